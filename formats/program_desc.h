@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// PaddlePaddle's ProgramDesc as plain structs. This is the Program that the
+// whole tree works on: read from a .pdmodel, built from a job, rewritten by
+// passes, compiled by the executor, written back.
+#ifndef PD_FORMATS_PROGRAM_DESC_H_
+#define PD_FORMATS_PROGRAM_DESC_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "libcore/base/dtype.h"
+#include "libcore/base/shape.h"
+
+namespace pd {
+
+/// OpDesc.Attr.type, numbered as in the file.
+enum class AttrType : int32_t {
+  kInt = 0,
+  kFloat = 1,
+  kString = 2,
+  kInts = 3,
+  kFloats = 4,
+  kStrings = 5,
+  kBoolean = 6,
+  kBooleans = 7,
+  kBlock = 8,
+  kLong = 9,
+  kBlocks = 10,
+  kLongs = 11,
+  kFloat64s = 12,
+  kVar = 13,
+  kVars = 14,
+  kFloat64 = 15,
+  kScalar = 16,
+  kScalars = 17,
+};
+
+/// "int", "floats", "boolean", ...: as in messages and text dumps.
+std::string_view Name(AttrType type);
+
+/// A sub-block of the program, by index.
+struct BlockRef {
+  int32_t index = 0;
+  bool operator==(const BlockRef& o) const { return index == o.index; }
+};
+struct BlockRefs {
+  std::vector<int32_t> indices;
+  bool operator==(const BlockRefs& o) const { return indices == o.indices; }
+};
+/// Names of variables whose values are the attribute.
+struct VarRef {
+  std::string name;
+  bool operator==(const VarRef& o) const { return name == o.name; }
+};
+struct VarRefs {
+  std::vector<std::string> names;
+  bool operator==(const VarRefs& o) const { return names == o.names; }
+};
+/// A number that keeps its own kind.
+struct ScalarAttr {
+  std::variant<bool, int64_t, double, std::complex<double>> value;
+  bool operator==(const ScalarAttr& o) const { return value == o.value; }
+};
+
+/// The alternatives stand in the order of AttrType, so index() is the type.
+using Attribute =
+    std::variant<int32_t, float, std::string, std::vector<int32_t>,
+                 std::vector<float>, std::vector<std::string>, bool,
+                 std::vector<bool>, BlockRef, int64_t, BlockRefs,
+                 std::vector<int64_t>, std::vector<double>, VarRef, VarRefs,
+                 double, ScalarAttr, std::vector<ScalarAttr>>;
+
+inline AttrType TypeOf(const Attribute& a) {
+  return static_cast<AttrType>(a.index());
+}
+
+/// Names of variables per slot, in the file's order.
+using SlotList = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+/// One operator call.
+struct OpDesc {
+  std::string type;
+  SlotList inputs, outputs;
+  std::map<std::string, Attribute> attrs;
+  bool is_target = false;
+
+  /// The names in a slot; empty when the slot is absent.
+  const std::vector<std::string>& Input(std::string_view slot) const;
+  const std::vector<std::string>& Output(std::string_view slot) const;
+  /// The only name in a slot; "" when the slot is absent or empty.
+  const std::string& In(std::string_view slot) const;
+  const std::string& Out(std::string_view slot) const;
+  void SetInput(std::string_view slot, std::vector<std::string> names);
+  void SetOutput(std::string_view slot, std::vector<std::string> names);
+
+  const Attribute* FindAttr(std::string_view name) const;
+  /// The attribute as T, or `otherwise` when it is absent or of another type.
+  template <typename T>
+  T AttrOr(std::string_view name, T otherwise) const {
+    const Attribute* a = FindAttr(name);
+    const T* value = a != nullptr ? std::get_if<T>(a) : nullptr;
+    return value != nullptr ? *value : otherwise;
+  }
+};
+
+/// VarType.Type codes that are not element types.
+enum class VarKind : int32_t {
+  kLodTensor = 7,
+  kSelectedRows = 8,
+  kFeedMinibatch = 9,
+  kFetchList = 10,
+  kStepScopes = 11,
+  kLodRankTable = 12,
+  kLodTensorArray = 13,
+  kPlaceList = 14,
+  kReader = 15,
+  kRaw = 17,
+  kTuple = 18,
+  kString = 25,
+  kStrings = 26,
+  kVocab = 27,
+  kFeedList = 28,
+  kPstring = 29,
+  kSparseCoo = 30,
+  kSparseCsr = 31,
+};
+
+struct VarDesc {
+  std::string name;
+  VarKind kind = VarKind::kLodTensor;
+  DType dtype = DType::kFloat32;  ///< tensors, SelectedRows, tensor arrays
+  Shape shape;                    ///< -1: known when it runs
+  int32_t lod_level = 0;
+  bool persistable = false;
+  bool need_check_feed = false;
+  bool is_parameter = false;
+  bool stop_gradient = false;
+};
+
+struct BlockDesc {
+  int32_t idx = 0;
+  int32_t parent_idx = -1;
+  int32_t forward_block_idx = -1;
+  std::vector<VarDesc> vars;
+  std::vector<OpDesc> ops;
+
+  VarDesc* FindVar(std::string_view name);
+  const VarDesc* FindVar(std::string_view name) const;
+};
+
+struct ProgramDesc {
+  std::vector<BlockDesc> blocks;
+  int64_t version = 0;  ///< 2003000 for 2.3.0
+  /// op type -> version, as PaddlePaddle stores it.
+  std::vector<std::pair<std::string, int32_t>> op_versions;
+
+  BlockDesc& global() { return blocks.front(); }
+  const BlockDesc& global() const { return blocks.front(); }
+  /// The variable as an op of `block` sees it: its own block's, else the
+  /// parents'. Null when there is none.
+  const VarDesc* FindVar(int32_t block, std::string_view name) const;
+};
+
+// PaddlePaddle's names for the role of an op and for gradients.
+inline constexpr std::string_view kGradSuffix = "@GRAD";
+inline constexpr std::string_view kEmptyVar = "@EMPTY@";
+inline constexpr std::string_view kOpRoleAttr = "op_role";
+inline constexpr std::string_view kOpRoleVarAttr = "op_role_var";
+
+/// Bits of `op_role`.
+enum OpRole : int32_t {
+  kRoleForward = 0x0000,
+  kRoleBackward = 0x0001,
+  kRoleOptimize = 0x0002,
+  kRoleLRSched = 0x0010,
+  kRoleLoss = 0x0100,
+};
+
+/// "x" -> "x@GRAD".
+std::string GradName(std::string_view name);
+
+}  // namespace pd
+
+#endif  // PD_FORMATS_PROGRAM_DESC_H_

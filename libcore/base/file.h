@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files: reading whole or mapped, and writing so that the old file survives
+// every failure (written aside, synced, renamed).
+#ifndef PD_LIBCORE_BASE_FILE_H_
+#define PD_LIBCORE_BASE_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace pd {
+
+/// A file's bytes. `data` keeps the mapping or the buffer alive.
+struct FileBytes {
+  std::shared_ptr<const std::byte> data;
+  size_t size = 0;
+  std::string_view view() const {
+    return {reinterpret_cast<const char*>(data.get()), size};
+  }
+};
+
+/// The whole file, memory-mapped where the file allows it (a pipe is read).
+/// NotFound, PermissionDenied, InvalidArgument for a directory; messages name
+/// the path.
+absl::StatusOr<FileBytes> ReadFile(const std::string& path);
+
+/// Writes a file beside its target and renames it on Commit(). Without Commit
+/// the target stays as it was and the temporary file is removed.
+class AtomicFile {
+ public:
+  /// Opens a temporary file in the folder of `path`. Devices and pipes
+  /// ("/dev/stdout") are written directly.
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
+      const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends bytes (buffered). ResourceExhausted when the disk is full.
+  absl::Status Append(std::string_view bytes);
+  /// Bytes appended so far.
+  uint64_t size() const { return size_; }
+  /// Flushes, syncs and renames over the target.
+  absl::Status Commit();
+
+ private:
+  AtomicFile() = default;
+  absl::Status Flush();
+  absl::Status Write(std::string_view bytes);
+
+  std::string path_, temporary_;
+  int fd_ = -1;
+  bool direct_ = false;
+  uint64_t size_ = 0;
+  std::string buffer_;
+};
+
+/// AtomicFile around one Append.
+absl::Status WriteFile(const std::string& path, std::string_view bytes);
+
+/// Makes the folder and its parents; OK when it is there already.
+absl::Status MakeDirectories(const std::string& path);
+
+/// Flushes a folder's entries to disk.
+absl::Status SyncDirectory(const std::string& path);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_BASE_FILE_H_

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// PaddlePaddle's FLAGS_*: typed, named, listed in one table, set from the
+// environment or `--flags name=value[,...]`. A flag is in the table when
+// something reads it.
+#ifndef PD_LIBCORE_BASE_FLAGS_H_
+#define PD_LIBCORE_BASE_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace pd {
+
+using FlagValue = std::variant<bool, int64_t, double, std::string>;
+
+struct FlagInfo {
+  std::string_view name;  ///< with "FLAGS_"
+  FlagValue value;        ///< its default in the table, now otherwise
+  std::string_view help;
+};
+
+/// Every flag with its value now, in name order.
+const std::vector<FlagInfo>& AllFlags();
+
+/// Sets a flag, with or without "FLAGS_" before its name. NotFound names the
+/// nearest flag; InvalidArgument says what the value should be.
+absl::Status SetFlag(std::string_view name, std::string_view value);
+
+/// Sets flags from the environment variables FLAGS_*. Variables of other
+/// PaddlePaddle flags are left alone.
+absl::Status SetFlagsFromEnvironment();
+
+/// The value of a flag in the table; T must be its type.
+template <typename T>
+const T& GetFlag(std::string_view name);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_BASE_FLAGS_H_

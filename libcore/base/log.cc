@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/base/log.h"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace pd {
+namespace {
+
+std::atomic<LogLevel> g_level{LogLevel::kInfo};
+std::mutex g_mutex;
+std::function<void()>& Hook() {
+  static auto* hook = new std::function<void()>;
+  return *hook;
+}
+
+}  // namespace
+
+void SetLogLevel(LogLevel level) { g_level = level; }
+LogLevel GetLogLevel() { return g_level; }
+
+void SetBeforeLogLine(std::function<void()> hook) {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  Hook() = std::move(hook);
+}
+
+void LogLine(LogLevel level, std::string_view line) {
+  if (level > g_level) return;
+  std::string_view prefix;
+  if (level == LogLevel::kError) prefix = "error: ";
+  if (level == LogLevel::kWarning) prefix = "warning: ";
+  const std::string text = absl::StrCat(prefix, line, "\n");
+  std::lock_guard<std::mutex> lock(g_mutex);
+  if (Hook()) Hook()();
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace pd

@@ -1,0 +1,43 @@
+# What every room of the tree builds with: flags, and the functions that add
+# sources, tools and tests.
+
+add_library(pd_flags INTERFACE)
+target_compile_features(pd_flags INTERFACE cxx_std_17)
+target_include_directories(pd_flags INTERFACE
+  ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+# The floor is AVX2; wider vectors are chosen at run time (Highway, oneDNN).
+target_compile_options(pd_flags INTERFACE
+  -march=x86-64-v3 -Wall -Wextra -Werror=unused-result -Wno-missing-field-initializers
+  $<$<CONFIG:Release>:-O2>)
+if(PD_SANITIZE)
+  target_compile_options(pd_flags INTERFACE
+    -fsanitize=${PD_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_link_options(pd_flags INTERFACE -fsanitize=${PD_SANITIZE})
+endif()
+
+find_program(PD_CCACHE ccache)
+if(PD_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PD_CCACHE})
+endif()
+find_program(PD_MOLD mold)
+if(PD_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# pd_room(NAME SOURCES...): an object library of one folder; libpd.so is made of them.
+function(pd_room name)
+  add_library(pd_${name} OBJECT ${ARGN})
+  target_link_libraries(pd_${name} PUBLIC pd_flags)
+  target_link_libraries(pd_${name} PRIVATE OpenMP::OpenMP_CXX)
+  set_property(GLOBAL APPEND PROPERTY PD_ROOMS pd_${name})
+endfunction()
+
+# pd_test(NAME SOURCES...): one gtest executable and its ctest entry.
+function(pd_test name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE pd GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    PD_TESTDATA="${PROJECT_SOURCE_DIR}/testdata"
+    PD_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
