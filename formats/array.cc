@@ -12,10 +12,9 @@ Array NewArray(DType dtype, Shape shape, std::byte** bytes) {
   array.shape = std::move(shape);
   auto* raw = static_cast<std::byte*>(
       ::operator new(array.size_bytes() + 1, kAlignment));
-  array.bytes = std::shared_ptr<const std::byte>(
-      raw, [](const std::byte* p) {
-        ::operator delete(const_cast<std::byte*>(p), kAlignment);
-      });
+  array.bytes = std::shared_ptr<const std::byte>(raw, [](const std::byte* p) {
+    ::operator delete(const_cast<std::byte*>(p), kAlignment);
+  });
   *bytes = raw;
   return array;
 }

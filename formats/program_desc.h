@@ -9,10 +9,10 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+#include "absl/strings/string_view.h"
 
 #include "libcore/base/dtype.h"
 #include "libcore/base/shape.h"
@@ -42,7 +42,7 @@ enum class AttrType : int32_t {
 };
 
 /// "int", "floats", "boolean", ...: as in messages and text dumps.
-std::string_view Name(AttrType type);
+absl::string_view Name(AttrType type);
 
 /// A sub-block of the program, by index.
 struct BlockRef {
@@ -91,18 +91,18 @@ struct OpDesc {
   bool is_target = false;
 
   /// The names in a slot; empty when the slot is absent.
-  const std::vector<std::string>& Input(std::string_view slot) const;
-  const std::vector<std::string>& Output(std::string_view slot) const;
+  const std::vector<std::string>& Input(absl::string_view slot) const;
+  const std::vector<std::string>& Output(absl::string_view slot) const;
   /// The only name in a slot; "" when the slot is absent or empty.
-  const std::string& In(std::string_view slot) const;
-  const std::string& Out(std::string_view slot) const;
-  void SetInput(std::string_view slot, std::vector<std::string> names);
-  void SetOutput(std::string_view slot, std::vector<std::string> names);
+  const std::string& In(absl::string_view slot) const;
+  const std::string& Out(absl::string_view slot) const;
+  void SetInput(absl::string_view slot, std::vector<std::string> names);
+  void SetOutput(absl::string_view slot, std::vector<std::string> names);
 
-  const Attribute* FindAttr(std::string_view name) const;
+  const Attribute* FindAttr(absl::string_view name) const;
   /// The attribute as T, or `otherwise` when it is absent or of another type.
   template <typename T>
-  T AttrOr(std::string_view name, T otherwise) const {
+  T AttrOr(absl::string_view name, T otherwise) const {
     const Attribute* a = FindAttr(name);
     const T* value = a != nullptr ? std::get_if<T>(a) : nullptr;
     return value != nullptr ? *value : otherwise;
@@ -150,8 +150,8 @@ struct BlockDesc {
   std::vector<VarDesc> vars;
   std::vector<OpDesc> ops;
 
-  VarDesc* FindVar(std::string_view name);
-  const VarDesc* FindVar(std::string_view name) const;
+  VarDesc* FindVar(absl::string_view name);
+  const VarDesc* FindVar(absl::string_view name) const;
 };
 
 struct ProgramDesc {
@@ -164,14 +164,14 @@ struct ProgramDesc {
   const BlockDesc& global() const { return blocks.front(); }
   /// The variable as an op of `block` sees it: its own block's, else the
   /// parents'. Null when there is none.
-  const VarDesc* FindVar(int32_t block, std::string_view name) const;
+  const VarDesc* FindVar(int32_t block, absl::string_view name) const;
 };
 
 // PaddlePaddle's names for the role of an op and for gradients.
-inline constexpr std::string_view kGradSuffix = "@GRAD";
-inline constexpr std::string_view kEmptyVar = "@EMPTY@";
-inline constexpr std::string_view kOpRoleAttr = "op_role";
-inline constexpr std::string_view kOpRoleVarAttr = "op_role_var";
+inline constexpr absl::string_view kGradSuffix = "@GRAD";
+inline constexpr absl::string_view kEmptyVar = "@EMPTY@";
+inline constexpr absl::string_view kOpRoleAttr = "op_role";
+inline constexpr absl::string_view kOpRoleVarAttr = "op_role_var";
 
 /// Bits of `op_role`.
 enum OpRole : int32_t {
@@ -183,7 +183,7 @@ enum OpRole : int32_t {
 };
 
 /// "x" -> "x@GRAD".
-std::string GradName(std::string_view name);
+std::string GradName(absl::string_view name);
 
 }  // namespace pd
 

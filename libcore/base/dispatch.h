@@ -12,7 +12,8 @@
 
 namespace pd {
 
-/// Carries a type to a generic lambda: `using T = typename decltype(tag)::type`.
+/// Carries a type to a generic lambda: `using T = typename
+/// decltype(tag)::type`.
 template <typename T>
 struct TypeTag {
   using type = T;
@@ -25,9 +26,8 @@ auto DispatchTypes(DType dtype, const Body& body) {
   using First = std::tuple_element_t<0, std::tuple<Types...>>;
   using Result = std::invoke_result_t<const Body&, TypeTag<First>>;
   Result result = Unimplemented("no kernel for dtype %s", Name(dtype));
-  (void)((DTypeOf<Types>() == dtype
-              ? (result = body(TypeTag<Types>{}), true)
-              : false) ||
+  (void)((DTypeOf<Types>() == dtype ? (result = body(TypeTag<Types>{}), true)
+                                    : false) ||
          ...);
   return result;
 }

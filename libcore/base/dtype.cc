@@ -8,16 +8,16 @@ namespace {
 
 struct DTypeInfo {
   DType dtype;
-  std::string_view name;
+  absl::string_view name;
   size_t size;
 };
 
 constexpr DTypeInfo kDTypes[] = {
-    {DType::kBool, "bool", 1},          {DType::kInt16, "int16", 2},
-    {DType::kInt32, "int32", 4},        {DType::kInt64, "int64", 8},
-    {DType::kFloat16, "float16", 2},    {DType::kFloat32, "float32", 4},
-    {DType::kFloat64, "float64", 8},    {DType::kUInt8, "uint8", 1},
-    {DType::kInt8, "int8", 1},          {DType::kBFloat16, "bfloat16", 2},
+    {DType::kBool, "bool", 1},           {DType::kInt16, "int16", 2},
+    {DType::kInt32, "int32", 4},         {DType::kInt64, "int64", 8},
+    {DType::kFloat16, "float16", 2},     {DType::kFloat32, "float32", 4},
+    {DType::kFloat64, "float64", 8},     {DType::kUInt8, "uint8", 1},
+    {DType::kInt8, "int8", 1},           {DType::kBFloat16, "bfloat16", 2},
     {DType::kComplex64, "complex64", 8}, {DType::kComplex128, "complex128", 16},
 };
 
@@ -31,7 +31,7 @@ const DTypeInfo& InfoOf(DType dtype) {
 }  // namespace
 
 size_t SizeOf(DType dtype) { return InfoOf(dtype).size; }
-std::string_view Name(DType dtype) { return InfoOf(dtype).name; }
+absl::string_view Name(DType dtype) { return InfoOf(dtype).name; }
 
 std::optional<DType> DTypeFromCode(int32_t code) {
   for (const DTypeInfo& info : kDTypes)
@@ -39,7 +39,7 @@ std::optional<DType> DTypeFromCode(int32_t code) {
   return std::nullopt;
 }
 
-std::optional<DType> DTypeFromName(std::string_view name) {
+std::optional<DType> DTypeFromName(absl::string_view name) {
   for (const DTypeInfo& info : kDTypes)
     if (info.name == name) return info.dtype;
   return std::nullopt;

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 #include "libcore/base/half.h"
 
@@ -33,14 +33,14 @@ enum class DType : int32_t {
 size_t SizeOf(DType dtype);
 
 /// "float32", "int64", ...: PaddlePaddle's and numpy's spelling.
-std::string_view Name(DType dtype);
+absl::string_view Name(DType dtype);
 
 /// The type with this VarType.Type code; nothing when the code is not one of
 /// a plain element type.
 std::optional<DType> DTypeFromCode(int32_t code);
 
 /// The type with this Name(); nothing when there is none.
-std::optional<DType> DTypeFromName(std::string_view name);
+std::optional<DType> DTypeFromName(absl::string_view name);
 
 bool IsFloating(DType dtype);  ///< float16, bfloat16, float32, float64
 bool IsInteger(DType dtype);   ///< signed and unsigned integers, not bool

@@ -8,22 +8,21 @@
 #include <cstring>
 #include <vector>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
 namespace pd {
 
-absl::Status Annotate(const absl::Status& status, std::string_view context) {
+absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   absl::Status annotated(status.code(),
                          absl::StrCat(context, ": ", status.message()));
-  status.ForEachPayload([&](std::string_view url, const absl::Cord& payload) {
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     annotated.SetPayload(url, payload);
   });
   return annotated;
 }
 
-std::string_view ErrorKindName(absl::StatusCode code) {
+absl::string_view ErrorKindName(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
       return "InvalidArgumentError";
@@ -54,9 +53,8 @@ std::string_view ErrorKindName(absl::StatusCode code) {
   }
 }
 
-absl::Status ErrnoToStatus(int error_number, std::string_view what) {
-  std::string message =
-      absl::StrCat(what, ": ", std::strerror(error_number));
+absl::Status ErrnoToStatus(int error_number, absl::string_view what) {
+  std::string message = absl::StrCat(what, ": ", std::strerror(error_number));
   switch (error_number) {
     case ENOENT:
       return absl::NotFoundError(message);
@@ -87,7 +85,7 @@ void InvariantFailed(const char* condition, const char* file, int line) {
   std::abort();
 }
 
-size_t EditDistance(std::string_view a, std::string_view b) {
+size_t EditDistance(absl::string_view a, absl::string_view b) {
   const size_t n = a.size(), m = b.size();
   // Three rows of the dynamic programme: before, above and current.
   std::vector<size_t> before(m + 1), above(m + 1), row(m + 1);

@@ -6,7 +6,7 @@
 #define PD_LIBCORE_BASE_ERROR_H_
 
 #include <string>
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
@@ -37,14 +37,14 @@ PD_DEFINE_ERROR_KIND(DataLoss)  // a damaged file
 
 /// `status` with "context: " put before its message; OK stays OK. Payloads are
 /// kept.
-absl::Status Annotate(const absl::Status& status, std::string_view context);
+absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
 /// The kind of `status` as PaddlePaddle's manual spells it, for example
 /// "InvalidArgumentError" or "PreconditionNotMetError".
-std::string_view ErrorKindName(absl::StatusCode code);
+absl::string_view ErrorKindName(absl::StatusCode code);
 
 /// The kind for an errno of the operating system, with "what: strerror".
-absl::Status ErrnoToStatus(int error_number, std::string_view what);
+absl::Status ErrnoToStatus(int error_number, absl::string_view what);
 
 /// A program bug, never an answer to user input: prints and aborts.
 [[noreturn]] void InvariantFailed(const char* condition, const char* file,
@@ -53,13 +53,13 @@ absl::Status ErrnoToStatus(int error_number, std::string_view what);
 /// The candidate nearest to `name` in edit distance when it is near enough to
 /// be a typing mistake, else "".
 template <typename Range>
-std::string Nearest(std::string_view name, const Range& candidates);
+std::string Nearest(absl::string_view name, const Range& candidates);
 
 /// Levenshtein distance with transpositions of neighbours counted once.
-size_t EditDistance(std::string_view a, std::string_view b);
+size_t EditDistance(absl::string_view a, absl::string_view b);
 
 template <typename Range>
-std::string Nearest(std::string_view name, const Range& candidates) {
+std::string Nearest(absl::string_view name, const Range& candidates) {
   size_t best = name.size() / 3 + 2;
   std::string nearest;
   for (const auto& candidate : candidates) {

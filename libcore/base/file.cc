@@ -33,7 +33,8 @@ absl::StatusOr<FileBytes> ReadStream(int fd, const std::string& path) {
       bytes->resize(used);
       continue;
     }
-    if (n < 0) return ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
+    if (n < 0)
+      return ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
     bytes->resize(used + static_cast<size_t>(n));
     if (n == 0) break;
   }
@@ -56,8 +57,9 @@ absl::StatusOr<FileBytes> ReadOpenFile(int fd, const std::string& path) {
   FileBytes file;
   file.size = size;
   file.data = std::shared_ptr<const std::byte>(
-      static_cast<const std::byte*>(mapped),
-      [size](const std::byte* p) { ::munmap(const_cast<std::byte*>(p), size); });
+      static_cast<const std::byte*>(mapped), [size](const std::byte* p) {
+        ::munmap(const_cast<std::byte*>(p), size);
+      });
   return file;
 }
 
@@ -105,15 +107,15 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-absl::Status AtomicFile::Append(std::string_view bytes) {
+absl::Status AtomicFile::Append(absl::string_view bytes) {
   size_ += bytes.size();
   if (buffer_.size() + bytes.size() < kBufferBytes) {
-    buffer_.append(bytes);
+    buffer_.append(bytes.data(), bytes.size());
     return absl::OkStatus();
   }
   PD_RETURN_IF_ERROR(Flush());
   if (bytes.size() >= kBufferBytes) return Write(bytes);
-  buffer_.append(bytes);
+  buffer_.append(bytes.data(), bytes.size());
   return absl::OkStatus();
 }
 
@@ -123,7 +125,7 @@ absl::Status AtomicFile::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::Write(std::string_view rest) {
+absl::Status AtomicFile::Write(absl::string_view rest) {
   while (!rest.empty()) {
     const ssize_t n = ::write(fd_, rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
@@ -148,7 +150,7 @@ absl::Status AtomicFile::Commit() {
   return SyncDirectory(parent.empty() ? "." : parent.string());
 }
 
-absl::Status WriteFile(const std::string& path, std::string_view bytes) {
+absl::Status WriteFile(const std::string& path, absl::string_view bytes) {
   PD_ASSIGN_OR_RETURN(auto file, AtomicFile::Create(path));
   PD_RETURN_IF_ERROR(file->Append(bytes));
   return file->Commit();
@@ -166,7 +168,8 @@ absl::Status MakeDirectories(const std::string& path) {
 absl::Status SyncDirectory(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
-    return ErrnoToStatus(errno, absl::StrCat("cannot open folder '", path, "'"));
+    return ErrnoToStatus(errno,
+                         absl::StrCat("cannot open folder '", path, "'"));
   // Some file systems cannot sync a folder; the rename is still atomic there.
   const int result = ::fsync(fd);
   const int error = errno;

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,7 +19,7 @@ namespace pd {
 struct FileBytes {
   std::shared_ptr<const std::byte> data;
   size_t size = 0;
-  std::string_view view() const {
+  absl::string_view view() const {
     return {reinterpret_cast<const char*>(data.get()), size};
   }
 };
@@ -42,7 +42,7 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   /// Appends bytes (buffered). ResourceExhausted when the disk is full.
-  absl::Status Append(std::string_view bytes);
+  absl::Status Append(absl::string_view bytes);
   /// Bytes appended so far.
   uint64_t size() const { return size_; }
   /// Flushes, syncs and renames over the target.
@@ -51,7 +51,7 @@ class AtomicFile {
  private:
   AtomicFile() = default;
   absl::Status Flush();
-  absl::Status Write(std::string_view bytes);
+  absl::Status Write(absl::string_view bytes);
 
   std::string path_, temporary_;
   int fd_ = -1;
@@ -61,7 +61,7 @@ class AtomicFile {
 };
 
 /// AtomicFile around one Append.
-absl::Status WriteFile(const std::string& path, std::string_view bytes);
+absl::Status WriteFile(const std::string& path, absl::string_view bytes);
 
 /// Makes the folder and its parents; OK when it is there already.
 absl::Status MakeDirectories(const std::string& path);

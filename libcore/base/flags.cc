@@ -22,14 +22,14 @@ std::vector<FlagInfo>& Table() {
   return *table;
 }
 
-FlagInfo* Find(std::string_view name) {
+FlagInfo* Find(absl::string_view name) {
   name = absl::StripPrefix(name, "FLAGS_");
   for (FlagInfo& flag : Table())
     if (absl::StripPrefix(flag.name, "FLAGS_") == name) return &flag;
   return nullptr;
 }
 
-absl::Status Parse(std::string_view text, FlagInfo* flag) {
+absl::Status Parse(absl::string_view text, FlagInfo* flag) {
   const char* expected = "a string";
   bool ok = true;
   if (auto* b = std::get_if<bool>(&flag->value)) {
@@ -54,17 +54,18 @@ absl::Status Parse(std::string_view text, FlagInfo* flag) {
 
 const std::vector<FlagInfo>& AllFlags() { return Table(); }
 
-absl::Status SetFlag(std::string_view name, std::string_view value) {
+absl::Status SetFlag(absl::string_view name, absl::string_view value) {
   FlagInfo* flag = Find(name);
   if (flag == nullptr) {
-    std::vector<std::string_view> names;
+    std::vector<absl::string_view> names;
     for (const FlagInfo& f : Table()) names.push_back(f.name);
     const std::string full =
         absl::StrCat("FLAGS_", absl::StripPrefix(name, "FLAGS_"));
     const std::string near = Nearest(full, names);
     return NotFound("unknown flag '%s'%s", full,
-                    near.empty() ? std::string()
-                                 : absl::StrCat(", did you mean '", near, "'?"));
+                    near.empty()
+                        ? std::string()
+                        : absl::StrCat(", did you mean '", near, "'?"));
   }
   return Parse(value, flag);
 }
@@ -78,15 +79,15 @@ absl::Status SetFlagsFromEnvironment() {
 }
 
 template <typename T>
-const T& GetFlag(std::string_view name) {
+const T& GetFlag(absl::string_view name) {
   FlagInfo* flag = Find(name);
   PD_INVARIANT(flag != nullptr && std::holds_alternative<T>(flag->value));
   return std::get<T>(flag->value);
 }
 
-template const bool& GetFlag<bool>(std::string_view);
-template const int64_t& GetFlag<int64_t>(std::string_view);
-template const double& GetFlag<double>(std::string_view);
-template const std::string& GetFlag<std::string>(std::string_view);
+template const bool& GetFlag<bool>(absl::string_view);
+template const int64_t& GetFlag<int64_t>(absl::string_view);
+template const double& GetFlag<double>(absl::string_view);
+template const std::string& GetFlag<std::string>(absl::string_view);
 
 }  // namespace pd

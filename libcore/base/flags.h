@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
+#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 
@@ -18,9 +18,9 @@ namespace pd {
 using FlagValue = std::variant<bool, int64_t, double, std::string>;
 
 struct FlagInfo {
-  std::string_view name;  ///< with "FLAGS_"
-  FlagValue value;        ///< its default in the table, now otherwise
-  std::string_view help;
+  absl::string_view name;  ///< with "FLAGS_"
+  FlagValue value;         ///< its default in the table, now otherwise
+  absl::string_view help;
 };
 
 /// Every flag with its value now, in name order.
@@ -28,7 +28,7 @@ const std::vector<FlagInfo>& AllFlags();
 
 /// Sets a flag, with or without "FLAGS_" before its name. NotFound names the
 /// nearest flag; InvalidArgument says what the value should be.
-absl::Status SetFlag(std::string_view name, std::string_view value);
+absl::Status SetFlag(absl::string_view name, absl::string_view value);
 
 /// Sets flags from the environment variables FLAGS_*. Variables of other
 /// PaddlePaddle flags are left alone.
@@ -36,7 +36,7 @@ absl::Status SetFlagsFromEnvironment();
 
 /// The value of a flag in the table; T must be its type.
 template <typename T>
-const T& GetFlag(std::string_view name);
+const T& GetFlag(absl::string_view name);
 
 }  // namespace pd
 

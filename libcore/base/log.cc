@@ -28,9 +28,9 @@ void SetBeforeLogLine(std::function<void()> hook) {
   Hook() = std::move(hook);
 }
 
-void LogLine(LogLevel level, std::string_view line) {
+void LogLine(LogLevel level, absl::string_view line) {
   if (level > g_level) return;
-  std::string_view prefix;
+  absl::string_view prefix;
   if (level == LogLevel::kError) prefix = "error: ";
   if (level == LogLevel::kWarning) prefix = "warning: ";
   const std::string text = absl::StrCat(prefix, line, "\n");

@@ -32,7 +32,7 @@ void ParallelFor(int64_t n, int64_t grain, const Body& body) {
     if (n > 0) body(int64_t{0}, n);
     return;
   }
-#pragma omp parallel num_threads(static_cast<int>(parts))
+#pragma omp parallel num_threads(static_cast <int>(parts))
   {
     const int64_t count = omp_get_num_threads();
     const int64_t me = omp_get_thread_num();

@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 namespace pd {
 
@@ -73,7 +73,9 @@ class RandomStream {
   RandomStream(uint64_t seed, uint64_t stream) : philox_(seed, stream) {}
   uint32_t U32() { return philox_.U32(next_++); }
   float Uniform() { return Philox::ToUniform(U32()); }
-  float Uniform(float low, float high) { return low + (high - low) * Uniform(); }
+  float Uniform(float low, float high) {
+    return low + (high - low) * Uniform();
+  }
   /// Uniform in [0, n), n > 0, without bias worth naming (64-bit product).
   uint64_t Below(uint64_t n) {
     const uint64_t wide = (uint64_t{U32()} << 32) | U32();
@@ -88,7 +90,7 @@ class RandomStream {
 
 /// A stream number from a name (64-bit FNV-1a), so that adding a layer does
 /// not change the numbers that the other layers draw.
-constexpr uint64_t StreamOf(std::string_view name) {
+constexpr uint64_t StreamOf(absl::string_view name) {
   uint64_t hash = 0xcbf29ce484222325ull;
   for (char c : name)
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;

@@ -12,14 +12,14 @@
 #define PD_MACRO_CONCAT(a, b) PD_MACRO_CONCAT_INNER(a, b)
 
 /// Returns the Status of `expr` from this function unless it is OK.
-#define PD_RETURN_IF_ERROR(expr)                   \
-  do {                                             \
-    absl::Status pd_status_ = (expr);              \
-    if (!pd_status_.ok()) return pd_status_;       \
+#define PD_RETURN_IF_ERROR(expr)             \
+  do {                                       \
+    absl::Status pd_status_ = (expr);        \
+    if (!pd_status_.ok()) return pd_status_; \
   } while (false)
 
-#define PD_ASSIGN_OR_RETURN_INNER(result, lhs, expr) \
-  auto result = (expr);                              \
+#define PD_ASSIGN_OR_RETURN_INNER(result, lhs, expr)   \
+  auto result = (expr);                                \
   if (!result.ok()) return std::move(result).status(); \
   lhs = *std::move(result)
 
