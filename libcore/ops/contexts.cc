@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/ops/bind_context.h"
+#include "libcore/ops/infer_context.h"
+
+namespace pd {
+
+bool InferContext::HasInput(absl::string_view slot) const {
+  const auto& names = op_.Input(slot);
+  return !names.empty() && names.front() != kEmptyVar;
+}
+
+bool InferContext::HasOutput(absl::string_view slot) const {
+  const auto& names = op_.Output(slot);
+  return !names.empty() && names.front() != kEmptyVar;
+}
+
+const TensorMeta& InferContext::Input(absl::string_view slot, size_t i) const {
+  const auto& names = op_.Input(slot);
+  PD_INVARIANT(i < names.size());
+  const TensorMeta* meta = find_(names[i]);
+  PD_INVARIANT(meta != nullptr);
+  return *meta;
+}
+
+void InferContext::SetOutput(absl::string_view slot, Shape shape, DType dtype,
+                             size_t i) {
+  TensorMeta meta;
+  meta.dtype = dtype;
+  meta.shape = std::move(shape);
+  SetOutput(slot, std::move(meta), i);
+}
+
+void InferContext::SetOutput(absl::string_view slot, TensorMeta meta,
+                             size_t i) {
+  const auto& names = op_.Output(slot);
+  if (i < names.size() && names[i] != kEmptyVar)
+    set_(names[i], std::move(meta));
+}
+
+void InferContext::Share(absl::string_view from, absl::string_view to,
+                         size_t i) {
+  TensorMeta meta = Input(from, i);
+  meta.value = nullptr;
+  SetOutput(to, std::move(meta), i);
+}
+
+absl::Status InferUnary(InferContext* context) {
+  context->Share("X", "Out");
+  return absl::OkStatus();
+}
+
+absl::Status InferGradLikeInput(InferContext* context) {
+  for (const auto& [slot, names] : context->op().outputs) {
+    if (slot.size() <= kGradSuffix.size()) continue;
+    const std::string forward =
+        slot.substr(0, slot.size() - kGradSuffix.size());
+    for (size_t i = 0; i < names.size(); ++i)
+      if (names[i] != kEmptyVar && i < context->InputCount(forward))
+        context->Share(forward, slot, i);
+  }
+  return absl::OkStatus();
+}
+
+Tensor* BindContext::Input(absl::string_view slot, size_t i) const {
+  const auto& names = op_.Input(slot);
+  if (i >= names.size() || names[i] == kEmptyVar) return nullptr;
+  return Find(names[i]);
+}
+
+Tensor* BindContext::Output(absl::string_view slot, size_t i) const {
+  const auto& names = op_.Output(slot);
+  if (i >= names.size() || names[i] == kEmptyVar) return nullptr;
+  return Find(names[i]);
+}
+
+}  // namespace pd

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/ops/op_def.h"
+
+#include <limits>
+
+#include "absl/strings/str_join.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+const SlotDef* FindSlot(const std::vector<SlotDef>& slots,
+                        absl::string_view name) {
+  for (const SlotDef& slot : slots)
+    if (slot.name == name) return &slot;
+  return nullptr;
+}
+
+// The value as `type` where nothing is lost by it.
+std::optional<Attribute> Converted(const Attribute& value, AttrType type) {
+  if (TypeOf(value) == type) return value;
+  if (const auto* i = std::get_if<int32_t>(&value)) {
+    if (type == AttrType::kLong) return Attribute(int64_t{*i});
+    if (type == AttrType::kBoolean) return Attribute(*i != 0);
+    if (type == AttrType::kFloat) return Attribute(static_cast<float>(*i));
+  } else if (const auto* l = std::get_if<int64_t>(&value)) {
+    if (type == AttrType::kInt && *l >= std::numeric_limits<int32_t>::min() &&
+        *l <= std::numeric_limits<int32_t>::max())
+      return Attribute(static_cast<int32_t>(*l));
+  } else if (const auto* ints = std::get_if<std::vector<int32_t>>(&value)) {
+    if (type == AttrType::kLongs)
+      return Attribute(std::vector<int64_t>(ints->begin(), ints->end()));
+    // An empty list carries no type of its own in old programs.
+    if (ints->empty() && type == AttrType::kFloats)
+      return Attribute(std::vector<float>());
+  } else if (const auto* longs = std::get_if<std::vector<int64_t>>(&value)) {
+    if (type == AttrType::kInts) {
+      std::vector<int32_t> narrow;
+      for (int64_t v : *longs) {
+        if (v != static_cast<int32_t>(v)) return std::nullopt;
+        narrow.push_back(static_cast<int32_t>(v));
+      }
+      return Attribute(std::move(narrow));
+    }
+  } else if (const auto* f = std::get_if<float>(&value)) {
+    if (type == AttrType::kFloat64) return Attribute(double{*f});
+  } else if (const auto* d = std::get_if<double>(&value)) {
+    if (type == AttrType::kFloat) return Attribute(static_cast<float>(*d));
+  }
+  return std::nullopt;
+}
+
+absl::Status CheckSlots(const OpDesc& op, const SlotList& given,
+                        const std::vector<SlotDef>& slots, const char* kind,
+                        bool required) {
+  for (const auto& [name, variables] : given) {
+    const SlotDef* slot = FindSlot(slots, name);
+    if (slot == nullptr) {
+      if (variables.empty()) continue;
+      std::vector<std::string> known;
+      for (const SlotDef& s : slots) known.push_back(s.name);
+      return InvalidArgument(
+          "op '%s' has no %s '%s'; it has %s", op.type, kind, name,
+          known.empty() ? "none" : absl::StrJoin(known, ", "));
+    }
+    if (!slot->duplicable && variables.size() > 1)
+      return InvalidArgument("op '%s': %s '%s' holds %d variables; expected 1",
+                             op.type, kind, name, variables.size());
+  }
+  if (!required) return absl::OkStatus();
+  for (const SlotDef& slot : slots) {
+    if (slot.optional) continue;
+    bool found = false;
+    for (const auto& [name, variables] : given)
+      found = found || (name == slot.name && !variables.empty());
+    if (!found)
+      return InvalidArgument("op '%s': %s '%s' is missing", op.type, kind,
+                             slot.name);
+  }
+  return absl::OkStatus();
+}
+
+// The maker that a GradSpec describes.
+GradMaker MakerOf(GradSpec spec) {
+  return
+      [spec](
+          const GradRequest& request) -> absl::StatusOr<std::vector<OpDesc>> {
+        const OpDesc& forward = request.op;
+        OpDesc grad;
+        grad.type = spec.type;
+        grad.attrs = forward.attrs;
+        for (const std::string& slot : spec.inputs)
+          if (!forward.Input(slot).empty())
+            grad.SetInput(slot, forward.Input(slot));
+        for (const std::string& slot : spec.outputs)
+          if (!forward.Output(slot).empty())
+            grad.SetInput(slot, forward.Output(slot));
+        for (const std::string& slot : spec.out_grads) {
+          std::vector<std::string> names;
+          for (const std::string& v : forward.Output(slot))
+            names.push_back(GradName(v));
+          if (!names.empty()) grad.SetInput(GradName(slot), std::move(names));
+        }
+        bool needed = false;
+        for (const std::string& slot : spec.in_grads) {
+          std::vector<std::string> names;
+          for (const std::string& v : forward.Input(slot)) {
+            const bool need = request.needs_grad(v);
+            needed = needed || need;
+            names.push_back(need ? GradName(v) : std::string(kEmptyVar));
+          }
+          if (!names.empty()) grad.SetOutput(GradName(slot), std::move(names));
+        }
+        std::vector<OpDesc> ops;
+        if (needed) ops.push_back(std::move(grad));
+        return ops;
+      };
+}
+
+}  // namespace
+
+OpDef& OpDef::AddSlot(std::vector<SlotDef>* slots, SlotDef slot) {
+  PD_INVARIANT(FindSlot(*slots, slot.name) == nullptr);
+  slots->push_back(std::move(slot));
+  return *this;
+}
+
+OpDef& OpDef::Input(absl::string_view name) {
+  return AddSlot(&inputs_, {std::string(name)});
+}
+OpDef& OpDef::OptionalInput(absl::string_view name) {
+  return AddSlot(&inputs_, {std::string(name), false, true});
+}
+OpDef& OpDef::Inputs(absl::string_view name) {
+  return AddSlot(&inputs_, {std::string(name), true});
+}
+OpDef& OpDef::OptionalInputs(absl::string_view name) {
+  return AddSlot(&inputs_, {std::string(name), true, true});
+}
+OpDef& OpDef::Output(absl::string_view name) {
+  return AddSlot(&outputs_, {std::string(name)});
+}
+OpDef& OpDef::OptionalOutput(absl::string_view name) {
+  return AddSlot(&outputs_, {std::string(name), false, true});
+}
+OpDef& OpDef::Outputs(absl::string_view name) {
+  return AddSlot(&outputs_, {std::string(name), true});
+}
+OpDef& OpDef::OptionalOutputs(absl::string_view name) {
+  return AddSlot(&outputs_, {std::string(name), true, true});
+}
+OpDef& OpDef::IntermediateOutput(absl::string_view name) {
+  return AddSlot(&outputs_, {std::string(name), false, true, true});
+}
+OpDef& OpDef::Attr(absl::string_view name, Attribute default_value) {
+  const AttrType type = TypeOf(default_value);
+  attrs_.push_back({std::string(name), type, std::move(default_value)});
+  return *this;
+}
+OpDef& OpDef::RequiredAttr(absl::string_view name, AttrType type) {
+  attrs_.push_back({std::string(name), type, std::nullopt});
+  return *this;
+}
+OpDef& OpDef::Infer(InferFn infer) {
+  infer_ = infer;
+  return *this;
+}
+OpDef& OpDef::Grad(GradSpec spec) {
+  grad_ = MakerOf(std::move(spec));
+  return *this;
+}
+OpDef& OpDef::Grad(GradMaker maker) {
+  grad_ = std::move(maker);
+  return *this;
+}
+OpDef& OpDef::NoGrad() {
+  no_grad_ = true;
+  return *this;
+}
+OpDef& OpDef::Reference(BindFn bind) {
+  implementations_.push_back({"reference", false, bind});
+  return *this;
+}
+
+void OpDef::AddImplementation(Implementation implementation) {
+  PD_INVARIANT(!implementations_.empty());
+  implementations_.insert(implementations_.end() - 1,
+                          std::move(implementation));
+}
+
+const SlotDef* OpDef::FindInput(absl::string_view name) const {
+  return FindSlot(inputs_, name);
+}
+const SlotDef* OpDef::FindOutput(absl::string_view name) const {
+  return FindSlot(outputs_, name);
+}
+
+absl::Status OpDef::Normalize(OpDesc* op) const {
+  PD_RETURN_IF_ERROR(CheckSlots(*op, op->inputs, inputs_, "input", true));
+  PD_RETURN_IF_ERROR(CheckSlots(*op, op->outputs, outputs_, "output", false));
+  for (const AttrDef& attr : attrs_) {
+    const auto it = op->attrs.find(attr.name);
+    if (it == op->attrs.end()) {
+      if (!attr.default_value.has_value())
+        return InvalidArgument("op '%s': attr '%s' is missing", type_,
+                               attr.name);
+      op->attrs.emplace(attr.name, *attr.default_value);
+      continue;
+    }
+    // An attribute may be given by a variable; the op's kernel then says so.
+    if (TypeOf(it->second) == AttrType::kVar ||
+        TypeOf(it->second) == AttrType::kVars)
+      return Unimplemented("op '%s': attr '%s' is given by a variable", type_,
+                           attr.name);
+    auto converted = Converted(it->second, attr.type);
+    if (!converted.has_value())
+      return InvalidArgument("op '%s': attr '%s' is of type %s; expected %s",
+                             type_, attr.name, Name(TypeOf(it->second)),
+                             Name(attr.type));
+    it->second = *std::move(converted);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pd

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator is: its schema, its inference, its gradient, and its
+// implementations. One OpDef per op type, filled in by the op's own file.
+#ifndef PD_LIBCORE_OPS_OP_DEF_H_
+#define PD_LIBCORE_OPS_OP_DEF_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "formats/program_desc.h"
+#include "libcore/ops/bind_context.h"
+#include "libcore/ops/infer_context.h"
+
+namespace pd {
+
+/// One input or output slot.
+struct SlotDef {
+  std::string name;
+  bool duplicable = false;    ///< holds a list of variables
+  bool optional = false;      ///< may be absent
+  bool intermediate = false;  ///< an output only the gradient reads
+};
+
+/// One attribute. Without a default it must be given.
+struct AttrDef {
+  std::string name;
+  AttrType type = AttrType::kInt;
+  std::optional<Attribute> default_value;
+};
+
+/// The usual gradient op, in words: which forward values it keeps, which
+/// gradients come in and go out. Slots are the forward op's own names; the
+/// gradient op reads slot "Out@GRAD" and writes slot "X@GRAD".
+struct GradSpec {
+  std::string type;                         ///< "softmax_grad"
+  std::vector<std::string> inputs = {};     ///< forward inputs it reads
+  std::vector<std::string> outputs = {};    ///< forward outputs it reads
+  std::vector<std::string> out_grads = {};  ///< outputs whose gradients come in
+  std::vector<std::string> in_grads = {};   ///< inputs whose gradients go out
+};
+
+/// What a hand-written gradient maker sees.
+struct GradRequest {
+  const OpDesc& op;
+  /// False: the variable stops the gradient; its gradient must not be made.
+  std::function<bool(const std::string& variable)> needs_grad;
+};
+/// The gradient ops of one forward op. Gradients of outputs are named
+/// GradName(output); gradients to make GradName(input). kEmptyVar stands for
+/// one that is not needed.
+using GradMaker =
+    std::function<absl::StatusOr<std::vector<OpDesc>>(const GradRequest&)>;
+
+using InferFn = absl::Status (*)(InferContext*);
+using BindFn = absl::StatusOr<Step> (*)(BindContext*);
+
+/// One way to compute an op. `bind` is called once per compiled plan: it reads
+/// attributes and shapes and returns the step that is run many times. A status
+/// of kUnimplemented is a refusal with its reason, and the next one is asked.
+struct Implementation {
+  std::string label;          ///< "reference", "onednn", "cpu:batch_inner"
+  bool layout_aware = false;  ///< false: sees and makes row-major tensors only
+  BindFn bind = nullptr;
+};
+
+class OpDef {
+ public:
+  explicit OpDef(absl::string_view type) : type_(type) {}
+
+  OpDef& Input(absl::string_view name);
+  OpDef& OptionalInput(absl::string_view name);
+  OpDef& Inputs(absl::string_view name);  ///< a list
+  OpDef& OptionalInputs(absl::string_view name);
+  OpDef& Output(absl::string_view name);
+  OpDef& OptionalOutput(absl::string_view name);
+  OpDef& Outputs(absl::string_view name);
+  OpDef& OptionalOutputs(absl::string_view name);
+  OpDef& IntermediateOutput(absl::string_view name);  ///< optional too
+  /// The default's C++ type is the attribute's type: int32_t, int64_t, float,
+  /// bool, std::string, std::vector of those.
+  OpDef& Attr(absl::string_view name, Attribute default_value);
+  OpDef& RequiredAttr(absl::string_view name, AttrType type);
+
+  OpDef& Infer(InferFn infer);
+  OpDef& Grad(GradSpec spec);
+  OpDef& Grad(GradMaker maker);
+  OpDef& NoGrad();  ///< says that there is none
+  OpDef& Reference(BindFn bind);
+  /// Adds an implementation that is asked before the reference and after those
+  /// added earlier.
+  void AddImplementation(Implementation implementation);
+
+  const std::string& type() const { return type_; }
+  const std::vector<SlotDef>& inputs() const { return inputs_; }
+  const std::vector<SlotDef>& outputs() const { return outputs_; }
+  const std::vector<AttrDef>& attrs() const { return attrs_; }
+  InferFn infer() const { return infer_; }
+  bool has_grad() const { return grad_ != nullptr; }
+  bool says_about_grad() const { return grad_ != nullptr || no_grad_; }
+  const GradMaker& grad() const { return grad_; }
+  /// In the order in which they are asked; the reference is last.
+  const std::vector<Implementation>& implementations() const {
+    return implementations_;
+  }
+  const SlotDef* FindInput(absl::string_view name) const;
+  const SlotDef* FindOutput(absl::string_view name) const;
+
+  /// Checks an op against the schema and fills in defaults: unknown or missing
+  /// slots, several variables where one is expected, missing attributes, and
+  /// attributes of another type (an int where a long is expected is widened)
+  /// are InvalidArgument. Attributes that the schema does not know stay.
+  absl::Status Normalize(OpDesc* op) const;
+
+ private:
+  OpDef& AddSlot(std::vector<SlotDef>* slots, SlotDef slot);
+
+  std::string type_;
+  std::vector<SlotDef> inputs_, outputs_;
+  std::vector<AttrDef> attrs_;
+  InferFn infer_ = nullptr;
+  GradMaker grad_;
+  bool no_grad_ = false;
+  std::vector<Implementation> implementations_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_OPS_OP_DEF_H_

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/program/block_builder.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+std::string Describe(const OpDesc& op) {
+  for (const auto& [slot, names] : op.outputs)
+    for (const std::string& name : names)
+      if (name != kEmptyVar)
+        return absl::StrCat("op '", op.type, "' that makes '", name, "'");
+  return absl::StrCat("op '", op.type, "'");
+}
+
+TensorMeta MetaOf(const VarDesc& var) {
+  TensorMeta meta;
+  meta.dtype = var.dtype;
+  meta.shape = var.shape;
+  meta.lod_level = var.lod_level;
+  return meta;
+}
+
+// Infers `op` with variables looked up and stored by the two functions.
+template <typename FindVar, typename SetVar>
+absl::Status Infer(const OpRegistry& registry, const OpDesc& op,
+                   const FindVar& find_var, const SetVar& set_var) {
+  PD_ASSIGN_OR_RETURN(const OpDef* def, registry.Get(op.type));
+  OpDesc normalized = op;
+  PD_RETURN_IF_ERROR(def->Normalize(&normalized));
+  std::map<std::string, TensorMeta> metas;
+  for (const auto& [slot, names] : op.inputs) {
+    for (const std::string& name : names) {
+      if (name == kEmptyVar) continue;
+      const VarDesc* var = find_var(name);
+      if (var == nullptr)
+        return NotFound("input '%s' names variable '%s', which does not exist",
+                        slot, name);
+      metas[name] = MetaOf(*var);
+    }
+  }
+  InferContext context(
+      normalized,
+      [&](const std::string& name) -> const TensorMeta* {
+        const auto it = metas.find(name);
+        return it == metas.end() ? nullptr : &it->second;
+      },
+      [&](const std::string& name, TensorMeta meta) {
+        set_var(name, std::move(meta));
+      });
+  return def->infer()(&context);
+}
+
+void Assign(TensorMeta meta, VarDesc* var) {
+  var->dtype = meta.dtype;
+  var->shape = std::move(meta.shape);
+  var->lod_level = meta.lod_level;
+}
+
+}  // namespace
+
+BlockBuilder::BlockBuilder(const OpRegistry* registry, ProgramDesc* program,
+                           int32_t block)
+    : registry_(registry), program_(program), block_(block) {
+  const auto& vars = this->block().vars;
+  for (size_t i = 0; i < vars.size(); ++i) index_[vars[i].name] = i;
+}
+
+int BlockBuilder::NextNumber(absl::string_view kind) {
+  return numbers_[std::string(kind)]++;
+}
+
+std::string BlockBuilder::UniqueTemporary(absl::string_view op_type) {
+  std::string name;
+  do {
+    name = absl::StrCat(op_type, "_", NextNumber(absl::StrCat(op_type, ".tmp")),
+                        ".tmp_0");
+  } while (FindVar(name) != nullptr);
+  return name;
+}
+
+VarDesc* BlockBuilder::AddVar(VarDesc var) {
+  PD_INVARIANT(index_.find(var.name) == index_.end());
+  index_[var.name] = block().vars.size();
+  block().vars.push_back(std::move(var));
+  return &block().vars.back();
+}
+
+VarDesc* BlockBuilder::MutableVar(absl::string_view name) {
+  const auto it = index_.find(name);
+  return it == index_.end() ? nullptr : &block().vars[it->second];
+}
+
+const VarDesc* BlockBuilder::FindVar(absl::string_view name) const {
+  const auto it = index_.find(name);
+  if (it != index_.end())
+    return &program_->blocks[static_cast<size_t>(block_)].vars[it->second];
+  const int32_t parent =
+      program_->blocks[static_cast<size_t>(block_)].parent_idx;
+  return parent >= 0 ? program_->FindVar(parent, name) : nullptr;
+}
+
+absl::Status BlockBuilder::Append(OpDesc op) {
+  op.attrs.emplace(std::string(kOpRoleAttr), role_);
+  for (const auto& [slot, names] : op.outputs) {
+    for (const std::string& name : names) {
+      if (name == kEmptyVar || FindVar(name) != nullptr) continue;
+      VarDesc var;
+      var.name = name;
+      AddVar(std::move(var));
+    }
+  }
+  const absl::Status status = Infer(
+      *registry_, op, [&](const std::string& n) { return FindVar(n); },
+      [&](const std::string& name, TensorMeta meta) {
+        // A parameter keeps the shape that it was declared with.
+        VarDesc* var = MutableVar(name);
+        if (var != nullptr && !var->persistable) Assign(std::move(meta), var);
+      });
+  if (!status.ok()) return Annotate(status, Describe(op));
+  block().ops.push_back(std::move(op));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> BlockBuilder::Unary(
+    absl::string_view type, const std::string& x,
+    std::map<std::string, Attribute> attrs) {
+  OpDesc op;
+  op.type = std::string(type);
+  op.SetInput("X", {x});
+  const std::string out = UniqueTemporary(type);
+  op.SetOutput("Out", {out});
+  op.attrs = std::move(attrs);
+  PD_RETURN_IF_ERROR(Append(std::move(op)));
+  return out;
+}
+
+absl::Status InferOp(const OpRegistry& registry, const OpDesc& op,
+                     int32_t block, ProgramDesc* program) {
+  BlockDesc& b = program->blocks[static_cast<size_t>(block)];
+  const absl::Status status = Infer(
+      registry, op,
+      [&](const std::string& n) { return program->FindVar(block, n); },
+      [&](const std::string& name, TensorMeta meta) {
+        VarDesc* var = b.FindVar(name);
+        if (var == nullptr) {
+          b.vars.emplace_back();
+          var = &b.vars.back();
+          var->name = name;
+        }
+        if (!var->persistable) Assign(std::move(meta), var);
+      });
+  return status.ok() ? status : Annotate(status, Describe(op));
+}
+
+}  // namespace pd
