@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset is N records of named fields. Records are read one at a time into
+// a caller's Record, whose buffers are reused: reading allocates nothing once
+// they have grown. Images are uint8, height x width x channels, as decoded;
+// transforms (transforms.h) and batching (loader.h) come after.
+#ifndef PD_LIBCORE_DATA_DATASET_H_
+#define PD_LIBCORE_DATA_DATASET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/base/dtype.h"
+#include "libcore/base/shape.h"
+
+namespace pd {
+
+/// What one field of every record looks like.
+struct FieldSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;  ///< of one record; -1 where records differ (image sizes)
+  /// A uint8 image [height, width, channels], 1 or 3 channels: transforms
+  /// apply to it.
+  bool is_image = false;
+};
+
+/// One field of one record: bytes in the dataset or in the Record's buffer.
+struct FieldView {
+  const std::byte* data = nullptr;
+  int64_t height = 0, width = 0, channels = 0;  ///< of an image
+};
+
+/// Where Dataset::Read puts a record; one per reading thread.
+struct Record {
+  std::vector<FieldView> fields;            ///< as Dataset::fields()
+  std::vector<std::vector<uint8_t>> bytes;  ///< buffers that views may use
+};
+
+/// N records with the same fields. Read may be called from many threads.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  int64_t size() const { return size_; }
+  const std::vector<FieldSpec>& fields() const { return fields_; }
+  /// Names of the classes where the dataset knows them (folder names), else
+  /// empty.
+  const std::vector<std::string>& class_names() const { return class_names_; }
+
+  /// Reads record `index` in [0, size()). The views stay valid until the next
+  /// Read into the same Record. Errors name the file and the record.
+  virtual absl::Status Read(int64_t index, Record* record) const = 0;
+
+  /// "'file' record 17", for messages.
+  virtual std::string Describe(int64_t index) const = 0;
+
+  /// Waits until data that is loaded in the background is there and checked;
+  /// its error, if any, which Read gives too.
+  virtual absl::Status WaitReady() const { return absl::OkStatus(); }
+
+ protected:
+  Dataset() = default;
+  int64_t size_ = 0;
+  std::vector<FieldSpec> fields_;
+  std::vector<std::string> class_names_;
+};
+
+/// OutOfRange when a label is outside [0, classes); classes 0 means
+/// unchecked. The message names `path` and the record.
+absl::Status CheckLabel(int64_t label, int64_t classes, const std::string& path,
+                        int64_t record);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DATA_DATASET_H_

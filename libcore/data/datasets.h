@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening the datasets that pdkit knows. Each Open checks headers, counts and
+// labels before it returns; labels are fields "label", int64 [1]; images are
+// fields "image", uint8 [height, width, channels].
+#ifndef PD_LIBCORE_DATA_DATASETS_H_
+#define PD_LIBCORE_DATA_DATASETS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "formats/array.h"
+#include "libcore/data/dataset.h"
+
+namespace pd {
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+/// A pair of idx files (MNIST, Fashion-MNIST), plain or .gz.
+struct IdxDatasetOptions {
+  std::string image_path;
+  std::string label_path;
+  int64_t classes = 10;  ///< 0: labels are not checked
+};
+/// Checks both headers and all labels, and returns while the images are still
+/// being inflated by a thread of the dataset's own: Read waits for them.
+/// FailedPrecondition when the files hold different numbers of records.
+absl::StatusOr<DatasetPtr> OpenIdx(const IdxDatasetOptions& options);
+
+/// The files of paddle.vision.datasets.MNIST in one folder, `mode` "train" or
+/// "test": train-images-idx3-ubyte[.gz] or t10k-... and their labels.
+absl::StatusOr<DatasetPtr> OpenMnist(const std::string& folder,
+                                     const std::string& mode);
+
+/// CIFAR-10 or CIFAR-100 in the binary version: files of label bytes and 3072
+/// bytes of colour planes, plain or .gz, one after the other.
+struct CifarDatasetOptions {
+  std::vector<std::string> paths;
+  int64_t classes = 10;       ///< 10, or 100 for CIFAR-100's fine labels
+  bool coarse_label = false;  ///< CIFAR-100: the 20 coarse labels
+};
+absl::StatusOr<DatasetPtr> OpenCifar(const CifarDatasetOptions& options);
+
+/// Images in one folder per class, classes sorted by name: the order and the
+/// labels of paddle.vision.datasets.DatasetFolder. Sub-folders are walked.
+struct ImageFolderOptions {
+  std::string root;
+  /// Endings that are read, without regard to case.
+  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png"};
+  /// false: paddle.vision.datasets.ImageFolder, images without labels.
+  bool labels = true;
+};
+/// Images are decoded when they are read, as RGB.
+absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options);
+
+/// One field made of columns of a CSV file.
+struct CsvField {
+  std::string name;
+  /// Column names, numbers from 0, ranges "first:last" (both included) of
+  /// either, or "*" for every column that no other field names.
+  std::vector<std::string> columns;
+  DType dtype = DType::kFloat32;  ///< float32, float64, int32 or int64
+  int64_t classes = 0;            ///< a label's range check; 0: none
+};
+struct CsvDatasetOptions {
+  std::string path;
+  bool header = true;
+  char delimiter = ',';
+  bool allow_nan = false;  ///< NaN and infinities are refused otherwise
+  /// Empty: every column is a float32 field of shape [1] under its own name.
+  std::vector<CsvField> fields;
+};
+absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options);
+
+/// Arrays of a .npz file (fields under their names), or of .npy files: the
+/// first extent counts the records. uint8 arrays [n, h, w] and [n, h, w, 1|3]
+/// are images.
+struct ArrayDatasetOptions {
+  std::string path;                 ///< for messages
+  std::vector<std::string> fields;  ///< which arrays; empty: all of them
+  std::string label;                ///< the integer field that is checked
+  int64_t classes = 0;              ///< its range check; 0: none
+};
+/// FailedPrecondition when the arrays hold different numbers of records.
+absl::StatusOr<DatasetPtr> MakeArrayDataset(const NamedArrays& arrays,
+                                            const ArrayDatasetOptions& options);
+/// MakeArrayDataset of the file `options.path`, .npz or .npy (field "x").
+absl::StatusOr<DatasetPtr> OpenNpz(const ArrayDatasetOptions& options);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DATA_DATASETS_H_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of transformed records, prepared ahead by worker threads in a ring
+// of buffers that is allocated once. Batches come in the sampler's order and
+// hold the same bytes whatever the number of workers.
+#ifndef PD_LIBCORE_DATA_LOADER_H_
+#define PD_LIBCORE_DATA_LOADER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/base/dtype.h"
+#include "libcore/base/shape.h"
+#include "libcore/data/dataset.h"
+#include "libcore/data/transforms.h"
+
+namespace pd {
+
+/// One field of a batch; the bytes are 64-byte aligned.
+struct BatchField {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;  ///< [records of this batch, ...]
+  std::byte* data = nullptr;
+};
+
+/// Valid until the next Next(), StartEpoch() or the loader's end.
+struct Batch {
+  int64_t index = 0;               ///< in its epoch, from 0
+  int64_t size = 0;                ///< records in it
+  std::vector<BatchField> fields;  ///< in the dataset's order
+  std::vector<int64_t> records;    ///< `size` record numbers
+};
+
+struct LoaderOptions {
+  int64_t batch_size = 1;
+  bool shuffle = false;
+  bool drop_last = false;
+  int num_workers = 1;  ///< 0: batches are made inside Next()
+  int prefetch = 2;     ///< batches ready ahead of the consumer, at least 1
+  uint64_t seed = 0;    ///< of the order and of the random transforms
+  std::vector<Transform> transforms;  ///< applied to the first image field
+};
+
+/// Since the loader was made.
+struct LoaderStats {
+  int64_t batches = 0;      ///< handed out
+  double wait_seconds = 0;  ///< that Next() waited (or worked, 0 workers)
+  double fill_seconds = 0;  ///< that workers spent making batches
+};
+
+class Loader {
+ public:
+  /// Checks the transforms against the dataset and allocates the buffers.
+  /// Where image sizes differ and no transform fixes them, record 0 decides
+  /// and the others must agree. InvalidArgument on options out of range.
+  static absl::StatusOr<std::unique_ptr<Loader>> Create(
+      std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
+
+  /// Stops the workers at once, in the middle of an epoch too.
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// What a batch's fields look like; the first extent is batch_size.
+  const std::vector<BatchField>& fields() const;
+  /// Batches of an epoch.
+  int64_t batches() const;
+
+  /// Begins (again) at batch `first_batch`, [0, batches()], of `epoch`.
+  absl::Status StartEpoch(int64_t epoch, int64_t first_batch = 0);
+
+  /// The next batch, or null at the end of the epoch. After an error, which
+  /// names file and record, Next repeats it until StartEpoch.
+  absl::StatusOr<const Batch*> Next();
+
+  LoaderStats stats() const;
+
+ private:
+  class Impl;
+  explicit Loader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DATA_LOADER_H_
