@@ -89,6 +89,11 @@ struct OpDesc {
   SlotList inputs, outputs;
   std::map<std::string, Attribute> attrs;
   bool is_target = false;
+  /// Names of attributes that the file lists ahead of the others, as
+  /// PaddlePaddle 2.4 and later do with those that do not change the result.
+  /// It only orders the bytes written: names without an attribute are skipped,
+  /// one that is here twice is written again in its usual place.
+  std::vector<std::string> leading_attrs;
 
   /// The names in a slot; empty when the slot is absent.
   const std::vector<std::string>& Input(absl::string_view slot) const;
@@ -141,6 +146,21 @@ struct VarDesc {
   bool need_check_feed = false;
   bool is_parameter = false;
   bool stop_gradient = false;
+  std::map<std::string, Attribute> attrs;  ///< int, string, ints
+  /// A serialized VarType for kinds that are more than a tensor (readers,
+  /// tuples); "" otherwise.
+  std::string raw_type;
+  /// Bits of VarOmitted: fields at their default that the file left out. It
+  /// only shapes the bytes written.
+  uint8_t omitted = 0;
+};
+
+/// Bits of VarDesc::omitted.
+enum VarOmitted : uint8_t {
+  kOmitsPersistable = 1,
+  kOmitsStopGradient = 2,
+  kOmitsLodLevel = 4,
+  kOmitsTensor = 8,
 };
 
 struct BlockDesc {
