@@ -60,6 +60,8 @@ class BindContext {
   /// The step may write `out` over `in` when nobody reads `in` later
   /// (element i of out depends on element i of in alone).
   virtual void MayShare(Tensor* in, Tensor* out) = 0;
+  /// The step needs the shape of `input` only: its bytes may be gone by then.
+  virtual void NoBuffer(Tensor* input) = 0;
   /// Uninitialised bytes for the time of this step.
   virtual Tensor* Scratch(size_t bytes) = 0;
   /// Bytes that a forward op leaves for its gradient op under a name that both
@@ -88,7 +90,9 @@ class BindContext {
 
  protected:
   explicit BindContext(const OpDesc& op) : op_(op) {}
-  virtual Tensor* Find(const std::string& name) const = 0;
+  // The same name may stand on both sides of an op and mean two tensors.
+  virtual Tensor* FindInput(const std::string& name) const = 0;
+  virtual Tensor* FindOutput(const std::string& name) const = 0;
 
  private:
   const OpDesc& op_;

@@ -64,13 +64,13 @@ absl::Status InferGradLikeInput(InferContext* context) {
 Tensor* BindContext::Input(absl::string_view slot, size_t i) const {
   const auto& names = op_.Input(slot);
   if (i >= names.size() || names[i] == kEmptyVar) return nullptr;
-  return Find(names[i]);
+  return FindInput(names[i]);
 }
 
 Tensor* BindContext::Output(absl::string_view slot, size_t i) const {
   const auto& names = op_.Output(slot);
   if (i >= names.size() || names[i] == kEmptyVar) return nullptr;
-  return Find(names[i]);
+  return FindOutput(names[i]);
 }
 
 }  // namespace pd

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/exec/op_binder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+bool Contains(const std::vector<Tensor*>& list, const Tensor* tensor) {
+  return std::find(list.begin(), list.end(), tensor) != list.end();
+}
+
+// Changes the layout of a tensor that has bytes of its own.
+void Rearrange(const LayoutPtr& layout, Tensor* tensor) {
+  Tensor fresh(tensor->dtype(), tensor->shape());
+  fresh.set_lod(tensor->lod());
+  fresh.set_layout(layout);
+  fresh.Allocate();
+  CopyElements(*tensor, &fresh);
+  *tensor = std::move(fresh);
+}
+
+}  // namespace
+
+Tensor* OpBinder::FindInput(const std::string& name) const {
+  const auto it = inputs_.find(name);
+  return it == inputs_.end() ? nullptr : it->second;
+}
+
+Tensor* OpBinder::FindOutput(const std::string& name) const {
+  const auto it = outputs_.find(name);
+  return it == outputs_.end() ? nullptr : it->second;
+}
+
+void OpBinder::Alias(Tensor* in, Tensor* out) {
+  aliases_.emplace_back(in, out);
+}
+
+void OpBinder::MayShare(Tensor* in, Tensor* out) {
+  sharings_.emplace_back(in, out);
+}
+
+Tensor* OpBinder::Scratch(size_t bytes) {
+  Tensor* tensor = builder_->NewTensor(
+      DType::kUInt8, {static_cast<int64_t>(bytes)}, PlanBuilder::Kind::kArena);
+  touched_.push_back(tensor);
+  return tensor;
+}
+
+Tensor* OpBinder::Keep(const std::string& name, DType dtype, Shape shape) {
+  Tensor* tensor =
+      builder_->NewTensor(dtype, std::move(shape), PlanBuilder::Kind::kArena);
+  touched_.push_back(tensor);
+  keeps_.emplace_back(name, tensor);
+  return tensor;
+}
+
+Tensor* OpBinder::Kept(const std::string& name) {
+  const auto it = builder_->kept_.find(name);
+  if (it == builder_->kept_.end()) return nullptr;
+  touched_.push_back(it->second);
+  return it->second;
+}
+
+absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
+  if (SameLayout(tensor->layout(), layout)) return tensor;
+  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
+  if (info.entry != nullptr && info.entry->pins == 0) {
+    Rearrange(layout, tensor);
+    return tensor;
+  }
+  replaced_.push_back(tensor);
+  for (Tensor* copy : builder_->copies_[tensor]) {
+    if (SameLayout(copy->layout(), layout)) {
+      touched_.push_back(copy);
+      return copy;
+    }
+  }
+  for (const Move& move : before_)
+    if (move.from == tensor && SameLayout(move.to->layout(), layout))
+      return move.to;
+  Tensor* copy = builder_->NewTensor(tensor->dtype(), tensor->shape(),
+                                     PlanBuilder::Kind::kArena);
+  copy->set_layout(layout);
+  PD_ASSIGN_OR_RETURN(Step step, builder_->Reorder(tensor, copy));
+  before_.push_back({tensor, copy, std::move(step)});
+  touched_.push_back(copy);
+  return copy;
+}
+
+bool OpBinder::HasFixedLayout(const Tensor* tensor) const {
+  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
+  return info.entry != nullptr;
+}
+
+absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
+  if (SameLayout(tensor->layout(), layout)) return tensor;
+  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
+  if (info.entry != nullptr && info.entry->pins == 0) {
+    Rearrange(layout, tensor);
+    return tensor;
+  }
+  if (!HasFixedLayout(tensor)) {
+    tensor->set_layout(layout);
+    relaid_.push_back(tensor);
+    return tensor;
+  }
+  Tensor* copy = builder_->NewTensor(tensor->dtype(), tensor->shape(),
+                                     PlanBuilder::Kind::kArena);
+  copy->set_layout(layout);
+  PD_ASSIGN_OR_RETURN(Step step, builder_->Reorder(copy, tensor));
+  after_.push_back({copy, tensor, std::move(step)});
+  touched_.push_back(copy);
+  return copy;
+}
+
+LayoutPtr OpBinder::LayoutOf(const std::string& name) const {
+  const auto it = builder_->current_.find(name);
+  return it == builder_->current_.end() ? nullptr : it->second->layout();
+}
+
+bool OpBinder::IsConstant(const Tensor* tensor) const {
+  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
+  return info.entry != nullptr && !builder_->WrittenLater(tensor, 0);
+}
+
+absl::Status OpBinder::MakeRowMajor() {
+  for (auto& [name, tensor] : inputs_) {
+    PD_ASSIGN_OR_RETURN(tensor, In(tensor, nullptr));
+  }
+  for (auto& [name, tensor] : outputs_) {
+    PD_ASSIGN_OR_RETURN(tensor, Out(tensor, nullptr));
+  }
+  return absl::OkStatus();
+}
+
+void OpBinder::Refuse() {
+  for (Tensor* tensor : relaid_) tensor->set_layout(nullptr);
+}
+
+void OpBinder::Accept(Step step, StepInfo info) {
+  for (Move& move : before_) {
+    const int at = builder_->AddStep(std::move(move.step),
+                                     {"reorder", info.output, "layout", {}});
+    builder_->Touch(move.from, at);
+    builder_->Touch(move.to, at);
+    builder_->copies_[move.from].push_back(move.to);
+  }
+  for (const auto& [name, out] : outputs_) builder_->copies_.erase(out);
+  int at = -1;
+  if (step != nullptr) {
+    at = builder_->AddStep(std::move(step), std::move(info));
+    std::vector<Tensor*> used = touched_;
+    for (const auto& [name, in] : inputs_)
+      if (!Contains(no_buffer_, in) && !Contains(replaced_, in))
+        used.push_back(in);
+    for (const auto& [name, out] : outputs_) used.push_back(out);
+    for (Tensor* tensor : used) builder_->Touch(tensor, at);
+    for (const auto& [in, out] : sharings_)
+      builder_->sharings_.push_back({at, in, out, used});
+  }
+  for (const auto& [in, out] : aliases_) builder_->Link(in, out, op_index_);
+  for (auto& [name, tensor] : keeps_) builder_->kept_[name] = tensor;
+  for (Move& move : after_) {
+    at = builder_->AddStep(std::move(move.step), {"reorder", "", "layout", {}});
+    builder_->Touch(move.from, at);
+    builder_->Touch(move.to, at);
+  }
+}
+
+}  // namespace pd

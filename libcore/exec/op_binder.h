@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The BindContext of one op in a PlanBuilder. What an implementation asks for
+// is collected here and takes effect only when it accepts.
+#ifndef PD_LIBCORE_EXEC_OP_BINDER_H_
+#define PD_LIBCORE_EXEC_OP_BINDER_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/exec/plan_builder.h"
+
+namespace pd {
+
+class OpBinder : public BindContext {
+ public:
+  OpBinder(PlanBuilder* builder, const OpDesc& op, size_t op_index,
+           const std::map<std::string, Tensor*>& inputs,
+           const std::map<std::string, Tensor*>& outputs)
+      : BindContext(op),
+        builder_(builder),
+        op_index_(op_index),
+        inputs_(inputs),
+        outputs_(outputs) {}
+
+  void Alias(Tensor* in, Tensor* out) override;
+  void MayShare(Tensor* in, Tensor* out) override;
+  void NoBuffer(Tensor* input) override { no_buffer_.push_back(input); }
+  Tensor* Scratch(size_t bytes) override;
+  Tensor* Keep(const std::string& name, DType dtype, Shape shape) override;
+  Tensor* Kept(const std::string& name) override;
+  absl::StatusOr<Tensor*> In(Tensor* tensor, const LayoutPtr& layout) override;
+  absl::StatusOr<Tensor*> Out(Tensor* tensor, const LayoutPtr& layout) override;
+  LayoutPtr LayoutOf(const std::string& name) const override;
+  bool IsConstant(const Tensor* tensor) const override;
+
+  /// Replaces every input and output in another layout by a row-major one.
+  absl::Status MakeRowMajor();
+  /// Adds the steps and records what they touch.
+  void Accept(Step step, StepInfo info);
+  /// Undoes what a refusing implementation did to the outputs.
+  void Refuse();
+
+ protected:
+  Tensor* FindInput(const std::string& name) const override;
+  Tensor* FindOutput(const std::string& name) const override;
+
+ private:
+  struct Move {
+    Tensor *from, *to;
+    Step step;
+  };
+
+  bool HasFixedLayout(const Tensor* tensor) const;
+
+  PlanBuilder* builder_;
+  size_t op_index_;
+  std::map<std::string, Tensor*> inputs_, outputs_;
+  std::vector<Move> before_, after_;
+  std::vector<std::pair<Tensor*, Tensor*>> aliases_, sharings_;
+  std::vector<Tensor*> touched_, no_buffer_, replaced_;
+  std::vector<std::pair<std::string, Tensor*>> keeps_;
+  std::vector<Tensor*> relaid_;  // outputs whose layout was set
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_EXEC_OP_BINDER_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program compiled for given input shapes: a flat list of bound steps over
+// one arena. Running it allocates nothing and looks nothing up.
+#ifndef PD_LIBCORE_EXEC_PLAN_H_
+#define PD_LIBCORE_EXEC_PLAN_H_
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/program_desc.h"
+#include "libcore/exec/scope.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+
+/// A variable that is given from outside at every run.
+struct FeedSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
+struct PlanOptions {
+  /// Fills the arena with NaN bits before it is used (tests).
+  bool poison = false;
+};
+
+/// What became of one op, or of a reorder that was put between ops.
+struct StepInfo {
+  std::string op_type;         ///< "reorder" for a change of layout
+  std::string output;          ///< its first output
+  std::string implementation;  ///< the label that accepted
+  /// "label: reason" of those that were asked before.
+  std::vector<std::string> refusals;
+};
+
+/// Bytes, to be printed.
+struct PlanStats {
+  size_t arena_bytes = 0;      ///< what the plan allocated
+  size_t unplanned_bytes = 0;  ///< the same tensors without sharing memory
+  size_t persistable_bytes = 0;
+};
+
+/// Sees every step; for profiles and checks.
+class StepHook {
+ public:
+  virtual ~StepHook() = default;
+  virtual void Before(size_t step) = 0;
+  virtual absl::Status After(size_t step) = 0;
+};
+
+class Plan {
+ public:
+  /// Compiles block 0 of `program`, whose feed and fetch ops are left out.
+  /// Only ops that fetches or persistable variables need are compiled. Errors
+  /// name the op. `registry` and `scope` outlive the plan.
+  static absl::StatusOr<std::unique_ptr<Plan>> Compile(
+      const OpRegistry& registry, const ProgramDesc& program,
+      const std::vector<FeedSpec>& feeds,
+      const std::vector<std::string>& fetches, Scope* scope,
+      const PlanOptions& options = {});
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// The bytes of feed i for the next runs, row-major, of the compiled shape.
+  void SetFeed(size_t i, const void* data);
+  const Tensor& feed(size_t i) const { return *feeds_[i].tensors.front(); }
+
+  /// Runs every step. An error names the op and its output.
+  absl::Status Run(const RunContext& context, StepHook* hook = nullptr);
+
+  /// Fetch i after a run, row-major; valid until the next one.
+  const Tensor& fetch(size_t i) const { return *fetches_[i]; }
+
+  const std::vector<StepInfo>& steps() const { return infos_; }
+  const PlanStats& stats() const { return stats_; }
+
+ private:
+  friend class PlanBuilder;
+  Plan() = default;
+
+  struct Feed {
+    std::vector<Tensor*> tensors;  // the feed and what aliases it
+  };
+  std::deque<Tensor> tensors_;
+  std::vector<Step> steps_;
+  std::vector<StepInfo> infos_;
+  std::vector<Feed> feeds_;
+  std::vector<Tensor*> fetches_;
+  std::vector<Scope::Entry*> pinned_;
+  std::shared_ptr<void> arena_;
+  PlanStats stats_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_EXEC_PLAN_H_

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/exec/plan_builder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/memory_planner.h"
+#include "libcore/exec/op_binder.h"
+
+namespace pd {
+namespace {
+
+bool IsFeedOrFetch(const OpDesc& op) {
+  return op.type == "feed" || op.type == "fetch";
+}
+
+std::string FirstOutput(const OpDesc& op) {
+  for (const auto& [slot, names] : op.outputs)
+    for (const std::string& name : names)
+      if (name != kEmptyVar) return name;
+  return "";
+}
+
+template <typename Body>
+void ForEachName(const SlotList& slots, const Body& body) {
+  for (const auto& [slot, names] : slots)
+    for (const std::string& name : names)
+      if (name != kEmptyVar) body(name);
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
+                         Scope* scope, const PlanOptions& options)
+    : registry_(registry),
+      program_(program),
+      block_(program.global()),
+      scope_(scope),
+      options_(options),
+      plan_(new Plan) {
+  for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
+  for (size_t i = 0; i < block_.ops.size(); ++i)
+    ForEachName(block_.ops[i].outputs, [&](const std::string& name) {
+      if (IsPersistable(name)) last_write_[name] = i;
+    });
+}
+
+absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
+    const std::vector<FeedSpec>& feeds,
+    const std::vector<std::string>& fetches) {
+  PD_RETURN_IF_ERROR(AddFeeds(feeds));
+  const std::vector<bool> needed = NeededOps(fetches);
+  for (size_t i = 0; i < block_.ops.size(); ++i) {
+    if (!needed[i]) continue;
+    const OpDesc& op = block_.ops[i];
+    const absl::Status status = AddOp(op, i);
+    if (!status.ok())
+      return Annotate(status, absl::StrCat("op '", op.type, "' that makes '",
+                                           FirstOutput(op), "'"));
+  }
+  PD_RETURN_IF_ERROR(AddFetches(fetches));
+  ShareBuffers();
+  PlaceBuffers();
+  CollectFeedAliases();
+  return std::move(plan_);
+}
+
+std::vector<bool> PlanBuilder::NeededOps(
+    const std::vector<std::string>& fetches) const {
+  std::set<std::string> wanted(fetches.begin(), fetches.end());
+  std::vector<bool> needed(block_.ops.size(), false);
+  for (size_t i = block_.ops.size(); i-- > 0;) {
+    const OpDesc& op = block_.ops[i];
+    if (IsFeedOrFetch(op)) continue;
+    ForEachName(op.outputs, [&](const std::string& name) {
+      if (wanted.count(name) > 0 || IsPersistable(name)) needed[i] = true;
+    });
+    if (!needed[i]) continue;
+    ForEachName(op.outputs,
+                [&](const std::string& name) { wanted.erase(name); });
+    ForEachName(op.inputs,
+                [&](const std::string& name) { wanted.insert(name); });
+  }
+  return needed;
+}
+
+absl::Status PlanBuilder::AddFeeds(const std::vector<FeedSpec>& feeds) {
+  for (const FeedSpec& feed : feeds) {
+    if (IsDynamic(feed.shape))
+      return InvalidArgument(
+          "feed '%s' has shape %s; every extent must be known", feed.name,
+          ToString(feed.shape));
+    Tensor* tensor = NewTensor(feed.dtype, feed.shape, Kind::kFeed);
+    current_[feed.name] = tensor;
+    plan_->feeds_.push_back({{tensor}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
+  PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(original.type));
+  OpDesc op = original;
+  PD_RETURN_IF_ERROR(def->Normalize(&op));
+  std::map<std::string, Tensor*> inputs, outputs;
+  for (const auto& [slot, names] : op.inputs) {
+    for (const std::string& name : names) {
+      if (name == kEmptyVar) continue;
+      PD_ASSIGN_OR_RETURN(inputs[name], ResolveInput(name));
+    }
+  }
+  std::map<std::string, TensorMeta> metas;
+  PD_RETURN_IF_ERROR(InferOutputs(*def, op, &metas));
+  for (const auto& [slot, names] : op.outputs) {
+    for (const std::string& name : names) {
+      if (name == kEmptyVar) continue;
+      const auto meta = metas.find(name);
+      if (meta == metas.end())
+        return Internal("output '%s' ('%s') was not inferred", slot, name);
+      PD_ASSIGN_OR_RETURN(outputs[name], MakeOutput(name, meta->second));
+    }
+  }
+  PD_RETURN_IF_ERROR(BindOp(*def, op, index, inputs, outputs));
+  for (const auto& [name, tensor] : outputs) current_[name] = tensor;
+  return absl::OkStatus();
+}
+
+absl::Status PlanBuilder::InferOutputs(
+    const OpDef& def, const OpDesc& op,
+    std::map<std::string, TensorMeta>* outputs) {
+  std::map<std::string, TensorMeta> metas;
+  ForEachName(op.inputs, [&](const std::string& name) {
+    const Tensor* tensor = current_[name];
+    TensorMeta& meta = metas[name];
+    meta.dtype = tensor->dtype();
+    meta.shape = tensor->shape();
+    meta.lod_level = static_cast<int32_t>(tensor->lod().size());
+  });
+  InferContext context(
+      op,
+      [&](const std::string& name) -> const TensorMeta* {
+        const auto it = metas.find(name);
+        return it == metas.end() ? nullptr : &it->second;
+      },
+      [&](const std::string& name, TensorMeta meta) {
+        (*outputs)[name] = std::move(meta);
+      });
+  return def.infer()(&context);
+}
+
+absl::StatusOr<Tensor*> PlanBuilder::ResolveInput(const std::string& name) {
+  const auto it = current_.find(name);
+  if (it != current_.end()) return it->second;
+  if (!IsPersistable(name))
+    return FailedPrecondition(
+        "variable '%s' is read, but nothing has written it: feed it", name);
+  Scope::Entry* entry = scope_->Find(name);
+  if (entry == nullptr)
+    return FailedPrecondition(
+        "variable '%s' is persistable but has no value: run the startup "
+        "program or load its parameters first",
+        name);
+  Tensor* tensor = &entry->tensor;
+  const Shape& declared = vars_[name]->shape;
+  if (!IsDynamic(declared) && declared != tensor->shape() &&
+      NumElements(declared) != tensor->size())
+    return InvalidArgument("variable '%s' has shape %s; the program expects %s",
+                           name, ToString(tensor->shape()), ToString(declared));
+  Info& info = infos_[tensor];
+  info.kind = Kind::kPersistable;
+  info.entry = entry;
+  info.root = tensor;
+  persistable_names_[tensor] = name;
+  current_[name] = tensor;
+  return tensor;
+}
+
+absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
+                                                const TensorMeta& meta) {
+  if (IsDynamic(meta.shape))
+    return Unimplemented("the shape of '%s' is known only when the op has run",
+                         name);
+  if (!IsPersistable(name))
+    return NewTensor(meta.dtype, meta.shape, Kind::kArena);
+  PD_ASSIGN_OR_RETURN(Scope::Entry * entry,
+                      scope_->GetOrCreate(name, meta.dtype, meta.shape));
+  Tensor* tensor = &entry->tensor;
+  Info& info = infos_[tensor];
+  info.kind = Kind::kPersistable;
+  info.entry = entry;
+  info.root = tensor;
+  persistable_names_[tensor] = name;
+  return tensor;
+}
+
+absl::Status PlanBuilder::BindOp(
+    const OpDef& def, const OpDesc& op, size_t index,
+    const std::map<std::string, Tensor*>& inputs,
+    const std::map<std::string, Tensor*>& outputs) {
+  StepInfo info;
+  info.op_type = op.type;
+  info.output = FirstOutput(op);
+  for (const Implementation& implementation : def.implementations()) {
+    OpBinder binder(this, op, index, inputs, outputs);
+    if (!implementation.layout_aware) PD_RETURN_IF_ERROR(binder.MakeRowMajor());
+    absl::StatusOr<Step> step = implementation.bind(&binder);
+    if (step.ok()) {
+      info.implementation = implementation.label;
+      binder.Accept(*std::move(step), std::move(info));
+      return absl::OkStatus();
+    }
+    if (step.status().code() != absl::StatusCode::kUnimplemented)
+      return step.status();
+    binder.Refuse();
+    info.refusals.push_back(
+        absl::StrCat(implementation.label, ": ", step.status().message()));
+  }
+  return Unimplemented("no implementation takes it (%s)",
+                       absl::StrJoin(info.refusals, "; "));
+}
+
+absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
+  for (const std::string& name : fetches) {
+    if (vars_.find(name) == vars_.end() && current_.count(name) == 0)
+      return NotFound("variable '%s' to fetch does not exist", name);
+    PD_ASSIGN_OR_RETURN(Tensor * tensor, ResolveInput(name));
+    if (tensor->layout() != nullptr) {
+      Tensor* plain = NewTensor(tensor->dtype(), tensor->shape(), Kind::kArena);
+      PD_ASSIGN_OR_RETURN(Step step, Reorder(tensor, plain));
+      const int at = AddStep(std::move(step), {"reorder", name, "layout", {}});
+      Touch(tensor, at);
+      Touch(plain, at);
+      tensor = plain;
+    }
+    InfoOf(Root(tensor)).keep = true;
+    plan_->fetches_.push_back(tensor);
+  }
+  return absl::OkStatus();
+}
+
+int PlanBuilder::AddStep(Step step, StepInfo info) {
+  plan_->steps_.push_back(std::move(step));
+  plan_->infos_.push_back(std::move(info));
+  return static_cast<int>(plan_->steps_.size()) - 1;
+}
+
+absl::StatusOr<Step> PlanBuilder::Reorder(Tensor* from, Tensor* to) {
+  if (registry_.reorder() != nullptr) {
+    absl::StatusOr<Step> step = registry_.reorder()(from, to);
+    if (step.status().code() != absl::StatusCode::kUnimplemented) return step;
+  }
+  return Step([from, to](const RunContext&) {
+    CopyElements(*from, to);
+    return absl::OkStatus();
+  });
+}
+
+void PlanBuilder::Link(Tensor* in, Tensor* out, size_t op_index) {
+  const bool copies =
+      InfoOf(out).entry != nullptr ||
+      (InfoOf(Root(in)).entry != nullptr && WrittenLater(Root(in), op_index));
+  if (!copies) {
+    InfoOf(out).root = Root(in);
+    return;
+  }
+  const int at = AddStep(
+      [in, out](const RunContext&) {
+        std::memcpy(out->raw(), in->raw(), out->bytes());
+        return absl::OkStatus();
+      },
+      {"copy", "", "reference", {}});
+  Touch(in, at);
+  Touch(out, at);
+}
+
+Tensor* PlanBuilder::NewTensor(DType dtype, Shape shape, Kind kind) {
+  plan_->tensors_.emplace_back(dtype, std::move(shape));
+  Tensor* tensor = &plan_->tensors_.back();
+  Info& info = infos_[tensor];
+  info.kind = kind;
+  info.root = tensor;
+  return tensor;
+}
+
+PlanBuilder::Info& PlanBuilder::InfoOf(const Tensor* tensor) {
+  const auto it = infos_.find(tensor);
+  PD_INVARIANT(it != infos_.end());
+  return it->second;
+}
+
+Tensor* PlanBuilder::Root(Tensor* tensor) {
+  while (InfoOf(tensor).root != tensor) tensor = InfoOf(tensor).root;
+  return tensor;
+}
+
+void PlanBuilder::Touch(Tensor* tensor, int step) {
+  Info& info = InfoOf(Root(tensor));
+  if (info.first < 0) {
+    info.first = step;
+    if (info.entry != nullptr) {
+      ++info.entry->pins;
+      plan_->pinned_.push_back(info.entry);
+    }
+  }
+  info.last = std::max(info.last, step);
+}
+
+bool PlanBuilder::IsPersistable(const std::string& name) const {
+  const auto it = vars_.find(name);
+  return it != vars_.end() && it->second->persistable;
+}
+
+bool PlanBuilder::WrittenLater(const Tensor* tensor, size_t op_index) const {
+  const auto name = persistable_names_.find(tensor);
+  if (name == persistable_names_.end()) return false;
+  const auto write = last_write_.find(name->second);
+  return write != last_write_.end() && write->second >= op_index;
+}
+
+void PlanBuilder::ShareBuffers() {
+  for (const Sharing& sharing : sharings_) {
+    Tensor* in = Root(sharing.in);
+    Tensor* out = Root(sharing.out);
+    Info& from = InfoOf(in);
+    Info& to = InfoOf(out);
+    if (in == out || from.kind != Kind::kArena || to.kind != Kind::kArena ||
+        from.keep || from.last != sharing.step || to.first != sharing.step ||
+        out->bytes() > in->bytes())
+      continue;
+    bool twice = false;  // the same bytes under another shape in this op
+    for (Tensor* tensor : sharing.touched)
+      twice = twice || (tensor != sharing.in && Root(tensor) == in);
+    if (twice) continue;
+    to.root = in;
+    from.last = to.last;
+    from.keep = to.keep;
+  }
+}
+
+void PlanBuilder::PlaceBuffers() {
+  std::vector<BufferRequest> requests;
+  std::unordered_map<const Tensor*, size_t> numbers;
+  const int end = static_cast<int>(plan_->steps_.size());
+  for (Tensor& tensor : plan_->tensors_) {
+    Info& info = InfoOf(&tensor);
+    if (info.kind != Kind::kArena) continue;
+    if (info.first >= 0) plan_->stats_.unplanned_bytes += tensor.bytes();
+    if (info.root != &tensor || info.first < 0) continue;
+    numbers[&tensor] = requests.size();
+    requests.push_back(
+        {tensor.bytes(), info.first, info.keep ? end : info.last});
+  }
+  const size_t total = PlanMemory(&requests);
+  plan_->stats_.arena_bytes = total;
+  plan_->stats_.persistable_bytes = scope_->bytes();
+  constexpr std::align_val_t kAlignment{4096};
+  constexpr size_t kTail = 256;  // whole-vector reads past the last buffer
+  void* arena = ::operator new(total + kTail, kAlignment);
+  std::memset(arena, options_.poison ? 0xff : 0, total + kTail);
+  plan_->arena_ = std::shared_ptr<void>(
+      arena, [](void* p) { ::operator delete(p, kAlignment); });
+  for (Tensor& tensor : plan_->tensors_) {
+    Tensor* root = Root(&tensor);
+    const auto number = numbers.find(root);
+    if (number != numbers.end())
+      tensor.Attach(static_cast<char*>(arena) +
+                    requests[number->second].offset);
+    else if (InfoOf(root).kind == Kind::kPersistable)
+      tensor.Attach(root->raw());
+  }
+}
+
+void PlanBuilder::CollectFeedAliases() {
+  for (Plan::Feed& feed : plan_->feeds_) {
+    Tensor* fed = feed.tensors.front();
+    for (Tensor& tensor : plan_->tensors_)
+      if (&tensor != fed && Root(&tensor) == fed)
+        feed.tensors.push_back(&tensor);
+  }
+}
+
+}  // namespace pd

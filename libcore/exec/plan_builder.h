@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles a block into a Plan: keeps the ops that are needed, infers shapes,
+// asks implementations in order, inserts reorders, plans the memory. Internal
+// to libcore/exec.
+#ifndef PD_LIBCORE_EXEC_PLAN_BUILDER_H_
+#define PD_LIBCORE_EXEC_PLAN_BUILDER_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "libcore/exec/plan.h"
+
+namespace pd {
+
+class OpBinder;
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
+              Scope* scope, const PlanOptions& options);
+
+  absl::StatusOr<std::unique_ptr<Plan>> Build(
+      const std::vector<FeedSpec>& feeds,
+      const std::vector<std::string>& fetches);
+
+ private:
+  friend class OpBinder;
+
+  enum class Kind { kArena, kFeed, kPersistable };
+
+  // What is known of a Tensor of this plan.
+  struct Info {
+    Kind kind = Kind::kArena;
+    Scope::Entry* entry = nullptr;  // of a persistable
+    Tensor* root = nullptr;         // whose bytes it uses; itself mostly
+    int first = -1, last = -1;      // steps that touch it; of roots, the union
+    bool keep = false;              // until the end of the run
+  };
+  // A permission to put `out` into the bytes of `in` at a step.
+  struct Sharing {
+    int step;
+    Tensor *in, *out;
+    std::vector<Tensor*> touched;  // by the same op
+  };
+
+  std::vector<bool> NeededOps(const std::vector<std::string>& fetches) const;
+  absl::Status AddFeeds(const std::vector<FeedSpec>& feeds);
+  absl::Status AddOp(const OpDesc& op, size_t index);
+  absl::Status InferOutputs(const OpDef& def, const OpDesc& op,
+                            std::map<std::string, TensorMeta>* outputs);
+  absl::StatusOr<Tensor*> ResolveInput(const std::string& name);
+  absl::StatusOr<Tensor*> MakeOutput(const std::string& name,
+                                     const TensorMeta& meta);
+  absl::Status BindOp(const OpDef& def, const OpDesc& op, size_t index,
+                      const std::map<std::string, Tensor*>& inputs,
+                      const std::map<std::string, Tensor*>& outputs);
+  absl::Status AddFetches(const std::vector<std::string>& fetches);
+  int AddStep(Step step, StepInfo info);
+  void Link(Tensor* in, Tensor* out, size_t op_index);
+  absl::StatusOr<Step> Reorder(Tensor* from, Tensor* to);
+
+  Tensor* NewTensor(DType dtype, Shape shape, Kind kind);
+  Info& InfoOf(const Tensor* tensor);
+  Tensor* Root(Tensor* tensor);
+  void Touch(Tensor* tensor, int step);
+  bool IsPersistable(const std::string& name) const;
+  // True when an op at or after `op_index` writes the persistable.
+  bool WrittenLater(const Tensor* tensor, size_t op_index) const;
+
+  void ShareBuffers();
+  void PlaceBuffers();
+  void CollectFeedAliases();
+
+  const OpRegistry& registry_;
+  const ProgramDesc& program_;
+  const BlockDesc& block_;
+  Scope* scope_;
+  PlanOptions options_;
+  std::unique_ptr<Plan> plan_;
+  std::unordered_map<std::string, const VarDesc*> vars_;
+  std::unordered_map<std::string, Tensor*> current_;  // name -> newest value
+  std::unordered_map<const Tensor*, Info> infos_;
+  std::unordered_map<std::string, Tensor*> kept_;
+  // Row-major or other copies of a tensor, until it is written again.
+  std::unordered_map<const Tensor*, std::vector<Tensor*>> copies_;
+  std::unordered_map<std::string, size_t> last_write_;  // persistable -> op
+  std::unordered_map<const Tensor*, std::string> persistable_names_;
+  std::vector<Sharing> sharings_;
+  std::set<std::string> fetched_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_EXEC_PLAN_BUILDER_H_

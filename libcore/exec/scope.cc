@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/exec/scope.h"
+
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+
+Scope::Entry* Scope::Find(const std::string& name) {
+  const auto it = entries_.find(name);
+  return it == entries_.end() ? nullptr : it->second.get();
+}
+
+const Scope::Entry* Scope::Find(const std::string& name) const {
+  return const_cast<Scope*>(this)->Find(name);
+}
+
+absl::StatusOr<Scope::Entry*> Scope::GetOrCreate(const std::string& name,
+                                                 DType dtype,
+                                                 const Shape& shape) {
+  if (Entry* entry = Find(name)) {
+    const Tensor& t = entry->tensor;
+    if (t.shape() != shape || t.dtype() != dtype)
+      return InvalidArgument(
+          "variable '%s' holds %s%s; the program expects %s%s", name,
+          Name(t.dtype()), ToString(t.shape()), Name(dtype), ToString(shape));
+    return entry;
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->tensor.Reset(dtype, shape);
+  entry->tensor.Allocate();
+  return (entries_[name] = std::move(entry)).get();
+}
+
+absl::Status Scope::Set(const std::string& name, const Array& value) {
+  PD_ASSIGN_OR_RETURN(Entry * entry,
+                      GetOrCreate(name, value.dtype, value.shape));
+  Tensor view(value.dtype, value.shape);
+  view.Attach(const_cast<std::byte*>(value.bytes.get()));
+  CopyElements(view, &entry->tensor);
+  entry->tensor.set_lod(value.lod);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Array> Scope::Get(const std::string& name) const {
+  const Entry* entry = Find(name);
+  if (entry == nullptr) return NotFound("variable '%s' has no value", name);
+  return ToArray(entry->tensor);
+}
+
+std::vector<std::string> Scope::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+size_t Scope::bytes() const {
+  size_t bytes = 0;
+  for (const auto& [name, entry] : entries_) bytes += entry->tensor.bytes();
+  return bytes;
+}
+
+}  // namespace pd

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The persistable variables: parameters, optimizer states, running statistics.
+// Several plans (training, evaluation, a smaller last batch) work on one Scope.
+#ifndef PD_LIBCORE_EXEC_SCOPE_H_
+#define PD_LIBCORE_EXEC_SCOPE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "formats/array.h"
+#include "libcore/tensor/tensor.h"
+
+namespace pd {
+
+class Scope {
+ public:
+  struct Entry {
+    Tensor tensor;  ///< its address is stable
+    int pins = 0;   ///< plans with a step that relies on the layout
+  };
+
+  /// Null when there is none.
+  Entry* Find(const std::string& name);
+  const Entry* Find(const std::string& name) const;
+  /// A zeroed variable; the one that is there when shape and dtype are equal,
+  /// else InvalidArgument with both.
+  absl::StatusOr<Entry*> GetOrCreate(const std::string& name, DType dtype,
+                                     const Shape& shape);
+  /// Sets the value, keeping address and layout of one that is there.
+  /// InvalidArgument with both shapes or dtypes when they differ.
+  absl::Status Set(const std::string& name, const Array& value);
+  /// The value, row-major; NotFound when there is none.
+  absl::StatusOr<Array> Get(const std::string& name) const;
+
+  std::vector<std::string> Names() const;
+  /// Bytes of all variables.
+  size_t bytes() const;
+
+ private:
+  std::map<std::string, std::unique_ptr<Entry>> entries_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_EXEC_SCOPE_H_

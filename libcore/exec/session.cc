@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/exec/session.h"
+
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+
+absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
+    const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
+    const std::vector<std::string>& fetches) {
+  return Plan::Compile(*registry_, program, feeds, fetches, &scope_, options_);
+}
+
+absl::Status Session::RunOnce(const ProgramDesc& program) {
+  return Run(program, {}, {}).status();
+}
+
+absl::StatusOr<NamedArrays> Session::Run(
+    const ProgramDesc& program, const NamedArrays& feeds,
+    const std::vector<std::string>& fetches) {
+  std::vector<FeedSpec> specs;
+  for (const auto& [name, array] : feeds)
+    specs.push_back({name, array.dtype, array.shape});
+  PD_ASSIGN_OR_RETURN(auto plan, Compile(program, specs, fetches));
+  size_t i = 0;
+  for (const auto& [name, array] : feeds) plan->SetFeed(i++, array.bytes.get());
+  RunContext context;
+  context.seed = seed_;
+  PD_RETURN_IF_ERROR(plan->Run(context));
+  NamedArrays results;
+  for (size_t k = 0; k < fetches.size(); ++k)
+    results[fetches[k]] = ToArray(plan->fetch(k));
+  return results;
+}
+
+}  // namespace pd

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One set of variables and the programs that run over it.
+#ifndef PD_LIBCORE_EXEC_SESSION_H_
+#define PD_LIBCORE_EXEC_SESSION_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/array.h"
+#include "formats/program_desc.h"
+#include "libcore/exec/plan.h"
+#include "libcore/exec/scope.h"
+
+namespace pd {
+
+class Session {
+ public:
+  /// `registry` outlives the session. `seed` is for random ops.
+  explicit Session(const OpRegistry* registry, uint64_t seed = 0)
+      : registry_(registry), seed_(seed) {}
+
+  Scope& scope() { return scope_; }
+  const OpRegistry& registry() const { return *registry_; }
+  void set_plan_options(const PlanOptions& options) { options_ = options; }
+
+  /// Compiles `program` for feeds of these shapes over this session's scope.
+  absl::StatusOr<std::unique_ptr<Plan>> Compile(
+      const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
+      const std::vector<std::string>& fetches);
+
+  /// Compiles, runs once, and forgets the plan (startup programs).
+  absl::Status RunOnce(const ProgramDesc& program);
+
+  /// Compiles, runs once, and gives the fetches by name.
+  absl::StatusOr<NamedArrays> Run(const ProgramDesc& program,
+                                  const NamedArrays& feeds,
+                                  const std::vector<std::string>& fetches);
+
+ private:
+  const OpRegistry* registry_;
+  uint64_t seed_;
+  PlanOptions options_;
+  Scope scope_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_EXEC_SESSION_H_
