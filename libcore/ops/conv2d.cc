@@ -178,6 +178,8 @@ absl::StatusOr<Step> BindConv2dGrad(BindContext* context) {
   Tensor* dout = context->Input("Output@GRAD");
   Tensor* din = context->Output("Input@GRAD");
   Tensor* dfilter = context->Output("Filter@GRAD");
+  if (dfilter == nullptr) context->NoBuffer(input);
+  if (din == nullptr) context->NoBuffer(filter);
   PD_ASSIGN_OR_RETURN(const Conv conv, ReadConv2d(context->op(), input->shape(),
                                                   filter->shape()));
   return DispatchFloat(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {

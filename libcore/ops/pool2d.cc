@@ -151,7 +151,10 @@ absl::StatusOr<Step> BindPool2dGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
+  Tensor* out = context->Input("Out");
+  if (out != nullptr) context->NoBuffer(out);
   PD_ASSIGN_OR_RETURN(const Pool pool, ReadPool2d(context->op(), x->shape()));
+  if (!pool.g.max) context->NoBuffer(x);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
