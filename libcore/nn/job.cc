@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/nn/job.h"
+
+#include <filesystem>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "google/protobuf/text_format.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_check.h"
+#include "libcore/nn/job_text.h"
+
+namespace pd {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+namespace {
+
+// A job is written by hand or by a small program; what is larger is another
+// file given by mistake.
+constexpr size_t kMaxBytes = size_t{16} << 20;
+
+}  // namespace
+
+struct LoadedJob::State {
+  std::string path;
+  std::vector<std::string> overrides;
+  job::Job proto;
+  Places places;
+  std::unordered_map<const Message*, std::string> paths;
+};
+
+// Builds a LoadedJob step by step.
+class JobLoader {
+ public:
+  static absl::StatusOr<LoadedJob> Load(
+      absl::string_view text, const std::string& path,
+      const std::vector<std::string>& overrides) {
+    auto state = std::make_shared<LoadedJob::State>();
+    state->path = path;
+    state->overrides = overrides;
+    PD_RETURN_IF_ERROR(
+        ReadTextMessage(text, path, &state->proto, &state->places));
+    if (state->proto.ByteSizeLong() == 0 && overrides.empty())
+      return InvalidArgument("%s: the job is empty; pd-job(5) shows one", path);
+    for (const std::string& one : overrides)
+      PD_RETURN_IF_ERROR(ApplyOverride(one, &state->proto, &state->places));
+    const std::string folder =
+        std::filesystem::path(path).parent_path().string();
+    Visit(folder, "", &state->proto, state.get());
+    LoadedJob job;
+    job.state_ = std::move(state);
+    PD_RETURN_IF_ERROR(CheckJob(job));
+    return job;
+  }
+
+  // Calls `edit` on every string that names a file.
+  template <typename Edit>
+  static void EditPaths(Message* message, const Edit& edit) {
+    const Reflection* reflection = message->GetReflection();
+    std::vector<const FieldDescriptor*> fields;
+    reflection->ListFields(*message, &fields);
+    for (const FieldDescriptor* field : fields) {
+      const int count =
+          field->is_repeated() ? reflection->FieldSize(*message, field) : 1;
+      for (int i = 0; i < count; ++i) {
+        if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+          EditPaths(field->is_repeated()
+                        ? reflection->MutableRepeatedMessage(message, field, i)
+                        : reflection->MutableMessage(message, field),
+                    edit);
+        } else if (field->options().GetExtension(job::rule).path()) {
+          EditPath(message, field, i, edit);
+        }
+      }
+    }
+  }
+
+ private:
+  template <typename Edit>
+  static void EditPath(Message* message, const FieldDescriptor* field, int i,
+                       const Edit& edit) {
+    const Reflection* reflection = message->GetReflection();
+    if (field->is_repeated()) {
+      reflection->SetRepeatedString(
+          message, field, i,
+          edit(*message, field, i,
+               reflection->GetRepeatedString(*message, field, i)));
+    } else {
+      reflection->SetString(
+          message, field,
+          edit(*message, field, -1, reflection->GetString(*message, field)));
+    }
+  }
+
+  // Notes the path of every message, and joins file paths with the folder.
+  static void Visit(const std::string& folder, const std::string& path,
+                    Message* root, LoadedJob::State* state) {
+    NotePaths(path, *root, state);
+    EditPaths(root, [&](const Message& message, const FieldDescriptor* field,
+                        int i, const std::string& file) {
+      std::string where = JoinPath(state->paths[&message], field->name());
+      if (i >= 0) where = ElementPath(where, i);
+      const auto place = state->places.find(where);
+      const bool typed = place != state->places.end() &&
+                         absl::StartsWith(place->second, "-o ");
+      if (file.empty() || folder.empty() || typed) return file;
+      return (std::filesystem::path(folder) / file).lexically_normal().string();
+    });
+  }
+
+  static void NotePaths(const std::string& path, const Message& message,
+                        LoadedJob::State* state) {
+    state->paths[&message] = path;
+    const Reflection* reflection = message.GetReflection();
+    std::vector<const FieldDescriptor*> fields;
+    reflection->ListFields(message, &fields);
+    for (const FieldDescriptor* field : fields) {
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+      const std::string inner = JoinPath(path, field->name());
+      if (!field->is_repeated()) {
+        NotePaths(inner, reflection->GetMessage(message, field), state);
+        continue;
+      }
+      for (int i = 0; i < reflection->FieldSize(message, field); ++i)
+        NotePaths(ElementPath(inner, i),
+                  reflection->GetRepeatedMessage(message, field, i), state);
+    }
+  }
+};
+
+const job::Job& LoadedJob::proto() const { return state_->proto; }
+
+const std::string& LoadedJob::path() const { return state_->path; }
+
+std::string LoadedJob::Where(const Message& part,
+                             absl::string_view field) const {
+  const auto it = state_->paths.find(&part);
+  std::string path = it == state_->paths.end() ? "" : it->second;
+  if (!field.empty()) path = JoinPath(path, field);
+  while (!path.empty()) {
+    const auto place = state_->places.find(path);
+    if (place != state_->places.end()) return place->second;
+    const size_t cut = path.find_last_of(".[");
+    path.resize(cut == std::string::npos ? 0 : cut);
+  }
+  return state_->path;
+}
+
+absl::Status LoadedJob::At(const absl::Status& status, const Message& part,
+                           absl::string_view field) const {
+  return status.ok() ? status : Annotate(status, Where(part, field));
+}
+
+absl::Status LoadedJob::Require(const std::vector<std::string>& fields,
+                                absl::string_view who) const {
+  for (const std::string& path : fields) {
+    const Message* message = &state_->proto;
+    for (absl::string_view name : absl::StrSplit(path, '.')) {
+      const FieldDescriptor* field =
+          message->GetDescriptor()->FindFieldByName(std::string(name));
+      PD_INVARIANT(field != nullptr);
+      const Reflection* reflection = message->GetReflection();
+      const bool there = field->is_repeated()
+                             ? reflection->FieldSize(*message, field) > 0
+                             : reflection->HasField(*message, field);
+      if (!there)
+        return At(
+            InvalidArgument("the job has no '%s'; %s needs it", path, who),
+            *message);
+      if (!field->is_repeated())
+        message = &reflection->GetMessage(*message, field);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string LoadedJob::EffectiveText() const {
+  job::Job copy = state_->proto;
+  JobLoader::EditPaths(&copy, [](const Message&, const FieldDescriptor*, int,
+                                 const std::string& file) {
+    std::error_code error;
+    const auto absolute = std::filesystem::absolute(file, error);
+    return error || file.empty() ? file : absolute.lexically_normal().string();
+  });
+  if (!copy.has_name() && !state_->path.empty())
+    copy.set_name(std::filesystem::path(state_->path).stem().string());
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetUseShortRepeatedPrimitives(true);
+  printer.SetUseUtf8StringEscaping(true);
+  std::string text;
+  printer.PrintToString(copy, &text);
+  std::string head = absl::StrCat("# The job as it was run: ", state_->path);
+  for (const std::string& one : state_->overrides)
+    absl::StrAppend(&head, "\n#   -o ",
+                    absl::StrReplaceAll(one, {{"\n", " "}}));
+  return absl::StrCat(head, "\n", text);
+}
+
+absl::StatusOr<LoadedJob> ParseJob(absl::string_view text,
+                                   const std::string& path,
+                                   const std::vector<std::string>& overrides) {
+  if (text.size() > kMaxBytes)
+    return InvalidArgument("%s: %d bytes are too many for a job (at most %d)",
+                           path, text.size(), kMaxBytes);
+  return JobLoader::Load(text, path, overrides);
+}
+
+absl::StatusOr<LoadedJob> ReadJob(const std::string& path,
+                                  const std::vector<std::string>& overrides) {
+  PD_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(path));
+  return ParseJob(bytes.view(), path, overrides);
+}
+
+}  // namespace pd

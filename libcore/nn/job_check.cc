@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/nn/job_check.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/descriptor.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_text.h"
+
+namespace pd {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::OneofDescriptor;
+using google::protobuf::Reflection;
+
+namespace {
+
+bool IsMessage(const FieldDescriptor* field) {
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+}
+
+// "layer 'conv1'", "conv2d", "the job": what a message is called.
+std::string Called(const Message& message, absl::string_view field_name) {
+  const FieldDescriptor* name =
+      message.GetDescriptor()->FindFieldByName("name");
+  std::string given;
+  if (name != nullptr && message.GetReflection()->HasField(message, name))
+    given = message.GetReflection()->GetString(message, name);
+  if (field_name.empty()) return "a job";
+  return given.empty() ? absl::StrCat("'", field_name, "'")
+                       : absl::StrCat(field_name, " '", given, "'");
+}
+
+double NumberAt(const Message& m, const FieldDescriptor* f, int i) {
+  const Reflection* r = m.GetReflection();
+  const bool list = f->is_repeated();
+  switch (f->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return list ? r->GetRepeatedInt32(m, f, i) : r->GetInt32(m, f);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return static_cast<double>(list ? r->GetRepeatedInt64(m, f, i)
+                                      : r->GetInt64(m, f));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return static_cast<double>(list ? r->GetRepeatedUInt64(m, f, i)
+                                      : r->GetUInt64(m, f));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return list ? r->GetRepeatedDouble(m, f, i) : r->GetDouble(m, f);
+    default:
+      return 0;
+  }
+}
+
+class RuleChecker {
+ public:
+  explicit RuleChecker(const LoadedJob& job) : job_(job) {}
+
+  absl::Status Check(const Message& message, absl::string_view field_name) {
+    const Descriptor* type = message.GetDescriptor();
+    const Reflection* reflection = message.GetReflection();
+    for (int i = 0; i < type->field_count(); ++i) {
+      const FieldDescriptor* field = type->field(i);
+      PD_RETURN_IF_ERROR(CheckField(message, field, field_name));
+      if (!IsMessage(field)) continue;
+      if (!field->is_repeated()) {
+        if (reflection->HasField(message, field))
+          PD_RETURN_IF_ERROR(
+              Check(reflection->GetMessage(message, field), field->name()));
+        continue;
+      }
+      for (int k = 0; k < reflection->FieldSize(message, field); ++k)
+        PD_RETURN_IF_ERROR(Check(
+            reflection->GetRepeatedMessage(message, field, k), field->name()));
+    }
+    for (int i = 0; i < type->oneof_decl_count(); ++i)
+      PD_RETURN_IF_ERROR(CheckChosen(message, type->oneof_decl(i), field_name));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckChosen(const Message& message, const OneofDescriptor* oneof,
+                           absl::string_view field_name) {
+    if (!oneof->options().GetExtension(job::choose) ||
+        message.GetReflection()->HasOneof(message, oneof))
+      return absl::OkStatus();
+    std::vector<std::string> names;
+    for (int i = 0; i < oneof->field_count() && i < 12; ++i)
+      names.push_back(oneof->field(i)->name());
+    return job_.At(
+        InvalidArgument("%s does not say which kind it is; there are %s%s",
+                        Called(message, field_name), absl::StrJoin(names, ", "),
+                        oneof->field_count() > 12 ? ", ..." : ""),
+        message);
+  }
+
+  absl::Status CheckField(const Message& message, const FieldDescriptor* field,
+                          absl::string_view field_name) {
+    const job::Rule& rule = field->options().GetExtension(job::rule);
+    const Reflection* reflection = message.GetReflection();
+    const int count = field->is_repeated()
+                          ? reflection->FieldSize(message, field)
+                          : reflection->HasField(message, field);
+    // A list without a default in words is needed when it has a least count.
+    const bool required =
+        rule.required() ||
+        (field->is_repeated() && rule.min_count() > 0 && !rule.has_otherwise());
+    if (count == 0)
+      return !required ? absl::OkStatus()
+                       : job_.At(InvalidArgument("%s needs '%s'",
+                                                 Called(message, field_name),
+                                                 field->name()),
+                                 message);
+    if (field->is_repeated() &&
+        (count < static_cast<int>(rule.min_count()) ||
+         (rule.has_max_count() && count > static_cast<int>(rule.max_count()))))
+      return job_.At(InvalidArgument("'%s' has %d values; it takes %s",
+                                     field->name(), count, CountWords(rule)),
+                     message, field->name());
+    const std::string bounds = BoundsInWords(rule);
+    for (int i = 0; i < count && !bounds.empty(); ++i) {
+      const double value = NumberAt(message, field, i);
+      if ((rule.has_min() && value < rule.min()) ||
+          (rule.has_max() && value > rule.max()) ||
+          (rule.has_above() && value <= rule.above()) ||
+          (rule.has_below() && value >= rule.below()))
+        return job_.At(
+            InvalidArgument("'%s' is %s; it must be %s", field->name(),
+                            absl::StrCat(value), bounds),
+            message,
+            field->is_repeated() ? ElementPath(field->name(), i)
+                                 : field->name());
+    }
+    return absl::OkStatus();
+  }
+
+  static std::string CountWords(const job::Rule& rule) {
+    if (!rule.has_max_count())
+      return absl::StrCat(rule.min_count(), " or more");
+    const uint32_t least = rule.min_count() == 0 ? 1 : rule.min_count();
+    if (least == rule.max_count()) return absl::StrCat(least);
+    return absl::StrCat(least, " to ", rule.max_count());
+  }
+
+  const LoadedJob& job_;
+};
+
+// Names in one list are given once.
+template <typename List>
+absl::Status CheckNames(const LoadedJob& job, const List& list,
+                        absl::string_view what, std::set<std::string>* seen) {
+  for (const auto& element : list) {
+    if (!element.has_name()) continue;
+    if (element.name().empty() ||
+        element.name().find_first_of("/[]=") != std::string::npos)
+      return job.At(InvalidArgument("a name is not empty and has no '/', '[', "
+                                    "']' or '='; got '%s'",
+                                    element.name()),
+                    element, "name");
+    if (!seen->insert(element.name()).second)
+      return job.At(InvalidArgument("there are two %s with the name '%s'", what,
+                                    element.name()),
+                    element, "name");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPadding(const LoadedJob& job, const Message& layer,
+                          int count) {
+  if (count != 3) return absl::OkStatus();
+  return job.At(InvalidArgument("'padding' has 3 values; it takes 1, 2 or 4"),
+                layer, "padding");
+}
+
+absl::Status CheckLayers(
+    const LoadedJob& job,
+    const google::protobuf::RepeatedPtrField<job::Layer>& layers) {
+  for (const job::Layer& layer : layers) {
+    if (layer.has_conv2d())
+      PD_RETURN_IF_ERROR(
+          CheckPadding(job, layer.conv2d(), layer.conv2d().padding_size()));
+    if (layer.has_max_pool2d())
+      PD_RETURN_IF_ERROR(CheckPadding(job, layer.max_pool2d(),
+                                      layer.max_pool2d().padding_size()));
+    if (layer.has_avg_pool2d())
+      PD_RETURN_IF_ERROR(CheckPadding(job, layer.avg_pool2d(),
+                                      layer.avg_pool2d().padding_size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckModel(const LoadedJob& job) {
+  const job::Model& model = job.proto().model();
+  std::set<std::string> names, blocks;
+  PD_RETURN_IF_ERROR(CheckNames(job, model.input(), "inputs", &names));
+  PD_RETURN_IF_ERROR(
+      CheckNames(job, model.layer(), "layers or inputs", &names));
+  PD_RETURN_IF_ERROR(CheckNames(job, model.block(), "blocks", &blocks));
+  PD_RETURN_IF_ERROR(CheckLayers(job, model.layer()));
+  for (const job::Input& input : model.input())
+    for (int i = 0; i < input.shape_size(); ++i)
+      if (input.shape(i) == 0)
+        return job.At(InvalidArgument("an extent of 'shape' is 0; it must be 1 "
+                                      "or more, or -1 for any"),
+                      input, ElementPath("shape", i));
+  for (const job::Block& block : model.block()) {
+    std::set<std::string> inside(block.input().begin(), block.input().end());
+    if (inside.empty()) inside.insert("input");
+    PD_RETURN_IF_ERROR(
+        CheckNames(job, block.layer(), "layers or inputs", &inside));
+    PD_RETURN_IF_ERROR(CheckLayers(job, block.layer()));
+    std::set<std::string> arguments;
+    PD_RETURN_IF_ERROR(
+        CheckNames(job, block.argument(), "arguments", &arguments));
+  }
+  return absl::OkStatus();
+}
+
+template <typename List>
+absl::Status CheckRising(const LoadedJob& job, const Message& part,
+                         const std::string& field, const List& values) {
+  for (int i = 1; i < values.size(); ++i)
+    if (values[i] <= values[i - 1])
+      return job.At(InvalidArgument("'%s' must rise; %d follows %d", field,
+                                    values[i], values[i - 1]),
+                    part, ElementPath(field, i));
+  return absl::OkStatus();
+}
+
+absl::Status CheckScheduler(const LoadedJob& job, const job::LRScheduler& lr) {
+  if (lr.has_piecewise_decay()) {
+    const job::PiecewiseDecay& p = lr.piecewise_decay();
+    PD_RETURN_IF_ERROR(CheckRising(job, p, "boundaries", p.boundaries()));
+    if (p.values_size() != p.boundaries_size() + 1)
+      return job.At(InvalidArgument("'boundaries' has %d values and 'values' "
+                                    "%d; it must have one more",
+                                    p.boundaries_size(), p.values_size()),
+                    p, "values");
+  }
+  if (lr.has_multi_step_decay())
+    PD_RETURN_IF_ERROR(CheckRising(job, lr.multi_step_decay(), "milestones",
+                                   lr.multi_step_decay().milestones()));
+  if (lr.has_linear_warmup() && lr.linear_warmup().has_after()) {
+    const job::LinearWarmup& warmup = lr.linear_warmup();
+    if (warmup.has_learning_rate())
+      return job.At(InvalidArgument("'learning_rate' cannot stand beside "
+                                    "'after', which says the rate"),
+                    warmup, "learning_rate");
+    if (warmup.after().has_by() && warmup.after().by() != lr.by())
+      return job.At(InvalidArgument("'by' must be the same as that of the "
+                                    "warm-up"),
+                    warmup.after(), "by");
+    PD_RETURN_IF_ERROR(CheckScheduler(job, warmup.after()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptimizer(const LoadedJob& job) {
+  const job::Optimizer& optimizer = job.proto().optimizer();
+  if (optimizer.has_adamw() && optimizer.has_weight_decay())
+    return job.At(InvalidArgument("adamw has its own 'weight_decay', inside "
+                                  "'adamw'; this one cannot stand beside it"),
+                  optimizer, "weight_decay");
+  if (optimizer.grad_clip().has_by_value()) {
+    const job::ClipGradByValue& clip = optimizer.grad_clip().by_value();
+    const double low = clip.has_min() ? clip.min() : -clip.max();
+    if (low > clip.max())
+      return job.At(
+          InvalidArgument("'min' is %s and 'max' %s; min cannot be "
+                          "above max",
+                          absl::StrCat(low), absl::StrCat(clip.max())),
+          clip, clip.has_min() ? "min" : "max");
+  }
+  return CheckScheduler(job, optimizer.lr());
+}
+
+absl::Status CheckDataSet(const LoadedJob& job, const job::DataSet& set) {
+  for (const job::Transform& transform : set.transform()) {
+    if (transform.has_normalize()) {
+      const job::Normalize& n = transform.normalize();
+      if (n.mean_size() > 1 && n.std_size() > 1 &&
+          n.mean_size() != n.std_size())
+        return job.At(InvalidArgument("'mean' has %d values and 'std' %d",
+                                      n.mean_size(), n.std_size()),
+                      n);
+    }
+    if (transform.has_random_crop() || transform.has_pad()) {
+      const bool crop = transform.has_random_crop();
+      PD_RETURN_IF_ERROR(CheckPadding(
+          job,
+          crop ? static_cast<const Message&>(transform.random_crop())
+               : transform.pad(),
+          crop ? transform.random_crop().padding_size()
+               : transform.pad().padding_size()));
+    }
+    if (transform.grayscale().num_output_channels() == 2)
+      return job.At(InvalidArgument("'num_output_channels' is 2; it must be 1 "
+                                    "or 3"),
+                    transform.grayscale(), "num_output_channels");
+    for (const auto* range : {&transform.random_resized_crop().scale(),
+                              &transform.random_resized_crop().ratio()})
+      if (range->size() == 2 && range->Get(0) > range->Get(1))
+        return job.At(InvalidArgument("the smallest value stands first"),
+                      transform.random_resized_crop());
+  }
+  if (set.has_csv() && set.csv().delimiter().size() != 1)
+    return job.At(InvalidArgument("'delimiter' is one character; got '%s'",
+                                  set.csv().delimiter()),
+                  set.csv(), "delimiter");
+  std::set<std::string> fields;
+  PD_RETURN_IF_ERROR(CheckNames(job, set.csv().field(), "fields", &fields));
+  return CheckNames(job, set.npz().field(), "fields", &fields);
+}
+
+absl::Status CheckTrain(const LoadedJob& job) {
+  const job::Checkpoint& checkpoint = job.proto().train().checkpoint();
+  if (!checkpoint.has_best()) return absl::OkStatus();
+  const std::vector<std::string> names = ResultNames(job.proto());
+  const std::string& metric = checkpoint.best().metric();
+  for (const std::string& name : names)
+    if (name == metric) return absl::OkStatus();
+  return job.At(InvalidArgument("no metric has the name '%s'; there are %s",
+                                metric, absl::StrJoin(names, ", ")),
+                checkpoint.best(), "metric");
+}
+
+}  // namespace
+
+std::string BoundsInWords(const Message& message) {
+  const job::Rule& rule = static_cast<const job::Rule&>(message);
+  const bool low = rule.has_min() || rule.has_above();
+  const bool high = rule.has_max() || rule.has_below();
+  const std::string least =
+      absl::StrCat(rule.has_min() ? rule.min() : rule.above());
+  const std::string most =
+      absl::StrCat(rule.has_max() ? rule.max() : rule.below());
+  if (low && high)
+    return absl::StrCat("in ", rule.has_min() ? "[" : "(", least, ", ", most,
+                        rule.has_max() ? "]" : ")");
+  if (low) return absl::StrCat(rule.has_min() ? "at least " : "above ", least);
+  if (high) return absl::StrCat(rule.has_max() ? "at most " : "below ", most);
+  return "";
+}
+
+std::vector<std::string> ResultNames(const job::Job& job) {
+  std::vector<std::string> names = {"loss"};
+  for (const job::Metric& metric : job.metric()) {
+    const std::string base = metric.has_name() ? metric.name() : "acc";
+    const auto& topk = metric.accuracy().topk();
+    if (topk.size() <= 1) {
+      names.push_back(base);
+      continue;
+    }
+    for (int k : topk) names.push_back(absl::StrCat(base, "_top", k));
+  }
+  return names;
+}
+
+absl::Status CheckJob(const LoadedJob& job) {
+  PD_RETURN_IF_ERROR(RuleChecker(job).Check(job.proto(), ""));
+  PD_RETURN_IF_ERROR(CheckModel(job));
+  PD_RETURN_IF_ERROR(CheckOptimizer(job));
+  PD_RETURN_IF_ERROR(CheckDataSet(job, job.proto().data().train()));
+  PD_RETURN_IF_ERROR(CheckDataSet(job, job.proto().data().eval()));
+  return CheckTrain(job);
+}
+
+}  // namespace pd

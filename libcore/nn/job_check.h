@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job must satisfy beyond its grammar: the rules written beside the
+// fields, and those that tie several fields together. Internal to libcore/nn.
+#ifndef PD_LIBCORE_NN_JOB_CHECK_H_
+#define PD_LIBCORE_NN_JOB_CHECK_H_
+
+#include "absl/status/status.h"
+#include "libcore/nn/job.h"
+
+namespace pd {
+
+/// The first broken rule, with its place.
+absl::Status CheckJob(const LoadedJob& job);
+
+/// "at least 1", "in [0, 1)": a rule's bounds in words; "" without bounds.
+std::string BoundsInWords(const google::protobuf::Message& rule);
+
+/// "loss", "acc", "acc_top5", ...: the names that evaluation reports.
+std::vector<std::string> ResultNames(const job::Job& job);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_NN_JOB_CHECK_H_

@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/nn/job_text.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/job_value.h"
+
+namespace pd {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using google::protobuf::io::Tokenizer;
+
+std::string JoinPath(absl::string_view parent, absl::string_view field) {
+  return parent.empty() ? std::string(field) : absl::StrCat(parent, ".", field);
+}
+
+std::string ElementPath(absl::string_view field, int index) {
+  return absl::StrCat(field, "[", index, "]");
+}
+
+void ErasePlaces(absl::string_view path, Places* places) {
+  auto it = places->lower_bound(std::string(path));
+  while (it != places->end() &&
+         absl::string_view(it->first).substr(0, path.size()) == path) {
+    const char next =
+        it->first.size() > path.size() ? it->first[path.size()] : '\0';
+    const bool inside = next == '\0' || next == '.' || next == '[';
+    it = inside ? places->erase(it) : std::next(it);
+  }
+}
+
+size_t FindBadByte(absl::string_view text) {
+  size_t i = 0;
+  while (i < text.size()) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    size_t length = c < 0x80                ? 1
+                    : c >= 0xC2 && c < 0xE0 ? 2
+                    : c >= 0xE0 && c < 0xF0 ? 3
+                    : c >= 0xF0 && c < 0xF5 ? 4
+                                            : 0;
+    if (c == 0 || length == 0 || length > text.size() - i) return i;
+    for (size_t k = 1; k < length; ++k) {
+      const unsigned char d = static_cast<unsigned char>(text[i + k]);
+      // The first continuation excludes overlong forms and surrogates.
+      const unsigned char low = k == 1 && c == 0xE0   ? 0xA0
+                                : k == 1 && c == 0xF0 ? 0x90
+                                                      : 0x80;
+      const unsigned char high = k == 1 && c == 0xED   ? 0x9F
+                                 : k == 1 && c == 0xF4 ? 0x8F
+                                                       : 0xBF;
+      if (d < low || d > high) return i;
+    }
+    i += length;
+  }
+  return absl::string_view::npos;
+}
+
+std::string ElementName(const Message& holder, const FieldDescriptor* field,
+                        int i) {
+  const Reflection* reflection = holder.GetReflection();
+  const Message& element = reflection->GetRepeatedMessage(holder, field, i);
+  const Descriptor* type = element.GetDescriptor();
+  const FieldDescriptor* name = type->FindFieldByName("name");
+  if (name == nullptr || name->cpp_type() != FieldDescriptor::CPPTYPE_STRING)
+    return "";
+  const std::string given = element.GetReflection()->GetString(element, name);
+  if (!given.empty() || type->name() != "Layer") return given;
+  const auto kind_of = [](const Message& layer) {
+    return layer.GetReflection()->GetOneofFieldDescriptor(
+        layer, layer.GetDescriptor()->FindOneofByName("kind"));
+  };
+  const FieldDescriptor* kind = kind_of(element);
+  if (kind == nullptr) return "";
+  int number = 0;
+  for (int k = 0; k < i; ++k)
+    if (kind_of(reflection->GetRepeatedMessage(holder, field, k)) == kind)
+      ++number;
+  return absl::StrCat(kind->name(), "_", number);
+}
+
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+// The tokenizer's complaints in our words.
+std::string TokenMessage(const std::string& message) {
+  const auto has = [&](absl::string_view part) {
+    return message.find(std::string(part)) != std::string::npos;
+  };
+  if (has("tring") &&
+      (has("cross line") || has("end of string") || has("Multiline")))
+    return "this string has no closing quote on its line";
+  if (has("escape sequence")) return "a backslash here starts no escape";
+  if (has("ascii") || has("control characters"))
+    return "this character may stand in quoted strings only";
+  if (has("octal")) return "a whole number does not start with 0";
+  std::string ours = message;
+  if (!ours.empty() && ours.back() == '.') ours.pop_back();
+  if (!ours.empty())
+    ours[0] = absl::ascii_tolower(static_cast<unsigned char>(ours[0]));
+  return ours;
+}
+
+class TextReader : private google::protobuf::io::ErrorCollector {
+ public:
+  // Errors are placed in `file`, or, where it is "", by the caller.
+  TextReader(absl::string_view text, std::string file, Places* places)
+      : file_(std::move(file)),
+        places_(places),
+        input_(text.data(), static_cast<int>(text.size())),
+        tokenizer_(&input_, this) {
+    tokenizer_.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
+    tokenizer_.set_require_space_after_number(true);
+    Next();
+  }
+
+  absl::Status ReadAll(Message* message) {
+    PD_RETURN_IF_ERROR(ReadFields(message, "", "", 0));
+    return absl::OkStatus();
+  }
+
+  // The value after a field's name and colon, and nothing after it.
+  absl::Status ReadOnlyValue(Message* message, const FieldDescriptor* field,
+                             const std::string& path, std::string place) {
+    place_ = std::move(place);
+    PD_RETURN_IF_ERROR(ReadValue(message, field, path, 0));
+    if (Type() != Tokenizer::TYPE_END || !error_.ok())
+      return Error(absl::StrCat("unexpected ", Shown(), " after the value"));
+    return absl::OkStatus();
+  }
+
+ private:
+  void AddError(int line, int column, const std::string& message) override {
+    if (error_.ok()) error_ = ErrorAt(line, column, TokenMessage(message));
+  }
+
+  Tokenizer::TokenType Type() const { return tokenizer_.current().type; }
+  const std::string& Text() const { return tokenizer_.current().text; }
+  void Next() { tokenizer_.Next(); }
+  bool Take(absl::string_view symbol) {
+    if (Type() != Tokenizer::TYPE_SYMBOL || Text() != symbol) return false;
+    Next();
+    return true;
+  }
+  std::string Shown() const {
+    if (Type() == Tokenizer::TYPE_END) return "end of file";
+    if (Type() == Tokenizer::TYPE_STRING) return Text();
+    return absl::StrCat("'", Text(), "'");
+  }
+
+  std::string PlaceOf(int line, int column) const {
+    return file_.empty() ? place_
+                         : absl::StrCat(file_, ":", line + 1, ":", column + 1);
+  }
+  std::string Place() const {
+    return PlaceOf(tokenizer_.current().line, tokenizer_.current().column);
+  }
+  absl::Status ErrorAt(int line, int column, const std::string& message) {
+    return InvalidArgument("%s: %s", PlaceOf(line, column), message);
+  }
+  // An error at the current token, or the tokenizer's own that came before it.
+  absl::Status Error(const std::string& message) {
+    if (!error_.ok()) return error_;
+    return InvalidArgument("%s: %s", Place(), message);
+  }
+
+  // Fields up to `close` ("": the end of the text).
+  absl::Status ReadFields(Message* message, const std::string& path,
+                          const std::string& close, int depth) {
+    const std::string opened = open_place_;
+    while (true) {
+      if (!error_.ok()) return error_;
+      if (Type() == Tokenizer::TYPE_END) {
+        if (close.empty()) return absl::OkStatus();
+        return Error(absl::StrCat("'", LastName(path), "' (", opened,
+                                  ") is not closed: '", close, "' is missing"));
+      }
+      if (!close.empty() && Take(close)) return absl::OkStatus();
+      PD_RETURN_IF_ERROR(ReadField(message, path, depth));
+      if (!Take(",")) Take(";");
+    }
+  }
+
+  absl::Status ReadField(Message* message, const std::string& path, int depth) {
+    if (Type() != Tokenizer::TYPE_IDENTIFIER)
+      return Error(absl::StrCat("expected a field's name; got ", Shown()));
+    const std::string name = Text();
+    const FieldDescriptor* field =
+        message->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr)
+      return Error(
+          UnknownFieldMessage(*message->GetDescriptor(), name, LastName(path)));
+    const std::string field_path = JoinPath(path, name);
+    PD_RETURN_IF_ERROR(CheckFree(*message, field, path));
+    const std::string place = Place();
+    places_->emplace(field_path, place);
+    name_place_ = place;
+    Next();
+    const bool colon = Take(":");
+    const bool is_message =
+        field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (!colon && !is_message)
+      return Error(
+          absl::StrCat("expected ':' after '", name, "'; got ", Shown()));
+    return ReadValue(message, field, field_path, depth);
+  }
+
+  // A singular field, and a oneof, is given once.
+  absl::Status CheckFree(const Message& message, const FieldDescriptor* field,
+                         const std::string& path) {
+    if (field->is_repeated()) return absl::OkStatus();
+    const Reflection* reflection = message.GetReflection();
+    const FieldDescriptor* before = nullptr;
+    if (reflection->HasField(message, field)) {
+      before = field;
+    } else if (field->containing_oneof() != nullptr) {
+      before = reflection->GetOneofFieldDescriptor(message,
+                                                   field->containing_oneof());
+    }
+    if (before == nullptr) return absl::OkStatus();
+    const auto it = places_->find(JoinPath(path, before->name()));
+    const std::string where =
+        it == places_->end() ? "" : absl::StrCat(" (", it->second, ")");
+    if (before == field)
+      return Error(
+          absl::StrCat("field '", field->name(), "' is given twice", where));
+    return Error(absl::StrCat("'", field->name(), "' cannot stand beside '",
+                              before->name(), "'", where,
+                              ": only one of them may be given"));
+  }
+
+  absl::Status ReadValue(Message* message, const FieldDescriptor* field,
+                         const std::string& path, int depth) {
+    if (!field->is_repeated()) return ReadOne(message, field, path, depth);
+    if (!Take("[")) return ReadElement(message, field, path, depth);
+    if (Take("]")) return absl::OkStatus();
+    do {
+      name_place_ = Place();
+      PD_RETURN_IF_ERROR(ReadElement(message, field, path, depth));
+    } while (Take(","));
+    if (!error_.ok() || !Take("]"))
+      return Error(absl::StrCat("expected ',' or ']' in the list '",
+                                field->name(), "'; got ", Shown()));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadElement(Message* message, const FieldDescriptor* field,
+                           const std::string& path, int depth) {
+    const int index = message->GetReflection()->FieldSize(*message, field);
+    const std::string element = ElementPath(path, index);
+    places_->emplace(element, name_place_);
+    return ReadOne(message, field, element, depth);
+  }
+
+  absl::Status ReadOne(Message* message, const FieldDescriptor* field,
+                       const std::string& path, int depth) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE)
+      return ReadScalar(message, field);
+    std::string close;
+    open_place_ = Place();
+    if (Take("{")) {
+      close = "}";
+    } else if (Take("<")) {
+      close = ">";
+    } else {
+      return Error(absl::StrCat("expected '{' after '", field->name(),
+                                "', which holds fields; got ", Shown()));
+    }
+    if (depth >= kMaxDepth)
+      return Error(
+          absl::StrCat("messages are nested more than ", kMaxDepth, " deep"));
+    const Reflection* reflection = message->GetReflection();
+    Message* inner = field->is_repeated()
+                         ? reflection->AddMessage(message, field)
+                         : reflection->MutableMessage(message, field);
+    return ReadFields(inner, path, close, depth + 1);
+  }
+
+  absl::Status ReadScalar(Message* message, const FieldDescriptor* field) {
+    const std::string place = Place();
+    ScalarToken token;
+    if (Take("-")) token.negative = true;
+    token.text = Text();
+    token.shown = absl::StrCat(token.negative ? "-" : "", Text());
+    switch (Type()) {
+      case Tokenizer::TYPE_INTEGER:
+        token.kind = ScalarToken::kInteger;
+        break;
+      case Tokenizer::TYPE_FLOAT:
+        token.kind = ScalarToken::kFloat;
+        break;
+      case Tokenizer::TYPE_IDENTIFIER:
+        token.kind = ScalarToken::kWord;
+        break;
+      case Tokenizer::TYPE_STRING:
+        token.kind = ScalarToken::kString;
+        token.text.clear();
+        // Neighbouring strings are one.
+        for (; Type() == Tokenizer::TYPE_STRING; Next())
+          Tokenizer::ParseStringAppend(Text(), &token.text);
+        break;
+      default:
+        return Error(absl::StrCat("expected a value for '", field->name(),
+                                  "'; got ", Shown()));
+    }
+    if (!error_.ok()) return error_;
+    if (token.kind != ScalarToken::kString) Next();
+    absl::Status status = SetScalar(token, field, message);
+    return status.ok() ? status : Annotate(status, place);
+  }
+
+  // "model.layer[3]" -> "layer".
+  static std::string LastName(absl::string_view path) {
+    const size_t dot = path.rfind('.');
+    if (dot != absl::string_view::npos) path.remove_prefix(dot + 1);
+    return std::string(path.substr(0, path.find('[')));
+  }
+
+  std::string file_, place_;
+  Places* places_;
+  google::protobuf::io::ArrayInputStream input_;
+  absl::Status error_;
+  std::string name_place_;  // of the field being read, or of the list element
+  std::string open_place_;  // of the brace opened last
+  mutable Tokenizer tokenizer_;  // its current() is not const
+};
+
+// "3-7", "conv1": one step of an override's path.
+struct PathStep {
+  std::string name;
+  std::string selector;  // between the brackets
+  bool selected = false;
+};
+
+absl::StatusOr<std::vector<PathStep>> SplitPath(absl::string_view path) {
+  std::vector<PathStep> steps;
+  size_t i = 0;
+  while (true) {
+    PathStep step;
+    while (i < path.size() && path[i] != '.' && path[i] != '[')
+      step.name += path[i++];
+    if (step.name.empty())
+      return InvalidArgument("a field's name is missing in the path");
+    if (i < path.size() && path[i] == '[') {
+      const size_t end = path.find(']', i);
+      if (end == absl::string_view::npos)
+        return InvalidArgument("']' is missing in the path");
+      step.selector = std::string(path.substr(i + 1, end - i - 1));
+      step.selected = true;
+      i = end + 1;
+    }
+    steps.push_back(std::move(step));
+    if (i == path.size()) return steps;
+    if (path[i] != '.')
+      return InvalidArgument("expected '.' after ']' in the path");
+    ++i;
+  }
+}
+
+// The index that a step means in a repeated field.
+absl::StatusOr<int> SelectElement(const PathStep& step, const Message& message,
+                                  const FieldDescriptor* field) {
+  const int count = message.GetReflection()->FieldSize(message, field);
+  const bool named = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+  std::vector<std::string> names;
+  for (int i = 0; named && i < count; ++i)
+    names.push_back(ElementName(message, field, i));
+  if (!step.selected) {
+    if (count == 1) return 0;
+    return InvalidArgument(
+        "there are %d '%s': say which with %s[0] or %s[NAME]", count, step.name,
+        step.name, step.name);
+  }
+  for (int i = 0; i < static_cast<int>(names.size()); ++i)
+    if (!names[static_cast<size_t>(i)].empty() &&
+        names[static_cast<size_t>(i)] == step.selector)
+      return i;
+  int index = 0;
+  if (absl::SimpleAtoi(step.selector, &index)) {
+    if (index >= 0 && index < count) return index;
+    return InvalidArgument("there is no '%s[%d]': there are %d", step.name,
+                           index, count);
+  }
+  const std::string nearest = Nearest(step.selector, names);
+  return InvalidArgument(
+      "no '%s' has the name '%s'%s", step.name, step.selector,
+      nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
+}
+
+// Where an override stands while it walks down its path.
+struct Cursor {
+  Message* message;
+  std::string path;
+  std::string place;
+  Places* places;
+};
+
+// Choosing one field of a oneof takes the other away, with its places.
+void DropOthers(const FieldDescriptor* field, Cursor* at) {
+  if (field->containing_oneof() == nullptr) return;
+  const FieldDescriptor* set =
+      at->message->GetReflection()->GetOneofFieldDescriptor(
+          *at->message, field->containing_oneof());
+  if (set != nullptr && set != field)
+    ErasePlaces(JoinPath(at->path, set->name()), at->places);
+}
+
+absl::StatusOr<const FieldDescriptor*> FindField(const PathStep& step,
+                                                 const Cursor& at) {
+  const Descriptor* type = at.message->GetDescriptor();
+  const FieldDescriptor* field = type->FindFieldByName(step.name);
+  if (field == nullptr)
+    return InvalidArgument("%s",
+                           UnknownFieldMessage(*type, step.name, at.path));
+  if (step.selected && !field->is_repeated())
+    return InvalidArgument("'%s' is not a list", step.name);
+  return field;
+}
+
+absl::Status StepInto(const PathStep& step, Cursor* at) {
+  PD_ASSIGN_OR_RETURN(const FieldDescriptor* field, FindField(step, *at));
+  if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE)
+    return InvalidArgument("'%s' is a value: it has no fields", step.name);
+  const Reflection* reflection = at->message->GetReflection();
+  DropOthers(field, at);
+  at->path = JoinPath(at->path, step.name);
+  at->places->emplace(at->path, at->place);
+  if (!field->is_repeated()) {
+    at->message = reflection->MutableMessage(at->message, field);
+    return absl::OkStatus();
+  }
+  int index = 0;
+  if (reflection->FieldSize(*at->message, field) == 0 && !step.selected) {
+    reflection->AddMessage(at->message, field);
+  } else {
+    PD_ASSIGN_OR_RETURN(index, SelectElement(step, *at->message, field));
+  }
+  at->message = reflection->MutableRepeatedMessage(at->message, field, index);
+  at->path = ElementPath(at->path, index);
+  at->places->emplace(at->path, at->place);
+  return absl::OkStatus();
+}
+
+bool StartsWithAny(absl::string_view text, absl::string_view characters) {
+  return !text.empty() &&
+         characters.find(text.front()) != absl::string_view::npos;
+}
+
+// One element of a list gets a value: it is read into an empty list of its own.
+absl::Status SetElement(const PathStep& step, const FieldDescriptor* field,
+                        absl::string_view value, Cursor* at) {
+  PD_ASSIGN_OR_RETURN(const int index,
+                      SelectElement(step, *at->message, field));
+  const Reflection* reflection = at->message->GetReflection();
+  const std::string path = ElementPath(JoinPath(at->path, step.name), index);
+  std::unique_ptr<Message> other(at->message->New());
+  Places unused;
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+      !StartsWithAny(value, "\"'")) {
+    PD_RETURN_IF_ERROR(SetScalar({ScalarToken::kString, std::string(value)},
+                                 field, other.get()));
+  } else {
+    PD_RETURN_IF_ERROR(TextReader(value, "", &unused)
+                           .ReadOnlyValue(other.get(), field, path, at->place));
+  }
+  if (other->GetReflection()->FieldSize(*other, field) != 1)
+    return InvalidArgument("expected one value");
+  // The new one is put last, moved to its place, and the old one dropped.
+  at->message->MergeFrom(*other);
+  const int last = reflection->FieldSize(*at->message, field) - 1;
+  reflection->SwapElements(at->message, field, index, last);
+  reflection->RemoveLast(at->message, field);
+  ErasePlaces(path, at->places);
+  at->places->emplace(path, at->place);
+  return absl::OkStatus();
+}
+
+absl::Status SetLast(const PathStep& step, absl::string_view value,
+                     Cursor* at) {
+  PD_ASSIGN_OR_RETURN(const FieldDescriptor* field, FindField(step, *at));
+  const std::string path = JoinPath(at->path, step.name);
+  const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+  if (step.selected) return SetElement(step, field, value, at);
+  DropOthers(field, at);
+  ErasePlaces(path, at->places);
+  at->message->GetReflection()->ClearField(at->message, field);
+  if (value.empty()) return absl::OkStatus();
+  at->places->emplace(path, at->place);
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+      !StartsWithAny(value, "\"'") &&
+      !(field->is_repeated() && StartsWithAny(value, "["))) {
+    if (field->is_repeated())
+      at->places->emplace(ElementPath(path, 0), at->place);
+    return SetScalar({ScalarToken::kString, std::string(value)}, field,
+                     at->message);
+  }
+  std::string text(value);
+  if (field->is_repeated() && !is_message && !StartsWithAny(value, "["))
+    text = absl::StrCat("[", value, "]");
+  return TextReader(text, "", at->places)
+      .ReadOnlyValue(at->message, field, path, at->place);
+}
+
+absl::Status Override(absl::string_view path, absl::string_view value,
+                      Cursor* at) {
+  PD_ASSIGN_OR_RETURN(const std::vector<PathStep> steps, SplitPath(path));
+  for (size_t i = 0; i + 1 < steps.size(); ++i)
+    PD_RETURN_IF_ERROR(StepInto(steps[i], at));
+  return SetLast(steps.back(), value, at);
+}
+
+}  // namespace
+
+absl::Status ReadTextMessage(absl::string_view text, const std::string& file,
+                             Message* message, Places* places) {
+  const size_t bad = FindBadByte(text);
+  if (bad != absl::string_view::npos) {
+    const absl::string_view before = text.substr(0, bad);
+    const size_t line =
+        static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
+    const size_t start = before.rfind('\n');
+    const size_t column =
+        start == absl::string_view::npos ? bad : bad - start - 1;
+    return InvalidArgument("%s:%d:%d: byte 0x%02x is not text (UTF-8)", file,
+                           line + 1, column + 1,
+                           static_cast<unsigned char>(text[bad]));
+  }
+  return TextReader(text, file, places).ReadAll(message);
+}
+
+absl::Status ApplyOverride(absl::string_view override_text, Message* message,
+                           Places* places) {
+  size_t equals = 0;
+  bool in_brackets = false;
+  for (; equals < override_text.size(); ++equals) {
+    const char c = override_text[equals];
+    if (c == '[') in_brackets = true;
+    if (c == ']') in_brackets = false;
+    if (c == '=' && !in_brackets) break;
+  }
+  if (equals == override_text.size())
+    return InvalidArgument("-o %s: expected PATH=VALUE", override_text);
+  const absl::string_view path =
+      absl::StripAsciiWhitespace(override_text.substr(0, equals));
+  const absl::string_view value =
+      absl::StripAsciiWhitespace(override_text.substr(equals + 1));
+  const std::string place = absl::StrCat("-o ", path);
+  Cursor at{message, "", place, places};
+  const absl::Status status = Override(path, value, &at);
+  if (status.ok() || absl::StartsWith(status.message(), place + ": "))
+    return status;
+  return Annotate(status, place);
+}
+
+}  // namespace pd
