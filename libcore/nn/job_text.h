@@ -34,6 +34,13 @@ absl::Status ReadTextMessage(absl::string_view text, const std::string& file,
                              google::protobuf::Message* message,
                              Places* places);
 
+/// Reads the value of one field (what may stand after its name and colon).
+/// Every error is placed at `place`.
+absl::Status ReadTextValue(absl::string_view text,
+                           const google::protobuf::FieldDescriptor* field,
+                           const std::string& path, const std::string& place,
+                           google::protobuf::Message* message, Places* places);
+
 /// Applies "path=value" to `message`; InvalidArgument "-o PATH: ...".
 absl::Status ApplyOverride(absl::string_view override_text,
                            google::protobuf::Message* message, Places* places);
