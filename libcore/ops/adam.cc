@@ -7,10 +7,10 @@
 //              (sqrt(Moment2Out) + epsilon * sqrt(1 - Beta2Pow))
 //   Beta1PowOut = beta1 * Beta1Pow, Beta2PowOut = beta2 * Beta2Pow, unless
 //   use_global_beta_pow (somebody else then moves them on)
-// adamw with with_decay: the rate is LearningRate * lr_ratio, and Param is
-// first multiplied by 1 - rate * coeff.
-// SkipUpdate true: every output is a copy of its input. Beta1Tensor and the
-// like replace the attributes, step by step.
+// adamw with with_decay: Param is first multiplied by
+// 1 - LearningRate * lr_ratio * coeff. As in PaddlePaddle's CPU kernel,
+// lr_ratio is not part of `rate`. SkipUpdate true: every output is a copy of
+// its input. Beta1Tensor and the like replace the attributes, step by step.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -31,7 +31,7 @@ struct Slot {
 
 struct Numbers {
   double beta1, beta2, epsilon;
-  double lr_ratio = 1, coeff = 0;  // adamw
+  double decay = 0;  // of adamw, per learning rate
   bool global_beta_pow;
   // Null: the number above stands.
   Tensor *beta1_tensor = nullptr, *beta2_tensor = nullptr,
@@ -55,11 +55,11 @@ void Update(const Slot& s, const Numbers& numbers) {
   const double beta1_pow = ScalarOf(*s.beta1_pow);
   const double beta2_pow = ScalarOf(*s.beta2_pow);
   const double correction = std::sqrt(1 - beta2_pow);
-  const double lr = ScalarOf(*s.rate) * numbers.lr_ratio;
+  const double lr = ScalarOf(*s.rate);
   const T rate = static_cast<T>(lr * correction / (1 - beta1_pow));
   const T epsilon = static_cast<T>(
       number(numbers.epsilon_tensor, numbers.epsilon) * correction);
-  const T keep = static_cast<T>(1 - lr * numbers.coeff);
+  const T keep = static_cast<T>(1 - lr * numbers.decay);
   const T* param = s.param->data<T>();
   const T* grad = s.grad->data<T>();
   const T* moment1 = s.moment1->data<T>();
@@ -173,8 +173,8 @@ absl::StatusOr<Step> BindAdam(BindContext* context) {
     return InvalidArgument("'SkipUpdate' is %s %s; expected one bool",
                            Name(n.skip->dtype()), ToString(n.skip->shape()));
   if (context->op().type == "adamw" && context->Attr<bool>("with_decay")) {
-    n.lr_ratio = context->Attr<float>("lr_ratio");
-    n.coeff = context->Attr<float>("coeff");
+    n.decay = double{context->Attr<float>("lr_ratio")} *
+              context->Attr<float>("coeff");
   }
   return MakeStep({slot}, n);
 }

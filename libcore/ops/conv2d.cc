@@ -16,6 +16,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/window.h"
 
@@ -47,6 +48,9 @@ absl::StatusOr<Conv> ReadConv2d(const OpDesc& op, const Shape& input,
                                 const Shape& filter) {
   Conv c;
   PD_ASSIGN_OR_RETURN(c.g, ReadConv(op, input, filter));
+  if (c.g.axes.size() != 2)
+    return InvalidArgument("'Input' has shape %s; expected rank 4",
+                           ToString(input));
   c.h = c.g.axes[0];
   c.w = c.g.axes[1];
   c.in = StridesOf(input, c.g.channels_last);
@@ -182,6 +186,10 @@ absl::StatusOr<Step> BindConv2dGrad(BindContext* context) {
   if (din == nullptr) context->NoBuffer(filter);
   PD_ASSIGN_OR_RETURN(const Conv conv, ReadConv2d(context->op(), input->shape(),
                                                   filter->shape()));
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Filter", input->dtype(), filter->shape()));
+  PD_RETURN_IF_ERROR(ExpectInput(*context, "Output@GRAD", input->dtype(),
+                                 conv.g.OutputShape()));
   return DispatchFloat(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {

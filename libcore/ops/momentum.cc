@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // momentum, and merged_momentum for lists of parameters:
-//   g = rescale_grad * Grad, plus regularization_coeff * Param when
-//       regularization_method is "l2_decay"
+//   g = Grad, plus regularization_coeff * Param when regularization_method is
+//       "l2_decay"
 //   VelocityOut = mu * Velocity + g
 //   ParamOut = Param - LearningRate * VelocityOut
 //   use_nesterov: ParamOut = Param - LearningRate * (g + mu * VelocityOut)
+// merged_momentum first multiplies Grad by rescale_grad; momentum ignores that
+// attribute, as PaddlePaddle's CPU kernel does.
 #include <string>
 #include <vector>
 
@@ -81,7 +83,9 @@ absl::StatusOr<Slot> ReadSlot(BindContext* context, size_t i,
 absl::StatusOr<Step> MakeStep(BindContext* context, std::vector<Slot> slots) {
   if (slots.empty()) return InvalidArgument("'Param' is empty");
   const Numbers numbers = {context->Attr<float>("mu"),
-                           context->Attr<float>("rescale_grad"),
+                           context->op().type == "momentum"
+                               ? 1.0f
+                               : context->Attr<float>("rescale_grad"),
                            context->Attr<bool>("use_nesterov")};
   const DType dtype = slots.front().param->dtype();
   for (const Slot& slot : slots)

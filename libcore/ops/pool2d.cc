@@ -15,6 +15,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/window.h"
 
@@ -39,6 +40,9 @@ Pool::Strides StridesOf(const Shape& shape, bool channels_last) {
 absl::StatusOr<Pool> ReadPool2d(const OpDesc& op, const Shape& input) {
   Pool p;
   PD_ASSIGN_OR_RETURN(p.g, ReadPool(op, input));
+  if (p.g.axes.size() != 2)
+    return InvalidArgument("'X' has shape %s; expected rank 4",
+                           ToString(input));
   p.h = p.g.axes[0];
   p.w = p.g.axes[1];
   p.in = StridesOf(input, p.g.channels_last);
@@ -155,6 +159,8 @@ absl::StatusOr<Step> BindPool2dGrad(BindContext* context) {
   if (out != nullptr) context->NoBuffer(out);
   PD_ASSIGN_OR_RETURN(const Pool pool, ReadPool2d(context->op(), x->shape()));
   if (!pool.g.max) context->NoBuffer(x);
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", x->dtype(), pool.g.OutputShape()));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {

@@ -8,6 +8,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/axis_view.h"
+#include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -44,6 +45,8 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   context->MayShare(dout, dx);
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
   PD_ASSIGN_OR_RETURN(const AxisView view,
                       ViewAxis(out->shape(), context->Attr<int32_t>("axis")));
   return DispatchFloat(out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {

@@ -17,6 +17,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/axis_view.h"
+#include "libcore/ops/check.h"
 #include "libcore/ops/labels.h"
 #include "libcore/ops/registry.h"
 
@@ -36,13 +37,19 @@ struct Problem {
   }
 };
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context, const Shape& shape) {
+absl::StatusOr<Problem> ReadProblem(BindContext* context, const Tensor& x) {
   Problem p;
-  PD_ASSIGN_OR_RETURN(p.view, ViewAxis(shape, context->Attr<int32_t>("axis")));
+  PD_ASSIGN_OR_RETURN(p.view,
+                      ViewAxis(x.shape(), context->Attr<int32_t>("axis")));
   p.soft_label = context->Attr<bool>("soft_label");
   p.use_softmax = context->Attr<bool>("use_softmax");
   p.ignore_index = context->Attr<int32_t>("ignore_index");
   p.label = context->Input("Label");
+  const int64_t labels = p.soft_label ? x.size() : p.view.lines();
+  if (!p.soft_label)
+    PD_RETURN_IF_ERROR(CheckLabelType("Label", p.label->dtype()));
+  PD_RETURN_IF_ERROR(ExpectElements(
+      *context, "Label", p.soft_label ? x.dtype() : p.label->dtype(), labels));
   return p;
 }
 
@@ -110,7 +117,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   Tensor* logits = context->Input("Logits");
   Tensor* softmax = context->Output("Softmax");
   Tensor* loss = context->Output("Loss");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, logits->shape()));
+  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, *logits));
   return DispatchFloat(logits->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {
@@ -131,7 +138,9 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   Tensor* dloss = context->Input("Loss@GRAD");
   Tensor* dlogits = context->Output("Logits@GRAD");
   context->MayShare(softmax, dlogits);
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, softmax->shape()));
+  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, *softmax));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Loss@GRAD", softmax->dtype(), p.view.lines()));
   return DispatchFloat(softmax->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {

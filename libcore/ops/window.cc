@@ -173,7 +173,10 @@ absl::StatusOr<PoolGeometry> ReadPool(const OpDesc& op, const Shape& input) {
   g.exclusive = op.AttrOr("exclusive", true);
   g.ceil_mode = op.AttrOr("ceil_mode", false);
   const bool global = op.AttrOr("global_pooling", false);
-  g.adaptive = op.AttrOr("adaptive", false) && !global;
+  // PaddlePaddle's maximum has the extents of adaptive pooling, but plain
+  // windows (its adaptive maximum is max_pool2d_with_index).
+  const bool parts = op.AttrOr("adaptive", false) && !global;
+  g.adaptive = parts && !g.max;
   const auto ksize = op.AttrOr<Ints>("ksize", {});
   const auto strides = op.AttrOr<Ints>("strides", Ints(n, 1));
   if (!global) PD_RETURN_IF_ERROR(CheckPositive("ksize", ksize, n));
@@ -187,10 +190,10 @@ absl::StatusOr<PoolGeometry> ReadPool(const OpDesc& op, const Shape& input) {
     axis.kernel = global ? axis.in : ksize[i];
     g.axes.push_back(axis);
   }
-  if (!global && !g.adaptive) PD_RETURN_IF_ERROR(ReadPaddings(op, &g.axes));
+  if (!global && !parts) PD_RETURN_IF_ERROR(ReadPaddings(op, &g.axes));
   for (WindowAxis& axis : g.axes) {
     if (global) axis.out = 1;
-    if (g.adaptive) axis.out = axis.kernel;
+    if (parts) axis.out = axis.kernel;
     if (axis.out < 0) PD_RETURN_IF_ERROR(SetOut(&axis, g.ceil_mode));
   }
   return g;
