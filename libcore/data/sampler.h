@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_DATA_SAMPLER_H_
 #define PD_LIBCORE_DATA_SAMPLER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

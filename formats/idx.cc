@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/idx.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "formats/gzip.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+constexpr size_t kMaxRank = 8;
+constexpr size_t kMaxHeader = 4 + 4 * kMaxRank;
+
+std::optional<DType> TypeOfCode(uint8_t code) {
+  switch (code) {
+    case 0x08:
+      return DType::kUInt8;
+    case 0x09:
+      return DType::kInt8;
+    case 0x0B:
+      return DType::kInt16;
+    case 0x0C:
+      return DType::kInt32;
+    case 0x0D:
+      return DType::kFloat32;
+    case 0x0E:
+      return DType::kFloat64;
+    default:
+      return std::nullopt;
+  }
+}
+
+uint32_t BigEndian(const char* p) {
+  uint32_t value;
+  std::memcpy(&value, p, sizeof(value));
+  return __builtin_bswap32(value);
+}
+
+void SwapCopy(const std::byte* in, size_t size, size_t element,
+              std::byte* out) {
+  for (size_t i = 0; i < size; i += element)
+    std::reverse_copy(in + i, in + i + element, out + i);
+}
+
+std::string Quoted(const std::string& path) {
+  return absl::StrCat("'", path, "'");
+}
+
+}  // namespace
+
+absl::StatusOr<IdxHeader> ParseIdxHeader(absl::string_view bytes) {
+  if (bytes.empty()) return DataLoss("the file is empty; expected an idx file");
+  if (bytes.size() < 4)
+    return DataLoss("%d bytes are too few for an idx file", bytes.size());
+  const auto dtype = TypeOfCode(static_cast<uint8_t>(bytes[2]));
+  const size_t rank = static_cast<uint8_t>(bytes[3]);
+  if (bytes[0] != 0 || bytes[1] != 0 || !dtype.has_value() || rank == 0 ||
+      rank > kMaxRank) {
+    return DataLoss("magic number 0x%08x is not that of an idx file",
+                    BigEndian(bytes.data()));
+  }
+  IdxHeader header;
+  header.dtype = *dtype;
+  header.header_bytes = 4 + 4 * rank;
+  if (bytes.size() < header.header_bytes) {
+    return DataLoss("%d bytes are too few for an idx header of rank %d",
+                    bytes.size(), rank);
+  }
+  for (size_t i = 0; i < rank; ++i)
+    header.shape.push_back(BigEndian(bytes.data() + 4 + 4 * i));
+  PD_ASSIGN_OR_RETURN(const int64_t size,
+                      CheckedBytes(header.shape, SizeOf(header.dtype)));
+  header.data_bytes = static_cast<size_t>(size);
+  return header;
+}
+
+absl::StatusOr<IdxFile> OpenIdxFile(const std::string& path) {
+  IdxFile idx;
+  idx.path = path;
+  PD_ASSIGN_OR_RETURN(idx.file, ReadFile(path));
+  const absl::string_view bytes = idx.file.view();
+  idx.gzip = IsGzip(bytes);
+  FileBytes head = idx.file;
+  if (idx.gzip) {
+    auto inflated = GunzipHead(bytes, kMaxHeader);
+    if (!inflated.ok()) return Annotate(inflated.status(), Quoted(path));
+    head = *std::move(inflated);
+  }
+  auto header = ParseIdxHeader(head.view());
+  if (!header.ok()) return Annotate(header.status(), Quoted(path));
+  idx.header = *std::move(header);
+  const size_t whole = idx.header.header_bytes + idx.header.data_bytes;
+  const bool fits = idx.gzip ? PlausibleInflatedSize(bytes.size(), whole)
+                             : bytes.size() == whole;
+  if (!fits) {
+    return DataLoss("'%s': %d %sbytes; the header says %s, %d bytes", path,
+                    bytes.size(), idx.gzip ? "compressed " : "",
+                    ToString(idx.header.shape), whole);
+  }
+  return idx;
+}
+
+absl::StatusOr<Array> ReadIdxData(const IdxFile& idx) {
+  const IdxHeader& header = idx.header;
+  const size_t whole = header.header_bytes + header.data_bytes;
+  const size_t element = SizeOf(header.dtype);
+  Array array;
+  array.dtype = header.dtype;
+  array.shape = header.shape;
+  FileBytes bytes = idx.file;
+  if (idx.gzip) {
+    auto inflated = GunzipExactly(idx.file.view(), whole);
+    if (!inflated.ok()) return Annotate(inflated.status(), Quoted(idx.path));
+    bytes = *std::move(inflated);
+  }
+  if (element > 1) {
+    std::byte* out = nullptr;
+    array = NewArray(header.dtype, header.shape, &out);
+    SwapCopy(bytes.data.get() + header.header_bytes, header.data_bytes, element,
+             out);
+    return array;
+  }
+  array.bytes = std::shared_ptr<const std::byte>(
+      bytes.data, bytes.data.get() + header.header_bytes);
+  return array;
+}
+
+absl::StatusOr<Array> ReadIdx(const std::string& path) {
+  PD_ASSIGN_OR_RETURN(const IdxFile idx, OpenIdxFile(path));
+  return ReadIdxData(idx);
+}
+
+}  // namespace pd

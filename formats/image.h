@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// PNG and JPEG into uint8 pixels, height x width x channels, as Pillow's
+// Image.open(...).convert('RGB' or 'L') gives them: palettes expanded, alpha
+// dropped, 16 bits cut to 8, gamma and EXIF orientation left alone.
+#ifndef PD_FORMATS_IMAGE_H_
+#define PD_FORMATS_IMAGE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace pd {
+
+struct Image {
+  int64_t height = 0, width = 0, channels = 0;
+  std::vector<uint8_t> pixels;  ///< [height, width, channels]; kept when reused
+};
+
+struct ImageOptions {
+  int channels = 3;  ///< 3: RGB, 1: grey (Pillow's 'L')
+  /// Images with more are refused before anything is allocated; Pillow warns
+  /// from here on.
+  int64_t max_pixels = 89478485;
+};
+
+/// Decodes the bytes of a PNG or JPEG file, told apart by their first bytes.
+/// DataLoss when truncated or damaged, Unimplemented for CMYK JPEGs and other
+/// formats, ResourceExhausted when larger than allowed.
+absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
+                         Image* image);
+
+/// The same for one format (png.cc, jpeg.cc).
+absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
+                       Image* image);
+absl::Status DecodeJpeg(absl::string_view bytes, const ImageOptions& options,
+                        Image* image);
+
+/// Sets the size of `image` and makes room for its pixels. DataLoss on an empty
+/// image, ResourceExhausted on one that is larger than allowed.
+absl::Status PrepareImage(int64_t height, int64_t width,
+                          const ImageOptions& options, Image* image);
+
+/// Pillow's luma of RGB pixels: (19595 R + 38470 G + 7471 B + 2^15) >> 16.
+inline uint8_t Luma(uint8_t r, uint8_t g, uint8_t b) {
+  return static_cast<uint8_t>((r * 19595u + g * 38470u + b * 7471u + 0x8000u) >>
+                              16);
+}
+
+/// Turns RGB pixels into grey ones in place.
+void RgbToGrey(Image* image);
+
+}  // namespace pd
+
+#endif  // PD_FORMATS_IMAGE_H_

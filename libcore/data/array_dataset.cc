@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets of arrays in memory, as .npz files hold them.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/datasets.h"
+
+namespace pd {
+namespace {
+
+class ArrayDataset : public Dataset {
+ public:
+  explicit ArrayDataset(std::string path) : path_(std::move(path)) {}
+
+  absl::Status Add(const std::string& name, const Array& array) {
+    if (array.shape.empty())
+      return InvalidArgument("'%s': array '%s' is a scalar; expected records",
+                             path_, name);
+    if (!arrays_.empty() && array.shape[0] != size_) {
+      return FailedPrecondition(
+          "'%s': array '%s' holds %d records; array '%s' holds %d", path_, name,
+          array.shape[0], fields_[0].name, size_);
+    }
+    size_ = array.shape[0];
+    FieldSpec field;
+    field.name = name;
+    field.dtype = array.dtype;
+    field.shape.assign(array.shape.begin() + 1, array.shape.end());
+    if (field.dtype == DType::kUInt8 && field.shape.size() == 2)
+      field.shape.push_back(1);  // grey images without a channel axis
+    field.is_image = field.dtype == DType::kUInt8 && field.shape.size() == 3 &&
+                     (field.shape[2] == 1 || field.shape[2] == 3);
+    if (!field.is_image)
+      field.shape.assign(array.shape.begin() + 1, array.shape.end());
+    FieldView view;
+    if (field.is_image) {
+      view.height = field.shape[0];
+      view.width = field.shape[1];
+      view.channels = field.shape[2];
+    }
+    views_.push_back(view);
+    strides_.push_back(NumElements(field.shape) *
+                       static_cast<int64_t>(SizeOf(field.dtype)));
+    fields_.push_back(std::move(field));
+    arrays_.push_back(array);
+    return absl::OkStatus();
+  }
+
+  absl::Status Read(int64_t index, Record* record) const override {
+    record->fields.assign(views_.begin(), views_.end());
+    for (size_t i = 0; i < arrays_.size(); ++i)
+      record->fields[i].data = arrays_[i].bytes.get() + index * strides_[i];
+    return absl::OkStatus();
+  }
+
+  std::string Describe(int64_t index) const override {
+    return absl::StrFormat("'%s' record %d", path_, index);
+  }
+
+ private:
+  std::string path_;
+  std::vector<Array> arrays_;
+  std::vector<FieldView> views_;
+  std::vector<int64_t> strides_;
+};
+
+template <typename T>
+absl::Status CheckLabels(const Array& array,
+                         const ArrayDatasetOptions& options) {
+  const T* label = array.data<T>();
+  const int64_t records = array.shape.empty() ? 1 : array.shape[0];
+  const int64_t each = records > 0 ? array.size() / records : 0;
+  for (int64_t i = 0; i < records * each; ++i) {
+    PD_RETURN_IF_ERROR(CheckLabel(static_cast<int64_t>(label[i]),
+                                  options.classes, options.path, i / each));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLabelArray(const Array& array,
+                             const ArrayDatasetOptions& options) {
+  switch (array.dtype) {
+    case DType::kInt64:
+      return CheckLabels<int64_t>(array, options);
+    case DType::kInt32:
+      return CheckLabels<int32_t>(array, options);
+    case DType::kInt16:
+      return CheckLabels<int16_t>(array, options);
+    case DType::kUInt8:
+      return CheckLabels<uint8_t>(array, options);
+    case DType::kInt8:
+      return CheckLabels<int8_t>(array, options);
+    default:
+      return InvalidArgument("'%s': labels '%s' are %s; expected integers",
+                             options.path, options.label, Name(array.dtype));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetPtr> MakeArrayDataset(
+    const NamedArrays& arrays, const ArrayDatasetOptions& options) {
+  std::vector<std::string> names = options.fields;
+  if (names.empty()) {
+    for (const auto& [name, array] : arrays) names.push_back(name);
+  }
+  if (names.empty()) return DataLoss("'%s' holds no arrays", options.path);
+  auto dataset = std::make_shared<ArrayDataset>(options.path);
+  for (const std::string& name : names) {
+    const auto found = arrays.find(name);
+    if (found == arrays.end()) {
+      std::vector<std::string> known;
+      for (const auto& [other, array] : arrays) known.push_back(other);
+      const std::string near = Nearest(name, known);
+      return NotFound("'%s' holds no array '%s'%s", options.path, name,
+                      near.empty() ? "" : ", did you mean '" + near + "'?");
+    }
+    PD_RETURN_IF_ERROR(dataset->Add(name, found->second));
+    if (name == options.label && options.classes > 0)
+      PD_RETURN_IF_ERROR(CheckLabelArray(found->second, options));
+  }
+  if (dataset->size() == 0)
+    return DataLoss("'%s' holds no records", options.path);
+  return dataset;
+}
+
+absl::StatusOr<DatasetPtr> OpenNpz(const ArrayDatasetOptions& options) {
+  NamedArrays arrays;
+  if (absl::EndsWith(options.path, ".npy")) {
+    PD_ASSIGN_OR_RETURN(arrays["x"], ReadNpy(options.path));
+  } else {
+    PD_ASSIGN_OR_RETURN(arrays, ReadNpz(options.path));
+  }
+  return MakeArrayDataset(arrays, options);
+}
+
+}  // namespace pd

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of images, walked as paddle.vision.datasets does: folders in order
+// of their whole path, the files of each by name, links followed.
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "formats/image.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/datasets.h"
+
+namespace pd {
+namespace {
+
+class ImageFolder : public Dataset {
+ public:
+  ImageFolder(std::vector<std::string> paths, std::vector<int64_t> labels,
+              std::vector<std::string> class_names)
+      : paths_(std::move(paths)), labels_(std::move(labels)) {
+    size_ = static_cast<int64_t>(paths_.size());
+    class_names_ = std::move(class_names);
+    fields_ = {{"image", DType::kUInt8, {-1, -1, 3}, true}};
+    if (!labels_.empty())
+      fields_.push_back({"label", DType::kInt64, {1}, false});
+  }
+
+  absl::Status Read(int64_t index, Record* record) const override {
+    const size_t i = static_cast<size_t>(index);
+    PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(paths_[i]));
+    record->fields.resize(fields_.size());
+    record->bytes.resize(1);
+    Image image;
+    image.pixels.swap(record->bytes[0]);  // reuse its room
+    const absl::Status status = DecodeImage(file.view(), {}, &image);
+    image.pixels.swap(record->bytes[0]);
+    if (!status.ok()) return Annotate(status, Describe(index));
+    record->fields[0] = {
+        reinterpret_cast<const std::byte*>(record->bytes[0].data()),
+        image.height, image.width, image.channels};
+    if (!labels_.empty())
+      record->fields[1] = {
+          reinterpret_cast<const std::byte*>(labels_.data() + i)};
+    return absl::OkStatus();
+  }
+
+  std::string Describe(int64_t index) const override {
+    return absl::StrFormat("'%s' (record %d)",
+                           paths_[static_cast<size_t>(index)], index);
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  std::vector<int64_t> labels_;
+};
+
+struct Listing {
+  std::vector<std::string> folders, files;  // names, sorted
+};
+
+absl::StatusOr<Listing> List(const std::string& path) {
+  DIR* directory = ::opendir(path.c_str());
+  if (directory == nullptr)
+    return ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
+  Listing listing;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    struct stat info;
+    if (::stat(absl::StrCat(path, "/", name).c_str(), &info) != 0) continue;
+    (S_ISDIR(info.st_mode) ? listing.folders : listing.files).push_back(name);
+  }
+  ::closedir(directory);
+  std::sort(listing.folders.begin(), listing.folders.end());
+  std::sort(listing.files.begin(), listing.files.end());
+  return listing;
+}
+
+bool HasExtension(const std::string& name,
+                  const std::vector<std::string>& extensions) {
+  return std::any_of(extensions.begin(), extensions.end(),
+                     [&name](const std::string& extension) {
+                       return absl::EndsWithIgnoreCase(name, extension);
+                     });
+}
+
+// Every folder at and below `path`; a link to a folder above itself is met
+// once.
+absl::Status Walk(const std::string& path,
+                  std::set<std::pair<dev_t, ino_t>>* above,
+                  std::vector<std::string>* folders) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0)
+    return ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
+  const auto id = std::make_pair(info.st_dev, info.st_ino);
+  if (!above->insert(id).second) return absl::OkStatus();
+  folders->push_back(path);
+  PD_ASSIGN_OR_RETURN(const Listing listing, List(path));
+  for (const std::string& name : listing.folders)
+    PD_RETURN_IF_ERROR(Walk(absl::StrCat(path, "/", name), above, folders));
+  above->erase(id);
+  return absl::OkStatus();
+}
+
+// The images at and below `path`, in paddle's order.
+absl::Status Collect(const std::string& path,
+                     const std::vector<std::string>& extensions,
+                     std::vector<std::string>* paths) {
+  std::set<std::pair<dev_t, ino_t>> above;
+  std::vector<std::string> folders;
+  PD_RETURN_IF_ERROR(Walk(path, &above, &folders));
+  std::sort(folders.begin(), folders.end());
+  for (const std::string& folder : folders) {
+    PD_ASSIGN_OR_RETURN(const Listing listing, List(folder));
+    for (const std::string& name : listing.files) {
+      if (HasExtension(name, extensions))
+        paths->push_back(absl::StrCat(folder, "/", name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options) {
+  std::vector<std::string> paths, class_names;
+  std::vector<int64_t> labels;
+  if (options.labels) {
+    PD_ASSIGN_OR_RETURN(Listing listing, List(options.root));
+    class_names = std::move(listing.folders);
+    if (class_names.empty())
+      return NotFound("'%s' holds no folders; expected one for each class",
+                      options.root);
+    for (size_t label = 0; label < class_names.size(); ++label) {
+      PD_RETURN_IF_ERROR(
+          Collect(absl::StrCat(options.root, "/", class_names[label]),
+                  options.extensions, &paths));
+      labels.resize(paths.size(), static_cast<int64_t>(label));
+    }
+  } else {
+    PD_RETURN_IF_ERROR(Collect(options.root, options.extensions, &paths));
+  }
+  if (paths.empty())
+    return NotFound("'%s' holds no images; expected files ending in %s",
+                    options.root, absl::StrJoin(options.extensions, ", "));
+  return std::make_shared<ImageFolder>(std::move(paths), std::move(labels),
+                                       std::move(class_names));
+}
+
+}  // namespace pd

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/data/pipeline.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/finish.h"
+#include "libcore/data/step.h"
+
+namespace pd {
+namespace {
+
+absl::Status AddToFinish(const Transform& transform, Finish* finish) {
+  if (const auto* t = std::get_if<transforms::ToTensor>(&transform))
+    return finish->Add(*t);
+  if (const auto* t = std::get_if<transforms::Normalize>(&transform))
+    return finish->Add(*t);
+  return finish->Add(std::get<transforms::Transpose>(transform));
+}
+
+// Spreads the bits of x over all 64 (the finaliser of MurmurHash3).
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdull;
+  x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53ull;
+  return x ^ (x >> 33);
+}
+
+}  // namespace
+
+Pipeline::Pipeline() = default;
+Pipeline::Pipeline(Pipeline&&) noexcept = default;
+Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
+Pipeline::~Pipeline() = default;
+
+absl::StatusOr<Pipeline> Pipeline::Create(const Shape& shape,
+                                          const std::vector<Transform>& list) {
+  Pipeline pipeline;
+  Shape now = shape;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string name =
+        absl::StrFormat("transforms[%d] %s", i, TransformName(list[i]));
+    auto step = MakeStep(list[i]);
+    if (!step.ok()) return Annotate(step.status(), name);
+    absl::Status status;
+    if (*step == nullptr) {
+      if (pipeline.finish_ == nullptr)
+        pipeline.finish_ = std::make_unique<Finish>(now[2]);
+      status = AddToFinish(list[i], pipeline.finish_.get());
+    } else if (pipeline.finish_ != nullptr) {
+      status = InvalidArgument(
+          "it must come before ToTensor, Normalize and Transpose");
+    } else {
+      status = (*step)->Infer(&now);
+      pipeline.steps_.push_back(*std::move(step));
+      pipeline.names_.push_back(name);
+    }
+    if (!status.ok()) return Annotate(status, name);
+  }
+  if (pipeline.finish_ == nullptr)
+    pipeline.finish_ = std::make_unique<Finish>(now[2]);
+  pipeline.picture_shape_ = std::move(now);
+  return pipeline;
+}
+
+DType Pipeline::output_dtype() const { return finish_->dtype(); }
+
+absl::Status Pipeline::Apply(RandomStream* random, TransformScratch* scratch,
+                             Picture* picture) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    absl::Status status = steps_[i]->Run(random, scratch, picture);
+    if (!status.ok()) return Annotate(status, names_[i]);
+  }
+  return absl::OkStatus();
+}
+
+Shape Pipeline::ArrayShape(int64_t height, int64_t width) const {
+  const auto shape = finish_->OutputShape(height, width);
+  return {shape.begin(), shape.end()};
+}
+
+void Pipeline::Write(const Picture& picture, std::byte* out) const {
+  finish_->Run(picture, out);
+}
+
+RandomStream TransformStream(uint64_t seed, int64_t epoch, int64_t record) {
+  constexpr uint64_t kPurpose = StreamOf("data.transforms");
+  const uint64_t stream = Mix(kPurpose ^ static_cast<uint64_t>(epoch)) +
+                          static_cast<uint64_t>(record);
+  return RandomStream(seed, Mix(stream));
+}
+
+}  // namespace pd

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One transform, checked and ready to run on uint8 pictures. Internal to this
+// room: pipeline.cc runs lists of them.
+#ifndef PD_LIBCORE_DATA_STEP_H_
+#define PD_LIBCORE_DATA_STEP_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/base/rng.h"
+#include "libcore/base/shape.h"
+#include "libcore/data/picture.h"
+#include "libcore/data/transforms.h"
+
+namespace pd {
+
+class Step {
+ public:
+  virtual ~Step() = default;
+  /// Changes [height, width, channels], -1 where unknown, to what Run makes of
+  /// it. InvalidArgument where Run would fail.
+  virtual absl::Status Infer(Shape* shape) const = 0;
+  virtual absl::Status Run(RandomStream* random, TransformScratch* scratch,
+                           Picture* picture) const = 0;
+};
+
+/// The step for a transform of pictures; null for ToTensor, Normalize and
+/// Transpose, which are not. InvalidArgument names the argument.
+absl::StatusOr<std::unique_ptr<Step>> MakeStep(const Transform& transform);
+
+/// MakeStep for one family each.
+absl::StatusOr<std::unique_ptr<Step>> MakeColorStep(const Transform& transform);
+
+/// "Resize", ...: the name of the struct.
+std::string TransformName(const Transform& transform);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DATA_STEP_H_
