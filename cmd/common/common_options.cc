@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/common/common_options.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/common/version.h"
+#include "libcore/base/error.h"
+#include "libcore/base/flags.h"
+#include "libcore/base/log.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+constexpr int64_t kMostThreads = 1024;
+
+absl::Status SetFlags(const std::vector<std::string>& lists) {
+  // The mark of a wrong command line stays, whatever the kind.
+  const auto wrong = [](absl::string_view what, const absl::Status& status) {
+    return CommandLineError(absl::StrCat(what, ": ", status.message()));
+  };
+  if (const absl::Status set = SetFlagsFromEnvironment(); !set.ok())
+    return wrong("environment", set);
+  for (const std::string& list : lists) {
+    for (absl::string_view item : absl::StrSplit(list, ',')) {
+      const size_t equals = item.find('=');
+      if (equals == absl::string_view::npos)
+        return CommandLineError(absl::StrCat("option '--flags': '", item,
+                                             "' is not of the form "
+                                             "name=value"));
+      const absl::Status set =
+          SetFlag(item.substr(0, equals), item.substr(equals + 1));
+      if (!set.ok()) return wrong("option '--flags'", set);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// OMP_NUM_THREADS is what users of other programs know; "4,2" names one number
+// for each level of nesting, and we have one level.
+int ThreadsFromEnvironment() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (text == nullptr) return 0;
+  const absl::string_view first = *absl::StrSplit(text, ',').begin();
+  const auto threads = ParseInteger(first, 1, kMostThreads);
+  return threads.ok() ? static_cast<int>(*threads) : 0;
+}
+
+std::string ValueText(const FlagValue& value) {
+  if (const auto* on = std::get_if<bool>(&value)) return *on ? "true" : "false";
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* real = std::get_if<double>(&value))
+    return absl::StrCat(*real);
+  return absl::StrCat(std::get<int64_t>(value));
+}
+
+}  // namespace
+
+void BindCommonOptions(OptionTable* table, CommonOptions* options) {
+  table->Group("Common");
+  table->Switch({"-h,--help", "", "print this help and exit"}, &options->help);
+  table->Switch({"--version", "",
+                 "print the version, what it was built with and the CPU's "
+                 "features, and exit"},
+                &options->version);
+  table->Text({"--device", "DEVICE",
+               "where to compute: `auto`, `cpu`, `gpu` or `gpu:N`"},
+              &options->device);
+  table->Integer({"--threads", "N", "number of compute threads"},
+                 {1, kMostThreads}, &options->threads);
+  table->DescribeDefault("--threads", "the CPUs that the process may use");
+  table->Integer({"--seed", "N",
+                  "seed of all random numbers; the same seed, job and thread "
+                  "count give the same bits"},
+                 {}, &options->seed);
+  table->DescribeDefault("--seed", "the job's");
+  table->Choice({"--format", "FORMAT",
+                 "form of the results on standard output: `text` or `json`"},
+                {"text", "json"}, &options->format);
+  table->Texts({"--flags", "NAME=VALUE,...",
+                "set FLAGS_* as their environment variables do"},
+               &options->flags);
+  table->Count({"-q,--quiet", "",
+                "no progress and no notes on standard error; twice: no "
+                "warnings"},
+               &options->quiet);
+  table->Count({"-v,--verbose", "", "say more on standard error; twice: all"},
+               &options->verbose);
+}
+
+std::vector<Manual::Entry> CommonEnvironment() {
+  std::vector<Manual::Entry> entries;
+  for (const FlagInfo& flag : AllFlags())
+    entries.push_back({std::string(flag.name),
+                       absl::StrCat("Flag, ", ValueText(flag.value),
+                                    " when not set: ", flag.help, ".")});
+  entries.push_back({"OMP_NUM_THREADS",
+                     "Number of compute threads where `--threads` is not "
+                     "given."});
+  entries.push_back({"GOMP_SPINCOUNT",
+                     "How long a compute thread spins before it sleeps. Where "
+                     "neither this nor `OMP_WAIT_POLICY` is set, a small "
+                     "number is used, so that the tool slows down only in "
+                     "proportion when other programs want the CPUs."});
+  entries.push_back({"NO_COLOR", "When set, nothing is printed in colour."});
+  entries.push_back({"COLUMNS", "Width of the progress line at most."});
+  return entries;
+}
+
+absl::Status CheckDevice(absl::string_view device) {
+  if (device == "auto" || device == "cpu") return absl::OkStatus();
+  absl::string_view rest = device;
+  if (absl::ConsumePrefix(&rest, "gpu") &&
+      (rest.empty() || (absl::ConsumePrefix(&rest, ":") &&
+                        ParseInteger(rest, 0, kMostThreads).ok())))
+    return Unavailable(
+        "'--device %s': this build has no CUDA backend; expected auto or cpu",
+        device);
+  return CommandLineError(absl::StrCat("option '--device': '", device,
+                                       "' is none of auto, cpu, gpu, gpu:N"));
+}
+
+absl::Status ApplyCommonOptions(const OptionTable& table,
+                                const CommonOptions& options) {
+  PD_RETURN_IF_ERROR(table.AtMostOne({"--quiet", "--verbose"}));
+  const int level =
+      static_cast<int>(LogLevel::kInfo) + options.verbose - options.quiet;
+  SetLogLevel(static_cast<LogLevel>(
+      std::clamp(level, static_cast<int>(LogLevel::kError),
+                 static_cast<int>(LogLevel::kDebug))));
+  PD_RETURN_IF_ERROR(SetFlags(options.flags));
+  PD_RETURN_IF_ERROR(CheckDevice(options.device));
+  SetThreads(options.threads.has_value() ? static_cast<int>(*options.threads)
+                                         : ThreadsFromEnvironment());
+  LogInfo("device: cpu, %d thread%s (%s)", Threads(), Threads() == 1 ? "" : "s",
+          CpuName());
+  return absl::OkStatus();
+}
+
+}  // namespace pd

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that every tool has, and what they do to the process.
+#ifndef PD_CMD_COMMON_COMMON_OPTIONS_H_
+#define PD_CMD_COMMON_COMMON_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "cmd/common/manual.h"
+#include "cmd/common/option_table.h"
+
+namespace pd {
+
+struct CommonOptions {
+  bool help = false;
+  bool version = false;
+  std::string device = "auto";
+  std::optional<int64_t> threads;  ///< CPUs that may be used when not set
+  std::optional<int64_t> seed;     ///< the job's when not set
+  std::string format = "text";
+  int quiet = 0;    ///< times -q was given
+  int verbose = 0;  ///< times -v was given
+  std::vector<std::string> flags;
+
+  bool json() const { return format == "json"; }
+};
+
+/// Adds the common options, under the title "Common".
+void BindCommonOptions(OptionTable* table, CommonOptions* options);
+
+/// What the process takes from the environment, for the manual.
+std::vector<Manual::Entry> CommonEnvironment();
+
+/// Sets log level, flags (environment first, then --flags) and threads, checks
+/// the device and logs the choice as the first line. CommandLineError for bad
+/// values, Unavailable for a device that this build or machine does not have.
+absl::Status ApplyCommonOptions(const OptionTable& table,
+                                const CommonOptions& options);
+
+/// "auto", "cpu", "gpu" or "gpu:N" as a place to run on. CommandLineError for
+/// other texts, Unavailable for gpu.
+absl::Status CheckDevice(absl::string_view device);
+
+}  // namespace pd
+
+#endif  // PD_CMD_COMMON_COMMON_OPTIONS_H_

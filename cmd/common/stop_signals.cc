@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/common/stop_signals.h"
+
+#include <csignal>
+
+namespace pd {
+namespace {
+
+volatile std::sig_atomic_t g_stop = 0;
+
+void OnStop(int signal) {
+  if (g_stop != 0) {
+    // Ends with the signal's own status once this handler returns.
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+    return;
+  }
+  g_stop = signal;
+}
+
+void Catch(int signal) {
+  struct sigaction old {};
+  if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN)
+    return;
+  struct sigaction action {};
+  action.sa_handler = OnStop;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void InstallStopSignals() {
+  Catch(SIGINT);
+  Catch(SIGTERM);
+}
+
+int StopRequested() { return g_stop; }
+
+absl::string_view SignalName(int signal) {
+  if (signal == SIGINT) return "SIGINT";
+  if (signal == SIGTERM) return "SIGTERM";
+  return "a signal";
+}
+
+void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
+
+}  // namespace pd

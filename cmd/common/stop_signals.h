@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stopping between steps. The first SIGINT or SIGTERM only sets a flag; a
+// second one ends the process at once, as if it had no handler.
+#ifndef PD_CMD_COMMON_STOP_SIGNALS_H_
+#define PD_CMD_COMMON_STOP_SIGNALS_H_
+
+#include "absl/strings/string_view.h"
+
+namespace pd {
+
+/// Catches SIGINT and SIGTERM from now on. For tools that have something to
+/// save; the others keep the default, which is to end. A signal that was
+/// ignored at start (nohup, a background job) stays ignored.
+void InstallStopSignals();
+
+/// SIGINT or SIGTERM once one has come, else 0. Asked after each step.
+int StopRequested();
+
+/// "SIGINT", "SIGTERM", or "a signal".
+absl::string_view SignalName(int signal);
+
+/// Turns writes to a closed pipe into an error that is reported, in place of a
+/// silent end.
+void IgnoreBrokenPipes();
+
+}  // namespace pd
+
+#endif  // PD_CMD_COMMON_STOP_SIGNALS_H_

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/common/tool.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <new>
+#include <ostream>
+#include <string>
+
+#include "cmd/common/exit_status.h"
+#include "cmd/common/help.h"
+#include "cmd/common/print_error.h"
+#include "cmd/common/standard_output.h"
+#include "cmd/common/stop_signals.h"
+#include "cmd/common/version.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+// Help and version are served whatever else the command line lacks; the form
+// of the version is looked up by hand, since nothing is converted yet.
+bool ServeEarly(const Tool& tool, const OptionTable& table, int argc,
+                const char* const* argv, std::ostream& out) {
+  if (table.Given("--help")) {
+    out << HelpText(tool.manual, table.Describe());
+    return true;
+  }
+  if (!table.Given("--version")) return false;
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view word = argv[i];
+    json |= word == "--format=json" ||
+            (word == "json" && absl::string_view(argv[i - 1]) == "--format");
+  }
+  out << VersionText(tool.manual.name, json);
+  return true;
+}
+
+absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
+                         const ToolBody& body, std::ostream& out) {
+  OptionTable table;
+  BindAll(tool, &table);
+  bool served = false;
+  PD_RETURN_IF_ERROR(table.Parse(argc, argv, [&] {
+    served = ServeEarly(tool, table, argc, argv, out);
+    return served;
+  }));
+  if (served) return absl::OkStatus();
+  if (tool.validate) PD_RETURN_IF_ERROR(UsageError(tool.validate(table)));
+  PD_RETURN_IF_ERROR(ApplyCommonOptions(table, *tool.common));
+  return body(out);
+}
+
+absl::Status Guarded(const std::function<absl::Status()>& work) {
+  // Nothing of ours throws; a library's allocation can.
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted("out of memory");
+  } catch (const std::exception& error) {
+    return Unknown("%s", error.what());
+  }
+}
+
+}  // namespace
+
+void BindAll(const Tool& tool, OptionTable* table) {
+  tool.bind(table);
+  BindCommonOptions(table, tool.common);
+}
+
+int RunTool(const Tool& tool, int argc, const char* const* argv,
+            const ToolBody& body) {
+  IgnoreBrokenPipes();
+  OutputStream out(STDOUT_FILENO, "standard output");
+  absl::Status status =
+      Guarded([&] { return ParseAndRun(tool, argc, argv, body, out); });
+  const absl::Status written = out.Finish();
+  // Results that did not arrive outweigh everything: a body that finds `out`
+  // bad ends with whatever error, and this is the reason.
+  if (!written.ok()) status = written;
+  PrintError(tool.manual.name, status);
+  return ExitCode(status);
+}
+
+}  // namespace pd

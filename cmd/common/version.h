@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `--version` prints: this build, the libraries it runs on, the CPU.
+#ifndef PD_CMD_COMMON_VERSION_H_
+#define PD_CMD_COMMON_VERSION_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace pd {
+
+/// "0.1.0".
+absl::string_view Version();
+
+/// The CPU's name with the widest vectors it has: "AMD EPYC, AVX-512".
+std::string CpuName();
+
+/// The text or the JSON object of `--version`, with a line break at the end.
+std::string VersionText(absl::string_view tool, bool json);
+
+}  // namespace pd
+
+#endif  // PD_CMD_COMMON_VERSION_H_
