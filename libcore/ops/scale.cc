@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Out = scale * X + bias, or scale * (X + bias) unless bias_after_scale. The
+// scale is the attribute, or the element of ScaleTensor. Integers are scaled
+// by the whole part of it.
+// X@GRAD = scale * Out@GRAD: a scale op again.
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include "libcore/base/dispatch.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/ops/registry.h"
+#include "libcore/ops/strided_loop.h"
+
+namespace pd {
+namespace {
+
+// A ScaleTensor's only element.
+double ScaleOf(const Tensor& t) {
+  switch (t.dtype()) {
+    case DType::kFloat64:
+      return t.data<double>()[0];
+    case DType::kInt32:
+      return t.data<int32_t>()[0];
+    case DType::kInt64:
+      return static_cast<double>(t.data<int64_t>()[0]);
+    default:
+      return t.data<float>()[0];
+  }
+}
+
+template <typename T>
+T FromDouble(double value) {
+  return static_cast<T>(value);
+}
+
+absl::StatusOr<Step> BindScale(BindContext* context) {
+  Tensor* x = context->Input("X");
+  Tensor* out = context->Output("Out");
+  Tensor* by = context->Input("ScaleTensor");
+  const float scale = context->Attr<float>("scale");
+  const float bias = context->Attr<float>("bias");
+  const bool after = context->Attr<bool>("bias_after_scale");
+  if (by != nullptr && by->size() != 1)
+    return InvalidArgument("ScaleTensor has shape %s; expected one element",
+                           ToString(by->shape()));
+  if (by == nullptr && scale == 1.0f && bias == 0.0f) {
+    context->Alias(x, out);
+    return Step();
+  }
+  context->MayShare(x, out);
+  return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
+                       uint8_t, std::complex<float>, std::complex<double>>(
+      x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return Step([x, out, by, scale, after, b = FromDouble<T>(bias),
+                     n = x->size()](const RunContext&) {
+          const T s = FromDouble<T>(by != nullptr ? ScaleOf(*by) : scale);
+          // scale * (X + bias) differs from scale * X + scale * bias by a
+          // rounding, so it is computed as it is written.
+          const T before = after ? T(0) : b, behind = after ? b : T(0);
+          const T* in = x->data<T>();
+          T* result = out->data<T>();
+          ParallelFor(n, kElementGrain, [&](int64_t begin, int64_t end) {
+#pragma omp simd
+            for (int64_t i = begin; i < end; ++i)
+              result[i] = static_cast<T>((in[i] + before) * s + behind);
+          });
+          return absl::OkStatus();
+        });
+      });
+}
+
+absl::StatusOr<std::vector<OpDesc>> ScaleGrad(const GradRequest& request) {
+  std::vector<OpDesc> ops;
+  if (!request.needs_grad(request.op.In("X"))) return ops;
+  OpDesc op;
+  op.type = "scale";
+  op.SetInput("X", {GradName(request.op.Out("Out"))});
+  if (!request.op.Input("ScaleTensor").empty())
+    op.SetInput("ScaleTensor", request.op.Input("ScaleTensor"));
+  op.SetOutput("Out", {GradName(request.op.In("X"))});
+  op.attrs["scale"] = request.op.AttrOr("scale", 1.0f);
+  op.attrs["bias"] = 0.0f;
+  op.attrs["bias_after_scale"] = true;
+  ops.push_back(std::move(op));
+  return ops;
+}
+
+}  // namespace
+
+absl::Status RegisterScale(OpRegistry* registry) {
+  OpDef op("scale");
+  op.Input("X").OptionalInput("ScaleTensor").Output("Out");
+  op.Attr("scale", 1.0f).Attr("bias", 0.0f).Attr("bias_after_scale", true);
+  op.Infer(InferUnary).Grad(GradMaker(ScaleGrad)).Reference(BindScale);
+  return registry->Add(std::move(op));
+}
+
+}  // namespace pd
