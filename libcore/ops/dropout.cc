@@ -66,7 +66,7 @@ struct Source {
     if (seed_tensor != nullptr)
       return Philox(static_cast<uint64_t>(LabelAt(*seed_tensor, 0)), name);
     if (fixed) return Philox(static_cast<uint64_t>(seed), name);
-    return Philox(run.seed, name ^ (run.step * 0x9E3779B97F4A7C15ull));
+    return Philox(run.seed, name + run.step * 0x9E3779B97F4A7C15ull);
   }
 };
 

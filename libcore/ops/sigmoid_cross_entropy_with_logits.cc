@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out = max(X, 0) - X * Label + log(1 + exp(-|X|)); 0 where Label is
-//   ignore_index. With pos_weight w and f = 1 + (w - 1) * Label:
-//   Out = (1 - Label) * X + f * (max(-X, 0) + log(1 + exp(-|X|)))
-// X@GRAD = Out@GRAD * (sigmoid(X) - Label), or with pos_weight
-//   Out@GRAD * (1 - Label - f * (1 - sigmoid(X)))
+// Out = max(X, 0) - X * Label + log(1 + exp(-|X|)) * f; 0 where Label is
+//   ignore_index; f is pos_weight, 1 where that is absent
+// X@GRAD = Out@GRAD * (sigmoid(X) * f - Label)
 // normalize divides both by the number of labels that are not ignored.
+// pos_weight (PaddlePaddle 2.5 and later) is here what its CPU kernel computes:
+// neither the usual weighted loss nor, with f other than 1, its derivative.
 #include <algorithm>
 #include <cmath>
 
@@ -64,8 +64,7 @@ void ForEach(const Problem& p, T* out, const Result& result) {
   const T divisor = p.Divisor<T>();
   ParallelFor(p.n, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const T f =
-          weight != nullptr ? T(1) + (weight[i] - T(1)) * label[i] : T(1);
+      const T f = weight != nullptr ? weight[i] : T(1);
       out[i] =
           p.Ignores(label[i]) ? T(0) : result(i, x[i], label[i], f) / divisor;
     }
@@ -80,8 +79,8 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       ForEach(p, out->data<T>(), [](int64_t, T x, T label, T f) {
-        const T tail = std::max(-x, T(0)) + std::log1p(std::exp(-std::abs(x)));
-        return (T(1) - label) * x + f * tail;
+        return std::max(x, T(0)) - x * label +
+               std::log1p(std::exp(-std::abs(x))) * f;
       });
       return absl::OkStatus();
     });
@@ -99,8 +98,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
     return Step([=](const RunContext&) {
       const T* g = dout->data<T>();
       ForEach(p, dx->data<T>(), [g](int64_t i, T x, T label, T f) {
-        const T negative = T(1) / (T(1) + std::exp(x));  // 1 - sigmoid(x)
-        return g[i] * (T(1) - label - f * negative);
+        return g[i] * (f / (T(1) + std::exp(-x)) - label);
       });
       return absl::OkStatus();
     });
