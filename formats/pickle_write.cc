@@ -403,9 +403,18 @@ class Pickler {
       Op(pickle::kEmptyTuple);
       return absl::OkStatus();
     }
+    const bool tensor = IsTensor(tuple);
+    if (tensor)
+      PD_RETURN_IF_ERROR(
+          SaveGlobal(protocol_ >= 3 ? "builtins" : "__builtin__", "tuple"));
     if (size > 3) Op(pickle::kMark);
     for (const PickleValue& item : tuple.items) PD_RETURN_IF_ERROR(Save(item));
     CloseTuple(size);
+    if (!tensor) return absl::OkStatus();
+    Op(pickle::kTuple1);
+    Memoize();
+    Op(pickle::kReduce);
+    Memoize();
     return absl::OkStatus();
   }
 
