@@ -60,7 +60,8 @@ double NumberAt(const Message& m, const FieldDescriptor* f, int i) {
 
 class RuleChecker {
  public:
-  explicit RuleChecker(const LoadedJob& job) : job_(job) {}
+  // `job` null: errors have no place.
+  explicit RuleChecker(const LoadedJob* job) : job_(job) {}
 
   absl::Status Check(const Message& message, absl::string_view field_name) {
     const Descriptor* type = message.GetDescriptor();
@@ -93,7 +94,7 @@ class RuleChecker {
     std::vector<std::string> names;
     for (int i = 0; i < oneof->field_count() && i < 12; ++i)
       names.push_back(oneof->field(i)->name());
-    return job_.At(
+    return At(
         InvalidArgument("%s does not say which kind it is; there are %s%s",
                         Called(message, field_name), absl::StrJoin(names, ", "),
                         oneof->field_count() > 12 ? ", ..." : ""),
@@ -113,16 +114,16 @@ class RuleChecker {
         (field->is_repeated() && rule.min_count() > 0 && !rule.has_otherwise());
     if (count == 0)
       return !required ? absl::OkStatus()
-                       : job_.At(InvalidArgument("%s needs '%s'",
-                                                 Called(message, field_name),
-                                                 field->name()),
-                                 message);
+                       : At(InvalidArgument("%s needs '%s'",
+                                            Called(message, field_name),
+                                            field->name()),
+                            message);
     if (field->is_repeated() &&
         (count < static_cast<int>(rule.min_count()) ||
          (rule.has_max_count() && count > static_cast<int>(rule.max_count()))))
-      return job_.At(InvalidArgument("'%s' has %d values; it takes %s",
-                                     field->name(), count, CountWords(rule)),
-                     message, field->name());
+      return At(InvalidArgument("'%s' has %d values; it takes %s",
+                                field->name(), count, CountWords(rule)),
+                message, field->name());
     const std::string bounds = BoundsInWords(rule);
     for (int i = 0; i < count && !bounds.empty(); ++i) {
       const double value = NumberAt(message, field, i);
@@ -130,12 +131,11 @@ class RuleChecker {
           (rule.has_max() && value > rule.max()) ||
           (rule.has_above() && value <= rule.above()) ||
           (rule.has_below() && value >= rule.below()))
-        return job_.At(
-            InvalidArgument("'%s' is %s; it must be %s", field->name(),
-                            absl::StrCat(value), bounds),
-            message,
-            field->is_repeated() ? ElementPath(field->name(), i)
-                                 : field->name());
+        return At(InvalidArgument("'%s' is %s; it must be %s", field->name(),
+                                  absl::StrCat(value), bounds),
+                  message,
+                  field->is_repeated() ? ElementPath(field->name(), i)
+                                       : field->name());
     }
     return absl::OkStatus();
   }
@@ -148,7 +148,12 @@ class RuleChecker {
     return absl::StrCat(least, " to ", rule.max_count());
   }
 
-  const LoadedJob& job_;
+  absl::Status At(const absl::Status& status, const Message& part,
+                  absl::string_view field = "") const {
+    return job_ == nullptr ? status : job_->At(status, part, field);
+  }
+
+  const LoadedJob* job_;
 };
 
 // Names in one list are given once.
@@ -332,6 +337,10 @@ absl::Status CheckTrain(const LoadedJob& job) {
 
 }  // namespace
 
+absl::Status CheckRules(const Message& part, absl::string_view name) {
+  return RuleChecker(nullptr).Check(part, name);
+}
+
 std::string BoundsInWords(const Message& message) {
   const job::Rule& rule = static_cast<const job::Rule&>(message);
   const bool low = rule.has_min() || rule.has_above();
@@ -363,7 +372,7 @@ std::vector<std::string> ResultNames(const job::Job& job) {
 }
 
 absl::Status CheckJob(const LoadedJob& job) {
-  PD_RETURN_IF_ERROR(RuleChecker(job).Check(job.proto(), ""));
+  PD_RETURN_IF_ERROR(RuleChecker(&job).Check(job.proto(), ""));
   PD_RETURN_IF_ERROR(CheckModel(job));
   PD_RETURN_IF_ERROR(CheckOptimizer(job));
   PD_RETURN_IF_ERROR(CheckDataSet(job, job.proto().data().train()));

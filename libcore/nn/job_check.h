@@ -12,6 +12,11 @@ namespace pd {
 /// The first broken rule, with its place.
 absl::Status CheckJob(const LoadedJob& job);
 
+/// CheckJob's rules beside fields for a part that no file holds (a block with
+/// its arguments set); the message names the field, not a place.
+absl::Status CheckRules(const google::protobuf::Message& part,
+                        absl::string_view name);
+
 /// "at least 1", "in [0, 1)": a rule's bounds in words; "" without bounds.
 std::string BoundsInWords(const google::protobuf::Message& rule);
 

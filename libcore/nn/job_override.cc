@@ -199,15 +199,17 @@ absl::Status SetLast(const PathStep& step, absl::string_view value,
   return ReadTextValue(text, field, path, at->place, at->message, at->places);
 }
 
-absl::Status Override(absl::string_view path, absl::string_view value,
-                      Cursor* at) {
+}  // namespace
+
+absl::Status SetByPath(absl::string_view path, absl::string_view value,
+                       const std::string& place, Message* message,
+                       Places* places) {
+  Cursor at{message, "", place, places};
   PD_ASSIGN_OR_RETURN(const std::vector<PathStep> steps, SplitPath(path));
   for (size_t i = 0; i + 1 < steps.size(); ++i)
-    PD_RETURN_IF_ERROR(StepInto(steps[i], at));
-  return SetLast(steps.back(), value, at);
+    PD_RETURN_IF_ERROR(StepInto(steps[i], &at));
+  return SetLast(steps.back(), value, &at);
 }
-
-}  // namespace
 
 absl::Status ApplyOverride(absl::string_view override_text, Message* message,
                            Places* places) {
@@ -226,8 +228,7 @@ absl::Status ApplyOverride(absl::string_view override_text, Message* message,
   const absl::string_view value =
       absl::StripAsciiWhitespace(override_text.substr(equals + 1));
   const std::string place = absl::StrCat("-o ", path);
-  Cursor at{message, "", place, places};
-  const absl::Status status = Override(path, value, &at);
+  const absl::Status status = SetByPath(path, value, place, message, places);
   if (status.ok() || absl::StartsWith(status.message(), place + ": "))
     return status;
   return Annotate(status, place);

@@ -166,13 +166,19 @@ class TextReader : private google::protobuf::io::ErrorCollector {
   std::string Place() const {
     return PlaceOf(tokenizer_.current().line, tokenizer_.current().column);
   }
+  // SetByPath may have no place to name.
+  static absl::Status Placed(const std::string& place,
+                             const std::string& message) {
+    return place.empty() ? absl::InvalidArgumentError(message)
+                         : InvalidArgument("%s: %s", place, message);
+  }
   absl::Status ErrorAt(int line, int column, const std::string& message) {
-    return InvalidArgument("%s: %s", PlaceOf(line, column), message);
+    return Placed(PlaceOf(line, column), message);
   }
   // An error at the current token, or the tokenizer's own that came before it.
   absl::Status Error(const std::string& message) {
     if (!error_.ok()) return error_;
-    return InvalidArgument("%s: %s", Place(), message);
+    return Placed(Place(), message);
   }
 
   // Fields up to `close` ("": the end of the text).
@@ -317,7 +323,7 @@ class TextReader : private google::protobuf::io::ErrorCollector {
     if (!error_.ok()) return error_;
     if (token.kind != ScalarToken::kString) Next();
     absl::Status status = SetScalar(token, field, message);
-    return status.ok() ? status : Annotate(status, place);
+    return status.ok() || place.empty() ? status : Annotate(status, place);
   }
 
   // "model.layer[3]" -> "layer".

@@ -41,6 +41,12 @@ absl::Status ReadTextValue(absl::string_view text,
                            const std::string& path, const std::string& place,
                            google::protobuf::Message* message, Places* places);
 
+/// Sets the field at `path` ("layer[conv1].conv2d.groups") to what `value`
+/// says; its place is `place`.
+absl::Status SetByPath(absl::string_view path, absl::string_view value,
+                       const std::string& place,
+                       google::protobuf::Message* message, Places* places);
+
 /// Applies "path=value" to `message`; InvalidArgument "-o PATH: ...".
 absl::Status ApplyOverride(absl::string_view override_text,
                            google::protobuf::Message* message, Places* places);

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/nn/layers/layer_context.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+
+LayerContext::LayerContext(const job::Layer& layer, std::string name,
+                           std::vector<LayerInput> inputs,
+                           const ModelParts& parts)
+    : layer_(layer),
+      name_(std::move(name)),
+      kind_(layer.GetReflection()
+                ->GetOneofFieldDescriptor(
+                    layer, layer.GetDescriptor()->FindOneofByName("kind"))
+                ->name()),
+      inputs_(std::move(inputs)),
+      parts_(parts) {}
+
+const Shape& LayerContext::shape(size_t i) const {
+  return parts_.main->FindVar(inputs_[i].variable)->shape;
+}
+
+DType LayerContext::dtype(size_t i) const {
+  return parts_.main->FindVar(inputs_[i].variable)->dtype;
+}
+
+std::string LayerContext::Described() const {
+  std::vector<std::string> read;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    read.push_back(absl::StrCat(ToString(shape(i)), " of ", inputs_[i].maker));
+  return absl::StrCat("layer '", name_, "' (", kind_, ") reads ",
+                      absl::StrJoin(read, " and "));
+}
+
+absl::Status LayerContext::Misfit(const std::string& expected,
+                                  size_t input) const {
+  return InvalidArgument("layer '%s' (%s) expects %s; %s gives %s", name_,
+                         kind_, expected, inputs_[input].maker,
+                         ToString(shape(input)));
+}
+
+absl::Status LayerContext::ExpectRank(size_t least, size_t most,
+                                      const char* expected) const {
+  const size_t rank = shape().size();
+  return rank >= least && rank <= most ? absl::OkStatus() : Misfit(expected);
+}
+
+absl::StatusOr<int64_t> LayerContext::Extent(int axis, const int64_t* given,
+                                             const char* what,
+                                             const char* field) const {
+  const int64_t rank = static_cast<int64_t>(shape().size());
+  const int64_t extent =
+      shape()[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
+  if (given != nullptr) {
+    if (extent >= 0 && extent != *given)
+      return Misfit(absl::StrCat(*given, " ", what));
+    return *given;
+  }
+  if (extent < 0)
+    return Misfit(
+        absl::StrCat("a known number of ", what, " or '", field, "'"));
+  return extent;
+}
+
+std::string LayerContext::NewName(const char* suffix, int* number) {
+  if (prefix_.empty())
+    prefix_ = absl::StrCat(kind_, "_", parts_.main->NextNumber(kind_));
+  return absl::StrCat(prefix_, ".", suffix, "_", (*number)++);
+}
+
+VarDesc* LayerContext::FindParameter(const std::string& name) {
+  return parts_.main->MutableVar(name);
+}
+
+absl::Status LayerContext::Declare(VarDesc var,
+                                   const job::Initializer& initializer) {
+  var.persistable = true;
+  const std::string name = var.name;
+  const Shape shape = var.shape;
+  const DType dtype = var.dtype;
+  parts_.startup->AddVar(var);
+  parts_.main->AddVar(std::move(var));
+  return AppendInitializer(initializer, name, shape, dtype, parts_.startup);
+}
+
+absl::StatusOr<std::string> LayerContext::Parameter(
+    const job::ParamAttr& attr, const std::string& otherwise_name, Shape shape,
+    const job::Initializer& otherwise) {
+  const std::string name = attr.has_name() ? attr.name() : otherwise_name;
+  parameters_.push_back(name);
+  if (const VarDesc* shared = FindParameter(name)) {
+    if (shared->is_parameter && shared->shape == shape) return name;
+    return InvalidArgument(
+        "layer '%s' (%s) needs a parameter of shape %s; '%s' is %s of shape %s",
+        name_, kind_, ToString(shape), name,
+        shared->is_parameter ? "one" : "another variable",
+        ToString(shared->shape));
+  }
+  VarDesc var;
+  var.name = name;
+  var.shape = std::move(shape);
+  var.is_parameter = true;
+  var.stop_gradient = !attr.trainable();
+  PD_RETURN_IF_ERROR(Declare(
+      std::move(var), attr.has_initializer() ? attr.initializer() : otherwise));
+  ParameterSettings settings;
+  settings.name = name;
+  settings.layer = name_;
+  settings.learning_rate = attr.learning_rate();
+  settings.trainable = attr.trainable();
+  settings.need_clip = attr.need_clip();
+  if (attr.regularizer().has_l1_decay()) {
+    settings.decay = ParameterSettings::kL1;
+    settings.coeff = attr.regularizer().l1_decay().coeff();
+  } else if (attr.regularizer().has_l2_decay()) {
+    settings.decay = ParameterSettings::kL2;
+    settings.coeff = attr.regularizer().l2_decay().coeff();
+  }
+  parts_.built->parameters.push_back(std::move(settings));
+  return name;
+}
+
+absl::StatusOr<std::string> LayerContext::Weight(
+    const job::ParamAttr& attr, Shape shape,
+    const job::Initializer& otherwise) {
+  return Parameter(attr, NewName("w", &weights_), std::move(shape), otherwise);
+}
+
+absl::StatusOr<std::string> LayerContext::Bias(const job::ParamAttr& attr,
+                                               Shape shape) {
+  return Parameter(attr, NewName("b", &biases_), std::move(shape),
+                   ConstantInitializer(0));
+}
+
+absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value) {
+  VarDesc var;
+  var.name = NewName("w", &weights_);
+  var.shape = std::move(shape);
+  var.stop_gradient = true;
+  const std::string name = var.name;
+  PD_RETURN_IF_ERROR(Declare(std::move(var), ConstantInitializer(value)));
+  return name;
+}
+
+absl::StatusOr<std::string> LayerContext::Append(
+    OpDesc op, const std::vector<std::string>& outputs) {
+  const std::string first = main()->UniqueTemporary(op.type);
+  const std::string stem = first.substr(0, first.size() - 1);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    op.SetOutput(outputs[i], {absl::StrCat(stem, i)});
+  const absl::Status status = main()->Append(std::move(op));
+  if (!status.ok()) return Annotate(status, Described());
+  return first;
+}
+
+absl::StatusOr<std::string> LayerContext::Unary(
+    const char* type, const std::string& x,
+    std::map<std::string, Attribute> attrs) {
+  OpDesc op;
+  op.type = type;
+  op.SetInput("X", {x});
+  op.attrs = std::move(attrs);
+  return Append(std::move(op), {"Out"});
+}
+
+absl::StatusOr<std::string> LayerContext::Binary(const char* type,
+                                                 const std::string& x,
+                                                 const std::string& y,
+                                                 int axis) {
+  OpDesc op;
+  op.type = type;
+  op.SetInput("X", {x});
+  op.SetInput("Y", {y});
+  op.attrs["axis"] = int32_t{axis};
+  return Append(std::move(op), {"Out"});
+}
+
+LayerFn FindLayer(int kind) {
+  static const auto* const kTable = new std::map<int, LayerFn>{
+      {job::Layer::kLinear, BuildLinear},
+      {job::Layer::kConv2D, BuildConv2D},
+      {job::Layer::kMaxPool2D, BuildPool2D},
+      {job::Layer::kAvgPool2D, BuildPool2D},
+      {job::Layer::kAdaptiveAvgPool2D, BuildPool2D},
+      {job::Layer::kBatchNorm1D, BuildBatchNorm},
+      {job::Layer::kBatchNorm2D, BuildBatchNorm},
+      {job::Layer::kLayerNorm, BuildLayerNorm},
+      {job::Layer::kEmbedding, BuildEmbedding},
+      {job::Layer::kDropout, BuildDropout},
+      {job::Layer::kFlatten, BuildFlatten},
+      {job::Layer::kReshape, BuildReshape},
+      {job::Layer::kTranspose, BuildTranspose},
+      {job::Layer::kAdd, BuildJoin},
+      {job::Layer::kMultiply, BuildJoin},
+      {job::Layer::kConcat, BuildJoin},
+      {job::Layer::kMean, BuildMean},
+      {job::Layer::kIdentity, BuildIdentity},
+  };
+  const auto it = kTable->find(kind);
+  if (it != kTable->end()) return it->second;
+  const bool activation =
+      kind >= job::Layer::kRelu && kind <= job::Layer::kSoftplus;
+  return activation ? BuildActivation : nullptr;
+}
+
+}  // namespace pd

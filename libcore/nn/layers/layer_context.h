@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layer sees while it is built: its message, what it reads, and the
+// means to add parameters and ops. Internal to libcore/nn.
+#ifndef PD_LIBCORE_NN_LAYERS_LAYER_CONTEXT_H_
+#define PD_LIBCORE_NN_LAYERS_LAYER_CONTEXT_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/nn/build.h"
+#include "libcore/nn/initializer.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/program/block_builder.h"
+
+namespace pd {
+
+/// What a layer reads: a variable, and who makes it ("layer 'conv1'").
+struct LayerInput {
+  std::string variable;
+  std::string maker;
+};
+
+/// What all layers of one model are built into.
+struct ModelParts {
+  BlockBuilder* main;
+  BlockBuilder* startup;
+  BuiltModel* built;
+};
+
+class LayerContext {
+ public:
+  LayerContext(const job::Layer& layer, std::string name,
+               std::vector<LayerInput> inputs, const ModelParts& parts);
+
+  const job::Layer& layer() const { return layer_; }
+  /// "conv2d"
+  const std::string& kind() const { return kind_; }
+  size_t input_count() const { return inputs_.size(); }
+  const std::string& input(size_t i = 0) const { return inputs_[i].variable; }
+  const Shape& shape(size_t i = 0) const;
+  DType dtype(size_t i = 0) const;
+  BlockBuilder* main() { return parts_.main; }
+
+  /// The extent of an axis, which must be known: the layer's own `given` when
+  /// the job has it (checked against the input), else the input's. `what` is
+  /// "input features", `field` is "in_features".
+  absl::StatusOr<int64_t> Extent(int axis, const int64_t* given,
+                                 const char* what, const char* field) const;
+  /// The input's rank is in [least, most]; `expected` says so in words.
+  absl::Status ExpectRank(size_t least, size_t most,
+                          const char* expected) const;
+  /// "layer 'fc1' (linear) expects 400 input features; layer 'flatten' gives
+  /// [-1, 256]".
+  absl::Status Misfit(const std::string& expected, size_t input = 0) const;
+  /// "layer 'fc1' (linear) reads ...": what every error of an op is put behind.
+  std::string Described() const;
+
+  /// A trainable parameter "<kind>_<n>.w_0" or ".b_0", or the one that has the
+  /// name that `attr` gives.
+  absl::StatusOr<std::string> Weight(const job::ParamAttr& attr, Shape shape,
+                                     const job::Initializer& otherwise);
+  absl::StatusOr<std::string> Bias(const job::ParamAttr& attr, Shape shape);
+  /// A persistable variable ".w_<i>" that no optimizer touches (running
+  /// statistics).
+  absl::StatusOr<std::string> Statistic(Shape shape, double value);
+
+  /// Appends `op` with new variables in the output slots; gives the first's.
+  absl::StatusOr<std::string> Append(OpDesc op,
+                                     const std::vector<std::string>& outputs);
+  /// Append for input "X" and output "Out".
+  absl::StatusOr<std::string> Unary(
+      const char* type, const std::string& x,
+      std::map<std::string, Attribute> attrs = {});
+  /// x + y, y's axes starting at `axis` of x.
+  absl::StatusOr<std::string> Binary(const char* type, const std::string& x,
+                                     const std::string& y, int axis = -1);
+
+ private:
+  std::string NewName(const char* suffix, int* number);
+  absl::StatusOr<std::string> Parameter(const job::ParamAttr& attr,
+                                        const std::string& name, Shape shape,
+                                        const job::Initializer& otherwise);
+  absl::Status Declare(VarDesc var, const job::Initializer& initializer);
+  VarDesc* FindParameter(const std::string& name);
+
+  const job::Layer& layer_;
+  std::string name_, kind_, prefix_;
+  std::vector<LayerInput> inputs_;
+  ModelParts parts_;
+  int weights_ = 0, biases_ = 0;
+  std::vector<std::string> parameters_;
+
+ public:
+  const std::vector<std::string>& parameters() const { return parameters_; }
+};
+
+/// Builds one layer; gives the variable that holds its result.
+using LayerFn = absl::StatusOr<std::string> (*)(LayerContext*);
+
+/// The function for a kind of layer (a field number of job::Layer's oneof);
+/// null when there is none.
+LayerFn FindLayer(int kind);
+
+// One function a file or family; FindLayer's table names them.
+absl::StatusOr<std::string> BuildActivation(LayerContext* c);
+absl::StatusOr<std::string> BuildBatchNorm(LayerContext* c);
+absl::StatusOr<std::string> BuildConv2D(LayerContext* c);
+absl::StatusOr<std::string> BuildDropout(LayerContext* c);
+absl::StatusOr<std::string> BuildEmbedding(LayerContext* c);
+absl::StatusOr<std::string> BuildFlatten(LayerContext* c);
+absl::StatusOr<std::string> BuildIdentity(LayerContext* c);
+absl::StatusOr<std::string> BuildJoin(LayerContext* c);
+absl::StatusOr<std::string> BuildLayerNorm(LayerContext* c);
+absl::StatusOr<std::string> BuildLinear(LayerContext* c);
+absl::StatusOr<std::string> BuildMean(LayerContext* c);
+absl::StatusOr<std::string> BuildPool2D(LayerContext* c);
+absl::StatusOr<std::string> BuildReshape(LayerContext* c);
+absl::StatusOr<std::string> BuildTranspose(LayerContext* c);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_NN_LAYERS_LAYER_CONTEXT_H_

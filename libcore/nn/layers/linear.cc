@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear: x W + b, W [in_features, out_features]; embedding: rows of a table.
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/layers/layer_context.h"
+
+namespace pd {
+
+absl::StatusOr<std::string> BuildLinear(LayerContext* c) {
+  const job::Linear& p = c->layer().linear();
+  PD_RETURN_IF_ERROR(c->ExpectRank(1, 64, "at least one axis"));
+  const int64_t given = p.in_features();
+  PD_ASSIGN_OR_RETURN(const int64_t in,
+                      c->Extent(-1, p.has_in_features() ? &given : nullptr,
+                                "input features", "in_features"));
+  PD_ASSIGN_OR_RETURN(const std::string weight,
+                      c->Weight(p.weight_attr(), {in, p.out_features()},
+                                XavierUniformInitializer()));
+  OpDesc op;
+  op.type = "matmul_v2";
+  op.SetInput("X", {c->input()});
+  op.SetInput("Y", {weight});
+  op.attrs = {{"trans_x", false}, {"trans_y", false}};
+  PD_ASSIGN_OR_RETURN(const std::string product,
+                      c->Append(std::move(op), {"Out"}));
+  if (!p.bias()) return product;
+  PD_ASSIGN_OR_RETURN(const std::string bias,
+                      c->Bias(p.bias_attr(), {p.out_features()}));
+  return c->Binary("elementwise_add", product, bias,
+                   static_cast<int>(c->shape().size()) - 1);
+}
+
+absl::StatusOr<std::string> BuildEmbedding(LayerContext* c) {
+  const job::Embedding& p = c->layer().embedding();
+  if (c->dtype() != DType::kInt64 && c->dtype() != DType::kInt32)
+    return c->Misfit(std::string("whole numbers (int64 or int32), not ") +
+                     std::string(Name(c->dtype())));
+  int64_t padding = -1;
+  if (p.has_padding_idx()) {
+    padding = p.padding_idx();
+    if (padding < 0) padding += p.num_embeddings();
+    if (padding < 0 || padding >= p.num_embeddings())
+      return InvalidArgument("'padding_idx' is %d; there are %d rows",
+                             p.padding_idx(), p.num_embeddings());
+  }
+  PD_ASSIGN_OR_RETURN(
+      const std::string weight,
+      c->Weight(p.weight_attr(), {p.num_embeddings(), p.embedding_dim()},
+                XavierUniformInitializer()));
+  OpDesc op;
+  op.type = "lookup_table_v2";
+  op.SetInput("Ids", {c->input()});
+  op.SetInput("W", {weight});
+  op.attrs["padding_idx"] = padding;
+  return c->Append(std::move(op), {"Out"});
+}
+
+}  // namespace pd

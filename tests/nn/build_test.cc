@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers, losses and initial values as ops: what is built, what it gives when
+// it runs, and what is said about what does not fit.
+#include "libcore/nn/build.h"
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "gtest/gtest.h"
+#include "libcore/autodiff/backward.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/nn/layers/layer_context.h"
+
+namespace pd {
+namespace {
+
+const OpRegistry& Registry() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* registry = new OpRegistry;
+    const absl::Status status = RegisterAllOps(registry);
+    EXPECT_TRUE(status.ok()) << status;
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+absl::StatusOr<BuiltModel> Build(const std::string& text) {
+  const auto job = ParseJob(text, "job.pbtxt");
+  if (!job.ok()) return job.status();
+  return BuildModel(*job, Registry());
+}
+
+// A model of one input and these lines, which start at line 3.
+std::string Model(const std::string& shape, const std::string& lines) {
+  return absl::StrCat("model {\n  input { name: \"x\" shape: ", shape, " }\n",
+                      lines, "\n}\n");
+}
+
+std::string ErrorOf(const std::string& text) {
+  const auto built = Build(text);
+  return built.ok() ? "no error" : std::string(built.status().message());
+}
+
+Shape ShapeOf(const BuiltModel& built, const std::string& name) {
+  const VarDesc* var = built.main.global().FindVar(name);
+  return var == nullptr ? Shape{-99} : var->shape;
+}
+
+std::vector<std::string> OpTypes(const ProgramDesc& program) {
+  std::vector<std::string> types;
+  for (const OpDesc& op : program.global().ops) types.push_back(op.type);
+  return types;
+}
+
+const OpDesc* FindOp(const ProgramDesc& program, const std::string& type) {
+  for (const OpDesc& op : program.global().ops)
+    if (op.type == type) return &op;
+  return nullptr;
+}
+
+TEST(Build, LeNet) {
+  const auto job = ReadJob(PD_TESTDATA "/jobs/lenet_mnist.pbtxt");
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto built = BuildModel(*job, Registry());
+  ASSERT_TRUE(built.ok()) << built.status();
+  std::vector<std::string> names;
+  int64_t numbers = 0;
+  for (const ParameterSettings& p : built->parameters) {
+    names.push_back(p.name);
+    numbers += NumElements(ShapeOf(*built, p.name));
+  }
+  EXPECT_EQ(absl::StrJoin(names, " "),
+            "conv2d_0.w_0 conv2d_0.b_0 conv2d_1.w_0 conv2d_1.b_0 "
+            "linear_0.w_0 linear_0.b_0 linear_1.w_0 linear_1.b_0 "
+            "linear_2.w_0 linear_2.b_0");
+  EXPECT_EQ(numbers, 61610);  // paddle.summary's
+  ASSERT_EQ(built->outputs.size(), 1u);
+  EXPECT_EQ(ToString(ShapeOf(*built, built->outputs[0])), "[-1, 10]");
+  ASSERT_EQ(built->labels.size(), 1u);
+  EXPECT_EQ(built->labels[0].name, "label");
+  EXPECT_EQ(ToString(built->labels[0].shape), "[-1, 1]");
+  ASSERT_EQ(built->accuracies.size(), 2u);
+  EXPECT_EQ(built->accuracies[1].name, "acc_top5");
+  EXPECT_EQ(absl::StrJoin(OpTypes(built->main), " "),
+            "conv2d elementwise_add relu pool2d conv2d elementwise_add relu "
+            "pool2d flatten_contiguous_range matmul_v2 elementwise_add "
+            "matmul_v2 elementwise_add matmul_v2 elementwise_add "
+            "softmax_with_cross_entropy reduce_mean top_k_v2 accuracy top_k_v2 "
+            "accuracy");
+}
+
+// The loss of a fresh network is near that of guessing, and gradients reach
+// every parameter.
+TEST(Build, EveryExampleRuns) {
+  for (const char* name : {"lenet_mnist", "mlp_mnist", "resnet_cifar",
+                           "regression_csv", "words_csv"}) {
+    SCOPED_TRACE(name);
+    const auto job =
+        ReadJob(absl::StrCat(PD_TESTDATA, "/jobs/", name, ".pbtxt"));
+    ASSERT_TRUE(job.ok()) << job.status();
+    auto built = BuildModel(*job, Registry());
+    ASSERT_TRUE(built.ok()) << built.status();
+    BackwardOptions options;
+    options.targets[built->loss] = "";
+    const auto gradients = AppendBackward(Registry(), options, &built->main);
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    EXPECT_EQ(gradients->size(), built->parameters.size());
+    Session session(&Registry(), 7);
+    ASSERT_TRUE(session.RunOnce(built->startup).ok());
+    NamedArrays feeds;
+    std::vector<VarDesc> vars = built->inputs;
+    vars.insert(vars.end(), built->labels.begin(), built->labels.end());
+    for (const VarDesc& var : vars) {
+      Shape shape = var.shape;
+      shape[0] = 2;
+      const size_t n = static_cast<size_t>(NumElements(shape));
+      if (var.dtype == DType::kInt64) {
+        feeds[var.name] = MakeArray(shape, std::vector<int64_t>(n, 1));
+      } else {
+        feeds[var.name] = MakeArray(shape, std::vector<float>(n, 0.5f));
+      }
+    }
+    std::vector<std::string> fetches = {built->loss};
+    for (const auto& entry : *gradients) fetches.push_back(entry.second);
+    const auto results = session.Run(built->main, feeds, fetches);
+    ASSERT_TRUE(results.ok()) << results.status();
+    const float loss = results->at(built->loss).data<float>()[0];
+    EXPECT_TRUE(std::isfinite(loss));
+    EXPECT_GT(loss, 0);
+    const auto test = session.Run(built->test, feeds, built->outputs);
+    ASSERT_TRUE(test.ok()) << test.status();
+  }
+}
+
+TEST(Build, NamesBothSidesOfAMisfit) {
+  const std::string images = "[-1, 1, 28, 28]";
+  EXPECT_EQ(
+      ErrorOf(Model(images,
+                    "  layer { name: \"flatten\" flatten {} }\n"
+                    "  layer { name: \"fc1\" linear { in_features: 400 "
+                    "out_features: 10 } }")),
+      "job.pbtxt:4:3: layer 'fc1' (linear) expects 400 input features; layer "
+      "'flatten' gives [-1, 784]");
+  EXPECT_EQ(
+      ErrorOf(Model("[-1, 7]",
+                    "layer { conv2d { out_channels: 2 kernel_size: 3 "
+                    "} }")),
+      "job.pbtxt:3:1: layer 'conv2d_0' (conv2d) expects images [N, C, H, W]; "
+      "input 'x' gives [-1, 7]");
+  EXPECT_EQ(ErrorOf(Model(images,
+                          "layer { conv2d { in_channels: 3 out_channels: 2 "
+                          "kernel_size: 3 } }")),
+            "job.pbtxt:3:1: layer 'conv2d_0' (conv2d) expects 3 input "
+            "channels; input 'x' gives [-1, 1, 28, 28]");
+  EXPECT_EQ(
+      ErrorOf(Model(images,
+                    "layer { name: \"c\" conv2d { out_channels: 2 "
+                    "kernel_size: 3 } }\n"
+                    "layer { name: \"sum\" input: [\"c\", \"y\"] add {} }")),
+      "job.pbtxt:4:1: layer 'sum' reads 'y'; no layer before it and no "
+      "input has that name, did you mean 'c'?");
+  EXPECT_EQ(ErrorOf(Model("[-1, 4]",
+                          "layer { embedding { num_embeddings: 5 "
+                          "embedding_dim: 2 } }")),
+            "job.pbtxt:3:1: layer 'embedding_0' (embedding) expects whole "
+            "numbers (int64 or int32), not float32; input 'x' gives [-1, 4]");
+  EXPECT_EQ(ErrorOf(Model("[-1, -1]", "layer { linear { out_features: 2 } }")),
+            "job.pbtxt:3:1: layer 'linear_0' (linear) expects a known number "
+            "of input features or 'in_features'; input 'x' gives [-1, -1]");
+  const std::string add = ErrorOf(
+      Model("[-1, 6]",
+            "layer { name: \"a\" linear { out_features: 2 } }\n"
+            "layer { name: \"b\" input: \"x\" linear { out_features: 3 } }\n"
+            "layer { name: \"sum\" input: [\"a\", \"b\"] add {} }"));
+  EXPECT_EQ(add.rfind("job.pbtxt:5:1: layer 'sum' (add) reads [-1, 2] of layer "
+                      "'a' and [-1, 3] of layer 'b': ",
+                      0),
+            0u)
+      << add;
+  const std::string window = ErrorOf(
+      Model("[-1, 1, 4, 4]",
+            "layer { name: \"p\" conv2d { out_channels: 1 kernel_size: 5 } }"));
+  EXPECT_EQ(window.rfind("job.pbtxt:3:1: layer 'p' (conv2d) reads [-1, 1, 4, "
+                         "4] of input 'x': ",
+                         0),
+            0u)
+      << window;
+}
+
+TEST(Build, ExplainsLosses) {
+  const std::string model =
+      Model("[-1, 6]", "layer { linear { out_features: 3 } }");
+  EXPECT_EQ(ErrorOf(model + "loss { input: \"lin\" mse_loss {} }"),
+            "job.pbtxt:5:8: the loss reads 'lin'; no layer before it and no "
+            "input has that name");
+  EXPECT_EQ(ErrorOf(model + "loss { label: \"x\" mse_loss {} }"),
+            "job.pbtxt:5:1: the predictions are [-1, 3] and the labels 'x' "
+            "[-1, 6]; expected labels of the same shape");
+  EXPECT_EQ(ErrorOf(model + "metric { accuracy { topk: 4 } }"),
+            "job.pbtxt:5:1: 'topk' is 4; there are 3 classes");
+}
+
+TEST(Build, UnfoldsBlocks) {
+  const std::string block = R"(
+  block {
+    name: "twice"
+    argument { name: "n" sets: ["a.linear.out_features", "b.linear.out_features"] }
+    layer { name: "a" linear { out_features: 4 } }
+    layer { name: "b" linear { out_features: 4 } }
+    layer { name: "sum" input: ["a", "b"] add {} }
+  }
+)";
+  const auto built = Build(Model(
+      "[-1, 6]", block + "layer { name: \"s\" block { use: \"twice\" repeat: 2 "
+                         "set: \"n=5\" } }\nlayer { relu {} }"));
+  ASSERT_TRUE(built.ok()) << built.status();
+  std::vector<std::string> names;
+  for (const LayerInfo& layer : built->layers) names.push_back(layer.name);
+  EXPECT_EQ(absl::StrJoin(names, " "),
+            "s.0/a s.0/b s.0/sum s.1/a s.1/b s.1/sum relu_0");
+  EXPECT_EQ(ToString(ShapeOf(*built, "linear_3.w_0")), "[5, 5]");
+  const auto use = [&](const std::string& use) {
+    return ErrorOf(Model("[-1, 6]", block + "layer { block { " + use + " } }"));
+  };
+  EXPECT_EQ(use("use: \"twise\""),
+            "job.pbtxt:11:1: there is no block 'twise', did you mean 'twice'?");
+  EXPECT_EQ(use("use: \"twice\" set: \"m=1\""),
+            "job.pbtxt:11:1: block 'twice' has no argument 'm', did you mean "
+            "'n'?");
+  EXPECT_EQ(use("use: \"twice\" set: \"n=x\""),
+            "job.pbtxt:11:1: argument 'n' of block 'twice', which sets "
+            "'a.linear.out_features': 'out_features' takes a whole number; got "
+            "'x'");
+  EXPECT_EQ(use("use: \"twice\" set: \"n=0\""),
+            "job.pbtxt:11:1: 'out_features' is 0; it must be at least 1");
+  EXPECT_EQ(
+      ErrorOf(Model("[-1, 6]",
+                    "block { name: \"r\" layer { block { use: \"r\" } } }\n"
+                    "layer { block { use: \"r\" } }"))
+          .substr(0, 100),
+      "job.pbtxt:3:20 (used at job.pbtxt:3:20): blocks use each other more "
+      "than 32 deep; does 'r' use itself?");
+  const std::string inside = ErrorOf(Model(
+      "[-1, 6]",
+      "block { name: \"r\" layer { linear { in_features: 7 out_features: 1 } } "
+      "}\nlayer { name: \"u\" block { use: \"r\" } }"));
+  EXPECT_EQ(inside,
+            "job.pbtxt:3:20 (used at job.pbtxt:4:1): layer 'u/linear_0' "
+            "(linear) expects 7 input features; input 'x' gives [-1, 6]");
+}
+
+TEST(Build, SharesParametersByName) {
+  const std::string attr = "weight_attr { name: \"w\" } bias: false";
+  const auto built =
+      Build(Model("[-1, 4]", "layer { linear { out_features: 4 " + attr +
+                                 " } }\nlayer { linear { out_features: 4 " +
+                                 attr + " } }"));
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(built->parameters.size(), 1u);
+  EXPECT_EQ(built->startup.global().ops.size(), 1u);
+  EXPECT_EQ(
+      ErrorOf(Model("[-1, 4]", "layer { linear { out_features: 4 " + attr +
+                                   " } }\nlayer { linear { "
+                                   "out_features: 5 " +
+                                   attr + " } }")),
+      "job.pbtxt:4:1: layer 'linear_1' (linear) needs a parameter of "
+      "shape [4, 5]; 'w' is one of shape [4, 4]");
+}
+
+float StartAttr(const BuiltModel& built, const std::string& name,
+                const std::string& attr) {
+  for (const OpDesc& op : built.startup.global().ops)
+    if (op.Out("Out") == name) return op.AttrOr<float>(attr, NAN);
+  return NAN;
+}
+
+// Numbers of real PaddlePaddle 2.6.2's startup programs.
+TEST(Build, StartsAsPaddlePaddleDoes) {
+  const auto built = Build(Model("[-1, 1, 28, 28]", R"(
+    layer { conv2d { out_channels: 6 kernel_size: 3 padding: 1 } }
+    layer { conv2d { out_channels: 8 kernel_size: 3 groups: 2 bias: false } }
+    layer { batch_norm2d {} }
+    layer { adaptive_avg_pool2d { output_size: 2 } }
+    layer { flatten {} }
+    layer { linear { out_features: 20 } }
+    layer { linear { out_features: 40 weight_attr {
+      initializer { xavier_normal {} } } } }
+    layer { linear { out_features: 10 weight_attr {
+      initializer { kaiming_normal {} } } } }
+    layer { linear { out_features: 10 weight_attr {
+      initializer { kaiming_uniform { nonlinearity: tanh } } } } }
+  )"));
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_FLOAT_EQ(StartAttr(*built, "conv2d_0.w_0", "std"),
+                  0.4714045226573944f);
+  EXPECT_FLOAT_EQ(StartAttr(*built, "conv2d_1.w_0", "std"),
+                  0.19245009124279022f);
+  EXPECT_FLOAT_EQ(StartAttr(*built, "linear_0.w_0", "max"),
+                  0.3396831154823303f);
+  EXPECT_FLOAT_EQ(StartAttr(*built, "linear_1.w_0", "std"),
+                  std::sqrt(2.0f / 60));
+  EXPECT_FLOAT_EQ(StartAttr(*built, "linear_2.w_0", "std"),
+                  0.22360679507255554f);
+  EXPECT_FLOAT_EQ(StartAttr(*built, "linear_3.w_0", "max"),
+                  5.0f / 3 * std::sqrt(3.0f / 10));
+  EXPECT_FLOAT_EQ(StartAttr(*built, "batch_norm2d_0.w_2", "value"), 1);
+  EXPECT_TRUE(built->test.global().vars.size() ==
+              built->main.global().vars.size());
+  EXPECT_FALSE(FindOp(built->main, "batch_norm")->AttrOr("is_test", true));
+  EXPECT_TRUE(FindOp(built->test, "batch_norm")->AttrOr("is_test", false));
+}
+
+TEST(Build, EveryInitializerRuns) {
+  for (const char* text :
+       {"constant { value: 3 }", "normal {}", "truncated_normal { std: 0.1 }",
+        "uniform { low: 0 high: 1 }", "xavier_normal {}", "xavier_uniform {}",
+        "kaiming_normal { nonlinearity: leaky_relu negative_slope: 0.1 }",
+        "kaiming_uniform {}", "assign { value: [1, 2, 3, 4, 5, 6] }"}) {
+    SCOPED_TRACE(text);
+    const auto built =
+        Build(Model("[-1, 2]", absl::StrCat("layer { linear { out_features: 3 "
+                                            "weight_attr { initializer { ",
+                                            text, " } } } }")));
+    ASSERT_TRUE(built.ok()) << built.status();
+    Session session(&Registry(), 1);
+    const absl::Status status = session.RunOnce(built->startup);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_EQ(ErrorOf(Model("[-1, 2]",
+                          "layer { linear { out_features: 3 weight_attr { "
+                          "initializer { assign { value: 1 } } } } }")),
+            "job.pbtxt:3:1: 'assign' holds 1 values; parameter 'linear_0.w_0' "
+            "has shape [2, 3]");
+}
+
+// Every kind of the schema is built, runs, and has a gradient.
+TEST(Build, EveryLayerKindRuns) {
+  const std::map<std::string, std::string> needs = {
+      {"linear", "out_features: 3"},
+      {"conv2d", "out_channels: 2 kernel_size: 1"},
+      {"max_pool2d", "kernel_size: 2"},
+      {"avg_pool2d", "kernel_size: 2"},
+      {"adaptive_avg_pool2d", "output_size: 2"},
+      {"reshape", "shape: [0, 4, 4]"},
+      {"transpose", "perm: [0, 2, 3, 1]"},
+  };
+  const auto* kinds = job::Layer::descriptor()->FindOneofByName("kind");
+  for (int i = 0; i < kinds->field_count(); ++i) {
+    const std::string kind = kinds->field(i)->name();
+    if (kind == "block" || kind == "embedding") continue;
+    SCOPED_TRACE(kind);
+    EXPECT_NE(FindLayer(kinds->field(i)->number()), nullptr);
+    const auto it = needs.find(kind);
+    const std::string body = it == needs.end() ? "" : it->second;
+    const bool joins = kind == "add" || kind == "multiply" || kind == "concat";
+    auto built = Build(
+        Model("[-1, 1, 4, 4]",
+              absl::StrCat("layer { name: \"c\" conv2d { out_channels: 1 "
+                           "kernel_size: 1 } }\n",
+                           kind == "batch_norm1d"
+                               ? "layer { reshape { shape: [0, 4, 4] } }\n"
+                               : "",
+                           "layer { ", joins ? "input: [\"c\", \"x\"] " : "",
+                           kind, " { ", body, " } }")) +
+        "loss { mse_loss {} }");
+    ASSERT_TRUE(built.ok()) << built.status();
+    BackwardOptions options;
+    options.targets[built->loss] = "";
+    const auto gradients = AppendBackward(Registry(), options, &built->main);
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    Session session(&Registry(), 3);
+    ASSERT_TRUE(session.RunOnce(built->startup).ok());
+    NamedArrays feeds;
+    for (const VarDesc& var : {built->inputs[0], built->labels[0]}) {
+      Shape shape = var.shape;
+      if (!shape.empty())
+        shape[0] =
+            kind == "concat" && &var != nullptr && var.name == "label" ? 4 : 2;
+      std::vector<float> values(static_cast<size_t>(NumElements(shape)));
+      for (size_t k = 0; k < values.size(); ++k)
+        values[k] = 0.1f * static_cast<float>(k % 7) - 0.2f;
+      feeds[var.name] = MakeArray(shape, values);
+    }
+    const auto results =
+        session.Run(built->main, feeds, {gradients->begin()->second});
+    EXPECT_TRUE(results.ok()) << results.status();
+  }
+}
+
+}  // namespace
+}  // namespace pd
