@@ -17,7 +17,7 @@ namespace pd {
 namespace {
 
 // The day of the last change of contents that is worth a reader's notice.
-constexpr char kDate[] = "November 21, 2025";
+constexpr char kDate[] = "November 21, 2026";
 
 // A word as an argument of a macro line: quoted where it has blanks, and never
 // taken for a macro or for closing punctuation itself.
