@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers as ops: gradient clipping, weight decay and parameter updates are
+// appended to a program in the order, with the names and the attributes that
+// PaddlePaddle's optimizers use, so that what one saves the other goes on with.
+#ifndef PD_LIBCORE_OPTIM_OPTIMIZER_H_
+#define PD_LIBCORE_OPTIM_OPTIMIZER_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/program/block_builder.h"
+
+namespace pd {
+
+/// coeff * |p| (l1) or coeff / 2 * p^2 (l2) added to the loss: sign(p) * coeff
+/// or p * coeff added to the gradient.
+struct WeightDecay {
+  enum class Kind { kNone, kL1, kL2 };
+  Kind kind = Kind::kNone;
+  double coeff = 0;
+};
+
+struct GradClip {
+  enum class Kind { kNone, kValue, kNorm, kGlobalNorm };
+  Kind kind = Kind::kNone;
+  double min = -1, max = 1;  ///< kValue
+  double clip_norm = 1;      ///< kNorm: of each gradient; kGlobalNorm: of all
+};
+
+/// PaddlePaddle's arguments, names and defaults.
+struct OptimizerSpec {
+  enum class Kind { kSgd, kMomentum, kAdam, kAdamW };
+  Kind kind = Kind::kSgd;
+  double learning_rate = 0.001;  ///< the value before the first step
+  WeightDecay weight_decay;      ///< not for kAdamW, which has coeff
+  GradClip grad_clip;
+  // momentum
+  double momentum = 0.9;
+  bool use_nesterov = false;
+  double rescale_grad = 1;
+  // adam, adamw
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  bool lazy_mode = false;
+  // adamw
+  double coeff = 0.01;  ///< its argument weight_decay
+  /// Whether a parameter decays; null: all do.
+  std::function<bool(const std::string& param)> apply_decay_param_fun;
+  /// A factor of the learning rate per parameter; null: 1.
+  std::function<double(const std::string& param)> lr_ratio;
+};
+
+/// A parameter of the main program, the variable with its gradient, and the
+/// parameter's own attributes (ParamAttr).
+struct ParamGrad {
+  std::string param, grad;
+  double learning_rate = 1;                ///< a factor
+  std::optional<WeightDecay> regularizer;  ///< instead of the optimizer's
+  bool need_clip = true;
+};
+
+/// The variables that an optimizer added to the program.
+struct OptimizerVars {
+  std::string learning_rate;  ///< a persistable float: set it before a step
+  std::vector<std::string> accumulators;
+};
+
+/// Appends to `main` what one training step does with the gradients: clipping,
+/// decay, updates; and to `startup` the initial values of the learning rate and
+/// the accumulators. InvalidArgument for arguments out of range; NotFound for a
+/// parameter or gradient that `main` does not have.
+absl::StatusOr<OptimizerVars> AppendOptimizer(
+    const OptimizerSpec& spec, std::vector<ParamGrad> params_grads,
+    BlockBuilder* main, BlockBuilder* startup);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_OPTIM_OPTIMIZER_H_
