@@ -7,9 +7,10 @@
 
 goldens.npz holds two images, `rgb` and `grey`, and for each case below
 `<case>.rgb` and `<case>.grey`, what paddle.vision.transforms makes of them with
-its default image backend, 'pil'. Pillow is of the time of PaddlePaddle 2.3; newer ones
-resize columns before rows where that is less work. Random transforms are given ranges of one
-value. The same cases, by the same names, are in tests/data/test_transforms.cc.
+its default image backend, 'pil'. Pillow is of PaddlePaddle 2.3's time; newer
+ones resize columns before rows where that is less work. Random transforms are
+given ranges of one value. The same cases, by the same names, are in
+tests/data/test_transforms.cc.
 """
 import pathlib
 import random

@@ -62,6 +62,11 @@ class ArrayDataset : public Dataset {
     return absl::OkStatus();
   }
 
+  void Prefetch(int64_t index) const override {
+    for (size_t i = 0; i < arrays_.size(); ++i)
+      PrefetchBytes(arrays_[i].bytes.get() + index * strides_[i], strides_[i]);
+  }
+
   std::string Describe(int64_t index) const override {
     return absl::StrFormat("'%s' record %d", path_, index);
   }

@@ -57,6 +57,12 @@ class CifarDataset : public Dataset {
     return absl::OkStatus();
   }
 
+  void Prefetch(int64_t index) const override {
+    PrefetchBytes(
+        reinterpret_cast<const std::byte*>(planes_[static_cast<size_t>(index)]),
+        kCifarPixels);
+  }
+
   std::string Describe(int64_t index) const override {
     size_t part = parts_.size() - 1;
     while (parts_[part].first > index) --part;

@@ -13,6 +13,9 @@ namespace {
 constexpr std::array<int, 3> kHwc = {0, 1, 2};
 constexpr std::array<int, 3> kChw = {2, 0, 1};
 
+// PaddlePaddle's `image / 255.0` multiplies by the reciprocal.
+constexpr float kByteScale = static_cast<float>(1.0 / 255.0);
+
 absl::Status CheckFormat(const std::string& data_format) {
   if (data_format == "CHW" || data_format == "HWC") return absl::OkStatus();
   return InvalidArgument("data_format is '%s'; expected 'CHW' or 'HWC'",
@@ -25,6 +28,17 @@ absl::Status CheckPerChannel(const char* name, const std::vector<float>& values,
   if (n == 1 || n == channels) return absl::OkStatus();
   return InvalidArgument("%s has %d numbers; expected 1 or the image's %d",
                          name, n, channels);
+}
+
+// One channel: the same operations, in the same order, as made the table, so
+// the same bits; vectors divide faster than they gather.
+template <bool kScale>
+void Convert(const uint8_t* in, int64_t n, float mean, float std, float* out) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float value = static_cast<float>(static_cast<int>(in[i]));
+    out[i] = ((kScale ? value * kByteScale : value) - mean) / std;
+  }
 }
 
 }  // namespace
@@ -51,9 +65,10 @@ absl::Status Finish::Add(const transforms::ToTensor& t) {
   const bool scale = !is_float_;
   StartFloat();
   is_tensor_ = true;
+  scaled_ = scale;
   if (scale) {
     for (auto& table : tables_)
-      for (float& value : table) value /= 255.0f;
+      for (float& value : table) value *= kByteScale;
   }
   if (t.data_format == "CHW") axes_ = kChw;
   return absl::OkStatus();
@@ -83,6 +98,9 @@ absl::Status Finish::Add(const transforms::Normalize& t) {
     std::reverse(source_.begin(), source_.end());
     std::reverse(tables_.begin(), tables_.end());
   }
+  ++normalized_;
+  mean_ = t.mean[0];
+  std_ = t.std[0];
   for (size_t c = 0; c < tables_.size(); ++c) {
     const float mean = t.mean.size() == 1 ? t.mean[0] : t.mean[c];
     const float std = t.std.size() == 1 ? t.std[0] : t.std[c];
@@ -119,21 +137,29 @@ void Finish::Write(const Picture& picture, const Look& look, T* out) const {
   step[axes_[0]] = shape[1] * shape[2];
   for (int64_t c = 0; c < channels_; ++c) {
     const auto channel = look(c);
-    const int64_t from = source_[c];
     for (int64_t y = 0; y < picture.height; ++y) {
-      const uint8_t* in = picture.row(y) + from;
+      const uint8_t* in = picture.row(y) + source_[c];
       T* to = out + c * step[2] + y * step[0];
-      if (channels_ == 1 && step[1] == 1) {
-        for (int64_t x = 0; x < picture.width; ++x) to[x] = channel(in[x]);
-      } else {
-        for (int64_t x = 0; x < picture.width; ++x)
-          to[x * step[1]] = channel(in[x * channels_]);
-      }
+      for (int64_t x = 0; x < picture.width; ++x)
+        to[x * step[1]] = channel(in[x * channels_]);
     }
   }
 }
 
+bool Finish::RunGrey(const Picture& picture, float* out) const {
+  const bool in_order = axes_ == kHwc || axes_ == kChw;
+  if (channels_ != 1 || !in_order || normalized_ > 1) return false;
+  const int64_t pixels = picture.height * picture.width;
+  if (scaled_) {
+    Convert<true>(picture.pixels, pixels, mean_, std_, out);
+  } else {
+    Convert<false>(picture.pixels, pixels, mean_, std_, out);
+  }
+  return true;
+}
+
 void Finish::Run(const Picture& picture, std::byte* out) const {
+  if (is_float_ && RunGrey(picture, reinterpret_cast<float*>(out))) return;
   if (is_float_) {
     Write(
         picture,

@@ -42,8 +42,14 @@ class Finish {
   void Write(const Picture& picture, const Look& look, T* out) const;
   void StartFloat();
 
+  bool RunGrey(const Picture& picture, float* out) const;
+
   int64_t channels_;
   bool started_ = false, is_float_ = false, is_tensor_ = false;
+  // The tables as a formula, for vectors: (x [* 1/255] - mean_) / std_.
+  bool scaled_ = false;
+  int normalized_ = 0;  ///< how often
+  float mean_ = 0.0f, std_ = 1.0f;
   std::array<int, 3> axes_ = {0, 1, 2};  ///< of [height, width, channels]
   std::vector<int> source_;  ///< input channel of each output channel
   std::vector<std::array<float, 256>> tables_;  ///< of each output channel

@@ -63,6 +63,12 @@ class IdxDataset : public Dataset {
     return absl::OkStatus();
   }
 
+  void Prefetch(int64_t index) const override {
+    if (!ready_.load(std::memory_order_acquire) || !status_.ok()) return;
+    const int64_t bytes = height_ * width_;
+    PrefetchBytes(images_.bytes.get() + index * bytes, bytes);
+  }
+
   std::string Describe(int64_t index) const override {
     return absl::StrFormat("'%s' record %d", image_path_, index);
   }

@@ -298,6 +298,9 @@ absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
   for (int64_t place = 0; place < batch.size; ++place) {
     if (cancel_.load(std::memory_order_relaxed))
       return absl::CancelledError("the loader was stopped");
+    constexpr int64_t kAhead = 2;
+    if (place + kAhead < batch.size)
+      dataset_->Prefetch(sampler_.Record(index, place + kAhead));
     const int64_t record = sampler_.Record(index, place);
     batch.records[static_cast<size_t>(place)] = record;
     PD_RETURN_IF_ERROR(FillRecord(record, place, worker, batch));

@@ -5,9 +5,10 @@
 // for bit. Arguments that are "int or pair" are lists of one or two numbers.
 //
 // Differences, all of them refusals or repairs of what PaddlePaddle gets
-// wrong: a single mean or std counts for every channel (there: for three);
-// to_rgb needs data_format 'HWC' (there: 'CHW' mirrors the picture); images
-// must be uint8 until ToTensor, Normalize or Transpose, which come last.
+// wrong: a single mean or std counts for every channel (there: for three); a
+// single fill is grey (there, in Pad, red); to_rgb needs data_format 'HWC'
+// (there, 'CHW' mirrors the picture); images must be uint8 until ToTensor,
+// Normalize or Transpose, which come last.
 #ifndef PD_LIBCORE_DATA_TRANSFORMS_H_
 #define PD_LIBCORE_DATA_TRANSFORMS_H_
 
