@@ -14,6 +14,7 @@
 #include "libcore/nn/layers/layer_context.h"
 #include "libcore/nn/loss.h"
 #include "libcore/program/block_builder.h"
+#include "libcore/program/prune.h"
 
 namespace pd {
 namespace {
@@ -38,7 +39,6 @@ class ModelBuilder {
  public:
   ModelBuilder(const LoadedJob& job, const OpRegistry& registry)
       : job_(job),
-        registry_(registry),
         built_(EmptyModel()),
         main_(&registry, &built_.main),
         startup_(&registry, &built_.startup),
@@ -56,7 +56,7 @@ class ModelBuilder {
     PD_RETURN_IF_ERROR(BuildLosses());
     for (const job::Metric& metric : job_.proto().metric())
       PD_RETURN_IF_ERROR(BuildMetric(metric));
-    built_.test = CloneForTest(built_.main, registry_);
+    built_.test = CloneForTest(built_.main);
     return std::move(built_);
   }
 
@@ -364,12 +364,13 @@ class ModelBuilder {
     spec.shape = main_.FindVar(input)->shape;
     if (!spec.shape.empty()) spec.shape.back() = 1;
     PD_RETURN_IF_ERROR(DeclareLabel(metric.label(), spec));
-    return job_.At(
-        BuildAccuracy(metric, input, metric.label(), &main_, &built_), metric);
+    built_.metrics.push_back({input, metric.label()});
+    return job_.At(CheckAccuracy(metric.accuracy(), *main_.FindVar(input),
+                                 *main_.FindVar(metric.label())),
+                   metric);
   }
 
   const LoadedJob& job_;
-  const OpRegistry& registry_;
   BuiltModel built_;
   BlockBuilder main_, startup_;
   ModelParts parts_;
@@ -381,20 +382,6 @@ class ModelBuilder {
 absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
                                       const OpRegistry& registry) {
   return ModelBuilder(job, registry).Build();
-}
-
-ProgramDesc CloneForTest(const ProgramDesc& program,
-                         const OpRegistry& registry) {
-  ProgramDesc test = program;
-  for (BlockDesc& block : test.blocks) {
-    for (OpDesc& op : block.ops) {
-      const OpDef* def = registry.Find(op.type);
-      if (def == nullptr) continue;
-      for (const AttrDef& attr : def->attrs())
-        if (attr.name == "is_test") op.attrs["is_test"] = true;
-    }
-  }
-  return test;
 }
 
 }  // namespace pd

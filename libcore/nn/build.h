@@ -5,6 +5,7 @@
 #ifndef PD_LIBCORE_NN_BUILD_H_
 #define PD_LIBCORE_NN_BUILD_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,30 +13,24 @@
 #include "formats/program_desc.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
+#include "libcore/optim/optimizer.h"
 
 namespace pd {
 
-/// What the job says of one trainable or frozen parameter.
+/// What the job says of one parameter.
 struct ParameterSettings {
-  enum Decay { kInherit, kL1, kL2 };
   std::string name;
-  std::string layer;         ///< the layer that made it
-  double learning_rate = 1;  ///< factor on the optimizer's
+  std::string layer;  ///< the layer that made it
   bool trainable = true;
+  double learning_rate = 1;                ///< factor on the optimizer's
+  std::optional<WeightDecay> regularizer;  ///< instead of the optimizer's
   bool need_clip = true;
-  Decay decay = kInherit;  ///< kInherit: the optimizer's weight_decay
-  double coeff = 0;        ///< of decay
 };
 
-/// One result of a metric; the variables hold the batch's values.
-struct AccuracyVars {
-  std::string name;      ///< "acc", "acc_top5"
-  int k = 1;             ///< among how many the class may be
-  std::string accuracy;  ///< float32 [1]
-  std::string correct;   ///< int32 [1]
-  std::string total;     ///< int32 [1]
-  std::string input;     ///< the predictions that are judged
-  std::string label;
+/// What one metric of the job judges.
+struct MetricInputs {
+  std::string input;  ///< a variable of the test program
+  std::string label;  ///< an input or label
 };
 
 /// A layer as it was built, blocks unfolded; for tables and messages.
@@ -47,14 +42,14 @@ struct LayerInfo {
 };
 
 struct BuiltModel {
-  ProgramDesc main;             ///< training: forward, losses, metrics
+  ProgramDesc main;             ///< training: forward and losses
   ProgramDesc test;             ///< the same with is_test set
   ProgramDesc startup;          ///< fills every persistable variable of the two
   std::vector<VarDesc> inputs;  ///< what the network is fed, as declared
   std::vector<VarDesc> labels;  ///< what losses and metrics are fed besides
   std::string loss;             ///< the sum of the losses, [1]; "" without any
-  std::vector<std::string> outputs;  ///< the model's predictions
-  std::vector<AccuracyVars> accuracies;
+  std::vector<std::string> outputs;           ///< the model's predictions
+  std::vector<MetricInputs> metrics;          ///< in the job's order
   std::vector<ParameterSettings> parameters;  ///< in the order of their making
   std::vector<LayerInfo> layers;
 };
@@ -63,10 +58,6 @@ struct BuiltModel {
 /// layers and both shapes where they do not fit.
 absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
                                       const OpRegistry& registry);
-
-/// A program for evaluation: `program` with is_test set where ops have it.
-ProgramDesc CloneForTest(const ProgramDesc& program,
-                         const OpRegistry& registry);
 
 }  // namespace pd
 

@@ -289,51 +289,22 @@ absl::StatusOr<std::string> BuildLoss(const job::Loss& loss,
                    {"bias_after_scale", true}});
 }
 
-absl::Status BuildAccuracy(const job::Metric& metric,
-                           const std::string& prediction,
-                           const std::string& label, BlockBuilder* main,
-                           BuiltModel* built) {
-  Ops ops(main);
-  const VarDesc var = ops.Var(prediction);
-  if (var.shape.size() != 2)
+absl::Status CheckAccuracy(const job::Accuracy& accuracy,
+                           const VarDesc& prediction, const VarDesc& label) {
+  const Shape& shape = prediction.shape;
+  if (shape.size() != 2)
     return InvalidArgument(
         "accuracy judges predictions [N, classes]; these "
         "are %s",
-        ToString(var.shape));
-  PD_ASSIGN_OR_RETURN(const std::string numbers,
-                      ClassNumbers(var, label, 1, &ops));
-  std::vector<int32_t> topk(metric.accuracy().topk().begin(),
-                            metric.accuracy().topk().end());
-  if (topk.empty()) topk = {1};
-  const std::string base = metric.has_name() ? metric.name() : "acc";
-  for (int32_t k : topk) {
-    if (var.shape[1] >= 0 && k > var.shape[1])
-      return InvalidArgument("'topk' is %d; there are %d classes", k,
-                             var.shape[1]);
-    PD_ASSIGN_OR_RETURN(
-        const std::string values,
-        ops.Call("top_k_v2", {{"X", prediction}}, {"Out", "Indices"},
-                 {{"k", k},
-                  {"axis", int32_t{-1}},
-                  {"largest", true},
-                  {"sorted", true}}));
-    const std::string indices =
-        absl::StrCat(values.substr(0, values.size() - 1), 1);
-    AccuracyVars vars;
-    vars.name = topk.size() == 1 ? base : absl::StrCat(base, "_top", k);
-    vars.k = k;
-    PD_ASSIGN_OR_RETURN(
-        vars.accuracy,
-        ops.Call("accuracy",
-                 {{"Out", values}, {"Indices", indices}, {"Label", numbers}},
-                 {"Accuracy", "Correct", "Total"}));
-    const std::string stem = vars.accuracy.substr(0, vars.accuracy.size() - 1);
-    vars.correct = absl::StrCat(stem, 1);
-    vars.total = absl::StrCat(stem, 2);
-    vars.input = prediction;
-    vars.label = label;
-    built->accuracies.push_back(std::move(vars));
-  }
+        ToString(shape));
+  if (!IsInteger(label.dtype))
+    return InvalidArgument("labels '%s' are %s; class numbers are int64",
+                           label.name, Name(label.dtype));
+  if (!Same(label.shape, {shape[0]}) && !Same(label.shape, {shape[0], 1}))
+    return ShapesDiffer(prediction, label, ToString({shape[0], 1}));
+  for (int32_t k : accuracy.topk())
+    if (shape[1] >= 0 && k > shape[1])
+      return InvalidArgument("'topk' is %d; there are %d classes", k, shape[1]);
   return absl::OkStatus();
 }
 

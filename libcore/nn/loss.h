@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses and metrics of a job as ops. Internal to libcore/nn.
+// Losses of a job as ops, and checks of what metrics judge. Internal to
+// libcore/nn.
 #ifndef PD_LIBCORE_NN_LOSS_H_
 #define PD_LIBCORE_NN_LOSS_H_
 
@@ -27,11 +28,9 @@ absl::StatusOr<std::string> BuildLoss(const job::Loss& loss,
                                       const std::string& label,
                                       BlockBuilder* main);
 
-/// Appends top_k_v2 and accuracy for each k.
-absl::Status BuildAccuracy(const job::Metric& metric,
-                           const std::string& prediction,
-                           const std::string& label, BlockBuilder* main,
-                           BuiltModel* built);
+/// OK when these predictions [N, classes] and class numbers can be judged.
+absl::Status CheckAccuracy(const job::Accuracy& accuracy,
+                           const VarDesc& prediction, const VarDesc& label);
 
 }  // namespace pd
 

@@ -115,12 +115,13 @@ absl::StatusOr<std::string> LayerContext::Parameter(
   settings.learning_rate = attr.learning_rate();
   settings.trainable = attr.trainable();
   settings.need_clip = attr.need_clip();
-  if (attr.regularizer().has_l1_decay()) {
-    settings.decay = ParameterSettings::kL1;
-    settings.coeff = attr.regularizer().l1_decay().coeff();
-  } else if (attr.regularizer().has_l2_decay()) {
-    settings.decay = ParameterSettings::kL2;
-    settings.coeff = attr.regularizer().l2_decay().coeff();
+  const job::Regularizer& decay = attr.regularizer();
+  if (decay.has_l1_decay()) {
+    settings.regularizer =
+        WeightDecay{WeightDecay::Kind::kL1, decay.l1_decay().coeff()};
+  } else if (decay.has_l2_decay()) {
+    settings.regularizer =
+        WeightDecay{WeightDecay::Kind::kL2, decay.l2_decay().coeff()};
   }
   parts_.built->parameters.push_back(std::move(settings));
   return name;
