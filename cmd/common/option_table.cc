@@ -231,8 +231,14 @@ void OptionTable::Positional(OptionText text, size_t most,
 
 OptionTable::Entry* OptionTable::Find(absl::string_view name) const {
   const absl::string_view bare = absl::StripPrefix(name, "--");
-  for (const auto& entry : entries_)
-    if (entry->shown.long_name == bare) return entry.get();
+  const bool is_long = bare.size() < name.size();
+  const absl::string_view letter = absl::StripPrefix(name, "-");
+  for (const auto& entry : entries_) {
+    const OptionEntry& shown = entry->shown;
+    if (is_long || shown.positional ? shown.long_name == bare
+                                    : shown.short_name == letter)
+      return entry.get();
+  }
   return nullptr;
 }
 
@@ -254,7 +260,7 @@ absl::Status OptionTable::UnknownOption(absl::string_view argument) const {
       absl::StrSplit(argument, absl::MaxSplits('=', 1));
   std::vector<std::string> names;
   for (const auto& entry : entries_)
-    if (!entry->shown.positional)
+    if (!entry->shown.long_name.empty() && !entry->shown.positional)
       names.push_back("--" + entry->shown.long_name);
   const std::string near =
       absl::StartsWith(argument, "--") ? Nearest(parts.first, names) : "";

@@ -76,7 +76,8 @@ class OptionTable {
   void Positional(OptionText text, size_t most,
                   std::vector<std::string>* values);
 
-  /// This option (its long name with dashes) must be given.
+  /// This option ("--config", "-o", or the value name of arguments) must be
+  /// given.
   void Require(absl::string_view name);
   /// What help and manual say where it is not given.
   void DescribeDefault(absl::string_view name, std::string fallback);
