@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers against PaddlePaddle: the ops that they append, in order, and the
+// variables after some steps with given gradients (testdata/optim).
+#include "libcore/optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "formats/npz.h"
+#include "libcore/exec/session.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+namespace {
+
+using Kind = OptimizerSpec::Kind;
+
+const OpRegistry& Registry() {
+  static const OpRegistry* registry = [] {
+    auto* made = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(made).ok());
+    return made;
+  }();
+  return *registry;
+}
+
+// The cases of scripts/make_optim_goldens.py.
+std::map<std::string, OptimizerSpec> Specs() {
+  const WeightDecay l1 = {WeightDecay::Kind::kL1, 0.05};
+  const WeightDecay l2 = {WeightDecay::Kind::kL2, 0.1};
+  std::map<std::string, OptimizerSpec> specs;
+  const auto add = [&](const char* name, Kind kind) -> OptimizerSpec& {
+    OptimizerSpec& spec = specs[name];
+    spec.kind = kind;
+    spec.learning_rate = 0.1;
+    spec.momentum = 0.8;
+    return spec;
+  };
+  add("sgd", Kind::kSgd);
+  OptimizerSpec& sgd = add("sgd_l1_value", Kind::kSgd);
+  sgd.weight_decay = l1;
+  sgd.grad_clip = {GradClip::Kind::kValue, -0.3, 0.4, 0};
+  add("momentum", Kind::kMomentum);
+  OptimizerSpec& nesterov = add("momentum_nesterov_l2", Kind::kMomentum);
+  nesterov.use_nesterov = true;
+  nesterov.weight_decay = l2;
+  add("momentum_l1", Kind::kMomentum).weight_decay = l1;
+  add("adam", Kind::kAdam);
+  OptimizerSpec& adam = add("adam_l2_global_norm", Kind::kAdam);
+  adam.beta1 = 0.8;
+  adam.beta2 = 0.95;
+  adam.epsilon = 1e-6;
+  adam.weight_decay = l2;
+  adam.grad_clip = {GradClip::Kind::kGlobalNorm, 0, 0, 0.7};
+  add("adam_norm", Kind::kAdam).grad_clip = {GradClip::Kind::kNorm, 0, 0, 0.5};
+  add("adamw", Kind::kAdamW).coeff = 0.2;
+  OptimizerSpec& some = add("adamw_some", Kind::kAdamW);
+  some.coeff = 0.2;
+  some.apply_decay_param_fun = [](const std::string& name) {
+    return name == "w";
+  };
+  return specs;
+}
+
+// A program with parameters w [3, 4] and b [4], whose gradients are fed, and
+// the two programs' optimizer. b learns at half the rate.
+struct Setup {
+  ProgramDesc main, startup;
+  OptimizerVars vars;
+};
+
+VarDesc Variable(const std::string& name, Shape shape, bool persistable) {
+  VarDesc var;
+  var.name = name;
+  var.shape = std::move(shape);
+  var.persistable = persistable;
+  var.is_parameter = persistable;
+  return var;
+}
+
+absl::StatusOr<Setup> MakeSetup(const OptimizerSpec& spec,
+                                int64_t version = 2006002) {
+  Setup s;
+  s.main.version = s.startup.version = version;
+  s.main.blocks.emplace_back();
+  s.startup.blocks.emplace_back();
+  BlockBuilder main(&Registry(), &s.main);
+  BlockBuilder startup(&Registry(), &s.startup);
+  for (const auto& [name, shape] :
+       std::map<std::string, Shape>{{"w", {3, 4}}, {"b", {4}}}) {
+    main.AddVar(Variable(name, shape, true));
+    main.AddVar(Variable(GradName(name), shape, false));
+  }
+  auto vars = AppendOptimizer(spec, {{"w", "w@GRAD"}, {"b", "b@GRAD", 0.5}},
+                              &main, &startup);
+  if (!vars.ok()) return vars.status();
+  s.vars = *std::move(vars);
+  return s;
+}
+
+std::map<std::string, std::vector<std::string>> GoldenOps() {
+  std::map<std::string, std::vector<std::string>> ops;
+  std::ifstream file(PD_TESTDATA "/optim/optimizers.txt");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    for (std::string op; words >> op;) ops[name].push_back(op);
+  }
+  return ops;
+}
+
+// Numbers from -1 to 1, as numpy.linspace makes them.
+Array Start(const Shape& shape) {
+  const int64_t n = NumElements(shape);
+  std::vector<float> values;
+  for (int64_t i = 0; i < n; ++i)
+    values.push_back(static_cast<float>(-1.0 + 2.0 / (n - 1) * i));
+  return MakeArray(shape, values);
+}
+
+void ExpectNear(const Array& got, const Array& want) {
+  ASSERT_EQ(got.shape, want.shape);
+  ASSERT_EQ(got.dtype, want.dtype);
+  for (int64_t i = 0; i < got.size(); ++i) {
+    const double a = got.data<float>()[i], b = want.data<float>()[i];
+    EXPECT_TRUE(std::abs(a - b) <= 1e-6 + 1e-5 * std::abs(b))
+        << "element " << i << ": got " << a << ", expected " << b;
+  }
+}
+
+TEST(Optimizer, AppendsPaddlePaddlesOps) {
+  const auto goldens = GoldenOps();
+  ASSERT_EQ(goldens.size(), Specs().size());
+  for (const auto& [name, spec] : Specs()) {
+    SCOPED_TRACE(name);
+    const auto setup = MakeSetup(spec);
+    ASSERT_TRUE(setup.ok()) << setup.status();
+    std::vector<std::string> types;
+    for (const OpDesc& op : setup->main.global().ops) {
+      types.push_back(op.type);
+      EXPECT_EQ(op.AttrOr<int32_t>("op_role", 0) & kRoleOptimize,
+                int32_t{kRoleOptimize});
+    }
+    EXPECT_EQ(types, goldens.at(name));
+  }
+}
+
+TEST(Optimizer, StepsLikePaddlePaddle) {
+  const auto goldens = ReadNpz(PD_TESTDATA "/optim/optimizers.npz");
+  ASSERT_TRUE(goldens.ok()) << goldens.status();
+  for (const auto& [name, spec] : Specs()) {
+    SCOPED_TRACE(name);
+    const auto setup = MakeSetup(spec);
+    ASSERT_TRUE(setup.ok()) << setup.status();
+    Session session(&Registry());
+    const absl::Status started = session.RunOnce(setup->startup);
+    ASSERT_TRUE(started.ok()) << started;
+    for (const auto& [param, shape] :
+         std::map<std::string, Shape>{{"w", {3, 4}}, {"b", {4}}}) {
+      ASSERT_TRUE(session.scope()
+                      .GetOrCreate(param, DType::kFloat32, shape)
+                      .status()
+                      .ok());
+      ASSERT_TRUE(session.scope().Set(param, Start(shape)).ok());
+    }
+    auto plan = session.Compile(
+        setup->main,
+        {{"w@GRAD", DType::kFloat32, {3, 4}}, {"b@GRAD", DType::kFloat32, {4}}},
+        {});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const Array& w = goldens->at(name + "/w@GRAD");
+    const Array& b = goldens->at(name + "/b@GRAD");
+    for (int64_t i = 0; i < w.shape[0]; ++i) {
+      (*plan)->SetFeed(0, w.data<float>() + i * 12);
+      (*plan)->SetFeed(1, b.data<float>() + i * 4);
+      const absl::Status ran = (*plan)->Run(RunContext{});
+      ASSERT_TRUE(ran.ok()) << ran;
+    }
+    // Every variable of PaddlePaddle's is one of ours, of the same name.
+    for (const auto& [key, want] : *goldens) {
+      if (key.rfind(name + "/", 0) != 0) continue;
+      const std::string variable = key.substr(name.size() + 1);
+      if (variable.find("@GRAD") != std::string::npos) continue;
+      SCOPED_TRACE(variable);
+      const auto got = session.scope().Get(variable);
+      ASSERT_TRUE(got.ok()) << got.status();
+      ExpectNear(*got, want);
+    }
+  }
+}
+
+TEST(Optimizer, WritesTheLearningRateOfTheProgramsVersion) {
+  for (const auto& [version, shape] :
+       std::map<int64_t, Shape>{{2003000, {1}}, {2005000, {}}}) {
+    const auto setup = MakeSetup(Specs().at("sgd"), version);
+    ASSERT_TRUE(setup.ok()) << setup.status();
+    EXPECT_EQ(setup->vars.learning_rate, "learning_rate_0");
+    EXPECT_EQ(setup->main.FindVar(0, "learning_rate_0")->shape, shape);
+    EXPECT_EQ(setup->startup.FindVar(0, "learning_rate_0")->shape, shape);
+  }
+}
+
+TEST(Optimizer, LeavesOutWhatNeedsNoClipping) {
+  OptimizerSpec spec;
+  spec.grad_clip.kind = GradClip::Kind::kGlobalNorm;
+  ProgramDesc main_program, startup_program;
+  main_program.blocks.emplace_back();
+  startup_program.blocks.emplace_back();
+  BlockBuilder main(&Registry(), &main_program);
+  BlockBuilder startup(&Registry(), &startup_program);
+  main.AddVar(Variable("w", {2}, true));
+  main.AddVar(Variable("w@GRAD", {2}, false));
+  ParamGrad pair = {"w", "w@GRAD"};
+  pair.need_clip = false;
+  ASSERT_TRUE(AppendOptimizer(spec, {pair}, &main, &startup).ok());
+  ASSERT_EQ(main_program.global().ops.size(), 1u);
+  EXPECT_EQ(main_program.global().ops[0].type, "sgd");
+}
+
+TEST(Optimizer, RefusesBadArguments) {
+  const auto refused = [](const OptimizerSpec& spec) {
+    const auto setup = MakeSetup(spec);
+    EXPECT_EQ(setup.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(setup.status().message());
+  };
+  OptimizerSpec spec = Specs().at("adam");
+  spec.beta1 = 1;
+  EXPECT_EQ(refused(spec), "'beta1' is 1; expected 0 <= beta1 < 1");
+  spec = Specs().at("sgd");
+  spec.learning_rate = std::nan("");
+  EXPECT_EQ(refused(spec), "'learning_rate' is nan; expected 0 or more");
+  spec = Specs().at("adamw");
+  spec.weight_decay = {WeightDecay::Kind::kL2, 0.1};
+  refused(spec);
+  spec = Specs().at("adam_norm");
+  spec.grad_clip.clip_norm = 0;
+  EXPECT_EQ(refused(spec), "'clip_norm' is 0; expected more than 0");
+  spec = Specs().at("sgd_l1_value");
+  spec.grad_clip.min = 1;
+  refused(spec);
+}
+
+}  // namespace
+}  // namespace pd
