@@ -82,6 +82,16 @@ absl::StatusOr<ScalarAttr> ScalarFromProto(const pb::Scalar& scalar) {
   return out;
 }
 
+absl::StatusOr<std::vector<ScalarAttr>> ScalarsFromProto(
+    const pb::OpDesc::Attr& a) {
+  std::vector<ScalarAttr> values;
+  for (const pb::Scalar& s : a.scalars()) {
+    PD_ASSIGN_OR_RETURN(auto value, ScalarFromProto(s));
+    values.push_back(value);
+  }
+  return values;
+}
+
 // The payload of an attribute; its field must be there unless it is a list,
 // of which an empty one leaves no trace.
 absl::StatusOr<Attribute> AttrFromProto(const pb::OpDesc::Attr& a) {
@@ -151,12 +161,7 @@ absl::StatusOr<Attribute> AttrFromProto(const pb::OpDesc::Attr& a) {
       break;
     }
     case pb::SCALARS: {
-      std::vector<ScalarAttr> values;
-      for (const pb::Scalar& s : a.scalars()) {
-        PD_ASSIGN_OR_RETURN(auto value, ScalarFromProto(s));
-        values.push_back(value);
-      }
-      out = std::move(values);
+      PD_ASSIGN_OR_RETURN(out, ScalarsFromProto(a));
       break;
     }
   }
