@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking up by index, constants, casts, choices.
+#include <cstdlib>
+#include <cstring>
+
+#include "libcore/base/error.h"
+#include "libcore/deploy/onnx/converters.h"
+
+namespace pd {
+namespace {
+
+// Rows of W by number. The row of padding_idx reads as zeros, whatever W
+// holds.
+void ConvertLookup(OnnxOp* op) {
+  const Array* param = op->Param("W");
+  const Shape& w = op->ShapeOf("W");
+  int64_t padding = op->Int("padding_idx", -1);
+  std::string table;
+  if (padding == -1) {
+    table = op->In("W");
+  } else if (param == nullptr || param->shape.size() != 2 || padding < 0 ||
+             padding >= w[0]) {
+    op->Fail(
+        Unimplemented("attr 'padding_idx' is %d and 'W' of shape %s is "
+                      "no parameter with such a row",
+                      padding, ToString(w)));
+    return;
+  } else {
+    std::byte* bytes = nullptr;
+    Array zeroed = NewArray(param->dtype, param->shape, &bytes);
+    std::memcpy(bytes, param->bytes.get(), param->size_bytes());
+    const size_t row = zeroed.size_bytes() / static_cast<size_t>(w[0]);
+    std::memset(bytes + static_cast<size_t>(padding) * row, 0, row);
+    table = op->ConstArray(zeroed);
+    op->Ignore("W");
+  }
+  std::string ids = op->In("Ids");
+  if (op->type() == "lookup_table") {  // ids have a last extent of 1
+    ids = op->Squeeze(ids, {op->Rank("Ids") - 1});
+  }
+  op->Give("Out", "Gather", {table, ids}, {{"axis", int64_t{0}}});
+}
+
+void ConvertGather(OnnxOp* op) {
+  if (op->Has("Axis")) {
+    op->Fail(Unimplemented("input 'Axis': the axis must be an attribute"));
+    return;
+  }
+  std::string index = op->In("Index");
+  if (op->Rank("Index") == 2) index = op->Squeeze(index, {1});
+  op->Give("Out", "Gather", {op->In("X"), index},
+           {{"axis", op->Int(op->type() == "gather" ? "axis" : "dim", 0)}});
+}
+
+void ConvertGatherNd(OnnxOp* op) {
+  std::string index = op->In("Index");
+  if (op->TypeOf("Index") != DType::kInt64)
+    index = op->Cast(index, DType::kInt64);
+  op->Give("Out", "GatherND", {op->In("X"), index});
+}
+
+void ConvertOneHot(OnnxOp* op) {
+  const DType dtype = op->OutVar("Out").dtype;
+  if (op->Bool("allow_out_of_range", false)) {
+    op->Fail(Unimplemented("attr 'allow_out_of_range' is true"));
+    return;
+  }
+  const std::string depth =
+      op->Has("depth_tensor")
+          ? op->Reshape(op->Cast(op->In("depth_tensor"), DType::kInt64), {})
+          : op->ConstInt(op->Int("depth", 1));
+  const std::string values = op->Emit("Concat",
+                                      {op->Unsqueeze(op->Const(0, dtype), {0}),
+                                       op->Unsqueeze(op->Const(1, dtype), {0})},
+                                      {{"axis", int64_t{0}}});
+  op->Give("Out", "OneHot", {op->In("X"), depth, values},
+           {{"axis", int64_t{-1}}});
+}
+
+void ConvertCast(OnnxOp* op) {
+  const DType to = op->OutVar("Out").dtype;
+  if (to == op->TypeOf("X"))
+    op->Alias("Out", op->In("X"));
+  else
+    op->Give("Out", "Cast", {op->In("X")}, {{"to", OnnxElementType(to)}});
+}
+
+double FillValue(OnnxOp* op) {
+  const std::string text = op->Str("str_value", "");
+  return text.empty() ? op->Float("value", 0)
+                      : std::strtod(text.c_str(), nullptr);
+}
+
+void ConvertFillConstant(OnnxOp* op) {
+  const DType dtype = op->OutVar("Out").dtype;
+  op->Alias("Out", op->Emit("Expand", {op->Const(FillValue(op), dtype),
+                                       op->ConstInts(op->Ints("shape"))}));
+}
+
+void ConvertFillLike(OnnxOp* op) {
+  const DType dtype = op->OutVar("Out").dtype;
+  op->Give("Out", "Expand",
+           {op->Const(op->Float("value", 0), dtype),
+            op->Emit("Shape", {op->In("X")})});
+}
+
+// [a, b, ...] with the extent `input_dim_idx` of the input at `output_dim_idx`.
+void ConvertFillBatchLike(OnnxOp* op) {
+  const DType dtype = op->OutVar("Out").dtype;
+  const auto shape = op->Ints("shape");
+  const int64_t from = op->Int("input_dim_idx", 0);
+  const auto to = static_cast<size_t>(op->Int("output_dim_idx", 0));
+  if (to >= shape.size()) {
+    op->Fail(InvalidArgument("attr 'output_dim_idx' is %d for shape %s", to,
+                             ToString(shape)));
+    return;
+  }
+  OnnxValues parts;
+  const auto place = shape.begin() + static_cast<ptrdiff_t>(to);
+  if (to > 0) parts.push_back(op->ConstInts({shape.begin(), place}));
+  parts.push_back(
+      op->Slice(op->Emit("Shape", {op->In("Input")}), {0}, {from}, {from + 1}));
+  if (to + 1 < shape.size())
+    parts.push_back(op->ConstInts({place + 1, shape.end()}));
+  op->Give("Out", "Expand",
+           {op->Const(FillValue(op), dtype),
+            op->Emit("Concat", parts, {{"axis", int64_t{0}}})});
+}
+
+void ConvertWhere(OnnxOp* op) {
+  op->Give("Out", "Where", {op->In("Condition"), op->In("X"), op->In("Y")});
+}
+
+// Nearest and linear resizing of [N, C, H, W].
+void ConvertResize(OnnxOp* op) {
+  const int64_t rank = op->Rank("X");
+  if (op->opset() < 11) {
+    op->Fail(
+        Unimplemented("needs opset >= 11, for ONNX's Resize with "
+                      "PaddlePaddle's coordinates"));
+    return;
+  }
+  if (rank != 4 || op->Str("data_layout", "NCHW") != "NCHW") {
+    op->Fail(
+        Unimplemented("data of rank %d in layout '%s'; expected 4, "
+                      "'NCHW'",
+                      rank, op->Str("data_layout", "NCHW")));
+    return;
+  }
+  const bool nearest = op->type() == "nearest_interp_v2";
+  const bool corners = op->Bool("align_corners", true);
+  const bool centers = !nearest && op->Int("align_mode", 1) == 0;
+  OnnxAttrs attrs = {{"mode", std::string(nearest ? "nearest" : "linear")},
+                     {"coordinate_transformation_mode",
+                      std::string(corners   ? "align_corners"
+                                  : centers ? "half_pixel"
+                                            : "asymmetric")}};
+  if (nearest)
+    attrs.emplace_back("nearest_mode",
+                       std::string(corners ? "round_prefer_ceil" : "floor"));
+  const std::string x = op->In("X");
+  OnnxValues inputs = {x, "", ""};
+  if (op->opset() < 13)  // neither could be left out then
+    inputs[1] = inputs[2] =
+        op->ConstArray(MakeArray({0}, std::vector<float>()));
+  const int64_t height = op->Int("out_h", 0), width = op->Int("out_w", 0);
+  if (height > 0 && width > 0) {
+    const std::string outer = op->Slice(op->Emit("Shape", {x}), {0}, {0}, {2});
+    inputs.push_back(op->Emit("Concat", {outer, op->ConstInts({height, width})},
+                              {{"axis", int64_t{0}}}));
+  } else {
+    const auto scale = op->Floats("scale");
+    if (scale.size() != 2) {
+      op->Fail(Unimplemented("neither a size nor two scales are given"));
+      return;
+    }
+    inputs[2] = op->ConstArray(
+        MakeArray({4}, std::vector<float>{1, 1, scale[0], scale[1]}));
+  }
+  op->Give("Out", "Resize", inputs, attrs);
+}
+
+void ConvertPixelShuffle(OnnxOp* op) {
+  if (op->Str("data_format", "NCHW") != "NCHW") {
+    op->Fail(Unimplemented("attr 'data_format' is '%s'; expected 'NCHW'",
+                           op->Str("data_format", "NCHW")));
+    return;
+  }
+  if (op->opset() < 11) {
+    op->Fail(
+        Unimplemented("needs opset >= 11, for ONNX's DepthToSpace with "
+                      "mode CRD"));
+    return;
+  }
+  op->Give("Out", "DepthToSpace", {op->In("X")},
+           {{"blocksize", op->Int("upscale_factor", 1)},
+            {"mode", std::string("CRD")}});
+}
+
+}  // namespace
+
+OnnxConverters IndexConverters() {
+  return {
+      {"bilinear_interp_v2", ConvertResize},
+      {"cast", ConvertCast},
+      {"fill_any_like", ConvertFillLike},
+      {"fill_constant", ConvertFillConstant},
+      {"fill_constant_batch_size_like", ConvertFillBatchLike},
+      {"gather", ConvertGather},
+      {"gather_nd", ConvertGatherNd},
+      {"index_select", ConvertGather},
+      {"lookup_table", ConvertLookup},
+      {"lookup_table_v2", ConvertLookup},
+      {"nearest_interp_v2", ConvertResize},
+      {"one_hot_v2", ConvertOneHot},
+      {"pixel_shuffle", ConvertPixelShuffle},
+      {"where", ConvertWhere},
+  };
+}
+
+}  // namespace pd

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of converters: an op type of the program -> the function that
+// writes its ONNX nodes. Each family of ops is a file with its part of it.
+#ifndef PD_LIBCORE_DEPLOY_ONNX_CONVERTERS_H_
+#define PD_LIBCORE_DEPLOY_ONNX_CONVERTERS_H_
+
+#include <string>
+#include <vector>
+
+#include "libcore/deploy/onnx/op.h"
+
+namespace pd {
+
+struct OnnxConverter {
+  const char* op_type;
+  /// Errors go to OnnxOp::Fail.
+  void (*convert)(OnnxOp* op);
+  /// For functions that serve several ops: the ONNX operator.
+  const char* onnx_type = "";
+};
+
+/// Null when there is none for the type.
+const OnnxConverter* FindOnnxConverter(const std::string& op_type);
+
+using OnnxConverters = std::vector<OnnxConverter>;
+
+// The parts, by family.
+OnnxConverters ActivationConverters();
+OnnxConverters ConvConverters();
+OnnxConverters ElementwiseConverters();
+OnnxConverters IndexConverters();
+OnnxConverters MatmulConverters();
+OnnxConverters NormConverters();
+OnnxConverters PoolConverters();
+OnnxConverters ReduceConverters();
+OnnxConverters ShapeConverters();
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DEPLOY_ONNX_CONVERTERS_H_

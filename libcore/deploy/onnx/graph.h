@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ONNX graph in the making: values, nodes, constants. Without protobuf's
+// types, so that the converters compile without ONNX's headers.
+#ifndef PD_LIBCORE_DEPLOY_ONNX_GRAPH_H_
+#define PD_LIBCORE_DEPLOY_ONNX_GRAPH_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "libcore/deploy/inference_model.h"
+
+namespace pd {
+
+using OnnxAttr = std::variant<int64_t, float, std::string, std::vector<int64_t>,
+                              std::vector<float>>;
+using OnnxAttrs = std::vector<std::pair<const char*, OnnxAttr>>;
+
+/// Names of values; "" stands for an optional input that is absent.
+using OnnxValues = std::vector<std::string>;
+
+/// ONNX's number of a dtype, as Cast takes it.
+int64_t OnnxElementType(DType dtype);
+
+class OnnxGraph {
+ public:
+  /// An empty graph with the model's inputs. The model outlives it.
+  OnnxGraph(const InferenceModel& model, int opset);
+  ~OnnxGraph();
+
+  int opset() const { return opset_; }
+  const InferenceModel& model() const { return model_; }
+
+  /// The value that a variable of the program has now; parameters become
+  /// initializers when first asked for. NotFound says which op should have
+  /// made it.
+  absl::StatusOr<std::string> ValueOf(const std::string& variable);
+  /// A new value, which `variable` is from now on: of its own name where ONNX
+  /// allows it.
+  std::string NewValueOf(const std::string& variable);
+  /// From now on `variable` is `value`, which exists.
+  void SetAlias(const std::string& variable, const std::string& value);
+  /// A new name that starts with `hint`.
+  std::string NewValue(const std::string& hint);
+  /// Says that `op_type` should have made `variable` and did not.
+  void SetAbsent(const std::string& variable, const std::string& op_type);
+
+  /// An initializer with these bytes, shared by equal ones.
+  std::string Constant(const Array& array);
+
+  /// Appends a node. Unimplemented when this opset has no such operator; the
+  /// message says which one has.
+  absl::Status AddNode(absl::string_view op_type, const std::string& name,
+                       const OnnxValues& inputs, const OnnxValues& outputs,
+                       const OnnxAttrs& attrs);
+
+  /// Declares the outputs, runs the checker and shape inference, gives the
+  /// file's bytes.
+  absl::StatusOr<std::string> Finish();
+
+ private:
+  struct Proto;
+
+  void DeclareInput(const VarDesc& var);
+  absl::Status DeclareOutputs();
+  absl::Status Check();
+
+  const InferenceModel& model_;
+  int opset_;
+  std::unique_ptr<Proto> proto_;
+  std::map<std::string, std::string> values_;     // variable -> value
+  std::map<std::string, std::string> absent_;     // variable -> op type
+  std::map<std::string, int> writes_left_;        // by ops not yet converted
+  std::map<std::string, int> names_;              // taken; how many start so
+  std::map<std::string, std::string> constants_;  // dtype, shape, bytes -> name
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DEPLOY_ONNX_GRAPH_H_

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// One op of the program on its way to ONNX nodes: what a converter reads from
+// and writes with. The first error sticks, so converters read as formulas; an
+// input that a converter did not ask for is an error, never dropped silently.
+#ifndef PD_LIBCORE_DEPLOY_ONNX_OP_H_
+#define PD_LIBCORE_DEPLOY_ONNX_OP_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "libcore/deploy/onnx/graph.h"
+
+namespace pd {
+
+class OnnxOp {
+ public:
+  /// `onnx_type` is the table's word for converters that serve several ops.
+  OnnxOp(const OpDesc& desc, const char* onnx_type, OnnxGraph* graph);
+
+  const std::string& type() const { return desc_.type; }
+  const char* onnx_type() const { return onnx_type_; }
+  int opset() const { return graph_->opset(); }
+
+  // Inputs, by slot.
+
+  bool Has(absl::string_view slot) const;
+  /// The value of a slot's only variable. An error and "" when there is none.
+  std::string In(absl::string_view slot);
+  /// The same, "" when the slot is empty.
+  std::string OptionalIn(absl::string_view slot);
+  OnnxValues Ins(absl::string_view slot);
+  /// Says that the input changes nothing here.
+  void Ignore(absl::string_view slot);
+  /// The shape that the program declares, -1 where it is not known.
+  const Shape& ShapeOf(absl::string_view slot);
+  int64_t Rank(absl::string_view slot);
+  DType TypeOf(absl::string_view slot);
+  const VarDesc& OutVar(absl::string_view slot);
+  /// The value of a parameter; null for other variables.
+  const Array* Param(absl::string_view slot) const;
+
+  // Attributes, whatever integer or float type they were saved with.
+
+  bool HasAttr(const char* name) const;
+  int64_t Int(const char* name, int64_t otherwise);
+  double Float(const char* name, double otherwise);
+  bool Bool(const char* name, bool otherwise);
+  std::string Str(const char* name, const char* otherwise);
+  std::vector<int64_t> Ints(const char* name,
+                            std::vector<int64_t> otherwise = {});
+  std::vector<float> Floats(const char* name);
+
+  // Nodes.
+
+  /// A node with one output, whose value is given.
+  std::string Emit(absl::string_view op_type, const OnnxValues& inputs,
+                   const OnnxAttrs& attrs = {});
+  /// A node whose output is the variable in `slot`.
+  void Give(absl::string_view slot, absl::string_view op_type,
+            const OnnxValues& inputs, const OnnxAttrs& attrs = {});
+  /// A node with several outputs.
+  void EmitTo(const OnnxValues& outputs, absl::string_view op_type,
+              const OnnxValues& inputs, const OnnxAttrs& attrs = {});
+  /// The variables of an output slot as values to be made by EmitTo.
+  OnnxValues NewOuts(absl::string_view slot);
+  /// The variable in `slot` is `value`, without a node.
+  void Alias(absl::string_view slot, const std::string& value);
+
+  // Constants.
+
+  std::string ConstInts(const std::vector<int64_t>& values);  ///< [n] int64
+  std::string ConstInt(int64_t value);                        ///< [] int64
+  /// A scalar of a numeric dtype.
+  std::string Const(double value, DType dtype);
+  std::string ConstArray(const Array& array);
+
+  // What differs between opsets; `dtype` is the element type of `x`.
+
+  std::string Reshape(const std::string& x, const std::vector<int64_t>& shape);
+  std::string Transpose(const std::string& x, const std::vector<int64_t>& perm);
+  std::string Unsqueeze(const std::string& x, const std::vector<int64_t>& axes);
+  std::string Squeeze(const std::string& x, const std::vector<int64_t>& axes);
+  std::string Cast(const std::string& x, DType to);
+  /// Clips to [low, high]; infinite bounds are left out.
+  std::string Clip(const std::string& x, double low, double high, DType dtype);
+  /// ReduceMean, ReduceSum, ...; no axes: all.
+  std::string Reduce(const char* op_type, const std::string& x,
+                     const std::vector<int64_t>& axes, bool keep_dims);
+  std::string Slice(const std::string& x, const std::vector<int64_t>& axes,
+                    const std::vector<int64_t>& starts,
+                    const std::vector<int64_t>& ends);
+
+  absl::Status status() const { return status_; }
+  void Fail(const absl::Status& status);
+  /// Checks that every input was asked for and marks outputs that were not
+  /// made; gives the first error, with the op's name.
+  absl::Status Finish();
+
+ private:
+  std::string NodeName(const std::string& output) const;
+  const VarDesc& Var(const std::string& name);
+
+  const OpDesc& desc_;
+  const char* onnx_type_;
+  OnnxGraph* graph_;
+  absl::Status status_;
+  std::set<std::string> asked_;  // input slots
+  std::set<std::string> made_;   // output variables
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DEPLOY_ONNX_OP_H_

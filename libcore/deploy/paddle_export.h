@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models as PaddlePaddle's save_inference_model writes them. All files are
+// written and synced under other names first, then renamed together: a failure
+// leaves the old model as it was.
+#ifndef PD_LIBCORE_DEPLOY_PADDLE_EXPORT_H_
+#define PD_LIBCORE_DEPLOY_PADDLE_EXPORT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "libcore/deploy/inference_model.h"
+
+namespace pd {
+
+/// Writes PREFIX.pdmodel, with feed and fetch ops, and PREFIX.pdiparams, the
+/// parameters in name order; a model without parameters has no such file.
+/// Folders on the way are made.
+absl::Status WritePaddleModel(const InferenceModel& model,
+                              const std::string& prefix);
+
+/// Writes the older form: FOLDER/__model__ and a file for each parameter, named
+/// after it. InvalidArgument for a parameter whose name leaves the folder.
+absl::Status WritePaddleLegacyModel(const InferenceModel& model,
+                                    const std::string& folder);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DEPLOY_PADDLE_EXPORT_H_
