@@ -79,34 +79,34 @@ class ArrayDataset : public Dataset {
 };
 
 template <typename T>
-absl::Status CheckLabels(const Array& array,
-                         const ArrayDatasetOptions& options) {
+absl::Status CheckLabels(const Array& array, const ArrayField& field,
+                         const std::string& path) {
   const T* label = array.data<T>();
   const int64_t records = array.shape.empty() ? 1 : array.shape[0];
   const int64_t each = records > 0 ? array.size() / records : 0;
   for (int64_t i = 0; i < records * each; ++i) {
-    PD_RETURN_IF_ERROR(CheckLabel(static_cast<int64_t>(label[i]),
-                                  options.classes, options.path, i / each));
+    PD_RETURN_IF_ERROR(CheckLabel(static_cast<int64_t>(label[i]), field.classes,
+                                  path, i / each));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckLabelArray(const Array& array,
-                             const ArrayDatasetOptions& options) {
+absl::Status CheckLabelArray(const Array& array, const ArrayField& field,
+                             const std::string& path) {
   switch (array.dtype) {
     case DType::kInt64:
-      return CheckLabels<int64_t>(array, options);
+      return CheckLabels<int64_t>(array, field, path);
     case DType::kInt32:
-      return CheckLabels<int32_t>(array, options);
+      return CheckLabels<int32_t>(array, field, path);
     case DType::kInt16:
-      return CheckLabels<int16_t>(array, options);
+      return CheckLabels<int16_t>(array, field, path);
     case DType::kUInt8:
-      return CheckLabels<uint8_t>(array, options);
+      return CheckLabels<uint8_t>(array, field, path);
     case DType::kInt8:
-      return CheckLabels<int8_t>(array, options);
+      return CheckLabels<int8_t>(array, field, path);
     default:
       return InvalidArgument("'%s': labels '%s' are %s; expected integers",
-                             options.path, options.label, Name(array.dtype));
+                             path, field.name, Name(array.dtype));
   }
 }
 
@@ -114,24 +114,24 @@ absl::Status CheckLabelArray(const Array& array,
 
 absl::StatusOr<DatasetPtr> MakeArrayDataset(
     const NamedArrays& arrays, const ArrayDatasetOptions& options) {
-  std::vector<std::string> names = options.fields;
-  if (names.empty()) {
-    for (const auto& [name, array] : arrays) names.push_back(name);
+  std::vector<ArrayField> fields = options.fields;
+  if (fields.empty()) {
+    for (const auto& [name, array] : arrays) fields.push_back({name, name});
   }
-  if (names.empty()) return DataLoss("'%s' holds no arrays", options.path);
+  if (fields.empty()) return DataLoss("'%s' holds no arrays", options.path);
   auto dataset = std::make_shared<ArrayDataset>(options.path);
-  for (const std::string& name : names) {
-    const auto found = arrays.find(name);
+  for (const ArrayField& field : fields) {
+    const auto found = arrays.find(field.array);
     if (found == arrays.end()) {
       std::vector<std::string> known;
       for (const auto& [other, array] : arrays) known.push_back(other);
-      const std::string near = Nearest(name, known);
-      return NotFound("'%s' holds no array '%s'%s", options.path, name,
+      const std::string near = Nearest(field.array, known);
+      return NotFound("'%s' holds no array '%s'%s", options.path, field.array,
                       near.empty() ? "" : ", did you mean '" + near + "'?");
     }
-    PD_RETURN_IF_ERROR(dataset->Add(name, found->second));
-    if (name == options.label && options.classes > 0)
-      PD_RETURN_IF_ERROR(CheckLabelArray(found->second, options));
+    PD_RETURN_IF_ERROR(dataset->Add(field.name, found->second));
+    if (field.classes > 0)
+      PD_RETURN_IF_ERROR(CheckLabelArray(found->second, field, options.path));
   }
   if (dataset->size() == 0)
     return DataLoss("'%s' holds no records", options.path);

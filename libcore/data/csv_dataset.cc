@@ -2,6 +2,7 @@
 // Columns of a CSV file as fields, parsed once into arrays.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "formats/csv.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -81,6 +83,26 @@ absl::StatusOr<std::vector<std::vector<size_t>>> ResolveColumns(
   return resolved;
 }
 
+// Of column i: the only number, the i-th, or what holds without any.
+double At(const std::vector<double>& values, size_t i, double otherwise) {
+  if (values.empty()) return otherwise;
+  return values.size() == 1 ? values[0] : values[i];
+}
+
+absl::Status CheckScaling(const CsvFile& csv, const CsvField& field,
+                          size_t width) {
+  for (const std::vector<double>* values : {&field.mean, &field.std}) {
+    if (values->size() > 1 && values->size() != width)
+      return InvalidArgument(
+          "'%s': field '%s' has %d columns and %d numbers to scale them",
+          csv.path, field.name, width, values->size());
+    if (!values->empty() && !IsFloating(field.dtype))
+      return InvalidArgument("'%s': field '%s' is %s; only floats are scaled",
+                             csv.path, field.name, Name(field.dtype));
+  }
+  return absl::OkStatus();
+}
+
 template <typename T>
 absl::StatusOr<Array> Convert(const CsvFile& csv, const CsvNumbers& numbers,
                               const CsvField& field, size_t offset,
@@ -109,7 +131,8 @@ absl::StatusOr<Array> Convert(const CsvFile& csv, const CsvNumbers& numbers,
                             csv.path, line, row, value, field.classes - 1);
         }
       }
-      *out++ = static_cast<T>(value);
+      *out++ =
+          static_cast<T>((value - At(field.mean, i, 0)) / At(field.std, i, 1));
     }
   }
   return array;
@@ -146,15 +169,15 @@ void FieldPerColumn(const CsvFile& csv, std::vector<CsvField>* fields,
   }
 }
 
-}  // namespace
-
-absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options) {
+// The fields of one file.
+absl::StatusOr<NamedArrays> LoadCsv(const std::string& path,
+                                    const CsvDatasetOptions& options,
+                                    std::vector<ArrayField>* order) {
   CsvOptions csv_options;
   csv_options.header = options.header;
   csv_options.delimiter = options.delimiter;
   csv_options.allow_nan = options.allow_nan;
-  PD_ASSIGN_OR_RETURN(const CsvFile csv,
-                      OpenCsvFile(options.path, csv_options));
+  PD_ASSIGN_OR_RETURN(const CsvFile csv, OpenCsvFile(path, csv_options));
   std::vector<CsvField> fields = options.fields;
   std::vector<std::vector<size_t>> resolved;
   if (fields.empty()) {
@@ -167,19 +190,58 @@ absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options) {
     columns.insert(columns.end(), part.begin(), part.end());
   PD_ASSIGN_OR_RETURN(const CsvNumbers numbers, ReadCsvNumbers(csv, columns));
   NamedArrays arrays;
-  ArrayDatasetOptions array_options;
-  array_options.path = options.path;
+  order->clear();
   size_t offset = 0;
   for (size_t i = 0; i < fields.size(); ++i) {
+    PD_RETURN_IF_ERROR(CheckScaling(csv, fields[i], resolved[i].size()));
     PD_ASSIGN_OR_RETURN(Array array, ConvertField(csv, numbers, fields[i],
                                                   offset, resolved[i].size()));
     offset += resolved[i].size();
     if (!arrays.emplace(fields[i].name, std::move(array)).second)
-      return AlreadyExists("'%s': two fields are named '%s'", options.path,
+      return AlreadyExists("'%s': two fields are named '%s'", path,
                            fields[i].name);
-    array_options.fields.push_back(fields[i].name);
+    order->push_back({fields[i].name, fields[i].name});
   }
-  return MakeArrayDataset(arrays, array_options);
+  return arrays;
+}
+
+// `more` behind `array`; their rows must be of one shape.
+absl::StatusOr<Array> Joined(const Array& array, const Array& more,
+                             const std::string& name, const std::string& path) {
+  if (array.dtype != more.dtype || array.shape[1] != more.shape[1])
+    return InvalidArgument(
+        "'%s': field '%s' has %d columns; the file before it has %d", path,
+        name, more.shape[1], array.shape[1]);
+  std::byte* bytes = nullptr;
+  Array joined = NewArray(
+      array.dtype, {array.shape[0] + more.shape[0], array.shape[1]}, &bytes);
+  std::memcpy(bytes, array.bytes.get(), array.size_bytes());
+  std::memcpy(bytes + array.size_bytes(), more.bytes.get(), more.size_bytes());
+  return joined;
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options) {
+  NamedArrays all;
+  ArrayDatasetOptions array_options;
+  array_options.path = absl::StrJoin(options.paths, "', '");
+  for (const std::string& path : options.paths) {
+    PD_ASSIGN_OR_RETURN(NamedArrays arrays,
+                        LoadCsv(path, options, &array_options.fields));
+    if (all.empty()) {
+      all = std::move(arrays);
+      continue;
+    }
+    for (auto& [name, array] : all) {
+      const auto more = arrays.find(name);
+      if (more == arrays.end())
+        return InvalidArgument("'%s' has no column '%s', which '%s' has", path,
+                               name, options.paths[0]);
+      PD_ASSIGN_OR_RETURN(array, Joined(array, more->second, name, path));
+    }
+  }
+  return MakeArrayDataset(all, array_options);
 }
 
 }  // namespace pd

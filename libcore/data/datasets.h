@@ -62,10 +62,12 @@ struct CsvField {
   /// either, or "*" for every column that no other field names.
   std::vector<std::string> columns;
   DType dtype = DType::kFloat32;  ///< float32, float64, int32 or int64
-  int64_t classes = 0;            ///< a label's range check; 0: none
+  int64_t classes = 0;  ///< a label's range check; 0: none
+  /// (value - mean) / std of floats: none, one number, or one a column.
+  std::vector<double> mean = {}, std = {};
 };
 struct CsvDatasetOptions {
-  std::string path;
+  std::vector<std::string> paths;  ///< read one after the other
   bool header = true;
   char delimiter = ',';
   bool allow_nan = false;  ///< NaN and infinities are refused otherwise
@@ -77,11 +79,14 @@ absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options);
 /// Arrays of a .npz file (fields under their names), or of .npy files: the
 /// first extent counts the records. uint8 arrays [n, h, w] and [n, h, w, 1|3]
 /// are images.
+struct ArrayField {
+  std::string name;     ///< the field's
+  std::string array;    ///< the array's
+  int64_t classes = 0;  ///< a label's range check; 0: none
+};
 struct ArrayDatasetOptions {
-  std::string path;                 ///< for messages
-  std::vector<std::string> fields;  ///< which arrays; empty: all of them
-  std::string label;                ///< the integer field that is checked
-  int64_t classes = 0;              ///< its range check; 0: none
+  std::string path;                ///< for messages
+  std::vector<ArrayField> fields;  ///< empty: every array under its name
 };
 /// FailedPrecondition when the arrays hold different numbers of records.
 absl::StatusOr<DatasetPtr> MakeArrayDataset(const NamedArrays& arrays,

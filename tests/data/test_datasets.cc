@@ -226,7 +226,7 @@ TEST_F(DatasetTest, Csv) {
                                  "one,1.5,-2,0\n"
                                  "\"two, too\",3e2,4,1\n");
   CsvDatasetOptions options;
-  options.path = path;
+  options.paths = {path};
   options.fields = {{"x", {"x1:x2"}}, {"label", {"kind"}, DType::kInt64, 2}};
   auto data = OpenCsv(options);
   ASSERT_TRUE(data.ok()) << data.status();
@@ -251,8 +251,21 @@ TEST_F(DatasetTest, Csv) {
   options.fields = {{"x", {"x1"}, DType::kInt32}};
   EXPECT_EQ(message(),
             "'" + path + "':2: 1.5 in field 'x' is not a whole number");
+  options.fields = {{"x", {"x1:x2"}, DType::kFloat32, 0, {1, 2, 3}}};
+  EXPECT_EQ(message(), "'" + path +
+                           "': field 'x' has 2 columns and 3 numbers to scale "
+                           "them");
+  options.fields = {{"x", {"x1:x2"}, DType::kFloat32, 0, {1}, {0.5, 2}}};
+  options.paths = {path, path};
+  data = OpenCsv(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->size(), 4);
+  ASSERT_TRUE((*data)->Read(2, &record).ok());
+  const auto* scaled = reinterpret_cast<const float*>(record.fields[0].data);
+  EXPECT_EQ(scaled[0], 1.0f);
+  EXPECT_EQ(scaled[1], -1.5f);
   options.fields = {};
-  options.path = Write("n.csv", "a,b\n1,2\n3,4\n");
+  options.paths = {Write("n.csv", "a,b\n1,2\n3,4\n")};
   data = OpenCsv(options);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->fields().size(), 2u);
@@ -267,8 +280,7 @@ TEST_F(DatasetTest, Arrays) {
   ASSERT_TRUE(WriteNpz(Path("a.npz"), arrays).ok());
   ArrayDatasetOptions options;
   options.path = Path("a.npz");
-  options.label = "label";
-  options.classes = 3;
+  options.fields = {{"image", "image"}, {"label", "label", 3}, {"v", "x"}};
   const auto data = OpenNpz(options);
   ASSERT_TRUE(data.ok()) << data.status();
   ASSERT_EQ((*data)->fields().size(), 3u);
@@ -279,11 +291,10 @@ TEST_F(DatasetTest, Arrays) {
   ASSERT_TRUE((*data)->Read(2, &record).ok());
   EXPECT_EQ(Label(record, 1), 2);
 
-  options.classes = 2;
+  options.fields[1].classes = 2;
   EXPECT_EQ(Message(OpenNpz(options).status()),
             "'" + options.path + "' record 2: label is 2; expected 0 to 1");
-  options.classes = 0;
-  options.fields = {"x", "labels"};
+  options.fields = {{"x", "x"}, {"y", "labels"}};
   EXPECT_EQ(
       Message(OpenNpz(options).status()),
       "'" + options.path + "' holds no array 'labels', did you mean 'label'?");

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/common/text.h"
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
+
+namespace pd {
+
+std::string Megabytes(size_t bytes) {
+  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string BenchLine(const BenchReport& r) {
+  nlohmann::ordered_json line = {{"workload", r.workload},
+                                 {"mode", r.mode},
+                                 {"batch", r.batch},
+                                 {"threads", Threads()},
+                                 {"first_step_s", r.first_step_s}};
+  if (r.steps > 0) {
+    line["step_ms_median"] = r.step_ms_median;
+    line["step_ms_p90"] = r.step_ms_p90;
+    line["samples_per_s"] = r.samples_per_s;
+    line["steps"] = r.steps;
+  }
+  line["peak_rss_mb"] = r.peak_rss_mb;
+  line["first_value"] = r.first_value;
+  line["last_value"] = r.last_value;
+  return line.dump();
+}
+
+absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(
+    const std::string& path) {
+  std::unique_ptr<OutputFile> file(new OutputFile);
+  file->path_ = path;
+  file->stream_.open(path, std::ios::binary | std::ios::trunc);
+  if (!file->stream_)
+    return ErrnoToStatus(errno, absl::StrCat("cannot write '", path, "'"));
+  return file;
+}
+
+absl::Status OutputFile::Finish() {
+  stream_.close();
+  if (stream_.fail())
+    return ResourceExhausted("cannot write '%s': not everything was written",
+                             path_);
+  return absl::OkStatus();
+}
+
+}  // namespace pd

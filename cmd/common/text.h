@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small pieces of output that several tools share.
+#ifndef PD_CMD_COMMON_TEXT_H_
+#define PD_CMD_COMMON_TEXT_H_
+
+#include <fstream>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/train/bench.h"
+
+namespace pd {
+
+/// "12.3 MB".
+std::string Megabytes(size_t bytes);
+
+/// The JSON line of `--bench`, without a line break.
+std::string BenchLine(const BenchReport& report);
+
+/// A file that is written as it goes on, line by line, such as a log: no
+/// temporary, since readers follow it.
+class OutputFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<OutputFile>> Open(
+      const std::string& path);
+  std::ostream& stream() { return stream_; }
+  /// ResourceExhausted when not everything could be written.
+  absl::Status Finish();
+
+ private:
+  OutputFile() = default;
+  std::string path_;
+  std::ofstream stream_;
+};
+
+}  // namespace pd
+
+#endif  // PD_CMD_COMMON_TEXT_H_

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/eval_job.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cmd/common/engine.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/common/progress.h"
+#include "cmd/eval_run.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/program/prune.h"
+#include "libcore/train/evaluator.h"
+#include "libcore/train/open_data.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kWidestTable = 20;  // classes of a confusion table on screen
+
+// Puts the ops that make the loss from predictions behind an inference model:
+// its outputs take the place of the job's, other names get a prefix.
+absl::Status AppendLoss(const TrainProgram& job, const LoadedModel& model,
+                        EvaluationSpec* spec) {
+  std::vector<std::string> given = job.outputs;
+  for (const FeedSpec& feed : job.feeds) given.push_back(feed.name);
+  PD_ASSIGN_OR_RETURN(const ProgramDesc loss,
+                      Prune(job.test, given, {job.loss}));
+  std::map<std::string, std::string> names;
+  for (const FeedSpec& feed : job.feeds) names[feed.name] = feed.name;
+  for (size_t i = 0; i < job.outputs.size(); ++i)
+    names[job.outputs[i]] = model.fetches[i];
+  const auto renamed = [&](const std::string& name) {
+    const auto it = names.find(name);
+    return it != names.end() ? it->second : absl::StrCat("loss/", name);
+  };
+  BlockDesc& block = spec->program.global();
+  for (VarDesc var : loss.global().vars) {
+    var.name = renamed(var.name);
+    if (block.FindVar(var.name) == nullptr)
+      block.vars.push_back(std::move(var));
+  }
+  for (OpDesc op : loss.global().ops) {
+    for (auto* slots : {&op.inputs, &op.outputs})
+      for (auto& [slot, variables] : *slots)
+        for (std::string& variable : variables)
+          if (variable != kEmptyVar) variable = renamed(variable);
+    block.ops.push_back(std::move(op));
+  }
+  spec->loss = renamed(job.loss);
+  return absl::OkStatus();
+}
+
+// An inference model with the job's loss and metrics.
+absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
+                                           const LoadedModel& model) {
+  if (model.fetches.size() != job.outputs.size())
+    return InvalidArgument("'%s' has %d outputs; the job's model has %d",
+                           model.path, model.fetches.size(),
+                           job.outputs.size());
+  EvaluationSpec spec;
+  spec.program = model.program;
+  spec.outputs = model.fetches;
+  for (const std::string& name : model.feeds) {
+    const auto feed =
+        std::find_if(job.feeds.begin(), job.feeds.end(),
+                     [&](const FeedSpec& f) { return f.name == name; });
+    if (feed == job.feeds.end())
+      return InvalidArgument("'%s' is fed '%s'; the job has no such input",
+                             model.path, name);
+  }
+  spec.feeds = job.feeds;
+  for (const MetricUse& use : job.metrics) {
+    const auto at =
+        std::find(job.outputs.begin(), job.outputs.end(), use.prediction);
+    if (at == job.outputs.end())
+      return InvalidArgument("a metric looks at '%s', which '%s' does not give",
+                             use.prediction, model.path);
+    spec.metrics.push_back(use);
+    spec.metrics.back().prediction =
+        model.fetches[static_cast<size_t>(at - job.outputs.begin())];
+  }
+  if (!job.loss.empty()) PD_RETURN_IF_ERROR(AppendLoss(job, model, &spec));
+  return spec;
+}
+
+// The job's own network, with the values of a run or program.
+EvaluationSpec SpecOfJob(const TrainProgram& job) {
+  EvaluationSpec spec;
+  spec.program = job.test;
+  spec.feeds = job.feeds;
+  spec.loss = job.loss;
+  spec.metrics = job.metrics;
+  spec.outputs = job.outputs;
+  return spec;
+}
+
+absl::Status SetParameters(const LoadedModel& model, const ProgramDesc& program,
+                           Session* session) {
+  for (const VarDesc& var : program.global().vars) {
+    if (!var.persistable) continue;
+    const auto value = model.params.find(var.name);
+    if (value == model.params.end())
+      return InvalidArgument(
+          "'%s' has no '%s': it is of another network than the job's",
+          model.path, var.name);
+    if (value->second.shape != var.shape)
+      return InvalidArgument(
+          "'%s': '%s' has shape %s; the job's has %s", model.path, var.name,
+          ToString(value->second.shape), ToString(var.shape));
+    PD_RETURN_IF_ERROR(session->scope().Set(var.name, value->second));
+  }
+  return absl::OkStatus();
+}
+
+void PrintConfusion(const ConfusionMatrix& m, std::ostream& out) {
+  if (m.classes() == 0 || m.classes() > kWidestTable) return;
+  int64_t largest = 1;
+  for (int64_t t = 0; t < m.classes(); ++t)
+    for (int64_t p = 0; p < m.classes(); ++p)
+      largest = std::max(largest, m.at(t, p));
+  const int width =
+      std::max<int>(4, static_cast<int>(std::to_string(largest).size()) + 1);
+  out << "\nconfusion (rows: true class, columns: predicted)\n     ";
+  for (int64_t p = 0; p < m.classes(); ++p)
+    out << absl::StrFormat("%*d", width, p);
+  out << "\n";
+  for (int64_t t = 0; t < m.classes(); ++t) {
+    out << absl::StrFormat("%4d ", t);
+    for (int64_t p = 0; p < m.classes(); ++p)
+      out << (m.at(t, p) == 0 ? absl::StrFormat("%*s", width, ".")
+                              : absl::StrFormat("%*d", width, m.at(t, p)));
+    out << "\n";
+  }
+}
+
+void Print(const EvaluationResult& result, bool json, std::ostream& out) {
+  if (json) {
+    Json line = {{"records", result.records}, {"seconds", result.seconds}};
+    if (result.loss.has_value()) line["loss"] = *result.loss;
+    for (const auto& [name, value] : result.metrics) line[name] = value;
+    const ConfusionMatrix& m = result.confusion;
+    for (int64_t t = 0; t < m.classes(); ++t) {
+      Json row = Json::array();
+      for (int64_t p = 0; p < m.classes(); ++p) row.push_back(m.at(t, p));
+      line["confusion"].push_back(std::move(row));
+    }
+    out << line.dump() << "\n";
+    return;
+  }
+  out << absl::StrFormat("%-10s %d\n", "records", result.records);
+  if (result.loss.has_value())
+    out << absl::StrFormat("%-10s %.6f\n", "loss", *result.loss);
+  for (const auto& [name, value] : result.metrics)
+    out << absl::StrFormat("%-10s %.4f\n", name, value);
+  PrintConfusion(result.confusion, out);
+}
+
+}  // namespace
+
+absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
+                         LoadedModel model, std::ostream& out) {
+  const std::string config = options.config.empty()
+                                 ? absl::StrCat(model.run, "/job.pbtxt")
+                                 : options.config;
+  PD_ASSIGN_OR_RETURN(const LoadedJob job, ReadJobFor(config, options.overrides,
+                                                      options.common.seed));
+  const absl::Status needs = job.Require({"data.eval"}, "pd-eval");
+  if (!needs.ok()) return UsageError(needs);
+  PD_ASSIGN_OR_RETURN(auto loader, OpenLoader(job, job.proto().data().eval(),
+                                              job.proto().train().seed()));
+  auto built = BuildTestProgram(registry, job);
+  if (!built.ok()) return UsageError(built.status());
+  Session session(&registry, job.proto().train().seed());
+  EvaluationSpec spec;
+  if (model.kind == LoadedModel::Kind::kInference) {
+    PD_ASSIGN_OR_RETURN(spec, SpecOfModel(*built, model));
+    PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
+  } else {
+    spec = SpecOfJob(*built);
+    PD_RETURN_IF_ERROR(SetParameters(model, spec.program, &session));
+  }
+  PD_ASSIGN_OR_RETURN(auto evaluator, Evaluator::Create(&session, loader.get(),
+                                                        std::move(spec)));
+  Progress progress(Progress::Standard());
+  progress.Begin("evaluating", loader->batches());
+  const bool keep = !options.out.empty() || !options.expect.empty();
+  auto result = evaluator->Run(keep, [&](int64_t batches, int64_t records) {
+    progress.Update(batches, records);
+    return true;
+  });
+  progress.End();
+  PD_RETURN_IF_ERROR(result.status());
+  Print(*result, options.common.json(), out);
+  if (!keep) return absl::OkStatus();
+  // Outputs by their place, so that a run and its exported model compare.
+  NamedArrays outputs;
+  for (size_t i = 0; i < built->outputs.size(); ++i) {
+    const std::string& name = model.kind == LoadedModel::Kind::kInference
+                                  ? model.fetches[i]
+                                  : built->outputs[i];
+    outputs[absl::StrCat("output_", i)] = std::move(result->outputs[name]);
+  }
+  return DeliverResults(options, outputs, out);
+}
+
+}  // namespace pd

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/eval_options.h"
+
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+Manual EvalManual() {
+  Manual m;
+  m.name = "pd-eval";
+  m.summary = "evaluate a model, or run it on given inputs";
+  m.synopsis = {
+      "-m MODEL -c JOB [-o PATH=VALUE]... [--out FILE] [--expect FILE]",
+      "-m MODEL --feed FILE [--startup FILE] [--fetch NAMES] [--out FILE] "
+      "[--expect FILE]",
+      "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
+      "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]..."};
+  m.description = {
+      "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
+      "`.pdparams`, a folder with `__model__`, or a run directory of pd-train "
+      "(its newest checkpoint).",
+      "With a job it prints loss and metrics of the job's evaluation set and, "
+      "for classes, a confusion table. For a run directory the job may be left "
+      "out: the run's own is taken.",
+      "With `--feed` it runs the program on the arrays of an npz file, and "
+      "writes or compares what it gives. Any variable of the program may be "
+      "fetched, such as `x@GRAD`. `--grad` differentiates the program first: "
+      "it gives `NAME@GRAD` for each name in `--wrt`, the gradient of the sum "
+      "of output times cotangent, where cotangents are arrays of the feed."};
+  m.answer_no = "an array differs from what `--expect` says";
+  m.examples = {
+      {"Train a little to have something to evaluate",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 50"},
+      {"Print metrics of the job's evaluation set",
+       "pd-eval -m RUN -c testdata/jobs/lenet_mnist.pbtxt"},
+      {"The same for scripts", "pd-eval -m RUN --format json -q"},
+      {"Keep the predictions of all records",
+       "pd-eval -m RUN --out predictions.npz"},
+      {"Check that they are still the same",
+       "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"}};
+  m.see_also = {"pd-train 1", "pd-export 1", "pd-job 5"};
+  return m;
+}
+
+void BindEval(EvalOptions* o, OptionTable* table) {
+  table->Group("Model");
+  table->Text({"-m,--model", "MODEL", "what to run"}, &o->model);
+  table->Require("--model");
+  table->Text({"--startup", "FILE",
+               "a startup program that is run first, for a program without "
+               "parameters"},
+              &o->startup);
+  table->Group("Data");
+  table->Text({"-c,--config", "JOB", "the job whose evaluation set is run"},
+              &o->config);
+  table->Texts({"-o", "PATH=VALUE", "changes a field of the job"},
+               &o->overrides);
+  table->Text({"--feed", "FILE", "an npz file with an array for each input"},
+              &o->feed);
+  table->Group("Results");
+  table->Text({"--fetch", "NAMES", "variables to give, separated by commas"},
+              &o->fetch);
+  table->DescribeDefault("--fetch",
+                         "the model's outputs; else the names in --expect");
+  table->Text({"--out", "FILE", "writes the results as npz"}, &o->out);
+  table->Text({"--expect", "FILE",
+               "compares the results with the arrays of an npz file"},
+              &o->expect);
+  table->Real({"--rtol", "R", "relative tolerance of --expect"}, {}, &o->rtol);
+  table->Real({"--atol", "A", "absolute tolerance of --expect"}, {}, &o->atol);
+  table->Switch({"--equal-nan", "", "for --expect, NaN equals NaN"},
+                &o->equal_nan);
+  table->Group("Gradients");
+  table->Text({"--grad", "OUT=COTANGENT[,...]",
+               "differentiates these outputs; cotangents are arrays of --feed"},
+              &o->grad);
+  table->Text({"--wrt", "NAMES", "by these variables, separated by commas"},
+              &o->wrt);
+  table->Group("Benchmark");
+  table->Real({"--bench", "SECONDS",
+               "times inference on random data and prints one JSON line"},
+              {0, 86400}, &o->bench);
+  table->Integer({"--batch", "N", "records in a batch of --bench"},
+                 {1, 1 << 24}, &o->batch);
+  table->Texts({"--shape", "NAME=SHAPE",
+                "shape of an input of --bench: `x=1,3,224,224`"},
+               &o->shapes);
+}
+
+absl::Status ValidateEval(const OptionTable& table) {
+  PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--feed", "--bench"}));
+  PD_RETURN_IF_ERROR(table.Needs("--grad", "--wrt"));
+  PD_RETURN_IF_ERROR(table.Needs("--grad", "--feed"));
+  PD_RETURN_IF_ERROR(table.Needs("--wrt", "--grad"));
+  PD_RETURN_IF_ERROR(table.Needs("--batch", "--bench"));
+  PD_RETURN_IF_ERROR(table.Needs("--shape", "--bench"));
+  PD_RETURN_IF_ERROR(table.Needs("--rtol", "--expect"));
+  PD_RETURN_IF_ERROR(table.Needs("--atol", "--expect"));
+  return table.Needs("--equal-nan", "--expect");
+}
+
+}  // namespace
+
+Tool EvalTool(EvalOptions* options) {
+  Tool tool;
+  tool.manual = EvalManual();
+  tool.common = &options->common;
+  tool.bind = [options](OptionTable* table) { BindEval(options, table); };
+  tool.validate = [](const OptionTable& table) { return ValidateEval(table); };
+  return tool;
+}
+
+}  // namespace pd

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PD_CMD_EVAL_OPTIONS_H_
+#define PD_CMD_EVAL_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cmd/common/tool.h"
+
+namespace pd {
+
+struct EvalOptions {
+  CommonOptions common;
+  std::string model;
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string feed;     ///< npz
+  std::string startup;  ///< a startup program
+  std::string fetch;    ///< names, separated by commas
+  std::string out;      ///< npz
+  std::string expect;   ///< npz
+  double rtol = 1e-5, atol = 1e-8;
+  bool equal_nan = false;
+  std::string grad;  ///< "out=cotangent,..."
+  std::string wrt;   ///< names, separated by commas
+  std::optional<double> bench;
+  int64_t batch = 1;
+  std::vector<std::string> shapes;  ///< "x=1,3,224,224"
+};
+
+Tool EvalTool(EvalOptions* options);
+
+}  // namespace pd
+
+#endif  // PD_CMD_EVAL_OPTIONS_H_

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/eval_run.h"
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cmd/common/engine.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/common/text.h"
+#include "cmd/compare.h"
+#include "cmd/eval_job.h"
+#include "formats/npz.h"
+#include "formats/pdmodel.h"
+#include "libcore/autodiff/backward.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/session.h"
+#include "libcore/program/prune.h"
+#include "libcore/train/bench.h"
+#include "libcore/train/load_model.h"
+
+namespace pd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> SplitNames(const std::string& names) {
+  return absl::StrSplit(names, ',', absl::SkipEmpty());
+}
+
+// Puts into the scope whatever the model brought, or its startup program.
+absl::Status SetVariables(const EvalOptions& options, const LoadedModel& model,
+                          Session* session) {
+  if (!options.startup.empty()) {
+    PD_ASSIGN_OR_RETURN(ProgramDesc startup, ReadProgram(options.startup));
+    PD_RETURN_IF_ERROR(Annotate(session->RunOnce(startup), options.startup));
+  }
+  if (model.kind == LoadedModel::Kind::kInference)
+    return FillScope(model, &session->scope());
+  for (const auto& [name, value] : model.params)
+    PD_RETURN_IF_ERROR(Annotate(session->scope().Set(name, value), model.path));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> NamesToFetch(
+    const EvalOptions& options, const LoadedModel& model,
+    const NamedArrays& expected) {
+  if (!options.fetch.empty()) return SplitNames(options.fetch);
+  if (model.kind == LoadedModel::Kind::kInference && expected.empty())
+    return model.fetches;
+  std::vector<std::string> names;
+  for (const auto& [name, array] : expected) names.push_back(name);
+  if (names.empty())
+    return CommandLineError(
+        "this model names no outputs: say which variables to give with "
+        "--fetch");
+  return names;
+}
+
+// "out=cotangent,..." into targets; a name without "=" has ones.
+absl::StatusOr<BackwardOptions> GradientsAsked(const EvalOptions& options,
+                                               ProgramDesc* program,
+                                               const NamedArrays& feeds) {
+  BackwardOptions backward;
+  backward.wrt = SplitNames(options.wrt);
+  for (const std::string& part : SplitNames(options.grad)) {
+    // A variable's name may hold '=': the last one separates.
+    const size_t at = part.rfind('=');
+    const std::string target = part.substr(0, at);
+    const std::string cotangent =
+        at == std::string::npos ? "" : part.substr(at + 1);
+    backward.targets[target] = cotangent;
+    if (cotangent.empty()) continue;
+    const auto feed = feeds.find(cotangent);
+    if (feed == feeds.end())
+      return NotFound("cotangent '%s' of '%s' is no array of the feed",
+                      cotangent, target);
+    if (program->global().FindVar(cotangent) != nullptr) continue;
+    VarDesc var;
+    var.name = cotangent;
+    var.dtype = feed->second.dtype;
+    var.shape = feed->second.shape;
+    var.stop_gradient = true;
+    program->global().vars.push_back(std::move(var));
+  }
+  return backward;
+}
+
+absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
+                     LoadedModel model, std::ostream& out) {
+  PD_ASSIGN_OR_RETURN(const NamedArrays feeds, ReadNpz(options.feed));
+  NamedArrays expected;
+  if (!options.expect.empty()) {
+    PD_ASSIGN_OR_RETURN(expected, ReadNpz(options.expect));
+  }
+  Session session(&registry,
+                  static_cast<uint64_t>(options.common.seed.value_or(0)));
+  PD_RETURN_IF_ERROR(SetVariables(options, model, &session));
+  std::vector<std::string> fetches;
+  if (options.grad.empty()) {
+    PD_ASSIGN_OR_RETURN(fetches, NamesToFetch(options, model, expected));
+  } else {
+    PD_ASSIGN_OR_RETURN(const BackwardOptions backward,
+                        GradientsAsked(options, &model.program, feeds));
+    PD_ASSIGN_OR_RETURN(auto gradients,
+                        AppendBackward(registry, backward, &model.program));
+    for (const std::string& name : backward.wrt) {
+      if (gradients.count(name) == 0)
+        return InvalidArgument("'%s' does not depend on '%s'", options.grad,
+                               name);
+      fetches.push_back(gradients[name]);
+    }
+  }
+  PD_ASSIGN_OR_RETURN(const NamedArrays results,
+                      session.Run(model.program, feeds, fetches));
+  return DeliverResults(options, results, out);
+}
+
+// "x=1,3,224,224"
+absl::StatusOr<std::pair<std::string, Shape>> ParseShape(
+    const std::string& text) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos)
+    return CommandLineError(
+        absl::StrCat("--shape '", text, "' is not of the form NAME=1,3,224"));
+  Shape shape;
+  for (const std::string& extent : SplitNames(text.substr(at + 1))) {
+    PD_ASSIGN_OR_RETURN(const int64_t n, ParseInteger(extent, 0, 1 << 30));
+    shape.push_back(n);
+  }
+  return std::make_pair(text.substr(0, at), shape);
+}
+
+absl::Status RunBench(const EvalOptions& options, const OpRegistry& registry,
+                      const LoadedModel& model, std::ostream& out) {
+  if (model.kind != LoadedModel::Kind::kInference)
+    return InvalidArgument(
+        "--bench needs an inference model; '%s' is none: "
+        "export it with pd-export first",
+        options.model);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : options.shapes) {
+    PD_ASSIGN_OR_RETURN(const auto shape, ParseShape(text));
+    shapes.insert(shape);
+  }
+  std::vector<FeedSpec> feeds;
+  for (const std::string& name : model.feeds) {
+    const VarDesc* var = model.program.global().FindVar(name);
+    FeedSpec feed{name, DType::kFloat32, {}};
+    if (var != nullptr) feed.dtype = var->dtype, feed.shape = var->shape;
+    if (shapes.count(name) > 0) feed.shape = shapes[name];
+    feeds.push_back(std::move(feed));
+  }
+  BenchOptions bench;
+  bench.seconds = *options.bench;
+  bench.batch = options.batch;
+  PD_ASSIGN_OR_RETURN(const BenchReport report,
+                      BenchInference(registry, model, feeds, bench));
+  out << BenchLine(report) << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status DeliverResults(const EvalOptions& options,
+                            const NamedArrays& results, std::ostream& out) {
+  if (!options.out.empty()) PD_RETURN_IF_ERROR(WriteNpz(options.out, results));
+  if (options.expect.empty()) {
+    if (!options.out.empty()) return absl::OkStatus();
+    for (const auto& [name, array] : results)
+      out << name << " " << Name(array.dtype) << ToString(array.shape) << "\n";
+    return absl::OkStatus();
+  }
+  PD_ASSIGN_OR_RETURN(const NamedArrays expected, ReadNpz(options.expect));
+  const auto comparisons = CompareArrays(
+      results, expected, {options.rtol, options.atol, options.equal_nan});
+  int differing = 0;
+  Json list = Json::array();
+  for (const Comparison& c : comparisons) {
+    differing += !c.ok();
+    if (options.common.json())
+      list.push_back({{"name", c.name},
+                      {"ok", c.ok()},
+                      {"mismatches", c.mismatches},
+                      {"max_abs", c.max_abs},
+                      {"text", c.ToString()}});
+    else
+      out << c.ToString() << "\n";
+  }
+  if (options.common.json()) out << list.dump() << "\n";
+  if (differing > 0)
+    return AnswerNo(absl::StrCat(differing, " of ", comparisons.size(),
+                                 " arrays differ from '", options.expect, "'"));
+  return absl::OkStatus();
+}
+
+absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
+  PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.model));
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  if (options.bench.has_value())
+    return RunBench(options, *registry, model, out);
+  if (!options.feed.empty())
+    return RunFeed(options, *registry, std::move(model), out);
+  if (options.config.empty() && model.kind != LoadedModel::Kind::kRun)
+    return CommandLineError(
+        "say what to run the model on: -c JOB, --feed FILE or --bench SECONDS");
+  return EvaluateJob(options, *registry, std::move(model), out);
+}
+
+}  // namespace pd

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PD_CMD_TRAIN_OPTIONS_H_
+#define PD_CMD_TRAIN_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cmd/common/tool.h"
+
+namespace pd {
+
+struct TrainOptions {
+  CommonOptions common;
+  std::string config;                  ///< the job file
+  std::vector<std::string> overrides;  ///< "path=value"
+  std::string out;                     ///< RUN
+  bool resume = false;
+  std::string init_from;  ///< a MODEL
+  std::optional<int64_t> steps;
+  std::optional<double> bench;  ///< seconds
+  std::string log_json;         ///< "-" or a file
+};
+
+Tool TrainTool(TrainOptions* options);
+
+}  // namespace pd
+
+#endif  // PD_CMD_TRAIN_OPTIONS_H_

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/train_run.h"
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cmd/common/engine.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/common/progress.h"
+#include "cmd/common/stop_signals.h"
+#include "cmd/common/text.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/log.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/train/bench.h"
+#include "libcore/train/trainer.h"
+
+namespace pd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string ResultText(const EvaluationResult& result) {
+  std::string text;
+  if (result.loss.has_value())
+    absl::StrAppend(&text, "loss ", ShortNumber(*result.loss));
+  for (const auto& [name, value] : result.metrics)
+    absl::StrAppend(&text, text.empty() ? "" : "  ", name, " ",
+                    absl::StrFormat("%.4f", value));
+  return text;
+}
+
+// Shows what the trainer does.
+class Display : public TrainObserver {
+ public:
+  Display(std::ostream* log_json) : log_json_(log_json) {}
+
+  void OnEpoch(int64_t epoch, int64_t epochs, int64_t batches,
+               int64_t done) override {
+    progress_.Begin(absl::StrCat("epoch ", epoch + 1, "/", epochs), batches,
+                    done);
+    items_ = 0;
+  }
+  void OnStep(const StepReport& report) override {
+    items_ += report.records;
+    const ProgressValue value = {"loss", report.loss};
+    progress_.Update(report.batch, items_, {&value, 1});
+  }
+  void OnLog(const std::string& line) override {
+    if (log_json_ == nullptr) return;
+    progress_.Clear();
+    *log_json_ << line << std::endl;
+  }
+  void OnEvaluation(int64_t step, const EvaluationResult& result) override {
+    LogInfo("step %d: evaluated %d records in %.2f s: %s", step, result.records,
+            result.seconds, ResultText(result));
+  }
+  void OnCheckpoint(const std::string& folder) override {
+    LogInfo("saved '%s'", folder);
+  }
+  void OnPlan(int64_t records, const Plan& plan) override {
+    const PlanStats& stats = plan.stats();
+    LogVerbose(
+        "plan for %d records: %d steps; activations %s (%s without sharing); "
+        "variables %s",
+        records, plan.steps().size(), Megabytes(stats.arena_bytes),
+        Megabytes(stats.unplanned_bytes), Megabytes(stats.persistable_bytes));
+    for (const StepInfo& step : plan.steps())
+      LogDebug("  %s -> %s: %s", step.op_type, step.output,
+               step.implementation);
+  }
+  int StopSignal() override { return StopRequested(); }
+  void End() { progress_.End(); }
+
+ private:
+  Progress progress_{Progress::Standard()};
+  std::ostream* log_json_;
+  int64_t items_ = 0;
+};
+
+Json ToJson(const TrainOutcome& outcome, const std::string& run) {
+  Json json = {{"run", run},
+               {"checkpoint", outcome.checkpoint},
+               {"steps", outcome.steps},
+               {"seconds", outcome.seconds},
+               {"wait_seconds", outcome.wait_seconds},
+               {"records", outcome.records},
+               {"peak_rss_mb", PeakRssMegabytes()}};
+  if (outcome.evaluation.records > 0) {
+    Json& eval = json["eval"];
+    eval["records"] = outcome.evaluation.records;
+    if (outcome.evaluation.loss.has_value())
+      eval["loss"] = *outcome.evaluation.loss;
+    for (const auto& [name, value] : outcome.evaluation.metrics)
+      eval[name] = value;
+  }
+  return json;
+}
+
+absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
+                    std::ostream& out) {
+  const Json json = ToJson(outcome, options.out);
+  PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options.out, "/summary.json"),
+                               json.dump(2) + "\n"));
+  LogVerbose("peak memory %.1f MB", PeakRssMegabytes());
+  if (options.common.json()) {
+    out << json.dump() << "\n";
+    return absl::OkStatus();
+  }
+  out << absl::StrFormat(
+      "%d steps in %.1f s (%.0f records/s)", outcome.steps, outcome.seconds,
+      outcome.seconds > 0
+          ? static_cast<double>(outcome.records) / outcome.seconds
+          : 0.0);
+  if (outcome.evaluation.records > 0)
+    out << "; " << ResultText(outcome.evaluation);
+  out << "\nsaved " << outcome.checkpoint << "\n";
+  return absl::OkStatus();
+}
+
+// What is wrong with the job is a usage error; with files, a failure.
+absl::Status MarkJobErrors(const LoadedJob& job, const absl::Status& status) {
+  const std::string message(status.message());
+  return message.rfind(absl::StrCat(job.path(), ":"), 0) == 0 ||
+                 message.rfind("-o ", 0) == 0
+             ? UsageError(status)
+             : status;
+}
+
+absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
+                      const LoadedJob& job, std::ostream& out) {
+  std::unique_ptr<OutputFile> file;
+  std::ostream* log_json = nullptr;
+  if (options.log_json == "-") {
+    log_json = &out;
+  } else if (!options.log_json.empty()) {
+    PD_ASSIGN_OR_RETURN(file, OutputFile::Open(options.log_json));
+    log_json = &file->stream();
+  }
+  Display display(log_json);
+  InstallStopSignals();
+  TrainerOptions trainer_options;
+  trainer_options.run = options.out;
+  trainer_options.resume = options.resume;
+  trainer_options.init_from = options.init_from;
+  trainer_options.threads = Threads();
+  auto trainer = Trainer::Create(&registry, job, trainer_options, &display);
+  if (trainer.status().code() == absl::StatusCode::kAlreadyExists)
+    return UsageError(trainer.status());
+  if (!trainer.ok()) return MarkJobErrors(job, trainer.status());
+  absl::StatusOr<TrainOutcome> outcome = (*trainer)->Run();
+  display.End();
+  if (!outcome.ok()) return MarkJobErrors(job, outcome.status());
+  if (file != nullptr) PD_RETURN_IF_ERROR(file->Finish());
+  if (outcome->stopped_by != 0)
+    return StoppedBySignal(
+        outcome->stopped_by,
+        absl::StrCat("saved '", outcome->checkpoint, "' after step ",
+                     outcome->steps, "; --resume goes on from there"));
+  if (outcome->nothing_left)
+    LogInfo("'%s' has reached its end already: step %d", options.out,
+            outcome->steps);
+  return Report(options, *outcome, out);
+}
+
+}  // namespace
+
+absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
+  std::vector<std::string> overrides = options.overrides;
+  if (options.steps.has_value())
+    overrides.push_back(absl::StrCat("train.steps=", *options.steps));
+  PD_ASSIGN_OR_RETURN(const LoadedJob job, ReadJobFor(options.config, overrides,
+                                                      options.common.seed));
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  if (!options.bench.has_value()) {
+    const absl::Status needs =
+        job.Require({"loss", "optimizer", "data.train"}, "pd-train");
+    if (!needs.ok()) return UsageError(needs);
+    return TrainJob(options, *registry, job, out);
+  }
+  const absl::Status needs =
+      job.Require({"loss", "optimizer"}, "pd-train --bench");
+  if (!needs.ok()) return UsageError(needs);
+  BenchOptions bench;
+  bench.seconds = *options.bench;
+  auto report = BenchTraining(*registry, job, bench);
+  if (!report.ok()) return MarkJobErrors(job, report.status());
+  out << BenchLine(*report) << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace pd

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/bench.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/rng.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+namespace {
+
+constexpr size_t kBatches = 4;  // used in turn, as the peers' benchmarks do
+
+double Seconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Values that an integer feed may take: rows of the table that it looks up, or
+// classes of the scores that it labels.
+int64_t RangeOf(const ProgramDesc& program, const std::string& feed) {
+  for (const OpDesc& op : program.global().ops) {
+    const char* other = nullptr;
+    size_t axis = 0;
+    if (op.type == "lookup_table_v2" && op.In("Ids") == feed) {
+      other = "W";
+    } else if (op.type == "softmax_with_cross_entropy" &&
+               op.In("Label") == feed) {
+      other = "Logits";
+      axis = 1;
+    }
+    const VarDesc* var =
+        other != nullptr ? program.global().FindVar(op.In(other)) : nullptr;
+    if (var != nullptr && axis < var->shape.size()) return var->shape[axis];
+  }
+  return 2;
+}
+
+Array RandomArray(const FeedSpec& feed, int64_t range, uint64_t seed,
+                  uint64_t stream) {
+  std::byte* bytes = nullptr;
+  Array array = NewArray(feed.dtype, feed.shape, &bytes);
+  const Philox random(seed, stream);
+  const int64_t n = array.size();
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t at = static_cast<uint64_t>(i);
+    const uint64_t id = random.U32(at) % static_cast<uint64_t>(range);
+    if (feed.dtype == DType::kFloat32)
+      reinterpret_cast<float*>(bytes)[i] =
+          static_cast<float>(random.Normal(at));
+    else if (feed.dtype == DType::kFloat64)
+      reinterpret_cast<double*>(bytes)[i] = random.Normal(at);
+    else if (feed.dtype == DType::kInt64)
+      reinterpret_cast<int64_t*>(bytes)[i] = static_cast<int64_t>(id);
+    else if (feed.dtype == DType::kInt32)
+      reinterpret_cast<int32_t*>(bytes)[i] = static_cast<int32_t>(id);
+    else
+      bytes[static_cast<size_t>(i) * SizeOf(feed.dtype)] = std::byte{0};
+  }
+  return array;
+}
+
+// Runs step(i), which gives the loss or an output, by the peers' rules: the
+// first step; two steps and a fifth of the time to warm up; then the measure.
+absl::Status Measure(const std::function<absl::StatusOr<double>(size_t)>& step,
+                     double seconds, BenchReport* report) {
+  size_t i = 0;
+  PD_ASSIGN_OR_RETURN(report->first_value, step(i++));
+  report->first_step_s = SecondsSinceProcessStart();
+  report->last_value = report->first_value;
+  if (seconds > 0) {
+    std::vector<double> times;
+    times.reserve(1 << 20);
+    double end = Seconds() + seconds / 5;
+    while (i < 3 || Seconds() < end) {
+      PD_ASSIGN_OR_RETURN(report->last_value, step(i++));
+    }
+    end = Seconds() + seconds;
+    while (times.size() < 3 || Seconds() < end) {
+      const double begin = Seconds();
+      PD_ASSIGN_OR_RETURN(report->last_value, step(i++));
+      times.push_back(Seconds() - begin);
+    }
+    std::sort(times.begin(), times.end());
+    const size_t n = times.size();
+    const double median =
+        n % 2 == 1 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+    const size_t p90 =
+        static_cast<size_t>(std::ceil(0.9 * static_cast<double>(n))) - 1;
+    report->steps = static_cast<int64_t>(n);
+    report->step_ms_median = median * 1e3;
+    report->step_ms_p90 = times[std::min(n - 1, p90)] * 1e3;
+    report->samples_per_s = static_cast<double>(report->batch) / median;
+  }
+  report->peak_rss_mb = PeakRssMegabytes();
+  return absl::OkStatus();
+}
+
+double FirstElement(const Tensor& tensor) {
+  if (tensor.size() == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (tensor.dtype() == DType::kFloat32) return *tensor.data<float>();
+  if (tensor.dtype() == DType::kFloat64) return *tensor.data<double>();
+  if (tensor.dtype() == DType::kInt64)
+    return static_cast<double>(*tensor.data<int64_t>());
+  return 0;
+}
+
+void SetFeeds(const std::vector<FeedSpec>& feeds, const NamedArrays& batch,
+              Plan* plan) {
+  for (size_t i = 0; i < feeds.size(); ++i)
+    plan->SetFeed(i, batch.at(feeds[i].name).bytes.get());
+}
+
+}  // namespace
+
+double SecondsSinceProcessStart() {
+  std::ifstream stat("/proc/self/stat");
+  std::string text((std::istreambuf_iterator<char>(stat)),
+                   std::istreambuf_iterator<char>());
+  const size_t close = text.rfind(')');
+  if (close == std::string::npos) return 0;
+  std::istringstream fields(text.substr(close + 1));
+  std::string skipped;
+  for (int i = 0; i < 19; ++i) fields >> skipped;
+  double ticks = 0;
+  fields >> ticks;
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9 -
+         ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double PeakRssMegabytes() {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line))
+    if (line.rfind("VmHWM:", 0) == 0) return std::stod(line.substr(6)) / 1024;
+  return 0;
+}
+
+NamedArrays SyntheticBatch(const ProgramDesc& program,
+                           const std::vector<FeedSpec>& feeds, uint64_t seed,
+                           uint64_t number) {
+  NamedArrays batch;
+  for (const FeedSpec& feed : feeds)
+    batch[feed.name] =
+        RandomArray(feed, std::max<int64_t>(1, RangeOf(program, feed.name)),
+                    seed, StreamOf(absl::StrCat(feed.name, "#", number)));
+  return batch;
+}
+
+absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
+                                          const LoadedJob& job,
+                                          const BenchOptions& options) {
+  PD_ASSIGN_OR_RETURN(TrainProgram program, BuildTrainProgram(registry, job));
+  BenchReport report;
+  report.workload = job.proto().name();
+  report.mode = "train";
+  report.batch = options.batch > 0 ? options.batch
+                                   : job.proto().data().train().batch_size();
+  const std::vector<FeedSpec> feeds = FeedsFor(program.feeds, report.batch);
+  Session session(&registry, options.seed);
+  PD_RETURN_IF_ERROR(session.RunOnce(program.startup));
+  PD_ASSIGN_OR_RETURN(auto plan,
+                      session.Compile(program.main, feeds, {program.loss}));
+  Scope::Entry* rate = session.scope().Find(program.learning_rate);
+  PD_INVARIANT(rate != nullptr);
+  std::vector<NamedArrays> batches;
+  for (size_t b = 0; b < kBatches; ++b)
+    batches.push_back(SyntheticBatch(program.main, feeds, options.seed, b));
+  const auto step = [&](size_t i) -> absl::StatusOr<double> {
+    SetFeeds(feeds, batches[i % kBatches], plan.get());
+    const int64_t number = static_cast<int64_t>(i);
+    *rate->tensor.data<float>() = static_cast<float>(program.rate(number, 0));
+    RunContext context;
+    context.seed = options.seed;
+    context.step = i;
+    PD_RETURN_IF_ERROR(plan->Run(context));
+    return static_cast<double>(*plan->fetch(0).data<float>());
+  };
+  PD_RETURN_IF_ERROR(Measure(step, options.seconds, &report));
+  return report;
+}
+
+absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
+                                           const LoadedModel& model,
+                                           const std::vector<FeedSpec>& shapes,
+                                           const BenchOptions& options) {
+  BenchReport report;
+  report.workload = model.path;
+  report.mode = "infer";
+  report.batch = options.batch > 0 ? options.batch : 1;
+  const std::vector<FeedSpec> feeds = FeedsFor(shapes, report.batch);
+  Session session(&registry, options.seed);
+  PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
+  PD_ASSIGN_OR_RETURN(auto plan,
+                      session.Compile(model.program, feeds, model.fetches));
+  std::vector<NamedArrays> batches;
+  for (size_t b = 0; b < kBatches; ++b)
+    batches.push_back(SyntheticBatch(model.program, feeds, options.seed, b));
+  const auto step = [&](size_t i) -> absl::StatusOr<double> {
+    SetFeeds(feeds, batches[i % kBatches], plan.get());
+    PD_RETURN_IF_ERROR(plan->Run({}));
+    return FirstElement(plan->fetch(0));
+  };
+  PD_RETURN_IF_ERROR(Measure(step, options.seconds, &report));
+  return report;
+}
+
+}  // namespace pd

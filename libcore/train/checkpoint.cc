@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/checkpoint.h"
+
+#include <fcntl.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "formats/pdmodel.h"
+#include "formats/pdparams.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr char kStateFile[] = "state.json";
+constexpr const char* kDataFiles[] = {"model.pdmodel", "model.pdparams",
+                                      "model.pdopt"};
+constexpr int kStateVersion = 1;
+
+std::string Folder(const std::string& run) {
+  return (fs::path(run) / "checkpoints").string();
+}
+
+uint32_t Checksum(const FileBytes& file) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(file.data.get()), file.size));
+}
+
+Json ToJson(const TrainState& s) {
+  return {{"version", kStateVersion},
+          {"step", s.step},
+          {"epoch", s.epoch},
+          {"batch", s.batch},
+          {"seed", s.seed},
+          {"threads", s.threads},
+          {"loss_sum", s.loss_sum},
+          {"loss_records", s.loss_records},
+          {"best_metric", s.best_metric},
+          {"best_value", s.best_value},
+          {"best_step", s.best_step},
+          {"evaluated_step", s.evaluated_step},
+          {"log_bytes", s.log_bytes},
+          {"done", s.done}};
+}
+
+// Throws Json::exception on a missing or mistyped field.
+TrainState FromJson(const Json& j) {
+  TrainState s;
+  j.at("step").get_to(s.step);
+  j.at("epoch").get_to(s.epoch);
+  j.at("batch").get_to(s.batch);
+  j.at("seed").get_to(s.seed);
+  j.at("threads").get_to(s.threads);
+  j.at("loss_sum").get_to(s.loss_sum);
+  j.at("loss_records").get_to(s.loss_records);
+  j.at("best_metric").get_to(s.best_metric);
+  j.at("best_value").get_to(s.best_value);
+  j.at("best_step").get_to(s.best_step);
+  j.at("evaluated_step").get_to(s.evaluated_step);
+  j.at("log_bytes").get_to(s.log_bytes);
+  j.at("done").get_to(s.done);
+  return s;
+}
+
+// What paddle.static.save writes: a dict of arrays and nothing else.
+absl::Status WriteArrays(const std::string& path, const NamedArrays& arrays) {
+  StateDict state;
+  state.tensors = arrays;
+  return WriteStateDict(path, state);
+}
+
+absl::Status WriteFiles(const std::string& folder, const Checkpoint& c) {
+  PD_RETURN_IF_ERROR(
+      WriteProgram(absl::StrCat(folder, "/", kDataFiles[0]), c.program));
+  PD_RETURN_IF_ERROR(
+      WriteArrays(absl::StrCat(folder, "/", kDataFiles[1]), c.params));
+  PD_RETURN_IF_ERROR(
+      WriteArrays(absl::StrCat(folder, "/", kDataFiles[2]), c.opt));
+  Json state = ToJson(c.state);
+  for (const char* name : kDataFiles) {
+    PD_ASSIGN_OR_RETURN(FileBytes file,
+                        ReadFile(absl::StrCat(folder, "/", name)));
+    state["files"][name] = {{"bytes", file.size}, {"crc32", Checksum(file)}};
+  }
+  return WriteFile(absl::StrCat(folder, "/", kStateFile), state.dump(2) + "\n");
+}
+
+// One file of the checkpoint against what state.json says of it.
+absl::Status CheckFile(const std::string& path, const Json& said) {
+  PD_ASSIGN_OR_RETURN(FileBytes file, ReadFile(path));
+  const size_t bytes = said.at("bytes").get<size_t>();
+  if (file.size != bytes)
+    return DataLoss("'%s' is damaged: it has %d bytes; %d were written", path,
+                    file.size, bytes);
+  const uint32_t crc = said.at("crc32").get<uint32_t>();
+  if (Checksum(file) != crc)
+    return DataLoss("'%s' is damaged: its checksum is %08x; %08x was written",
+                    path, Checksum(file), crc);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrainState> ReadState(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/", kStateFile);
+  PD_ASSIGN_OR_RETURN(FileBytes file, ReadFile(path));
+  const absl::string_view text = file.view();
+  try {
+    const Json json = Json::parse(text.data(), text.data() + text.size());
+    const int version = json.at("version").get<int>();
+    if (version != kStateVersion)
+      return Unimplemented("'%s' has version %d; this program reads %d", path,
+                           version, kStateVersion);
+    for (const char* name : kDataFiles)
+      PD_RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", name),
+                                   json.at("files").at(name)));
+    return FromJson(json);
+  } catch (const Json::exception& e) {
+    return DataLoss("'%s' is damaged: %s", path, e.what());
+  }
+}
+
+// Renames a folder. One that is there already (a resumed run reaches the same
+// step again) changes places with the new one in a single move.
+absl::Status MoveIntoPlace(const std::string& aside,
+                           const std::string& target) {
+  std::error_code error;
+  if (fs::exists(target, error) &&
+      ::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, target.c_str(),
+                  RENAME_EXCHANGE) == 0) {
+    fs::remove_all(aside, error);
+    return absl::OkStatus();
+  }
+  fs::remove_all(target, error);  // a file system that cannot exchange
+  fs::rename(aside, target, error);
+  if (error)
+    return ErrnoToStatus(error.value(),
+                         absl::StrCat("cannot make '", target, "'"));
+  return absl::OkStatus();
+}
+
+// Folders that a killed run left half-written, and old checkpoints.
+void RemoveOld(const std::string& run, const TrainState& state, int keep_last) {
+  std::error_code ignored;  // what cannot be removed is only in the way
+  for (const auto& entry : fs::directory_iterator(Folder(run), ignored))
+    if (absl::StartsWith(entry.path().filename().string(), ".step-"))
+      fs::remove_all(entry.path(), ignored);
+  if (keep_last <= 0) return;
+  std::vector<int64_t> steps = ListCheckpoints(run);
+  const size_t keep = static_cast<size_t>(keep_last);
+  for (size_t i = 0; i + keep < steps.size(); ++i)
+    if (steps[i] != state.best_step && steps[i] != state.step)
+      fs::remove_all(CheckpointPath(run, steps[i]), ignored);
+}
+
+}  // namespace
+
+std::string CheckpointPath(const std::string& run, int64_t step) {
+  return absl::StrCat(Folder(run), "/step-", step);
+}
+
+absl::Status WriteCheckpoint(const std::string& run,
+                             const Checkpoint& checkpoint, int keep_last) {
+  const std::string target = CheckpointPath(run, checkpoint.state.step);
+  const std::string aside =
+      absl::StrCat(Folder(run), "/.step-", checkpoint.state.step);
+  PD_RETURN_IF_ERROR(MakeDirectories(Folder(run)));
+  std::error_code error;
+  fs::remove_all(aside, error);
+  PD_RETURN_IF_ERROR(MakeDirectories(aside));
+  absl::Status status = WriteFiles(aside, checkpoint);
+  if (status.ok()) status = SyncDirectory(aside);
+  if (!status.ok()) {
+    fs::remove_all(aside, error);
+    return Annotate(status, "cannot save a checkpoint");
+  }
+  PD_RETURN_IF_ERROR(MoveIntoPlace(aside, target));
+  PD_RETURN_IF_ERROR(SyncDirectory(Folder(run)));
+  PD_RETURN_IF_ERROR(
+      WriteFile(absl::StrCat(run, "/latest"),
+                absl::StrCat("step-", checkpoint.state.step, "\n")));
+  RemoveOld(run, checkpoint.state, keep_last);
+  return absl::OkStatus();
+}
+
+std::vector<int64_t> ListCheckpoints(const std::string& run) {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(Folder(run), error)) {
+    const std::string name = entry.path().filename().string();
+    absl::string_view number = name;
+    int64_t step = 0;
+    if (absl::ConsumePrefix(&number, "step-") &&
+        absl::SimpleAtoi(number, &step) &&
+        fs::exists(entry.path() / kStateFile, error))
+      steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+absl::StatusOr<std::string> NewestCheckpoint(const std::string& run) {
+  auto latest = ReadFile(absl::StrCat(run, "/latest"));
+  if (latest.ok()) {
+    const std::string name(absl::StripAsciiWhitespace(latest->view()));
+    int64_t step = 0;
+    if (!absl::StartsWith(name, "step-") ||
+        !absl::SimpleAtoi(absl::string_view(name).substr(5), &step))
+      return DataLoss("'%s/latest' is damaged: it says '%s'; expected step-N",
+                      run, name);
+    return CheckpointPath(run, step);
+  }
+  // Killed between the renames of the first checkpoint and of `latest`.
+  const std::vector<int64_t> steps = ListCheckpoints(run);
+  if (steps.empty()) return NotFound("run '%s' holds no checkpoint", run);
+  return CheckpointPath(run, steps.back());
+}
+
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& folder) {
+  Checkpoint c;
+  PD_ASSIGN_OR_RETURN(c.state, ReadState(folder));
+  PD_ASSIGN_OR_RETURN(c.program,
+                      ReadProgram(absl::StrCat(folder, "/", kDataFiles[0])));
+  PD_ASSIGN_OR_RETURN(StateDict params,
+                      ReadStateDict(absl::StrCat(folder, "/", kDataFiles[1])));
+  PD_ASSIGN_OR_RETURN(StateDict opt,
+                      ReadStateDict(absl::StrCat(folder, "/", kDataFiles[2])));
+  c.params = std::move(params.tensors);
+  c.opt = std::move(opt.tensors);
+  return c;
+}
+
+}  // namespace pd

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints of a run: RUN/checkpoints/step-N/ with model.pdmodel,
+// model.pdparams, model.pdopt (as PaddlePaddle writes them) and state.json, and
+// RUN/latest, which names the newest. A checkpoint is written in a folder of
+// another name, synced and renamed: it is complete or absent. state.json holds
+// sizes and checksums of the other files, so damage is found when it is read.
+#ifndef PD_LIBCORE_TRAIN_CHECKPOINT_H_
+#define PD_LIBCORE_TRAIN_CHECKPOINT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/array.h"
+#include "formats/program_desc.h"
+
+namespace pd {
+
+/// Where a run stands, exactly: resuming from it gives the bits of a run that
+/// was never stopped.
+struct TrainState {
+  int64_t step = 0;   ///< steps done
+  int64_t epoch = 0;  ///< of the next step, from 0
+  int64_t batch = 0;  ///< of the next step, in its epoch
+  uint64_t seed = 0;
+  int threads = 0;  ///< the bits depend on it
+  /// Loss of the epoch so far: sum over records and number of records.
+  double loss_sum = 0;
+  int64_t loss_records = 0;
+  std::string best_metric;  ///< "" when none is followed
+  double best_value = 0;
+  int64_t best_step = -1;       ///< -1: nothing evaluated yet
+  int64_t evaluated_step = -1;  ///< the last evaluation's; -1: none
+  int64_t log_bytes = 0;        ///< size of RUN/log.jsonl at this moment
+  bool done = false;            ///< training has reached its end
+};
+
+struct Checkpoint {
+  TrainState state;
+  ProgramDesc program;  ///< the training program
+  NamedArrays params;   ///< parameters
+  NamedArrays opt;      ///< every other persistable variable
+};
+
+/// The folder of the checkpoint of `step`.
+std::string CheckpointPath(const std::string& run, int64_t step);
+
+/// Writes the checkpoint of `state.step` and makes it RUN/latest. Then removes
+/// checkpoints older than the `keep_last` newest (0: none), never
+/// `state.best_step`'s.
+absl::Status WriteCheckpoint(const std::string& run,
+                             const Checkpoint& checkpoint, int keep_last);
+
+/// Steps of the complete checkpoints of a run, rising; empty when there are
+/// none.
+std::vector<int64_t> ListCheckpoints(const std::string& run);
+
+/// The folder of the newest complete checkpoint: the one that RUN/latest names.
+/// NotFound when the run has none.
+absl::StatusOr<std::string> NewestCheckpoint(const std::string& run);
+
+/// Reads a checkpoint's folder. DataLoss names the damaged file and says how.
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& folder);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_CHECKPOINT_H_

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/evaluator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+double Seconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+size_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) -
+                             names.begin());
+}
+
+// A batch's field as a Tensor for the metrics.
+Tensor View(const BatchField& field) {
+  Tensor tensor(field.dtype, field.shape);
+  tensor.Attach(field.data);
+  return tensor;
+}
+
+const BatchField* FindField(const Batch& batch, const std::string& name) {
+  for (const BatchField& field : batch.fields)
+    if (field.name == name) return &field;
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<double> EvaluationResult::Find(const std::string& name) const {
+  if (name == "loss") return loss;
+  for (const auto& [metric, value] : metrics)
+    if (metric == name) return value;
+  return std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
+    Session* session, Loader* loader, EvaluationSpec spec) {
+  std::unique_ptr<Evaluator> evaluator(new Evaluator);
+  PD_ASSIGN_OR_RETURN(evaluator->fields_,
+                      MatchFields(spec.feeds, loader->fields()));
+  const auto add = [&](const std::string& name) {
+    auto& fetches = evaluator->fetches_;
+    if (!name.empty() && IndexOf(fetches, name) == fetches.size())
+      fetches.push_back(name);
+  };
+  add(spec.loss);
+  for (const MetricUse& use : spec.metrics) add(use.prediction);
+  for (const std::string& output : spec.outputs) add(output);
+  evaluator->session_ = session;
+  evaluator->loader_ = loader;
+  evaluator->spec_ = std::move(spec);
+  return evaluator;
+}
+
+absl::StatusOr<Plan*> Evaluator::PlanFor(int64_t records) {
+  std::unique_ptr<Plan>& plan = plans_[records];
+  if (plan == nullptr) {
+    PD_ASSIGN_OR_RETURN(
+        plan, session_->Compile(spec_.program, FeedsFor(spec_.feeds, records),
+                                fetches_));
+  }
+  return plan.get();
+}
+
+absl::StatusOr<EvaluationResult> Evaluator::Run(
+    bool keep_outputs, const std::function<bool(int64_t, int64_t)>& progress) {
+  EvaluationResult result;
+  loss_sum_ = 0;
+  kept_.clear();
+  for (const MetricUse& use : spec_.metrics) use.metric->Reset();
+  const double begin = Seconds();
+  PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
+  for (;;) {
+    PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
+    if (batch == nullptr) break;
+    PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(batch->size));
+    for (size_t i = 0; i < fields_.size(); ++i)
+      plan->SetFeed(i, batch->fields[fields_[i]].data);
+    PD_RETURN_IF_ERROR(plan->Run({}));
+    PD_RETURN_IF_ERROR(Collect(*batch, *plan, &result, keep_outputs));
+    if (progress != nullptr && !progress(batch->index + 1, result.records))
+      return absl::CancelledError("evaluation was stopped");
+  }
+  if (result.records == 0)
+    return InvalidArgument("the evaluation set holds no records");
+  result.seconds = Seconds() - begin;
+  if (!spec_.loss.empty())
+    result.loss = loss_sum_ / static_cast<double>(result.records);
+  for (const MetricUse& use : spec_.metrics)
+    for (auto& entry : use.metric->Results())
+      result.metrics.push_back(std::move(entry));
+  for (auto& [name, values] : kept_) {
+    Shape shape = kept_shapes_[name];
+    shape[0] = result.records;
+    result.outputs[name] = MakeArray<float>(std::move(shape), values);
+  }
+  return result;
+}
+
+absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
+                                EvaluationResult* result, bool keep_outputs) {
+  const auto fetched = [&](const std::string& name) -> const Tensor& {
+    return plan.fetch(IndexOf(fetches_, name));
+  };
+  result->records += batch.size;
+  if (!spec_.loss.empty())
+    loss_sum_ += static_cast<double>(*fetched(spec_.loss).data<float>()) *
+                 static_cast<double>(batch.size);
+  for (const MetricUse& use : spec_.metrics) {
+    const BatchField* label = FindField(batch, use.label);
+    if (label == nullptr)
+      return InvalidArgument("the data set has no field '%s' for a metric",
+                             use.label);
+    const Tensor truth = View(*label);
+    PD_RETURN_IF_ERROR(use.metric->Update(fetched(use.prediction), truth));
+    if (&use == &spec_.metrics.front() && fetched(use.prediction).rank() == 2 &&
+        truth.dtype() == DType::kInt64)
+      PD_RETURN_IF_ERROR(
+          result->confusion.Update(fetched(use.prediction), truth));
+  }
+  if (!keep_outputs) return absl::OkStatus();
+  for (const std::string& name : spec_.outputs) {
+    const Tensor& output = fetched(name);
+    if (output.dtype() != DType::kFloat32 || output.rank() == 0 ||
+        output.dim(0) != batch.size)
+      return Unimplemented(
+          "output '%s' is %s%s; predictions are kept when they are float32 "
+          "with one row a record",
+          name, Name(output.dtype()), ToString(output.shape()));
+    const float* values = output.data<float>();
+    kept_shapes_[name] = output.shape();
+    kept_[name].insert(kept_[name].end(), values, values + output.size());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pd

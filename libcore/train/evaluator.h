@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs an evaluation set through a program: mean loss, metrics, predictions.
+#ifndef PD_LIBCORE_TRAIN_EVALUATOR_H_
+#define PD_LIBCORE_TRAIN_EVALUATOR_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/array.h"
+#include "libcore/data/loader.h"
+#include "libcore/exec/session.h"
+#include "libcore/train/metrics.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+
+/// What to run and what to look at.
+struct EvaluationSpec {
+  ProgramDesc program;
+  std::vector<FeedSpec> feeds;  ///< first extents -1
+  std::string loss;             ///< "" when there is none
+  std::vector<MetricUse> metrics;
+  std::vector<std::string> outputs;  ///< predictions, for `keep_outputs`
+};
+
+struct EvaluationResult {
+  int64_t records = 0;
+  double seconds = 0;
+  std::optional<double> loss;  ///< mean over records
+  MetricResults metrics;
+  /// Of the first metric's prediction and label, where they are classes.
+  ConfusionMatrix confusion;
+  NamedArrays outputs;  ///< predictions of all records, when kept
+
+  /// "loss" or a metric's name; nothing when there is no such result.
+  std::optional<double> Find(const std::string& name) const;
+};
+
+class Evaluator {
+ public:
+  /// `session` and `loader` outlive it. InvalidArgument when the data set does
+  /// not fit the program's feeds.
+  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(Session* session,
+                                                           Loader* loader,
+                                                           EvaluationSpec spec);
+
+  /// One pass over the loader's data. `progress` (may be null) is told batches
+  /// and records done; when it returns false the pass ends with Cancelled.
+  absl::StatusOr<EvaluationResult> Run(
+      bool keep_outputs,
+      const std::function<bool(int64_t batches, int64_t records)>& progress);
+
+ private:
+  Evaluator() = default;
+  absl::StatusOr<Plan*> PlanFor(int64_t records);
+  absl::Status Collect(const Batch& batch, const Plan& plan,
+                       EvaluationResult* result, bool keep_outputs);
+
+  Session* session_ = nullptr;
+  Loader* loader_ = nullptr;
+  EvaluationSpec spec_;
+  std::vector<size_t> fields_;  // of the batch, per feed
+  std::vector<std::string> fetches_;
+  std::map<int64_t, std::unique_ptr<Plan>> plans_;  // by records
+  double loss_sum_ = 0;
+  std::map<std::string, std::vector<float>> kept_;
+  std::map<std::string, Shape> kept_shapes_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_EVALUATOR_H_

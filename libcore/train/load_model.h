@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A MODEL argument of the tools: whatever holds a program and its parameters.
+#ifndef PD_LIBCORE_TRAIN_LOAD_MODEL_H_
+#define PD_LIBCORE_TRAIN_LOAD_MODEL_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/array.h"
+#include "formats/program_desc.h"
+#include "libcore/exec/scope.h"
+
+namespace pd {
+
+struct LoadedModel {
+  enum class Kind {
+    kInference,  ///< .pdmodel + .pdiparams, `__model__`: feeds, fetches known
+    kProgram,    ///< a bare program, or one with .pdparams: run by names
+    kRun,        ///< a run directory's newest checkpoint: a training program
+  };
+  Kind kind = Kind::kProgram;
+  std::string path;     ///< the program's file, for messages
+  ProgramDesc program;  ///< without feed and fetch ops
+  std::vector<std::string> feeds,
+      fetches;         ///< of an inference model, by column
+  NamedArrays params;  ///< every value that was found
+  std::string run;     ///< of kRun: the run directory
+};
+
+/// Loads MODEL: a prefix or file of .pdmodel with .pdiparams or .pdparams
+/// beside it or alone, a folder with `__model__` (parameters in `__params__` or
+/// one file each), or a run directory. NotFound says what was looked for.
+absl::StatusOr<LoadedModel> LoadModel(const std::string& model);
+
+/// Puts the model's parameters into a scope. InvalidArgument names the
+/// persistable variables of the program without a value, and those whose shape
+/// the program declares otherwise.
+absl::Status FillScope(const LoadedModel& model, Scope* scope);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_LOAD_MODEL_H_

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the data section of a job to datasets, transforms and loaders.
+#ifndef PD_LIBCORE_TRAIN_OPEN_DATA_H_
+#define PD_LIBCORE_TRAIN_OPEN_DATA_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libcore/data/datasets.h"
+#include "libcore/data/loader.h"
+#include "libcore/nn/job.h"
+
+namespace pd {
+namespace job {
+class DataSet;
+}
+
+/// The dataset of `set`, which is part of `job`. Errors of files name them;
+/// what contradicts the job carries its place.
+absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
+                                       const job::DataSet& set);
+
+/// The transforms of `set`, in their order.
+std::vector<Transform> TransformsOf(const job::DataSet& set);
+
+/// A loader over OpenDataset with the batch size, order and threads of `set`.
+absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(const LoadedJob& job,
+                                                   const job::DataSet& set,
+                                                   uint64_t seed);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_OPEN_DATA_H_

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/run_log.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The shortest text that reads back as the same number; null for NaN, which
+// JSON does not have.
+Json Number(float value) {
+  if (!std::isfinite(value)) return nullptr;
+  for (int digits = 6; digits < 9; ++digits) {
+    const std::string text = absl::StrFormat("%.*g", digits, value);
+    if (std::strtof(text.c_str(), nullptr) == value)
+      return std::strtod(text.c_str(), nullptr);
+  }
+  return std::strtod(absl::StrFormat("%.9g", value).c_str(), nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::string& run,
+                                                     int64_t bytes) {
+  std::unique_ptr<RunLog> log(new RunLog);
+  log->path_ = absl::StrCat(run, "/log.jsonl");
+  const std::string what = absl::StrCat("cannot write '", log->path_, "'");
+  log->file_ = std::fopen(log->path_.c_str(), "ab");
+  if (log->file_ == nullptr) return ErrnoToStatus(errno, what);
+  const long size = std::ftell(log->file_);
+  if (size < bytes)
+    return DataLoss("'%s' has %d bytes; the checkpoint was made at %d",
+                    log->path_, size, bytes);
+  if (::ftruncate(fileno(log->file_), bytes) != 0)
+    return ErrnoToStatus(errno, what);
+  return log;
+}
+
+RunLog::~RunLog() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+absl::Status RunLog::Append(const std::string& line) {
+  const std::string text = absl::StrCat(line, "\n");
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() ||
+      std::fflush(file_) != 0)
+    return ErrnoToStatus(errno, absl::StrCat("cannot write '", path_, "'"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> RunLog::Sync() {
+  const std::string what = absl::StrCat("cannot write '", path_, "'");
+  if (std::fflush(file_) != 0 || ::fsync(fileno(file_)) != 0)
+    return ErrnoToStatus(errno, what);
+  const off_t size = ::lseek(fileno(file_), 0, SEEK_END);
+  if (size < 0) return ErrnoToStatus(errno, what);
+  return static_cast<int64_t>(size);
+}
+
+std::string StepLine(int64_t step, int64_t epoch, float loss, double rate) {
+  const Json line = {
+      {"step", step}, {"epoch", epoch}, {"loss", Number(loss)}, {"lr", rate}};
+  return line.dump();
+}
+
+std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
+                      double mean_loss) {
+  const Json line = {{"step", step},
+                     {"epoch", epoch},
+                     {"train", {{"records", records}, {"loss", mean_loss}}}};
+  return line.dump();
+}
+
+std::string EvaluationLine(int64_t step, int64_t epoch,
+                           const EvaluationResult& result) {
+  Json values = {{"records", result.records}};
+  if (result.loss.has_value()) values["loss"] = *result.loss;
+  for (const auto& [name, value] : result.metrics) values[name] = value;
+  const Json line = {{"step", step}, {"epoch", epoch}, {"eval", values}};
+  return line.dump();
+}
+
+}  // namespace pd

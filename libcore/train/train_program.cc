@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/train_program.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "libcore/autodiff/backward.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/build.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/optim/optimizer.h"
+#include "libcore/program/block_builder.h"
+#include "libcore/train/job_optimizer.h"
+
+namespace pd {
+namespace {
+
+// A shape without its extents of 1, which a data set and a network may count
+// differently ([N] or [N, 1] labels).
+Shape Essence(const Shape& shape) {
+  Shape essence;
+  for (int64_t extent : shape)
+    if (extent != 1) essence.push_back(extent);
+  return essence;
+}
+
+MetricUse MetricOf(const job::Metric& metric, const MetricInputs& inputs) {
+  std::vector<int> topk(metric.accuracy().topk().begin(),
+                        metric.accuracy().topk().end());
+  if (topk.empty()) topk.push_back(1);
+  return {std::make_shared<AccuracyMetric>(
+              metric.has_name() ? metric.name() : "acc", std::move(topk)),
+          inputs.input, inputs.label};
+}
+
+// What the test and the training side have in common.
+TrainProgram Common(const LoadedJob& job, const BuiltModel& built) {
+  TrainProgram program;
+  for (const VarDesc& var : built.inputs) {
+    program.feeds.push_back({var.name, var.dtype, var.shape});
+    program.inputs.push_back(var.name);
+  }
+  for (const VarDesc& var : built.labels)
+    program.feeds.push_back({var.name, var.dtype, var.shape});
+  program.loss = built.loss;
+  program.outputs = built.outputs;
+  for (int i = 0; i < job.proto().metric_size(); ++i)
+    program.metrics.push_back(
+        MetricOf(job.proto().metric(i), built.metrics[static_cast<size_t>(i)]));
+  return program;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
+                                              const LoadedJob& job) {
+  PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
+  TrainProgram program = Common(job, built);
+  program.test = std::move(built.test);
+  return program;
+}
+
+absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
+                                               const LoadedJob& job) {
+  PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
+  TrainProgram program = Common(job, built);
+  program.test = std::move(built.test);
+  program.main = std::move(built.main);
+  program.startup = std::move(built.startup);
+  BackwardOptions backward;
+  backward.targets[program.loss] = "";
+  PD_ASSIGN_OR_RETURN(const auto gradients,
+                      AppendBackward(registry, backward, &program.main));
+  std::vector<ParamGrad> pairs;
+  for (const ParameterSettings& settings : built.parameters) {
+    const auto gradient = gradients.find(settings.name);
+    if (settings.trainable && gradient != gradients.end())
+      pairs.push_back(ParamGradOf(settings, gradient->second));
+  }
+  if (pairs.empty())
+    return job.At(InvalidArgument("the loss depends on no trainable parameter"),
+                  job.proto().model());
+  PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job));
+  PD_ASSIGN_OR_RETURN(program.rate, RateOf(job));
+  BlockBuilder main(&registry, &program.main);
+  BlockBuilder startup(&registry, &program.startup);
+  const absl::StatusOr<OptimizerVars> vars =
+      AppendOptimizer(spec, std::move(pairs), &main, &startup);
+  if (!vars.ok()) return job.At(vars.status(), job.proto().optimizer());
+  program.learning_rate = vars->learning_rate;
+  return program;
+}
+
+std::vector<FeedSpec> FeedsFor(const std::vector<FeedSpec>& feeds,
+                               int64_t records) {
+  std::vector<FeedSpec> concrete = feeds;
+  for (FeedSpec& feed : concrete)
+    if (!feed.shape.empty() && feed.shape[0] < 0) feed.shape[0] = records;
+  return concrete;
+}
+
+absl::StatusOr<std::vector<size_t>> MatchFields(
+    const std::vector<FeedSpec>& feeds, const std::vector<BatchField>& fields) {
+  std::vector<size_t> numbers;
+  for (const FeedSpec& feed : feeds) {
+    size_t i = 0;
+    while (i < fields.size() && fields[i].name != feed.name) ++i;
+    if (i == fields.size()) {
+      std::vector<std::string> names;
+      for (const BatchField& field : fields)
+        names.push_back(absl::StrCat("'", field.name, "'"));
+      return InvalidArgument("the network is fed '%s'; the data set has %s",
+                             feed.name, absl::StrJoin(names, ", "));
+    }
+    const BatchField& field = fields[i];
+    const Shape wanted = FeedsFor({feed}, field.shape[0])[0].shape;
+    if (field.dtype != feed.dtype || Essence(field.shape) != Essence(wanted))
+      return InvalidArgument(
+          "the network is fed '%s' as %s%s; the data set gives %s%s", feed.name,
+          Name(feed.dtype), ToString(wanted), Name(field.dtype),
+          ToString(field.shape));
+    numbers.push_back(i);
+  }
+  return numbers;
+}
+
+}  // namespace pd

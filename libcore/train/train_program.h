@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a job to the programs that training runs.
+#ifndef PD_LIBCORE_TRAIN_TRAIN_PROGRAM_H_
+#define PD_LIBCORE_TRAIN_TRAIN_PROGRAM_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "formats/program_desc.h"
+#include "libcore/data/loader.h"
+#include "libcore/exec/plan.h"
+#include "libcore/nn/job.h"
+#include "libcore/ops/registry.h"
+#include "libcore/train/metrics.h"
+
+namespace pd {
+
+/// A metric of the job and the variables that it judges.
+struct MetricUse {
+  std::shared_ptr<Metric> metric;
+  std::string prediction;  ///< a variable of the test program
+  std::string label;       ///< a feed
+};
+
+struct TrainProgram {
+  ProgramDesc main;     ///< forward, loss, backward, optimizer
+  ProgramDesc test;     ///< forward and loss as evaluation runs them
+  ProgramDesc startup;  ///< initial values
+  /// Model inputs, then labels; the first extent of the shapes is -1.
+  std::vector<FeedSpec> feeds;
+  std::vector<std::string> inputs;   ///< names of the model inputs among them
+  std::string loss;                  ///< float32, one element
+  std::vector<std::string> outputs;  ///< the predictions
+  std::string learning_rate;         ///< set before every step
+  /// The learning rate of step `step` (from 0) in epoch `epoch`.
+  std::function<double(int64_t step, int64_t epoch)> rate;
+  std::vector<MetricUse> metrics;
+};
+
+/// Builds everything that the job describes. Errors carry FILE:LINE:COLUMN.
+absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
+                                               const LoadedJob& job);
+
+/// The part that evaluation and export need: `test`, `feeds`, `inputs`, `loss`
+/// ("" when the job has none), `outputs`, `metrics`. The job needs a model
+/// only.
+absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
+                                              const LoadedJob& job);
+
+/// The feeds with `records` for the unknown first extent.
+std::vector<FeedSpec> FeedsFor(const std::vector<FeedSpec>& feeds,
+                               int64_t records);
+
+/// For each feed, the number of the data set's field with its name.
+/// InvalidArgument when there is none or shape or dtype do not fit (extents of
+/// 1 may differ); the message names both.
+absl::StatusOr<std::vector<size_t>> MatchFields(
+    const std::vector<FeedSpec>& feeds, const std::vector<BatchField>& fields);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_TRAIN_PROGRAM_H_

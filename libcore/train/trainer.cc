@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/log.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/loader.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/train/load_model.h"
+#include "libcore/train/open_data.h"
+#include "libcore/train/run_log.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+namespace {
+
+double Seconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Whether something that is due every `every` (0: never) is due at `now`.
+bool Due(int64_t every, int64_t now) { return every > 0 && now % every == 0; }
+
+}  // namespace
+
+class Trainer::Impl {
+ public:
+  Impl(const OpRegistry* registry, const LoadedJob& job,
+       const TrainerOptions& options, TrainObserver* observer)
+      : job_(job),
+        train_(job.proto().train()),
+        options_(options),
+        observer_(observer),
+        session_(registry, train_.seed()) {}
+
+  absl::Status Prepare();
+  absl::StatusOr<TrainOutcome> Run();
+
+ private:
+  absl::Status OpenData();
+  absl::Status SetInitialValues();
+  absl::Status Resume(const std::string& folder);
+  absl::Status TakeParameters(const std::string& model);
+  absl::StatusOr<Plan*> PlanFor(int64_t records);
+
+  absl::Status RunEpoch();
+  absl::Status Step(const Batch& batch);
+  absl::Status AfterStep();
+  absl::Status AfterEpoch();
+  absl::Status Evaluate();
+  absl::Status RunEvaluator();
+  absl::Status Save();
+  absl::Status Log(const std::string& line);
+  absl::Status Finish();
+  bool ReachedLimit() const;
+
+  const LoadedJob job_;
+  const job::Train& train_;
+  const TrainerOptions options_;
+  TrainObserver* observer_;
+  TrainProgram program_;
+  Session session_;
+  std::unique_ptr<Loader> loader_, eval_loader_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<RunLog> log_;
+  std::vector<size_t> fields_;  // of a batch, per feed
+  std::map<int64_t, std::unique_ptr<Plan>> plans_;
+  Tensor* rate_ = nullptr;
+  TrainState state_;
+  TrainOutcome outcome_;
+  int64_t saved_step_ = -1;
+  double saved_at_ = 0;
+  bool stop_ = false;
+};
+
+absl::Status Trainer::Impl::Prepare() {
+  PD_RETURN_IF_ERROR(OpenData());  // inflates in the background meanwhile
+  PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
+  PD_ASSIGN_OR_RETURN(fields_, MatchFields(program_.feeds, loader_->fields()));
+  state_.seed = train_.seed();
+  PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
+  PD_RETURN_IF_ERROR(SetInitialValues());
+  PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
+                               job_.EffectiveText()));
+  PD_ASSIGN_OR_RETURN(log_, RunLog::Open(options_.run, state_.log_bytes));
+  Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
+  PD_INVARIANT(rate != nullptr);  // the startup program made it
+  rate_ = &rate->tensor;
+  // The plan of a whole batch comes first, also when the first step has a
+  // smaller one: it decides how parameters are laid out, and so the bits.
+  PD_RETURN_IF_ERROR(
+      PlanFor(job_.proto().data().train().batch_size()).status());
+  if (eval_loader_ != nullptr) {
+    EvaluationSpec spec;
+    spec.program = program_.test;
+    spec.feeds = program_.feeds;
+    spec.loss = program_.loss;
+    spec.metrics = program_.metrics;
+    PD_ASSIGN_OR_RETURN(
+        evaluator_,
+        Evaluator::Create(&session_, eval_loader_.get(), std::move(spec)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::OpenData() {
+  const job::Data& data = job_.proto().data();
+  PD_ASSIGN_OR_RETURN(loader_, OpenLoader(job_, data.train(), train_.seed()));
+  if (data.has_eval()) {
+    PD_ASSIGN_OR_RETURN(eval_loader_,
+                        OpenLoader(job_, data.eval(), train_.seed()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::SetInitialValues() {
+  const absl::StatusOr<std::string> newest = NewestCheckpoint(options_.run);
+  if (newest.ok() && !options_.resume)
+    return AlreadyExists(
+        "'%s' holds checkpoints: --resume goes on from the newest, another "
+        "--out starts anew",
+        options_.run);
+  PD_RETURN_IF_ERROR(session_.RunOnce(program_.startup));
+  if (!options_.init_from.empty())
+    PD_RETURN_IF_ERROR(TakeParameters(options_.init_from));
+  if (newest.ok()) return Resume(*newest);
+  if (newest.status().code() == absl::StatusCode::kNotFound)
+    return absl::OkStatus();
+  return newest.status();
+}
+
+absl::Status Trainer::Impl::TakeParameters(const std::string& name) {
+  PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(name));
+  size_t taken = 0;
+  for (const auto& [variable, value] : model.params) {
+    const VarDesc* var = program_.main.global().FindVar(variable);
+    if (var == nullptr || !var->is_parameter) continue;
+    PD_RETURN_IF_ERROR(
+        Annotate(session_.scope().Set(variable, value), model.path));
+    ++taken;
+  }
+  if (taken == 0)
+    return InvalidArgument("'%s' holds no parameter of this network",
+                           model.path);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::Resume(const std::string& folder) {
+  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(folder));
+  checkpoint.params.merge(checkpoint.opt);
+  for (const VarDesc& var : program_.main.global().vars) {
+    if (!var.persistable) continue;
+    const auto value = checkpoint.params.find(var.name);
+    if (value == checkpoint.params.end())
+      return InvalidArgument(
+          "checkpoint '%s' has no '%s': it is of another network or optimizer",
+          folder, var.name);
+    PD_RETURN_IF_ERROR(Annotate(session_.scope().Set(var.name, value->second),
+                                absl::StrCat("checkpoint '", folder, "'")));
+  }
+  state_ = checkpoint.state;
+  if (state_.seed != train_.seed())
+    return InvalidArgument(
+        "checkpoint '%s' was trained with seed %d; the job says %d", folder,
+        state_.seed, train_.seed());
+  if (state_.threads != options_.threads)
+    LogWarning(
+        "checkpoint '%s' was trained with %d threads, now there are %d: the "
+        "last bits will differ",
+        folder, state_.threads, options_.threads);
+  saved_step_ = state_.step;
+  outcome_.checkpoint = folder;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan*> Trainer::Impl::PlanFor(int64_t records) {
+  std::unique_ptr<Plan>& plan = plans_[records];
+  if (plan == nullptr) {
+    PD_ASSIGN_OR_RETURN(
+        plan, session_.Compile(program_.main, FeedsFor(program_.feeds, records),
+                               {program_.loss}));
+    observer_->OnPlan(records, *plan);
+  }
+  return plan.get();
+}
+
+bool Trainer::Impl::ReachedLimit() const {
+  return (train_.steps() > 0 && state_.step >= train_.steps()) ||
+         state_.epoch >= train_.epochs();
+}
+
+absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
+  if (state_.done && ReachedLimit()) {
+    outcome_.nothing_left = true;
+    outcome_.steps = state_.step;
+    return outcome_;
+  }
+  state_.done = false;
+  const double begin = saved_at_ = Seconds();
+  while (!ReachedLimit() && !stop_) PD_RETURN_IF_ERROR(RunEpoch());
+  if (!stop_) PD_RETURN_IF_ERROR(Finish());
+  outcome_.steps = state_.step;
+  outcome_.seconds = Seconds() - begin;
+  outcome_.wait_seconds = loader_->stats().wait_seconds;
+  return outcome_;
+}
+
+absl::Status Trainer::Impl::RunEpoch() {
+  PD_RETURN_IF_ERROR(loader_->StartEpoch(state_.epoch, state_.batch));
+  if (loader_->batches() == 0)
+    return InvalidArgument("the training set gives no batch of %d records",
+                           job_.proto().data().train().batch_size());
+  observer_->OnEpoch(state_.epoch, train_.epochs(), loader_->batches(),
+                     state_.batch);
+  for (;;) {
+    PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
+    if (batch == nullptr) break;
+    PD_RETURN_IF_ERROR(Step(*batch));
+    const bool last = state_.batch == loader_->batches();
+    if (last) PD_RETURN_IF_ERROR(AfterEpoch());
+    PD_RETURN_IF_ERROR(AfterStep());
+    if (stop_ || last || ReachedLimit()) return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::Step(const Batch& batch) {
+  PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(batch.size));
+  for (size_t i = 0; i < fields_.size(); ++i)
+    plan->SetFeed(i, batch.fields[fields_[i]].data);
+  const double rate = program_.rate(state_.step, state_.epoch);
+  *rate_->data<float>() = static_cast<float>(rate);
+  RunContext context;
+  context.seed = state_.seed;
+  context.step = static_cast<uint64_t>(state_.step);
+  PD_RETURN_IF_ERROR(
+      Annotate(plan->Run(context), absl::StrCat("step ", state_.step + 1)));
+  const float loss = *plan->fetch(0).data<float>();
+  if (!std::isfinite(loss))
+    return FailedPrecondition(
+        "the loss of step %d is %g: lower the learning rate, clip gradients, "
+        "or look for bad records; the last checkpoint is untouched",
+        state_.step + 1, loss);
+  ++state_.step;
+  ++state_.batch;
+  state_.loss_sum +=
+      static_cast<double>(loss) * static_cast<double>(batch.size);
+  state_.loss_records += batch.size;
+  outcome_.records += batch.size;
+  observer_->OnStep(
+      {state_.step, state_.epoch, state_.batch, batch.size, loss, rate});
+  if (!Due(train_.log().every_steps(), state_.step)) return absl::OkStatus();
+  return Log(StepLine(state_.step, state_.epoch + 1, loss, rate));
+}
+
+// Evaluations come before checkpoints, so that a checkpoint knows the best.
+absl::Status Trainer::Impl::AfterEpoch() {
+  ++state_.epoch;
+  state_.batch = 0;
+  PD_RETURN_IF_ERROR(Log(
+      EpochLine(state_.step, state_.epoch, state_.loss_records,
+                state_.loss_sum / static_cast<double>(state_.loss_records))));
+  state_.loss_sum = 0;
+  state_.loss_records = 0;
+  if (Due(train_.evaluation().every_epochs(), state_.epoch))
+    PD_RETURN_IF_ERROR(Evaluate());
+  if (Due(train_.checkpoint().every_epochs(), state_.epoch)) return Save();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::AfterStep() {
+  if (Due(train_.evaluation().every_steps(), state_.step))
+    PD_RETURN_IF_ERROR(Evaluate());
+  const double minutes = (Seconds() - saved_at_) / 60;
+  const double every_minutes = train_.checkpoint().every_minutes();
+  if (Due(train_.checkpoint().every_steps(), state_.step) ||
+      (every_minutes > 0 && minutes >= every_minutes))
+    PD_RETURN_IF_ERROR(Save());
+  const int signal = observer_->StopSignal();
+  if (signal == 0) return absl::OkStatus();
+  outcome_.stopped_by = signal;
+  stop_ = true;
+  return Save();
+}
+
+absl::Status Trainer::Impl::Evaluate() {
+  if (evaluator_ == nullptr || state_.evaluated_step == state_.step)
+    return absl::OkStatus();
+  PD_RETURN_IF_ERROR(RunEvaluator());
+  state_.evaluated_step = state_.step;
+  PD_RETURN_IF_ERROR(
+      Log(EvaluationLine(state_.step, state_.epoch, outcome_.evaluation)));
+  observer_->OnEvaluation(state_.step, outcome_.evaluation);
+  if (!train_.checkpoint().has_best()) return absl::OkStatus();
+  const job::Best& best = train_.checkpoint().best();
+  const std::optional<double> value = outcome_.evaluation.Find(best.metric());
+  if (!value.has_value())
+    return job_.At(NotFound("evaluation gives no '%s'", best.metric()), best,
+                   "metric");
+  const bool larger =
+      best.has_mode() ? best.mode() == job::Best::max : best.metric() != "loss";
+  if (state_.best_step >= 0 &&
+      (larger ? *value <= state_.best_value : *value >= state_.best_value))
+    return absl::OkStatus();
+  state_.best_metric = best.metric();
+  state_.best_value = *value;
+  state_.best_step = state_.step;
+  saved_step_ = -1;  // the state of this step changed
+  return Save();
+}
+
+absl::Status Trainer::Impl::RunEvaluator() {
+  const auto progress = [&](int64_t batches, int64_t) {
+    observer_->OnEvaluationStep(batches, eval_loader_->batches());
+    return true;
+  };
+  PD_ASSIGN_OR_RETURN(outcome_.evaluation, evaluator_->Run(false, progress));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::Save() {
+  if (saved_step_ == state_.step) return absl::OkStatus();
+  Checkpoint checkpoint;
+  PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());
+  state_.threads = options_.threads;
+  checkpoint.state = state_;
+  checkpoint.program = program_.main;
+  for (const VarDesc& var : program_.main.global().vars) {
+    if (!var.persistable) continue;
+    NamedArrays& group = var.is_parameter ? checkpoint.params : checkpoint.opt;
+    PD_ASSIGN_OR_RETURN(group[var.name], session_.scope().Get(var.name));
+  }
+  PD_RETURN_IF_ERROR(WriteCheckpoint(options_.run, checkpoint,
+                                     train_.checkpoint().keep_last()));
+  saved_step_ = state_.step;
+  saved_at_ = Seconds();
+  outcome_.checkpoint = CheckpointPath(options_.run, state_.step);
+  observer_->OnCheckpoint(outcome_.checkpoint);
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::Log(const std::string& line) {
+  observer_->OnLog(line);
+  return log_->Append(line);
+}
+
+absl::Status Trainer::Impl::Finish() {
+  PD_RETURN_IF_ERROR(Evaluate());
+  // Evaluated and logged by the process that was stopped here.
+  if (evaluator_ != nullptr && outcome_.evaluation.records == 0)
+    PD_RETURN_IF_ERROR(RunEvaluator());
+  state_.done = true;
+  saved_step_ = -1;
+  return Save();
+}
+
+Trainer::Trainer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trainer::~Trainer() = default;
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
+    const OpRegistry* registry, const LoadedJob& job,
+    const TrainerOptions& options, TrainObserver* observer) {
+  auto impl = std::make_unique<Impl>(registry, job, options, observer);
+  PD_RETURN_IF_ERROR(impl->Prepare());
+  return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
+}
+
+absl::StatusOr<TrainOutcome> Trainer::Run() { return impl_->Run(); }
+
+}  // namespace pd

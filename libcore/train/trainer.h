@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop: steps, evaluations, checkpoints, resuming. It prints
+// nothing: an observer is told what happens. What it writes under RUN:
+// job.pbtxt (the effective job), log.jsonl, checkpoints/, latest, summary.json.
+#ifndef PD_LIBCORE_TRAIN_TRAINER_H_
+#define PD_LIBCORE_TRAIN_TRAINER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/nn/job.h"
+#include "libcore/ops/registry.h"
+#include "libcore/train/checkpoint.h"
+#include "libcore/train/evaluator.h"
+
+namespace pd {
+
+struct StepReport {
+  int64_t step = 0;   ///< steps done, this one included
+  int64_t epoch = 0;  ///< from 0
+  int64_t batch = 0;  ///< batches of the epoch done
+  int64_t records = 0;
+  float loss = 0;
+  double learning_rate = 0;
+};
+
+/// What the outside sees and decides. Every function may be left as it is.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  /// `done` batches of `batches` are behind already (after a resume).
+  virtual void OnEpoch(int64_t epoch, int64_t epochs, int64_t batches,
+                       int64_t done) {}
+  virtual void OnStep(const StepReport& report) {}
+  /// A line of log.jsonl, without its line break.
+  virtual void OnLog(const std::string& line) {}
+  virtual void OnEvaluationStep(int64_t batches, int64_t of) {}
+  virtual void OnEvaluation(int64_t step, const EvaluationResult& result) {}
+  virtual void OnCheckpoint(const std::string& folder) {}
+  /// A plan was compiled: its memory.
+  virtual void OnPlan(int64_t records, const Plan& plan) {}
+  /// Not 0: stop after this step, save, and return.
+  virtual int StopSignal() { return 0; }
+};
+
+struct TrainerOptions {
+  std::string run;        ///< RUN
+  bool resume = false;    ///< go on from RUN's newest checkpoint, if any
+  std::string init_from;  ///< a MODEL whose parameters are taken, or ""
+  int threads = 1;        ///< recorded in checkpoints
+};
+
+struct TrainOutcome {
+  int64_t steps = 0;            ///< done in all
+  int stopped_by = 0;           ///< the signal, 0 when training reached its end
+  bool nothing_left = false;    ///< a finished run was resumed
+  double seconds = 0;           ///< of training in this process
+  double wait_seconds = 0;      ///< of them, waiting for data
+  int64_t records = 0;          ///< trained on in this process
+  std::string checkpoint;       ///< the last one's folder
+  EvaluationResult evaluation;  ///< the last one; 0 records when there is none
+};
+
+class Trainer {
+ public:
+  /// Builds programs, opens the data, sets initial or resumed values. Errors of
+  /// the job are marked by their place FILE:LINE:COLUMN. AlreadyExists when RUN
+  /// holds checkpoints and `resume` is false.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(
+      const OpRegistry* registry, const LoadedJob& job,
+      const TrainerOptions& options, TrainObserver* observer);
+  ~Trainer();
+
+  /// Trains to the end, or until the observer asks to stop.
+  absl::StatusOr<TrainOutcome> Run();
+
+ private:
+  class Impl;
+  explicit Trainer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_TRAINER_H_
