@@ -11,6 +11,7 @@
 #include "libcore/base/parallel.h"
 #include "libcore/kernels/cpu/batch_inner.h"
 #include "libcore/kernels/cpu/targets.h"
+#include "libcore/kernels/cpu/vector_floats.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libcore/kernels/cpu/batch_inner_weights.cc"
@@ -383,6 +384,7 @@ namespace batch_inner {
 HWY_EXPORT(MakePlan);
 HWY_EXPORT(RunRows);
 HWY_EXPORT(Reduce);
+HWY_EXPORT(Lanes);
 
 WeightGradPlan PlanWeightGrad(const Geometry& g, int threads) {
   WeightGradPlan plan;
@@ -413,6 +415,11 @@ void WeightGrad(const WeightGradArgs& args) {
               [&](int64_t begin, int64_t end) { reduce(args, begin, end); });
 }
 
+static int64_t VectorFloats() { return HWY_DYNAMIC_DISPATCH(Lanes)(); }
+
 }  // namespace batch_inner
+
+int64_t cpu::VectorFloats() { return batch_inner::VectorFloats(); }
+
 }  // namespace pd
 #endif  // HWY_ONCE

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets that our kernels are compiled for: the baseline, AVX2
-// with FMA, and AVX-512. Include it before hwy/foreach_target.h.
+// The instruction sets that our kernels are compiled for: AVX2 with FMA, the
+// floor of the whole tree, and AVX-512. Include it before any of Highway.
 #ifndef PD_LIBCORE_KERNELS_CPU_TARGETS_H_
 #define PD_LIBCORE_KERNELS_CPU_TARGETS_H_
 
+// Without this, -march=x86-64-v3 is not AVX2 enough for Highway.
+#define HWY_DISABLE_PCLMUL_AES
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 
 #endif  // PD_LIBCORE_KERNELS_CPU_TARGETS_H_

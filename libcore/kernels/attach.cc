@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/kernels/attach.h"
+
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/reorder.h"
+
+namespace pd {
+
+absl::Status AttachAllKernels(OpRegistry* registry) {
+  PD_RETURN_IF_ERROR(AttachCpuKernels(registry));
+  PD_RETURN_IF_ERROR(AttachOnednnKernels(registry));
+  registry->SetReorder(&BindReorder);
+  return absl::OkStatus();
+}
+
+}  // namespace pd

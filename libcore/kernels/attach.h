@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the fast kernels in front of the reference ones.
+#ifndef PD_LIBCORE_KERNELS_ATTACH_H_
+#define PD_LIBCORE_KERNELS_ATTACH_H_
+
+#include "absl/status/status.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+
+/// Adds our own kernels, then oneDNN's, and sets how layouts are changed.
+/// NotFound when an op is not in the registry: call it after RegisterAllOps.
+absl::Status AttachAllKernels(OpRegistry* registry);
+
+/// The parts: for tests.
+absl::Status AttachCpuKernels(OpRegistry* registry);
+absl::Status AttachOnednnKernels(OpRegistry* registry);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_ATTACH_H_

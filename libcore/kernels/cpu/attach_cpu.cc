@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of our own kernels, in the order in which they are asked.
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/kernels/cpu/bindings.h"
+
+namespace pd {
+
+absl::Status AttachCpuKernels(OpRegistry* registry) {
+  struct Entry {
+    const char *type, *label;
+    BindFn bind;
+  };
+  const Entry kEntries[] = {
+      {"conv2d", "cpu:batch_inner", cpu::BindConvBatchInner},
+      {"conv2d_grad", "cpu:batch_inner", cpu::BindConvGradBatchInner},
+      {"fused_conv2d", "cpu:batch_inner", cpu::BindConvBatchInner},
+      {"fused_conv2d_grad", "cpu:batch_inner", cpu::BindConvGradBatchInner},
+      {"pool2d", "cpu:batch_inner", cpu::BindPoolBatchInner},
+      {"pool2d_grad", "cpu:batch_inner", cpu::BindPoolGradBatchInner},
+      {"softmax_with_cross_entropy", "cpu:rows", cpu::BindCrossEntropy},
+      {"softmax_with_cross_entropy_grad", "cpu:rows",
+       cpu::BindCrossEntropyGrad},
+      {"relu", "cpu:any_layout", cpu::BindRelu},
+      {"relu_grad", "cpu:any_layout", cpu::BindReluGrad},
+      {"adam", "cpu:any_layout", cpu::BindAdam},
+      {"adamw", "cpu:any_layout", cpu::BindAdam},
+      {"merged_adam", "cpu:any_layout", cpu::BindMergedAdam},
+      {"sgd", "cpu:any_layout", cpu::BindSgd},
+      {"momentum", "cpu:any_layout", cpu::BindMomentum},
+      {"merged_momentum", "cpu:any_layout", cpu::BindMomentum},
+  };
+  for (const Entry& e : kEntries)
+    PD_RETURN_IF_ERROR(
+        registry->AddImplementation(e.type, {e.label, true, e.bind}));
+  return absl::OkStatus();
+}
+
+}  // namespace pd

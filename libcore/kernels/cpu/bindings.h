@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bind functions of this room, for its list in attach_cpu.cc.
+#ifndef PD_LIBCORE_KERNELS_CPU_BINDINGS_H_
+#define PD_LIBCORE_KERNELS_CPU_BINDINGS_H_
+
+#include "absl/status/statusor.h"
+#include "libcore/ops/bind_context.h"
+
+namespace pd {
+namespace cpu {
+
+// conv2d, fused_conv2d and their gradients.
+absl::StatusOr<Step> BindConvBatchInner(BindContext* context);
+absl::StatusOr<Step> BindConvGradBatchInner(BindContext* context);
+// pool2d.
+absl::StatusOr<Step> BindPoolBatchInner(BindContext* context);
+absl::StatusOr<Step> BindPoolGradBatchInner(BindContext* context);
+// softmax_with_cross_entropy.
+absl::StatusOr<Step> BindCrossEntropy(BindContext* context);
+absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context);
+// relu in any layout.
+absl::StatusOr<Step> BindRelu(BindContext* context);
+absl::StatusOr<Step> BindReluGrad(BindContext* context);
+// Parameter updates in any layout.
+absl::StatusOr<Step> BindAdam(BindContext* context);
+absl::StatusOr<Step> BindMergedAdam(BindContext* context);
+absl::StatusOr<Step> BindSgd(BindContext* context);
+absl::StatusOr<Step> BindMomentum(BindContext* context);
+
+}  // namespace cpu
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_CPU_BINDINGS_H_

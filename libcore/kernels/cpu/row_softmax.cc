@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/kernels/cpu/row_softmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "libcore/base/parallel.h"
+#include "libcore/kernels/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "libcore/kernels/cpu/row_softmax.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pd {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+const hn::ScalableTag<float> kTag;
+
+// The exponential of x <= 0; NaN stays NaN.
+template <class V>
+HWY_INLINE V ExpOf(V x) {
+  return hn::IfThenElse(hn::Ne(x, x), x, hn::Exp(kTag, x));
+}
+
+void SoftmaxRow(const float* x, int64_t n, float* softmax, float* maximum,
+                float* log_sum) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
+  const auto lowest = hn::Set(kTag, -std::numeric_limits<float>::infinity());
+  auto best = lowest;
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto mask =
+        hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, n - i)));
+    best = hn::Max(
+        best, hn::IfThenElse(mask, hn::MaskedLoad(mask, kTag, x + i), lowest));
+  }
+  const auto max = hn::MaxOfLanes(kTag, best);
+  auto sums = hn::Zero(kTag);
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto mask =
+        hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, n - i)));
+    const auto e = hn::IfThenElseZero(
+        mask, ExpOf(hn::Sub(hn::MaskedLoad(mask, kTag, x + i), max)));
+    sums = hn::Add(sums, e);
+    hn::BlendedStore(e, mask, kTag, softmax + i);
+  }
+  const float sum = hn::GetLane(hn::SumOfLanes(kTag, sums));
+  const auto scale = hn::Set(kTag, 1.0f / sum);
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto mask =
+        hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, n - i)));
+    hn::BlendedStore(hn::Mul(hn::MaskedLoad(mask, kTag, softmax + i), scale),
+                     mask, kTag, softmax + i);
+  }
+  if (maximum != nullptr) *maximum = hn::GetLane(max);
+  if (log_sum != nullptr) *log_sum = std::log(sum);
+}
+
+void SoftmaxRows(const float* x, int64_t begin, int64_t end, int64_t columns,
+                 float* softmax, float* maximum, float* log_sum) {
+  for (int64_t r = begin; r < end; ++r)
+    SoftmaxRow(x + r * columns, columns, softmax + r * columns,
+               maximum != nullptr ? maximum + r : nullptr,
+               log_sum != nullptr ? log_sum + r : nullptr);
+}
+
+void ScaleSomeRows(const float* from, const float* factor, int64_t begin,
+                   int64_t end, int64_t columns, float* to) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
+  for (int64_t r = begin; r < end; ++r) {
+    const auto scale = hn::Set(kTag, factor[r]);
+    for (int64_t i = 0; i < columns; i += lanes) {
+      const auto mask =
+          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
+      const int64_t at = r * columns + i;
+      hn::BlendedStore(hn::Mul(hn::MaskedLoad(mask, kTag, from + at), scale),
+                       mask, kTag, to + at);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace pd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pd {
+namespace cpu {
+
+HWY_EXPORT(SoftmaxRows);
+HWY_EXPORT(ScaleSomeRows);
+
+namespace {
+
+// Rows that make enough work for a thread: an element costs about a cycle.
+int64_t RowGrain(int64_t columns) { return 1 + 8192 / (columns + 16); }
+
+}  // namespace
+
+void RowSoftmax(const float* x, int64_t rows, int64_t columns, float* softmax,
+                float* maximum, float* log_sum) {
+  const auto run = HWY_DYNAMIC_DISPATCH(SoftmaxRows);
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    run(x, begin, end, columns, softmax, maximum, log_sum);
+  });
+}
+
+void ScaleRows(const float* from, const float* factor, int64_t rows,
+               int64_t columns, float* to) {
+  const auto run = HWY_DYNAMIC_DISPATCH(ScaleSomeRows);
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    run(from, factor, begin, end, columns, to);
+  });
+}
+
+}  // namespace cpu
+}  // namespace pd
+#endif  // HWY_ONCE

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax of the rows of a row-major matrix.
+#ifndef PD_LIBCORE_KERNELS_CPU_ROW_SOFTMAX_H_
+#define PD_LIBCORE_KERNELS_CPU_ROW_SOFTMAX_H_
+
+#include <cstdint>
+
+namespace pd {
+namespace cpu {
+
+/// softmax[r, :] of rows [0, rows). Where given, maximum[r] and log_sum[r]
+/// receive the row's maximum m and log(sum exp(x - m)).
+void RowSoftmax(const float* x, int64_t rows, int64_t columns, float* softmax,
+                float* maximum, float* log_sum);
+
+/// to[r, :] = factor[r] * from[r, :].
+void ScaleRows(const float* from, const float* factor, int64_t rows,
+               int64_t columns, float* to);
+
+}  // namespace cpu
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_CPU_ROW_SOFTMAX_H_

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// adam, adamw, merged_adam, sgd, momentum and merged_momentum in the layout
+// that the parameter has; its states are kept in the same one for good.
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/cpu/bindings.h"
+#include "libcore/kernels/cpu/update_kernels.h"
+#include "libcore/ops/update.h"
+
+namespace pd {
+namespace cpu {
+namespace {
+
+// The tensors of one state of one parameter.
+struct Pair {
+  Tensor *in = nullptr, *out = nullptr;
+};
+
+absl::StatusOr<Pair> ReadPair(BindContext* context, const char* slot, size_t i,
+                              const LayoutPtr& layout) {
+  PD_RETURN_IF_ERROR(CheckAlike(*context, "Param", slot, i));
+  const std::string out_slot = std::string(slot) + "Out";
+  Pair pair;
+  pair.in = context->Input(slot, i);
+  pair.out = context->Output(out_slot, i);
+  if (pair.out == nullptr)
+    return InvalidArgument("output %d of '%s' is missing", i, out_slot);
+  PD_ASSIGN_OR_RETURN(pair.in, context->In(pair.in, layout));
+  PD_ASSIGN_OR_RETURN(pair.out, context->Out(pair.out, layout));
+  context->MayShare(pair.in, pair.out);
+  return pair;
+}
+
+absl::StatusOr<Tensor*> ReadGrad(BindContext* context, size_t i,
+                                 const LayoutPtr& layout) {
+  const Tensor* param = context->Input("Param", i);
+  if (param == nullptr) return InvalidArgument("'Param' %d is missing", i);
+  if (param->dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 only");
+  if (context->Input("MasterParam", i) != nullptr)
+    return Unimplemented("it updates no master parameters");
+  PD_RETURN_IF_ERROR(CheckAlike(*context, "Param", "Grad", i));
+  return context->In(context->Input("Grad", i), layout);
+}
+
+absl::StatusOr<Tensor*> ReadRate(BindContext* context, size_t i) {
+  // One rate for all, or one each.
+  Tensor* rate = context->Input(
+      "LearningRate", context->InputCount("LearningRate") == 1 ? 0 : i);
+  PD_RETURN_IF_ERROR(CheckScalar("LearningRate", rate));
+  return rate;
+}
+
+void SetScalar(Tensor* tensor, double value) {
+  if (tensor->dtype() == DType::kFloat64)
+    tensor->data<double>()[0] = value;
+  else
+    tensor->data<float>()[0] = static_cast<float>(value);
+}
+
+struct Adam {
+  Pair param, moment1, moment2;
+  Tensor *grad = nullptr, *rate = nullptr;
+  Pair beta1_pow, beta2_pow;
+};
+
+absl::StatusOr<Pair> ReadPower(BindContext* context, const char* slot,
+                               size_t i) {
+  Pair pair;
+  pair.in = context->Input(slot, i);
+  PD_RETURN_IF_ERROR(CheckScalar(slot, pair.in));
+  pair.out = context->Output(std::string(slot) + "Out", i);
+  if (pair.out == nullptr)
+    return InvalidArgument("output %d of '%sOut' is missing", i, slot);
+  context->MayShare(pair.in, pair.out);
+  return pair;
+}
+
+absl::StatusOr<Adam> ReadAdam(BindContext* context, size_t i) {
+  Adam a;
+  const Tensor* param = context->Input("Param", i);
+  const LayoutPtr layout = param != nullptr ? param->layout() : nullptr;
+  PD_ASSIGN_OR_RETURN(a.grad, ReadGrad(context, i, layout));
+  PD_ASSIGN_OR_RETURN(a.param, ReadPair(context, "Param", i, layout));
+  PD_ASSIGN_OR_RETURN(a.moment1, ReadPair(context, "Moment1", i, layout));
+  PD_ASSIGN_OR_RETURN(a.moment2, ReadPair(context, "Moment2", i, layout));
+  PD_ASSIGN_OR_RETURN(a.rate, ReadRate(context, i));
+  PD_ASSIGN_OR_RETURN(a.beta1_pow, ReadPower(context, "Beta1Pow", i));
+  PD_ASSIGN_OR_RETURN(a.beta2_pow, ReadPower(context, "Beta2Pow", i));
+  return a;
+}
+
+struct AdamNumbers {
+  float beta1, beta2, epsilon;
+  double decay = 0;  // of adamw, per learning rate
+  bool move_powers;
+};
+
+AdamPart PartOf(const Adam& a, const AdamNumbers& n) {
+  const double beta1_pow = ScalarOf(*a.beta1_pow.in);
+  const double beta2_pow = ScalarOf(*a.beta2_pow.in);
+  const double correction = std::sqrt(1 - beta2_pow);
+  const double rate = ScalarOf(*a.rate);
+  AdamPart part;
+  part.size = a.param.in->physical_size();
+  part.param = a.param.in->data<float>();
+  part.grad = a.grad->data<float>();
+  part.moment1 = a.moment1.in->data<float>();
+  part.moment2 = a.moment2.in->data<float>();
+  part.param_out = a.param.out->data<float>();
+  part.moment1_out = a.moment1.out->data<float>();
+  part.moment2_out = a.moment2.out->data<float>();
+  part.beta1 = n.beta1;
+  part.beta2 = n.beta2;
+  part.rate = static_cast<float>(rate * correction / (1 - beta1_pow));
+  part.epsilon = static_cast<float>(n.epsilon * correction);
+  part.keep = static_cast<float>(1 - rate * n.decay);
+  return part;
+}
+
+Step AdamStep(std::vector<Adam> adams, const AdamNumbers& n) {
+  auto parts = std::make_shared<std::vector<AdamPart>>(adams.size());
+  return [parts, adams = std::move(adams), n](const RunContext&) {
+    for (size_t i = 0; i < adams.size(); ++i) (*parts)[i] = PartOf(adams[i], n);
+    UpdateAdam(*parts);
+    for (const Adam& a : adams) {
+      const double beta1 = ScalarOf(*a.beta1_pow.in);
+      const double beta2 = ScalarOf(*a.beta2_pow.in);
+      SetScalar(a.beta1_pow.out, n.move_powers ? beta1 * n.beta1 : beta1);
+      SetScalar(a.beta2_pow.out, n.move_powers ? beta2 * n.beta2 : beta2);
+    }
+    return absl::OkStatus();
+  };
+}
+
+AdamNumbers ReadNumbers(BindContext* context) {
+  AdamNumbers n;
+  n.beta1 = context->Attr<float>("beta1");
+  n.beta2 = context->Attr<float>("beta2");
+  n.epsilon = context->Attr<float>("epsilon");
+  n.move_powers = !context->Attr<bool>("use_global_beta_pow");
+  return n;
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindAdam(BindContext* context) {
+  for (const char* slot :
+       {"Beta1Tensor", "Beta2Tensor", "EpsilonTensor", "SkipUpdate"})
+    if (context->Input(slot) != nullptr)
+      return Unimplemented("it does not read '%s'", slot);
+  PD_ASSIGN_OR_RETURN(Adam adam, ReadAdam(context, 0));
+  AdamNumbers n = ReadNumbers(context);
+  if (context->op().type == "adamw" && context->Attr<bool>("with_decay"))
+    n.decay = double{context->Attr<float>("lr_ratio")} *
+              context->Attr<float>("coeff");
+  return AdamStep({adam}, n);
+}
+
+absl::StatusOr<Step> BindMergedAdam(BindContext* context) {
+  std::vector<Adam> adams;
+  for (size_t i = 0; i < context->InputCount("Param"); ++i) {
+    PD_ASSIGN_OR_RETURN(Adam adam, ReadAdam(context, i));
+    adams.push_back(adam);
+  }
+  return AdamStep(std::move(adams), ReadNumbers(context));
+}
+
+namespace {
+
+struct Momentum {
+  Pair param, velocity;  // sgd: no velocity
+  Tensor *grad = nullptr, *rate = nullptr;
+  float mu = 0, rescale = 1, decay = 0;
+  bool nesterov = false;
+};
+
+Step MomentumStep(std::vector<Momentum> all) {
+  auto parts = std::make_shared<std::vector<MomentumPart>>(all.size());
+  return [parts, all = std::move(all)](const RunContext&) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Momentum& m = all[i];
+      MomentumPart& part = (*parts)[i];
+      part.size = m.param.in->physical_size();
+      part.param = m.param.in->data<float>();
+      part.grad = m.grad->data<float>();
+      part.param_out = m.param.out->data<float>();
+      const bool has_velocity = m.velocity.in != nullptr;
+      part.velocity = has_velocity ? m.velocity.in->data<float>() : nullptr;
+      part.velocity_out =
+          has_velocity ? m.velocity.out->data<float>() : nullptr;
+      part.mu = m.mu;
+      part.rate = static_cast<float>(ScalarOf(*m.rate));
+      part.rescale = m.rescale;
+      part.decay = m.decay;
+      part.nesterov = m.nesterov;
+    }
+    UpdateMomentum(*parts);
+    return absl::OkStatus();
+  };
+}
+
+absl::StatusOr<Momentum> ReadParam(BindContext* context, size_t i) {
+  Momentum m;
+  const Tensor* param = context->Input("Param", i);
+  const LayoutPtr layout = param != nullptr ? param->layout() : nullptr;
+  PD_ASSIGN_OR_RETURN(m.grad, ReadGrad(context, i, layout));
+  PD_ASSIGN_OR_RETURN(m.param, ReadPair(context, "Param", i, layout));
+  PD_ASSIGN_OR_RETURN(m.rate, ReadRate(context, i));
+  return m;
+}
+
+// The i-th of a merged op's list, or the only one of a single op.
+template <typename T>
+T AttrAt(const OpDesc& op, const char* name, size_t i, T otherwise) {
+  if (const Attribute* a = op.FindAttr(name)) {
+    if (const auto* list = std::get_if<std::vector<T>>(a))
+      return i < list->size() ? (*list)[i] : otherwise;
+    if (const auto* one = std::get_if<T>(a)) return *one;
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindSgd(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Momentum m, ReadParam(context, 0));
+  return MomentumStep({m});
+}
+
+absl::StatusOr<Step> BindMomentum(BindContext* context) {
+  const OpDesc& op = context->op();
+  std::vector<Momentum> all;
+  for (size_t i = 0; i < context->InputCount("Param"); ++i) {
+    PD_ASSIGN_OR_RETURN(Momentum m, ReadParam(context, i));
+    PD_ASSIGN_OR_RETURN(m.velocity,
+                        ReadPair(context, "Velocity", i, m.param.in->layout()));
+    const std::string method =
+        AttrAt(op, "regularization_method", i, std::string());
+    if (method == "l2_decay")
+      m.decay = AttrAt(op, "regularization_coeff", i, 0.0f);
+    else if (!method.empty())
+      return Unimplemented("it does not know regularization '%s'", method);
+    m.mu = context->Attr<float>("mu");
+    m.nesterov = context->Attr<bool>("use_nesterov");
+    if (op.type == "merged_momentum")
+      m.rescale = context->Attr<float>("rescale_grad");
+    all.push_back(m);
+  }
+  return MomentumStep(std::move(all));
+}
+
+}  // namespace cpu
+}  // namespace pd

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of oneDNN's implementations, in the order in which they are asked.
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/kernels/onednn/bindings.h"
+
+namespace pd {
+
+absl::Status AttachOnednnKernels(OpRegistry* registry) {
+  struct Entry {
+    const char *type, *label;
+    BindFn bind;
+  };
+  const Entry kEntries[] = {
+      {"matmul_v2", "onednn:inner_product", onednn::BindInnerProduct},
+      {"matmul_v2_grad", "onednn:inner_product", onednn::BindInnerProductGrad},
+      {"mul", "onednn:inner_product", onednn::BindInnerProduct},
+      {"mul_grad", "onednn:inner_product", onednn::BindInnerProductGrad},
+      {"fused_gemm_epilogue", "onednn:inner_product", onednn::BindInnerProduct},
+      {"fused_gemm_epilogue_grad", "onednn:inner_product",
+       onednn::BindInnerProductGrad},
+  };
+  for (const Entry& e : kEntries)
+    PD_RETURN_IF_ERROR(
+        registry->AddImplementation(e.type, {e.label, true, e.bind}));
+  return absl::OkStatus();
+}
+
+}  // namespace pd

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bind functions of this room, for its list in attach_onednn.cc.
+#ifndef PD_LIBCORE_KERNELS_ONEDNN_BINDINGS_H_
+#define PD_LIBCORE_KERNELS_ONEDNN_BINDINGS_H_
+
+#include "absl/status/statusor.h"
+#include "libcore/ops/bind_context.h"
+
+namespace pd {
+namespace onednn {
+
+// matmul_v2, mul, fused_gemm_epilogue with a matrix of weights, and their
+// gradients.
+absl::StatusOr<Step> BindInnerProduct(BindContext* context);
+absl::StatusOr<Step> BindInnerProductGrad(BindContext* context);
+
+}  // namespace onednn
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_ONEDNN_BINDINGS_H_

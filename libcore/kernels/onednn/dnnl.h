@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that we call of oneDNN, behind one header: primitives by name,
+// memory descriptors as Layouts. Only dnnl.cc includes oneDNN, so what changed
+// between its versions 2 and 3 is in one place.
+#ifndef PD_LIBCORE_KERNELS_ONEDNN_DNNL_H_
+#define PD_LIBCORE_KERNELS_ONEDNN_DNNL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libcore/ops/bind_context.h"
+
+namespace pd {
+namespace onednn {
+
+/// The arguments of primitives that we use.
+enum class Arg {
+  kSrc,
+  kWeights,
+  kBias,
+  kDst,
+  kDiffSrc,
+  kDiffWeights,
+  kDiffBias,
+  kDiffDst,
+  kWorkspace,
+  kScratchpad,
+};
+
+/// What a primitive wants to see for an argument.
+struct ArgSpec {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  LayoutPtr layout;
+  bool any = false;  ///< let oneDNN choose the layout
+};
+
+/// A compiled primitive. Bound arguments are read when it runs.
+class Primitive {
+ public:
+  struct Impl;
+  explicit Primitive(std::unique_ptr<Impl> impl);
+  ~Primitive();
+
+  /// "brgemm:avx512_core".
+  const std::string& implementation() const;
+  /// The layout that the primitive wants for an argument.
+  absl::StatusOr<LayoutPtr> LayoutOf(Arg arg) const;
+  /// Bytes for Arg::kScratchpad, 0 for none.
+  size_t ScratchpadBytes() const;
+  /// Gives an argument its tensor, whose layout is as LayoutOf says.
+  void Bind(Arg arg, Tensor* tensor);
+  /// Runs on the tensors' bytes of this moment.
+  absl::Status Run();
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+using PrimitivePtr = std::shared_ptr<Primitive>;
+
+/// dst[N, OC] = src[N, IC] weights[OC, IC]^T + bias[OC], then ReLU if asked.
+/// The bias is left out when its shape is empty.
+struct InnerProduct {
+  ArgSpec src, weights, bias, dst;
+  bool relu = false;
+  bool training = true;
+};
+absl::StatusOr<PrimitivePtr> InnerProductForward(const InnerProduct& p);
+/// Of the gradients only the shapes in `p` differ in name: src stands for
+/// diff_src and so on.
+absl::StatusOr<PrimitivePtr> InnerProductBackwardData(const InnerProduct& p);
+absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(const InnerProduct& p);
+
+/// Copies between two layouts.
+absl::StatusOr<PrimitivePtr> Reorder(const ArgSpec& from, const ArgSpec& to);
+
+/// Binds a scratchpad where the primitive wants one.
+void BindScratchpad(BindContext* context, Primitive* primitive);
+
+}  // namespace onednn
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_ONEDNN_DNNL_H_

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with a matrix of weights through oneDNN's inner product, whose
+// blocked weights serve the forward pass and both gradients. The weights are
+// kept in that layout for good, their gradient and the optimizer's states too.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/onednn/bindings.h"
+#include "libcore/kernels/onednn/dnnl.h"
+#include "libcore/ops/check.h"
+
+namespace pd {
+namespace onednn {
+namespace {
+
+// Out[rows, n] = X[rows, k] W, where W is Y as [k, n] or [n, k].
+struct Problem {
+  int64_t rows = 1, k = 0, n = 0;
+  bool transposed = false;  // Y is [n, k]
+};
+
+absl::StatusOr<Problem> ReadProblem(BindContext* context) {
+  const OpDesc& op = context->op();
+  const Tensor* x = context->Input("X");
+  const Tensor* y = context->Input("Y");
+  if (x->dtype() != DType::kFloat32 || y->dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 only");
+  if (x->rank() < 2 || y->rank() != 2 || x->size() == 0 || y->size() == 0)
+    return Unimplemented(
+        "X has shape %s, Y has shape %s; it is for a matrix Y on the right",
+        ToString(x->shape()), ToString(y->shape()));
+  Problem p;
+  size_t cut = x->rank() - 1;  // rows before, columns from here on
+  if (op.type == "mul" || op.type == "mul_grad") {
+    cut = static_cast<size_t>(op.AttrOr<int32_t>("x_num_col_dims", 1));
+    if (op.AttrOr<int32_t>("y_num_col_dims", 1) != 1)
+      return Unimplemented("Y is not a matrix");
+  } else {
+    if (op.AttrOr("trans_x", false)) return Unimplemented("X is transposed");
+    p.transposed = op.AttrOr("trans_y", false);
+  }
+  p.rows = NumElements(x->shape(), 0, cut);
+  p.k = NumElements(x->shape(), cut, x->rank());
+  p.n = y->dim(p.transposed ? 0 : 1);
+  if (y->dim(p.transposed ? 1 : 0) != p.k)
+    return InvalidArgument(
+        "X has shape %s, Y has shape %s: %d columns meet "
+        "%d rows",
+        ToString(x->shape()), ToString(y->shape()), p.k,
+        y->dim(p.transposed ? 1 : 0));
+  return p;
+}
+
+LayoutPtr Transposed(const Tensor& y) {
+  Layout layout;
+  if (y.layout() != nullptr) {
+    layout = *y.layout();
+  } else {
+    layout.shape = layout.padded = y.shape();
+    layout.strides = RowMajorStrides(y.shape());
+  }
+  std::swap(layout.shape[0], layout.shape[1]);
+  std::swap(layout.padded[0], layout.padded[1]);
+  std::swap(layout.strides[0], layout.strides[1]);
+  for (Layout::Block& block : layout.blocks) block.dim = 1 - block.dim;
+  return Canonical(std::move(layout));
+}
+
+// Between the layout of Y and that of oneDNN's weights [n, k].
+LayoutPtr Swapped(const Problem& p, const LayoutPtr& layout, Shape shape) {
+  if (p.transposed) return layout;
+  Tensor tensor(DType::kFloat32, std::move(shape));
+  tensor.set_layout(layout);
+  return Transposed(tensor);
+}
+
+InnerProduct Describe(const Problem& p, const Tensor& y, bool any_weights) {
+  InnerProduct ip;
+  ip.src.shape = {p.rows, p.k};
+  ip.weights.shape = {p.n, p.k};
+  ip.weights.any = any_weights;
+  if (!any_weights) ip.weights.layout = Swapped(p, y.layout(), y.shape());
+  ip.dst.shape = {p.rows, p.n};
+  return ip;
+}
+
+// A layout that an earlier plan or op has chosen stays.
+bool MayChooseLayout(const Tensor& y) { return y.layout() == nullptr; }
+
+}  // namespace
+
+absl::StatusOr<Step> BindInnerProduct(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  Tensor* y = context->Input("Y");
+  Tensor* bias = context->Input("Bias");
+  InnerProduct ip = Describe(p, *y, MayChooseLayout(*y));
+  if (bias != nullptr) {
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", DType::kFloat32, p.n));
+    ip.bias.shape = {p.n};
+  }
+  const std::string activation =
+      context->op().AttrOr<std::string>("activation", "none");
+  if (activation != "none" && activation != "relu")
+    return Unimplemented("it has no activation '%s'", activation);
+  ip.relu = activation == "relu";
+  PD_ASSIGN_OR_RETURN(PrimitivePtr forward, InnerProductForward(ip));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
+                      forward->LayoutOf(Arg::kWeights));
+  PD_ASSIGN_OR_RETURN(y, context->In(y, Swapped(p, weights, ip.weights.shape)));
+  PD_ASSIGN_OR_RETURN(Tensor * x, context->In(context->Input("X"), nullptr));
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->Out(context->Output("Out"), nullptr));
+  forward->Bind(Arg::kSrc, x);
+  forward->Bind(Arg::kWeights, y);
+  if (bias != nullptr) forward->Bind(Arg::kBias, bias);
+  forward->Bind(Arg::kDst, out);
+  BindScratchpad(context, forward.get());
+  return Step([forward](const RunContext&) { return forward->Run(); });
+}
+
+namespace {
+
+// The slots of a gradient op.
+struct GradSlots {
+  const char *dout, *dx, *dy, *dbias;
+};
+
+GradSlots SlotsOf(const OpDesc& op) {
+  if (op.type == "fused_gemm_epilogue_grad")
+    return {"DOut", "DX", "DY", "DBias"};
+  return {"Out@GRAD", "X@GRAD", "Y@GRAD", ""};
+}
+
+absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
+                                          const Problem& p, Tensor* dout,
+                                          Tensor* dx) {
+  Tensor* y = context->Input("Y");
+  PD_ASSIGN_OR_RETURN(PrimitivePtr primitive, InnerProductBackwardData(Describe(
+                                                  p, *y, MayChooseLayout(*y))));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
+                      primitive->LayoutOf(Arg::kWeights));
+  PD_ASSIGN_OR_RETURN(y, context->In(y, Swapped(p, weights, {p.n, p.k})));
+  PD_ASSIGN_OR_RETURN(dx, context->Out(dx, nullptr));
+  primitive->Bind(Arg::kDiffDst, dout);
+  primitive->Bind(Arg::kWeights, y);
+  primitive->Bind(Arg::kDiffSrc, dx);
+  BindScratchpad(context, primitive.get());
+  return primitive;
+}
+
+absl::StatusOr<PrimitivePtr> BindWeightGrad(BindContext* context,
+                                            const Problem& p, Tensor* dout,
+                                            Tensor* dy, Tensor* dbias) {
+  // The gradient lies as the weights do, where oneDNN can write it so.
+  const Tensor* y = context->Input("Y");
+  InnerProduct ip = Describe(p, *y, false);
+  if (dbias != nullptr) ip.bias.shape = {p.n};
+  absl::StatusOr<PrimitivePtr> made = InnerProductBackwardWeights(ip);
+  if (made.status().code() == absl::StatusCode::kUnimplemented) {
+    ip.weights.any = true;
+    made = InnerProductBackwardWeights(ip);
+  }
+  PD_ASSIGN_OR_RETURN(PrimitivePtr primitive, std::move(made));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
+                      primitive->LayoutOf(Arg::kDiffWeights));
+  PD_ASSIGN_OR_RETURN(dy, context->Out(dy, Swapped(p, weights, {p.n, p.k})));
+  PD_ASSIGN_OR_RETURN(Tensor * x, context->In(context->Input("X"), nullptr));
+  primitive->Bind(Arg::kSrc, x);
+  primitive->Bind(Arg::kDiffDst, dout);
+  primitive->Bind(Arg::kDiffWeights, dy);
+  if (dbias != nullptr) primitive->Bind(Arg::kDiffBias, dbias);
+  BindScratchpad(context, primitive.get());
+  return primitive;
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindInnerProductGrad(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  const GradSlots slots = SlotsOf(context->op());
+  if (context->op().AttrOr<std::string>("activation_grad", "none") != "none")
+    return Unimplemented("it has no gradient of activations");
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, slots.dout, DType::kFloat32, p.rows * p.n));
+  PD_ASSIGN_OR_RETURN(Tensor * dout,
+                      context->In(context->Input(slots.dout), nullptr));
+  Tensor* dx = context->Output(slots.dx);
+  Tensor* dy = context->Output(slots.dy);
+  Tensor* dbias = context->Output(slots.dbias);
+  if (dbias != nullptr && dy == nullptr)
+    return Unimplemented("the gradient of the bias is wanted without Y's");
+  PrimitivePtr data, weights;
+  if (dx != nullptr) {
+    PD_ASSIGN_OR_RETURN(data, BindDataGrad(context, p, dout, dx));
+  } else {
+    context->NoBuffer(context->Input("Y"));
+  }
+  if (dy != nullptr) {
+    PD_ASSIGN_OR_RETURN(weights, BindWeightGrad(context, p, dout, dy, dbias));
+  } else {
+    context->NoBuffer(context->Input("X"));
+  }
+  return Step([data, weights](const RunContext&) -> absl::Status {
+    if (weights != nullptr) PD_RETURN_IF_ERROR(weights->Run());
+    return data != nullptr ? data->Run() : absl::OkStatus();
+  });
+}
+
+}  // namespace onednn
+}  // namespace pd
