@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/export_options.h"
+
+#include "cmd/common/exit_status.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/deploy/onnx_export.h"
+
+namespace pd {
+namespace {
+
+Manual ExportManual() {
+  Manual m;
+  m.name = "pd-export";
+  m.summary = "write the inference part of a model";
+  m.synopsis = {
+      "-m MODEL [--to FORM] -o OUT [--opset N] [--input NAME=SHAPE]... "
+      "[--fetch NAMES] [--verify FILE]"};
+  m.description = {
+      "Takes the part of a model that answers, sets it to its evaluation form, "
+      "and writes it with the parameters it needs. Nothing is folded or "
+      "reordered: the numbers stay those of pd-eval.",
+      "A `MODEL` is a run directory of pd-train, or whatever pd-eval takes. "
+      "Inputs and outputs are those of the run's job or of the inference "
+      "model; `--input` and `--fetch` name others.",
+      "An ONNX model is written at exactly the opset asked for, after ONNX's "
+      "own checker and shape inference have passed it; an operator that needs "
+      "a later opset is an error."};
+  m.files = {{"OUT.pdmodel, OUT.pdiparams",
+              "What `--to paddle` writes: the form of PaddlePaddle's "
+              "save_inference_model."},
+             {"OUT/__model__",
+              "What `--to paddle-legacy` writes, with a file "
+              "for each parameter beside it."}};
+  m.answer_no = "`--verify` found that the written model answers otherwise";
+  m.examples = {
+      {"Train a little to have something to export",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20"},
+      {"Write PaddlePaddle's inference form", "pd-export -m RUN -o out/lenet"},
+      {"Write ONNX", "pd-export -m RUN --to onnx --opset 13 -o out/lenet.onnx"},
+      {"Fix the batch size",
+       "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
+       "out/lenet1.onnx"}};
+  m.see_also = {"pd-train 1", "pd-eval 1"};
+  return m;
+}
+
+void BindExport(ExportOptions* o, OptionTable* table) {
+  table->Group("Model");
+  table->Text({"-m,--model", "MODEL", "what to export"}, &o->model);
+  table->Require("--model");
+  table->Texts({"--input", "NAME[=SHAPE]",
+                "an input, with another shape: `x=-1,3,224,224`; -1 is known "
+                "when it runs"},
+               &o->inputs);
+  table->DescribeDefault("--input", "the model's inputs as they are");
+  table->Text({"--fetch", "NAMES", "the outputs, separated by commas"},
+              &o->fetch);
+  table->DescribeDefault("--fetch", "the model's outputs");
+  table->Group("Result");
+  table->Choice({"--to", "FORM", "what to write"},
+                {"paddle", "paddle-legacy", "onnx"}, &o->to);
+  table->Text({"-o,--out", "OUT", "prefix, folder or file to write"}, &o->out);
+  table->Require("--out");
+  table->Integer({"--opset", "N", "the ONNX operator set"},
+                 {kMinOnnxOpset, kMaxOnnxOpset}, &o->opset);
+  table->Text({"--verify", "FILE",
+               "runs the written PaddlePaddle model and the given one on these "
+               "npz inputs and compares"},
+              &o->verify);
+}
+
+}  // namespace
+
+Tool ExportTool(ExportOptions* options) {
+  Tool tool;
+  tool.manual = ExportManual();
+  tool.common = &options->common;
+  tool.bind = [options](OptionTable* table) { BindExport(options, table); };
+  tool.validate = [options](const OptionTable& table) -> absl::Status {
+    if (table.Given("--opset") && options->to != "onnx")
+      return CommandLineError("--opset is for --to onnx");
+    if (table.Given("--verify") && options->to == "onnx")
+      return CommandLineError(
+          "--verify runs PaddlePaddle models; ONNX models are checked by "
+          "ONNX's checker");
+    return absl::OkStatus();
+  };
+  return tool;
+}
+
+}  // namespace pd

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PD_CMD_EXPORT_OPTIONS_H_
+#define PD_CMD_EXPORT_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cmd/common/tool.h"
+
+namespace pd {
+
+struct ExportOptions {
+  CommonOptions common;
+  std::string model;
+  std::string to = "paddle";
+  std::string out;
+  int64_t opset = 13;
+  std::vector<std::string> inputs;  ///< "x" or "x=-1,3,224,224"
+  std::string fetch;                ///< names, separated by commas
+  std::string verify;               ///< npz
+};
+
+Tool ExportTool(ExportOptions* options);
+
+}  // namespace pd
+
+#endif  // PD_CMD_EXPORT_OPTIONS_H_

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/export_run.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "cmd/common/engine.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/compare.h"
+#include "formats/npz.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/deploy/inference_model.h"
+#include "libcore/deploy/onnx_export.h"
+#include "libcore/deploy/paddle_export.h"
+#include "libcore/exec/session.h"
+#include "libcore/train/load_model.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+namespace {
+
+// The program to cut from and the names at which to cut.
+struct Source {
+  ProgramDesc program;
+  FeedFetch names;
+};
+
+absl::StatusOr<Source> SourceOf(const LoadedModel& model,
+                                const OpRegistry& registry) {
+  if (model.kind != LoadedModel::Kind::kRun)
+    return Source{model.program, {model.feeds, model.fetches}};
+  PD_ASSIGN_OR_RETURN(
+      const LoadedJob job,
+      ReadJobFor(absl::StrCat(model.run, "/job.pbtxt"), {}, std::nullopt));
+  PD_ASSIGN_OR_RETURN(TrainProgram built, BuildTestProgram(registry, job));
+  return Source{std::move(built.test), {built.inputs, built.outputs}};
+}
+
+// "x=-1,3,224,224" or "x": names in `names`, shapes in the result.
+absl::StatusOr<std::map<std::string, Shape>> InputsAsked(
+    const std::vector<std::string>& texts, FeedFetch* names) {
+  std::map<std::string, Shape> shapes;
+  if (!texts.empty()) names->feeds.clear();
+  for (const std::string& text : texts) {
+    const size_t at = text.rfind('=');
+    const std::string name = text.substr(0, at);
+    names->feeds.push_back(name);
+    if (at == std::string::npos) continue;
+    Shape& shape = shapes[name];
+    for (const std::string& extent :
+         std::vector<std::string>(absl::StrSplit(text.substr(at + 1), ','))) {
+      auto n = ParseInteger(extent, -1, int64_t{1} << 40);
+      if (!n.ok())
+        return CommandLineError(
+            absl::StrCat("--input '", text, "': ", n.status().message()));
+      shape.push_back(*n);
+    }
+  }
+  return shapes;
+}
+
+absl::Status Write(const ExportOptions& options, const InferenceModel& model) {
+  if (options.to == "onnx")
+    return WriteOnnxModel(model, static_cast<int>(options.opset), options.out);
+  if (options.to == "paddle-legacy")
+    return WritePaddleLegacyModel(model, options.out);
+  return WritePaddleModel(
+      model, std::string(absl::StripSuffix(options.out, ".pdmodel")));
+}
+
+absl::StatusOr<NamedArrays> Answers(const OpRegistry& registry,
+                                    const ProgramDesc& program,
+                                    const NamedArrays& params,
+                                    const NamedArrays& feeds,
+                                    const std::vector<std::string>& fetches) {
+  Session session(&registry);
+  for (const auto& [name, value] : params)
+    PD_RETURN_IF_ERROR(session.scope().Set(name, value));
+  PD_ASSIGN_OR_RETURN(const NamedArrays named,
+                      session.Run(program, feeds, fetches));
+  NamedArrays by_place;
+  for (size_t i = 0; i < fetches.size(); ++i)
+    by_place[absl::StrCat("output_", i)] = named.at(fetches[i]);
+  return by_place;
+}
+
+// Reads back what was written and compares its answers.
+absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
+                    const InferenceModel& model, std::ostream& out) {
+  PD_ASSIGN_OR_RETURN(const NamedArrays feeds, ReadNpz(options.verify));
+  PD_ASSIGN_OR_RETURN(const LoadedModel written, LoadModel(options.out));
+  PD_ASSIGN_OR_RETURN(const NamedArrays want,
+                      Answers(registry, model.program, model.params, feeds,
+                              model.names.fetches));
+  PD_ASSIGN_OR_RETURN(const NamedArrays got,
+                      Answers(registry, written.program, written.params, feeds,
+                              written.fetches));
+  for (const Comparison& c : CompareArrays(got, want, {1e-5, 1e-6, true})) {
+    out << c.ToString() << "\n";
+    if (!c.ok()) return AnswerNo("the written model answers otherwise");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
+  PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model));
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(Source source, SourceOf(loaded, *registry));
+  PD_ASSIGN_OR_RETURN(const auto shapes,
+                      InputsAsked(options.inputs, &source.names));
+  if (!options.fetch.empty())
+    source.names.fetches =
+        absl::StrSplit(options.fetch, ',', absl::SkipEmpty());
+  if (source.names.fetches.empty())
+    return CommandLineError("this model names no outputs: give --fetch");
+  PD_ASSIGN_OR_RETURN(InferenceModel model,
+                      Freeze(source.program, source.names, loaded.params));
+  if (!shapes.empty())
+    PD_RETURN_IF_ERROR(SetInputShapes(*registry, shapes, &model));
+  PD_RETURN_IF_ERROR(Write(options, model));
+  size_t bytes = 0;
+  for (const auto& [name, value] : model.params) bytes += value.size_bytes();
+  const size_t ops = model.program.global().ops.size();
+  if (options.common.json()) {
+    const nlohmann::ordered_json line = {{"out", options.out},
+                                         {"to", options.to},
+                                         {"inputs", model.names.feeds},
+                                         {"outputs", model.names.fetches},
+                                         {"ops", ops},
+                                         {"parameter_bytes", bytes}};
+    out << line.dump() << "\n";
+  } else {
+    out << "wrote " << options.out << " (" << options.to << "): " << ops
+        << " operators, " << bytes << " bytes of parameters, inputs "
+        << absl::StrJoin(model.names.feeds, ", ") << ", outputs "
+        << absl::StrJoin(model.names.fetches, ", ") << "\n";
+  }
+  if (options.verify.empty()) return absl::OkStatus();
+  return Verify(options, *registry, model, out);
+}
+
+}  // namespace pd
