@@ -54,6 +54,8 @@ class JobLoader {
       return InvalidArgument("%s: the job is empty; pd-job(5) shows one", path);
     for (const std::string& one : overrides)
       PD_RETURN_IF_ERROR(ApplyOverride(one, &state->proto, &state->places));
+    if (!state->proto.has_name())
+      state->proto.set_name(std::filesystem::path(path).stem().string());
     const std::string folder =
         std::filesystem::path(path).parent_path().string();
     Visit(folder, "", &state->proto, state.get());
@@ -192,8 +194,6 @@ std::string LoadedJob::EffectiveText() const {
     const auto absolute = std::filesystem::absolute(file, error);
     return error || file.empty() ? file : absolute.lexically_normal().string();
   });
-  if (!copy.has_name() && !state_->path.empty())
-    copy.set_name(std::filesystem::path(state_->path).stem().string());
   google::protobuf::TextFormat::Printer printer;
   printer.SetUseShortRepeatedPrimitives(true);
   printer.SetUseUtf8StringEscaping(true);
