@@ -233,7 +233,7 @@ TEST_F(DatasetTest, Csv) {
   EXPECT_EQ((*data)->fields()[0].shape, (Shape{2}));
   Record record;
   ASSERT_TRUE((*data)->Read(1, &record).ok());
-  const auto* x = reinterpret_cast<const float*>(record.fields[0].data);
+  const float* x = reinterpret_cast<const float*>(record.fields[0].data);
   EXPECT_EQ(x[0], 300.0f);
   EXPECT_EQ(x[1], 4.0f);
   EXPECT_EQ(Label(record, 1), 1);
@@ -270,6 +270,16 @@ TEST_F(DatasetTest, Csv) {
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ((*data)->fields().size(), 2u);
   EXPECT_EQ((*data)->fields()[1].name, "b");
+
+  options.paths.push_back(Write("more.csv", "a,b\n5,6\n"));
+  options.fields = {{"x", {"*"}, DType::kFloat32, 0, {1}, {2, 4}}};
+  data = OpenCsv(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  ASSERT_EQ((*data)->size(), 3);
+  ASSERT_TRUE((*data)->Read(2, &record).ok());
+  x = reinterpret_cast<const float*>(record.fields[0].data);
+  EXPECT_EQ(x[0], 2.0f);
+  EXPECT_EQ(x[1], 1.25f);
 }
 
 TEST_F(DatasetTest, Arrays) {
@@ -287,6 +297,7 @@ TEST_F(DatasetTest, Arrays) {
   EXPECT_TRUE((*data)->fields()[0].is_image);
   EXPECT_EQ((*data)->fields()[0].shape, (Shape{2, 2, 1}));
   EXPECT_EQ((*data)->fields()[1].shape, Shape{});
+  EXPECT_EQ((*data)->fields()[2].name, "v");
   Record record;
   ASSERT_TRUE((*data)->Read(2, &record).ok());
   EXPECT_EQ(Label(record, 1), 2);
