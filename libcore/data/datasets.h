@@ -62,7 +62,7 @@ struct CsvField {
   /// either, or "*" for every column that no other field names.
   std::vector<std::string> columns;
   DType dtype = DType::kFloat32;  ///< float32, float64, int32 or int64
-  int64_t classes = 0;  ///< a label's range check; 0: none
+  int64_t classes = 0;            ///< a label's range check; 0: none
   /// (value - mean) / std of floats: none, one number, or one a column.
   std::vector<double> mean = {}, std = {};
 };
