@@ -105,19 +105,17 @@ absl::StatusOr<dnnl_memory_desc_t> ToDnnl(const ArgSpec& spec) {
             dnnl_format_tag_any);
     return md;
   }
-  dnnl_dims_t strides;
-  const std::vector<int64_t> from = spec.layout != nullptr
-                                        ? spec.layout->strides
-                                        : RowMajorStrides(spec.shape);
-  std::copy(from.begin(), from.end(), strides);
-  PD_DNNL(dnnl_memory_desc_init_by_strides, &md, rank, dims, dtype, strides);
-  if (spec.layout == nullptr || spec.layout->blocks.empty()) return md;
+  // Row-major first: oneDNN checks strides as if there were no blocks.
+  PD_DNNL(dnnl_memory_desc_init_by_strides, &md, rank, dims, dtype, nullptr);
+  if (spec.layout == nullptr) return md;
   if (spec.layout->blocks.size() > DNNL_MAX_NDIMS)
     return Unimplemented("oneDNN has no layouts of %d blocks",
                          spec.layout->blocks.size());
   std::copy(spec.layout->padded.begin(), spec.layout->padded.end(),
             md.padded_dims);
   dnnl_blocking_desc_t& blocking = md.format_desc.blocking;
+  std::copy(spec.layout->strides.begin(), spec.layout->strides.end(),
+            blocking.strides);
   for (const Layout::Block& block : spec.layout->blocks) {
     blocking.inner_blks[blocking.inner_nblks] = block.size;
     blocking.inner_idxs[blocking.inner_nblks] = block.dim;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/passes/op_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pd {
+namespace {
+
+void Erase(std::vector<size_t>* list, size_t i) {
+  list->erase(std::remove(list->begin(), list->end(), i), list->end());
+}
+
+}  // namespace
+
+std::vector<std::string> NamesOf(const SlotList& slots) {
+  std::vector<std::string> all;
+  for (const auto& [slot, names] : slots)
+    for (const std::string& name : names)
+      if (name != kEmptyVar) all.push_back(name);
+  return all;
+}
+
+OpGraph::OpGraph(const PassContext& context, ProgramDesc* program)
+    : context_(context),
+      program_(program),
+      block_(program->global()),
+      removed_(program->global().ops.size(), false) {
+  for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
+  for (size_t i = 0; i < block_.ops.size(); ++i) Add(i);
+  for (size_t b = 1; b < program->blocks.size(); ++b)
+    for (const OpDesc& op : program->blocks[b].ops)
+      for (const SlotList* slots : {&op.inputs, &op.outputs})
+        for (const std::string& name : NamesOf(*slots))
+          uses_[name].elsewhere = true;
+}
+
+void OpGraph::Add(size_t i) {
+  for (const std::string& name : NamesOf(block_.ops[i].inputs)) {
+    std::vector<size_t>& readers = uses_[name].readers;
+    if (readers.empty() || readers.back() != i) readers.push_back(i);
+  }
+  for (const std::string& name : NamesOf(block_.ops[i].outputs))
+    uses_[name].writers.push_back(i);
+}
+
+void OpGraph::Drop(size_t i) {
+  for (const std::string& name : NamesOf(block_.ops[i].inputs))
+    Erase(&uses_[name].readers, i);
+  for (const std::string& name : NamesOf(block_.ops[i].outputs))
+    Erase(&uses_[name].writers, i);
+}
+
+const OpGraph::Uses* OpGraph::Find(const std::string& name) const {
+  const auto it = uses_.find(name);
+  return it == uses_.end() ? nullptr : &it->second;
+}
+
+const VarDesc* OpGraph::Var(const std::string& name) const {
+  const auto it = vars_.find(name);
+  return it == vars_.end() ? nullptr : it->second;
+}
+
+int OpGraph::OnlyReader(const std::string& name,
+                        const std::set<size_t>& ignored) const {
+  const Uses* uses = Find(name);
+  const VarDesc* var = Var(name);
+  if (uses == nullptr || uses->elsewhere || uses->writers.size() != 1 ||
+      context_.keep.count(name) > 0 || (var != nullptr && var->persistable))
+    return -1;
+  int reader = -1;
+  for (size_t i : uses->readers) {
+    if (ignored.count(i) > 0) continue;
+    if (reader >= 0) return -1;
+    reader = static_cast<int>(i);
+  }
+  return reader;
+}
+
+std::vector<size_t> OpGraph::Readers(const std::string& name) const {
+  const Uses* uses = Find(name);
+  return uses == nullptr ? std::vector<size_t>() : uses->readers;
+}
+
+int OpGraph::OnlyWriter(const std::string& name) const {
+  const Uses* uses = Find(name);
+  return uses == nullptr || uses->writers.size() != 1
+             ? -1
+             : static_cast<int>(uses->writers.front());
+}
+
+int OpGraph::ReaderOf(const std::string& name, const char* type,
+                      const char* slot) const {
+  int found = -1;
+  for (size_t i : Readers(name)) {
+    const std::vector<std::string>& names = op(i).Input(slot);
+    if (op(i).type != type || names.size() != 1 || names[0] != name) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+bool OpGraph::IsTouchedBetween(const std::vector<std::string>& names,
+                               size_t first, size_t last) const {
+  for (const std::string& name : names) {
+    const Uses* uses = Find(name);
+    if (uses == nullptr) continue;
+    for (const auto* list : {&uses->readers, &uses->writers})
+      for (size_t i : *list)
+        if (i > first && i < last) return true;
+  }
+  return false;
+}
+
+void OpGraph::Replace(size_t at, OpDesc op, const std::vector<size_t>& others) {
+  Drop(at);
+  block_.ops[at] = std::move(op);
+  for (size_t i : others) {
+    Drop(i);
+    removed_[i] = true;
+  }
+  for (const std::string& name : NamesOf(block_.ops[at].inputs)) {
+    std::vector<size_t>& readers = uses_[name].readers;
+    readers.push_back(at);
+    std::sort(readers.begin(), readers.end());
+    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+  }
+  for (const std::string& name : NamesOf(block_.ops[at].outputs))
+    uses_[name].writers.push_back(at);
+}
+
+void OpGraph::Finish() {
+  if (std::find(removed_.begin(), removed_.end(), true) == removed_.end())
+    return;
+  std::vector<OpDesc> ops;
+  for (size_t i = 0; i < block_.ops.size(); ++i)
+    if (!removed_[i]) ops.push_back(std::move(block_.ops[i]));
+  block_.ops = std::move(ops);
+  removed_.assign(block_.ops.size(), false);
+  std::vector<VarDesc> vars;
+  for (VarDesc& var : block_.vars) {
+    const Uses* uses = Find(var.name);
+    const bool dropped = uses != nullptr && !uses->elsewhere &&
+                         uses->readers.empty() && uses->writers.empty() &&
+                         !var.persistable && context_.keep.count(var.name) == 0;
+    if (!dropped) vars.push_back(std::move(var));
+  }
+  block_.vars = std::move(vars);
+  vars_.clear();
+  for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
+}
+
+void CopyOpAttrs(const std::vector<const OpDesc*>& from, OpDesc* to) {
+  std::vector<std::string> role_vars;
+  for (const OpDesc* op : from) {
+    const auto vars = op->AttrOr<std::vector<std::string>>(
+        kOpRoleVarAttr, std::vector<std::string>());
+    role_vars.insert(role_vars.end(), vars.begin(), vars.end());
+    for (const char* name : {"op_role", "op_device", "op_namescope"})
+      if (const Attribute* a = op->FindAttr(name)) to->attrs[name] = *a;
+  }
+  if (!role_vars.empty())
+    to->attrs[std::string(kOpRoleVarAttr)] = std::move(role_vars);
+}
+
+}  // namespace pd

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who writes and who reads each variable of block 0, for passes that replace
+// chains of ops.
+#ifndef PD_LIBCORE_PASSES_OP_GRAPH_H_
+#define PD_LIBCORE_PASSES_OP_GRAPH_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "libcore/passes/pipeline.h"
+
+namespace pd {
+
+class OpGraph {
+ public:
+  /// Both outlive it. `program` may change only through Replace.
+  OpGraph(const PassContext& context, ProgramDesc* program);
+
+  size_t size() const { return block_.ops.size(); }
+  const OpDesc& op(size_t i) const { return block_.ops[i]; }
+  bool IsRemoved(size_t i) const { return removed_[i]; }
+  const VarDesc* Var(const std::string& name) const;
+
+  /// The only op of block 0 that reads `name`, when nothing else needs it: it
+  /// is written once, is no fetch, not persistable, and seen by no other
+  /// block. -1 otherwise. Ops in `ignored` do not count.
+  int OnlyReader(const std::string& name,
+                 const std::set<size_t>& ignored = {}) const;
+  /// The ops that read `name`.
+  std::vector<size_t> Readers(const std::string& name) const;
+  /// The only op that writes it; -1 for none or several.
+  int OnlyWriter(const std::string& name) const;
+  /// The op of this type that reads `name` in `slot`; -1 for none or several.
+  int ReaderOf(const std::string& name, const char* type,
+               const char* slot) const;
+  /// Whether an op in (first, last) reads or writes one of `names`.
+  bool IsTouchedBetween(const std::vector<std::string>& names, size_t first,
+                        size_t last) const;
+
+  /// Puts `op` in the place of op `at` and removes `others`.
+  void Replace(size_t at, OpDesc op, const std::vector<size_t>& others);
+  /// Drops the removed ops, and the variables that nobody names any more.
+  void Finish();
+
+ private:
+  struct Uses {
+    std::vector<size_t> readers, writers;
+    bool elsewhere = false;  // in another block
+  };
+  const Uses* Find(const std::string& name) const;
+  void Add(size_t i);
+  void Drop(size_t i);
+
+  const PassContext& context_;
+  ProgramDesc* program_;
+  BlockDesc& block_;
+  std::map<std::string, Uses> uses_;
+  std::map<std::string, const VarDesc*> vars_;
+  std::vector<bool> removed_;
+};
+
+/// The names of a slot list that are variables.
+std::vector<std::string> NamesOf(const SlotList& slots);
+
+/// Copies op_role, op_device and the like, and op_role_var of all ops.
+void CopyOpAttrs(const std::vector<const OpDesc*>& from, OpDesc* to);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_PASSES_OP_GRAPH_H_

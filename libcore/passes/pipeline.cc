@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/passes/pipeline.h"
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+
+namespace pd {
+
+const std::vector<Pass>& AllPasses() {
+  static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
+      {"fuse_conv_bias_act", FuseConvBiasAct},
+      {"fuse_gemm_epilogue", FuseGemmEpilogue},
+      {"merge_updates", MergeUpdates},
+  };
+  return *kPasses;
+}
+
+absl::Status RunPasses(const PassContext& context, const PassOptions& options,
+                       ProgramDesc* program) {
+  std::set<std::string> names;
+  for (const Pass& pass : AllPasses()) names.insert(pass.name);
+  for (const std::string& name : options.disabled) {
+    if (names.count(name) > 0) continue;
+    const std::string nearest = Nearest(name, names);
+    return NotFound(
+        "there is no pass '%s'%s", name,
+        nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
+  }
+  for (const Pass& pass : AllPasses()) {
+    if (options.disabled.count(pass.name) > 0) continue;
+    const absl::Status status = pass.run(context, program);
+    if (!status.ok())
+      return Annotate(status, absl::StrCat("pass '", pass.name, "'"));
+    if (options.after != nullptr) options.after(pass.name, *program);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pd

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewrites of a program before it is compiled. Each pass is a function in a
+// file of its own; the list and its order are in pipeline.cc.
+#ifndef PD_LIBCORE_PASSES_PIPELINE_H_
+#define PD_LIBCORE_PASSES_PIPELINE_H_
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "formats/program_desc.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+
+/// What every pass is given.
+struct PassContext {
+  const OpRegistry* registry = nullptr;
+  /// Variables that must still be computed: fetches. Persistable variables are
+  /// kept without being named.
+  std::set<std::string> keep;
+};
+
+using PassFn = absl::Status (*)(const PassContext& context,
+                                ProgramDesc* program);
+
+struct Pass {
+  const char* name;  ///< as in --disable-pass
+  PassFn run;
+};
+
+/// In the order in which they run.
+const std::vector<Pass>& AllPasses();
+
+struct PassOptions {
+  std::set<std::string> disabled;  ///< names
+  /// Called after each pass, to dump the program.
+  std::function<void(const char* pass, const ProgramDesc& program)> after;
+};
+
+/// Runs the passes on `program`. NotFound for a disabled name that no pass has;
+/// other errors name the pass.
+absl::Status RunPasses(const PassContext& context, const PassOptions& options,
+                       ProgramDesc* program);
+
+// The passes.
+absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program);
+absl::Status FuseGemmEpilogue(const PassContext& context, ProgramDesc* program);
+absl::Status MergeUpdates(const PassContext& context, ProgramDesc* program);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_PASSES_PIPELINE_H_
