@@ -5,7 +5,7 @@
 //   sigmoid          1 / (1 + exp(-x))                      Out (1 - Out)
 //   tanh             tanh x                                 1 - Out^2
 //   silu             x s(x), s the sigmoid                  s (1 + x (1 - s))
-//   swish            x s(beta x)                            s + beta x s (1 -
+//   swish            silu: PaddlePaddle does not read its attr beta
 //   s) gelu             x Phi(x); approximate: by tanh         Phi + x phi mish
 //   x tanh(softplus x)                     by the product rule elu x; alpha
 //   (exp x - 1) below 0           1; alpha exp x celu             x; alpha
@@ -62,17 +62,6 @@ struct Silu : OfX {
     const T s = SigmoidOf(x);
     return s * (T(1) + x * (T(1) - s));
   }
-};
-
-template <typename T>
-struct Swish : OfX {
-  Swish(const OpDesc& op) : OfX(op), beta(op.AttrOr("beta", 1.0f)) {}
-  T F(T x) const { return x / (T(1) + std::exp(-beta * x)); }
-  T D(T x) const {
-    const T s = SigmoidOf(beta * x);
-    return s + beta * x * s * (T(1) - s);
-  }
-  T beta;
 };
 
 template <typename T>
@@ -323,7 +312,7 @@ absl::Status RegisterActivation(OpRegistry* r) {
   s.Update(AddUnary<Sigmoid, kComplex>(r, "sigmoid"));
   s.Update(AddUnary<Tanh, kComplex>(r, "tanh"));
   s.Update(AddUnary<Silu, kComplex>(r, "silu", {}, true));
-  s.Update(AddUnary<Swish>(r, "swish", {{"beta", 1.0f}}));
+  s.Update(AddUnary<Silu>(r, "swish", {{"beta", 1.0f}}));
   s.Update(AddUnary<Mish>(r, "mish", {{"threshold", 20.0f}}));
   s.Update(AddUnary<Elu>(r, "elu", {{"alpha", 1.0f}}, true));
   s.Update(AddUnary<Celu>(r, "celu", {{"alpha", 1.0f}}));

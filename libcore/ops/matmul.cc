@@ -3,8 +3,7 @@
 //   matmul_v2: Out = op(X) op(Y) over the last two axes, op transposes with
 //     trans_x, trans_y; the axes before broadcast. A vector on the left is a
 //     row, on the right a column, and its axis of 1 is dropped from Out.
-//   matmul: the same with transpose_X, transpose_Y and a factor alpha; the
-//     product of two vectors has shape [1]
+//   matmul: the same with transpose_X, transpose_Y and a factor alpha
 //   bmm: matrices in a batch of one axis
 //   mul: X and Y are flattened to matrices at x_num_col_dims, y_num_col_dims
 // X@GRAD = dOut op(Y)^H, Y@GRAD = op(X)^H dOut, transposed when X or Y is, and
@@ -105,7 +104,6 @@ absl::StatusOr<Product> MatmulProduct(const OpDesc& op, const Shape& x,
   p.out = p.batch;
   if (x.size() > 1) p.out.push_back(p.m);
   if (y.size() > 1) p.out.push_back(p.n);
-  if (old && p.out.empty()) p.out.push_back(1);
   return p;
 }
 

@@ -12,8 +12,8 @@
 //   amax, amin  dOut where X == Out, divided by the number of equal elements
 // Nothing reduced: sum 0, mean NaN, prod 1, all true, any false; max and min
 // of nothing are an error. NaN wins in max and min. float sums are kept in
-// double from part to part. bool and int32 are summed as int64 when out_dtype
-// says so.
+// double from part to part. bool and int32 are summed as int64; out_dtype asks
+// for another dtype.
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -114,6 +114,9 @@ absl::Status InferReduce(InferContext* context) {
       shape.push_back(1);
   }
   DType dtype = x.dtype;
+  const bool sums = context->op().type == "reduce_sum";
+  if (sums && (dtype == DType::kBool || dtype == DType::kInt32))
+    dtype = DType::kInt64;
   const int32_t code = context->op().AttrOr<int32_t>("out_dtype", -1);
   if (code >= 0) {
     const auto asked = DTypeFromCode(code);
@@ -297,6 +300,34 @@ Step GradStep(const GradOperands& g, int64_t n) {
   };
 }
 
+// The gradient of a sum or mean whose result has another dtype than X.
+absl::StatusOr<Step> BindConvertedGrad(const GradOperands& g, int64_t n,
+                                       bool reads) {
+  if (reads)
+    return Unimplemented("no kernel from %s to %s", Name(g.dout->dtype()),
+                         Name(g.dx->dtype()));
+  return DispatchTypes<float, double, int64_t>(
+      g.dout->dtype(), [&](auto from) -> absl::StatusOr<Step> {
+        using D = typename decltype(from)::type;
+        return DispatchTypes<float, double, int32_t, int64_t>(
+            g.dx->dtype(), [&](auto to) -> absl::StatusOr<Step> {
+              using T = typename decltype(to)::type;
+              return Step([g, n](const RunContext&) {
+                const int64_t stride = g.loop.row_strides()[1];
+                g.loop.ForParts(
+                    0, g.loop.size(), [&](const auto& at, int64_t count) {
+                      const D* d = g.dout->data<D>() + at[1];
+                      T* dx = g.dx->data<T>() + at[0];
+                      for (int64_t j = 0; j < count; ++j)
+                        dx[j] =
+                            static_cast<T>(d[j * stride] / static_cast<D>(n));
+                    });
+                return absl::OkStatus();
+              });
+            });
+      });
+}
+
 template <Kind kKind>
 absl::StatusOr<Step> BindReduceGrad(BindContext* context) {
   Tensor* x = context->Input("X");
@@ -320,10 +351,9 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context) {
   if (g.dout->size() != outputs)
     return InvalidArgument("Out@GRAD has %d elements; X reduces to %d",
                            g.dout->size(), outputs);
-  if (g.dout->dtype() != g.dx->dtype())
-    return Unimplemented("no kernel from %s to %s", Name(g.dout->dtype()),
-                         Name(g.dx->dtype()));
   const int64_t n = outputs == 0 ? 0 : x->size() / outputs;
+  if (g.dout->dtype() != g.dx->dtype())
+    return BindConvertedGrad(g, kKind == Kind::kMean ? n : 1, kReads);
   if (kKind == Kind::kAmax || kKind == Kind::kAmin)
     g.counts =
         context->Scratch(static_cast<size_t>(outputs) * SizeOf(x->dtype()));
