@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // relu and its gradient on whatever layout comes: element by element, padding
-// included. The loops are simple enough for the compiler.
+// included. The loops are simple enough for the compiler, which must be told that
+// in and out may be the same bytes but never overlap otherwise.
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
@@ -25,6 +26,7 @@ absl::StatusOr<Step> BindRelu(BindContext* context) {
     const float* in = x->data<float>();
     float* result = out->data<float>();
     ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+#pragma omp simd
       for (int64_t i = begin; i < end; ++i)
         result[i] = in[i] < 0.0f ? 0.0f : in[i];
     });
@@ -48,8 +50,11 @@ absl::StatusOr<Step> BindReluGrad(BindContext* context) {
     const float* dy = dout->data<float>();
     float* result = dx->data<float>();
     ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        result[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) {
+        const float g = dy[i];
+        result[i] = y[i] > 0.0f ? g : 0.0f;
+      }
     });
     return absl::OkStatus();
   });
