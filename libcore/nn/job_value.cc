@@ -187,6 +187,16 @@ std::string UnknownFieldMessage(const Descriptor& type, const std::string& name,
   if (!nearest.empty())
     return absl::StrCat("unknown field '", name, "', did you mean '", nearest,
                         "'?");
+  // A field of what could stand here: one level was left out.
+  std::vector<std::string> inner;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const Descriptor* child = type.field(i)->message_type();
+    if (child != nullptr && child->FindFieldByName(name) != nullptr)
+      inner.push_back(absl::StrCat("'", type.field(i)->name(), "'"));
+  }
+  if (!inner.empty())
+    return absl::StrCat("unknown field '", name, "'; it stands inside ",
+                        absl::StrJoin(inner, ", "));
   const std::string holder =
       inside.empty() ? "a job" : absl::StrCat("'", inside, "'");
   if (names.empty())

@@ -80,6 +80,16 @@ TEST(Job, NamesUnknownFields) {
             "(job.pbtxt:7:8): only one of them may be given");
 }
 
+TEST(Job, SaysWhatWasLeftOut) {
+  EXPECT_EQ(ErrorAfter("adam { learning_rate: 0.01 }", "learning_rate: 0.01"),
+            "job.pbtxt:8:13: unknown field 'learning_rate'; it stands inside "
+            "'sgd', 'momentum', 'adam', 'adamw'");
+  EXPECT_EQ(ErrorAfter("conv2d { out_channels: 6 kernel_size: 3 }",
+                       "out_channels: 6"),
+            "job.pbtxt:3:25: unknown field 'out_channels'; it stands inside "
+            "'conv2d'");
+}
+
 TEST(Job, ExplainsGrammar) {
   EXPECT_EQ(ErrorAfter("0.01", "fast"),
             "job.pbtxt:8:35: 'learning_rate' takes a number; got 'fast'");
