@@ -8,7 +8,13 @@ namespace pd {
 absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches) {
-  return Plan::Compile(*registry_, program, feeds, fetches, &scope_, options_);
+  ProgramDesc rewritten = program;
+  PassContext context;
+  context.registry = registry_;
+  context.keep.insert(fetches.begin(), fetches.end());
+  PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
+  return Plan::Compile(*registry_, rewritten, feeds, fetches, &scope_,
+                       options_);
 }
 
 absl::Status Session::RunOnce(const ProgramDesc& program) {

@@ -14,6 +14,7 @@
 #include "formats/program_desc.h"
 #include "libcore/exec/plan.h"
 #include "libcore/exec/scope.h"
+#include "libcore/passes/pipeline.h"
 
 namespace pd {
 
@@ -26,8 +27,10 @@ class Session {
   Scope& scope() { return scope_; }
   const OpRegistry& registry() const { return *registry_; }
   void set_plan_options(const PlanOptions& options) { options_ = options; }
+  void set_pass_options(const PassOptions& options) { passes_ = options; }
 
-  /// Compiles `program` for feeds of these shapes over this session's scope.
+  /// Rewrites a copy of `program` by the passes and compiles it for feeds of
+  /// these shapes over this session's scope.
   absl::StatusOr<std::unique_ptr<Plan>> Compile(
       const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
       const std::vector<std::string>& fetches);
@@ -44,6 +47,7 @@ class Session {
   const OpRegistry* registry_;
   uint64_t seed_;
   PlanOptions options_;
+  PassOptions passes_;
   Scope scope_;
 };
 

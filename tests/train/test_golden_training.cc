@@ -74,11 +74,14 @@ Array Slice(const Array& all, int64_t step) {
   return slice;
 }
 
-class GoldenTraining : public testing::TestWithParam<bool> {
+// Fast kernels or the references alone; passes on or off.
+class GoldenTraining : public testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
   GoldenTraining() {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
-    if (GetParam()) EXPECT_TRUE(AttachAllKernels(&registry_).ok());
+    if (std::get<0>(GetParam())) EXPECT_TRUE(AttachAllKernels(&registry_).ok());
+    if (!std::get<1>(GetParam()))
+      for (const Pass& pass : AllPasses()) passes_.disabled.insert(pass.name);
   }
 
   void SetInitialState(const Case& c, Session* session) {
@@ -118,6 +121,7 @@ class GoldenTraining : public testing::TestWithParam<bool> {
   }
 
   OpRegistry registry_;
+  PassOptions passes_;
 };
 
 TEST_P(GoldenTraining, FollowsEveryLossCurve) {
@@ -131,6 +135,7 @@ TEST_P(GoldenTraining, FollowsEveryLossCurve) {
     PlanOptions options;
     options.poison = true;
     session.set_plan_options(options);
+    session.set_pass_options(passes_);
     SetInitialState(c, &session);
     std::vector<std::unique_ptr<Plan>> plans;
     std::vector<std::vector<std::string>> fed;
@@ -168,9 +173,13 @@ TEST_P(GoldenTraining, FollowsEveryLossCurve) {
   EXPECT_EQ(cases, 17);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, GoldenTraining, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Kernels, GoldenTraining,
+                         testing::Combine(testing::Bool(), testing::Bool()),
                          [](const auto& info) {
-                           return info.param ? "Fast" : "Reference";
+                           return std::string(std::get<0>(info.param)
+                                                  ? "Fast"
+                                                  : "Reference") +
+                                  (std::get<1>(info.param) ? "Fused" : "Plain");
                          });
 
 }  // namespace

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out [1] = sum(X^2)
-// X@GRAD = 2 * Out@GRAD * X
+// squared_l2_norm: Out [1] = sum(X^2); X@GRAD = 2 * Out@GRAD * X
+// clip_by_norm: Out = X * max_norm / n where n = sqrt(sum(X^2)) > max_norm,
+// else
+//   X; without a gradient, as in PaddlePaddle
 // Squares are summed in double, in parts of one size, so the bits do not depend
 // on the number of threads.
 #include <algorithm>
+#include <cmath>
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
@@ -70,6 +73,34 @@ absl::StatusOr<Step> BindSquaredL2NormGrad(BindContext* context) {
   });
 }
 
+absl::StatusOr<Step> BindClipByNorm(BindContext* context) {
+  Tensor* x = context->Input("X");
+  Tensor* out = context->Output("Out");
+  context->MayShare(x, out);
+  const int64_t n = x->size();
+  const double max_norm = context->Attr<float>("max_norm");
+  if (!(max_norm > 0))
+    return InvalidArgument("attr 'max_norm' is %g; expected more than 0",
+                           max_norm);
+  Tensor* sums =
+      context->Scratch(sizeof(double) * static_cast<size_t>(Parts(n) + 1));
+  return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([=](const RunContext&) {
+      const T* in = x->data<T>();
+      T* result = out->data<T>();
+      const double norm = std::sqrt(SumOfSquares(in, n, sums->data<double>()));
+      // A NaN norm gives a NaN factor and stays visible.
+      const T factor =
+          norm <= max_norm ? T(1) : static_cast<T>(max_norm / norm);
+      ParallelFor(n, kPart, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) result[i] = in[i] * factor;
+      });
+      return absl::OkStatus();
+    });
+  });
+}
+
 absl::Status InferSquaredL2Norm(InferContext* context) {
   context->SetOutput("Out", {1}, context->Input("X").dtype);
   return absl::OkStatus();
@@ -77,7 +108,7 @@ absl::Status InferSquaredL2Norm(InferContext* context) {
 
 }  // namespace
 
-absl::Status RegisterSquaredL2Norm(OpRegistry* registry) {
+absl::Status RegisterL2Norm(OpRegistry* registry) {
   OpDef squared("squared_l2_norm");
   squared.Input("X").Output("Out");
   squared.Infer(InferSquaredL2Norm).Reference(BindSquaredL2Norm);
@@ -87,7 +118,12 @@ absl::Status RegisterSquaredL2Norm(OpRegistry* registry) {
   OpDef grad("squared_l2_norm_grad");
   grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindSquaredL2NormGrad);
-  return registry->Add(std::move(grad));
+  PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
+
+  OpDef clip("clip_by_norm");
+  clip.Input("X").Output("Out").RequiredAttr("max_norm", AttrType::kFloat);
+  clip.Infer(InferUnary).NoGrad().Reference(BindClipByNorm);
+  return registry->Add(std::move(clip));
 }
 
 }  // namespace pd
