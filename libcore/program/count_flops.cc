@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/program/count_flops.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "libcore/program/block_builder.h"
+
+namespace pd {
+namespace {
+
+// How the multiply-adds of an op follow from its shapes.
+enum class Family {
+  kConv,            // Output elements times the elements of one filter
+  kTransposedConv,  // Input elements times the elements of one filter
+  kMatmul,          // Out elements times the columns of X
+  kMul,             // the same, X taken as a matrix
+  kFc,              // Out elements times the rows of W
+};
+
+struct Countable {
+  const char* type;
+  Family family;
+};
+
+constexpr Countable kCountables[] = {
+    {"conv2d", Family::kConv},
+    {"depthwise_conv2d", Family::kConv},
+    {"conv3d", Family::kConv},
+    {"fused_conv2d", Family::kConv},
+    {"conv2d_fusion", Family::kConv},
+    {"conv2d_transpose", Family::kTransposedConv},
+    {"depthwise_conv2d_transpose", Family::kTransposedConv},
+    {"conv3d_transpose", Family::kTransposedConv},
+    {"matmul", Family::kMatmul},
+    {"matmul_v2", Family::kMatmul},
+    {"bmm", Family::kMatmul},
+    {"mv", Family::kMatmul},
+    {"fused_matmul", Family::kMatmul},
+    {"fused_gemm_epilogue", Family::kMatmul},
+    {"mul", Family::kMul},
+    {"fc", Family::kFc},
+    {"fused_fc_elementwise_layernorm", Family::kFc},
+};
+
+const Countable* FindCountable(absl::string_view type) {
+  for (const Countable& countable : kCountables)
+    if (type == countable.type) return &countable;
+  return nullptr;
+}
+
+// The product of extents of `shape`, times `factor`. Nothing on overflow and
+// where an extent is unknown.
+std::optional<int64_t> Times(int64_t factor, const Shape& shape,
+                             size_t begin = 0, size_t end = SIZE_MAX) {
+  for (size_t i = begin; i < std::min(end, shape.size()); ++i)
+    if (shape[i] < 0 || __builtin_mul_overflow(factor, shape[i], &factor))
+      return std::nullopt;
+  return factor;
+}
+
+class Counter {
+ public:
+  Counter(const OpRegistry& registry, ProgramDesc program)
+      : registry_(registry), program_(std::move(program)) {}
+
+  FlopCount Count() {
+    FixInputs();
+    count_.total = 0;
+    for (size_t b = 0; b < program_.blocks.size(); ++b) {
+      block_ = static_cast<int32_t>(b);
+      // Inference adds variables to the block, never ops.
+      for (const OpDesc& op : program_.blocks[b].ops) {
+        Infer(op);
+        CountOp(op);
+      }
+    }
+    if (!count_.why_unknown.empty()) count_.total.reset();
+    return std::move(count_);
+  }
+
+ private:
+  static void FixBatch(VarDesc* var) {
+    if (!var->shape.empty() && var->shape[0] < 0) var->shape[0] = 1;
+  }
+
+  // A batch of 1 in what comes from outside: what no op makes, and what `feed`
+  // makes.
+  void FixInputs() {
+    for (BlockDesc& block : program_.blocks) {
+      std::set<absl::string_view> made;
+      for (const OpDesc& op : block.ops)
+        if (op.type != "feed")
+          for (const auto& slot : op.outputs)
+            made.insert(slot.second.begin(), slot.second.end());
+      for (VarDesc& var : block.vars)
+        if (!var.persistable && made.count(var.name) == 0) FixBatch(&var);
+    }
+  }
+
+  // Inference indexes what required slots hold, so those must hold something.
+  bool CanInfer(const OpDesc& op) const {
+    const OpDef* def = registry_.Find(op.type);
+    if (def == nullptr || def->infer() == nullptr) return false;
+    for (const auto& [slot, names] : op.inputs)
+      for (const std::string& name : names)
+        if (name == kEmptyVar) {
+          const SlotDef* wanted = def->FindInput(slot);
+          if (wanted == nullptr || !wanted->optional) return false;
+        }
+    return true;
+  }
+
+  void Infer(const OpDesc& op) {
+    if (op.type == "feed" || op.type == "fetch") return;
+    if (CanInfer(op) && InferOp(registry_, op, block_, &program_).ok()) return;
+    BlockDesc& block = program_.blocks[static_cast<size_t>(block_)];
+    for (const auto& slot : op.outputs)
+      for (const std::string& name : slot.second)
+        if (VarDesc* var = block.FindVar(name); var != nullptr) FixBatch(var);
+  }
+
+  const Shape* ShapeOf(const std::string& name) const {
+    const VarDesc* var = program_.FindVar(block_, name);
+    return var != nullptr ? &var->shape : nullptr;
+  }
+
+  void CountOp(const OpDesc& op) {
+    absl::string_view type = op.type;
+    const bool gradient = absl::ConsumeSuffix(&type, "_grad");
+    const Countable* countable = FindCountable(type);
+    if (countable == nullptr) return;
+    int64_t factor = 2;
+    if (gradient) factor *= GradientsMade(op);
+    const auto flops = Flops(*countable, op, gradient, factor);
+    int64_t& of_type = count_.by_type[op.type];
+    if (!flops.has_value() ||
+        __builtin_add_overflow(*count_.total, *flops, &*count_.total)) {
+      if (count_.why_unknown.empty())
+        count_.why_unknown =
+            absl::StrCat("op '", op.type, "' has ", ShapesOf(op));
+      return;
+    }
+    of_type += *flops;
+  }
+
+  // Gradients of factors, of which each is a product as large as the forward
+  // one; that of a bias is none.
+  static int64_t GradientsMade(const OpDesc& op) {
+    int64_t made = 0;
+    for (const auto& [slot, names] : op.outputs)
+      for (const char* factor : {"Input@GRAD", "Filter@GRAD", "X@GRAD",
+                                 "Y@GRAD", "W@GRAD", "DX", "DY"})
+        made += slot == factor && !names.empty() && names[0] != kEmptyVar;
+    return made;
+  }
+
+  // The shape of the forward output, which the gradient op reads a gradient of.
+  const Shape* OutputOf(const OpDesc& op, bool gradient) const {
+    if (!gradient)
+      return ShapeOf(op.Out(op.Output("Output").empty() ? "Out" : "Output"));
+    for (const char* slot : {"Output@GRAD", "Out@GRAD", "DOut"})
+      if (!op.Input(slot).empty()) return ShapeOf(op.In(slot));
+    return nullptr;
+  }
+
+  std::optional<int64_t> Flops(const Countable& countable, const OpDesc& op,
+                               bool gradient, int64_t factor) const {
+    const bool conv = countable.family == Family::kConv ||
+                      countable.family == Family::kTransposedConv;
+    const bool fc = countable.family == Family::kFc;
+    const Shape* x =
+        ShapeOf(op.In(conv || !op.Input("Input").empty() ? "Input" : "X"));
+    if (fc && x == nullptr) x = ShapeOf(op.In("X"));
+    const Shape* y = ShapeOf(op.In(conv ? "Filter" : fc ? "W" : "Y"));
+    if (y == nullptr && op.type == "mv") y = ShapeOf(op.In("Vec"));
+    const Shape* out = OutputOf(op, gradient);
+    if (x == nullptr || y == nullptr || out == nullptr) return std::nullopt;
+    const auto outputs =
+        Times(factor, countable.family == Family::kTransposedConv ? *x : *out);
+    if (!outputs.has_value()) return std::nullopt;
+    switch (countable.family) {
+      case Family::kConv:
+      case Family::kTransposedConv:
+        return Times(*outputs, *y, 1);
+      case Family::kMatmul: {
+        const bool transposed =
+            op.AttrOr("trans_x", false) || op.AttrOr("transpose_X", false);
+        const size_t rank = x->size();
+        if (rank == 0) return std::nullopt;
+        const size_t at = rank - (transposed && rank > 1 ? 2 : 1);
+        return Times(*outputs, *x, at, at + 1);
+      }
+      case Family::kMul:
+        return Times(*outputs, *x,
+                     static_cast<size_t>(
+                         std::max(op.AttrOr<int32_t>("x_num_col_dims", 1), 0)));
+      case Family::kFc:
+        return Times(*outputs, *y, 0, 1);
+    }
+    return std::nullopt;
+  }
+
+  std::string ShapesOf(const OpDesc& op) const {
+    std::string text;
+    for (const auto& [slot, names] : op.inputs)
+      for (const std::string& name : names)
+        if (const Shape* shape = ShapeOf(name); shape != nullptr)
+          absl::StrAppend(&text, text.empty() ? "" : ", ", slot, " ",
+                          ToString(*shape));
+    return text.empty() ? "no shapes" : text;
+  }
+
+  const OpRegistry& registry_;
+  ProgramDesc program_;
+  int32_t block_ = 0;
+  FlopCount count_;
+};
+
+}  // namespace
+
+FlopCount CountFlops(const OpRegistry& registry, ProgramDesc program) {
+  return Counter(registry, std::move(program)).Count();
+}
+
+}  // namespace pd

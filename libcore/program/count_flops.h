@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much arithmetic a program asks for: two operations for each multiply-add
+// of its convolutions and matrix products, which are nearly all of the work of
+// most networks. Everything else counts nothing.
+#ifndef PD_LIBCORE_PROGRAM_COUNT_FLOPS_H_
+#define PD_LIBCORE_PROGRAM_COUNT_FLOPS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "formats/program_desc.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+
+struct FlopCount {
+  /// Nothing when an extent that it depends on is unknown.
+  std::optional<int64_t> total;
+  std::map<std::string, int64_t> by_type;  ///< op types that were counted
+  std::string why_unknown;                 ///< when there is no total
+};
+
+/// The operations of one run with a batch of 1 (an unknown first extent is 1).
+/// Shapes are inferred; where an op is not known to `registry` or refuses them,
+/// those that the program declares hold. Ops of sub-blocks are counted once; a
+/// gradient op counts once for each gradient that it makes.
+FlopCount CountFlops(const OpRegistry& registry, ProgramDesc program);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_PROGRAM_COUNT_FLOPS_H_

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "formats/pdmodel.h"
+#include "formats/pdparams.h"
+#include "formats/tensor_stream.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/program/prune.h"
+#include "libcore/train/checkpoint.h"
+#include "libcore/train/inspect_parts.h"
+
+namespace pd {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a program of ours says that was not read from a file.
+constexpr int64_t kOurVersion = 2003000;
+
+std::string VersionText(int64_t version) {
+  return absl::StrCat(version / 1000000, ".", version / 1000 % 1000, ".",
+                      version % 1000);
+}
+
+template <typename Body>
+void ForEachOp(const ProgramDesc& program, const Body& body) {
+  for (const BlockDesc& block : program.blocks)
+    for (const OpDesc& op : block.ops) body(op);
+}
+
+VariableInfo VariableOf(const ProgramDesc& program, const std::string& name) {
+  VariableInfo info;
+  info.name = name;
+  if (const VarDesc* var = program.FindVar(0, name); var != nullptr) {
+    info.shape = var->shape;
+    info.dtype = var->dtype;
+  }
+  return info;
+}
+
+// What a program without feed ops must be given: what ops of block 0 read and
+// nothing makes.
+std::vector<std::string> FreeVariables(const ProgramDesc& program) {
+  std::set<std::string> made;
+  ForEachOp(program, [&made](const OpDesc& op) {
+    for (const auto& slot : op.outputs)
+      made.insert(slot.second.begin(), slot.second.end());
+  });
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const OpDesc& op : program.global().ops) {
+    for (const auto& slot : op.inputs) {
+      for (const std::string& name : slot.second) {
+        const VarDesc* var = program.global().FindVar(name);
+        if (var != nullptr && !var->persistable && made.count(name) == 0 &&
+            seen.insert(name).second)
+          names.push_back(name);
+      }
+    }
+  }
+  return names;
+}
+
+std::string ContentOf(const ProgramDesc& program, const FeedFetch& names) {
+  bool trains = false;
+  ForEachOp(program, [&trains](const OpDesc& op) {
+    const auto role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
+    trains |= (role & (kRoleBackward | kRoleOptimize)) != 0;
+  });
+  if (trains) return "training program";
+  return names.fetches.empty() ? "program" : "inference model";
+}
+
+TensorInfo Declared(const VarDesc& var) {
+  TensorInfo info;
+  info.name = var.name;
+  info.shape = var.shape;
+  info.dtype = var.dtype;
+  const auto bytes = CheckedBytes(var.shape, SizeOf(var.dtype));
+  if (bytes.ok()) info.bytes = *bytes;
+  return info;
+}
+
+void AddTensors(const ProgramDesc& program, const NamedArrays& values,
+                Inspection* out) {
+  std::map<std::string, TensorInfo> tensors;
+  for (const auto& [name, array] : values)
+    tensors.emplace(name, InfoOf(name, array));
+  size_t missing = 0;
+  for (const BlockDesc& block : program.blocks)
+    for (const VarDesc& var : block.vars)
+      if (var.persistable && var.kind == VarKind::kLodTensor)
+        missing += tensors.emplace(var.name, Declared(var)).second;
+  for (auto& [name, info] : tensors) out->tensors.push_back(std::move(info));
+  if (missing > 0)
+    out->notes.push_back(absl::StrCat(
+        "no values were found for ", missing, " of ", out->tensors.size(),
+        " tensors; their shapes are as declared"));
+}
+
+// The values of a state dict, also under the parameters' own names.
+absl::Status ReadValues(const std::string& path, NamedArrays* values) {
+  PD_ASSIGN_OR_RETURN(StateDict state, ReadStateDict(path));
+  for (const auto& [structured, parameter] : state.parameter_names) {
+    auto node = state.tensors.extract(structured);
+    if (node.empty()) continue;
+    node.key() = parameter;
+    state.tensors.insert(std::move(node));
+  }
+  values->merge(state.tensors);
+  return absl::OkStatus();
+}
+
+absl::Status ReadFolder(const std::string& folder,
+                        const std::vector<std::string>& names,
+                        NamedArrays* values) {
+  for (const std::string& name : names) {
+    // A name is a file's name here: it must not lead out of the folder.
+    if (absl::StrContains(name, '/') || name == "." || name == "..") continue;
+    const std::string path = absl::StrCat(folder, name);
+    if (!PathExists(path)) continue;
+    PD_ASSIGN_OR_RETURN((*values)[name], ReadTensor(path));
+  }
+  return absl::OkStatus();
+}
+
+// What stands beside the program's file by PaddlePaddle's names.
+absl::StatusOr<NamedArrays> ValuesBeside(const std::string& path,
+                                         const ProgramDesc& program) {
+  const std::vector<std::string> names = PersistableTensors(program);
+  NamedArrays values;
+  absl::string_view prefix = path;
+  std::string joint;
+  if (absl::ConsumeSuffix(&prefix, "__model__")) {
+    joint = absl::StrCat(prefix, "__params__");
+    if (!PathExists(joint) && fs::path(path).filename() == "__model__") {
+      PD_RETURN_IF_ERROR(ReadFolder(std::string(prefix), names, &values));
+      return values;
+    }
+  } else if (absl::ConsumeSuffix(&prefix, ".pdmodel")) {
+    joint = absl::StrCat(prefix, ".pdiparams");
+  } else {
+    return values;
+  }
+  if (PathExists(joint)) return ReadTensors(joint, names);
+  for (const char* ending : {".pdparams", ".pdopt"}) {
+    const std::string state = absl::StrCat(prefix, ending);
+    if (PathExists(state)) PD_RETURN_IF_ERROR(ReadValues(state, &values));
+  }
+  return values;
+}
+
+void AddState(const TrainState& state, Inspection* out) {
+  out->facts.push_back({"step", state.step});
+  out->facts.push_back({"epoch", state.epoch});
+  out->facts.push_back({"done", state.done});
+  if (state.best_metric.empty() || state.best_step < 0) return;
+  out->facts.push_back({"best_metric", state.best_metric});
+  out->facts.push_back({"best_value", state.best_value});
+  out->facts.push_back({"best_step", state.best_step});
+}
+
+}  // namespace
+
+std::string ProducerOf(const ProgramDesc& program) {
+  if (program.version <= 0) return "unknown";
+  bool any = false, marked = false;
+  ForEachOp(program, [&](const OpDesc& op) {
+    any = true;
+    // PaddlePaddle 2.3 gives these to every op, and we to none.
+    marked |= op.FindAttr("op_namescope") != nullptr ||
+              op.FindAttr("op_callstack") != nullptr;
+  });
+  if (program.version == kOurVersion && any && !marked) return "pdkit";
+  return absl::StrCat("PaddlePaddle ", VersionText(program.version));
+}
+
+std::vector<std::string> PersistableTensors(const ProgramDesc& program) {
+  std::set<std::string> names;
+  for (const BlockDesc& block : program.blocks)
+    for (const VarDesc& var : block.vars)
+      if (var.persistable && var.kind == VarKind::kLodTensor)
+        names.insert(var.name);
+  return {names.begin(), names.end()};
+}
+
+absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
+                      const NamedArrays& values, Inspection* out) {
+  ModelInfo model;
+  ProgramDesc stripped = program;
+  PD_ASSIGN_OR_RETURN(const FeedFetch names, StripFeedFetch(&stripped));
+  for (const std::string& name :
+       names.feeds.empty() ? FreeVariables(stripped) : names.feeds)
+    model.inputs.push_back(VariableOf(program, name));
+  for (const std::string& name : names.fetches)
+    model.outputs.push_back(VariableOf(program, name));
+  ForEachOp(program, [&model](const OpDesc& op) { ++model.ops[op.type]; });
+  model.flops = CountFlops(registry, std::move(stripped));
+  out->content = ContentOf(program, names);
+  out->producer = ProducerOf(program);
+  if (program.version > 0)
+    out->facts.push_back({"program_version", VersionText(program.version)});
+  AddTensors(program, values, out);
+  model.program = std::move(program);
+  out->model = std::move(model);
+  return absl::OkStatus();
+}
+
+absl::Status InspectProgram(const OpRegistry& registry, const FileBytes& file,
+                            Inspection* out) {
+  PD_ASSIGN_OR_RETURN(ProgramDesc program, ParseProgram(file.view()));
+  PD_ASSIGN_OR_RETURN(const NamedArrays values,
+                      ValuesBeside(out->path, program));
+  return AddModel(registry, std::move(program), values, out);
+}
+
+absl::Status InspectCheckpoint(const OpRegistry& registry,
+                               const std::string& folder, Inspection* out) {
+  std::string newest = folder;
+  out->kind = "checkpoint";
+  if (!PathExists(absl::StrCat(folder, "/state.json"))) {
+    PD_ASSIGN_OR_RETURN(newest, NewestCheckpoint(folder));
+    out->kind = "run directory";
+    out->facts.push_back({"checkpoint", newest});
+    out->facts.push_back(
+        {"checkpoints", static_cast<int64_t>(ListCheckpoints(folder).size())});
+  }
+  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(newest));
+  AddState(checkpoint.state, out);
+  NamedArrays values = std::move(checkpoint.params);
+  values.merge(checkpoint.opt);
+  PD_RETURN_IF_ERROR(
+      AddModel(registry, std::move(checkpoint.program), values, out));
+  out->producer = "pdkit";
+  return absl::OkStatus();
+}
+
+}  // namespace pd

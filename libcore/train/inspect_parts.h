@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of Inspect, for its own files only.
+#ifndef PD_LIBCORE_TRAIN_INSPECT_PARTS_H_
+#define PD_LIBCORE_TRAIN_INSPECT_PARTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "formats/array.h"
+#include "libcore/base/file.h"
+#include "libcore/train/inspect.h"
+
+namespace pd {
+
+/// An array with its statistics.
+TensorInfo InfoOf(std::string name, const Array& array);
+
+/// "'path'", for messages.
+std::string Quoted(const std::string& path);
+
+bool PathExists(const std::string& path);
+
+/// "PaddlePaddle 2.6.2" for 2006002; "pdkit" for a program that we built.
+std::string ProducerOf(const ProgramDesc& program);
+
+/// Names of the persistable tensors in name order: the order of a .pdiparams.
+std::vector<std::string> PersistableTensors(const ProgramDesc& program);
+
+/// Takes a program and the values that were found for it into `out`.
+absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
+                      const NamedArrays& values, Inspection* out);
+
+/// The file of a program with the parameters beside it.
+absl::Status InspectProgram(const OpRegistry& registry, const FileBytes& file,
+                            Inspection* out);
+
+/// A run directory or the folder of one checkpoint.
+absl::Status InspectCheckpoint(const OpRegistry& registry,
+                               const std::string& folder, Inspection* out);
+
+/// A pickle: a state dict, a nested object, a tensor.
+absl::Status InspectPickle(const FileBytes& file, Inspection* out);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_INSPECT_PARTS_H_

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the values of an array look like, in one pass over its bytes where they
+// lie (a mapped file is read once and never copied).
+#ifndef PD_LIBCORE_TRAIN_TENSOR_STATS_H_
+#define PD_LIBCORE_TRAIN_TENSOR_STATS_H_
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "formats/array.h"
+
+namespace pd {
+
+/// An element: integers and bools stay exact.
+using Number = std::variant<int64_t, double>;
+
+struct TensorStats {
+  int64_t nan = 0;     ///< elements that are NaN; complex: in either part
+  int64_t inf = 0;     ///< infinite elements that are not NaN
+  int64_t finite = 0;  ///< the others
+  /// Over the finite elements; nothing when there are none, and for complex
+  /// arrays, which have no order.
+  std::optional<Number> min, max;
+  std::optional<double> mean;  ///< summed in double
+};
+
+/// The result does not depend on the number of threads.
+TensorStats StatsOf(const Array& array);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_TENSOR_STATS_H_
