@@ -77,7 +77,7 @@ void MaxRow(const Window& w, const float* plane, float* out, uint8_t* index) {
         const auto v = hn::LoadU(kTag, row + x * w.batch);
         // A NaN beats every number, the first NaN stays.
         const auto better =
-            hn::Or(hn::Gt(v, best), hn::And(hn::Ne(v, v), hn::Eq(best, best)));
+            hn::Or(hn::Gt(v, best), hn::And(hn::IsNaN(v), hn::Eq(best, best)));
         best = hn::IfThenElse(better, v, best);
         at = hn::IfThenElse(hn::RebindMask(kIntTag, better),
                             hn::Set(kIntTag, number), at);

@@ -26,7 +26,7 @@ const hn::ScalableTag<float> kTag;
 // The exponential of x <= 0; NaN stays NaN.
 template <class V>
 HWY_INLINE V ExpOf(V x) {
-  return hn::IfThenElse(hn::Ne(x, x), x, hn::Exp(kTag, x));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(kTag, x));
 }
 
 void SoftmaxRow(const float* x, int64_t n, float* softmax, float* maximum,

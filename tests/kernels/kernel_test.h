@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program with the reference kernels and with the fast ones, and
+// compares what comes out: the reference is the oracle.
+#ifndef PD_TESTS_KERNELS_KERNEL_TEST_H_
+#define PD_TESTS_KERNELS_KERNEL_TEST_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "formats/array.h"
+#include "formats/program_desc.h"
+#include "libcore/exec/plan.h"
+
+namespace pd {
+
+/// An array of small random numbers around 0; the same for the same number.
+Array RandomArray(const Shape& shape, uint64_t number);
+Array LabelArray(const Shape& shape, int64_t classes, uint64_t number);
+
+/// A program under test.
+struct KernelCase {
+  ProgramDesc program;
+  NamedArrays feeds;
+  NamedArrays persistables;
+  /// Differentiate the first fetch by these, with a random cotangent.
+  std::vector<std::string> wrt;
+  std::vector<std::string>
+      fetches;  ///< names of gradients follow by themselves
+};
+
+/// Declares a variable of the case and gives it a value.
+void Feed(KernelCase* c, const std::string& name, Array value);
+void Parameter(KernelCase* c, const std::string& name, Array value);
+/// Appends an op, whose outputs are declared by inference.
+void Append(KernelCase* c, OpDesc op);
+
+struct KernelResult {
+  NamedArrays values;  ///< fetches, gradients, persistables after the run
+  std::map<std::string, std::string> labels;  ///< op type -> implementation
+};
+
+KernelResult RunCase(const KernelCase& c, bool fast);
+
+/// Expects that every op type in `types` ran by an implementation with this
+/// label, and that all values agree with the reference's: differences of at
+/// most tolerance * (1 + largest magnitude of the array), and
+/// that a second run gives the same bits.
+void ExpectLikeReference(const KernelCase& c,
+                         const std::map<std::string, std::string>& labels,
+                         double tolerance = 2e-5);
+
+}  // namespace pd
+
+#endif  // PD_TESTS_KERNELS_KERNEL_TEST_H_
