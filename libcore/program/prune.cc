@@ -100,6 +100,22 @@ class Traffic {
   std::vector<ReadsAndWrites> blocks_;
 };
 
+// Persistables have values before the first op, and tensor arrays and the like
+// start empty.
+bool NeedsMaker(const VarDesc* var) {
+  return var == nullptr ||
+         (!var->persistable && var->kind == VarKind::kLodTensor);
+}
+
+// True when `op` changes the fed variable `name`; false when it only makes the
+// value that is fed instead. A sub-block that does not run changes nothing.
+bool Overwrites(const ProgramDesc& program, const OpDesc& op,
+                const Names& reads, const std::string& name) {
+  const VarDesc* var = program.global().FindVar(name);
+  return reads.count(name) != 0 || !SubBlocks(op).empty() ||
+         (var != nullptr && var->need_check_feed);
+}
+
 std::string Suggestion(const ProgramDesc& program, const std::string& name) {
   std::vector<std::string> known;
   for (const VarDesc& var : program.global().vars) known.push_back(var.name);
@@ -217,10 +233,9 @@ absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,
     const OpDesc& op = ops[i];
     if (op.type == "feed" || op.type == "fetch") continue;
     const auto [reads, writes] = traffic.Of(op);
-    // What makes a feed is not wanted; what changes a feed in place is.
     for (const std::string& name : writes)
       if (needed.count(name) != 0 &&
-          (fed.count(name) == 0 || reads.count(name) != 0))
+          (fed.count(name) == 0 || Overwrites(program, op, reads, name)))
         kept[i] = true;
     if (kept[i]) needed.insert(reads.begin(), reads.end());
   }
@@ -233,7 +248,7 @@ absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,
     const auto [reads, writes] = traffic.Of(ops[i]);
     for (const std::string& name : reads) {
       const VarDesc* var = program.global().FindVar(name);
-      if (made.count(name) == 0 && !(var != nullptr && var->persistable))
+      if (made.count(name) == 0 && NeedsMaker(var))
         return InvalidArgument(
             "op %d '%s' reads '%s', which is neither fed nor made", i,
             ops[i].type, name);
@@ -242,7 +257,7 @@ absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,
     pruned.global().ops.push_back(ops[i]);
   }
   for (const std::string& name : fetches)
-    if (made.count(name) == 0 && !program.global().FindVar(name)->persistable)
+    if (made.count(name) == 0 && NeedsMaker(program.global().FindVar(name)))
       return InvalidArgument("fetch '%s' is neither fed nor made by an op",
                              name);
   std::vector<std::string> keep = feeds;

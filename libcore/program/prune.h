@@ -25,7 +25,8 @@ ProgramDesc CloneForTest(const ProgramDesc& program);
 
 /// The ops of block 0 that `fetches` need when `feeds` are given, with their
 /// sub-blocks and the variables that they use. An op that makes a feed is left
-/// out, so a program can be cut in the middle. NotFound for names that the
+/// out, so a program can be cut in the middle; one that overwrites a variable
+/// that is there to be fed is not. NotFound for names that the
 /// program does not have; InvalidArgument when a fetch needs a variable that is
 /// neither fed, nor made, nor persistable. Feed and fetch ops are left out.
 absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,

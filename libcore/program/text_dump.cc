@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <vector>
 
@@ -108,9 +109,15 @@ std::string DumpType(const VarDesc& var) {
   }
 }
 
-// Attributes that say where an op came from, or nothing when at their default.
+// Attributes that do not change the result: where an op came from, which
+// library PaddlePaddle would run it with, roles that are headings here.
+constexpr absl::string_view kNoise[] = {
+    kOpRoleAttr,        "op_callstack",     "op_namescope", "exhaustive_search",
+    "mkldnn_data_type", "use_addto",        "use_cudnn",    "use_mkldnn",
+    "use_quantizer",    "workspace_size_MB"};
+
 bool IsNoise(const std::string& name, const Attribute& value) {
-  if (name == kOpRoleAttr || name == "op_callstack" || name == "op_namescope")
+  if (std::find(std::begin(kNoise), std::end(kNoise), name) != std::end(kNoise))
     return true;
   if (name == "op_device") return value == Attribute(std::string());
   if (name == "with_quant_attr") return value == Attribute(false);

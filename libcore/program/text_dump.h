@@ -23,8 +23,9 @@ namespace pd {
 ///       %y:float32[-1,10] = matmul_v2(X=%x, Y=%linear_0.w_0) {trans_y=false}
 ///
 /// Ops stand in their order under the name of their role (forward, loss,
-/// backward, optimize, lr_sched). Left out are variables that no op uses and
-/// attributes that only say where an op came from (op_callstack and the like).
+/// backward, optimize, lr_sched). Left out are non-persistable variables that
+/// no op uses and attributes that do not change results (op_callstack,
+/// use_mkldnn and the like).
 std::string DumpProgram(const ProgramDesc& program);
 
 /// One op of block `block` as DumpProgram prints it.

@@ -140,7 +140,8 @@ absl::Status CheckFeeds(const ProgramDesc& program,
       return NotFound("feed '%s' is not a variable of the program", name);
   for (const BlockDesc& block : program.blocks) {
     for (const VarDesc& var : block.vars)
-      if (var.persistable) known.insert(var.name);
+      if (var.persistable || var.kind != VarKind::kLodTensor)
+        known.insert(var.name);  // tensor arrays and the like start empty
     for (const OpDesc& op : block.ops)
       for (const auto& slot : op.outputs)
         known.insert(slot.second.begin(), slot.second.end());

@@ -93,13 +93,10 @@ void ConvertHardSigmoid(OnnxOp* op) {
       {{"alpha", Alpha(op, "slope", 0.2)}, {"beta", Alpha(op, "offset", 0.5)}});
 }
 
-// x * sigmoid(beta x)
-void ConvertSwish(OnnxOp* op) {
+// x * sigmoid(x): PaddlePaddle does not read swish's attr beta.
+void ConvertSilu(OnnxOp* op) {
   const std::string x = op->In("X");
-  const double beta = op->Float("beta", 1);
-  const std::string scaled =
-      beta == 1 ? x : op->Emit("Mul", {x, op->Const(beta, op->TypeOf("X"))});
-  op->Give("Out", "Mul", {x, op->Emit("Sigmoid", {scaled})});
+  op->Give("Out", "Mul", {x, op->Emit("Sigmoid", {x})});
 }
 
 void ConvertMish(OnnxOp* op) {
@@ -257,12 +254,12 @@ OnnxConverters ActivationConverters() {
       {"prelu", ConvertPrelu},
       {"relu6", ConvertRelu6},
       {"selu", ConvertSelu},
-      {"silu", ConvertSwish},
+      {"silu", ConvertSilu},
       {"softmax", ConvertSoftmax, "Softmax"},
       {"softplus", ConvertSoftplus},
       {"softshrink", ConvertShrink},
       {"stanh", ConvertStanh},
-      {"swish", ConvertSwish},
+      {"swish", ConvertSilu},
       {"tanh_shrink", ConvertTanhShrink},
       {"thresholded_relu", ConvertThresholdedRelu},
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions. Filters are [out, in / groups, ...] in both worlds, whatever
 // the layout of the data; ONNX knows channels-first data only.
+#include <algorithm>
+
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx/converters.h"
 #include "libcore/deploy/onnx/window.h"
@@ -30,38 +32,73 @@ void ConvertConv(OnnxOp* op) {
                     attrs);
 }
 
-void ConvertConvTranspose(OnnxOp* op) {
-  const OnnxWindow window = ReadWindow(op, "Input");
-  OnnxAttrs attrs = {{"group", op->Int("groups", 1)}};
-  const auto output_size = op->Ints("output_size");
-  if (!output_size.empty() && window.same) {
-    op->Fail(Unimplemented(
-        "attr 'output_size' together with padding_algorithm 'SAME'"));
-    return;
-  }
-  AddWindowAttrs(op, window, &attrs);
-  auto extra = op->Ints("output_padding");
-  if (!output_size.empty()) {
-    // What the stride leaves open is padding at the end.
-    const Shape& x = op->ShapeOf("Input");
-    const Shape& filter = op->ShapeOf("Filter");
-    const size_t n = window.strides.size();
-    const auto dilations = op->Ints("dilations", std::vector<int64_t>(n, 1));
-    extra.assign(n, 0);
-    for (size_t i = 0; i < n && filter.size() == n + 2; ++i) {
-      const int64_t extent = x[i + (window.channels_last ? 1 : 2)];
-      if (extent < 0) {
-        op->Fail(
-            Unimplemented("attr 'output_size' with input shape %s: its "
-                          "extents must be known",
-                          ToString(x)));
-        return;
-      }
-      extra[i] = output_size[i] - ((extent - 1) * window.strides[i] +
-                                   dilations[i] * (filter[i + 2] - 1) + 1 -
-                                   window.pads[i] - window.pads[n + i]);
+// The pads of padding_algorithm SAME, which PaddlePaddle computes as if the
+// input were a convolution's; ONNX's auto_pad means others.
+bool PadsOfSame(OnnxOp* op, OnnxWindow* window) {
+  const Shape& x = op->ShapeOf("Input");
+  const Shape& filter = op->ShapeOf("Filter");
+  const size_t n = window->strides.size();
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t extent = x[i + (window->channels_last ? 1 : 2)];
+    if (extent < 0 || filter.size() != n + 2) {
+      op->Fail(
+          Unimplemented("padding_algorithm 'SAME' with input shape %s: "
+                        "its extents must be known",
+                        ToString(x)));
+      return false;
     }
+    const int64_t stride = window->strides[i];
+    const int64_t sum = std::max<int64_t>(
+        ((extent + stride - 1) / stride - 1) * stride + filter[i + 2] - extent,
+        0);
+    window->pads[i] = sum / 2;
+    window->pads[n + i] = sum - sum / 2;
   }
+  window->same = false;
+  return true;
+}
+
+// What the stride leaves open beyond the smallest output is padding at the
+// end.
+std::vector<int64_t> PaddingFor(OnnxOp* op, const OnnxWindow& window,
+                                const std::vector<int64_t>& output_size,
+                                const std::vector<int64_t>& dilations) {
+  const Shape& x = op->ShapeOf("Input");
+  const Shape& filter = op->ShapeOf("Filter");
+  const size_t n = window.strides.size();
+  std::vector<int64_t> extra(n, 0);
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t extent = x[i + (window.channels_last ? 1 : 2)];
+    if (extent < 0 || filter.size() != n + 2 || output_size.size() != n) {
+      op->Fail(
+          Unimplemented("attr 'output_size' is %s with input shape %s: "
+                        "its extents must be known",
+                        ToString(output_size), ToString(x)));
+      return extra;
+    }
+    extra[i] = output_size[i] - ((extent - 1) * window.strides[i] +
+                                 dilations[i] * (filter[i + 2] - 1) + 1 -
+                                 window.pads[i] - window.pads[n + i]);
+  }
+  return extra;
+}
+
+void ConvertConvTranspose(OnnxOp* op) {
+  OnnxWindow window = ReadWindow(op, "Input");
+  const size_t n = window.strides.size();
+  auto dilations = op->Ints("dilations", std::vector<int64_t>(n, 1));
+  if (window.same) {
+    dilations.assign(n, 1);
+    if (!PadsOfSame(op, &window)) return;
+  }
+  OnnxAttrs attrs = {{"group", op->Int("groups", 1)},
+                     {"strides", window.strides},
+                     {"pads", window.pads},
+                     {"dilations", dilations}};
+  const auto output_size = op->Ints("output_size");
+  auto extra = op->Ints("output_padding");
+  if (!output_size.empty())
+    extra = PaddingFor(op, window, output_size, dilations);
   if (!extra.empty()) attrs.emplace_back("output_padding", extra);
   GiveChannelsFirst(op, window, "Output", "ConvTranspose",
                     {ToChannelsFirst(op, window, op->In("Input")),

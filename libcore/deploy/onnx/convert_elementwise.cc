@@ -42,6 +42,20 @@ void ConvertBinary(OnnxOp* op) {
   op->Give("Out", op->onnx_type(), {x, y});
 }
 
+// Numbers are true unless they are 0.
+std::string Truth(OnnxOp* op, const char* slot, const std::string& x) {
+  return op->TypeOf(slot) == DType::kBool ? x : op->Cast(x, DType::kBool);
+}
+
+void ConvertLogical(OnnxOp* op) {
+  const auto [x, y] = Operands(op);
+  op->Give("Out", op->onnx_type(), {Truth(op, "X", x), Truth(op, "Y", y)});
+}
+
+void ConvertLogicalNot(OnnxOp* op) {
+  op->Give("Out", "Not", {Truth(op, "X", op->In("X"))});
+}
+
 void ConvertNotEqual(OnnxOp* op) {
   const auto [x, y] = Operands(op);
   op->Give("Out", "Not", {op->Emit("Equal", {x, y})});
@@ -89,10 +103,14 @@ void ConvertScale(OnnxOp* op) {
 
 void ConvertSum(OnnxOp* op) {
   const OnnxValues values = op->Ins("X");
-  if (values.size() == 1)
-    op->Alias("Out", values[0]);
-  else
+  if (IsFloating(op->TypeOf("X")) && values.size() > 1) {
     op->Give("Out", "Sum", values);
+    return;
+  }
+  std::string sum = values.empty() ? "" : values[0];  // ONNX sums only floats
+  for (size_t i = 1; i < values.size(); ++i)
+    sum = op->Emit("Add", {sum, values[i]});
+  op->Alias("Out", sum);
 }
 
 void ConvertPow(OnnxOp* op) {
@@ -111,7 +129,7 @@ void ConvertClip(OnnxOp* op) {
     return;
   }
   if (op->opset() < 11) {
-    op->Fail(Unimplemented("bounds that are tensors need opset >= 11"));
+    op->Fail(Unimplemented("bounds that are tensors"));
     return;
   }
   const auto bound = [&](const char* slot, const char* attr) {
@@ -193,10 +211,10 @@ OnnxConverters ElementwiseConverters() {
       {"log", ConvertUnary, "Log"},
       {"log10", ConvertLogBase},
       {"log2", ConvertLogBase},
-      {"logical_and", ConvertBinary, "And"},
-      {"logical_not", ConvertUnary, "Not"},
-      {"logical_or", ConvertBinary, "Or"},
-      {"logical_xor", ConvertBinary, "Xor"},
+      {"logical_and", ConvertLogical, "And"},
+      {"logical_not", ConvertLogicalNot},
+      {"logical_or", ConvertLogical, "Or"},
+      {"logical_xor", ConvertLogical, "Xor"},
       {"not_equal", ConvertNotEqual},
       {"pow", ConvertPow},
       {"reciprocal", ConvertUnary, "Reciprocal"},

@@ -9,36 +9,42 @@
 namespace pd {
 namespace {
 
+// A copy of the table with zeros for one row.
+std::string TableWithout(OnnxOp* op, const Array& table, int64_t row) {
+  std::byte* bytes = nullptr;
+  Array zeroed = NewArray(table.dtype, table.shape, &bytes);
+  std::memcpy(bytes, table.bytes.get(), table.size_bytes());
+  const size_t size = zeroed.size_bytes() / static_cast<size_t>(table.shape[0]);
+  std::memset(bytes + static_cast<size_t>(row) * size, 0, size);
+  return op->ConstArray(zeroed);
+}
+
 // Rows of W by number. The row of padding_idx reads as zeros, whatever W
 // holds.
 void ConvertLookup(OnnxOp* op) {
   const Array* param = op->Param("W");
-  const Shape& w = op->ShapeOf("W");
-  int64_t padding = op->Int("padding_idx", -1);
-  std::string table;
-  if (padding == -1) {
-    table = op->In("W");
-  } else if (param == nullptr || param->shape.size() != 2 || padding < 0 ||
-             padding >= w[0]) {
-    op->Fail(
-        Unimplemented("attr 'padding_idx' is %d and 'W' of shape %s is "
-                      "no parameter with such a row",
-                      padding, ToString(w)));
-    return;
-  } else {
-    std::byte* bytes = nullptr;
-    Array zeroed = NewArray(param->dtype, param->shape, &bytes);
-    std::memcpy(bytes, param->bytes.get(), param->size_bytes());
-    const size_t row = zeroed.size_bytes() / static_cast<size_t>(w[0]);
-    std::memset(bytes + static_cast<size_t>(padding) * row, 0, row);
-    table = op->ConstArray(zeroed);
-    op->Ignore("W");
-  }
+  const int64_t padding = op->Int("padding_idx", -1);
   std::string ids = op->In("Ids");
-  if (op->type() == "lookup_table") {  // ids have a last extent of 1
-    ids = op->Squeeze(ids, {op->Rank("Ids") - 1});
+  const int64_t rank = op->Rank("Ids");
+  const bool column = op->type() == "lookup_table";  // ids end with a 1
+  if (column) ids = op->Squeeze(ids, {rank - 1});
+  if (padding == -1) {
+    op->Give("Out", "Gather", {op->In("W"), ids}, {{"axis", int64_t{0}}});
+  } else if (param != nullptr && !param->shape.empty() && padding >= 0 &&
+             padding < param->shape[0]) {
+    op->Ignore("W");
+    op->Give("Out", "Gather", {TableWithout(op, *param, padding), ids},
+             {{"axis", int64_t{0}}});
+  } else {
+    const std::string rows =
+        op->Emit("Gather", {op->In("W"), ids}, {{"axis", int64_t{0}}});
+    const std::string is_padding = op->Emit(
+        "Equal",
+        {ids, op->Const(static_cast<double>(padding), op->TypeOf("Ids"))});
+    op->Give("Out", "Where",
+             {op->Unsqueeze(is_padding, {column ? rank - 1 : rank}),
+              op->Const(0, op->TypeOf("W")), rows});
   }
-  op->Give("Out", "Gather", {table, ids}, {{"axis", int64_t{0}}});
 }
 
 void ConvertGather(OnnxOp* op) {
@@ -73,7 +79,8 @@ void ConvertOneHot(OnnxOp* op) {
                                       {op->Unsqueeze(op->Const(0, dtype), {0}),
                                        op->Unsqueeze(op->Const(1, dtype), {0})},
                                       {{"axis", int64_t{0}}});
-  op->Give("Out", "OneHot", {op->In("X"), depth, values},
+  op->Give("Out", "OneHot",
+           {op->Cast(op->In("X"), DType::kInt64), depth, values},
            {{"axis", int64_t{-1}}});
 }
 
@@ -135,9 +142,7 @@ void ConvertWhere(OnnxOp* op) {
 void ConvertResize(OnnxOp* op) {
   const int64_t rank = op->Rank("X");
   if (op->opset() < 11) {
-    op->Fail(
-        Unimplemented("needs opset >= 11, for ONNX's Resize with "
-                      "PaddlePaddle's coordinates"));
+    op->Fail(Unimplemented("ONNX's Resize without PaddlePaddle's coordinates"));
     return;
   }
   if (rank != 4 || op->Str("data_layout", "NCHW") != "NCHW") {
@@ -187,9 +192,7 @@ void ConvertPixelShuffle(OnnxOp* op) {
     return;
   }
   if (op->opset() < 11) {
-    op->Fail(
-        Unimplemented("needs opset >= 11, for ONNX's DepthToSpace with "
-                      "mode CRD"));
+    op->Fail(Unimplemented("ONNX's DepthToSpace without mode CRD"));
     return;
   }
   op->Give("Out", "DepthToSpace", {op->In("X")},

@@ -44,20 +44,39 @@ bool PadForCeilMode(Pool* pool) {
   return true;
 }
 
-void GivePool(OnnxOp* op, Pool pool, const std::string& x) {
+// The count of an average includes the padding, but not what ceil_mode adds
+// beyond it: so pads become part of the data.
+std::string PadData(OnnxOp* op, Pool* pool, const std::string& x) {
+  const size_t n = pool->kernel.size();
+  std::vector<int64_t> pads = {0, 0};
+  pads.insert(pads.end(), pool->window.pads.begin(),
+              pool->window.pads.begin() + static_cast<ptrdiff_t>(n));
+  pads.insert(pads.end(), {0, 0});
+  pads.insert(pads.end(), pool->window.pads.begin() + static_cast<ptrdiff_t>(n),
+              pool->window.pads.end());
+  for (size_t i = 0; i < n; ++i)
+    if (pool->extents[i] >= 0)
+      pool->extents[i] += pool->window.pads[i] + pool->window.pads[n + i];
+  pool->window.pads.assign(2 * n, 0);
+  pool->exclusive = true;
+  return op->Pad(x, pads, "constant", 0, op->TypeOf("X"));
+}
+
+void GivePool(OnnxOp* op, Pool pool, std::string x) {
   OnnxAttrs attrs = {{"kernel_shape", pool.kernel},
                      {"strides", pool.window.strides}};
   if (pool.ceil_mode && !pool.window.same) {
+    if (!pool.max && !pool.exclusive) x = PadData(op, &pool, x);
     Pool padded = pool;
     if (!IsDynamic(pool.extents) && PadForCeilMode(&padded)) {
       pool = padded;
-    } else if (op->opset() >= 10 && (pool.max || pool.exclusive)) {
+    } else if (op->opset() >= 10) {
       attrs.emplace_back("ceil_mode", int64_t{1});
     } else {
-      op->Fail(Unimplemented(
-          "attr 'ceil_mode' on an input of shape %s: ONNX computes it "
-          "otherwise unless the extents are known",
-          ToString(op->ShapeOf("X"))));
+      op->Fail(
+          Unimplemented("attr 'ceil_mode' on an input of shape %s, whose "
+                        "extents are not known",
+                        ToString(op->ShapeOf("X"))));
       return;
     }
   }
@@ -136,7 +155,12 @@ void ConvertPool(OnnxOp* op) {
   const bool adaptive = op->Bool("adaptive", false);
   const bool to_one = std::all_of(pool.kernel.begin(), pool.kernel.end(),
                                   [](int64_t k) { return k == 1; });
-  if (op->Bool("global_pooling", false) || (adaptive && to_one))
+  if (adaptive && pool.max && op->type() != "max_pool2d_with_index")
+    // It has the extents of an adaptive pool with plain windows.
+    op->Fail(
+        Unimplemented("attr 'adaptive' with a maximum; PaddlePaddle's "
+                      "adaptive maximum is max_pool2d_with_index"));
+  else if (op->Bool("global_pooling", false) || (adaptive && to_one))
     GiveChannelsFirst(op, pool.window, "Out",
                       pool.max ? "GlobalMaxPool" : "GlobalAveragePool", {x},
                       {});

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions, arg_max and top_k.
+#include <cmath>
+
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx/converters.h"
 
@@ -99,7 +101,7 @@ void ConvertTopK(OnnxOp* op) {
     attrs.emplace_back("largest", int64_t{largest});
     attrs.emplace_back("sorted", int64_t{op->Bool("sorted", true)});
   } else if (!largest) {
-    op->Fail(Unimplemented("attr 'largest' false needs opset >= 11"));
+    op->Fail(Unimplemented("attr 'largest' is false"));
   }
   OnnxValues inputs = {x};
   if (op->opset() >= 10)
@@ -107,7 +109,7 @@ void ConvertTopK(OnnxOp* op) {
   else if (k.empty())
     attrs.emplace_back("k", op->Int("k", 1));
   else
-    op->Fail(Unimplemented("input 'K' needs opset >= 10"));
+    op->Fail(Unimplemented("input 'K' is a tensor"));
   OnnxValues outputs = op->NewOuts("Out");
   for (const std::string& index : op->NewOuts("Indices"))
     outputs.push_back(index);
@@ -126,19 +128,30 @@ void ConvertCumsum(OnnxOp* op) {
             {"reverse", op->Int("reverse", 0)}});
 }
 
-// The p-norm along an axis, for the norms that ONNX has.
+// (sum |x|^p)^(1/p) along an axis.
 void ConvertPNorm(OnnxOp* op) {
-  const double porder = op->Float("porder", 2);
+  const double p = op->Float("porder", 2);
+  const DType dtype = op->TypeOf("X");
   const bool all = op->Bool("asvector", false);
   const bool keep = op->Bool("keepdim", false);
   const auto axes =
       all ? std::vector<int64_t>{} : Normalized(op, {op->Int("axis", -1)});
-  if (porder != 1 && porder != 2) {
-    op->Fail(Unimplemented("attr 'porder' is %g; expected 1 or 2", porder));
-    return;
+  const std::string x = op->In("X");
+  std::string y;
+  if (p == 1 || p == 2) {
+    y = op->Reduce(p == 1 ? "ReduceL1" : "ReduceL2", x, axes, keep);
+  } else if (std::isinf(p)) {
+    y = op->Reduce(p > 0 ? "ReduceMax" : "ReduceMin", op->Emit("Abs", {x}),
+                   axes, keep);
+  } else if (p == 0) {  // how many are not 0
+    const std::string some = op->Cast(op->Cast(x, DType::kBool), dtype);
+    y = op->Reduce("ReduceSum", some, axes, keep);
+  } else {
+    const std::string powers =
+        op->Emit("Pow", {op->Emit("Abs", {x}), op->Const(p, dtype)});
+    y = op->Emit("Pow", {op->Reduce("ReduceSum", powers, axes, keep),
+                         op->Const(1 / p, dtype)});
   }
-  const std::string y = op->Reduce(porder == 1 ? "ReduceL1" : "ReduceL2",
-                                   op->In("X"), axes, keep);
   GiveReduced(op, y, !keep && (all || op->Rank("X") == 1));
 }
 

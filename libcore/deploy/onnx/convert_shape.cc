@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that move elements without changing them.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "libcore/base/error.h"
@@ -187,7 +188,7 @@ void ConvertSlice(OnnxOp* op) {
                            : op->ConstInts(op->Ints(attr));
   };
   if (op->opset() < 10) {
-    op->Fail(Unimplemented("bounds that are tensors need opset >= 10"));
+    op->Fail(Unimplemented("bounds that are tensors"));
     return;
   }
   const std::string y =
@@ -199,14 +200,25 @@ void ConvertSlice(OnnxOp* op) {
 
 void ConvertStridedSlice(OnnxOp* op) {
   if (op->opset() < 10) {
-    op->Fail(Unimplemented("strides need opset >= 10"));
+    op->Fail(Unimplemented("strides"));
     return;
+  }
+  auto ends = op->Ints("ends");
+  const auto strides = op->Ints("strides"), axes = op->Ints("axes");
+  const Shape& x = op->ShapeOf("Input");
+  for (size_t i = 0; i < ends.size() && i < strides.size(); ++i) {
+    if (strides[i] >= 0 || ends[i] >= 0) continue;
+    const auto axis = i < axes.size() ? static_cast<size_t>(axes[i]) : x.size();
+    const int64_t extent = axis < x.size() ? x[axis] : -1;
+    if (ends[i] == -1)  // before the first element, not the last
+      ends[i] = std::numeric_limits<int32_t>::min();
+    else if (extent >= 0 && ends[i] + extent < 0)  // the first one is left out
+      ends[i] = 0;
   }
   const std::string y =
       op->Emit("Slice", {op->In("Input"), op->ConstInts(op->Ints("starts")),
-                         op->ConstInts(op->Ints("ends")),
-                         op->ConstInts(op->Ints("axes")),
-                         op->ConstInts(op->Ints("strides"))});
+                         op->ConstInts(ends), op->ConstInts(axes),
+                         op->ConstInts(strides)});
   op->Alias("Out", Decreased(op, y, "Input"));
 }
 
@@ -267,19 +279,16 @@ void ConvertPad(OnnxOp* op) {
   }
   begins.insert(begins.end(), ends.begin(), ends.end());
   std::string mode = op->Str("mode", "constant");
+  if (mode == "circular") {
+    op->Fail(
+        Unimplemented("attr 'mode' is 'circular', which ONNX has from "
+                      "opset 19 on"));
+    return;
+  }
   if (mode == "replicate") mode = "edge";
   const double value =
       op->Float(op->HasAttr("value") ? "value" : "pad_value", 0);
-  if (op->opset() < 11)
-    op->Give("Out", "Pad", {op->In("X")},
-             {{"mode", mode},
-              {"pads", begins},
-              {"value", static_cast<float>(value)}});
-  else
-    op->Give(
-        "Out", "Pad",
-        {op->In("X"), op->ConstInts(begins), op->Const(value, op->TypeOf("X"))},
-        {{"mode", mode}});
+  op->Alias("Out", op->Pad(op->In("X"), begins, mode, value, op->TypeOf("X")));
 }
 
 }  // namespace

@@ -68,8 +68,8 @@ absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset) {
   // knowing.
   for (int later = opset + 1; later <= kMaxOnnxOpset; ++later)
     if (Convert(model, later).ok())
-      return Unimplemented("%s; the model can be written at opset >= %d",
-                           bytes.status().message(), later);
+      return Unimplemented("%s; it needs opset >= %d", bytes.status().message(),
+                           later);
   return bytes.status();
 }
 

@@ -94,6 +94,22 @@ bool HasOperator(absl::string_view op_type, int opset) {
   return schema != nullptr && !schema->deprecated();
 }
 
+// What ONNX's checker said, under the name of the op whose node it complains
+// of: nodes are named "op_type/value".
+absl::Status CheckerRefusal(std::string what) {
+  for (char& c : what)
+    if (c == '\n') c = ' ';
+  constexpr absl::string_view kNode = "node name: ";
+  const size_t begin = what.find(kNode);
+  const size_t end = begin == std::string::npos ? begin : what.find('/', begin);
+  const absl::Status refusal =
+      Unimplemented("ONNX's checker refuses it: %s", what);
+  if (end == std::string::npos) return refusal;
+  const std::string type =
+      what.substr(begin + kNode.size(), end - begin - kNode.size());
+  return Annotate(refusal, absl::StrCat("op '", type, "'"));
+}
+
 }  // namespace
 
 int64_t OnnxElementType(DType dtype) { return ElementType(dtype); }
@@ -205,15 +221,8 @@ absl::Status OnnxGraph::AddNode(absl::string_view op_type,
                                 const OnnxValues& inputs,
                                 const OnnxValues& outputs,
                                 const OnnxAttrs& attrs) {
-  if (!HasOperator(op_type, opset_)) {
-    for (int later = opset_ + 1; later <= kMaxOnnxOpset; ++later)
-      if (HasOperator(op_type, later))
-        return Unimplemented(
-            "needs opset >= %d, for ONNX's %s; opset %d was "
-            "asked for",
-            later, op_type, opset_);
-    return Unimplemented("ONNX has no %s at opset %d", op_type, opset_);
-  }
+  if (!HasOperator(op_type, opset_))
+    return Unimplemented("opset %d has no %s", opset_, op_type);
   auto* node = proto_->graph->add_node();
   node->set_op_type(std::string(op_type));
   node->set_name(name);
@@ -249,21 +258,28 @@ absl::Status OnnxGraph::DeclareOutputs() {
     output->set_name(name);
     auto* type = output->mutable_type()->mutable_tensor_type();
     type->set_elem_type(ElementType(var.dtype));
-    // Unknown extents are named by shape inference.
-    auto* shape = type->mutable_shape();
-    for (const int64_t extent : var.shape) {
-      auto* dim = shape->add_dim();
-      if (extent >= 0) dim->set_dim_value(extent);
-    }
   }
   return absl::OkStatus();
 }
 
+void OnnxGraph::CompleteOutputs() {
+  for (auto& output : *proto_->graph->mutable_output()) {
+    auto* type = output.mutable_type()->mutable_tensor_type();
+    if (type->has_shape()) continue;
+    const VarDesc& var = *model_.program.global().FindVar(output.name());
+    for (const int64_t extent : var.shape) {
+      auto* dim = type->mutable_shape()->add_dim();
+      if (extent >= 0) dim->set_dim_value(extent);
+    }
+    type->mutable_shape();  // even without extents
+  }
+}
+
 absl::Status OnnxGraph::Check() {
   try {
-    onnx::checker::check_model(proto_->model);
     // Types are checked, and failures at single nodes are errors too. It runs
-    // on a copy: what it infers for inner values need not be in the file.
+    // on a copy: what it infers for inner values need not be in the file. The
+    // outputs' shapes are its own, for programs state some of them wrongly.
     onnx::ModelProto inferred = proto_->model;
     onnx::shape_inference::InferShapes(
         inferred, onnx::OpSchemaRegistry::Instance(),
@@ -272,13 +288,10 @@ absl::Status OnnxGraph::Check() {
                                     /*data_prop_val=*/true));
     proto_->graph->mutable_output()->Swap(
         inferred.mutable_graph()->mutable_output());
+    CompleteOutputs();
     onnx::checker::check_model(proto_->model);
   } catch (const std::exception& error) {
-    std::string what = error.what();
-    for (char& c : what)
-      if (c == '\n') c = ' ';
-    return Unimplemented("ONNX's checker refuses the model at opset %d: %s",
-                         opset_, what);
+    return CheckerRefusal(error.what());
   }
   return absl::OkStatus();
 }

@@ -55,8 +55,7 @@ class OnnxGraph {
   /// An initializer with these bytes, shared by equal ones.
   std::string Constant(const Array& array);
 
-  /// Appends a node. Unimplemented when this opset has no such operator; the
-  /// message says which one has.
+  /// Appends a node. Unimplemented when this opset has no such operator.
   absl::Status AddNode(absl::string_view op_type, const std::string& name,
                        const OnnxValues& inputs, const OnnxValues& outputs,
                        const OnnxAttrs& attrs);
@@ -70,6 +69,8 @@ class OnnxGraph {
 
   void DeclareInput(const VarDesc& var);
   absl::Status DeclareOutputs();
+  /// Gives outputs whose shape could not be inferred the program's.
+  void CompleteOutputs();
   absl::Status Check();
 
   const InferenceModel& model_;

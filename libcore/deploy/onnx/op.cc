@@ -273,6 +273,16 @@ std::string OnnxOp::Reduce(const char* op_type, const std::string& x,
   return Emit(op_type, {x}, attrs);
 }
 
+std::string OnnxOp::Pad(const std::string& x, const std::vector<int64_t>& pads,
+                        const std::string& mode, double value, DType dtype) {
+  if (opset() >= 11)
+    return Emit("Pad", {x, ConstInts(pads), Const(value, dtype)},
+                {{"mode", mode}});
+  return Emit(
+      "Pad", {x},
+      {{"mode", mode}, {"pads", pads}, {"value", static_cast<float>(value)}});
+}
+
 std::string OnnxOp::Slice(const std::string& x,
                           const std::vector<int64_t>& axes,
                           const std::vector<int64_t>& starts,

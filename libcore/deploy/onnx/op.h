@@ -90,6 +90,9 @@ class OnnxOp {
   /// ReduceMean, ReduceSum, ...; no axes: all.
   std::string Reduce(const char* op_type, const std::string& x,
                      const std::vector<int64_t>& axes, bool keep_dims);
+  /// Pads with `value`: all beginnings, then all ends, of every dimension.
+  std::string Pad(const std::string& x, const std::vector<int64_t>& pads,
+                  const std::string& mode, double value, DType dtype);
   std::string Slice(const std::string& x, const std::vector<int64_t>& axes,
                     const std::vector<int64_t>& starts,
                     const std::vector<int64_t>& ends);
