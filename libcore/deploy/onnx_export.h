@@ -25,7 +25,8 @@ inline constexpr int kMaxOnnxOpset = 17;
 /// that has no converter, or that needs a later opset and which.
 absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset);
 
-/// ToOnnx into a file; the old file survives a failure.
+/// ToOnnx into a file; folders on the way are made, and the old file survives
+/// a failure.
 absl::Status WriteOnnxModel(const InferenceModel& model, int opset,
                             const std::string& path);
 

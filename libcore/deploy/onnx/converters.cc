@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/deploy/onnx/converters.h"
 
+#include <filesystem>
 #include <map>
 
 #include "libcore/base/error.h"
@@ -76,6 +77,8 @@ absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset) {
 absl::Status WriteOnnxModel(const InferenceModel& model, int opset,
                             const std::string& path) {
   PD_ASSIGN_OR_RETURN(const std::string bytes, ToOnnx(model, opset));
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (!folder.empty()) PD_RETURN_IF_ERROR(MakeDirectories(folder));
   return WriteFile(path, bytes);
 }
 

@@ -99,14 +99,14 @@ bool HasOperator(absl::string_view op_type, int opset) {
 absl::Status CheckerRefusal(std::string what) {
   for (char& c : what)
     if (c == '\n') c = ' ';
-  constexpr absl::string_view kNode = "node name: ";
-  const size_t begin = what.find(kNode);
+  const std::string before = "node name: ";
+  const size_t begin = what.find(before);
   const size_t end = begin == std::string::npos ? begin : what.find('/', begin);
   const absl::Status refusal =
       Unimplemented("ONNX's checker refuses it: %s", what);
   if (end == std::string::npos) return refusal;
   const std::string type =
-      what.substr(begin + kNode.size(), end - begin - kNode.size());
+      what.substr(begin + before.size(), end - begin - before.size());
   return Annotate(refusal, absl::StrCat("op '", type, "'"));
 }
 
