@@ -2,6 +2,7 @@
 #include "libcore/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -164,6 +165,24 @@ absl::Status MakeDirectories(const std::string& path) {
                          absl::StrCat("cannot make folder '", path, "'"));
   return absl::OkStatus();
 }
+
+absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(
+    const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/.lock");
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return ErrnoToStatus(errno, absl::StrCat("cannot write '", path, "'"));
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    ::close(fd);
+    if (error == EWOULDBLOCK)
+      return FailedPrecondition("'%s' is in use by another process", folder);
+    return ErrnoToStatus(error, absl::StrCat("cannot lock '", path, "'"));
+  }
+  return std::unique_ptr<FolderLock>(new FolderLock(fd));
+}
+
+FolderLock::~FolderLock() { ::close(fd_); }
 
 absl::Status SyncDirectory(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -66,6 +66,22 @@ absl::Status WriteFile(const std::string& path, absl::string_view bytes);
 /// Makes the folder and its parents; OK when it is there already.
 absl::Status MakeDirectories(const std::string& path);
 
+/// Holds a folder for one process at a time, as long as it lives; the system
+/// lets go when the process ends, however it ends.
+class FolderLock {
+ public:
+  /// FailedPrecondition when another process holds the folder.
+  static absl::StatusOr<std::unique_ptr<FolderLock>> Take(
+      const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  explicit FolderLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
 /// Flushes a folder's entries to disk.
 absl::Status SyncDirectory(const std::string& path);
 

@@ -74,6 +74,7 @@ class Trainer::Impl {
   Session session_;
   std::unique_ptr<Loader> loader_, eval_loader_;
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<RunLog> log_;
   std::vector<size_t> fields_;  // of a batch, per feed
   std::map<int64_t, std::unique_ptr<Plan>> plans_;
@@ -86,11 +87,12 @@ class Trainer::Impl {
 };
 
 absl::Status Trainer::Impl::Prepare() {
-  PD_RETURN_IF_ERROR(OpenData());  // inflates in the background meanwhile
   PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
+  PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
   PD_ASSIGN_OR_RETURN(fields_, MatchFields(program_.feeds, loader_->fields()));
   state_.seed = train_.seed();
   PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
+  PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
   PD_RETURN_IF_ERROR(SetInitialValues());
   PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
                                job_.EffectiveText()));

@@ -68,7 +68,8 @@ class Trainer {
  public:
   /// Builds programs, opens the data, sets initial or resumed values. Errors of
   /// the job are marked by their place FILE:LINE:COLUMN. AlreadyExists when RUN
-  /// holds checkpoints and `resume` is false.
+  /// holds checkpoints and `resume` is false; FailedPrecondition when another
+  /// process trains in RUN.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       const OpRegistry* registry, const LoadedJob& job,
       const TrainerOptions& options, TrainObserver* observer);

@@ -72,7 +72,7 @@ expect 2 "input.pbtxt:4:[0-9]+:.*'frist'.*'first'" \
 : >nothing.pbtxt
 expect 2 "nothing.pbtxt" pd-train -q -c nothing.pbtxt --out new
 expect 2 "" pd-train -q -c "$top" --out new
-expect 3 "nowhere.pbtxt" pd-train -q -c nowhere.pbtxt --out new
+expect 2 "nowhere.pbtxt" pd-train -q -c nowhere.pbtxt --out new
 expect 2 "threads" pd-train -c "$job" --out new --threads 0x2
 
 # Places to write.
@@ -87,7 +87,7 @@ pd-train -q -c "$job" --steps 3 --out run >/dev/null
 cp -r run good
 expect 2 "run' holds checkpoints: --resume" pd-train -q -c "$job" --out run
 expect 3 "linear_0.*(shape|holds)" pd-train -q -c "$job" --steps 4 --out run \
-  --resume -o "model.layer[0].linear.out_features=77"
+  --resume -o "model.layer[fc1].linear.out_features=77"
 diff -r run/checkpoints good/checkpoints || failures=$((failures + 1))
 step=run/checkpoints/step-3
 for file in model.pdparams model.pdopt model.pdmodel state.json; do
@@ -101,6 +101,7 @@ done
 printf 'X' | dd of=$step/model.pdparams bs=1 seek=9999 conv=notrunc status=none
 expect 3 "model.pdparams' is damaged.*checksum" \
   pd-train -q -c "$job" --out run --resume
+cp good/checkpoints/step-3/model.pdparams $step/
 rm $step/model.pdopt
 expect 3 "model.pdopt" pd-train -q -c "$job" --out run --resume
 echo nonsense >run/latest

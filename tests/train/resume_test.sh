@@ -9,26 +9,24 @@ export PATH=$1:$PATH
 job=$2/jobs/mlp_mnist.pbtxt
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
-# Dropout, a schedule and a smaller last batch make state that could be lost.
-train() {
-  pd-train -q -c "$job" --threads 2 -o train.epochs=2 \
-    -o data.train.batch_size=1900 -o train.log.every_steps=1 \
-    -o train.checkpoint.every_steps=3 -o train.checkpoint.keep_last=2 \
-    -o optimizer.lr.exponential_decay.gamma=0.97 "$@"
-}
+# A schedule and a smaller last batch make state that could be lost.
+train=(pd-train -q -c "$job" --threads 2 -o train.epochs=2
+  -o data.train.batch_size=1900 -o train.log.every_steps=1
+  -o train.checkpoint.every_steps=3 -o train.checkpoint.keep_last=2
+  -o optimizer.lr.exponential_decay.gamma=0.97)
 fail() {
   echo "resume_test: $*" >&2
   exit 1
 }
 
-train --out "$top/whole" >"$top/whole.txt"
+"${train[@]}" --out "$top/whole" >"$top/whole.txt"
 
 # Killed at random moments, including between the files of a checkpoint.
 kills=0
 RANDOM=${SEED:=$(date +%N | sed 's/^0*//')}
 echo "seed $SEED"
 for attempt in $(seq 1 40); do
-  train --out "$top/killed" --resume >/dev/null 2>"$top/err.txt" &
+  "${train[@]}" --out "$top/killed" --resume >/dev/null 2>"$top/err.txt" &
   pid=$!
   sleep "0.$(printf '%03d' $((RANDOM % 500 + 60)))"
   if kill -KILL $pid 2>/dev/null; then kills=$((kills + 1)); fi
@@ -37,7 +35,7 @@ for attempt in $(seq 1 40); do
   [ $status -eq 0 ] && break
   [ $status -eq 137 ] || fail "exit $status: $(cat "$top/err.txt")"
 done
-train --out "$top/killed" --resume >/dev/null
+"${train[@]}" --out "$top/killed" --resume >/dev/null
 echo "killed $kills times in $attempt attempts"
 [ $kills -gt 0 ] || fail "no run was killed"
 
@@ -58,7 +56,7 @@ for signal in INT TERM; do
   rm -rf "$top/signal"
   # A background job ignores SIGINT unless it is a job of its own.
   set -m
-  train --out "$top/signal" >/dev/null 2>"$top/err.txt" &
+  "${train[@]}" --out "$top/signal" >/dev/null 2>"$top/err.txt" &
   pid=$!
   set +m
   until [ -s "$top/signal/log.jsonl" ]; do sleep 0.02; done
@@ -70,6 +68,6 @@ for signal in INT TERM; do
     [ $status -eq $expected ] || fail "SIG$signal gives exit $status"
     [ -f "$top/signal/latest" ] || fail "SIG$signal saved nothing"
   fi
-  train --out "$top/signal" --resume >/dev/null
+  "${train[@]}" --out "$top/signal" --resume >/dev/null
   same signal
 done
