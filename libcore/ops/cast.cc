@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Out = X as out_dtype: floats to integers truncate, to bool is "not 0",
-// complex to real drops the imaginary part, to half rounds to nearest even.
-// X@GRAD = Out@GRAD as in_dtype: a cast op again.
+// complex to real drops the imaginary part, to half truncates
+// (truncate_half.h). X@GRAD = Out@GRAD as in_dtype: a cast op again.
 #include <complex>
 #include <cstdint>
 #include <type_traits>
@@ -12,6 +12,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/strided_loop.h"
+#include "libcore/ops/truncate_half.h"
 
 namespace pd {
 namespace {
@@ -36,8 +37,12 @@ To Converted(From v) {
     return Converted<To>(v.real());
   } else if constexpr (kComplex<To>) {
     return To(static_cast<typename To::value_type>(v));
-  } else if constexpr (kHalf<To> && !std::is_same_v<From, To>) {
-    return To(static_cast<float>(v));
+  } else if constexpr (std::is_same_v<To, From>) {
+    return v;
+  } else if constexpr (std::is_same_v<To, Float16>) {
+    return TruncatedFloat16(static_cast<float>(v));
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    return TruncatedBFloat16(static_cast<float>(v));
   } else {
     return static_cast<To>(v);
   }

@@ -18,6 +18,7 @@
 #include "libcore/ops/int_tensors.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/strided_loop.h"
+#include "libcore/ops/truncate_half.h"
 
 namespace pd {
 namespace {
@@ -64,12 +65,22 @@ absl::Status InferFillLike(InferContext* context) {
   return absl::OkStatus();
 }
 
+template <typename T, typename From>
+T Value(From number) {
+  if constexpr (std::is_same_v<T, Float16>)
+    return TruncatedFloat16(static_cast<float>(number));
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return TruncatedBFloat16(static_cast<float>(number));
+  else
+    return static_cast<T>(number);
+}
+
 // The value as T: integers are read exactly.
 template <typename T>
 absl::StatusOr<T> ValueOf(const OpDesc& op) {
   const std::string text = op.AttrOr<std::string>("str_value", "");
   const float value = op.AttrOr("value", 0.0f);
-  if (text.empty()) return static_cast<T>(value);
+  if (text.empty()) return Value<T>(value);
   if constexpr (std::is_same_v<T, int64_t>) {
     int64_t whole = 0;
     if (absl::SimpleAtoi(text, &whole)) return whole;
@@ -77,7 +88,7 @@ absl::StatusOr<T> ValueOf(const OpDesc& op) {
   double number = 0;
   if (!absl::SimpleAtod(text, &number))
     return InvalidArgument("attr 'str_value' is '%s'; expected a number", text);
-  return static_cast<T>(number);
+  return Value<T>(number);
 }
 
 template <typename Body>

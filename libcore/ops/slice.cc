@@ -38,8 +38,9 @@ Range RangeOf(int64_t start, int64_t end, int64_t stride, int64_t extent) {
     r.count = std::max<int64_t>(0, (end - r.start + stride - 1) / stride);
   } else {
     r.start = Clamped(start, extent, -1, extent - 1);
-    // -1 - extent and below stand for "beyond the first".
-    end = end < -extent ? -1 : Clamped(end, extent, -1, extent - 1);
+    // -1 is "to the first element, with it". PaddlePaddle takes an end before
+    // that for the first element, without it.
+    if (end != -1) end = Clamped(end, extent, 0, extent - 1);
     r.count = std::max<int64_t>(0, (r.start - end - stride - 1) / -stride);
   }
   return r;

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every case of testdata/ops, run twice: as PaddlePaddle saved it, with its own
+// gradient ops, and from the forward ops with our append_backward. The answers
+// are PaddlePaddle's. testdata/ops/not_yet.txt lists what does not pass yet
+// ("zip/case" or "zip/case backward"); what is listed there and passes is a
+// failure too, so the list only shrinks.
+//   test_goldens --gtest_filter=*elementwise_add
+// PD_OP_GOLDENS names another folder of such zips.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/autodiff/backward.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/session.h"
+#include "libcore/ops/registry.h"
+#include "tests/ops/compare.h"
+#include "tests/ops/golden_case.h"
+
+namespace pd {
+namespace {
+
+std::string Folder() {
+  const char* other = std::getenv("PD_OP_GOLDENS");
+  return other != nullptr ? other : PD_TESTDATA "/ops";
+}
+
+std::vector<std::string> Zips() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(Folder(), error))
+    if (entry.path().extension() == ".zip")
+      names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::set<std::string> NotYet() {
+  std::ifstream file(Folder() + "/not_yet.txt");
+  std::set<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty() && line[0] != '#') lines.insert(line);
+  return lines;
+}
+
+const OpRegistry& Registry() {
+  static const OpRegistry* registry = [] {
+    auto* made = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(made).ok());
+    return made;
+  }();
+  return *registry;
+}
+
+// Runs a program and compares every array of `want`, found under the name that
+// `names` gives for it.
+absl::Status RunAndCompare(const GoldenCase& golden, const ProgramDesc& program,
+                           const std::map<std::string, std::string>& names) {
+  Session session(&Registry(), 1);
+  PlanOptions options;
+  options.poison = true;
+  session.set_plan_options(options);
+  if (!golden.startup.blocks.empty())
+    PD_RETURN_IF_ERROR(session.RunOnce(golden.startup));
+  std::vector<std::string> fetches;
+  NamedArrays feed;
+  for (const auto& [name, array] : golden.feed) {
+    const VarDesc* var = program.FindVar(0, name);
+    if (var != nullptr && var->persistable)
+      PD_RETURN_IF_ERROR(session.scope().Set(name, array));
+    else
+      feed[name] = array;
+  }
+  for (const auto& [want, got] : names) fetches.push_back(got);
+  PD_ASSIGN_OR_RETURN(const NamedArrays results,
+                      session.Run(program, feed, fetches));
+  std::string wrong;
+  for (const auto& [want, got] : names) {
+    const std::string difference = Difference(
+        results.at(got), golden.expect.at(want), golden.rtol, golden.atol);
+    if (!difference.empty())
+      absl::StrAppend(&wrong, want, ": ", difference, "; ");
+  }
+  if (!wrong.empty()) return DataLoss("%s", wrong);
+  return absl::OkStatus();
+}
+
+absl::Status RunAsSaved(const GoldenCase& golden) {
+  std::map<std::string, std::string> names;
+  for (const auto& [name, array] : golden.expect) names[name] = name;
+  return RunAndCompare(golden, golden.program, names);
+}
+
+// Variables of the first program that the second lacks: the cotangents.
+void DeclareFeeds(const GoldenCase& golden, ProgramDesc* program) {
+  for (const auto& [name, array] : golden.feed) {
+    const VarDesc* var = golden.program.FindVar(0, name);
+    if (var != nullptr && program->FindVar(0, name) == nullptr)
+      program->global().vars.push_back(*var);
+  }
+}
+
+absl::Status RunOurBackward(const GoldenCase& golden) {
+  ProgramDesc program = golden.forward;
+  DeclareFeeds(golden, &program);
+  BackwardOptions options;
+  options.targets = golden.targets;
+  options.wrt = golden.inputs;
+  PD_ASSIGN_OR_RETURN(const auto grads,
+                      AppendBackward(Registry(), options, &program));
+  std::map<std::string, std::string> names;
+  for (const auto& [input, gradient] : golden.grads) {
+    const auto it = grads.find(input);
+    if (it == grads.end())
+      return NotFound("append_backward made no gradient for '%s'", input);
+    if (golden.expect.count(gradient) > 0) names[gradient] = it->second;
+  }
+  return RunAndCompare(golden, program, names);
+}
+
+class Goldens : public testing::TestWithParam<std::string> {};
+
+void Judge(const std::string& name, const absl::Status& status,
+           const std::set<std::string>& not_yet) {
+  if (not_yet.count(name) > 0)
+    EXPECT_FALSE(status.ok()) << name << " passes: take it off not_yet.txt";
+  else
+    EXPECT_TRUE(status.ok()) << name << ": " << status;
+}
+
+TEST_P(Goldens, MatchPaddlePaddle) {
+  const auto cases = ReadGoldenCases(Folder() + "/" + GetParam() + ".zip");
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  EXPECT_FALSE(cases->empty());
+  const std::set<std::string> not_yet = NotYet();
+  for (const GoldenCase& golden : *cases) {
+    const std::string name = GetParam() + "/" + golden.name;
+    Judge(name, RunAsSaved(golden), not_yet);
+    if (!golden.targets.empty())
+      Judge(name + " backward", RunOurBackward(golden), not_yet);
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Goldens);
+INSTANTIATE_TEST_SUITE_P(Ops, Goldens, testing::ValuesIn(Zips()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace pd

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks the registry: an op that lacks inference, a reference kernel, a word
+// about its gradient or a test does not pass.
+#include "libcore/ops/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "tests/ops/golden_case.h"
+
+namespace pd {
+namespace {
+
+// Ops without a case in testdata/ops, and the test that covers each.
+const std::map<std::string, std::string>& CoveredElsewhere() {
+  static const auto* list = new std::map<std::string, std::string>{
+      {"fused_conv2d", "test_batch_inner"},
+      {"fused_conv2d_grad", "test_batch_inner"},
+      {"fused_gemm_epilogue", "test_nn_ops"},
+      {"fused_gemm_epilogue_grad", "test_nn_ops"},
+      {"isfinite", "test_small_ops"},
+      {"one_hot", "test_small_ops"},
+      {"transpose_grad", "test_gradients"},
+  };
+  return *list;
+}
+
+std::set<std::string> OpsInGoldens() {
+  std::set<std::string> types;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(PD_TESTDATA "/ops")) {
+    if (entry.path().extension() != ".zip") continue;
+    const auto cases = ReadGoldenCases(entry.path().string());
+    EXPECT_TRUE(cases.ok()) << cases.status();
+    if (!cases.ok()) continue;
+    for (const GoldenCase& golden : *cases)
+      for (const ProgramDesc* program : {&golden.program, &golden.startup})
+        for (const BlockDesc& block : program->blocks)
+          for (const OpDesc& op : block.ops) types.insert(op.type);
+  }
+  return types;
+}
+
+TEST(Registry, EveryOpIsComplete) {
+  OpRegistry registry;
+  ASSERT_TRUE(RegisterAllOps(&registry).ok());
+  const std::set<std::string> golden = OpsInGoldens();
+  EXPECT_FALSE(registry.All().empty());
+  for (const OpDef* op : registry.All()) {
+    SCOPED_TRACE(op->type());
+    EXPECT_NE(op->infer(), nullptr) << "no inference";
+    ASSERT_FALSE(op->implementations().empty()) << "no kernel";
+    EXPECT_EQ(op->implementations().back().label, "reference");
+    EXPECT_NE(op->implementations().back().bind, nullptr);
+    EXPECT_TRUE(op->says_about_grad()) << "neither a gradient nor NoGrad";
+    EXPECT_FALSE(op->outputs().empty());
+    const bool elsewhere = CoveredElsewhere().count(op->type()) > 0;
+    EXPECT_NE(golden.count(op->type()) > 0, elsewhere)
+        << (elsewhere ? "is in testdata/ops: take it off the list"
+                      : "no case in testdata/ops and no other test is named");
+  }
+}
+
+TEST(Registry, RefusesASecondOpOfOneType) {
+  OpRegistry registry;
+  ASSERT_TRUE(registry.Add(OpDef("once")).ok());
+  EXPECT_EQ(registry.Add(OpDef("once")).code(),
+            absl::StatusCode::kAlreadyExists);
+}
+
+TEST(Registry, NamesTheNearestOpThatExists) {
+  OpRegistry registry;
+  ASSERT_TRUE(RegisterAllOps(&registry).ok());
+  const absl::Status status = registry.Get("elementwise_ad").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(status.message().find("elementwise_add"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pd

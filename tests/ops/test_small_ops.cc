@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// What PaddlePaddle's cases do not say about the basic ops: tensors without
+// elements and without axes, random numbers that do not depend on threads,
+// errors about data, first versions of ops.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "libcore/base/parallel.h"
+#include "libcore/exec/session.h"
+#include "libcore/ops/registry.h"
+#include "libcore/program/block_builder.h"
+
+namespace pd {
+namespace {
+
+using Slots = std::map<std::string, Array>;
+using Attrs = std::map<std::string, Attribute>;
+using Ints = std::vector<int32_t>;
+
+class SmallOps : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
+
+  // Runs one op on one array a slot; gives the first output, which is `name`.
+  absl::StatusOr<Array> Run(const std::string& type, const Slots& inputs,
+                            const Attrs& attrs = {}, uint64_t seed = 0,
+                            const std::string& name = "out") {
+    ProgramDesc program;
+    program.blocks.emplace_back();
+    BlockBuilder builder(&registry_, &program);
+    OpDesc op;
+    op.type = type;
+    op.attrs = attrs;
+    for (const auto& [slot, array] : inputs) {
+      VarDesc var;
+      var.name = slot;
+      var.dtype = array.dtype;
+      var.shape = array.shape;
+      builder.AddVar(var);
+      op.SetInput(slot, {slot});
+    }
+    const OpDef* def = registry_.Find(type);
+    if (def == nullptr) return absl::NotFoundError(type);
+    op.SetOutput(def->outputs()[0].name, {name});
+    const absl::Status status = builder.Append(std::move(op));
+    if (!status.ok()) return status;
+    Session session(&registry_, seed);
+    auto results = session.Run(program, inputs, {name});
+    if (!results.ok()) return results.status();
+    return results->at(name);
+  }
+
+  static Array Floats(Shape shape, const std::vector<float>& values) {
+    return MakeArray(std::move(shape), values);
+  }
+
+  OpRegistry registry_;
+};
+
+TEST_F(SmallOps, TensorsWithoutElements) {
+  const Array none = Floats({0, 3}, {});
+  for (const char* type : {"relu", "exp", "scale", "assign", "square"}) {
+    const auto out = Run(type, {{"X", none}});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(out->shape, (Shape{0, 3}));
+  }
+  auto out =
+      Run("elementwise_add", {{"X", none}, {"Y", Floats({3}, {1, 2, 3})}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->shape, (Shape{0, 3}));
+  out = Run("reduce_sum", {{"X", none}}, {{"dim", Ints{0}}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  ASSERT_EQ(out->shape, (Shape{3}));
+  EXPECT_EQ(out->data<float>()[2], 0.0f);
+  out = Run("mean", {{"X", none}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_TRUE(std::isnan(out->data<float>()[0]));
+  out = Run("matmul_v2", {{"X", Floats({2, 0}, {})}, {"Y", none}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  ASSERT_EQ(out->shape, (Shape{2, 3}));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(out->data<float>()[i], 0.0f);
+  EXPECT_FALSE(Run("reduce_max", {{"X", none}}, {{"dim", Ints{0}}}).ok());
+}
+
+TEST_F(SmallOps, TensorsWithoutAxes) {
+  const Array one = Floats({}, {3});
+  auto out = Run("elementwise_mul", {{"X", one}, {"Y", one}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->shape, Shape{});
+  EXPECT_EQ(out->data<float>()[0], 9.0f);
+  out = Run("reduce_sum", {{"X", one}}, {{"reduce_all", true}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->shape, Shape{});
+  out = Run("flatten_contiguous_range", {{"X", one}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ(out->shape, Shape{1});
+}
+
+TEST_F(SmallOps, RandomNumbersDependOnSeedAndNameOnly) {
+  const Attrs shape = {{"shape", std::vector<int64_t>{100, 1000}}};
+  SetThreads(1);
+  const auto first = Run("gaussian_random", {}, shape, 1);
+  SetThreads(2);
+  const auto again = Run("gaussian_random", {}, shape, 1);
+  const auto seed = Run("gaussian_random", {}, shape, 2);
+  const auto name = Run("gaussian_random", {}, shape, 1, "other");
+  SetThreads(0);
+  ASSERT_TRUE(first.ok() && again.ok() && seed.ok() && name.ok());
+  double mean = 0, square = 0;
+  int same_seed = 0, same_name = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const float v = first->data<float>()[i];
+    EXPECT_EQ(v, again->data<float>()[i]);
+    same_seed += v == seed->data<float>()[i];
+    same_name += v == name->data<float>()[i];
+    mean += v / 100000.0;
+    square += v * v / 100000.0;
+  }
+  EXPECT_LT(same_seed, 10);
+  EXPECT_LT(same_name, 10);
+  EXPECT_NEAR(mean, 0.0, 0.02);
+  EXPECT_NEAR(square, 1.0, 0.03);
+}
+
+TEST_F(SmallOps, RandomNumbersStayInTheirRange) {
+  const std::vector<int64_t> shape = {10000};
+  auto out = Run("uniform_random", {},
+                 {{"shape", shape}, {"min", 2.0f}, {"max", 3.0f}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  for (int i = 0; i < 10000; ++i) {
+    EXPECT_GE(out->data<float>()[i], 2.0f);
+    EXPECT_LT(out->data<float>()[i], 3.0f);
+  }
+  out = Run("truncated_gaussian_random", {},
+            {{"shape", Ints{10000}}, {"mean", 1.0f}, {"std", 0.5f}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  double mean = 0, square = 0;
+  for (int i = 0; i < 10000; ++i) {
+    const double v = out->data<float>()[i] - 1.0;
+    EXPECT_LE(std::fabs(v), 1.0 + 1e-6);
+    mean += v / 10000;
+    square += v * v / 10000;
+  }
+  EXPECT_NEAR(mean, 0.0, 0.02);
+  // The variance of a normal cut at two deviations is 0.7737.
+  EXPECT_NEAR(square, 0.25 * 0.7737, 0.01);
+  out = Run("randint", {}, {{"shape", shape}, {"low", -2}, {"high", 3}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  int counts[5] = {};
+  for (int i = 0; i < 10000; ++i) {
+    const int64_t v = out->data<int64_t>()[i];
+    ASSERT_TRUE(v >= -2 && v < 3) << v;
+    ++counts[v + 2];
+  }
+  for (int count : counts) EXPECT_NEAR(count, 2000, 250);
+  out = Run("randperm", {}, {{"n", 1000}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  std::vector<bool> seen(1000, false);
+  for (int i = 0; i < 1000; ++i)
+    seen[static_cast<size_t>(out->data<int64_t>()[i])] = true;
+  for (bool found : seen) EXPECT_TRUE(found);
+}
+
+TEST_F(SmallOps, LongSumsOfFloatsAreExact) {
+  // 16 million ones: float alone would stop at 2^24.
+  const int64_t n = 20'000'000;
+  const auto ones = Run("fill_constant", {},
+                        {{"shape", std::vector<int64_t>{n}}, {"value", 1.0f}});
+  ASSERT_TRUE(ones.ok()) << ones.status();
+  const auto sum = Run("reduce_sum", {{"X", *ones}}, {{"reduce_all", true}});
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_EQ(sum->data<float>()[0], static_cast<float>(n));
+}
+
+TEST_F(SmallOps, ErrorsAboutData) {
+  const Array x = MakeArray<int64_t>({2}, {7, 8});
+  const Array zero = MakeArray<int64_t>({2}, {1, 0});
+  const auto quotient = Run("elementwise_div", {{"X", x}, {"Y", zero}});
+  EXPECT_EQ(quotient.status().code(), absl::StatusCode::kInvalidArgument);
+  const auto hot = Run("one_hot_v2", {{"X", x}}, {{"depth", 8}});
+  EXPECT_EQ(hot.status().code(), absl::StatusCode::kOutOfRange);
+  const auto rows =
+      Run("gather", {{"X", Floats({3}, {1, 2, 3})}, {"Index", x}});
+  EXPECT_EQ(rows.status().code(), absl::StatusCode::kOutOfRange);
+  const auto shapes = Run("elementwise_add", {{"X", Floats({2}, {1, 2})},
+                                              {"Y", Floats({3}, {1, 2, 3})}});
+  EXPECT_EQ(shapes.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(SmallOps, FirstVersions) {
+  const Array classes = MakeArray<int64_t>({2, 1}, {2, 0});
+  auto out = Run("one_hot", {{"X", classes}}, {{"depth", 3}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  ASSERT_EQ(out->shape, (Shape{2, 3}));
+  const float want[] = {0, 0, 1, 1, 0, 0};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(out->data<float>()[i], want[i]);
+  out = Run("isfinite", {{"X", Floats({2}, {1, INFINITY})}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_FALSE(out->data<bool>()[0]);
+  out = Run("isfinite", {{"X", Floats({2}, {1, 2})}});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_TRUE(out->data<bool>()[0]);
+}
+
+}  // namespace
+}  // namespace pd
