@@ -160,8 +160,8 @@ TEST(BatchInnerPool, NotANumber) {
   Append(&c, op);
   c.fetches = {"z"};
   c.wrt = {"x"};
-  ExpectLikeReference(c, {{"pool2d", "cpu:batch_inner"},
-                          {"pool2d_grad", "cpu:batch_inner"}});
+  ExpectLikeReference(
+      c, {{"pool2d", "cpu:batch_inner"}, {"pool2d_grad", "cpu:batch_inner"}});
 }
 
 }  // namespace

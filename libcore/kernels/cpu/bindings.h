@@ -21,6 +21,10 @@ absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context);
 // relu in any layout.
 absl::StatusOr<Step> BindRelu(BindContext* context);
 absl::StatusOr<Step> BindReluGrad(BindContext* context);
+// elementwise_add of equal shapes and sum, in any layout.
+absl::StatusOr<Step> BindAdd(BindContext* context);
+absl::StatusOr<Step> BindAddGrad(BindContext* context);
+absl::StatusOr<Step> BindSum(BindContext* context);
 // Parameter updates in any layout.
 absl::StatusOr<Step> BindAdam(BindContext* context);
 absl::StatusOr<Step> BindMergedAdam(BindContext* context);

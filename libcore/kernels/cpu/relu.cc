@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // relu and its gradient on whatever layout comes: element by element, padding
-// included. The loops are simple enough for the compiler, which must be told that
-// in and out may be the same bytes but never overlap otherwise.
+// included. The loops are simple enough for the compiler, which must be told
+// that in and out may be the same bytes but never overlap otherwise.
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"

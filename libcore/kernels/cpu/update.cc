@@ -154,6 +154,8 @@ absl::StatusOr<Step> BindAdam(BindContext* context) {
        {"Beta1Tensor", "Beta2Tensor", "EpsilonTensor", "SkipUpdate"})
     if (context->Input(slot) != nullptr)
       return Unimplemented("it does not read '%s'", slot);
+  if (context->Attr<bool>("lazy_mode"))
+    return Unimplemented("it has no lazy mode");
   PD_ASSIGN_OR_RETURN(Adam adam, ReadAdam(context, 0));
   AdamNumbers n = ReadNumbers(context);
   if (context->op().type == "adamw" && context->Attr<bool>("with_decay"))

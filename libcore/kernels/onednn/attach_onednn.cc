@@ -12,6 +12,16 @@ absl::Status AttachOnednnKernels(OpRegistry* registry) {
     BindFn bind;
   };
   const Entry kEntries[] = {
+      {"conv2d", "onednn", onednn::BindConv},
+      {"conv2d_grad", "onednn", onednn::BindConvGrad},
+      {"depthwise_conv2d", "onednn", onednn::BindConv},
+      {"depthwise_conv2d_grad", "onednn", onednn::BindConvGrad},
+      {"fused_conv2d", "onednn", onednn::BindConv},
+      {"fused_conv2d_grad", "onednn", onednn::BindConvGrad},
+      {"pool2d", "onednn", onednn::BindPool},
+      {"pool2d_grad", "onednn", onednn::BindPoolGrad},
+      {"batch_norm", "onednn", onednn::BindBatchNorm},
+      {"batch_norm_grad", "onednn", onednn::BindBatchNormGrad},
       {"matmul_v2", "onednn:inner_product", onednn::BindInnerProduct},
       {"matmul_v2_grad", "onednn:inner_product", onednn::BindInnerProductGrad},
       {"mul", "onednn:inner_product", onednn::BindInnerProduct},

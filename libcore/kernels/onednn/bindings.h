@@ -14,6 +14,16 @@ namespace onednn {
 absl::StatusOr<Step> BindInnerProduct(BindContext* context);
 absl::StatusOr<Step> BindInnerProductGrad(BindContext* context);
 
+// conv2d, depthwise_conv2d, fused_conv2d and their gradients.
+absl::StatusOr<Step> BindConv(BindContext* context);
+absl::StatusOr<Step> BindConvGrad(BindContext* context);
+// pool2d.
+absl::StatusOr<Step> BindPool(BindContext* context);
+absl::StatusOr<Step> BindPoolGrad(BindContext* context);
+// batch_norm.
+absl::StatusOr<Step> BindBatchNorm(BindContext* context);
+absl::StatusOr<Step> BindBatchNormGrad(BindContext* context);
+
 }  // namespace onednn
 }  // namespace pd
 

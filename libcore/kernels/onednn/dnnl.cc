@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libcore/kernels/onednn/dnnl.h"
-
-#include <oneapi/dnnl/dnnl.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "libcore/base/error.h"
-#include "libcore/base/status_macros.h"
+#include "libcore/kernels/onednn/dnnl_internal.h"
 
 namespace pd {
 namespace onednn {
-namespace {
 
 absl::Status ToStatus(dnnl_status_t status, const char* call) {
   if (status == dnnl_success) return absl::OkStatus();
@@ -23,8 +17,7 @@ absl::Status ToStatus(dnnl_status_t status, const char* call) {
                   static_cast<int>(status));
 }
 
-#define PD_DNNL(function, ...) \
-  PD_RETURN_IF_ERROR(ToStatus(function(__VA_ARGS__), #function))
+namespace {
 
 // One engine and one stream for the process; never destroyed, because plans may
 // outlive every static object.
@@ -65,6 +58,14 @@ int ToDnnl(Arg arg) {
       return DNNL_ARG_DIFF_BIAS;
     case Arg::kDiffDst:
       return DNNL_ARG_DIFF_DST;
+    case Arg::kMean:
+      return DNNL_ARG_MEAN;
+    case Arg::kVariance:
+      return DNNL_ARG_VARIANCE;
+    case Arg::kScaleShift:
+      return DNNL_ARG_SCALE_SHIFT;
+    case Arg::kDiffScaleShift:
+      return DNNL_ARG_DIFF_SCALE_SHIFT;
     case Arg::kWorkspace:
       return DNNL_ARG_WORKSPACE;
     case Arg::kScratchpad:
@@ -91,6 +92,8 @@ absl::StatusOr<dnnl_data_type_t> ToDnnl(DType dtype) {
       return Unimplemented("oneDNN has no dtype %s", Name(dtype));
   }
 }
+
+}  // namespace
 
 absl::StatusOr<dnnl_memory_desc_t> ToDnnl(const ArgSpec& spec) {
   dnnl_memory_desc_t md{};
@@ -124,6 +127,8 @@ absl::StatusOr<dnnl_memory_desc_t> ToDnnl(const ArgSpec& spec) {
   return md;
 }
 
+namespace {
+
 absl::StatusOr<LayoutPtr> FromDnnl(const dnnl_memory_desc_t& md) {
   if (md.format_kind != dnnl_blocked || md.extra.flags != 0 || md.offset0 != 0)
     return Unimplemented("oneDNN wants a layout that is not made of blocks");
@@ -138,12 +143,6 @@ absl::StatusOr<LayoutPtr> FromDnnl(const dnnl_memory_desc_t& md) {
   return Canonical(std::move(layout));
 }
 
-struct DeletePd {
-  void operator()(dnnl_primitive_desc* p) const {
-    dnnl_primitive_desc_destroy(p);
-  }
-};
-using PdPtr = std::unique_ptr<dnnl_primitive_desc, DeletePd>;
 struct DeleteAttr {
   void operator()(dnnl_primitive_attr* p) const {
     dnnl_primitive_attr_destroy(p);
@@ -193,8 +192,6 @@ struct Primitive::Impl {
   }
 };
 
-namespace {
-
 absl::StatusOr<PrimitivePtr> Finish(PdPtr pd) {
   PD_ASSIGN_OR_RETURN(const Runtime runtime, GetRuntime());
   auto impl = std::make_unique<Primitive::Impl>();
@@ -218,6 +215,8 @@ absl::StatusOr<PdPtr> MakePd(const void* desc, bool relu,
           hint);
   return PdPtr(pd);
 }
+
+namespace {
 
 absl::StatusOr<PdPtr> InnerProductPd(const InnerProduct& p) {
   PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(p.src));
@@ -315,6 +314,16 @@ absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(
           has_bias ? &bias : nullptr, &dst);
   PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
   return Finish(std::move(pd));
+}
+
+ArgSpec WorkspaceOf(const Primitive& primitive) {
+  const dnnl_memory_desc_t* md = dnnl_primitive_desc_query_md(
+      primitive.impl().pd.get(), dnnl_query_workspace_md, 0);
+  ArgSpec spec;
+  spec.dtype = DType::kUInt8;
+  const size_t bytes = md == nullptr ? 0 : dnnl_memory_desc_get_size(md);
+  if (bytes > 0) spec.shape = {static_cast<int64_t>(bytes)};
+  return spec;
 }
 
 absl::StatusOr<PrimitivePtr> Reorder(const ArgSpec& from, const ArgSpec& to) {

@@ -25,6 +25,10 @@ enum class Arg {
   kDiffWeights,
   kDiffBias,
   kDiffDst,
+  kMean,
+  kVariance,
+  kScaleShift,
+  kDiffScaleShift,
   kWorkspace,
   kScratchpad,
 };
@@ -46,6 +50,7 @@ class Primitive {
 
   /// "brgemm:avx512_core".
   const std::string& implementation() const;
+  const Impl& impl() const { return *impl_; }
   /// The layout that the primitive wants for an argument.
   absl::StatusOr<LayoutPtr> LayoutOf(Arg arg) const;
   /// Bytes for Arg::kScratchpad, 0 for none.
@@ -72,6 +77,39 @@ absl::StatusOr<PrimitivePtr> InnerProductForward(const InnerProduct& p);
 /// diff_src and so on.
 absl::StatusOr<PrimitivePtr> InnerProductBackwardData(const InnerProduct& p);
 absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(const InnerProduct& p);
+
+/// dst = conv(src, weights) + bias, then ReLU if asked. Weights are
+/// [OC, IC, KH, KW], or [G, OC / G, IC / G, KH, KW] for groups.
+struct Convolution {
+  ArgSpec src, weights, bias, dst;
+  std::vector<int64_t> strides, dilations, pad_before, pad_after;
+  bool relu = false;
+  bool training = true;
+};
+absl::StatusOr<PrimitivePtr> ConvolutionForward(const Convolution& c);
+absl::StatusOr<PrimitivePtr> ConvolutionBackwardData(const Convolution& c);
+absl::StatusOr<PrimitivePtr> ConvolutionBackwardWeights(const Convolution& c);
+
+/// Maximum pooling of a training plan has a workspace.
+struct Pooling {
+  ArgSpec src, dst;
+  enum class Kind { kMax, kAverage, kAverageWithPadding } kind = Kind::kMax;
+  std::vector<int64_t> kernel, strides, pad_before, pad_after;
+};
+absl::StatusOr<PrimitivePtr> PoolingForward(const Pooling& p);
+absl::StatusOr<PrimitivePtr> PoolingBackward(const Pooling& p);
+/// Elements and dtype of the workspace; the shape is empty for none.
+ArgSpec WorkspaceOf(const Primitive& primitive);
+
+/// Batch normalisation with scale and shift, [2, channels] in one tensor; src
+/// and dst lie alike.
+struct BatchNorm {
+  ArgSpec src;
+  float epsilon = 1e-5f;
+  bool global = false;  ///< mean and variance are inputs
+};
+absl::StatusOr<PrimitivePtr> BatchNormForward(const BatchNorm& b);
+absl::StatusOr<PrimitivePtr> BatchNormBackward(const BatchNorm& b);
 
 /// Copies between two layouts.
 absl::StatusOr<PrimitivePtr> Reorder(const ArgSpec& from, const ArgSpec& to);

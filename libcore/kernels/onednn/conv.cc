@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv2d, depthwise_conv2d, fused_conv2d and their gradients through oneDNN in
+// the layouts that it likes best. Weights are kept in the forward layout.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/onednn/bindings.h"
+#include "libcore/kernels/onednn/dnnl.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/window.h"
+
+namespace pd {
+namespace onednn {
+namespace {
+
+struct Problem {
+  Convolution conv;        // layouts: as the tensors lie now, or any
+  bool depthwise = false;  // weights have one dimension more in oneDNN
+};
+
+// oneDNN's [G, 1, 1, KH, KW] of a depthwise convolution is our [G, 1, KH, KW].
+absl::StatusOr<LayoutPtr> WeightLayout(const Problem& p,
+                                       const LayoutPtr& theirs,
+                                       const Shape& shape) {
+  if (!p.depthwise || theirs == nullptr) return theirs;
+  Layout layout;
+  layout.shape = shape;
+  const size_t from[] = {0, 2, 3, 4};
+  for (size_t i : from) {
+    layout.padded.push_back(theirs->padded[i]);
+    layout.strides.push_back(theirs->strides[i]);
+  }
+  for (const Layout::Block& block : theirs->blocks) {
+    if (block.dim == 1 || block.dim == 2)
+      return Unimplemented("oneDNN wants blocks of channels inside a group");
+    layout.blocks.push_back({block.dim == 0 ? 0 : block.dim - 1, block.size});
+  }
+  return Canonical(std::move(layout));
+}
+
+ArgSpec WeightSpec(const Problem& p, const Tensor& filter) {
+  ArgSpec spec;
+  spec.shape = filter.shape();
+  if (p.depthwise) spec.shape.insert(spec.shape.begin() + 1, 1);
+  spec.any = true;
+  return spec;
+}
+
+absl::StatusOr<Problem> ReadProblem(BindContext* context) {
+  const OpDesc& op = context->op();
+  const Tensor* x = context->Input("Input");
+  const Tensor* w = context->Input("Filter");
+  if (x->dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 only");
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConv(op, x->shape(), w->shape()));
+  if (g.axes.size() != 2 || g.channels_last)
+    return Unimplemented("it is for NCHW");
+  Problem p;
+  p.depthwise = g.groups > 1;
+  if (p.depthwise && (g.groups != g.in_channels || g.groups != g.out_channels))
+    return Unimplemented("%d groups of %d channels are not depthwise", g.groups,
+                         g.in_channels);
+  if (x->size() == 0 || NumElements(g.OutputShape()) == 0)
+    return Unimplemented("the image is empty");
+  if (context->Input("ResidualData") != nullptr)
+    return Unimplemented("it adds no residual");
+  const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
+  if (!activation.empty() && activation != "relu")
+    return Unimplemented("it has no activation '%s'", activation);
+  p.conv.relu = activation == "relu";
+  p.conv.src.shape = x->shape();
+  p.conv.dst.shape = g.OutputShape();
+  p.conv.src.any = p.conv.dst.any = true;
+  p.conv.weights = WeightSpec(p, *w);
+  for (const WindowAxis& axis : g.axes) {
+    p.conv.strides.push_back(axis.stride);
+    p.conv.dilations.push_back(axis.dilation);
+    p.conv.pad_before.push_back(axis.pad_before);
+    p.conv.pad_after.push_back(axis.pad_after);
+  }
+  return p;
+}
+
+// Binds an input, moved to the layout that the primitive wants.
+absl::Status BindIn(BindContext* context, Primitive* primitive, Arg arg,
+                    Tensor* tensor) {
+  PD_ASSIGN_OR_RETURN(const LayoutPtr layout, primitive->LayoutOf(arg));
+  PD_ASSIGN_OR_RETURN(Tensor * moved, context->In(tensor, layout));
+  primitive->Bind(arg, moved);
+  return absl::OkStatus();
+}
+
+absl::Status BindOut(BindContext* context, Primitive* primitive, Arg arg,
+                     Tensor* tensor) {
+  PD_ASSIGN_OR_RETURN(const LayoutPtr layout, primitive->LayoutOf(arg));
+  PD_ASSIGN_OR_RETURN(Tensor * moved, context->Out(tensor, layout));
+  primitive->Bind(arg, moved);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindConv(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
+  Tensor* bias = context->Input("Bias");
+  Tensor* filter = context->Input("Filter");
+  if (bias != nullptr) {
+    p.conv.bias.shape = {p.conv.dst.shape[1]};
+    PD_RETURN_IF_ERROR(
+        ExpectElements(*context, "Bias", DType::kFloat32, p.conv.dst.shape[1]));
+  }
+  PD_ASSIGN_OR_RETURN(PrimitivePtr conv, ConvolutionForward(p.conv));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, conv->LayoutOf(Arg::kWeights));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
+                      WeightLayout(p, theirs, filter->shape()));
+  PD_RETURN_IF_ERROR(
+      BindIn(context, conv.get(), Arg::kSrc, context->Input("Input")));
+  PD_ASSIGN_OR_RETURN(filter, context->In(filter, weights));
+  conv->Bind(Arg::kWeights, filter);
+  if (bias != nullptr) conv->Bind(Arg::kBias, bias);
+  PD_RETURN_IF_ERROR(
+      BindOut(context, conv.get(), Arg::kDst, context->Output("Output")));
+  BindScratchpad(context, conv.get());
+  return Step([conv](const RunContext&) { return conv->Run(); });
+}
+
+namespace {
+
+// The gradient behind a fused ReLU: dout where out > 0. Both lie as `layout`.
+struct Cut {
+  Tensor *out = nullptr, *dout = nullptr, *result = nullptr;
+
+  void Run() const {
+    constexpr int64_t kGrain = 16384;  // elements per thread at least
+    const float *y = out->data<float>(), *dy = dout->data<float>();
+    float* to = result->data<float>();
+    ParallelFor(dout->physical_size(), kGrain, [&](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) {
+        const float g = dy[i];
+        to[i] = y[i] > 0.0f ? g : 0.0f;
+      }
+    });
+  }
+};
+
+absl::StatusOr<Cut> BindCut(BindContext* context, const LayoutPtr& layout) {
+  Cut cut;
+  cut.out = context->Input("Output");
+  if (cut.out == nullptr) return InvalidArgument("'Output' is missing");
+  PD_ASSIGN_OR_RETURN(cut.out, context->In(cut.out, layout));
+  PD_ASSIGN_OR_RETURN(cut.dout,
+                      context->In(context->Input("Output@GRAD"), layout));
+  cut.result = context->Scratch(cut.dout->bytes());
+  return cut;
+}
+
+absl::StatusOr<PrimitivePtr> BindWeightGrad(BindContext* context,
+                                            const Problem& p,
+                                            const LayoutPtr& out_layout) {
+  Tensor* dfilter = context->Output("Filter@GRAD");
+  Tensor* dbias = context->Output("Bias@GRAD");
+  Convolution c = p.conv;
+  c.dst.any = false;
+  c.dst.layout = out_layout;
+  if (dbias != nullptr) c.bias.shape = {c.dst.shape[1]};
+  PD_ASSIGN_OR_RETURN(PrimitivePtr weights, ConvolutionBackwardWeights(c));
+  PD_RETURN_IF_ERROR(
+      BindIn(context, weights.get(), Arg::kSrc, context->Input("Input")));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs,
+                      weights->LayoutOf(Arg::kDiffWeights));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr ours,
+                      WeightLayout(p, theirs, dfilter->shape()));
+  PD_ASSIGN_OR_RETURN(dfilter, context->Out(dfilter, ours));
+  weights->Bind(Arg::kDiffWeights, dfilter);
+  if (dbias != nullptr) weights->Bind(Arg::kDiffBias, dbias);
+  BindScratchpad(context, weights.get());
+  return weights;
+}
+
+absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
+                                          const Problem& p,
+                                          const LayoutPtr& out_layout) {
+  Tensor* filter = context->Input("Filter");
+  Convolution c = p.conv;
+  c.dst.any = false;
+  c.dst.layout = out_layout;
+  PD_ASSIGN_OR_RETURN(PrimitivePtr data, ConvolutionBackwardData(c));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, data->LayoutOf(Arg::kWeights));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr ours,
+                      WeightLayout(p, theirs, filter->shape()));
+  PD_ASSIGN_OR_RETURN(filter, context->In(filter, ours));
+  data->Bind(Arg::kWeights, filter);
+  PD_RETURN_IF_ERROR(BindOut(context, data.get(), Arg::kDiffSrc,
+                             context->Output("Input@GRAD")));
+  BindScratchpad(context, data.get());
+  return data;
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindConvGrad(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
+  Tensor* dout = context->Input("Output@GRAD");
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Output@GRAD", DType::kFloat32, p.conv.dst.shape));
+  const bool wants_weights = context->Output("Filter@GRAD") != nullptr;
+  const bool wants_data = context->Output("Input@GRAD") != nullptr;
+  if (context->Output("Bias@GRAD") != nullptr && !wants_weights)
+    return Unimplemented("the gradient of the bias is wanted without Filter's");
+  const bool relu = p.conv.relu;
+  p.conv.relu = false;
+  // Both gradients read the incoming one as the forward output lies.
+  PD_ASSIGN_OR_RETURN(const PrimitivePtr forward, ConvolutionForward(p.conv));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr out_layout, forward->LayoutOf(Arg::kDst));
+  Cut cut;
+  if (relu) {
+    PD_ASSIGN_OR_RETURN(cut, BindCut(context, out_layout));
+    dout = cut.result;
+  } else {
+    PD_ASSIGN_OR_RETURN(dout, context->In(dout, out_layout));
+  }
+  PrimitivePtr weights, data;
+  if (wants_weights) {
+    PD_ASSIGN_OR_RETURN(weights, BindWeightGrad(context, p, out_layout));
+    weights->Bind(Arg::kDiffDst, dout);
+  } else {
+    context->NoBuffer(context->Input("Input"));
+  }
+  if (wants_data) {
+    PD_ASSIGN_OR_RETURN(data, BindDataGrad(context, p, out_layout));
+    data->Bind(Arg::kDiffDst, dout);
+  } else {
+    context->NoBuffer(context->Input("Filter"));
+  }
+  return Step([=](const RunContext&) -> absl::Status {
+    if (relu) cut.Run();
+    if (weights != nullptr) PD_RETURN_IF_ERROR(weights->Run());
+    return data != nullptr ? data->Run() : absl::OkStatus();
+  });
+}
+
+}  // namespace onednn
+}  // namespace pd

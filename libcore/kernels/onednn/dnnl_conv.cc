@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN's convolution, pooling and batch normalisation.
+#include <algorithm>
+#include <utility>
+
+#include "libcore/kernels/onednn/dnnl_internal.h"
+
+namespace pd {
+namespace onednn {
+namespace {
+
+struct Dims {
+  dnnl_dims_t d;
+  explicit Dims(const std::vector<int64_t>& from, int64_t minus = 0) {
+    for (size_t i = 0; i < from.size() && i < DNNL_MAX_NDIMS; ++i)
+      d[i] = from[i] - minus;
+  }
+};
+
+struct ConvMds {
+  dnnl_memory_desc_t src, weights, bias, dst;
+  bool has_bias = false;
+  const dnnl_memory_desc_t* Bias() const { return has_bias ? &bias : nullptr; }
+};
+
+absl::StatusOr<ConvMds> ReadMds(const Convolution& c) {
+  ConvMds m;
+  PD_ASSIGN_OR_RETURN(m.src, ToDnnl(c.src));
+  PD_ASSIGN_OR_RETURN(m.weights, ToDnnl(c.weights));
+  PD_ASSIGN_OR_RETURN(m.dst, ToDnnl(c.dst));
+  m.has_bias = !c.bias.shape.empty();
+  if (m.has_bias) {
+    PD_ASSIGN_OR_RETURN(m.bias, ToDnnl(c.bias));
+  }
+  return m;
+}
+
+absl::StatusOr<PdPtr> ForwardPd(const Convolution& c, const ConvMds& m) {
+  dnnl_convolution_desc_t desc;
+  PD_DNNL(dnnl_dilated_convolution_forward_desc_init, &desc,
+          c.training ? dnnl_forward_training : dnnl_forward_inference,
+          dnnl_convolution_direct, &m.src, &m.weights, m.Bias(), &m.dst,
+          Dims(c.strides).d, Dims(c.dilations, 1).d, Dims(c.pad_before).d,
+          Dims(c.pad_after).d);
+  return MakePd(&desc, c.relu, nullptr);
+}
+
+absl::StatusOr<dnnl_pooling_desc_t> PoolDesc(const Pooling& p,
+                                             dnnl_prop_kind_t kind) {
+  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(p.src));
+  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t dst, ToDnnl(p.dst));
+  const dnnl_alg_kind_t algorithm =
+      p.kind == Pooling::Kind::kMax       ? dnnl_pooling_max
+      : p.kind == Pooling::Kind::kAverage ? dnnl_pooling_avg_exclude_padding
+                                          : dnnl_pooling_avg_include_padding;
+  dnnl_pooling_desc_t desc;
+  if (kind == dnnl_backward_data)
+    PD_DNNL(dnnl_pooling_backward_desc_init, &desc, algorithm, &src, &dst,
+            Dims(p.strides).d, Dims(p.kernel).d, Dims(p.pad_before).d,
+            Dims(p.pad_after).d);
+  else
+    PD_DNNL(dnnl_pooling_forward_desc_init, &desc, kind, algorithm, &src, &dst,
+            Dims(p.strides).d, Dims(p.kernel).d, Dims(p.pad_before).d,
+            Dims(p.pad_after).d);
+  return desc;
+}
+
+unsigned FlagsOf(const BatchNorm& b) {
+  // Scale and shift of their own are wrong in 2.6: it reads past the channels
+  // where they fill no block, and the gradient does not run.
+  unsigned flags = dnnl_use_scaleshift;
+  if (b.global) flags |= dnnl_use_global_stats;
+  return flags;
+}
+
+absl::StatusOr<PdPtr> BatchNormForwardPd(const BatchNorm& b) {
+  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(b.src));
+  dnnl_batch_normalization_desc_t desc;
+  PD_DNNL(dnnl_batch_normalization_forward_desc_init, &desc,
+          b.global ? dnnl_forward_inference : dnnl_forward_training, &src,
+          b.epsilon, FlagsOf(b));
+  return MakePd(&desc, false, nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<PrimitivePtr> ConvolutionForward(const Convolution& c) {
+  PD_ASSIGN_OR_RETURN(const ConvMds m, ReadMds(c));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, ForwardPd(c, m));
+  return Finish(std::move(pd));
+}
+
+absl::StatusOr<PrimitivePtr> ConvolutionBackwardData(const Convolution& c) {
+  PD_ASSIGN_OR_RETURN(const ConvMds m, ReadMds(c));
+  PD_ASSIGN_OR_RETURN(const PdPtr hint, ForwardPd(c, m));
+  dnnl_convolution_desc_t desc;
+  PD_DNNL(dnnl_dilated_convolution_backward_data_desc_init, &desc,
+          dnnl_convolution_direct, &m.src, &m.weights, &m.dst,
+          Dims(c.strides).d, Dims(c.dilations, 1).d, Dims(c.pad_before).d,
+          Dims(c.pad_after).d);
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  return Finish(std::move(pd));
+}
+
+absl::StatusOr<PrimitivePtr> ConvolutionBackwardWeights(const Convolution& c) {
+  PD_ASSIGN_OR_RETURN(const ConvMds m, ReadMds(c));
+  PD_ASSIGN_OR_RETURN(const PdPtr hint, ForwardPd(c, m));
+  dnnl_convolution_desc_t desc;
+  PD_DNNL(dnnl_dilated_convolution_backward_weights_desc_init, &desc,
+          dnnl_convolution_direct, &m.src, &m.weights, m.Bias(), &m.dst,
+          Dims(c.strides).d, Dims(c.dilations, 1).d, Dims(c.pad_before).d,
+          Dims(c.pad_after).d);
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  return Finish(std::move(pd));
+}
+
+absl::StatusOr<PrimitivePtr> PoolingForward(const Pooling& p) {
+  PD_ASSIGN_OR_RETURN(const dnnl_pooling_desc_t desc,
+                      PoolDesc(p, dnnl_forward_training));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, nullptr));
+  return Finish(std::move(pd));
+}
+
+absl::StatusOr<PrimitivePtr> PoolingBackward(const Pooling& p) {
+  PD_ASSIGN_OR_RETURN(const dnnl_pooling_desc_t forward,
+                      PoolDesc(p, dnnl_forward_training));
+  PD_ASSIGN_OR_RETURN(const PdPtr hint, MakePd(&forward, false, nullptr));
+  PD_ASSIGN_OR_RETURN(const dnnl_pooling_desc_t desc,
+                      PoolDesc(p, dnnl_backward_data));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  return Finish(std::move(pd));
+}
+
+absl::StatusOr<PrimitivePtr> BatchNormForward(const BatchNorm& b) {
+  PD_ASSIGN_OR_RETURN(PdPtr pd, BatchNormForwardPd(b));
+  return Finish(std::move(pd));
+}
+
+absl::StatusOr<PrimitivePtr> BatchNormBackward(const BatchNorm& b) {
+  PD_ASSIGN_OR_RETURN(const PdPtr hint, BatchNormForwardPd(b));
+  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(b.src));
+  dnnl_batch_normalization_desc_t desc;
+  PD_DNNL(dnnl_batch_normalization_backward_desc_init, &desc, dnnl_backward,
+          &src, &src, b.epsilon, FlagsOf(b));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  return Finish(std::move(pd));
+}
+
+}  // namespace onednn
+}  // namespace pd

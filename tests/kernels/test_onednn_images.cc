@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution, pooling and batch normalisation through oneDNN, alone and in a
+// row, so that blocked layouts pass between them; channels that do not fill a
+// block are padded, and the padding must not leak.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/kernels/kernel_test.h"
+
+namespace pd {
+namespace {
+
+OpDesc Conv(const char* type, const std::string& x, const std::string& w,
+            const std::string& y, int32_t stride, int32_t pad, int32_t groups) {
+  OpDesc op;
+  op.type = type;
+  op.SetInput("Input", {x});
+  op.SetInput("Filter", {w});
+  op.SetOutput("Output", {y});
+  op.attrs["strides"] = std::vector<int32_t>{stride, stride};
+  op.attrs["paddings"] = std::vector<int32_t>{pad, pad};
+  op.attrs["groups"] = groups;
+  return op;
+}
+
+struct ConvShape {
+  int64_t batch, in, height, width, out, kernel;
+  int32_t stride, pad;
+};
+
+class OnednnConv : public testing::TestWithParam<ConvShape> {};
+
+TEST_P(OnednnConv, Conv2d) {
+  const ConvShape& s = GetParam();
+  KernelCase c;
+  Feed(&c, "x", RandomArray({s.batch, s.in, s.height, s.width}, 1));
+  Parameter(&c, "w", RandomArray({s.out, s.in, s.kernel, s.kernel}, 2));
+  Append(&c, Conv("conv2d", "x", "w", "y", s.stride, s.pad, 1));
+  c.fetches = {"y"};
+  c.wrt = {"x", "w"};
+  ExpectLikeReference(c, {{"conv2d", "onednn"}, {"conv2d_grad", "onednn"}});
+}
+
+TEST_P(OnednnConv, FusedConv2d) {
+  const ConvShape& s = GetParam();
+  for (const char* activation : {"", "relu"}) {
+    KernelCase c;
+    Feed(&c, "x", RandomArray({s.batch, s.in, s.height, s.width}, 1));
+    Parameter(&c, "w", RandomArray({s.out, s.in, s.kernel, s.kernel}, 2));
+    Parameter(&c, "b", RandomArray({s.out}, 3));
+    OpDesc op = Conv("fused_conv2d", "x", "w", "y", s.stride, s.pad, 1);
+    op.SetInput("Bias", {"b"});
+    op.attrs["fuse_activation"] = std::string(activation);
+    Append(&c, op);
+    c.fetches = {"y"};
+    c.wrt = {"x", "w", "b"};
+    ExpectLikeReference(
+        c, {{"fused_conv2d", "onednn"}, {"fused_conv2d_grad", "onednn"}});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, OnednnConv,
+                         testing::Values(ConvShape{2, 16, 7, 9, 32, 3, 1, 1},
+                                         ConvShape{3, 17, 8, 8, 31, 3, 2, 1},
+                                         ConvShape{2, 3, 11, 9, 16, 5, 2, 2},
+                                         ConvShape{1, 32, 5, 5, 48, 1, 1, 0},
+                                         ConvShape{2, 64, 6, 6, 64, 1, 2, 0}));
+
+TEST(OnednnConv, Depthwise) {
+  for (int64_t channels : {16, 20}) {
+    KernelCase c;
+    Feed(&c, "x", RandomArray({2, channels, 9, 7}, 1));
+    Parameter(&c, "w", RandomArray({channels, 1, 3, 3}, 2));
+    Append(&c, Conv("depthwise_conv2d", "x", "w", "y", 2, 1,
+                    static_cast<int32_t>(channels)));
+    c.fetches = {"y"};
+    c.wrt = {"x", "w"};
+    ExpectLikeReference(c, {{"depthwise_conv2d", "onednn"},
+                            {"depthwise_conv2d_grad", "onednn"}});
+  }
+}
+
+// conv -> batch norm -> relu -> pool, plus a residual: what a network does.
+KernelCase Network(const std::string& pooling, bool is_test) {
+  KernelCase c;
+  Feed(&c, "x", RandomArray({4, 16, 8, 8}, 1));
+  Parameter(&c, "w", RandomArray({20, 16, 3, 3}, 2));
+  Parameter(&c, "w2", RandomArray({20, 20, 3, 3}, 3));
+  for (const char* name : {"scale", "bias", "mean"})
+    Parameter(&c, name, RandomArray({20}, 4));
+  Parameter(&c, "variance", MakeArray<float>({20}, std::vector<float>(20, 2)));
+  Append(&c, Conv("conv2d", "x", "w", "a", 1, 1, 1));
+  OpDesc norm;
+  norm.type = "batch_norm";
+  norm.SetInput("X", {"a"});
+  norm.SetInput("Scale", {"scale"});
+  norm.SetInput("Bias", {"bias"});
+  norm.SetInput("Mean", {"mean"});
+  norm.SetInput("Variance", {"variance"});
+  norm.SetOutput("Y", {"n"});
+  norm.SetOutput("MeanOut", {"mean"});
+  norm.SetOutput("VarianceOut", {"variance"});
+  norm.SetOutput("SavedMean", {"saved_mean"});
+  norm.SetOutput("SavedVariance", {"saved_variance"});
+  norm.attrs["is_test"] = is_test;
+  Append(&c, norm);
+  OpDesc relu;
+  relu.type = "relu";
+  relu.SetInput("X", {"n"});
+  relu.SetOutput("Out", {"r"});
+  Append(&c, relu);
+  Append(&c, Conv("conv2d", "r", "w2", "s", 1, 1, 1));
+  OpDesc add;
+  add.type = "elementwise_add";
+  add.SetInput("X", {"s"});
+  add.SetInput("Y", {"r"});
+  add.SetOutput("Out", {"t"});
+  Append(&c, add);
+  OpDesc pool;
+  pool.type = "pool2d";
+  pool.SetInput("X", {"t"});
+  pool.SetOutput("Out", {"y"});
+  pool.attrs["pooling_type"] = pooling;
+  pool.attrs["ksize"] = std::vector<int32_t>{3, 3};
+  pool.attrs["strides"] = std::vector<int32_t>{2, 2};
+  pool.attrs["paddings"] = std::vector<int32_t>{1, 1};
+  Append(&c, pool);
+  c.fetches = {"y"};
+  return c;
+}
+
+TEST(OnednnNetwork, Training) {
+  for (const char* pooling : {"max", "avg"}) {
+    KernelCase c = Network(pooling, false);
+    c.wrt = {"x", "w", "w2", "scale", "bias"};
+    ExpectLikeReference(c, {{"batch_norm", "onednn"},
+                            {"batch_norm_grad", "onednn"},
+                            {"relu_grad", "cpu:any_layout"},
+                            {"elementwise_add", "cpu:any_layout"},
+                            {"sum", "cpu:any_layout"},
+                            {"pool2d", "onednn"},
+                            {"pool2d_grad", "onednn"}});
+  }
+}
+
+TEST(OnednnNetwork, Inference) {
+  ExpectLikeReference(Network("max", true),
+                      {{"batch_norm", "onednn"}, {"pool2d", "onednn"}});
+}
+
+TEST(OnednnPool, GlobalAdaptiveAndCeil) {
+  for (int kind = 0; kind < 3; ++kind) {
+    KernelCase c;
+    Feed(&c, "x", RandomArray({2, 24, 8, 6}, 1));
+    OpDesc op;
+    op.type = "pool2d";
+    op.SetInput("X", {"x"});
+    op.SetOutput("Out", {"y"});
+    op.attrs["pooling_type"] = std::string(kind == 2 ? "max" : "avg");
+    op.attrs["ksize"] = std::vector<int32_t>{2, 3};
+    op.attrs["strides"] = std::vector<int32_t>{2, 3};
+    op.attrs["global_pooling"] = kind == 0;
+    op.attrs["adaptive"] = kind == 1;
+    op.attrs["ceil_mode"] = kind == 2;
+    Append(&c, op);
+    c.fetches = {"y"};
+    c.wrt = {"x"};
+    ExpectLikeReference(c, {{"pool2d", "onednn"}, {"pool2d_grad", "onednn"}});
+  }
+}
+
+}  // namespace
+}  // namespace pd
