@@ -27,6 +27,7 @@ namespace {
 struct Slot {
   Tensor *param, *grad, *rate, *moment1, *moment2, *beta1_pow, *beta2_pow;
   Tensor *param_out, *moment1_out, *moment2_out, *beta1_pow_out, *beta2_pow_out;
+  Tensor* touched = nullptr;  // uint8 per row: 0, leave it; null: update all
 };
 
 struct Numbers {
@@ -45,6 +46,11 @@ void SetScalar(Tensor* tensor, double value) {
     tensor->data<float>()[0] = static_cast<float>(value);
 }
 
+void CopyUnlessSame(const Tensor* from, Tensor* to) {
+  if (from->raw() != to->raw())
+    std::memcpy(to->raw(), from->raw(), from->bytes());
+}
+
 template <typename T>
 void Update(const Slot& s, const Numbers& numbers) {
   const auto number = [](const Tensor* tensor, double otherwise) {
@@ -54,9 +60,12 @@ void Update(const Slot& s, const Numbers& numbers) {
   const T beta2 = static_cast<T>(number(numbers.beta2_tensor, numbers.beta2));
   const double beta1_pow = ScalarOf(*s.beta1_pow);
   const double beta2_pow = ScalarOf(*s.beta2_pow);
-  const double correction = std::sqrt(1 - beta2_pow);
+  // PaddlePaddle's sparse update moves the powers on before it uses them.
+  const bool ahead = s.touched != nullptr && !numbers.global_beta_pow;
+  const double correction = std::sqrt(1 - beta2_pow * (ahead ? beta2 : T(1)));
   const double lr = ScalarOf(*s.rate);
-  const T rate = static_cast<T>(lr * correction / (1 - beta1_pow));
+  const T rate = static_cast<T>(lr * correction /
+                                (1 - beta1_pow * (ahead ? beta1 : T(1))));
   const T epsilon = static_cast<T>(
       number(numbers.epsilon_tensor, numbers.epsilon) * correction);
   const T keep = static_cast<T>(1 - lr * numbers.decay);
@@ -67,7 +76,7 @@ void Update(const Slot& s, const Numbers& numbers) {
   T* param_out = s.param_out->data<T>();
   T* moment1_out = s.moment1_out->data<T>();
   T* moment2_out = s.moment2_out->data<T>();
-  ParallelFor(s.param->size(), kUpdateGrain, [&](int64_t begin, int64_t end) {
+  const auto update = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T g = grad[i];
       const T m1 = beta1 * moment1[i] + (T(1) - beta1) * g;
@@ -76,15 +85,21 @@ void Update(const Slot& s, const Numbers& numbers) {
       moment2_out[i] = m2;
       param_out[i] = keep * param[i] - rate * (m1 / (std::sqrt(m2) + epsilon));
     }
-  });
+  };
+  if (s.touched == nullptr) {
+    ParallelFor(s.param->size(), kUpdateGrain, update);
+  } else {
+    CopyUnlessSame(s.param, s.param_out);
+    CopyUnlessSame(s.moment1, s.moment1_out);
+    CopyUnlessSame(s.moment2, s.moment2_out);
+    const int64_t width = s.param->size() / s.touched->size();
+    for (int64_t row = 0; row < s.touched->size(); ++row)
+      if (s.touched->data<uint8_t>()[row] != 0)
+        update(row * width, (row + 1) * width);
+  }
   const bool move = !numbers.global_beta_pow;
   SetScalar(s.beta1_pow_out, move ? beta1_pow * beta1 : beta1_pow);
   SetScalar(s.beta2_pow_out, move ? beta2_pow * beta2 : beta2_pow);
-}
-
-void CopyUnlessSame(const Tensor* from, Tensor* to) {
-  if (from->raw() != to->raw())
-    std::memcpy(to->raw(), from->raw(), from->bytes());
 }
 
 void Skip(const Slot& s) {
@@ -159,7 +174,14 @@ absl::StatusOr<Step> MakeStep(std::vector<Slot> slots, const Numbers& numbers) {
 }
 
 absl::StatusOr<Step> BindAdam(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Slot slot, ReadSlot(context, 0));
+  PD_ASSIGN_OR_RETURN(Slot slot, ReadSlot(context, 0));
+  if (context->Attr<bool>("lazy_mode") && slot.param->size() > 0) {
+    slot.touched = context->Kept(TouchedRowsName(context->op().In("Grad")));
+    if (slot.touched != nullptr && slot.touched->size() != slot.param->dim(0))
+      return InvalidArgument("the lookup of 'Grad' has %d rows; 'Param' has %s",
+                             slot.touched->size(),
+                             ToString(slot.param->shape()));
+  }
   Numbers n = ReadNumbers(context);
   n.beta1_tensor = context->Input("Beta1Tensor");
   n.beta2_tensor = context->Input("Beta2Tensor");

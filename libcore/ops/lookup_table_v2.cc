@@ -3,7 +3,8 @@
 // W@GRAD[r, :] = sum of Out@GRAD[..., :] over Ids = r; 0 for r = padding_idx
 // padding_idx -1 means none. An id outside [0, rows of W) stops the run. The
 // gradient is dense; repeated ids are summed in order, so the bits do not
-// depend on the number of threads.
+// depend on the number of threads. With is_sparse it also keeps which rows were
+// looked up, for updates in lazy mode (TouchedRowsName).
 #include <algorithm>
 
 #include "libcore/base/dispatch.h"
@@ -12,6 +13,7 @@
 #include "libcore/ops/check.h"
 #include "libcore/ops/labels.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/update.h"
 
 namespace pd {
 namespace {
@@ -47,6 +49,16 @@ absl::StatusOr<Step> BindLookup(BindContext* context) {
   });
 }
 
+// Sets touched[id] to 1 for the ids that are looked up, the others to 0.
+void MarkRows(const Tensor& ids, int64_t padding, Tensor* touched) {
+  uint8_t* marks = touched->data<uint8_t>();
+  std::fill(marks, marks + touched->size(), uint8_t{0});
+  for (int64_t i = 0; i < ids.size(); ++i) {
+    const int64_t id = LabelAt(ids, i);
+    if (id != padding) marks[id] = 1;
+  }
+}
+
 absl::StatusOr<Step> BindLookupGrad(BindContext* context) {
   Tensor* ids = context->Input("Ids");
   Tensor* w = context->Input("W");
@@ -61,10 +73,16 @@ absl::StatusOr<Step> BindLookupGrad(BindContext* context) {
                                     ids->size() * w->dim(1)));
   const int64_t padding = context->Attr<int64_t>("padding_idx");
   const int64_t rows = w->dim(0), width = w->dim(1);
+  Tensor* touched =
+      context->Attr<bool>("is_sparse")
+          ? context->Keep(TouchedRowsName(context->op().Out("W@GRAD")),
+                          DType::kUInt8, {rows})
+          : nullptr;
   return DispatchFloat(w->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=, n = ids->size()](const RunContext&) -> absl::Status {
       PD_RETURN_IF_ERROR(CheckLabels("Ids", *ids, rows, padding));
+      if (touched != nullptr) MarkRows(*ids, padding, touched);
       const T* dy = dout->data<T>();
       T* grad = dw->data<T>();
       // Each thread owns columns, so none writes into another's sums.
@@ -104,7 +122,7 @@ absl::Status InferLookup(InferContext* context) {
 absl::Status RegisterLookupTableV2(OpRegistry* registry) {
   OpDef lookup("lookup_table_v2");
   lookup.Input("W").Input("Ids").Output("Out");
-  lookup.Attr("padding_idx", kNoPadding);
+  lookup.Attr("padding_idx", kNoPadding).Attr("is_sparse", false);
   lookup.Infer(InferLookup).Reference(BindLookup);
   lookup.Grad(
       GradSpec{"lookup_table_v2_grad", {"Ids", "W"}, {}, {"Out"}, {"W"}});
@@ -112,7 +130,7 @@ absl::Status RegisterLookupTableV2(OpRegistry* registry) {
 
   OpDef grad("lookup_table_v2_grad");
   grad.Input("Ids").Input("W").Input("Out@GRAD").Output("W@GRAD");
-  grad.Attr("padding_idx", kNoPadding);
+  grad.Attr("padding_idx", kNoPadding).Attr("is_sparse", false);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLookupGrad);
   return registry->Add(std::move(grad));
 }

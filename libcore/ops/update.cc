@@ -8,6 +8,10 @@
 
 namespace pd {
 
+std::string TouchedRowsName(absl::string_view gradient) {
+  return absl::StrCat(gradient, "#touched_rows");
+}
+
 absl::Status InferUpdate(InferContext* context,
                          std::initializer_list<absl::string_view> slots) {
   for (absl::string_view slot : slots) {

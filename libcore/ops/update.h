@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -22,6 +23,11 @@ inline double ScalarOf(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat64 ? tensor.data<double>()[0]
                                            : double{tensor.data<float>()[0]};
 }
+
+/// What a gradient op keeps (BindContext::Keep) when only some rows of its
+/// dense gradient were touched: uint8 [rows], 1 for those. Lazy updates read
+/// it.
+std::string TouchedRowsName(absl::string_view gradient);
 
 /// Sets every output `slots[i] + "Out"` to the meta of input `slots[i]`, for
 /// each of its variables.
