@@ -24,11 +24,12 @@ Manual ConvertManual() {
       "other text files only the kind is said.",
       "Of a program it also prints inputs, outputs, the number of ops by type, "
       "and FLOPs: two for each multiply-add of convolutions and matrix "
-      "products (`conv2d`, `depthwise_conv2d`, `matmul`, `matmul_v2`, `mul`, "
-      "`fc`, the fused and transposed forms and their gradients), nothing for "
-      "other ops, with a batch of 1 where the program leaves it open. Where "
-      "another extent is open the number is unknown. With `-v` the program "
-      "follows as text.",
+      "products, which are `conv2d`, `depthwise_conv2d`, `matmul`, "
+      "`matmul_v2`, `mul`, `fc`, their fused and transposed forms and their "
+      "gradients. Other ops count nothing, and the batch is 1 where the "
+      "program leaves it open. Where another extent is open the number is "
+      "unknown; `pd-export --input` sets it. With `-v` the program follows as "
+      "text.",
       "With `--format json` one object is printed. It has `kind`, `content`, "
       "`producer`, `details` and `tensors`, a list of objects with `name`, "
       "`shape`, `dtype`, `bytes`, `min`, `max`, `mean`, `nan` and `inf`; for "

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 namespace pd {
 namespace {
@@ -56,8 +57,10 @@ class Table {
   std::vector<Row> rows_;
 };
 
+// Control characters and bytes that are no UTF-8 escaped, quotes as they are.
 std::string Printable(absl::string_view text) {
-  return absl::Utf8SafeCHexEscape(text);
+  return absl::StrReplaceAll(absl::Utf8SafeCHexEscape(text),
+                             {{"\\'", "'"}, {"\\\"", "\""}, {"\\\\", "\\"}});
 }
 
 std::string Real(double value) { return absl::StrFormat("%.6g", value); }
@@ -69,19 +72,21 @@ std::string NumberText(const std::optional<Number>& value) {
   return Real(std::get<double>(*value));
 }
 
-// 1234567 as "1.23 M".
-std::string Scaled(double value, double step, absl::string_view unit) {
-  static constexpr const char* kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
-  size_t i = 0;
-  for (; value >= 10 * step && i + 1 < std::size(kPrefixes); ++i) value /= step;
-  const char* prefix = i == 1 && step > 1000 ? "K" : kPrefixes[i];
-  std::string number =
-      i == 0 ? absl::StrFormat("%.0f", value) : absl::StrFormat("%.1f", value);
-  return absl::StrCat(number, " ", prefix, unit);
+// 1234567 as "1234.6 k" for steps of 1000: four to five digits at most.
+std::string Scaled(int64_t count, double step,
+                   const std::vector<const char*>& units) {
+  auto value = static_cast<double>(count);
+  size_t unit = 0;
+  for (; value >= 10 * step && unit + 1 < units.size(); ++unit) value /= step;
+  return absl::StrFormat("%.*f%s", unit == 0 ? 0 : 1, value, units[unit]);
 }
 
 std::string Bytes(int64_t bytes) {
-  return Scaled(static_cast<double>(bytes), 1024, "B");
+  return Scaled(bytes, 1024, {" B", " KB", " MB", " GB", " TB"});
+}
+
+std::string Flops(int64_t count) {
+  return Scaled(count, 1000, {"", " k", " M", " G", " T", " P"});
 }
 
 std::string FactText(const Fact& fact) {
@@ -115,12 +120,10 @@ std::string FlopsLine(const FlopCount& flops) {
     return "FLOPs: 0 (no convolutions and matrix products)\n";
   std::vector<std::string> parts;
   for (const auto& [type, count] : flops.by_type)
-    parts.push_back(
-        absl::StrCat(type, " ", Scaled(static_cast<double>(count), 1000, "")));
-  return absl::StrCat(
-      "FLOPs: ", Scaled(static_cast<double>(*flops.total), 1000, ""),
-      "(2 for each multiply-add, batch of 1: ", absl::StrJoin(parts, ", "),
-      ")\n");
+    parts.push_back(absl::StrCat(Printable(type), " ", Flops(count)));
+  return absl::StrCat("FLOPs: ", Flops(*flops.total),
+                      " (2 for each multiply-add, batch of 1: ",
+                      absl::StrJoin(parts, ", "), ")\n");
 }
 
 void AppendModel(const ModelInfo& model, std::string* text) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <complex>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,6 +21,14 @@ constexpr size_t kMostText = 60;  // bytes of a str
 constexpr int kMostDepth = 3;
 
 std::string Show(const PickleValue& value, int depth);
+
+// As few digits as give the number back.
+std::string ShowReal(double value) {
+  std::string text = absl::StrFormat("%.15g", value);
+  if (std::strtod(text.c_str(), nullptr) != value)
+    text = absl::StrFormat("%.17g", value);
+  return text;
+}
 
 std::string ShowItems(const std::vector<PickleValue>& items, int depth) {
   if (depth >= kMostDepth) return absl::StrCat(items.size(), " items");
@@ -47,13 +57,11 @@ std::string Show(const PickleValue& value, int depth) {
   if (value.As<PickleNone>() != nullptr) return "None";
   if (const auto* v = value.As<bool>()) return *v ? "True" : "False";
   if (const auto* v = value.As<int64_t>()) return absl::StrCat(*v);
-  if (const auto* v = value.As<double>()) {
-    std::string text = absl::StrFormat("%.15g", *v);
-    // As few digits as give the number back.
-    if (std::strtod(text.c_str(), nullptr) != *v)
-      text = absl::StrFormat("%.17g", *v);
-    return text;
-  }
+  if (const auto* v = value.As<double>()) return ShowReal(*v);
+  if (const auto* v = value.As<std::complex<double>>())
+    return absl::StrFormat("(%s%+gj)", ShowReal(v->real()), v->imag());
+  if (const auto* v = value.As<PickleBigInt>())
+    return absl::StrCat("an integer of ", v->bytes.size(), " bytes");
   if (const auto* v = value.As<std::string>())
     return v->size() <= kMostText
                ? absl::StrCat("'", *v, "'")
@@ -61,7 +69,8 @@ std::string Show(const PickleValue& value, int depth) {
   if (const auto* v = value.As<PickleList>())
     return absl::StrCat("[", ShowItems(v->items, depth), "]");
   if (const auto* v = value.As<PickleTuple>())
-    return absl::StrCat("(", ShowItems(v->items, depth), ")");
+    return absl::StrCat("(", ShowItems(v->items, depth),
+                        v->items.size() == 1 ? ",)" : ")");
   if (const auto* v = value.As<PickleDict>()) return ShowDict(*v, depth);
   if (const auto* v = value.As<Array>())
     return absl::StrCat(Name(v->dtype), " ", ToString(v->shape));
