@@ -9,8 +9,11 @@
 //   use_global_beta_pow (somebody else then moves them on)
 // adamw with with_decay: Param is first multiplied by
 // 1 - LearningRate * lr_ratio * coeff. As in PaddlePaddle's CPU kernel,
-// lr_ratio is not part of `rate`. SkipUpdate true: every output is a copy of
-// its input. Beta1Tensor and the like replace the attributes, step by step.
+// lr_ratio is not part of `rate`. lazy_mode: rows of Param that a sparse lookup
+// did not touch stay as they are, moments too, when the gradient comes straight
+// from the lookup's gradient op; the powers of beta are then moved on before
+// they are used. SkipUpdate true: every output is a copy of its input.
+// Beta1Tensor and the like replace the attributes, step by step.
 #include <cmath>
 #include <cstring>
 #include <vector>
