@@ -156,22 +156,25 @@ absl::Status Backward::Visit(const OpDesc& op) {
 
 // An output that nobody used has the gradient zero.
 void Backward::FillMissing(const OpDesc& forward, const OpDesc& grad) {
+  std::map<std::string, std::string> unused;  // gradient -> output
+  for (const auto& [slot, outputs] : forward.outputs)
+    for (const std::string& output : outputs)
+      if (ready_.count(output) == 0) unused[GradName(output)] = output;
   for (const auto& [slot, names] : grad.inputs) {
-    if (!absl::EndsWith(slot, std::string(kGradSuffix))) continue;
-    const auto& outputs =
-        forward.Output(slot.substr(0, slot.size() - kGradSuffix.size()));
-    for (const std::string& output : outputs) {
-      if (ready_.count(output) > 0) continue;
+    for (const std::string& name : names) {
+      const auto missing = unused.find(name);
+      if (missing == unused.end()) continue;
       OpDesc zeros;
       zeros.type = "fill_any_like";
-      zeros.SetInput("X", {output});
-      zeros.SetOutput("Out", {GradName(output)});
+      zeros.SetInput("X", {missing->second});
+      zeros.SetOutput("Out", {name});
       zeros.attrs["value"] = 0.0f;
       zeros.attrs["dtype"] = static_cast<int32_t>(-1);
       zeros.attrs[std::string(kOpRoleAttr)] =
           static_cast<int32_t>(kRoleBackward);
       ops_.push_back(std::move(zeros));
-      ready_.insert(output);
+      ready_.insert(missing->second);
+      unused.erase(missing);
     }
   }
 }

@@ -38,11 +38,11 @@ expect 3 "empty.gz'" "${train[@]}" -o $images=empty.gz
 head -c 100000 "$real_images" >cut.gz
 expect 3 "cut.gz'" "${train[@]}" -o $images=cut.gz
 expect 3 "labels-idx1" "${train[@]}" -o $images="$real_labels"
-gzip -dc "$real_labels" | head -c 5000 >short
+gzip -dc "$real_labels" >labels
+head -c 5000 labels >short
 expect 3 "short'.*60000" "${train[@]}" -o $labels=short
 head -c 3000 /dev/urandom >noise
 expect 3 "noise'" "${train[@]}" -o $images=noise
-gzip -dc "$real_labels" >labels
 printf '\013' | dd of=labels bs=1 seek=$((8 + 77)) conv=notrunc status=none
 expect 3 "labels' record 77: label is 11" "${train[@]}" -o $labels=labels
 expect 3 "directory" "${train[@]}" -o $images="$testdata"
