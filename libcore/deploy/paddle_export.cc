@@ -40,11 +40,13 @@ class FileSet {
   }
 
   absl::Status Commit() {
-    while (!targets_.empty()) {
-      const std::string& target = targets_.back();
+    for (const std::string& target : targets_) {
       std::error_code error;
       if (fs::is_directory(target, error))
         return InvalidArgument("'%s' is a folder; expected a file", target);
+    }
+    while (!targets_.empty()) {
+      const std::string& target = targets_.back();
       if (std::rename(Aside(target).c_str(), target.c_str()) != 0)
         return ErrnoToStatus(errno,
                              absl::StrCat("cannot replace '", target, "'"));

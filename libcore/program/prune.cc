@@ -2,7 +2,6 @@
 #include "libcore/program/prune.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -21,15 +20,25 @@ constexpr absl::string_view kOpsWithTestMode[] = {
     "dropout",    "dropout_nd",      "lrn",
     "rnn",        "cudnn_lstm"};
 
+// Op types on which `is_test` changes nothing; PaddlePaddle leaves it as it is.
+constexpr absl::string_view kIgnoresTestMode[] = {"conv2d", "depthwise_conv2d",
+                                                  "conv3d", "conv2d_transpose",
+                                                  "pool2d", "pool3d"};
+
+template <size_t n>
+bool IsOneOf(const std::string& type, const absl::string_view (&types)[n]) {
+  return std::find(types, types + n, type) != types + n;
+}
+
 bool IsTrainingOp(const OpDesc& op) {
   const auto role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
   return (role & (kRoleBackward | kRoleOptimize | kRoleLRSched)) != 0;
 }
 
 bool HasTestMode(const OpDesc& op) {
-  return op.FindAttr("is_test") != nullptr ||
-         std::find(std::begin(kOpsWithTestMode), std::end(kOpsWithTestMode),
-                   op.type) != std::end(kOpsWithTestMode);
+  if (op.FindAttr("is_test") != nullptr)
+    return !IsOneOf(op.type, kIgnoresTestMode);
+  return IsOneOf(op.type, kOpsWithTestMode);
 }
 
 // Sub-blocks that the attributes of `op` name.

@@ -14,19 +14,19 @@ namespace {
 // they would stick out, they are 1.
 std::string Aligned(OnnxOp* op, const char* slot, int64_t rank, int64_t other,
                     int64_t axis) {
-  const std::string y = op->In(slot);
   const int64_t trailing = other - axis - rank;
   std::vector<int64_t> axes;
   if (trailing > 0) {
     for (int64_t i = 0; i < trailing; ++i) axes.push_back(rank + i);
     const Array* param = op->Param(slot);
-    if (param == nullptr) return op->Unsqueeze(y, axes);
+    if (param == nullptr) return op->Unsqueeze(op->In(slot), axes);
+    op->Ignore(slot);
     Array reshaped = *param;  // shares the bytes
     reshaped.shape.resize(static_cast<size_t>(rank + trailing), 1);
     return op->ConstArray(reshaped);
   }
   for (int64_t i = trailing; i < 0; ++i) axes.push_back(rank + i);
-  return op->Squeeze(y, axes);
+  return op->Squeeze(op->In(slot), axes);
 }
 
 std::pair<std::string, std::string> Operands(OnnxOp* op) {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// PaddlePaddle's own files are the measure: what it saved, read and written
+// again, is the same. That PaddlePaddle runs ours, scripts/check_interop asks.
+#include "libcore/deploy/paddle_export.h"
+
+#include "libcore/program/text_dump.h"
+#include "tests/deploy/deploy_fixture.h"
+#include "tests/program/small_program.h"
+
+namespace pd {
+namespace {
+
+namespace fs = std::filesystem;
+
+NamedArrays SmallParams() {
+  return {{"w", MakeArray({4, 3}, std::vector<float>(12, 0.5f))}};
+}
+
+TEST(Freeze, TakesTheInferencePart) {
+  const auto model = Freeze(SmallProgram(), {{"x"}, {"prob"}}, SmallParams());
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->program.global().ops.size(), 3u);
+  EXPECT_EQ(model->params.size(), 1u);
+  EXPECT_TRUE(model->program.global().ops[1].AttrOr("is_test", false));
+}
+
+TEST(Freeze, ParametersThatDoNotFit) {
+  const FeedFetch names = {{"x"}, {"prob"}};
+  EXPECT_EQ(Freeze(SmallProgram(), names, {}).status().message(),
+            "no value for parameter 'w'");
+  const NamedArrays doubles = {
+      {"w", MakeArray({4, 3}, std::vector<double>(12, 0.5))}};
+  EXPECT_EQ(Freeze(SmallProgram(), names, doubles).status().message(),
+            "parameter 'w' is float64; the program declares float32");
+  const NamedArrays small = {{"w", MakeArray({2}, std::vector<float>(2))}};
+  EXPECT_EQ(Freeze(SmallProgram(), names, small).status().message(),
+            "parameter 'w' has shape [2]; the program declares [4, 3]");
+  EXPECT_EQ(Freeze(SmallProgram(), {{"x"}, {}}, {}).status().message(),
+            "no output is named; expected at least one");
+}
+
+TEST(PaddleExport, SavedModelsComeBackTheSame) {
+  const std::string folder = EmptyFolder();
+  for (const std::string name : {"lenet", "cifar_resnet"}) {
+    const auto model = ReadInferenceModel(DeployData(name));
+    ASSERT_TRUE(model.ok()) << model.status();
+    const std::string prefix = folder + "/new/" + name;
+    ASSERT_TRUE(WritePaddleModel(*model, prefix).ok());
+    EXPECT_EQ(Contents(prefix + ".pdiparams"),
+              Contents(DeployData(name + ".pdiparams")));
+    const auto was = ReadProgram(DeployData(name + ".pdmodel"));
+    const auto is = ReadProgram(prefix + ".pdmodel");
+    ASSERT_TRUE(was.ok() && is.ok());
+    EXPECT_TRUE(DumpProgram(*is) == DumpProgram(*was)) << DumpProgram(*is);
+    const auto again = ReadInferenceModel(prefix);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->names.feeds, model->names.feeds);
+    EXPECT_EQ(again->names.fetches, model->names.fetches);
+  }
+}
+
+TEST(PaddleExport, LegacyFolder) {
+  const auto model = ReadInferenceModel(DeployData("lenet"));
+  ASSERT_TRUE(model.ok());
+  const std::string folder = EmptyFolder() + "/legacy";
+  ASSERT_TRUE(WritePaddleLegacyModel(*model, folder).ok());
+  EXPECT_TRUE(fs::exists(folder + "/__model__"));
+  for (const auto& [name, value] : model->params) {
+    const auto read = ReadTensor(folder + "/" + name);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->shape, value.shape);
+  }
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    (void)entry;
+    ++files;
+  }
+  EXPECT_EQ(files, model->params.size() + 1);
+}
+
+TEST(PaddleExport, NamesStayInTheFolder) {
+  auto model = ReadInferenceModel(DeployData("lenet"));
+  ASSERT_TRUE(model.ok());
+  model->params["../escape"] = MakeArray({1}, std::vector<float>(1));
+  const std::string folder = EmptyFolder() + "/legacy";
+  EXPECT_FALSE(WritePaddleLegacyModel(*model, folder).ok());
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(PaddleExport, OldFilesSurviveAFailure) {
+  const auto lenet = ReadInferenceModel(DeployData("lenet"));
+  const auto resnet = ReadInferenceModel(DeployData("cifar_resnet"));
+  ASSERT_TRUE(lenet.ok() && resnet.ok());
+  const std::string prefix = EmptyFolder() + "/model";
+  ASSERT_TRUE(WritePaddleModel(*lenet, prefix).ok());
+  const std::string old = Contents(prefix + ".pdmodel");
+  fs::remove(prefix + ".pdiparams");
+  fs::create_directory(prefix + ".pdiparams");  // cannot be replaced
+  const absl::Status status = WritePaddleModel(*resnet, prefix);
+  EXPECT_NE(status.message().find("is a folder"), std::string::npos) << status;
+  EXPECT_EQ(Contents(prefix + ".pdmodel"), old);
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(prefix).parent_path()))
+    EXPECT_NE(entry.path().extension(), ".new") << entry.path();
+}
+
+TEST(PaddleExport, ModelWithoutParametersHasNoFileOfThem) {
+  ProgramDesc p;
+  p.blocks.emplace_back();
+  AddVar(&p, "x", {-1, 4});
+  AddVar(&p, "y", {-1, 4});
+  AddOp(&p, "relu", {{"X", {"x"}}}, {{"Out", {"y"}}});
+  const auto model = Freeze(p, {{"x"}, {"y"}}, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::string prefix = EmptyFolder() + "/model";
+  ASSERT_TRUE(WritePaddleModel(*model, prefix).ok());
+  EXPECT_FALSE(fs::exists(prefix + ".pdiparams"));
+  const auto written = ReadProgram(prefix + ".pdmodel");
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(written->version, 2003000);
+}
+
+}  // namespace
+}  // namespace pd
