@@ -140,6 +140,8 @@ absl::Status RegisterFill(OpRegistry* registry) {
   constant.OptionalInputs("ShapeTensorList").Output("Out");
   constant.Attr("shape", std::vector<int64_t>()).Attr("dtype", int32_t{5});
   constant.Attr("value", 0.0f).Attr("str_value", std::string());
+  // Where PaddlePaddle puts the result; there is one place here.
+  constant.Attr("force_cpu", false).Attr("place_type", int32_t{-1});
   constant.Infer(InferFillConstant).NoGrad().Reference(BindFill);
   PD_RETURN_IF_ERROR(registry->Add(std::move(constant)));
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -52,8 +53,7 @@ std::optional<Attribute> Converted(const Attribute& value, AttrType type) {
 }
 
 absl::Status CheckSlots(const OpDesc& op, const SlotList& given,
-                        const std::vector<SlotDef>& slots, const char* kind,
-                        bool required) {
+                        const std::vector<SlotDef>& slots, const char* kind) {
   for (const auto& [name, variables] : given) {
     const SlotDef* slot = FindSlot(slots, name);
     if (slot == nullptr) {
@@ -68,12 +68,14 @@ absl::Status CheckSlots(const OpDesc& op, const SlotList& given,
       return InvalidArgument("op '%s': %s '%s' holds %d variables; expected 1",
                              op.type, kind, name, variables.size());
   }
-  if (!required) return absl::OkStatus();
   for (const SlotDef& slot : slots) {
-    if (slot.optional) continue;
+    // Gradients that nobody wants are left out.
+    if (slot.optional || absl::EndsWith(slot.name, std::string(kGradSuffix)))
+      continue;
     bool found = false;
     for (const auto& [name, variables] : given)
-      found = found || (name == slot.name && !variables.empty());
+      found = found || (name == slot.name && !variables.empty() &&
+                        (slot.duplicable || variables[0] != kEmptyVar));
     if (!found)
       return InvalidArgument("op '%s': %s '%s' is missing", op.type, kind,
                              slot.name);
@@ -197,8 +199,8 @@ const SlotDef* OpDef::FindOutput(absl::string_view name) const {
 }
 
 absl::Status OpDef::Normalize(OpDesc* op) const {
-  PD_RETURN_IF_ERROR(CheckSlots(*op, op->inputs, inputs_, "input", true));
-  PD_RETURN_IF_ERROR(CheckSlots(*op, op->outputs, outputs_, "output", false));
+  PD_RETURN_IF_ERROR(CheckSlots(*op, op->inputs, inputs_, "input"));
+  PD_RETURN_IF_ERROR(CheckSlots(*op, op->outputs, outputs_, "output"));
   for (const AttrDef& attr : attrs_) {
     const auto it = op->attrs.find(attr.name);
     if (it == op->attrs.end()) {

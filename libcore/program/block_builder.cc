@@ -106,6 +106,9 @@ const VarDesc* BlockBuilder::FindVar(absl::string_view name) const {
 }
 
 absl::Status BlockBuilder::Append(OpDesc op) {
+  PD_ASSIGN_OR_RETURN(const OpDef* def, registry_->Get(op.type));
+  const absl::Status valid = def->Normalize(&op);
+  if (!valid.ok()) return Annotate(valid, Describe(op));
   op.attrs.emplace(std::string(kOpRoleAttr), role_);
   for (const auto& [slot, names] : op.outputs) {
     for (const std::string& name : names) {

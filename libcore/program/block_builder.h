@@ -39,8 +39,9 @@ class BlockBuilder {
   VarDesc* MutableVar(absl::string_view name);
 
   /// Appends `op`: checks it against its schema, declares missing output
-  /// variables, infers. The op is stored as given, plus the attributes in force
-  /// here (op_role). An error names the op and its first output.
+  /// variables, infers. The op is stored with every attribute of its schema
+  /// (PaddlePaddle's kernels ask for them) and the op_role in force here. An
+  /// error names the op and its first output.
   absl::Status Append(OpDesc op);
 
   /// Append for one input "X" and one output "Out"; gives the output's name.
