@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fusion passes: which ops a program has after them, that a second run
+// changes nothing, that nothing is fused over what somebody else reads, and
+// that a training step gives the same numbers with each pass off.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "libcore/autodiff/backward.h"
+#include "libcore/exec/session.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/passes/pipeline.h"
+#include "libcore/program/block_builder.h"
+
+namespace pd {
+namespace {
+
+const OpRegistry& Registry() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* r = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(r).ok());
+    EXPECT_TRUE(AttachAllKernels(r).ok());
+    return r;
+  }();
+  return *kRegistry;
+}
+
+Array Numbers(const Shape& shape, float scale) {
+  std::vector<float> values(static_cast<size_t>(NumElements(shape)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = scale * std::sin(0.7f * static_cast<float>(i) + scale);
+  return MakeArray<float>(shape, values);
+}
+
+// A program that is built op by op, with its values.
+struct Net {
+  ProgramDesc program;
+  NamedArrays feeds, params;
+  std::vector<std::string> fetches;
+
+  Net() { program.blocks.resize(1); }
+  void Var(const std::string& name, const Shape& shape, bool param) {
+    VarDesc var;
+    var.name = name;
+    var.shape = shape;
+    var.persistable = var.is_parameter = param;
+    var.stop_gradient = !param;
+    program.global().vars.push_back(var);
+    (param ? params : feeds)[name] = Numbers(shape, param ? 0.3f : 1.0f);
+  }
+  void Op(const std::string& type, SlotList inputs, SlotList outputs,
+          std::map<std::string, Attribute> attrs = {}) {
+    OpDesc op;
+    op.type = type;
+    op.inputs = std::move(inputs);
+    op.outputs = std::move(outputs);
+    op.attrs = std::move(attrs);
+    BlockBuilder builder(&Registry(), &program);
+    const absl::Status status = builder.Append(std::move(op));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void Backward(const std::string& loss) {
+    BackwardOptions options;
+    options.targets[loss] = "";
+    const auto made = AppendBackward(Registry(), options, &program);
+    ASSERT_TRUE(made.ok()) << made.status();
+    for (const auto& [name, gradient] : *made)
+      if (params.count(name) > 0) fetches.push_back(gradient);
+    fetches.push_back(loss);
+  }
+  std::string Types() const {
+    std::vector<std::string> types;
+    for (const OpDesc& op : program.global().ops) types.push_back(op.type);
+    return absl::StrJoin(types, " ");
+  }
+  void Run(const PassOptions& options = {}) {
+    PassContext context;
+    context.registry = &Registry();
+    context.keep.insert(fetches.begin(), fetches.end());
+    const absl::Status status = RunPasses(context, options, &program);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+};
+
+const std::map<std::string, Attribute> kChannelAxis = {{"axis", int32_t{1}}};
+
+// conv + bias + relu, linear + relu, linear; a mean as loss.
+Net Network() {
+  Net net;
+  net.Var("x", {8, 3, 6, 6}, false);
+  net.Var("w", {5, 3, 3, 3}, true);
+  net.Var("b", {5}, true);
+  net.Var("w1", {80, 7}, true);
+  net.Var("b1", {7}, true);
+  net.Var("w2", {7, 2}, true);
+  net.Var("b2", {2}, true);
+  net.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}});
+  net.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"b"}}}, {{"Out", {"a"}}},
+         kChannelAxis);
+  net.Op("relu", {{"X", {"a"}}}, {{"Out", {"r"}}});
+  net.Op("reshape2", {{"X", {"r"}}}, {{"Out", {"f"}}, {"XShape", {"fs"}}},
+         {{"shape", std::vector<int32_t>{8, 80}}});
+  net.Op("matmul_v2", {{"X", {"f"}}, {"Y", {"w1"}}}, {{"Out", {"m1"}}});
+  net.Op("elementwise_add", {{"X", {"m1"}}, {"Y", {"b1"}}}, {{"Out", {"a1"}}});
+  net.Op("relu", {{"X", {"a1"}}}, {{"Out", {"r1"}}});
+  net.Op("matmul_v2", {{"X", {"r1"}}, {"Y", {"w2"}}}, {{"Out", {"m2"}}});
+  net.Op("elementwise_add", {{"X", {"m2"}}, {"Y", {"b2"}}}, {{"Out", {"a2"}}});
+  net.Op("reduce_mean", {{"X", {"a2"}}}, {{"Out", {"loss"}}},
+         {{"reduce_all", true}});
+  return net;
+}
+
+TEST(Fusion, Inference) {
+  Net net = Network();
+  net.fetches = {"loss"};
+  net.Run();
+  EXPECT_EQ(net.Types(),
+            "fused_conv2d reshape2 fused_gemm_epilogue fused_gemm_epilogue "
+            "reduce_mean");
+  EXPECT_EQ(net.program.FindVar(0, "a"), nullptr);
+  const std::string once = net.Types();
+  net.Run();
+  EXPECT_EQ(net.Types(), once);
+}
+
+TEST(Fusion, Training) {
+  Net net = Network();
+  net.Backward("loss");
+  net.Run();
+  EXPECT_EQ(net.Types(),
+            "fused_conv2d reshape2 fused_gemm_epilogue fused_gemm_epilogue "
+            "reduce_mean fill_any_like reduce_mean_grad "
+            "fused_gemm_epilogue_grad relu_grad fused_gemm_epilogue_grad "
+            "reshape2_grad fused_conv2d_grad");
+}
+
+TEST(Fusion, KeepsWhatIsFetched) {
+  for (const char* name : {"c", "a", "c@GRAD", "a@GRAD"}) {
+    Net net = Network();
+    net.Backward("loss");
+    net.fetches.push_back(name);
+    net.Run();
+    EXPECT_NE(net.program.FindVar(0, name), nullptr);
+    EXPECT_EQ(net.Types().find("fused_conv2d_grad") == std::string::npos,
+              net.Types().find("fused_conv2d ") == std::string::npos)
+        << net.Types();
+  }
+}
+
+TEST(Fusion, KeepsWhatAnotherOpReads) {
+  Net net = Network();
+  net.Op("relu", {{"X", {"c"}}}, {{"Out", {"second"}}});
+  net.fetches = {"loss", "second"};
+  net.Run();
+  EXPECT_EQ(net.Types().find("fused_conv2d"), std::string::npos);
+}
+
+TEST(Fusion, LeavesABiasOfAnotherAxis) {
+  Net net;
+  net.Var("x", {2, 3, 5, 5}, false);
+  net.Var("w", {5, 3, 1, 1}, true);
+  net.Var("b", {5}, true);
+  net.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}});
+  net.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"b"}}}, {{"Out", {"a"}}});
+  net.fetches = {"a"};
+  net.Run();
+  EXPECT_EQ(net.Types(), "conv2d elementwise_add");
+}
+
+TEST(Fusion, MergesUpdates) {
+  Net net;
+  net.Var("rate", {1}, true);
+  for (const char* p : {"p", "q"}) {
+    net.Var(p, {4}, true);
+    net.Var(std::string(p) + "_g", {4}, false);
+    net.Var(std::string(p) + "_v", {4}, true);
+  }
+  for (const std::string p : {"p", "q"})
+    net.Op("momentum",
+           {{"Param", {p}},
+            {"Grad", {p + "_g"}},
+            {"Velocity", {p + "_v"}},
+            {"LearningRate", {"rate"}}},
+           {{"ParamOut", {p}}, {"VelocityOut", {p + "_v"}}}, {{"mu", 0.9f}});
+  net.Run();
+  EXPECT_EQ(net.Types(), "merged_momentum");
+  EXPECT_EQ(net.program.global().ops[0].Input("Velocity"),
+            (std::vector<std::string>{"p_v", "q_v"}));
+}
+
+NamedArrays Step(const Net& net, const PassOptions& options) {
+  Session session(&Registry());
+  session.set_pass_options(options);
+  for (const auto& [name, value] : net.params) {
+    EXPECT_TRUE(
+        session.scope().GetOrCreate(name, value.dtype, value.shape).ok());
+    EXPECT_TRUE(session.scope().Set(name, value).ok());
+  }
+  auto values = session.Run(net.program, net.feeds, net.fetches);
+  EXPECT_TRUE(values.ok()) << values.status();
+  return values.ok() ? *values : NamedArrays();
+}
+
+TEST(Fusion, SameNumbersWithEachPassOff) {
+  Net net = Network();
+  net.Backward("loss");
+  PassOptions none;
+  for (const Pass& pass : AllPasses()) none.disabled.insert(pass.name);
+  const NamedArrays want = Step(net, none);
+  std::vector<PassOptions> choices(1);
+  for (const Pass& pass : AllPasses()) {
+    choices.emplace_back();
+    choices.back().disabled.insert(pass.name);
+  }
+  for (const PassOptions& options : choices) {
+    const NamedArrays got = Step(net, options);
+    for (const auto& [name, value] : want)
+      for (int64_t i = 0; i < value.size(); ++i)
+        EXPECT_NEAR(got.at(name).data<float>()[i], value.data<float>()[i],
+                    1e-5 * (1 + std::fabs(value.data<float>()[i])))
+            << name;
+  }
+}
+
+TEST(Fusion, NamesTheNearestPass) {
+  Net net = Network();
+  PassContext context;
+  context.registry = &Registry();
+  PassOptions options;
+  options.disabled = {"fuse_conv_bias_ac"};
+  const absl::Status status = RunPasses(context, options, &net.program);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(),
+            "there is no pass 'fuse_conv_bias_ac', did you mean "
+            "'fuse_conv_bias_act'?");
+}
+
+}  // namespace
+}  // namespace pd
