@@ -218,8 +218,16 @@ ProgramDesc CloneForTest(const ProgramDesc& program) {
     block.ops.erase(
         std::remove_if(block.ops.begin(), block.ops.end(), IsTrainingOp),
         block.ops.end());
-    for (OpDesc& op : block.ops)
-      if (HasTestMode(op)) op.attrs["is_test"] = true;
+    for (OpDesc& op : block.ops) {
+      if (!HasTestMode(op)) continue;
+      op.attrs["is_test"] = true;
+      // Batch norms keep workspace for their gradient there.
+      op.outputs.erase(std::remove_if(op.outputs.begin(), op.outputs.end(),
+                                      [](const auto& slot) {
+                                        return slot.first == "ReserveSpace";
+                                      }),
+                       op.outputs.end());
+    }
   }
   std::vector<std::string> feeds;  // stay, so that the interface is the same
   for (const VarDesc& var : clone.global().vars)
