@@ -39,7 +39,7 @@ Manual EvalManual() {
        "pd-eval -m RUN --out predictions.npz"},
       {"Check that they are still the same",
        "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"}};
-  m.see_also = {"pd-train 1", "pd-export 1", "pd-job 5"};
+  m.see_also = {"pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }
 

@@ -40,7 +40,7 @@ Manual ExportManual() {
       {"Fix the batch size",
        "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
        "out/lenet1.onnx"}};
-  m.see_also = {"pd-train 1", "pd-eval 1"};
+  m.see_also = {"pd-eval 1", "pd-train 1"};
   return m;
 }
 

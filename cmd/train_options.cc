@@ -38,10 +38,10 @@ Manual TrainManual() {
        "--resume"},
       {"Change a field of the job",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN2 --steps 5 "
-       "-o optimizer.adam.learning_rate=0.01"},
+       "-o optimizer.adamw.learning_rate=0.001"},
       {"Time the training step for half a second",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"}};
-  m.see_also = {"pd-eval 1", "pd-export 1", "pd-convert 1", "pd-job 5"};
+  m.see_also = {"pd-convert 1", "pd-eval 1", "pd-export 1", "pd-job 5"};
   return m;
 }
 
@@ -51,7 +51,7 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
   table->Require("--config");
   table->Texts({"-o", "PATH=VALUE",
                 "changes a field of the job: "
-                "`optimizer.adam.learning_rate=0.01`, "
+                "`optimizer.adamw.learning_rate=0.001`, "
                 "`model.layer[fc1].linear.out_features=64`"},
                &o->overrides);
   table->Integer({"--steps", "N",
