@@ -14,10 +14,9 @@ namespace {
 
 std::vector<FlagInfo>& Table() {
   static auto* table = new std::vector<FlagInfo>{
-      {"FLAGS_benchmark", false,
-       "wait for every operator and log the time of each at -v"},
       {"FLAGS_check_nan_inf", false,
        "stop at the first operator whose output holds NaN or Inf"},
+      {"FLAGS_use_mkldnn", true, "use oneDNN's kernels where they apply"},
   };
   return *table;
 }

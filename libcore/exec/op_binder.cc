@@ -159,6 +159,7 @@ void OpBinder::Accept(Step step, StepInfo info) {
       if (!Contains(no_buffer_, in) && !Contains(replaced_, in))
         used.push_back(in);
     for (const auto& [name, out] : outputs_) used.push_back(out);
+    builder_->SetOutputs(at, outputs_);
     for (Tensor* tensor : used) builder_->Touch(tensor, at);
     for (const auto& [in, out] : sharings_)
       builder_->sharings_.push_back({at, in, out, used});

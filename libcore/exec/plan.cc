@@ -24,6 +24,7 @@ void Plan::SetFeed(size_t i, const void* data) {
 }
 
 absl::Status Plan::Run(const RunContext& context, StepHook* hook) {
+  if (hook == nullptr) hook = check_.get();
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (hook != nullptr) hook->Before(i);
     absl::Status status = steps_[i](context);

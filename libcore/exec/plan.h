@@ -28,6 +28,8 @@ struct FeedSpec {
 struct PlanOptions {
   /// Fills the arena with NaN bits before it is used (tests).
   bool poison = false;
+  /// Every step's outputs are looked through for NaN and Inf (nan_check.h).
+  bool check_nan_inf = false;
 };
 
 /// What became of one op, or of a reorder that was put between ops.
@@ -79,6 +81,8 @@ class Plan {
   const Tensor& fetch(size_t i) const { return *fetches_[i]; }
 
   const std::vector<StepInfo>& steps() const { return infos_; }
+  /// What step i writes.
+  const std::vector<Tensor*>& outputs(size_t i) const { return outputs_[i]; }
   const PlanStats& stats() const { return stats_; }
 
  private:
@@ -91,6 +95,8 @@ class Plan {
   std::deque<Tensor> tensors_;
   std::vector<Step> steps_;
   std::vector<StepInfo> infos_;
+  std::vector<std::vector<Tensor*>> outputs_;  // per step
+  std::unique_ptr<StepHook> check_;            // where it was asked for
   std::vector<Feed> feeds_;
   std::vector<Tensor*> fetches_;
   std::vector<Scope::Entry*> pinned_;

@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/memory_planner.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/exec/op_binder.h"
 
 namespace pd {
@@ -67,6 +68,8 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
   ShareBuffers();
   PlaceBuffers();
   CollectFeedAliases();
+  if (options_.check_nan_inf)
+    plan_->check_ = std::make_unique<NanCheck>(plan_.get());
   return std::move(plan_);
 }
 
@@ -245,7 +248,14 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
 int PlanBuilder::AddStep(Step step, StepInfo info) {
   plan_->steps_.push_back(std::move(step));
   plan_->infos_.push_back(std::move(info));
+  plan_->outputs_.emplace_back();
   return static_cast<int>(plan_->steps_.size()) - 1;
+}
+
+void PlanBuilder::SetOutputs(int step,
+                             const std::map<std::string, Tensor*>& outputs) {
+  std::vector<Tensor*>& list = plan_->outputs_[static_cast<size_t>(step)];
+  for (const auto& [name, tensor] : outputs) list.push_back(tensor);
 }
 
 absl::StatusOr<Step> PlanBuilder::Reorder(Tensor* from, Tensor* to) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/session.h"
 
+#include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -13,8 +14,9 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   context.registry = registry_;
   context.keep.insert(fetches.begin(), fetches.end());
   PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
-  return Plan::Compile(*registry_, rewritten, feeds, fetches, &scope_,
-                       options_);
+  PlanOptions options = options_;
+  options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");
+  return Plan::Compile(*registry_, rewritten, feeds, fetches, &scope_, options);
 }
 
 absl::Status Session::RunOnce(const ProgramDesc& program) {

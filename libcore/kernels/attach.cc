@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/kernels/attach.h"
 
+#include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/reorder.h"
 
@@ -8,7 +9,8 @@ namespace pd {
 
 absl::Status AttachAllKernels(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(AttachCpuKernels(registry));
-  PD_RETURN_IF_ERROR(AttachOnednnKernels(registry));
+  if (GetFlag<bool>("FLAGS_use_mkldnn"))
+    PD_RETURN_IF_ERROR(AttachOnednnKernels(registry));
   registry->SetReorder(&BindReorder);
   return absl::OkStatus();
 }

@@ -35,7 +35,7 @@ expect 3 'UnavailableError: .*no CUDA backend' "${run[@]}" --device gpu
 expect 3 'no CUDA backend' "${run[@]}" --device gpu:1
 expect 2 'is none of auto, cpu' "${run[@]}" --device tpu
 expect 2 "did you mean 'FLAGS_check_nan_inf'?" "${run[@]}" --flags check_nan_in=1
-expect 0 '' "${run[@]}" --flags check_nan_inf=true,benchmark=false
+expect 0 '' "${run[@]}" --flags check_nan_inf=true,use_mkldnn=false
 expect 2 "FLAGS_check_nan_inf is 'maybe'" env FLAGS_check_nan_inf=maybe "${run[@]}"
 expect 2 'cannot go together' "${run[@]}" -v
 expect 0 '' "$demo" --help

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 
@@ -283,6 +284,19 @@ TEST_F(PlanTest, SteadyStateAllocatesNothing) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(plan->Run({}).ok());
   g_counting = false;
   EXPECT_EQ(g_allocations, 0);
+}
+
+TEST_F(PlanTest, NanCheckNamesTheFirstBadOutput) {
+  Op("plus_one", {"x"}, "a");
+  Op("double", {"a"}, "b");
+  PlanOptions options;
+  options.check_nan_inf = true;
+  session_.set_plan_options(options);
+  EXPECT_EQ(Run({{"x", MakeArray<float>({2}, {1, 2})}}, "b"), (Vec{4, 6}));
+  const auto result = session_.Run(
+      program_, {{"x", MakeArray<float>({3}, {1, NAN, INFINITY})}}, {"b"});
+  EXPECT_EQ(result.status().message(),
+            "op 'plus_one' that makes 'a': 1 NaN and 1 Inf among float32[3]");
 }
 
 TEST_F(PlanTest, ErrorsNameTheOp) {
