@@ -14,11 +14,11 @@ Manual ExportManual() {
   m.summary = "write the inference part of a model";
   m.synopsis = {
       "-m MODEL [--to FORM] -o OUT [--opset N] [--input NAME=SHAPE]... "
-      "[--fetch NAMES] [--verify FILE]"};
+      "[--fetch NAMES] [--optimize] [--verify FILE]"};
   m.description = {
       "Takes the part of a model that answers, sets it to its evaluation form, "
-      "and writes it with the parameters it needs. Nothing is folded or "
-      "reordered: the numbers stay those of pd-eval.",
+      "and writes it with the parameters it needs. Without `--optimize` "
+      "nothing is folded or reordered: the numbers stay those of pd-eval.",
       "A `MODEL` is a run directory of pd-train, or whatever pd-eval takes. "
       "Inputs and outputs are those of the run's job or of the inference "
       "model; `--input` and `--fetch` name others.",
@@ -63,6 +63,10 @@ void BindExport(ExportOptions* o, OptionTable* table) {
   table->Require("--out");
   table->Integer({"--opset", "N", "the ONNX operator set"},
                  {kMinOnnxOpset, kMaxOnnxOpset}, &o->opset);
+  table->Switch({"--optimize", "",
+                 "folds batch norms into convolutions, which changes the last "
+                 "bits of the answers"},
+                &o->optimize);
   table->Text({"--verify", "FILE",
                "runs the written PaddlePaddle model and the given one on these "
                "npz inputs and compares"},

@@ -18,7 +18,8 @@ struct ExportOptions {
   int64_t opset = 13;
   std::vector<std::string> inputs;  ///< "x" or "x=-1,3,224,224"
   std::string fetch;                ///< names, separated by commas
-  std::string verify;               ///< npz
+  bool optimize = false;
+  std::string verify;  ///< npz
 };
 
 Tool ExportTool(ExportOptions* options);

@@ -15,9 +15,11 @@
 #include "cmd/compare.h"
 #include "formats/npz.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/deploy/onnx_export.h"
+#include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/load_model.h"
@@ -126,6 +128,10 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                       Freeze(source.program, source.names, loaded.params));
   if (!shapes.empty())
     PD_RETURN_IF_ERROR(SetInputShapes(*registry, shapes, &model));
+  if (options.optimize) {
+    PD_ASSIGN_OR_RETURN(const int folded, FoldBatchNorms(&model));
+    LogInfo("folded %d batch norms", folded);
+  }
   PD_RETURN_IF_ERROR(Write(options, model));
   size_t bytes = 0;
   for (const auto& [name, value] : model.params) bytes += value.size_bytes();

@@ -42,7 +42,8 @@ absl::StatusOr<std::string> BuildBatchNorm(LayerContext* c) {
       // false given: the batch's own values in evaluation too.
       {"trainable_statistics",
        p.has_use_global_stats() && !p.use_global_stats()}};
-  return c->Append(std::move(op), {"Y", "SavedMean", "SavedVariance", "ReserveSpace"});
+  return c->Append(std::move(op),
+                   {"Y", "SavedMean", "SavedVariance", "ReserveSpace"});
 }
 
 absl::StatusOr<std::string> BuildLayerNorm(LayerContext* c) {
