@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
@@ -24,12 +24,6 @@ namespace pd {
 namespace {
 
 constexpr size_t kBatches = 4;  // used in turn, as the peers' benchmarks do
-
-double Seconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Values that an integer feed may take: rows of the table that it looks up, or
 // classes of the scores that it labels.
@@ -86,15 +80,15 @@ absl::Status Measure(const std::function<absl::StatusOr<double>(size_t)>& step,
   if (seconds > 0) {
     std::vector<double> times;
     times.reserve(1 << 20);
-    double end = Seconds() + seconds / 5;
-    while (i < 3 || Seconds() < end) {
+    double end = SteadySeconds() + seconds / 5;
+    while (i < 3 || SteadySeconds() < end) {
       PD_ASSIGN_OR_RETURN(report->last_value, step(i++));
     }
-    end = Seconds() + seconds;
-    while (times.size() < 3 || Seconds() < end) {
-      const double begin = Seconds();
+    end = SteadySeconds() + seconds;
+    while (times.size() < 3 || SteadySeconds() < end) {
+      const double begin = SteadySeconds();
       PD_ASSIGN_OR_RETURN(report->last_value, step(i++));
-      times.push_back(Seconds() - begin);
+      times.push_back(SteadySeconds() - begin);
     }
     std::sort(times.begin(), times.end());
     const size_t n = times.size();

@@ -2,21 +2,15 @@
 #include "libcore/train/evaluator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
 namespace {
-
-double Seconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 size_t IndexOf(const std::vector<std::string>& names, const std::string& name) {
   return static_cast<size_t>(std::find(names.begin(), names.end(), name) -
@@ -80,7 +74,7 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   loss_sum_ = 0;
   kept_.clear();
   for (const MetricUse& use : spec_.metrics) use.metric->Reset();
-  const double begin = Seconds();
+  const double begin = SteadySeconds();
   PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
   for (;;) {
     PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
@@ -95,7 +89,7 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   }
   if (result.records == 0)
     return InvalidArgument("the evaluation set holds no records");
-  result.seconds = Seconds() - begin;
+  result.seconds = SteadySeconds() - begin;
   if (!spec_.loss.empty())
     result.loss = loss_sum_ / static_cast<double>(result.records);
   for (const MetricUse& use : spec_.metrics)

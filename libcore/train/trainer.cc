@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/train/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
@@ -23,12 +23,6 @@
 
 namespace pd {
 namespace {
-
-double Seconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Whether something that is due every `every` (0: never) is due at `now`.
 bool Due(int64_t every, int64_t now) { return every > 0 && now % every == 0; }
@@ -210,11 +204,11 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
     return outcome_;
   }
   state_.done = false;
-  const double begin = saved_at_ = Seconds();
+  const double begin = saved_at_ = SteadySeconds();
   while (!ReachedLimit() && !stop_) PD_RETURN_IF_ERROR(RunEpoch());
   if (!stop_) PD_RETURN_IF_ERROR(Finish());
   outcome_.steps = state_.step;
-  outcome_.seconds = Seconds() - begin;
+  outcome_.seconds = SteadySeconds() - begin;
   outcome_.wait_seconds = loader_->stats().wait_seconds;
   return outcome_;
 }
@@ -285,7 +279,7 @@ absl::Status Trainer::Impl::AfterEpoch() {
 absl::Status Trainer::Impl::AfterStep() {
   if (Due(train_.evaluation().every_steps(), state_.step))
     PD_RETURN_IF_ERROR(Evaluate());
-  const double minutes = (Seconds() - saved_at_) / 60;
+  const double minutes = (SteadySeconds() - saved_at_) / 60;
   const double every_minutes = train_.checkpoint().every_minutes();
   if (Due(train_.checkpoint().every_steps(), state_.step) ||
       (every_minutes > 0 && minutes >= every_minutes))
@@ -347,7 +341,7 @@ absl::Status Trainer::Impl::Save() {
   PD_RETURN_IF_ERROR(WriteCheckpoint(options_.run, checkpoint,
                                      train_.checkpoint().keep_last()));
   saved_step_ = state_.step;
-  saved_at_ = Seconds();
+  saved_at_ = SteadySeconds();
   outcome_.checkpoint = CheckpointPath(options_.run, state_.step);
   observer_->OnCheckpoint(outcome_.checkpoint);
   return absl::OkStatus();
