@@ -12,6 +12,7 @@
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
 #include "cmd/eval_job.h"
+#include "cmd/run_network.h"
 #include "formats/npz.h"
 #include "formats/pdmodel.h"
 #include "libcore/autodiff/backward.h"
@@ -200,6 +201,8 @@ absl::Status DeliverResults(const EvalOptions& options,
 absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.model));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  if (options.bench.has_value() || !options.feed.empty())
+    PD_RETURN_IF_ERROR(UseNetworkOfRun(*registry, &model));
   if (options.bench.has_value())
     return RunBench(options, *registry, model, out);
   if (!options.feed.empty())

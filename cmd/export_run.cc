@@ -13,6 +13,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/compare.h"
+#include "cmd/run_network.h"
 #include "formats/npz.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -23,27 +24,9 @@
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/load_model.h"
-#include "libcore/train/train_program.h"
 
 namespace pd {
 namespace {
-
-// The program to cut from and the names at which to cut.
-struct Source {
-  ProgramDesc program;
-  FeedFetch names;
-};
-
-absl::StatusOr<Source> SourceOf(const LoadedModel& model,
-                                const OpRegistry& registry) {
-  if (model.kind != LoadedModel::Kind::kRun)
-    return Source{model.program, {model.feeds, model.fetches}};
-  PD_ASSIGN_OR_RETURN(
-      const LoadedJob job,
-      ReadJobFor(absl::StrCat(model.run, "/job.pbtxt"), {}, std::nullopt));
-  PD_ASSIGN_OR_RETURN(TrainProgram built, BuildTestProgram(registry, job));
-  return Source{std::move(built.test), {built.inputs, built.outputs}};
-}
 
 // "x=-1,3,224,224" or "x": names in `names`, shapes in the result.
 absl::StatusOr<std::map<std::string, Shape>> InputsAsked(
@@ -116,16 +99,15 @@ absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
 absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
-  PD_ASSIGN_OR_RETURN(Source source, SourceOf(loaded, *registry));
-  PD_ASSIGN_OR_RETURN(const auto shapes,
-                      InputsAsked(options.inputs, &source.names));
+  PD_RETURN_IF_ERROR(UseNetworkOfRun(*registry, &loaded));
+  FeedFetch names = {loaded.feeds, loaded.fetches};
+  PD_ASSIGN_OR_RETURN(const auto shapes, InputsAsked(options.inputs, &names));
   if (!options.fetch.empty())
-    source.names.fetches =
-        absl::StrSplit(options.fetch, ',', absl::SkipEmpty());
-  if (source.names.fetches.empty())
+    names.fetches = absl::StrSplit(options.fetch, ',', absl::SkipEmpty());
+  if (names.fetches.empty())
     return CommandLineError("this model names no outputs: give --fetch");
   PD_ASSIGN_OR_RETURN(InferenceModel model,
-                      Freeze(source.program, source.names, loaded.params));
+                      Freeze(loaded.program, names, loaded.params));
   if (!shapes.empty())
     PD_RETURN_IF_ERROR(SetInputShapes(*registry, shapes, &model));
   if (options.optimize) {
