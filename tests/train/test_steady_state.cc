@@ -46,6 +46,10 @@ void* operator new(size_t size, std::align_val_t alignment) {
   Count(__builtin_return_address(0));
   return Allocate(size, static_cast<size_t>(alignment));
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  Count(__builtin_return_address(0));
+  return std::malloc(size == 0 ? 1 : size);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
