@@ -19,7 +19,9 @@ fail() {
   exit 1
 }
 
+began=$(date +%s%N)
 "${train[@]}" --out "$top/whole" >"$top/whole.txt"
+whole_ms=$((($(date +%s%N) - began) / 1000000))
 
 # Killed at random moments, including between the files of a checkpoint.
 kills=0
@@ -28,7 +30,9 @@ echo "seed $SEED"
 for attempt in $(seq 1 40); do
   "${train[@]}" --out "$top/killed" --resume >/dev/null 2>"$top/err.txt" &
   pid=$!
-  sleep "0.$(printf '%03d' $((RANDOM % 500 + 60)))"
+  # Somewhere in the first two thirds of what a whole run takes.
+  ms=$((whole_ms / 10 + RANDOM % (whole_ms / 2 + 1)))
+  sleep "$((ms / 1000)).$(printf '%03d' $((ms % 1000)))"
   if kill -KILL $pid 2>/dev/null; then kills=$((kills + 1)); fi
   status=0
   wait $pid 2>/dev/null || status=$?
