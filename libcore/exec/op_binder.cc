@@ -92,11 +92,6 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
   return copy;
 }
 
-bool OpBinder::HasFixedLayout(const Tensor* tensor) const {
-  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
-  return info.entry != nullptr;
-}
-
 absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
   if (SameLayout(tensor->layout(), layout)) return tensor;
   const PlanBuilder::Info& info = builder_->InfoOf(tensor);
@@ -104,7 +99,7 @@ absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
     Rearrange(layout, tensor);
     return tensor;
   }
-  if (!HasFixedLayout(tensor)) {
+  if (info.entry == nullptr) {
     tensor->set_layout(layout);
     relaid_.push_back(tensor);
     return tensor;

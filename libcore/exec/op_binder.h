@@ -52,8 +52,6 @@ class OpBinder : public BindContext {
     Step step;
   };
 
-  bool HasFixedLayout(const Tensor* tensor) const;
-
   PlanBuilder* builder_;
   size_t op_index_;
   std::map<std::string, Tensor*> inputs_, outputs_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -39,7 +40,6 @@ void ForEachName(const SlotList& slots, const Body& body) {
 PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
                          Scope* scope, const PlanOptions& options)
     : registry_(registry),
-      program_(program),
       block_(program.global()),
       scope_(scope),
       options_(options),

@@ -7,7 +7,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -78,7 +77,6 @@ class PlanBuilder {
   void CollectFeedAliases();
 
   const OpRegistry& registry_;
-  const ProgramDesc& program_;
   const BlockDesc& block_;
   Scope* scope_;
   PlanOptions options_;
@@ -92,7 +90,6 @@ class PlanBuilder {
   std::unordered_map<std::string, size_t> last_write_;  // persistable -> op
   std::unordered_map<const Tensor*, std::string> persistable_names_;
   std::vector<Sharing> sharings_;
-  std::set<std::string> fetched_;
 };
 
 }  // namespace pd

@@ -76,9 +76,9 @@ class BindContext {
   /// goes before this one.
   virtual absl::StatusOr<Tensor*> In(Tensor* tensor,
                                      const LayoutPtr& layout) = 0;
-  /// The tensor to write in the given layout. It is `tensor` itself unless its
-  /// layout is fixed (a persistable, a fetched or aliased tensor): then a
-  /// reorder step follows this one.
+  /// The tensor to write in the given layout. It is `tensor` itself unless it
+  /// is a persistable whose layout other steps rely on: then a reorder step
+  /// follows this one.
   virtual absl::StatusOr<Tensor*> Out(Tensor* tensor,
                                       const LayoutPtr& layout) = 0;
   /// The layout of a variable of the same block by name, where it is known
