@@ -2,8 +2,39 @@
 #include "libcore/data/dataset.h"
 
 #include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
 
 namespace pd {
+
+void BadRecords::Add(const absl::Status& status) {
+  ++count;
+  if (first.size() < kMostPlaces) first.emplace_back(status.message());
+}
+
+void BadRecords::Add(const BadRecords& more) {
+  count += more.count;
+  for (const std::string& place : more.first)
+    if (first.size() < kMostPlaces) first.push_back(place);
+}
+
+absl::StatusOr<std::vector<int64_t>> Dataset::Lengths(size_t field) const {
+  const FieldSpec& spec = fields_[field];
+  if (spec.shape.empty() || spec.is_image)
+    return InvalidArgument("field '%s' has no axis to take a length from",
+                           spec.name);
+  std::vector<int64_t> lengths;
+  lengths.reserve(static_cast<size_t>(size_));
+  Record record;
+  for (int64_t i = 0; i < size_; ++i) {
+    if (spec.shape[0] >= 0) {
+      lengths.push_back(spec.shape[0]);
+      continue;
+    }
+    PD_RETURN_IF_ERROR(Read(i, &record));
+    lengths.push_back(record.fields[field].extents[0]);
+  }
+  return lengths;
+}
 
 absl::Status CheckLabel(int64_t label, int64_t classes, const std::string& path,
                         int64_t record) {

@@ -2,10 +2,12 @@
 // A dataset is N records of named fields. Records are read one at a time into
 // a caller's Record, whose buffers are reused: reading allocates nothing once
 // they have grown. Images are uint8, height x width x channels, as decoded;
-// transforms (transforms.h) and batching (loader.h) come after.
+// transforms (transforms.h) and batching (loader.h) come after. Fields may
+// differ in their extents from record to record; the loader pads them.
 #ifndef PD_LIBCORE_DATA_DATASET_H_
 #define PD_LIBCORE_DATA_DATASET_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,22 +24,41 @@ namespace pd {
 struct FieldSpec {
   std::string name;
   DType dtype = DType::kFloat32;
-  Shape shape;  ///< of one record; -1 where records differ (image sizes)
+  Shape shape;  ///< of one record; -1 where records differ
   /// A uint8 image [height, width, channels], 1 or 3 channels: transforms
   /// apply to it.
   bool is_image = false;
+  /// What the loader fills short records with, unless it is told otherwise: a
+  /// vocabulary's padding id.
+  double pad_value = 0;
 };
+
+/// How many axes a field with varying extents may have.
+constexpr size_t kMostVaryingAxes = 6;
 
 /// One field of one record: bytes in the dataset or in the Record's buffer.
 struct FieldView {
-  const std::byte* data = nullptr;
+  const std::byte* data = nullptr;  ///< row-major, the record's own extents
   int64_t height = 0, width = 0, channels = 0;  ///< of an image
+  /// By axis; set where the field's spec says -1 and it is no image. The length
+  /// of a sequence [-1] or [-1, 4] is extents[0].
+  std::array<int64_t, kMostVaryingAxes> extents = {};
 };
 
 /// Where Dataset::Read puts a record; one per reading thread.
 struct Record {
   std::vector<FieldView> fields;            ///< as Dataset::fields()
   std::vector<std::vector<uint8_t>> bytes;  ///< buffers that views may use
+};
+
+/// Records that were left out because they could not be read.
+struct BadRecords {
+  static constexpr size_t kMostPlaces = 5;
+  int64_t count = 0;
+  std::vector<std::string> first;  ///< messages of the first few, with places
+
+  void Add(const absl::Status& status);
+  void Add(const BadRecords& more);
 };
 
 /// N records with the same fields. Read may be called from many threads.
@@ -64,6 +85,13 @@ class Dataset {
   /// "'file' record 17", for messages.
   virtual std::string Describe(int64_t index) const = 0;
 
+  /// The extents of axis 0 of a field, of every record, for batches of records
+  /// of similar length. Reads every record unless the dataset knows better.
+  virtual absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const;
+
+  /// What was left out while the dataset was opened.
+  virtual const BadRecords& left_out() const { return left_out_; }
+
   /// Waits until data that is loaded in the background is there and checked;
   /// its error, if any, which Read gives too.
   virtual absl::Status WaitReady() const { return absl::OkStatus(); }
@@ -73,6 +101,7 @@ class Dataset {
   int64_t size_ = 0;
   std::vector<FieldSpec> fields_;
   std::vector<std::string> class_names_;
+  BadRecords left_out_;
 };
 
 /// Fetches `bytes` bytes, at most a few KB of them, into the cache.

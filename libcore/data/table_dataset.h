@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records in memory, put in one at a time: what readers of rows and texts
+// make. Fields are of one shape or differ in their first extent; each field's
+// values lie one record after the other.
+#ifndef PD_LIBCORE_DATA_TABLE_DATASET_H_
+#define PD_LIBCORE_DATA_TABLE_DATASET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/base/error.h"
+#include "libcore/data/dataset.h"
+
+namespace pd {
+
+class TableDataset : public Dataset {
+ public:
+  TableDataset() = default;
+
+  /// Adds a field before the first record; -1 may stand for its first extent
+  /// only. Gives its number.
+  size_t AddField(FieldSpec spec);
+
+  /// The records that follow are of this file; `unit` is what places count in:
+  /// "'path':7" for lines ("" as unit), "'path' record 7" for "record".
+  void BeginFile(const std::string& path, const std::string& unit = "");
+
+  /// Puts elements behind those that the record under way has in `field`.
+  template <typename T>
+  void Push(size_t field, T value) {
+    Extend(field, &value, 1);
+  }
+  /// T is the field's element type; its size is asserted.
+  template <typename T>
+  void Extend(size_t field, const T* values, size_t count) {
+    Column& column = columns_[field];
+    PD_INVARIANT(sizeof(T) == column.element_bytes);
+    const auto* bytes = reinterpret_cast<const std::byte*>(values);
+    column.bytes.insert(column.bytes.end(), bytes, bytes + count * sizeof(T));
+  }
+  /// Elements of the record under way in `field`.
+  int64_t Pushed(size_t field) const;
+  /// Room for the elements of the record under way, to be written at once.
+  template <typename T>
+  T* Pending(size_t field) {
+    return reinterpret_cast<T*>(columns_[field].bytes.data() +
+                                columns_[field].begin);
+  }
+
+  /// Closes the record, which stands at `place` (a line from 1, a number) of
+  /// the file. InvalidArgument, and nothing is added, when a field of one shape
+  /// got another number of elements.
+  absl::Status EndRecord(int64_t place);
+  /// Forgets what was pushed since the last EndRecord.
+  void DropRecord();
+  /// Forgets the record, and counts it as left out.
+  void LeaveOut(const absl::Status& why);
+  /// Fields may still change their shape from -1 to what all records have.
+  void Finish();
+
+  void set_class_names(std::vector<std::string> names) {
+    class_names_ = std::move(names);
+  }
+
+  absl::Status Read(int64_t index, Record* record) const override;
+  void Prefetch(int64_t index) const override;
+  std::string Describe(int64_t index) const override;
+  absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override;
+
+ private:
+  struct Column {
+    std::vector<std::byte> bytes;
+    size_t element_bytes = 0;
+    size_t row_bytes = 0;  // of one element of axis 0, or of a fixed record
+    bool varying = false;
+    size_t begin = 0;          // of the record under way
+    std::vector<size_t> ends;  // of records, where they vary
+  };
+  struct File {
+    std::string path, unit;
+    int64_t first = 0;  // record
+  };
+  // The bytes of a record in a column.
+  std::pair<size_t, size_t> RangeOf(const Column& column, int64_t index) const;
+
+  std::vector<Column> columns_;
+  std::vector<File> files_;
+  std::vector<int64_t> places_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DATA_TABLE_DATASET_H_
