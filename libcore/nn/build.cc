@@ -5,14 +5,17 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_check.h"
 #include "libcore/nn/job_text.h"
-#include "libcore/nn/layers/layer_context.h"
+#include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/loss.h"
+#include "libcore/nn/zoo/zoo.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/prune.h"
 
@@ -25,6 +28,24 @@ constexpr size_t kMaxLayers = 100000;
 using Layers = google::protobuf::RepeatedPtrField<job::Layer>;
 // What names mean among the layers of a model or of a block.
 using Names = std::map<std::string, LayerInput>;
+
+// What a layer or a use of a block gives.
+struct Results {
+  LayerInput first;
+  std::vector<LayerOutput> others;
+};
+
+// Where a list of layers stands.
+struct Inside {
+  std::string prefix;  // before names: "stage1.0/"
+  std::string used;    // behind places: " (used at job.pbtxt:5:3)"
+};
+
+// A layer as the file holds it, and its place for messages.
+struct Site {
+  const job::Layer* written;
+  std::string place;
+};
 
 BuiltModel EmptyModel() {
   BuiltModel built;
@@ -50,7 +71,7 @@ class ModelBuilder {
     LayerInput last;
     if (model.input_size() == 1) last = names_[model.input(0).name()];
     PD_RETURN_IF_ERROR(
-        BuildLayers(model.layer(), model.layer(), "", "", last, 0, &names_)
+        BuildLayers(model.layer(), model.layer(), {}, last, 0, &names_)
             .status());
     PD_RETURN_IF_ERROR(FindOutputs());
     PD_RETURN_IF_ERROR(BuildLosses());
@@ -77,37 +98,49 @@ class ModelBuilder {
     return absl::OkStatus();
   }
 
-  // Builds `layers`; `written` are the same as the job holds them, for places.
-  // `prefix` is put before names ("stage1.0/"), `used` behind places. Gives
-  // what the last one gives.
-  absl::StatusOr<LayerInput> BuildLayers(
-      const Layers& layers, const Layers& written, const std::string& prefix,
-      const std::string& used, LayerInput last, int depth, Names* names) {
+  // Builds `layers`; `written` are the same as the file holds them, for places.
+  // Gives what the last one gives.
+  absl::StatusOr<LayerInput> BuildLayers(const Layers& layers,
+                                         const Layers& written,
+                                         const Inside& inside, LayerInput last,
+                                         int depth, Names* names) {
     std::map<std::string, int> numbers;
     for (int i = 0; i < layers.size(); ++i) {
       const job::Layer& layer = layers[i];
       if (built_.layers.size() >= kMaxLayers)
-        return job_.At(
+        return Annotate(
             InvalidArgument("there are more than %d layers", kMaxLayers),
-            written[i]);
+            Where(written[i]));
       const std::string kind = KindOf(layer);
       const std::string name = layer.has_name()
                                    ? layer.name()
                                    : absl::StrCat(kind, "_", numbers[kind]);
       ++numbers[kind];
       if (names->count(name) > 0)
-        return job_.At(InvalidArgument("the name '%s' is taken; give this "
-                                       "layer another",
-                                       name),
-                       written[i]);
-      const std::string place = job_.Where(written[i]) + used;
-      auto made = BuildOne(layer, written[i], prefix + name, place, last, depth,
-                           *names);
-      if (!made.ok()) return made.status();
-      last = *made;
+        return Annotate(InvalidArgument("the name '%s' is taken; give this "
+                                        "layer another",
+                                        name),
+                        Where(written[i]));
+      LayerName called;
+      called.full = inside.prefix + name;
+      if (layer.has_name())
+        called.structured = absl::StrReplaceAll(called.full, {{"/", "."}});
+      const Site site{&written[i], Where(written[i]) + inside.used};
+      PD_ASSIGN_OR_RETURN(Results made,
+                          BuildOne(layer, called, site, last, depth, *names));
+      last = made.first;
       (*names)[name] = last;
+      for (const LayerOutput& other : made.others)
+        (*names)[absl::StrCat(name, ":", other.name)] = {other.variable,
+                                                         last.maker};
     }
     return last;
+  }
+
+  // Where a layer, block or input was written, in the job or in the zoo.
+  std::string Where(const google::protobuf::Message& part) const {
+    const std::string zoo = ZooPlace(part);
+    return zoo.empty() ? job_.Where(part) : zoo;
   }
 
   static std::string KindOf(const job::Layer& layer) {
@@ -116,34 +149,42 @@ class ModelBuilder {
     return field->name();
   }
 
-  absl::StatusOr<LayerInput> BuildOne(const job::Layer& layer,
-                                      const job::Layer& written,
-                                      const std::string& full_name,
-                                      const std::string& place,
-                                      const LayerInput& last, int depth,
-                                      const Names& names) {
+  absl::StatusOr<Results> BuildOne(const job::Layer& layer,
+                                   const LayerName& name, const Site& site,
+                                   const LayerInput& last, int depth,
+                                   const Names& names) {
+    const LayerSpec* spec = FindLayer(layer.kind_case());
+    PD_INVARIANT(spec != nullptr || layer.has_block());
     std::vector<LayerInput> inputs;
-    const absl::Status found =
-        FindInputs(layer, full_name, last, names, &inputs);
-    if (!found.ok()) return Annotate(found, place);
-    if (layer.has_block())
-      return UseBlock(layer, written, full_name, place, inputs, depth);
-    const LayerFn build = FindLayer(layer.kind_case());
-    PD_INVARIANT(build != nullptr);
-    LayerContext context(layer, full_name, inputs, parts_);
-    absl::StatusOr<std::string> variable =
-        inputs.size() > 1 && !TakesSeveral(layer)
-            ? InvalidArgument("layer '%s' (%s) takes one input; it names %d",
-                              full_name, context.kind(), inputs.size())
-            : build(&context);
-    if (!variable.ok()) return Annotate(variable.status(), place);
+    if (layer.has_block() || layer.input_size() > 0 || spec->max_inputs > 0) {
+      const absl::Status found =
+          FindInputs(layer, name.full, last, names, &inputs);
+      if (!found.ok()) return Annotate(found, site.place);
+    }
+    if (layer.has_block()) return UseBlock(layer, name, site, inputs, depth);
+    const int count = static_cast<int>(inputs.size());
+    if (count < spec->min_inputs || count > spec->max_inputs)
+      return Annotate(
+          InvalidArgument("layer '%s' (%s) takes %s; it names %d", name.full,
+                          KindOf(layer), InputsInWords(*spec), count),
+          site.place);
+    LayerContext context(layer, name, inputs, parts_);
+    const absl::StatusOr<std::string> variable = spec->build(&context);
+    if (!variable.ok()) return Annotate(variable.status(), site.place);
     built_.layers.push_back(
-        {full_name, context.kind(), *variable, context.parameters()});
-    return LayerInput{*variable, absl::StrCat("layer '", full_name, "'")};
+        {name.full, context.kind(), *variable, context.parameters()});
+    return Results{{*variable, absl::StrCat("layer '", name.full, "'")},
+                   context.outputs()};
   }
 
-  static bool TakesSeveral(const job::Layer& layer) {
-    return layer.has_add() || layer.has_multiply() || layer.has_concat();
+  // "one input", "1 to 3 inputs", "two or more inputs".
+  static std::string InputsInWords(const LayerSpec& spec) {
+    if (spec.max_inputs == 1 && spec.min_inputs == 1) return "one input";
+    if (spec.max_inputs == kAnyInputs)
+      return absl::StrCat("at least ", spec.min_inputs, " inputs");
+    if (spec.min_inputs == spec.max_inputs)
+      return absl::StrCat(spec.max_inputs, " inputs");
+    return absl::StrCat(spec.min_inputs, " to ", spec.max_inputs, " inputs");
   }
 
   absl::Status FindInputs(const job::Layer& layer, const std::string& full_name,
@@ -181,78 +222,95 @@ class ModelBuilder {
         nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
   }
 
-  // Puts the layers of a block in, `repeat` times.
-  absl::StatusOr<LayerInput> UseBlock(const job::Layer& layer,
-                                      const job::Layer& written,
-                                      const std::string& full_name,
-                                      const std::string& place,
-                                      std::vector<LayerInput> inputs,
-                                      int depth) {
-    const job::UseBlock& use = layer.block();
-    const job::Block* block = nullptr;
+  // The block that `use` names: the job's, else one of the zoo. A block of the
+  // zoo sees only the zoo's.
+  absl::StatusOr<const job::Block*> FindBlock(const std::string& use,
+                                              bool from_zoo) const {
     std::vector<std::string> known;
-    for (const job::Block& b : job_.proto().model().block()) {
-      known.push_back(b.name());
-      if (b.name() == use.use()) block = &b;
+    if (!from_zoo) {
+      for (const job::Block& b : job_.proto().model().block()) {
+        known.push_back(b.name());
+        if (b.name() == use) return &b;
+      }
     }
-    if (block == nullptr) {
-      const std::string nearest = Nearest(use.use(), known);
-      return Annotate(
-          InvalidArgument("there is no block '%s'%s", use.use(),
-                          nearest.empty() ? ""
-                                          : absl::StrCat(", did you mean '",
-                                                         nearest, "'?")),
-          place);
-    }
+    PD_ASSIGN_OR_RETURN(const job::Block* zoo, FindZooBlock(use));
+    if (zoo != nullptr) return zoo;
+    for (const std::string& name : ZooNetworks()) known.push_back(name);
+    const std::string nearest = Nearest(use, known);
+    return InvalidArgument(
+        "there is no block '%s'%s", use,
+        nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
+  }
+
+  // Puts the layers of a block in, `repeat` times.
+  absl::StatusOr<Results> UseBlock(const job::Layer& layer,
+                                   const LayerName& name, const Site& site,
+                                   std::vector<LayerInput> inputs, int depth) {
+    const job::UseBlock& use = layer.block();
+    auto block = FindBlock(use.use(), !ZooPlace(*site.written).empty());
+    if (!block.ok()) return Annotate(block.status(), site.place);
     if (depth >= kMaxDepth)
       return Annotate(InvalidArgument("blocks use each other more than %d "
                                       "deep; does '%s' use itself?",
                                       kMaxDepth, use.use()),
-                      place);
-    job::Block copy = *block;
-    const absl::Status set = SetArguments(use, *block, &copy);
-    if (!set.ok()) return Annotate(set, place);
-    const int wanted = std::max(1, block->input_size());
+                      site.place);
+    job::Block copy = **block;
+    const absl::Status set = SetArguments(use, **block, &copy);
+    if (!set.ok()) return Annotate(set, site.place);
+    const int wanted = std::max(1, copy.input_size());
     if (static_cast<int>(inputs.size()) != wanted ||
         (use.repeat() > 1 && wanted != 1))
       return Annotate(
           InvalidArgument(
-              "block '%s' has %d inputs%s; layer '%s' names %d", block->name(),
+              "block '%s' has %d inputs%s; layer '%s' names %d", copy.name(),
               wanted, use.repeat() > 1 ? " (to repeat it, it needs one)" : "",
-              full_name, inputs.size()),
-          place);
-    const std::string used =
-        absl::StrCat(" (used at ", job_.Where(written), ")");
+              name.full, inputs.size()),
+          site.place);
+    Results results;
     for (int r = 0; r < use.repeat(); ++r) {
-      const std::string name =
-          use.repeat() > 1 ? absl::StrCat(full_name, ".", r) : full_name;
-      PD_ASSIGN_OR_RETURN(LayerInput out,
-                          PutBlock(copy, *block, name, used, inputs, depth));
-      inputs = {{out.variable, absl::StrCat("layer '", name, "'")}};
+      const std::string called =
+          use.repeat() > 1 ? absl::StrCat(name.full, ".", r + use.first())
+                           : name.full;
+      // A block that is used once and without a name does not show in names.
+      const bool plain = !layer.has_name() && use.repeat() == 1;
+      Inside inside;
+      inside.prefix =
+          plain ? name.full.substr(0, name.full.rfind('/') + 1) : called + "/";
+      inside.used = absl::StrCat(" (used at ", Where(*site.written), ")");
+      PD_ASSIGN_OR_RETURN(results,
+                          PutBlock(copy, **block, inside, inputs, depth));
+      results.first.maker = absl::StrCat("layer '", called, "'");
+      inputs = {results.first};
     }
-    return inputs[0];
+    return results;
   }
 
-  absl::StatusOr<LayerInput> PutBlock(const job::Block& block,
-                                      const job::Block& written,
-                                      const std::string& name,
-                                      const std::string& used,
-                                      const std::vector<LayerInput>& inputs,
-                                      int depth) {
-    Names inside;
-    if (block.input().empty()) inside["input"] = inputs[0];
+  absl::StatusOr<Results> PutBlock(const job::Block& block,
+                                   const job::Block& written,
+                                   const Inside& inside,
+                                   const std::vector<LayerInput>& inputs,
+                                   int depth) {
+    Names names;
+    if (block.input().empty()) names["input"] = inputs[0];
     for (int i = 0; i < block.input_size(); ++i)
-      inside[block.input(i)] = inputs[static_cast<size_t>(i)];
+      names[block.input(i)] = inputs[static_cast<size_t>(i)];
     const LayerInput first = inputs.size() == 1 ? inputs[0] : LayerInput();
-    PD_ASSIGN_OR_RETURN(LayerInput last,
-                        BuildLayers(block.layer(), written.layer(), name + "/",
-                                    used, first, depth + 1, &inside));
-    if (!block.has_output()) return last;
-    auto found =
-        Find(block.output(),
-             absl::StrCat("the output of block '", block.name(), "'"), inside);
-    if (!found.ok()) return job_.At(found.status(), written, "output");
-    return found;
+    Results results;
+    PD_ASSIGN_OR_RETURN(results.first,
+                        BuildLayers(block.layer(), written.layer(), inside,
+                                    first, depth + 1, &names));
+    for (int i = 0; i < block.output_size(); ++i) {
+      auto found =
+          Find(block.output(i),
+               absl::StrCat("the output of block '", block.name(), "'"), names);
+      if (!found.ok()) return Annotate(found.status(), Where(written));
+      if (i == 0) {
+        results.first = *found;
+      } else {
+        results.others.push_back({block.output(i), found->variable});
+      }
+    }
+    return results;
   }
 
   // "channels=64": sets the fields that the block's argument names.
@@ -277,12 +335,12 @@ class ModelBuilder {
                             : absl::StrCat(", did you mean '", nearest, "'?"));
       }
       for (const std::string& path : argument->sets()) {
-        const size_t dot = path.find('.');
-        const std::string rest =
-            dot == std::string::npos ? "" : path.substr(dot);
+        if (HandOn(path, text.substr(equals + 1), block)) continue;
+        const size_t name_end = EndOfName(path, *block);
         Places places;
         const absl::Status status =
-            SetByPath(absl::StrCat("layer[", path.substr(0, dot), "]", rest),
+            SetByPath(absl::StrCat("layer[", path.substr(0, name_end), "]",
+                                   path.substr(name_end)),
                       text.substr(equals + 1), "", block, &places);
         if (!status.ok())
           return Annotate(status, absl::StrCat("argument '", name,
@@ -291,6 +349,38 @@ class ModelBuilder {
       }
     }
     return CheckRules(*block, "block");
+  }
+
+  // Where the layer's name ends in "features.0.conv2d.groups": names may hold
+  // dots.
+  static size_t EndOfName(const std::string& path, const job::Block& block) {
+    size_t end = std::min(path.find('.'), path.size());
+    for (const job::Layer& layer : block.layer())
+      if (absl::StartsWith(path, layer.name() + "."))
+        end = std::max(end, layer.name().size());
+    return end;
+  }
+
+  // "stage1.block.set[channels]": hands the value on to an argument of a use of
+  // another block. False when `path` is no such path.
+  static bool HandOn(const std::string& path, const std::string& value,
+                     job::Block* block) {
+    constexpr absl::string_view kUse = ".block.set[";
+    const size_t at = path.find(std::string(kUse));
+    if (at == std::string::npos || path.back() != ']') return false;
+    const size_t begin = at + kUse.size();
+    const std::string name = path.substr(begin, path.size() - 1 - begin) + "=";
+    for (job::Layer& layer : *block->mutable_layer()) {
+      if (layer.name() != path.substr(0, at) || !layer.has_block()) continue;
+      for (std::string& set : *layer.mutable_block()->mutable_set()) {
+        if (!absl::StartsWith(set, name)) continue;
+        set = name + value;
+        return true;
+      }
+      layer.mutable_block()->add_set(name + value);
+      return true;
+    }
+    return false;
   }
 
   absl::Status FindOutputs() {

@@ -2,7 +2,6 @@
 #include "libcore/nn/job.h"
 
 #include <filesystem>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,6 +15,7 @@
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_check.h"
 #include "libcore/nn/job_text.h"
+#include "libcore/nn/message_places.h"
 
 namespace pd {
 
@@ -35,8 +35,7 @@ struct LoadedJob::State {
   std::string path;
   std::vector<std::string> overrides;
   job::Job proto;
-  Places places;
-  std::unordered_map<const Message*, std::string> paths;
+  MessagePlaces places;
 };
 
 // Builds a LoadedJob step by step.
@@ -49,16 +48,18 @@ class JobLoader {
     state->path = path;
     state->overrides = overrides;
     PD_RETURN_IF_ERROR(
-        ReadTextMessage(text, path, &state->proto, &state->places));
+        ReadTextMessage(text, path, &state->proto, &state->places.written));
     if (state->proto.ByteSizeLong() == 0 && overrides.empty())
       return InvalidArgument("%s: the job is empty; pd-job(5) shows one", path);
     for (const std::string& one : overrides)
-      PD_RETURN_IF_ERROR(ApplyOverride(one, &state->proto, &state->places));
+      PD_RETURN_IF_ERROR(
+          ApplyOverride(one, &state->proto, &state->places.written));
     if (!state->proto.has_name())
       state->proto.set_name(std::filesystem::path(path).stem().string());
     const std::string folder =
         std::filesystem::path(path).parent_path().string();
-    Visit(folder, "", &state->proto, state.get());
+    state->places.Note(state->proto);
+    JoinFolder(folder, state.get());
     LoadedJob job;
     job.state_ = std::move(state);
     PD_RETURN_IF_ERROR(CheckJob(job));
@@ -104,39 +105,20 @@ class JobLoader {
     }
   }
 
-  // Notes the path of every message, and joins file paths with the folder.
-  static void Visit(const std::string& folder, const std::string& path,
-                    Message* root, LoadedJob::State* state) {
-    NotePaths(path, *root, state);
-    EditPaths(root, [&](const Message& message, const FieldDescriptor* field,
-                        int i, const std::string& file) {
-      std::string where = JoinPath(state->paths[&message], field->name());
+  // Joins file paths with the folder.
+  static void JoinFolder(const std::string& folder, LoadedJob::State* state) {
+    EditPaths(&state->proto, [&](const Message& message,
+                                 const FieldDescriptor* field, int i,
+                                 const std::string& file) {
+      std::string where =
+          JoinPath(state->places.PathOf(message), field->name());
       if (i >= 0) where = ElementPath(where, i);
-      const auto place = state->places.find(where);
-      const bool typed = place != state->places.end() &&
+      const auto place = state->places.written.find(where);
+      const bool typed = place != state->places.written.end() &&
                          absl::StartsWith(place->second, "-o ");
       if (file.empty() || folder.empty() || typed) return file;
       return (std::filesystem::path(folder) / file).lexically_normal().string();
     });
-  }
-
-  static void NotePaths(const std::string& path, const Message& message,
-                        LoadedJob::State* state) {
-    state->paths[&message] = path;
-    const Reflection* reflection = message.GetReflection();
-    std::vector<const FieldDescriptor*> fields;
-    reflection->ListFields(message, &fields);
-    for (const FieldDescriptor* field : fields) {
-      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-      const std::string inner = JoinPath(path, field->name());
-      if (!field->is_repeated()) {
-        NotePaths(inner, reflection->GetMessage(message, field), state);
-        continue;
-      }
-      for (int i = 0; i < reflection->FieldSize(message, field); ++i)
-        NotePaths(ElementPath(inner, i),
-                  reflection->GetRepeatedMessage(message, field, i), state);
-    }
   }
 };
 
@@ -146,16 +128,8 @@ const std::string& LoadedJob::path() const { return state_->path; }
 
 std::string LoadedJob::Where(const Message& part,
                              absl::string_view field) const {
-  const auto it = state_->paths.find(&part);
-  std::string path = it == state_->paths.end() ? "" : it->second;
-  if (!field.empty()) path = JoinPath(path, field);
-  while (!path.empty()) {
-    const auto place = state_->places.find(path);
-    if (place != state_->places.end()) return place->second;
-    const size_t cut = path.find_last_of(".[");
-    path.resize(cut == std::string::npos ? 0 : cut);
-  }
-  return state_->path;
+  const std::string place = state_->places.Where(part, field);
+  return place.empty() ? state_->path : place;
 }
 
 absl::Status LoadedJob::At(const absl::Status& status, const Message& part,

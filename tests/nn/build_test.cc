@@ -17,7 +17,7 @@
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/nn/layers/layer_context.h"
+#include "libcore/nn/layers/layer_table.h"
 
 namespace pd {
 namespace {
@@ -78,9 +78,8 @@ TEST(Build, LeNet) {
     numbers += NumElements(ShapeOf(*built, p.name));
   }
   EXPECT_EQ(absl::StrJoin(names, " "),
-            "conv2d_0.w_0 conv2d_0.b_0 conv2d_1.w_0 conv2d_1.b_0 "
-            "linear_0.w_0 linear_0.b_0 linear_1.w_0 linear_1.b_0 "
-            "linear_2.w_0 linear_2.b_0");
+            "conv1.weight conv1.bias conv2.weight conv2.bias "
+            "fc1.weight fc1.bias fc2.weight fc2.bias fc3.weight fc3.bias");
   EXPECT_EQ(numbers, 61610);  // paddle.summary's
   ASSERT_EQ(built->outputs.size(), 1u);
   EXPECT_EQ(ToString(ShapeOf(*built, built->outputs[0])), "[-1, 10]");
@@ -94,6 +93,70 @@ TEST(Build, LeNet) {
             "pool2d flatten_contiguous_range matmul_v2 elementwise_add "
             "matmul_v2 elementwise_add matmul_v2 elementwise_add "
             "softmax_with_cross_entropy reduce_mean");
+}
+
+std::string NamesOfParameters(const BuiltModel& built) {
+  std::vector<std::string> names;
+  for (const ParameterSettings& p : built.parameters) names.push_back(p.name);
+  return absl::StrJoin(names, " ");
+}
+
+constexpr char kPair[] = R"(
+  block {
+    name: "pair"
+    argument { name: "n" sets: ["a.linear.out_features", "in.block.set[m]"] }
+    output: ["in", "a"]
+    layer { name: "a" linear { out_features: 3 bias: false } }
+    layer { name: "in" block { use: "inner" } }
+  }
+  block {
+    name: "inner"
+    argument { name: "m" sets: "b.linear.out_features" }
+    layer { name: "b" linear { out_features: 4 bias: false } }
+  }
+)";
+
+// Parameters are called as in PaddlePaddle's state_dict; a use of a block
+// without a name leaves no trace in names.
+TEST(Build, NamesOfBlocksAndFurtherResults) {
+  const auto built = Build(Model("[-1, 2]", absl::StrCat(kPair, R"(
+  layer { block { use: "pair" } }
+  layer { name: "s.0" block { use: "pair" set: "n=5" } }
+  layer { name: "t" block { use: "inner" repeat: 2 first: 1 } }
+  layer { linear { out_features: 1 } }
+  layer { name: "sum" input: ["s.0", "s.0:a"] add {} }
+)")));
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(NamesOfParameters(*built),
+            "a.weight in.b.weight s.0.a.weight s.0.in.b.weight "
+            "t.1.b.weight t.2.b.weight linear_0.w_0 linear_0.b_0");
+  EXPECT_EQ(ToString(ShapeOf(*built, "s.0.in.b.weight")), "[5, 5]");
+  EXPECT_EQ(built->layers.back().name, "sum");
+}
+
+TEST(Build, TwoUsesWithoutNamesCollide) {
+  EXPECT_EQ(ErrorOf(Model("[-1, 2]", absl::StrCat(kPair, R"(
+  layer { block { use: "inner" } }
+  layer { block { use: "inner" } }
+)"))),
+            "job.pbtxt:14:5 (used at job.pbtxt:18:3): layer 'b' (linear) would "
+            "make the parameter 'b.weight', which there is already; give the "
+            "layer, or the use of its block, another name");
+}
+
+TEST(Build, NetworkOfTheZoo) {
+  const std::string use =
+      "layer { block { use: \"lenet\" set: \"num_classes=7\" } }";
+  const auto built = Build(Model("[-1, 1, 28, 28]", use));
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(ToString(ShapeOf(*built, "fc.2.weight")), "[84, 7]");
+  EXPECT_EQ(ErrorOf(Model("[-1, 1, 32, 32]", use)),
+            "zoo/lenet.pbtxt:17:3 (used at job.pbtxt:3:1): layer 'fc.0' "
+            "(linear) expects 400 input features; layer 'flatten_0' gives "
+            "[-1, 576]");
+  EXPECT_EQ(
+      ErrorOf(Model("[-1, 1, 28, 28]", "layer { block { use: \"lenett\" } }")),
+      "job.pbtxt:3:1: there is no block 'lenett', did you mean 'lenet'?");
 }
 
 // The loss of a fresh network is near that of guessing, and gradients reach
@@ -226,7 +289,7 @@ TEST(Build, UnfoldsBlocks) {
   for (const LayerInfo& layer : built->layers) names.push_back(layer.name);
   EXPECT_EQ(absl::StrJoin(names, " "),
             "s.0/a s.0/b s.0/sum s.1/a s.1/b s.1/sum relu_0");
-  EXPECT_EQ(ToString(ShapeOf(*built, "linear_3.w_0")), "[5, 5]");
+  EXPECT_EQ(ToString(ShapeOf(*built, "s.1.b.weight")), "[5, 5]");
   const auto use = [&](const std::string& use) {
     return ErrorOf(Model("[-1, 6]", block + "layer { block { " + use + " } }"));
   };

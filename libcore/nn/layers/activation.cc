@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/nn/layers/layer_context.h"
+#include "libcore/nn/layers/layer_table.h"
 
 namespace pd {
+namespace {
 
 absl::StatusOr<std::string> BuildActivation(LayerContext* c) {
   const job::Layer& l = c->layer();
@@ -51,6 +52,13 @@ absl::StatusOr<std::string> BuildActivation(LayerContext* c) {
     default:
       return Unimplemented("layer kind '%s'", c->kind());
   }
+}
+
+}  // namespace
+
+void AddActivations(LayerTable* table) {
+  for (int kind = job::Layer::kRelu; kind <= job::Layer::kSoftplus; ++kind)
+    (*table)[kind] = {BuildActivation};
 }
 
 }  // namespace pd

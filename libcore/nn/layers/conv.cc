@@ -5,7 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/nn/layers/layer_context.h"
+#include "libcore/nn/layers/layer_table.h"
 
 namespace pd {
 namespace {
@@ -42,8 +42,6 @@ void SetWindow(const Pool& p, OpDesc* op) {
 }
 
 constexpr char kImages[] = "images [N, C, H, W]";
-
-}  // namespace
 
 absl::StatusOr<std::string> BuildConv2D(LayerContext* c) {
   const job::Conv2D& p = c->layer().conv2d();
@@ -110,6 +108,15 @@ absl::StatusOr<std::string> BuildPool2D(LayerContext* c) {
     op.attrs["adaptive"] = true;
   }
   return c->Append(std::move(op), {"Out"});
+}
+
+}  // namespace
+
+void AddConvLayers(LayerTable* table) {
+  (*table)[job::Layer::kConv2D] = {BuildConv2D};
+  for (const int kind : {job::Layer::kMaxPool2D, job::Layer::kAvgPool2D,
+                         job::Layer::kAdaptiveAvgPool2D})
+    (*table)[kind] = {BuildPool2D};
 }
 
 }  // namespace pd

@@ -10,11 +10,12 @@
 
 namespace pd {
 
-LayerContext::LayerContext(const job::Layer& layer, std::string name,
+LayerContext::LayerContext(const job::Layer& layer, LayerName name,
                            std::vector<LayerInput> inputs,
                            const ModelParts& parts)
     : layer_(layer),
-      name_(std::move(name)),
+      name_(std::move(name.full)),
+      structured_(std::move(name.structured)),
       kind_(layer.GetReflection()
                 ->GetOneofFieldDescriptor(
                     layer, layer.GetDescriptor()->FindOneofByName("kind"))
@@ -68,7 +69,9 @@ absl::StatusOr<int64_t> LayerContext::Extent(int axis, const int64_t* given,
   return extent;
 }
 
-std::string LayerContext::NewName(const char* suffix, int* number) {
+std::string LayerContext::NewName(const char* member, const char* suffix,
+                                  int* number) {
+  if (!structured_.empty()) return absl::StrCat(structured_, ".", member);
   if (prefix_.empty())
     prefix_ = absl::StrCat(kind_, "_", parts_.main->NextNumber(kind_));
   return absl::StrCat(prefix_, ".", suffix, "_", (*number)++);
@@ -95,6 +98,11 @@ absl::StatusOr<std::string> LayerContext::Parameter(
   const std::string name = attr.has_name() ? attr.name() : otherwise_name;
   parameters_.push_back(name);
   if (const VarDesc* shared = FindParameter(name)) {
+    if (!attr.has_name())
+      return InvalidArgument(
+          "layer '%s' (%s) would make the parameter '%s', which there is "
+          "already; give the layer, or the use of its block, another name",
+          name_, kind_, name);
     if (shared->is_parameter && shared->shape == shape) return name;
     return InvalidArgument(
         "layer '%s' (%s) needs a parameter of shape %s; '%s' is %s of shape %s",
@@ -128,23 +136,33 @@ absl::StatusOr<std::string> LayerContext::Parameter(
 }
 
 absl::StatusOr<std::string> LayerContext::Weight(
-    const job::ParamAttr& attr, Shape shape,
-    const job::Initializer& otherwise) {
-  return Parameter(attr, NewName("w", &weights_), std::move(shape), otherwise);
+    const job::ParamAttr& attr, Shape shape, const job::Initializer& otherwise,
+    const char* member) {
+  return Parameter(attr, NewName(member, "w", &weights_), std::move(shape),
+                   otherwise);
 }
 
 absl::StatusOr<std::string> LayerContext::Bias(const job::ParamAttr& attr,
-                                               Shape shape) {
-  return Parameter(attr, NewName("b", &biases_), std::move(shape),
+                                               Shape shape,
+                                               const char* member) {
+  return Parameter(attr, NewName(member, "b", &biases_), std::move(shape),
                    ConstantInitializer(0));
 }
 
-absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value) {
+void LayerContext::AddOutput(std::string name, std::string variable) {
+  outputs_.push_back({std::move(name), std::move(variable)});
+}
+
+absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value,
+                                                    const char* member) {
   VarDesc var;
-  var.name = NewName("w", &weights_);
+  var.name = NewName(member, "w", &weights_);
   var.shape = std::move(shape);
   var.stop_gradient = true;
   const std::string name = var.name;
+  if (main()->FindVar(name) != nullptr)
+    return InvalidArgument("layer '%s' (%s): there is a variable '%s' already",
+                           name_, kind_, name);
   PD_RETURN_IF_ERROR(Declare(std::move(var), ConstantInitializer(value)));
   return name;
 }
@@ -180,34 +198,6 @@ absl::StatusOr<std::string> LayerContext::Binary(const char* type,
   op.SetInput("Y", {y});
   op.attrs["axis"] = int32_t{axis};
   return Append(std::move(op), {"Out"});
-}
-
-LayerFn FindLayer(int kind) {
-  static const auto* const kTable = new std::map<int, LayerFn>{
-      {job::Layer::kLinear, BuildLinear},
-      {job::Layer::kConv2D, BuildConv2D},
-      {job::Layer::kMaxPool2D, BuildPool2D},
-      {job::Layer::kAvgPool2D, BuildPool2D},
-      {job::Layer::kAdaptiveAvgPool2D, BuildPool2D},
-      {job::Layer::kBatchNorm1D, BuildBatchNorm},
-      {job::Layer::kBatchNorm2D, BuildBatchNorm},
-      {job::Layer::kLayerNorm, BuildLayerNorm},
-      {job::Layer::kEmbedding, BuildEmbedding},
-      {job::Layer::kDropout, BuildDropout},
-      {job::Layer::kFlatten, BuildFlatten},
-      {job::Layer::kReshape, BuildReshape},
-      {job::Layer::kTranspose, BuildTranspose},
-      {job::Layer::kAdd, BuildJoin},
-      {job::Layer::kMultiply, BuildJoin},
-      {job::Layer::kConcat, BuildJoin},
-      {job::Layer::kMean, BuildMean},
-      {job::Layer::kIdentity, BuildIdentity},
-  };
-  const auto it = kTable->find(kind);
-  if (it != kTable->end()) return it->second;
-  const bool activation =
-      kind >= job::Layer::kRelu && kind <= job::Layer::kSoftplus;
-  return activation ? BuildActivation : nullptr;
 }
 
 }  // namespace pd

@@ -23,6 +23,20 @@ struct LayerInput {
   std::string maker;
 };
 
+/// A further result of a layer: other layers read it as "LAYER:NAME".
+struct LayerOutput {
+  std::string name;
+  std::string variable;
+};
+
+/// How a layer is called.
+struct LayerName {
+  std::string full;  ///< "stage2.0/conv1", for messages and tables
+  /// "stage2.0.conv1": what PaddlePaddle's state_dict puts before ".weight" of
+  /// a layer with this attribute's name; "" where the job gives no name.
+  std::string structured;
+};
+
 /// What all layers of one model are built into.
 struct ModelParts {
   BlockBuilder* main;
@@ -32,7 +46,7 @@ struct ModelParts {
 
 class LayerContext {
  public:
-  LayerContext(const job::Layer& layer, std::string name,
+  LayerContext(const job::Layer& layer, LayerName name,
                std::vector<LayerInput> inputs, const ModelParts& parts);
 
   const job::Layer& layer() const { return layer_; }
@@ -58,14 +72,22 @@ class LayerContext {
   /// "layer 'fc1' (linear) reads ...": what every error of an op is put behind.
   std::string Described() const;
 
-  /// A trainable parameter "<kind>_<n>.w_0" or ".b_0", or the one that has the
-  /// name that `attr` gives.
+  /// A trainable parameter. `member` is its name in PaddlePaddle's layer class
+  /// ("weight", "q_proj.weight"): the parameter of a layer that the job names
+  /// 'fc' is "fc.weight", as in PaddlePaddle's state_dict; that of a layer
+  /// without a name "linear_0.w_0", as in its programs. `attr` may give another
+  /// name; the parameter that has it already is shared then.
   absl::StatusOr<std::string> Weight(const job::ParamAttr& attr, Shape shape,
-                                     const job::Initializer& otherwise);
-  absl::StatusOr<std::string> Bias(const job::ParamAttr& attr, Shape shape);
-  /// A persistable variable ".w_<i>" that no optimizer touches (running
-  /// statistics).
-  absl::StatusOr<std::string> Statistic(Shape shape, double value);
+                                     const job::Initializer& otherwise,
+                                     const char* member = "weight");
+  /// Weight with initial values 0 and the generated name ".b_0".
+  absl::StatusOr<std::string> Bias(const job::ParamAttr& attr, Shape shape,
+                                   const char* member = "bias");
+  /// A persistable variable that no optimizer touches (running statistics).
+  absl::StatusOr<std::string> Statistic(Shape shape, double value,
+                                        const char* member);
+  /// Gives the layer a further result beside the one that its function returns.
+  void AddOutput(std::string name, std::string variable);
 
   /// Appends `op` with new variables in the output slots; gives the first's.
   absl::StatusOr<std::string> Append(OpDesc op,
@@ -79,7 +101,7 @@ class LayerContext {
                                      const std::string& y, int axis = -1);
 
  private:
-  std::string NewName(const char* suffix, int* number);
+  std::string NewName(const char* member, const char* suffix, int* number);
   absl::StatusOr<std::string> Parameter(const job::ParamAttr& attr,
                                         const std::string& name, Shape shape,
                                         const job::Initializer& otherwise);
@@ -87,38 +109,17 @@ class LayerContext {
   VarDesc* FindParameter(const std::string& name);
 
   const job::Layer& layer_;
-  std::string name_, kind_, prefix_;
+  std::string name_, structured_, kind_, prefix_;
   std::vector<LayerInput> inputs_;
   ModelParts parts_;
   int weights_ = 0, biases_ = 0;
   std::vector<std::string> parameters_;
+  std::vector<LayerOutput> outputs_;
 
  public:
   const std::vector<std::string>& parameters() const { return parameters_; }
+  const std::vector<LayerOutput>& outputs() const { return outputs_; }
 };
-
-/// Builds one layer; gives the variable that holds its result.
-using LayerFn = absl::StatusOr<std::string> (*)(LayerContext*);
-
-/// The function for a kind of layer (a field number of job::Layer's oneof);
-/// null when there is none.
-LayerFn FindLayer(int kind);
-
-// One function a file or family; FindLayer's table names them.
-absl::StatusOr<std::string> BuildActivation(LayerContext* c);
-absl::StatusOr<std::string> BuildBatchNorm(LayerContext* c);
-absl::StatusOr<std::string> BuildConv2D(LayerContext* c);
-absl::StatusOr<std::string> BuildDropout(LayerContext* c);
-absl::StatusOr<std::string> BuildEmbedding(LayerContext* c);
-absl::StatusOr<std::string> BuildFlatten(LayerContext* c);
-absl::StatusOr<std::string> BuildIdentity(LayerContext* c);
-absl::StatusOr<std::string> BuildJoin(LayerContext* c);
-absl::StatusOr<std::string> BuildLayerNorm(LayerContext* c);
-absl::StatusOr<std::string> BuildLinear(LayerContext* c);
-absl::StatusOr<std::string> BuildMean(LayerContext* c);
-absl::StatusOr<std::string> BuildPool2D(LayerContext* c);
-absl::StatusOr<std::string> BuildReshape(LayerContext* c);
-absl::StatusOr<std::string> BuildTranspose(LayerContext* c);
 
 }  // namespace pd
 

@@ -2,9 +2,10 @@
 // linear: x W + b, W [in_features, out_features]; embedding: rows of a table.
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/nn/layers/layer_context.h"
+#include "libcore/nn/layers/layer_table.h"
 
 namespace pd {
+namespace {
 
 absl::StatusOr<std::string> BuildLinear(LayerContext* c) {
   const job::Linear& p = c->layer().linear();
@@ -53,6 +54,13 @@ absl::StatusOr<std::string> BuildEmbedding(LayerContext* c) {
   op.SetInput("W", {weight});
   op.attrs["padding_idx"] = padding;
   return c->Append(std::move(op), {"Out"});
+}
+
+}  // namespace
+
+void AddLinearLayers(LayerTable* table) {
+  (*table)[job::Layer::kLinear] = {BuildLinear};
+  (*table)[job::Layer::kEmbedding] = {BuildEmbedding};
 }
 
 }  // namespace pd

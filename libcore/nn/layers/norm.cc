@@ -5,9 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/nn/layers/layer_context.h"
+#include "libcore/nn/layers/layer_table.h"
 
 namespace pd {
+namespace {
 
 absl::StatusOr<std::string> BuildBatchNorm(LayerContext* c) {
   const bool images = c->layer().has_batch_norm2d();
@@ -22,8 +23,9 @@ absl::StatusOr<std::string> BuildBatchNorm(LayerContext* c) {
   PD_ASSIGN_OR_RETURN(const std::string scale,
                       c->Weight(p.weight_attr(), {n}, ConstantInitializer(1)));
   PD_ASSIGN_OR_RETURN(const std::string bias, c->Bias(p.bias_attr(), {n}));
-  PD_ASSIGN_OR_RETURN(const std::string mean, c->Statistic({n}, 0));
-  PD_ASSIGN_OR_RETURN(const std::string variance, c->Statistic({n}, 1));
+  PD_ASSIGN_OR_RETURN(const std::string mean, c->Statistic({n}, 0, "_mean"));
+  PD_ASSIGN_OR_RETURN(const std::string variance,
+                      c->Statistic({n}, 1, "_variance"));
   OpDesc op;
   op.type = "batch_norm";
   op.SetInput("X", {c->input()});
@@ -90,6 +92,15 @@ absl::StatusOr<std::string> BuildDropout(LayerContext* c) {
                                ? "upscale_in_train"
                                : "downgrade_in_infer")}};
   return c->Append(std::move(op), {"Out", "Mask"});
+}
+
+}  // namespace
+
+void AddNormLayers(LayerTable* table) {
+  (*table)[job::Layer::kBatchNorm1D] = {BuildBatchNorm};
+  (*table)[job::Layer::kBatchNorm2D] = {BuildBatchNorm};
+  (*table)[job::Layer::kLayerNorm] = {BuildLayerNorm};
+  (*table)[job::Layer::kDropout] = {BuildDropout};
 }
 
 }  // namespace pd

@@ -6,7 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/nn/layers/layer_context.h"
+#include "libcore/nn/layers/layer_table.h"
 
 namespace pd {
 namespace {
@@ -17,8 +17,6 @@ OpDesc UnaryOp(const char* type, const std::string& x) {
   op.SetInput("X", {x});
   return op;
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> BuildFlatten(LayerContext* c) {
   const job::Flatten& p = c->layer().flatten();
@@ -62,9 +60,6 @@ absl::StatusOr<std::string> BuildIdentity(LayerContext* c) {
 }
 
 absl::StatusOr<std::string> BuildJoin(LayerContext* c) {
-  if (c->input_count() < 2)
-    return InvalidArgument("'%s' joins inputs: name two or more with 'input'",
-                           c->kind());
   if (c->layer().has_concat()) {
     OpDesc op;
     op.type = "concat";
@@ -81,6 +76,19 @@ absl::StatusOr<std::string> BuildJoin(LayerContext* c) {
     PD_ASSIGN_OR_RETURN(sum, c->Binary(type, sum, c->input(i)));
   }
   return sum;
+}
+
+}  // namespace
+
+void AddShapeLayers(LayerTable* table) {
+  (*table)[job::Layer::kFlatten] = {BuildFlatten};
+  (*table)[job::Layer::kReshape] = {BuildReshape};
+  (*table)[job::Layer::kTranspose] = {BuildTranspose};
+  (*table)[job::Layer::kMean] = {BuildMean};
+  (*table)[job::Layer::kIdentity] = {BuildIdentity};
+  for (const int kind :
+       {job::Layer::kAdd, job::Layer::kMultiply, job::Layer::kConcat})
+    (*table)[kind] = {BuildJoin, 2, kAnyInputs};
 }
 
 }  // namespace pd

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which function builds which kind of layer. A family of layers adds its own
+// lines, in its own file. Internal to libcore/nn.
+#ifndef PD_LIBCORE_NN_LAYERS_LAYER_TABLE_H_
+#define PD_LIBCORE_NN_LAYERS_LAYER_TABLE_H_
+
+#include <climits>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "libcore/nn/layers/layer_context.h"
+
+namespace pd {
+
+/// Builds one layer; gives the variable that holds its result.
+using LayerFn = absl::StatusOr<std::string> (*)(LayerContext*);
+
+struct LayerSpec {
+  LayerFn build;
+  /// How many inputs it takes. With at most 0 it does not read the layer before
+  /// it either.
+  int min_inputs = 1;
+  int max_inputs = 1;
+};
+constexpr int kAnyInputs = INT_MAX;
+
+/// By field number of job::Layer's oneof `kind`.
+using LayerTable = std::map<int, LayerSpec>;
+
+void AddActivations(LayerTable* table);
+void AddConvLayers(LayerTable* table);
+void AddLinearLayers(LayerTable* table);
+void AddNormLayers(LayerTable* table);
+void AddShapeLayers(LayerTable* table);
+
+/// Null when there is none.
+const LayerSpec* FindLayer(int kind);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_NN_LAYERS_LAYER_TABLE_H_

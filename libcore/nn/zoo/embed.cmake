@@ -1,0 +1,10 @@
+# Writes the files in FILES as string literals into OUTPUT.
+set(text "// Made from the zoo's files by embed.cmake.\n#include \"libcore/nn/zoo/zoo_files.h\"\n\nnamespace pd {\n\n")
+string(APPEND text "const std::vector<ZooText>& ZooFiles() {\n  static const auto* const kFiles = new std::vector<ZooText>{\n")
+foreach(file ${FILES})
+  file(READ ${file} content)
+  get_filename_component(name ${file} NAME)
+  string(APPEND text "      {\"${name}\", R\"zoo(${content})zoo\"},\n")
+endforeach()
+string(APPEND text "  };\n  return *kFiles;\n}\n\n}  // namespace pd\n")
+file(WRITE ${OUTPUT} "${text}")
