@@ -5,13 +5,16 @@
 //   pd-man TOOL               its man page
 //   pd-man --list             the names of all tools
 //   pd-man --examples TOOL    "STATUS<tab>COMMAND" for each example
+//   pd-man --bash TOOL        its completion; also --zsh, --fish
 #include <cstdio>
 #include <iostream>
 #include <string>
 
+#include "absl/strings/strip.h"
 #include "cmd/all_tools.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/mdoc.h"
+#include "cmd/completion/completion.h"
 
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
@@ -29,12 +32,20 @@ int main(int argc, char** argv) {
     }
     pd::OptionTable table;
     pd::BindAll(tool, &table);
-    std::cout << pd::MdocPage(tool.manual, table.Describe());
+    if (first == name) {
+      std::cout << pd::MdocPage(tool.manual, table.Describe());
+      continue;
+    }
+    const auto script =
+        pd::Completion(absl::StripPrefix(first, "--"), name, table.Describe());
+    found = script.ok();
+    std::cout << script.value_or("");
   }
   std::cout.flush();
   if (!found)
-    std::cerr << "pd-man: error: no tool '" << name
-              << "' (usage: pd-man TOOL | --list | --examples TOOL)\n";
+    std::cerr << "pd-man: error: nothing to say about '" << first << " " << name
+              << "' (usage: pd-man TOOL | --list | --examples TOOL "
+              << "| --bash TOOL | --zsh TOOL | --fish TOOL)\n";
   if (!std::cout) return pd::kExitFailed;
   return found ? pd::kExitDone : pd::kExitUsage;
 }

@@ -61,6 +61,14 @@ std::string ValueText(const FlagValue& value) {
   return absl::StrCat(std::get<int64_t>(value));
 }
 
+// "FLAGS_check_nan_inf=", for shells to go on from.
+std::vector<std::string> FlagNames() {
+  std::vector<std::string> names;
+  for (const FlagInfo& flag : AllFlags())
+    names.push_back(absl::StrCat(flag.name, "="));
+  return names;
+}
+
 }  // namespace
 
 void BindCommonOptions(OptionTable* table, CommonOptions* options) {
@@ -73,6 +81,7 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
   table->Text({"--device", "DEVICE",
                "where to compute: `auto`, `cpu`, `gpu` or `gpu:N`"},
               &options->device);
+  table->Suggest("--device", {"auto", "cpu", "gpu"});
   table->Integer({"--threads", "N", "number of compute threads"},
                  {1, kMostThreads}, &options->threads);
   table->DescribeDefault("--threads", "the CPUs that the process may use");
@@ -87,6 +96,7 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
   table->Texts({"--flags", "NAME=VALUE,...",
                 "set FLAGS_* as their environment variables do"},
                &options->flags);
+  table->Suggest("--flags", FlagNames());
   table->Count({"-q,--quiet", "",
                 "no progress and no notes on standard error; twice: no "
                 "warnings"},

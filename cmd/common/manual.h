@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a tool says about itself beyond its options. `--help` and the man page
-// are printed from this and from the option table that the parser uses, so
-// neither can drift; tests run the examples.
+// are printed from this and from the option table that the parser uses, and so
+// are the shells' completions, so none can drift; tests run the examples.
 #ifndef PD_CMD_COMMON_MANUAL_H_
 #define PD_CMD_COMMON_MANUAL_H_
 
@@ -42,6 +42,7 @@ struct OptionEntry {
   std::string value;       ///< "FILE"; empty for a switch
   std::string help;        ///< lower case, no full stop
   std::string fallback;    ///< what holds when it is not given, or ""
+  std::vector<std::string> words;  ///< values that it takes, all or some
   bool positional = false, required = false, repeatable = false;
 };
 

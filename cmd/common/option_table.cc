@@ -158,7 +158,9 @@ void OptionTable::Texts(OptionText text, std::vector<std::string>* values) {
 
 void OptionTable::Choice(OptionText text, std::vector<std::string> choices,
                          std::string* value) {
-  Add(std::move(text), *value,
+  std::vector<std::string> words = choices;
+  Entry& entry = Add(
+      std::move(text), *value,
       [value, choices = std::move(choices)](absl::string_view given) {
         for (const std::string& choice : choices) {
           if (given != choice) continue;
@@ -170,6 +172,7 @@ void OptionTable::Choice(OptionText text, std::vector<std::string> choices,
             "'%s' is none of %s%s", given, absl::StrJoin(choices, ", "),
             near.empty() ? "" : absl::StrCat(", did you mean '", near, "'?"));
       });
+  entry.shown.words = std::move(words);
 }
 
 namespace {
@@ -253,6 +256,13 @@ void OptionTable::DescribeDefault(absl::string_view name,
   Entry* entry = Find(name);
   PD_INVARIANT(entry != nullptr);
   entry->fallback = std::move(fallback);
+}
+
+void OptionTable::Suggest(absl::string_view name,
+                          std::vector<std::string> words) {
+  Entry* entry = Find(name);
+  PD_INVARIANT(entry != nullptr);
+  entry->shown.words = std::move(words);
 }
 
 absl::Status OptionTable::UnknownOption(absl::string_view argument) const {

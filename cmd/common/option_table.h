@@ -81,6 +81,8 @@ class OptionTable {
   void Require(absl::string_view name);
   /// What help and manual say where it is not given.
   void DescribeDefault(absl::string_view name, std::string fallback);
+  /// Values that shells offer for an option that takes others too.
+  void Suggest(absl::string_view name, std::vector<std::string> words);
 
   /// Reads the command line. CommandLineError says what is wrong in one line.
   /// `on_first` is called before requirements and values are looked at, with
