@@ -73,12 +73,13 @@ keys() {
   rm -f typed.out
   : >terminal.log
   {
-    await grep -q 'ready>' terminal.log
+    await prompted
     printf '%s' "$line"
     await test -s typed.out
     printf 'exit\n'
   } | timeout 60 env TERM=dumb HOME="$dir" PS1='ready> ' script -qec "$*" /dev/null >terminal.log 2>&1 || true
 }
+prompted() { grep -q 'ready>' "$dir/terminal.log"; }
 await() {
   for ((n = 0; n < 100; n++)); do
     "$@" && return
