@@ -46,3 +46,15 @@ function(pd_test name)
     PD_BINARY_DIR="${PROJECT_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
+
+# pd_embed(OUTPUT HEADER TYPE FUNCTION FILES...): OUTPUT is made, the source of
+# FUNCTION of HEADER, with the texts of FILES.
+function(pd_embed output header type function)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${ARGN}" -DOUTPUT=${output}
+      -DHEADER=${header} -DTYPE=${type} -DFUNCTION=${function}
+      -P ${PROJECT_SOURCE_DIR}/scripts/cmake/embed_files.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/scripts/cmake/embed_files.cmake
+    VERBATIM COMMENT "${function}")
+endfunction()
