@@ -6,9 +6,11 @@
 #define PD_FORMATS_IMAGE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace pd {
@@ -36,6 +38,10 @@ absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
                        Image* image);
 absl::Status DecodeJpeg(absl::string_view bytes, const ImageOptions& options,
                         Image* image);
+
+/// The bytes of a PNG file. InvalidArgument unless the pixels are those of 1 or
+/// 3 channels.
+absl::StatusOr<std::string> EncodePng(const Image& image);
 
 /// Sets the size of `image` and makes room for its pixels. DataLoss on an empty
 /// image, ResourceExhausted on one that is larger than allowed.
