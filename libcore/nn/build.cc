@@ -171,8 +171,8 @@ class ModelBuilder {
     LayerContext context(layer, name, inputs, parts_);
     const absl::StatusOr<std::string> variable = spec->build(&context);
     if (!variable.ok()) return Annotate(variable.status(), site.place);
-    built_.layers.push_back(
-        {name.full, context.kind(), *variable, context.parameters()});
+    built_.layers.push_back({name.full, context.kind(), *variable,
+                             context.parameters(), VariablesSince(first_op)});
     return Results{{*variable, absl::StrCat("layer '", name.full, "'")},
                    context.outputs()};
   }
@@ -187,6 +187,7 @@ class ModelBuilder {
     return absl::StrCat(spec.min_inputs, " to ", spec.max_inputs, " inputs");
   }
 
+  std::vector<std::string> VariablesSince(size_t op) const {
   absl::Status FindInputs(const job::Layer& layer, const std::string& full_name,
                           const LayerInput& last, const Names& names,
                           std::vector<LayerInput>* inputs) {

@@ -39,6 +39,7 @@ struct LayerInfo {
   std::string kind;  ///< "conv2d"
   std::string output;
   std::vector<std::string> parameters;
+  std::vector<std::string> variables;  ///< what its ops make, in their order
 };
 
 struct BuiltModel {
