@@ -187,6 +187,15 @@ class ModelBuilder {
     return absl::StrCat(spec.min_inputs, " to ", spec.max_inputs, " inputs");
   }
 
+  // What the ops from this one on make.
+  std::vector<std::string> VariablesSince(size_t op) const {
+    std::vector<std::string> made;
+    for (const auto& ops = built_.main.global().ops; op < ops.size(); ++op)
+      for (const auto& [slot, names] : ops[op].outputs)
+        made.insert(made.end(), names.begin(), names.end());
+    return made;
+  }
+
   std::vector<std::string> VariablesSince(size_t op) const {
   absl::Status FindInputs(const job::Layer& layer, const std::string& full_name,
                           const LayerInput& last, const Names& names,
