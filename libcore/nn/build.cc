@@ -169,6 +169,7 @@ class ModelBuilder {
                           KindOf(layer), InputsInWords(*spec), count),
           site.place);
     LayerContext context(layer, name, inputs, parts_);
+    const size_t first_op = built_.main.global().ops.size();
     const absl::StatusOr<std::string> variable = spec->build(&context);
     if (!variable.ok()) return Annotate(variable.status(), site.place);
     built_.layers.push_back({name.full, context.kind(), *variable,
@@ -196,7 +197,6 @@ class ModelBuilder {
     return made;
   }
 
-  std::vector<std::string> VariablesSince(size_t op) const {
   absl::Status FindInputs(const job::Layer& layer, const std::string& full_name,
                           const LayerInput& last, const Names& names,
                           std::vector<LayerInput>* inputs) {
