@@ -14,12 +14,14 @@
 #include "cmd/common/progress.h"
 #include "cmd/eval_run.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/open_data.h"
+#include "libcore/train/run_log.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -202,6 +204,8 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   });
   progress.End();
   PD_RETURN_IF_ERROR(result.status());
+  const BadRecords bad = AllSkipped(*loader);
+  if (bad.count > 0) LogWarning("%s", SkippedText(bad, "eval"));
   Print(*result, options.common.json(), out);
   if (!keep) return absl::OkStatus();
   // Outputs by their place, so that a run and its exported model compare.

@@ -40,8 +40,8 @@ constexpr size_t kMostVaryingAxes = 6;
 struct FieldView {
   const std::byte* data = nullptr;  ///< row-major, the record's own extents
   int64_t height = 0, width = 0, channels = 0;  ///< of an image
-  /// By axis; set where the field's spec says -1 and it is no image. The length
-  /// of a sequence [-1] or [-1, 4] is extents[0].
+  /// By axis; all are set where the field's spec has a -1 and it is no image.
+  /// The length of a sequence [-1] or [-1, 4] is extents[0].
   std::array<int64_t, kMostVaryingAxes> extents = {};
 };
 

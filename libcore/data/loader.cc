@@ -11,12 +11,12 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "formats/array.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/pipeline.h"
-#include "libcore/data/sampler.h"
 
 namespace pd {
 namespace {
@@ -29,7 +29,8 @@ double SecondsSince(Clock::time_point start) {
 
 // What one thread needs to make batches.
 struct Worker {
-  Record record;
+  std::vector<Record> records;  // one, or one for each place of a batch
+  std::vector<Padder::Extents> extents;  // of the batch, by field
   TransformScratch scratch;
 };
 
@@ -38,6 +39,7 @@ struct Slot {
   Batch batch;
   std::vector<Array> buffers;  // own the fields' bytes
   absl::Status status;
+  BadRecords bad;
   bool ready = false;
 };
 
@@ -55,6 +57,59 @@ absl::Status CheckOptions(const LoaderOptions& options) {
   return absl::OkStatus();
 }
 
+const FieldPadding* PaddingOf(const std::string& field,
+                              const std::vector<FieldPadding>& paddings) {
+  for (const FieldPadding& padding : paddings)
+    if (padding.field == field) return &padding;
+  return nullptr;
+}
+
+// Every padding has its field, and the name of a field's lengths is free.
+absl::Status CheckPaddings(const std::vector<FieldSpec>& specs,
+                           const std::vector<FieldPadding>& paddings) {
+  std::vector<std::string> names;
+  for (const FieldSpec& spec : specs) names.push_back(spec.name);
+  const auto known = [&names](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const FieldPadding& padding : paddings) {
+    if (!known(padding.field))
+      return NotFound("the data set has no field '%s' to pad; it has '%s'",
+                      padding.field, absl::StrJoin(names, "', '"));
+    if (PaddingOf(padding.field, paddings) != &padding)
+      return AlreadyExists("field '%s' is padded twice", padding.field);
+  }
+  for (const FieldSpec& spec : specs)
+    if (!spec.shape.empty() && spec.shape[0] < 0 && !spec.is_image &&
+        known(absl::StrCat(spec.name, "_length")))
+      return AlreadyExists(
+          "the data set has a field '%s_length', which is what the lengths of "
+          "'%s' are called",
+          spec.name, spec.name);
+  return absl::OkStatus();
+}
+
+// The options with the sampler's part filled in.
+absl::StatusOr<LoaderOptions> Complete(const Dataset& dataset,
+                                       LoaderOptions options) {
+  SamplerOptions& sampling = options.sampling;
+  sampling.batch_size = options.batch_size;
+  sampling.shuffle = options.shuffle;
+  sampling.drop_last = options.drop_last;
+  sampling.seed = options.seed;
+  if (!options.bucket_field.empty()) {
+    const auto& fields = dataset.fields();
+    size_t i = 0;
+    while (i < fields.size() && fields[i].name != options.bucket_field) ++i;
+    if (i == fields.size())
+      return NotFound("the data set has no field '%s' to sort by length",
+                      options.bucket_field);
+    PD_ASSIGN_OR_RETURN(sampling.lengths, dataset.Lengths(i));
+  }
+  PD_RETURN_IF_ERROR(Sampler::Check(dataset.size(), sampling));
+  return options;
+}
+
 }  // namespace
 
 class Loader::Impl {
@@ -62,8 +117,7 @@ class Loader::Impl {
   Impl(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
       : dataset_(std::move(dataset)),
         options_(options),
-        sampler_(dataset_->size(), {options.batch_size, options.shuffle,
-                                    options.drop_last, options.seed}) {}
+        sampler_(dataset_->size(), options.sampling) {}
   ~Impl();
 
   absl::Status Init();
@@ -72,15 +126,22 @@ class Loader::Impl {
   LoaderStats stats() const;
   const std::vector<BatchField>& fields() const { return fields_; }
   int64_t batches() const { return sampler_.batches(); }
+  const BadRecords& skipped() const { return skipped_; }
+  const Dataset& dataset() const { return *dataset_; }
 
  private:
   absl::Status InitPipeline();
   absl::Status ProbePicture();
-  absl::Status InitSlots();
+  absl::Status InitFields();
+  void InitSlots();
+  void InitWorker(Worker* worker) const;
   void Work(Worker* worker);
+  absl::Status Take(int64_t index, std::unique_lock<std::mutex>* lock,
+                    Slot* slot);
   absl::Status Fill(int64_t index, Worker* worker, Slot* slot);
   absl::Status FillRecord(int64_t record, int64_t place, Worker* worker,
                           const Batch& batch);
+  absl::Status FillVarying(Worker* worker, Slot* slot);
   absl::Status FillImage(int64_t record, const FieldView& view, Worker* worker,
                          std::byte* out);
   Slot& SlotOf(int64_t index) {
@@ -90,7 +151,10 @@ class Loader::Impl {
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
   std::vector<BatchField> fields_;
-  std::vector<size_t> record_bytes_;  // of each field
+  std::vector<size_t> record_bytes_;            // of each field of one shape
+  std::vector<std::optional<Padder>> padders_;  // of each field that varies
+  std::vector<size_t> lengths_;  // fields whose lengths follow the others
+  bool varying_ = false;
   std::optional<Pipeline> pipeline_;  // where there is an image
   size_t image_ = 0;                  // the field it applies to
   int64_t height_ = 0, width_ = 0;    // of pictures after the pipeline
@@ -114,6 +178,7 @@ class Loader::Impl {
   int64_t end_ = 0;        // batches of this epoch
   absl::Status error_;
   LoaderStats stats_;
+  BadRecords skipped_;
 };
 
 Loader::Impl::~Impl() {
@@ -128,9 +193,12 @@ Loader::Impl::~Impl() {
 
 absl::Status Loader::Impl::Init() {
   PD_RETURN_IF_ERROR(InitPipeline());
-  PD_RETURN_IF_ERROR(InitSlots());
+  PD_RETURN_IF_ERROR(InitFields());
+  InitSlots();
+  InitWorker(&own_);
   for (int i = 0; i < options_.num_workers; ++i) {
     workers_.push_back(std::make_unique<Worker>());
+    InitWorker(workers_.back().get());
     threads_.emplace_back(
         [this, worker = workers_.back().get()] { Work(worker); });
   }
@@ -158,8 +226,9 @@ absl::Status Loader::Impl::InitPipeline() {
 }
 
 absl::Status Loader::Impl::ProbePicture() {
-  PD_RETURN_IF_ERROR(dataset_->Read(0, &own_.record));
-  const FieldView& view = own_.record.fields[image_];
+  Record record;
+  PD_RETURN_IF_ERROR(dataset_->Read(0, &record));
+  const FieldView& view = record.fields[image_];
   Picture picture = {reinterpret_cast<const uint8_t*>(view.data), view.height,
                      view.width, view.channels};
   RandomStream random = TransformStream(options_.seed, 0, 0);
@@ -171,28 +240,53 @@ absl::Status Loader::Impl::ProbePicture() {
   return absl::OkStatus();
 }
 
-absl::Status Loader::Impl::InitSlots() {
+absl::Status Loader::Impl::InitFields() {
   const std::vector<FieldSpec>& specs = dataset_->fields();
+  PD_RETURN_IF_ERROR(CheckPaddings(specs, options_.paddings));
+  padders_.resize(specs.size());
+  record_bytes_.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     BatchField field;
     field.name = specs[i].name;
     field.dtype = specs[i].dtype;
-    Shape shape = specs[i].shape;
+    field.shape = specs[i].shape;
     if (pipeline_.has_value() && i == image_) {
       field.dtype = pipeline_->output_dtype();
-      shape = pipeline_->ArrayShape(height_, width_);
+      field.shape = pipeline_->ArrayShape(height_, width_);
     }
-    if (IsDynamic(shape))
-      return Unimplemented("field '%s' has records of different shapes",
-                           field.name);
-    PD_ASSIGN_OR_RETURN(const int64_t bytes,
-                        CheckedBytes(shape, SizeOf(field.dtype)));
-    record_bytes_.push_back(static_cast<size_t>(bytes));
-    field.shape = std::move(shape);
+    const FieldPadding* padding = PaddingOf(specs[i].name, options_.paddings);
+    if (IsDynamic(field.shape)) {
+      PD_ASSIGN_OR_RETURN(
+          padders_[i],
+          Padder::Create(specs[i], padding != nullptr
+                                       ? *padding
+                                       : FieldPadding{specs[i].name}));
+      field.shape = padders_[i]->shape();
+      varying_ = true;
+      if (specs[i].shape[0] < 0) lengths_.push_back(i);
+    } else if (padding != nullptr) {
+      return InvalidArgument(
+          "field '%s' cannot be padded: all its records have the shape %s",
+          field.name, ToString(field.shape));
+    } else {
+      PD_ASSIGN_OR_RETURN(const int64_t bytes,
+                          CheckedBytes(field.shape, SizeOf(field.dtype)));
+      record_bytes_[i] = static_cast<size_t>(bytes);
+    }
     field.shape.insert(field.shape.begin(), options_.batch_size);
-    PD_RETURN_IF_ERROR(CheckedBytes(field.shape, SizeOf(field.dtype)).status());
+    if (!IsDynamic(field.shape))
+      PD_RETURN_IF_ERROR(
+          CheckedBytes(field.shape, SizeOf(field.dtype)).status());
     fields_.push_back(std::move(field));
   }
+  for (size_t i : lengths_)
+    fields_.push_back({absl::StrCat(specs[i].name, "_length"),
+                       DType::kInt64,
+                       {options_.batch_size}});
+  return absl::OkStatus();
+}
+
+void Loader::Impl::InitSlots() {
   // One more than is ready ahead: the consumer holds a batch meanwhile.
   slots_.resize(options_.num_workers == 0
                     ? 1
@@ -200,10 +294,19 @@ absl::Status Loader::Impl::InitSlots() {
   for (Slot& slot : slots_) {
     slot.batch.fields = fields_;
     slot.batch.records.reserve(static_cast<size_t>(options_.batch_size));
-    for (BatchField& field : slot.batch.fields)
-      slot.buffers.push_back(NewArray(field.dtype, field.shape, &field.data));
+    for (BatchField& field : slot.batch.fields) {
+      Shape shape = field.shape;
+      if (IsDynamic(shape)) shape = {0};  // grows with the batches
+      slot.buffers.push_back(
+          NewArray(field.dtype, std::move(shape), &field.data));
+    }
   }
-  return absl::OkStatus();
+}
+
+void Loader::Impl::InitWorker(Worker* worker) const {
+  worker->records.resize(varying_ ? static_cast<size_t>(options_.batch_size)
+                                  : 1);
+  worker->extents.resize(padders_.size());
 }
 
 absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
@@ -223,39 +326,48 @@ absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
     next_fill_ = next_take_ = first_batch;
     end_ = batches();
     error_ = absl::OkStatus();
+    skipped_ = BadRecords();
     for (Slot& slot : slots_) slot.ready = false;
   }
   work_.notify_all();
   return absl::OkStatus();
 }
 
+// Waits for batch `index`, or makes it.
+absl::Status Loader::Impl::Take(int64_t index,
+                                std::unique_lock<std::mutex>* lock,
+                                Slot* slot) {
+  const Clock::time_point start = Clock::now();
+  if (options_.num_workers == 0) {
+    slot->status = Fill(index, &own_, slot);
+    stats_.fill_seconds += SecondsSince(start);
+    stats_.wait_seconds += SecondsSince(start);
+    return slot->status;
+  }
+  // The slot of the batch given before is free from now on.
+  work_.notify_one();
+  if (!slot->ready) {
+    ready_.wait(*lock, [slot] { return slot->ready; });
+    stats_.wait_seconds += SecondsSince(start);
+  }
+  slot->ready = false;
+  return slot->status;
+}
+
 absl::StatusOr<const Batch*> Loader::Impl::Next() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!error_.ok()) return error_;
-  if (next_take_ >= end_) return nullptr;
-  const int64_t index = next_take_++;
-  Slot& slot = SlotOf(index);
-  if (options_.num_workers == 0) {
-    const Clock::time_point start = Clock::now();
-    slot.status = Fill(index, &own_, &slot);
-    stats_.fill_seconds += SecondsSince(start);
-    stats_.wait_seconds += SecondsSince(start);
-  } else {
-    // The slot of the batch given before is free from now on.
-    work_.notify_one();
-    if (!slot.ready) {
-      const Clock::time_point start = Clock::now();
-      ready_.wait(lock, [&slot] { return slot.ready; });
-      stats_.wait_seconds += SecondsSince(start);
-    }
-    slot.ready = false;
+  while (next_take_ < end_) {
+    const int64_t index = next_take_++;
+    Slot& slot = SlotOf(index);
+    error_ = Take(index, &lock, &slot);
+    if (!error_.ok()) return error_;
+    if (slot.bad.count > 0) skipped_.Add(slot.bad);
+    if (slot.batch.size == 0) continue;
+    ++stats_.batches;
+    return &slot.batch;
   }
-  if (!slot.status.ok()) {
-    error_ = slot.status;
-    return error_;
-  }
-  ++stats_.batches;
-  return &slot.batch;
+  return nullptr;
 }
 
 LoaderStats Loader::Impl::stats() const {
@@ -292,34 +404,90 @@ void Loader::Impl::Work(Worker* worker) {
 absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
   Batch& batch = slot->batch;
   batch.index = index;
-  batch.size = sampler_.BatchRecords(index);
-  batch.records.resize(static_cast<size_t>(batch.size));
-  for (BatchField& field : batch.fields) field.shape[0] = batch.size;
-  for (int64_t place = 0; place < batch.size; ++place) {
+  batch.records.clear();
+  slot->bad = BadRecords();
+  for (size_t i = 0; i < padders_.size(); ++i)
+    if (padders_[i].has_value()) worker->extents[i] = padders_[i]->Smallest();
+  const int64_t wanted = sampler_.BatchRecords(index);
+  for (int64_t i = 0; i < wanted; ++i) {
     if (cancel_.load(std::memory_order_relaxed))
       return absl::CancelledError("the loader was stopped");
     constexpr int64_t kAhead = 2;
-    if (place + kAhead < batch.size)
-      dataset_->Prefetch(sampler_.Record(index, place + kAhead));
-    const int64_t record = sampler_.Record(index, place);
-    batch.records[static_cast<size_t>(place)] = record;
-    PD_RETURN_IF_ERROR(FillRecord(record, place, worker, batch));
+    if (i + kAhead < wanted)
+      dataset_->Prefetch(sampler_.Record(index, i + kAhead));
+    const int64_t record = sampler_.Record(index, i);
+    const auto place = static_cast<int64_t>(batch.records.size());
+    const absl::Status status = FillRecord(record, place, worker, batch);
+    if (status.ok()) {
+      batch.records.push_back(record);
+    } else if (options_.skip_bad) {
+      slot->bad.Add(status);
+    } else {
+      return status;
+    }
   }
-  return absl::OkStatus();
+  batch.size = static_cast<int64_t>(batch.records.size());
+  for (BatchField& field : batch.fields) field.shape[0] = batch.size;
+  return varying_ ? FillVarying(worker, slot) : absl::OkStatus();
 }
 
 absl::Status Loader::Impl::FillRecord(int64_t record, int64_t place,
                                       Worker* worker, const Batch& batch) {
-  PD_RETURN_IF_ERROR(dataset_->Read(record, &worker->record));
-  for (size_t i = 0; i < batch.fields.size(); ++i) {
-    const FieldView& view = worker->record.fields[i];
+  // Where fields vary, records stay until the batch's extents are known.
+  Record& read = worker->records[varying_ ? static_cast<size_t>(place) : 0];
+  PD_RETURN_IF_ERROR(dataset_->Read(record, &read));
+  for (size_t i = 0; i < padders_.size(); ++i) {
+    if (!padders_[i].has_value()) continue;
+    const absl::Status status = padders_[i]->Cut(&read.fields[i]);
+    if (!status.ok()) return Annotate(status, dataset_->Describe(record));
+  }
+  for (size_t i = 0; i < padders_.size(); ++i) {
+    const FieldView& view = read.fields[i];
     std::byte* out =
         batch.fields[i].data + static_cast<size_t>(place) * record_bytes_[i];
+    if (padders_[i].has_value()) continue;
     if (pipeline_.has_value() && i == image_) {
       PD_RETURN_IF_ERROR(FillImage(record, view, worker, out));
     } else {
       std::memcpy(out, view.data, record_bytes_[i]);
     }
+  }
+  for (size_t i = 0; i < padders_.size(); ++i)
+    if (padders_[i].has_value())
+      padders_[i]->Include(read.fields[i], &worker->extents[i]);
+  return absl::OkStatus();
+}
+
+absl::Status Loader::Impl::FillVarying(Worker* worker, Slot* slot) {
+  Batch& batch = slot->batch;
+  for (size_t i = 0; i < padders_.size(); ++i) {
+    if (!padders_[i].has_value()) continue;
+    BatchField& field = batch.fields[i];
+    Padder::Extents& extents = worker->extents[i];
+    padders_[i]->Round(&extents);
+    std::copy_n(extents.begin(), field.shape.size() - 1,
+                field.shape.begin() + 1);
+    PD_ASSIGN_OR_RETURN(const int64_t needed,
+                        CheckedBytes(field.shape, SizeOf(field.dtype)));
+    Array& buffer = slot->buffers[i];
+    if (static_cast<size_t>(needed) > buffer.size_bytes()) {
+      const int64_t room = needed + needed / 4;
+      buffer = NewArray(field.dtype,
+                        {room / static_cast<int64_t>(SizeOf(field.dtype)) + 1},
+                        &field.data);
+    }
+    const int64_t stride = batch.size > 0 ? needed / batch.size : 0;
+    for (int64_t place = 0; place < batch.size; ++place)
+      padders_[i]->Write(worker->records[static_cast<size_t>(place)].fields[i],
+                         extents, field.data + place * stride);
+  }
+  for (size_t n = 0; n < lengths_.size(); ++n) {
+    auto* out =
+        reinterpret_cast<int64_t*>(batch.fields[padders_.size() + n].data);
+    for (int64_t place = 0; place < batch.size; ++place)
+      out[place] = worker->records[static_cast<size_t>(place)]
+                       .fields[lengths_[n]]
+                       .extents[0];
   }
   return absl::OkStatus();
 }
@@ -353,7 +521,9 @@ absl::StatusOr<std::unique_ptr<Loader>> Loader::Create(
   if (dataset->size() < 1 || dataset->size() >= kMostRecords)
     return InvalidArgument("the dataset holds %d records; expected 1 to %d",
                            dataset->size(), kMostRecords - 1);
-  auto impl = std::make_unique<Impl>(std::move(dataset), options);
+  PD_ASSIGN_OR_RETURN(const LoaderOptions complete,
+                      Complete(*dataset, options));
+  auto impl = std::make_unique<Impl>(std::move(dataset), complete);
   PD_RETURN_IF_ERROR(impl->Init());
   return std::unique_ptr<Loader>(new Loader(std::move(impl)));
 }
@@ -367,5 +537,7 @@ absl::Status Loader::StartEpoch(int64_t epoch, int64_t first_batch) {
 }
 absl::StatusOr<const Batch*> Loader::Next() { return impl_->Next(); }
 LoaderStats Loader::stats() const { return impl_->stats(); }
+const BadRecords& Loader::skipped() const { return impl_->skipped(); }
+const Dataset& Loader::dataset() const { return impl_->dataset(); }
 
 }  // namespace pd

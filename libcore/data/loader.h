@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of transformed records, prepared ahead by worker threads in a ring
 // of buffers that is allocated once. Batches come in the sampler's order and
-// hold the same bytes whatever the number of workers.
+// hold the same bytes whatever the number of workers. Fields whose records
+// differ in their extents are padded batch by batch, and a field "NAME_length",
+// int64 [records], says how long each record was.
 #ifndef PD_LIBCORE_DATA_LOADER_H_
 #define PD_LIBCORE_DATA_LOADER_H_
 
@@ -16,6 +18,8 @@
 #include "libcore/base/dtype.h"
 #include "libcore/base/shape.h"
 #include "libcore/data/dataset.h"
+#include "libcore/data/padding.h"
+#include "libcore/data/sampler.h"
 #include "libcore/data/transforms.h"
 
 namespace pd {
@@ -30,10 +34,11 @@ struct BatchField {
 
 /// Valid until the next Next(), StartEpoch() or the loader's end.
 struct Batch {
-  int64_t index = 0;               ///< in its epoch, from 0
-  int64_t size = 0;                ///< records in it
-  std::vector<BatchField> fields;  ///< in the dataset's order
-  std::vector<int64_t> records;    ///< `size` record numbers
+  int64_t index = 0;  ///< in its epoch, from 0
+  int64_t size = 0;   ///< records in it
+  /// In the dataset's order; lengths of those that were padded at the end.
+  std::vector<BatchField> fields;
+  std::vector<int64_t> records;  ///< `size` record numbers
 };
 
 struct LoaderOptions {
@@ -43,7 +48,13 @@ struct LoaderOptions {
   int num_workers = 1;  ///< 0: batches are made inside Next()
   int prefetch = 2;     ///< batches ready ahead of the consumer, at least 1
   uint64_t seed = 0;    ///< of the order and of the random transforms
-  std::vector<Transform> transforms;  ///< applied to the first image field
+  std::vector<Transform> transforms;   ///< applied to the first image field
+  std::vector<FieldPadding> paddings;  ///< others are padded as by default
+  /// The rest of how records are drawn; batch_size, shuffle, drop_last and seed
+  /// of it are those above.
+  SamplerOptions sampling;
+  std::string bucket_field;  ///< takes sampling.lengths from this field
+  bool skip_bad = false;     ///< leaves out records that cannot be read
 };
 
 /// Since the loader was made.
@@ -66,7 +77,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// What a batch's fields look like; the first extent is batch_size.
+  /// What a batch's fields look like; the first extent is batch_size, others
+  /// are -1 where each batch decides.
   const std::vector<BatchField>& fields() const;
   /// Batches of an epoch.
   int64_t batches() const;
@@ -74,11 +86,16 @@ class Loader {
   /// Begins (again) at batch `first_batch`, [0, batches()], of `epoch`.
   absl::Status StartEpoch(int64_t epoch, int64_t first_batch = 0);
 
-  /// The next batch, or null at the end of the epoch. After an error, which
-  /// names file and record, Next repeats it until StartEpoch.
+  /// The next batch, or null at the end of the epoch. A batch of which every
+  /// record was left out is passed over (Batch::index goes on counting). After
+  /// an error, which names file and record, Next repeats it until StartEpoch.
   absl::StatusOr<const Batch*> Next();
 
   LoaderStats stats() const;
+
+  /// Records that are missing from the batches given since StartEpoch.
+  const BadRecords& skipped() const;
+  const Dataset& dataset() const;
 
  private:
   class Impl;

@@ -42,8 +42,6 @@ std::optional<double> EvaluationResult::Find(const std::string& name) const {
 absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
     Session* session, Loader* loader, EvaluationSpec spec) {
   std::unique_ptr<Evaluator> evaluator(new Evaluator);
-  PD_ASSIGN_OR_RETURN(evaluator->fields_,
-                      MatchFields(spec.feeds, loader->fields()));
   const auto add = [&](const std::string& name) {
     auto& fetches = evaluator->fetches_;
     if (!name.empty() && IndexOf(fetches, name) == fetches.size())
@@ -55,17 +53,11 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
   evaluator->session_ = session;
   evaluator->loader_ = loader;
   evaluator->spec_ = std::move(spec);
+  const EvaluationSpec& kept = evaluator->spec_;
+  PD_ASSIGN_OR_RETURN(evaluator->plans_,
+                      PlanCache::Create(session, &kept.program, kept.feeds,
+                                        evaluator->fetches_, loader->fields()));
   return evaluator;
-}
-
-absl::StatusOr<Plan*> Evaluator::PlanFor(int64_t records) {
-  std::unique_ptr<Plan>& plan = plans_[records];
-  if (plan == nullptr) {
-    PD_ASSIGN_OR_RETURN(
-        plan, session_->Compile(spec_.program, FeedsFor(spec_.feeds, records),
-                                fetches_));
-  }
-  return plan.get();
 }
 
 absl::StatusOr<EvaluationResult> Evaluator::Run(
@@ -73,15 +65,14 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   EvaluationResult result;
   loss_sum_ = 0;
   kept_.clear();
+  kept_shapes_.clear();
   for (const MetricUse& use : spec_.metrics) use.metric->Reset();
   const double begin = SteadySeconds();
   PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
   for (;;) {
     PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
     if (batch == nullptr) break;
-    PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(batch->size));
-    for (size_t i = 0; i < fields_.size(); ++i)
-      plan->SetFeed(i, batch->fields[fields_[i]].data);
+    PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch->fields));
     PD_RETURN_IF_ERROR(plan->Run({}));
     PD_RETURN_IF_ERROR(Collect(*batch, *plan, &result, keep_outputs));
     if (progress != nullptr && !progress(batch->index + 1, result.records))
@@ -134,7 +125,15 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
           "with one row a record",
           name, Name(output.dtype()), ToString(output.shape()));
     const float* values = output.data<float>();
-    kept_shapes_[name] = output.shape();
+    Shape& shape = kept_shapes_[name];
+    if (!shape.empty() &&
+        !std::equal(shape.begin() + 1, shape.end(), output.shape().begin() + 1,
+                    output.shape().end()))
+      return Unimplemented(
+          "output '%s' has rows of different shapes, %s and %s (pad { length: "
+          "... } gives all records one length)",
+          name, ToString(shape), ToString(output.shape()));
+    shape = output.shape();
     kept_[name].insert(kept_[name].end(), values, values + output.size());
   }
   return absl::OkStatus();

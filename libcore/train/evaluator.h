@@ -16,6 +16,7 @@
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/metrics.h"
+#include "libcore/train/plan_cache.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -58,16 +59,14 @@ class Evaluator {
 
  private:
   Evaluator() = default;
-  absl::StatusOr<Plan*> PlanFor(int64_t records);
   absl::Status Collect(const Batch& batch, const Plan& plan,
                        EvaluationResult* result, bool keep_outputs);
 
   Session* session_ = nullptr;
   Loader* loader_ = nullptr;
   EvaluationSpec spec_;
-  std::vector<size_t> fields_;  // of the batch, per feed
   std::vector<std::string> fetches_;
-  std::map<int64_t, std::unique_ptr<Plan>> plans_;  // by records
+  std::optional<PlanCache> plans_;
   double loss_sum_ = 0;
   std::map<std::string, std::vector<float>> kept_;
   std::map<std::string, Shape> kept_shapes_;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
@@ -90,6 +91,30 @@ std::string EvaluationLine(int64_t step, int64_t epoch,
   for (const auto& [name, value] : result.metrics) values[name] = value;
   const Json line = {{"step", step}, {"epoch", epoch}, {"eval", values}};
   return line.dump();
+}
+
+BadRecords AllSkipped(const Loader& loader) {
+  BadRecords bad = loader.dataset().left_out();
+  bad.Add(loader.skipped());
+  return bad;
+}
+
+std::string SkippedLine(int64_t step, int64_t epoch, const BadRecords& bad,
+                        absl::string_view set) {
+  const Json line = {{"step", step},
+                     {"epoch", epoch},
+                     {"skipped",
+                      {{"set", std::string(set)},
+                       {"records", bad.count},
+                       {"first", bad.first}}}};
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string SkippedText(const BadRecords& bad, absl::string_view set) {
+  return absl::StrFormat(
+      "data.%s: %d records were left out: %s%s", set, bad.count,
+      absl::StrJoin(bad.first, "; "),
+      bad.count > static_cast<int64_t>(bad.first.size()) ? "; ..." : "");
 }
 
 }  // namespace pd

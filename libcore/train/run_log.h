@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "libcore/data/loader.h"
 #include "libcore/train/evaluator.h"
 
 namespace pd {
@@ -42,6 +44,15 @@ std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
 /// {"step": 938, "epoch": 1, "eval": {"records": 10000, "loss": ..., ...}}
 std::string EvaluationLine(int64_t step, int64_t epoch,
                            const EvaluationResult& result);
+
+/// What a loader left out since its epoch began, and its data set before.
+BadRecords AllSkipped(const Loader& loader);
+/// {"step": 938, "epoch": 1, "skipped": {"set": "train", "records": 3,
+/// "first": ["'a.csv':17:3: ..."]}}
+std::string SkippedLine(int64_t step, int64_t epoch, const BadRecords& bad,
+                        absl::string_view set);
+/// The same for people.
+std::string SkippedText(const BadRecords& bad, absl::string_view set);
 
 }  // namespace pd
 

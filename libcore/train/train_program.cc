@@ -22,15 +22,6 @@
 namespace pd {
 namespace {
 
-// A shape without its extents of 1, which a data set and a network may count
-// differently ([N] or [N, 1] labels).
-Shape Essence(const Shape& shape) {
-  Shape essence;
-  for (int64_t extent : shape)
-    if (extent != 1) essence.push_back(extent);
-  return essence;
-}
-
 MetricUse MetricOf(const job::Metric& metric, const MetricInputs& inputs) {
   std::vector<int> topk(metric.accuracy().topk().begin(),
                         metric.accuracy().topk().end());
@@ -140,6 +131,32 @@ absl::Status AppendUpdates(const OptimizerSpec& spec,
   return AppendAverages(optimizer, params, &rest, &startup, program);
 }
 
+// The extents behind the batch but those of 1, which a data set and a network
+// may count differently ([N] or [N, 1] labels).
+Shape RecordEssence(const Shape& shape) {
+  Shape essence;
+  for (size_t i = 1; i < shape.size(); ++i)
+    if (shape[i] != 1) essence.push_back(shape[i]);
+  return essence;
+}
+
+// Whether every batch of fields of shape `field` can be fed as `feed`: what the
+// feed leaves open may have any extent.
+bool Fits(const Shape& feed, const Shape& field) {
+  if (feed.empty() || field.empty()) return feed.size() == field.size();
+  if (feed[0] >= 0 && feed[0] != field[0]) return false;
+  const auto agree = [](const Shape& wanted, const Shape& given, size_t first) {
+    bool fits = wanted.size() == given.size();
+    for (size_t i = first; fits && i < wanted.size(); ++i)
+      fits = wanted[i] < 0 || wanted[i] == given[i];
+    return fits;
+  };
+  if (agree(feed, field, 1)) return true;
+  const Shape wanted = RecordEssence(feed);
+  if (feed.size() == field.size() && IsDynamic(wanted)) return false;
+  return agree(wanted, RecordEssence(field), 0);
+}
+
 }  // namespace
 
 absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
@@ -195,11 +212,14 @@ absl::StatusOr<std::vector<size_t>> MatchFields(
     }
     const BatchField& field = fields[i];
     const Shape wanted = FeedsFor({feed}, field.shape[0])[0].shape;
-    if (field.dtype != feed.dtype || Essence(field.shape) != Essence(wanted))
+    if (field.dtype != feed.dtype || !Fits(feed.shape, field.shape))
       return InvalidArgument(
-          "the network is fed '%s' as %s%s; the data set gives %s%s", feed.name,
-          Name(feed.dtype), ToString(wanted), Name(field.dtype),
-          ToString(field.shape));
+          "the network is fed '%s' as %s%s; the data set gives %s%s%s",
+          feed.name, Name(feed.dtype), ToString(wanted), Name(field.dtype),
+          ToString(field.shape),
+          IsDynamic(field.shape) && !IsDynamic(wanted)
+              ? " (pad { length: ... } gives all records one length)"
+              : "");
     numbers.push_back(i);
   }
   return numbers;

@@ -61,7 +61,7 @@ std::vector<FeedSpec> FeedsFor(const std::vector<FeedSpec>& feeds,
 
 /// For each feed, the number of the data set's field with its name.
 /// InvalidArgument when there is none or shape or dtype do not fit (extents of
-/// 1 may differ); the message names both.
+/// 1 may differ, and what a feed leaves open fits all); the message names both.
 absl::StatusOr<std::vector<size_t>> MatchFields(
     const std::vector<FeedSpec>& feeds, const std::vector<BatchField>& fields);
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -21,6 +21,7 @@
 #include "libcore/program/match_params.h"
 #include "libcore/train/load_model.h"
 #include "libcore/train/open_data.h"
+#include "libcore/train/plan_cache.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/train_program.h"
 
@@ -51,7 +52,9 @@ class Trainer::Impl {
   absl::Status TakeValues(const std::string& folder, Checkpoint checkpoint);
   absl::Status Resume(const std::string& folder);
   absl::Status TakeParameters(const std::string& model);
-  absl::StatusOr<Plan*> PlanFor(int64_t records);
+  absl::Status PreparePlans();
+  absl::Status ReportSkipped(const Loader& loader, absl::string_view set,
+                             int64_t epoch);
 
   absl::Status RunEpoch();
   absl::Status Step(const Batch& batch);
@@ -74,8 +77,7 @@ class Trainer::Impl {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<RunLog> log_;
-  std::vector<size_t> fields_;  // of a batch, per feed
-  std::map<int64_t, std::unique_ptr<Plan>> plans_;
+  std::optional<PlanCache> plans_;
   Tensor* rate_ = nullptr;
   TrainState state_;
   TrainOutcome outcome_;
@@ -87,7 +89,7 @@ class Trainer::Impl {
 absl::Status Trainer::Impl::Prepare() {
   PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
   PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
-  PD_ASSIGN_OR_RETURN(fields_, MatchFields(program_.feeds, loader_->fields()));
+  PD_RETURN_IF_ERROR(MatchFields(program_.feeds, loader_->fields()).status());
   state_.seed = train_.seed();
   PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
   PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
@@ -98,10 +100,7 @@ absl::Status Trainer::Impl::Prepare() {
   Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   rate_ = &rate->tensor;
-  // The plan of a whole batch comes first, also when the first step has a
-  // smaller one: it decides how parameters are laid out, and so the bits.
-  PD_RETURN_IF_ERROR(
-      PlanFor(job_.proto().data().train().batch_size()).status());
+  PD_RETURN_IF_ERROR(PreparePlans());
   if (eval_loader_ != nullptr) {
     EvaluationSpec spec;
     spec.program = program_.test;
@@ -221,15 +220,24 @@ absl::Status Trainer::Impl::Resume(const std::string& folder) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Plan*> Trainer::Impl::PlanFor(int64_t records) {
-  std::unique_ptr<Plan>& plan = plans_[records];
-  if (plan == nullptr) {
-    PD_ASSIGN_OR_RETURN(
-        plan, session_.Compile(program_.main, FeedsFor(program_.feeds, records),
-                               {program_.loss}));
-    observer_->OnPlan(records, *plan);
-  }
-  return plan.get();
+// The plan of a whole batch comes first, also when the first step has a smaller
+// one: it decides how parameters are laid out, and so the bits. Where records
+// differ, the shapes are those of the very first batch, also after a resume.
+absl::Status Trainer::Impl::PreparePlans() {
+  PD_ASSIGN_OR_RETURN(
+      plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
+                                {program_.loss}, loader_->fields(),
+                                [this](int64_t records, const Plan& plan) {
+                                  observer_->OnPlan(records, plan);
+                                }));
+  const auto varies = [](const BatchField& f) { return IsDynamic(f.shape); };
+  const std::vector<BatchField>& fields = loader_->fields();
+  if (!std::any_of(fields.begin(), fields.end(), varies))
+    return plans_->Feed(fields).status();
+  PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
+  PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
+  if (batch == nullptr) return absl::OkStatus();  // RunEpoch says so
+  return plans_->Feed(batch->fields).status();
 }
 
 bool Trainer::Impl::ReachedLimit() const {
@@ -262,20 +270,20 @@ absl::Status Trainer::Impl::RunEpoch() {
                      state_.batch);
   for (;;) {
     PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
-    if (batch == nullptr) break;
-    PD_RETURN_IF_ERROR(Step(*batch));
-    const bool last = state_.batch == loader_->batches();
-    if (last) PD_RETURN_IF_ERROR(AfterEpoch());
+    // Null before the last batch: none of the rest could be read.
+    if (batch != nullptr) PD_RETURN_IF_ERROR(Step(*batch));
+    const bool last = batch == nullptr || state_.batch == loader_->batches();
+    if (last) {
+      PD_RETURN_IF_ERROR(ReportSkipped(*loader_, "train", state_.epoch + 1));
+      PD_RETURN_IF_ERROR(AfterEpoch());
+    }
     PD_RETURN_IF_ERROR(AfterStep());
     if (stop_ || last || ReachedLimit()) return absl::OkStatus();
   }
-  return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::Step(const Batch& batch) {
-  PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(batch.size));
-  for (size_t i = 0; i < fields_.size(); ++i)
-    plan->SetFeed(i, batch.fields[fields_[i]].data);
+  PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch.fields));
   const double rate = program_.rate(state_.step, state_.epoch);
   *rate_->data<float>() = static_cast<float>(rate);
   RunContext context;
@@ -290,7 +298,7 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
         "or look for bad records; the last checkpoint is untouched",
         state_.step + 1, loss);
   ++state_.step;
-  ++state_.batch;
+  state_.batch = batch.index + 1;
   state_.loss_sum +=
       static_cast<double>(loss) * static_cast<double>(batch.size);
   state_.loss_records += batch.size;
@@ -331,6 +339,16 @@ absl::Status Trainer::Impl::AfterStep() {
   return Save();
 }
 
+// Says which records were left out of the epoch that ended.
+absl::Status Trainer::Impl::ReportSkipped(const Loader& loader,
+                                          absl::string_view set,
+                                          int64_t epoch) {
+  const BadRecords bad = AllSkipped(loader);
+  if (bad.count == 0) return absl::OkStatus();
+  LogWarning("%s", SkippedText(bad, set));
+  return Log(SkippedLine(state_.step, epoch, bad, set));
+}
+
 absl::Status Trainer::Impl::Evaluate() {
   if (evaluator_ == nullptr || state_.evaluated_step == state_.step)
     return absl::OkStatus();
@@ -368,6 +386,7 @@ absl::Status Trainer::Impl::RunEvaluator() {
   if (averaged)
     PD_RETURN_IF_ERROR(session_.RunOnce(program_.averages->restore));
   PD_RETURN_IF_ERROR(evaluation.status());
+  PD_RETURN_IF_ERROR(ReportSkipped(*eval_loader_, "eval", state_.epoch));
   outcome_.evaluation = *std::move(evaluation);
   return absl::OkStatus();
 }
