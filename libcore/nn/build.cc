@@ -155,20 +155,23 @@ class ModelBuilder {
                                    const Names& names) {
     const LayerSpec* spec = FindLayer(layer.kind_case());
     PD_INVARIANT(spec != nullptr || layer.has_block());
-    std::vector<LayerInput> inputs;
+    LayerReads reads;
     if (layer.has_block() || layer.input_size() > 0 || spec->max_inputs > 0) {
       const absl::Status found =
-          FindInputs(layer, name.full, last, names, &inputs);
+          FindInputs(layer, name.full, last, names, &reads.inputs);
       if (!found.ok()) return Annotate(found, site.place);
     }
-    if (layer.has_block()) return UseBlock(layer, name, site, inputs, depth);
-    const int count = static_cast<int>(inputs.size());
+    if (layer.has_block())
+      return UseBlock(layer, name, site, reads.inputs, depth);
+    const absl::Status found = FindFields(layer, name.full, names, &reads);
+    if (!found.ok()) return Annotate(found, site.place);
+    const int count = static_cast<int>(reads.inputs.size());
     if (count < spec->min_inputs || count > spec->max_inputs)
       return Annotate(
           InvalidArgument("layer '%s' (%s) takes %s; it names %d", name.full,
                           KindOf(layer), InputsInWords(*spec), count),
           site.place);
-    LayerContext context(layer, name, inputs, parts_);
+    LayerContext context(layer, name, std::move(reads), parts_);
     const size_t first_op = built_.main.global().ops.size();
     const absl::StatusOr<std::string> variable = spec->build(&context);
     if (!variable.ok()) return Annotate(variable.status(), site.place);
@@ -224,6 +227,34 @@ class ModelBuilder {
     const auto it = names.find(name);
     if (it != names.end()) return it->second;
     std::vector<std::string> known;
+  // What the fields of the layer's message with the rule `reads` name.
+  static absl::Status FindFields(const job::Layer& layer,
+                                 const std::string& full_name,
+                                 const Names& names, LayerReads* reads) {
+    const google::protobuf::Message& part = layer.GetReflection()->GetMessage(
+        layer, layer.GetReflection()->GetOneofFieldDescriptor(
+                   layer, layer.GetDescriptor()->FindOneofByName("kind")));
+    const google::protobuf::Reflection* values = part.GetReflection();
+    for (int i = 0; i < part.GetDescriptor()->field_count(); ++i) {
+      const auto* field = part.GetDescriptor()->field(i);
+      if (!field->options().GetExtension(job::rule).reads()) continue;
+      const bool list = field->is_repeated();
+      const int count =
+          list ? values->FieldSize(part, field) : values->HasField(part, field);
+      for (int k = 0; k < count; ++k) {
+        PD_ASSIGN_OR_RETURN(
+            LayerInput input,
+            Find(list ? values->GetRepeatedString(part, field, k)
+                      : values->GetString(part, field),
+                 absl::StrCat("'", field->name(), "' of layer '", full_name,
+                              "'"),
+                 names));
+        reads->fields[field->name()].push_back(std::move(input));
+      }
+    }
+    return absl::OkStatus();
+  }
+
     for (const auto& entry : names) known.push_back(entry.first);
     const std::string nearest = Nearest(name, known);
     return InvalidArgument(

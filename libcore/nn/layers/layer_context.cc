@@ -11,8 +11,7 @@
 namespace pd {
 
 LayerContext::LayerContext(const job::Layer& layer, LayerName name,
-                           std::vector<LayerInput> inputs,
-                           const ModelParts& parts)
+                           LayerReads reads, const ModelParts& parts)
     : layer_(layer),
       name_(std::move(name.full)),
       structured_(std::move(name.structured)),
@@ -20,30 +19,54 @@ LayerContext::LayerContext(const job::Layer& layer, LayerName name,
                 ->GetOneofFieldDescriptor(
                     layer, layer.GetDescriptor()->FindOneofByName("kind"))
                 ->name()),
-      inputs_(std::move(inputs)),
+      reads_(std::move(reads)),
       parts_(parts) {}
 
-const Shape& LayerContext::shape(size_t i) const {
-  return parts_.main->FindVar(inputs_[i].variable)->shape;
+const Shape& LayerContext::ShapeOf(const std::string& variable) const {
+  return parts_.main->FindVar(variable)->shape;
 }
 
-DType LayerContext::dtype(size_t i) const {
-  return parts_.main->FindVar(inputs_[i].variable)->dtype;
+DType LayerContext::TypeOf(const std::string& variable) const {
+  return parts_.main->FindVar(variable)->dtype;
+}
+
+DType LayerContext::dtype(size_t i) const { return TypeOf(input(i)); }
+
+const std::vector<LayerInput>& LayerContext::AllNamed(const char* field) const {
+  static const std::vector<LayerInput>* const kNone =
+      new std::vector<LayerInput>;
+  const auto it = reads_.fields.find(field);
+  return it == reads_.fields.end() ? *kNone : it->second;
+}
+
+const LayerInput* LayerContext::Named(const char* field) const {
+  const std::vector<LayerInput>& all = AllNamed(field);
+  return all.empty() ? nullptr : &all[0];
 }
 
 std::string LayerContext::Described() const {
   std::vector<std::string> read;
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    read.push_back(absl::StrCat(ToString(shape(i)), " of ", inputs_[i].maker));
+  const auto add = [&](const LayerInput& input) {
+    read.push_back(
+        absl::StrCat(ToString(ShapeOf(input.variable)), " of ", input.maker));
+  };
+  for (const LayerInput& input : reads_.inputs) add(input);
+  for (const auto& [field, inputs] : reads_.fields)
+    for (const LayerInput& input : inputs) add(input);
   return absl::StrCat("layer '", name_, "' (", kind_, ") reads ",
                       absl::StrJoin(read, " and "));
 }
 
 absl::Status LayerContext::Misfit(const std::string& expected,
                                   size_t input) const {
+  return Misfit(expected, reads_.inputs[input]);
+}
+
+absl::Status LayerContext::Misfit(const std::string& expected,
+                                  const LayerInput& input) const {
   return InvalidArgument("layer '%s' (%s) expects %s; %s gives %s", name_,
-                         kind_, expected, inputs_[input].maker,
-                         ToString(shape(input)));
+                         kind_, expected, input.maker,
+                         ToString(ShapeOf(input.variable)));
 }
 
 absl::Status LayerContext::ExpectRank(size_t least, size_t most,

@@ -23,6 +23,14 @@ struct LayerInput {
   std::string maker;
 };
 
+/// All that a layer reads.
+struct LayerReads {
+  std::vector<LayerInput> inputs;  ///< the layer's `input`
+  /// By the names of those of its message's fields that name layers: the rule
+  /// `reads` in the schema.
+  std::map<std::string, std::vector<LayerInput>> fields;
+};
+
 /// A further result of a layer: other layers read it as "LAYER:NAME".
 struct LayerOutput {
   std::string name;
@@ -46,16 +54,26 @@ struct ModelParts {
 
 class LayerContext {
  public:
-  LayerContext(const job::Layer& layer, LayerName name,
-               std::vector<LayerInput> inputs, const ModelParts& parts);
+  LayerContext(const job::Layer& layer, LayerName name, LayerReads reads,
+               const ModelParts& parts);
 
   const job::Layer& layer() const { return layer_; }
   /// "conv2d"
   const std::string& kind() const { return kind_; }
-  size_t input_count() const { return inputs_.size(); }
-  const std::string& input(size_t i = 0) const { return inputs_[i].variable; }
-  const Shape& shape(size_t i = 0) const;
+  size_t input_count() const { return reads_.inputs.size(); }
+  const std::string& input(size_t i = 0) const {
+    return reads_.inputs[i].variable;
+  }
+  const LayerInput& read(size_t i = 0) const { return reads_.inputs[i]; }
+  const Shape& shape(size_t i = 0) const { return ShapeOf(input(i)); }
   DType dtype(size_t i = 0) const;
+  const Shape& ShapeOf(const std::string& variable) const;
+  DType TypeOf(const std::string& variable) const;
+  /// What a field of the message names ("sequence_length"); null where the job
+  /// does not give it.
+  const LayerInput* Named(const char* field) const;
+  /// The same of a list ("initial_states"); empty where it is not given.
+  const std::vector<LayerInput>& AllNamed(const char* field) const;
   BlockBuilder* main() { return parts_.main; }
 
   /// The extent of an axis, which must be known: the layer's own `given` when
@@ -69,6 +87,8 @@ class LayerContext {
   /// "layer 'fc1' (linear) expects 400 input features; layer 'flatten' gives
   /// [-1, 256]".
   absl::Status Misfit(const std::string& expected, size_t input = 0) const;
+  absl::Status Misfit(const std::string& expected,
+                      const LayerInput& input) const;
   /// "layer 'fc1' (linear) reads ...": what every error of an op is put behind.
   std::string Described() const;
 
@@ -110,7 +130,7 @@ class LayerContext {
 
   const job::Layer& layer_;
   std::string name_, structured_, kind_, prefix_;
-  std::vector<LayerInput> inputs_;
+  LayerReads reads_;
   ModelParts parts_;
   int weights_ = 0, biases_ = 0;
   std::vector<std::string> parameters_;
