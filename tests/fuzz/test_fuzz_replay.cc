@@ -32,7 +32,7 @@ int Replay(const std::string& folder, fuzz::Target target) {
 
 TEST(FuzzReplay, EveryTargetComesBackFromItsCorpus) {
   const std::string testdata = PD_TESTDATA;
-  EXPECT_EQ(fuzz::Targets().size(), 14u);
+  EXPECT_EQ(fuzz::Targets().size(), 16u);
   for (const auto& [name, target] : fuzz::Targets()) {
     SCOPED_TRACE(name);
     const std::string own = absl::StrCat(testdata, "/fuzz/", name);
@@ -41,6 +41,7 @@ TEST(FuzzReplay, EveryTargetComesBackFromItsCorpus) {
                               "safetensors", "streams"})
       EXPECT_GT(Replay(absl::StrCat(testdata, "/formats/", seeds), target), 0);
     EXPECT_GT(Replay(testdata + "/images", target), 0);
+    EXPECT_GT(Replay(testdata + "/datasets/formats", target), 0);
   }
 }
 
