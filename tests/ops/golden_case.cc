@@ -14,17 +14,14 @@
 #include "libcore/base/status_macros.h"
 
 namespace pd {
-namespace {
 
-using Files = std::map<std::string, std::string>;
-
-// Folder -> file -> bytes.
-absl::StatusOr<std::map<std::string, Files>> ReadZip(const std::string& path) {
+absl::StatusOr<std::map<std::string, ZipFolder>> ReadZipFolders(
+    const std::string& path) {
   int code = 0;
   zip_t* zip = zip_open(path.c_str(), ZIP_RDONLY, &code);
   if (zip == nullptr)
     return DataLoss("'%s' does not open as a zip (%d)", path, code);
-  std::map<std::string, Files> folders;
+  std::map<std::string, ZipFolder> folders;
   for (zip_int64_t i = 0; i < zip_get_num_entries(zip, 0); ++i) {
     zip_stat_t stat;
     zip_stat_index(zip, static_cast<zip_uint64_t>(i), 0, &stat);
@@ -47,7 +44,7 @@ absl::StatusOr<std::map<std::string, Files>> ReadZip(const std::string& path) {
   return folders;
 }
 
-absl::StatusOr<NamedArrays> Arrays(const Files& files, const char* name) {
+absl::StatusOr<NamedArrays> ArraysOf(const ZipFolder& files, const char* name) {
   const auto it = files.find(name);
   if (it == files.end()) return NamedArrays();
   auto copy = std::make_shared<std::string>(it->second);
@@ -58,14 +55,16 @@ absl::StatusOr<NamedArrays> Arrays(const Files& files, const char* name) {
   return ParseNpz(bytes);
 }
 
-absl::StatusOr<ProgramDesc> Program(const Files& files, const char* name) {
+namespace {
+
+absl::StatusOr<ProgramDesc> Program(const ZipFolder& files, const char* name) {
   const auto it = files.find(name);
   if (it == files.end()) return NotFound("'%s' is missing", name);
   return ParseProgram(it->second);
 }
 
 // The lengths of sequences, by feed and level, become offsets.
-absl::Status ReadLoD(const Files& files, NamedArrays* feed) {
+absl::Status ReadLoD(const ZipFolder& files, NamedArrays* feed) {
   const auto text = files.find("feed.lod.json");
   if (text == files.end()) return absl::OkStatus();
   const auto json = nlohmann::json::parse(text->second, nullptr, false);
@@ -83,7 +82,7 @@ absl::Status ReadLoD(const Files& files, NamedArrays* feed) {
 }
 
 absl::StatusOr<GoldenCase> ReadCase(const std::string& name,
-                                    const Files& files) {
+                                    const ZipFolder& files) {
   GoldenCase one;
   one.name = name;
   PD_ASSIGN_OR_RETURN(one.program, Program(files, "program.pdmodel"));
@@ -94,8 +93,8 @@ absl::StatusOr<GoldenCase> ReadCase(const std::string& name,
   if (files.count("startup.pdmodel") > 0) {
     PD_ASSIGN_OR_RETURN(one.startup, Program(files, "startup.pdmodel"));
   }
-  PD_ASSIGN_OR_RETURN(one.feed, Arrays(files, "feed.npz"));
-  PD_ASSIGN_OR_RETURN(one.expect, Arrays(files, "expect.npz"));
+  PD_ASSIGN_OR_RETURN(one.feed, ArraysOf(files, "feed.npz"));
+  PD_ASSIGN_OR_RETURN(one.expect, ArraysOf(files, "expect.npz"));
   PD_RETURN_IF_ERROR(ReadLoD(files, &one.feed));
   const auto text = files.find("case.json");
   if (text == files.end()) return NotFound("'case.json' is missing");
@@ -117,7 +116,7 @@ absl::StatusOr<GoldenCase> ReadCase(const std::string& name,
 
 absl::StatusOr<std::vector<GoldenCase>> ReadGoldenCases(
     const std::string& path) {
-  PD_ASSIGN_OR_RETURN(const auto folders, ReadZip(path));
+  PD_ASSIGN_OR_RETURN(const auto folders, ReadZipFolders(path));
   std::vector<GoldenCase> cases;
   for (const auto& [name, files] : folders) {
     auto one = ReadCase(name, files);

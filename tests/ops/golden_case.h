@@ -26,6 +26,13 @@ struct GoldenCase {
   std::map<std::string, std::string> grads;    ///< input -> its gradient
 };
 
+/// A zip's files: folder -> file -> bytes.
+using ZipFolder = std::map<std::string, std::string>;
+absl::StatusOr<std::map<std::string, ZipFolder>> ReadZipFolders(
+    const std::string& path);
+/// The arrays of one of the files; none when there is no such file.
+absl::StatusOr<NamedArrays> ArraysOf(const ZipFolder& files, const char* name);
+
 /// Every case of a zip, in name order.
 absl::StatusOr<std::vector<GoldenCase>> ReadGoldenCases(
     const std::string& path);
