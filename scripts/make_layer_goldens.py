@@ -76,7 +76,11 @@ def network(job, python):
 
 
 def state_of(net):
-    return net.state_dict() if isinstance(net, nn.Layer) else {}
+    """Each parameter once; a recurrent layer's have two names, the first is its own."""
+    once = {}
+    for name, variable in net.state_dict().items() if isinstance(net, nn.Layer) else ():
+        once.setdefault(variable.name, (name, variable))
+    return dict(once.values())
 
 
 def job_of(job, inputs, feed, outputs, more):

@@ -14,13 +14,15 @@ LayerContext::LayerContext(const job::Layer& layer, LayerName name,
                            LayerReads reads, const ModelParts& parts)
     : layer_(layer),
       name_(std::move(name.full)),
-      structured_(std::move(name.structured)),
       kind_(layer.GetReflection()
                 ->GetOneofFieldDescriptor(
                     layer, layer.GetDescriptor()->FindOneofByName("kind"))
                 ->name()),
       reads_(std::move(reads)),
-      parts_(parts) {}
+      parts_(parts) {
+  scope_.structured = std::move(name.structured);
+  scope_.kind = kind_;
+}
 
 const Shape& LayerContext::ShapeOf(const std::string& variable) const {
   return parts_.main->FindVar(variable)->shape;
@@ -92,12 +94,25 @@ absl::StatusOr<int64_t> LayerContext::Extent(int axis, const int64_t* given,
   return extent;
 }
 
+LayerContext::Sublayer::Sublayer(LayerContext* context, const char* kind,
+                                 const std::string& path)
+    : context_(context), outer_(context->scope_) {
+  ParameterScope& scope = context->scope_;
+  scope = ParameterScope();
+  scope.kind = kind;
+  scope.structured = outer_.structured;
+  if (!scope.structured.empty() && !path.empty())
+    absl::StrAppend(&scope.structured, ".", path);
+}
+
 std::string LayerContext::NewName(const char* member, const char* suffix,
                                   int* number) {
-  if (!structured_.empty()) return absl::StrCat(structured_, ".", member);
-  if (prefix_.empty())
-    prefix_ = absl::StrCat(kind_, "_", parts_.main->NextNumber(kind_));
-  return absl::StrCat(prefix_, ".", suffix, "_", (*number)++);
+  if (!scope_.structured.empty())
+    return absl::StrCat(scope_.structured, ".", member);
+  if (scope_.prefix.empty())
+    scope_.prefix =
+        absl::StrCat(scope_.kind, "_", parts_.main->NextNumber(scope_.kind));
+  return absl::StrCat(scope_.prefix, ".", suffix, "_", (*number)++);
 }
 
 VarDesc* LayerContext::FindParameter(const std::string& name) {
@@ -161,15 +176,21 @@ absl::StatusOr<std::string> LayerContext::Parameter(
 absl::StatusOr<std::string> LayerContext::Weight(
     const job::ParamAttr& attr, Shape shape, const job::Initializer& otherwise,
     const char* member) {
-  return Parameter(attr, NewName(member, "w", &weights_), std::move(shape),
-                   otherwise);
+  return Parameter(attr, NewName(member, "w", &scope_.weights),
+                   std::move(shape), otherwise);
 }
 
 absl::StatusOr<std::string> LayerContext::Bias(const job::ParamAttr& attr,
                                                Shape shape,
                                                const char* member) {
-  return Parameter(attr, NewName(member, "b", &biases_), std::move(shape),
-                   ConstantInitializer(0));
+  return Bias(attr, std::move(shape), ConstantInitializer(0), member);
+}
+
+absl::StatusOr<std::string> LayerContext::Bias(
+    const job::ParamAttr& attr, Shape shape, const job::Initializer& otherwise,
+    const char* member) {
+  return Parameter(attr, NewName(member, "b", &scope_.biases), std::move(shape),
+                   otherwise);
 }
 
 void LayerContext::AddOutput(std::string name, std::string variable) {
@@ -179,7 +200,7 @@ void LayerContext::AddOutput(std::string name, std::string variable) {
 absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value,
                                                     const char* member) {
   VarDesc var;
-  var.name = NewName(member, "w", &weights_);
+  var.name = NewName(member, "w", &scope_.weights);
   var.shape = std::move(shape);
   var.stop_gradient = true;
   const std::string name = var.name;

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,6 +51,14 @@ struct ModelParts {
   BlockBuilder* main;
   BlockBuilder* startup;
   BuiltModel* built;
+};
+
+/// How the parameters that are made next are called.
+struct ParameterScope {
+  std::string structured;  ///< "enc.layers.0", "" for numbered names
+  std::string kind;        ///< "linear"
+  std::string prefix;      ///< "linear_3" once there is a numbered name
+  int weights = 0, biases = 0;
 };
 
 class LayerContext {
@@ -103,6 +112,10 @@ class LayerContext {
   /// Weight with initial values 0 and the generated name ".b_0".
   absl::StatusOr<std::string> Bias(const job::ParamAttr& attr, Shape shape,
                                    const char* member = "bias");
+  /// Bias with other initial values.
+  absl::StatusOr<std::string> Bias(const job::ParamAttr& attr, Shape shape,
+                                   const job::Initializer& otherwise,
+                                   const char* member);
   /// A persistable variable that no optimizer touches (running statistics).
   absl::StatusOr<std::string> Statistic(Shape shape, double value,
                                         const char* member);
@@ -120,6 +133,23 @@ class LayerContext {
   absl::StatusOr<std::string> Binary(const char* type, const std::string& x,
                                      const std::string& y, int axis = -1);
 
+  /// While it lives, parameters are those of a sublayer: with `path` "q_proj",
+  /// in a layer that the job names 'mha', "mha.q_proj.weight"; in a layer
+  /// without a name they are counted by `kind`, "linear_3.w_0".
+  class Sublayer {
+   public:
+    Sublayer(LayerContext* context, const char* kind,
+             const std::string& path = "");
+    ~Sublayer() { context_->scope_ = std::move(outer_); }
+    Sublayer(const Sublayer&) = delete;
+    Sublayer& operator=(const Sublayer&) = delete;
+
+   private:
+    friend class LayerContext;
+    LayerContext* context_;
+    ParameterScope outer_;
+  };
+
  private:
   std::string NewName(const char* member, const char* suffix, int* number);
   absl::StatusOr<std::string> Parameter(const job::ParamAttr& attr,
@@ -129,10 +159,10 @@ class LayerContext {
   VarDesc* FindParameter(const std::string& name);
 
   const job::Layer& layer_;
-  std::string name_, structured_, kind_, prefix_;
+  std::string name_, kind_;
   LayerReads reads_;
   ModelParts parts_;
-  int weights_ = 0, biases_ = 0;
+  ParameterScope scope_;
   std::vector<std::string> parameters_;
   std::vector<LayerOutput> outputs_;
 

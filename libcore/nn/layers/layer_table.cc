@@ -10,6 +10,7 @@ const LayerSpec* FindLayer(int kind) {
     AddConvLayers(table);
     AddLinearLayers(table);
     AddNormLayers(table);
+    AddRnnLayers(table);
     AddShapeLayers(table);
     return table;
   }();

@@ -32,6 +32,7 @@ void AddActivations(LayerTable* table);
 void AddConvLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);
+void AddRnnLayers(LayerTable* table);
 void AddShapeLayers(LayerTable* table);
 
 /// Null when there is none.
