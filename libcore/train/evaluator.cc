@@ -104,16 +104,31 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
     loss_sum_ += static_cast<double>(*fetched(spec_.loss).data<float>()) *
                  static_cast<double>(batch.size);
   for (const MetricUse& use : spec_.metrics) {
-    const BatchField* label = FindField(batch, use.label);
-    if (label == nullptr)
-      return InvalidArgument("the data set has no field '%s' for a metric",
-                             use.label);
-    const Tensor truth = View(*label);
-    PD_RETURN_IF_ERROR(use.metric->Update(fetched(use.prediction), truth));
-    if (&use == &spec_.metrics.front() && fetched(use.prediction).rank() == 2 &&
-        truth.dtype() == DType::kInt64)
-      PD_RETURN_IF_ERROR(
-          result->confusion.Update(fetched(use.prediction), truth));
+    BySlot<Tensor> views;
+    MetricBatch judged;
+    const auto look_at = [&](MetricSlot slot, const std::string& name) {
+      const BatchField* field = FindField(batch.fields, name);
+      if (field == nullptr) return;  // not required: CheckMetrics saw to it
+      views[slot] = View(*field);
+      judged[slot] = &views[slot];
+    };
+    judged[MetricSlot::kInput] = &fetched(use.prediction);
+    look_at(MetricSlot::kLabel, use.label);
+    for (const MetricUse::More& more : use.more) {
+      if (more.variable)
+        judged[more.slot] = &fetched(more.name);
+      else
+        look_at(more.slot, more.name);
+    }
+    PD_RETURN_IF_ERROR(
+        Annotate(use.metric->Update(judged),
+                 absl::StrCat("metric '", use.name, "', batch ", batch.index)));
+  }
+  if (spec_.observer != nullptr) {
+    std::vector<const Tensor*> outputs;
+    for (const std::string& name : spec_.outputs)
+      outputs.push_back(&fetched(name));
+    spec_.observer->OnBatch(batch, outputs);
   }
   if (!keep_outputs) return absl::OkStatus();
   for (const std::string& name : spec_.outputs) {
@@ -124,6 +139,7 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
           "output '%s' is %s%s; predictions are kept when they are float32 "
           "with one row a record",
           name, Name(output.dtype()), ToString(output.shape()));
+  if (spec_.observer != nullptr) spec_.observer->OnBegin();
     const float* values = output.data<float>();
     Shape& shape = kept_shapes_[name];
     if (!shape.empty() &&

@@ -23,11 +23,23 @@ namespace pd {
 
 /// What to run and what to look at.
 struct EvaluationSpec {
+/// Sees what an evaluation computes, batch by batch.
+class EvaluationObserver {
+ public:
+  virtual ~EvaluationObserver() = default;
+  virtual void OnBegin() {}
+  /// `outputs` are those of the spec, row-major, valid during the call.
+  virtual void OnBatch(const Batch& batch,
+                       const std::vector<const Tensor*>& outputs) = 0;
+};
+
   ProgramDesc program;
   std::vector<FeedSpec> feeds;  ///< first extents -1
   std::string loss;             ///< "" when there is none
   std::vector<MetricUse> metrics;
-  std::vector<std::string> outputs;  ///< predictions, for `keep_outputs`
+  /// Predictions, for `keep_outputs` and the observer.
+  std::vector<std::string> outputs;
+  EvaluationObserver* observer = nullptr;  ///< outlives the evaluator
 };
 
 struct EvaluationResult {

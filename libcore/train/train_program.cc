@@ -42,7 +42,9 @@ TrainProgram Common(const LoadedJob& job, const BuiltModel& built) {
     program.feeds.push_back({var.name, var.dtype, var.shape});
   program.loss = built.loss;
   program.outputs = built.outputs;
-  for (int i = 0; i < job.proto().metric_size(); ++i)
+  program.layers = built.layers;
+  for (int i = 0; i < job.proto().metric_size(); ++i) {
+    const job::Metric& metric = job.proto().metric(i);
     program.metrics.push_back(
         MetricOf(job.proto().metric(i), built.metrics[static_cast<size_t>(i)]));
   return program;
@@ -173,8 +175,9 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
   std::vector<ParamGrad> pairs;
   for (const ParameterSettings& settings : built.parameters) {
     const auto gradient = gradients.find(settings.name);
-    if (settings.trainable && gradient != gradients.end())
-      pairs.push_back(ParamGradOf(settings, gradient->second));
+    if (!settings.trainable || gradient == gradients.end()) continue;
+    pairs.push_back(ParamGradOf(settings, gradient->second));
+    program.gradients.emplace_back(settings.name, gradient->second);
   }
   if (pairs.empty())
     return job.At(InvalidArgument("the loss depends on no trainable parameter"),

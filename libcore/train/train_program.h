@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "formats/program_desc.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/plan.h"
+#include "libcore/nn/build.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/optim/averages.h"
@@ -47,7 +49,10 @@ struct TrainProgram {
 
 /// Builds everything that the job describes. Errors carry FILE:LINE:COLUMN.
 absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
+  std::vector<LayerInfo> layers;     ///< of `main` and `test`
                                                const LoadedJob& job);
+  /// Trainable parameters and their gradients in `main`, before clipping.
+  std::vector<std::pair<std::string, std::string>> gradients;
 
 /// The part that evaluation and export need: `test`, `feeds`, `inputs`, `loss`
 /// ("" when the job has none), `outputs`, `metrics`. The job needs a model

@@ -53,6 +53,8 @@ class Trainer::Impl {
   absl::Status Resume(const std::string& folder);
   absl::Status TakeParameters(const std::string& model);
   absl::Status PreparePlans();
+  absl::StatusOr<Plan*> FeedForGradients(const Batch& batch);
+  void ShowGradients(const Plan& plan);
   absl::Status ReportSkipped(const Loader& loader, absl::string_view set,
                              int64_t epoch);
 
@@ -77,7 +79,7 @@ class Trainer::Impl {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<RunLog> log_;
-  std::optional<PlanCache> plans_;
+  std::optional<PlanCache> plans_, gradient_plans_;
   Tensor* rate_ = nullptr;
   TrainState state_;
   TrainOutcome outcome_;
@@ -107,11 +109,14 @@ absl::Status Trainer::Impl::Prepare() {
     spec.feeds = program_.feeds;
     spec.loss = program_.loss;
     spec.metrics = program_.metrics;
+    spec.observer = observer_->BatchObserver();
+    if (spec.observer != nullptr) spec.outputs = program_.outputs;
     PD_ASSIGN_OR_RETURN(
         evaluator_,
         Evaluator::Create(&session_, eval_loader_.get(), std::move(spec)));
   }
-  return absl::OkStatus();
+  return observer_->OnStart({&job_, &program_, &session_, eval_loader_.get(),
+                             options_.run, state_.step});
 }
 
 absl::Status Trainer::Impl::OpenData() {
@@ -282,8 +287,31 @@ absl::Status Trainer::Impl::RunEpoch() {
   }
 }
 
+// The same steps; gradients stay until the end.
+absl::StatusOr<Plan*> Trainer::Impl::FeedForGradients(const Batch& batch) {
+  if (!gradient_plans_.has_value()) {
+    std::vector<std::string> fetches = {program_.loss};
+    for (const auto& [parameter, gradient] : program_.gradients)
+      fetches.push_back(gradient);
+    PD_ASSIGN_OR_RETURN(
+        gradient_plans_,
+        PlanCache::Create(&session_, &program_.main, program_.feeds,
+                          std::move(fetches), loader_->fields()));
+  }
+  return gradient_plans_->Feed(batch.fields);
+}
+
+void Trainer::Impl::ShowGradients(const Plan& plan) {
+  std::vector<ParameterGradient> gradients;
+  for (size_t i = 0; i < program_.gradients.size(); ++i)
+    gradients.push_back({program_.gradients[i].first, &plan.fetch(i + 1)});
+  observer_->OnGradients(state_.step, gradients);
+}
+
 absl::Status Trainer::Impl::Step(const Batch& batch) {
-  PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch.fields));
+  const bool gradients = observer_->WantsGradients(state_.step + 1);
+  PD_ASSIGN_OR_RETURN(Plan * plan, gradients ? FeedForGradients(batch)
+                                             : plans_->Feed(batch.fields));
   const double rate = program_.rate(state_.step, state_.epoch);
   *rate_->data<float>() = static_cast<float>(rate);
   RunContext context;
@@ -305,6 +333,7 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
   outcome_.records += batch.size;
   observer_->OnStep(
       {state_.step, state_.epoch, state_.batch, batch.size, loss, rate});
+  if (gradients) ShowGradients(*plan);
   if (!Due(train_.log().every_steps(), state_.step)) return absl::OkStatus();
   return Log(StepLine(state_.step, state_.epoch + 1, loss, rate));
 }
@@ -332,6 +361,7 @@ absl::Status Trainer::Impl::AfterStep() {
   if (Due(train_.checkpoint().every_steps(), state_.step) ||
       (every_minutes > 0 && minutes >= every_minutes))
     PD_RETURN_IF_ERROR(Save());
+  PD_RETURN_IF_ERROR(observer_->Failure());
   const int signal = observer_->StopSignal();
   if (signal == 0) return absl::OkStatus();
   outcome_.stopped_by = signal;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "libcore/ops/registry.h"
 #include "libcore/train/checkpoint.h"
 #include "libcore/train/evaluator.h"
+#include "libcore/train/train_program.h"
 
 namespace pd {
 
@@ -27,21 +29,52 @@ struct StepReport {
   double learning_rate = 0;
 };
 
+/// What a run is made of, for observers that look inside; lives as long as the
+/// trainer.
+struct TrainStart {
+  const LoadedJob* job = nullptr;
+  const TrainProgram* program = nullptr;
+  Session* session = nullptr;
+  const Loader* eval_loader = nullptr;  ///< null without an evaluation set
+  std::string run;
+  int64_t step = 0;  ///< steps done before, in a run that goes on
+};
+
+/// The gradient of a parameter as the last backward pass made it, before
+/// clipping and decay.
+struct ParameterGradient {
+  std::string parameter;
+  const Tensor* gradient = nullptr;
+};
+
 /// What the outside sees and decides. Every function may be left as it is.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
+  /// Before the first step; an error ends the run.
+  virtual absl::Status OnStart(const TrainStart& start) {
+    return absl::OkStatus();
+  }
   /// `done` batches of `batches` are behind already (after a resume).
   virtual void OnEpoch(int64_t epoch, int64_t epochs, int64_t batches,
                        int64_t done) {}
   virtual void OnStep(const StepReport& report) {}
+  /// Whether OnGradients shall follow this step, counted from 1. Such a step
+  /// keeps the gradients until its end.
+  virtual bool WantsGradients(int64_t step) { return false; }
+  virtual void OnGradients(int64_t step,
+                           const std::vector<ParameterGradient>& gradients) {}
   /// A line of log.jsonl, without its line break.
   virtual void OnLog(const std::string& line) {}
   virtual void OnEvaluationStep(int64_t batches, int64_t of) {}
   virtual void OnEvaluation(int64_t step, const EvaluationResult& result) {}
+  /// Who sees the batches of every evaluation; null: nobody.
+  virtual EvaluationObserver* BatchObserver() { return nullptr; }
   virtual void OnCheckpoint(const std::string& folder) {}
   /// A plan was compiled: its memory.
   virtual void OnPlan(int64_t records, const Plan& plan) {}
+  /// What went wrong in the observer itself; ends the run after this step.
+  virtual absl::Status Failure() { return absl::OkStatus(); }
   /// Not 0: stop after this step, save, and return.
   virtual int StopSignal() { return 0; }
 };
