@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes testdata/friedman and testdata/words anew.
+"""Writes testdata/friedman, testdata/words and testdata/clicks anew.
 
 make_example_data.py MOBY_DICK.txt TESTDATA
 """
 import csv
+import gzip
 import math
 import os
 import random
@@ -39,9 +40,41 @@ def words(path):
                int(backwards)]
 
 
+class Clicks:
+    """A shop's visitors: whether user u clicks on item i at some hour.
+
+    logit = -1 + a_u + b_i + 1.2 <p_u, q_i> + c_hour, so that the probability
+    behind every answer is known.
+    """
+
+    USERS, ITEMS, FACTORS = 150, 200, 4
+
+    def __init__(self, seed):
+        self.draw = random.Random(seed)
+        one = lambda size: self.draw.gauss(0, size)
+        self.user = [(one(0.7), [one(1) for _ in range(self.FACTORS)])
+                     for _ in range(self.USERS)]
+        self.item = [(one(0.7), [one(1) for _ in range(self.FACTORS)])
+                     for _ in range(self.ITEMS)]
+
+    def rows(self, count):
+        for _ in range(count):
+            u = self.draw.randrange(self.USERS)
+            i = self.draw.randrange(self.ITEMS)
+            hour = self.draw.randrange(24)
+            (a, p), (b, q) = self.user[u], self.item[i]
+            logit = (a + b - 1 + 1.2 * sum(x * y for x, y in zip(p, q)) +
+                     math.sin(math.pi * hour / 12))
+            probability = 1 / (1 + math.exp(-logit))
+            yield [u, self.USERS + i, self.USERS + self.ITEMS + hour,
+                   int(self.draw.random() < probability),
+                   round(probability, 4)]
+
+
 def write(path, head, rows):
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", newline="", encoding="ascii") as out:
+    opened = gzip.open if path.endswith(".gz") else open
+    with opened(path, "wt", newline="", encoding="ascii") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(head)
         writer.writerows(rows)
@@ -56,6 +89,10 @@ def main():
     head = [f"c{i}" for i in range(1, 13)] + ["backwards"]
     write(f"{root}/words/train.csv", head, rows[:4000])
     write(f"{root}/words/eval.csv", head, rows[4000:5000])
+    clicks = Clicks(3)
+    head = ["user", "item", "hour", "label", "probability"]
+    write(f"{root}/clicks/train.csv.gz", head, clicks.rows(40000))
+    write(f"{root}/clicks/eval.csv.gz", head, clicks.rows(5000))
 
 
 if __name__ == "__main__":
