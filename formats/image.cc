@@ -33,6 +33,7 @@ absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
   if (bytes.empty())
     return DataLoss("the file is empty; expected a PNG or JPEG image");
   if (bytes.substr(0, 4) == "\x89PNG") return DecodePng(bytes, options, image);
+  if (options.mask) return InvalidArgument("a mask must be a PNG image");
   if (bytes.substr(0, 2) == "\xFF\xD8")
     return DecodeJpeg(bytes, options, image);
   return Unimplemented("neither a PNG nor a JPEG image");

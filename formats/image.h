@@ -22,6 +22,10 @@ struct Image {
 
 struct ImageOptions {
   int channels = 3;  ///< 3: RGB, 1: grey (Pillow's 'L')
+  /// PNG: what the file holds for each pixel, a palette's index or a grey
+  /// value, as masks are kept; `channels` is taken for 1. InvalidArgument for
+  /// other images.
+  bool mask = false;
   /// Images with more are refused before anything is allocated; Pillow warns
   /// from here on.
   int64_t max_pixels = 89478485;

@@ -77,8 +77,30 @@ void AskForRgb(PngReader* reader) {
   png_read_update_info(png, reader->info);
 }
 
+// Indices and grey values as they are, one byte each.
+absl::Status AskForMask(PngReader* reader) {
+  png_structp png = reader->png;
+  const int colour = png_get_color_type(png, reader->info);
+  const bool palette = colour == PNG_COLOR_TYPE_PALETTE;
+  const int bits = png_get_bit_depth(png, reader->info);
+  if ((!palette && colour != PNG_COLOR_TYPE_GRAY) || bits > 8)
+    return InvalidArgument(
+        "the image is %s of %d bits; a mask is a palette or grey image of at "
+        "most 8",
+        colour == PNG_COLOR_TYPE_GRAY ? "grey" : "in colour", bits);
+  if (palette || bits == 1)
+    png_set_packing(png);
+  else
+    png_set_expand_gray_1_2_4_to_8(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, reader->info);
+  reader->image->channels = 1;
+  return absl::OkStatus();
+}
+
 bool ReadRows(PngReader* reader) {
-  const size_t stride = static_cast<size_t>(reader->image->width) * 3;
+  const size_t stride = static_cast<size_t>(reader->image->width) *
+                        (reader->options->mask ? 1 : 3);
   if (png_get_rowbytes(reader->png, reader->info) != stride) {
     std::strcpy(reader->message, "unexpected row length");
     return false;
@@ -107,7 +129,12 @@ bool Decode(PngReader* reader) {
   png_read_info(reader->png, reader->info);
   reader->status = Prepare(reader);
   if (!reader->status.ok()) return false;
-  AskForRgb(reader);
+  if (reader->options->mask) {
+    reader->status = AskForMask(reader);
+    if (!reader->status.ok()) return false;
+  } else {
+    AskForRgb(reader);
+  }
   return ReadRows(reader);
 }
 
@@ -129,7 +156,7 @@ absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
     if (!reader.status.ok()) return reader.status;
     return DataLoss("damaged PNG image: %s", std::string(reader.message));
   }
-  if (options.channels == 1) RgbToGrey(image);
+  if (options.channels == 1 && !options.mask) RgbToGrey(image);
   image->pixels.resize(
       static_cast<size_t>(image->height * image->width * image->channels));
   return absl::OkStatus();

@@ -292,4 +292,26 @@ absl::Status ForEachTarFile(
   }
 }
 
+absl::StatusOr<std::vector<TarFile>> ReadTarFiles(
+    const std::string& path,
+    const std::function<bool(absl::string_view name)>& wanted) {
+  std::vector<TarFile> files;
+  PD_RETURN_IF_ERROR(ForEachTarFile(
+      path, [&](const TarMember& member, TarReader* reader) -> absl::Status {
+        if (!wanted(member.name)) return absl::OkStatus();
+        PD_ASSIGN_OR_RETURN(FileBytes content, reader->Read());
+        files.push_back({member.name, std::move(content)});
+        return absl::OkStatus();
+      }));
+  return files;
+}
+
+absl::StatusOr<FileBytes> FindTarFile(const std::vector<TarFile>& files,
+                                      absl::string_view name,
+                                      const std::string& path) {
+  for (auto file = files.rbegin(); file != files.rend(); ++file)
+    if (file->name == name) return file->content;
+  return NotFound("'%s' holds no member '%s'", path, name);
+}
+
 }  // namespace pd

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -66,6 +67,23 @@ class TarReader {
 absl::Status ForEachTarFile(
     const std::string& path,
     const std::function<absl::Status(const TarMember&, TarReader*)>& visit);
+
+/// A file out of an archive.
+struct TarFile {
+  std::string name;
+  FileBytes content;
+};
+
+/// The files whose names `wanted` accepts, in the order of the archive, which
+/// is read once. Held in memory where the archive is compressed.
+absl::StatusOr<std::vector<TarFile>> ReadTarFiles(
+    const std::string& path,
+    const std::function<bool(absl::string_view name)>& wanted);
+
+/// The last file called `name`, as tarfile has it. NotFound names `path`.
+absl::StatusOr<FileBytes> FindTarFile(const std::vector<TarFile>& files,
+                                      absl::string_view name,
+                                      const std::string& path);
 
 }  // namespace pd
 

@@ -87,6 +87,13 @@ def pickle_of_python2(content):
     return b"\x80\x02}(" + b"".join(value(k) + value(v) for k, v in content.items()) + b"u."
 
 
+def savemat(path, arrays, packed=True):
+    """scipy.io.savemat without the time of day in the header."""
+    scipy.io.savemat(path, arrays, do_compression=packed)
+    data = path.read_bytes()
+    path.write_bytes(b"MATLAB 5.0 MAT-file".ljust(116) + data[116:])
+
+
 def cifar():
     def batch(labels, key, python2=True):
         pixels = RNG.randint(0, 256, (len(labels), 3072)).astype(np.uint8)
@@ -129,11 +136,10 @@ def flowers():
     for i in [3, 1, 2, 4, 5, 6, 7]:
         members.append((f"jpg/image_{i:05d}.jpg", jpeg(8 + i, 12 - i)))
     pack(folder / "102flowers.tgz", members)
-    scipy.io.savemat(folder / "imagelabels.mat",
-                     {"labels": np.array([[77, 1, 102, 5, 5, 60, 9]], np.uint8)}, do_compression=True)
-    scipy.io.savemat(folder / "setid.mat",
-                     {"trnid": np.array([[2, 5]], np.uint16), "valid": np.array([[6]], np.uint16),
-                      "tstid": np.array([[7, 1, 4, 3]], np.uint16)}, do_compression=True)
+    savemat(folder / "imagelabels.mat", {"labels": np.array([[77, 1, 102, 5, 5, 60, 9]], np.uint8)})
+    savemat(folder / "setid.mat",
+            {"trnid": np.array([[2, 5]], np.uint16), "valid": np.array([[6]], np.uint16),
+             "tstid": np.array([[7, 1, 4, 3]], np.uint16)})
     with tempfile.TemporaryDirectory() as work:  # the class unpacks beside the archive
         for name in ["102flowers.tgz", "imagelabels.mat", "setid.mat"]:
             shutil.copy(folder / name, work)
@@ -209,8 +215,8 @@ def movielens():
             words.setdefault(word.lower(), len(words))
         for kind in kinds.split("|"):
             categories.setdefault(kind, len(categories))
-    fields = [(n, np.int64) for n in ["user_id", "gender_id", "age_id", "job_id", "movie_id", "category_ids", "movie_title"]]
-    fields.append(("score", np.float32))
+    fields = [(n, np.int64) for n in ["user_id", "gender_id", "age_id", "job_id", "movie_id", "category", "title"]]
+    fields.append(("rating", np.float32))
     for case, mode, ratio, seed in [("train", "train", 0.1, 0), ("test", "test", 0.1, 0), ("test_seed", "test", 0.4, 11)]:
         data = Movielens(str(path), mode, ratio, seed, download=False)
         word_of = {i: w for w, i in data.movie_title_dict.items()}
@@ -259,9 +265,10 @@ def imikolov():
         data = Imikolov(str(folder / "simple-examples.tgz"), kind, window, mode, freq, download=False)
         records = [data[i] for i in range(len(data))]
         if kind == "NGRAM":
-            save(folder / f"{case}.npz", [(np.stack(r),) for r in records], [("words", np.int64)])
+            save(folder / f"{case}.npz", [(np.stack(r[:-1]), r[-1]) for r in records],
+                 [("words", np.int64), ("label", np.int64)])
         else:
-            save(folder / f"{case}.npz", records, [("src_ids", np.int64), ("trg_ids", np.int64)])
+            save(folder / f"{case}.npz", records, [("src", np.int64), ("trg", np.int64)])
 
 
 WMT = [("src_ids", np.int64), ("trg_ids", np.int64), ("trg_ids_next", np.int64)]
@@ -285,6 +292,16 @@ def wmt14():
         save(folder / f"{case}.npz", [data[i] for i in range(len(data))], WMT)
 
 
+class OwnWords(WMT16):
+    """WMT16 makes both dictionaries of the source language's words; this makes
+    the target's of the target's."""
+
+    def _build_dict(self, dict_path, dict_size, lang):
+        source, self.lang = self.lang, lang
+        super()._build_dict(dict_path, dict_size, lang)
+        self.lang = source
+
+
 def wmt16():
     folder = ROOT / "wmt16"
     train = ["a man in a hat .\tein mann mit hut .", "two men , a dog\tzwei m\u00e4nner , ein hund", "no tab",
@@ -295,11 +312,13 @@ def wmt16():
     with tempfile.TemporaryDirectory() as home:
         os.makedirs(home + "/wmt16")
         paddle.dataset.common.DATA_HOME = home
-        for case, mode, src, trg, lang in [("train", "train", 20, 20, "en"), ("train_small", "train", 6, 5, "en"),
-                                           ("val_de", "val", 9, 9, "de"), ("test", "test", 10, 11, "en")]:
+        for case, kind, mode, src, trg, lang in [
+                ("train", WMT16, "train", 20, 20, "en"), ("train_small", WMT16, "train", 6, 5, "en"),
+                ("val_de", WMT16, "val", 9, 9, "de"), ("test", WMT16, "test", 10, 11, "en"),
+                ("own_train", OwnWords, "train", 20, 9, "en"), ("own_val_de", OwnWords, "val", 9, 9, "de")]:
             shutil.rmtree(home + "/wmt16")
             os.makedirs(home + "/wmt16")
-            data = WMT16(str(folder / "wmt16.tar.gz"), mode, src, trg, lang, download=False)
+            data = kind(str(folder / "wmt16.tar.gz"), mode, src, trg, lang, download=False)
             save(folder / f"{case}.npz", [data[i] for i in range(len(data))], WMT)
 
 
@@ -339,7 +358,7 @@ def conll05st():
     for i, tag in enumerate(tags):
         ours["B-" + tag], ours["I-" + tag] = 2 * i, 2 * i + 1
     label_of = {i: l for l, i in data.label_dict.items()}
-    names = ["word_ids", "ctx_n2_ids", "ctx_n1_ids", "ctx_0_ids", "ctx_p1_ids", "ctx_p2_ids", "pred_ids", "mark", "label"]
+    names = ["word_idx", "ctx_n2_idx", "ctx_n1_idx", "ctx_0_idx", "ctx_p1_idx", "ctx_p2_idx", "pred_idx", "mark", "label"]
     records = []
     for i in range(len(data)):
         r = list(data[i])
@@ -366,8 +385,8 @@ def formats():
     arrays = {"bytes": np.arange(6, dtype=np.uint8).reshape(2, 3), "words": np.array([[300, 7]], np.uint16),
               "doubles": np.array([[1.5], [-2e300]]), "signed": np.array([[-5, 5]], np.int64), "text": "left out",
               "cube": np.arange(24.0).reshape(2, 3, 4), "pair": np.array([[1 + 2j]])}
-    scipy.io.savemat(folder / "plain.mat", arrays)
-    scipy.io.savemat(folder / "packed.mat", arrays, do_compression=True)
+    savemat(folder / "plain.mat", arrays, packed=False)
+    savemat(folder / "packed.mat", arrays)
     matrix = (struct.pack(">IIII", 6, 8, 6, 0) + struct.pack(">IIii", 5, 8, 1, 3) + struct.pack(">HH4s", 1, 1, b"x") +
               struct.pack(">II", 4, 6) + struct.pack(">HHH", 1, 2, 500) + b"\0\0")  # doubles kept as uint16
     (folder / "big_endian.mat").write_bytes(b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(">H2s", 0x100, b"MI") +

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/data/packed_images.h"
+
+#include "absl/strings/str_format.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+
+absl::Status PackedImages::Decode(const TarFile& file, bool mask, int64_t index,
+                                  size_t field, Record* record) const {
+  std::vector<uint8_t>& room = record->bytes[field];
+  Image image;
+  image.pixels.swap(room);  // reuse it
+  ImageOptions options;
+  options.mask = mask;
+  const absl::Status status = DecodeImage(file.content.view(), options, &image);
+  image.pixels.swap(room);
+  if (!status.ok())
+    return Annotate(status, absl::StrFormat("'%s': member '%s' (record %d)",
+                                            path_, file.name, index));
+  FieldView& view = record->fields[field];
+  view.data = reinterpret_cast<const std::byte*>(room.data());
+  view.height = image.height;
+  view.width = image.width;
+  view.channels = image.channels;
+  view.extents = {image.height, image.width, image.channels};
+  return absl::OkStatus();
+}
+
+absl::Status PackedImages::Read(int64_t index, Record* record) const {
+  const auto i = static_cast<size_t>(index);
+  record->fields.resize(2);
+  record->bytes.resize(2);
+  PD_RETURN_IF_ERROR(Decode(images_[i], false, index, 0, record));
+  if (masks_.empty()) {
+    record->fields[1] = {reinterpret_cast<const std::byte*>(&labels_[i])};
+    return absl::OkStatus();
+  }
+  PD_RETURN_IF_ERROR(Decode(masks_[i], true, index, 1, record));
+  const FieldView &image = record->fields[0], &mask = record->fields[1];
+  if (image.height == mask.height && image.width == mask.width)
+    return absl::OkStatus();
+  return DataLoss("%s: the picture is %d x %d pixels; '%s' is %d x %d",
+                  Describe(index), image.width, image.height, masks_[i].name,
+                  mask.width, mask.height);
+}
+
+std::string PackedImages::Describe(int64_t index) const {
+  return absl::StrFormat("'%s': member '%s' (record %d)", path_,
+                         images_[static_cast<size_t>(index)].name, index);
+}
+
+}  // namespace pd

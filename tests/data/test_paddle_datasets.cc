@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data sets in their original layouts against what PaddlePaddle's classes
+// gave for the same archives (scripts/make_dataset_goldens.py).
+#include "libcore/data/paddle_datasets.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "formats/npz.h"
+#include "gtest/gtest.h"
+#include "libcore/data/dataset.h"
+
+namespace pd {
+namespace {
+
+std::string In(const std::string& name) {
+  return PD_TESTDATA "/datasets/" + name;
+}
+
+int64_t ElementsOf(const FieldSpec& spec, const FieldView& view) {
+  if (spec.is_image) return view.height * view.width * view.channels;
+  int64_t elements = 1;
+  for (size_t axis = 0; axis < spec.shape.size(); ++axis)
+    elements *= spec.shape[axis] >= 0 ? spec.shape[axis] : view.extents[axis];
+  return elements;
+}
+
+// A mask's bytes are compared with PaddlePaddle's as numbers.
+bool SameElement(const FieldSpec& spec, const FieldView& view, int64_t i,
+                 const Array& want, int64_t at) {
+  if (spec.dtype == DType::kUInt8 && want.dtype == DType::kInt64)
+    return static_cast<uint8_t>(view.data[i]) == want.data<int64_t>()[at];
+  const size_t size = SizeOf(spec.dtype);
+  EXPECT_EQ(spec.dtype, want.dtype);
+  return std::memcmp(view.data + static_cast<size_t>(i) * size,
+                     want.bytes.get() + static_cast<size_t>(at) * size,
+                     size) == 0;
+}
+
+void ExpectGolden(const absl::StatusOr<DatasetPtr>& opened,
+                  const std::string& golden) {
+  SCOPED_TRACE(golden);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const Dataset& data = **opened;
+  const auto arrays = ReadNpz(In(golden));
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  ASSERT_EQ(arrays->size(), 2 * data.fields().size());
+  std::vector<int64_t> at(data.fields().size(), 0);
+  Record record;
+  for (int64_t i = 0; i < data.size(); ++i) {
+    const absl::Status status = data.Read(i, &record);
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t f = 0; f < data.fields().size(); ++f) {
+      const FieldSpec& spec = data.fields()[f];
+      const auto values = arrays->find(spec.name);
+      ASSERT_NE(values, arrays->end()) << spec.name;
+      const Array& lengths = arrays->at(spec.name + ".length");
+      ASSERT_EQ(lengths.size(), data.size()) << spec.name;
+      const int64_t elements = ElementsOf(spec, record.fields[f]);
+      ASSERT_EQ(elements, lengths.data<int64_t>()[i])
+          << spec.name << " of record " << i;
+      for (int64_t e = 0; e < elements; ++e)
+        ASSERT_TRUE(
+            SameElement(spec, record.fields[f], e, values->second, at[f] + e))
+            << spec.name << " of record " << i << " element " << e;
+      at[f] += elements;
+    }
+  }
+}
+
+TEST(PaddleDatasets, Cifar) {
+  for (const char* mode : {"train", "test"}) {
+    const std::string golden = absl::StrCat(mode, ".npz");
+    ExpectGolden(OpenCifarPython({In("cifar10/cifar-10-python.tar.gz"), mode}),
+                 "cifar10/" + golden);
+    ExpectGolden(OpenCifarPython(
+                     {In("cifar100/cifar-100-python.tar.gz"), mode, true, 100}),
+                 "cifar100/" + golden);
+  }
+}
+
+TEST(PaddleDatasets, Flowers) {
+  for (const char* mode : {"train", "valid", "test"})
+    ExpectGolden(OpenFlowers({In("flowers/102flowers.tgz"),
+                              In("flowers/imagelabels.mat"),
+                              In("flowers/setid.mat"), mode}),
+                 absl::StrCat("flowers/", mode, ".npz"));
+}
+
+TEST(PaddleDatasets, Voc2012) {
+  for (const char* mode : {"train", "valid", "test"})
+    ExpectGolden(OpenVoc2012({In("voc2012/VOCtrainval_11-May-2012.tar"), mode}),
+                 absl::StrCat("voc2012/", mode, ".npz"));
+}
+
+TEST(PaddleDatasets, UciHousing) {
+  for (const char* mode : {"train", "test"})
+    ExpectGolden(OpenUciHousing({In("uci_housing/housing.data"), mode}),
+                 absl::StrCat("uci_housing/", mode, ".npz"));
+}
+
+TEST(PaddleDatasets, Movielens) {
+  const std::string zip = In("movielens/ml-1m.zip");
+  ExpectGolden(OpenMovielens({zip, "train"}), "movielens/train.npz");
+  ExpectGolden(OpenMovielens({zip, "test"}), "movielens/test.npz");
+  ExpectGolden(OpenMovielens({zip, "test", 0.4, 11}),
+               "movielens/test_seed.npz");
+}
+
+TEST(PaddleDatasets, Imdb) {
+  const std::string archive = In("imdb/aclImdb_v1.tar.gz");
+  ExpectGolden(OpenImdb({archive, "train", 1}), "imdb/train.npz");
+  ExpectGolden(OpenImdb({archive, "test", 1}), "imdb/test.npz");
+  ExpectGolden(OpenImdb({archive, "test", 3}), "imdb/test_cutoff.npz");
+}
+
+TEST(PaddleDatasets, Imikolov) {
+  const std::string archive = In("imikolov/simple-examples.tgz");
+  ExpectGolden(OpenImikolov({archive, "NGRAM", 3, "train", 1}),
+               "imikolov/ngram_train.npz");
+  ExpectGolden(OpenImikolov({archive, "NGRAM", 5, "test", 2}),
+               "imikolov/ngram_test.npz");
+  ExpectGolden(OpenImikolov({archive, "SEQ", -1, "train", 1}),
+               "imikolov/seq_train.npz");
+  ExpectGolden(OpenImikolov({archive, "SEQ", 6, "train", 1}),
+               "imikolov/seq_window.npz");
+  ExpectGolden(OpenImikolov({archive, "SEQ", -1, "test", 2}),
+               "imikolov/seq_test.npz");
+}
+
+TEST(PaddleDatasets, Wmt14) {
+  const std::string archive = In("wmt14/wmt14.tgz");
+  ExpectGolden(OpenWmt14({archive, "train", 8}), "wmt14/train.npz");
+  ExpectGolden(OpenWmt14({archive, "train", 5}), "wmt14/train_small.npz");
+  ExpectGolden(OpenWmt14({archive, "test", 30}), "wmt14/test.npz");
+  ExpectGolden(OpenWmt14({archive, "gen", 8}), "wmt14/gen.npz");
+}
+
+TEST(PaddleDatasets, Wmt16) {
+  const std::string archive = In("wmt16/wmt16.tar.gz");
+  ExpectGolden(OpenWmt16({archive, "train", 20, 20}), "wmt16/train.npz");
+  ExpectGolden(OpenWmt16({archive, "train", 6, 5}), "wmt16/train_small.npz");
+  ExpectGolden(OpenWmt16({archive, "val", 9, 9, "de"}), "wmt16/val_de.npz");
+  ExpectGolden(OpenWmt16({archive, "test", 10, 11}), "wmt16/test.npz");
+  ExpectGolden(OpenWmt16({archive, "train", 20, 9, "en", true}),
+               "wmt16/own_train.npz");
+  ExpectGolden(OpenWmt16({archive, "val", 9, 9, "de", true}),
+               "wmt16/own_val_de.npz");
+}
+
+TEST(PaddleDatasets, Conll05) {
+  ExpectGolden(
+      OpenConll05({In("conll05st/conll05st-tests.tar.gz"),
+                   In("conll05st/wordDict.txt"), In("conll05st/verbDict.txt"),
+                   In("conll05st/targetDict.txt")}),
+      "conll05st/test.npz");
+}
+
+}  // namespace
+}  // namespace pd
