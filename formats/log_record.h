@@ -65,6 +65,11 @@ struct LogParameter {
   std::variant<bool, int64_t, double, std::string> value;
 };
 
+/// Markdown.
+struct LogText {
+  std::string text;
+};
+
 /// The job's numbers, and the tags of the scalars that say how good it is.
 struct LogHyperParameters {
   std::string name;
@@ -89,7 +94,7 @@ struct LogGraph {
 
 using LogContent =
     std::variant<float, LogHistogram, LogPicture, LogPrCurve, LogRocCurve,
-                 LogEmbedding, LogHyperParameters, LogEnd, LogGraph>;
+                 LogEmbedding, LogText, LogHyperParameters, LogEnd, LogGraph>;
 
 struct LogRecord {
   std::string tag;

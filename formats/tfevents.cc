@@ -13,7 +13,7 @@ namespace {
 
 namespace format = tfevents_format;
 
-constexpr int kFloat = 1;  // DT_FLOAT
+constexpr int kFloat = 1, kString = 7;  // DT_FLOAT, DT_STRING
 constexpr char kHyperPlugin[] = "hparams";
 
 std::array<uint32_t, 256> CrcTable() {
@@ -147,6 +147,14 @@ class Filler {
   }
   bool operator()(const LogRocCurve&) { return false; }
   bool operator()(const LogEmbedding&) { return false; }
+  bool operator()(const LogText& text) {
+    format::SummaryValue* value = Tagged();
+    SetPlugin("text", format::TextPlugin().SerializeAsString(), value);
+    value->mutable_tensor()->set_dtype(kString);
+    value->mutable_tensor()->mutable_shape();
+    value->mutable_tensor()->add_text(text.text);
+    return true;
+  }
   bool operator()(const LogHyperParameters& hyper) {
     format::HyperParameterPlugin about, start;
     format::Experiment* experiment = about.mutable_experiment();

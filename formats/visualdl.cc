@@ -59,6 +59,10 @@ class Filler {
     }
     return true;
   }
+  bool operator()(const LogText& text) {
+    value_->mutable_text()->set_text(text.text);
+    return true;
+  }
   bool operator()(const LogHyperParameters& hyper) {
     format::HyperParameters* to = value_->mutable_hyper_parameters();
     to->set_name(hyper.name);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/report/dry_run.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/program/count_flops.h"
+#include "libcore/train/evaluator.h"
+#include "libcore/train/open_data.h"
+#include "libcore/train/plan_cache.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+namespace {
+
+// Variables without their initial values, which a plan does not ask for.
+absl::Status MakeVariables(const ProgramDesc& program, Session* session) {
+  for (const VarDesc& var : program.global().vars)
+    if (var.persistable && var.kind == VarKind::kLodTensor)
+      PD_RETURN_IF_ERROR(session->scope()
+                             .GetOrCreate(var.name, var.dtype, var.shape)
+                             .status());
+  return absl::OkStatus();
+}
+
+// Reads the first record, or, where batches decide their shapes, the first
+// batch.
+absl::StatusOr<DataPlan> LookAtData(const char* set, Loader* loader,
+                                    int64_t batch_size) {
+  const Dataset& dataset = loader->dataset();
+  DataPlan plan;
+  plan.records = dataset.size();
+  plan.batches = loader->batches();
+  plan.batch_size = batch_size;
+  if (plan.batches == 0)
+    return InvalidArgument("data.%s: %d records give no batch of %d", set,
+                           plan.records, batch_size);
+  plan.fields = loader->fields();
+  const bool varies = std::any_of(
+      plan.fields.begin(), plan.fields.end(),
+      [](const BatchField& field) { return IsDynamic(field.shape); });
+  if (varies) {
+    PD_RETURN_IF_ERROR(loader->StartEpoch(0));
+    PD_ASSIGN_OR_RETURN(const Batch* batch, loader->Next());
+    if (batch != nullptr) plan.fields = batch->fields;
+  } else {
+    Record record;
+    PD_RETURN_IF_ERROR(dataset.Read(0, &record));
+  }
+  return plan;
+}
+
+absl::Status PlanMemory(Session* session, const ProgramDesc& program,
+                        const TrainProgram& built,
+                        std::vector<std::string> fetches, const Loader& loader,
+                        DataPlan* data) {
+  PD_ASSIGN_OR_RETURN(PlanCache plans,
+                      PlanCache::Create(session, &program, built.feeds,
+                                        std::move(fetches), loader.fields()));
+  PD_ASSIGN_OR_RETURN(const Plan* plan, plans.Feed(data->fields));
+  data->activation_bytes = plan->stats().arena_bytes;
+  data->unshared_bytes = plan->stats().unplanned_bytes;
+  return absl::OkStatus();
+}
+
+void CountVariables(const TrainProgram& program, DryRun* dry) {
+  for (const VarDesc& var : program.main.global().vars) {
+    if (!var.persistable || var.kind != VarKind::kLodTensor) continue;
+    const int64_t n = NumElements(var.shape);
+    const size_t bytes = static_cast<size_t>(n) * SizeOf(var.dtype);
+    (var.is_parameter ? dry->parameter_bytes : dry->state_bytes) += bytes;
+    if (!var.is_parameter) continue;
+    dry->parameters += n;
+    dry->trainable +=
+        std::any_of(program.gradients.begin(), program.gradients.end(),
+                    [&](const auto& pair) { return pair.first == var.name; })
+            ? n
+            : 0;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DryRun> RunDry(const OpRegistry& registry,
+                              const LoadedJob& job) {
+  const job::Data& data = job.proto().data();
+  const job::Train& train = job.proto().train();
+  PD_ASSIGN_OR_RETURN(const TrainProgram program,
+                      BuildTrainProgram(registry, job));
+  // The threads of both loaders read on while the plans are made.
+  PD_ASSIGN_OR_RETURN(const auto loader,
+                      OpenLoader(job, data.train(), train.seed()));
+  std::unique_ptr<Loader> eval_loader;
+  if (data.has_eval()) {
+    PD_ASSIGN_OR_RETURN(eval_loader,
+                        OpenLoader(job, data.eval(), train.seed()));
+  }
+  PD_RETURN_IF_ERROR(MatchFields(program.feeds, loader->fields()).status());
+  DryRun dry;
+  CountVariables(program, &dry);
+  Session session(&registry, train.seed());
+  PD_RETURN_IF_ERROR(MakeVariables(program.main, &session));
+  PD_ASSIGN_OR_RETURN(
+      dry.train, LookAtData("train", loader.get(), data.train().batch_size()));
+  PD_RETURN_IF_ERROR(PlanMemory(&session, program.main, program, {program.loss},
+                                *loader, &dry.train));
+  if (eval_loader != nullptr) {
+    EvaluationSpec spec;
+    spec.program = program.test;
+    spec.feeds = program.feeds;
+    spec.loss = program.loss;
+    spec.metrics = program.metrics;
+    PD_RETURN_IF_ERROR(
+        Evaluator::Create(&session, eval_loader.get(), std::move(spec))
+            .status());
+    PD_ASSIGN_OR_RETURN(DataPlan eval, LookAtData("eval", eval_loader.get(),
+                                                  data.eval().batch_size()));
+    std::vector<std::string> fetches = {program.loss};
+    for (const MetricUse& use : program.metrics)
+      if (std::find(fetches.begin(), fetches.end(), use.prediction) ==
+          fetches.end())
+        fetches.push_back(use.prediction);
+    PD_RETURN_IF_ERROR(PlanMemory(&session, program.test, program,
+                                  std::move(fetches), *eval_loader, &eval));
+    dry.eval = std::move(eval);
+  }
+  dry.epochs = train.epochs();
+  dry.steps = dry.epochs * dry.train.batches;
+  if (train.steps() > 0)
+    dry.steps = std::min<int64_t>(dry.steps, train.steps());
+  const FlopCount flops = CountFlops(registry, program.main);
+  if (flops.total.has_value())
+    dry.step_flops = *flops.total * dry.train.batch_size;
+  return dry;
+}
+
+}  // namespace pd

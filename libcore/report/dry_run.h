@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training run would be, without one step of it: everything that can be
+// wrong before the first step is found, and what it will need is said.
+#ifndef PD_LIBCORE_REPORT_DRY_RUN_H_
+#define PD_LIBCORE_REPORT_DRY_RUN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libcore/data/loader.h"
+#include "libcore/nn/job.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+
+struct DataPlan {
+  int64_t records = 0, batches = 0, batch_size = 0;
+  std::vector<BatchField> fields;  ///< without data; of a whole batch
+  size_t activation_bytes = 0;     ///< what a plan for a whole batch holds
+  size_t unshared_bytes = 0;       ///< the same without sharing memory
+};
+
+struct DryRun {
+  int64_t parameters = 0, trainable = 0;  ///< elements
+  size_t parameter_bytes = 0;
+  size_t state_bytes = 0;  ///< the optimizer's, and statistics
+  DataPlan train;
+  std::optional<DataPlan> eval;
+  int64_t epochs = 0, steps = 0;  ///< in all
+  /// Operations of one step, two for each multiply-add of its convolutions and
+  /// matrix products, gradients included; nothing when a shape is not known.
+  std::optional<int64_t> step_flops;
+};
+
+/// Builds the programs, opens the data, reads the first record of each set, and
+/// plans the memory. Errors of the job carry their place; others are of files.
+absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_REPORT_DRY_RUN_H_

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/report/model_summary.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/build.h"
+#include "libcore/program/block_builder.h"
+#include "libcore/program/count_flops.h"
+
+namespace pd {
+namespace {
+
+constexpr double kMegabyte = 1024.0 * 1024.0;
+
+// 0 for shapes with an extent that is not known.
+int64_t Elements(const Shape& shape) {
+  int64_t n = 1;
+  for (int64_t extent : shape) n *= std::max<int64_t>(extent, 0);
+  return n;
+}
+
+double Megabytes(int64_t elements) {
+  return static_cast<double>(elements) * 4 / kMegabyte;
+}
+
+class Summarizer {
+ public:
+  Summarizer(const OpRegistry& registry, const BuiltModel& built)
+      : registry_(registry), built_(built), program_(built.test) {
+    for (const ParameterSettings& p : built.parameters)
+      if (p.trainable) trainable_.insert(p.name);
+    for (size_t i = 0; i < program_.global().ops.size(); ++i)
+      for (const auto& [slot, names] : program_.global().ops[i].outputs)
+        for (const std::string& name : names) makers_.emplace(name, i);
+  }
+
+  absl::StatusOr<ModelSummary> Make() {
+    PD_RETURN_IF_ERROR(InferShapes());
+    int64_t outputs = 0, inputs = 0;
+    for (const LayerInfo& layer : built_.layers) {
+      LayerRow row = RowOf(layer);
+      summary_.parameters += row.parameters;
+      summary_.trainable += row.trainable;
+      summary_.flops += row.flops;
+      for (const Shape& shape : row.outputs) outputs += Elements(shape);
+      summary_.rows.push_back(std::move(row));
+    }
+    for (const VarDesc& input : built_.inputs)
+      inputs += Elements(ShapeOf(input.name));
+    summary_.input_mb = Megabytes(inputs);
+    summary_.pass_mb = Megabytes(2 * outputs);
+    summary_.parameters_mb = Megabytes(summary_.parameters);
+    summary_.total_mb =
+        summary_.input_mb + summary_.pass_mb + summary_.parameters_mb;
+    return std::move(summary_);
+  }
+
+ private:
+  const VarDesc* Find(const std::string& name) const {
+    return program_.global().FindVar(name);
+  }
+  Shape ShapeOf(const std::string& name) const {
+    const VarDesc* var = Find(name);
+    return var != nullptr ? var->shape : Shape();
+  }
+  const Shape ShapeIn(const OpDesc& op, const char* slot) const {
+    return ShapeOf(op.In(slot));
+  }
+
+  // A batch of one record; other open extents as CountFlops takes them.
+  absl::Status InferShapes() {
+    BlockDesc& block = program_.global();
+    for (const auto* fed : {&built_.inputs, &built_.labels})
+      for (const VarDesc& input : *fed) {
+        Shape& shape = block.FindVar(input.name)->shape;
+        if (!shape.empty() && shape[0] < 0) shape[0] = 1;
+        if (!IsDynamic(shape)) continue;
+        std::replace(shape.begin(), shape.end(), int64_t{-1}, kOpenExtent);
+        summary_.assumed[input.name] = shape;
+      }
+    // Losses come behind the layers; labels may not fit what was assumed.
+    for (const OpDesc& op : block.ops) {
+      const absl::Status inferred = InferOp(registry_, op, 0, &program_);
+      if (!inferred.ok() && summary_.assumed.empty()) return inferred;
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<size_t> OpsOf(const LayerInfo& layer) const {
+    std::set<size_t> ops;
+    for (const std::string& variable : layer.variables)
+      if (const auto it = makers_.find(variable); it != makers_.end())
+        ops.insert(it->second);
+    return {ops.begin(), ops.end()};
+  }
+
+  LayerRow RowOf(const LayerInfo& layer) {
+    LayerRow row;
+    const std::string type = PaddleClassName(layer.kind);
+    row.type = absl::StrCat(type, "-", ++numbers_[type]);
+    row.name = layer.name;
+    row.outputs.push_back(ShapeOf(layer.output));
+    const std::vector<size_t> ops = OpsOf(layer);
+    const std::set<std::string> made(layer.variables.begin(),
+                                     layer.variables.end());
+    std::set<std::string> seen;
+    for (size_t i : ops)
+      for (const auto& [slot, names] : program_.global().ops[i].inputs)
+        for (const std::string& name : names) {
+          const VarDesc* var = Find(name);
+          if (var == nullptr || !seen.insert(name).second) continue;
+          if (!var->persistable) {
+            if (made.count(name) == 0) row.inputs.push_back(var->shape);
+            continue;
+          }
+          row.parameters += Elements(var->shape);
+          if (trainable_.count(name) > 0) row.trainable += Elements(var->shape);
+        }
+    if (ops.empty()) row.inputs = row.outputs;  // it hands its input on
+    row.flops = FlopsOf(layer, row, ops);
+    return row;
+  }
+
+  // By the kind of layer where paddle.flops has a rule for it, else by ops.
+  int64_t FlopsOf(const LayerInfo& layer, const LayerRow& row,
+                  const std::vector<size_t>& ops) const {
+    const Shape& in = row.inputs.empty() ? Shape() : row.inputs[0];
+    const Shape& out = row.outputs[0];
+    if (absl::StartsWith(layer.kind, "adaptive_avg_pool")) {
+      int64_t window = 1;
+      for (size_t i = 2; i < std::min(in.size(), out.size()); ++i)
+        window *= out[i] > 0 ? in[i] / out[i] : 1;
+      return (window + 1) * Elements(out);
+    }
+    if (absl::StartsWith(layer.kind, "avg_pool")) return Elements(out);
+    if (layer.kind == "batch_norm2d" || layer.kind == "batch_norm")
+      return 2 * Elements(in);
+    if (layer.kind == "leaky_relu") return Elements(in);
+    int64_t flops = 0;
+    const bool bias = layer.parameters.size() > 1;
+    for (size_t i : ops) flops += FlopsOfOp(program_.global().ops[i], bias);
+    return flops;
+  }
+
+  int64_t FlopsOfOp(const OpDesc& op, bool bias) const {
+    if (absl::StartsWith(op.type, "conv") ||
+        absl::StartsWith(op.type, "depthwise_conv")) {
+      const Shape filter = ShapeIn(op, "Filter");
+      if (filter.size() < 3) return 0;
+      // Filters of transposed convolutions are [in, out / groups, ...].
+      const bool transposed = absl::StrContains(op.type, "transpose");
+      const int64_t groups =
+          std::max<int64_t>(1, op.AttrOr<int32_t>("groups", 1));
+      int64_t window = transposed ? filter[0] / groups : filter[1];
+      for (size_t i = 2; i < filter.size(); ++i) window *= filter[i];
+      return Elements(ShapeOf(op.Out("Output"))) * (window + (bias ? 1 : 0));
+    }
+    if (op.type == "matmul_v2" || op.type == "mul" || op.type == "bmm" ||
+        op.type == "matmul") {
+      const Shape x = ShapeIn(op, "X");
+      const bool turned = op.AttrOr<bool>("trans_x", false) ||
+                          op.AttrOr<bool>("transpose_X", false);
+      if (x.empty()) return 0;
+      const int64_t inner = turned && x.size() > 1 ? x[x.size() - 2] : x.back();
+      return Elements(ShapeOf(op.Out("Out"))) * std::max<int64_t>(inner, 0);
+    }
+    if (op.type == "rnn") {
+      // Every matrix is used once for each record and position.
+      const Shape x = ShapeIn(op, "Input");
+      int64_t weights = 0;
+      for (const std::string& name : op.Input("WeightList"))
+        if (const Shape shape = ShapeOf(name); shape.size() == 2)
+          weights += Elements(shape);
+      return x.size() == 3 ? std::max<int64_t>(x[0] * x[1], 0) * weights : 0;
+    }
+    return 0;
+  }
+
+  const OpRegistry& registry_;
+  const BuiltModel& built_;
+  ProgramDesc program_;
+  ModelSummary summary_;
+  std::set<std::string> trainable_;
+  std::map<std::string, size_t> makers_;  // variable -> op
+  std::map<std::string, int> numbers_;
+};
+
+}  // namespace
+
+std::string PaddleClassName(const std::string& kind) {
+  static const auto* const kWords = new std::map<std::string, std::string>{
+      {"relu", "ReLU"},         {"relu6", "ReLU6"},
+      {"prelu", "PReLU"},       {"rrelu", "RReLU"},
+      {"elu", "ELU"},           {"selu", "SELU"},
+      {"celu", "CELU"},         {"gelu", "GELU"},
+      {"glu", "GLU"},           {"rnn", "RNN"},
+      {"birnn", "BiRNN"},       {"lstm", "LSTM"},
+      {"gru", "GRU"},           {"crf", "CRF"},
+      {"unpool1d", "UnPool1D"}, {"unpool2d", "UnPool2D"},
+      {"unpool3d", "UnPool3D"}};
+  std::string name;
+  for (std::string word : std::vector<std::string>(absl::StrSplit(kind, '_'))) {
+    if (const auto it = kWords->find(word); it != kWords->end()) {
+      name += it->second;
+      continue;
+    }
+    if (word.empty()) continue;
+    word[0] = absl::ascii_toupper(static_cast<unsigned char>(word[0]));
+    if (word.size() > 2 && word.back() == 'd' &&
+        absl::ascii_isdigit(static_cast<unsigned char>(word[word.size() - 2])))
+      word.back() = 'D';
+    name += word;
+  }
+  return name;
+}
+
+absl::StatusOr<ModelSummary> SummarizeModel(const OpRegistry& registry,
+                                            const LoadedJob& job) {
+  PD_ASSIGN_OR_RETURN(const BuiltModel built, BuildModel(job, registry));
+  return Summarizer(registry, built).Make();
+}
+
+}  // namespace pd
