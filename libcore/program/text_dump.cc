@@ -177,6 +177,14 @@ std::string DumpAttribute(const Attribute& value) {
   return std::visit(ValuePrinter(), value);
 }
 
+std::vector<std::pair<std::string, std::string>> ShownAttributes(
+    const OpDesc& op) {
+  std::vector<std::pair<std::string, std::string>> shown;
+  for (const auto& [name, value] : op.attrs)
+    if (!IsNoise(name, value)) shown.emplace_back(name, DumpAttribute(value));
+  return shown;
+}
+
 std::string DumpOp(const ProgramDesc& program, int32_t block,
                    const OpDesc& op) {
   const auto outputs = [&](const std::vector<std::string>& names) {
@@ -204,9 +212,8 @@ std::string DumpOp(const ProgramDesc& program, int32_t block,
     if (names.size() > 1) list = absl::StrCat("[", list, "]");
     read.push_back(absl::StrCat(slot, "=", list));
   }
-  for (const auto& [name, value] : op.attrs)
-    if (!IsNoise(name, value))
-      attrs.push_back(absl::StrCat(name, "=", DumpAttribute(value)));
+  for (const auto& [name, value] : ShownAttributes(op))
+    attrs.push_back(absl::StrCat(name, "=", value));
   std::string text = absl::StrJoin(made, ", ");
   if (!made.empty()) absl::StrAppend(&text, " = ");
   absl::StrAppend(&text, op.type, "(", absl::StrJoin(read, ", "), ")");

@@ -5,6 +5,8 @@
 #define PD_LIBCORE_PROGRAM_TEXT_DUMP_H_
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "formats/program_desc.h"
@@ -30,6 +32,10 @@ std::string DumpProgram(const ProgramDesc& program);
 
 /// One op of block `block` as DumpProgram prints it.
 std::string DumpOp(const ProgramDesc& program, int32_t block, const OpDesc& op);
+
+/// Names and values of the attributes of an op that DumpProgram prints.
+std::vector<std::pair<std::string, std::string>> ShownAttributes(
+    const OpDesc& op);
 
 /// A value as DumpProgram prints it: `2`, `0.1`, `"NCHW"`, `[1,1]`, `block 1`.
 std::string DumpAttribute(const Attribute& value);
