@@ -273,6 +273,16 @@ absl::StatusOr<FileBytes> TarReader::Read() {
   return Take(size);
 }
 
+bool LooksLikeTar(const FileBytes& file) {
+  std::string head(file.view().substr(0, kBlock));
+  if (IsGzip(head)) {
+    const auto unpacked = GunzipHead(file.view(), kBlock);
+    if (!unpacked.ok()) return false;
+    head = std::string(unpacked->view());
+  }
+  return head.size() == kBlock && head[0] != '\0' && CheckSum(head.data()).ok();
+}
+
 absl::Status ForEachTarFile(
     const std::string& path,
     const std::function<absl::Status(const TarMember&, TarReader*)>& visit) {

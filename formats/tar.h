@@ -62,6 +62,9 @@ class TarReader {
   uint64_t pax_size_ = 0;
 };
 
+/// True when the bytes, gzip or not, begin with a tar header.
+bool LooksLikeTar(const FileBytes& file);
+
 /// Calls `visit` for each regular file in the archive at `path`, which may Read
 /// it. Messages name the path, and the member where one is at hand.
 absl::Status ForEachTarFile(

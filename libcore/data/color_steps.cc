@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grayscale and the four jitters.
+// Grayscale and the four jitters; masks stay as they are.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -63,7 +63,16 @@ absl::Status RunJitter(const Jitter& jitter, RandomStream* random,
                        scratch);
 }
 
-class JitterStep : public Step {
+// Steps that move no pixels.
+class ColorStep : public Step {
+ public:
+  absl::Status RunMask(RandomStream*, TransformScratch*,
+                       Picture*) const override {
+    return absl::OkStatus();
+  }
+};
+
+class JitterStep : public ColorStep {
  public:
   explicit JitterStep(const Jitter& jitter) : jitter_(jitter) {}
   absl::Status Infer(Shape*) const override { return absl::OkStatus(); }
@@ -76,7 +85,7 @@ class JitterStep : public Step {
   Jitter jitter_;
 };
 
-class ColorJitterStep : public Step {
+class ColorJitterStep : public ColorStep {
  public:
   explicit ColorJitterStep(const std::array<Jitter, 4>& jitters)
       : jitters_(jitters) {}
@@ -95,7 +104,7 @@ class ColorJitterStep : public Step {
   std::array<Jitter, 4> jitters_;
 };
 
-class GrayscaleStep : public Step {
+class GrayscaleStep : public ColorStep {
  public:
   explicit GrayscaleStep(int channels) : channels_(channels) {}
   absl::Status Infer(Shape* shape) const override {

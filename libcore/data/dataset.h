@@ -28,6 +28,9 @@ struct FieldSpec {
   /// A uint8 image [height, width, channels], 1 or 3 channels: transforms
   /// apply to it.
   bool is_image = false;
+  /// The classes of the image's pixels, uint8 [height, width, 1]; batches hold
+  /// them as int64 [height, width]. Transforms move them as the image's.
+  bool is_mask = false;
   /// What the loader fills short records with, unless it is told otherwise: a
   /// vocabulary's padding id.
   double pad_value = 0;

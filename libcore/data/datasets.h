@@ -32,7 +32,8 @@ absl::StatusOr<DatasetPtr> OpenIdx(const IdxDatasetOptions& options);
 /// The files of paddle.vision.datasets.MNIST in one folder, `mode` "train" or
 /// "test": train-images-idx3-ubyte[.gz] or t10k-... and their labels.
 absl::StatusOr<DatasetPtr> OpenMnist(const std::string& folder,
-                                     const std::string& mode);
+                                     const std::string& mode,
+                                     int64_t classes = 10);
 
 /// CIFAR-10 or CIFAR-100 in the binary version: files of label bytes and 3072
 /// bytes of colour planes, plain or .gz, one after the other.

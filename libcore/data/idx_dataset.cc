@@ -135,7 +135,7 @@ absl::StatusOr<DatasetPtr> OpenIdx(const IdxDatasetOptions& options) {
 }
 
 absl::StatusOr<DatasetPtr> OpenMnist(const std::string& folder,
-                                     const std::string& mode) {
+                                     const std::string& mode, int64_t classes) {
   if (mode != "train" && mode != "test")
     return InvalidArgument("mode is '%s'; expected 'train' or 'test'", mode);
   const std::string prefix =
@@ -147,6 +147,7 @@ absl::StatusOr<DatasetPtr> OpenMnist(const std::string& folder,
   IdxDatasetOptions options;
   options.image_path = find("-images-idx3-ubyte");
   options.label_path = find("-labels-idx1-ubyte");
+  options.classes = classes;
   return OpenIdx(options);
 }
 

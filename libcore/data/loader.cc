@@ -31,8 +31,13 @@ double SecondsSince(Clock::time_point start) {
 struct Worker {
   std::vector<Record> records;  // one, or one for each place of a batch
   std::vector<Padder::Extents> extents;  // of the batch, by field
-  TransformScratch scratch;
+  TransformScratch scratch, mask_scratch;
 };
+
+Picture PictureOf(const FieldView& view) {
+  return {reinterpret_cast<const uint8_t*>(view.data), view.height, view.width,
+          view.channels};
+}
 
 // One place of the ring.
 struct Slot {
@@ -142,8 +147,8 @@ class Loader::Impl {
   absl::Status FillRecord(int64_t record, int64_t place, Worker* worker,
                           const Batch& batch);
   absl::Status FillVarying(Worker* worker, Slot* slot);
-  absl::Status FillImage(int64_t record, const FieldView& view, Worker* worker,
-                         std::byte* out);
+  absl::Status FillImage(int64_t record, int64_t place, const Record& read,
+                         Worker* worker, const Batch& batch);
   Slot& SlotOf(int64_t index) {
     return slots_[static_cast<size_t>(index) % slots_.size()];
   }
@@ -157,6 +162,7 @@ class Loader::Impl {
   bool varying_ = false;
   std::optional<Pipeline> pipeline_;  // where there is an image
   size_t image_ = 0;                  // the field it applies to
+  std::optional<size_t> mask_;        // and the image's mask
   int64_t height_ = 0, width_ = 0;    // of pictures after the pipeline
   std::vector<Slot> slots_;
   Worker own_;  // of Next() where there are no workers
@@ -217,6 +223,9 @@ absl::Status Loader::Impl::InitPipeline() {
         dataset_->Describe(0));
   }
   image_ = static_cast<size_t>(image - specs.begin());
+  const auto mask = std::find_if(specs.begin(), specs.end(),
+                                 [](const FieldSpec& s) { return s.is_mask; });
+  if (mask != specs.end()) mask_ = static_cast<size_t>(mask - specs.begin());
   PD_ASSIGN_OR_RETURN(pipeline_,
                       Pipeline::Create(image->shape, options_.transforms));
   height_ = pipeline_->picture_shape()[0];
@@ -228,9 +237,7 @@ absl::Status Loader::Impl::InitPipeline() {
 absl::Status Loader::Impl::ProbePicture() {
   Record record;
   PD_RETURN_IF_ERROR(dataset_->Read(0, &record));
-  const FieldView& view = record.fields[image_];
-  Picture picture = {reinterpret_cast<const uint8_t*>(view.data), view.height,
-                     view.width, view.channels};
+  Picture picture = PictureOf(record.fields[image_]);
   RandomStream random = TransformStream(options_.seed, 0, 0);
   const absl::Status status =
       pipeline_->Apply(&random, &own_.scratch, &picture);
@@ -253,6 +260,10 @@ absl::Status Loader::Impl::InitFields() {
     if (pipeline_.has_value() && i == image_) {
       field.dtype = pipeline_->output_dtype();
       field.shape = pipeline_->ArrayShape(height_, width_);
+    }
+    if (mask_ == i) {
+      field.dtype = DType::kInt64;
+      field.shape = {height_, width_};
     }
     const FieldPadding* padding = PaddingOf(specs[i].name, options_.paddings);
     if (IsDynamic(field.shape)) {
@@ -442,14 +453,13 @@ absl::Status Loader::Impl::FillRecord(int64_t record, int64_t place,
     if (!status.ok()) return Annotate(status, dataset_->Describe(record));
   }
   for (size_t i = 0; i < padders_.size(); ++i) {
-    const FieldView& view = read.fields[i];
-    std::byte* out =
-        batch.fields[i].data + static_cast<size_t>(place) * record_bytes_[i];
-    if (padders_[i].has_value()) continue;
+    if (padders_[i].has_value() || mask_ == i) continue;
     if (pipeline_.has_value() && i == image_) {
-      PD_RETURN_IF_ERROR(FillImage(record, view, worker, out));
+      PD_RETURN_IF_ERROR(FillImage(record, place, read, worker, batch));
     } else {
-      std::memcpy(out, view.data, record_bytes_[i]);
+      std::memcpy(
+          batch.fields[i].data + static_cast<size_t>(place) * record_bytes_[i],
+          read.fields[i].data, record_bytes_[i]);
     }
   }
   for (size_t i = 0; i < padders_.size(); ++i)
@@ -492,13 +502,19 @@ absl::Status Loader::Impl::FillVarying(Worker* worker, Slot* slot) {
   return absl::OkStatus();
 }
 
-absl::Status Loader::Impl::FillImage(int64_t record, const FieldView& view,
-                                     Worker* worker, std::byte* out) {
-  Picture picture = {reinterpret_cast<const uint8_t*>(view.data), view.height,
-                     view.width, view.channels};
+absl::Status Loader::Impl::FillImage(int64_t record, int64_t place,
+                                     const Record& read, Worker* worker,
+                                     const Batch& batch) {
+  Picture picture = PictureOf(read.fields[image_]), mask;
   RandomStream random = TransformStream(options_.seed, epoch_, record);
-  const absl::Status status =
-      pipeline_->Apply(&random, &worker->scratch, &picture);
+  absl::Status status;
+  if (mask_.has_value()) {
+    mask = PictureOf(read.fields[*mask_]);
+    status = pipeline_->ApplyWithMask(&random, &worker->scratch, &picture,
+                                      &worker->mask_scratch, &mask);
+  } else {
+    status = pipeline_->Apply(&random, &worker->scratch, &picture);
+  }
   if (!status.ok()) return Annotate(status, dataset_->Describe(record));
   if (picture.height != height_ || picture.width != width_) {
     return InvalidArgument(
@@ -507,7 +523,14 @@ absl::Status Loader::Impl::FillImage(int64_t record, const FieldView& view,
         dataset_->Describe(record), picture.width, picture.height, width_,
         height_);
   }
-  pipeline_->Write(picture, out);
+  const auto out_of = [&](size_t field) {
+    return batch.fields[field].data +
+           static_cast<size_t>(place) * record_bytes_[field];
+  };
+  pipeline_->Write(picture, out_of(image_));
+  if (mask_.has_value())
+    std::copy_n(mask.pixels, height_ * width_,
+                reinterpret_cast<int64_t*>(out_of(*mask_)));
   return absl::OkStatus();
 }
 

@@ -24,7 +24,11 @@ class PackedImages : public Dataset {
   /// "label", int64 [1].
   void AddLabel() { fields_.push_back({"label", DType::kInt64, {1}}); }
   /// "label", a picture of the pixels' classes, uint8 [height, width, 1].
-  void AddMask() { fields_.push_back({"label", DType::kUInt8, {-1, -1, 1}}); }
+  void AddMask() {
+    FieldSpec mask = {"label", DType::kUInt8, {-1, -1, 1}};
+    mask.is_mask = true;
+    fields_.push_back(std::move(mask));
+  }
 
   void Add(TarFile image, int64_t label) {
     images_.push_back(std::move(image));

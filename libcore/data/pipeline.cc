@@ -76,6 +76,20 @@ absl::Status Pipeline::Apply(RandomStream* random, TransformScratch* scratch,
   return absl::OkStatus();
 }
 
+absl::Status Pipeline::ApplyWithMask(RandomStream* random,
+                                     TransformScratch* scratch,
+                                     Picture* picture,
+                                     TransformScratch* mask_scratch,
+                                     Picture* mask) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    RandomStream again = *random;
+    absl::Status status = steps_[i]->Run(random, scratch, picture);
+    if (status.ok()) status = steps_[i]->RunMask(&again, mask_scratch, mask);
+    if (!status.ok()) return Annotate(status, names_[i]);
+  }
+  return absl::OkStatus();
+}
+
 Shape Pipeline::ArrayShape(int64_t height, int64_t width) const {
   const auto shape = finish_->OutputShape(height, width);
   return {shape.begin(), shape.end()};

@@ -43,6 +43,10 @@ class Pipeline {
   /// Runs all transforms but the change into an array.
   absl::Status Apply(RandomStream* random, TransformScratch* scratch,
                      Picture* picture) const;
+  /// The same for a picture and the classes of its pixels, which move alike.
+  absl::Status ApplyWithMask(RandomStream* random, TransformScratch* scratch,
+                             Picture* picture, TransformScratch* mask_scratch,
+                             Picture* mask) const;
   /// Writes the array's elements, output_dtype(), to `out`.
   void Write(const Picture& picture, std::byte* out) const;
 

@@ -17,6 +17,8 @@ namespace pd {
 namespace {
 
 constexpr int64_t kMaxSide = 1 << 16;
+constexpr std::array<uint8_t, 3> kMaskFill = {kMaskBorder, kMaskBorder,
+                                              kMaskBorder};
 
 struct Size {
   int64_t height = 0, width = 0;
@@ -96,6 +98,12 @@ class ResizeStep : public Step {
     const Size to = Target(picture->height, picture->width);
     return ResizePicture(to.height, to.width, interpolation_, picture, scratch);
   }
+  absl::Status RunMask(RandomStream*, TransformScratch* scratch,
+                       Picture* mask) const override {
+    const Size to = Target(mask->height, mask->width);
+    return ResizePicture(to.height, to.width, Interpolation::kNearest, mask,
+                         scratch);
+  }
 
  private:
   Size Target(int64_t height, int64_t width) const {
@@ -131,6 +139,19 @@ class CenterCropStep : public Step {
                        margin(picture->width, size_.width), size_.height,
                        size_.width, picture, scratch);
   }
+  absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
+                       Picture* mask) const override {
+    // By an even number on each side, so that rounding stays what it is.
+    const auto missing = [](int64_t want, int64_t have) {
+      return std::max<int64_t>((want - have + 1) / 2 * 2, 0);
+    };
+    const int64_t wide = missing(size_.width, mask->width);
+    const int64_t high = missing(size_.height, mask->height);
+    PD_RETURN_IF_ERROR(PadPicture({wide, high, wide, high},
+                                  PaddingMode::kConstant, kMaskFill, mask,
+                                  scratch));
+    return Run(random, scratch, mask);
+  }
 
  private:
   Size size_;
@@ -149,6 +170,10 @@ class PadStep : public Step {
   absl::Status Run(RandomStream*, TransformScratch* scratch,
                    Picture* picture) const override {
     return PadPicture(padding_, mode_, fill_, picture, scratch);
+  }
+  absl::Status RunMask(RandomStream*, TransformScratch* scratch,
+                       Picture* mask) const override {
+    return PadPicture(padding_, mode_, kMaskFill, mask, scratch);
   }
 
  private:
@@ -177,13 +202,23 @@ class RandomCropStep : public Step {
   }
   absl::Status Run(RandomStream* random, TransformScratch* scratch,
                    Picture* picture) const override {
-    PD_RETURN_IF_ERROR(PadPicture(padding_, mode_, fill_, picture, scratch));
+    return Crop(fill_, random, scratch, picture);
+  }
+  absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
+                       Picture* mask) const override {
+    return Crop(kMaskFill, random, scratch, mask);
+  }
+
+ private:
+  absl::Status Crop(const std::array<uint8_t, 3>& fill, RandomStream* random,
+                    TransformScratch* scratch, Picture* picture) const {
+    PD_RETURN_IF_ERROR(PadPicture(padding_, mode_, fill, picture, scratch));
     PD_RETURN_IF_ERROR(CheckFits(picture->height, picture->width));
     const int64_t wide = std::max<int64_t>(size_.width - picture->width, 0);
     const int64_t high = std::max<int64_t>(size_.height - picture->height, 0);
     // As paddle: by the whole difference on both sides.
     PD_RETURN_IF_ERROR(
-        PadPicture({wide, high, wide, high}, mode_, fill_, picture, scratch));
+        PadPicture({wide, high, wide, high}, mode_, fill, picture, scratch));
     const auto draw = [random](int64_t room) {
       return static_cast<int64_t>(
           random->Below(static_cast<uint64_t>(room + 1)));
@@ -192,8 +227,6 @@ class RandomCropStep : public Step {
     const int64_t left = draw(picture->width - size_.width);
     return CropPicture(top, left, size_.height, size_.width, picture, scratch);
   }
-
- private:
   absl::Status CheckFits(int64_t height, int64_t width) const {
     if (pad_if_needed_ || (height >= size_.height && width >= size_.width))
       return absl::OkStatus();
@@ -224,15 +257,23 @@ class RandomResizedCropStep : public Step {
   }
   absl::Status Run(RandomStream* random, TransformScratch* scratch,
                    Picture* picture) const override {
+    return Crop(interpolation_, random, scratch, picture);
+  }
+  absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
+                       Picture* mask) const override {
+    return Crop(Interpolation::kNearest, random, scratch, mask);
+  }
+
+ private:
+  absl::Status Crop(Interpolation interpolation, RandomStream* random,
+                    TransformScratch* scratch, Picture* picture) const {
     int64_t top, left;
     const Size crop = Draw(random, *picture, &top, &left);
     PD_RETURN_IF_ERROR(
         CropPicture(top, left, crop.height, crop.width, picture, scratch));
-    return ResizePicture(size_.height, size_.width, interpolation_, picture,
+    return ResizePicture(size_.height, size_.width, interpolation, picture,
                          scratch);
   }
-
- private:
   Size Draw(RandomStream* random, const Picture& picture, int64_t* top,
             int64_t* left) const {
     const int64_t height = picture.height, width = picture.width;
@@ -278,6 +319,10 @@ class FlipStep : public Step {
     if (!(random->Uniform() < prob_)) return absl::OkStatus();
     return FlipPicture(horizontally_, picture, scratch);
   }
+  absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
+                       Picture* mask) const override {
+    return Run(random, scratch, mask);
+  }
 
  private:
   bool horizontally_;
@@ -296,6 +341,13 @@ class RotationStep : public Step {
                    Picture* picture) const override {
     return RotatePicture(random->Uniform(low_, high_), rotation_, picture,
                          scratch);
+  }
+  absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
+                       Picture* mask) const override {
+    Rotation rotation = rotation_;
+    rotation.interpolation = Interpolation::kNearest;
+    rotation.fill = kMaskFill;
+    return RotatePicture(random->Uniform(low_, high_), rotation, mask, scratch);
   }
 
  private:

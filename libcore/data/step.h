@@ -16,6 +16,10 @@
 
 namespace pd {
 
+/// The class of pixels that are not in the picture: Pascal VOC's border, and
+/// what losses ignore.
+constexpr uint8_t kMaskBorder = 255;
+
 class Step {
  public:
   virtual ~Step() = default;
@@ -24,6 +28,11 @@ class Step {
   virtual absl::Status Infer(Shape* shape) const = 0;
   virtual absl::Status Run(RandomStream* random, TransformScratch* scratch,
                            Picture* picture) const = 0;
+  /// Does to a mask, one channel of classes, what Run does to the picture with
+  /// the same random numbers: moves its pixels, mixes and changes none. New
+  /// ones are kMaskBorder.
+  virtual absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
+                               Picture* mask) const = 0;
 };
 
 /// The step for a transform of pictures; null for ToTensor, Normalize and

@@ -4,6 +4,7 @@
 #include "libcore/data/paddle_datasets.h"
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "formats/npz.h"
 #include "gtest/gtest.h"
 #include "libcore/data/dataset.h"
+#include "libcore/data/loader.h"
+#include "libcore/data/step.h"
 
 namespace pd {
 namespace {
@@ -156,6 +159,104 @@ TEST(PaddleDatasets, Conll05) {
                    In("conll05st/wordDict.txt"), In("conll05st/verbDict.txt"),
                    In("conll05st/targetDict.txt")}),
       "conll05st/test.npz");
+}
+
+// One picture whose three channels are its mask.
+class MaskTwin : public Dataset {
+ public:
+  MaskTwin() {
+    FieldSpec mask = {"label", DType::kUInt8, {-1, -1, 1}};
+    mask.is_mask = true;
+    fields_ = {{"image", DType::kUInt8, {-1, -1, 3}, true}, mask};
+    size_ = 8;
+  }
+  absl::Status Read(int64_t index, Record* record) const override {
+    const int64_t height = 9 + index, width = 15 - index;
+    record->fields.resize(2);
+    record->bytes.resize(2);
+    for (int64_t channels : {3, 1}) {
+      std::vector<uint8_t>& bytes = record->bytes[channels == 3 ? 0 : 1];
+      bytes.resize(static_cast<size_t>(height * width * channels));
+      for (size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] =
+            static_cast<uint8_t>(i / static_cast<size_t>(channels) * 37 % 251);
+      FieldView& view = record->fields[channels == 3 ? 0 : 1];
+      view.data = reinterpret_cast<const std::byte*>(bytes.data());
+      view.height = height;
+      view.width = width;
+      view.channels = channels;
+    }
+    return absl::OkStatus();
+  }
+  std::string Describe(int64_t index) const override {
+    return absl::StrCat("record ", index);
+  }
+};
+
+TEST(Masks, MoveAsTheirPictures) {
+  transforms::RandomCrop crop;
+  crop.size = {10, 11};
+  crop.padding = {2};
+  crop.pad_if_needed = true;
+  crop.fill = {255};
+  transforms::RandomRotation rotation;
+  rotation.degrees = {50};
+  rotation.fill = {255};
+  LoaderOptions options;
+  options.batch_size = 8;
+  options.num_workers = 0;
+  options.transforms = {transforms::RandomHorizontalFlip{},
+                        crop,
+                        rotation,
+                        transforms::RandomVerticalFlip{},
+                        transforms::Resize{{7, 6}, "nearest"},
+                        transforms::Pad{{1, 2}, {255}},
+                        transforms::RandomResizedCrop{
+                            {5, 5}, {0.3f, 1}, {0.75f, 1.3f}, "nearest"}};
+  auto loader = Loader::Create(std::make_shared<MaskTwin>(), options);
+  ASSERT_TRUE(loader.ok()) << loader.status();
+  ASSERT_EQ((*loader)->fields()[1].dtype, DType::kInt64);
+  ASSERT_EQ((*loader)->fields()[1].shape, (Shape{8, 5, 5}));
+  ASSERT_TRUE((*loader)->StartEpoch(0).ok());
+  const auto batch = (*loader)->Next();
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  const auto* image =
+      reinterpret_cast<const uint8_t*>((*batch)->fields[0].data);
+  const auto* mask = reinterpret_cast<const int64_t*>((*batch)->fields[1].data);
+  int64_t inside = 0;
+  for (int64_t i = 0; i < 8 * 5 * 5; ++i) {
+    ASSERT_EQ(image[3 * i], mask[i]) << i;
+    inside += mask[i] != 255;
+  }
+  EXPECT_GT(inside, 60);
+}
+
+TEST(Masks, KeepTheirClassesThroughColoursAndMixing) {
+  transforms::ColorJitter jitter;
+  jitter.brightness = {0.5f};
+  jitter.hue = {0.2f};
+  LoaderOptions options;
+  options.batch_size = 1;
+  options.num_workers = 0;
+  options.transforms = {jitter, transforms::CenterCrop{{14, 20}},
+                        transforms::Grayscale{3}};
+  auto loader = Loader::Create(std::make_shared<MaskTwin>(), options);
+  ASSERT_TRUE(loader.ok()) << loader.status();
+  ASSERT_TRUE((*loader)->StartEpoch(0).ok());
+  const auto batch = (*loader)->Next();
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  const auto* mask = reinterpret_cast<const int64_t*>((*batch)->fields[1].data);
+  // The picture is 9 x 15: it lies in the middle of a border. Python rounds
+  // -2.5 and -2.5 to -2.
+  for (int64_t y = 0; y < 14; ++y) {
+    for (int64_t x = 0; x < 20; ++x) {
+      const int64_t from_y = y - 2, from_x = x - 2;
+      const bool in = from_y >= 0 && from_y < 9 && from_x >= 0 && from_x < 15;
+      ASSERT_EQ(mask[y * 20 + x],
+                in ? (from_y * 15 + from_x) * 37 % 251 : kMaskBorder)
+          << y << ", " << x;
+    }
+  }
 }
 
 }  // namespace
