@@ -10,11 +10,12 @@
 #include "absl/strings/str_replace.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/forms.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_check.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/loss.h"
+#include "libcore/nn/losses/loss.h"
 #include "libcore/nn/zoo/zoo.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/prune.h"
@@ -58,13 +59,20 @@ BuiltModel EmptyModel() {
 
 class ModelBuilder {
  public:
-  ModelBuilder(const LoadedJob& job, const OpRegistry& registry)
+  ModelBuilder(const LoadedJob& job, const OpRegistry& registry,
+               job::Phase::Kind form, ParameterGroups* groups,
+               GeneratedNames* generated)
       : job_(job),
+        form_(form),
         built_(EmptyModel()),
         main_(&registry, &built_.main),
         startup_(&registry, &built_.startup),
-        parts_{&main_, &startup_, &built_} {}
+        parts_{&main_, &startup_, &built_, groups, generated} {}
 
+  // Whether something is in one form of the network only; known after Build.
+  bool has_forms() const { return has_forms_; }
+
+  /// The model without its test program.
   absl::StatusOr<BuiltModel> Build() {
     PD_RETURN_IF_ERROR(DeclareInputs());
     const job::Model& model = job_.proto().model();
@@ -75,9 +83,10 @@ class ModelBuilder {
             .status());
     PD_RETURN_IF_ERROR(FindOutputs());
     PD_RETURN_IF_ERROR(BuildLosses());
+    if (has_forms_ || form_ == job::Phase::eval)
+      PD_RETURN_IF_ERROR(NameResults(&built_, &main_));
     for (const job::Metric& metric : job_.proto().metric())
       PD_RETURN_IF_ERROR(BuildMetric(metric));
-    built_.test = CloneForTest(built_.main);
     return std::move(built_);
   }
 
@@ -116,6 +125,7 @@ class ModelBuilder {
                                    ? layer.name()
                                    : absl::StrCat(kind, "_", numbers[kind]);
       ++numbers[kind];
+      if (!InThisForm(layer)) continue;
       if (names->count(name) > 0)
         return Annotate(InvalidArgument("the name '%s' is taken; give this "
                                         "layer another",
@@ -135,6 +145,14 @@ class ModelBuilder {
                                                          last.maker};
     }
     return last;
+  }
+
+  // Layers and losses say with `when` that they are in one form only.
+  template <typename Part>
+  bool InThisForm(const Part& part) {
+    if (!part.has_when()) return true;
+    has_forms_ = true;
+    return part.when() == form_;
   }
 
   // Where a layer, block or input was written, in the job or in the zoo.
@@ -221,12 +239,6 @@ class ModelBuilder {
     return absl::OkStatus();
   }
 
-  static absl::StatusOr<LayerInput> Find(const std::string& name,
-                                         const std::string& who,
-                                         const Names& names) {
-    const auto it = names.find(name);
-    if (it != names.end()) return it->second;
-    std::vector<std::string> known;
   // What the fields of the layer's message with the rule `reads` name.
   static absl::Status FindFields(const job::Layer& layer,
                                  const std::string& full_name,
@@ -255,6 +267,12 @@ class ModelBuilder {
     return absl::OkStatus();
   }
 
+  static absl::StatusOr<LayerInput> Find(const std::string& name,
+                                         const std::string& who,
+                                         const Names& names) {
+    const auto it = names.find(name);
+    if (it != names.end()) return it->second;
+    std::vector<std::string> known;
     for (const auto& entry : names) known.push_back(entry.first);
     const std::string nearest = Nearest(name, known);
     return InvalidArgument(
@@ -454,7 +472,7 @@ class ModelBuilder {
     return found->variable;
   }
 
-  absl::Status DeclareLabel(const std::string& name, const LabelSpec& spec) {
+  absl::Status DeclareLabel(const std::string& name, const FieldSpec& spec) {
     if (main_.FindVar(name) != nullptr) return absl::OkStatus();
     VarDesc var;
     var.name = name;
@@ -467,17 +485,36 @@ class ModelBuilder {
     return absl::OkStatus();
   }
 
+  // A layer's result, an input or a field of the data set.
+  absl::StatusOr<std::string> FindField(const std::string& name,
+                                        const FieldSpec& spec) {
+    const auto it = names_.find(name);
+    if (it != names_.end()) return it->second.variable;
+    PD_RETURN_IF_ERROR(DeclareLabel(name, spec));
+    if (main_.FindVar(name)->need_check_feed) return name;
+    return InvalidArgument("'%s' is a parameter, not a field or layer", name);
+  }
+
   absl::Status BuildLosses() {
     std::vector<std::string> losses;
-    for (const job::Loss& loss : job_.proto().loss()) {
-      PD_ASSIGN_OR_RETURN(const std::string input, Judged(loss, "loss"));
-      PD_RETURN_IF_ERROR(DeclareLabel(
-          loss.label(), LabelOf(loss, main_.FindVar(input)->shape)));
-      auto value = BuildLoss(loss, input, loss.label(), &main_);
-      if (!value.ok()) return job_.At(value.status(), loss);
+    const auto& all = job_.proto().loss();
+    for (int i = 0; i < all.size(); ++i) {
+      if (!InThisForm(all[i])) continue;
+      PD_ASSIGN_OR_RETURN(const std::string input, Judged(all[i], "loss"));
+      const auto find = [this](const std::string& name, const FieldSpec& spec) {
+        return FindField(name, spec);
+      };
+      auto value = BuildLoss(all[i], i, input, find, parts_);
+      if (!value.ok()) return job_.At(value.status(), all[i]);
       losses.push_back(*value);
     }
-    if (losses.empty()) return absl::OkStatus();
+    if (losses.empty())
+      return all.empty()
+                 ? absl::OkStatus()
+                 : job_.At(
+                       InvalidArgument("no loss is left where 'when' leaves "
+                                       "them out; at least one must be"),
+                       all[0]);
     built_.loss = losses[0];
     if (losses.size() == 1) return absl::OkStatus();
     OpDesc op;
@@ -490,7 +527,7 @@ class ModelBuilder {
 
   absl::Status BuildMetric(const job::Metric& metric) {
     PD_ASSIGN_OR_RETURN(const std::string input, Judged(metric, "metric"));
-    LabelSpec spec;
+    FieldSpec spec;
     spec.dtype = DType::kInt64;
     spec.shape = main_.FindVar(input)->shape;
     if (!spec.shape.empty()) spec.shape.back() = 1;
@@ -502,6 +539,8 @@ class ModelBuilder {
   }
 
   const LoadedJob& job_;
+  const job::Phase::Kind form_;
+  bool has_forms_ = false;
   BuiltModel built_;
   BlockBuilder main_, startup_;
   ModelParts parts_;
@@ -512,7 +551,26 @@ class ModelBuilder {
 
 absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
                                       const OpRegistry& registry) {
-  return ModelBuilder(job, registry).Build();
+  ParameterGroups groups;
+  PD_RETURN_IF_ERROR(groups.Read(job));
+  GeneratedNames generated;
+  ModelBuilder train(job, registry, job::Phase::train, &groups, &generated);
+  absl::StatusOr<BuiltModel> built = train.Build();
+  if (!built.ok())
+    return train.has_forms() ? InForm(built.status(), "training")
+                             : built.status();
+  if (!train.has_forms()) {
+    built->test = CloneForTest(built->main);
+  } else {
+    generated.Restart();
+    ModelBuilder eval(job, registry, job::Phase::eval, &groups, &generated);
+    absl::StatusOr<BuiltModel> other = eval.Build();
+    if (!other.ok()) return InForm(other.status(), "evaluation");
+    PD_RETURN_IF_ERROR(
+        job.At(JoinForms(*std::move(other), &*built), job.proto().model()));
+  }
+  PD_RETURN_IF_ERROR(groups.CheckUsed(job));
+  return built;
 }
 
 }  // namespace pd

@@ -24,6 +24,16 @@ LayerContext::LayerContext(const job::Layer& layer, LayerName name,
   scope_.kind = kind_;
 }
 
+LayerContext::LayerContext(const std::string& loss_kind, LayerName name,
+                           const ModelParts& parts)
+    : layer_(job::Layer::default_instance()),
+      name_(std::move(name.full)),
+      kind_(loss_kind),
+      parts_(parts) {
+  scope_.structured = std::move(name.structured);
+  scope_.kind = kind_;
+}
+
 const Shape& LayerContext::ShapeOf(const std::string& variable) const {
   return parts_.main->FindVar(variable)->shape;
 }
@@ -110,8 +120,7 @@ std::string LayerContext::NewName(const char* member, const char* suffix,
   if (!scope_.structured.empty())
     return absl::StrCat(scope_.structured, ".", member);
   if (scope_.prefix.empty())
-    scope_.prefix =
-        absl::StrCat(scope_.kind, "_", parts_.main->NextNumber(scope_.kind));
+    scope_.prefix = parts_.generated->Prefix(name_, scope_.kind, parts_.main);
   return absl::StrCat(scope_.prefix, ".", suffix, "_", (*number)++);
 }
 
@@ -131,12 +140,12 @@ absl::Status LayerContext::Declare(VarDesc var,
 }
 
 absl::StatusOr<std::string> LayerContext::Parameter(
-    const job::ParamAttr& attr, const std::string& otherwise_name, Shape shape,
-    const job::Initializer& otherwise) {
-  const std::string name = attr.has_name() ? attr.name() : otherwise_name;
+    const job::ParamAttr& written, const std::string& otherwise_name,
+    Shape shape, const job::Initializer& otherwise) {
+  const std::string name = written.has_name() ? written.name() : otherwise_name;
   parameters_.push_back(name);
   if (const VarDesc* shared = FindParameter(name)) {
-    if (!attr.has_name())
+    if (!written.has_name())
       return InvalidArgument(
           "layer '%s' (%s) would make the parameter '%s', which there is "
           "already; give the layer, or the use of its block, another name",
@@ -148,6 +157,7 @@ absl::StatusOr<std::string> LayerContext::Parameter(
         shared->is_parameter ? "one" : "another variable",
         ToString(shared->shape));
   }
+  const job::ParamAttr attr = parts_.groups->Apply(name, written);
   VarDesc var;
   var.name = name;
   var.shape = std::move(shape);

@@ -14,6 +14,7 @@
 #include "libcore/nn/build.h"
 #include "libcore/nn/initializer.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/nn/parameter_groups.h"
 #include "libcore/program/block_builder.h"
 
 namespace pd {
@@ -51,6 +52,8 @@ struct ModelParts {
   BlockBuilder* main;
   BlockBuilder* startup;
   BuiltModel* built;
+  ParameterGroups* groups;
+  GeneratedNames* generated;
 };
 
 /// How the parameters that are made next are called.
@@ -64,6 +67,9 @@ struct ParameterScope {
 class LayerContext {
  public:
   LayerContext(const job::Layer& layer, LayerName name, LayerReads reads,
+               const ModelParts& parts);
+  /// For the parameters of a loss; it has no layer().
+  LayerContext(const std::string& loss_kind, LayerName name,
                const ModelParts& parts);
 
   const job::Layer& layer() const { return layer_; }

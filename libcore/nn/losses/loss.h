@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses of a job as ops, and checks of what metrics judge. Internal to
+// libcore/nn.
+#ifndef PD_LIBCORE_NN_LOSSES_LOSS_H_
+#define PD_LIBCORE_NN_LOSSES_LOSS_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/nn/layers/layer_context.h"
+
+namespace pd {
+
+/// What a field of the data set is declared as that is no input of the model:
+/// the dtype and shape of the answers that a loss or metric wants.
+struct FieldSpec {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
+/// Finds what a loss calls by name: a layer's result, an input, or a field of
+/// the data set, which is declared then.
+using FindField = std::function<absl::StatusOr<std::string>(
+    const std::string& name, const FieldSpec& spec)>;
+
+/// Appends the job's loss number `number`, reduced and weighted; gives its
+/// variable, a scalar. `prediction` is the variable that it looks at.
+absl::StatusOr<std::string> BuildLoss(const job::Loss& loss, int number,
+                                      const std::string& prediction,
+                                      FindField find, const ModelParts& parts);
+
+/// OK when these predictions [N, classes] and class numbers can be judged.
+absl::Status CheckAccuracy(const job::Accuracy& accuracy,
+                           const VarDesc& prediction, const VarDesc& label);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_NN_LOSSES_LOSS_H_

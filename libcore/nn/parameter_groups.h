@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for a model's parameters beyond their layers: groups by regular
+// expression, and generated names. Internal to libcore/nn.
+#ifndef PD_LIBCORE_NN_PARAMETER_GROUPS_H_
+#define PD_LIBCORE_NN_PARAMETER_GROUPS_H_
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libcore/nn/job.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/program/block_builder.h"
+
+namespace pd {
+
+class ParameterGroups {
+ public:
+  ParameterGroups();
+  ~ParameterGroups();
+
+  /// InvalidArgument with the place of an expression that is none.
+  absl::Status Read(const LoadedJob& job);
+  /// What the groups say of parameter `name`, a later group before an earlier
+  /// one, and `written`, the parameter's own attribute, before them all.
+  job::ParamAttr Apply(const std::string& name, const job::ParamAttr& written);
+  /// InvalidArgument with the place of a group that matched none of Apply's
+  /// names so far.
+  absl::Status CheckUsed(const LoadedJob& job) const;
+
+ private:
+  struct Group;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<std::string> seen_;
+};
+
+/// What the names of parameters in layers without a name start with. The two
+/// forms of a network (`when`) call the same layer's the same.
+class GeneratedNames {
+ public:
+  /// "linear_0" for the layer or loss "stage1/linear_3" of kind "linear".
+  std::string Prefix(const std::string& layer, const std::string& kind,
+                     BlockBuilder* main);
+  /// From now on layers come again.
+  void Restart() { asked_.clear(); }
+
+ private:
+  std::map<std::string, std::string> prefixes_;
+  std::map<std::string, int> asked_;
+  std::set<std::string> taken_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_NN_PARAMETER_GROUPS_H_
