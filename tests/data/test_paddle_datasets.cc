@@ -3,12 +3,16 @@
 // gave for the same archives (scripts/make_dataset_goldens.py).
 #include "libcore/data/paddle_datasets.h"
 
+#include <unistd.h>
+
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "formats/gzip.h"
 #include "formats/npz.h"
 #include "gtest/gtest.h"
 #include "libcore/data/dataset.h"
@@ -159,6 +163,83 @@ TEST(PaddleDatasets, Conll05) {
                    In("conll05st/wordDict.txt"), In("conll05st/verbDict.txt"),
                    In("conll05st/targetDict.txt")}),
       "conll05st/test.npz");
+}
+
+// Opens copies of an archive, unpacked where it is gzip, with bytes changed
+// here and there and its end cut off: each must be read or refused.
+template <typename Open>
+void ExpectToSurviveDamage(const std::string& archive, const Open& open) {
+  const auto file = ReadFileGunzip(In(archive));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::string path = absl::StrCat(::testing::TempDir(), "/damaged_",
+                                        ::getpid(), archive.size());
+  int opened = 0, refused = 0;
+  const auto attempt = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    const absl::StatusOr<DatasetPtr> data = open(path);
+    ++(data.ok() ? opened : refused);
+    if (!data.ok()) {
+      EXPECT_NE(data.status().message().find(path), absl::string_view::npos)
+          << data.status();
+      return;
+    }
+    Record record;
+    for (int64_t i = 0; i < (*data)->size(); ++i)
+      (*data)->Read(i, &record).IgnoreError();
+  };
+  const std::string good(file->view());
+  constexpr size_t kStep = 41;
+  for (size_t i = 0; i < good.size(); i += kStep) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ (i % 2 == 0 ? 0xff : 0x01));
+    attempt(bad);
+  }
+  for (size_t size = 0; size < good.size(); size += good.size() / 50 + 1)
+    attempt(good.substr(0, size));
+  ::unlink(path.c_str());
+  EXPECT_GT(opened, 0);
+  EXPECT_GT(refused, 0);
+}
+
+TEST(PaddleDatasets, SurviveDamagedArchives) {
+  ExpectToSurviveDamage("cifar100/cifar-100-python.tar.gz",
+                        [](const std::string& path) {
+                          return OpenCifarPython({path, "train", true, 100});
+                        });
+  ExpectToSurviveDamage("flowers/102flowers.tgz", [](const std::string& path) {
+    return OpenFlowers({path, In("flowers/imagelabels.mat"),
+                        In("flowers/setid.mat"), "train"});
+  });
+  ExpectToSurviveDamage("voc2012/VOCtrainval_11-May-2012.tar",
+                        [](const std::string& path) {
+                          return OpenVoc2012({path, "train"});
+                        });
+  ExpectToSurviveDamage("uci_housing/housing.data",
+                        [](const std::string& path) {
+                          return OpenUciHousing({path, "train"});
+                        });
+  ExpectToSurviveDamage("movielens/ml-1m.zip", [](const std::string& path) {
+    return OpenMovielens({path, "train"});
+  });
+  ExpectToSurviveDamage("imdb/aclImdb_v1.tar.gz", [](const std::string& path) {
+    return OpenImdb({path, "train", 1});
+  });
+  ExpectToSurviveDamage("imikolov/simple-examples.tgz",
+                        [](const std::string& path) {
+                          return OpenImikolov({path, "SEQ", -1, "train", 1});
+                        });
+  ExpectToSurviveDamage("wmt14/wmt14.tgz", [](const std::string& path) {
+    return OpenWmt14({path, "train", 8});
+  });
+  ExpectToSurviveDamage("wmt16/wmt16.tar.gz", [](const std::string& path) {
+    return OpenWmt16({path, "train", 8, 8});
+  });
+  ExpectToSurviveDamage(
+      "conll05st/conll05st-tests.tar.gz", [](const std::string& path) {
+        return OpenConll05({path, In("conll05st/wordDict.txt"),
+                            In("conll05st/verbDict.txt"),
+                            In("conll05st/targetDict.txt")});
+      });
 }
 
 // One picture whose three channels are its mask.
