@@ -24,7 +24,11 @@ Manual ExportManual() {
       "model; `--input` and `--fetch` name others.",
       "An ONNX model is written at exactly the opset asked for, after ONNX's "
       "own checker and shape inference have passed it; an operator that needs "
-      "a later opset is an error."};
+      "a later opset is an error.",
+      "`--to dot` draws the model for Graphviz, for example `dot -Tsvg`: "
+      "operators with their main attributes, shapes along the edges, the "
+      "layers of a run as frames. A program that names no outputs, such as a "
+      "training program, is drawn whole."};
   m.files = {{"OUT.pdmodel, OUT.pdiparams",
               "What `--to paddle` writes: the form of PaddlePaddle's "
               "save_inference_model."},
@@ -37,6 +41,8 @@ Manual ExportManual() {
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20"},
       {"Write PaddlePaddle's inference form", "pd-export -m RUN -o out/lenet"},
       {"Write ONNX", "pd-export -m RUN --to onnx --opset 13 -o out/lenet.onnx"},
+      {"Draw the network, for example as a picture by `dot -Tsvg`",
+       "pd-export -m RUN --to dot -o out/lenet.dot"},
       {"Fix the batch size",
        "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
        "out/lenet1.onnx"}};
@@ -58,8 +64,11 @@ void BindExport(ExportOptions* o, OptionTable* table) {
   table->DescribeDefault("--fetch", "the model's outputs");
   table->Group("Result");
   table->Choice({"--to", "FORM", "what to write"},
-                {"paddle", "paddle-legacy", "onnx"}, &o->to);
-  table->Text({"-o,--out", "OUT", "prefix, folder or file to write"}, &o->out);
+                {"paddle", "paddle-legacy", "onnx", "dot"}, &o->to);
+  table->Text({"-o,--out", "OUT",
+               "prefix, folder or file to write; `-` for standard output, with "
+               "`--to dot`"},
+              &o->out);
   table->Require("--out");
   table->Integer({"--opset", "N", "the ONNX operator set"},
                  {kMinOnnxOpset, kMaxOnnxOpset}, &o->opset);
@@ -83,6 +92,13 @@ Tool ExportTool(ExportOptions* options) {
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     if (table.Given("--opset") && options->to != "onnx")
       return CommandLineError("--opset is for --to onnx");
+    if (options->to == "dot" &&
+        (table.Given("--verify") || options->common.json()))
+      return CommandLineError(
+          "--to dot writes a drawing: --verify and --format json do not go "
+          "with it");
+    if (options->out == "-" && options->to != "dot")
+      return CommandLineError("only --to dot writes to standard output");
     if (table.Given("--verify") && options->to == "onnx")
       return CommandLineError(
           "--verify runs PaddlePaddle models; ONNX models are checked by "

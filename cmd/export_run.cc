@@ -16,6 +16,7 @@
 #include "cmd/run_network.h"
 #include "formats/npz.h"
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
@@ -23,10 +24,37 @@
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
+#include "libcore/program/dot.h"
 #include "libcore/train/load_model.h"
 
 namespace pd {
 namespace {
+
+// Draws what would be exported; a program that names no outputs whole.
+absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
+                  const FeedFetch& names, const std::vector<LayerInfo>& layers,
+                  const OpRegistry& registry,
+                  const std::map<std::string, Shape>& shapes,
+                  std::ostream& out) {
+  DotOptions dot;
+  dot.title = options.model;
+  dot.fetches = names.fetches;
+  for (const LayerInfo& layer : layers)
+    for (const std::string& variable : layer.variables)
+      dot.layer_of.emplace(variable, layer.name);
+  ProgramDesc program = loaded.program;
+  if (!names.fetches.empty()) {
+    PD_ASSIGN_OR_RETURN(InferenceModel model,
+                        Freeze(loaded.program, names, loaded.params));
+    if (!shapes.empty())
+      PD_RETURN_IF_ERROR(SetInputShapes(registry, shapes, &model));
+    program = std::move(model.program);
+  }
+  const std::string text = DotGraph(program, dot);
+  if (options.out != "-") return WriteFile(options.out, text);
+  out << text;
+  return absl::OkStatus();
+}
 
 // "x=-1,3,224,224" or "x": names in `names`, shapes in the result.
 absl::StatusOr<std::map<std::string, Shape>> InputsAsked(
@@ -102,11 +130,14 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(LoadedModel loaded,
                       LoadModel(options.model, nullptr, shapes));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
-  PD_RETURN_IF_ERROR(UseNetworkOfRun(*registry, &loaded));
+  std::vector<LayerInfo> layers;
+  PD_RETURN_IF_ERROR(UseNetworkOfRun(*registry, &loaded, &layers));
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
   if (!options.fetch.empty())
     names.fetches = absl::StrSplit(options.fetch, ',', absl::SkipEmpty());
+  if (options.to == "dot")
+    return Draw(options, loaded, names, layers, *registry, shapes, out);
   if (names.fetches.empty())
     return CommandLineError("this model names no outputs: give --fetch");
   PD_ASSIGN_OR_RETURN(InferenceModel model,

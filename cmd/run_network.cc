@@ -11,12 +11,14 @@
 
 namespace pd {
 
-absl::Status UseNetworkOfRun(const OpRegistry& registry, LoadedModel* model) {
+absl::Status UseNetworkOfRun(const OpRegistry& registry, LoadedModel* model,
+                             std::vector<LayerInfo>* layers) {
   if (model->kind != LoadedModel::Kind::kRun) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(
       const LoadedJob job,
       ReadJobFor(absl::StrCat(model->run, "/job.pbtxt"), {}, std::nullopt));
   PD_ASSIGN_OR_RETURN(TrainProgram built, BuildTestProgram(registry, job));
+  if (layers != nullptr) *layers = std::move(built.layers);
   model->program = std::move(built.test);
   model->feeds = std::move(built.inputs);
   model->fetches = std::move(built.outputs);
