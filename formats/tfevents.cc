@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "formats/tfevents.pb.h"
 #include "libcore/base/error.h"
@@ -189,8 +190,7 @@ class Filler {
     format::HyperParameterPlugin plugin;
     plugin.mutable_end()->set_status(end.success ? 1 : 2);
     plugin.mutable_end()->set_seconds(record_.seconds);
-    SetHyperPlugin(plugin, "_hparams_/session_end_info",
-                   event_->mutable_summary());
+    SetHyperPlugin(plugin, kLogEndTag, event_->mutable_summary());
     return true;
   }
   bool operator()(const LogGraph& graph) {
@@ -252,9 +252,10 @@ absl::StatusOr<std::vector<LogMark>> ScanTfEvents(absl::string_view bytes) {
         !event.ParseFromArray(message.data(), static_cast<int>(size)))
       return DataLoss("the event at byte %d is damaged", at);
     at += kHead + message.size() + kTail;
-    const bool tagged = event.has_summary() && event.summary().value_size() > 0;
-    marks.push_back({at, event.step(),
-                     tagged ? event.summary().value(0).tag() : std::string()});
+    const format::Summary& summary = event.summary();
+    std::string tag = event.has_graph() ? "graph" : "";
+    if (summary.value_size() > 0) tag = summary.value(0).tag();
+    marks.push_back({at, event.step(), std::move(tag)});
   }
   return marks;
 }

@@ -19,6 +19,9 @@ namespace pd {
 /// embedding, which its projector reads from a table; a ROC curve).
 std::string EncodeTfEvent(const LogRecord& record);
 
+/// The tag of the event that says that training ended.
+inline constexpr char kLogEndTag[] = "_hparams_/session_end_info";
+
 /// What a file begins with.
 std::string TfEventsHead(double seconds);
 

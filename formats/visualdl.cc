@@ -119,10 +119,9 @@ std::string EncodeVisualDl(const LogRecord& record) {
   value->set_tag(record.tag);
   value->set_milliseconds(Milliseconds(record.seconds));
   if (!std::visit(Filler(value), record.content)) return "";
-  // VisualDL looks for hyper-parameters under this tag and step.
   if (value->has_hyper_parameters()) {
-    value->set_tag("hparam");
-    value->set_step(1);
+    value->set_tag(kHyperTag);
+    value->set_step(kHyperStep);
   }
   return Framed(message);
 }

@@ -5,6 +5,7 @@
 #ifndef PD_FORMATS_VISUALDL_H_
 #define PD_FORMATS_VISUALDL_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ namespace pd {
 /// The record as the file holds it; "" for what VisualDL has no record of (a
 /// graph, which it reads from the model's file, and an end).
 std::string EncodeVisualDl(const LogRecord& record);
+
+/// VisualDL looks for hyper-parameters here, whatever the record says.
+inline constexpr char kHyperTag[] = "hparam";
+inline constexpr int64_t kHyperStep = 1;
 
 /// What a file begins with.
 std::string VisualDlHead(double seconds);

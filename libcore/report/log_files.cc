@@ -107,7 +107,8 @@ absl::Status LogFile::CutBack(int64_t step) {
     return Annotate(marks.status(), absl::StrCat("'", path_, "'"));
   size_t keep = 0;
   for (const LogMark& mark : *marks) {
-    if (mark.step > step) break;
+    // A run that goes on has not ended.
+    if (mark.step > step || mark.tag == kLogEndTag) break;
     keep = mark.end;
     held_.emplace(mark.tag, mark.step);
   }
@@ -124,7 +125,11 @@ LogFile::~LogFile() {
 
 absl::Status LogFile::Add(std::string tag, int64_t step, LogContent content) {
   LogRecord record{CleanTag(tag), step, WallSeconds(), std::move(content)};
-  if (held_.count({record.tag, step}) > 0) return absl::OkStatus();
+  std::pair<std::string, int64_t> key = {record.tag, step};
+  if (kind_ == LogKind::kVisualDl &&
+      std::holds_alternative<LogHyperParameters>(record.content))
+    key = {kHyperTag, kHyperStep};
+  if (held_.count(key) > 0) return absl::OkStatus();
   const std::string bytes = kind_ == LogKind::kVisualDl ? EncodeVisualDl(record)
                                                         : EncodeTfEvent(record);
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size())

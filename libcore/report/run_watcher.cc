@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "formats/json_text.h"
+#include "formats/tfevents.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -293,8 +294,7 @@ absl::Status RunWatcher::Finish(const TrainOutcome* outcome) {
   AddHyperParameters();
   const bool stopped = outcome != nullptr && outcome->stopped_by != 0;
   if (outcome != nullptr && !stopped) AddEmbeddings(step_);
-  if (!stopped)
-    Add("_hparams_/session_end_info", step_, LogEnd{outcome != nullptr});
+  if (!stopped) Add(kLogEndTag, step_, LogEnd{outcome != nullptr});
   Flush();
   Report(outcome == nullptr ? "failed" : stopped ? "stopped" : "done");
   return status_;
