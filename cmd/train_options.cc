@@ -2,7 +2,9 @@
 #include "cmd/train_options.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/starter.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -18,7 +20,8 @@ Manual TrainManual() {
       "[--steps N]",
       "-c JOB --bench SECONDS [-o PATH=VALUE]...",
       "--program FILE... [--startup FILE] [--init PREFIX] --batches FILE "
-      "--loss NAMES [--fetch NAMES] [--save PREFIX]"};
+      "--loss NAMES [--fetch NAMES] [--save PREFIX]",
+      "--new KIND DIR"};
   m.description = {
       "Trains the network that the job file describes, evaluates it when the "
       "job says so, and saves checkpoints that PaddlePaddle can load. The same "
@@ -31,7 +34,11 @@ Manual TrainManual() {
       "every step over one set of variables. `--batches` is an npz file with "
       "an array of shape [steps, batch, ...] for each variable that is fed; "
       "a persistable variable, such as `learning_rate_0`, is set from it "
-      "before each step."};
+      "before each step.",
+      "With `--new` it writes a commented job of a KIND to begin with into "
+      "DIR, and a Makefile that trains, evaluates and exports; the job's first "
+      "lines say what goes where. `--new list` prints the kinds. Nothing is "
+      "overwritten."};
   m.files = {
       {"RUN/job.pbtxt", "The job as it was run, with its overrides."},
       {"RUN/log.jsonl", "Losses and results of evaluations."},
@@ -51,9 +58,26 @@ Manual TrainManual() {
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN2 --steps 5 "
        "-o optimizer.adamw.learning_rate=0.001"},
       {"Time the training step for half a second",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"}};
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"},
+      {"Begin with a job of one's own",
+       "pd-train --new tabular-regression houses && cd houses && "
+       "mkdir data && cp ../testdata/friedman/*.csv data && "
+       "make TRAINFLAGS='--steps 20 -o model.input.shape=[-1,10]'"}};
   m.see_also = {"pd-convert 1", "pd-eval 1", "pd-export 1", "pd-job 5"};
   return m;
+}
+
+void BindNew(TrainOptions* o, OptionTable* table) {
+  std::vector<std::string> kinds = StarterKinds();
+  kinds.push_back("list");
+  table->Group("A new job");
+  table->Choice({"--new", "KIND",
+                 "writes a job to begin with: one of " +
+                     absl::StrJoin(StarterKinds(), ", ") +
+                     "; `list` says what they are for"},
+                kinds, &o->new_kind);
+  table->Positional({"", "DIR", "where --new writes; made if absent"}, 1,
+                    &o->new_folder);
 }
 
 void BindTrain(TrainOptions* o, OptionTable* table) {
@@ -117,6 +141,18 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
               {0, 86400}, &o->bench);
 }
 
+absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
+  for (const char* other : {"-o", "--out", "--resume", "--init-from", "--bench",
+                            "--steps", "--log-json"})
+    if (table.Given(other))
+      return CommandLineError(absl::StrCat(other, " does not go with --new"));
+  const bool list = o.new_kind == "list";
+  if (list && !o.new_folder.empty())
+    return CommandLineError("--new list takes no DIR");
+  if (!list && o.new_folder.empty()) return CommandLineError("DIR is missing");
+  return absl::OkStatus();
+}
+
 absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
   for (const char* job : {"-o", "--out", "--resume", "--init-from", "--bench"})
     if (table.Given(job))
@@ -136,9 +172,17 @@ Tool TrainTool(TrainOptions* options) {
   Tool tool;
   tool.manual = TrainManual();
   tool.common = &options->common;
-  tool.bind = [options](OptionTable* table) { BindTrain(options, table); };
+  tool.bind = [options](OptionTable* table) {
+    BindTrain(options, table);
+    BindNew(options, table);
+  };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
-    PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--program"}));
+    PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--program", "--new"}));
+    if (!options->new_kind.empty()) return ValidateNew(*options, table);
+    if (!options->new_folder.empty())
+      return CommandLineError(absl::StrCat("unexpected argument '",
+                                           options->new_folder[0],
+                                           "': only --new takes a DIR"));
     if (!options->programs.empty()) return ValidatePrograms(*options, table);
     for (const char* name : {"--startup", "--init", "--batches", "--lod",
                              "--loss", "--fetch", "--save"})

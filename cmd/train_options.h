@@ -20,8 +20,10 @@ struct TrainOptions {
   bool resume = false;
   std::string init_from;  ///< a MODEL
   std::optional<int64_t> steps;
-  std::optional<double> bench;  ///< seconds
-  std::string log_json;         ///< "-" or a file
+  std::optional<double> bench;          ///< seconds
+  std::string log_json;                 ///< "-" or a file
+  std::string new_kind;                 ///< of a job to begin with, or "list"
+  std::vector<std::string> new_folder;  ///< where it goes; none or one
   // Of --program.
   std::vector<std::string> programs;
   std::string startup;  ///< a startup program

@@ -14,6 +14,7 @@
 #include "cmd/common/progress.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
+#include "cmd/starter.h"
 #include "cmd/train_programs.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -176,6 +177,13 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
 
 absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   if (!options.programs.empty()) return TrainPrograms(options, out);
+  if (options.new_kind == "list") {
+    ListStarters(options.common.json(), out);
+    return absl::OkStatus();
+  }
+  if (!options.new_kind.empty())
+    return WriteStarter(options.new_kind, options.new_folder[0],
+                        options.common.json(), out);
   std::vector<std::string> overrides = options.overrides;
   if (options.steps.has_value())
     overrides.push_back(absl::StrCat("train.steps=", *options.steps));

@@ -130,10 +130,12 @@ std::string BashCompletion(const std::string& tool,
   absl::StrAppend(&out,
                   absl::StrReplaceAll(kFunction, {{"FUNCTION", function}}));
   std::vector<std::string> names;
-  bool positional = false;
+  std::string positional;  // what the arguments without a name are
   for (const OptionEntry& option : options) {
-    positional |= option.positional;
-    if (option.positional) continue;
+    if (option.positional) {
+      positional = Action(option);
+      continue;
+    }
     if (!option.short_name.empty()) names.push_back("-" + option.short_name);
     if (!option.long_name.empty()) names.push_back("--" + option.long_name);
     if (option.value.empty()) continue;
@@ -141,10 +143,9 @@ std::string BashCompletion(const std::string& tool,
                     "; return ;;\n");
   }
   absl::StrAppend(&out, "  esac\n");
-  // Arguments without a name are files in every tool.
-  if (positional)
-    absl::StrAppend(&out,
-                    "  if [[ $cur != -* ]]; then _pd_files -f; return; fi\n");
+  if (!positional.empty())
+    absl::StrAppend(&out, "  if [[ -n $cur && $cur != -* ]]; then ", positional,
+                    "; return; fi\n");
   absl::StrAppend(&out, "  _pd_words ", ShellQuote(absl::StrJoin(names, " ")),
                   "\n}\ncomplete -F _", function, " ", tool, "\n");
   return out;

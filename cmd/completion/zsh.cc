@@ -103,9 +103,9 @@ std::string ZshCompletion(const std::string& tool,
   for (const OptionEntry& option : options) {
     const std::string end = " \\\n  ";
     if (option.positional) {
-      absl::StrAppend(
-          &out, end,
-          ShellQuote(absl::StrCat(++place, ":", option.value, ":", "_files")));
+      absl::StrAppend(&out, end,
+                      ShellQuote(absl::StrCat(++place, ":", option.value, ":",
+                                              Action(option))));
       continue;
     }
     const std::string brief =

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/starter.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "cmd/common/exit_status.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+absl::string_view TextOf(absl::string_view file) {
+  for (const StarterText& starter : StarterFiles())
+    if (file == starter.name) return starter.text;
+  return "";
+}
+
+// What stands behind "# KIND: " in the job's first line.
+std::string About(const std::string& kind) {
+  absl::string_view line =
+      *absl::StrSplit(TextOf(kind + ".pbtxt"), '\n').begin();
+  absl::ConsumePrefix(&line, absl::StrCat("# ", kind, ": "));
+  return std::string(absl::StripSuffix(line, "."));
+}
+
+}  // namespace
+
+std::vector<std::string> StarterKinds() {
+  std::vector<std::string> kinds;
+  for (const StarterText& starter : StarterFiles()) {
+    absl::string_view name = starter.name;
+    if (absl::ConsumeSuffix(&name, ".pbtxt")) kinds.emplace_back(name);
+  }
+  std::sort(kinds.begin(), kinds.end());
+  return kinds;
+}
+
+void ListStarters(bool json, std::ostream& out) {
+  nlohmann::ordered_json object;
+  for (const std::string& kind : StarterKinds()) object[kind] = About(kind);
+  if (json) {
+    out << object.dump() << "\n";
+    return;
+  }
+  for (const std::string& kind : StarterKinds()) {
+    std::string column = kind;
+    column.resize(std::max<size_t>(24, kind.size() + 2), ' ');
+    out << column << About(kind) << "\n";
+  }
+}
+
+absl::Status WriteStarter(const std::string& kind, const std::string& folder,
+                          bool json, std::ostream& out) {
+  const std::string job = folder + "/job.pbtxt";
+  const std::string makefile = folder + "/Makefile";
+  for (const std::string& path : {job, makefile}) {
+    std::error_code ignored;
+    if (std::filesystem::symlink_status(path, ignored).type() !=
+        std::filesystem::file_type::not_found)
+      return UsageError(AlreadyExists(
+          "'%s' is there already: --new overwrites nothing", path));
+  }
+  PD_RETURN_IF_ERROR(MakeDirectories(folder));
+  PD_RETURN_IF_ERROR(WriteFile(job, TextOf(kind + ".pbtxt")));
+  PD_RETURN_IF_ERROR(WriteFile(makefile, TextOf("Makefile")));
+  if (json) {
+    out << nlohmann::ordered_json{{"kind", kind}, {"files", {job, makefile}}}
+               .dump()
+        << "\n";
+  } else {
+    out << "made " << job << " and " << makefile
+        << "; the job's first lines say what goes where\n";
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pd
