@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/starter.h"
+#include "cmd/train_look.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -19,6 +20,7 @@ Manual TrainManual() {
       "[--init-from MODEL] "
       "[--steps N]",
       "-c JOB --bench SECONDS [-o PATH=VALUE]...",
+      "-c JOB --summary | --dry-run [-o PATH=VALUE]...",
       "--program FILE... [--startup FILE] [--init PREFIX] --batches FILE "
       "--loss NAMES [--fetch NAMES] [--save PREFIX]",
       "--new KIND DIR"};
@@ -46,6 +48,12 @@ Manual TrainManual() {
        "A checkpoint: `model.pdmodel`, `model.pdparams`, `model.pdopt`, and "
        "`state.json` with sizes and checksums."},
       {"RUN/latest", "The name of the newest checkpoint."},
+      {"RUN/report.html", "What `--report` writes."},
+      {"RUN/times.jsonl",
+       "Speed and memory by step, where `--log` or `--report` is given."},
+      {"RUN/vdlrecords.TIME.log, RUN/events.out.tfevents.TIME.HOST",
+       "What `--log` writes: open RUN with `visualdl --logdir` or `tensorboard "
+       "--logdir`."},
       {"RUN/summary.json", "What the run came to."}};
   m.stops_by_signal = true;
   m.examples = {
@@ -58,6 +66,11 @@ Manual TrainManual() {
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN2 --steps 5 "
        "-o optimizer.adamw.learning_rate=0.001"},
       {"Time the training step for half a second",
+      {"See what a job would need, without a step of it",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --dry-run"},
+      {"Write a page that shows the run, and files for TensorBoard",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN3 --steps 20 "
+       "--report --log tensorboard"},
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"},
       {"Begin with a job of one's own",
        "pd-train --new tabular-regression houses && cd houses && "
@@ -81,6 +94,28 @@ void BindNew(TrainOptions* o, OptionTable* table) {
 }
 
 void BindTrain(TrainOptions* o, OptionTable* table) {
+void BindLook(TrainOptions* o, OptionTable* table) {
+  table->Group("Looking");
+  table->Texts({"--log", "KIND[,...]",
+                "writes the run's numbers, pictures and graph into RUN for "
+                "`visualdl` or `tensorboard`; the job's `train.log` says how "
+                "often"},
+               &o->logs);
+  table->Suggest("--log", {"visualdl", "tensorboard"});
+  table->Switch({"--report", "",
+                 "writes `RUN/report.html`, a page of curves, predictions and "
+                 "the job, at each evaluation and at the end"},
+                &o->report);
+  table->Switch({"--summary", "",
+                 "trains nothing: prints the network layer by layer, as "
+                 "paddle.summary does, for one record"},
+                &o->summary);
+  table->Switch({"--dry-run", "",
+                 "trains nothing: checks job and data and prints the memory "
+                 "and the work that training would take"},
+                &o->dry_run);
+}
+
   table->Group("Job");
   table->Text({"-c,--config", "JOB", "the job file, see `pd-job`"}, &o->config);
   table->Texts({"-o", "PATH=VALUE",
@@ -142,8 +177,9 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
 }
 
 absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
-  for (const char* other : {"-o", "--out", "--resume", "--init-from", "--bench",
-                            "--steps", "--log-json"})
+  for (const char* other :
+       {"-o", "--out", "--resume", "--init-from", "--bench", "--steps",
+        "--log-json", "--log", "--report", "--summary", "--dry-run"})
     if (table.Given(other))
       return CommandLineError(absl::StrCat(other, " does not go with --new"));
   const bool list = o.new_kind == "list";
@@ -154,7 +190,8 @@ absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
 }
 
 absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
-  for (const char* job : {"-o", "--out", "--resume", "--init-from", "--bench"})
+  for (const char* job : {"-o", "--out", "--resume", "--init-from", "--bench",
+                          "--log", "--report", "--summary", "--dry-run"})
     if (table.Given(job))
       return CommandLineError(
           absl::StrCat(job, " is for a job; --program runs without one"));
@@ -179,6 +216,7 @@ Tool TrainTool(TrainOptions* options) {
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--program", "--new"}));
     if (!options->new_kind.empty()) return ValidateNew(*options, table);
+    BindLook(options, table);
     if (!options->new_folder.empty())
       return CommandLineError(absl::StrCat("unexpected argument '",
                                            options->new_folder[0],
@@ -189,7 +227,12 @@ Tool TrainTool(TrainOptions* options) {
       PD_RETURN_IF_ERROR(table.Needs(name, "--program"));
     if (options->config.empty())
       return CommandLineError("-c JOB or --program FILE is missing");
-    if (!options->bench.has_value() && options->out.empty())
+    PD_RETURN_IF_ERROR(table.AtMostOne({"--bench", "--summary", "--dry-run"}));
+    const bool looks = options->summary || options->dry_run;
+    PD_RETURN_IF_ERROR(table.Needs("--log", "--out"));
+    PD_RETURN_IF_ERROR(table.Needs("--report", "--out"));
+    PD_RETURN_IF_ERROR(LogKindsOf(options->logs).status());
+    if (!options->bench.has_value() && !looks && options->out.empty())
       return CommandLineError("--out RUN is missing");
     if (options->bench.has_value() && table.Given("--out"))
       return CommandLineError("--bench writes no RUN: leave out --out");

@@ -15,13 +15,16 @@
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
 #include "cmd/starter.h"
+#include "cmd/train_look.h"
 #include "cmd/train_programs.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/report/run_watcher.h"
 #include "libcore/train/bench.h"
+#include "libcore/train/observer_list.h"
 #include "libcore/train/trainer.h"
 
 namespace pd {
@@ -127,15 +130,6 @@ absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
   return absl::OkStatus();
 }
 
-// What is wrong with the job is a usage error; with files, a failure.
-absl::Status MarkJobErrors(const LoadedJob& job, const absl::Status& status) {
-  const std::string message(status.message());
-  return message.rfind(absl::StrCat(job.path(), ":"), 0) == 0 ||
-                 message.rfind("-o ", 0) == 0
-             ? UsageError(status)
-             : status;
-}
-
 absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
                       const LoadedJob& job, std::ostream& out) {
   std::unique_ptr<OutputFile> file;
@@ -147,6 +141,13 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
     log_json = &file->stream();
   }
   Display display(log_json);
+  WatchOptions watch;
+  watch.report = options.report;
+  watch.facts = MachineFacts();
+  PD_ASSIGN_OR_RETURN(watch.logs, LogKindsOf(options.logs));
+  RunWatcher watcher(std::move(watch));
+  ObserverList observers({&display});
+  if (watcher.wanted()) observers = ObserverList({&display, &watcher});
   InstallStopSignals();
   TrainerOptions trainer_options;
   trainer_options.run = options.out;
@@ -154,13 +155,17 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   trainer_options.weights_only = options.weights_only;
   trainer_options.init_from = options.init_from;
   trainer_options.threads = Threads();
-  auto trainer = Trainer::Create(&registry, job, trainer_options, &display);
+  auto trainer = Trainer::Create(&registry, job, trainer_options, &observers);
   if (trainer.status().code() == absl::StatusCode::kAlreadyExists)
     return UsageError(trainer.status());
   if (!trainer.ok()) return MarkJobErrors(job, trainer.status());
   absl::StatusOr<TrainOutcome> outcome = (*trainer)->Run();
   display.End();
+  const absl::Status watched =
+      watcher.wanted() ? watcher.Finish(outcome.ok() ? &*outcome : nullptr)
+                       : absl::OkStatus();
   if (!outcome.ok()) return MarkJobErrors(job, outcome.status());
+  PD_RETURN_IF_ERROR(watched);
   if (file != nullptr) PD_RETURN_IF_ERROR(file->Finish());
   if (outcome->stopped_by != 0)
     return StoppedBySignal(
@@ -190,11 +195,13 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(const LoadedJob job, ReadJobFor(options.config, overrides,
                                                       options.common.seed));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  if (options.summary) return PrintSummary(options, *registry, job, out);
   if (!options.bench.has_value()) {
     const absl::Status needs =
         job.Require({"loss", "optimizer", "data.train"}, "pd-train");
     if (!needs.ok()) return UsageError(needs);
-    return TrainJob(options, *registry, job, out);
+    return options.dry_run ? PrintDryRun(options, *registry, job, out)
+                           : TrainJob(options, *registry, job, out);
   }
   const absl::Status needs =
       job.Require({"loss", "optimizer"}, "pd-train --bench");

@@ -26,4 +26,12 @@ absl::StatusOr<LoadedJob> ReadJobFor(const std::string& config,
   return job;
 }
 
+absl::Status MarkJobErrors(const LoadedJob& job, const absl::Status& status) {
+  const std::string message(status.message());
+  return message.rfind(absl::StrCat(job.path(), ":"), 0) == 0 ||
+                 message.rfind("-o ", 0) == 0
+             ? UsageError(status)
+             : status;
+}
+
 }  // namespace pd

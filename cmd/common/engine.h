@@ -23,6 +23,10 @@ absl::StatusOr<LoadedJob> ReadJobFor(const std::string& config,
                                      std::vector<std::string> overrides,
                                      std::optional<int64_t> seed);
 
+/// What is wrong with the job (a message that starts with a place in it, or
+/// with an override) is a usage error; with files, a failure.
+absl::Status MarkJobErrors(const LoadedJob& job, const absl::Status& status);
+
 }  // namespace pd
 
 #endif  // PD_CMD_COMMON_ENGINE_H_
