@@ -65,12 +65,12 @@ Manual TrainManual() {
       {"Change a field of the job",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN2 --steps 5 "
        "-o optimizer.adamw.learning_rate=0.001"},
-      {"Time the training step for half a second",
       {"See what a job would need, without a step of it",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --dry-run"},
       {"Write a page that shows the run, and files for TensorBoard",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN3 --steps 20 "
        "--report --log tensorboard"},
+      {"Time the training step for half a second",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"},
       {"Begin with a job of one's own",
        "pd-train --new tabular-regression houses && cd houses && "
@@ -93,7 +93,6 @@ void BindNew(TrainOptions* o, OptionTable* table) {
                     &o->new_folder);
 }
 
-void BindTrain(TrainOptions* o, OptionTable* table) {
 void BindLook(TrainOptions* o, OptionTable* table) {
   table->Group("Looking");
   table->Texts({"--log", "KIND[,...]",
@@ -116,6 +115,7 @@ void BindLook(TrainOptions* o, OptionTable* table) {
                 &o->dry_run);
 }
 
+void BindTrain(TrainOptions* o, OptionTable* table) {
   table->Group("Job");
   table->Text({"-c,--config", "JOB", "the job file, see `pd-job`"}, &o->config);
   table->Texts({"-o", "PATH=VALUE",
@@ -211,12 +211,12 @@ Tool TrainTool(TrainOptions* options) {
   tool.common = &options->common;
   tool.bind = [options](OptionTable* table) {
     BindTrain(options, table);
+    BindLook(options, table);
     BindNew(options, table);
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--program", "--new"}));
     if (!options->new_kind.empty()) return ValidateNew(*options, table);
-    BindLook(options, table);
     if (!options->new_folder.empty())
       return CommandLineError(absl::StrCat("unexpected argument '",
                                            options->new_folder[0],

@@ -24,9 +24,9 @@ struct TrainOptions {
   std::string log_json;                 ///< "-" or a file
   std::string new_kind;                 ///< of a job to begin with, or "list"
   std::vector<std::string> new_folder;  ///< where it goes; none or one
-  // Of --program.
   std::vector<std::string> logs;  ///< "visualdl,tensorboard"
   bool report = false, summary = false, dry_run = false;
+  // Of --program.
   std::vector<std::string> programs;
   std::string startup;  ///< a startup program
   std::string init;     ///< PREFIX of .pdparams and .pdopt
