@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of a CSV file as fields, parsed once into arrays.
+// Columns of CSV and TSV files as fields, parsed once.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,12 +9,12 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "formats/csv.h"
+#include "formats/text_input.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/datasets.h"
+#include "libcore/data/table_dataset.h"
 
 namespace pd {
 namespace {
@@ -83,165 +81,129 @@ absl::StatusOr<std::vector<std::vector<size_t>>> ResolveColumns(
   return resolved;
 }
 
-// Of column i: the only number, the i-th, or what holds without any.
-double At(const std::vector<double>& values, size_t i, double otherwise) {
-  if (values.empty()) return otherwise;
-  return values.size() == 1 ? values[0] : values[i];
+// One field of one column each.
+std::vector<CsvField> FieldPerColumn(const CsvFile& csv) {
+  std::vector<CsvField> fields(csv.columns);
+  for (size_t i = 0; i < csv.columns; ++i) {
+    fields[i].name =
+        csv.names.empty() ? absl::StrCat("column", i) : csv.names[i];
+    fields[i].columns = {absl::StrCat(i)};
+  }
+  return fields;
 }
 
-absl::Status CheckScaling(const CsvFile& csv, const CsvField& field,
-                          size_t width) {
-  for (const std::vector<double>* values : {&field.mean, &field.std}) {
-    if (values->size() > 1 && values->size() != width)
-      return InvalidArgument(
-          "'%s': field '%s' has %d columns and %d numbers to scale them",
-          csv.path, field.name, width, values->size());
-    if (!values->empty() && !IsFloating(field.dtype))
-      return InvalidArgument("'%s': field '%s' is %s; only floats are scaled",
-                             csv.path, field.name, Name(field.dtype));
+// Reads files of rows into a table.
+class CsvLoader {
+ public:
+  explicit CsvLoader(const CsvDatasetOptions& options)
+      : options_(options), table_(std::make_shared<TableDataset>()) {}
+
+  absl::Status Load(const std::string& path);
+  absl::StatusOr<DatasetPtr> Finish();
+
+ private:
+  absl::Status Resolve(const CsvFile& csv);
+  absl::Status Row(const CsvReader& reader, const std::vector<CsvCell>& cells);
+  absl::Status Value(const CsvCell& cell, size_t place, RowField* field) const;
+
+  const CsvDatasetOptions& options_;
+  std::shared_ptr<TableDataset> table_;
+  std::vector<RowField> fields_;
+  std::vector<std::vector<size_t>> columns_;  // of each field, in this file
+};
+
+// The columns of the fields, which the first file makes.
+absl::Status CsvLoader::Resolve(const CsvFile& csv) {
+  std::vector<CsvField> fields = options_.fields;
+  if (fields.empty()) fields = FieldPerColumn(csv);
+  PD_ASSIGN_OR_RETURN(columns_, ResolveColumns(csv, fields));
+  if (!fields_.empty() && fields_.size() != fields.size())
+    return InvalidArgument("'%s' has %d columns; the file before it has %d",
+                           csv.path, fields.size(), fields_.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const auto width = static_cast<int64_t>(columns_[i].size());
+    if (i < fields_.size()) {
+      const FieldSpec& spec = table_->fields()[i];
+      if (spec.name != fields[i].name)
+        return InvalidArgument("'%s' has no column '%s', which '%s' has",
+                               csv.path, spec.name, options_.paths[0]);
+      if (spec.shape[0] >= 0 && spec.shape[0] != width)
+        return InvalidArgument(
+            "'%s': field '%s' has %d columns; the file before it has %d",
+            csv.path, spec.name, width, spec.shape[0]);
+      continue;
+    }
+    auto field = RowField::Create(fields[i].name, fields[i].value, {width},
+                                  table_.get());
+    if (!field.ok())
+      return Annotate(field.status(), absl::StrCat("'", csv.path, "'"));
+    fields_.push_back(*std::move(field));
+    if (fields[i].value.text.has_value() && width != 1)
+      return InvalidArgument("'%s': field '%s' has %d columns; a text has one",
+                             csv.path, fields[i].name, width);
   }
   return absl::OkStatus();
 }
 
-template <typename T>
-absl::StatusOr<Array> Convert(const CsvFile& csv, const CsvNumbers& numbers,
-                              const CsvField& field, size_t offset,
-                              size_t width) {
-  std::byte* bytes = nullptr;
-  Array array = NewArray(DTypeOf<T>(),
-                         {numbers.rows, static_cast<int64_t>(width)}, &bytes);
-  T* out = reinterpret_cast<T*>(bytes);
-  const size_t stride =
-      numbers.values.size() / static_cast<size_t>(numbers.rows);
-  // Whole numbers up to here are exact in a double.
-  const double limit = std::min(
-      9007199254740992.0, static_cast<double>(std::numeric_limits<T>::max()));
-  for (int64_t row = 0; row < numbers.rows; ++row) {
-    const double* values = numbers.values.data() + row * stride + offset;
-    for (size_t i = 0; i < width; ++i) {
-      const double value = values[i];
-      if constexpr (std::numeric_limits<T>::is_integer) {
-        const int64_t line = numbers.lines[static_cast<size_t>(row)];
-        if (!(std::fabs(value) <= limit) || value != std::floor(value)) {
-          return DataLoss("'%s':%d: %g in field '%s' is not a whole number",
-                          csv.path, line, value, field.name);
-        }
-        if (field.classes > 0 && (value < 0 || value >= field.classes)) {
-          return OutOfRange("'%s':%d: record %d: label is %g; expected 0 to %d",
-                            csv.path, line, row, value, field.classes - 1);
-        }
-      }
-      *out++ =
-          static_cast<T>((value - At(field.mean, i, 0)) / At(field.std, i, 1));
+absl::Status CsvLoader::Load(const std::string& path) {
+  CsvOptions csv_options;
+  csv_options.header = options_.header;
+  csv_options.delimiter = options_.delimiter;
+  csv_options.quoting = options_.quoting;
+  PD_ASSIGN_OR_RETURN(const CsvFile csv, OpenCsvFile(path, csv_options));
+  PD_RETURN_IF_ERROR(Resolve(csv));
+  table_->BeginFile(path);
+  CsvReader reader(csv);
+  std::vector<CsvCell> cells;
+  bool any = false;
+  for (;;) {
+    const absl::StatusOr<bool> more = reader.Next(&cells);
+    if (more.ok() && !*more) break;
+    any = true;
+    const absl::Status status = more.ok() ? Row(reader, cells) : more.status();
+    if (status.ok()) continue;
+    if (!options_.skip_bad) return status;
+    table_->LeaveOut(status);
+  }
+  if (any) return absl::OkStatus();
+  return DataLoss("'%s': no rows after the header", path);
+}
+
+absl::Status CsvLoader::Row(const CsvReader& reader,
+                            const std::vector<CsvCell>& cells) {
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    for (size_t place = 0; place < columns_[i].size(); ++place) {
+      const CsvCell& cell = cells[columns_[i][place]];
+      const absl::Status status = Value(cell, place, &fields_[i]);
+      if (!status.ok()) return reader.At(cell, status);
     }
   }
-  return array;
+  return table_->EndRecord(cells[0].line);
 }
 
-absl::StatusOr<Array> ConvertField(const CsvFile& csv,
-                                   const CsvNumbers& numbers,
-                                   const CsvField& field, size_t offset,
-                                   size_t width) {
-  switch (field.dtype) {
-    case DType::kFloat32:
-      return Convert<float>(csv, numbers, field, offset, width);
-    case DType::kFloat64:
-      return Convert<double>(csv, numbers, field, offset, width);
-    case DType::kInt32:
-      return Convert<int32_t>(csv, numbers, field, offset, width);
-    case DType::kInt64:
-      return Convert<int64_t>(csv, numbers, field, offset, width);
-    default:
-      return Unimplemented(
-          "field '%s' is %s; expected float32, float64, int32 or int64",
-          field.name, Name(field.dtype));
-  }
+absl::Status CsvLoader::Value(const CsvCell& cell, size_t place,
+                              RowField* field) const {
+  if (field->takes_text()) return field->Text(cell.text, place);
+  const absl::StatusOr<double> number =
+      ParseNumber(cell.text, options_.allow_nan);
+  if (number.ok()) return field->Number(*number, place);
+  return TrimBlanks(cell.text).empty() ? field->Missing(place, number.status())
+                                       : number.status();
 }
 
-// One field of one column each.
-void FieldPerColumn(const CsvFile& csv, std::vector<CsvField>* fields,
-                    std::vector<std::vector<size_t>>* columns) {
-  fields->resize(csv.columns);
-  for (size_t i = 0; i < csv.columns; ++i) {
-    (*fields)[i].name =
-        csv.names.empty() ? absl::StrCat("column", i) : csv.names[i];
-    columns->push_back({i});
-  }
-}
-
-// The fields of one file.
-absl::StatusOr<NamedArrays> LoadCsv(const std::string& path,
-                                    const CsvDatasetOptions& options,
-                                    std::vector<ArrayField>* order) {
-  CsvOptions csv_options;
-  csv_options.header = options.header;
-  csv_options.delimiter = options.delimiter;
-  csv_options.allow_nan = options.allow_nan;
-  PD_ASSIGN_OR_RETURN(const CsvFile csv, OpenCsvFile(path, csv_options));
-  std::vector<CsvField> fields = options.fields;
-  std::vector<std::vector<size_t>> resolved;
-  if (fields.empty()) {
-    FieldPerColumn(csv, &fields, &resolved);
-  } else {
-    PD_ASSIGN_OR_RETURN(resolved, ResolveColumns(csv, fields));
-  }
-  std::vector<size_t> columns;
-  for (const auto& part : resolved)
-    columns.insert(columns.end(), part.begin(), part.end());
-  PD_ASSIGN_OR_RETURN(const CsvNumbers numbers, ReadCsvNumbers(csv, columns));
-  NamedArrays arrays;
-  order->clear();
-  size_t offset = 0;
-  for (size_t i = 0; i < fields.size(); ++i) {
-    PD_RETURN_IF_ERROR(CheckScaling(csv, fields[i], resolved[i].size()));
-    PD_ASSIGN_OR_RETURN(Array array, ConvertField(csv, numbers, fields[i],
-                                                  offset, resolved[i].size()));
-    offset += resolved[i].size();
-    if (!arrays.emplace(fields[i].name, std::move(array)).second)
-      return AlreadyExists("'%s': two fields are named '%s'", path,
-                           fields[i].name);
-    order->push_back({fields[i].name, fields[i].name});
-  }
-  return arrays;
-}
-
-// `more` behind `array`; their rows must be of one shape.
-absl::StatusOr<Array> Joined(const Array& array, const Array& more,
-                             const std::string& name, const std::string& path) {
-  if (array.dtype != more.dtype || array.shape[1] != more.shape[1])
-    return InvalidArgument(
-        "'%s': field '%s' has %d columns; the file before it has %d", path,
-        name, more.shape[1], array.shape[1]);
-  std::byte* bytes = nullptr;
-  Array joined = NewArray(
-      array.dtype, {array.shape[0] + more.shape[0], array.shape[1]}, &bytes);
-  std::memcpy(bytes, array.bytes.get(), array.size_bytes());
-  std::memcpy(bytes + array.size_bytes(), more.bytes.get(), more.size_bytes());
-  return joined;
+absl::StatusOr<DatasetPtr> CsvLoader::Finish() {
+  for (RowField& field : fields_) PD_RETURN_IF_ERROR(field.Finish());
+  PD_RETURN_IF_ERROR(table_->Finish());
+  return table_;
 }
 
 }  // namespace
 
 absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options) {
-  NamedArrays all;
-  ArrayDatasetOptions array_options;
-  array_options.path = absl::StrJoin(options.paths, "', '");
-  for (const std::string& path : options.paths) {
-    PD_ASSIGN_OR_RETURN(NamedArrays arrays,
-                        LoadCsv(path, options, &array_options.fields));
-    if (all.empty()) {
-      all = std::move(arrays);
-      continue;
-    }
-    for (auto& [name, array] : all) {
-      const auto more = arrays.find(name);
-      if (more == arrays.end())
-        return InvalidArgument("'%s' has no column '%s', which '%s' has", path,
-                               name, options.paths[0]);
-      PD_ASSIGN_OR_RETURN(array, Joined(array, more->second, name, path));
-    }
-  }
-  return MakeArrayDataset(all, array_options);
+  CsvLoader loader(options);
+  for (const std::string& path : options.paths)
+    PD_RETURN_IF_ERROR(loader.Load(path));
+  return loader.Finish();
 }
 
 }  // namespace pd

@@ -10,6 +10,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,8 @@
 #include "libcore/base/shape.h"
 
 namespace pd {
+
+class Vocabulary;
 
 /// What one field of every record looks like.
 struct FieldSpec {
@@ -52,6 +56,7 @@ struct FieldView {
 struct Record {
   std::vector<FieldView> fields;            ///< as Dataset::fields()
   std::vector<std::vector<uint8_t>> bytes;  ///< buffers that views may use
+  std::vector<Record> parts;  ///< of datasets that are made of others
 };
 
 /// Records that were left out because they could not be read.
@@ -76,6 +81,12 @@ class Dataset {
   /// Names of the classes where the dataset knows them (folder names), else
   /// empty.
   const std::vector<std::string>& class_names() const { return class_names_; }
+
+  /// By field: what its numbers stand for, where they stand for texts.
+  const std::map<std::string, std::shared_ptr<const Vocabulary>>& vocabularies()
+      const {
+    return vocabularies_;
+  }
 
   /// Reads record `index` in [0, size()). The views stay valid until the next
   /// Read into the same Record. Errors name the file and the record.
@@ -105,6 +116,7 @@ class Dataset {
   std::vector<FieldSpec> fields_;
   std::vector<std::string> class_names_;
   BadRecords left_out_;
+  std::map<std::string, std::shared_ptr<const Vocabulary>> vocabularies_;
 };
 
 /// Fetches `bytes` bytes, at most a few KB of them, into the cache.

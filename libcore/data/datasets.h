@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "formats/array.h"
 #include "libcore/data/dataset.h"
+#include "libcore/data/row_field.h"
 
 namespace pd {
 
@@ -62,16 +63,15 @@ struct CsvField {
   /// Column names, numbers from 0, ranges "first:last" (both included) of
   /// either, or "*" for every column that no other field names.
   std::vector<std::string> columns;
-  DType dtype = DType::kFloat32;  ///< float32, float64, int32 or int64
-  int64_t classes = 0;            ///< a label's range check; 0: none
-  /// (value - mean) / std of floats: none, one number, or one a column.
-  std::vector<double> mean = {}, std = {};
+  ValueOptions value;
 };
 struct CsvDatasetOptions {
-  std::vector<std::string> paths;  ///< read one after the other
+  std::vector<std::string> paths;  ///< read one after the other; "-": stdin
   bool header = true;
   char delimiter = ',';
+  bool quoting = true;
   bool allow_nan = false;  ///< NaN and infinities are refused otherwise
+  bool skip_bad = false;   ///< rows that cannot be read are left out
   /// Empty: every column is a float32 field of shape [1] under its own name.
   std::vector<CsvField> fields;
 };

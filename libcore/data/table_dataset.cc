@@ -66,13 +66,29 @@ void TableDataset::LeaveOut(const absl::Status& why) {
   left_out_.Add(why);
 }
 
-void TableDataset::Finish() {
+void TableDataset::Renumber(size_t field,
+                            const std::vector<int64_t>& renumber) {
+  Column& column = columns_[field];
+  PD_INVARIANT(fields_[field].dtype == DType::kInt64);
+  auto* numbers = reinterpret_cast<int64_t*>(column.bytes.data());
+  for (size_t i = 0; i < column.bytes.size() / sizeof(int64_t); ++i)
+    numbers[i] = renumber[static_cast<size_t>(numbers[i])];
+}
+
+absl::Status TableDataset::Finish() {
   DropRecord();
+  if (size_ == 0) {
+    const std::string path = files_.empty() ? "" : files_.front().path;
+    if (left_out_.count == 0) return DataLoss("'%s' holds no records", path);
+    return DataLoss("'%s': none of the %d records could be read: %s", path,
+                    left_out_.count, left_out_.first.front());
+  }
   for (Column& column : columns_) {
     column.bytes.shrink_to_fit();
     column.ends.shrink_to_fit();
   }
   places_.shrink_to_fit();
+  return absl::OkStatus();
 }
 
 std::pair<size_t, size_t> TableDataset::RangeOf(const Column& column,

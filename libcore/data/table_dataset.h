@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,13 +45,6 @@ class TableDataset : public Dataset {
   }
   /// Elements of the record under way in `field`.
   int64_t Pushed(size_t field) const;
-  /// Room for the elements of the record under way, to be written at once.
-  template <typename T>
-  T* Pending(size_t field) {
-    return reinterpret_cast<T*>(columns_[field].bytes.data() +
-                                columns_[field].begin);
-  }
-
   /// Closes the record, which stands at `place` (a line from 1, a number) of
   /// the file. InvalidArgument, and nothing is added, when a field of one shape
   /// got another number of elements.
@@ -61,9 +53,18 @@ class TableDataset : public Dataset {
   void DropRecord();
   /// Forgets the record, and counts it as left out.
   void LeaveOut(const absl::Status& why);
-  /// Fields may still change their shape from -1 to what all records have.
-  void Finish();
+  /// After the last record. DataLoss when there is none, or none could be read.
+  absl::Status Finish();
 
+  /// Replaces each number of an int64 field by `renumber[number]`.
+  void Renumber(size_t field, const std::vector<int64_t>& renumber);
+  void set_pad_value(size_t field, double value) {
+    fields_[field].pad_value = value;
+  }
+  /// What the numbers of a field stand for.
+  void set_vocabulary(size_t field, std::shared_ptr<const Vocabulary> words) {
+    vocabularies_[fields_[field].name] = std::move(words);
+  }
   void set_class_names(std::vector<std::string> names) {
     class_names_ = std::move(names);
   }

@@ -116,7 +116,8 @@ class JobLoader {
       const auto place = state->places.written.find(where);
       const bool typed = place != state->places.written.end() &&
                          absl::StartsWith(place->second, "-o ");
-      if (file.empty() || folder.empty() || typed) return file;
+      // "-" is standard input, wherever it is read.
+      if (file.empty() || file == "-" || folder.empty() || typed) return file;
       return (std::filesystem::path(folder) / file).lexically_normal().string();
     });
   }
@@ -166,7 +167,9 @@ std::string LoadedJob::EffectiveText() const {
                                  const std::string& file) {
     std::error_code error;
     const auto absolute = std::filesystem::absolute(file, error);
-    return error || file.empty() ? file : absolute.lexically_normal().string();
+    return error || file.empty() || file == "-"
+               ? file
+               : absolute.lexically_normal().string();
   });
   google::protobuf::TextFormat::Printer printer;
   printer.SetUseShortRepeatedPrimitives(true);

@@ -6,38 +6,13 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/row_datasets.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/open_archives.h"
+#include "libcore/train/open_parts.h"
 
 namespace pd {
 namespace {
-
-DType DTypeOf(job::Element::Type type) {
-  return *DTypeFromName(job::Element::Type_Name(type));
-}
-
-template <typename To, typename Repeated>
-std::vector<To> ListOf(const Repeated& values) {
-  return std::vector<To>(values.begin(), values.end());
-}
-
-absl::StatusOr<DatasetPtr> OpenCsvOf(const job::Csv& csv) {
-  CsvDatasetOptions options;
-  options.paths = ListOf<std::string>(csv.path());
-  options.header = csv.header();
-  options.delimiter = csv.delimiter().front();
-  for (const job::Column& column : csv.field()) {
-    CsvField field;
-    field.name = column.name();
-    field.columns = ListOf<std::string>(column.column());
-    field.dtype = DTypeOf(column.dtype());
-    field.mean = ListOf<double>(column.mean());
-    field.std = ListOf<double>(column.std());
-    field.classes = column.num_classes();
-    options.fields.push_back(std::move(field));
-  }
-  return OpenCsv(options);
-}
 
 absl::StatusOr<DatasetPtr> OpenFolderOf(const LoadedJob& job,
                                         const job::DatasetFolder& folder) {
@@ -67,10 +42,33 @@ absl::StatusOr<DatasetPtr> OpenNpzOf(const job::Npz& npz) {
   return OpenNpz(options);
 }
 
-}  // namespace
+absl::StatusOr<DatasetPtr> OpenPart(OpenContext* context,
+                                    const job::DataSet& set);
 
-absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
-                                       const job::DataSet& set) {
+// The data sets that `combined` is made of.
+template <typename Message>
+absl::StatusOr<std::vector<DatasetPtr>> OpenParts(OpenContext* context,
+                                                  const Message& combined) {
+  std::vector<DatasetPtr> parts;
+  for (const job::DataSet& set : combined.dataset()) {
+    std::vector<const google::protobuf::FieldDescriptor*> given;
+    set.GetReflection()->ListFields(set, &given);
+    for (const auto* field : given)
+      if (field->containing_oneof() == nullptr && field->name() != "subset" &&
+          field->name() != "on_error")
+        return context->job().At(
+            InvalidArgument("%s is said of the whole, not of its parts",
+                            field->name()),
+            set, field->name());
+    PD_ASSIGN_OR_RETURN(DatasetPtr part, OpenPart(context, set));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+absl::StatusOr<DatasetPtr> OpenKind(OpenContext* context,
+                                    const job::DataSet& set) {
+  const LoadedJob& job = context->job();
   switch (set.kind_case()) {
     case job::DataSet::kImageFolder: {
       ImageFolderOptions options;
@@ -98,7 +96,23 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
     case job::DataSet::kDatasetFolder:
       return OpenFolderOf(job, set.dataset_folder());
     case job::DataSet::kCsv:
-      return OpenCsvOf(set.csv());
+    case job::DataSet::kTsv:
+    case job::DataSet::kJsonl:
+    case job::DataSet::kLibsvm:
+      return OpenRowsOf(context, set);
+    case job::DataSet::kLanguageModel:
+    case job::DataSet::kParallelText:
+      return OpenTextOf(context, set);
+    case job::DataSet::kConcat: {
+      PD_ASSIGN_OR_RETURN(auto parts, OpenParts(context, set.concat()));
+      auto whole = ConcatDatasets(std::move(parts));
+      return whole.ok() ? whole : job.At(whole.status(), set.concat());
+    }
+    case job::DataSet::kCompose: {
+      PD_ASSIGN_OR_RETURN(auto parts, OpenParts(context, set.compose()));
+      auto whole = ComposeDatasets(std::move(parts));
+      return whole.ok() ? whole : job.At(whole.status(), set.compose());
+    }
     case job::DataSet::kNpz:
       return OpenNpzOf(set.npz());
     case job::DataSet::KIND_NOT_SET:
@@ -108,21 +122,25 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
   return absl::InternalError("unreachable");
 }
 
-absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(const LoadedJob& job,
-                                                   const job::DataSet& set,
-                                                   uint64_t seed) {
-  PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set));
-  LoaderOptions options;
-  options.batch_size = set.batch_size();
-  options.shuffle = set.shuffle();
-  options.drop_last = set.drop_last();
-  options.num_workers = set.num_workers();
-  options.prefetch = set.prefetch_factor();
-  options.seed = seed;
-  options.transforms = TransformsOf(set);
-  auto loader = Loader::Create(std::move(dataset), options);
-  if (!loader.ok()) return job.At(loader.status(), set);
-  return loader;
+// A set and what `subset` leaves of it.
+absl::StatusOr<DatasetPtr> OpenPart(OpenContext* context,
+                                    const job::DataSet& set) {
+  OpenContext own = *context;
+  own.set_skip_bad(context->skip_bad() || set.on_error() == job::DataSet::skip);
+  if (set.concat().dataset_size() > 1) own.ForbidBuilding();
+  PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenKind(&own, set));
+  if (!set.has_subset()) return dataset;
+  auto records = SubsetRecords(set.subset(), dataset->size());
+  if (!records.ok()) return context->job().At(records.status(), set.subset());
+  return SubsetOf(std::move(dataset), *std::move(records));
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
+                                       const job::DataSet& set) {
+  OpenContext context(job, &set == &job.proto().data().train());
+  return OpenPart(&context, set);
 }
 
 }  // namespace pd

@@ -239,9 +239,9 @@ TEST_F(DatasetTest, Csv) {
   EXPECT_EQ(Label(record, 1), 1);
 
   const auto message = [&] { return Message(OpenCsv(options).status()); };
-  options.fields[1].classes = 1;
+  options.fields[1].value.classes = 1;
   EXPECT_EQ(message(),
-            "'" + path + "':3: record 1: label is 1; expected 0 to 0");
+            "'" + path + "':3:18: field 'label' is 1; expected 0 to 0");
   options.fields = {{"x", {"*"}}};
   EXPECT_EQ(message(), "'" + path + "':2:1: 'one' is not a number");
   options.fields = {{"x", {"x3"}}};
@@ -250,7 +250,7 @@ TEST_F(DatasetTest, Csv) {
   EXPECT_EQ(message(), "'" + path + "': no column 7; expected 0 to 3");
   options.fields = {{"x", {"x1"}, DType::kInt32}};
   EXPECT_EQ(message(),
-            "'" + path + "':2: 1.5 in field 'x' is not a whole number");
+            "'" + path + "':2:5: 1.5 in field 'x' is not a whole number");
   options.fields = {{"x", {"x1:x2"}, DType::kFloat32, 0, {1, 2, 3}}};
   EXPECT_EQ(message(), "'" + path +
                            "': field 'x' has 2 columns and 3 numbers to scale "

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/data/row_field.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "formats/text_input.h"
+#include "libcore/base/error.h"
+#include "libcore/base/rng.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+// For a place: the only number, that place's, or what holds without any.
+double Of(const std::vector<double>& values, size_t place, double otherwise) {
+  if (values.empty()) return otherwise;
+  return values.size() == 1 ? values[0] : values[place];
+}
+
+}  // namespace
+
+int64_t HashBucket(absl::string_view text, size_t place, int64_t buckets) {
+  // The finalizer of MurmurHash3: FNV's high bits alone are not random enough.
+  uint64_t hash = StreamOf(text) ^ (0x9E3779B97F4A7C15ull * place);
+  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdull;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53ull;
+  hash ^= hash >> 33;
+  return static_cast<int64_t>(hash % static_cast<uint64_t>(buckets));
+}
+
+absl::StatusOr<RowField> RowField::Create(const std::string& name,
+                                          const ValueOptions& options,
+                                          const Shape& shape,
+                                          TableDataset* table) {
+  RowField field;
+  field.name_ = name;
+  field.options_ = options;
+  field.table_ = table;
+  if (options.hash_buckets > 0) field.kind_ = Kind::kHash;
+  if (options.categories.has_value()) field.kind_ = Kind::kCategory;
+  if (options.text.has_value()) field.kind_ = Kind::kText;
+  FieldSpec spec;
+  spec.name = name;
+  spec.dtype = field.takes_text() ? DType::kInt64 : options.dtype;
+  spec.shape = field.kind_ == Kind::kText ? Shape{-1} : shape;
+  PD_RETURN_IF_ERROR(field.Check(
+      IsDynamic(spec.shape) ? 0
+                            : static_cast<size_t>(NumElements(spec.shape))));
+  for (const FieldSpec& other : table->fields())
+    if (other.name == name)
+      return AlreadyExists("two fields are named '%s'", name);
+  field.field_ = table->AddField(std::move(spec));
+  if (field.kind_ == Kind::kText) {
+    auto encoder = TextEncoder::Create(*options.text);
+    if (!encoder.ok())
+      return Annotate(encoder.status(), absl::StrCat("field '", name, "'"));
+    field.encoder_ = *std::move(encoder);
+    table->set_pad_value(field.field_,
+                         static_cast<double>(field.encoder_->pad()));
+  } else if (field.kind_ == Kind::kCategory &&
+             options.categories->names == nullptr) {
+    field.names_.emplace();
+  }
+  return field;
+}
+
+absl::Status RowField::Check(size_t width) const {
+  const int kinds = (options_.hash_buckets > 0) +
+                    options_.categories.has_value() + options_.text.has_value();
+  if (kinds > 1)
+    return InvalidArgument(
+        "field '%s': a text is hashed, the name of a class, or cut into "
+        "tokens; only one of them",
+        name_);
+  for (const std::vector<double>* values : {&options_.mean, &options_.std}) {
+    if (values->size() > 1 && values->size() != width)
+      return InvalidArgument(
+          "field '%s' has %d columns and %d numbers to scale them", name_,
+          width, values->size());
+    if (!values->empty() && (kinds > 0 || !IsFloating(options_.dtype)))
+      return InvalidArgument("field '%s' is %s; only floats are scaled", name_,
+                             Name(kinds > 0 ? DType::kInt64 : options_.dtype));
+  }
+  if (options_.log1p && (kinds > 0 || !IsFloating(options_.dtype)))
+    return InvalidArgument("field '%s': only floats have a logarithm", name_);
+  switch (options_.dtype) {
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kInt32:
+    case DType::kInt64:
+      return absl::OkStatus();
+    default:
+      return Unimplemented(
+          "field '%s' is %s; expected float32, float64, int32 or int64", name_,
+          Name(options_.dtype));
+  }
+}
+
+template <typename T>
+absl::Status RowField::Push(double value) {
+  if constexpr (std::numeric_limits<T>::is_integer) {
+    // Whole numbers up to here are exact in a double.
+    const double limit = std::min(
+        9007199254740992.0, static_cast<double>(std::numeric_limits<T>::max()));
+    if (!(std::fabs(value) <= limit) || value != std::floor(value))
+      return DataLoss("%g in field '%s' is not a whole number", value, name_);
+  }
+  table_->Push(field_, static_cast<T>(value));
+  return absl::OkStatus();
+}
+
+absl::Status RowField::Number(double value, size_t place) {
+  if (options_.classes > 0) {
+    if (value != std::floor(value))
+      return DataLoss("%g in field '%s' is not a whole number", value, name_);
+    if (value < 0 || value >= static_cast<double>(options_.classes))
+      return OutOfRange("field '%s' is %g; expected 0 to %d", name_, value,
+                        options_.classes - 1);
+  }
+  if (options_.log1p) value = std::log1p(std::max(value, 0.0));
+  if (!options_.mean.empty()) value -= Of(options_.mean, place, 0);
+  if (!options_.std.empty()) value /= Of(options_.std, place, 1);
+  switch (options_.dtype) {
+    case DType::kFloat32:
+      return Push<float>(value);
+    case DType::kFloat64:
+      return Push<double>(value);
+    case DType::kInt32:
+      return Push<int32_t>(value);
+    default:
+      return Push<int64_t>(value);
+  }
+}
+
+absl::Status RowField::Missing(size_t place, const absl::Status& what) {
+  if (kind_ == Kind::kHash || kind_ == Kind::kText) return Text("", place);
+  if (!options_.missing.has_value()) return what;
+  if (kind_ == Kind::kNumber) return Number(*options_.missing, place);
+  return what;
+}
+
+absl::Status RowField::Text(absl::string_view text, size_t place) {
+  if (kind_ == Kind::kHash) {
+    table_->Push<int64_t>(field_,
+                          HashBucket(text, place, options_.hash_buckets));
+    return absl::OkStatus();
+  }
+  if (kind_ == Kind::kCategory) return Category(text);
+  ids_.clear();
+  const absl::Status status = encoder_->Encode(text, &ids_);
+  if (!status.ok())
+    return Annotate(status, absl::StrCat("field '", name_, "'"));
+  table_->Extend(field_, ids_.data(), ids_.size());
+  return absl::OkStatus();
+}
+
+absl::Status RowField::Category(absl::string_view text) {
+  int64_t number;
+  if (names_.has_value()) {
+    number = names_->Add(text);
+  } else {
+    number = options_.categories->names->Find(text);
+    if (number < 0 && !options_.categories->unknown)
+      return NotFound("%s is no class of field '%s'", ShownText(text), name_);
+    number += options_.categories->unknown;
+  }
+  if (!names_.has_value() && options_.classes > 0 && number >= options_.classes)
+    return OutOfRange("field '%s' is %s, class %d; expected 0 to %d", name_,
+                      ShownText(text), number, options_.classes - 1);
+  table_->Push<int64_t>(field_, number);
+  return absl::OkStatus();
+}
+
+absl::Status RowField::FinishCategories() {
+  PD_ASSIGN_OR_RETURN(Vocabulary names, names_->Sorted());
+  std::vector<int64_t> renumber;
+  for (const std::string& token : names_->tokens())
+    renumber.push_back(names.Find(token) + options_.categories->unknown);
+  table_->Renumber(field_, renumber);
+  const int64_t count = names.size() + options_.categories->unknown;
+  if (options_.classes > 0 && count > options_.classes)
+    return OutOfRange("field '%s' has %d classes; expected at most %d", name_,
+                      count, options_.classes);
+  table_->set_vocabulary(field_,
+                         std::make_shared<const Vocabulary>(std::move(names)));
+  return absl::OkStatus();
+}
+
+absl::Status RowField::Finish() {
+  if (names_.has_value()) return FinishCategories();
+  if (kind_ == Kind::kCategory)
+    table_->set_vocabulary(field_, options_.categories->names);
+  if (kind_ != Kind::kText) return absl::OkStatus();
+  const bool building = encoder_->building();
+  PD_ASSIGN_OR_RETURN(const std::vector<int64_t> renumber, encoder_->Finish());
+  if (building) table_->Renumber(field_, renumber);
+  if (encoder_->vocabulary() != nullptr)
+    table_->set_vocabulary(field_, encoder_->vocabulary());
+  return absl::OkStatus();
+}
+
+}  // namespace pd

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files that open data share: one file for each family of data sets.
+#ifndef PD_LIBCORE_TRAIN_OPEN_PARTS_H_
+#define PD_LIBCORE_TRAIN_OPEN_PARTS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libcore/base/dtype.h"
+#include "libcore/data/datasets.h"
+#include "libcore/data/tokenizer.h"
+#include "libcore/nn/job.h"
+#include "libcore/nn/job.pb.h"
+
+namespace pd {
+
+template <typename To, typename Repeated>
+std::vector<To> ListOf(const Repeated& values) {
+  return std::vector<To>(values.begin(), values.end());
+}
+
+inline DType DTypeOf(job::Element::Type type) {
+  return *DTypeFromName(job::Element::Type_Name(type));
+}
+
+/// The job, and where vocabularies that no file gives come from: the training
+/// set makes them, other sets take them from it.
+class OpenContext {
+ public:
+  OpenContext(const LoadedJob& job, bool is_training)
+      : job_(job), is_training_(is_training) {}
+
+  const LoadedJob& job() const { return job_; }
+  /// Records that cannot be read are left out.
+  bool skip_bad() const { return skip_bad_; }
+  void set_skip_bad(bool skip) { skip_bad_ = skip; }
+  /// For data sets whose parts must agree on a vocabulary.
+  void ForbidBuilding() { may_build_ = false; }
+
+  /// Null where the set that is being opened shall build the vocabulary of this
+  /// field. Errors are placed at `part`.
+  absl::StatusOr<std::shared_ptr<const Vocabulary>> Words(
+      const std::string& field, const google::protobuf::Message& part);
+
+ private:
+  const LoadedJob& job_;
+  bool is_training_, skip_bad_ = false, may_build_ = true;
+  DatasetPtr training_;  // opened for its vocabularies
+};
+
+/// csv, tsv, jsonl, libsvm.
+absl::StatusOr<DatasetPtr> OpenRowsOf(OpenContext* context,
+                                      const job::DataSet& set);
+/// language_model, parallel_text.
+absl::StatusOr<DatasetPtr> OpenTextOf(OpenContext* context,
+                                      const job::DataSet& set);
+/// How the texts of `field` become numbers.
+absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
+                                          const job::Text& text,
+                                          const std::string& field);
+
+/// The records of a set of `size` that a subset names.
+absl::StatusOr<std::vector<int64_t>> SubsetRecords(const job::Subset& subset,
+                                                   int64_t size);
+
+/// True when the set reads standard input.
+bool ReadsStandardInput(const job::DataSet& set);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_OPEN_PARTS_H_
