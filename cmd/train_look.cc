@@ -12,9 +12,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/text.h"
-#include "cmd/common/version.h"
 #include "libcore/base/error.h"
-#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/report/dry_run.h"
@@ -192,12 +190,6 @@ absl::StatusOr<std::vector<LogKind>> LogKindsOf(
         kinds.push_back(kind);
     }
   return kinds;
-}
-
-std::vector<std::pair<std::string, std::string>> MachineFacts() {
-  return {{"pdkit", std::string(Version())},
-          {"CPU", CpuName()},
-          {"threads", absl::StrCat(Threads())}};
 }
 
 absl::Status PrintSummary(const TrainOptions& options,

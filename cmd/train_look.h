@@ -23,9 +23,6 @@ namespace pd {
 absl::StatusOr<std::vector<LogKind>> LogKindsOf(
     const std::vector<std::string>& texts);
 
-/// Rows of a report that say what made it.
-std::vector<std::pair<std::string, std::string>> MachineFacts();
-
 /// --summary: the table of layers.
 absl::Status PrintSummary(const TrainOptions& options,
                           const OpRegistry& registry, const LoadedJob& job,

@@ -15,6 +15,7 @@
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
 #include "cmd/starter.h"
+#include "cmd/common/version.h"
 #include "cmd/train_look.h"
 #include "cmd/train_programs.h"
 #include "libcore/base/error.h"

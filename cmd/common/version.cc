@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "libcore/base/parallel.h"
 
 namespace pd {
 namespace {
@@ -63,6 +64,12 @@ std::string CpuName() {
   __builtin_cpu_init();
   const char* vectors = __builtin_cpu_supports("avx512f") ? "AVX-512" : "AVX2";
   return absl::StrCat(ModelName(), ", ", vectors);
+}
+
+std::vector<std::pair<std::string, std::string>> MachineFacts() {
+  return {{"pdkit", std::string(Version())},
+          {"CPU", CpuName()},
+          {"threads", absl::StrCat(Threads())}};
 }
 
 std::string VersionText(absl::string_view tool, bool json) {

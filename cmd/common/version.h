@@ -4,6 +4,8 @@
 #define PD_CMD_COMMON_VERSION_H_
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -14,6 +16,9 @@ absl::string_view Version();
 
 /// The CPU's name with the widest vectors it has: "AMD EPYC, AVX-512".
 std::string CpuName();
+
+/// Names and values that say what computed: version, CPU, threads.
+std::vector<std::pair<std::string, std::string>> MachineFacts();
 
 /// The text or the JSON object of `--version`, with a line break at the end.
 std::string VersionText(absl::string_view tool, bool json);
