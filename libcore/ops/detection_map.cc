@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean average precision of detections (Pascal VOC). DetectRes rows [class,
-// score, box], Label rows [class, difficult, box] or [class, box], LoD by
-// image. A class's detections, best first, each take the ground truth they
-// overlap most, by more than overlap_threshold: true where it is not taken yet,
-// else false; difficult ones count only with evaluate_difficult. MAP [1] is the
+// Mean average precision of detections, see average_precision.h. DetectRes rows
+// [class, score, box], Label rows [class, difficult, box] or [class, box], LoD
+// by image; difficult ones count only with evaluate_difficult. MAP [1] is the
 // mean over the classes of the area under precision by recall (integral) or of
 // the best precision at 11 recalls (11point).
 // The Accum outputs carry on: counts of ground truths [class_num, 1], and by
@@ -20,6 +18,7 @@
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/average_precision.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/rois.h"
@@ -27,45 +26,17 @@
 namespace pd {
 namespace {
 
-template <typename T>
-struct Truth {
-  T box[4];
-  bool difficult = false;
-  bool taken = false;
-};
-
-template <typename T>
-struct Hit {
-  T score;
-  int32_t flag;
-};
-
-template <typename T>
-struct Found {
-  T score;
-  T box[4];
-};
-
-template <typename T>
-using ByClass = std::map<int64_t, std::vector<T>>;
-
-template <typename T>
-struct Tally {
-  std::map<int64_t, int64_t> truths;
-  ByClass<Hit<T>> hits, misses;
-
-  void Count(int64_t label, T score, bool hit) {
-    hits[label].push_back({score, hit ? 1 : 0});
-    misses[label].push_back({score, hit ? 0 : 1});
-  }
-};
+using average_precision::ByClass;
+using average_precision::Found;
+using average_precision::Hit;
+using average_precision::Tally;
+using average_precision::Truth;
 
 struct MapTensors {
   Tensor *detections, *labels, *state, *counts, *hits, *misses;
   Tensor *out_counts, *out_hits, *out_misses, *map;
   int64_t classes = 0, background = 0;
-  float threshold = 0;
-  bool difficult = true, eleven = false;
+  average_precision::Options options;
 };
 
 // NaN and what does not fit become -1.
@@ -99,58 +70,6 @@ ByClass<Found<T>> FoundIn(const Tensor& rows, int64_t begin, int64_t end) {
     found[ClassOf(row[0])].push_back(one);
   }
   return found;
-}
-
-template <typename T>
-T PlainOverlap(const T* a, const T* b) {
-  if (b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1]) return T(0);
-  const T common = (std::min(a[2], b[2]) - std::max(a[0], b[0])) *
-                   (std::min(a[3], b[3]) - std::max(a[1], b[1]));
-  return common / ((a[2] - a[0]) * (a[3] - a[1]) +
-                   (b[2] - b[0]) * (b[3] - b[1]) - common);
-}
-
-// One class of one image.
-template <typename T>
-void MatchClass(const MapTensors& t, int64_t label, std::vector<Found<T>> found,
-                std::vector<Truth<T>>* truths, Tally<T>* tally) {
-  // In the order given where there is nothing to match, as in PaddlePaddle.
-  if (!truths->empty())
-    std::stable_sort(
-        found.begin(), found.end(), [](const Found<T>& a, const Found<T>& b) {
-          return static_cast<float>(a.score) > static_cast<float>(b.score);
-        });
-  for (Found<T>& one : found) {
-    for (T& side : one.box) side = std::max(std::min(side, T(1)), T(0));
-    T best = T(-1);
-    Truth<T>* match = nullptr;
-    for (Truth<T>& truth : *truths) {
-      const T overlap = PlainOverlap(one.box, truth.box);
-      if (!(overlap > best)) continue;
-      best = overlap;
-      match = &truth;
-    }
-    if (match == nullptr || !(best > static_cast<T>(t.threshold))) {
-      tally->Count(label, one.score, false);
-    } else if (t.difficult || !match->difficult) {
-      tally->Count(label, one.score, !match->taken);
-      match->taken = true;
-    }
-  }
-}
-
-template <typename T>
-void TallyImage(const MapTensors& t, ByClass<Truth<T>> truths,
-                const ByClass<Found<T>>& found, Tally<T>* tally) {
-  for (const auto& own : truths) {
-    const int64_t n = std::count_if(own.second.begin(), own.second.end(),
-                                    [&t](const Truth<T>& truth) {
-                                      return t.difficult || !truth.difficult;
-                                    });
-    if (n > 0) tally->truths[own.first] += n;
-  }
-  for (const auto& own : found)
-    MatchClass(t, own.first, own.second, &truths[own.first], tally);
 }
 
 // Reads what an earlier run left.
@@ -189,70 +108,6 @@ absl::Status ReadState(const MapTensors& t, Tally<T>* tally) {
 }
 
 template <typename T>
-std::vector<int64_t> RunningSums(std::vector<Hit<T>> hits) {
-  std::stable_sort(
-      hits.begin(), hits.end(), [](const Hit<T>& a, const Hit<T>& b) {
-        return static_cast<float>(a.score) > static_cast<float>(b.score);
-      });
-  std::vector<int64_t> sums;
-  int64_t sum = 0;
-  for (const Hit<T>& hit : hits) sums.push_back(sum += hit.flag);
-  return sums;
-}
-
-template <typename T>
-T ElevenPoints(const std::vector<T>& precision, const std::vector<T>& recall) {
-  T best[11] = {};
-  auto start = static_cast<int64_t>(recall.size()) - 1;
-  for (int j = 10; j >= 0; --j)
-    for (int64_t i = start; i >= 0; --i) {
-      const auto at = static_cast<size_t>(i);
-      if (static_cast<double>(recall[at]) < j / 10.0) {
-        start = i;
-        if (j > 0) best[j - 1] = best[j];
-        break;
-      }
-      best[j] = std::max(best[j], precision[at]);
-    }
-  T sum = T(0);
-  for (int j = 10; j >= 0; --j) sum += best[j] / 11;
-  return sum;
-}
-
-template <typename T>
-T Integral(const std::vector<T>& precision, const std::vector<T>& recall) {
-  T area = T(0), before = T(0);
-  for (size_t i = 0; i < recall.size(); ++i) {
-    const T step = std::abs(recall[i] - before);
-    if (step > T(1e-6)) area += precision[i] * step;
-    before = recall[i];
-  }
-  return area;
-}
-
-template <typename T>
-T MeanPrecision(const MapTensors& t, Tally<T>* tally) {
-  T sum = T(0);
-  int64_t count = 0;
-  for (const auto& own : tally->truths) {
-    if (own.second == t.background) continue;
-    ++count;
-    if (tally->hits.count(own.first) == 0) continue;
-    const auto hits = RunningSums(tally->hits[own.first]);
-    const auto misses = RunningSums(tally->misses[own.first]);
-    std::vector<T> precision, recall;
-    for (size_t i = 0; i < std::min(hits.size(), misses.size()); ++i) {
-      precision.push_back(static_cast<T>(hits[i]) /
-                          static_cast<T>(hits[i] + misses[i]));
-      recall.push_back(static_cast<T>(hits[i]) / static_cast<T>(own.second));
-    }
-    sum += t.eleven ? ElevenPoints(precision, recall)
-                    : Integral(precision, recall);
-  }
-  return count == 0 ? sum : sum / static_cast<T>(count);
-}
-
-template <typename T>
 void WriteHits(const ByClass<Hit<T>>& hits, int64_t classes, Tensor* out) {
   if (out == nullptr) return;
   std::vector<T> rows;
@@ -283,10 +138,14 @@ absl::Status Run(const MapTensors& t) {
   Tally<T> tally;
   PD_RETURN_IF_ERROR(ReadState(t, &tally));
   for (size_t i = 0; i + 1 < labels.size(); ++i)
-    TallyImage(t, TruthsOf<T>(*t.labels, labels[i], labels[i + 1]),
+    TallyImage(t.options, TruthsOf<T>(*t.labels, labels[i], labels[i + 1]),
                FoundIn<T>(*t.detections, detections[i], detections[i + 1]),
                &tally);
-  const T mean = MeanPrecision(t, &tally);
+  int64_t counted = 0;
+  const T mean = MeanPrecision(
+      t.options,
+      [&t](int64_t, int64_t truths) { return truths == t.background; }, &tally,
+      &counted);
   if (t.out_counts != nullptr) {
     t.out_counts->Resize(DType::kInt32, {t.classes, 1});
     for (int64_t i = 0; i < t.classes; ++i) {
@@ -327,9 +186,9 @@ absl::StatusOr<Step> BindDetectionMap(BindContext* context) {
   t.map = context->Output("MAP");
   t.classes = context->Attr<int32_t>("class_num");
   t.background = context->Attr<int32_t>("background_label");
-  t.threshold = context->Attr<float>("overlap_threshold");
-  t.difficult = context->Attr<bool>("evaluate_difficult");
-  t.eleven = context->Attr<std::string>("ap_type") == "11point";
+  t.options.threshold = context->Attr<float>("overlap_threshold");
+  t.options.difficult = context->Attr<bool>("evaluate_difficult");
+  t.options.eleven = context->Attr<std::string>("ap_type") == "11point";
   PD_RETURN_IF_ERROR(CheckRows(t.detections->shape(), t.labels->shape()));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Label", t.detections->dtype(), t.labels->shape()));

@@ -4,39 +4,15 @@
 // length of Refs[i] when `normalized`. Sequences with LoD, or [N, T] with
 // HypsLength and RefsLength. Out [N, 1] float32, SequenceNum [1] = N. No
 // gradient.
-#include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/levenshtein.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/sequence_spans.h"
 
 namespace pd {
 namespace {
-
-// One row of the table at a time: row[j] is the distance between the first i
-// tokens of `a` and the first j of `b`.
-int64_t Distance(const Tensor& a, const Span& in_a, const Tensor& b,
-                 const Span& in_b, std::vector<int64_t>* row) {
-  const auto n = static_cast<size_t>(in_b.length);
-  row->resize(n + 1);
-  std::iota(row->begin(), row->end(), int64_t{0});
-  for (int64_t i = 1; i <= in_a.length; ++i) {
-    const int64_t token = LabelAt(a, in_a.start + i - 1);
-    int64_t diagonal = (*row)[0];
-    (*row)[0] = i;
-    for (size_t j = 1; j <= n; ++j) {
-      const int64_t above = (*row)[j];
-      const bool same =
-          token == LabelAt(b, in_b.start + static_cast<int64_t>(j) - 1);
-      (*row)[j] =
-          std::min({above + 1, (*row)[j - 1] + 1, diagonal + (same ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return (*row)[n];
-}
 
 absl::StatusOr<SequenceSpans> SpansOf(const BindContext& context,
                                       const char* slot,
@@ -73,8 +49,8 @@ absl::StatusOr<Step> BindEditDistance(BindContext* context) {
       if (normalized && ref.length == 0)
         return InvalidArgument(
             "sequence %d of 'Refs' is empty; its length is the divisor", i);
-      const auto distance =
-          static_cast<float>(Distance(*hyps, hyp, *refs, ref, &row));
+      const auto distance = static_cast<float>(
+          Levenshtein(LabelsOf(*hyps, hyp), LabelsOf(*refs, ref), &row));
       out->data<float>()[i] =
           normalized ? distance / static_cast<float>(ref.length) : distance;
     }

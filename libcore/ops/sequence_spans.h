@@ -86,6 +86,14 @@ class SequenceSpans {
   int64_t count_ = 0, width_ = 0;
 };
 
+/// The integers of a span.
+inline std::vector<int64_t> LabelsOf(const Tensor& labels, const Span& span) {
+  std::vector<int64_t> values(static_cast<size_t>(span.length));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = LabelAt(labels, span.start + static_cast<int64_t>(i));
+  return values;
+}
+
 /// The number of sequences that a LoD tells; -1 when it is not known.
 inline int64_t SequenceCount(const LoD& offsets) {
   return offsets.empty() ? -1 : static_cast<int64_t>(offsets[0].size()) - 1;
