@@ -3,21 +3,23 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/progress.h"
+#include "cmd/common/requirement.h"
+#include "cmd/eval_report.h"
 #include "cmd/eval_run.h"
+#include "cmd/eval_text.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/nn/metric_results.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/open_data.h"
@@ -26,10 +28,6 @@
 
 namespace pd {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr int64_t kWidestTable = 20;  // classes of a confusion table on screen
 
 // Puts the ops that make the loss from predictions behind an inference model:
 // its outputs take the place of the job's, other names get a prefix.
@@ -83,15 +81,19 @@ absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
                              model.path, name);
   }
   spec.feeds = job.feeds;
-  for (const MetricUse& use : job.metrics) {
-    const auto at =
-        std::find(job.outputs.begin(), job.outputs.end(), use.prediction);
-    if (at == job.outputs.end())
-      return InvalidArgument("a metric looks at '%s', which '%s' does not give",
-                             use.prediction, model.path);
-    spec.metrics.push_back(use);
-    spec.metrics.back().prediction =
-        model.fetches[static_cast<size_t>(at - job.outputs.begin())];
+  for (MetricUse use : job.metrics) {
+    std::vector<std::string*> names = {&use.prediction};
+    for (MetricUse::More& more : use.more)
+      if (more.variable) names.push_back(&more.name);
+    for (std::string* name : names) {
+      const auto at = std::find(job.outputs.begin(), job.outputs.end(), *name);
+      if (at == job.outputs.end())
+        return InvalidArgument(
+            "metric '%s' looks at '%s', which is no output of '%s'", use.name,
+            *name, model.path);
+      *name = model.fetches[static_cast<size_t>(at - job.outputs.begin())];
+    }
+    spec.metrics.push_back(std::move(use));
   }
   if (!job.loss.empty()) PD_RETURN_IF_ERROR(AppendLoss(job, model, &spec));
   return spec;
@@ -126,49 +128,6 @@ absl::Status SetParameters(const LoadedModel& model, const ProgramDesc& program,
   return absl::OkStatus();
 }
 
-void PrintConfusion(const ConfusionMatrix& m, std::ostream& out) {
-  if (m.classes() == 0 || m.classes() > kWidestTable) return;
-  int64_t largest = 1;
-  for (int64_t t = 0; t < m.classes(); ++t)
-    for (int64_t p = 0; p < m.classes(); ++p)
-      largest = std::max(largest, m.at(t, p));
-  const int width =
-      std::max<int>(4, static_cast<int>(std::to_string(largest).size()) + 1);
-  out << "\nconfusion (rows: true class, columns: predicted)\n     ";
-  for (int64_t p = 0; p < m.classes(); ++p)
-    out << absl::StrFormat("%*d", width, p);
-  out << "\n";
-  for (int64_t t = 0; t < m.classes(); ++t) {
-    out << absl::StrFormat("%4d ", t);
-    for (int64_t p = 0; p < m.classes(); ++p)
-      out << (m.at(t, p) == 0 ? absl::StrFormat("%*s", width, ".")
-                              : absl::StrFormat("%*d", width, m.at(t, p)));
-    out << "\n";
-  }
-}
-
-void Print(const EvaluationResult& result, bool json, std::ostream& out) {
-  if (json) {
-    Json line = {{"records", result.records}, {"seconds", result.seconds}};
-    if (result.loss.has_value()) line["loss"] = *result.loss;
-    for (const auto& [name, value] : result.metrics) line[name] = value;
-    const ConfusionMatrix& m = result.confusion;
-    for (int64_t t = 0; t < m.classes(); ++t) {
-      Json row = Json::array();
-      for (int64_t p = 0; p < m.classes(); ++p) row.push_back(m.at(t, p));
-      line["confusion"].push_back(std::move(row));
-    }
-    out << line.dump() << "\n";
-    return;
-  }
-  out << absl::StrFormat("%-10s %d\n", "records", result.records);
-  if (result.loss.has_value())
-    out << absl::StrFormat("%-10s %.6f\n", "loss", *result.loss);
-  for (const auto& [name, value] : result.metrics)
-    out << absl::StrFormat("%-10s %.4f\n", name, value);
-  PrintConfusion(result.confusion, out);
-}
-
 }  // namespace
 
 absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
@@ -180,6 +139,9 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
                                                       options.common.seed));
   const absl::Status needs = job.Require({"data.eval"}, "pd-eval");
   if (!needs.ok()) return UsageError(needs);
+  PD_ASSIGN_OR_RETURN(const auto requirements,
+                      ParseRequirements(options.requirements));
+  PD_RETURN_IF_ERROR(CheckRequirements(requirements, ResultsOf(job.proto())));
   PD_ASSIGN_OR_RETURN(auto loader, OpenLoader(job, job.proto().data().eval(),
                                               job.proto().train().seed()));
   auto built = BuildTestProgram(registry, job);
@@ -193,12 +155,17 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
     spec = SpecOfJob(*built);
     PD_RETURN_IF_ERROR(SetParameters(model, spec.program, &session));
   }
-  PD_ASSIGN_OR_RETURN(auto evaluator, Evaluator::Create(&session, loader.get(),
-                                                        std::move(spec)));
+  EvaluationView view;
+  if (!options.report.empty()) {
+    view.Start(&*built, loader.get(), job.proto().train().log().samples());
+    spec.observer = &view;
+  }
+  auto evaluator = Evaluator::Create(&session, loader.get(), std::move(spec));
+  if (!evaluator.ok()) return MarkJobErrors(job, evaluator.status());
   Progress progress(Progress::Standard());
   progress.Begin("evaluating", loader->batches());
   const bool keep = !options.out.empty() || !options.expect.empty();
-  auto result = evaluator->Run(keep, [&](int64_t batches, int64_t records) {
+  auto result = (*evaluator)->Run(keep, [&](int64_t batches, int64_t records) {
     progress.Update(batches, records);
     return true;
   });
@@ -206,8 +173,12 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   PD_RETURN_IF_ERROR(result.status());
   const BadRecords bad = AllSkipped(*loader);
   if (bad.count > 0) LogWarning("%s", SkippedText(bad, "eval"));
-  Print(*result, options.common.json(), out);
-  if (!keep) return absl::OkStatus();
+  const std::vector<Judgement> judgements = Judge(requirements, *result);
+  PrintEvaluation(*result, judgements, options.common.json(), out);
+  if (!options.report.empty())
+    PD_RETURN_IF_ERROR(
+        WriteEvaluationReport(options.report, job, model, view, *result));
+  if (!keep) return MissedRequirements(judgements);
   // Outputs by their place, so that a run and its exported model compare.
   NamedArrays outputs;
   for (size_t i = 0; i < built->outputs.size(); ++i) {
@@ -216,7 +187,8 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
                                   : built->outputs[i];
     outputs[absl::StrCat("output_", i)] = std::move(result->outputs[name]);
   }
-  return DeliverResults(options, outputs, out);
+  PD_RETURN_IF_ERROR(DeliverResults(options, outputs, out));
+  return MissedRequirements(judgements);
 }
 
 }  // namespace pd

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/eval_options.h"
 
+#include "cmd/common/exit_status.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -11,7 +12,8 @@ Manual EvalManual() {
   m.name = "pd-eval";
   m.summary = "evaluate a model, or run it on given inputs";
   m.synopsis = {
-      "-m MODEL -c JOB [-o PATH=VALUE]... [--out FILE] [--expect FILE]",
+      "-m MODEL -c JOB [-o PATH=VALUE]... [--require NAME>=NUMBER]... "
+      "[--out FILE] [--expect FILE]",
       "-m MODEL --feed FILE [--lod FILE] [--startup FILE] [--fetch NAMES] "
       "[--out FILE] "
       "[--expect FILE]",
@@ -29,13 +31,17 @@ Manual EvalManual() {
       "fetched, such as `x@GRAD`. `--grad` differentiates the program first: "
       "it gives `NAME@GRAD` for each name in `--wrt`, the gradient of the sum "
       "of output times cotangent, where cotangents are arrays of the feed."};
-  m.answer_no = "an array differs from what `--expect` says";
+  m.answer_no =
+      "an array differs from what `--expect` says, or a result from what "
+      "`--require` says";
   m.examples = {
       {"Train a little to have something to evaluate",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 50"},
       {"Print metrics of the job's evaluation set",
        "pd-eval -m RUN -c testdata/jobs/lenet_mnist.pbtxt"},
       {"The same for scripts", "pd-eval -m RUN --format json -q"},
+      {"Fail when the model is not good enough",
+       "pd-eval -m RUN -q --require 'acc_top1>=0.5' --require 'loss<2'"},
       {"Keep the predictions of all records",
        "pd-eval -m RUN --out predictions.npz"},
       {"Check that they are still the same",
@@ -69,6 +75,10 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->DescribeDefault("--fetch",
                          "the model's outputs; else the names in --expect");
   table->Text({"--out", "FILE", "writes the results as npz"}, &o->out);
+  table->Text({"--report", "FILE",
+               "with a job, writes a page of curves, predictions and the job; "
+               "of a run directory also what its log holds"},
+              &o->report);
   table->Text({"--expect", "FILE",
                "compares the results with the arrays of an npz file"},
               &o->expect);
@@ -76,6 +86,10 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->Real({"--atol", "A", "absolute tolerance of --expect"}, {}, &o->atol);
   table->Switch({"--equal-nan", "", "for --expect, NaN equals NaN"},
                 &o->equal_nan);
+  table->Texts({"--require", "NAME>=NUMBER",
+                "with a job, exits 1 when this result is another; also >, <=, "
+                "< and ==. May be given again"},
+               &o->requirements);
   table->Group("Gradients");
   table->Text({"--grad", "OUT=COTANGENT[,...]",
                "differentiates these outputs; cotangents are arrays of --feed"},
@@ -95,6 +109,12 @@ void BindEval(EvalOptions* o, OptionTable* table) {
 
 absl::Status ValidateEval(const OptionTable& table) {
   PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--feed", "--bench"}));
+  if (table.Given("--report") &&
+      (table.Given("--feed") || table.Given("--bench")))
+    return CommandLineError("--report shows a job's evaluation set");
+  if (table.Given("--require") &&
+      (table.Given("--feed") || table.Given("--bench")))
+    return CommandLineError("--require is for results of a job's metrics");
   PD_RETURN_IF_ERROR(table.Needs("--grad", "--wrt"));
   PD_RETURN_IF_ERROR(table.Needs("--grad", "--feed"));
   PD_RETURN_IF_ERROR(table.Needs("--wrt", "--grad"));

@@ -24,8 +24,10 @@ struct EvalOptions {
   std::string expect;   ///< npz
   double rtol = 1e-5, atol = 1e-8;
   bool equal_nan = false;
-  std::string grad;  ///< "out=cotangent,..."
-  std::string wrt;   ///< names, separated by commas
+  std::string report;                     ///< an HTML file
+  std::string grad;                       ///< "out=cotangent,..."
+  std::string wrt;                        ///< names, separated by commas
+  std::vector<std::string> requirements;  ///< "acc>=0.99"
   std::optional<double> bench;
   int64_t batch = 1;
   std::vector<std::string> shapes;  ///< "x=1,3,224,224"

@@ -55,6 +55,7 @@ Manual TrainManual() {
        "What `--log` writes: open RUN with `visualdl --logdir` or `tensorboard "
        "--logdir`."},
       {"RUN/summary.json", "What the run came to."}};
+  m.answer_no = "a result is not what `--require` says";
   m.stops_by_signal = true;
   m.examples = {
       {"Train LeNet on MNIST for 20 steps",
@@ -139,6 +140,10 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
   table->Text({"--init-from", "MODEL",
                "takes parameters by name from a model, a run or a `.pdparams`"},
               &o->init_from);
+  table->Texts({"--require", "NAME>=NUMBER",
+                "exits 1 when the last evaluation's result is another; also >, "
+                "<=, < and ==. May be given again"},
+               &o->requirements);
   table->Group("Saved programs");
   table->Texts({"--program", "FILE", "a training program to run as it is"},
                &o->programs);
@@ -215,6 +220,7 @@ Tool TrainTool(TrainOptions* options) {
     BindNew(options, table);
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
+    PD_RETURN_IF_ERROR(table.Needs("--require", "--config"));
     PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--program", "--new"}));
     if (!options->new_kind.empty()) return ValidateNew(*options, table);
     if (!options->new_folder.empty())
@@ -237,6 +243,7 @@ Tool TrainTool(TrainOptions* options) {
     if (options->bench.has_value() && table.Given("--out"))
       return CommandLineError("--bench writes no RUN: leave out --out");
     PD_RETURN_IF_ERROR(table.Needs("--weights-only", "--resume"));
+    PD_RETURN_IF_ERROR(table.Needs("--require", "--out"));
     if (options->resume && !options->init_from.empty())
       return CommandLineError(
           "--resume and --init-from exclude each other: a checkpoint brings "

@@ -19,6 +19,7 @@ struct TrainOptions {
   bool weights_only = false;
   bool resume = false;
   std::string init_from;  ///< a MODEL
+  std::vector<std::string> requirements;  ///< "acc>=0.99"
   std::optional<int64_t> steps;
   std::optional<double> bench;          ///< seconds
   std::string log_json;                 ///< "-" or a file

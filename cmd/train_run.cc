@@ -12,10 +12,11 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/progress.h"
+#include "cmd/common/requirement.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
-#include "cmd/starter.h"
 #include "cmd/common/version.h"
+#include "cmd/starter.h"
 #include "cmd/train_look.h"
 #include "cmd/train_programs.h"
 #include "libcore/base/error.h"
@@ -23,6 +24,8 @@
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/nn/metric_results.h"
 #include "libcore/report/run_watcher.h"
 #include "libcore/train/bench.h"
 #include "libcore/train/observer_list.h"
@@ -99,6 +102,8 @@ Json ToJson(const TrainOutcome& outcome, const std::string& run) {
                {"wait_seconds", outcome.wait_seconds},
                {"records", outcome.records},
                {"peak_rss_mb", PeakRssMegabytes()}};
+  if (!outcome.stopped_early.empty())
+    json["stopped_early"] = outcome.stopped_early;
   if (outcome.evaluation.records > 0) {
     Json& eval = json["eval"];
     eval["records"] = outcome.evaluation.records;
@@ -112,13 +117,22 @@ Json ToJson(const TrainOutcome& outcome, const std::string& run) {
 
 absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
                     std::ostream& out) {
+  PD_ASSIGN_OR_RETURN(const auto requirements,
+                      ParseRequirements(options.requirements));
+  if (!requirements.empty() && outcome.evaluation.records == 0)
+    return FailedPrecondition(
+        "'%s' had reached its end already and nothing was evaluated; pd-eval "
+        "-m %s judges it",
+        options.out, options.out);
+  const std::vector<Judgement> judgements =
+      Judge(requirements, outcome.evaluation);
   const Json json = ToJson(outcome, options.out);
   PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options.out, "/summary.json"),
                                json.dump(2) + "\n"));
   LogVerbose("peak memory %.1f MB", PeakRssMegabytes());
   if (options.common.json()) {
     out << json.dump() << "\n";
-    return absl::OkStatus();
+    return MissedRequirements(judgements);
   }
   out << absl::StrFormat(
       "%d steps in %.1f s (%.0f records/s)", outcome.steps, outcome.seconds,
@@ -128,11 +142,22 @@ absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
   if (outcome.evaluation.records > 0)
     out << "; " << ResultText(outcome.evaluation);
   out << "\nsaved " << outcome.checkpoint << "\n";
-  return absl::OkStatus();
+  return MissedRequirements(judgements);
+}
+
+// --require, before anything runs.
+absl::Status CheckRequired(const TrainOptions& options, const LoadedJob& job) {
+  PD_ASSIGN_OR_RETURN(const auto requirements,
+                      ParseRequirements(options.requirements));
+  if (requirements.empty()) return absl::OkStatus();
+  const absl::Status needs = job.Require({"data.eval"}, "--require");
+  if (!needs.ok()) return UsageError(needs);
+  return CheckRequirements(requirements, ResultsOf(job.proto()));
 }
 
 absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
                       const LoadedJob& job, std::ostream& out) {
+  PD_RETURN_IF_ERROR(CheckRequired(options, job));
   std::unique_ptr<OutputFile> file;
   std::ostream* log_json = nullptr;
   if (options.log_json == "-") {
@@ -173,6 +198,9 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
         outcome->stopped_by,
         absl::StrCat("saved '", outcome->checkpoint, "' after step ",
                      outcome->steps, "; --resume goes on from there"));
+  if (!outcome->stopped_early.empty())
+    LogInfo("stopped early after step %d: %s", outcome->steps,
+            outcome->stopped_early);
   if (outcome->nothing_left)
     LogInfo("'%s' has reached its end already: step %d", options.out,
             outcome->steps);

@@ -526,16 +526,13 @@ class ModelBuilder {
   }
 
   absl::Status BuildMetric(const job::Metric& metric) {
-    PD_ASSIGN_OR_RETURN(const std::string input, Judged(metric, "metric"));
-    FieldSpec spec;
-    spec.dtype = DType::kInt64;
-    spec.shape = main_.FindVar(input)->shape;
-    if (!spec.shape.empty()) spec.shape.back() = 1;
-    PD_RETURN_IF_ERROR(DeclareLabel(metric.label(), spec));
-    built_.metrics.push_back({input, metric.label()});
-    return job_.At(CheckAccuracy(metric.accuracy(), *main_.FindVar(input),
-                                 *main_.FindVar(metric.label())),
-                   metric);
+    MetricInputs inputs;
+    PD_ASSIGN_OR_RETURN(inputs.input, Judged(metric, "metric"));
+    const auto lengths = names_.find(metric.input_length());
+    if (metric.has_input_length() && lengths != names_.end())
+      inputs.input_length = lengths->second.variable;
+    built_.metrics.push_back(std::move(inputs));
+    return absl::OkStatus();
   }
 
   const LoadedJob& job_;

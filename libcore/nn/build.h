@@ -27,10 +27,10 @@ struct ParameterSettings {
   bool need_clip = true;
 };
 
-/// What one metric of the job judges.
+/// What one metric of the job looks at besides fields of the data set.
 struct MetricInputs {
-  std::string input;  ///< a variable of the test program
-  std::string label;  ///< an input or label
+  std::string input;         ///< a variable of the test program
+  std::string input_length;  ///< another one; "" when that is a field or none
 };
 
 /// A layer as it was built, blocks unfolded; for tables and messages.
@@ -47,7 +47,7 @@ struct BuiltModel {
   ProgramDesc test;             ///< the same with is_test set
   ProgramDesc startup;          ///< fills every persistable variable of the two
   std::vector<VarDesc> inputs;  ///< what the network is fed, as declared
-  std::vector<VarDesc> labels;  ///< what losses and metrics are fed besides
+  std::vector<VarDesc> labels;  ///< what losses are fed besides
   std::string loss;             ///< the sum of the losses, [1]; "" without any
   std::vector<std::string> outputs;           ///< the model's predictions
   std::vector<MetricInputs> metrics;          ///< in the job's order

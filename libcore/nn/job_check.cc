@@ -261,6 +261,10 @@ absl::Status CheckScheduler(const LoadedJob& job, const job::LRScheduler& lr) {
       return job.At(InvalidArgument("'by' must be the same as that of the "
                                     "warm-up"),
                     warmup.after(), "by");
+    if (warmup.after().has_reduce_on_plateau())
+      return job.At(InvalidArgument("'reduce_on_plateau' cannot stand behind a "
+                                    "warm-up"),
+                    warmup.after(), "reduce_on_plateau");
     PD_RETURN_IF_ERROR(CheckScheduler(job, warmup.after()));
   }
   return absl::OkStatus();
@@ -350,18 +354,6 @@ absl::Status CheckDataSet(const LoadedJob& job, const job::DataSet& set) {
   return CheckNames(job, set.npz().field(), "fields", &fields);
 }
 
-absl::Status CheckTrain(const LoadedJob& job) {
-  const job::Checkpoint& checkpoint = job.proto().train().checkpoint();
-  if (!checkpoint.has_best()) return absl::OkStatus();
-  const std::vector<std::string> names = ResultNames(job.proto());
-  const std::string& metric = checkpoint.best().metric();
-  for (const std::string& name : names)
-    if (name == metric) return absl::OkStatus();
-  return job.At(InvalidArgument("no metric has the name '%s'; there are %s",
-                                metric, absl::StrJoin(names, ", ")),
-                checkpoint.best(), "metric");
-}
-
 }  // namespace
 
 absl::Status CheckRules(const Message& part, absl::string_view name) {
@@ -384,27 +376,13 @@ std::string BoundsInWords(const Message& message) {
   return "";
 }
 
-std::vector<std::string> ResultNames(const job::Job& job) {
-  std::vector<std::string> names = {"loss"};
-  for (const job::Metric& metric : job.metric()) {
-    const std::string base = metric.has_name() ? metric.name() : "acc";
-    const auto& topk = metric.accuracy().topk();
-    if (topk.size() <= 1) {
-      names.push_back(base);
-      continue;
-    }
-    for (int k : topk) names.push_back(absl::StrCat(base, "_top", k));
-  }
-  return names;
-}
-
 absl::Status CheckJob(const LoadedJob& job) {
   PD_RETURN_IF_ERROR(RuleChecker(&job).Check(job.proto(), ""));
   PD_RETURN_IF_ERROR(CheckModel(job));
   PD_RETURN_IF_ERROR(CheckOptimizer(job));
   PD_RETURN_IF_ERROR(CheckDataSet(job, job.proto().data().train()));
   PD_RETURN_IF_ERROR(CheckDataSet(job, job.proto().data().eval()));
-  return CheckTrain(job);
+  return CheckResults(job);
 }
 
 }  // namespace pd

@@ -17,11 +17,14 @@ absl::Status CheckJob(const LoadedJob& job);
 absl::Status CheckRules(const google::protobuf::Message& part,
                         absl::string_view name);
 
+/// CheckJob's part: names of results and what follows them.
+absl::Status CheckResults(const LoadedJob& job);
+
 /// "at least 1", "in [0, 1)": a rule's bounds in words; "" without bounds.
 std::string BoundsInWords(const google::protobuf::Message& rule);
 
-/// "loss", "acc", "acc_top5", ...: the names that evaluation reports.
-std::vector<std::string> ResultNames(const job::Job& job);
+/// "1, 2 or 4": how many values a rule's `counts` allow; "" for any.
+std::string CountsInWords(const google::protobuf::Message& rule);
 
 }  // namespace pd
 

@@ -40,21 +40,57 @@ uint32_t Checksum(const FileBytes& file) {
       crc32_z(0, reinterpret_cast<const Bytef*>(file.data.get()), file.size));
 }
 
-Json ToJson(const TrainState& s) {
-  return {{"version", kStateVersion},
-          {"step", s.step},
-          {"epoch", s.epoch},
-          {"batch", s.batch},
-          {"seed", s.seed},
-          {"threads", s.threads},
-          {"loss_sum", s.loss_sum},
-          {"loss_records", s.loss_records},
-          {"best_metric", s.best_metric},
-          {"best_value", s.best_value},
+Json ToJson(const EarlyStoppingState& s) {
+  return {{"best_value", s.best_value},
           {"best_step", s.best_step},
-          {"evaluated_step", s.evaluated_step},
-          {"log_bytes", s.log_bytes},
-          {"done", s.done}};
+          {"wait", s.wait}};
+}
+
+// What a schedule has seen; its arguments are the job's.
+Json ToJson(const ReduceOnPlateau& s) {
+  return {{"learning_rate", s.learning_rate},
+          {"has_best", s.has_best},
+          {"best", s.best},
+          {"cooldown_counter", s.cooldown_counter},
+          {"num_bad_epochs", s.num_bad_epochs}};
+}
+
+Json ToJson(const TrainState& s) {
+  Json json = {{"version", kStateVersion},
+               {"step", s.step},
+               {"epoch", s.epoch},
+               {"batch", s.batch},
+               {"seed", s.seed},
+               {"threads", s.threads},
+               {"loss_sum", s.loss_sum},
+               {"loss_records", s.loss_records},
+               {"best_metric", s.best_metric},
+               {"best_value", s.best_value},
+               {"best_step", s.best_step},
+               {"evaluated_step", s.evaluated_step},
+               {"log_bytes", s.log_bytes},
+               {"early_stopping", ToJson(s.early_stopping)},
+               {"done", s.done}};
+  if (s.plateau.has_value()) json["plateau"] = ToJson(*s.plateau);
+  return json;
+}
+
+EarlyStoppingState EarlyStoppingFromJson(const Json& j) {
+  EarlyStoppingState s;
+  j.at("best_value").get_to(s.best_value);
+  j.at("best_step").get_to(s.best_step);
+  j.at("wait").get_to(s.wait);
+  return s;
+}
+
+ReduceOnPlateau PlateauFromJson(const Json& j) {
+  ReduceOnPlateau s;
+  j.at("learning_rate").get_to(s.learning_rate);
+  j.at("has_best").get_to(s.has_best);
+  j.at("best").get_to(s.best);
+  j.at("cooldown_counter").get_to(s.cooldown_counter);
+  j.at("num_bad_epochs").get_to(s.num_bad_epochs);
+  return s;
 }
 
 // Throws Json::exception on a missing or mistyped field.
@@ -73,6 +109,10 @@ TrainState FromJson(const Json& j) {
   j.at("evaluated_step").get_to(s.evaluated_step);
   j.at("log_bytes").get_to(s.log_bytes);
   j.at("done").get_to(s.done);
+  // Checkpoints of before have neither.
+  if (j.contains("early_stopping"))
+    s.early_stopping = EarlyStoppingFromJson(j["early_stopping"]);
+  if (j.contains("plateau")) s.plateau = PlateauFromJson(j["plateau"]);
   return s;
 }
 
@@ -161,7 +201,8 @@ void RemoveOld(const std::string& run, const TrainState& state, int keep_last) {
   std::vector<int64_t> steps = ListCheckpoints(run);
   const size_t keep = static_cast<size_t>(keep_last);
   for (size_t i = 0; i + keep < steps.size(); ++i)
-    if (steps[i] != state.best_step && steps[i] != state.step)
+    if (steps[i] != state.best_step && steps[i] != state.step &&
+        steps[i] != state.early_stopping.best_step)
       fs::remove_all(CheckpointPath(run, steps[i]), ignored);
 }
 

@@ -8,6 +8,7 @@
 #define PD_LIBCORE_TRAIN_CHECKPOINT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,16 @@
 #include "absl/status/statusor.h"
 #include "formats/array.h"
 #include "formats/program_desc.h"
+#include "libcore/optim/lr_schedule.h"
 
 namespace pd {
+
+/// What early stopping has seen.
+struct EarlyStoppingState {
+  double best_value = 0;
+  int64_t best_step = -1;  ///< -1: nothing was better yet than the baseline
+  int64_t wait = 0;        ///< comparisons since then
+};
 
 /// Where a run stands, exactly: resuming from it gives the bits of a run that
 /// was never stopped.
@@ -31,10 +40,12 @@ struct TrainState {
   int64_t loss_records = 0;
   std::string best_metric;  ///< "" when none is followed
   double best_value = 0;
-  int64_t best_step = -1;       ///< -1: nothing evaluated yet
-  int64_t evaluated_step = -1;  ///< the last evaluation's; -1: none
-  int64_t log_bytes = 0;        ///< size of RUN/log.jsonl at this moment
-  bool done = false;            ///< training has reached its end
+  int64_t best_step = -1;  ///< -1: nothing evaluated yet
+  EarlyStoppingState early_stopping;
+  std::optional<ReduceOnPlateau> plateau;  ///< the schedule, where it is one
+  int64_t evaluated_step = -1;             ///< the last evaluation's; -1: none
+  int64_t log_bytes = 0;  ///< size of RUN/log.jsonl at this moment
+  bool done = false;      ///< training has reached its end
 };
 
 struct Checkpoint {
@@ -49,7 +60,7 @@ std::string CheckpointPath(const std::string& run, int64_t step);
 
 /// Writes the checkpoint of `state.step` and makes it RUN/latest. Then removes
 /// checkpoints older than the `keep_last` newest (0: none), never
-/// `state.best_step`'s.
+/// those of the best steps of `state`.
 absl::Status WriteCheckpoint(const std::string& run,
                              const Checkpoint& checkpoint, int keep_last);
 

@@ -24,10 +24,25 @@ Tensor View(const BatchField& field) {
   return tensor;
 }
 
-const BatchField* FindField(const Batch& batch, const std::string& name) {
-  for (const BatchField& field : batch.fields)
+const BatchField* FindField(const std::vector<BatchField>& fields,
+                            const std::string& name) {
+  for (const BatchField& field : fields)
     if (field.name == name) return &field;
   return nullptr;
+}
+
+// The job's tables, or that of the first accuracy.
+std::vector<std::pair<std::string, ConfusionMatrix>> TablesOf(
+    const std::vector<MetricUse>& metrics) {
+  std::vector<std::pair<std::string, ConfusionMatrix>> asked, other;
+  for (const MetricUse& use : metrics) {
+    const ConfusionMatrix* table = use.metric->Table();
+    if (table == nullptr || table->classes() == 0) continue;
+    (use.metric->names().empty() ? asked : other)
+        .emplace_back(use.name, *table);
+  }
+  if (!asked.empty() || other.empty()) return asked;
+  return {{"confusion", std::move(other[0].second)}};
 }
 
 }  // namespace
@@ -48,16 +63,57 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
       fetches.push_back(name);
   };
   add(spec.loss);
-  for (const MetricUse& use : spec.metrics) add(use.prediction);
+  for (const MetricUse& use : spec.metrics) {
+    add(use.prediction);
+    for (const MetricUse::More& more : use.more)
+      if (more.variable) add(more.name);
+  }
   for (const std::string& output : spec.outputs) add(output);
   evaluator->session_ = session;
   evaluator->loader_ = loader;
   evaluator->spec_ = std::move(spec);
   const EvaluationSpec& kept = evaluator->spec_;
+  PD_RETURN_IF_ERROR(evaluator->CheckMetrics());
   PD_ASSIGN_OR_RETURN(evaluator->plans_,
                       PlanCache::Create(session, &kept.program, kept.feeds,
                                         evaluator->fetches_, loader->fields()));
   return evaluator;
+}
+
+// The metrics against what the data set gives.
+absl::Status Evaluator::CheckMetrics() const {
+  for (const MetricUse& use : spec_.metrics) {
+    const std::string place =
+        absl::StrCat(use.place, ": metric '", use.name, "'");
+    MetricSpecs specs;
+    const auto add_field = [&](MetricSlot slot, const std::string& name,
+                               bool required) -> absl::Status {
+      const BatchField* field = FindField(loader_->fields(), name);
+      if (field != nullptr)
+        specs[slot] = TensorSpec{field->dtype, field->shape};
+      if (field == nullptr && required)
+        return Annotate(InvalidArgument("the data set has no field '%s', which "
+                                        "holds the %s",
+                                        name, NameOf(slot)),
+                        place);
+      return absl::OkStatus();
+    };
+    const auto add_variable = [&](MetricSlot slot, const std::string& name) {
+      const VarDesc* var = spec_.program.global().FindVar(name);
+      if (var != nullptr) specs[slot] = TensorSpec{var->dtype, var->shape};
+    };
+    add_variable(MetricSlot::kInput, use.prediction);
+    PD_RETURN_IF_ERROR(add_field(MetricSlot::kLabel, use.label, true));
+    for (const MetricUse::More& more : use.more) {
+      if (more.variable)
+        add_variable(more.slot, more.name);
+      else
+        PD_RETURN_IF_ERROR(add_field(more.slot, more.name, more.required));
+    }
+    if (specs[MetricSlot::kInput].has_value())
+      PD_RETURN_IF_ERROR(Annotate(use.metric->Check(specs), place));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<EvaluationResult> Evaluator::Run(
@@ -68,6 +124,7 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   kept_shapes_.clear();
   for (const MetricUse& use : spec_.metrics) use.metric->Reset();
   const double begin = SteadySeconds();
+  if (spec_.observer != nullptr) spec_.observer->OnBegin();
   PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
   for (;;) {
     PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
@@ -86,6 +143,7 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   for (const MetricUse& use : spec_.metrics)
     for (auto& entry : use.metric->Results())
       result.metrics.push_back(std::move(entry));
+  result.tables = TablesOf(spec_.metrics);
   for (auto& [name, values] : kept_) {
     Shape shape = kept_shapes_[name];
     shape[0] = result.records;
@@ -139,7 +197,6 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
           "output '%s' is %s%s; predictions are kept when they are float32 "
           "with one row a record",
           name, Name(output.dtype()), ToString(output.shape()));
-  if (spec_.observer != nullptr) spec_.observer->OnBegin();
     const float* values = output.data<float>();
     Shape& shape = kept_shapes_[name];
     if (!shape.empty() &&

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,13 +17,12 @@
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/metrics.h"
+#include "libcore/train/metrics/confusion.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
 
-/// What to run and what to look at.
-struct EvaluationSpec {
 /// Sees what an evaluation computes, batch by batch.
 class EvaluationObserver {
  public:
@@ -33,6 +33,8 @@ class EvaluationObserver {
                        const std::vector<const Tensor*>& outputs) = 0;
 };
 
+/// What to run and what to look at.
+struct EvaluationSpec {
   ProgramDesc program;
   std::vector<FeedSpec> feeds;  ///< first extents -1
   std::string loss;             ///< "" when there is none
@@ -47,8 +49,9 @@ struct EvaluationResult {
   double seconds = 0;
   std::optional<double> loss;  ///< mean over records
   MetricResults metrics;
-  /// Of the first metric's prediction and label, where they are classes.
-  ConfusionMatrix confusion;
+  /// Tables of true and predicted classes, by name: those that the job asks
+  /// for, else that of the first accuracy.
+  std::vector<std::pair<std::string, ConfusionMatrix>> tables;
   NamedArrays outputs;  ///< predictions of all records, when kept
 
   /// "loss" or a metric's name; nothing when there is no such result.
@@ -71,6 +74,7 @@ class Evaluator {
 
  private:
   Evaluator() = default;
+  absl::Status CheckMetrics() const;
   absl::Status Collect(const Batch& batch, const Plan& plan,
                        EvaluationResult* result, bool keep_outputs);
 

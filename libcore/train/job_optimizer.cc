@@ -244,6 +244,8 @@ LrSchedule ScheduleOf(const job::LRScheduler& lr, double rate) {
       return OneCycleOf(lr.one_cycle(), rate);
     case job::LRScheduler::kCyclic:
       return CyclicOf(lr.cyclic(), rate);
+    case job::LRScheduler::kReduceOnPlateau:  // monitors.h lowers it
+      return LrSchedule(ConstantLR{RateOr(lr.reduce_on_plateau(), rate)});
     case job::LRScheduler::KIND_NOT_SET:
       break;
   }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics, computed on the host from predictions and labels, one update a
-// batch. They are exact: counts are integers.
+// batch. They are exact: counts are integers, sums of other numbers do not
+// depend on their order. The kinds are in libcore/train/metrics/.
 #ifndef PD_LIBCORE_TRAIN_METRICS_H_
 #define PD_LIBCORE_TRAIN_METRICS_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,59 +18,74 @@
 
 namespace pd {
 
+class ConfusionMatrix;
+
 /// A result by name; names are what logs and `train.checkpoint.best` say.
 using MetricResults = std::vector<std::pair<std::string, double>>;
 
-class Metric {
- public:
-  virtual ~Metric() = default;
-  virtual void Reset() = 0;
-  /// `prediction` and `label` of one batch, row-major. InvalidArgument names
-  /// both shapes when they do not fit.
-  virtual absl::Status Update(const Tensor& prediction,
-                              const Tensor& label) = 0;
-  /// NaN where nothing was counted.
-  virtual MetricResults Results() const = 0;
+/// What a metric may look at. All have the records along their first axis.
+enum class MetricSlot {
+  kInput,        ///< predictions
+  kLabel,        ///< answers
+  kLength,       ///< how many positions of a record's label count
+  kInputLength,  ///< how many positions of a record's prediction count
+  kBox,          ///< true boxes
+  kDifficult,    ///< flags of true boxes
 };
+constexpr size_t kMetricSlots = 6;
+/// "predictions", "labels", ...
+const char* NameOf(MetricSlot slot);
 
-/// paddle.metric.Accuracy: the share of records whose class is among the k
-/// likeliest. Predictions [N, classes] (float32 or float64), labels [N] or
-/// [N, 1] (int64). Of equal scores the smaller class number comes first.
-class AccuracyMetric : public Metric {
+/// One thing for each slot.
+template <typename T>
+class BySlot {
  public:
-  /// `name` is "acc" or the user's; results are name, or name_top1, name_top5
-  /// where several k are asked for.
-  AccuracyMetric(std::string name, std::vector<int> topk);
-  void Reset() override;
-  absl::Status Update(const Tensor& prediction, const Tensor& label) override;
-  MetricResults Results() const override;
-
- private:
-  std::string name_;
-  std::vector<int> topk_;
-  std::vector<int64_t> hits_;
-  int64_t count_ = 0;
-};
-
-/// Counts of (true class, predicted class).
-class ConfusionMatrix {
- public:
-  absl::Status Update(const Tensor& prediction, const Tensor& label);
-  /// Classes seen so far: the last extent of the predictions.
-  int64_t classes() const { return classes_; }
-  int64_t at(int64_t truth, int64_t predicted) const {
-    return counts_[static_cast<size_t>(truth * classes_ + predicted)];
+  T& operator[](MetricSlot slot) { return all_[static_cast<size_t>(slot)]; }
+  const T& operator[](MetricSlot slot) const {
+    return all_[static_cast<size_t>(slot)];
   }
 
  private:
-  int64_t classes_ = 0;
-  std::vector<int64_t> counts_;
+  std::array<T, kMetricSlots> all_{};
 };
 
-/// The number of records in a batch of predictions, after checking that
-/// `prediction` is [N, classes] and `label` holds N class numbers.
-absl::StatusOr<int64_t> CheckClassification(const Tensor& prediction,
-                                            const Tensor& label);
+/// What is known of a tensor before there is one: extents of -1 fit any.
+struct TensorSpec {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+using MetricSpecs = BySlot<std::optional<TensorSpec>>;
+/// Row-major tensors of one batch; null where there is none.
+using MetricBatch = BySlot<const Tensor*>;
+
+class Metric {
+ public:
+  /// `names` are those of Values().
+  explicit Metric(std::vector<std::string> names) : names_(std::move(names)) {}
+  virtual ~Metric() = default;
+  Metric(const Metric&) = delete;
+  Metric& operator=(const Metric&) = delete;
+
+  /// OK when tensors like these can be judged. What is not known yet, be it a
+  /// whole label, is not judged. InvalidArgument names the shapes.
+  virtual absl::Status Check(const MetricSpecs& specs) const = 0;
+  virtual void Reset() = 0;
+  /// Checks and counts a batch. OutOfRange on a label that is no class.
+  absl::Status Update(const MetricBatch& batch);
+  MetricResults Results() const;
+  const std::vector<std::string>& names() const { return names_; }
+  /// The table of a confusion matrix; else null.
+  virtual const ConfusionMatrix* Table() const { return nullptr; }
+
+ protected:
+  /// `batch` has passed Check.
+  virtual absl::Status Count(const MetricBatch& batch) = 0;
+  /// NaN where nothing was counted, save where PaddlePaddle says otherwise.
+  virtual std::vector<double> Values() const = 0;
+
+ private:
+  std::vector<std::string> names_;
+};
 
 }  // namespace pd
 

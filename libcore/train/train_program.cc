@@ -13,26 +13,66 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/nn/metric_results.h"
 #include "libcore/optim/gradient_merge.h"
 #include "libcore/optim/optimizer.h"
 #include "libcore/passes/recompute.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/train/job_optimizer.h"
+#include "libcore/train/metrics/kinds.h"
 
 namespace pd {
 namespace {
 
-MetricUse MetricOf(const job::Metric& metric, const MetricInputs& inputs) {
-  std::vector<int> topk(metric.accuracy().topk().begin(),
-                        metric.accuracy().topk().end());
-  if (topk.empty()) topk.push_back(1);
-  return {std::make_shared<AccuracyMetric>(
-              metric.has_name() ? metric.name() : "acc", std::move(topk)),
-          inputs.input, inputs.label};
+MetricUse MetricOf(const LoadedJob& job, const job::Metric& metric,
+                   const MetricInputs& inputs) {
+  MetricUse use;
+  use.metric = MakeMetric(metric);
+  use.name = NameOf(metric);
+  use.prediction = inputs.input;
+  use.label = metric.label();
+  use.place = job.Where(metric);
+  if (metric.has_length())
+    use.more.push_back({MetricSlot::kLength, metric.length()});
+  else
+    use.more.push_back({MetricSlot::kLength,
+                        absl::StrCat(metric.label(), "_length"),
+                        /*variable=*/false, /*required=*/false});
+  if (metric.has_input_length()) {
+    const bool variable = !inputs.input_length.empty();
+    use.more.push_back({MetricSlot::kInputLength,
+                        variable ? inputs.input_length : metric.input_length(),
+                        variable});
+  }
+  if (metric.has_mean_average_precision()) {
+    const job::MeanAveragePrecision& p = metric.mean_average_precision();
+    use.more.push_back({MetricSlot::kBox, p.box()});
+    if (p.has_difficult())
+      use.more.push_back({MetricSlot::kDifficult, p.difficult()});
+  }
+  return use;
+}
+
+// What is known of a metric's tensors before there is a data set.
+absl::Status CheckMetric(const LoadedJob& job, const BuiltModel& built,
+                         const job::Metric& metric, const MetricUse& use) {
+  MetricSpecs specs;
+  const auto add = [&](MetricSlot slot, const std::string& name) {
+    const VarDesc* var = built.main.global().FindVar(name);
+    if (var != nullptr) specs[slot] = TensorSpec{var->dtype, var->shape};
+  };
+  add(MetricSlot::kInput, use.prediction);
+  add(MetricSlot::kLabel, use.label);
+  for (const MetricUse::More& more : use.more)
+    if (more.required) add(more.slot, more.name);
+  return job.At(Annotate(use.metric->Check(specs),
+                         absl::StrCat("metric '", use.name, "'")),
+                metric);
 }
 
 // What the test and the training side have in common.
-TrainProgram Common(const LoadedJob& job, const BuiltModel& built) {
+absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
+                                    const BuiltModel& built) {
   TrainProgram program;
   for (const VarDesc& var : built.inputs) {
     program.feeds.push_back({var.name, var.dtype, var.shape});
@@ -46,7 +86,9 @@ TrainProgram Common(const LoadedJob& job, const BuiltModel& built) {
   for (int i = 0; i < job.proto().metric_size(); ++i) {
     const job::Metric& metric = job.proto().metric(i);
     program.metrics.push_back(
-        MetricOf(job.proto().metric(i), built.metrics[static_cast<size_t>(i)]));
+        MetricOf(job, metric, built.metrics[static_cast<size_t>(i)]));
+    PD_RETURN_IF_ERROR(CheckMetric(job, built, metric, program.metrics.back()));
+  }
   return program;
 }
 
@@ -55,7 +97,7 @@ TrainProgram Common(const LoadedJob& job, const BuiltModel& built) {
 absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
                                               const LoadedJob& job) {
   PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
-  TrainProgram program = Common(job, built);
+  PD_ASSIGN_OR_RETURN(TrainProgram program, Common(job, built));
   program.test = std::move(built.test);
   return program;
 }
@@ -164,7 +206,7 @@ bool Fits(const Shape& feed, const Shape& field) {
 absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
                                                const LoadedJob& job) {
   PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
-  TrainProgram program = Common(job, built);
+  PD_ASSIGN_OR_RETURN(TrainProgram program, Common(job, built));
   program.test = std::move(built.test);
   program.main = std::move(built.main);
   program.startup = std::move(built.startup);

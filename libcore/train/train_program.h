@@ -22,11 +22,22 @@
 
 namespace pd {
 
-/// A metric of the job and the variables that it judges.
+/// A metric of the job and what it judges.
 struct MetricUse {
+  /// Another thing that it looks at: a variable of the test program, or a field
+  /// of the data set.
+  struct More {
+    MetricSlot slot = MetricSlot::kLength;
+    std::string name;
+    bool variable = false;
+    bool required = true;  ///< else a data set may lack the field
+  };
   std::shared_ptr<Metric> metric;
+  std::string name;        ///< as the job calls it
   std::string prediction;  ///< a variable of the test program
-  std::string label;       ///< a feed
+  std::string label;       ///< a field of the data set
+  std::vector<More> more;
+  std::string place;  ///< in the job: FILE:LINE:COLUMN
 };
 
 struct TrainProgram {
@@ -38,7 +49,10 @@ struct TrainProgram {
   std::vector<std::string> inputs;   ///< names of the model inputs among them
   std::string loss;                  ///< float32, one element
   std::vector<std::string> outputs;  ///< the predictions
+  std::vector<LayerInfo> layers;     ///< of `main` and `test`
   std::string learning_rate;         ///< set before every step
+  /// Trainable parameters and their gradients in `main`, before clipping.
+  std::vector<std::pair<std::string, std::string>> gradients;
   /// Put averages in the parameters' place for an evaluation, and take them
   /// back, where the job asks for averages.
   std::optional<AveragePrograms> averages;
@@ -49,10 +63,7 @@ struct TrainProgram {
 
 /// Builds everything that the job describes. Errors carry FILE:LINE:COLUMN.
 absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
-  std::vector<LayerInfo> layers;     ///< of `main` and `test`
                                                const LoadedJob& job);
-  /// Trainable parameters and their gradients in `main`, before clipping.
-  std::vector<std::pair<std::string, std::string>> gradients;
 
 /// The part that evaluation and export need: `test`, `feeds`, `inputs`, `loss`
 /// ("" when the job has none), `outputs`, `metrics`. The job needs a model

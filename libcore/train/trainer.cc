@@ -20,6 +20,7 @@
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/match_params.h"
 #include "libcore/train/load_model.h"
+#include "libcore/train/monitors.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/run_log.h"
@@ -41,6 +42,7 @@ class Trainer::Impl {
         train_(job.proto().train()),
         options_(options),
         observer_(observer),
+        monitors_(job),
         session_(registry, train_.seed()) {}
 
   absl::Status Prepare();
@@ -62,7 +64,7 @@ class Trainer::Impl {
   absl::Status Step(const Batch& batch);
   absl::Status AfterStep();
   absl::Status AfterEpoch();
-  absl::Status Evaluate();
+  absl::Status Evaluate(bool planned = true);
   absl::Status RunEvaluator();
   absl::Status Save();
   absl::Status Log(const std::string& line);
@@ -73,6 +75,7 @@ class Trainer::Impl {
   const job::Train& train_;
   const TrainerOptions options_;
   TrainObserver* observer_;
+  const Monitors monitors_;
   TrainProgram program_;
   Session session_;
   std::unique_ptr<Loader> loader_, eval_loader_;
@@ -86,6 +89,7 @@ class Trainer::Impl {
   int64_t saved_step_ = -1;
   double saved_at_ = 0;
   bool stop_ = false;
+  bool best_ = false;  // this state is the best so far
 };
 
 absl::Status Trainer::Impl::Prepare() {
@@ -96,6 +100,7 @@ absl::Status Trainer::Impl::Prepare() {
   PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
   PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
   PD_RETURN_IF_ERROR(SetInitialValues());
+  monitors_.Begin(program_.rate(0, 0), options_.weights_only, &state_);
   PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
                                job_.EffectiveText()));
   PD_ASSIGN_OR_RETURN(log_, RunLog::Open(options_.run, state_.log_bytes));
@@ -247,7 +252,7 @@ absl::Status Trainer::Impl::PreparePlans() {
 
 bool Trainer::Impl::ReachedLimit() const {
   return (train_.steps() > 0 && state_.step >= train_.steps()) ||
-         state_.epoch >= train_.epochs();
+         state_.epoch >= train_.epochs() || monitors_.Stops(state_);
 }
 
 absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
@@ -260,6 +265,8 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
   const double begin = saved_at_ = SteadySeconds();
   while (!ReachedLimit() && !stop_) PD_RETURN_IF_ERROR(RunEpoch());
   if (!stop_) PD_RETURN_IF_ERROR(Finish());
+  if (!stop_ && monitors_.Stops(state_))
+    outcome_.stopped_early = monitors_.StopReason(state_);
   outcome_.steps = state_.step;
   outcome_.seconds = SteadySeconds() - begin;
   outcome_.wait_seconds = loader_->stats().wait_seconds;
@@ -312,7 +319,8 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
   const bool gradients = observer_->WantsGradients(state_.step + 1);
   PD_ASSIGN_OR_RETURN(Plan * plan, gradients ? FeedForGradients(batch)
                                              : plans_->Feed(batch.fields));
-  const double rate = program_.rate(state_.step, state_.epoch);
+  const double rate =
+      monitors_.Rate(state_).value_or(program_.rate(state_.step, state_.epoch));
   *rate_->data<float>() = static_cast<float>(rate);
   RunContext context;
   context.seed = state_.seed;
@@ -338,18 +346,19 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
   return Log(StepLine(state_.step, state_.epoch + 1, loss, rate));
 }
 
-// Evaluations come before checkpoints, so that a checkpoint knows the best.
+// All evaluations of a step come before its checkpoint (AfterStep), so that a
+// checkpoint knows what they gave.
 absl::Status Trainer::Impl::AfterEpoch() {
   ++state_.epoch;
   state_.batch = 0;
-  PD_RETURN_IF_ERROR(Log(
-      EpochLine(state_.step, state_.epoch, state_.loss_records,
-                state_.loss_sum / static_cast<double>(state_.loss_records))));
+  const double mean =
+      state_.loss_sum / static_cast<double>(state_.loss_records);
+  PD_RETURN_IF_ERROR(
+      Log(EpochLine(state_.step, state_.epoch, state_.loss_records, mean)));
+  best_ |= monitors_.OnEpoch(mean, &state_);
   state_.loss_sum = 0;
   state_.loss_records = 0;
-  if (Due(train_.evaluation().every_epochs(), state_.epoch))
-    PD_RETURN_IF_ERROR(Evaluate());
-  if (Due(train_.checkpoint().every_epochs(), state_.epoch)) return Save();
+  if (Due(train_.evaluation().every_epochs(), state_.epoch)) return Evaluate();
   return absl::OkStatus();
 }
 
@@ -357,9 +366,11 @@ absl::Status Trainer::Impl::AfterStep() {
   if (Due(train_.evaluation().every_steps(), state_.step))
     PD_RETURN_IF_ERROR(Evaluate());
   const double minutes = (SteadySeconds() - saved_at_) / 60;
-  const double every_minutes = train_.checkpoint().every_minutes();
-  if (Due(train_.checkpoint().every_steps(), state_.step) ||
-      (every_minutes > 0 && minutes >= every_minutes))
+  const job::Checkpoint& when = train_.checkpoint();
+  const bool epoch_done = state_.batch == 0;
+  if (best_ || Due(when.every_steps(), state_.step) ||
+      (epoch_done && Due(when.every_epochs(), state_.epoch)) ||
+      (when.every_minutes() > 0 && minutes >= when.every_minutes()))
     PD_RETURN_IF_ERROR(Save());
   PD_RETURN_IF_ERROR(observer_->Failure());
   const int signal = observer_->StopSignal();
@@ -379,7 +390,7 @@ absl::Status Trainer::Impl::ReportSkipped(const Loader& loader,
   return Log(SkippedLine(state_.step, epoch, bad, set));
 }
 
-absl::Status Trainer::Impl::Evaluate() {
+absl::Status Trainer::Impl::Evaluate(bool planned) {
   if (evaluator_ == nullptr || state_.evaluated_step == state_.step)
     return absl::OkStatus();
   PD_RETURN_IF_ERROR(RunEvaluator());
@@ -387,22 +398,8 @@ absl::Status Trainer::Impl::Evaluate() {
   PD_RETURN_IF_ERROR(
       Log(EvaluationLine(state_.step, state_.epoch, outcome_.evaluation)));
   observer_->OnEvaluation(state_.step, outcome_.evaluation);
-  if (!train_.checkpoint().has_best()) return absl::OkStatus();
-  const job::Best& best = train_.checkpoint().best();
-  const std::optional<double> value = outcome_.evaluation.Find(best.metric());
-  if (!value.has_value())
-    return job_.At(NotFound("evaluation gives no '%s'", best.metric()), best,
-                   "metric");
-  const bool larger =
-      best.has_mode() ? best.mode() == job::Best::max : best.metric() != "loss";
-  if (state_.best_step >= 0 &&
-      (larger ? *value <= state_.best_value : *value >= state_.best_value))
-    return absl::OkStatus();
-  state_.best_metric = best.metric();
-  state_.best_value = *value;
-  state_.best_step = state_.step;
-  saved_step_ = -1;  // the state of this step changed
-  return Save();
+  best_ |= monitors_.OnEvaluation(outcome_.evaluation, planned, &state_);
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::RunEvaluator() {
@@ -435,6 +432,7 @@ absl::Status Trainer::Impl::Save() {
   }
   PD_RETURN_IF_ERROR(WriteCheckpoint(options_.run, checkpoint,
                                      train_.checkpoint().keep_last()));
+  best_ = false;
   saved_step_ = state_.step;
   saved_at_ = SteadySeconds();
   outcome_.checkpoint = CheckpointPath(options_.run, state_.step);
@@ -448,7 +446,7 @@ absl::Status Trainer::Impl::Log(const std::string& line) {
 }
 
 absl::Status Trainer::Impl::Finish() {
-  PD_RETURN_IF_ERROR(Evaluate());
+  PD_RETURN_IF_ERROR(Evaluate(/*planned=*/false));
   // Evaluated and logged by the process that was stopped here.
   if (evaluator_ != nullptr && outcome_.evaluation.records == 0)
     PD_RETURN_IF_ERROR(RunEvaluator());

@@ -91,6 +91,7 @@ struct TrainOutcome {
   int64_t steps = 0;            ///< done in all
   int stopped_by = 0;           ///< the signal, 0 when training reached its end
   bool nothing_left = false;    ///< a finished run was resumed
+  std::string stopped_early;    ///< why early stopping ended it; "" when not
   double seconds = 0;           ///< of training in this process
   double wait_seconds = 0;      ///< of them, waiting for data
   int64_t records = 0;          ///< trained on in this process

@@ -59,27 +59,4 @@ absl::StatusOr<std::string> BuildLoss(const job::Loss& loss, int number,
              : context.Give(context.Scale(*value, loss.weight()));
 }
 
-absl::Status CheckAccuracy(const job::Accuracy& accuracy,
-                           const VarDesc& prediction, const VarDesc& label) {
-  const Shape& shape = prediction.shape;
-  if (shape.size() != 2)
-    return InvalidArgument(
-        "accuracy judges predictions [N, classes]; these "
-        "are %s",
-        ToString(shape));
-  if (!IsInteger(label.dtype))
-    return InvalidArgument("labels '%s' are %s; class numbers are int64",
-                           label.name, Name(label.dtype));
-  if (!SameExtents(label.shape, {shape[0]}) &&
-      !SameExtents(label.shape, {shape[0], 1}))
-    return InvalidArgument(
-        "the predictions are %s and the labels '%s' %s; expected labels %s",
-        ToString(shape), label.name, ToString(label.shape),
-        ToString({shape[0], 1}));
-  for (int32_t k : accuracy.topk())
-    if (shape[1] >= 0 && k > shape[1])
-      return InvalidArgument("'topk' is %d; there are %d classes", k, shape[1]);
-  return absl::OkStatus();
-}
-
 }  // namespace pd

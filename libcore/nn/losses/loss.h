@@ -32,10 +32,6 @@ absl::StatusOr<std::string> BuildLoss(const job::Loss& loss, int number,
                                       const std::string& prediction,
                                       FindField find, const ModelParts& parts);
 
-/// OK when these predictions [N, classes] and class numbers can be judged.
-absl::Status CheckAccuracy(const job::Accuracy& accuracy,
-                           const VarDesc& prediction, const VarDesc& label);
-
 }  // namespace pd
 
 #endif  // PD_LIBCORE_NN_LOSSES_LOSS_H_
