@@ -44,7 +44,20 @@ from paddle import nn, static
 from paddle.vision import ops
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NAMES = dict(paddle=paddle, nn=nn, F=F, np=np, ops=ops, ParamAttr=paddle.ParamAttr, I=nn.initializer)
+
+class Sized(nn.Layer):
+    """A transposed convolution that is called with its output's size."""
+
+    def __init__(self, layer, size):
+        super().__init__()
+        self.size = size
+        self.weight, self.bias, self.layer = layer.weight, layer.bias, [layer]
+
+    def forward(self, x):
+        return self.layer[0](x, output_size=self.size)
+
+
+NAMES = dict(paddle=paddle, nn=nn, F=F, np=np, ops=ops, ParamAttr=paddle.ParamAttr, I=nn.initializer, Sized=Sized)
 # What a startup program's op says of first values.
 INITIAL = ("shape", "value", "mean", "std", "min", "max")
 TYPES = {"float32", "float64", "int32", "int64"}

@@ -254,6 +254,7 @@ class Page {
       add(absl::StrCat(rule.max_count(), " values"));
     else if (rule.has_max_count())
       add(absl::StrCat("Up to ", rule.max_count(), " values"));
+    if (rule.counts_size() > 0) add(CountsInWords(rule) + " values");
     std::string bounds = BoundsInWords(rule);
     if (!bounds.empty()) {
       bounds[0] = absl::ascii_toupper(static_cast<unsigned char>(bounds[0]));

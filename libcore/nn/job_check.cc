@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/nn/job_check.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -120,7 +121,8 @@ class RuleChecker {
                             message);
     if (field->is_repeated() &&
         (count < static_cast<int>(rule.min_count()) ||
-         (rule.has_max_count() && count > static_cast<int>(rule.max_count()))))
+         (rule.has_max_count() && count > static_cast<int>(rule.max_count())) ||
+         !IsOneOf(rule.counts(), count)))
       return At(InvalidArgument("'%s' has %d values; it takes %s",
                                 field->name(), count, CountWords(rule)),
                 message, field->name());
@@ -140,7 +142,17 @@ class RuleChecker {
     return absl::OkStatus();
   }
 
+  // Any count will do where there is no list of them.
+  template <typename List>
+  static bool IsOneOf(const List& counts, int count) {
+    return counts.empty() ||
+           std::find(counts.begin(), counts.end(),
+                     static_cast<uint32_t>(count)) != counts.end();
+  }
+
   static std::string CountWords(const job::Rule& rule) {
+    const std::string words = CountsInWords(rule);
+    if (!words.empty()) return words;
     if (!rule.has_max_count())
       return absl::StrCat(rule.min_count(), " or more");
     const uint32_t least = rule.min_count() == 0 ? 1 : rule.min_count();
@@ -183,23 +195,6 @@ absl::Status CheckPadding(const LoadedJob& job, const Message& layer,
                 layer, "padding");
 }
 
-absl::Status CheckLayers(
-    const LoadedJob& job,
-    const google::protobuf::RepeatedPtrField<job::Layer>& layers) {
-  for (const job::Layer& layer : layers) {
-    if (layer.has_conv2d())
-      PD_RETURN_IF_ERROR(
-          CheckPadding(job, layer.conv2d(), layer.conv2d().padding_size()));
-    if (layer.has_max_pool2d())
-      PD_RETURN_IF_ERROR(CheckPadding(job, layer.max_pool2d(),
-                                      layer.max_pool2d().padding_size()));
-    if (layer.has_avg_pool2d())
-      PD_RETURN_IF_ERROR(CheckPadding(job, layer.avg_pool2d(),
-                                      layer.avg_pool2d().padding_size()));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckModel(const LoadedJob& job) {
   const job::Model& model = job.proto().model();
   std::set<std::string> names, blocks;
@@ -207,7 +202,6 @@ absl::Status CheckModel(const LoadedJob& job) {
   PD_RETURN_IF_ERROR(
       CheckNames(job, model.layer(), "layers or inputs", &names));
   PD_RETURN_IF_ERROR(CheckNames(job, model.block(), "blocks", &blocks));
-  PD_RETURN_IF_ERROR(CheckLayers(job, model.layer()));
   for (const job::Input& input : model.input())
     for (int i = 0; i < input.shape_size(); ++i)
       if (input.shape(i) == 0)
@@ -219,7 +213,6 @@ absl::Status CheckModel(const LoadedJob& job) {
     if (inside.empty()) inside.insert("input");
     PD_RETURN_IF_ERROR(
         CheckNames(job, block.layer(), "layers or inputs", &inside));
-    PD_RETURN_IF_ERROR(CheckLayers(job, block.layer()));
     std::set<std::string> arguments;
     PD_RETURN_IF_ERROR(
         CheckNames(job, block.argument(), "arguments", &arguments));
@@ -358,6 +351,16 @@ absl::Status CheckDataSet(const LoadedJob& job, const job::DataSet& set) {
 
 absl::Status CheckRules(const Message& part, absl::string_view name) {
   return RuleChecker(nullptr).Check(part, name);
+}
+
+std::string CountsInWords(const Message& message) {
+  const auto& rule = static_cast<const job::Rule&>(message);
+  std::string words;
+  for (int i = 0; i < rule.counts_size(); ++i) {
+    const char* between = i + 1 == rule.counts_size() ? " or " : ", ";
+    absl::StrAppend(&words, i == 0 ? "" : between, rule.counts(i));
+  }
+  return words;
 }
 
 std::string BoundsInWords(const Message& message) {

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,7 @@
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
 #include "libcore/nn/build.h"
+#include "libcore/nn/job.pb.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/golden_case.h"
 
@@ -213,6 +215,30 @@ TEST_P(LayerGoldens, MatchPaddlePaddle) {
       EXPECT_TRUE(status.ok()) << GetParam() << "/" << one.name
                                << (fast ? " fast: " : ": ") << status;
     }
+  }
+}
+
+// Layers whose ops testdata/ops covers; build_test runs them.
+const std::set<std::string>& Plain() {
+  static const auto* const kPlain = new std::set<std::string>{
+      "linear",   "embedding", "flatten", "reshape",  "transpose", "add",
+      "multiply", "concat",    "mean",    "identity", "block"};
+  return *kPlain;
+}
+
+TEST(LayerKinds, EveryOtherHasACase) {
+  std::string jobs;
+  for (const std::string& family : Families()) {
+    const auto cases = ReadCases(Folder() + "/" + family + ".zip");
+    ASSERT_TRUE(cases.ok()) << cases.status();
+    for (const LayerCase& one : *cases) absl::StrAppend(&jobs, one.job);
+  }
+  const auto* kinds = job::Layer::descriptor()->FindOneofByName("kind");
+  for (int i = 0; i < kinds->field_count(); ++i) {
+    const std::string kind = kinds->field(i)->name();
+    EXPECT_TRUE(Plain().count(kind) > 0 ||
+                absl::StrContains(jobs, absl::StrCat(" ", kind, " {")))
+        << kind;
   }
 }
 

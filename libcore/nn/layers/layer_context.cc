@@ -221,15 +221,25 @@ absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value,
   return name;
 }
 
-absl::StatusOr<std::string> LayerContext::Append(
+absl::StatusOr<std::vector<std::string>> LayerContext::AppendAll(
     OpDesc op, const std::vector<std::string>& outputs) {
   const std::string first = main()->UniqueTemporary(op.type);
   const std::string stem = first.substr(0, first.size() - 1);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    op.SetOutput(outputs[i], {absl::StrCat(stem, i)});
+  std::vector<std::string> made;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    made.push_back(absl::StrCat(stem, i));
+    op.SetOutput(outputs[i], {made.back()});
+  }
   const absl::Status status = main()->Append(std::move(op));
   if (!status.ok()) return Annotate(status, Described());
-  return first;
+  return made;
+}
+
+absl::StatusOr<std::string> LayerContext::Append(
+    OpDesc op, const std::vector<std::string>& outputs) {
+  PD_ASSIGN_OR_RETURN(std::vector<std::string> made,
+                      AppendAll(std::move(op), outputs));
+  return made.empty() ? std::string() : std::move(made[0]);
 }
 
 absl::StatusOr<std::string> LayerContext::Unary(

@@ -128,7 +128,10 @@ class LayerContext {
   /// Gives the layer a further result beside the one that its function returns.
   void AddOutput(std::string name, std::string variable);
 
-  /// Appends `op` with new variables in the output slots; gives the first's.
+  /// Appends `op` with new variables in the output slots; gives them.
+  absl::StatusOr<std::vector<std::string>> AppendAll(
+      OpDesc op, const std::vector<std::string>& outputs);
+  /// AppendAll that gives the first's.
   absl::StatusOr<std::string> Append(OpDesc op,
                                      const std::vector<std::string>& outputs);
   /// Append for input "X" and output "Out".

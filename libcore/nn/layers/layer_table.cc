@@ -8,10 +8,15 @@ const LayerSpec* FindLayer(int kind) {
     auto* table = new LayerTable;
     AddActivations(table);
     AddConvLayers(table);
+    AddDropoutLayers(table);
     AddLinearLayers(table);
     AddNormLayers(table);
+    AddPaddingLayers(table);
+    AddPoolLayers(table);
+    AddRegionLayers(table);
     AddRnnLayers(table);
     AddShapeLayers(table);
+    AddVisionLayers(table);
     return table;
   }();
   const auto it = kTable->find(kind);

@@ -30,10 +30,15 @@ using LayerTable = std::map<int, LayerSpec>;
 
 void AddActivations(LayerTable* table);
 void AddConvLayers(LayerTable* table);
+void AddDropoutLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);
+void AddPaddingLayers(LayerTable* table);
+void AddPoolLayers(LayerTable* table);
+void AddRegionLayers(LayerTable* table);
 void AddRnnLayers(LayerTable* table);
 void AddShapeLayers(LayerTable* table);
+void AddVisionLayers(LayerTable* table);
 
 /// Null when there is none.
 const LayerSpec* FindLayer(int kind);
