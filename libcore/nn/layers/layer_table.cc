@@ -7,6 +7,7 @@ const LayerSpec* FindLayer(int kind) {
   static const LayerTable* const kTable = [] {
     auto* table = new LayerTable;
     AddActivations(table);
+    AddAttentionLayers(table);
     AddConvLayers(table);
     AddDropoutLayers(table);
     AddLinearLayers(table);
@@ -16,6 +17,7 @@ const LayerSpec* FindLayer(int kind) {
     AddRegionLayers(table);
     AddRnnLayers(table);
     AddShapeLayers(table);
+    AddTransformerLayers(table);
     AddVisionLayers(table);
     return table;
   }();

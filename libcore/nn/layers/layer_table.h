@@ -29,6 +29,7 @@ constexpr int kAnyInputs = INT_MAX;
 using LayerTable = std::map<int, LayerSpec>;
 
 void AddActivations(LayerTable* table);
+void AddAttentionLayers(LayerTable* table);
 void AddConvLayers(LayerTable* table);
 void AddDropoutLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
@@ -38,6 +39,7 @@ void AddPoolLayers(LayerTable* table);
 void AddRegionLayers(LayerTable* table);
 void AddRnnLayers(LayerTable* table);
 void AddShapeLayers(LayerTable* table);
+void AddTransformerLayers(LayerTable* table);
 void AddVisionLayers(LayerTable* table);
 
 /// Null when there is none.

@@ -3,6 +3,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/layers/parts.h"
 
 namespace pd {
 namespace {
@@ -14,21 +15,9 @@ absl::StatusOr<std::string> BuildLinear(LayerContext* c) {
   PD_ASSIGN_OR_RETURN(const int64_t in,
                       c->Extent(-1, p.has_in_features() ? &given : nullptr,
                                 "input features", "in_features"));
-  PD_ASSIGN_OR_RETURN(const std::string weight,
-                      c->Weight(p.weight_attr(), {in, p.out_features()},
-                                XavierUniformInitializer()));
-  OpDesc op;
-  op.type = "matmul_v2";
-  op.SetInput("X", {c->input()});
-  op.SetInput("Y", {weight});
-  op.attrs = {{"trans_x", false}, {"trans_y", false}};
-  PD_ASSIGN_OR_RETURN(const std::string product,
-                      c->Append(std::move(op), {"Out"}));
-  if (!p.bias()) return product;
-  PD_ASSIGN_OR_RETURN(const std::string bias,
-                      c->Bias(p.bias_attr(), {p.out_features()}));
-  return c->Binary("elementwise_add", product, bias,
-                   static_cast<int>(c->shape().size()) - 1);
+  return Affine({in, p.out_features(), &p.weight_attr(),
+                 p.bias() ? &p.bias_attr() : nullptr},
+                c->input(), c);
 }
 
 absl::StatusOr<std::string> BuildEmbedding(LayerContext* c) {
@@ -52,7 +41,7 @@ absl::StatusOr<std::string> BuildEmbedding(LayerContext* c) {
   op.type = "lookup_table_v2";
   op.SetInput("Ids", {c->input()});
   op.SetInput("W", {weight});
-  op.attrs["padding_idx"] = padding;
+  op.attrs = {{"padding_idx", padding}, {"is_sparse", p.sparse()}};
   return c->Append(std::move(op), {"Out"});
 }
 
