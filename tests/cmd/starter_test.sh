@@ -84,5 +84,5 @@ touch file
 got=0
 pd-train -q --new tabular-regression file/x 2>err.log || got=$?
 [ $got -eq 3 ] || fail "a folder that cannot be made: exit $got"
-pd-train -q --new list --format json | grep -q '^{"image-classification":"[^"]*",.*}$' || fail "--new list has no JSON"
+pd-train -q --new list --format json | grep '^{"image-classification":"[^"]*",.*}$' >/dev/null || fail "--new list has no JSON"
 [ $failures -eq 0 ]

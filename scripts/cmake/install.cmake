@@ -1,0 +1,96 @@
+# What `cmake --install` puts where, and the Debian package. Everything finds
+# everything else from any prefix: tools know libpd.so by ../lib, pdkit.pc and
+# pdkitConfig.cmake their prefix by their own place.
+set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "where libpd.so is installed")
+include(GNUInstallDirs)
+
+get_property(tools GLOBAL PROPERTY PD_TOOLS)
+file(RELATIVE_PATH up ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+foreach(tool ${tools})
+  string(REPLACE "_" "-" command pd-${tool})
+  set_target_properties(${command} PROPERTIES INSTALL_RPATH "\$ORIGIN/${up}")
+  install(TARGETS ${command} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endforeach()
+set_target_properties(pd_onnx PROPERTIES INSTALL_RPATH "\$ORIGIN")
+install(TARGETS pd pd_onnx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+# Public headers: those of libcore and formats that show no other library, nor
+# include one that does.
+file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+  formats/*.h libcore/*/*.h)
+list(FILTER headers EXCLUDE REGEX "^libcore/kernels/")
+set(private "<(dnnl|google/|Eigen/|hwy/|onnx/|nlohmann/)|\"[^\"]*[.]pb[.]h|\"libcore/(kernels|[a-z]+/[a-z]+)/")
+set(before "")
+while(NOT before STREQUAL headers)
+  set(before "${headers}")
+  foreach(header ${before})
+    file(STRINGS ${header} hidden LIMIT_COUNT 1 REGEX "^#include (${private})")
+    if(hidden)
+      list(REMOVE_ITEM headers ${header})
+      string(REPLACE "." "\\." escaped ${header})
+      string(APPEND private "|\"${escaped}")
+    endif()
+  endforeach()
+endwhile()
+foreach(header ${headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pdkit/${folder})
+endforeach()
+
+set(PD_VERSION ${PROJECT_VERSION})
+set(package ${PROJECT_SOURCE_DIR}/scripts/cmake/package)
+foreach(pair pdkit.pc:pkgconfig pdkitConfig.cmake:cmake/pdkit
+    pdkitConfigVersion.cmake:cmake/pdkit)
+  string(REPLACE ":" ";" pair ${pair})
+  list(POP_FRONT pair name)
+  file(RELATIVE_PATH PD_UP ${CMAKE_INSTALL_FULL_LIBDIR}/${pair} ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" PD_UP "${PD_UP}")
+  configure_file(${package}/${name}.in ${PROJECT_BINARY_DIR}/package/${name} @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/package/${name}
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/${pair})
+endforeach()
+
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.1)
+install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${PROJECT_SOURCE_DIR}/man/pd-job.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/share/bash-completion
+  ${PROJECT_BINARY_DIR}/share/fish DESTINATION ${CMAKE_INSTALL_DATADIR})
+# Debian's zsh looks for packages' functions in a folder of another name.
+install(CODE "
+  set(folder site-functions)
+  if(CMAKE_INSTALL_PREFIX MATCHES \"/usr$\")
+    set(folder vendor-completions)
+  endif()
+  file(INSTALL \"${PROJECT_BINARY_DIR}/share/zsh/site-functions/\"
+    DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")")
+install(FILES README.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+file(GLOB starters CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmd/starters/*.pbtxt)
+install(FILES ${starters} DESTINATION ${CMAKE_INSTALL_DOCDIR}/starters)
+
+# cpack -G DEB; scripts/package does it. Depends comes from dpkg-shlibdeps.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME pdkit)
+set(CPACK_PACKAGE_CONTACT
+  "pdkit maintainers <maintainers@pdkit.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "train, evaluate and export neural networks from the command line")
+set(CPACK_PACKAGE_DESCRIPTION
+"Neural networks with PaddlePaddle's operators and file formats, without
+Python: pd-train trains one that a text file describes, pd-eval evaluates it,
+pd-export writes it for PaddlePaddle and ONNX runtimes, pd-convert converts and
+shows model and parameter files. The library libpd with its headers is in the
+package too.")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${package}/triggers)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "man-db")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, g++, libabsl-dev, make, pkg-config")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${package}/debian_files.cmake)
+set(CPACK_PD_SOURCE ${PROJECT_SOURCE_DIR})
+include(CPack)

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# install_test.sh BUILD TESTDATA: installs into a prefix, moves the prefix, and
+# uses what is there: tools, man pages, completions; pdkit.pc and pdkitConfig
+# by a small program. Then packs the Debian package and looks at that.
+set -euo pipefail
+
+build=$1
+testdata=$2
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export LC_ALL=C
+failures=0
+fail() {
+  echo "install_test: $1" >&2
+  failures=$((failures + 1))
+}
+
+cmake --install "$build" --prefix "$dir/first" >"$dir/install.log" || { cat "$dir/install.log"; exit 1; }
+mv "$dir/first" "$dir/prefix"
+prefix=$dir/prefix
+for tool in pd-convert pd-eval pd-export pd-train; do
+  [[ $("$prefix/bin/$tool" --version) == "$tool "* ]] || fail "$tool does not run"
+  ldd "$prefix/bin/$tool" | grep "libpd.so.0 => $prefix/" >/dev/null || fail "$tool takes another libpd"
+  for file in share/man/man1/$tool.1 share/bash-completion/completions/$tool \
+    share/zsh/site-functions/_$tool share/fish/vendor_completions.d/$tool.fish; do
+    [ -s "$prefix/$file" ] || fail "$file is missing"
+  done
+done
+for file in share/man/man5/pd-job.5 share/doc/pdkit/LICENSE share/doc/pdkit/README.md; do
+  [ -s "$prefix/$file" ] || fail "$file is missing"
+done
+"$prefix/bin/pd-convert" -q --inspect "$testdata/formats/models/inference.pdmodel" >"$dir/out" ||
+  fail "the installed pd-convert fails"
+
+# What an installed header includes of ours is installed too.
+(cd "$prefix/include/pdkit" && grep -rhoE '^#include "[^"]+"' . | grep -oE '(libcore|formats|cmd)/[^"]+' | sort -u) >"$dir/includes"
+while read -r header; do
+  [ -e "$prefix/include/pdkit/$header" ] || fail "a header includes $header, which is not installed"
+done <"$dir/includes"
+
+cat >"$dir/main.cc" <<'END'
+#include <cstdio>
+
+#include "libcore/train/load_model.h"
+
+int main(int, char** argv) {
+  const auto model = pd::LoadModel(argv[1]);
+  if (!model.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(model.status().message()).c_str());
+    return 1;
+  }
+  std::printf("%zu ops, %zu parameters\n", model->program.blocks[0].ops.size(),
+              model->params.size());
+}
+END
+model=$testdata/formats/models/inference
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+[ "$(pkg-config --modversion pdkit)" = "$("$prefix/bin/pd-train" --version | sed -n '1s/^pd-train \([0-9.]*\).*/\1/p')" ] ||
+  fail "pdkit.pc has another version than the tools"
+read -ra flags <<<"$(pkg-config --cflags --libs pdkit)"
+c++ -std=c++17 "$dir/main.cc" "${flags[@]}" -o "$dir/main" || fail "pkg-config: no program"
+said=$(LD_LIBRARY_PATH=$prefix/lib "$dir/main" "$model") || fail "the program fails"
+[[ $said =~ ^[1-9][0-9]*\ ops,\ [1-9][0-9]*\ parameters$ ]] || fail "the program says '$said'"
+if LD_LIBRARY_PATH=$prefix/lib "$dir/main" "$dir/nothing" 2>/dev/null; then fail "a missing model is no error"; fi
+
+mkdir "$dir/user"
+cat >"$dir/user/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES CXX)
+find_package(pdkit 0.1 REQUIRED)
+add_executable(user ../main.cc)
+target_link_libraries(user PRIVATE pdkit::pd)
+END
+{ cmake -S "$dir/user" -B "$dir/user/build" -DCMAKE_PREFIX_PATH="$prefix" &&
+  cmake --build "$dir/user/build"; } >"$dir/cmake.log" 2>&1 || { cat "$dir/cmake.log"; fail "find_package(pdkit) gives no program"; }
+[ "$("$dir/user/build/user" "$model")" = "$said" ] || fail "the program of CMake says something else"
+
+cpack --config "$build/CPackConfig.cmake" -G DEB -B "$dir/deb" >"$dir/cpack.log" 2>&1 || { cat "$dir/cpack.log"; exit 1; }
+"$here/package_test.sh" "$dir"/deb/pdkit_*.deb "$testdata" || fail "the package is wrong"
+[ $failures -eq 0 ]
