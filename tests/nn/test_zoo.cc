@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The zoo's networks against PaddlePaddle's: names and shapes of parameters,
+// outputs, gradients. scripts/make_zoo_goldens.py made testdata/zoo and says
+// how numbers come from names.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "formats/gzip.h"
+#include "gtest/gtest.h"
+#include "libcore/autodiff/backward.h"
+#include "libcore/exec/session.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/nn/build.h"
+#include "libcore/nn/job_model.pb.h"
+#include "libcore/nn/zoo/zoo.h"
+
+namespace pd {
+namespace {
+
+using nlohmann::json;
+
+const OpRegistry& Registry() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* registry = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(registry).ok());
+    EXPECT_TRUE(AttachAllKernels(registry).ok());
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+// Numbers in [0, 1) that hang on a name: FNV-1a, then a mix of the place.
+class Uniform {
+ public:
+  explicit Uniform(const std::string& name) {
+    for (const char c : name)
+      seed_ = (seed_ ^ static_cast<uint8_t>(c)) * 16777619u;
+  }
+  double operator()(size_t place) const {
+    uint32_t x = static_cast<uint32_t>(place) * 2654435761u + seed_;
+    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
+    return (x ^ (x >> 16)) / 4294967296.0;
+  }
+
+ private:
+  uint32_t seed_ = 2166136261u;
+};
+
+Array Numbers(const std::string& name, const Shape& shape, double size) {
+  const Uniform uniform(name);
+  std::vector<float> values(static_cast<size_t>(NumElements(shape)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(size * (2 * uniform(i) - 1));
+  return MakeArray(shape, values);
+}
+
+Array Parameter(const std::string& name, const Shape& shape) {
+  if (absl::EndsWith(name, "_variance") ||
+      (absl::EndsWith(name, "weight") && shape.size() == 1)) {
+    const Uniform uniform(name);
+    std::vector<float> values(static_cast<size_t>(shape[0]));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(0.5 + uniform(i));
+    return MakeArray(shape, values);
+  }
+  if (shape.size() == 1) return Numbers(name, shape, 0.1);
+  const int64_t fan_in =
+      shape.size() == 2 ? shape[0] : NumElements(shape) / shape[0];
+  return Numbers(name, shape, std::sqrt(6.0 / static_cast<double>(fan_in)));
+}
+
+absl::StatusOr<BuiltModel> BuildNetwork(const std::string& name,
+                                        const Shape& image) {
+  std::vector<std::string> names = {"\"block_0\""};
+  const auto block = FindZooBlock(name);
+  if (!block.ok()) return block.status();
+  if (*block == nullptr) return absl::NotFoundError(name);
+  for (int i = 1; i < (*block)->output_size(); ++i)
+    names.push_back(absl::StrCat("\"block_0:", (*block)->output(i), "\""));
+  const auto job =
+      ParseJob(absl::StrCat("model { input { name: \"image\" shape: [-1, ",
+                            image[1], ", ", image[2], ", ", image[3],
+                            "] } layer { block { use: \"", name,
+                            "\" set: \"num_classes=10\" } } output: [",
+                            absl::StrJoin(names, ", "), "] }"),
+               "job.pbtxt");
+  if (!job.ok()) return job.status();
+  return BuildModel(*job, Registry());
+}
+
+class Zoo : public testing::TestWithParam<std::string> {
+ protected:
+  void Load() {
+    const auto bytes = ReadFileGunzip(
+        absl::StrCat(PD_TESTDATA, "/zoo/", GetParam(), ".json.gz"));
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    golden_ = json::parse(bytes->view().begin(), bytes->view().end());
+    image_ = golden_["image"].get<Shape>();
+    auto built = BuildNetwork(GetParam(), image_);
+    ASSERT_TRUE(built.ok()) << built.status();
+    built_ = *std::move(built);
+  }
+
+  json golden_;
+  Shape image_;
+  BuiltModel built_;
+};
+
+// Every entry of the state_dict is a variable of this name and shape, and no
+// other variable is kept.
+TEST_P(Zoo, StateDict) {
+  ASSERT_NO_FATAL_FAILURE(Load());
+  std::map<std::string, std::string> ours, theirs;
+  for (const VarDesc& var : built_.main.global().vars)
+    if (var.persistable) ours[var.name] = ToString(var.shape);
+  for (const auto& [name, entry] : golden_["state"].items())
+    theirs[name] = ToString(entry["shape"].get<Shape>());
+  EXPECT_EQ(ours, theirs);
+}
+
+TEST_P(Zoo, OutputsAndGradients) {
+  ASSERT_NO_FATAL_FAILURE(Load());
+  ProgramDesc program = built_.test;
+  NamedArrays feeds = {
+      {"image", Numbers(golden_["picture"].get<std::string>(), image_, 1)}};
+  BackwardOptions options;
+  for (size_t i = 0; i < built_.outputs.size(); ++i) {
+    VarDesc var = *program.global().FindVar(built_.outputs[i]);
+    var.name = absl::StrCat("output", i);
+    var.shape[0] = image_[0];
+    feeds[var.name] = Numbers(var.name, var.shape, 1);
+    options.targets[built_.outputs[i]] = var.name;
+    program.global().vars.push_back(std::move(var));
+  }
+  const auto gradients = AppendBackward(Registry(), options, &program);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  std::vector<std::string> fetches = built_.outputs;
+  for (const auto& [name, gradient] : *gradients) fetches.push_back(gradient);
+  Session session(&Registry(), 0);
+  for (const VarDesc& var : program.global().vars)
+    if (var.persistable) feeds[var.name] = Parameter(var.name, var.shape);
+  const auto results = session.Run(program, feeds, fetches);
+  ASSERT_TRUE(results.ok()) << results.status();
+
+  for (size_t i = 0; i < built_.outputs.size(); ++i) {
+    const auto want = golden_["outputs"][i].get<std::vector<double>>();
+    const Array& got = results->at(built_.outputs[i]);
+    ASSERT_EQ(golden_["outputs"].size(), built_.outputs.size());
+    ASSERT_EQ(want.size(), static_cast<size_t>(NumElements(got.shape)));
+    double largest = 0, worst = 0;
+    for (size_t k = 0; k < want.size(); ++k) {
+      largest = std::max(largest, std::abs(want[k]));
+      worst = std::max(worst, std::abs(want[k] - got.data<float>()[k]));
+    }
+    EXPECT_LE(worst, 1e-5 * largest) << "output " << i;
+  }
+  // Where PaddlePaddle's own float32 is farther from float64, so may ours be.
+  const double tolerance =
+      std::max(1e-4, 3 * golden_["rounding"].get<double>());
+  for (const auto& [name, entry] : golden_["state"].items()) {
+    if (!entry.contains("norm")) continue;
+    ASSERT_EQ(gradients->count(name), 1u) << name;
+    const Array& g = results->at(gradients->at(name));
+    const Uniform uniform(name);
+    double norm = 0, product = 0;
+    for (size_t i = 0; i < static_cast<size_t>(NumElements(g.shape)); ++i) {
+      const double x = g.data<float>()[i];
+      norm += x * x;
+      product += x * (2 * uniform(i) - 1);
+    }
+    const double want = entry["norm"];
+    EXPECT_NEAR(std::sqrt(norm), want, tolerance * want) << name;
+    EXPECT_NEAR(product, entry["product"].get<double>(), tolerance * want)
+        << name;
+  }
+}
+
+std::vector<std::string> Recorded() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(PD_TESTDATA "/zoo")) {
+    const std::string file = entry.path().filename().string();
+    if (absl::EndsWith(file, ".json.gz"))
+      names.push_back(file.substr(0, file.size() - 8));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Zoo, testing::ValuesIn(Recorded()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace pd
