@@ -232,7 +232,7 @@ absl::StatusOr<DatasetPtr> Conll05::Open() {
   PD_RETURN_IF_ERROR(AddAll(words, props));
   if (dataset_->size() == 0)
     return DataLoss("'%s': member '%s' has no predicates", path, kProps);
-  (void)dataset_->Finish();
+  PD_RETURN_IF_ERROR(dataset_->Finish());
   return std::move(dataset_);
 }
 

@@ -97,7 +97,7 @@ absl::StatusOr<DatasetPtr> OpenImdb(const ImdbOptions& options) {
       PD_RETURN_IF_ERROR(dataset->EndRecord(dataset->size()));
     }
   }
-  (void)dataset->Finish();
+  PD_RETURN_IF_ERROR(dataset->Finish());
   dataset->set_class_names({kKinds[0], kKinds[1]});
   return dataset;
 }

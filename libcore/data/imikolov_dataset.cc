@@ -132,7 +132,7 @@ absl::StatusOr<DatasetPtr> Imikolov::Open() {
   PD_RETURN_IF_ERROR(AddLines(text.view()));
   if (dataset_->size() == 0)
     return DataLoss("'%s': member '%s' makes no records", path, member);
-  (void)dataset_->Finish();
+  PD_RETURN_IF_ERROR(dataset_->Finish());
   return std::move(dataset_);
 }
 

@@ -202,7 +202,7 @@ absl::StatusOr<DatasetPtr> Movielens::Open() {
   if (dataset_->size() == 0)
     return DataLoss("'%s' holds no ratings for mode '%s'", options_.data_file,
                     options_.mode);
-  (void)dataset_->Finish();
+  PD_RETURN_IF_ERROR(dataset_->Finish());
   return std::move(dataset_);
 }
 

@@ -88,7 +88,7 @@ absl::StatusOr<DatasetPtr> OpenUciHousing(const UciHousingOptions& options) {
   if (dataset->size() == 0)
     return DataLoss("%s: its %d records leave none for mode '%s'", place, rows,
                     options.mode);
-  (void)dataset->Finish();
+  PD_RETURN_IF_ERROR(dataset->Finish());
   return dataset;
 }
 

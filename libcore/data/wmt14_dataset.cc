@@ -126,7 +126,7 @@ absl::StatusOr<DatasetPtr> OpenWmt14(const Wmt14Options& options) {
   if (wmt.dataset()->size() == 0)
     return DataLoss("'%s': members '%s' hold no pairs of sentences", path,
                     ending);
-  (void)wmt.dataset()->Finish();
+  PD_RETURN_IF_ERROR(wmt.dataset()->Finish());
   return wmt.dataset();
 }
 

@@ -89,7 +89,7 @@ absl::StatusOr<DatasetPtr> OpenWmt16(const Wmt16Options& options) {
                place(member)));
   if (dataset->size() == 0)
     return DataLoss("%s holds no pairs of sentences", place(member));
-  (void)dataset->Finish();
+  PD_RETURN_IF_ERROR(dataset->Finish());
   return dataset;
 }
 

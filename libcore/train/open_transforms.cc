@@ -6,14 +6,10 @@
 #include "libcore/base/error.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/open_data.h"
+#include "libcore/train/open_parts.h"
 
 namespace pd {
 namespace {
-
-template <typename To, typename Repeated>
-std::vector<To> ListOf(const Repeated& values) {
-  return std::vector<To>(values.begin(), values.end());
-}
 
 std::string NameOf(job::Interpolation::Kind kind) {
   return job::Interpolation::Kind_Name(kind);
