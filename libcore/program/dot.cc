@@ -114,7 +114,8 @@ class DotWriter {
     for (const std::string& fetch : options_.fetches) DrawEnd(fetch);
     std::string text = absl::StrCat(
         "digraph ", Quoted(options_.title),
-        " {\n  graph [fontname=\"Helvetica\", fontsize=11, color=\"#9aa5b1\", "
+        " {\n  graph [labeljust=l, fontname=\"Helvetica\", fontsize=11, "
+        "color=\"#9aa5b1\", "
         "fontcolor=\"#52606d\", ranksep=0.35, nodesep=0.3];\n"
         "  node [fontname=\"Helvetica\", fontsize=11, shape=box, "
         "style=\"rounded,filled\", fillcolor=\"#f4f4f4\", "

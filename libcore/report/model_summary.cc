@@ -139,16 +139,30 @@ class Summarizer {
       return (window + 1) * Elements(out);
     }
     if (absl::StartsWith(layer.kind, "avg_pool")) return Elements(out);
-    if (layer.kind == "batch_norm2d" || layer.kind == "batch_norm")
-      return 2 * Elements(in);
+    if (layer.kind == "batch_norm") return 2 * Elements(in);
     if (layer.kind == "leaky_relu") return Elements(in);
     int64_t flops = 0;
-    const bool bias = layer.parameters.size() > 1;
-    for (size_t i : ops) flops += FlopsOfOp(program_.global().ops[i], bias);
+    for (size_t i : ops) flops += FlopsOfOp(program_.global().ops[i]);
     return flops;
   }
 
-  int64_t FlopsOfOp(const OpDesc& op, bool bias) const {
+  // Whether a parameter is added to what the convolution makes.
+  bool HasBias(const OpDesc& conv) const {
+    const std::string& out = conv.Out("Output");
+    for (const OpDesc& op : program_.global().ops) {
+      if (op.type != "elementwise_add" || op.In("X") != out) continue;
+      const VarDesc* y = Find(op.In("Y"));
+      return y != nullptr && y->persistable;
+    }
+    return !conv.Input("Bias").empty();
+  }
+
+  int64_t FlopsOfOp(const OpDesc& op) const {
+    // BatchNorm2D: paddle.flops knows no rule for the other ranks.
+    if (op.type == "batch_norm") {
+      const Shape x = ShapeIn(op, "X");
+      return x.size() == 4 ? 2 * Elements(x) : 0;
+    }
     if (absl::StartsWith(op.type, "conv") ||
         absl::StartsWith(op.type, "depthwise_conv")) {
       const Shape filter = ShapeIn(op, "Filter");
@@ -159,7 +173,8 @@ class Summarizer {
           std::max<int64_t>(1, op.AttrOr<int32_t>("groups", 1));
       int64_t window = transposed ? filter[0] / groups : filter[1];
       for (size_t i = 2; i < filter.size(); ++i) window *= filter[i];
-      return Elements(ShapeOf(op.Out("Output"))) * (window + (bias ? 1 : 0));
+      return Elements(ShapeOf(op.Out("Output"))) *
+             (window + (HasBias(op) ? 1 : 0));
     }
     if (op.type == "matmul_v2" || op.type == "mul" || op.type == "bmm" ||
         op.type == "matmul") {
