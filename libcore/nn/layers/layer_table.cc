@@ -10,6 +10,7 @@ const LayerSpec* FindLayer(int kind) {
     AddAttentionLayers(table);
     AddConvLayers(table);
     AddDropoutLayers(table);
+    AddDecodeLayers(table);
     AddLinearLayers(table);
     AddNormLayers(table);
     AddPaddingLayers(table);

@@ -32,6 +32,7 @@ void AddActivations(LayerTable* table);
 void AddAttentionLayers(LayerTable* table);
 void AddConvLayers(LayerTable* table);
 void AddDropoutLayers(LayerTable* table);
+void AddDecodeLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);
 void AddPaddingLayers(LayerTable* table);

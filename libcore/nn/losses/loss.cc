@@ -14,6 +14,7 @@ const LossTable& Losses() {
   static const LossTable* const kTable = [] {
     auto* table = new LossTable;
     AddBinaryLosses(table);
+    AddCRFLosses(table);
     AddClassLosses(table);
     AddDetectionLosses(table);
     AddDifferenceLosses(table);

@@ -78,6 +78,7 @@ using LossFn = absl::StatusOr<std::string> (*)(LossContext*);
 using LossTable = std::map<int, LossFn>;
 
 void AddBinaryLosses(LossTable* table);
+void AddCRFLosses(LossTable* table);
 void AddClassLosses(LossTable* table);
 void AddDetectionLosses(LossTable* table);
 void AddDifferenceLosses(LossTable* table);
