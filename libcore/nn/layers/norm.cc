@@ -6,6 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/layers/parts.h"
 #include "libcore/nn/layers/pieces.h"
 
 namespace pd {
@@ -115,35 +116,7 @@ absl::StatusOr<std::string> BuildBatchNorm(LayerContext* c) {
 }
 
 absl::StatusOr<std::string> BuildLayerNorm(LayerContext* c) {
-  const job::LayerNorm& p = c->layer().layer_norm();
-  PD_RETURN_IF_ERROR(c->ExpectRank(2, 64, "at least two axes"));
-  const Shape& shape = c->shape();
-  Shape normalized(p.normalized_shape().begin(), p.normalized_shape().end());
-  if (normalized.empty()) normalized = {shape.back()};
-  const size_t rank = shape.size(), axes = normalized.size();
-  bool fits = axes < rank;
-  for (size_t i = 0; fits && i < axes; ++i)
-    fits = normalized[i] >= 0 && (shape[rank - axes + i] == normalized[i] ||
-                                  shape[rank - axes + i] < 0);
-  if (!fits) return c->Misfit(absl::StrCat("last axes ", ToString(normalized)));
-  const Shape parameter = {NumElements(normalized)};
-  OpDesc op;
-  op.type = "layer_norm";
-  op.SetInput("X", {c->input()});
-  if (p.weight()) {
-    PD_ASSIGN_OR_RETURN(
-        const std::string scale,
-        c->Weight(p.weight_attr(), parameter, ConstantInitializer(1)));
-    op.SetInput("Scale", {scale});
-  }
-  if (p.bias()) {
-    PD_ASSIGN_OR_RETURN(const std::string bias,
-                        c->Bias(p.bias_attr(), parameter));
-    op.SetInput("Bias", {bias});
-  }
-  op.attrs = {{"epsilon", static_cast<float>(p.epsilon())},
-              {"begin_norm_axis", static_cast<int32_t>(rank - axes)}};
-  return c->Append(std::move(op), {"Y", "Mean", "Variance"});
+  return NormalizeLayer(c->layer().layer_norm(), c->read(), c);
 }
 
 absl::StatusOr<std::string> BuildGroupNorm(LayerContext* c) {
