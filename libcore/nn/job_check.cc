@@ -338,7 +338,7 @@ absl::Status CheckDataSet(const LoadedJob& job, const job::DataSet& set) {
         return job.At(InvalidArgument("the smallest value stands first"),
                       transform.random_resized_crop());
   }
-  if (set.has_csv() && set.csv().delimiter().size() != 1)
+  if (set.csv().has_delimiter() && set.csv().delimiter().size() != 1)
     return job.At(InvalidArgument("'delimiter' is one character; got '%s'",
                                   set.csv().delimiter()),
                   set.csv(), "delimiter");

@@ -327,8 +327,6 @@ TEST(Build, ExplainsLosses) {
   EXPECT_EQ(ErrorOf(model + "loss { label: \"x\" mse_loss {} }"),
             "job.pbtxt:5:1: the predictions are [-1, 3] and the labels 'x' "
             "[-1, 6]; expected labels of the same shape");
-  EXPECT_EQ(ErrorOf(model + "metric { accuracy { topk: 4 } }"),
-            "job.pbtxt:5:1: 'topk' is 4; there are 3 classes");
 }
 
 TEST(Build, UnfoldsBlocks) {

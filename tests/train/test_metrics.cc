@@ -16,6 +16,7 @@
 #include "libcore/train/metrics/confusion.h"
 #include "libcore/train/metrics/exact_sum.h"
 #include "libcore/train/metrics/kinds.h"
+#include "libcore/train/train_program.h"
 
 namespace pd {
 namespace {
@@ -265,6 +266,45 @@ TEST(Metrics, NamesFollowTheKind) {
             (ResultNames{"ner", "ner_precision", "ner_recall"}));
   EXPECT_EQ(Make("mean_iou { num_classes: 2 per_class: true }")->names(),
             (ResultNames{"mean_iou", "mean_iou_0", "mean_iou_1"}));
+}
+
+// What does not fit is said when the job is loaded, with its place.
+std::string LoadError(const std::string& metric) {
+  static const OpRegistry* const registry = [] {
+    auto* made = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(made).ok());
+    return made;
+  }();
+  const auto job =
+      ParseJob(absl::StrCat("model {\n  input { name: 'x' shape: [-1, 2] }\n"
+                            "  layer { linear { out_features: 3 } }\n}\n"
+                            "loss { mse_loss {} }\n",
+                            metric),
+               "job.pbtxt");
+  EXPECT_TRUE(job.ok()) << job.status();
+  const auto built = BuildTestProgram(*registry, *job);
+  return built.ok() ? "no error" : std::string(built.status().message());
+}
+
+TEST(Metrics, FitTheNetworkWhenTheJobIsLoaded) {
+  EXPECT_EQ(LoadError("metric { label: 'y' accuracy { topk: 4 } }"),
+            "job.pbtxt:6:1: metric 'acc': 'topk' is 4; there are 3 classes");
+  EXPECT_EQ(LoadError("metric { label: 'y' auc {} }"),
+            "job.pbtxt:6:1: metric 'auc': the predictions have shape [-1, 3]; "
+            "expected probabilities of two classes, [N, 2] or [N, 1]");
+  EXPECT_EQ(LoadError("metric { label: 'y' cer {} }"),
+            "job.pbtxt:6:1: metric 'cer': the predictions are float32[-1, 3]; "
+            "expected scores [N, T, classes]");
+  EXPECT_EQ(LoadError("metric { label: 'y' mean_average_precision {} }"),
+            "job.pbtxt:6:1: metric 'mean_average_precision': the predictions "
+            "have shape [-1, 3]; expected rows of class, score and box, [N, M, "
+            "6] or [rows, 6]");
+  // The label of the loss is known too.
+  EXPECT_EQ(LoadError("metric { mae {} }"), "no error");
+  EXPECT_EQ(
+      LoadError("metric { perplexity {} }"),
+      "job.pbtxt:6:1: metric 'perplexity': the labels are float32[-1, 3]; "
+      "predictions float32[-1, 3] need integers [-1]");
 }
 
 TEST(ExactSum, LosesNothing) {

@@ -171,7 +171,7 @@ TEST(Monitors, FollowWhatThereIs) {
   EXPECT_EQ(ErrorOf("data { train { npz { path: 'x.npz' } } eval { npz { path: "
                     "'x.npz' } } }\ntrain { evaluation { every_epochs: 0 } "
                     "early_stopping {} }"),
-            "job.pbtxt:9:38: 'loss' is a result of evaluation, which "
+            "job.pbtxt:9:40: 'loss' is a result of evaluation, which "
             "train.evaluation has at the end only");
   EXPECT_EQ(ErrorOf("metric { accuracy {} }"),
             "job.pbtxt:8:1: there is a result 'acc' already; give this metric "
