@@ -168,22 +168,42 @@ class RuleChecker {
   const LoadedJob* job_;
 };
 
+// Notes the element's name, which must be a new one.
+template <typename Element>
+absl::Status CheckName(const LoadedJob& job, const Element& element,
+                       absl::string_view what, std::set<std::string>* seen) {
+  if (!element.has_name()) return absl::OkStatus();
+  if (element.name().empty() ||
+      element.name().find_first_of("/[]=") != std::string::npos)
+    return job.At(InvalidArgument("a name is not empty and has no '/', '[', "
+                                  "']' or '='; got '%s'",
+                                  element.name()),
+                  element, "name");
+  if (!seen->insert(element.name()).second)
+    return job.At(InvalidArgument("there are two %s with the name '%s'", what,
+                                  element.name()),
+                  element, "name");
+  return absl::OkStatus();
+}
+
 // Names in one list are given once.
 template <typename List>
 absl::Status CheckNames(const LoadedJob& job, const List& list,
                         absl::string_view what, std::set<std::string>* seen) {
-  for (const auto& element : list) {
-    if (!element.has_name()) continue;
-    if (element.name().empty() ||
-        element.name().find_first_of("/[]=") != std::string::npos)
-      return job.At(InvalidArgument("a name is not empty and has no '/', '[', "
-                                    "']' or '='; got '%s'",
-                                    element.name()),
-                    element, "name");
-    if (!seen->insert(element.name()).second)
-      return job.At(InvalidArgument("there are two %s with the name '%s'", what,
-                                    element.name()),
-                    element, "name");
+  for (const auto& element : list)
+    PD_RETURN_IF_ERROR(CheckName(job, element, what, seen));
+  return absl::OkStatus();
+}
+
+// In each form of the network, names are given once.
+template <typename List>
+absl::Status CheckLayerNames(const LoadedJob& job, const List& layers,
+                             const std::set<std::string>& inputs) {
+  for (const job::Phase::Kind form : {job::Phase::train, job::Phase::eval}) {
+    std::set<std::string> seen = inputs;
+    for (const job::Layer& layer : layers)
+      if (!layer.has_when() || layer.when() == form)
+        PD_RETURN_IF_ERROR(CheckName(job, layer, "layers or inputs", &seen));
   }
   return absl::OkStatus();
 }
@@ -199,8 +219,7 @@ absl::Status CheckModel(const LoadedJob& job) {
   const job::Model& model = job.proto().model();
   std::set<std::string> names, blocks;
   PD_RETURN_IF_ERROR(CheckNames(job, model.input(), "inputs", &names));
-  PD_RETURN_IF_ERROR(
-      CheckNames(job, model.layer(), "layers or inputs", &names));
+  PD_RETURN_IF_ERROR(CheckLayerNames(job, model.layer(), names));
   PD_RETURN_IF_ERROR(CheckNames(job, model.block(), "blocks", &blocks));
   for (const job::Input& input : model.input())
     for (int i = 0; i < input.shape_size(); ++i)
@@ -211,8 +230,7 @@ absl::Status CheckModel(const LoadedJob& job) {
   for (const job::Block& block : model.block()) {
     std::set<std::string> inside(block.input().begin(), block.input().end());
     if (inside.empty()) inside.insert("input");
-    PD_RETURN_IF_ERROR(
-        CheckNames(job, block.layer(), "layers or inputs", &inside));
+    PD_RETURN_IF_ERROR(CheckLayerNames(job, block.layer(), inside));
     std::set<std::string> arguments;
     PD_RETURN_IF_ERROR(
         CheckNames(job, block.argument(), "arguments", &arguments));

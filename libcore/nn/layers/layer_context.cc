@@ -118,7 +118,8 @@ LayerContext::Sublayer::Sublayer(LayerContext* context, const char* kind,
 std::string LayerContext::NewName(const char* member, const char* suffix,
                                   int* number) {
   if (!scope_.structured.empty())
-    return absl::StrCat(scope_.structured, ".", member);
+    return *member == '\0' ? scope_.structured
+                           : absl::StrCat(scope_.structured, ".", member);
   if (scope_.prefix.empty())
     scope_.prefix = parts_.generated->Prefix(name_, scope_.kind, parts_.main);
   return absl::StrCat(scope_.prefix, ".", suffix, "_", (*number)++);

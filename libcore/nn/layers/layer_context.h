@@ -109,9 +109,9 @@ class LayerContext {
 
   /// A trainable parameter. `member` is its name in PaddlePaddle's layer class
   /// ("weight", "q_proj.weight"): the parameter of a layer that the job names
-  /// 'fc' is "fc.weight", as in PaddlePaddle's state_dict; that of a layer
-  /// without a name "linear_0.w_0", as in its programs. `attr` may give another
-  /// name; the parameter that has it already is shared then.
+  /// 'fc' is "fc.weight", as in PaddlePaddle's state_dict (with "" it is "fc");
+  /// that of a layer without a name "linear_0.w_0", as in its programs. `attr`
+  /// may give another name; the parameter that has it already is shared then.
   absl::StatusOr<std::string> Weight(const job::ParamAttr& attr, Shape shape,
                                      const job::Initializer& otherwise,
                                      const char* member = "weight");

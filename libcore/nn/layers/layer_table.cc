@@ -12,12 +12,14 @@ const LayerSpec* FindLayer(int kind) {
     AddDropoutLayers(table);
     AddDecodeLayers(table);
     AddLinearLayers(table);
+    AddFunctionLayers(table);
     AddNormLayers(table);
     AddPaddingLayers(table);
     AddPoolLayers(table);
     AddRegionLayers(table);
     AddRnnLayers(table);
     AddShapeLayers(table);
+    AddValueLayers(table);
     AddTransformerLayers(table);
     AddVisionLayers(table);
     return table;

@@ -34,12 +34,14 @@ void AddConvLayers(LayerTable* table);
 void AddDropoutLayers(LayerTable* table);
 void AddDecodeLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
+void AddFunctionLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);
 void AddPaddingLayers(LayerTable* table);
 void AddPoolLayers(LayerTable* table);
 void AddRegionLayers(LayerTable* table);
 void AddRnnLayers(LayerTable* table);
 void AddShapeLayers(LayerTable* table);
+void AddValueLayers(LayerTable* table);
 void AddTransformerLayers(LayerTable* table);
 void AddVisionLayers(LayerTable* table);
 
