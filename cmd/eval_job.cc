@@ -24,6 +24,7 @@
 #include "libcore/train/evaluator.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/run_log.h"
+#include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -142,8 +143,10 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   PD_ASSIGN_OR_RETURN(const auto requirements,
                       ParseRequirements(options.requirements));
   PD_RETURN_IF_ERROR(CheckRequirements(requirements, ResultsOf(job.proto())));
-  PD_ASSIGN_OR_RETURN(auto loader, OpenLoader(job, job.proto().data().eval(),
-                                              job.proto().train().seed()));
+  RunVocabularies vocabularies(model.run);
+  PD_ASSIGN_OR_RETURN(auto loader,
+                      OpenLoader(job, job.proto().data().eval(),
+                                 job.proto().train().seed(), &vocabularies));
   auto built = BuildTestProgram(registry, job);
   if (!built.ok()) return UsageError(built.status());
   Session session(&registry, job.proto().train().seed());
@@ -153,6 +156,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
     PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
   } else {
     spec = SpecOfJob(*built);
+    FitNames(spec.program, &model);
     PD_RETURN_IF_ERROR(SetParameters(model, spec.program, &session));
   }
   EvaluationView view;

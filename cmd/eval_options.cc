@@ -14,15 +14,17 @@ Manual EvalManual() {
   m.synopsis = {
       "-m MODEL -c JOB [-o PATH=VALUE]... [--require NAME>=NUMBER]... "
       "[--out FILE] [--expect FILE]",
-      "-m MODEL --feed FILE [--lod FILE] [--startup FILE] [--fetch NAMES] "
+      "-m MODEL [-c JOB] --feed FILE [--lod FILE] [--startup FILE] [--fetch "
+      "NAMES] "
       "[--out FILE] "
       "[--expect FILE]",
       "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
       "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]..."};
   m.description = {
       "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
-      "`.pdparams`, a folder with `__model__`, or a run directory of pd-train "
-      "(its newest checkpoint).",
+      "`.pdparams`, a folder with `__model__`, a run directory of pd-train "
+      "(its newest checkpoint), or, with `-c`, a `.pdparams` alone, such as "
+      "PaddlePaddle's of a network that the job describes.",
       "With a job it prints loss and metrics of the job's evaluation set and, "
       "for classes, a confusion table. For a run directory the job may be left "
       "out: the run's own is taken.",
@@ -59,8 +61,11 @@ void BindEval(EvalOptions* o, OptionTable* table) {
                "parameters"},
               &o->startup);
   table->Group("Data");
-  table->Text({"-c,--config", "JOB", "the job whose evaluation set is run"},
-              &o->config);
+  table->Text(
+      {"-c,--config", "JOB",
+       "the job whose evaluation set is run; with --feed or --bench, whose "
+       "network takes the parameters of a `.pdparams`"},
+      &o->config);
   table->Texts({"-o", "PATH=VALUE", "changes a field of the job"},
                &o->overrides);
   table->Text({"--feed", "FILE", "an npz file with an array for each input"},
@@ -108,7 +113,7 @@ void BindEval(EvalOptions* o, OptionTable* table) {
 }
 
 absl::Status ValidateEval(const OptionTable& table) {
-  PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--feed", "--bench"}));
+  PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench"}));
   if (table.Given("--report") &&
       (table.Given("--feed") || table.Given("--bench")))
     return CommandLineError("--report shows a job's evaluation set");

@@ -216,12 +216,20 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   }
   PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.model, &feeds));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
-  if (options.bench.has_value() || !options.feed.empty())
-    PD_RETURN_IF_ERROR(UseNetworkOfRun(*registry, &model));
+  const bool job_decides = model.kind == LoadedModel::Kind::kRun ||
+                           model.kind == LoadedModel::Kind::kParameters;
+  const bool given = options.bench.has_value() || !options.feed.empty();
+  if (given && !options.config.empty() && !job_decides)
+    return CommandLineError(absl::StrCat(
+        "'", options.model, "' is a network already; leave -c out"));
+  if (given)
+    PD_RETURN_IF_ERROR(UseNetworkOfJob(*registry, options.config, &model));
   if (options.bench.has_value())
     return RunBench(options, *registry, model, out);
   if (!options.feed.empty())
     return RunFeed(options, *registry, std::move(model), feeds, out);
+  if (options.config.empty() && model.kind == LoadedModel::Kind::kParameters)
+    return NeedsJob(model);
   if (options.config.empty() && model.kind != LoadedModel::Kind::kRun)
     return CommandLineError(
         "say what to run the model on: -c JOB, --feed FILE or --bench SECONDS");

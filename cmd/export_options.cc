@@ -54,6 +54,10 @@ void BindExport(ExportOptions* o, OptionTable* table) {
   table->Group("Model");
   table->Text({"-m,--model", "MODEL", "what to export"}, &o->model);
   table->Require("--model");
+  table->Text({"-c,--config", "JOB",
+               "the job whose network takes the parameters of a `.pdparams`, "
+               "or of a run in place of its own job"},
+              &o->config);
   table->Texts({"--input", "NAME[=SHAPE]",
                 "an input, with another shape: `x=-1,3,224,224`; -1 is known "
                 "when it runs"},

@@ -13,6 +13,7 @@ namespace pd {
 struct ExportOptions {
   CommonOptions common;
   std::string model;
+  std::string config;  ///< "": the run's own job
   std::string to = "paddle";
   std::string out;
   int64_t opset = 13;

@@ -131,7 +131,8 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                       LoadModel(options.model, nullptr, shapes));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
   std::vector<LayerInfo> layers;
-  PD_RETURN_IF_ERROR(UseNetworkOfRun(*registry, &loaded, &layers));
+  PD_RETURN_IF_ERROR(
+      UseNetworkOfJob(*registry, options.config, &loaded, &layers));
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
   if (!options.fetch.empty())

@@ -6,18 +6,34 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/engine.h"
+#include "cmd/common/exit_status.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
 
-absl::Status UseNetworkOfRun(const OpRegistry& registry, LoadedModel* model,
+absl::Status NeedsJob(const LoadedModel& model) {
+  return CommandLineError(absl::StrCat(
+      "'", model.path,
+      "' holds parameters only; say with -c whose network takes them"));
+}
+
+absl::Status UseNetworkOfJob(const OpRegistry& registry,
+                             const std::string& config, LoadedModel* model,
                              std::vector<LayerInfo>* layers) {
-  if (model->kind != LoadedModel::Kind::kRun) return absl::OkStatus();
+  const bool run = model->kind == LoadedModel::Kind::kRun;
+  if (!run && model->kind != LoadedModel::Kind::kParameters)
+    return absl::OkStatus();
+  if (!run && config.empty()) return NeedsJob(*model);
   PD_ASSIGN_OR_RETURN(
       const LoadedJob job,
-      ReadJobFor(absl::StrCat(model->run, "/job.pbtxt"), {}, std::nullopt));
-  PD_ASSIGN_OR_RETURN(TrainProgram built, BuildTestProgram(registry, job));
+      ReadJobFor(
+          config.empty() ? absl::StrCat(model->run, "/job.pbtxt") : config, {},
+          std::nullopt));
+  auto network = BuildTestProgram(registry, job);
+  if (!network.ok()) return UsageError(network.status());
+  TrainProgram built = *std::move(network);
+  FitNames(built.test, model);
   if (layers != nullptr) *layers = std::move(built.layers);
   model->program = std::move(built.test);
   model->feeds = std::move(built.inputs);

@@ -2,6 +2,7 @@
 #ifndef PD_CMD_RUN_NETWORK_H_
 #define PD_CMD_RUN_NETWORK_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,12 +12,17 @@
 
 namespace pd {
 
-/// Turns a run directory's model, a training program, into the network that its
-/// job describes, as evaluation runs it (losses included): program, inputs and
-/// outputs. Other models stay as they are. `layers`, where given, gets the
-/// network's layers; none for other models.
-absl::Status UseNetworkOfRun(const OpRegistry& registry, LoadedModel* model,
+/// Turns a run directory's model, a training program, or parameters alone into
+/// the network that a job describes, as evaluation runs it (losses included):
+/// program, inputs and outputs. The job is the file `config`; "" is the run's
+/// own, and a usage error for parameters. Other models stay as they are.
+/// `layers`, where given, gets the network's layers; none for other models.
+absl::Status UseNetworkOfJob(const OpRegistry& registry,
+                             const std::string& config, LoadedModel* model,
                              std::vector<LayerInfo>* layers = nullptr);
+
+/// A usage error for parameters alone.
+absl::Status NeedsJob(const LoadedModel& model);
 
 }  // namespace pd
 

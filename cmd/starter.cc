@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "cmd/about_list.h"
 #include "cmd/common/exit_status.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -46,17 +47,10 @@ std::vector<std::string> StarterKinds() {
 }
 
 void ListStarters(bool json, std::ostream& out) {
-  nlohmann::ordered_json object;
-  for (const std::string& kind : StarterKinds()) object[kind] = About(kind);
-  if (json) {
-    out << object.dump() << "\n";
-    return;
-  }
-  for (const std::string& kind : StarterKinds()) {
-    std::string column = kind;
-    column.resize(std::max<size_t>(24, kind.size() + 2), ' ');
-    out << column << About(kind) << "\n";
-  }
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const std::string& kind : StarterKinds())
+    entries.emplace_back(kind, About(kind));
+  PrintAbout(entries, json, out);
 }
 
 absl::Status WriteStarter(const std::string& kind, const std::string& folder,

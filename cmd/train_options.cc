@@ -44,6 +44,9 @@ Manual TrainManual() {
   m.files = {
       {"RUN/job.pbtxt", "The job as it was run, with its overrides."},
       {"RUN/log.jsonl", "Losses and results of evaluations."},
+      {"RUN/vocabularies/FIELD.txt",
+       "The words or classes that the training set gave numbers, a line each: "
+       "`--resume` and pd-eval number by them."},
       {"RUN/checkpoints/step-N/",
        "A checkpoint: `model.pdmodel`, `model.pdparams`, `model.pdopt`, and "
        "`state.json` with sizes and checksums."},
@@ -90,6 +93,10 @@ void BindNew(TrainOptions* o, OptionTable* table) {
                      absl::StrJoin(StarterKinds(), ", ") +
                      "; `list` says what they are for"},
                 kinds, &o->new_kind);
+  table->Switch({"--networks", "",
+                 "lists the networks that a job may use by name: "
+                 "`layer { block { use: \"resnet50\" } }`"},
+                &o->networks);
   table->Positional({"", "DIR", "where --new writes; made if absent"}, 1,
                     &o->new_folder);
 }
@@ -221,12 +228,14 @@ Tool TrainTool(TrainOptions* options) {
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.Needs("--require", "--config"));
-    PD_RETURN_IF_ERROR(table.AtMostOne({"--config", "--program", "--new"}));
+    PD_RETURN_IF_ERROR(
+        table.AtMostOne({"--config", "--program", "--new", "--networks"}));
     if (!options->new_kind.empty()) return ValidateNew(*options, table);
     if (!options->new_folder.empty())
       return CommandLineError(absl::StrCat("unexpected argument '",
                                            options->new_folder[0],
                                            "': only --new takes a DIR"));
+    if (options->networks) return absl::OkStatus();
     if (!options->programs.empty()) return ValidatePrograms(*options, table);
     for (const char* name : {"--startup", "--init", "--batches", "--lod",
                              "--loss", "--fetch", "--save"})

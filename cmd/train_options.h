@@ -18,14 +18,15 @@ struct TrainOptions {
   std::string out;                     ///< RUN
   bool weights_only = false;
   bool resume = false;
-  std::string init_from;  ///< a MODEL
+  std::string init_from;                  ///< a MODEL
   std::vector<std::string> requirements;  ///< "acc>=0.99"
   std::optional<int64_t> steps;
   std::optional<double> bench;          ///< seconds
   std::string log_json;                 ///< "-" or a file
+  bool networks = false;                ///< lists the zoo
   std::string new_kind;                 ///< of a job to begin with, or "list"
   std::vector<std::string> new_folder;  ///< where it goes; none or one
-  std::vector<std::string> logs;  ///< "visualdl,tensorboard"
+  std::vector<std::string> logs;        ///< "visualdl,tensorboard"
   bool report = false, summary = false, dry_run = false;
   // Of --program.
   std::vector<std::string> programs;

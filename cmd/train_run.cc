@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cmd/about_list.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/progress.h"
@@ -26,6 +27,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/metric_results.h"
+#include "libcore/nn/zoo/zoo.h"
 #include "libcore/report/run_watcher.h"
 #include "libcore/train/bench.h"
 #include "libcore/train/observer_list.h"
@@ -211,6 +213,10 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
 
 absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   if (!options.programs.empty()) return TrainPrograms(options, out);
+  if (options.networks) {
+    PrintAbout(ZooNetworks(), options.common.json(), out);
+    return absl::OkStatus();
+  }
   if (options.new_kind == "list") {
     ListStarters(options.common.json(), out);
     return absl::OkStatus();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -114,6 +115,7 @@ class ModelBuilder {
                                          const Inside& inside, LayerInput last,
                                          int depth, Names* names) {
     std::map<std::string, int> numbers;
+    std::set<std::string> all_series;
     for (int i = 0; i < layers.size(); ++i) {
       const job::Layer& layer = layers[i];
       if (built_.layers.size() >= kMaxLayers)
@@ -126,7 +128,10 @@ class ModelBuilder {
                                    : absl::StrCat(kind, "_", numbers[kind]);
       ++numbers[kind];
       if (!InThisForm(layer)) continue;
-      if (names->count(name) > 0)
+      // A numbered series of blocks may go on in another use: "features.0",
+      // "features.1" of one block, "features.2" of another.
+      const bool series = layer.block().has_first();
+      if (names->count(name) > 0 && !(series && all_series.count(name) > 0))
         return Annotate(InvalidArgument("the name '%s' is taken; give this "
                                         "layer another",
                                         name),
@@ -140,6 +145,7 @@ class ModelBuilder {
                           BuildOne(layer, called, site, last, depth, *names));
       last = made.first;
       (*names)[name] = last;
+      if (series) all_series.insert(name);
       for (const LayerOutput& other : made.others)
         (*names)[absl::StrCat(name, ":", other.name)] = {other.variable,
                                                          last.maker};
@@ -294,7 +300,7 @@ class ModelBuilder {
     }
     PD_ASSIGN_OR_RETURN(const job::Block* zoo, FindZooBlock(use));
     if (zoo != nullptr) return zoo;
-    for (const std::string& name : ZooNetworks()) known.push_back(name);
+    for (const auto& network : ZooNetworks()) known.push_back(network.first);
     const std::string nearest = Nearest(use, known);
     return InvalidArgument(
         "there is no block '%s'%s", use,
@@ -327,11 +333,14 @@ class ModelBuilder {
           site.place);
     Results results;
     for (int r = 0; r < use.repeat(); ++r) {
+      const bool numbered = use.repeat() > 1 || use.has_first();
       const std::string called =
-          use.repeat() > 1 ? absl::StrCat(name.full, ".", r + use.first())
-                           : name.full;
+          numbered ? absl::StrCat(name.full,
+                                  absl::EndsWith(name.full, "_") ? "" : ".",
+                                  r + use.first())
+                   : name.full;
       // A block that is used once and without a name does not show in names.
-      const bool plain = !layer.has_name() && use.repeat() == 1;
+      const bool plain = !layer.has_name() && !numbered;
       Inside inside;
       inside.prefix =
           plain ? name.full.substr(0, name.full.rfind('/') + 1) : called + "/";
@@ -429,8 +438,14 @@ class ModelBuilder {
     if (at == std::string::npos || path.back() != ']') return false;
     const size_t begin = at + kUse.size();
     const std::string name = path.substr(begin, path.size() - 1 - begin) + "=";
+    const std::string holder = path.substr(0, at);
+    int number = 0;
     for (job::Layer& layer : *block->mutable_layer()) {
-      if (layer.name() != path.substr(0, at) || !layer.has_block()) continue;
+      if (!layer.has_block()) continue;
+      const std::string called =
+          layer.has_name() ? layer.name() : absl::StrCat("block_", number);
+      ++number;
+      if (called != holder) continue;
       for (std::string& set : *layer.mutable_block()->mutable_set()) {
         if (!absl::StartsWith(set, name)) continue;
         set = name + value;

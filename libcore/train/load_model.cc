@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "formats/pdmodel.h"
+#include "formats/pdparams.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
@@ -83,6 +84,16 @@ absl::StatusOr<LoadedModel> LoadOnnx(
   return model;
 }
 
+absl::StatusOr<LoadedModel> LoadParameters(const std::string& path) {
+  PD_ASSIGN_OR_RETURN(StateDict state, ReadStateDict(path));
+  LoadedModel model;
+  model.kind = LoadedModel::Kind::kParameters;
+  model.path = path;
+  model.params = std::move(state.tensors);
+  model.parameter_names = std::move(state.parameter_names);
+  return model;
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedModel> LoadModel(
@@ -103,13 +114,30 @@ absl::StatusOr<LoadedModel> LoadModel(
         "folder '%s' is no model: it has neither '__model__' nor 'latest'",
         model);
   }
+  if (absl::EndsWith(model, ".pdparams") && Exists(model))
+    return LoadParameters(model);
   if (Exists(model))
     return InvalidArgument(
         "'%s' is no model; expected a .pdmodel file, a prefix of one, a folder "
-        "with '__model__', or a run directory",
+        "with '__model__', a run directory, an .onnx or a .pdparams file",
         model);
   return NotFound("model '%s' not found: neither it nor '%s.pdmodel' exists",
                   model, model);
+}
+
+void FitNames(const ProgramDesc& program, LoadedModel* model) {
+  size_t structured = 0, of_programs = 0;
+  for (const std::string& name : PersistableTensors(program))
+    structured += model->params.count(name);
+  for (const auto& [name, of_program] : model->parameter_names)
+    if (program.global().FindVar(of_program) != nullptr) ++of_programs;
+  if (structured >= of_programs) return;
+  for (const auto& [name, of_program] : model->parameter_names) {
+    auto value = model->params.extract(name);
+    if (value.empty()) continue;
+    value.key() = of_program;
+    model->params.insert(std::move(value));
+  }
 }
 
 absl::Status FillScope(const LoadedModel& model, Scope* scope) {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@ struct LoadedModel {
                  ///< known
     kProgram,    ///< a bare program, or one with .pdparams: run by names
     kRun,        ///< a run directory's newest checkpoint: a training program
+    kParameters  ///< a .pdparams alone: no program, a job's network takes it
   };
   Kind kind = Kind::kProgram;
   std::string path;     ///< the program's file, for messages
@@ -28,12 +30,15 @@ struct LoadedModel {
   std::vector<std::string> feeds,
       fetches;         ///< of an inference model, by column
   NamedArrays params;  ///< every value that was found
+  /// Of kParameters, where the file has the table: name in `params`, as in
+  /// PaddlePaddle's state_dict -> the parameter's name in programs.
+  std::vector<std::pair<std::string, std::string>> parameter_names;
   std::string run;     ///< of kRun: the run directory
 };
 
 /// Loads MODEL: a prefix or file of .pdmodel with .pdiparams or .pdparams
 /// beside it or alone, a folder with `__model__` (parameters in `__params__` or
-/// one file each), an .onnx file, or a run directory. NotFound says what was
+/// one file each), an .onnx file, a run directory, or a .pdparams file. NotFound says what was
 /// looked for. `feeds` and `shapes`, where they are known already, settle what
 /// in an .onnx file hangs on inputs: their extents, and values that are axes or
 /// sizes.
@@ -45,6 +50,10 @@ absl::StatusOr<LoadedModel> LoadModel(
 /// persistable variables of the program without a value, and those whose shape
 /// the program declares otherwise.
 absl::Status FillScope(const LoadedModel& model, Scope* scope);
+
+/// Renames the values of a kParameters to what `program` calls them, where it
+/// knows fewer of the state_dict's names than of the programs'.
+void FitNames(const ProgramDesc& program, LoadedModel* model);
 
 }  // namespace pd
 

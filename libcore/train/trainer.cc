@@ -152,12 +152,13 @@ absl::Status Trainer::Impl::SetInitialValues() {
 
 absl::Status Trainer::Impl::TakeParameters(const std::string& name) {
   PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(name));
-  std::set<std::string> parameters;
-  for (const VarDesc& var : program_.main.global().vars)
-    if (var.is_parameter) parameters.insert(var.name);
+  FitNames(program_.test, &model);
+  // The network's parameters and running statistics, not the optimizer's.
+  const std::vector<std::string> kept = PersistableTensors(program_.test);
+  const std::set<std::string> parameters(kept.begin(), kept.end());
   // What stays as initialised and what nobody takes is said; a shape that does
   // not fit is an error.
-  const ParamMatch match = MatchParams(program_.main, model.params);
+  const ParamMatch match = MatchParams(program_.test, model.params);
   std::vector<std::string> untouched;
   for (const std::string& missing : match.missing)
     if (parameters.count(missing) > 0) untouched.push_back(missing);

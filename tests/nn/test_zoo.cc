@@ -64,7 +64,7 @@ Array Numbers(const std::string& name, const Shape& shape, double size) {
   return MakeArray(shape, values);
 }
 
-Array Parameter(const std::string& name, const Shape& shape) {
+Array Parameter(const std::string& name, const Shape& shape, double gain) {
   if (absl::EndsWith(name, "_variance") ||
       (absl::EndsWith(name, "weight") && shape.size() == 1)) {
     const Uniform uniform(name);
@@ -76,24 +76,24 @@ Array Parameter(const std::string& name, const Shape& shape) {
   if (shape.size() == 1) return Numbers(name, shape, 0.1);
   const int64_t fan_in =
       shape.size() == 2 ? shape[0] : NumElements(shape) / shape[0];
-  return Numbers(name, shape, std::sqrt(6.0 / static_cast<double>(fan_in)));
+  return Numbers(name, shape, std::sqrt(gain / static_cast<double>(fan_in)));
 }
 
 absl::StatusOr<BuiltModel> BuildNetwork(const std::string& name,
-                                        const Shape& image) {
+                                        const Shape& image,
+                                        const std::string& argument) {
   std::vector<std::string> names = {"\"block_0\""};
   const auto block = FindZooBlock(name);
   if (!block.ok()) return block.status();
   if (*block == nullptr) return absl::NotFoundError(name);
   for (int i = 1; i < (*block)->output_size(); ++i)
     names.push_back(absl::StrCat("\"block_0:", (*block)->output(i), "\""));
-  const auto job =
-      ParseJob(absl::StrCat("model { input { name: \"image\" shape: [-1, ",
-                            image[1], ", ", image[2], ", ", image[3],
-                            "] } layer { block { use: \"", name,
-                            "\" set: \"num_classes=10\" } } output: [",
-                            absl::StrJoin(names, ", "), "] }"),
-               "job.pbtxt");
+  const auto job = ParseJob(
+      absl::StrCat("model { input { name: \"image\" shape: [-1, ", image[1],
+                   ", ", image[2], ", ", image[3],
+                   "] } layer { block { use: \"", name, "\" set: \"", argument,
+                   "\" } } output: [", absl::StrJoin(names, ", "), "] }"),
+      "job.pbtxt");
   if (!job.ok()) return job.status();
   return BuildModel(*job, Registry());
 }
@@ -106,7 +106,9 @@ class Zoo : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     golden_ = json::parse(bytes->view().begin(), bytes->view().end());
     image_ = golden_["image"].get<Shape>();
-    auto built = BuildNetwork(GetParam(), image_);
+    auto built =
+        BuildNetwork(GetParam(), image_,
+                     golden_.value("argument", std::string("num_classes=10")));
     ASSERT_TRUE(built.ok()) << built.status();
     built_ = *std::move(built);
   }
@@ -148,7 +150,8 @@ TEST_P(Zoo, OutputsAndGradients) {
   for (const auto& [name, gradient] : *gradients) fetches.push_back(gradient);
   Session session(&Registry(), 0);
   for (const VarDesc& var : program.global().vars)
-    if (var.persistable) feeds[var.name] = Parameter(var.name, var.shape);
+    if (var.persistable)
+      feeds[var.name] = Parameter(var.name, var.shape, golden_["gain"]);
   const auto results = session.Run(program, feeds, fetches);
   ASSERT_TRUE(results.ok()) << results.status();
 

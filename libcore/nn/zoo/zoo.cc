@@ -68,11 +68,11 @@ absl::StatusOr<const job::Block*> FindZooBlock(absl::string_view name) {
   return it == zoo.blocks.end() ? nullptr : it->second;
 }
 
-std::vector<std::string> ZooNetworks() {
-  std::vector<std::string> names;
+std::vector<std::pair<std::string, std::string>> ZooNetworks() {
+  std::vector<std::pair<std::string, std::string>> networks;
   for (const auto& [name, block] : TheZoo().blocks)
-    if (block->has_about()) names.push_back(name);
-  return names;
+    if (block->has_about()) networks.emplace_back(name, block->about());
+  return networks;
 }
 
 std::string ZooPlace(const google::protobuf::Message& part) {

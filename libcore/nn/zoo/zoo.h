@@ -6,6 +6,7 @@
 #define PD_LIBCORE_NN_ZOO_ZOO_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,8 +25,9 @@ class Block;  // libcore/nn/job_model.pb.h
 /// mistake in the zoo's own files.
 absl::StatusOr<const job::Block*> FindZooBlock(absl::string_view name);
 
-/// Names of the networks, sorted: the blocks with an `about` line.
-std::vector<std::string> ZooNetworks();
+/// The networks, which are the blocks with an `about` line, sorted by name:
+/// (name, about).
+std::vector<std::pair<std::string, std::string>> ZooNetworks();
 
 /// "zoo/resnet.pbtxt:12:3" for a message inside the zoo's blocks, "" for
 /// others.
