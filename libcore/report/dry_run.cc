@@ -93,12 +93,14 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry,
   PD_ASSIGN_OR_RETURN(const TrainProgram program,
                       BuildTrainProgram(registry, job));
   // The threads of both loaders read on while the plans are made.
-  PD_ASSIGN_OR_RETURN(const auto loader,
-                      OpenLoader(job, data.train(), train.seed()));
+  RunVocabularies vocabularies;
+  PD_ASSIGN_OR_RETURN(
+      const auto loader,
+      OpenLoader(job, data.train(), train.seed(), &vocabularies));
   std::unique_ptr<Loader> eval_loader;
   if (data.has_eval()) {
-    PD_ASSIGN_OR_RETURN(eval_loader,
-                        OpenLoader(job, data.eval(), train.seed()));
+    PD_ASSIGN_OR_RETURN(
+        eval_loader, OpenLoader(job, data.eval(), train.seed(), &vocabularies));
   }
   PD_RETURN_IF_ERROR(MatchFields(program.feeds, loader->fields()).status());
   DryRun dry;

@@ -138,9 +138,13 @@ absl::StatusOr<DatasetPtr> OpenPart(OpenContext* context,
 }  // namespace
 
 absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
-                                       const job::DataSet& set) {
-  OpenContext context(job, &set == &job.proto().data().train());
-  return OpenPart(&context, set);
+                                       const job::DataSet& set,
+                                       RunVocabularies* vocabularies) {
+  const bool is_training = &set == &job.proto().data().train();
+  OpenContext context(job, is_training, vocabularies);
+  PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenPart(&context, set));
+  if (is_training) vocabularies->Add(*dataset);
+  return dataset;
 }
 
 }  // namespace pd

@@ -11,6 +11,7 @@
 #include "libcore/data/datasets.h"
 #include "libcore/data/loader.h"
 #include "libcore/nn/job.h"
+#include "libcore/train/run_vocabularies.h"
 
 namespace pd {
 namespace job {
@@ -18,17 +19,19 @@ class DataSet;
 }
 
 /// The dataset of `set`, which is part of `job`. Errors of files name them;
-/// what contradicts the job carries its place.
+/// what contradicts the job carries its place. Vocabularies that the job does
+/// not give are those of `vocabularies`, else made of data.train and added.
 absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
-                                       const job::DataSet& set);
+                                       const job::DataSet& set,
+                                       RunVocabularies* vocabularies);
 
 /// The transforms of `set`, in their order.
 std::vector<Transform> TransformsOf(const job::DataSet& set);
 
 /// A loader over OpenDataset with the batch size, order and threads of `set`.
-absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(const LoadedJob& job,
-                                                   const job::DataSet& set,
-                                                   uint64_t seed);
+absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
+    const LoadedJob& job, const job::DataSet& set, uint64_t seed,
+    RunVocabularies* vocabularies);
 
 }  // namespace pd
 

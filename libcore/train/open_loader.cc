@@ -186,11 +186,11 @@ bool ReadsStandardInput(const job::DataSet& set) {
          AnyReadsStandardInput(set.compose().dataset());
 }
 
-absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(const LoadedJob& job,
-                                                   const job::DataSet& set,
-                                                   uint64_t seed) {
+absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
+    const LoadedJob& job, const job::DataSet& set, uint64_t seed,
+    RunVocabularies* vocabularies) {
   PD_RETURN_IF_ERROR(CheckOrder(job, set));
-  PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set));
+  PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set, vocabularies));
   LoaderOptions options;
   options.batch_size = set.batch_size();
   options.shuffle = set.shuffle();

@@ -14,6 +14,7 @@
 #include "libcore/data/tokenizer.h"
 #include "libcore/nn/job.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/run_vocabularies.h"
 
 namespace pd {
 
@@ -30,8 +31,9 @@ inline DType DTypeOf(job::Element::Type type) {
 /// set makes them, other sets take them from it.
 class OpenContext {
  public:
-  OpenContext(const LoadedJob& job, bool is_training)
-      : job_(job), is_training_(is_training) {}
+  OpenContext(const LoadedJob& job, bool is_training,
+              RunVocabularies* vocabularies)
+      : job_(job), is_training_(is_training), vocabularies_(vocabularies) {}
 
   const LoadedJob& job() const { return job_; }
   /// Records that cannot be read are left out.
@@ -43,12 +45,13 @@ class OpenContext {
   /// Null where the set that is being opened shall build the vocabulary of this
   /// field. Errors are placed at `part`.
   absl::StatusOr<std::shared_ptr<const Vocabulary>> Words(
-      const std::string& field, const google::protobuf::Message& part);
+      const std::string& field, const SpecialTokens& special,
+      const google::protobuf::Message& part);
 
  private:
   const LoadedJob& job_;
   bool is_training_, skip_bad_ = false, may_build_ = true;
-  DatasetPtr training_;  // opened for its vocabularies
+  RunVocabularies* vocabularies_;
 };
 
 /// csv, tsv, jsonl, libsvm.

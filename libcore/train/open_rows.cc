@@ -30,7 +30,7 @@ absl::StatusOr<CategoryOptions> CategoriesOf(OpenContext* context,
       return context->job().At(names.status(), categories, "value");
     options.names = std::make_shared<const Vocabulary>(*std::move(names));
   } else {
-    PD_ASSIGN_OR_RETURN(options.names, context->Words(field, categories));
+    PD_ASSIGN_OR_RETURN(options.names, context->Words(field, {}, categories));
   }
   return options;
 }

@@ -124,32 +124,34 @@ absl::StatusOr<DatasetPtr> OpenParallelOf(OpenContext* context,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Vocabulary>> OpenContext::Words(
-    const std::string& field, const google::protobuf::Message& part) {
-  if (!may_build_)
+    const std::string& field, const SpecialTokens& special,
+    const google::protobuf::Message& part) {
+  PD_ASSIGN_OR_RETURN(auto known, vocabularies_->Find(field, special));
+  if (known != nullptr) return known;
+  if (is_training_ && may_build_) return nullptr;
+  if (is_training_)
     return job_.At(
         InvalidArgument("the parts of a data set need the same vocabulary for "
                         "'%s': give its path",
                         field),
         part);
-  if (is_training_) return nullptr;
-  if (training_ == nullptr) {
-    if (!job_.proto().data().has_train())
-      return job_.At(
-          InvalidArgument("the vocabulary of '%s' is made of data.train, which "
-                          "is not given: give its path",
-                          field),
-          part);
-    PD_ASSIGN_OR_RETURN(training_,
-                        OpenDataset(job_, job_.proto().data().train()));
-  }
-  const auto found = training_->vocabularies().find(field);
-  if (found == training_->vocabularies().end())
+
+  if (!job_.proto().data().has_train())
+    return job_.At(
+        InvalidArgument("the vocabulary of '%s' is made of data.train, which "
+                        "is not given: give its path",
+                        field),
+        part);
+  PD_RETURN_IF_ERROR(
+      OpenDataset(job_, job_.proto().data().train(), vocabularies_).status());
+  PD_ASSIGN_OR_RETURN(known, vocabularies_->Find(field, special));
+  if (known == nullptr)
     return job_.At(
         InvalidArgument("data.train has no texts '%s' to make a vocabulary of: "
                         "give its path",
                         field),
         part);
-  return found->second;
+  return known;
 }
 
 absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
@@ -181,7 +183,8 @@ absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
     options.vocabulary = std::make_shared<const Vocabulary>(std::move(words));
   } else if (options.kind != TokenizerKind::kByte &&
              options.kind != TokenizerKind::kSentencePiece) {
-    PD_ASSIGN_OR_RETURN(options.vocabulary, context->Words(field, text));
+    PD_ASSIGN_OR_RETURN(options.vocabulary,
+                        context->Words(field, options.special, text));
   }
   return options;
 }

@@ -24,6 +24,7 @@
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/run_log.h"
+#include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -78,6 +79,7 @@ class Trainer::Impl {
   const Monitors monitors_;
   TrainProgram program_;
   Session session_;
+  RunVocabularies vocabularies_;
   std::unique_ptr<Loader> loader_, eval_loader_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<FolderLock> lock_;
@@ -100,6 +102,7 @@ absl::Status Trainer::Impl::Prepare() {
   PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
   PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
   PD_RETURN_IF_ERROR(SetInitialValues());
+  PD_RETURN_IF_ERROR(vocabularies_.Write(options_.run));
   monitors_.Begin(program_.rate(0, 0), options_.weights_only, &state_);
   PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
                                job_.EffectiveText()));
@@ -126,10 +129,15 @@ absl::Status Trainer::Impl::Prepare() {
 
 absl::Status Trainer::Impl::OpenData() {
   const job::Data& data = job_.proto().data();
-  PD_ASSIGN_OR_RETURN(loader_, OpenLoader(job_, data.train(), train_.seed()));
+  // What a run that goes on has learned are its numbers of words.
+  if (options_.resume && NewestCheckpoint(options_.run).ok())
+    vocabularies_ = RunVocabularies(options_.run);
+  PD_ASSIGN_OR_RETURN(
+      loader_, OpenLoader(job_, data.train(), train_.seed(), &vocabularies_));
   if (data.has_eval()) {
-    PD_ASSIGN_OR_RETURN(eval_loader_,
-                        OpenLoader(job_, data.eval(), train_.seed()));
+    PD_ASSIGN_OR_RETURN(
+        eval_loader_,
+        OpenLoader(job_, data.eval(), train_.seed(), &vocabularies_));
   }
   return absl::OkStatus();
 }

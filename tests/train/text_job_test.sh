@@ -57,6 +57,33 @@ cmp whole/log.jsonl threads/log.jsonl || fail "workers change the result"
 diff <(grep '"lr"' whole/log.jsonl) <(grep '"lr"' parts/log.jsonl) ||
   fail "a resumed run goes another way"
 
+# Words keep their numbers: another training file now would give others.
+head -n 4 parts/vocabularies/words.txt | diff - <(printf '%s\n' '<pad>' '<unk>' '<s>' '</s>') ||
+  fail "the run's words"
+diff parts/vocabularies/label.txt <(printf 'bad\ngood\n') || fail "the run's classes"
+"$bin/pd-eval" -m parts --out before.npz >before 2>/dev/null || fail "evaluation"
+mv train.tsv kept.tsv
+sed 's/^good/agood/; s/no$/zzz zzz zzz/' kept.tsv >train.tsv
+"$bin/pd-eval" -m parts --out after.npz >after 2>/dev/null || fail "evaluation without the file"
+cmp before after && cmp before.npz after.npz || fail "the run forgot its words"
+if "$bin/pd-train" -c job.pbtxt --out parts --resume -o train.epochs=7 >/dev/null 2>err; then
+  fail "a class that the run does not know"
+fi
+grep -q "train.tsv':1:1: .*'agood' is no class of field 'label'" err || fail "no word of the class"
+sed 's/no$/zzz zzz zzz/' kept.tsv >train.tsv
+"$bin/pd-train" -c job.pbtxt --out parts --resume -o train.epochs=7 >/dev/null 2>&1 ||
+  fail "words that the run does not know"
+if grep -q zzz parts/vocabularies/words.txt; then fail "the run's words have changed"; fi
+"$bin/pd-train" -c job.pbtxt --out anew -o train.epochs=1 >/dev/null 2>&1
+grep -q zzz anew/vocabularies/words.txt || fail "a new run's words"
+rm train.tsv
+"$bin/pd-eval" -m anew >/dev/null 2>&1 || fail "evaluation without a file"
+# A damaged list of words is said.
+printf 'cut' >anew/vocabularies/words.txt
+if "$bin/pd-eval" -m anew >/dev/null 2>err; then fail "a damaged vocabulary"; fi
+grep -q "anew/vocabularies/words.txt': line 1 has no end" err || fail "no word of the damage"
+mv kept.tsv train.tsv
+
 if "$bin/pd-train" -c job.pbtxt --out in -o 'data.train.tsv.path[0]=-' <train.tsv >/dev/null 2>err; then
   fail "shuffled standard input"
 fi
