@@ -37,6 +37,7 @@ absl::StatusOr<std::string> BuildEmbedding(LayerContext* c) {
       const std::string weight,
       c->Weight(p.weight_attr(), {p.num_embeddings(), p.embedding_dim()},
                 XavierUniformInitializer()));
+  c->AddOutput("weight", weight);
   OpDesc op;
   op.type = "lookup_table_v2";
   op.SetInput("Ids", {c->input()});
