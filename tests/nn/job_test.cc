@@ -72,9 +72,9 @@ TEST(Job, NamesUnknownFields) {
             "'learning_rate'?");
   EXPECT_EQ(ErrorAfter("relu", "zzzzzzzzzz"),
             "job.pbtxt:4:11: unknown field 'zzzzzzzzzz'; 'layer' has name, "
-            "input, linear, conv2d, max_pool2d, avg_pool2d, "
+            "input, when, linear, conv2d, max_pool2d, avg_pool2d, "
             "adaptive_avg_pool2d, batch_norm1d, batch_norm2d, layer_norm, "
-            "embedding, dropout, ...");
+            "embedding, ...");
   EXPECT_EQ(ErrorAfter("cross_entropy {}", "cross_entropy {} nll_loss {}"),
             "job.pbtxt:7:25: 'nll_loss' cannot stand beside 'cross_entropy' "
             "(job.pbtxt:7:8): only one of them may be given");
@@ -88,7 +88,9 @@ TEST(Job, SaysWhatWasLeftOut) {
   EXPECT_EQ(ErrorAfter("conv2d { out_channels: 6 kernel_size: 3 }",
                        "out_channels: 6"),
             "job.pbtxt:3:25: unknown field 'out_channels'; it stands inside "
-            "'conv2d'");
+            "'conv2d', 'conv1d', 'conv3d', 'conv1d_transpose', "
+            "'conv2d_transpose', 'conv3d_transpose', 'conv_norm_activation', "
+            "'deform_conv2d'");
 }
 
 TEST(Job, ExplainsGrammar) {
@@ -121,7 +123,7 @@ TEST(Job, ExplainsGrammar) {
             "job.pbtxt:2:47: expected ',' or ']' in the list 'shape'; got '}'");
   EXPECT_EQ(ErrorAfter("  layer { linear { out_features: 10 } }\n}", ""),
             "job.pbtxt:6:1: unknown field 'loss'; 'model' has input, "
-            "block, layer, output");
+            "block, layer, output, parameter_group");
   EXPECT_EQ(ErrorAfter("0.01 } }", "0.01 }"),
             "job.pbtxt:9:1: 'optimizer' (job.pbtxt:8:11) is not closed: '}' is "
             "missing");
@@ -173,7 +175,7 @@ TEST(Job, ChecksRules) {
   EXPECT_EQ(ErrorAfter("size: 3", "size: [3, 0]"),
             "job.pbtxt:3:67: 'kernel_size' is 0; it must be at least 1");
   EXPECT_EQ(ErrorAfter("size: 3", "size: [3, 3, 3]"),
-            "job.pbtxt:3:50: 'kernel_size' has 3 values; it takes 1 to 2");
+            "job.pbtxt:3:50: 'kernel_size' has 3 values; it takes 1 or 2");
   EXPECT_EQ(ErrorAfter(" kernel_size: 3", ""),
             "job.pbtxt:3:25: 'conv2d' needs 'kernel_size'");
   EXPECT_EQ(ErrorAfter("{ relu {} }", "{ name: \"a\" }"),
