@@ -163,7 +163,7 @@ TEST(Build, NetworkOfTheZoo) {
 // every parameter.
 TEST(Build, EveryExampleRuns) {
   for (const char* name : {"lenet_mnist", "mlp_mnist", "resnet_cifar",
-                           "regression_csv", "words_csv"}) {
+                           "regression_csv", "words_csv", "clicks_fm"}) {
     SCOPED_TRACE(name);
     const auto job =
         ReadJob(absl::StrCat(PD_TESTDATA, "/jobs/", name, ".pbtxt"));

@@ -100,7 +100,8 @@ TEST_P(SteadyState, TrainingStepAllocatesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, SteadyState,
                          testing::Values("lenet_mnist", "mlp_mnist",
-                                         "resnet_cifar", "words_csv"),
+                                         "resnet_cifar", "words_csv",
+                                         "clicks_fm"),
                          [](const auto& info) {
                            return std::string(info.param);
                          });
