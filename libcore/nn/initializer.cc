@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/nn/initializer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/op_chain.h"
 
 namespace pd {
 namespace {
@@ -19,6 +22,8 @@ double Gain(const job::Kaiming& k) {
       return std::sqrt(2.0 / (1 + k.negative_slope() * k.negative_slope()));
     case job::Kaiming::tanh:
       return 5.0 / 3;
+    case job::Kaiming::selu:
+      return 0.75;
     default:
       return 1;
   }
@@ -74,6 +79,100 @@ absl::StatusOr<OpDesc> Assign(const job::Assign& assign,
   op.attrs["shape"] = std::vector<int32_t>(shape.begin(), shape.end());
   op.attrs["fp32_values"] =
       std::vector<float>(assign.value().begin(), assign.value().end());
+  return op;
+}
+
+// An op that gives its result another shape; the caller names its output.
+OpDesc Shaped(const std::string& x, const Shape& shape) {
+  OpDesc op;
+  op.type = "reshape2";
+  op.SetInput("X", {x});
+  op.attrs["shape"] = std::vector<int32_t>(shape.begin(), shape.end());
+  return op;
+}
+
+// Ones at flat places of zeros, as PaddlePaddle's Dirac puts them.
+absl::StatusOr<OpDesc> Dirac(const job::Dirac& dirac, const std::string& name,
+                             const Shape& shape, DType dtype,
+                             BlockBuilder* startup) {
+  if (shape.size() < 3 || shape.size() > 5)
+    return InvalidArgument(
+        "'dirac' is for filters of 3 to 5 axes; parameter '%s' has shape %s",
+        name, ToString(shape));
+  if (shape[0] % dirac.groups() != 0)
+    return InvalidArgument("'groups' is %d; parameter '%s' has %d filters",
+                           dirac.groups(), name, shape[0]);
+  const int64_t per_group = shape[0] / dirac.groups();
+  const int64_t window = NumElements(shape, 2, shape.size());
+  int64_t centre = 0;
+  for (size_t k = 2; k < shape.size(); ++k)
+    centre = centre * shape[k] + shape[k] / 2;
+  std::vector<double> places;
+  for (int64_t group = 0; group < dirac.groups(); ++group)
+    for (int64_t j = 0; j < std::min(per_group, shape[1]); ++j)
+      places.push_back(static_cast<double>(
+          ((group * per_group + j) * shape[1] + j) * window + centre));
+  OpChain chain(startup);
+  const Shape count = {static_cast<int64_t>(places.size())};
+  const std::string flat =
+      chain.Op("scatter",
+               {{"X", chain.Full({NumElements(shape)}, dtype, 0)},
+                {"Ids", chain.Values(count, DType::kInt64, places)},
+                {"Updates", chain.Full(count, dtype, 1)}},
+               {"Out"}, {{"overwrite", true}});
+  PD_RETURN_IF_ERROR(chain.Give("").status());
+  OpDesc op = Shaped(flat, shape);
+  op.SetOutput("XShape", {startup->UniqueTemporary("reshape2")});
+  return op;
+}
+
+// PaddlePaddle's numbers: its row is not rounded down.
+absl::StatusOr<OpDesc> Bilinear(const std::string& name, const Shape& shape,
+                                DType dtype) {
+  if (shape.size() != 4 || shape[2] != shape[3])
+    return InvalidArgument(
+        "'bilinear' is for square filters [out, in, K, K]; parameter '%s' has "
+        "shape %s",
+        name, ToString(shape));
+  const auto size = static_cast<double>(shape[3]);
+  const double f = std::ceil(size / 2);
+  const double c = (2 * f - 1 - std::fmod(f, 2)) / (2 * f);
+  job::Assign values;
+  for (int64_t i = 0; i < NumElements(shape); ++i) {
+    const double x = std::fmod(static_cast<double>(i), size);
+    const double y = std::fmod(static_cast<double>(i) / size, size);
+    values.add_value((1 - std::abs(x / f - c)) * (1 - std::abs(y / f - c)));
+  }
+  return Assign(values, name, shape, dtype);
+}
+
+// Q of the QR decomposition of random numbers, R's diagonal made positive.
+absl::StatusOr<OpDesc> Orthogonal(double gain, const std::string& name,
+                                  const Shape& shape, DType dtype,
+                                  BlockBuilder* startup) {
+  if (shape.size() < 2)
+    return InvalidArgument(
+        "'orthogonal' is for parameters of 2 axes or more; '%s' has shape %s",
+        name, ToString(shape));
+  const int64_t rows = shape[0], columns = NumElements(shape, 1, shape.size());
+  OpChain chain(startup);
+  OpDesc normal =
+      Normal(0, 1, {std::max(rows, columns), std::min(rows, columns)}, dtype);
+  const std::string random =
+      chain.Op("gaussian_random", {}, {"Out"}, std::move(normal.attrs));
+  const std::string q = chain.Op("qr", {{"X", random}}, {"Q", "R"},
+                                 {{"mode", std::string("reduced")}});
+  const std::string r = q.empty() ? q : q.substr(0, q.size() - 1) + "1";
+  const std::string sign = chain.Unary(
+      "sign", chain.Unary("diag_v2", r,
+                          {{"offset", int32_t{0}}, {"padding_value", 0.0f}}));
+  std::string matrix = chain.Scale(chain.Mul(q, sign), gain);
+  if (rows < columns)
+    matrix = chain.Op("transpose2", {{"X", matrix}}, {"Out", "XShape"},
+                      {{"axis", std::vector<int32_t>{1, 0}}});
+  PD_RETURN_IF_ERROR(chain.Give("").status());
+  OpDesc op = Shaped(matrix, shape);
+  op.SetOutput("XShape", {startup->UniqueTemporary("reshape2")});
   return op;
 }
 
@@ -139,6 +238,16 @@ absl::Status AppendInitializer(const job::Initializer& initializer,
     }
     case job::Initializer::kAssign:
       op = Assign(initializer.assign(), name, shape, dtype);
+      break;
+    case job::Initializer::kDirac:
+      op = Dirac(initializer.dirac(), name, shape, dtype, startup);
+      break;
+    case job::Initializer::kBilinear:
+      op = Bilinear(name, shape, dtype);
+      break;
+    case job::Initializer::kOrthogonal:
+      op = Orthogonal(initializer.orthogonal().gain(), name, shape, dtype,
+                      startup);
       break;
     case job::Initializer::KIND_NOT_SET:
       return InvalidArgument("the initializer does not say which kind it is");

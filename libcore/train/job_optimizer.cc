@@ -116,6 +116,7 @@ OptimizerSpec SpecOf(const job::Optimizer& optimizer) {
       spec.learning_rate = optimizer.momentum().learning_rate();
       spec.momentum = optimizer.momentum().momentum();
       spec.use_nesterov = optimizer.momentum().use_nesterov();
+      spec.rescale_grad = optimizer.momentum().rescale_grad();
       break;
     case job::Optimizer::kAdam:
       spec.kind = OptimizerSpec::Kind::kAdam;
@@ -127,6 +128,8 @@ OptimizerSpec SpecOf(const job::Optimizer& optimizer) {
       SetBetas(optimizer.adamw(), &spec);
       spec.coeff = optimizer.adamw().weight_decay();
       spec.lazy_mode = optimizer.adamw().lazy_mode();
+      spec.apply_decay_param_fun =
+          Excluding(optimizer.adamw().exclude_from_weight_decay());
       break;
     case job::Optimizer::kAdamax:
       spec.kind = OptimizerSpec::Kind::kAdamax;

@@ -440,12 +440,72 @@ TEST(Build, StartsAsPaddlePaddleDoes) {
   EXPECT_TRUE(FindOp(built->test, "batch_norm")->AttrOr("is_test", false));
 }
 
+// First values of a convolution's filters.
+std::vector<float> FirstValues(const std::string& channels,
+                               const std::string& layer,
+                               const std::string& initializer) {
+  const auto built =
+      Build(Model(absl::StrCat("[-1, ", channels, "]"),
+                  absl::StrCat("layer { name: \"l\" ", layer,
+                               " bias: false weight_attr { initializer { ",
+                               initializer, " } } } }")));
+  EXPECT_TRUE(built.ok()) << built.status();
+  if (!built.ok()) return {};
+  Session session(&Registry(), 1);
+  const absl::Status status = session.RunOnce(built->startup);
+  EXPECT_TRUE(status.ok()) << status;
+  const auto value = session.scope().Get("l.weight");
+  EXPECT_TRUE(value.ok());
+  return std::vector<float>(value->data<float>(),
+                            value->data<float>() + NumElements(value->shape));
+}
+
+// Numbers of real PaddlePaddle 2.6.2.
+TEST(Build, DiracAndBilinearFilters) {
+  EXPECT_EQ(FirstValues("2, 9", "conv1d { out_channels: 4 kernel_size: 3",
+                        "dirac { groups: 2 }"),
+            (std::vector<float>{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+                                0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(FirstValues("1, 9, 9", "conv2d { out_channels: 1 kernel_size: 4",
+                        "bilinear {}"),
+            (std::vector<float>{0.0625, 0.28125, 0.375, 0.15625, 0.1875,
+                                0.65625, 0.75, 0.21875, 0.1875, 0.46875, 0.375,
+                                0.09375, 0.0625, 0.09375, 0, -0.03125}));
+  EXPECT_EQ(ErrorOf(Model("[-1, 4]",
+                          "layer { linear { out_features: 3 weight_attr { "
+                          "initializer { dirac {} } } } }")),
+            "job.pbtxt:3:1: 'dirac' is for filters of 3 to 5 axes; parameter "
+            "'linear_0.w_0' has shape [4, 3]");
+}
+
+// The fewer of rows and columns have length gain and are orthogonal.
+TEST(Build, OrthogonalMatrices) {
+  for (const auto& [in, out] : {std::pair<size_t, size_t>{3, 5}, {6, 4}}) {
+    const std::vector<float> w = FirstValues(
+        absl::StrCat(in), absl::StrCat("linear { out_features: ", out),
+        "orthogonal { gain: 2 }");
+    ASSERT_EQ(w.size(), in * out);
+    const bool rows = in < out;
+    const size_t n = rows ? in : out, length = rows ? out : in;
+    for (size_t a = 0; a < n; ++a) {
+      for (size_t b = 0; b < n; ++b) {
+        double product = 0;
+        for (size_t k = 0; k < length; ++k)
+          product += rows ? w[a * out + k] * w[b * out + k]
+                          : w[k * out + a] * w[k * out + b];
+        EXPECT_NEAR(product, a == b ? 4 : 0, 1e-5);
+      }
+    }
+  }
+}
+
 TEST(Build, EveryInitializerRuns) {
   for (const char* text :
        {"constant { value: 3 }", "normal {}", "truncated_normal { std: 0.1 }",
         "uniform { low: 0 high: 1 }", "xavier_normal {}", "xavier_uniform {}",
         "kaiming_normal { nonlinearity: leaky_relu negative_slope: 0.1 }",
-        "kaiming_uniform {}", "assign { value: [1, 2, 3, 4, 5, 6] }"}) {
+        "kaiming_uniform { nonlinearity: selu }", "orthogonal {}",
+        "assign { value: [1, 2, 3, 4, 5, 6] }"}) {
     SCOPED_TRACE(text);
     const auto built =
         Build(Model("[-1, 2]", absl::StrCat("layer { linear { out_features: 3 "

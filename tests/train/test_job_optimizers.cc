@@ -105,6 +105,27 @@ TEST(JobOptimizers, EveryOneTrains) {
   }
 }
 
+TEST(JobOptimizers, ArgumentsReachTheOps) {
+  const auto momentum =
+      Build("momentum { learning_rate: 0.05 rescale_grad: 0.25 }");
+  ASSERT_TRUE(momentum.ok()) << momentum.status();
+  const auto adamw = Build("adamw { exclude_from_weight_decay: 'bias' }");
+  ASSERT_TRUE(adamw.ok()) << adamw.status();
+  int updates = 0;
+  for (const OpDesc& op : momentum->main.global().ops)
+    if (op.type == "momentum") {
+      ++updates;
+      EXPECT_EQ(op.AttrOr("rescale_grad", 1.0f), 0.25f);
+    }
+  for (const OpDesc& op : adamw->main.global().ops) {
+    if (op.type != "adamw") continue;
+    ++updates;
+    EXPECT_EQ(op.AttrOr("with_decay", false),
+              op.In("Param").find("bias") == std::string::npos);
+  }
+  EXPECT_EQ(updates, 12);
+}
+
 TEST(JobOptimizers, WhatStandsBesideThem) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"weight_decay { l1_decay { coeff: 0.01 } }", "sign"},
