@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -178,7 +179,11 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   const BadRecords bad = AllSkipped(*loader);
   if (bad.count > 0) LogWarning("%s", SkippedText(bad, "eval"));
   const std::vector<Judgement> judgements = Judge(requirements, *result);
-  PrintEvaluation(*result, judgements, options.common.json(), out);
+  // With --expect there is more to say, in the same JSON object.
+  const bool later = options.common.json() && !options.expect.empty();
+  std::ostringstream evaluation;
+  PrintEvaluation(*result, judgements, options.common.json(),
+                  later ? evaluation : out);
   if (!options.report.empty())
     PD_RETURN_IF_ERROR(
         WriteEvaluationReport(options.report, job, model, view, *result));
@@ -191,7 +196,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
                                   : built->outputs[i];
     outputs[absl::StrCat("output_", i)] = std::move(result->outputs[name]);
   }
-  PD_RETURN_IF_ERROR(DeliverResults(options, outputs, out));
+  PD_RETURN_IF_ERROR(DeliverResults(options, outputs, evaluation.str(), out));
   return MissedRequirements(judgements);
 }
 

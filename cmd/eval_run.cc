@@ -127,7 +127,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
   }
   PD_ASSIGN_OR_RETURN(const NamedArrays results,
                       session.Run(model.program, feeds, fetches));
-  return DeliverResults(options, results, out);
+  return DeliverResults(options, results, "", out);
 }
 
 // "x=1,3,224,224"
@@ -174,15 +174,26 @@ absl::Status RunBench(const EvalOptions& options, const OpRegistry& registry,
   return absl::OkStatus();
 }
 
+// Names, types and shapes of what was computed.
+void PrintShapes(const NamedArrays& results, bool json, std::ostream& out) {
+  Json object = Json::object();
+  for (const auto& [name, array] : results) {
+    if (!json)
+      out << name << " " << Name(array.dtype) << ToString(array.shape) << "\n";
+    object[name] = {{"dtype", Name(array.dtype)}, {"shape", array.shape}};
+  }
+  if (json) out << object.dump() << "\n";
+}
+
 }  // namespace
 
 absl::Status DeliverResults(const EvalOptions& options,
-                            const NamedArrays& results, std::ostream& out) {
+                            const NamedArrays& results,
+                            const std::string& evaluation, std::ostream& out) {
   if (!options.out.empty()) PD_RETURN_IF_ERROR(WriteNpz(options.out, results));
   if (options.expect.empty()) {
     if (!options.out.empty()) return absl::OkStatus();
-    for (const auto& [name, array] : results)
-      out << name << " " << Name(array.dtype) << ToString(array.shape) << "\n";
+    PrintShapes(results, options.common.json(), out);
     return absl::OkStatus();
   }
   PD_ASSIGN_OR_RETURN(const NamedArrays expected, ReadNpz(options.expect));
@@ -201,7 +212,14 @@ absl::Status DeliverResults(const EvalOptions& options,
     else
       out << c.ToString() << "\n";
   }
-  if (options.common.json()) out << list.dump() << "\n";
+  // One document: the evaluation and what the comparison adds to it.
+  if (options.common.json() && !evaluation.empty()) {
+    Json both = Json::parse(evaluation, nullptr, /*allow_exceptions=*/false);
+    both["expect"] = std::move(list);
+    out << both.dump() << "\n";
+  } else if (options.common.json()) {
+    out << list.dump() << "\n";
+  }
   if (differing > 0)
     return AnswerNo(absl::StrCat(differing, " of ", comparisons.size(),
                                  " arrays differ from '", options.expect, "'"));

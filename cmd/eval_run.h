@@ -3,6 +3,7 @@
 #define PD_CMD_EVAL_RUN_H_
 
 #include <iosfwd>
+#include <string>
 
 #include "absl/status/status.h"
 #include "cmd/eval_options.h"
@@ -14,9 +15,11 @@ namespace pd {
 absl::Status RunEval(const EvalOptions& options, std::ostream& out);
 
 /// --out and --expect: writes the results, compares them, prints what differs.
-/// AnswerNo when something does.
+/// AnswerNo when something does. `evaluation` is "" or a JSON object that what
+/// is printed of the comparison is added to.
 absl::Status DeliverResults(const EvalOptions& options,
-                            const NamedArrays& results, std::ostream& out);
+                            const NamedArrays& results,
+                            const std::string& evaluation, std::ostream& out);
 
 }  // namespace pd
 
