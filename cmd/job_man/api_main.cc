@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// pd-api-table FOLDER [--counts]: PaddlePaddle's names beside what a job can
+// say, from FOLDER/paddle_api.txt and FOLDER/aliases.txt. Used by
+// scripts/make_api_table and its test, not installed.
+#include <iostream>
+#include <string>
+
+#include "cmd/common/exit_status.h"
+#include "cmd/job_man/api_table.h"
+#include "libcore/base/file.h"
+
+int main(int argc, char** argv) {
+  const bool counts = argc == 3 && std::string(argv[2]) == "--counts";
+  if (argc != 2 && !counts) {
+    std::cerr << "usage: pd-api-table FOLDER [--counts]\n";
+    return pd::kExitUsage;
+  }
+  const std::string folder = argv[1];
+  const auto names = pd::ReadFile(folder + "/paddle_api.txt");
+  const auto aliases = pd::ReadFile(folder + "/aliases.txt");
+  for (const absl::Status& status : {names.status(), aliases.status()}) {
+    if (status.ok()) continue;
+    std::cerr << "pd-api-table: error: " << status.message() << "\n";
+    return pd::kExitFailed;
+  }
+  const auto table = pd::MakeApiTable(names->view(), aliases->view());
+  if (!table.ok()) {
+    std::cerr << "pd-api-table: error: " << table.status().message() << "\n";
+    return pd::kExitFailed;
+  }
+  std::cout << table->counts;
+  if (!counts) std::cout << table->names;
+  std::cout.flush();
+  return std::cout ? pd::kExitDone : pd::kExitFailed;
+}
