@@ -48,7 +48,10 @@ class Summarizer {
       summary_.parameters += row.parameters;
       summary_.trainable += row.trainable;
       summary_.flops += row.flops;
-      for (const Shape& shape : row.outputs) outputs += Elements(shape);
+      const VarDesc* output = Find(layer.output);
+      const bool made = output == nullptr || !output->persistable;
+      for (const Shape& shape : row.outputs)
+        if (made) outputs += Elements(shape);
       summary_.rows.push_back(std::move(row));
     }
     for (const VarDesc& input : built_.inputs)
@@ -119,6 +122,7 @@ class Summarizer {
             if (made.count(name) == 0) row.inputs.push_back(var->shape);
             continue;
           }
+          if (!counted_.insert(name).second) continue;  // shared
           row.parameters += Elements(var->shape);
           if (trainable_.count(name) > 0) row.trainable += Elements(var->shape);
         }
@@ -201,7 +205,7 @@ class Summarizer {
   const BuiltModel& built_;
   ProgramDesc program_;
   ModelSummary summary_;
-  std::set<std::string> trainable_;
+  std::set<std::string> trainable_, counted_;
   std::map<std::string, size_t> makers_;  // variable -> op
   std::map<std::string, int> numbers_;
 };

@@ -20,7 +20,9 @@ struct LayerRow {
   std::string type;  ///< PaddlePaddle's class and a number: "Conv2D-1"
   std::string name;  ///< in the job: "stage1.0/conv1"
   std::vector<Shape> inputs, outputs;
-  int64_t parameters = 0;  ///< elements, statistics of norms included
+  /// Elements, statistics of norms included. What layers share is the first
+  /// one's.
+  int64_t parameters = 0;
   int64_t trainable = 0;
   /// As paddle.flops counts: a multiply-add is one operation. The matrix
   /// products of activations and of recurrent layers, which it leaves out, are

@@ -74,6 +74,26 @@ TEST(ModelSummary, MobileNetV2) {
   EXPECT_EQ(s.flops, 314194496);
 }
 
+// Tables that the output layer shares count once: the well-known sizes of BERT
+// base, of its heads for pretraining and of GPT-2 small.
+TEST(ModelSummary, SharedTables) {
+  const std::string texts = R"(
+    input { name: "a" shape: [-1, 8] dtype: int64 }
+    input { name: "b" shape: [-1, 8] dtype: int64 } )";
+  EXPECT_EQ(
+      Summarize(texts + R"(layer { input: ["a", "b"] block { use: "bert" } })")
+          .parameters,
+      109482240);
+  EXPECT_EQ(Summarize(texts + R"(layer { input: ["a", "b"]
+                                         block { use: "bert_pretraining" } })")
+                .parameters,
+            110106428);
+  const ModelSummary gpt = Summarize(texts + R"(layer {
+      input: "a" block { use: "gpt_lm" set: "vocab_size=50257" } })");
+  EXPECT_EQ(gpt.parameters, 124439808);
+  EXPECT_LT(gpt.pass_mb, 20);
+}
+
 TEST(ModelSummary, OpenExtents) {
   const ModelSummary s = Summarize(R"(
     input { name: "x" shape: [-1, -1, 8] }
