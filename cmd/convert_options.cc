@@ -45,7 +45,7 @@ std::vector<std::string> Description() {
       "infinite elements, which the other three leave out. FILE is read to its "
       "end, so a damaged one is an error; `--no-stats` reads only what "
       "describes the values. Beyond what can be converted, FILE may be an idx "
-      "file (also gzip), a PNG or JPEG, or the folder of a checkpoint. Of "
+      "file (also gzip), an image, or the folder of a checkpoint. Of "
       "HDF5, tar, TensorBoard, zip, JSON and other text files only the kind is "
       "said.",
       "Of a program it also prints inputs, outputs, the number of ops by type, "

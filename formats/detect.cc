@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "formats/image_header.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -214,10 +215,11 @@ FileKind KindOfName(absl::string_view name) {
 
 absl::string_view Name(FileKind kind) {
   static constexpr absl::string_view kNames[] = {
-      "unknown", "pdmodel",     "tensor stream", "selected rows", "pickle",
-      "npy",     "npz",         "zip",           "onnx",          "safetensors",
-      "hdf5",    "idx",         "png",           "jpeg",          "gzip",
-      "tar",     "tensorboard", "json",          "text"};
+      "unknown", "pdmodel", "tensor stream", "selected rows", "pickle",
+      "npy",     "npz",     "zip",           "onnx",          "safetensors",
+      "hdf5",    "idx",     "png",           "jpeg",          "bmp",
+      "pnm",     "gzip",    "tar",           "tensorboard",   "json",
+      "text"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -236,6 +238,8 @@ FileKind DetectKind(absl::string_view bytes, absl::string_view name) {
   if (IsProgram(bytes)) return FileKind::kPdModel;
   if (IsOnnx(bytes)) return FileKind::kOnnx;
   if (IsTensorBoard(bytes)) return FileKind::kTensorBoard;
+  if (IsBmp(bytes)) return FileKind::kBmp;
+  if (IsPnm(bytes)) return FileKind::kPnm;
   const FileKind by_name = KindOfName(name);
   if (by_name != FileKind::kUnknown || bytes.empty()) return by_name;
   return TextKind(bytes);

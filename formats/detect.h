@@ -28,6 +28,8 @@ enum class FileKind {
   kIdx,  ///< MNIST's idx
   kPng,
   kJpeg,
+  kBmp,
+  kPnm,
   kGzip,
   kTar,
   kTensorBoard,  ///< event records

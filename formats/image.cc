@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/image.h"
 
+#include "formats/image_header.h"
 #include "libcore/base/error.h"
 
 namespace pd {
@@ -28,15 +29,26 @@ void RgbToGrey(Image* image) {
     p[i] = Luma(p[3 * i], p[3 * i + 1], p[3 * i + 2]);
 }
 
+void GreyToRgb(Image* image) {
+  uint8_t* p = image->pixels.data();
+  for (auto i = static_cast<size_t>(image->height * image->width); i-- > 0;) {
+    const uint8_t grey = p[i];
+    p[3 * i] = p[3 * i + 1] = p[3 * i + 2] = grey;
+  }
+}
+
 absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
                          Image* image) {
-  if (bytes.empty())
-    return DataLoss("the file is empty; expected a PNG or JPEG image");
+  if (bytes.empty()) return DataLoss("the file is empty; expected an image");
   if (bytes.substr(0, 4) == "\x89PNG") return DecodePng(bytes, options, image);
   if (options.mask) return InvalidArgument("a mask must be a PNG image");
   if (bytes.substr(0, 2) == "\xFF\xD8")
     return DecodeJpeg(bytes, options, image);
-  return Unimplemented("neither a PNG nor a JPEG image");
+  if (IsBmp(bytes))
+    return Annotate(DecodeBmp(bytes, options, image), "BMP image");
+  if (IsPnm(bytes))
+    return Annotate(DecodePnm(bytes, options, image), "PNM image");
+  return UnknownImage();
 }
 
 }  // namespace pd

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG and JPEG into uint8 pixels, height x width x channels, as Pillow's
-// Image.open(...).convert('RGB' or 'L') gives them: palettes expanded, alpha
-// dropped, 16 bits cut to 8, gamma and EXIF orientation left alone.
+// PNG, JPEG, BMP, PBM, PGM and PPM into uint8 pixels, height x width x
+// channels, as Pillow's Image.open(...).convert('RGB' or 'L') gives them:
+// palettes expanded, alpha dropped, 16 bits cut to 8, gamma and EXIF
+// orientation left alone.
 #ifndef PD_FORMATS_IMAGE_H_
 #define PD_FORMATS_IMAGE_H_
 
@@ -31,17 +32,21 @@ struct ImageOptions {
   int64_t max_pixels = 89478485;
 };
 
-/// Decodes the bytes of a PNG or JPEG file, told apart by their first bytes.
+/// Decodes the bytes of an image's file, told apart by their first bytes.
 /// DataLoss when truncated or damaged, Unimplemented for CMYK JPEGs and other
 /// formats, ResourceExhausted when larger than allowed.
 absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
                          Image* image);
 
-/// The same for one format (png.cc, jpeg.cc).
+/// The same for one format (png.cc, jpeg.cc, bmp.cc, pnm.cc).
 absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
                        Image* image);
 absl::Status DecodeJpeg(absl::string_view bytes, const ImageOptions& options,
                         Image* image);
+absl::Status DecodeBmp(absl::string_view bytes, const ImageOptions& options,
+                       Image* image);
+absl::Status DecodePnm(absl::string_view bytes, const ImageOptions& options,
+                       Image* image);
 
 /// The bytes of a PNG file. InvalidArgument unless the pixels are those of 1 or
 /// 3 channels.
@@ -60,6 +65,8 @@ inline uint8_t Luma(uint8_t r, uint8_t g, uint8_t b) {
 
 /// Turns RGB pixels into grey ones in place.
 void RgbToGrey(Image* image);
+/// Turns grey pixels into RGB ones in place; there is room for them.
+void GreyToRgb(Image* image);
 
 }  // namespace pd
 

@@ -89,7 +89,21 @@ absl::StatusOr<ImageHeader> ParseJpegHeader(absl::string_view bytes) {
 absl::StatusOr<ImageHeader> ParseImageHeader(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x89PNG")) return ParsePngHeader(bytes);
   if (absl::StartsWith(bytes, "\xff\xd8")) return ParseJpegHeader(bytes);
-  return Unimplemented("neither a PNG nor a JPEG image");
+  if (IsBmp(bytes)) {
+    auto header = ParseBmpHeader(bytes);
+    return header.ok() ? header : Annotate(header.status(), "BMP image");
+  }
+  if (IsPnm(bytes)) {
+    auto header = ParsePnmHeader(bytes);
+    return header.ok() ? Checked(*header)
+                       : Annotate(header.status(), "PNM image");
+  }
+  return UnknownImage();
+}
+
+absl::Status UnknownImage() {
+  return Unimplemented(
+      "not an image that is read: PNG, JPEG, BMP, PBM, PGM, PPM");
 }
 
 }  // namespace pd

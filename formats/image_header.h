@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PNG or JPEG file says of itself before its pixels.
+// What an image's file says of itself before its pixels.
 #ifndef PD_FORMATS_IMAGE_HEADER_H_
 #define PD_FORMATS_IMAGE_HEADER_H_
 
@@ -23,6 +23,14 @@ struct ImageHeader {
 /// DataLoss when it is damaged or has no pixels, Unimplemented for other
 /// formats.
 absl::StatusOr<ImageHeader> ParseImageHeader(absl::string_view bytes);
+
+/// The same for one format (bmp.cc, pnm.cc), and whether bytes begin like it.
+absl::StatusOr<ImageHeader> ParseBmpHeader(absl::string_view bytes);
+absl::StatusOr<ImageHeader> ParsePnmHeader(absl::string_view bytes);
+bool IsBmp(absl::string_view bytes);
+bool IsPnm(absl::string_view bytes);
+/// The error of bytes that are no image of a format that is read.
+absl::Status UnknownImage();
 
 }  // namespace pd
 

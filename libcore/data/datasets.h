@@ -50,7 +50,8 @@ absl::StatusOr<DatasetPtr> OpenCifar(const CifarDatasetOptions& options);
 struct ImageFolderOptions {
   std::string root;
   /// Endings that are read, without regard to case.
-  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png"};
+  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png",
+                                         ".ppm", ".bmp",  ".pgm"};
   /// false: paddle.vision.datasets.ImageFolder, images without labels.
   bool labels = true;
 };

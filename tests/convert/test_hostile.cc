@@ -147,7 +147,7 @@ const std::vector<Reader>& Readers() {
        {"formats/onnx/small.onnx"},
        [](const FileBytes& f) { return ParseOnnx(f.view(), "").ok(); }},
       {"image",
-       {"images/one_bit.png"},
+       {"images/one_bit.png", "images/rle8.bmp", "images/plain.pgm"},
        [](const FileBytes& f) { return DecodeAnyImage(f); }},
   };
   return *readers;

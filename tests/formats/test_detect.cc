@@ -37,6 +37,10 @@ TEST(Detect, TellsOthersBySmallSamples) {
   EXPECT_EQ(kind({"\0\0\x08\x03\0\0\xea\x60", 8}), FileKind::kIdx);
   EXPECT_EQ(kind("\x89PNG\r\n\x1a\n...."), FileKind::kPng);
   EXPECT_EQ(kind("\xff\xd8\xff\xe0"), FileKind::kJpeg);
+  EXPECT_EQ(kind("P5\n2 2\n255\nabcd"), FileKind::kPnm);
+  EXPECT_EQ(kind("P5 is a text"), FileKind::kText);
+  EXPECT_EQ(DetectKind(MustRead(PD_TESTDATA "/images/os2.bmp").view(), ""),
+            FileKind::kBmp);
   EXPECT_EQ(kind({"\x1f\x8b\x08\0", 4}), FileKind::kGzip);
   EXPECT_EQ(kind({"\x02\0\0\0\0\0\0\0{}", 10}), FileKind::kSafetensors);
   EXPECT_EQ(kind({"\x08\x08\x3a\x00", 4}), FileKind::kOnnx);

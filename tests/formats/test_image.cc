@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG and JPEG against what Pillow decodes (testdata/images), and damaged.
+// PNG, JPEG and bitmaps against what Pillow decodes (testdata/images), and
+// damaged.
 #include "formats/image.h"
 
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "formats/image_header.h"
 #include "formats/npz.h"
 #include "gtest/gtest.h"
 #include "libcore/base/file.h"
@@ -26,19 +29,28 @@ const char* const kFiles[] = {"rgb.png",
                               "progressive.jpg",
                               "palette_transparent.png"};
 
+const char* const kBitmaps[] = {
+    "rgb.bmp",      "grey.bmp",  "one_bit.bmp", "palette.bmp", "four_bit.bmp",
+    "rle8.bmp",     "rle4.bmp",  "rgb555.bmp",  "rgb565.bmp",  "rgb32.bmp",
+    "top_down.bmp", "os2.bmp",   "rgb.ppm",     "grey.pgm",    "bits.pbm",
+    "plain.pbm",    "plain.pgm", "plain.ppm",   "seven.pgm",   "deep.ppm"};
+
 std::string FileOf(const std::string& name) {
   const auto file = ReadFile(PD_TESTDATA "/images/" + name);
   EXPECT_TRUE(file.ok()) << file.status();
   return std::string(file->view());
 }
 
-TEST(ImageTest, DecodesAsPillowDoes) {
-  const auto pixels = ReadNpz(PD_TESTDATA "/images/pixels.npz");
+// Reads every file both ways, into an image that is reused as the loader does.
+void CheckPixels(const std::vector<std::string>& files,
+                 const std::string& goldens) {
+  const auto pixels = ReadNpz(PD_TESTDATA "/images/" + goldens);
   ASSERT_TRUE(pixels.ok()) << pixels.status();
-  Image image;  // reused, as the loader does
-  for (const std::string name : kFiles) {
+  Image image;
+  for (const std::string& name : files) {
     for (int channels : {3, 1}) {
       const std::string key = name + (channels == 3 ? ".rgb" : ".grey");
+      ASSERT_EQ(pixels->count(key), 1u) << key;
       const Array& golden = pixels->at(key);
       ImageOptions options;
       options.channels = channels;
@@ -51,7 +63,62 @@ TEST(ImageTest, DecodesAsPillowDoes) {
                             golden.size_bytes()),
                 0)
           << key;
+      const auto header = ParseImageHeader(FileOf(name));
+      ASSERT_TRUE(header.ok()) << name << ": " << header.status();
+      EXPECT_EQ(header->width, image.width) << name;
+      EXPECT_EQ(header->height, image.height) << name;
     }
+  }
+}
+
+TEST(ImageTest, DecodesAsPillowDoes) {
+  CheckPixels({std::begin(kFiles), std::end(kFiles)}, "pixels.npz");
+}
+
+TEST(ImageTest, DecodesBitmapsAsPillowDoes) {
+  CheckPixels({std::begin(kBitmaps), std::end(kBitmaps)}, "bitmaps.npz");
+}
+
+TEST(ImageTest, BitmapsSayWhatIsWrong) {
+  Image image;
+  const auto message = [&image](const std::string& bytes) {
+    return std::string(DecodeImage(bytes, {}, &image).message());
+  };
+  const std::string bmp = FileOf("rgb.bmp"), runs = FileOf("rle8.bmp");
+  EXPECT_EQ(message(bmp.substr(0, 100)),
+            "BMP image: 100 bytes are too few for 11 x 7 pixels");
+  EXPECT_EQ(message(bmp.substr(0, 40)), "BMP image: the file is truncated");
+  std::string changed = bmp;
+  changed[28] = 5;
+  EXPECT_EQ(message(changed), "BMP image: a pixel has 5 bits");
+  EXPECT_EQ(message(runs.substr(0, runs.size() - 20)),
+            "BMP image: the file is truncated");
+  changed = runs;
+  changed[46] = 3;  // fewer colours than the pixels use
+  EXPECT_TRUE(absl::StrContains(message(changed), "; the palette has 3"));
+  EXPECT_EQ(message("P2\n2 1\n7\n3 8\n"),
+            "PNM image: pixel value 8; the header says at most 7");
+  EXPECT_EQ(message("P5 2 2 255 abc"),
+            "PNM image: 14 bytes are too few for 2 x 2 pixels");
+  EXPECT_EQ(message("P6 1 1 70000 abc"),
+            "PNM image: the largest value is 70000; expected 1 to 65535");
+  EXPECT_EQ(message("P5 999999 999999 255\n"),
+            "PNM image: 21 bytes are too few for 999999 x 999999 pixels");
+  EXPECT_EQ(message("P5 0 1 255\n"), "PNM image: the image is 0 x 1 pixels");
+  EXPECT_EQ(message("P5 7 x"), "PNM image: byte 5: expected a number");
+}
+
+TEST(ImageTest, BitmapsComeBackFromAnyDamage) {
+  ImageOptions options;
+  options.max_pixels = 1 << 16;
+  const auto read = [&options](const std::string& bytes) {
+    Image image;
+    ParseImageHeader(bytes).status().IgnoreError();
+    DecodeImage(bytes, options, &image).IgnoreError();
+  };
+  for (const std::string name : kBitmaps) {
+    ForEachPrefix(FileOf(name), read);
+    ForEachFlip(FileOf(name), read);
   }
 }
 
