@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training loop: steps, evaluations, checkpoints, resuming. It prints
 // nothing: an observer is told what happens. What it writes under RUN:
-// job.pbtxt (the effective job), log.jsonl, vocabularies/, checkpoints/, latest,
-// summary.json.
+// job.pbtxt (the effective job), log.jsonl, vocabularies/, checkpoints/,
+// latest, summary.json.
 #ifndef PD_LIBCORE_TRAIN_TRAINER_H_
 #define PD_LIBCORE_TRAIN_TRAINER_H_
 
