@@ -85,7 +85,7 @@ pd-convert -q "$top/weights" "$top/after.npz" >/dev/null
 python3 - "$top/before.npz" "$top/after.npz" <<'PYTHON' || fail "--weights-only"
 import sys, zipfile
 before, after = (zipfile.ZipFile(name) for name in sys.argv[1:])
-weights = [n for n in after.namelist() if ".w_0.npy" in n or ".b_0.npy" in n]
+weights = [n for n in after.namelist() if n.endswith((".weight.npy", ".bias.npy"))]
 assert weights and all(before.read(n) == after.read(n) for n in weights)
 assert any("moment" in n for n in before.namelist())
 assert not any("moment" in n for n in after.namelist())
