@@ -33,15 +33,15 @@ struct LoadedModel {
   /// Of kParameters, where the file has the table: name in `params`, as in
   /// PaddlePaddle's state_dict -> the parameter's name in programs.
   std::vector<std::pair<std::string, std::string>> parameter_names;
-  std::string run;     ///< of kRun: the run directory
+  std::string run;  ///< of kRun: the run directory
 };
 
 /// Loads MODEL: a prefix or file of .pdmodel with .pdiparams or .pdparams
 /// beside it or alone, a folder with `__model__` (parameters in `__params__` or
-/// one file each), an .onnx file, a run directory, or a .pdparams file. NotFound says what was
-/// looked for. `feeds` and `shapes`, where they are known already, settle what
-/// in an .onnx file hangs on inputs: their extents, and values that are axes or
-/// sizes.
+/// one file each), an .onnx file, a run directory, or a .pdparams file.
+/// NotFound says what was looked for. `feeds` and `shapes`, where they are
+/// known already, settle what in an .onnx file hangs on inputs: their extents,
+/// and values that are axes or sizes.
 absl::StatusOr<LoadedModel> LoadModel(
     const std::string& model, const NamedArrays* feeds = nullptr,
     const std::map<std::string, Shape>& shapes = {});
