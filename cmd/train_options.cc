@@ -20,7 +20,8 @@ Manual TrainManual() {
       "[--init-from MODEL] "
       "[--steps N]",
       "-c JOB --bench SECONDS [-o PATH=VALUE]...",
-      "-c JOB --summary | --dry-run [-o PATH=VALUE]...",
+      "-c JOB --summary [-o PATH=VALUE]...",
+      "-c JOB --dry-run [-o PATH=VALUE]...",
       "--program FILE... [--startup FILE] [--init PREFIX] --batches FILE "
       "--loss NAMES [--fetch NAMES] [--save PREFIX]",
       "--new KIND DIR"};
