@@ -70,8 +70,8 @@ def train_resnet18_cifar(data, draw):
     test, answers = cifar(f"{data}/cifar10/test_batch_2k.bin.gz")
     net = resnet18()
     optimizer = torch.optim.SGD(net.parameters(), 0.05, 0.9, weight_decay=5e-4)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 780)
-    for _ in range(10):
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 390)
+    for _ in range(5):
         net.train()
         order = draw.permutation(len(pictures))
         for batch in order[:len(order) // 128 * 128].reshape(-1, 128):
