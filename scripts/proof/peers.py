@@ -110,8 +110,8 @@ def train_char_lm(data, draw):
     cut = 16900
     net = CharModel(96)
     optimizer = torch.optim.Adam(net.parameters(), 0.003)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1320)
-    for _ in range(5):
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 528)
+    for _ in range(2):
         order = draw.permutation(cut)
         for batch in order[:cut // 64 * 64].reshape(-1, 64):
             loss = F.cross_entropy(net(x[batch]).flatten(0, 1), y[batch].flatten())
