@@ -188,8 +188,8 @@ def train_clicks_fm(data, draw):
     x, y = clicks(f"{data}/clicks/train.csv.gz")
     test, answers = clicks(f"{data}/clicks/eval.csv.gz")
     net = DeepFM()
-    optimizer = torch.optim.Adam(net.parameters(), 0.003, weight_decay=1e-5)
-    fit(net, x, y, F.binary_cross_entropy_with_logits, optimizer, 10, 256, draw)
+    optimizer = torch.optim.Adam(net.parameters(), 0.003, weight_decay=3e-4)
+    fit(net, x, y, F.binary_cross_entropy_with_logits, optimizer, 20, 256, draw)
     with torch.no_grad():
         logits = net(test)
     return {"loss": F.binary_cross_entropy_with_logits(logits, answers).item(),
