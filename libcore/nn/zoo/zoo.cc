@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/nn/zoo/zoo.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -47,7 +47,12 @@ absl::Status LoadFile(const ZooText& text, LoadedZoo* zoo) {
   return absl::OkStatus();
 }
 
+// Whether anybody has asked for the zoo: a job that does without does not pay
+// for reading it.
+std::atomic<bool> asked_for{false};
+
 const LoadedZoo& TheZoo() {
+  asked_for = true;
   static const LoadedZoo* const kZoo = [] {
     auto* zoo = new LoadedZoo;
     for (const ZooText& text : ZooFiles()) {
@@ -76,6 +81,7 @@ std::vector<std::pair<std::string, std::string>> ZooNetworks() {
 }
 
 std::string ZooPlace(const google::protobuf::Message& part) {
+  if (!asked_for) return "";
   for (const auto& file : TheZoo().files)
     if (file->places.Holds(part)) return file->places.Where(part);
   return "";
