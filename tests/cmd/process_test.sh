@@ -59,13 +59,27 @@ got=0
 [ "$(cat "$dir/status")" -eq 3 ] || fail "closed pipe: exit $(cat "$dir/status")"
 grep -q 'Broken pipe' "$dir/err" || fail "closed pipe: no reason"
 
+# listens PID: waits until the process is the tool, no longer the shell or env,
+# and catches SIGTERM (bit 14 of the mask). Builds differ much in their start.
+listens() {
+  local mask
+  while [ -d "/proc/$1" ]; do
+    mask=$(sed -n 's/^SigCgt:\s*//p' "/proc/$1/status")
+    if [ "$(cat "/proc/$1/comm")" = pd-demo ] && [ $((0x$mask & 0x4000)) -ne 0 ]; then
+      return
+    fi
+    sleep 0.02
+  done
+  fail "it ended before a signal came"
+}
+
 # A signal ends the run after the step; a second one ends it at once. The
 # shell makes background jobs ignore SIGINT, so env sets it back.
 stop() {
   local signal=$1 status=$2 got=0
   env --default-signal=INT "${run[@]}" --steps 1000 --step-ms 20 >"$dir/out" 2>"$dir/err" &
   local pid=$!
-  sleep 0.5
+  listens $pid
   kill "-$signal" $pid
   wait $pid || got=$?
   [ $got -eq "$status" ] || fail "SIG$signal: exit $got"
@@ -79,7 +93,7 @@ stop INT 130
 stop TERM 143
 env --default-signal=INT "${run[@]}" --step-ms 20000 >"$dir/out" 2>"$dir/err" &
 pid=$!
-sleep 0.5
+listens $pid
 kill -TERM $pid
 sleep 0.2
 kill -TERM $pid
@@ -89,7 +103,7 @@ wait $pid || got=$?
 [ ! -s "$dir/err" ] || fail "second signal: the run ended as if by the first"
 env --ignore-signal=INT "${run[@]}" --steps 20 --step-ms 20 >"$dir/out" 2>"$dir/err" &
 pid=$!
-sleep 0.2
+listens $pid
 kill -INT $pid
 wait $pid || fail "an ignored SIGINT ended the run"
 
