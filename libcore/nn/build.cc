@@ -11,9 +11,9 @@
 #include "absl/strings/str_replace.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/block_use.h"
 #include "libcore/nn/forms.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/nn/job_check.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/losses/loss.h"
@@ -68,7 +68,8 @@ class ModelBuilder {
         built_(EmptyModel()),
         main_(&registry, &built_.main),
         startup_(&registry, &built_.startup),
-        parts_{&main_, &startup_, &built_, groups, generated} {}
+        parts_{&main_, &startup_,  &built_,    groups,
+               generated, form, &has_forms_} {}
 
   // Whether something is in one form of the network only; known after Build.
   bool has_forms() const { return has_forms_; }
@@ -287,32 +288,12 @@ class ModelBuilder {
         nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
   }
 
-  // The block that `use` names: the job's, else one of the zoo. A block of the
-  // zoo sees only the zoo's.
-  absl::StatusOr<const job::Block*> FindBlock(const std::string& use,
-                                              bool from_zoo) const {
-    std::vector<std::string> known;
-    if (!from_zoo) {
-      for (const job::Block& b : job_.proto().model().block()) {
-        known.push_back(b.name());
-        if (b.name() == use) return &b;
-      }
-    }
-    PD_ASSIGN_OR_RETURN(const job::Block* zoo, FindZooBlock(use));
-    if (zoo != nullptr) return zoo;
-    for (const auto& network : ZooNetworks()) known.push_back(network.first);
-    const std::string nearest = Nearest(use, known);
-    return InvalidArgument(
-        "there is no block '%s'%s", use,
-        nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
-  }
-
   // Puts the layers of a block in, `repeat` times.
   absl::StatusOr<Results> UseBlock(const job::Layer& layer,
                                    const LayerName& name, const Site& site,
                                    std::vector<LayerInput> inputs, int depth) {
     const job::UseBlock& use = layer.block();
-    auto block = FindBlock(use.use(), !ZooPlace(*site.written).empty());
+    auto block = FindBlock(job_, use.use(), !ZooPlace(*site.written).empty());
     if (!block.ok()) return Annotate(block.status(), site.place);
     if (depth >= kMaxDepth)
       return Annotate(InvalidArgument("blocks use each other more than %d "
@@ -381,82 +362,6 @@ class ModelBuilder {
     return results;
   }
 
-  // "channels=64": sets the fields that the block's argument names.
-  absl::Status SetArguments(const job::UseBlock& use, const job::Block& written,
-                            job::Block* block) {
-    for (const std::string& text : use.set()) {
-      const size_t equals = text.find('=');
-      if (equals == std::string::npos)
-        return InvalidArgument("'set' is '%s'; expected NAME=VALUE", text);
-      const std::string name = text.substr(0, equals);
-      const job::Argument* argument = nullptr;
-      std::vector<std::string> known;
-      for (const job::Argument& a : written.argument()) {
-        known.push_back(a.name());
-        if (a.name() == name) argument = &a;
-      }
-      if (argument == nullptr) {
-        const std::string nearest = Nearest(name, known);
-        return InvalidArgument(
-            "block '%s' has no argument '%s'%s", written.name(), name,
-            nearest.empty() ? ""
-                            : absl::StrCat(", did you mean '", nearest, "'?"));
-      }
-      for (const std::string& path : argument->sets()) {
-        if (HandOn(path, text.substr(equals + 1), block)) continue;
-        const size_t name_end = EndOfName(path, *block);
-        Places places;
-        const absl::Status status =
-            SetByPath(absl::StrCat("layer[", path.substr(0, name_end), "]",
-                                   path.substr(name_end)),
-                      text.substr(equals + 1), "", block, &places);
-        if (!status.ok())
-          return Annotate(status, absl::StrCat("argument '", name,
-                                               "' of block '", written.name(),
-                                               "', which sets '", path, "'"));
-      }
-    }
-    return CheckRules(*block, "block");
-  }
-
-  // Where the layer's name ends in "features.0.conv2d.groups": names may hold
-  // dots.
-  static size_t EndOfName(const std::string& path, const job::Block& block) {
-    size_t end = std::min(path.find('.'), path.size());
-    for (const job::Layer& layer : block.layer())
-      if (absl::StartsWith(path, layer.name() + "."))
-        end = std::max(end, layer.name().size());
-    return end;
-  }
-
-  // "stage1.block.set[channels]": hands the value on to an argument of a use of
-  // another block. False when `path` is no such path.
-  static bool HandOn(const std::string& path, const std::string& value,
-                     job::Block* block) {
-    constexpr absl::string_view kUse = ".block.set[";
-    const size_t at = path.find(std::string(kUse));
-    if (at == std::string::npos || path.back() != ']') return false;
-    const size_t begin = at + kUse.size();
-    const std::string name = path.substr(begin, path.size() - 1 - begin) + "=";
-    const std::string holder = path.substr(0, at);
-    int number = 0;
-    for (job::Layer& layer : *block->mutable_layer()) {
-      if (!layer.has_block()) continue;
-      const std::string called =
-          layer.has_name() ? layer.name() : absl::StrCat("block_", number);
-      ++number;
-      if (called != holder) continue;
-      for (std::string& set : *layer.mutable_block()->mutable_set()) {
-        if (!absl::StartsWith(set, name)) continue;
-        set = name + value;
-        return true;
-      }
-      layer.mutable_block()->add_set(name + value);
-      return true;
-    }
-    return false;
-  }
-
   absl::Status FindOutputs() {
     const job::Model& model = job_.proto().model();
     if (model.output().empty()) {
@@ -487,7 +392,7 @@ class ModelBuilder {
     return found->variable;
   }
 
-  absl::Status DeclareLabel(const std::string& name, const FieldSpec& spec) {
+  absl::Status DeclareLabel(const std::string& name, const AnswerSpec& spec) {
     if (main_.FindVar(name) != nullptr) return absl::OkStatus();
     VarDesc var;
     var.name = name;
@@ -502,7 +407,7 @@ class ModelBuilder {
 
   // A layer's result, an input or a field of the data set.
   absl::StatusOr<std::string> FindField(const std::string& name,
-                                        const FieldSpec& spec) {
+                                        const AnswerSpec& spec) {
     const auto it = names_.find(name);
     if (it != names_.end()) return it->second.variable;
     PD_RETURN_IF_ERROR(DeclareLabel(name, spec));
@@ -516,7 +421,8 @@ class ModelBuilder {
     for (int i = 0; i < all.size(); ++i) {
       if (!InThisForm(all[i])) continue;
       PD_ASSIGN_OR_RETURN(const std::string input, Judged(all[i], "loss"));
-      const auto find = [this](const std::string& name, const FieldSpec& spec) {
+      const auto find = [this](const std::string& name,
+                               const AnswerSpec& spec) {
         return FindField(name, spec);
       };
       auto value = BuildLoss(all[i], i, input, find, parts_);

@@ -16,7 +16,7 @@ namespace pd {
 
 /// What a field of the data set is declared as that is no input of the model:
 /// the dtype and shape of the answers that a loss or metric wants.
-struct FieldSpec {
+struct AnswerSpec {
   DType dtype = DType::kFloat32;
   Shape shape;
 };
@@ -24,7 +24,7 @@ struct FieldSpec {
 /// Finds what a loss calls by name: a layer's result, an input, or a field of
 /// the data set, which is declared then.
 using FindField = std::function<absl::StatusOr<std::string>(
-    const std::string& name, const FieldSpec& spec)>;
+    const std::string& name, const AnswerSpec& spec)>;
 
 /// Appends the job's loss number `number`, reduced and weighted; gives its
 /// variable, a scalar. `prediction` is the variable that it looks at.

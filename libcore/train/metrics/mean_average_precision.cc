@@ -83,9 +83,9 @@ class MeanAveragePrecisionMetric : public Metric {
   absl::Status Count(const MetricBatch& batch) override {
     const Tensor& label = *batch[MetricSlot::kLabel];
     const Tensor& input = *batch[MetricSlot::kInput];
-    PD_ASSIGN_OR_RETURN(
-        const Padding truths,
-        Padding::Of(batch[MetricSlot::kLength], {label.dim(0), label.dim(1)}));
+    PD_ASSIGN_OR_RETURN(const RowLengths truths,
+                        RowLengths::Of(batch[MetricSlot::kLength],
+                                       {label.dim(0), label.dim(1)}));
     const Tensor* counts = batch[MetricSlot::kInputLength];
     if ((input.rank() == 3 ? input.dim(0) : counts->size()) != label.dim(0))
       return InvalidArgument(

@@ -75,10 +75,11 @@ class MeanIoUMetric : public Metric {
   absl::Status CountNumbers(const MetricBatch& batch) {
     const Tensor& input = *batch[MetricSlot::kInput];
     const Tensor& label = *batch[MetricSlot::kLabel];
-    PD_ASSIGN_OR_RETURN(const Padding padding,
-                        Padding::Of(batch[MetricSlot::kLength], label.shape()));
+    PD_ASSIGN_OR_RETURN(
+        const RowLengths rows,
+        RowLengths::Of(batch[MetricSlot::kLength], label.shape()));
     for (int64_t i = 0; i < label.size(); ++i) {
-      if (!padding.Counts(i)) continue;
+      if (!rows.Counts(i)) continue;
       PD_ASSIGN_OR_RETURN(const int64_t truth, IdAt(label, i));
       if (truth == p_.ignore_index()) continue;
       PD_ASSIGN_OR_RETURN(const int64_t said, IdAt(input, i));

@@ -74,12 +74,13 @@ class PrecisionRecallMetric : public Metric {
   absl::Status CountProbabilities(const MetricBatch& batch) {
     const Tensor& input = *batch[MetricSlot::kInput];
     const Tensor& label = *batch[MetricSlot::kLabel];
-    PD_ASSIGN_OR_RETURN(const Padding padding,
-                        Padding::Of(batch[MetricSlot::kLength], label.shape()));
+    PD_ASSIGN_OR_RETURN(
+        const RowLengths rows,
+        RowLengths::Of(batch[MetricSlot::kLength], label.shape()));
     const Numbers numbers(input);
     Counts& positive = counts_[1];
     for (int64_t i = 0; i < input.size(); ++i) {
-      if (!padding.Counts(i)) continue;
+      if (!rows.Counts(i)) continue;
       PD_ASSIGN_OR_RETURN(const int64_t truth, IdAt(label, i));
       if (truth == p_.ignore_index()) continue;
       if (truth != 0 && truth != 1)

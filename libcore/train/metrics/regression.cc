@@ -38,11 +38,12 @@ class RegressionMetric : public Metric {
  private:
   absl::Status Count(const MetricBatch& batch) override {
     const Tensor& label = *batch[MetricSlot::kLabel];
-    PD_ASSIGN_OR_RETURN(const Padding padding,
-                        Padding::Of(batch[MetricSlot::kLength], label.shape()));
+    PD_ASSIGN_OR_RETURN(
+        const RowLengths rows,
+        RowLengths::Of(batch[MetricSlot::kLength], label.shape()));
     const Numbers predicted(*batch[MetricSlot::kInput]), wanted(label);
     for (int64_t i = 0; i < label.size(); ++i) {
-      if (!padding.Counts(i)) continue;
+      if (!rows.Counts(i)) continue;
       ++count_;
       const double error = predicted[i] - wanted[i];
       errors_.Add(kind_ == job::Metric::kMae ? std::fabs(error)

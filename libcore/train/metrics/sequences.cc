@@ -36,7 +36,7 @@ absl::StatusOr<Sequences> Sequences::Of(const Tensor& tokens,
   s.count_ = tokens.dim(turned ? 1 : 0);
   s.width_ = tokens.dim(turned ? 0 : 1);
   s.classes_ = tokens.rank() > 2 ? tokens.dim(2) : 1;
-  PD_ASSIGN_OR_RETURN(s.padding_, Padding::Of(lengths, {s.count_, s.width_}));
+  PD_ASSIGN_OR_RETURN(s.rows_, RowLengths::Of(lengths, {s.count_, s.width_}));
   if (lengths != nullptr && lengths->size() != s.count_)
     return InvalidArgument("there are %d lengths; there are %d sequences",
                            lengths->size(), s.count_);
@@ -54,7 +54,7 @@ absl::StatusOr<int64_t> Sequences::TokenAt(int64_t n, int64_t t) const {
 absl::Status Sequences::Get(int64_t n, std::vector<int64_t>* sequence) const {
   sequence->clear();
   std::optional<int64_t> before;
-  for (int64_t t = 0; t < padding_.Length(n); ++t) {
+  for (int64_t t = 0; t < rows_.Length(n); ++t) {
     PD_ASSIGN_OR_RETURN(const int64_t token, TokenAt(n, t));
     if (form_->ctc_blank.has_value()) {
       const bool repeated = before == token;

@@ -41,7 +41,7 @@ class Sequences {
   const Tensor* tokens_ = nullptr;
   const SequenceForm* form_ = nullptr;
   int64_t count_ = 0, width_ = 0, classes_ = 1;
-  Padding padding_;
+  RowLengths rows_;
 };
 
 }  // namespace pd

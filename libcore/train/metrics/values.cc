@@ -84,20 +84,21 @@ absl::Status LabelsDoNotFit(const TensorSpec& input, const TensorSpec& label,
                          ToString(label), ToString(input), wanted);
 }
 
-absl::StatusOr<Padding> Padding::Of(const Tensor* lengths, const Shape& shape) {
-  Padding padding;
-  if (shape.size() > 1) padding.width_ = shape[1];
-  if (lengths == nullptr) return padding;
-  if (shape.size() > 2) padding.inner_ = NumElements(shape, 2, shape.size());
-  padding.row_ = padding.width_ * padding.inner_;
+absl::StatusOr<RowLengths> RowLengths::Of(const Tensor* lengths,
+                                          const Shape& shape) {
+  RowLengths rows;
+  if (shape.size() > 1) rows.width_ = shape[1];
+  if (lengths == nullptr) return rows;
+  if (shape.size() > 2) rows.inner_ = NumElements(shape, 2, shape.size());
+  rows.row_ = rows.width_ * rows.inner_;
   for (int64_t i = 0; i < lengths->size(); ++i) {
     PD_ASSIGN_OR_RETURN(const int64_t length, IdAt(*lengths, i));
-    if (length < 0 || length > padding.width_)
+    if (length < 0 || length > rows.width_)
       return OutOfRange("length %d of record %d is not in [0, %d]", length, i,
-                        padding.width_);
-    padding.lengths_.push_back(length);
+                        rows.width_);
+    rows.lengths_.push_back(length);
   }
-  return padding;
+  return rows;
 }
 
 absl::Status CheckLengths(const MetricSpecs& specs, MetricSlot slot) {
@@ -187,13 +188,13 @@ absl::StatusOr<ClassLabels> ClassLabels::Of(const MetricBatch& batch, int axis,
   labels.one_hot_ =
       labels.label_->size() == input.size() && labels.axis_.classes > 1;
   PD_ASSIGN_OR_RETURN(const int at, NormalizeAxis(axis, input.rank()));
-  PD_ASSIGN_OR_RETURN(labels.padding_, Padding::Of(batch[MetricSlot::kLength],
+  PD_ASSIGN_OR_RETURN(labels.rows_, RowLengths::Of(batch[MetricSlot::kLength],
                                                    Without(input.shape(), at)));
   return labels;
 }
 
 absl::StatusOr<int64_t> ClassLabels::At(int64_t position) const {
-  if (!padding_.Counts(position)) return -1;
+  if (!rows_.Counts(position)) return -1;
   if (one_hot_) return BestClass(*label_, axis_, position);
   PD_ASSIGN_OR_RETURN(const int64_t id, IdAt(*label_, position));
   if (id == ignore_index_) return -1;

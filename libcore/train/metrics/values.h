@@ -60,10 +60,11 @@ absl::Status LabelsDoNotFit(const TensorSpec& input, const TensorSpec& label,
                             absl::string_view wanted);
 
 /// Lengths of the rows of a tensor whose shape begins with [N, T].
-class Padding {
+class RowLengths {
  public:
   /// Without lengths every position counts. OutOfRange on a length above T.
-  static absl::StatusOr<Padding> Of(const Tensor* lengths, const Shape& shape);
+  static absl::StatusOr<RowLengths> Of(const Tensor* lengths,
+                                       const Shape& shape);
   /// Whether element `i` is no padding.
   bool Counts(int64_t i) const {
     return lengths_.empty() ||
@@ -118,7 +119,7 @@ class ClassLabels {
  private:
   const Tensor* label_ = nullptr;
   ClassAxis axis_;
-  Padding padding_;
+  RowLengths rows_;
   bool one_hot_ = false;
   int64_t ignore_index_ = 0, classes_ = 0;
 };
