@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/nn/block_use.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/job_check.h"
+#include "libcore/nn/job_text.h"
+#include "libcore/nn/zoo/zoo.h"
+
+namespace pd {
+namespace {
+
+// Where the layer's name ends in "features.0.conv2d.groups": names may hold
+// dots.
+size_t EndOfName(const std::string& path, const job::Block& block) {
+  size_t end = std::min(path.find('.'), path.size());
+  for (const job::Layer& layer : block.layer())
+    if (absl::StartsWith(path, layer.name() + "."))
+      end = std::max(end, layer.name().size());
+  return end;
+}
+
+// "stage1.block.set[channels]": hands the value on to an argument of a use of
+// another block. False when `path` is no such path.
+bool HandOn(const std::string& path, const std::string& value,
+            job::Block* block) {
+  constexpr absl::string_view kUse = ".block.set[";
+  const size_t at = path.find(std::string(kUse));
+  if (at == std::string::npos || path.back() != ']') return false;
+  const size_t begin = at + kUse.size();
+  const std::string name = path.substr(begin, path.size() - 1 - begin) + "=";
+  const std::string holder = path.substr(0, at);
+  int number = 0;
+  for (job::Layer& layer : *block->mutable_layer()) {
+    if (!layer.has_block()) continue;
+    const std::string called =
+        layer.has_name() ? layer.name() : absl::StrCat("block_", number);
+    ++number;
+    if (called != holder) continue;
+    for (std::string& set : *layer.mutable_block()->mutable_set()) {
+      if (!absl::StartsWith(set, name)) continue;
+      set = name + value;
+      return true;
+    }
+    layer.mutable_block()->add_set(name + value);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<const job::Block*> FindBlock(const LoadedJob& job,
+                                            const std::string& use,
+                                            bool from_zoo) {
+  std::vector<std::string> known;
+  if (!from_zoo) {
+    for (const job::Block& b : job.proto().model().block()) {
+      known.push_back(b.name());
+      if (b.name() == use) return &b;
+    }
+  }
+  PD_ASSIGN_OR_RETURN(const job::Block* zoo, FindZooBlock(use));
+  if (zoo != nullptr) return zoo;
+  for (const auto& network : ZooNetworks()) known.push_back(network.first);
+  const std::string nearest = Nearest(use, known);
+  return InvalidArgument(
+      "there is no block '%s'%s", use,
+      nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
+}
+
+absl::Status SetArguments(const job::UseBlock& use, const job::Block& written,
+                          job::Block* block) {
+  for (const std::string& text : use.set()) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos)
+      return InvalidArgument("'set' is '%s'; expected NAME=VALUE", text);
+    const std::string name = text.substr(0, equals);
+    const job::Argument* argument = nullptr;
+    std::vector<std::string> known;
+    for (const job::Argument& a : written.argument()) {
+      known.push_back(a.name());
+      if (a.name() == name) argument = &a;
+    }
+    if (argument == nullptr) {
+      const std::string nearest = Nearest(name, known);
+      return InvalidArgument(
+          "block '%s' has no argument '%s'%s", written.name(), name,
+          nearest.empty() ? ""
+                          : absl::StrCat(", did you mean '", nearest, "'?"));
+    }
+    for (const std::string& path : argument->sets()) {
+      if (HandOn(path, text.substr(equals + 1), block)) continue;
+      const size_t name_end = EndOfName(path, *block);
+      Places places;
+      const absl::Status status =
+          SetByPath(absl::StrCat("layer[", path.substr(0, name_end), "]",
+                                 path.substr(name_end)),
+                    text.substr(equals + 1), "", block, &places);
+      if (!status.ok())
+        return Annotate(
+            status, absl::StrCat("argument '", name, "' of block '",
+                                 written.name(), "', which sets '", path, "'"));
+    }
+  }
+  return CheckRules(*block, "block");
+}
+
+}  // namespace pd
