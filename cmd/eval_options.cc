@@ -103,7 +103,8 @@ void BindEval(EvalOptions* o, OptionTable* table) {
               &o->wrt);
   table->Group("Benchmark");
   table->Real({"--bench", "SECONDS",
-               "times inference on random data and prints one JSON line"},
+               "times inference on random data and prints one JSON line; -v: "
+               "and what each kind of op took"},
               {0, 86400}, &o->bench);
   table->Integer({"--batch", "N", "records in a batch of --bench"},
                  {1, 1 << 24}, &o->batch);

@@ -16,6 +16,7 @@
 #include "formats/pdmodel.h"
 #include "libcore/autodiff/backward.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/program/prune.h"
@@ -168,8 +169,10 @@ absl::Status RunBench(const EvalOptions& options, const OpRegistry& registry,
   BenchOptions bench;
   bench.seconds = *options.bench;
   bench.batch = options.batch;
+  bench.times = GetLogLevel() >= LogLevel::kVerbose;
   PD_ASSIGN_OR_RETURN(const BenchReport report,
                       BenchInference(registry, model, feeds, bench));
+  LogTimes(report);
   out << BenchLine(report) << "\n";
   return absl::OkStatus();
 }

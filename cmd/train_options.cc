@@ -185,7 +185,7 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
               &o->log_json);
   table->Real({"--bench", "SECONDS",
                "trains nothing: times the step on random data and prints one "
-               "JSON line"},
+               "JSON line; -v: and what each kind of op took"},
               {0, 86400}, &o->bench);
 }
 

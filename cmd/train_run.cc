@@ -243,8 +243,10 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   if (!needs.ok()) return UsageError(needs);
   BenchOptions bench;
   bench.seconds = *options.bench;
+  bench.times = GetLogLevel() >= LogLevel::kVerbose;
   auto report = BenchTraining(*registry, job, bench);
   if (!report.ok()) return MarkJobErrors(job, report.status());
+  LogTimes(*report);
   out << BenchLine(*report) << "\n";
   return absl::OkStatus();
 }

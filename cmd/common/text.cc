@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 
 namespace pd {
@@ -36,6 +37,14 @@ std::string BenchLine(const BenchReport& r) {
   line["first_value"] = r.first_value;
   line["last_value"] = r.last_value;
   return line.dump();
+}
+
+void LogTimes(const BenchReport& report) {
+  double all = 0;
+  for (const StepTimes::Share& share : report.times) all += share.seconds;
+  for (const StepTimes::Share& share : report.times)
+    LogVerbose("%5.1f %%  %4d x %s (%s)", 100 * share.seconds / all,
+               share.steps, share.op_type, share.implementation);
 }
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(

@@ -23,6 +23,8 @@ std::string Megabytes(size_t bytes);
 
 /// The JSON line of `--bench`, without a line break.
 std::string BenchLine(const BenchReport& report);
+/// Says with -v where the time went.
+void LogTimes(const BenchReport& report);
 
 /// A file that is written as it goes on, line by line, such as a log: no
 /// temporary, since readers follow it.

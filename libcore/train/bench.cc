@@ -11,63 +11,18 @@
 #include <sstream>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
-#include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/synthetic_batch.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
 namespace {
 
 constexpr size_t kBatches = 4;  // used in turn, as the peers' benchmarks do
-
-// Values that an integer feed may take: rows of the table that it looks up, or
-// classes of the scores that it labels.
-int64_t RangeOf(const ProgramDesc& program, const std::string& feed) {
-  for (const OpDesc& op : program.global().ops) {
-    const char* other = nullptr;
-    size_t axis = 0;
-    if (op.type == "lookup_table_v2" && op.In("Ids") == feed) {
-      other = "W";
-    } else if (op.type == "softmax_with_cross_entropy" &&
-               op.In("Label") == feed) {
-      other = "Logits";
-      axis = 1;
-    }
-    const VarDesc* var =
-        other != nullptr ? program.global().FindVar(op.In(other)) : nullptr;
-    if (var != nullptr && axis < var->shape.size()) return var->shape[axis];
-  }
-  return 2;
-}
-
-Array RandomArray(const FeedSpec& feed, int64_t range, uint64_t seed,
-                  uint64_t stream) {
-  std::byte* bytes = nullptr;
-  Array array = NewArray(feed.dtype, feed.shape, &bytes);
-  const Philox random(seed, stream);
-  const int64_t n = array.size();
-  for (int64_t i = 0; i < n; ++i) {
-    const uint64_t at = static_cast<uint64_t>(i);
-    const uint64_t id = random.U32(at) % static_cast<uint64_t>(range);
-    if (feed.dtype == DType::kFloat32)
-      reinterpret_cast<float*>(bytes)[i] =
-          static_cast<float>(random.Normal(at));
-    else if (feed.dtype == DType::kFloat64)
-      reinterpret_cast<double*>(bytes)[i] = random.Normal(at);
-    else if (feed.dtype == DType::kInt64)
-      reinterpret_cast<int64_t*>(bytes)[i] = static_cast<int64_t>(id);
-    else if (feed.dtype == DType::kInt32)
-      reinterpret_cast<int32_t*>(bytes)[i] = static_cast<int32_t>(id);
-    else
-      bytes[static_cast<size_t>(i) * SizeOf(feed.dtype)] = std::byte{0};
-  }
-  return array;
-}
 
 // Runs step(i), which gives the loss or an output, by the peers' rules: the
 // first step; two steps and a fifth of the time to warm up; then the measure.
@@ -148,17 +103,6 @@ double PeakRssMegabytes() {
   return 0;
 }
 
-NamedArrays SyntheticBatch(const ProgramDesc& program,
-                           const std::vector<FeedSpec>& feeds, uint64_t seed,
-                           uint64_t number) {
-  NamedArrays batch;
-  for (const FeedSpec& feed : feeds)
-    batch[feed.name] =
-        RandomArray(feed, std::max<int64_t>(1, RangeOf(program, feed.name)),
-                    seed, StreamOf(absl::StrCat(feed.name, "#", number)));
-  return batch;
-}
-
 absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
                                           const LoadedJob& job,
                                           const BenchOptions& options) {
@@ -175,6 +119,7 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
                       session.Compile(program.main, feeds, {program.loss}));
   Scope::Entry* rate = session.scope().Find(program.learning_rate);
   PD_INVARIANT(rate != nullptr);
+  StepTimes times(plan.get());
   std::vector<NamedArrays> batches;
   for (size_t b = 0; b < kBatches; ++b)
     batches.push_back(SyntheticBatch(program.main, feeds, options.seed, b));
@@ -185,10 +130,11 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
     RunContext context;
     context.seed = options.seed;
     context.step = i;
-    PD_RETURN_IF_ERROR(plan->Run(context));
+    PD_RETURN_IF_ERROR(plan->Run(context, options.times ? &times : nullptr));
     return static_cast<double>(*plan->fetch(0).data<float>());
   };
   PD_RETURN_IF_ERROR(Measure(step, options.seconds, &report));
+  if (options.times) report.times = times.ByOpType();
   return report;
 }
 
@@ -205,15 +151,17 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
   PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
   PD_ASSIGN_OR_RETURN(auto plan,
                       session.Compile(model.program, feeds, model.fetches));
+  StepTimes times(plan.get());
   std::vector<NamedArrays> batches;
   for (size_t b = 0; b < kBatches; ++b)
     batches.push_back(SyntheticBatch(model.program, feeds, options.seed, b));
   const auto step = [&](size_t i) -> absl::StatusOr<double> {
     SetFeeds(feeds, batches[i % kBatches], plan.get());
-    PD_RETURN_IF_ERROR(plan->Run({}));
+    PD_RETURN_IF_ERROR(plan->Run({}, options.times ? &times : nullptr));
     return FirstElement(plan->fetch(0));
   };
   PD_RETURN_IF_ERROR(Measure(step, options.seconds, &report));
+  if (options.times) report.times = times.ByOpType();
   return report;
 }
 

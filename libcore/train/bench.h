@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/array.h"
 #include "libcore/exec/plan.h"
+#include "libcore/exec/step_times.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/train/load_model.h"
@@ -23,6 +23,7 @@ struct BenchOptions {
   double seconds = 5;  ///< of measured steps; 0: the first step only
   int64_t batch = 0;   ///< 0: the job's
   uint64_t seed = 0;
+  bool times = false;  ///< also take the times of the ops
 };
 
 struct BenchReport {
@@ -37,6 +38,8 @@ struct BenchReport {
   double peak_rss_mb = 0;    ///< of the process
   double first_value = 0;    ///< the loss, or the first output's first element
   double last_value = 0;
+  /// Where they were asked for: of all runs, the largest first.
+  std::vector<StepTimes::Share> times;
 };
 
 /// Times the job's training step: forward, backward, update, and reading the
@@ -51,12 +54,6 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
                                            const LoadedModel& model,
                                            const std::vector<FeedSpec>& shapes,
                                            const BenchOptions& options);
-
-/// Random values for the feeds of `program`: floats are standard normal, ids
-/// are below the rows of the table or the classes that they choose from.
-NamedArrays SyntheticBatch(const ProgramDesc& program,
-                           const std::vector<FeedSpec>& feeds, uint64_t seed,
-                           uint64_t number);
 
 /// Seconds since this process was started (resolution 10 ms).
 double SecondsSinceProcessStart();

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.h"
-#include "libcore/train/bench.h"
+#include "libcore/train/synthetic_batch.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {

@@ -18,9 +18,9 @@
 #include "libcore/kernels/attach.h"
 #include "libcore/nn/job.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/train/bench.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
+#include "libcore/train/synthetic_batch.h"
 #include "libcore/train/train_program.h"
 
 namespace {
