@@ -40,22 +40,72 @@ rows() {
       printf "%g,%g,%g,%g,%d\n", i / 40, (i % 7) / 7, (i % 3) - 1, i % 2, i % divisor
   }' >"$1"
 }
+# clicks FILE: a user takes the items that leave the same rest.
+clicks() {
+  mkdir -p "${1%/*}"
+  awk 'BEGIN {
+    print "user,item,day,clicked"
+    for (i = 0; i < 40; ++i)
+      printf "user%d,item%d,day%d,%d\n", i % 7, i % 5, i % 3, i % 7 % 2 == i % 5 % 2
+  }' >"$1"
+}
+# texts FOLDER: lines with a class in front of some words.
+texts() {
+  mkdir -p "$1"
+  for i in $(seq 20); do
+    printf 'good\tI liked it, the %d. time, a "lot!\nbad\tNever again\n' "$i"
+  done | tee "$1/train.tsv" | head -n 9 >"$1/eval.tsv"
+}
+# story FOLDER: running text.
+story() {
+  mkdir -p "$1"
+  for i in $(seq 30); do
+    printf 'Once upon a time there were %d bears, and they ate.\n' "$i"
+  done | tee "$1/train.txt" | head -n 9 >"$1/eval.txt"
+}
+# sentences FOLDER: words with tags.
+sentences() {
+  mkdir -p "$1"
+  for i in $(seq 10); do
+    printf '%s\t%s\n' "Anna Karenina lives in Moscow ." 'B-PER I-PER O O B-LOC O' \
+      "He met Ivan $i \"" 'O O B-PER O O'
+  done | tee "$1/train.tsv" | head -n 9 >"$1/eval.tsv"
+  printf '%s\n' B-PER I-PER B-LOC I-LOC O >"$1/tags.txt"
+}
+# voc FOLDER: pictures with masks of two classes, packed.
+voc() {
+  local top=VOCdevkit/VOC2012
+  mkdir -p "$1" $top/JPEGImages $top/SegmentationClass $top/ImageSets/Segmentation
+  for name in a b c; do
+    cp "$testdata/images/grey.jpg" $top/JPEGImages/$name.jpg
+    cp "$testdata/images/one_bit.png" $top/SegmentationClass/$name.png
+  done
+  printf '%s\n' a b >$top/ImageSets/Segmentation/trainval.txt
+  echo c >$top/ImageSets/Segmentation/val.txt
+  tar -cf "$1/voc.tar" VOCdevkit
+}
+# The data that a kind's first lines name.
 data_for() {
   case $1 in
     image-classification) pictures data/train && pictures data/eval ;;
+    language-model) story data ;;
+    recommendation) clicks data/train.csv && clicks data/eval.csv ;;
+    segmentation) voc data ;;
+    sequence-labelling) sentences data ;;
     tabular-classification) rows data/train.csv x1,x2,x3,x4,class 3 && rows data/eval.csv x1,x2,x3,x4,class 3 ;;
     tabular-regression) rows data/train.csv x1,x2,x3,x4,y 9 && rows data/eval.csv x1,x2,x3,x4,y 9 ;;
+    text-classification) texts data ;;
     *) return 1 ;;
   esac
 }
 
 pd-train -q --new list >kinds
-[ "$(wc -l <kinds)" -ge 3 ] || fail "--new list prints '$(cat kinds)'"
+[ "$(wc -l <kinds)" -ge 8 ] || fail "--new list prints '$(cat kinds)'"
 while read -r kind about; do
   [ -n "$about" ] || fail "$kind: nothing says what it is for"
   pd-train -q --new "$kind" "deep/$kind" >/dev/null || fail "$kind: --new exits $?"
   # set -e holds in a process of its own only.
-  export -f pictures rows data_for
+  export -f pictures rows clicks texts story sentences voc data_for
   testdata=$testdata bash -euc '
     cd "deep/$1"
     data_for "$1"
