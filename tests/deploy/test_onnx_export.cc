@@ -121,6 +121,14 @@ TEST(OnnxExport, OpsetDifferences) {
             (Strings{"ReduceMean", "Sub", "Mul", "ReduceMean", "Add", "Sqrt",
                      "Div", "Mul"}));
 
+  const OneOp triangle("tril_triu", {{"diagonal", int32_t{1}}});
+  EXPECT_EQ(triangle.Nodes(14), Strings{"Trilu"});
+  EXPECT_EQ(triangle.Nodes(13),
+            (Strings{"Shape", "Gather", "Range", "Unsqueeze", "Shape", "Gather",
+                     "Range", "Sub", "Less", "Where"}));
+  EXPECT_EQ(triangle.Onnx(10).status().code(),
+            absl::StatusCode::kUnimplemented);
+
   // Bounds and axes are attributes first and inputs later.
   for (const char* type : {"relu6", "unsqueeze2", "reduce_sum"}) {
     const OneOp op(type, {{"axes", std::vector<int32_t>{1}},

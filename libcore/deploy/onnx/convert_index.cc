@@ -138,6 +138,39 @@ void ConvertWhere(OnnxOp* op) {
   op->Give("Out", "Where", {op->In("Condition"), op->In("X"), op->In("Y")});
 }
 
+// The numbers 0, 1, ... along one of the last two axes of x, before opset 14.
+std::string Places(OnnxOp* op, const std::string& x, int64_t axis) {
+  const std::string extent =
+      op->Emit("Gather", {op->Emit("Shape", {x}), op->ConstInt(axis)},
+               {{"axis", int64_t{0}}});
+  return op->Emit("Range", {op->ConstInt(0), extent, op->ConstInt(1)});
+}
+
+// What stands outside of a triangle becomes 0, infinities too.
+void ConvertTriangle(OnnxOp* op) {
+  const std::string x = op->In("X");
+  const int64_t diagonal = op->Int("diagonal", 0);
+  const bool lower = op->Bool("lower", false);
+  if (op->opset() >= 14) {
+    op->Give("Out", "Trilu", {x, op->ConstInt(diagonal)},
+             {{"upper", lower ? int64_t{0} : int64_t{1}}});
+    return;
+  }
+  if (op->opset() < 11) {
+    op->Fail(Unimplemented("ONNX has Range since opset 11"));
+    return;
+  }
+  const int64_t rank = op->Rank("X");
+  const std::string row = op->Unsqueeze(Places(op, x, rank - 2), {1});
+  const std::string past =
+      op->Emit("Sub", {Places(op, x, rank - 1), row});  // of the main diagonal
+  const std::string limit = op->ConstInt(diagonal);
+  op->Give("Out", "Where",
+           {lower ? op->Emit("Greater", {past, limit})
+                  : op->Emit("Less", {past, limit}),
+            op->Const(0, op->TypeOf("X")), x});
+}
+
 // Nearest and linear resizing of [N, C, H, W].
 void ConvertResize(OnnxOp* op) {
   const int64_t rank = op->Rank("X");
@@ -217,6 +250,7 @@ OnnxConverters IndexConverters() {
       {"nearest_interp_v2", ConvertResize},
       {"one_hot_v2", ConvertOneHot},
       {"pixel_shuffle", ConvertPixelShuffle},
+      {"tril_triu", ConvertTriangle},
       {"where", ConvertWhere},
   };
 }
