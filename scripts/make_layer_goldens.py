@@ -160,7 +160,7 @@ def gradients(net, outputs, given, by, rng, values):
             values[f"grad/{name}"] = gradient.numpy()
 
 
-def make(name, job, python, inputs, outputs=("l",), by=None, train=True, state=None, loss=False, rtol=1e-5, atol=1e-5, more=None):
+def make(name, job, python, inputs, outputs=("l",), by=None, train=True, state=None, loss=False, init=True, rtol=1e-5, atol=1e-5, more=None):
     """The files of one case: name -> bytes."""
     rng = np.random.RandomState(zlib.crc32(name.encode()))
     feed = {key: value.make(rng) for key, value in inputs.items()}
@@ -178,7 +178,7 @@ def make(name, job, python, inputs, outputs=("l",), by=None, train=True, state=N
     if state is not None:
         state(start)
     values.update({"state/" + key: array for key, array in start.items()})
-    case = dict(outputs=list(outputs), loss=loss, rtol=rtol, atol=atol, init=initial_values(job, python),
+    case = dict(outputs=list(outputs), loss=loss, rtol=rtol, atol=atol, init=initial_values(job, python) if init else {},
                 made_by=python if isinstance(python, str) else inspect.getsource(python))
     for mode in ("train", "eval") if train else ("eval",):
         if isinstance(net, nn.Layer):

@@ -10,6 +10,7 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job_rule.pb.h"
 #include "libcore/nn/job_text.h"
 
 namespace pd {
@@ -88,12 +89,17 @@ absl::Status SetWhole(const ScalarToken& token, const FieldDescriptor* field,
 
 absl::Status SetReal(const ScalarToken& token, const FieldDescriptor* field,
                      Message* message) {
-  if (token.kind != ScalarToken::kInteger && token.kind != ScalarToken::kFloat)
+  const bool infinite = token.text == "inf" &&
+                        token.kind != ScalarToken::kString &&
+                        field->options().GetExtension(job::rule).infinite();
+  if (token.kind != ScalarToken::kInteger &&
+      token.kind != ScalarToken::kFloat && !infinite)
     return Expected("a number", token, field);
-  double value = Tokenizer::ParseFloat(token.text);
+  double value = infinite ? std::numeric_limits<double>::infinity()
+                          : Tokenizer::ParseFloat(token.text);
   if (token.negative) value = -value;
   const bool narrow = field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT;
-  if (!std::isfinite(value) ||
+  if ((!std::isfinite(value) && !infinite) ||
       (narrow && !std::isfinite(static_cast<float>(value))))
     return Expected("a finite number", token, field);
   const Reflection* reflection = message->GetReflection();

@@ -38,6 +38,7 @@ ParameterGroups::ParameterGroups() = default;
 ParameterGroups::~ParameterGroups() = default;
 
 absl::Status ParameterGroups::Read(const LoadedJob& job) {
+  for_all_ = job.proto().model().initializer();
   RE2::Options options;
   options.set_log_errors(false);
   for (const job::ParameterGroup& group :
@@ -64,6 +65,11 @@ job::ParamAttr ParameterGroups::Apply(const std::string& name,
   Overlay(written, &attr);
   if (written.has_name()) attr.set_name(written.name());
   return attr;
+}
+
+const job::Initializer* ParameterGroups::ForAll(bool bias) const {
+  if (bias) return for_all_.has_bias_init() ? &for_all_.bias_init() : nullptr;
+  return for_all_.has_weight_init() ? &for_all_.weight_init() : nullptr;
 }
 
 absl::Status ParameterGroups::CheckUsed(const LoadedJob& job) const {

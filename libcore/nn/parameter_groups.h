@@ -27,6 +27,9 @@ class ParameterGroups {
   /// What the groups say of parameter `name`, a later group before an earlier
   /// one, and `written`, the parameter's own attribute, before them all.
   job::ParamAttr Apply(const std::string& name, const job::ParamAttr& written);
+  /// The model's first values of weights or of biases; null where it says
+  /// nothing.
+  const job::Initializer* ForAll(bool bias) const;
   /// InvalidArgument with the place of a group that matched none of Apply's
   /// names so far.
   absl::Status CheckUsed(const LoadedJob& job) const;
@@ -35,6 +38,7 @@ class ParameterGroups {
   struct Group;
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::string> seen_;
+  job::GlobalInitializer for_all_;
 };
 
 /// What the names of parameters in layers without a name start with. The two

@@ -51,6 +51,8 @@ for name in "sum max min prod logsumexp".split():
     row(f"{name}_axis", f"{name} {{ axis: 1 }}", lambda x, c=call: c(x, 1), value)
 row("norm", "norm {}", lambda x: paddle.norm(x, 2, -1), dict(x=any_))
 row("norm_1", "norm { p: 1 axis: 1 keepdim: true }", lambda x: paddle.norm(x, 1, 1, True), dict(x=any_))
+row("norm_inf", "norm { p: inf axis: 0 }", lambda x: paddle.norm(x, float("inf"), 0), dict(x=apart(2, 3, 4)))
+row("norm_0", "norm { p: 0 }", lambda x: paddle.norm(x, 0, -1), dict(x=any_))
 row("normalize", "normalize {}", F.normalize, dict(x=any_))
 row("normalize_p", "normalize { p: 3 axis: -1 }", lambda x: F.normalize(x, 3, -1), dict(x=any_))
 row("argmax", "argmax { axis: 1 }", lambda x: paddle.argmax(x, 1), dict(x=apart(2, 3, 4)), train=False)

@@ -73,6 +73,51 @@ def decoder(layers=2, norm=False, **more):
     return nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 6, 0.0, **more), layers, nn.LayerNorm(4) if norm else None)
 
 
+def with_epsilon(l, epsilon):
+    """PaddlePaddle 2.3's classes have no argument for it; models set it."""
+    for part in l.sublayers():
+        if isinstance(part, nn.LayerNorm):
+            part._epsilon = epsilon
+    return l
+
+
+def with_activation(l, how):
+    for part in l.sublayers(include_self=True):
+        if hasattr(part, "linear1"):
+            part.activation = how
+    return l
+
+
+def sparse(key_mask=None, pair_mask=None):
+    """softmax(Q K^T / sqrt(d)) V where the CSR matrix has a place: PaddlePaddle has it for GPUs only."""
+    def how(q, k, v, offset, columns, *masks):
+        n, heads, length, size = q.shape
+        seen = np.zeros([n, heads, length, length], "float32")
+        for b in range(n):
+            for h in range(heads):
+                o, c = offset.numpy()[b, h], columns.numpy()[b, h]
+                for i in range(length):
+                    seen[b, h, i, c[o[i]:o[i + 1]]] = 1
+        seen = paddle.to_tensor(seen)
+        masks = list(masks)
+        if key_mask:
+            seen = seen * masks.pop(0).unsqueeze([1, 2])
+        if pair_mask:
+            seen = seen * masks.pop(0)
+        raised = paddle.exp(paddle.matmul(q, k, transpose_y=True) / size ** 0.5) * (seen != 0).astype("float32")
+        total = raised.sum(-1, keepdim=True)
+        return paddle.matmul(raised / paddle.where(total == 0, paddle.ones_like(total), total), v)
+    return lambda: how
+
+
+def sparse_row(more="", **masks):
+    inputs = dict(q=f(2, 2, 4, 3), k=f(2, 2, 4, 3), v=f(2, 2, 4, 3), offset=A([[[0, 2, 2, 5, 6], [0, 1, 4, 6, 7]], [[0, 4, 5, 5, 7], [0, 0, 0, 3, 6]]], "int32"),
+                  columns=A([[[1, 3, 0, 1, 2, 3, 0], [2, 0, 1, 3, 2, 1, 0]], [[0, 1, 2, 3, 2, 0, 3], [0, 1, 3, 1, 2, 3, 0]]], "int32"))
+    given = dict(keys=A([[1, 1, 0, 1], [0, 2, 1, 1]], "float32"), pairs=A([[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 1, 1]], "float32"))
+    line = f'layer {{ name: "l" input: ["q", "k", "v", "offset", "columns"] sparse_attention {{ {more} }} }}'
+    return (line, sparse("keys" in more, "pairs" in more), {**inputs, **{k: given[k] for k in given if k in more}}, dict(by="q k v"))
+
+
 MHA = nn.MultiHeadAttention
 SMALL = "nhead: 2 dim_feedforward: 6 dropout: 0"
 x, memory, k, v = f(2, 3, 4), f(2, 5, 4), f(2, 2, 4, 2), f(2, 2, 4, 2)
@@ -100,13 +145,13 @@ CASES = {
     "padding_mask": ("padding_mask { pad_token_id: 2 }", lambda: lambda ids: paddle.unsqueeze((ids == 2).astype("float32") * -1e4, [1, 2]),
                      dict(ids=A([[1, 2, 3], [4, 5, 2]]))),
     "encoder_layer": row(f"transformer_encoder_layer d_model: 4 {SMALL}", lambda: nn.TransformerEncoderLayer(4, 2, 6, 0.0), dict(x=x)),
-    "encoder_layer_first": row(f'transformer_encoder_layer {SMALL} normalize_before: true activation: gelu src_mask: "m" bias: false',
+    "encoder_layer_first": row(f'transformer_encoder_layer {SMALL} normalize_before: true activation: "gelu" src_mask: "m" bias: false',
                                lambda: nn.TransformerEncoderLayer(4, 2, 6, 0.0, "gelu", normalize_before=True, bias_attr=False),
                                dict(x=x, m=f(3, 3))),
     "encoder_layer_cache": row(f'transformer_encoder_layer {SMALL} cache: ["k", "v"]', lambda: nn.TransformerEncoderLayer(4, 2, 6, 0.0),
                                dict(x=x, k=k, v=v), cached, "l l:k l:v"),
     "decoder_layer": row(f"transformer_decoder_layer {SMALL}", lambda: nn.TransformerDecoderLayer(4, 2, 6, 0.0), dict(x=x, memory=memory)),
-    "decoder_layer_first": row(f'transformer_decoder_layer {SMALL} normalize_before: true activation: gelu tgt_mask: "later" memory_mask: "m"',
+    "decoder_layer_first": row(f'transformer_decoder_layer {SMALL} normalize_before: true activation: "gelu" tgt_mask: "later" memory_mask: "m"',
                                lambda: nn.TransformerDecoderLayer(4, 2, 6, 0.0, "gelu", normalize_before=True),
                                dict(x=x, memory=memory, m=f(2, 1, 1, 5)),
                                lambda l, x, memory, m: l(x, memory, causal(3), m), more=TRIANGLE),
@@ -114,7 +159,7 @@ CASES = {
                                dict(x=x, memory=memory, k=k, v=v), decoder_cached, "l l:k l:v l:static_k l:static_v"),
     "encoder": row(f'transformer_encoder encoder_layer {{ {SMALL} }} num_layers: 2 norm {{}} src_mask: "m"',
                    lambda: encoder(norm=True), dict(x=x, m=A([[[[1, 1, 0]]], [[[1, 0, 1]]]]))),
-    "encoder_first": row(f"transformer_encoder encoder_layer {{ {SMALL} normalize_before: true activation: silu }} num_layers: 2",
+    "encoder_first": row(f"transformer_encoder encoder_layer {{ {SMALL} normalize_before: true activation: 'silu' }} num_layers: 2",
                          lambda: encoder(normalize_before=True, activation="silu"), dict(x=x)),
     "decoder": row(f'transformer_decoder decoder_layer {{ {SMALL} }} num_layers: 2 norm {{}} tgt_mask: "later"',
                    lambda: decoder(norm=True), dict(x=x, memory=memory), lambda l, x, memory: l(x, memory, causal(3)), more=TRIANGLE),
@@ -126,6 +171,17 @@ CASES = {
                        lambda l, x, tgt, m: l(x, tgt, m, causal(3), m),
                        more=['layer { name: "later" input: "tgt" square_subsequent_mask {} }']),
     "transformer_first": row("transformer d_model: 4 nhead: 1 num_encoder_layers: 1 num_decoder_layers: 2 dim_feedforward: 6 dropout: 0 "
-                             "normalize_before: true activation: tanh", lambda: nn.Transformer(4, 1, 1, 2, 6, 0.0, "tanh", normalize_before=True),
+                             "normalize_before: true activation: 'tanh'", lambda: nn.Transformer(4, 1, 1, 2, 6, 0.0, "tanh", normalize_before=True),
                              dict(x=memory, tgt=x)),
+    "encoder_layer_gelu_tanh": row(f"transformer_encoder_layer {SMALL} activation: 'gelu {{ approximate: true }}' layer_norm_eps: 1e-3",
+                                   lambda: with_activation(with_epsilon(nn.TransformerEncoderLayer(4, 2, 6, 0.0), 1e-3),
+                                                           lambda x: nn.functional.gelu(x, True)), dict(x=x)),
+    "decoder_mish_epsilon": row(f"transformer_decoder decoder_layer {{ {SMALL} activation: 'mish' layer_norm_eps: 5e-4 }} num_layers: 2",
+                                lambda: with_epsilon(decoder(activation="mish"), 5e-4), dict(x=x, memory=memory)),
+    "transformer_epsilon": row("transformer d_model: 4 nhead: 1 num_encoder_layers: 1 num_decoder_layers: 1 dim_feedforward: 6 dropout: 0 "
+                               "activation: 'hardswish' layer_norm_eps: 5e-4",
+                               lambda: with_epsilon(nn.Transformer(4, 1, 1, 1, 6, 0.0, "hardswish"), 5e-4), dict(x=memory, tgt=x)),
+    "sparse_attention": sparse_row(),
+    "sparse_attention_keys": sparse_row('key_padding_mask: "keys"'),
+    "sparse_attention_masks": sparse_row('key_padding_mask: "keys" attn_mask: "pairs"'),
 }

@@ -47,6 +47,28 @@ CASES = {
     "pairwise_distance": ("pairwise_distance {}", "nn.PairwiseDistance()", pair),
     "pairwise_distance_1": ("pairwise_distance { p: 1 epsilon: 0.01 keepdim: true }", "nn.PairwiseDistance(1, 0.01, True)", pair),
     "pairwise_distance_3": ("pairwise_distance { p: 3 }", "nn.PairwiseDistance(3)", pair),
+    "pairwise_distance_0": ("pairwise_distance { p: 0 epsilon: 0 }", "nn.PairwiseDistance(0, 0.0)",
+                            dict(x=A([[1, 2, 3], [0, 5, 1]], "float32"), y=A([[1, 0, 4], [0, 5, 1]], "float32"))),
+    "pairwise_distance_inf": ("pairwise_distance { p: inf }", "nn.PairwiseDistance(float('inf'))", pair),
+    "pairwise_distance_minus_inf": ("pairwise_distance { p: -inf keepdim: true }", "nn.PairwiseDistance(-float('inf'), keepdim=True)", pair),
+    "affine_grid": ("affine_grid { out_shape: [-1, 3, 4, 5] }", "lambda x: F.affine_grid(x, [2, 3, 4, 5])", dict(x=f(2, 2, 3))),
+    "affine_grid_edges": ("affine_grid { out_shape: [2, 1, 3, 1] align_corners: false }",
+                          "lambda x: F.affine_grid(x, [2, 1, 3, 1], False)", dict(x=f(2, 2, 3))),
+    "affine_grid_volume": ("affine_grid { out_shape: [2, 1, 2, 3, 4] align_corners: false }",
+                           "lambda x: F.affine_grid(x, [2, 1, 2, 3, 4], False)", dict(x=f(2, 3, 4))),
+    **{f"grid_sample_{mode}_{padding}_{'corners' if corners else 'edges'}": (
+        f"grid_sample {{ mode: {mode} padding_mode: {padding} align_corners: {str(corners).lower()} }}",
+        f"lambda x, y: F.grid_sample(x, y, '{mode}', '{padding}', {corners})", dict(x=f(2, 2, 4, 5), y=f(2, 3, 4, 2, lo=-1.6, hi=1.6)))
+       for mode in ("bilinear", "nearest") for padding in ("zeros", "border", "reflection") for corners in (True, False)},
+    "grid_sample": ("grid_sample {}", "F.grid_sample", dict(x=f(2, 2, 4, 5), y=f(2, 3, 4, 2))),
+    "grid_sample_volume": ("grid_sample {}", "F.grid_sample", dict(x=f(2, 2, 3, 4, 5), y=f(2, 2, 3, 2, 3, lo=-1.2, hi=1.2))),
+    "grid_sample_of_affine_grid": ("""layer { name: "theta" input: "y" identity {} }
+                                      layer { name: "grid" affine_grid { out_shape: [-1, 2, 3, 3] } }
+                                      layer { name: "l" input: ["x", "grid"] grid_sample {} }""",
+                                   "lambda x, y: F.grid_sample(x, F.affine_grid(y, [2, 2, 3, 3]))", dict(x=f(2, 2, 4, 5), y=f(2, 2, 3))),
+    "temporal_shift": ("temporal_shift { seg_num: 3 }", "lambda x: F.temporal_shift(x, 3)", dict(x=f(6, 4, 2, 3))),
+    "temporal_shift_last": ("temporal_shift { seg_num: 2 shift_ratio: 0.4 data_format: NHWC }",
+                            "lambda x: F.temporal_shift(x, 2, 0.4, data_format='NHWC')", dict(x=f(4, 2, 3, 5))),
     "bilinear": ("bilinear { out_features: 2 }", "nn.Bilinear(4, 3, 2)", dict(x=f(5, 4), y=f(5, 3))),
     "bilinear_no_bias": ("bilinear { in1_features: 4 in2_features: 3 out_features: 2 bias: false }",
                          "nn.Bilinear(4, 3, 2, bias_attr=False)", dict(x=f(5, 4), y=f(5, 3))),

@@ -224,6 +224,7 @@ const std::set<std::string>& Plain() {
   static const auto* const kPlain =
       new std::set<std::string>{"linear", "embedding", "block",  // build_test
                                 "nce",                // random: losses_test
+                                "gumbel_softmax",     // random_layers_test
                                 "linear_chain_crf"};  // sequence_layers_test
   return *kPlain;
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations: one op each, but for prelu, which has a parameter, and glu.
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job_check.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/pieces.h"
@@ -153,20 +157,19 @@ const Activation* FindActivation(int kind) {
 }
 
 // What PaddlePaddle's functions refuse before their ops do.
-absl::Status CheckActivation(LayerContext* c) {
-  const L& l = c->layer();
+absl::Status CheckArguments(const L& l) {
   if (l.has_celu() && l.celu().alpha() == 0)
     return InvalidArgument("'alpha' is 0; celu divides by it");
   if (l.has_hardtanh() && l.hardtanh().min() > l.hardtanh().max())
     return InvalidArgument("'min' is %g and 'max' is %g; expected min <= max",
                            l.hardtanh().min(), l.hardtanh().max());
-  if (l.has_softmax2d())
-    return c->ExpectRank(3, 4, "images [N, C, H, W] or [C, H, W]");
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> BuildActivation(LayerContext* c) {
-  PD_RETURN_IF_ERROR(CheckActivation(c));
+  PD_RETURN_IF_ERROR(CheckArguments(c->layer()));
+  if (c->layer().has_softmax2d())
+    PD_RETURN_IF_ERROR(c->ExpectRank(3, 4, "images [N, C, H, W] or [C, H, W]"));
   OpCall call = FindActivation(c->layer().kind_case())->call(c->layer());
   return c->Unary(call.type, c->input(), std::move(call.attrs));
 }
@@ -207,6 +210,19 @@ absl::StatusOr<std::string> BuildRRelu(LayerContext* c) {
   return c->Append(std::move(op), {"Out", "Noise"});
 }
 
+absl::StatusOr<std::string> BuildGumbelSoftmax(LayerContext* c) {
+  const job::GumbelSoftmax& p = c->layer().gumbel_softmax();
+  PD_RETURN_IF_ERROR(
+      NormalizeAxis(p.axis(), c->shape().size(), "axis").status());
+  OpDesc op;
+  op.type = "gumbel_softmax";
+  op.SetInput("X", {c->input()});
+  op.attrs = {{"temperature", F(p.temperature())},
+              {"hard", p.hard()},
+              {"axis", int32_t{p.axis()}}};
+  return c->Append(std::move(op), {"Out", "Soft"});
+}
+
 // The first half times the sigmoid of the second.
 absl::StatusOr<std::string> BuildGlu(LayerContext* c) {
   const int rank = static_cast<int>(c->shape().size());
@@ -231,27 +247,46 @@ absl::StatusOr<std::string> BuildGlu(LayerContext* c) {
   return c->Binary("elementwise_mul", first, gate);
 }
 
+// "gelu" and what stands behind it, "{ approximate: true }".
+absl::Status ReadActivation(absl::string_view arguments,
+                            const google::protobuf::FieldDescriptor* kind,
+                            const char* field, L* layer) {
+  google::protobuf::Message* message =
+      layer->GetReflection()->MutableMessage(layer, kind);
+  const std::string place = absl::StrCat("'", field, "'");
+  if (!arguments.empty()) {
+    Places places;
+    PD_RETURN_IF_ERROR(
+        ReadTextValue(arguments, kind, kind->name(), place, layer, &places));
+  }
+  return Annotate(CheckRules(*message, kind->name()), place);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> AppendActivation(LayerContext* c,
                                              const std::string& x,
-                                             const std::string& name,
+                                             const std::string& text,
                                              const char* field) {
+  const size_t brace = std::min(text.find('{'), text.size());
+  const absl::string_view name =
+      absl::StripAsciiWhitespace(absl::string_view(text).substr(0, brace));
   const auto* type = L::descriptor();
   std::vector<std::string> known;
   for (const Activation& activation : kActivations) {
     const auto* kind = type->FindFieldByNumber(activation.kind);
-    if (activation.kind == L::kMaxout) continue;  // it needs an argument
     known.push_back(kind->name());
-    if (kind->name() != name) continue;
+    if (kind->name() != std::string(name)) continue;
     L layer;
-    layer.GetReflection()->MutableMessage(&layer, kind);
+    PD_RETURN_IF_ERROR(ReadActivation(absl::string_view(text).substr(brace),
+                                      kind, field, &layer));
+    PD_RETURN_IF_ERROR(CheckArguments(layer));
     OpCall call = activation.call(layer);
     return c->Unary(call.type, x, std::move(call.attrs));
   }
-  const std::string nearest = Nearest(name, known);
+  const std::string nearest = Nearest(std::string(name), known);
   return InvalidArgument(
-      "'%s' is '%s'; it takes an activation's name, like relu%s", field, name,
+      "'%s' is '%s'; it takes an activation's name, like relu%s", field, text,
       nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
 }
 
@@ -261,6 +296,7 @@ void AddActivations(LayerTable* table) {
   (*table)[L::kPrelu] = {BuildPRelu};
   (*table)[L::kRrelu] = {BuildRRelu};
   (*table)[L::kGlu] = {BuildGlu};
+  (*table)[L::kGumbelSoftmax] = {BuildGumbelSoftmax};
 }
 
 }  // namespace pd

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// multi_head_attention and the masks for it, of the ops that paddle.nn makes.
+// multi_head_attention and the masks for it, of the ops that paddle.nn makes;
+// sparse_attention.
 #include "libcore/nn/layers/attention.h"
 
 #include <climits>
@@ -255,6 +256,51 @@ absl::StatusOr<std::string> BuildPaddingMask(LayerContext* c) {
   return WithXShape("unsqueeze2", mask, "axes", {1, 2}, c);
 }
 
+// The query's type and these extents, -1 for any.
+absl::Status ExpectFloats(const LayerInput& x, const Shape& shape,
+                          const char* expected, LayerContext* c) {
+  const Shape& given = c->ShapeOf(x.variable);
+  bool fits = given.size() == shape.size() &&
+              c->TypeOf(x.variable) == c->dtype(0) && !IsInteger(c->dtype(0));
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = shape[i] < 0 || given[i] < 0 || given[i] == shape[i];
+  return fits ? absl::OkStatus() : c->Misfit(expected, x);
+}
+
+absl::StatusOr<std::string> BuildSparseAttention(LayerContext* c) {
+  constexpr const char* kExpected =
+      "query, key and value of one type and shape [N, num_heads, length, "
+      "head_dim]";
+  PD_RETURN_IF_ERROR(c->ExpectRank(4, 4, kExpected));
+  const Shape query = c->shape();
+  for (size_t i = 0; i < 3; ++i)
+    PD_RETURN_IF_ERROR(ExpectFloats(c->read(i), query, kExpected, c));
+  for (size_t i = 3; i < 5; ++i)
+    if (c->dtype(i) != DType::kInt32 || c->shape(i).size() != 3)
+      return c->Misfit(i == 3 ? "int32 offsets [N, num_heads, length + 1]"
+                              : "int32 columns [N, num_heads, places]",
+                       i);
+  OpDesc op;
+  op.type = "sparse_attention";
+  const char* const kSlots[] = {"Q", "K", "V", "Offset", "Columns"};
+  for (size_t i = 0; i < 5; ++i) op.SetInput(kSlots[i], {c->input(i)});
+  if (const LayerInput* mask = c->Named("key_padding_mask")) {
+    PD_RETURN_IF_ERROR(ExpectFloats(*mask, {query[0], query[2]},
+                                    "a key_padding_mask [N, length] of the "
+                                    "query's type",
+                                    c));
+    op.SetInput("KeyPaddingMask", {mask->variable});
+  }
+  if (const LayerInput* mask = c->Named("attn_mask")) {
+    PD_RETURN_IF_ERROR(ExpectFloats(*mask, {query[2], query[2]},
+                                    "an attn_mask [length, length] of the "
+                                    "query's type",
+                                    c));
+    op.SetInput("AttnMask", {mask->variable});
+  }
+  return c->Append(std::move(op), {"Out", "SparseDotSdd", "Softmax"});
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> SequenceWidth(const LayerInput& x, const int64_t* given,
@@ -348,6 +394,7 @@ void AddAttentionLayers(LayerTable* table) {
   (*table)[job::Layer::kMultiHeadAttention] = {BuildMultiHeadAttention};
   (*table)[job::Layer::kSquareSubsequentMask] = {BuildSquareSubsequentMask};
   (*table)[job::Layer::kPaddingMask] = {BuildPaddingMask};
+  (*table)[job::Layer::kSparseAttention] = {BuildSparseAttention, 5, 5};
 }
 
 }  // namespace pd

@@ -129,21 +129,31 @@ VarDesc* LayerContext::FindParameter(const std::string& name) {
   return parts_.main->MutableVar(name);
 }
 
+void LayerContext::Keep(VarDesc var) {
+  var.persistable = true;
+  parts_.startup->AddVar(var);
+  parts_.main->AddVar(std::move(var));
+}
+
 absl::Status LayerContext::Declare(VarDesc var,
                                    const job::Initializer& initializer) {
-  var.persistable = true;
   const std::string name = var.name;
   const Shape shape = var.shape;
   const DType dtype = var.dtype;
-  parts_.startup->AddVar(var);
-  parts_.main->AddVar(std::move(var));
+  Keep(std::move(var));
   return AppendInitializer(initializer, name, shape, dtype, parts_.startup);
 }
 
-absl::StatusOr<std::string> LayerContext::Parameter(
-    const job::ParamAttr& written, const std::string& otherwise_name,
-    Shape shape, const job::Initializer& otherwise) {
-  const std::string name = written.has_name() ? written.name() : otherwise_name;
+absl::StatusOr<std::string> LayerContext::Parameter(ParameterRequest request) {
+  if (request.attr.has_weight_norm()) return WeightNorm(request);
+  if (request.attr.has_spectral_norm()) return SpectralNorm(request);
+  return Plain(request);
+}
+
+absl::StatusOr<std::string> LayerContext::Plain(
+    const ParameterRequest& request) {
+  const job::ParamAttr& written = request.attr;
+  const std::string name = written.has_name() ? written.name() : request.name;
   parameters_.push_back(name);
   if (const VarDesc* shared = FindParameter(name)) {
     if (!written.has_name())
@@ -151,21 +161,28 @@ absl::StatusOr<std::string> LayerContext::Parameter(
           "layer '%s' (%s) would make the parameter '%s', which there is "
           "already; give the layer, or the use of its block, another name",
           name_, kind_, name);
-    if (shared->is_parameter && shared->shape == shape) return name;
+    if (shared->is_parameter && shared->shape == request.shape) return name;
     return InvalidArgument(
         "layer '%s' (%s) needs a parameter of shape %s; '%s' is %s of shape %s",
-        name_, kind_, ToString(shape), name,
+        name_, kind_, ToString(request.shape), name,
         shared->is_parameter ? "one" : "another variable",
         ToString(shared->shape));
   }
   const job::ParamAttr attr = parts_.groups->Apply(name, written);
   VarDesc var;
   var.name = name;
-  var.shape = std::move(shape);
+  var.shape = request.shape;
   var.is_parameter = true;
   var.stop_gradient = !attr.trainable();
-  PD_RETURN_IF_ERROR(Declare(
-      std::move(var), attr.has_initializer() ? attr.initializer() : otherwise));
+  if (request.computed) {
+    Keep(std::move(var));
+  } else {
+    const job::Initializer* all = parts_.groups->ForAll(request.bias);
+    PD_RETURN_IF_ERROR(
+        Declare(std::move(var), attr.has_initializer() ? attr.initializer()
+                                : all != nullptr       ? *all
+                                                       : request.otherwise));
+  }
   ParameterSettings settings;
   settings.name = name;
   settings.layer = name_;
@@ -187,8 +204,8 @@ absl::StatusOr<std::string> LayerContext::Parameter(
 absl::StatusOr<std::string> LayerContext::Weight(
     const job::ParamAttr& attr, Shape shape, const job::Initializer& otherwise,
     const char* member) {
-  return Parameter(attr, NewName(member, "w", &scope_.weights),
-                   std::move(shape), otherwise);
+  return Parameter({attr, NewName(member, "w", &scope_.weights),
+                    std::move(shape), otherwise});
 }
 
 absl::StatusOr<std::string> LayerContext::Bias(const job::ParamAttr& attr,
@@ -200,8 +217,8 @@ absl::StatusOr<std::string> LayerContext::Bias(const job::ParamAttr& attr,
 absl::StatusOr<std::string> LayerContext::Bias(
     const job::ParamAttr& attr, Shape shape, const job::Initializer& otherwise,
     const char* member) {
-  return Parameter(attr, NewName(member, "b", &scope_.biases), std::move(shape),
-                   otherwise);
+  return Parameter({attr, NewName(member, "b", &scope_.biases),
+                    std::move(shape), otherwise, true});
 }
 
 void LayerContext::AddOutput(std::string name, std::string variable) {

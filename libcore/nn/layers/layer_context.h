@@ -54,6 +54,9 @@ struct ModelParts {
   BuiltModel* built;
   ParameterGroups* groups;
   GeneratedNames* generated;
+  /// The form that is built, and whether it differs from the other one.
+  job::Phase::Kind form = job::Phase::train;
+  bool* has_forms = nullptr;
 };
 
 /// How the parameters that are made next are called.
@@ -62,6 +65,16 @@ struct ParameterScope {
   std::string kind;        ///< "linear"
   std::string prefix;      ///< "linear_3" once there is a numbered name
   int weights = 0, biases = 0;
+};
+
+/// A parameter that is to be made.
+struct ParameterRequest {
+  job::ParamAttr attr;  ///< as written
+  std::string name;     ///< where attr has none
+  Shape shape;
+  job::Initializer otherwise;  ///< where nothing else says first values
+  bool bias = false;
+  bool computed = false;  ///< first values come from others, not from attr
 };
 
 class LayerContext {
@@ -161,9 +174,16 @@ class LayerContext {
 
  private:
   std::string NewName(const char* member, const char* suffix, int* number);
-  absl::StatusOr<std::string> Parameter(const job::ParamAttr& attr,
-                                        const std::string& name, Shape shape,
-                                        const job::Initializer& otherwise);
+  /// What layers compute with: the parameter itself, or what weight_norm or
+  /// spectral_norm makes of others (reparameterize.cc).
+  absl::StatusOr<std::string> Parameter(ParameterRequest request);
+  absl::StatusOr<std::string> Plain(const ParameterRequest& request);
+  absl::StatusOr<std::string> WeightNorm(const ParameterRequest& request);
+  absl::StatusOr<std::string> SpectralNorm(const ParameterRequest& request);
+  absl::StatusOr<std::string> UnitVector(const std::string& name,
+                                         int64_t extent, double eps);
+  /// Declares a variable that lives on, without first values.
+  void Keep(VarDesc var);
   absl::Status Declare(VarDesc var, const job::Initializer& initializer);
   VarDesc* FindParameter(const std::string& name);
 

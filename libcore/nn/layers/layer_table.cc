@@ -18,6 +18,7 @@ const LayerSpec* FindLayer(int kind) {
     AddPoolLayers(table);
     AddRegionLayers(table);
     AddRnnLayers(table);
+    AddSequenceLayers(table);
     AddShapeLayers(table);
     AddValueLayers(table);
     AddTransformerLayers(table);

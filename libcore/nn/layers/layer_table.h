@@ -40,6 +40,7 @@ void AddPaddingLayers(LayerTable* table);
 void AddPoolLayers(LayerTable* table);
 void AddRegionLayers(LayerTable* table);
 void AddRnnLayers(LayerTable* table);
+void AddSequenceLayers(LayerTable* table);
 void AddShapeLayers(LayerTable* table);
 void AddValueLayers(LayerTable* table);
 void AddTransformerLayers(LayerTable* table);

@@ -80,11 +80,11 @@ absl::StatusOr<std::string> PadAround(LayerContext* c, const Space& space,
                                       const std::string& mode,
                                       double value = 0);
 
-/// The activation that the job calls `name` ("relu"), with its defaults.
-/// `field` is the field that named it.
+/// The activation that the job names, "relu" with its defaults or its layer's
+/// text, "gelu { approximate: true }". `field` is the field that named it.
 absl::StatusOr<std::string> AppendActivation(LayerContext* c,
                                              const std::string& x,
-                                             const std::string& name,
+                                             const std::string& text,
                                              const char* field);
 
 /// What batch norms of all ranks share.

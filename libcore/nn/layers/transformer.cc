@@ -10,6 +10,7 @@
 #include "libcore/nn/layers/attention.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/parts.h"
+#include "libcore/nn/layers/pieces.h"
 
 namespace pd {
 namespace {
@@ -18,7 +19,8 @@ namespace {
 struct LayerArguments {
   int64_t d_model = 0, nhead = 0, dim_feedforward = 0;
   double dropout = 0, attn_dropout = 0, act_dropout = 0;
-  job::FeedForward::Activation activation = job::FeedForward::relu;
+  std::string activation;
+  double layer_norm_eps = 1e-5;
   bool normalize_before = false, bias = true;
   // Self-attention, (decoder) cross-attention, the two matrices.
   std::vector<job::ParamAttr> weight_attr, bias_attr;
@@ -59,6 +61,7 @@ LayerArguments CommonArguments(const Message& p) {
   a.attn_dropout = p.has_attn_dropout() ? p.attn_dropout() : p.dropout();
   a.act_dropout = p.has_act_dropout() ? p.act_dropout() : p.dropout();
   a.activation = p.activation();
+  a.layer_norm_eps = p.layer_norm_eps();
   a.normalize_before = p.normalize_before();
   a.bias = p.bias();
   return a;
@@ -77,15 +80,6 @@ absl::StatusOr<LayerArguments> ReadArguments(const Message& p, size_t parts,
                       PerPart(p.weight_attr(), parts, "weight_attr"));
   PD_ASSIGN_OR_RETURN(a.bias_attr, PerPart(p.bias_attr(), parts, "bias_attr"));
   return a;
-}
-
-absl::StatusOr<std::string> Activate(job::FeedForward::Activation activation,
-                                     const std::string& x, LayerContext* c) {
-  std::string op = job::FeedForward::Activation_Name(activation);
-  std::map<std::string, Attribute> attrs;
-  if (activation == job::FeedForward::leaky_relu) attrs["alpha"] = 0.01f;
-  if (activation == job::FeedForward::hardswish) op = "hard_swish";
-  return c->Unary(op.c_str(), x, std::move(attrs));
 }
 
 // What a layer reads beside its input, and what it gives beside its result.
@@ -136,7 +130,8 @@ class LayerMaker {
 
   absl::Status Matrices() {
     PD_RETURN_IF_ERROR(Matrix("linear1", a_.d_model, a_.dim_feedforward));
-    PD_ASSIGN_OR_RETURN(x_, Activate(a_.activation, x_, c_));
+    PD_ASSIGN_OR_RETURN(x_,
+                        AppendActivation(c_, x_, a_.activation, "activation"));
     PD_ASSIGN_OR_RETURN(x_, DropOut(a_.act_dropout, x_, c_));
     return Matrix("linear2", a_.dim_feedforward, a_.d_model);
   }
@@ -147,7 +142,9 @@ class LayerMaker {
   absl::Status Normalize(int number) {
     const LayerContext::Sublayer norm(c_, "layer_norm",
                                       absl::StrCat("norm", number));
-    PD_ASSIGN_OR_RETURN(x_, NormalizeLayer(job::LayerNorm(), {x_, ""}, c_));
+    job::LayerNorm p;
+    p.set_epsilon(a_.layer_norm_eps);
+    PD_ASSIGN_OR_RETURN(x_, NormalizeLayer(p, {x_, ""}, c_));
     return absl::OkStatus();
   }
 
@@ -341,7 +338,8 @@ absl::StatusOr<std::string> BuildTransformer(LayerContext* c) {
     PD_RETURN_IF_ERROR(
         SequenceWidth(c->read(i), &d_model, "d_model", *c).status());
   PD_RETURN_IF_ERROR(CheckHeads(d_model, "d_model", p.nhead(), "nhead"));
-  const job::LayerNorm norm;
+  job::LayerNorm norm;
+  norm.set_epsilon(p.layer_norm_eps());
   Stack encoder, decoder;
   PD_ASSIGN_OR_RETURN(encoder.state.mask,
                       AdditiveMask(c->Named("src_mask"), c));

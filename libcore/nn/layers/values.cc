@@ -286,9 +286,9 @@ absl::StatusOr<std::string> BuildConstant(LayerContext* c) {
 
 absl::StatusOr<std::string> BuildParameter(LayerContext* c) {
   const job::Parameter& p = c->layer().parameter();
-  return c->Weight(
-      p.attr(), Shape(p.shape().begin(), p.shape().end()),
-      p.is_bias() ? ConstantInitializer(0) : XavierUniformInitializer(), "");
+  const Shape shape(p.shape().begin(), p.shape().end());
+  if (p.is_bias()) return c->Bias(p.attr(), shape, "");
+  return c->Weight(p.attr(), shape, XavierUniformInitializer(), "");
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images: other sizes (upsample), pixels from channels and back, windows as
+// Images: other sizes (upsample), other positions (affine_grid, grid_sample),
+// pixels from channels and back, channels of neighbours in time, windows as
 // columns (unfold, fold); and what compares two inputs: cosine_similarity,
 // pairwise_distance, bilinear.
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -154,6 +157,60 @@ absl::StatusOr<std::string> BuildRearranged(LayerContext* c) {
                    p.data_format() != 0);
 }
 
+absl::StatusOr<std::string> BuildTemporalShift(LayerContext* c) {
+  const job::TemporalShift& p = c->layer().temporal_shift();
+  const Space space = {2, p.data_format() != 0};
+  PD_RETURN_IF_ERROR(ExpectSpace(c, space));
+  const int64_t pictures = c->shape()[0];
+  if (pictures >= 0 && pictures % p.seg_num() != 0)
+    return c->Misfit(
+        absl::StrCat("a multiple of ", p.seg_num(), " pictures ('seg_num')"));
+  return c->Unary("temporal_shift", c->input(),
+                  {{"seg_num", int32_t{p.seg_num()}},
+                   {"shift_ratio", static_cast<float>(p.shift_ratio())},
+                   {"data_format", space.format()}});
+}
+
+absl::StatusOr<std::string> BuildAffineGrid(LayerContext* c) {
+  const job::AffineGrid& p = c->layer().affine_grid();
+  const int axes = p.out_shape_size() - 2;
+  const Shape& theta = c->shape();
+  if (theta.size() != 3 || theta[1] != axes || theta[2] != axes + 1)
+    return c->Misfit(absl::StrCat("matrices [N, ", axes, ", ", axes + 1,
+                                  "] for an 'out_shape' of ", axes + 2,
+                                  " numbers"));
+  Ints shape(p.out_shape().begin(), p.out_shape().end());
+  for (int i = 1; i < p.out_shape_size(); ++i)
+    if (p.out_shape(i) < 1 || p.out_shape(i) > INT32_MAX)
+      return InvalidArgument("'out_shape' holds %d; expected 1 or more",
+                             p.out_shape(i));
+  OpDesc op;
+  op.type = "affine_grid";
+  op.SetInput("Theta", {c->input()});
+  op.attrs = {{"output_shape", std::move(shape)},
+              {"align_corners", p.align_corners()}};
+  return c->Append(std::move(op), {"Output"});
+}
+
+absl::StatusOr<std::string> BuildGridSample(LayerContext* c) {
+  const job::GridSample& p = c->layer().grid_sample();
+  PD_RETURN_IF_ERROR(
+      c->ExpectRank(4, 5, "images [N, C, H, W] or [N, C, D, H, W]"));
+  const size_t rank = c->shape().size();
+  const Shape& grid = c->shape(1);
+  if (grid.size() != rank || grid.back() != static_cast<int64_t>(rank) - 2)
+    return c->Misfit(
+        rank == 4 ? "positions [N, H, W, 2]" : "positions [N, D, H, W, 3]", 1);
+  OpDesc op;
+  op.type = "grid_sampler";
+  op.SetInput("X", {c->input(0)});
+  op.SetInput("Grid", {c->input(1)});
+  op.attrs = {{"mode", job::GridSample::Mode_Name(p.mode())},
+              {"padding_mode", job::GridSample::Padding_Name(p.padding_mode())},
+              {"align_corners", p.align_corners()}};
+  return c->Append(std::move(op), {"Output"});
+}
+
 template <typename P>
 absl::StatusOr<std::string> Columns(LayerContext* c, const P& p, OpDesc op) {
   op.SetInput("X", {c->input()});
@@ -259,6 +316,9 @@ void AddVisionLayers(LayerTable* table) {
   for (const int kind : {job::Layer::kPixelShuffle, job::Layer::kPixelUnshuffle,
                          job::Layer::kChannelShuffle})
     (*table)[kind] = {BuildRearranged};
+  (*table)[job::Layer::kTemporalShift] = {BuildTemporalShift};
+  (*table)[job::Layer::kAffineGrid] = {BuildAffineGrid};
+  (*table)[job::Layer::kGridSample] = {BuildGridSample, 2, 2};
   (*table)[job::Layer::kUnfold] = {BuildUnfold};
   (*table)[job::Layer::kFold] = {BuildFold};
   (*table)[job::Layer::kCosineSimilarity] = {BuildCosineSimilarity, 2, 2};
