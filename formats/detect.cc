@@ -215,11 +215,10 @@ FileKind KindOfName(absl::string_view name) {
 
 absl::string_view Name(FileKind kind) {
   static constexpr absl::string_view kNames[] = {
-      "unknown", "pdmodel", "tensor stream", "selected rows", "pickle",
-      "npy",     "npz",     "zip",           "onnx",          "safetensors",
-      "hdf5",    "idx",     "png",           "jpeg",          "bmp",
-      "pnm",     "gzip",    "tar",           "tensorboard",   "json",
-      "text"};
+      "unknown", "pdmodel", "tensor stream", "selected rows", "pickle", "npy",
+      "npz",     "zip",     "onnx",          "safetensors",   "hdf5",   "idx",
+      "png",     "jpeg",    "tiff",          "webp",          "bmp",    "pnm",
+      "gzip",    "tar",     "tensorboard",   "json",          "text"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -238,6 +237,8 @@ FileKind DetectKind(absl::string_view bytes, absl::string_view name) {
   if (IsProgram(bytes)) return FileKind::kPdModel;
   if (IsOnnx(bytes)) return FileKind::kOnnx;
   if (IsTensorBoard(bytes)) return FileKind::kTensorBoard;
+  if (IsTiff(bytes)) return FileKind::kTiff;
+  if (IsWebp(bytes)) return FileKind::kWebp;
   if (IsBmp(bytes)) return FileKind::kBmp;
   if (IsPnm(bytes)) return FileKind::kPnm;
   const FileKind by_name = KindOfName(name);

@@ -28,6 +28,8 @@ enum class FileKind {
   kIdx,  ///< MNIST's idx
   kPng,
   kJpeg,
+  kTiff,
+  kWebp,
   kBmp,
   kPnm,
   kGzip,

@@ -44,6 +44,10 @@ absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
   if (options.mask) return InvalidArgument("a mask must be a PNG image");
   if (bytes.substr(0, 2) == "\xFF\xD8")
     return DecodeJpeg(bytes, options, image);
+  if (IsTiff(bytes))
+    return Annotate(DecodeTiff(bytes, options, image), "TIFF image");
+  if (IsWebp(bytes))
+    return Annotate(DecodeWebp(bytes, options, image), "WebP image");
   if (IsBmp(bytes))
     return Annotate(DecodeBmp(bytes, options, image), "BMP image");
   if (IsPnm(bytes))

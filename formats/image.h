@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG, JPEG, BMP, PBM, PGM and PPM into uint8 pixels, height x width x
-// channels, as Pillow's Image.open(...).convert('RGB' or 'L') gives them:
-// palettes expanded, alpha dropped, 16 bits cut to 8, gamma and EXIF
-// orientation left alone.
+// PNG, JPEG, TIFF, WebP, BMP, PBM, PGM and PPM into uint8 pixels, height x
+// width x channels, as Pillow's Image.open(...).convert('RGB' or 'L') gives
+// them: palettes expanded, alpha dropped, 16 bits cut to 8, gamma and EXIF
+// orientation left alone (TIFF's own is applied).
 #ifndef PD_FORMATS_IMAGE_H_
 #define PD_FORMATS_IMAGE_H_
 
@@ -38,10 +38,14 @@ struct ImageOptions {
 absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
                          Image* image);
 
-/// The same for one format (png.cc, jpeg.cc, bmp.cc, pnm.cc).
+/// The same for one format (png.cc, jpeg.cc, tiff.cc, webp.cc, bmp.cc, pnm.cc).
 absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
                        Image* image);
 absl::Status DecodeJpeg(absl::string_view bytes, const ImageOptions& options,
+                        Image* image);
+absl::Status DecodeTiff(absl::string_view bytes, const ImageOptions& options,
+                        Image* image);
+absl::Status DecodeWebp(absl::string_view bytes, const ImageOptions& options,
                         Image* image);
 absl::Status DecodeBmp(absl::string_view bytes, const ImageOptions& options,
                        Image* image);

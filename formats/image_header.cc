@@ -98,12 +98,21 @@ absl::StatusOr<ImageHeader> ParseImageHeader(absl::string_view bytes) {
     return header.ok() ? Checked(*header)
                        : Annotate(header.status(), "PNM image");
   }
+  if (IsTiff(bytes)) {
+    auto header = ParseTiffHeader(bytes);
+    return header.ok() ? header : Annotate(header.status(), "TIFF image");
+  }
+  if (IsWebp(bytes)) {
+    auto header = ParseWebpHeader(bytes);
+    return header.ok() ? Checked(*header)
+                       : Annotate(header.status(), "WebP image");
+  }
   return UnknownImage();
 }
 
 absl::Status UnknownImage() {
   return Unimplemented(
-      "not an image that is read: PNG, JPEG, BMP, PBM, PGM, PPM");
+      "not an image that is read: PNG, JPEG, TIFF, WebP, BMP, PBM, PGM, PPM");
 }
 
 }  // namespace pd

@@ -24,11 +24,16 @@ struct ImageHeader {
 /// formats.
 absl::StatusOr<ImageHeader> ParseImageHeader(absl::string_view bytes);
 
-/// The same for one format (bmp.cc, pnm.cc), and whether bytes begin like it.
+/// The same for one format (bmp.cc, pnm.cc, tiff.cc, webp.cc), and whether
+/// bytes begin like it.
 absl::StatusOr<ImageHeader> ParseBmpHeader(absl::string_view bytes);
 absl::StatusOr<ImageHeader> ParsePnmHeader(absl::string_view bytes);
+absl::StatusOr<ImageHeader> ParseTiffHeader(absl::string_view bytes);
+absl::StatusOr<ImageHeader> ParseWebpHeader(absl::string_view bytes);
 bool IsBmp(absl::string_view bytes);
 bool IsPnm(absl::string_view bytes);
+bool IsTiff(absl::string_view bytes);
+bool IsWebp(absl::string_view bytes);
 /// The error of bytes that are no image of a format that is read.
 absl::Status UnknownImage();
 

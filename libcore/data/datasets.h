@@ -51,7 +51,8 @@ struct ImageFolderOptions {
   std::string root;
   /// Endings that are read, without regard to case.
   std::vector<std::string> extensions = {".jpg", ".jpeg", ".png",
-                                         ".ppm", ".bmp",  ".pgm"};
+                                         ".ppm", ".bmp",  ".pgm",
+                                         ".tif", ".tiff", ".webp"};
   /// false: paddle.vision.datasets.ImageFolder, images without labels.
   bool labels = true;
 };

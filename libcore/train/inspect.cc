@@ -181,6 +181,8 @@ absl::Status InspectBytes(const OpRegistry& registry, FileKind kind,
       return InspectIdx(out);
     case FileKind::kPng:
     case FileKind::kJpeg:
+    case FileKind::kTiff:
+    case FileKind::kWebp:
     case FileKind::kBmp:
     case FileKind::kPnm:
       return InspectImage(file, out);

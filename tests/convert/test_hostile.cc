@@ -147,7 +147,9 @@ const std::vector<Reader>& Readers() {
        {"formats/onnx/small.onnx"},
        [](const FileBytes& f) { return ParseOnnx(f.view(), "").ok(); }},
       {"image",
-       {"images/one_bit.png", "images/rle8.bmp", "images/plain.pgm"},
+       {"images/one_bit.png", "images/rle8.bmp", "images/plain.pgm",
+        "images/lzw.tif", "images/fax.tif", "images/tiles.tif",
+        "images/lossless.webp", "images/animated.webp"},
        [](const FileBytes& f) { return DecodeAnyImage(f); }},
   };
   return *readers;

@@ -37,6 +37,9 @@ TEST(Detect, TellsOthersBySmallSamples) {
   EXPECT_EQ(kind({"\0\0\x08\x03\0\0\xea\x60", 8}), FileKind::kIdx);
   EXPECT_EQ(kind("\x89PNG\r\n\x1a\n...."), FileKind::kPng);
   EXPECT_EQ(kind("\xff\xd8\xff\xe0"), FileKind::kJpeg);
+  EXPECT_EQ(kind(std::string("II*\0\x08\0\0\0", 8)), FileKind::kTiff);
+  EXPECT_EQ(kind(std::string("MM\0*\0\0\0\x08", 8)), FileKind::kTiff);
+  EXPECT_EQ(kind(std::string("RIFF\x20\0\0\0WEBPVP8 ", 16)), FileKind::kWebp);
   EXPECT_EQ(kind("P5\n2 2\n255\nabcd"), FileKind::kPnm);
   EXPECT_EQ(kind("P5 is a text"), FileKind::kText);
   EXPECT_EQ(DetectKind(MustRead(PD_TESTDATA "/images/os2.bmp").view(), ""),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG, JPEG and bitmaps against what Pillow decodes (testdata/images), and
-// damaged.
+// PNG, JPEG, TIFF, WebP and bitmaps against what Pillow decodes
+// (testdata/images), and damaged.
 #include "formats/image.h"
 
 #include <cstring>
@@ -35,6 +35,36 @@ const char* const kBitmaps[] = {
     "top_down.bmp", "os2.bmp",   "rgb.ppm",     "grey.pgm",    "bits.pbm",
     "plain.pbm",    "plain.pgm", "plain.ppm",   "seven.pgm",   "deep.ppm"};
 
+const char* const kTiffAndWebp[] = {"rgb.tif",
+                                    "grey.tif",
+                                    "rgba.tif",
+                                    "lzw.tif",
+                                    "deflate.tif",
+                                    "packbits.tiff",
+                                    "jpeg.tif",
+                                    "fax.tif",
+                                    "palette.tif",
+                                    "turned2.tif",
+                                    "turned3.tif",
+                                    "turned4.tif",
+                                    "turned5.tif",
+                                    "turned6.tif",
+                                    "turned7.tif",
+                                    "turned8.tif",
+                                    "white.tif",
+                                    "four_bit.tif",
+                                    "two_bit.tif",
+                                    "deep.tif",
+                                    "big.tif",
+                                    "tiles.tif",
+                                    "deep_big_endian.tif",
+                                    "planes.tif",
+                                    "premultiplied.tif",
+                                    "lossless.webp",
+                                    "lossy.webp",
+                                    "alpha.webp",
+                                    "animated.webp"};
+
 std::string FileOf(const std::string& name) {
   const auto file = ReadFile(PD_TESTDATA "/images/" + name);
   EXPECT_TRUE(file.ok()) << file.status();
@@ -65,8 +95,10 @@ void CheckPixels(const std::vector<std::string>& files,
           << key;
       const auto header = ParseImageHeader(FileOf(name));
       ASSERT_TRUE(header.ok()) << name << ": " << header.status();
-      EXPECT_EQ(header->width, image.width) << name;
-      EXPECT_EQ(header->height, image.height) << name;
+      // A TIFF's header is that of the picture as it lies there.
+      const bool lying = name >= "turned5.tif" && name <= "turned8.tif";
+      EXPECT_EQ(header->width, lying ? image.height : image.width) << name;
+      EXPECT_EQ(header->height, lying ? image.width : image.height) << name;
     }
   }
 }
@@ -77,6 +109,74 @@ TEST(ImageTest, DecodesAsPillowDoes) {
 
 TEST(ImageTest, DecodesBitmapsAsPillowDoes) {
   CheckPixels({std::begin(kBitmaps), std::end(kBitmaps)}, "bitmaps.npz");
+}
+
+TEST(ImageTest, DecodesTiffAndWebpAsPillowDoes) {
+  CheckPixels({std::begin(kTiffAndWebp), std::end(kTiffAndWebp)},
+              "tiff_webp.npz");
+}
+
+// `tag`'s first value in a little-endian TIFF of libtiff or Pillow becomes
+// another one.
+std::string WithTag(std::string tiff, int tag, uint32_t value) {
+  const auto at = [&tiff](size_t i, size_t size) {
+    uint32_t number = 0;
+    for (size_t k = size; k-- > 0;)
+      number = number << 8 | static_cast<unsigned char>(tiff[i + k]);
+    return number;
+  };
+  const size_t directory = at(4, 4);
+  for (size_t i = 0; i < at(directory, 2); ++i) {
+    const size_t entry = directory + 2 + 12 * i;
+    if (at(entry, 2) != static_cast<uint32_t>(tag)) continue;
+    const size_t size = at(entry + 2, 2) == 3 ? 2 : 4;
+    for (size_t k = 0; k < size; ++k)
+      tiff[entry + 8 + k] = static_cast<char>(value >> (8 * k));
+    return tiff;
+  }
+  ADD_FAILURE() << "no tag " << tag;
+  return tiff;
+}
+
+TEST(ImageTest, TiffAndWebpSayWhatIsWrong) {
+  Image image;
+  const auto message = [&image](const std::string& bytes) {
+    return std::string(DecodeImage(bytes, {}, &image).message());
+  };
+  const std::string grey = FileOf("white.tif"), lzw = FileOf("lzw.tif");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(message(WithTag(grey, 257, 5000)),
+            "TIFF image: 199 bytes are too few for 11 x 5000 pixels");
+  EXPECT_EQ(message(WithTag(grey, 256, 0)),
+            "TIFF image: Computed scanline size is zero");
+  EXPECT_EQ(message(WithTag(grey, 262, 8)),
+            "TIFF image: colours of kind 8; grey, palette, RGB and YCbCr are "
+            "read");
+  EXPECT_EQ(message(WithTag(grey, 258, 12)),
+            "TIFF image: 1 samples of 12 bits a pixel; whole numbers of 1, 2, "
+            "4, 8 and 16 are read");
+  for (const size_t size : {size_t{5}, lzw.size() - 40, lzw.size() / 2}) {
+    const std::string cut = message(lzw.substr(0, size));
+    EXPECT_TRUE(absl::StartsWith(cut, "TIFF image: ")) << cut;
+    EXPECT_FALSE(absl::StrContains(cut, "\n")) << cut;
+  }
+  // libtiff and its warnings do not speak on their own.
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+
+  const std::string webp = FileOf("lossy.webp");
+  EXPECT_EQ(message(webp.substr(0, 60)), "WebP image: the file is truncated");
+  EXPECT_EQ(message(webp.substr(0, 14)), "WebP image: the file is truncated");
+  std::string changed = FileOf("lossless.webp");
+  changed.replace(20, 1, "x");
+  EXPECT_EQ(message(changed), "WebP image: its bits make no picture");
+  changed = FileOf("animated.webp");
+  EXPECT_TRUE(
+      absl::StartsWith(message(changed.substr(0, 100)), "WebP image: "));
+  ImageOptions small;
+  small.max_pixels = 50;
+  for (const std::string name : {"lossy.webp", "rgb.tif", "animated.webp"})
+    EXPECT_EQ(DecodeImage(FileOf(name), small, &image).code(),
+              absl::StatusCode::kResourceExhausted);
 }
 
 TEST(ImageTest, BitmapsSayWhatIsWrong) {
@@ -117,6 +217,10 @@ TEST(ImageTest, BitmapsComeBackFromAnyDamage) {
     DecodeImage(bytes, options, &image).IgnoreError();
   };
   for (const std::string name : kBitmaps) {
+    ForEachPrefix(FileOf(name), read);
+    ForEachFlip(FileOf(name), read);
+  }
+  for (const std::string name : kTiffAndWebp) {
     ForEachPrefix(FileOf(name), read);
     ForEachFlip(FileOf(name), read);
   }
