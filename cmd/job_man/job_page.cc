@@ -33,6 +33,7 @@ const std::vector<std::pair<std::string, std::string>>& Sections() {
           {"Job", "JOB"},
           {"Model", "MODEL"},
           {"Layer", "LAYERS"},
+          {"Cell", "CELLS"},
           {"ParamAttr", "PARAMETERS"},
           {"Loss", "LOSSES"},
           {"Metric", "METRICS"},

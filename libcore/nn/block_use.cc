@@ -2,14 +2,18 @@
 #include "libcore/nn/block_use.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_check.h"
 #include "libcore/nn/job_text.h"
+#include "libcore/nn/layer_part.h"
 #include "libcore/nn/zoo/zoo.h"
 
 namespace pd {
@@ -25,29 +29,52 @@ size_t EndOfName(const std::string& path, const job::Block& block) {
   return end;
 }
 
+// The use of a block that `path` leads to from `message`, where it is written:
+// "block", "rnn.cell.block". Null when there is none.
+job::UseBlock* FindUse(absl::string_view path,
+                       google::protobuf::Message* message) {
+  for (const absl::string_view part : absl::StrSplit(path, '.')) {
+    const auto* field =
+        message->GetDescriptor()->FindFieldByName(std::string(part));
+    if (field == nullptr || field->is_repeated() ||
+        field->cpp_type() != field->CPPTYPE_MESSAGE ||
+        !message->GetReflection()->HasField(*message, field))
+      return nullptr;
+    message = message->GetReflection()->MutableMessage(message, field);
+  }
+  return message->GetDescriptor() == job::UseBlock::descriptor()
+             ? static_cast<job::UseBlock*>(message)
+             : nullptr;
+}
+
 // "stage1.block.set[channels]": hands the value on to an argument of a use of
-// another block. False when `path` is no such path.
+// another block; so does "decoder.rnn.cell.block.set[channels]". False when
+// `path` is no such path.
 bool HandOn(const std::string& path, const std::string& value,
             job::Block* block) {
-  constexpr absl::string_view kUse = ".block.set[";
-  const size_t at = path.find(std::string(kUse));
+  constexpr absl::string_view kSet = ".set[";
+  const size_t at = path.find(std::string(kSet));
   if (at == std::string::npos || path.back() != ']') return false;
-  const size_t begin = at + kUse.size();
+  const size_t begin = at + kSet.size();
   const std::string name = path.substr(begin, path.size() - 1 - begin) + "=";
-  const std::string holder = path.substr(0, at);
-  int number = 0;
+  const absl::string_view holder = absl::string_view(path).substr(0, at);
+  std::map<std::string, int> numbers;
   for (job::Layer& layer : *block->mutable_layer()) {
-    if (!layer.has_block()) continue;
-    const std::string called =
-        layer.has_name() ? layer.name() : absl::StrCat("block_", number);
-    ++number;
-    if (called != holder) continue;
-    for (std::string& set : *layer.mutable_block()->mutable_set()) {
+    const std::string kind = KindOf(layer);
+    const std::string called = layer.has_name()
+                                   ? layer.name()
+                                   : absl::StrCat(kind, "_", numbers[kind]);
+    ++numbers[kind];
+    absl::string_view rest = holder;
+    if (!absl::ConsumePrefix(&rest, called + ".")) continue;
+    job::UseBlock* use = FindUse(rest, &layer);
+    if (use == nullptr) continue;
+    for (std::string& set : *use->mutable_set()) {
       if (!absl::StartsWith(set, name)) continue;
       set = name + value;
       return true;
     }
-    layer.mutable_block()->add_set(name + value);
+    use->add_set(name + value);
     return true;
   }
   return false;

@@ -15,6 +15,7 @@
 #include "libcore/nn/forms.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_text.h"
+#include "libcore/nn/layer_part.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/losses/loss.h"
 #include "libcore/nn/zoo/zoo.h"
@@ -31,12 +32,6 @@ using Layers = google::protobuf::RepeatedPtrField<job::Layer>;
 // What names mean among the layers of a model or of a block.
 using Names = std::map<std::string, LayerInput>;
 
-// What a layer or a use of a block gives.
-struct Results {
-  LayerInput first;
-  std::vector<LayerOutput> others;
-};
-
 // Where a list of layers stands.
 struct Inside {
   std::string prefix;  // before names: "stage1.0/"
@@ -47,6 +42,18 @@ struct Inside {
 struct Site {
   const job::Layer* written;
   std::string place;
+  std::string used;  // what stands behind places
+};
+
+// A layer whose message holds others, while it is built.
+struct Holder {
+  const job::Layer& layer;
+  const LayerName& name;
+  const Site& site;
+  int depth;
+  // What generated names were before a field's layer was built first.
+  std::map<std::string, GeneratedNames::Mark> marks;
+  bool placed = false;  // a part failed; the error has its place
 };
 
 BuiltModel EmptyModel() {
@@ -68,8 +75,8 @@ class ModelBuilder {
         built_(EmptyModel()),
         main_(&registry, &built_.main),
         startup_(&registry, &built_.startup),
-        parts_{&main_, &startup_,  &built_,    groups,
-               generated, form, &has_forms_} {}
+        parts_{&main_,    &startup_, &built_,    groups,
+               generated, form,      &has_forms_} {}
 
   // Whether something is in one form of the network only; known after Build.
   bool has_forms() const { return has_forms_; }
@@ -119,10 +126,6 @@ class ModelBuilder {
     std::set<std::string> all_series;
     for (int i = 0; i < layers.size(); ++i) {
       const job::Layer& layer = layers[i];
-      if (built_.layers.size() >= kMaxLayers)
-        return Annotate(
-            InvalidArgument("there are more than %d layers", kMaxLayers),
-            Where(written[i]));
       const std::string kind = KindOf(layer);
       const std::string name = layer.has_name()
                                    ? layer.name()
@@ -141,8 +144,9 @@ class ModelBuilder {
       called.full = inside.prefix + name;
       if (layer.has_name())
         called.structured = absl::StrReplaceAll(called.full, {{"/", "."}});
-      const Site site{&written[i], Where(written[i]) + inside.used};
-      PD_ASSIGN_OR_RETURN(Results made,
+      const Site site{&written[i], Where(written[i]) + inside.used,
+                      inside.used};
+      PD_ASSIGN_OR_RETURN(LayerResults made,
                           BuildOne(layer, called, site, last, depth, *names));
       last = made.first;
       (*names)[name] = last;
@@ -168,16 +172,10 @@ class ModelBuilder {
     return zoo.empty() ? job_.Where(part) : zoo;
   }
 
-  static std::string KindOf(const job::Layer& layer) {
-    const auto* field = layer.GetReflection()->GetOneofFieldDescriptor(
-        layer, layer.GetDescriptor()->FindOneofByName("kind"));
-    return field->name();
-  }
-
-  absl::StatusOr<Results> BuildOne(const job::Layer& layer,
-                                   const LayerName& name, const Site& site,
-                                   const LayerInput& last, int depth,
-                                   const Names& names) {
+  absl::StatusOr<LayerResults> BuildOne(const job::Layer& layer,
+                                        const LayerName& name, const Site& site,
+                                        const LayerInput& last, int depth,
+                                        const Names& names) {
     const LayerSpec* spec = FindLayer(layer.kind_case());
     PD_INVARIANT(spec != nullptr || layer.has_block());
     LayerReads reads;
@@ -186,24 +184,95 @@ class ModelBuilder {
           FindInputs(layer, name.full, last, names, &reads.inputs);
       if (!found.ok()) return Annotate(found, site.place);
     }
+    if (!layer.has_block()) {
+      const absl::Status found = FindFields(layer, name.full, names, &reads);
+      if (!found.ok()) return Annotate(found, site.place);
+    }
+    return BuildReading(layer, name, site, std::move(reads), depth);
+  }
+
+  // A layer that reads this.
+  absl::StatusOr<LayerResults> BuildReading(const job::Layer& layer,
+                                            const LayerName& name,
+                                            const Site& site, LayerReads reads,
+                                            int depth) {
+    if (++made_ > kMaxLayers)
+      return Annotate(
+          InvalidArgument("there are more than %d layers", kMaxLayers),
+          site.place);
     if (layer.has_block())
-      return UseBlock(layer, name, site, reads.inputs, depth);
-    const absl::Status found = FindFields(layer, name.full, names, &reads);
-    if (!found.ok()) return Annotate(found, site.place);
+      return UseBlock(layer, name, site, std::move(reads.inputs), depth);
+    const LayerSpec* spec = FindLayer(layer.kind_case());
     const int count = static_cast<int>(reads.inputs.size());
     if (count < spec->min_inputs || count > spec->max_inputs)
       return Annotate(
           InvalidArgument("layer '%s' (%s) takes %s; it names %d", name.full,
                           KindOf(layer), InputsInWords(*spec), count),
           site.place);
-    LayerContext context(layer, name, std::move(reads), parts_);
+    Holder holder{layer, name, site, depth, {}};
+    LayerContext context(layer, name, std::move(reads), parts_,
+                         [&](const char* field, LayerReads part_reads) {
+                           auto made =
+                               BuildPart(field, std::move(part_reads), &holder);
+                           holder.placed = !made.ok();
+                           return made;
+                         });
     const size_t first_op = built_.main.global().ops.size();
+    std::vector<std::string> parameters;
+    if (collected_ == nullptr) collected_ = &parameters;
     const absl::StatusOr<std::string> variable = spec->build(&context);
-    if (!variable.ok()) return Annotate(variable.status(), site.place);
-    built_.layers.push_back({name.full, context.kind(), *variable,
-                             context.parameters(), VariablesSince(first_op)});
-    return Results{{*variable, absl::StrCat("layer '", name.full, "'")},
-                   context.outputs()};
+    if (!variable.ok())
+      return holder.placed ? variable.status()
+                           : Annotate(variable.status(), site.place);
+    for (const std::string& own : context.parameters())
+      if (std::count(collected_->begin(), collected_->end(), own) == 0)
+        collected_->push_back(own);
+    if (collected_ == &parameters) {
+      collected_ = nullptr;
+      built_.layers.push_back({name.full, context.kind(), *variable,
+                               std::move(parameters),
+                               VariablesSince(first_op)});
+    }
+    return LayerResults{{*variable, absl::StrCat("layer '", name.full, "'")},
+                        context.outputs()};
+  }
+
+  // Builds the layer that `field` of the holder's message holds.
+  absl::StatusOr<LayerResults> BuildPart(const char* field, LayerReads reads,
+                                         Holder* holder) {
+    const auto& message = MessageOf(holder->layer);
+    const auto* part_field = message.GetDescriptor()->FindFieldByName(field);
+    const auto& part = message.GetReflection()->GetMessage(message, part_field);
+    const auto& written = MessageOf(*holder->site.written);
+    Site site = holder->site;
+    if (written.GetDescriptor() == message.GetDescriptor() &&
+        written.GetReflection()->HasField(written, part_field))
+      site.place = absl::StrCat(
+          Where(written.GetReflection()->GetMessage(written, part_field)),
+          site.used);
+    job::Layer layer;
+    PD_RETURN_IF_ERROR(Annotate(MakePart(part, field, &layer), site.place));
+    // Called after the holder, "rnn.cell", or as the part says.
+    const std::string& outer = holder->name.full;
+    LayerName name = holder->name;
+    const bool own_name = layer.has_name();
+    if (own_name) {
+      name.full = outer.substr(0, outer.rfind('/') + 1) + layer.name();
+      name.structured = absl::StrReplaceAll(name.full, {{"/", "."}});
+    } else if (!name.structured.empty()) {
+      name.full = absl::StrCat(outer, "/", field);
+      absl::StrAppend(&name.structured, ".", field);
+      layer.set_name(field);
+    }
+    const auto [mark, first] =
+        holder->marks.emplace(field, parts_.generated->mark());
+    if (!first) parts_.generated->Return(mark->second);
+    const bool shared = parts_.share;
+    parts_.share = shared || own_name || !first;
+    auto made =
+        BuildReading(layer, name, site, std::move(reads), holder->depth + 1);
+    parts_.share = shared;
+    return made;
   }
 
   // "one input", "1 to 3 inputs", "two or more inputs".
@@ -250,9 +319,7 @@ class ModelBuilder {
   static absl::Status FindFields(const job::Layer& layer,
                                  const std::string& full_name,
                                  const Names& names, LayerReads* reads) {
-    const google::protobuf::Message& part = layer.GetReflection()->GetMessage(
-        layer, layer.GetReflection()->GetOneofFieldDescriptor(
-                   layer, layer.GetDescriptor()->FindOneofByName("kind")));
+    const google::protobuf::Message& part = MessageOf(layer);
     const google::protobuf::Reflection* values = part.GetReflection();
     for (int i = 0; i < part.GetDescriptor()->field_count(); ++i) {
       const auto* field = part.GetDescriptor()->field(i);
@@ -289,9 +356,10 @@ class ModelBuilder {
   }
 
   // Puts the layers of a block in, `repeat` times.
-  absl::StatusOr<Results> UseBlock(const job::Layer& layer,
-                                   const LayerName& name, const Site& site,
-                                   std::vector<LayerInput> inputs, int depth) {
+  absl::StatusOr<LayerResults> UseBlock(const job::Layer& layer,
+                                        const LayerName& name, const Site& site,
+                                        std::vector<LayerInput> inputs,
+                                        int depth) {
     const job::UseBlock& use = layer.block();
     auto block = FindBlock(job_, use.use(), !ZooPlace(*site.written).empty());
     if (!block.ok()) return Annotate(block.status(), site.place);
@@ -312,7 +380,7 @@ class ModelBuilder {
               wanted, use.repeat() > 1 ? " (to repeat it, it needs one)" : "",
               name.full, inputs.size()),
           site.place);
-    Results results;
+    LayerResults results;
     for (int r = 0; r < use.repeat(); ++r) {
       const bool numbered = use.repeat() > 1 || use.has_first();
       const std::string called =
@@ -334,17 +402,17 @@ class ModelBuilder {
     return results;
   }
 
-  absl::StatusOr<Results> PutBlock(const job::Block& block,
-                                   const job::Block& written,
-                                   const Inside& inside,
-                                   const std::vector<LayerInput>& inputs,
-                                   int depth) {
+  absl::StatusOr<LayerResults> PutBlock(const job::Block& block,
+                                        const job::Block& written,
+                                        const Inside& inside,
+                                        const std::vector<LayerInput>& inputs,
+                                        int depth) {
     Names names;
     if (block.input().empty()) names["input"] = inputs[0];
     for (int i = 0; i < block.input_size(); ++i)
       names[block.input(i)] = inputs[static_cast<size_t>(i)];
     const LayerInput first = inputs.size() == 1 ? inputs[0] : LayerInput();
-    Results results;
+    LayerResults results;
     PD_ASSIGN_OR_RETURN(results.first,
                         BuildLayers(block.layer(), written.layer(), inside,
                                     first, depth + 1, &names));
@@ -459,6 +527,9 @@ class ModelBuilder {
   const LoadedJob& job_;
   const job::Phase::Kind form_;
   bool has_forms_ = false;
+  size_t made_ = 0;  // layers, those of blocks and steps too
+  // Where parameters of parts go, while a layer with parts is built.
+  std::vector<std::string>* collected_ = nullptr;
   BuiltModel built_;
   BlockBuilder main_, startup_;
   ModelParts parts_;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,10 +51,15 @@ class GeneratedNames {
                      BlockBuilder* main);
   /// From now on layers come again.
   void Restart() { asked_.clear(); }
+  /// Where the names stand, and back to there: layers that are built again are
+  /// called the same.
+  using Mark = std::map<std::string, int>;
+  Mark mark() const { return asked_; }
+  void Return(Mark mark) { asked_ = std::move(mark); }
 
  private:
   std::map<std::string, std::string> prefixes_;
-  std::map<std::string, int> asked_;
+  Mark asked_;
   std::set<std::string> taken_;
 };
 

@@ -11,7 +11,8 @@
 namespace pd {
 
 LayerContext::LayerContext(const job::Layer& layer, LayerName name,
-                           LayerReads reads, const ModelParts& parts)
+                           LayerReads reads, const ModelParts& parts,
+                           PartFn part)
     : layer_(layer),
       name_(std::move(name.full)),
       kind_(layer.GetReflection()
@@ -19,7 +20,8 @@ LayerContext::LayerContext(const job::Layer& layer, LayerName name,
                     layer, layer.GetDescriptor()->FindOneofByName("kind"))
                 ->name()),
       reads_(std::move(reads)),
-      parts_(parts) {
+      parts_(parts),
+      part_(std::move(part)) {
   scope_.structured = std::move(name.structured);
   scope_.kind = kind_;
 }
@@ -54,6 +56,10 @@ const std::vector<LayerInput>& LayerContext::AllNamed(const char* field) const {
 const LayerInput* LayerContext::Named(const char* field) const {
   const std::vector<LayerInput>& all = AllNamed(field);
   return all.empty() ? nullptr : &all[0];
+}
+
+std::string LayerContext::Called() const {
+  return absl::StrCat("layer '", name_, "'");
 }
 
 std::string LayerContext::Described() const {
@@ -156,7 +162,7 @@ absl::StatusOr<std::string> LayerContext::Plain(
   const std::string name = written.has_name() ? written.name() : request.name;
   parameters_.push_back(name);
   if (const VarDesc* shared = FindParameter(name)) {
-    if (!written.has_name())
+    if (!written.has_name() && !parts_.share)
       return InvalidArgument(
           "layer '%s' (%s) would make the parameter '%s', which there is "
           "already; give the layer, or the use of its block, another name",
@@ -232,7 +238,11 @@ absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value,
   var.shape = std::move(shape);
   var.stop_gradient = true;
   const std::string name = var.name;
-  if (main()->FindVar(name) != nullptr)
+  const VarDesc* there = main()->FindVar(name);
+  if (there != nullptr && parts_.share && there->persistable &&
+      there->shape == var.shape)
+    return name;
+  if (there != nullptr)
     return InvalidArgument("layer '%s' (%s): there is a variable '%s' already",
                            name_, kind_, name);
   PD_RETURN_IF_ERROR(Declare(std::move(var), ConstantInitializer(value)));

@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_NN_LAYERS_LAYER_CONTEXT_H_
 #define PD_LIBCORE_NN_LAYERS_LAYER_CONTEXT_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -39,6 +40,16 @@ struct LayerOutput {
   std::string variable;
 };
 
+/// What a layer gives.
+struct LayerResults {
+  LayerInput first;
+  std::vector<LayerOutput> others;
+};
+
+/// Builds the layer that a field of another's message holds ("cell" of rnn).
+using PartFn =
+    std::function<absl::StatusOr<LayerResults>(const char*, LayerReads)>;
+
 /// How a layer is called.
 struct LayerName {
   std::string full;  ///< "stage2.0/conv1", for messages and tables
@@ -57,6 +68,8 @@ struct ModelParts {
   /// The form that is built, and whether it differs from the other one.
   job::Phase::Kind form = job::Phase::train;
   bool* has_forms = nullptr;
+  /// Layers take the parameters that there are under their names already.
+  bool share = false;
 };
 
 /// How the parameters that are made next are called.
@@ -80,7 +93,7 @@ struct ParameterRequest {
 class LayerContext {
  public:
   LayerContext(const job::Layer& layer, LayerName name, LayerReads reads,
-               const ModelParts& parts);
+               const ModelParts& parts, PartFn part);
   /// For the parameters of a loss; it has no layer().
   LayerContext(const std::string& loss_kind, LayerName name,
                const ModelParts& parts);
@@ -119,6 +132,14 @@ class LayerContext {
                       const LayerInput& input) const;
   /// "layer 'fc1' (linear) reads ...": what every error of an op is put behind.
   std::string Described() const;
+  /// "layer 'fc1'"
+  std::string Called() const;
+
+  /// The layer that `field` of the message holds, built here. Built again, it
+  /// has the same parameters. Its errors have their places.
+  absl::StatusOr<LayerResults> Part(const char* field, LayerReads reads) {
+    return part_(field, std::move(reads));
+  }
 
   /// A trainable parameter. `member` is its name in PaddlePaddle's layer class
   /// ("weight", "q_proj.weight"): the parameter of a layer that the job names
@@ -191,6 +212,7 @@ class LayerContext {
   std::string name_, kind_;
   LayerReads reads_;
   ModelParts parts_;
+  PartFn part_;
   ParameterScope scope_;
   std::vector<std::string> parameters_;
   std::vector<LayerOutput> outputs_;

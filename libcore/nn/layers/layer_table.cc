@@ -8,6 +8,7 @@ const LayerSpec* FindLayer(int kind) {
     auto* table = new LayerTable;
     AddActivations(table);
     AddAttentionLayers(table);
+    AddBeamSearchLayers(table);
     AddConvLayers(table);
     AddDropoutLayers(table);
     AddDecodeLayers(table);
@@ -16,6 +17,7 @@ const LayerSpec* FindLayer(int kind) {
     AddNormLayers(table);
     AddPaddingLayers(table);
     AddPoolLayers(table);
+    AddRecurrentLayers(table);
     AddRegionLayers(table);
     AddRnnLayers(table);
     AddSequenceLayers(table);

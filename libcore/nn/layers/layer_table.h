@@ -30,6 +30,7 @@ using LayerTable = std::map<int, LayerSpec>;
 
 void AddActivations(LayerTable* table);
 void AddAttentionLayers(LayerTable* table);
+void AddBeamSearchLayers(LayerTable* table);
 void AddConvLayers(LayerTable* table);
 void AddDropoutLayers(LayerTable* table);
 void AddDecodeLayers(LayerTable* table);
@@ -38,6 +39,7 @@ void AddFunctionLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);
 void AddPaddingLayers(LayerTable* table);
 void AddPoolLayers(LayerTable* table);
+void AddRecurrentLayers(LayerTable* table);
 void AddRegionLayers(LayerTable* table);
 void AddRnnLayers(LayerTable* table);
 void AddSequenceLayers(LayerTable* table);

@@ -8,11 +8,20 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/layers/recurrent.h"
 
 namespace pd {
 namespace {
 
 using Names = std::vector<std::string>;
+
+// Extents are equal or not known.
+bool Fits(const Shape& shape, const Shape& wanted) {
+  bool fits = shape.size() == wanted.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = shape[i] < 0 || wanted[i] < 0 || shape[i] == wanted[i];
+  return fits;
+}
 
 // What the kinds of recurrent layers differ in.
 struct RnnKind {
@@ -76,29 +85,6 @@ absl::StatusOr<CellParameters> MakeCell(const Message& p, const RnnKind& kind,
   return made;
 }
 
-// A state of zeros, whose axis `batch_at` is as long as the input's `batch`.
-absl::StatusOr<std::string> Zeros(const Shape& shape, int batch, int batch_at,
-                                  LayerContext* c) {
-  OpDesc op;
-  op.type = "fill_constant_batch_size_like";
-  op.SetInput("Input", {c->input()});
-  op.attrs = {{"shape", std::vector<int32_t>(shape.begin(), shape.end())},
-              {"dtype", static_cast<int32_t>(c->dtype())},
-              {"value", 0.0f},
-              {"str_value", std::string("0")},
-              {"input_dim_idx", int32_t{batch}},
-              {"output_dim_idx", int32_t{batch_at}}};
-  return c->Append(std::move(op), {"Out"});
-}
-
-// Extents are equal or not known.
-bool Fits(const Shape& shape, const Shape& wanted) {
-  bool fits = shape.size() == wanted.size();
-  for (size_t i = 0; fits && i < shape.size(); ++i)
-    fits = shape[i] < 0 || wanted[i] < 0 || shape[i] == wanted[i];
-  return fits;
-}
-
 // The states that `field` names, checked, else zeros.
 absl::StatusOr<Names> States(const char* field, const RnnKind& kind,
                              const Shape& wanted, int batch, int batch_at,
@@ -108,7 +94,7 @@ absl::StatusOr<Names> States(const char* field, const RnnKind& kind,
   if (given.empty()) {
     for (size_t i = 0; i < kind.states; ++i) {
       PD_ASSIGN_OR_RETURN(const std::string zeros,
-                          Zeros(wanted, batch, batch_at, c));
+                          ZeroState(wanted, c->dtype(), batch, batch_at, c));
       states.push_back(zeros);
     }
     return states;
@@ -131,25 +117,6 @@ absl::StatusOr<Names> States(const char* field, const RnnKind& kind,
 absl::Status ExpectFloat(const LayerContext& c) {
   if (c.dtype() == DType::kFloat32) return absl::OkStatus();
   return c.Misfit(absl::StrCat("float32, not ", Name(c.dtype())));
-}
-
-// The lengths as the op takes them, [N]; "" where there are none.
-absl::StatusOr<std::string> Lengths(int64_t batch, LayerContext* c) {
-  const LayerInput* lengths = c->Named("sequence_length");
-  if (lengths == nullptr) return std::string();
-  const DType dtype = c->TypeOf(lengths->variable);
-  const Shape shape = c->ShapeOf(lengths->variable);
-  if ((dtype != DType::kInt64 && dtype != DType::kInt32) ||
-      (!Fits(shape, {batch}) && !Fits(shape, {batch, 1})))
-    return c->Misfit(absl::StrCat("whole numbers ", ToString(Shape{batch}),
-                                  " for 'sequence_length', not ", Name(dtype)),
-                     *lengths);
-  if (shape.size() == 1) return lengths->variable;
-  OpDesc op;
-  op.type = "squeeze2";
-  op.SetInput("X", {lengths->variable});
-  op.attrs["axes"] = std::vector<int32_t>{1};
-  return c->Append(std::move(op), {"Out", "XShape"});
 }
 
 absl::StatusOr<std::string> SwapBatchAndTime(const std::string& x,
@@ -197,7 +164,7 @@ absl::StatusOr<std::string> BuildRnn(const Message& p, const RnnKind& kind,
   const int directions = p.direction() == job::Direction::forward ? 1 : 2;
   const int batch_axis = p.time_major() ? 1 : 0;
   const int64_t batch = c->shape()[static_cast<size_t>(batch_axis)];
-  PD_ASSIGN_OR_RETURN(const std::string lengths, Lengths(batch, c));
+  PD_ASSIGN_OR_RETURN(const std::string lengths, SequenceLengths(batch, c));
   PD_ASSIGN_OR_RETURN(Names states, States("initial_states", kind,
                                            {p.num_layers() * directions, batch,
                                             p.hidden_size()},
@@ -371,6 +338,39 @@ absl::StatusOr<std::string> BuildGruCell(LayerContext* c) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ZeroState(const Shape& shape, DType dtype,
+                                      int batch, int batch_at,
+                                      LayerContext* c) {
+  OpDesc op;
+  op.type = "fill_constant_batch_size_like";
+  op.SetInput("Input", {c->input()});
+  op.attrs = {{"shape", std::vector<int32_t>(shape.begin(), shape.end())},
+              {"dtype", static_cast<int32_t>(dtype)},
+              {"value", 0.0f},
+              {"str_value", std::string("0")},
+              {"input_dim_idx", int32_t{batch}},
+              {"output_dim_idx", int32_t{batch_at}}};
+  return c->Append(std::move(op), {"Out"});
+}
+
+absl::StatusOr<std::string> SequenceLengths(int64_t batch, LayerContext* c) {
+  const LayerInput* lengths = c->Named("sequence_length");
+  if (lengths == nullptr) return std::string();
+  const DType dtype = c->TypeOf(lengths->variable);
+  const Shape shape = c->ShapeOf(lengths->variable);
+  if ((dtype != DType::kInt64 && dtype != DType::kInt32) ||
+      (!Fits(shape, {batch}) && !Fits(shape, {batch, 1})))
+    return c->Misfit(absl::StrCat("whole numbers ", ToString(Shape{batch}),
+                                  " for 'sequence_length', not ", Name(dtype)),
+                     *lengths);
+  if (shape.size() == 1) return lengths->variable;
+  OpDesc op;
+  op.type = "squeeze2";
+  op.SetInput("X", {lengths->variable});
+  op.attrs["axes"] = std::vector<int32_t>{1};
+  return c->Append(std::move(op), {"Out", "XShape"});
+}
 
 void AddRnnLayers(LayerTable* table) {
   (*table)[job::Layer::kSimpleRnn] = {BuildSimpleRnn};
