@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -167,6 +168,7 @@ absl::Status RenameTensors(bool to_parameter_names, Content* content) {
       reversed.emplace(parameter, structured);
     names = std::move(reversed);
   }
+  std::set<std::string> given;
   PickleDict renamed;
   renamed.ordered = dict->ordered;
   for (auto& [key, value] : dict->items) {
@@ -174,7 +176,11 @@ absl::Status RenameTensors(bool to_parameter_names, Content* content) {
     if (name != nullptr && *name == kStructuredNamesKey && to_parameter_names)
       continue;
     const auto other = name != nullptr ? names.find(*name) : names.end();
-    if (other != names.end()) key.value = other->second;
+    if (other != names.end()) {
+      // Several structured names of one parameter.
+      if (!given.insert(other->second).second) continue;
+      key.value = other->second;
+    }
     renamed.items.emplace_back(std::move(key), std::move(value));
   }
   *dict = std::move(renamed);

@@ -2,6 +2,7 @@
 #include "libcore/train/load_model.h"
 
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -125,13 +126,30 @@ absl::StatusOr<LoadedModel> LoadModel(
                   model, model);
 }
 
+namespace {
+
+// A state_dict may hold one parameter under several names (`weight_ih_l0` and
+// `0.cell.weight_ih` of paddle.nn.LSTM): leaves out those that the program does
+// not have, where it has another.
+void DropOtherNames(const ProgramDesc& program, LoadedModel* model) {
+  std::set<std::string> taken;
+  for (const auto& [name, of_program] : model->parameter_names)
+    if (program.global().FindVar(name) != nullptr) taken.insert(of_program);
+  for (const auto& [name, of_program] : model->parameter_names)
+    if (program.global().FindVar(name) == nullptr &&
+        taken.count(of_program) > 0)
+      model->params.erase(name);
+}
+
+}  // namespace
+
 void FitNames(const ProgramDesc& program, LoadedModel* model) {
   size_t structured = 0, of_programs = 0;
   for (const std::string& name : PersistableTensors(program))
     structured += model->params.count(name);
   for (const auto& [name, of_program] : model->parameter_names)
     if (program.global().FindVar(of_program) != nullptr) ++of_programs;
-  if (structured >= of_programs) return;
+  if (structured >= of_programs) return DropOtherNames(program, model);
   for (const auto& [name, of_program] : model->parameter_names) {
     auto value = model->params.extract(name);
     if (value.empty()) continue;

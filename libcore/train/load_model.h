@@ -52,7 +52,9 @@ absl::StatusOr<LoadedModel> LoadModel(
 absl::Status FillScope(const LoadedModel& model, Scope* scope);
 
 /// Renames the values of a kParameters to what `program` calls them, where it
-/// knows fewer of the state_dict's names than of the programs'.
+/// knows fewer of the state_dict's names than of the programs'. A parameter
+/// that the file holds under several names is left with one that `program`
+/// knows.
 void FitNames(const ProgramDesc& program, LoadedModel* model);
 
 }  // namespace pd

@@ -3,6 +3,7 @@
 // names.
 #include "libcore/train/load_model.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,30 @@ TEST(LoadModel, NamesFitTheProgram) {
   FitNames(WithParameters({"conv2d_0.w_0", "conv2d_0.b_0", "bn.weight"}),
            &*model);
   EXPECT_EQ(Names(model->params), kOfPrograms);
+}
+
+// paddle.nn.LSTM's state_dict holds each parameter twice: `weight_ih_l0` and
+// `0.cell_fw.weight_ih`.
+TEST(LoadModel, OneParameterUnderTwoNames) {
+  const auto model = LoadModel(PD_TESTDATA "/formats/pickles/lstm.pdparams");
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ(model->params.size(), 18u);
+  std::vector<std::string> structured, of_programs;
+  for (const auto& [name, of_program] : model->parameter_names) {
+    if (name.find(".0.") != std::string::npos) continue;
+    structured.push_back(name);
+    of_programs.push_back(of_program);
+  }
+  for (auto* names : {&structured, &of_programs}) {
+    std::sort(names->begin(), names->end());
+    LoadedModel fitted = *model;
+    FitNames(WithParameters(*names), &fitted);
+    EXPECT_EQ(Names(fitted.params), absl::StrJoin(*names, " "));
+  }
+  // Names that nothing else stands for stay, to be told of.
+  LoadedModel other = *model;
+  FitNames(WithParameters({"fc.weight"}), &other);
+  EXPECT_EQ(other.params.size(), 18u);
 }
 
 TEST(LoadModel, OtherFilesAreNone) {
