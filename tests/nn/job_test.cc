@@ -123,7 +123,7 @@ TEST(Job, ExplainsGrammar) {
             "job.pbtxt:2:47: expected ',' or ']' in the list 'shape'; got '}'");
   EXPECT_EQ(ErrorAfter("  layer { linear { out_features: 10 } }\n}", ""),
             "job.pbtxt:6:1: unknown field 'loss'; 'model' has input, "
-            "block, layer, output, parameter_group");
+            "block, layer, output, parameter_group, initializer");
   EXPECT_EQ(ErrorAfter("0.01 } }", "0.01 }"),
             "job.pbtxt:9:1: 'optimizer' (job.pbtxt:8:11) is not closed: '}' is "
             "missing");

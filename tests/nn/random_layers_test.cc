@@ -52,8 +52,9 @@ Trained Train(const std::string& text, const Shape& shape,
       session.Run(built->main, {{"x", MakeArray(shape, x)}}, {y, dx});
   EXPECT_TRUE(results.ok()) << results.status();
   const auto values = [&](const std::string& name) {
-    const float* data = results->at(name).data<float>();
-    return std::vector<float>(data, data + x.size());
+    const Array& array = results->at(name);
+    const float* data = array.data<float>();
+    return std::vector<float>(data, data + NumElements(array.shape));
   };
   return {values(y), values(dx)};
 }
@@ -156,6 +157,80 @@ TEST(RandomLayers, RReluDrawsItsSlopes) {
     ++below;
   }
   EXPECT_NEAR(sum / static_cast<double>(below), 0.4, 0.02);
+}
+
+// Logits 0, 1, 2 give class k with probability e^k / (1 + e + e^2).
+TEST(RandomLayers, GumbelSoftmaxDrawsByTheLogits) {
+  const Shape shape = {20000, 3};
+  std::vector<float> x(60000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 3);
+  const Trained got = Train("gumbel_softmax { hard: true }", shape, x);
+  double drawn[3] = {0, 0, 0};
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_TRUE(got.y[i] == 0 || got.y[i] == 1) << got.y[i];
+    drawn[i % 3] += got.y[i];
+  }
+  const double total = 1 + M_E + M_E * M_E;
+  EXPECT_EQ(drawn[0] + drawn[1] + drawn[2], 20000);  // one of each row
+  for (int k = 0; k < 3; ++k)
+    EXPECT_NEAR(drawn[k] / 20000, std::exp(k) / total, 0.015);
+  EXPECT_NE(got.y, Train("gumbel_softmax { hard: true }", shape, x, 6).y);
+}
+
+// y = softmax((x + g) / t) whatever g: dy_0/dx_0 = y_0 (1 - y_0) / t, and the
+// hard sample has the soft one's gradient.
+TEST(RandomLayers, GumbelSoftmaxDifferentiatesTheSoftSample) {
+  const Shape shape = {40, 2, 3};
+  const std::vector<float> x = Spread(240);
+  const std::string second =
+      " } layer { name: \"l\" slice { axes: 1 starts: 0 ends: 1 }";
+  const auto train = [&](const std::string& more) {
+    return Train(absl::StrCat("gumbel_softmax { axis: 1 temperature: 0.5 ",
+                              more, " }", second),
+                 shape, x);
+  };
+  const Trained soft = train(""), hard = train("hard: true");
+  EXPECT_EQ(soft.dx, hard.dx);
+  for (size_t n = 0; n < 40; ++n)
+    for (size_t k = 0; k < 3; ++k) {
+      const float y = soft.y[n * 3 + k];  // of class 0: [40, 1, 3]
+      EXPECT_EQ(hard.y[n * 3 + k], y > 0.5f ? 1 : 0);
+      EXPECT_NEAR(soft.dx[n * 6 + k], y * (1 - y) / 0.5f, 1e-5f);
+      EXPECT_NEAR(soft.dx[n * 6 + 3 + k], -y * (1 - y) / 0.5f, 1e-5f);
+    }
+}
+
+TEST(RandomLayers, ClassCenterSampleKeepsTheLabelsClasses) {
+  const auto job = ParseJob(
+      "model { input { name: \"x\" shape: -1 dtype: int64 } layer { name: "
+      "\"l\" class_center_sample { num_classes: 12 num_samples: 6 } } output: "
+      "[\"l\", \"l:sampled_class_center\"] }",
+      "job.pbtxt");
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto built = BuildModel(*job, Registry());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const std::vector<int64_t> labels = {7, 2, 7, 11, 2};
+  std::vector<int> drawn(12, 0);
+  for (uint64_t seed = 1; seed <= 600; ++seed) {
+    Session session(&Registry(), seed);
+    const auto got = session.Run(built->main, {{"x", MakeArray({5}, labels)}},
+                                 built->outputs);
+    ASSERT_TRUE(got.ok()) << got.status();
+    const Array& remapped = got->at(built->outputs[0]);
+    const Array& centers = got->at(built->outputs[1]);
+    ASSERT_EQ(centers.shape, Shape{6});
+    const int64_t* classes = centers.data<int64_t>();
+    EXPECT_EQ(std::set<int64_t>(classes, classes + 6).size(), 6u);
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const int64_t place = remapped.data<int64_t>()[i];
+      ASSERT_TRUE(place >= 0 && place < 6);
+      EXPECT_EQ(classes[place], labels[i]);
+    }
+    for (int i = 0; i < 6; ++i) ++drawn[static_cast<size_t>(classes[i])];
+  }
+  // Three of the nine others each time: 200 of 600, a deviation of 11.5.
+  for (size_t c = 0; c < 12; ++c)
+    EXPECT_NEAR(drawn[c], c == 2 || c == 7 || c == 11 ? 600 : 200, 55) << c;
 }
 
 }  // namespace

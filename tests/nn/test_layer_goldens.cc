@@ -222,7 +222,9 @@ TEST_P(LayerGoldens, MatchPaddlePaddle) {
 // Layers and losses that have no case here.
 const std::set<std::string>& Plain() {
   static const auto* const kPlain =
-      new std::set<std::string>{"linear", "embedding", "block",  // build_test
+      new std::set<std::string>{"linear",
+                                "embedding",
+                                "block",              // build_test
                                 "nce",                // random: losses_test
                                 "gumbel_softmax",     // random_layers_test
                                 "linear_chain_crf"};  // sequence_layers_test

@@ -218,5 +218,22 @@ TEST_F(NnGradients, WithoutKernelsOnACpu) {
   Check({"fused_softmax_mask_upper_triangle", {{"X", {{2, 1, 4, 4}}}}});
 }
 
+// Two heads; a row without places, a place behind the last row.
+TEST_F(NnGradients, SparseAttention) {
+  GradientCase check;
+  check.type = "sparse_attention";
+  for (const char* slot : {"Q", "K", "V"})
+    check.inputs.push_back({slot, {{1, 2, 3, 2}}});
+  check.constants = {
+      {"Offset", MakeArray<int32_t>({1, 2, 4}, {0, 2, 3, 5, 0, 3, 3, 4})},
+      {"Columns",
+       MakeArray<int32_t>({1, 2, 5}, {0, 2, 1, 0, 1, 2, 0, 1, 2, 0})}};
+  Check(check);
+  check.constants["KeyPaddingMask"] = MakeArray<double>({1, 3}, {1, 0, 1});
+  check.constants["AttnMask"] =
+      MakeArray<double>({3, 3}, {1, 1, 0, 1, 1, 1, 0, 1, 1});
+  Check(check);
+}
+
 }  // namespace
 }  // namespace pd

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters that others are made of (weight_norm, spectral_norm) and first
+// values for all of them. (Results and gradients are in testdata/layers.)
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/build.h"
+
+namespace pd {
+namespace {
+
+const OpRegistry& Registry() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* registry = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(registry).ok());
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+// A model of `lines` over x; `more` stands in front of its input.
+absl::StatusOr<BuiltModel> Build(const std::string& shape,
+                                 const std::string& lines,
+                                 const std::string& more = "") {
+  const auto job = ParseJob(
+      absl::StrCat("model { ", more, " input { name: \"x\" shape: ", shape,
+                   " } ", lines, " }"),
+      "job.pbtxt");
+  if (!job.ok()) return job.status();
+  return BuildModel(*job, Registry());
+}
+
+std::string ErrorOf(const std::string& lines) {
+  const auto built = Build("[-1, 3]", lines);
+  return built.ok() ? "no error" : std::string(built.status().message());
+}
+
+std::string NamesOf(const BuiltModel& built) {
+  std::vector<std::string> names;
+  for (const ParameterSettings& p : built.parameters) names.push_back(p.name);
+  return absl::StrJoin(names, " ");
+}
+
+std::vector<float> ValuesOf(Session* session, const std::string& name) {
+  const auto value = session->scope().Get(name);
+  EXPECT_TRUE(value.ok()) << name << ": " << value.status();
+  if (!value.ok()) return {};
+  const float* data = value->data<float>();
+  return std::vector<float>(data, data + NumElements(value->shape));
+}
+
+double LengthOf(const std::vector<float>& v, size_t begin, size_t end,
+                size_t step = 1) {
+  double sum = 0;
+  for (size_t i = begin; i < end; i += step)
+    sum += static_cast<double>(v[i]) * v[i];
+  return std::sqrt(sum);
+}
+
+void Start(const BuiltModel& built, Session* session) {
+  const absl::Status status = session->RunOnce(built.startup);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(WeightNorm, StartsAsTheWeightWould) {
+  const auto built = Build("[-1, 3]", R"(
+    layer { name: "a" linear { out_features: 4 weight_attr {
+      learning_rate: 0.5 weight_norm { dim: 1 } } } }
+    layer { name: "b" linear { out_features: 2 weight_attr {
+      initializer { constant { value: 3 } } weight_norm { dim: -1 } } } }
+    layer { linear { out_features: 1 weight_attr { weight_norm {} } } }
+    layer { linear { out_features: 1 bias: false
+      weight_attr { name: "w" weight_norm {} } } })");
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(NamesOf(*built),
+            "a.weight_v a.weight_g a.bias b.weight_v b.weight_g b.bias "
+            "linear_0.w_0_v linear_0.w_0_g linear_0.b_0 w_v w_g");
+  EXPECT_EQ(built->parameters[0].learning_rate, 0.5);
+  EXPECT_EQ(built->parameters[1].learning_rate, 0.5);
+  Session session(&Registry(), 3);
+  Start(*built, &session);
+  const auto v = ValuesOf(&session, "a.weight_v");
+  const auto g = ValuesOf(&session, "a.weight_g");
+  ASSERT_EQ(g.size(), 4u);
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(g[i], LengthOf(v, i, v.size(), 4), 1e-6);
+  EXPECT_NE(v[0], v[1]);
+  EXPECT_EQ(ValuesOf(&session, "b.weight_v"), std::vector<float>(8, 3));
+  EXPECT_FLOAT_EQ(ValuesOf(&session, "b.weight_g")[0], 3 * std::sqrt(8.0f));
+}
+
+// The weight is g * v / |v|: by hand for v = (3, 4), g = 10.
+TEST(WeightNorm, FollowsItsParts) {
+  const auto built = Build("[-1, 2]",
+                           "layer { name: \"l\" linear { out_features: 1 bias: "
+                           "false weight_attr { weight_norm { dim: 1 } } } }");
+  ASSERT_TRUE(built.ok()) << built.status();
+  Session session(&Registry(), 3);
+  ASSERT_TRUE(session.scope()
+                  .Set("l.weight_v", MakeArray<float>({2, 1}, {3.0f, 4.0f}))
+                  .ok());
+  ASSERT_TRUE(
+      session.scope().Set("l.weight_g", MakeArray<float>({1}, {10.0f})).ok());
+  const auto y = session.Run(built->test,
+                             {{"x", MakeArray<float>({1, 2}, {1.0f, 100.0f})}},
+                             built->outputs);
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_FLOAT_EQ(y->begin()->second.data<float>()[0], 806);
+}
+
+TEST(WeightNorm, GoesWithRecurrentLayersAndSharedNames) {
+  const auto built = Build("[-1, 5, 3]", R"(
+    layer { name: "r" lstm { hidden_size: 3 weight_ih_attr { weight_norm {} } } }
+    layer { linear { out_features: 3 bias: false
+      weight_attr { name: "w" weight_norm {} } } }
+    layer { linear { out_features: 3 bias: false
+      weight_attr { name: "w" weight_norm {} } } })");
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(NamesOf(*built).find("w_v w_g"), NamesOf(*built).rfind("w_v w_g"));
+  Session session(&Registry(), 3);
+  Start(*built, &session);
+  EXPECT_EQ(ValuesOf(&session, "r.weight_ih_l0_g").size(), 12u);
+  const auto y = session.Run(
+      built->main,
+      {{"x", MakeArray<float>({2, 5, 3}, std::vector<float>(30, 1))}},
+      built->outputs);
+  EXPECT_TRUE(y.ok()) << y.status();
+}
+
+constexpr char kSpectral[] =
+    "layer { name: \"l\" linear { out_features: 2 bias: false weight_attr { "
+    "spectral_norm {} } } }";
+
+// W = [[1, 2], [3, 4], [5, 6]]: W^T W = [[35, 44], [44, 56]], whose largest
+// eigenvalue is (91 + sqrt(91^2 - 96)) / 2.
+TEST(SpectralNorm, TrainingFindsTheLargestSingularValue) {
+  const auto built = Build("[-1, 3]", kSpectral);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(NamesOf(*built), "l.weight_orig");
+  Session session(&Registry(), 3);
+  Start(*built, &session);
+  EXPECT_NEAR(LengthOf(ValuesOf(&session, "l.weight_u"), 0, 2), 1, 1e-6);
+  EXPECT_NEAR(LengthOf(ValuesOf(&session, "l.weight_v"), 0, 3), 1, 1e-6);
+  ASSERT_TRUE(
+      session.scope()
+          .Set("l.weight_orig", MakeArray<float>({3, 2}, {1, 2, 3, 4, 5, 6}))
+          .ok());
+  const NamedArrays feeds = {
+      {"x", MakeArray<float>({1, 3}, {1.0f, 0.0f, 0.0f})}};
+  const auto step = [&](const ProgramDesc& program,
+                        const std::vector<std::string>& fetches) {
+    const auto y = session.Run(program, feeds, fetches);
+    EXPECT_TRUE(y.ok()) << y.status();
+    return y.ok() ? y->begin()->second.data<float>()[1] : NAN;
+  };
+  const auto before = ValuesOf(&session, "l.weight_u");
+  step(built->test, built->outputs);
+  EXPECT_EQ(ValuesOf(&session, "l.weight_u"), before);
+  for (int i = 0; i < 20; ++i) step(built->main, built->outputs);
+  const double largest = std::sqrt((91 + std::sqrt(91.0 * 91 - 96)) / 2);
+  EXPECT_NEAR(step(built->main, built->outputs), 2 / largest, 1e-6);
+  EXPECT_NEAR(step(built->test, built->outputs), 2 / largest, 1e-6);
+  EXPECT_NE(ValuesOf(&session, "l.weight_u"), before);
+}
+
+TEST(Reparameterized, ExplainsItself) {
+  const auto linear = [](const std::string& attr) {
+    return ErrorOf(
+        absl::StrCat("layer { name: \"l\" linear { out_features: 2 "
+                     "weight_attr { ",
+                     attr, " } } }"));
+  };
+  EXPECT_EQ(linear("weight_norm { dim: 2 }"),
+            "job.pbtxt:1:45: 'dim' of weight_norm is 2; 'l.weight' has 2 axes");
+  EXPECT_EQ(
+      linear("weight_norm { dim: -3 }"),
+      "job.pbtxt:1:45: 'dim' of weight_norm is -3; 'l.weight' has 2 axes");
+  EXPECT_EQ(
+      linear("spectral_norm { dim: 2 }"),
+      "job.pbtxt:1:45: 'dim' of spectral_norm is 2; 'l.weight' has 2 axes");
+  EXPECT_EQ(linear("weight_norm {} spectral_norm {}"),
+            "job.pbtxt:1:45: 'weight_norm' and 'spectral_norm' are both given");
+  const std::string rounds = linear("spectral_norm { n_power_iterations: 0 }");
+  EXPECT_NE(rounds.find("'n_power_iterations' is 0"), std::string::npos)
+      << rounds;
+}
+
+// Which values real PaddlePaddle 2.6.2 gives after
+// set_global_initializer(Constant(3), Constant(4)).
+TEST(GlobalInitializer, GoesBeforeTheLayersOwnOnly) {
+  const auto built = Build("[-1, 2, 4]", R"(
+    layer { name: "r" gru { hidden_size: 4 } }
+    layer { name: "n" layer_norm {} }
+    layer { name: "p" prelu {} }
+    layer { name: "b" batch_norm1d { data_format: NLC } }
+    layer { name: "l" linear { out_features: 2 weight_attr {
+      initializer { constant { value: 9 } } } } }
+    layer { name: "m" linear { out_features: 2 } })",
+                           R"(
+    initializer { weight_init { constant { value: 3 } }
+                  bias_init { constant { value: 4 } } }
+    parameter_group { match: "m.bias" initializer { constant { value: 7 } } })");
+  ASSERT_TRUE(built.ok()) << built.status();
+  Session session(&Registry(), 3);
+  Start(*built, &session);
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, float>>{{"r.weight_ih_l0", 3},
+                                                  {"r.weight_hh_l0", 3},
+                                                  {"r.bias_ih_l0", 4},
+                                                  {"r.bias_hh_l0", 4},
+                                                  {"n.weight", 3},
+                                                  {"n.bias", 4},
+                                                  {"p._weight", 3},
+                                                  {"b.weight", 3},
+                                                  {"b.bias", 4},
+                                                  {"b._mean", 0},
+                                                  {"b._variance", 1},
+                                                  {"l.weight", 9},
+                                                  {"l.bias", 4},
+                                                  {"m.weight", 3},
+                                                  {"m.bias", 7}})
+    for (const float v : ValuesOf(&session, name)) EXPECT_EQ(v, value) << name;
+  const auto one =
+      Build("[-1, 2]",
+            "layer { name: \"l\" linear { out_features: "
+            "2 } }",
+            "initializer { weight_init { constant { value: 3 } } }");
+  ASSERT_TRUE(one.ok()) << one.status();
+  Session other(&Registry(), 3);
+  Start(*one, &other);
+  EXPECT_EQ(ValuesOf(&other, "l.bias"), std::vector<float>(2, 0));
+}
+
+}  // namespace
+}  // namespace pd
