@@ -71,7 +71,8 @@ struct Places {
   // Calls body(head) for each head, several at a time.
   template <typename Body>
   void ForEachHead(const Body& body) const {
-    ParallelFor(heads, 1, [&](int64_t begin, int64_t end) {
+    const int64_t grain = 8192 / (capacity() * size + 1) + 1;
+    ParallelFor(heads, grain, [&](int64_t begin, int64_t end) {
       for (int64_t head = begin; head < end; ++head) body(head);
     });
   }

@@ -162,6 +162,7 @@ OnnxConverters ReduceConverters() {
       {"arg_max", ConvertArg, "ArgMax"},
       {"arg_min", ConvertArg, "ArgMin"},
       {"cumsum", ConvertCumsum},
+      {"frobenius_norm", ConvertReduce, "ReduceL2"},
       {"logsumexp", ConvertLogSumExp},
       {"mean", ConvertMean},
       {"p_norm", ConvertPNorm},

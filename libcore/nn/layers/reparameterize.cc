@@ -191,8 +191,9 @@ absl::StatusOr<std::string> LayerContext::SpectralNorm(
     Into("assign", u, u_kept, &chain);
     Into("assign", v, v_kept, &chain);
   }
-  const std::string sigma = chain.Op(
-      "dot", {{"X", u}, {"Y", Product(matrix, v, false, &chain)}}, {"Out"});
+  // As sums, which ONNX has too.
+  const std::string sigma = chain.Reduce(
+      "reduce_sum", chain.Mul(u, Product(matrix, v, false, &chain)));
   return chain.Give(chain.Div(weight, sigma));
 }
 
