@@ -18,25 +18,11 @@
 #include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
+#include "libcore/ops/dropout.h"
 #include "libcore/ops/labels.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
-
-constexpr int64_t kGrain = 8192;
-
-struct Dropout {
-  double probability;
-  bool is_test, upscale;
-
-  // What a kept element is multiplied by.
-  double KeptFactor() const {
-    if (is_test) return upscale ? 1.0 : 1.0 - probability;
-    if (!upscale) return 1.0;
-    return probability < 1 ? 1.0 / (1.0 - probability) : 0.0;
-  }
-};
 
 absl::StatusOr<Dropout> ReadDropout(const BindContext& context) {
   Dropout d;
@@ -55,20 +41,29 @@ absl::StatusOr<Dropout> ReadDropout(const BindContext& context) {
   return d;
 }
 
-// Where the random numbers of a run come from.
-struct Source {
-  uint64_t name;
-  bool fixed;
-  int32_t seed;
-  Tensor* seed_tensor;
+DropoutSource::Numbers DropoutSource::At(const RunContext& run) const {
+  if (seed_tensor != nullptr)
+    return {static_cast<uint64_t>(LabelAt(*seed_tensor, 0)), name};
+  if (fixed) return {static_cast<uint64_t>(seed), name};
+  return {run.seed, name + run.step * 0x9E3779B97F4A7C15ull};
+}
 
-  Philox At(const RunContext& run) const {
-    if (seed_tensor != nullptr)
-      return Philox(static_cast<uint64_t>(LabelAt(*seed_tensor, 0)), name);
-    if (fixed) return Philox(static_cast<uint64_t>(seed), name);
-    return Philox(run.seed, name + run.step * 0x9E3779B97F4A7C15ull);
-  }
-};
+absl::StatusOr<DropoutSource> ReadDropoutSource(const BindContext& context) {
+  DropoutSource source = {StreamOf(context.op().Out("Out")),
+                          context.Attr<bool>("fix_seed"),
+                          context.Attr<int32_t>("seed"), context.Input("Seed")};
+  if (source.seed_tensor != nullptr &&
+      (!IsInteger(source.seed_tensor->dtype()) ||
+       source.seed_tensor->size() != 1))
+    return InvalidArgument("'Seed' is %s %s; expected one integer",
+                           Name(source.seed_tensor->dtype()),
+                           ToString(source.seed_tensor->shape()));
+  return source;
+}
+
+namespace {
+
+constexpr int64_t kGrain = 8192;
 
 // From an element of X to its element of Mask.
 class MaskIndex {
@@ -116,15 +111,7 @@ absl::StatusOr<Step> BindDropout(BindContext* context) {
     return Step();
   }
   context->MayShare(x, out);
-  Source source = {StreamOf(context->op().Out("Out")),
-                   context->Attr<bool>("fix_seed"),
-                   context->Attr<int32_t>("seed"), context->Input("Seed")};
-  if (source.seed_tensor != nullptr &&
-      (!IsInteger(source.seed_tensor->dtype()) ||
-       source.seed_tensor->size() != 1))
-    return InvalidArgument("'Seed' is %s %s; expected one integer",
-                           Name(source.seed_tensor->dtype()),
-                           ToString(source.seed_tensor->shape()));
+  PD_ASSIGN_OR_RETURN(const DropoutSource source, ReadDropoutSource(*context));
   if (mask == nullptr && !d.is_test)
     mask = context->Scratch(static_cast<size_t>(x->size()));
   const MaskIndex index(x->shape(), mask != nullptr && mask->rank() == x->rank()
@@ -139,7 +126,8 @@ absl::StatusOr<Step> BindDropout(BindContext* context) {
         Apply<T>(index, nullptr, d.KeptFactor(), *x, out);
         return absl::OkStatus();
       }
-      const Philox random = source.At(run);
+      const auto [seed, stream] = source.At(run);
+      const Philox random(seed, stream);
       uint8_t* kept = mask->data<uint8_t>();
       ParallelFor(draws, kGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)

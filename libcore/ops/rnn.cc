@@ -12,12 +12,11 @@
 #include <vector>
 
 #include "libcore/base/dispatch.h"
-#include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/labels.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/rnn_layers.h"
+#include "libcore/ops/rnn_bind.h"
 
 namespace pd {
 namespace {
@@ -93,24 +92,17 @@ absl::Status InferRnn(InferContext* context) {
   return absl::OkStatus();
 }
 
-// The inputs that both directions read, checked.
-struct Bound {
-  RnnDims dims;
-  Tensor* x = nullptr;
-  Tensor* lengths = nullptr;
-  std::vector<Tensor*> pre_states, weights;
-  double keep_factor = 1;
+}  // namespace
 
-  std::vector<int64_t> Lengths() const {
-    std::vector<int64_t> steps;
-    for (int64_t b = 0; lengths != nullptr && b < dims.batch; ++b)
-      steps.push_back(LabelAt(*lengths, b));
-    return steps;
-  }
-};
+std::vector<int64_t> RnnInputs::Lengths() const {
+  std::vector<int64_t> steps;
+  for (int64_t b = 0; lengths != nullptr && b < dims.batch; ++b)
+    steps.push_back(LabelAt(*lengths, b));
+  return steps;
+}
 
-absl::Status Expect(const Tensor* tensor, const char* slot, size_t i,
-                    const Tensor& like, int64_t elements) {
+absl::Status ExpectRnnInput(const Tensor* tensor, const char* slot, size_t i,
+                            const Tensor& like, int64_t elements) {
   if (tensor == nullptr) return InvalidArgument("'%s' %d is missing", slot, i);
   if (tensor->dtype() != like.dtype() || tensor->size() != elements)
     return InvalidArgument("'%s' %d is %s %s; expected %s of %d elements", slot,
@@ -119,15 +111,16 @@ absl::Status Expect(const Tensor* tensor, const char* slot, size_t i,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Bound> ReadBound(BindContext* context) {
-  Bound b;
+absl::StatusOr<RnnInputs> ReadRnnInputs(BindContext* context) {
+  RnnInputs b;
   b.x = context->Input("Input");
   PD_ASSIGN_OR_RETURN(b.dims, DimsOf(context->op(), b.x->shape()));
   const RnnDims& d = b.dims;
   for (size_t i = 0; i < d.states(); ++i) {
     b.pre_states.push_back(context->Input("PreState", i));
-    PD_RETURN_IF_ERROR(Expect(b.pre_states[i], "PreState", i, *b.x,
-                              d.layers * d.directions * d.batch * d.hidden));
+    PD_RETURN_IF_ERROR(
+        ExpectRnnInput(b.pre_states[i], "PreState", i, *b.x,
+                       d.layers * d.directions * d.batch * d.hidden));
   }
   for (size_t i = 0; i < d.weights(); ++i)
     b.weights.push_back(context->Input("WeightList", i));
@@ -135,7 +128,8 @@ absl::StatusOr<Bound> ReadBound(BindContext* context) {
     for (int64_t direction = 0; direction < d.directions; ++direction) {
       const size_t pair = d.pair(layer, direction);
       const auto expect = [&](size_t i, int64_t n) {
-        return Expect(b.weights[i], "WeightList", i, *b.x, d.gate_width() * n);
+        return ExpectRnnInput(b.weights[i], "WeightList", i, *b.x,
+                              d.gate_width() * n);
       };
       PD_RETURN_IF_ERROR(expect(d.w_ih(pair), d.input_width(layer)));
       PD_RETURN_IF_ERROR(expect(d.w_hh(pair), d.hidden));
@@ -151,139 +145,36 @@ absl::StatusOr<Bound> ReadBound(BindContext* context) {
           "'SequenceLength' has %d elements; 'Input' has shape %s",
           b.lengths->size(), ToString(b.x->shape()));
   }
-  const double drop = DropoutProb(context->op(), d);
-  if (!(drop >= 0 && drop <= 1))
-    return InvalidArgument("attr 'dropout_prob' is %g; expected 0 to 1", drop);
-  b.keep_factor = drop < 1 ? 1 / (1 - drop) : 0;
+  b.drop = DropoutProb(context->op(), d);
+  if (!(b.drop >= 0 && b.drop <= 1))
+    return InvalidArgument("attr 'dropout_prob' is %g; expected 0 to 1",
+                           b.drop);
   return b;
 }
 
-template <typename T>
-std::vector<const T*> Pointers(const std::vector<Tensor*>& tensors) {
-  std::vector<const T*> pointers;
-  for (const Tensor* t : tensors)
-    pointers.push_back(t != nullptr ? t->data<T>() : nullptr);
-  return pointers;
-}
-template <typename T>
-std::vector<T*> MutablePointers(const std::vector<Tensor*>& tensors) {
-  std::vector<T*> pointers;
-  for (Tensor* t : tensors)
-    pointers.push_back(t != nullptr ? t->data<T>() : nullptr);
-  return pointers;
-}
-
-template <typename T>
-RnnData<T> DataOf(const Bound& b) {
-  RnnData<T> data;
-  data.x = b.x->data<T>();
-  data.pre_states = Pointers<T>(b.pre_states);
-  data.weights = Pointers<T>(b.weights);
-  data.lengths = b.Lengths();
-  data.keep_factor = static_cast<T>(b.keep_factor);
-  return data;
-}
-
-// 1 where a uniform number is `drop` or more.
-void FillMask(const Philox& random, double drop, int64_t n, uint8_t* mask) {
+void FillRnnMask(const Philox& random, double drop, int64_t n, uint8_t* mask) {
   ParallelFor(n, 8192, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       mask[i] = random.Uniform(static_cast<uint64_t>(i)) >= drop ? 1 : 0;
   });
 }
 
+namespace {
+
 absl::StatusOr<Step> BindRnn(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Bound b, ReadBound(context));
-  const RnnDims& d = b.dims;
-  const size_t element = SizeOf(b.x->dtype());
-  Tensor* out = context->Output("Out");
-  std::vector<Tensor*> states;
-  for (size_t i = 0; i < d.states(); ++i)
-    states.push_back(context->Output("State", i));
-  Tensor* reserve = context->Output("Reserve");
-  if (reserve == nullptr || reserve->size() != d.reserve())
-    reserve = context->Scratch(static_cast<size_t>(d.reserve()) * element);
-  const double drop = DropoutProb(context->op(), d);
-  const int64_t mask_size = (d.layers - 1) * d.layer_out();
-  Tensor* mask = nullptr;
-  if (drop > 0) {
-    mask = context->Output("DropoutState");
-    if (mask == nullptr || mask->size() != mask_size)
-      mask = context->Scratch(static_cast<size_t>(mask_size));
-  }
-  const int32_t seed = context->Attr<int32_t>("seed");
-  const uint64_t stream = StreamOf(context->op().Out("Out"));
-  Tensor* scratch = context->Scratch(
-      static_cast<size_t>(RnnLayers<double>::ForwardScratch(d)) * element);
-  return DispatchFloat(b.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    return Step([=](const RunContext& run) {
-      RnnData<T> data = DataOf<T>(b);
-      data.reserve = reserve->data<T>();
-      data.out = out->data<T>();
-      data.states = MutablePointers<T>(states);
-      if (mask != nullptr) {
-        const Philox random =
-            seed != 0
-                ? Philox(static_cast<uint64_t>(seed), stream)
-                : Philox(run.seed, stream + run.step * 0x9E3779B97F4A7C15ull);
-        FillMask(random, drop, mask_size, mask->data<uint8_t>());
-        data.mask = mask->data<uint8_t>();
-      }
-      RnnLayers<T>(b.dims, data, scratch->data<T>()).Forward();
-      return absl::OkStatus();
-    });
-  });
+  return DispatchFloat(context->Input("Input")->dtype(),
+                       [&](auto tag) -> absl::StatusOr<Step> {
+                         using T = typename decltype(tag)::type;
+                         return BindRnnWith<T, ReferenceRnnMath<T>>(context);
+                       });
 }
 
 absl::StatusOr<Step> BindRnnGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Bound b, ReadBound(context));
-  const RnnDims& d = b.dims;
-  const DType dtype = b.x->dtype();
-  Tensor* out = context->Input("Out");
-  Tensor* reserve = context->Input("Reserve");
-  Tensor* dout = context->Input("Out@GRAD");
-  PD_RETURN_IF_ERROR(ExpectElements(*context, "Out", dtype, d.layer_out()));
-  PD_RETURN_IF_ERROR(ExpectElements(*context, "Reserve", dtype, d.reserve()));
-  if (dout != nullptr)
-    PD_RETURN_IF_ERROR(
-        ExpectElements(*context, "Out@GRAD", dtype, d.layer_out()));
-  Tensor* mask = nullptr;
-  if (DropoutProb(context->op(), d) > 0) {
-    mask = context->Input("DropoutState");
-    PD_RETURN_IF_ERROR(ExpectElements(*context, "DropoutState", DType::kUInt8,
-                                      (d.layers - 1) * d.layer_out()));
-  }
-  std::vector<Tensor*> dstates, dpre_states, dweights;
-  for (size_t i = 0; i < d.states(); ++i) {
-    dstates.push_back(context->Input("State@GRAD", i));
-    dpre_states.push_back(context->Output("PreState@GRAD", i));
-    if (dstates[i] != nullptr)
-      PD_RETURN_IF_ERROR(
-          Expect(dstates[i], "State@GRAD", i, *b.x, b.pre_states[i]->size()));
-  }
-  for (size_t i = 0; i < d.weights(); ++i)
-    dweights.push_back(context->Output("WeightList@GRAD", i));
-  Tensor* dx = context->Output("Input@GRAD");
-  Tensor* scratch = context->Scratch(
-      static_cast<size_t>(RnnLayers<double>::BackwardScratch(d)) *
-      SizeOf(dtype));
-  return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    return Step([=](const RunContext&) {
-      RnnData<T> data = DataOf<T>(b);
-      data.reserve = reserve->data<T>();
-      data.out = out->data<T>();
-      if (mask != nullptr) data.mask = mask->data<uint8_t>();
-      if (dout != nullptr) data.dout = dout->data<T>();
-      data.dstates = Pointers<T>(dstates);
-      if (dx != nullptr) data.dx = dx->data<T>();
-      data.dpre_states = MutablePointers<T>(dpre_states);
-      data.dweights = MutablePointers<T>(dweights);
-      RnnLayers<T>(b.dims, data, scratch->data<T>()).Backward();
-      return absl::OkStatus();
-    });
-  });
+  return DispatchFloat(
+      context->Input("Input")->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return BindRnnGradWith<T, ReferenceRnnMath<T>>(context);
+      });
 }
 
 void AddAttrs(OpDef* op) {

@@ -4,6 +4,7 @@
 // the product with the last state is done step by step.
 //
 // Steps at or after a sequence's length leave its state alone and give zeros.
+// The arithmetic is an argument: kernels bring a faster one than the reference.
 #ifndef PD_LIBCORE_OPS_RNN_LAYERS_H_
 #define PD_LIBCORE_OPS_RNN_LAYERS_H_
 
@@ -38,7 +39,26 @@ struct RnnData {
   std::vector<T*> dpre_states, dweights;
 };
 
+/// The reference's arithmetic.
 template <typename T>
+struct ReferenceRnnMath {
+  /// c = op(a) op(b)
+  static void Product(const GemmShape& shape, const T* a, const T* b, T* c) {
+    static const GemmBatch one = {{{0, 0}}};
+    Gemm<T>(shape, one, T(1), a, b, c);
+  }
+  /// As RnnCell and RnnCellGrad.
+  static void Cell(RnnMode mode, int64_t n, const T* from_h, T* gates, T* extra,
+                   T* h, T* c) {
+    RnnCell(mode, n, from_h, gates, extra, h, c);
+  }
+  static void CellGrad(RnnMode mode, int64_t n, const RnnCellState<T>& s, T* dh,
+                       T* dc, T* dx, T* dgh) {
+    RnnCellGrad(mode, n, s, dh, dc, dx, dgh);
+  }
+};
+
+template <typename T, typename Math>
 class RnnLayers {
  public:
   RnnLayers(const RnnDims& dims, const RnnData<T>& data, T* scratch)
@@ -100,9 +120,9 @@ class RnnLayers {
     return at;
   }
 
-  const GemmBatch& One() const {
-    static const GemmBatch batch = {{{0, 0}}};
-    return batch;
+  // Rows that are worth a thread.
+  static int64_t RowGrain(int64_t width) {
+    return 1024 / std::max<int64_t>(width, 1) + 1;
   }
 
   bool Valid(int64_t t, int64_t b) const {
@@ -150,29 +170,27 @@ class RnnLayers {
     T* c = Take(batch * n);
     std::copy_n(p_.pre_states[0] + state, batch * n, h);
     if (d_.states() > 1) std::copy_n(p_.pre_states[1] + state, batch * n, c);
-    Gemm<T>({d_.rows(), width, d_.input_width(layer), false, true}, One(), T(1),
-            x, p_.weights[d_.w_ih(pair)], gates);
+    Math::Product({d_.rows(), width, d_.input_width(layer), false, true}, x,
+                  p_.weights[d_.w_ih(pair)], gates);
     AddBias(d_.rows(), p_.weights[d_.b_ih(pair)], gates);
     for (int64_t s = 0; s < d_.time; ++s) {
       const int64_t t = TimeOf(s, direction);
-      Gemm<T>({batch, width, n, false, true}, One(), T(1), h,
-              p_.weights[d_.w_hh(pair)], from_h);
+      Math::Product({batch, width, n, false, true}, h,
+                    p_.weights[d_.w_hh(pair)], from_h);
       AddBias(batch, p_.weights[d_.b_hh(pair)], from_h);
-      ParallelFor(batch, 1024 / std::max<int64_t>(n, 1) + 1,
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t b = begin; b < end; ++b) {
-                      const int64_t row = t * batch + b;
-                      T* to = out + row * d_.out_width();
-                      if (!Valid(t, b)) {
-                        std::fill_n(to, n, T(0));
-                        continue;
-                      }
-                      RnnCell(d_.mode, n, from_h + b * width,
-                              gates + row * width, extra + row * n, h + b * n,
-                              c + b * n);
-                      std::copy_n(h + b * n, n, to);
-                    }
-                  });
+      ParallelFor(batch, RowGrain(n), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) {
+          const int64_t row = t * batch + b;
+          T* to = out + row * d_.out_width();
+          if (!Valid(t, b)) {
+            std::fill_n(to, n, T(0));
+            continue;
+          }
+          Math::Cell(d_.mode, n, from_h + b * width, gates + row * width,
+                     extra + row * n, h + b * n, c + b * n);
+          std::copy_n(h + b * n, n, to);
+        }
+      });
     }
     if (p_.states[0] != nullptr)
       std::copy_n(h, batch * n, p_.states[0] + state);
@@ -183,8 +201,10 @@ class RnnLayers {
 
   void AddBias(int64_t rows, const T* bias, T* gates) {
     const int64_t width = d_.gate_width();
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t k = 0; k < width; ++k) gates[r * width + k] += bias[k];
+    ParallelFor(rows, RowGrain(width), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        for (int64_t k = 0; k < width; ++k) gates[r * width + k] += bias[k];
+    });
   }
 
   // The state before step t: what the step before it left, else PreState.
@@ -215,39 +235,40 @@ class RnnLayers {
     const T* w_hh = p_.weights[d_.w_hh(pair)];
     for (int64_t s = d_.time; s-- > 0;) {
       const int64_t t = TimeOf(s, direction);
-      for (int64_t b = 0; b < batch; ++b) {
-        const int64_t row = t * batch + b;
-        const T* h0 = p_.pre_states[0] + state;
-        std::copy_n(Before(t, b, direction, out, d_.out_width(), h0), n,
-                    last_h + row * n);
-        if (!Valid(t, b)) {
-          std::fill_n(dgx + row * width, width, T(0));
-          std::fill_n(dgh + row * width, width, T(0));
-          continue;
+      ParallelFor(batch, RowGrain(n), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) {
+          const int64_t row = t * batch + b;
+          const T* h0 = p_.pre_states[0] + state;
+          std::copy_n(Before(t, b, direction, out, d_.out_width(), h0), n,
+                      last_h + row * n);
+          if (!Valid(t, b)) {
+            std::fill_n(dgx + row * width, width, T(0));
+            std::fill_n(dgh + row * width, width, T(0));
+            continue;
+          }
+          const T* dy = dout + row * d_.out_width() + direction * n;
+          for (int64_t k = 0; k < n; ++k) dh[b * n + k] += dy[k];
+          RnnCellState<T> cell;
+          cell.gates = p_.reserve + d_.gates_at(pair) + row * width;
+          cell.extra = p_.reserve + d_.extra_at(pair) + row * n;
+          cell.h = last_h + row * n;
+          cell.c = d_.states() > 1
+                       ? Before(t, b, direction, p_.reserve + d_.extra_at(pair),
+                                n, p_.pre_states[1] + state)
+                       : nullptr;
+          Math::CellGrad(d_.mode, n, cell, dh + b * n, dc + b * n,
+                         dgx + row * width, dgh + row * width);
         }
-        const T* dy = dout + row * d_.out_width() + direction * n;
-        for (int64_t k = 0; k < n; ++k) dh[b * n + k] += dy[k];
-        RnnCellState<T> cell;
-        cell.gates = p_.reserve + d_.gates_at(pair) + row * width;
-        cell.extra = p_.reserve + d_.extra_at(pair) + row * n;
-        cell.h = last_h + row * n;
-        cell.c = d_.states() > 1
-                     ? Before(t, b, direction, p_.reserve + d_.extra_at(pair),
-                              n, p_.pre_states[1] + state)
-                     : nullptr;
-        RnnCellGrad(d_.mode, n, cell, dh + b * n, dc + b * n, dgx + row * width,
-                    dgh + row * width);
-      }
-      Gemm<T>({batch, n, width}, One(), T(1), dgh + t * batch * width, w_hh,
-              through);
+      });
+      Math::Product({batch, n, width}, dgh + t * batch * width, w_hh, through);
       for (int64_t i = 0; i < batch * n; ++i) dh[i] += through[i];
     }
     EndState(0, state, dh);
     EndState(1, state, dc);
     WeightGrads(layer, pair, x, last_h, dgx, dgh);
     if (dx != nullptr)
-      Gemm<T>({d_.rows(), d_.input_width(layer), width}, One(), T(1), dgx,
-              p_.weights[d_.w_ih(pair)], dx);
+      Math::Product({d_.rows(), d_.input_width(layer), width}, dgx,
+                    p_.weights[d_.w_ih(pair)], dx);
   }
 
   void StartState(size_t which, int64_t state, T* gradient) {
@@ -267,11 +288,10 @@ class RnnLayers {
                    const T* dgx, const T* dgh) {
     const int64_t width = d_.gate_width(), rows = d_.rows();
     if (T* dw = p_.dweights[d_.w_ih(pair)])
-      Gemm<T>({width, d_.input_width(layer), rows, true, false}, One(), T(1),
-              dgx, x, dw);
+      Math::Product({width, d_.input_width(layer), rows, true, false}, dgx, x,
+                    dw);
     if (T* dw = p_.dweights[d_.w_hh(pair)])
-      Gemm<T>({width, d_.hidden, rows, true, false}, One(), T(1), dgh, last_h,
-              dw);
+      Math::Product({width, d_.hidden, rows, true, false}, dgh, last_h, dw);
     SumRows(dgx, p_.dweights[d_.b_ih(pair)]);
     SumRows(dgh, p_.dweights[d_.b_hh(pair)]);
   }
@@ -279,9 +299,11 @@ class RnnLayers {
   void SumRows(const T* gates, T* sum) {
     if (sum == nullptr) return;
     const int64_t width = d_.gate_width();
-    std::fill_n(sum, width, T(0));
-    for (int64_t r = 0; r < d_.rows(); ++r)
-      for (int64_t k = 0; k < width; ++k) sum[k] += gates[r * width + k];
+    ParallelFor(width, 64, [&](int64_t begin, int64_t end) {
+      std::fill(sum + begin, sum + end, T(0));
+      for (int64_t r = 0; r < d_.rows(); ++r)
+        for (int64_t k = begin; k < end; ++k) sum[k] += gates[r * width + k];
+    });
   }
 
   const RnnDims& d_;

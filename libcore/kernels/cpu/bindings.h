@@ -18,6 +18,18 @@ absl::StatusOr<Step> BindPoolGradBatchInner(BindContext* context);
 // softmax_with_cross_entropy.
 absl::StatusOr<Step> BindCrossEntropy(BindContext* context);
 absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context);
+// softmax over the last axis.
+absl::StatusOr<Step> BindSoftmax(BindContext* context);
+absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context);
+// layer_norm.
+absl::StatusOr<Step> BindLayerNorm(BindContext* context);
+absl::StatusOr<Step> BindLayerNormGrad(BindContext* context);
+// gelu.
+absl::StatusOr<Step> BindGelu(BindContext* context);
+absl::StatusOr<Step> BindGeluGrad(BindContext* context);
+// dropout in training.
+absl::StatusOr<Step> BindDropout(BindContext* context);
+absl::StatusOr<Step> BindDropoutGrad(BindContext* context);
 // relu in any layout.
 absl::StatusOr<Step> BindRelu(BindContext* context);
 absl::StatusOr<Step> BindReluGrad(BindContext* context);

@@ -70,6 +70,29 @@ void SoftmaxRows(const float* x, int64_t begin, int64_t end, int64_t columns,
                log_sum != nullptr ? log_sum + r : nullptr);
 }
 
+void SoftmaxGradRows(const float* y, const float* dy, int64_t begin,
+                     int64_t end, int64_t columns, float* dx) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t first = r * columns;
+    auto sums = hn::Zero(kTag);
+    for (int64_t i = 0; i < columns; i += lanes) {
+      const auto mask =
+          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
+      sums = hn::MulAdd(hn::MaskedLoad(mask, kTag, y + first + i),
+                        hn::MaskedLoad(mask, kTag, dy + first + i), sums);
+    }
+    const auto dot = hn::SumOfLanes(kTag, sums);
+    for (int64_t i = 0; i < columns; i += lanes) {
+      const auto mask =
+          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
+      const auto g = hn::Sub(hn::MaskedLoad(mask, kTag, dy + first + i), dot);
+      hn::BlendedStore(hn::Mul(hn::MaskedLoad(mask, kTag, y + first + i), g),
+                       mask, kTag, dx + first + i);
+    }
+  }
+}
+
 void ScaleSomeRows(const float* from, const float* factor, int64_t begin,
                    int64_t end, int64_t columns, float* to) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
@@ -95,6 +118,7 @@ namespace pd {
 namespace cpu {
 
 HWY_EXPORT(SoftmaxRows);
+HWY_EXPORT(SoftmaxGradRows);
 HWY_EXPORT(ScaleSomeRows);
 
 namespace {
@@ -109,6 +133,14 @@ void RowSoftmax(const float* x, int64_t rows, int64_t columns, float* softmax,
   const auto run = HWY_DYNAMIC_DISPATCH(SoftmaxRows);
   ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
     run(x, begin, end, columns, softmax, maximum, log_sum);
+  });
+}
+
+void RowSoftmaxGrad(const float* y, const float* dy, int64_t rows,
+                    int64_t columns, float* dx) {
+  const auto run = HWY_DYNAMIC_DISPATCH(SoftmaxGradRows);
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    run(y, dy, begin, end, columns, dx);
   });
 }
 

@@ -13,6 +13,11 @@ namespace cpu {
 void RowSoftmax(const float* x, int64_t rows, int64_t columns, float* softmax,
                 float* maximum, float* log_sum);
 
+/// dx[r, :] = y[r, :] * (dy[r, :] - sum(y[r, :] * dy[r, :])), where y is a
+/// softmax; dx may be dy.
+void RowSoftmaxGrad(const float* y, const float* dy, int64_t rows,
+                    int64_t columns, float* dx);
+
 /// to[r, :] = factor[r] * from[r, :].
 void ScaleRows(const float* from, const float* factor, int64_t rows,
                int64_t columns, float* to);

@@ -14,6 +14,14 @@ namespace onednn {
 absl::StatusOr<Step> BindInnerProduct(BindContext* context);
 absl::StatusOr<Step> BindInnerProductGrad(BindContext* context);
 
+// matmul_v2, matmul and bmm of matrices, and their gradients.
+absl::StatusOr<Step> BindMatmul(BindContext* context);
+absl::StatusOr<Step> BindMatmulGrad(BindContext* context);
+
+// rnn.
+absl::StatusOr<Step> BindRnn(BindContext* context);
+absl::StatusOr<Step> BindRnnGrad(BindContext* context);
+
 // conv2d, depthwise_conv2d, fused_conv2d, conv3d and their gradients.
 absl::StatusOr<Step> BindConv(BindContext* context);
 absl::StatusOr<Step> BindConvGrad(BindContext* context);

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "libcore/ops/bind_context.h"
+#include "libcore/ops/gemm.h"
 
 namespace pd {
 namespace onednn {
@@ -77,6 +78,17 @@ absl::StatusOr<PrimitivePtr> InnerProductForward(const InnerProduct& p);
 /// diff_src and so on.
 absl::StatusOr<PrimitivePtr> InnerProductBackwardData(const InnerProduct& p);
 absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(const InnerProduct& p);
+
+/// dst[..., M, N] = src[..., M, K] weights[..., K, N], all of one rank; axes
+/// before the last two are equal or 1. A transposed matrix has such strides.
+struct Matmul {
+  ArgSpec src, weights, dst;
+};
+absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m);
+
+/// c = op(a) op(b), all row-major. For products whose places change from run to
+/// run; a Matmul has them bound.
+void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c);
 
 /// dst = conv(src, weights) + bias, then ReLU if asked. Weights are
 /// [OC, IC, KH, KW], or [G, OC / G, IC / G, KH, KW] for groups.

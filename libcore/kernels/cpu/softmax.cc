@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax over the last axis and its gradient, a row at a time.
+#include <algorithm>
+
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/cpu/bindings.h"
+#include "libcore/kernels/cpu/row_softmax.h"
+#include "libcore/ops/check.h"
+
+namespace pd {
+namespace cpu {
+namespace {
+
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+};
+
+absl::StatusOr<Matrix> LastAxis(const BindContext& context, const Tensor& x) {
+  if (x.dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 only");
+  if (x.rank() == 0 || x.size() == 0) return Unimplemented("there is no row");
+  PD_ASSIGN_OR_RETURN(const int axis,
+                      NormalizeAxis(context.Attr<int32_t>("axis"), x.rank()));
+  if (axis + 1 != static_cast<int>(x.rank()))
+    return Unimplemented("it is for the last axis");
+  const int64_t columns = x.shape().back();
+  return Matrix{x.size() / columns, columns};
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindSoftmax(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Tensor * x, context->In(context->Input("X"), nullptr));
+  PD_ASSIGN_OR_RETURN(const Matrix m, LastAxis(*context, *x));
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->Out(context->Output("Out"), nullptr));
+  context->MayShare(x, out);
+  return Step([x, out, m](const RunContext&) {
+    RowSoftmax(x->data<float>(), m.rows, m.columns, out->data<float>(), nullptr,
+               nullptr);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->In(context->Input("Out"), nullptr));
+  PD_ASSIGN_OR_RETURN(const Matrix m, LastAxis(*context, *out));
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
+  PD_ASSIGN_OR_RETURN(Tensor * dout,
+                      context->In(context->Input("Out@GRAD"), nullptr));
+  PD_ASSIGN_OR_RETURN(Tensor * dx,
+                      context->Out(context->Output("X@GRAD"), nullptr));
+  context->MayShare(dout, dx);
+  return Step([out, dout, dx, m](const RunContext&) {
+    RowSoftmaxGrad(out->data<float>(), dout->data<float>(), m.rows, m.columns,
+                   dx->data<float>());
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace cpu
+}  // namespace pd

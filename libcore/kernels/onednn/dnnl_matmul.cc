@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN's products of matrices.
+#include <utility>
+
+#include "libcore/kernels/onednn/dnnl_internal.h"
+
+namespace pd {
+namespace onednn {
+
+absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m) {
+  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(m.src));
+  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, ToDnnl(m.weights));
+  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t dst, ToDnnl(m.dst));
+  dnnl_matmul_desc_t desc;
+  PD_DNNL(dnnl_matmul_desc_init, &desc, &src, &weights, nullptr, &dst);
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, nullptr));
+  return Finish(std::move(pd));
+}
+
+void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c) {
+  if (shape.m == 0 || shape.n == 0) return;
+  PD_INVARIANT(dnnl_sgemm(shape.trans_a ? 'T' : 'N', shape.trans_b ? 'T' : 'N',
+                          shape.m, shape.n, shape.k, 1.0f, a,
+                          shape.trans_a ? shape.m : shape.k, b,
+                          shape.trans_b ? shape.k : shape.n, 0.0f, c,
+                          shape.n) == dnnl_success);
+}
+
+}  // namespace onednn
+}  // namespace pd

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What transformers are made of against the reference: products of batches of
+// matrices, softmax, layer_norm, gelu, dropout, over sizes that do not fill
+// vectors.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/kernel_test.h"
+
+namespace pd {
+namespace {
+
+OpDesc Unary(const char* type) {
+  OpDesc op;
+  op.type = type;
+  op.SetInput("X", {"x"});
+  op.SetOutput("Out", {"y"});
+  return op;
+}
+
+struct Factors {
+  Shape x, y;
+  bool trans_x = false, trans_y = false;
+};
+
+class BatchedMatmul : public testing::TestWithParam<Factors> {};
+
+TEST_P(BatchedMatmul, IsTheReferences) {
+  const Factors& p = GetParam();
+  KernelCase c;
+  Feed(&c, "x", RandomArray(p.x, 1));
+  Feed(&c, "w", RandomArray(p.y, 2));
+  OpDesc op = Unary("matmul_v2");
+  op.SetInput("Y", {"w"});
+  op.attrs["trans_x"] = p.trans_x;
+  op.attrs["trans_y"] = p.trans_y;
+  Append(&c, op);
+  c.fetches = {"y"};
+  c.wrt = {"x", "w"};
+  ExpectLikeReference(
+      c, {{"matmul_v2", "onednn:matmul"}, {"matmul_v2_grad", "onednn:matmul"}});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, BatchedMatmul,
+    testing::Values(Factors{{2, 3, 17, 9}, {2, 3, 9, 21}},
+                    Factors{{2, 3, 17, 9}, {2, 3, 21, 9}, false, true},
+                    Factors{{2, 3, 9, 17}, {2, 3, 9, 21}, true, false},
+                    Factors{{2, 3, 9, 17}, {2, 3, 21, 9}, true, true},
+                    Factors{{4, 64, 64}, {4, 64, 64}, false, true},
+                    Factors{{5, 1, 3}, {5, 3, 1}},
+                    Factors{{40, 7}, {40, 33}, true, false}));
+
+TEST(Matmul, BroadcastsABatch) {
+  KernelCase c;
+  Feed(&c, "x", RandomArray({3, 1, 5, 7}, 1));
+  Feed(&c, "w", RandomArray({4, 7, 6}, 2));
+  OpDesc op = Unary("matmul_v2");
+  op.SetInput("Y", {"w"});
+  Append(&c, op);
+  c.fetches = {"y"};
+  c.wrt = {"x", "w"};
+  ExpectLikeReference(
+      c, {{"matmul_v2", "onednn:matmul"}, {"matmul_v2_grad", "reference"}});
+}
+
+class Rows : public testing::TestWithParam<Shape> {};
+
+TEST_P(Rows, Softmax) {
+  KernelCase c;
+  Feed(&c, "x", RandomArray(GetParam(), 1));
+  OpDesc op = Unary("softmax");
+  op.attrs["axis"] = int32_t{-1};
+  Append(&c, op);
+  c.fetches = {"y"};
+  c.wrt = {"x"};
+  ExpectLikeReference(c,
+                      {{"softmax", "cpu:rows"}, {"softmax_grad", "cpu:rows"}});
+}
+
+TEST_P(Rows, LayerNorm) {
+  for (const bool affine : {true, false}) {
+    KernelCase c;
+    const Shape& shape = GetParam();
+    Feed(&c, "x", RandomArray(shape, 1));
+    OpDesc op;
+    op.type = "layer_norm";
+    op.SetInput("X", {"x"});
+    c.wrt = {"x"};
+    if (affine) {
+      Parameter(&c, "scale", RandomArray({shape.back()}, 2));
+      Parameter(&c, "bias", RandomArray({shape.back()}, 3));
+      op.SetInput("Scale", {"scale"});
+      op.SetInput("Bias", {"bias"});
+      c.wrt = {"x", "scale", "bias"};
+    }
+    op.SetOutput("Y", {"y"});
+    op.SetOutput("Mean", {"mean"});
+    op.SetOutput("Variance", {"variance"});
+    op.attrs["begin_norm_axis"] = static_cast<int32_t>(shape.size()) - 1;
+    // Rows of one element have no variance: epsilon decides alone.
+    op.attrs["epsilon"] = 1e-3f;
+    Append(&c, op);
+    c.fetches = {"y", "mean", "variance"};
+    ExpectLikeReference(
+        c, {{"layer_norm", "cpu:rows"}, {"layer_norm_grad", "cpu:rows"}}, 5e-5);
+  }
+}
+
+TEST_P(Rows, Gelu) {
+  for (const bool approximate : {false, true}) {
+    KernelCase c;
+    Array x = RandomArray(GetParam(), 1);
+    Feed(&c, "x", x);
+    OpDesc scale = Unary("scale");
+    scale.attrs["scale"] = 6.0f;
+    scale.SetOutput("Out", {"wide"});
+    Append(&c, scale);
+    OpDesc op = Unary("gelu");
+    op.SetInput("X", {"wide"});
+    op.attrs["approximate"] = approximate;
+    Append(&c, op);
+    c.fetches = {"y"};
+    c.wrt = {"x"};
+    ExpectLikeReference(
+        c, {{"gelu", "cpu:vectors"}, {"gelu_grad", "cpu:vectors"}}, 1e-6);
+  }
+}
+
+TEST_P(Rows, DropoutDrawsTheSameNumbers) {
+  for (const float probability : {0.0f, 0.1f, 0.5f, 1.0f}) {
+    for (const char* how : {"upscale_in_train", "downgrade_in_infer"}) {
+      KernelCase c;
+      Feed(&c, "x", RandomArray(GetParam(), 1));
+      OpDesc op = Unary("dropout");
+      op.SetOutput("Mask", {"mask"});
+      op.attrs["dropout_prob"] = probability;
+      op.attrs["dropout_implementation"] = std::string(how);
+      Append(&c, op);
+      c.fetches = {"y", "mask"};
+      c.wrt = {"x"};
+      ExpectLikeReference(
+          c, {{"dropout", "cpu:vectors"}, {"dropout_grad", "cpu:vectors"}}, 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Rows,
+                         testing::Values(Shape{1, 1}, Shape{3, 7}, Shape{5, 16},
+                                         Shape{2, 3, 33}, Shape{64, 768},
+                                         Shape{19, 1031}));
+
+// The far ends, where 1 + erf(x) has lost its digits, and infinity.
+TEST(Gelu, FarFromZero) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> far = {-1e30f, -40.f, -9.f, -5.f, -4.f,    0.f,
+                                  -0.f,   4.f,   9.f,  40.f, infinity};
+  Array x;
+  std::byte* bytes = nullptr;
+  x = NewArray(DType::kFloat32, {static_cast<int64_t>(far.size())}, &bytes);
+  std::memcpy(bytes, far.data(), far.size() * sizeof(float));
+  KernelCase c;
+  Feed(&c, "x", x);
+  Append(&c, Unary("gelu"));
+  c.fetches = {"y"};
+  const KernelResult result = RunCase(c, true);
+  EXPECT_EQ(result.labels.at("gelu"), "cpu:vectors");
+  const float* y =
+      reinterpret_cast<const float*>(result.values.at("y").bytes.get());
+  for (size_t i = 0; i < far.size(); ++i) {
+    const double v = far[i];
+    const double expected = v / 2 * std::erfc(-v / std::sqrt(2.0));
+    if (std::isinf(v))
+      EXPECT_EQ(y[i], far[i]);
+    else
+      EXPECT_NEAR(y[i], expected, 1e-5 * std::abs(expected) + 1e-37) << v;
+  }
+}
+
+}  // namespace
+}  // namespace pd
