@@ -220,7 +220,13 @@ class Page {
     }
     absl::StrAppend(&out_, field->is_repeated() ? " ...\n" : "\n");
     std::string text = Comment(field);
-    if (text.empty() && holds) text = Comment(field->message_type());
+    // A kind's line says what it is for; its message how it works.
+    const std::string how = holds ? Comment(field->message_type()) : "";
+    if (text.empty()) {
+      text = how;
+    } else if (!how.empty() && field->containing_oneof() != nullptr) {
+      text = absl::StrCat(EndSentence(text), " ", how);
+    }
     Text(absl::StrCat(EndSentence(text), " ", Facts(field)));
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM)
       Words(field->enum_type());
