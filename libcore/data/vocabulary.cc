@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_format.h"
 #include "formats/gzip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -118,6 +120,18 @@ absl::StatusOr<Vocabulary> VocabularyBuilder::Sorted() const {
   std::vector<std::string> sorted = tokens();
   std::sort(sorted.begin(), sorted.end());
   return Vocabulary::Make(std::move(sorted));
+}
+
+std::string PrintableToken(absl::string_view token) {
+  std::string text;
+  for (const char c : token) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (absl::ascii_iscntrl(byte) || c == '\\')
+      absl::StrAppendFormat(&text, "\\%03o", byte);
+    else
+      text += c;
+  }
+  return text;
 }
 
 }  // namespace pd

@@ -55,6 +55,9 @@ class Vocabulary {
   int64_t pad_ = -1, unk_ = -1, bos_ = -1, eos_ = -1;
 };
 
+/// A token on one line: control characters and backslashes as "\ooo", octal.
+std::string PrintableToken(absl::string_view token);
+
 /// Counts tokens while a text is encoded with numbers for the time being.
 class VocabularyBuilder {
  public:

@@ -15,6 +15,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/report/embedding_words.h"
 #include "libcore/report/hyper_parameters.h"
 #include "libcore/report/log_graph.h"
 #include "libcore/train/bench.h"
@@ -223,8 +224,9 @@ void RunWatcher::AddEmbeddings(int64_t step) {
     LogEmbedding embedding;
     const int64_t rows = std::min(table->shape[0], kMostRows);
     embedding.width = static_cast<size_t>(table->shape[1]);
-    for (int64_t i = 0; i < rows; ++i)
-      embedding.labels.push_back(absl::StrCat(i));
+    embedding.labels =
+        EmbeddingLabels(start_.program->main, layer.parameters[0], rows,
+                        start_.loader->dataset());
     embedding.values.assign(table->data<float>(),
                             table->data<float>() + rows * table->shape[1]);
     Add(absl::StrCat("embedding/", layer.name), step, embedding);

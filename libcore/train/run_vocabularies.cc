@@ -35,16 +35,8 @@ std::string PathOf(const std::string& run, const std::string& field) {
 
 std::string TextOf(const Vocabulary& vocabulary) {
   std::string text;
-  for (const std::string& token : vocabulary.tokens()) {
-    for (const char c : token) {
-      if (absl::ascii_iscntrl(static_cast<unsigned char>(c)) || c == '\\') {
-        absl::StrAppendFormat(&text, "\\%03o", static_cast<unsigned char>(c));
-      } else {
-        text += c;
-      }
-    }
-    text += '\n';
-  }
+  for (const std::string& token : vocabulary.tokens())
+    absl::StrAppend(&text, PrintableToken(token), "\n");
   return text;
 }
 

@@ -123,8 +123,8 @@ absl::Status Trainer::Impl::Prepare() {
         evaluator_,
         Evaluator::Create(&session_, eval_loader_.get(), std::move(spec)));
   }
-  return observer_->OnStart({&job_, &program_, &session_, eval_loader_.get(),
-                             options_.run, state_.step});
+  return observer_->OnStart({&job_, &program_, &session_, loader_.get(),
+                             eval_loader_.get(), options_.run, state_.step});
 }
 
 absl::Status Trainer::Impl::OpenData() {

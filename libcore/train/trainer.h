@@ -36,6 +36,7 @@ struct TrainStart {
   const LoadedJob* job = nullptr;
   const TrainProgram* program = nullptr;
   Session* session = nullptr;
+  const Loader* loader = nullptr;
   const Loader* eval_loader = nullptr;  ///< null without an evaluation set
   std::string run;
   int64_t step = 0;  ///< steps done before, in a run that goes on

@@ -48,6 +48,17 @@ grep -q "1 records were left out: 'eval.tsv':41:9:" err || fail "no word of the 
 grep -q '"skipped":{"set":"eval","records":1' whole/log.jsonl || fail "not in the log"
 tail -n 1 whole/log.jsonl | grep -q '"acc":1.0' || fail "did not learn"
 
+# Vectors are shown with their words.
+"$bin/pd-train" -c job.pbtxt --out shown -o train.steps=2 --log visualdl --log tensorboard >/dev/null 2>&1 ||
+  fail "logs"
+{ cat shown/vocabularies/words.txt; seq 17 31; } | diff - shown/embeddings/e/metadata.tsv ||
+  fail "the projector's words"
+[ "$(wc -l <shown/vocabularies/words.txt)" -eq 17 ] || fail "how many words there are"
+# In VisualDL's record each label is a string of its own.
+for word in '<unk>' w10 yes; do
+  grep -qaF "$word" shown/vdlrecords.*.log || fail "VisualDL's log without '$word'"
+done
+
 "$bin/pd-train" -c job.pbtxt --out threads -o data.train.num_workers=3 >/dev/null 2>&1
 cmp whole/log.jsonl threads/log.jsonl || fail "workers change the result"
 
