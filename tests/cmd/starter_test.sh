@@ -67,7 +67,7 @@ story() {
 sentences() {
   mkdir -p "$1"
   for i in $(seq 10); do
-    printf '%s\t%s\n' "Anna Karenina lives in Moscow ." 'B-PER I-PER O O B-LOC O' \
+    printf '%s\t%s\n' "Anna Karenina is in Moscow ." 'B-PER I-PER O O B-LOC O' \
       "He met Ivan $i \"" 'O O B-PER O O'
   done | tee "$1/train.tsv" | head -n 9 >"$1/eval.tsv"
   printf '%s\n' B-PER I-PER B-LOC I-LOC O >"$1/tags.txt"
