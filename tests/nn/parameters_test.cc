@@ -185,6 +185,11 @@ TEST(Reparameterized, ExplainsItself) {
       "job.pbtxt:1:45: 'dim' of spectral_norm is 2; 'l.weight' has 2 axes");
   EXPECT_EQ(linear("weight_norm {} spectral_norm {}"),
             "job.pbtxt:1:45: 'weight_norm' and 'spectral_norm' are both given");
+  EXPECT_EQ(ErrorOf("layer { cast { dtype: int64 } } layer { embedding { "
+                    "num_embeddings: 4 embedding_dim: 2 sparse: true "
+                    "weight_attr { weight_norm {} } } }"),
+            "job.pbtxt:1:77: 'sparse' does not go with weight_norm and "
+            "spectral_norm, which change all rows in each step");
   const std::string rounds = linear("spectral_norm { n_power_iterations: 0 }");
   EXPECT_NE(rounds.find("'n_power_iterations' is 0"), std::string::npos)
       << rounds;

@@ -33,6 +33,11 @@ absl::StatusOr<std::string> BuildEmbedding(LayerContext* c) {
       return InvalidArgument("'padding_idx' is %d; there are %d rows",
                              p.padding_idx(), p.num_embeddings());
   }
+  if (p.sparse() && (p.weight_attr().has_weight_norm() ||
+                     p.weight_attr().has_spectral_norm()))
+    return InvalidArgument(
+        "'sparse' does not go with weight_norm and spectral_norm, which change "
+        "all rows in each step");
   PD_ASSIGN_OR_RETURN(
       const std::string weight,
       c->Weight(p.weight_attr(), {p.num_embeddings(), p.embedding_dim()},
