@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/run_network.h"
 
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -34,6 +35,11 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
   if (!network.ok()) return UsageError(network.status());
   TrainProgram built = *std::move(network);
   FitNames(built.test, model);
+  // A run holds what its optimizer keeps besides.
+  for (auto it = model->params.begin(); run && it != model->params.end();)
+    it = built.test.global().FindVar(it->first) == nullptr
+             ? model->params.erase(it)
+             : std::next(it);
   if (layers != nullptr) *layers = std::move(built.layers);
   model->program = std::move(built.test);
   model->feeds = std::move(built.inputs);

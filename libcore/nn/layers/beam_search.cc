@@ -85,8 +85,10 @@ class BeamSearch {
     log_probs_ =
         ops_.Add(finished_, ops_.Values({beam_}, DType::kFloat32, first));
     // Where an example's sequences begin among those of all.
-    rows_ = ops_.Unary("cumsum", Everywhere(1, DType::kInt64, beam_),
-                       {{"axis", int32_t{0}}, {"exclusive", true}});
+    // (Not by `exclusive`: PaddlePaddle's executor runs it in place, to zeros.)
+    rows_ = ops_.Scale(ops_.Unary("cumsum", Everywhere(1, DType::kInt64, beam_),
+                                  {{"axis", int32_t{0}}}),
+                       1, -beam_);
     PD_RETURN_IF_ERROR(Check());
     cell_.set_kwargs(std::move(kwargs));
     return absl::OkStatus();
