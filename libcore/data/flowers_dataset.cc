@@ -44,6 +44,10 @@ absl::StatusOr<std::vector<int64_t>> ReadRow(const std::string& path,
   return row;
 }
 
+std::string NameOf(int64_t picture) {
+  return absl::StrFormat("jpg/image_%05d.jpg", picture);
+}
+
 std::string ListOf(const std::string& mode) {
   if (mode == "train") return "tstid";
   return mode == "test" ? "trnid" : "valid";
@@ -58,20 +62,14 @@ absl::StatusOr<DatasetPtr> OpenFlowers(const FlowersOptions& options) {
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> labels,
                       ReadRow(options.label_file, "labels"));
   std::map<std::string, FileBytes, std::less<>> pictures;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < ids.size(); ++i) {
+  for (const int64_t id : ids) {
     const auto count = static_cast<int64_t>(labels.size());
-    if (ids[i] < 1 || ids[i] > count)
+    if (id < 1 || id > count)
       return OutOfRange(
           "'%s': array '%s' holds picture %d; '%s' labels 1 to "
           "%d",
-          options.setid_file, list, ids[i], options.label_file, count);
-    const int64_t label = labels[static_cast<size_t>(ids[i] - 1)];
-    if (label < 1 || label > options.classes)
-      return OutOfRange("'%s' picture %d: label is %d; expected 1 to %d",
-                        options.label_file, ids[i], label, options.classes);
-    names.push_back(absl::StrFormat("jpg/image_%05d.jpg", ids[i]));
-    pictures[names.back()];
+          options.setid_file, list, id, options.label_file, count);
+    pictures[NameOf(id)];
   }
   PD_RETURN_IF_ERROR(ForEachTarFile(
       options.data_file,
@@ -84,12 +82,24 @@ absl::StatusOr<DatasetPtr> OpenFlowers(const FlowersOptions& options) {
   auto dataset = std::make_shared<PackedImages>(options.data_file);
   dataset->AddLabel();
   for (size_t i = 0; i < ids.size(); ++i) {
-    const FileBytes& bytes = pictures[names[i]];
-    if (bytes.data == nullptr)
-      return NotFound("'%s' holds no member '%s', picture %d of '%s'",
-                      options.data_file, names[i], i, list);
-    dataset->Add({names[i], bytes}, labels[static_cast<size_t>(ids[i] - 1)]);
+    const int64_t label = labels[static_cast<size_t>(ids[i] - 1)];
+    const std::string name = NameOf(ids[i]);
+    const FileBytes& bytes = pictures[name];
+    absl::Status status;
+    if (label < 1 || label > options.classes)
+      status = OutOfRange("'%s' picture %d: label is %d; expected 1 to %d",
+                          options.label_file, ids[i], label, options.classes);
+    else if (bytes.data == nullptr)
+      status = NotFound("'%s' holds no member '%s', picture %d of '%s'",
+                        options.data_file, name, i, list);
+    if (status.ok())
+      dataset->Add({name, bytes}, label);
+    else if (options.skip_bad)
+      dataset->LeaveOut(status);
+    else
+      return status;
   }
+  PD_RETURN_IF_ERROR(dataset->Finish());
   return dataset;
 }
 

@@ -28,6 +28,12 @@ absl::Status PackedImages::Decode(const TarFile& file, bool mask, int64_t index,
   return absl::OkStatus();
 }
 
+absl::Status PackedImages::Finish() const {
+  if (size_ > 0 || left_out_.count == 0) return absl::OkStatus();
+  return DataLoss("'%s': none of the %d records could be read: %s", path_,
+                  left_out_.count, left_out_.first.front());
+}
+
 absl::Status PackedImages::Read(int64_t index, Record* record) const {
   const auto i = static_cast<size_t>(index);
   record->fields.resize(2);

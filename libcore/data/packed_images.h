@@ -30,6 +30,11 @@ class PackedImages : public Dataset {
     fields_.push_back(std::move(mask));
   }
 
+  /// Counts a record that is not there.
+  void LeaveOut(const absl::Status& why) { left_out_.Add(why); }
+  /// After the last Add: DataLoss when every record was left out.
+  absl::Status Finish() const;
+
   void Add(TarFile image, int64_t label) {
     images_.push_back(std::move(image));
     labels_.push_back(label);

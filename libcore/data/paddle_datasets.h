@@ -36,6 +36,7 @@ struct FlowersOptions {
   /// one, as PaddlePaddle has them; "valid" is 'valid'.
   std::string mode = "train";
   int64_t classes = 102;  ///< the largest label
+  bool skip_bad = false;  ///< pictures that are missing are left out
 };
 absl::StatusOr<DatasetPtr> OpenFlowers(const FlowersOptions& options);
 
@@ -47,6 +48,7 @@ struct Voc2012Options {
   /// "train" is the list trainval, "test" is train, "valid" is val, as
   /// PaddlePaddle has them.
   std::string mode = "train";
+  bool skip_bad = false;  ///< pictures that are missing are left out
 };
 absl::StatusOr<DatasetPtr> OpenVoc2012(const Voc2012Options& options);
 

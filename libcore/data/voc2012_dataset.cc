@@ -72,16 +72,23 @@ absl::StatusOr<DatasetPtr> OpenVoc2012(const Voc2012Options& options) {
   auto dataset = std::make_shared<PackedImages>(path);
   dataset->AddMask();
   for (size_t i = 0; i < names.size(); ++i) {
+    absl::Status status;
     for (const std::string& name : {image_of(names[i]), mask_of(names[i])}) {
-      if (files[name].data == nullptr)
-        return NotFound(
+      if (status.ok() && files[name].data == nullptr)
+        status = NotFound(
             "'%s' holds no member '%s', which '%s' names in line "
             "%d",
             path, name, list, i + 1);
     }
-    dataset->Add({image_of(names[i]), files[image_of(names[i])]},
-                 TarFile{mask_of(names[i]), files[mask_of(names[i])]});
+    if (status.ok())
+      dataset->Add({image_of(names[i]), files[image_of(names[i])]},
+                   TarFile{mask_of(names[i]), files[mask_of(names[i])]});
+    else if (options.skip_bad)
+      dataset->LeaveOut(status);
+    else
+      return status;
   }
+  PD_RETURN_IF_ERROR(dataset->Finish());
   return dataset;
 }
 

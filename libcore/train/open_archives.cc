@@ -106,7 +106,8 @@ absl::StatusOr<DatasetPtr> OpenTexts(const LoadedJob& job,
 }  // namespace
 
 absl::StatusOr<DatasetPtr> OpenArchiveOf(const LoadedJob& job,
-                                         const job::DataSet& set) {
+                                         const job::DataSet& set,
+                                         bool skip_bad) {
   switch (set.kind_case()) {
     case job::DataSet::kMnist:
       return OpenMnistOf(job, set.mnist());
@@ -120,10 +121,10 @@ absl::StatusOr<DatasetPtr> OpenArchiveOf(const LoadedJob& job,
       return OpenFlowers({set.flowers().data_file(), set.flowers().label_file(),
                           set.flowers().setid_file(),
                           NameOf(set.flowers().mode()),
-                          set.flowers().num_classes()});
+                          set.flowers().num_classes(), skip_bad});
     case job::DataSet::kVoc2012:
       return OpenVoc2012(
-          {set.voc2012().data_file(), NameOf(set.voc2012().mode())});
+          {set.voc2012().data_file(), NameOf(set.voc2012().mode()), skip_bad});
     case job::DataSet::kUciHousing:
       return OpenUciHousing(
           {set.uci_housing().data_file(), NameOf(set.uci_housing().mode())});

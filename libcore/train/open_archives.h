@@ -15,7 +15,8 @@ class DataSet;
 /// The dataset of `set`, which is of one of their kinds. What contradicts the
 /// job carries its place.
 absl::StatusOr<DatasetPtr> OpenArchiveOf(const LoadedJob& job,
-                                         const job::DataSet& set);
+                                         const job::DataSet& set,
+                                         bool skip_bad);
 
 }  // namespace pd
 

@@ -92,7 +92,7 @@ absl::StatusOr<DatasetPtr> OpenKind(OpenContext* context,
     case job::DataSet::kWmt14:
     case job::DataSet::kWmt16:
     case job::DataSet::kConll05St:
-      return OpenArchiveOf(job, set);
+      return OpenArchiveOf(job, set, context->skip_bad());
     case job::DataSet::kDatasetFolder:
       return OpenFolderOf(job, set.dataset_folder());
     case job::DataSet::kCsv:

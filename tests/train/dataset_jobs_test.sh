@@ -212,4 +212,44 @@ echo B-A0 >few.txt
 refused conll05st "label 'B-V' is not in '.*few.txt'" \
   $at.conll05st.target_dict_file=few.txt
 
+# on_error: skip counts and names pictures that are damaged, missing, or of
+# another size than their mask; the others are used.
+# skips NAME COUNT PATTERN...: an epoch of the set leaves out so many.
+skips() {
+  local name=$1 count=$2
+  shift 2
+  rm -rf new
+  timeout 60 pd-train -q -c "$name.pbtxt" --out new -o data.train.on_error=skip \
+    "${overrides[@]}" >out.txt 2>err.txt </dev/null || fail "$name: exit $?"
+  grep -q "data.train: $count records were left out" err.txt || fail "$name: not $count are left out"
+  grep -q "\"records\":$count" new/log.jsonl || fail "$name: $count are not in the log"
+  local pattern
+  for pattern; do
+    grep -qE -- "$pattern" err.txt || fail "$name: no word of '$pattern'"
+  done
+}
+mkdir pictures
+tar -xzf "$sets/flowers/102flowers.tgz" -C pictures
+head -c 100 "$sets/../images/rgb_420.jpg" >pictures/jpg/image_00007.jpg
+rm pictures/jpg/image_00001.jpg
+tar -czf flowers.tgz -C pictures jpg
+overrides=(-o "$at.flowers.data_file=flowers.tgz")
+refused flowers "flowers.tgz' holds no member 'jpg/image_00001.jpg'" \
+  $at.flowers.data_file=flowers.tgz
+skips flowers 2 "flowers.tgz': member 'jpg/image_00007.jpg' \(record 0\): damaged JPEG" \
+  "flowers.tgz' holds no member 'jpg/image_00001.jpg'"
+rm -rf pictures/jpg/*
+tar -czf flowers.tgz -C pictures jpg
+refused flowers "flowers.tgz': none of the [0-9]+ records could be read: .* holds no member" \
+  $at.flowers.data_file=flowers.tgz $at.on_error=skip
+tar -xf "$sets/voc2012/VOCtrainval_11-May-2012.tar" -C pictures
+voc=pictures/VOCdevkit/VOC2012
+mapfile -t names <$voc/ImageSets/Segmentation/trainval.txt
+cp "$2/images/grey.jpg" "$voc/JPEGImages/${names[0]}.jpg"
+echo x >"$voc/SegmentationClass/${names[1]}.png"
+tar -cf voc.tar -C pictures VOCdevkit
+overrides=(-o "$at.voc2012.data_file=voc.tar")
+skips voc2012 2 "${names[0]}.jpg' \(record 0\): the picture is 16 x 17 pixels; " \
+  "SegmentationClass/${names[1]}.png' \(record 1\): a mask must be a PNG image"
+
 [ $failures -eq 0 ] || { echo "$failures failures" >&2; exit 1; }
