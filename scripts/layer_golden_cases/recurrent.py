@@ -46,7 +46,7 @@ class GruAndLinear(nn.RNNCellBase):
 
     def __init__(self):
         super().__init__()
-        self.gru, self.fc = nn.GRUCell(4, 3), nn.Linear(3, 2)
+        self.gru, self.fc, self.input_size = nn.GRUCell(4, 3), nn.Linear(3, 2), 4
 
     def forward(self, x, h):
         out, h = self.gru(x, h)
@@ -176,6 +176,17 @@ class IdsToLogits(nn.RNNCellBase):
         return self.fc(out), h
 
 
+class IdsRnn(nn.Layer):
+    """A recurrence over ids, whose cell looks them up."""
+
+    def __init__(self):
+        super().__init__()
+        self.l = nn.RNN(IdsToLogits())
+
+    def forward(self, x):
+        return self.l(x, paddle.zeros([2, 3]))
+
+
 class Growing(nn.Layer):
     """Its state is all ids so far."""
 
@@ -234,6 +245,16 @@ CASES = {
     "bi_rnn_mixed": row(f"bi_rnn cell_fw {{ {GRU} }} cell_bw {{ simple_rnn_cell {{ hidden_size: 2 }} }} time_major: true",
                         lambda: nn.BiRNN(nn.GRUCell(4, 3), nn.SimpleRNNCell(4, 2), time_major=True), "h0 h1 n",
                         results="fw:h bw:h", time_major=True, sizes={"h1": 2}),
+    "rnn_ids": (BLOCKS["ids_to_logits"] + """
+      layer { name: "l" input: "x" rnn { cell { block { use: "ids_to_logits" } state_shape { shape: 3 } } } }""",
+                IdsRnn, dict(x=A([[1, 6, 2, 0, 3], [5, 4, 2, 2, 1]])), dict(outputs=["l", "l:rnn"])),
+    "bi_rnn_lengths": row(f"bi_rnn cell_fw {{ {LSTM} }} cell_bw {{ {LSTM} }}", lambda: nn.BiRNN(nn.LSTMCell(4, 3), nn.LSTMCell(4, 3)),
+                          "n", results="fw:h fw:c bw:h bw:c"),
+    "bi_rnn_block": row('bi_rnn cell_fw { block { use: "cell" } state_shape { shape: 3 } } '
+                        'cell_bw { block { use: "cell" } state_shape { shape: 3 } }',
+                        lambda: nn.BiRNN(GruAndLinear(), GruAndLinear()), results="fw:gru bw:gru", block="cell"),
+    "beam_search_wide": search(f"cell {{ {GRU} }} {FNS} {TOKENS} beam_size: 12 max_step_num: 4",
+                               fns(lambda: nn.GRUCell(4, 3), beam=12, steps=4), dict(h=f(2, 3)), lead=2.0),
     "beam_search_gru": search(f"cell {{ {GRU} }} {FNS} {TOKENS} beam_size: 3 max_step_num: 6", fns(lambda: nn.GRUCell(4, 3)),
                               dict(h=f(4, 3)), lead=2.0),
     "beam_search_lstm": search(f"cell {{ {LSTM} }} {FNS} {TOKENS} beam_size: 4 max_step_num: 5 output_time_major: true",
