@@ -169,20 +169,26 @@ TEST_F(DatasetTest, ImageFolder) {
   image("grey.jpg", "zebra/a.JPG");
   image("rgb_420.jpg", "ant/deep/er/x.jpeg");
   image("rgb.png", "ant/y.png");
+  image("lzw.tif", "gnu/1.tif");
+  image("packbits.tiff", "gnu/2.TIFF");
+  image("alpha.webp", "gnu/3.webp");
   Write("ant/notes.txt", "no image");
   Write("loose.png", "not in a class");
   fs::create_directory_symlink(Path("ant"), Path("ant/loop"));
   const auto data = OpenImageFolder({folder_});
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ((*data)->class_names(), (std::vector<std::string>{"ant", "zebra"}));
-  ASSERT_EQ((*data)->size(), 4);
-  const std::vector<std::string> order = {"ant/y.png", "ant/deep/er/x.jpeg",
-                                          "zebra/a.JPG", "zebra/b.png"};
+  EXPECT_EQ((*data)->class_names(),
+            (std::vector<std::string>{"ant", "gnu", "zebra"}));
+  ASSERT_EQ((*data)->size(), 7);
+  const std::vector<std::string> order = {
+      "ant/y.png",  "ant/deep/er/x.jpeg", "gnu/1.tif",  "gnu/2.TIFF",
+      "gnu/3.webp", "zebra/a.JPG",        "zebra/b.png"};
+  const int64_t labels[] = {0, 0, 1, 1, 1, 2, 2};
   Record record;
-  for (int64_t i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 7; ++i) {
     EXPECT_TRUE(absl::StrContains((*data)->Describe(i), order[i])) << i;
     ASSERT_TRUE((*data)->Read(i, &record).ok());
-    EXPECT_EQ(Label(record, 1), i / 2);
+    EXPECT_EQ(Label(record, 1), labels[i]);
     EXPECT_EQ(record.fields[0].channels, 3);
   }
   EXPECT_EQ(record.fields[0].height, 23);
@@ -195,7 +201,7 @@ TEST_F(DatasetTest, ImageFolder) {
   ASSERT_TRUE((*loader)->StartEpoch(0).ok());
   const auto batch = (*loader)->Next();
   ASSERT_FALSE(batch.ok());
-  EXPECT_TRUE(absl::StrContains(Message(batch.status()), "zebra/a.JPG"));
+  EXPECT_TRUE(absl::StrContains(Message(batch.status()), "gnu/1.tif"));
   EXPECT_TRUE(absl::StrContains(Message(batch.status()), "add Resize"));
   options.transforms = {transforms::Resize{{8, 8}}, transforms::ToTensor{}};
   loader = Loader::Create(*data, options);
