@@ -129,6 +129,11 @@ TEST(OnnxExport, OpsetDifferences) {
   EXPECT_EQ(triangle.Onnx(10).status().code(),
             absl::StatusCode::kUnimplemented);
 
+  const OneOp unstack("unstack", {{"axis", int32_t{2}}, {"num", int32_t{1}}},
+                      {-1, 4, 1}, "Y");
+  EXPECT_EQ(unstack.Nodes(13), Strings{"Gather"});
+  EXPECT_EQ(unstack.Nodes(9), Strings{"Gather"});
+
   // Bounds and axes are attributes first and inputs later.
   for (const char* type : {"relu6", "unsqueeze2", "reduce_sum"}) {
     const OneOp op(type, {{"axes", std::vector<int32_t>{1}},

@@ -130,6 +130,16 @@ void ConvertStack(OnnxOp* op) {
   op->Give("Y", "Concat", parts, {{"axis", axis}});
 }
 
+void ConvertUnstack(OnnxOp* op) {
+  const int64_t axis = AxisOf(op, "axis", 0, op->Rank("X"));
+  const std::string x = op->In("X");
+  const OnnxValues parts = op->NewOuts("Y");
+  // A scalar place takes its axis away.
+  for (size_t i = 0; i < parts.size(); ++i)
+    op->EmitTo({parts[i]}, "Gather", {x, op->ConstInt(static_cast<int64_t>(i))},
+               {{"axis", axis}});
+}
+
 void ConvertSplit(OnnxOp* op) {
   const Shape& x = op->ShapeOf("X");
   const int64_t axis = AxisOf(op, "axis", 0, op->Rank("X"));
@@ -313,6 +323,7 @@ OnnxConverters ShapeConverters() {
       {"tile", ConvertTile},
       {"transpose2", ConvertTranspose},
       {"unsqueeze2", ConvertUnsqueeze},
+      {"unstack", ConvertUnstack},
   };
 }
 
