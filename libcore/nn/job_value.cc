@@ -147,7 +147,9 @@ absl::Status SetEnum(const ScalarToken& token, const FieldDescriptor* field,
 
 absl::Status SetString(const ScalarToken& token, const FieldDescriptor* field,
                        Message* message) {
-  if (token.kind != ScalarToken::kString)
+  const bool word = token.kind == ScalarToken::kWord && !token.negative &&
+                    field->options().GetExtension(job::rule).word();
+  if (token.kind != ScalarToken::kString && !word)
     return Expected("a string in quotes", token, field);
   if (FindBadByte(token.text) != absl::string_view::npos)
     return InvalidArgument("'%s' holds a byte that is not text (UTF-8)",

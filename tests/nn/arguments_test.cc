@@ -162,6 +162,16 @@ TEST(Arguments, ActivationsByName) {
   };
   EXPECT_EQ(layer("gelu { approximate: true }"), "no error");
   EXPECT_EQ(layer("hardtanh { min: -2 max: 2 }"), "no error");
+  // A word needs no quotes.
+  EXPECT_EQ(ErrorOf("[-1, 3, 4]",
+                    "transformer_encoder_layer { nhead: 2 "
+                    "dim_feedforward: 6 activation: gelu }"),
+            "no error");
+  EXPECT_EQ(ErrorOf("[-1, 3, 4]",
+                    "transformer_encoder_layer { nhead: 2 "
+                    "dim_feedforward: 6 activation: geluu }"),
+            "job.pbtxt:3:1: 'activation' is 'geluu'; it takes an activation's "
+            "name, like relu, did you mean 'gelu'?");
   EXPECT_EQ(layer("geluu"),
             "job.pbtxt:3:1: 'activation' is 'geluu'; it takes an activation's "
             "name, like relu, did you mean 'gelu'?");
