@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_check.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/layer_part.h"

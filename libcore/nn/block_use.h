@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/nn/job.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_model.pb.h"
 
 namespace pd {
 

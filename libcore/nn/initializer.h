@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_param.pb.h"
 #include "libcore/program/block_builder.h"
 
 namespace pd {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "google/protobuf/message.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_layer.pb.h"
 
 namespace pd {
 

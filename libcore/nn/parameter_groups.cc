@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_text.h"
 
 namespace pd {

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "libcore/nn/job.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_param.pb.h"
 #include "libcore/program/block_builder.h"
 
 namespace pd {

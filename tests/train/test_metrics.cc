@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_metric.pb.h"
 #include "libcore/train/metrics/confusion.h"
 #include "libcore/train/metrics/exact_sum.h"
 #include "libcore/train/metrics/kinds.h"

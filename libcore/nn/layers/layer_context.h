@@ -14,11 +14,15 @@
 #include "absl/status/statusor.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/initializer.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_param.pb.h"
 #include "libcore/nn/parameter_groups.h"
 #include "libcore/program/block_builder.h"
 
 namespace pd {
+
+namespace job {
+class Layer;  // libcore/nn/job_layer.pb.h
+}
 
 /// What a layer reads: a variable, and who makes it ("layer 'conv1'").
 struct LayerInput {

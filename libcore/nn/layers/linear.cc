@@ -2,6 +2,7 @@
 // linear: x W + b, W [in_features, out_features]; embedding: rows of a table.
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/parts.h"
 

@@ -12,6 +12,10 @@
 
 namespace pd {
 
+namespace job {
+class LayerNorm;  // libcore/nn/job_norm.pb.h
+}
+
 /// How a matrix [in, out] and its bias are made; `bias` null: without.
 struct MatrixSpec {
   int64_t in = 0, out = 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
 
 namespace pd {

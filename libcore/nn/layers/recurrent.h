@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "libcore/nn/job_recurrent.pb.h"
 #include "libcore/nn/layers/layer_context.h"
 
 namespace pd {

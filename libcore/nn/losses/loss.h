@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_loss.pb.h"
 #include "libcore/nn/layers/layer_context.h"
 
 namespace pd {

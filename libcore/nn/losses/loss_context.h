@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_loss.pb.h"
 #include "libcore/nn/losses/loss.h"
 #include "libcore/nn/op_chain.h"
 

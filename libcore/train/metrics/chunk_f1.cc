@@ -3,7 +3,7 @@
 // recall, 0 where nothing is below the line.
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_metric.pb.h"
 #include "libcore/ops/chunks.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/metrics/sequences.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_metric.pb.h"
 #include "libcore/nn/metric_results.h"
 #include "libcore/train/metrics/kinds.h"
 
