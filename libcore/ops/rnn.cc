@@ -16,6 +16,7 @@
 #include "libcore/ops/check.h"
 #include "libcore/ops/labels.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/gemm.h"
 #include "libcore/ops/rnn_bind.h"
 
 namespace pd {
@@ -160,6 +161,23 @@ void FillRnnMask(const Philox& random, double drop, int64_t n, uint8_t* mask) {
 }
 
 namespace {
+
+// The reference's arithmetic.
+template <typename T>
+struct ReferenceRnnMath {
+  static void Product(const GemmShape& shape, const T* a, const T* b, T* c) {
+    static const GemmBatch one = {{{0, 0}}};
+    Gemm<T>(shape, one, T(1), a, b, c);
+  }
+  static void Cell(RnnMode mode, int64_t n, const T* from_h, T* gates, T* extra,
+                   T* h, T* c) {
+    RnnCell(mode, n, from_h, gates, extra, h, c);
+  }
+  static void CellGrad(RnnMode mode, int64_t n, const RnnCellState<T>& s, T* dh,
+                       T* dc, T* dx, T* dgh) {
+    RnnCellGrad(mode, n, s, dh, dc, dx, dgh);
+  }
+};
 
 absl::StatusOr<Step> BindRnn(BindContext* context) {
   return DispatchFloat(context->Input("Input")->dtype(),

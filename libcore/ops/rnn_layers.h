@@ -39,25 +39,9 @@ struct RnnData {
   std::vector<T*> dpre_states, dweights;
 };
 
-/// The reference's arithmetic.
-template <typename T>
-struct ReferenceRnnMath {
-  /// c = op(a) op(b)
-  static void Product(const GemmShape& shape, const T* a, const T* b, T* c) {
-    static const GemmBatch one = {{{0, 0}}};
-    Gemm<T>(shape, one, T(1), a, b, c);
-  }
-  /// As RnnCell and RnnCellGrad.
-  static void Cell(RnnMode mode, int64_t n, const T* from_h, T* gates, T* extra,
-                   T* h, T* c) {
-    RnnCell(mode, n, from_h, gates, extra, h, c);
-  }
-  static void CellGrad(RnnMode mode, int64_t n, const RnnCellState<T>& s, T* dh,
-                       T* dc, T* dx, T* dgh) {
-    RnnCellGrad(mode, n, s, dh, dc, dx, dgh);
-  }
-};
-
+/// Math has static functions
+///   Product(const GemmShape&, const T* a, const T* b, T* c): c = op(a) op(b)
+///   Cell and CellGrad, as RnnCell and RnnCellGrad
 template <typename T, typename Math>
 class RnnLayers {
  public:

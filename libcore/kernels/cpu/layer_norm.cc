@@ -47,8 +47,9 @@ absl::StatusOr<Step> BindLayerNorm(BindContext* context) {
   Tensor* variance = context->Output("Variance");
   context->MayShare(x, y);
   return Step([=](const RunContext&) {
-    LayerNormRows(rows, x->data<float>(), DataOrNull(scale), DataOrNull(bias),
-                  y->data<float>(), DataOrNull(mean), DataOrNull(variance));
+    LayerNormRows(rows,
+                  {x->data<float>(), DataOrNull(scale), DataOrNull(bias),
+                   y->data<float>(), DataOrNull(mean), DataOrNull(variance)});
     return absl::OkStatus();
   });
 }

@@ -48,14 +48,13 @@ HWY_INLINE V LoadOr(const float* from, int64_t i, int64_t left, float other) {
   return from != nullptr ? LoadUpTo(from + i, left) : hn::Set(kTag, other);
 }
 
-void NormSomeRows(const NormRows& n, int64_t begin, int64_t end, const float* x,
-                  const float* scale, const float* bias, float* y, float* mean,
-                  float* variance) {
+void NormSomeRows(const NormRows& n, const NormValues& v, int64_t begin,
+                  int64_t end) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
   const float columns = static_cast<float>(n.columns);
   for (int64_t r = begin; r < end; ++r) {
-    const float* in = x + r * n.columns;
-    float* out = y + r * n.columns;
+    const float* in = v.x + r * n.columns;
+    float* out = v.y + r * n.columns;
     V sum = hn::Zero(kTag);
     for (int64_t i = 0; i < n.columns; i += lanes)
       sum = hn::Add(sum, LoadUpTo(in + i, n.columns - i));
@@ -67,17 +66,17 @@ void NormSomeRows(const NormRows& n, int64_t begin, int64_t end, const float* x,
                              n.columns - i);
       squares = hn::MulAdd(d, d, squares);
     }
-    const float v = hn::GetLane(hn::SumOfLanes(kTag, squares)) / columns;
-    const V inverse = hn::Set(kTag, 1.0f / std::sqrt(v + n.epsilon));
+    const float spread = hn::GetLane(hn::SumOfLanes(kTag, squares)) / columns;
+    const V inverse = hn::Set(kTag, 1.0f / std::sqrt(spread + n.epsilon));
     for (int64_t i = 0; i < n.columns; i += lanes) {
       const int64_t left = n.columns - i;
       const V h = hn::Mul(hn::Sub(LoadUpTo(in + i, left), vm), inverse);
-      StoreUpTo(hn::MulAdd(h, LoadOr(scale, i, left, 1.0f),
-                           LoadOr(bias, i, left, 0.0f)),
+      StoreUpTo(hn::MulAdd(h, LoadOr(v.scale, i, left, 1.0f),
+                           LoadOr(v.bias, i, left, 0.0f)),
                 out + i, left);
     }
-    if (mean != nullptr) mean[r] = m;
-    if (variance != nullptr) variance[r] = v;
+    if (v.mean != nullptr) v.mean[r] = m;
+    if (v.variance != nullptr) v.variance[r] = spread;
   }
 }
 
@@ -137,12 +136,10 @@ namespace cpu {
 HWY_EXPORT(NormSomeRows);
 HWY_EXPORT(NormGradSomeRows);
 
-void LayerNormRows(const NormRows& n, const float* x, const float* scale,
-                   const float* bias, float* y, float* mean, float* variance) {
+void LayerNormRows(const NormRows& n, const NormValues& v) {
   const auto run = HWY_DYNAMIC_DISPATCH(NormSomeRows);
-  ParallelFor(n.rows, 1 + 8192 / n.columns, [&](int64_t begin, int64_t end) {
-    run(n, begin, end, x, scale, bias, y, mean, variance);
-  });
+  ParallelFor(n.rows, 1 + 8192 / n.columns,
+              [&](int64_t begin, int64_t end) { run(n, v, begin, end); });
 }
 
 size_t NormGradScratch(const NormRows& n) {

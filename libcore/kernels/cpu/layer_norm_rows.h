@@ -16,11 +16,16 @@ struct NormRows {
   float epsilon = 1e-5f;
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) * scale + bias, row by row; y may
-/// be x. `scale` and `bias` have `columns` elements, null: 1 and 0. `mean` and
-/// `variance` receive one number for each row where they are not null.
-void LayerNormRows(const NormRows& n, const float* x, const float* scale,
-                   const float* bias, float* y, float* mean, float* variance);
+/// What the normalisation reads and writes; y may be x. `scale` and `bias` have
+/// `columns` elements, null: 1 and 0. `mean` and `variance` receive one number
+/// for each row where they are not null.
+struct NormValues {
+  const float *x, *scale, *bias;
+  float *y, *mean, *variance;
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * scale + bias, row by row.
+void LayerNormRows(const NormRows& n, const NormValues& v);
 
 /// What the gradient reads and writes. Null: absent, or not wanted. dx may be
 /// dy.

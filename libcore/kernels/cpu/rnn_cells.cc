@@ -23,9 +23,9 @@ using V = hn::Vec<decltype(kTag)>;
 
 // Elements [i, i + lanes) of arrays of n; what lies behind is neither read nor
 // written.
-class Window {
+class Slice {
  public:
-  Window(int64_t i, int64_t n)
+  Slice(int64_t i, int64_t n)
       : i_(i), mask_(hn::FirstN(kTag, static_cast<size_t>(n - i))) {}
   HWY_INLINE V Load(const float* from) const {
     return hn::MaskedLoad(mask_, kTag, from + i_);
@@ -62,7 +62,7 @@ HWY_INLINE V TanhSlope(V y) { return hn::NegMulAdd(y, y, One()); }
 void LstmCell(int64_t n, const float* from_h, float* gates, float* extra,
               float* h, float* c) {
   for (int64_t i = 0; i < n; i += static_cast<int64_t>(hn::Lanes(kTag))) {
-    const Window w(i, n);
+    const Slice w(i, n);
     const auto sum = [&](int64_t gate) {
       return hn::Add(w.Load(gates + gate * n), w.Load(from_h + gate * n));
     };
@@ -82,7 +82,7 @@ void LstmCell(int64_t n, const float* from_h, float* gates, float* extra,
 void GruCell(int64_t n, const float* from_h, float* gates, float* extra,
              float* h) {
   for (int64_t i = 0; i < n; i += static_cast<int64_t>(hn::Lanes(kTag))) {
-    const Window w(i, n);
+    const Slice w(i, n);
     const V r = Sigmoid(hn::Add(w.Load(gates), w.Load(from_h)));
     const V z = Sigmoid(hn::Add(w.Load(gates + n), w.Load(from_h + n)));
     const V recurrent = w.Load(from_h + 2 * n);
@@ -98,7 +98,7 @@ void GruCell(int64_t n, const float* from_h, float* gates, float* extra,
 void SimpleCell(bool tanh, int64_t n, const float* from_h, float* gates,
                 float* h) {
   for (int64_t i = 0; i < n; i += static_cast<int64_t>(hn::Lanes(kTag))) {
-    const Window w(i, n);
+    const Slice w(i, n);
     const V sum = hn::Add(w.Load(gates), w.Load(from_h));
     const V y =
         tanh ? Tanh(sum) : hn::IfThenZeroElse(hn::Lt(sum, hn::Zero(kTag)), sum);
@@ -120,7 +120,7 @@ void Cell(RnnMode mode, int64_t n, const float* from_h, float* gates,
 void LstmGrad(int64_t n, const RnnCellState<float>& s, float* dh, float* dc,
               float* dx) {
   for (int64_t i = 0; i < n; i += static_cast<int64_t>(hn::Lanes(kTag))) {
-    const Window w(i, n);
+    const Slice w(i, n);
     const V in = w.Load(s.gates), forget = w.Load(s.gates + n);
     const V g = w.Load(s.gates + 2 * n), out = w.Load(s.gates + 3 * n);
     const V tanh_c = Tanh(w.Load(s.extra)), above = w.Load(dh);
@@ -138,7 +138,7 @@ void LstmGrad(int64_t n, const RnnCellState<float>& s, float* dh, float* dc,
 void GruGrad(int64_t n, const RnnCellState<float>& s, float* dh, float* dx,
              float* dgh) {
   for (int64_t i = 0; i < n; i += static_cast<int64_t>(hn::Lanes(kTag))) {
-    const Window w(i, n);
+    const Slice w(i, n);
     const V r = w.Load(s.gates), z = w.Load(s.gates + n);
     const V m = w.Load(s.gates + 2 * n), above = w.Load(dh);
     const V candidate =
@@ -159,7 +159,7 @@ void GruGrad(int64_t n, const RnnCellState<float>& s, float* dh, float* dx,
 void SimpleGrad(bool tanh, int64_t n, const RnnCellState<float>& s, float* dh,
                 float* dx) {
   for (int64_t i = 0; i < n; i += static_cast<int64_t>(hn::Lanes(kTag))) {
-    const Window w(i, n);
+    const Slice w(i, n);
     const V y = w.Load(s.gates), above = w.Load(dh);
     w.Store(tanh ? hn::Mul(above, TanhSlope(y))
                  : hn::IfThenElseZero(hn::Gt(y, hn::Zero(kTag)), above),
