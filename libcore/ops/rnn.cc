@@ -14,9 +14,9 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
+#include "libcore/ops/gemm.h"
 #include "libcore/ops/labels.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/gemm.h"
 #include "libcore/ops/rnn_bind.h"
 
 namespace pd {

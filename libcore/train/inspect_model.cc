@@ -144,7 +144,7 @@ std::string ProducerOf(const ProgramDesc& program) {
   ForEachOp(program, [&](const OpDesc& op) {
     any = true;
     // PaddlePaddle 2.3 gives these to every op, and we to none.
-    marked |= op.FindAttr("op_namescope") != nullptr ||
+    marked |= op.FindAttr("op_device") != nullptr ||
               op.FindAttr("op_callstack") != nullptr;
   });
   if (program.version == kOurVersion && any && !marked) return "pdkit";

@@ -368,8 +368,7 @@ TEST(Inspect, ProducersByVersion) {
   const auto producer = [](int64_t version, bool marked) {
     ProgramDesc program = OurProgram();
     program.version = version;
-    if (marked)
-      program.global().ops[0].attrs["op_namescope"] = std::string("/");
+    if (marked) program.global().ops[0].attrs["op_device"] = std::string();
     const std::string path = Scratch("version.pdmodel");
     EXPECT_TRUE(WriteProgram(path, program).ok());
     return InspectJson(path)["producer"];
