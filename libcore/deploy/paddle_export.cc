@@ -70,14 +70,16 @@ std::string FolderOf(const std::string& path) {
 // The program as its file holds it.
 absl::StatusOr<ProgramDesc> WithFeedFetch(const InferenceModel& model) {
   ProgramDesc program = model.program;
-  const bool ours = program.version == 0;
-  if (ours) program.version = kProgramVersion;
+  if (program.version == 0) program.version = kProgramVersion;
+  const std::vector<OpDesc>& ops = program.global().ops;
+  const bool scoped = std::any_of(ops.begin(), ops.end(), [](const OpDesc& op) {
+    return op.FindAttr("op_namescope") != nullptr;
+  });
   PD_RETURN_IF_ERROR(AddFeedFetch(model.names, &program));
-  // VisualDL draws no op without a name scope.
-  if (ours)
-    for (BlockDesc& block : program.blocks)
-      for (OpDesc& op : block.ops)
-        op.attrs.emplace("op_namescope", std::string("/"));
+  // VisualDL draws no program of which one op has no name scope.
+  if (scoped)
+    for (OpDesc& op : program.global().ops)
+      op.attrs.emplace("op_namescope", std::string("/"));
   // PaddlePaddle lists variables by name; so equal models are equal files.
   for (BlockDesc& block : program.blocks)
     std::stable_sort(

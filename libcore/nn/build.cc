@@ -229,6 +229,7 @@ class ModelBuilder {
         collected_->push_back(own);
     if (collected_ == &parameters) {
       collected_ = nullptr;
+      SetNameScope(name.full, first_op);
       built_.layers.push_back({name.full, context.kind(), *variable,
                                std::move(parameters),
                                VariablesSince(first_op)});
@@ -283,6 +284,14 @@ class ModelBuilder {
     if (spec.min_inputs == spec.max_inputs)
       return absl::StrCat(spec.max_inputs, " inputs");
     return absl::StrCat(spec.min_inputs, " to ", spec.max_inputs, " inputs");
+  }
+
+  // The ops from this one on belong to a layer: viewers group them by it.
+  void SetNameScope(const std::string& layer, size_t op) {
+    const std::string path =
+        absl::StrCat("/", absl::StrReplaceAll(layer, {{".", "/"}}), "/");
+    for (auto& ops = built_.main.global().ops; op < ops.size(); ++op)
+      ops[op].attrs.emplace("op_namescope", path);
   }
 
   // What the ops from this one on make.

@@ -59,6 +59,28 @@ TEST(PaddleExport, SavedModelsComeBackTheSame) {
   }
 }
 
+TEST(PaddleExport, FeedsHaveANameScopeWhereOthersHave) {
+  InferenceModel model;
+  model.program = SmallProgram();
+  model.names = {{"x"}, {"prob"}};
+  const std::string prefix = EmptyFolder() + "/small";
+  const auto scopes = [&] {
+    EXPECT_TRUE(WritePaddleModel(model, prefix).ok());
+    const auto written = ReadProgram(prefix + ".pdmodel");
+    EXPECT_TRUE(written.ok());
+    std::vector<std::string> all;
+    for (const OpDesc& op : written->global().ops)
+      all.push_back(op.AttrOr<std::string>("op_namescope", "none"));
+    return all;
+  };
+  for (const std::string& scope : scopes()) EXPECT_EQ(scope, "none");
+  model.program.global().ops[1].attrs["op_namescope"] = std::string("/head/");
+  const std::vector<std::string> all = scopes();
+  EXPECT_EQ(all.front(), "/");
+  EXPECT_EQ(all[2], "/head/");
+  EXPECT_EQ(all.back(), "/");
+}
+
 TEST(PaddleExport, LegacyFolder) {
   const auto model = ReadInferenceModel(DeployData("lenet"));
   ASSERT_TRUE(model.ok());

@@ -134,6 +134,18 @@ TEST(Build, NamesOfBlocksAndFurtherResults) {
   EXPECT_EQ(built->layers.back().name, "sum");
 }
 
+TEST(Build, OpsSayWhichLayerTheyBelongTo) {
+  const auto built = Build(Model("[-1, 4]",
+                                 "layer { name: \"stem.0\" linear { "
+                                 "out_features: 3 } }\nlayer { relu {} }"));
+  ASSERT_TRUE(built.ok()) << built.status();
+  const OpDesc* product = FindOp(built->main, "matmul_v2");
+  const OpDesc* relu = FindOp(built->main, "relu");
+  ASSERT_TRUE(product != nullptr && relu != nullptr);
+  EXPECT_EQ(product->AttrOr<std::string>("op_namescope", ""), "/stem/0/");
+  EXPECT_EQ(relu->AttrOr<std::string>("op_namescope", ""), "/relu_0/");
+}
+
 TEST(Build, TwoUsesWithoutNamesCollide) {
   EXPECT_EQ(ErrorOf(Model("[-1, 2]", absl::StrCat(kPair, R"(
   layer { block { use: "inner" } }
