@@ -13,15 +13,19 @@ Manual ExportManual() {
   m.name = "pd-export";
   m.summary = "write the inference part of a model";
   m.synopsis = {
-      "-m MODEL [--to FORM] -o OUT [--opset N] [--input NAME=SHAPE]... "
-      "[--fetch NAMES] [--optimize] [--verify FILE]"};
+      "-m MODEL [-c JOB] [--to FORM] -o OUT [--opset N] [--input "
+      "NAME=SHAPE]... "
+      "[--fetch NAMES] [--optimize] [--verify FILE]",
+      "-c JOB [--to FORM] -o OUT [...]"};
   m.description = {
       "Takes the part of a model that answers, sets it to its evaluation form, "
       "and writes it with the parameters it needs. Without `--optimize` "
       "nothing is folded or reordered: the numbers stay those of pd-eval.",
       "A `MODEL` is a run directory of pd-train, or whatever pd-eval takes. "
       "Inputs and outputs are those of the run's job or of the inference "
-      "model; `--input` and `--fetch` name others.",
+      "model; `--input` and `--fetch` name others. With `-c` alone it is the "
+      "network of a job with its first values: for looking at it, and for "
+      "timing it before it is trained.",
       "An ONNX model is written at exactly the opset asked for, after ONNX's "
       "own checker and shape inference have passed it; an operator that needs "
       "a later opset is an error.",
@@ -43,6 +47,8 @@ Manual ExportManual() {
       {"Write ONNX", "pd-export -m RUN --to onnx --opset 13 -o out/lenet.onnx"},
       {"Draw the network, for example as a picture by `dot -Tsvg`",
        "pd-export -m RUN --to dot -o out/lenet.dot"},
+      {"Draw a network that is not trained yet",
+       "pd-export -c testdata/jobs/mlp_mnist.pbtxt --to dot -o out/mlp.dot"},
       {"Fix the batch size",
        "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
        "out/lenet1.onnx"}};
@@ -53,7 +59,7 @@ Manual ExportManual() {
 void BindExport(ExportOptions* o, OptionTable* table) {
   table->Group("Model");
   table->Text({"-m,--model", "MODEL", "what to export"}, &o->model);
-  table->Require("--model");
+  table->DescribeDefault("--model", "the network of JOB, untrained");
   table->Text({"-c,--config", "JOB",
                "the job whose network takes the parameters of a `.pdparams`, "
                "or of a run in place of its own job"},
@@ -94,6 +100,8 @@ Tool ExportTool(ExportOptions* options) {
   tool.common = &options->common;
   tool.bind = [options](OptionTable* table) { BindExport(options, table); };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
+    if (!table.Given("--model") && !table.Given("--config"))
+      return CommandLineError("say with -m MODEL or -c JOB what to export");
     if (table.Given("--opset") && options->to != "onnx")
       return CommandLineError("--opset is for --to onnx");
     if (options->to == "dot" &&

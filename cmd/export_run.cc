@@ -127,12 +127,17 @@ absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
 absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   FeedFetch names;
   PD_ASSIGN_OR_RETURN(const auto shapes, InputsAsked(options.inputs, &names));
-  PD_ASSIGN_OR_RETURN(LoadedModel loaded,
-                      LoadModel(options.model, nullptr, shapes));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
   std::vector<LayerInfo> layers;
-  PD_RETURN_IF_ERROR(
-      UseNetworkOfJob(*registry, options.config, &loaded, &layers));
+  LoadedModel loaded;
+  if (options.model.empty()) {
+    PD_ASSIGN_OR_RETURN(loaded,
+                        UntrainedNetwork(*registry, options.config, &layers));
+  } else {
+    PD_ASSIGN_OR_RETURN(loaded, LoadModel(options.model, nullptr, shapes));
+    PD_RETURN_IF_ERROR(
+        UseNetworkOfJob(*registry, options.config, &loaded, &layers));
+  }
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
   if (!options.fetch.empty())

@@ -9,6 +9,8 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/job.pb.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -46,6 +48,30 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
   model->fetches = std::move(built.outputs);
   model->kind = LoadedModel::Kind::kInference;
   return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
+                                             const std::string& config,
+                                             std::vector<LayerInfo>* layers) {
+  PD_ASSIGN_OR_RETURN(const LoadedJob job,
+                      ReadJobFor(config, {}, std::nullopt));
+  auto network = BuildTestProgram(registry, job);
+  if (!network.ok()) return UsageError(network.status());
+  Session session(&registry, job.proto().train().seed());
+  PD_RETURN_IF_ERROR(session.RunOnce(network->startup));
+  LoadedModel model;
+  model.kind = LoadedModel::Kind::kInference;
+  model.path = config;
+  for (const VarDesc& var : network->test.global().vars)
+    if (var.persistable && session.scope().Find(var.name) != nullptr) {
+      PD_ASSIGN_OR_RETURN(model.params[var.name],
+                          session.scope().Get(var.name));
+    }
+  model.program = std::move(network->test);
+  model.feeds = std::move(network->inputs);
+  model.fetches = std::move(network->outputs);
+  if (layers != nullptr) *layers = std::move(network->layers);
+  return model;
 }
 
 }  // namespace pd

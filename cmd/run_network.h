@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "libcore/nn/build.h"
 #include "libcore/ops/registry.h"
 #include "libcore/train/load_model.h"
@@ -20,6 +21,12 @@ namespace pd {
 absl::Status UseNetworkOfJob(const OpRegistry& registry,
                              const std::string& config, LoadedModel* model,
                              std::vector<LayerInfo>* layers = nullptr);
+
+/// The network that a job describes, with the first values that the job's seed
+/// gives its parameters.
+absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
+                                             const std::string& config,
+                                             std::vector<LayerInfo>* layers);
 
 /// A usage error for parameters alone.
 absl::Status NeedsJob(const LoadedModel& model);

@@ -99,6 +99,7 @@ absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
   PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
   PD_ASSIGN_OR_RETURN(TrainProgram program, Common(job, built));
   program.test = std::move(built.test);
+  program.startup = std::move(built.startup);
   return program;
 }
 
