@@ -18,6 +18,9 @@ absl::StatusOr<Step> BindPoolGradBatchInner(BindContext* context);
 // softmax_with_cross_entropy.
 absl::StatusOr<Step> BindCrossEntropy(BindContext* context);
 absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context);
+// batch_norm in any layout that has the channels in one place.
+absl::StatusOr<Step> BindBatchNorm(BindContext* context);
+absl::StatusOr<Step> BindBatchNormGrad(BindContext* context);
 // softmax over the last axis.
 absl::StatusOr<Step> BindSoftmax(BindContext* context);
 absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context);
@@ -30,9 +33,10 @@ absl::StatusOr<Step> BindGeluGrad(BindContext* context);
 // dropout in training.
 absl::StatusOr<Step> BindDropout(BindContext* context);
 absl::StatusOr<Step> BindDropoutGrad(BindContext* context);
-// relu in any layout.
-absl::StatusOr<Step> BindRelu(BindContext* context);
-absl::StatusOr<Step> BindReluGrad(BindContext* context);
+// relu, relu6, leaky_relu, hard_swish, swish, silu, sigmoid, tanh, in any
+// layout.
+absl::StatusOr<Step> BindActivation(BindContext* context);
+absl::StatusOr<Step> BindActivationGrad(BindContext* context);
 // elementwise_add of equal shapes and sum, in any layout.
 absl::StatusOr<Step> BindAdd(BindContext* context);
 absl::StatusOr<Step> BindAddGrad(BindContext* context);
