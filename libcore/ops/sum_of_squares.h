@@ -27,6 +27,7 @@ double SumOfSquares(const T* x, int64_t n, double* sums) {
     for (int64_t part = begin; part < end; ++part) {
       const int64_t last = std::min((part + 1) * kSquaresPart, n);
       double sum = 0;
+#pragma omp simd reduction(+ : sum)
       for (int64_t i = part * kSquaresPart; i < last; ++i) {
         const double v = static_cast<double>(x[i]);
         sum += v * v;

@@ -54,27 +54,28 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   /// Before the first step; an error ends the run.
-  virtual absl::Status OnStart(const TrainStart& start) {
+  virtual absl::Status OnStart(const TrainStart& /*start*/) {
     return absl::OkStatus();
   }
   /// `done` batches of `batches` are behind already (after a resume).
-  virtual void OnEpoch(int64_t epoch, int64_t epochs, int64_t batches,
-                       int64_t done) {}
-  virtual void OnStep(const StepReport& report) {}
+  virtual void OnEpoch(int64_t /*epoch*/, int64_t /*epochs*/,
+                       int64_t /*batches*/, int64_t /*done*/) {}
+  virtual void OnStep(const StepReport& /*report*/) {}
   /// Whether OnGradients shall follow this step, counted from 1. Such a step
   /// keeps the gradients until its end.
-  virtual bool WantsGradients(int64_t step) { return false; }
-  virtual void OnGradients(int64_t step,
-                           const std::vector<ParameterGradient>& gradients) {}
+  virtual bool WantsGradients(int64_t /*step*/) { return false; }
+  virtual void OnGradients(
+      int64_t /*step*/, const std::vector<ParameterGradient>& /*gradients*/) {}
   /// A line of log.jsonl, without its line break.
-  virtual void OnLog(const std::string& line) {}
-  virtual void OnEvaluationStep(int64_t batches, int64_t of) {}
-  virtual void OnEvaluation(int64_t step, const EvaluationResult& result) {}
+  virtual void OnLog(const std::string& /*line*/) {}
+  virtual void OnEvaluationStep(int64_t /*batches*/, int64_t /*of*/) {}
+  virtual void OnEvaluation(int64_t /*step*/,
+                            const EvaluationResult& /*result*/) {}
   /// Who sees the batches of every evaluation; null: nobody.
   virtual EvaluationObserver* BatchObserver() { return nullptr; }
-  virtual void OnCheckpoint(const std::string& folder) {}
+  virtual void OnCheckpoint(const std::string& /*folder*/) {}
   /// A plan was compiled: its memory.
-  virtual void OnPlan(int64_t records, const Plan& plan) {}
+  virtual void OnPlan(int64_t /*records*/, const Plan& /*plan*/) {}
   /// What went wrong in the observer itself; ends the run after this step.
   virtual absl::Status Failure() { return absl::OkStatus(); }
   /// Not 0: stop after this step, save, and return.

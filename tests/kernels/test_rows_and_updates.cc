@@ -212,6 +212,50 @@ TEST(Updates, MomentumAndSgd) {
   }
 }
 
+// Adagrad, and the clipping that goes before an update, on a weight matrix that
+// the product keeps in blocks.
+TEST(Updates, AdagradOfClippedGradients) {
+  KernelCase c;
+  Feed(&c, "x", RandomArray({9, 33}, 1));
+  Parameter(&c, "w", RandomArray({33, 50}, 2));
+  Parameter(&c, "moment",
+            MakeArray<float>({33, 50}, std::vector<float>(1650, 0.1f)));
+  Parameter(&c, "rate", MakeArray<float>({1}, {0.5f}));
+  Append(&c, ProductOp("matmul_v2", false));
+  // A gradient of the weights' shape that takes part in the product's layout.
+  OpDesc product;
+  product.type = "matmul_v2_grad";
+  product.SetInput("X", {"x"});
+  product.SetInput("Y", {"w"});
+  product.SetInput("Out@GRAD", {"y"});
+  product.SetOutput("Y@GRAD", {"dw"});
+  Append(&c, product);
+  OpDesc norm;
+  norm.type = "squared_l2_norm";
+  norm.SetInput("X", {"dw"});
+  norm.SetOutput("Out", {"norm"});
+  Append(&c, norm);
+  OpDesc scaled;
+  scaled.type = "elementwise_mul";
+  scaled.SetInput("X", {"dw"});
+  scaled.SetInput("Y", {"rate"});
+  scaled.SetOutput("Out", {"clipped"});
+  Append(&c, scaled);
+  OpDesc adagrad;
+  adagrad.type = "adagrad";
+  adagrad.SetInput("Param", {"w"});
+  adagrad.SetInput("Grad", {"clipped"});
+  adagrad.SetInput("Moment", {"moment"});
+  adagrad.SetInput("LearningRate", {"rate"});
+  adagrad.SetOutput("ParamOut", {"w"});
+  adagrad.SetOutput("MomentOut", {"moment"});
+  Append(&c, adagrad);
+  c.fetches = {"norm"};
+  ExpectLikeReference(c, {{"squared_l2_norm", "cpu:any_layout"},
+                          {"elementwise_mul", "cpu:any_layout"},
+                          {"adagrad", "cpu:any_layout"}});
+}
+
 TEST(Updates, MergedMomentum) {
   KernelCase c = UpdateCase({"v"});
   OpDesc op;

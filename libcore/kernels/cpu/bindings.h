@@ -41,7 +41,11 @@ absl::StatusOr<Step> BindActivationGrad(BindContext* context);
 absl::StatusOr<Step> BindAdd(BindContext* context);
 absl::StatusOr<Step> BindAddGrad(BindContext* context);
 absl::StatusOr<Step> BindSum(BindContext* context);
+// squared_l2_norm, and elementwise_mul by one number, in any layout.
+absl::StatusOr<Step> BindSquaredL2Norm(BindContext* context);
+absl::StatusOr<Step> BindMulByNumber(BindContext* context);
 // Parameter updates in any layout.
+absl::StatusOr<Step> BindAdagrad(BindContext* context);
 absl::StatusOr<Step> BindAdam(BindContext* context);
 absl::StatusOr<Step> BindMergedAdam(BindContext* context);
 absl::StatusOr<Step> BindSgd(BindContext* context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// adam, adamw, merged_adam, sgd, momentum and merged_momentum in the layout
-// that the parameter has; its states are kept in the same one for good.
+// adam, adamw, merged_adam, sgd, momentum, merged_momentum and adagrad in the
+// layout that the parameter has; its states are kept in the same one for good.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -251,6 +251,27 @@ absl::StatusOr<Step> BindMomentum(BindContext* context) {
     all.push_back(m);
   }
   return MomentumStep(std::move(all));
+}
+
+absl::StatusOr<Step> BindAdagrad(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(const Momentum m, ReadParam(context, 0));
+  PD_ASSIGN_OR_RETURN(const Pair moment,
+                      ReadPair(context, "Moment", 0, m.param.in->layout()));
+  auto parts = std::make_shared<std::vector<AdagradPart>>(1);
+  return Step([parts, m, moment,
+               epsilon = context->Attr<float>("epsilon")](const RunContext&) {
+    AdagradPart& part = parts->front();
+    part.size = m.param.in->physical_size();
+    part.param = m.param.in->data<float>();
+    part.grad = m.grad->data<float>();
+    part.moment = moment.in->data<float>();
+    part.param_out = m.param.out->data<float>();
+    part.moment_out = moment.out->data<float>();
+    part.rate = static_cast<float>(ScalarOf(*m.rate));
+    part.epsilon = epsilon;
+    UpdateAdagrad(*parts);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace cpu

@@ -72,6 +72,17 @@ HWY_INLINE void Update(const MomentumPart& p, int64_t i, M mask) {
                 p.param_out + i);
 }
 
+template <bool kWhole, class M>
+HWY_INLINE void Update(const AdagradPart& p, int64_t i, M mask) {
+  const V g = Read<kWhole>(mask, p.grad + i);
+  const V m = hn::MulAdd(g, g, Read<kWhole>(mask, p.moment + i));
+  const V down = hn::Add(hn::Sqrt(m), hn::Set(kTag, p.epsilon));
+  Write<kWhole>(m, mask, p.moment_out + i);
+  Write<kWhole>(hn::Sub(Read<kWhole>(mask, p.param + i),
+                        hn::Div(hn::Mul(hn::Set(kTag, p.rate), g), down)),
+                mask, p.param_out + i);
+}
+
 // The elements [begin, end) of all parts put one after the other.
 template <class Part>
 void UpdateRange(const std::vector<Part>& parts, int64_t begin, int64_t end) {
@@ -97,6 +108,11 @@ void MomentumRange(const std::vector<MomentumPart>& parts, int64_t begin,
   UpdateRange(parts, begin, end);
 }
 
+void AdagradRange(const std::vector<AdagradPart>& parts, int64_t begin,
+                  int64_t end) {
+  UpdateRange(parts, begin, end);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
 }  // namespace pd
@@ -108,6 +124,7 @@ namespace cpu {
 
 HWY_EXPORT(AdamRange);
 HWY_EXPORT(MomentumRange);
+HWY_EXPORT(AdagradRange);
 
 namespace {
 
@@ -129,6 +146,10 @@ void UpdateAdam(const std::vector<AdamPart>& parts) {
 
 void UpdateMomentum(const std::vector<MomentumPart>& parts) {
   Split(parts, HWY_DYNAMIC_DISPATCH(MomentumRange));
+}
+
+void UpdateAdagrad(const std::vector<AdagradPart>& parts) {
+  Split(parts, HWY_DYNAMIC_DISPATCH(AdagradRange));
 }
 
 }  // namespace cpu

@@ -29,8 +29,17 @@ struct MomentumPart {
   bool nesterov;
 };
 
+/// m = m + g^2, p = p - rate g / (sqrt(m) + epsilon)
+struct AdagradPart {
+  int64_t size = 0;
+  const float *param, *grad, *moment;
+  float *param_out, *moment_out;
+  float rate, epsilon;
+};
+
 void UpdateAdam(const std::vector<AdamPart>& parts);
 void UpdateMomentum(const std::vector<MomentumPart>& parts);
+void UpdateAdagrad(const std::vector<AdagradPart>& parts);
 
 }  // namespace cpu
 }  // namespace pd
