@@ -15,29 +15,10 @@
 #include "libcore/base/parallel.h"
 #include "libcore/ops/gemm.h"
 #include "libcore/ops/rnn_cell.h"
+#include "libcore/ops/rnn_data.h"
 #include "libcore/ops/rnn_dims.h"
 
 namespace pd {
-
-/// Pointers of one run. Null: absent or not wanted.
-template <typename T>
-struct RnnData {
-  const T* x = nullptr;              ///< [time, batch, input]
-  std::vector<const T*> pre_states;  ///< [layers * directions, batch, hidden]
-  std::vector<const T*> weights;
-  std::vector<int64_t> lengths;   ///< of each sequence; empty: all are whole
-  const uint8_t* mask = nullptr;  ///< dropout, [layers - 1, time, batch, out]
-  T keep_factor = T(1);           ///< what a kept element is multiplied by
-  T* reserve = nullptr;
-  T* out = nullptr;  ///< [time, batch, out_width]
-  std::vector<T*> states;
-
-  // Of the gradient.
-  const T* dout = nullptr;
-  std::vector<const T*> dstates;
-  T* dx = nullptr;
-  std::vector<T*> dpre_states, dweights;
-};
 
 /// Math has static functions
 ///   Product(const GemmShape&, const T* a, const T* b, T* c): c = op(a) op(b)
@@ -50,7 +31,8 @@ class RnnLayers {
 
   /// Elements of scratch memory for Forward and for Backward.
   static int64_t ForwardScratch(const RnnDims& d) {
-    return d.layer_out() + d.batch * (d.gate_width() + 2 * d.hidden);
+    return d.layer_out() + d.batch * (d.gate_width() + 2 * d.hidden) +
+           d.gate_width() * d.hidden;
   }
   static int64_t BackwardScratch(const RnnDims& d) {
     const int64_t widest = std::max(d.input, d.out_width());
@@ -152,6 +134,9 @@ class RnnLayers {
     T* from_h = Take(batch * width);
     T* h = Take(batch * n);
     T* c = Take(batch * n);
+    // Products of a few rows want the weights as they are multiplied.
+    T* w_hh = Take(n * width);
+    Transpose(p_.weights[d_.w_hh(pair)], width, n, w_hh);
     std::copy_n(p_.pre_states[0] + state, batch * n, h);
     if (d_.states() > 1) std::copy_n(p_.pre_states[1] + state, batch * n, c);
     Math::Product({d_.rows(), width, d_.input_width(layer), false, true}, x,
@@ -159,8 +144,7 @@ class RnnLayers {
     AddBias(d_.rows(), p_.weights[d_.b_ih(pair)], gates);
     for (int64_t s = 0; s < d_.time; ++s) {
       const int64_t t = TimeOf(s, direction);
-      Math::Product({batch, width, n, false, true}, h,
-                    p_.weights[d_.w_hh(pair)], from_h);
+      Math::Product({batch, width, n}, h, w_hh, from_h);
       AddBias(batch, p_.weights[d_.b_hh(pair)], from_h);
       ParallelFor(batch, RowGrain(n), [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b) {
@@ -181,6 +165,19 @@ class RnnLayers {
     if (d_.states() > 1 && p_.states[1] != nullptr)
       std::copy_n(c, batch * n, p_.states[1] + state);
     scratch_ = mark;
+  }
+
+  // to[columns, rows] is from[rows, columns] transposed.
+  static void Transpose(const T* from, int64_t rows, int64_t columns, T* to) {
+    constexpr int64_t kTile = 16;
+    ParallelFor((columns + kTile - 1) / kTile, 4,
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t r0 = 0; r0 < rows; r0 += kTile)
+                    for (int64_t c = begin * kTile;
+                         c < std::min(columns, end * kTile); ++c)
+                      for (int64_t r = r0; r < std::min(rows, r0 + kTile); ++r)
+                        to[c * rows + r] = from[r * columns + c];
+                });
   }
 
   void AddBias(int64_t rows, const T* bias, T* gates) {

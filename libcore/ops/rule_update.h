@@ -47,6 +47,8 @@ struct UpdateRule {
 
 namespace rule_internal {
 
+constexpr int64_t kSparseGrain = 2048;  // elements of rows
+
 template <typename Rule>
 struct Bound {
   static constexpr size_t kCount = Rule::kStates.size();
@@ -103,11 +105,17 @@ absl::Status UpdateByRows(const Bound<Rule>& b, const Formula& formula) {
     CopyAll(b);
     b.order->Sort(grad.rows());
     SumRows<G>(grad, *b.order, sums);
-    for (size_t k = 0; k < b.order->size(); ++k) {
-      const int64_t row = b.order->row(k);
-      UpdateRange<T, M, M>(b, formula, sums + static_cast<int64_t>(k) * b.width,
-                           row * b.width, (row + 1) * b.width);
-    }
+    // Each row is there once. Rows lie far apart: it is the memory that takes
+    // the time, so even few are worth a thread.
+    ParallelFor(static_cast<int64_t>(b.order->size()),
+                1 + kSparseGrain / (b.width + 8),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t k = begin; k < end; ++k) {
+                    const int64_t row = b.order->row(static_cast<size_t>(k));
+                    UpdateRange<T, M, M>(b, formula, sums + k * b.width,
+                                         row * b.width, (row + 1) * b.width);
+                  }
+                });
     return absl::OkStatus();
   }
   const int64_t n = b.p.param->size();

@@ -13,6 +13,7 @@
 namespace pd {
 
 inline constexpr int64_t kSquaresPart = 16384;  // elements
+inline constexpr int64_t kSquaresLanes = 16;
 
 /// Numbers of scratch space that the sum over n elements wants.
 inline size_t SquaresParts(int64_t n) {
@@ -26,12 +27,20 @@ double SumOfSquares(const T* x, int64_t n, double* sums) {
   ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
       const int64_t last = std::min((part + 1) * kSquaresPart, n);
-      double sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t i = part * kSquaresPart; i < last; ++i) {
-        const double v = static_cast<double>(x[i]);
-        sum += v * v;
+      // Lanes that do not wait for each other.
+      double lanes[kSquaresLanes] = {};
+      int64_t i = part * kSquaresPart;
+      for (; i + kSquaresLanes <= last; i += kSquaresLanes) {
+#pragma omp simd
+        for (int64_t lane = 0; lane < kSquaresLanes; ++lane) {
+          const double v = static_cast<double>(x[i + lane]);
+          lanes[lane] += v * v;
+        }
       }
+      double sum = 0;
+      for (const double lane : lanes) sum += lane;
+      for (; i < last; ++i)
+        sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
       sums[part] = sum;
     }
   });
