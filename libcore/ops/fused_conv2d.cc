@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // fused_conv2d: a convolution (conv.cc), a bias for each channel, a residual
-// and an activation ("" or "relu") in one op.
+// and an activation ("", relu, or relu6 up to fuse_alpha) in one op.
 //   z = conv2d(Input, Filter) + Bias + ResidualData
 //   Output = fuse_activation(z)
-// fused_conv2d_grad, with g = Output@GRAD, or 0 where a relu gave Output <= 0:
+// fused_conv2d_grad, with g = Output@GRAD, or 0 where the activation gave
+// Output <= 0, or relu6 its upper bound:
 //   ResidualData@GRAD = g, Bias@GRAD[o] = sum of g over all but channels,
 //   Input@GRAD and Filter@GRAD as of conv2d with g as gradient of its output.
 // The gradient reads Output, so z is kept by nobody. Passes put these ops in
 // the place of conv2d, elementwise_add and relu.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "libcore/base/dispatch.h"
@@ -32,6 +34,7 @@ struct Conv {
   Strides in, out;
   int64_t group_in, group_out;  // channels a group
   bool relu = false;
+  double top = std::numeric_limits<double>::infinity();  // of a relu
 
   int64_t Weight(int64_t o, int64_t i) const {
     return (o * group_in + i) * h.kernel * w.kernel;
@@ -52,10 +55,17 @@ absl::StatusOr<Conv> ReadFused(const OpDesc& op, const Shape& input,
     return InvalidArgument("'Input' has shape %s; expected rank 4",
                            ToString(input));
   const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
-  if (!activation.empty() && activation != "relu")
+  if (!activation.empty() && activation != "relu" && activation != "relu6")
     return InvalidArgument(
-        "attr 'fuse_activation' is '%s'; expected '' or relu", activation);
-  c.relu = activation == "relu";
+        "attr 'fuse_activation' is '%s'; expected '', relu or relu6",
+        activation);
+  c.relu = !activation.empty();
+  if (activation == "relu6") {
+    c.top = op.AttrOr("fuse_alpha", 0.0f);
+    if (!(c.top > 0))
+      return InvalidArgument(
+          "attr 'fuse_alpha' is %g; relu6 wants its bound, more than 0", c.top);
+  }
   c.h = c.g.axes[0];
   c.w = c.g.axes[1];
   c.in = StridesOf(input, c.g.channels_last);
@@ -127,6 +137,8 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
               if (!c.relu) continue;
               ForEachOutput(c, n, o, [&](int64_t at) {
                 if (out[at] < T(0)) out[at] = T(0);
+                if (out[at] > static_cast<T>(c.top))
+                  out[at] = static_cast<T>(c.top);
               });
             }
           });
@@ -146,7 +158,9 @@ void Backward(const Conv& c, const GradTensors& t) {
   T* g = t.cut->data<T>();
   const T *dout = t.dout->data<T>(), *out = t.out->data<T>();
   for (int64_t i = 0; i < t.dout->size(); ++i)
-    g[i] = !c.relu || out[i] > T(0) ? dout[i] : T(0);
+    g[i] = !c.relu || (out[i] > T(0) && out[i] < static_cast<T>(c.top))
+               ? dout[i]
+               : T(0);
   if (t.dresidual != nullptr)
     std::copy(g, g + t.dout->size(), t.dresidual->data<T>());
   if (t.dx != nullptr) {
@@ -229,6 +243,7 @@ void AddAttrs(OpDef* def) {
       .Attr("groups", int32_t{1})
       .Attr("data_format", std::string("NCHW"))
       .Attr("fuse_activation", std::string())
+      .Attr("fuse_alpha", 0.0f)
       .Attr("fuse_residual_connection", false)
       .Attr("force_fp32_output", false);
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d [+ elementwise_add of a bias per channel] [+ relu] -> fused_conv2d
+// The same with depthwise_conv2d, and with relu6.
 //
 //   forward:   conv2d -> elementwise_add -> relu      fused_conv2d
 //   backward:  relu_grad -> elementwise_add_grad      fused_conv2d_grad
 //                -> conv2d_grad
 // In a training program both sides change together, or neither does. What lies
 // between the fused ops is computed no more, so nobody else may need it.
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,6 +31,13 @@ struct Chain {
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
+bool IsConv(const OpDesc& op) {
+  return op.type == "conv2d" || op.type == "depthwise_conv2d";
+}
+bool IsRelu(const OpDesc& op) {
+  return op.type == "relu" || op.type == "relu6";
+}
+
 bool IsBias(const OpGraph& graph, const OpDesc& conv, const OpDesc& add) {
   if (add.In("X") != conv.Out("Output")) return false;
   const VarDesc* bias = graph.Var(add.In("Y"));
@@ -46,19 +55,16 @@ bool IsBias(const OpGraph& graph, const OpDesc& conv, const OpDesc& add) {
 int GradOf(const OpGraph& graph, const OpDesc& op, const char* slot,
            const std::string& out) {
   const std::string type = op.type + "_grad";
-  const std::string own = op.Input(op.type == "conv2d" ? "Input" : "X").empty()
-                              ? ""
-                              : op.In(op.type == "conv2d" ? "Input" : "X");
-  const std::string read = op.type == "relu" ? out : own;
-  const char* read_slot =
-      op.type == "relu" ? "Out" : (op.type == "conv2d" ? "Input" : "X");
+  const std::string& own = op.In(IsConv(op) ? "Input" : "X");
+  const std::string& read = IsRelu(op) ? out : own;
+  const char* read_slot = IsRelu(op) ? "Out" : IsConv(op) ? "Input" : "X";
   int found = kNone;
   for (size_t i : graph.Readers(read)) {
     const OpDesc& grad = graph.op(i);
     if (grad.type != type || grad.Input(slot).size() != 1 ||
         grad.Input(read_slot).empty() || grad.In(read_slot) != read)
       continue;
-    if (op.type == "conv2d" && grad.In("Filter") != op.In("Filter")) continue;
+    if (IsConv(op) && grad.In("Filter") != op.In("Filter")) continue;
     if (op.type == "elementwise_add" && grad.In("Y") != op.In("Y")) continue;
     if (found != kNone) return kNone;
     found = static_cast<int>(i);
@@ -69,7 +75,7 @@ int GradOf(const OpGraph& graph, const OpDesc& op, const char* slot,
 // Follows the forward ops from a convolution.
 bool FindForward(const OpGraph& graph, Chain* c) {
   const OpDesc& conv = graph.op(c->conv);
-  if (conv.type != "conv2d") return false;
+  if (!IsConv(conv)) return false;
   c->out = conv.Out("Output");
   std::set<size_t> grads;  // they read what the chain keeps for them
   for (size_t i : graph.Readers(c->out))
@@ -83,7 +89,7 @@ bool FindForward(const OpGraph& graph, Chain* c) {
   } else if (!grads.empty()) {
     return false;
   }
-  if (next != kNone && graph.op(At(next)).type == "relu") {
+  if (next != kNone && IsRelu(graph.op(At(next)))) {
     c->relu = next;
     c->out = graph.op(At(next)).Out("Out");
   }
@@ -137,12 +143,24 @@ std::vector<size_t> Present(std::initializer_list<int> ops) {
   return present;
 }
 
+// The convolution's attributes and the activation's.
+std::map<std::string, Attribute> AttrsOf(const Chain& c, const OpDesc& conv,
+                                         const OpGraph& graph) {
+  std::map<std::string, Attribute> attrs = conv.attrs;
+  attrs["fuse_activation"] = std::string();
+  if (c.relu == kNone) return attrs;
+  const OpDesc& relu = graph.op(At(c.relu));
+  attrs["fuse_activation"] = relu.type;
+  if (relu.type == "relu6")
+    attrs["fuse_alpha"] = relu.AttrOr("threshold", 6.0f);
+  return attrs;
+}
+
 void FuseForward(const Chain& c, OpGraph* graph) {
   const OpDesc& conv = graph->op(c.conv);
   OpDesc fused;
   fused.type = "fused_conv2d";
-  fused.attrs = conv.attrs;
-  fused.attrs["fuse_activation"] = std::string(c.relu != kNone ? "relu" : "");
+  fused.attrs = AttrsOf(c, conv, *graph);
   fused.SetInput("Input", conv.Input("Input"));
   fused.SetInput("Filter", conv.Input("Filter"));
   if (c.add != kNone) fused.SetInput("Bias", graph->op(At(c.add)).Input("Y"));
@@ -157,8 +175,7 @@ void FuseBackward(const Chain& c, const std::string& bias, OpGraph* graph) {
   const OpDesc& conv = graph->op(At(c.conv_grad));
   OpDesc fused;
   fused.type = "fused_conv2d_grad";
-  fused.attrs = conv.attrs;
-  fused.attrs["fuse_activation"] = std::string(c.relu != kNone ? "relu" : "");
+  fused.attrs = AttrsOf(c, conv, *graph);
   fused.SetInput("Input", conv.Input("Input"));
   fused.SetInput("Filter", conv.Input("Filter"));
   fused.SetInput("Output", {c.out});
@@ -204,8 +221,9 @@ absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program) {
       continue;
     const std::string bias =
         chain.add != kNone ? graph.op(At(chain.add)).In("Y") : "";
-    FuseForward(chain, &graph);
+    // Backward first: the activation's attributes are still there.
     if (chain.conv_grad != kNone) FuseBackward(chain, bias, &graph);
+    FuseForward(chain, &graph);
   }
   graph.Finish();
   return absl::OkStatus();

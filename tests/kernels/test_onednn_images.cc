@@ -44,7 +44,7 @@ TEST_P(OnednnConv, Conv2d) {
 
 TEST_P(OnednnConv, FusedConv2d) {
   const ConvShape& s = GetParam();
-  for (const char* activation : {"", "relu"}) {
+  for (const char* activation : {"", "relu", "relu6"}) {
     KernelCase c;
     Feed(&c, "x", RandomArray({s.batch, s.in, s.height, s.width}, 1));
     Parameter(&c, "w", RandomArray({s.out, s.in, s.kernel, s.kernel}, 2));
@@ -52,6 +52,7 @@ TEST_P(OnednnConv, FusedConv2d) {
     OpDesc op = Conv("fused_conv2d", "x", "w", "y", s.stride, s.pad, 1);
     op.SetInput("Bias", {"b"});
     op.attrs["fuse_activation"] = std::string(activation);
+    op.attrs["fuse_alpha"] = 0.4f;  // among the numbers
     Append(&c, op);
     c.fetches = {"y"};
     c.wrt = {"x", "w", "b"};
@@ -66,6 +67,22 @@ INSTANTIATE_TEST_SUITE_P(Shapes, OnednnConv,
                                          ConvShape{2, 3, 11, 9, 16, 5, 2, 2},
                                          ConvShape{1, 32, 5, 5, 48, 1, 1, 0},
                                          ConvShape{2, 64, 6, 6, 64, 1, 2, 0}));
+
+TEST(OnednnConv, FusedDepthwise) {
+  KernelCase c;
+  Feed(&c, "x", RandomArray({2, 20, 9, 7}, 1));
+  Parameter(&c, "w", RandomArray({20, 1, 3, 3}, 2));
+  Parameter(&c, "b", RandomArray({20}, 3));
+  OpDesc op = Conv("fused_conv2d", "x", "w", "y", 1, 1, 20);
+  op.SetInput("Bias", {"b"});
+  op.attrs["fuse_activation"] = std::string("relu6");
+  op.attrs["fuse_alpha"] = 0.4f;
+  Append(&c, op);
+  c.fetches = {"y"};
+  c.wrt = {"x", "w", "b"};
+  ExpectLikeReference(
+      c, {{"fused_conv2d", "onednn"}, {"fused_conv2d_grad", "onednn"}});
+}
 
 TEST(OnednnConv, Depthwise) {
   for (int64_t channels : {16, 20}) {

@@ -137,6 +137,48 @@ TEST(Fusion, Training) {
             "reshape2_grad fused_conv2d_grad");
 }
 
+// MobileNet's pieces: a filter for each channel, a bounded activation.
+Net DepthwiseNet() {
+  Net net;
+  net.Var("x", {2, 4, 6, 6}, false);
+  net.Var("w", {4, 1, 3, 3}, true);
+  net.Var("b", {4}, true);
+  net.Op("depthwise_conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}},
+         {{"Output", {"c"}}}, {{"groups", int32_t{4}}});
+  net.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"b"}}}, {{"Out", {"a"}}},
+         kChannelAxis);
+  net.Op("relu6", {{"X", {"a"}}}, {{"Out", {"r"}}}, {{"threshold", 0.25f}});
+  net.Op("reduce_mean", {{"X", {"r"}}}, {{"Out", {"loss"}}},
+         {{"reduce_all", true}});
+  return net;
+}
+
+TEST(Fusion, DepthwiseWithABound) {
+  NamedArrays values[2];
+  for (const bool fuse : {false, true}) {
+    Net net = DepthwiseNet();
+    net.Backward("loss");
+    PassOptions options;
+    if (!fuse) options.disabled = {"fuse_conv_bias_act"};
+    net.Run(options);
+    EXPECT_EQ(net.Types().find("fused_conv2d ") == 0, fuse) << net.Types();
+    EXPECT_EQ(net.Types().find("fused_conv2d_grad") != std::string::npos, fuse);
+    Session session(&Registry());
+    for (const auto& [name, value] : net.params)
+      ASSERT_TRUE(session.scope().Set(name, value).ok());
+    const auto ran = session.Run(net.program, net.feeds, net.fetches);
+    ASSERT_TRUE(ran.ok()) << ran.status();
+    values[fuse ? 1 : 0] = *ran;
+  }
+  for (const auto& [name, value] : values[0]) {
+    const auto* a = reinterpret_cast<const float*>(value.bytes.get());
+    const auto* b =
+        reinterpret_cast<const float*>(values[1].at(name).bytes.get());
+    for (int64_t i = 0; i < value.size(); ++i)
+      EXPECT_NEAR(a[i], b[i], 1e-6) << name << "[" << i << "]";
+  }
+}
+
 TEST(Fusion, KeepsWhatIsFetched) {
   for (const char* name : {"c", "a", "c@GRAD", "a@GRAD"}) {
     Net net = Network();

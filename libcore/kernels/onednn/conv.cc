@@ -71,9 +71,10 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   if (context->Input("ResidualData") != nullptr)
     return Unimplemented("it adds no residual");
   const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
-  if (!activation.empty() && activation != "relu")
+  if (!activation.empty() && activation != "relu" && activation != "relu6")
     return Unimplemented("it has no activation '%s'", activation);
-  p.conv.relu = activation == "relu";
+  p.conv.relu.on = !activation.empty();
+  if (activation == "relu6") p.conv.relu.top = op.AttrOr("fuse_alpha", 6.0f);
   p.conv.src.shape = x->shape();
   p.conv.dst.shape = g.OutputShape();
   p.conv.src.any = p.conv.dst.any = true;
@@ -115,9 +116,11 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
 
 namespace {
 
-// The gradient behind a fused ReLU: dout where out > 0. Both lie as `layout`.
+// The gradient behind a fused ReLU: dout where 0 < out < top. Both lie as
+// `layout`.
 struct Cut {
   Tensor *out = nullptr, *dout = nullptr, *result = nullptr;
+  float top = 0;
 
   void Run() const {
     constexpr int64_t kGrain = 16384;  // elements per thread at least
@@ -127,14 +130,16 @@ struct Cut {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
         const float g = dy[i];
-        to[i] = y[i] > 0.0f ? g : 0.0f;
+        to[i] = y[i] > 0.0f && y[i] < top ? g : 0.0f;
       }
     });
   }
 };
 
-absl::StatusOr<Cut> BindCut(BindContext* context, const LayoutPtr& layout) {
+absl::StatusOr<Cut> BindCut(BindContext* context, const Relu& relu,
+                            const LayoutPtr& layout) {
   Cut cut;
+  cut.top = relu.top;
   cut.out = context->Input("Output");
   if (cut.out == nullptr) return InvalidArgument("'Output' is missing");
   PD_ASSIGN_OR_RETURN(cut.out, context->In(cut.out, layout));
@@ -197,14 +202,13 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
   const bool wants_data = context->Output("Input@GRAD") != nullptr;
   if (context->Output("Bias@GRAD") != nullptr && !wants_weights)
     return Unimplemented("the gradient of the bias is wanted without Filter's");
-  const bool relu = p.conv.relu;
-  p.conv.relu = false;
+  const Relu relu = std::exchange(p.conv.relu, {});
   // Both gradients read the incoming one as the forward output lies.
   PD_ASSIGN_OR_RETURN(const PrimitivePtr forward, ConvolutionForward(p.conv));
   PD_ASSIGN_OR_RETURN(const LayoutPtr out_layout, forward->LayoutOf(Arg::kDst));
   Cut cut;
-  if (relu) {
-    PD_ASSIGN_OR_RETURN(cut, BindCut(context, out_layout));
+  if (relu.on) {
+    PD_ASSIGN_OR_RETURN(cut, BindCut(context, relu, out_layout));
     dout = cut.result;
   } else {
     PD_ASSIGN_OR_RETURN(dout, context->In(dout, out_layout));
@@ -223,7 +227,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
     context->NoBuffer(context->Input("Filter"));
   }
   return Step([=](const RunContext&) -> absl::Status {
-    if (relu) cut.Run();
+    if (relu.on) cut.Run();
     if (weights != nullptr) PD_RETURN_IF_ERROR(weights->Run());
     return data != nullptr ? data->Run() : absl::OkStatus();
   });

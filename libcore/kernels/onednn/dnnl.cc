@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "libcore/kernels/onednn/dnnl_internal.h"
@@ -145,17 +146,20 @@ struct DeleteAttr {
 using AttrPtr = std::unique_ptr<dnnl_primitive_attr, DeleteAttr>;
 
 // The scratchpad is ours; `relu` follows the operation.
-absl::StatusOr<AttrPtr> MakeAttr(bool relu) {
+absl::StatusOr<AttrPtr> MakeAttr(const Relu& relu) {
   dnnl_primitive_attr_t attr = nullptr;
   PD_DNNL(dnnl_primitive_attr_create, &attr);
   AttrPtr owner(attr);
   PD_DNNL(dnnl_primitive_attr_set_scratchpad_mode, attr,
           dnnl_scratchpad_mode_user);
-  if (!relu) return owner;
+  if (!relu.on) return owner;
   dnnl_post_ops_t ops = nullptr;
   PD_DNNL(dnnl_post_ops_create, &ops);
+  const bool bounded = std::isfinite(relu.top);
   absl::Status status =
-      ToStatus(dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0, 0),
+      ToStatus(dnnl_post_ops_append_eltwise(
+                   ops, 1.0f, bounded ? dnnl_eltwise_clip : dnnl_eltwise_relu,
+                   0, bounded ? relu.top : 0),
                "dnnl_post_ops_append_eltwise");
   if (status.ok())
     status = ToStatus(dnnl_primitive_attr_set_post_ops(attr, ops),
@@ -200,7 +204,7 @@ absl::StatusOr<PrimitivePtr> Finish(PdPtr pd) {
   return std::make_shared<Primitive>(std::move(impl));
 }
 
-absl::StatusOr<PdPtr> MakePd(const void* desc, bool relu,
+absl::StatusOr<PdPtr> MakePd(const void* desc, const Relu& relu,
                              const dnnl_primitive_desc* hint) {
   PD_ASSIGN_OR_RETURN(const Runtime runtime, GetRuntime());
   PD_ASSIGN_OR_RETURN(const AttrPtr attr, MakeAttr(relu));
@@ -288,7 +292,7 @@ absl::StatusOr<PrimitivePtr> InnerProductBackwardData(const InnerProduct& p) {
   dnnl_inner_product_desc_t desc;
   PD_DNNL(dnnl_inner_product_backward_data_desc_init, &desc, &src, &weights,
           &dst);
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
   return Finish(std::move(pd));
 }
 
@@ -306,7 +310,7 @@ absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(
   dnnl_inner_product_desc_t desc;
   PD_DNNL(dnnl_inner_product_backward_weights_desc_init, &desc, &src, &weights,
           has_bias ? &bias : nullptr, &dst);
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
   return Finish(std::move(pd));
 }
 
@@ -324,7 +328,7 @@ absl::StatusOr<PrimitivePtr> Reorder(const ArgSpec& from, const ArgSpec& to) {
   PD_ASSIGN_OR_RETURN(const Runtime runtime, GetRuntime());
   PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(from));
   PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t dst, ToDnnl(to));
-  PD_ASSIGN_OR_RETURN(const AttrPtr attr, MakeAttr(false));
+  PD_ASSIGN_OR_RETURN(const AttrPtr attr, MakeAttr({}));
   dnnl_primitive_desc_t pd = nullptr;
   PD_DNNL(dnnl_reorder_primitive_desc_create, &pd, &src, runtime.engine, &dst,
           runtime.engine, attr.get());

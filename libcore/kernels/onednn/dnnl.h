@@ -5,6 +5,7 @@
 #ifndef PD_LIBCORE_KERNELS_ONEDNN_DNNL_H_
 #define PD_LIBCORE_KERNELS_ONEDNN_DNNL_H_
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,11 +63,17 @@ class Primitive {
 };
 using PrimitivePtr = std::shared_ptr<Primitive>;
 
+/// What follows an operation, if asked: min(max(x, 0), top).
+struct Relu {
+  bool on = false;
+  float top = std::numeric_limits<float>::infinity();
+};
+
 /// dst[N, OC] = src[N, IC] weights[OC, IC]^T + bias[OC], then ReLU if asked.
 /// The bias is left out when its shape is empty.
 struct InnerProduct {
   ArgSpec src, weights, bias, dst;
-  bool relu = false;
+  Relu relu;
   bool training = true;
 };
 absl::StatusOr<PrimitivePtr> InnerProductForward(const InnerProduct& p);
@@ -91,7 +98,7 @@ void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c);
 struct Convolution {
   ArgSpec src, weights, bias, dst;
   std::vector<int64_t> strides, dilations, pad_before, pad_after;
-  bool relu = false;
+  Relu relu;
   bool training = true;
 };
 absl::StatusOr<PrimitivePtr> ConvolutionForward(const Convolution& c);

@@ -81,7 +81,7 @@ absl::StatusOr<PrimitivePtr> ConvolutionBackwardData(const Convolution& c) {
           dnnl_convolution_direct, &m.src, &m.weights, &m.dst,
           Dims(c.strides).d, Dims(c.dilations, 1).d, Dims(c.pad_before).d,
           Dims(c.pad_after).d);
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
   return Finish(std::move(pd));
 }
 
@@ -93,24 +93,24 @@ absl::StatusOr<PrimitivePtr> ConvolutionBackwardWeights(const Convolution& c) {
           dnnl_convolution_direct, &m.src, &m.weights, m.Bias(), &m.dst,
           Dims(c.strides).d, Dims(c.dilations, 1).d, Dims(c.pad_before).d,
           Dims(c.pad_after).d);
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
   return Finish(std::move(pd));
 }
 
 absl::StatusOr<PrimitivePtr> PoolingForward(const Pooling& p) {
   PD_ASSIGN_OR_RETURN(const dnnl_pooling_desc_t desc,
                       PoolDesc(p, dnnl_forward_training));
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, nullptr));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, nullptr));
   return Finish(std::move(pd));
 }
 
 absl::StatusOr<PrimitivePtr> PoolingBackward(const Pooling& p) {
   PD_ASSIGN_OR_RETURN(const dnnl_pooling_desc_t forward,
                       PoolDesc(p, dnnl_forward_training));
-  PD_ASSIGN_OR_RETURN(const PdPtr hint, MakePd(&forward, false, nullptr));
+  PD_ASSIGN_OR_RETURN(const PdPtr hint, MakePd(&forward, {}, nullptr));
   PD_ASSIGN_OR_RETURN(const dnnl_pooling_desc_t desc,
                       PoolDesc(p, dnnl_backward_data));
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, hint.get()));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
   return Finish(std::move(pd));
 }
 

@@ -30,7 +30,7 @@ using PdPtr = std::unique_ptr<dnnl_primitive_desc, DeletePd>;
 
 /// A primitive descriptor with our scratchpad and, if asked, a ReLU behind the
 /// operation. `desc` is a dnnl_*_desc_t.
-absl::StatusOr<PdPtr> MakePd(const void* desc, bool relu,
+absl::StatusOr<PdPtr> MakePd(const void* desc, const Relu& relu,
                              const dnnl_primitive_desc* hint);
 absl::StatusOr<PrimitivePtr> Finish(PdPtr pd);
 

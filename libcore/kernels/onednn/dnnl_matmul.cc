@@ -13,7 +13,7 @@ absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m) {
   PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t dst, ToDnnl(m.dst));
   dnnl_matmul_desc_t desc;
   PD_DNNL(dnnl_matmul_desc_init, &desc, &src, &weights, nullptr, &dst);
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, false, nullptr));
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, nullptr));
   return Finish(std::move(pd));
 }
 

@@ -109,7 +109,7 @@ absl::StatusOr<Step> BindInnerProduct(BindContext* context) {
       context->op().AttrOr<std::string>("activation", "none");
   if (activation != "none" && activation != "relu")
     return Unimplemented("it has no activation '%s'", activation);
-  ip.relu = activation == "relu";
+  ip.relu.on = activation == "relu";
   PD_ASSIGN_OR_RETURN(PrimitivePtr forward, InnerProductForward(ip));
   PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
                       forward->LayoutOf(Arg::kWeights));
