@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/op_chain.h"
+#include "libcore/nn/temporary.h"
 
 namespace pd {
 namespace {
@@ -162,7 +163,7 @@ absl::StatusOr<OpDesc> Orthogonal(double gain, const std::string& name,
       chain.Op("gaussian_random", {}, {"Out"}, std::move(normal.attrs));
   const std::string q = chain.Op("qr", {{"X", random}}, {"Q", "R"},
                                  {{"mode", std::string("reduced")}});
-  const std::string r = q.empty() ? q : q.substr(0, q.size() - 1) + "1";
+  const std::string r = TemporaryBeside(q, 1);
   const std::string sign = chain.Unary(
       "sign", chain.Unary("diag_v2", r,
                           {{"offset", int32_t{0}}, {"padding_value", 0.0f}}));

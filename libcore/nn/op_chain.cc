@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "libcore/nn/temporary.h"
+
 namespace pd {
 
 std::string OpChain::Op(
@@ -16,12 +18,11 @@ std::string OpChain::Op(
   for (const auto& [slot, name] : inputs)
     if (!name.empty()) op.SetInput(slot, {name});
   const std::string first = main_->UniqueTemporary(type);
-  const std::string stem = first.substr(0, first.size() - 1);
   for (size_t i = 0; i < outputs.size(); ++i)
-    op.SetOutput(outputs[i], {absl::StrCat(stem, i)});
+    op.SetOutput(outputs[i], {TemporaryBeside(first, i)});
   op.attrs = std::move(attrs);
   Update(main_->Append(std::move(op)));
-  return absl::StrCat(stem, result);
+  return TemporaryBeside(first, result);
 }
 
 std::string OpChain::Scale(const std::string& x, double factor, double bias) {

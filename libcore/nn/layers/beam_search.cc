@@ -14,6 +14,7 @@
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/recurrent.h"
 #include "libcore/nn/op_chain.h"
+#include "libcore/nn/temporary.h"
 
 namespace pd {
 namespace {
@@ -172,8 +173,7 @@ class BeamSearch {
                           {"axis", int32_t{-1}},
                           {"largest", true},
                           {"sorted", true}});
-    const std::string best =
-        absl::StrCat(log_probs_.substr(0, log_probs_.size() - 1), 1);
+    const std::string best = TemporaryBeside(log_probs_, 1);
     const std::string count = ops_.Full({1}, DType::kInt64, words);
     const std::string parents =
         ops_.Binary("elementwise_floordiv", best, count);

@@ -10,6 +10,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/temporary.h"
 
 namespace pd {
 namespace {
@@ -195,7 +196,7 @@ absl::StatusOr<std::string> Ranked(const char* type,
   op.attrs = std::move(attrs);
   PD_ASSIGN_OR_RETURN(const std::string values,
                       c->Append(std::move(op), {"Out", "Indices"}));
-  c->AddOutput("indices", values.substr(0, values.size() - 1) + "1");
+  c->AddOutput("indices", TemporaryBeside(values, 1));
   return values;
 }
 

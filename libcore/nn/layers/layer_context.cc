@@ -8,6 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
+#include "libcore/nn/temporary.h"
 
 namespace pd {
 
@@ -253,10 +254,9 @@ absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value,
 absl::StatusOr<std::vector<std::string>> LayerContext::AppendAll(
     OpDesc op, const std::vector<std::string>& outputs) {
   const std::string first = main()->UniqueTemporary(op.type);
-  const std::string stem = first.substr(0, first.size() - 1);
   std::vector<std::string> made;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    made.push_back(absl::StrCat(stem, i));
+    made.push_back(TemporaryBeside(first, i));
     op.SetOutput(outputs[i], {made.back()});
   }
   const absl::Status status = main()->Append(std::move(op));

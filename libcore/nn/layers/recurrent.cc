@@ -11,6 +11,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/temporary.h"
 
 namespace pd {
 
@@ -87,10 +88,10 @@ absl::StatusOr<Names> Unstack(const std::string& x, int axis, int64_t count,
   op.type = "unstack";
   op.SetInput("X", {x});
   op.attrs = {{"axis", int32_t{axis}}, {"num", static_cast<int32_t>(count)}};
-  const std::string stem = c->main()->UniqueTemporary("unstack");
+  const std::string first = c->main()->UniqueTemporary("unstack");
   Names slices;
   for (int64_t i = 0; i < count; ++i)
-    slices.push_back(absl::StrCat(stem.substr(0, stem.size() - 1), i));
+    slices.push_back(TemporaryBeside(first, static_cast<size_t>(i)));
   op.SetOutput("Y", slices);
   PD_RETURN_IF_ERROR(c->Append(std::move(op), {}).status());
   return slices;

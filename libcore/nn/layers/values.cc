@@ -11,6 +11,7 @@
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/op_chain.h"
+#include "libcore/nn/temporary.h"
 
 namespace pd {
 namespace {
@@ -40,10 +41,9 @@ absl::StatusOr<std::string> BuildSqueeze(LayerContext* c) {
 absl::StatusOr<std::string> Pieces(OpDesc op, const char* slot, int64_t count,
                                    LayerContext* c) {
   const std::string first = c->main()->UniqueTemporary(op.type);
-  const std::string stem = first.substr(0, first.size() - 1);
   std::vector<std::string> names;
   for (int64_t i = 0; i < count; ++i) {
-    names.push_back(absl::StrCat(stem, i));
+    names.push_back(TemporaryBeside(first, static_cast<size_t>(i)));
     if (i > 0) c->AddOutput(absl::StrCat(i), names.back());
   }
   op.SetOutput(slot, std::move(names));
