@@ -134,9 +134,11 @@ class RnnLayers {
     T* from_h = Take(batch * width);
     T* h = Take(batch * n);
     T* c = Take(batch * n);
-    // Products of a few rows want the weights as they are multiplied.
-    T* w_hh = Take(n * width);
-    Transpose(p_.weights[d_.w_hh(pair)], width, n, w_hh);
+    // Products of more than a few rows want the weights as they are multiplied.
+    const bool turned = batch >= 4;
+    T* turned_w_hh = Take(n * width);
+    if (turned) Transpose(p_.weights[d_.w_hh(pair)], width, n, turned_w_hh);
+    const T* w_hh = turned ? turned_w_hh : p_.weights[d_.w_hh(pair)];
     std::copy_n(p_.pre_states[0] + state, batch * n, h);
     if (d_.states() > 1) std::copy_n(p_.pre_states[1] + state, batch * n, c);
     Math::Product({d_.rows(), width, d_.input_width(layer), false, true}, x,
@@ -144,7 +146,7 @@ class RnnLayers {
     AddBias(d_.rows(), p_.weights[d_.b_ih(pair)], gates);
     for (int64_t s = 0; s < d_.time; ++s) {
       const int64_t t = TimeOf(s, direction);
-      Math::Product({batch, width, n}, h, w_hh, from_h);
+      Math::Product({batch, width, n, false, !turned}, h, w_hh, from_h);
       AddBias(batch, p_.weights[d_.b_hh(pair)], from_h);
       ParallelFor(batch, RowGrain(n), [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b) {
