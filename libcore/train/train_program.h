@@ -66,8 +66,8 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
                                                const LoadedJob& job);
 
 /// The part that evaluation and export need: `test`, `startup`, `feeds`,
-/// `inputs`, `loss` ("" when the job has none), `outputs`, `metrics`. The job needs a model
-/// only.
+/// `inputs`, `loss` ("" when the job has none), `outputs`, `metrics`. The job
+/// needs a model only.
 absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
                                               const LoadedJob& job);
 
