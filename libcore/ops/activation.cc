@@ -10,8 +10,8 @@
 //   mish         x tanh(softplus x)                     by the product rule
 //   elu          x; alpha (exp x - 1) below 0           1; alpha exp x
 //   celu         x; alpha (exp(x / alpha) - 1) below 0  1; exp(x / alpha)
-//   selu         scale times elu                        scale; Out + alpha
-//   scale relu6        min(max(0, x), threshold)              1 inside, else 0
+//   selu         scale times elu                        scale times elu's
+//   relu6        min(max(0, x), threshold)              1 inside, else 0
 //   brelu        min(max(t_min, x), t_max)              1 inside, else 0
 //   leaky_relu   x; alpha x below 0                     1; alpha
 //   thresholded_relu  x above threshold, else 0         1; 0
