@@ -54,14 +54,16 @@ texts() {
   mkdir -p "$1"
   for i in $(seq 20); do
     printf 'good\tI liked it, the %d. time, a "lot!\nbad\tNever again\n' "$i"
-  done | tee "$1/train.tsv" | head -n 9 >"$1/eval.tsv"
+  done >"$1/train.tsv"
+  head -n 9 "$1/train.tsv" >"$1/eval.tsv"
 }
 # story FOLDER: running text.
 story() {
   mkdir -p "$1"
   for i in $(seq 30); do
     printf 'Once upon a time there were %d bears, and they ate.\n' "$i"
-  done | tee "$1/train.txt" | head -n 9 >"$1/eval.txt"
+  done >"$1/train.txt"
+  head -n 9 "$1/train.txt" >"$1/eval.txt"
 }
 # sentences FOLDER: words with tags.
 sentences() {
@@ -69,7 +71,8 @@ sentences() {
   for i in $(seq 10); do
     printf '%s\t%s\n' "Anna Karenina is in Moscow ." 'B-PER I-PER O O B-LOC O' \
       "He met Ivan $i \"" 'O O B-PER O O'
-  done | tee "$1/train.tsv" | head -n 9 >"$1/eval.tsv"
+  done >"$1/train.tsv"
+  head -n 9 "$1/train.tsv" >"$1/eval.tsv"
   printf '%s\n' B-PER I-PER B-LOC I-LOC O >"$1/tags.txt"
 }
 # voc FOLDER: pictures with masks of two classes, packed.

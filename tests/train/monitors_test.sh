@@ -33,8 +33,7 @@ end=${last#step-}
 [ "$end" -gt 100 ] || fail "it stops at once, at $last"
 rates=$(grep -o '"lr":[^,}]*' whole/log.jsonl | sort -u | wc -l)
 [ "$rates" -ge 3 ] || fail "the rate has $rates values only"
-best=$(grep -A1 '"best_step"' "whole/checkpoints/$last/state.json" | head -1 |
-  tr -dc 0-9)
+best=$(grep -m1 '"best_step"' "whole/checkpoints/$last/state.json" | tr -dc 0-9)
 [ -d "whole/checkpoints/step-$best" ] || fail "the best, $best, is gone"
 
 # Stopped at many steps, among them those of evaluations and their neighbours.
@@ -57,7 +56,7 @@ expect() {
   shift 2
   "$@" >out.txt 2>err.txt </dev/null || got=$?
   [ $got -eq "$want" ] || fail "$*: exit $got, not $want: $(cat err.txt)"
-  cat out.txt err.txt | grep -qE -- "$pattern" ||
+  grep -qE -- "$pattern" out.txt err.txt ||
     fail "$*: no $pattern in $(cat out.txt err.txt)"
 }
 expect 0 "met    r2>=0.1" pd-eval -q -m whole --require 'r2>=0.1' \
