@@ -243,19 +243,21 @@ size_t ChannelSumsScratch(const ChannelView& v) {
 
 void ChannelMoments(const ChannelView& v, const float* x, void* scratch,
                     float* mean, float* variance) {
-  // Differences from an element of the channel are small where the channel's
-  // numbers lie far from 0 and close together.
+  // Twice: differences from an element of the channel give its mean, those
+  // from the mean its variance, without numbers that cancel each other.
+  const double n = static_cast<double>(v.count());
   float* center = variance;
   for (int64_t c = 0; c < v.channels(); ++c)
     center[c] = x[(c / v.lanes) * v.inner * v.lanes + c % v.lanes];
   const double* sums = Sums(v, {x, nullptr, center}, scratch);
-  const double n = static_cast<double>(v.count());
+  for (int64_t c = 0; c < v.channels(); ++c)
+    mean[c] = static_cast<float>(double{center[c]} + sums[2 * c] / n);
+  sums = Sums(v, {x, nullptr, mean}, scratch);
   for (int64_t c = 0; c < v.channels(); ++c) {
-    const double from_center = sums[2 * c] / n;
-    mean[c] = static_cast<float>(double{center[c]} + from_center);
-    variance[c] = static_cast<float>(
-        std::max(0.0, sums[2 * c + 1] / n - from_center * from_center));
-    if (std::isnan(sums[2 * c + 1])) variance[c] = mean[c] = std::nanf("");
+    const double rest = sums[2 * c] / n;
+    variance[c] =
+        static_cast<float>(std::max(0.0, sums[2 * c + 1] / n - rest * rest));
+    if (std::isnan(sums[2 * c + 1])) variance[c] = std::nanf("");
   }
 }
 

@@ -61,6 +61,14 @@ int ToDnnl(Arg arg) {
       return DNNL_ARG_DIFF_BIAS;
     case Arg::kDiffDst:
       return DNNL_ARG_DIFF_DST;
+    case Arg::kMean:
+      return DNNL_ARG_MEAN;
+    case Arg::kVariance:
+      return DNNL_ARG_VARIANCE;
+    case Arg::kScaleShift:
+      return DNNL_ARG_SCALE_SHIFT;
+    case Arg::kDiffScaleShift:
+      return DNNL_ARG_DIFF_SCALE_SHIFT;
     case Arg::kWorkspace:
       return DNNL_ARG_WORKSPACE;
     case Arg::kScratchpad:

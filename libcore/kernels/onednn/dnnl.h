@@ -27,6 +27,10 @@ enum class Arg {
   kDiffWeights,
   kDiffBias,
   kDiffDst,
+  kMean,
+  kVariance,
+  kScaleShift,
+  kDiffScaleShift,
   kWorkspace,
   kScratchpad,
 };
@@ -115,6 +119,16 @@ absl::StatusOr<PrimitivePtr> PoolingForward(const Pooling& p);
 absl::StatusOr<PrimitivePtr> PoolingBackward(const Pooling& p);
 /// Elements and dtype of the workspace; the shape is empty for none.
 ArgSpec WorkspaceOf(const Primitive& primitive);
+
+/// Batch normalisation with scale and shift, [2, channels] in one tensor; src
+/// and dst lie alike.
+struct BatchNorm {
+  ArgSpec src;
+  float epsilon = 1e-5f;
+  bool global = false;  ///< mean and variance are inputs
+};
+absl::StatusOr<PrimitivePtr> BatchNormForward(const BatchNorm& b);
+absl::StatusOr<PrimitivePtr> BatchNormBackward(const BatchNorm& b);
 
 /// Copies between two layouts.
 absl::StatusOr<PrimitivePtr> Reorder(const ArgSpec& from, const ArgSpec& to);
