@@ -25,13 +25,25 @@ void Catch(int signal) {
   struct sigaction action {};
   action.sa_handler = OnStop;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigaction(signal, &action, nullptr);
+}
+
+// Signals of the process come to this thread. oneDNN's AVX-512 product keeps
+// numbers below the stack pointer, where a handler's frame would overwrite
+// them: interrupted runs ended with a corrupted heap.
+void UseOwnStack() {
+  alignas(16) static char memory[64 * 1024];
+  stack_t stack{};
+  stack.ss_sp = memory;
+  stack.ss_size = sizeof(memory);
+  sigaltstack(&stack, nullptr);
 }
 
 }  // namespace
 
 void InstallStopSignals() {
+  UseOwnStack();
   Catch(SIGINT);
   Catch(SIGTERM);
 }
