@@ -14,6 +14,7 @@
 #include "libcore/ops/check.h"
 #include "libcore/ops/random_source.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/softmax_grad.h"
 
 namespace pd {
 namespace {
@@ -103,16 +104,8 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
   return DispatchFloat(soft->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      const T* y = soft->data<T>();
-      const T* dy = dout->data<T>();
-      T* result = dx->data<T>();
-      ForEachLine(view, [&](int64_t, int64_t start) {
-        const int64_t end = start + view.n * view.inner;
-        T dot = T(0);
-        for (int64_t i = start; i < end; i += view.inner) dot += y[i] * dy[i];
-        for (int64_t i = start; i < end; i += view.inner)
-          result[i] = y[i] * (dy[i] - dot) * static_cast<T>(factor);
-      });
+      SoftmaxGrad(view, soft->data<T>(), dout->data<T>(),
+                  static_cast<T>(factor), dx->data<T>());
       return absl::OkStatus();
     });
   });

@@ -10,6 +10,7 @@
 #include "libcore/ops/axis_view.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/softmax_grad.h"
 
 namespace pd {
 namespace {
@@ -52,16 +53,7 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context) {
   return DispatchFloat(out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      const T* y = out->data<T>();
-      const T* dy = dout->data<T>();
-      T* result = dx->data<T>();
-      ForEachLine(view, [&](int64_t, int64_t start) {
-        const int64_t end = start + view.n * view.inner;
-        T dot = T(0);
-        for (int64_t i = start; i < end; i += view.inner) dot += y[i] * dy[i];
-        for (int64_t i = start; i < end; i += view.inner)
-          result[i] = y[i] * (dy[i] - dot);
-      });
+      SoftmaxGrad(view, out->data<T>(), dout->data<T>(), T(1), dx->data<T>());
       return absl::OkStatus();
     });
   });
