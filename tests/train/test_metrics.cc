@@ -108,7 +108,9 @@ TEST(Metrics, GiveWhatOthersGive) {
         }
         EXPECT_TRUE(found) << name;
       }
-      if (order == 1) EXPECT_EQ(results, before);  // bit for bit
+      if (order == 1) {
+        EXPECT_EQ(results, before);  // bit for bit
+      }
       before = results;
     }
   }
