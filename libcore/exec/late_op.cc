@@ -46,6 +46,7 @@ class LateBinder : public BindContext {
   }
   LayoutPtr LayoutOf(const std::string&) const override { return nullptr; }
   bool IsConstant(const Tensor*) const override { return false; }
+  bool IsTraining() const override { return true; }
 
   // Does what takes the place of a step.
   void CopyAliases() const {

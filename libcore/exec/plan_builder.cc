@@ -6,6 +6,7 @@
 #include <new>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
@@ -76,6 +77,9 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
     const std::vector<std::string>& fetches) {
   PD_RETURN_IF_ERROR(AddFeeds(feeds));
   const std::vector<bool> needed = NeededOps(fetches);
+  for (size_t i = 0; i < block_.ops.size(); ++i)
+    if (needed[i] && absl::EndsWith(block_.ops[i].type, "_grad"))
+      training_ = true;
   for (size_t i = 0; i < block_.ops.size(); ++i) {
     if (!needed[i]) continue;
     const OpDesc& op = block_.ops[i];

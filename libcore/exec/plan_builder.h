@@ -101,6 +101,7 @@ class PlanBuilder {
   const BlockDesc& block_;
   Scope* scope_;
   PlanOptions options_;
+  bool training_ = false;  // there are gradient ops
   std::unique_ptr<Plan> plan_;
   std::unordered_map<std::string, const VarDesc*> vars_;
   std::unordered_map<std::string, Tensor*> current_;  // name -> newest value

@@ -91,6 +91,8 @@ class BindContext {
   /// True for inference plans and for variables that no step of this plan
   /// writes: their contents may be prepared once when the plan is made.
   virtual bool IsConstant(const Tensor* tensor) const = 0;
+  /// True for plans that compute gradients, or may.
+  virtual bool IsTraining() const = 0;
 
  protected:
   explicit BindContext(const OpDesc& op) : op_(op) {}

@@ -99,6 +99,9 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
     PD_RETURN_IF_ERROR(
         ExpectElements(*context, "Bias", DType::kFloat32, p.conv.dst.shape[1]));
   }
+  // In training the forward pass decides which side of a ReLU or which element
+  // of a maximum passes a gradient on, so it rounds as little as it can.
+  p.conv.winograd = !context->IsTraining();
   PD_ASSIGN_OR_RETURN(PrimitivePtr conv, ConvolutionForward(p.conv));
   PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, conv->LayoutOf(Arg::kWeights));
   PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
@@ -206,6 +209,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
   // Both gradients read the incoming one as the forward output lies.
   PD_ASSIGN_OR_RETURN(const PrimitivePtr forward, ConvolutionForward(p.conv));
   PD_ASSIGN_OR_RETURN(const LayoutPtr out_layout, forward->LayoutOf(Arg::kDst));
+  p.conv.winograd = true;
   Cut cut;
   if (relu.on) {
     PD_ASSIGN_OR_RETURN(cut, BindCut(context, relu, out_layout));

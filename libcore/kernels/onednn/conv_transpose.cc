@@ -48,7 +48,8 @@ absl::StatusOr<Convolution> ReadProblem(BindContext* context) {
 }  // namespace
 
 absl::StatusOr<Step> BindConvTranspose(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Convolution c, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(Convolution c, ReadProblem(context));
+  c.winograd = !context->IsTraining();  // as conv2d's
   PD_ASSIGN_OR_RETURN(PrimitivePtr data, ConvolutionBackwardData(c));
   PD_RETURN_IF_ERROR(
       BindIn(context, data.get(), Arg::kDiffDst, context->Input("Input")));
@@ -62,6 +63,7 @@ absl::StatusOr<Step> BindConvTranspose(BindContext* context) {
 
 absl::StatusOr<Step> BindConvTransposeGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Convolution c, ReadProblem(context));
+  c.winograd = true;
   Tensor* input = context->Input("Input");
   Tensor* filter = context->Input("Filter");
   Tensor* dout = context->Input("Output@GRAD");

@@ -103,7 +103,9 @@ struct Convolution {
   ArgSpec src, weights, bias, dst;
   std::vector<int64_t> strides, dilations, pad_before, pad_after;
   Relu relu;
-  bool training = true;
+  /// Whether Winograd's algorithm may be taken, whose rounding errors are about
+  /// three times those of the direct sum.
+  bool winograd = false;
 };
 absl::StatusOr<PrimitivePtr> ConvolutionForward(const Convolution& c);
 absl::StatusOr<PrimitivePtr> ConvolutionBackwardData(const Convolution& c);
