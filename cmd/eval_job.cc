@@ -151,6 +151,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   auto built = BuildTestProgram(registry, job);
   if (!built.ok()) return UsageError(built.status());
   Session session(&registry, job.proto().train().seed());
+  session.set_pass_options(MakePassOptions(options.passes));
   EvaluationSpec spec;
   if (model.kind == LoadedModel::Kind::kInference) {
     PD_ASSIGN_OR_RETURN(spec, SpecOfModel(*built, model));

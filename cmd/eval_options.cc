@@ -47,7 +47,12 @@ Manual EvalManual() {
       {"Keep the predictions of all records",
        "pd-eval -m RUN --out predictions.npz"},
       {"Check that they are still the same",
-       "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"}};
+       "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"},
+      {"The same without a pass, to the last few bits, with the program that "
+       "runs then as text",
+       "pd-eval -m RUN --disable-pass fuse_conv_bias_act --dump-passes passes "
+       "--expect predictions.npz --rtol 1e-4 --atol 1e-4 && "
+       "grep -w conv2d passes/02-fuse_gemm_epilogue.txt"}};
   m.see_also = {"pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }
@@ -138,7 +143,10 @@ Tool EvalTool(EvalOptions* options) {
   Tool tool;
   tool.manual = EvalManual();
   tool.common = &options->common;
-  tool.bind = [options](OptionTable* table) { BindEval(options, table); };
+  tool.bind = [options](OptionTable* table) {
+    BindEval(options, table);
+    BindPassOptions(PassNames(), table, &options->passes);
+  };
   tool.validate = [](const OptionTable& table) { return ValidateEval(table); };
   return tool;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/common/pass_options.h"
 #include "cmd/common/tool.h"
 
 namespace pd {
@@ -31,6 +32,7 @@ struct EvalOptions {
   std::optional<double> bench;
   int64_t batch = 1;
   std::vector<std::string> shapes;  ///< "x=1,3,224,224"
+  PassFlags passes;
 };
 
 Tool EvalTool(EvalOptions* options);

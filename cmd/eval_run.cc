@@ -110,6 +110,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
   }
   Session session(&registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
+  session.set_pass_options(MakePassOptions(options.passes));
   PD_RETURN_IF_ERROR(SetVariables(options, model, &session));
   std::vector<std::string> fetches;
   if (options.grad.empty()) {
@@ -169,6 +170,7 @@ absl::Status RunBench(const EvalOptions& options, const OpRegistry& registry,
   BenchOptions bench;
   bench.seconds = *options.bench;
   bench.batch = options.batch;
+  bench.passes = MakePassOptions(options.passes);
   bench.times = GetLogLevel() >= LogLevel::kVerbose;
   PD_ASSIGN_OR_RETURN(const BenchReport report,
                       BenchInference(registry, model, feeds, bench));

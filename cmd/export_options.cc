@@ -4,6 +4,7 @@
 #include "cmd/common/exit_status.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
+#include "libcore/deploy/optimize.h"
 
 namespace pd {
 namespace {
@@ -51,7 +52,11 @@ Manual ExportManual() {
        "pd-export -c testdata/jobs/mlp_mnist.pbtxt --to dot -o out/mlp.dot"},
       {"Fix the batch size",
        "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
-       "out/lenet1.onnx"}};
+       "out/lenet1.onnx"},
+      {"Fold batch norms, and see by `diff -y` or a pager what that changes",
+       "pd-export -c testdata/jobs/resnet_cifar.pbtxt --optimize --dump-passes "
+       "passes -o out/resnet && ! diff passes/00-original.txt "
+       "passes/01-fold_batch_norms.txt"}};
   m.see_also = {"pd-eval 1", "pd-train 1"};
   return m;
 }
@@ -98,10 +103,15 @@ Tool ExportTool(ExportOptions* options) {
   Tool tool;
   tool.manual = ExportManual();
   tool.common = &options->common;
-  tool.bind = [options](OptionTable* table) { BindExport(options, table); };
+  tool.bind = [options](OptionTable* table) {
+    BindExport(options, table);
+    BindPassOptions(ModelPassNames(), table, &options->passes);
+  };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     if (!table.Given("--model") && !table.Given("--config"))
       return CommandLineError("say with -m MODEL or -c JOB what to export");
+    PD_RETURN_IF_ERROR(table.Needs("--disable-pass", "--optimize"));
+    PD_RETURN_IF_ERROR(table.Needs("--dump-passes", "--optimize"));
     if (table.Given("--opset") && options->to != "onnx")
       return CommandLineError("--opset is for --to onnx");
     if (options->to == "dot" &&

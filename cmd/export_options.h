@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/common/pass_options.h"
 #include "cmd/common/tool.h"
 
 namespace pd {
@@ -21,6 +22,7 @@ struct ExportOptions {
   std::string fetch;                ///< names, separated by commas
   bool optimize = false;
   std::string verify;  ///< npz
+  PassFlags passes;    ///< of `optimize`
 };
 
 Tool ExportTool(ExportOptions* options);

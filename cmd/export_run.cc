@@ -17,7 +17,6 @@
 #include "formats/npz.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/deploy/onnx_export.h"
@@ -150,10 +149,8 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                       Freeze(loaded.program, names, loaded.params));
   if (!shapes.empty())
     PD_RETURN_IF_ERROR(SetInputShapes(*registry, shapes, &model));
-  if (options.optimize) {
-    PD_ASSIGN_OR_RETURN(const int folded, FoldBatchNorms(&model));
-    LogInfo("folded %d batch norms", folded);
-  }
+  if (options.optimize)
+    PD_RETURN_IF_ERROR(OptimizeModel(MakePassOptions(options.passes), &model));
   PD_RETURN_IF_ERROR(Write(options, model));
   size_t bytes = 0;
   for (const auto& [name, value] : model.params) bytes += value.size_bytes();

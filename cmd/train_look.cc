@@ -213,7 +213,8 @@ absl::Status PrintDryRun(const TrainOptions& options,
         "'%s' holds checkpoints: --resume goes on from the newest, another "
         "--out starts anew",
         options.out));
-  const absl::StatusOr<DryRun> dry = RunDry(registry, job);
+  const absl::StatusOr<DryRun> dry =
+      RunDry(registry, job, MakePassOptions(options.passes));
   if (!dry.ok()) return MarkJobErrors(job, dry.status());
   if (options.common.json()) {
     out << DryJson(*dry).dump() << "\n";

@@ -77,6 +77,13 @@ Manual TrainManual() {
        "--report --log tensorboard"},
       {"Time the training step for half a second",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"},
+      {"See what each pass makes of the training step",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0 --dump-passes "
+       "passes && ! cmp passes/train-00-original.txt "
+       "passes/train-01-fuse_conv_bias_act.txt"},
+      {"Train without one of them",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN4 --steps 5 "
+       "--disable-pass fuse_conv_bias_act"},
       {"Begin with a job of one's own",
        "pd-train --new tabular-regression houses && cd houses && "
        "mkdir data && cp ../testdata/friedman/*.csv data && "
@@ -192,7 +199,8 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
 absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
   for (const char* other :
        {"-o", "--out", "--resume", "--init-from", "--bench", "--steps",
-        "--log-json", "--log", "--report", "--summary", "--dry-run"})
+        "--log-json", "--log", "--report", "--summary", "--dry-run",
+        "--disable-pass", "--dump-passes"})
     if (table.Given(other))
       return CommandLineError(absl::StrCat(other, " does not go with --new"));
   const bool list = o.new_kind == "list";
@@ -225,6 +233,7 @@ Tool TrainTool(TrainOptions* options) {
   tool.bind = [options](OptionTable* table) {
     BindTrain(options, table);
     BindLook(options, table);
+    BindPassOptions(PassNames(), table, &options->passes);
     BindNew(options, table);
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
@@ -244,6 +253,8 @@ Tool TrainTool(TrainOptions* options) {
     if (options->config.empty())
       return CommandLineError("-c JOB or --program FILE is missing");
     PD_RETURN_IF_ERROR(table.AtMostOne({"--bench", "--summary", "--dry-run"}));
+    PD_RETURN_IF_ERROR(table.AtMostOne({"--summary", "--disable-pass"}));
+    PD_RETURN_IF_ERROR(table.AtMostOne({"--summary", "--dump-passes"}));
     const bool looks = options->summary || options->dry_run;
     PD_RETURN_IF_ERROR(table.Needs("--log", "--out"));
     PD_RETURN_IF_ERROR(table.Needs("--report", "--out"));

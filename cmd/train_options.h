@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/common/pass_options.h"
 #include "cmd/common/tool.h"
 
 namespace pd {
@@ -37,6 +38,7 @@ struct TrainOptions {
   std::string loss;     ///< names, separated by commas
   std::string fetch;    ///< names, separated by commas
   std::string save;     ///< PREFIX
+  PassFlags passes;
 };
 
 Tool TrainTool(TrainOptions* options);

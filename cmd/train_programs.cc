@@ -90,6 +90,7 @@ absl::StatusOr<ProgramTrainingOptions> ReadInputs(const TrainOptions& options) {
   }
   inputs.losses = SplitNames(options.loss);
   inputs.fetches = SplitNames(options.fetch);
+  inputs.passes = MakePassOptions(options.passes);
   inputs.seed = static_cast<uint64_t>(options.common.seed.value_or(0));
   PD_ASSIGN_OR_RETURN(inputs.batches, ReadNpz(options.batches));
   if (!options.lod.empty()) {

@@ -183,6 +183,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   trainer_options.weights_only = options.weights_only;
   trainer_options.init_from = options.init_from;
   trainer_options.threads = Threads();
+  trainer_options.passes = MakePassOptions(options.passes);
   auto trainer = Trainer::Create(&registry, job, trainer_options, &observers);
   if (trainer.status().code() == absl::StatusCode::kAlreadyExists)
     return UsageError(trainer.status());
@@ -243,6 +244,7 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   if (!needs.ok()) return UsageError(needs);
   BenchOptions bench;
   bench.seconds = *options.bench;
+  bench.passes = MakePassOptions(options.passes);
   bench.times = GetLogLevel() >= LogLevel::kVerbose;
   auto report = BenchTraining(*registry, job, bench);
   if (!report.ok()) return MarkJobErrors(job, report.status());

@@ -46,6 +46,16 @@ std::string Bounds(T min, T max) {
   return "";
 }
 
+absl::Status CheckChoice(absl::string_view given,
+                         const std::vector<std::string>& choices) {
+  if (std::count(choices.begin(), choices.end(), given) > 0)
+    return absl::OkStatus();
+  const std::string near = Nearest(given, choices);
+  return InvalidArgument(
+      "'%s' is none of %s%s", given, absl::StrJoin(choices, ", "),
+      near.empty() ? "" : absl::StrCat(", did you mean '", near, "'?"));
+}
+
 bool IsDecimalInteger(absl::string_view text) {
   absl::ConsumePrefix(&text, "-");
   if (text.empty() || (text.size() > 1 && text[0] == '0')) return false;
@@ -158,21 +168,26 @@ void OptionTable::Texts(OptionText text, std::vector<std::string>* values) {
 
 void OptionTable::Choice(OptionText text, std::vector<std::string> choices,
                          std::string* value) {
-  std::vector<std::string> words = choices;
-  Entry& entry = Add(
-      std::move(text), *value,
-      [value, choices = std::move(choices)](absl::string_view given) {
-        for (const std::string& choice : choices) {
-          if (given != choice) continue;
-          *value = choice;
-          return absl::OkStatus();
-        }
-        const std::string near = Nearest(given, choices);
-        return InvalidArgument(
-            "'%s' is none of %s%s", given, absl::StrJoin(choices, ", "),
-            near.empty() ? "" : absl::StrCat(", did you mean '", near, "'?"));
+  Entry& entry =
+      Add(std::move(text), *value, [value, choices](absl::string_view given) {
+        PD_RETURN_IF_ERROR(CheckChoice(given, choices));
+        *value = std::string(given);
+        return absl::OkStatus();
       });
-  entry.shown.words = std::move(words);
+  entry.shown.words = std::move(choices);
+}
+
+void OptionTable::Choices(OptionText text, std::vector<std::string> choices,
+                          std::vector<std::string>* values) {
+  Entry& entry = Add(std::move(text), absl::StrJoin(*values, " "),
+                     [values, choices](absl::string_view given) {
+                       PD_RETURN_IF_ERROR(CheckChoice(given, choices));
+                       values->push_back(std::string(given));
+                       return absl::OkStatus();
+                     });
+  entry.most = std::numeric_limits<size_t>::max();
+  entry.shown.repeatable = true;
+  entry.shown.words = std::move(choices);
 }
 
 namespace {

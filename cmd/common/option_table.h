@@ -67,6 +67,8 @@ class OptionTable {
   void Texts(OptionText text, std::vector<std::string>* values);
   void Choice(OptionText text, std::vector<std::string> choices,
               std::string* value);
+  void Choices(OptionText text, std::vector<std::string> choices,
+               std::vector<std::string>* values);
   void Integer(OptionText text, IntegerRange range, int64_t* value);
   void Integer(OptionText text, IntegerRange range,
                std::optional<int64_t>* value);

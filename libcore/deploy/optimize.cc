@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -170,6 +171,41 @@ class Folder {
 
 absl::StatusOr<int> FoldBatchNorms(InferenceModel* model) {
   return Folder(model).Run();
+}
+
+namespace {
+
+struct ModelPass {
+  const char* name;
+  absl::StatusOr<int> (*run)(InferenceModel* model);
+  const char* done;  // behind the number that `run` gives
+};
+constexpr ModelPass kModelPasses[] = {
+    {"fold_batch_norms", FoldBatchNorms, "batch norms folded"},
+};
+
+}  // namespace
+
+std::vector<std::string> ModelPassNames() {
+  std::vector<std::string> names;
+  for (const ModelPass& pass : kModelPasses) names.push_back(pass.name);
+  return names;
+}
+
+absl::Status OptimizeModel(const PassOptions& options, InferenceModel* model) {
+  const auto show = [&](const std::string& pass) {
+    return options.observer == nullptr
+               ? absl::OkStatus()
+               : options.observer("", pass, model->program);
+  };
+  PD_RETURN_IF_ERROR(show(""));
+  for (const ModelPass& pass : kModelPasses) {
+    if (options.disabled.count(pass.name) > 0) continue;
+    PD_ASSIGN_OR_RETURN(const int changes, pass.run(model));
+    LogInfo("%d %s", changes, pass.done);
+    PD_RETURN_IF_ERROR(show(pass.name));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace pd

@@ -4,8 +4,13 @@
 #ifndef PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 #define PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/deploy/inference_model.h"
+#include "libcore/passes/pipeline.h"
 
 namespace pd {
 
@@ -15,6 +20,13 @@ namespace pd {
 /// bias' = (bias - Mean) * s + Bias, per output channel. float32 and NCHW;
 /// others, and filters that two ops share, stay. Gives the number folded.
 absl::StatusOr<int> FoldBatchNorms(InferenceModel* model);
+
+/// The passes of OptimizeModel by name, in the order in which they run.
+std::vector<std::string> ModelPassNames();
+
+/// Runs them but for those that `options` disables, shows it the program
+/// without a label, and logs what was done.
+absl::Status OptimizeModel(const PassOptions& options, InferenceModel* model);
 
 }  // namespace pd
 

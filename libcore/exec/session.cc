@@ -9,26 +9,26 @@ namespace pd {
 
 absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
-    const std::vector<std::string>& fetches) {
+    const std::vector<std::string>& fetches, const std::string& label) {
   ProgramDesc rewritten = program;
   PassContext context;
   context.registry = registry_;
   context.keep.insert(fetches.begin(), fetches.end());
-  // No pass looks into sub-blocks for who reads a variable.
-  if (program.blocks.size() == 1)
-    PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
+  context.label = label;
+  PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
   PlanOptions options = options_;
   options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");
   return Plan::Compile(*registry_, rewritten, feeds, fetches, &scope_, options);
 }
 
-absl::Status Session::RunOnce(const ProgramDesc& program) {
-  return Run(program, {}, {}).status();
+absl::Status Session::RunOnce(const ProgramDesc& program,
+                              const std::string& label) {
+  return Run(program, {}, {}, label).status();
 }
 
 absl::StatusOr<NamedArrays> Session::Run(
     const ProgramDesc& program, const NamedArrays& feeds,
-    const std::vector<std::string>& fetches) {
+    const std::vector<std::string>& fetches, const std::string& label) {
   std::vector<FeedSpec> specs;
   std::vector<const Array*> fed;
   for (const auto& [name, array] : feeds) {
@@ -40,7 +40,7 @@ absl::StatusOr<NamedArrays> Session::Run(
     specs.push_back({name, array.dtype, array.shape, array.lod});
     fed.push_back(&array);
   }
-  PD_ASSIGN_OR_RETURN(auto plan, Compile(program, specs, fetches));
+  PD_ASSIGN_OR_RETURN(auto plan, Compile(program, specs, fetches, label));
   for (size_t i = 0; i < fed.size(); ++i) plan->SetFeed(i, fed[i]->bytes.get());
   RunContext context;
   context.seed = seed_;

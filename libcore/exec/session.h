@@ -30,19 +30,22 @@ class Session {
   void set_pass_options(const PassOptions& options) { passes_ = options; }
 
   /// Rewrites a copy of `program` by the passes and compiles it for feeds of
-  /// these shapes over this session's scope.
+  /// these shapes over this session's scope. Who observes the passes knows the
+  /// program by `label`; the same label is the same program and fetches.
   absl::StatusOr<std::unique_ptr<Plan>> Compile(
       const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
-      const std::vector<std::string>& fetches);
+      const std::vector<std::string>& fetches, const std::string& label = "");
 
   /// Compiles, runs once, and forgets the plan (startup programs).
-  absl::Status RunOnce(const ProgramDesc& program);
+  absl::Status RunOnce(const ProgramDesc& program,
+                       const std::string& label = "startup");
 
   /// Compiles, runs once, and gives the fetches by name. A feed that the
   /// program says is persistable becomes that variable's value.
   absl::StatusOr<NamedArrays> Run(const ProgramDesc& program,
                                   const NamedArrays& feeds,
-                                  const std::vector<std::string>& fetches);
+                                  const std::vector<std::string>& fetches,
+                                  const std::string& label = "");
 
  private:
   const OpRegistry* registry_;

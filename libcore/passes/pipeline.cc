@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
 
 namespace pd {
 
@@ -26,12 +27,20 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
         "there is no pass '%s'%s", name,
         nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
   }
+  const auto show = [&](const std::string& pass) {
+    return options.observer == nullptr
+               ? absl::OkStatus()
+               : options.observer(context.label, pass, *program);
+  };
+  PD_RETURN_IF_ERROR(show(""));
+  // No pass looks into sub-blocks for who reads a variable.
+  if (program->blocks.size() != 1) return absl::OkStatus();
   for (const Pass& pass : AllPasses()) {
     if (options.disabled.count(pass.name) > 0) continue;
     const absl::Status status = pass.run(context, program);
     if (!status.ok())
       return Annotate(status, absl::StrCat("pass '", pass.name, "'"));
-    if (options.after != nullptr) options.after(pass.name, *program);
+    PD_RETURN_IF_ERROR(show(pass.name));
   }
   return absl::OkStatus();
 }

@@ -21,6 +21,9 @@ struct PassContext {
   /// Variables that must still be computed: fetches. Persistable variables are
   /// kept without being named.
   std::set<std::string> keep;
+  /// What the program is for, told to PassOptions::observer: "train", "eval";
+  /// "" where there is only one.
+  std::string label;
 };
 
 using PassFn = absl::Status (*)(const PassContext& context,
@@ -36,12 +39,15 @@ const std::vector<Pass>& AllPasses();
 
 struct PassOptions {
   std::set<std::string> disabled;  ///< names
-  /// Called after each pass, to dump the program.
-  std::function<void(const char* pass, const ProgramDesc& program)> after;
+  /// Sees the program before the first pass (`pass` is "") and after each that
+  /// runs, under its label; an error ends the run of passes.
+  std::function<absl::Status(const std::string& label, const std::string& pass,
+                             const ProgramDesc& program)>
+      observer;
 };
 
-/// Runs the passes on `program`. NotFound for a disabled name that no pass has;
-/// other errors name the pass.
+/// Runs the passes on `program`; a program with sub-blocks stays as it is.
+/// NotFound for a disabled name that no pass has; other errors name the pass.
 absl::Status RunPasses(const PassContext& context, const PassOptions& options,
                        ProgramDesc* program);
 

@@ -58,10 +58,11 @@ absl::StatusOr<DataPlan> LookAtData(const char* set, Loader* loader,
 absl::Status PlanMemory(Session* session, const ProgramDesc& program,
                         const TrainProgram& built,
                         std::vector<std::string> fetches, const Loader& loader,
-                        DataPlan* data) {
-  PD_ASSIGN_OR_RETURN(PlanCache plans,
-                      PlanCache::Create(session, &program, built.feeds,
-                                        std::move(fetches), loader.fields()));
+                        const char* label, DataPlan* data) {
+  PD_ASSIGN_OR_RETURN(
+      PlanCache plans,
+      PlanCache::Create(session, &program, built.feeds, std::move(fetches),
+                        loader.fields(), label));
   PD_ASSIGN_OR_RETURN(const Plan* plan, plans.Feed(data->fields));
   data->activation_bytes = plan->stats().arena_bytes;
   data->unshared_bytes = plan->stats().unplanned_bytes;
@@ -86,8 +87,8 @@ void CountVariables(const TrainProgram& program, DryRun* dry) {
 
 }  // namespace
 
-absl::StatusOr<DryRun> RunDry(const OpRegistry& registry,
-                              const LoadedJob& job) {
+absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
+                              const PassOptions& passes) {
   const job::Data& data = job.proto().data();
   const job::Train& train = job.proto().train();
   PD_ASSIGN_OR_RETURN(const TrainProgram program,
@@ -106,11 +107,12 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry,
   DryRun dry;
   CountVariables(program, &dry);
   Session session(&registry, train.seed());
+  session.set_pass_options(passes);
   PD_RETURN_IF_ERROR(MakeVariables(program.main, &session));
   PD_ASSIGN_OR_RETURN(
       dry.train, LookAtData("train", loader.get(), data.train().batch_size()));
   PD_RETURN_IF_ERROR(PlanMemory(&session, program.main, program, {program.loss},
-                                *loader, &dry.train));
+                                *loader, "train", &dry.train));
   if (eval_loader != nullptr) {
     EvaluationSpec spec;
     spec.program = program.test;
@@ -128,7 +130,8 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry,
           fetches.end())
         fetches.push_back(use.prediction);
     PD_RETURN_IF_ERROR(PlanMemory(&session, program.test, program,
-                                  std::move(fetches), *eval_loader, &eval));
+                                  std::move(fetches), *eval_loader, "eval",
+                                  &eval));
     dry.eval = std::move(eval);
   }
   dry.epochs = train.epochs();

@@ -14,6 +14,7 @@
 #include "libcore/data/loader.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
+#include "libcore/passes/pipeline.h"
 
 namespace pd {
 
@@ -38,7 +39,8 @@ struct DryRun {
 
 /// Builds the programs, opens the data, reads the first record of each set, and
 /// plans the memory. Errors of the job carry their place; others are of files.
-absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job);
+absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
+                              const PassOptions& passes = {});
 
 }  // namespace pd
 

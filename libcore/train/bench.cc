@@ -114,9 +114,10 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
                                    : job.proto().data().train().batch_size();
   const std::vector<FeedSpec> feeds = FeedsFor(program.feeds, report.batch);
   Session session(&registry, options.seed);
+  session.set_pass_options(options.passes);
   PD_RETURN_IF_ERROR(session.RunOnce(program.startup));
-  PD_ASSIGN_OR_RETURN(auto plan,
-                      session.Compile(program.main, feeds, {program.loss}));
+  PD_ASSIGN_OR_RETURN(
+      auto plan, session.Compile(program.main, feeds, {program.loss}, "train"));
   Scope::Entry* rate = session.scope().Find(program.learning_rate);
   PD_INVARIANT(rate != nullptr);
   StepTimes times(plan.get());
@@ -148,6 +149,7 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
   report.batch = options.batch > 0 ? options.batch : 1;
   const std::vector<FeedSpec> feeds = FeedsFor(shapes, report.batch);
   Session session(&registry, options.seed);
+  session.set_pass_options(options.passes);
   PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
   PD_ASSIGN_OR_RETURN(auto plan,
                       session.Compile(model.program, feeds, model.fetches));

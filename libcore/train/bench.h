@@ -15,6 +15,7 @@
 #include "libcore/exec/step_times.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
+#include "libcore/passes/pipeline.h"
 #include "libcore/train/load_model.h"
 
 namespace pd {
@@ -24,6 +25,7 @@ struct BenchOptions {
   int64_t batch = 0;   ///< 0: the job's
   uint64_t seed = 0;
   bool times = false;  ///< also take the times of the ops
+  PassOptions passes;
 };
 
 struct BenchReport {

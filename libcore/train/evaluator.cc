@@ -74,9 +74,10 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
   evaluator->spec_ = std::move(spec);
   const EvaluationSpec& kept = evaluator->spec_;
   PD_RETURN_IF_ERROR(evaluator->CheckMetrics());
-  PD_ASSIGN_OR_RETURN(evaluator->plans_,
-                      PlanCache::Create(session, &kept.program, kept.feeds,
-                                        evaluator->fetches_, loader->fields()));
+  PD_ASSIGN_OR_RETURN(
+      evaluator->plans_,
+      PlanCache::Create(session, &kept.program, kept.feeds, evaluator->fetches_,
+                        loader->fields(), kept.label));
   return evaluator;
 }
 

@@ -42,6 +42,7 @@ struct EvaluationSpec {
   /// Predictions, for `keep_outputs` and the observer.
   std::vector<std::string> outputs;
   EvaluationObserver* observer = nullptr;  ///< outlives the evaluator
+  std::string label;                       ///< as in Session::Compile
 };
 
 struct EvaluationResult {

@@ -27,7 +27,7 @@ size_t FieldAxis(const FeedSpec& feed, size_t axis, const BatchField& field) {
 absl::StatusOr<PlanCache> PlanCache::Create(
     Session* session, const ProgramDesc* program, std::vector<FeedSpec> feeds,
     std::vector<std::string> fetches, const std::vector<BatchField>& fields,
-    std::function<void(int64_t, const Plan&)> on_plan) {
+    std::string label, std::function<void(int64_t, const Plan&)> on_plan) {
   PlanCache cache;
   PD_ASSIGN_OR_RETURN(cache.fields_, MatchFields(feeds, fields));
   for (size_t feed = 0; feed < feeds.size(); ++feed)
@@ -41,6 +41,7 @@ absl::StatusOr<PlanCache> PlanCache::Create(
   cache.program_ = program;
   cache.feeds_ = std::move(feeds);
   cache.fetches_ = std::move(fetches);
+  cache.label_ = std::move(label);
   cache.on_plan_ = std::move(on_plan);
   cache.key_.resize(cache.unknowns_.size());
   return cache;
@@ -67,7 +68,7 @@ absl::StatusOr<Plan*> PlanCache::Compile() {
   for (size_t i = 0; i < unknowns_.size(); ++i)
     feeds[unknowns_[i].feed].shape[unknowns_[i].axis] = key_[i];
   PD_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan,
-                      session_->Compile(*program_, feeds, fetches_));
+                      session_->Compile(*program_, feeds, fetches_, label_));
   if (on_plan_ != nullptr) on_plan_(key_.empty() ? 0 : key_[0], *plan);
   Use& use = plans_[key_];
   use.plan = std::move(plan);

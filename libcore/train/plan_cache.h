@@ -26,10 +26,12 @@ class PlanCache {
 
   /// `session` and `program` outlive the cache. `fields` is what a loader
   /// gives; InvalidArgument when it does not fit the feeds (MatchFields).
+  /// `label` names the program as in Session::Compile.
   /// `on_plan` (may be null) is told of each plan that is compiled.
   static absl::StatusOr<PlanCache> Create(
       Session* session, const ProgramDesc* program, std::vector<FeedSpec> feeds,
       std::vector<std::string> fetches, const std::vector<BatchField>& fields,
+      std::string label = "",
       std::function<void(int64_t records, const Plan& plan)> on_plan = nullptr);
 
   /// The plan for a batch of these fields, fed with them. Valid until the next
@@ -55,6 +57,7 @@ class PlanCache {
   const ProgramDesc* program_ = nullptr;
   std::vector<FeedSpec> feeds_;
   std::vector<std::string> fetches_;
+  std::string label_;
   std::vector<size_t> fields_;     // of a batch, per feed
   std::vector<Unknown> unknowns_;  // what tells shapes apart
   std::function<void(int64_t, const Plan&)> on_plan_;

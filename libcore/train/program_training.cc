@@ -179,8 +179,10 @@ absl::StatusOr<Plan*> ProgramTraining::PlanFor(size_t program,
   std::vector<FeedSpec> specs;
   for (const auto& [name, array] : feeds)
     specs.push_back({name, array.dtype, array.shape, array.lod});
+  const std::string label =
+      parts_.size() == 1 ? "train" : absl::StrCat("train", program + 1);
   PD_ASSIGN_OR_RETURN(auto plan, session_.Compile(options_.programs[program],
-                                                  specs, part.fetches));
+                                                  specs, part.fetches, label));
   return (part.plans[key] = std::move(plan)).get();
 }
 

@@ -26,6 +26,7 @@ struct ProgramTrainingOptions {
   NamedArrays batches;
   std::vector<LoDs> lods;  ///< by step, for feeds that are sequences
   uint64_t seed = 0;
+  PassOptions passes;
 };
 
 class ProgramTraining {
@@ -52,7 +53,9 @@ class ProgramTraining {
 
  private:
   ProgramTraining(const OpRegistry* registry, ProgramTrainingOptions options)
-      : options_(std::move(options)), session_(registry, options_.seed) {}
+      : options_(std::move(options)), session_(registry, options_.seed) {
+    session_.set_pass_options(options_.passes);
+  }
 
   absl::Status Prepare();
   absl::Status Assign(const std::string& name, size_t* program) const;

@@ -44,7 +44,9 @@ class Trainer::Impl {
         options_(options),
         observer_(observer),
         monitors_(job),
-        session_(registry, train_.seed()) {}
+        session_(registry, train_.seed()) {
+    session_.set_pass_options(options.passes);
+  }
 
   absl::Status Prepare();
   absl::StatusOr<TrainOutcome> Run();
@@ -117,6 +119,7 @@ absl::Status Trainer::Impl::Prepare() {
     spec.feeds = program_.feeds;
     spec.loss = program_.loss;
     spec.metrics = program_.metrics;
+    spec.label = "eval";
     spec.observer = observer_->BatchObserver();
     if (spec.observer != nullptr) spec.outputs = program_.outputs;
     PD_ASSIGN_OR_RETURN(
@@ -245,7 +248,7 @@ absl::Status Trainer::Impl::Resume(const std::string& folder) {
 absl::Status Trainer::Impl::PreparePlans() {
   PD_ASSIGN_OR_RETURN(
       plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
-                                {program_.loss}, loader_->fields(),
+                                {program_.loss}, loader_->fields(), "train",
                                 [this](int64_t records, const Plan& plan) {
                                   observer_->OnPlan(records, plan);
                                 }));
@@ -312,7 +315,7 @@ absl::StatusOr<Plan*> Trainer::Impl::FeedForGradients(const Batch& batch) {
     PD_ASSIGN_OR_RETURN(
         gradient_plans_,
         PlanCache::Create(&session_, &program_.main, program_.feeds,
-                          std::move(fetches), loader_->fields()));
+                          std::move(fetches), loader_->fields(), "gradients"));
   }
   return gradient_plans_->Feed(batch.fields);
 }
@@ -417,10 +420,13 @@ absl::Status Trainer::Impl::RunEvaluator() {
     return true;
   };
   const bool averaged = program_.averages.has_value() && state_.step > 0;
-  if (averaged) PD_RETURN_IF_ERROR(session_.RunOnce(program_.averages->apply));
+  if (averaged)
+    PD_RETURN_IF_ERROR(
+        session_.RunOnce(program_.averages->apply, "apply_averages"));
   auto evaluation = evaluator_->Run(false, progress);
   if (averaged)
-    PD_RETURN_IF_ERROR(session_.RunOnce(program_.averages->restore));
+    PD_RETURN_IF_ERROR(
+        session_.RunOnce(program_.averages->restore, "restore_averages"));
   PD_RETURN_IF_ERROR(evaluation.status());
   PD_RETURN_IF_ERROR(ReportSkipped(*eval_loader_, "eval", state_.epoch));
   outcome_.evaluation = *std::move(evaluation);

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
+#include "libcore/passes/pipeline.h"
 #include "libcore/train/checkpoint.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/train_program.h"
@@ -88,6 +89,7 @@ struct TrainerOptions {
   bool weights_only = false;  ///< with `resume`: a fresh optimizer
   std::string init_from;      ///< a MODEL whose parameters are taken, or ""
   int threads = 1;            ///< recorded in checkpoints
+  PassOptions passes;         ///< of every program that it compiles
 };
 
 struct TrainOutcome {
