@@ -54,6 +54,29 @@ TEST(ParseRealTest, TakesFiniteDecimalsOnly) {
   EXPECT_FALSE(ParseReal("-0.1", 0, 1).ok());
 }
 
+TEST(OptionTableTest, ChoicesAreTakenAgainAndAgain) {
+  const auto parse = [](std::vector<const char*> words,
+                        std::vector<std::string>* values) {
+    OptionTable table;
+    table.Choices({"--leave", "NAME", "leaves one out"}, {"head", "tail"},
+                  values);
+    words.insert(words.begin(), "pd-demo");
+    const std::vector<OptionGroup> groups = table.Describe();
+    EXPECT_TRUE(groups[0].options[0].repeatable);
+    EXPECT_EQ(groups[0].options[0].words,
+              (std::vector<std::string>{"head", "tail"}));
+    return table.Parse(static_cast<int>(words.size()), words.data());
+  };
+  std::vector<std::string> values;
+  EXPECT_TRUE(parse({"--leave", "tail", "--leave=head"}, &values).ok());
+  EXPECT_EQ(values, (std::vector<std::string>{"tail", "head"}));
+  const absl::Status status = parse({"--leave", "tial"}, &values);
+  EXPECT_EQ(ExitCode(status), kExitUsage);
+  EXPECT_EQ(status.message(),
+            "option '--leave': 'tial' is none of head, tail, did you mean "
+            "'tail'?");
+}
+
 TEST(OptionTableTest, AssignsValues) {
   const Parsed parsed =
       Parse({"-c", "job", "a", "-o", "x=-1", "--steps=7", "-o", "y=2", "-vv",

@@ -54,6 +54,31 @@ TEST(FoldBatchNorms, AnswersStay) {
   EXPECT_EQ(FoldBatchNorms(&*model).value(), 0);  // again changes nothing
 }
 
+TEST(OptimizeModel, RunsAndShowsEachPass) {
+  for (const std::string off : {"", "fold_batch_norms"}) {
+    auto model = ReadInferenceModel(DeployData("cifar_resnet"));
+    ASSERT_TRUE(model.ok()) << model.status();
+    const int norms = Count(*model, "batch_norm");
+    PassOptions options;
+    options.disabled.insert(off);
+    std::vector<std::string> shown;
+    options.observer = [&](const std::string& label, const std::string& pass,
+                           const ProgramDesc& program) {
+      EXPECT_EQ(label, "");
+      EXPECT_EQ(program.global().ops.size(),
+                model->program.global().ops.size());
+      shown.push_back(pass);
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(OptimizeModel(options, &*model).ok());
+    std::vector<std::string> expected = {""};
+    if (off.empty()) expected.push_back("fold_batch_norms");
+    EXPECT_EQ(shown, expected);
+    EXPECT_EQ(Count(*model, "batch_norm"), off.empty() ? 0 : norms);
+  }
+  EXPECT_EQ(ModelPassNames(), std::vector<std::string>{"fold_batch_norms"});
+}
+
 TEST(FoldBatchNorms, ConvolutionWithAnotherReaderStays) {
   auto model = ReadInferenceModel(DeployData("cifar_resnet"));
   ASSERT_TRUE(model.ok()) << model.status();

@@ -2,8 +2,9 @@
 // Every case of testdata/layers: a job's layers against PaddlePaddle's. Built
 // from the job's text, they have PaddlePaddle's parameters (names, shapes, the
 // ops of first values); with its values they give, in training and evaluation,
-// by the reference kernels and by the fast ones, its results, its running
-// statistics, and by our append_backward its gradients.
+// by the reference kernels and by the fast ones (by these also with each pass
+// off that changes the program), its results, its running statistics, and by
+// our append_backward its gradients.
 //   test_layer_goldens --gtest_filter=*conv
 // PD_LAYER_GOLDENS names another folder of such zips.
 #include <gtest/gtest.h>
@@ -26,6 +27,7 @@
 #include "libcore/nn/job.pb.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/golden_case.h"
+#include "tests/passes/pass_choices.h"
 
 namespace pd {
 namespace {
@@ -126,8 +128,9 @@ absl::Status CheckParameters(const LayerCase& one, const BuiltModel& built) {
 absl::Status RunAndCompare(const LayerCase& one, const ProgramDesc& program,
                            const NamedArrays& feeds,
                            const std::map<std::string, std::string>& wanted,
-                           bool fast) {
+                           bool fast, const PassOptions& passes) {
   Session session(&Registry(fast), 1);
+  session.set_pass_options(passes);
   PlanOptions options;
   options.poison = true;
   session.set_plan_options(options);
@@ -155,6 +158,26 @@ absl::Status RunAndCompare(const LayerCase& one, const ProgramDesc& program,
     }
   }
   return wrong.empty() ? absl::OkStatus() : DataLoss("%s", wrong);
+}
+
+// With every pass and, by the fast kernels, with each off that matters.
+absl::Status RunChoices(const LayerCase& one, const ProgramDesc& program,
+                        const NamedArrays& feeds,
+                        const std::map<std::string, std::string>& wanted,
+                        bool fast) {
+  PD_RETURN_IF_ERROR(RunAndCompare(one, program, feeds, wanted, fast, {}));
+#ifdef __SANITIZE_ADDRESS__
+  fast = false;  // test_golden_training does that there, with fewer cases
+#endif
+  if (!fast) return absl::OkStatus();
+  std::vector<std::string> fetches;
+  for (const auto& [key, variable] : wanted) fetches.push_back(variable);
+  for (const auto& [pass, options] :
+       WithOnePassOff(Registry(fast), program, fetches))
+    PD_RETURN_IF_ERROR(
+        Annotate(RunAndCompare(one, program, feeds, wanted, fast, options),
+                 "without " + pass));
+  return absl::OkStatus();
 }
 
 // The training program with the gradients that the case has.
@@ -186,7 +209,7 @@ absl::Status RunTraining(const LayerCase& one, BuiltModel built, bool fast) {
       wanted["grad/" + name] = it->second;
     }
   }
-  return RunAndCompare(one, built.main, feeds, wanted, fast);
+  return RunChoices(one, built.main, feeds, wanted, fast);
 }
 
 absl::Status RunCase(const LayerCase& one, bool fast) {
@@ -197,9 +220,8 @@ absl::Status RunCase(const LayerCase& one, bool fast) {
   std::map<std::string, std::string> wanted;
   for (size_t k = 0; k < built.outputs.size(); ++k)
     wanted[absl::StrCat("eval/", k)] = built.outputs[k];
-  PD_RETURN_IF_ERROR(
-      Annotate(RunAndCompare(one, built.test, one.Part("in"), wanted, fast),
-               "evaluation"));
+  PD_RETURN_IF_ERROR(Annotate(
+      RunChoices(one, built.test, one.Part("in"), wanted, fast), "evaluation"));
   if (one.Part("train").empty()) return absl::OkStatus();
   return Annotate(RunTraining(one, built, fast), "training");
 }

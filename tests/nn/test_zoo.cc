@@ -2,12 +2,15 @@
 // The zoo's networks against PaddlePaddle's: names and shapes of parameters,
 // outputs, gradients. scripts/make_zoo_goldens.py made testdata/zoo and says
 // how numbers come from names.
+// Small networks run with each pass off too; with PD_EACH_PASS_OFF set all do.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,7 @@
 #include "libcore/nn/build.h"
 #include "libcore/nn/job_model.pb.h"
 #include "libcore/nn/zoo/zoo.h"
+#include "tests/passes/pass_choices.h"
 
 namespace pd {
 namespace {
@@ -113,6 +117,17 @@ class Zoo : public testing::TestWithParam<std::string> {
     built_ = *std::move(built);
   }
 
+  // Outputs and gradients against PaddlePaddle's.
+  void Compare(const NamedArrays& results,
+               const std::map<std::string, std::string>& gradients) const;
+
+  bool EachPassOff() const {
+    static const std::set<std::string> kSmall = {"lenet", "mobilenet_v2",
+                                                 "squeezenet1_1"};
+    return kSmall.count(GetParam()) > 0 ||
+           std::getenv("PD_EACH_PASS_OFF") != nullptr;
+  }
+
   json golden_;
   Shape image_;
   BuiltModel built_;
@@ -158,10 +173,24 @@ TEST_P(Zoo, OutputsAndGradients) {
       feeds[var.name] = Parameter(var.name, var.shape, golden_["gain"]);
   const auto results = session.Run(program, feeds, fetches);
   ASSERT_TRUE(results.ok()) << results.status();
+  Compare(*results, *gradients);
+  if (!EachPassOff()) return;
+  for (const auto& [pass, choice] :
+       WithOnePassOff(Registry(), program, fetches)) {
+    SCOPED_TRACE("without " + pass);
+    Session other(&Registry(), 0);
+    other.set_pass_options(choice);
+    const auto answers = other.Run(program, feeds, fetches);
+    ASSERT_TRUE(answers.ok()) << answers.status();
+    Compare(*answers, *gradients);
+  }
+}
 
+void Zoo::Compare(const NamedArrays& results,
+                  const std::map<std::string, std::string>& gradients) const {
   for (size_t i = 0; i < built_.outputs.size(); ++i) {
     const auto want = golden_["outputs"][i].get<std::vector<double>>();
-    const Array& got = results->at(built_.outputs[i]);
+    const Array& got = results.at(built_.outputs[i]);
     ASSERT_EQ(golden_["outputs"].size(), built_.outputs.size());
     ASSERT_EQ(want.size(), static_cast<size_t>(NumElements(got.shape)));
     double largest = 0, worst = 0;
@@ -176,8 +205,8 @@ TEST_P(Zoo, OutputsAndGradients) {
       std::max(1e-4, 3 * golden_["rounding"].get<double>());
   for (const auto& [name, entry] : golden_["state"].items()) {
     if (!entry.contains("norm")) continue;
-    ASSERT_EQ(gradients->count(name), 1u) << name;
-    const Array& g = results->at(gradients->at(name));
+    ASSERT_EQ(gradients.count(name), 1u) << name;
+    const Array& g = results.at(gradients.at(name));
     const Uniform uniform(name);
     double norm = 0, product = 0;
     for (size_t i = 0; i < static_cast<size_t>(NumElements(g.shape)); ++i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every case of testdata/ops, run three times: as PaddlePaddle saved it, with
-// its own gradient ops, by the reference kernels and by the fast ones; and from
-// the forward ops with our append_backward. The answers are PaddlePaddle's.
+// its own gradient ops, by the reference kernels and by the fast ones, by these
+// also with each pass off that changes the program; and from the forward ops
+// with our append_backward. The answers are PaddlePaddle's.
 // testdata/ops/not_yet.txt lists what does not pass yet ("zip/case", "zip/case
 // fast" or "zip/case backward"); what is listed there and passes is a failure
 // too, so the list only shrinks.
@@ -24,6 +25,7 @@
 #include "libcore/ops/registry.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/golden_case.h"
+#include "tests/passes/pass_choices.h"
 
 namespace pd {
 namespace {
@@ -68,8 +70,9 @@ const OpRegistry& Registry(bool fast) {
 // `names` gives for it.
 absl::Status RunAndCompare(const GoldenCase& golden, const ProgramDesc& program,
                            const std::map<std::string, std::string>& names,
-                           bool fast) {
+                           bool fast, const PassOptions& passes = {}) {
   Session session(&Registry(fast), 1);
+  session.set_pass_options(passes);
   PlanOptions options;
   options.poison = true;
   session.set_plan_options(options);
@@ -92,8 +95,19 @@ absl::Status RunAndCompare(const GoldenCase& golden, const ProgramDesc& program,
 
 absl::Status RunAsSaved(const GoldenCase& golden, bool fast) {
   std::map<std::string, std::string> names;
-  for (const auto& [name, array] : golden.expect) names[name] = name;
-  return RunAndCompare(golden, golden.program, names, fast);
+  std::vector<std::string> fetches;
+  for (const auto& [name, array] : golden.expect) {
+    names[name] = name;
+    fetches.push_back(name);
+  }
+  PD_RETURN_IF_ERROR(RunAndCompare(golden, golden.program, names, fast));
+  if (!fast) return absl::OkStatus();
+  for (const auto& [pass, options] :
+       WithOnePassOff(Registry(fast), golden.program, fetches))
+    PD_RETURN_IF_ERROR(
+        Annotate(RunAndCompare(golden, golden.program, names, fast, options),
+                 "without " + pass));
+  return absl::OkStatus();
 }
 
 // Variables of the first program that the second lacks: the cotangents.

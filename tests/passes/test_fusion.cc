@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
@@ -265,6 +268,69 @@ TEST(Fusion, SameNumbersWithEachPassOff) {
                     1e-5 * (1 + std::fabs(value.data<float>()[i])))
             << name;
   }
+}
+
+// What an observer is shown: label, pass, types of the ops.
+std::vector<std::string> Shown(Net net, std::set<std::string> disabled) {
+  std::vector<std::string> shown;
+  PassOptions options;
+  options.disabled = std::move(disabled);
+  options.observer = [&](const std::string& label, const std::string& pass,
+                         const ProgramDesc& program) {
+    net.program = program;
+    shown.push_back(absl::StrCat(label, "/", pass, ": ", net.Types()));
+    return absl::OkStatus();
+  };
+  Session session(&Registry());
+  session.set_pass_options(options);
+  for (const auto& [name, value] : net.params)
+    EXPECT_TRUE(session.scope().Set(name, value).ok());
+  const ProgramDesc program = net.program;
+  const auto ran = session.Run(program, net.feeds, net.fetches, "net");
+  EXPECT_TRUE(ran.ok()) << ran.status();
+  return shown;
+}
+
+TEST(Fusion, IsObserved) {
+  Net net = Network();
+  net.fetches = {"loss"};
+  const std::string plain = net.Types();
+  const std::string conv =
+      "fused_conv2d reshape2 matmul_v2 elementwise_add relu matmul_v2 "
+      "elementwise_add reduce_mean";
+  const std::string both =
+      "fused_conv2d reshape2 fused_gemm_epilogue fused_gemm_epilogue "
+      "reduce_mean";
+  EXPECT_EQ(
+      Shown(net, {}),
+      (std::vector<std::string>{
+          "net/: " + plain, "net/fuse_conv_bias_act: " + conv,
+          "net/fuse_gemm_epilogue: " + both, "net/merge_updates: " + both}));
+  EXPECT_EQ(Shown(net, {"fuse_gemm_epilogue", "merge_updates"}),
+            (std::vector<std::string>{"net/: " + plain,
+                                      "net/fuse_conv_bias_act: " + conv}));
+}
+
+TEST(Fusion, LeavesSubBlocksToTheObserver) {
+  Net net = Network();
+  net.fetches = {"loss"};
+  const std::string plain = net.Types();
+  net.program.blocks.emplace_back();
+  net.program.blocks.back().idx = 1;
+  net.program.blocks.back().parent_idx = 0;
+  EXPECT_EQ(Shown(net, {}), std::vector<std::string>{"net/: " + plain});
+}
+
+TEST(Fusion, ErrorOfTheObserverEndsIt) {
+  Net net = Network();
+  PassContext context;
+  context.registry = &Registry();
+  PassOptions options;
+  options.observer = [](const std::string&, const std::string& pass,
+                        const ProgramDesc&) {
+    return pass.empty() ? absl::OkStatus() : absl::DataLossError("disk full");
+  };
+  EXPECT_EQ(RunPasses(context, options, &net.program).message(), "disk full");
 }
 
 TEST(Fusion, NamesTheNearestPass) {

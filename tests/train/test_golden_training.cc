@@ -4,16 +4,20 @@
 // within the tolerance that each case measured. With the reference kernels
 // alone, and with the fast ones in front: a wrong layout, a buffer given away
 // too early or an update in the wrong order shows here. Then the test program
-// with the final state, and the parameters that averages apply.
+// with the final state, and the parameters that averages apply. And the loss
+// curve and the final state with each pass off that changes a program.
 //   test_golden_training --gtest_filter=*opt_adam_Fast*
 // PD_TRAIN_GOLDENS names another folder of such cases.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "formats/npz.h"
 #include "libcore/kernels/attach.h"
+#include "tests/passes/pass_choices.h"
 #include "tests/train/golden_run.h"
 
 namespace pd {
@@ -122,6 +126,59 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenTraining,
                                                            : "_Reference") +
                                   (std::get<2>(info.param) ? "Fused" : "Plain");
                          });
+
+class EachPassOff : public testing::TestWithParam<std::string> {};
+
+TEST_P(EachPassOff, FollowsTheLossCurve) {
+  OpRegistry registry;
+  ASSERT_TRUE(RegisterAllOps(&registry).ok());
+  ASSERT_TRUE(AttachAllKernels(&registry).ok());
+  const TrainCase c = LoadTrainCase(GetParam());
+  std::map<std::string, PassOptions> choices;
+  for (const CaseRunner& runner : RunnersOf(c))
+    choices.merge(WithOnePassOff(registry, *runner.program, runner.fetches));
+  for (const auto& [pass, options] : choices) {
+    SCOPED_TRACE("without " + pass);
+    Session session(&registry);
+    session.set_pass_options(options);
+    SetInitialState(c, &session);
+    std::vector<CaseRunner> runners = RunnersOf(c);
+    FollowLosses(c, &runners, &session);
+    ASSERT_FALSE(HasFatalFailure());
+    CheckFinalState(c, session);
+  }
+}
+
+// Under sanitizers some that every pass changes.
+std::vector<std::string> CasesForPasses() {
+#ifdef __SANITIZE_ADDRESS__
+  return {"lenet_adam", "mobilenetv2_depthwise", "opt_momentum"};
+#else
+  return TrainCaseNames();
+#endif
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EachPassOff);
+INSTANTIATE_TEST_SUITE_P(Cases, EachPassOff,
+                         testing::ValuesIn(CasesForPasses()),
+                         [](const auto& info) { return info.param; });
+
+// A pass that changes no program here is not proved here.
+TEST(EachPassOff, EveryPassChangesOne) {
+  OpRegistry registry;
+  ASSERT_TRUE(RegisterAllOps(&registry).ok());
+  std::set<std::string> left;
+  for (const Pass& pass : AllPasses()) left.insert(pass.name);
+  for (const std::string& name : TrainCaseNames()) {
+    if (left.empty()) break;
+    const TrainCase c = LoadTrainCase(name);
+    for (const CaseRunner& runner : RunnersOf(c))
+      for (const auto& [pass, options] :
+           WithOnePassOff(registry, *runner.program, runner.fetches))
+        left.erase(pass);
+  }
+  EXPECT_EQ(left, std::set<std::string>());
+}
 
 TEST(GoldenTrainingData, IsThere) { EXPECT_GE(TrainCaseNames().size(), 17u); }
 
