@@ -237,7 +237,8 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   if (!options.feed.empty()) {
     PD_ASSIGN_OR_RETURN(feeds, ReadFeeds(options));
   }
-  PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.model, &feeds));
+  PD_ASSIGN_OR_RETURN(LoadedModel model,
+                      LoadModel(options.model, &feeds, {}, Alignment::kAny));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
   const bool job_decides = model.kind == LoadedModel::Kind::kRun ||
                            model.kind == LoadedModel::Kind::kParameters;

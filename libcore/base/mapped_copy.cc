@@ -2,6 +2,7 @@
 #include "libcore/base/mapped_copy.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,31 +56,49 @@ void ForgetMapping(const void* data) {
   all.by_start.erase(found);
 }
 
-size_t CopyFromMapping(absl::string_view bytes, int fd) {
-  const uintptr_t address = Address(bytes.data());
-  int from = -1;
+namespace {
+
+struct Place {
+  int fd = -1;  // open as long as the caller holds the bytes; -1: in no mapping
   off_t offset = 0;
-  {
-    Mappings& all = All();
-    const std::lock_guard<std::mutex> lock(all.mutex);
-    auto next = all.by_start.upper_bound(address);
-    if (next == all.by_start.begin()) return 0;
-    const auto& [start, mapping] = *std::prev(next);
-    if (address - start > mapping.size ||
-        bytes.size() > mapping.size - (address - start))
-      return 0;
-    from = mapping.fd;  // open as long as the caller holds the bytes
-    offset = static_cast<off_t>(address - start);
-  }
+};
+
+Place PlaceOf(absl::string_view bytes) {
+  const uintptr_t address = Address(bytes.data());
+  Mappings& all = All();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  auto next = all.by_start.upper_bound(address);
+  if (next == all.by_start.begin()) return {};
+  const auto& [start, mapping] = *std::prev(next);
+  if (address - start > mapping.size ||
+      bytes.size() > mapping.size - (address - start))
+    return {};
+  return {mapping.fd, static_cast<off_t>(address - start)};
+}
+
+}  // namespace
+
+size_t CopyFromMapping(absl::string_view bytes, int fd) {
+  Place from = PlaceOf(bytes);
+  if (from.fd < 0) return 0;
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n =
-        ::copy_file_range(from, &offset, fd, nullptr, bytes.size() - done, 0);
+    const ssize_t n = ::copy_file_range(from.fd, &from.offset, fd, nullptr,
+                                        bytes.size() - done, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
   return done;
+}
+
+void ReleaseMapped(absl::string_view bytes) {
+  if (PlaceOf(bytes).fd < 0) return;
+  // Whole pages; of those at the ends, neighbours are read again if need be.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = Address(bytes.data()) / page * page;
+  const uintptr_t end = Address(bytes.data()) + bytes.size();
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace pd

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/scope.h"
 
+#include <cstring>
+
 #include "libcore/base/error.h"
+#include "libcore/base/mapped_copy.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -42,10 +45,16 @@ Scope::Entry* Scope::Declare(const std::string& name) {
 absl::Status Scope::Set(const std::string& name, const Array& value) {
   PD_ASSIGN_OR_RETURN(Entry * entry,
                       GetOrCreate(name, value.dtype, value.shape));
-  Tensor view(value.dtype, value.shape);
-  view.Attach(const_cast<std::byte*>(value.bytes.get()));
-  CopyElements(view, &entry->tensor);
+  if (entry->tensor.layout() != nullptr) {
+    CopyElements(ToTensor(value), &entry->tensor);
+  } else if (value.size_bytes() > 0) {
+    // From any address: the array may be a view of a file.
+    std::memcpy(entry->tensor.raw(), value.bytes.get(), value.size_bytes());
+  }
   entry->tensor.set_lod(value.lod);
+  // The value is in memory once, not twice.
+  ReleaseMapped(
+      {reinterpret_cast<const char*>(value.bytes.get()), value.size_bytes()});
   return absl::OkStatus();
 }
 

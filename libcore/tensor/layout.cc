@@ -33,17 +33,23 @@ int64_t Layout::Elements() const {
   return last;
 }
 
-int64_t Layout::Offset(const std::vector<int64_t>& index) const {
-  std::vector<int64_t> outer = index;
-  int64_t offset = 0, scale = 1;
-  for (size_t b = blocks.size(); b-- > 0;) {
-    int64_t& i = outer[static_cast<size_t>(blocks[b].dim)];
-    offset += (i % blocks[b].size) * scale;
-    i /= blocks[b].size;
-    scale *= blocks[b].size;
+std::vector<std::vector<int64_t>> Layout::Offsets() const {
+  std::vector<std::vector<int64_t>> offsets(shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    offsets[d].resize(static_cast<size_t>(shape[d]));
+    for (int64_t at = 0; at < shape[d]; ++at) {
+      int64_t outer = at, offset = 0, scale = 1;
+      for (size_t b = blocks.size(); b-- > 0;) {
+        if (static_cast<size_t>(blocks[b].dim) == d) {
+          offset += (outer % blocks[b].size) * scale;
+          outer /= blocks[b].size;
+        }
+        scale *= blocks[b].size;
+      }
+      offsets[d][static_cast<size_t>(at)] = offset + outer * strides[d];
+    }
   }
-  for (size_t d = 0; d < outer.size(); ++d) offset += outer[d] * strides[d];
-  return offset;
+  return offsets;
 }
 
 std::string Layout::ToString() const {

@@ -34,8 +34,9 @@ struct Layout {
 
   /// Elements that the memory holds, padding included.
   int64_t Elements() const;
-  /// The element at `index` (logical), in elements from the start.
-  int64_t Offset(const std::vector<int64_t>& index) const;
+  /// Where elements lie, in elements from the start: that at `index` (logical)
+  /// at the sum of [d][index[d]] over the dimensions d.
+  std::vector<std::vector<int64_t>> Offsets() const;
   /// "strides [..] blocks [..]", for logs.
   std::string ToString() const;
 };

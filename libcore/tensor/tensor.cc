@@ -1,33 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/tensor/tensor.h"
 
+#include <complex>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
 
 namespace pd {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Calls body(logical row-major number, index) for every element.
-template <typename Body>
-void ForEachIndex(const Shape& shape, const Body& body) {
-  std::vector<int64_t> index(shape.size(), 0);
-  const int64_t n = NumElements(shape);
-  for (int64_t i = 0; i < n; ++i) {
-    body(i, index);
-    for (size_t d = shape.size(); d-- > 0;) {
-      if (++index[d] < shape[d]) break;
-      index[d] = 0;
-    }
-  }
+using Offsets = std::vector<std::vector<int64_t>>;
+
+Offsets OffsetsOf(const Tensor& t) {
+  if (t.layout() != nullptr) return t.layout()->Offsets();
+  Layout row_major;
+  row_major.shape = row_major.padded = t.shape();
+  row_major.strides = RowMajorStrides(t.shape());
+  return row_major.Offsets();
 }
 
-int64_t OffsetOf(const Tensor& t, int64_t i, const std::vector<int64_t>& at) {
-  return t.layout() != nullptr ? t.layout()->Offset(at) : i;
+// Where elements lie in two tensors of one shape.
+struct Places {
+  Shape shape;  // without extents of 1, but of one dimension at least
+  Offsets from, to;
+
+  Places(const Tensor& a, const Tensor& b)
+      : from(OffsetsOf(a)), to(OffsetsOf(b)) {
+    size_t kept = 0;
+    for (size_t d = 0; d < a.shape().size(); ++d) {
+      if (a.shape()[d] == 1) continue;
+      shape.push_back(a.shape()[d]);
+      from[kept].swap(from[d]);
+      to[kept++].swap(to[d]);
+    }
+    if (kept == 0) shape = {1};
+    from.resize(shape.size(), {0});  // where no dimension is there at all
+    to.resize(shape.size(), {0});
+  }
+};
+
+// Copies elements of type T; threads share the rows of the last dimension.
+template <typename T>
+void CopyRows(const Places& p, const T* from, T* to) {
+  const auto width = static_cast<size_t>(p.shape.back());
+  const size_t outer = p.shape.size() - 1;
+  const auto copy_rows = [&](int64_t begin, int64_t end) {
+    std::vector<size_t> at(outer);
+    int64_t rest = begin;
+    for (size_t d = outer; d-- > 0; rest /= p.shape[d])
+      at[d] = static_cast<size_t>(rest % p.shape[d]);
+    for (int64_t row = begin; row < end; ++row) {
+      const T* source = from;
+      T* target = to;
+      for (size_t d = 0; d < outer; ++d) {
+        source += p.from[d][at[d]];
+        target += p.to[d][at[d]];
+      }
+      for (size_t i = 0; i < width; ++i)
+        target[p.to[outer][i]] = source[p.from[outer][i]];
+      for (size_t d = outer; d-- > 0;) {
+        if (++at[d] < static_cast<size_t>(p.shape[d])) break;
+        at[d] = 0;
+      }
+    }
+  };
+  constexpr int64_t kGrain = 16384;  // elements per thread at least
+  const int64_t rows = NumElements(p.shape) / p.shape.back();
+  ParallelFor(rows, kGrain / p.shape.back() + 1, copy_rows);
 }
 
 }  // namespace
@@ -68,15 +113,26 @@ void CopyElements(const Tensor& from, Tensor* to) {
     if (to->bytes() > 0) std::memcpy(to->raw(), from.raw(), to->bytes());
     return;
   }
-  const size_t element = SizeOf(from.dtype());
   std::memset(to->raw(), 0, to->bytes());
-  const char* source = from.data<char>();
-  char* target = to->data<char>();
-  ForEachIndex(from.shape(), [&](int64_t i, const std::vector<int64_t>& at) {
-    std::memcpy(target + static_cast<size_t>(OffsetOf(*to, i, at)) * element,
-                source + static_cast<size_t>(OffsetOf(from, i, at)) * element,
-                element);
-  });
+  if (from.size() == 0) return;
+  const Places places(from, *to);
+  const auto copy = [&](auto zero) {
+    using T = decltype(zero);
+    CopyRows(places, static_cast<const T*>(from.raw()),
+             static_cast<T*>(to->raw()));
+  };
+  switch (SizeOf(from.dtype())) {
+    case 1:
+      return copy(uint8_t{});
+    case 2:
+      return copy(uint16_t{});
+    case 4:
+      return copy(uint32_t{});
+    case 8:
+      return copy(uint64_t{});
+    default:
+      return copy(std::complex<double>{});
+  }
 }
 
 Tensor CloneOf(const Tensor& tensor) {

@@ -120,7 +120,7 @@ Tensor ToTensor(const Array& array);
 Tensor CloneOf(const Tensor& tensor);
 
 /// Copies all elements between two tensors of one shape and dtype, whatever
-/// their layouts; zeroes the padding of `to`. Slow: for borders, not for steps.
+/// their layouts; zeroes the padding of `to`. For borders; steps have reorders.
 void CopyElements(const Tensor& from, Tensor* to);
 
 }  // namespace pd

@@ -46,10 +46,12 @@ absl::Status ReadProgramOf(const std::string& path, LoadedModel* model) {
 }
 
 // The program in a file, with the values that belong to it.
-absl::StatusOr<LoadedModel> LoadProgram(const std::string& path) {
+absl::StatusOr<LoadedModel> LoadProgram(const std::string& path,
+                                        Alignment alignment) {
   LoadedModel model;
   PD_RETURN_IF_ERROR(ReadProgramOf(path, &model));
-  PD_ASSIGN_OR_RETURN(FoundParams found, FindParams(path, model.program));
+  PD_ASSIGN_OR_RETURN(FoundParams found,
+                      FindParams(path, model.program, alignment));
   model.params = std::move(found.values);
   return model;
 }
@@ -99,18 +101,18 @@ absl::StatusOr<LoadedModel> LoadParameters(const std::string& path) {
 
 absl::StatusOr<LoadedModel> LoadModel(
     const std::string& model, const NamedArrays* feeds,
-    const std::map<std::string, Shape>& shapes) {
+    const std::map<std::string, Shape>& shapes, Alignment alignment) {
   if (absl::EndsWith(model, ".onnx")) return LoadOnnx(model, feeds, shapes);
   if (absl::EndsWith(model, ".pdmodel") && Exists(model))
-    return LoadProgram(model);
+    return LoadProgram(model, alignment);
   if (Exists(absl::StrCat(model, ".pdmodel")))
-    return LoadProgram(absl::StrCat(model, ".pdmodel"));
+    return LoadProgram(absl::StrCat(model, ".pdmodel"), alignment);
   if (IsFolder(model)) {
     if (Exists(absl::StrCat(model, "/latest")) ||
         Exists(absl::StrCat(model, "/checkpoints")))
       return LoadRun(model);
     const auto program = ProgramInFolder(model);
-    if (program.ok()) return LoadProgram(*program);
+    if (program.ok()) return LoadProgram(*program, alignment);
     return NotFound(
         "folder '%s' is no model: it has neither '__model__' nor 'latest'",
         model);

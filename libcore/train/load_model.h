@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "formats/array.h"
 #include "formats/program_desc.h"
+#include "formats/raw_array.h"
 #include "libcore/exec/scope.h"
 
 namespace pd {
@@ -41,10 +42,12 @@ struct LoadedModel {
 /// one file each), an .onnx file, a run directory, or a .pdparams file.
 /// NotFound says what was looked for. `feeds` and `shapes`, where they are
 /// known already, settle what in an .onnx file hangs on inputs: their extents,
-/// and values that are axes or sizes.
+/// and values that are axes or sizes. Whoever only puts the parameters into a
+/// scope takes those of a .pdmodel in any alignment: views of the file then.
 absl::StatusOr<LoadedModel> LoadModel(
     const std::string& model, const NamedArrays* feeds = nullptr,
-    const std::map<std::string, Shape>& shapes = {});
+    const std::map<std::string, Shape>& shapes = {},
+    Alignment alignment = Alignment::kNatural);
 
 /// Puts the model's parameters into a scope. InvalidArgument names the
 /// persistable variables of the program without a value, and those whose shape
