@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/selected_rows.h"
 
 namespace pd {
 namespace {
@@ -133,7 +134,9 @@ bool TakesKinds(const Implementation& implementation,
   if (implementation.label == "reference") return true;
   for (const auto* tensors : {&inputs, &outputs})
     for (const auto& [name, tensor] : *tensors)
-      if (tensor->kind() != VarKind::kLodTensor) return false;
+      if (tensor->kind() != VarKind::kLodTensor &&
+          !(implementation.selected_rows && IsSelectedRows(tensor)))
+        return false;
   return true;
 }
 

@@ -48,8 +48,8 @@ class LateOp {
   int64_t version_;
 };
 
-/// Fast implementations know dense tensors only; references know every kind
-/// that their op has.
+/// Fast implementations know dense tensors, and selected rows if they say so;
+/// references know every kind that their op has.
 bool TakesKinds(const Implementation& implementation,
                 const std::map<std::string, Tensor*>& inputs,
                 const std::map<std::string, Tensor*>& outputs);

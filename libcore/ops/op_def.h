@@ -67,6 +67,7 @@ struct Implementation {
   std::string label;          ///< "reference", "onednn", "cpu:batch_inner"
   bool layout_aware = false;  ///< false: sees and makes row-major tensors only
   BindFn bind = nullptr;
+  bool selected_rows = false;  ///< takes them; the reference takes every kind
 };
 
 class OpDef {

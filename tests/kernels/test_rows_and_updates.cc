@@ -256,6 +256,40 @@ TEST(Updates, AdagradOfClippedGradients) {
                           {"adagrad", "cpu:any_layout"}});
 }
 
+// The rows that a sparse lookup touched, some of them several times; 7 and 19
+// columns fill no vector, 16 do.
+TEST(Updates, AdagradOfSelectedRows) {
+  for (int64_t width : {1, 7, 16, 19}) {
+    KernelCase c;
+    Parameter(&c, "table", RandomArray({40, width}, 1));
+    Parameter(&c, "moment",
+              MakeArray<float>(
+                  {40, width},
+                  std::vector<float>(static_cast<size_t>(40 * width), 0.1f)));
+    Parameter(&c, "rate", MakeArray<float>({1}, {0.5f}));
+    Feed(&c, "ids", MakeArray<int64_t>({9}, {3, 39, 3, 0, 17, 18, 3, 39, 20}));
+    Feed(&c, "dy", RandomArray({9, width}, 2));
+    OpDesc lookup;
+    lookup.type = "lookup_table_v2_grad";
+    lookup.SetInput("W", {"table"});
+    lookup.SetInput("Ids", {"ids"});
+    lookup.SetInput("Out@GRAD", {"dy"});
+    lookup.SetOutput("W@GRAD", {"rows"});
+    lookup.attrs["is_sparse"] = true;
+    Append(&c, lookup);
+    OpDesc adagrad;
+    adagrad.type = "adagrad";
+    adagrad.SetInput("Param", {"table"});
+    adagrad.SetInput("Grad", {"rows"});
+    adagrad.SetInput("Moment", {"moment"});
+    adagrad.SetInput("LearningRate", {"rate"});
+    adagrad.SetOutput("ParamOut", {"table"});
+    adagrad.SetOutput("MomentOut", {"moment"});
+    Append(&c, adagrad);
+    ExpectLikeReference(c, {{"adagrad", "cpu:any_layout"}}, 1e-6);
+  }
+}
+
 TEST(Updates, MergedMomentum) {
   KernelCase c = UpdateCase({"v"});
   OpDesc op;

@@ -10,6 +10,7 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
   struct Entry {
     const char *type, *label;
     BindFn bind;
+    bool selected_rows = false;
   };
   const Entry kEntries[] = {
       {"conv2d", "cpu:batch_inner", cpu::BindConvBatchInner},
@@ -52,7 +53,7 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
       {"sum", "cpu:any_layout", cpu::BindSum},
       {"squared_l2_norm", "cpu:any_layout", cpu::BindSquaredL2Norm},
       {"elementwise_mul", "cpu:any_layout", cpu::BindMulByNumber},
-      {"adagrad", "cpu:any_layout", cpu::BindAdagrad},
+      {"adagrad", "cpu:any_layout", cpu::BindAdagrad, true},
       {"adam", "cpu:any_layout", cpu::BindAdam},
       {"adamw", "cpu:any_layout", cpu::BindAdam},
       {"merged_adam", "cpu:any_layout", cpu::BindMergedAdam},
@@ -61,8 +62,8 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
       {"merged_momentum", "cpu:any_layout", cpu::BindMomentum},
   };
   for (const Entry& e : kEntries)
-    PD_RETURN_IF_ERROR(
-        registry->AddImplementation(e.type, {e.label, true, e.bind}));
+    PD_RETURN_IF_ERROR(registry->AddImplementation(
+        e.type, {e.label, true, e.bind, e.selected_rows}));
   return absl::OkStatus();
 }
 

@@ -253,22 +253,71 @@ absl::StatusOr<Step> BindMomentum(BindContext* context) {
   return MomentumStep(std::move(all));
 }
 
+namespace {
+
+struct Adagrad {
+  Pair param, moment;
+  Tensor *grad = nullptr, *rate = nullptr;
+  float epsilon = 0;
+
+  AdagradPart Part() const {
+    AdagradPart part;
+    part.size = param.in->physical_size();
+    part.param = param.in->data<float>();
+    part.grad = grad->data<float>();
+    part.moment = moment.in->data<float>();
+    part.param_out = param.out->data<float>();
+    part.moment_out = moment.out->data<float>();
+    part.rate = static_cast<float>(ScalarOf(*rate));
+    part.epsilon = epsilon;
+    return part;
+  }
+};
+
+// Of selected rows: those that are there, summed.
+absl::StatusOr<Step> BindAdagradRows(BindContext* context) {
+  const Tensor* param = context->Input("Param");
+  if (param == nullptr || param->dtype() != DType::kFloat32 ||
+      context->Input("MasterParam") != nullptr)
+    return Unimplemented("it is for float32 only");
+  Adagrad a;
+  a.grad = context->Input("Grad");
+  if (a.grad->dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 only");
+  a.epsilon = context->Attr<float>("epsilon");
+  PD_ASSIGN_OR_RETURN(a.param, ReadPair(context, "Param", 0, nullptr));
+  PD_ASSIGN_OR_RETURN(a.moment, ReadPair(context, "Moment", 0, nullptr));
+  PD_ASSIGN_OR_RETURN(a.rate, ReadRate(context, 0));
+  Tensor* sums =
+      context->Scratch(static_cast<size_t>(a.grad->size() + 1) * sizeof(float));
+  auto order = std::make_shared<RowOrder>();
+  return Step([a, sums, order,
+               width = RowWidth(*a.grad)](const RunContext&) -> absl::Status {
+    PD_RETURN_IF_ERROR(CheckRows("Grad", *a.grad, a.param.in->dim(0)));
+    CopyUnlessSame(a.param.in, a.param.out);
+    CopyUnlessSame(a.moment.in, a.moment.out);
+    order->Sort(a.grad->rows());
+    SumRows<float>(*a.grad, *order, sums->data<float>());
+    AdagradPart part = a.Part();
+    part.grad = sums->data<float>();
+    UpdateAdagradRows(part, order->rows().data(),
+                      static_cast<int64_t>(order->size()), width);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
 absl::StatusOr<Step> BindAdagrad(BindContext* context) {
+  if (IsSelectedRows(context->Input("Grad"))) return BindAdagradRows(context);
   PD_ASSIGN_OR_RETURN(const Momentum m, ReadParam(context, 0));
   PD_ASSIGN_OR_RETURN(const Pair moment,
                       ReadPair(context, "Moment", 0, m.param.in->layout()));
+  const Adagrad a{m.param, moment, m.grad, m.rate,
+                  context->Attr<float>("epsilon")};
   auto parts = std::make_shared<std::vector<AdagradPart>>(1);
-  return Step([parts, m, moment,
-               epsilon = context->Attr<float>("epsilon")](const RunContext&) {
-    AdagradPart& part = parts->front();
-    part.size = m.param.in->physical_size();
-    part.param = m.param.in->data<float>();
-    part.grad = m.grad->data<float>();
-    part.moment = moment.in->data<float>();
-    part.param_out = m.param.out->data<float>();
-    part.moment_out = moment.out->data<float>();
-    part.rate = static_cast<float>(ScalarOf(*m.rate));
-    part.epsilon = epsilon;
+  return Step([parts, a](const RunContext&) {
+    parts->front() = a.Part();
     UpdateAdagrad(*parts);
     return absl::OkStatus();
   });

@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "libcore/kernels/cpu/update_kernels.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -113,6 +114,32 @@ void AdagradRange(const std::vector<AdagradPart>& parts, int64_t begin,
   UpdateRange(parts, begin, end);
 }
 
+// The rows [begin, end) of the list. They lie anywhere: those that come soon
+// are fetched meanwhile.
+void AdagradRows(const AdagradPart& table, const int64_t* rows, int64_t width,
+                 int64_t begin, int64_t end) {
+  constexpr int64_t kAhead = 8;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
+  const auto all = hn::FirstN(kTag, static_cast<size_t>(lanes));
+  for (int64_t k = begin; k < end; ++k) {
+    if (k + kAhead < end) {
+      hwy::Prefetch(table.param + rows[k + kAhead] * width);
+      hwy::Prefetch(table.moment + rows[k + kAhead] * width);
+    }
+    AdagradPart row = table;
+    row.size = width;
+    row.param += rows[k] * width;
+    row.moment += rows[k] * width;
+    row.param_out += rows[k] * width;
+    row.moment_out += rows[k] * width;
+    row.grad += k * width;
+    int64_t i = 0;
+    for (; i + lanes <= width; i += lanes) Update<true>(row, i, all);
+    if (i < width)
+      Update<false>(row, i, hn::FirstN(kTag, static_cast<size_t>(width - i)));
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
 }  // namespace pd
@@ -125,6 +152,7 @@ namespace cpu {
 HWY_EXPORT(AdamRange);
 HWY_EXPORT(MomentumRange);
 HWY_EXPORT(AdagradRange);
+HWY_EXPORT(AdagradRows);
 
 namespace {
 
@@ -150,6 +178,14 @@ void UpdateMomentum(const std::vector<MomentumPart>& parts) {
 
 void UpdateAdagrad(const std::vector<AdagradPart>& parts) {
   Split(parts, HWY_DYNAMIC_DISPATCH(AdagradRange));
+}
+
+void UpdateAdagradRows(const AdagradPart& table, const int64_t* rows,
+                       int64_t count, int64_t width) {
+  const auto run = HWY_DYNAMIC_DISPATCH(AdagradRows);
+  ParallelFor(
+      count, 1 + kGrain / (width + 16),
+      [&](int64_t begin, int64_t end) { run(table, rows, width, begin, end); });
 }
 
 }  // namespace cpu

@@ -40,6 +40,10 @@ struct AdagradPart {
 void UpdateAdam(const std::vector<AdamPart>& parts);
 void UpdateMomentum(const std::vector<MomentumPart>& parts);
 void UpdateAdagrad(const std::vector<AdagradPart>& parts);
+/// The same for some rows of a table of rows of `width` elements; no row is
+/// there twice. table.grad is [count, width].
+void UpdateAdagradRows(const AdagradPart& table, const int64_t* rows,
+                       int64_t count, int64_t width);
 
 }  // namespace cpu
 }  // namespace pd
