@@ -43,7 +43,7 @@ absl::StatusOr<ConvMds> ReadMds(const Convolution& c) {
 // 224 x 224 x 64.
 bool WorthWinograd(const Convolution& c) {
   constexpr double kTile = 4, kDirect = 2 * 9, kProducts = 2 * 36;
-  constexpr double kPerWeight = 7500, kPerTile = 3000, kMargin = 1.05;
+  constexpr double kPerWeight = 7500, kPerTile = 3000, kMargin = 1.15;
   const Shape& w = c.weights.shape;
   if (w.size() != 4 || w[2] != 3 || w[3] != 3) return false;
   for (size_t i = 0; i < 2; ++i)
