@@ -10,6 +10,7 @@ namespace pd {
 const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
       {"fuse_conv_bias_act", FuseConvBiasAct},
+      {"fuse_conv_residual", FuseConvResidual},
       {"fuse_gemm_epilogue", FuseGemmEpilogue},
       {"merge_updates", MergeUpdates},
   };

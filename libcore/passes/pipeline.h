@@ -53,6 +53,7 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
 
 // The passes.
 absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program);
+absl::Status FuseConvResidual(const PassContext& context, ProgramDesc* program);
 absl::Status FuseGemmEpilogue(const PassContext& context, ProgramDesc* program);
 absl::Status MergeUpdates(const PassContext& context, ProgramDesc* program);
 

@@ -50,8 +50,8 @@ fails() {
   fi
 }
 
-conv=fuse_conv_bias_act gemm=fuse_gemm_epilogue merge=merge_updates
-all=(00-original "01-$conv" "02-$gemm" "03-$merge")
+conv=fuse_conv_bias_act residual=fuse_conv_residual gemm=fuse_gemm_epilogue merge=merge_updates
+all=(00-original "01-$conv" "02-$residual" "03-$gemm" "04-$merge")
 # names LABEL- [WITHOUT]: the files of a program.
 names() {
   local pass list=()
@@ -105,7 +105,7 @@ grep -q ' = fused_conv2d(' all/train-01-$conv.txt || fail "no fused_conv2d"
 grep -q ' = conv2d(' all/train-00-original.txt || fail "no conv2d in the original"
 pd-train -q -c job.pbtxt --bench 0 --dump-passes bench >bench.json
 equal "files of --bench" "$(files bench)" "$(names startup-) $(names train-)"
-diff all/train-03-$merge.txt bench/train-03-$merge.txt >/dev/null || fail "--bench runs another program"
+diff all/train-04-$merge.txt bench/train-04-$merge.txt >/dev/null || fail "--bench runs another program"
 pd-train -q -c job.pbtxt --dry-run --dump-passes dry >dry.txt
 equal "files of --dry-run" "$(files dry)" "$(names eval-) $(names train-)"
 

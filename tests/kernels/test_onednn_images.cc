@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
@@ -61,6 +62,41 @@ TEST_P(OnednnConv, FusedConv2d) {
   }
 }
 
+// The residual may be the input too, whose bytes must not be written over.
+TEST_P(OnednnConv, Residual) {
+  const ConvShape& s = GetParam();
+  const int64_t height = (s.height + 2 * s.pad - s.kernel) / s.stride + 1;
+  const int64_t width = (s.width + 2 * s.pad - s.kernel) / s.stride + 1;
+  const bool alike = s.in == s.out && s.height == height && s.width == width;
+  for (const bool itself : {false, true}) {
+    if (itself && !alike) continue;
+    for (const char* activation : {"", "relu", "relu6"}) {
+      KernelCase c;
+      Feed(&c, "image", RandomArray({s.batch, s.in, s.height, s.width}, 1));
+      Feed(&c, "other", RandomArray({s.batch, s.out, height, width}, 4));
+      Parameter(&c, "w", RandomArray({s.out, s.in, s.kernel, s.kernel}, 2));
+      Parameter(&c, "b", RandomArray({s.out}, 3));
+      // Made by ops, so that their buffers are the plan's to share.
+      for (const char* name : {"image", "other"}) {
+        OpDesc relu;
+        relu.type = "relu";
+        relu.SetInput("X", {name});
+        relu.SetOutput("Out", {absl::StrCat(name, "_relu")});
+        Append(&c, relu);
+      }
+      OpDesc op =
+          Conv("fused_conv2d", "image_relu", "w", "y", s.stride, s.pad, 1);
+      op.SetInput("Bias", {"b"});
+      op.SetInput("ResidualData", {itself ? "image_relu" : "other_relu"});
+      op.attrs["fuse_activation"] = std::string(activation);
+      op.attrs["fuse_alpha"] = 0.4f;  // among the numbers
+      Append(&c, op);
+      c.fetches = {"y"};
+      ExpectLikeReference(c, {{"fused_conv2d", "onednn"}});
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, OnednnConv,
                          testing::Values(ConvShape{2, 16, 7, 9, 32, 3, 1, 1},
                                          ConvShape{3, 17, 8, 8, 31, 3, 2, 1},
@@ -68,7 +104,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, OnednnConv,
                                          ConvShape{1, 32, 5, 5, 48, 1, 1, 0},
                                          ConvShape{2, 64, 6, 6, 64, 1, 2, 0},
                                          // Of a size for Winograd.
-                                         ConvShape{3, 50, 33, 27, 40, 3, 1,
+                                         ConvShape{3, 50, 33, 27, 40, 3, 1, 1},
+                                         ConvShape{2, 40, 30, 30, 40, 3, 1,
                                                    1}));
 
 TEST(OnednnConv, FusedDepthwise) {

@@ -182,6 +182,64 @@ TEST(Fusion, DepthwiseWithABound) {
   }
 }
 
+// A block of ResNet: the shortcut is a convolution too, or the block's input.
+Net ResidualNet(bool projected, const char* activation) {
+  Net net;
+  net.Var("x", {2, 4, 6, 6}, false);
+  net.Var("w", {4, 4, 3, 3}, true);
+  net.Var("b", {4}, true);
+  net.Var("w1", {4, 4, 1, 1}, true);
+  net.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}},
+         {{"paddings", std::vector<int32_t>{1, 1}}});
+  net.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"b"}}}, {{"Out", {"a"}}},
+         kChannelAxis);
+  if (projected)
+    net.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w1"}}},
+           {{"Output", {"p"}}});
+  net.Op("elementwise_add", {{"X", {projected ? "p" : "x"}}, {"Y", {"a"}}},
+         {{"Out", {"s"}}});
+  if (*activation != 0) net.Op(activation, {{"X", {"s"}}}, {{"Out", {"r"}}});
+  net.fetches = {*activation != 0 ? "r" : "s"};
+  return net;
+}
+
+TEST(Fusion, TakesTheResidual) {
+  for (const bool projected : {false, true})
+    for (const char* activation : {"", "relu", "relu6"}) {
+      NamedArrays values[2];
+      for (const bool fuse : {false, true}) {
+        Net net = ResidualNet(projected, activation);
+        PassOptions options;
+        if (!fuse) options.disabled = {"fuse_conv_residual"};
+        net.Run(options);
+        if (fuse)
+          EXPECT_EQ(net.Types(),
+                    projected ? "conv2d fused_conv2d" : "fused_conv2d");
+        Session session(&Registry());
+        for (const auto& [name, value] : net.params)
+          ASSERT_TRUE(session.scope().Set(name, value).ok());
+        const auto ran = session.Run(net.program, net.feeds, net.fetches);
+        ASSERT_TRUE(ran.ok()) << ran.status();
+        values[fuse ? 1 : 0] = *ran;
+      }
+      const auto& [name, value] = *values[0].begin();
+      for (int64_t i = 0; i < value.size(); ++i)
+        EXPECT_NEAR(value.data<float>()[i], values[1].at(name).data<float>()[i],
+                    1e-5)
+            << name << "[" << i << "]";
+    }
+}
+
+TEST(Fusion, LeavesAResidualOfATrainingProgram) {
+  Net net = ResidualNet(false, "relu");
+  net.Op("reduce_mean", {{"X", {"r"}}}, {{"Out", {"loss"}}},
+         {{"reduce_all", true}});
+  net.Backward("loss");
+  net.Run();
+  EXPECT_NE(net.Types().find("elementwise_add relu"), std::string::npos)
+      << net.Types();
+}
+
 TEST(Fusion, KeepsWhatIsFetched) {
   for (const char* name : {"c", "a", "c@GRAD", "a@GRAD"}) {
     Net net = Network();
@@ -305,10 +363,12 @@ TEST(Fusion, IsObserved) {
       Shown(net, {}),
       (std::vector<std::string>{
           "net/: " + plain, "net/fuse_conv_bias_act: " + conv,
-          "net/fuse_gemm_epilogue: " + both, "net/merge_updates: " + both}));
-  EXPECT_EQ(Shown(net, {"fuse_gemm_epilogue", "merge_updates"}),
-            (std::vector<std::string>{"net/: " + plain,
-                                      "net/fuse_conv_bias_act: " + conv}));
+          "net/fuse_conv_residual: " + conv, "net/fuse_gemm_epilogue: " + both,
+          "net/merge_updates: " + both}));
+  EXPECT_EQ(
+      Shown(net, {"fuse_conv_residual", "fuse_gemm_epilogue", "merge_updates"}),
+      (std::vector<std::string>{"net/: " + plain,
+                                "net/fuse_conv_bias_act: " + conv}));
 }
 
 TEST(Fusion, LeavesSubBlocksToTheObserver) {

@@ -2,6 +2,7 @@
 // conv2d, depthwise_conv2d, fused_conv2d, conv3d and their gradients through
 // oneDNN in the layouts that it likes best. Weights are kept in the forward
 // layout.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,8 +69,6 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
                          g.in_channels);
   if (x->size() == 0 || NumElements(g.OutputShape()) == 0)
     return Unimplemented("the image is empty");
-  if (context->Input("ResidualData") != nullptr)
-    return Unimplemented("it adds no residual");
   const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
   if (!activation.empty() && activation != "relu" && activation != "relu6")
     return Unimplemented("it has no activation '%s'", activation);
@@ -88,12 +87,41 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   return p;
 }
 
+// Puts ResidualData where the convolution adds its result: into Output, over
+// itself where the plan lets them share their bytes.
+struct Residual {
+  Tensor *from = nullptr, *to = nullptr;
+
+  void Run() const {
+    if (from->raw() == to->raw()) return;
+    constexpr int64_t kGrain = 16384;  // elements per thread at least
+    const float* x = from->data<float>();
+    float* y = to->data<float>();
+    ParallelFor(to->physical_size(), kGrain, [=](int64_t begin, int64_t end) {
+      std::copy(x + begin, x + end, y + begin);
+    });
+  }
+};
+
+// `src` and `dst` are what the convolution reads and writes: it reads around
+// each place that it writes.
+absl::StatusOr<Residual> BindResidual(BindContext* context, const Tensor* src,
+                                      Tensor* dst) {
+  Tensor* residual = context->Input("ResidualData");
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "ResidualData", DType::kFloat32, dst->shape()));
+  PD_ASSIGN_OR_RETURN(residual, context->In(residual, dst->layout()));
+  if (residual != src) context->MayShare(residual, dst);
+  return Residual{residual, dst};
+}
+
 }  // namespace
 
 absl::StatusOr<Step> BindConv(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
   Tensor* bias = context->Input("Bias");
   Tensor* filter = context->Input("Filter");
+  p.conv.sum = context->Input("ResidualData") != nullptr;
   if (bias != nullptr) {
     p.conv.bias.shape = {p.conv.dst.shape[1]};
     PD_RETURN_IF_ERROR(
@@ -106,15 +134,25 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, conv->LayoutOf(Arg::kWeights));
   PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
                       WeightLayout(p, theirs, filter->shape()));
-  PD_RETURN_IF_ERROR(
-      BindIn(context, conv.get(), Arg::kSrc, context->Input("Input")));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr src_layout, conv->LayoutOf(Arg::kSrc));
+  PD_ASSIGN_OR_RETURN(Tensor * src,
+                      context->In(context->Input("Input"), src_layout));
+  conv->Bind(Arg::kSrc, src);
   PD_ASSIGN_OR_RETURN(filter, context->In(filter, weights));
   conv->Bind(Arg::kWeights, filter);
   if (bias != nullptr) conv->Bind(Arg::kBias, bias);
-  PD_RETURN_IF_ERROR(
-      BindOut(context, conv.get(), Arg::kDst, context->Output("Output")));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr dst_layout, conv->LayoutOf(Arg::kDst));
+  PD_ASSIGN_OR_RETURN(Tensor * dst,
+                      context->Out(context->Output("Output"), dst_layout));
+  conv->Bind(Arg::kDst, dst);
   BindScratchpad(context, conv.get());
-  return Step([conv](const RunContext&) { return conv->Run(); });
+  if (!p.conv.sum)
+    return Step([conv](const RunContext&) { return conv->Run(); });
+  PD_ASSIGN_OR_RETURN(const Residual residual, BindResidual(context, src, dst));
+  return Step([conv, residual](const RunContext&) {
+    residual.Run();
+    return conv->Run();
+  });
 }
 
 namespace {
@@ -198,6 +236,8 @@ absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
 
 absl::StatusOr<Step> BindConvGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
+  if (context->Input("ResidualData") != nullptr)
+    return Unimplemented("its residual has no gradient");
   Tensor* dout = context->Input("Output@GRAD");
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Output@GRAD", DType::kFloat32, p.conv.dst.shape));

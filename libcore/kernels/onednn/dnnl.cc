@@ -153,27 +153,28 @@ struct DeleteAttr {
 };
 using AttrPtr = std::unique_ptr<dnnl_primitive_attr, DeleteAttr>;
 
-// The scratchpad is ours; `relu` follows the operation.
-absl::StatusOr<AttrPtr> MakeAttr(const Relu& relu) {
+struct DeletePostOps {
+  void operator()(dnnl_post_ops* p) const { dnnl_post_ops_destroy(p); }
+};
+
+// The scratchpad is ours.
+absl::StatusOr<AttrPtr> MakeAttr(const PostOps& post) {
   dnnl_primitive_attr_t attr = nullptr;
   PD_DNNL(dnnl_primitive_attr_create, &attr);
   AttrPtr owner(attr);
   PD_DNNL(dnnl_primitive_attr_set_scratchpad_mode, attr,
           dnnl_scratchpad_mode_user);
-  if (!relu.on) return owner;
+  if (!post.sum && !post.relu.on) return owner;
   dnnl_post_ops_t ops = nullptr;
   PD_DNNL(dnnl_post_ops_create, &ops);
-  const bool bounded = std::isfinite(relu.top);
-  absl::Status status =
-      ToStatus(dnnl_post_ops_append_eltwise(
-                   ops, 1.0f, bounded ? dnnl_eltwise_clip : dnnl_eltwise_relu,
-                   0, bounded ? relu.top : 0),
-               "dnnl_post_ops_append_eltwise");
-  if (status.ok())
-    status = ToStatus(dnnl_primitive_attr_set_post_ops(attr, ops),
-                      "dnnl_primitive_attr_set_post_ops");
-  dnnl_post_ops_destroy(ops);
-  PD_RETURN_IF_ERROR(status);
+  const std::unique_ptr<dnnl_post_ops, DeletePostOps> ops_owner(ops);
+  if (post.sum) PD_DNNL(dnnl_post_ops_append_sum, ops, 1.0f);
+  const float top = post.relu.top;
+  if (post.relu.on && std::isfinite(top))
+    PD_DNNL(dnnl_post_ops_append_eltwise, ops, 1.0f, dnnl_eltwise_clip, 0, top);
+  else if (post.relu.on)
+    PD_DNNL(dnnl_post_ops_append_eltwise, ops, 1.0f, dnnl_eltwise_relu, 0, 0);
+  PD_DNNL(dnnl_primitive_attr_set_post_ops, attr, ops);
   return owner;
 }
 
@@ -212,10 +213,10 @@ absl::StatusOr<PrimitivePtr> Finish(PdPtr pd) {
   return std::make_shared<Primitive>(std::move(impl));
 }
 
-absl::StatusOr<PdPtr> MakePd(const void* desc, const Relu& relu,
+absl::StatusOr<PdPtr> MakePd(const void* desc, const PostOps& post,
                              const dnnl_primitive_desc* hint) {
   PD_ASSIGN_OR_RETURN(const Runtime runtime, GetRuntime());
-  PD_ASSIGN_OR_RETURN(const AttrPtr attr, MakeAttr(relu));
+  PD_ASSIGN_OR_RETURN(const AttrPtr attr, MakeAttr(post));
   dnnl_primitive_desc_t pd = nullptr;
   PD_DNNL(dnnl_primitive_desc_create, &pd, desc, attr.get(), runtime.engine,
           hint);
@@ -237,7 +238,7 @@ absl::StatusOr<PdPtr> InnerProductPd(const InnerProduct& p) {
   PD_DNNL(dnnl_inner_product_forward_desc_init, &desc,
           p.training ? dnnl_forward_training : dnnl_forward_inference, &src,
           &weights, has_bias ? &bias : nullptr, &dst);
-  return MakePd(&desc, p.relu, nullptr);
+  return MakePd(&desc, {false, p.relu}, nullptr);
 }
 
 }  // namespace

@@ -97,11 +97,13 @@ absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m);
 /// run; a Matmul has them bound.
 void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c);
 
-/// dst = conv(src, weights) + bias, then ReLU if asked. Weights are
-/// [OC, IC, KH, KW], or [G, OC / G, IC / G, KH, KW] for groups.
+/// dst = conv(src, weights) + bias, plus what dst held before if asked, then
+/// ReLU if asked. Weights are [OC, IC, KH, KW], or
+/// [G, OC / G, IC / G, KH, KW] for groups.
 struct Convolution {
   ArgSpec src, weights, bias, dst;
   std::vector<int64_t> strides, dilations, pad_before, pad_after;
+  bool sum = false;
   Relu relu;
   /// Whether Winograd's algorithm may be taken, whose rounding errors are about
   /// three times those of the direct sum.

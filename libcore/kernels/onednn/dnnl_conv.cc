@@ -79,7 +79,7 @@ absl::StatusOr<PdPtr> ForwardPd(const Convolution& c, const ConvMds& m) {
             dnnl_forward_training, algorithm, &m.src, &m.weights, m.Bias(),
             &m.dst, Dims(c.strides).d, Dims(c.dilations, 1).d,
             Dims(c.pad_before).d, Dims(c.pad_after).d);
-    return MakePd(&desc, c.relu, nullptr);
+    return MakePd(&desc, {c.sum, c.relu}, nullptr);
   });
 }
 

@@ -28,9 +28,14 @@ struct DeletePd {
 };
 using PdPtr = std::unique_ptr<dnnl_primitive_desc, DeletePd>;
 
-/// A primitive descriptor with our scratchpad and, if asked, a ReLU behind the
-/// operation. `desc` is a dnnl_*_desc_t.
-absl::StatusOr<PdPtr> MakePd(const void* desc, const Relu& relu,
+/// What follows an operation, in this order.
+struct PostOps {
+  bool sum = false;  ///< what dst held before is added
+  Relu relu;
+};
+
+/// A primitive descriptor with our scratchpad. `desc` is a dnnl_*_desc_t.
+absl::StatusOr<PdPtr> MakePd(const void* desc, const PostOps& post,
                              const dnnl_primitive_desc* hint);
 absl::StatusOr<PrimitivePtr> Finish(PdPtr pd);
 
