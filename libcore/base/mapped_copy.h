@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of mapped files without the memory for them: from a mapped file straight
-// into another one (the kernel moves the pages, so they are neither faulted in
-// nor copied through this process), and pages given back once they were read.
+// Bytes of mapped files without the memory for them: from a mapped file
+// straight into another one (the kernel moves the pages, so they are neither
+// faulted in nor copied through this process), and pages given back once they
+// were read.
 #ifndef PD_LIBCORE_BASE_MAPPED_COPY_H_
 #define PD_LIBCORE_BASE_MAPPED_COPY_H_
 
@@ -22,8 +23,8 @@ void ForgetMapping(const void* data);
 /// file systems do not do that.
 size_t CopyFromMapping(absl::string_view bytes, int fd);
 
-/// Gives the memory of `bytes` back to the system, when they lie in a remembered
-/// mapping; whoever reads them again reads the file again.
+/// Gives the memory of `bytes` back to the system, when they lie in a
+/// remembered mapping; whoever reads them again reads the file again.
 void ReleaseMapped(absl::string_view bytes);
 
 }  // namespace pd
