@@ -190,14 +190,35 @@ absl::StatusOr<Cut> BindCut(BindContext* context, const Relu& relu,
   return cut;
 }
 
+Convolution WithOutput(const Problem& p, const LayoutPtr& layout) {
+  Convolution c = p.conv;
+  c.dst.any = false;
+  c.dst.layout = layout;
+  return c;
+}
+
+// The layout in which both gradients read the incoming one: as the forward
+// output lies, or row-major where oneDNN has a gradient as a product of
+// matrices only.
+absl::StatusOr<LayoutPtr> IncomingLayout(const Problem& p, bool wants_weights,
+                                         bool wants_data) {
+  PD_ASSIGN_OR_RETURN(const PrimitivePtr forward, ConvolutionForward(p.conv));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr layout, forward->LayoutOf(Arg::kDst));
+  const Convolution c = WithOutput(p, layout);
+  if (wants_weights &&
+      absl::IsUnimplemented(ConvolutionBackwardWeights(c).status()))
+    return nullptr;
+  if (wants_data && absl::IsUnimplemented(ConvolutionBackwardData(c).status()))
+    return nullptr;
+  return layout;
+}
+
 absl::StatusOr<PrimitivePtr> BindWeightGrad(BindContext* context,
                                             const Problem& p,
                                             const LayoutPtr& out_layout) {
   Tensor* dfilter = context->Output("Filter@GRAD");
   Tensor* dbias = context->Output("Bias@GRAD");
-  Convolution c = p.conv;
-  c.dst.any = false;
-  c.dst.layout = out_layout;
+  Convolution c = WithOutput(p, out_layout);
   if (dbias != nullptr) c.bias.shape = {c.dst.shape[1]};
   PD_ASSIGN_OR_RETURN(PrimitivePtr weights, ConvolutionBackwardWeights(c));
   PD_RETURN_IF_ERROR(
@@ -217,10 +238,8 @@ absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
                                           const Problem& p,
                                           const LayoutPtr& out_layout) {
   Tensor* filter = context->Input("Filter");
-  Convolution c = p.conv;
-  c.dst.any = false;
-  c.dst.layout = out_layout;
-  PD_ASSIGN_OR_RETURN(PrimitivePtr data, ConvolutionBackwardData(c));
+  PD_ASSIGN_OR_RETURN(PrimitivePtr data,
+                      ConvolutionBackwardData(WithOutput(p, out_layout)));
   PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, data->LayoutOf(Arg::kWeights));
   PD_ASSIGN_OR_RETURN(const LayoutPtr ours,
                       WeightLayout(p, theirs, filter->shape()));
@@ -246,9 +265,8 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
   if (context->Output("Bias@GRAD") != nullptr && !wants_weights)
     return Unimplemented("the gradient of the bias is wanted without Filter's");
   const Relu relu = std::exchange(p.conv.relu, {});
-  // Both gradients read the incoming one as the forward output lies.
-  PD_ASSIGN_OR_RETURN(const PrimitivePtr forward, ConvolutionForward(p.conv));
-  PD_ASSIGN_OR_RETURN(const LayoutPtr out_layout, forward->LayoutOf(Arg::kDst));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr out_layout,
+                      IncomingLayout(p, wants_weights, wants_data));
   p.conv.winograd = true;
   Cut cut;
   if (relu.on) {

@@ -199,16 +199,19 @@ struct Primitive::Impl {
   }
 };
 
+std::string ImplementationOf(const dnnl_primitive_desc& pd) {
+  const char* name = nullptr;
+  const dnnl_status_t status =
+      dnnl_primitive_desc_query(&pd, dnnl_query_impl_info_str, 0, &name);
+  return status == dnnl_success && name != nullptr ? name : "";
+}
+
 absl::StatusOr<PrimitivePtr> Finish(PdPtr pd) {
   PD_ASSIGN_OR_RETURN(const Runtime runtime, GetRuntime());
   auto impl = std::make_unique<Primitive::Impl>();
   impl->runtime = runtime;
   PD_DNNL(dnnl_primitive_create, &impl->primitive, pd.get());
-  const char* name = nullptr;
-  if (dnnl_primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, &name) ==
-          dnnl_success &&
-      name != nullptr)
-    impl->implementation = name;
+  impl->implementation = ImplementationOf(*pd);
   impl->pd = std::move(pd);
   return std::make_shared<Primitive>(std::move(impl));
 }

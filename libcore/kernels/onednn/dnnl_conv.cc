@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "libcore/kernels/onednn/dnnl_internal.h"
 
 namespace pd {
@@ -60,14 +61,18 @@ bool WorthWinograd(const Convolution& c) {
 }
 
 // make(algorithm) of the algorithm that should be fastest of those that there
-// are for this convolution and CPU.
+// are for this convolution and CPU. oneDNN's own reference, a thousand times
+// slower, counts as none.
 template <typename Make>
 absl::StatusOr<PdPtr> FastestPd(const Convolution& c, const Make& make) {
   if (c.winograd && WorthWinograd(c)) {
     absl::StatusOr<PdPtr> pd = make(dnnl_convolution_winograd);
     if (pd.ok() || !absl::IsUnimplemented(pd.status())) return pd;
   }
-  return make(dnnl_convolution_direct);
+  PD_ASSIGN_OR_RETURN(PdPtr pd, make(dnnl_convolution_direct));
+  if (absl::StartsWith(ImplementationOf(*pd), "ref"))
+    return Unimplemented("oneDNN has only a reference for this");
+  return pd;
 }
 
 absl::StatusOr<PdPtr> ForwardPd(const Convolution& c, const ConvMds& m) {

@@ -6,6 +6,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <memory>
+#include <string>
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -37,6 +38,8 @@ struct PostOps {
 /// A primitive descriptor with our scratchpad. `desc` is a dnnl_*_desc_t.
 absl::StatusOr<PdPtr> MakePd(const void* desc, const PostOps& post,
                              const dnnl_primitive_desc* hint);
+/// "brgemm:avx512_core"; empty where oneDNN does not say.
+std::string ImplementationOf(const dnnl_primitive_desc& pd);
 absl::StatusOr<PrimitivePtr> Finish(PdPtr pd);
 
 }  // namespace onednn

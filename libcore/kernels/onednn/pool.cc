@@ -27,7 +27,8 @@ LayoutPtr LayoutLike(const LayoutPtr& layout, const Shape& shape) {
     like.padded[d] = (shape[d] + b.size - 1) / b.size * b.size;
   }
   // The outer strides in the same order, over the new extents.
-  std::vector<size_t> order = {0, 1, 2, 3};
+  // From the innermost; of equal strides (an extent is 1) the later dimension.
+  std::vector<size_t> order = {3, 2, 1, 0};
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return layout->strides[a] < layout->strides[b];
   });
