@@ -46,13 +46,13 @@ struct Adam : UpdateRule {
   // What all elements have in common in one run.
   template <typename M>
   struct Run {
-    M beta1, beta2, epsilon, rate, keep;
+    M beta1, beta2, epsilon, rate, decay;
 
     M operator()(M p, M g, std::array<M, 2>* states) const {
       auto& [m1, m2] = *states;
       m1 = beta1 * m1 + (M(1) - beta1) * g;
       m2 = beta2 * m2 + (M(1) - beta2) * g * g;
-      return keep * p - rate * (m1 / (std::sqrt(m2) + epsilon));
+      return p - decay * p - rate * (m1 / (std::sqrt(m2) + epsilon));
     }
   };
 
@@ -66,7 +66,7 @@ struct Adam : UpdateRule {
     const double correction = std::sqrt(1 - pow2);
     run.rate = static_cast<M>(rate * correction / (1 - pow1));
     run.epsilon = static_cast<M>(epsilon.Get() * correction);
-    run.keep = static_cast<M>(1 - rate * decay);
+    run.decay = static_cast<M>(rate * decay);
     return run;
   }
 
@@ -143,15 +143,15 @@ absl::StatusOr<Step> DecayOtherRows(BindContext* context, double decay) {
           uint8_t* marks = touched->data<uint8_t>();
           std::fill(marks, marks + height, uint8_t{0});
           for (const int64_t row : p.grad->rows()) marks[row] = 1;
-          const M keep = static_cast<M>(1 - ScalarOf(*p.rate) * decay);
+          const M part = static_cast<M>(ScalarOf(*p.rate) * decay);
           for (int64_t row = 0; row < height; ++row) {
             if (marks[row] != 0) continue;
             for (int64_t k = row * width; k < (row + 1) * width; ++k) {
               T& out = p.param_out->data<T>()[k];
-              M next = keep * static_cast<M>(out);
-              if (p.master != nullptr)
-                next = p.master_out->data<M>()[k] =
-                    keep * p.master_out->data<M>()[k];
+              M next = static_cast<M>(out);
+              if (p.master != nullptr) next = p.master_out->data<M>()[k];
+              next -= part * next;
+              if (p.master != nullptr) p.master_out->data<M>()[k] = next;
               out = static_cast<T>(next);
             }
           }

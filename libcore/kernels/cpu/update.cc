@@ -115,7 +115,7 @@ AdamPart PartOf(const Adam& a, const AdamNumbers& n) {
   part.beta2 = n.beta2;
   part.rate = static_cast<float>(rate * correction / (1 - beta1_pow));
   part.epsilon = static_cast<float>(n.epsilon * correction);
-  part.keep = static_cast<float>(1 - rate * n.decay);
+  part.decay = static_cast<float>(rate * n.decay);
   return part;
 }
 

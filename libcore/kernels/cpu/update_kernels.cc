@@ -48,8 +48,9 @@ HWY_INLINE void Update(const AdamPart& p, int64_t i, M mask) {
   const V v = hn::MulAdd(beta2, Read<kWhole>(mask, p.moment2 + i),
                          hn::Mul(hn::Mul(rest2, g), g));
   const V step = hn::Div(m, hn::Add(hn::Sqrt(v), hn::Set(kTag, p.epsilon)));
-  const V kept =
-      hn::Mul(hn::Set(kTag, p.keep), Read<kWhole>(mask, p.param + i));
+  const V param = Read<kWhole>(mask, p.param + i);
+  // 1 - decay would lose the digits of a small decay.
+  const V kept = hn::NegMulAdd(hn::Set(kTag, p.decay), param, param);
   Write<kWhole>(m, mask, p.moment1_out + i);
   Write<kWhole>(v, mask, p.moment2_out + i);
   Write<kWhole>(hn::NegMulAdd(hn::Set(kTag, p.rate), step, kept), mask,

@@ -11,12 +11,12 @@ namespace pd {
 namespace cpu {
 
 /// m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
-/// p = keep p - rate m / (sqrt(v) + epsilon)
+/// p = p - decay p - rate m / (sqrt(v) + epsilon)
 struct AdamPart {
   int64_t size = 0;
   const float *param, *grad, *moment1, *moment2;
   float *param_out, *moment1_out, *moment2_out;
-  float beta1, beta2, rate, epsilon, keep;
+  float beta1, beta2, rate, epsilon, decay;
 };
 
 /// g = rescale g + decay p; without velocity: p = p - rate g;
