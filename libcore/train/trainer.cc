@@ -442,7 +442,10 @@ absl::Status Trainer::Impl::Save() {
   checkpoint.program = program_.main;
   for (const VarDesc& var : program_.main.global().vars) {
     if (!var.persistable) continue;
-    NamedArrays& group = var.is_parameter ? checkpoint.params : checkpoint.opt;
+    // As PaddlePaddle: running statistics belong to the network.
+    const bool of_network =
+        var.is_parameter || program_.test.global().FindVar(var.name) != nullptr;
+    NamedArrays& group = of_network ? checkpoint.params : checkpoint.opt;
     PD_ASSIGN_OR_RETURN(group[var.name], session_.scope().Get(var.name));
   }
   PD_RETURN_IF_ERROR(WriteCheckpoint(options_.run, checkpoint,
