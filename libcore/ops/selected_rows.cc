@@ -2,6 +2,7 @@
 #include "libcore/ops/selected_rows.h"
 
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -34,11 +35,23 @@ absl::Status CheckRows(absl::string_view name, const Tensor& selected,
 void RowOrder::Sort(const std::vector<int64_t>& rows) {
   places_.resize(rows.size());
   std::iota(places_.begin(), places_.end(), int64_t{0});
-  std::sort(places_.begin(), places_.end(), [&](int64_t a, int64_t b) {
-    const int64_t x = rows[static_cast<size_t>(a)];
-    const int64_t y = rows[static_cast<size_t>(b)];
-    return x != y ? x < y : a < b;
-  });
+  // By one byte after the other, from the lowest: several times as fast as by
+  // comparisons for the few hundred rows of a batch.
+  constexpr int kBits = 8;
+  uint64_t bits = 0;  // those that some row has
+  for (const int64_t row : rows) bits |= static_cast<uint64_t>(row);
+  moved_.resize(rows.size());
+  for (int shift = 0; shift < 64 && bits >> shift != 0; shift += kBits) {
+    const auto digit = [&](int64_t place) {
+      const auto row = static_cast<uint64_t>(rows[static_cast<size_t>(place)]);
+      return static_cast<size_t>(row >> shift & ((1u << kBits) - 1));
+    };
+    size_t ends[(1 << kBits) + 1] = {0};
+    for (const int64_t place : places_) ++ends[digit(place) + 1];
+    std::partial_sum(std::begin(ends), std::end(ends), std::begin(ends));
+    for (const int64_t place : places_) moved_[ends[digit(place)]++] = place;
+    places_.swap(moved_);
+  }
   rows_.clear();
   starts_.clear();
   for (size_t i = 0; i < places_.size(); ++i) {

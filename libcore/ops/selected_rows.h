@@ -46,6 +46,7 @@ class RowOrder {
 
  private:
   std::vector<int64_t> places_;  // ordered by row, then by place
+  std::vector<int64_t> moved_;   // while sorting
   std::vector<int64_t> rows_;
   std::vector<size_t> starts_;
 };
