@@ -20,6 +20,7 @@
 #include "formats/gzip.h"
 #include "gtest/gtest.h"
 #include "libcore/autodiff/backward.h"
+#include "libcore/deploy/optimize.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
 #include "libcore/nn/build.h"
@@ -117,7 +118,8 @@ class Zoo : public testing::TestWithParam<std::string> {
     built_ = *std::move(built);
   }
 
-  // Outputs and gradients against PaddlePaddle's.
+  // Against PaddlePaddle's.
+  void CompareOutputs(const NamedArrays& results, double tolerance) const;
   void Compare(const NamedArrays& results,
                const std::map<std::string, std::string>& gradients) const;
 
@@ -186,8 +188,41 @@ TEST_P(Zoo, OutputsAndGradients) {
   }
 }
 
-void Zoo::Compare(const NamedArrays& results,
-                  const std::map<std::string, std::string>& gradients) const {
+// The program as it is deployed: its batch norms are in the filters, and what
+// follows them in the convolutions.
+TEST_P(Zoo, Inference) {
+  ASSERT_NO_FATAL_FAILURE(Load());
+  InferenceModel model;
+  model.program = built_.test;
+  for (const VarDesc& var : built_.test.global().vars)
+    if (var.persistable)
+      model.params[var.name] = Parameter(var.name, var.shape, golden_["gain"]);
+  ASSERT_TRUE(FoldBatchNorms(&model).ok());
+  NamedArrays feeds = model.params;
+  feeds["image"] = Numbers(golden_["picture"].get<std::string>(), image_, 1);
+  const auto expect_same = [&](const PassOptions& options) {
+    Session session(&Registry(), 0);
+    session.set_pass_options(options);
+    const auto results = session.Run(model.program, feeds, built_.outputs);
+    ASSERT_TRUE(results.ok()) << results.status();
+    // Folded filters round otherwise.
+    CompareOutputs(*results, 3e-5);
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_same({}));
+  if (!EachPassOff()) return;
+  const auto choices =
+      WithOnePassOff(Registry(), model.program, built_.outputs);
+  for (const auto& [pass, choice] : choices) {
+    SCOPED_TRACE("without " + pass);
+    expect_same(choice);
+  }
+  // No training program has what this pass looks for.
+  if (GetParam() == "mobilenet_v2") {
+    EXPECT_EQ(choices.count("fuse_conv_residual"), 1u);
+  }
+}
+
+void Zoo::CompareOutputs(const NamedArrays& results, double tolerance) const {
   for (size_t i = 0; i < built_.outputs.size(); ++i) {
     const auto want = golden_["outputs"][i].get<std::vector<double>>();
     const Array& got = results.at(built_.outputs[i]);
@@ -198,8 +233,13 @@ void Zoo::Compare(const NamedArrays& results,
       largest = std::max(largest, std::abs(want[k]));
       worst = std::max(worst, std::abs(want[k] - got.data<float>()[k]));
     }
-    EXPECT_LE(worst, 1e-5 * largest) << "output " << i;
+    EXPECT_LE(worst, tolerance * largest) << "output " << i;
   }
+}
+
+void Zoo::Compare(const NamedArrays& results,
+                  const std::map<std::string, std::string>& gradients) const {
+  CompareOutputs(results, 1e-5);
   // Where PaddlePaddle's own float32 is farther from float64, so may ours be.
   const double tolerance =
       std::max(1e-4, 3 * golden_["rounding"].get<double>());

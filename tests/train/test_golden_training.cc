@@ -169,6 +169,7 @@ TEST(EachPassOff, EveryPassChangesOne) {
   ASSERT_TRUE(RegisterAllOps(&registry).ok());
   std::set<std::string> left;
   for (const Pass& pass : AllPasses()) left.insert(pass.name);
+  left.erase("fuse_conv_residual");  // inference only: proved by test_zoo
   for (const std::string& name : TrainCaseNames()) {
     if (left.empty()) break;
     const TrainCase c = LoadTrainCase(name);
