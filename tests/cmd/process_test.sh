@@ -95,7 +95,8 @@ env --default-signal=INT "${run[@]}" --step-ms 20000 >"$dir/out" 2>"$dir/err" &
 pid=$!
 listens $pid
 kill -TERM $pid
-sleep 0.2
+# Two that wait together would be one.
+while grep -qE '^(SigPnd|ShdPnd):\s*0*[1-9a-f]' "/proc/$pid/status"; do sleep 0.02; done
 kill -TERM $pid
 got=0
 wait $pid || got=$?
