@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -11,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/base/zeroed.h"
 #include "libcore/exec/block_executor.h"
 #include "libcore/exec/memory_planner.h"
 #include "libcore/exec/nan_check.h"
@@ -405,12 +405,11 @@ void PlanBuilder::PlaceBuffers() {
   const size_t total = PlanMemory(&requests);
   plan_->stats_.arena_bytes = total;
   plan_->stats_.persistable_bytes = scope_->bytes();
-  constexpr std::align_val_t kAlignment{4096};
+  constexpr size_t kAlignment = 4096;
   constexpr size_t kTail = 256;  // whole-vector reads past the last buffer
-  void* arena = ::operator new(total + kTail, kAlignment);
-  std::memset(arena, options_.poison ? 0xff : 0, total + kTail);
-  plan_->arena_ = std::shared_ptr<void>(
-      arena, [](void* p) { ::operator delete(p, kAlignment); });
+  plan_->arena_ = ZeroedBytes(total + kTail, kAlignment);
+  void* const arena = plan_->arena_.get();
+  if (options_.poison) std::memset(arena, 0xff, total + kTail);
   for (Tensor& tensor : plan_->tensors_) {
     Tensor* root = Root(&tensor);
     const auto number = numbers.find(root);

@@ -113,7 +113,7 @@ void CopyElements(const Tensor& from, Tensor* to) {
     if (to->bytes() > 0) std::memcpy(to->raw(), from.raw(), to->bytes());
     return;
   }
-  std::memset(to->raw(), 0, to->bytes());
+  if (to->physical_size() != to->size()) std::memset(to->raw(), 0, to->bytes());
   if (from.size() == 0) return;
   const Places places(from, *to);
   const auto copy = [&](auto zero) {
