@@ -18,8 +18,6 @@
 namespace pd {
 namespace {
 
-constexpr int kNone = -1;
-
 // Numbers of ops; kNone where the chain has none.
 struct Chain {
   size_t conv = 0;
@@ -28,8 +26,6 @@ struct Chain {
   std::string out;       // of the last forward op
   std::string out_grad;  // the gradient that comes in
 };
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 bool IsConv(const OpDesc& op) {
   return op.type == "conv2d" || op.type == "depthwise_conv2d";

@@ -15,10 +15,6 @@
 namespace pd {
 namespace {
 
-constexpr int kNone = -1;
-
-size_t At(int i) { return static_cast<size_t>(i); }
-
 bool MayTakeResidual(const OpDesc& op) {
   if (op.type == "conv2d" || op.type == "depthwise_conv2d") return true;
   return op.type == "fused_conv2d" && op.Input("ResidualData").empty() &&

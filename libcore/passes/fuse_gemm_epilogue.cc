@@ -14,15 +14,11 @@
 namespace pd {
 namespace {
 
-constexpr int kNone = -1;
-
 struct Chain {
   size_t product = 0;
   int add = kNone, relu = kNone;
   int product_grad = kNone, add_grad = kNone;
 };
-
-size_t At(int i) { return static_cast<size_t>(i); }
 
 // Y must be a matrix of parameters: others have gradients and layouts that a
 // plain product serves better.

@@ -13,6 +13,11 @@
 
 namespace pd {
 
+/// The number of an op that is not there.
+constexpr int kNone = -1;
+/// The number of an op that is.
+inline size_t At(int i) { return static_cast<size_t>(i); }
+
 class OpGraph {
  public:
   /// Both outlive it. `program` may change only through Replace.

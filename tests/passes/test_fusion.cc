@@ -156,6 +156,28 @@ Net DepthwiseNet() {
   return net;
 }
 
+NamedArrays Step(const Net& net, const PassOptions& options) {
+  Session session(&Registry());
+  session.set_pass_options(options);
+  for (const auto& [name, value] : net.params) {
+    EXPECT_TRUE(
+        session.scope().GetOrCreate(name, value.dtype, value.shape).ok());
+    EXPECT_TRUE(session.scope().Set(name, value).ok());
+  }
+  auto values = session.Run(net.program, net.feeds, net.fetches);
+  EXPECT_TRUE(values.ok()) << values.status();
+  return values.ok() ? *values : NamedArrays();
+}
+
+void ExpectNear(const NamedArrays& want, const NamedArrays& got,
+                double tolerance) {
+  for (const auto& [name, value] : want)
+    for (int64_t i = 0; i < value.size(); ++i)
+      EXPECT_NEAR(value.data<float>()[i], got.at(name).data<float>()[i],
+                  tolerance)
+          << name << "[" << i << "]";
+}
+
 TEST(Fusion, DepthwiseWithABound) {
   NamedArrays values[2];
   for (const bool fuse : {false, true}) {
@@ -166,20 +188,9 @@ TEST(Fusion, DepthwiseWithABound) {
     net.Run(options);
     EXPECT_EQ(net.Types().find("fused_conv2d ") == 0, fuse) << net.Types();
     EXPECT_EQ(net.Types().find("fused_conv2d_grad") != std::string::npos, fuse);
-    Session session(&Registry());
-    for (const auto& [name, value] : net.params)
-      ASSERT_TRUE(session.scope().Set(name, value).ok());
-    const auto ran = session.Run(net.program, net.feeds, net.fetches);
-    ASSERT_TRUE(ran.ok()) << ran.status();
-    values[fuse ? 1 : 0] = *ran;
+    values[fuse ? 1 : 0] = Step(net, options);
   }
-  for (const auto& [name, value] : values[0]) {
-    const auto* a = reinterpret_cast<const float*>(value.bytes.get());
-    const auto* b =
-        reinterpret_cast<const float*>(values[1].at(name).bytes.get());
-    for (int64_t i = 0; i < value.size(); ++i)
-      EXPECT_NEAR(a[i], b[i], 1e-6) << name << "[" << i << "]";
-  }
+  ExpectNear(values[0], values[1], 1e-6);
 }
 
 // A block of ResNet: the shortcut is a convolution too, or the block's input.
@@ -215,18 +226,9 @@ TEST(Fusion, TakesTheResidual) {
         if (fuse)
           EXPECT_EQ(net.Types(),
                     projected ? "conv2d fused_conv2d" : "fused_conv2d");
-        Session session(&Registry());
-        for (const auto& [name, value] : net.params)
-          ASSERT_TRUE(session.scope().Set(name, value).ok());
-        const auto ran = session.Run(net.program, net.feeds, net.fetches);
-        ASSERT_TRUE(ran.ok()) << ran.status();
-        values[fuse ? 1 : 0] = *ran;
+        values[fuse ? 1 : 0] = Step(net, options);
       }
-      const auto& [name, value] = *values[0].begin();
-      for (int64_t i = 0; i < value.size(); ++i)
-        EXPECT_NEAR(value.data<float>()[i], values[1].at(name).data<float>()[i],
-                    1e-5)
-            << name << "[" << i << "]";
+      ExpectNear(values[0], values[1], 1e-5);
     }
 }
 
@@ -292,19 +294,6 @@ TEST(Fusion, MergesUpdates) {
   EXPECT_EQ(net.Types(), "merged_momentum");
   EXPECT_EQ(net.program.global().ops[0].Input("Velocity"),
             (std::vector<std::string>{"p_v", "q_v"}));
-}
-
-NamedArrays Step(const Net& net, const PassOptions& options) {
-  Session session(&Registry());
-  session.set_pass_options(options);
-  for (const auto& [name, value] : net.params) {
-    EXPECT_TRUE(
-        session.scope().GetOrCreate(name, value.dtype, value.shape).ok());
-    EXPECT_TRUE(session.scope().Set(name, value).ok());
-  }
-  auto values = session.Run(net.program, net.feeds, net.fetches);
-  EXPECT_TRUE(values.ok()) << values.status();
-  return values.ok() ? *values : NamedArrays();
 }
 
 TEST(Fusion, SameNumbersWithEachPassOff) {
