@@ -88,8 +88,10 @@ absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(const InnerProduct& p);
 
 /// dst[..., M, N] = src[..., M, K] weights[..., K, N], all of one rank; axes
 /// before the last two are equal or 1. A transposed matrix has such strides.
+/// Then bias[..., 1, N], left out when its shape is empty, and ReLU if asked.
 struct Matmul {
-  ArgSpec src, weights, dst;
+  ArgSpec src, weights, bias, dst;
+  Relu relu;
 };
 absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m);
 

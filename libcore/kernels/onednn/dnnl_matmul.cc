@@ -11,9 +11,16 @@ absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m) {
   PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(m.src));
   PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, ToDnnl(m.weights));
   PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t dst, ToDnnl(m.dst));
+  dnnl_memory_desc_t bias;
+  if (!m.bias.shape.empty()) {
+    PD_ASSIGN_OR_RETURN(bias, ToDnnl(m.bias));
+  }
   dnnl_matmul_desc_t desc;
-  PD_DNNL(dnnl_matmul_desc_init, &desc, &src, &weights, nullptr, &dst);
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, nullptr));
+  PD_DNNL(dnnl_matmul_desc_init, &desc, &src, &weights,
+          m.bias.shape.empty() ? nullptr : &bias, &dst);
+  PostOps post;
+  post.relu = m.relu;
+  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, post, nullptr));
   return Finish(std::move(pd));
 }
 
