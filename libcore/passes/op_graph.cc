@@ -103,12 +103,22 @@ int OpGraph::ReaderOf(const std::string& name, const char* type,
 
 bool OpGraph::IsTouchedBetween(const std::vector<std::string>& names,
                                size_t first, size_t last) const {
+  const auto reads = [&](const std::string& name) {
+    const std::vector<size_t> readers = Readers(name);
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](size_t i) { return i > first && i < last; });
+  };
+  return IsWrittenBetween(names, first, last) ||
+         std::any_of(names.begin(), names.end(), reads);
+}
+
+bool OpGraph::IsWrittenBetween(const std::vector<std::string>& names,
+                               size_t first, size_t last) const {
   for (const std::string& name : names) {
     const Uses* uses = Find(name);
     if (uses == nullptr) continue;
-    for (const auto* list : {&uses->readers, &uses->writers})
-      for (size_t i : *list)
-        if (i > first && i < last) return true;
+    for (size_t i : uses->writers)
+      if (i > first && i < last) return true;
   }
   return false;
 }

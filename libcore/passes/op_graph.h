@@ -43,6 +43,9 @@ class OpGraph {
   /// Whether an op in (first, last) reads or writes one of `names`.
   bool IsTouchedBetween(const std::vector<std::string>& names, size_t first,
                         size_t last) const;
+  /// Whether one of them writes one of `names`.
+  bool IsWrittenBetween(const std::vector<std::string>& names, size_t first,
+                        size_t last) const;
 
   /// Puts `op` in the place of op `at` and removes `others`.
   void Replace(size_t at, OpDesc op, const std::vector<size_t>& others);

@@ -12,6 +12,7 @@ const std::vector<Pass>& AllPasses() {
       {"fuse_conv_bias_act", FuseConvBiasAct},
       {"fuse_conv_residual", FuseConvResidual},
       {"fuse_gemm_epilogue", FuseGemmEpilogue},
+      {"fuse_lookup_concat", FuseLookupConcat},
       {"merge_updates", MergeUpdates},
   };
   return *kPasses;

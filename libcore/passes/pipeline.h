@@ -55,6 +55,7 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
 absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvResidual(const PassContext& context, ProgramDesc* program);
 absl::Status FuseGemmEpilogue(const PassContext& context, ProgramDesc* program);
+absl::Status FuseLookupConcat(const PassContext& context, ProgramDesc* program);
 absl::Status MergeUpdates(const PassContext& context, ProgramDesc* program);
 
 }  // namespace pd
