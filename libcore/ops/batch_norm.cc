@@ -11,11 +11,17 @@
 //   training: X@GRAD = Scale * r *
 //             (Y@GRAD - Bias@GRAD / M - h * Scale@GRAD / M); else Scale * r *
 //             Y@GRAD
+// fused_batch_norm_act: then Y = act_type(Y): "", relu, or relu6 up to
+// fuse_alpha. Its gradient reads Y and takes Y@GRAD as 0 where Y <= 0 or
+// Y >= fuse_alpha. Passes put it in the place of batch_norm and its activation;
+// PaddlePaddle's own, for its GPUs, has relu and channels last alone.
 // The second gradient stands in norm_groups.h. sync_batch_norm, over the
 // devices of a job, is the same on one. Training with M = 1 is the identity, as
 // in PaddlePaddle: Y = X, the running statistics stay, Saved outputs and the
 // gradients of Scale and Bias are 0.
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
@@ -34,6 +40,13 @@ struct Norm {
   int64_t n_step, channel_step, position_step;
   double epsilon;
   bool global;  // uses the running statistics
+  bool clip = false;
+  double top = std::numeric_limits<double>::infinity();  // of the clip
+
+  // Whether the clip lets a gradient through where its result is y.
+  bool Passes(double y) const {
+    return !clip || (!(y <= 0) && !(y >= top && std::isfinite(top)));
+  }
 
   int64_t count() const { return n * positions; }
 };
@@ -56,6 +69,17 @@ absl::StatusOr<Norm> ReadNorm(const OpDesc& op, const Shape& shape) {
   m.global = op.AttrOr("use_global_stats", false) ||
              (op.AttrOr("is_test", false) &&
               !op.AttrOr("trainable_statistics", false));
+  const auto act = op.AttrOr<std::string>("act_type", "");
+  if (!act.empty() && act != "relu" && act != "relu6")
+    return InvalidArgument(
+        "attr 'act_type' is '%s'; expected '', relu or relu6", act);
+  m.clip = !act.empty();
+  if (act == "relu6") {
+    m.top = op.AttrOr("fuse_alpha", 6.0f);
+    if (!(m.top > 0))
+      return InvalidArgument(
+          "attr 'fuse_alpha' is %g; relu6 wants its bound, more than 0", m.top);
+  }
   return m;
 }
 
@@ -128,6 +152,12 @@ void ForwardChannel(const Norm& m, const Tensors& t, int64_t c) {
   else
     ForEachElement(m, c,
                    [&](int64_t i) { y[i] = (x[i] - center) * factor + shift; });
+  if (!m.clip) return;
+  const T top = static_cast<T>(m.top);
+  ForEachElement(m, c, [&](int64_t i) {
+    if (y[i] <= 0) y[i] = 0;
+    if (y[i] > top) y[i] = top;
+  });
 }
 
 absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
@@ -162,6 +192,7 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
 
 struct GradTensors {
   Tensor *x, *scale, *mean, *variance, *dy;  // mean, variance: by Norm::global
+  Tensor* y;                                 // of an activation
   Tensor *dx, *dscale, *dbias;
 };
 
@@ -173,11 +204,15 @@ void BackwardChannel(const Norm& m, const GradTensors& t, int64_t c) {
   const double second = t.variance->data<T>()[c];
   const double inverse = m.global ? 1 / std::sqrt(second + m.epsilon) : second;
   const bool identity = !m.global && m.count() == 1;
+  const T* y = m.clip ? t.y->data<T>() : nullptr;
+  const auto gradient = [&](int64_t i) {
+    return y == nullptr || m.Passes(y[i]) ? dy[i] : T(0);
+  };
   double sum = 0, dot = 0;
   if (!identity)
     ForEachElement(m, c, [&](int64_t i) {
-      sum += dy[i];
-      dot += dy[i] * (x[i] - mean) * inverse;
+      sum += gradient(i);
+      dot += gradient(i) * (x[i] - mean) * inverse;
     });
   Store<T>(t.dbias, c, sum);
   Store<T>(t.dscale, c, dot);
@@ -187,7 +222,7 @@ void BackwardChannel(const Norm& m, const GradTensors& t, int64_t c) {
   const double share = m.global || identity ? 0 : 1.0 / m.count();
   ForEachElement(m, c, [&](int64_t i) {
     const double h = (x[i] - mean) * inverse;
-    dx[i] = static_cast<T>(factor * (dy[i] - share * (sum + h * dot)));
+    dx[i] = static_cast<T>(factor * (gradient(i) - share * (sum + h * dot)));
   });
 }
 
@@ -207,6 +242,9 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
   t.mean = context->Input(mean);
   t.variance = context->Input(variance);
   t.dy = context->Input("Y@GRAD");
+  t.y = context->Input("Y");
+  if (m.clip)
+    PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", dtype, t.x->shape()));
   t.dx = context->Output("X@GRAD");
   t.dscale = context->Output("Scale@GRAD");
   t.dbias = context->Output("Bias@GRAD");
@@ -297,13 +335,17 @@ absl::Status InferBatchNorm(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+constexpr char kFused[] = "fused_batch_norm_act";
+
+void AddAttrs(OpDef* def, bool fused) {
   def->Attr("is_test", false)
       .Attr("momentum", 0.9f)
       .Attr("epsilon", 1e-5f)
-      .Attr("data_layout", std::string("NCHW"))
+      .Attr("data_layout", std::string(fused ? "NHWC" : "NCHW"))
       .Attr("use_global_stats", false)
       .Attr("trainable_statistics", false);
+  if (!fused) return;
+  def->Attr("act_type", std::string("relu")).Attr("fuse_alpha", 6.0f);
 }
 
 absl::StatusOr<std::vector<OpDesc>> MakeBatchNormGradGrad(
@@ -319,13 +361,16 @@ absl::Status AddBatchNorm(OpRegistry* registry, const std::string& type) {
   norm.Output("Y").Output("MeanOut").Output("VarianceOut");
   norm.IntermediateOutput("SavedMean").IntermediateOutput("SavedVariance");
   norm.OptionalOutput("ReserveSpace");
-  AddAttrs(&norm);
+  const bool fused = type == kFused;
+  AddAttrs(&norm, fused);
   norm.Infer(InferBatchNorm).Reference(BindBatchNorm);
-  norm.Grad(GradSpec{type + "_grad",
-                     {"X", "Scale", "Bias", "Mean", "Variance"},
-                     {"SavedMean", "SavedVariance", "ReserveSpace"},
-                     {"Y"},
-                     {"X", "Scale", "Bias"}});
+  GradSpec spec{type + "_grad",
+                {"X", "Scale", "Bias", "Mean", "Variance"},
+                {"SavedMean", "SavedVariance", "ReserveSpace"},
+                {"Y"},
+                {"X", "Scale", "Bias"}};
+  if (fused) spec.outputs.push_back("Y");
+  norm.Grad(std::move(spec));
   PD_RETURN_IF_ERROR(registry->Add(std::move(norm)));
 
   OpDef grad(type + "_grad");
@@ -334,9 +379,10 @@ absl::Status AddBatchNorm(OpRegistry* registry, const std::string& type) {
        {"Scale", "Bias", "Mean", "Variance", "MeanOut", "VarianceOut",
         "SavedMean", "SavedVariance", "ReserveSpace", "MomentumTensor"})
     grad.OptionalInput(slot);
+  if (fused) grad.Input("Y");
   grad.OptionalOutput("X@GRAD").OptionalOutput("Scale@GRAD");
   grad.OptionalOutput("Bias@GRAD");
-  AddAttrs(&grad);
+  AddAttrs(&grad, fused);
   grad.Infer(InferGradLikeInput).Reference(BindBatchNormGrad);
   type == "batch_norm" ? grad.Grad(GradMaker(MakeBatchNormGradGrad))
                        : grad.NoGrad();
@@ -348,11 +394,12 @@ absl::Status AddBatchNorm(OpRegistry* registry, const std::string& type) {
 absl::Status RegisterBatchNorm(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(AddBatchNorm(registry, "batch_norm"));
   PD_RETURN_IF_ERROR(AddBatchNorm(registry, "sync_batch_norm"));
+  PD_RETURN_IF_ERROR(AddBatchNorm(registry, kFused));
 
   OpDef second("batch_norm_grad_grad");
   AddNormGradGradSlots(&second);
   second.OptionalInput("Mean").OptionalInput("Variance");
-  AddAttrs(&second);
+  AddAttrs(&second, false);
   second.Infer(InferNormGradGrad).NoGrad().Reference(BindBatchNormGradGrad);
   return registry->Add(std::move(second));
 }

@@ -11,6 +11,7 @@ const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
       {"fuse_conv_bias_act", FuseConvBiasAct},
       {"fuse_conv_residual", FuseConvResidual},
+      {"fuse_batch_norm_act", FuseBatchNormAct},
       {"fuse_gemm_epilogue", FuseGemmEpilogue},
       {"fuse_lookup_concat", FuseLookupConcat},
       {"merge_updates", MergeUpdates},

@@ -4,6 +4,7 @@
 // channels: test_onednn_images.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
@@ -24,11 +26,18 @@ OpDesc Op(const char* type, const char* in, const char* out) {
   return op;
 }
 
+std::vector<float> Values(const Array& array) {
+  return {array.data<float>(), array.data<float>() + array.size()};
+}
+
 // Normalises `in`; the statistics' names begin with `out`.
 void AppendNorm(KernelCase* c, const std::string& in, const std::string& out,
-                int64_t channels, bool is_test, const char* data_layout) {
+                int64_t channels, bool is_test, const char* data_layout,
+                const std::string& act = "") {
   OpDesc op;
-  op.type = "batch_norm";
+  op.type = act.empty() ? "batch_norm" : "fused_batch_norm_act";
+  if (!act.empty()) op.attrs["act_type"] = act;
+  op.attrs["fuse_alpha"] = 0.4f;  // among the numbers
   op.SetInput("X", {in});
   op.SetOutput("Y", {out});
   const auto add = [&](const char* slot, const char* name, Array value) {
@@ -58,21 +67,24 @@ struct Input {
 class Norm : public testing::TestWithParam<Input> {};
 
 TEST_P(Norm, IsTheReferences) {
-  for (const bool is_test : {false, true}) {
-    KernelCase c;
-    Feed(&c, "x", RandomArray(GetParam().shape, 1));
-    AppendNorm(&c, "x", "y", GetParam().channels, is_test,
-               GetParam().data_layout);
-    c.fetches = {"y"};
-    if (!is_test) {
-      c.fetches = {"y", "y_saved_mean", "y_saved_variance"};
-      c.wrt = {"x", "y_scale", "y_bias"};
+  for (const char* act : {"", "relu", "relu6"})
+    for (const bool is_test : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(act, is_test ? " test" : ""));
+      KernelCase c;
+      Feed(&c, "x", RandomArray(GetParam().shape, 1));
+      AppendNorm(&c, "x", "y", GetParam().channels, is_test,
+                 GetParam().data_layout, act);
+      c.fetches = {"y"};
+      if (!is_test) {
+        c.fetches = {"y", "y_saved_mean", "y_saved_variance"};
+        c.wrt = {"x", "y_scale", "y_bias"};
+      }
+      const std::string type =
+          *act != 0 ? "fused_batch_norm_act" : "batch_norm";
+      std::map<std::string, std::string> labels = {{type, "cpu:channels"}};
+      if (!is_test) labels[type + "_grad"] = "cpu:channels";
+      ExpectLikeReference(c, labels);
     }
-    std::map<std::string, std::string> labels = {
-        {"batch_norm", "cpu:channels"}};
-    if (!is_test) labels["batch_norm_grad"] = "cpu:channels";
-    ExpectLikeReference(c, labels);
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Norm,
@@ -82,6 +94,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Norm,
                                          Input{{3, 5, 7, 35}, "NHWC", 35},
                                          Input{{9, 21}, "NCHW", 21},
                                          Input{{2, 3, 40}, "NCHW", 3},
+                                         Input{{3, 37, 9, 9}, "NCHW", 37},
+                                         Input{{2, 2, 40, 41}, "NCHW", 2},
                                          Input{{2, 3, 4, 5, 6}, "NCHW", 3}));
 
 // Numbers far from 0 keep their variance.
@@ -94,6 +108,41 @@ TEST(Norm, FarFromZero) {
   AppendNorm(&c, "far", "y", 3, false, "NCHW");
   c.fetches = {"y"};
   ExpectLikeReference(c, {{"batch_norm", "cpu:channels"}}, 1e-3);
+}
+
+// The first numbers of each channel say nothing of the others: the variance is
+// asked for a second time, around the mean.
+TEST(Norm, StartsElsewhere) {
+  for (const int64_t channels : {2, 40}) {
+    const Shape shape = {2, channels, 64, 64};
+    std::vector<float> x = Values(RandomArray(shape, 1));
+    for (int64_t c = 0; c < channels; ++c)
+      std::fill_n(x.begin() + c * 64 * 64, 1024, 500.0f);
+    KernelCase c;
+    Feed(&c, "x", MakeArray<float>(shape, x));
+    AppendNorm(&c, "x", "y", channels, false, "NCHW");
+    c.fetches = {"y", "y_saved_mean", "y_saved_variance"};
+    c.wrt = {"x", "y_scale"};
+    ExpectLikeReference(c, {{"batch_norm", "cpu:channels"}});
+  }
+}
+
+TEST(Norm, ClipKeepsNan) {
+  std::vector<float> x = Values(RandomArray({4, 3, 8}, 1));
+  x[5] = std::nanf("");
+  KernelCase c;
+  Feed(&c, "x", MakeArray<float>({4, 3, 8}, x));
+  AppendNorm(&c, "x", "y", 3, false, "NCHW", "relu");
+  c.fetches = {"y"};
+  const KernelResult fast = RunCase(c, true), slow = RunCase(c, false);
+  const auto* a =
+      reinterpret_cast<const float*>(fast.values.at("y").bytes.get());
+  const auto* b =
+      reinterpret_cast<const float*>(slow.values.at("y").bytes.get());
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(std::isnan(a[i]), i / 8 % 3 == 0) << i;
+    EXPECT_EQ(std::isnan(b[i]), i / 8 % 3 == 0) << i;
+  }
 }
 
 struct Kind {

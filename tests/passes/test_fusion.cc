@@ -242,6 +242,134 @@ TEST(Fusion, LeavesAResidualOfATrainingProgram) {
       << net.Types();
 }
 
+// Two layers of a network with batch normalisation.
+Net NormNet(const char* activation) {
+  Net net;
+  net.Var("x", {4, 3, 6, 6}, false);
+  std::string in = "x";
+  for (const std::string i : {"1", "2"}) {
+    net.Var("w" + i, {3, 3, 3, 3}, true);
+    for (const char* name : {"scale", "bias", "mean", "variance"})
+      net.Var(name + i, {3}, true);
+    net.params["variance" + i] = MakeArray<float>({3}, {1, 2, 3});
+    net.Op("conv2d", {{"Input", {in}}, {"Filter", {"w" + i}}},
+           {{"Output", {"c" + i}}});
+    net.Op("batch_norm",
+           {{"X", {"c" + i}},
+            {"Scale", {"scale" + i}},
+            {"Bias", {"bias" + i}},
+            {"Mean", {"mean" + i}},
+            {"Variance", {"variance" + i}}},
+           {{"Y", {"n" + i}},
+            {"MeanOut", {"mean" + i}},
+            {"VarianceOut", {"variance" + i}},
+            {"SavedMean", {"sm" + i}},
+            {"SavedVariance", {"sv" + i}}});
+    net.Op(activation, {{"X", {"n" + i}}}, {{"Out", {"r" + i}}},
+           {{"threshold", 0.5f}});
+    in = "r" + i;
+  }
+  net.Op("reduce_mean", {{"X", {in}}}, {{"Out", {"loss"}}},
+         {{"reduce_all", true}});
+  return net;
+}
+
+TEST(Fusion, NormAndActivation) {
+  for (const char* activation : {"relu", "relu6"}) {
+    NamedArrays values[2];
+    for (const bool fuse : {false, true}) {
+      Net net = NormNet(activation);
+      net.Backward("loss");
+      for (const char* name : {"r2", "mean1", "variance2"})
+        net.fetches.push_back(name);
+      PassOptions options;
+      if (!fuse) options.disabled = {"fuse_batch_norm_act"};
+      net.Run(options);
+      if (fuse)
+        EXPECT_EQ(net.Types(),
+                  "conv2d fused_batch_norm_act conv2d fused_batch_norm_act "
+                  "reduce_mean fill_any_like reduce_mean_grad "
+                  "fused_batch_norm_act_grad conv2d_grad "
+                  "fused_batch_norm_act_grad conv2d_grad");
+      values[fuse ? 1 : 0] = Step(net, options);
+    }
+    ExpectNear(values[0], values[1], 1e-5);
+  }
+}
+
+TEST(Fusion, LeavesANormThatAnotherOpReads) {
+  for (const char* name : {"n1", "n1@GRAD"}) {
+    Net net = NormNet("relu");
+    net.Backward("loss");
+    net.fetches.push_back(name);
+    net.Run();
+    EXPECT_NE(net.Types().find("batch_norm relu"), std::string::npos);
+    EXPECT_NE(net.Types().find("relu_grad batch_norm_grad"), std::string::npos);
+  }
+}
+
+// Rows of two tables and a matrix between them.
+Net LookupNet() {
+  Net net;
+  for (const char* name : {"w1", "w2"}) net.Var(name, {5, 3}, true);
+  net.Var("dense", {4, 2}, false);
+  for (const char* name : {"i1", "i2"}) {
+    net.Var(name, {4}, false);
+    net.feeds[name] = MakeArray<int64_t>({4}, {4, 0, 2, 2});
+    net.program.global().vars.back().dtype = DType::kInt64;
+  }
+  net.Op("lookup_table_v2", {{"W", {"w1"}}, {"Ids", {"i1"}}}, {{"Out", {"a"}}});
+  net.Op("lookup_table_v2", {{"W", {"w2"}}, {"Ids", {"i2"}}}, {{"Out", {"b"}}},
+         {{"padding_idx", int64_t{2}}});
+  net.Op("concat", {{"X", {"a", "dense", "b"}}}, {{"Out", {"y"}}},
+         {{"axis", int32_t{1}}});
+  net.fetches = {"y"};
+  return net;
+}
+
+TEST(Fusion, LooksUpInManyTables) {
+  Net net = LookupNet();
+  PassOptions off;
+  off.disabled = {"fuse_lookup_concat"};
+  const NamedArrays want = Step(net, off);
+  net.Run();
+  EXPECT_EQ(net.Types(), "fused_lookup_concat");
+  const NamedArrays got = Step(net, {});
+  ExpectNear(want, got, 0);
+  // Row 2 of W2 is padding, and its first row is not.
+  const float* y = got.at("y").data<float>();
+  for (int64_t i = 5; i < 8; ++i) {
+    EXPECT_EQ(y[2 * 8 + i], 0);
+    EXPECT_EQ(y[8 + i], net.params["w2"].data<float>()[i - 5]);
+  }
+}
+
+TEST(Fusion, NamesAnIdOutsideItsTable) {
+  Net net = LookupNet();
+  net.feeds["i2"] = MakeArray<int64_t>({4}, {0, 5, 1, 1});
+  Session session(&Registry());
+  for (const auto& [name, value] : net.params)
+    ASSERT_TRUE(session.scope().Set(name, value).ok());
+  const auto values = session.Run(net.program, net.feeds, net.fetches);
+  EXPECT_NE(values.status().message().find("fused_lookup_concat"),
+            absl::string_view::npos)
+      << values.status();
+  EXPECT_NE(values.status().message().find("5"), absl::string_view::npos);
+}
+
+TEST(Fusion, LeavesLookupsAlone) {
+  Net other = LookupNet();  // rows below rows
+  other.program.global().ops.back().attrs["axis"] = int32_t{0};
+  other.program.global().ops.back().SetInput("X", {"a", "b"});
+  other.Run();
+  EXPECT_NE(other.Types().find("lookup_table_v2 lookup_table_v2"),
+            std::string::npos);
+  Net read = LookupNet();
+  read.fetches.push_back("b");
+  read.Run();
+  EXPECT_EQ(read.Types(), "lookup_table_v2 fused_lookup_concat");
+}
+
 TEST(Fusion, KeepsWhatIsFetched) {
   for (const char* name : {"c", "a", "c@GRAD", "a@GRAD"}) {
     Net net = Network();
@@ -352,10 +480,12 @@ TEST(Fusion, IsObserved) {
       Shown(net, {}),
       (std::vector<std::string>{
           "net/: " + plain, "net/fuse_conv_bias_act: " + conv,
-          "net/fuse_conv_residual: " + conv, "net/fuse_gemm_epilogue: " + both,
+          "net/fuse_conv_residual: " + conv, "net/fuse_batch_norm_act: " + conv,
+          "net/fuse_gemm_epilogue: " + both, "net/fuse_lookup_concat: " + both,
           "net/merge_updates: " + both}));
   EXPECT_EQ(
-      Shown(net, {"fuse_conv_residual", "fuse_gemm_epilogue", "merge_updates"}),
+      Shown(net, {"fuse_conv_residual", "fuse_batch_norm_act",
+                  "fuse_gemm_epilogue", "fuse_lookup_concat", "merge_updates"}),
       (std::vector<std::string>{"net/: " + plain,
                                 "net/fuse_conv_bias_act: " + conv}));
 }

@@ -24,6 +24,8 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
        cpu::BindCrossEntropyGrad},
       {"batch_norm", "cpu:channels", cpu::BindBatchNorm},
       {"batch_norm_grad", "cpu:channels", cpu::BindBatchNormGrad},
+      {"fused_batch_norm_act", "cpu:channels", cpu::BindBatchNorm},
+      {"fused_batch_norm_act_grad", "cpu:channels", cpu::BindBatchNormGrad},
       {"softmax", "cpu:rows", cpu::BindSoftmax},
       {"softmax_grad", "cpu:rows", cpu::BindSoftmaxGrad},
       {"layer_norm", "cpu:rows", cpu::BindLayerNorm},

@@ -110,13 +110,27 @@ HWY_INLINE void AddSums(const ChannelView& v, int64_t channel, V a, V b,
   }
 }
 
-// The two sums of a stretch. With dy: of dy and of dy * (x - center); else of
-// x - center and of its square.
-template <bool kGrad>
-HWY_INLINE void SumStretch(const ChannelView& v, const ChannelSums& s,
+template <bool kWhole>
+HWY_INLINE V Normalized(const ChannelView& v, V d, const ChannelTerms& t,
+                        int64_t channel, M mask) {
+  return hn::MulAdd(d, Of<kWhole>(v, t.factor, channel, mask),
+                    Of<kWhole>(v, t.shift, channel, mask));
+}
+
+// dy where the clip let y through, else 0.
+HWY_INLINE V Passed(V dy, V y, V top) {
+  const M off = hn::Or(hn::Le(y, hn::Zero(kTag)), hn::Ge(y, top));
+  return hn::IfThenZeroElse(off, dy);
+}
+
+// The two sums of a stretch. With dy: of g and of g * (x - mean), g being dy
+// where the clip let it through; else of x - mean and of its square.
+template <bool kGrad, bool kClip>
+HWY_INLINE void SumStretch(const ChannelView& v, const ChannelPass& s,
                            int64_t at, int64_t group, int64_t begin,
                            int64_t end, double* sums) {
   V a = hn::Zero(kTag), b = hn::Zero(kTag);
+  const V top = hn::Set(kTag, s.clip.top);
   int64_t last = -1;
   const auto add = [&](int64_t i, int64_t channel, M mask, auto whole) {
     constexpr bool kWhole = decltype(whole)::value;
@@ -126,10 +140,12 @@ HWY_INLINE void SumStretch(const ChannelView& v, const ChannelSums& s,
       last = channel;
     }
     const V d = hn::Sub(Load<kWhole>(s.x + i, mask),
-                        Of<kWhole>(v, s.center, channel, mask));
+                        Of<kWhole>(v, s.terms.mean, channel, mask));
     const V centered = kWhole ? d : hn::IfThenElseZero(mask, d);
     if (kGrad) {
-      const V g = Load<kWhole>(s.dy + i, mask);
+      V g = Load<kWhole>(s.dy + i, mask);
+      if (kClip)
+        g = Passed(g, Normalized<kWhole>(v, d, s.terms, channel, mask), top);
       a = hn::Add(a, g);
       b = hn::MulAdd(g, centered, b);
     } else {
@@ -145,19 +161,24 @@ HWY_INLINE void SumStretch(const ChannelView& v, const ChannelSums& s,
   }
 }
 
-void SumRange(const ChannelView& v, const ChannelSums& s, int64_t first,
+void SumRange(const ChannelView& v, const ChannelPass& s, int64_t first,
               int64_t end, double* sums) {
   ForStretches(v, first, end,
                [&](int64_t at, int64_t group, int64_t begin, int64_t stop) {
-                 if (s.dy != nullptr)
-                   SumStretch<true>(v, s, at, group, begin, stop, sums);
+                 if (s.dy == nullptr)
+                   SumStretch<false, false>(v, s, at, group, begin, stop, sums);
+                 else if (s.clip.on)
+                   SumStretch<true, true>(v, s, at, group, begin, stop, sums);
                  else
-                   SumStretch<false>(v, s, at, group, begin, stop, sums);
+                   SumStretch<true, false>(v, s, at, group, begin, stop, sums);
                });
 }
 
-void ScaleRange(const ChannelView& v, const float* x, const ChannelTerms& t,
-                int64_t first, int64_t end, float* y) {
+template <bool kClip>
+HWY_INLINE void ScaleStretches(const ChannelView& v, const float* x,
+                               const ChannelTerms& t, float bound,
+                               int64_t first, int64_t end, float* y) {
+  const V top = hn::Set(kTag, bound), zero = hn::Zero(kTag);
   ForStretches(v, first, end,
                [&](int64_t at, int64_t group, int64_t begin, int64_t stop) {
                  ForVectors(
@@ -166,17 +187,30 @@ void ScaleRange(const ChannelView& v, const float* x, const ChannelTerms& t,
                        constexpr bool kWhole = decltype(whole)::value;
                        const V d = hn::Sub(Load<kWhole>(x + i, mask),
                                            Of<kWhole>(v, t.mean, c, mask));
-                       Store<kWhole>(
-                           hn::MulAdd(d, Of<kWhole>(v, t.factor, c, mask),
-                                      Of<kWhole>(v, t.shift, c, mask)),
-                           y + i, mask);
+                       V out = Normalized<kWhole>(v, d, t, c, mask);
+                       if (kClip) {
+                         out = hn::IfThenZeroElse(hn::Le(out, zero), out);
+                         out = hn::IfThenElse(hn::Gt(out, top), top, out);
+                       }
+                       Store<kWhole>(out, y + i, mask);
                      });
                });
 }
 
-void GradRange(const ChannelView& v, const float* x, const float* dy,
-               const ChannelGradTerms& t, int64_t first, int64_t end,
-               float* dx) {
+void ScaleRange(const ChannelView& v, const float* x, const ChannelTerms& t,
+                const ChannelClip& clip, int64_t first, int64_t end, float* y) {
+  if (clip.on)
+    ScaleStretches<true>(v, x, t, clip.top, first, end, y);
+  else
+    ScaleStretches<false>(v, x, t, clip.top, first, end, y);
+}
+
+template <bool kClip>
+HWY_INLINE void GradStretches(const ChannelView& v, const ChannelPass& s,
+                              const ChannelGradNumbers& g, int64_t first,
+                              int64_t end, float* dx) {
+  const V top = hn::Set(kTag, s.clip.top);
+  const ChannelTerms& t = s.terms;
   ForStretches(
       v, first, end,
       [&](int64_t at, int64_t group, int64_t begin, int64_t stop) {
@@ -184,16 +218,28 @@ void GradRange(const ChannelView& v, const float* x, const float* dy,
             v, at, group, begin, stop,
             [&](int64_t i, int64_t c, M mask, auto whole) {
               constexpr bool kWhole = decltype(whole)::value;
-              const V d = hn::Sub(Load<kWhole>(x + i, mask),
+              const V d = hn::Sub(Load<kWhole>(s.x + i, mask),
                                   Of<kWhole>(v, t.mean, c, mask));
-              const V g = hn::Sub(Load<kWhole>(dy + i, mask),
-                                  Of<kWhole>(v, t.shift, c, mask));
+              V in = Load<kWhole>(s.dy + i, mask);
+              if (kClip)
+                in = Passed(in, Normalized<kWhole>(v, d, t, c, mask), top);
+              const V rest = hn::Sub(in, Of<kWhole>(v, g.sum, c, mask));
               Store<kWhole>(
-                  hn::Mul(Of<kWhole>(v, t.factor, c, mask),
-                          hn::NegMulAdd(d, Of<kWhole>(v, t.slope, c, mask), g)),
+                  hn::Mul(
+                      Of<kWhole>(v, t.factor, c, mask),
+                      hn::NegMulAdd(d, Of<kWhole>(v, g.dot, c, mask), rest)),
                   dx + i, mask);
             });
       });
+}
+
+void GradRange(const ChannelView& v, const ChannelPass& s,
+               const ChannelGradNumbers& g, int64_t first, int64_t end,
+               float* dx) {
+  if (s.clip.on)
+    GradStretches<true>(v, s, g, first, end, dx);
+  else
+    GradStretches<false>(v, s, g, first, end, dx);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -216,10 +262,40 @@ int64_t Positions(const ChannelView& v) { return v.outer * v.groups * v.inner; }
 // Positions per thread at least.
 int64_t Grain(const ChannelView& v) { return 1 + 16384 / v.lanes; }
 
-// The two sums of every channel, [channels, 2], at the start of `scratch`.
-const double* Sums(const ChannelView& v, const ChannelSums& s, void* scratch) {
+// Groups for everybody: then each thread has groups of its own, and what it
+// has just summed is still in its cache when it is normalised.
+bool HasGroups(const ChannelView& v) { return v.groups >= 2 * Threads(); }
+
+template <typename Body>
+void ForGroups(const ChannelView& v, const Body& body) {
+  const int64_t grain = 1 + Grain(v) / (v.outer * v.inner);
+  ParallelFor(v.groups, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group) body(group);
+  });
+}
+
+// Calls body(first, end) for the positions of a group.
+template <typename Body>
+void ForPositions(const ChannelView& v, int64_t group, const Body& body) {
+  for (int64_t o = 0; o < v.outer; ++o) {
+    const int64_t first = (o * v.groups + group) * v.inner;
+    body(first, first + v.inner);
+  }
+}
+
+// The two sums of every channel of a group, [channels, 2].
+void SumGroup(const ChannelView& v, const ChannelPass& s, int64_t group,
+              double* sums) {
   const auto run = HWY_DYNAMIC_DISPATCH(SumRange);
-  double* sums = static_cast<double*>(scratch);
+  std::fill_n(sums + 2 * group * v.lanes, 2 * v.lanes, 0.0);
+  ForPositions(v, group, [&](int64_t first, int64_t end) {
+    run(v, s, first, end, sums);
+  });
+}
+
+// Those of all channels, at the start of `scratch`.
+void SumAll(const ChannelView& v, const ChannelPass& s, double* sums) {
+  const auto run = HWY_DYNAMIC_DISPATCH(SumRange);
   const int64_t width = 2 * v.channels();
   const int64_t positions = Positions(v);
   int used = 1;
@@ -231,58 +307,136 @@ const double* Sums(const ChannelView& v, const ChannelSums& s, void* scratch) {
   });
   for (int part = 1; part < used; ++part)
     for (int64_t i = 0; i < width; ++i) sums[i] += sums[part * width + i];
-  return sums;
+}
+
+struct Range {
+  int64_t begin, end;  // channels
+};
+
+Range ChannelsOf(const ChannelView& v, int64_t group) {
+  return {group * v.lanes, (group + 1) * v.lanes};
+}
+
+// The moments from sums around `center`. False where the center was so far
+// from the mean that the variance lost digits: ask again around the mean.
+bool ReadMoments(const ChannelView& v, const double* sums, Range channels,
+                 const float* center, const ChannelNumbers& to) {
+  const double n = static_cast<double>(v.count());
+  bool exact = true;
+  for (int64_t c = channels.begin; c < channels.end; ++c) {
+    const double rest = sums[2 * c] / n;
+    const double squares = sums[2 * c + 1] / n;
+    const double spread = squares - rest * rest;
+    to.mean[c] = static_cast<float>(double{center[c]} + rest);
+    to.variance[c] = static_cast<float>(
+        std::isnan(spread) ? std::nan("") : std::max(0.0, spread));
+    exact = exact && !(rest * rest > spread);
+  }
+  return exact;
+}
+
+// A center for each channel: the mean of the first positions of its group.
+void FirstMeans(const ChannelView& v, const float* x, Range channels,
+                double* sums, float* center) {
+  const auto run = HWY_DYNAMIC_DISPATCH(SumRange);
+  const int64_t n = std::min(v.inner, int64_t{1024});
+  for (int64_t c = channels.begin; c < channels.end; ++c)
+    center[c] = x[(c / v.lanes) * v.inner * v.lanes + c % v.lanes];
+  std::fill(sums + 2 * channels.begin, sums + 2 * channels.end, 0.0);
+  for (int64_t g = channels.begin / v.lanes; g < channels.end / v.lanes; ++g)
+    run(v, {x, nullptr, {center, nullptr, nullptr}, {}}, g * v.inner,
+        g * v.inner + n, sums);
+  for (int64_t c = channels.begin; c < channels.end; ++c) {
+    const double mean =
+        double{center[c]} + sums[2 * c] / static_cast<double>(n);
+    if (std::isfinite(mean)) center[c] = static_cast<float>(mean);
+  }
+}
+
+// sum(center) fills the sums of these channels around a center.
+template <typename Sum>
+void Moments(const ChannelView& v, const float* x, Range channels, double* sums,
+             const ChannelNumbers& numbers, const Sum& sum) {
+  float* const center =
+      reinterpret_cast<float*>(sums + Threads() * 2 * v.channels());
+  FirstMeans(v, x, channels, sums, center);
+  sum(ChannelPass{x, nullptr, {center, nullptr, nullptr}, {}});
+  if (ReadMoments(v, sums, channels, center, numbers)) return;
+  std::copy(numbers.mean + channels.begin, numbers.mean + channels.end,
+            center + channels.begin);
+  sum(ChannelPass{x, nullptr, {center, nullptr, nullptr}, {}});
+  ReadMoments(v, sums, channels, center, numbers);
 }
 
 }  // namespace
 
-size_t ChannelSumsScratch(const ChannelView& v) {
+size_t ChannelScratch(const ChannelView& v) {
+  // Sums by thread, and the centers.
   return (static_cast<size_t>(Threads()) * 2 + 1) *
          static_cast<size_t>(v.channels()) * sizeof(double);
 }
 
-void ChannelMoments(const ChannelView& v, const float* x, void* scratch,
-                    float* mean, float* variance) {
-  // Twice: differences from an element of the channel give its mean, those
-  // from the mean its variance, without numbers that cancel each other.
-  const double n = static_cast<double>(v.count());
-  float* center = variance;
-  for (int64_t c = 0; c < v.channels(); ++c)
-    center[c] = x[(c / v.lanes) * v.inner * v.lanes + c % v.lanes];
-  const double* sums = Sums(v, {x, nullptr, center}, scratch);
-  for (int64_t c = 0; c < v.channels(); ++c)
-    mean[c] = static_cast<float>(double{center[c]} + sums[2 * c] / n);
-  sums = Sums(v, {x, nullptr, mean}, scratch);
-  for (int64_t c = 0; c < v.channels(); ++c) {
-    const double rest = sums[2 * c] / n;
-    variance[c] =
-        static_cast<float>(std::max(0.0, sums[2 * c + 1] / n - rest * rest));
-    if (std::isnan(sums[2 * c + 1])) variance[c] = std::nanf("");
+void NormalizeChannels(const ChannelView& v, const float* x,
+                       const ChannelClip& clip, void* scratch,
+                       const ChannelNumbers& numbers, FillChannels terms,
+                       float* y) {
+  double* const sums = static_cast<double*>(scratch);
+  const ChannelTerms t{numbers.mean, numbers.factor, numbers.shift};
+  if (!HasGroups(v)) {
+    Moments(v, x, {0, v.channels()}, sums, numbers,
+            [&](const ChannelPass& pass) { SumAll(v, pass, sums); });
+    terms(0, v.channels());
+    ScaleChannels(v, x, t, clip, y);
+    return;
   }
-}
-
-void ChannelScale(const ChannelView& v, const float* x,
-                  const ChannelTerms& terms, float* y) {
-  const auto run = HWY_DYNAMIC_DISPATCH(ScaleRange);
-  ParallelFor(Positions(v), Grain(v), [&](int64_t begin, int64_t end) {
-    run(v, x, terms, begin, end, y);
+  const auto scale = HWY_DYNAMIC_DISPATCH(ScaleRange);
+  ForGroups(v, [&](int64_t group) {
+    const Range own = ChannelsOf(v, group);
+    Moments(v, x, own, sums, numbers,
+            [&](const ChannelPass& pass) { SumGroup(v, pass, group, sums); });
+    terms(own.begin, own.end);
+    ForPositions(v, group, [&](int64_t first, int64_t end) {
+      scale(v, x, t, clip, first, end, y);
+    });
   });
 }
 
-void ChannelGradSums(const ChannelView& v, const float* x, const float* dy,
-                     const float* mean, void* scratch, float* sum, float* dot) {
-  const double* sums = Sums(v, {x, dy, mean}, scratch);
-  for (int64_t c = 0; c < v.channels(); ++c) {
-    sum[c] = static_cast<float>(sums[2 * c]);
-    dot[c] = static_cast<float>(sums[2 * c + 1]);
-  }
+void ScaleChannels(const ChannelView& v, const float* x, const ChannelTerms& t,
+                   const ChannelClip& clip, float* y) {
+  const auto run = HWY_DYNAMIC_DISPATCH(ScaleRange);
+  ParallelFor(Positions(v), Grain(v), [&](int64_t begin, int64_t end) {
+    run(v, x, t, clip, begin, end, y);
+  });
 }
 
-void ChannelGrad(const ChannelView& v, const float* x, const float* dy,
-                 const ChannelGradTerms& terms, float* dx) {
+void NormalizeChannelsGrad(const ChannelView& v, const ChannelPass& pass,
+                           void* scratch, const ChannelGradNumbers& numbers,
+                           FillChannels means, float* dx) {
+  double* const sums = static_cast<double*>(scratch);
   const auto run = HWY_DYNAMIC_DISPATCH(GradRange);
+  const auto finish = [&](Range channels) {
+    for (int64_t c = channels.begin; c < channels.end; ++c) {
+      numbers.sum[c] = static_cast<float>(sums[2 * c]);
+      numbers.dot[c] = static_cast<float>(sums[2 * c + 1]);
+    }
+    means(channels.begin, channels.end);
+  };
+  if (HasGroups(v)) {
+    ForGroups(v, [&](int64_t group) {
+      SumGroup(v, pass, group, sums);
+      finish(ChannelsOf(v, group));
+      if (dx == nullptr) return;
+      ForPositions(v, group, [&](int64_t first, int64_t end) {
+        run(v, pass, numbers, first, end, dx);
+      });
+    });
+    return;
+  }
+  SumAll(v, pass, sums);
+  finish({0, v.channels()});
+  if (dx == nullptr) return;
   ParallelFor(Positions(v), Grain(v), [&](int64_t begin, int64_t end) {
-    run(v, x, dy, terms, begin, end, dx);
+    run(v, pass, numbers, begin, end, dx);
   });
 }
 

@@ -8,6 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+
+#include "absl/functional/function_ref.h"
 
 namespace pd {
 namespace cpu {
@@ -21,37 +24,58 @@ struct ChannelView {
   int64_t count() const { return outer * inner; }
 };
 
-/// What is summed: with dy, dy and dy * (x - center[c]); without (null),
-/// x - center[c] and its square.
-struct ChannelSums {
-  const float *x, *dy, *center;
+/// What may follow the normalisation: min(max(y, 0), top), without a bound
+/// where `top` is NaN. A NaN in y stays.
+struct ChannelClip {
+  bool on = false;
+  float top = std::numeric_limits<float>::quiet_NaN();
 };
 
-/// Bytes that the two functions of sums need as `scratch`.
-size_t ChannelSumsScratch(const ChannelView& v);
-
-/// mean[c] and variance[c] of all channels, padding included; the variance is
-/// that of the population.
-void ChannelMoments(const ChannelView& v, const float* x, void* scratch,
-                    float* mean, float* variance);
-
-/// y = (x - mean[c]) * factor[c] + shift[c]; y may be x.
+/// Numbers of every channel, padding included. With factor[c] = scale / sigma:
+/// y = clip((x - mean[c]) * factor[c] + shift[c]).
 struct ChannelTerms {
   const float *mean, *factor, *shift;
 };
-void ChannelScale(const ChannelView& v, const float* x,
-                  const ChannelTerms& terms, float* y);
 
-/// sum[c] = sum of dy, dot[c] = sum of dy * (x - mean[c]).
-void ChannelGradSums(const ChannelView& v, const float* x, const float* dy,
-                     const float* mean, void* scratch, float* sum, float* dot);
+/// Bytes that the functions below need as `scratch`.
+size_t ChannelScratch(const ChannelView& v);
 
-/// dx = factor[c] * (dy - shift[c] - (x - mean[c]) * slope[c]); dx may be dy.
-struct ChannelGradTerms {
-  const float *mean, *factor, *shift, *slope;
+/// Called with the first and the last channel (excluded) that may be filled
+/// in, from several threads, each with channels of its own.
+using FillChannels = absl::FunctionRef<void(int64_t, int64_t)>;
+
+/// Normalises a batch: finds mean[c] and variance[c], that of the population,
+/// lets `terms` fill factor and shift, and writes y, which may be x. A group of
+/// channels is read again while it is in the cache.
+struct ChannelNumbers {
+  float *mean, *variance, *factor, *shift;
 };
-void ChannelGrad(const ChannelView& v, const float* x, const float* dy,
-                 const ChannelGradTerms& terms, float* dx);
+void NormalizeChannels(const ChannelView& v, const float* x,
+                       const ChannelClip& clip, void* scratch,
+                       const ChannelNumbers& numbers, FillChannels terms,
+                       float* y);
+
+/// y alone, of given numbers; y may be x.
+void ScaleChannels(const ChannelView& v, const float* x, const ChannelTerms& t,
+                   const ChannelClip& clip, float* y);
+
+/// What the gradient reads: x, dy, and the terms of the forward pass.
+struct ChannelPass {
+  const float *x, *dy;
+  ChannelTerms terms;
+  ChannelClip clip;
+};
+
+/// With g = dy, or 0 where the clip was active: finds sum[c] of g and dot[c] of
+/// g * (x - mean[c]), lets `means` replace them by what is to be subtracted,
+/// and writes, unless it is null, dx = factor[c] * (g - sum[c] - (x - mean[c])
+/// * dot[c]); dx may be dy.
+struct ChannelGradNumbers {
+  float *sum, *dot;
+};
+void NormalizeChannelsGrad(const ChannelView& v, const ChannelPass& pass,
+                           void* scratch, const ChannelGradNumbers& numbers,
+                           FillChannels means, float* dx);
 
 }  // namespace cpu
 }  // namespace pd

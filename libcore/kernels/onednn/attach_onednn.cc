@@ -26,8 +26,6 @@ absl::Status AttachOnednnKernels(OpRegistry* registry) {
       {"conv3d_transpose_grad", "onednn", onednn::BindConvTransposeGrad},
       {"pool2d", "onednn", onednn::BindPool},
       {"pool2d_grad", "onednn", onednn::BindPoolGrad},
-      {"batch_norm", "onednn", onednn::BindBatchNorm},
-      {"batch_norm_grad", "onednn", onednn::BindBatchNormGrad},
       {"matmul_v2", "onednn:inner_product", onednn::BindInnerProduct},
       {"matmul_v2_grad", "onednn:inner_product", onednn::BindInnerProductGrad},
       {"matmul_v2", "onednn:matmul", onednn::BindMatmul},

@@ -31,10 +31,6 @@ absl::StatusOr<Step> BindConvTransposeGrad(BindContext* context);
 // pool2d.
 absl::StatusOr<Step> BindPool(BindContext* context);
 absl::StatusOr<Step> BindPoolGrad(BindContext* context);
-// batch_norm.
-absl::StatusOr<Step> BindBatchNorm(BindContext* context);
-absl::StatusOr<Step> BindBatchNormGrad(BindContext* context);
-
 }  // namespace onednn
 }  // namespace pd
 

@@ -61,14 +61,6 @@ int ToDnnl(Arg arg) {
       return DNNL_ARG_DIFF_BIAS;
     case Arg::kDiffDst:
       return DNNL_ARG_DIFF_DST;
-    case Arg::kMean:
-      return DNNL_ARG_MEAN;
-    case Arg::kVariance:
-      return DNNL_ARG_VARIANCE;
-    case Arg::kScaleShift:
-      return DNNL_ARG_SCALE_SHIFT;
-    case Arg::kDiffScaleShift:
-      return DNNL_ARG_DIFF_SCALE_SHIFT;
     case Arg::kWorkspace:
       return DNNL_ARG_WORKSPACE;
     case Arg::kScratchpad:
@@ -238,9 +230,8 @@ absl::StatusOr<PdPtr> InnerProductPd(const InnerProduct& p) {
     PD_ASSIGN_OR_RETURN(bias, ToDnnl(p.bias));
   }
   dnnl_inner_product_desc_t desc;
-  PD_DNNL(dnnl_inner_product_forward_desc_init, &desc,
-          p.training ? dnnl_forward_training : dnnl_forward_inference, &src,
-          &weights, has_bias ? &bias : nullptr, &dst);
+  PD_DNNL(dnnl_inner_product_forward_desc_init, &desc, dnnl_forward_training,
+          &src, &weights, has_bias ? &bias : nullptr, &dst);
   return MakePd(&desc, {false, p.relu}, nullptr);
 }
 

@@ -27,10 +27,6 @@ enum class Arg {
   kDiffWeights,
   kDiffBias,
   kDiffDst,
-  kMean,
-  kVariance,
-  kScaleShift,
-  kDiffScaleShift,
   kWorkspace,
   kScratchpad,
 };
@@ -74,11 +70,10 @@ struct Relu {
 };
 
 /// dst[N, OC] = src[N, IC] weights[OC, IC]^T + bias[OC], then ReLU if asked.
-/// The bias is left out when its shape is empty.
+/// The bias is left out when its shape is empty. For training.
 struct InnerProduct {
   ArgSpec src, weights, bias, dst;
   Relu relu;
-  bool training = true;
 };
 absl::StatusOr<PrimitivePtr> InnerProductForward(const InnerProduct& p);
 /// Of the gradients only the shapes in `p` differ in name: src stands for
@@ -125,16 +120,6 @@ absl::StatusOr<PrimitivePtr> PoolingForward(const Pooling& p);
 absl::StatusOr<PrimitivePtr> PoolingBackward(const Pooling& p);
 /// Elements and dtype of the workspace; the shape is empty for none.
 ArgSpec WorkspaceOf(const Primitive& primitive);
-
-/// Batch normalisation with scale and shift, [2, channels] in one tensor; src
-/// and dst lie alike.
-struct BatchNorm {
-  ArgSpec src;
-  float epsilon = 1e-5f;
-  bool global = false;  ///< mean and variance are inputs
-};
-absl::StatusOr<PrimitivePtr> BatchNormForward(const BatchNorm& b);
-absl::StatusOr<PrimitivePtr> BatchNormBackward(const BatchNorm& b);
 
 /// Copies between two layouts.
 absl::StatusOr<PrimitivePtr> Reorder(const ArgSpec& from, const ArgSpec& to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's convolution, pooling and batch normalisation.
+// oneDNN's convolution and pooling.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -108,23 +108,6 @@ absl::StatusOr<dnnl_pooling_desc_t> PoolDesc(const Pooling& p,
   return desc;
 }
 
-unsigned FlagsOf(const BatchNorm& b) {
-  // Scale and shift of their own are wrong in 2.6: it reads past the channels
-  // where they fill no block, and the gradient does not run.
-  unsigned flags = dnnl_use_scaleshift;
-  if (b.global) flags |= dnnl_use_global_stats;
-  return flags;
-}
-
-absl::StatusOr<PdPtr> BatchNormForwardPd(const BatchNorm& b) {
-  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(b.src));
-  dnnl_batch_normalization_desc_t desc;
-  PD_DNNL(dnnl_batch_normalization_forward_desc_init, &desc,
-          b.global ? dnnl_forward_inference : dnnl_forward_training, &src,
-          b.epsilon, FlagsOf(b));
-  return MakePd(&desc, {}, nullptr);
-}
-
 }  // namespace
 
 absl::StatusOr<PrimitivePtr> ConvolutionForward(const Convolution& c) {
@@ -174,21 +157,6 @@ absl::StatusOr<PrimitivePtr> PoolingBackward(const Pooling& p) {
   PD_ASSIGN_OR_RETURN(const PdPtr hint, MakePd(&forward, {}, nullptr));
   PD_ASSIGN_OR_RETURN(const dnnl_pooling_desc_t desc,
                       PoolDesc(p, dnnl_backward_data));
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
-  return Finish(std::move(pd));
-}
-
-absl::StatusOr<PrimitivePtr> BatchNormForward(const BatchNorm& b) {
-  PD_ASSIGN_OR_RETURN(PdPtr pd, BatchNormForwardPd(b));
-  return Finish(std::move(pd));
-}
-
-absl::StatusOr<PrimitivePtr> BatchNormBackward(const BatchNorm& b) {
-  PD_ASSIGN_OR_RETURN(const PdPtr hint, BatchNormForwardPd(b));
-  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(b.src));
-  dnnl_batch_normalization_desc_t desc;
-  PD_DNNL(dnnl_batch_normalization_backward_desc_init, &desc, dnnl_backward,
-          &src, &src, b.epsilon, FlagsOf(b));
   PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
   return Finish(std::move(pd));
 }
