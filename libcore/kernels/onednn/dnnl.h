@@ -85,7 +85,7 @@ absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(const InnerProduct& p);
 /// before the last two are equal or 1. A transposed matrix has such strides.
 /// Then bias[..., 1, N], left out when its shape is empty, and ReLU if asked.
 struct Matmul {
-  ArgSpec src, weights, bias, dst;
+  ArgSpec src, weights, dst, bias;
   Relu relu;
 };
 absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m);

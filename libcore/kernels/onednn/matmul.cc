@@ -55,9 +55,11 @@ absl::StatusOr<PrimitivePtr> BindMatmulOf(BindContext* context, Operand a,
   PD_ASSIGN_OR_RETURN(to, context->Out(to, nullptr));
   const size_t rank =
       std::max({a.tensor->rank(), b.tensor->rank(), to->rank()});
-  PD_ASSIGN_OR_RETURN(PrimitivePtr product,
-                      MatmulForward({SpecOf(a, rank), SpecOf(b, rank),
-                                     SpecOf({to, false}, rank)}));
+  Matmul m;
+  m.src = SpecOf(a, rank);
+  m.weights = SpecOf(b, rank);
+  m.dst = SpecOf({to, false}, rank);
+  PD_ASSIGN_OR_RETURN(PrimitivePtr product, MatmulForward(m));
   product->Bind(Arg::kSrc, a.tensor);
   product->Bind(Arg::kWeights, b.tensor);
   product->Bind(Arg::kDst, to);
