@@ -10,12 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/nan_report.h"
 #include "cmd/common/progress.h"
 #include "cmd/common/requirement.h"
 #include "cmd/eval_report.h"
 #include "cmd/eval_run.h"
 #include "cmd/eval_text.h"
 #include "libcore/base/error.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
@@ -23,6 +25,7 @@
 #include "libcore/nn/metric_results.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/evaluator.h"
+#include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/run_vocabularies.h"
@@ -166,6 +169,14 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
     view.Start(&*built, loader.get(), job.proto().train().log().samples());
     spec.observer = &view;
   }
+  NanGuardOptions guarding;
+  PD_ASSIGN_OR_RETURN(guarding.rules, NanRulesOfEnvironment());
+  NanGuard guard(std::move(guarding));
+  if (GetFlag<bool>("FLAGS_check_nan_inf")) {
+    const bool own = model.kind != LoadedModel::Kind::kInference;
+    guard.Begin(&session, {{}, {}, {}, own ? &built->layers : nullptr});
+    spec.guard = &guard;
+  }
   auto evaluator = Evaluator::Create(&session, loader.get(), std::move(spec));
   if (!evaluator.ok()) return MarkJobErrors(job, evaluator.status());
   Progress progress(Progress::Standard());
@@ -176,7 +187,9 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
     return true;
   });
   progress.End();
-  PD_RETURN_IF_ERROR(result.status());
+  if (!result.ok())
+    return ReportNan(result.status(), guard.finding(), options.common.json(),
+                     out);
   const BadRecords bad = AllSkipped(*loader);
   if (bad.count > 0) LogWarning("%s", SkippedText(bad, "eval"));
   const std::vector<Judgement> judgements = Judge(requirements, *result);

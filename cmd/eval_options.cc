@@ -96,6 +96,10 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->Real({"--atol", "A", "absolute tolerance of --expect"}, {}, &o->atol);
   table->Switch({"--equal-nan", "", "for --expect, NaN equals NaN"},
                 &o->equal_nan);
+  table->Switch({"--check-nan-inf", "",
+                 "stops at the first operator that makes NaN or Inf, says all "
+                 "that is known of it, and exits 1"},
+                &o->check_nan_inf);
   table->Texts({"--require", "NAME>=NUMBER",
                 "with a job, exits 1 when this result is another; also >, <=, "
                 "< and ==. May be given again"},

@@ -25,6 +25,7 @@ struct EvalOptions {
   std::string expect;   ///< npz
   double rtol = 1e-5, atol = 1e-8;
   bool equal_nan = false;
+  bool check_nan_inf = false;
   std::string report;                     ///< an HTML file
   std::string grad;                       ///< "out=cotangent,..."
   std::string wrt;                        ///< names, separated by commas

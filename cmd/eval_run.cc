@@ -8,40 +8,28 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/nan_report.h"
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
 #include "cmd/eval_job.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
-#include "formats/pdmodel.h"
 #include "libcore/autodiff/backward.h"
 #include "libcore/base/error.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/bench.h"
 #include "libcore/train/load_model.h"
-#include "libcore/train/lod_json.h"
+#include "libcore/train/nan_finder.h"
 
 namespace pd {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Puts into the scope whatever the model brought, or its startup program.
-absl::Status SetVariables(const EvalOptions& options, const LoadedModel& model,
-                          Session* session) {
-  if (!options.startup.empty()) {
-    PD_ASSIGN_OR_RETURN(ProgramDesc startup, ReadProgram(options.startup));
-    PD_RETURN_IF_ERROR(Annotate(session->RunOnce(startup), options.startup));
-  }
-  if (model.kind == LoadedModel::Kind::kInference)
-    return FillScope(model, &session->scope());
-  for (const auto& [name, value] : model.params)
-    PD_RETURN_IF_ERROR(Annotate(session->scope().Set(name, value), model.path));
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::vector<std::string>> NamesToFetch(
     const EvalOptions& options, const LoadedModel& model,
@@ -87,18 +75,18 @@ absl::StatusOr<BackwardOptions> GradientsAsked(const EvalOptions& options,
   return backward;
 }
 
-absl::StatusOr<NamedArrays> ReadFeeds(const EvalOptions& options) {
-  PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadNpz(options.feed));
-  if (options.lod.empty()) return feeds;
-  PD_ASSIGN_OR_RETURN(const LoDs lods, ReadLoDs(options.lod));
-  for (const auto& [name, lod] : lods) {
-    const auto feed = feeds.find(name);
-    if (feed == feeds.end())
-      return NotFound("'%s': '%s' is no array of '%s'", options.lod, name,
-                      options.feed);
-    feed->second.lod = lod;
-  }
-  return feeds;
+// What a run stopped at, from variables that it has not touched.
+absl::StatusOr<std::optional<NanFinding>> FindAgain(
+    const EvalOptions& options, const OpRegistry& registry,
+    const LoadedModel& model, const NamedArrays& feeds,
+    const std::vector<std::string>& fetches) {
+  Session session(&registry,
+                  static_cast<uint64_t>(options.common.seed.value_or(0)));
+  PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
+  PD_ASSIGN_OR_RETURN(NanQuery query,
+                      QueryOf(&session, &model.program, feeds, fetches));
+  query.context.seed = static_cast<uint64_t>(options.common.seed.value_or(0));
+  return FindNan(query);
 }
 
 absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
@@ -111,7 +99,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
   Session session(&registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
   session.set_pass_options(MakePassOptions(options.passes));
-  PD_RETURN_IF_ERROR(SetVariables(options, model, &session));
+  PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
   std::vector<std::string> fetches;
   if (options.grad.empty()) {
     PD_ASSIGN_OR_RETURN(fetches, NamesToFetch(options, model, expected));
@@ -127,9 +115,17 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
       fetches.push_back(gradients[name]);
     }
   }
-  PD_ASSIGN_OR_RETURN(const NamedArrays results,
-                      session.Run(model.program, feeds, fetches));
-  return DeliverResults(options, results, "", out);
+  const absl::StatusOr<NamedArrays> results =
+      session.Run(model.program, feeds, fetches);
+  if (!results.ok()) {
+    std::optional<NanFinding> finding;
+    if (IsNanFound(results.status())) {
+      PD_ASSIGN_OR_RETURN(finding,
+                          FindAgain(options, registry, model, feeds, fetches));
+    }
+    return ReportNan(results.status(), finding, options.common.json(), out);
+  }
+  return DeliverResults(options, *results, "", out);
 }
 
 // "x=1,3,224,224"
@@ -232,10 +228,13 @@ absl::Status DeliverResults(const EvalOptions& options,
 }
 
 absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
+  if (options.check_nan_inf)
+    PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
+  PD_RETURN_IF_ERROR(NanRulesOfEnvironment().status());
   // In an .onnx file the structure may hang on what is fed.
   NamedArrays feeds;
   if (!options.feed.empty()) {
-    PD_ASSIGN_OR_RETURN(feeds, ReadFeeds(options));
+    PD_ASSIGN_OR_RETURN(feeds, ReadFeeds(options.feed, options.lod));
   }
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));

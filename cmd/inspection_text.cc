@@ -1,67 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/inspection_text.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
+#include "cmd/common/table.h"
 
 namespace pd {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Columns of text, the first `left` of them flush left.
-class Table {
- public:
-  using Row = std::vector<std::string>;
-
-  explicit Table(size_t left) : left_(left) {}
-  void Add(Row row) { rows_.push_back(std::move(row)); }
-
-  std::string ToString() const {
-    std::vector<size_t> widths;
-    for (const Row& row : rows_) {
-      widths.resize(std::max(widths.size(), row.size()));
-      for (size_t i = 0; i < row.size(); ++i)
-        widths[i] = std::max(widths[i], Width(row[i]));
-    }
-    std::string text;
-    for (const Row& row : rows_) {
-      std::string line;
-      for (size_t i = 0; i < row.size(); ++i) {
-        const std::string pad(widths[i] - Width(row[i]), ' ');
-        absl::StrAppend(&line, "  ", i < left_ ? row[i] : pad,
-                        i < left_ ? pad : row[i]);
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      absl::StrAppend(&text, line, "\n");
-    }
-    return text;
-  }
-
- private:
-  // Code points: what a terminal shows of the names that are used.
-  static size_t Width(const std::string& text) {
-    return static_cast<size_t>(std::count_if(
-        text.begin(), text.end(),
-        [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-  }
-
-  size_t left_;
-  std::vector<Row> rows_;
-};
-
-// Control characters and bytes that are no UTF-8 escaped, quotes as they are.
-std::string Printable(absl::string_view text) {
-  return absl::StrReplaceAll(absl::Utf8SafeCHexEscape(text),
-                             {{"\\'", "'"}, {"\\\"", "\""}, {"\\\\", "\\"}});
-}
 
 std::string Real(double value) { return absl::StrFormat("%.6g", value); }
 

@@ -8,12 +8,42 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "formats/npz.h"
+#include "formats/pdmodel.h"
+#include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/lod_json.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
+
+absl::Status SetVariables(const LoadedModel& model, const std::string& startup,
+                          Session* session) {
+  if (!startup.empty()) {
+    PD_ASSIGN_OR_RETURN(ProgramDesc program, ReadProgram(startup));
+    PD_RETURN_IF_ERROR(Annotate(session->RunOnce(program), startup));
+  }
+  if (model.kind == LoadedModel::Kind::kInference)
+    return FillScope(model, &session->scope());
+  for (const auto& [name, value] : model.params)
+    PD_RETURN_IF_ERROR(Annotate(session->scope().Set(name, value), model.path));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NamedArrays> ReadFeeds(const std::string& npz,
+                                      const std::string& lod) {
+  PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadNpz(npz));
+  if (lod.empty()) return feeds;
+  PD_ASSIGN_OR_RETURN(const LoDs lods, ReadLoDs(lod));
+  for (const auto& [name, levels] : lods) {
+    const auto feed = feeds.find(name);
+    if (feed == feeds.end())
+      return NotFound("'%s': '%s' is no array of '%s'", lod, name, npz);
+    feed->second.lod = levels;
+  }
+  return feeds;
+}
 
 absl::Status NeedsJob(const LoadedModel& model) {
   return CommandLineError(absl::StrCat(

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/exec/session.h"
 #include "libcore/nn/build.h"
 #include "libcore/ops/registry.h"
 #include "libcore/train/load_model.h"
@@ -27,6 +28,15 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
 absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
                                              const std::string& config,
                                              std::vector<LayerInfo>* layers);
+
+/// Puts into the scope whatever the model brought, and what the startup program
+/// (a file, or "") makes.
+absl::Status SetVariables(const LoadedModel& model, const std::string& startup,
+                          Session* session);
+
+/// The arrays of an npz file, with the sequence lengths of a JSON file (or "").
+absl::StatusOr<NamedArrays> ReadFeeds(const std::string& npz,
+                                      const std::string& lod);
 
 /// A usage error for parameters alone.
 absl::Status NeedsJob(const LoadedModel& model);

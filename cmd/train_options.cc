@@ -155,6 +155,10 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
   table->Text({"--init-from", "MODEL",
                "takes parameters by name from a model, a run or a `.pdparams`"},
               &o->init_from);
+  table->Switch({"--check-nan-inf", "",
+                 "stops at the first operator that makes NaN or Inf, says all "
+                 "that is known of it, and exits 1"},
+                &o->check_nan_inf);
   table->Texts({"--require", "NAME>=NUMBER",
                 "exits 1 when the last evaluation's result is another; also >, "
                 "<=, < and ==. May be given again"},

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/nan_report.h"
 #include "cmd/common/progress.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
@@ -24,8 +25,10 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/train/nan_guard.h"
 #include "libcore/train/program_training.h"
 
 namespace pd {
@@ -167,6 +170,10 @@ void Report(const TrainOptions& options, const Outcome& outcome,
 absl::Status TrainPrograms(const TrainOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
   PD_ASSIGN_OR_RETURN(ProgramTrainingOptions inputs, ReadInputs(options));
+  NanGuardOptions guarding;
+  PD_ASSIGN_OR_RETURN(guarding.rules, NanRulesOfEnvironment());
+  NanGuard guard(std::move(guarding));
+  if (GetFlag<bool>("FLAGS_check_nan_inf")) inputs.guard = &guard;
   PD_ASSIGN_OR_RETURN(auto training, ProgramTraining::Create(
                                          registry.get(), std::move(inputs)));
   PD_RETURN_IF_ERROR(SetInitialState(options, &training->session()));
@@ -179,8 +186,10 @@ absl::Status TrainPrograms(const TrainOptions& options, std::ostream& out) {
   const int64_t steps =
       std::min(options.steps.value_or(training->steps()), training->steps());
   InstallStopSignals();
-  PD_ASSIGN_OR_RETURN(const Outcome outcome,
-                      RunSteps(steps, log_json, training.get()));
+  const absl::StatusOr<Outcome> ran = RunSteps(steps, log_json, training.get());
+  if (!ran.ok())
+    return ReportNan(ran.status(), guard.finding(), options.common.json(), out);
+  const Outcome& outcome = *ran;
   if (file != nullptr) PD_RETURN_IF_ERROR(file->Finish());
   if (!options.save.empty()) PD_RETURN_IF_ERROR(training->Save(options.save));
   if (outcome.stopped_by != 0)

@@ -12,6 +12,7 @@
 #include "cmd/about_list.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/nan_report.h"
 #include "cmd/common/progress.h"
 #include "cmd/common/requirement.h"
 #include "cmd/common/stop_signals.h"
@@ -22,6 +23,7 @@
 #include "cmd/train_programs.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
@@ -30,6 +32,7 @@
 #include "libcore/nn/zoo/zoo.h"
 #include "libcore/report/run_watcher.h"
 #include "libcore/train/bench.h"
+#include "libcore/train/nan_guard.h"
 #include "libcore/train/observer_list.h"
 #include "libcore/train/trainer.h"
 
@@ -177,7 +180,11 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   ObserverList observers({&display});
   if (watcher.wanted()) observers = ObserverList({&display, &watcher});
   InstallStopSignals();
+  NanGuardOptions guarding;
+  PD_ASSIGN_OR_RETURN(guarding.rules, NanRulesOfEnvironment());
+  NanGuard guard(std::move(guarding));
   TrainerOptions trainer_options;
+  if (GetFlag<bool>("FLAGS_check_nan_inf")) trainer_options.guard = &guard;
   trainer_options.run = options.out;
   trainer_options.resume = options.resume;
   trainer_options.weights_only = options.weights_only;
@@ -193,7 +200,9 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   const absl::Status watched =
       watcher.wanted() ? watcher.Finish(outcome.ok() ? &*outcome : nullptr)
                        : absl::OkStatus();
-  if (!outcome.ok()) return MarkJobErrors(job, outcome.status());
+  if (!outcome.ok())
+    return ReportNan(MarkJobErrors(job, outcome.status()), guard.finding(),
+                     options.common.json(), out);
   PD_RETURN_IF_ERROR(watched);
   if (file != nullptr) PD_RETURN_IF_ERROR(file->Finish());
   if (outcome->stopped_by != 0)
@@ -213,6 +222,8 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
 }  // namespace
 
 absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
+  if (options.check_nan_inf)
+    PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
   if (!options.programs.empty()) return TrainPrograms(options, out);
   if (options.networks) {
     PrintAbout(ZooNetworks(), options.common.json(), out);

@@ -111,14 +111,12 @@ absl::Status BlockExecutor::Run(int32_t block, Frame* frame,
   PD_ASSIGN_OR_RETURN(const std::vector<LateOp>* ops, OpsOf(block));
   ++depth_;
   absl::Status status;
-  for (const LateOp& op : *ops) {
-    status =
-        RunIn(program_->blocks[static_cast<size_t>(block)], op, frame, context);
-    if (!status.ok()) {
-      status = Annotate(
-          status, absl::StrCat("block ", block, ", ", DescribeOp(op.op())));
-      break;
-    }
+  const BlockDesc& desc = program_->blocks[static_cast<size_t>(block)];
+  for (size_t i = 0; i < ops->size() && status.ok(); ++i) {
+    status = RunIn(desc, (*ops)[i], i, frame, context);
+    if (!status.ok())
+      status = Annotate(status, absl::StrCat("block ", block, ", ",
+                                             DescribeOp((*ops)[i].op())));
   }
   --depth_;
   return status;
@@ -150,7 +148,8 @@ std::vector<std::string> BlockExecutor::LoopVariables(
 }
 
 absl::Status BlockExecutor::RunIn(const BlockDesc& block, const LateOp& op,
-                                  Frame* frame, const RunContext& context) {
+                                  size_t index, Frame* frame,
+                                  const RunContext& context) {
   LateOp::Variables inputs, outputs;
   for (const auto& [slot, names] : op.op().inputs) {
     for (const std::string& name : names) {
@@ -172,7 +171,11 @@ absl::Status BlockExecutor::RunIn(const BlockDesc& block, const LateOp& op,
       outputs[name] = variable != nullptr ? *variable : frame->Make(name);
     }
   }
-  return RunOp(op, inputs, outputs, frame, context);
+  if (hook_ == nullptr) return RunOp(op, inputs, outputs, frame, context);
+  const BlockStep step = {block.idx, index, &op.op(), &inputs, &outputs};
+  hook_->BeforeInBlock(step);
+  PD_RETURN_IF_ERROR(RunOp(op, inputs, outputs, frame, context));
+  return hook_->AfterInBlock(step);
 }
 
 absl::Status BlockExecutor::RunOp(const LateOp& op,

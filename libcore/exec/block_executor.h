@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "formats/program_desc.h"
 #include "libcore/exec/late_op.h"
+#include "libcore/exec/step_hook.h"
 
 namespace pd {
 
@@ -26,6 +27,9 @@ class BlockExecutor {
   /// Both outlive the executor.
   BlockExecutor(const OpRegistry* registry, const ProgramDesc* program)
       : registry_(registry), program_(program) {}
+
+  /// Sees every op of every block; may be null.
+  void set_hook(StepHook* hook) { hook_ = hook; }
 
   /// Runs a block over `frame`. Errors name block and op. Blocks deeper than
   /// 64 in each other are FailedPrecondition.
@@ -43,13 +47,14 @@ class BlockExecutor {
 
  private:
   absl::StatusOr<const std::vector<LateOp>*> OpsOf(int32_t block);
-  absl::Status RunIn(const BlockDesc& block, const LateOp& op, Frame* frame,
-                     const RunContext& context);
+  absl::Status RunIn(const BlockDesc& block, const LateOp& op, size_t index,
+                     Frame* frame, const RunContext& context);
 
   const OpRegistry* registry_;
   const ProgramDesc* program_;
   std::map<int32_t, std::vector<LateOp>> ops_;
   int depth_ = 0;
+  StepHook* hook_ = nullptr;
 };
 
 }  // namespace pd

@@ -2,41 +2,193 @@
 #include "libcore/exec/nan_check.h"
 
 #include <cmath>
+#include <complex>
+#include <limits>
+#include <utility>
 
-#include "libcore/base/dispatch.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/half.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/tensor/magnitude.h"
 
 namespace pd {
 namespace {
 
-// A layout's padding is zero, so all the memory may be looked at.
+constexpr char kFoundPayload[] = "pdkit/nan_found";
+
 template <typename T>
-absl::Status CheckNumbers(const Tensor& tensor) {
-  const T* values = tensor.data<T>();
-  const int64_t n = tensor.physical_size();
-  int64_t nan = 0, inf = 0;
+BadCounts Count(const T* values, int64_t n) {
+  BadCounts counts;
   for (int64_t i = 0; i < n; ++i) {
-    nan += std::isnan(values[i]);
-    inf += std::isinf(values[i]);
+    const double x = static_cast<double>(values[i]);
+    if (std::isfinite(x)) continue;
+    ++(std::isnan(x) ? counts.nan : counts.inf);
+    counts.minus_only = counts.minus_only && std::isinf(x) && x < 0;
   }
-  if (nan + inf == 0) return absl::OkStatus();
-  return FailedPrecondition("%d NaN and %d Inf among %s%s", nan, inf,
-                            Name(tensor.dtype()), ToString(tensor.shape()));
+  return counts;
+}
+
+template <typename T>
+BadCounts CountComplex(const std::complex<T>* values, int64_t n) {
+  BadCounts counts;
+  counts.minus_only = false;
+  for (int64_t i = 0; i < n; ++i) {
+    const T re = values[i].real(), im = values[i].imag();
+    if (std::isnan(re) || std::isnan(im))
+      ++counts.nan;
+    else if (std::isinf(re) || std::isinf(im))
+      ++counts.inf;
+  }
+  return counts;
+}
+
+double Largest(const Tensor& tensor) {
+  if (tensor.is_array()) {
+    double most = 0;
+    for (const Tensor& element : tensor.elements()) {
+      const double one = Largest(element);
+      if (!(one <= most)) most = one;
+      if (std::isnan(most)) break;
+    }
+    return most;
+  }
+  if (tensor.raw() == nullptr || tensor.kind() == VarKind::kStepScopes)
+    return 0;
+  return LargestMagnitude(tensor.dtype(), tensor.raw(), tensor.physical_size());
+}
+
+BadCounts CountBad(const Tensor& tensor) {
+  BadCounts counts;
+  const auto add = [&](const Tensor& part) {
+    if (part.raw() == nullptr) return;
+    const BadCounts more = pd::CountBad(ToArray(part));
+    if (more.all() == 0) return;
+    counts.nan += more.nan;
+    counts.inf += more.inf;
+    counts.minus_only = counts.minus_only && more.minus_only;
+  };
+  if (!tensor.is_array()) add(tensor);
+  for (const Tensor& element : tensor.elements()) add(element);
+  return counts;
 }
 
 }  // namespace
 
+BadCounts CountBad(const Array& array) {
+  switch (array.dtype) {
+    case DType::kFloat16:
+      return Count(array.data<Float16>(), array.size());
+    case DType::kBFloat16:
+      return Count(array.data<BFloat16>(), array.size());
+    case DType::kFloat32:
+      return Count(array.data<float>(), array.size());
+    case DType::kFloat64:
+      return Count(array.data<double>(), array.size());
+    case DType::kComplex64:
+      return CountComplex(array.data<std::complex<float>>(), array.size());
+    case DType::kComplex128:
+      return CountComplex(array.data<std::complex<double>>(), array.size());
+    default:
+      return {};
+  }
+}
+
+bool AllFinite(const Tensor& tensor) {
+  // What is not finite may be a layout's padding.
+  return std::isfinite(Largest(tensor)) || CountBad(tensor).all() == 0;
+}
+
+absl::StatusOr<std::unique_ptr<NanCheck>> NanCheck::Create(
+    const Plan* plan, std::shared_ptr<const NanRules> rules) {
+  if (rules == nullptr) {
+    PD_ASSIGN_OR_RETURN(NanRules from, NanRules::FromEnvironment());
+    rules = std::make_shared<NanRules>(std::move(from));
+  }
+  std::unique_ptr<NanCheck> check(new NanCheck(plan, rules));
+  std::vector<OpDesc> ops;
+  for (size_t i = 0; i < plan->steps().size(); ++i)
+    ops.push_back(plan->variables(i).op);
+  const std::set<std::string> masks = MaskVariables(ops);
+  check->steps_.resize(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (rules->Skips(ops[i])) continue;
+    for (const auto& [name, tensor] : plan->variables(i).outputs) {
+      if (rules->Skips(ops[i], name)) continue;
+      Watched watched;
+      watched.tensor = tensor;
+      watched.name = &name;
+      watched.infinities = rules->AllowsInfinities(ops[i], name);
+      watched.mask = masks.count(name) > 0;
+      watched.followed = rules->follows(name);
+      watched.watched = rules->watches(name);
+      check->steps_[i].push_back(watched);
+    }
+  }
+  return check;
+}
+
+absl::Status NanCheck::Judge(const Watched& watched, const OpDesc& op) {
+  const double largest = Largest(*watched.tensor);
+  if (watched.followed && !(largest <= largest_)) largest_ = largest;
+  if (std::isfinite(largest)) return absl::OkStatus();
+  if (watched.infinities && !std::isnan(largest)) return absl::OkStatus();
+  const BadCounts counts = CountBad(*watched.tensor);
+  if (counts.all() == 0 || (watched.mask && counts.minus_only) ||
+      (watched.infinities && counts.nan == 0))
+    return absl::OkStatus();
+  found_.op = op;
+  found_.variable = *watched.name;
+  found_.nan = counts.nan;
+  found_.inf = counts.inf;
+  return NanFound(absl::StrCat("'", *watched.name, "' holds ", counts.nan,
+                               " NaN and ", counts.inf, " Inf among ",
+                               Name(watched.tensor->dtype()),
+                               ToString(watched.tensor->shape())));
+}
+
 absl::Status NanCheck::After(size_t step) {
-  for (const Tensor* output : plan_->outputs(step)) {
-    if (output->raw() == nullptr || (output->dtype() != DType::kFloat32 &&
-                                     output->dtype() != DType::kFloat64))
-      continue;
-    PD_RETURN_IF_ERROR(DispatchFloat(output->dtype(), [&](auto tag) {
-      return CheckNumbers<typename decltype(tag)::type>(*output);
-    }));
+  if (level_ == Level::kOff) return absl::OkStatus();
+  for (const Watched& watched : steps_[step]) {
+    if (level_ == Level::kWatched && !watched.watched) continue;
+    const absl::Status status = Judge(watched, plan_->variables(step).op);
+    if (status.ok()) continue;
+    found_.step = step;
+    found_.block = 0;
+    found_.index = static_cast<size_t>(plan_->variables(step).index);
+    return status;
   }
   return absl::OkStatus();
+}
+
+absl::Status NanCheck::AfterInBlock(const BlockStep& step) {
+  if (level_ == Level::kOff || rules_->Skips(*step.op)) return absl::OkStatus();
+  for (const auto& [name, variable] : *step.outputs) {
+    Watched watched;
+    watched.tensor = variable.tensor;
+    watched.name = &name;
+    if (level_ == Level::kWatched && !rules_->watches(name)) continue;
+    if (std::isfinite(Largest(*watched.tensor))) continue;
+    if (rules_->Skips(*step.op, name)) continue;
+    watched.infinities = rules_->AllowsInfinities(*step.op, name);
+    const absl::Status status = Judge(watched, *step.op);
+    if (status.ok()) continue;
+    found_.block = step.block;
+    found_.index = step.index;
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NanFound(const std::string& message) {
+  absl::Status status = FailedPrecondition("%s", message);
+  status.SetPayload(kFoundPayload, absl::Cord());
+  return status;
+}
+
+bool IsNanFound(const absl::Status& status) {
+  return status.GetPayload(kFoundPayload).has_value();
 }
 
 }  // namespace pd

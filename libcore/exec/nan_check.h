@@ -1,23 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLAGS_check_nan_inf: stops at the first op whose output holds NaN or Inf.
+// FLAGS_check_nan_inf: stops at the first op whose output holds NaN or Inf. It
+// looks at every output once, right after the op has written it. It says what
+// was found and where; FindNan (libcore/train/nan_finder.h) tells the rest.
 #ifndef PD_LIBCORE_EXEC_NAN_CHECK_H_
 #define PD_LIBCORE_EXEC_NAN_CHECK_H_
 
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libcore/exec/nan_rules.h"
 #include "libcore/exec/plan.h"
 
 namespace pd {
 
+/// The first bad value of a run.
+struct BadOutput {
+  size_t step = 0;       ///< of the plan
+  int32_t block = 0;     ///< not 0: in an op of a block that the step runs
+  size_t index = 0;      ///< of the op in its block
+  OpDesc op;             ///< normalized
+  std::string variable;  ///< the output
+  int64_t nan = 0, inf = 0;
+};
+
+/// Elements of a value that are not finite.
+struct BadCounts {
+  int64_t nan = 0, inf = 0;
+  bool minus_only = true;  ///< every one is -inf
+  int64_t all() const { return nan + inf; }
+};
+/// Complex elements: NaN where a part is, else infinite where a part is.
+BadCounts CountBad(const Array& array);
+
+/// True when every number of the value is finite: of all the rows of selected
+/// rows, of all the elements of a tensor array. A value without bytes is.
+bool AllFinite(const Tensor& tensor);
+
 class NanCheck : public StepHook {
  public:
-  /// `plan` outlives the check.
-  explicit NanCheck(const Plan* plan) : plan_(plan) {}
+  /// `plan` outlives the check. Null: the rules of the environment, whose
+  /// mistakes are InvalidArgument.
+  static absl::StatusOr<std::unique_ptr<NanCheck>> Create(
+      const Plan* plan, std::shared_ptr<const NanRules> rules);
+
   void Before(size_t) override {}
   /// FailedPrecondition with the output's name and its counts of NaN and Inf.
   absl::Status After(size_t step) override;
+  absl::Status AfterInBlock(const BlockStep& step) override;
+
+  /// What the next runs look at: nothing, what the rules watch, everything.
+  enum class Level { kOff, kWatched, kAll };
+  void set_level(Level level) { level_ = level; }
+  /// The largest magnitude of the variables that the rules follow, in the runs
+  /// since it was asked last.
+  double TakeLargest() { return std::exchange(largest_, 0.0); }
+
+  /// What the last error was about.
+  const BadOutput& found() const { return found_; }
 
  private:
+  struct Watched {
+    const Tensor* tensor = nullptr;
+    const std::string* name = nullptr;
+    bool infinities = false;  // they are meant
+    bool mask = false;        // -inf is meant
+    bool followed = false;
+    bool watched = true;
+  };
+  NanCheck(const Plan* plan, std::shared_ptr<const NanRules> rules)
+      : plan_(plan), rules_(std::move(rules)) {}
+  absl::Status Judge(const Watched& watched, const OpDesc& op);
+
   const Plan* plan_;
+  std::shared_ptr<const NanRules> rules_;
+  std::vector<std::vector<Watched>> steps_;
+  Level level_ = Level::kWatched;
+  double largest_ = 0;
+  BadOutput found_;
 };
+
+/// FailedPrecondition that IsNanFound knows.
+absl::Status NanFound(const std::string& message);
+/// True for the errors of a NanCheck, annotated or not.
+bool IsNanFound(const absl::Status& status);
 
 }  // namespace pd
 

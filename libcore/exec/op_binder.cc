@@ -141,6 +141,22 @@ void OpBinder::Refuse() {
   for (Tensor* tensor : relaid_) tensor->set_layout(nullptr);
 }
 
+// A persistable in another layout is written by the reorder that follows; the
+// step itself writes what that reads.
+StepVariables OpBinder::Variables() const {
+  StepVariables variables;
+  variables.index = static_cast<int64_t>(op_index_);
+  variables.op = op();
+  variables.inputs.assign(inputs_.begin(), inputs_.end());
+  for (const auto& [name, tensor] : outputs_) {
+    Tensor* written = tensor;
+    for (const Move& move : after_)
+      if (move.to == tensor) written = move.from;
+    variables.outputs.emplace_back(name, written);
+  }
+  return variables;
+}
+
 void OpBinder::Accept(Step step, StepInfo info) {
   for (Move& move : before_) {
     const int at = builder_->AddStep(std::move(move.step),
@@ -157,10 +173,11 @@ void OpBinder::Accept(Step step, StepInfo info) {
     for (Tensor* tensor : touched_)
       if (!Contains(no_buffer_, tensor)) used.push_back(tensor);
     for (const auto& [name, in] : inputs_)
-      if (!Contains(no_buffer_, in) && !Contains(replaced_, in))
+      if (builder_->options_.separate ||
+          (!Contains(no_buffer_, in) && !Contains(replaced_, in)))
         used.push_back(in);
     for (const auto& [name, out] : outputs_) used.push_back(out);
-    builder_->SetOutputs(at, outputs_);
+    builder_->SetVariables(at, Variables());
     for (Tensor* tensor : used) builder_->Touch(tensor, at);
     for (const auto& [in, out] : sharings_)
       builder_->sharings_.push_back({at, in, out, used});

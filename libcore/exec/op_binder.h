@@ -55,6 +55,8 @@ class OpBinder : public BindContext {
     Step step;
   };
 
+  StepVariables Variables() const;
+
   PlanBuilder* builder_;
   size_t op_index_;
   std::map<std::string, Tensor*> inputs_, outputs_;

@@ -3,9 +3,41 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/exec/plan_builder.h"
 
 namespace pd {
+namespace {
+
+// A check, then somebody else's hook.
+class TwoHooks : public StepHook {
+ public:
+  TwoHooks(StepHook* first, StepHook* second)
+      : first_(first), second_(second) {}
+  void Before(size_t step) override {
+    first_->Before(step);
+    second_->Before(step);
+  }
+  absl::Status After(size_t step) override {
+    const absl::Status status = second_->After(step);
+    return status.ok() ? first_->After(step) : status;
+  }
+  void BeforeInBlock(const BlockStep& step) override {
+    first_->BeforeInBlock(step);
+    second_->BeforeInBlock(step);
+  }
+  absl::Status AfterInBlock(const BlockStep& step) override {
+    const absl::Status status = second_->AfterInBlock(step);
+    return status.ok() ? first_->AfterInBlock(step) : status;
+  }
+
+ private:
+  StepHook *first_, *second_;
+};
+
+}  // namespace
+
+Plan::Plan() = default;
 
 absl::StatusOr<std::unique_ptr<Plan>> Plan::Compile(
     const OpRegistry& registry, const ProgramDesc& program,
@@ -24,7 +56,12 @@ void Plan::SetFeed(size_t i, const void* data) {
 }
 
 absl::Status Plan::Run(const RunContext& context, StepHook* hook) {
-  if (hook == nullptr) hook = check_.get();
+  TwoHooks both(check_.get(), hook);
+  if (hook == nullptr)
+    hook = check_.get();
+  else if (check_ != nullptr)
+    hook = &both;
+  if (blocks_ != nullptr) blocks_->set_hook(hook);
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (hook != nullptr) hook->Before(i);
     absl::Status status = steps_[i](context);

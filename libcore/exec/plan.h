@@ -8,13 +8,16 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "formats/program_desc.h"
 #include "libcore/exec/block_executor.h"
+#include "libcore/exec/nan_rules.h"
 #include "libcore/exec/scope.h"
+#include "libcore/exec/step_hook.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -32,6 +35,11 @@ struct PlanOptions {
   bool poison = false;
   /// Every step's outputs are looked through for NaN and Inf (nan_check.h).
   bool check_nan_inf = false;
+  /// What that leaves out; null: what the environment says.
+  std::shared_ptr<const NanRules> nan_rules;
+  /// No step writes over its inputs: they are there when it has run.
+  /// Persistable variables are still updated in place.
+  bool separate = false;
 };
 
 /// What became of one op, or of a reorder that was put between ops.
@@ -50,13 +58,17 @@ struct PlanStats {
   size_t persistable_bytes = 0;
 };
 
-/// Sees every step; for profiles and checks.
-class StepHook {
- public:
-  virtual ~StepHook() = default;
-  virtual void Before(size_t step) = 0;
-  virtual absl::Status After(size_t step) = 0;
+/// The op of a step and its variables, whose tensors are those of the plan.
+struct StepVariables {
+  using List = std::vector<std::pair<std::string, Tensor*>>;
+  int64_t index = -1;  ///< of the op in block 0; -1 for reorders and copies
+  OpDesc op;           ///< normalized
+  /// In name order. The bytes of an input are gone where the plan computes in
+  /// place or in another layout (PlanOptions::separate).
+  List inputs, outputs;
 };
+
+class NanCheck;
 
 class Plan {
  public:
@@ -76,20 +88,24 @@ class Plan {
   void SetFeed(size_t i, const void* data);
   const Tensor& feed(size_t i) const { return *feeds_[i].tensors.front(); }
 
-  /// Runs every step. An error names the op and its output.
+  /// Runs every step. A hook's After comes before the plan's own check. An
+  /// error names the op and its output.
   absl::Status Run(const RunContext& context, StepHook* hook = nullptr);
 
   /// Fetch i after a run, row-major; valid until the next one.
   const Tensor& fetch(size_t i) const { return *fetches_[i]; }
 
   const std::vector<StepInfo>& steps() const { return infos_; }
-  /// What step i writes.
-  const std::vector<Tensor*>& outputs(size_t i) const { return outputs_[i]; }
+  /// The op of step i, what it reads and what it writes.
+  const StepVariables& variables(size_t i) const { return variables_[i]; }
+  size_t feeds() const { return feeds_.size(); }
+  /// Null unless PlanOptions::check_nan_inf asked for it.
+  NanCheck* nan_check() const { return check_.get(); }
   const PlanStats& stats() const { return stats_; }
 
  private:
   friend class PlanBuilder;
-  Plan() = default;
+  Plan();
 
   struct Feed {
     std::vector<Tensor*> tensors;  // the feed and what aliases it
@@ -97,8 +113,8 @@ class Plan {
   std::deque<Tensor> tensors_;
   std::vector<Step> steps_;
   std::vector<StepInfo> infos_;
-  std::vector<std::vector<Tensor*>> outputs_;  // per step
-  std::unique_ptr<StepHook> check_;            // where it was asked for
+  std::vector<StepVariables> variables_;  // per step
+  std::unique_ptr<NanCheck> check_;       // where it was asked for
   std::vector<Feed> feeds_;
   std::vector<Tensor*> fetches_;
   std::vector<Scope::Entry*> pinned_;

@@ -90,8 +90,10 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
   ShareBuffers();
   PlaceBuffers();
   CollectFeedAliases();
-  if (options_.check_nan_inf)
-    plan_->check_ = std::make_unique<NanCheck>(plan_.get());
+  if (options_.check_nan_inf) {
+    PD_ASSIGN_OR_RETURN(plan_->check_,
+                        NanCheck::Create(plan_.get(), options_.nan_rules));
+  }
   return std::move(plan_);
 }
 
@@ -286,14 +288,12 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
 int PlanBuilder::AddStep(Step step, StepInfo info) {
   plan_->steps_.push_back(std::move(step));
   plan_->infos_.push_back(std::move(info));
-  plan_->outputs_.emplace_back();
+  plan_->variables_.emplace_back();
   return static_cast<int>(plan_->steps_.size()) - 1;
 }
 
-void PlanBuilder::SetOutputs(int step,
-                             const std::map<std::string, Tensor*>& outputs) {
-  std::vector<Tensor*>& list = plan_->outputs_[static_cast<size_t>(step)];
-  for (const auto& [name, tensor] : outputs) list.push_back(tensor);
+void PlanBuilder::SetVariables(int step, StepVariables variables) {
+  plan_->variables_[static_cast<size_t>(step)] = std::move(variables);
 }
 
 absl::StatusOr<Step> PlanBuilder::Reorder(Tensor* from, Tensor* to) {
@@ -370,6 +370,7 @@ bool PlanBuilder::WrittenLater(const Tensor* tensor, size_t op_index) const {
 }
 
 void PlanBuilder::ShareBuffers() {
+  if (options_.separate) return;
   for (const Sharing& sharing : sharings_) {
     Tensor* in = Root(sharing.in);
     Tensor* out = Root(sharing.out);

@@ -79,7 +79,7 @@ class PlanBuilder {
                       const std::map<std::string, Tensor*>& outputs);
   absl::Status AddFetches(const std::vector<std::string>& fetches);
   int AddStep(Step step, StepInfo info);
-  void SetOutputs(int step, const std::map<std::string, Tensor*>& outputs);
+  void SetVariables(int step, StepVariables variables);
   void Link(Tensor* in, Tensor* out, size_t op_index);
   absl::StatusOr<Step> Reorder(Tensor* from, Tensor* to);
 

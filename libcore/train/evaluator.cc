@@ -8,6 +8,7 @@
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/train/nan_guard.h"
 
 namespace pd {
 namespace {
@@ -117,6 +118,18 @@ absl::Status Evaluator::CheckMetrics() const {
   return absl::OkStatus();
 }
 
+absl::Status Evaluator::ExplainNan(const Batch& batch, const Plan& plan) {
+  std::vector<std::string> names;
+  for (const FeedSpec& feed : spec_.feeds) names.push_back(feed.name);
+  NanQuery query = QueryOf(plan, names);
+  query.program = &spec_.program;
+  query.fetches = fetches_;
+  query.place.phase = "eval";
+  query.place.batch = batch.index + 1;
+  query.place.records = batch.records;
+  return spec_.guard->Explain(plan, std::move(query));
+}
+
 absl::StatusOr<EvaluationResult> Evaluator::Run(
     bool keep_outputs, const std::function<bool(int64_t, int64_t)>& progress) {
   EvaluationResult result;
@@ -131,7 +144,10 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
     PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
     if (batch == nullptr) break;
     PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch->fields));
-    PD_RETURN_IF_ERROR(plan->Run({}));
+    const absl::Status ran = plan->Run({});
+    if (spec_.guard != nullptr && IsNanFound(ran))
+      PD_RETURN_IF_ERROR(ExplainNan(*batch, *plan));
+    PD_RETURN_IF_ERROR(ran);
     PD_RETURN_IF_ERROR(Collect(*batch, *plan, &result, keep_outputs));
     if (progress != nullptr && !progress(batch->index + 1, result.records))
       return absl::CancelledError("evaluation was stopped");

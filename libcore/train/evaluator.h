@@ -23,6 +23,8 @@
 
 namespace pd {
 
+class NanGuard;
+
 /// Sees what an evaluation computes, batch by batch.
 class EvaluationObserver {
  public:
@@ -43,6 +45,8 @@ struct EvaluationSpec {
   std::vector<std::string> outputs;
   EvaluationObserver* observer = nullptr;  ///< outlives the evaluator
   std::string label;                       ///< as in Session::Compile
+  NanGuard* guard =
+      nullptr;  ///< is told of NaN and Inf; outlives the evaluator
 };
 
 struct EvaluationResult {
@@ -76,6 +80,7 @@ class Evaluator {
  private:
   Evaluator() = default;
   absl::Status CheckMetrics() const;
+  absl::Status ExplainNan(const Batch& batch, const Plan& plan);
   absl::Status Collect(const Batch& batch, const Plan& plan,
                        EvaluationResult* result, bool keep_outputs);
 

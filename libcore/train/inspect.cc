@@ -245,6 +245,7 @@ TensorInfo InfoOf(std::string name, const Array& array,
   info.bytes = static_cast<int64_t>(array.size_bytes());
   info.lod_levels = array.lod.size();
   if (inspection.with_stats) info.stats = StatsOf(array);
+  if (inspection.look != nullptr) inspection.look(info.name, array);
   return info;
 }
 
@@ -258,9 +259,11 @@ bool PathExists(const std::string& path) {
 }
 
 absl::StatusOr<Inspection> Inspect(const OpRegistry& registry,
-                                   const std::string& path, bool with_stats) {
+                                   const std::string& path, bool with_stats,
+                                   TensorLook look) {
   Inspection out;
   out.with_stats = with_stats;
+  out.look = std::move(look);
   out.path = path;
   out.producer = "unknown";
   if (IsFolder(path)) {

@@ -6,6 +6,7 @@
 #define PD_LIBCORE_TRAIN_INSPECT_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "formats/array.h"
 #include "formats/program_desc.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/count_flops.h"
@@ -59,9 +61,14 @@ struct ModelInfo {
   FlopCount flops;
 };
 
+/// Sees every tensor of a file while its bytes are there, at any address.
+using TensorLook =
+    std::function<void(const std::string& name, const Array& array)>;
+
 struct Inspection {
   std::string path;        ///< what was looked at
   bool with_stats = true;  ///< whether the values were looked at
+  TensorLook look;         ///< may be null
   std::string kind;        ///< the format: Name(FileKind), "model folder", ...
   std::string content;     ///< "parameters", "training program", ...; or ""
   std::string producer;    ///< "PaddlePaddle 2.6.2", "pdkit", "unknown"
@@ -83,7 +90,8 @@ struct Inspection {
 /// Without `with_stats` values are not read, only what describes them.
 absl::StatusOr<Inspection> Inspect(const OpRegistry& registry,
                                    const std::string& path,
-                                   bool with_stats = true);
+                                   bool with_stats = true,
+                                   TensorLook look = nullptr);
 
 }  // namespace pd
 

@@ -71,6 +71,20 @@ absl::StatusOr<LoDs> ParseLoDs(absl::string_view text) {
   return FeedsOf(json);
 }
 
+std::string LoDText(const LoDs& lods) {
+  Json json = Json::object();
+  for (const auto& [feed, lod] : lods) {
+    Json& levels = json[feed] = Json::array();
+    for (const std::vector<uint64_t>& offsets : lod) {
+      Json lengths = Json::array();
+      for (size_t i = 1; i < offsets.size(); ++i)
+        lengths.push_back(offsets[i] - offsets[i - 1]);
+      levels.push_back(std::move(lengths));
+    }
+  }
+  return json.dump() + "\n";
+}
+
 absl::StatusOr<std::vector<LoDs>> ParseLoDsBySteps(absl::string_view text) {
   PD_ASSIGN_OR_RETURN(const Json json, Parse(text));
   std::vector<LoDs> steps;

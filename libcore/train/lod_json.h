@@ -21,6 +21,8 @@ using LoDs = std::map<std::string, LoD>;
 
 /// The first form. InvalidArgument says what is not as it should be.
 absl::StatusOr<LoDs> ParseLoDs(absl::string_view json);
+/// The first form of these; what ParseLoDs reads.
+std::string LoDText(const LoDs& lods);
 /// The second or third form; an entry for each step.
 absl::StatusOr<std::vector<LoDs>> ParseLoDsBySteps(absl::string_view json);
 

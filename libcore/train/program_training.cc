@@ -10,6 +10,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/train/nan_guard.h"
 
 namespace pd {
 namespace {
@@ -88,6 +89,7 @@ absl::Status ProgramTraining::Assign(const std::string& name,
 
 absl::Status ProgramTraining::Prepare() {
   PD_INVARIANT(!options_.programs.empty());
+  if (options_.guard != nullptr) BeginGuard();
   bool first = true;
   for (const auto& [name, array] : options_.batches) {
     if (array.shape.empty())
@@ -195,6 +197,7 @@ absl::Status ProgramTraining::RunProgram(size_t program, int64_t step) {
   PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(program, feeds));
   size_t i = 0;
   for (const auto& [name, array] : feeds) plan->SetFeed(i++, array.bytes.get());
+  step_plans_.push_back(plan);
   RunContext context;
   context.seed = options_.seed;
   context.step = static_cast<uint64_t>(step);
@@ -217,12 +220,68 @@ absl::Status ProgramTraining::RunProgram(size_t program, int64_t step) {
   return absl::OkStatus();
 }
 
+absl::Status ProgramTraining::RunPrograms(int64_t step, size_t count) {
+  PD_RETURN_IF_ERROR(SetPersistables(step));
+  step_plans_.clear();
+  for (size_t p = 0; p < count; ++p) PD_RETURN_IF_ERROR(RunProgram(p, step));
+  return absl::OkStatus();
+}
+
 absl::Status ProgramTraining::Run(int64_t step) {
   PD_INVARIANT(step >= 0 && step < steps_);
-  PD_RETURN_IF_ERROR(SetPersistables(step));
-  for (size_t p = 0; p < parts_.size(); ++p)
-    PD_RETURN_IF_ERROR(RunProgram(p, step));
-  return absl::OkStatus();
+  NanGuard* guard = options_.guard;
+  if (guard != nullptr) guard->BeforeStep(step, {});
+  const absl::Status status = RunPrograms(step, parts_.size());
+  if (guard == nullptr) return status;
+  if (IsNanFound(status)) return TraceNan(step, status);
+  if (status.ok()) guard->AfterStep(step, step_plans_);
+  return status;
+}
+
+void ProgramTraining::BeginGuard() {
+  GuardedPrograms guarded;
+  guarded.losses.insert(options_.losses.begin(), options_.losses.end());
+  for (const ProgramDesc& program : options_.programs) {
+    guarded.programs.push_back(&program);
+    for (const VarDesc& var : program.global().vars)
+      if (var.is_parameter) guarded.gradients.insert(GradName(var.name));
+  }
+  options_.guard->Begin(&session_, std::move(guarded));
+}
+
+// Repeats the steps since the guard's copies; in the bad one, what comes before
+// the bad program once more, so that it is explained from where it began.
+absl::Status ProgramTraining::TraceNan(int64_t last,
+                                       const absl::Status& found) {
+  NanGuard* guard = options_.guard;
+  int64_t step = guard->copied_step();
+  guard->Rewind();
+  for (; step <= last; ++step) {
+    guard->BeforeStep(step, {});
+    const absl::Status status = RunPrograms(step, parts_.size());
+    if (status.ok()) continue;
+    if (!IsNanFound(status)) return status;
+    const size_t bad = step_plans_.size() - 1;
+    guard->Rewind();
+    PD_RETURN_IF_ERROR(RunPrograms(step, bad));
+    NamedArrays feeds;
+    for (const std::string& name : parts_[bad].feeds) {
+      PD_ASSIGN_OR_RETURN(feeds[name], BatchOf(name, step));
+    }
+    PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(bad, feeds));
+    std::vector<std::string> names;
+    for (const auto& [name, array] : feeds) names.push_back(name);
+    NanQuery query = QueryOf(*plan, names);
+    query.program = &options_.programs[bad];
+    query.fetches = parts_[bad].fetches;
+    query.context.seed = options_.seed;
+    query.context.step = static_cast<uint64_t>(step);
+    query.place.phase = "train";
+    query.place.step = step + 1;
+    PD_RETURN_IF_ERROR(guard->Explain(*plan, std::move(query)));
+    return status;
+  }
+  return found;  // it does not come again
 }
 
 absl::Status ProgramTraining::Save(const std::string& prefix) const {

@@ -16,6 +16,8 @@
 
 namespace pd {
 
+class NanGuard;
+
 struct ProgramTrainingOptions {
   std::vector<ProgramDesc> programs;
   /// As many as programs: each of its own program. Else each of the last
@@ -27,6 +29,7 @@ struct ProgramTrainingOptions {
   std::vector<LoDs> lods;  ///< by step, for feeds that are sequences
   uint64_t seed = 0;
   PassOptions passes;
+  NanGuard* guard = nullptr;  ///< looks for NaN and Inf; outlives the training
 };
 
 class ProgramTraining {
@@ -64,6 +67,9 @@ class ProgramTraining {
   absl::Status SetPersistables(int64_t step);
   absl::StatusOr<Plan*> PlanFor(size_t program, const NamedArrays& feeds);
   absl::Status RunProgram(size_t program, int64_t step);
+  absl::Status RunPrograms(int64_t step, size_t count);
+  void BeginGuard();
+  absl::Status TraceNan(int64_t step, const absl::Status& found);
 
   // A program with what it is fed and what is taken from it.
   struct Part {
@@ -77,6 +83,7 @@ class ProgramTraining {
   std::vector<std::string> persistable_batches_;
   std::vector<size_t> loss_program_, fetch_program_;
   std::vector<Part> parts_;
+  std::vector<Plan*> step_plans_;  // of the step, those that were run
   std::vector<double> losses_;
   NamedArrays fetched_;
 };

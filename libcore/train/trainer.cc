@@ -21,6 +21,7 @@
 #include "libcore/program/match_params.h"
 #include "libcore/train/load_model.h"
 #include "libcore/train/monitors.h"
+#include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/run_log.h"
@@ -29,6 +30,12 @@
 
 namespace pd {
 namespace {
+
+std::vector<std::string> NamesOf(const std::vector<FeedSpec>& feeds) {
+  std::vector<std::string> names;
+  for (const FeedSpec& feed : feeds) names.push_back(feed.name);
+  return names;
+}
 
 // Whether something that is due every `every` (0: never) is due at `now`.
 bool Due(int64_t every, int64_t now) { return every > 0 && now % every == 0; }
@@ -63,8 +70,14 @@ class Trainer::Impl {
   absl::Status ReportSkipped(const Loader& loader, absl::string_view set,
                              int64_t epoch);
 
+  absl::StatusOr<std::string> CheckpointToResume() const;
+  absl::Status OpenRun();
+
   absl::Status RunEpoch();
   absl::Status Step(const Batch& batch);
+  absl::Status RunPlan(const Batch& batch, Plan* plan, double rate);
+  absl::Status TraceNan(const Batch& batch, const Plan& plan,
+                        const absl::Status& found);
   absl::Status AfterStep();
   absl::Status AfterEpoch();
   absl::Status Evaluate(bool planned = true);
@@ -89,6 +102,7 @@ class Trainer::Impl {
   std::optional<PlanCache> plans_, gradient_plans_;
   Tensor* rate_ = nullptr;
   TrainState state_;
+  TrainState guarded_;  // where the guard goes back to
   TrainOutcome outcome_;
   int64_t saved_step_ = -1;
   double saved_at_ = 0;
@@ -101,14 +115,20 @@ absl::Status Trainer::Impl::Prepare() {
   PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
   PD_RETURN_IF_ERROR(MatchFields(program_.feeds, loader_->fields()).status());
   state_.seed = train_.seed();
-  PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
-  PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
+  if (options_.guard != nullptr) {
+    GuardedPrograms guarded{{&program_.main}, {program_.loss}, {}, nullptr};
+    for (const auto& [parameter, gradient] : program_.gradients)
+      guarded.gradients.insert(gradient);
+    guarded.layers = &program_.layers;
+    options_.guard->Begin(&session_, std::move(guarded));
+  }
+  if (!options_.read_only) {
+    PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
+    PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
+  }
   PD_RETURN_IF_ERROR(SetInitialValues());
-  PD_RETURN_IF_ERROR(vocabularies_.Write(options_.run));
   monitors_.Begin(program_.rate(0, 0), options_.weights_only, &state_);
-  PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
-                               job_.EffectiveText()));
-  PD_ASSIGN_OR_RETURN(log_, RunLog::Open(options_.run, state_.log_bytes));
+  if (!options_.read_only) PD_RETURN_IF_ERROR(OpenRun());
   Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   rate_ = &rate->tensor;
@@ -122,6 +142,7 @@ absl::Status Trainer::Impl::Prepare() {
     spec.label = "eval";
     spec.observer = observer_->BatchObserver();
     if (spec.observer != nullptr) spec.outputs = program_.outputs;
+    spec.guard = options_.guard;
     PD_ASSIGN_OR_RETURN(
         evaluator_,
         Evaluator::Create(&session_, eval_loader_.get(), std::move(spec)));
@@ -130,10 +151,25 @@ absl::Status Trainer::Impl::Prepare() {
                              eval_loader_.get(), options_.run, state_.step});
 }
 
+absl::Status Trainer::Impl::OpenRun() {
+  PD_RETURN_IF_ERROR(vocabularies_.Write(options_.run));
+  PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
+                               job_.EffectiveText()));
+  PD_ASSIGN_OR_RETURN(log_, RunLog::Open(options_.run, state_.log_bytes));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Trainer::Impl::CheckpointToResume() const {
+  if (options_.from_step >= 0)
+    return CheckpointPath(options_.run, options_.from_step);
+  if (options_.run.empty()) return NotFound("there is no run");
+  return NewestCheckpoint(options_.run);
+}
+
 absl::Status Trainer::Impl::OpenData() {
   const job::Data& data = job_.proto().data();
   // What a run that goes on has learned are its numbers of words.
-  if (options_.resume && NewestCheckpoint(options_.run).ok())
+  if (options_.resume && CheckpointToResume().ok())
     vocabularies_ = RunVocabularies(options_.run);
   PD_ASSIGN_OR_RETURN(
       loader_, OpenLoader(job_, data.train(), train_.seed(), &vocabularies_));
@@ -146,7 +182,7 @@ absl::Status Trainer::Impl::OpenData() {
 }
 
 absl::Status Trainer::Impl::SetInitialValues() {
-  const absl::StatusOr<std::string> newest = NewestCheckpoint(options_.run);
+  const absl::StatusOr<std::string> newest = CheckpointToResume();
   if (newest.ok() && !options_.resume)
     return AlreadyExists(
         "'%s' holds checkpoints: --resume goes on from the newest, another "
@@ -327,18 +363,66 @@ void Trainer::Impl::ShowGradients(const Plan& plan) {
   observer_->OnGradients(state_.step, gradients);
 }
 
+absl::Status Trainer::Impl::RunPlan(const Batch& batch, Plan* plan,
+                                    double rate) {
+  NanGuard* guard = options_.guard;
+  if (guard != nullptr && guard->BeforeStep(state_.step, {plan}))
+    guarded_ = state_;
+  *rate_->data<float>() = static_cast<float>(rate);
+  RunContext context;
+  context.seed = state_.seed;
+  context.step = static_cast<uint64_t>(state_.step);
+  std::unique_ptr<StepHook> hook;
+  if (guard != nullptr) hook = guard->HookFor(*plan, state_.step);
+  const absl::Status status = Annotate(plan->Run(context, hook.get()),
+                                       absl::StrCat("step ", state_.step + 1));
+  if (guard == nullptr) return status;
+  if (IsNanFound(status)) return TraceNan(batch, *plan, status);
+  if (status.ok()) guard->AfterStep(state_.step, {plan});
+  return status;
+}
+
+// Goes back to where the guard has copies of the variables, repeats the steps
+// from there, and has the first bad one explained.
+absl::Status Trainer::Impl::TraceNan(const Batch& batch, const Plan& plan,
+                                     const absl::Status& found) {
+  NanGuard* guard = options_.guard;
+  if (guard->copied_step() == state_.step) {
+    NanQuery query = QueryOf(plan, NamesOf(program_.feeds));
+    query.program = &program_.main;
+    query.fetches = {program_.loss};
+    query.context.seed = state_.seed;
+    query.context.step = static_cast<uint64_t>(state_.step);
+    query.place = {"train", state_.step + 1, state_.epoch + 1, batch.index + 1,
+                   batch.records};
+    guard->Rewind();
+    PD_RETURN_IF_ERROR(guard->Explain(plan, std::move(query)));
+    return found;
+  }
+  const int64_t last = state_.step;
+  guard->Rewind();
+  state_ = guarded_;
+  PD_RETURN_IF_ERROR(loader_->StartEpoch(state_.epoch, state_.batch));
+  while (state_.step <= last) {
+    PD_ASSIGN_OR_RETURN(const Batch* again, loader_->Next());
+    if (again == nullptr) break;
+    PD_ASSIGN_OR_RETURN(Plan * same, plans_->Feed(again->fields));
+    const double rate = monitors_.Rate(state_).value_or(
+        program_.rate(state_.step, state_.epoch));
+    PD_RETURN_IF_ERROR(RunPlan(*again, same, rate));
+    ++state_.step;
+    state_.batch = again->index + 1;
+  }
+  return found;  // it does not come again
+}
+
 absl::Status Trainer::Impl::Step(const Batch& batch) {
   const bool gradients = observer_->WantsGradients(state_.step + 1);
   PD_ASSIGN_OR_RETURN(Plan * plan, gradients ? FeedForGradients(batch)
                                              : plans_->Feed(batch.fields));
   const double rate =
       monitors_.Rate(state_).value_or(program_.rate(state_.step, state_.epoch));
-  *rate_->data<float>() = static_cast<float>(rate);
-  RunContext context;
-  context.seed = state_.seed;
-  context.step = static_cast<uint64_t>(state_.step);
-  PD_RETURN_IF_ERROR(
-      Annotate(plan->Run(context), absl::StrCat("step ", state_.step + 1)));
+  PD_RETURN_IF_ERROR(RunPlan(batch, plan, rate));
   const float loss = *plan->fetch(0).data<float>();
   if (!std::isfinite(loss))
     return FailedPrecondition(
@@ -361,6 +445,7 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
 // All evaluations of a step come before its checkpoint (AfterStep), so that a
 // checkpoint knows what they gave.
 absl::Status Trainer::Impl::AfterEpoch() {
+  if (options_.guard != nullptr) options_.guard->Forget();
   ++state_.epoch;
   state_.batch = 0;
   const double mean =
@@ -405,6 +490,7 @@ absl::Status Trainer::Impl::ReportSkipped(const Loader& loader,
 absl::Status Trainer::Impl::Evaluate(bool planned) {
   if (evaluator_ == nullptr || state_.evaluated_step == state_.step)
     return absl::OkStatus();
+  if (options_.guard != nullptr) options_.guard->Forget();
   PD_RETURN_IF_ERROR(RunEvaluator());
   state_.evaluated_step = state_.step;
   PD_RETURN_IF_ERROR(
@@ -434,7 +520,7 @@ absl::Status Trainer::Impl::RunEvaluator() {
 }
 
 absl::Status Trainer::Impl::Save() {
-  if (saved_step_ == state_.step) return absl::OkStatus();
+  if (saved_step_ == state_.step || options_.read_only) return absl::OkStatus();
   Checkpoint checkpoint;
   PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());
   state_.threads = options_.threads;
@@ -460,7 +546,7 @@ absl::Status Trainer::Impl::Save() {
 
 absl::Status Trainer::Impl::Log(const std::string& line) {
   observer_->OnLog(line);
-  return log_->Append(line);
+  return log_ == nullptr ? absl::OkStatus() : log_->Append(line);
 }
 
 absl::Status Trainer::Impl::Finish() {

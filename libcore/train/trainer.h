@@ -22,6 +22,8 @@
 
 namespace pd {
 
+class NanGuard;
+
 struct StepReport {
   int64_t step = 0;   ///< steps done, this one included
   int64_t epoch = 0;  ///< from 0
@@ -90,6 +92,10 @@ struct TrainerOptions {
   std::string init_from;      ///< a MODEL whose parameters are taken, or ""
   int threads = 1;            ///< recorded in checkpoints
   PassOptions passes;         ///< of every program that it compiles
+  NanGuard* guard = nullptr;  ///< looks for NaN and Inf; outlives the trainer
+  /// Writes nothing, neither RUN nor checkpoints; `run` may be "".
+  bool read_only = false;
+  int64_t from_step = -1;  ///< with `resume`: from this checkpoint
 };
 
 struct TrainOutcome {

@@ -38,7 +38,7 @@ silent() {
 
 job=testdata/jobs/lenet_mnist.pbtxt
 model=testdata/formats/models/inference
-for tool in pd-convert pd-eval pd-export pd-train; do
+for tool in pd-check-naninf pd-convert pd-eval pd-export pd-train; do
   prints 0 '.onednn != null' "$tool" --version
   silent 2 "$tool" --no-such-option
 done
@@ -61,5 +61,10 @@ prints 0 'length > 0' pd-export -m run --to onnx -o lenet.onnx
 silent 3 pd-export -m nothing -o x
 prints 0 '.tensors | length > 0' pd-convert --inspect $model.pdmodel
 prints 0 '.tensors != null' pd-convert run lenet.npz
+prints 0 '.found == false' pd-check-naninf -c $job --steps 2
+prints 1 '.found and .step >= 1 and .op != "" and (.inputs | length > 0)' pd-check-naninf -c $job --steps 9 -o optimizer.adam.learning_rate=1e30
+prints 0 '.files | length == 2' pd-check-naninf run lenet.npz
+silent 2 pd-check-naninf -c $job --watch nothing
+silent 3 pd-check-naninf --bisect nothing
 silent 3 pd-convert --inspect testdata/formats/malformed/npz_cut.npz
 [ $failures -eq 0 ]

@@ -300,7 +300,8 @@ TEST_F(PlanTest, NanCheckNamesTheFirstBadOutput) {
   const auto result = session_.Run(
       program_, {{"x", MakeArray<float>({3}, {1, NAN, INFINITY})}}, {"b"});
   EXPECT_EQ(result.status().message(),
-            "op 'plus_one' that makes 'a': 1 NaN and 1 Inf among float32[3]");
+            "op 'plus_one' that makes 'a': 'a' holds 1 NaN and 1 Inf among "
+            "float32[3]");
 }
 
 TEST_F(PlanTest, ErrorsNameTheOp) {

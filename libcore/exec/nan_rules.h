@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a check for NaN and Inf leaves out: PaddlePaddle's PADDLE_INF_NAN_SKIP_*
+// variables, and infinities that a model means.
+#ifndef PD_LIBCORE_EXEC_NAN_RULES_H_
+#define PD_LIBCORE_EXEC_NAN_RULES_H_
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/program_desc.h"
+
+namespace pd {
+
+class NanRules {
+ public:
+  /// The rules of PADDLE_INF_NAN_SKIP_OP, _ROLE and _VAR. InvalidArgument names
+  /// the variable and what it should hold.
+  static absl::StatusOr<NanRules> FromEnvironment();
+
+  // Lists are separated by commas; each takes the place of what was set before.
+  /// Op types, compared whole: "mul,softmax_with_cross_entropy".
+  void SkipOps(const std::string& list);
+  /// forward, backward, optimize, rpc, dist, lrsched, loss or default.
+  absl::Status SkipRoles(const std::string& list);
+  /// "OP:VAR": the op type whole, any part of the variable's name.
+  absl::Status SkipVariables(const std::string& list);
+  /// "OP" or "OP:VAR", where OP may be "*": infinities there are meant (a mask
+  /// that softmax reads); NaN is not.
+  void AllowInfinities(const std::string& list);
+
+  /// Variables that a quick look is confined to; null: every one.
+  void Watch(std::function<bool(const std::string& variable)> watched) {
+    watched_ = std::move(watched);
+  }
+  bool watches(const std::string& variable) const {
+    return watched_ == nullptr || watched_(variable) || follows(variable);
+  }
+  /// Variables whose largest magnitude is kept.
+  void Follow(std::set<std::string> variables) {
+    followed_ = std::move(variables);
+  }
+  bool follows(const std::string& variable) const {
+    return followed_.count(variable) > 0;
+  }
+
+  /// Whether nothing that this op writes is looked at.
+  bool Skips(const OpDesc& op) const;
+  bool Skips(const OpDesc& op, const std::string& variable) const;
+  bool AllowsInfinities(const OpDesc& op, const std::string& variable) const;
+
+ private:
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  std::set<std::string> ops_;
+  int32_t roles_ = 0;
+  Pairs variables_, infinities_;
+  std::function<bool(const std::string&)> watched_;
+  std::set<std::string> followed_;
+};
+
+/// Variables of block 0 that hold -inf because the program says so: constants
+/// of -inf, and what ops make of them that move or add numbers. Elements of
+/// -inf there, and only of -inf, are meant.
+std::set<std::string> MaskVariables(const std::vector<OpDesc>& ops);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_EXEC_NAN_RULES_H_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of the first bad number of a run.
+#ifndef PD_LIBCORE_TRAIN_NAN_FINDING_H_
+#define PD_LIBCORE_TRAIN_NAN_FINDING_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/array.h"
+#include "formats/program_desc.h"
+#include "libcore/train/tensor_stats.h"
+
+namespace pd {
+
+/// Where a value of a run comes from.
+enum class ValueOrigin {
+  kMade,      ///< by an op before
+  kFed,       ///< the data
+  kVariable,  ///< a persistable variable, as it was before the step
+};
+
+/// What a value looks like.
+struct ValueLook {
+  std::string name;
+  std::string slot;  ///< of the op: "X"
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  TensorStats stats;
+  int64_t first_bad = -1;  ///< row-major; -1: every number is finite
+  ValueOrigin origin = ValueOrigin::kMade;
+};
+ValueLook LookAt(const std::string& name, const Array& array);
+
+/// The row-major index of the first element that is NaN or infinite; -1.
+int64_t FirstBad(const Array& array);
+
+/// An element as PaddlePaddle's manual prints it: "nan", "-inf", "0.013274".
+struct ValueSample {
+  int64_t index = 0;  ///< row-major
+  std::string value;
+};
+/// The first `most` NaN, infinite and finite elements each, in index order.
+std::vector<ValueSample> SamplesOf(const Array& array, int most = 3);
+
+/// What a training or evaluation was doing.
+struct NanPlace {
+  std::string phase;   ///< "train", "eval"; "" where there is no job
+  int64_t step = -1;   ///< counted from 1; -1: not a training
+  int64_t epoch = -1;  ///< counted from 1
+  int64_t batch = -1;  ///< of the epoch or the evaluation, counted from 1
+  std::vector<int64_t> records;  ///< of the data set, in the batch's order
+};
+
+struct NanFinding {
+  NanPlace place;
+  int32_t block = 0;
+  int64_t index = -1;  ///< of the op in its block, from 0
+  OpDesc op;
+  std::string layer, kind;  ///< of the job; "" where nobody knows
+  std::string source;       ///< the line of a script that made the op, or ""
+  ValueLook output;         ///< the bad one
+  std::vector<ValueSample> samples;
+  std::vector<ValueLook> inputs;
+  /// The op exists only in the program that the passes made; those of the
+  /// original one that it stands for.
+  std::vector<std::string> stands_for;
+  std::vector<int64_t> bad_records;  ///< of those whose rows of it are bad
+  /// Largest magnitude among the parameters' gradients by step, the last last.
+  std::vector<std::pair<int64_t, double>> gradients;
+  std::vector<std::string> causes;  ///< the likeliest first; may be empty
+  NamedArrays input_values;         ///< row-major copies, before the op ran
+  NamedArrays output_values;        ///< the same of what it wrote
+  std::vector<VarDesc> variables;   ///< of the op, as the program declares them
+  int64_t version = 0;              ///< of the program
+  std::vector<std::string> not_kept;  ///< inputs that are no plain tensors
+  bool clean_inputs() const;
+};
+
+/// Fills `causes` from the rest.
+void ExplainCauses(NanFinding* finding);
+
+/// "[2, 5]": where element `index` (row-major) lies.
+std::string IndexText(int64_t index, const Shape& shape);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_NAN_FINDING_H_
