@@ -62,7 +62,8 @@ Manual CheckNaninfManual() {
        "pd-check-naninf -c testdata/jobs/lenet_mnist.pbtxt --steps 20"},
       {"Find the operator that a learning rate drives to infinity, and keep it",
        "pd-check-naninf -c testdata/jobs/lenet_mnist.pbtxt --steps 20 -o "
-       "optimizer.adam.learning_rate=1e30 --dump culprit",
+       "optimizer.lr.linear_warmup.end_lr=1e31 -o "
+       "optimizer.lr.linear_warmup.start_lr=1e30 --dump culprit",
        1},
       {"Run that operator again, alone",
        "pd-eval -m culprit/op.pdmodel --feed culprit/inputs.npz --expect "

@@ -32,6 +32,8 @@ std::string BenchLine(const BenchReport& r) {
     line["step_ms_p90"] = r.step_ms_p90;
     line["samples_per_s"] = r.samples_per_s;
     line["steps"] = r.steps;
+    if (r.unchecked_ms_median > 0)
+      line["unchecked_ms_median"] = r.unchecked_ms_median;
   }
   line["peak_rss_mb"] = r.peak_rss_mb;
   line["first_value"] = r.first_value;

@@ -3,6 +3,7 @@
 #ifndef PD_LIBCORE_OPS_RNN_BIND_H_
 #define PD_LIBCORE_OPS_RNN_BIND_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -80,9 +81,12 @@ absl::StatusOr<Step> BindRnnWith(BindContext* context) {
   using Layers = RnnLayers<T, Math>;
   Tensor* scratch = context->Scratch(
       static_cast<size_t>(Layers::ForwardScratch(d)) * sizeof(T));
+  const int64_t reserve_size = d.reserve();
   return Step([=](const RunContext& run) {
     RnnData<T> data = RnnDataOf<T>(inputs);
     data.reserve = reserve->data<T>();
+    // Steps past the end of a sequence leave their part as it is.
+    if (!data.lengths.empty()) std::fill_n(data.reserve, reserve_size, T(0));
     data.out = out->data<T>();
     data.states = RnnPointers<T>(states);
     if (mask != nullptr) {

@@ -14,6 +14,7 @@
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/synthetic_batch.h"
@@ -24,31 +25,44 @@ namespace {
 
 constexpr size_t kBatches = 4;  // used in turn, as the peers' benchmarks do
 
+double MedianOf(std::vector<double>* times) {
+  std::sort(times->begin(), times->end());
+  const size_t n = times->size();
+  return n % 2 == 1 ? (*times)[n / 2]
+                    : ((*times)[n / 2 - 1] + (*times)[n / 2]) / 2;
+}
+
 // Runs step(i), which gives the loss or an output, by the peers' rules: the
 // first step; two steps and a fifth of the time to warm up; then the measure.
+// With a check, as many steps without it in between: `plan` is told.
 absl::Status Measure(const std::function<absl::StatusOr<double>(size_t)>& step,
-                     double seconds, BenchReport* report) {
+                     double seconds, Plan* plan, BenchReport* report) {
   size_t i = 0;
   PD_ASSIGN_OR_RETURN(report->first_value, step(i++));
   report->first_step_s = SecondsSinceProcessStart();
   report->last_value = report->first_value;
   if (seconds > 0) {
-    std::vector<double> times;
+    NanCheck* check = plan->nan_check();
+    std::vector<double> times, unchecked;
     times.reserve(1 << 20);
+    if (check != nullptr) unchecked.reserve(1 << 20);
     double end = SteadySeconds() + seconds / 5;
     while (i < 3 || SteadySeconds() < end) {
       PD_ASSIGN_OR_RETURN(report->last_value, step(i++));
     }
     end = SteadySeconds() + seconds;
     while (times.size() < 3 || SteadySeconds() < end) {
+      const bool on = check == nullptr || i / kBatches % 2 == 0;
+      if (check != nullptr)
+        check->set_level(on ? NanCheck::Level::kAll : NanCheck::Level::kOff);
       const double begin = SteadySeconds();
       PD_ASSIGN_OR_RETURN(report->last_value, step(i++));
-      times.push_back(SteadySeconds() - begin);
+      (on ? times : unchecked).push_back(SteadySeconds() - begin);
     }
-    std::sort(times.begin(), times.end());
+    if (!unchecked.empty())
+      report->unchecked_ms_median = MedianOf(&unchecked) * 1e3;
+    const double median = MedianOf(&times);
     const size_t n = times.size();
-    const double median =
-        n % 2 == 1 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
     const size_t p90 =
         static_cast<size_t>(std::ceil(0.9 * static_cast<double>(n))) - 1;
     report->steps = static_cast<int64_t>(n);
@@ -134,7 +148,7 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
     PD_RETURN_IF_ERROR(plan->Run(context, options.times ? &times : nullptr));
     return static_cast<double>(*plan->fetch(0).data<float>());
   };
-  PD_RETURN_IF_ERROR(Measure(step, options.seconds, &report));
+  PD_RETURN_IF_ERROR(Measure(step, options.seconds, plan.get(), &report));
   if (options.times) report.times = times.ByOpType();
   return report;
 }
@@ -162,7 +176,7 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
     PD_RETURN_IF_ERROR(plan->Run({}, options.times ? &times : nullptr));
     return FirstElement(plan->fetch(0));
   };
-  PD_RETURN_IF_ERROR(Measure(step, options.seconds, &report));
+  PD_RETURN_IF_ERROR(Measure(step, options.seconds, plan.get(), &report));
   if (options.times) report.times = times.ByOpType();
   return report;
 }

@@ -16,6 +16,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/loader.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/match_params.h"
@@ -424,11 +425,14 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
       monitors_.Rate(state_).value_or(program_.rate(state_.step, state_.epoch));
   PD_RETURN_IF_ERROR(RunPlan(batch, plan, rate));
   const float loss = *plan->fetch(0).data<float>();
-  if (!std::isfinite(loss))
-    return FailedPrecondition(
+  if (!std::isfinite(loss)) {
+    const absl::Status bad = FailedPrecondition(
         "the loss of step %d is %g: lower the learning rate, clip gradients, "
         "or look for bad records; the last checkpoint is untouched",
         state_.step + 1, loss);
+    if (options_.guard == nullptr) return bad;
+    return TraceNan(batch, *plan, NanFound(std::string(bad.message())));
+  }
   ++state_.step;
   state_.batch = batch.index + 1;
   state_.loss_sum +=

@@ -62,7 +62,7 @@ silent 3 pd-export -m nothing -o x
 prints 0 '.tensors | length > 0' pd-convert --inspect $model.pdmodel
 prints 0 '.tensors != null' pd-convert run lenet.npz
 prints 0 '.found == false' pd-check-naninf -c $job --steps 2
-prints 1 '.found and .step >= 1 and .op != "" and (.inputs | length > 0)' pd-check-naninf -c $job --steps 9 -o optimizer.adam.learning_rate=1e30
+prints 1 '.found and .step >= 1 and .op != "" and (.inputs | length > 0)' pd-check-naninf -c $job --steps 9 -o optimizer.lr.linear_warmup.end_lr=1e31 -o optimizer.lr.linear_warmup.start_lr=1e30
 prints 0 '.files | length == 2' pd-check-naninf run lenet.npz
 silent 2 pd-check-naninf -c $job --watch nothing
 silent 3 pd-check-naninf --bisect nothing

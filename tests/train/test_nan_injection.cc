@@ -21,13 +21,6 @@
 namespace pd {
 namespace {
 
-// Loss scaling makes infinities of purpose and looks for them.
-const std::set<std::string>& CasesWithInfinities() {
-  static const auto* cases =
-      new std::set<std::string>{"amp_o1_dynamic_scaling", "loss_scaling_ops"};
-  return *cases;
-}
-
 // Where an element lies in memory.
 int64_t OffsetOf(const Tensor& tensor, int64_t index) {
   if (tensor.layout() == nullptr) return index;
@@ -53,8 +46,8 @@ bool Spoil(std::mt19937* random, Tensor* tensor) {
   const int64_t at = OffsetOf(
       *tensor, static_cast<int64_t>((*random)() %
                                     static_cast<uint64_t>(tensor->size())));
-  const float bad[3] = {NAN, INFINITY, -INFINITY};
-  const float value = bad[(*random)() % 2];  // masks may hold -inf
+  const float bad[2] = {NAN, INFINITY};  // masks may hold -inf
+  const float value = bad[(*random)() % 2];
   switch (tensor->dtype()) {
     case DType::kFloat16:
       tensor->data<Float16>()[at] = Float16(value);
@@ -173,11 +166,9 @@ TEST_P(NanInjection, NamesExactlyTheOp) {
   session.set_plan_options(options);
   SetInitialState(c, &session);
   std::vector<CaseRunner> runners = RunnersOf(c);
-  const bool infinities = CasesWithInfinities().count(GetParam()) > 0;
   for (CaseRunner& runner : runners) {
     const absl::Status status = runner.Run(c, 0, &session);
-    EXPECT_EQ(status.ok(), !infinities) << status;
-    if (!status.ok()) return;
+    ASSERT_TRUE(status.ok()) << status;
     Check(c, &session, runner.plan.get());
   }
 }
