@@ -14,6 +14,7 @@ const std::vector<Pass>& AllPasses() {
       {"fuse_batch_norm_act", FuseBatchNormAct},
       {"fuse_gemm_epilogue", FuseGemmEpilogue},
       {"fuse_lookup_concat", FuseLookupConcat},
+      {"advance_updates", AdvanceUpdates},
       {"merge_updates", MergeUpdates},
   };
   return *kPasses;

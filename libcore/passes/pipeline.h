@@ -52,6 +52,7 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
                        ProgramDesc* program);
 
 // The passes.
+absl::Status AdvanceUpdates(const PassContext& context, ProgramDesc* program);
 absl::Status FuseBatchNormAct(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvResidual(const PassContext& context, ProgramDesc* program);

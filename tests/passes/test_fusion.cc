@@ -424,6 +424,62 @@ TEST(Fusion, MergesUpdates) {
             (std::vector<std::string>{"p_v", "q_v"}));
 }
 
+// Two layers; the first has a large parameter that the third uses too.
+Net LargeNet() {
+  Net net;
+  net.Var("x", {2, 512}, false);
+  net.Var("w", {512, 512}, true);
+  net.Var("v", {512, 512}, true);
+  net.Var("small", {512, 1}, true);
+  net.Var("rate", {1}, true);
+  net.Op("matmul_v2", {{"X", {"x"}}, {"Y", {"w"}}}, {{"Out", {"a"}}});
+  net.Op("matmul_v2", {{"X", {"a"}}, {"Y", {"v"}}}, {{"Out", {"b"}}});
+  net.Op("matmul_v2", {{"X", {"b"}}, {"Y", {"w"}}}, {{"Out", {"c"}}});
+  net.Op("matmul_v2", {{"X", {"c"}}, {"Y", {"small"}}}, {{"Out", {"d"}}});
+  net.Op("reduce_mean", {{"X", {"d"}}}, {{"Out", {"loss"}}},
+         {{"reduce_all", true}});
+  net.Backward("loss");
+  for (const std::string p : {"small", "v", "w"})
+    net.Op(
+        "sgd",
+        {{"Param", {p}}, {"Grad", {p + "@GRAD"}}, {"LearningRate", {"rate"}}},
+        {{"ParamOut", {p}}});
+  net.fetches = {"loss", "small", "v", "w"};
+  return net;
+}
+
+TEST(Fusion, UpdatesWhereTheGradientIsReady) {
+  Net net = LargeNet();
+  PassOptions off;
+  off.disabled = {"advance_updates"};
+  const NamedArrays want = Step(net, off);
+  net.Run();
+  // `v` as soon as its gradient is there; `w`, whose gradient is a sum over
+  // two uses, behind the last; `small` stays.
+  const std::string types = net.Types();
+  EXPECT_NE(types.find("matmul_v2_grad sgd matmul_v2_grad sum sgd sgd"),
+            std::string::npos)
+      << types;
+  std::vector<std::string> params;
+  for (const OpDesc& op : net.program.global().ops)
+    if (op.type == "sgd") params.push_back(op.In("Param"));
+  EXPECT_EQ(params, (std::vector<std::string>{"v", "w", "small"}));
+  ExpectNear(want, Step(net, off), 0);
+}
+
+// What changes a gradient after the backward pass (a clip) comes first.
+TEST(Fusion, UpdatesWaitForWhatTheyRead) {
+  Net net = LargeNet();
+  std::vector<OpDesc>& ops = net.program.global().ops;
+  const std::vector<OpDesc> updates(ops.end() - 3, ops.end());
+  ops.erase(ops.end() - 3, ops.end());
+  net.Op("scale", {{"X", {"w@GRAD"}}}, {{"Out", {"v@GRAD"}}});
+  ops.insert(ops.end(), updates.begin(), updates.end());
+  net.Run();
+  EXPECT_NE(net.Types().find("sum sgd scale sgd sgd"), std::string::npos)
+      << net.Types();
+}
+
 TEST(Fusion, SameNumbersWithEachPassOff) {
   Net net = Network();
   net.Backward("loss");
@@ -482,12 +538,12 @@ TEST(Fusion, IsObserved) {
           "net/: " + plain, "net/fuse_conv_bias_act: " + conv,
           "net/fuse_conv_residual: " + conv, "net/fuse_batch_norm_act: " + conv,
           "net/fuse_gemm_epilogue: " + both, "net/fuse_lookup_concat: " + both,
-          "net/merge_updates: " + both}));
-  EXPECT_EQ(
-      Shown(net, {"fuse_conv_residual", "fuse_batch_norm_act",
-                  "fuse_gemm_epilogue", "fuse_lookup_concat", "merge_updates"}),
-      (std::vector<std::string>{"net/: " + plain,
-                                "net/fuse_conv_bias_act: " + conv}));
+          "net/advance_updates: " + both, "net/merge_updates: " + both}));
+  EXPECT_EQ(Shown(net, {"fuse_conv_residual", "fuse_batch_norm_act",
+                        "fuse_gemm_epilogue", "fuse_lookup_concat",
+                        "advance_updates", "merge_updates"}),
+            (std::vector<std::string>{"net/: " + plain,
+                                      "net/fuse_conv_bias_act: " + conv}));
 }
 
 TEST(Fusion, LeavesSubBlocksToTheObserver) {
