@@ -16,6 +16,7 @@
 #include "cmd/eval_report.h"
 #include "cmd/eval_run.h"
 #include "cmd/eval_text.h"
+#include "cmd/evaluation_spec.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
@@ -23,7 +24,6 @@
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/metric_results.h"
-#include "libcore/program/prune.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
@@ -33,76 +33,6 @@
 
 namespace pd {
 namespace {
-
-// Puts the ops that make the loss from predictions behind an inference model:
-// its outputs take the place of the job's, other names get a prefix.
-absl::Status AppendLoss(const TrainProgram& job, const LoadedModel& model,
-                        EvaluationSpec* spec) {
-  std::vector<std::string> given = job.outputs;
-  for (const FeedSpec& feed : job.feeds) given.push_back(feed.name);
-  PD_ASSIGN_OR_RETURN(const ProgramDesc loss,
-                      Prune(job.test, given, {job.loss}));
-  std::map<std::string, std::string> names;
-  for (const FeedSpec& feed : job.feeds) names[feed.name] = feed.name;
-  for (size_t i = 0; i < job.outputs.size(); ++i)
-    names[job.outputs[i]] = model.fetches[i];
-  const auto renamed = [&](const std::string& name) {
-    const auto it = names.find(name);
-    return it != names.end() ? it->second : absl::StrCat("loss/", name);
-  };
-  BlockDesc& block = spec->program.global();
-  for (VarDesc var : loss.global().vars) {
-    var.name = renamed(var.name);
-    if (block.FindVar(var.name) == nullptr)
-      block.vars.push_back(std::move(var));
-  }
-  for (OpDesc op : loss.global().ops) {
-    for (auto* slots : {&op.inputs, &op.outputs})
-      for (auto& [slot, variables] : *slots)
-        for (std::string& variable : variables)
-          if (variable != kEmptyVar) variable = renamed(variable);
-    block.ops.push_back(std::move(op));
-  }
-  spec->loss = renamed(job.loss);
-  return absl::OkStatus();
-}
-
-// An inference model with the job's loss and metrics.
-absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
-                                           const LoadedModel& model) {
-  if (model.fetches.size() != job.outputs.size())
-    return InvalidArgument("'%s' has %d outputs; the job's model has %d",
-                           model.path, model.fetches.size(),
-                           job.outputs.size());
-  EvaluationSpec spec;
-  spec.program = model.program;
-  spec.outputs = model.fetches;
-  for (const std::string& name : model.feeds) {
-    const auto feed =
-        std::find_if(job.feeds.begin(), job.feeds.end(),
-                     [&](const FeedSpec& f) { return f.name == name; });
-    if (feed == job.feeds.end())
-      return InvalidArgument("'%s' is fed '%s'; the job has no such input",
-                             model.path, name);
-  }
-  spec.feeds = job.feeds;
-  for (MetricUse use : job.metrics) {
-    std::vector<std::string*> names = {&use.prediction};
-    for (MetricUse::More& more : use.more)
-      if (more.variable) names.push_back(&more.name);
-    for (std::string* name : names) {
-      const auto at = std::find(job.outputs.begin(), job.outputs.end(), *name);
-      if (at == job.outputs.end())
-        return InvalidArgument(
-            "metric '%s' looks at '%s', which is no output of '%s'", use.name,
-            *name, model.path);
-      *name = model.fetches[static_cast<size_t>(at - job.outputs.begin())];
-    }
-    spec.metrics.push_back(std::move(use));
-  }
-  if (!job.loss.empty()) PD_RETURN_IF_ERROR(AppendLoss(job, model, &spec));
-  return spec;
-}
 
 // The job's own network, with the values of a run or program.
 EvaluationSpec SpecOfJob(const TrainProgram& job) {

@@ -107,7 +107,7 @@ absl::StatusOr<Step> BindDequantize(BindContext* context) {
       ExpectElements(*context, "Scale", scale->dtype(), view.channels));
   return DispatchFloat(y->dtype(), [&](auto to) -> absl::StatusOr<Step> {
     using To = typename decltype(to)::type;
-    return DispatchTypes<float, double, int8_t, int32_t>(
+    return DispatchTypes<float, double, int8_t, int16_t, int32_t>(
         x->dtype(), [&](auto from) -> absl::StatusOr<Step> {
           using From = typename decltype(from)::type;
           return Step([=](const RunContext&) {

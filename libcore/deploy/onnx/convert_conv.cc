@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx/converters.h"
+#include "libcore/deploy/onnx/quantized_bias.h"
 #include "libcore/deploy/onnx/window.h"
 
 namespace pd {
@@ -28,7 +29,7 @@ void ConvertConv(OnnxOp* op) {
   AddWindowAttrs(op, window, &attrs);
   GiveChannelsFirst(op, window, "Output", "Conv",
                     {ToChannelsFirst(op, window, op->In("Input")),
-                     op->In("Filter"), op->OptionalIn("Bias")},
+                     op->In("Filter"), QuantizedBias(op)},
                     attrs);
 }
 

@@ -18,7 +18,8 @@ const std::map<std::string, OnnxConverter>& Table() {
     for (const OnnxConverters& part :
          {ActivationConverters(), ConvConverters(), ElementwiseConverters(),
           IndexConverters(), MatmulConverters(), NormConverters(),
-          PoolConverters(), ReduceConverters(), ShapeConverters()})
+          PoolConverters(), QuantizeConverters(), ReduceConverters(),
+          ShapeConverters()})
       for (const OnnxConverter& converter : part)
         PD_INVARIANT(all->emplace(converter.op_type, converter).second);
     return all;

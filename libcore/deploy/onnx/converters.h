@@ -32,6 +32,7 @@ OnnxConverters IndexConverters();
 OnnxConverters MatmulConverters();
 OnnxConverters NormConverters();
 OnnxConverters PoolConverters();
+OnnxConverters QuantizeConverters();
 OnnxConverters ReduceConverters();
 OnnxConverters ShapeConverters();
 

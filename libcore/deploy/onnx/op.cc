@@ -97,6 +97,15 @@ const VarDesc& OnnxOp::OutVar(absl::string_view slot) {
   return Var(desc_.Out(slot));
 }
 
+const OpDesc* OnnxOp::MakerOf(absl::string_view slot) const {
+  const std::string& name = desc_.In(slot);
+  for (const OpDesc& op : model().program.global().ops)
+    for (const auto& [output, names] : op.outputs)
+      for (const std::string& made : names)
+        if (made == name) return &op;
+  return nullptr;
+}
+
 const Array* OnnxOp::Param(absl::string_view slot) const {
   const auto& params = graph_->model().params;
   const auto it = params.find(desc_.In(slot));

@@ -42,6 +42,9 @@ class OnnxOp {
   const VarDesc& OutVar(absl::string_view slot);
   /// The value of a parameter; null for other variables.
   const Array* Param(absl::string_view slot) const;
+  /// The op that makes the variable of an input slot; null when none does.
+  const OpDesc* MakerOf(absl::string_view slot) const;
+  const InferenceModel& model() const { return graph_->model(); }
 
   // Attributes, whatever integer or float type they were saved with.
 

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/quant_options.h"
+
+#include "cmd/common/exit_status.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/deploy/onnx_export.h"
+#include "libcore/quant/thresholds.h"
+
+namespace pd {
+namespace {
+
+Manual QuantManual() {
+  Manual m;
+  m.name = "pd-quant";
+  m.summary = "make a model of 8-bit integers from a trained one";
+  m.synopsis = {
+      "-m MODEL --calib DATA -o OUT [--algo NAME] [--to FORM] [--skip NAME]... "
+      "[--compare JOB [--max-drop POINTS]] [--report FILE]",
+      "-m MODEL --weight-only [--bits 8|16] -o OUT [--to FORM] [--skip "
+      "NAME]..."};
+  m.description = {
+      "The model runs over a few hundred records of `DATA`; the range of every "
+      "activation is observed, batch by batch, and becomes a threshold that "
+      "127 stands for. Convolutions and matrix products then multiply 8-bit "
+      "integers. Other operators stay in floating point; what cannot be "
+      "quantized is left and listed.",
+      "`DATA` is an npz file with an array for each input, its first axis the "
+      "record, or a job, of whose data section the training set is read in "
+      "file order. An input of the model takes the array or field of its name, "
+      "else the first one that fits.",
+      "`--to paddle` writes PaddlePaddle's newer form: int8 weights behind "
+      "dequantize_linear, activations through quantize_linear. `--to "
+      "paddle-fake` writes its older form with fake_quantize operators, whose "
+      "weights are integers in float32: four times as large, and what older "
+      "engines read. `--to onnx` writes QuantizeLinear and DequantizeLinear, "
+      "which ONNX Runtime turns into 8-bit operators; batch norms are folded "
+      "for it.",
+      "Thresholds are those of PaddlePaddle's PostTrainingQuantization, to the "
+      "digit. `KL` and `hist` read the data twice.",
+      "`--weight-only` needs no data: weights alone become integers, and are "
+      "computed with in floating point."};
+  m.answer_no =
+      "the calibration data or what the model makes of it holds NaN or Inf, or "
+      "`--max-drop` cannot be kept";
+  m.examples = {
+      {"Train a little to have something to quantize",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 200"},
+      {"Quantize it with 512 training pictures and compare on the test set",
+       "pd-quant -m RUN --calib testdata/jobs/lenet_mnist.pbtxt --batches 8 "
+       "--compare testdata/jobs/lenet_mnist.pbtxt -o out/int8"},
+      {"Run the result",
+       "pd-eval -m out/int8 -c testdata/jobs/lenet_mnist.pbtxt -q"},
+      {"Keep the first convolution in floating point, take another algorithm, "
+       "write ONNX",
+       "pd-quant -m RUN --calib testdata/jobs/lenet_mnist.pbtxt --batches 4 "
+       "--algo mse --skip 'conv1*' --to onnx -o out/int8.onnx"},
+      {"Weights alone, of 8 bits",
+       "pd-quant -m RUN --weight-only -o out/weights8"}};
+  m.see_also = {"pd-train 1", "pd-eval 1", "pd-export 1", "pd-job 5"};
+  return m;
+}
+
+void BindCalibration(QuantOptions* o, OptionTable* table) {
+  table->Group("Calibration");
+  table->Text({"--calib", "DATA", "an npz file, or a job with a data section"},
+              &o->calib);
+  table->Choice({"--calib-set", "SET", "which set of a job is read"},
+                {"train", "eval"}, &o->calib_set);
+  table->Integer({"--batch", "N", "records in a batch"}, {1, 1 << 20},
+                 &o->batch);
+  table->DescribeDefault("--batch", "32 of an npz file, the job's else");
+  table->Integer({"--batches", "N", "how many batches are read"}, {1, 1 << 30},
+                 &o->batches);
+  table->DescribeDefault("--batches", "all of an npz file, 16 of a job");
+  table->Choice({"--algo", "NAME", "how thresholds of activations are found"},
+                QuantAlgorithmNames(), &o->algo);
+  table->Real({"--percentile", "SHARE",
+               "of `--algo hist`: the share of values below the threshold"},
+              {0.5, 1}, &o->percentile);
+}
+
+void BindWeights(QuantOptions* o, OptionTable* table) {
+  table->Group("Weights");
+  table->Choice({"--weights", "NAME",
+                 "how scales of weights are found: the greatest value or the "
+                 "least squared error, of each channel or of the whole"},
+                {"channel_wise_abs_max", "channel_wise_mse", "abs_max", "mse"},
+                &o->weights);
+  table->Switch({"--weight-only", "", "quantizes weights and nothing else"},
+                &o->weight_only);
+  table->Choice({"--bits", "N", "bits of a weight, with --weight-only"},
+                {"8", "16"}, &o->bits);
+  table->Switch({"--bias-correction", "",
+                 "rounds weights so that the mean of each channel stays what "
+                 "it is"},
+                &o->bias_correction);
+}
+
+void BindQuant(QuantOptions* o, OptionTable* table) {
+  table->Group("Model");
+  table->Text({"-m,--model", "MODEL", "what to quantize"}, &o->model);
+  table->Require("--model");
+  table->Text({"-c,--config", "JOB",
+               "the job whose network takes the parameters of a `.pdparams`"},
+              &o->config);
+  table->Switch({"--fold-batch-norms", "",
+                 "folds batch norms into convolutions first; always so with "
+                 "--to onnx"},
+                &o->fold_batch_norms);
+  table->Texts({"--skip", "NAME",
+                "leaves an operator type in floating point, or the operators "
+                "that touch a variable; `*` and `?` stand for any text. May be "
+                "given again"},
+               &o->skip);
+  BindCalibration(o, table);
+  BindWeights(o, table);
+  table->Group("Result");
+  table->Text({"-o,--out", "OUT", "prefix or file to write"}, &o->out);
+  table->Require("--out");
+  table->Choice({"--to", "FORM", "what to write"},
+                {"paddle", "paddle-fake", "onnx"}, &o->to);
+  table->Integer({"--opset", "N", "the ONNX operator set"}, {13, kMaxOnnxOpset},
+                 &o->opset);
+  table->Group("Comparison");
+  table->Text({"--compare", "JOB",
+               "evaluates before and after on the job's evaluation set"},
+              &o->compare);
+  table->Text({"--metric", "NAME", "which result of the job counts"},
+              &o->metric);
+  table->DescribeDefault("--metric", "the job's first metric");
+  table->Real({"--max-drop", "POINTS",
+               "leaves the most sensitive operators in floating point until "
+               "the metric is at most this much worse, in hundredths"},
+              {0, 100}, &o->max_drop);
+  table->Text({"--report", "FILE",
+               "writes a page with the error of every layer and histograms"},
+              &o->report);
+}
+
+}  // namespace
+
+Tool QuantTool(QuantOptions* options) {
+  Tool tool;
+  tool.manual = QuantManual();
+  tool.common = &options->common;
+  tool.bind = [options](OptionTable* table) { BindQuant(options, table); };
+  tool.validate = [options](const OptionTable& table) -> absl::Status {
+    PD_RETURN_IF_ERROR(table.Needs("--bits", "--weight-only"));
+    PD_RETURN_IF_ERROR(table.Needs("--max-drop", "--compare"));
+    PD_RETURN_IF_ERROR(table.Needs("--metric", "--compare"));
+    for (const char* needs : {"--calib-set", "--batch", "--batches"})
+      PD_RETURN_IF_ERROR(table.Needs(needs, "--calib"));
+    if (table.Given("--calib") == options->weight_only)
+      return CommandLineError(
+          "say either with --calib what to calibrate on, or --weight-only");
+    if (options->weight_only)
+      for (const char* other : {"--algo", "--max-drop", "--report"})
+        if (table.Given(other))
+          return CommandLineError(std::string(other) +
+                                  " is for activations; --weight-only leaves "
+                                  "them alone");
+    if (table.Given("--percentile") && options->algo != "hist")
+      return CommandLineError("--percentile is for --algo hist");
+    if (table.Given("--opset") && options->to != "onnx")
+      return CommandLineError("--opset is for --to onnx");
+    if (options->bits == "16" && options->to != "paddle")
+      return CommandLineError("weights of 16 bits are for --to paddle");
+    if (options->out == "-")
+      return CommandLineError("a model cannot be written to standard output");
+    return absl::OkStatus();
+  };
+  return tool;
+}
+
+}  // namespace pd

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PD_CMD_QUANT_OPTIONS_H_
+#define PD_CMD_QUANT_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cmd/common/tool.h"
+
+namespace pd {
+
+struct QuantOptions {
+  CommonOptions common;
+  std::string model;
+  std::string config;  ///< a job whose network takes bare parameters
+  std::string calib;   ///< npz, or a job
+  std::string calib_set = "train";
+  std::optional<int64_t> batch, batches;
+  std::string out;
+  std::string to = "paddle";
+  int64_t opset = 13;
+  std::string algo = "KL";
+  double percentile = 0.99999;
+  std::string weights = "channel_wise_abs_max";
+  bool weight_only = false;
+  std::string bits = "8";
+  std::vector<std::string> skip;
+  bool fold_batch_norms = false, bias_correction = false;
+  std::string compare;  ///< a job
+  std::string metric;
+  std::optional<double> max_drop;
+  std::string report;  ///< an HTML file
+};
+
+Tool QuantTool(QuantOptions* options);
+
+}  // namespace pd
+
+#endif  // PD_CMD_QUANT_OPTIONS_H_

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/quant_run.h"
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "cmd/common/engine.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/common/progress.h"
+#include "cmd/quant_compare.h"
+#include "cmd/quant_text.h"
+#include "cmd/run_network.h"
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/datasets.h"
+#include "libcore/deploy/onnx_export.h"
+#include "libcore/deploy/optimize.h"
+#include "libcore/deploy/paddle_export.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/quant/conv_bias.h"
+#include "libcore/quant/quantize.h"
+#include "libcore/report/quant_report.h"
+#include "libcore/train/load_model.h"
+#include "libcore/train/open_data.h"
+
+namespace pd {
+namespace {
+
+constexpr int64_t kNpzBatch = 32;
+constexpr int64_t kJobBatches = 16;
+// What the errors of layers and sensitivities are measured on.
+constexpr int64_t kErrorBatches = 4;
+
+absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
+                                         const OpRegistry& registry) {
+  PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model));
+  PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &loaded));
+  if (loaded.fetches.empty())
+    return InvalidArgument(
+        "'%s' names no outputs: export it with pd-export --fetch first",
+        options.model);
+  auto model =
+      Freeze(loaded.program, {loaded.feeds, loaded.fetches}, loaded.params);
+  if (!model.ok()) return Annotate(model.status(), options.model);
+  if (options.fold_batch_norms || options.to == "onnx") {
+    PD_ASSIGN_OR_RETURN(const int folded, FoldBatchNorms(&*model));
+    LogInfo("%d batch norms folded", folded);
+  }
+  return model;
+}
+
+// The extent that all batches must have, -1 where the model takes any.
+int64_t FixedBatch(const InferenceModel& model) {
+  int64_t batch = -1;
+  for (const FeedSpec& feed : FeedsOf(model))
+    if (!feed.shape.empty()) batch = std::max(batch, feed.shape[0]);
+  return batch;
+}
+
+absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
+    const QuantOptions& options, const InferenceModel& model) {
+  const int64_t fixed = FixedBatch(model);
+  if (fixed > 0 && options.batch.has_value() && *options.batch != fixed)
+    return CommandLineError(
+        absl::StrFormat("--batch %d: the model takes batches of %d only",
+                        *options.batch, fixed));
+  if (absl::EndsWith(options.calib, ".npz") ||
+      absl::EndsWith(options.calib, ".npy")) {
+    ArrayDatasetOptions array;
+    array.path = options.calib;
+    PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenNpz(array));
+    if (dataset->size() == 0)
+      return FailedPrecondition(
+          "'%s' holds no records to calibrate on; expected some",
+          options.calib);
+    LoaderOptions loader;
+    loader.batch_size = fixed > 0 ? fixed : options.batch.value_or(kNpzBatch);
+    loader.drop_last = fixed > 0;
+    return Loader::Create(std::move(dataset), loader);
+  }
+  const std::string set = absl::StrCat("data.", options.calib_set);
+  std::vector<std::string> overrides = {absl::StrCat(set, ".shuffle=false")};
+  if (fixed > 0 || options.batch.has_value())
+    overrides.push_back(
+        absl::StrCat(set, ".batch_size=", fixed > 0 ? fixed : *options.batch));
+  PD_ASSIGN_OR_RETURN(const LoadedJob job,
+                      ReadJobFor(options.calib, {}, options.common.seed));
+  const absl::Status needs = job.Require({set}, "--calib");
+  if (!needs.ok()) return UsageError(needs);
+  PD_ASSIGN_OR_RETURN(const LoadedJob read, ReadJobFor(options.calib, overrides,
+                                                       options.common.seed));
+  RunVocabularies vocabularies("");
+  const job::Data& data = read.proto().data();
+  return OpenLoader(read,
+                    options.calib_set == "train" ? data.train() : data.eval(),
+                    read.proto().train().seed(), &vocabularies);
+}
+
+QuantizeOptions OptionsOf(const QuantOptions& options) {
+  QuantizeOptions q;
+  q.calibration.algorithm = *ParseQuantAlgorithm(options.algo);
+  q.calibration.percentile = options.percentile;
+  q.calibration.histograms = !options.report.empty();
+  const bool npz = absl::EndsWith(options.calib, ".npz") ||
+                   absl::EndsWith(options.calib, ".npy");
+  q.calibration.most_batches = options.batches.value_or(npz ? 0 : kJobBatches);
+  q.weights.per_channel = absl::StartsWith(options.weights, "channel_wise");
+  q.weights.mse = absl::EndsWith(options.weights, "mse");
+  q.weights.keep_mean = options.bias_correction;
+  q.weights.bits = options.bits == "16" ? 16 : 8;
+  q.skips = options.skip;
+  return q;
+}
+
+class QuantRun {
+ public:
+  QuantRun(const QuantOptions& options, OpRegistry* registry)
+      : options_(options), registry_(registry) {}
+
+  absl::Status Run(std::ostream& out) {
+    PD_ASSIGN_OR_RETURN(model_, ReadModel(options_, *registry_));
+    if (!options_.compare.empty()) {
+      PD_ASSIGN_OR_RETURN(judge_, QuantJudge::Open(registry_, options_.compare,
+                                                   options_.metric));
+    }
+    if (options_.weight_only) {
+      PD_RETURN_IF_ERROR(PlanWeights());
+    } else {
+      PD_RETURN_IF_ERROR(CalibrateModel());
+    }
+    PD_RETURN_IF_ERROR(Judge());
+    PD_RETURN_IF_ERROR(MeasureErrors());
+    PD_RETURN_IF_ERROR(Write());
+    summary_.model = options_.model;
+    summary_.operators = model_.program.global().ops.size();
+    if (options_.common.json())
+      PrintQuantJson(summary_, out);
+    else
+      PrintQuantSummary(summary_, out);
+    return Report();
+  }
+
+ private:
+  Quantization& quantization() { return summary_.result.quantization; }
+
+  absl::Status PlanWeights() {
+    Quantization& q = quantization();
+    PD_ASSIGN_OR_RETURN(q.plan, PlanQuantization(model_, options_.skip));
+    std::vector<QuantOp> kept;
+    for (QuantOp& op : q.plan.ops) {
+      op.activations.clear();
+      if (!op.weight.empty()) kept.push_back(std::move(op));
+    }
+    q.plan.ops = std::move(kept);
+    q.plan.observed.clear();
+    q.algorithm = "weight_only";
+    if (q.plan.ops.empty())
+      return FailedPrecondition("'%s' has no weights to quantize",
+                                options_.model);
+    return QuantizeWeights(model_, OptionsOf(options_).weights, &q);
+  }
+
+  absl::Status CalibrateModel() {
+    PD_ASSIGN_OR_RETURN(loader_, OpenCalibration(options_, model_));
+    QuantizeOptions q = OptionsOf(options_);
+    Progress progress(Progress::Standard());
+    int64_t total = loader_->batches();
+    if (q.calibration.most_batches > 0)
+      total = std::min(total, q.calibration.most_batches);
+    int shown = 0;
+    q.calibration.progress = [&](int pass, int64_t batches, int64_t records) {
+      if (pass != std::exchange(shown, pass)) {
+        if (pass > 1) progress.End();
+        progress.Begin(pass == 1 ? "calibrating" : "counting values", total);
+      }
+      progress.Update(batches, records);
+      return true;
+    };
+    auto result = QuantizeModel(registry_, model_, loader_.get(), q);
+    progress.End();
+    if (absl::IsAborted(result.status()))
+      return AnswerNo(result.status().message());
+    if (!result.ok() && !options_.skip.empty() &&
+        absl::IsNotFound(result.status()))
+      return CommandLineError(
+          absl::StrCat("--skip ", result.status().message()));
+    PD_RETURN_IF_ERROR(result.status());
+    summary_.result = *std::move(result);
+    return absl::OkStatus();
+  }
+
+  // The model as it runs here whatever is written.
+  InferenceModel Quantized() {
+    return WithQuantizeLinear(model_, quantization());
+  }
+
+  absl::Status Judge() {
+    if (judge_ == nullptr) return absl::OkStatus();
+    summary_.metric = judge_->metric();
+    PD_ASSIGN_OR_RETURN(summary_.before,
+                        judge_->Evaluate(model_, "evaluating before"));
+    if (options_.max_drop.has_value()) PD_RETURN_IF_ERROR(Search());
+    PD_ASSIGN_OR_RETURN(summary_.after,
+                        judge_->Evaluate(Quantized(), "evaluating after"));
+    summary_.drop = judge_->Drop(summary_.before, summary_.after);
+    return absl::OkStatus();
+  }
+
+  absl::Status Search() {
+    Progress progress(Progress::Standard());
+    progress.Begin("measuring sensitivity",
+                   static_cast<int64_t>(quantization().plan.ops.size()), 0,
+                   "operators");
+    auto measured =
+        MeasureSensitivity(registry_, model_, quantization(), loader_.get(),
+                           kErrorBatches, [&](int64_t done, int64_t items) {
+                             progress.Update(done, items);
+                             return true;
+                           });
+    progress.End();
+    PD_RETURN_IF_ERROR(measured.status());
+    summary_.sensitivities = *std::move(measured);
+    const Quantization all = quantization();
+    const auto leave = [&](size_t count) {
+      quantization() = all;
+      for (size_t i = 0; i < count; ++i)
+        LeaveInFloat(model_, summary_.sensitivities[i].output,
+                     "sensitive: see --max-drop", &quantization().plan);
+    };
+    PD_ASSIGN_OR_RETURN(
+        const int left,
+        LeaveSensitive(
+            summary_.sensitivities, *options_.max_drop,
+            [&](size_t count) -> absl::StatusOr<double> {
+              leave(count);
+              PD_ASSIGN_OR_RETURN(
+                  const double after,
+                  judge_->Evaluate(
+                      Quantized(),
+                      absl::StrCat("evaluating with ", count, " in float")));
+              return judge_->Drop(summary_.before, after);
+            }));
+    if (left < 0 || static_cast<size_t>(left) == summary_.sensitivities.size())
+      return AnswerNo(absl::StrFormat(
+          "the metric '%s' drops by more than %g points while anything is "
+          "quantized",
+          judge_->metric(), *options_.max_drop));
+    leave(static_cast<size_t>(left));
+    return absl::OkStatus();
+  }
+
+  absl::Status MeasureErrors() {
+    if (loader_ == nullptr) return absl::OkStatus();
+    std::vector<std::string> outputs;
+    for (const QuantOp& op : quantization().plan.ops)
+      outputs.push_back(op.output);
+    for (const std::string& fetch : model_.names.fetches)
+      if (std::count(outputs.begin(), outputs.end(), fetch) == 0)
+        outputs.push_back(fetch);
+    PD_ASSIGN_OR_RETURN(summary_.errors,
+                        CompareModels(registry_, model_, Quantized(), outputs,
+                                      loader_.get(), kErrorBatches, nullptr));
+    return absl::OkStatus();
+  }
+
+  absl::Status Write() {
+    const Quantization& q = quantization();
+    InferenceModel written =
+        options_.to == "paddle-fake"
+            ? WithFakeQuantize(model_, q)
+            : WithQuantizeLinear(model_, q, options_.to != "onnx");
+    summary_.to = options_.to;
+    summary_.out = options_.out;
+    summary_.bytes_before = ParameterBytes(model_);
+    summary_.bytes_after = ParameterBytes(written);
+    if (options_.to == "onnx") {
+      MoveConvBiases(&written);
+      return WriteOnnxModel(written, static_cast<int>(options_.opset),
+                            options_.out);
+    }
+    return WritePaddleModel(
+        written, std::string(absl::StripSuffix(options_.out, ".pdmodel")));
+  }
+
+  absl::Status Report() {
+    if (options_.report.empty()) return absl::OkStatus();
+    QuantReport report;
+    report.model = options_.model;
+    report.result = &summary_.result;
+    report.errors = &summary_.errors;
+    report.sensitivities = &summary_.sensitivities;
+    report.facts = {
+        {"written", absl::StrCat(summary_.out, " (", summary_.to, ")")},
+        {"parameters", absl::StrFormat("%d -> %d bytes", summary_.bytes_before,
+                                       summary_.bytes_after)}};
+    if (!summary_.metric.empty())
+      report.facts.emplace_back(
+          summary_.metric,
+          absl::StrFormat("%.6g -> %.6g", summary_.before, summary_.after));
+    return WriteQuantReport(options_.report, report);
+  }
+
+  const QuantOptions& options_;
+  OpRegistry* registry_;
+  InferenceModel model_;
+  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<QuantJudge> judge_;
+  QuantSummary summary_;
+};
+
+}  // namespace
+
+absl::Status RunQuant(const QuantOptions& options, std::ostream& out) {
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  return QuantRun(options, registry.get()).Run(out);
+}
+
+}  // namespace pd

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/quant_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace pd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMostSqnr = 999;  // in place of an infinite one
+
+double Shown(double sqnr) { return std::min(sqnr, kMostSqnr); }
+
+int WidthOf(const QuantSummary& summary) {
+  size_t width = 10;
+  for (const std::string& name : summary.result.quantization.plan.observed)
+    width = std::max(width, name.size());
+  return static_cast<int>(std::min<size_t>(width, 48));
+}
+
+void PrintThresholds(const QuantSummary& summary, std::ostream& out) {
+  const Calibration& calibration = summary.result.calibration;
+  if (calibration.variables.empty()) return;
+  const int width = WidthOf(summary);
+  out << absl::StrFormat("%-*s %12s %12s %12s\n", width, "activation", "least",
+                         "greatest", "threshold");
+  for (const std::string& name : summary.result.quantization.plan.observed) {
+    const auto it = calibration.variables.find(name);
+    if (it == calibration.variables.end()) continue;
+    out << absl::StrFormat("%-*s %12.6g %12.6g %12.6g\n", width, name,
+                           it->second.range.min, it->second.range.max,
+                           it->second.threshold);
+  }
+}
+
+void PrintErrors(const QuantSummary& summary, std::ostream& out) {
+  if (summary.errors.empty()) return;
+  const int width = WidthOf(summary);
+  out << absl::StrFormat("\n%-*s %10s %10s\n", width, "result", "SQNR dB",
+                         "cosine");
+  for (const ValueError& e : summary.errors)
+    out << absl::StrFormat("%-*s %10.2f %10.6f\n", width, e.variable,
+                           Shown(e.Sqnr()), e.Cosine());
+}
+
+void PrintSensitivities(const QuantSummary& summary, std::ostream& out) {
+  if (summary.sensitivities.empty()) return;
+  const int width = WidthOf(summary);
+  out << absl::StrFormat("\n%-*s %-18s %s\n", width, "quantized alone", "",
+                         "SQNR dB of the outputs");
+  for (const Sensitivity& s : summary.sensitivities)
+    out << absl::StrFormat("%-*s %-18s %10.2f\n", width, s.output, s.type,
+                           Shown(s.sqnr));
+}
+
+Json ThresholdsOf(const QuantSummary& summary) {
+  const Quantization& q = summary.result.quantization;
+  Json all = Json::object();
+  for (const auto& [name, stats] : summary.result.calibration.variables) {
+    if (q.algorithm == "min_max")
+      all[name] = {stats.range.min, stats.range.max};
+    else
+      all[name] = stats.threshold;
+  }
+  return all;
+}
+
+}  // namespace
+
+void PrintQuantSummary(const QuantSummary& summary, std::ostream& out) {
+  PrintThresholds(summary, out);
+  PrintErrors(summary, out);
+  PrintSensitivities(summary, out);
+  const Quantization& q = summary.result.quantization;
+  if (!q.plan.left.empty()) {
+    out << "\nleft in floating point:\n";
+    for (const FloatOp& op : q.plan.left)
+      out << "  " << op.type << " '" << op.output << "': " << op.why << "\n";
+  }
+  out << "\nwrote " << summary.out << " (" << summary.to
+      << "): " << q.plan.ops.size() << " of " << summary.operators
+      << " operators in integers, parameters " << summary.bytes_before << " -> "
+      << summary.bytes_after << " bytes"
+      << absl::StrFormat(" (%.1f %%)\n",
+                         100.0 * static_cast<double>(summary.bytes_after) /
+                             static_cast<double>(
+                                 std::max<size_t>(summary.bytes_before, 1)));
+  if (!summary.metric.empty())
+    out << absl::StrFormat("%s %.6g -> %.6g (%.2f points %s)\n", summary.metric,
+                           summary.before, summary.after,
+                           std::fabs(summary.drop),
+                           summary.drop > 0 ? "worse" : "better");
+}
+
+void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
+  const Quantization& q = summary.result.quantization;
+  Json object = {{"model", summary.model},
+                 {"out", summary.out},
+                 {"to", summary.to},
+                 {"algo", q.algorithm},
+                 {"records", summary.result.calibration.records},
+                 {"batches", summary.result.calibration.batches},
+                 {"operators", summary.operators},
+                 {"parameter_bytes_before", summary.bytes_before},
+                 {"parameter_bytes", summary.bytes_after}};
+  object["quantized"] = Json::array();
+  for (const QuantOp& op : q.plan.ops)
+    object["quantized"].push_back(
+        {{"output", op.output}, {"weight", op.weight}});
+  object["float"] = Json::array();
+  for (const FloatOp& op : q.plan.left)
+    object["float"].push_back(
+        {{"type", op.type}, {"output", op.output}, {"why", op.why}});
+  object["activations"] = ThresholdsOf(summary);
+  object["weights"] = Json::object();
+  for (const auto& [name, weight] : q.weights)
+    object["weights"][name] = weight.scales;
+  object["errors"] = Json::array();
+  for (const ValueError& e : summary.errors)
+    object["errors"].push_back({{"output", e.variable},
+                                {"sqnr_db", Shown(e.Sqnr())},
+                                {"cosine", e.Cosine()}});
+  if (!summary.sensitivities.empty()) {
+    object["sensitivity"] = Json::array();
+    for (const Sensitivity& s : summary.sensitivities)
+      object["sensitivity"].push_back(
+          {{"type", s.type}, {"output", s.output}, {"sqnr_db", Shown(s.sqnr)}});
+  }
+  if (!summary.metric.empty())
+    object["metric"] = {{"name", summary.metric},
+                        {"before", summary.before},
+                        {"after", summary.after},
+                        {"drop_points", summary.drop}};
+  out << object.dump() << "\n";
+}
+
+}  // namespace pd

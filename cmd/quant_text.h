@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pd-quant says of its work.
+#ifndef PD_CMD_QUANT_TEXT_H_
+#define PD_CMD_QUANT_TEXT_H_
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/quant/layer_errors.h"
+#include "libcore/quant/quantize.h"
+
+namespace pd {
+
+struct QuantSummary {
+  std::string model, out, to;
+  QuantizeResult result;
+  size_t operators = 0;                      ///< of the model
+  size_t bytes_before = 0, bytes_after = 0;  ///< of parameters
+  std::vector<ValueError> errors;            ///< by layer
+  std::vector<Sensitivity> sensitivities;    ///< where it was asked for
+  std::string metric;                        ///< "" without a comparison
+  double before = 0, after = 0, drop = 0;
+};
+
+/// Tables for people.
+void PrintQuantSummary(const QuantSummary& summary, std::ostream& out);
+/// One JSON object; `activations` and `weights` hold thresholds by variable.
+void PrintQuantJson(const QuantSummary& summary, std::ostream& out);
+
+}  // namespace pd
+
+#endif  // PD_CMD_QUANT_TEXT_H_

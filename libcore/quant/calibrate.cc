@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/quant/calibrate.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+class Calibrator {
+ public:
+  Calibrator(const std::vector<std::string>& observed,
+             const CalibrationOptions& options)
+      : observed_(observed), options_(options) {
+    for (size_t i = 0; i < observed.size(); ++i)
+      finders_.push_back(
+          MakeThresholdFinder(options.algorithm, options.percentile));
+    ranges_.resize(observed.size());
+    shown_.resize(observed.size());
+  }
+
+  absl::StatusOr<Calibration> Run(ObservedModel* model, Loader* loader) {
+    Calibration result;
+    bool more = true;
+    while (more) {
+      ++pass_;
+      batch_ = 0;
+      records_ = 0;
+      PD_ASSIGN_OR_RETURN(
+          result.records,
+          model->Pass(
+              loader,
+              [this](size_t i, const std::vector<const Tensor*>& values) {
+                return See(i, *values[0]);
+              },
+              [this](int64_t batches, int64_t records) {
+                batch_ = batches;
+                records_ = records;
+                return options_.progress == nullptr ||
+                       options_.progress(pass_, batches, records);
+              }));
+      result.batches = batch_;
+      more = StartNext();
+    }
+    for (size_t i = 0; i < observed_.size(); ++i) {
+      if (ranges_[i].count == 0) continue;
+      ActivationStats& stats = result.variables[observed_[i]];
+      stats.range = ranges_[i];
+      stats.threshold = finders_[i]->Threshold();
+      if (!options_.histograms) continue;
+      const Histogram* own = finders_[i]->histogram();
+      stats.histogram = own != nullptr ? *own : shown_[i];
+    }
+    return result;
+  }
+
+ private:
+  // Whether the data is needed again: by an algorithm, or to be shown.
+  bool StartNext() {
+    bool more = false;
+    for (size_t i = 0; i < finders_.size(); ++i) {
+      if (ranges_[i].count == 0) continue;
+      more = finders_[i]->NeedsMore() || more;
+      if (!options_.histograms || pass_ > 1 ||
+          finders_[i]->histogram() != nullptr)
+        continue;
+      shown_[i] =
+          Histogram(ranges_[i].abs_min, ranges_[i].abs_max, kHistogramBins);
+      more = true;
+    }
+    return more;
+  }
+
+  absl::Status See(size_t i, const Tensor& value) {
+    const float* x = value.data<float>();
+    if (value.size() == 0) return absl::OkStatus();
+    const ValueRange range = RangeOf(x, value.size());
+    if (range.nan + range.inf > 0)
+      return absl::AbortedError(absl::StrFormat(
+          "batch %d of the calibration set, records from %d on: '%s' holds %d "
+          "NaN and %d Inf among %d values",
+          batch_, records_, observed_[i], range.nan, range.inf, range.count));
+    if (pass_ == 1) ranges_[i].Join(range);
+    const bool histogram = finders_[i]->histogram() != nullptr;
+    if (pass_ == 1 || histogram)
+      finders_[i]->See(x, value.shape(), range);
+    else
+      shown_[i].Add(x, value.size());
+    return absl::OkStatus();
+  }
+
+  const std::vector<std::string>& observed_;
+  const CalibrationOptions& options_;
+  std::vector<std::unique_ptr<ThresholdFinder>> finders_;
+  std::vector<ValueRange> ranges_;
+  std::vector<Histogram> shown_;
+  int pass_ = 0;
+  int64_t batch_ = 0, records_ = 0;  // done
+};
+
+}  // namespace
+
+absl::StatusOr<Calibration> Calibrate(OpRegistry* registry,
+                                      const InferenceModel& model,
+                                      const std::vector<std::string>& observed,
+                                      Loader* loader,
+                                      const CalibrationOptions& options) {
+  ObservedRun run;
+  run.model = model;
+  for (const std::string& name : observed) run.sights.push_back({name});
+  run.most_batches = options.most_batches;
+  PD_ASSIGN_OR_RETURN(const auto observed_model,
+                      ObservedModel::Create(registry, run));
+  return Calibrator(observed, options).Run(observed_model.get(), loader);
+}
+
+}  // namespace pd

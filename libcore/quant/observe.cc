@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/quant/observe.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/ops/registry.h"
+#include "libcore/train/plan_cache.h"
+
+namespace pd {
+namespace {
+
+constexpr char kObserve[] = "observe";
+
+// A bind function is a plain pointer: the op says by a number who looks.
+class Observers {
+ public:
+  static Observers& Get() {
+    static auto* const observers = new Observers;
+    return *observers;
+  }
+  int64_t Add(const ObserveFn* observe) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    observers_[++last_] = observe;
+    return last_;
+  }
+  void Remove(int64_t number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    observers_.erase(number);
+  }
+  const ObserveFn* Find(int64_t number) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = observers_.find(number);
+    return it == observers_.end() ? nullptr : it->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int64_t, const ObserveFn*> observers_;
+  int64_t last_ = 0;
+};
+
+absl::StatusOr<Step> BindObserve(BindContext* context) {
+  const ObserveFn* const observe =
+      Observers::Get().Find(context->Attr<int64_t>("observer"));
+  if (observe == nullptr) return FailedPrecondition("nobody observes any more");
+  std::vector<const Tensor*> values;
+  for (size_t i = 0; i < context->InputCount("X"); ++i)
+    values.push_back(context->Input("X", i));
+  const auto sight = static_cast<size_t>(context->Attr<int64_t>("sight"));
+  return Step([=](const RunContext&) { return (*observe)(sight, values); });
+}
+
+absl::Status AddObserveOp(OpRegistry* registry) {
+  if (registry->Find(kObserve) != nullptr) return absl::OkStatus();
+  OpDef op(kObserve);
+  op.Inputs("X").Attr("observer", int64_t{0}).Attr("sight", int64_t{0});
+  op.Infer([](InferContext*) { return absl::OkStatus(); });
+  op.NoGrad().Reference(BindObserve);
+  return registry->Add(std::move(op));
+}
+
+// Puts an op behind the last writer of each sight.
+absl::Status AddSights(const std::vector<Sight>& sights, int64_t number,
+                       const std::vector<std::string>& feeds,
+                       ProgramDesc* program) {
+  BlockDesc& block = program->global();
+  std::map<std::string, size_t> made;  // one more than the op's number
+  for (const std::string& feed : feeds) made[feed] = 0;
+  for (size_t i = 0; i < block.ops.size(); ++i)
+    for (const auto& [slot, names] : block.ops[i].outputs)
+      for (const std::string& name : names) made[name] = i + 1;
+  std::vector<std::vector<OpDesc>> behind(block.ops.size() + 1);
+  for (size_t s = 0; s < sights.size(); ++s) {
+    size_t last = 0;
+    for (const std::string& name : sights[s]) {
+      const auto it = made.find(name);
+      if (it == made.end())
+        return NotFound("the model does not compute '%s'", name);
+      last = std::max(last, it->second);
+    }
+    OpDesc op;
+    op.type = kObserve;
+    op.SetInput("X", sights[s]);
+    op.attrs = {{"observer", number}, {"sight", static_cast<int64_t>(s)}};
+    behind[last].push_back(std::move(op));
+  }
+  std::vector<OpDesc> ops = std::move(behind[0]);
+  for (size_t i = 0; i < block.ops.size(); ++i) {
+    ops.push_back(std::move(block.ops[i]));
+    for (OpDesc& op : behind[i + 1]) ops.push_back(std::move(op));
+  }
+  block.ops = std::move(ops);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<FeedSpec> FeedsOf(const InferenceModel& model) {
+  std::vector<FeedSpec> feeds;
+  for (const std::string& name : model.names.feeds) {
+    const VarDesc* var = model.program.global().FindVar(name);
+    FeedSpec feed{name, DType::kFloat32, {}};
+    if (var != nullptr) feed.dtype = var->dtype, feed.shape = var->shape;
+    feeds.push_back(std::move(feed));
+  }
+  return feeds;
+}
+
+absl::StatusOr<std::unique_ptr<ObservedModel>> ObservedModel::Create(
+    OpRegistry* registry, const ObservedRun& run) {
+  PD_RETURN_IF_ERROR(AddObserveOp(registry));
+  std::unique_ptr<ObservedModel> observed(new ObservedModel);
+  observed->number_ = Observers::Get().Add(&observed->observe_);
+  observed->program_ = run.model.program;
+  observed->feeds_ = FeedsOf(run.model);
+  observed->most_batches_ = run.most_batches;
+  PD_RETURN_IF_ERROR(AddSights(run.sights, observed->number_,
+                               run.model.names.feeds, &observed->program_));
+  observed->session_ = std::make_unique<Session>(registry);
+  for (const auto& [name, value] : run.model.params)
+    PD_RETURN_IF_ERROR(observed->session_->scope().Set(name, value));
+  return observed;
+}
+
+ObservedModel::~ObservedModel() { Observers::Get().Remove(number_); }
+
+absl::StatusOr<int64_t> ObservedModel::Pass(Loader* loader,
+                                            const ObserveFn& observe,
+                                            const BatchProgress& progress) {
+  observe_ = observe;
+  PD_ASSIGN_OR_RETURN(PlanCache plans,
+                      PlanCache::Create(session_.get(), &program_, feeds_, {},
+                                        loader->fields(), "calibration"));
+  PD_RETURN_IF_ERROR(loader->StartEpoch(0));
+  int64_t batches = 0, records = 0;
+  while (most_batches_ == 0 || batches < most_batches_) {
+    PD_ASSIGN_OR_RETURN(const Batch* batch, loader->Next());
+    if (batch == nullptr) break;
+    PD_ASSIGN_OR_RETURN(Plan * plan, plans.Feed(batch->fields));
+    RunContext context;
+    PD_RETURN_IF_ERROR(plan->Run(context));
+    records += batch->size;
+    ++batches;
+    if (progress != nullptr && !progress(batches, records))
+      return absl::CancelledError("stopped");
+  }
+  if (records == 0)
+    return FailedPrecondition("the set holds no records; expected some");
+  return records;
+}
+
+}  // namespace pd

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/quant/quantize.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+// Without a threshold there are no integers.
+void LeaveUnseen(const InferenceModel& model, Quantization* q) {
+  std::vector<std::pair<std::string, std::string>> leave;
+  for (const QuantOp& op : q->plan.ops)
+    for (const std::string& name : op.activations) {
+      const auto it = q->thresholds.find(name);
+      if (it == q->thresholds.end())
+        leave.emplace_back(op.output, absl::StrCat("the calibration set left '",
+                                                   name, "' empty"));
+      else if (!(it->second > 0))
+        leave.emplace_back(op.output,
+                           absl::StrCat("'", name, "' was nothing but zeros"));
+    }
+  for (const auto& [output, why] : leave)
+    LeaveInFloat(model, output, why, &q->plan);
+}
+
+}  // namespace
+
+absl::Status QuantizeWeights(const InferenceModel& model,
+                             const WeightOptions& options, Quantization* q) {
+  for (const QuantOp& op : q->plan.ops) {
+    if (op.weight.empty() || q->weights.count(op.weight) > 0) continue;
+    auto weight = QuantizeWeight(model.params.at(op.weight), op.axis, options);
+    if (!weight.ok())
+      return Annotate(weight.status(),
+                      absl::StrCat("parameter '", op.weight, "'"));
+    q->weights[op.weight] = *std::move(weight);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<QuantizeResult> QuantizeModel(OpRegistry* registry,
+                                             const InferenceModel& model,
+                                             Loader* loader,
+                                             const QuantizeOptions& options) {
+  QuantizeResult result;
+  Quantization& q = result.quantization;
+  PD_ASSIGN_OR_RETURN(q.plan, PlanQuantization(model, options.skips));
+  q.algorithm = Name(options.calibration.algorithm);
+  PD_RETURN_IF_ERROR(QuantizeWeights(model, options.weights, &q));
+  PD_ASSIGN_OR_RETURN(
+      result.calibration,
+      Calibrate(registry, model, q.plan.observed, loader, options.calibration));
+  for (const auto& [name, stats] : result.calibration.variables)
+    q.thresholds[name] = stats.threshold;
+  if (options.calibration.algorithm == QuantAlgorithm::kMinMax)
+    for (const auto& [name, stats] : result.calibration.variables)
+      q.ends[name] = {stats.range.min, stats.range.max};
+  LeaveUnseen(model, &q);
+  if (q.plan.ops.empty())
+    return FailedPrecondition(
+        "nothing is left to quantize: %s",
+        q.plan.left.empty()
+            ? "the model has no convolution and no matrix product"
+            : absl::StrCat("'", q.plan.left[0].output, "' stays in float (",
+                           q.plan.left[0].why, ")"));
+  return result;
+}
+
+size_t ParameterBytes(const InferenceModel& model) {
+  size_t bytes = 0;
+  for (const auto& [name, value] : model.params) bytes += value.size_bytes();
+  return bytes;
+}
+
+}  // namespace pd

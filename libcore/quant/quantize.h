@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Post-training quantization: from a model and a calibration set to integers.
+#ifndef PD_LIBCORE_QUANT_QUANTIZE_H_
+#define PD_LIBCORE_QUANT_QUANTIZE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/quant/calibrate.h"
+#include "libcore/quant/quantized_model.h"
+
+namespace pd {
+
+struct QuantizeOptions {
+  CalibrationOptions calibration;
+  WeightOptions weights;
+  SkipList skips;
+};
+
+struct QuantizeResult {
+  Quantization quantization;
+  Calibration calibration;
+};
+
+/// Plans, calibrates and rounds the weights. Ops whose input was never seen, or
+/// was nothing but zeros, are left in float with a reason. Errors: those of
+/// PlanQuantization, Calibrate and QuantizeWeight; FailedPrecondition where
+/// nothing is left to quantize.
+absl::StatusOr<QuantizeResult> QuantizeModel(OpRegistry* registry,
+                                             const InferenceModel& model,
+                                             Loader* loader,
+                                             const QuantizeOptions& options);
+
+/// The integers of the plan's weights.
+absl::Status QuantizeWeights(const InferenceModel& model,
+                             const WeightOptions& options, Quantization* q);
+
+/// Bytes of the parameters' values.
+size_t ParameterBytes(const InferenceModel& model);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_QUANT_QUANTIZE_H_

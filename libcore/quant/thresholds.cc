@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/quant/thresholds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_join.h"
+#include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
+
+namespace pd {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;
+constexpr int64_t kBlock = 1024;
+constexpr float kLevels = 127;
+
+// The shares of the greatest |x| that are tried.
+std::vector<double> Shares() {
+  std::vector<double> shares;
+  for (double s = 0.3; s <= 1.0; s += 0.02) shares.push_back(s);
+  return shares;
+}
+
+// round(clip(x, 0, scale) / scale * 127) / 127 * scale, halves to even.
+inline float QuantizedPositive(float x, float scale) {
+  const float clipped = std::min(std::max(x, 0.0f), scale);
+  return std::nearbyint(clipped / scale * kLevels) / kLevels * scale;
+}
+
+// Sums over x and its quantized twin.
+struct Sums {
+  double error = 0;  // of (x - q)^2
+  double q = 0, q_squared = 0;
+};
+
+// One entry a scale. Threads add up their parts, in their order.
+std::vector<Sums> SumsOf(const float* x, int64_t n,
+                         const std::vector<float>& scales) {
+  std::vector<std::vector<Sums>> parts(static_cast<size_t>(Threads()));
+  const auto add = [&](int64_t begin, int64_t end, std::vector<Sums>* sums) {
+    sums->assign(scales.size(), Sums());
+    for (; begin < end; begin += kBlock) {
+      const int64_t count = std::min(kBlock, end - begin);
+      for (size_t k = 0; k < scales.size(); ++k) {
+        float error = 0, total = 0, squared = 0;
+#pragma omp simd reduction(+ : error, total, squared)
+        for (int64_t i = 0; i < count; ++i) {
+          const float v = x[begin + i];
+          const float q = QuantizedPositive(v, scales[k]);
+          error += (v - q) * (v - q);
+          total += q;
+          squared += q * q;
+        }
+        (*sums)[k].error += error;
+        (*sums)[k].q += total;
+        (*sums)[k].q_squared += squared;
+      }
+    }
+  };
+  if (n < kGrain) {
+    parts.resize(1);
+    add(0, n, &parts[0]);
+  } else {
+    ParallelParts([&](int part, int of) {
+      add(n * part / of, n * (part + 1) / of,
+          &parts[static_cast<size_t>(part)]);
+    });
+  }
+  std::vector<Sums> sums = parts[0];
+  for (size_t p = 1; p < parts.size(); ++p)
+    for (size_t k = 0; k < parts[p].size(); ++k) {
+      sums[k].error += parts[p][k].error;
+      sums[k].q += parts[p][k].q;
+      sums[k].q_squared += parts[p][k].q_squared;
+    }
+  return sums;
+}
+
+double Deviation(double sum, double squares, double n) {
+  const double mean = sum / n;
+  return std::sqrt(std::max(squares / n - mean * mean, 0.0));
+}
+
+class AbsMaxFinder : public ThresholdFinder {
+ public:
+  void See(const float*, const Shape&, const ValueRange& range) override {
+    most_ = std::max(most_, static_cast<double>(range.abs_max));
+  }
+  double Threshold() const override { return most_; }
+
+ private:
+  double most_ = 0;
+};
+
+class AverageFinder : public ThresholdFinder {
+ public:
+  void See(const float* x, const Shape& shape, const ValueRange&) override {
+    const int64_t records = shape.empty() ? 1 : shape[0];
+    const int64_t each = NumElements(shape) / records;
+    double sum = 0;
+    for (int64_t r = 0; r < records; ++r)
+      sum += RangeOf(x + r * each, each).abs_max;
+    sum_ += sum / static_cast<double>(records);
+    ++batches_;
+  }
+  double Threshold() const override { return sum_ / batches_; }
+
+ private:
+  double sum_ = 0;
+  int batches_ = 0;
+};
+
+// mse and emd: a loss of each candidate, the least of all batches wins.
+class SearchFinder : public ThresholdFinder {
+ public:
+  explicit SearchFinder(bool moments) : moments_(moments), shares_(Shares()) {}
+
+  void See(const float* x, const Shape& shape,
+           const ValueRange& range) override {
+    const int64_t n = NumElements(shape);
+    const double most = range.abs_max == 0 ? 1e-8 : range.abs_max;
+    std::vector<float> scales;
+    for (const double share : shares_)
+      scales.push_back(static_cast<float>(share * most));
+    const std::vector<Sums> sums = SumsOf(x, n, scales);
+    double total = 0, squares = 0;
+    if (moments_) {
+      for (int64_t i = 0; i < n; ++i) {
+        total += x[i];
+        squares += static_cast<double>(x[i]) * x[i];
+      }
+    }
+    const double count = static_cast<double>(n);
+    // PaddlePaddle compares float32 means: of what is equal there, the last.
+    const auto mean = [&](double sum) {
+      return static_cast<float>(sum / count);
+    };
+    const auto deviation = [&](double sum, double of_squares) {
+      return static_cast<float>(Deviation(sum, of_squares, count));
+    };
+    for (size_t k = 0; k < shares_.size(); ++k) {
+      const Sums& s = sums[k];
+      const float loss =
+          !moments_ ? mean(s.error)
+                    : std::fabs(mean(total) - mean(s.q)) +
+                          std::fabs(deviation(total, squares) -
+                                    deviation(s.q, s.q_squared));
+      if (loss > least_) continue;
+      least_ = loss;
+      best_ = shares_[k] * most;
+    }
+  }
+  double Threshold() const override { return best_; }
+
+ private:
+  const bool moments_;
+  const std::vector<double> shares_;
+  float least_ = std::numeric_limits<float>::infinity();
+  double best_ = 0;
+};
+
+class PtfFinder : public ThresholdFinder {
+ public:
+  void See(const float* x, const Shape& shape,
+           const ValueRange& range) override {
+    std::vector<float> scales;
+    for (const float part : {0.125f, 0.25f, 0.5f, 1.0f})
+      scales.push_back(range.abs_max * part);
+    threshold_ = range.abs_max;
+    if (range.abs_max == 0) return;
+    const std::vector<Sums> sums = SumsOf(x, NumElements(shape), scales);
+    size_t best = 0;
+    for (size_t k = 1; k < scales.size(); ++k)
+      if (sums[k].error < sums[best].error) best = k;
+    threshold_ = scales[best];
+  }
+  double Threshold() const override { return threshold_; }
+
+ private:
+  double threshold_ = 0;
+};
+
+class HistogramFinder : public ThresholdFinder {
+ public:
+  HistogramFinder(bool kl, double percentile)
+      : kl_(kl), percentile_(percentile) {}
+
+  void See(const float* x, const Shape& shape,
+           const ValueRange& range) override {
+    if (counting_)
+      histogram_.Add(x, NumElements(shape));
+    else
+      range_.Join(range);
+  }
+  bool NeedsMore() override {
+    if (counting_) return false;
+    histogram_ = Histogram(range_.abs_min, range_.abs_max, kHistogramBins);
+    return counting_ = true;
+  }
+  double Threshold() const override {
+    // Of nothing but zeros there is no threshold.
+    if (range_.abs_max == 0) return 0;
+    return kl_ ? KlThreshold(histogram_, 8)
+               : PercentileThreshold(histogram_, percentile_);
+  }
+  const Histogram* histogram() const override { return &histogram_; }
+
+ private:
+  const bool kl_;
+  const double percentile_;
+  bool counting_ = false;
+  ValueRange range_;
+  Histogram histogram_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& QuantAlgorithmNames() {
+  static const auto* const kNames = new std::vector<std::string>{
+      "KL", "hist", "mse", "avg", "abs_max", "min_max", "emd", "ptf"};
+  return *kNames;
+}
+
+const std::string& Name(QuantAlgorithm algorithm) {
+  return QuantAlgorithmNames()[static_cast<size_t>(algorithm)];
+}
+
+absl::StatusOr<QuantAlgorithm> ParseQuantAlgorithm(absl::string_view name) {
+  const std::vector<std::string>& names = QuantAlgorithmNames();
+  const auto at = std::find(names.begin(), names.end(), std::string(name));
+  if (at == names.end())
+    return InvalidArgument("there is no algorithm '%s'; expected one of %s",
+                           name, absl::StrJoin(names, ", "));
+  return static_cast<QuantAlgorithm>(at - names.begin());
+}
+
+void ValueRange::Join(const ValueRange& other) {
+  if (other.count == 0) return;
+  const ValueRange old = *this;
+  *this = other;
+  if (old.count == 0) return;
+  count += old.count;
+  nan += old.nan;
+  inf += old.inf;
+  min = std::min(min, old.min);
+  max = std::max(max, old.max);
+  abs_min = std::min(abs_min, old.abs_min);
+  abs_max = std::max(abs_max, old.abs_max);
+}
+
+ValueRange RangeOf(const float* x, int64_t n) {
+  constexpr float kMost = std::numeric_limits<float>::infinity();
+  std::vector<ValueRange> parts(static_cast<size_t>(Threads()));
+  const auto look = [&](int64_t begin, int64_t end, ValueRange* range) {
+    float min = kMost, max = -kMost, abs_min = kMost, abs_max = 0;
+    int64_t nan = 0, inf = 0;
+    // A NaN fails both comparisons, so it leaves the extremes alone.
+#pragma omp simd reduction(min : min, abs_min) reduction(max : max, abs_max) \
+    reduction(+ : nan, inf)
+    for (int64_t i = begin; i < end; ++i) {
+      const float v = x[i], a = std::fabs(v);
+      nan += v != v;
+      inf += a == kMost;
+      min = v < min ? v : min;
+      max = v > max ? v : max;
+      abs_min = a < abs_min ? a : abs_min;
+      abs_max = a > abs_max ? a : abs_max;
+    }
+    *range = {end - begin, nan, inf, min, max, abs_min, abs_max};
+  };
+  if (n < kGrain) {
+    parts.resize(1);
+    if (n > 0) look(0, n, &parts[0]);
+  } else {
+    ParallelParts([&](int part, int of) {
+      look(n * part / of, n * (part + 1) / of,
+           &parts[static_cast<size_t>(part)]);
+    });
+  }
+  ValueRange all;
+  for (const ValueRange& part : parts) all.Join(part);
+  return all;
+}
+
+std::unique_ptr<ThresholdFinder> MakeThresholdFinder(QuantAlgorithm algorithm,
+                                                     double percentile) {
+  switch (algorithm) {
+    case QuantAlgorithm::kKl:
+    case QuantAlgorithm::kHist:
+      return std::make_unique<HistogramFinder>(algorithm == QuantAlgorithm::kKl,
+                                               percentile);
+    case QuantAlgorithm::kMse:
+    case QuantAlgorithm::kEmd:
+      return std::make_unique<SearchFinder>(algorithm == QuantAlgorithm::kEmd);
+    case QuantAlgorithm::kAvg:
+      return std::make_unique<AverageFinder>();
+    case QuantAlgorithm::kPtf:
+      return std::make_unique<PtfFinder>();
+    case QuantAlgorithm::kAbsMax:
+    case QuantAlgorithm::kMinMax:
+      break;
+  }
+  return std::make_unique<AbsMaxFinder>();
+}
+
+}  // namespace pd

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far the integers of an activation reach: |x| of the threshold becomes
+// 127. The algorithms are those of PaddlePaddle's PostTrainingQuantization, to
+// the digit, so that its tables are ours:
+//   abs_max   the greatest |x|
+//   min_max   the same; both ends are kept
+//   avg       the mean over batches of the mean over records of the greatest
+//   |x| mse, emd  of 36 candidates from 0.3 to 1.0 of a batch's greatest |x|,
+//   the
+//             one that loses least, over all batches. PaddlePaddle quantizes
+//             the positive part only when it compares, and so do we:
+//             mse: the mean of (x - q(x))^2,
+//             emd: |mean(x) - mean(q(x))| + |std(x) - std(q(x))|
+//   ptf       of 1, 1/2, 1/4, 1/8 of the last batch's greatest |x|, the one
+//             with the least squared error of the positive part
+//   hist      where a histogram of |x| holds the share `percentile`
+//   KL        where the histogram, cut there and rounded to 127 levels, is
+//             nearest to the whole one in the Kullback-Leibler sense
+// hist and KL need the data twice: the histogram's 2048 bins lie between the
+// least and the greatest |x| of all batches.
+#ifndef PD_LIBCORE_QUANT_THRESHOLDS_H_
+#define PD_LIBCORE_QUANT_THRESHOLDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "libcore/base/shape.h"
+
+namespace pd {
+
+enum class QuantAlgorithm {
+  kKl,
+  kHist,
+  kMse,
+  kAvg,
+  kAbsMax,
+  kMinMax,
+  kEmd,
+  kPtf
+};
+
+/// "KL", "hist", ... in the order of the enum.
+const std::vector<std::string>& QuantAlgorithmNames();
+const std::string& Name(QuantAlgorithm algorithm);
+/// InvalidArgument for another name.
+absl::StatusOr<QuantAlgorithm> ParseQuantAlgorithm(absl::string_view name);
+
+/// What a batch or all of them hold of a variable.
+struct ValueRange {
+  int64_t count = 0;
+  int64_t nan = 0, inf = 0;
+  float min = 0, max = 0;          ///< of x
+  float abs_min = 0, abs_max = 0;  ///< of |x|
+
+  void Join(const ValueRange& other);
+};
+ValueRange RangeOf(const float* x, int64_t n);
+
+/// Counts of |x| in bins of equal width between two ends, which are widened by
+/// 0.5 where they are equal (numpy.histogram).
+class Histogram {
+ public:
+  Histogram() = default;
+  Histogram(double low, double high, int bins);
+  void Add(const float* x, int64_t n);
+
+  double low() const { return edges_.front(); }
+  double width() const { return edges_[1] - edges_[0]; }
+  const std::vector<int64_t>& counts() const { return counts_; }
+  /// For tests: counts that were found elsewhere.
+  std::vector<int64_t>& mutable_counts() { return counts_; }
+
+ private:
+  std::vector<double> edges_;
+  std::vector<int64_t> counts_;
+};
+
+inline constexpr int kHistogramBins = 2048;
+inline constexpr double kHistogramPercentile = 0.99999;
+
+/// (i - 0.5) * width for the first i bins that hold the share.
+double PercentileThreshold(const Histogram& histogram, double percentile);
+/// (i + 0.5) * width for the i with the least divergence, from half of the bins
+/// on; `bits` is 8: 2^(bits-1) - 1 levels.
+double KlThreshold(const Histogram& histogram, int bits);
+
+/// Finds the threshold of one variable. Values are finite and not none.
+class ThresholdFinder {
+ public:
+  virtual ~ThresholdFinder() = default;
+  /// One batch of a pass; `range` is that of its values.
+  virtual void See(const float* x, const Shape& shape,
+                   const ValueRange& range) = 0;
+  /// After all batches: whether they are needed once more.
+  virtual bool NeedsMore() { return false; }
+  virtual double Threshold() const = 0;
+  /// Of |x|; null for algorithms without one.
+  virtual const Histogram* histogram() const { return nullptr; }
+};
+
+std::unique_ptr<ThresholdFinder> MakeThresholdFinder(QuantAlgorithm algorithm,
+                                                     double percentile);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_QUANT_THRESHOLDS_H_
