@@ -116,6 +116,9 @@ QuantizeOptions OptionsOf(const QuantOptions& options) {
   q.weights.keep_mean = options.bias_correction;
   q.weights.bits = options.bits == "16" ? 16 : 8;
   q.skips = options.skip;
+  q.form = options.to == "onnx"          ? QuantizeOptions::Form::kOnnx
+           : options.to == "paddle-fake" ? QuantizeOptions::Form::kFake
+                                         : QuantizeOptions::Form::kLinear;
   return q;
 }
 

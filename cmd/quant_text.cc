@@ -29,14 +29,15 @@ void PrintThresholds(const QuantSummary& summary, std::ostream& out) {
   const Calibration& calibration = summary.result.calibration;
   if (calibration.variables.empty()) return;
   const int width = WidthOf(summary);
-  out << absl::StrFormat("%-*s %12s %12s %12s\n", width, "activation", "least",
-                         "greatest", "threshold");
+  const auto& used = summary.result.quantization.thresholds;
+  out << absl::StrFormat("%-*s %12s %12s %12s %12s\n", width, "activation",
+                         "least", "greatest", "threshold", "127 is");
   for (const std::string& name : summary.result.quantization.plan.observed) {
     const auto it = calibration.variables.find(name);
     if (it == calibration.variables.end()) continue;
-    out << absl::StrFormat("%-*s %12.6g %12.6g %12.6g\n", width, name,
+    out << absl::StrFormat("%-*s %12.6g %12.6g %12.6g %12.6g\n", width, name,
                            it->second.range.min, it->second.range.max,
-                           it->second.threshold);
+                           it->second.threshold, used.at(name));
   }
 }
 
@@ -119,6 +120,9 @@ void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
     object["float"].push_back(
         {{"type", op.type}, {"output", op.output}, {"why", op.why}});
   object["activations"] = ThresholdsOf(summary);
+  object["scales"] = Json::object();
+  for (const auto& [name, threshold] : q.thresholds)
+    object["scales"][name] = threshold;
   object["weights"] = Json::object();
   for (const auto& [name, weight] : q.weights)
     object["weights"][name] = weight.scales;

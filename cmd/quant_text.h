@@ -26,7 +26,9 @@ struct QuantSummary {
 
 /// Tables for people.
 void PrintQuantSummary(const QuantSummary& summary, std::ostream& out);
-/// One JSON object; `activations` and `weights` hold thresholds by variable.
+/// One JSON object; `activations` and `weights` hold thresholds by variable,
+/// `scales` the activations' as they were written, which differ for mse and emd
+/// (thresholds.h).
 void PrintQuantJson(const QuantSummary& summary, std::ostream& out);
 
 }  // namespace pd

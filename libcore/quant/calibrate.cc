@@ -51,6 +51,7 @@ class Calibrator {
       ActivationStats& stats = result.variables[observed_[i]];
       stats.range = ranges_[i];
       stats.threshold = finders_[i]->Threshold();
+      stats.signed_threshold = finders_[i]->SignedThreshold();
       if (!options_.histograms) continue;
       const Histogram* own = finders_[i]->histogram();
       stats.histogram = own != nullptr ? *own : shown_[i];

@@ -31,7 +31,8 @@ struct CalibrationOptions {
 /// What was seen of one variable.
 struct ActivationStats {
   ValueRange range;
-  double threshold = 0;  ///< 0: nothing but zeros came by
+  double threshold = 0;         ///< 0: nothing but zeros came by
+  double signed_threshold = 0;  ///< ThresholdFinder::SignedThreshold
   std::optional<Histogram> histogram;
 };
 

@@ -28,6 +28,22 @@ void LeaveUnseen(const InferenceModel& model, Quantization* q) {
     LeaveInFloat(model, output, why, &q->plan);
 }
 
+void SetThresholds(const Calibration& calibration,
+                   const QuantizeOptions& options, Quantization* q) {
+  using Form = QuantizeOptions::Form;
+  const bool ends = options.calibration.algorithm == QuantAlgorithm::kMinMax;
+  for (const auto& [name, stats] : calibration.variables) {
+    const double threshold =
+        options.form == Form::kFake ? stats.threshold : stats.signed_threshold;
+    q->thresholds[name] = threshold;
+    if (options.form != Form::kOnnx) continue;
+    if (ends)
+      q->ends[name] = {stats.range.min, stats.range.max};
+    else if (stats.range.min >= 0)
+      q->ends[name] = {0, static_cast<float>(threshold)};
+  }
+}
+
 }  // namespace
 
 absl::Status QuantizeWeights(const InferenceModel& model,
@@ -55,11 +71,7 @@ absl::StatusOr<QuantizeResult> QuantizeModel(OpRegistry* registry,
   PD_ASSIGN_OR_RETURN(
       result.calibration,
       Calibrate(registry, model, q.plan.observed, loader, options.calibration));
-  for (const auto& [name, stats] : result.calibration.variables)
-    q.thresholds[name] = stats.threshold;
-  if (options.calibration.algorithm == QuantAlgorithm::kMinMax)
-    for (const auto& [name, stats] : result.calibration.variables)
-      q.ends[name] = {stats.range.min, stats.range.max};
+  SetThresholds(result.calibration, options, &q);
   LeaveUnseen(model, &q);
   if (q.plan.ops.empty())
     return FailedPrecondition(

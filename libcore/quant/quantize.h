@@ -16,6 +16,10 @@ struct QuantizeOptions {
   CalibrationOptions calibration;
   WeightOptions weights;
   SkipList skips;
+  /// Which form is written: they differ in thresholds (mse, emd) and in what
+  /// becomes of values that are never negative.
+  enum class Form { kLinear, kFake, kOnnx };
+  Form form = Form::kLinear;
 };
 
 struct QuantizeResult {

@@ -28,39 +28,91 @@ class LinearForm {
   InferenceModel Run() {
     const std::vector<OpDesc>& ops = rewriter_.ops();
     for (const std::string& feed : rewriter_.model().names.feeds)
-      if (real_.count(feed) > 0) AddPair(feed, true);
+      AddPairs(feed);
     for (size_t i = 0; i < ops.size(); ++i) {
       OpDesc op = ops[i];
       const auto chosen = chosen_.find(i);
-      if (chosen != chosen_.end()) {
-        if (!chosen->second->weight.empty()) {
-          AddWeight(chosen->second->weight);
-          op.attrs["quantization_type"] = std::string("qat_with_weight");
-        }
-      }
-      if (const QuantSlots* slots = FindQuantSlots(op.type))
-        if (!slots->inputs.empty()) RenameInputs(slots->inputs, i, &op);
-      rewriter_.Append(std::move(op));
-      for (const std::string& name : QuantOutputs(ops[i])) AddPairAfter(name);
+      if (chosen != chosen_.end())
+        ReadIntegers(*chosen->second, &op);
+      else if (const QuantSlots* slots = FindQuantSlots(op.type))
+        ReadObserved(slots->inputs, &op);
+      if (IsClipping(ops[i]))
+        clipped_[op.Out("Out")] = op.In("X");
+      else
+        rewriter_.Append(std::move(op));
+      for (const std::string& name : QuantOutputs(ops[i])) AddPairs(name);
     }
     return rewriter_.Finish();
   }
 
  private:
+  void ReadIntegers(const QuantOp& chosen, OpDesc* op) {
+    if (!chosen.weight.empty()) {
+      AddWeight(chosen.weight);
+      op->attrs["quantization_type"] = std::string("qat_with_weight");
+    }
+    for (auto& [slot, names] : op->inputs)
+      for (std::string& name : names)
+        if (integers_.count(name) > 0) name = integers_[name];
+  }
+
   // An op that is left in float reads what it read, so that leaving it out
   // costs nothing; other ops read the observed twin.
-  void RenameInputs(const std::vector<std::string>& slots, size_t i,
-                    OpDesc* op) const {
-    if (MayHoldWeight(op->type) && chosen_.count(i) == 0) return;
+  void ReadObserved(const std::vector<std::string>& slots, OpDesc* op) const {
+    if (MayHoldWeight(op->type) || slots.empty()) return;
     rewriter_.Rename(slots, op);
   }
 
-  void AddPairAfter(const std::string& name) {
+  // A relu before integers whose least one stands for 0 does nothing.
+  bool IsClipping(const OpDesc& op) const {
+    if (observers_ || op.type != "relu") return false;
+    const std::string& out = op.Out("Out");
+    const auto ends = q_.ends.find(out);
+    const auto& fetches = rewriter_.model().names.fetches;
+    if (ends == q_.ends.end() || ends->second.first < 0 || !HasPair(out) ||
+        SourceOf(out) != out ||
+        std::count(fetches.begin(), fetches.end(), out) > 0)
+      return false;
+    for (size_t i = 0; i < rewriter_.ops().size(); ++i) {
+      const OpDesc& reader = rewriter_.ops()[i];
+      const std::vector<std::string> known = QuantInputs(reader);
+      for (const auto& [slot, names] : reader.inputs)
+        if (std::count(names.begin(), names.end(), out) > 0 &&
+            (std::count(known.begin(), known.end(), out) == 0 ||
+             (MayHoldWeight(reader.type) && chosen_.count(i) == 0)))
+          return false;
+    }
+    return true;
+  }
+
+  // For the ops of the plan that read the variable, and for the others: these
+  // see it as it is, as PaddlePaddle has it.
+  void AddPairs(const std::string& name) {
     const auto it = q_.thresholds.find(name);
     if (it == q_.thresholds.end() || !(it->second > 0)) return;
-    if (!IsRead(name)) return;
-    if (!observers_ && IsBetween(name)) return;
-    AddPair(name, real_.count(name) > 0 || !observers_);
+    const bool real = real_.count(name) > 0;
+    const bool others = IsReadByOthers(name);
+    if (!observers_) {
+      if (!real && (!others || IsBetween(name))) return;
+      integers_[name] = AddPair(name, name, true);
+      rewriter_.Replace(name, integers_[name]);
+      return;
+    }
+    if (real) integers_[name] = AddPair(name, name, true);
+    if (others)
+      rewriter_.Replace(
+          name,
+          AddPair(name, real ? absl::StrCat(name, ".observed") : name, false));
+  }
+
+  bool IsReadByOthers(const std::string& name) const {
+    for (size_t i = 0; i < rewriter_.ops().size(); ++i) {
+      const OpDesc& op = rewriter_.ops()[i];
+      if (MayHoldWeight(op.type)) continue;
+      for (const std::string& input : QuantInputs(op))
+        if (input == name) return true;
+    }
+    return false;
   }
 
   // A value that another runtime computes together with what reads it: a
@@ -106,35 +158,85 @@ class LinearForm {
     return false;
   }
 
-  void AddPair(const std::string& name, bool real) {
-    const std::string quantized = absl::StrCat(name, ".quantized");
+  // Gives the variable that came back.
+  std::string AddPair(const std::string& name, const std::string& prefix,
+                      bool real) {
+    const std::string quantized = absl::StrCat(prefix, ".quantized");
     const std::string back = absl::StrCat(quantized, ".dequantized");
     const auto scale = static_cast<float>(q_.thresholds.at(name));
     rewriter_.AddParam(ScaleName(name), MakeArray<float>({1}, {scale}));
-    const std::string zero = absl::StrCat(quantized, "@zero_point");
+    const std::string zero = absl::StrCat(name, ".quantized@zero_point");
     rewriter_.AddParam(zero, MakeArray<int32_t>({1}, {0}));
     rewriter_.AddLike(name, quantized);
     rewriter_.AddLike(name, back);
     for (const bool forth : {true, false}) {
       OpDesc op = Op(forth ? "quantize_linear" : "dequantize_linear",
-                     forth ? name : quantized, ScaleName(name), zero,
+                     forth ? Unclipped(name) : quantized, ScaleName(name), zero,
                      forth ? quantized : back, -1, 8, !real);
       if (!observers_) AddZeroPoint(name, &op);
       rewriter_.Append(std::move(op));
     }
-    rewriter_.Replace(name, back);
+    return back;
   }
 
-  // Where both ends are known, integers from 0 to 255 between them.
+  const std::string& Unclipped(const std::string& name) const {
+    const auto it = clipped_.find(name);
+    return it == clipped_.end() ? name : it->second;
+  }
+
+  // ONNX's integers lie between both ends where those are known. What only
+  // moves values keeps those of its input, so that it can be left out.
   void AddZeroPoint(const std::string& name, OpDesc* op) const {
-    const auto it = q_.ends.find(name);
-    if (it == q_.ends.end()) return;
-    const float low = std::min(it->second.first, 0.0f);
-    const float high = std::max(it->second.second, 0.0f);
-    const float step = (high - low) / 255;
+    const auto it = q_.ends.find(SourceOf(name));
+    const float threshold =
+        static_cast<float>(q_.thresholds.at(SourceOf(name)));
+    float low = -threshold, high = threshold;
+    if (it != q_.ends.end()) {
+      low = std::min(it->second.first, 0.0f);
+      high = std::max(it->second.second, 0.0f);
+    }
+    const float step =
+        it == q_.ends.end() ? threshold / 127 : (high - low) / 255;
     op->attrs["onnx_scale"] = step;
     op->attrs["onnx_zero_point"] =
-        static_cast<int32_t>(std::nearbyint(-low / step));
+        it == q_.ends.end()
+            ? 0
+            : static_cast<int32_t>(std::nearbyint(-128 - low / step));
+  }
+
+  std::string SourceOf(const std::string& name) const {
+    static const std::set<std::string>* const kMoves =
+        new std::set<std::string>{"reshape",
+                                  "reshape2",
+                                  "flatten",
+                                  "flatten2",
+                                  "flatten_contiguous_range",
+                                  "transpose",
+                                  "transpose2",
+                                  "squeeze",
+                                  "squeeze2",
+                                  "unsqueeze2",
+                                  "slice",
+                                  "split",
+                                  "nearest_interp",
+                                  "nearest_interp_v2",
+                                  "pool2d"};
+    for (const OpDesc& op : rewriter_.ops()) {
+      if (kMoves->count(op.type) == 0 ||
+          (op.type == "pool2d" &&
+           op.AttrOr<std::string>("pooling_type", "max") != "max"))
+        continue;
+      const std::vector<std::string> inputs = QuantInputs(op);
+      for (const std::string& out : QuantOutputs(op))
+        if (out == name && inputs.size() == 1 && HasPair(inputs[0]))
+          return SourceOf(inputs[0]);
+    }
+    return name;
+  }
+
+  bool HasPair(const std::string& name) const {
+    const auto it = q_.thresholds.find(name);
+    return it != q_.thresholds.end() && it->second > 0 && !IsBetween(name);
   }
 
   void AddWeight(const std::string& name) {
@@ -152,7 +254,7 @@ class LinearForm {
                                  std::vector<int32_t>(weight.scales.size())));
     rewriter_.Append(Op("dequantize_linear", name, ScaleName(name), zero, back,
                         weight.axis, weight.bits, false));
-    rewriter_.Replace(name, back);
+    integers_[name] = back;
   }
 
   static OpDesc Op(const char* type, const std::string& x,
@@ -177,7 +279,9 @@ class LinearForm {
   const Quantization& q_;
   const bool observers_;
   std::map<size_t, const QuantOp*> chosen_;
-  std::set<std::string> real_;     // activations that ops of the plan read
+  std::set<std::string> real_;  // activations that ops of the plan read
+  std::map<std::string, std::string> integers_;  // what those read instead
+  std::map<std::string, std::string> clipped_;  // results of relus left out
   std::set<std::string> weights_;  // done
 };
 

@@ -35,13 +35,13 @@ class Rewriter {
   }
   /// What to read for `name` now.
   const std::string& Now(const std::string& name) const;
-  /// Reads in these slots only follow Replace; all others when `slots` is
-  /// empty.
+  /// Makes reads of these slots, or of all where there are none, follow
+  /// Replace.
   void Rename(const std::vector<std::string>& slots, OpDesc* op) const;
 
   /// The model, without what nothing names any more.
   InferenceModel Finish();
-  InferenceModel& model() { return model_; }
+  const InferenceModel& model() const { return model_; }
 
  private:
   BlockDesc& block() { return model_.program.global(); }

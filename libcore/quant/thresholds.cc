@@ -24,10 +24,11 @@ std::vector<double> Shares() {
   return shares;
 }
 
-// round(clip(x, 0, scale) / scale * 127) / 127 * scale, halves to even.
-inline float QuantizedPositive(float x, float scale) {
-  const float clipped = std::min(std::max(x, 0.0f), scale);
-  return std::nearbyint(clipped / scale * kLevels) / kLevels * scale;
+// clip(round(x / scale * 127), low, 127) / 127 * scale, halves to even; low is
+// 0 or -128.
+inline float Quantized(float x, float scale, float low) {
+  const float q = std::nearbyint(x / scale * kLevels);
+  return std::min(std::max(q, low), kLevels) / kLevels * scale;
 }
 
 // Sums over x and its quantized twin.
@@ -38,7 +39,7 @@ struct Sums {
 
 // One entry a scale. Threads add up their parts, in their order.
 std::vector<Sums> SumsOf(const float* x, int64_t n,
-                         const std::vector<float>& scales) {
+                         const std::vector<float>& scales, float low) {
   std::vector<std::vector<Sums>> parts(static_cast<size_t>(Threads()));
   const auto add = [&](int64_t begin, int64_t end, std::vector<Sums>* sums) {
     sums->assign(scales.size(), Sums());
@@ -49,7 +50,7 @@ std::vector<Sums> SumsOf(const float* x, int64_t n,
 #pragma omp simd reduction(+ : error, total, squared)
         for (int64_t i = 0; i < count; ++i) {
           const float v = x[begin + i];
-          const float q = QuantizedPositive(v, scales[k]);
+          const float q = Quantized(v, scales[k], low);
           error += (v - q) * (v - q);
           total += q;
           squared += q * q;
@@ -121,11 +122,6 @@ class SearchFinder : public ThresholdFinder {
   void See(const float* x, const Shape& shape,
            const ValueRange& range) override {
     const int64_t n = NumElements(shape);
-    const double most = range.abs_max == 0 ? 1e-8 : range.abs_max;
-    std::vector<float> scales;
-    for (const double share : shares_)
-      scales.push_back(static_cast<float>(share * most));
-    const std::vector<Sums> sums = SumsOf(x, n, scales);
     double total = 0, squares = 0;
     if (moments_) {
       for (int64_t i = 0; i < n; ++i) {
@@ -133,33 +129,61 @@ class SearchFinder : public ThresholdFinder {
         squares += static_cast<double>(x[i]) * x[i];
       }
     }
-    const double count = static_cast<double>(n);
+    const Moments moments = {static_cast<double>(n), total, squares};
+    const double most = range.abs_max == 0 ? 1e-8 : range.abs_max;
+    const Best before = positive_;
+    Search(x, moments, most, 0, &positive_);
+    if (!has_negative_ && range.min < 0) {
+      has_negative_ = true;
+      both_ = before;
+    }
+    if (has_negative_) Search(x, moments, most, -kLevels - 1, &both_);
+  }
+  double Threshold() const override { return positive_.threshold; }
+  double SignedThreshold() const override {
+    return has_negative_ ? both_.threshold : positive_.threshold;
+  }
+
+ private:
+  struct Moments {
+    double count, sum, squares;
+  };
+  struct Best {
+    float loss = std::numeric_limits<float>::infinity();
+    double threshold = 0;
+  };
+
+  void Search(const float* x, const Moments& moments, double most, float low,
+              Best* best) const {
+    std::vector<float> scales;
+    for (const double share : shares_)
+      scales.push_back(static_cast<float>(share * most));
+    const std::vector<Sums> sums =
+        SumsOf(x, static_cast<int64_t>(moments.count), scales, low);
     // PaddlePaddle compares float32 means: of what is equal there, the last.
     const auto mean = [&](double sum) {
-      return static_cast<float>(sum / count);
+      return static_cast<float>(sum / moments.count);
     };
-    const auto deviation = [&](double sum, double of_squares) {
-      return static_cast<float>(Deviation(sum, of_squares, count));
+    const auto deviation = [&](double sum, double squares) {
+      return static_cast<float>(Deviation(sum, squares, moments.count));
     };
     for (size_t k = 0; k < shares_.size(); ++k) {
       const Sums& s = sums[k];
       const float loss =
           !moments_ ? mean(s.error)
-                    : std::fabs(mean(total) - mean(s.q)) +
-                          std::fabs(deviation(total, squares) -
+                    : std::fabs(mean(moments.sum) - mean(s.q)) +
+                          std::fabs(deviation(moments.sum, moments.squares) -
                                     deviation(s.q, s.q_squared));
-      if (loss > least_) continue;
-      least_ = loss;
-      best_ = shares_[k] * most;
+      if (loss > best->loss) continue;
+      best->loss = loss;
+      best->threshold = shares_[k] * most;
     }
   }
-  double Threshold() const override { return best_; }
 
- private:
   const bool moments_;
   const std::vector<double> shares_;
-  float least_ = std::numeric_limits<float>::infinity();
-  double best_ = 0;
+  Best positive_, both_;
+  bool has_negative_ = false;
 };
 
 class PtfFinder : public ThresholdFinder {
@@ -171,7 +195,7 @@ class PtfFinder : public ThresholdFinder {
       scales.push_back(range.abs_max * part);
     threshold_ = range.abs_max;
     if (range.abs_max == 0) return;
-    const std::vector<Sums> sums = SumsOf(x, NumElements(shape), scales);
+    const std::vector<Sums> sums = SumsOf(x, NumElements(shape), scales, 0);
     size_t best = 0;
     for (size_t k = 1; k < scales.size(); ++k)
       if (sums[k].error < sums[best].error) best = k;

@@ -98,6 +98,8 @@ class ThresholdFinder {
   /// After all batches: whether they are needed once more.
   virtual bool NeedsMore() { return false; }
   virtual double Threshold() const = 0;
+  /// For integers of both signs, where the algorithm tells them apart.
+  virtual double SignedThreshold() const { return Threshold(); }
   /// Of |x|; null for algorithms without one.
   virtual const Histogram* histogram() const { return nullptr; }
 };

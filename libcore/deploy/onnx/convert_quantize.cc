@@ -40,8 +40,8 @@ void Convert(OnnxOp* op) {
   std::string step, zero;
   if (op->HasAttr("onnx_zero_point")) {
     step = op->Const(op->Float("onnx_scale", 1), DType::kFloat32);
-    zero = op->ConstArray(MakeArray<uint8_t>(
-        {}, {static_cast<uint8_t>(op->Int("onnx_zero_point", 0))}));
+    zero = op->ConstArray(MakeArray<int8_t>(
+        {}, {static_cast<int8_t>(op->Int("onnx_zero_point", 0))}));
   } else {
     const std::vector<float> steps = StepsOf(*scale, bits);
     const int64_t axis = op->Int("quant_axis", -1);
