@@ -30,19 +30,21 @@ class Calibrator {
       ++pass_;
       batch_ = 0;
       records_ = 0;
-      PD_ASSIGN_OR_RETURN(
-          result.records,
-          model->Pass(
-              loader,
-              [this](size_t i, const std::vector<const Tensor*>& values) {
-                return See(i, *values[0]);
-              },
-              [this](int64_t batches, int64_t records) {
-                batch_ = batches;
-                records_ = records;
-                return options_.progress == nullptr ||
-                       options_.progress(pass_, batches, records);
-              }));
+      auto records = model->Pass(
+          loader,
+          [this](size_t i, const std::vector<const Tensor*>& values) {
+            return See(i, *values[0]);
+          },
+          [this](int64_t batches, int64_t records) {
+            batch_ = batches;
+            records_ = records;
+            return options_.progress == nullptr ||
+                   options_.progress(pass_, batches, records);
+          });
+      // What came of the data, without the place in the plan.
+      PD_RETURN_IF_ERROR(bad_value_);
+      PD_RETURN_IF_ERROR(records.status());
+      result.records = *records;
       result.batches = batch_;
       more = StartNext();
     }
@@ -81,10 +83,12 @@ class Calibrator {
     if (value.size() == 0) return absl::OkStatus();
     const ValueRange range = RangeOf(x, value.size());
     if (range.nan + range.inf > 0)
-      return absl::AbortedError(absl::StrFormat(
-          "batch %d of the calibration set, records from %d on: '%s' holds %d "
-          "NaN and %d Inf among %d values",
-          batch_, records_, observed_[i], range.nan, range.inf, range.count));
+      return bad_value_ = absl::AbortedError(
+                 absl::StrFormat("batch %d of the calibration set, records "
+                                 "from %d on: '%s' holds %d "
+                                 "NaN and %d Inf among %d values",
+                                 batch_, records_, observed_[i], range.nan,
+                                 range.inf, range.count));
     if (pass_ == 1) ranges_[i].Join(range);
     const bool histogram = finders_[i]->histogram() != nullptr;
     if (pass_ == 1 || histogram)
@@ -99,6 +103,7 @@ class Calibrator {
   std::vector<std::unique_ptr<ThresholdFinder>> finders_;
   std::vector<ValueRange> ranges_;
   std::vector<Histogram> shown_;
+  absl::Status bad_value_;
   int pass_ = 0;
   int64_t batch_ = 0, records_ = 0;  // done
 };

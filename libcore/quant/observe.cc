@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/quant/observe.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -99,6 +100,35 @@ absl::Status AddSights(const std::vector<Sight>& sights, int64_t number,
   return absl::OkStatus();
 }
 
+// Whether records of this field fit the input; what is not known fits all.
+bool Fits(const FeedSpec& feed, const BatchField& field) {
+  if (feed.dtype != field.dtype || feed.shape.size() != field.shape.size())
+    return false;
+  for (size_t i = 1; i < feed.shape.size(); ++i)
+    if (feed.shape[i] >= 0 && field.shape[i] >= 0 &&
+        feed.shape[i] != field.shape[i])
+      return false;
+  return true;
+}
+
+// The fields as the inputs call them: an input that no field is named after
+// takes the first one that fits and that no other input takes.
+std::vector<BatchField> NamedAs(const std::vector<FeedSpec>& feeds,
+                                std::vector<BatchField> fields) {
+  std::set<std::string> inputs;
+  for (const FeedSpec& feed : feeds) inputs.insert(feed.name);
+  for (const FeedSpec& feed : feeds) {
+    const auto named = [&](const BatchField& f) { return f.name == feed.name; };
+    if (std::any_of(fields.begin(), fields.end(), named)) continue;
+    for (BatchField& field : fields) {
+      if (inputs.count(field.name) > 0 || !Fits(feed, field)) continue;
+      field.name = feed.name;
+      break;
+    }
+  }
+  return fields;
+}
+
 }  // namespace
 
 std::vector<FeedSpec> FeedsOf(const InferenceModel& model) {
@@ -134,9 +164,10 @@ absl::StatusOr<int64_t> ObservedModel::Pass(Loader* loader,
                                             const ObserveFn& observe,
                                             const BatchProgress& progress) {
   observe_ = observe;
-  PD_ASSIGN_OR_RETURN(PlanCache plans,
-                      PlanCache::Create(session_.get(), &program_, feeds_, {},
-                                        loader->fields(), "calibration"));
+  PD_ASSIGN_OR_RETURN(
+      PlanCache plans,
+      PlanCache::Create(session_.get(), &program_, feeds_, {},
+                        NamedAs(feeds_, loader->fields()), "calibration"));
   PD_RETURN_IF_ERROR(loader->StartEpoch(0));
   int64_t batches = 0, records = 0;
   while (most_batches_ == 0 || batches < most_batches_) {

@@ -52,16 +52,11 @@ class Planner {
         return FailedPrecondition(
             "the model is quantized already: it has the op '%s' on '%s'",
             op.type, op.inputs.empty() ? "" : op.In("X"));
-    for (const OpDesc& op : block_.ops) {
-      if (!MayHoldWeight(op.type)) continue;
-      for (const std::string& name : QuantInputs(op)) {
-        const auto it = model_.params.find(name);
-        if (it != model_.params.end() && !IsFloating(it->second.dtype))
-          return FailedPrecondition(
-              "the model is quantized already: the weight '%s' is %s", name,
-              Name(it->second.dtype));
-      }
-    }
+    // An imported QuantizeLinear is many ops, but its weights are integers.
+    for (const auto& [name, value] : model_.params)
+      if (value.dtype == DType::kInt8 && value.shape.size() >= 2)
+        return FailedPrecondition(
+            "the model is quantized already: the parameter '%s' is int8", name);
     return absl::OkStatus();
   }
 

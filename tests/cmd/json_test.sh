@@ -38,7 +38,7 @@ silent() {
 
 job=testdata/jobs/lenet_mnist.pbtxt
 model=testdata/formats/models/inference
-for tool in pd-check-naninf pd-convert pd-eval pd-export pd-train; do
+for tool in pd-check-naninf pd-convert pd-eval pd-export pd-quant pd-train; do
   prints 0 '.onednn != null' "$tool" --version
   silent 2 "$tool" --no-such-option
 done

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thresholds worked out by hand, and by PaddlePaddle's cal_kl_threshold for
+// small histograms.
+#include "libcore/quant/thresholds.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace pd {
+namespace {
+
+Histogram Counted(const std::vector<int64_t>& counts, double width) {
+  Histogram histogram(0, width * static_cast<double>(counts.size()),
+                      static_cast<int>(counts.size()));
+  histogram.mutable_counts() = counts;
+  return histogram;
+}
+
+double Find(QuantAlgorithm algorithm,
+            const std::vector<std::vector<float>>& batches,
+            bool for_both_signs = false) {
+  const auto finder = MakeThresholdFinder(algorithm, kHistogramPercentile);
+  do {
+    for (const std::vector<float>& x : batches) {
+      const auto n = static_cast<int64_t>(x.size());
+      finder->See(x.data(), {n}, RangeOf(x.data(), n));
+    }
+  } while (finder->NeedsMore());
+  return for_both_signs ? finder->SignedThreshold() : finder->Threshold();
+}
+
+TEST(RangeOf, SeesEndsAndCountsWhatIsNoNumber) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {-3, 0.5f, std::nanf(""), 2, -inf};
+  const ValueRange range = RangeOf(x.data(), 4);
+  EXPECT_EQ(range.count, 4);
+  EXPECT_EQ(range.nan, 1);
+  EXPECT_EQ(range.min, -3);
+  EXPECT_EQ(range.max, 2);
+  EXPECT_EQ(range.abs_min, 0.5f);
+  EXPECT_EQ(range.abs_max, 3);
+  EXPECT_EQ(RangeOf(x.data(), 5).inf, 1);
+  ValueRange joined = RangeOf(x.data() + 3, 1);
+  joined.Join(RangeOf(x.data(), 2));
+  joined.Join(ValueRange());
+  EXPECT_EQ(joined.count, 3);
+  EXPECT_EQ(joined.min, -3);
+  EXPECT_EQ(joined.max, 2);
+}
+
+// numpy.histogram: a value on an edge counts for the bin above it, the last
+// edge for the last bin.
+TEST(Histogram, CountsLikeNumpy) {
+  Histogram histogram(0, 1, 4);
+  const std::vector<float> x = {0, 0.25f, -0.25f, 0.49f, 0.5f, 0.75f, 1, -1};
+  histogram.Add(x.data(), static_cast<int64_t>(x.size()));
+  EXPECT_EQ(histogram.counts(), (std::vector<int64_t>{1, 3, 1, 3}));
+  const Histogram flat(2, 2, 4);
+  EXPECT_EQ(flat.low(), 1.5);
+  EXPECT_EQ(flat.width(), 0.25);
+}
+
+TEST(PercentileThreshold, IsTheMiddleOfTheLastBin) {
+  const Histogram histogram = Counted({50, 30, 15, 4, 1}, 2);
+  EXPECT_EQ(PercentileThreshold(histogram, 0.5), 1);
+  EXPECT_EQ(PercentileThreshold(histogram, 0.95), 5);
+  EXPECT_EQ(PercentileThreshold(histogram, 0.96), 7);
+  EXPECT_EQ(PercentileThreshold(histogram, 1), 9);
+}
+
+TEST(KlThreshold, IsPaddlePaddles) {
+  EXPECT_EQ(
+      KlThreshold(
+          Counted({40, 31, 0, 25, 18, 12, 9, 7, 0, 5, 3, 2, 2, 0, 1, 1}, 0.5),
+          4),
+      5.75);
+  EXPECT_EQ(
+      KlThreshold(
+          Counted({0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 7}, 0.25), 4),
+      2.625);
+  const std::vector<int64_t> falling = {100, 90, 80, 70, 60, 50, 40, 30,
+                                        20,  10, 5,  4,  3,  2,  1,  1};
+  EXPECT_EQ(KlThreshold(Counted(falling, 0.5), 3), 4.75);
+  EXPECT_EQ(KlThreshold(Counted(falling, 0.5), 4), 7.75);
+  std::vector<int64_t> one(16, 0);
+  one[0] = 8;
+  EXPECT_EQ(KlThreshold(Counted(one, 0.25), 4), 0.125);
+  std::vector<int64_t> far(64, 0);
+  for (size_t i = 0; i < 40; ++i) far[i] = static_cast<int64_t>(40 - i);
+  far[63] = 2;
+  EXPECT_EQ(KlThreshold(Counted(far, 1), 4), 38.5);
+}
+
+TEST(ThresholdFinder, SimpleOnes) {
+  EXPECT_EQ(Find(QuantAlgorithm::kAbsMax, {{1, -4}, {3}}), 4);
+  EXPECT_EQ(Find(QuantAlgorithm::kMinMax, {{1, -4}, {3}}), 4);
+  // Each record is one number here: the mean of (1 + 4) / 2 and 3.
+  EXPECT_EQ(Find(QuantAlgorithm::kAvg, {{1, -4}, {3}}), 2.75);
+  EXPECT_EQ(Find(QuantAlgorithm::kAbsMax, {{0, 0}}), 0);
+  EXPECT_EQ(Find(QuantAlgorithm::kKl, {{0, 0}}), 0);
+}
+
+// 127 equal to the value loses nothing, so the last candidate wins; of a large
+// value and its half, exact only with the share 1.
+TEST(ThresholdFinder, MseTakesWhatLosesLeast) {
+  const double whole = Find(QuantAlgorithm::kMse, {{1.27f, 0.01f, 0.02f}});
+  EXPECT_NEAR(whole, 1.27, 0.026);
+  // A value a hundred times the others is cut: a share of 0.3 loses 0.7^2 once,
+  // a finer step gains too little to make up for it.
+  const double outlier = Find(QuantAlgorithm::kMse, {{100, 1, 1, 1}});
+  EXPECT_GT(outlier, 90);
+}
+
+// The positive part decides in one form, both signs in the other.
+TEST(ThresholdFinder, SignsDiffer) {
+  std::vector<float> x(1000, 0.3f);
+  for (size_t i = 0; i < 500; ++i) x[i] = -1;
+  const double positive = Find(QuantAlgorithm::kMse, {x});
+  const double both = Find(QuantAlgorithm::kMse, {x}, true);
+  EXPECT_NEAR(positive, 0.3, 1e-6);
+  EXPECT_GT(both, 0.9);
+  const std::vector<float> no_sign = {0.1f, 0.2f, 3};
+  EXPECT_EQ(Find(QuantAlgorithm::kMse, {no_sign}),
+            Find(QuantAlgorithm::kMse, {no_sign}, true));
+}
+
+TEST(ParseQuantAlgorithm, KnowsItsNames) {
+  for (const std::string& name : QuantAlgorithmNames()) {
+    const auto algorithm = ParseQuantAlgorithm(name);
+    ASSERT_TRUE(algorithm.ok());
+    EXPECT_EQ(Name(*algorithm), name);
+  }
+  EXPECT_FALSE(ParseQuantAlgorithm("kl").ok());
+}
+
+}  // namespace
+}  // namespace pd
