@@ -53,7 +53,7 @@ class QuantizeLeNet : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
-    ASSERT_TRUE(AttachKernels(&registry_).ok());
+    ASSERT_TRUE(AttachAllKernels(&registry_).ok());
     auto model = ReadInferenceModel(DeployData("lenet"));
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
