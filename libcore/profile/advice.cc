@@ -22,6 +22,7 @@ class Adviser {
     Data();
     Moves();
     SmallOps();
+    Others();
     IdleThreads();
     SlowOps();
     Rest();
@@ -101,6 +102,24 @@ class Adviser {
                          all / std::max<int64_t>(summary_.steps, 1),
                          Percent(share)),
          share});
+  }
+
+  // Somebody else works here, too: times are not to be trusted.
+  void Others() {
+    double mine = 0, system = 0, cpus = 0;
+    if (!absl::SimpleAtod(trace_.Fact("Process Cpu Utilization"), &mine) ||
+        !absl::SimpleAtod(trace_.Fact("System Cpu Utilization"), &system) ||
+        !absl::SimpleAtod(trace_.Fact("cpus"), &cpus) || cpus < 1)
+      return;
+    const double others = system * cpus - mine;
+    if (others < 0.25 * cpus) return;
+    advice_.push_back(
+        {"busy machine",
+         "let the other processes end first: times and roofline are those of "
+         "a shared machine",
+         absl::StrFormat("other processes kept %.2f of %.0f cores busy", others,
+                         cpus),
+         others / cpus});
   }
 
   // Cores that have nothing to do.

@@ -2,7 +2,7 @@
 #include "libcore/profile/perf_summary.h"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -35,6 +35,19 @@ std::string Row(const char* name, const PerfRow& row) {
                absl::StrFormat("%.5f", row.min)});
 }
 
+PerfRow RowOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  PerfRow row;
+  for (const double value : values) row.average += value;
+  row.average /= static_cast<double>(n);
+  row.min = values.front();
+  row.max = values.back();
+  row.median =
+      n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return row;
+}
+
 }  // namespace
 
 size_t WarmUpSteps(size_t steps) { return std::min<size_t>(10, steps / 2); }
@@ -45,29 +58,25 @@ PerfSummary SummarizePerf(const std::vector<StepCost>& steps, size_t first) {
   summary.left_out = static_cast<int64_t>(first);
   summary.steps = static_cast<int64_t>(steps.size() - first);
   if (summary.steps == 0) return summary;
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  summary.reader.min = summary.batch.min = kNone;
-  double reader = 0, batch = 0, records = 0;
+  std::vector<double> reader, batch;
+  double records = 0;
   for (size_t i = first; i < steps.size(); ++i) {
-    const StepCost& step = steps[i];
-    reader += step.reader;
-    batch += step.batch;
-    records += static_cast<double>(step.records);
-    summary.reader.max = std::max(summary.reader.max, step.reader);
-    summary.reader.min = std::min(summary.reader.min, step.reader);
-    summary.batch.max = std::max(summary.batch.max, step.batch);
-    summary.batch.min = std::min(summary.batch.min, step.batch);
+    reader.push_back(steps[i].reader);
+    batch.push_back(steps[i].batch);
+    records += static_cast<double>(steps[i].records);
   }
-  const auto n = static_cast<double>(summary.steps);
-  summary.reader.average = reader / n;
-  summary.batch.average = batch / n;
-  summary.reader_ratio = batch > 0 ? reader / batch : 0;
-  summary.samples_per_s = batch > 0 ? records / batch : 0;
+  summary.reader = RowOf(std::move(reader));
+  summary.batch = RowOf(std::move(batch));
+  if (summary.batch.average > 0) {
+    summary.reader_ratio = summary.reader.average / summary.batch.average;
+    summary.samples_per_s =
+        records / (summary.batch.average * static_cast<double>(summary.steps));
+  }
   const auto rate = [](double seconds) {
     return seconds > 0 ? 1 / seconds : 0;
   };
   summary.ips = {rate(summary.batch.average), rate(summary.batch.min),
-                 rate(summary.batch.max)};
+                 rate(summary.batch.max), rate(summary.batch.median)};
   return summary;
 }
 
@@ -97,8 +106,10 @@ std::string PerfText(const PerfSummary& summary, bool reader) {
   if (reader) text += Row("reader_cost", summary.reader);
   text += Row("batch_cost", summary.batch);
   text += Row("ips", summary.ips);
-  absl::StrAppendFormat(&text, "%.5g samples/s over %d steps",
-                        summary.samples_per_s, summary.steps);
+  if (summary.samples_per_s > 0)
+    absl::StrAppendFormat(&text, "%.5g samples/s; ", summary.samples_per_s);
+  absl::StrAppendFormat(&text, "median of a step %.5f s; %d steps",
+                        summary.batch.median, summary.steps);
   if (summary.left_out > 0)
     absl::StrAppendFormat(&text, "; the %d before them are left out",
                           summary.left_out);

@@ -23,7 +23,7 @@ struct StepCost {
 };
 
 struct PerfRow {
-  double average = 0, max = 0, min = 0;
+  double average = 0, max = 0, min = 0, median = 0;
 };
 
 struct PerfSummary {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/profile/profiler.h"
 
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -97,6 +98,8 @@ absl::Status Profiler::CloseWindow() {
   trace.first_step = window_first_;
   trace.facts = options_.facts;
   trace.facts.emplace_back("threads", absl::StrCat(Threads()));
+  trace.facts.emplace_back("cpus",
+                           absl::StrCat(std::thread::hardware_concurrency()));
   int64_t records = 0;
   for (size_t i = static_cast<size_t>(window_first_); i < costs_.size(); ++i)
     records += costs_[i].records;

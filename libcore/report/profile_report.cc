@@ -50,7 +50,10 @@ Json ItemsJson(const std::vector<TimeItem>& items) {
 }
 
 Json RowJson(const PerfRow& row) {
-  return {{"avg", row.average}, {"max", row.max}, {"min", row.min}};
+  return {{"avg", row.average},
+          {"max", row.max},
+          {"min", row.min},
+          {"median", row.median}};
 }
 
 Json Perf(const PerfSummary& perf) {
