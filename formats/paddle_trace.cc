@@ -86,9 +86,14 @@ class Reader {
   absl::StatusOr<ProfileTrace> Read(absl::string_view bytes) {
     format::NodeTrees file;
     if (bytes.size() > INT32_MAX ||
-        !file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+        !file.ParsePartialFromArray(bytes.data(),
+                                    static_cast<int>(bytes.size())))
       return DataLoss(
           "neither JSON nor a protobuf of PaddlePaddle's profiler, or damaged");
+    if (!file.IsInitialized())
+      return DataLoss(
+          "a protobuf that lacks fields of PaddlePaddle's profiler: %s",
+          file.InitializationErrorString());
     ours_ = file.has_our_version();
     if (ours_ && file.our_version() != ProfileTrace::kVersion)
       return InvalidArgument("a trace of version %d; this build reads %d",
