@@ -46,7 +46,7 @@ Manual ProfileManual() {
       "a step, the change, and a mark where the steps differ by more than "
       "chance.",
       "Programs that use libpd add ranges of their own by `pd::RecordEvent` of "
-      "`libcore/profile/recorder.h`; they come under UserDefined."};
+      "`libcore/trace/recorder.h`; they come under UserDefined."};
   m.files = {{"FILE.json",
               "A trace in Chrome's Trace Event Format, which "
               "`chrome://tracing` and Perfetto open."},

@@ -17,7 +17,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/pipeline.h"
-#include "libcore/profile/recorder.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/profile/recorder.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 namespace {

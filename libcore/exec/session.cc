@@ -4,7 +4,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/profile/recorder.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "libcore/exec/plan.h"
-#include "libcore/profile/recorder.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 

@@ -29,9 +29,9 @@
 #include "libcore/exec/plan.h"
 #include "libcore/profile/perf_summary.h"
 #include "libcore/profile/plan_tracer.h"
-#include "libcore/profile/recorder.h"
 #include "libcore/profile/scheduler.h"
 #include "libcore/profile/window_meter.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 

@@ -2,8 +2,8 @@
 // A clock that costs about ten nanoseconds to read: the processor's time stamp
 // counter where the kernel itself trusts it, else CLOCK_MONOTONIC. What it
 // counts becomes nanoseconds only when a trace is collected.
-#ifndef PD_LIBCORE_PROFILE_TRACE_CLOCK_H_
-#define PD_LIBCORE_PROFILE_TRACE_CLOCK_H_
+#ifndef PD_LIBCORE_TRACE_TRACE_CLOCK_H_
+#define PD_LIBCORE_TRACE_TRACE_CLOCK_H_
 
 #include <time.h>
 #include <x86intrin.h>
@@ -40,4 +40,4 @@ class TraceClock {
 
 }  // namespace pd
 
-#endif  // PD_LIBCORE_PROFILE_TRACE_CLOCK_H_
+#endif  // PD_LIBCORE_TRACE_TRACE_CLOCK_H_

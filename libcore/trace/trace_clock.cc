@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libcore/profile/trace_clock.h"
+#include "libcore/trace/trace_clock.h"
 
 #include <fstream>
 #include <string>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "formats/profile_trace.h"
-#include "libcore/profile/recorder.h"
+#include "libcore/trace/recorder.h"
 
 namespace {
 std::atomic<long> g_allocations{0};

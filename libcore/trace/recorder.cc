@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libcore/profile/recorder.h"
+#include "libcore/trace/recorder.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

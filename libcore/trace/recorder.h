@@ -2,8 +2,8 @@
 // Events of this process, written by the threads themselves into ring buffers
 // of their own: no lock, no allocation, about forty nanoseconds an event. A
 // buffer that is full forgets its oldest events and counts them.
-#ifndef PD_LIBCORE_PROFILE_RECORDER_H_
-#define PD_LIBCORE_PROFILE_RECORDER_H_
+#ifndef PD_LIBCORE_TRACE_RECORDER_H_
+#define PD_LIBCORE_TRACE_RECORDER_H_
 
 #include <atomic>
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 #include "absl/strings/string_view.h"
 #include "formats/profile_trace.h"
-#include "libcore/profile/trace_clock.h"
+#include "libcore/trace/trace_clock.h"
 
 namespace pd {
 
@@ -156,4 +156,4 @@ class RecordEvent {
 
 }  // namespace pd
 
-#endif  // PD_LIBCORE_PROFILE_RECORDER_H_
+#endif  // PD_LIBCORE_TRACE_RECORDER_H_
