@@ -109,10 +109,19 @@ class Output {
     return absl::OkStatus();
   }
 
-  // The one JSON object of all windows.
-  void Finish() {
-    if (options_.common.json())
-      out_ << "{\"windows\":[" << absl::StrJoin(windows_, ",") << "]}\n";
+  // What the steps between the windows cost says what recording costs; in JSON
+  // the one object of all windows.
+  void Finish(const PerfSummary& unrecorded) {
+    if (options_.common.json()) {
+      out_ << "{\"windows\":[" << absl::StrJoin(windows_, ",") << "]";
+      if (unrecorded.steps > 0)
+        out_ << ",\"unrecorded\":" << PerfJson(unrecorded);
+      out_ << "}\n";
+    } else if (unrecorded.steps > 0) {
+      out_ << absl::StrFormat(
+          "%d steps that were not recorded: median %.5f s\n", unrecorded.steps,
+          unrecorded.batch.median);
+    }
   }
 
  private:
@@ -122,6 +131,15 @@ class Output {
   int64_t cycles_ = 0;
   std::vector<std::string> windows_;
 };
+
+// Those between windows, once the first ten are over.
+PerfSummary Unrecorded(const Profiler& profiler) {
+  const std::vector<StepCost> all = profiler.Costs();
+  std::vector<StepCost> costs;
+  for (size_t i = WarmUpSteps(SIZE_MAX); i < all.size(); ++i)
+    if (!all[i].recorded) costs.push_back(all[i]);
+  return SummarizePerf(costs, 0);
+}
 
 // Before any work: a path that cannot be written would lose it all.
 absl::Status CheckWritable(const ProfileOptions& options) {
@@ -264,7 +282,7 @@ absl::Status ProfileWork(const ProfileOptions& options, std::ostream& out) {
   if (options.timer_only)
     PrintPerf(options, profiler, out);
   else
-    output.Finish();
+    output.Finish(Unrecorded(profiler));
   return JudgeEnd(options, profiler, scheduler, end);
 }
 
@@ -313,7 +331,7 @@ absl::Status LoadOne(const ProfileOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(const ProfileTrace trace, ReadTrace(options.load[0]));
   Output output(options, /*several=*/false, out);
   PD_RETURN_IF_ERROR(output.Take(trace));
-  output.Finish();
+  output.Finish({});
   return absl::OkStatus();
 }
 

@@ -84,8 +84,8 @@ PerfSummary PerfOfTrace(const ProfileTrace& trace,
                         const ProfileSummary& summary) {
   std::vector<StepCost> steps;
   for (size_t i = 0; i < summary.step_samples.size(); ++i)
-    steps.push_back(
-        {summary.reading_samples[i] * 1e-9, summary.step_samples[i] * 1e-9, 0});
+    steps.push_back({summary.reading_samples[i] * 1e-9,
+                     summary.step_samples[i] * 1e-9, 0, true});
   int64_t records = 0;
   if (!steps.empty() && absl::SimpleAtoi(trace.Fact("records"), &records))
     steps.front().records = records;

@@ -20,6 +20,7 @@ struct StepCost {
   double reader = 0;  ///< of it, waiting for the batch
   double batch = 0;   ///< the whole of it
   int64_t records = 0;
+  bool recorded = false;  ///< its events were
 };
 
 struct PerfRow {

@@ -58,7 +58,7 @@ void Profiler::SampleCounters() {
 absl::Status Profiler::Step(int64_t records) {
   const uint64_t end = TraceClock::Now();
   const ProfilerState state = State();
-  costs_.push_back({read_, end - begin_, records});
+  costs_.push_back({read_, end - begin_, records, open_});
   if (open_) {
     Recorder::Get().ThisThread()->Push(step_site_, begin_, end, step_);
     ++recorded_;
@@ -142,7 +142,8 @@ std::vector<StepCost> Profiler::Costs() const {
   std::vector<StepCost> out;
   out.reserve(costs_.size());
   for (const Cost& cost : costs_)
-    out.push_back({seconds(cost.reader), seconds(cost.batch), cost.records});
+    out.push_back({seconds(cost.reader), seconds(cost.batch), cost.records,
+                   cost.recorded});
   return out;
 }
 

@@ -78,6 +78,7 @@ class Profiler {
   struct Cost {
     uint64_t reader, batch;
     int64_t records;
+    bool recorded;
   };
   ProfilerState State() const;
   void BeginStep();
