@@ -97,7 +97,8 @@ absl::Status Profiler::CloseWindow() {
   trace.process_name = options_.process_name;
   trace.first_step = window_first_;
   trace.facts = options_.facts;
-  trace.facts.emplace_back("threads", absl::StrCat(Threads()));
+  if (trace.Fact("threads").empty())
+    trace.facts.emplace_back("threads", absl::StrCat(Threads()));
   trace.facts.emplace_back("cpus",
                            absl::StrCat(std::thread::hardware_concurrency()));
   int64_t records = 0;
