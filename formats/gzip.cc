@@ -152,6 +152,22 @@ absl::StatusOr<FileBytes> GunzipHead(absl::string_view bytes, size_t size) {
   return head;
 }
 
+absl::StatusOr<std::string> Gzip(absl::string_view bytes) {
+  constexpr int kLevel = 6;
+  const std::unique_ptr<libdeflate_compressor,
+                        decltype(&libdeflate_free_compressor)>
+      compressor(libdeflate_alloc_compressor(kLevel),
+                 libdeflate_free_compressor);
+  if (compressor == nullptr)
+    return ResourceExhausted("no memory for a gzip compressor");
+  std::string out(
+      libdeflate_gzip_compress_bound(compressor.get(), bytes.size()), '\0');
+  out.resize(libdeflate_gzip_compress(compressor.get(), bytes.data(),
+                                      bytes.size(), &out[0], out.size()));
+  PD_INVARIANT(!out.empty());  // there was room for the worst case
+  return out;
+}
+
 absl::StatusOr<FileBytes> ReadFileGunzip(const std::string& path) {
   PD_ASSIGN_OR_RETURN(FileBytes file, ReadFile(path));
   if (!IsGzip(file.view())) return file;

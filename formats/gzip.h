@@ -6,6 +6,7 @@
 #define PD_FORMATS_GZIP_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,9 @@ absl::StatusOr<FileBytes> GunzipExactly(absl::string_view bytes, size_t size);
 /// The first `size` bytes of the content, fewer if it is shorter, for reading
 /// a header before room for the rest is made. DataLoss when damaged.
 absl::StatusOr<FileBytes> GunzipHead(absl::string_view bytes, size_t size);
+
+/// The bytes as a gzip file of one member.
+absl::StatusOr<std::string> Gzip(absl::string_view bytes);
 
 /// True when `size` bytes of content can come out of `compressed` bytes of
 /// deflate (at most 1032 to 1).

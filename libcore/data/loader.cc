@@ -17,6 +17,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/pipeline.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 namespace {
@@ -149,10 +150,17 @@ class Loader::Impl {
   absl::Status FillVarying(Worker* worker, Slot* slot);
   absl::Status FillImage(int64_t record, int64_t place, const Record& read,
                          Worker* worker, const Batch& batch);
+  int64_t TraceId(int64_t index) const;
   Slot& SlotOf(int64_t index) {
     return slots_[static_cast<size_t>(index) % slots_.size()];
   }
 
+  static int64_t NextNumber() {
+    static std::atomic<int64_t> next{0};
+    return next++;
+  }
+
+  const int64_t number_ = NextNumber();  // tells loaders apart
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
   std::vector<BatchField> fields_;
@@ -205,8 +213,10 @@ absl::Status Loader::Impl::Init() {
   for (int i = 0; i < options_.num_workers; ++i) {
     workers_.push_back(std::make_unique<Worker>());
     InitWorker(workers_.back().get());
-    threads_.emplace_back(
-        [this, worker = workers_.back().get()] { Work(worker); });
+    threads_.emplace_back([this, i, worker = workers_.back().get()] {
+      Recorder::NameThisThread(absl::StrCat("loader ", i));
+      Work(worker);
+    });
   }
   return absl::OkStatus();
 }
@@ -365,11 +375,18 @@ absl::Status Loader::Impl::Take(int64_t index,
   return slot->status;
 }
 
+// What ties the making of a batch to its use in a trace.
+int64_t Loader::Impl::TraceId(int64_t index) const {
+  return number_ * (int64_t{1} << 40) + epoch_ * batches() + index + 1;
+}
+
 absl::StatusOr<const Batch*> Loader::Impl::Next() {
+  RecordEvent event("DataLoader", EventType::kDataloader);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!error_.ok()) return error_;
   while (next_take_ < end_) {
     const int64_t index = next_take_++;
+    event.set_id(TraceId(index));
     Slot& slot = SlotOf(index);
     error_ = Take(index, &lock, &slot);
     if (!error_.ok()) return error_;
@@ -413,6 +430,8 @@ void Loader::Impl::Work(Worker* worker) {
 }
 
 absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
+  RecordEvent event("make batch");
+  event.set_id(TraceId(index));
   Batch& batch = slot->batch;
   batch.index = index;
   batch.records.clear();

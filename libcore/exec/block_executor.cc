@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 namespace {
@@ -150,6 +151,7 @@ std::vector<std::string> BlockExecutor::LoopVariables(
 absl::Status BlockExecutor::RunIn(const BlockDesc& block, const LateOp& op,
                                   size_t index, Frame* frame,
                                   const RunContext& context) {
+  RecordEvent event(op.op().type, EventType::kOperatorInner);
   LateOp::Variables inputs, outputs;
   for (const auto& [slot, names] : op.op().inputs) {
     for (const std::string& name : names) {

@@ -116,7 +116,8 @@ absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
     if (value != tensor && (value != nullptr || !out[name].fixed))
       restore.push_back({tensor, value, out[name].fixed});
   }
-  StepInfo info{late.op().type, "", "late", {}};
+  StepInfo info = Describe(late.op());
+  info.implementation = "late";
   if (!outputs.empty()) info.output = outputs.begin()->first;
   binder.Accept(
       [late = std::move(late), in, out, restore, frame,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
@@ -22,6 +23,12 @@ void Rearrange(const LayoutPtr& layout, Tensor* tensor) {
   fresh.Allocate();
   CopyElements(*tensor, &fresh);
   *tensor = std::move(fresh);
+}
+
+// Ops that read as much of their table as they write.
+bool ReadsRows(absl::string_view type) {
+  return absl::StartsWith(type, "lookup_table") || type == "gather" ||
+         type == "gather_nd" || type == "index_select";
 }
 
 }  // namespace
@@ -157,18 +164,40 @@ StepVariables OpBinder::Variables() const {
   return variables;
 }
 
+// Memory that it reads and writes, as far as the plan knows it.
+void OpBinder::CountBytes(StepInfo* info) const {
+  if (info->implementation == "late") return;
+  for (const auto& [name, out] : outputs_)
+    info->bytes_written += static_cast<int64_t>(out->bytes());
+  const bool rows = ReadsRows(info->op_type);
+  for (const auto& [name, in] : inputs_) {
+    if (Contains(no_buffer_, in)) continue;
+    const auto bytes = static_cast<int64_t>(in->bytes());
+    info->bytes_read += rows ? std::min(bytes, info->bytes_written) : bytes;
+  }
+}
+
+int OpBinder::AddMove(Move* move, const std::string& output,
+                      const StepInfo& op) {
+  StepInfo info = MoveInfo("reorder", output, *move->from, *move->to);
+  info.role = op.role;
+  info.layer = op.layer;
+  const int at = builder_->AddStep(std::move(move->step), std::move(info));
+  builder_->Touch(move->from, at);
+  builder_->Touch(move->to, at);
+  return at;
+}
+
 void OpBinder::Accept(Step step, StepInfo info) {
+  CountBytes(&info);
   for (Move& move : before_) {
-    const int at = builder_->AddStep(std::move(move.step),
-                                     {"reorder", info.output, "layout", {}});
-    builder_->Touch(move.from, at);
-    builder_->Touch(move.to, at);
+    AddMove(&move, info.output, info);
     builder_->copies_[move.from].push_back(move.to);
   }
   for (const auto& [name, out] : outputs_) builder_->copies_.erase(out);
   int at = -1;
   if (step != nullptr) {
-    at = builder_->AddStep(std::move(step), std::move(info));
+    at = builder_->AddStep(std::move(step), info);
     std::vector<Tensor*> used;
     for (Tensor* tensor : touched_)
       if (!Contains(no_buffer_, tensor)) used.push_back(tensor);
@@ -184,11 +213,7 @@ void OpBinder::Accept(Step step, StepInfo info) {
   }
   for (const auto& [in, out] : aliases_) builder_->Link(in, out, op_index_);
   for (auto& [name, tensor] : keeps_) builder_->kept_[name] = tensor;
-  for (Move& move : after_) {
-    at = builder_->AddStep(std::move(move.step), {"reorder", "", "layout", {}});
-    builder_->Touch(move.from, at);
-    builder_->Touch(move.to, at);
-  }
+  for (Move& move : after_) AddMove(&move, "", info);
 }
 
 }  // namespace pd

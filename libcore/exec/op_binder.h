@@ -56,6 +56,8 @@ class OpBinder : public BindContext {
   };
 
   StepVariables Variables() const;
+  void CountBytes(StepInfo* info) const;
+  int AddMove(Move* move, const std::string& output, const StepInfo& op);
 
   PlanBuilder* builder_;
   size_t op_index_;

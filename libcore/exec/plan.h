@@ -49,6 +49,20 @@ struct StepInfo {
   std::string implementation;  ///< the label that accepted
   /// "label: reason" of those that were asked before.
   std::vector<std::string> refusals;
+  int32_t role = kRoleForward;  ///< op_role; of a reorder, its op's
+  std::string layer;            ///< op_namescope: "/stage1/0/conv1/", or ""
+  /// As OpFlops counts; 0 for types that count nothing and for late ops.
+  int64_t flops = 0;
+  /// Of the tensors that it reads and writes; 0 for late ops.
+  int64_t bytes_read = 0, bytes_written = 0;
+};
+
+/// A buffer of a plan's arena. Buffers that are alive in different steps share
+/// bytes.
+struct PlannedBuffer {
+  std::string name;  ///< the first variable in it; "" for scratch memory
+  size_t bytes = 0;
+  int first = 0, last = 0;  ///< the steps that it is needed in
 };
 
 /// Bytes, to be printed.
@@ -102,6 +116,7 @@ class Plan {
   /// Null unless PlanOptions::check_nan_inf asked for it.
   NanCheck* nan_check() const { return check_.get(); }
   const PlanStats& stats() const { return stats_; }
+  const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
 
  private:
   friend class PlanBuilder;
@@ -123,6 +138,7 @@ class Plan {
   std::unique_ptr<BlockExecutor> blocks_;
   std::deque<Frame> frames_;  // of those steps
   PlanStats stats_;
+  std::vector<PlannedBuffer> buffers_;
 };
 
 }  // namespace pd

@@ -15,6 +15,7 @@
 #include "libcore/exec/memory_planner.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/op_binder.h"
+#include "libcore/program/count_flops.h"
 
 namespace pd {
 namespace {
@@ -56,6 +57,15 @@ void ForEachName(const SlotList& slots, const Body& body) {
 }
 
 }  // namespace
+
+StepInfo MoveInfo(const char* kind, std::string output, const Tensor& from,
+                  const Tensor& to) {
+  const bool reorder = absl::string_view(kind) == "reorder";
+  StepInfo info{kind, std::move(output), reorder ? "layout" : "reference", {}};
+  info.bytes_read = static_cast<int64_t>(from.bytes());
+  info.bytes_written = static_cast<int64_t>(to.bytes());
+  return info;
+}
 
 PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
                          Scope* scope, const PlanOptions& options)
@@ -226,6 +236,7 @@ absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
                                                 const TensorMeta& meta) {
   if (!IsPersistable(name)) {
     Tensor* tensor = NewTensor(meta.dtype, meta.shape, Kind::kArena);
+    InfoOf(tensor).name = name;
     tensor->set_lod(meta.lod);
     tensor->set_kind(meta.kind);
     tensor->set_height(meta.height);
@@ -243,9 +254,14 @@ absl::Status PlanBuilder::BindOp(
     const OpDef& def, const OpDesc& op, size_t index,
     const std::map<std::string, Tensor*>& inputs,
     const std::map<std::string, Tensor*>& outputs) {
-  StepInfo info;
-  info.op_type = op.type;
+  StepInfo info = Describe(op);
   info.output = FirstOutput(op);
+  const auto shape_of = [&](const std::string& name) -> const Shape* {
+    const auto in = inputs.find(name), out = outputs.find(name);
+    if (in != inputs.end()) return &in->second->shape();
+    return out != outputs.end() ? &out->second->shape() : nullptr;
+  };
+  info.flops = OpFlops(op, shape_of).value_or(0);
   for (const Implementation& implementation : def.implementations()) {
     if (!TakesKinds(implementation, inputs, outputs)) continue;
     OpBinder binder(this, op, index, inputs, outputs);
@@ -274,7 +290,8 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
     if (tensor->layout() != nullptr) {
       Tensor* plain = NewTensor(tensor->dtype(), tensor->shape(), Kind::kArena);
       PD_ASSIGN_OR_RETURN(Step step, Reorder(tensor, plain));
-      const int at = AddStep(std::move(step), {"reorder", name, "layout", {}});
+      const int at =
+          AddStep(std::move(step), MoveInfo("reorder", name, *tensor, *plain));
       Touch(tensor, at);
       Touch(plain, at);
       tensor = plain;
@@ -283,6 +300,14 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
     plan_->fetches_.push_back(tensor);
   }
   return absl::OkStatus();
+}
+
+StepInfo PlanBuilder::Describe(const OpDesc& op) const {
+  StepInfo info;
+  info.op_type = op.type;
+  info.role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
+  info.layer = op.AttrOr<std::string>("op_namescope", "");
+  return info;
 }
 
 int PlanBuilder::AddStep(Step step, StepInfo info) {
@@ -320,7 +345,7 @@ void PlanBuilder::Link(Tensor* in, Tensor* out, size_t op_index) {
         std::memcpy(out->raw(), in->raw(), out->bytes());
         return absl::OkStatus();
       },
-      {"copy", "", "reference", {}});
+      MoveInfo("copy", InfoOf(out).name, *in, *out));
   Touch(in, at);
   Touch(out, at);
 }
@@ -402,6 +427,8 @@ void PlanBuilder::PlaceBuffers() {
     numbers[&tensor] = requests.size();
     requests.push_back(
         {tensor.bytes(), info.first, info.keep ? end : info.last});
+    plan_->buffers_.push_back(
+        {info.name, tensor.bytes(), info.first, requests.back().last});
   }
   const size_t total = PlanMemory(&requests);
   plan_->stats_.arena_bytes = total;

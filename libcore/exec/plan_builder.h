@@ -19,6 +19,10 @@ namespace pd {
 
 class OpBinder;
 
+/// What is known of a step that moves values between those of ops.
+StepInfo MoveInfo(const char* kind, std::string output, const Tensor& from,
+                  const Tensor& to);
+
 class PlanBuilder {
  public:
   PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
@@ -41,6 +45,7 @@ class PlanBuilder {
     Tensor* root = nullptr;         // whose bytes it uses; itself mostly
     int first = -1, last = -1;      // steps that touch it; of roots, the union
     bool keep = false;              // until the end of the run
+    std::string name;               // the variable, where it is one
   };
   // A permission to put `out` into the bytes of `in` at a step.
   struct Sharing {
@@ -79,6 +84,7 @@ class PlanBuilder {
                       const std::map<std::string, Tensor*>& outputs);
   absl::Status AddFetches(const std::vector<std::string>& fetches);
   int AddStep(Step step, StepInfo info);
+  StepInfo Describe(const OpDesc& op) const;
   void SetVariables(int step, StepVariables variables);
   void Link(Tensor* in, Tensor* out, size_t op_index);
   absl::StatusOr<Step> Reorder(Tensor* from, Tensor* to);

@@ -4,12 +4,14 @@
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 
 absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches, const std::string& label) {
+  RecordEvent event("compile plan");
   ProgramDesc rewritten = program;
   PassContext context;
   context.registry = registry_;

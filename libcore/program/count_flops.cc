@@ -63,6 +63,72 @@ std::optional<int64_t> Times(int64_t factor, const Shape& shape,
   return factor;
 }
 
+// Gradients of factors, of which each is a product as large as the forward
+// one; that of a bias is none.
+int64_t GradientsMade(const OpDesc& op) {
+  int64_t made = 0;
+  for (const auto& [slot, names] : op.outputs)
+    for (const char* factor : {"Input@GRAD", "Filter@GRAD", "X@GRAD", "Y@GRAD",
+                               "W@GRAD", "DX", "DY"})
+      made += slot == factor && !names.empty() && names[0] != kEmptyVar;
+  return made;
+}
+
+// The shape of the forward output, which the gradient op reads a gradient of.
+const Shape* OutputOf(const OpDesc& op, bool gradient,
+                      const ShapeOf& shape_of) {
+  if (!gradient)
+    return shape_of(op.Out(op.Output("Output").empty() ? "Out" : "Output"));
+  for (const char* slot : {"Output@GRAD", "Out@GRAD", "DOut"})
+    if (!op.Input(slot).empty()) return shape_of(op.In(slot));
+  return nullptr;
+}
+
+std::optional<int64_t> Flops(const Countable& countable, const OpDesc& op,
+                             bool gradient, int64_t factor,
+                             const ShapeOf& shape_of) {
+  const bool conv = countable.family == Family::kConv ||
+                    countable.family == Family::kTransposedConv;
+  const bool fc = countable.family == Family::kFc;
+  const Shape* x =
+      shape_of(op.In(conv || !op.Input("Input").empty() ? "Input" : "X"));
+  if (fc && x == nullptr) x = shape_of(op.In("X"));
+  const Shape* y = shape_of(op.In(conv ? "Filter" : fc ? "W" : "Y"));
+  if (y == nullptr && op.type == "mv") y = shape_of(op.In("Vec"));
+  const Shape* out = OutputOf(op, gradient, shape_of);
+  if (x == nullptr || y == nullptr || out == nullptr) return std::nullopt;
+  const auto outputs =
+      Times(factor, countable.family == Family::kTransposedConv ? *x : *out);
+  if (!outputs.has_value()) return std::nullopt;
+  switch (countable.family) {
+    case Family::kConv:
+    case Family::kTransposedConv:
+      return Times(*outputs, *y, 1);
+    case Family::kMatmul: {
+      const bool transposed =
+          op.AttrOr("trans_x", false) || op.AttrOr("transpose_X", false);
+      const size_t rank = x->size();
+      if (rank == 0) return std::nullopt;
+      const size_t at = rank - (transposed && rank > 1 ? 2 : 1);
+      if ((*x)[at] >= 0) return Times(*outputs, *x, at, at + 1);
+      // The same extent as Y has it.
+      const bool y_transposed =
+          op.AttrOr("trans_y", false) || op.AttrOr("transpose_Y", false);
+      const size_t y_rank = y->size();
+      if (y_rank == 0) return std::nullopt;
+      const size_t y_at = y_rank - (y_transposed || y_rank == 1 ? 1 : 2);
+      return Times(*outputs, *y, y_at, y_at + 1);
+    }
+    case Family::kMul:
+      return Times(*outputs, *x,
+                   static_cast<size_t>(
+                       std::max(op.AttrOr<int32_t>("x_num_col_dims", 1), 0)));
+    case Family::kFc:
+      return Times(*outputs, *y, 0, 1);
+  }
+  return std::nullopt;
+}
+
 class Counter {
  public:
   Counter(const OpRegistry& registry, ProgramDesc program)
@@ -136,19 +202,15 @@ class Counter {
         if (VarDesc* var = block.FindVar(name); var != nullptr) FixBatch(var);
   }
 
-  const Shape* ShapeOf(const std::string& name) const {
+  const Shape* FindShape(const std::string& name) const {
     const VarDesc* var = program_.FindVar(block_, name);
     return var != nullptr ? &var->shape : nullptr;
   }
 
   void CountOp(const OpDesc& op) {
-    absl::string_view type = op.type;
-    const bool gradient = absl::ConsumeSuffix(&type, "_grad");
-    const Countable* countable = FindCountable(type);
-    if (countable == nullptr) return;
-    int64_t factor = 2;
-    if (gradient) factor *= GradientsMade(op);
-    const auto flops = Flops(*countable, op, gradient, factor);
+    if (FindCountable(absl::StripSuffix(op.type, "_grad")) == nullptr) return;
+    const auto flops = OpFlops(
+        op, [this](const std::string& name) { return FindShape(name); });
     int64_t& of_type = count_.by_type[op.type];
     if (!flops.has_value() ||
         __builtin_add_overflow(*count_.total, *flops, &*count_.total)) {
@@ -160,75 +222,11 @@ class Counter {
     of_type += *flops;
   }
 
-  // Gradients of factors, of which each is a product as large as the forward
-  // one; that of a bias is none.
-  static int64_t GradientsMade(const OpDesc& op) {
-    int64_t made = 0;
-    for (const auto& [slot, names] : op.outputs)
-      for (const char* factor : {"Input@GRAD", "Filter@GRAD", "X@GRAD",
-                                 "Y@GRAD", "W@GRAD", "DX", "DY"})
-        made += slot == factor && !names.empty() && names[0] != kEmptyVar;
-    return made;
-  }
-
-  // The shape of the forward output, which the gradient op reads a gradient of.
-  const Shape* OutputOf(const OpDesc& op, bool gradient) const {
-    if (!gradient)
-      return ShapeOf(op.Out(op.Output("Output").empty() ? "Out" : "Output"));
-    for (const char* slot : {"Output@GRAD", "Out@GRAD", "DOut"})
-      if (!op.Input(slot).empty()) return ShapeOf(op.In(slot));
-    return nullptr;
-  }
-
-  std::optional<int64_t> Flops(const Countable& countable, const OpDesc& op,
-                               bool gradient, int64_t factor) const {
-    const bool conv = countable.family == Family::kConv ||
-                      countable.family == Family::kTransposedConv;
-    const bool fc = countable.family == Family::kFc;
-    const Shape* x =
-        ShapeOf(op.In(conv || !op.Input("Input").empty() ? "Input" : "X"));
-    if (fc && x == nullptr) x = ShapeOf(op.In("X"));
-    const Shape* y = ShapeOf(op.In(conv ? "Filter" : fc ? "W" : "Y"));
-    if (y == nullptr && op.type == "mv") y = ShapeOf(op.In("Vec"));
-    const Shape* out = OutputOf(op, gradient);
-    if (x == nullptr || y == nullptr || out == nullptr) return std::nullopt;
-    const auto outputs =
-        Times(factor, countable.family == Family::kTransposedConv ? *x : *out);
-    if (!outputs.has_value()) return std::nullopt;
-    switch (countable.family) {
-      case Family::kConv:
-      case Family::kTransposedConv:
-        return Times(*outputs, *y, 1);
-      case Family::kMatmul: {
-        const bool transposed =
-            op.AttrOr("trans_x", false) || op.AttrOr("transpose_X", false);
-        const size_t rank = x->size();
-        if (rank == 0) return std::nullopt;
-        const size_t at = rank - (transposed && rank > 1 ? 2 : 1);
-        if ((*x)[at] >= 0) return Times(*outputs, *x, at, at + 1);
-        // The same extent as Y has it.
-        const bool y_transposed =
-            op.AttrOr("trans_y", false) || op.AttrOr("transpose_Y", false);
-        const size_t y_rank = y->size();
-        if (y_rank == 0) return std::nullopt;
-        const size_t y_at = y_rank - (y_transposed || y_rank == 1 ? 1 : 2);
-        return Times(*outputs, *y, y_at, y_at + 1);
-      }
-      case Family::kMul:
-        return Times(*outputs, *x,
-                     static_cast<size_t>(
-                         std::max(op.AttrOr<int32_t>("x_num_col_dims", 1), 0)));
-      case Family::kFc:
-        return Times(*outputs, *y, 0, 1);
-    }
-    return std::nullopt;
-  }
-
   std::string ShapesOf(const OpDesc& op) const {
     std::string text;
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
-        if (const Shape* shape = ShapeOf(name); shape != nullptr)
+        if (const Shape* shape = FindShape(name); shape != nullptr)
           absl::StrAppend(&text, text.empty() ? "" : ", ", slot, " ",
                           ToString(*shape));
     return text.empty() ? "no shapes" : text;
@@ -241,6 +239,15 @@ class Counter {
 };
 
 }  // namespace
+
+std::optional<int64_t> OpFlops(const OpDesc& op, const ShapeOf& shape_of) {
+  absl::string_view type = op.type;
+  const bool gradient = absl::ConsumeSuffix(&type, "_grad");
+  const Countable* countable = FindCountable(type);
+  if (countable == nullptr) return 0;
+  const int64_t factor = gradient ? 2 * GradientsMade(op) : 2;
+  return Flops(*countable, op, gradient, factor, shape_of);
+}
 
 FlopCount CountFlops(const OpRegistry& registry, ProgramDesc program) {
   return Counter(registry, std::move(program)).Count();

@@ -6,6 +6,7 @@
 #define PD_LIBCORE_PROGRAM_COUNT_FLOPS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,13 @@ struct FlopCount {
 /// What an open extent of an input counts as, other than the batch: the side of
 /// a picture, for want of anything better.
 inline constexpr int64_t kOpenExtent = 224;
+
+/// The shape of a variable; null where there is no such variable.
+using ShapeOf = std::function<const Shape*(const std::string& name)>;
+
+/// The operations of one op: 0 for types that count nothing, nothing when an
+/// extent that it depends on is unknown.
+std::optional<int64_t> OpFlops(const OpDesc& op, const ShapeOf& shape_of);
 
 /// The operations of one run with a batch of 1 (an unknown first extent is 1;
 /// others of an input are kOpenExtent).

@@ -141,12 +141,6 @@ std::string Now() {
              : "";
 }
 
-const char* FileText(absl::string_view name) {
-  for (const ReportText& file : ReportFiles())
-    if (file.name == name) return file.text;
-  return "";
-}
-
 }  // namespace
 
 std::string ReportData(const RunReport& report) {
@@ -179,9 +173,9 @@ absl::Status WriteReport(const std::string& path, const RunReport& report) {
   const std::string data =
       absl::StrReplaceAll(ReportData(report), {{"<", "\\u003c"}});
   return WriteFile(
-      path, absl::StrReplaceAll(
-                FileText("report_page.html"),
-                {{"/*CHART*/", FileText("chart.min.js")}, {"/*DATA*/", data}}));
+      path, absl::StrReplaceAll(ReportFile("report_page.html"),
+                                {{"/*CHART*/", ReportFile("chart.min.js")},
+                                 {"/*DATA*/", data}}));
 }
 
 }  // namespace pd

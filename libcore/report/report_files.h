@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace pd {
 
 struct ReportText {
@@ -14,6 +16,13 @@ struct ReportText {
 };
 
 const std::vector<ReportText>& ReportFiles();
+
+/// The text of one of them; "" when there is none of that name.
+inline const char* ReportFile(absl::string_view name) {
+  for (const ReportText& file : ReportFiles())
+    if (file.name == name) return file.text;
+  return "";
+}
 
 }  // namespace pd
 

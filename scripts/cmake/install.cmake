@@ -79,7 +79,8 @@ set(CPACK_PACKAGE_DESCRIPTION
 Python: pd-train trains one that a text file describes, pd-eval evaluates it,
 pd-export writes it for PaddlePaddle and ONNX runtimes, pd-convert converts and
 shows model and parameter files, pd-check-naninf finds the first number that is
-none. The library libpd with its headers is in the package too.")
+none, pd-profile shows where time and memory go. The library libpd with its
+headers is in the package too.")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_VERBATIM_VARIABLES ON)

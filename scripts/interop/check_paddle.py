@@ -7,7 +7,11 @@
   checkpoint PREFIX          loads .pdparams, .pdopt and .pdmodel, both as
                              paddle.load and as paddle.static.load do, and
                              trains one more step
+  profile TRACE SUMMARY      loads a trace as paddle.profiler does; what it adds
+                             up to is what SUMMARY, of pd-profile --format json,
+                             says
 """
+import json
 import os
 import sys
 
@@ -49,6 +53,24 @@ def check_inference(prefix, feed_path, out_path):
 def check_legacy(folder, feed_path, out_path):
     answer(*paddle.static.load_inference_model(
         folder, EXECUTOR, model_filename='__model__'), feed_path, out_path)
+
+
+def check_profile(trace, summary):
+    from paddle import profiler
+    from paddle.profiler.profiler_statistic import StatisticData
+    result = profiler.load_profiler_result(trace)
+    events = StatisticData(result.get_data(), result.get_extra_info()).event_summary
+    with open(summary) as file:
+        ours = json.load(file)['windows'][0]
+    for items, rows in ((events.items, ours['operators']),
+                        (events.model_perspective_items, ours['model'])):
+        assert len(items) == len(rows) > 0, (sorted(items), rows)
+        for row in rows:
+            item = items[row['name']]
+            assert item.call == row['calls'], row
+            for theirs, key in ((item.cpu_time, 'cpu_total_ms'), (item.max_cpu_time, 'cpu_max_ms'),
+                                (item.min_cpu_time, 'cpu_min_ms')):
+                assert abs(theirs / 1e6 - row[key]) < 1e-6, (row, theirs)
 
 
 def check_checkpoint(prefix):
@@ -94,4 +116,4 @@ def check_checkpoint(prefix):
 
 if __name__ == '__main__':
     {'answer': check_inference, 'legacy': check_legacy,
-     'checkpoint': check_checkpoint}[sys.argv[1]](*sys.argv[2:])
+     'checkpoint': check_checkpoint, 'profile': check_profile}[sys.argv[1]](*sys.argv[2:])

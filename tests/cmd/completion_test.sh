@@ -37,7 +37,7 @@ bash_offers() {
   got=$(offers "$@")
   [ "$got" = "$wanted" ] || fail "bash: '$*' offers '$got'; expected '$wanted'"
 }
-for tool in pd-check-naninf pd-convert pd-eval pd-export pd-quant pd-train; do
+for tool in pd-check-naninf pd-convert pd-eval pd-export pd-profile pd-quant pd-train; do
   # shellcheck source=/dev/null
   source "$share/bash-completion/completions/$tool"
   complete -p "$tool" >/dev/null || fail "bash: $tool has no completion"
@@ -51,6 +51,7 @@ bash_offers 'text json' pd-train --format ''
 bash_offers 'json' pd-eval --format = j
 bash_offers 'text json' pd-eval --format =
 bash_offers 'paddle paddle-legacy' pd-export --to pa
+bash_offers 'CPUTotal CPUAvg CPUMax CPUMin' pd-profile --sorted-by C
 bash_offers 'FLAGS_check_nan_inf=' pd-train --flags FLAGS_check
 bash_offers 'job.pbtxt' pd-train -c j
 bash_offers 'runs' pd-train --out ''
@@ -106,7 +107,7 @@ keys bash --noprofile --rcfile "$dir/bash.rc" -i
 typed bash
 
 if command -v zsh >/dev/null; then
-  for tool in pd-check-naninf pd-convert pd-eval pd-export pd-quant pd-train; do zsh -n "$share/zsh/site-functions/_$tool"; done
+  for tool in pd-check-naninf pd-convert pd-eval pd-export pd-profile pd-quant pd-train; do zsh -n "$share/zsh/site-functions/_$tool"; done
   cat >.zshrc <<END
 source $dir/rc
 fpath=($share/zsh/site-functions \$fpath)
@@ -123,7 +124,7 @@ if command -v fish >/dev/null; then
     got=$(HOME=$dir fish --no-config -c "source $share/fish/vendor_completions.d/pd-train.fish; complete -C '$2'" | cut -f 1 | sort | paste -sd ' ')
     [ "$got" = "$1" ] || fail "fish: '$2' offers '$got'; expected '$1'"
   }
-  for tool in pd-check-naninf pd-convert pd-eval pd-export pd-quant pd-train; do fish -n "$share/fish/vendor_completions.d/$tool.fish"; done
+  for tool in pd-check-naninf pd-convert pd-eval pd-export pd-profile pd-quant pd-train; do fish -n "$share/fish/vendor_completions.d/$tool.fish"; done
   fish_offers '--resume' 'pd-train --res'
   fish_offers 'json text' 'pd-train --format '
   fish_offers 'job.pbtxt' 'pd-train -c j'

@@ -38,7 +38,7 @@ silent() {
 
 job=testdata/jobs/lenet_mnist.pbtxt
 model=testdata/formats/models/inference
-for tool in pd-check-naninf pd-convert pd-eval pd-export pd-quant pd-train; do
+for tool in pd-check-naninf pd-convert pd-eval pd-export pd-profile pd-quant pd-train; do
   prints 0 '.onednn != null' "$tool" --version
   silent 2 "$tool" --no-such-option
 done
@@ -56,6 +56,9 @@ prints 0 '.loss != null and (.expect | length == 1 and .[0].ok)' pd-eval -m run 
 prints 1 'length > 0' pd-eval -m run --require 'acc_top1>=1.5'
 prints 0 'length > 3' pd-eval -m run --bench 0.05
 silent 3 pd-eval -m nothing -c $job
+prints 0 '.windows[0].coverage.rest_ms >= 0' pd-profile -c $job --scheduler 1,3 --roofline 0
+prints 0 '.perf.batch_cost_s.median > 0' pd-profile -c $job --timer-only --steps 6
+silent 2 pd-profile -c nothing
 prints 0 'length > 0' pd-export -m run -o lenet
 prints 0 'length > 0' pd-export -m run --to onnx -o lenet.onnx
 silent 3 pd-export -m nothing -o x

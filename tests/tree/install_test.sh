@@ -20,7 +20,7 @@ fail() {
 cmake --install "$build" --prefix "$dir/first" >"$dir/install.log" || { cat "$dir/install.log"; exit 1; }
 mv "$dir/first" "$dir/prefix"
 prefix=$dir/prefix
-for tool in pd-check-naninf pd-convert pd-eval pd-export pd-quant pd-train; do
+for tool in pd-check-naninf pd-convert pd-eval pd-export pd-profile pd-quant pd-train; do
   [[ $("$prefix/bin/$tool" --version) == "$tool "* ]] || fail "$tool does not run"
   ldd "$prefix/bin/$tool" | grep "libpd.so.0 => $prefix/" >/dev/null || fail "$tool takes another libpd"
   for file in share/man/man1/$tool.1 share/bash-completion/completions/$tool \

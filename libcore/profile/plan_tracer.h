@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records the steps of a plan, and the phases (forward, backward, update) that
+// they make up.
+#ifndef PD_LIBCORE_PROFILE_PLAN_TRACER_H_
+#define PD_LIBCORE_PROFILE_PLAN_TRACER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libcore/exec/plan.h"
+#include "libcore/trace/recorder.h"
+
+namespace pd {
+
+class PlanTracer : public StepHook {
+ public:
+  /// Makes a site of every step; the plan is not needed afterwards. `number`
+  /// tells plans apart in the trace.
+  PlanTracer(const Plan& plan, int64_t number);
+
+  void Before(size_t step) override {
+    if (step == 0) ring_ = Recorder::Get().ThisThread();
+    begin_ = TraceClock::Now();
+    if (step > 0 && phases_[step] == phase_) return;
+    EndPhase();
+    phase_ = phases_[step];
+    phase_begin_ = begin_;
+  }
+  absl::Status After(size_t step) override {
+    end_ = TraceClock::Now();
+    ring_->Push(first_ + static_cast<SiteId>(step), begin_, end_, 0);
+    if (step + 1 == phases_.size()) EndPhase();
+    return absl::OkStatus();
+  }
+
+  /// The tensors in memory when the plan needs the most, the largest first.
+  const std::vector<TraceTensor>& peak() const { return peak_; }
+  int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  void EndPhase() {
+    if (phase_begin_ != 0) ring_->Push(phase_, phase_begin_, end_, 0);
+    phase_begin_ = 0;
+  }
+  void FindPeak(const Plan& plan, const std::vector<int64_t>& alive);
+
+  EventRing* ring_ = nullptr;
+  SiteId first_ = 0;              // of step 0
+  std::vector<SiteId> phases_;    // by step
+  SiteId phase_ = 0;              // that is open
+  uint64_t begin_ = 0, end_ = 0;  // of the step at hand
+  uint64_t phase_begin_ = 0;      // 0: no phase is open
+  std::vector<TraceTensor> peak_;
+  int64_t peak_bytes_ = 0;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_PROFILE_PLAN_TRACER_H_

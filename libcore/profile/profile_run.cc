@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/profile/profile_run.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/session.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/train/open_data.h"
+#include "libcore/train/plan_cache.h"
+#include "libcore/train/run_vocabularies.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+namespace {
+
+absl::Status FirstError(const absl::Status& a, const absl::Status& b) {
+  return a.ok() ? b : a;
+}
+
+// The training set's batches, epoch by epoch, until the job has enough.
+class Batches {
+ public:
+  Batches(Loader* loader, int64_t epochs) : loader_(loader), epochs_(epochs) {}
+
+  int64_t epoch() const { return epoch_; }
+
+  // Null after the last epoch.
+  absl::StatusOr<const Batch*> Next() {
+    if (!begun_) PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
+    begun_ = true;
+    bool empty = false;
+    for (;;) {
+      PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
+      if (batch != nullptr) return batch;
+      if (++epoch_ >= epochs_) return nullptr;
+      if (std::exchange(empty, true))
+        return InvalidArgument("the training set gives no batch");
+      PD_RETURN_IF_ERROR(loader_->StartEpoch(epoch_));
+    }
+  }
+
+ private:
+  Loader* loader_;
+  const int64_t epochs_;
+  int64_t epoch_ = 0;
+  bool begun_ = false;
+};
+
+class TrainingLoop {
+ public:
+  TrainingLoop(const OpRegistry& registry, const LoadedJob& job,
+               const ProfileRunOptions& options, Profiler* profiler)
+      : job_(job),
+        options_(options),
+        profiler_(profiler),
+        session_(&registry, job.proto().train().seed()) {
+    session_.set_pass_options(options.passes);
+  }
+
+  absl::StatusOr<ProfileRunEnd> Run() {
+    PD_RETURN_IF_ERROR(Prepare());
+    PD_RETURN_IF_ERROR(profiler_->Start());
+    ProfileRunEnd end;
+    const absl::Status status = Loop(&end);
+    PD_RETURN_IF_ERROR(FirstError(status, profiler_->Finish()));
+    return end;
+  }
+
+ private:
+  absl::Status Loop(ProfileRunEnd* end) {
+    Batches batches(loader_.get(), job_.proto().train().epochs());
+    const int64_t limit = job_.proto().train().steps();
+    while (end->steps < options_.steps && end->stopped_by == 0) {
+      if (limit > 0 && end->steps >= limit) {
+        end->why = absl::StrCat("train.steps is ", limit);
+        break;
+      }
+      profiler_->BeginReading();
+      PD_ASSIGN_OR_RETURN(const Batch* batch, batches.Next());
+      profiler_->EndReading();
+      if (batch == nullptr) {
+        end->why = absl::StrCat("train.epochs is ", batches.epoch());
+        break;
+      }
+      PD_RETURN_IF_ERROR(Annotate(Step(*batch, end->steps, batches.epoch()),
+                                  absl::StrCat("step ", end->steps + 1)));
+      ++end->steps;
+      if (options_.stop != nullptr) end->stopped_by = options_.stop();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Prepare() {
+    PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
+    PD_ASSIGN_OR_RETURN(
+        loader_, OpenLoader(job_, job_.proto().data().train(),
+                            job_.proto().train().seed(), &vocabularies_));
+    PD_RETURN_IF_ERROR(session_.RunOnce(program_.startup));
+    Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
+    PD_INVARIANT(rate != nullptr);
+    rate_ = &rate->tensor;
+    PD_ASSIGN_OR_RETURN(
+        plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
+                                  {program_.loss}, loader_->fields(), "train",
+                                  [this](int64_t, const Plan& plan) {
+                                    profiler_->Forget(plan);
+                                  }));
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(const Batch& batch, int64_t step, int64_t epoch) {
+    PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch.fields));
+    *rate_->data<float>() = static_cast<float>(program_.rate(step, epoch));
+    RunContext context;
+    context.seed = job_.proto().train().seed();
+    context.step = static_cast<uint64_t>(step);
+    PD_RETURN_IF_ERROR(plan->Run(context, profiler_->HookFor(*plan)));
+    return profiler_->Step(batch.size);
+  }
+
+  const LoadedJob& job_;
+  const ProfileRunOptions& options_;
+  Profiler* profiler_;
+  Session session_;
+  TrainProgram program_;
+  RunVocabularies vocabularies_;
+  std::unique_ptr<Loader> loader_;
+  std::optional<PlanCache> plans_;
+  Tensor* rate_ = nullptr;
+};
+
+// Records in a step: the first extent that the feeds agree on, else 1.
+int64_t RecordsOf(const std::vector<FeedSpec>& feeds) {
+  int64_t records = 0;
+  for (const FeedSpec& feed : feeds) {
+    const int64_t first = feed.shape.empty() ? 1 : feed.shape[0];
+    if (records != 0 && records != first) return 1;
+    records = first;
+  }
+  return records > 0 ? records : 1;
+}
+
+}  // namespace
+
+absl::StatusOr<ProfileRunEnd> ProfileTraining(const OpRegistry& registry,
+                                              const LoadedJob& job,
+                                              const ProfileRunOptions& options,
+                                              Profiler* profiler) {
+  return TrainingLoop(registry, job, options, profiler).Run();
+}
+
+absl::StatusOr<ProfileRunEnd> ProfileInference(const OpRegistry& registry,
+                                               const LoadedModel& model,
+                                               const NamedArrays& feeds,
+                                               const ProfileRunOptions& options,
+                                               Profiler* profiler) {
+  Session session(&registry, options.seed);
+  session.set_pass_options(options.passes);
+  PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
+  std::vector<FeedSpec> specs;
+  for (const std::string& name : model.feeds) {
+    const auto fed = feeds.find(name);
+    if (fed == feeds.end())
+      return NotFound("input '%s' of '%s' is no array of the feed", name,
+                      model.path);
+    specs.push_back(
+        {name, fed->second.dtype, fed->second.shape, fed->second.lod});
+  }
+  PD_ASSIGN_OR_RETURN(auto plan,
+                      session.Compile(model.program, specs, model.fetches));
+  for (size_t i = 0; i < specs.size(); ++i)
+    plan->SetFeed(i, feeds.at(specs[i].name).bytes.get());
+  const int64_t records = RecordsOf(specs);
+  RunContext context;
+  context.seed = options.seed;
+  ProfileRunEnd end;
+  PD_RETURN_IF_ERROR(profiler->Start());
+  absl::Status status;
+  while (status.ok() && end.steps < options.steps && end.stopped_by == 0) {
+    status = plan->Run(context, profiler->HookFor(*plan));
+    if (status.ok()) status = profiler->Step(records);
+    if (status.ok()) ++end.steps;
+    if (options.stop != nullptr) end.stopped_by = options.stop();
+  }
+  PD_RETURN_IF_ERROR(FirstError(status, profiler->Finish()));
+  return end;
+}
+
+}  // namespace pd
