@@ -79,7 +79,7 @@ Manual CheckNaninfManual() {
       {"Go on from the newest good checkpoint of a run to the step that spoils "
        "it",
        "pd-check-naninf --bisect RUN --steps 30"}};
-  m.see_also = {"pd-eval 1", "pd-train 1", "pd-convert 1", "pd-job 5"};
+  m.see_also = {"pd-convert 1", "pd-eval 1", "pd-train 1", "pd-job 5"};
   return m;
 }
 

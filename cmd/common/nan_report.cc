@@ -34,6 +34,8 @@ const char* OriginText(ValueOrigin origin) {
   switch (origin) {
     case ValueOrigin::kFed:
       return "fed";
+    case ValueOrigin::kLabel:
+      return "label";
     case ValueOrigin::kVariable:
       return "variable";
     case ValueOrigin::kMade:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/nan_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/half.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/nan_witness.h"
 #include "libcore/tensor/magnitude.h"
 
 namespace pd {
@@ -107,26 +109,42 @@ absl::StatusOr<std::unique_ptr<NanCheck>> NanCheck::Create(
     rules = std::make_shared<NanRules>(std::move(from));
   }
   std::unique_ptr<NanCheck> check(new NanCheck(plan, rules));
+  check->Prepare();
+  return check;
+}
+
+void NanCheck::Prepare() {
   std::vector<OpDesc> ops;
-  for (size_t i = 0; i < plan->steps().size(); ++i)
-    ops.push_back(plan->variables(i).op);
+  for (size_t i = 0; i < plan_->steps().size(); ++i)
+    ops.push_back(plan_->variables(i).op);
   const std::set<std::string> masks = MaskVariables(ops);
-  check->steps_.resize(ops.size());
+  steps_.resize(ops.size());
+  std::vector<std::vector<bool>> able(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (rules->Skips(ops[i])) continue;
-    for (const auto& [name, tensor] : plan->variables(i).outputs) {
-      if (rules->Skips(ops[i], name)) continue;
+    for (const auto& [name, tensor] : plan_->variables(i).outputs) {
       Watched watched;
       watched.tensor = tensor;
       watched.name = &name;
-      watched.infinities = rules->AllowsInfinities(ops[i], name);
+      watched.skipped = rules_->Skips(ops[i]) || rules_->Skips(ops[i], name);
+      watched.infinities = rules_->AllowsInfinities(ops[i], name);
       watched.mask = masks.count(name) > 0;
-      watched.followed = rules->follows(name);
-      watched.watched = rules->watches(name);
-      check->steps_[i].push_back(watched);
+      watched.followed = rules_->follows(name);
+      able[i].push_back(!watched.skipped && !watched.infinities &&
+                        !watched.mask && rules_->watches(name));
+      steps_[i].push_back(watched);
     }
   }
-  return check;
+  const auto needed = ValuesToLookAt(*plan_, able);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (size_t k = 0; k < steps_[i].size(); ++k) {
+      Watched& watched = steps_[i][k];
+      watched.quick = watched.followed || needed[i][k] ||
+                      (!able[i][k] && rules_->watches(*watched.name));
+    }
+    steps_[i].erase(std::remove_if(steps_[i].begin(), steps_[i].end(),
+                                   [](const Watched& w) { return w.skipped; }),
+                    steps_[i].end());
+  }
 }
 
 absl::Status NanCheck::Judge(const Watched& watched, const OpDesc& op) {
@@ -151,7 +169,7 @@ absl::Status NanCheck::Judge(const Watched& watched, const OpDesc& op) {
 absl::Status NanCheck::After(size_t step) {
   if (level_ == Level::kOff) return absl::OkStatus();
   for (const Watched& watched : steps_[step]) {
-    if (level_ == Level::kWatched && !watched.watched) continue;
+    if (level_ == Level::kQuick && !watched.quick) continue;
     const absl::Status status = Judge(watched, plan_->variables(step).op);
     if (status.ok()) continue;
     found_.step = step;
@@ -168,7 +186,7 @@ absl::Status NanCheck::AfterInBlock(const BlockStep& step) {
     Watched watched;
     watched.tensor = variable.tensor;
     watched.name = &name;
-    if (level_ == Level::kWatched && !rules_->watches(name)) continue;
+    if (level_ == Level::kQuick && !rules_->watches(name)) continue;
     if (std::isfinite(Largest(*watched.tensor))) continue;
     if (rules_->Skips(*step.op, name)) continue;
     watched.infinities = rules_->AllowsInfinities(*step.op, name);

@@ -51,8 +51,10 @@ class NanCheck : public StepHook {
   absl::Status After(size_t step) override;
   absl::Status AfterInBlock(const BlockStep& step) override;
 
-  /// What the next runs look at: nothing, what the rules watch, everything.
-  enum class Level { kOff, kWatched, kAll };
+  /// What the next runs look at: nothing; what is needed to find any bad number
+  /// of the values that the rules watch, though maybe later than where it was
+  /// made; everything, so that the first one is found.
+  enum class Level { kOff, kQuick, kAll };
   void set_level(Level level) { level_ = level; }
   /// The largest magnitude of the variables that the rules follow, in the runs
   /// since it was asked last.
@@ -68,16 +70,18 @@ class NanCheck : public StepHook {
     bool infinities = false;  // they are meant
     bool mask = false;        // -inf is meant
     bool followed = false;
-    bool watched = true;
+    bool skipped = false;
+    bool quick = true;
   };
   NanCheck(const Plan* plan, std::shared_ptr<const NanRules> rules)
       : plan_(plan), rules_(std::move(rules)) {}
+  void Prepare();
   absl::Status Judge(const Watched& watched, const OpDesc& op);
 
   const Plan* plan_;
   std::shared_ptr<const NanRules> rules_;
   std::vector<std::vector<Watched>> steps_;
-  Level level_ = Level::kWatched;
+  Level level_ = Level::kAll;
   double largest_ = 0;
   BadOutput found_;
 };

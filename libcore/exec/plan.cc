@@ -50,6 +50,13 @@ Plan::~Plan() {
   for (Scope::Entry* entry : pinned_) --entry->pins;
 }
 
+const Tensor* Plan::ValueOf(const Tensor* tensor) const {
+  for (auto it = views_.find(tensor); it != views_.end();
+       it = views_.find(tensor))
+    tensor = it->second;
+  return tensor;
+}
+
 void Plan::SetFeed(size_t i, const void* data) {
   for (Tensor* tensor : feeds_[i].tensors)
     tensor->Attach(const_cast<void*>(data));

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,8 @@ class Plan {
   /// The op of step i, what it reads and what it writes.
   const StepVariables& variables(size_t i) const { return variables_[i]; }
   size_t feeds() const { return feeds_.size(); }
+  /// The tensor whose bytes this one is another view of (reshape), else itself.
+  const Tensor* ValueOf(const Tensor* tensor) const;
   /// Null unless PlanOptions::check_nan_inf asked for it.
   NanCheck* nan_check() const { return check_.get(); }
   const PlanStats& stats() const { return stats_; }
@@ -128,8 +131,9 @@ class Plan {
   std::deque<Tensor> tensors_;
   std::vector<Step> steps_;
   std::vector<StepInfo> infos_;
-  std::vector<StepVariables> variables_;  // per step
-  std::unique_ptr<NanCheck> check_;       // where it was asked for
+  std::vector<StepVariables> variables_;                    // per step
+  std::unordered_map<const Tensor*, const Tensor*> views_;  // -> of what
+  std::unique_ptr<NanCheck> check_;  // where it was asked for
   std::vector<Feed> feeds_;
   std::vector<Tensor*> fetches_;
   std::vector<Scope::Entry*> pinned_;

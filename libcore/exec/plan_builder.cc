@@ -338,6 +338,7 @@ void PlanBuilder::Link(Tensor* in, Tensor* out, size_t op_index) {
       (InfoOf(Root(in)).entry != nullptr && WrittenLater(Root(in), op_index));
   if (!copies) {
     InfoOf(out).root = Root(in);
+    plan_->views_[out] = in;
     return;
   }
   const int at = AddStep(

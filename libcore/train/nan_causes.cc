@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "libcore/base/dispatch.h"
 #include "libcore/train/nan_finding.h"
@@ -57,6 +58,9 @@ double LargestNumber(DType dtype) {
   }
 }
 
+// Data of this size are a mistake: their squares are at the end of float32.
+constexpr double kHugeData = 1e17;
+
 class Causes {
  public:
   explicit Causes(NanFinding* finding)
@@ -66,6 +70,7 @@ class Causes {
 
   void All() {
     BadInputs();
+    Fed();
     if (f_.causes.empty()) {
       Domain();
       Divisor();
@@ -127,25 +132,47 @@ class Causes {
   void BadInputs() {
     for (const ValueLook& look : f_.inputs) {
       if (look.first_bad < 0) continue;
-      const bool label = look.slot == "Label";
       const std::string holds =
           absl::StrCat("'", look.name, "' holds ", look.stats.nan, " NaN and ",
                        look.stats.inf, " Inf, the first at ",
                        IndexText(look.first_bad, look.shape));
       switch (look.origin) {
         case ValueOrigin::kFed:
-          Say(absl::StrCat(label ? "bad label: the fed " : "bad data: the fed ",
-                           holds));
+          Say(absl::StrCat("bad data: the fed ", holds));
+          break;
+        case ValueOrigin::kLabel:
+          Say(absl::StrCat("bad label: the fed ", holds));
           break;
         case ValueOrigin::kVariable:
           Say(absl::StrCat("bad variable: ", holds,
-                           " before this run: a damaged checkpoint or "
-                           "initial value"));
+                           f_.place.step > 1
+                               ? " before this step: it went bad in one that "
+                                 "was not looked at"
+                               : " before this run: a damaged checkpoint or "
+                                 "initial value"));
           break;
         case ValueOrigin::kMade:
           Say(absl::StrCat("bad input: ", holds,
                            ", made by an op that was let pass"));
       }
+    }
+  }
+
+  // Data that no op on the way here has made bad, but that is at fault.
+  void Fed() {
+    if (!f_.clean_inputs()) return;
+    for (const ValueLook& look : f_.fed) {
+      if (look.first_bad < 0 &&
+          (!IsFloating(look.dtype) || LargestOf(look) < kHugeData))
+        continue;
+      Say(absl::StrCat(
+          look.origin == ValueOrigin::kLabel ? "bad label" : "bad data",
+          ": the fed '", look.name, "' ",
+          look.first_bad >= 0
+              ? absl::StrCat("holds ", look.stats.nan, " NaN and ",
+                             look.stats.inf, " Inf, the first at ",
+                             IndexText(look.first_bad, look.shape))
+              : absl::StrCat("reaches ", Short(LargestOf(look)))));
     }
   }
 
@@ -248,17 +275,26 @@ class Causes {
   // Clean inputs, an infinite result: numbers that are too large.
   void Overflow() {
     if (!f_.causes.empty() || !f_.clean_inputs()) return;
-    const ValueLook* largest = nullptr;
-    for (const ValueLook& look : f_.inputs)
-      if (!IsInteger(look.dtype) &&
-          (largest == nullptr || LargestOf(look) > LargestOf(*largest)))
-        largest = &look;
-    if (largest == nullptr) return;
+    std::vector<const ValueLook*> large;
     // Squares, products and long sums of such numbers leave the type's range.
-    if (LargestOf(*largest) > std::sqrt(LargestNumber(f_.output.dtype)) / 1e4)
-      Say(absl::StrCat("overflow: '", largest->name, "' reaches ",
-                       Short(LargestOf(*largest)), "; ", Name(f_.output.dtype),
-                       " ends at ", Short(LargestNumber(f_.output.dtype))));
+    const double limit = std::sqrt(LargestNumber(f_.output.dtype)) / 1e4;
+    for (const ValueLook& look : f_.inputs)
+      if (!IsInteger(look.dtype) && LargestOf(look) > limit)
+        large.push_back(&look);
+    std::vector<std::string> parts;
+    for (const ValueLook* look : large)
+      parts.push_back(
+          absl::StrCat("'", look->name, "' reaches ", Short(LargestOf(*look))));
+    if (parts.empty()) return;
+    Say(absl::StrCat("overflow: ", absl::StrJoin(parts, ", "), "; ",
+                     Name(f_.output.dtype), " ends at ",
+                     Short(LargestNumber(f_.output.dtype))));
+    for (const ValueLook* look : large)
+      if (look->origin == ValueOrigin::kVariable && f_.place.step > 1)
+        Say(absl::StrCat("'", look->name, "' was driven to ",
+                         Short(LargestOf(*look)),
+                         " by the updates before: the learning rate is too "
+                         "high, or a gradient exploded"));
   }
 
   void Exploding() {

@@ -160,7 +160,9 @@ void NameRecords(const Array& output, NanFinding* finding) {
 
 ValueOrigin OriginOf(const NanQuery& query, const std::string& name) {
   for (const FeedSpec& feed : query.feeds)
-    if (feed.name == name) return ValueOrigin::kFed;
+    if (feed.name == name)
+      return query.labels.count(name) > 0 ? ValueOrigin::kLabel
+                                          : ValueOrigin::kFed;
   const VarDesc* var = query.program->global().FindVar(name);
   return var != nullptr && var->persistable ? ValueOrigin::kVariable
                                             : ValueOrigin::kMade;
@@ -198,6 +200,16 @@ NanFinding FindingOf(const NanQuery& query, const BadOutput& found,
   };
   for (const auto& [slot, names] : seen.op.inputs)
     for (const std::string& name : names) add(slot, name);
+  for (size_t i = 0; i < query.feeds.size(); ++i) {
+    const FeedSpec& feed = query.feeds[i];
+    Array array;
+    array.dtype = feed.dtype;
+    array.shape = feed.shape;
+    array.bytes = std::shared_ptr<const std::byte>(
+        std::shared_ptr<void>(), static_cast<const std::byte*>(query.data[i]));
+    finding.fed.push_back(LookAt(feed.name, array));
+    finding.fed.back().origin = OriginOf(query, feed.name);
+  }
   for (const auto& [name, tensor] : seen.outputs)
     if (IsPlain(*tensor)) finding.output_values[name] = ToArray(*tensor);
   finding.version = query.program->version;

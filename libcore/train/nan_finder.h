@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct NanQuery {
   const ProgramDesc* program = nullptr;  ///< before the passes
   std::vector<FeedSpec> feeds;           ///< with their shapes
   std::vector<const void*> data;         ///< of each
+  std::set<std::string> labels;          ///< those that only losses read
   std::vector<std::string> fetches;
   RunContext context;
   std::shared_ptr<const NanRules> rules;           ///< null: the environment's

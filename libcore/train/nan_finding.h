@@ -20,6 +20,7 @@ namespace pd {
 enum class ValueOrigin {
   kMade,      ///< by an op before
   kFed,       ///< the data
+  kLabel,     ///< the data, what the loss compares with
   kVariable,  ///< a persistable variable, as it was before the step
 };
 
@@ -65,6 +66,7 @@ struct NanFinding {
   ValueLook output;         ///< the bad one
   std::vector<ValueSample> samples;
   std::vector<ValueLook> inputs;
+  std::vector<ValueLook> fed;  ///< everything that the run was fed
   /// The op exists only in the program that the passes made; those of the
   /// original one that it stands for.
   std::vector<std::string> stands_for;

@@ -145,7 +145,7 @@ bool NanGuard::BeforeStep(int64_t step, const std::vector<Plan*>& plans) {
     if (plan->nan_check() != nullptr)
       plan->nan_check()->set_level(!look        ? NanCheck::Level::kOff
                                    : repeating_ ? NanCheck::Level::kAll
-                                                : NanCheck::Level::kWatched);
+                                                : NanCheck::Level::kQuick);
   if (!CopyIsDue(step)) return false;
   if (!copies_.empty() && copied_step_ >= 0 && !repeating_ &&
       !VariablesAreGood())

@@ -185,6 +185,8 @@ absl::StatusOr<Plan*> ProgramTraining::PlanFor(size_t program,
       parts_.size() == 1 ? "train" : absl::StrCat("train", program + 1);
   PD_ASSIGN_OR_RETURN(auto plan, session_.Compile(options_.programs[program],
                                                   specs, part.fetches, label));
+  if (plan->nan_check() != nullptr && options_.guard != nullptr)
+    plan->nan_check()->set_level(NanCheck::Level::kQuick);
   return (part.plans[key] = std::move(plan)).get();
 }
 

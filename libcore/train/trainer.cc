@@ -38,6 +38,15 @@ std::vector<std::string> NamesOf(const std::vector<FeedSpec>& feeds) {
   return names;
 }
 
+std::set<std::string> LabelsOf(const TrainProgram& program) {
+  std::set<std::string> labels;
+  for (const FeedSpec& feed : program.feeds)
+    if (std::count(program.inputs.begin(), program.inputs.end(), feed.name) ==
+        0)
+      labels.insert(feed.name);
+  return labels;
+}
+
 // Whether something that is due every `every` (0: never) is due at `now`.
 bool Due(int64_t every, int64_t now) { return every > 0 && now % every == 0; }
 
@@ -392,6 +401,7 @@ absl::Status Trainer::Impl::TraceNan(const Batch& batch, const Plan& plan,
     NanQuery query = QueryOf(plan, NamesOf(program_.feeds));
     query.program = &program_.main;
     query.fetches = {program_.loss};
+    query.labels = LabelsOf(program_);
     query.context.seed = state_.seed;
     query.context.step = static_cast<uint64_t>(state_.step);
     query.place = {"train", state_.step + 1, state_.epoch + 1, batch.index + 1,

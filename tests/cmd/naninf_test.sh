@@ -37,15 +37,15 @@ names_first() {
   sed -n 's/^PreconditionNotMetError: //p' out.log | cmp - first || failures=$((failures + 1))
 }
 
-check="pd-check-naninf -q"
+check() { pd-check-naninf -q "$@"; }
 job=testdata/jobs/lenet_mnist.pbtxt
 rate=optimizer.lr.linear_warmup
-bad=(-c $job -o $rate.end_lr=1e31 -o $rate.start_lr=1e30)
+bad=(-c "$job" -o "$rate.end_lr=1e31" -o "$rate.start_lr=1e30")
 
 # A training: clean, and driven to infinity.
-expect 0 'no NaN and no Inf in 3 steps' $check -c $job --steps 3
+expect 0 'no NaN and no Inf in 3 steps' check -c "$job" --steps 3
 [ "$(ls)" = $'err.log\nout.log\ntestdata' ] || { echo "naninf_test: files were written: $(ls)" >&2; failures=$((failures + 1)); }
-expect 1 "op '.*' makes NaN or Inf" $check "${bad[@]}" --steps 5
+expect 1 "op '.*' makes NaN or Inf" check "${bad[@]}" --steps 5
 says '^numel:[0-9]+ index:[0-9]+ value:-?(nan|inf|[0-9.]+)$'
 says '^In cpu, there has [0-9]+,[0-9]+,[0-9]+ nan,inf,num$'
 says '^PreconditionNotMetError: ===ERROR: in \[op=.*\] \[tensor=.*\] find nan or inf===$'
@@ -57,13 +57,13 @@ sed -n 's/^PreconditionNotMetError: //p' out.log >first
 # The same step and op with a look at every fourth step, and at gradients alone.
 for how in '--every 4' '--watch loss --every 3'; do
   # shellcheck disable=SC2086
-  expect 1 'makes NaN' $check "${bad[@]}" --steps 8 $how
+  expect 1 'makes NaN' check "${bad[@]}" --steps 8 $how
   says '^at step 2, epoch 1, batch 2$'
   names_first
 done
 expect 0 'step 4:  loss [0-9.]+  gradients norm [0-9.e-]+, largest [0-9.e-]+ in' \
-  $check -c $job --steps 4 --watch gradients,loss --every 2
-expect 2 "'nothing' is none of" $check -c $job --watch nothing
+  check -c "$job" --steps 4 --watch gradients,loss --every 2
+expect 2 "'nothing' is none of" check -c "$job" --watch nothing
 
 # pd-train says the same.
 expect 1 "step 2: op" pd-train -q "${bad[@]}" --steps 5 --out spoilt --check-nan-inf
@@ -71,36 +71,46 @@ names_first
 expect 1 "step 2: op" env FLAGS_check_nan_inf=1 pd-train -q "${bad[@]}" --steps 5 --out spoilt2
 expect 2 'PADDLE_INF_NAN_SKIP_ROLE' env PADDLE_INF_NAN_SKIP_ROLE=all FLAGS_check_nan_inf=1 pd-train -q "${bad[@]}" --out spoilt3
 # Nothing but updates is looked at: what goes bad is found there later.
-expect 1 'op=' env PADDLE_INF_NAN_SKIP_ROLE=forward,backward,loss $check "${bad[@]}" --steps 5
+expect 1 'op=' env PADDLE_INF_NAN_SKIP_ROLE=forward,backward,loss pd-check-naninf -q "${bad[@]}" --steps 5
 says '\(optimize\)'
 
 # The operator alone.
-expect 1 'saved' $check "${bad[@]}" --steps 5 --dump culprit
+expect 1 'saved' check "${bad[@]}" --steps 5 --dump culprit
 expect 0 'elements agree' pd-eval -m culprit/op.pdmodel --feed culprit/inputs.npz --expect culprit/outputs.npz --equal-nan
 expect 1 'find nan or inf' pd-eval -q -m culprit/op.pdmodel --feed culprit/inputs.npz --check-nan-inf
 names_first
-expect 1 'find nan or inf' $check -m culprit/op.pdmodel --feed culprit/inputs.npz
-expect 1 'saved' $check -m culprit/op.pdmodel --feed culprit/inputs.npz --dump again
-for file in inputs.npz outputs.npz; do cmp culprit/$file again/$file || failures=$((failures + 1)); done
-expect 3 'dump' $check -m culprit/op.pdmodel --feed culprit/inputs.npz --dump /proc/no/such
+expect 1 'find nan or inf' check -m culprit/op.pdmodel --feed culprit/inputs.npz
+expect 1 'saved' check -m culprit/op.pdmodel --feed culprit/inputs.npz --dump again
+for file in inputs.npz outputs.npz; do cmp "culprit/$file" "again/$file" || failures=$((failures + 1)); done
+expect 3 'dump' check -m culprit/op.pdmodel --feed culprit/inputs.npz --dump /proc/no/such
 
 # Files.
-expect 1 'find nan or inf' $check culprit/outputs.npz
-expect 0 'no NaN and no Inf' $check testdata/formats/models/inference.pdmodel
-expect 3 'nothing' $check culprit/inputs.npz nothing
-expect 2 'FILE' $check
-expect 2 'exclude' $check -c $job culprit/inputs.npz
-expect 2 'for operators' $check culprit/inputs.npz --dump x
-expect 0 'float16: ' $check -c $job --steps 1 --half
+expect 1 'find nan or inf' check culprit/outputs.npz
+expect 0 'no NaN and no Inf' check testdata/formats/models/inference.pdmodel
+expect 3 'nothing' check culprit/inputs.npz nothing
+expect 2 'FILE' check
+expect 2 'exclude' check -c "$job" culprit/inputs.npz
+expect 2 'for operators' check culprit/inputs.npz --dump x
+expect 0 'float16: ' check -c "$job" --steps 1 --half
+
+# A bad label: record 7 (from 0) of the data.
+sed '9s/,[^,]*$/,3e38/' testdata/friedman/train.csv >train.csv
+sed 's#\.\./friedman/train#train#; s#\.\./friedman#testdata/friedman#' testdata/jobs/regression_csv.pbtxt >label.pbtxt
+expect 1 "makes NaN or Inf" check -c label.pbtxt --steps 200
+says '^its rows are bad for the records 7$'
+says "^likely cause: bad label: the fed 'y' reaches 3e\\+38"
+expect 1 'makes NaN' check -c label.pbtxt --steps 200 --format json
+jq -e '.found and .bad_records == [7] and (.records | index(7)) != null and .inputs_clean' out.log >/dev/null ||
+  { echo "naninf_test: JSON: $(cat out.log)" >&2; failures=$((failures + 1)); }
 
 # A run that goes bad after a good checkpoint.
-sed '/^optimizer {/,/^}/d' $job | sed 's#\.\./#testdata/#' >base.pbtxt
+sed '/^optimizer {/,/^}/d' "$job" | sed 's#\.\./#testdata/#' >base.pbtxt
 cat base.pbtxt - >turn.pbtxt <<END
 optimizer { momentum { momentum: 0.9 } lr { piecewise_decay { boundaries: [5] values: [0.01, 1e30] } } }
 END
 expect 0 '' pd-train -q -c turn.pbtxt --out run --steps 4 -o train.checkpoint.every_steps=2
-expect 1 "at step 7, epoch 1, batch 7" $check --bisect run --steps 20
-expect 1 "at step 7, epoch 1, batch 7" $check -c turn.pbtxt --steps 20
-expect 0 'no NaN and no Inf' $check run
-expect 3 'no checkpoint' $check --bisect testdata
+expect 1 "at step 7, epoch 1, batch 7" check --bisect run --steps 20
+expect 1 "at step 7, epoch 1, batch 7" check -c turn.pbtxt --steps 20
+expect 0 'no NaN and no Inf' check run
+expect 3 'no checkpoint' check --bisect testdata
 [ $failures -eq 0 ]
