@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# quant_test.sh BIN TESTDATA: pd-quant writes models that pd-eval runs with
+# nearly the float model's answers, and says what it cannot do.
+set -euo pipefail
+
+export PATH=$1:$PATH
+testdata=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+failures=0
+fail() {
+  echo "quant_test: $1" >&2
+  failures=$((failures + 1))
+}
+# says STATUS TEXT COMMAND...: it exits so, with these words.
+says() {
+  local status=$1 text=$2 got=0
+  shift 2
+  "$@" >out.log 2>err.log || got=$?
+  [ $got -eq "$status" ] || fail "'$*' exits $got; expected $status: $(tail -n 2 err.log)"
+  cat out.log err.log | grep -F -- "$text" >/dev/null || fail "'$*' does not say '$text': $(tail -n 2 err.log)"
+}
+# holds FILTER FILE: jq finds it true.
+holds() {
+  jq -e "$1" "$2" >/dev/null || fail "'$1' is not true of $(head -c 400 "$2")"
+}
+
+lenet=$testdata/deploy/lenet
+feed=$testdata/deploy/lenet-feed.npz
+pd-eval -q -m "$lenet" --feed "$feed" --out float.npz >/dev/null
+
+# Both forms of PaddlePaddle, and weights alone.
+pd-quant -q -m "$lenet" --calib "$feed" --algo abs_max -o linear --format json --report page.html >linear.json
+holds '.quantized | length == 5' linear.json
+holds '.float | length == 0' linear.json
+holds '.activations.x == 1 and .scales.x == 1' linear.json
+holds '.weights["conv2d_0.w_0"] | length == 6' linear.json
+holds '.parameter_bytes < 0.27 * .parameter_bytes_before' linear.json
+holds '[.errors[].sqnr_db] | min > 20' linear.json
+grep -c '<figure>' page.html >/dev/null || fail "the page shows no histogram"
+pd-quant -q -m "$lenet" --calib "$feed" --algo abs_max --to paddle-fake -o fake >/dev/null
+pd-quant -q -m "$lenet" --weight-only -o weights8 >/dev/null
+pd-quant -q -m "$lenet" --weight-only --bits 16 -o weights16 >/dev/null
+pd-convert --inspect linear.pdmodel --format json >ops.json
+holds '.ops.quantize_linear == 18 and .ops.dequantize_linear == 23' ops.json
+pd-convert --inspect fake.pdmodel --format json >ops.json
+holds '.ops.fake_quantize_moving_average_abs_max == 5 and .ops.fake_channel_wise_dequantize_max_abs == 5' ops.json
+for model in linear:1 fake:1 weights8:1 weights16:0.01; do
+  says 0 '' pd-eval -q -m "${model%:*}" --feed "$feed" --out answers.npz
+  pd-eval -q -m "${model%:*}" --feed "$feed" --expect float.npz --rtol 0 --atol "${model#*:}" >/dev/null || fail "${model%:*} answers otherwise"
+done
+pd-quant -q -m "$lenet" --calib "$feed" --to onnx -o lenet.onnx >/dev/null
+says 0 'QuantizeLinear' grep -a -o 'QuantizeLinear' lenet.onnx
+says 0 '"dtype":"int8"' pd-convert --inspect lenet.onnx --format json
+
+# Skipping, and ranges.
+pd-quant -q -m "$lenet" --calib "$feed" --algo min_max --skip 'conv2d_0*' --skip linear_2.w_0 -o part --format json >part.json
+holds '.quantized | length == 3' part.json
+holds '.float | map(.why) == ["skipped by '"'conv2d_0*'"'", "skipped by '"'linear_2.w_0'"'"]' part.json
+holds '.activations.x == [-1, 1]' part.json
+
+# What is wrong is said.
+says 3 'quantized already' pd-quant -m linear --calib "$feed" -o x
+says 3 'quantized already' pd-quant -m fake --calib "$feed" -o x
+says 2 "did you mean 'conv2d'" pd-quant -m "$lenet" --calib "$feed" --skip conv3d -o x
+says 2 'either with --calib' pd-quant -m "$lenet" -o x
+says 2 'is for activations' pd-quant -m "$lenet" --weight-only --algo KL -o x
+says 3 'no-such.npz' pd-quant -m "$lenet" --calib no-such.npz -o x
+says 3 "is fed 'x'" pd-quant -m "$lenet" --calib "$testdata/deploy/cifar_resnet-feed.npz" -o x
+[ ! -e x.pdmodel ] || fail "something was written in spite of an error"
+[ $failures -eq 0 ]
