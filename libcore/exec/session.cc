@@ -17,6 +17,11 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   context.registry = registry_;
   context.keep.insert(fetches.begin(), fetches.end());
   context.label = label;
+  context.value = [this](const std::string& name) -> const Tensor* {
+    const Scope::Entry* entry = scope_.Find(name);
+    return entry != nullptr && entry->tensor.has_value() ? &entry->tensor
+                                                         : nullptr;
+  };
   PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
   PlanOptions options = options_;
   options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");

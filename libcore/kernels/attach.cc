@@ -9,6 +9,7 @@ namespace pd {
 
 absl::Status AttachAllKernels(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(AttachCpuKernels(registry));
+  PD_RETURN_IF_ERROR(AttachInt8Kernels(registry));
   if (GetFlag<bool>("FLAGS_use_mkldnn"))
     PD_RETURN_IF_ERROR(AttachOnednnKernels(registry));
   registry->SetReorder(&BindReorder);

@@ -8,12 +8,13 @@
 
 namespace pd {
 
-/// Adds our own kernels, then oneDNN's, and sets how layouts are changed.
+/// Adds our own kernels, those of 8 bits, then oneDNN's, and sets how layouts are changed.
 /// NotFound when an op is not in the registry: call it after RegisterAllOps.
 absl::Status AttachAllKernels(OpRegistry* registry);
 
 /// The parts: for tests.
 absl::Status AttachCpuKernels(OpRegistry* registry);
+absl::Status AttachInt8Kernels(OpRegistry* registry);
 absl::Status AttachOnednnKernels(OpRegistry* registry);
 
 }  // namespace pd

@@ -140,6 +140,24 @@ void OpGraph::Replace(size_t at, OpDesc op, const std::vector<size_t>& others) {
     uses_[name].writers.push_back(at);
 }
 
+void OpGraph::Remove(size_t at) {
+  Drop(at);
+  removed_[at] = true;
+}
+
+bool OpGraph::IsUnwritten(const std::string& name) const {
+  const Uses* uses = Find(name);
+  return uses == nullptr || (!uses->elsewhere && uses->writers.empty());
+}
+
+bool OpGraph::IsWanted(const std::string& name) const {
+  const Uses* uses = Find(name);
+  const VarDesc* var = Var(name);
+  return context_.keep.count(name) > 0 ||
+         (var != nullptr && var->persistable) ||
+         (uses != nullptr && uses->elsewhere);
+}
+
 void OpGraph::Finish() {
   if (std::find(removed_.begin(), removed_.end(), true) == removed_.end())
     return;

@@ -49,6 +49,11 @@ class OpGraph {
 
   /// Puts `op` in the place of op `at` and removes `others`.
   void Replace(size_t at, OpDesc op, const std::vector<size_t>& others);
+  void Remove(size_t at);
+  /// Whether no op of any block writes the variable.
+  bool IsUnwritten(const std::string& name) const;
+  /// Whether the variable is a fetch, persistable, or another block's.
+  bool IsWanted(const std::string& name) const;
   /// Drops the removed ops, and the variables that nobody names any more.
   void Finish();
 

@@ -9,6 +9,8 @@ namespace pd {
 
 const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
+      // First: it knows chains of plain ops.
+      {"int8_chains", Int8Chains},
       {"fuse_conv_bias_act", FuseConvBiasAct},
       {"fuse_conv_residual", FuseConvResidual},
       {"fuse_batch_norm_act", FuseBatchNormAct},

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "formats/program_desc.h"
 #include "libcore/ops/registry.h"
+#include "libcore/tensor/tensor.h"
 
 namespace pd {
 
@@ -24,6 +25,9 @@ struct PassContext {
   /// What the program is for, told to PassOptions::observer: "train", "eval";
   /// "" where there is only one.
   std::string label;
+  /// The value that a persistable variable has before the program runs, or null
+  /// where nobody knows it. What the program writes is no constant all the same.
+  std::function<const Tensor*(const std::string& name)> value;
 };
 
 using PassFn = absl::Status (*)(const PassContext& context,
@@ -58,6 +62,7 @@ absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvResidual(const PassContext& context, ProgramDesc* program);
 absl::Status FuseGemmEpilogue(const PassContext& context, ProgramDesc* program);
 absl::Status FuseLookupConcat(const PassContext& context, ProgramDesc* program);
+absl::Status Int8Chains(const PassContext& context, ProgramDesc* program);
 absl::Status MergeUpdates(const PassContext& context, ProgramDesc* program);
 
 }  // namespace pd

@@ -66,7 +66,13 @@ void AddVar(KernelCase* c, VarDesc var) {
 void ExpectClose(const std::string& name, const Array& got, const Array& want,
                  double tolerance) {
   ASSERT_EQ(got.shape, want.shape) << name;
-  if (got.dtype != DType::kFloat32) return;
+  ASSERT_EQ(got.dtype, want.dtype) << name;
+  if (got.dtype != DType::kFloat32) {
+    EXPECT_EQ(std::memcmp(got.bytes.get(), want.bytes.get(), want.size_bytes()),
+              0)
+        << "'" << name << "' is other than the reference's";
+    return;
+  }
   const auto* a = reinterpret_cast<const float*>(got.bytes.get());
   const auto* b = reinterpret_cast<const float*>(want.bytes.get());
   double largest = 0;

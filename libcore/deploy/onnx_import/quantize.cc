@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // 8-bit operators, computed in floating point: integers of 8 bits, their
-// products, and sums of those are exact in float64.
+// products, and sums of those are exact in float64. Where scale and zero point
+// are constant, as in quantized networks, whole tensors get PaddlePaddle's
+// quantize and dequantize ops, and 8-bit weights its dequantize_linear: these
+// the pass int8_chains knows.
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/conv.h"
@@ -64,6 +69,30 @@ std::string Quantized(OnnxNode* node, const std::string& x,
   return Saturated(node, y, to);
 }
 
+// One number that is known now.
+std::optional<double> KnownNumber(OnnxNode* node, size_t i) {
+  const Array* array = node->Has(i) ? node->Known(i) : nullptr;
+  if (array == nullptr || array->size() != 1) return std::nullopt;
+  return OnnxNumbers(*array)[0];
+}
+
+// Attributes of quantize and dequantize; nothing where they cannot tell it.
+std::optional<OnnxNode::Attrs> WholeTensor(OnnxNode* node, DType bytes) {
+  const std::optional<double> scale = KnownNumber(node, 1);
+  const std::optional<double> zero =
+      node->Has(2) ? KnownNumber(node, 2) : std::optional<double>(0);
+  const bool is_signed = bytes == DType::kInt8;
+  if (!scale.has_value() || !zero.has_value() ||
+      node->TypeOf(node->In(1)) != DType::kFloat32 ||
+      (!is_signed && bytes != DType::kUInt8) || (is_signed && *zero != 0))
+    return std::nullopt;
+  const float factor = 1.0f / static_cast<float>(*scale);
+  if (!std::isfinite(factor) || !(factor > 0)) return std::nullopt;
+  OnnxNode::Attrs attrs = {{"Scale", factor},
+                           {"Shift", static_cast<float>(*zero)}};
+  return attrs;
+}
+
 void ImportQuantize(OnnxNode* node) {
   const std::string x = node->In(0);
   const int64_t axis = node->Int("axis", 1);
@@ -73,6 +102,12 @@ void ImportQuantize(OnnxNode* node) {
     to = node->ElementType(node->Int("output_dtype", 0));
   if (IsFloating(to))
     return node->Fail(Unimplemented("quantization to %s", Name(to)));
+  if (auto attrs = WholeTensor(node, to);
+      attrs.has_value() && node->TypeOf(x) == DType::kFloat32) {
+    (*attrs)["is_negative_input"] = to == DType::kInt8;
+    return node->Give(0, node->Emit("quantize", {{"Input", {x}}},
+                                    *std::move(attrs), "Output"));
+  }
   const std::string wide =
       IsFloating(node->TypeOf(x)) ? x : node->Cast(x, DType::kFloat32);
   node->Give(0, Quantized(node, wide,
@@ -81,8 +116,72 @@ void ImportQuantize(OnnxNode* node) {
                           zero.empty() ? "" : Along(node, zero, x, axis), to));
 }
 
+// Constants: 8-bit weights less their zero points, where those are 8 bits too,
+// become PaddlePaddle's; a bias of 32 bits becomes numbers. False for others.
+bool DequantizeConstant(OnnxNode* node) {
+  const Array *x = node->Known(0), *scale = node->Known(1);
+  const Array* zero = node->Has(2) ? node->Known(2) : nullptr;
+  if (x == nullptr || scale == nullptr || x->shape.empty() ||
+      (node->Has(2) && zero == nullptr) || scale->dtype != DType::kFloat32 ||
+      scale->shape.size() > 1 ||
+      (zero != nullptr && zero->shape != scale->shape))
+    return false;
+  const bool whole = scale->size() == 1;
+  const auto rank = static_cast<int64_t>(x->shape.size());
+  int64_t axis = node->Int("axis", 1);
+  if (axis < 0) axis += rank;
+  if (!whole && (axis < 0 || axis >= rank ||
+                 x->shape[static_cast<size_t>(axis)] != scale->size()))
+    return false;
+  int64_t inner = 1;
+  for (int64_t i = axis + 1; i < rank; ++i)
+    inner *= x->shape[static_cast<size_t>(i)];
+  std::vector<double> values = OnnxNumbers(*x);
+  std::vector<double> scales = OnnxNumbers(*scale);
+  const std::vector<double> zeros =
+      zero != nullptr ? OnnxNumbers(*zero) : std::vector<double>(scales.size());
+  bool fits = x->dtype == DType::kInt8 || x->dtype == DType::kUInt8;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t c = whole ? 0 : i / static_cast<size_t>(inner) % scales.size();
+    values[i] -= zeros[c];
+    fits = fits && values[i] >= -128 && values[i] <= 127;
+  }
+  if (x->dtype == DType::kInt32) {
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] =
+          static_cast<float>(values[i]) *
+          static_cast<float>(
+              scales[whole ? 0
+                           : i / static_cast<size_t>(inner) % scales.size()]);
+    node->GiveConstant(0, OnnxArray(DType::kFloat32, x->shape, values));
+    return true;
+  }
+  if (!fits) return false;
+  constexpr double kLevels = 127;
+  for (double& s : scales) s *= kLevels;
+  const Shape channels = {static_cast<int64_t>(scales.size())};
+  node->Give(
+      0,
+      node->Emit(
+          "dequantize_linear",
+          {{"X", {node->Constant(OnnxArray(DType::kInt8, x->shape, values))}},
+           {"Scale",
+            {node->Constant(OnnxArray(DType::kFloat32, channels, scales))}},
+           {"ZeroPoint",
+            {node->Constant(OnnxArray(DType::kInt32, channels,
+                                      std::vector<double>(scales.size())))}}},
+          {{"quant_axis", static_cast<int32_t>(whole ? -1 : axis)},
+           {"bit_length", int32_t{8}}},
+          "Y"));
+  return true;
+}
+
 void ImportDequantize(OnnxNode* node) {
+  if (DequantizeConstant(node)) return;
   const std::string x = node->In(0), scale = node->In(1);
+  if (auto attrs = WholeTensor(node, node->TypeOf(x)); attrs.has_value())
+    return node->Give(0, node->Emit("dequantize", {{"Input", {x}}},
+                                    *std::move(attrs), "Output"));
   const int64_t axis = node->Int("axis", 1);
   const DType dtype = node->TypeOf(scale);
   std::string y = node->Cast(x, dtype);

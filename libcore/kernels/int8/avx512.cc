@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#define PD_INT8_NAMESPACE avx512
+#define PD_INT8_TARGET "avx2,fma,avx512f,avx512bw,avx512vl,avx512dq"
+#define PD_INT8_WIDE 1
+#define PD_INT8_VNNI 0
+#include "libcore/kernels/int8/tiles-inl.h"
+
+namespace pd {
+namespace int8 {
+
+const Tiles* Avx512Tiles() {
+  namespace isa = avx512;
+  static constexpr Tiles kTiles = {
+      "avx512",       isa::kRows,        isa::kColumns,
+      isa::kChannels, PD_INT8_VNNI != 0, isa::GemmAny,
+      isa::FinishAny, isa::DepthwiseAny, isa::MapAny};
+  return &kTiles;
+}
+
+}  // namespace int8
+}  // namespace pd

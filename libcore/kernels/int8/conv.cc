@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8_conv2d and int8_matmul as products of matrices, without copying the
+// image: a row of the left matrix is, for each tap, a pointer to the channels
+// of the input's pixel (or to a pixel of zeros in the padding). Where channels
+// are few or no multiple of four, rows are copied side by side instead.
+//
+// Rows come in chunks whose pointers are made once for all panels; panels of
+// weights in the inner loop stay in the cache for the tiles of a chunk. Threads
+// share the rows, or the panels where there are more weights than inputs.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/int8/bindings.h"
+#include "libcore/kernels/int8/packed.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/window.h"
+
+namespace pd {
+namespace int8 {
+namespace {
+
+constexpr int64_t kBlocks = 16;  // of rows in a chunk
+
+struct Product : Packed {
+  // Rows: pixels of the output, image by image.
+  int64_t rows = 0, groups = 1, taps = 1;
+  int64_t group_in = 0, group_out = 0;    // channels
+  int64_t in_stride = 0, out_stride = 0;  // from pixel to pixel
+  bool copies = false;
+  int64_t quads = 0;          // for each tap; of all taps where rows are copied
+  int64_t panels = 0;         // of a group
+  bool share_panels = false;  // threads do
+  bool is_window = false;     // else pixels of input and output are the same
+  WindowAxis h, w;
+  std::vector<uint8_t> padding;  // a pixel of zeros
+
+  Tensor *x = nullptr, *residual = nullptr, *out = nullptr, *scratch = nullptr;
+
+  size_t PanelBytes() const {
+    return static_cast<size_t>((copies ? 1 : taps) * quads * 4 *
+                               tiles->columns);
+  }
+  size_t PointerBytes() const {
+    return sizeof(void*) * kMaxRows * kBlocks *
+           static_cast<size_t>(copies ? 1 : taps);
+  }
+  // Of one thread.
+  size_t ScratchBytes() const {
+    return PointerBytes() +
+           (copies ? static_cast<size_t>(4 * quads * kMaxRows * kBlocks) : 0);
+  }
+};
+
+// Where the channels of each tap of a row lie.
+class Taps {
+ public:
+  Taps(const Product& p, int64_t row, int64_t group)
+      : p_(p), row_(row), channel_(group * p.group_in) {
+    if (!p.is_window) return;
+    const int64_t pixel = row % (p.h.out * p.w.out);
+    image_ = row / (p.h.out * p.w.out);
+    y_ = pixel / p.w.out;
+    x_ = pixel % p.w.out;
+  }
+  const uint8_t* At(int64_t tap) const {
+    const uint8_t* in = p_.x->data<uint8_t>() + channel_;
+    if (!p_.is_window) return in + row_ * p_.in_stride;
+    const int64_t y = p_.h.Source(y_, tap / p_.w.kernel);
+    const int64_t x = p_.w.Source(x_, tap % p_.w.kernel);
+    if (y < 0 || y >= p_.h.in || x < 0 || x >= p_.w.in)
+      return p_.padding.data();
+    return in + ((image_ * p_.h.in + y) * p_.w.in + x) * p_.in_stride;
+  }
+  void Next() {
+    ++row_;
+    if (!p_.is_window || ++x_ < p_.w.out) return;
+    x_ = 0;
+    if (++y_ < p_.h.out) return;
+    y_ = 0;
+    ++image_;
+  }
+
+ private:
+  const Product& p_;
+  int64_t row_, channel_, image_ = 0, y_ = 0, x_ = 0;
+};
+
+// A chunk of rows cut into blocks of nearly equal height.
+struct Chunk {
+  int64_t first, count, blocks;
+  int64_t Begin(int64_t block) const { return count * block / blocks; }
+};
+
+void Gather(const Product& p, const Chunk& chunk, int64_t group,
+            uint8_t* scratch) {
+  const auto pointers = reinterpret_cast<const uint8_t**>(scratch);
+  uint8_t* copy = scratch + p.PointerBytes();
+  const int64_t taps = p.copies ? 1 : p.taps;
+  Taps row(p, chunk.first, group);
+  for (int64_t b = 0; b < chunk.blocks; ++b) {
+    const int64_t begin = chunk.Begin(b), end = chunk.Begin(b + 1);
+    const uint8_t** to = pointers + b * taps * kMaxRows;
+    for (int64_t r = begin; r < end; ++r, ++to, row.Next()) {
+      if (!p.copies) {
+        for (int64_t t = 0; t < taps; ++t) to[t * kMaxRows] = row.At(t);
+        continue;
+      }
+      *to = copy;
+      for (int64_t t = 0; t < p.taps; ++t)
+        std::memcpy(copy + t * p.group_in, row.At(t),
+                    static_cast<size_t>(p.group_in));
+      const int64_t used = p.taps * p.group_in;
+      std::memset(copy + used, 0, static_cast<size_t>(4 * p.quads - used));
+      copy += 4 * p.quads;
+    }
+  }
+}
+
+// One panel against one block of rows.
+void Multiply(const Product& p, const GemmTile& gemm, int64_t row,
+              int64_t group, int64_t panel) {
+  alignas(64) int32_t tile[kMaxRows * kMaxColumns];
+  const int64_t width = p.tiles->columns, column = panel * width;
+  GemmTile g = gemm;
+  g.columns = static_cast<int>(std::min(width, p.group_out - column));
+  g.weights = p.weights.get() +
+              static_cast<size_t>(group * p.panels + panel) * p.PanelBytes();
+  g.tile = tile;
+  p.tiles->gemm(g);
+  FinishTile f;
+  f.tile = tile;
+  f.stride = width;
+  f.count = g.count;
+  f.columns = g.columns;
+  const auto place = static_cast<size_t>((group * p.panels + panel) * width);
+  f.offsets = p.offsets.data() + place;
+  f.scales = p.scales.data() + place;
+  f.bias = p.bias.data() + place;
+  f.epilogue = &p.epilogue;
+  f.out_stride = p.out_stride;
+  const int64_t at = row * p.out_stride + group * p.group_out + column;
+  const auto offset = [at](const Tensor& tensor) {
+    return static_cast<char*>(tensor.raw()) +
+           at * static_cast<int64_t>(SizeOf(tensor.dtype()));
+  };
+  if (p.residual != nullptr) {
+    f.residual = offset(*p.residual);
+    f.residual_floats = p.residual->dtype() == DType::kFloat32;
+  }
+  f.out = offset(*p.out);
+  p.tiles->finish(f);
+}
+
+void RunPart(const Product& p, int64_t part, int64_t parts) {
+  const auto share = [&](int64_t n, bool shared, int64_t i) {
+    return shared ? n * i / parts : n * (i - part);
+  };
+  const int64_t row_end = share(p.rows, !p.share_panels, part + 1);
+  const int64_t panel_begin = share(p.panels, p.share_panels, part);
+  const int64_t panel_end = share(p.panels, p.share_panels, part + 1);
+  if (panel_begin == panel_end) return;
+  uint8_t* scratch =
+      p.scratch->data<uint8_t>() + static_cast<size_t>(part) * p.ScratchBytes();
+  const int64_t height = p.tiles->max_rows, taps = p.copies ? 1 : p.taps;
+  Chunk chunk;
+  for (chunk.first = share(p.rows, !p.share_panels, part);
+       chunk.first < row_end; chunk.first += chunk.count) {
+    chunk.count = std::min(kBlocks * height, row_end - chunk.first);
+    chunk.blocks = (chunk.count + height - 1) / height;
+    for (int64_t group = 0; group < p.groups; ++group) {
+      Gather(p, chunk, group, scratch);
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel)
+        for (int64_t b = 0; b < chunk.blocks; ++b) {
+          GemmTile g;
+          g.rows =
+              reinterpret_cast<const uint8_t**>(scratch) + b * taps * kMaxRows;
+          g.taps = taps;
+          g.quads = p.quads;
+          g.count = static_cast<int>(chunk.Begin(b + 1) - chunk.Begin(b));
+          g.pairs = p.pairs;
+          Multiply(p, g, chunk.first + chunk.Begin(b), group, panel);
+        }
+    }
+  }
+}
+
+// Puts the weights of each group into panels.
+void Pack(const Int8Weights& w, Product* p) {
+  const int64_t width = p->tiles->columns;
+  p->weight_bytes =
+      p->PanelBytes() * static_cast<size_t>(p->panels * p->groups);
+  p->weights = ZeroedWeights(p->weight_bytes);
+  const int64_t depth = w.taps * w.channels;
+  for (int64_t o = 0; o < w.outputs; ++o) {
+    const int64_t group = o / p->group_out, within = o % p->group_out;
+    int8_t* panel = p->weights.get() +
+                    static_cast<size_t>(group * p->panels + within / width) *
+                        p->PanelBytes();
+    for (int64_t i = 0; i < depth; ++i) {
+      // Where tap and channel stand in a row of the left matrix.
+      const int64_t k =
+          p->copies ? i : i / w.channels * 4 * p->quads + i % w.channels;
+      panel[(k / 4 * width + within % width) * 4 + k % 4] =
+          w.values[static_cast<size_t>(o * depth + i)];
+    }
+  }
+}
+
+// What convolution and product of matrices have in common; x and out are set.
+absl::StatusOr<Step> BindProduct(BindContext* context,
+                                 std::shared_ptr<Product> p) {
+  PD_ASSIGN_OR_RETURN(const Int8Weights w, ReadInt8Weights(context));
+  p->tiles = &BestTiles();
+  p->copies = p->group_in % 4 != 0 || (p->taps > 1 && p->group_in < 16);
+  const int64_t depth = p->copies ? p->taps * p->group_in : p->group_in;
+  p->quads = (depth + 3) / 4;
+  p->panels = (p->group_out + p->tiles->columns - 1) / p->tiles->columns;
+  std::vector<int64_t> order;
+  for (int64_t g = 0; g < p->groups; ++g)
+    for (int64_t c = 0; c < p->panels * p->tiles->columns; ++c)
+      order.push_back(c < p->group_out ? g * p->group_out + c : -1);
+  PD_RETURN_IF_ERROR(FillChannels(context, w, order, p.get()));
+  Pack(w, p.get());
+  p->pairs = NoPairSaturates(p->weights.get(), p->weight_bytes / 2,
+                             ReadInt8In(context->op(), "x").high);
+  p->padding.assign(static_cast<size_t>(p->in_stride),
+                    static_cast<uint8_t>(p->zero));
+  p->share_panels =
+      p->weight_bytes > p->x->bytes() && p->panels >= 2 * Threads();
+  PD_ASSIGN_OR_RETURN(p->residual, BindResidual(context, p->x, p->out));
+  const int threads = Threads();
+  p->scratch =
+      context->Scratch(p->ScratchBytes() * static_cast<size_t>(threads));
+  return Step([p, threads](const RunContext&) {
+    ParallelParts([&](int part, int parts) {
+      PD_INVARIANT(parts <= threads);
+      RunPart(*p, part, parts);
+    });
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ExpectBytes(BindContext* context) {
+  if (context->Input("Input")->dtype() != DType::kUInt8)
+    return Unimplemented("it is for uint8");
+  if (context->Input("Input")->size() == 0 ||
+      context->Output("Output")->size() == 0)
+    return Unimplemented("there is nothing to do");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindConv(BindContext* context) {
+  PD_RETURN_IF_ERROR(ExpectBytes(context));
+  auto p = std::make_shared<Product>();
+  p->x = context->Input("Input");
+  p->out = context->Output("Output");
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConv(context->op(), p->x->shape(),
+                               context->Input("Filter")->shape()));
+  p->h = g.axes[0];
+  p->w = g.axes[1];
+  p->rows = g.batch * p->h.out * p->w.out;
+  p->groups = g.groups;
+  p->taps = p->h.kernel * p->w.kernel;
+  p->group_in = g.in_channels / g.groups;
+  p->group_out = g.out_channels / g.groups;
+  p->in_stride = g.in_channels;
+  p->out_stride = g.out_channels;
+  p->is_window = p->taps > 1 || p->h.in != p->h.out || p->w.in != p->w.out ||
+                 p->h.pad_before != 0 || p->w.pad_before != 0;
+  PD_ASSIGN_OR_RETURN(p->x, context->In(p->x, ChannelsLast(p->x->shape())));
+  PD_ASSIGN_OR_RETURN(p->out,
+                      context->Out(p->out, ChannelsLast(p->out->shape())));
+  return BindProduct(context, std::move(p));
+}
+
+absl::StatusOr<Step> BindMatmul(BindContext* context) {
+  PD_RETURN_IF_ERROR(ExpectBytes(context));
+  auto p = std::make_shared<Product>();
+  p->x = context->Input("Input");
+  PD_ASSIGN_OR_RETURN(const Int8Product product,
+                      ReadInt8Product(context->op(), p->x->shape(),
+                                      context->Input("Filter")->shape()));
+  p->rows = product.rows;
+  p->group_in = p->in_stride = product.depth;
+  p->group_out = p->out_stride = product.columns;
+  PD_ASSIGN_OR_RETURN(p->x, context->In(p->x, nullptr));
+  PD_ASSIGN_OR_RETURN(p->out, context->Out(context->Output("Output"), nullptr));
+  return BindProduct(context, std::move(p));
+}
+
+}  // namespace int8
+}  // namespace pd

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/kernels/int8/packed.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace int8 {
+
+std::unique_ptr<int8_t[], Free> ZeroedWeights(size_t bytes) {
+  constexpr size_t kLine = 64;
+  const size_t whole = (bytes + 2 * kLine - 1) / kLine * kLine;
+  void* p = std::aligned_alloc(kLine, whole);
+  PD_INVARIANT(p != nullptr);
+  std::memset(p, 0, whole);
+  return std::unique_ptr<int8_t[], Free>(static_cast<int8_t*>(p));
+}
+
+absl::Status FillChannels(BindContext* context, const Int8Weights& w,
+                          const std::vector<int64_t>& order, Packed* packed) {
+  const OpDesc& op = context->op();
+  PD_ASSIGN_OR_RETURN(packed->epilogue, ReadInt8Epilogue(op));
+  const Int8In in = ReadInt8In(op, "x");
+  packed->zero = in.zero;
+  PD_ASSIGN_OR_RETURN(const Int8Channels channels,
+                      ReadInt8Channels(context, w));
+  for (const char* slot : {"Filter", "FilterScale", "FilterZero", "Bias",
+                           "NormScale", "NormBias", "NormMean", "NormVariance"})
+    if (Tensor* read = context->Input(slot)) context->NoBuffer(read);
+  const int64_t depth = w.taps * w.channels;
+  for (const int64_t o : order) {
+    int64_t sum = 0;
+    if (o >= 0)
+      for (int64_t i = 0; i < depth; ++i)
+        sum += w.values[static_cast<size_t>(o * depth + i)];
+    packed->offsets.push_back(static_cast<int32_t>(-sum * in.zero));
+    const auto at = static_cast<size_t>(o);
+    packed->scales.push_back(o >= 0 ? channels.scales[at] : 0.0f);
+    packed->bias.push_back(o >= 0 ? channels.bias[at] : 0.0f);
+  }
+  return absl::OkStatus();
+}
+
+bool NoPairSaturates(const int8_t* weights, size_t count, int32_t high) {
+  for (size_t i = 0; i < count; ++i) {
+    const int32_t a = weights[2 * i], b = weights[2 * i + 1];
+    const int32_t up = std::max(a, 0) + std::max(b, 0);
+    const int32_t down = std::min(a, 0) + std::min(b, 0);
+    if (up * high > std::numeric_limits<int16_t>::max() ||
+        down * high < std::numeric_limits<int16_t>::min())
+      return false;
+  }
+  return true;
+}
+
+absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,
+                                     Tensor* out) {
+  Tensor* residual = context->Input("ResidualData");
+  if (residual == nullptr) return residual;
+  if (residual->shape() != out->shape() ||
+      (residual->dtype() != DType::kUInt8 &&
+       residual->dtype() != DType::kFloat32))
+    return Unimplemented("the residual is %s of shape %s",
+                         Name(residual->dtype()), ToString(residual->shape()));
+  PD_ASSIGN_OR_RETURN(residual, context->In(residual, out->layout()));
+  if (residual != src && residual->dtype() == out->dtype())
+    context->MayShare(residual, out);
+  return residual;
+}
+
+}  // namespace int8
+}  // namespace pd

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights as the tiles read them, prepared once when a plan is made.
+#ifndef PD_LIBCORE_KERNELS_INT8_PACKED_H_
+#define PD_LIBCORE_KERNELS_INT8_PACKED_H_
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libcore/kernels/int8/tiles.h"
+#include "libcore/ops/bind_context.h"
+
+namespace pd {
+namespace int8 {
+
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
+/// Zeroed bytes on a cache line's border.
+std::unique_ptr<int8_t[], Free> ZeroedWeights(size_t bytes);
+
+/// What every product has.
+struct Packed {
+  const Tiles* tiles = nullptr;
+  std::unique_ptr<int8_t[], Free> weights;
+  size_t weight_bytes = 0;
+  /// Of each output channel, in the order of the weights, with whole vectors.
+  std::vector<int32_t> offsets;
+  std::vector<float> scales, bias;
+  bool pairs = false;
+  Int8Epilogue epilogue;
+  int32_t zero = 0;  ///< of the input
+};
+
+/// The order of output channels: at place i channel order[i], -1 for none.
+/// Reads the epilogue, and fills offsets, scales and bias.
+absl::Status FillChannels(BindContext* context, const Int8Weights& w,
+                          const std::vector<int64_t>& order, Packed* packed);
+
+/// Whether no sum of the products of two neighbouring weights leaves 16 bits,
+/// for inputs of at most `high`: for each of `count` pairs of bytes.
+bool NoPairSaturates(const int8_t* weights, size_t count, int32_t high);
+
+/// The residual, if there is one, lying as `out`; MayShare where it may.
+absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,
+                                     Tensor* out);
+
+}  // namespace int8
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_INT8_PACKED_H_

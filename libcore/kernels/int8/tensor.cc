@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8_quantize, int8_dequantize, int8_elementwise and int8_pool2d. Images lie
+// NHWC; one that comes row-major to be quantized is turned on the way.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/int8/bindings.h"
+#include "libcore/kernels/int8/tiles.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/window.h"
+
+namespace pd {
+namespace int8 {
+namespace {
+
+constexpr int64_t kGrain = 8192;  // elements per thread at least
+
+struct Map {
+  const Tiles* tiles = &BestTiles();
+  Int8In in;
+  Int8Epilogue epilogue;
+  bool adds = true;
+  Tensor *x = nullptr, *y = nullptr, *out = nullptr;
+
+  // Elements [begin, begin + count) of x, to `to`.
+  void Run(int64_t begin, int64_t count, void* to) const {
+    MapSpan m;
+    m.x_floats = x->dtype() == DType::kFloat32;
+    m.x = static_cast<const char*>(x->raw()) + begin * (m.x_floats ? 4 : 1);
+    m.in = in;
+    if (y != nullptr) m.y = y->data<uint8_t>() + begin;
+    m.adds = adds;
+    m.out = to;
+    m.count = count;
+    m.epilogue = &epilogue;
+    tiles->map(m);
+  }
+  void RunAll() const {
+    ParallelFor(x->size(), kGrain, [&](int64_t begin, int64_t end) {
+      Run(begin, end - begin,
+          static_cast<char*>(out->raw()) +
+              begin * static_cast<int64_t>(SizeOf(out->dtype())));
+    });
+  }
+};
+
+absl::StatusOr<Map> ReadMap(BindContext* context) {
+  Map m;
+  m.x = context->Input("X");
+  m.out = context->Output("Out");
+  m.in = ReadInt8In(context->op(), "x");
+  PD_ASSIGN_OR_RETURN(m.epilogue, ReadInt8Epilogue(context->op()));
+  if (m.x->dtype() != DType::kUInt8 && m.x->dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 and uint8");
+  if (m.x->size() == 0) return Unimplemented("there is nothing to do");
+  return m;
+}
+
+// A row-major image of floats to NHWC bytes, some pixels at a time.
+void QuantizeTurned(const Map& m) {
+  constexpr int64_t kPixels = 256;
+  const int64_t channels = m.x->dim(1), pixels = m.x->dim(2) * m.x->dim(3);
+  const int64_t spans = (pixels + kPixels - 1) / kPixels;
+  ParallelFor(m.x->dim(0) * spans, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / spans, first = i % spans * kPixels;
+      const int64_t count = std::min(kPixels, pixels - first);
+      uint8_t* to =
+          m.out->data<uint8_t>() + (image * pixels + first) * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        uint8_t row[kPixels];
+        m.Run((image * channels + c) * pixels + first, count, row);
+        for (int64_t p = 0; p < count; ++p) to[p * channels + c] = row[p];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+LayoutPtr ChannelsLast(const Shape& shape) {
+  if (shape.size() != 4) return nullptr;
+  return PermutedLayout(shape, {0, 2, 3, 1});
+}
+
+absl::StatusOr<Step> BindMap(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Map m, ReadMap(context));
+  const LayoutPtr last = ChannelsLast(m.x->shape());
+  const bool turns = last != nullptr && !SameLayout(last, nullptr) &&
+                     m.x->layout() == nullptr &&
+                     m.x->dtype() == DType::kFloat32 &&
+                     m.out->dtype() == DType::kUInt8;
+  if (!turns) {
+    PD_ASSIGN_OR_RETURN(m.x, context->In(m.x, last));
+  }
+  PD_ASSIGN_OR_RETURN(m.out, context->Out(m.out, last));
+  return Step([m, turns](const RunContext&) {
+    turns ? QuantizeTurned(m) : m.RunAll();
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindElementwise(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Map m, ReadMap(context));
+  m.y = context->Input("Y");
+  if (m.x->dtype() != DType::kUInt8 || m.y->dtype() != DType::kUInt8 ||
+      m.x->shape() != m.y->shape())
+    return Unimplemented("it is for uint8 tensors of one shape");
+  m.adds = context->Attr<std::string>("operation") == "add";
+  const LayoutPtr last = ChannelsLast(m.x->shape());
+  PD_ASSIGN_OR_RETURN(m.x, context->In(m.x, last));
+  PD_ASSIGN_OR_RETURN(m.y, context->In(m.y, last));
+  PD_ASSIGN_OR_RETURN(m.out, context->Out(m.out, last));
+  if (m.out->dtype() == DType::kUInt8) {
+    context->MayShare(m.x, m.out);
+    context->MayShare(m.y, m.out);
+  }
+  return Step([m](const RunContext&) {
+    m.RunAll();
+    return absl::OkStatus();
+  });
+}
+
+namespace {
+
+struct Pool {
+  PoolGeometry g;
+  Int8In in;
+  Int8Epilogue epilogue;
+  Tensor *x = nullptr, *out = nullptr;
+
+  // Pixel (y, z) of an image; `sums` is room for a number of each channel.
+  void Run(int64_t image, int64_t y, int64_t z, int32_t* sums) const;
+};
+
+void Pool::Run(int64_t image, int64_t y, int64_t z, int32_t* sums) const {
+  const WindowAxis &h = g.axes[0], &w = g.axes[1];
+  const PoolWindow rows = WindowAt(h, g.adaptive, y);
+  const PoolWindow columns = WindowAt(w, g.adaptive, z);
+  const int64_t channels = g.channels;
+  const int64_t to = ((image * h.out + y) * w.out + z) * channels;
+  const uint8_t* plane = x->data<uint8_t>() + image * h.in * w.in * channels;
+  uint8_t* most = out->data<uint8_t>() + to;
+  std::fill(sums, sums + (g.max ? 0 : channels), 0);
+  if (g.max) std::fill(most, most + channels, uint8_t{0});
+  for (int64_t i = rows.begin; i < rows.end; ++i)
+    for (int64_t j = columns.begin; j < columns.end; ++j) {
+      const uint8_t* from = plane + (i * w.in + j) * channels;
+      if (g.max)
+        for (int64_t c = 0; c < channels; ++c)
+          most[c] = std::max(most[c], from[c]);
+      else
+        for (int64_t c = 0; c < channels; ++c) sums[c] += from[c];
+    }
+  if (g.max) return;
+  const int64_t inside =
+      (rows.end - rows.begin) * (columns.end - columns.begin);
+  const auto count = static_cast<float>(
+      g.exclusive || g.adaptive ? inside : rows.padded * columns.padded);
+  const int32_t zero = static_cast<int32_t>(inside) * in.zero;
+  for (int64_t c = 0; c < channels; ++c) {
+    const float v =
+        epilogue.act(static_cast<float>(sums[c] - zero) * in.scale / count);
+    if (epilogue.out.quantized())
+      most[c] = epilogue.out(v);
+    else
+      out->data<float>()[to + c] = v;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindPool(BindContext* context) {
+  Pool p;
+  p.x = context->Input("X");
+  p.out = context->Output("Out");
+  if (p.x->dtype() != DType::kUInt8) return Unimplemented("it is for uint8");
+  PD_ASSIGN_OR_RETURN(p.g, ReadPool(context->op(), p.x->shape()));
+  if (NumElements(p.g.OutputShape()) == 0)
+    return Unimplemented("there is nothing to do");
+  PD_ASSIGN_OR_RETURN(p.epilogue, ReadInt8Epilogue(context->op()));
+  p.in = ReadInt8In(context->op(), "x");
+  PD_ASSIGN_OR_RETURN(p.x, context->In(p.x, ChannelsLast(p.x->shape())));
+  PD_ASSIGN_OR_RETURN(p.out, context->Out(p.out, ChannelsLast(p.out->shape())));
+  const int threads = Threads();
+  Tensor* sums = context->Scratch(sizeof(int32_t) *
+                                  static_cast<size_t>(p.g.channels * threads));
+  return Step([p, sums, threads](const RunContext&) {
+    ParallelParts([&](int part, int parts) {
+      PD_INVARIANT(part < threads);
+      const int64_t width = p.g.axes[1].out;
+      const int64_t rows = p.g.batch * p.g.axes[0].out;
+      for (int64_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i)
+        for (int64_t z = 0; z < width; ++z)
+          p.Run(i / p.g.axes[0].out, i % p.g.axes[0].out, z,
+                sums->data<int32_t>() + part * p.g.channels);
+    });
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace int8
+}  // namespace pd

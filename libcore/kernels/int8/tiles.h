@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops of 8-bit products, compiled once for each instruction set
+// (tiles-inl.h) and chosen when a plan is made. All give the same integers:
+//   amx        tiles of 16 x 64 bytes             (AMX-INT8)
+//   avx512vnni sums of 4 products in one step     (AVX512-VNNI)
+//   avxvnni    the same, half as wide             (AVX-VNNI)
+//   avx512, avx2: without such a step. vpmaddubsw adds pairs of products in
+//     16 bits and saturates: it is taken where the weights and the range of the
+//     input show that no pair can (NoPairSaturates), else products of 16-bit
+//     numbers (vpmaddwd), which are exact.
+// Images lie NHWC; weights in panels of Tiles::columns() output channels, in
+// each the four weights of a channel for four neighbouring inputs side by side:
+// [depth / 4][columns][4].
+#ifndef PD_LIBCORE_KERNELS_INT8_TILES_H_
+#define PD_LIBCORE_KERNELS_INT8_TILES_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "libcore/ops/int8.h"
+
+namespace pd {
+namespace int8 {
+
+constexpr int kMaxRows = 16;     ///< of a tile, in any instruction set
+constexpr int kMaxColumns = 32;  ///< of a panel
+
+/// tile[r][c] = sum over taps t and k < 4 * quads of
+///   rows[t][r][k] * weight(t, k, c), as plain integers.
+struct GemmTile {
+  const uint8_t* const* rows = nullptr;  ///< [taps][kMaxRows]
+  int64_t taps = 1, quads = 0;
+  const int8_t* weights = nullptr;  ///< of the panel
+  int count = 0;                    ///< rows
+  int columns = 0;                  ///< that are wanted
+  bool pairs = false;               ///< no pair saturates
+  int32_t* tile = nullptr;          ///< [count][Tiles::columns]
+};
+
+/// What becomes of sums. `offsets`, `scales` and `bias` are of the first
+/// column and have whole vectors.
+struct FinishTile {
+  const int32_t* tile = nullptr;
+  int64_t stride = 0;  ///< of the tile
+  int count = 0, columns = 0;
+  const int32_t* offsets = nullptr;  ///< added to the sums
+  const float *scales = nullptr, *bias = nullptr;
+  const void* residual = nullptr;  ///< null: none; lies as `out`
+  bool residual_floats = false;
+  void* out = nullptr;
+  int64_t out_stride = 0;  ///< elements from row to row
+  const Int8Epilogue* epilogue = nullptr;
+};
+
+/// One row of output pixels of a depthwise convolution, for the channels
+/// [channel, channel + Tiles::depthwise_channels) of `channels`.
+struct DepthwiseRow {
+  const uint8_t* in = nullptr;  ///< the image
+  int64_t channels = 0, channel = 0, row = 0;
+  const WindowAxis *h = nullptr, *w = nullptr;
+  uint8_t zero = 0;
+  const int8_t* weights = nullptr;  ///< of the block
+  const int32_t* offsets = nullptr;
+  const float *scales = nullptr, *bias = nullptr;
+  bool pairs = false;
+  uint8_t* scratch = nullptr;  ///< DepthwiseScratch() bytes
+  const void* residual = nullptr;
+  bool residual_floats = false;
+  void* out = nullptr;  ///< the row's first pixel, channel 0
+  const Int8Epilogue* epilogue = nullptr;
+};
+
+/// out[i] = written(activation(read(x[i], y[i]))) of contiguous numbers.
+struct MapSpan {
+  const void* x = nullptr;
+  bool x_floats = false;
+  Int8In in;
+  const uint8_t* y = nullptr;  ///< null: one operand
+  bool adds = true;            ///< or multiplies
+  void* out = nullptr;
+  int64_t count = 0;
+  const Int8Epilogue* epilogue = nullptr;
+};
+
+struct Tiles {
+  const char* name;
+  int max_rows;            ///< of a tile
+  int columns;             ///< of a panel
+  int depthwise_channels;  ///< of a block
+  bool vnni;               ///< `pairs` does not matter
+  void (*gemm)(const GemmTile&);
+  void (*finish)(const FinishTile&);
+  void (*depthwise)(const DepthwiseRow&);
+  void (*map)(const MapSpan&);
+};
+
+const Tiles* Avx2Tiles();
+const Tiles* AvxVnniTiles();
+const Tiles* Avx512Tiles();
+const Tiles* Avx512VnniTiles();
+const Tiles* AmxTiles();  ///< null where the kernel does not allow it
+
+/// The best that this CPU has and ONEDNN_MAX_CPU_ISA (AVX2, AVX2_VNNI,
+/// AVX512_CORE, AVX512_CORE_VNNI, ...) allows.
+const Tiles& BestTiles();
+
+/// The groups of four kernel rows of a depthwise convolution.
+inline int64_t RowGroups(const WindowAxis& h) { return (h.kernel + 3) / 4; }
+
+}  // namespace int8
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_INT8_TILES_H_
