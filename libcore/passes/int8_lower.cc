@@ -74,7 +74,15 @@ bool IsFixed(const OpDesc& op) {
 }  // namespace
 
 std::optional<float> Int8Program::ScaleOf(const std::string& name) const {
-  const Tensor* tensor = Constant(name);
+  // A fixed quantizer writes its scale back as it was.
+  for (const size_t i : graph_->Writers(name)) {
+    const OpDesc& writer = graph_->op(i);
+    if (!IsFakeQuantize(writer) || !IsFixed(writer) ||
+        writer.In("InScale") != name)
+      return std::nullopt;
+  }
+  const Tensor* tensor =
+      graph_->IsWanted(name) ? context_.value(name) : nullptr;
   if (tensor == nullptr || tensor->dtype() != DType::kFloat32 ||
       tensor->size() != 1)
     return std::nullopt;

@@ -145,6 +145,11 @@ void OpGraph::Remove(size_t at) {
   removed_[at] = true;
 }
 
+std::vector<size_t> OpGraph::Writers(const std::string& name) const {
+  const Uses* uses = Find(name);
+  return uses == nullptr ? std::vector<size_t>() : uses->writers;
+}
+
 bool OpGraph::IsUnwritten(const std::string& name) const {
   const Uses* uses = Find(name);
   return uses == nullptr || (!uses->elsewhere && uses->writers.empty());

@@ -50,6 +50,8 @@ class OpGraph {
   /// Puts `op` in the place of op `at` and removes `others`.
   void Replace(size_t at, OpDesc op, const std::vector<size_t>& others);
   void Remove(size_t at);
+  /// The ops of block 0 that write it.
+  std::vector<size_t> Writers(const std::string& name) const;
   /// Whether no op of any block writes the variable.
   bool IsUnwritten(const std::string& name) const;
   /// Whether the variable is a fetch, persistable, or another block's.

@@ -160,6 +160,8 @@ bool DequantizeConstant(OnnxNode* node) {
   constexpr double kLevels = 127;
   for (double& s : scales) s *= kLevels;
   const Shape channels = {static_cast<int64_t>(scales.size())};
+  node->importer().set_folding(
+      false);  // until the node's end: they stay 8 bits
   node->Give(
       0,
       node->Emit(

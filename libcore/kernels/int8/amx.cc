@@ -17,6 +17,9 @@ constexpr int kRows = 16;
 constexpr int kColumns = 32;
 constexpr int64_t kBytes = 64;  // of a tile's row
 
+// GCC does not know that tile instructions read what a pointer points to.
+inline void Written(const void* p) { __asm__ volatile("" ::"r"(p) : "memory"); }
+
 struct alignas(64) Config {
   uint8_t palette = 1, start_row = 0;
   uint8_t reserved[14] = {};
@@ -39,6 +42,7 @@ void Configure(int count, int64_t last_quads) {
     for (const int weights : {6, 7})
       set(weights, static_cast<int>(last_quads), kBytes);
   }
+  Written(&c);
   _tile_loadconfig(&c);
 }
 
@@ -70,6 +74,7 @@ void Gemm(const GemmTile& g) {
         for (int r = 0; r < g.count; ++r)
           _mm512_store_si512(copy + r * kBytes,
                              _mm512_loadu_si512(rows[r] + k * kBytes));
+        Written(copy);
         _tile_loadd(2, copy, kBytes);
       }
       _tile_loadd(3, weights, kWeightStride);
@@ -87,6 +92,7 @@ void Gemm(const GemmTile& g) {
       for (int r = 0; r < g.count; ++r)
         __builtin_memcpy(copy + r * kBytes, rows[r] + whole * kBytes,
                          static_cast<unsigned long>(4 * last));
+      Written(copy);
       _tile_loadd(5, copy, kBytes);
     }
     _tile_loadd(6, weights, kWeightStride);
@@ -99,6 +105,7 @@ void Gemm(const GemmTile& g) {
   }
   _tile_stored(0, g.tile, 4 * kColumns);
   if (both) _tile_stored(1, g.tile + 16, 4 * kColumns);
+  Written(g.tile);
   _tile_release();
 }
 
