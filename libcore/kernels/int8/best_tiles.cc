@@ -66,5 +66,15 @@ const Tiles& BestTiles() {
   return *kTiles;
 }
 
+const Tiles& BestTiles(int64_t depth) {
+  constexpr int64_t kWorthAmx = 192;
+  const Tiles& best = BestTiles();
+  return best.gemm != Avx512VnniTiles()->gemm && best.vnni &&
+                 best.columns == Avx512VnniTiles()->columns &&
+                 depth < kWorthAmx
+             ? *Avx512VnniTiles()
+             : best;
+}
+
 }  // namespace int8
 }  // namespace pd

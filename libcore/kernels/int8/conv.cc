@@ -2,7 +2,8 @@
 // int8_conv2d and int8_matmul as products of matrices, without copying the
 // image: a row of the left matrix is, for each tap, a pointer to the channels
 // of the input's pixel (or to a pixel of zeros in the padding). Where channels
-// are few or no multiple of four, rows are copied side by side instead.
+// are few or no multiple of four, rows are copied side by side instead; and
+// where sums of pairs could saturate, as numbers of 16 bits.
 //
 // Rows come in chunks whose pointers are made once for all panels; panels of
 // weights in the inner loop stay in the cache for the tiles of a chunk. Threads
@@ -22,7 +23,8 @@ namespace pd {
 namespace int8 {
 namespace {
 
-constexpr int64_t kBlocks = 16;  // of rows in a chunk
+constexpr int64_t kMaxBlocks = 16;           // of rows in a chunk
+constexpr int64_t kCopiedBytes = 256 << 10;  // in a chunk
 
 struct Product : Packed {
   // Rows: pixels of the output, image by image.
@@ -30,7 +32,9 @@ struct Product : Packed {
   int64_t group_in = 0, group_out = 0;    // channels
   int64_t in_stride = 0, out_stride = 0;  // from pixel to pixel
   bool copies = false;
-  int64_t quads = 0;          // for each tap; of all taps where rows are copied
+  bool words = false;  // rows are copied as 16 bits
+  int64_t quads = 0;   // of bytes for each tap; for all where rows are copied
+  int64_t max_blocks = kMaxBlocks;
   int64_t panels = 0;         // of a group
   bool share_panels = false;  // threads do
   bool is_window = false;     // else pixels of input and output are the same
@@ -44,49 +48,67 @@ struct Product : Packed {
                                tiles->columns);
   }
   size_t PointerBytes() const {
-    return sizeof(void*) * kMaxRows * kBlocks *
-           static_cast<size_t>(copies ? 1 : taps);
+    return sizeof(void*) * kMaxRows *
+           static_cast<size_t>(max_blocks * (copies ? 1 : taps));
   }
-  // Of one thread.
+  int64_t Depth() const { return taps * group_in; }
+  // Of one thread: pointers, copied rows, and one row of bytes.
   size_t ScratchBytes() const {
+    if (!copies) return PointerBytes();
     return PointerBytes() +
-           (copies ? static_cast<size_t>(4 * quads * kMaxRows * kBlocks) : 0);
+           static_cast<size_t>(4 * quads * kMaxRows * max_blocks) +
+           static_cast<size_t>((Depth() + 127) / 64 * 64);
   }
 };
 
-// Where the channels of each tap of a row lie.
-class Taps {
- public:
-  Taps(const Product& p, int64_t row, int64_t group)
-      : p_(p), row_(row), channel_(group * p.group_in) {
+// The pixel of the output that a row stands for.
+struct Pixel {
+  int64_t image = 0, y = 0, x = 0;
+
+  Pixel(const Product& p, int64_t row) {
     if (!p.is_window) return;
-    const int64_t pixel = row % (p.h.out * p.w.out);
-    image_ = row / (p.h.out * p.w.out);
-    y_ = pixel / p.w.out;
-    x_ = pixel % p.w.out;
+    const int64_t plane = p.h.out * p.w.out;
+    image = row / plane;
+    y = row % plane / p.w.out;
+    x = row % p.w.out;
   }
-  const uint8_t* At(int64_t tap) const {
-    const uint8_t* in = p_.x->data<uint8_t>() + channel_;
-    if (!p_.is_window) return in + row_ * p_.in_stride;
-    const int64_t y = p_.h.Source(y_, tap / p_.w.kernel);
-    const int64_t x = p_.w.Source(x_, tap % p_.w.kernel);
-    if (y < 0 || y >= p_.h.in || x < 0 || x >= p_.w.in)
-      return p_.padding.data();
-    return in + ((image_ * p_.h.in + y) * p_.w.in + x) * p_.in_stride;
+  void Next(const Product& p) {
+    if (++x < p.w.out) return;
+    x = 0;
+    if (++y < p.h.out) return;
+    y = 0;
+    ++image;
   }
-  void Next() {
-    ++row_;
-    if (!p_.is_window || ++x_ < p_.w.out) return;
-    x_ = 0;
-    if (++y_ < p_.h.out) return;
-    y_ = 0;
-    ++image_;
-  }
-
- private:
-  const Product& p_;
-  int64_t row_, channel_, image_ = 0, y_ = 0, x_ = 0;
 };
+
+// Calls put(tap, count, source) for `count` taps whose channels lie one after
+// the other (`joined`: as many as there are), from the first tap on.
+template <typename Put>
+void ForTaps(const Product& p, const Pixel& at, int64_t group, bool joined,
+             const Put& put) {
+  const uint8_t* in = p.x->data<uint8_t>() + group * p.group_in;
+  const int64_t left = at.x * p.w.stride - p.w.pad_before;
+  const int64_t width = p.w.kernel;
+  const bool inside = left >= 0 && left + (width - 1) * p.w.dilation < p.w.in;
+  for (int64_t i = 0; i < p.h.kernel; ++i) {
+    const int64_t y = p.h.Source(at.y, i);
+    if (y < 0 || y >= p.h.in) {
+      for (int64_t j = 0; j < width; ++j)
+        put(i * width + j, 1, p.padding.data());
+      continue;
+    }
+    const uint8_t* row = in + (at.image * p.h.in + y) * p.w.in * p.in_stride;
+    if (inside && joined) {
+      put(i * width, width, row + left * p.in_stride);
+      continue;
+    }
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t x = left + j * p.w.dilation;
+      put(i * width + j, 1,
+          x >= 0 && x < p.w.in ? row + x * p.in_stride : p.padding.data());
+    }
+  }
+}
 
 // A chunk of rows cut into blocks of nearly equal height.
 struct Chunk {
@@ -94,27 +116,59 @@ struct Chunk {
   int64_t Begin(int64_t block) const { return count * block / blocks; }
 };
 
+// The row's bytes side by side: where they lie, or copied to `room`.
+const uint8_t* RowBytes(const Product& p, const Pixel& at, int64_t row,
+                        int64_t group, uint8_t* room) {
+  if (!p.is_window)
+    return p.x->data<uint8_t>() + row * p.in_stride + group * p.group_in;
+  const bool joined = p.groups == 1 && p.w.dilation == 1;
+  ForTaps(p, at, group, joined,
+          [&](int64_t tap, int64_t count, const uint8_t* from) {
+            std::memcpy(room + tap * p.group_in, from,
+                        static_cast<size_t>(count * p.group_in));
+          });
+  return room;
+}
+
+// Copies a row to 4 * quads bytes; behind its numbers stand zeros.
+void CopyRow(const Product& p, const Pixel& at, int64_t row, int64_t group,
+             uint8_t* room, uint8_t* to) {
+  const int64_t depth = p.Depth(), used = depth * (p.words ? 2 : 1);
+  if (!p.words) {
+    const uint8_t* from = RowBytes(p, at, row, group, to);
+    if (from != to) std::memcpy(to, from, static_cast<size_t>(depth));
+  } else {
+    const uint8_t* from = RowBytes(p, at, row, group, room);
+    uint16_t* words = reinterpret_cast<uint16_t*>(to);
+    for (int64_t k = 0; k < depth; ++k) words[k] = from[k];
+  }
+  for (int64_t i = used; i < 4 * p.quads; ++i) to[i] = 0;
+}
+
+// Pointers to the rows of a chunk: [block][tap][kMaxRows].
 void Gather(const Product& p, const Chunk& chunk, int64_t group,
             uint8_t* scratch) {
   const auto pointers = reinterpret_cast<const uint8_t**>(scratch);
   uint8_t* copy = scratch + p.PointerBytes();
+  uint8_t* room = copy + 4 * p.quads * kMaxRows * p.max_blocks;
   const int64_t taps = p.copies ? 1 : p.taps;
-  Taps row(p, chunk.first, group);
+  Pixel at(p, chunk.first);
   for (int64_t b = 0; b < chunk.blocks; ++b) {
-    const int64_t begin = chunk.Begin(b), end = chunk.Begin(b + 1);
     const uint8_t** to = pointers + b * taps * kMaxRows;
-    for (int64_t r = begin; r < end; ++r, ++to, row.Next()) {
-      if (!p.copies) {
-        for (int64_t t = 0; t < taps; ++t) to[t * kMaxRows] = row.At(t);
-        continue;
+    for (int64_t r = chunk.Begin(b); r < chunk.Begin(b + 1); ++r, ++to) {
+      if (p.copies) {
+        CopyRow(p, at, chunk.first + r, group, room, copy);
+        *to = copy;
+        copy += 4 * p.quads;
+      } else if (!p.is_window) {
+        *to = RowBytes(p, at, chunk.first + r, group, room);
+      } else {
+        ForTaps(p, at, group, false,
+                [&](int64_t tap, int64_t, const uint8_t* from) {
+                  to[tap * kMaxRows] = from;
+                });
       }
-      *to = copy;
-      for (int64_t t = 0; t < p.taps; ++t)
-        std::memcpy(copy + t * p.group_in, row.At(t),
-                    static_cast<size_t>(p.group_in));
-      const int64_t used = p.taps * p.group_in;
-      std::memset(copy + used, 0, static_cast<size_t>(4 * p.quads - used));
-      copy += 4 * p.quads;
+      if (p.is_window) at.Next(p);
     }
   }
 }
@@ -168,7 +222,7 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
   Chunk chunk;
   for (chunk.first = share(p.rows, !p.share_panels, part);
        chunk.first < row_end; chunk.first += chunk.count) {
-    chunk.count = std::min(kBlocks * height, row_end - chunk.first);
+    chunk.count = std::min(p.max_blocks * height, row_end - chunk.first);
     chunk.blocks = (chunk.count + height - 1) / height;
     for (int64_t group = 0; group < p.groups; ++group) {
       Gather(p, chunk, group, scratch);
@@ -180,7 +234,7 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
           g.taps = taps;
           g.quads = p.quads;
           g.count = static_cast<int>(chunk.Begin(b + 1) - chunk.Begin(b));
-          g.pairs = p.pairs;
+          g.kind = p.kind;
           Multiply(p, g, chunk.first + chunk.Begin(b), group, panel);
         }
     }
@@ -200,11 +254,17 @@ void Pack(const Int8Weights& w, Product* p) {
                     static_cast<size_t>(group * p->panels + within / width) *
                         p->PanelBytes();
     for (int64_t i = 0; i < depth; ++i) {
+      const int8_t v = w.values[static_cast<size_t>(o * depth + i)];
+      const int64_t column = within % width;
+      if (p->words) {
+        reinterpret_cast<int16_t*>(
+            panel)[(i / 2 * width + column) * 2 + i % 2] = v;
+        continue;
+      }
       // Where tap and channel stand in a row of the left matrix.
       const int64_t k =
           p->copies ? i : i / w.channels * 4 * p->quads + i % w.channels;
-      panel[(k / 4 * width + within % width) * 4 + k % 4] =
-          w.values[static_cast<size_t>(o * depth + i)];
+      panel[(k / 4 * width + column) * 4 + k % 4] = v;
     }
   }
 }
@@ -213,10 +273,16 @@ void Pack(const Int8Weights& w, Product* p) {
 absl::StatusOr<Step> BindProduct(BindContext* context,
                                  std::shared_ptr<Product> p) {
   PD_ASSIGN_OR_RETURN(const Int8Weights w, ReadInt8Weights(context));
-  p->tiles = &BestTiles();
-  p->copies = p->group_in % 4 != 0 || (p->taps > 1 && p->group_in < 16);
-  const int64_t depth = p->copies ? p->taps * p->group_in : p->group_in;
-  p->quads = (depth + 3) / 4;
+  p->tiles = &BestTiles(p->Depth());
+  p->kind = KindOf(*p->tiles, w, ReadInt8In(context->op(), "x").high);
+  p->words = p->kind == DotKind::kWords;
+  p->copies =
+      p->words || p->group_in % 4 != 0 || (p->taps > 1 && p->group_in < 16);
+  const int64_t depth = p->copies ? p->Depth() : p->group_in;
+  p->quads = (depth * (p->words ? 2 : 1) + 3) / 4;
+  if (p->copies)
+    p->max_blocks = std::clamp<int64_t>(
+        kCopiedBytes / (4 * p->quads * p->tiles->max_rows), 1, kMaxBlocks);
   p->panels = (p->group_out + p->tiles->columns - 1) / p->tiles->columns;
   std::vector<int64_t> order;
   for (int64_t g = 0; g < p->groups; ++g)
@@ -224,8 +290,6 @@ absl::StatusOr<Step> BindProduct(BindContext* context,
       order.push_back(c < p->group_out ? g * p->group_out + c : -1);
   PD_RETURN_IF_ERROR(FillChannels(context, w, order, p.get()));
   Pack(w, p.get());
-  p->pairs = NoPairSaturates(p->weights.get(), p->weight_bytes / 2,
-                             ReadInt8In(context->op(), "x").high);
   p->padding.assign(static_cast<size_t>(p->in_stride),
                     static_cast<uint8_t>(p->zero));
   p->share_panels =

@@ -64,7 +64,7 @@ void RunRow(const Depthwise& d, int64_t image, int64_t y, uint8_t* scratch) {
   row.h = &h;
   row.w = &w;
   row.zero = static_cast<uint8_t>(d.zero);
-  row.pairs = d.pairs;
+  row.kind = d.kind;
   row.scratch = scratch;
   row.epilogue = &d.epilogue;
   row.out = offset(*d.out);
@@ -108,8 +108,11 @@ absl::StatusOr<Step> BindDepthwise(BindContext* context) {
   }
   PD_RETURN_IF_ERROR(FillChannels(context, w, order, d.get()));
   Pack(w, d.get());
-  d->pairs = NoPairSaturates(d->weights.get(), d->weight_bytes / 2,
-                             ReadInt8In(context->op(), "x").high);
+  d->kind = d->tiles->vnni ? DotKind::kQuads
+            : NoPairSaturates(d->weights.get(), d->weight_bytes / 2,
+                              ReadInt8In(context->op(), "x").high)
+                ? DotKind::kPairs
+                : DotKind::kExact;
   PD_ASSIGN_OR_RETURN(d->x, context->In(d->x, ChannelsLast(d->x->shape())));
   d->out = context->Output("Output");
   PD_ASSIGN_OR_RETURN(d->out,

@@ -56,6 +56,16 @@ bool NoPairSaturates(const int8_t* weights, size_t count, int32_t high) {
   return true;
 }
 
+DotKind KindOf(const Tiles& tiles, const Int8Weights& w, int32_t high) {
+  if (tiles.vnni) return DotKind::kQuads;
+  // Neighbours in a row: channels of a tap, or of two where rows are copied.
+  const auto depth = static_cast<size_t>(w.taps * w.channels);
+  for (size_t o = 0; o < static_cast<size_t>(w.outputs); ++o)
+    if (!NoPairSaturates(w.values.data() + o * depth, depth / 2, high))
+      return DotKind::kWords;
+  return DotKind::kPairs;
+}
+
 absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,
                                      Tensor* out) {
   Tensor* residual = context->Input("ResidualData");

@@ -28,7 +28,7 @@ struct Packed {
   /// Of each output channel, in the order of the weights, with whole vectors.
   std::vector<int32_t> offsets;
   std::vector<float> scales, bias;
-  bool pairs = false;
+  DotKind kind = DotKind::kQuads;
   Int8Epilogue epilogue;
   int32_t zero = 0;  ///< of the input
 };
@@ -41,6 +41,9 @@ absl::Status FillChannels(BindContext* context, const Int8Weights& w,
 /// Whether no sum of the products of two neighbouring weights leaves 16 bits,
 /// for inputs of at most `high`: for each of `count` pairs of bytes.
 bool NoPairSaturates(const int8_t* weights, size_t count, int32_t high);
+
+/// How these tiles multiply rows of such weights.
+DotKind KindOf(const Tiles& tiles, const Int8Weights& w, int32_t high);
 
 /// The residual, if there is one, lying as `out`; MayShare where it may.
 absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,

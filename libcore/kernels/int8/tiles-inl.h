@@ -12,6 +12,7 @@
 // GCC 12 takes the undefined upper halves of its own intrinsics for a mistake.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 HWY_PUSH_ATTRIBUTES(PD_INT8_TARGET)
 namespace pd {
 namespace int8 {
@@ -42,7 +43,7 @@ inline void StoreBytes(Ints v, uint8_t* p) {
 using Ints = __m256i;
 using Floats = __m256;
 constexpr int kLanes = 8;
-constexpr int kRows = 4;
+constexpr int kRows = 6;
 #define PD_INT8_OP(name) _mm256_##name
 #define PD_INT8_BITS(name) _mm256_##name##_si256
 inline Ints Load(const void* p) {
@@ -76,19 +77,21 @@ inline Ints Broadcast(const uint8_t* p) {
   return PD_INT8_OP(set1_epi32)(four);
 }
 
-// sum + the four products of each lane. kPairs: no pair saturates.
-template <bool kPairs>
+// sum + the four products of each lane (two of kWords).
+template <DotKind kKind>
 inline Ints Dot(Ints sum, Ints bytes, Ints weights) {
 #if PD_INT8_VNNI && PD_INT8_WIDE
   return _mm512_dpbusd_epi32(sum, bytes, weights);
 #elif PD_INT8_VNNI
   return _mm256_dpbusd_avx_epi32(sum, bytes, weights);
 #else
-  if (kPairs) {
+  if (kKind == DotKind::kPairs) {
     const Ints words = PD_INT8_OP(maddubs_epi16)(bytes, weights);
     return PD_INT8_OP(add_epi32)(
         sum, PD_INT8_OP(madd_epi16)(words, PD_INT8_OP(set1_epi16)(1)));
   }
+  if (kKind == DotKind::kWords)
+    return PD_INT8_OP(add_epi32)(sum, PD_INT8_OP(madd_epi16)(bytes, weights));
   const Ints even = PD_INT8_BITS(and)(bytes, PD_INT8_OP(set1_epi16)(0xff));
   const Ints odd = PD_INT8_OP(srli_epi16)(bytes, 8);
   const Ints weights_even =
@@ -99,7 +102,7 @@ inline Ints Dot(Ints sum, Ints bytes, Ints weights) {
 #endif
 }
 
-template <int kCount, int kVectors, bool kPairs>
+template <int kCount, int kVectors, DotKind kKind>
 void Gemm(const GemmTile& g) {
   Ints sums[kCount][kVectors];
   for (int r = 0; r < kCount; ++r)
@@ -115,7 +118,7 @@ void Gemm(const GemmTile& g) {
         const Ints bytes = Broadcast(rows[r] + k);
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v)
-          sums[r][v] = Dot<kPairs>(sums[r][v], bytes, w[v]);
+          sums[r][v] = Dot<kKind>(sums[r][v], bytes, w[v]);
       }
     }
   }
@@ -124,13 +127,21 @@ void Gemm(const GemmTile& g) {
       Store(sums[r][v], g.tile + r * kColumns + v * kLanes);
 }
 
+template <int kCount, DotKind kKind>
+void GemmOfKind(const GemmTile& g) {
+  g.columns > kLanes ? Gemm<kCount, 2, kKind>(g) : Gemm<kCount, 1, kKind>(g);
+}
+
 template <int kCount>
 void GemmOfCount(const GemmTile& g) {
-  const bool pairs = g.pairs && !PD_INT8_VNNI;
-  if (g.columns > kLanes)
-    pairs ? Gemm<kCount, 2, true>(g) : Gemm<kCount, 2, false>(g);
+#if PD_INT8_VNNI
+  GemmOfKind<kCount, DotKind::kQuads>(g);
+#else
+  if (g.kind == DotKind::kPairs)
+    GemmOfKind<kCount, DotKind::kPairs>(g);
   else
-    pairs ? Gemm<kCount, 1, true>(g) : Gemm<kCount, 1, false>(g);
+    GemmOfKind<kCount, DotKind::kWords>(g);
+#endif
 }
 
 void GemmAny(const GemmTile& g) {
@@ -143,11 +154,11 @@ void GemmAny(const GemmTile& g) {
       return GemmOfCount<3>(g);
     case 4:
       return GemmOfCount<4>(g);
-#if PD_INT8_WIDE
     case 5:
       return GemmOfCount<5>(g);
     case 6:
       return GemmOfCount<6>(g);
+#if PD_INT8_WIDE
     case 7:
       return GemmOfCount<7>(g);
     case 8:
@@ -183,9 +194,23 @@ struct Vectors {
         c(PD_INT8_OP(set1_ps)(e.act.c)),
         zero_float(PD_INT8_OP(setzero_ps)()),
         factor(PD_INT8_OP(set1_ps)(e.out.factor)),
-        least(PD_INT8_OP(set1_ps)(static_cast<float>(e.out.low - e.out.zero))),
-        most(PD_INT8_OP(set1_ps)(static_cast<float>(e.out.high - e.out.zero))),
-        zero(PD_INT8_OP(set1_epi32)(e.out.zero)) {}
+        zero(PD_INT8_OP(set1_epi32)(e.out.zero)) {
+    float low = static_cast<float>(e.out.low - e.out.zero);
+    float high = static_cast<float>(e.out.high - e.out.zero);
+    // Multiplying by the factor keeps an order, rounding included: bounds of
+    // the activation are bounds of the product, where the two ranges meet.
+    const bool relu = kind == Int8Act::Kind::kRelu;
+    const float from = relu ? 0 : e.act.a * e.out.factor;
+    const float to = relu ? high : e.act.b * e.out.factor;
+    if (e.out.factor > 0 && (relu || kind == Int8Act::Kind::kClip) &&
+        from <= high && to >= low && from <= to) {
+      low = low > from ? low : from;
+      high = high < to ? high : to;
+      kind = Int8Act::Kind::kNone;
+    }
+    least = PD_INT8_OP(set1_ps)(low);
+    most = PD_INT8_OP(set1_ps)(high);
+  }
 
   Floats Clip(Floats z, Floats low, Floats high) const {
     return Min(Max(z, low), high);
@@ -347,7 +372,7 @@ void InterleaveRows(const DepthwiseRow& d, int64_t columns) {
 }
 
 // The sums of kPixels output pixels from `x` on.
-template <int kPixels, bool kPairs>
+template <int kPixels, DotKind kKind>
 inline void DepthwiseSums(const DepthwiseRow& d, int64_t columns, int64_t x,
                           Ints sums[kPixels][4]) {
   for (int p = 0; p < kPixels; ++p)
@@ -362,7 +387,7 @@ inline void DepthwiseSums(const DepthwiseRow& d, int64_t columns, int64_t x,
       for (int i = 0; i < 4; ++i) {
         const Ints weights = Load(w + 4 * kLanes * i);
         for (int p = 0; p < kPixels; ++p)
-          sums[p][i] = Dot<kPairs>(
+          sums[p][i] = Dot<kKind>(
               sums[p][i], Load(at + p * step + 4 * kLanes * i), weights);
       }
     }
@@ -425,11 +450,11 @@ void FinishPixelAny(const DepthwiseRow& d, const Ints sums[4], int64_t at) {
   FinishAny(f);
 }
 
-template <int kPixels, bool kPairs>
+template <int kPixels, DotKind kKind>
 void DepthwisePixels(const DepthwiseRow& d, const Vectors& vectors,
                      int64_t columns, int64_t x) {
   Ints sums[kPixels][4];
-  DepthwiseSums<kPixels, kPairs>(d, columns, x, sums);
+  DepthwiseSums<kPixels, kKind>(d, columns, x, sums);
   const bool plain = d.residual == nullptr && d.epilogue->out.quantized();
   for (int p = 0; p < kPixels; ++p) {
     const int64_t at = (x + p) * d.channels + d.channel;
@@ -440,8 +465,8 @@ void DepthwisePixels(const DepthwiseRow& d, const Vectors& vectors,
   }
 }
 
-template <bool kPairs>
-void DepthwiseOfPairs(const DepthwiseRow& d) {
+template <DotKind kKind>
+void DepthwiseOfKind(const DepthwiseRow& d) {
   const int64_t columns =
       (d.w->out - 1) * d.w->stride + (d.w->kernel - 1) * d.w->dilation + 1;
   InterleaveRows(d, columns);
@@ -449,15 +474,19 @@ void DepthwiseOfPairs(const DepthwiseRow& d) {
   constexpr int kPixels = PD_INT8_WIDE ? 4 : 2;
   int64_t x = 0;
   for (; x + kPixels <= d.w->out; x += kPixels)
-    DepthwisePixels<kPixels, kPairs>(d, vectors, columns, x);
-  for (; x < d.w->out; ++x) DepthwisePixels<1, kPairs>(d, vectors, columns, x);
+    DepthwisePixels<kPixels, kKind>(d, vectors, columns, x);
+  for (; x < d.w->out; ++x) DepthwisePixels<1, kKind>(d, vectors, columns, x);
 }
 
 void DepthwiseAny(const DepthwiseRow& d) {
-  if (d.pairs && !PD_INT8_VNNI)
-    DepthwiseOfPairs<true>(d);
+#if PD_INT8_VNNI
+  DepthwiseOfKind<DotKind::kQuads>(d);
+#else
+  if (d.kind == DotKind::kPairs)
+    DepthwiseOfKind<DotKind::kPairs>(d);
   else
-    DepthwiseOfPairs<false>(d);
+    DepthwiseOfKind<DotKind::kExact>(d);
+#endif
 }
 
 void MapAny(const MapSpan& m) {

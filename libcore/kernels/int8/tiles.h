@@ -25,6 +25,15 @@ namespace int8 {
 constexpr int kMaxRows = 16;     ///< of a tile, in any instruction set
 constexpr int kMaxColumns = 32;  ///< of a panel
 
+/// How products become sums.
+enum class DotKind {
+  kQuads,  ///< four at once (VNNI, AMX)
+  kPairs,  ///< by pairs in 16 bits, none of which saturates
+  kExact,  ///< by pairs in 32 bits
+  kWords,  ///< the same of rows and weights of 16 bits: two, not four, at a
+           ///< time
+};
+
 /// tile[r][c] = sum over taps t and k < 4 * quads of
 ///   rows[t][r][k] * weight(t, k, c), as plain integers.
 struct GemmTile {
@@ -33,8 +42,8 @@ struct GemmTile {
   const int8_t* weights = nullptr;  ///< of the panel
   int count = 0;                    ///< rows
   int columns = 0;                  ///< that are wanted
-  bool pairs = false;               ///< no pair saturates
-  int32_t* tile = nullptr;          ///< [count][Tiles::columns]
+  DotKind kind = DotKind::kQuads;
+  int32_t* tile = nullptr;  ///< [count][Tiles::columns]
 };
 
 /// What becomes of sums. `offsets`, `scales` and `bias` are of the first
@@ -62,7 +71,7 @@ struct DepthwiseRow {
   const int8_t* weights = nullptr;  ///< of the block
   const int32_t* offsets = nullptr;
   const float *scales = nullptr, *bias = nullptr;
-  bool pairs = false;
+  DotKind kind = DotKind::kQuads;
   uint8_t* scratch = nullptr;  ///< DepthwiseScratch() bytes
   const void* residual = nullptr;
   bool residual_floats = false;
@@ -87,7 +96,7 @@ struct Tiles {
   int max_rows;            ///< of a tile
   int columns;             ///< of a panel
   int depthwise_channels;  ///< of a block
-  bool vnni;               ///< `pairs` does not matter
+  bool vnni;               ///< knows kQuads alone; others all but that
   void (*gemm)(const GemmTile&);
   void (*finish)(const FinishTile&);
   void (*depthwise)(const DepthwiseRow&);
@@ -103,6 +112,8 @@ const Tiles* AmxTiles();  ///< null where the kernel does not allow it
 /// The best that this CPU has and ONEDNN_MAX_CPU_ISA (AVX2, AVX2_VNNI,
 /// AVX512_CORE, AVX512_CORE_VNNI, ...) allows.
 const Tiles& BestTiles();
+/// The best for rows of `depth` numbers: a tile of AMX takes its time to begin.
+const Tiles& BestTiles(int64_t depth);
 
 /// The groups of four kernel rows of a depthwise convolution.
 inline int64_t RowGroups(const WindowAxis& h) { return (h.kernel + 3) / 4; }
