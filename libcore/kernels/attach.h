@@ -8,8 +8,9 @@
 
 namespace pd {
 
-/// Adds our own kernels, those of 8 bits, then oneDNN's, and sets how layouts are changed.
-/// NotFound when an op is not in the registry: call it after RegisterAllOps.
+/// Adds our own kernels, those of 8 bits, then oneDNN's, and sets how layouts
+/// are changed. NotFound when an op is not in the registry: call it after
+/// RegisterAllOps.
 absl::Status AttachAllKernels(OpRegistry* registry);
 
 /// The parts: for tests.

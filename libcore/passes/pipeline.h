@@ -26,7 +26,8 @@ struct PassContext {
   /// "" where there is only one.
   std::string label;
   /// The value that a persistable variable has before the program runs, or null
-  /// where nobody knows it. What the program writes is no constant all the same.
+  /// where nobody knows it. What the program writes is no constant all the
+  /// same.
   std::function<const Tensor*(const std::string& name)> value;
 };
 

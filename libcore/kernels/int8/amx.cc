@@ -9,6 +9,7 @@
 #include "libcore/kernels/int8/tiles.h"
 
 HWY_PUSH_ATTRIBUTES("avx2,avx512f,avx512bw,avx512vl,amx-tile,amx-int8")
+static_assert(true, "");
 namespace pd {
 namespace int8 {
 namespace amx {

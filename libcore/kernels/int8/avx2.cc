@@ -3,7 +3,7 @@
 #define PD_INT8_TARGET "avx2,fma"
 #define PD_INT8_WIDE 0
 #define PD_INT8_VNNI 0
-#include "libcore/kernels/int8/tiles-inl.h"
+#include "libcore/kernels/int8/tiles.inc"
 
 namespace pd {
 namespace int8 {

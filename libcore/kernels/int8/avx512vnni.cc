@@ -3,7 +3,7 @@
 #define PD_INT8_TARGET "avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
 #define PD_INT8_WIDE 1
 #define PD_INT8_VNNI 1
-#include "libcore/kernels/int8/tiles-inl.h"
+#include "libcore/kernels/int8/tiles.inc"
 
 namespace pd {
 namespace int8 {

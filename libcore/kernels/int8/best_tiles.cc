@@ -70,8 +70,7 @@ const Tiles& BestTiles(int64_t depth) {
   constexpr int64_t kWorthAmx = 192;
   const Tiles& best = BestTiles();
   return best.gemm != Avx512VnniTiles()->gemm && best.vnni &&
-                 best.columns == Avx512VnniTiles()->columns &&
-                 depth < kWorthAmx
+                 best.columns == Avx512VnniTiles()->columns && depth < kWorthAmx
              ? *Avx512VnniTiles()
              : best;
 }

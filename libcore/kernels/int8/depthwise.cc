@@ -21,7 +21,7 @@ struct Depthwise : Packed {
   Tensor *x = nullptr, *residual = nullptr, *out = nullptr, *scratch = nullptr;
 };
 
-// The channel at place `i` of a block (tiles-inl.h, Interleave).
+// The channel at place `i` of a block (tiles_images.inc, Interleave).
 int64_t ChannelAt(const Tiles& tiles, int64_t i) {
   const int64_t lanes = tiles.depthwise_channels / 4;
   const int64_t vector = i / lanes, lane = i % lanes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops of 8-bit products, compiled once for each instruction set
-// (tiles-inl.h) and chosen when a plan is made. All give the same integers:
+// (tiles.inc) and chosen when a plan is made. All give the same integers:
 //   amx        tiles of 16 x 64 bytes             (AMX-INT8)
 //   avx512vnni sums of 4 products in one step     (AVX512-VNNI)
 //   avxvnni    the same, half as wide             (AVX-VNNI)
