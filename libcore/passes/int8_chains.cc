@@ -16,7 +16,8 @@
 //   and
 //               take what follows them: scales, bias, batch norm, residual,
 //               activation, int8_quantize                 (int8_products.cc)
-//   4 others    the same for sums, products and averages of two u8 tensors
+//   4 others    the same for sums and products of two u8 tensors, averages, and
+//               activations between an int8_dequantize and an int8_quantize
 //   5 offsets   a tensor that is no less than 0 is kept as q, not as q + 128:
 //   its
 //               products then saturate no 16-bit sum

@@ -396,16 +396,32 @@ bool Int8Program::FindAverage(size_t at, Chain* chain) const {
   return true;
 }
 
+bool Int8Program::FindActivation(size_t at, Chain* chain) const {
+  const OpDesc& from = graph_->op(at);
+  const int dequantize = WriterOf(from.In("X"), "int8_dequantize");
+  if (dequantize == kNone || !ReadActivation(from, &chain->made)) return false;
+  chain->first = at;
+  chain->out = from.Out("Out");
+  chain->has_activation = true;
+  chain->made.type = "int8_quantize";
+  chain->made.SetInput("X", {op(dequantize).In("X")});
+  ReadFrom(op(dequantize), "x", &chain->made);
+  return true;
+}
+
 void Int8Program::TakeElementwise() {
   for (size_t i = 0; i < graph_->size(); ++i) {
     if (graph_->IsRemoved(i)) continue;
-    Chain pair, average;
+    Chain pair, average, activation;
     if (FindPair(i, &pair)) {
       Follow(&pair);
       if (IsSafe(pair)) PutChain(pair);
     } else if (FindAverage(i, &average)) {
       Follow(&average);
       if (IsSafe(average)) PutChain(average);
+    } else if (FindActivation(i, &activation)) {
+      Follow(&activation);
+      if (activation.is_quantized && IsSafe(activation)) PutChain(activation);
     }
   }
 }

@@ -78,6 +78,7 @@ class Int8Program {
   void PutChain(const Chain& chain);
   bool FindPair(size_t at, Chain* chain) const;
   bool FindAverage(size_t at, Chain* chain) const;
+  bool FindActivation(size_t at, Chain* chain) const;
 
   bool CollectReaders(const std::string& name,
                       std::vector<std::pair<size_t, std::string>>* readers,

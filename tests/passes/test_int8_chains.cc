@@ -377,6 +377,17 @@ TEST(Int8Chains, ZeroPoints) {
   net.Expect("int8_quantize int8_conv2d int8_dequantize", 1 / 50.0f);
 }
 
+TEST(Int8Chains, ActivationsBetweenQuantizers) {
+  Net net;
+  net.Feed("x", {2, 8, 6, 6});
+  net.Linear("x", 1.0f);
+  net.Unary("relu", "x_q", "r");
+  net.Linear("r", 0.8f);
+  net.LinearWeights("w", {12, 8, 3, 3}, 0);
+  net.Conv("r_q", "w_q", "out");
+  net.Expect("int8_quantize int8_quantize int8_conv2d", 1e-4f);
+}
+
 TEST(Int8Chains, Observers) {
   Net net;
   net.Feed("x", {2, 8, 6, 6});
