@@ -4,7 +4,8 @@
 // the loops here are the oracle of the fast kernels.
 //   int8_conv2d: conv2d's attributes (depthwise_conv2d's are the same); NCHW
 //   int8_matmul: Input is flattened to a matrix at x_num_col_dims
-// No gradients. ResidualData is uint8 (y_scale, y_zero) or float32.
+// No gradients. OutputFloat, where the output is uint8, gets the number before
+// it is quantized. ResidualData is uint8 (y_scale, y_zero) or float32.
 #include <memory>
 
 #include "libcore/base/parallel.h"
@@ -20,7 +21,7 @@ namespace {
 struct Finish {
   Int8Epilogue e;
   Int8Channels channels;
-  Tensor *residual = nullptr, *out = nullptr;
+  Tensor *residual = nullptr, *out = nullptr, *floats = nullptr;
 
   void operator()(int32_t sum, int64_t channel, int64_t at) const {
     const auto o = static_cast<size_t>(channel);
@@ -32,6 +33,7 @@ struct Finish {
     else if (residual != nullptr)
       z = z + residual->data<float>()[at];
     z = e.act(z);
+    if (floats != nullptr) floats->data<float>()[at] = z;
     if (e.out.quantized())
       out->data<uint8_t>()[at] = e.out(z);
     else
@@ -42,6 +44,7 @@ struct Finish {
 absl::StatusOr<Finish> ReadFinish(BindContext* context, const Int8Weights& w) {
   Finish f;
   f.out = context->Output("Output");
+  f.floats = context->Output("OutputFloat");
   f.residual = context->Input("ResidualData");
   PD_ASSIGN_OR_RETURN(f.e, ReadInt8Epilogue(context->op()));
   PD_ASSIGN_OR_RETURN(f.channels, ReadInt8Channels(context, w));
@@ -137,6 +140,7 @@ absl::Status InferConv(InferContext* context) {
       ReadConv(context->op(), input.shape, context->Input("Filter").shape));
   if (g.channels_last) return InvalidArgument("it is for NCHW");
   context->SetOutput("Output", g.OutputShape(), Int8OutDType(context->op()));
+  context->SetOutput("OutputFloat", g.OutputShape(), DType::kFloat32);
   return absl::OkStatus();
 }
 
@@ -146,6 +150,7 @@ absl::Status InferMatmul(InferContext* context) {
       ReadInt8Product(context->op(), context->Input("Input").shape,
                       context->Input("Filter").shape));
   context->SetOutput("Output", p.shape, Int8OutDType(context->op()));
+  context->SetOutput("OutputFloat", p.shape, DType::kFloat32);
   return absl::OkStatus();
 }
 
@@ -154,6 +159,7 @@ OpDef Product(const char* type) {
   def.Input("Input");
   AddInt8Weights(&def);
   def.OptionalInput("Bias").OptionalInput("ResidualData").Output("Output");
+  def.OptionalOutput("OutputFloat");
   for (const char* slot : {"NormScale", "NormBias", "NormMean", "NormVariance"})
     def.OptionalInput(slot);
   def.Attr("norm_epsilon", 1e-5f);

@@ -68,6 +68,7 @@ struct Int8Program::Chain {
   bool scaled = true;    // false: its weights' scale is yet to come
   bool has_bias = false, has_norm = false, has_residual = false;
   bool has_activation = false, is_quantized = false;
+  int elsewhere = kNone;  // an int8_quantize behind the chain's last op
 };
 
 // Weights that are dequantized or quantized on the way, or integers as they
@@ -336,8 +337,24 @@ void Int8Program::PutChain(const Chain& chain) {
   others.insert(others.end(), chain.covered.begin(), chain.covered.end());
   const size_t last = others.back();
   others.pop_back();
+  if (chain.elsewhere != kNone) others.push_back(At(chain.elsewhere));
   if (chain.is_quantized) MakeBytes(chain.out);
   Put(static_cast<int>(last), std::move(made), others);
+}
+
+// Others want the number too that an int8_quantize reads: the op gives both.
+void Int8Program::GiveBoth(Chain* chain) const {
+  if (chain->is_quantized) return;
+  int quantize = kNone;
+  for (const size_t i : graph_->Readers(chain->out)) {
+    if (graph_->op(i).type != "int8_quantize") continue;
+    if (quantize != kNone) return;
+    quantize = static_cast<int>(i);
+  }
+  if (quantize == kNone) return;
+  chain->made.SetOutput("OutputFloat", {chain->out});
+  TakeNext(quantize, chain);
+  chain->elsewhere = quantize;
 }
 
 void Int8Program::TakeProducts() {
@@ -347,7 +364,9 @@ void Int8Program::TakeProducts() {
     if (!FindProduct(i, &chain) || !FindScales(&chain) || !ReadsWeights(chain))
       continue;
     Follow(&chain);
-    if (IsSafe(chain)) PutChain(chain);
+    if (!IsSafe(chain)) continue;
+    GiveBoth(&chain);
+    PutChain(chain);
   }
 }
 

@@ -75,6 +75,7 @@ class Int8Program {
   bool TakeNorm(const OpDesc& norm, Chain* chain) const;
   bool TakeNext(int next, Chain* chain) const;
   bool IsSafe(const Chain& chain) const;
+  void GiveBoth(Chain* chain) const;
   void PutChain(const Chain& chain);
   bool FindPair(size_t at, Chain* chain) const;
   bool FindAverage(size_t at, Chain* chain) const;

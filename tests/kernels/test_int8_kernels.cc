@@ -57,6 +57,7 @@ struct Conv {
   int32_t zero = 128, high = 255;
   std::string activation = "";
   float out_factor = 3.0f;
+  bool both = false;  // numbers and what they are quantized to
   bool bias = true, residual = false, float_residual = false, norm = false;
   const char* label = "int8:gemm";
 };
@@ -114,6 +115,7 @@ void Check(const Conv& conv) {
     op.SetInput("ResidualData", {"r"});
   }
   op.SetOutput("Output", {"out"});
+  if (conv.both) op.SetOutput("OutputFloat", {"floats"});
   op.attrs = OutAttrs(conv.activation, conv.out_factor);
   op.attrs["strides"] = conv.strides;
   op.attrs["paddings"] = conv.paddings;
@@ -126,6 +128,7 @@ void Check(const Conv& conv) {
   op.attrs["y_zero"] = int32_t{100};
   Append(&c, std::move(op));
   c.fetches = {"out"};
+  if (conv.both) c.fetches.push_back("floats");
   ExpectLikeReference(c, {{"int8_conv2d", conv.label}}, 0);
 }
 
@@ -214,6 +217,8 @@ TEST(Int8Conv, Epilogues) {
         Check(conv);
         conv.bias = false;
         conv.float_residual = true;
+        Check(conv);
+        conv.both = factor > 0;
         Check(conv);
       }
 }

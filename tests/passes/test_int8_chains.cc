@@ -388,6 +388,21 @@ TEST(Int8Chains, ActivationsBetweenQuantizers) {
   net.Expect("int8_quantize int8_quantize int8_conv2d", 1e-4f);
 }
 
+// The number and its integers are wanted: a residual in floating point.
+TEST(Int8Chains, GivesBoth) {
+  Net net;
+  net.Feed("x", {1, 16, 5, 5});
+  net.Linear("x", 1.0f);
+  net.LinearWeights("w", {16, 16, 3, 3}, 0);
+  net.Conv("x_q", "w_q", "c");
+  net.Unary("relu", "c", "r");
+  net.Linear("r", 5.0f);
+  net.LinearWeights("w2", {16, 16, 3, 3}, 0);
+  net.Conv("r_q", "w2_q", "c2");
+  net.Binary("elementwise_add", "c2", "r", "out");
+  net.Expect("int8_quantize int8_conv2d int8_conv2d", 0.2f);
+}
+
 TEST(Int8Chains, Observers) {
   Net net;
   net.Feed("x", {2, 8, 6, 6});

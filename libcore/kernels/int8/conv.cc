@@ -42,6 +42,7 @@ struct Product : Packed {
   std::vector<uint8_t> padding;  // a pixel of zeros
 
   Tensor *x = nullptr, *residual = nullptr, *out = nullptr, *scratch = nullptr;
+  Tensor* floats = nullptr;
 
   size_t PanelBytes() const {
     return static_cast<size_t>((copies ? 1 : taps) * quads * 4 *
@@ -205,6 +206,7 @@ void Multiply(const Product& p, const GemmTile& gemm, int64_t row,
     f.residual_floats = p.residual->dtype() == DType::kFloat32;
   }
   f.out = offset(*p.out);
+  if (p.floats != nullptr) f.floats = p.floats->data<float>() + at;
   p.tiles->finish(f);
 }
 
@@ -295,6 +297,7 @@ absl::StatusOr<Step> BindProduct(BindContext* context,
   p->share_panels =
       p->weight_bytes > p->x->bytes() && p->panels >= 2 * Threads();
   PD_ASSIGN_OR_RETURN(p->residual, BindResidual(context, p->x, p->out));
+  PD_ASSIGN_OR_RETURN(p->floats, BindFloats(context, *p->out));
   const int threads = Threads();
   p->scratch =
       context->Scratch(p->ScratchBytes() * static_cast<size_t>(threads));

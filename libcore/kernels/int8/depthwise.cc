@@ -19,6 +19,7 @@ struct Depthwise : Packed {
   size_t block_bytes = 0;    // of weights
   size_t scratch_bytes = 0;  // of one thread
   Tensor *x = nullptr, *residual = nullptr, *out = nullptr, *scratch = nullptr;
+  Tensor* floats = nullptr;
 };
 
 // The channel at place `i` of a block (tiles_images.inc, Interleave).
@@ -68,6 +69,7 @@ void RunRow(const Depthwise& d, int64_t image, int64_t y, uint8_t* scratch) {
   row.scratch = scratch;
   row.epilogue = &d.epilogue;
   row.out = offset(*d.out);
+  if (d.floats != nullptr) row.floats = d.floats->data<float>() + at;
   if (d.residual != nullptr) {
     row.residual = offset(*d.residual);
     row.residual_floats = d.residual->dtype() == DType::kFloat32;
@@ -118,6 +120,7 @@ absl::StatusOr<Step> BindDepthwise(BindContext* context) {
   PD_ASSIGN_OR_RETURN(d->out,
                       context->Out(d->out, ChannelsLast(d->out->shape())));
   PD_ASSIGN_OR_RETURN(d->residual, BindResidual(context, d->x, d->out));
+  PD_ASSIGN_OR_RETURN(d->floats, BindFloats(context, *d->out));
   const WindowAxis& v = d->g.axes[1];
   const int64_t columns =
       (v.out - 1) * v.stride + (v.kernel - 1) * v.dilation + 1;

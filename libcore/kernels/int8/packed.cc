@@ -81,5 +81,11 @@ absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,
   return residual;
 }
 
+absl::StatusOr<Tensor*> BindFloats(BindContext* context, const Tensor& out) {
+  Tensor* floats = context->Output("OutputFloat");
+  if (floats == nullptr) return floats;
+  return context->Out(floats, out.layout());
+}
+
 }  // namespace int8
 }  // namespace pd

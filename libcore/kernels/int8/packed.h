@@ -49,6 +49,9 @@ DotKind KindOf(const Tiles& tiles, const Int8Weights& w, int32_t high);
 absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,
                                      Tensor* out);
 
+/// OutputFloat, if it is wanted, lying as `out`.
+absl::StatusOr<Tensor*> BindFloats(BindContext* context, const Tensor& out);
+
 }  // namespace int8
 }  // namespace pd
 

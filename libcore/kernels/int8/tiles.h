@@ -57,7 +57,8 @@ struct FinishTile {
   const void* residual = nullptr;  ///< null: none; lies as `out`
   bool residual_floats = false;
   void* out = nullptr;
-  int64_t out_stride = 0;  ///< elements from row to row
+  float* floats = nullptr;  ///< gets them too, before they are quantized
+  int64_t out_stride = 0;   ///< elements from row to row
   const Int8Epilogue* epilogue = nullptr;
 };
 
@@ -76,6 +77,7 @@ struct DepthwiseRow {
   const void* residual = nullptr;
   bool residual_floats = false;
   void* out = nullptr;  ///< the row's first pixel, channel 0
+  float* floats = nullptr;
   const Int8Epilogue* epilogue = nullptr;
 };
 
