@@ -60,6 +60,7 @@ void RunRow(const Depthwise& d, int64_t image, int64_t y, uint8_t* scratch) {
   };
   DepthwiseRow row;
   row.in = d.x->data<uint8_t>() + image * h.in * w.in * channels;
+  row.end = d.x->data<uint8_t>() + d.x->size();
   row.channels = channels;
   row.row = y;
   row.h = &h;

@@ -65,7 +65,8 @@ struct FinishTile {
 /// One row of output pixels of a depthwise convolution, for the channels
 /// [channel, channel + Tiles::depthwise_channels) of `channels`.
 struct DepthwiseRow {
-  const uint8_t* in = nullptr;  ///< the image
+  const uint8_t* in = nullptr;   ///< the image
+  const uint8_t* end = nullptr;  ///< of the whole input
   int64_t channels = 0, channel = 0, row = 0;
   const WindowAxis *h = nullptr, *w = nullptr;
   uint8_t zero = 0;
