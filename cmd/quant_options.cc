@@ -56,7 +56,7 @@ Manual QuantManual() {
        "--algo mse --skip 'conv1*' --to onnx -o out/int8.onnx"},
       {"Weights alone, of 8 bits",
        "pd-quant -m RUN --weight-only -o out/weights8"}};
-  m.see_also = {"pd-train 1", "pd-eval 1", "pd-export 1", "pd-job 5"};
+  m.see_also = {"pd-eval 1", "pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }
 
