@@ -102,13 +102,10 @@ TEST(ThresholdFinder, SimpleOnes) {
   EXPECT_EQ(Find(QuantAlgorithm::kKl, {{0, 0}}), 0);
 }
 
-// 127 equal to the value loses nothing, so the last candidate wins; of a large
-// value and its half, exact only with the share 1.
 TEST(ThresholdFinder, MseTakesWhatLosesLeast) {
   const double whole = Find(QuantAlgorithm::kMse, {{1.27f, 0.01f, 0.02f}});
   EXPECT_NEAR(whole, 1.27, 0.026);
-  // A value a hundred times the others is cut: a share of 0.3 loses 0.7^2 once,
-  // a finer step gains too little to make up for it.
+  // To cut a large value costs more than a finer step gains for three others.
   const double outlier = Find(QuantAlgorithm::kMse, {{100, 1, 1, 1}});
   EXPECT_GT(outlier, 90);
 }
