@@ -46,14 +46,15 @@ std::vector<Sums> SumsOf(const float* x, int64_t n,
     for (; begin < end; begin += kBlock) {
       const int64_t count = std::min(kBlock, end - begin);
       for (size_t k = 0; k < scales.size(); ++k) {
-        float error = 0, total = 0, squared = 0;
+        // A float would lose small errors behind large ones.
+        double error = 0, total = 0, squared = 0;
 #pragma omp simd reduction(+ : error, total, squared)
         for (int64_t i = 0; i < count; ++i) {
           const float v = x[begin + i];
           const float q = Quantized(v, scales[k], low);
-          error += (v - q) * (v - q);
+          error += static_cast<double>(v - q) * (v - q);
           total += q;
-          squared += q * q;
+          squared += static_cast<double>(q) * q;
         }
         (*sums)[k].error += error;
         (*sums)[k].q += total;
