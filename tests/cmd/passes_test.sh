@@ -50,9 +50,9 @@ fails() {
   fi
 }
 
-conv=fuse_conv_bias_act residual=fuse_conv_residual norm=fuse_batch_norm_act gemm=fuse_gemm_epilogue
+int8=int8_chains conv=fuse_conv_bias_act residual=fuse_conv_residual norm=fuse_batch_norm_act gemm=fuse_gemm_epilogue
 lookup=fuse_lookup_concat advance=advance_updates merge=merge_updates
-all=(00-original "01-$conv" "02-$residual" "03-$norm" "04-$gemm" "05-$lookup" "06-$advance" "07-$merge")
+all=(00-original "01-$int8" "02-$conv" "03-$residual" "04-$norm" "05-$gemm" "06-$lookup" "07-$advance" "08-$merge")
 # names LABEL- [WITHOUT]: the files of a program.
 names() {
   local pass list=()
@@ -106,7 +106,7 @@ grep -q ' = fused_conv2d(' all/train-01-$conv.txt || fail "no fused_conv2d"
 grep -q ' = conv2d(' all/train-00-original.txt || fail "no conv2d in the original"
 pd-train -q -c job.pbtxt --bench 0 --dump-passes bench >bench.json
 equal "files of --bench" "$(files bench)" "$(names startup-) $(names train-)"
-diff all/train-07-$merge.txt bench/train-07-$merge.txt >/dev/null || fail "--bench runs another program"
+diff all/train-08-$merge.txt bench/train-08-$merge.txt >/dev/null || fail "--bench runs another program"
 pd-train -q -c job.pbtxt --dry-run --dump-passes dry >dry.txt
 equal "files of --dry-run" "$(files dry)" "$(names eval-) $(names train-)"
 
