@@ -102,7 +102,7 @@ equal "files of a run" "$(files all)" "$(names eval-) $(names startup-) $(names 
 equal "training" "$(fired all train-)" "$conv $gemm $merge"
 equal "evaluation" "$(fired all eval-)" "$conv $gemm"
 equal "startup" "$(fired all startup-)" ""
-grep -q ' = fused_conv2d(' all/train-01-$conv.txt || fail "no fused_conv2d"
+grep -q ' = fused_conv2d(' all/train-02-$conv.txt || fail "no fused_conv2d"
 grep -q ' = conv2d(' all/train-00-original.txt || fail "no conv2d in the original"
 pd-train -q -c job.pbtxt --bench 0 --dump-passes bench >bench.json
 equal "files of --bench" "$(files bench)" "$(names startup-) $(names train-)"
