@@ -172,6 +172,8 @@ TEST(EachPassOff, EveryPassChangesOne) {
   // For inference only: proved by test_zoo, test_fusion and test_int8_chains.
   left.erase("fuse_conv_residual");
   left.erase("int8_chains");
+  // For parameters larger than any here: proved by test_fusion.
+  left.erase("advance_updates");
   left.erase("fuse_lookup_concat");
   for (const std::string& name : TrainCaseNames()) {
     if (left.empty()) break;
