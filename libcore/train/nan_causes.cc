@@ -70,7 +70,6 @@ class Causes {
 
   void All() {
     BadInputs();
-    Fed();
     if (f_.causes.empty()) {
       Domain();
       Divisor();
@@ -80,6 +79,7 @@ class Causes {
       Variance();
       Overflow();
     }
+    Fed();
     Exploding();
   }
 
