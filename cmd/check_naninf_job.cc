@@ -14,8 +14,7 @@
 #include "cmd/check_naninf_text.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
-#include "cmd/common/progress.h"
-#include "cmd/common/stop_signals.h"
+#include "cmd/common/training_progress.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
@@ -28,29 +27,17 @@
 namespace pd {
 namespace {
 
-// A bar, and the signals.
-class Display : public TrainObserver {
+// The bar, and how far it came.
+class Display : public TrainingProgress {
  public:
-  void OnEpoch(int64_t epoch, int64_t epochs, int64_t batches,
-               int64_t done) override {
-    progress_.Begin(absl::StrCat("epoch ", epoch + 1, "/", epochs), batches,
-                    done);
-    items_ = 0;
-  }
   void OnStep(const StepReport& report) override {
-    items_ += report.records;
-    const ProgressValue value = {"loss", report.loss};
-    progress_.Update(report.batch, items_, {&value, 1});
+    TrainingProgress::OnStep(report);
     steps_ = report.step;
   }
-  int StopSignal() override { return StopRequested(); }
-  void Clear() { progress_.Clear(); }
-  void End() { progress_.End(); }
   int64_t steps() const { return steps_; }
 
  private:
-  Progress progress_{Progress::Standard()};
-  int64_t items_ = 0, steps_ = 0;
+  int64_t steps_ = 0;
 };
 
 absl::StatusOr<std::set<std::string>> KindsOf(

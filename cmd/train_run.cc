@@ -13,10 +13,10 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
-#include "cmd/common/progress.h"
 #include "cmd/common/requirement.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
+#include "cmd/common/training_progress.h"
 #include "cmd/common/version.h"
 #include "cmd/starter.h"
 #include "cmd/train_look.h"
@@ -52,24 +52,13 @@ std::string ResultText(const EvaluationResult& result) {
 }
 
 // Shows what the trainer does.
-class Display : public TrainObserver {
+class Display : public TrainingProgress {
  public:
   Display(std::ostream* log_json) : log_json_(log_json) {}
 
-  void OnEpoch(int64_t epoch, int64_t epochs, int64_t batches,
-               int64_t done) override {
-    progress_.Begin(absl::StrCat("epoch ", epoch + 1, "/", epochs), batches,
-                    done);
-    items_ = 0;
-  }
-  void OnStep(const StepReport& report) override {
-    items_ += report.records;
-    const ProgressValue value = {"loss", report.loss};
-    progress_.Update(report.batch, items_, {&value, 1});
-  }
   void OnLog(const std::string& line) override {
     if (log_json_ == nullptr) return;
-    progress_.Clear();
+    Clear();
     *log_json_ << line << std::endl;
   }
   void OnEvaluation(int64_t step, const EvaluationResult& result) override {
@@ -90,13 +79,9 @@ class Display : public TrainObserver {
       LogDebug("  %s -> %s: %s", step.op_type, step.output,
                step.implementation);
   }
-  int StopSignal() override { return StopRequested(); }
-  void End() { progress_.End(); }
 
  private:
-  Progress progress_{Progress::Standard()};
   std::ostream* log_json_;
-  int64_t items_ = 0;
 };
 
 Json ToJson(const TrainOutcome& outcome, const std::string& run) {
