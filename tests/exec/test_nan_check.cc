@@ -72,7 +72,7 @@ void CheckEveryPlace(DType dtype, T bad) {
     std::vector<T> values(static_cast<size_t>(n), T(2));
     char* at = memory.data() + n % 3;
     const auto set = [&] {
-      std::memcpy(at, values.data(), values.size() * sizeof(T));
+      if (n > 0) std::memcpy(at, values.data(), values.size() * sizeof(T));
     };
     set();
     EXPECT_EQ(LargestMagnitude(dtype, at, n), n == 0 ? 0 : 2);
