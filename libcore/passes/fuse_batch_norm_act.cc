@@ -36,8 +36,7 @@ bool FindForward(const OpGraph& graph, Chain* c) {
   if (act == kNone) return false;
   c->act = At(act);
   const OpDesc& found = graph.op(c->act);
-  return (found.type == "relu" || found.type == "relu6") &&
-         graph.OnlyWriter(found.Out("Out")) == act;
+  return IsRelu(found) && graph.OnlyWriter(found.Out("Out")) == act;
 }
 
 // False where there is half of a backward side, or somebody between.

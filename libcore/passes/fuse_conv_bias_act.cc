@@ -30,9 +30,6 @@ struct Chain {
 bool IsConv(const OpDesc& op) {
   return op.type == "conv2d" || op.type == "depthwise_conv2d";
 }
-bool IsRelu(const OpDesc& op) {
-  return op.type == "relu" || op.type == "relu6";
-}
 
 bool IsBias(const OpGraph& graph, const OpDesc& conv, const OpDesc& add) {
   if (add.In("X") != conv.Out("Output")) return false;

@@ -42,9 +42,7 @@ bool FindChain(const OpGraph& graph, Chain* c) {
       one->shape.size() != 4 || one->shape != other->shape)
     return false;
   const int relu = graph.OnlyReader(sum.Out("Out"));
-  if (relu != kNone &&
-      (graph.op(At(relu)).type == "relu" || graph.op(At(relu)).type == "relu6"))
-    c->relu = relu;
+  if (relu != kNone && IsRelu(graph.op(At(relu)))) c->relu = relu;
   return true;
 }
 

@@ -79,6 +79,11 @@ class OpGraph {
 /// The names of a slot list that are variables.
 std::vector<std::string> NamesOf(const SlotList& slots);
 
+/// An activation that fused ops know: relu, or relu6 with its bound.
+inline bool IsRelu(const OpDesc& op) {
+  return op.type == "relu" || op.type == "relu6";
+}
+
 /// Copies op_role, op_device and the like, and op_role_var of all ops.
 void CopyOpAttrs(const std::vector<const OpDesc*>& from, OpDesc* to);
 
