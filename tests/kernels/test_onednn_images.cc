@@ -138,6 +138,39 @@ TEST(OnednnConv, Depthwise) {
   }
 }
 
+// Windows of which oneDNN has no fast gradient by the weights.
+TEST(DepthwisePlanes, Gradients) {
+  struct Window {
+    int64_t h, w;
+    std::vector<int32_t> strides, paddings;  // top, bottom, left, right
+  };
+  const Window kWindows[] = {
+      {5, 5, {1, 1}, {2, 2, 2, 2}}, {5, 5, {2, 2}, {2, 2, 2, 2}},
+      {7, 7, {1, 1}, {3, 3, 3, 3}}, {1, 7, {3, 2}, {0, 0, 5, 0}},
+      {4, 2, {2, 3}, {1, 0, 0, 3}}, {6, 5, {5, 7}, {4, 4, 0, 0}},
+      {2, 1, {1, 1}, {3, 1, 2, 2}}};
+  for (const Window& window : kWindows) {
+    for (const Shape& image :
+         {Shape{2, 16, 23, 17}, Shape{3, 37, 7, 9}, Shape{1, 3, 6, 30}}) {
+      for (const std::vector<std::string>& wrt :
+           {std::vector<std::string>{"x", "w"}, {"x"}, {"w"}}) {
+        KernelCase c;
+        const int64_t channels = image[1];
+        Feed(&c, "x", RandomArray(image, 1));
+        Parameter(&c, "w", RandomArray({channels, 1, window.h, window.w}, 2));
+        OpDesc op = Conv("depthwise_conv2d", "x", "w", "y", 1, 0,
+                         static_cast<int32_t>(channels));
+        op.attrs["strides"] = window.strides;
+        op.attrs["paddings"] = window.paddings;
+        Append(&c, op);
+        c.fetches = {"y"};
+        c.wrt = wrt;
+        ExpectLikeReference(c, {{"depthwise_conv2d_grad", "cpu:planes"}});
+      }
+    }
+  }
+}
+
 TEST(OnednnConv, Conv3d) {
   for (int64_t channels : {16, 5}) {
     KernelCase c;

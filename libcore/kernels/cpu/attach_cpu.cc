@@ -15,6 +15,7 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
   const Entry kEntries[] = {
       {"conv2d", "cpu:batch_inner", cpu::BindConvBatchInner},
       {"conv2d_grad", "cpu:batch_inner", cpu::BindConvGradBatchInner},
+      {"depthwise_conv2d_grad", "cpu:planes", cpu::BindDepthwiseGrad},
       {"fused_conv2d", "cpu:batch_inner", cpu::BindConvBatchInner},
       {"fused_conv2d_grad", "cpu:batch_inner", cpu::BindConvGradBatchInner},
       {"pool2d", "cpu:batch_inner", cpu::BindPoolBatchInner},

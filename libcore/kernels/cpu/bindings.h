@@ -12,6 +12,8 @@ namespace cpu {
 // conv2d, fused_conv2d and their gradients.
 absl::StatusOr<Step> BindConvBatchInner(BindContext* context);
 absl::StatusOr<Step> BindConvGradBatchInner(BindContext* context);
+// depthwise_conv2d_grad.
+absl::StatusOr<Step> BindDepthwiseGrad(BindContext* context);
 // pool2d.
 absl::StatusOr<Step> BindPoolBatchInner(BindContext* context);
 absl::StatusOr<Step> BindPoolGradBatchInner(BindContext* context);
