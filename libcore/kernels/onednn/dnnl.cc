@@ -287,18 +287,6 @@ absl::StatusOr<PrimitivePtr> InnerProductForward(const InnerProduct& p) {
   return Finish(std::move(pd));
 }
 
-absl::StatusOr<PrimitivePtr> InnerProductBackwardData(const InnerProduct& p) {
-  PD_ASSIGN_OR_RETURN(const PdPtr hint, InnerProductPd(p));
-  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t src, ToDnnl(p.src));
-  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, ToDnnl(p.weights));
-  PD_ASSIGN_OR_RETURN(const dnnl_memory_desc_t dst, ToDnnl(p.dst));
-  dnnl_inner_product_desc_t desc;
-  PD_DNNL(dnnl_inner_product_backward_data_desc_init, &desc, &src, &weights,
-          &dst);
-  PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, {}, hint.get()));
-  return Finish(std::move(pd));
-}
-
 absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(
     const InnerProduct& p) {
   PD_ASSIGN_OR_RETURN(const PdPtr hint, InnerProductPd(p));

@@ -76,9 +76,7 @@ struct InnerProduct {
   Relu relu;
 };
 absl::StatusOr<PrimitivePtr> InnerProductForward(const InnerProduct& p);
-/// Of the gradients only the shapes in `p` differ in name: src stands for
-/// diff_src and so on.
-absl::StatusOr<PrimitivePtr> InnerProductBackwardData(const InnerProduct& p);
+/// The gradients by weights and bias, which stand in their places.
 absl::StatusOr<PrimitivePtr> InnerProductBackwardWeights(const InnerProduct& p);
 
 /// dst[..., M, N] = src[..., M, K] weights[..., K, N], all of one rank; axes
