@@ -273,22 +273,81 @@ void ForEachOutput(const Tables& t, const Body& body) {
               });
 }
 
+// The taps of a row of the output: rows of the input, by their first element.
+struct RowTap {
+  int64_t from;
+  double weight;
+};
+
+// A row of a plane, of kTaps columns for each output and all of `rows`.
+template <int kTaps, typename T>
+void SumRow(const Tables& t, const RowTap* rows, int count, const T* plane,
+            T* out) {
+  using Acc = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const int64_t* index = t.w.index.data();
+  const double* weight = t.w.weight.data();
+  for (int64_t x = 0; x < t.w.out; ++x, index += kTaps, weight += kTaps) {
+    for (int64_t c = 0; c < t.inner; ++c) {
+      Acc sum = 0;
+      for (int r = 0; r < count; ++r)
+        for (int k = 0; k < kTaps; ++k)
+          sum +=
+              static_cast<Acc>(plane[rows[r].from + index[k] * t.inner + c]) *
+              static_cast<Acc>(rows[r].weight * weight[k]);
+      out[x * t.inner + c] = static_cast<T>(sum);
+    }
+  }
+}
+
+template <typename T>
+void CopyRow(const Tables& t, const T* from, T* out) {
+  const int64_t* index = t.w.index.data();
+  if (t.inner == 1) {
+    for (int64_t x = 0; x < t.w.out; ++x) out[x] = from[index[x]];
+    return;
+  }
+  for (int64_t x = 0; x < t.w.out; ++x)
+    std::copy_n(from + index[x] * t.inner, t.inner, out + x * t.inner);
+}
+
+// Row (z, y) of a plane.
+template <typename T>
+void ForwardRow(const Tables& t, int64_t z, int64_t y, const T* plane, T* out) {
+  RowTap rows[4];  // linear in three axes has as many, cubic in two too
+  int count = 0;
+  for (int64_t i = z * t.d.taps; i < (z + 1) * t.d.taps; ++i)
+    for (int64_t j = y * t.h.taps; j < (y + 1) * t.h.taps; ++j)
+      rows[count++] = {
+          (t.d.index[i] * t.h.in + t.h.index[j]) * t.w.in * t.inner,
+          t.d.weight[i] * t.h.weight[j]};
+  const int64_t width = t.w.out * t.inner;
+  if (t.w.taps == 1 && count == 1) {
+    // What is enlarged repeats its rows.
+    if (y > 0 && t.h.index[y] == t.h.index[y - 1])
+      std::copy_n(out - width, width, out);
+    else
+      CopyRow(t, plane + rows[0].from, out);
+  } else if (t.w.taps == 2) {
+    SumRow<2>(t, rows, count, plane, out);
+  } else if (t.w.taps == 4) {
+    SumRow<4>(t, rows, count, plane, out);
+  } else {
+    SumRow<1>(t, rows, count, plane, out);
+  }
+}
+
 template <typename T>
 void Forward(const Tables& t, const T* in, T* out) {
-  using Acc = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  const bool copies = t.d.taps * t.h.taps * t.w.taps == 1;
-  ForEachOutput(t,
-                [&](int64_t from, int64_t to, int64_t z, int64_t y, int64_t x) {
-                  for (int64_t k = 0; k < t.inner; ++k) {
-                    Acc sum = 0;
-                    T last = T(0);
-                    ForEachTap(t, z, y, x, [&](int64_t at, double weight) {
-                      last = in[from + at * t.inner + k];
-                      sum += static_cast<Acc>(last) * static_cast<Acc>(weight);
-                    });
-                    out[to + k] = copies ? last : static_cast<T>(sum);
-                  }
-                });
+  const int64_t in_size = t.d.in * t.h.in * t.w.in * t.inner;
+  const int64_t width = t.w.out * t.inner;
+  const int64_t rows = t.d.out * t.h.out;
+  ParallelFor(t.planes, 4096 / (rows * width + 1) + 1,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t p = begin; p < end; ++p)
+                  for (int64_t r = 0; r < rows; ++r)
+                    ForwardRow(t, r / t.h.out, r % t.h.out, in + p * in_size,
+                               out + (p * rows + r) * width);
+              });
 }
 
 template <typename T>
