@@ -138,6 +138,40 @@ TEST(OnednnConv, Depthwise) {
   }
 }
 
+TEST(OnednnConv, Groups) {
+  struct Grouped {
+    int64_t groups, in, out, kernel;
+    int32_t stride;
+  };
+  // Whole blocks of channels in a group, and parts of them.
+  for (const Grouped& g :
+       {Grouped{2, 32, 64, 3, 1}, Grouped{32, 128, 128, 3, 2},
+        Grouped{3, 15, 21, 1, 1}, Grouped{4, 8, 64, 5, 1},
+        Grouped{6, 6, 12, 3, 1}}) {
+    for (const bool fused : {false, true}) {
+      KernelCase c;
+      Feed(&c, "x", RandomArray({2, g.in, 9, 11}, 1));
+      Parameter(&c, "w",
+                RandomArray({g.out, g.in / g.groups, g.kernel, g.kernel}, 2));
+      OpDesc op = Conv(fused ? "fused_conv2d" : "conv2d", "x", "w", "y",
+                       g.stride, static_cast<int32_t>(g.kernel / 2),
+                       static_cast<int32_t>(g.groups));
+      c.fetches = {"y"};
+      if (fused) {
+        Parameter(&c, "b", RandomArray({g.out}, 3));
+        op.SetInput("Bias", {"b"});
+        op.attrs["fuse_activation"] = std::string("relu");
+        c.wrt = {"x", "w", "b"};
+      } else {
+        c.wrt = {"x", "w"};
+      }
+      Append(&c, op);
+      const std::string type = op.type;
+      ExpectLikeReference(c, {{type, "onednn"}, {type + "_grad", "onednn"}});
+    }
+  }
+}
+
 // Windows of which oneDNN has no fast gradient by the weights.
 TEST(DepthwisePlanes, Gradients) {
   struct Window {

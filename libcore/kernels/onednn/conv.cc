@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d, depthwise_conv2d, fused_conv2d, conv3d and their gradients through
 // oneDNN in the layouts that it likes best. Weights are kept in the forward
-// layout.
+// layout, those of several groups row-major: no layout of ours says how oneDNN
+// wants them, so they are rearranged in each run.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -21,6 +22,9 @@ namespace {
 struct Problem {
   Convolution conv;        // layouts: as the tensors lie now, or any
   bool depthwise = false;  // weights have one dimension more in oneDNN
+  int64_t groups = 1;      // several: likewise
+
+  bool IsGrouped() const { return groups > 1 && !depthwise; }
 };
 
 // oneDNN's [G, 1, 1, KH, KW] of a depthwise convolution is our [G, 1, KH, KW].
@@ -46,9 +50,24 @@ absl::StatusOr<LayoutPtr> WeightLayout(const Problem& p,
 ArgSpec WeightSpec(const Problem& p, const Tensor& filter) {
   ArgSpec spec;
   spec.shape = filter.shape();
-  if (p.depthwise) spec.shape.insert(spec.shape.begin() + 1, 1);
+  if (p.groups > 1) {
+    spec.shape[0] /= p.groups;
+    spec.shape.insert(spec.shape.begin(), p.groups);
+  }
   spec.any = true;
   return spec;
+}
+
+// oneDNN's blocks of channels do not straddle groups. What is no whole block
+// lies channels last, for which it has a kernel in either direction.
+void ChooseLayouts(const ConvGeometry& g, Problem* p) {
+  constexpr int64_t kBlock = 16;
+  const bool whole = g.in_channels / g.groups % kBlock == 0 &&
+                     g.out_channels / g.groups % kBlock == 0;
+  for (ArgSpec* spec : {&p->conv.src, &p->conv.dst}) {
+    spec->any = !p->IsGrouped() || whole;
+    if (!spec->any) spec->layout = PermutedLayout(spec->shape, {0, 2, 3, 1});
+  }
 }
 
 absl::StatusOr<Problem> ReadProblem(BindContext* context) {
@@ -63,10 +82,9 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   if (g.axes.size() != 2 && g.groups != 1)
     return Unimplemented("it is for one group of volumes");
   Problem p;
-  p.depthwise = g.groups > 1;
-  if (p.depthwise && (g.groups != g.in_channels || g.groups != g.out_channels))
-    return Unimplemented("%d groups of %d channels are not depthwise", g.groups,
-                         g.in_channels);
+  p.groups = g.groups;
+  p.depthwise =
+      g.groups > 1 && g.groups == g.in_channels && g.groups == g.out_channels;
   if (x->size() == 0 || NumElements(g.OutputShape()) == 0)
     return Unimplemented("the image is empty");
   const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
@@ -76,7 +94,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   if (activation == "relu6") p.conv.relu.top = op.AttrOr("fuse_alpha", 6.0f);
   p.conv.src.shape = x->shape();
   p.conv.dst.shape = g.OutputShape();
-  p.conv.src.any = p.conv.dst.any = true;
+  ChooseLayouts(g, &p);
   p.conv.weights = WeightSpec(p, *w);
   for (const WindowAxis& axis : g.axes) {
     p.conv.strides.push_back(axis.stride);
@@ -85,6 +103,53 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
     p.conv.pad_after.push_back(axis.pad_after);
   }
   return p;
+}
+
+// Weights of several groups as `conv` wants them, or their gradient as it
+// writes it: rearranged before or after it.
+absl::StatusOr<PrimitivePtr> BindGroupedWeights(BindContext* context,
+                                                const Problem& p,
+                                                Primitive* conv, Arg arg,
+                                                Tensor* filter) {
+  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, conv->LayoutOf(arg));
+  ArgSpec plain = p.conv.weights;
+  plain.any = false;
+  ArgSpec packed = plain;
+  packed.layout = theirs;
+  const int64_t elements =
+      theirs != nullptr ? theirs->Elements() : NumElements(plain.shape);
+  Tensor* bytes =
+      context->Scratch(static_cast<size_t>(elements) * sizeof(float));
+  conv->Bind(arg, bytes);
+  const bool gradient = arg == Arg::kDiffWeights;
+  PD_ASSIGN_OR_RETURN(PrimitivePtr reorder, gradient ? Reorder(packed, plain)
+                                                     : Reorder(plain, packed));
+  if (reorder->ScratchpadBytes() > 0)
+    return Unimplemented("oneDNN's reorder wants a scratchpad");
+  reorder->Bind(Arg::kSrc, gradient ? bytes : filter);
+  reorder->Bind(Arg::kDst, gradient ? filter : bytes);
+  return reorder;
+}
+
+// The weights of `conv`. What has to run before it, null for nothing.
+absl::StatusOr<PrimitivePtr> BindWeights(BindContext* context, const Problem& p,
+                                         Primitive* conv) {
+  Tensor* filter = context->Input("Filter");
+  if (p.IsGrouped()) {
+    PD_ASSIGN_OR_RETURN(filter, context->In(filter, nullptr));
+    return BindGroupedWeights(context, p, conv, Arg::kWeights, filter);
+  }
+  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, conv->LayoutOf(Arg::kWeights));
+  PD_ASSIGN_OR_RETURN(const LayoutPtr ours,
+                      WeightLayout(p, theirs, filter->shape()));
+  PD_ASSIGN_OR_RETURN(filter, context->In(filter, ours));
+  conv->Bind(Arg::kWeights, filter);
+  return PrimitivePtr();
+}
+
+absl::Status RunBoth(const PrimitivePtr& first, const PrimitivePtr& second) {
+  if (first != nullptr) PD_RETURN_IF_ERROR(first->Run());
+  return second != nullptr ? second->Run() : absl::OkStatus();
 }
 
 // Puts ResidualData where the convolution adds its result: into Output, over
@@ -120,7 +185,6 @@ absl::StatusOr<Residual> BindResidual(BindContext* context, const Tensor* src,
 absl::StatusOr<Step> BindConv(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
   Tensor* bias = context->Input("Bias");
-  Tensor* filter = context->Input("Filter");
   p.conv.sum = context->Input("ResidualData") != nullptr;
   if (bias != nullptr) {
     p.conv.bias.shape = {p.conv.dst.shape[1]};
@@ -131,15 +195,12 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
   // of a maximum passes a gradient on, so it rounds as little as it can.
   p.conv.winograd = !context->IsTraining();
   PD_ASSIGN_OR_RETURN(PrimitivePtr conv, ConvolutionForward(p.conv));
-  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, conv->LayoutOf(Arg::kWeights));
-  PD_ASSIGN_OR_RETURN(const LayoutPtr weights,
-                      WeightLayout(p, theirs, filter->shape()));
   PD_ASSIGN_OR_RETURN(const LayoutPtr src_layout, conv->LayoutOf(Arg::kSrc));
   PD_ASSIGN_OR_RETURN(Tensor * src,
                       context->In(context->Input("Input"), src_layout));
   conv->Bind(Arg::kSrc, src);
-  PD_ASSIGN_OR_RETURN(filter, context->In(filter, weights));
-  conv->Bind(Arg::kWeights, filter);
+  PD_ASSIGN_OR_RETURN(const PrimitivePtr weights,
+                      BindWeights(context, p, conv.get()));
   if (bias != nullptr) conv->Bind(Arg::kBias, bias);
   PD_ASSIGN_OR_RETURN(const LayoutPtr dst_layout, conv->LayoutOf(Arg::kDst));
   PD_ASSIGN_OR_RETURN(Tensor * dst,
@@ -147,11 +208,11 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
   conv->Bind(Arg::kDst, dst);
   BindScratchpad(context, conv.get());
   if (!p.conv.sum)
-    return Step([conv](const RunContext&) { return conv->Run(); });
+    return Step([=](const RunContext&) { return RunBoth(weights, conv); });
   PD_ASSIGN_OR_RETURN(const Residual residual, BindResidual(context, src, dst));
-  return Step([conv, residual](const RunContext&) {
+  return Step([=](const RunContext&) {
     residual.Run();
-    return conv->Run();
+    return RunBoth(weights, conv);
   });
 }
 
@@ -213,9 +274,13 @@ absl::StatusOr<LayoutPtr> IncomingLayout(const Problem& p, bool wants_weights,
   return layout;
 }
 
-absl::StatusOr<PrimitivePtr> BindWeightGrad(BindContext* context,
-                                            const Problem& p,
-                                            const LayoutPtr& out_layout) {
+// A primitive, and what rearranges its weights, or null.
+struct Gradient {
+  PrimitivePtr primitive, reorder;
+};
+
+absl::StatusOr<Gradient> BindWeightGrad(BindContext* context, const Problem& p,
+                                        const LayoutPtr& out_layout) {
   Tensor* dfilter = context->Output("Filter@GRAD");
   Tensor* dbias = context->Output("Bias@GRAD");
   Convolution c = WithOutput(p, out_layout);
@@ -223,32 +288,35 @@ absl::StatusOr<PrimitivePtr> BindWeightGrad(BindContext* context,
   PD_ASSIGN_OR_RETURN(PrimitivePtr weights, ConvolutionBackwardWeights(c));
   PD_RETURN_IF_ERROR(
       BindIn(context, weights.get(), Arg::kSrc, context->Input("Input")));
-  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs,
-                      weights->LayoutOf(Arg::kDiffWeights));
-  PD_ASSIGN_OR_RETURN(const LayoutPtr ours,
-                      WeightLayout(p, theirs, dfilter->shape()));
-  PD_ASSIGN_OR_RETURN(dfilter, context->Out(dfilter, ours));
-  weights->Bind(Arg::kDiffWeights, dfilter);
+  PrimitivePtr reorder;
+  if (p.IsGrouped()) {
+    PD_ASSIGN_OR_RETURN(dfilter, context->Out(dfilter, nullptr));
+    PD_ASSIGN_OR_RETURN(reorder,
+                        BindGroupedWeights(context, p, weights.get(),
+                                           Arg::kDiffWeights, dfilter));
+  } else {
+    PD_ASSIGN_OR_RETURN(const LayoutPtr theirs,
+                        weights->LayoutOf(Arg::kDiffWeights));
+    PD_ASSIGN_OR_RETURN(const LayoutPtr ours,
+                        WeightLayout(p, theirs, dfilter->shape()));
+    PD_ASSIGN_OR_RETURN(dfilter, context->Out(dfilter, ours));
+    weights->Bind(Arg::kDiffWeights, dfilter);
+  }
   if (dbias != nullptr) weights->Bind(Arg::kDiffBias, dbias);
   BindScratchpad(context, weights.get());
-  return weights;
+  return Gradient{weights, reorder};
 }
 
-absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
-                                          const Problem& p,
-                                          const LayoutPtr& out_layout) {
-  Tensor* filter = context->Input("Filter");
+absl::StatusOr<Gradient> BindDataGrad(BindContext* context, const Problem& p,
+                                      const LayoutPtr& out_layout) {
   PD_ASSIGN_OR_RETURN(PrimitivePtr data,
                       ConvolutionBackwardData(WithOutput(p, out_layout)));
-  PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, data->LayoutOf(Arg::kWeights));
-  PD_ASSIGN_OR_RETURN(const LayoutPtr ours,
-                      WeightLayout(p, theirs, filter->shape()));
-  PD_ASSIGN_OR_RETURN(filter, context->In(filter, ours));
-  data->Bind(Arg::kWeights, filter);
+  PD_ASSIGN_OR_RETURN(const PrimitivePtr weights,
+                      BindWeights(context, p, data.get()));
   PD_RETURN_IF_ERROR(BindOut(context, data.get(), Arg::kDiffSrc,
                              context->Output("Input@GRAD")));
   BindScratchpad(context, data.get());
-  return data;
+  return Gradient{data, weights};
 }
 
 }  // namespace
@@ -275,23 +343,23 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
   } else {
     PD_ASSIGN_OR_RETURN(dout, context->In(dout, out_layout));
   }
-  PrimitivePtr weights, data;
+  Gradient weights, data;
   if (wants_weights) {
     PD_ASSIGN_OR_RETURN(weights, BindWeightGrad(context, p, out_layout));
-    weights->Bind(Arg::kDiffDst, dout);
+    weights.primitive->Bind(Arg::kDiffDst, dout);
   } else {
     context->NoBuffer(context->Input("Input"));
   }
   if (wants_data) {
     PD_ASSIGN_OR_RETURN(data, BindDataGrad(context, p, out_layout));
-    data->Bind(Arg::kDiffDst, dout);
+    data.primitive->Bind(Arg::kDiffDst, dout);
   } else {
     context->NoBuffer(context->Input("Filter"));
   }
   return Step([=](const RunContext&) -> absl::Status {
     if (relu.on) cut.Run();
-    if (weights != nullptr) PD_RETURN_IF_ERROR(weights->Run());
-    return data != nullptr ? data->Run() : absl::OkStatus();
+    PD_RETURN_IF_ERROR(RunBoth(weights.primitive, weights.reorder));
+    return RunBoth(data.reorder, data.primitive);
   });
 }
 
