@@ -172,6 +172,52 @@ TEST(OnednnConv, Groups) {
   }
 }
 
+// Convolutions of 16 and `more` channels, put together.
+KernelCase ConcatOfConvolutions(int64_t more) {
+  KernelCase c;
+  Feed(&c, "x", RandomArray({3, 16, 5, 7}, 1));
+  Parameter(&c, "v", RandomArray({16, 16, 3, 3}, 2));
+  Parameter(&c, "w", RandomArray({more, 16, 3, 3}, 3));
+  Append(&c, Conv("conv2d", "x", "v", "a", 1, 1, 1));
+  Append(&c, Conv("conv2d", "x", "w", "b", 1, 1, 1));
+  OpDesc concat;
+  concat.type = "concat";
+  concat.SetInput("X", {"a", "b", "a"});
+  concat.SetOutput("Out", {"joined"});
+  concat.attrs["axis"] = int32_t{1};
+  Append(&c, concat);
+  c.fetches = {"joined"};
+  return c;
+}
+
+TEST(BlockedChannels, Concat) {
+  KernelCase c = ConcatOfConvolutions(32);
+  c.wrt = {"x", "v", "w"};
+  ExpectLikeReference(
+      c, {{"concat", "cpu:blocks"}, {"concat_grad", "cpu:blocks"}});
+  // A block that would belong to two.
+  c = ConcatOfConvolutions(20);
+  c.wrt = {"x", "v", "w"};
+  ExpectLikeReference(c,
+                      {{"concat", "reference"}, {"concat_grad", "reference"}});
+}
+
+TEST(BlockedChannels, Split) {
+  KernelCase c = ConcatOfConvolutions(32);
+  OpDesc split;
+  split.type = "split";
+  split.SetInput("X", {"joined"});
+  split.SetOutput("Out", {"p", "q"});
+  split.attrs["axis"] = int32_t{-3};
+  split.attrs["sections"] = std::vector<int32_t>{16, -1};
+  Append(&c, split);
+  c.fetches = {"q", "p"};
+  ExpectLikeReference(c, {{"split", "cpu:blocks"}});
+  // Its gradient is a concat of what comes row-major.
+  c.wrt = {"x", "v", "w"};
+  ExpectLikeReference(c, {{"split", "cpu:blocks"}, {"concat", "reference"}});
+}
+
 // Windows of which oneDNN has no fast gradient by the weights.
 TEST(DepthwisePlanes, Gradients) {
   struct Window {

@@ -14,6 +14,10 @@ absl::StatusOr<Step> BindConvBatchInner(BindContext* context);
 absl::StatusOr<Step> BindConvGradBatchInner(BindContext* context);
 // depthwise_conv2d_grad.
 absl::StatusOr<Step> BindDepthwiseGrad(BindContext* context);
+// concat and split along blocks of channels.
+absl::StatusOr<Step> BindConcat(BindContext* context);
+absl::StatusOr<Step> BindConcatGrad(BindContext* context);
+absl::StatusOr<Step> BindSplit(BindContext* context);
 // pool2d.
 absl::StatusOr<Step> BindPoolBatchInner(BindContext* context);
 absl::StatusOr<Step> BindPoolGradBatchInner(BindContext* context);

@@ -7,6 +7,7 @@
 
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
+#include "libcore/kernels/cpu/blocked_channels.h"
 #include "libcore/kernels/cpu/depthwise_planes.h"
 #include "libcore/kernels/cpu/vector_floats.h"
 #include "libcore/ops/check.h"
@@ -47,19 +48,6 @@ absl::StatusOr<DepthwiseGeometry> ReadProblem(BindContext* context) {
                            h.kernel,     v.kernel,
                            h.stride,     v.stride,
                            h.pad_before, v.pad_before};
-}
-
-// [N, C / lanes, H, W, lanes].
-LayoutPtr BlockedLayout(const Shape& shape) {
-  const int64_t lanes = VectorFloats();
-  Layout layout;
-  layout.shape = layout.padded = shape;
-  layout.padded[1] = (shape[1] + lanes - 1) / lanes * lanes;
-  const int64_t plane = shape[2] * shape[3] * lanes;
-  layout.strides = {plane * (layout.padded[1] / lanes), plane, shape[3] * lanes,
-                    lanes};
-  layout.blocks = {{1, lanes}};
-  return Canonical(std::move(layout));
 }
 
 struct Gradients {
@@ -112,14 +100,15 @@ absl::StatusOr<Step> BindDepthwiseGrad(BindContext* context) {
   s.g = g;
   Tensor* x = context->Input("Input");
   s.channels = x->dim(1);
-  const LayoutPtr layout = BlockedLayout(x->shape());
+  const LayoutPtr layout = BlockedChannels(x->shape());
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Output@GRAD", DType::kFloat32,
                                  {g.batch, s.channels, g.out_h, g.out_w}));
   s.dx = context->Output("Input@GRAD");
   s.dw = context->Output("Filter@GRAD");
   PD_ASSIGN_OR_RETURN(
-      s.dy, context->In(context->Input("Output@GRAD"),
-                        BlockedLayout(context->Input("Output@GRAD")->shape())));
+      s.dy,
+      context->In(context->Input("Output@GRAD"),
+                  BlockedChannels(context->Input("Output@GRAD")->shape())));
   PD_ASSIGN_OR_RETURN(s.w, context->In(context->Input("Filter"), nullptr));
   if (s.dw != nullptr) {
     PD_ASSIGN_OR_RETURN(s.x, context->In(x, layout));

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout that vector kernels of images share with oneDNN: [N, C / block,
+// spatial axes..., block], with blocks of VectorFloats() channels.
+#ifndef PD_LIBCORE_KERNELS_CPU_BLOCKED_CHANNELS_H_
+#define PD_LIBCORE_KERNELS_CPU_BLOCKED_CHANNELS_H_
+
+#include "libcore/base/shape.h"
+#include "libcore/tensor/layout.h"
+
+namespace pd {
+namespace cpu {
+
+/// That of a tensor [N, C, spatial axes...], the last block padded.
+LayoutPtr BlockedChannels(const Shape& shape);
+
+}  // namespace cpu
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_CPU_BLOCKED_CHANNELS_H_
