@@ -210,7 +210,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Kind{"relu", 2e-5}, Kind{"relu6", 2e-5},
                     Kind{"leaky_relu", 2e-5}, Kind{"hard_swish", 2e-5},
                     Kind{"swish", 2e-5}, Kind{"silu", 2e-5},
-                    Kind{"sigmoid", 2e-5}, Kind{"tanh", 2e-5}));
+                    Kind{"sigmoid", 2e-5}, Kind{"tanh", 2e-5},
+                    Kind{"erf", 2e-5}));
 
 }  // namespace
 }  // namespace pd

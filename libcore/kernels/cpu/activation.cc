@@ -21,6 +21,7 @@
 // foreach_target.h comes first.
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "libcore/kernels/cpu/erfc-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
@@ -124,6 +125,16 @@ struct TanhFunction {
   V Slope(V y) const { return hn::NegMulAdd(y, y, Const(1.0f)); }
 };
 
+struct ErfFunction {
+  explicit ErfFunction(const Activation&) {}
+  V Value(V x) const { return ErfOf(x); }
+  // 2 / sqrt(pi) exp(-x^2)
+  V Slope(V x) const {
+    const V z = hn::Min(hn::Abs(x), Const(20.0f));
+    return KeepNan(x, hn::Mul(Const(1.1283792f), ExpOfMinusSquare(z, Zero())));
+  }
+};
+
 template <class F>
 void ValuesOf(const Activation& a, const float* x, int64_t n, float* out) {
   const F f(a);
@@ -174,6 +185,8 @@ void ForFunction(Function function, const Run& run) {
       return run(static_cast<SigmoidFunction*>(nullptr));
     case Function::kTanh:
       return run(static_cast<TanhFunction*>(nullptr));
+    case Function::kErf:
+      return run(static_cast<ErfFunction*>(nullptr));
   }
 }
 
@@ -220,6 +233,7 @@ constexpr Kind kKinds[] = {
     {"silu", Function::kSwish, false, true},
     {"sigmoid", Function::kSigmoid, true, false},
     {"tanh", Function::kTanh, true, true},
+    {"erf", Function::kErf, false, true},
 };
 
 const Kind& KindOf(const OpDesc& op) {

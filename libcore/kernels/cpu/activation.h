@@ -15,6 +15,7 @@ enum class Function {
   kSwish,
   kSigmoid,
   kTanh,
+  kErf,
 };
 
 /// A function and the attributes that it reads.

@@ -54,6 +54,8 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
       {"sigmoid_grad", "cpu:any_layout", cpu::BindActivationGrad},
       {"tanh", "cpu:any_layout", cpu::BindActivation},
       {"tanh_grad", "cpu:any_layout", cpu::BindActivationGrad},
+      {"erf", "cpu:any_layout", cpu::BindActivation},
+      {"erf_grad", "cpu:any_layout", cpu::BindActivationGrad},
       {"elementwise_add", "cpu:any_layout", cpu::BindAdd},
       {"elementwise_add_grad", "cpu:any_layout", cpu::BindAddGrad},
       {"sum", "cpu:any_layout", cpu::BindSum},

@@ -39,7 +39,7 @@ absl::StatusOr<Step> BindGeluGrad(BindContext* context);
 // dropout in training.
 absl::StatusOr<Step> BindDropout(BindContext* context);
 absl::StatusOr<Step> BindDropoutGrad(BindContext* context);
-// relu, relu6, leaky_relu, hard_swish, swish, silu, sigmoid, tanh, in any
+// relu, relu6, leaky_relu, hard_swish, swish, silu, sigmoid, tanh, erf, in any
 // layout.
 absl::StatusOr<Step> BindActivation(BindContext* context);
 absl::StatusOr<Step> BindActivationGrad(BindContext* context);

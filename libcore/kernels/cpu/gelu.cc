@@ -3,9 +3,6 @@
 //   exact: x Phi(x), Phi(x) = erfc(-x / sqrt(2)) / 2; the gradient is
 //     Phi(x) + x exp(-x^2 / 2) / sqrt(2 pi)
 //   approximate: x (1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3)
-// erfc(z) for z >= 0 is t exp(-z^2 + p(t)), t = 1 / (1 + z / 2), with Chebyshev
-// coefficients: its relative error is below 1.2e-7 everywhere (Press et al.,
-// Numerical Recipes, section 6.2).
 #include <algorithm>
 
 #include "libcore/base/parallel.h"
@@ -20,6 +17,7 @@
 // foreach_target.h comes first.
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "libcore/kernels/cpu/erfc-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
@@ -32,25 +30,12 @@ using V = hn::Vec<decltype(kTag)>;
 
 HWY_INLINE V Const(float value) { return hn::Set(kTag, value); }
 
-// exp(-z^2) with the rounding of z^2 put back: z^2 is large where it matters.
-HWY_INLINE V ExpOfMinusSquare(V z, V plus) {
-  const V square = hn::Mul(z, z);
-  const V rest = hn::MulSub(z, z, square);
-  return hn::Exp(kTag, hn::Sub(hn::Sub(plus, square), rest));
-}
-
 // Phi(x), and exp(-x^2 / 2) where `density` is not null.
 HWY_INLINE V NormalCdf(V x, V* density) {
   // Beyond 20 all is 0 or 1; infinity would make NaN of the differences.
   const V z =
       hn::Min(hn::Mul(hn::Abs(x), Const(0.70710678118654752f)), Const(20.0f));
-  const V t = hn::Div(Const(1.0f), hn::MulAdd(z, Const(0.5f), Const(1.0f)));
-  V p = Const(0.17087277f);
-  for (const float c :
-       {-0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f, -0.18628806f,
-        0.09678418f, 0.37409196f, 1.00002368f, -1.26551223f})
-    p = hn::MulAdd(p, t, Const(c));
-  const V tail = hn::Mul(hn::Mul(t, Const(0.5f)), ExpOfMinusSquare(z, p));
+  const V tail = hn::Mul(ErfcOf(z), Const(0.5f));
   if (density != nullptr) *density = ExpOfMinusSquare(z, hn::Zero(kTag));
   return hn::IfThenElse(hn::Lt(x, hn::Zero(kTag)), tail,
                         hn::Sub(Const(1.0f), tail));
