@@ -218,6 +218,32 @@ TEST(BlockedChannels, Split) {
   ExpectLikeReference(c, {{"split", "cpu:blocks"}, {"concat", "reference"}});
 }
 
+// Squeeze-and-excitation: a factor for each channel of each image.
+TEST(BlockedChannels, MulByChannels) {
+  for (const int64_t channels : {32, 20}) {
+    for (const bool convolved : {true, false}) {
+      KernelCase c;
+      Feed(&c, "x", RandomArray({3, channels, 9, 13}, 1));
+      Feed(&c, "s", RandomArray({3, channels, 1, 1}, 2));
+      Parameter(&c, "v", RandomArray({channels, channels, 3, 3}, 3));
+      if (convolved) Append(&c, Conv("conv2d", "x", "v", "a", 1, 1, 1));
+      OpDesc mul;
+      mul.type = "elementwise_mul";
+      mul.SetInput("X", {convolved ? "a" : "x"});
+      mul.SetInput("Y", {"s"});
+      mul.SetOutput("Out", {"y"});
+      Append(&c, mul);
+      c.fetches = {"y"};
+      for (const std::vector<std::string>& wrt :
+           {std::vector<std::string>{"x", "s"}, {"x"}, {"s"}}) {
+        c.wrt = wrt;
+        ExpectLikeReference(c, {{"elementwise_mul", "cpu:channels"},
+                                {"elementwise_mul_grad", "cpu:channels"}});
+      }
+    }
+  }
+}
+
 // Windows of which oneDNN has no fast gradient by the weights.
 TEST(DepthwisePlanes, Gradients) {
   struct Window {

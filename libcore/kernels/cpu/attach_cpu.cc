@@ -61,6 +61,8 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
       {"sum", "cpu:any_layout", cpu::BindSum},
       {"squared_l2_norm", "cpu:any_layout", cpu::BindSquaredL2Norm},
       {"elementwise_mul", "cpu:any_layout", cpu::BindMulByNumber},
+      {"elementwise_mul", "cpu:channels", cpu::BindMulByChannels},
+      {"elementwise_mul_grad", "cpu:channels", cpu::BindMulByChannelsGrad},
       {"adagrad", "cpu:any_layout", cpu::BindAdagrad, true},
       {"adam", "cpu:any_layout", cpu::BindAdam},
       {"adamw", "cpu:any_layout", cpu::BindAdam},

@@ -50,6 +50,9 @@ absl::StatusOr<Step> BindSum(BindContext* context);
 // squared_l2_norm, and elementwise_mul by one number, in any layout.
 absl::StatusOr<Step> BindSquaredL2Norm(BindContext* context);
 absl::StatusOr<Step> BindMulByNumber(BindContext* context);
+// elementwise_mul by a number for each channel.
+absl::StatusOr<Step> BindMulByChannels(BindContext* context);
+absl::StatusOr<Step> BindMulByChannelsGrad(BindContext* context);
 // Parameter updates in any layout.
 absl::StatusOr<Step> BindAdagrad(BindContext* context);
 absl::StatusOr<Step> BindAdam(BindContext* context);
