@@ -56,23 +56,23 @@ int64_t Stride(const uint8_t* const* rows, int count) {
   return stride;
 }
 
-void Gemm(const GemmTile& g) {
+// The sums of one block of rows, whose tiles are configured.
+void Block(const GemmChunk& g, const uint8_t* const* rows, int count,
+           int32_t* sums) {
   const int64_t whole = g.quads / 16, last = g.quads % 16;
-  const bool both = g.columns > 16;
-  Configure(g.count, last);
-  _tile_zero(0);
-  _tile_zero(1);
+  const bool both = g.out.columns > 16;
+  _tile_loadd(0, g.offsets, 0);  // the same in every row
+  _tile_loadd(1, g.offsets + (both ? 16 : 0), 0);
   const int8_t* weights = g.weights;
   alignas(64) uint8_t copy[kRows * kBytes];
   constexpr int kWeightStride = 4 * kColumns;
-  for (int64_t t = 0; t < g.taps; ++t) {
-    const uint8_t* const* rows = g.rows + t * kMaxRows;
-    const int64_t stride = Stride(rows, g.count);
+  for (int64_t t = 0; t < g.taps; ++t, rows += kMaxRows) {
+    const int64_t stride = Stride(rows, count);
     for (int64_t k = 0; k < whole; ++k) {
       if (stride != 0) {
         _tile_loadd(2, rows[0] + k * kBytes, stride);
       } else {
-        for (int r = 0; r < g.count; ++r)
+        for (int r = 0; r < count; ++r)
           _mm512_store_si512(copy + r * kBytes,
                              _mm512_loadu_si512(rows[r] + k * kBytes));
         Written(copy);
@@ -90,9 +90,11 @@ void Gemm(const GemmTile& g) {
     if (stride != 0) {
       _tile_loadd(5, rows[0] + whole * kBytes, stride);
     } else {
-      for (int r = 0; r < g.count; ++r)
-        __builtin_memcpy(copy + r * kBytes, rows[r] + whole * kBytes,
-                         static_cast<unsigned long>(4 * last));
+      const auto mask = static_cast<__mmask16>((1u << last) - 1);
+      for (int r = 0; r < count; ++r)
+        _mm512_store_si512(
+            copy + r * kBytes,
+            _mm512_maskz_loadu_epi32(mask, rows[r] + whole * kBytes));
       Written(copy);
       _tile_loadd(5, copy, kBytes);
     }
@@ -104,9 +106,25 @@ void Gemm(const GemmTile& g) {
     }
     weights += last * kWeightStride;
   }
-  _tile_stored(0, g.tile, 4 * kColumns);
-  if (both) _tile_stored(1, g.tile + 16, 4 * kColumns);
-  Written(g.tile);
+  _tile_stored(0, sums, 4 * kColumns);
+  if (both) _tile_stored(1, sums + 16, 4 * kColumns);
+  Written(sums);
+}
+
+void Gemm(const GemmChunk& g) {
+  const Tiles& others = *Avx512VnniTiles();
+  alignas(64) int32_t sums[kRows * kColumns];
+  const uint8_t* const* rows = g.rows;
+  int64_t row = 0;
+  int configured = 0;
+  for (int64_t b = 0; b < g.blocks; ++b, rows += g.taps * kMaxRows) {
+    const int count = g.RowsOf(b);
+    if (count != configured) Configure(count, g.quads % 16);
+    configured = count;
+    Block(g, rows, count, sums);
+    others.finish(g.out, sums, kColumns, row, count);
+    row += count;
+  }
   _tile_release();
 }
 

@@ -19,6 +19,7 @@ absl::Status AttachInt8Kernels(OpRegistry* registry) {
       {"int8_dequantize", "int8:vectors", int8::BindMap},
       {"int8_elementwise", "int8:vectors", int8::BindElementwise},
       {"int8_pool2d", "int8:channels_last", int8::BindPool},
+      {"pool2d", "int8:channels_last", int8::BindPoolFloats},
   };
   for (const Entry& e : kEntries)
     PD_RETURN_IF_ERROR(

@@ -15,6 +15,7 @@ absl::StatusOr<Step> BindMatmul(BindContext* context);
 absl::StatusOr<Step> BindMap(BindContext* context);
 absl::StatusOr<Step> BindElementwise(BindContext* context);
 absl::StatusOr<Step> BindPool(BindContext* context);
+absl::StatusOr<Step> BindPoolFloats(BindContext* context);
 
 /// NHWC of a shape [N, C, H, W]; row-major of others.
 LayoutPtr ChannelsLast(const Shape& shape);

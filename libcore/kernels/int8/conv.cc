@@ -41,8 +41,7 @@ struct Product : Packed {
   WindowAxis h, w;
   std::vector<uint8_t> padding;  // a pixel of zeros
 
-  Tensor *x = nullptr, *residual = nullptr, *out = nullptr, *scratch = nullptr;
-  Tensor* floats = nullptr;
+  Tensor *x = nullptr, *out = nullptr, *scratch = nullptr;
 
   size_t PanelBytes() const {
     return static_cast<size_t>((copies ? 1 : taps) * quads * 4 *
@@ -111,12 +110,6 @@ void ForTaps(const Product& p, const Pixel& at, int64_t group, bool joined,
   }
 }
 
-// A chunk of rows cut into blocks of nearly equal height.
-struct Chunk {
-  int64_t first, count, blocks;
-  int64_t Begin(int64_t block) const { return count * block / blocks; }
-};
-
 // The row's bytes side by side: where they lie, or copied to `room`.
 const uint8_t* RowBytes(const Product& p, const Pixel& at, int64_t row,
                         int64_t group, uint8_t* room) {
@@ -146,23 +139,23 @@ void CopyRow(const Product& p, const Pixel& at, int64_t row, int64_t group,
   for (int64_t i = used; i < 4 * p.quads; ++i) to[i] = 0;
 }
 
-// Pointers to the rows of a chunk: [block][tap][kMaxRows].
-void Gather(const Product& p, const Chunk& chunk, int64_t group,
-            uint8_t* scratch) {
+// Pointers to the rows of a chunk that begins with row `first`.
+void Gather(const Product& p, const GemmChunk& chunk, int64_t first,
+            int64_t group, uint8_t* scratch) {
   const auto pointers = reinterpret_cast<const uint8_t**>(scratch);
   uint8_t* copy = scratch + p.PointerBytes();
   uint8_t* room = copy + 4 * p.quads * kMaxRows * p.max_blocks;
-  const int64_t taps = p.copies ? 1 : p.taps;
-  Pixel at(p, chunk.first);
+  Pixel at(p, first);
+  int64_t row = first;
   for (int64_t b = 0; b < chunk.blocks; ++b) {
-    const uint8_t** to = pointers + b * taps * kMaxRows;
-    for (int64_t r = chunk.Begin(b); r < chunk.Begin(b + 1); ++r, ++to) {
+    const uint8_t** to = pointers + b * chunk.taps * kMaxRows;
+    for (int r = chunk.RowsOf(b); r > 0; --r, ++row, ++to) {
       if (p.copies) {
-        CopyRow(p, at, chunk.first + r, group, room, copy);
+        CopyRow(p, at, row, group, room, copy);
         *to = copy;
         copy += 4 * p.quads;
       } else if (!p.is_window) {
-        *to = RowBytes(p, at, chunk.first + r, group, room);
+        *to = RowBytes(p, at, row, group, room);
       } else {
         ForTaps(p, at, group, false,
                 [&](int64_t tap, int64_t, const uint8_t* from) {
@@ -174,40 +167,27 @@ void Gather(const Product& p, const Chunk& chunk, int64_t group,
   }
 }
 
-// One panel against one block of rows.
-void Multiply(const Product& p, const GemmTile& gemm, int64_t row,
-              int64_t group, int64_t panel) {
-  alignas(64) int32_t tile[kMaxRows * kMaxColumns];
+// One panel against the rows of a chunk that begins with row `first`.
+void Multiply(const Product& p, int64_t first, int64_t group, int64_t panel,
+              GemmChunk* chunk) {
   const int64_t width = p.tiles->columns, column = panel * width;
-  GemmTile g = gemm;
-  g.columns = static_cast<int>(std::min(width, p.group_out - column));
-  g.weights = p.weights.get() +
-              static_cast<size_t>(group * p.panels + panel) * p.PanelBytes();
-  g.tile = tile;
-  p.tiles->gemm(g);
-  FinishTile f;
-  f.tile = tile;
-  f.stride = width;
-  f.count = g.count;
-  f.columns = g.columns;
-  const auto place = static_cast<size_t>((group * p.panels + panel) * width);
-  f.offsets = p.offsets.data() + place;
+  const auto at_panel = static_cast<size_t>(group * p.panels + panel);
+  const size_t place = at_panel * static_cast<size_t>(width);
+  chunk->weights = p.weights.get() + at_panel * p.PanelBytes();
+  chunk->offsets = p.offsets.data() + place;
+  FinishTile& f = chunk->out;
+  f.columns = static_cast<int>(std::min(width, p.group_out - column));
   f.scales = p.scales.data() + place;
   f.bias = p.bias.data() + place;
-  f.epilogue = &p.epilogue;
-  f.out_stride = p.out_stride;
-  const int64_t at = row * p.out_stride + group * p.group_out + column;
+  const int64_t at = first * p.out_stride + group * p.group_out + column;
   const auto offset = [at](const Tensor& tensor) {
     return static_cast<char*>(tensor.raw()) +
            at * static_cast<int64_t>(SizeOf(tensor.dtype()));
   };
-  if (p.residual != nullptr) {
-    f.residual = offset(*p.residual);
-    f.residual_floats = p.residual->dtype() == DType::kFloat32;
-  }
+  if (p.residual != nullptr) f.residual = offset(*p.residual);
   f.out = offset(*p.out);
   if (p.floats != nullptr) f.floats = p.floats->data<float>() + at;
-  p.tiles->finish(f);
+  p.tiles->gemm(*chunk);
 }
 
 void RunPart(const Product& p, int64_t part, int64_t parts) {
@@ -220,25 +200,24 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
   if (panel_begin == panel_end) return;
   uint8_t* scratch =
       p.scratch->data<uint8_t>() + static_cast<size_t>(part) * p.ScratchBytes();
-  const int64_t height = p.tiles->max_rows, taps = p.copies ? 1 : p.taps;
-  Chunk chunk;
-  for (chunk.first = share(p.rows, !p.share_panels, part);
-       chunk.first < row_end; chunk.first += chunk.count) {
-    chunk.count = std::min(p.max_blocks * height, row_end - chunk.first);
+  const int64_t height = p.tiles->max_rows;
+  GemmChunk chunk;
+  chunk.rows = reinterpret_cast<const uint8_t**>(scratch);
+  chunk.taps = p.copies ? 1 : p.taps;
+  chunk.quads = p.quads;
+  chunk.kind = p.kind;
+  chunk.out.out_stride = p.out_stride;
+  chunk.out.finish = &p.finish;
+  chunk.out.residual_floats =
+      p.residual != nullptr && p.residual->dtype() == DType::kFloat32;
+  for (int64_t first = share(p.rows, !p.share_panels, part); first < row_end;
+       first += chunk.count) {
+    chunk.count = std::min(p.max_blocks * height, row_end - first);
     chunk.blocks = (chunk.count + height - 1) / height;
     for (int64_t group = 0; group < p.groups; ++group) {
-      Gather(p, chunk, group, scratch);
+      Gather(p, chunk, first, group, scratch);
       for (int64_t panel = panel_begin; panel < panel_end; ++panel)
-        for (int64_t b = 0; b < chunk.blocks; ++b) {
-          GemmTile g;
-          g.rows =
-              reinterpret_cast<const uint8_t**>(scratch) + b * taps * kMaxRows;
-          g.taps = taps;
-          g.quads = p.quads;
-          g.count = static_cast<int>(chunk.Begin(b + 1) - chunk.Begin(b));
-          g.kind = p.kind;
-          Multiply(p, g, chunk.first + chunk.Begin(b), group, panel);
-        }
+        Multiply(p, first, group, panel, &chunk);
     }
   }
 }
@@ -298,6 +277,7 @@ absl::StatusOr<Step> BindProduct(BindContext* context,
       p->weight_bytes > p->x->bytes() && p->panels >= 2 * Threads();
   PD_ASSIGN_OR_RETURN(p->residual, BindResidual(context, p->x, p->out));
   PD_ASSIGN_OR_RETURN(p->floats, BindFloats(context, *p->out));
+  PrepareFinish(w, p.get());
   const int threads = Threads();
   p->scratch =
       context->Scratch(p->ScratchBytes() * static_cast<size_t>(threads));

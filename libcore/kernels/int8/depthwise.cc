@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8_conv2d of one input channel for each output channel, row by row of the
-// output for a block of channels at a time.
+// int8_conv2d of one input channel for each output channel: one or two rows of
+// the output at a time, for a block of channels.
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
@@ -16,10 +18,11 @@ namespace {
 struct Depthwise : Packed {
   ConvGeometry g;
   int64_t blocks = 0;
-  size_t block_bytes = 0;    // of weights
+  size_t block_bytes = 0;  // of weights, for one row of the output
+  int64_t rows = 1;        // of the output at a time
+  std::vector<uint8_t> padding;
   size_t scratch_bytes = 0;  // of one thread
-  Tensor *x = nullptr, *residual = nullptr, *out = nullptr, *scratch = nullptr;
-  Tensor* floats = nullptr;
+  Tensor *x = nullptr, *out = nullptr, *scratch = nullptr;
 };
 
 // The channel at place `i` of a block (tiles_images.inc, Interleave).
@@ -33,23 +36,28 @@ void Pack(const Int8Weights& w, Depthwise* d) {
   const int64_t width = d->tiles->depthwise_channels;
   const WindowAxis &h = d->g.axes[0], &v = d->g.axes[1];
   d->block_bytes = static_cast<size_t>(RowGroups(h) * v.kernel * width * 4);
-  d->weight_bytes = d->block_bytes * static_cast<size_t>(d->blocks);
+  const auto of_block = d->block_bytes * static_cast<size_t>(d->rows);
+  d->weight_bytes = of_block * static_cast<size_t>(d->blocks);
   d->weights = ZeroedWeights(d->weight_bytes);
   for (int64_t b = 0; b < d->blocks; ++b)
     for (int64_t i = 0; i < width; ++i) {
       const int64_t channel = b * width + ChannelAt(*d->tiles, i);
       if (channel >= w.outputs) continue;
-      int8_t* block =
-          d->weights.get() + static_cast<size_t>(b) * d->block_bytes;
-      for (int64_t tap = 0; tap < w.taps; ++tap) {
-        const int64_t y = tap / v.kernel, x = tap % v.kernel;
-        block[((y / 4 * v.kernel + x) * width + i) * 4 + y % 4] =
-            w.values[static_cast<size_t>(channel * w.taps + tap)];
-      }
+      int8_t* block = d->weights.get() + static_cast<size_t>(b) * of_block;
+      for (int64_t r = 0; r < d->rows; ++r)
+        for (int64_t tap = 0; tap < w.taps; ++tap) {
+          const int64_t y = tap / v.kernel + r, x = tap % v.kernel;
+          block[static_cast<size_t>(r) * d->block_bytes +
+                static_cast<size_t>(((y / 4 * v.kernel + x) * width + i) * 4 +
+                                    y % 4)] =
+              w.values[static_cast<size_t>(channel * w.taps + tap)];
+        }
     }
 }
 
-void RunRow(const Depthwise& d, int64_t image, int64_t y, uint8_t* scratch) {
+// Rows [y, y + rows) of an image, one block of channels.
+void RunRows(const Depthwise& d, int64_t image, int64_t y, int64_t block,
+             uint8_t* scratch) {
   const WindowAxis &h = d.g.axes[0], &w = d.g.axes[1];
   const int64_t channels = d.g.out_channels,
                 width = d.tiles->depthwise_channels;
@@ -62,27 +70,40 @@ void RunRow(const Depthwise& d, int64_t image, int64_t y, uint8_t* scratch) {
   row.in = d.x->data<uint8_t>() + image * h.in * w.in * channels;
   row.end = d.x->data<uint8_t>() + d.x->size();
   row.channels = channels;
+  row.channel = block * width;
   row.row = y;
+  row.count = static_cast<int>(std::min(d.rows, h.out - y));
   row.h = &h;
   row.w = &w;
+  row.padding = d.padding.data();
   row.zero = static_cast<uint8_t>(d.zero);
   row.kind = d.kind;
   row.scratch = scratch;
-  row.epilogue = &d.epilogue;
+  row.finish = &d.finish;
   row.out = offset(*d.out);
   if (d.floats != nullptr) row.floats = d.floats->data<float>() + at;
   if (d.residual != nullptr) {
     row.residual = offset(*d.residual);
     row.residual_floats = d.residual->dtype() == DType::kFloat32;
   }
-  for (int64_t b = 0; b < d.blocks; ++b) {
-    const auto place = static_cast<size_t>(b * width);
-    row.channel = b * width;
-    row.weights = d.weights.get() + static_cast<size_t>(b) * d.block_bytes;
-    row.offsets = d.offsets.data() + place;
-    row.scales = d.scales.data() + place;
-    row.bias = d.bias.data() + place;
-    d.tiles->depthwise(row);
+  const auto place = static_cast<size_t>(block * width);
+  row.weight_bytes = static_cast<int64_t>(d.block_bytes);
+  row.weights =
+      d.weights.get() + static_cast<size_t>(block * d.rows) * d.block_bytes;
+  row.offsets = d.offsets.data() + place;
+  row.scales = d.scales.data() + place;
+  row.bias = d.bias.data() + place;
+  d.tiles->depthwise(row);
+}
+
+void RunPart(const Depthwise& d, int64_t part, int64_t parts,
+             uint8_t* scratch) {
+  const int64_t height = d.g.axes[0].out;
+  const int64_t strips = (height + d.rows - 1) / d.rows;
+  const int64_t work = d.g.batch * strips * d.blocks;
+  for (int64_t i = work * part / parts; i < work * (part + 1) / parts; ++i) {
+    const int64_t strip = i / d.blocks;
+    RunRows(d, strip / strips, strip % strips * d.rows, i % d.blocks, scratch);
   }
 }
 
@@ -103,6 +124,7 @@ absl::StatusOr<Step> BindDepthwise(BindContext* context) {
   d->tiles = &BestTiles();
   const int64_t width = d->tiles->depthwise_channels;
   d->blocks = (d->g.groups + width - 1) / width;
+  d->rows = TakesTwo(d->g.axes[0]) ? 2 : 1;
   PD_ASSIGN_OR_RETURN(const Int8Weights w, ReadInt8Weights(context));
   std::vector<int64_t> order;
   for (int64_t i = 0; i < d->blocks * width; ++i) {
@@ -122,6 +144,8 @@ absl::StatusOr<Step> BindDepthwise(BindContext* context) {
                       context->Out(d->out, ChannelsLast(d->out->shape())));
   PD_ASSIGN_OR_RETURN(d->residual, BindResidual(context, d->x, d->out));
   PD_ASSIGN_OR_RETURN(d->floats, BindFloats(context, *d->out));
+  PrepareFinish(w, d.get());
+  d->padding.assign(static_cast<size_t>(width), static_cast<uint8_t>(d->zero));
   const WindowAxis& v = d->g.axes[1];
   const int64_t columns =
       (v.out - 1) * v.stride + (v.kernel - 1) * v.dilation + 1;
@@ -133,11 +157,9 @@ absl::StatusOr<Step> BindDepthwise(BindContext* context) {
   return Step([d, threads](const RunContext&) {
     ParallelParts([&](int part, int parts) {
       PD_INVARIANT(parts <= threads);
-      const int64_t height = d->g.axes[0].out, rows = d->g.batch * height;
-      for (int64_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i)
-        RunRow(*d, i / height, i % height,
-               d->scratch->data<uint8_t>() +
-                   static_cast<size_t>(part) * d->scratch_bytes);
+      RunPart(*d, part, parts,
+              d->scratch->data<uint8_t>() +
+                  static_cast<size_t>(part) * d->scratch_bytes);
     });
     return absl::OkStatus();
   });

@@ -2,6 +2,7 @@
 #include "libcore/kernels/int8/packed.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -22,7 +23,8 @@ std::unique_ptr<int8_t[], Free> ZeroedWeights(size_t bytes) {
 absl::Status FillChannels(BindContext* context, const Int8Weights& w,
                           const std::vector<int64_t>& order, Packed* packed) {
   const OpDesc& op = context->op();
-  PD_ASSIGN_OR_RETURN(packed->epilogue, ReadInt8Epilogue(op));
+  PD_ASSIGN_OR_RETURN(static_cast<Int8Epilogue&>(packed->finish),
+                      ReadInt8Epilogue(op));
   const Int8In in = ReadInt8In(op, "x");
   packed->zero = in.zero;
   PD_ASSIGN_OR_RETURN(const Int8Channels channels,
@@ -42,6 +44,44 @@ absl::Status FillChannels(BindContext* context, const Int8Weights& w,
     packed->bias.push_back(o >= 0 ? channels.bias[at] : 0.0f);
   }
   return absl::OkStatus();
+}
+
+void PrepareFinish(const Int8Weights& w, Packed* packed) {
+  Finish& f = packed->finish;
+  f.clamps = false;
+  const bool floats =
+      packed->floats != nullptr || (packed->residual != nullptr &&
+                                    packed->residual->dtype() != DType::kUInt8);
+  const bool relu = f.act.kind == Int8Act::Kind::kRelu;
+  const bool clip = f.act.kind == Int8Act::Kind::kClip;
+  if (floats || !f.out.quantized() ||
+      (f.act.kind != Int8Act::Kind::kNone && !relu && !clip))
+    return;
+  double most = 0;
+  const double sums = 255.0 * static_cast<double>(w.LargestSum());
+  for (size_t i = 0; i < packed->scales.size(); ++i) {
+    const double z = std::fabs(double{packed->scales[i]}) * sums +
+                     std::fabs(double{packed->bias[i]});
+    if (!(z <= most)) most = z;  // NaN too
+  }
+  if (packed->residual != nullptr) most += 255 * std::fabs(double{f.y.scale});
+  constexpr double kFits = 1 << 30;
+  if (!(most * f.out.factor < kFits)) return;
+  // Multiplying by the factor and rounding keep an order: the activation's
+  // bounds are bounds of the integers, where they meet those of the output.
+  double low = f.out.low, high = f.out.high;
+  if (relu || clip) {
+    const float from = relu ? 0 : f.act.a * f.out.factor;
+    const double to =
+        relu ? high : std::nearbyint(f.act.b * f.out.factor) + f.out.zero;
+    const double least = std::nearbyint(from) + f.out.zero;
+    if (!(least <= high && to >= low && least <= to)) return;
+    low = std::max(low, least);
+    high = std::min(high, to);
+  }
+  f.low = static_cast<int16_t>(low);
+  f.high = static_cast<int16_t>(high);
+  f.clamps = true;
 }
 
 bool NoPairSaturates(const int8_t* weights, size_t count, int32_t high) {

@@ -29,14 +29,18 @@ struct Packed {
   std::vector<int32_t> offsets;
   std::vector<float> scales, bias;
   DotKind kind = DotKind::kQuads;
-  Int8Epilogue epilogue;
-  int32_t zero = 0;  ///< of the input
+  Finish finish;
+  int32_t zero = 0;                               ///< of the input
+  Tensor *residual = nullptr, *floats = nullptr;  ///< null: none
 };
 
 /// The order of output channels: at place i channel order[i], -1 for none.
 /// Reads the epilogue, and fills offsets, scales and bias.
 absl::Status FillChannels(BindContext* context, const Int8Weights& w,
                           const std::vector<int64_t>& order, Packed* packed);
+
+/// Sees whether the finish only clamps; all else of `packed` is set.
+void PrepareFinish(const Int8Weights& w, Packed* packed);
 
 /// Whether no sum of the products of two neighbouring weights leaves 16 bits,
 /// for inputs of at most `high`: for each of `count` pairs of bytes.

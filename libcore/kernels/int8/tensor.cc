@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8_quantize, int8_dequantize, int8_elementwise and int8_pool2d. Images lie
-// NHWC; one that comes row-major to be quantized is turned on the way.
+// int8_quantize, int8_dequantize and int8_elementwise. Images lie NHWC; one
+// that comes row-major to be quantized is turned on the way.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -10,7 +10,6 @@
 #include "libcore/kernels/int8/bindings.h"
 #include "libcore/kernels/int8/tiles.h"
 #include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
 
 namespace pd {
 namespace int8 {
@@ -120,84 +119,6 @@ absl::StatusOr<Step> BindElementwise(BindContext* context) {
   }
   return Step([m](const RunContext&) {
     m.RunAll();
-    return absl::OkStatus();
-  });
-}
-
-namespace {
-
-struct Pool {
-  PoolGeometry g;
-  Int8In in;
-  Int8Epilogue epilogue;
-  Tensor *x = nullptr, *out = nullptr;
-
-  // Pixel (y, z) of an image; `sums` is room for a number of each channel.
-  void Run(int64_t image, int64_t y, int64_t z, int32_t* sums) const;
-};
-
-void Pool::Run(int64_t image, int64_t y, int64_t z, int32_t* sums) const {
-  const WindowAxis &h = g.axes[0], &w = g.axes[1];
-  const PoolWindow rows = WindowAt(h, g.adaptive, y);
-  const PoolWindow columns = WindowAt(w, g.adaptive, z);
-  const int64_t channels = g.channels;
-  const int64_t to = ((image * h.out + y) * w.out + z) * channels;
-  const uint8_t* plane = x->data<uint8_t>() + image * h.in * w.in * channels;
-  uint8_t* most = out->data<uint8_t>() + to;
-  std::fill(sums, sums + (g.max ? 0 : channels), 0);
-  if (g.max) std::fill(most, most + channels, uint8_t{0});
-  for (int64_t i = rows.begin; i < rows.end; ++i)
-    for (int64_t j = columns.begin; j < columns.end; ++j) {
-      const uint8_t* from = plane + (i * w.in + j) * channels;
-      if (g.max)
-        for (int64_t c = 0; c < channels; ++c)
-          most[c] = std::max(most[c], from[c]);
-      else
-        for (int64_t c = 0; c < channels; ++c) sums[c] += from[c];
-    }
-  if (g.max) return;
-  const int64_t inside =
-      (rows.end - rows.begin) * (columns.end - columns.begin);
-  const auto count = static_cast<float>(
-      g.exclusive || g.adaptive ? inside : rows.padded * columns.padded);
-  const int32_t zero = static_cast<int32_t>(inside) * in.zero;
-  for (int64_t c = 0; c < channels; ++c) {
-    const float v =
-        epilogue.act(static_cast<float>(sums[c] - zero) * in.scale / count);
-    if (epilogue.out.quantized())
-      most[c] = epilogue.out(v);
-    else
-      out->data<float>()[to + c] = v;
-  }
-}
-
-}  // namespace
-
-absl::StatusOr<Step> BindPool(BindContext* context) {
-  Pool p;
-  p.x = context->Input("X");
-  p.out = context->Output("Out");
-  if (p.x->dtype() != DType::kUInt8) return Unimplemented("it is for uint8");
-  PD_ASSIGN_OR_RETURN(p.g, ReadPool(context->op(), p.x->shape()));
-  if (NumElements(p.g.OutputShape()) == 0)
-    return Unimplemented("there is nothing to do");
-  PD_ASSIGN_OR_RETURN(p.epilogue, ReadInt8Epilogue(context->op()));
-  p.in = ReadInt8In(context->op(), "x");
-  PD_ASSIGN_OR_RETURN(p.x, context->In(p.x, ChannelsLast(p.x->shape())));
-  PD_ASSIGN_OR_RETURN(p.out, context->Out(p.out, ChannelsLast(p.out->shape())));
-  const int threads = Threads();
-  Tensor* sums = context->Scratch(sizeof(int32_t) *
-                                  static_cast<size_t>(p.g.channels * threads));
-  return Step([p, sums, threads](const RunContext&) {
-    ParallelParts([&](int part, int parts) {
-      PD_INVARIANT(part < threads);
-      const int64_t width = p.g.axes[1].out;
-      const int64_t rows = p.g.batch * p.g.axes[0].out;
-      for (int64_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i)
-        for (int64_t z = 0; z < width; ++z)
-          p.Run(i / p.g.axes[0].out, i % p.g.axes[0].out, z,
-                sums->data<int32_t>() + part * p.g.channels);
-    });
     return absl::OkStatus();
   });
 }

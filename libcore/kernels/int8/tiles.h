@@ -34,53 +34,74 @@ enum class DotKind {
            ///< time
 };
 
-/// tile[r][c] = sum over taps t and k < 4 * quads of
-///   rows[t][r][k] * weight(t, k, c), as plain integers.
-struct GemmTile {
-  const uint8_t* const* rows = nullptr;  ///< [taps][kMaxRows]
-  int64_t taps = 1, quads = 0;
-  const int8_t* weights = nullptr;  ///< of the panel
-  int count = 0;                    ///< rows
-  int columns = 0;                  ///< that are wanted
-  DotKind kind = DotKind::kQuads;
-  int32_t* tile = nullptr;  ///< [count][Tiles::columns]
+/// An epilogue as the loops read it.
+struct Finish : Int8Epilogue {
+  /// Nothing but a factor, rounding and clamping follows sum, bias and 8-bit
+  /// residual, and the products with the factor fit into int32: they become
+  /// integers first, and saturating instructions clamp those to [low, high].
+  bool clamps = false;
+  int16_t low = 0, high = 255;
 };
 
-/// What becomes of sums. `offsets`, `scales` and `bias` are of the first
-/// column and have whole vectors.
+/// What becomes of sums. `scales` and `bias` are of the first column and have
+/// whole vectors; other pointers are of the first row and column.
 struct FinishTile {
-  const int32_t* tile = nullptr;
-  int64_t stride = 0;  ///< of the tile
-  int count = 0, columns = 0;
-  const int32_t* offsets = nullptr;  ///< added to the sums
   const float *scales = nullptr, *bias = nullptr;
+  int columns = 0;
   const void* residual = nullptr;  ///< null: none; lies as `out`
   bool residual_floats = false;
   void* out = nullptr;
   float* floats = nullptr;  ///< gets them too, before they are quantized
   int64_t out_stride = 0;   ///< elements from row to row
-  const Int8Epilogue* epilogue = nullptr;
+  const Finish* finish = nullptr;
 };
 
-/// One row of output pixels of a depthwise convolution, for the channels
-/// [channel, channel + Tiles::depthwise_channels) of `channels`.
+/// Blocks of rows times one panel, finished:
+///   sum[r][c] = offsets[c] + sum over taps t and k < 4 * quads of
+///   rows[t][r][k] * weight(t, k, c), as plain integers.
+struct GemmChunk {
+  const uint8_t* const* rows = nullptr;  ///< [blocks][taps][kMaxRows]
+  int64_t count = 0, blocks = 0;         ///< rows in all, shared evenly
+  int64_t taps = 1, quads = 0;
+  const int8_t* weights = nullptr;   ///< of the panel
+  const int32_t* offsets = nullptr;  ///< whole vectors
+  DotKind kind = DotKind::kQuads;
+  FinishTile out;
+
+  int RowsOf(int64_t block) const {
+    return static_cast<int>(count / blocks + (block < count % blocks ? 1 : 0));
+  }
+};
+
+/// One or two rows of output pixels of a depthwise convolution, for the
+/// channels [channel, channel + Tiles::depthwise_channels) of `channels`.
 struct DepthwiseRow {
   const uint8_t* in = nullptr;   ///< the image
   const uint8_t* end = nullptr;  ///< of the whole input
   int64_t channels = 0, channel = 0, row = 0;
+  int count = 1;  ///< rows of the output; 2 only where TakesTwo
   const WindowAxis *h = nullptr, *w = nullptr;
+  const uint8_t* padding = nullptr;  ///< `zero`s, a block of channels
   uint8_t zero = 0;
-  const int8_t* weights = nullptr;  ///< of the block
+  /// Of the block; for the second row, `weight_bytes` further, those of one
+  /// row further down.
+  const int8_t* weights = nullptr;
+  int64_t weight_bytes = 0;
   const int32_t* offsets = nullptr;
   const float *scales = nullptr, *bias = nullptr;
   DotKind kind = DotKind::kQuads;
-  uint8_t* scratch = nullptr;  ///< DepthwiseScratch() bytes
+  uint8_t* scratch = nullptr;
   const void* residual = nullptr;
   bool residual_floats = false;
   void* out = nullptr;  ///< the row's first pixel, channel 0
   float* floats = nullptr;
-  const Int8Epilogue* epilogue = nullptr;
+  const Finish* finish = nullptr;
 };
+
+/// Whether four rows of the input are all that two of the output read.
+inline bool TakesTwo(const WindowAxis& h) {
+  return h.stride == 1 && h.dilation == 1 && h.kernel == 3;
+}
 
 /// out[i] = written(activation(read(x[i], y[i]))) of contiguous numbers.
 struct MapSpan {
@@ -100,8 +121,10 @@ struct Tiles {
   int columns;             ///< of a panel
   int depthwise_channels;  ///< of a block
   bool vnni;               ///< knows kQuads alone; others all but that
-  void (*gemm)(const GemmTile&);
-  void (*finish)(const FinishTile&);
+  void (*gemm)(const GemmChunk&);
+  /// Finishes `count` rows from `row` on, whose sums are `stride` apart.
+  void (*finish)(const FinishTile&, const int32_t* sums, int64_t stride,
+                 int64_t row, int count);
   void (*depthwise)(const DepthwiseRow&);
   void (*map)(const MapSpan&);
 };
