@@ -28,102 +28,100 @@ struct alignas(64) Config {
   uint8_t rows[16] = {};
 };
 
-// Tiles: 0, 1 sums; 2 rows, 3, 4 weights, of whole steps; 5, 6, 7 of the last.
-void Configure(int count, int64_t last_quads) {
+// All tiles are full: 0 to 3 hold the sums of two blocks of rows times two
+// halves of a panel, 4 and 5 rows, 6 and 7 weights.
+void Configure() {
   Config c;
-  const auto set = [&c](int tile, int rows, int64_t bytes) {
-    c.rows[tile] = static_cast<uint8_t>(rows);
-    c.bytes[tile] = static_cast<uint16_t>(bytes);
-  };
-  for (const int sums : {0, 1}) set(sums, count, kBytes);
-  set(2, count, kBytes);
-  for (const int weights : {3, 4}) set(weights, kBytes / 4, kBytes);
-  if (last_quads > 0) {
-    set(5, count, 4 * last_quads);
-    for (const int weights : {6, 7})
-      set(weights, static_cast<int>(last_quads), kBytes);
+  for (int tile = 0; tile < 8; ++tile) {
+    c.rows[tile] = kRows;
+    c.bytes[tile] = static_cast<uint16_t>(kBytes);
   }
   Written(&c);
   _tile_loadconfig(&c);
 }
 
-// The distance from row to row, where it is the same for all; else 0.
-int64_t Stride(const uint8_t* const* rows, int count) {
-  if (count == 1) return kBytes;
-  const int64_t stride = rows[1] - rows[0];
-  for (int r = 2; r < count; ++r)
-    if (rows[r] - rows[r - 1] != stride) return 0;
-  return stride;
-}
+// Rows of one block and one tap.
+struct Rows {
+  const uint8_t* const* rows;
+  int64_t stride;  // from row to row, where it is the same for all; else 0
+  int count;
 
-// The sums of one block of rows, whose tiles are configured.
-void Block(const GemmChunk& g, const uint8_t* const* rows, int count,
-           int32_t* sums) {
-  const int64_t whole = g.quads / 16, last = g.quads % 16;
-  const bool both = g.out.columns > 16;
+  Rows(const uint8_t* const* p, int n) : rows(p), stride(0), count(n) {
+    if (n < kRows) return;  // what follows could be nobody's
+    stride = p[1] - p[0];
+    for (int r = 2; r < kRows; ++r)
+      if (p[r] - p[r - 1] != stride) stride = 0;
+  }
+  // Where 64 bytes from `k` on of each row lie; `step` is their distance.
+  const uint8_t* At(int64_t k, uint8_t* copy, int64_t* step) const {
+    *step = stride != 0 ? stride : kBytes;
+    if (stride != 0) return rows[0] + k;
+    for (int r = 0; r < count; ++r)
+      _mm512_store_si512(copy + r * kBytes, _mm512_loadu_si512(rows[r] + k));
+    Written(copy);
+    return copy;
+  }
+};
+
+// The sums of one or two blocks of rows times one or two halves of a panel.
+template <bool kTwoBlocks, bool kTwoHalves>
+void Multiply(const GemmChunk& g, const uint8_t* const* rows, int last_count,
+              int32_t* sums) {
   _tile_loadd(0, g.offsets, 0);  // the same in every row
-  _tile_loadd(1, g.offsets + (both ? 16 : 0), 0);
+  if (kTwoHalves) _tile_loadd(1, g.offsets + 16, 0);
+  if (kTwoBlocks) _tile_loadd(2, g.offsets, 0);
+  if (kTwoBlocks && kTwoHalves) _tile_loadd(3, g.offsets + 16, 0);
   const int8_t* weights = g.weights;
   alignas(64) uint8_t copy[kRows * kBytes];
   constexpr int kWeightStride = 4 * kColumns;
   for (int64_t t = 0; t < g.taps; ++t, rows += kMaxRows) {
-    const int64_t stride = Stride(rows, count);
-    for (int64_t k = 0; k < whole; ++k) {
-      if (stride != 0) {
-        _tile_loadd(2, rows[0] + k * kBytes, stride);
-      } else {
-        for (int r = 0; r < count; ++r)
-          _mm512_store_si512(copy + r * kBytes,
-                             _mm512_loadu_si512(rows[r] + k * kBytes));
-        Written(copy);
-        _tile_loadd(2, copy, kBytes);
+    const Rows a(rows, kTwoBlocks ? kRows : last_count);
+    const Rows b(kTwoBlocks ? rows + g.taps * kMaxRows : rows, last_count);
+    for (int64_t k = 0; k < 4 * g.quads; k += kBytes) {
+      int64_t step;
+      const uint8_t* at = a.At(k, copy, &step);
+      _tile_loadd(4, at, step);
+      _tile_loadd(6, weights, kWeightStride);
+      _tile_dpbusd(0, 4, 6);
+      if (kTwoHalves) {
+        _tile_loadd(7, weights + kBytes, kWeightStride);
+        _tile_dpbusd(1, 4, 7);
       }
-      _tile_loadd(3, weights, kWeightStride);
-      _tile_dpbusd(0, 2, 3);
-      if (both) {
-        _tile_loadd(4, weights + kBytes, kWeightStride);
-        _tile_dpbusd(1, 2, 4);
+      if (kTwoBlocks) {
+        at = b.At(k, copy, &step);
+        _tile_loadd(5, at, step);
+        _tile_dpbusd(2, 5, 6);
+        if (kTwoHalves) _tile_dpbusd(3, 5, 7);
       }
       weights += 16 * kWeightStride;
     }
-    if (last == 0) continue;
-    if (stride != 0) {
-      _tile_loadd(5, rows[0] + whole * kBytes, stride);
-    } else {
-      const auto mask = static_cast<__mmask16>((1u << last) - 1);
-      for (int r = 0; r < count; ++r)
-        _mm512_store_si512(
-            copy + r * kBytes,
-            _mm512_maskz_loadu_epi32(mask, rows[r] + whole * kBytes));
-      Written(copy);
-      _tile_loadd(5, copy, kBytes);
-    }
-    _tile_loadd(6, weights, kWeightStride);
-    _tile_dpbusd(0, 5, 6);
-    if (both) {
-      _tile_loadd(7, weights + kBytes, kWeightStride);
-      _tile_dpbusd(1, 5, 7);
-    }
-    weights += last * kWeightStride;
   }
-  _tile_stored(0, sums, 4 * kColumns);
-  if (both) _tile_stored(1, sums + 16, 4 * kColumns);
+  constexpr int kStride = 4 * kColumns;
+  _tile_stored(0, sums, kStride);
+  if (kTwoHalves) _tile_stored(1, sums + 16, kStride);
+  int32_t* const second = sums + kRows * kColumns;
+  if (kTwoBlocks) _tile_stored(2, second, kStride);
+  if (kTwoBlocks && kTwoHalves) _tile_stored(3, second + 16, kStride);
   Written(sums);
 }
 
 void Gemm(const GemmChunk& g) {
   const Tiles& others = *Avx512VnniTiles();
-  alignas(64) int32_t sums[kRows * kColumns];
+  alignas(64) int32_t sums[2 * kRows * kColumns];
+  const bool halves = g.out.columns > 16;
   const uint8_t* const* rows = g.rows;
-  int64_t row = 0;
-  int configured = 0;
-  for (int64_t b = 0; b < g.blocks; ++b, rows += g.taps * kMaxRows) {
-    const int count = g.RowsOf(b);
-    if (count != configured) Configure(count, g.quads % 16);
-    configured = count;
-    Block(g, rows, count, sums);
-    others.finish(g.out, sums, kColumns, row, count);
-    row += count;
+  Configure();
+  for (int64_t b = 0; b < g.blocks; b += 2) {
+    const bool two = b + 1 < g.blocks;
+    const int last = g.RowsOf(two ? b + 1 : b);
+    if (two)
+      (halves ? Multiply<true, true> : Multiply<true, false>)(g, rows, last,
+                                                              sums);
+    else
+      (halves ? Multiply<false, true> : Multiply<false, false>)(g, rows, last,
+                                                                sums);
+    others.finish(g.out, sums, kColumns, b * kRows, last + (two ? kRows : 0));
+    rows += 2 * g.taps * kMaxRows;
   }
   _tile_release();
 }
@@ -146,6 +144,7 @@ const Tiles* AmxTiles() {
     tiles.name = "amx";
     tiles.max_rows = amx::kRows;
     tiles.columns = amx::kColumns;
+    tiles.step = static_cast<int>(amx::kBytes / 4);
     tiles.gemm = amx::Gemm;
     return tiles;
   }();

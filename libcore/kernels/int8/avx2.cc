@@ -12,8 +12,9 @@ const Tiles* Avx2Tiles() {
   namespace isa = avx2;
   static constexpr Tiles kTiles = {
       "avx2",         isa::kRows,        isa::kColumns,
-      isa::kChannels, PD_INT8_VNNI != 0, isa::GemmAny,
-      isa::FinishAny, isa::DepthwiseAny, isa::MapAny};
+      isa::kChannels, PD_INT8_VNNI != 0, 1,
+      isa::GemmAny,   isa::FinishAny,    isa::DepthwiseAny,
+      isa::MapAny};
   return &kTiles;
 }
 

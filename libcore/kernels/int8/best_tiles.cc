@@ -67,7 +67,7 @@ const Tiles& BestTiles() {
 }
 
 const Tiles& BestTiles(int64_t depth) {
-  constexpr int64_t kWorthAmx = 192;
+  constexpr int64_t kWorthAmx = 48;
   const Tiles& best = BestTiles();
   return best.gemm != Avx512VnniTiles()->gemm && best.vnni &&
                  best.columns == Avx512VnniTiles()->columns && depth < kWorthAmx

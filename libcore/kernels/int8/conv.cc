@@ -40,9 +40,13 @@ struct Product : Packed {
   bool is_window = false;     // else pixels of input and output are the same
   WindowAxis h, w;
   std::vector<uint8_t> padding;  // a pixel of zeros
+  size_t tail = 0;  // bytes of the input's end that rows are read behind
 
   Tensor *x = nullptr, *out = nullptr, *scratch = nullptr;
+  int64_t x_bytes = 0;
 
+  const uint8_t* In() const { return x->data<uint8_t>(); }
+  const uint8_t* End() const { return In() + x_bytes; }
   size_t PanelBytes() const {
     return static_cast<size_t>((copies ? 1 : taps) * quads * 4 *
                                tiles->columns);
@@ -52,9 +56,12 @@ struct Product : Packed {
            static_cast<size_t>(max_blocks * (copies ? 1 : taps));
   }
   int64_t Depth() const { return taps * group_in; }
-  // Of one thread: pointers, copied rows, and one row of bytes.
+  // Of one thread: pointers, copied rows, and one row of bytes; or the input's
+  // end with room behind it.
   size_t ScratchBytes() const {
-    if (!copies) return PointerBytes();
+    if (!copies)
+      return PointerBytes() +
+             (tail > 0 ? tail + static_cast<size_t>(4 * quads) : size_t{0});
     return PointerBytes() +
            static_cast<size_t>(4 * quads * kMaxRows * max_blocks) +
            static_cast<size_t>((Depth() + 127) / 64 * 64);
@@ -86,7 +93,7 @@ struct Pixel {
 template <typename Put>
 void ForTaps(const Product& p, const Pixel& at, int64_t group, bool joined,
              const Put& put) {
-  const uint8_t* in = p.x->data<uint8_t>() + group * p.group_in;
+  const uint8_t* in = p.In() + group * p.group_in;
   const int64_t left = at.x * p.w.stride - p.w.pad_before;
   const int64_t width = p.w.kernel;
   const bool inside = left >= 0 && left + (width - 1) * p.w.dilation < p.w.in;
@@ -110,33 +117,75 @@ void ForTaps(const Product& p, const Pixel& at, int64_t group, bool joined,
   }
 }
 
+// Some bytes, mostly few: what a call of memcpy costs is more than they do.
+void CopyFew(const uint8_t* from, int64_t count, uint8_t* to) {
+  constexpr int64_t kWord = 8;
+  if (count < kWord) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i + kWord < count; i += kWord)
+    std::memcpy(to + i, from + i, kWord);
+  std::memcpy(to + count - kWord, from + count - kWord, kWord);
+}
+
 // The row's bytes side by side: where they lie, or copied to `room`.
 const uint8_t* RowBytes(const Product& p, const Pixel& at, int64_t row,
                         int64_t group, uint8_t* room) {
-  if (!p.is_window)
-    return p.x->data<uint8_t>() + row * p.in_stride + group * p.group_in;
+  if (!p.is_window) return p.In() + row * p.in_stride + group * p.group_in;
   const bool joined = p.groups == 1 && p.w.dilation == 1;
   ForTaps(p, at, group, joined,
           [&](int64_t tap, int64_t count, const uint8_t* from) {
-            std::memcpy(room + tap * p.group_in, from,
-                        static_cast<size_t>(count * p.group_in));
+            CopyFew(from, count * p.group_in, room + tap * p.group_in);
           });
   return room;
 }
 
-// Copies a row to 4 * quads bytes; behind its numbers stand zeros.
+// A window inside of the image, whose lines are copied whole. More than a line
+// is written: what stands behind it comes later, or meets weights of 0.
+bool CopyWindow(const Product& p, const Pixel& at, uint8_t* to) {
+  constexpr int64_t kLine = 32;
+  const int64_t line = p.w.kernel * p.group_in;
+  const int64_t y = at.y * p.h.stride - p.h.pad_before;
+  const int64_t x = at.x * p.w.stride - p.w.pad_before;
+  if (p.groups > 1 || p.w.dilation > 1 || p.h.dilation > 1 || line > kLine ||
+      y < 0 || y + p.h.kernel > p.h.in || x < 0 || x + p.w.kernel > p.w.in)
+    return false;
+  const uint8_t* from =
+      p.In() + ((at.image * p.h.in + y) * p.w.in + x) * p.in_stride;
+  const int64_t step = p.w.in * p.in_stride;
+  if (p.End() - from < (p.h.kernel - 1) * step + kLine) return false;
+  for (int64_t i = 0; i < p.h.kernel; ++i, from += step, to += line)
+    std::memcpy(to, from, kLine);
+  return true;
+}
+
+// Copies a row to 4 * quads bytes; what stands behind its numbers meets weights
+// of 0.
 void CopyRow(const Product& p, const Pixel& at, int64_t row, int64_t group,
              uint8_t* room, uint8_t* to) {
-  const int64_t depth = p.Depth(), used = depth * (p.words ? 2 : 1);
+  const int64_t depth = p.Depth();
   if (!p.words) {
+    if (p.is_window && CopyWindow(p, at, to)) return;
     const uint8_t* from = RowBytes(p, at, row, group, to);
     if (from != to) std::memcpy(to, from, static_cast<size_t>(depth));
   } else {
-    const uint8_t* from = RowBytes(p, at, row, group, room);
+    const uint8_t* from = p.is_window && CopyWindow(p, at, room)
+                              ? room
+                              : RowBytes(p, at, row, group, room);
     uint16_t* words = reinterpret_cast<uint16_t*>(to);
     for (int64_t k = 0; k < depth; ++k) words[k] = from[k];
   }
-  for (int64_t i = used; i < 4 * p.quads; ++i) to[i] = 0;
+}
+
+// Rows near the input's end lie in `copy`, where more than them may be read.
+const uint8_t* Readable(const Product& p, const uint8_t* row,
+                        const uint8_t* copy) {
+  if (p.tail == 0) return row;
+  const int64_t left = p.End() - row;
+  return left >= 4 * p.quads || left < 0 || left > static_cast<int64_t>(p.tail)
+             ? row
+             : copy + static_cast<int64_t>(p.tail) - left;
 }
 
 // Pointers to the rows of a chunk that begins with row `first`.
@@ -147,6 +196,7 @@ void Gather(const Product& p, const GemmChunk& chunk, int64_t first,
   uint8_t* room = copy + 4 * p.quads * kMaxRows * p.max_blocks;
   Pixel at(p, first);
   int64_t row = first;
+  const uint8_t* from = p.In() + first * p.in_stride + group * p.group_in;
   for (int64_t b = 0; b < chunk.blocks; ++b) {
     const uint8_t** to = pointers + b * chunk.taps * kMaxRows;
     for (int r = chunk.RowsOf(b); r > 0; --r, ++row, ++to) {
@@ -155,11 +205,12 @@ void Gather(const Product& p, const GemmChunk& chunk, int64_t first,
         *to = copy;
         copy += 4 * p.quads;
       } else if (!p.is_window) {
-        *to = RowBytes(p, at, row, group, room);
+        *to = Readable(p, from, copy);
+        from += p.in_stride;
       } else {
         ForTaps(p, at, group, false,
-                [&](int64_t tap, int64_t, const uint8_t* from) {
-                  to[tap * kMaxRows] = from;
+                [&](int64_t tap, int64_t, const uint8_t* pixel) {
+                  to[tap * kMaxRows] = Readable(p, pixel, copy);
                 });
       }
       if (p.is_window) at.Next(p);
@@ -201,7 +252,10 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
   uint8_t* scratch =
       p.scratch->data<uint8_t>() + static_cast<size_t>(part) * p.ScratchBytes();
   const int64_t height = p.tiles->max_rows;
+  if (p.tail > 0)
+    std::memcpy(scratch + p.PointerBytes(), p.End() - p.tail, p.tail);
   GemmChunk chunk;
+  if (p.tiles->step > 1) chunk.height = static_cast<int>(height);
   chunk.rows = reinterpret_cast<const uint8_t**>(scratch);
   chunk.taps = p.copies ? 1 : p.taps;
   chunk.quads = p.quads;
@@ -254,13 +308,18 @@ void Pack(const Int8Weights& w, Product* p) {
 absl::StatusOr<Step> BindProduct(BindContext* context,
                                  std::shared_ptr<Product> p) {
   PD_ASSIGN_OR_RETURN(const Int8Weights w, ReadInt8Weights(context));
-  p->tiles = &BestTiles(p->Depth());
+  p->x_bytes = p->x->size();
+  p->copies = p->group_in % 4 != 0 || (p->taps > 1 && p->group_in < 16);
+  p->tiles = &BestTiles(p->copies ? p->Depth() : p->group_in);
   p->kind = KindOf(*p->tiles, w, ReadInt8In(context->op(), "x").high);
   p->words = p->kind == DotKind::kWords;
-  p->copies =
-      p->words || p->group_in % 4 != 0 || (p->taps > 1 && p->group_in < 16);
+  p->copies |= p->words;
   const int64_t depth = p->copies ? p->Depth() : p->group_in;
   p->quads = (depth * (p->words ? 2 : 1) + 3) / 4;
+  p->quads = (p->quads + p->tiles->step - 1) / p->tiles->step * p->tiles->step;
+  if (!p->copies && p->tiles->step > 1)
+    p->tail = std::min(static_cast<size_t>(p->x_bytes),
+                       static_cast<size_t>(4 * p->quads));
   if (p->copies)
     p->max_blocks = std::clamp<int64_t>(
         kCopiedBytes / (4 * p->quads * p->tiles->max_rows), 1, kMaxBlocks);
@@ -271,7 +330,7 @@ absl::StatusOr<Step> BindProduct(BindContext* context,
       order.push_back(c < p->group_out ? g * p->group_out + c : -1);
   PD_RETURN_IF_ERROR(FillChannels(context, w, order, p.get()));
   Pack(w, p.get());
-  p->padding.assign(static_cast<size_t>(p->in_stride),
+  p->padding.assign(static_cast<size_t>(p->in_stride + 4 * p->quads),
                     static_cast<uint8_t>(p->zero));
   p->share_panels =
       p->weight_bytes > p->x->bytes() && p->panels >= 2 * Threads();

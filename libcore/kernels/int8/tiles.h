@@ -61,7 +61,8 @@ struct FinishTile {
 ///   rows[t][r][k] * weight(t, k, c), as plain integers.
 struct GemmChunk {
   const uint8_t* const* rows = nullptr;  ///< [blocks][taps][kMaxRows]
-  int64_t count = 0, blocks = 0;         ///< rows in all, shared evenly
+  int64_t count = 0, blocks = 0;         ///< rows in all
+  int height = 0;  ///< of all blocks but the last; 0: they share evenly
   int64_t taps = 1, quads = 0;
   const int8_t* weights = nullptr;   ///< of the panel
   const int32_t* offsets = nullptr;  ///< whole vectors
@@ -69,6 +70,9 @@ struct GemmChunk {
   FinishTile out;
 
   int RowsOf(int64_t block) const {
+    if (height > 0)
+      return static_cast<int>(block + 1 < blocks ? height
+                                                 : count - block * height);
     return static_cast<int>(count / blocks + (block < count % blocks ? 1 : 0));
   }
 };
@@ -121,6 +125,9 @@ struct Tiles {
   int columns;             ///< of a panel
   int depthwise_channels;  ///< of a block
   bool vnni;               ///< knows kQuads alone; others all but that
+  int step;                ///< GemmChunk::quads are a multiple; above 1 blocks
+                           ///< have the full height, and rows whole steps that
+                           ///< may be read
   void (*gemm)(const GemmChunk&);
   /// Finishes `count` rows from `row` on, whose sums are `stride` apart.
   void (*finish)(const FinishTile&, const int32_t* sums, int64_t stride,
