@@ -90,6 +90,10 @@ void BindWeights(QuantOptions* o, OptionTable* table) {
                 &o->weight_only);
   table->Choice({"--bits", "N", "bits of a weight, with --weight-only"},
                 {"8", "16"}, &o->bits);
+  table->Choice({"--round", "NAME",
+                 "nearest integers, or those that change least what each layer "
+                 "gives for the calibration data, which takes longer"},
+                {"nearest", "adaround"}, &o->round);
   table->Switch({"--bias-correction", "",
                  "rounds weights so that the mean of each channel stays what "
                  "it is"},
@@ -105,8 +109,12 @@ void BindQuant(QuantOptions* o, OptionTable* table) {
               &o->config);
   table->Switch({"--fold-batch-norms", "",
                  "folds batch norms into convolutions first; always so with "
-                 "--to onnx"},
+                 "--to onnx and with --equalize"},
                 &o->fold_batch_norms);
+  table->Switch({"--equalize", "",
+                 "scales the channels between two layers so that both layers' "
+                 "weights of a channel are of one size; answers stay"},
+                &o->equalize);
   table->Texts({"--skip", "NAME",
                 "leaves an operator type in floating point, or the operators "
                 "that touch a variable; `*` and `?` stand for any text. May be "
@@ -154,11 +162,15 @@ Tool QuantTool(QuantOptions* options) {
       return CommandLineError(
           "say either with --calib what to calibrate on, or --weight-only");
     if (options->weight_only)
-      for (const char* other : {"--algo", "--max-drop", "--report"})
+      for (const char* other : {"--algo", "--round", "--max-drop", "--report"})
         if (table.Given(other))
           return CommandLineError(std::string(other) +
                                   " is for activations; --weight-only leaves "
                                   "them alone");
+    if (options->round == "adaround" && options->bias_correction)
+      return CommandLineError(
+          "--bias-correction chooses the integers too; it does not go with "
+          "--round adaround");
     if (table.Given("--percentile") && options->algo != "hist")
       return CommandLineError("--percentile is for --algo hist");
     if (table.Given("--opset") && options->to != "onnx")

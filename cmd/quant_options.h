@@ -27,7 +27,8 @@ struct QuantOptions {
   bool weight_only = false;
   std::string bits = "8";
   std::vector<std::string> skip;
-  bool fold_batch_norms = false, bias_correction = false;
+  bool fold_batch_norms = false, equalize = false, bias_correction = false;
+  std::string round = "nearest";
   std::string compare;  ///< a job
   std::string metric;
   std::optional<double> max_drop;

@@ -25,6 +25,7 @@
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/quant/conv_bias.h"
+#include "libcore/quant/equalize.h"
 #include "libcore/quant/quantize.h"
 #include "libcore/report/quant_report.h"
 #include "libcore/train/load_model.h"
@@ -49,10 +50,12 @@ absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
   auto model =
       Freeze(loaded.program, {loaded.feeds, loaded.fetches}, loaded.params);
   if (!model.ok()) return Annotate(model.status(), options.model);
-  if (options.fold_batch_norms || options.to == "onnx") {
+  if (options.fold_batch_norms || options.equalize || options.to == "onnx") {
     PD_ASSIGN_OR_RETURN(const int folded, FoldBatchNorms(&*model));
     LogInfo("%d batch norms folded", folded);
   }
+  if (options.equalize)
+    LogInfo("%d pairs of layers equalised", EqualizeLayers(&*model));
   return model;
 }
 
@@ -116,6 +119,7 @@ QuantizeOptions OptionsOf(const QuantOptions& options) {
   q.weights.keep_mean = options.bias_correction;
   q.weights.bits = options.bits == "16" ? 16 : 8;
   q.skips = options.skip;
+  q.learn_rounding = options.round == "adaround";
   q.form = options.to == "onnx"          ? QuantizeOptions::Form::kOnnx
            : options.to == "paddle-fake" ? QuantizeOptions::Form::kFake
                                          : QuantizeOptions::Form::kLinear;
@@ -184,6 +188,14 @@ class QuantRun {
         progress.Begin(pass == 1 ? "calibrating" : "counting values", total);
       }
       progress.Update(batches, records);
+      return true;
+    };
+    q.rounding_progress = [&](int64_t done, int64_t items) {
+      if (done == 1) {
+        progress.End();
+        progress.Begin("learning roundings", 0, 0, "weights");
+      }
+      progress.Update(done, items);
       return true;
     };
     auto result = QuantizeModel(registry_, model_, loader_.get(), q);

@@ -51,6 +51,18 @@ void PrintErrors(const QuantSummary& summary, std::ostream& out) {
                            Shown(e.Sqnr()), e.Cosine());
 }
 
+void PrintRoundings(const QuantSummary& summary, std::ostream& out) {
+  if (summary.result.roundings.empty()) return;
+  const int width = WidthOf(summary);
+  out << absl::StrFormat("\n%-*s %14s %14s %8s\n", width,
+                         "mean squared error by", "nearest", "learned",
+                         "ratio");
+  for (const RoundingGain& g : summary.result.roundings)
+    out << absl::StrFormat("%-*s %14.6g %14.6g %8.3f\n", width, g.weight,
+                           g.nearest, g.learned,
+                           g.nearest > 0 ? g.learned / g.nearest : 1);
+}
+
 void PrintSensitivities(const QuantSummary& summary, std::ostream& out) {
   if (summary.sensitivities.empty()) return;
   const int width = WidthOf(summary);
@@ -77,6 +89,7 @@ Json ThresholdsOf(const QuantSummary& summary) {
 
 void PrintQuantSummary(const QuantSummary& summary, std::ostream& out) {
   PrintThresholds(summary, out);
+  PrintRoundings(summary, out);
   PrintErrors(summary, out);
   PrintSensitivities(summary, out);
   const Quantization& q = summary.result.quantization;
@@ -131,6 +144,9 @@ void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
     object["errors"].push_back({{"output", e.variable},
                                 {"sqnr_db", Shown(e.Sqnr())},
                                 {"cosine", e.Cosine()}});
+  for (const RoundingGain& g : summary.result.roundings)
+    object["roundings"].push_back(
+        {{"weight", g.weight}, {"nearest", g.nearest}, {"learned", g.learned}});
   if (!summary.sensitivities.empty()) {
     object["sensitivity"] = Json::array();
     for (const Sensitivity& s : summary.sensitivities)

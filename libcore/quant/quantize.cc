@@ -80,6 +80,12 @@ absl::StatusOr<QuantizeResult> QuantizeModel(OpRegistry* registry,
             ? "the model has no convolution and no matrix product"
             : absl::StrCat("'", q.plan.left[0].output, "' stays in float (",
                            q.plan.left[0].why, ")"));
+  if (options.learn_rounding) {
+    PD_ASSIGN_OR_RETURN(result.roundings,
+                        LearnRoundings(registry, model, loader,
+                                       options.calibration.most_batches,
+                                       options.rounding_progress, &q));
+  }
   return result;
 }
 

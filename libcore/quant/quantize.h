@@ -4,9 +4,11 @@
 #define PD_LIBCORE_QUANT_QUANTIZE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/quant/adaround.h"
 #include "libcore/quant/calibrate.h"
 #include "libcore/quant/quantized_model.h"
 
@@ -16,6 +18,8 @@ struct QuantizeOptions {
   CalibrationOptions calibration;
   WeightOptions weights;
   SkipList skips;
+  bool learn_rounding = false;  ///< adaround.h
+  BatchProgress rounding_progress;
   /// Which form is written: they differ in thresholds (mse, emd) and in what
   /// becomes of values that are never negative.
   enum class Form { kLinear, kFake, kOnnx };
@@ -25,6 +29,7 @@ struct QuantizeOptions {
 struct QuantizeResult {
   Quantization quantization;
   Calibration calibration;
+  std::vector<RoundingGain> roundings;  ///< where they were learned
 };
 
 /// Plans, calibrates and rounds the weights. Ops whose input was never seen, or
