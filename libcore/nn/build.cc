@@ -18,6 +18,7 @@
 #include "libcore/nn/layer_part.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/losses/loss.h"
+#include "libcore/nn/quant_aware.h"
 #include "libcore/nn/zoo/zoo.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/prune.h"
@@ -568,6 +569,8 @@ absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
         job.At(JoinForms(*std::move(other), &*built), job.proto().model()));
   }
   PD_RETURN_IF_ERROR(groups.CheckUsed(job));
+  if (job.proto().has_quant())
+    PD_RETURN_IF_ERROR(SimulateQuantization(job, registry, &*built));
   return built;
 }
 
