@@ -27,6 +27,13 @@ Manual ExportManual() {
       "model; `--input` and `--fetch` name others. With `-c` alone it is the "
       "network of a job with its first values: for looking at it, and for "
       "timing it before it is trained.",
+      "A network whose job says `quant` is written with integers and the "
+      "scales "
+      "of its training: `--to paddle` in PaddlePaddle's newer form "
+      "(quantize_linear, int8 weights), `--to paddle-fake` and `--to "
+      "paddle-legacy` in its older one (fake_quantize operators, integers held "
+      "in float32), `--to onnx` with QuantizeLinear and DequantizeLinear. "
+      "pd-eval computes all of PaddlePaddle's with 8-bit products.",
       "An ONNX model is written at exactly the opset asked for, after ONNX's "
       "own checker and shape inference have passed it; an operator that needs "
       "a later opset is an error.",
@@ -79,7 +86,8 @@ void BindExport(ExportOptions* o, OptionTable* table) {
   table->DescribeDefault("--fetch", "the model's outputs");
   table->Group("Result");
   table->Choice({"--to", "FORM", "what to write"},
-                {"paddle", "paddle-legacy", "onnx", "dot"}, &o->to);
+                {"paddle", "paddle-fake", "paddle-legacy", "onnx", "dot"},
+                &o->to);
   table->Text({"-o,--out", "OUT",
                "prefix, folder or file to write; `-` for standard output, with "
                "`--to dot`"},

@@ -17,6 +17,7 @@
 #include "formats/npz.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/deploy/onnx_export.h"
@@ -24,6 +25,8 @@
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
 #include "libcore/program/dot.h"
+#include "libcore/quant/aware.h"
+#include "libcore/quant/conv_bias.h"
 #include "libcore/train/load_model.h"
 
 namespace pd {
@@ -103,6 +106,41 @@ absl::StatusOr<NamedArrays> Answers(const OpRegistry& registry,
   return by_place;
 }
 
+// What is written of a network that was trained with quant { }.
+absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
+                                               const LoadedModel& loaded,
+                                               const FeedFetch& names) {
+  const bool onnx = options.to == "onnx";
+  PD_ASSIGN_OR_RETURN(LearnedQuantization learned,
+                      LearnQuantization(loaded.program, names, loaded.params,
+                                        onnx || options.optimize));
+  Quantization& q = learned.quantization;
+  if (learned.only_simulated.empty() && q.plan.ops.empty())
+    learned.only_simulated = "no product is left to quantize";
+  if (!learned.only_simulated.empty()) {
+    if (onnx || options.to == "paddle-fake")
+      return FailedPrecondition("--to %s needs integers, but %s", options.to,
+                                learned.only_simulated);
+    LogWarning("'%s' is written with fake-quantize operators, in float32: %s",
+               options.model, learned.only_simulated);
+    return FreezeSimulated(loaded.program, names, loaded.params);
+  }
+  LogInfo("%d operators multiply integers, %d stay in floating point",
+          q.plan.ops.size(), q.plan.left.size());
+  if (options.to == "paddle-fake" || options.to == "paddle-legacy")
+    return WithFakeQuantize(learned.model, q);
+  if (!onnx) return WithQuantizeLinear(learned.model, q);
+  // There every pair rounds: those alone that training had.
+  std::map<std::string, double> thresholds;
+  for (const QuantOp& op : q.plan.ops)
+    for (const std::string& name : op.activations)
+      thresholds[name] = q.thresholds.at(name);
+  q.thresholds = std::move(thresholds);
+  InferenceModel model = WithQuantizeLinear(learned.model, q, false);
+  MoveConvBiases(&model);
+  return model;
+}
+
 // Reads back what was written and compares its answers.
 absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
                     const InferenceModel& model, std::ostream& out) {
@@ -129,11 +167,14 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
   std::vector<LayerInfo> layers;
   LoadedModel loaded;
+  bool of_job = true;  // the network is a job's, not a model's own
   if (options.model.empty()) {
     PD_ASSIGN_OR_RETURN(loaded,
                         UntrainedNetwork(*registry, options.config, &layers));
   } else {
     PD_ASSIGN_OR_RETURN(loaded, LoadModel(options.model, nullptr, shapes));
+    of_job = loaded.kind == LoadedModel::Kind::kRun ||
+             loaded.kind == LoadedModel::Kind::kParameters;
     PD_RETURN_IF_ERROR(
         UseNetworkOfJob(*registry, options.config, &loaded, &layers));
   }
@@ -145,8 +186,14 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     return Draw(options, loaded, names, layers, *registry, shapes, out);
   if (names.fetches.empty())
     return CommandLineError("this model names no outputs: give --fetch");
+  const bool quantized = of_job && SimulatesQuantization(loaded.program);
+  if (!quantized && options.to == "paddle-fake")
+    return CommandLineError(
+        "--to paddle-fake is for networks that were trained with quant { }; "
+        "pd-quant quantizes others");
   PD_ASSIGN_OR_RETURN(InferenceModel model,
-                      Freeze(loaded.program, names, loaded.params));
+                      quantized ? FreezeQuantized(options, loaded, names)
+                                : Freeze(loaded.program, names, loaded.params));
   if (!shapes.empty())
     PD_RETURN_IF_ERROR(SetInputShapes(*registry, shapes, &model));
   if (options.optimize)

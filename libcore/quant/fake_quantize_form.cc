@@ -65,7 +65,9 @@ class FakeForm {
     }
     if (!chosen) return;
     op->attrs["quantization_type"] =
-        absl::StrCat("post_", absl::AsciiStrToLower(q_.algorithm));
+        q_.algorithm == "qat"
+            ? std::string("qat")
+            : absl::StrCat("post_", absl::AsciiStrToLower(q_.algorithm));
     op->attrs["with_quant_attr"] = true;
   }
 
