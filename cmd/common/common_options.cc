@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "cmd/common/devices.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/version.h"
 #include "libcore/base/error.h"
@@ -55,7 +55,8 @@ int ThreadsFromEnvironment() {
 
 std::string ValueText(const FlagValue& value) {
   if (const auto* on = std::get_if<bool>(&value)) return *on ? "true" : "false";
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* text = std::get_if<std::string>(&value))
+    return text->empty() ? "nothing" : *text;
   if (const auto* real = std::get_if<double>(&value))
     return absl::StrCat(*real);
   return absl::StrCat(std::get<int64_t>(value));
@@ -75,9 +76,13 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
   table->Group("Common");
   table->Switch({"-h,--help", "", "print this help and exit"}, &options->help);
   table->Switch({"--version", "",
-                 "print the version, what it was built with and the CPU's "
-                 "features, and exit"},
+                 "print the version, what it was built with, the CPU's "
+                 "features and the GPUs, and exit"},
                 &options->version);
+  table->Switch({"--devices", "",
+                 "print the values of `--device` that this machine has, with "
+                 "memory, compute capability, driver and libraries, and exit"},
+                &options->devices);
   table->Text({"--device", "DEVICE",
                "where to compute: `auto`, `cpu`, `gpu` or `gpu:N`"},
               &options->device);
@@ -122,19 +127,6 @@ std::vector<Manual::Entry> CommonEnvironment() {
   entries.push_back({"NO_COLOR", "When set, nothing is printed in colour."});
   entries.push_back({"COLUMNS", "Width of the progress line at most."});
   return entries;
-}
-
-absl::Status CheckDevice(absl::string_view device) {
-  if (device == "auto" || device == "cpu") return absl::OkStatus();
-  absl::string_view rest = device;
-  if (absl::ConsumePrefix(&rest, "gpu") &&
-      (rest.empty() || (absl::ConsumePrefix(&rest, ":") &&
-                        ParseInteger(rest, 0, kMostThreads).ok())))
-    return Unavailable(
-        "'--device %s': this build has no CUDA backend; expected auto or cpu",
-        device);
-  return CommandLineError(absl::StrCat("option '--device': '", device,
-                                       "' is none of auto, cpu, gpu, gpu:N"));
 }
 
 absl::Status ApplyCommonOptions(const OptionTable& table,

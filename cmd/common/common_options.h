@@ -18,6 +18,7 @@ namespace pd {
 struct CommonOptions {
   bool help = false;
   bool version = false;
+  bool devices = false;
   std::string device = "auto";
   std::optional<int64_t> threads;  ///< CPUs that may be used when not set
   std::optional<int64_t> seed;     ///< the job's when not set
@@ -40,10 +41,6 @@ std::vector<Manual::Entry> CommonEnvironment();
 /// values, Unavailable for a device that this build or machine does not have.
 absl::Status ApplyCommonOptions(const OptionTable& table,
                                 const CommonOptions& options);
-
-/// "auto", "cpu", "gpu" or "gpu:N" as a place to run on. CommandLineError for
-/// other texts, Unavailable for gpu.
-absl::Status CheckDevice(absl::string_view device);
 
 }  // namespace pd
 

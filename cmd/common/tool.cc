@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "cmd/common/devices.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/help.h"
 #include "cmd/common/print_error.h"
@@ -15,6 +16,7 @@
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/version.h"
 #include "libcore/base/error.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -28,14 +30,19 @@ bool ServeEarly(const Tool& tool, const OptionTable& table, int argc,
     out << HelpText(tool.manual, table.Describe());
     return true;
   }
-  if (!table.Given("--version")) return false;
+  const bool devices = table.Given("--devices");
+  if (!devices && !table.Given("--version")) return false;
   bool json = false;
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
     json |= word == "--format=json" ||
             (word == "json" && absl::string_view(argv[i - 1]) == "--format");
   }
-  out << VersionText(tool.manual.name, json);
+  // They say where libraries are looked for; mistakes are told when it runs.
+  (void)SetFlagsFromEnvironment();
+  const GpuList gpus = ListGpus();
+  out << (devices ? DevicesText(gpus, json)
+                  : VersionText(tool.manual.name, gpus, json));
   return true;
 }
 

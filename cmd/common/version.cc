@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cmd/common/devices.h"
 #include "libcore/base/parallel.h"
 
 namespace pd {
@@ -72,7 +73,8 @@ std::vector<std::pair<std::string, std::string>> MachineFacts() {
           {"threads", absl::StrCat(Threads())}};
 }
 
-std::string VersionText(absl::string_view tool, bool json) {
+std::string VersionText(absl::string_view tool, const GpuList& gpus,
+                        bool json) {
   if (json) {
     const nlohmann::ordered_json object = {
         {"tool", std::string(tool)},
@@ -83,22 +85,22 @@ std::string VersionText(absl::string_view tool, bool json) {
         {"protobuf", ProtobufVersion()},
         {"highway", PD_HIGHWAY},
         {"zlib", zlibVersion()},
-        {"cuda", nullptr},
+        {"gpu", nlohmann::ordered_json::parse(GpuJson(gpus))},
         {"cpu", ModelName()},
         {"cpu_features", CpuFeatures()},
     };
     return object.dump(2) + "\n";
   }
-  const std::vector<std::pair<std::string, std::string>> rows = {
+  std::vector<std::pair<std::string, std::string>> rows = {
       {"build", absl::StrCat(PD_BUILD_TYPE, ", ", PD_COMPILER)},
       {"oneDNN", DnnlVersion()},
       {"protobuf", ProtobufVersion()},
       {"Highway", PD_HIGHWAY},
       {"zlib", zlibVersion()},
-      {"CUDA", "not built"},
       {"CPU", ModelName()},
       {"features", absl::StrJoin(CpuFeatures(), " ")},
   };
+  for (auto& row : GpuRows(gpus)) rows.push_back(std::move(row));
   std::string text = absl::StrCat(tool, " ", PD_VERSION, "\n");
   for (const auto& [name, value] : rows)
     absl::StrAppend(&text, "  ", name, std::string(10 - name.size(), ' '),

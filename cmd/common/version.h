@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `--version` prints: this build, the libraries it runs on, the CPU.
+// What `--version` prints: this build, the libraries it runs on, CPU and GPUs.
 #ifndef PD_CMD_COMMON_VERSION_H_
 #define PD_CMD_COMMON_VERSION_H_
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "libcore/device/gpu_list.h"
 
 namespace pd {
 
@@ -21,7 +22,7 @@ std::string CpuName();
 std::vector<std::pair<std::string, std::string>> MachineFacts();
 
 /// The text or the JSON object of `--version`, with a line break at the end.
-std::string VersionText(absl::string_view tool, bool json);
+std::string VersionText(absl::string_view tool, const GpuList& gpus, bool json);
 
 }  // namespace pd
 

@@ -16,6 +16,11 @@ std::vector<FlagInfo>& Table() {
   static auto* table = new std::vector<FlagInfo>{
       {"FLAGS_check_nan_inf", false,
        "stop at the first operator whose output holds NaN or Inf"},
+      {"FLAGS_cuda_dir", std::string(),
+       "folders, separated by colons, where NVIDIA's libcuda and libcublasLt "
+       "are looked for first"},
+      {"FLAGS_cudnn_dir", std::string(),
+       "folders, separated by colons, where libcudnn is looked for first"},
       {"FLAGS_use_mkldnn", true, "use oneDNN's kernels where they apply"},
   };
   return *table;

@@ -31,8 +31,7 @@ expect 2 "error: InvalidArgumentError: job.pbtxt:12:9: unknown field 'x'" "${run
 expect 3 '  \[operator < softmax > error\]' "${run[@]}" --end work
 expect 3 'ResourceExhaustedError: out of memory' "${run[@]}" --end memory
 expect 2 "did you mean '--steps'?" "${run[@]}" --stpes 3
-expect 3 'UnavailableError: .*no CUDA backend' "${run[@]}" --device gpu
-expect 3 'no CUDA backend' "${run[@]}" --device gpu:1
+expect 3 'UnavailableError: ' env FLAGS_cuda_dir=/nowhere "${run[@]}" --device gpu:99
 expect 2 'is none of auto, cpu' "${run[@]}" --device tpu
 expect 2 "did you mean 'FLAGS_check_nan_inf'?" "${run[@]}" --flags check_nan_in=1
 expect 0 '' "${run[@]}" --flags check_nan_inf=true,use_mkldnn=false

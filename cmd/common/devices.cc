@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/common/devices.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/common/table.h"
+#include "cmd/common/version.h"
+#include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/device/gpu_support.h"
+
+namespace pd {
+namespace {
+
+constexpr int kMostDevices = 1024;
+
+using Json = nlohmann::ordered_json;
+
+std::string Said(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+std::string MemoryText(int64_t bytes) {
+  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+std::string Capability(const GpuInfo& gpu) {
+  return absl::StrCat(gpu.major, ".", gpu.minor);
+}
+
+// "Ampere": where the manual's table knows the chip, its packages too.
+std::string Architecture(const GpuInfo& gpu) {
+  const absl::string_view name = ArchitectureName(gpu.major, gpu.minor);
+  return name.empty() ? "unknown, see NVIDIA's list" : std::string(name);
+}
+
+absl::Status Usable(const GpuList& list, const GpuInfo& gpu) {
+  return CheckGpu(gpu, (*list.driver)->version, BuiltCudaVersion());
+}
+
+std::string DriverText(const CudaDriver& driver) {
+  return absl::StrCat(driver.release, driver.release.empty() ? "" : ", ",
+                      "CUDA ", CudaVersionText(driver.version), ", ",
+                      driver.path);
+}
+
+std::string LibraryText(const absl::StatusOr<LibraryVersion>& library) {
+  return library.ok() ? absl::StrCat(library->version, ", ", library->path)
+                      : Said(library.status());
+}
+
+std::string BuiltText() {
+  return BuiltCudaVersion() == 0 ? "not built"
+                                 : CudaVersionText(BuiltCudaVersion());
+}
+
+// Value, or null and the reason under "missing".
+template <typename T, typename Describe>
+void Put(const char* name, const absl::StatusOr<T>& value,
+         const Describe& describe, Json* object) {
+  (*object)[name] = nullptr;
+  if (value.ok())
+    (*object)[name] = describe(*value);
+  else
+    (*object)["missing"][name] = Said(value.status());
+}
+
+Json GpuOf(const GpuList& list, const GpuInfo& gpu) {
+  const GpuGeneration* row = FindGeneration(gpu.major, gpu.minor);
+  const absl::Status usable = Usable(list, gpu);
+  Json object = {{"device", absl::StrCat("gpu:", gpu.index)},
+                 {"name", gpu.name},
+                 {"memory_bytes", gpu.memory_bytes},
+                 {"compute_capability", Capability(gpu)},
+                 {"architecture", Architecture(gpu)},
+                 {"multiprocessors", gpu.multiprocessors},
+                 {"paddle_packages", nullptr},
+                 {"usable", usable.ok()}};
+  if (row != nullptr) object["paddle_packages"] = std::string(row->packages);
+  if (!usable.ok()) object["reason"] = Said(usable);
+  return object;
+}
+
+Json ObjectOf(const GpuList& list) {
+  Json object = {{"built", nullptr}};
+  if (BuiltCudaVersion() != 0)
+    object["built"] = CudaVersionText(BuiltCudaVersion());
+  Put(
+      "driver", list.driver,
+      [](const CudaDriver* driver) {
+        Json one = {{"release", nullptr},
+                    {"cuda", CudaVersionText(driver->version)},
+                    {"path", driver->path}};
+        if (!driver->release.empty()) one["release"] = driver->release;
+        return one;
+      },
+      &object);
+  object["gpus"] = Json::array();
+  for (const GpuInfo& gpu : list.gpus)
+    object["gpus"].push_back(GpuOf(list, gpu));
+  if (!list.error.ok()) object["missing"]["gpus"] = Said(list.error);
+  const auto library = [](const LibraryVersion& one) {
+    return Json{{"version", one.version}, {"path", one.path}};
+  };
+  Put("cublaslt", list.cublaslt, library, &object);
+  Put("cudnn", list.cudnn, library, &object);
+  return object;
+}
+
+absl::Status CheckGpuNumber(int index) {
+  PD_ASSIGN_OR_RETURN(const GpuInfo gpu, FindGpu(index));
+  PD_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
+  return CheckGpu(gpu, driver->version, BuiltCudaVersion());
+}
+
+}  // namespace
+
+absl::Status CheckDevice(absl::string_view device) {
+  if (device == "auto" || device == "cpu") return absl::OkStatus();
+  absl::string_view rest = device;
+  int index = 0;
+  const bool gpu = absl::ConsumePrefix(&rest, "gpu") &&
+                   (rest.empty() || (absl::ConsumePrefix(&rest, ":") &&
+                                     absl::SimpleAtoi(rest, &index) &&
+                                     index >= 0 && index < kMostDevices));
+  if (!gpu)
+    return CommandLineError(absl::StrCat("option '--device': '", device,
+                                         "' is none of auto, cpu, gpu, gpu:N"));
+  return Annotate(CheckGpuNumber(index),
+                  absl::StrCat("'--device ", device, "'"));
+}
+
+std::vector<std::pair<std::string, std::string>> GpuRows(const GpuList& list) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  rows.emplace_back("CUDA", BuiltText());
+  if (!list.driver.ok()) {
+    rows.emplace_back("GPU",
+                      absl::StrCat("none: ", Said(list.driver.status())));
+    return rows;
+  }
+  rows.emplace_back("driver", DriverText(**list.driver));
+  for (const GpuInfo& gpu : list.gpus) {
+    const absl::Status usable = Usable(list, gpu);
+    rows.emplace_back(
+        absl::StrCat("gpu:", gpu.index),
+        absl::StrCat(gpu.name, ", ", MemoryText(gpu.memory_bytes),
+                     ", compute capability ", Capability(gpu), " (",
+                     Architecture(gpu), ")",
+                     usable.ok() ? "" : absl::StrCat("; ", Said(usable))));
+  }
+  if (list.gpus.empty())
+    rows.emplace_back("GPU", list.error.ok() ? "none" : Said(list.error));
+  rows.emplace_back("cuBLASLt", LibraryText(list.cublaslt));
+  rows.emplace_back("cuDNN", LibraryText(list.cudnn));
+  return rows;
+}
+
+std::string GpuJson(const GpuList& list) { return ObjectOf(list).dump(); }
+
+std::string DevicesText(const GpuList& list, bool json) {
+  if (json) {
+    Json object = {{"cpu", {{"name", CpuName()}, {"threads", Threads()}}}};
+    object.update(ObjectOf(list));
+    return object.dump(2) + "\n";
+  }
+  Table table(2);
+  table.Add({"cpu", absl::StrCat(CpuName(), ", ", Threads(), " thread",
+                                 Threads() == 1 ? "" : "s")});
+  for (const auto& [name, value] : GpuRows(list)) table.Add({name, value});
+  return table.ToString();
+}
+
+}  // namespace pd

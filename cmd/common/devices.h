@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// --device and what --devices and --version say of the GPUs of a machine.
+#ifndef PD_CMD_COMMON_DEVICES_H_
+#define PD_CMD_COMMON_DEVICES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "libcore/device/gpu_list.h"
+
+namespace pd {
+
+/// "auto", "cpu", "gpu" or "gpu:N" as a place to run on. CommandLineError for
+/// other texts; Unavailable, with all that is missing, for a GPU that this
+/// machine or build cannot compute on.
+absl::Status CheckDevice(absl::string_view device);
+
+/// What --devices prints: a table, or one JSON object.
+std::string DevicesText(const GpuList& list, bool json);
+
+/// Name and value of the lines of --version about GPUs and their libraries.
+std::vector<std::pair<std::string, std::string>> GpuRows(const GpuList& list);
+
+/// One JSON object: "built", "driver", "gpus", "cublaslt", "cudnn"; what is
+/// missing is null, and "missing" says why.
+std::string GpuJson(const GpuList& list);
+
+}  // namespace pd
+
+#endif  // PD_CMD_COMMON_DEVICES_H_
