@@ -35,8 +35,9 @@ Manual QuantManual() {
       "engines read. `--to onnx` writes QuantizeLinear and DequantizeLinear, "
       "which ONNX Runtime turns into 8-bit operators; batch norms are folded "
       "for it.",
-      "Thresholds are those of PaddlePaddle's PostTrainingQuantization, to the "
-      "digit. `KL` and `hist` read the data twice.",
+      "Thresholds are those of PaddlePaddle's PostTrainingQuantization; of "
+      "`KL` "
+      "and `hist` to one of the 2048 bins of their histogram.",
       "`--weight-only` needs no data: weights alone become integers, and are "
       "computed with in floating point."};
   m.answer_no =

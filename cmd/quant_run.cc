@@ -132,6 +132,7 @@ class QuantRun {
       : options_(options), registry_(registry) {}
 
   absl::Status Run(std::ostream& out) {
+    summary_.model = options_.model;
     PD_ASSIGN_OR_RETURN(model_, ReadModel(options_, *registry_));
     if (!options_.compare.empty()) {
       PD_ASSIGN_OR_RETURN(judge_, QuantJudge::Open(registry_, options_.compare,
@@ -142,10 +143,12 @@ class QuantRun {
     } else {
       PD_RETURN_IF_ERROR(CalibrateModel());
     }
-    PD_RETURN_IF_ERROR(Judge());
+    const absl::Status judged = Judge();
+    if (!judged.ok() && !summary_.search.empty())
+      PrintQuantSearch(summary_, options_.common.json(), out);
+    PD_RETURN_IF_ERROR(judged);
     PD_RETURN_IF_ERROR(MeasureErrors());
     PD_RETURN_IF_ERROR(Write());
-    summary_.model = options_.model;
     summary_.operators = model_.program.global().ops.size();
     if (options_.common.json())
       PrintQuantJson(summary_, out);
@@ -181,12 +184,8 @@ class QuantRun {
     int64_t total = loader_->batches();
     if (q.calibration.most_batches > 0)
       total = std::min(total, q.calibration.most_batches);
-    int shown = 0;
-    q.calibration.progress = [&](int pass, int64_t batches, int64_t records) {
-      if (pass != std::exchange(shown, pass)) {
-        if (pass > 1) progress.End();
-        progress.Begin(pass == 1 ? "calibrating" : "counting values", total);
-      }
+    progress.Begin("calibrating", total);
+    q.calibration.progress = [&](int64_t batches, int64_t records) {
       progress.Update(batches, records);
       return true;
     };
@@ -260,7 +259,9 @@ class QuantRun {
                   judge_->Evaluate(
                       Quantized(),
                       absl::StrCat("evaluating with ", count, " in float")));
-              return judge_->Drop(summary_.before, after);
+              const double drop = judge_->Drop(summary_.before, after);
+              summary_.search.push_back({count, after, drop});
+              return drop;
             }));
     if (left < 0 || static_cast<size_t>(left) == summary_.sensitivities.size())
       return AnswerNo(absl::StrFormat(

@@ -71,6 +71,24 @@ void PrintSensitivities(const QuantSummary& summary, std::ostream& out) {
   for (const Sensitivity& s : summary.sensitivities)
     out << absl::StrFormat("%-*s %-18s %10.2f\n", width, s.output, s.type,
                            Shown(s.sqnr));
+  out << absl::StrFormat("\n%-13s %10s %12s\n", "left in float", summary.metric,
+                         "points worse");
+  for (const SearchStep& step : summary.search)
+    out << absl::StrFormat("%13d %10.6g %12.2f\n", step.left, step.metric,
+                           step.drop);
+}
+
+void AddSearch(const QuantSummary& summary, Json* object) {
+  if (summary.sensitivities.empty()) return;
+  (*object)["sensitivity"] = Json::array();
+  for (const Sensitivity& s : summary.sensitivities)
+    (*object)["sensitivity"].push_back(
+        {{"type", s.type}, {"output", s.output}, {"sqnr_db", Shown(s.sqnr)}});
+  (*object)["search"] = Json::array();
+  for (const SearchStep& step : summary.search)
+    (*object)["search"].push_back({{"left", step.left},
+                                   {"metric", step.metric},
+                                   {"drop_points", step.drop}});
 }
 
 Json ThresholdsOf(const QuantSummary& summary) {
@@ -113,6 +131,14 @@ void PrintQuantSummary(const QuantSummary& summary, std::ostream& out) {
                            summary.drop > 0 ? "worse" : "better");
 }
 
+void PrintQuantSearch(const QuantSummary& summary, bool json,
+                      std::ostream& out) {
+  if (!json) return PrintSensitivities(summary, out);
+  Json object = {{"model", summary.model}};
+  AddSearch(summary, &object);
+  out << object.dump() << "\n";
+}
+
 void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
   const Quantization& q = summary.result.quantization;
   Json object = {{"model", summary.model},
@@ -147,12 +173,7 @@ void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
   for (const RoundingGain& g : summary.result.roundings)
     object["roundings"].push_back(
         {{"weight", g.weight}, {"nearest", g.nearest}, {"learned", g.learned}});
-  if (!summary.sensitivities.empty()) {
-    object["sensitivity"] = Json::array();
-    for (const Sensitivity& s : summary.sensitivities)
-      object["sensitivity"].push_back(
-          {{"type", s.type}, {"output", s.output}, {"sqnr_db", Shown(s.sqnr)}});
-  }
+  AddSearch(summary, &object);
   if (!summary.metric.empty())
     object["metric"] = {{"name", summary.metric},
                         {"before", summary.before},

@@ -13,6 +13,12 @@
 
 namespace pd {
 
+/// The metric with the `left` most sensitive operators in float.
+struct SearchStep {
+  size_t left = 0;
+  double metric = 0, drop = 0;
+};
+
 struct QuantSummary {
   std::string model, out, to;
   QuantizeResult result;
@@ -20,12 +26,16 @@ struct QuantSummary {
   size_t bytes_before = 0, bytes_after = 0;  ///< of parameters
   std::vector<ValueError> errors;            ///< by layer
   std::vector<Sensitivity> sensitivities;    ///< where it was asked for
+  std::vector<SearchStep> search;            ///< in the order of trying
   std::string metric;                        ///< "" without a comparison
   double before = 0, after = 0, drop = 0;
 };
 
 /// Tables for people.
 void PrintQuantSummary(const QuantSummary& summary, std::ostream& out);
+/// What a search in vain found, as text or as one JSON object.
+void PrintQuantSearch(const QuantSummary& summary, bool json,
+                      std::ostream& out);
 /// One JSON object; `activations` and `weights` hold thresholds by variable,
 /// `scales` the activations' as they were written, which differ for mse and emd
 /// (thresholds.h).

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/quant/growing_histogram.h"
 
 namespace pd {
 namespace {
@@ -25,59 +26,36 @@ class Calibrator {
 
   absl::StatusOr<Calibration> Run(ObservedModel* model, Loader* loader) {
     Calibration result;
-    bool more = true;
-    while (more) {
-      ++pass_;
-      batch_ = 0;
-      records_ = 0;
-      auto records = model->Pass(
-          loader,
-          [this](size_t i, const std::vector<const Tensor*>& values) {
-            return See(i, *values[0]);
-          },
-          [this](int64_t batches, int64_t records) {
-            batch_ = batches;
-            records_ = records;
-            return options_.progress == nullptr ||
-                   options_.progress(pass_, batches, records);
-          });
-      // What came of the data, without the place in the plan.
-      PD_RETURN_IF_ERROR(bad_value_);
-      PD_RETURN_IF_ERROR(records.status());
-      result.records = *records;
-      result.batches = batch_;
-      more = StartNext();
-    }
+    auto records = model->Pass(
+        loader,
+        [this](size_t i, const std::vector<const Tensor*>& values) {
+          return See(i, *values[0]);
+        },
+        [this](int64_t batches, int64_t records) {
+          batch_ = batches;
+          records_ = records;
+          return options_.progress == nullptr ||
+                 options_.progress(batches, records);
+        });
+    // What came of the data, without the place in the plan.
+    PD_RETURN_IF_ERROR(bad_value_);
+    PD_RETURN_IF_ERROR(records.status());
+    result.records = *records;
+    result.batches = batch_;
     for (size_t i = 0; i < observed_.size(); ++i) {
       if (ranges_[i].count == 0) continue;
       ActivationStats& stats = result.variables[observed_[i]];
       stats.range = ranges_[i];
       stats.threshold = finders_[i]->Threshold();
       stats.signed_threshold = finders_[i]->SignedThreshold();
-      if (!options_.histograms) continue;
-      const Histogram* own = finders_[i]->histogram();
-      stats.histogram = own != nullptr ? *own : shown_[i];
+      if (options_.histograms)
+        stats.histogram = shown_[i].Rebinned(
+            ranges_[i].abs_min, ranges_[i].abs_max, kHistogramBins);
     }
     return result;
   }
 
  private:
-  // Whether the data is needed again: by an algorithm, or to be shown.
-  bool StartNext() {
-    bool more = false;
-    for (size_t i = 0; i < finders_.size(); ++i) {
-      if (ranges_[i].count == 0) continue;
-      more = finders_[i]->NeedsMore() || more;
-      if (!options_.histograms || pass_ > 1 ||
-          finders_[i]->histogram() != nullptr)
-        continue;
-      shown_[i] =
-          Histogram(ranges_[i].abs_min, ranges_[i].abs_max, kHistogramBins);
-      more = true;
-    }
-    return more;
-  }
-
   absl::Status See(size_t i, const Tensor& value) {
     const float* x = value.data<float>();
     if (value.size() == 0) return absl::OkStatus();
@@ -89,12 +67,9 @@ class Calibrator {
                                  "NaN and %d Inf among %d values",
                                  batch_, records_, observed_[i], range.nan,
                                  range.inf, range.count));
-    if (pass_ == 1) ranges_[i].Join(range);
-    const bool histogram = finders_[i]->histogram() != nullptr;
-    if (pass_ == 1 || histogram)
-      finders_[i]->See(x, value.shape(), range);
-    else
-      shown_[i].Add(x, value.size());
+    ranges_[i].Join(range);
+    finders_[i]->See(x, value.shape(), range);
+    if (options_.histograms) shown_[i].Add(x, value.size(), range.abs_max);
     return absl::OkStatus();
   }
 
@@ -102,9 +77,8 @@ class Calibrator {
   const CalibrationOptions& options_;
   std::vector<std::unique_ptr<ThresholdFinder>> finders_;
   std::vector<ValueRange> ranges_;
-  std::vector<Histogram> shown_;
+  std::vector<GrowingHistogram> shown_;
   absl::Status bad_value_;
-  int pass_ = 0;
   int64_t batch_ = 0, records_ = 0;  // done
 };
 

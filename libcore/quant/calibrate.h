@@ -5,7 +5,6 @@
 #define PD_LIBCORE_QUANT_CALIBRATE_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,10 +21,9 @@ struct CalibrationOptions {
   QuantAlgorithm algorithm = QuantAlgorithm::kKl;
   double percentile = kHistogramPercentile;  ///< of kHist
   int64_t most_batches = 0;                  ///< 0: all
-  /// Counts values for people to look at where the algorithm does not.
+  /// Counts values for people to look at.
   bool histograms = false;
-  /// Told the pass, from 1, and what it has done; false cancels.
-  std::function<bool(int pass, int64_t batches, int64_t records)> progress;
+  BatchProgress progress;
 };
 
 /// What was seen of one variable.

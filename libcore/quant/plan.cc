@@ -208,6 +208,22 @@ absl::StatusOr<QuantPlan> PlanQuantization(const InferenceModel& model,
   return Planner(model, skips).Run();
 }
 
+bool IsAnswer(const InferenceModel& model, const std::string& name) {
+  static const auto* const kPass = new std::set<std::string>{
+      "scale", "assign", "softmax", "sigmoid", "arg_max", "cast"};
+  std::string result;
+  for (const OpDesc& op : model.program.global().ops)
+    for (const auto& [slot, names] : op.inputs) {
+      if (std::count(names.begin(), names.end(), name) == 0) continue;
+      if (!result.empty() || kPass->count(op.type) == 0) return false;
+      result = op.Out("Out");
+      if (result == name) return false;
+    }
+  const auto& fetches = model.names.fetches;
+  return result.empty() ? std::count(fetches.begin(), fetches.end(), name) > 0
+                        : IsAnswer(model, result);
+}
+
 void LeaveInFloat(const InferenceModel& model, const std::string& output,
                   const std::string& why, QuantPlan* plan) {
   // A weight that several ops read stays with all of them.

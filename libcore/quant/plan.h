@@ -52,6 +52,10 @@ std::string SkippedBy(const SkipList& skips, const OpDesc& op);
 absl::StatusOr<QuantPlan> PlanQuantization(const InferenceModel& model,
                                            const SkipList& skips);
 
+/// Whether `name` is what the model answers, or becomes it element by element:
+/// nobody else reads it. To clip it would make classes equal.
+bool IsAnswer(const InferenceModel& model, const std::string& name);
+
 /// Takes the op that makes `output` out of the plan, for this reason.
 void LeaveInFloat(const InferenceModel& model, const std::string& output,
                   const std::string& why, QuantPlan* plan);

@@ -28,7 +28,7 @@ void LeaveUnseen(const InferenceModel& model, Quantization* q) {
     LeaveInFloat(model, output, why, &q->plan);
 }
 
-void SetThresholds(const Calibration& calibration,
+void SetThresholds(const InferenceModel& model, const Calibration& calibration,
                    const QuantizeOptions& options, Quantization* q) {
   using Form = QuantizeOptions::Form;
   const bool ends = options.calibration.algorithm == QuantAlgorithm::kMinMax;
@@ -37,7 +37,7 @@ void SetThresholds(const Calibration& calibration,
         options.form == Form::kFake ? stats.threshold : stats.signed_threshold;
     q->thresholds[name] = threshold;
     if (options.form != Form::kOnnx) continue;
-    if (ends)
+    if (ends || IsAnswer(model, name))
       q->ends[name] = {stats.range.min, stats.range.max};
     else if (stats.range.min >= 0)
       q->ends[name] = {0, static_cast<float>(threshold)};
@@ -71,7 +71,7 @@ absl::StatusOr<QuantizeResult> QuantizeModel(OpRegistry* registry,
   PD_ASSIGN_OR_RETURN(
       result.calibration,
       Calibrate(registry, model, q.plan.observed, loader, options.calibration));
-  SetThresholds(result.calibration, options, &q);
+  SetThresholds(model, result.calibration, options, &q);
   LeaveUnseen(model, &q);
   if (q.plan.ops.empty())
     return FailedPrecondition(

@@ -23,6 +23,8 @@ class LinearForm {
       chosen_[op.op] = &op;
       for (const std::string& name : op.activations) real_.insert(name);
     }
+    for (const auto& [name, threshold] : q.thresholds)
+      if (IsAnswer(model, name)) answers_.insert(name);
   }
 
   InferenceModel Run() {
@@ -93,7 +95,8 @@ class LinearForm {
     const bool real = real_.count(name) > 0;
     const bool others = IsReadByOthers(name);
     if (!observers_) {
-      if (!real && (!others || IsBetween(name))) return;
+      if (!real && (!others || IsBetween(name) || IsAnswerOfProduct(name)))
+        return;
       integers_[name] = AddPair(name, name, true);
       rewriter_.Replace(name, integers_[name]);
       return;
@@ -133,6 +136,23 @@ class LinearForm {
     if (reader->type == "relu" || reader->type == "relu6") return true;
     return MayHoldWeight(maker->type) && reader->type == "elementwise_add" &&
            reader->In("X") == name && ReadsOfParams(reader->In("Y"));
+  }
+
+  // ONNX Runtime gives the answers of a product, with its bias or without, in
+  // float, which costs nothing and rounds nothing.
+  bool IsAnswerOfProduct(const std::string& name) const {
+    std::string made = name;
+    for (size_t i = rewriter_.ops().size(); i-- > 0;) {
+      const OpDesc& op = rewriter_.ops()[i];
+      const std::vector<std::string> outs = QuantOutputs(op);
+      if (std::count(outs.begin(), outs.end(), made) == 0) continue;
+      if (op.type == "elementwise_add" && ReadsOfParams(op.In("Y")))
+        made = op.In("X");
+      else
+        return MayMultiplyActivations(op.type) && chosen_.count(i) > 0 &&
+               answers_.count(name) > 0;
+    }
+    return false;
   }
 
   bool ReadsOfParams(const std::string& name) const {
@@ -199,9 +219,8 @@ class LinearForm {
         it == q_.ends.end() ? threshold / 127 : (high - low) / 255;
     op->attrs["onnx_scale"] = step;
     op->attrs["onnx_zero_point"] =
-        it == q_.ends.end()
-            ? 0
-            : static_cast<int32_t>(std::nearbyint(-128 - low / step));
+        it == q_.ends.end() ? 128
+                            : static_cast<int32_t>(std::nearbyint(-low / step));
   }
 
   std::string SourceOf(const std::string& name) const {
@@ -279,6 +298,7 @@ class LinearForm {
   const Quantization& q_;
   const bool observers_;
   std::map<size_t, const QuantOp*> chosen_;
+  std::set<std::string> answers_;
   std::set<std::string> real_;  // activations that ops of the plan read
   std::map<std::string, std::string> integers_;  // what those read instead
   std::map<std::string, std::string> clipped_;   // results of relus left out

@@ -9,12 +9,13 @@
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/parallel.h"
+#include "libcore/quant/growing_histogram.h"
 
 namespace pd {
 namespace {
 
 constexpr int64_t kGrain = 1 << 14;
-constexpr int64_t kBlock = 1024;
+constexpr int64_t kBlock = 256;
 constexpr float kLevels = 127;
 
 // The shares of the greatest |x| that are tried.
@@ -37,34 +38,62 @@ struct Sums {
   double q = 0, q_squared = 0;
 };
 
-// One entry a scale. Threads add up their parts, in their order.
+// Adds what few values give, as PaddlePaddle rounds it: there are ties.
+void AddFew(const float* x, int64_t n, float scale, float low, Sums* sums) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float q = Quantized(x[i], scale, low), d = x[i] - q;
+    sums->error += static_cast<double>(d) * d;
+    sums->q += q;
+    sums->q_squared += static_cast<double>(q) * q;
+  }
+}
+
+// Adds a block of many: the error, or the moments of q. Lanes of floats hold
+// few enough numbers that the sum of many blocks is that of doubles.
+void AddBlock(const float* x, int64_t n, float scale, float low, bool moments,
+              Sums* sums) {
+  const float forth = kLevels / scale, back = scale / kLevels;
+  const auto quantized = [=](float v) {
+    return std::min(std::max(std::nearbyint(v * forth), low), kLevels) * back;
+  };
+  float error = 0, total = 0, squared = 0;
+  if (moments) {
+#pragma omp simd reduction(+ : total, squared)
+    for (int64_t i = 0; i < n; ++i) {
+      const float q = quantized(x[i]);
+      total += q;
+      squared += q * q;
+    }
+  } else {
+#pragma omp simd reduction(+ : error)
+    for (int64_t i = 0; i < n; ++i) {
+      const float d = x[i] - quantized(x[i]);
+      error += d * d;
+    }
+  }
+  sums->error += error;
+  sums->q += total;
+  sums->q_squared += squared;
+}
+
+// One entry a scale: the error, or the moments of q. Threads add up their
+// parts, in their order.
 std::vector<Sums> SumsOf(const float* x, int64_t n,
-                         const std::vector<float>& scales, float low) {
+                         const std::vector<float>& scales, float low,
+                         bool moments) {
   std::vector<std::vector<Sums>> parts(static_cast<size_t>(Threads()));
   const auto add = [&](int64_t begin, int64_t end, std::vector<Sums>* sums) {
     sums->assign(scales.size(), Sums());
-    for (; begin < end; begin += kBlock) {
-      const int64_t count = std::min(kBlock, end - begin);
-      for (size_t k = 0; k < scales.size(); ++k) {
-        // A float would lose small errors behind large ones.
-        double error = 0, total = 0, squared = 0;
-#pragma omp simd reduction(+ : error, total, squared)
-        for (int64_t i = 0; i < count; ++i) {
-          const float v = x[begin + i];
-          const float q = Quantized(v, scales[k], low);
-          error += static_cast<double>(v - q) * (v - q);
-          total += q;
-          squared += static_cast<double>(q) * q;
-        }
-        (*sums)[k].error += error;
-        (*sums)[k].q += total;
-        (*sums)[k].q_squared += squared;
-      }
-    }
+    for (; begin < end; begin += kBlock)
+      for (size_t k = 0; k < scales.size(); ++k)
+        AddBlock(x + begin, std::min(kBlock, end - begin), scales[k], low,
+                 moments, &(*sums)[k]);
   };
   if (n < kGrain) {
     parts.resize(1);
-    add(0, n, &parts[0]);
+    parts[0].resize(scales.size());
+    for (size_t k = 0; k < scales.size(); ++k)
+      AddFew(x, n, scales[k], low, &parts[0][k]);
   } else {
     ParallelParts([&](int part, int of) {
       add(n * part / of, n * (part + 1) / of,
@@ -150,7 +179,7 @@ class SearchFinder : public ThresholdFinder {
     double count, sum, squares;
   };
   struct Best {
-    float loss = std::numeric_limits<float>::infinity();
+    double loss = std::numeric_limits<double>::infinity();
     double threshold = 0;
   };
 
@@ -160,23 +189,24 @@ class SearchFinder : public ThresholdFinder {
     for (const double share : shares_)
       scales.push_back(static_cast<float>(share * most));
     const std::vector<Sums> sums =
-        SumsOf(x, static_cast<int64_t>(moments.count), scales, low);
-    // PaddlePaddle compares float32 means: of what is equal there, the last.
-    const auto mean = [&](double sum) {
-      return static_cast<float>(sum / moments.count);
-    };
+        SumsOf(x, static_cast<int64_t>(moments.count), scales, low, moments_);
+    const auto mean = [&](double sum) { return sum / moments.count; };
     const auto deviation = [&](double sum, double squares) {
-      return static_cast<float>(Deviation(sum, squares, moments.count));
+      return Deviation(sum, squares, moments.count);
     };
     for (size_t k = 0; k < shares_.size(); ++k) {
       const Sums& s = sums[k];
-      const float loss =
+      const double loss =
           !moments_ ? mean(s.error)
                     : std::fabs(mean(moments.sum) - mean(s.q)) +
                           std::fabs(deviation(moments.sum, moments.squares) -
                                     deviation(s.q, s.q_squared));
-      if (loss > best->loss) continue;
-      best->loss = loss;
+      // PaddlePaddle compares float32 means: of what is equal there, the last.
+      const auto least = static_cast<float>(best->loss);
+      const double tie =
+          std::nextafter(least, std::numeric_limits<float>::infinity()) - least;
+      if (std::isfinite(best->loss) && loss > best->loss + tie / 2) continue;
+      best->loss = std::min(best->loss, loss);
       best->threshold = shares_[k] * most;
     }
   }
@@ -196,7 +226,8 @@ class PtfFinder : public ThresholdFinder {
       scales.push_back(range.abs_max * part);
     threshold_ = range.abs_max;
     if (range.abs_max == 0) return;
-    const std::vector<Sums> sums = SumsOf(x, NumElements(shape), scales, 0);
+    const std::vector<Sums> sums =
+        SumsOf(x, NumElements(shape), scales, 0, false);
     size_t best = 0;
     for (size_t k = 1; k < scales.size(); ++k)
       if (sums[k].error < sums[best].error) best = k;
@@ -215,30 +246,23 @@ class HistogramFinder : public ThresholdFinder {
 
   void See(const float* x, const Shape& shape,
            const ValueRange& range) override {
-    if (counting_)
-      histogram_.Add(x, NumElements(shape));
-    else
-      range_.Join(range);
-  }
-  bool NeedsMore() override {
-    if (counting_) return false;
-    histogram_ = Histogram(range_.abs_min, range_.abs_max, kHistogramBins);
-    return counting_ = true;
+    range_.Join(range);
+    histogram_.Add(x, NumElements(shape), range.abs_max);
   }
   double Threshold() const override {
     // Of nothing but zeros there is no threshold.
     if (range_.abs_max == 0) return 0;
-    return kl_ ? KlThreshold(histogram_, 8)
-               : PercentileThreshold(histogram_, percentile_);
+    const Histogram histogram =
+        histogram_.Rebinned(range_.abs_min, range_.abs_max, kHistogramBins);
+    return kl_ ? KlThreshold(histogram, 8)
+               : PercentileThreshold(histogram, percentile_);
   }
-  const Histogram* histogram() const override { return &histogram_; }
 
  private:
   const bool kl_;
   const double percentile_;
-  bool counting_ = false;
   ValueRange range_;
-  Histogram histogram_;
+  GrowingHistogram histogram_;
 };
 
 }  // namespace
@@ -280,20 +304,26 @@ ValueRange RangeOf(const float* x, int64_t n) {
   constexpr float kMost = std::numeric_limits<float>::infinity();
   std::vector<ValueRange> parts(static_cast<size_t>(Threads()));
   const auto look = [&](int64_t begin, int64_t end, ValueRange* range) {
-    float min = kMost, max = -kMost, abs_min = kMost, abs_max = 0;
-    int64_t nan = 0, inf = 0;
-    // A NaN fails both comparisons, so it leaves the extremes alone.
-#pragma omp simd reduction(min : min, abs_min) reduction(max : max, abs_max) \
-    reduction(+ : nan, inf)
+    float min = kMost, max = -kMost, abs_min = kMost;
+    int32_t bad = 0;
+    // A NaN fails every comparison, so it leaves the extremes alone.
+#pragma omp simd reduction(min                                          \
+                           : min, abs_min) reduction(max                \
+                                                     : max) reduction(| \
+                                                                      : bad)
     for (int64_t i = begin; i < end; ++i) {
       const float v = x[i], a = std::fabs(v);
-      nan += v != v;
-      inf += a == kMost;
+      bad |= a < kMost ? 0 : 1;
       min = v < min ? v : min;
       max = v > max ? v : max;
       abs_min = a < abs_min ? a : abs_min;
-      abs_max = a > abs_max ? a : abs_max;
     }
+    int64_t nan = 0, inf = 0;
+    for (int64_t i = begin; bad != 0 && i < end; ++i) {
+      nan += std::isnan(x[i]);
+      inf += std::isinf(x[i]);
+    }
+    const float abs_max = std::max({-min, max, 0.0f});
     *range = {end - begin, nan, inf, min, max, abs_min, abs_max};
   };
   if (n < kGrain) {

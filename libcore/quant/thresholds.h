@@ -16,8 +16,10 @@
 //   hist      where a histogram of |x| holds the share `percentile`
 //   KL        where the histogram, cut there and rounded to 127 levels, is
 //             nearest to the whole one in the Kullback-Leibler sense
-// hist and KL need the data twice: the histogram's 2048 bins lie between the
-// least and the greatest |x| of all batches.
+// The histogram's 2048 bins lie between the least and the greatest |x| of all
+// batches. They are made of narrower ones (growing_histogram.h), so that data
+// is read once; what that moves from a bin to its neighbour moves a threshold
+// by a bin at most.
 #ifndef PD_LIBCORE_QUANT_THRESHOLDS_H_
 #define PD_LIBCORE_QUANT_THRESHOLDS_H_
 
@@ -95,13 +97,9 @@ class ThresholdFinder {
   /// One batch of a pass; `range` is that of its values.
   virtual void See(const float* x, const Shape& shape,
                    const ValueRange& range) = 0;
-  /// After all batches: whether they are needed once more.
-  virtual bool NeedsMore() { return false; }
   virtual double Threshold() const = 0;
   /// For integers of both signs, where the algorithm tells them apart.
   virtual double SignedThreshold() const { return Threshold(); }
-  /// Of |x|; null for algorithms without one.
-  virtual const Histogram* histogram() const { return nullptr; }
 };
 
 std::unique_ptr<ThresholdFinder> MakeThresholdFinder(QuantAlgorithm algorithm,

@@ -38,13 +38,14 @@ void Convert(OnnxOp* op) {
   if (bits != 8) return op->Fail(Unimplemented("%d bits: ONNX has 8", bits));
   OnnxAttrs attrs;
   std::string step, zero;
-  if (op->HasAttr("onnx_zero_point")) {
-    step = op->Const(op->Float("onnx_scale", 1), DType::kFloat32);
-    zero = op->ConstArray(MakeArray<int8_t>(
-        {}, {static_cast<int8_t>(op->Int("onnx_zero_point", 0))}));
+  const int64_t axis = op->Int("quant_axis", -1);
+  if (op->Param("X") == nullptr && axis < 0) {
+    step = op->Const(op->Float("onnx_scale", StepsOf(*scale, bits)[0]),
+                     DType::kFloat32);
+    zero = op->ConstArray(MakeArray<uint8_t>(
+        {}, {static_cast<uint8_t>(op->Int("onnx_zero_point", 128))}));
   } else {
     const std::vector<float> steps = StepsOf(*scale, bits);
-    const int64_t axis = op->Int("quant_axis", -1);
     const Shape shape = axis < 0 ? Shape() : Shape{scale->size()};
     step = op->ConstArray(MakeArray<float>(shape, steps));
     zero = op->ConstArray(
