@@ -36,8 +36,9 @@ namespace {
 
 constexpr int64_t kNpzBatch = 32;
 constexpr int64_t kJobBatches = 16;
-// What the errors of layers and sensitivities are measured on.
-constexpr int64_t kErrorBatches = 4;
+// What the errors of layers and sensitivities are measured on, in whole
+// batches.
+constexpr int64_t kErrorRecords = 64;
 
 absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
                                          const OpRegistry& registry) {
@@ -160,6 +161,13 @@ class QuantRun {
  private:
   Quantization& quantization() { return summary_.result.quantization; }
 
+  int64_t ErrorBatches() const {
+    const int64_t batch =
+        summary_.result.calibration.records /
+        std::max<int64_t>(1, summary_.result.calibration.batches);
+    return std::max<int64_t>(1, kErrorRecords / std::max<int64_t>(1, batch));
+  }
+
   absl::Status PlanWeights() {
     Quantization& q = quantization();
     PD_ASSIGN_OR_RETURN(q.plan, PlanQuantization(model_, options_.skip));
@@ -234,7 +242,7 @@ class QuantRun {
                    "operators");
     auto measured =
         MeasureSensitivity(registry_, model_, quantization(), loader_.get(),
-                           kErrorBatches, [&](int64_t done, int64_t items) {
+                           ErrorBatches(), [&](int64_t done, int64_t items) {
                              progress.Update(done, items);
                              return true;
                            });
@@ -282,7 +290,7 @@ class QuantRun {
         outputs.push_back(fetch);
     PD_ASSIGN_OR_RETURN(summary_.errors,
                         CompareModels(registry_, model_, Quantized(), outputs,
-                                      loader_.get(), kErrorBatches, nullptr));
+                                      loader_.get(), ErrorBatches(), nullptr));
     return absl::OkStatus();
   }
 

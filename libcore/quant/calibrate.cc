@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/quant/growing_histogram.h"
 
@@ -42,20 +43,31 @@ class Calibrator {
     PD_RETURN_IF_ERROR(records.status());
     result.records = *records;
     result.batches = batch_;
-    for (size_t i = 0; i < observed_.size(); ++i) {
-      if (ranges_[i].count == 0) continue;
-      ActivationStats& stats = result.variables[observed_[i]];
-      stats.range = ranges_[i];
-      stats.threshold = finders_[i]->Threshold();
-      stats.signed_threshold = finders_[i]->SignedThreshold();
-      if (options_.histograms)
-        stats.histogram = shown_[i].Rebinned(
-            ranges_[i].abs_min, ranges_[i].abs_max, kHistogramBins);
-    }
+    std::vector<ActivationStats> stats(observed_.size());
+    ParallelFor(
+        static_cast<int64_t>(stats.size()), 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i)
+            stats[static_cast<size_t>(i)] = StatsOf(static_cast<size_t>(i));
+        });
+    for (size_t i = 0; i < stats.size(); ++i)
+      if (stats[i].range.count > 0)
+        result.variables[observed_[i]] = std::move(stats[i]);
     return result;
   }
 
  private:
+  ActivationStats StatsOf(size_t i) const {
+    ActivationStats stats;
+    stats.range = ranges_[i];
+    if (stats.range.count == 0) return stats;
+    stats.threshold = finders_[i]->Threshold();
+    stats.signed_threshold = finders_[i]->SignedThreshold();
+    if (options_.histograms)
+      stats.histogram = shown_[i].Rebinned(stats.range.abs_min,
+                                           stats.range.abs_max, kHistogramBins);
+    return stats;
+  }
+
   absl::Status See(size_t i, const Tensor& value) {
     const float* x = value.data<float>();
     if (value.size() == 0) return absl::OkStatus();

@@ -18,56 +18,60 @@ constexpr int64_t kGrain = 1 << 15;
 class Divergence {
  public:
   Divergence(const std::vector<int64_t>& counts, int levels)
-      : counts_(counts), levels_(levels), behind_(counts.size() + 1, 0) {
+      : counts_(counts),
+        levels_(levels),
+        behind_(counts.size() + 1, 0),
+        used_(counts.size() + 1, 0),
+        entropy_(counts.size() + 1, 0) {
     for (size_t i = counts.size(); i-- > 0;)
       behind_[i] = behind_[i + 1] + counts[i];
-  }
-
-  double At(size_t end) {
-    reference_.assign(counts_.begin(),
-                      counts_.begin() + static_cast<std::ptrdiff_t>(end));
-    reference_[end - 1] += behind_[end];
-    Spread(end);
-    double sum = 0;
-    for (const double q : candidate_) sum += q;
-    const double total = static_cast<double>(behind_[0]);
-    double own = 0, other = 0;
-    for (size_t i = 0; i < end; ++i) {
-      const double p = static_cast<double>(reference_[i]);
-      if (p == 0) continue;
-      own += p * std::log(sum * p);
-      other += p * std::log(total * candidate_[i]);
+    for (size_t i = 0; i < counts.size(); ++i) {
+      used_[i + 1] = used_[i] + (counts[i] != 0);
+      entropy_[i + 1] = entropy_[i] + Entropy(counts[i]);
     }
-    return (own - other) / total;
   }
 
- private:
-  // Each level's count goes evenly to those of its bins that hold something.
-  void Spread(size_t end) {
-    candidate_.assign(end, 0.0);
+  double At(size_t end) const {
+    const int64_t behind = behind_[end];
+    const auto reference = [&](size_t i) {
+      return counts_[i] + (i + 1 == end ? behind : 0);
+    };
+    // sum of p log(p), p the reference's bins; own = that + sum of p log(sum).
+    const int64_t last = reference(end - 1);
+    double own = entropy_[end - 1] + Entropy(last), other = 0, sum = 0;
+    // Each level's count goes evenly to those of its bins that hold something,
+    // so all of these have one logarithm.
     const size_t merged = end / static_cast<size_t>(levels_);
     for (size_t level = 0; level < static_cast<size_t>(levels_); ++level) {
-      const size_t first = level * merged;
-      const size_t last =
-          level + 1 == static_cast<size_t>(levels_) ? end : first + merged;
-      int64_t count = 0, used = 0;
-      for (size_t i = first; i < last; ++i) {
-        count += counts_[i];
-        used += reference_[i] != 0;
-      }
+      const size_t begin = level * merged;
+      const size_t stop =
+          level + 1 == static_cast<size_t>(levels_) ? end : begin + merged;
+      const bool to_end = stop == end;
+      const int64_t count = behind_[begin] - behind_[stop];
+      int64_t used = used_[stop] - used_[begin];
+      if (to_end && counts_[end - 1] == 0 && last != 0) ++used;
       if (used == 0) continue;
       const double each =
           static_cast<double>(count) / static_cast<double>(used);
-      for (size_t i = first; i < last; ++i)
-        if (reference_[i] != 0) candidate_[i] = each;
+      sum += each * static_cast<double>(used);
+      const double p = static_cast<double>(count + (to_end ? behind : 0));
+      if (p > 0) other += p * std::log(total() * each);
     }
+    return (own + total() * std::log(sum) - other) / total();
   }
+
+ private:
+  static double Entropy(int64_t count) {
+    const auto p = static_cast<double>(count);
+    return count == 0 ? 0 : p * std::log(p);
+  }
+  double total() const { return static_cast<double>(behind_[0]); }
 
   const std::vector<int64_t>& counts_;
   const int levels_;
   std::vector<int64_t> behind_;  // counts of bin i and all after it
-  std::vector<int64_t> reference_;
-  std::vector<double> candidate_;
+  std::vector<int64_t> used_;    // how many bins before i hold something
+  std::vector<double> entropy_;  // the sum of p log(p) before bin i
 };
 
 }  // namespace
@@ -132,7 +136,7 @@ double PercentileThreshold(const Histogram& histogram, double percentile) {
 
 double KlThreshold(const Histogram& histogram, int bits) {
   const std::vector<int64_t>& counts = histogram.counts();
-  Divergence divergence(counts, (1 << (bits - 1)) - 1);
+  const Divergence divergence(counts, (1 << (bits - 1)) - 1);
   size_t start = (counts.size() - 1) / 2, best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (size_t end = std::max<size_t>(start, 1); end < counts.size(); ++end) {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -77,14 +78,40 @@ class Merger {
 };
 
 void AddErrors(const Tensor& x, const Tensor& q, ValueError* error) {
+  constexpr int64_t kGrain = 1 << 15;
   const float* a = x.data<float>();
   const float* b = q.data<float>();
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const double u = a[i], v = b[i];
-    error->signal += u * u;
-    error->noise += (u - v) * (u - v);
-    error->other += v * v;
-    error->product += u * v;
+  const int64_t n = x.size();
+  // Threads add up their parts, in their order.
+  std::vector<ValueError> parts(static_cast<size_t>(Threads()));
+  const auto add = [&](int64_t begin, int64_t end, ValueError* sums) {
+    double signal = 0, noise = 0, other = 0, product = 0;
+#pragma omp simd reduction(+ : signal, noise, other, product)
+    for (int64_t i = begin; i < end; ++i) {
+      const double u = a[i], v = b[i];
+      signal += u * u;
+      noise += (u - v) * (u - v);
+      other += v * v;
+      product += u * v;
+    }
+    sums->signal = signal;
+    sums->noise = noise;
+    sums->other = other;
+    sums->product = product;
+  };
+  if (n < kGrain) {
+    add(0, n, &parts[0]);
+  } else {
+    ParallelParts([&](int part, int of) {
+      add(n * part / of, n * (part + 1) / of,
+          &parts[static_cast<size_t>(part)]);
+    });
+  }
+  for (const ValueError& part : parts) {
+    error->signal += part.signal;
+    error->noise += part.noise;
+    error->other += part.other;
+    error->product += part.product;
   }
 }
 
