@@ -47,6 +47,11 @@ absl::StatusOr<Step> BindActivationGrad(BindContext* context);
 absl::StatusOr<Step> BindAdd(BindContext* context);
 absl::StatusOr<Step> BindAddGrad(BindContext* context);
 absl::StatusOr<Step> BindSum(BindContext* context);
+// fake_quantize_dequantize_..., moving_average_abs_max_scale and their
+// gradient, in any layout.
+absl::StatusOr<Step> BindFakeQuantDequant(BindContext* context);
+absl::StatusOr<Step> BindObserveScale(BindContext* context);
+absl::StatusOr<Step> BindStraightThrough(BindContext* context);
 // squared_l2_norm, and elementwise_mul by one number, in any layout.
 absl::StatusOr<Step> BindSquaredL2Norm(BindContext* context);
 absl::StatusOr<Step> BindMulByNumber(BindContext* context);
