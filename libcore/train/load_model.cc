@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "libcore/base/error.h"
@@ -143,9 +144,32 @@ void DropOtherNames(const ProgramDesc& program, LoadedModel* model) {
       model->params.erase(name);
 }
 
+// PaddlePaddle's ImperativeQuantAware puts layers into others, which shows in
+// names: "conv1._layer.weight".
+void DropWrappers(const ProgramDesc& program, LoadedModel* model) {
+  std::map<std::string, std::string> renamed;
+  for (const auto& [name, value] : model->params) {
+    const std::string plain = absl::StrReplaceAll(name, {{"._layer.", "."}});
+    if (plain != name && program.global().FindVar(name) == nullptr &&
+        program.global().FindVar(plain) != nullptr &&
+        model->params.count(plain) == 0)
+      renamed[name] = plain;
+  }
+  for (const auto& [name, plain] : renamed) {
+    auto value = model->params.extract(name);
+    value.key() = plain;
+    model->params.insert(std::move(value));
+  }
+  for (auto& [name, of_program] : model->parameter_names) {
+    const auto it = renamed.find(name);
+    if (it != renamed.end()) name = it->second;
+  }
+}
+
 }  // namespace
 
 void FitNames(const ProgramDesc& program, LoadedModel* model) {
+  DropWrappers(program, model);
   size_t structured = 0, of_programs = 0;
   for (const std::string& name : PersistableTensors(program))
     structured += model->params.count(name);

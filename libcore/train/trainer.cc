@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -227,9 +228,17 @@ absl::Status Trainer::Impl::TakeParameters(const std::string& name) {
       return InvalidArgument(
           "'%s': parameter '%s' has shape %s; the network's has %s", model.path,
           wrong.name, ToString(wrong.value), ToString(wrong.declared));
-  for (const std::string& missing : untouched)
-    LogWarning("'%s' has no '%s': it keeps its initial value", model.path,
-               missing);
+  constexpr size_t kMostNames = 4;
+  const size_t more = untouched.size() - std::min(untouched.size(), kMostNames);
+  if (!untouched.empty()) {
+    const std::string names =
+        absl::StrJoin(std::vector<std::string>(
+                          untouched.begin(),
+                          untouched.end() - static_cast<std::ptrdiff_t>(more)),
+                      "', '");
+    LogWarning("'%s' has no '%s'%s: initial values are kept", model.path, names,
+               more > 0 ? absl::StrCat(" and ", more, " more") : "");
+  }
   if (!match.surplus.empty())
     LogWarning("'%s': nothing takes the values of %s", model.path,
                match.SurplusText());

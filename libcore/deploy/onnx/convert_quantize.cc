@@ -35,7 +35,10 @@ void Convert(OnnxOp* op) {
   const int64_t bits = op->Int("bit_length", 8);
   if (scale == nullptr || scale->dtype != DType::kFloat32)
     return op->Fail(Unimplemented("a scale that is computed"));
-  if (bits != 8) return op->Fail(Unimplemented("%d bits: ONNX has 8", bits));
+  // Weights of fewer bits lie in int8 with longer steps.
+  const bool weight = op->Param("X") != nullptr;
+  if (bits > 8 || (bits < 8 && !weight))
+    return op->Fail(Unimplemented("%d bits: ONNX has 8", bits));
   OnnxAttrs attrs;
   std::string step, zero;
   const int64_t axis = op->Int("quant_axis", -1);
