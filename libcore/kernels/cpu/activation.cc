@@ -21,7 +21,7 @@
 // foreach_target.h comes first.
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
-#include "libcore/kernels/cpu/erfc_inl.h"
+#include "libcore/kernels/cpu/erfc-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
