@@ -22,6 +22,7 @@ bool IsMatrix(const OpDesc& op) { return op.type == "int8_matmul"; }
 
 // The axis of output channels of a Filter as it lies in its file.
 size_t OutputAxis(const OpDesc& op) {
+  if (op.type == "int8_conv2d_transpose") return 1;
   return IsMatrix(op) && !op.AttrOr("trans_y", false) ? 1 : 0;
 }
 
@@ -191,7 +192,7 @@ absl::StatusOr<Int8Weights> ReadInt8Weights(const OpDesc& op,
           return InvalidArgument(
               "'Filter' holds %g; expected integers of 8 bits", v);
         const int64_t c = axis == 1 ? outer : inner / w.taps;
-        const int64_t tap = axis == 1 ? 0 : inner % w.taps;
+        const int64_t tap = inner % w.taps;
         w.values[static_cast<size_t>((o * w.taps + tap) * w.channels + c)] =
             static_cast<int8_t>(v);
       }

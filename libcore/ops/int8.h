@@ -105,8 +105,9 @@ struct Int8Weights {
   int64_t LargestSum() const;
 };
 
-/// Reads 'Filter' of a convolution ([O, I, taps...]) or of a product ([I, O],
-/// or [O, I] where trans_y), which must be constant, with attrs and inputs:
+/// Reads 'Filter' of a convolution ([O, I, taps...]), of a transposed one
+/// ([I, O, taps...]) or of a product ([I, O], or [O, I] where trans_y), which
+/// must be constant, with attrs and inputs:
 ///   Filter       int8, uint8, or floats that are such integers; or, where attr
 ///                filter_floats, numbers to be quantized to 8 bits
 ///   FilterScale  of one number or one for each channel along filter_axis;

@@ -103,6 +103,50 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
   });
 }
 
+// Where tap k of a transposed convolution reads for output position `at`; -1
+// for nowhere. The axis is that of the convolution whose gradient it is.
+int64_t TransposedSource(const WindowAxis& axis, int64_t at, int64_t k) {
+  const int64_t from = at + axis.pad_before - k * axis.dilation;
+  if (from < 0 || from % axis.stride != 0) return -1;
+  return from / axis.stride < axis.out ? from / axis.stride : -1;
+}
+
+absl::StatusOr<Step> BindTranspose(BindContext* context) {
+  PD_RETURN_IF_ERROR(ExpectBytes(context));
+  Tensor* x = context->Input("Input");
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConvTranspose(context->op(), x->shape(),
+                                        context->Input("Filter")->shape()));
+  PD_ASSIGN_OR_RETURN(Int8Weights read, ReadInt8Weights(context));
+  PD_ASSIGN_OR_RETURN(const Finish finish, ReadFinish(context, read));
+  const auto w = std::make_shared<const Int8Weights>(std::move(read));
+  const int32_t zero = context->Attr<int32_t>("x_zero");
+  return Step([=](const RunContext&) {
+    const WindowAxis &h = g.axes[0], &v = g.axes[1];
+    const int64_t plane = h.out * v.out, out_plane = h.in * v.in;
+    ParallelFor(g.batch * w->outputs, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const int64_t n = p / w->outputs, o = p % w->outputs;
+        const uint8_t* image = x->data<uint8_t>() + n * w->channels * plane;
+        const int8_t* weights = w->values.data() + o * w->taps * w->channels;
+        for (int64_t at = 0; at < out_plane; ++at) {
+          int32_t sum = 0;
+          for (int64_t tap = 0; tap < w->taps; ++tap) {
+            const int64_t y = TransposedSource(h, at / v.in, tap / v.kernel);
+            const int64_t z = TransposedSource(v, at % v.in, tap % v.kernel);
+            if (y < 0 || z < 0) continue;
+            for (int64_t c = 0; c < w->channels; ++c)
+              sum += (image[c * plane + y * v.out + z] - zero) *
+                     weights[tap * w->channels + c];
+          }
+          finish(sum, o, p * out_plane + at);
+        }
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<Step> BindMatmul(BindContext* context) {
   PD_RETURN_IF_ERROR(ExpectBytes(context));
   Tensor* x = context->Input("Input");
@@ -144,6 +188,21 @@ absl::Status InferConv(InferContext* context) {
   return absl::OkStatus();
 }
 
+absl::Status InferTranspose(InferContext* context) {
+  const TensorMeta& input = context->Input("Input");
+  if (input.shape.size() != 4)
+    return InvalidArgument("'Input' has shape %s; expected rank 4",
+                           ToString(input.shape));
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConvTranspose(context->op(), input.shape,
+                                        context->Input("Filter").shape));
+  if (g.channels_last || g.groups != 1)
+    return InvalidArgument("it is for NCHW and one group");
+  context->SetOutput("Output", g.InputShape(), Int8OutDType(context->op()));
+  context->SetOutput("OutputFloat", g.InputShape(), DType::kFloat32);
+  return absl::OkStatus();
+}
+
 absl::Status InferMatmul(InferContext* context) {
   PD_ASSIGN_OR_RETURN(
       const Int8Product p,
@@ -182,6 +241,17 @@ absl::Status RegisterInt8Conv(OpRegistry* registry) {
       .Attr("data_format", std::string("NCHW"));
   conv.Infer(InferConv).Reference(BindConv);
   PD_RETURN_IF_ERROR(registry->Add(std::move(conv)));
+  OpDef transpose = Product("int8_conv2d_transpose");
+  transpose.Attr("strides", std::vector<int32_t>{1, 1})
+      .Attr("paddings", std::vector<int32_t>{0, 0})
+      .Attr("output_padding", std::vector<int32_t>{})
+      .Attr("output_size", std::vector<int32_t>{})
+      .Attr("padding_algorithm", std::string("EXPLICIT"))
+      .Attr("dilations", std::vector<int32_t>{1, 1})
+      .Attr("groups", int32_t{1})
+      .Attr("data_format", std::string("NCHW"));
+  transpose.Infer(InferTranspose).Reference(BindTranspose);
+  PD_RETURN_IF_ERROR(registry->Add(std::move(transpose)));
   OpDef matmul = Product("int8_matmul");
   matmul.Attr("x_num_col_dims", int32_t{1}).Attr("trans_y", false);
   matmul.Infer(InferMatmul).Reference(BindMatmul);

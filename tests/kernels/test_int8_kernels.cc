@@ -248,6 +248,141 @@ TEST(Int8Conv, Depthwise) {
   Check(dilated);
 }
 
+// Windows of 3 x 3, whose columns stay in registers: blocks of channels that
+// are full, with a part left, and smaller than one; one row and an odd number;
+// as few columns as there can be.
+TEST(Int8Conv, DepthwiseThree) {
+  for (const int64_t channels : {8, 33, 64, 96, 130})
+    for (const int64_t extent : {1, 2, 5, 8})
+      for (const int32_t stride : {1, 2}) {
+        Conv conv;
+        conv.x = {2, channels, extent, extent + 1};
+        conv.outputs = channels;
+        conv.groups = static_cast<int32_t>(channels);
+        conv.strides = {stride, stride};
+        conv.activation = "clip";
+        conv.out_factor = 40;
+        conv.label = "int8:depthwise";
+        SCOPED_TRACE(absl::StrCat(channels, " ", extent, " ", stride));
+        Check(conv);
+        conv.strides = {1, 3 - stride};
+        conv.paddings = {2, 1};
+        conv.residual = true;
+        Check(conv);
+      }
+}
+
+// Rows that end where the input does: no kernel reads behind it, and blocks of
+// rows of every height.
+TEST(Int8Conv, Rows) {
+  for (const int64_t width : {1, 7, 17, 33, 49})
+    for (const int64_t channels : {16, 64, 72, 100}) {
+      Conv conv;
+      conv.x = {1, channels, 1, width};
+      conv.kernel = 1;
+      conv.paddings = {0, 0};
+      conv.outputs = 40;
+      conv.activation = "relu";
+      conv.out_factor = 20;
+      SCOPED_TRACE(absl::StrCat(width, " ", channels));
+      Check(conv);
+      conv.residual = true;
+      Check(conv);
+      conv.kernel = 3;
+      conv.paddings = {1, 1};
+      Check(conv);
+    }
+}
+
+// Results far outside of 8, 16 and 32 bits.
+TEST(Int8Conv, Clamps) {
+  for (const float factor : {1.0f, 1e4f, 1e9f})
+    for (const char* activation : {"", "relu", "clip"})
+      for (const bool depthwise : {false, true}) {
+        Conv conv;
+        conv.x[1] = conv.outputs = 32;
+        if (depthwise) {
+          conv.groups = 32;
+          conv.label = "int8:depthwise";
+        }
+        conv.activation = activation;
+        conv.out_factor = factor;
+        SCOPED_TRACE(absl::StrCat(factor, " ", activation, " ", depthwise));
+        Check(conv);
+        conv.residual = !depthwise;
+        Check(conv);
+      }
+}
+
+struct Transposed {
+  Shape x = {2, 16, 5, 6};
+  int64_t outputs = 24, kernel = 3;
+  std::vector<int32_t> strides = {2, 2}, paddings = {1, 1}, dilations = {1, 1};
+  std::vector<int32_t> output_padding = {};
+  Values values = Values::kRandom;
+  bool residual = false;
+};
+
+void CheckTransposed(const Transposed& t) {
+  KernelCase c;
+  Feed(&c, "x", Integers<uint8_t>(DType::kUInt8, t.x, t.values, 0, 255, 1));
+  Parameter(
+      &c, "w",
+      Integers<int8_t>(DType::kInt8, {t.x[1], t.outputs, t.kernel, t.kernel},
+                       t.values, -128, 127, 2));
+  Parameter(&c, "s", Positive({t.outputs}, 3));
+  Parameter(&c, "b", RandomArray({t.outputs}, 4));
+  OpDesc op;
+  op.type = "int8_conv2d_transpose";
+  op.SetInput("Input", {"x"});
+  op.SetInput("Filter", {"w"});
+  op.SetInput("FilterScale", {"s"});
+  op.SetInput("Bias", {"b"});
+  if (t.residual) {
+    Shape out = {t.x[0], t.outputs};
+    for (size_t i = 0; i < 2; ++i)
+      out.push_back((t.x[2 + i] - 1) * t.strides[i] - 2 * t.paddings[i] +
+                    t.dilations[i] * (t.kernel - 1) + 1 +
+                    (t.output_padding.empty() ? 0 : t.output_padding[i]));
+    Feed(&c, "r", RandomArray(out, 6));
+    op.SetInput("ResidualData", {"r"});
+  }
+  op.SetOutput("Output", {"out"});
+  op.attrs = OutAttrs("leaky_relu", 3.0f);
+  op.attrs["strides"] = t.strides;
+  op.attrs["paddings"] = t.paddings;
+  op.attrs["dilations"] = t.dilations;
+  op.attrs["output_padding"] = t.output_padding;
+  op.attrs["x_scale"] = 0.003f;
+  op.attrs["x_zero"] = int32_t{100};
+  Append(&c, std::move(op));
+  c.fetches = {"out"};
+  ExpectLikeReference(c, {{"int8_conv2d_transpose", "int8:gemm"}}, 0);
+}
+
+TEST(Int8ConvTranspose, WindowsAndStrides) {
+  for (const int64_t kernel : {1, 2, 3, 4, 5})
+    for (const int32_t stride : {1, 2, 3})
+      for (const int32_t dilation : {1, 2}) {
+        Transposed t;
+        t.kernel = kernel;
+        t.strides = {stride, 2};
+        t.dilations = {dilation, 3 - dilation};
+        t.paddings = {static_cast<int32_t>(kernel / 2), 0};
+        SCOPED_TRACE(absl::StrCat(kernel, " ", stride, " ", dilation));
+        CheckTransposed(t);
+        t.x[1] = 7;
+        t.outputs = 1;
+        t.residual = true;
+        CheckTransposed(t);
+      }
+  Transposed t;
+  t.output_padding = {1, 1};
+  t.x[1] = 80;
+  t.values = Values::kGreatest;
+  CheckTransposed(t);
+}
+
 TEST(Int8Matmul, Sizes) {
   for (const int64_t depth : {1, 7, 64, 200})
     for (const int64_t columns : {1, 10, 33, 100})
@@ -326,6 +461,61 @@ TEST(Int8Tensor, SumsAndProducts) {
     c.fetches = {"out"};
     ExpectLikeReference(c, {{"int8_elementwise", "int8:vectors"}}, 0);
   }
+}
+
+TEST(Int8Tensor, OneNumberAChannel) {
+  for (const char* operation : {"add", "mul"}) {
+    KernelCase c;
+    Feed(&c, "x",
+         Integers<uint8_t>(DType::kUInt8, {2, 37, 5, 7}, Values::kRandom, 0,
+                           255, 1));
+    Feed(&c, "y",
+         Integers<uint8_t>(DType::kUInt8, {2, 37, 1, 1}, Values::kRandom, 0,
+                           255, 2));
+    OpDesc op;
+    op.type = "int8_elementwise";
+    op.SetInput("X", {"x"});
+    op.SetInput("Y", {"y"});
+    op.SetOutput("Out", {"out"});
+    op.attrs = OutAttrs("", 9.0f);
+    op.attrs["operation"] = std::string(operation);
+    op.attrs["x_scale"] = 0.07f;
+    op.attrs["y_scale"] = 0.11f;
+    op.attrs["y_zero"] = int32_t{90};
+    Append(&c, std::move(op));
+    c.fetches = {"out"};
+    ExpectLikeReference(c, {{"int8_elementwise", "int8:vectors"}}, 0);
+  }
+}
+
+// Bytes side by side and apart again.
+TEST(Int8Tensor, JoinsAndSplits) {
+  KernelCase c;
+  const int64_t widths[] = {3, 32, 64, 5};
+  std::vector<std::string> names;
+  for (const int64_t width : widths) {
+    names.push_back(absl::StrCat("x", width));
+    Feed(&c, names.back(),
+         Integers<uint8_t>(DType::kUInt8, {2, width, 5, 7}, Values::kRandom, 0,
+                           255, static_cast<uint64_t>(width)));
+  }
+  OpDesc concat;
+  concat.type = "concat";
+  concat.SetInput("X", names);
+  concat.SetOutput("Out", {"all"});
+  concat.attrs["axis"] = int32_t{1};
+  Append(&c, std::move(concat));
+  OpDesc split;
+  split.type = "split";
+  split.SetInput("X", {"all"});
+  split.SetOutput("Out", {"a", "b"});
+  split.attrs["axis"] = int32_t{1};
+  split.attrs["num"] = int32_t{2};
+  Append(&c, std::move(split));
+  c.fetches = {"all", "a", "b"};
+  ExpectLikeReference(
+      c, {{"concat", "int8:channels_last"}, {"split", "int8:channels_last"}},
+      0);
 }
 
 TEST(Int8Tensor, Pools) {

@@ -47,6 +47,7 @@ const std::map<std::string, std::string>& CoveredElsewhere() {
       {"instance_norm_double_grad", "test_nn_gradients"},
       {"instance_norm_grad_grad", "test_nn_gradients"},
       {"int8_conv2d", "test_int8_kernels, test_int8_chains"},
+      {"int8_conv2d_transpose", "test_int8_kernels, test_int8_chains"},
       {"int8_dequantize", "test_int8_kernels, test_int8_chains"},
       {"int8_elementwise", "test_int8_kernels, test_int8_chains"},
       {"int8_matmul", "test_int8_kernels, test_int8_chains"},

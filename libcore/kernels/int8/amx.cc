@@ -74,11 +74,17 @@ void Multiply(const GemmChunk& g, const uint8_t* const* rows, int last_count,
   const int8_t* weights = g.weights;
   alignas(64) uint8_t copy[kRows * kBytes];
   constexpr int kWeightStride = 4 * kColumns;
+  constexpr int64_t kAhead = 2 * 16 * kWeightStride;
+  const bool prefetch = rows == g.rows;  // the first to read the panel
   for (int64_t t = 0; t < g.taps; ++t, rows += kMaxRows) {
     const Rows a(rows, kTwoBlocks ? kRows : last_count);
     const Rows b(kTwoBlocks ? rows + g.taps * kMaxRows : rows, last_count);
     for (int64_t k = 0; k < 4 * g.quads; k += kBytes) {
       int64_t step;
+      if (prefetch)
+        for (int64_t line = 0; line < 16 * kWeightStride; line += 64)
+          _mm_prefetch(reinterpret_cast<const char*>(weights + kAhead + line),
+                       _MM_HINT_T0);
       const uint8_t* at = a.At(k, copy, &step);
       _tile_loadd(4, at, step);
       _tile_loadd(6, weights, kWeightStride);
@@ -110,7 +116,6 @@ void Gemm(const GemmChunk& g) {
   alignas(64) int32_t sums[2 * kRows * kColumns];
   const bool halves = g.out.columns > 16;
   const uint8_t* const* rows = g.rows;
-  Configure();
   for (int64_t b = 0; b < g.blocks; b += 2) {
     const bool two = b + 1 < g.blocks;
     const int last = g.RowsOf(two ? b + 1 : b);
@@ -123,8 +128,9 @@ void Gemm(const GemmChunk& g) {
     others.finish(g.out, sums, kColumns, b * kRows, last + (two ? kRows : 0));
     rows += 2 * g.taps * kMaxRows;
   }
-  _tile_release();
 }
+
+void Release() { _tile_release(); }
 
 }  // namespace amx
 }  // namespace int8
@@ -146,6 +152,8 @@ const Tiles* AmxTiles() {
     tiles.columns = amx::kColumns;
     tiles.step = static_cast<int>(amx::kBytes / 4);
     tiles.gemm = amx::Gemm;
+    tiles.begin = amx::Configure;
+    tiles.end = amx::Release;
     return tiles;
   }();
   return &kTiles;

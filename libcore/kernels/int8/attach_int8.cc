@@ -14,12 +14,15 @@ absl::Status AttachInt8Kernels(OpRegistry* registry) {
   const Entry kEntries[] = {
       {"int8_conv2d", "int8:depthwise", int8::BindDepthwise},
       {"int8_conv2d", "int8:gemm", int8::BindConv},
+      {"int8_conv2d_transpose", "int8:gemm", int8::BindTranspose},
       {"int8_matmul", "int8:gemm", int8::BindMatmul},
       {"int8_quantize", "int8:vectors", int8::BindMap},
       {"int8_dequantize", "int8:vectors", int8::BindMap},
       {"int8_elementwise", "int8:vectors", int8::BindElementwise},
       {"int8_pool2d", "int8:channels_last", int8::BindPool},
       {"pool2d", "int8:channels_last", int8::BindPoolFloats},
+      {"concat", "int8:channels_last", int8::BindConcat},
+      {"split", "int8:channels_last", int8::BindSplit},
   };
   for (const Entry& e : kEntries)
     PD_RETURN_IF_ERROR(

@@ -14,7 +14,7 @@ const Tiles* Avx2Tiles() {
       "avx2",         isa::kRows,        isa::kColumns,
       isa::kChannels, PD_INT8_VNNI != 0, 1,
       isa::GemmAny,   isa::FinishAny,    isa::DepthwiseAny,
-      isa::MapAny};
+      isa::MapAny,    isa::TurnThree};
   return &kTiles;
 }
 

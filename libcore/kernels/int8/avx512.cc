@@ -11,9 +11,9 @@ namespace int8 {
 const Tiles* Avx512Tiles() {
   namespace isa = avx512;
   static constexpr Tiles kTiles = {
-      "avx512",          isa::kRows, isa::kColumns, isa::kChannels,
-      PD_INT8_VNNI != 0, 1,          isa::GemmAny,  isa::FinishAny,
-      isa::DepthwiseAny, isa::MapAny};
+      "avx512",          isa::kRows,  isa::kColumns, isa::kChannels,
+      PD_INT8_VNNI != 0, 1,           isa::GemmAny,  isa::FinishAny,
+      isa::DepthwiseAny, isa::MapAny, isa::TurnThree};
   return &kTiles;
 }
 

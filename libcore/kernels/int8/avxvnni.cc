@@ -11,9 +11,9 @@ namespace int8 {
 const Tiles* AvxVnniTiles() {
   namespace isa = avxvnni;
   static constexpr Tiles kTiles = {
-      "avxvnni",         isa::kRows, isa::kColumns, isa::kChannels,
-      PD_INT8_VNNI != 0, 1,          isa::GemmAny,  isa::FinishAny,
-      isa::DepthwiseAny, isa::MapAny};
+      "avxvnni",         isa::kRows,  isa::kColumns, isa::kChannels,
+      PD_INT8_VNNI != 0, 1,           isa::GemmAny,  isa::FinishAny,
+      isa::DepthwiseAny, isa::MapAny, isa::TurnThree};
   return &kTiles;
 }
 

@@ -11,9 +11,12 @@ namespace int8 {
 
 absl::StatusOr<Step> BindConv(BindContext* context);
 absl::StatusOr<Step> BindDepthwise(BindContext* context);
+absl::StatusOr<Step> BindTranspose(BindContext* context);
 absl::StatusOr<Step> BindMatmul(BindContext* context);
 absl::StatusOr<Step> BindMap(BindContext* context);
 absl::StatusOr<Step> BindElementwise(BindContext* context);
+absl::StatusOr<Step> BindConcat(BindContext* context);
+absl::StatusOr<Step> BindSplit(BindContext* context);
 absl::StatusOr<Step> BindPool(BindContext* context);
 absl::StatusOr<Step> BindPoolFloats(BindContext* context);
 

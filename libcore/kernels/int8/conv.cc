@@ -8,6 +8,8 @@
 // Rows come in chunks whose pointers are made once for all panels; panels of
 // weights in the inner loop stay in the cache for the tiles of a chunk. Threads
 // share the rows, or the panels where there are more weights than inputs.
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -31,6 +33,10 @@ struct Product : Packed {
   int64_t rows = 0, groups = 1, taps = 1;
   int64_t group_in = 0, group_out = 0;    // channels
   int64_t in_stride = 0, out_stride = 0;  // from pixel to pixel
+  // A part of a transposed convolution writes some of the pixels: elements from
+  // line to line and image to image, and the first's place.
+  bool scattered = false;
+  int64_t out_line = 0, out_image = 0, out_first = 0;
   bool copies = false;
   bool words = false;  // rows are copied as 16 bits
   int64_t quads = 0;   // of bytes for each tap; for all where rows are copied
@@ -45,6 +51,13 @@ struct Product : Packed {
   Tensor *x = nullptr, *out = nullptr, *scratch = nullptr;
   int64_t x_bytes = 0;
 
+  // The element of the output where a row begins.
+  int64_t PlaceOf(int64_t row) const {
+    if (!scattered) return row * out_stride;
+    const int64_t line = row / w.out;
+    return out_first + line / h.out * out_image + line % h.out * out_line +
+           row % w.out * out_stride;
+  }
   const uint8_t* In() const { return x->data<uint8_t>(); }
   const uint8_t* End() const { return In() + x_bytes; }
   size_t PanelBytes() const {
@@ -141,23 +154,55 @@ const uint8_t* RowBytes(const Product& p, const Pixel& at, int64_t row,
   return room;
 }
 
-// A window inside of the image, whose lines are copied whole. More than a line
-// is written: what stands behind it comes later, or meets weights of 0.
-bool CopyWindow(const Product& p, const Pixel& at, uint8_t* to) {
-  constexpr int64_t kLine = 32;
+// Copies the rows of pixels from `at` on, in one line of the output, whose
+// windows are inside of the image: `most` of them, less, or none. Each line of
+// a window is copied with what is behind it, which later ones overwrite, or
+// which meets weights of 0. Returns how many.
+template <int64_t kLine>
+int64_t CopyLines(const Product& p, const Pixel& at, int64_t most, uint8_t* to,
+                  int64_t to_step) {
   const int64_t line = p.w.kernel * p.group_in;
   const int64_t y = at.y * p.h.stride - p.h.pad_before;
   const int64_t x = at.x * p.w.stride - p.w.pad_before;
-  if (p.groups > 1 || p.w.dilation > 1 || p.h.dilation > 1 || line > kLine ||
-      y < 0 || y + p.h.kernel > p.h.in || x < 0 || x + p.w.kernel > p.w.in)
-    return false;
+  if (y < 0 || y + p.h.kernel > p.h.in || x < 0 || x + p.w.kernel > p.w.in)
+    return 0;
+  const int64_t step = p.w.in * p.in_stride, next = p.w.stride * p.in_stride;
   const uint8_t* from =
       p.In() + ((at.image * p.h.in + y) * p.w.in + x) * p.in_stride;
-  const int64_t step = p.w.in * p.in_stride;
-  if (p.End() - from < (p.h.kernel - 1) * step + kLine) return false;
-  for (int64_t i = 0; i < p.h.kernel; ++i, from += step, to += line)
-    std::memcpy(to, from, kLine);
-  return true;
+  // Whole lines may be read of the pixels before this one.
+  const int64_t readable =
+      (p.End() - from - (p.h.kernel - 1) * step - kLine) / next;
+  const int64_t count =
+      std::min({most, p.w.out - at.x,
+                (p.w.in - p.w.kernel - x) / p.w.stride + 1, readable});
+  for (int64_t i = 0; i < count; ++i, from += next, to += to_step)
+    for (int64_t j = 0; j < p.h.kernel; ++j)
+      std::memcpy(to + j * line, from + j * step, kLine);
+  return std::max<int64_t>(count, 0);
+}
+
+int64_t CopyWindows(const Product& p, const Pixel& at, int64_t most,
+                    uint8_t* to, int64_t to_step) {
+  const int64_t line = p.w.kernel * p.group_in;
+  if (!p.is_window || p.groups > 1 || p.w.dilation > 1 || p.h.dilation > 1)
+    return 0;
+  if (line <= 16) return CopyLines<16>(p, at, most, to, to_step);
+  if (line <= 32) return CopyLines<32>(p, at, most, to, to_step);
+  return 0;
+}
+
+// Bytes as words.
+void Widen(const uint8_t* from, int64_t count, uint8_t* to) {
+  int64_t k = 0;
+  const __m128i none = _mm_setzero_si128();
+  for (; k + 16 <= count; k += 16) {
+    const __m128i bytes =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k));
+    __m128i* words = reinterpret_cast<__m128i*>(to + 2 * k);
+    _mm_storeu_si128(words, _mm_unpacklo_epi8(bytes, none));
+    _mm_storeu_si128(words + 1, _mm_unpackhi_epi8(bytes, none));
+  }
+  for (; k < count; ++k) reinterpret_cast<uint16_t*>(to)[k] = from[k];
 }
 
 // Copies a row to 4 * quads bytes; what stands behind its numbers meets weights
@@ -166,15 +211,13 @@ void CopyRow(const Product& p, const Pixel& at, int64_t row, int64_t group,
              uint8_t* room, uint8_t* to) {
   const int64_t depth = p.Depth();
   if (!p.words) {
-    if (p.is_window && CopyWindow(p, at, to)) return;
     const uint8_t* from = RowBytes(p, at, row, group, to);
     if (from != to) std::memcpy(to, from, static_cast<size_t>(depth));
   } else {
-    const uint8_t* from = p.is_window && CopyWindow(p, at, room)
+    const uint8_t* from = CopyWindows(p, at, 1, room, 0) > 0
                               ? room
                               : RowBytes(p, at, row, group, room);
-    uint16_t* words = reinterpret_cast<uint16_t*>(to);
-    for (int64_t k = 0; k < depth; ++k) words[k] = from[k];
+    Widen(from, depth, to);
   }
 }
 
@@ -197,11 +240,18 @@ void Gather(const Product& p, const GemmChunk& chunk, int64_t first,
   Pixel at(p, first);
   int64_t row = first;
   const uint8_t* from = p.In() + first * p.in_stride + group * p.group_in;
+  int64_t copied = 0;  // rows that are there already
   for (int64_t b = 0; b < chunk.blocks; ++b) {
     const uint8_t** to = pointers + b * chunk.taps * kMaxRows;
     for (int r = chunk.RowsOf(b); r > 0; --r, ++row, ++to) {
       if (p.copies) {
-        CopyRow(p, at, row, group, room, copy);
+        if (copied == 0 && !p.words)
+          copied =
+              CopyWindows(p, at, first + chunk.count - row, copy, 4 * p.quads);
+        if (copied > 0)
+          --copied;
+        else
+          CopyRow(p, at, row, group, room, copy);
         *to = copy;
         copy += 4 * p.quads;
       } else if (!p.is_window) {
@@ -230,7 +280,7 @@ void Multiply(const Product& p, int64_t first, int64_t group, int64_t panel,
   f.columns = static_cast<int>(std::min(width, p.group_out - column));
   f.scales = p.scales.data() + place;
   f.bias = p.bias.data() + place;
-  const int64_t at = first * p.out_stride + group * p.group_out + column;
+  const int64_t at = p.PlaceOf(first) + group * p.group_out + column;
   const auto offset = [at](const Tensor& tensor) {
     return static_cast<char*>(tensor.raw()) +
            at * static_cast<int64_t>(SizeOf(tensor.dtype()));
@@ -264,9 +314,12 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
   chunk.out.finish = &p.finish;
   chunk.out.residual_floats =
       p.residual != nullptr && p.residual->dtype() == DType::kFloat32;
+  if (p.tiles->begin != nullptr) p.tiles->begin();
   for (int64_t first = share(p.rows, !p.share_panels, part); first < row_end;
        first += chunk.count) {
     chunk.count = std::min(p.max_blocks * height, row_end - first);
+    if (p.scattered)  // one line
+      chunk.count = std::min(chunk.count, p.w.out - first % p.w.out);
     chunk.blocks = (chunk.count + height - 1) / height;
     for (int64_t group = 0; group < p.groups; ++group) {
       Gather(p, chunk, first, group, scratch);
@@ -274,6 +327,7 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
         Multiply(p, first, group, panel, &chunk);
     }
   }
+  if (p.tiles->end != nullptr) p.tiles->end();
 }
 
 // Puts the weights of each group into panels.
@@ -304,10 +358,9 @@ void Pack(const Int8Weights& w, Product* p) {
   }
 }
 
-// What convolution and product of matrices have in common; x and out are set.
-absl::StatusOr<Step> BindProduct(BindContext* context,
+// What all products have in common; x, out, residual and floats are set.
+absl::StatusOr<Step> BindWeights(BindContext* context, const Int8Weights& w,
                                  std::shared_ptr<Product> p) {
-  PD_ASSIGN_OR_RETURN(const Int8Weights w, ReadInt8Weights(context));
   p->x_bytes = p->x->size();
   p->copies = p->group_in % 4 != 0 || (p->taps > 1 && p->group_in < 16);
   p->tiles = &BestTiles(p->copies ? p->Depth() : p->group_in);
@@ -322,7 +375,7 @@ absl::StatusOr<Step> BindProduct(BindContext* context,
                        static_cast<size_t>(4 * p->quads));
   if (p->copies)
     p->max_blocks = std::clamp<int64_t>(
-        kCopiedBytes / (4 * p->quads * p->tiles->max_rows), 1, kMaxBlocks);
+        kCopiedBytes / (4 * p->quads * p->tiles->max_rows + 1), 1, kMaxBlocks);
   p->panels = (p->group_out + p->tiles->columns - 1) / p->tiles->columns;
   std::vector<int64_t> order;
   for (int64_t g = 0; g < p->groups; ++g)
@@ -334,8 +387,6 @@ absl::StatusOr<Step> BindProduct(BindContext* context,
                     static_cast<uint8_t>(p->zero));
   p->share_panels =
       p->weight_bytes > p->x->bytes() && p->panels >= 2 * Threads();
-  PD_ASSIGN_OR_RETURN(p->residual, BindResidual(context, p->x, p->out));
-  PD_ASSIGN_OR_RETURN(p->floats, BindFloats(context, *p->out));
   PrepareFinish(w, p.get());
   const int threads = Threads();
   p->scratch =
@@ -347,6 +398,53 @@ absl::StatusOr<Step> BindProduct(BindContext* context,
     });
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<Step> BindProduct(BindContext* context,
+                                 std::shared_ptr<Product> p) {
+  PD_ASSIGN_OR_RETURN(const Int8Weights w, ReadInt8Weights(context));
+  PD_ASSIGN_OR_RETURN(p->residual, BindResidual(context, p->x, p->out));
+  PD_ASSIGN_OR_RETURN(p->floats, BindFloats(context, *p->out));
+  return BindWeights(context, w, std::move(p));
+}
+
+// The taps of one axis that output positions first, first + stride, ... of a
+// transposed convolution meet, as a window over its input: each tap is one
+// further in the kernel's other direction.
+struct PhaseAxis {
+  WindowAxis window;
+  std::vector<int64_t> taps;  // of the kernel, in the window's order
+
+  PhaseAxis(const WindowAxis& axis, int64_t first) {
+    window.in = axis.out;
+    window.out = (axis.in - first + axis.stride - 1) / axis.stride;
+    const auto offset = [&](int64_t k) {
+      return first + axis.pad_before - k * axis.dilation;
+    };
+    for (int64_t k = axis.kernel - 1; k >= 0; --k)
+      if (offset(k) % axis.stride == 0) taps.push_back(k);
+    window.kernel = static_cast<int64_t>(taps.size());
+    if (taps.empty()) return;
+    window.pad_before = -offset(taps[0]) / axis.stride;
+    if (taps.size() > 1)
+      window.dilation = (offset(taps[1]) - offset(taps[0])) / axis.stride;
+  }
+};
+
+// The weights of a phase's taps.
+Int8Weights WeightsOf(const Int8Weights& w, const WindowAxis& axis,
+                      const PhaseAxis& h, const PhaseAxis& v) {
+  Int8Weights part = w;
+  part.taps = h.window.kernel * v.window.kernel;
+  part.values.clear();
+  for (int64_t o = 0; o < w.outputs; ++o)
+    for (const int64_t i : h.taps)
+      for (const int64_t j : v.taps) {
+        const int8_t* tap =
+            w.values.data() + (o * w.taps + i * axis.kernel + j) * w.channels;
+        part.values.insert(part.values.end(), tap, tap + w.channels);
+      }
+  return part;
 }
 
 absl::Status ExpectBytes(BindContext* context) {
@@ -383,6 +481,52 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
   PD_ASSIGN_OR_RETURN(p->out,
                       context->Out(p->out, ChannelsLast(p->out->shape())));
   return BindProduct(context, std::move(p));
+}
+
+// Output pixels (stride * i + y, stride * j + x) are a convolution of stride 1
+// for each phase (y, x).
+absl::StatusOr<Step> BindTranspose(BindContext* context) {
+  PD_RETURN_IF_ERROR(ExpectBytes(context));
+  Tensor *x = context->Input("Input"), *out = context->Output("Output");
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConvTranspose(context->op(), x->shape(),
+                                        context->Input("Filter")->shape()));
+  PD_ASSIGN_OR_RETURN(const Int8Weights w, ReadInt8Weights(context));
+  PD_ASSIGN_OR_RETURN(x, context->In(x, ChannelsLast(x->shape())));
+  PD_ASSIGN_OR_RETURN(out, context->Out(out, ChannelsLast(out->shape())));
+  PD_ASSIGN_OR_RETURN(Tensor * residual, BindResidual(context, x, out));
+  PD_ASSIGN_OR_RETURN(Tensor * floats, BindFloats(context, *out));
+  const WindowAxis &h = g.axes[0], &v = g.axes[1];
+  std::vector<Step> phases;
+  for (int64_t at = 0; at < h.stride * v.stride; ++at) {
+    const int64_t y = at / v.stride, z = at % v.stride;
+    if (y >= h.in || z >= v.in) continue;
+    const PhaseAxis rows(h, y), columns(v, z);
+    auto p = std::make_shared<Product>();
+    p->x = x;
+    p->out = out;
+    p->residual = residual;
+    p->floats = floats;
+    p->h = rows.window;
+    p->w = columns.window;
+    p->is_window = p->scattered = true;
+    p->rows = g.batch * p->h.out * p->w.out;
+    p->taps = p->h.kernel * p->w.kernel;
+    p->group_in = p->in_stride = w.channels;
+    p->group_out = w.outputs;
+    p->out_stride = v.stride * w.outputs;
+    p->out_line = h.stride * v.in * w.outputs;
+    p->out_image = h.in * v.in * w.outputs;
+    p->out_first = (y * v.in + z) * w.outputs;
+    PD_ASSIGN_OR_RETURN(
+        Step phase,
+        BindWeights(context, WeightsOf(w, v, rows, columns), std::move(p)));
+    phases.push_back(std::move(phase));
+  }
+  return Step([phases](const RunContext& run) {
+    for (const Step& phase : phases) PD_RETURN_IF_ERROR(phase(run));
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<Step> BindMatmul(BindContext* context) {

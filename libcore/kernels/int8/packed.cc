@@ -49,6 +49,8 @@ absl::Status FillChannels(BindContext* context, const Int8Weights& w,
 void PrepareFinish(const Int8Weights& w, Packed* packed) {
   Finish& f = packed->finish;
   f.clamps = false;
+  f.low = static_cast<int16_t>(f.out.low);
+  f.high = static_cast<int16_t>(f.out.high);
   const bool floats =
       packed->floats != nullptr || (packed->residual != nullptr &&
                                     packed->residual->dtype() != DType::kUInt8);

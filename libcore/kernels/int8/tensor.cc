@@ -24,13 +24,13 @@ struct Map {
   bool adds = true;
   Tensor *x = nullptr, *y = nullptr, *out = nullptr;
 
-  // Elements [begin, begin + count) of x, to `to`.
-  void Run(int64_t begin, int64_t count, void* to) const {
+  // Elements [begin, begin + count) of x, to `to`; y's from `y_begin` on.
+  void Run(int64_t begin, int64_t y_begin, int64_t count, void* to) const {
     MapSpan m;
     m.x_floats = x->dtype() == DType::kFloat32;
     m.x = static_cast<const char*>(x->raw()) + begin * (m.x_floats ? 4 : 1);
     m.in = in;
-    if (y != nullptr) m.y = y->data<uint8_t>() + begin;
+    if (y != nullptr) m.y = y->data<uint8_t>() + y_begin;
     m.adds = adds;
     m.out = to;
     m.count = count;
@@ -39,10 +39,21 @@ struct Map {
   }
   void RunAll() const {
     ParallelFor(x->size(), kGrain, [&](int64_t begin, int64_t end) {
-      Run(begin, end - begin,
-          static_cast<char*>(out->raw()) +
-              begin * static_cast<int64_t>(SizeOf(out->dtype())));
+      Run(begin, begin, end - begin, At(begin));
     });
+  }
+  // Pixel by pixel, where y has one number for each channel of an image.
+  void RunPixels() const {
+    const int64_t channels = x->dim(1), plane = x->dim(2) * x->dim(3);
+    const int64_t grain = std::max<int64_t>(kGrain / channels, 1);
+    ParallelFor(x->dim(0) * plane, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        Run(p * channels, p / plane * channels, channels, At(p * channels));
+    });
+  }
+  void* At(int64_t i) const {
+    return static_cast<char*>(out->raw()) +
+           i * static_cast<int64_t>(SizeOf(out->dtype()));
   }
 };
 
@@ -60,7 +71,7 @@ absl::StatusOr<Map> ReadMap(BindContext* context) {
 
 // A row-major image of floats to NHWC bytes, some pixels at a time.
 void QuantizeTurned(const Map& m) {
-  constexpr int64_t kPixels = 256;
+  constexpr int64_t kPixels = 256, kRows = 3;
   const int64_t channels = m.x->dim(1), pixels = m.x->dim(2) * m.x->dim(3);
   const int64_t spans = (pixels + kPixels - 1) / kPixels;
   ParallelFor(m.x->dim(0) * spans, 1, [&](int64_t begin, int64_t end) {
@@ -69,10 +80,19 @@ void QuantizeTurned(const Map& m) {
       const int64_t count = std::min(kPixels, pixels - first);
       uint8_t* to =
           m.out->data<uint8_t>() + (image * pixels + first) * channels;
-      for (int64_t c = 0; c < channels; ++c) {
-        uint8_t row[kPixels];
-        m.Run((image * channels + c) * pixels + first, count, row);
-        for (int64_t p = 0; p < count; ++p) to[p * channels + c] = row[p];
+      for (int64_t c = 0; c < channels; c += kRows) {
+        uint8_t rows[kRows][kPixels];
+        const uint8_t* const at[kRows] = {rows[0], rows[1], rows[2]};
+        const int64_t n = std::min(kRows, channels - c);
+        for (int64_t r = 0; r < n; ++r)
+          m.Run((image * channels + c + r) * pixels + first, 0, count, rows[r]);
+        if (channels == kRows) {
+          m.tiles->turn_three(at, count, to);
+          continue;
+        }
+        for (int64_t r = 0; r < n; ++r)
+          for (int64_t p = 0; p < count; ++p)
+            to[p * channels + c + r] = rows[r][p];
       }
     }
   });
@@ -105,20 +125,25 @@ absl::StatusOr<Step> BindMap(BindContext* context) {
 absl::StatusOr<Step> BindElementwise(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Map m, ReadMap(context));
   m.y = context->Input("Y");
+  const Shape &shape = m.x->shape(), &other = m.y->shape();
+  const bool channels =
+      shape.size() == 4 && other == Shape{shape[0], shape[1], 1, 1};
   if (m.x->dtype() != DType::kUInt8 || m.y->dtype() != DType::kUInt8 ||
-      m.x->shape() != m.y->shape())
-    return Unimplemented("it is for uint8 tensors of one shape");
+      (shape != other && !channels))
+    return Unimplemented(
+        "it is for uint8 tensors of one shape, or one number a channel");
   m.adds = context->Attr<std::string>("operation") == "add";
-  const LayoutPtr last = ChannelsLast(m.x->shape());
+  const bool pixels = shape != other;
+  const LayoutPtr last = ChannelsLast(shape);
+  PD_ASSIGN_OR_RETURN(m.y, context->In(m.y, ChannelsLast(other)));
   PD_ASSIGN_OR_RETURN(m.x, context->In(m.x, last));
-  PD_ASSIGN_OR_RETURN(m.y, context->In(m.y, last));
   PD_ASSIGN_OR_RETURN(m.out, context->Out(m.out, last));
   if (m.out->dtype() == DType::kUInt8) {
     context->MayShare(m.x, m.out);
-    context->MayShare(m.y, m.out);
+    if (!pixels) context->MayShare(m.y, m.out);
   }
-  return Step([m](const RunContext&) {
-    m.RunAll();
+  return Step([m, pixels](const RunContext&) {
+    pixels ? m.RunPixels() : m.RunAll();
     return absl::OkStatus();
   });
 }

@@ -134,6 +134,11 @@ struct Tiles {
                  int64_t row, int count);
   void (*depthwise)(const DepthwiseRow&);
   void (*map)(const MapSpan&);
+  /// out[3 i + r] = rows[r][i]
+  void (*turn_three)(const uint8_t* const* rows, int64_t count, uint8_t* out);
+  /// Before and after a thread's gemms, where there is something to do.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
 };
 
 const Tiles* Avx2Tiles();
