@@ -9,18 +9,16 @@
 // Five parts, each a sweep over the program:
 //   1 lower     quantizing ops of all forms become int8_quantize (float -> u8)
 //               and int8_dequantize (u8 -> float)         (int8_lower.cc)
-//   2 move      int8_quantize moves ahead of maxima, reshape and the like,
-//   which
-//               commute with it; one right behind an int8_dequantize joins it
+//   2 move      int8_quantize moves ahead of maxima, reshape, concat and the
+//               like, which commute with it, and int8_dequantize behind split;
+//               one right behind an int8_dequantize joins it (int8_joins.cc)
 //   3 products  convolutions and products by constant 8-bit weights read u8,
-//   and
-//               take what follows them: scales, bias, batch norm, residual,
+//               and take what follows them: scales, bias, batch norm, residual,
 //               activation, int8_quantize                 (int8_products.cc)
 //   4 others    the same for sums and products of two u8 tensors, averages, and
 //               activations between an int8_dequantize and an int8_quantize
 //   5 offsets   a tensor that is no less than 0 is kept as q, not as q + 128:
-//   its
-//               products then saturate no 16-bit sum
+//               its products then saturate no 16-bit sum
 // Whatever is not understood stays as it was, in floating point between an
 // int8_dequantize and an int8_quantize. Scales and weights must be constant, so
 // this is for programs that only infer; others, and programs without quantizing
@@ -182,13 +180,16 @@ bool Int8Program::JoinQuantizer(size_t at) {
   return true;
 }
 
+bool Int8Program::MoveQuantizersOnce() {
+  bool moved = false;
+  for (size_t i = 0; i < graph_->size(); ++i)
+    if (!graph_->IsRemoved(i) && graph_->op(i).type == "int8_quantize")
+      moved |= MoveOver(i);
+  return MoveOverJoins() || moved;
+}
+
 void Int8Program::MoveQuantizers() {
-  bool moved = true;
-  while (moved) {
-    moved = false;
-    for (size_t i = 0; i < graph_->size(); ++i)
-      if (!graph_->IsRemoved(i) && graph_->op(i).type == "int8_quantize")
-        moved |= MoveOver(i);
+  while (MoveQuantizersOnce()) {
   }
   for (size_t i = 0; i < graph_->size(); ++i)
     if (!graph_->IsRemoved(i) && graph_->op(i).type == "int8_quantize")

@@ -20,8 +20,14 @@ const std::vector<const char*> kPoolAttrs = {
     "pooling_type",   "ksize",    "strides",   "paddings",  "padding_algorithm",
     "global_pooling", "adaptive", "ceil_mode", "exclusive", "data_format"};
 
+const std::vector<const char*> kTransposeAttrs = {"output_padding",
+                                                  "output_size"};
+
+bool IsTranspose(const OpDesc& op) { return op.type == "conv2d_transpose"; }
+
 bool IsConv(const OpDesc& op) {
-  return op.type == "conv2d" || op.type == "depthwise_conv2d";
+  return op.type == "conv2d" || op.type == "depthwise_conv2d" ||
+         IsTranspose(op);
 }
 
 // The activation as attributes of an int8 op; false for another op.
@@ -48,6 +54,68 @@ bool ReadActivation(const OpDesc& op, OpDesc* to) {
       op.FindAttr("min") != nullptr && op.FindAttr("max") != nullptr)
     return set("clip", op.AttrOr("min", 0.0f), op.AttrOr("max", 0.0f), 0);
   return false;
+}
+
+// Whether output channels are the second axis of the weights, not the first.
+bool OutputsAreLast(const OpDesc& made) {
+  return made.type == "int8_conv2d_transpose" ||
+         (made.type == "int8_matmul" && !made.AttrOr("trans_y", false));
+}
+
+// Products as int8 ops that still read numbers; false for another op, or one
+// that has no such form.
+bool ReadConv(const OpDesc& from, OpDesc* made) {
+  if (!IsConv(from) ||
+      from.AttrOr<std::string>("data_format", "NCHW") == "NHWC" ||
+      !from.Input("Bias").empty() || !from.Input("ResidualData").empty())
+    return false;
+  made->type = "int8_conv2d";
+  CopyAttrs(from, kConvAttrs, made);
+  if (IsTranspose(from)) {
+    // Of groups, and of sizes in tensors, there is none.
+    if (from.AttrOr<int32_t>("groups", 1) != 1 ||
+        NamesOf(from.inputs).size() != 2)
+      return false;
+    made->type = "int8_conv2d_transpose";
+    CopyAttrs(from, kTransposeAttrs, made);
+  }
+  made->SetInput("Input", from.Input("Input"));
+  made->SetInput("Filter", from.Input("Filter"));
+  return true;
+}
+
+// `shape` is X's; null: not known.
+bool ReadMatrix(const OpDesc& from, const Shape* shape, OpDesc* made) {
+  const bool is_mul = from.type == "mul", is_old = from.type == "matmul";
+  if ((!is_mul && !is_old && from.type != "matmul_v2") || shape == nullptr ||
+      shape->size() < 2 ||
+      from.AttrOr(is_old ? "transpose_X" : "trans_x", false) ||
+      (is_old && from.AttrOr("alpha", 1.0f) != 1.0f) ||
+      from.AttrOr<int32_t>("y_num_col_dims", 1) != 1)
+    return false;
+  made->type = "int8_matmul";
+  made->attrs["trans_y"] =
+      !is_mul && from.AttrOr(is_old ? "transpose_Y" : "trans_y", false);
+  made->attrs["x_num_col_dims"] =
+      is_mul ? from.AttrOr<int32_t>("x_num_col_dims", 1)
+             : static_cast<int32_t>(shape->size()) - 1;
+  made->SetInput("Input", from.Input("X"));
+  made->SetInput("Filter", from.Input("Y"));
+  return true;
+}
+
+bool ReadFc(const OpDesc& from, OpDesc* made) {
+  const auto activation = from.AttrOr<std::string>("activation_type", "");
+  if (from.type != "fc" || from.AttrOr("padding_weights", false) ||
+      (!activation.empty() && activation != "relu"))
+    return false;
+  made->type = "int8_matmul";
+  made->attrs["x_num_col_dims"] = from.AttrOr<int32_t>("in_num_col_dims", 1);
+  made->attrs["activation"] = activation;
+  made->SetInput("Input", from.Input("Input"));
+  made->SetInput("Filter", from.Input("W"));
+  if (!from.Input("Bias").empty()) made->SetInput("Bias", from.Input("Bias"));
+  return true;
 }
 
 void ReadFrom(const OpDesc& dequantize, const std::string& slot, OpDesc* to) {
@@ -88,10 +156,8 @@ bool Int8Program::FindWeights(const std::string& name, Chain* chain) const {
       from.AttrOr<int32_t>("bit_length", 8) != 8)
     return false;
   const Tensor& filter = *Constant(from.In("X"));
-  const bool outputs_last =
-      made.type == "int8_matmul" && !made.AttrOr("trans_y", false);
   const int32_t axis = from.AttrOr<int32_t>("quant_axis", 0);
-  const bool right_axis = axis == (outputs_last ? 1 : 0);
+  const bool right_axis = axis == (OutputsAreLast(made) ? 1 : 0);
   made.SetInput("Filter", {from.In("X")});
   if (from.type == "dequantize_linear") {
     const Tensor* scale = Constant(from.In("Scale"));
@@ -116,48 +182,26 @@ bool Int8Program::FindWeights(const std::string& name, Chain* chain) const {
 bool Int8Program::FindProduct(size_t at, Chain* chain) const {
   const OpDesc& from = graph_->op(at);
   OpDesc& made = chain->made;
-  std::string x, y, out;
   chain->first = at;
   chain->is_conv = IsConv(from);
-  if (chain->is_conv) {
-    if (from.AttrOr<std::string>("data_format", "NCHW") == "NHWC" ||
-        !from.Input("Bias").empty() || !from.Input("ResidualData").empty())
-      return false;
-    made.type = "int8_conv2d";
-    CopyAttrs(from, kConvAttrs, &made);
-    x = from.In("Input");
-    y = from.In("Filter");
-    chain->out = from.Out("Output");
-  } else if (from.type == "mul" || from.type == "matmul_v2" ||
-             from.type == "matmul") {
-    const bool is_mul = from.type == "mul", is_old = from.type == "matmul";
-    const Shape* shape = ShapeOf(from.In("X"));
-    x = from.In("X");
-    y = from.In("Y");
-    if (shape == nullptr || shape->size() < 2 ||
-        from.AttrOr(is_old ? "transpose_X" : "trans_x", false) ||
-        (is_old && from.AttrOr("alpha", 1.0f) != 1.0f) ||
-        from.AttrOr<int32_t>("y_num_col_dims", 1) != 1)
-      return false;
-    made.type = "int8_matmul";
-    made.attrs["trans_y"] =
-        !is_mul && from.AttrOr(is_old ? "transpose_Y" : "trans_y", false);
-    made.attrs["x_num_col_dims"] =
-        is_mul ? from.AttrOr<int32_t>("x_num_col_dims", 1)
-               : static_cast<int32_t>(shape->size()) - 1;
-    chain->out = from.Out("Out");
-  } else {
+  if (!ReadConv(from, &made) && !ReadFc(from, &made) &&
+      !ReadMatrix(from, ShapeOf(from.In("X")), &made))
     return false;
-  }
-  const int dequantize = WriterOf(x, "int8_dequantize");
+  chain->out = from.Out(chain->is_conv ? "Output" : "Out");
+  chain->has_bias = !made.Input("Bias").empty();
+  chain->has_activation = !made.AttrOr<std::string>("activation", "").empty();
+  const std::string y = made.In("Filter");
+  const int dequantize = WriterOf(made.In("Input"), "int8_dequantize");
   if (dequantize == kNone || !FindWeights(y, chain)) return false;
   const Tensor& filter = *Constant(made.In("Filter"));
   if (filter.rank() != (chain->is_conv ? 4u : 2u)) return false;
   made.SetInput("Input", {op(dequantize).In("X")});
   ReadFrom(op(dequantize), "x", &made);
-  chain->channels =
-      filter.dim(chain->is_conv || made.AttrOr("trans_y", false) ? 0 : 1);
-  return true;
+  chain->channels = filter.dim(OutputsAreLast(made) ? 1 : 0);
+  if (!chain->has_bias) return true;
+  const Tensor* bias = Constant(made.In("Bias"));
+  return chain->scaled && bias != nullptr && bias->dtype() == DType::kFloat32 &&
+         bias->size() == chain->channels;
 }
 
 // Behind integers as weights stands what gives the sums their scale.

@@ -24,7 +24,8 @@ class Int8Program {
   /// int8_quantize and int8_dequantize. Returns whether there were any.
   bool Lower();
   /// Part 2: int8_quantize moves ahead of maximum pooling and ops that only
-  /// move bytes; one behind an int8_dequantize reads what that reads.
+  /// move bytes; one behind an int8_dequantize reads what that reads. An
+  /// int8_dequantize moves behind a split.
   void MoveQuantizers();
   /// Part 3: products of a dequantized tensor and constant 8-bit weights.
   void TakeProducts();
@@ -59,7 +60,15 @@ class Int8Program {
   void DropUnread(const std::vector<std::string>& names);
   const Shape* ShapeOf(const std::string& name) const;
 
+  bool MoveQuantizersOnce();
   bool MoveOver(size_t at);
+  // Several tensors, in int8_joins.cc.
+  bool MoveOverJoins();
+  int QuantizerBehind(const OpDesc& concat) const;
+  bool MoveOverConcat(size_t at, std::set<size_t>* dropped,
+                      std::vector<OpDesc>* ops);
+  bool MoveUnderSplit(size_t at, std::vector<std::string>* unread,
+                      std::vector<OpDesc>* ops);
   bool JoinQuantizer(size_t at);
   void RenameReads(const std::string& from, const std::string& to);
 

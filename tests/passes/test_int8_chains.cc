@@ -361,6 +361,89 @@ TEST(Int8Chains, Residuals) {
       0.5f);
 }
 
+// Bytes, not numbers, go through concat and split.
+TEST(Int8Chains, Joins) {
+  Net net;
+  net.Feed("x", {2, 8, 6, 6});
+  net.Linear("x", 1.0f);
+  for (const char* w : {"wa", "wb"}) {
+    net.LinearWeights(w, {8, 8, 3, 3}, 0);
+    net.Conv("x_q", absl::StrCat(w, "_q"), absl::StrCat("c", w));
+  }
+  net.Unary("relu", "cwa", "ra");
+  net.Op("concat", {{"X", {"ra", "cwb", "ra"}}}, {{"Out", {"j"}}},
+         {{"axis", int32_t{1}}});
+  net.Linear("j", 8.0f);
+  net.Op("split", {{"X", {"j_q"}}}, {{"Out", {"s1", "s2"}}},
+         {{"axis", int32_t{1}}, {"num", int32_t{2}}});
+  for (const char* part : {"1", "2"}) {
+    const std::string s = absl::StrCat("s", part), w = absl::StrCat("w", part);
+    net.Linear(s, 8.0f);
+    net.LinearWeights(w, {4, 12, 1, 1}, 0);
+    net.Conv(absl::StrCat(s, "_q"), absl::StrCat(w, "_q"),
+             absl::StrCat("d", part),
+             {{"paddings", std::vector<int32_t>{0, 0}}});
+  }
+  net.Binary("elementwise_add", "d1", "d2", "out");
+  net.Expect(
+      "int8_quantize int8_conv2d int8_conv2d concat split int8_conv2d "
+      "int8_conv2d",
+      0.1f);
+}
+
+// What others read too, and what an axis in a tensor says, stay numbers.
+TEST(Int8Chains, JoinsThatStay) {
+  Net net;
+  net.Feed("x", {2, 8, 6, 6});
+  net.Feed("y", {2, 8, 6, 6});
+  net.Op("concat", {{"X", {"x", "y"}}}, {{"Out", {"j"}}},
+         {{"axis", int32_t{1}}});
+  net.Linear("j", 1.0f);
+  net.LinearWeights("w", {16, 16, 1, 1}, 0);
+  net.Conv("j_q", "w_q", "c", {{"paddings", std::vector<int32_t>{0, 0}}});
+  net.Binary("elementwise_add", "c", "j", "out");
+  net.Expect("concat int8_quantize int8_conv2d", 1e-4f);
+}
+
+// PaddlePaddle's fused product: rows, bias and activation in one op.
+TEST(Int8Chains, FullyConnected) {
+  Net net;
+  net.Feed("x", {2, 3, 20});
+  net.Linear("x", 1.0f);
+  net.LinearWeights("w", {20, 9}, 1);
+  net.Param("b", {9}, Wave({9}, 0.5f));
+  net.Op("fc", {{"Input", {"x_q"}}, {"W", {"w_q"}}, {"Bias", {"b"}}},
+         {{"Out", {"f"}}},
+         {{"in_num_col_dims", int32_t{2}},
+          {"activation_type", std::string("relu")}});
+  net.Linear("f", 4.0f);
+  net.Unary("scale", "f_q", "out");
+  net.Expect("int8_quantize int8_matmul int8_dequantize scale", 4.0f / kLevels);
+}
+
+TEST(Int8Chains, Transposed) {
+  for (const int groups : {1, 2}) {
+    Net net;
+    net.Feed("x", {1, 8, 5, 5});
+    net.Linear("x", 1.0f);
+    net.LinearWeights("w", {8, 6, 2, 2}, 1);
+    net.Op(
+        "conv2d_transpose", {{"Input", {"x_q"}}, {"Filter", {"w_q"}}},
+        {{"Output", {"c"}}},
+        {{"strides", std::vector<int32_t>{2, 2}}, {"groups", int32_t{groups}}});
+    net.Param("b", {6 * groups}, Wave({6 * groups}, 0.3f));
+    net.Binary("elementwise_add", "c", "b", "a", 1);
+    net.Unary("relu", "a", "r");
+    net.Linear("r", 4.0f);
+    net.Unary("scale", "r_q", "out");
+    if (groups == 1)
+      net.Expect("int8_quantize int8_conv2d_transpose int8_dequantize scale",
+                 4.0f / kLevels);
+    else
+      EXPECT_NE(net.Run(true).ops.find(" conv2d_transpose"), std::string::npos);
+  }
+}
+
 // As an ONNX file gives it: uint8 with a zero point.
 TEST(Int8Chains, ZeroPoints) {
   Net net;
