@@ -18,6 +18,17 @@
 
 namespace pd {
 
+LoadedModel AsLoaded(const InferenceModel& model, const std::string& path) {
+  LoadedModel loaded;
+  loaded.kind = LoadedModel::Kind::kInference;
+  loaded.path = path;
+  loaded.program = model.program;
+  loaded.feeds = model.names.feeds;
+  loaded.fetches = model.names.fetches;
+  loaded.params = model.params;
+  return loaded;
+}
+
 absl::StatusOr<std::unique_ptr<QuantJudge>> QuantJudge::Open(
     const OpRegistry* registry, const std::string& config,
     const std::string& metric) {
@@ -52,13 +63,7 @@ absl::StatusOr<std::unique_ptr<QuantJudge>> QuantJudge::Open(
 
 absl::StatusOr<double> QuantJudge::Evaluate(const InferenceModel& model,
                                             const std::string& label) {
-  LoadedModel loaded;
-  loaded.kind = LoadedModel::Kind::kInference;
-  loaded.path = label;
-  loaded.program = model.program;
-  loaded.feeds = model.names.feeds;
-  loaded.fetches = model.names.fetches;
-  loaded.params = model.params;
+  const LoadedModel loaded = AsLoaded(model, label);
   PD_ASSIGN_OR_RETURN(EvaluationSpec spec, SpecOfModel(program_, loaded));
   // It is not looked at; a model need not give what a loss reads.
   if (metric_ != "loss") spec.loss.clear();

@@ -14,9 +14,13 @@
 #include "libcore/deploy/inference_model.h"
 #include "libcore/nn/job.h"
 #include "libcore/quant/layer_errors.h"
+#include "libcore/train/load_model.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
+
+/// The model as a file of this name would give it.
+LoadedModel AsLoaded(const InferenceModel& model, const std::string& path);
 
 class QuantJudge {
  public:

@@ -141,6 +141,10 @@ void BindQuant(QuantOptions* o, OptionTable* table) {
                "leaves the most sensitive operators in floating point until "
                "the metric is at most this much worse, in hundredths"},
               {0, 100}, &o->max_drop);
+  table->Real({"--latency", "SECONDS",
+               "times both models here for so long, one record at a time"},
+              {0.01, 3600}, &o->latency);
+  table->DescribeDefault("--latency", "1 with --report, else not at all");
   table->Text({"--report", "FILE",
                "writes a page with the error of every layer and histograms"},
               &o->report);

@@ -32,7 +32,8 @@ struct QuantOptions {
   std::string compare;  ///< a job
   std::string metric;
   std::optional<double> max_drop;
-  std::string report;  ///< an HTML file
+  std::optional<double> latency;  ///< seconds
+  std::string report;             ///< an HTML file
 };
 
 Tool QuantTool(QuantOptions* options);

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/progress.h"
@@ -18,6 +20,7 @@
 #include "cmd/run_network.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/datasets.h"
 #include "libcore/deploy/onnx_export.h"
@@ -28,6 +31,7 @@
 #include "libcore/quant/equalize.h"
 #include "libcore/quant/quantize.h"
 #include "libcore/report/quant_report.h"
+#include "libcore/train/bench.h"
 #include "libcore/train/load_model.h"
 #include "libcore/train/open_data.h"
 
@@ -38,7 +42,7 @@ constexpr int64_t kNpzBatch = 32;
 constexpr int64_t kJobBatches = 16;
 // What the errors of layers and sensitivities are measured on, in whole
 // batches.
-constexpr int64_t kErrorRecords = 64;
+constexpr int64_t kErrorRecords = 32;
 
 absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
                                          const OpRegistry& registry) {
@@ -150,6 +154,7 @@ class QuantRun {
     PD_RETURN_IF_ERROR(judged);
     PD_RETURN_IF_ERROR(MeasureErrors());
     PD_RETURN_IF_ERROR(Write());
+    PD_RETURN_IF_ERROR(MeasureLatency());
     summary_.operators = model_.program.global().ops.size();
     if (options_.common.json())
       PrintQuantJson(summary_, out);
@@ -188,12 +193,14 @@ class QuantRun {
   absl::Status CalibrateModel() {
     PD_ASSIGN_OR_RETURN(loader_, OpenCalibration(options_, model_));
     QuantizeOptions q = OptionsOf(options_);
+    const absl::Time start = absl::Now();
     Progress progress(Progress::Standard());
     int64_t total = loader_->batches();
     if (q.calibration.most_batches > 0)
       total = std::min(total, q.calibration.most_batches);
     progress.Begin("calibrating", total);
     q.calibration.progress = [&](int64_t batches, int64_t records) {
+      summary_.calibration_s = absl::ToDoubleSeconds(absl::Now() - start);
       progress.Update(batches, records);
       return true;
     };
@@ -313,6 +320,45 @@ class QuantRun {
         written, std::string(absl::StripSuffix(options_.out, ".pdmodel")));
   }
 
+  // The inputs' shapes as the calibration data has them, which the model need
+  // not say.
+  std::vector<FeedSpec> BenchFeeds() const {
+    std::vector<FeedSpec> feeds = FeedsOf(model_);
+    if (loader_ == nullptr) return feeds;
+    for (FeedSpec& feed : feeds)
+      for (const BatchField& field : loader_->fields()) {
+        if (field.shape.size() != feed.shape.size() ||
+            (field.name != feed.name && feeds.size() > 1))
+          continue;
+        for (size_t i = 1; i < feed.shape.size(); ++i)
+          if (feed.shape[i] < 0) feed.shape[i] = field.shape[i];
+        break;
+      }
+    return feeds;
+  }
+
+  absl::Status MeasureLatency() {
+    BenchOptions bench;
+    bench.seconds = options_.latency.value_or(options_.report.empty() ? 0 : 1);
+    if (bench.seconds == 0) return absl::OkStatus();
+    bench.batch = std::max<int64_t>(1, FixedBatch(model_));
+    const auto time = [&](const InferenceModel& model) {
+      return BenchInference(*registry_, AsLoaded(model, options_.model),
+                            BenchFeeds(), bench);
+    };
+    const auto before = time(model_), after = time(Quantized());
+    for (const auto* report : {&before, &after}) {
+      if (report->ok()) continue;
+      if (options_.latency.has_value()) return report->status();
+      LogWarning("no latency: %s", report->status().message());
+      return absl::OkStatus();
+    }
+    summary_.latency_before = before->step_ms_median;
+    summary_.latency_after = after->step_ms_median;
+    summary_.latency_batch = bench.batch;
+    return absl::OkStatus();
+  }
+
   absl::Status Report() {
     if (options_.report.empty()) return absl::OkStatus();
     QuantReport report;
@@ -324,6 +370,12 @@ class QuantRun {
         {"written", absl::StrCat(summary_.out, " (", summary_.to, ")")},
         {"parameters", absl::StrFormat("%d -> %d bytes", summary_.bytes_before,
                                        summary_.bytes_after)}};
+    if (summary_.latency_batch > 0)
+      report.facts.emplace_back(
+          "latency",
+          absl::StrFormat("%.3f -> %.3f ms, batch %d, %d threads",
+                          summary_.latency_before, summary_.latency_after,
+                          summary_.latency_batch, Threads()));
     if (!summary_.metric.empty())
       report.facts.emplace_back(
           summary_.metric,

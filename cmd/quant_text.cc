@@ -124,6 +124,16 @@ void PrintQuantSummary(const QuantSummary& summary, std::ostream& out) {
                          100.0 * static_cast<double>(summary.bytes_after) /
                              static_cast<double>(
                                  std::max<size_t>(summary.bytes_before, 1)));
+  if (summary.result.calibration.records > 0)
+    out << absl::StrFormat("calibrated on %d records in %d batches in %.1f s\n",
+                           summary.result.calibration.records,
+                           summary.result.calibration.batches,
+                           summary.calibration_s);
+  if (summary.latency_batch > 0)
+    out << absl::StrFormat("latency %.3f -> %.3f ms (batch %d, %.2f x)\n",
+                           summary.latency_before, summary.latency_after,
+                           summary.latency_batch,
+                           summary.latency_before / summary.latency_after);
   if (!summary.metric.empty())
     out << absl::StrFormat("%s %.6g -> %.6g (%.2f points %s)\n", summary.metric,
                            summary.before, summary.after,
@@ -147,6 +157,7 @@ void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
                  {"algo", q.algorithm},
                  {"records", summary.result.calibration.records},
                  {"batches", summary.result.calibration.batches},
+                 {"calibration_s", summary.calibration_s},
                  {"operators", summary.operators},
                  {"parameter_bytes_before", summary.bytes_before},
                  {"parameter_bytes", summary.bytes_after}};
@@ -174,6 +185,10 @@ void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
     object["roundings"].push_back(
         {{"weight", g.weight}, {"nearest", g.nearest}, {"learned", g.learned}});
   AddSearch(summary, &object);
+  if (summary.latency_batch > 0)
+    object["latency"] = {{"batch", summary.latency_batch},
+                         {"before_ms", summary.latency_before},
+                         {"after_ms", summary.latency_after}};
   if (!summary.metric.empty())
     object["metric"] = {{"name", summary.metric},
                         {"before", summary.before},

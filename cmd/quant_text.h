@@ -29,6 +29,10 @@ struct QuantSummary {
   std::vector<SearchStep> search;            ///< in the order of trying
   std::string metric;                        ///< "" without a comparison
   double before = 0, after = 0, drop = 0;
+  double calibration_s = 0;
+  /// Of a run, the median in ms; 0 where nobody asked.
+  double latency_before = 0, latency_after = 0;
+  int64_t latency_batch = 0;
 };
 
 /// Tables for people.
