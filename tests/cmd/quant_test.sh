@@ -60,11 +60,52 @@ holds '.quantized | length == 3' part.json
 holds '.float | map(.why) == ["skipped by '"'conv2d_0*'"'", "skipped by '"'linear_2.w_0'"'"]' part.json
 holds '.activations.x | length == 2 and .[0] < .[1]' part.json
 
+# Learned roundings, equalised layers, weights of 16 bits by their mse.
+pd-quant -q -m "$lenet" --calib "$feed" --round adaround --equalize --skip linear_0.w_0 --latency 0.05 -o learned --format json >learned.json
+holds '.roundings | length == 4' learned.json
+holds '[.roundings[] | .learned <= .nearest] | all' learned.json
+holds '[.roundings[] | .learned < 0.5 * .nearest] | any' learned.json
+holds '.latency.before_ms > 0 and .latency.after_ms > 0 and .calibration_s > 0' learned.json
+pd-eval -q -m learned --feed "$feed" --expect float.npz --rtol 0 --atol 1 >/dev/null || fail "learned roundings answer otherwise"
+
+# A search: what is clipped to half its size costs points; the least sensitive
+# operators alone do not. Nothing may cost less than nothing.
+cat >job.pbtxt <<END
+model {
+  input { name: "image" shape: [-1, 1, 28, 28] }
+  layer { name: "flatten" flatten {} }
+  layer { name: "fc" linear { out_features: 10 } }
+}
+metric { accuracy {} }
+data {
+  eval {
+    mnist {
+      image_path: "$testdata/mnist/t10k-images-idx3-ubyte.gz"
+      label_path: "$testdata/mnist/t10k-labels-idx1-ubyte.gz"
+    }
+    transform { to_tensor {} }
+    transform { normalize { mean: 0.5 std: 0.5 } }
+    batch_size: 500
+  }
+}
+END
+search=(pd-quant -q -m "$lenet" --calib "$feed" --algo hist --compare job.pbtxt)
+"${search[@]}" --percentile 0.6 --max-drop 0.5 -o mixed --format json >mixed.json
+holds '.metric.drop_points <= 0.5 and (.search | length) > 1' mixed.json
+holds '.search[0].left == 0 and .search[0].drop_points > 0.5' mixed.json
+holds '(.sensitivity | length) == 5 and ([.sensitivity[].sqnr_db] | . == sort)' mixed.json
+holds '(.quantized | length) > 0 and (.float | length) > 0' mixed.json
+holds '[.float[].why == "sensitive: see --max-drop"] | all' mixed.json
+says 1 'while anything is quantized' "${search[@]}" --percentile 0.5 --max-drop 0 -o none
+[ ! -e none.pdmodel ] || fail "a search in vain has written something"
+
 # What is wrong is said.
 says 3 'quantized already' pd-quant -m linear --calib "$feed" -o x
 says 3 'quantized already' pd-quant -m fake --calib "$feed" -o x
 says 2 "did you mean 'conv2d'" pd-quant -m "$lenet" --calib "$feed" --skip conv3d -o x
 says 2 'either with --calib' pd-quant -m "$lenet" -o x
+says 2 '--bias-correction chooses' pd-quant -m "$lenet" --calib "$feed" --round adaround --bias-correction -o x
+says 2 'is for activations' pd-quant -m "$lenet" --weight-only --round adaround -o x
 says 2 'is for activations' pd-quant -m "$lenet" --weight-only --algo KL -o x
 says 3 'no-such.npz' pd-quant -m "$lenet" --calib no-such.npz -o x
 says 3 "is fed 'x'" pd-quant -m "$lenet" --calib "$testdata/deploy/cifar_resnet-feed.npz" -o x
