@@ -17,7 +17,8 @@ Manual QuantManual() {
       "-m MODEL --calib DATA -o OUT [--algo NAME] [--to FORM] [--skip NAME]... "
       "[--compare JOB [--max-drop POINTS]] [--report FILE]",
       "-m MODEL --weight-only [--bits 8|16] -o OUT [--to FORM] [--skip "
-      "NAME]..."};
+      "NAME]...",
+      "-m MODEL --dynamic -o OUT [--skip NAME]... [--compare JOB]"};
   m.description = {
       "The model runs over a few hundred records of `DATA`; the range of every "
       "activation is observed, batch by batch, and becomes a threshold that "
@@ -39,7 +40,14 @@ Manual QuantManual() {
       "`KL` "
       "and `hist` to one of the 2048 bins of their histogram.",
       "`--weight-only` needs no data: weights alone become integers, and are "
-      "computed with in floating point."};
+      "computed with in floating point.",
+      "`--dynamic` needs no data either: the weights of linear and recurrent "
+      "layers become 8-bit integers, and so does what they are multiplied by, "
+      "when the model "
+      "runs, with a scale for each row (a record, a word, a step). pd-eval "
+      "multiplies integers; PaddlePaddle runs the same file in floating "
+      "point. It is for networks whose weights are there, such as "
+      "transformers and LSTMs."};
   m.answer_no =
       "the calibration data or what the model makes of it holds NaN or Inf, or "
       "`--max-drop` cannot be kept";
@@ -56,7 +64,9 @@ Manual QuantManual() {
        "pd-quant -m RUN --calib testdata/jobs/lenet_mnist.pbtxt --batches 4 "
        "--algo mse --skip 'conv1*' --to onnx -o out/int8.onnx"},
       {"Weights alone, of 8 bits",
-       "pd-quant -m RUN --weight-only -o out/weights8"}};
+       "pd-quant -m RUN --weight-only -o out/weights8"},
+      {"Linear layers alone, with ranges found when the model runs",
+       "pd-quant -m RUN --dynamic -o out/dynamic8"}};
   m.see_also = {"pd-eval 1", "pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }
@@ -89,6 +99,10 @@ void BindWeights(QuantOptions* o, OptionTable* table) {
                 &o->weights);
   table->Switch({"--weight-only", "", "quantizes weights and nothing else"},
                 &o->weight_only);
+  table->Switch({"--dynamic", "",
+                 "quantizes linear and recurrent layers; what they read, when "
+                 "the model runs"},
+                &o->dynamic);
   table->Choice({"--bits", "N", "bits of a weight, with --weight-only"},
                 {"8", "16"}, &o->bits);
   table->Choice({"--round", "NAME",
@@ -163,15 +177,19 @@ Tool QuantTool(QuantOptions* options) {
     PD_RETURN_IF_ERROR(table.Needs("--metric", "--compare"));
     for (const char* needs : {"--calib-set", "--batch", "--batches"})
       PD_RETURN_IF_ERROR(table.Needs(needs, "--calib"));
-    if (table.Given("--calib") == options->weight_only)
+    if (table.Given("--calib") + options->weight_only + options->dynamic != 1)
       return CommandLineError(
-          "say either with --calib what to calibrate on, or --weight-only");
-    if (options->weight_only)
+          "say either with --calib what to calibrate on, or --weight-only, or "
+          "--dynamic");
+    if (!table.Given("--calib"))
       for (const char* other : {"--algo", "--round", "--max-drop", "--report"})
         if (table.Given(other))
-          return CommandLineError(std::string(other) +
-                                  " is for activations; --weight-only leaves "
-                                  "them alone");
+          return CommandLineError(
+              std::string(other) + " is for activations; " +
+              (options->dynamic ? "--dynamic finds their ranges when it runs"
+                                : "--weight-only leaves them alone"));
+    if (options->dynamic && options->to != "paddle")
+      return CommandLineError("--dynamic is for --to paddle");
     if (options->round == "adaround" && options->bias_correction)
       return CommandLineError(
           "--bias-correction chooses the integers too; it does not go with "

@@ -24,7 +24,7 @@ struct QuantOptions {
   std::string algo = "KL";
   double percentile = 0.99999;
   std::string weights = "channel_wise_abs_max";
-  bool weight_only = false;
+  bool weight_only = false, dynamic = false;
   std::string bits = "8";
   std::vector<std::string> skip;
   bool fold_batch_norms = false, equalize = false, bias_correction = false;

@@ -28,6 +28,7 @@
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/quant/conv_bias.h"
+#include "libcore/quant/dynamic.h"
 #include "libcore/quant/equalize.h"
 #include "libcore/quant/quantize.h"
 #include "libcore/report/quant_report.h"
@@ -143,7 +144,7 @@ class QuantRun {
       PD_ASSIGN_OR_RETURN(judge_, QuantJudge::Open(registry_, options_.compare,
                                                    options_.metric));
     }
-    if (options_.weight_only) {
+    if (options_.weight_only || options_.dynamic) {
       PD_RETURN_IF_ERROR(PlanWeights());
     } else {
       PD_RETURN_IF_ERROR(CalibrateModel());
@@ -175,6 +176,10 @@ class QuantRun {
 
   absl::Status PlanWeights() {
     Quantization& q = quantization();
+    if (options_.dynamic)
+      return Annotate(
+          PlanDynamic(model_, options_.skip, OptionsOf(options_).weights, &q),
+          options_.model);
     PD_ASSIGN_OR_RETURN(q.plan, PlanQuantization(model_, options_.skip));
     std::vector<QuantOp> kept;
     for (QuantOp& op : q.plan.ops) {
@@ -227,7 +232,8 @@ class QuantRun {
 
   // The model as it runs here whatever is written.
   InferenceModel Quantized() {
-    return WithQuantizeLinear(model_, quantization());
+    return options_.dynamic ? WithDynamic(model_, quantization())
+                            : WithQuantizeLinear(model_, quantization());
   }
 
   absl::Status Judge() {
@@ -304,8 +310,9 @@ class QuantRun {
   absl::Status Write() {
     const Quantization& q = quantization();
     InferenceModel written =
-        options_.to == "paddle-fake"
-            ? WithFakeQuantize(model_, q)
+        options_.to == "paddle-fake" ? WithFakeQuantize(model_, q)
+        : options_.dynamic
+            ? Quantized()
             : WithQuantizeLinear(model_, q, options_.to != "onnx");
     summary_.to = options_.to;
     summary_.out = options_.out;

@@ -18,7 +18,7 @@
 namespace pd {
 namespace {
 
-bool IsMatrix(const OpDesc& op) { return op.type == "int8_matmul"; }
+bool IsMatrix(const OpDesc& op) { return op.type != "int8_conv2d"; }
 
 // The axis of output channels of a Filter as it lies in its file.
 size_t OutputAxis(const OpDesc& op) {

@@ -70,6 +70,8 @@ double DropoutProb(const OpDesc& op, const RnnDims& d) {
   return op.AttrOr<float>("dropout_prob", 0.0f);
 }
 
+}  // namespace
+
 absl::Status InferRnn(InferContext* context) {
   const TensorMeta& x = context->Input("Input");
   PD_ASSIGN_OR_RETURN(const RnnDims d, DimsOf(context->op(), x.shape));
@@ -93,8 +95,6 @@ absl::Status InferRnn(InferContext* context) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
 std::vector<int64_t> RnnInputs::Lengths() const {
   std::vector<int64_t> steps;
   for (int64_t b = 0; lengths != nullptr && b < dims.batch; ++b)
@@ -112,7 +112,8 @@ absl::Status ExpectRnnInput(const Tensor* tensor, const char* slot, size_t i,
   return absl::OkStatus();
 }
 
-absl::StatusOr<RnnInputs> ReadRnnInputs(BindContext* context) {
+absl::StatusOr<RnnInputs> ReadRnnInputs(BindContext* context,
+                                        bool float_matrices) {
   RnnInputs b;
   b.x = context->Input("Input");
   PD_ASSIGN_OR_RETURN(b.dims, DimsOf(context->op(), b.x->shape()));
@@ -132,8 +133,10 @@ absl::StatusOr<RnnInputs> ReadRnnInputs(BindContext* context) {
         return ExpectRnnInput(b.weights[i], "WeightList", i, *b.x,
                               d.gate_width() * n);
       };
-      PD_RETURN_IF_ERROR(expect(d.w_ih(pair), d.input_width(layer)));
-      PD_RETURN_IF_ERROR(expect(d.w_hh(pair), d.hidden));
+      if (float_matrices) {
+        PD_RETURN_IF_ERROR(expect(d.w_ih(pair), d.input_width(layer)));
+        PD_RETURN_IF_ERROR(expect(d.w_hh(pair), d.hidden));
+      }
       PD_RETURN_IF_ERROR(expect(d.b_ih(pair), 1));
       PD_RETURN_IF_ERROR(expect(d.b_hh(pair), 1));
     }

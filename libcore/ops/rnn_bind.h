@@ -11,6 +11,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/bind_context.h"
 #include "libcore/ops/check.h"
+#include "libcore/ops/infer_context.h"
 #include "libcore/ops/rnn_layers.h"
 
 namespace pd {
@@ -28,7 +29,12 @@ struct RnnInputs {
 };
 
 /// InvalidArgument when an input is missing or does not fit the attributes.
-absl::StatusOr<RnnInputs> ReadRnnInputs(BindContext* context);
+/// Without `float_matrices` those of WeightList are the caller's to check.
+absl::StatusOr<RnnInputs> ReadRnnInputs(BindContext* context,
+                                        bool float_matrices = true);
+
+/// The shapes of Out, State, Reserve and DropoutState.
+absl::Status InferRnn(InferContext* context);
 
 /// 1 where a uniform number is `drop` or more.
 void FillRnnMask(const Philox& random, double drop, int64_t n, uint8_t* mask);

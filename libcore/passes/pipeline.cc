@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/passes/int8_dynamic.h"
 
 namespace pd {
 
@@ -11,6 +12,7 @@ const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
       // First: it knows chains of plain ops.
       {"int8_chains", Int8Chains},
+      {"int8_dynamic", Int8Dynamic},
       {"fuse_conv_bias_act", FuseConvBiasAct},
       {"fuse_conv_residual", FuseConvResidual},
       {"fuse_batch_norm_act", FuseBatchNormAct},

@@ -51,7 +51,9 @@ class LinearForm {
   void ReadIntegers(const QuantOp& chosen, OpDesc* op) {
     if (!chosen.weight.empty()) {
       AddWeight(chosen.weight);
-      op->attrs["quantization_type"] = std::string("qat_with_weight");
+      op->attrs["quantization_type"] = q_.algorithm == "dynamic"
+                                           ? q_.algorithm
+                                           : std::string("qat_with_weight");
     }
     for (auto& [slot, names] : op->inputs)
       for (std::string& name : names)

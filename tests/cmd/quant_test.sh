@@ -54,6 +54,16 @@ pd-quant -q -m "$lenet" --calib "$feed" --to onnx -o lenet.onnx >/dev/null
 says 0 'QuantizeLinear' grep -a -o 'QuantizeLinear' lenet.onnx
 says 0 '"dtype":"int8"' pd-convert --inspect lenet.onnx --format json
 
+# Ranges found when the model runs.
+pd-quant -q -m "$lenet" --dynamic -o dynamic --format json >dynamic.json
+holds '.quantized | length == 3' dynamic.json
+holds '.float | map(.why) == ["it is no linear layer", "it is no linear layer"]' dynamic.json
+holds '.parameter_bytes < 0.3 * .parameter_bytes_before' dynamic.json
+pd-eval -q -m dynamic --feed "$feed" --expect float.npz --rtol 0 --atol 1 >/dev/null || fail "dynamic answers otherwise"
+says 3 'no linear and no recurrent layer' pd-quant -m "$lenet" --dynamic --skip 'matmul*' -o x
+says 2 'for --to paddle' pd-quant -m "$lenet" --dynamic --to onnx -o x
+says 2 'or --dynamic' pd-quant -m "$lenet" --dynamic --weight-only -o x
+
 # Skipping, and ranges.
 pd-quant -q -m "$lenet" --calib "$feed" --algo min_max --skip 'conv2d_0*' --skip linear_2.w_0 -o part --format json >part.json
 holds '.quantized | length == 3' part.json

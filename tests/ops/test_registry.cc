@@ -49,6 +49,8 @@ const std::map<std::string, std::string>& CoveredElsewhere() {
       {"int8_conv2d", "test_int8_kernels, test_int8_chains"},
       {"int8_conv2d_transpose", "test_int8_kernels, test_int8_chains"},
       {"int8_dequantize", "test_int8_kernels, test_int8_chains"},
+      {"int8_dynamic_matmul", "test_int8_dynamic"},
+      {"int8_dynamic_rnn", "test_int8_dynamic"},
       {"int8_elementwise", "test_int8_kernels, test_int8_chains"},
       {"int8_matmul", "test_int8_kernels, test_int8_chains"},
       {"int8_pool2d", "test_int8_kernels, test_int8_chains"},

@@ -16,6 +16,8 @@ absl::Status AttachInt8Kernels(OpRegistry* registry) {
       {"int8_conv2d", "int8:gemm", int8::BindConv},
       {"int8_conv2d_transpose", "int8:gemm", int8::BindTranspose},
       {"int8_matmul", "int8:gemm", int8::BindMatmul},
+      {"int8_dynamic_matmul", "int8:gemm", int8::BindDynamicMatmul},
+      {"int8_dynamic_rnn", "int8:gemm", int8::BindDynamicRnn},
       {"int8_quantize", "int8:vectors", int8::BindMap},
       {"int8_dequantize", "int8:vectors", int8::BindMap},
       {"int8_elementwise", "int8:vectors", int8::BindElementwise},

@@ -13,6 +13,8 @@ absl::StatusOr<Step> BindConv(BindContext* context);
 absl::StatusOr<Step> BindDepthwise(BindContext* context);
 absl::StatusOr<Step> BindTranspose(BindContext* context);
 absl::StatusOr<Step> BindMatmul(BindContext* context);
+absl::StatusOr<Step> BindDynamicMatmul(BindContext* context);
+absl::StatusOr<Step> BindDynamicRnn(BindContext* context);
 absl::StatusOr<Step> BindMap(BindContext* context);
 absl::StatusOr<Step> BindElementwise(BindContext* context);
 absl::StatusOr<Step> BindConcat(BindContext* context);

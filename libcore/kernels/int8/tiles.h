@@ -53,7 +53,7 @@ struct FinishTile {
   void* out = nullptr;
   float* floats = nullptr;  ///< gets them too, before they are quantized
   int64_t out_stride = 0;   ///< elements from row to row
-  const Finish* finish = nullptr;
+  const Finish* finish = nullptr;  ///< null: `out` gets the sums as int32
 };
 
 /// Blocks of rows times one panel, finished:
