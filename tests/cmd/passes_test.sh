@@ -50,9 +50,12 @@ fails() {
   fi
 }
 
-int8=int8_chains conv=fuse_conv_bias_act residual=fuse_conv_residual norm=fuse_batch_norm_act gemm=fuse_gemm_epilogue
-lookup=fuse_lookup_concat advance=advance_updates merge=merge_updates
-all=(00-original "01-$int8" "02-$conv" "03-$residual" "04-$norm" "05-$gemm" "06-$lookup" "07-$advance" "08-$merge")
+# In the order of the pipeline; their files are numbered.
+passes=(original int8_chains int8_dynamic fuse_conv_bias_act fuse_conv_residual fuse_batch_norm_act fuse_gemm_epilogue
+  fuse_lookup_concat advance_updates merge_updates)
+all=()
+for i in "${!passes[@]}"; do all+=("$(printf '%02d' "$i")-${passes[i]}"); done
+conv=fuse_conv_bias_act gemm=fuse_gemm_epilogue merge=merge_updates
 # names LABEL- [WITHOUT]: the files of a program.
 names() {
   local pass list=()
@@ -102,11 +105,11 @@ equal "files of a run" "$(files all)" "$(names eval-) $(names startup-) $(names 
 equal "training" "$(fired all train-)" "$conv $gemm $merge"
 equal "evaluation" "$(fired all eval-)" "$conv $gemm"
 equal "startup" "$(fired all startup-)" ""
-grep -q ' = fused_conv2d(' all/train-02-$conv.txt || fail "no fused_conv2d"
+grep -q ' = fused_conv2d(' all/train-*-$conv.txt || fail "no fused_conv2d"
 grep -q ' = conv2d(' all/train-00-original.txt || fail "no conv2d in the original"
 pd-train -q -c job.pbtxt --bench 0 --dump-passes bench >bench.json
 equal "files of --bench" "$(files bench)" "$(names startup-) $(names train-)"
-diff all/train-08-$merge.txt bench/train-08-$merge.txt >/dev/null || fail "--bench runs another program"
+diff all/train-*-$merge.txt bench/train-*-$merge.txt >/dev/null || fail "--bench runs another program"
 pd-train -q -c job.pbtxt --dry-run --dump-passes dry >dry.txt
 equal "files of --dry-run" "$(files dry)" "$(names eval-) $(names train-)"
 
@@ -151,7 +154,7 @@ model=$testdata/deploy/cifar_resnet
 feed=$testdata/deploy/cifar_resnet-feed.npz
 pd-eval -q -m "$model" --feed "$feed" --out answers.npz --dump-passes fed
 equal "files of --feed" "$(files fed)" "$(names)"
-equal "passes of --feed" "$(fired fed)" "$norm $gemm"
+equal "passes of --feed" "$(fired fed)" "fuse_batch_norm_act $gemm"
 pd-eval -q -m "$model" --feed "$feed" --expect answers.npz --rtol 1e-5 --atol 1e-6 --disable-pass "$gemm" >out.txt ||
   fail "--feed --disable-pass: $(cat out.txt)"
 pd-eval -q -m "$model" --bench 0 --disable-pass "$gemm" --dump-passes timed >out.txt

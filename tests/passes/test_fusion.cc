@@ -536,14 +536,14 @@ TEST(Fusion, IsObserved) {
       Shown(net, {}),
       (std::vector<std::string>{
           "net/: " + plain, "net/int8_chains: " + plain,
-          "net/fuse_conv_bias_act: " + conv, "net/fuse_conv_residual: " + conv,
-          "net/fuse_batch_norm_act: " + conv, "net/fuse_gemm_epilogue: " + both,
-          "net/fuse_lookup_concat: " + both, "net/advance_updates: " + both,
-          "net/merge_updates: " + both}));
+          "net/int8_dynamic: " + plain, "net/fuse_conv_bias_act: " + conv,
+          "net/fuse_conv_residual: " + conv, "net/fuse_batch_norm_act: " + conv,
+          "net/fuse_gemm_epilogue: " + both, "net/fuse_lookup_concat: " + both,
+          "net/advance_updates: " + both, "net/merge_updates: " + both}));
   EXPECT_EQ(
-      Shown(net, {"int8_chains", "fuse_conv_residual", "fuse_batch_norm_act",
-                  "fuse_gemm_epilogue", "fuse_lookup_concat", "advance_updates",
-                  "merge_updates"}),
+      Shown(net, {"int8_chains", "int8_dynamic", "fuse_conv_residual",
+                  "fuse_batch_norm_act", "fuse_gemm_epilogue",
+                  "fuse_lookup_concat", "advance_updates", "merge_updates"}),
       (std::vector<std::string>{"net/: " + plain,
                                 "net/fuse_conv_bias_act: " + conv}));
 }

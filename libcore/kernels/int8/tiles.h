@@ -51,8 +51,8 @@ struct FinishTile {
   const void* residual = nullptr;  ///< null: none; lies as `out`
   bool residual_floats = false;
   void* out = nullptr;
-  float* floats = nullptr;  ///< gets them too, before they are quantized
-  int64_t out_stride = 0;   ///< elements from row to row
+  float* floats = nullptr;         ///< gets them too, before they are quantized
+  int64_t out_stride = 0;          ///< elements from row to row
   const Finish* finish = nullptr;  ///< null: `out` gets the sums as int32
 };
 
