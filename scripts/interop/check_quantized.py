@@ -31,7 +31,7 @@ def main(path, feed_path, want_path):
     for output, got in zip(session.get_outputs(), session.run(None, feed)):
         expected = want[output.name]
         error = np.linalg.norm(got - expected) / np.linalg.norm(expected)
-        if not error < 0.15:
+        if not error < 0.05:
             sys.exit(f'{path}: {output.name} is off by {error:.3f} of its norm')
 
 
