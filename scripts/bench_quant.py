@@ -148,7 +148,9 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        lines = ["# pd-quant", "Made by `scripts/bench_quant.py`.", ""] + accuracy(options.models, folder)
+        lines = ["# pd-quant", "Made by `scripts/bench_quant.py`.", ""]
+        if options.models:
+            lines += accuracy(options.models, folder)
         if options.speed:
             lines += speed(options.speed[1:], float(options.speed[0]), folder)
     options.out.write_text("\n".join(lines) + "\n")
