@@ -135,6 +135,7 @@ absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
   for (const QuantOp& op : q.plan.ops)
     for (const std::string& name : op.activations)
       thresholds[name] = q.thresholds.at(name);
+  RoundBeforeMoves(learned.model, &thresholds);
   q.thresholds = std::move(thresholds);
   InferenceModel model = WithQuantizeLinear(learned.model, q, false);
   MoveConvBiases(&model);

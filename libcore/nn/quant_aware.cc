@@ -317,7 +317,8 @@ class QuantAware {
     VarDesc var;
     var.name = name;
     var.shape = shape;
-    var.persistable = true;
+    // Parameters that nobody trains, as PaddlePaddle has them.
+    var.persistable = var.is_parameter = true;
     var.stop_gradient = true;
     main_->AddVar(var);
     if (!kept_.insert(name).second) return absl::OkStatus();

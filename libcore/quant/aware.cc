@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -160,6 +161,30 @@ absl::StatusOr<LearnedQuantization> LearnQuantization(
     PD_RETURN_IF_ERROR(FoldBatchNorms(&learned.model).status());
   PD_RETURN_IF_ERROR(learner.Fill(&learned));
   return learned;
+}
+
+void RoundBeforeMoves(const InferenceModel& model,
+                      std::map<std::string, double>* thresholds) {
+  static const auto* const kMoves =
+      new std::set<std::string>{"reshape2",   "flatten_contiguous_range",
+                                "flatten2",   "squeeze2",
+                                "unsqueeze2", "reshape",
+                                "transpose2"};
+  const std::vector<OpDesc>& ops = model.program.global().ops;
+  std::map<std::string, int> readers;
+  for (const OpDesc& op : ops)
+    for (const auto& [slot, names] : op.inputs)
+      for (const std::string& name : names) ++readers[name];
+  for (const std::string& name : model.names.fetches) ++readers[name];
+  for (const std::string& name : model.names.feeds) ++readers[name];
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    const bool maximum = op->type == "pool2d" &&
+                         op->AttrOr<std::string>("pooling_type", "") == "max";
+    if (!maximum && kMoves->count(op->type) == 0) continue;
+    const auto it = thresholds->find(op->Out("Out"));
+    if (it != thresholds->end() && readers[op->In("X")] == 1)
+      thresholds->emplace(op->In("X"), it->second);
+  }
 }
 
 absl::StatusOr<InferenceModel> FreezeSimulated(const ProgramDesc& program,
