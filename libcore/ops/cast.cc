@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Out = X as out_dtype: floats to integers truncate, to bool is "not 0",
 // complex to real drops the imaginary part, to half truncates
-// (truncate_half.h). X@GRAD = Out@GRAD as in_dtype: a cast op again.
+// (truncate_half.h), or rounds to nearest where use_mkldnn is set, as oneDNN's
+// does. X@GRAD = Out@GRAD as in_dtype: a cast op again.
 #include <complex>
 #include <cstdint>
 #include <type_traits>
@@ -25,21 +26,23 @@ template <typename T>
 constexpr bool kHalf =
     std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
-template <typename To, typename From>
+template <typename To, bool kNearest, typename From>
 To Converted(From v) {
   if constexpr (kHalf<From> && !std::is_same_v<From, To>) {
-    return Converted<To>(static_cast<float>(v));
+    return Converted<To, kNearest>(static_cast<float>(v));
   } else if constexpr (kComplex<From> && kComplex<To>) {
     using R = typename To::value_type;
     return To(static_cast<R>(v.real()), static_cast<R>(v.imag()));
   } else if constexpr (kComplex<From> && std::is_same_v<To, bool>) {
     return v.real() != 0 || v.imag() != 0;
   } else if constexpr (kComplex<From>) {
-    return Converted<To>(v.real());
+    return Converted<To, kNearest>(v.real());
   } else if constexpr (kComplex<To>) {
     return To(static_cast<typename To::value_type>(v));
   } else if constexpr (std::is_same_v<To, From>) {
     return v;
+  } else if constexpr (kHalf<To> && kNearest) {
+    return To(static_cast<float>(v));
   } else if constexpr (std::is_same_v<To, Float16>) {
     return TruncatedFloat16(static_cast<float>(v));
   } else if constexpr (std::is_same_v<To, BFloat16>) {
@@ -78,16 +81,21 @@ absl::StatusOr<Step> BindCast(BindContext* context) {
   if (x->dtype() == out->dtype()) {
     return AliasOrCopy(context, x, out);
   }
+  const bool nearest = context->op().AttrOr("use_mkldnn", false);
   return DispatchAll(x->dtype(), [&](auto from) -> absl::StatusOr<Step> {
     using From = typename decltype(from)::type;
     return DispatchAll(out->dtype(), [&](auto to) -> absl::StatusOr<Step> {
       using To = typename decltype(to)::type;
-      return Step([x, out, n = x->size()](const RunContext&) {
+      return Step([x, out, nearest, n = x->size()](const RunContext&) {
         const From* in = x->data<From>();
         To* result = out->data<To>();
         ParallelFor(n, kElementGrain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            result[i] = Converted<To>(in[i]);
+          if (nearest)
+            for (int64_t i = begin; i < end; ++i)
+              result[i] = Converted<To, true>(in[i]);
+          else
+            for (int64_t i = begin; i < end; ++i)
+              result[i] = Converted<To, false>(in[i]);
         });
         return absl::OkStatus();
       });
@@ -104,6 +112,8 @@ absl::StatusOr<std::vector<OpDesc>> CastGrad(const GradRequest& request) {
   op.SetOutput("Out", {GradName(request.op.In("X"))});
   op.attrs["in_dtype"] = request.op.AttrOr<int32_t>("out_dtype", 5);
   op.attrs["out_dtype"] = request.op.AttrOr<int32_t>("in_dtype", 5);
+  if (const Attribute* onednn = request.op.FindAttr("use_mkldnn"))
+    op.attrs["use_mkldnn"] = *onednn;
   ops.push_back(std::move(op));
   return ops;
 }

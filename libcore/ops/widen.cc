@@ -19,6 +19,13 @@ void Convert(const From* from, To* to, int64_t n) {
   });
 }
 
+template <typename To>
+void Round(const float* from, To* to, int64_t n) {
+  ParallelFor(n, kElementGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = To(from[i]);
+  });
+}
+
 void Load(const Tensor& half, float* wide) {
   if (half.dtype() == DType::kFloat16)
     Convert(half.data<Float16>(), wide, half.size());
@@ -26,8 +33,12 @@ void Load(const Tensor& half, float* wide) {
     Convert(half.data<BFloat16>(), wide, half.size());
 }
 
-void Store(const float* wide, Tensor* half) {
-  if (half->dtype() == DType::kFloat16)
+void Store(const float* wide, bool nearest, Tensor* half) {
+  if (nearest && half->dtype() == DType::kFloat16)
+    Round(wide, half->data<Float16>(), half->size());
+  else if (nearest)
+    Round(wide, half->data<BFloat16>(), half->size());
+  else if (half->dtype() == DType::kFloat16)
     Convert(wide, half->data<Float16>(), half->size());
   else
     Convert(wide, half->data<BFloat16>(), half->size());
@@ -51,7 +62,8 @@ Tensor* Widener::Wide(Tensor* tensor, std::vector<Pair>* pairs) {
 absl::StatusOr<Step> Widener::Wrap(absl::StatusOr<Step> step) const {
   if ((inputs_.empty() && outputs_.empty()) || !step.ok() || *step == nullptr)
     return step;
-  return Step([inputs = inputs_, outputs = outputs_,
+  const bool nearest = context_->op().AttrOr("use_mkldnn", false);
+  return Step([inputs = inputs_, outputs = outputs_, nearest,
                step = *std::move(step)](const RunContext& run) {
     for (const Pair& pair : inputs) {
       pair.wide->Attach(pair.scratch->raw());
@@ -59,7 +71,8 @@ absl::StatusOr<Step> Widener::Wrap(absl::StatusOr<Step> step) const {
     }
     for (const Pair& pair : outputs) pair.wide->Attach(pair.scratch->raw());
     PD_RETURN_IF_ERROR(step(run));
-    for (const Pair& pair : outputs) Store(pair.wide->data<float>(), pair.half);
+    for (const Pair& pair : outputs)
+      Store(pair.wide->data<float>(), nearest, pair.half);
     return absl::OkStatus();
   });
 }

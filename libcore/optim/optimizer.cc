@@ -259,6 +259,9 @@ absl::Status AppendUpdate(const OptimizerSpec& spec, const ParamGrad& pair,
   op.SetInput("Param", {pair.param});
   op.SetInput("Grad", {pair.grad});
   op.SetInput("LearningRate", {rate});
+  const bool adam = spec.kind == Kind::kAdam || spec.kind == Kind::kAdamW;
+  if (adam && !spec.skip_update.empty())
+    op.SetInput("SkipUpdate", {spec.skip_update});
   op.SetOutput("ParamOut", {pair.param});
   const std::vector<Accumulator> accumulators = AccumulatorsOf(spec);
   for (size_t i = 0; i < accumulators.size(); ++i) {

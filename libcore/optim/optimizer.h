@@ -70,6 +70,9 @@ struct OptimizerSpec {
   // adamw
   /// A factor of the learning rate per parameter; null: 1.
   std::function<double(const std::string& param)> lr_ratio;
+  // adam, adamw
+  /// A bool variable: where it is true the update changes nothing; "": none.
+  std::string skip_update;
 };
 
 /// A parameter of the main program, the variable with its gradient, and the
