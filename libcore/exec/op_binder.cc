@@ -25,6 +25,11 @@ void Rearrange(const LayoutPtr& layout, Tensor* tensor) {
   *tensor = std::move(fresh);
 }
 
+bool IsHalf(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat16 ||
+         tensor.dtype() == DType::kBFloat16;
+}
+
 // Ops that read as much of their table as they write.
 bool ReadsRows(absl::string_view type) {
   return absl::StartsWith(type, "lookup_table") || type == "gather" ||
@@ -86,13 +91,15 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
   }
   replaced_.push_back(tensor);
   for (Tensor* copy : builder_->copies_[tensor]) {
-    if (SameLayout(copy->layout(), layout)) {
+    if (copy->dtype() == tensor->dtype() &&
+        SameLayout(copy->layout(), layout)) {
       touched_.push_back(copy);
       return copy;
     }
   }
   for (const Move& move : before_)
-    if (move.from == tensor && SameLayout(move.to->layout(), layout))
+    if (move.from == tensor && !move.cast &&
+        SameLayout(move.to->layout(), layout))
       return move.to;
   Tensor* copy = builder_->NewTensor(tensor->dtype(), tensor->shape(),
                                      PlanBuilder::Kind::kArena);
@@ -101,6 +108,48 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
   before_.push_back({tensor, copy, std::move(step)});
   touched_.push_back(copy);
   return copy;
+}
+
+absl::StatusOr<bool> OpBinder::Widen() {
+  bool any = false;
+  for (const auto* tensors : {&inputs_, &outputs_}) {
+    for (const auto& [name, tensor] : *tensors) {
+      if (!IsHalf(*tensor)) continue;
+      // The float32 of a variable that stays would be lost.
+      const bool stays =
+          tensors == &outputs_ && builder_->InfoOf(tensor).entry != nullptr;
+      if (tensor->kind() != VarKind::kLodTensor || stays) return false;
+      any = true;
+    }
+  }
+  if (!any) return false;
+  const auto wide_of = [this](const Tensor& half) {
+    Tensor* wide = builder_->NewTensor(DType::kFloat32, half.shape(),
+                                       PlanBuilder::Kind::kArena);
+    wide->set_lod(half.lod());
+    wide->set_layout(half.layout());
+    return wide;
+  };
+  for (auto& [name, tensor] : inputs_) {
+    if (!IsHalf(*tensor)) continue;
+    Tensor* half = tensor;
+    tensor = nullptr;
+    for (Tensor* copy : builder_->copies_[half])
+      if (copy->dtype() == DType::kFloat32 &&
+          SameLayout(copy->layout(), half->layout()))
+        tensor = copy;
+    if (tensor != nullptr) continue;
+    tensor = wide_of(*half);
+    PD_ASSIGN_OR_RETURN(Step step, builder_->Cast(half, tensor));
+    before_.push_back({half, tensor, std::move(step), true});
+  }
+  for (auto& [name, tensor] : outputs_) {
+    if (!IsHalf(*tensor)) continue;
+    Tensor* wide = wide_of(*tensor);
+    after_.push_back({wide, tensor, nullptr, true});
+    tensor = wide;
+  }
+  return true;
 }
 
 absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
@@ -158,7 +207,7 @@ StepVariables OpBinder::Variables() const {
   for (const auto& [name, tensor] : outputs_) {
     Tensor* written = tensor;
     for (const Move& move : after_)
-      if (move.to == tensor) written = move.from;
+      if (move.to == tensor && !move.cast) written = move.from;
     variables.outputs.emplace_back(name, written);
   }
   return variables;
@@ -179,7 +228,8 @@ void OpBinder::CountBytes(StepInfo* info) const {
 
 int OpBinder::AddMove(Move* move, const std::string& output,
                       const StepInfo& op) {
-  StepInfo info = MoveInfo("reorder", output, *move->from, *move->to);
+  StepInfo info =
+      MoveInfo(move->cast ? "cast" : "reorder", output, *move->from, *move->to);
   info.role = op.role;
   info.layer = op.layer;
   const int at = builder_->AddStep(std::move(move->step), std::move(info));
@@ -188,9 +238,37 @@ int OpBinder::AddMove(Move* move, const std::string& output,
   return at;
 }
 
+// The step does not need every float32 of its inputs.
+bool OpBinder::IsWanted(const Move& move) const {
+  if (!move.cast || !Contains(no_buffer_, move.to)) return true;
+  for (const Move& other : before_)
+    if (other.from == move.to) return true;
+  return Contains(touched_, move.to);
+}
+
+// Behind the step. What the op gives is the half, which may be infinite where
+// the float32 was not.
+void OpBinder::AddNarrowing(Move* move, const StepInfo& op) {
+  move->to->set_layout(move->from->layout());
+  move->to->set_lod(move->from->lod());
+  absl::StatusOr<Step> step = builder_->Cast(move->from, move->to);
+  PD_INVARIANT(step.ok());  // the other direction was bound, or the same kind
+  move->step = *std::move(step);
+  std::string name;
+  for (const auto& [variable, tensor] : outputs_)
+    if (tensor == move->from) name = variable;
+  StepVariables variables;
+  variables.index = static_cast<int64_t>(op_index_);
+  variables.op = this->op();
+  variables.inputs.assign(inputs_.begin(), inputs_.end());
+  variables.outputs = {{name, move->to}};
+  builder_->SetVariables(AddMove(move, name, op), std::move(variables));
+}
+
 void OpBinder::Accept(Step step, StepInfo info) {
   CountBytes(&info);
   for (Move& move : before_) {
+    if (!IsWanted(move)) continue;
     AddMove(&move, info.output, info);
     builder_->copies_[move.from].push_back(move.to);
   }
@@ -213,7 +291,12 @@ void OpBinder::Accept(Step step, StepInfo info) {
   }
   for (const auto& [in, out] : aliases_) builder_->Link(in, out, op_index_);
   for (auto& [name, tensor] : keeps_) builder_->kept_[name] = tensor;
-  for (Move& move : after_) AddMove(&move, "", info);
+  for (Move& move : after_) {
+    if (move.cast)
+      AddNarrowing(&move, info);
+    else
+      AddMove(&move, "", info);
+  }
 }
 
 }  // namespace pd

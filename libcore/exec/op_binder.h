@@ -38,6 +38,9 @@ class OpBinder : public BindContext {
 
   /// Replaces every input and output in another layout by a row-major one.
   absl::Status MakeRowMajor();
+  /// Replaces every half by a float32 tensor: casts go around the step. False,
+  /// and nothing done, where there is none or one must stay.
+  absl::StatusOr<bool> Widen();
   const std::map<std::string, Tensor*>& inputs() const { return inputs_; }
   const std::map<std::string, Tensor*>& outputs() const { return outputs_; }
   /// Adds the steps and records what they touch.
@@ -52,12 +55,15 @@ class OpBinder : public BindContext {
  private:
   struct Move {
     Tensor *from, *to;
-    Step step;
+    Step step;          // null: a cast that is bound when layouts are final
+    bool cast = false;  // between a half and its float32
   };
 
   StepVariables Variables() const;
   void CountBytes(StepInfo* info) const;
   int AddMove(Move* move, const std::string& output, const StepInfo& op);
+  bool IsWanted(const Move& move) const;
+  void AddNarrowing(Move* move, const StepInfo& op);
 
   PlanBuilder* builder_;
   size_t op_index_;

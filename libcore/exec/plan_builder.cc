@@ -56,6 +56,33 @@ void ForEachName(const SlotList& slots, const Body& body) {
       if (name != kEmptyVar) body(name);
 }
 
+// An implementation, and whether halves are to be float32 for it.
+using Attempt = std::pair<const Implementation*, bool>;
+
+// The order in which they are asked. Halves: a fast one for halves, a fast one
+// for float32 between casts, the reference likewise.
+std::vector<Attempt> Attempts(const OpDef& def,
+                              const std::map<std::string, Tensor*>& inputs,
+                              const std::map<std::string, Tensor*>& outputs) {
+  bool halves = false;
+  for (const auto* tensors : {&inputs, &outputs})
+    for (const auto& [name, tensor] : *tensors)
+      halves = halves || tensor->dtype() == DType::kFloat16 ||
+               tensor->dtype() == DType::kBFloat16;
+  std::vector<Attempt> fast, wide, reference;
+  for (const Implementation& implementation : def.implementations())
+    (implementation.label == "reference" ? reference : fast)
+        .emplace_back(&implementation, false);
+  if (halves && def.type() != "cast") {
+    for (const Attempt& a : fast) wide.emplace_back(a.first, true);
+    for (size_t i = 0, n = reference.size(); i < n; ++i)
+      reference.emplace_back(reference[i].first, true);
+  }
+  fast.insert(fast.end(), wide.begin(), wide.end());
+  fast.insert(fast.end(), reference.begin(), reference.end());
+  return fast;
+}
+
 }  // namespace
 
 StepInfo MoveInfo(const char* kind, std::string output, const Tensor& from,
@@ -250,6 +277,28 @@ absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
   return &entry->tensor;
 }
 
+absl::StatusOr<bool> PlanBuilder::TryToBind(
+    const Implementation& implementation, OpBinder* binder, bool widened,
+    StepInfo* info) {
+  if (widened) {
+    PD_ASSIGN_OR_RETURN(const bool wide, binder->Widen());
+    if (!wide) return false;
+  }
+  if (!implementation.layout_aware) PD_RETURN_IF_ERROR(binder->MakeRowMajor());
+  absl::StatusOr<Step> step = implementation.bind(binder);
+  if (step.ok()) {
+    info->implementation = implementation.label;
+    binder->Accept(*std::move(step), std::move(*info));
+    return true;
+  }
+  if (step.status().code() != absl::StatusCode::kUnimplemented)
+    return step.status();
+  binder->Refuse();
+  info->refusals.push_back(
+      absl::StrCat(implementation.label, ": ", step.status().message()));
+  return false;
+}
+
 absl::Status PlanBuilder::BindOp(
     const OpDef& def, const OpDesc& op, size_t index,
     const std::map<std::string, Tensor*>& inputs,
@@ -262,21 +311,12 @@ absl::Status PlanBuilder::BindOp(
     return out != outputs.end() ? &out->second->shape() : nullptr;
   };
   info.flops = OpFlops(op, shape_of).value_or(0);
-  for (const Implementation& implementation : def.implementations()) {
-    if (!TakesKinds(implementation, inputs, outputs)) continue;
+  for (const auto& [implementation, widened] : Attempts(def, inputs, outputs)) {
+    if (!TakesKinds(*implementation, inputs, outputs)) continue;
     OpBinder binder(this, op, index, inputs, outputs);
-    if (!implementation.layout_aware) PD_RETURN_IF_ERROR(binder.MakeRowMajor());
-    absl::StatusOr<Step> step = implementation.bind(&binder);
-    if (step.ok()) {
-      info.implementation = implementation.label;
-      binder.Accept(*std::move(step), std::move(info));
-      return absl::OkStatus();
-    }
-    if (step.status().code() != absl::StatusCode::kUnimplemented)
-      return step.status();
-    binder.Refuse();
-    info.refusals.push_back(
-        absl::StrCat(implementation.label, ": ", step.status().message()));
+    PD_ASSIGN_OR_RETURN(const bool bound,
+                        TryToBind(*implementation, &binder, widened, &info));
+    if (bound) return absl::OkStatus();
   }
   return Unimplemented("no implementation takes it (%s)",
                        absl::StrJoin(info.refusals, "; "));
@@ -330,6 +370,27 @@ absl::StatusOr<Step> PlanBuilder::Reorder(Tensor* from, Tensor* to) {
     CopyElements(*from, to);
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<Step> PlanBuilder::Cast(Tensor* from, Tensor* to) {
+  PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get("cast"));
+  OpDesc op;
+  op.type = "cast";
+  op.SetInput("X", {"from"});
+  op.SetOutput("Out", {"to"});
+  op.attrs["in_dtype"] = static_cast<int32_t>(from->dtype());
+  op.attrs["out_dtype"] = static_cast<int32_t>(to->dtype());
+  op.attrs["use_mkldnn"] = true;
+  absl::Status refused = Unimplemented("no cast between %s and %s",
+                                       Name(from->dtype()), Name(to->dtype()));
+  for (const Implementation& implementation : def->implementations()) {
+    if (from->layout() != nullptr && !implementation.layout_aware) continue;
+    OpBinder binder(this, op, 0, {{"from", from}}, {{"to", to}});
+    absl::StatusOr<Step> step = implementation.bind(&binder);
+    if (step.status().code() != absl::StatusCode::kUnimplemented) return step;
+    refused = step.status();
+  }
+  return refused;
 }
 
 void PlanBuilder::Link(Tensor* in, Tensor* out, size_t op_index) {

@@ -88,6 +88,13 @@ class PlanBuilder {
   void SetVariables(int step, StepVariables variables);
   void Link(Tensor* in, Tensor* out, size_t op_index);
   absl::StatusOr<Step> Reorder(Tensor* from, Tensor* to);
+  // Between a half and float32, both of one layout; rounds to nearest.
+  absl::StatusOr<Step> Cast(Tensor* from, Tensor* to);
+  // One attempt of one implementation; the plan has the step when it gives
+  // true. False: refused, with the reason in `info`.
+  absl::StatusOr<bool> TryToBind(const Implementation& implementation,
+                                 OpBinder* binder, bool widened,
+                                 StepInfo* info);
 
   void TrackPersistable(const std::string& name, Scope::Entry* entry);
   Tensor* NewTensor(DType dtype, Shape shape, Kind kind);

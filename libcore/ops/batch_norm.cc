@@ -163,6 +163,8 @@ void ForwardChannel(const Norm& m, const Tensors& t, int64_t c) {
 absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
   Tensors t;
   t.x = context->Input("X");
+  if (StateType(t.x->dtype()) != t.x->dtype())
+    return Unimplemented("halves are computed as float32");
   PD_ASSIGN_OR_RETURN(const Norm m, ReadNorm(context->op(), t.x->shape()));
   const DType dtype = t.x->dtype();
   for (const char* slot : {"Scale", "Bias", "Mean", "Variance"})
@@ -229,6 +231,8 @@ void BackwardChannel(const Norm& m, const GradTensors& t, int64_t c) {
 absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
   GradTensors t;
   t.x = context->Input("X");
+  if (StateType(t.x->dtype()) != t.x->dtype())
+    return Unimplemented("halves are computed as float32");
   PD_ASSIGN_OR_RETURN(const Norm m, ReadNorm(context->op(), t.x->shape()));
   const DType dtype = t.x->dtype();
   const char* mean = m.global ? "Mean" : "SavedMean";
@@ -329,8 +333,8 @@ absl::Status InferBatchNorm(InferContext* context) {
   context->Share("X", "Y");
   context->Share("Mean", "MeanOut");
   context->Share("Variance", "VarianceOut");
-  context->SetOutput("SavedMean", {m.channels}, x.dtype);
-  context->SetOutput("SavedVariance", {m.channels}, x.dtype);
+  context->SetOutput("SavedMean", {m.channels}, StateType(x.dtype));
+  context->SetOutput("SavedVariance", {m.channels}, StateType(x.dtype));
   context->SetOutput("ReserveSpace", {0}, x.dtype);
   return absl::OkStatus();
 }

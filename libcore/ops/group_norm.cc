@@ -22,6 +22,7 @@
 #include "libcore/ops/check.h"
 #include "libcore/ops/norm_groups.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/update.h"
 
 namespace pd {
 namespace {
@@ -108,6 +109,8 @@ absl::Status CheckScaleAndBias(const BindContext& context, const Groups& g,
 
 absl::StatusOr<Step> BindNorm(BindContext* context) {
   Tensor* x = context->Input("X");
+  if (StateType(x->dtype()) != x->dtype())
+    return Unimplemented("halves are computed as float32");
   Tensor* scale = context->Input("Scale");
   Tensor* bias = context->Input("Bias");
   Tensor* y = context->Output("Y");
@@ -212,6 +215,9 @@ struct Gradient {
 };
 
 absl::StatusOr<Step> BindNormGrad(BindContext* context) {
+  const Tensor* dy = context->Input("Y@GRAD");
+  if (dy != nullptr && StateType(dy->dtype()) != dy->dtype())
+    return Unimplemented("halves are computed as float32");
   const Slots slots = SlotsOf(context->op());
   GradTensors t;
   t.x = context->Input("X");
@@ -261,8 +267,8 @@ absl::Status InferNorm(InferContext* context) {
   if (g.instance)
     statistics = {g.images < 0 || g.channels < 0 ? -1 : g.images * g.channels};
   context->Share("X", "Y");
-  context->SetOutput(slots.mean, statistics, x.dtype);
-  context->SetOutput(slots.variance, statistics, x.dtype);
+  context->SetOutput(slots.mean, statistics, StateType(x.dtype));
+  context->SetOutput(slots.variance, statistics, StateType(x.dtype));
   return absl::OkStatus();
 }
 
@@ -271,8 +277,10 @@ absl::Status InferNormGrad(InferContext* context) {
   context->Share("Y@GRAD", "X@GRAD");
   const TensorMeta& dy = context->Input("Y@GRAD");
   PD_ASSIGN_OR_RETURN(const Groups g, ReadGroups(context->op(), dy.shape));
+  const DType dtype =
+      context->HasInput("Scale") ? context->Input("Scale").dtype : dy.dtype;
   for (const char* slot : {"Scale@GRAD", "Bias@GRAD"})
-    context->SetOutput(slot, {g.channels}, dy.dtype);
+    context->SetOutput(slot, {g.channels}, dtype);
   return absl::OkStatus();
 }
 

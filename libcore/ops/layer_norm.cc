@@ -14,6 +14,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/update.h"
 
 namespace pd {
 namespace {
@@ -51,6 +52,8 @@ const T* DataOrNull(const Tensor* tensor) {
 
 absl::StatusOr<Step> BindLayerNorm(BindContext* context) {
   Tensor* x = context->Input("X");
+  if (StateType(x->dtype()) != x->dtype())
+    return Unimplemented("halves are computed as float32");
   Tensor* scale = context->Input("Scale");
   Tensor* bias = context->Input("Bias");
   Tensor* y = context->Output("Y");
@@ -146,6 +149,8 @@ void BackwardScaleBias(const Rows& rows, const GradTensors& t) {
 absl::StatusOr<Step> BindLayerNormGrad(BindContext* context) {
   GradTensors t;
   t.x = context->Input("X");
+  if (StateType(t.x->dtype()) != t.x->dtype())
+    return Unimplemented("halves are computed as float32");
   t.scale = context->Input("Scale");
   t.mean = context->Input("Mean");
   t.variance = context->Input("Variance");
@@ -177,8 +182,8 @@ absl::Status InferLayerNorm(InferContext* context) {
   PD_RETURN_IF_ERROR(CheckAxis(axis, x.shape.size()));
   const Shape left(x.shape.begin(), x.shape.begin() + axis);
   context->Share("X", "Y");
-  context->SetOutput("Mean", left, x.dtype);
-  context->SetOutput("Variance", left, x.dtype);
+  context->SetOutput("Mean", left, StateType(x.dtype));
+  context->SetOutput("Variance", left, StateType(x.dtype));
   return absl::OkStatus();
 }
 

@@ -31,6 +31,10 @@ absl::StatusOr<Step> BindScale(BindContext* context) {
   if (by == nullptr && scale == 1.0f && bias == 0.0f) {
     return AliasOrCopy(context, x, out);
   }
+  const bool half =
+      x->dtype() == DType::kFloat16 || x->dtype() == DType::kBFloat16;
+  if (half && context->op().AttrOr("use_mkldnn", false))
+    return Unimplemented("it truncates halves; use_mkldnn is to round them");
   context->MayShare(x, out);
   return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
                        uint8_t, bool, Float16, BFloat16, std::complex<float>,

@@ -18,6 +18,7 @@ struct Chain {
   size_t product = 0;
   int add = kNone, relu = kNone;
   int product_grad = kNone, add_grad = kNone;
+  bool at_add_grad = false;  // the gradient takes the place of the sum's
 };
 
 // Y must be a matrix of parameters: others have gradients and layouts that a
@@ -27,9 +28,9 @@ bool IsWeightedSum(const OpGraph& graph, const OpDesc& product,
   const VarDesc* x = graph.Var(product.In("X"));
   const VarDesc* y = graph.Var(product.In("Y"));
   const VarDesc* bias = graph.Var(add.In("Y"));
-  if (x == nullptr || y == nullptr || bias == nullptr || !y->persistable ||
-      x->shape.size() < 2 || y->shape.size() != 2 ||
-      product.AttrOr("trans_x", false))
+  if (x == nullptr || y == nullptr || bias == nullptr ||
+      !graph.IsParameter(y->name) || x->shape.size() < 2 ||
+      y->shape.size() != 2 || product.AttrOr("trans_x", false))
     return false;
   const int64_t n = y->shape[product.AttrOr("trans_y", false) ? 0 : 1];
   const int32_t axis = add.AttrOr<int32_t>("axis", -1);
@@ -75,10 +76,16 @@ bool FindBackward(const OpGraph& graph, Chain* c) {
   if (c->product_grad == kNone || c->add_grad == kNone) return false;
   const OpDesc& add = graph.op(At(c->add_grad));
   const std::string gradient = graph.op(At(c->product_grad)).In("Out@GRAD");
-  return !add.Output("X@GRAD").empty() && add.Out("X@GRAD") == gradient &&
-         graph.OnlyReader(gradient) == c->product_grad &&
-         !graph.IsTouchedBetween(add.Output("Y@GRAD"), At(c->add_grad),
-                                 At(c->product_grad));
+  if (add.Output("X@GRAD").empty() || add.Out("X@GRAD") != gradient ||
+      graph.OnlyReader(gradient) != c->product_grad)
+    return false;
+  const size_t first = At(c->add_grad), last = At(c->product_grad);
+  if (!graph.IsTouchedBetween(add.Output("Y@GRAD"), first, last)) return true;
+  // The gradient of a bias in half precision is cast at once.
+  c->at_add_grad = true;
+  const OpDesc& product = graph.op(last);
+  return !graph.IsWrittenBetween(NamesOf(product.inputs), first, last) &&
+         !graph.IsTouchedBetween(NamesOf(product.outputs), first, last);
 }
 
 void FuseForward(const Chain& c, OpGraph* graph) {
@@ -115,7 +122,9 @@ void FuseBackward(const Chain& c, OpGraph* graph) {
   for (const auto& [slot, names] : outputs)
     if (!names->empty()) fused.SetOutput(slot, *names);
   CopyOpAttrs({&product, &add}, &fused);
-  graph->Replace(At(c.product_grad), std::move(fused), {At(c.add_grad)});
+  const int at = c.at_add_grad ? c.add_grad : c.product_grad;
+  const int other = c.at_add_grad ? c.product_grad : c.add_grad;
+  graph->Replace(At(at), std::move(fused), {At(other)});
 }
 
 }  // namespace

@@ -150,6 +150,16 @@ std::vector<size_t> OpGraph::Writers(const std::string& name) const {
   return uses == nullptr ? std::vector<size_t>() : uses->writers;
 }
 
+bool OpGraph::IsParameter(const std::string& name) const {
+  const VarDesc* var = Var(name);
+  if (var == nullptr) return false;
+  if (var->persistable) return true;
+  const int writer = OnlyWriter(name);
+  if (writer == kNone || op(At(writer)).type != "cast") return false;
+  const VarDesc* from = Var(op(At(writer)).In("X"));
+  return from != nullptr && from->persistable;
+}
+
 bool OpGraph::IsUnwritten(const std::string& name) const {
   const Uses* uses = Find(name);
   return uses == nullptr || (!uses->elsewhere && uses->writers.empty());

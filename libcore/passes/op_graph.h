@@ -56,6 +56,9 @@ class OpGraph {
   bool IsUnwritten(const std::string& name) const;
   /// Whether the variable is a fetch, persistable, or another block's.
   bool IsWanted(const std::string& name) const;
+  /// Whether the variable is persistable, or a cast of one: a parameter in
+  /// mixed precision.
+  bool IsParameter(const std::string& name) const;
   /// Drops the removed ops, and the variables that nobody names any more.
   void Finish();
 

@@ -22,6 +22,7 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "libcore/kernels/cpu/erfc-inl.h"
+#include "libcore/kernels/cpu/half_vectors.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
@@ -135,35 +136,30 @@ struct ErfFunction {
   }
 };
 
-template <class F>
-void ValuesOf(const Activation& a, const float* x, int64_t n, float* out) {
+template <class F, typename T>
+void ValuesOf(const Activation& a, const T* x, int64_t n, T* out) {
   const F f(a);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    hn::StoreU(f.Value(hn::LoadU(kTag, x + i)), kTag, out + i);
+    StoreNarrow(f.Value(LoadWide(x + i)), out + i);
   if (i < n) {
     const auto mask = hn::FirstN(kTag, static_cast<size_t>(n - i));
-    hn::BlendedStore(f.Value(hn::MaskedLoad(mask, kTag, x + i)), mask, kTag,
-                     out + i);
+    StoreSome(f.Value(LoadSome(x + i, mask)), out + i, mask);
   }
 }
 
-template <class F>
-void GradsOf(const Activation& a, const float* v, const float* dout, int64_t n,
-             float* dx) {
+template <class F, typename T>
+void GradsOf(const Activation& a, const T* v, const T* dout, int64_t n, T* dx) {
   const F f(a);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    hn::StoreU(
-        hn::Mul(f.Slope(hn::LoadU(kTag, v + i)), hn::LoadU(kTag, dout + i)),
-        kTag, dx + i);
+    StoreNarrow(hn::Mul(f.Slope(LoadWide(v + i)), LoadWide(dout + i)), dx + i);
   if (i < n) {
     const auto mask = hn::FirstN(kTag, static_cast<size_t>(n - i));
-    hn::BlendedStore(hn::Mul(f.Slope(hn::MaskedLoad(mask, kTag, v + i)),
-                             hn::MaskedLoad(mask, kTag, dout + i)),
-                     mask, kTag, dx + i);
+    StoreSome(hn::Mul(f.Slope(LoadSome(v + i, mask)), LoadSome(dout + i, mask)),
+              dx + i, mask);
   }
 }
 
@@ -190,19 +186,22 @@ void ForFunction(Function function, const Run& run) {
   }
 }
 
-void ActivationValues(const Activation& a, const float* x, int64_t n,
-                      float* out) {
-  ForFunction(a.function, [&](auto* f) {
-    ValuesOf<std::remove_pointer_t<decltype(f)>>(a, x, n, out);
-  });
-}
-
-void ActivationGrads(const Activation& a, const float* v, const float* dout,
-                     int64_t n, float* dx) {
-  ForFunction(a.function, [&](auto* f) {
-    GradsOf<std::remove_pointer_t<decltype(f)>>(a, v, dout, n, dx);
-  });
-}
+// What is called from outside, by the type of the data.
+#define PD_ACTIVATIONS(T, Name)                                               \
+  void Values##Name(const Activation& a, const T* x, int64_t n, T* out) {     \
+    ForFunction(a.function, [&](auto* f) {                                    \
+      ValuesOf<std::remove_pointer_t<decltype(f)>>(a, x, n, out);             \
+    });                                                                       \
+  }                                                                           \
+  void Grads##Name(const Activation& a, const T* v, const T* dout, int64_t n, \
+                   T* dx) {                                                   \
+    ForFunction(a.function, [&](auto* f) {                                    \
+      GradsOf<std::remove_pointer_t<decltype(f)>>(a, v, dout, n, dx);         \
+    });                                                                       \
+  }
+PD_ACTIVATIONS(float, Floats)
+PD_ACTIVATIONS(BFloat16, Brains)
+#undef PD_ACTIVATIONS
 
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
@@ -213,10 +212,18 @@ HWY_AFTER_NAMESPACE();
 namespace pd {
 namespace cpu {
 
-HWY_EXPORT(ActivationValues);
-HWY_EXPORT(ActivationGrads);
+HWY_EXPORT(ValuesFloats);
+HWY_EXPORT(GradsFloats);
+HWY_EXPORT(ValuesBrains);
+HWY_EXPORT(GradsBrains);
 
 namespace {
+
+// The functions for data of type T.
+auto Values(float) { return HWY_DYNAMIC_DISPATCH(ValuesFloats); }
+auto Values(BFloat16) { return HWY_DYNAMIC_DISPATCH(ValuesBrains); }
+auto Grads(float) { return HWY_DYNAMIC_DISPATCH(GradsFloats); }
+auto Grads(BFloat16) { return HWY_DYNAMIC_DISPATCH(GradsBrains); }
 
 struct Kind {
   const char* type;
@@ -260,52 +267,68 @@ int64_t Grain(Function function) {
   return function >= Function::kSwish ? 4096 : 16384;
 }
 
+bool IsTaken(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat32 ||
+         tensor.dtype() == DType::kBFloat16;
+}
+
+template <typename T>
+Step ValueStep(const Activation& a, Tensor* x, Tensor* out) {
+  return [x, out, a, n = x->physical_size()](const RunContext&) {
+    const auto run = Values(T());
+    const T* in = x->data<T>();
+    T* result = out->data<T>();
+    ParallelFor(n, Grain(a.function), [&](int64_t begin, int64_t end) {
+      run(a, in + begin, end - begin, result + begin);
+    });
+    return absl::OkStatus();
+  };
+}
+
+template <typename T>
+Step GradStep(const Activation& a, Tensor* v, Tensor* dout, Tensor* dx) {
+  return [v, dout, dx, a, n = v->physical_size()](const RunContext&) {
+    const auto run = Grads(T());
+    const T* values = v->data<T>();
+    const T* g = dout->data<T>();
+    T* result = dx->data<T>();
+    ParallelFor(n, Grain(a.function), [&](int64_t begin, int64_t end) {
+      run(a, values + begin, g + begin, end - begin, result + begin);
+    });
+    return absl::OkStatus();
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<Step> BindActivation(BindContext* context) {
   const Kind& kind = KindOf(context->op());
   Tensor* x = context->Input("X");
-  if (x->dtype() != DType::kFloat32)
-    return Unimplemented("it is for float32 only");
+  if (!IsTaken(*x)) return Unimplemented("it is for float32 and bfloat16");
   if (!kind.keeps_zero && x->physical_size() != x->size())
     return Unimplemented("the layout has padding, which would not stay zero");
   PD_ASSIGN_OR_RETURN(Tensor * out,
                       context->Out(context->Output("Out"), x->layout()));
   context->MayShare(x, out);
   const Activation a = ReadActivation(context->op(), kind.function);
-  return Step([x, out, a, n = x->physical_size()](const RunContext&) {
-    const auto run = HWY_DYNAMIC_DISPATCH(ActivationValues);
-    const float* in = x->data<float>();
-    float* result = out->data<float>();
-    ParallelFor(n, Grain(a.function), [&](int64_t begin, int64_t end) {
-      run(a, in + begin, end - begin, result + begin);
-    });
-    return absl::OkStatus();
-  });
+  return x->dtype() == DType::kFloat32 ? ValueStep<float>(a, x, out)
+                                       : ValueStep<BFloat16>(a, x, out);
 }
 
 absl::StatusOr<Step> BindActivationGrad(BindContext* context) {
   const Kind& kind = KindOf(context->op());
   Tensor* v = context->Input(kind.of_out ? "Out" : "X");
   Tensor* dout = context->Input("Out@GRAD");
-  if (v == nullptr || v->dtype() != DType::kFloat32)
-    return Unimplemented("it is for float32 only");
+  if (v == nullptr || !IsTaken(*v))
+    return Unimplemented("it is for float32 and bfloat16");
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", v->dtype(), v->shape()));
   PD_ASSIGN_OR_RETURN(dout, context->In(dout, v->layout()));
   PD_ASSIGN_OR_RETURN(Tensor * dx,
                       context->Out(context->Output("X@GRAD"), v->layout()));
   context->MayShare(dout, dx);
   const Activation a = ReadActivation(context->op(), kind.function);
-  return Step([v, dout, dx, a, n = v->physical_size()](const RunContext&) {
-    const auto run = HWY_DYNAMIC_DISPATCH(ActivationGrads);
-    const float* values = v->data<float>();
-    const float* g = dout->data<float>();
-    float* result = dx->data<float>();
-    ParallelFor(n, Grain(a.function), [&](int64_t begin, int64_t end) {
-      run(a, values + begin, g + begin, end - begin, result + begin);
-    });
-    return absl::OkStatus();
-  });
+  return v->dtype() == DType::kFloat32 ? GradStep<float>(a, v, dout, dx)
+                                       : GradStep<BFloat16>(a, v, dout, dx);
 }
 
 }  // namespace cpu

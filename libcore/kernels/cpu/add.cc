@@ -7,6 +7,7 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
+#include "libcore/kernels/cpu/half_sums.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/selected_rows.h"
 
@@ -24,13 +25,32 @@ LayoutPtr CommonLayout(const std::vector<Tensor*>& inputs) {
   return nullptr;
 }
 
+// Those of BFloat16; all sums are of floats and are rounded once.
+Step SumOfBrains(std::vector<Tensor*> inputs, Tensor* out) {
+  std::vector<const BFloat16*> places(inputs.size());
+  return [inputs = std::move(inputs), out,
+          places = std::move(places)](const RunContext&) mutable {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      places[i] = inputs[i]->data<BFloat16>();
+    BFloat16* to = out->data<BFloat16>();
+    ParallelFor(out->physical_size(), kGrain, [&](int64_t begin, int64_t end) {
+      SumBrains(places.data(), places.size(), begin, end, to);
+    });
+    return absl::OkStatus();
+  };
+}
+
 absl::StatusOr<Step> BindSumOf(BindContext* context,
                                std::vector<Tensor*> inputs, Tensor* out) {
   for (const Tensor* tensor : inputs)
     if (IsSelectedRows(tensor)) return Unimplemented("it has no sparse form");
+  const DType dtype = inputs[0]->dtype();
+  const bool brains = dtype == DType::kBFloat16;
+  if (!brains && dtype != DType::kFloat32)
+    return Unimplemented("it is for float32 and bfloat16");
   for (const Tensor* tensor : inputs)
-    if (tensor->dtype() != DType::kFloat32 || tensor->shape() != out->shape())
-      return Unimplemented("it is for float32 tensors of one shape");
+    if (tensor->dtype() != dtype || tensor->shape() != out->shape())
+      return Unimplemented("it is for tensors of one type and shape");
   const LayoutPtr layout = CommonLayout(inputs);
   for (Tensor*& tensor : inputs) {
     PD_ASSIGN_OR_RETURN(tensor, context->In(tensor, layout));
@@ -38,6 +58,7 @@ absl::StatusOr<Step> BindSumOf(BindContext* context,
   PD_ASSIGN_OR_RETURN(out, context->Out(out, layout));
   // Not the third and later ones, which are read when `out` is half made.
   for (size_t i = 0; i < 2; ++i) context->MayShare(inputs[i], out);
+  if (brains) return SumOfBrains(std::move(inputs), out);
   return Step([inputs, out](const RunContext&) {
     float* to = out->data<float>();
     ParallelFor(out->physical_size(), kGrain, [&](int64_t begin, int64_t end) {

@@ -34,6 +34,7 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
       {"softmax_grad", "cpu:rows", cpu::BindSoftmaxGrad},
       {"layer_norm", "cpu:rows", cpu::BindLayerNorm},
       {"layer_norm_grad", "cpu:rows", cpu::BindLayerNormGrad},
+      {"cast", "cpu:any_layout", cpu::BindCast},
       {"gelu", "cpu:vectors", cpu::BindGelu},
       {"gelu_grad", "cpu:vectors", cpu::BindGeluGrad},
       {"dropout", "cpu:vectors", cpu::BindDropout},

@@ -62,8 +62,8 @@ absl::StatusOr<ChannelView> ViewOf(const Tensor& x, size_t axis) {
 absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   const OpDesc& op = context->op();
   const Tensor* x = context->Input("X");
-  if (x->dtype() != DType::kFloat32)
-    return Unimplemented("it is for float32 only");
+  if (x->dtype() != DType::kFloat32 && x->dtype() != DType::kBFloat16)
+    return Unimplemented("it is for float32 and bfloat16");
   if (x->rank() < 2 || x->size() == 0)
     return Unimplemented("X has no channels with elements");
   const bool last = op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
@@ -119,6 +119,11 @@ struct Forward {
   Tensor *new_mean, *new_variance, *saved_mean, *saved_inverse;
 
   void Run() const {
+    x->dtype() == DType::kFloat32 ? RunAs<float>() : RunAs<BFloat16>();
+  }
+
+  template <typename T>
+  void RunAs() const {
     const ChannelView& v = problem.view;
     const ChannelNumbers n{scratch.Row(0), scratch.Row(1), scratch.Row(2),
                            scratch.Row(3)};
@@ -126,16 +131,16 @@ struct Forward {
       for (int64_t c = begin; c < end; ++c) SetTerms(n, c);
     };
     if (!problem.global) {
-      NormalizeChannels(v, x->data<float>(), problem.clip, scratch.Sums(), n,
-                        terms, y->data<float>());
+      NormalizeChannels<T>(v, x->data<T>(), problem.clip, scratch.Sums(), n,
+                           terms, y->data<T>());
       return;
     }
     Pad(old_mean->data<float>(), problem.channels, scratch.width, n.mean);
     Pad(old_variance->data<float>(), problem.channels, scratch.width,
         n.variance);
     terms(0, scratch.width);
-    ScaleChannels(v, x->data<float>(), {n.mean, n.factor, n.shift},
-                  problem.clip, y->data<float>());
+    ScaleChannels<T>(v, x->data<T>(), {n.mean, n.factor, n.shift}, problem.clip,
+                     y->data<T>());
   }
 
   void SetTerms(const ChannelNumbers& n, int64_t c) const {
@@ -206,6 +211,11 @@ struct Backward {
   Tensor *dx, *dscale, *dbias;
 
   void Run() const {
+    x->dtype() == DType::kFloat32 ? RunAs<float>() : RunAs<BFloat16>();
+  }
+
+  template <typename T>
+  void RunAs() const {
     float *center = scratch.Row(0), *factor = scratch.Row(1),
           *shift = scratch.Row(2);
     Pad(mean->data<float>(), problem.channels, scratch.width, center);
@@ -216,17 +226,14 @@ struct Backward {
       shift[c] = real ? At(bias, c, 0) : 0;
     }
     const ChannelGradNumbers n{scratch.Row(3), scratch.Row(4)};
-    NormalizeChannelsGrad(
+    NormalizeChannelsGrad<T>(
         problem.view,
-        {x->data<float>(),
-         dy->data<float>(),
-         {center, factor, shift},
-         problem.clip},
+        {x->data<T>(), dy->data<T>(), {center, factor, shift}, problem.clip},
         scratch.Sums(), n,
         [&](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) SetMeans(n, c);
         },
-        dx != nullptr ? dx->data<float>() : nullptr);
+        dx != nullptr ? dx->data<T>() : nullptr);
   }
 
   void SetMeans(const ChannelGradNumbers& n, int64_t c) const {
@@ -250,8 +257,7 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
   Tensor* inverse = context->Input("SavedVariance");
   if (mean == nullptr || inverse == nullptr)
     return Unimplemented("it reads 'SavedMean' and 'SavedVariance'");
-  PD_RETURN_IF_ERROR(
-      ExpectInput(*context, "Y@GRAD", DType::kFloat32, x->shape()));
+  PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
   for (const char* slot : {"SavedMean", "SavedVariance"})
     PD_RETURN_IF_ERROR(
         ExpectInput(*context, slot, DType::kFloat32, {p.channels}));

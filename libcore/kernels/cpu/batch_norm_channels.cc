@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
 #include "hwy/highway.h"
+#include "libcore/kernels/cpu/half_vectors.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
@@ -27,16 +28,16 @@ HWY_INLINE int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(kTag)); }
 
 // Vectors of one lane's elements, or of one group's lanes: how a stretch of
 // memory is walked. `coefficient` picks what belongs to a vector.
-template <bool kWhole>
-HWY_INLINE V Load(const float* from, M mask) {
-  return kWhole ? hn::LoadU(kTag, from) : hn::MaskedLoad(mask, kTag, from);
+template <bool kWhole, typename T>
+HWY_INLINE V Load(const T* from, M mask) {
+  return kWhole ? LoadWide(from) : LoadSome(from, mask);
 }
-template <bool kWhole>
-HWY_INLINE void Store(V v, float* to, M mask) {
+template <bool kWhole, typename T>
+HWY_INLINE void Store(V v, T* to, M mask) {
   if (kWhole)
-    hn::StoreU(v, kTag, to);
+    StoreNarrow(v, to);
   else
-    hn::BlendedStore(v, mask, kTag, to);
+    StoreSome(v, to, mask);
 }
 
 // Calls body(first element, channel, mask, whole) over positions [begin, end)
@@ -125,8 +126,8 @@ HWY_INLINE V Passed(V dy, V y, V top) {
 
 // The two sums of a stretch. With dy: of g and of g * (x - mean), g being dy
 // where the clip let it through; else of x - mean and of its square.
-template <bool kGrad, bool kClip>
-HWY_INLINE void SumStretch(const ChannelView& v, const ChannelPass& s,
+template <bool kGrad, bool kClip, typename T>
+HWY_INLINE void SumStretch(const ChannelView& v, const ChannelPass<T>& s,
                            int64_t at, int64_t group, int64_t begin,
                            int64_t end, double* sums) {
   V a = hn::Zero(kTag), b = hn::Zero(kTag);
@@ -161,8 +162,9 @@ HWY_INLINE void SumStretch(const ChannelView& v, const ChannelPass& s,
   }
 }
 
-void SumRange(const ChannelView& v, const ChannelPass& s, int64_t first,
-              int64_t end, double* sums) {
+template <typename T>
+HWY_INLINE void SumsOf(const ChannelView& v, const ChannelPass<T>& s,
+                       int64_t first, int64_t end, double* sums) {
   ForStretches(v, first, end,
                [&](int64_t at, int64_t group, int64_t begin, int64_t stop) {
                  if (s.dy == nullptr)
@@ -174,10 +176,10 @@ void SumRange(const ChannelView& v, const ChannelPass& s, int64_t first,
                });
 }
 
-template <bool kClip>
-HWY_INLINE void ScaleStretches(const ChannelView& v, const float* x,
+template <bool kClip, typename T>
+HWY_INLINE void ScaleStretches(const ChannelView& v, const T* x,
                                const ChannelTerms& t, float bound,
-                               int64_t first, int64_t end, float* y) {
+                               int64_t first, int64_t end, T* y) {
   const V top = hn::Set(kTag, bound), zero = hn::Zero(kTag);
   ForStretches(v, first, end,
                [&](int64_t at, int64_t group, int64_t begin, int64_t stop) {
@@ -197,18 +199,20 @@ HWY_INLINE void ScaleStretches(const ChannelView& v, const float* x,
                });
 }
 
-void ScaleRange(const ChannelView& v, const float* x, const ChannelTerms& t,
-                const ChannelClip& clip, int64_t first, int64_t end, float* y) {
+template <typename T>
+HWY_INLINE void ScaleOf(const ChannelView& v, const T* x, const ChannelTerms& t,
+                        const ChannelClip& clip, int64_t first, int64_t end,
+                        T* y) {
   if (clip.on)
     ScaleStretches<true>(v, x, t, clip.top, first, end, y);
   else
     ScaleStretches<false>(v, x, t, clip.top, first, end, y);
 }
 
-template <bool kClip>
-HWY_INLINE void GradStretches(const ChannelView& v, const ChannelPass& s,
+template <bool kClip, typename T>
+HWY_INLINE void GradStretches(const ChannelView& v, const ChannelPass<T>& s,
                               const ChannelGradNumbers& g, int64_t first,
-                              int64_t end, float* dx) {
+                              int64_t end, T* dx) {
   const V top = hn::Set(kTag, s.clip.top);
   const ChannelTerms& t = s.terms;
   ForStretches(
@@ -233,14 +237,35 @@ HWY_INLINE void GradStretches(const ChannelView& v, const ChannelPass& s,
       });
 }
 
-void GradRange(const ChannelView& v, const ChannelPass& s,
-               const ChannelGradNumbers& g, int64_t first, int64_t end,
-               float* dx) {
+template <typename T>
+HWY_INLINE void GradOf(const ChannelView& v, const ChannelPass<T>& s,
+                       const ChannelGradNumbers& g, int64_t first, int64_t end,
+                       T* dx) {
   if (s.clip.on)
     GradStretches<true>(v, s, g, first, end, dx);
   else
     GradStretches<false>(v, s, g, first, end, dx);
 }
+
+// What is called from outside, by the type of the data.
+#define PD_CHANNEL_RANGES(T, Name)                                      \
+  void SumRange##Name(const ChannelView& v, const ChannelPass<T>& s,    \
+                      int64_t first, int64_t end, double* sums) {       \
+    SumsOf(v, s, first, end, sums);                                     \
+  }                                                                     \
+  void ScaleRange##Name(const ChannelView& v, const T* x,               \
+                        const ChannelTerms& t, const ChannelClip& clip, \
+                        int64_t first, int64_t end, T* y) {             \
+    ScaleOf(v, x, t, clip, first, end, y);                              \
+  }                                                                     \
+  void GradRange##Name(const ChannelView& v, const ChannelPass<T>& s,   \
+                       const ChannelGradNumbers& g, int64_t first,      \
+                       int64_t end, T* dx) {                            \
+    GradOf(v, s, g, first, end, dx);                                    \
+  }
+PD_CHANNEL_RANGES(float, Floats)
+PD_CHANNEL_RANGES(BFloat16, Brains)
+#undef PD_CHANNEL_RANGES
 
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
@@ -251,11 +276,22 @@ HWY_AFTER_NAMESPACE();
 namespace pd {
 namespace cpu {
 
-HWY_EXPORT(SumRange);
-HWY_EXPORT(ScaleRange);
-HWY_EXPORT(GradRange);
+HWY_EXPORT(SumRangeFloats);
+HWY_EXPORT(ScaleRangeFloats);
+HWY_EXPORT(GradRangeFloats);
+HWY_EXPORT(SumRangeBrains);
+HWY_EXPORT(ScaleRangeBrains);
+HWY_EXPORT(GradRangeBrains);
 
 namespace {
+
+// The functions for data of type T.
+auto SumRange(float) { return HWY_DYNAMIC_DISPATCH(SumRangeFloats); }
+auto SumRange(BFloat16) { return HWY_DYNAMIC_DISPATCH(SumRangeBrains); }
+auto ScaleRange(float) { return HWY_DYNAMIC_DISPATCH(ScaleRangeFloats); }
+auto ScaleRange(BFloat16) { return HWY_DYNAMIC_DISPATCH(ScaleRangeBrains); }
+auto GradRange(float) { return HWY_DYNAMIC_DISPATCH(GradRangeFloats); }
+auto GradRange(BFloat16) { return HWY_DYNAMIC_DISPATCH(GradRangeBrains); }
 
 int64_t Positions(const ChannelView& v) { return v.outer * v.groups * v.inner; }
 
@@ -284,9 +320,10 @@ void ForPositions(const ChannelView& v, int64_t group, const Body& body) {
 }
 
 // The two sums of every channel of a group, [channels, 2].
-void SumGroup(const ChannelView& v, const ChannelPass& s, int64_t group,
+template <typename T>
+void SumGroup(const ChannelView& v, const ChannelPass<T>& s, int64_t group,
               double* sums) {
-  const auto run = HWY_DYNAMIC_DISPATCH(SumRange);
+  const auto run = SumRange(T());
   std::fill_n(sums + 2 * group * v.lanes, 2 * v.lanes, 0.0);
   ForPositions(v, group, [&](int64_t first, int64_t end) {
     run(v, s, first, end, sums);
@@ -294,8 +331,9 @@ void SumGroup(const ChannelView& v, const ChannelPass& s, int64_t group,
 }
 
 // Those of all channels, at the start of `scratch`.
-void SumAll(const ChannelView& v, const ChannelPass& s, double* sums) {
-  const auto run = HWY_DYNAMIC_DISPATCH(SumRange);
+template <typename T>
+void SumAll(const ChannelView& v, const ChannelPass<T>& s, double* sums) {
+  const auto run = SumRange(T());
   const int64_t width = 2 * v.channels();
   const int64_t positions = Positions(v);
   int used = 1;
@@ -336,9 +374,10 @@ bool ReadMoments(const ChannelView& v, const double* sums, Range channels,
 }
 
 // A center for each channel: the mean of the first positions of its group.
-void FirstMeans(const ChannelView& v, const float* x, Range channels,
-                double* sums, float* center) {
-  const auto run = HWY_DYNAMIC_DISPATCH(SumRange);
+template <typename T>
+void FirstMeans(const ChannelView& v, const T* x, Range channels, double* sums,
+                float* center) {
+  const auto run = SumRange(T());
   const int64_t n = std::min(v.inner, int64_t{1024});
   for (int64_t c = channels.begin; c < channels.end; ++c)
     center[c] = x[(c / v.lanes) * v.inner * v.lanes + c % v.lanes];
@@ -354,17 +393,17 @@ void FirstMeans(const ChannelView& v, const float* x, Range channels,
 }
 
 // sum(center) fills the sums of these channels around a center.
-template <typename Sum>
-void Moments(const ChannelView& v, const float* x, Range channels, double* sums,
+template <typename T, typename Sum>
+void Moments(const ChannelView& v, const T* x, Range channels, double* sums,
              const ChannelNumbers& numbers, const Sum& sum) {
   float* const center =
       reinterpret_cast<float*>(sums + Threads() * 2 * v.channels());
   FirstMeans(v, x, channels, sums, center);
-  sum(ChannelPass{x, nullptr, {center, nullptr, nullptr}, {}});
+  sum(ChannelPass<T>{x, nullptr, {center, nullptr, nullptr}, {}});
   if (ReadMoments(v, sums, channels, center, numbers)) return;
   std::copy(numbers.mean + channels.begin, numbers.mean + channels.end,
             center + channels.begin);
-  sum(ChannelPass{x, nullptr, {center, nullptr, nullptr}, {}});
+  sum(ChannelPass<T>{x, nullptr, {center, nullptr, nullptr}, {}});
   ReadMoments(v, sums, channels, center, numbers);
 }
 
@@ -376,24 +415,26 @@ size_t ChannelScratch(const ChannelView& v) {
          static_cast<size_t>(v.channels()) * sizeof(double);
 }
 
-void NormalizeChannels(const ChannelView& v, const float* x,
+template <typename T>
+void NormalizeChannels(const ChannelView& v, const T* x,
                        const ChannelClip& clip, void* scratch,
                        const ChannelNumbers& numbers, FillChannels terms,
-                       float* y) {
+                       T* y) {
   double* const sums = static_cast<double*>(scratch);
   const ChannelTerms t{numbers.mean, numbers.factor, numbers.shift};
   if (!HasGroups(v)) {
     Moments(v, x, {0, v.channels()}, sums, numbers,
-            [&](const ChannelPass& pass) { SumAll(v, pass, sums); });
+            [&](const ChannelPass<T>& pass) { SumAll(v, pass, sums); });
     terms(0, v.channels());
     ScaleChannels(v, x, t, clip, y);
     return;
   }
-  const auto scale = HWY_DYNAMIC_DISPATCH(ScaleRange);
+  const auto scale = ScaleRange(T());
   ForGroups(v, [&](int64_t group) {
     const Range own = ChannelsOf(v, group);
-    Moments(v, x, own, sums, numbers,
-            [&](const ChannelPass& pass) { SumGroup(v, pass, group, sums); });
+    Moments(v, x, own, sums, numbers, [&](const ChannelPass<T>& pass) {
+      SumGroup(v, pass, group, sums);
+    });
     terms(own.begin, own.end);
     ForPositions(v, group, [&](int64_t first, int64_t end) {
       scale(v, x, t, clip, first, end, y);
@@ -401,19 +442,21 @@ void NormalizeChannels(const ChannelView& v, const float* x,
   });
 }
 
-void ScaleChannels(const ChannelView& v, const float* x, const ChannelTerms& t,
-                   const ChannelClip& clip, float* y) {
-  const auto run = HWY_DYNAMIC_DISPATCH(ScaleRange);
+template <typename T>
+void ScaleChannels(const ChannelView& v, const T* x, const ChannelTerms& t,
+                   const ChannelClip& clip, T* y) {
+  const auto run = ScaleRange(T());
   ParallelFor(Positions(v), Grain(v), [&](int64_t begin, int64_t end) {
     run(v, x, t, clip, begin, end, y);
   });
 }
 
-void NormalizeChannelsGrad(const ChannelView& v, const ChannelPass& pass,
+template <typename T>
+void NormalizeChannelsGrad(const ChannelView& v, const ChannelPass<T>& pass,
                            void* scratch, const ChannelGradNumbers& numbers,
-                           FillChannels means, float* dx) {
+                           FillChannels means, T* dx) {
   double* const sums = static_cast<double*>(scratch);
-  const auto run = HWY_DYNAMIC_DISPATCH(GradRange);
+  const auto run = GradRange(T());
   const auto finish = [&](Range channels) {
     for (int64_t c = channels.begin; c < channels.end; ++c) {
       numbers.sum[c] = static_cast<float>(sums[2 * c]);
@@ -439,6 +482,19 @@ void NormalizeChannelsGrad(const ChannelView& v, const ChannelPass& pass,
     run(v, pass, numbers, begin, end, dx);
   });
 }
+
+#define PD_CHANNELS_OF(T)                                                   \
+  template void NormalizeChannels(const ChannelView&, const T*,             \
+                                  const ChannelClip&, void*,                \
+                                  const ChannelNumbers&, FillChannels, T*); \
+  template void ScaleChannels(const ChannelView&, const T*,                 \
+                              const ChannelTerms&, const ChannelClip&, T*); \
+  template void NormalizeChannelsGrad(                                      \
+      const ChannelView&, const ChannelPass<T>&, void*,                     \
+      const ChannelGradNumbers&, FillChannels, T*);
+PD_CHANNELS_OF(float)
+PD_CHANNELS_OF(BFloat16)
+#undef PD_CHANNELS_OF
 
 }  // namespace cpu
 }  // namespace pd

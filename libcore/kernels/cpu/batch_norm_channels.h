@@ -3,6 +3,8 @@
 // where channel c is lane c % lanes of group c / lanes:
 //   NCHW     [N, C, HW, 1]        CHWN  [1, C, HWN, 1]
 //   nChw16c  [N, C / 16, HW, 16]  NHWC  [1, 1, NHW, C]
+// The data T are floats or BFloat16, which are computed with as floats; the
+// numbers of channels are floats.
 #ifndef PD_LIBCORE_KERNELS_CPU_BATCH_NORM_CHANNELS_H_
 #define PD_LIBCORE_KERNELS_CPU_BATCH_NORM_CHANNELS_H_
 
@@ -11,6 +13,7 @@
 #include <limits>
 
 #include "absl/functional/function_ref.h"
+#include "libcore/base/half.h"
 
 namespace pd {
 namespace cpu {
@@ -50,18 +53,20 @@ using FillChannels = absl::FunctionRef<void(int64_t, int64_t)>;
 struct ChannelNumbers {
   float *mean, *variance, *factor, *shift;
 };
-void NormalizeChannels(const ChannelView& v, const float* x,
+template <typename T>
+void NormalizeChannels(const ChannelView& v, const T* x,
                        const ChannelClip& clip, void* scratch,
-                       const ChannelNumbers& numbers, FillChannels terms,
-                       float* y);
+                       const ChannelNumbers& numbers, FillChannels terms, T* y);
 
 /// y alone, of given numbers; y may be x.
-void ScaleChannels(const ChannelView& v, const float* x, const ChannelTerms& t,
-                   const ChannelClip& clip, float* y);
+template <typename T>
+void ScaleChannels(const ChannelView& v, const T* x, const ChannelTerms& t,
+                   const ChannelClip& clip, T* y);
 
 /// What the gradient reads: x, dy, and the terms of the forward pass.
+template <typename T>
 struct ChannelPass {
-  const float *x, *dy;
+  const T *x, *dy;
   ChannelTerms terms;
   ChannelClip clip;
 };
@@ -73,9 +78,10 @@ struct ChannelPass {
 struct ChannelGradNumbers {
   float *sum, *dot;
 };
-void NormalizeChannelsGrad(const ChannelView& v, const ChannelPass& pass,
+template <typename T>
+void NormalizeChannelsGrad(const ChannelView& v, const ChannelPass<T>& pass,
                            void* scratch, const ChannelGradNumbers& numbers,
-                           FillChannels means, float* dx);
+                           FillChannels means, T* dx);
 
 }  // namespace cpu
 }  // namespace pd

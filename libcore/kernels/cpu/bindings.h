@@ -34,6 +34,7 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context);
 absl::StatusOr<Step> BindLayerNorm(BindContext* context);
 absl::StatusOr<Step> BindLayerNormGrad(BindContext* context);
 // gelu.
+absl::StatusOr<Step> BindCast(BindContext* context);
 absl::StatusOr<Step> BindGelu(BindContext* context);
 absl::StatusOr<Step> BindGeluGrad(BindContext* context);
 // dropout in training.

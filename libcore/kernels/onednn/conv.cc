@@ -4,10 +4,12 @@
 // layout, those of several groups row-major: no layout of ours says how oneDNN
 // wants them, so they are rearranged in each run.
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "libcore/base/half.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/onednn/bindings.h"
@@ -74,8 +76,9 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   const OpDesc& op = context->op();
   const Tensor* x = context->Input("Input");
   const Tensor* w = context->Input("Filter");
-  if (x->dtype() != DType::kFloat32)
-    return Unimplemented("it is for float32 only");
+  if (x->dtype() != w->dtype())
+    return Unimplemented("Input and Filter differ in type");
+  PD_RETURN_IF_ERROR(TakesType(x->dtype()));
   PD_ASSIGN_OR_RETURN(const ConvGeometry g,
                       ReadConv(op, x->shape(), w->shape()));
   if (g.channels_last) return Unimplemented("it is for NCHW");
@@ -96,6 +99,9 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   p.conv.dst.shape = g.OutputShape();
   ChooseLayouts(g, &p);
   p.conv.weights = WeightSpec(p, *w);
+  for (ArgSpec* spec :
+       {&p.conv.src, &p.conv.weights, &p.conv.bias, &p.conv.dst})
+    spec->dtype = x->dtype();
   for (const WindowAxis& axis : g.axes) {
     p.conv.strides.push_back(axis.stride);
     p.conv.dilations.push_back(axis.dilation);
@@ -159,12 +165,13 @@ struct Residual {
 
   void Run() const {
     if (from->raw() == to->raw()) return;
-    constexpr int64_t kGrain = 16384;  // elements per thread at least
-    const float* x = from->data<float>();
-    float* y = to->data<float>();
-    ParallelFor(to->physical_size(), kGrain, [=](int64_t begin, int64_t end) {
-      std::copy(x + begin, x + end, y + begin);
-    });
+    constexpr int64_t kGrain = 65536;  // bytes per thread at least
+    const auto* x = static_cast<const std::byte*>(from->raw());
+    auto* y = static_cast<std::byte*>(to->raw());
+    ParallelFor(static_cast<int64_t>(to->bytes()), kGrain,
+                [=](int64_t begin, int64_t end) {
+                  std::copy(x + begin, x + end, y + begin);
+                });
   }
 };
 
@@ -174,7 +181,7 @@ absl::StatusOr<Residual> BindResidual(BindContext* context, const Tensor* src,
                                       Tensor* dst) {
   Tensor* residual = context->Input("ResidualData");
   PD_RETURN_IF_ERROR(
-      ExpectInput(*context, "ResidualData", DType::kFloat32, dst->shape()));
+      ExpectInput(*context, "ResidualData", dst->dtype(), dst->shape()));
   PD_ASSIGN_OR_RETURN(residual, context->In(residual, dst->layout()));
   if (residual != src) context->MayShare(residual, dst);
   return Residual{residual, dst};
@@ -188,8 +195,8 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
   p.conv.sum = context->Input("ResidualData") != nullptr;
   if (bias != nullptr) {
     p.conv.bias.shape = {p.conv.dst.shape[1]};
-    PD_RETURN_IF_ERROR(
-        ExpectElements(*context, "Bias", DType::kFloat32, p.conv.dst.shape[1]));
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", p.conv.dst.dtype,
+                                      p.conv.dst.shape[1]));
   }
   // In training the forward pass decides which side of a ReLU or which element
   // of a maximum passes a gradient on, so it rounds as little as it can.
@@ -225,14 +232,20 @@ struct Cut {
   float top = 0;
 
   void Run() const {
+    dout->dtype() == DType::kFloat32 ? RunAs<float>() : RunAs<BFloat16>();
+  }
+
+  template <typename T>
+  void RunAs() const {
     constexpr int64_t kGrain = 16384;  // elements per thread at least
-    const float *y = out->data<float>(), *dy = dout->data<float>();
-    float* to = result->data<float>();
+    const T *y = out->data<T>(), *dy = dout->data<T>();
+    T* to = result->data<T>();
     ParallelFor(dout->physical_size(), kGrain, [&](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        const float g = dy[i];
-        to[i] = y[i] > 0.0f && y[i] < top ? g : 0.0f;
+        const T g = dy[i];
+        const float value = static_cast<float>(y[i]);
+        to[i] = value > 0.0f && value < top ? g : T(0.0f);
       }
     });
   }
@@ -327,7 +340,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
     return Unimplemented("its residual has no gradient");
   Tensor* dout = context->Input("Output@GRAD");
   PD_RETURN_IF_ERROR(
-      ExpectInput(*context, "Output@GRAD", DType::kFloat32, p.conv.dst.shape));
+      ExpectInput(*context, "Output@GRAD", p.conv.dst.dtype, p.conv.dst.shape));
   const bool wants_weights = context->Output("Filter@GRAD") != nullptr;
   const bool wants_data = context->Output("Input@GRAD") != nullptr;
   if (context->Output("Bias@GRAD") != nullptr && !wants_weights)

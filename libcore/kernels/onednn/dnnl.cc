@@ -20,6 +20,17 @@ absl::Status ToStatus(dnnl_status_t status, const char* call) {
                   static_cast<int>(status));
 }
 
+absl::Status TakesType(DType dtype) {
+  if (dtype == DType::kFloat32) return absl::OkStatus();
+  if (dtype != DType::kBFloat16)
+    return Unimplemented("it is for float32 and bfloat16");
+  const int isa = static_cast<int>(dnnl_get_effective_cpu_isa());
+  constexpr int kBrain = dnnl_cpu_isa_avx512_core_bf16;
+  return (isa & kBrain) == kBrain
+             ? absl::OkStatus()
+             : Unimplemented("this CPU has no avx512_bf16");
+}
+
 namespace {
 
 // One engine and one stream for the process; never destroyed, because plans may

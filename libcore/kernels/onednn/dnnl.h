@@ -31,6 +31,10 @@ enum class Arg {
   kScratchpad,
 };
 
+/// OK for what oneDNN multiplies fast here: float32, and bfloat16 where the CPU
+/// has it; Unimplemented otherwise, with the reason.
+absl::Status TakesType(DType dtype);
+
 /// What a primitive wants to see for an argument.
 struct ArgSpec {
   DType dtype = DType::kFloat32;

@@ -25,6 +25,7 @@ namespace {
 // Out[rows, n] = X[rows, k] W, where W is Y as [k, n] or [n, k].
 struct Problem {
   int64_t rows = 1, k = 0, n = 0;
+  DType dtype = DType::kFloat32;
   bool transposed = false;  // Y is [n, k]
 };
 
@@ -32,13 +33,14 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   const OpDesc& op = context->op();
   const Tensor* x = context->Input("X");
   const Tensor* y = context->Input("Y");
-  if (x->dtype() != DType::kFloat32 || y->dtype() != DType::kFloat32)
-    return Unimplemented("it is for float32 only");
+  if (x->dtype() != y->dtype()) return Unimplemented("X and Y differ in type");
+  PD_RETURN_IF_ERROR(TakesType(x->dtype()));
   if (x->rank() < 2 || y->rank() != 2 || x->size() == 0 || y->size() == 0)
     return Unimplemented(
         "X has shape %s, Y has shape %s; it is for a matrix Y on the right",
         ToString(x->shape()), ToString(y->shape()));
   Problem p;
+  p.dtype = x->dtype();
   size_t cut = x->rank() - 1;  // rows before, columns from here on
   if (op.type == "mul" || op.type == "mul_grad") {
     cut = static_cast<size_t>(op.AttrOr<int32_t>("x_num_col_dims", 1));
@@ -85,6 +87,7 @@ LayoutPtr Swapped(const Problem& p, const LayoutPtr& layout, Shape shape) {
 
 InnerProduct Describe(const Problem& p, const Tensor& y) {
   InnerProduct ip;
+  ip.src.dtype = ip.weights.dtype = ip.dst.dtype = ip.bias.dtype = p.dtype;
   ip.src.shape = {p.rows, p.k};
   ip.weights.shape = {p.n, p.k};
   ip.weights.layout = Swapped(p, y.layout(), y.shape());
@@ -106,6 +109,7 @@ struct Product {
 absl::StatusOr<Product> ConstantProduct(const Problem& p, bool bias,
                                         const Relu& relu) {
   Matmul m;
+  m.src.dtype = m.weights.dtype = m.dst.dtype = m.bias.dtype = p.dtype;
   m.src.shape = {p.rows, p.k};
   m.weights.shape = {p.k, p.n};
   m.weights.any = true;
@@ -139,7 +143,7 @@ absl::StatusOr<Step> BindInnerProduct(BindContext* context) {
   Tensor* y = context->Input("Y");
   Tensor* bias = context->Input("Bias");
   if (bias != nullptr)
-    PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", DType::kFloat32, p.n));
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", p.dtype, p.n));
   const std::string activation =
       context->op().AttrOr<std::string>("activation", "none");
   if (activation != "none" && activation != "relu")
@@ -272,7 +276,7 @@ absl::StatusOr<Step> BindInnerProductGrad(BindContext* context) {
   if (context->op().AttrOr<std::string>("activation_grad", "none") != "none")
     return Unimplemented("it has no gradient of activations");
   PD_RETURN_IF_ERROR(
-      ExpectElements(*context, slots.dout, DType::kFloat32, p.rows * p.n));
+      ExpectElements(*context, slots.dout, p.dtype, p.rows * p.n));
   PD_ASSIGN_OR_RETURN(Tensor * dout,
                       context->In(context->Input(slots.dout), nullptr));
   Tensor* dx = context->Output(slots.dx);

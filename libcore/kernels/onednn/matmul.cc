@@ -36,6 +36,7 @@ ArgSpec SpecOf(const Operand& o, size_t rank) {
   Shape shape = o.tensor->shape();
   shape.insert(shape.begin(), rank - shape.size(), 1);
   ArgSpec spec;
+  spec.dtype = o.tensor->dtype();
   spec.shape = shape;
   if (!o.transposed) return spec;
   Layout layout;
@@ -78,8 +79,8 @@ absl::StatusOr<Factors> ReadFactors(BindContext* context) {
       {context->Input("X"), op.AttrOr(old ? "transpose_X" : "trans_x", false)},
       {context->Input("Y"), op.AttrOr(old ? "transpose_Y" : "trans_y", false)}};
   const Tensor &x = *f.x.tensor, &y = *f.y.tensor;
-  if (x.dtype() != DType::kFloat32 || y.dtype() != DType::kFloat32)
-    return Unimplemented("it is for float32 only");
+  if (x.dtype() != y.dtype()) return Unimplemented("X and Y differ in type");
+  PD_RETURN_IF_ERROR(TakesType(x.dtype()));
   if (op.AttrOr("alpha", 1.0f) != 1.0f)
     return Unimplemented("it has no factor");
   if (x.rank() < 2 || y.rank() < 2 || x.size() == 0 || y.size() == 0)
@@ -113,7 +114,8 @@ absl::StatusOr<Step> BindMatmulGrad(BindContext* context) {
   Shape out(f.x.tensor->shape().begin(), f.x.tensor->shape().end() - 2);
   out.push_back(Rows(f.x));
   out.push_back(Columns(f.y));
-  PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", DType::kFloat32, out));
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", f.x.tensor->dtype(), out));
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   Tensor* dy = context->Output("Y@GRAD");

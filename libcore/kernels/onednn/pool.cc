@@ -46,8 +46,7 @@ LayoutPtr LayoutLike(const LayoutPtr& layout, const Shape& shape) {
 absl::StatusOr<Pooling> ReadProblem(BindContext* context,
                                     const LayoutPtr& layout) {
   const Tensor* x = context->Input("X");
-  if (x->dtype() != DType::kFloat32)
-    return Unimplemented("it is for float32 only");
+  PD_RETURN_IF_ERROR(TakesType(x->dtype()));
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
                       ReadPool(context->op(), x->shape()));
   if (g.axes.size() != 2 || g.channels_last)
@@ -55,6 +54,7 @@ absl::StatusOr<Pooling> ReadProblem(BindContext* context,
   if (layout != nullptr && layout->blocks.size() > 1)
     return Unimplemented("X lies in several levels of blocks");
   Pooling p;
+  p.src.dtype = p.dst.dtype = x->dtype();
   p.src.shape = x->shape();
   p.src.layout = layout;
   p.dst.shape = g.OutputShape();
@@ -115,7 +115,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
       const Pooling p,
       ReadProblem(context, context->LayoutOf(context->op().In("X"))));
   PD_RETURN_IF_ERROR(
-      ExpectInput(*context, "Out@GRAD", DType::kFloat32, p.dst.shape));
+      ExpectInput(*context, "Out@GRAD", p.dst.dtype, p.dst.shape));
   PD_ASSIGN_OR_RETURN(PrimitivePtr pool, PoolingBackward(p));
   const ArgSpec workspace = WorkspaceOf(*pool);
   if (!workspace.shape.empty()) {
