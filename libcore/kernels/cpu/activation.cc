@@ -21,7 +21,7 @@
 // foreach_target.h comes first.
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
-#include "libcore/kernels/cpu/erfc-inl.h"
+#include "libcore/kernels/cpu/erfc.inc"
 #include "libcore/kernels/cpu/half_vectors.inc"
 
 HWY_BEFORE_NAMESPACE();

@@ -17,7 +17,7 @@
 // foreach_target.h comes first.
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
-#include "libcore/kernels/cpu/erfc-inl.h"
+#include "libcore/kernels/cpu/erfc.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
