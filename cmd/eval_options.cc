@@ -147,6 +147,7 @@ Tool EvalTool(EvalOptions* options) {
   Tool tool;
   tool.manual = EvalManual();
   tool.common = &options->common;
+  tool.takes_gpu = true;
   tool.bind = [options](OptionTable* table) {
     BindEval(options, table);
     BindPassOptions(PassNames(), table, &options->passes);

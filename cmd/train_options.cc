@@ -234,6 +234,7 @@ Tool TrainTool(TrainOptions* options) {
   Tool tool;
   tool.manual = TrainManual();
   tool.common = &options->common;
+  tool.takes_gpu = true;
   tool.bind = [options](OptionTable* table) {
     BindTrain(options, table);
     BindLook(options, table);

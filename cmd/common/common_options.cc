@@ -138,11 +138,8 @@ absl::Status ApplyCommonOptions(const OptionTable& table,
       std::clamp(level, static_cast<int>(LogLevel::kError),
                  static_cast<int>(LogLevel::kDebug))));
   PD_RETURN_IF_ERROR(SetFlags(options.flags));
-  PD_RETURN_IF_ERROR(CheckDevice(options.device));
   SetThreads(options.threads.has_value() ? static_cast<int>(*options.threads)
                                          : ThreadsFromEnvironment());
-  LogInfo("device: cpu, %d thread%s (%s)", Threads(), Threads() == 1 ? "" : "s",
-          CpuName());
   return absl::OkStatus();
 }
 

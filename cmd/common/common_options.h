@@ -36,9 +36,8 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options);
 /// What the process takes from the environment, for the manual.
 std::vector<Manual::Entry> CommonEnvironment();
 
-/// Sets log level, flags (environment first, then --flags) and threads, checks
-/// the device and logs the choice as the first line. CommandLineError for bad
-/// values, Unavailable for a device that this build or machine does not have.
+/// Sets log level, flags (environment first, then --flags) and threads.
+/// CommandLineError for bad values.
 absl::Status ApplyCommonOptions(const OptionTable& table,
                                 const CommonOptions& options);
 

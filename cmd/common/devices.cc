@@ -11,9 +11,11 @@
 #include "cmd/common/table.h"
 #include "cmd/common/version.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
-#include "libcore/base/status_macros.h"
 #include "libcore/device/gpu_support.h"
+#include "libcore/exec/session.h"
+#include "libcore/kernels/cuda/place.h"
 
 namespace pd {
 namespace {
@@ -113,16 +115,15 @@ Json ObjectOf(const GpuList& list) {
   return object;
 }
 
-absl::Status CheckGpuNumber(int index) {
-  PD_ASSIGN_OR_RETURN(const GpuInfo gpu, FindGpu(index));
-  PD_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
-  return CheckGpu(gpu, driver->version, BuiltCudaVersion());
-}
-
 }  // namespace
 
-absl::Status CheckDevice(absl::string_view device) {
-  if (device == "auto" || device == "cpu") return absl::OkStatus();
+absl::Status UseDevice(absl::string_view device, absl::string_view tool,
+                       bool takes_gpu) {
+  if (device == "auto" || device == "cpu") {
+    LogInfo("device: cpu, %d thread%s (%s)", Threads(),
+            Threads() == 1 ? "" : "s", CpuName());
+    return absl::OkStatus();
+  }
   absl::string_view rest = device;
   int index = 0;
   const bool gpu = absl::ConsumePrefix(&rest, "gpu") &&
@@ -132,8 +133,17 @@ absl::Status CheckDevice(absl::string_view device) {
   if (!gpu)
     return CommandLineError(absl::StrCat("option '--device': '", device,
                                          "' is none of auto, cpu, gpu, gpu:N"));
-  return Annotate(CheckGpuNumber(index),
-                  absl::StrCat("'--device ", device, "'"));
+  const std::string option = absl::StrCat("'--device ", device, "'");
+  auto place = OpenGpu(index);
+  if (!place.ok()) return Annotate(place.status(), option);
+  if (!takes_gpu)
+    return Unavailable("%s: %s computes on the CPU only; expected auto or cpu",
+                       option, tool);
+  const GpuInfo& info = (*place)->device->info();
+  LogInfo("device: gpu:%d, %s, %s, compute capability %s", index, info.name,
+          MemoryText(info.memory_bytes), Capability(info));
+  SetDefaultPlace(*std::move(place));
+  return absl::OkStatus();
 }
 
 std::vector<std::pair<std::string, std::string>> GpuRows(const GpuList& list) {

@@ -13,10 +13,12 @@
 
 namespace pd {
 
-/// "auto", "cpu", "gpu" or "gpu:N" as a place to run on. CommandLineError for
-/// other texts; Unavailable, with all that is missing, for a GPU that this
-/// machine or build cannot compute on.
-absl::Status CheckDevice(absl::string_view device);
+/// Has the process compute on `device`, "auto", "cpu", "gpu" or "gpu:N", and
+/// logs the choice. CommandLineError for other texts; Unavailable, with all
+/// that is missing, for a GPU that machine or build cannot compute on, or that
+/// `tool` does not take.
+absl::Status UseDevice(absl::string_view device, absl::string_view tool,
+                       bool takes_gpu);
 
 /// What --devices prints: a table, or one JSON object.
 std::string DevicesText(const GpuList& list, bool json);

@@ -58,6 +58,8 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
   if (served) return absl::OkStatus();
   if (tool.validate) PD_RETURN_IF_ERROR(UsageError(tool.validate(table)));
   PD_RETURN_IF_ERROR(ApplyCommonOptions(table, *tool.common));
+  PD_RETURN_IF_ERROR(
+      UseDevice(tool.common->device, tool.manual.name, tool.takes_gpu));
   return body(out);
 }
 

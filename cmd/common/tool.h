@@ -33,6 +33,7 @@ struct Tool {
   /// Checks what no single option can; may be empty. Its errors are usage
   /// errors.
   std::function<absl::Status(const OptionTable&)> validate;
+  bool takes_gpu = false;  ///< `--device gpu` is more than an error
 };
 
 /// The tool's work: results go to `out`, which is standard output.

@@ -21,6 +21,8 @@ std::vector<FlagInfo>& Table() {
        "are looked for first"},
       {"FLAGS_cudnn_dir", std::string(),
        "folders, separated by colons, where libcudnn is looked for first"},
+      {"FLAGS_enable_cublas_tensor_op_math", false,
+       "products on a GPU may round float32 inputs to TF32"},
       {"FLAGS_use_mkldnn", true, "use oneDNN's kernels where they apply"},
   };
   return *table;

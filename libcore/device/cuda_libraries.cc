@@ -18,7 +18,8 @@ struct Wanted {
   size_t oldest, newest;  // major versions
 };
 
-absl::StatusOr<LibraryVersion> FindVersion(const Wanted& wanted) {
+absl::StatusOr<LibraryVersion> FindVersion(const Wanted& wanted,
+                                           DynamicLibrary* opened = nullptr) {
   PD_ASSIGN_OR_RETURN(const DynamicLibrary library,
                       DynamicLibrary::Open(wanted.query));
   size_t (*version)() = nullptr;
@@ -36,18 +37,29 @@ absl::StatusOr<LibraryVersion> FindVersion(const Wanted& wanted) {
         wanted.oldest == wanted.newest
             ? absl::StrCat(wanted.oldest)
             : absl::StrCat(wanted.oldest, " to ", wanted.newest));
+  if (opened != nullptr) *opened = library;
   return LibraryVersion{library.path(), text};
 }
 
-}  // namespace
-
-absl::StatusOr<LibraryVersion> FindCublasLt() {
+Wanted CublasLtWanted() {
   Wanted wanted{{}, "cublasLtGetVersion", 12, 13};
   wanted.query = {"cuBLASLt",
                   {"libcublasLt.so.13", "libcublasLt.so.12"},
                   "FLAGS_cuda_dir",
                   {"/usr/local/cuda/lib64"}};
-  return FindVersion(wanted);
+  return wanted;
+}
+
+}  // namespace
+
+absl::StatusOr<LibraryVersion> FindCublasLt() {
+  return FindVersion(CublasLtWanted());
+}
+
+absl::StatusOr<DynamicLibrary> OpenCublasLt() {
+  DynamicLibrary library;
+  PD_RETURN_IF_ERROR(FindVersion(CublasLtWanted(), &library).status());
+  return library;
 }
 
 absl::StatusOr<LibraryVersion> FindCudnn() {

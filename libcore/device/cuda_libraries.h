@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "libcore/device/dynamic_library.h"
 
 namespace pd {
 
@@ -17,6 +18,9 @@ struct LibraryVersion {
 /// libcublasLt. Unavailable says where it was looked for, or that its version
 /// is none that we know how to call (12 and 13).
 absl::StatusOr<LibraryVersion> FindCublasLt();
+
+/// The library itself, of such a version.
+absl::StatusOr<DynamicLibrary> OpenCublasLt();
 
 /// libcudnn, of version 9.
 absl::StatusOr<LibraryVersion> FindCudnn();

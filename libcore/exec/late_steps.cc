@@ -97,6 +97,7 @@ absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
   PD_RETURN_IF_ERROR(ResolveLateInputs(op, &inputs, &previous, &outputs));
   OpBinder binder(this, late.op(), index, inputs, outputs);
   PD_RETURN_IF_ERROR(binder.MakeRowMajor());
+  if (plan_->device_ != nullptr) PD_RETURN_IF_ERROR(binder.MoveTo(false));
 
   const auto variable = [&](Tensor* tensor) {
     return Frame::Variable{

@@ -59,6 +59,7 @@ void OpBinder::MayShare(Tensor* in, Tensor* out) {
 Tensor* OpBinder::Scratch(size_t bytes) {
   Tensor* tensor = builder_->NewTensor(
       DType::kUInt8, {static_cast<int64_t>(bytes)}, PlanBuilder::Kind::kArena);
+  builder_->InfoOf(tensor).device = device_;
   touched_.push_back(tensor);
   return tensor;
 }
@@ -66,6 +67,7 @@ Tensor* OpBinder::Scratch(size_t bytes) {
 Tensor* OpBinder::Keep(const std::string& name, DType dtype, Shape shape) {
   Tensor* tensor =
       builder_->NewTensor(dtype, std::move(shape), PlanBuilder::Kind::kArena);
+  builder_->InfoOf(tensor).device = device_;
   touched_.push_back(tensor);
   keeps_.emplace_back(name, tensor);
   return tensor;
@@ -73,7 +75,9 @@ Tensor* OpBinder::Keep(const std::string& name, DType dtype, Shape shape) {
 
 Tensor* OpBinder::Kept(const std::string& name) {
   const auto it = builder_->kept_.find(name);
-  if (it == builder_->kept_.end()) return nullptr;
+  if (it == builder_->kept_.end() ||
+      builder_->InfoOf(it->second).device != device_)
+    return nullptr;
   touched_.push_back(it->second);
   return it->second;
 }
@@ -193,6 +197,33 @@ absl::Status OpBinder::MakeRowMajor() {
   return absl::OkStatus();
 }
 
+absl::Status OpBinder::MoveTo(bool device) {
+  for (auto& [name, tensor] : inputs_) {
+    PD_ASSIGN_OR_RETURN(Tensor * there, builder_->ReadOn(tensor, device));
+    if (there == tensor) continue;
+    replaced_.push_back(tensor);
+    const auto& copies = builder_->copies_[tensor];
+    for (size_t i = 0; there == nullptr && i < copies.size(); ++i)
+      if (builder_->InfoOf(copies[i]).device == device) there = copies[i];
+    for (size_t i = 0; there == nullptr && i < before_.size(); ++i)
+      if (before_[i].from == tensor) there = before_[i].to;
+    if (there == nullptr) {
+      there = builder_->NewTensor(tensor->dtype(), tensor->shape(),
+                                  PlanBuilder::Kind::kArena);
+      there->set_lod(tensor->lod());
+      builder_->InfoOf(there).device = device;
+      PD_ASSIGN_OR_RETURN(Step step, builder_->Transfer(tensor, there));
+      before_.push_back({tensor, there, std::move(step)});
+    }
+    tensor = there;
+  }
+  for (auto& [name, tensor] : outputs_) {
+    PD_ASSIGN_OR_RETURN(tensor, builder_->WriteOn(tensor, device));
+  }
+  device_ = device;
+  return absl::OkStatus();
+}
+
 void OpBinder::Refuse() {
   for (Tensor* tensor : relaid_) tensor->set_layout(nullptr);
 }
@@ -228,8 +259,10 @@ void OpBinder::CountBytes(StepInfo* info) const {
 
 int OpBinder::AddMove(Move* move, const std::string& output,
                       const StepInfo& op) {
-  StepInfo info =
-      MoveInfo(move->cast ? "cast" : "reorder", output, *move->from, *move->to);
+  StepInfo info = MoveInfo(move->cast       ? "cast"
+                           : Crosses(*move) ? "copy"
+                                            : "reorder",
+                           output, *move->from, *move->to);
   info.role = op.role;
   info.layer = op.layer;
   const int at = builder_->AddStep(std::move(move->step), std::move(info));
@@ -238,8 +271,14 @@ int OpBinder::AddMove(Move* move, const std::string& output,
   return at;
 }
 
+bool OpBinder::Crosses(const Move& move) const {
+  return builder_->InfoOf(move.from).device != builder_->InfoOf(move.to).device;
+}
+
 // The step does not need every float32 of its inputs.
 bool OpBinder::IsWanted(const Move& move) const {
+  // Only its shape is wanted: nothing needs to come from the other side.
+  if (Crosses(move) && Contains(no_buffer_, move.to)) return false;
   if (!move.cast || !Contains(no_buffer_, move.to)) return true;
   for (const Move& other : before_)
     if (other.from == move.to) return true;
@@ -291,6 +330,7 @@ void OpBinder::Accept(Step step, StepInfo info) {
   }
   for (const auto& [in, out] : aliases_) builder_->Link(in, out, op_index_);
   for (auto& [name, tensor] : keeps_) builder_->kept_[name] = tensor;
+  builder_->NoteWritten(outputs_);
   for (Move& move : after_) {
     if (move.cast)
       AddNarrowing(&move, info);

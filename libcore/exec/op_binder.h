@@ -41,6 +41,8 @@ class OpBinder : public BindContext {
   /// Replaces every half by a float32 tensor: casts go around the step. False,
   /// and nothing done, where there is none or one must stay.
   absl::StatusOr<bool> Widen();
+  /// Replaces every input and output by the one on the device, or the host.
+  absl::Status MoveTo(bool device);
   const std::map<std::string, Tensor*>& inputs() const { return inputs_; }
   const std::map<std::string, Tensor*>& outputs() const { return outputs_; }
   /// Adds the steps and records what they touch.
@@ -62,11 +64,14 @@ class OpBinder : public BindContext {
   StepVariables Variables() const;
   void CountBytes(StepInfo* info) const;
   int AddMove(Move* move, const std::string& output, const StepInfo& op);
+  // Between host and device.
+  bool Crosses(const Move& move) const;
   bool IsWanted(const Move& move) const;
   void AddNarrowing(Move* move, const StepInfo& op);
 
   PlanBuilder* builder_;
   size_t op_index_;
+  bool device_ = false;  // MoveTo
   std::map<std::string, Tensor*> inputs_, outputs_;
   std::vector<Move> before_, after_;
   std::vector<std::pair<Tensor*, Tensor*>> aliases_, sharings_;

@@ -3,8 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/plan_builder.h"
+#include "libcore/exec/plan_device.h"
 
 namespace pd {
 namespace {
@@ -69,16 +71,20 @@ absl::Status Plan::Run(const RunContext& context, StepHook* hook) {
   else if (check_ != nullptr)
     hook = &both;
   if (blocks_ != nullptr) blocks_->set_hook(hook);
+  if (device_ != nullptr) PD_RETURN_IF_ERROR(device_->Begin());
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (hook != nullptr) hook->Before(i);
     absl::Status status = steps_[i](context);
     if (hook != nullptr && status.ok()) status = hook->After(i);
-    if (!status.ok())
-      return Annotate(status,
-                      absl::StrCat("op '", infos_[i].op_type, "' that makes '",
-                                   infos_[i].output, "'"));
+    if (status.ok()) continue;
+    if (device_ != nullptr) device_->NoteWrites();
+    return Annotate(status,
+                    absl::StrCat("op '", infos_[i].op_type, "' that makes '",
+                                 infos_[i].output, "'"));
   }
-  return absl::OkStatus();
+  if (device_ == nullptr) return absl::OkStatus();
+  device_->NoteWrites();
+  return device_->End();
 }
 
 }  // namespace pd

@@ -19,6 +19,7 @@
 #include "libcore/exec/nan_rules.h"
 #include "libcore/exec/scope.h"
 #include "libcore/exec/step_hook.h"
+#include "libcore/ops/device_kernels.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -41,6 +42,9 @@ struct PlanOptions {
   /// No step writes over its inputs: they are there when it has run.
   /// Persistable variables are still updated in place.
   bool separate = false;
+  /// Where to compute; null: on the CPU. Ops that have no implementation there
+  /// run on the CPU, between copies.
+  std::shared_ptr<const DevicePlace> place;
 };
 
 /// What became of one op, or of a reorder that was put between ops.
@@ -48,6 +52,7 @@ struct StepInfo {
   std::string op_type;         ///< "reorder" for a change of layout
   std::string output;          ///< its first output
   std::string implementation;  ///< the label that accepted
+  bool on_device = false;      ///< or a copy to or from one
   /// "label: reason" of those that were asked before.
   std::vector<std::string> refusals;
   int32_t role = kRoleForward;  ///< op_role; of a reorder, its op's
@@ -71,6 +76,7 @@ struct PlanStats {
   size_t arena_bytes = 0;      ///< what the plan allocated
   size_t unplanned_bytes = 0;  ///< the same tensors without sharing memory
   size_t persistable_bytes = 0;
+  size_t device_bytes = 0;  ///< the arena in a GPU's memory
 };
 
 /// The op of a step and its variables, whose tensors are those of the plan.
@@ -84,6 +90,7 @@ struct StepVariables {
 };
 
 class NanCheck;
+class PlanDevice;
 
 class Plan {
  public:
@@ -138,7 +145,8 @@ class Plan {
   std::vector<Tensor*> fetches_;
   std::vector<Scope::Entry*> pinned_;
   std::shared_ptr<void> arena_;
-  ProgramDesc program_;  // where steps run its blocks
+  std::unique_ptr<PlanDevice> device_;  // where it computes on one
+  ProgramDesc program_;                 // where steps run its blocks
   std::unique_ptr<BlockExecutor> blocks_;
   std::deque<Frame> frames_;  // of those steps
   PlanStats stats_;

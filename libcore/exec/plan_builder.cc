@@ -15,6 +15,7 @@
 #include "libcore/exec/memory_planner.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/op_binder.h"
+#include "libcore/exec/plan_device.h"
 #include "libcore/program/count_flops.h"
 
 namespace pd {
@@ -102,6 +103,8 @@ PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
       scope_(scope),
       options_(options),
       plan_(new Plan) {
+  if (options.place != nullptr)
+    plan_->device_ = std::make_unique<PlanDevice>(options.place);
   for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
   for (size_t i = 0; i < block_.ops.size(); ++i)
     ForEachName(block_.ops[i].outputs, [&](const std::string& name) {
@@ -112,6 +115,10 @@ PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
 absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
     const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches) {
+  if (options_.place != nullptr && options_.check_nan_inf)
+    return Unimplemented(
+        "FLAGS_check_nan_inf does not look at values on a GPU; use --device "
+        "cpu");
   PD_RETURN_IF_ERROR(AddFeeds(feeds));
   const std::vector<bool> needed = NeededOps(fetches);
   for (size_t i = 0; i < block_.ops.size(); ++i)
@@ -125,7 +132,7 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
   }
   PD_RETURN_IF_ERROR(AddFetches(fetches));
   ShareBuffers();
-  PlaceBuffers();
+  PD_RETURN_IF_ERROR(PlaceBuffers());
   CollectFeedAliases();
   if (options_.check_nan_inf) {
     PD_ASSIGN_OR_RETURN(plan_->check_,
@@ -200,7 +207,7 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
   }
   PD_RETURN_IF_ERROR(BindOp(*def, op, index, inputs, outputs));
   PD_RETURN_IF_ERROR(LearnValues(op, inputs, outputs));
-  for (const auto& [name, tensor] : outputs) current_[name] = tensor;
+  for (const auto& [name, tensor] : outputs) current_[name] = NewestOf(tensor);
   return absl::OkStatus();
 }
 
@@ -231,7 +238,7 @@ absl::StatusOr<Tensor*> PlanBuilder::ResolveInput(const std::string& name) {
   if (!IsPersistable(name))
     return FailedPrecondition(
         "variable '%s' is read, but nothing has written it: feed it", name);
-  Scope::Entry* entry = scope_->Find(name);
+  Scope::Entry* entry = scope_->Peek(name);
   if (entry == nullptr || !entry->tensor.has_value())
     return FailedPrecondition(
         "variable '%s' is persistable but has no value: run the startup "
@@ -311,9 +318,17 @@ absl::Status PlanBuilder::BindOp(
     return out != outputs.end() ? &out->second->shape() : nullptr;
   };
   info.flops = OpFlops(op, shape_of).value_or(0);
+  if (plan_->device_ != nullptr) {
+    PD_ASSIGN_OR_RETURN(const bool bound,
+                        BindOnDevice(op, index, inputs, outputs, &info));
+    if (bound) return absl::OkStatus();
+  }
   for (const auto& [implementation, widened] : Attempts(def, inputs, outputs)) {
     if (!TakesKinds(*implementation, inputs, outputs)) continue;
+    // What a device writes and reads is row-major.
+    if (plan_->device_ != nullptr && implementation->layout_aware) continue;
     OpBinder binder(this, op, index, inputs, outputs);
+    if (plan_->device_ != nullptr) PD_RETURN_IF_ERROR(binder.MoveTo(false));
     PD_ASSIGN_OR_RETURN(const bool bound,
                         TryToBind(*implementation, &binder, widened, &info));
     if (bound) return absl::OkStatus();
@@ -335,6 +350,9 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
       Touch(tensor, at);
       Touch(plain, at);
       tensor = plain;
+    }
+    if (plan_->device_ != nullptr) {
+      PD_ASSIGN_OR_RETURN(tensor, FetchedOnHost(name, tensor));
     }
     InfoOf(Root(tensor)).keep = true;
     plan_->fetches_.push_back(tensor);
@@ -402,12 +420,9 @@ void PlanBuilder::Link(Tensor* in, Tensor* out, size_t op_index) {
     plan_->views_[out] = in;
     return;
   }
-  const int at = AddStep(
-      [in, out](const RunContext&) {
-        std::memcpy(out->raw(), in->raw(), out->bytes());
-        return absl::OkStatus();
-      },
-      MoveInfo("copy", InfoOf(out).name, *in, *out));
+  StepInfo info = MoveInfo("copy", InfoOf(out).name, *in, *out);
+  info.on_device = InfoOf(out).device;
+  const int at = AddStep(CopyBytes(in, out), std::move(info));
   Touch(in, at);
   Touch(out, at);
 }
@@ -464,8 +479,8 @@ void PlanBuilder::ShareBuffers() {
     Info& from = InfoOf(in);
     Info& to = InfoOf(out);
     if (in == out || from.kind != Kind::kArena || to.kind != Kind::kArena ||
-        from.keep || from.last != sharing.step || to.first != sharing.step ||
-        out->bytes() > in->bytes())
+        from.device != to.device || from.keep || from.last != sharing.step ||
+        to.first != sharing.step || out->bytes() > in->bytes())
       continue;
     bool twice = false;  // the same bytes under another shape in this op
     for (Tensor* tensor : sharing.touched)
@@ -477,29 +492,44 @@ void PlanBuilder::ShareBuffers() {
   }
 }
 
-void PlanBuilder::PlaceBuffers() {
+absl::Status PlanBuilder::PlaceBuffers() {
+  plan_->stats_.persistable_bytes = scope_->bytes();
+  PD_RETURN_IF_ERROR(PlaceBuffers(false));
+  if (plan_->device_ == nullptr) return absl::OkStatus();
+  NoteUses();
+  return PlaceBuffers(true);
+}
+
+absl::Status PlanBuilder::PlaceBuffers(bool device) {
   std::vector<BufferRequest> requests;
+  std::vector<PlannedBuffer> buffers;
   std::unordered_map<const Tensor*, size_t> numbers;
   const int end = static_cast<int>(plan_->steps_.size());
   for (Tensor& tensor : plan_->tensors_) {
     Info& info = InfoOf(&tensor);
-    if (info.kind != Kind::kArena) continue;
+    if (info.kind != Kind::kArena || info.device != device) continue;
     if (info.first >= 0) plan_->stats_.unplanned_bytes += tensor.bytes();
     if (info.root != &tensor || info.first < 0) continue;
     numbers[&tensor] = requests.size();
     requests.push_back(
         {tensor.bytes(), info.first, info.keep ? end : info.last});
-    plan_->buffers_.push_back(
+    buffers.push_back(
         {info.name, tensor.bytes(), info.first, requests.back().last});
   }
   const size_t total = PlanMemory(&requests);
-  plan_->stats_.arena_bytes = total;
-  plan_->stats_.persistable_bytes = scope_->bytes();
   constexpr size_t kAlignment = 4096;
   constexpr size_t kTail = 256;  // whole-vector reads past the last buffer
-  plan_->arena_ = ZeroedBytes(total + kTail, kAlignment);
-  void* const arena = plan_->arena_.get();
-  if (options_.poison) std::memset(arena, 0xff, total + kTail);
+  void* arena = nullptr;
+  if (device) {
+    plan_->stats_.device_bytes = total;
+    PD_ASSIGN_OR_RETURN(arena, plan_->device_->AllocateArena(total, buffers));
+  } else {
+    plan_->stats_.arena_bytes = total;
+    plan_->arena_ = ZeroedBytes(total + kTail, kAlignment);
+    arena = plan_->arena_.get();
+    if (options_.poison) std::memset(arena, 0xff, total + kTail);
+  }
+  plan_->buffers_.insert(plan_->buffers_.end(), buffers.begin(), buffers.end());
   for (Tensor& tensor : plan_->tensors_) {
     Tensor* root = Root(&tensor);
     const auto number = numbers.find(root);
@@ -509,6 +539,7 @@ void PlanBuilder::PlaceBuffers() {
     else if (InfoOf(root).kind == Kind::kPersistable)
       tensor.Attach(root->raw());
   }
+  return absl::OkStatus();
 }
 
 void PlanBuilder::CollectFeedAliases() {

@@ -45,6 +45,7 @@ class PlanBuilder {
     Tensor* root = nullptr;         // whose bytes it uses; itself mostly
     int first = -1, last = -1;      // steps that touch it; of roots, the union
     bool keep = false;              // until the end of the run
+    bool device = false;            // the bytes are in the device's memory
     std::string name;               // the variable, where it is one
   };
   // A permission to put `out` into the bytes of `in` at a step.
@@ -52,6 +53,14 @@ class PlanBuilder {
     int step;
     Tensor *in, *out;
     std::vector<Tensor*> touched;  // by the same op
+  };
+
+  // The two copies of a persistable in a plan for a device.
+  struct Sides {
+    enum class Writer { kNone, kHost, kDevice };
+    Tensor *host = nullptr, *twin = nullptr;
+    bool host_reads = false, device_reads = false;  // what was before the run
+    Writer writer = Writer::kNone;                  // the last one so far
   };
 
   std::vector<bool> NeededOps(const std::vector<std::string>& fetches) const;
@@ -75,6 +84,24 @@ class PlanBuilder {
                                  std::map<std::string, Tensor*>* outputs);
   Tensor* MakeLateOutput(const std::string& name);
   bool IsArray(const std::string& name) const;
+
+  // device_steps.cc: ops and values on a device.
+  absl::StatusOr<bool> BindOnDevice(
+      const OpDesc& op, size_t index,
+      const std::map<std::string, Tensor*>& inputs,
+      const std::map<std::string, Tensor*>& outputs, StepInfo* info);
+  bool OnDevice(Tensor* tensor);
+  Sides* SidesOf(Tensor* persistable);
+  absl::StatusOr<Tensor*> TwinOf(Sides* sides);
+  absl::StatusOr<Tensor*> ReadOn(Tensor* tensor, bool device);
+  absl::StatusOr<Tensor*> WriteOn(Tensor* tensor, bool device);
+  void NoteWritten(const std::map<std::string, Tensor*>& outputs);
+  Tensor* NewestOf(Tensor* tensor);
+  absl::StatusOr<Step> Transfer(Tensor* from, Tensor* to);
+  Step CopyBytes(Tensor* in, Tensor* out);
+  absl::StatusOr<Tensor*> FetchedOnHost(const std::string& name,
+                                        Tensor* tensor);
+  void NoteUses();
 
   absl::StatusOr<Tensor*> ResolveInput(const std::string& name);
   absl::StatusOr<Tensor*> MakeOutput(const std::string& name,
@@ -106,7 +133,8 @@ class PlanBuilder {
   bool WrittenLater(const Tensor* tensor, size_t op_index) const;
 
   void ShareBuffers();
-  void PlaceBuffers();
+  absl::Status PlaceBuffers();
+  absl::Status PlaceBuffers(bool device);
   void CollectFeedAliases();
 
   const OpRegistry& registry_;
@@ -126,7 +154,9 @@ class PlanBuilder {
   std::unordered_map<const Tensor*, std::string> persistable_names_;
   std::vector<Sharing> sharings_;
   std::unordered_map<const Tensor*, std::unique_ptr<Tensor>> known_;
-  std::unordered_set<const Tensor*> late_;  // shape known when it runs
+  std::unordered_set<const Tensor*> late_;      // shape known when it runs
+  std::map<Tensor*, Sides> sides_;              // by the host's tensor
+  std::unordered_map<Tensor*, Tensor*> twins_;  // -> the host's tensor
 };
 
 }  // namespace pd

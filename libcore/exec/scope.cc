@@ -4,24 +4,39 @@
 #include <cstring>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/mapped_copy.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
 
-Scope::Entry* Scope::Find(const std::string& name) {
+Scope::Entry* Scope::Peek(const std::string& name) const {
   const auto it = entries_.find(name);
-  return it == entries_.end() ? nullptr : it->second.get();
+  if (it == entries_.end()) return nullptr;
+  Entry* entry = it->second.get();
+  if (entry->device == nullptr) return entry;
+  const absl::Status brought = entry->device->ToHost();
+  if (brought.ok()) return entry;
+  LogError("variable '%s': %s", name, std::string(brought.message()));
+  return nullptr;
 }
 
 const Scope::Entry* Scope::Find(const std::string& name) const {
-  return const_cast<Scope*>(this)->Find(name);
+  return Peek(name);
+}
+
+Scope::Entry* Scope::Find(const std::string& name) {
+  Entry* entry = Peek(name);
+  if (entry != nullptr) entry->lent = true;
+  return entry;
 }
 
 absl::StatusOr<Scope::Entry*> Scope::GetOrCreate(const std::string& name,
                                                  DType dtype,
                                                  const Shape& shape) {
-  if (Entry* entry = Find(name)) {
+  const auto it = entries_.find(name);
+  if (it != entries_.end()) {
+    Entry* entry = it->second.get();
     Tensor& t = entry->tensor;
     if (!t.has_value() && entry->pins == 0) t.Resize(dtype, shape);
     if (t.shape() != shape || t.dtype() != dtype)
@@ -52,6 +67,7 @@ absl::Status Scope::Set(const std::string& name, const Array& value) {
     std::memcpy(entry->tensor.raw(), value.bytes.get(), value.size_bytes());
   }
   entry->tensor.set_lod(value.lod);
+  if (entry->device != nullptr) entry->device->WrittenByHost();
   // The value is in memory once, not twice.
   ReleaseMapped(
       {reinterpret_cast<const char*>(value.bytes.get()), value.size_bytes()});
@@ -59,9 +75,11 @@ absl::Status Scope::Set(const std::string& name, const Array& value) {
 }
 
 absl::StatusOr<Array> Scope::Get(const std::string& name) const {
-  const Entry* entry = Find(name);
-  if (entry == nullptr || !entry->tensor.has_value())
+  const auto it = entries_.find(name);
+  if (it == entries_.end() || !it->second->tensor.has_value())
     return NotFound("variable '%s' has no value", name);
+  const Entry* entry = it->second.get();
+  if (entry->device != nullptr) PD_RETURN_IF_ERROR(entry->device->ToHost());
   return ToArray(entry->tensor);
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "formats/array.h"
+#include "libcore/exec/device_value.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
@@ -20,11 +21,19 @@ class Scope {
   struct Entry {
     Tensor tensor;  ///< its address is stable
     int pins = 0;   ///< plans with a step that relies on the layout
+    /// Where plans on a GPU use the variable: their copy.
+    std::unique_ptr<DeviceValue> device;
+    /// Somebody outside of plans may write the tensor between runs: what the
+    /// host has counts when a run begins, and is up to date when it has ended.
+    bool lent = false;
   };
 
-  /// Null when there is none.
+  /// Null when there is none, and, after a word in the log, when its value
+  /// cannot be brought from a GPU. The first form lends it.
   Entry* Find(const std::string& name);
   const Entry* Find(const std::string& name) const;
+  /// For plans: as the second form.
+  Entry* Peek(const std::string& name) const;
   /// A zeroed variable; the one that is there when shape and dtype are equal,
   /// else InvalidArgument with both.
   absl::StatusOr<Entry*> GetOrCreate(const std::string& name, DType dtype,

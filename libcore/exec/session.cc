@@ -1,12 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/session.h"
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/trace/recorder.h"
 
 namespace pd {
+namespace {
+
+std::shared_ptr<const DevicePlace>& Place() {
+  static auto* const kPlace = new std::shared_ptr<const DevicePlace>;
+  return *kPlace;
+}
+
+// The others make ops for the CPU.
+PassOptions PassesForGpu(PassOptions options) {
+  for (const Pass& pass : AllPasses())
+    if (absl::string_view(pass.name) != "merge_updates")
+      options.disabled.insert(pass.name);
+  return options;
+}
+
+// Nobody should wonder why a GPU is slow.
+void SayWhatIsOnTheCpu(const Plan& plan) {
+  std::map<std::string, int> counts;
+  size_t on_cpu = 0;
+  for (const StepInfo& step : plan.steps()) {
+    if (step.on_device || step.op_type == "copy") continue;
+    ++counts[step.op_type];
+    ++on_cpu;
+  }
+  if (on_cpu == 0) return;
+  std::vector<std::string> types;
+  for (const auto& [type, count] : counts)
+    types.push_back(count == 1 ? type : absl::StrCat(type, " x ", count));
+  LogInfo("device: %d of %d steps run on the CPU, having no kernel there: %s",
+          on_cpu, plan.steps().size(), absl::StrJoin(types, ", "));
+}
+
+}  // namespace
+
+void SetDefaultPlace(std::shared_ptr<const DevicePlace> place) {
+  Place() = std::move(place);
+}
+const std::shared_ptr<const DevicePlace>& DefaultPlace() { return Place(); }
 
 absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
@@ -22,10 +65,16 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     return entry != nullptr && entry->tensor.has_value() ? &entry->tensor
                                                          : nullptr;
   };
-  PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
+  PD_RETURN_IF_ERROR(
+      RunPasses(context, place_ == nullptr ? passes_ : PassesForGpu(passes_),
+                &rewritten));
   PlanOptions options = options_;
+  options.place = place_;
   options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");
-  return Plan::Compile(*registry_, rewritten, feeds, fetches, &scope_, options);
+  PD_ASSIGN_OR_RETURN(auto plan, Plan::Compile(*registry_, rewritten, feeds,
+                                               fetches, &scope_, options));
+  if (place_ != nullptr) SayWhatIsOnTheCpu(*plan);
+  return plan;
 }
 
 absl::Status Session::RunOnce(const ProgramDesc& program,

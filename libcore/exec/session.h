@@ -18,11 +18,16 @@
 
 namespace pd {
 
+/// Where the sessions that are made from now on compute; null, as it is at
+/// first: on the CPU.
+void SetDefaultPlace(std::shared_ptr<const DevicePlace> place);
+const std::shared_ptr<const DevicePlace>& DefaultPlace();
+
 class Session {
  public:
   /// `registry` outlives the session. `seed` is for random ops.
   explicit Session(const OpRegistry* registry, uint64_t seed = 0)
-      : registry_(registry), seed_(seed) {}
+      : registry_(registry), seed_(seed), place_(DefaultPlace()) {}
 
   Scope& scope() { return scope_; }
   const OpRegistry& registry() const { return *registry_; }
@@ -30,8 +35,11 @@ class Session {
   void set_pass_options(const PassOptions& options) { passes_ = options; }
 
   /// Rewrites a copy of `program` by the passes and compiles it for feeds of
-  /// these shapes over this session's scope. Who observes the passes knows the
-  /// program by `label`; the same label is the same program and fetches.
+  /// these shapes over this session's scope, for the place where it computes:
+  /// on a GPU with those passes alone that make what has kernels there, and a
+  /// line in the log names the ops that have none. Who observes the passes
+  /// knows the program by `label`; the same label is the same program and
+  /// fetches.
   absl::StatusOr<std::unique_ptr<Plan>> Compile(
       const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
       const std::vector<std::string>& fetches, const std::string& label = "");
@@ -50,6 +58,7 @@ class Session {
  private:
   const OpRegistry* registry_;
   uint64_t seed_;
+  std::shared_ptr<const DevicePlace> place_;
   PlanOptions options_;
   PassOptions passes_;
   Scope scope_;

@@ -21,20 +21,12 @@
 #include "libcore/ops/broadcast.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/gemm.h"
+#include "libcore/ops/product.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/widen.h"
 
 namespace pd {
 namespace {
-
-// A product as matrices: batch axes before, then [m, k] x [k, n].
-struct Product {
-  int64_t m = 1, n = 1, k = 1, y_k = 1;
-  bool trans_x = false, trans_y = false;
-  Shape x_batch, y_batch, batch;  // x_batch, y_batch: 1 where broadcast
-  Shape out;
-  float alpha = 1.0f;
-};
 
 // InvalidArgument unless `dout` has as many elements as the product.
 absl::Status CheckOut(const Product& p, const Tensor& x, const Tensor& y,
@@ -124,11 +116,15 @@ absl::StatusOr<Product> MatmulProduct(const OpDesc& op, const Shape& x,
   return p;
 }
 
+}  // namespace
+
 absl::StatusOr<Product> ProductOf(const OpDesc& op, const Shape& x,
                                   const Shape& y) {
   if (op.type == "mul" || op.type == "mul_grad") return MulProduct(op, x, y);
   return MatmulProduct(op, x, y);
 }
+
+namespace {
 
 absl::Status InferProduct(InferContext* context) {
   const TensorMeta& x = context->Input("X");

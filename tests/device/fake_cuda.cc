@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 for tests. FAKE_CUDA is a list of words, read by cuInit:
-// "gpus=2", "version=12020", "capability=61", "init=999", "list=3" (what
-// cuDeviceGetCount gives).
+// A libcuda.so.1 for machines without a GPU. It lists what FAKE_CUDA says (a
+// list of words, read when a function is called: "gpus=2", "version=12020",
+// "capability=61", "init=999", "list=3" (what cuDeviceGetCount gives),
+// "memory=64" (MiB)), and it computes: its kernels are those of
+// libcore/kernels/cuda, compiled for the CPU (block.h). Work is done as late as
+// the real driver may do it, on memory that host code cannot touch and that
+// holds NaN until it is written, so that what would go wrong on a GPU, a
+// pointer of the other side or a wait that is missing, goes wrong here too.
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace {
+
+constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2;
+constexpr int kNotFound = 500, kInvalidImage = 200, kNotPermitted = 800;
+constexpr size_t kPage = 4096;
 
 int Setting(const char* name, int otherwise) {
   const char* words = std::getenv("FAKE_CUDA");
@@ -15,22 +34,105 @@ int Setting(const char* name, int otherwise) {
   return found == nullptr ? otherwise : std::atoi(found + std::strlen(name));
 }
 
+using Work = std::vector<std::function<void()>>;
+
+struct Graph {
+  Work work;
+};
+
+// One device with one stream: all streams are it.
+struct Device {
+  std::map<uintptr_t, size_t> memory;  // device addresses -> mapped bytes
+  std::map<uintptr_t, size_t> pinned;
+  size_t used = 0;
+  Work pending, captured;
+  bool capturing = false;
+};
+
+Device& TheDevice() {
+  static auto* const kDevice = new Device;
+  return *kDevice;
+}
+
+bool Inside(const std::map<uintptr_t, size_t>& ranges, const void* pointer,
+            size_t bytes) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  auto after = ranges.upper_bound(address);
+  if (after == ranges.begin()) return false;
+  --after;
+  return address + bytes <= after->first + after->second;
+}
+
+bool OnDevice(uint64_t address, size_t bytes) {
+  return Inside(TheDevice().memory, reinterpret_cast<void*>(address), bytes);
+}
+
+void* Pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
+
+// Lets the memory of the device be touched, or not.
+void Open(bool open) {
+  for (const auto& [address, bytes] : TheDevice().memory)
+    mprotect(Pointer(address), bytes,
+             open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+void RunAll() {
+  Device& device = TheDevice();
+  if (device.pending.empty()) return;
+  Open(true);
+  for (const auto& one : device.pending) one();
+  device.pending.clear();
+  Open(false);
+}
+
+void Add(std::function<void()> work) {
+  Device& device = TheDevice();
+  (device.capturing ? device.captured : device.pending)
+      .push_back(std::move(work));
+}
+
+// A wait while a stream is captured is an error, as with the real driver.
+int Wait() {
+  if (TheDevice().capturing) return kNotPermitted;
+  RunAll();
+  return kSuccess;
+}
+
+void* Self() {
+  static void* const kSelf = [] {
+    Dl_info info;
+    dladdr(reinterpret_cast<void*>(&Wait), &info);
+    return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  }();
+  return kSelf;
+}
+
+struct Function {
+  void (*run)(const void*, int64_t, int) = nullptr;
+  size_t bytes = 0;
+};
+
 }  // namespace
 
 extern "C" {
 
+// For the other fakes: work among that of the stream.
+void fake_cuda_add(void (*work)(void*), void* argument) {
+  Add([=] { work(argument); });
+}
+
 int cuInit(unsigned) { return Setting("init=", 0); }
 int cuDriverGetVersion(int* version) {
   *version = Setting("version=", 13000);
-  return 0;
+  return kSuccess;
 }
 int cuGetErrorName(int error, const char** name) {
   *name = error == 100 ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_FAKE";
-  return 0;
+  return kSuccess;
 }
 int cuGetErrorString(int, const char** text) {
   *text = "it is a fake";
-  return 0;
+  return kSuccess;
 }
 int cuDeviceGetCount(int* count) {
   *count = Setting("gpus=", 1);
@@ -38,52 +140,197 @@ int cuDeviceGetCount(int* count) {
 }
 int cuDeviceGet(int* device, int index) {
   *device = index;
-  return 0;
+  return kSuccess;
 }
 int cuDeviceGetName(char* name, int size, int device) {
   std::snprintf(name, static_cast<size_t>(size), "Fake GPU %d", device);
-  return 0;
+  return kSuccess;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) {
-  *bytes = size_t{3} << 30;
-  return 0;
+  *bytes = static_cast<size_t>(Setting("memory=", 3 << 10)) << 20;
+  return kSuccess;
 }
 int cuDeviceGetAttribute(int* value, int which, int) {
   const int capability = Setting("capability=", 90);
   *value = which == 75 ? capability / 10 : which == 76 ? capability % 10 : 7;
-  return 0;
+  return kSuccess;
 }
 
-#define PD_NOT_YET(name) \
-  int name() { return 801; }
-PD_NOT_YET(cuDevicePrimaryCtxRetain)
-PD_NOT_YET(cuDevicePrimaryCtxRelease_v2)
-PD_NOT_YET(cuCtxSetCurrent)
-PD_NOT_YET(cuMemGetInfo_v2)
-PD_NOT_YET(cuMemAlloc_v2)
-PD_NOT_YET(cuMemFree_v2)
-PD_NOT_YET(cuMemAllocHost_v2)
-PD_NOT_YET(cuMemFreeHost)
-PD_NOT_YET(cuMemcpyHtoDAsync_v2)
-PD_NOT_YET(cuMemcpyDtoHAsync_v2)
-PD_NOT_YET(cuMemcpyDtoDAsync_v2)
-PD_NOT_YET(cuMemsetD8Async)
-PD_NOT_YET(cuStreamCreate)
-PD_NOT_YET(cuStreamDestroy_v2)
-PD_NOT_YET(cuStreamSynchronize)
-PD_NOT_YET(cuEventCreate)
-PD_NOT_YET(cuEventDestroy_v2)
-PD_NOT_YET(cuEventRecord)
-PD_NOT_YET(cuEventSynchronize)
-PD_NOT_YET(cuModuleLoadData)
-PD_NOT_YET(cuModuleUnload)
-PD_NOT_YET(cuModuleGetFunction)
-PD_NOT_YET(cuLaunchKernel)
-PD_NOT_YET(cuStreamBeginCapture_v2)
-PD_NOT_YET(cuStreamEndCapture)
-PD_NOT_YET(cuGraphInstantiateWithFlags)
-PD_NOT_YET(cuGraphLaunch)
-PD_NOT_YET(cuGraphExecDestroy)
-PD_NOT_YET(cuGraphDestroy)
+int cuDevicePrimaryCtxRetain(void** context, int) {
+  *context = &TheDevice();
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
+int cuCtxSetCurrent(void*) { return kSuccess; }
+
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  cuDeviceTotalMem_v2(total, 0);
+  *free = *total - TheDevice().used;
+  return kSuccess;
+}
+
+// The end of the bytes is the end of a page (but for the alignment of 256), so
+// that a kernel that goes on dies.
+int cuMemAlloc_v2(unsigned long long* address, size_t bytes) {  // NOLINT
+  size_t free = 0, total = 0;
+  cuMemGetInfo_v2(&free, &total);
+  const size_t size = (bytes + kPage - 1) / kPage * kPage;
+  if (bytes == 0) return kInvalidValue;
+  if (size > free) return kOutOfMemory;
+  char* map =
+      static_cast<char*>(mmap(nullptr, size + kPage, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (map == MAP_FAILED) return kOutOfMemory;
+  std::memset(map, 0xff, size);
+  mprotect(map, size + kPage, PROT_NONE);
+  TheDevice().memory[reinterpret_cast<uintptr_t>(map)] = size;
+  TheDevice().used += size;
+  *address = reinterpret_cast<uintptr_t>(map) + (size - bytes) / 256 * 256;
+  return kSuccess;
+}
+int cuMemFree_v2(unsigned long long address) {  // NOLINT
+  const int waited = Wait();
+  if (waited != kSuccess) return waited;
+  Device& device = TheDevice();
+  auto after = device.memory.upper_bound(address);
+  if (after == device.memory.begin()) return kInvalidValue;
+  --after;
+  munmap(Pointer(after->first), after->second + kPage);
+  device.used -= after->second;
+  device.memory.erase(after);
+  return kSuccess;
+}
+int cuMemAllocHost_v2(void** pointer, size_t bytes) {
+  *pointer = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  if (*pointer == nullptr) return kOutOfMemory;
+  std::memset(*pointer, 0xff, bytes);
+  TheDevice().pinned[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
+  return kSuccess;
+}
+int cuMemFreeHost(void* pointer) {
+  if (TheDevice().pinned.erase(reinterpret_cast<uintptr_t>(pointer)) == 0)
+    return kInvalidValue;
+  std::free(pointer);
+  return kSuccess;
+}
+
+// Pageable bytes are taken at once, pinned ones when the copy is done.
+int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from,  // NOLINT
+                         size_t bytes, void*) {
+  if (!OnDevice(to, bytes)) return kInvalidValue;
+  if (Inside(TheDevice().pinned, from, bytes)) {
+    Add([=] { std::memcpy(Pointer(to), from, bytes); });
+    return kSuccess;
+  }
+  if (TheDevice().capturing) return kNotPermitted;
+  auto copy =
+      std::make_shared<std::string>(static_cast<const char*>(from), bytes);
+  Add([=] { std::memcpy(Pointer(to), copy->data(), bytes); });
+  return kSuccess;
+}
+int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from,  // NOLINT
+                         size_t bytes, void*) {
+  if (!OnDevice(from, bytes)) return kInvalidValue;
+  const bool pinned = Inside(TheDevice().pinned, to, bytes);
+  if (!pinned && TheDevice().capturing) return kNotPermitted;
+  Add([=] { std::memcpy(to, Pointer(from), bytes); });
+  return pinned ? kSuccess : Wait();
+}
+int cuMemcpyDtoDAsync_v2(unsigned long long to,    // NOLINT
+                         unsigned long long from,  // NOLINT
+                         size_t bytes, void*) {
+  if (!OnDevice(to, bytes) || !OnDevice(from, bytes)) return kInvalidValue;
+  Add([=] { std::memmove(Pointer(to), Pointer(from), bytes); });
+  return kSuccess;
+}
+int cuMemsetD8Async(unsigned long long to, unsigned char value,  // NOLINT
+                    size_t bytes, void*) {
+  if (!OnDevice(to, bytes)) return kInvalidValue;
+  Add([=] { std::memset(Pointer(to), value, bytes); });
+  return kSuccess;
+}
+
+int cuStreamCreate(void** stream, unsigned) {
+  *stream = &TheDevice();
+  return kSuccess;
+}
+int cuStreamDestroy_v2(void*) { return kSuccess; }
+int cuStreamSynchronize(void*) { return Wait(); }
+int cuEventCreate(void** event, unsigned) {
+  *event = &TheDevice();
+  return kSuccess;
+}
+int cuEventDestroy_v2(void*) { return kSuccess; }
+int cuEventRecord(void*, void*) { return kSuccess; }
+int cuEventSynchronize(void*) { return Wait(); }
+
+// What nvcc writes begins with this number.
+int cuModuleLoadData(void** module, const void* image) {
+  uint32_t magic = 0;
+  std::memcpy(&magic, image, sizeof(magic));
+  if (magic != 0xba55ed50u) return kInvalidImage;
+  *module = Self();
+  return kSuccess;
+}
+int cuModuleUnload(void*) { return kSuccess; }
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  // They stay where they are for as long as the process.
+  static auto* const kFunctions = new std::map<std::string, Function>;
+  Function& one = (*kFunctions)[name];
+  one.run = reinterpret_cast<decltype(one.run)>(dlsym(Self(), name));
+  const void* bytes = dlsym(Self(), (std::string(name) + "_bytes").c_str());
+  if (one.run == nullptr || bytes == nullptr) return kNotFound;
+  one.bytes = *static_cast<const size_t*>(bytes);
+  *function = &one;
+  return kSuccess;
+}
+// NVIDIA's parameters are more than a function of ours may have.
+#define PD_GRID unsigned blocks, unsigned y, unsigned z
+#define PD_BLOCK unsigned threads, unsigned ty, unsigned tz
+int cuLaunchKernel(void* function, PD_GRID, PD_BLOCK, unsigned shared, void*,
+                   void** arguments, void**) {
+  if (function == nullptr || blocks == 0 || y != 1 || z != 1 || threads == 0 ||
+      threads > 1024 || threads % 32 != 0 || ty != 1 || tz != 1 || shared != 0)
+    return kInvalidValue;
+  const Function& kernel = *static_cast<const Function*>(function);
+  auto copy = std::make_shared<std::string>(
+      static_cast<const char*>(arguments[0]), kernel.bytes);
+  Add([=, run = kernel.run] {
+    run(copy->data(), static_cast<int64_t>(blocks), static_cast<int>(threads));
+  });
+  return kSuccess;
+}
+
+int cuStreamBeginCapture_v2(void*, int) {
+  Device& device = TheDevice();
+  if (device.capturing) return kNotPermitted;
+  device.capturing = true;
+  device.captured.clear();
+  return kSuccess;
+}
+int cuStreamEndCapture(void*, void** graph) {
+  Device& device = TheDevice();
+  if (!device.capturing) return kNotPermitted;
+  device.capturing = false;
+  *graph = new Graph{std::move(device.captured)};
+  return kSuccess;
+}
+int cuGraphInstantiateWithFlags(void** exec, void* graph,
+                                unsigned long long) {  // NOLINT
+  *exec = new Graph(*static_cast<const Graph*>(graph));
+  return kSuccess;
+}
+int cuGraphLaunch(void* exec, void*) {
+  for (const auto& work : static_cast<const Graph*>(exec)->work) Add(work);
+  return kSuccess;
+}
+int cuGraphExecDestroy(void* exec) {
+  delete static_cast<Graph*>(exec);
+  return kSuccess;
+}
+int cuGraphDestroy(void* graph) {
+  delete static_cast<Graph*>(graph);
+  return kSuccess;
+}
 
 }  // extern "C"

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of libcore/device/cuda_driver.h has the exported name and the
-// parameters that cuda.h gives it, as far as a call can tell.
+// Every function of libcore/device/cuda_driver.h and cublaslt.h has the
+// exported name and the parameters that NVIDIA's headers give it, as far as a
+// call can tell; and where cuBLASLt is installed, it takes our descriptors,
+// which needs no GPU.
+#include <cublasLt.h>
 #include <cuda.h>
 #include <gtest/gtest.h>
 
 #include <type_traits>
 
+#include "libcore/device/cublaslt.h"
 #include "libcore/device/cuda_driver.h"
+#include "libcore/device/cuda_libraries.h"
 
 namespace pd {
 namespace {
@@ -109,6 +114,66 @@ TEST(CudaDeclarations, Numbers) {
   EXPECT_EQ(kCudaStreamNonBlocking,
             static_cast<unsigned>(CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(kCudaCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+#define PD_SAME_LT(member)                           \
+  static_assert(SameCall<decltype(CublasLt::member), \
+                         decltype(&cublasLt##member)>::value)
+
+TEST(CudaDeclarations, Products) {
+#define PD_EACH(member, parameters) PD_SAME_LT(member);
+  PD_CUBLASLT(PD_EACH)
+#undef PD_EACH
+  EXPECT_EQ(sizeof(CublasAlgo), sizeof(cublasLtMatmulAlgo_t));
+  EXPECT_EQ(sizeof(CublasHeuristic), sizeof(cublasLtMatmulHeuristicResult_t));
+  EXPECT_EQ(offsetof(CublasHeuristic, state),
+            offsetof(cublasLtMatmulHeuristicResult_t, state));
+  EXPECT_EQ(kCublasFloat32, CUDA_R_32F);
+  EXPECT_EQ(kCublasCompute32, CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(kCublasComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32);
+  EXPECT_EQ(kCublasTransA, CUBLASLT_MATMUL_DESC_TRANSA);
+  EXPECT_EQ(kCublasTransB, CUBLASLT_MATMUL_DESC_TRANSB);
+  EXPECT_EQ(kCublasBatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+  EXPECT_EQ(kCublasBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+  EXPECT_EQ(kCublasMaxWorkspace, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+  EXPECT_EQ(0, CUBLAS_OP_N);
+  EXPECT_EQ(1, CUBLAS_OP_T);
+}
+
+TEST(CudaDeclarations, RealCublasLtTakesTheDescriptors) {
+  const auto library = OpenCublasLt();
+  if (!library.ok()) GTEST_SKIP() << library.status().message();
+  CublasLt lt;
+#define PD_BIND(member, parameters) \
+  ASSERT_TRUE(library->Bind("cublasLt" #member, &lt.member).ok());
+  PD_CUBLASLT(PD_BIND)
+#undef PD_BIND
+  void *operation = nullptr, *layout = nullptr, *preference = nullptr;
+  ASSERT_EQ(lt.MatmulDescCreate(&operation, kCublasComputeTf32, kCublasFloat32),
+            0);
+  const int32_t transposed = 1, batch = 3;
+  const int64_t stride = 12;
+  const size_t most = 1 << 20;
+  EXPECT_EQ(lt.MatmulDescSetAttribute(operation, kCublasTransA, &transposed,
+                                      sizeof(transposed)),
+            0);
+  EXPECT_EQ(lt.MatmulDescSetAttribute(operation, kCublasTransB, &transposed,
+                                      sizeof(transposed)),
+            0);
+  ASSERT_EQ(lt.MatrixLayoutCreate(&layout, kCublasFloat32, 4, 3, 4), 0);
+  EXPECT_EQ(lt.MatrixLayoutSetAttribute(layout, kCublasBatchCount, &batch,
+                                        sizeof(batch)),
+            0);
+  EXPECT_EQ(lt.MatrixLayoutSetAttribute(layout, kCublasBatchStride, &stride,
+                                        sizeof(stride)),
+            0);
+  ASSERT_EQ(lt.MatmulPreferenceCreate(&preference), 0);
+  EXPECT_EQ(lt.MatmulPreferenceSetAttribute(preference, kCublasMaxWorkspace,
+                                            &most, sizeof(most)),
+            0);
+  EXPECT_EQ(lt.MatmulPreferenceDestroy(preference), 0);
+  EXPECT_EQ(lt.MatrixLayoutDestroy(layout), 0);
+  EXPECT_EQ(lt.MatmulDescDestroy(operation), 0);
 }
 
 }  // namespace

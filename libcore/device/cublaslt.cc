@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt's matrices are column-major: what it takes for C is the transposed
+// of ours, so it is given B for A and A for B.
+#include "libcore/device/cublaslt.h"
+
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/device/cuda_libraries.h"
+
+namespace pd {
+namespace {
+
+// What NVIDIA recommends for Hopper; older GPUs take less.
+constexpr size_t kMostWorkspace = size_t{32} << 20;
+
+absl::Status Check(CublasStatus status, const char* what) {
+  if (status == 0) return absl::OkStatus();
+  return Unknown("%s: cuBLAS status %d", what, status);
+}
+#define PD_CUBLAS(call) PD_RETURN_IF_ERROR(Check(call, #call))
+
+absl::StatusOr<std::unique_ptr<CublasLt>> Load() {
+  PD_ASSIGN_OR_RETURN(const DynamicLibrary library, OpenCublasLt());
+  auto lt = std::make_unique<CublasLt>();
+#define PD_BIND(member, parameters) \
+  PD_RETURN_IF_ERROR(library.Bind("cublasLt" #member, &lt->member));
+  PD_CUBLASLT(PD_BIND)
+#undef PD_BIND
+  PD_RETURN_IF_ERROR(Check(lt->Create(&lt->handle), "cublasLtCreate"));
+  return lt;
+}
+
+using Handle = std::shared_ptr<void>;
+
+class Bound : public BoundProduct {
+ public:
+  Bound(const CublasLt* lt, CudaDevice* device, float alpha)
+      : lt_(lt), device_(device), alpha_(alpha) {}
+
+  absl::Status Prepare(const MatrixProduct& p) {
+    PD_RETURN_IF_ERROR(Describe(p));
+    const auto layout = [&](int64_t rows, int64_t columns, Handle* handle) {
+      return Layout(rows, columns, p.batch, handle);
+    };
+    // Row-major [rows, columns] is column-major [columns, rows].
+    PD_RETURN_IF_ERROR(p.trans_b ? layout(p.k, p.n, &first_)
+                                 : layout(p.n, p.k, &first_));
+    PD_RETURN_IF_ERROR(p.trans_a ? layout(p.m, p.k, &second_)
+                                 : layout(p.k, p.m, &second_));
+    PD_RETURN_IF_ERROR(layout(p.n, p.m, &out_));
+    return Choose();
+  }
+
+  size_t workspace() const override { return choice_.workspace_size; }
+
+  absl::Status Run(const float* a, const float* b, float* c,
+                   void* workspace) const override {
+    const float none = 0;
+    return Check(
+        lt_->Matmul(lt_->handle, operation_.get(), &alpha_, b, first_.get(), a,
+                    second_.get(), &none, c, out_.get(), c, out_.get(),
+                    &choice_.algo, workspace, choice_.workspace_size,
+                    device_->stream()),
+        "cublasLtMatmul");
+  }
+
+ private:
+  absl::Status Describe(const MatrixProduct& p) {
+    void* operation = nullptr;
+    PD_CUBLAS(lt_->MatmulDescCreate(
+        &operation, p.tf32 ? kCublasComputeTf32 : kCublasCompute32,
+        kCublasFloat32));
+    operation_ = Handle(operation, lt_->MatmulDescDestroy);
+    const int32_t first = p.trans_b, second = p.trans_a;
+    PD_CUBLAS(lt_->MatmulDescSetAttribute(operation, kCublasTransA, &first,
+                                          sizeof(first)));
+    PD_CUBLAS(lt_->MatmulDescSetAttribute(operation, kCublasTransB, &second,
+                                          sizeof(second)));
+    return absl::OkStatus();
+  }
+
+  absl::Status Layout(int64_t rows, int64_t columns, int64_t batch,
+                      Handle* handle) {
+    void* layout = nullptr;
+    PD_CUBLAS(lt_->MatrixLayoutCreate(&layout, kCublasFloat32,
+                                      static_cast<uint64_t>(rows),
+                                      static_cast<uint64_t>(columns), rows));
+    *handle = Handle(layout, lt_->MatrixLayoutDestroy);
+    const int32_t count = static_cast<int32_t>(batch);
+    const int64_t stride = rows * columns;
+    PD_CUBLAS(lt_->MatrixLayoutSetAttribute(layout, kCublasBatchCount, &count,
+                                            sizeof(count)));
+    PD_CUBLAS(lt_->MatrixLayoutSetAttribute(layout, kCublasBatchStride, &stride,
+                                            sizeof(stride)));
+    return absl::OkStatus();
+  }
+
+  absl::Status Choose() {
+    void* created = nullptr;
+    PD_CUBLAS(lt_->MatmulPreferenceCreate(&created));
+    const Handle preference(created, lt_->MatmulPreferenceDestroy);
+    PD_CUBLAS(lt_->MatmulPreferenceSetAttribute(
+        created, kCublasMaxWorkspace, &kMostWorkspace, sizeof(kMostWorkspace)));
+    int found = 0;
+    const CublasStatus status = lt_->MatmulAlgoGetHeuristic(
+        lt_->handle, operation_.get(), first_.get(), second_.get(), out_.get(),
+        out_.get(), created, 1, &choice_, &found);
+    if (status != 0 || found == 0 || choice_.state != 0)
+      return Unimplemented("cuBLASLt knows no algorithm (status %d)", status);
+    return absl::OkStatus();
+  }
+
+  const CublasLt* lt_;
+  CudaDevice* device_;
+  float alpha_;
+  Handle operation_, first_, second_, out_;
+  CublasHeuristic choice_{};
+};
+
+}  // namespace
+
+absl::StatusOr<const CublasLt*> LoadCublasLt() {
+  static const auto* const kLibrary =
+      new absl::StatusOr<std::unique_ptr<CublasLt>>(Load());
+  if (!kLibrary->ok()) return kLibrary->status();
+  return kLibrary->value().get();
+}
+
+absl::StatusOr<std::shared_ptr<const BoundProduct>> BindProduct(
+    CudaDevice* device, const MatrixProduct& product) {
+  if (product.m == 0 || product.n == 0 || product.k == 0 || product.batch == 0)
+    return Unimplemented("a product of nothing");
+  if (product.batch > INT32_MAX) return Unimplemented("too large a batch");
+  PD_ASSIGN_OR_RETURN(const CublasLt* lt, LoadCublasLt());
+  auto bound = std::make_shared<Bound>(lt, device, product.alpha);
+  PD_RETURN_IF_ERROR(bound->Prepare(product));
+  return std::shared_ptr<const BoundProduct>(std::move(bound));
+}
+
+}  // namespace pd

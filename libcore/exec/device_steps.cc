@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of PlanBuilder that places ops on a GPU (plan_device.h says how).
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/exec/op_binder.h"
+#include "libcore/exec/plan_builder.h"
+#include "libcore/exec/plan_device.h"
+
+namespace pd {
+namespace {
+
+// Waits where the bytes come to the host: the next step may read them.
+Step CopyStep(CudaDevice* device, const Tensor* from, Tensor* to,
+              bool to_device) {
+  if (to_device)
+    return [device, from, to](const RunContext&) {
+      return device->ToDevice(to->raw(), from->raw(), to->bytes());
+    };
+  return [device, from, to](const RunContext&) {
+    PD_RETURN_IF_ERROR(device->ToHost(to->raw(), from->raw(), to->bytes()));
+    return device->Synchronize();
+  };
+}
+
+bool IsDense(const std::map<std::string, Tensor*>& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (tensor->kind() != VarKind::kLodTensor || tensor->layout() != nullptr)
+      return false;
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> PlanBuilder::BindOnDevice(
+    const OpDesc& op, size_t index,
+    const std::map<std::string, Tensor*>& inputs,
+    const std::map<std::string, Tensor*>& outputs, StepInfo* info) {
+  const auto* implementations = plan_->device_->place().kernels.Find(op.type);
+  if (implementations == nullptr) return false;
+  if (!IsDense(inputs) || !IsDense(outputs)) {
+    info->refusals.push_back("device: it takes dense tensors");
+    return false;
+  }
+  bool there = false;
+  for (const auto& [name, tensor] : inputs) there = there || OnDevice(tensor);
+  for (const DeviceImplementation& implementation : *implementations) {
+    if (implementation.follows && !there) continue;
+    OpBinder binder(this, op, index, inputs, outputs);
+    PD_RETURN_IF_ERROR(binder.MoveTo(true));
+    absl::StatusOr<Step> step =
+        implementation.bind(&binder, plan_->device_.get());
+    if (step.ok()) {
+      info->implementation = implementation.label;
+      info->on_device = true;
+      binder.Accept(*std::move(step), std::move(*info));
+      return true;
+    }
+    if (step.status().code() != absl::StatusCode::kUnimplemented)
+      return step.status();
+    binder.Refuse();
+    info->refusals.push_back(
+        absl::StrCat(implementation.label, ": ", step.status().message()));
+  }
+  return false;
+}
+
+// Its bytes, or a copy of them, are in the device's memory.
+bool PlanBuilder::OnDevice(Tensor* tensor) {
+  const Info& info = InfoOf(tensor);
+  return info.device ||
+         (info.entry != nullptr && SidesOf(tensor)->twin != nullptr &&
+          SidesOf(tensor)->writer != Sides::Writer::kHost);
+}
+
+PlanBuilder::Sides* PlanBuilder::SidesOf(Tensor* persistable) {
+  const auto twin = twins_.find(persistable);
+  Tensor* host = twin == twins_.end() ? persistable : twin->second;
+  Sides& sides = sides_[host];
+  sides.host = host;
+  return &sides;
+}
+
+// The copy on the device; made when it is asked for first.
+absl::StatusOr<Tensor*> PlanBuilder::TwinOf(Sides* sides) {
+  if (sides->twin != nullptr) return sides->twin;
+  Tensor* host = sides->host;
+  Scope::Entry* entry = InfoOf(host).entry;
+  if (entry->device == nullptr) {
+    PD_ASSIGN_OR_RETURN(entry->device,
+                        DeviceValue::Create(options_.place->device, host));
+  }
+  Tensor* twin = NewTensor(host->dtype(), host->shape(), Kind::kPersistable);
+  twin->set_lod(host->lod());
+  twin->Attach(entry->device->bytes());
+  Info& info = InfoOf(twin);
+  info.entry = entry;
+  info.device = true;
+  persistable_names_[twin] = persistable_names_[host];
+  twins_[twin] = host;
+  return sides->twin = twin;
+}
+
+// The tensor itself, its other side, or null: a copy is needed.
+absl::StatusOr<Tensor*> PlanBuilder::ReadOn(Tensor* tensor, bool device) {
+  const Info& info = InfoOf(tensor);
+  if (info.entry == nullptr || late_.count(tensor) > 0)
+    return info.device == device ? tensor : nullptr;
+  Sides* sides = SidesOf(tensor);
+  using Writer = Sides::Writer;
+  if (sides->writer == (device ? Writer::kHost : Writer::kDevice))
+    return nullptr;
+  if (sides->writer == Writer::kNone)
+    (device ? sides->device_reads : sides->host_reads) = true;
+  if (!device) return sides->host;
+  return TwinOf(sides);
+}
+
+absl::StatusOr<Tensor*> PlanBuilder::WriteOn(Tensor* tensor, bool device) {
+  if (InfoOf(tensor).entry == nullptr) {
+    InfoOf(tensor).device = device;
+    return tensor;
+  }
+  Sides* sides = SidesOf(tensor);
+  if (!device) return sides->host;
+  return TwinOf(sides);
+}
+
+// What an op that was accepted has written.
+void PlanBuilder::NoteWritten(const std::map<std::string, Tensor*>& outputs) {
+  if (plan_->device_ == nullptr) return;
+  for (const auto& [name, tensor] : outputs) {
+    if (InfoOf(tensor).entry == nullptr) continue;
+    Sides* sides = SidesOf(tensor);
+    sides->writer =
+        InfoOf(tensor).device ? Sides::Writer::kDevice : Sides::Writer::kHost;
+    copies_.erase(sides->host);
+    copies_.erase(sides->twin);
+  }
+}
+
+// The newest value of a variable that an op has written.
+Tensor* PlanBuilder::NewestOf(Tensor* tensor) {
+  if (plan_->device_ == nullptr || InfoOf(tensor).entry == nullptr)
+    return tensor;
+  Sides* sides = SidesOf(tensor);
+  return sides->writer == Sides::Writer::kDevice ? sides->twin : sides->host;
+}
+
+absl::StatusOr<Step> PlanBuilder::Transfer(Tensor* from, Tensor* to) {
+  return CopyStep(plan_->device_->device(), from, to, InfoOf(to).device);
+}
+
+// Link's copy, for two tensors of one place.
+Step PlanBuilder::CopyBytes(Tensor* in, Tensor* out) {
+  if (InfoOf(out).device)
+    return [device = plan_->device_->device(), in, out](const RunContext&) {
+      return device->Copy(out->raw(), in->raw(), out->bytes());
+    };
+  return [in, out](const RunContext&) {
+    std::memcpy(out->raw(), in->raw(), out->bytes());
+    return absl::OkStatus();
+  };
+}
+
+absl::StatusOr<Tensor*> PlanBuilder::FetchedOnHost(const std::string& name,
+                                                   Tensor* tensor) {
+  PD_ASSIGN_OR_RETURN(Tensor * there, ReadOn(tensor, false));
+  if (there != nullptr) return there;
+  Tensor* copy = NewTensor(tensor->dtype(), tensor->shape(), Kind::kArena);
+  copy->set_lod(tensor->lod());
+  PD_ASSIGN_OR_RETURN(Step step, Transfer(tensor, copy));
+  const int at =
+      AddStep(std::move(step), MoveInfo("copy", name, *tensor, *copy));
+  Touch(tensor, at);
+  Touch(copy, at);
+  return copy;
+}
+
+void PlanBuilder::NoteUses() {
+  using Writer = Sides::Writer;
+  for (const auto& [host, sides] : sides_)
+    if (sides.twin != nullptr)
+      plan_->device_->AddUse({InfoOf(host).entry, sides.host_reads,
+                              sides.device_reads, sides.writer == Writer::kHost,
+                              sides.writer == Writer::kDevice});
+}
+
+}  // namespace pd

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one and of two tensors; the kernels are in elementwise.cu.
+#include <string>
+
+#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/ops/broadcast.h"
+#include "libcore/ops/check.h"
+
+namespace pd::cuda {
+namespace {
+
+// One function: which kernel, what its gradient reads, where a, b, c come from.
+struct Unary {
+  const char* type;
+  const char* kernel;
+  bool of_x;  // else of out
+  struct {
+    const char* name;
+    float otherwise;
+  } attrs[3];
+};
+
+constexpr Unary kUnary[] = {
+    {"relu", "relu", false, {}},
+    {"sigmoid", "sigmoid", false, {}},
+    {"tanh", "tanh", false, {}},
+    {"silu", "silu", true, {}},
+    {"swish", "silu", true, {}},
+    {"gelu", "gelu", true, {}},
+    {"elu", "elu", true, {{"alpha", 1.0f}}},
+    {"relu6", "relu6", false, {{"threshold", 6.0f}}},
+    {"leaky_relu", "leaky_relu", true, {{"alpha", 0.02f}}},
+    {"hard_sigmoid",
+     "hard_sigmoid",
+     false,
+     {{"slope", 0.2f}, {"offset", 0.5f}}},
+    {"hard_swish",
+     "hard_swish",
+     true,
+     {{"threshold", 6.0f}, {"scale", 6.0f}, {"offset", 3.0f}}},
+    {"softplus", "softplus", true, {{"beta", 1.0f}, {"threshold", 20.0f}}},
+    {"softsign", "softsign", true, {}},
+    {"exp", "exp", false, {}},
+    {"log", "log", true, {}},
+    {"sqrt", "sqrt", false, {}},
+    {"rsqrt", "rsqrt", false, {}},
+    {"square", "square", true, {}},
+    {"abs", "abs", true, {}},
+    {"reciprocal", "reciprocal", false, {}},
+};
+
+const Unary* FindUnary(std::string type) {
+  const std::string suffix = "_grad";
+  if (type.size() > suffix.size() &&
+      type.compare(type.size() - suffix.size(), suffix.size(), suffix) == 0)
+    type.resize(type.size() - suffix.size());
+  for (const Unary& unary : kUnary)
+    if (type == unary.type) return &unary;
+  return nullptr;
+}
+
+std::string KernelName(const Unary& unary, const OpDesc& op) {
+  const bool by_tanh = op.AttrOr("approximate", false);
+  return absl::StrCat(
+      "unary_", unary.kernel,
+      unary.type == absl::string_view("gelu") && by_tanh ? "_tanh" : "");
+}
+
+UnaryArgs ReadAttrs(const Unary& unary, const OpDesc& op) {
+  UnaryArgs args{};
+  float* numbers[] = {&args.a, &args.b, &args.c};
+  for (int i = 0; i < 3; ++i)
+    if (unary.attrs[i].name != nullptr)
+      *numbers[i] =
+          op.AttrOr<float>(unary.attrs[i].name, unary.attrs[i].otherwise);
+  return args;
+}
+
+absl::StatusOr<Step> UnaryStep(DeviceBinding* binding, const std::string& name,
+                               UnaryArgs args, Tensor* v, Tensor* dout,
+                               Tensor* out) {
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<UnaryArgs>::Find(binding, name));
+  args.n = out->size();
+  return Step([=](const RunContext&) {
+    UnaryArgs run = args;
+    run.v = v->data<float>();
+    run.dout = dout == nullptr ? nullptr : dout->data<float>();
+    run.out = out->data<float>();
+    return start.Elements(run.n, run);
+  });
+}
+
+absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
+  Tensor* x = context->Input("X");
+  Tensor* out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  const Unary& unary = *FindUnary(context->op().type);
+  context->MayShare(x, out);
+  return UnaryStep(binding, KernelName(unary, context->op()),
+                   ReadAttrs(unary, context->op()), x, nullptr, out);
+}
+
+absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
+                                   DeviceBinding* binding) {
+  const Unary& unary = *FindUnary(context->op().type);
+  Tensor* v = context->Input(unary.of_x ? "X" : "Out");
+  Tensor* dout = context->Input("Out@GRAD");
+  Tensor* dx = context->Output("X@GRAD");
+  if (v == nullptr || dout == nullptr || dx == nullptr)
+    return Unimplemented("a variable is missing");
+  PD_RETURN_IF_ERROR(OnlyFloat32({v, dout, dx}));
+  PD_RETURN_IF_ERROR(ExpectElements(*context, unary.of_x ? "X" : "Out",
+                                    DType::kFloat32, dout->size()));
+  if (Tensor* other = context->Input(unary.of_x ? "Out" : "X"))
+    context->NoBuffer(other);
+  context->MayShare(dout, dx);
+  return UnaryStep(binding,
+                   absl::StrCat(KernelName(unary, context->op()), "_grad"),
+                   ReadAttrs(unary, context->op()), v, dout, dx);
+}
+
+absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding) {
+  Tensor* x = context->Input("X");
+  Tensor* out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  if (context->Input("ScaleTensor") != nullptr)
+    return Unimplemented("a scale in a tensor");
+  UnaryArgs args{};
+  args.a = context->Attr<float>("scale");
+  args.b = context->Attr<float>("bias");
+  context->MayShare(x, out);
+  return UnaryStep(binding,
+                   context->Attr<bool>("bias_after_scale")
+                       ? "unary_scale"
+                       : "unary_scale_after",
+                   args, x, nullptr, out);
+}
+
+struct Operands {
+  Tensor *x, *y;
+  Broadcast b;
+};
+
+absl::StatusOr<Operands> ReadOperands(BindContext* context) {
+  Operands o{context->Input("X"), context->Input("Y"), {}};
+  if (o.x == nullptr || o.y == nullptr)
+    return Unimplemented("an operand is missing");
+  PD_RETURN_IF_ERROR(OnlyFloat32({o.x, o.y}));
+  PD_ASSIGN_OR_RETURN(
+      o.b, BroadcastShapes(o.x->shape(), o.y->shape(),
+                           context->op().AttrOr<int32_t>("axis", -1)));
+  return o;
+}
+
+absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
+                                const Operands& o, Tensor* out) {
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<BinaryArgs>::Find(binding, name));
+  BinaryArgs args{};
+  args.n = out->size();
+  args.same = o.b.x == o.b.out && o.b.y == o.b.out;
+  const auto x_strides = BroadcastStrides(o.b.x, o.b.out);
+  const auto y_strides = BroadcastStrides(o.b.y, o.b.out);
+  for (size_t d = 0; d < o.b.out.size(); ++d)
+    if (!AddExtent<2>(o.b.out[d], {x_strides[d], y_strides[d]}, &args.walk))
+      return TooManyDims();
+  return Step([=, x = o.x, y = o.y](const RunContext&) {
+    BinaryArgs run = args;
+    run.x = x->data<float>();
+    run.y = y->data<float>();
+    run.out = out->raw();
+    return start.Elements(run.n, run);
+  });
+}
+
+// "elementwise_add": "add"
+std::string BinaryName(const std::string& type) {
+  std::string name = type.substr(type.find('_') + 1);
+  const size_t grad = name.rfind("_grad");
+  if (grad != std::string::npos) name.resize(grad);
+  return name;
+}
+
+absl::StatusOr<Step> BindBinary(BindContext* context, DeviceBinding* binding) {
+  Tensor* out = context->Output("Out");
+  PD_ASSIGN_OR_RETURN(const Operands o, ReadOperands(context));
+  PD_RETURN_IF_ERROR(OnlyFloat32({out}));
+  for (Tensor* operand : {o.x, o.y})
+    if (operand->shape() == out->shape()) context->MayShare(operand, out);
+  return BinaryStep(
+      binding, absl::StrCat("binary_", BinaryName(context->op().type)), o, out);
+}
+
+absl::StatusOr<Step> BindCompare(BindContext* context, DeviceBinding* binding) {
+  PD_ASSIGN_OR_RETURN(const Operands o, ReadOperands(context));
+  return BinaryStep(binding, absl::StrCat("compare_", context->op().type), o,
+                    context->Output("Out"));
+}
+
+// The gradient of one operand: what it was repeated along is summed.
+absl::StatusOr<Step> OneGrad(DeviceBinding* binding, const std::string& name,
+                             const Operands& o, Tensor* out, Tensor* dout,
+                             bool of_x, Tensor* to) {
+  ReduceArgs args{};
+  args.factor = 1;
+  args.n = to->size();
+  args.m = args.n == 0 ? 0 : dout->size() / args.n;
+  const Shape& part = of_x ? o.b.x : o.b.y;
+  const auto x_strides = BroadcastStrides(o.b.x, o.b.out);
+  const auto y_strides = BroadcastStrides(o.b.y, o.b.out);
+  const auto z_strides = RowMajorStrides(o.b.out);
+  for (size_t d = 0; d < part.size(); ++d) {
+    const bool summed = part[d] == 1 && o.b.out[d] != 1;
+    if (!AddExtent<3>(o.b.out[d], {x_strides[d], y_strides[d], z_strides[d]},
+                      summed ? &args.inner : &args.outer))
+      return TooManyDims();
+  }
+  const bool by_block = args.n < 4096 && args.m >= 256;
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<ReduceArgs>::Find(
+          binding, absl::StrCat("binary_", name, of_x ? "_dx" : "_dy",
+                                by_block ? "_by_block" : "_by_thread")));
+  return Step([=, x = o.x, y = o.y](const RunContext&) {
+    ReduceArgs run = args;
+    run.x = x->data<float>();
+    run.y = y->data<float>();
+    run.z = out == nullptr ? nullptr : out->data<float>();
+    run.dz = dout->data<float>();
+    run.out = to->data<float>();
+    return by_block ? start.Blocks(run.n, run) : start.Elements(run.n, run);
+  });
+}
+
+absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
+                                    DeviceBinding* binding) {
+  PD_ASSIGN_OR_RETURN(Operands o, ReadOperands(context));
+  Tensor* dout = context->Input("Out@GRAD");
+  Tensor* out = context->Input("Out");
+  const std::string name = BinaryName(context->op().type);
+  const bool linear = name == "add" || name == "sub";
+  if (dout == nullptr || (name == "div" && out == nullptr))
+    return Unimplemented("a variable is missing");
+  PD_RETURN_IF_ERROR(OnlyFloat32({dout}));
+  if (dout->shape() != o.b.out)
+    return InvalidArgument("Out@GRAD has shape %s; X and Y make %s",
+                           ToString(dout->shape()), ToString(o.b.out));
+  if (out != nullptr && name != "div") {
+    context->NoBuffer(out);
+    out = nullptr;
+  }
+  if (out != nullptr)
+    PD_RETURN_IF_ERROR(
+        ExpectInput(*context, "Out", DType::kFloat32, dout->shape()));
+  if (linear) {
+    context->NoBuffer(o.x);
+    context->NoBuffer(o.y);
+    o.x = o.y = dout;  // something whose places are not looked at
+  }
+  std::vector<Step> steps;
+  for (const bool of_x : {true, false}) {
+    Tensor* to = context->Output(of_x ? "X@GRAD" : "Y@GRAD");
+    if (to == nullptr) continue;
+    if ((of_x ? o.b.x : o.b.y) == o.b.out && linear &&
+        (of_x || name == "add")) {
+      context->Alias(dout, to);
+      continue;
+    }
+    PD_ASSIGN_OR_RETURN(Step step,
+                        OneGrad(binding, name, o, out, dout, of_x, to));
+    steps.push_back(std::move(step));
+  }
+  if (steps.empty()) return Step();
+  return Step([steps](const RunContext& run) {
+    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
+    return absl::OkStatus();
+  });
+}
+
+// X is a list; its sum is formed from the left.
+absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
+  Tensor* out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({out}));
+  std::vector<Step> steps;
+  Tensor* total = context->Input("X", 0);
+  const size_t n = context->InputCount("X");
+  for (size_t i = 0; i < n; ++i) {
+    Tensor* x = context->Input("X", i);
+    if (x == nullptr || x->shape() != out->shape())
+      return Unimplemented("X %d is missing or has another shape", i);
+    PD_RETURN_IF_ERROR(OnlyFloat32({x}));
+  }
+  if (n == 1) {
+    context->Alias(total, out);
+    return Step();
+  }
+  for (size_t i = 1; i < n; ++i) {
+    const Operands o{total,
+                     context->Input("X", i),
+                     {out->shape(), out->shape(), out->shape()}};
+    PD_ASSIGN_OR_RETURN(Step step, BinaryStep(binding, "binary_add", o, out));
+    steps.push_back(std::move(step));
+    total = out;
+  }
+  return Step([steps](const RunContext& run) {
+    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddElementwise(DeviceKernels* kernels) {
+  for (const Unary& unary : kUnary) {
+    kernels->Add(unary.type, {"cuda", BindUnary});
+    kernels->Add(absl::StrCat(unary.type, "_grad"), {"cuda", BindUnaryGrad});
+  }
+  kernels->Add("scale", {"cuda", BindScale});
+  for (const char* name : {"add", "sub", "mul", "div", "max", "min", "pow"}) {
+    kernels->Add(absl::StrCat("elementwise_", name), {"cuda", BindBinary});
+    kernels->Add(absl::StrCat("elementwise_", name, "_grad"),
+                 {"cuda", BindBinaryGrad});
+  }
+  for (const char* name : {"equal", "not_equal", "less_than", "less_equal",
+                           "greater_than", "greater_equal"})
+    kernels->Add(name, {"cuda", BindCompare});
+  kernels->Add("sum", {"cuda", BindSum});
+}
+
+}  // namespace pd::cuda

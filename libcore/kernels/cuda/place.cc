@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/kernels/cuda/place.h"
+
+#include "libcore/base/status_macros.h"
+#include "libcore/device/cublaslt.h"
+#include "libcore/device/gpu_support.h"
+#include "libcore/kernels/cuda/bindings.h"
+
+namespace pd {
+
+absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenGpu(int index) {
+  PD_ASSIGN_OR_RETURN(const GpuInfo gpu, FindGpu(index));
+  PD_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
+  PD_RETURN_IF_ERROR(CheckGpu(gpu, driver->version, BuiltCudaVersion()));
+  auto place = std::make_shared<DevicePlace>();
+  PD_ASSIGN_OR_RETURN(place->device, CudaDevice::Open(index, KernelImages()));
+  cuda::AddElementwise(&place->kernels);
+  cuda::AddReductions(&place->kernels);
+  cuda::AddMoves(&place->kernels);
+  cuda::AddLines(&place->kernels);
+  cuda::AddRows(&place->kernels);
+  cuda::AddUpdates(&place->kernels);
+  // Without it every product would be the CPU's: better no GPU than a slow one.
+  PD_RETURN_IF_ERROR(LoadCublasLt().status());
+  cuda::AddProducts(&place->kernels);
+  return place;
+}
+
+}  // namespace pd

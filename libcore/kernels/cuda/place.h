@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU with everything that this build can compute on it.
+#ifndef PD_LIBCORE_KERNELS_CUDA_PLACE_H_
+#define PD_LIBCORE_KERNELS_CUDA_PLACE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "libcore/ops/device_kernels.h"
+
+namespace pd {
+
+/// Starts GPU `index`. Unavailable says what is missing: the driver, the GPU,
+/// or kernels for it in this build.
+absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenGpu(int index);
+
+/// The kernels of this build, as nvcc wrote them; empty without nvcc.
+const std::vector<KernelImage>& KernelImages();
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_KERNELS_CUDA_PLACE_H_

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// layer_norm, lookup_table and dropout; the kernels are in rows.cu.
+#include <algorithm>
+#include <string>
+
+#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/dropout.h"
+
+namespace pd::cuda {
+namespace {
+
+constexpr int64_t kMostBlocks = 1 << 20;
+
+float* At(Tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->data<float>();
+}
+
+// Rows of X at begin_norm_axis.
+absl::StatusOr<NormArgs> ReadNorm(BindContext* context, const Tensor& x) {
+  const int32_t axis = context->Attr<int32_t>("begin_norm_axis");
+  if (axis < 1 || axis >= static_cast<int32_t>(x.rank()))
+    return Unimplemented("attr 'begin_norm_axis' is %d", axis);
+  NormArgs args{};
+  args.epsilon = context->Attr<float>("epsilon");
+  args.rows = NumElements(x.shape(), 0, static_cast<size_t>(axis));
+  args.n = NumElements(x.shape(), static_cast<size_t>(axis), x.rank());
+  for (const char* slot : {"Scale", "Bias"})
+    if (context->Input(slot) != nullptr)
+      PD_RETURN_IF_ERROR(ExpectElements(*context, slot, x.dtype(), args.n));
+  return args;
+}
+
+absl::StatusOr<Step> BindLayerNorm(BindContext* context,
+                                   DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
+         *bias = context->Input("Bias"), *y = context->Output("Y"),
+         *mean = context->Output("Mean"),
+         *variance = context->Output("Variance");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, scale, bias, y, mean, variance}));
+  PD_ASSIGN_OR_RETURN(const NormArgs args, ReadNorm(context, *x));
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<NormArgs>::Find(binding, "layer_norm"));
+  return Step([=](const RunContext&) {
+    NormArgs run = args;
+    run.x = At(x);
+    run.scale = At(scale);
+    run.bias = At(bias);
+    run.y = At(y);
+    run.mean = At(mean);
+    run.variance = At(variance);
+    return start.Blocks(std::min(run.rows, kMostBlocks), run);
+  });
+}
+
+absl::StatusOr<Step> BindLayerNormGrad(BindContext* context,
+                                       DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
+         *mean = context->Input("Mean"), *variance = context->Input("Variance"),
+         *dy = context->Input("Y@GRAD"), *dx = context->Output("X@GRAD"),
+         *dscale = context->Output("Scale@GRAD"),
+         *dbias = context->Output("Bias@GRAD");
+  PD_RETURN_IF_ERROR(
+      OnlyFloat32({x, scale, mean, variance, dy, dx, dscale, dbias}));
+  PD_ASSIGN_OR_RETURN(const NormArgs args, ReadNorm(context, *x));
+  for (const char* slot : {"Mean", "Variance"})
+    PD_RETURN_IF_ERROR(ExpectElements(*context, slot, x->dtype(), args.rows));
+  PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
+  if (Tensor* bias = context->Input("Bias")) context->NoBuffer(bias);
+  PD_ASSIGN_OR_RETURN(const auto by_x,
+                      Starter<NormArgs>::Find(binding, "layer_norm_grad_x"));
+  PD_ASSIGN_OR_RETURN(
+      const auto by_scale,
+      Starter<NormArgs>::Find(binding, "layer_norm_grad_scale"));
+  return Step([=](const RunContext&) {
+    NormArgs run = args;
+    run.x = At(x);
+    run.scale = At(scale);
+    run.mean = At(mean);
+    run.variance = At(variance);
+    run.dy = At(dy);
+    run.y = At(dx);
+    run.dscale = At(dscale);
+    run.dbias = At(dbias);
+    if (dx != nullptr)
+      PD_RETURN_IF_ERROR(by_x.Blocks(std::min(run.rows, kMostBlocks), run));
+    return dscale != nullptr || dbias != nullptr ? by_scale.Elements(run.n, run)
+                                                 : absl::OkStatus();
+  });
+}
+
+absl::StatusOr<LookupArgs> ReadLookup(BindContext* context,
+                                      DeviceBinding* binding, const Tensor& w,
+                                      const Tensor& ids) {
+  if (w.rank() != 2 ||
+      (ids.dtype() != DType::kInt64 && ids.dtype() != DType::kInt32))
+    return Unimplemented("W has shape %s, Ids are %s", ToString(w.shape()),
+                         Name(ids.dtype()));
+  LookupArgs args{};
+  args.count = ids.size();
+  args.rows = w.dim(0);
+  args.width = w.dim(1);
+  args.padding = context->Attr<int64_t>("padding_idx");
+  // -1 means none: no id may be it.
+  if (args.padding == -1) args.padding = INT64_MIN;
+  args.ids64 = ids.dtype() == DType::kInt64;
+  PD_ASSIGN_OR_RETURN(
+      args.bad, binding->Complaint(absl::StrFormat(
+                    "'Ids' of %s over '%s' holds a number outside [0, %d)",
+                    context->op().type, context->op().In("W"), args.rows)));
+  return args;
+}
+
+absl::StatusOr<Step> BindLookup(BindContext* context, DeviceBinding* binding) {
+  Tensor *w = context->Input("W"), *ids = context->Input("Ids"),
+         *out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({w, out}));
+  PD_ASSIGN_OR_RETURN(const LookupArgs args,
+                      ReadLookup(context, binding, *w, *ids));
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<LookupArgs>::Find(binding, "lookup"));
+  return Step([=](const RunContext&) {
+    LookupArgs run = args;
+    run.from = At(w);
+    run.to = At(out);
+    run.ids = ids->raw();
+    return start.Elements(run.count * run.width, run);
+  });
+}
+
+absl::StatusOr<Step> BindLookupGrad(BindContext* context,
+                                    DeviceBinding* binding) {
+  Tensor *w = context->Input("W"), *ids = context->Input("Ids"),
+         *dout = context->Input("Out@GRAD"), *dw = context->Output("W@GRAD");
+  if (context->Attr<bool>("is_sparse"))
+    return Unimplemented("gradients of selected rows");
+  PD_RETURN_IF_ERROR(OnlyFloat32({w, dout, dw}));
+  PD_ASSIGN_OR_RETURN(const LookupArgs args,
+                      ReadLookup(context, binding, *w, *ids));
+  PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", w->dtype(),
+                                    args.count * args.width));
+  context->NoBuffer(w);
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<LookupArgs>::Find(binding, "lookup_grad"));
+  return Step([=, device = binding->device()](const RunContext&) {
+    PD_RETURN_IF_ERROR(device->Clear(dw->raw(), dw->bytes()));
+    LookupArgs run = args;
+    run.from = At(dout);
+    run.to = At(dw);
+    run.ids = ids->raw();
+    return start.Elements(run.width, run);
+  });
+}
+
+absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out"),
+         *mask = context->Output("Mask");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_ASSIGN_OR_RETURN(const pd::Dropout dropout, ReadDropout(*context));
+  if (dropout.is_test && dropout.upscale) {
+    context->Alias(x, out);
+    return Step();
+  }
+  context->MayShare(x, out);
+  if (dropout.is_test) {
+    PD_ASSIGN_OR_RETURN(const auto scale,
+                        Starter<UnaryArgs>::Find(binding, "unary_scale"));
+    return Step([=, factor = static_cast<float>(dropout.KeptFactor())](
+                    const RunContext&) {
+      UnaryArgs run{};
+      run.v = At(x);
+      run.out = At(out);
+      run.n = x->size();
+      run.a = factor;
+      return scale.Elements(run.n, run);
+    });
+  }
+  PD_ASSIGN_OR_RETURN(const DropoutSource source, ReadDropoutSource(*context));
+  if (source.seed_tensor != nullptr) return Unimplemented("an input 'Seed'");
+  if (mask == nullptr)
+    mask = context->Scratch(static_cast<size_t>(x->size()));
+  else if (mask->size() != x->size())
+    return Unimplemented("a mask of another shape");
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<DropoutArgs>::Find(binding, "dropout"));
+  return Step([=](const RunContext& run) {
+    const auto [seed, stream] = source.At(run);
+    return start.Elements(
+        x->size(), {At(x), At(out), mask->data<uint8_t>(), x->size(), seed,
+                    stream, static_cast<float>(dropout.probability),
+                    static_cast<float>(dropout.KeptFactor())});
+  });
+}
+
+absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
+                                     DeviceBinding* binding) {
+  Tensor *dout = context->Input("Out@GRAD"), *mask = context->Input("Mask"),
+         *dx = context->Output("X@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
+  PD_ASSIGN_OR_RETURN(const pd::Dropout dropout, ReadDropout(*context));
+  if (dropout.is_test || mask == nullptr || mask->size() != dout->size())
+    return Unimplemented("no mask of the same shape");
+  context->MayShare(dout, dx);
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<DropoutArgs>::Find(binding, "dropout_grad"));
+  return Step([=](const RunContext&) {
+    return start.Elements(
+        dout->size(), {At(dout), At(dx), mask->data<uint8_t>(), dout->size(), 0,
+                       0, 0.0f, static_cast<float>(dropout.KeptFactor())});
+  });
+}
+
+}  // namespace
+
+void AddRows(DeviceKernels* kernels) {
+  kernels->Add("layer_norm", {"cuda", BindLayerNorm});
+  kernels->Add("layer_norm_grad", {"cuda", BindLayerNormGrad});
+  for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
+    kernels->Add(type, {"cuda", BindLookup});
+    kernels->Add(type + "_grad", {"cuda", BindLookupGrad});
+  }
+  kernels->Add("dropout", {"cuda", BindDropout});
+  kernels->Add("dropout_grad", {"cuda", BindDropoutGrad});
+}
+
+}  // namespace pd::cuda

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// layer_norm, lookup_table and dropout. The formulas are those of libcore/ops.
+#include <cmath>
+#include <cstdint>
+
+#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/block.h"
+
+namespace pd::cuda {
+namespace {
+
+struct Plus {
+  PD_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+
+// The sum of f(i) over i in [0, n), by a block.
+template <typename F>
+PD_DEVICE float SumOf(const Block& block, int64_t n, const F& f) {
+  PerThread<float> part(0.0f);
+  block.Each([&](int thread) {
+    for (int64_t i = thread; i < n; i += block.threads()) part[thread] += f(i);
+  });
+  return block.Reduce(&part, Plus());
+}
+
+// The mean first: the variance is of what differs from it.
+struct LayerNorm {
+  PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
+    for (int64_t row = block.index(); row < p.rows; row += block.blocks()) {
+      const float* x = p.x + row * p.n;
+      const float n = static_cast<float>(p.n);
+      const float mean = SumOf(block, p.n, [&](int64_t i) { return x[i]; }) / n;
+      const float variance =
+          SumOf(block, p.n,
+                [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); }) /
+          n;
+      const float inverse = 1 / sqrtf(variance + p.epsilon);
+      block.Each([&](int thread) {
+        for (int64_t i = thread; i < p.n; i += block.threads()) {
+          const float h = (x[i] - mean) * inverse;
+          p.y[row * p.n + i] = h * (p.scale != nullptr ? p.scale[i] : 1.0f) +
+                               (p.bias != nullptr ? p.bias[i] : 0.0f);
+        }
+        if (thread != 0) return;
+        if (p.mean != nullptr) p.mean[row] = mean;
+        if (p.variance != nullptr) p.variance[row] = variance;
+      });
+    }
+  }
+};
+
+struct LayerNormGradX {
+  PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
+    for (int64_t row = block.index(); row < p.rows; row += block.blocks()) {
+      const float* x = p.x + row * p.n;
+      const float* dy = p.dy + row * p.n;
+      const float mean = p.mean[row];
+      const float inverse = 1 / sqrtf(p.variance[row] + p.epsilon);
+      const float n = static_cast<float>(p.n);
+      const auto g = [&](int64_t i) {
+        return dy[i] * (p.scale != nullptr ? p.scale[i] : 1.0f);
+      };
+      const auto h = [&](int64_t i) { return (x[i] - mean) * inverse; };
+      const float sum = SumOf(block, p.n, g) / n;
+      const float dot =
+          SumOf(block, p.n, [&](int64_t i) { return g(i) * h(i); }) / n;
+      block.Each([&](int thread) {
+        for (int64_t i = thread; i < p.n; i += block.threads())
+          p.y[row * p.n + i] = (g(i) - sum - h(i) * dot) * inverse;
+      });
+    }
+  }
+};
+
+// A thread owns a column: no two write to one sum.
+struct LayerNormGradScale {
+  PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      float scale = 0, bias = 0;
+      for (int64_t row = 0; row < p.rows; ++row) {
+        const float dy = p.dy[row * p.n + i];
+        const float inverse = 1 / sqrtf(p.variance[row] + p.epsilon);
+        scale += dy * (p.x[row * p.n + i] - p.mean[row]) * inverse;
+        bias += dy;
+      }
+      if (p.dscale != nullptr) p.dscale[i] = scale;
+      if (p.dbias != nullptr) p.dbias[i] = bias;
+    });
+  }
+};
+
+PD_DEVICE int64_t IdOf(const LookupArgs& p, int64_t i) {
+  return p.ids64 ? static_cast<const int64_t*>(p.ids)[i]
+                 : static_cast<const int32_t*>(p.ids)[i];
+}
+
+struct Lookup {
+  PD_DEVICE static void Run(const Block& block, const LookupArgs& p) {
+    block.Spread(p.count * p.width, [&](int64_t k) {
+      const int64_t id = IdOf(p, k / p.width);
+      const bool good = id >= 0 && id < p.rows;
+      if (!good && id != p.padding) *p.bad = 1;
+      p.to[k] =
+          good && id != p.padding ? p.from[id * p.width + k % p.width] : 0.0f;
+    });
+  }
+};
+
+// A thread owns a column, so equal ids are summed in their order. `to` is 0.
+struct LookupGrad {
+  PD_DEVICE static void Run(const Block& block, const LookupArgs& p) {
+    block.Spread(p.width, [&](int64_t column) {
+      for (int64_t i = 0; i < p.count; ++i) {
+        const int64_t id = IdOf(p, i);
+        if (id == p.padding) continue;
+        if (id >= 0 && id < p.rows)
+          p.to[id * p.width + column] += p.from[i * p.width + column];
+        else
+          *p.bad = 1;
+      }
+    });
+  }
+};
+
+// Number i of Philox4x32-10, as libcore/base/rng.h draws it on the CPU.
+PD_DEVICE float Uniform(uint64_t seed, uint64_t stream, uint64_t i) {
+  uint32_t c[4] = {
+      static_cast<uint32_t>(i >> 2), static_cast<uint32_t>(i >> 34),
+      static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
+  uint32_t k0 = static_cast<uint32_t>(seed);
+  uint32_t k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53u} * c[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57u} * c[2];
+    c[0] = static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0;
+    c[1] = static_cast<uint32_t>(p1);
+    c[2] = static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1;
+    c[3] = static_cast<uint32_t>(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  const uint32_t which = static_cast<uint32_t>(i & 3);
+  const uint32_t bits = which == 0   ? c[0]
+                        : which == 1 ? c[1]
+                        : which == 2 ? c[2]
+                                     : c[3];
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
+
+struct Dropout {
+  PD_DEVICE static void Run(const Block& block, const DropoutArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      const bool kept =
+          Uniform(p.seed, p.stream, static_cast<uint64_t>(i)) >= p.threshold;
+      p.mask[i] = kept;
+      p.out[i] = kept ? p.x[i] * p.factor : 0.0f;
+    });
+  }
+};
+
+struct DropoutGrad {
+  PD_DEVICE static void Run(const Block& block, const DropoutArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      p.out[i] = p.mask[i] != 0 ? p.x[i] * p.factor : 0.0f;
+    });
+  }
+};
+
+}  // namespace
+}  // namespace pd::cuda
+
+using namespace pd::cuda;  // NOLINT: kernels have no namespace
+
+PD_KERNEL(layer_norm, LayerNorm, NormArgs)
+PD_KERNEL(layer_norm_grad_x, LayerNormGradX, NormArgs)
+PD_KERNEL(layer_norm_grad_scale, LayerNormGradScale, NormArgs)
+PD_KERNEL(lookup, Lookup, LookupArgs)
+PD_KERNEL(lookup_grad, LookupGrad, LookupArgs)
+PD_KERNEL(dropout, Dropout, DropoutArgs)
+PD_KERNEL(dropout_grad, DropoutGrad, DropoutArgs)

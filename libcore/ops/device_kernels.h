@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implementations of ops on a GPU: a table beside the registry's, since they
+// are bound to a device as well as to a plan. Tensors of such an op have their
+// bytes in the device's memory: a step hands Tensor::raw() to kernels and never
+// follows it.
+#ifndef PD_LIBCORE_OPS_DEVICE_KERNELS_H_
+#define PD_LIBCORE_OPS_DEVICE_KERNELS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libcore/device/cuda_device.h"
+#include "libcore/ops/bind_context.h"
+
+namespace pd {
+
+/// What an implementation is given besides its op.
+class DeviceBinding {
+ public:
+  virtual ~DeviceBinding() = default;
+  virtual CudaDevice* device() = 0;
+  /// One int32 in device memory, 0 when a run begins: a run in which a kernel
+  /// sets it fails with InvalidArgument and `message` after its last step.
+  virtual absl::StatusOr<int32_t*> Complaint(std::string message) = 0;
+  /// Device memory for as long as the plan.
+  virtual absl::StatusOr<void*> Keep(size_t bytes) = 0;
+};
+
+/// As BindFn: a status of kUnimplemented is a refusal. The step starts work on
+/// the device's stream and waits for nothing.
+using DeviceBindFn = absl::StatusOr<Step> (*)(BindContext*, DeviceBinding*);
+
+struct DeviceImplementation {
+  std::string label;  ///< "cuda", "cublaslt"
+  DeviceBindFn bind = nullptr;
+  /// Asked only where an input is on the device already: it moves no
+  /// byte, so it is not worth a copy.
+  bool follows = false;
+};
+
+class DeviceKernels {
+ public:
+  void Add(const std::string& type, DeviceImplementation implementation) {
+    table_[type].push_back(std::move(implementation));
+  }
+  /// In the order in which they are asked; null when there is none.
+  const std::vector<DeviceImplementation>* Find(const std::string& type) const {
+    const auto it = table_.find(type);
+    return it == table_.end() ? nullptr : &it->second;
+  }
+  const std::map<std::string, std::vector<DeviceImplementation>>& all() const {
+    return table_;
+  }
+
+ private:
+  std::map<std::string, std::vector<DeviceImplementation>> table_;
+};
+
+/// A GPU and what it can compute.
+struct DevicePlace {
+  std::shared_ptr<CudaDevice> device;
+  DeviceKernels kernels;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_OPS_DEVICE_KERNELS_H_

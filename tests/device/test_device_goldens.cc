@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answers of PaddlePaddle, on a device: every case of testdata/ops with an
+// op that has a kernel there, and the training programs of testdata/train. Run
+// twice: on the stand-in for a driver (fake_cuda.cc), which computes with the
+// same kernels compiled for the CPU, and, with PD_TEST_GPU=real, on a GPU;
+// where there is none that says SKIPPED and why.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "libcore/base/flags.h"
+#include "libcore/base/log.h"
+#include "libcore/device/gpu_support.h"
+#include "libcore/exec/session.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/kernels/cuda/place.h"
+#include "tests/ops/compare.h"
+#include "tests/ops/golden_case.h"
+#include "tests/train/golden_run.h"
+
+namespace pd {
+namespace {
+
+bool OnRealGpu() {
+  const char* which = getenv("PD_TEST_GPU");
+  return which != nullptr && absl::string_view(which) == "real";
+}
+
+const absl::StatusOr<std::shared_ptr<const DevicePlace>>& Place() {
+  static const auto* const kPlace = [] {
+    if (!OnRealGpu()) {
+      const std::string folder =
+          std::string(PD_BINARY_DIR) + "/tests/device/fakes/good";
+      EXPECT_TRUE(SetFlag("cuda_dir", folder).ok());
+    }
+    return new auto(OpenGpu(0));
+  }();
+  return *kPlace;
+}
+
+const OpRegistry& Registry() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* registry = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(registry).ok());
+    EXPECT_TRUE(AttachAllKernels(registry).ok());
+    return registry;
+  }();
+  return *kRegistry;
+}
+
+// Types of ops that some plan has put on the device.
+std::set<std::string>& Proved() {
+  static auto* const kProved = new std::set<std::string>;
+  return *kProved;
+}
+
+class Device : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Without nvcc there are no kernels to start; without a GPU no real one.
+    if (!Place().ok() && (OnRealGpu() || BuiltCudaVersion() == 0))
+      GTEST_SKIP() << Place().status().message();
+    ASSERT_TRUE(Place().ok()) << Place().status();
+    SetDefaultPlace(*Place());
+    SetLogLevel(LogLevel::kWarning);
+  }
+  void TearDown() override { SetDefaultPlace(nullptr); }
+};
+
+void NoteOnDevice(const Plan& plan) {
+  for (const StepInfo& step : plan.steps())
+    if (step.on_device) Proved().insert(step.op_type);
+}
+
+bool HasKernel(const ProgramDesc& program) {
+  for (const OpDesc& op : program.global().ops)
+    if ((*Place())->kernels.Find(op.type) != nullptr) return true;
+  return false;
+}
+
+std::string RunCase(const GoldenCase& golden) {
+  Session session(&Registry(), 1);
+  if (!golden.startup.blocks.empty()) {
+    const absl::Status started = session.RunOnce(golden.startup);
+    if (!started.ok()) return std::string(started.message());
+  }
+  std::vector<std::string> fetches;
+  for (const auto& [name, array] : golden.expect) fetches.push_back(name);
+  std::vector<FeedSpec> specs;
+  std::vector<const Array*> fed;
+  for (const auto& [name, array] : golden.feed) {
+    const VarDesc* var = golden.program.FindVar(0, name);
+    if (var != nullptr && var->persistable) {
+      const absl::Status set = session.scope().Set(name, array);
+      if (!set.ok()) return std::string(set.message());
+      continue;
+    }
+    specs.push_back({name, array.dtype, array.shape, array.lod});
+    fed.push_back(&array);
+  }
+  auto plan = session.Compile(golden.program, specs, fetches);
+  if (!plan.ok()) return std::string(plan.status().message());
+  NoteOnDevice(**plan);
+  for (size_t i = 0; i < fed.size(); ++i)
+    (*plan)->SetFeed(i, fed[i]->bytes.get());
+  RunContext context;
+  context.seed = 1;
+  const absl::Status ran = (*plan)->Run(context);
+  if (!ran.ok()) return std::string(ran.message());
+  std::string wrong;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const std::string difference =
+        Difference(ToArray((*plan)->fetch(i)), golden.expect.at(fetches[i]),
+                   golden.rtol, golden.atol);
+    if (!difference.empty())
+      absl::StrAppend(&wrong, fetches[i], ": ", difference, "; ");
+  }
+  return wrong;
+}
+
+TEST_F(Device, OpsGivePaddlePaddlesAnswers) {
+  std::vector<std::string> zips;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(PD_TESTDATA "/ops"))
+    if (entry.path().extension() == ".zip")
+      zips.push_back(entry.path().string());
+  std::sort(zips.begin(), zips.end());
+  // Where PaddlePaddle is wrong, or we are on the CPU too.
+  std::set<std::string> not_yet;
+  std::ifstream file(PD_TESTDATA "/ops/not_yet.txt");
+  for (std::string line; std::getline(file, line);) not_yet.insert(line);
+  int cases = 0;
+  for (const std::string& zip : zips) {
+    const std::string name = std::filesystem::path(zip).stem().string();
+    const auto goldens = ReadGoldenCases(zip);
+    ASSERT_TRUE(goldens.ok()) << goldens.status();
+    for (const GoldenCase& golden : *goldens) {
+      if (!HasKernel(golden.program) ||
+          not_yet.count(absl::StrCat(name, "/", golden.name)) > 0)
+        continue;
+      const std::string wrong = RunCase(golden);
+      EXPECT_EQ(wrong, "") << name << "/" << golden.name;
+      ++cases;
+    }
+  }
+  EXPECT_GT(cases, 300);
+}
+
+class DeviceTraining : public Device,
+                       public testing::WithParamInterface<std::string> {};
+
+TEST_P(DeviceTraining, LossesAndStateArePaddlePaddles) {
+  const TrainCase c = LoadTrainCase(GetParam());
+  Session session(&Registry(), 1);
+  SetInitialState(c, &session);
+  std::vector<CaseRunner> runners = RunnersOf(c);
+  FollowLosses(c, &runners, &session);
+  CheckFinalState(c, session);
+  for (const CaseRunner& runner : runners)
+    if (runner.plan != nullptr) NoteOnDevice(*runner.plan);
+}
+
+// On the stand-in, those that spend their time in the CPU's convolutions stay
+// out: the others prove the same kernels.
+std::vector<std::string> Trainings() {
+  std::vector<std::string> names = TrainCaseNames();
+  const std::set<std::string> slow = {"unet_transposed", "densenet_concat",
+                                      "crnn_ctc", "mobilenetv2_depthwise",
+                                      "resnet_bottleneck_piecewise"};
+  if (!OnRealGpu())
+    names.erase(std::remove_if(names.begin(), names.end(),
+                               [&](const std::string& name) {
+                                 return slow.count(name) > 0;
+                               }),
+                names.end());
+  return names;
+}
+
+// When all tests have run: every kernel was part of an answer.
+class EveryKernel : public testing::Environment {
+ public:
+  void TearDown() override {
+    if (!Place().ok() || testing::GTEST_FLAG(filter) != "*") return;
+    std::vector<std::string> missing;
+    for (const auto& [type, implementations] : (*Place())->kernels.all())
+      if (!implementations.front().follows && Proved().count(type) == 0)
+        missing.push_back(type);
+    EXPECT_EQ(absl::StrJoin(missing, " "), "");
+  }
+};
+const testing::Environment* const kEveryKernel =
+    testing::AddGlobalTestEnvironment(new EveryKernel);
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceTraining, testing::ValuesIn(Trainings()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace pd
