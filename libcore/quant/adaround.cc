@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
@@ -23,19 +24,26 @@ constexpr float kLow = -0.1f, kHigh = 1.1f;
 // by may come by.
 constexpr float kDamping = 0.01f;
 
-// Rows of one group, in units of a step between integers.
+// Some rows of one group, in units of a step between integers. Rows know
+// nothing of each other, so threads take theirs from beginning to end.
 class Group {
  public:
-  Group(const WeightRows& rows, int64_t group, const Array& w,
-        const QuantizedWeight& q, const std::vector<float>& moments)
-      : n_(rows.outputs), k_(rows.size), levels_(q.levels()), c_(moments) {
+  Group(const Array& w, const QuantizedWeight& q, const WeightRows& rows,
+        int64_t group, std::pair<int64_t, int64_t> part,
+        const std::vector<float>& moments)
+      : n_(part.second - part.first),
+        k_(rows.size),
+        levels_(q.levels()),
+        c_(moments) {
     scaled_.resize(static_cast<size_t>(n_ * k_));
     integers_.resize(scaled_.size());
     for (int64_t o = 0; o < n_; ++o) {
       const size_t channel =
-          q.axis < 0 ? 0 : static_cast<size_t>(group * n_ + o);
+          q.axis < 0
+              ? 0
+              : static_cast<size_t>(group * rows.outputs + part.first + o);
       for (int64_t k = 0; k < k_; ++k) {
-        const size_t at = rows.At(group, o, k), i = Index(o, k);
+        const size_t at = rows.At(group, part.first + o, k), i = Index(o, k);
         scaled_[i] = w.data<float>()[at] / q.scales[channel] *
                      static_cast<float>(levels_);
         integers_[i] = static_cast<float>(q.values[at]);
@@ -91,17 +99,13 @@ class Group {
       const double t = step + 1;
       const auto scale1 = static_cast<float>(1 / (1 - std::pow(0.9, t)));
       const auto scale2 = static_cast<float>(1 / (1 - std::pow(0.999, t)));
-      ParallelFor(static_cast<int64_t>(size), 4096,
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t j = begin; j < end; ++j) {
-                      const auto i = static_cast<size_t>(j);
-                      const float g = Gradient(v[i], gradient[i], beta);
-                      first[i] = 0.9f * first[i] + 0.1f * g;
-                      second[i] = 0.999f * second[i] + 0.001f * g * g;
-                      v[i] -= kRate * first[i] * scale1 /
-                              (std::sqrt(second[i] * scale2) + 1e-12f);
-                    }
-                  });
+      for (size_t i = 0; i < size; ++i) {
+        const float g = Gradient(v[i], gradient[i], beta);
+        first[i] = 0.9f * first[i] + 0.1f * g;
+        second[i] = 0.999f * second[i] + 0.001f * g * g;
+        v[i] -= kRate * first[i] * scale1 /
+                (std::sqrt(second[i] * scale2) + 1e-12f);
+      }
     }
     for (size_t i = 0; i < size; ++i)
       result[i] = Clipped(std::floor(scaled_[i]) + (Soft(v[i]) >= 0.5f));
@@ -196,24 +200,24 @@ RoundingGain LearnRounding(const Array& w, const InputMoments& moments,
     for (int64_t g = first; g < last; ++g) {
       const double mean = Normalised(moments, g, &c);
       if (mean == 0) continue;
-      const Group group(rows, g, w, *q, c);
-      Group::Choice turned = group.Choose(group.nearest());
-      Group::Choice soft = group.Choose(group.Learn());
       std::vector<double> before(static_cast<size_t>(rows.outputs));
       std::vector<double> after(before);
       ParallelFor(rows.outputs, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o) {
-          before[static_cast<size_t>(o)] = group.Error(turned, o, false);
-          group.Descend(o, &turned);
-          group.Descend(o, &soft);
+        const Group part(w, *q, rows, g, {begin, end}, c);
+        Group::Choice turned = part.Choose(part.nearest());
+        Group::Choice soft = part.Choose(part.Learn());
+        for (int64_t o = 0; o < end - begin; ++o) {
+          const auto at = static_cast<size_t>(begin + o);
+          before[at] = part.Error(turned, o, false);
+          part.Descend(o, &turned);
+          part.Descend(o, &soft);
           const Group::Choice& best =
-              group.Error(soft, o, true) < group.Error(turned, o, true)
-                  ? soft
-                  : turned;
-          after[static_cast<size_t>(o)] = group.Error(best, o, false);
+              part.Error(soft, o, true) < part.Error(turned, o, true) ? soft
+                                                                      : turned;
+          after[at] = part.Error(best, o, false);
           for (int64_t k = 0; k < rows.size; ++k)
-            q->values[rows.At(g, o, k)] =
-                static_cast<int32_t>(best.integers[group.Index(o, k)]);
+            q->values[rows.At(g, begin + o, k)] =
+                static_cast<int32_t>(best.integers[part.Index(o, k)]);
         }
       });
       for (int64_t o = 0; o < rows.outputs; ++o) {
