@@ -135,8 +135,8 @@ absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
   for (const QuantOp& op : q.plan.ops)
     for (const std::string& name : op.activations)
       thresholds[name] = q.thresholds.at(name);
-  RoundBeforeMoves(learned.model, &thresholds);
   q.thresholds = std::move(thresholds);
+  RoundBeforeMoves(learned.model, &q);
   InferenceModel model = WithQuantizeLinear(learned.model, q, false);
   MoveConvBiases(&model);
   return model;

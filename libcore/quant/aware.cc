@@ -163,8 +163,7 @@ absl::StatusOr<LearnedQuantization> LearnQuantization(
   return learned;
 }
 
-void RoundBeforeMoves(const InferenceModel& model,
-                      std::map<std::string, double>* thresholds) {
+void RoundBeforeMoves(const InferenceModel& model, Quantization* q) {
   static const auto* const kMoves =
       new std::set<std::string>{"reshape2",   "flatten_contiguous_range",
                                 "flatten2",   "squeeze2",
@@ -181,9 +180,15 @@ void RoundBeforeMoves(const InferenceModel& model,
     const bool maximum = op->type == "pool2d" &&
                          op->AttrOr<std::string>("pooling_type", "") == "max";
     if (!maximum && kMoves->count(op->type) == 0) continue;
-    const auto it = thresholds->find(op->Out("Out"));
-    if (it != thresholds->end() && readers[op->In("X")] == 1)
-      thresholds->emplace(op->In("X"), it->second);
+    const auto it = q->thresholds.find(op->Out("Out"));
+    if (it != q->thresholds.end() && readers[op->In("X")] == 1)
+      q->thresholds.emplace(op->In("X"), it->second);
+  }
+  for (const OpDesc& op : ops) {
+    if (op.type != "relu") continue;
+    const auto it = q->thresholds.find(op.Out("Out"));
+    if (it != q->thresholds.end())
+      q->ends[it->first] = {0.0f, static_cast<float>(it->second)};
   }
 }
 

@@ -4,7 +4,6 @@
 #ifndef PD_LIBCORE_QUANT_AWARE_H_
 #define PD_LIBCORE_QUANT_AWARE_H_
 
-#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -33,11 +32,11 @@ absl::StatusOr<LearnedQuantization> LearnQuantization(
     const ProgramDesc& program, const FeedFetch& names,
     const NamedArrays& params, bool fold);
 
-/// For runtimes that compute with integers only where rounding follows at once:
-/// what a quantized activation was made of by a maximum, or by moving values,
-/// has its threshold too, where nobody else reads it. Answers stay the same.
-void RoundBeforeMoves(const InferenceModel& model,
-                      std::map<std::string, double>* thresholds);
+/// For ONNX Runtime, which computes with integers only where rounding follows
+/// at once: what a quantized activation was made of by a maximum, or by moving
+/// values, has its threshold too, where nobody else reads it; and what a relu
+/// gives lies between 0 and the threshold, in steps half as long.
+void RoundBeforeMoves(const InferenceModel& model, Quantization* q);
 
 /// The inference part with its fake-quantize ops, computed in float32: what
 /// PaddlePaddle's ImperativeQuantAware saves.
