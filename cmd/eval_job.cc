@@ -85,6 +85,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   if (!built.ok()) return UsageError(built.status());
   Session session(&registry, job.proto().train().seed());
   session.set_pass_options(MakePassOptions(options.passes));
+  session.set_mixed_precision(AmpSpecOf(options.amp));
   EvaluationSpec spec;
   if (model.kind == LoadedModel::Kind::kInference) {
     PD_ASSIGN_OR_RETURN(spec, SpecOfModel(*built, model));

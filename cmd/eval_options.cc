@@ -48,6 +48,9 @@ Manual EvalManual() {
        "pd-eval -m RUN --out predictions.npz"},
       {"Check that they are still the same",
        "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"},
+      {"The same in bfloat16, which has 8 significant bits",
+       "pd-eval -m RUN --amp O1 --amp-dtype bfloat16 --expect predictions.npz "
+       "--rtol 0.05 --atol 0.3"},
       {"The same without a pass, to the last few bits, with the program that "
        "runs then as text",
        "pd-eval -m RUN --disable-pass fuse_conv_bias_act --dump-passes passes "
@@ -124,6 +127,8 @@ void BindEval(EvalOptions* o, OptionTable* table) {
 
 absl::Status ValidateEval(const OptionTable& table) {
   PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench"}));
+  PD_RETURN_IF_ERROR(table.AtMostOne({"--amp", "--grad"}));
+  PD_RETURN_IF_ERROR(ValidateAmp(table));
   if (table.Given("--report") &&
       (table.Given("--feed") || table.Given("--bench")))
     return CommandLineError("--report shows a job's evaluation set");
@@ -150,6 +155,7 @@ Tool EvalTool(EvalOptions* options) {
   tool.takes_gpu = true;
   tool.bind = [options](OptionTable* table) {
     BindEval(options, table);
+    BindAmpOptions(table, &options->amp);
     BindPassOptions(PassNames(), table, &options->passes);
   };
   tool.validate = [](const OptionTable& table) { return ValidateEval(table); };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/common/amp_options.h"
 #include "cmd/common/pass_options.h"
 #include "cmd/common/tool.h"
 
@@ -33,6 +34,7 @@ struct EvalOptions {
   std::optional<double> bench;
   int64_t batch = 1;
   std::vector<std::string> shapes;  ///< "x=1,3,224,224"
+  AmpFlags amp;
   PassFlags passes;
 };
 

@@ -23,6 +23,7 @@
 #include "libcore/exec/session.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/bench.h"
+#include "libcore/train/job_amp.h"
 #include "libcore/train/load_model.h"
 #include "libcore/train/nan_finder.h"
 
@@ -99,6 +100,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
   Session session(&registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
   session.set_pass_options(MakePassOptions(options.passes));
+  session.set_mixed_precision(AmpSpecOf(options.amp));
   PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
   std::vector<std::string> fetches;
   if (options.grad.empty()) {
@@ -167,6 +169,7 @@ absl::Status RunBench(const EvalOptions& options, const OpRegistry& registry,
   bench.seconds = *options.bench;
   bench.batch = options.batch;
   bench.passes = MakePassOptions(options.passes);
+  bench.amp = AmpSpecOf(options.amp);
   bench.times = GetLogLevel() >= LogLevel::kVerbose;
   PD_ASSIGN_OR_RETURN(const BenchReport report,
                       BenchInference(registry, model, feeds, bench));
@@ -228,6 +231,7 @@ absl::Status DeliverResults(const EvalOptions& options,
 }
 
 absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
+  if (const auto amp = AmpSpecOf(options.amp)) WarnOfSlowHalves(amp->dtype);
   if (options.check_nan_inf)
     PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
   PD_RETURN_IF_ERROR(NanRulesOfEnvironment().status());

@@ -203,7 +203,7 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
 absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
   for (const char* other :
        {"-o", "--out", "--resume", "--init-from", "--bench", "--steps",
-        "--log-json", "--log", "--report", "--summary", "--dry-run",
+        "--log-json", "--log", "--report", "--summary", "--dry-run", "--amp",
         "--disable-pass", "--dump-passes"})
     if (table.Given(other))
       return CommandLineError(absl::StrCat(other, " does not go with --new"));
@@ -215,8 +215,9 @@ absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
 }
 
 absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
-  for (const char* job : {"-o", "--out", "--resume", "--init-from", "--bench",
-                          "--log", "--report", "--summary", "--dry-run"})
+  for (const char* job :
+       {"-o", "--out", "--resume", "--init-from", "--bench", "--log",
+        "--report", "--summary", "--dry-run", "--amp"})
     if (table.Given(job))
       return CommandLineError(
           absl::StrCat(job, " is for a job; --program runs without one"));
@@ -238,11 +239,13 @@ Tool TrainTool(TrainOptions* options) {
   tool.bind = [options](OptionTable* table) {
     BindTrain(options, table);
     BindLook(options, table);
+    BindAmpOptions(table, &options->amp);
     BindPassOptions(PassNames(), table, &options->passes);
     BindNew(options, table);
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.Needs("--require", "--config"));
+    PD_RETURN_IF_ERROR(ValidateAmp(table));
     PD_RETURN_IF_ERROR(
         table.AtMostOne({"--config", "--program", "--new", "--networks"}));
     if (!options->new_kind.empty()) return ValidateNew(*options, table);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/common/amp_options.h"
 #include "cmd/common/pass_options.h"
 #include "cmd/common/tool.h"
 
@@ -39,6 +40,7 @@ struct TrainOptions {
   std::string loss;     ///< names, separated by commas
   std::string fetch;    ///< names, separated by commas
   std::string save;     ///< PREFIX
+  AmpFlags amp;
   PassFlags passes;
 };
 

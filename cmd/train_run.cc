@@ -224,6 +224,8 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   std::vector<std::string> overrides = options.overrides;
   if (options.steps.has_value())
     overrides.push_back(absl::StrCat("train.steps=", *options.steps));
+  for (std::string& override : AmpOverrides(options.amp))
+    overrides.push_back(std::move(override));
   PD_ASSIGN_OR_RETURN(const LoadedJob job, ReadJobFor(options.config, overrides,
                                                       options.common.seed));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());

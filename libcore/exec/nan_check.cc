@@ -97,6 +97,23 @@ BadCounts CountBad(const Array& array) {
   }
 }
 
+namespace {
+
+// Ops whose infinities are expected, because dynamic loss scaling looks for
+// them and takes them away: the gradients before update_loss_scaling.
+bool LooksAtGradients(const OpDesc& op) {
+  return op.type == "check_finite_and_unscale" ||
+         op.type == "update_loss_scaling" ||
+         (op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward) & kRoleBackward) != 0;
+}
+size_t EndOfScaledGradients(const std::vector<OpDesc>& ops) {
+  for (size_t i = ops.size(); i-- > 0;)
+    if (ops[i].type == "update_loss_scaling") return i + 1;
+  return 0;
+}
+
+}  // namespace
+
 bool AllFinite(const Tensor& tensor) {
   // What is not finite may be a layout's padding.
   return std::isfinite(Largest(tensor)) || CountBad(tensor).all() == 0;
@@ -118,6 +135,7 @@ void NanCheck::Prepare() {
   for (size_t i = 0; i < plan_->steps().size(); ++i)
     ops.push_back(plan_->variables(i).op);
   const std::set<std::string> masks = MaskVariables(ops);
+  const size_t scaled = EndOfScaledGradients(ops);
   steps_.resize(ops.size());
   std::vector<std::vector<bool>> able(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -125,7 +143,8 @@ void NanCheck::Prepare() {
       Watched watched;
       watched.tensor = tensor;
       watched.name = &name;
-      watched.skipped = rules_->Skips(ops[i]) || rules_->Skips(ops[i], name);
+      watched.skipped = rules_->Skips(ops[i]) || rules_->Skips(ops[i], name) ||
+                        (i < scaled && LooksAtGradients(ops[i]));
       watched.infinities = rules_->AllowsInfinities(ops[i], name);
       watched.mask = masks.count(name) > 0;
       watched.followed = rules_->follows(name);

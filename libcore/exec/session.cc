@@ -51,11 +51,30 @@ void SetDefaultPlace(std::shared_ptr<const DevicePlace> place) {
 }
 const std::shared_ptr<const DevicePlace>& DefaultPlace() { return Place(); }
 
+absl::Status Session::MixPrecisionOf(const std::vector<std::string>& fetches,
+                                     ProgramDesc* program) {
+  std::vector<std::string> wide;
+  for (const std::string& name : fetches) {
+    const VarDesc* var = program->global().FindVar(name);
+    if (var != nullptr && var->dtype == DType::kFloat32) wide.push_back(name);
+  }
+  PD_RETURN_IF_ERROR(MixPrecision(*registry_, *amp_, program));
+  WidenOutputs(wide, program);
+  for (const ParameterCast& cast : TakeParameterCasts(program)) {
+    const Scope::Entry* made = scope_.Find(cast.to);
+    if (made != nullptr && made->tensor.has_value()) continue;
+    PD_ASSIGN_OR_RETURN(const Array value, scope_.Get(cast.from));
+    PD_RETURN_IF_ERROR(scope_.Set(cast.to, RoundedTo(cast.dtype, value)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches, const std::string& label) {
   RecordEvent event("compile plan");
   ProgramDesc rewritten = program;
+  if (amp_.has_value()) PD_RETURN_IF_ERROR(MixPrecisionOf(fetches, &rewritten));
   PassContext context;
   context.registry = registry_;
   context.keep.insert(fetches.begin(), fetches.end());

@@ -5,7 +5,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +16,7 @@
 #include "formats/program_desc.h"
 #include "libcore/exec/plan.h"
 #include "libcore/exec/scope.h"
+#include "libcore/passes/amp.h"
 #include "libcore/passes/pipeline.h"
 
 namespace pd {
@@ -33,6 +36,11 @@ class Session {
   const OpRegistry& registry() const { return *registry_; }
   void set_plan_options(const PlanOptions& options) { options_ = options; }
   void set_pass_options(const PassOptions& options) { passes_ = options; }
+  /// Programs without gradients compute in mixed precision from now on; fetches
+  /// stay what they were. Halves of parameters come to lie in the scope.
+  void set_mixed_precision(std::optional<AmpSpec> amp) {
+    amp_ = std::move(amp);
+  }
 
   /// Rewrites a copy of `program` by the passes and compiles it for feeds of
   /// these shapes over this session's scope, for the place where it computes:
@@ -60,7 +68,11 @@ class Session {
   uint64_t seed_;
   std::shared_ptr<const DevicePlace> place_;
   PlanOptions options_;
+  absl::Status MixPrecisionOf(const std::vector<std::string>& fetches,
+                              ProgramDesc* program);
+
   PassOptions passes_;
+  std::optional<AmpSpec> amp_;
   Scope scope_;
 };
 

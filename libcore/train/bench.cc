@@ -164,6 +164,7 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
   const std::vector<FeedSpec> feeds = FeedsFor(shapes, report.batch);
   Session session(&registry, options.seed);
   session.set_pass_options(options.passes);
+  session.set_mixed_precision(options.amp);
   PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
   PD_ASSIGN_OR_RETURN(auto plan,
                       session.Compile(model.program, feeds, model.fetches));

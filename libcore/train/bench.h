@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "libcore/exec/step_times.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
+#include "libcore/passes/amp.h"
 #include "libcore/passes/pipeline.h"
 #include "libcore/train/load_model.h"
 
@@ -26,6 +28,7 @@ struct BenchOptions {
   uint64_t seed = 0;
   bool times = false;  ///< also take the times of the ops
   PassOptions passes;
+  std::optional<AmpSpec> amp;  ///< of inference
 };
 
 struct BenchReport {

@@ -51,6 +51,8 @@ struct TrainProgram {
   std::vector<std::string> outputs;  ///< the predictions
   std::vector<LayerInfo> layers;     ///< of `main` and `test`
   std::string learning_rate;         ///< set before every step
+  /// The factor of the loss in mixed precision; "" where there is none.
+  std::string loss_scaling;
   /// Trainable parameters and their gradients in `main`, before clipping.
   std::vector<std::pair<std::string, std::string>> gradients;
   /// Put averages in the parameters' place for an evaluation, and take them

@@ -21,6 +21,7 @@
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/match_params.h"
+#include "libcore/train/job_amp.h"
 #include "libcore/train/load_model.h"
 #include "libcore/train/monitors.h"
 #include "libcore/train/nan_guard.h"
@@ -112,6 +113,7 @@ class Trainer::Impl {
   std::unique_ptr<RunLog> log_;
   std::optional<PlanCache> plans_, gradient_plans_;
   Tensor* rate_ = nullptr;
+  ScaleWatch scale_;
   TrainState state_;
   TrainState guarded_;  // where the guard goes back to
   TrainOutcome outcome_;
@@ -143,6 +145,10 @@ absl::Status Trainer::Impl::Prepare() {
   Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   rate_ = &rate->tensor;
+  PD_ASSIGN_OR_RETURN(const auto amp, AmpOf(job_));
+  if (amp.has_value()) WarnOfSlowHalves(amp->precision.dtype);
+  if (!program_.loss_scaling.empty())
+    scale_.Begin(&session_.scope().Find(program_.loss_scaling)->tensor);
   PD_RETURN_IF_ERROR(PreparePlans());
   if (eval_loader_ != nullptr) {
     EvaluationSpec spec;
@@ -443,6 +449,7 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
   const double rate =
       monitors_.Rate(state_).value_or(program_.rate(state_.step, state_.epoch));
   PD_RETURN_IF_ERROR(RunPlan(batch, plan, rate));
+  scale_.AfterStep(state_.step + 1);
   const float loss = *plan->fetch(0).data<float>();
   if (!std::isfinite(loss)) {
     const absl::Status bad = FailedPrecondition(

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mixed precision that a job asks for.
+#ifndef PD_LIBCORE_TRAIN_JOB_AMP_H_
+#define PD_LIBCORE_TRAIN_JOB_AMP_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "libcore/nn/job.h"
+#include "libcore/optim/loss_scaling.h"
+#include "libcore/passes/amp.h"
+#include "libcore/tensor/tensor.h"
+
+namespace pd {
+
+struct JobAmp {
+  AmpSpec precision;
+  LossScalingSpec scaling;
+};
+
+/// The job's `amp`; nothing without one or at level O0. An error carries
+/// FILE:LINE:COLUMN.
+absl::StatusOr<std::optional<JobAmp>> AmpOf(const LoadedJob& job);
+
+/// Says once in the log what this CPU makes of the type: bfloat16 without
+/// avx512_bf16, or float16, is slower than float32.
+void WarnOfSlowHalves(DType dtype);
+
+/// Says in the log when the factor of the loss changes.
+class ScaleWatch {
+ public:
+  /// The variable, a float; null for none.
+  void Begin(const Tensor* scale);
+  void AfterStep(int64_t step);
+
+ private:
+  const Tensor* scale_ = nullptr;
+  float last_ = 0;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_JOB_AMP_H_
