@@ -82,7 +82,11 @@ absl::Status ParamMatch::Error() const {
   return InvalidArgument("%s", absl::StrJoin(parts, "; "));
 }
 
-std::string ParamMatch::SurplusText() const { return Listed(Quoted(surplus)); }
+std::string QuotedList(const std::vector<std::string>& names) {
+  return Listed(Quoted(names));
+}
+
+std::string ParamMatch::SurplusText() const { return QuotedList(surplus); }
 
 ParamMatch MatchParams(const ProgramDesc& program, const NamedArrays& values) {
   ParamMatch match;

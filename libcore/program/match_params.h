@@ -18,6 +18,9 @@ namespace pd {
 /// Names of the persistable tensors in name order: the order of a .pdiparams.
 std::vector<std::string> PersistableTensors(const ProgramDesc& program);
 
+/// "'a', 'b' and 3 more".
+std::string QuotedList(const std::vector<std::string>& names);
+
 struct ParamMatch {
   struct Misshapen {
     std::string name;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -234,17 +233,9 @@ absl::Status Trainer::Impl::TakeParameters(const std::string& name) {
       return InvalidArgument(
           "'%s': parameter '%s' has shape %s; the network's has %s", model.path,
           wrong.name, ToString(wrong.value), ToString(wrong.declared));
-  constexpr size_t kMostNames = 4;
-  const size_t more = untouched.size() - std::min(untouched.size(), kMostNames);
-  if (!untouched.empty()) {
-    const std::string names =
-        absl::StrJoin(std::vector<std::string>(
-                          untouched.begin(),
-                          untouched.end() - static_cast<std::ptrdiff_t>(more)),
-                      "', '");
-    LogWarning("'%s' has no '%s'%s: initial values are kept", model.path, names,
-               more > 0 ? absl::StrCat(" and ", more, " more") : "");
-  }
+  if (!untouched.empty())
+    LogWarning("'%s' has no %s: initial values are kept", model.path,
+               QuotedList(untouched));
   if (!match.surplus.empty())
     LogWarning("'%s': nothing takes the values of %s", model.path,
                match.SurplusText());
