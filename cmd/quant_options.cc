@@ -63,6 +63,11 @@ Manual QuantManual() {
        "write ONNX",
        "pd-quant -m RUN --calib testdata/jobs/lenet_mnist.pbtxt --batches 4 "
        "--algo mse --skip 'conv1*' --to onnx -o out/int8.onnx"},
+      {"Learn the roundings, and keep what costs most in floating point until "
+       "the accuracy is within half a point; a page shows every layer",
+       "pd-quant -m RUN --calib testdata/jobs/lenet_mnist.pbtxt --batches 4 "
+       "--round adaround --compare testdata/jobs/lenet_mnist.pbtxt --max-drop "
+       "0.5 --report out/int8.html -o out/best"},
       {"Weights alone, of 8 bits",
        "pd-quant -m RUN --weight-only -o out/weights8"},
       {"Linear layers alone, with ranges found when the model runs",
