@@ -6,11 +6,10 @@
 
 #include <cstring>
 
-#include "libcore/base/flags.h"
 #include "libcore/base/log.h"
-#include "libcore/device/gpu_support.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/cuda/place.h"
+#include "tests/device/stand_in.h"
 
 namespace pd {
 namespace {
@@ -18,12 +17,9 @@ namespace {
 class DevicePlan : public testing::Test {
  protected:
   void SetUp() override {
-    if (BuiltCudaVersion() == 0) GTEST_SKIP() << "built without nvcc";
     SetLogLevel(LogLevel::kWarning);
-    const std::string folder =
-        std::string(PD_BINARY_DIR) + "/tests/device/fakes/good";
-    ASSERT_TRUE(SetFlag("cuda_dir", folder).ok());
-    static const auto* const kPlace = new auto(OpenGpu(0));
+    ASSERT_TRUE(UseStandIn().ok());
+    static const auto* const kPlace = new auto(MakePlace(0, StandInImages()));
     ASSERT_TRUE(kPlace->ok()) << kPlace->status();
     place_ = **kPlace;
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());

@@ -12,8 +12,13 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenGpu(int index) {
   PD_ASSIGN_OR_RETURN(const GpuInfo gpu, FindGpu(index));
   PD_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
   PD_RETURN_IF_ERROR(CheckGpu(gpu, driver->version, BuiltCudaVersion()));
+  return MakePlace(index, KernelImages());
+}
+
+absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
+    int index, const std::vector<KernelImage>& images) {
   auto place = std::make_shared<DevicePlace>();
-  PD_ASSIGN_OR_RETURN(place->device, CudaDevice::Open(index, KernelImages()));
+  PD_ASSIGN_OR_RETURN(place->device, CudaDevice::Open(index, images));
   cuda::AddElementwise(&place->kernels);
   cuda::AddReductions(&place->kernels);
   cuda::AddMoves(&place->kernels);

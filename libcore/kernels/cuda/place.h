@@ -4,6 +4,7 @@
 #define PD_LIBCORE_KERNELS_CUDA_PLACE_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "libcore/ops/device_kernels.h"
@@ -13,6 +14,10 @@ namespace pd {
 /// Starts GPU `index`. Unavailable says what is missing: the driver, the GPU,
 /// or kernels for it in this build.
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenGpu(int index);
+
+/// The same with these kernels, whatever this build has: for tests.
+absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
+    int index, const std::vector<KernelImage>& images);
 
 /// The kernels of this build, as nvcc wrote them; empty without nvcc.
 const std::vector<KernelImage>& KernelImages();

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stand-in for a GPU (fake_cuda.cc), in this process. It has the kernels,
+// so no nvcc is needed.
+#ifndef PD_TESTS_DEVICE_STAND_IN_H_
+#define PD_TESTS_DEVICE_STAND_IN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libcore/base/flags.h"
+#include "libcore/device/cuda_device.h"
+
+namespace pd {
+
+/// Has NVIDIA's libraries looked for among the fakes.
+inline absl::Status UseStandIn() {
+  return SetFlag("cuda_dir",
+                 std::string(PD_BINARY_DIR) + "/tests/device/fakes/good");
+}
+
+/// What looks like something that nvcc made.
+inline std::vector<KernelImage> StandInImages() {
+  static const uint32_t kImage[] = {0xba55ed50u, 0};
+  return {{"the stand-in's", kImage}};
+}
+
+}  // namespace pd
+
+#endif  // PD_TESTS_DEVICE_STAND_IN_H_
