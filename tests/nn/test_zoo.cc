@@ -259,7 +259,7 @@ void Zoo::Compare(const NamedArrays& results,
   while (right < errors.size() &&
          errors[errors.size() - 1 - right] <= tolerance)
     ++right;
-  EXPECT_GE(8 * right, errors.size())
+  EXPECT_GE(16 * right, errors.size())
       << right << " of " << errors.size() << " gradients are right";
 }
 
