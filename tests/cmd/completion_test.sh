@@ -50,7 +50,7 @@ bash_offers '--resume' pd-train --res
 bash_offers 'text json' pd-train --format ''
 bash_offers 'json' pd-eval --format = j
 bash_offers 'text json' pd-eval --format =
-bash_offers 'paddle paddle-legacy' pd-export --to pa
+bash_offers 'paddle paddle-fake paddle-legacy' pd-export --to pa
 bash_offers 'CPUTotal CPUAvg CPUMax CPUMin' pd-profile --sorted-by C
 bash_offers 'FLAGS_check_nan_inf=' pd-train --flags FLAGS_check
 bash_offers 'job.pbtxt' pd-train -c j

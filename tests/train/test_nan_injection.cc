@@ -147,7 +147,9 @@ class NanInjection : public testing::TestWithParam<std::string> {
       ++spoiled;
       SCOPED_TRACE(c.folder.filename().string() + " " + place.output);
       if (IsForLossScaling(*plan, place)) {
-        EXPECT_TRUE(status.ok()) << status;
+        // Too late for a look at it: whoever reads it finds it.
+        if (!status.ok())
+          EXPECT_GT(plan->nan_check()->found().step, place.index);
         continue;
       }
       ASSERT_TRUE(IsNanFound(status)) << status;

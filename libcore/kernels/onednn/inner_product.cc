@@ -181,15 +181,17 @@ GradSlots SlotsOf(const OpDesc& op) {
 }
 
 // A row-major matrix [columns, rows] of a tensor, read as [rows, columns].
-ArgSpec TransposedSpec(int64_t rows, int64_t columns) {
+ArgSpec TransposedSpec(DType dtype, int64_t rows, int64_t columns) {
   ArgSpec spec;
+  spec.dtype = dtype;
   spec.shape = {rows, columns};
-  spec.layout = Transposed(Tensor(DType::kFloat32, {columns, rows}));
+  spec.layout = Transposed(Tensor(dtype, {columns, rows}));
   return spec;
 }
 
-ArgSpec MatrixSpec(int64_t rows, int64_t columns) {
+ArgSpec MatrixSpec(DType dtype, int64_t rows, int64_t columns) {
   ArgSpec spec;
+  spec.dtype = dtype;
   spec.shape = {rows, columns};
   return spec;
 }
@@ -199,9 +201,10 @@ absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
                                           const Problem& p, Tensor* dout,
                                           Tensor* dx) {
   Matmul m;
-  m.src = MatrixSpec(p.rows, p.n);
-  m.weights = p.transposed ? MatrixSpec(p.n, p.k) : TransposedSpec(p.n, p.k);
-  m.dst = MatrixSpec(p.rows, p.k);
+  m.src = MatrixSpec(p.dtype, p.rows, p.n);
+  m.weights = p.transposed ? MatrixSpec(p.dtype, p.n, p.k)
+                           : TransposedSpec(p.dtype, p.n, p.k);
+  m.dst = MatrixSpec(p.dtype, p.rows, p.k);
   PD_ASSIGN_OR_RETURN(PrimitivePtr primitive, MatmulForward(m));
   PD_ASSIGN_OR_RETURN(Tensor * y, context->In(context->Input("Y"), nullptr));
   PD_ASSIGN_OR_RETURN(dx, context->Out(dx, nullptr));
@@ -222,9 +225,9 @@ absl::StatusOr<Run> BindNarrowWeightGrad(BindContext* context, const Problem& p,
   const int64_t height = p.transposed ? p.n : p.k;
   const int64_t width = p.transposed ? p.k : p.n;
   Matmul m;
-  m.src = TransposedSpec(height, p.rows);
-  m.weights = MatrixSpec(p.rows, width);
-  m.dst = MatrixSpec(height, width);
+  m.src = TransposedSpec(p.dtype, height, p.rows);
+  m.weights = MatrixSpec(p.dtype, p.rows, width);
+  m.dst = MatrixSpec(p.dtype, height, width);
   PD_ASSIGN_OR_RETURN(PrimitivePtr primitive, MatmulForward(m));
   PD_ASSIGN_OR_RETURN(dy, context->Out(dy, nullptr));
   PD_ASSIGN_OR_RETURN(Tensor * x, context->In(context->Input("X"), nullptr));
@@ -293,7 +296,8 @@ absl::StatusOr<Step> BindInnerProductGrad(BindContext* context) {
   }
   if (dy != nullptr) {
     constexpr int64_t kNarrow = 512;
-    const bool narrow = (p.transposed ? p.k : p.n) <= kNarrow;
+    const bool narrow =
+        p.dtype == DType::kFloat32 && (p.transposed ? p.k : p.n) <= kNarrow;
     PD_ASSIGN_OR_RETURN(weights,
                         (narrow ? BindNarrowWeightGrad : BindWideWeightGrad)(
                             context, p, dout, dy, dbias));
