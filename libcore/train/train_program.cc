@@ -81,7 +81,7 @@ absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
   }
   for (const VarDesc& var : built.labels)
     program.feeds.push_back({var.name, var.dtype, var.shape});
-  program.loss = built.loss;
+  program.loss = program.test_loss = built.loss;
   program.outputs = built.outputs;
   program.layers = built.layers;
   for (int i = 0; i < job.proto().metric_size(); ++i) {

@@ -47,7 +47,8 @@ struct TrainProgram {
   /// Model inputs, then labels; the first extent of the shapes is -1.
   std::vector<FeedSpec> feeds;
   std::vector<std::string> inputs;   ///< names of the model inputs among them
-  std::string loss;                  ///< float32, one element
+  std::string loss;                  ///< of `main`: float32, one element
+  std::string test_loss;             ///< that of `test`
   std::vector<std::string> outputs;  ///< the predictions
   std::vector<LayerInfo> layers;     ///< of `main` and `test`
   std::string learning_rate;         ///< set before every step

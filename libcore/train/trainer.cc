@@ -153,7 +153,7 @@ absl::Status Trainer::Impl::Prepare() {
     EvaluationSpec spec;
     spec.program = program_.test;
     spec.feeds = program_.feeds;
-    spec.loss = program_.loss;
+    spec.loss = program_.test_loss;
     spec.metrics = program_.metrics;
     spec.label = "eval";
     spec.observer = observer_->BatchObserver();
