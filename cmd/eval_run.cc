@@ -231,7 +231,6 @@ absl::Status DeliverResults(const EvalOptions& options,
 }
 
 absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
-  if (const auto amp = AmpSpecOf(options.amp)) WarnOfSlowHalves(amp->dtype);
   if (options.check_nan_inf)
     PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
   PD_RETURN_IF_ERROR(NanRulesOfEnvironment().status());
@@ -243,6 +242,13 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  if (const auto amp = AmpSpecOf(options.amp)) {
+    const auto lists = ListsFor(*amp, *registry);
+    if (!lists.ok())
+      return CommandLineError(
+          absl::StrCat("--amp: ", lists.status().message()));
+    WarnOfSlowHalves(amp->dtype);
+  }
   const bool job_decides = model.kind == LoadedModel::Kind::kRun ||
                            model.kind == LoadedModel::Kind::kParameters;
   const bool given = options.bench.has_value() || !options.feed.empty();
