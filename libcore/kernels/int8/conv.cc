@@ -70,14 +70,16 @@ struct Product : Packed {
   }
   int64_t Depth() const { return taps * group_in; }
   // Of one thread: pointers, copied rows, and one row of bytes; or the input's
-  // end with room behind it.
+  // end with room behind it. Whole lines: the next thread's begins with
+  // pointers.
   size_t ScratchBytes() const {
-    if (!copies)
-      return PointerBytes() +
-             (tail > 0 ? tail + static_cast<size_t>(4 * quads) : size_t{0});
-    return PointerBytes() +
-           static_cast<size_t>(4 * quads * kMaxRows * max_blocks) +
-           static_cast<size_t>((Depth() + 127) / 64 * 64);
+    const auto row = static_cast<size_t>(4 * quads);
+    const size_t rows = copies
+                            ? row * kMaxRows * static_cast<size_t>(max_blocks) +
+                                  static_cast<size_t>(Depth() + 64)
+                        : tail > 0 ? tail + row
+                                   : 0;
+    return (PointerBytes() + rows + 63) / 64 * 64;
   }
 };
 
