@@ -65,78 +65,53 @@ absl::Status ExpectBytes(BindContext* context) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindConv(BindContext* context) {
-  PD_RETURN_IF_ERROR(ExpectBytes(context));
-  Tensor* x = context->Input("Input");
-  PD_ASSIGN_OR_RETURN(
-      const ConvGeometry g,
-      ReadConv(context->op(), x->shape(), context->Input("Filter")->shape()));
-  PD_ASSIGN_OR_RETURN(Int8Weights read, ReadInt8Weights(context));
-  PD_ASSIGN_OR_RETURN(const Finish finish, ReadFinish(context, read));
-  const auto w = std::make_shared<const Int8Weights>(std::move(read));
-  const int32_t zero = context->Attr<int32_t>("x_zero");
-  return Step([=](const RunContext&) {
-    const WindowAxis &h = g.axes[0], &v = g.axes[1];
-    const int64_t plane = h.in * v.in, group_out = g.out_channels / g.groups;
-    const uint8_t* in = x->data<uint8_t>();
-    ParallelFor(g.batch * g.out_channels, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        const int64_t n = p / g.out_channels, o = p % g.out_channels;
-        const uint8_t* image =
-            in + (n * g.in_channels + o / group_out * w->channels) * plane;
-        const int8_t* weights = w->values.data() + o * w->taps * w->channels;
-        for (int64_t at = 0; at < h.out * v.out; ++at) {
-          int32_t sum = 0;
-          for (int64_t tap = 0; tap < w->taps; ++tap) {
-            const int64_t y = h.Source(at / v.out, tap / v.kernel);
-            const int64_t z = v.Source(at % v.out, tap % v.kernel);
-            if (y < 0 || y >= h.in || z < 0 || z >= v.in) continue;
-            for (int64_t c = 0; c < w->channels; ++c)
-              sum += (image[c * plane + y * v.in + z] - zero) *
-                     weights[tap * w->channels + c];
-          }
-          finish(sum, o, p * h.out * v.out + at);
-        }
-      }
-    });
-    return absl::OkStatus();
-  });
+// Where tap k reads for output position `at`; -1 for nowhere.
+using SourceOf = int64_t (*)(const WindowAxis& axis, int64_t at, int64_t k);
+
+int64_t ConvSource(const WindowAxis& axis, int64_t at, int64_t k) {
+  const int64_t from = axis.Source(at, k);
+  return from >= 0 && from < axis.in ? from : -1;
 }
 
-// Where tap k of a transposed convolution reads for output position `at`; -1
-// for nowhere. The axis is that of the convolution whose gradient it is.
+// The axis is that of the convolution whose gradient it is.
 int64_t TransposedSource(const WindowAxis& axis, int64_t at, int64_t k) {
   const int64_t from = at + axis.pad_before - k * axis.dilation;
   if (from < 0 || from % axis.stride != 0) return -1;
   return from / axis.stride < axis.out ? from / axis.stride : -1;
 }
 
-absl::StatusOr<Step> BindTranspose(BindContext* context) {
-  PD_RETURN_IF_ERROR(ExpectBytes(context));
-  Tensor* x = context->Input("Input");
-  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
-                      ReadConvTranspose(context->op(), x->shape(),
-                                        context->Input("Filter")->shape()));
+// What a convolution, or a transposed one, adds up.
+struct Windows {
+  WindowAxis h, v;
+  SourceOf source;
+  int64_t in_h, in_w, out_h, out_w;
+  int64_t batch, groups;
+};
+
+absl::StatusOr<Step> BindWindows(BindContext* context, const Windows& s) {
   PD_ASSIGN_OR_RETURN(Int8Weights read, ReadInt8Weights(context));
   PD_ASSIGN_OR_RETURN(const Finish finish, ReadFinish(context, read));
   const auto w = std::make_shared<const Int8Weights>(std::move(read));
   const int32_t zero = context->Attr<int32_t>("x_zero");
+  Tensor* x = context->Input("Input");
   return Step([=](const RunContext&) {
-    const WindowAxis &h = g.axes[0], &v = g.axes[1];
-    const int64_t plane = h.out * v.out, out_plane = h.in * v.in;
-    ParallelFor(g.batch * w->outputs, 1, [&](int64_t begin, int64_t end) {
+    const int64_t plane = s.in_h * s.in_w, out_plane = s.out_h * s.out_w;
+    const int64_t group_out = w->outputs / s.groups;
+    ParallelFor(s.batch * w->outputs, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         const int64_t n = p / w->outputs, o = p % w->outputs;
-        const uint8_t* image = x->data<uint8_t>() + n * w->channels * plane;
+        const uint8_t* image =
+            x->data<uint8_t>() +
+            (n * s.groups + o / group_out) * w->channels * plane;
         const int8_t* weights = w->values.data() + o * w->taps * w->channels;
         for (int64_t at = 0; at < out_plane; ++at) {
           int32_t sum = 0;
           for (int64_t tap = 0; tap < w->taps; ++tap) {
-            const int64_t y = TransposedSource(h, at / v.in, tap / v.kernel);
-            const int64_t z = TransposedSource(v, at % v.in, tap % v.kernel);
+            const int64_t y = s.source(s.h, at / s.out_w, tap / s.v.kernel);
+            const int64_t z = s.source(s.v, at % s.out_w, tap % s.v.kernel);
             if (y < 0 || z < 0) continue;
             for (int64_t c = 0; c < w->channels; ++c)
-              sum += (image[c * plane + y * v.out + z] - zero) *
+              sum += (image[c * plane + y * s.in_w + z] - zero) *
                      weights[tap * w->channels + c];
           }
           finish(sum, o, p * out_plane + at);
@@ -145,6 +120,27 @@ absl::StatusOr<Step> BindTranspose(BindContext* context) {
     });
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<Step> BindConv(BindContext* context) {
+  PD_RETURN_IF_ERROR(ExpectBytes(context));
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConv(context->op(), context->Input("Input")->shape(),
+                               context->Input("Filter")->shape()));
+  const WindowAxis &h = g.axes[0], &v = g.axes[1];
+  return BindWindows(
+      context, {h, v, ConvSource, h.in, v.in, h.out, v.out, g.batch, g.groups});
+}
+
+absl::StatusOr<Step> BindTranspose(BindContext* context) {
+  PD_RETURN_IF_ERROR(ExpectBytes(context));
+  PD_ASSIGN_OR_RETURN(
+      const ConvGeometry g,
+      ReadConvTranspose(context->op(), context->Input("Input")->shape(),
+                        context->Input("Filter")->shape()));
+  const WindowAxis &h = g.axes[0], &v = g.axes[1];
+  return BindWindows(
+      context, {h, v, TransposedSource, h.out, v.out, h.in, v.in, g.batch, 1});
 }
 
 absl::StatusOr<Step> BindMatmul(BindContext* context) {
