@@ -205,6 +205,7 @@ Tool CheckNaninfTool(CheckNaninfOptions* options) {
   Tool tool;
   tool.manual = CheckNaninfManual();
   tool.common = &options->common;
+  tool.takes_gpu = true;
   tool.bind = [options](OptionTable* table) {
     BindWhat(options, table);
     BindHow(options, table);

@@ -86,6 +86,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   Session session(&registry, job.proto().train().seed());
   session.set_pass_options(MakePassOptions(options.passes));
   session.set_mixed_precision(AmpSpecOf(options.amp));
+  session.set_plan_options(InferencePlans());
   EvaluationSpec spec;
   if (model.kind == LoadedModel::Kind::kInference) {
     PD_ASSIGN_OR_RETURN(spec, SpecOfModel(*built, model));

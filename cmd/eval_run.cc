@@ -101,6 +101,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
   session.set_pass_options(MakePassOptions(options.passes));
   session.set_mixed_precision(AmpSpecOf(options.amp));
+  session.set_plan_options(InferencePlans());
   PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
   std::vector<std::string> fetches;
   if (options.grad.empty()) {

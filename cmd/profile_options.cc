@@ -218,6 +218,7 @@ Tool ProfileTool(ProfileOptions* options) {
   Tool tool;
   tool.manual = ProfileManual();
   tool.common = &options->common;
+  tool.takes_gpu = true;
   tool.bind = [options](OptionTable* table) {
     BindWork(options, table);
     BindRecording(options, table);

@@ -69,11 +69,21 @@ std::string ManualLines(const NanFinding& f) {
   const TensorStats& stats = f.output.stats;
   const int64_t numel = stats.nan + stats.inf + stats.finite;
   std::string text;
-  for (const ValueSample& sample : f.samples)
-    absl::StrAppendFormat(&text, "numel:%d index:%d value:%s\n", numel,
-                          sample.index, sample.value);
-  absl::StrAppendFormat(&text, "In cpu, there has %d,%d,%d nan,inf,num\n",
-                        stats.nan, stats.inf, stats.finite);
+  for (const auto& [number, block] : f.device_blocks) {
+    for (const ValueSample& sample : block.samples)
+      absl::StrAppendFormat(&text, "numel:%d idx:%d value:%s\n", numel,
+                            sample.index, sample.value);
+    absl::StrAppendFormat(&text,
+                          "In block %d, there has %d,%d,%d nan,inf,num\n",
+                          number, block.nan, block.inf, block.finite);
+  }
+  if (f.device_blocks.empty()) {
+    for (const ValueSample& sample : f.samples)
+      absl::StrAppendFormat(&text, "numel:%d index:%d value:%s\n", numel,
+                            sample.index, sample.value);
+    absl::StrAppendFormat(&text, "In cpu, there has %d,%d,%d nan,inf,num\n",
+                          stats.nan, stats.inf, stats.finite);
+  }
   absl::StrAppendFormat(
       &text,
       "PreconditionNotMetError: ===ERROR: in [op=%s] [tensor=%s] find nan or "

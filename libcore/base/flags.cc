@@ -16,13 +16,17 @@ std::vector<FlagInfo>& Table() {
   static auto* table = new std::vector<FlagInfo>{
       {"FLAGS_check_nan_inf", false,
        "stop at the first operator whose output holds NaN or Inf"},
+      {"FLAGS_conv_workspace_size_limit", int64_t{512},
+       "MiB of memory that a convolution on a GPU may take for itself"},
       {"FLAGS_cuda_dir", std::string(),
        "folders, separated by colons, where NVIDIA's libcuda and libcublasLt "
        "are looked for first"},
+      {"FLAGS_cudnn_deterministic", false,
+       "convolutions on a GPU give the same bits in every run"},
       {"FLAGS_cudnn_dir", std::string(),
        "folders, separated by colons, where libcudnn is looked for first"},
       {"FLAGS_enable_cublas_tensor_op_math", false,
-       "products on a GPU may round float32 inputs to TF32"},
+       "products and convolutions on a GPU may round float32 inputs to TF32"},
       {"FLAGS_use_mkldnn", true, "use oneDNN's kernels where they apply"},
   };
   return *table;

@@ -40,6 +40,12 @@ class Bound : public BoundProduct {
       : lt_(lt), device_(device), alpha_(alpha) {}
 
   absl::Status Prepare(const MatrixProduct& p) {
+    if (p.dtype == DType::kFloat16)
+      type_ = kCublasFloat16;
+    else if (p.dtype == DType::kBFloat16)
+      type_ = kCublasBFloat16;
+    else if (p.dtype != DType::kFloat32)
+      return Unimplemented("a product of %s", Name(p.dtype));
     PD_RETURN_IF_ERROR(Describe(p));
     const auto layout = [&](int64_t rows, int64_t columns, Handle* handle) {
       return Layout(rows, columns, p.batch, handle);
@@ -55,7 +61,7 @@ class Bound : public BoundProduct {
 
   size_t workspace() const override { return choice_.workspace_size; }
 
-  absl::Status Run(const float* a, const float* b, float* c,
+  absl::Status Run(const void* a, const void* b, void* c,
                    void* workspace) const override {
     const float none = 0;
     return Check(
@@ -84,7 +90,7 @@ class Bound : public BoundProduct {
   absl::Status Layout(int64_t rows, int64_t columns, int64_t batch,
                       Handle* handle) {
     void* layout = nullptr;
-    PD_CUBLAS(lt_->MatrixLayoutCreate(&layout, kCublasFloat32,
+    PD_CUBLAS(lt_->MatrixLayoutCreate(&layout, type_,
                                       static_cast<uint64_t>(rows),
                                       static_cast<uint64_t>(columns), rows));
     *handle = Handle(layout, lt_->MatrixLayoutDestroy);
@@ -115,6 +121,7 @@ class Bound : public BoundProduct {
   const CublasLt* lt_;
   CudaDevice* device_;
   float alpha_;
+  int type_ = kCublasFloat32;
   Handle operation_, first_, second_, out_;
   CublasHeuristic choice_{};
 };

@@ -10,18 +10,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/base/dtype.h"
 #include "libcore/device/cuda_device.h"
 
 namespace pd {
 
-/// Row-major float32 matrices: A is [m, k], or [k, m] with trans_a; B is [k,
-/// n], or [n, k] with trans_b; C is [m, n]. The matrices of a batch lie one
-/// after the other.
+/// Row-major matrices of float32, float16 or bfloat16, with sums in float32: A
+/// is [m, k], or [k, m] with trans_a; B is [k, n], or [n, k] with trans_b; C is
+/// [m, n]. The matrices of a batch lie one after the other.
 struct MatrixProduct {
   int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
   int64_t batch = 1;
   float alpha = 1;
+  DType dtype = DType::kFloat32;
   bool tf32 = false;  ///< inputs may be rounded to 10 bits of mantissa
 };
 
@@ -32,7 +34,7 @@ class BoundProduct {
   /// Bytes of device memory that Run wants, 256-byte aligned.
   virtual size_t workspace() const = 0;
   /// C = alpha op(A) op(B), on the device's stream.
-  virtual absl::Status Run(const float* a, const float* b, float* c,
+  virtual absl::Status Run(const void* a, const void* b, void* c,
                            void* workspace) const = 0;
 };
 
@@ -53,7 +55,8 @@ struct CublasHeuristic {
   float waves_count;
   int reserved[4];
 };
-inline constexpr int kCublasFloat32 = 0;
+inline constexpr int kCublasFloat32 = 0, kCublasFloat16 = 2,
+                     kCublasBFloat16 = 14;
 inline constexpr int kCublasCompute32 = 68, kCublasComputeTf32 = 77;
 inline constexpr int kCublasTransA = 3, kCublasTransB = 4;
 inline constexpr int kCublasBatchCount = 5, kCublasBatchStride = 6;

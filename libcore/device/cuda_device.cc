@@ -27,6 +27,10 @@ CapturedWork::~CapturedWork() {
   Report(driver_->Check(driver_->GraphDestroy(graph_), "cuGraphDestroy"));
 }
 
+CudaMark::~CudaMark() {
+  Report(driver_->Check(driver_->EventDestroy(event_), "cuEventDestroy"));
+}
+
 absl::StatusOr<std::shared_ptr<CudaDevice>> CudaDevice::Open(
     int index, std::vector<KernelImage> images) {
   PD_ASSIGN_OR_RETURN(GpuInfo info, FindGpu(index));
@@ -176,6 +180,36 @@ absl::Status CudaDevice::Synchronize() {
   PD_RETURN_IF_ERROR(Enter());
   return driver_->Check(driver_->StreamSynchronize(stream_),
                         "cuStreamSynchronize");
+}
+
+absl::StatusOr<std::unique_ptr<CudaMark>> CudaDevice::MakeMark() {
+  PD_RETURN_IF_ERROR(Enter());
+  CudaEvent event = nullptr;
+  PD_RETURN_IF_ERROR(
+      driver_->Check(driver_->EventCreate(&event, 0), "cuEventCreate"));
+  return std::make_unique<CudaMark>(driver_, event);
+}
+
+absl::Status CudaDevice::Put(const CudaMark& mark) {
+  PD_RETURN_IF_ERROR(Enter());
+  return driver_->Check(driver_->EventRecord(mark.event_, stream_),
+                        "cuEventRecord");
+}
+
+absl::Status CudaDevice::WaitFor(const CudaMark& mark) {
+  PD_RETURN_IF_ERROR(Enter());
+  return driver_->Check(driver_->EventSynchronize(mark.event_),
+                        "cuEventSynchronize");
+}
+
+absl::StatusOr<double> CudaDevice::SecondsBetween(const CudaMark& from,
+                                                  const CudaMark& to) {
+  PD_RETURN_IF_ERROR(Enter());
+  float milliseconds = 0;
+  PD_RETURN_IF_ERROR(driver_->Check(
+      driver_->EventElapsedTime(&milliseconds, from.event_, to.event_),
+      "cuEventElapsedTime"));
+  return static_cast<double>(milliseconds) * 1e-3;
 }
 
 absl::Status CudaDevice::BeginCapture() {

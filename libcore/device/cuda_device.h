@@ -41,6 +41,21 @@ class CapturedWork {
   CudaGraphExec exec_;
 };
 
+/// A place in the stream that can be waited for, and whose time is known.
+class CudaMark {
+ public:
+  CudaMark(const CudaDriver* driver, CudaEvent event)
+      : driver_(driver), event_(event) {}
+  ~CudaMark();
+  CudaMark(const CudaMark&) = delete;
+  CudaMark& operator=(const CudaMark&) = delete;
+
+ private:
+  friend class CudaDevice;
+  const CudaDriver* driver_;
+  CudaEvent event_;
+};
+
 class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
  public:
   /// Starts GPU `index`. Unavailable as FindGpu says. `images` are the modules
@@ -77,6 +92,16 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
 
   /// Waits for all work.
   absl::Status Synchronize();
+
+  /// A mark for places in the stream; it does not outlive the device.
+  absl::StatusOr<std::unique_ptr<CudaMark>> MakeMark();
+  /// Puts the mark behind the work so far.
+  absl::Status Put(const CudaMark& mark);
+  /// Waits for the work before it.
+  absl::Status WaitFor(const CudaMark& mark);
+  /// Between two marks whose work is done.
+  absl::StatusOr<double> SecondsBetween(const CudaMark& from,
+                                        const CudaMark& to);
 
   /// Between the two, work is recorded instead of run.
   absl::Status BeginCapture();

@@ -72,6 +72,7 @@ inline constexpr int kCudaCaptureThreadLocal = 1;
   X(EventDestroy, "cuEventDestroy_v2", (CudaEvent))                            \
   X(EventRecord, "cuEventRecord", (CudaEvent, CudaStream))                     \
   X(EventSynchronize, "cuEventSynchronize", (CudaEvent))                       \
+  X(EventElapsedTime, "cuEventElapsedTime_v2", (float*, CudaEvent, CudaEvent)) \
   X(ModuleLoadData, "cuModuleLoadData", (CudaModule*, const void*))            \
   X(ModuleUnload, "cuModuleUnload", (CudaModule))                              \
   X(ModuleGetFunction, "cuModuleGetFunction",                                  \

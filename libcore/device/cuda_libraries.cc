@@ -50,6 +50,13 @@ Wanted CublasLtWanted() {
   return wanted;
 }
 
+Wanted CudnnWanted() {
+  Wanted wanted{{}, "cudnnGetVersion", 9, 9};
+  wanted.query = {
+      "cuDNN", {"libcudnn.so.9"}, "FLAGS_cudnn_dir", {"/usr/local/cuda/lib64"}};
+  return wanted;
+}
+
 }  // namespace
 
 absl::StatusOr<LibraryVersion> FindCublasLt() {
@@ -63,10 +70,13 @@ absl::StatusOr<DynamicLibrary> OpenCublasLt() {
 }
 
 absl::StatusOr<LibraryVersion> FindCudnn() {
-  Wanted wanted{{}, "cudnnGetVersion", 9, 9};
-  wanted.query = {
-      "cuDNN", {"libcudnn.so.9"}, "FLAGS_cudnn_dir", {"/usr/local/cuda/lib64"}};
-  return FindVersion(wanted);
+  return FindVersion(CudnnWanted());
+}
+
+absl::StatusOr<DynamicLibrary> OpenCudnn() {
+  DynamicLibrary library;
+  PD_RETURN_IF_ERROR(FindVersion(CudnnWanted(), &library).status());
+  return library;
 }
 
 }  // namespace pd

@@ -24,6 +24,7 @@ absl::StatusOr<DynamicLibrary> OpenCublasLt();
 
 /// libcudnn, of version 9.
 absl::StatusOr<LibraryVersion> FindCudnn();
+absl::StatusOr<DynamicLibrary> OpenCudnn();
 
 }  // namespace pd
 

@@ -47,25 +47,40 @@ absl::StatusOr<bool> PlanBuilder::BindOnDevice(
   }
   bool there = false;
   for (const auto& [name, tensor] : inputs) there = there || OnDevice(tensor);
-  for (const DeviceImplementation& implementation : *implementations) {
-    if (implementation.follows && !there) continue;
-    OpBinder binder(this, op, index, inputs, outputs);
-    PD_RETURN_IF_ERROR(binder.MoveTo(true));
-    absl::StatusOr<Step> step =
-        implementation.bind(&binder, plan_->device_.get());
-    if (step.ok()) {
-      info->implementation = implementation.label;
-      info->on_device = true;
-      binder.Accept(*std::move(step), std::move(*info));
-      return true;
+  // Halves are offered as they are, then as float32 between casts.
+  for (const bool wide : {false, true}) {
+    for (const DeviceImplementation& implementation : *implementations) {
+      if (implementation.follows && (wide || !there)) continue;
+      OpBinder binder(this, op, index, inputs, outputs);
+      PD_RETURN_IF_ERROR(binder.MoveTo(true));
+      if (wide) {
+        PD_ASSIGN_OR_RETURN(const bool widened, binder.Widen());
+        if (!widened) return false;
+      }
+      absl::StatusOr<Step> step =
+          implementation.bind(&binder, plan_->device_.get());
+      if (step.ok()) {
+        info->implementation = implementation.label;
+        info->on_device = true;
+        binder.Accept(*std::move(step), std::move(*info));
+        return true;
+      }
+      if (step.status().code() != absl::StatusCode::kUnimplemented)
+        return step.status();
+      binder.Refuse();
+      info->refusals.push_back(
+          absl::StrCat(implementation.label, ": ", step.status().message()));
     }
-    if (step.status().code() != absl::StatusCode::kUnimplemented)
-      return step.status();
-    binder.Refuse();
-    info->refusals.push_back(
-        absl::StrCat(implementation.label, ": ", step.status().message()));
   }
   return false;
+}
+
+absl::StatusOr<Step> PlanBuilder::CastOnDevice(const OpDesc& cast, Tensor* from,
+                                               Tensor* to) {
+  const auto* implementations = plan_->device_->place().kernels.Find(cast.type);
+  if (implementations == nullptr) return Unimplemented("no cast on the device");
+  OpBinder binder(this, cast, 0, {{"from", from}}, {{"to", to}});
+  return implementations->front().bind(&binder, plan_->device_.get());
 }
 
 // Its bytes, or a copy of them, are in the device's memory.
@@ -169,24 +184,28 @@ Step PlanBuilder::CopyBytes(Tensor* in, Tensor* out) {
 absl::StatusOr<Tensor*> PlanBuilder::FetchedOnHost(const std::string& name,
                                                    Tensor* tensor) {
   PD_ASSIGN_OR_RETURN(Tensor * there, ReadOn(tensor, false));
-  if (there != nullptr) return there;
-  Tensor* copy = NewTensor(tensor->dtype(), tensor->shape(), Kind::kArena);
+  if (there != nullptr) {
+    all_here_ = false;
+    return there;
+  }
+  Tensor* copy = NewTensor(tensor->dtype(), tensor->shape(), Kind::kLate);
   copy->set_lod(tensor->lod());
-  PD_ASSIGN_OR_RETURN(Step step, Transfer(tensor, copy));
-  const int at =
-      AddStep(std::move(step), MoveInfo("copy", name, *tensor, *copy));
-  Touch(tensor, at);
-  Touch(copy, at);
+  PD_ASSIGN_OR_RETURN(Step step, plan_->device_->AddFetch(tensor, copy));
+  StepInfo info = MoveInfo("copy", name, *tensor, *copy);
+  info.on_device = true;
+  Touch(tensor, AddStep(std::move(step), std::move(info)));
   return copy;
 }
 
-void PlanBuilder::NoteUses() {
+absl::Status PlanBuilder::CompleteDevice() {
   using Writer = Sides::Writer;
   for (const auto& [host, sides] : sides_)
     if (sides.twin != nullptr)
       plan_->device_->AddUse({InfoOf(host).entry, sides.host_reads,
                               sides.device_reads, sides.writer == Writer::kHost,
                               sides.writer == Writer::kDevice});
+  for (const StepInfo& info : plan_->infos_) all_here_ &= info.on_device;
+  return plan_->device_->Complete(all_here_, options_.capture);
 }
 
 }  // namespace pd

@@ -47,6 +47,7 @@ class LateBinder : public BindContext {
   }
   LayoutPtr LayoutOf(const std::string&) const override { return nullptr; }
   bool IsConstant(const Tensor*) const override { return false; }
+  bool IsFrozen(const Tensor*) const override { return false; }
   bool IsTraining() const override { return true; }
 
   // Does what takes the place of a step.

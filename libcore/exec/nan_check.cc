@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/half.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/device_look.h"
 #include "libcore/exec/nan_witness.h"
 #include "libcore/tensor/magnitude.h"
 
@@ -119,6 +121,10 @@ bool AllFinite(const Tensor& tensor) {
   return std::isfinite(Largest(tensor)) || CountBad(tensor).all() == 0;
 }
 
+NanCheck::NanCheck(const Plan* plan, std::shared_ptr<const NanRules> rules)
+    : plan_(plan), rules_(std::move(rules)) {}
+NanCheck::~NanCheck() = default;
+
 absl::StatusOr<std::unique_ptr<NanCheck>> NanCheck::Create(
     const Plan* plan, std::shared_ptr<const NanRules> rules) {
   if (rules == nullptr) {
@@ -127,6 +133,7 @@ absl::StatusOr<std::unique_ptr<NanCheck>> NanCheck::Create(
   }
   std::unique_ptr<NanCheck> check(new NanCheck(plan, rules));
   check->Prepare();
+  PD_RETURN_IF_ERROR(check->PrepareDevice());
   return check;
 }
 
@@ -166,6 +173,18 @@ void NanCheck::Prepare() {
   }
 }
 
+absl::Status NanCheck::PrepareDevice() {
+  int64_t values = 0;
+  for (size_t i = 0; i < steps_.size(); ++i)
+    for (Watched& watched : steps_[i])
+      if (plan_->steps()[i].on_device && IsFloating(watched.tensor->dtype()))
+        watched.number = values++;
+  if (values == 0) return absl::OkStatus();
+  PD_ASSIGN_OR_RETURN(
+      look_, DeviceLook::Create(plan_->place(), static_cast<size_t>(values)));
+  return absl::OkStatus();
+}
+
 absl::Status NanCheck::Judge(const Watched& watched, const OpDesc& op) {
   const double largest = Largest(*watched.tensor);
   if (watched.followed && !(largest <= largest_)) largest_ = largest;
@@ -175,18 +194,60 @@ absl::Status NanCheck::Judge(const Watched& watched, const OpDesc& op) {
   if (counts.all() == 0 || (watched.mask && counts.minus_only) ||
       (watched.infinities && counts.nan == 0))
     return absl::OkStatus();
+  return Report(watched, op, counts.nan, counts.inf);
+}
+
+absl::Status NanCheck::Report(const Watched& watched, const OpDesc& op,
+                              int64_t nan, int64_t inf) {
   found_.op = op;
   found_.variable = *watched.name;
-  found_.nan = counts.nan;
-  found_.inf = counts.inf;
-  return NanFound(absl::StrCat("'", *watched.name, "' holds ", counts.nan,
-                               " NaN and ", counts.inf, " Inf among ",
-                               Name(watched.tensor->dtype()),
-                               ToString(watched.tensor->shape())));
+  found_.nan = nan;
+  found_.inf = inf;
+  return NanFound(absl::StrCat(
+      "'", *watched.name, "' holds ", nan, " NaN and ", inf, " Inf among ",
+      Name(watched.tensor->dtype()), ToString(watched.tensor->shape())));
+}
+
+absl::Status NanCheck::AfterOnDevice(size_t step) {
+  for (const Watched& watched : steps_[step]) {
+    if (watched.number < 0 || (level_ == Level::kQuick && !watched.quick))
+      continue;
+    PD_RETURN_IF_ERROR(
+        look_->Add(*watched.tensor, static_cast<size_t>(watched.number)));
+    looked_ = true;
+  }
+  return look_ == nullptr ? absl::OkStatus() : look_->Start();
+}
+
+absl::Status NanCheck::Finish(const absl::Status& ran) {
+  if (!std::exchange(looked_, false)) return ran;
+  PD_ASSIGN_OR_RETURN(const BadNumbers* all, look_->Found());
+  PD_RETURN_IF_ERROR(look_->Clear());
+  if (!ran.ok() && !IsNanFound(ran)) return ran;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (const Watched& watched : steps_[i]) {
+      if (watched.number < 0) continue;
+      const BadNumbers& one = all[watched.number];
+      float largest = 0;
+      std::memcpy(&largest, &one.largest, sizeof(largest));
+      if (watched.followed && !(static_cast<double>(largest) <= largest_))
+        largest_ = static_cast<double>(largest);
+      const bool meant = (watched.infinities && one.nan == 0) ||
+                         (watched.mask && one.nan == 0 && one.plus == 0);
+      if (one.nan + one.inf == 0 || meant) continue;
+      found_.step = i;
+      found_.block = 0;
+      found_.index = static_cast<size_t>(plan_->variables(i).index);
+      return Annotate(Report(watched, plan_->variables(i).op, one.nan, one.inf),
+                      DescribeStep(plan_->steps()[i]));
+    }
+  }
+  return ran;
 }
 
 absl::Status NanCheck::After(size_t step) {
   if (level_ == Level::kOff) return absl::OkStatus();
+  if (plan_->steps()[step].on_device) return AfterOnDevice(step);
   for (const Watched& watched : steps_[step]) {
     if (level_ == Level::kQuick && !watched.quick) continue;
     const absl::Status status = Judge(watched, plan_->variables(step).op);

@@ -39,17 +39,24 @@ BadCounts CountBad(const Array& array);
 /// rows, of all the elements of a tensor array. A value without bytes is.
 bool AllFinite(const Tensor& tensor);
 
+class DeviceLook;
+
 class NanCheck : public StepHook {
  public:
   /// `plan` outlives the check. Null: the rules of the environment, whose
   /// mistakes are InvalidArgument.
   static absl::StatusOr<std::unique_ptr<NanCheck>> Create(
       const Plan* plan, std::shared_ptr<const NanRules> rules);
+  ~NanCheck() override;
 
   void Before(size_t) override {}
   /// FailedPrecondition with the output's name and its counts of NaN and Inf.
+  /// Of a step on a device, work is started there that Finish asks for.
   absl::Status After(size_t step) override;
   absl::Status AfterInBlock(const BlockStep& step) override;
+  /// After a run, or `ran`, the error that ended it: the error of the first
+  /// step since the last Finish, in the order of the steps.
+  absl::Status Finish(const absl::Status& ran);
 
   /// What the next runs look at: nothing; what is needed to find any bad number
   /// of the values that the rules watch, though maybe later than where it was
@@ -72,11 +79,15 @@ class NanCheck : public StepHook {
     bool followed = false;
     bool skipped = false;
     bool quick = true;
+    int64_t number = -1;  // of the value that a device looks at
   };
-  NanCheck(const Plan* plan, std::shared_ptr<const NanRules> rules)
-      : plan_(plan), rules_(std::move(rules)) {}
+  NanCheck(const Plan* plan, std::shared_ptr<const NanRules> rules);
   void Prepare();
+  absl::Status PrepareDevice();
   absl::Status Judge(const Watched& watched, const OpDesc& op);
+  absl::Status Report(const Watched& watched, const OpDesc& op, int64_t nan,
+                      int64_t inf);
+  absl::Status AfterOnDevice(size_t step);
 
   const Plan* plan_;
   std::shared_ptr<const NanRules> rules_;
@@ -84,6 +95,8 @@ class NanCheck : public StepHook {
   Level level_ = Level::kAll;
   double largest_ = 0;
   BadOutput found_;
+  std::unique_ptr<DeviceLook> look_;  // where steps are on a device
+  bool looked_ = false;               // there is something to ask it for
 };
 
 /// FailedPrecondition that IsNanFound knows.

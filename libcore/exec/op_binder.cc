@@ -132,6 +132,7 @@ absl::StatusOr<bool> OpBinder::Widen() {
                                        PlanBuilder::Kind::kArena);
     wide->set_lod(half.lod());
     wide->set_layout(half.layout());
+    builder_->InfoOf(wide).device = device_;
     return wide;
   };
   for (auto& [name, tensor] : inputs_) {
@@ -185,6 +186,10 @@ LayoutPtr OpBinder::LayoutOf(const std::string& name) const {
 bool OpBinder::IsConstant(const Tensor* tensor) const {
   const PlanBuilder::Info& info = builder_->InfoOf(tensor);
   return info.entry != nullptr && !builder_->WrittenLater(tensor, 0);
+}
+
+bool OpBinder::IsFrozen(const Tensor* tensor) const {
+  return builder_->options_.frozen && IsConstant(tensor) && tensor->has_value();
 }
 
 absl::Status OpBinder::MakeRowMajor() {
@@ -265,6 +270,7 @@ int OpBinder::AddMove(Move* move, const std::string& output,
                            output, *move->from, *move->to);
   info.role = op.role;
   info.layer = op.layer;
+  info.on_device = Crosses(*move);
   const int at = builder_->AddStep(std::move(move->step), std::move(info));
   builder_->Touch(move->from, at);
   builder_->Touch(move->to, at);

@@ -34,6 +34,7 @@ class OpBinder : public BindContext {
   absl::StatusOr<Tensor*> Out(Tensor* tensor, const LayoutPtr& layout) override;
   LayoutPtr LayoutOf(const std::string& name) const override;
   bool IsConstant(const Tensor* tensor) const override;
+  bool IsFrozen(const Tensor* tensor) const override;
   bool IsTraining() const override { return builder_->training_; }
 
   /// Replaces every input and output in another layout by a row-major one.

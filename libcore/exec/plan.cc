@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/plan.h"
 
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -39,6 +41,10 @@ class TwoHooks : public StepHook {
 
 }  // namespace
 
+std::string DescribeStep(const StepInfo& info) {
+  return absl::StrCat("op '", info.op_type, "' that makes '", info.output, "'");
+}
+
 Plan::Plan() = default;
 
 absl::StatusOr<std::unique_ptr<Plan>> Plan::Compile(
@@ -59,32 +65,77 @@ const Tensor* Plan::ValueOf(const Tensor* tensor) const {
   return tensor;
 }
 
+void Plan::Attach(const Feed& feed, const void* data) {
+  for (Tensor* tensor : feed.tensors) tensor->Attach(const_cast<void*>(data));
+}
+
 void Plan::SetFeed(size_t i, const void* data) {
-  for (Tensor* tensor : feeds_[i].tensors)
-    tensor->Attach(const_cast<void*>(data));
+  feeds_[i].data = data;
+  Attach(feeds_[i], data);
+}
+
+const DevicePlace* Plan::place() const {
+  return device_ == nullptr ? nullptr : &device_->place();
+}
+
+bool Plan::runs_ahead() const {
+  return device_ != nullptr && device_->runs_ahead() && check_ == nullptr;
+}
+
+absl::StatusOr<Tensor> Plan::OnHost(size_t step, const Tensor& tensor) const {
+  if (!infos_[step].on_device) return tensor;
+  Tensor copy(tensor.dtype(), tensor.shape());
+  copy.set_lod(tensor.lod());
+  copy.Allocate();
+  CudaDevice* device = device_->device();
+  PD_RETURN_IF_ERROR(device->ToHost(copy.raw(), tensor.raw(), copy.bytes()));
+  PD_RETURN_IF_ERROR(device->Synchronize());
+  return copy;
 }
 
 absl::Status Plan::Run(const RunContext& context, StepHook* hook) {
+  absl::Status ran = Start(context, hook);
+  if (ran.ok()) ran = Wait();
+  return check_ == nullptr ? ran : check_->Finish(ran);
+}
+
+absl::Status Plan::Start(const RunContext& context, StepHook* hook) {
   TwoHooks both(check_.get(), hook);
   if (hook == nullptr)
     hook = check_.get();
   else if (check_ != nullptr)
     hook = &both;
   if (blocks_ != nullptr) blocks_->set_hook(hook);
-  if (device_ != nullptr) PD_RETURN_IF_ERROR(device_->Begin());
+  return device_ == nullptr ? RunSteps(context, hook)
+                            : RunOnDevice(context, hook);
+}
+
+absl::Status Plan::Wait() {
+  return device_ == nullptr ? absl::OkStatus() : device_->Wait();
+}
+
+absl::Status Plan::RunOnDevice(const RunContext& context, StepHook* hook) {
+  PD_RETURN_IF_ERROR(device_->Begin());
+  for (size_t i = 0; i < feeds_.size(); ++i) {
+    void* pinned = device_->FeedBytes(i);
+    std::memcpy(pinned, feeds_[i].data, feed(i).bytes());
+    Attach(feeds_[i], pinned);
+  }
+  const absl::Status ran =
+      device_->Run(hook == nullptr, [&] { return RunSteps(context, hook); });
+  device_->NoteWrites();
+  PD_RETURN_IF_ERROR(ran);
+  return device_->End();
+}
+
+absl::Status Plan::RunSteps(const RunContext& context, StepHook* hook) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (hook != nullptr) hook->Before(i);
     absl::Status status = steps_[i](context);
     if (hook != nullptr && status.ok()) status = hook->After(i);
-    if (status.ok()) continue;
-    if (device_ != nullptr) device_->NoteWrites();
-    return Annotate(status,
-                    absl::StrCat("op '", infos_[i].op_type, "' that makes '",
-                                 infos_[i].output, "'"));
+    if (!status.ok()) return Annotate(status, DescribeStep(infos_[i]));
   }
-  if (device_ == nullptr) return absl::OkStatus();
-  device_->NoteWrites();
-  return device_->End();
+  return absl::OkStatus();
 }
 
 }  // namespace pd

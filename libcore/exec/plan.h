@@ -42,10 +42,22 @@ struct PlanOptions {
   /// No step writes over its inputs: they are there when it has run.
   /// Persistable variables are still updated in place.
   bool separate = false;
+  /// Nobody outside of the plan writes persistable variables while it lives:
+  /// steps may keep what they make of weights, such as a form of their own.
+  bool frozen = false;
   /// Where to compute; null: on the CPU. Ops that have no implementation there
   /// run on the CPU, between copies.
   std::shared_ptr<const DevicePlace> place;
+  /// There, a run whose work is the same every time is captured once.
+  bool capture = true;
 };
+
+/// Those of a session that only ever computes answers.
+inline PlanOptions InferencePlans() {
+  PlanOptions options;
+  options.frozen = true;
+  return options;
+}
 
 /// What became of one op, or of a reorder that was put between ops.
 struct StepInfo {
@@ -62,6 +74,9 @@ struct StepInfo {
   /// Of the tensors that it reads and writes; 0 for late ops.
   int64_t bytes_read = 0, bytes_written = 0;
 };
+
+/// "op 'mul' that makes 'fc_0.tmp_0'".
+std::string DescribeStep(const StepInfo& info);
 
 /// A buffer of a plan's arena. Buffers that are alive in different steps share
 /// bytes.
@@ -114,13 +129,28 @@ class Plan {
   /// error names the op and its output.
   absl::Status Run(const RunContext& context, StepHook* hook = nullptr);
 
+  /// True where runs may be started ahead: on a GPU, with all of the work there
+  /// and nothing to look at between steps.
+  bool runs_ahead() const;
+  /// The two parts of Run: while the GPU computes one run, the next can be fed
+  /// and started. At most two runs are under way; Wait ends the older one,
+  /// whose fetches are then there until the next Wait.
+  absl::Status Start(const RunContext& context, StepHook* hook = nullptr);
+  absl::Status Wait();
+
   /// Fetch i after a run, row-major; valid until the next one.
   const Tensor& fetch(size_t i) const { return *fetches_[i]; }
 
   const std::vector<StepInfo>& steps() const { return infos_; }
-  /// The op of step i, what it reads and what it writes.
+  /// The op of step i, what it reads and what it writes. The bytes of a step on
+  /// a device are there: see OnHost.
   const StepVariables& variables(size_t i) const { return variables_[i]; }
   size_t feeds() const { return feeds_.size(); }
+  /// A variable of step i as host code can read it: of a step on a device a
+  /// copy, which is waited for. For hooks.
+  absl::StatusOr<Tensor> OnHost(size_t step, const Tensor& tensor) const;
+  /// Where it computes; null: on the CPU.
+  const DevicePlace* place() const;
   /// The tensor whose bytes this one is another view of (reshape), else itself.
   const Tensor* ValueOf(const Tensor* tensor) const;
   /// Null unless PlanOptions::check_nan_inf asked for it.
@@ -134,7 +164,11 @@ class Plan {
 
   struct Feed {
     std::vector<Tensor*> tensors;  // the feed and what aliases it
+    const void* data = nullptr;    // what SetFeed gave
   };
+  absl::Status RunSteps(const RunContext& context, StepHook* hook);
+  absl::Status RunOnDevice(const RunContext& context, StepHook* hook);
+  void Attach(const Feed& feed, const void* data);
   std::deque<Tensor> tensors_;
   std::vector<Step> steps_;
   std::vector<StepInfo> infos_;

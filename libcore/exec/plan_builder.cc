@@ -115,10 +115,6 @@ PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
 absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
     const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches) {
-  if (options_.place != nullptr && options_.check_nan_inf)
-    return Unimplemented(
-        "FLAGS_check_nan_inf does not look at values on a GPU; use --device "
-        "cpu");
   PD_RETURN_IF_ERROR(AddFeeds(feeds));
   const std::vector<bool> needed = NeededOps(fetches);
   for (size_t i = 0; i < block_.ops.size(); ++i)
@@ -174,6 +170,8 @@ absl::Status PlanBuilder::AddFeeds(const std::vector<FeedSpec>& feeds) {
     tensor->set_lod(feed.lod);
     current_[feed.name] = tensor;
     plan_->feeds_.push_back({{tensor}});
+    if (plan_->device_ != nullptr)
+      PD_RETURN_IF_ERROR(plan_->device_->AddFeed(tensor->bytes()));
   }
   return absl::OkStatus();
 }
@@ -399,6 +397,7 @@ absl::StatusOr<Step> PlanBuilder::Cast(Tensor* from, Tensor* to) {
   op.attrs["in_dtype"] = static_cast<int32_t>(from->dtype());
   op.attrs["out_dtype"] = static_cast<int32_t>(to->dtype());
   op.attrs["use_mkldnn"] = true;
+  if (InfoOf(to).device) return CastOnDevice(op, from, to);
   absl::Status refused = Unimplemented("no cast between %s and %s",
                                        Name(from->dtype()), Name(to->dtype()));
   for (const Implementation& implementation : def->implementations()) {
@@ -496,7 +495,7 @@ absl::Status PlanBuilder::PlaceBuffers() {
   plan_->stats_.persistable_bytes = scope_->bytes();
   PD_RETURN_IF_ERROR(PlaceBuffers(false));
   if (plan_->device_ == nullptr) return absl::OkStatus();
-  NoteUses();
+  PD_RETURN_IF_ERROR(CompleteDevice());
   return PlaceBuffers(true);
 }
 

@@ -35,7 +35,8 @@ class PlanBuilder {
  private:
   friend class OpBinder;
 
-  // kLate: bytes of its own, shape known when it runs.
+  // kLate: bytes of its own: its shape is known when it runs, or it is a fetch
+  // from a device.
   enum class Kind { kArena, kFeed, kPersistable, kLate };
 
   // What is known of a Tensor of this plan.
@@ -101,7 +102,7 @@ class PlanBuilder {
   Step CopyBytes(Tensor* in, Tensor* out);
   absl::StatusOr<Tensor*> FetchedOnHost(const std::string& name,
                                         Tensor* tensor);
-  void NoteUses();
+  absl::Status CompleteDevice();
 
   absl::StatusOr<Tensor*> ResolveInput(const std::string& name);
   absl::StatusOr<Tensor*> MakeOutput(const std::string& name,
@@ -117,6 +118,8 @@ class PlanBuilder {
   absl::StatusOr<Step> Reorder(Tensor* from, Tensor* to);
   // Between a half and float32, both of one layout; rounds to nearest.
   absl::StatusOr<Step> Cast(Tensor* from, Tensor* to);
+  absl::StatusOr<Step> CastOnDevice(const OpDesc& cast, Tensor* from,
+                                    Tensor* to);
   // One attempt of one implementation; the plan has the step when it gives
   // true. False: refused, with the reason in `info`.
   absl::StatusOr<bool> TryToBind(const Implementation& implementation,
@@ -157,6 +160,7 @@ class PlanBuilder {
   std::unordered_set<const Tensor*> late_;      // shape known when it runs
   std::map<Tensor*, Sides> sides_;              // by the host's tensor
   std::unordered_map<Tensor*, Tensor*> twins_;  // -> the host's tensor
+  bool all_here_ = true;  // every fetch comes from the device
 };
 
 }  // namespace pd

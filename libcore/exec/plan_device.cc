@@ -20,7 +20,9 @@ absl::StatusOr<int32_t*> PlanDevice::Complaint(std::string message) {
   if (flags_ == nullptr) {
     const size_t bytes = kMostComplaints * sizeof(int32_t);
     PD_ASSIGN_OR_RETURN(void* flags, Keep(bytes));
-    PD_ASSIGN_OR_RETURN(answers_, device()->AllocatePinned(bytes));
+    for (Slot& slot : slots_) {
+      PD_ASSIGN_OR_RETURN(slot.answers, device()->AllocatePinned(bytes));
+    }
     flags_ = static_cast<int32_t*>(flags);
   }
   if (complaints_.size() == kMostComplaints)
@@ -49,7 +51,37 @@ absl::StatusOr<void*> PlanDevice::AllocateArena(
       std::string(arena.status().message()), names);
 }
 
+absl::Status PlanDevice::AddFeed(size_t bytes) {
+  for (Slot& slot : slots_) {
+    PD_ASSIGN_OR_RETURN(auto pinned, device()->AllocatePinned(bytes));
+    slot.feeds.push_back(std::move(pinned));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> PlanDevice::AddFetch(const Tensor* from, Tensor* to) {
+  for (Slot& slot : slots_) {
+    PD_ASSIGN_OR_RETURN(auto pinned, device()->AllocatePinned(to->bytes()));
+    slot.fetches.push_back(std::move(pinned));
+  }
+  fetches_.push_back(to);
+  return Step([this, from, i = fetches_.size() - 1](const RunContext&) {
+    return device()->ToHost(At(started_).fetches[i].get(), from->raw(),
+                            from->bytes());
+  });
+}
+
+absl::Status PlanDevice::Complete(bool all_here, bool capture) {
+  all_here_ = all_here;
+  same_work_ = same_work_ && all_here && capture;
+  for (Slot& slot : slots_) {
+    PD_ASSIGN_OR_RETURN(slot.end, device()->MakeMark());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PlanDevice::Begin() {
+  PD_INVARIANT(under_way() < static_cast<int64_t>(kSlots));
   for (const Use& use : uses_) {
     DeviceValue* value = use.entry->device.get();
     if (use.entry->lent) value->WrittenByHost();
@@ -60,6 +92,23 @@ absl::Status PlanDevice::Begin() {
   return device()->Clear(flags_, complaints_.size() * sizeof(int32_t));
 }
 
+// The first run of each slot is not captured: what libraries do once has no
+// place in what is repeated.
+absl::Status PlanDevice::Run(bool captures,
+                             const std::function<absl::Status()>& steps) {
+  Slot& slot = At(started_);
+  if (!captures || !same_work_ || !std::exchange(slot.warm, true))
+    return steps();
+  if (slot.work == nullptr) {
+    PD_RETURN_IF_ERROR(device()->BeginCapture());
+    const absl::Status status = steps();
+    auto work = device()->EndCapture();
+    PD_RETURN_IF_ERROR(status);
+    PD_ASSIGN_OR_RETURN(slot.work, std::move(work));
+  }
+  return device()->Run(*slot.work);
+}
+
 void PlanDevice::NoteWrites() {
   for (const Use& use : uses_) {
     if (use.device_writes) use.entry->device->WrittenByDevice();
@@ -68,13 +117,24 @@ void PlanDevice::NoteWrites() {
 }
 
 absl::Status PlanDevice::End() {
+  Slot& slot = At(started_);
   for (const Use& use : uses_)
     if (use.entry->lent) PD_RETURN_IF_ERROR(use.entry->device->ToHost());
   if (!complaints_.empty())
-    PD_RETURN_IF_ERROR(device()->ToHost(answers_.get(), flags_,
+    PD_RETURN_IF_ERROR(device()->ToHost(slot.answers.get(), flags_,
                                         complaints_.size() * sizeof(int32_t)));
-  PD_RETURN_IF_ERROR(device()->Synchronize());
-  const auto* answers = static_cast<const int32_t*>(answers_.get());
+  PD_RETURN_IF_ERROR(device()->Put(*slot.end));
+  ++started_;
+  return absl::OkStatus();
+}
+
+absl::Status PlanDevice::Wait() {
+  PD_INVARIANT(under_way() > 0);
+  const Slot& slot = At(ended_++);
+  PD_RETURN_IF_ERROR(device()->WaitFor(*slot.end));
+  for (size_t i = 0; i < fetches_.size(); ++i)
+    fetches_[i]->Attach(slot.fetches[i].get());
+  const auto* answers = static_cast<const int32_t*>(slot.answers.get());
   for (size_t i = 0; i < complaints_.size(); ++i)
     if (answers[i] != 0) return InvalidArgument("%s", complaints_[i]);
   return absl::OkStatus();

@@ -10,11 +10,20 @@
 // the device wait for nobody; a copy to the host is waited for by the step that
 // makes it. A persistable variable has a copy on each side (DeviceValue): a run
 // brings up to date, before its first step, what its steps will read.
+//
+// What goes in and out lies in pinned memory, twice, so that the host can feed
+// a run while the device computes the one before. Where every step is the
+// device's and does the same work each time, a run is captured once for each of
+// the two and then started as a whole.
 #ifndef PD_LIBCORE_EXEC_PLAN_DEVICE_H_
 #define PD_LIBCORE_EXEC_PLAN_DEVICE_H_
 
+#include <array>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libcore/exec/plan.h"
@@ -38,29 +47,62 @@ class PlanDevice : public DeviceBinding {
   CudaDevice* device() override { return place_->device.get(); }
   absl::StatusOr<int32_t*> Complaint(std::string message) override;
   absl::StatusOr<void*> Keep(size_t bytes) override;
+  void VariesByRun() override { same_work_ = false; }
 
   const DevicePlace& place() const { return *place_; }
   /// ResourceExhausted names the largest of `buffers`.
   absl::StatusOr<void*> AllocateArena(
       size_t bytes, const std::vector<PlannedBuffer>& buffers);
   void AddUse(const Use& use) { uses_.push_back(use); }
+  /// Pinned bytes of a feed; the next one.
+  absl::Status AddFeed(size_t bytes);
+  /// A tensor for a fetch, whose bytes are those of the last run that has
+  /// ended; the step brings them from `from`.
+  absl::StatusOr<Step> AddFetch(const Tensor* from, Tensor* to);
+  /// The plan is complete. `all_here`: every step and fetch is the device's.
+  absl::Status Complete(bool all_here, bool capture);
+
+  bool runs_ahead() const { return all_here_; }
 
   /// Before the first step.
   absl::Status Begin();
-  /// After the last one, or the one that failed: who has written what.
+  /// Where the bytes of feed i go, after Begin: they are copied from there.
+  void* FeedBytes(size_t i) { return At(started_).feeds[i].get(); }
+  /// Runs the steps, or the captured work that they are. `captures` is false
+  /// for runs that somebody watches.
+  absl::Status Run(bool captures, const std::function<absl::Status()>& steps);
+  /// After the last step, or the one that failed: who has written what.
   void NoteWrites();
-  /// Waits for the device. InvalidArgument with the first complaint.
+  /// After a run without a failure: it is under way.
   absl::Status End();
+  /// Runs that are under way.
+  int64_t under_way() const { return started_ - ended_; }
+  /// Waits for the oldest of them. InvalidArgument with its first complaint.
+  absl::Status Wait();
 
  private:
   static constexpr size_t kMostComplaints = 4096;
+  static constexpr size_t kSlots = 2;
+
+  // What a run has for itself, while another is under way.
+  struct Slot {
+    std::vector<std::shared_ptr<void>> feeds, fetches;  // pinned
+    std::shared_ptr<void> answers;                      // of the complaints
+    std::unique_ptr<CudaMark> end;
+    std::unique_ptr<CapturedWork> work;
+    bool warm = false;  // it has run
+  };
+  Slot& At(int64_t run) { return slots_[static_cast<size_t>(run) % kSlots]; }
 
   std::shared_ptr<const DevicePlace> place_;
   std::vector<std::shared_ptr<void>> memory_;
   std::vector<Use> uses_;
   std::vector<std::string> complaints_;
-  int32_t* flags_ = nullptr;       // of the complaints, on the device
-  std::shared_ptr<void> answers_;  // the same on the host
+  int32_t* flags_ = nullptr;      // of the complaints, on the device
+  std::vector<Tensor*> fetches_;  // on the host
+  std::array<Slot, kSlots> slots_;
+  int64_t started_ = 0, ended_ = 0;  // runs
+  bool same_work_ = true, all_here_ = false;
 };
 
 }  // namespace pd

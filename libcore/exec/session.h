@@ -34,6 +34,7 @@ class Session {
 
   Scope& scope() { return scope_; }
   const OpRegistry& registry() const { return *registry_; }
+  const std::shared_ptr<const DevicePlace>& place() const { return place_; }
   void set_plan_options(const PlanOptions& options) { options_ = options; }
   void set_pass_options(const PassOptions& options) { passes_ = options; }
   /// Programs without gradients compute in mixed precision from now on; fetches

@@ -6,12 +6,16 @@
 #include <utility>
 
 #include "libcore/base/clock.h"
+#include "libcore/base/status_macros.h"
 
 namespace pd {
 
 void StepTimes::Before(size_t) { begin_ = SteadySeconds(); }
 
 absl::Status StepTimes::After(size_t step) {
+  // A GPU's step has only been started.
+  if (plan_->steps()[step].on_device)
+    PD_RETURN_IF_ERROR(plan_->place()->device->Synchronize());
   seconds_[step] += SteadySeconds() - begin_;
   return absl::OkStatus();
 }

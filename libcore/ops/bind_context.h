@@ -88,9 +88,11 @@ class BindContext {
   /// The layout of a variable of the same block by name, where it is known
   /// (null: row-major or not known). A gradient wants its forward's layout.
   virtual LayoutPtr LayoutOf(const std::string& name) const = 0;
-  /// True for inference plans and for variables that no step of this plan
-  /// writes: their contents may be prepared once when the plan is made.
+  /// True for variables that no step of this plan writes. Other plans may.
   virtual bool IsConstant(const Tensor* tensor) const = 0;
+  /// True for constants whose value is there now and stays as long as the plan
+  /// does (PlanOptions::frozen): a step may keep what it makes of it.
+  virtual bool IsFrozen(const Tensor* tensor) const = 0;
   /// True for plans that compute gradients, or may.
   virtual bool IsTraining() const = 0;
 

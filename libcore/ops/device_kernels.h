@@ -29,7 +29,31 @@ class DeviceBinding {
   virtual absl::StatusOr<int32_t*> Complaint(std::string message) = 0;
   /// Device memory for as long as the plan.
   virtual absl::StatusOr<void*> Keep(size_t bytes) = 0;
+  /// The step does not do the same work in every run (it reads the RunContext),
+  /// so it cannot be part of captured work.
+  virtual void VariesByRun() = 0;
 };
+
+/// What is not finite among the numbers of a value, in device memory.
+struct BadNumbers {
+  uint32_t largest = 0;  ///< magnitude, as a float's bits; NaN is above Inf
+  uint32_t nan = 0, inf = 0;
+  uint32_t plus = 0;  ///< of the infinite ones, +inf
+};
+/// One pass over some dense values in device memory: floats of any size. Adds
+/// to what `found` holds.
+struct LookRequest {
+  static constexpr int kMost = 64;
+  struct Value {
+    const void* numbers = nullptr;
+    int64_t n = 0;
+    BadNumbers* found = nullptr;
+    DType dtype = DType::kFloat32;
+  };
+  Value values[kMost];
+  int count = 0;
+};
+using LookFn = absl::Status (*)(CudaDevice*, const LookRequest&);
 
 /// As BindFn: a status of kUnimplemented is a refusal. The step starts work on
 /// the device's stream and waits for nothing.
@@ -65,6 +89,7 @@ class DeviceKernels {
 struct DevicePlace {
   std::shared_ptr<CudaDevice> device;
   DeviceKernels kernels;
+  LookFn look = nullptr;
 };
 
 }  // namespace pd

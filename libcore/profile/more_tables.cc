@@ -68,7 +68,7 @@ std::string RooflineText(const ProfileTrace& trace,
   std::vector<TimeItem> items = summary.operators.items;
   SortItems(options.sorted_by, &items);
   for (const TimeItem& item : summary.memory)
-    if (item.bytes > 0) items.push_back(item);
+    if (item.bytes > 0 && item.total > 0) items.push_back(item);
   for (const TimeItem& item : items) {
     const auto ns = static_cast<double>(std::max<int64_t>(item.total, 1));
     const auto flops = static_cast<double>(item.flops);

@@ -15,8 +15,10 @@ EventType PhaseOf(int32_t role) {
                                      : EventType::kForward;
 }
 
-// What moves values and computes nothing counts as memory manipulation.
+// What moves values and computes nothing counts as memory manipulation; a copy
+// to or from a GPU is one there.
 EventType TypeOf(const StepInfo& info) {
+  if (info.op_type == "copy" && info.on_device) return EventType::kCudaRuntime;
   return info.op_type == "reorder" || info.op_type == "copy"
              ? EventType::kMemcpy
              : EventType::kOperator;
@@ -53,9 +55,11 @@ PlanTracer::PlanTracer(const Plan& plan, int64_t number) {
     site.layer = info.layer;
     site.plan = number;
     site.index = static_cast<int64_t>(i);
-    site.flops = info.flops;
-    site.bytes_read = info.bytes_read;
-    site.bytes_written = info.bytes_written;
+    if (!info.on_device) {
+      site.flops = info.flops;
+      site.bytes_read = info.bytes_read;
+      site.bytes_written = info.bytes_written;
+    }
     site.alive_bytes = alive[i];
     site.refusals = info.refusals;
     sites.push_back(std::move(site));
@@ -63,6 +67,7 @@ PlanTracer::PlanTracer(const Plan& plan, int64_t number) {
     phases_.push_back(recorder.SiteOf(phase, Name(phase)));
   }
   first_ = recorder.AddSites(std::move(sites));
+  if (plan.place() != nullptr) device_ = std::make_unique<DeviceTracer>(plan);
   FindPeak(plan, alive);
 }
 

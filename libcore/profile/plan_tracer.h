@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records the steps of a plan, and the phases (forward, backward, update) that
-// they make up.
+// they make up. Of a plan on a GPU, the thread's events are the starting of
+// work, and DeviceTracer adds the work.
 #ifndef PD_LIBCORE_PROFILE_PLAN_TRACER_H_
 #define PD_LIBCORE_PROFILE_PLAN_TRACER_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "libcore/exec/plan.h"
+#include "libcore/profile/device_tracer.h"
 #include "libcore/trace/recorder.h"
 
 namespace pd {
@@ -21,6 +24,10 @@ class PlanTracer : public StepHook {
 
   void Before(size_t step) override {
     if (step == 0) ring_ = Recorder::Get().ThisThread();
+    if (device_ != nullptr) {
+      if (step == 0) device_->BeginRun();
+      device_->Before(step);
+    }
     begin_ = TraceClock::Now();
     if (step > 0 && phases_[step] == phase_) return;
     EndPhase();
@@ -29,9 +36,11 @@ class PlanTracer : public StepHook {
   }
   absl::Status After(size_t step) override {
     end_ = TraceClock::Now();
-    ring_->Push(first_ + static_cast<SiteId>(step), begin_, end_, 0);
-    if (step + 1 == phases_.size()) EndPhase();
-    return absl::OkStatus();
+    const int64_t work = device_ != nullptr ? device_->After(step) : 0;
+    ring_->Push(first_ + static_cast<SiteId>(step), begin_, end_, work);
+    if (step + 1 < phases_.size()) return absl::OkStatus();
+    EndPhase();
+    return device_ != nullptr ? device_->EndRun() : absl::OkStatus();
   }
 
   /// The tensors in memory when the plan needs the most, the largest first.
@@ -45,6 +54,7 @@ class PlanTracer : public StepHook {
   }
   void FindPeak(const Plan& plan, const std::vector<int64_t>& alive);
 
+  std::unique_ptr<DeviceTracer> device_;  // of a plan on a GPU
   EventRing* ring_ = nullptr;
   SiteId first_ = 0;              // of step 0
   std::vector<SiteId> phases_;    // by step

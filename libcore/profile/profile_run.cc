@@ -161,6 +161,7 @@ absl::StatusOr<ProfileRunEnd> ProfileInference(const OpRegistry& registry,
                                                Profiler* profiler) {
   Session session(&registry, options.seed);
   session.set_pass_options(options.passes);
+  session.set_plan_options(InferencePlans());
   PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
   std::vector<FeedSpec> specs;
   for (const std::string& name : model.feeds) {

@@ -2,6 +2,7 @@
 #include "libcore/profile/summary.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -60,6 +61,8 @@ class Summarizer {
   ProfileSummary Run() {
     summary_.operators.thread = "All threads merged";
     summary_.user.thread = "All threads merged";
+    for (const TraceEvent& event : trace_.events)
+      if (OnGpu(event)) started_[event.id] += event.duration();
     Kinds();
     Walk();
     Model();
@@ -74,20 +77,36 @@ class Summarizer {
     const TraceSite* site;
   };
 
+  // What a GPU did bears the number of what has started it.
+  bool OnGpu(const TraceEvent& event) const {
+    const EventType type = trace_.SiteOf(event).type;
+    return ours_ && event.id != 0 &&
+           (type == EventType::kKernel || type == EventType::kMemcpy);
+  }
+
+  // Time on a GPU of the work that the event has started; nothing when none.
+  std::optional<int64_t> StartedBy(const Place& place) const {
+    const auto work = started_.find(place.event->id);
+    if (place.event->id == 0 || work == started_.end() ||
+        place.site->type == EventType::kProfileStep || OnGpu(*place.event))
+      return std::nullopt;
+    return work->second;
+  }
+
   void Kinds() {
-    std::map<EventType, std::vector<Range>> ranges;
+    std::map<std::pair<EventType, bool>, std::vector<Range>> ranges;
     std::vector<Range> communication;
     for (const TraceEvent& event : trace_.events) {
       const TraceSite& site = trace_.SiteOf(event);
       const Range range = {event.begin_ns, event.end_ns};
-      ranges[site.type].push_back(range);
+      ranges[{site.type, OnGpu(event)}].push_back(range);
       if (site.type == EventType::kCommunication ||
           (site.type == EventType::kOperator && NamesCommunication(site.name)))
         communication.push_back(range);
     }
-    for (auto& [type, list] : ranges)
-      summary_.kinds.push_back(
-          {type, static_cast<int64_t>(list.size()), Union(std::move(list))});
+    for (auto& [kind, list] : ranges)
+      summary_.kinds.push_back({kind.first, static_cast<int64_t>(list.size()),
+                                Union(std::move(list)), kind.second});
     summary_.communication_calls = static_cast<int64_t>(communication.size());
     summary_.communication = Union(std::move(communication));
     std::stable_sort(summary_.kinds.begin(), summary_.kinds.end(),
@@ -119,6 +138,7 @@ class Summarizer {
   void Take(const Place& place, const std::vector<Place>& around) {
     const TraceSite& site = *place.site;
     const int64_t ns = place.event->duration();
+    if (OnGpu(*place.event)) return TakeGpu(site, ns);
     const Place* parent = around.empty() ? nullptr : &around.back();
     if (site.type == EventType::kProfileStep) {
       summary_.step_samples.push_back(static_cast<double>(ns));
@@ -134,6 +154,18 @@ class Summarizer {
     TakeUser(place);
     TakePhase(place, around);
     Cover(place, around);
+  }
+
+  void TakeGpu(const TraceSite& site, int64_t ns) {
+    const bool move = site.type == EventType::kMemcpy;
+    TimeItem* item =
+        Find(move ? absl::StrCat(site.name, ":host<->device")
+                  : absl::StrCat(site.implementation, "<", site.name, ">"),
+             move ? &summary_.memory : &summary_.kernels);
+    ++item->calls;
+    item->min = 0;
+    item->gpu.Add(ns);
+    AddWork(site, item);
   }
 
   std::vector<std::vector<TimeItem>*> ItemsOf(const Place& place) {
@@ -155,15 +187,19 @@ class Summarizer {
   void TakeOperator(const Place& place, const Place* parent) {
     const TraceSite& site = *place.site;
     const int64_t ns = place.event->duration();
+    const std::optional<int64_t> started = StartedBy(place);
     for (std::vector<TimeItem>* items : ItemsOf(place)) {
       TimeItem* item = Find(site.name, items);
       item->Add(ns);
       AddWork(site, item);
-      if (!site.implementation.empty())
-        item->Inner(absl::StrCat(site.name, "::", site.implementation))
-            ->Add(ns);
+      if (started.has_value()) item->gpu.Add(*started);
+      if (site.implementation.empty()) continue;
+      TimeItem* inner =
+          item->Inner(absl::StrCat(site.name, "::", site.implementation));
+      inner->Add(ns);
+      if (started.has_value()) inner->gpu.Add(*started);
     }
-    if (!site.implementation.empty()) {
+    if (!site.implementation.empty() && !started.has_value()) {
       TimeItem* kernel =
           Find(absl::StrCat(site.implementation, "<", site.name, ">"),
                &summary_.kernels);
@@ -219,6 +255,11 @@ class Summarizer {
   void TakePhase(const Place& place, const std::vector<Place>& around) {
     const TraceSite& site = *place.site;
     const int64_t ns = place.event->duration();
+    if (const auto started = StartedBy(place); started.has_value())
+      for (const Place& outer : around)
+        if (IsPhase(outer.site->type) ||
+            outer.site->type == EventType::kProfileStep)
+          gpu_[outer.site->type].Add(*started);
     if (site.type == EventType::kProfileStep)
       Find("ProfileStep", &model_)->Add(ns);
     if (!IsPhase(site.type)) return;
@@ -237,7 +278,11 @@ class Summarizer {
     for (const char* name :
          {"ProfileStep", "Dataloader", "Forward", "Backward", "Optimization"})
       for (TimeItem& item : model_)
-        if (item.name == name) summary_.model.push_back(std::move(item));
+        if (item.name == name) {
+          const auto gpu = gpu_.find(*EventTypeFromName(name));
+          if (gpu != gpu_.end()) item.gpu = gpu->second;
+          summary_.model.push_back(std::move(item));
+        }
     summary_.steps = static_cast<int64_t>(summary_.step_samples.size());
     summary_.step_time = summary_.coverage.steps;
   }
@@ -278,6 +323,8 @@ class Summarizer {
   ProfileSummary summary_;
   std::vector<TimeItem> model_;
   std::vector<std::map<EventType, int64_t>> phases_;  // by step
+  std::map<int64_t, int64_t> started_;      // work on a GPU, by number
+  std::map<EventType, TimeItem::Gpu> gpu_;  // of phases
 };
 
 }  // namespace
@@ -287,6 +334,13 @@ void TimeItem::Add(int64_t ns) {
   total += ns;
   max = std::max(max, ns);
   min = std::min(min, ns);
+}
+
+void TimeItem::Gpu::Add(int64_t ns) {
+  min = calls == 0 ? ns : std::min(min, ns);
+  ++calls;
+  total += ns;
+  max = std::max(max, ns);
 }
 
 TimeItem* TimeItem::Inner(const std::string& name) {
@@ -315,9 +369,16 @@ void SortItems(SortKey key, std::vector<TimeItem>* items) {
         return static_cast<double>(-item.max);
       case SortKey::kCpuMin:
         return static_cast<double>(item.min);
-      default:
-        return 0;  // nothing ran on a GPU
+      case SortKey::kGpuTotal:
+        return static_cast<double>(-item.gpu.total);
+      case SortKey::kGpuAvg:
+        return -item.gpu.average();
+      case SortKey::kGpuMax:
+        return static_cast<double>(-item.gpu.max);
+      case SortKey::kGpuMin:
+        return static_cast<double>(item.gpu.min);
     }
+    return 0;
   };
   std::stable_sort(items->begin(), items->end(),
                    [&](const TimeItem& a, const TimeItem& b) {

@@ -21,6 +21,15 @@ struct TimeItem {
   int64_t calls = 0;
   int64_t total = 0, max = 0;
   int64_t min = std::numeric_limits<int64_t>::max();
+  /// Of the work that the calls started on a GPU; 0 calls: there was none.
+  struct Gpu {
+    int64_t calls = 0, total = 0, max = 0, min = 0;
+    void Add(int64_t ns);
+    double average() const {
+      return calls > 0 ? static_cast<double>(total) / static_cast<double>(calls)
+                       : 0;
+    }
+  } gpu;
   int64_t flops = 0, bytes = 0;  ///< of all calls
   std::vector<TimeItem> inner;   ///< parts, in the order of their coming
 
@@ -43,6 +52,7 @@ struct ThreadItems {
 struct KindTime {
   EventType type = EventType::kOperator;
   int64_t calls = 0, total = 0;
+  bool on_gpu = false;
 };
 
 /// What the time of the steps was spent on, on the thread that steps.
@@ -92,7 +102,7 @@ enum class SortKey {
 const std::vector<std::string>& SortKeyNames();
 
 /// Sorts as PaddlePaddle does: the largest first, by the minimum the smallest;
-/// what is equal, as it came. Times of a GPU are all 0.
+/// what is equal, as it came.
 void SortItems(SortKey key, std::vector<TimeItem>* items);
 
 }  // namespace pd

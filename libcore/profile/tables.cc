@@ -15,7 +15,6 @@ namespace {
 
 constexpr char kCpuHeader[] = "CPU Total / Avg / Max / Min / Ratio(%)";
 constexpr char kGpuHeader[] = "GPU Total / Avg / Max / Min / Ratio(%)";
-constexpr char kNoGpu[] = "0.00 / 0.00 / 0.00 / 0.00 / 0.00";
 constexpr size_t kNameWidth = 52, kTimesWidth = 40, kCallsWidth = 6;
 
 std::string Percent(double ratio) {
@@ -32,6 +31,22 @@ std::string Times(const TimeItem& item, const std::string& unit, double ratio) {
                       TimeText(static_cast<double>(item.max), unit), " / ",
                       TimeText(static_cast<double>(item.min), unit), " / ",
                       Percent(ratio));
+}
+
+// `whole` is the time on a GPU that the ratio is of.
+std::string GpuTimes(const TimeItem::Gpu& gpu, const std::string& unit,
+                     int64_t whole) {
+  return absl::StrCat(TimeText(static_cast<double>(gpu.total), unit), " / ",
+                      TimeText(gpu.average(), unit), " / ",
+                      TimeText(static_cast<double>(gpu.max), unit), " / ",
+                      TimeText(static_cast<double>(gpu.min), unit), " / ",
+                      Percent(Ratio(gpu.total, whole)));
+}
+
+int64_t GpuTotal(const std::vector<TimeItem>& items) {
+  int64_t total = 0;
+  for (const TimeItem& item : items) total += item.gpu.total;
+  return total;
 }
 
 std::string Cut(const std::string& name, size_t width) {
@@ -78,7 +93,7 @@ std::string OverviewTable(const ProfileSummary& summary,
   };
   std::vector<Row> rows;
   for (const KindTime& kind : summary.kinds) {
-    if (kind.type == EventType::kCommunication) continue;
+    if (kind.type == EventType::kCommunication || kind.on_gpu) continue;
     const TimeItem* item = model(kind.type);
     rows.push_back({std::string(Name(kind.type)),
                     item != nullptr ? item->calls : kind.calls,
@@ -97,6 +112,11 @@ std::string OverviewTable(const ProfileSummary& summary,
                TimeText(static_cast<double>(row.total), unit),
                Percent(Ratio(row.total, summary.step_time))});
   table.SecondHeader({"", "Calls", "GPU Time", "Ratio (%)"});
+  for (const KindTime& kind : summary.kinds)
+    if (kind.on_gpu)
+      table.Row({absl::StrCat("  ", Name(kind.type)), absl::StrCat(kind.calls),
+                 TimeText(static_cast<double>(kind.total), unit),
+                 Percent(Ratio(kind.total, summary.step_time))});
   return table.Text("Overview Summary", unit, true) +
          Closed(
              table,
@@ -124,11 +144,13 @@ std::string ModelTable(const ProfileSummary& summary, const std::string& unit) {
                   {false, true, true, true});
   table.Header({"Name", "Calls", kCpuHeader, kGpuHeader});
   int64_t others = summary.step_time;
+  const int64_t on_gpu = summary.model[0].gpu.total;  // of ProfileStep
   for (const TimeItem& item : summary.model) {
     const bool step = item.name == "ProfileStep";
-    table.Row(
-        {absl::StrCat(step ? "" : "  ", item.name), absl::StrCat(item.calls),
-         Times(item, unit, Ratio(item.total, summary.step_time)), kNoGpu});
+    table.Row({absl::StrCat(step ? "" : "  ", item.name),
+               absl::StrCat(item.calls),
+               Times(item, unit, Ratio(item.total, summary.step_time)),
+               GpuTimes(item.gpu, unit, on_gpu)});
     if (!step) others -= item.total;
   }
   const double ratio =
@@ -192,32 +214,46 @@ std::string OperatorTable(const ProfileSummary& summary,
     SortItems(options.sorted_by, &group.items);
     int64_t total = 0;
     for (const TimeItem& item : group.items) total += item.total;
+    const int64_t on_gpu = GpuTotal(group.items);
     for (const TimeItem& item : group.items) {
       table.Row({Cut(item.name, kNameWidth), absl::StrCat(item.calls),
-                 Times(item, unit, Ratio(item.total, total)), kNoGpu});
+                 Times(item, unit, Ratio(item.total, total)),
+                 GpuTimes(item.gpu, unit, on_gpu)});
       if (!options.op_detail) continue;
       for (const TimeItem& inner : item.inner)
         table.Row({absl::StrCat("  ", Cut(inner.name, kNameWidth - 2)),
                    absl::StrCat(inner.calls),
-                   Times(inner, unit, Ratio(inner.total, item.total)), kNoGpu});
+                   Times(inner, unit, Ratio(inner.total, item.total)),
+                   GpuTimes(inner.gpu, unit, item.gpu.total)});
     }
   }
   return table.Text("Operator Summary", unit, true) + "\n\n";
 }
 
-// Implementations are what kernels are on a GPU.
+// Of the CPU, implementations are what kernels are on a GPU.
 std::string KernelTable(const ProfileSummary& summary,
                         const TableOptions& options) {
   if (summary.kernels.empty()) return "";
   constexpr size_t kWidth = 90;
-  TextTable table({kWidth, kCallsWidth, kTimesWidth}, {false, true, true});
-  table.Header({"Name", "Calls", kCpuHeader});
+  const int64_t on_gpu = GpuTotal(summary.kernels);
+  std::vector<size_t> widths = {kWidth, kCallsWidth, kTimesWidth};
+  if (on_gpu > 0) widths.push_back(kTimesWidth);
+  TextTable table(std::move(widths), {false, true, true, true});
+  std::vector<std::string> header = {"Name", "Calls", kCpuHeader};
+  if (on_gpu > 0) header.push_back(kGpuHeader);
+  table.Header(std::move(header));
   std::vector<TimeItem> kernels = summary.kernels;
-  SortItems(options.sorted_by, &kernels);
-  for (const TimeItem& item : kernels)
-    table.Row(
-        {Cut(item.name, kWidth), absl::StrCat(item.calls),
-         Times(item, options.time_unit, Ratio(item.total, summary.step_time))});
+  const bool by_default = options.sorted_by == SortKey::kCpuTotal;
+  SortItems(on_gpu > 0 && by_default ? SortKey::kGpuTotal : options.sorted_by,
+            &kernels);
+  for (const TimeItem& item : kernels) {
+    std::vector<std::string> row = {
+        Cut(item.name, kWidth), absl::StrCat(item.calls),
+        Times(item, options.time_unit, Ratio(item.total, summary.step_time))};
+    if (on_gpu > 0)
+      row.push_back(GpuTimes(item.gpu, options.time_unit, on_gpu));
+    table.Row(std::move(row));
+  }
   return table.Text("Kernel Summary", options.time_unit, true) + "\n\n";
 }
 
@@ -230,7 +266,7 @@ std::string MemoryTable(const ProfileSummary& summary,
   for (const TimeItem& item : summary.memory)
     table.Row({item.name, absl::StrCat(item.calls),
                Times(item, unit, Ratio(item.total, summary.step_time)),
-               kNoGpu});
+               GpuTimes(item.gpu, unit, GpuTotal(summary.memory))});
   return table.Text("Memory Manipulation Summary", unit, true) + "\n\n";
 }
 
@@ -249,7 +285,7 @@ std::string UserTable(const ProfileSummary& summary,
       table.Row(
           {item.name, absl::StrCat(item.calls),
            Times(item, options.time_unit, Ratio(item.total, summary.step_time)),
-           kNoGpu});
+           GpuTimes(item.gpu, options.time_unit, 0)});
   }
   return table.Text("UserDefined Summary", options.time_unit, false) + "\n\n";
 }

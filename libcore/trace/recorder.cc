@@ -77,6 +77,17 @@ EventRing* Recorder::ThisThread() {
   return state.ring.get();
 }
 
+std::shared_ptr<EventRing> Recorder::MakeRing(std::string name) {
+  // Above the numbers that Linux gives to threads.
+  constexpr uint64_t kFirst = uint64_t{1} << 22;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto ring =
+      std::make_shared<EventRing>(kFirst + made_++, std::move(name), capacity_);
+  ring->open_.store(recording(), std::memory_order_relaxed);
+  rings_.push_back(ring);
+  return ring;
+}
+
 void Recorder::Prepare(size_t events) {
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -91,6 +91,9 @@ class Recorder {
   /// The ring of the calling thread.
   EventRing* ThisThread();
 
+  /// A ring for what runs elsewhere than on a thread, a GPU; one thread pushes.
+  std::shared_ptr<EventRing> MakeRing(std::string name);
+
   /// What traces call the calling thread.
   static void NameThisThread(std::string name);
 
@@ -100,6 +103,7 @@ class Recorder {
   std::atomic<bool> recording_{false};
   std::mutex mutex_;
   size_t capacity_ = kRingEvents;
+  uint64_t made_ = 0;  // rings that are no thread's
   std::vector<std::shared_ptr<EventRing>> rings_;
   std::vector<TraceSite> sites_;
   std::map<std::pair<EventType, std::string>, SiteId, std::less<>> by_name_;

@@ -165,6 +165,7 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
   Session session(&registry, options.seed);
   session.set_pass_options(options.passes);
   session.set_mixed_precision(options.amp);
+  session.set_plan_options(InferencePlans());
   PD_RETURN_IF_ERROR(FillScope(model, &session.scope()));
   PD_ASSIGN_OR_RETURN(auto plan,
                       session.Compile(model.program, feeds, model.fetches));

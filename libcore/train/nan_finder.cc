@@ -22,6 +22,7 @@ struct SeenOp {
   OpDesc op;
   std::map<std::string, const Tensor*> inputs, outputs;
   std::map<std::string, Tensor> before;  // of inputs that it wrote over
+  bool on_device = false;
 };
 
 // Keeps what an op is about to write over, and takes down the one that failed.
@@ -34,17 +35,20 @@ class Examiner : public StepHook {
     before_.clear();
     for (const auto& [name, in] : variables.inputs)
       for (const auto& [other, out] : variables.outputs)
-        if (in->raw() != nullptr && in->raw() == out->raw())
-          before_.emplace(name, CloneOf(*in));
+        if (in->raw() != nullptr && in->raw() == out->raw()) {
+          absl::StatusOr<Tensor> value = plan_->OnHost(step, *in);
+          if (value.ok()) before_.emplace(name, CloneOf(*value));
+        }
   }
   absl::Status After(size_t step) override {
-    absl::Status status = check_->After(step);
+    absl::Status status = check_->Finish(check_->After(step));
     if (status.ok() || seen_.index >= 0) return status;
     const StepVariables& variables = plan_->variables(step);
     seen_.index = variables.index;
     seen_.op = variables.op;
-    seen_.inputs.insert(variables.inputs.begin(), variables.inputs.end());
-    seen_.outputs.insert(variables.outputs.begin(), variables.outputs.end());
+    seen_.on_device = plan_->steps()[step].on_device;
+    PD_RETURN_IF_ERROR(See(step, variables.inputs, &seen_.inputs));
+    PD_RETURN_IF_ERROR(See(step, variables.outputs, &seen_.outputs));
     seen_.before = std::move(before_);
     return status;
   }
@@ -75,6 +79,17 @@ class Examiner : public StepHook {
   const SeenOp& seen() const { return seen_; }
 
  private:
+  // The variables as the host can read them, until the next run.
+  absl::Status See(size_t step, const StepVariables::List& variables,
+                   std::map<std::string, const Tensor*>* seen) {
+    for (const auto& [name, tensor] : variables) {
+      PD_ASSIGN_OR_RETURN(Tensor value, plan_->OnHost(step, *tensor));
+      kept_.push_back(std::make_unique<Tensor>(std::move(value)));
+      (*seen)[name] = kept_.back().get();
+    }
+    return absl::OkStatus();
+  }
+
   const Plan* plan_;
   NanCheck* check_;
   std::map<std::string, Tensor> before_, block_before_;
@@ -180,6 +195,7 @@ NanFinding FindingOf(const NanQuery& query, const BadOutput& found,
   finding.output = LookAt(found.variable, output);
   finding.output.slot = SlotOf(seen.op.outputs, found.variable);
   finding.samples = SamplesOf(output);
+  if (seen.on_device) finding.device_blocks = DeviceBlocksOf(output);
   const auto add = [&](const std::string& slot, const std::string& name) {
     const auto before = seen.before.find(name);
     const auto input = seen.inputs.find(name);
@@ -254,6 +270,7 @@ absl::StatusOr<std::unique_ptr<Plan>> CompileSeparate(
     const NanQuery& query, const ProgramDesc& program) {
   PlanOptions options;
   options.separate = true;
+  options.place = query.session->place();
   PD_ASSIGN_OR_RETURN(
       auto plan,
       Plan::Compile(query.session->registry(), program, query.feeds,
@@ -286,8 +303,10 @@ class Looker : public StepHook {
   void Before(size_t) override {}
   absl::Status After(size_t step) override {
     const StepVariables& variables = plan_->variables(step);
-    for (const auto& [name, tensor] : variables.outputs)
-      look_(variables.op, name, *tensor);
+    for (const auto& [name, tensor] : variables.outputs) {
+      PD_ASSIGN_OR_RETURN(const Tensor value, plan_->OnHost(step, *tensor));
+      look_(variables.op, name, value);
+    }
     return absl::OkStatus();
   }
   absl::Status AfterInBlock(const BlockStep& step) override {
@@ -344,7 +363,8 @@ NanFinding BriefFinding(const NanQuery& query, const Plan& plan) {
   finding.output.slot = SlotOf(found.op.outputs, found.variable);
   finding.output.stats.nan = found.nan;
   finding.output.stats.inf = found.inf;
-  if (found.block == 0) {
+  // The numbers of a device's step are gone, as others have used its memory.
+  if (found.block == 0 && !plan.steps()[found.step].on_device) {
     for (const auto& [name, tensor] : plan.variables(found.step).outputs) {
       if (name != found.variable) continue;
       const Array output = PlainOf(*tensor);

@@ -94,6 +94,24 @@ std::vector<ValueSample> SamplesOf(const Array& array, int most) {
   return samples;
 }
 
+std::map<int64_t, BlockSample> DeviceBlocksOf(const Array& array) {
+  constexpr int64_t kThreads = 1024, kMostBlocks = 128;
+  const int64_t blocks =
+      std::min((array.size() + kThreads - 1) / kThreads, kMostBlocks);
+  std::map<int64_t, BlockSample> found;
+  ForEachNumber(array, [&](Kind kind, int64_t i, const auto& text) {
+    BlockSample& block = found[i / kThreads % blocks];
+    int64_t& count = kind == Kind::kNan   ? block.nan
+                     : kind == Kind::kInf ? block.inf
+                                          : block.finite;
+    if (++count <= 3) block.samples.push_back({i, text()});
+    return true;
+  });
+  for (auto it = found.begin(); it != found.end();)
+    it = it->second.nan + it->second.inf == 0 ? found.erase(it) : std::next(it);
+  return found;
+}
+
 ValueLook LookAt(const std::string& name, const Array& array) {
   ValueLook look;
   look.name = name;

@@ -47,6 +47,15 @@ struct ValueSample {
 /// The first `most` NaN, infinite and finite elements each, in index order.
 std::vector<ValueSample> SamplesOf(const Array& array, int most = 3);
 
+/// What a block of PaddlePaddle's check on a GPU says of its elements: blocks
+/// of 1024 threads take 1024 elements each, at most 128 blocks in turn.
+struct BlockSample {
+  std::vector<ValueSample> samples;  ///< the first three of each kind
+  int64_t nan = 0, inf = 0, finite = 0;
+};
+/// Of the blocks that hold a bad number.
+std::map<int64_t, BlockSample> DeviceBlocksOf(const Array& array);
+
 /// What a training or evaluation was doing.
 struct NanPlace {
   std::string phase;   ///< "train", "eval"; "" where there is no job
@@ -65,6 +74,8 @@ struct NanFinding {
   std::string source;       ///< the line of a script that made the op, or ""
   ValueLook output;         ///< the bad one
   std::vector<ValueSample> samples;
+  /// Where a GPU made it: its blocks that hold bad numbers.
+  std::map<int64_t, BlockSample> device_blocks;
   std::vector<ValueLook> inputs;
   std::vector<ValueLook> fed;  ///< everything that the run was fed
   /// The op exists only in the program that the passes made; those of the

@@ -115,7 +115,7 @@ bool NanGuard::CopyIsDue(int64_t step) const {
 bool NanGuard::VariablesAreGood() const {
   if (options_.watch.empty() && options_.every == 1) return true;
   for (const std::string& name : written_) {
-    const Scope::Entry* entry = session_->scope().Find(name);
+    const Scope::Entry* entry = session_->scope().Peek(name);
     if (entry != nullptr && !AllFinite(entry->tensor)) return false;
   }
   return true;
@@ -125,14 +125,15 @@ void NanGuard::TakeCopies() {
   const double begin = SteadySeconds();
   size_t i = 0;
   for (const std::string& name : written_) {
-    Scope::Entry* entry = session_->scope().Find(name);
+    // Not lent: on a GPU the variables stay where they are between copies.
+    Scope::Entry* entry = session_->scope().Peek(name);
     if (entry == nullptr) continue;
-    if (i == copies_.size()) copies_.push_back({&entry->tensor, {}});
+    if (i == copies_.size()) copies_.push_back({entry, {}});
     Copy& copy = copies_[i++];
-    if (copy.variable == &entry->tensor && SameForm(copy.value, entry->tensor))
+    if (copy.variable == entry && SameForm(copy.value, entry->tensor))
       CopyBytes(copy.value.raw(), entry->tensor.raw(), copy.value.bytes());
     else
-      copy = {&entry->tensor, CloneOf(entry->tensor)};
+      copy = {entry, CloneOf(entry->tensor)};
   }
   copies_.resize(i);
   copied_at_ = SteadySeconds();
@@ -205,10 +206,13 @@ void NanGuard::AfterStep(int64_t step, const std::vector<Plan*>& plans) {
 
 void NanGuard::Rewind() {
   for (const Copy& copy : copies_) {
-    if (SameForm(copy.value, *copy.variable))
-      CopyBytes(copy.variable->raw(), copy.value.raw(), copy.value.bytes());
+    Tensor* variable = &copy.variable->tensor;
+    if (SameForm(copy.value, *variable))
+      CopyBytes(variable->raw(), copy.value.raw(), copy.value.bytes());
     else
-      *copy.variable = CloneOf(copy.value);
+      *variable = CloneOf(copy.value);
+    if (copy.variable->device != nullptr)
+      copy.variable->device->WrittenByHost();
   }
   repeating_ = true;
 }

@@ -90,7 +90,7 @@ class NanGuard {
 
  private:
   struct Copy {
-    Tensor* variable;
+    Scope::Entry* variable;
     Tensor value;
   };
   bool CopyIsDue(int64_t step) const;

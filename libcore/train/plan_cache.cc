@@ -47,9 +47,19 @@ absl::StatusOr<PlanCache> PlanCache::Create(
   return cache;
 }
 
-absl::StatusOr<Plan*> PlanCache::Feed(const std::vector<BatchField>& fields) {
+void PlanCache::SetKey(const std::vector<BatchField>& fields) {
   for (size_t i = 0; i < unknowns_.size(); ++i)
     key_[i] = fields[unknowns_[i].field].shape[unknowns_[i].field_axis];
+}
+
+const Plan* PlanCache::Find(const std::vector<BatchField>& fields) {
+  SetKey(fields);
+  const auto found = plans_.find(key_);
+  return found == plans_.end() ? nullptr : found->second.plan.get();
+}
+
+absl::StatusOr<Plan*> PlanCache::Feed(const std::vector<BatchField>& fields) {
+  SetKey(fields);
   const auto found = plans_.find(key_);
   Plan* plan = found != plans_.end() ? found->second.plan.get() : nullptr;
   if (plan != nullptr) {
@@ -80,7 +90,7 @@ void PlanCache::MakeRoom() {
   const auto full = [this] {
     size_t bytes = 0;
     for (const auto& [key, use] : plans_)
-      bytes += use.plan->stats().arena_bytes;
+      bytes += use.plan->stats().arena_bytes + use.plan->stats().device_bytes;
     return plans_.size() >= kMostPlans || bytes > kMostArenaBytes;
   };
   while (!plans_.empty() && full()) {

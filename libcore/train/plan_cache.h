@@ -38,10 +38,14 @@ class PlanCache {
   /// call.
   absl::StatusOr<Plan*> Feed(const std::vector<BatchField>& fields);
 
+  /// The plan that Feed would give, if it is there already; else null.
+  const Plan* Find(const std::vector<BatchField>& fields);
+
   size_t size() const { return plans_.size(); }
 
  private:
   PlanCache() = default;
+  void SetKey(const std::vector<BatchField>& fields);
   absl::StatusOr<Plan*> Compile();
   void MakeRoom();
 

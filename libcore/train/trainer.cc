@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -19,9 +20,8 @@
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/program/match_params.h"
+#include "libcore/train/initial_values.h"
 #include "libcore/train/job_amp.h"
-#include "libcore/train/load_model.h"
 #include "libcore/train/monitors.h"
 #include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
@@ -51,6 +51,13 @@ std::set<std::string> LabelsOf(const TrainProgram& program) {
 // Whether something that is due every `every` (0: never) is due at `now`.
 bool Due(int64_t every, int64_t now) { return every > 0 && now % every == 0; }
 
+std::string BadLossText(int64_t step, float loss) {
+  return absl::StrFormat(
+      "the loss of step %d is %g: lower the learning rate, clip gradients, or "
+      "look for bad records; the last checkpoint is untouched",
+      step, loss);
+}
+
 }  // namespace
 
 class Trainer::Impl {
@@ -72,9 +79,7 @@ class Trainer::Impl {
  private:
   absl::Status OpenData();
   absl::Status SetInitialValues();
-  absl::Status TakeValues(const std::string& folder, Checkpoint checkpoint);
   absl::Status Resume(const std::string& folder);
-  absl::Status TakeParameters(const std::string& model);
   absl::Status PreparePlans();
   absl::StatusOr<Plan*> FeedForGradients(const Batch& batch);
   void ShowGradients(const Plan& plan);
@@ -86,6 +91,10 @@ class Trainer::Impl {
 
   absl::Status RunEpoch();
   absl::Status Step(const Batch& batch);
+  absl::Status StepAhead(const Batch& batch, Plan* plan, double rate);
+  absl::Status CompleteStep();
+  StepReport NextReport(const Batch& batch, double rate);
+  absl::Status TakeLoss(StepReport report, float loss);
   absl::Status RunPlan(const Batch& batch, Plan* plan, double rate);
   absl::Status TraceNan(const Batch& batch, const Plan& plan,
                         const absl::Status& found);
@@ -120,6 +129,12 @@ class Trainer::Impl {
   double saved_at_ = 0;
   bool stop_ = false;
   bool best_ = false;  // this state is the best so far
+  // A step that a GPU computes still: its loss is looked at when the next one
+  // has been started, or when somebody asks for what it changes.
+  struct Pending {
+    Plan* plan = nullptr;  // null: there is none
+    StepReport report;
+  } pending_;
 };
 
 absl::Status Trainer::Impl::Prepare() {
@@ -206,79 +221,19 @@ absl::Status Trainer::Impl::SetInitialValues() {
         options_.run);
   PD_RETURN_IF_ERROR(session_.RunOnce(program_.startup));
   if (!options_.init_from.empty())
-    PD_RETURN_IF_ERROR(TakeParameters(options_.init_from));
+    PD_RETURN_IF_ERROR(
+        TakeParameters(program_.test, options_.init_from, &session_));
   if (newest.ok()) return Resume(*newest);
   if (newest.status().code() == absl::StatusCode::kNotFound)
     return absl::OkStatus();
   return newest.status();
 }
 
-absl::Status Trainer::Impl::TakeParameters(const std::string& name) {
-  PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(name));
-  FitNames(program_.test, &model);
-  // The network's parameters and running statistics, not the optimizer's.
-  const std::vector<std::string> kept = PersistableTensors(program_.test);
-  const std::set<std::string> parameters(kept.begin(), kept.end());
-  // What stays as initialised and what nobody takes is said; a shape that does
-  // not fit is an error.
-  const ParamMatch match = MatchParams(program_.test, model.params);
-  std::vector<std::string> untouched;
-  for (const std::string& missing : match.missing)
-    if (parameters.count(missing) > 0) untouched.push_back(missing);
-  if (untouched.size() == parameters.size())
-    return InvalidArgument("'%s' holds no parameter of this network",
-                           model.path);
-  for (const ParamMatch::Misshapen& wrong : match.misshapen)
-    if (parameters.count(wrong.name) > 0)
-      return InvalidArgument(
-          "'%s': parameter '%s' has shape %s; the network's has %s", model.path,
-          wrong.name, ToString(wrong.value), ToString(wrong.declared));
-  if (!untouched.empty())
-    LogWarning("'%s' has no %s: initial values are kept", model.path,
-               QuotedList(untouched));
-  if (!match.surplus.empty())
-    LogWarning("'%s': nothing takes the values of %s", model.path,
-               match.SurplusText());
-  for (const auto& [variable, value] : model.params)
-    if (parameters.count(variable) > 0)
-      PD_RETURN_IF_ERROR(
-          Annotate(session_.scope().Set(variable, value), model.path));
-  return absl::OkStatus();
-}
-
-// Everything; or, when only weights are wanted, what the network has without
-// its optimizer: parameters, and statistics such as those of batch norm.
-absl::Status Trainer::Impl::TakeValues(const std::string& folder,
-                                       Checkpoint checkpoint) {
-  const std::string place = absl::StrCat("checkpoint '", folder, "'");
-  NamedArrays& values = checkpoint.params;
-  values.merge(checkpoint.opt);
-  ParamMatch match = MatchParams(program_.main, values);
-  if (options_.weights_only) {
-    const std::vector<std::string> weights = PersistableTensors(program_.test);
-    const auto fresh = [&weights](const std::string& name) {
-      return !std::binary_search(weights.begin(), weights.end(), name);
-    };
-    match.Forget(fresh);
-    for (auto it = values.begin(); it != values.end();)
-      it = fresh(it->first) ? values.erase(it) : std::next(it);
-  }
-  PD_RETURN_IF_ERROR(
-      Annotate(match.Error(),
-               absl::StrCat(place, " is of another network or optimizer")));
-  for (const VarDesc& var : program_.main.global().vars) {
-    const auto value = values.find(var.name);
-    if (!var.persistable || value == values.end()) continue;
-    PD_RETURN_IF_ERROR(
-        Annotate(session_.scope().Set(var.name, value->second), place));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Trainer::Impl::Resume(const std::string& folder) {
   PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(folder));
   const TrainState state = checkpoint.state;
-  PD_RETURN_IF_ERROR(TakeValues(folder, std::move(checkpoint)));
+  PD_RETURN_IF_ERROR(TakeValues(program_, folder, std::move(checkpoint),
+                                options_.weights_only, &session_));
   state_ = state;
   if (state_.seed != train_.seed())
     return InvalidArgument(
@@ -435,37 +390,73 @@ absl::Status Trainer::Impl::TraceNan(const Batch& batch, const Plan& plan,
 
 absl::Status Trainer::Impl::Step(const Batch& batch) {
   const bool gradients = observer_->WantsGradients(state_.step + 1);
+  if (gradients || plans_->Find(batch.fields) != pending_.plan)
+    PD_RETURN_IF_ERROR(CompleteStep());
   PD_ASSIGN_OR_RETURN(Plan * plan, gradients ? FeedForGradients(batch)
                                              : plans_->Feed(batch.fields));
   const double rate =
       monitors_.Rate(state_).value_or(program_.rate(state_.step, state_.epoch));
+  if (!gradients && options_.guard == nullptr && plan->runs_ahead() &&
+      program_.loss_scaling.empty())
+    return StepAhead(batch, plan, rate);
   PD_RETURN_IF_ERROR(RunPlan(batch, plan, rate));
   scale_.AfterStep(state_.step + 1);
   const float loss = *plan->fetch(0).data<float>();
-  if (!std::isfinite(loss)) {
-    const absl::Status bad = FailedPrecondition(
-        "the loss of step %d is %g: lower the learning rate, clip gradients, "
-        "or look for bad records; the last checkpoint is untouched",
-        state_.step + 1, loss);
-    if (options_.guard == nullptr) return bad;
-    return TraceNan(batch, *plan, NanFound(std::string(bad.message())));
-  }
+  if (!std::isfinite(loss) && options_.guard != nullptr)
+    return TraceNan(batch, *plan, NanFound(BadLossText(state_.step + 1, loss)));
+  PD_RETURN_IF_ERROR(TakeLoss(NextReport(batch, rate), loss));
+  if (gradients) ShowGradients(*plan);
+  return absl::OkStatus();
+}
+
+// The step that `batch` makes, with which the state goes on.
+StepReport Trainer::Impl::NextReport(const Batch& batch, double rate) {
   ++state_.step;
   state_.batch = batch.index + 1;
+  return {state_.step, state_.epoch, state_.batch, batch.size, 0, rate};
+}
+
+absl::Status Trainer::Impl::TakeLoss(StepReport report, float loss) {
+  if (!std::isfinite(loss))
+    return FailedPrecondition("%s", BadLossText(report.step, loss));
+  report.loss = loss;
   state_.loss_sum +=
-      static_cast<double>(loss) * static_cast<double>(batch.size);
-  state_.loss_records += batch.size;
-  outcome_.records += batch.size;
-  observer_->OnStep(
-      {state_.step, state_.epoch, state_.batch, batch.size, loss, rate});
-  if (gradients) ShowGradients(*plan);
-  if (!Due(train_.log().every_steps(), state_.step)) return absl::OkStatus();
-  return Log(StepLine(state_.step, state_.epoch + 1, loss, rate));
+      static_cast<double>(loss) * static_cast<double>(report.records);
+  state_.loss_records += report.records;
+  outcome_.records += report.records;
+  observer_->OnStep(report);
+  if (!Due(train_.log().every_steps(), report.step)) return absl::OkStatus();
+  return Log(
+      StepLine(report.step, report.epoch + 1, loss, report.learning_rate));
+}
+
+// The GPU gets the next step before it has done the last one.
+absl::Status Trainer::Impl::StepAhead(const Batch& batch, Plan* plan,
+                                      double rate) {
+  *rate_->data<float>() = static_cast<float>(rate);
+  RunContext context;
+  context.seed = state_.seed;
+  context.step = static_cast<uint64_t>(state_.step);
+  PD_RETURN_IF_ERROR(
+      Annotate(plan->Start(context), absl::StrCat("step ", state_.step + 1)));
+  PD_RETURN_IF_ERROR(CompleteStep());
+  pending_ = {plan, NextReport(batch, rate)};
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Impl::CompleteStep() {
+  Plan* const plan = std::exchange(pending_.plan, nullptr);
+  if (plan == nullptr) return absl::OkStatus();
+  const StepReport& report = pending_.report;
+  PD_RETURN_IF_ERROR(
+      Annotate(plan->Wait(), absl::StrCat("step ", report.step)));
+  return TakeLoss(report, *plan->fetch(0).data<float>());
 }
 
 // All evaluations of a step come before its checkpoint (AfterStep), so that a
 // checkpoint knows what they gave.
 absl::Status Trainer::Impl::AfterEpoch() {
+  PD_RETURN_IF_ERROR(CompleteStep());
   if (options_.guard != nullptr) options_.guard->Forget();
   ++state_.epoch;
   state_.batch = 0;
@@ -509,6 +500,7 @@ absl::Status Trainer::Impl::ReportSkipped(const Loader& loader,
 }
 
 absl::Status Trainer::Impl::Evaluate(bool planned) {
+  PD_RETURN_IF_ERROR(CompleteStep());
   if (evaluator_ == nullptr || state_.evaluated_step == state_.step)
     return absl::OkStatus();
   if (options_.guard != nullptr) options_.guard->Forget();
@@ -541,6 +533,7 @@ absl::Status Trainer::Impl::RunEvaluator() {
 }
 
 absl::Status Trainer::Impl::Save() {
+  PD_RETURN_IF_ERROR(CompleteStep());
   if (saved_step_ == state_.step || options_.read_only) return absl::OkStatus();
   Checkpoint checkpoint;
   PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());

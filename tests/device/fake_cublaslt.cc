@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcublasLt.so.13 for machines without a GPU: float32 products by plain
+// A libcublasLt.so.13 for machines without a GPU: products by plain
 // loops over the column-major matrices that the descriptors describe, run by
 // the fake driver beside it when it gets to them. Descriptors that do not fit
 // together are refused, as the real library does.
-#include <dlfcn.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <list>
-#include <string>
 #include <utility>
+
+#include "libcore/base/half.h"
+#include "tests/device/fake_queue.h"
 
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
+constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 14;
 // The library may ask for memory; the loops write all of it.
 constexpr size_t kWorkspace = 1024;
 
@@ -24,6 +23,7 @@ struct Operation {
   int32_t trans_a = 0, trans_b = 0;
 };
 struct Layout {
+  int type = 0;
   int64_t rows = 0, columns = 0, ld = 0, stride = 0;
   int32_t batch = 1;
 };
@@ -38,40 +38,34 @@ struct Heuristic {
   int reserved[4];
 };
 
-// The queue of the driver in the same folder.
-using AddFn = void (*)(void (*)(void*), void*);
-AddFn FindAdd() {
-  Dl_info info;
-  dladdr(reinterpret_cast<void*>(&FindAdd), &info);
-  const std::string path = info.dli_fname;
-  const std::string driver = path.substr(0, path.rfind('/')) + "/libcuda.so.1";
-  void* handle = dlopen(driver.c_str(), RTLD_NOW | RTLD_NOLOAD);
-  return handle == nullptr
-             ? nullptr
-             : reinterpret_cast<AddFn>(dlsym(handle, "fake_cuda_add"));
-}
-
-void Enqueue(std::function<void()> work) {
-  static const AddFn kAdd = FindAdd();
-  // Captured work may be run again and again: it stays.
-  static auto* const kWork = new std::list<std::function<void()>>;
-  kWork->push_back(std::move(work));
-  kAdd([](void* w) { (*static_cast<std::function<void()>*>(w))(); },
-       &kWork->back());
-}
-
 struct Problem {
   Operation op;
   Layout a, b, c;
   float alpha, beta;
-  const float *x, *y, *z;
-  float* out;
+  const void *x, *y, *z;
+  void* out;
 };
 
-float At(const float* data, const Layout& layout, bool transposed, int64_t row,
-         int64_t column) {
+float Load(int type, const void* data, int64_t i) {
+  if (type == kFloat16) return static_cast<const pd::Float16*>(data)[i];
+  if (type == kBFloat16) return static_cast<const pd::BFloat16*>(data)[i];
+  return static_cast<const float*>(data)[i];
+}
+void Store(int type, void* data, int64_t i, float value) {
+  if (type == kFloat16)
+    static_cast<pd::Float16*>(data)[i] = pd::Float16(value);
+  else if (type == kBFloat16)
+    static_cast<pd::BFloat16*>(data)[i] = pd::BFloat16(value);
+  else
+    static_cast<float*>(data)[i] = value;
+}
+
+// Of matrix `batch`.
+float At(const void* data, const Layout& layout, int32_t batch, bool transposed,
+         int64_t row, int64_t column) {
   if (transposed) std::swap(row, column);
-  return data[row + column * layout.ld];
+  return Load(layout.type, data,
+              batch * layout.stride + row + column * layout.ld);
 }
 
 bool Fits(const Problem& p) {
@@ -82,23 +76,22 @@ bool Fits(const Problem& p) {
   return a_rows == p.c.rows && b_columns == p.c.columns &&
          a_columns == b_rows && p.a.ld >= p.a.rows && p.b.ld >= p.b.rows &&
          p.c.ld >= p.c.rows && p.a.batch == p.c.batch &&
-         p.b.batch == p.c.batch && (p.op.compute == 68 || p.op.compute == 77);
+         p.b.batch == p.c.batch && p.a.type == p.c.type &&
+         p.b.type == p.c.type && (p.op.compute == 68 || p.op.compute == 77);
 }
 
 void Compute(const Problem& p) {
   const int64_t inner = p.op.trans_a ? p.a.rows : p.a.columns;
   for (int32_t batch = 0; batch < p.c.batch; ++batch) {
-    const float* a = p.x + batch * p.a.stride;
-    const float* b = p.y + batch * p.b.stride;
     for (int64_t j = 0; j < p.c.columns; ++j) {
       for (int64_t i = 0; i < p.c.rows; ++i) {
         double sum = 0;
         for (int64_t k = 0; k < inner; ++k)
-          sum += double{At(a, p.a, p.op.trans_a != 0, i, k)} *
-                 At(b, p.b, p.op.trans_b != 0, k, j);
+          sum += double{At(p.x, p.a, batch, p.op.trans_a != 0, i, k)} *
+                 At(p.y, p.b, batch, p.op.trans_b != 0, k, j);
         const int64_t at = batch * p.c.stride + i + j * p.c.ld;
-        const float before = p.beta == 0 ? 0 : p.beta * p.z[at];
-        p.out[at] = static_cast<float>(p.alpha * sum) + before;
+        const float before = p.beta == 0 ? 0 : p.beta * Load(p.c.type, p.z, at);
+        Store(p.c.type, p.out, at, static_cast<float>(p.alpha * sum) + before);
       }
     }
   }
@@ -145,9 +138,11 @@ int cublasLtMatmulDescSetAttribute(void* handle, int which, const void* buffer,
 }
 int cublasLtMatrixLayoutCreate(void** handle, int type, uint64_t rows,
                                uint64_t columns, int64_t ld) {
-  if (type != 0) return kNotSupported;
-  *handle = new Layout{static_cast<int64_t>(rows),
-                       static_cast<int64_t>(columns), ld, 0, 1};
+  if (type != kFloat32 && type != kFloat16 && type != kBFloat16)
+    return kNotSupported;
+  *handle = new Layout{
+      type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), ld, 0,
+      1};
   return kSuccess;
 }
 int cublasLtMatrixLayoutDestroy(void* handle) { return Delete<Layout>(handle); }
@@ -197,16 +192,20 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void* op, PD_LAYOUTS,
 #define PD_MEMORY void *workspace, size_t bytes
 int cublasLtMatmul(void*, void* op, PD_FACTORS, PD_SUMMANDS, const Algo* algo,
                    PD_MEMORY, void*) {
-  const Problem p{
-      *static_cast<Operation*>(op),      *static_cast<Layout*>(a),
-      *static_cast<Layout*>(b),          *static_cast<Layout*>(c),
-      *static_cast<const float*>(alpha), *static_cast<const float*>(beta),
-      static_cast<const float*>(x),      static_cast<const float*>(y),
-      static_cast<const float*>(z),      static_cast<float*>(out)};
+  const Problem p{*static_cast<Operation*>(op),
+                  *static_cast<Layout*>(a),
+                  *static_cast<Layout*>(b),
+                  *static_cast<Layout*>(c),
+                  *static_cast<const float*>(alpha),
+                  *static_cast<const float*>(beta),
+                  x,
+                  y,
+                  z,
+                  out};
   if (!Fits(p) || algo->data[0] != 42 || bytes < kWorkspace ||
       workspace == nullptr || reinterpret_cast<uintptr_t>(workspace) % 64 != 0)
     return kInvalidValue;
-  Enqueue([p, workspace] {
+  pd::Enqueue([p, workspace] {
     std::memset(workspace, 0xff, kWorkspace);
     Compute(p);
   });

@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2;
 constexpr int kNotFound = 500, kInvalidImage = 200, kNotPermitted = 800;
+constexpr int kNotReady = 600;
 constexpr size_t kPage = 4096;
 
 int Setting(const char* name, int otherwise) {
@@ -47,6 +48,12 @@ struct Device {
   size_t used = 0;
   Work pending, captured;
   bool capturing = false;
+  long done = 0;  // pieces of work
+  int graphs = 0;
+};
+
+struct Event {
+  long done = -1;  // never recorded
 };
 
 Device& TheDevice() {
@@ -80,7 +87,10 @@ void RunAll() {
   Device& device = TheDevice();
   if (device.pending.empty()) return;
   Open(true);
-  for (const auto& one : device.pending) one();
+  for (const auto& one : device.pending) {
+    one();
+    ++device.done;
+  }
   device.pending.clear();
   Open(false);
 }
@@ -120,6 +130,9 @@ extern "C" {
 void fake_cuda_add(void (*work)(void*), void* argument) {
   Add([=] { work(argument); });
 }
+
+// For tests: how often captured work was started.
+int fake_cuda_graphs() { return TheDevice().graphs; }
 
 int cuInit(unsigned) { return Setting("init=", 0); }
 int cuDriverGetVersion(int* version) {
@@ -256,13 +269,29 @@ int cuStreamCreate(void** stream, unsigned) {
 }
 int cuStreamDestroy_v2(void*) { return kSuccess; }
 int cuStreamSynchronize(void*) { return Wait(); }
+// An event knows how much work was done before it; each takes a microsecond.
 int cuEventCreate(void** event, unsigned) {
-  *event = &TheDevice();
+  *event = new Event;
   return kSuccess;
 }
-int cuEventDestroy_v2(void*) { return kSuccess; }
-int cuEventRecord(void*, void*) { return kSuccess; }
+int cuEventDestroy_v2(void* event) {
+  const int waited = Wait();
+  delete static_cast<Event*>(event);
+  return waited;
+}
+int cuEventRecord(void* event, void*) {
+  auto* one = static_cast<Event*>(event);
+  Add([one] { one->done = TheDevice().done; });
+  return kSuccess;
+}
 int cuEventSynchronize(void*) { return Wait(); }
+int cuEventElapsedTime_v2(float* milliseconds, void* from, void* to) {
+  const long first = static_cast<Event*>(from)->done;
+  const long last = static_cast<Event*>(to)->done;
+  if (first < 0 || last < 0) return kNotReady;
+  *milliseconds = static_cast<float>(last - first) * 1e-3f;
+  return kSuccess;
+}
 
 // What nvcc writes begins with this number.
 int cuModuleLoadData(void** module, const void* image) {
@@ -321,6 +350,7 @@ int cuGraphInstantiateWithFlags(void** exec, void* graph,
   return kSuccess;
 }
 int cuGraphLaunch(void* exec, void*) {
+  ++TheDevice().graphs;
   for (const auto& work : static_cast<const Graph*>(exec)->work) Add(work);
   return kSuccess;
 }

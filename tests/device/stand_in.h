@@ -4,6 +4,8 @@
 #ifndef PD_TESTS_DEVICE_STAND_IN_H_
 #define PD_TESTS_DEVICE_STAND_IN_H_
 
+#include <dlfcn.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,8 +17,20 @@ namespace pd {
 
 /// Has NVIDIA's libraries looked for among the fakes.
 inline absl::Status UseStandIn() {
-  return SetFlag("cuda_dir",
-                 std::string(PD_BINARY_DIR) + "/tests/device/fakes/good");
+  const std::string good =
+      std::string(PD_BINARY_DIR) + "/tests/device/fakes/good";
+  absl::Status status = SetFlag("cuda_dir", good);
+  status.Update(SetFlag("cudnn_dir", good));
+  return status;
+}
+
+/// How often captured work was started.
+inline int CapturedRuns() {
+  void* library = dlopen(PD_BINARY_DIR "/tests/device/fakes/good/libcuda.so.1",
+                         RTLD_NOW | RTLD_NOLOAD);
+  auto* count = reinterpret_cast<int (*)()>(
+      library == nullptr ? nullptr : dlsym(library, "fake_cuda_graphs"));
+  return count == nullptr ? -1 : count();
 }
 
 /// What looks like something that nvcc made.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of libcore/device/cuda_driver.h and cublaslt.h has the
-// exported name and the parameters that NVIDIA's headers give it, as far as a
-// call can tell; and where cuBLASLt is installed, it takes our descriptors,
-// which needs no GPU.
+// Every function of libcore/device/cuda_driver.h, cublaslt.h and cudnn.h has
+// the exported name and the parameters that NVIDIA's headers give it, as far as
+// a call can tell; and where the libraries are installed, they take our
+// descriptors, which needs no GPU.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,10 @@
 #include "libcore/device/cublaslt.h"
 #include "libcore/device/cuda_driver.h"
 #include "libcore/device/cuda_libraries.h"
+#include "libcore/device/cudnn.h"
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#endif
 
 namespace pd {
 namespace {
@@ -92,6 +96,7 @@ TEST(CudaDeclarations, Work) {
   PD_SAME(EventDestroy, cuEventDestroy);
   PD_SAME(EventRecord, cuEventRecord);
   PD_SAME(EventSynchronize, cuEventSynchronize);
+  PD_SAME(EventElapsedTime, cuEventElapsedTime);
   PD_SAME(ModuleLoadData, cuModuleLoadData);
   PD_SAME(ModuleUnload, cuModuleUnload);
   PD_SAME(ModuleGetFunction, cuModuleGetFunction);
@@ -129,6 +134,8 @@ TEST(CudaDeclarations, Products) {
   EXPECT_EQ(offsetof(CublasHeuristic, state),
             offsetof(cublasLtMatmulHeuristicResult_t, state));
   EXPECT_EQ(kCublasFloat32, CUDA_R_32F);
+  EXPECT_EQ(kCublasFloat16, CUDA_R_16F);
+  EXPECT_EQ(kCublasBFloat16, CUDA_R_16BF);
   EXPECT_EQ(kCublasCompute32, CUBLAS_COMPUTE_32F);
   EXPECT_EQ(kCublasComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32);
   EXPECT_EQ(kCublasTransA, CUBLASLT_MATMUL_DESC_TRANSA);
@@ -174,6 +181,70 @@ TEST(CudaDeclarations, RealCublasLtTakesTheDescriptors) {
   EXPECT_EQ(lt.MatmulPreferenceDestroy(preference), 0);
   EXPECT_EQ(lt.MatrixLayoutDestroy(layout), 0);
   EXPECT_EQ(lt.MatmulDescDestroy(operation), 0);
+}
+
+#ifdef CUDNN_MAJOR
+// Deprecated, since cuDNN would rather be called by its graphs; still there.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+TEST(CudaDeclarations, Convolutions) {
+#define PD_EACH(member, parameters) \
+  static_assert(                    \
+      SameCall<decltype(Cudnn::member), decltype(&cudnn##member)>::value);
+  PD_CUDNN(PD_EACH)
+#undef PD_EACH
+  const auto same = [](auto rated) {
+    using Rated = decltype(rated);
+    EXPECT_EQ(sizeof(CudnnRated), sizeof(Rated));
+    EXPECT_EQ(offsetof(CudnnRated, status), offsetof(Rated, status));
+    EXPECT_EQ(offsetof(CudnnRated, memory), offsetof(Rated, memory));
+    EXPECT_EQ(offsetof(CudnnRated, determinism), offsetof(Rated, determinism));
+    EXPECT_EQ(offsetof(CudnnRated, math), offsetof(Rated, mathType));
+  };
+  same(cudnnConvolutionFwdAlgoPerf_t());
+  same(cudnnConvolutionBwdDataAlgoPerf_t());
+  same(cudnnConvolutionBwdFilterAlgoPerf_t());
+  EXPECT_EQ(kCudnnFloat32, CUDNN_DATA_FLOAT);
+  EXPECT_EQ(kCudnnFloat16, CUDNN_DATA_HALF);
+  EXPECT_EQ(kCudnnBFloat16, CUDNN_DATA_BFLOAT16);
+  EXPECT_EQ(kCudnnDefaultMath, CUDNN_DEFAULT_MATH);
+  EXPECT_EQ(kCudnnTensorMath, CUDNN_TENSOR_OP_MATH);
+  EXPECT_EQ(kCudnnFmaMath, CUDNN_FMA_MATH);
+  EXPECT_EQ(kCudnnNchw, CUDNN_TENSOR_NCHW);
+  EXPECT_EQ(kCudnnCrossCorrelation, CUDNN_CROSS_CORRELATION);
+  EXPECT_EQ(kCudnnDeterministic, CUDNN_DETERMINISTIC);
+  EXPECT_EQ(0, CUDNN_STATUS_SUCCESS);
+}
+#endif
+
+TEST(CudaDeclarations, RealCudnnTakesTheDescriptors) {
+  const auto library = OpenCudnn();
+  if (!library.ok()) GTEST_SKIP() << library.status().message();
+  Cudnn cudnn;
+#define PD_BIND(member, parameters) \
+  ASSERT_TRUE(library->Bind("cudnn" #member, &cudnn.member).ok());
+  PD_CUDNN(PD_BIND)
+#undef PD_BIND
+  void *tensor = nullptr, *filter = nullptr, *work = nullptr;
+  const int dims[] = {2, 6, 5, 7}, strides[] = {210, 1, 42, 6};
+  const int taps[] = {8, 3, 3, 3}, ones[] = {1, 1};
+  ASSERT_EQ(cudnn.CreateTensorDescriptor(&tensor), 0);
+  EXPECT_EQ(
+      cudnn.SetTensorNdDescriptor(tensor, kCudnnBFloat16, 4, dims, strides), 0);
+  ASSERT_EQ(cudnn.CreateFilterDescriptor(&filter), 0);
+  EXPECT_EQ(
+      cudnn.SetFilterNdDescriptor(filter, kCudnnBFloat16, kCudnnNchw, 4, taps),
+      0);
+  ASSERT_EQ(cudnn.CreateConvolutionDescriptor(&work), 0);
+  EXPECT_EQ(
+      cudnn.SetConvolutionNdDescriptor(work, 2, ones, ones, ones,
+                                       kCudnnCrossCorrelation, kCudnnFloat32),
+      0);
+  EXPECT_EQ(cudnn.SetConvolutionGroupCount(work, 2), 0);
+  EXPECT_EQ(cudnn.SetConvolutionMathType(work, kCudnnFmaMath), 0);
+  EXPECT_EQ(cudnn.DestroyConvolutionDescriptor(work), 0);
+  EXPECT_EQ(cudnn.DestroyFilterDescriptor(filter), 0);
+  EXPECT_EQ(cudnn.DestroyTensorDescriptor(tensor), 0);
 }
 
 }  // namespace

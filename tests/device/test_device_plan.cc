@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "libcore/base/log.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/cuda/place.h"
 #include "tests/device/stand_in.h"
@@ -148,6 +151,212 @@ TEST_F(DevicePlan, BothSidesSeeWhatIsWritten) {
   ASSERT_TRUE((*plan)->Run({}).ok());
   EXPECT_EQ(lent->tensor.data<float>()[0], 15);
   EXPECT_EQ(lent->tensor.data<float>()[1], 9);
+}
+
+// y = 2 x + p, and p becomes y: what a run gives depends on all before it.
+class DeviceRuns : public DevicePlan {
+ protected:
+  void SetUp() override {
+    DevicePlan::SetUp();
+    Var("x", DType::kFloat32, {3});
+    Var("twice", DType::kFloat32, {3});
+    Var("y", DType::kFloat32, {3});
+    Var("p", DType::kFloat32, {3}, true);
+    Op("scale", "x", "twice")->attrs["scale"] = 2.0f;
+    Op("elementwise_add", "twice", "y")->SetInput("Y", {"p"});
+    Op("scale", "y", "p");
+  }
+  std::unique_ptr<Plan> PlanOf(Session* session, bool capture) {
+    PlanOptions options;
+    options.capture = capture;
+    session->set_plan_options(options);
+    EXPECT_TRUE(session->scope().Set("p", Floats({1, 0, -1}, {3})).ok());
+    auto plan =
+        session->Compile(program_, {{"x", DType::kFloat32, {3}}}, {"y"});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return *std::move(plan);
+  }
+  // The fetch of each run; `bytes` change as soon as a run has been started.
+  std::vector<std::vector<float>> Run(Plan* plan, bool ahead) {
+    std::vector<std::vector<float>> fetched;
+    std::vector<float> bytes(3);
+    plan->SetFeed(0, bytes.data());
+    for (int run = 0; run < 6; ++run) {
+      for (int i = 0; i < 3; ++i)
+        bytes[static_cast<size_t>(i)] = static_cast<float>(run * 3 + i) / 7;
+      plan->SetFeed(0, bytes.data());
+      EXPECT_TRUE(plan->Start({}).ok());
+      std::fill(bytes.begin(), bytes.end(), -1.0f);
+      if (ahead && run == 0) continue;
+      EXPECT_TRUE(plan->Wait().ok());
+      fetched.push_back(FloatsOf(ToArray(plan->fetch(0))));
+    }
+    if (ahead) {
+      EXPECT_TRUE(plan->Wait().ok());
+      fetched.push_back(FloatsOf(ToArray(plan->fetch(0))));
+    }
+    return fetched;
+  }
+};
+
+TEST_F(DeviceRuns, CapturedOrNotAheadOrNotTheBitsAreTheSame) {
+  Session cpu = OnCpu();
+  const auto reference = PlanOf(&cpu, false);
+  EXPECT_FALSE(reference->runs_ahead());
+  const auto want = Run(reference.get(), false);
+  for (const bool capture : {false, true})
+    for (const bool ahead : {false, true}) {
+      Session gpu = OnGpu();
+      const auto plan = PlanOf(&gpu, capture);
+      EXPECT_TRUE(plan->runs_ahead());
+      const int before = CapturedRuns();
+      EXPECT_EQ(Run(plan.get(), ahead), want) << capture << ahead;
+      // The first of each of the two that may be under way is not.
+      EXPECT_EQ(CapturedRuns() - before, capture ? 4 : 0);
+      EXPECT_EQ(FloatsOf(*gpu.scope().Get("p")), want.back());
+    }
+}
+
+// Somebody sets a variable between two runs of captured work.
+TEST_F(DeviceRuns, CapturedWorkReadsWhatIsThere) {
+  Session gpu = OnGpu();
+  const auto plan = PlanOf(&gpu, true);
+  const auto before = Run(plan.get(), false);
+  ASSERT_TRUE(gpu.scope().Set("p", Floats({1, 0, -1}, {3})).ok());
+  EXPECT_EQ(Run(plan.get(), false), before);
+}
+
+// What a hook sees, and what depends on the number of the run, is not captured.
+TEST_F(DeviceRuns, WatchedAndRandomRunsAreNotCaptured) {
+  struct Watcher : StepHook {
+    void Before(size_t) override {}
+    absl::Status After(size_t) override {
+      ++steps;
+      return absl::OkStatus();
+    }
+    int steps = 0;
+  } watcher;
+  Session gpu = OnGpu();
+  const auto plan = PlanOf(&gpu, true);
+  const std::vector<float> x = {1, 2, 3};
+  plan->SetFeed(0, x.data());
+  const int before = CapturedRuns();
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(plan->Run({}, &watcher).ok());
+  EXPECT_EQ(watcher.steps, 4 * static_cast<int>(plan->steps().size()));
+
+  program_ = ProgramDesc();
+  program_.blocks.resize(1);
+  Var("x", DType::kFloat32, {500});
+  Var("y", DType::kFloat32, {500});
+  Var("mask", DType::kUInt8, {500});
+  Op("dropout", "x", "y")->SetOutput("Mask", {"mask"});
+  const std::vector<float> ones(500, 1.0f);
+  std::vector<std::vector<float>> drawn[2];
+  for (const bool on_gpu : {false, true}) {
+    Session session = on_gpu ? OnGpu() : OnCpu();
+    auto random =
+        session.Compile(program_, {{"x", DType::kFloat32, {500}}}, {"y"});
+    ASSERT_TRUE(random.ok()) << random.status();
+    (*random)->SetFeed(0, ones.data());
+    for (uint64_t step = 0; step < 4; ++step) {
+      RunContext context;
+      context.seed = 3;
+      context.step = step;
+      ASSERT_TRUE((*random)->Run(context).ok());
+      drawn[on_gpu].push_back(FloatsOf(ToArray((*random)->fetch(0))));
+    }
+  }
+  EXPECT_EQ(drawn[1], drawn[0]);
+  EXPECT_NE(drawn[0][2], drawn[0][3]);
+  EXPECT_EQ(CapturedRuns(), before);
+}
+
+// The first bad value in the order of the steps, on whichever side it is made.
+TEST_F(DevicePlan, ChecksWhatTheDeviceWrites) {
+  Var("x", DType::kFloat32, {1500});
+  for (const char* name : {"a", "b", "c", "d"})
+    Var(name, DType::kFloat32, {1500});
+  Op("floor", "x", "a");  // on the CPU
+  Op("log", "a", "b");    // -inf where x is in [0, 1), NaN below
+  Op("floor", "b", "c");
+  Op("exp", "c", "d");
+  SetDefaultPlace(place_);
+  Session gpu(&registry_, 7);
+  PlanOptions options;
+  options.check_nan_inf = true;
+  gpu.set_plan_options(options);
+  std::vector<float> x(1500, 2.5f);
+  const NamedArrays good = {{"x", Floats(x, {1500})}};
+  EXPECT_TRUE(gpu.Run(program_, good, {"d"}).ok());
+  x[3] = 0.5f;
+  x[1400] = -2;
+  x[1450] = -3;
+  const auto bad = gpu.Run(program_, {{"x", Floats(x, {1500})}}, {"d"});
+  EXPECT_TRUE(IsNanFound(bad.status())) << bad.status();
+  EXPECT_EQ(bad.status().message(),
+            "op 'log' that makes 'b': 'b' holds 2 NaN and 1 Inf among "
+            "float32[1500]");
+  x[7] = INFINITY;
+  EXPECT_EQ(
+      gpu.Run(program_, {{"x", Floats(x, {1500})}}, {"d"}).status().message(),
+      "op 'floor' that makes 'a': 'a' holds 0 NaN and 1 Inf among "
+      "float32[1500]");
+  // The next run is judged for itself.
+  EXPECT_TRUE(gpu.Run(program_, good, {"d"}).ok());
+}
+
+// Values of every width and kind by the kernel that looks.
+TEST_F(DevicePlan, LooksAtNumbersOfEveryWidth) {
+  const std::vector<std::pair<DType, std::vector<uint64_t>>> cases = {
+      // 1, -2, nan, +inf, -inf, the largest number, a denormal
+      {DType::kFloat64,
+       {0x3ff0000000000000, 0xc000000000000000, 0x7ff8000000000001,
+        0x7ff0000000000000, 0xfff0000000000000, 0x7fefffffffffffff, 1}},
+      {DType::kFloat32,
+       {0x3f800000, 0xc0000000, 0x7fc00000, 0x7f800000, 0xff800000, 0x7f7fffff,
+        1}},
+      {DType::kFloat16, {0x3c00, 0xc000, 0x7e00, 0x7c00, 0xfc00, 0x7bff, 1}},
+      {DType::kBFloat16, {0x3f80, 0xc000, 0x7fc0, 0x7f80, 0xff80, 0x7f7f, 1}}};
+  CudaDevice* device = place_->device.get();
+  for (const auto& [dtype, numbers] : cases) {
+    const size_t size = SizeOf(dtype);
+    // How large the largest is: of all, of the finite ones, of the denormal.
+    const std::vector<std::vector<size_t>> picks = {
+        {0, 1, 2, 3, 4, 5, 6}, {0, 1, 6}, {6}, {3, 4, 4, 0}};
+    const std::vector<BadNumbers> want = {{0, 1, 2, 1},
+                                          {0x40000000, 0, 0, 0},
+                                          {0, 0, 0, 0},
+                                          {0x7f800000, 0, 3, 1}};
+    for (size_t k = 0; k < picks.size(); ++k) {
+      std::string bytes;
+      for (const size_t i : picks[k])
+        bytes.append(reinterpret_cast<const char*>(&numbers[i]), size);
+      auto there = device->Allocate(bytes.size());
+      auto found = device->Allocate(sizeof(BadNumbers));
+      ASSERT_TRUE(there.ok() && found.ok());
+      ASSERT_TRUE(
+          device->ToDevice(there->get(), bytes.data(), bytes.size()).ok());
+      ASSERT_TRUE(device->Clear(found->get(), sizeof(BadNumbers)).ok());
+      LookRequest request;
+      request.values[request.count++] = {
+          there->get(), static_cast<int64_t>(picks[k].size()),
+          static_cast<BadNumbers*>(found->get()), dtype};
+      ASSERT_TRUE(place_->look(device, request).ok());
+      BadNumbers got;
+      ASSERT_TRUE(device->ToHost(&got, found->get(), sizeof(got)).ok());
+      ASSERT_TRUE(device->Synchronize().ok());
+      EXPECT_EQ(got.nan, want[k].nan) << Name(dtype) << k;
+      EXPECT_EQ(got.inf, want[k].inf) << Name(dtype) << k;
+      EXPECT_EQ(got.plus, want[k].plus) << Name(dtype) << k;
+      if (k == 0) {
+        EXPECT_GT(got.largest, 0x7f800000u) << Name(dtype);
+      } else if (k != 2) {
+        EXPECT_EQ(got.largest, want[k].largest) << Name(dtype) << k;
+      } else {
+        EXPECT_LT(got.largest, 0x34000000u) << Name(dtype);
+      }
+    }
+  }
 }
 
 TEST_F(DevicePlan, TooLittleMemoryNamesTheLargestTensors) {

@@ -60,6 +60,15 @@ struct FillArgs {
   uint64_t bits;  ///< of the value, in the lowest bytes
 };
 
+/// A loss of x and y by element, or its gradient; a, b: numbers of it.
+struct LossArgs {
+  const float *x, *y, *dout;
+  float *out, *second;  ///< second: y - x, where somebody wants it
+  int64_t n;
+  float a, b;
+  int32_t* bad;  ///< null, or set to 1 by an x outside [0, 1]
+};
+
 /// Lines of n elements, `inner` apart, as in AxisView.
 struct LinesArgs {
   const float *x, *y, *z;
@@ -71,24 +80,69 @@ struct LinesArgs {
   int32_t* bad;     ///< set to 1 by a label that is out of range
 };
 
+/// What numbers are, where a kernel takes several.
+enum class NumberType : int32_t {
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kFloat64,
+  kInt64,
+  kInt32,
+  kUInt8,
+  kBool,
+};
+
+struct CastArgs {
+  const void* from;
+  void* to;
+  int64_t n;
+  NumberType from_type, to_type;
+  int32_t truncates;  ///< to halves; else to the nearest
+};
+
 inline constexpr int64_t kUpdateChunk = 4096;
+
+/// A gradient in a table in device memory; its blocks are as in UpdateTensor.
+struct ScaledTensor {
+  const void* in;
+  void* out;
+  int64_t n, first_block;
+  NumberType type;
+  int32_t unused;
+};
+/// check_finite_and_unscale and update_loss_scaling.
+struct ScalingArgs {
+  const ScaledTensor* tensors;
+  int32_t* bad;  ///< one for each tensor
+  bool* found;
+  const float* scale;
+  float* scale_out;
+  const int32_t *good, *bad_steps;
+  int32_t *good_out, *bad_steps_out;
+  int32_t count, grow_after, shrink_after, stops;
+  float grow, shrink;
+};
 
 /// One of the tensors of an update, in a table in device memory, as there may
 /// be hundreds. Blocks first_block and on take kUpdateChunk elements each.
 struct UpdateTensor {
-  float* param;
-  const float* grad;
-  float *first, *second;   ///< moments, where the rule has them
+  float* param;  ///< the master of a half
+  void* half;    ///< its rounded copy, or null
+  const void* grad;
+  float *first, *second;  ///< moments, where the rule has them
+  float* third;
   float *power1, *power2;  ///< of adam's betas
   int64_t n;
   int64_t first_block;
-  float decay, unused;
+  float decay;
+  NumberType grad_type, half_type;
+  int32_t unused;
 };
 struct UpdateArgs {
   const UpdateTensor* tensors;
   const float* rate;
   int32_t count, nesterov;
-  float mu, beta1, beta2, epsilon, rescale;
+  float mu, beta1, beta2, epsilon, rescale, decay, l1, l2;
 };
 
 /// layer_norm over rows of n elements, and its gradients.
@@ -98,6 +152,36 @@ struct NormArgs {
   float *dscale, *dbias;
   int64_t rows, n;
   float epsilon;
+};
+
+inline constexpr uint32_t kChannelChunk = 8192;
+
+/// Channels of `count` elements each, in `chunks` parts of kChannelChunk:
+/// element i is position i % positions of image i / positions.
+struct ChannelArgs {
+  const float *x, *dy, *scale, *bias, *mean, *variance;
+  float *y, *mean_out, *variance_out, *saved_mean, *saved_inverse;
+  float *dscale, *dbias;
+  float* parts;  ///< two numbers a chunk
+  int64_t channels, chunks, count, positions;
+  int64_t image_step, channel_step, position_step;
+  float epsilon, keep;
+  int32_t inverted;  ///< `variance` is 1 / sqrt(variance + epsilon)
+  int32_t constant;  ///< mean and variance are not of x
+};
+
+/// Windows of one axis; one that is missing has 1 everywhere, and no padding.
+struct PoolAxis {
+  int32_t in, out, kernel, stride, pad;
+};
+struct PoolArgs {
+  const float *x, *dout;
+  float* out;
+  int64_t n;  ///< elements that are written
+  int64_t channels;
+  int64_t position_step;  ///< 1, or `channels`: they are last
+  PoolAxis axes[3];
+  int32_t max, adaptive, exclusive;
 };
 
 /// Rows of a table by number.
@@ -118,6 +202,20 @@ struct DropoutArgs {
   int64_t n;
   uint64_t seed, stream;
   float threshold, factor;
+};
+
+/// Values that are looked through for what is not finite.
+struct LookArgs {
+  static constexpr int kMost = 64;
+  enum Kind : int32_t { kFloat, kDouble, kHalf, kBrainFloat };
+  struct Value {
+    const void* numbers;
+    int64_t n;
+    uint32_t* found;  ///< largest, nan, inf, plus: BadNumbers
+    int32_t kind, unused;
+  };
+  Value values[kMost];
+  int32_t count;
 };
 
 }  // namespace pd::cuda

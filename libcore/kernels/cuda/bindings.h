@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -54,6 +55,21 @@ inline absl::Status OnlyFloat32(std::initializer_list<const Tensor*> tensors) {
   return absl::OkStatus();
 }
 
+/// Unimplemented unless those that are there have one dtype: float32 or a half.
+inline absl::Status SameFloats(std::initializer_list<const Tensor*> tensors) {
+  const Tensor* first = nullptr;
+  for (const Tensor* tensor : tensors) {
+    if (tensor == nullptr) continue;
+    if (first == nullptr) first = tensor;
+    const DType dtype = tensor->dtype();
+    if (dtype != first->dtype() ||
+        (dtype != DType::kFloat32 && dtype != DType::kFloat16 &&
+         dtype != DType::kBFloat16))
+      return Unimplemented("no kernel for dtype %s", Name(dtype));
+  }
+  return absl::OkStatus();
+}
+
 /// Adds an extent to a walk, the next inner one; false when there are too many.
 template <int K>
 bool AddExtent(int64_t extent, const int64_t (&strides)[K], Walk<K>* walk) {
@@ -80,18 +96,73 @@ inline absl::Status TooManyDims() {
   return Unimplemented("more than %d dimensions that do not merge", kMostDims);
 }
 
-/// The step that copies n elements of `size` bytes along a walk.
-absl::StatusOr<Step> BindCopy(DeviceBinding* binding, size_t size, int64_t n,
-                              const Walk<2>& walk, Tensor* from, Tensor* to);
+/// Unimplemented where kernels know no such numbers.
+absl::StatusOr<NumberType> NumberTypeOf(DType dtype);
+
+/// n elements along a walk, counted from an element of either tensor.
+struct StridedCopy {
+  Tensor *from, *to;
+  int64_t n = 0;
+  Walk<2> walk{};
+  int64_t from_start = 0, to_start = 0;
+};
+
+/// The step that copies them. Both tensors have elements of one size.
+absl::StatusOr<Step> BindCopy(DeviceBinding* binding, const StridedCopy& copy);
+
+/// The step that gives every element this value, as a cast from double does.
+absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
+                                  Tensor* out);
+
+/// The step of the kernel `name`_by_block or _by_thread, whichever is better
+/// for the walks of `args`, over float32 x.
+absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
+                                    const std::string& name,
+                                    const ReduceArgs& args, Tensor* x,
+                                    Tensor* out);
+
+/// The steps one after the other; none at all is no step.
+Step InOrder(std::vector<Step> steps);
+
+/// Refuses unless what the op makes first is floats or halves.
+template <DeviceBindFn kBind>
+absl::StatusOr<Step> FloatsOnly(BindContext* context, DeviceBinding* binding) {
+  for (const auto& [slot, names] : context->op().outputs)
+    for (size_t i = 0; i < names.size(); ++i)
+      if (const Tensor* t = context->Output(slot, i)) {
+        const DType dtype = t->dtype();
+        if (dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
+            dtype == DType::kBFloat16)
+          return kBind(context, binding);
+        return Unimplemented("%s that are not on the GPU", Name(dtype));
+      }
+  return Unimplemented("no output");
+}
+
+/// An op that moves elements: worth the way to the GPU for floats, while whole
+/// numbers, often shapes and counters that the host reads, stay where they are.
+template <DeviceBindFn kBind>
+void AddMove(const std::string& type, DeviceKernels* kernels) {
+  kernels->Add(type, {"cuda", FloatsOnly<kBind>});
+  kernels->Add(type, {"cuda", kBind, true});
+}
+
+/// Looks through values for what is not finite, in one kernel.
+absl::Status Look(CudaDevice* device, const LookRequest& request);
 
 // Each adds its ops.
 void AddElementwise(DeviceKernels* kernels);
 void AddReductions(DeviceKernels* kernels);
 void AddMoves(DeviceKernels* kernels);
+void AddParts(DeviceKernels* kernels);
 void AddLines(DeviceKernels* kernels);
+void AddLosses(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
+void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);
+void AddPrecision(DeviceKernels* kernels);
 void AddProducts(DeviceKernels* kernels);
+void AddConvolutions(DeviceKernels* kernels);
 
 }  // namespace pd::cuda
 

@@ -47,6 +47,11 @@ constexpr Unary kUnary[] = {
     {"square", "square", true, {}},
     {"abs", "abs", true, {}},
     {"reciprocal", "reciprocal", false, {}},
+    {"clip", "clip", true, {{"min", 0.0f}, {"max", 0.0f}}},
+    {"sin", "sin", true, {}},
+    {"cos", "cos", true, {}},
+    {"erf", "erf", true, {}},
+    {"log1p", "log1p", true, {}},
 };
 
 const Unary* FindUnary(std::string type) {
@@ -91,7 +96,16 @@ absl::StatusOr<Step> UnaryStep(DeviceBinding* binding, const std::string& name,
   });
 }
 
+// clip's bounds.
+absl::Status NoTensors(const BindContext& context) {
+  for (const char* slot : {"Min", "Max"})
+    if (context.Input(slot) != nullptr)
+      return Unimplemented("an input '%s'", slot);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
+  PD_RETURN_IF_ERROR(NoTensors(*context));
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
@@ -103,6 +117,7 @@ absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
 
 absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
                                    DeviceBinding* binding) {
+  PD_RETURN_IF_ERROR(NoTensors(*context));
   const Unary& unary = *FindUnary(context->op().type);
   Tensor* v = context->Input(unary.of_x ? "X" : "Out");
   Tensor* dout = context->Input("Out@GRAD");
@@ -135,6 +150,33 @@ absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding) {
                        ? "unary_scale"
                        : "unary_scale_after",
                    args, x, nullptr, out);
+}
+
+// Functions in steps, whose gradients are zeros.
+absl::StatusOr<Step> BindSteps(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  context->MayShare(x, out);
+  return UnaryStep(binding, absl::StrCat("unary_", context->op().type), {}, x,
+                   nullptr, out);
+}
+
+// Labels mixed with an even distribution, and its gradient, which is scaled.
+absl::StatusOr<Step> BindLabelSmooth(BindContext* context,
+                                     DeviceBinding* binding) {
+  const bool grad = context->Output("X@GRAD") != nullptr;
+  Tensor* x = context->Input(grad ? "Out@GRAD" : "X");
+  Tensor* out = context->Output(grad ? "X@GRAD" : "Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  if (!grad && context->Input("PriorDist") != nullptr)
+    return Unimplemented("an input 'PriorDist'");
+  const float epsilon = context->Attr<float>("epsilon");
+  const int64_t classes = x->rank() == 0 ? 1 : x->shape().back();
+  UnaryArgs args{};
+  args.a = 1 - epsilon;
+  args.b = grad ? 0.0f : epsilon / static_cast<float>(classes);
+  context->MayShare(x, out);
+  return UnaryStep(binding, "unary_scale", args, x, nullptr, out);
 }
 
 struct Operands {
@@ -271,11 +313,7 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
                         OneGrad(binding, name, o, out, dout, of_x, to));
     steps.push_back(std::move(step));
   }
-  if (steps.empty()) return Step();
-  return Step([steps](const RunContext& run) {
-    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-    return absl::OkStatus();
-  });
+  return InOrder(std::move(steps));
 }
 
 // X is a list; its sum is formed from the left.
@@ -303,10 +341,7 @@ absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
     steps.push_back(std::move(step));
     total = out;
   }
-  return Step([steps](const RunContext& run) {
-    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-    return absl::OkStatus();
-  });
+  return InOrder(std::move(steps));
 }
 
 }  // namespace
@@ -317,6 +352,10 @@ void AddElementwise(DeviceKernels* kernels) {
     kernels->Add(absl::StrCat(unary.type, "_grad"), {"cuda", BindUnaryGrad});
   }
   kernels->Add("scale", {"cuda", BindScale});
+  for (const char* type : {"sign", "ceil", "round"})
+    kernels->Add(type, {"cuda", BindSteps});
+  kernels->Add("label_smooth", {"cuda", BindLabelSmooth});
+  kernels->Add("label_smooth_grad", {"cuda", BindLabelSmooth});
   for (const char* name : {"add", "sub", "mul", "div", "max", "min", "pow"}) {
     kernels->Add(absl::StrCat("elementwise_", name), {"cuda", BindBinary});
     kernels->Add(absl::StrCat("elementwise_", name, "_grad"),

@@ -53,7 +53,15 @@ PD_DEVICE float SoftplusOf(float x) {
   X(reciprocal, 1 / x, -v * v)                                              \
   X(scale, x* p.a + p.b, p.a)                                               \
   X(scale_after, (x + p.b) * p.a, p.a)                                      \
-  X(clip, x<p.a ? p.a : (x > p.b ? p.b : x), v> p.a&& v < p.b ? 1.0f : 0.0f)
+  X(clip, x < p.a ? p.a : (x > p.b ? p.b : x),                              \
+    v >= p.a && v <= p.b ? 1.0f : 0.0f)                                     \
+  X(sin, sinf(x), cosf(v))                                                  \
+  X(cos, cosf(x), -sinf(v))                                                 \
+  X(erf, erff(x), 1.1283791671f * expf(-v * v))                             \
+  X(ceil, ceilf(x), 0.0f)                                                   \
+  X(round, roundf(x), 0.0f)                                                 \
+  X(sign, x > 0 ? 1.0f : (x < 0 ? -1.0f : x), 0.0f)                         \
+  X(log1p, log1pf(x), 1 / (1 + v))
 
 PD_DEVICE float Between(float x, float top) {
   return x < 0 ? 0.0f : (x > top ? top : x);

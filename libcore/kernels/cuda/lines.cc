@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and softmax_with_cross_entropy; the kernels are in lines.cu.
+// softmax, log_softmax and softmax_with_cross_entropy; the kernels are in
+// lines.cu.
 #include <algorithm>
+#include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/axis_view.h"
@@ -29,7 +31,7 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
   context->MayShare(x, out);
   PD_ASSIGN_OR_RETURN(const LinesArgs args, ViewLines(*context, *x));
   PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LinesArgs>::Find(binding, "softmax"));
+                      Starter<LinesArgs>::Find(binding, context->op().type));
   return Step([=](const RunContext&) {
     LinesArgs run = args;
     run.x = x->data<float>();
@@ -49,7 +51,7 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
   context->MayShare(dout, dx);
   PD_ASSIGN_OR_RETURN(const LinesArgs args, ViewLines(*context, *out));
   PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LinesArgs>::Find(binding, "softmax_grad"));
+                      Starter<LinesArgs>::Find(binding, context->op().type));
   return Step([=](const RunContext&) {
     LinesArgs run = args;
     run.x = out->data<float>();
@@ -136,8 +138,10 @@ absl::StatusOr<Step> BindEntropyGrad(BindContext* context,
 }  // namespace
 
 void AddLines(DeviceKernels* kernels) {
-  kernels->Add("softmax", {"cuda", BindSoftmax});
-  kernels->Add("softmax_grad", {"cuda", BindSoftmaxGrad});
+  for (const std::string type : {"softmax", "log_softmax"}) {
+    kernels->Add(type, {"cuda", BindSoftmax});
+    kernels->Add(type + "_grad", {"cuda", BindSoftmaxGrad});
+  }
   kernels->Add("softmax_with_cross_entropy", {"cuda", BindEntropy});
   kernels->Add("softmax_with_cross_entropy_grad", {"cuda", BindEntropyGrad});
 }

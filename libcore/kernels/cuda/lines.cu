@@ -84,6 +84,46 @@ struct SoftmaxGrad {
   }
 };
 
+// out = max(x - top, -64) - log(sum)
+struct LogSoftmax {
+  PD_DEVICE static void Run(const Block& block, const LinesArgs& p) {
+    for (int64_t line = block.index(); line < p.lines; line += block.blocks()) {
+      const int64_t start = StartOf(p, line);
+      float sum = 0;
+      const float top = MaxAndSum(block, p, p.x + start, &sum);
+      const float log_sum = logf(sum);
+      block.Each([&](int thread) {
+        for (int64_t i = thread; i < p.n; i += block.threads()) {
+          const int64_t at = start + i * p.inner;
+          const float above = p.x[at] - top;
+          p.out[at] = (above < -64 ? -64.0f : above) - log_sum;
+        }
+      });
+    }
+  }
+};
+
+// out = y - exp(x) * sum(y), x the logarithms and y their gradient
+struct LogSoftmaxGrad {
+  PD_DEVICE static void Run(const Block& block, const LinesArgs& p) {
+    for (int64_t line = block.index(); line < p.lines; line += block.blocks()) {
+      const int64_t start = StartOf(p, line);
+      PerThread<float> part(0.0f);
+      block.Each([&](int thread) {
+        for (int64_t i = thread; i < p.n; i += block.threads())
+          part[thread] += p.y[start + i * p.inner];
+      });
+      const float sum = block.Reduce(&part, Plus());
+      block.Each([&](int thread) {
+        for (int64_t i = thread; i < p.n; i += block.threads()) {
+          const int64_t at = start + i * p.inner;
+          p.out[at] = p.y[at] - expf(p.x[at]) * sum;
+        }
+      });
+    }
+  }
+};
+
 // out = softmax(x), second = the loss of each line; y: soft labels or null.
 // log(softmax) is x - top - log(sum), with -64 as the floor of x - top.
 struct CrossEntropy {
@@ -144,5 +184,7 @@ using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
 PD_KERNEL(softmax, Softmax, LinesArgs)
 PD_KERNEL(softmax_grad, SoftmaxGrad, LinesArgs)
+PD_KERNEL(log_softmax, LogSoftmax, LinesArgs)
+PD_KERNEL(log_softmax_grad, LogSoftmaxGrad, LinesArgs)
 PD_KERNEL(cross_entropy, CrossEntropy, LinesArgs)
 PD_KERNEL(cross_entropy_grad, CrossEntropyGrad, LinesArgs)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions, constants, and what changes places or shapes only; the kernels
 // are in elementwise.cu.
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/int_tensors.h"
+#include "libcore/ops/truncate_half.h"
 
 namespace pd::cuda {
 namespace {
@@ -46,30 +48,15 @@ absl::StatusOr<Step> BindReduce(BindContext* context, DeviceBinding* binding) {
   if (args.m == 0) return Unimplemented("a reduction of nothing");
   args.factor = IsMean(type) ? 1.0f / static_cast<float>(args.m) : 1.0f;
   const auto strides = RowMajorStrides(x->shape());
-  bool columns = false;
-  for (size_t d = 0; d < x->rank(); ++d) {
+  for (size_t d = 0; d < x->rank(); ++d)
     if (!AddExtent<3>(x->dim(d), {strides[d], 0, 0},
                       reduced[d] ? &args.inner : &args.outer))
       return TooManyDims();
-    if (x->dim(d) != 1) columns = !reduced[d];
-  }
-  // Neighbouring threads should read neighbouring elements.
-  const bool by_block = !columns && args.m >= 32;
-  const std::string name = type == "reduce_max"   ? "max"
-                           : type == "reduce_min" ? "min"
-                                                  : "sum";
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<ReduceArgs>::Find(
-          binding, absl::StrCat("reduce_", name,
-                                by_block ? "_by_block" : "_by_thread")));
-  return Step([=](const RunContext&) {
-    ReduceArgs run = args;
-    run.x = x->data<float>();
-    run.out = out->data<float>();
-    return by_block ? start.Blocks(std::min<int64_t>(run.n, 1 << 20), run)
-                    : start.Elements(run.n, run);
-  });
+  return BindReduceStep(binding,
+                        type == "reduce_max"   ? "reduce_max"
+                        : type == "reduce_min" ? "reduce_min"
+                                               : "reduce_sum",
+                        args, x, out);
 }
 
 // X@GRAD of sums and means: Out@GRAD, divided, repeated along what was reduced.
@@ -100,41 +87,42 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
   PD_ASSIGN_OR_RETURN(const auto scale,
                       Starter<UnaryArgs>::Find(binding, "unary_scale"));
   Tensor* part = context->Scratch(dout->bytes());
-  PD_ASSIGN_OR_RETURN(
-      Step copy, BindCopy(binding, sizeof(float), dx->size(), walk, part, dx));
+  PD_ASSIGN_OR_RETURN(const auto spread,
+                      Starter<CopyArgs>::Find(binding, "copy_4"));
   const float factor =
       IsMean(context->op().type) ? 1.0f / static_cast<float>(count) : 1.0f;
-  return Step([=, copy = std::move(copy)](const RunContext& run) {
+  return Step([=](const RunContext&) {
     UnaryArgs args{};
     args.v = dout->data<float>();
     args.out = part->data<float>();
     args.n = dout->size();
     args.a = factor;
     PD_RETURN_IF_ERROR(scale.Elements(args.n, args));
-    return copy(run);
+    return spread.Elements(dx->size(),
+                           {part->raw(), dx->raw(), dx->size(), walk});
   });
 }
 
 absl::StatusOr<Step> BindFill(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({out}));
-  for (const char* slot :
-       {"ValueTensor", "ShapeTensor", "ShapeTensorList", "X"})
-    if (Tensor* t = context->Input(slot)) {
-      if (absl::string_view(slot) == "ValueTensor")
-        return Unimplemented("a value in a tensor");
-      context->NoBuffer(t);
-    }
+  if (context->Input("ValueTensor") != nullptr)
+    return Unimplemented("a value in a tensor");
+  for (const char* slot : {"ShapeTensor", "ShapeTensorList", "X", "Input"})
+    for (size_t i = 0; i < context->InputCount(slot); ++i)
+      if (Tensor* t = context->Input(slot, i)) context->NoBuffer(t);
   const auto text = context->op().AttrOr<std::string>("str_value", "");
-  float value = context->op().AttrOr<float>("value", 0.0f);
-  if (!text.empty() && !absl::SimpleAtof(text, &value))
+  double value = context->op().AttrOr<float>("value", 0.0f);
+  if (!text.empty() && !absl::SimpleAtod(text, &value))
     return Unimplemented("attr 'str_value' is '%s'", text);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<FillArgs>::Find(binding, "fill_4"));
-  return Step([=](const RunContext&) {
-    return start.Elements(out->size(), {out->raw(), out->size(), bits});
+  return BindFillStep(binding, value, out);
+}
+
+absl::StatusOr<Step> BindAssign(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  if (x == nullptr || out == nullptr || x->bytes() != out->bytes())
+    return Unimplemented("a variable is missing or has another size");
+  return Step([=, device = binding->device()](const RunContext&) {
+    return device->Copy(out->raw(), x->raw(), out->bytes());
   });
 }
 
@@ -178,21 +166,114 @@ absl::StatusOr<Step> BindTranspose(BindContext* context,
                                 grad ? to_strides[x] : to_strides[d]};
     if (!AddExtent<2>(out->dim(d), strides, &walk)) return TooManyDims();
   }
-  return BindCopy(binding, SizeOf(from->dtype()), from->size(), walk, from, to);
+  return BindCopy(binding, {from, to, from->size(), walk});
 }
 
 }  // namespace
 
-absl::StatusOr<Step> BindCopy(DeviceBinding* binding, size_t size, int64_t n,
-                              const Walk<2>& walk, Tensor* from, Tensor* to) {
+absl::StatusOr<Step> BindCopy(DeviceBinding* binding, const StridedCopy& copy) {
+  const size_t size = SizeOf(copy.from->dtype());
   if (size != 1 && size != 2 && size != 4 && size != 8)
     return Unimplemented("elements of %d bytes", size);
+  if (SizeOf(copy.to->dtype()) != size)
+    return Unimplemented("a copy from %s to %s", Name(copy.from->dtype()),
+                         Name(copy.to->dtype()));
   PD_ASSIGN_OR_RETURN(
       const auto start,
       Starter<CopyArgs>::Find(binding, absl::StrCat("copy_", size)));
   return Step([=](const RunContext&) {
-    return start.Elements(n, {from->raw(), to->raw(), n, walk});
+    const auto at = [&](Tensor* t, int64_t first) {
+      return t->data<char>() + first * static_cast<int64_t>(size);
+    };
+    return start.Elements(
+        copy.n, {at(copy.from, copy.from_start), at(copy.to, copy.to_start),
+                 copy.n, copy.walk});
   });
+}
+
+namespace {
+
+template <typename T>
+uint64_t BitsOf(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(value));
+  return bits;
+}
+
+// Whole numbers beyond 2^53 are none that a double holds.
+absl::StatusOr<uint64_t> FillBits(DType dtype, double value) {
+  const bool whole = std::abs(value) <= 9007199254740992.0;
+  switch (dtype) {
+    case DType::kFloat32:
+      return BitsOf(static_cast<float>(value));
+    case DType::kFloat64:
+      return BitsOf(value);
+    case DType::kFloat16:
+      return BitsOf(TruncatedFloat16(static_cast<float>(value)));
+    case DType::kBFloat16:
+      return BitsOf(TruncatedBFloat16(static_cast<float>(value)));
+    case DType::kBool:
+      return BitsOf(value != 0);
+    case DType::kInt64:
+      if (whole) return BitsOf(static_cast<int64_t>(value));
+      break;
+    case DType::kInt32:
+      if (whole)
+        return BitsOf(static_cast<int32_t>(static_cast<int64_t>(value)));
+      break;
+    default:
+      break;
+  }
+  return Unimplemented("no kernel for %g of dtype %s", value, Name(dtype));
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
+                                  Tensor* out) {
+  PD_ASSIGN_OR_RETURN(const uint64_t bits, FillBits(out->dtype(), value));
+  if (bits == 0)
+    return Step([=, device = binding->device()](const RunContext&) {
+      return device->Clear(out->raw(), out->bytes());
+    });
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<FillArgs>::Find(binding,
+                              absl::StrCat("fill_", SizeOf(out->dtype()))));
+  return Step([=](const RunContext&) {
+    return start.Elements(out->size(), {out->raw(), out->size(), bits});
+  });
+}
+
+absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
+                                    const std::string& name,
+                                    const ReduceArgs& args, Tensor* x,
+                                    Tensor* out) {
+  // Neighbouring threads should read neighbouring elements.
+  const auto step_of = [](const Walk<3>& walk) {
+    return walk.dims == 0 ? INT64_MAX : walk.strides[walk.dims - 1][0];
+  };
+  const bool columns = step_of(args.outer) < step_of(args.inner);
+  const bool by_block = !columns && args.m >= 32;
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<ReduceArgs>::Find(
+          binding, absl::StrCat(name, by_block ? "_by_block" : "_by_thread")));
+  return Step([=](const RunContext&) {
+    ReduceArgs run = args;
+    run.x = x->data<float>();
+    run.out = out->data<float>();
+    return by_block ? start.Blocks(std::min<int64_t>(run.n, 1 << 20), run)
+                    : start.Elements(run.n, run);
+  });
+}
+
+Step InOrder(std::vector<Step> steps) {
+  if (steps.empty()) return Step();
+  return [steps = std::move(steps)](const RunContext& run) {
+    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
+    return absl::OkStatus();
+  };
 }
 
 void AddReductions(DeviceKernels* kernels) {
@@ -204,7 +285,11 @@ void AddReductions(DeviceKernels* kernels) {
 }
 
 void AddMoves(DeviceKernels* kernels) {
-  kernels->Add("fill_constant", {"cuda", BindFill});
+  kernels->Add("fill_constant", {"cuda", FloatsOnly<BindFill>});
+  for (const char* type :
+       {"fill_any_like", "fill_zeros_like", "fill_constant_batch_size_like"})
+    AddMove<BindFill>(type, kernels);
+  AddMove<BindAssign>("assign", kernels);
   for (const std::string type : {"reshape", "reshape2", "flatten", "flatten2",
                                  "flatten_contiguous_range", "squeeze",
                                  "squeeze2", "unsqueeze", "unsqueeze2"}) {
@@ -212,7 +297,7 @@ void AddMoves(DeviceKernels* kernels) {
     kernels->Add(type + "_grad", {"alias", BindSameBytes, true});
   }
   for (const char* type : {"transpose", "transpose2", "transpose2_grad"})
-    kernels->Add(type, {"cuda", BindTranspose});
+    AddMove<BindTranspose>(type, kernels);
 }
 
 }  // namespace pd::cuda

@@ -19,15 +19,22 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
     int index, const std::vector<KernelImage>& images) {
   auto place = std::make_shared<DevicePlace>();
   PD_ASSIGN_OR_RETURN(place->device, CudaDevice::Open(index, images));
+  place->look = cuda::Look;
   cuda::AddElementwise(&place->kernels);
   cuda::AddReductions(&place->kernels);
   cuda::AddMoves(&place->kernels);
+  cuda::AddParts(&place->kernels);
   cuda::AddLines(&place->kernels);
+  cuda::AddLosses(&place->kernels);
+  cuda::AddImages(&place->kernels);
   cuda::AddRows(&place->kernels);
+  cuda::AddPrecision(&place->kernels);
   cuda::AddUpdates(&place->kernels);
   // Without it every product would be the CPU's: better no GPU than a slow one.
   PD_RETURN_IF_ERROR(LoadCublasLt().status());
   cuda::AddProducts(&place->kernels);
+  // Without cuDNN a program with convolutions says that it is missing.
+  cuda::AddConvolutions(&place->kernels);
   return place;
 }
 

@@ -23,7 +23,7 @@ absl::StatusOr<Product> ReadProduct(BindContext* context, bool grad) {
   Tensor* y = context->Input("Y");
   if (x == nullptr || y == nullptr)
     return Unimplemented("an operand is missing");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, y}));
+  PD_RETURN_IF_ERROR(SameFloats({x, y}));
   PD_ASSIGN_OR_RETURN(Product p,
                       ProductOf(context->op(), x->shape(), y->shape()));
   const int64_t count = NumElements(p.batch);
@@ -40,13 +40,13 @@ absl::StatusOr<Product> ReadProduct(BindContext* context, bool grad) {
 
 absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
                               Work work) {
+  work.product.dtype = work.c->dtype();
   work.product.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
   PD_ASSIGN_OR_RETURN(auto bound, BindProduct(binding->device(), work.product));
   Tensor* workspace =
       bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
   return Step([work, bound = std::move(bound), workspace](const RunContext&) {
-    return bound->Run(work.a->data<float>(), work.b->data<float>(),
-                      work.c->data<float>(),
+    return bound->Run(work.a->raw(), work.b->raw(), work.c->raw(),
                       workspace == nullptr ? nullptr : workspace->raw());
   });
 }
@@ -54,33 +54,29 @@ absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
 absl::StatusOr<Step> BindForward(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const Product p, ReadProduct(context, false));
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({out}));
-  return BindWork(context, binding,
-                  {{p.m, p.n, p.k, p.trans_x, p.trans_y, NumElements(p.batch),
-                    p.alpha, false},
-                   context->Input("X"),
-                   context->Input("Y"),
-                   out});
+  PD_RETURN_IF_ERROR(SameFloats({context->Input("X"), out}));
+  return BindWork(
+      context, binding,
+      {{p.m, p.n, p.k, p.trans_x, p.trans_y, NumElements(p.batch), p.alpha},
+       context->Input("X"),
+       context->Input("Y"),
+       out});
 }
 
 // dX = dOut op(Y)^T, or its transposed.
 Work XGrad(const Product& p, Tensor* y, Tensor* dout, Tensor* dx) {
   const int64_t batch = NumElements(p.batch);
   if (p.trans_x)
-    return {
-        {p.k, p.m, p.n, p.trans_y, true, batch, p.alpha, false}, y, dout, dx};
-  return {
-      {p.m, p.k, p.n, false, !p.trans_y, batch, p.alpha, false}, dout, y, dx};
+    return {{p.k, p.m, p.n, p.trans_y, true, batch, p.alpha}, y, dout, dx};
+  return {{p.m, p.k, p.n, false, !p.trans_y, batch, p.alpha}, dout, y, dx};
 }
 
 // dY = op(X)^T dOut, or its transposed.
 Work YGrad(const Product& p, Tensor* x, Tensor* dout, Tensor* dy) {
   const int64_t batch = NumElements(p.batch);
   if (p.trans_y)
-    return {
-        {p.n, p.k, p.m, true, p.trans_x, batch, p.alpha, false}, dout, x, dy};
-  return {
-      {p.k, p.n, p.m, !p.trans_x, false, batch, p.alpha, false}, x, dout, dy};
+    return {{p.n, p.k, p.m, true, p.trans_x, batch, p.alpha}, dout, x, dy};
+  return {{p.k, p.n, p.m, !p.trans_x, false, batch, p.alpha}, x, dout, dy};
 }
 
 absl::StatusOr<Step> BindBackward(BindContext* context,
@@ -91,7 +87,7 @@ absl::StatusOr<Step> BindBackward(BindContext* context,
   Tensor* dy = context->Output("Y@GRAD");
   if (dout == nullptr || dout->size() != NumElements(p.out))
     return Unimplemented("'Out@GRAD' is missing or has another size");
-  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx, dy}));
+  PD_RETURN_IF_ERROR(SameFloats({context->Input("X"), dout, dx, dy}));
   Step first, second;
   if (dx != nullptr) {
     PD_ASSIGN_OR_RETURN(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm, lookup_table and dropout; the kernels are in rows.cu.
+// layer_norm, lookup_table, gather and dropout; the kernels are in rows.cu.
 #include <algorithm>
 #include <string>
 
@@ -152,6 +152,53 @@ absl::StatusOr<Step> BindLookupGrad(BindContext* context,
   });
 }
 
+// gather and index_select along the first axis: rows by number, none skipped.
+absl::StatusOr<LookupArgs> ReadGather(BindContext* context,
+                                      DeviceBinding* binding, const Tensor& x,
+                                      const Tensor& index) {
+  const OpDesc& op = context->op();
+  if (context->Input("Axis") != nullptr || op.AttrOr<int32_t>("axis", 0) != 0 ||
+      op.AttrOr<int32_t>("dim", 0) != 0 || x.rank() == 0 || x.dim(0) == 0)
+    return Unimplemented("another axis than the first");
+  if (index.dtype() != DType::kInt64 && index.dtype() != DType::kInt32)
+    return Unimplemented("an index of %s", Name(index.dtype()));
+  LookupArgs args{};
+  args.count = index.size();
+  args.rows = x.dim(0);
+  args.width = x.size() / args.rows;
+  args.padding = INT64_MIN;
+  args.ids64 = index.dtype() == DType::kInt64;
+  PD_ASSIGN_OR_RETURN(
+      args.bad, binding->Complaint(absl::StrFormat(
+                    "'Index' of %s over '%s' holds a number outside [0, %d)",
+                    op.type, op.In("X"), args.rows)));
+  return args;
+}
+
+absl::StatusOr<Step> BindGather(BindContext* context, DeviceBinding* binding) {
+  const bool grad = context->Output("X@GRAD") != nullptr;
+  Tensor *x = context->Input("X"), *index = context->Input("Index"),
+         *from = grad ? context->Input("Out@GRAD") : x,
+         *to = grad ? context->Output("X@GRAD") : context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({from, to}));
+  PD_ASSIGN_OR_RETURN(const LookupArgs args,
+                      ReadGather(context, binding, *x, *index));
+  if ((grad ? from : to)->size() != args.count * args.width)
+    return Unimplemented("a variable of another size");
+  if (grad) context->NoBuffer(x);
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<LookupArgs>::Find(binding, grad ? "lookup_grad" : "lookup"));
+  return Step([=, device = binding->device()](const RunContext&) {
+    if (grad) PD_RETURN_IF_ERROR(device->Clear(to->raw(), to->bytes()));
+    LookupArgs run = args;
+    run.from = At(from);
+    run.to = At(to);
+    run.ids = index->raw();
+    return start.Elements(grad ? run.width : run.count * run.width, run);
+  });
+}
+
 absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out"),
          *mask = context->Output("Mask");
@@ -183,6 +230,7 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
     return Unimplemented("a mask of another shape");
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<DropoutArgs>::Find(binding, "dropout"));
+  binding->VariesByRun();
   return Step([=](const RunContext& run) {
     const auto [seed, stream] = source.At(run);
     return start.Elements(
@@ -213,6 +261,10 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
 }  // namespace
 
 void AddRows(DeviceKernels* kernels) {
+  for (const std::string type : {"gather", "index_select"}) {
+    kernels->Add(type, {"cuda", BindGather});
+    kernels->Add(type + "_grad", {"cuda", BindGather});
+  }
   kernels->Add("layer_norm", {"cuda", BindLayerNorm});
   kernels->Add("layer_norm_grad", {"cuda", BindLayerNormGrad});
   for (const std::string type : {"lookup_table", "lookup_table_v2"}) {

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/halves.h"
 
 namespace pd::cuda {
 namespace {
@@ -42,6 +41,92 @@ struct AdamRule {
   }
 };
 
+struct RmspropRule {
+  PD_DEVICE static float Step(const UpdateArgs& p, const UpdateTensor& t,
+                              float rate, float param, float grad, int64_t i) {
+    const float square = p.decay * t.first[i] + (1 - p.decay) * grad * grad;
+    float mean = 0;
+    if (t.third != nullptr)
+      t.third[i] = mean = p.decay * t.third[i] + (1 - p.decay) * grad;
+    const float moment = p.mu * t.second[i] +
+                         rate * grad / sqrtf(square - mean * mean + p.epsilon);
+    t.first[i] = square;
+    t.second[i] = moment;
+    return param - moment;
+  }
+};
+
+struct AdagradRule {
+  PD_DEVICE static float Step(const UpdateArgs& p, const UpdateTensor& t,
+                              float rate, float param, float grad, int64_t i) {
+    const float moment = t.first[i] + grad * grad;
+    t.first[i] = moment;
+    return param - rate * grad / (sqrtf(moment) + p.epsilon);
+  }
+};
+
+struct DecayedAdagradRule {
+  PD_DEVICE static float Step(const UpdateArgs& p, const UpdateTensor& t,
+                              float rate, float param, float grad, int64_t i) {
+    const float moment = p.decay * t.first[i] + (1 - p.decay) * grad * grad;
+    t.first[i] = moment;
+    return param - rate * grad / (sqrtf(moment) + p.epsilon);
+  }
+};
+
+struct AdadeltaRule {
+  PD_DEVICE static float Step(const UpdateArgs& p, const UpdateTensor& t,
+                              float rate, float param, float grad, int64_t i) {
+    const float square = p.decay * t.first[i] + (1 - p.decay) * grad * grad;
+    const float u =
+        -sqrtf((t.second[i] + p.epsilon) / (square + p.epsilon)) * grad;
+    t.first[i] = square;
+    t.second[i] = p.decay * t.second[i] + (1 - p.decay) * u * u;
+    return param + rate * u;
+  }
+};
+
+struct AdamaxRule {
+  PD_DEVICE static float Step(const UpdateArgs& p, const UpdateTensor& t,
+                              float rate, float param, float grad, int64_t i) {
+    const float moment = p.beta1 * t.first[i] + (1 - p.beta1) * grad;
+    const float norm = fmaxf(fabsf(grad), p.beta2 * t.second[i] + p.epsilon);
+    t.first[i] = moment;
+    t.second[i] = norm;
+    return param - rate / (1 - *t.power1) * (moment / norm);
+  }
+};
+
+// FTRL's power, and its root where it is that.
+PD_DEVICE float PowerOf(const UpdateArgs& p, float v) {
+  return p.decay == -0.5f ? sqrtf(v) : powf(v, -p.decay);
+}
+struct FtrlRule {
+  PD_DEVICE static float Step(const UpdateArgs& p, const UpdateTensor& t,
+                              float rate, float param, float grad, int64_t i) {
+    const float l1 = p.l1 + 1e-10f, l2 = p.l2 + 1e-10f;
+    const float square = t.first[i] + grad * grad;
+    const float linear =
+        t.second[i] + grad -
+        (PowerOf(p, square) - PowerOf(p, t.first[i])) / rate * param;
+    t.first[i] = square;
+    t.second[i] = linear;
+    if (!(fabsf(linear) > l1)) return 0.0f;
+    return ((linear > 0 ? l1 : -l1) - linear) /
+           (PowerOf(p, square) / rate + 2 * l2);
+  }
+};
+
+struct ProximalRule {
+  PD_DEVICE static float Step(const UpdateArgs& p, const UpdateTensor&,
+                              float rate, float param, float grad, int64_t) {
+    const float q = param - rate * grad, down = 1 + rate * p.l2;
+    if (!(p.l1 > 0)) return q / down;
+    const float size = fmaxf(fabsf(q) - rate * p.l1, 0.0f) / down;
+    return q > 0 ? size : (q < 0 ? -size : q);
+  }
+};
+
 template <typename Rule>
 struct Update {
   PD_DEVICE static void Run(const Block& block, const UpdateArgs& p) {
@@ -59,8 +144,11 @@ struct Update {
     const int64_t begin = (block.index() - t.first_block) * kUpdateChunk;
     const int64_t end = begin + kUpdateChunk < t.n ? begin + kUpdateChunk : t.n;
     block.Each([&](int thread) {
-      for (int64_t i = begin + thread; i < end; i += block.threads())
-        t.param[i] = Rule::Step(p, t, rate, t.param[i], t.grad[i], i);
+      for (int64_t i = begin + thread; i < end; i += block.threads()) {
+        const float grad = LoadFloat(t.grad_type, t.grad, i);
+        t.param[i] = Rule::Step(p, t, rate, t.param[i], grad, i);
+        if (t.half != nullptr) StoreFloat(t.half_type, t.half, i, t.param[i]);
+      }
     });
   }
 };
@@ -83,4 +171,11 @@ using namespace pd::cuda;  // NOLINT: kernels have no namespace
 PD_KERNEL(update_sgd, Update<SgdRule>, UpdateArgs)
 PD_KERNEL(update_momentum, Update<MomentumRule>, UpdateArgs)
 PD_KERNEL(update_adam, Update<AdamRule>, UpdateArgs)
+PD_KERNEL(update_rmsprop, Update<RmspropRule>, UpdateArgs)
+PD_KERNEL(update_adagrad, Update<AdagradRule>, UpdateArgs)
+PD_KERNEL(update_decayed_adagrad, Update<DecayedAdagradRule>, UpdateArgs)
+PD_KERNEL(update_adadelta, Update<AdadeltaRule>, UpdateArgs)
+PD_KERNEL(update_adamax, Update<AdamaxRule>, UpdateArgs)
+PD_KERNEL(update_ftrl, Update<FtrlRule>, UpdateArgs)
+PD_KERNEL(update_proximal_gd, Update<ProximalRule>, UpdateArgs)
 PD_KERNEL(adam_powers, Powers, UpdateArgs)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sgd, momentum, adam, adamw and the merged ones: one kernel over a table of
-// all tensors (update.cu). The table is made when the first run knows where
+// Updates of parameters, the merged ones too: one kernel over a table of all
+// tensors (update.cu). The table is made when the first run knows where
 // they are.
 #include <memory>
 #include <string>
@@ -12,33 +12,77 @@
 namespace pd::cuda {
 namespace {
 
+// What a rule keeps: input slots, and those of its outputs.
 struct Slots {
-  const char* kernel;
-  const char* moments[2];  // input slots; the outputs are these with "Out"
-  bool powers;
+  const char *type, *kernel;
+  struct {
+    const char *in, *out;
+  } moments[3];
+  const char* powers[2];  // betas'; adam moves them on
+};
+constexpr Slots kSlots[] = {
+    {"sgd", "update_sgd", {}, {}},
+    {"momentum", "update_momentum", {{"Velocity", "VelocityOut"}}, {}},
+    {"merged_momentum", "update_momentum", {{"Velocity", "VelocityOut"}}, {}},
+    {"adam",
+     "update_adam",
+     {{"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
+     {"Beta1Pow", "Beta2Pow"}},
+    {"adamw",
+     "update_adam",
+     {{"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
+     {"Beta1Pow", "Beta2Pow"}},
+    {"merged_adam",
+     "update_adam",
+     {{"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
+     {"Beta1Pow", "Beta2Pow"}},
+    {"rmsprop",
+     "update_rmsprop",
+     {{"MeanSquare", "MeanSquareOut"},
+      {"Moment", "MomentOut"},
+      {"MeanGrad", "MeanGradOut"}},
+     {}},
+    {"adagrad", "update_adagrad", {{"Moment", "MomentOut"}}, {}},
+    {"decayed_adagrad",
+     "update_decayed_adagrad",
+     {{"Moment", "MomentOut"}},
+     {}},
+    {"adadelta",
+     "update_adadelta",
+     {{"AvgSquaredGrad", "AvgSquaredGradOut"},
+      {"AvgSquaredUpdate", "AvgSquaredUpdateOut"}},
+     {}},
+    {"adamax",
+     "update_adamax",
+     {{"Moment", "MomentOut"}, {"InfNorm", "InfNormOut"}},
+     {"Beta1Pow"}},
+    {"ftrl",
+     "update_ftrl",
+     {{"SquaredAccumulator", "SquaredAccumOut"},
+      {"LinearAccumulator", "LinearAccumOut"}},
+     {}},
+    {"proximal_gd", "update_proximal_gd", {}, {}},
 };
 
-Slots SlotsOf(const std::string& type) {
-  if (type == "sgd") return {"update_sgd", {}, false};
-  if (type == "momentum" || type == "merged_momentum")
-    return {"update_momentum", {"Velocity"}, false};
-  return {"update_adam", {"Moment1", "Moment2"}, true};
+const Slots& SlotsOf(const std::string& type) {
+  const Slots* slots = kSlots;
+  while (type != slots->type) ++slots;
+  return *slots;
 }
 
 // The tensors of one parameter.
 struct Member {
-  Tensor *param, *grad, *moments[2] = {}, *powers[2] = {};
+  Tensor *param, *half = nullptr, *grad, *moments[3] = {}, *powers[2] = {};
   float decay = 0;
 };
 
 // The input that the op also writes: updates are in place.
-absl::StatusOr<Tensor*> InPlace(BindContext* context, const std::string& slot,
-                                size_t i) {
+absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
+                                const std::string& out_slot, size_t i) {
   Tensor* in = context->Input(slot, i);
-  Tensor* out = context->Output(slot + "Out", i);
+  Tensor* out = context->Output(out_slot, i);
   if (in == nullptr || out == nullptr || in != out)
     return Unimplemented("'%s' is not updated in place", slot);
-  PD_RETURN_IF_ERROR(OnlyFloat32({in}));
   return in;
 }
 
@@ -65,26 +109,50 @@ absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
   return 0.0f;
 }
 
+// The parameter, or its master in float32, of which it is a rounded copy.
+absl::Status ReadParam(BindContext* context, size_t i, Member* member) {
+  PD_ASSIGN_OR_RETURN(member->param, InPlace(context, "Param", "ParamOut", i));
+  if (context->op().AttrOr("multi_precision", false) &&
+      context->Input("MasterParam", i) != nullptr) {
+    member->half = member->param;
+    PD_ASSIGN_OR_RETURN(member->param,
+                        InPlace(context, "MasterParam", "MasterParamOut", i));
+    if (member->half->size() != member->param->size())
+      return Unimplemented("a master of another size");
+    PD_RETURN_IF_ERROR(SameFloats({member->half}));
+  }
+  member->grad = context->Input("Grad", i);
+  if (member->grad == nullptr || member->grad->size() != member->param->size())
+    return Unimplemented("'Grad' is missing or has another shape");
+  PD_RETURN_IF_ERROR(SameFloats({member->grad}));
+  return OnlyFloat32({member->param});
+}
+
 absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
                                   size_t i) {
   Member member;
-  PD_ASSIGN_OR_RETURN(member.param, InPlace(context, "Param", i));
-  member.grad = context->Input("Grad", i);
-  if (member.grad == nullptr || member.grad->shape() != member.param->shape())
-    return Unimplemented("'Grad' is missing or has another shape");
-  PD_RETURN_IF_ERROR(OnlyFloat32({member.grad}));
-  for (int k = 0; k < 2; ++k)
-    if (slots.moments[k] != nullptr) {
-      PD_ASSIGN_OR_RETURN(member.moments[k],
-                          InPlace(context, slots.moments[k], i));
-      if (member.moments[k]->size() != member.param->size())
-        return Unimplemented("'%s' has another size", slots.moments[k]);
+  PD_RETURN_IF_ERROR(ReadParam(context, i, &member));
+  for (int k = 0; k < 3; ++k) {
+    const auto& [in, out] = slots.moments[k];
+    // rmsprop has its third in a centered update alone.
+    if (in == nullptr || (k == 2 && !context->op().AttrOr("centered", false)))
+      continue;
+    PD_ASSIGN_OR_RETURN(member.moments[k], InPlace(context, in, out, i));
+    PD_RETURN_IF_ERROR(OnlyFloat32({member.moments[k]}));
+    if (member.moments[k]->size() != member.param->size())
+      return Unimplemented("'%s' has another size", in);
+  }
+  for (int k = 0; k < 2; ++k) {
+    if (slots.powers[k] == nullptr) continue;
+    member.powers[k] = context->Input(slots.powers[k], i);
+    if (slots.powers[1] != nullptr) {
+      PD_ASSIGN_OR_RETURN(member.powers[k],
+                          InPlace(context, slots.powers[k],
+                                  absl::StrCat(slots.powers[k], "Out"), i));
     }
-  if (slots.powers) {
-    PD_ASSIGN_OR_RETURN(member.powers[0], InPlace(context, "Beta1Pow", i));
-    PD_ASSIGN_OR_RETURN(member.powers[1], InPlace(context, "Beta2Pow", i));
-    if (member.powers[0]->size() != 1 || member.powers[1]->size() != 1)
+    if (member.powers[k] == nullptr || member.powers[k]->size() != 1)
       return Unimplemented("powers of more than one element");
+    PD_RETURN_IF_ERROR(OnlyFloat32({member.powers[k]}));
   }
   PD_ASSIGN_OR_RETURN(member.decay, DecayOf(context->op(), i));
   return member;
@@ -93,7 +161,13 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
 UpdateArgs ReadAttrs(const OpDesc& op, size_t count) {
   UpdateArgs args{};
   args.count = static_cast<int32_t>(count);
-  args.mu = op.AttrOr<float>("mu", 0.0f);
+  args.mu = op.AttrOr<float>(op.type == "rmsprop" ? "momentum" : "mu", 0.0f);
+  args.decay = op.AttrOr<float>(op.type == "adadelta" ? "rho"
+                                : op.type == "ftrl"   ? "lr_power"
+                                                      : "decay",
+                                0.0f);
+  args.l1 = op.AttrOr<float>("l1", 0.0f);
+  args.l2 = op.AttrOr<float>("l2", 0.0f);
   args.nesterov = op.AttrOr("use_nesterov", false);
   args.beta1 = op.AttrOr<float>("beta1", 0.9f);
   args.beta2 = op.AttrOr<float>("beta2", 0.999f);
@@ -114,8 +188,15 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
   };
   for (const Member& m : members) {
     const int64_t n = m.param->size();
-    rows.push_back({at(m.param), at(m.grad), at(m.moments[0]), at(m.moments[1]),
-                    at(m.powers[0]), at(m.powers[1]), n, block, m.decay, 0});
+    PD_ASSIGN_OR_RETURN(const NumberType grad, NumberTypeOf(m.grad->dtype()));
+    NumberType half = NumberType::kFloat32;
+    if (m.half != nullptr) {
+      PD_ASSIGN_OR_RETURN(half, NumberTypeOf(m.half->dtype()));
+    }
+    rows.push_back({at(m.param), m.half == nullptr ? nullptr : m.half->raw(),
+                    m.grad->raw(), at(m.moments[0]), at(m.moments[1]),
+                    at(m.moments[2]), at(m.powers[0]), at(m.powers[1]), n,
+                    block, m.decay, grad, half, 0});
     block += (n + kUpdateChunk - 1) / kUpdateChunk;
   }
   return device->ToDevice(table, rows.data(),
@@ -124,13 +205,13 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
 
 absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
   const OpDesc& op = context->op();
-  for (const char* slot : {"MasterParam", "SkipUpdate", "Beta1Tensor",
-                           "Beta2Tensor", "EpsilonTensor"})
+  for (const char* slot :
+       {"SkipUpdate", "Beta1Tensor", "Beta2Tensor", "EpsilonTensor"})
     if (context->Input(slot) != nullptr)
       return Unimplemented("an input '%s'", slot);
   if (op.AttrOr("use_global_beta_pow", false))
     return Unimplemented("powers that somebody else moves on");
-  const Slots slots = SlotsOf(op.type);
+  const Slots& slots = SlotsOf(op.type);
   std::vector<Member> members;
   int64_t blocks = 0;
   for (size_t i = 0; i < context->InputCount("Param"); ++i) {
@@ -153,6 +234,7 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(void* const table,
                       binding->Keep(members.size() * sizeof(UpdateTensor)));
   auto filled = std::make_shared<bool>(false);
+  const bool moves = slots.powers[1] != nullptr;
   return Step([=, device = binding->device(),
                args = ReadAttrs(op, members.size())](const RunContext&) {
     if (!*filled) PD_RETURN_IF_ERROR(FillTable(members, device, table));
@@ -161,16 +243,15 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
     run.tensors = static_cast<const UpdateTensor*>(table);
     run.rate = rate->data<float>();
     PD_RETURN_IF_ERROR(start.Blocks(blocks, run));
-    return slots.powers ? powers.Elements(run.count, run) : absl::OkStatus();
+    return moves ? powers.Elements(run.count, run) : absl::OkStatus();
   });
 }
 
 }  // namespace
 
 void AddUpdates(DeviceKernels* kernels) {
-  for (const char* type :
-       {"sgd", "momentum", "merged_momentum", "adam", "adamw", "merged_adam"})
-    kernels->Add(type, {"cuda", BindUpdate});
+  for (const Slots& slots : kSlots)
+    kernels->Add(slots.type, {"cuda", BindUpdate});
 }
 
 }  // namespace pd::cuda

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by cuDNN 9, found at run time. The declarations are ours, as in
+// cuda_driver.h, and tested against NVIDIA's. We call the functions that take
+// one convolution at a time: their results are plain numbers, and all three
+// parts of a convolution have one form.
+#ifndef PD_LIBCORE_DEVICE_CUDNN_H_
+#define PD_LIBCORE_DEVICE_CUDNN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/base/dtype.h"
+#include "libcore/device/cuda_device.h"
+
+namespace pd {
+
+/// Extents are [batch, channels, positions...] and, of filters, [outputs,
+/// inputs / groups, taps...], whatever order they lie in: filters are
+/// row-major, data too unless channels_last. float32, float16 or bfloat16;
+/// sums are float32.
+struct Convolution {
+  std::vector<int64_t> input, filter, output;
+  std::vector<int64_t> paddings, strides, dilations;
+  int64_t groups = 1;
+  bool channels_last = false;
+  DType dtype = DType::kFloat32;
+  bool tf32 = false;  ///< float32 may be rounded to 10 bits of mantissa
+  bool deterministic = false;  ///< the same bits in every run
+  size_t most_workspace = 0;   ///< bytes
+};
+
+/// What is computed from what.
+enum class ConvolutionPart {
+  kOutput,  ///< of input and filter
+  kInput,   ///< its gradient, of filter and output's gradient
+  kFilter,  ///< its gradient, of input and output's gradient
+};
+
+/// One part with its descriptors and the algorithm that was chosen for it.
+class BoundConvolution {
+ public:
+  virtual ~BoundConvolution() = default;
+  /// Bytes of device memory that Run wants, 256-byte aligned.
+  virtual size_t workspace() const = 0;
+  /// `first` and `second` in the order of ConvolutionPart's comments.
+  virtual absl::Status Run(const void* first, const void* second, void* result,
+                           void* workspace) const = 0;
+};
+
+/// Chooses the algorithm that cuDNN expects to be the fastest of those that
+/// fit. Unavailable when the library is missing; Unimplemented when it knows
+/// none.
+absl::StatusOr<std::shared_ptr<const BoundConvolution>> BindConvolution(
+    CudaDevice* device, const Convolution& convolution, ConvolutionPart part);
+
+// The functions and numbers of cudnn.h; handles and descriptors are pointers.
+using CudnnStatus = int;
+inline constexpr int kCudnnFloat32 = 0, kCudnnFloat16 = 2, kCudnnBFloat16 = 9;
+inline constexpr int kCudnnDefaultMath = 0, kCudnnTensorMath = 1,
+                     kCudnnFmaMath = 3;
+inline constexpr int kCudnnNchw = 0;
+inline constexpr int kCudnnCrossCorrelation = 1;
+inline constexpr int kCudnnDeterministic = 1;
+
+/// One algorithm as the library rates it.
+struct CudnnRated {
+  int algorithm;
+  CudnnStatus status;
+  float time;
+  size_t memory;
+  int determinism;
+  int math;
+  int reserved[3];
+};
+
+// PD_CUDNN(X): X(member, parameters); the exported name is "cudnn" and the
+// member. The three parts have functions of one form each.
+#define PD_CUDNN_CHOOSE \
+  (void*, void*, void*, void*, void*, int, int*, CudnnRated*)
+#define PD_CUDNN_RUN                                                       \
+  (void*, const void*, void*, const void*, void*, const void*, void*, int, \
+   void*, size_t, const void*, void*, void*)
+#define PD_CUDNN(X)                                                   \
+  X(Create, (void**))                                                 \
+  X(SetStream, (void*, CudaStream))                                   \
+  X(CreateTensorDescriptor, (void**))                                 \
+  X(DestroyTensorDescriptor, (void*))                                 \
+  X(SetTensorNdDescriptor, (void*, int, int, const int*, const int*)) \
+  X(CreateFilterDescriptor, (void**))                                 \
+  X(DestroyFilterDescriptor, (void*))                                 \
+  X(SetFilterNdDescriptor, (void*, int, int, int, const int*))        \
+  X(CreateConvolutionDescriptor, (void**))                            \
+  X(DestroyConvolutionDescriptor, (void*))                            \
+  X(SetConvolutionNdDescriptor,                                       \
+    (void*, int, const int*, const int*, const int*, int, int))       \
+  X(SetConvolutionGroupCount, (void*, int))                           \
+  X(SetConvolutionMathType, (void*, int))                             \
+  X(GetConvolutionForwardAlgorithm_v7, PD_CUDNN_CHOOSE)               \
+  X(GetConvolutionBackwardDataAlgorithm_v7, PD_CUDNN_CHOOSE)          \
+  X(GetConvolutionBackwardFilterAlgorithm_v7, PD_CUDNN_CHOOSE)        \
+  X(ConvolutionForward, PD_CUDNN_RUN)                                 \
+  X(ConvolutionBackwardData, PD_CUDNN_RUN)                            \
+  X(ConvolutionBackwardFilter, PD_CUDNN_RUN)
+
+struct Cudnn {
+#define PD_MEMBER(member, parameters) CudnnStatus(*member) parameters = nullptr;
+  PD_CUDNN(PD_MEMBER)
+#undef PD_MEMBER
+  void* handle = nullptr;
+};
+
+/// The library with a handle, once for the process.
+absl::StatusOr<const Cudnn*> LoadCudnn();
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DEVICE_CUDNN_H_

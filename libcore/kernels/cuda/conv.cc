@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions, transposed ones, and their gradients by cuDNN: each result is
+// one of the three parts of a convolution. cuDNN's paddings are the same before
+// and after; others stay with the CPU.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/flags.h"
+#include "libcore/device/cudnn.h"
+#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/window.h"
+
+namespace pd::cuda {
+namespace {
+
+absl::StatusOr<Convolution> Describe(const ConvGeometry& g, const Shape& filter,
+                                     DType dtype) {
+  Convolution c;
+  c.input = {g.batch, g.in_channels};
+  c.output = {g.batch, g.out_channels};
+  c.filter = filter;
+  for (const WindowAxis& axis : g.axes) {
+    // What is left of the input behind the last window is not read.
+    const int64_t window = axis.dilation * (axis.kernel - 1) + 1;
+    const int64_t space = axis.in + 2 * axis.pad_before - window;
+    if (axis.pad_before < 0 || space < 0 || space / axis.stride + 1 != axis.out)
+      return Unimplemented("paddings of %d and %d", axis.pad_before,
+                           axis.pad_after);
+    c.input.push_back(axis.in);
+    c.output.push_back(axis.out);
+    c.paddings.push_back(axis.pad_before);
+    c.strides.push_back(axis.stride);
+    c.dilations.push_back(axis.dilation);
+  }
+  if (NumElements(c.input) == 0 || NumElements(c.output) == 0 ||
+      NumElements(c.filter) == 0)
+    return Unimplemented("a convolution of nothing");
+  c.groups = g.groups;
+  c.channels_last = g.channels_last;
+  c.dtype = dtype;
+  c.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
+  c.deterministic = GetFlag<bool>("FLAGS_cudnn_deterministic");
+  const int64_t limit = GetFlag<int64_t>("FLAGS_conv_workspace_size_limit");
+  c.most_workspace = static_cast<size_t>(std::max<int64_t>(limit, 0)) << 20;
+  return c;
+}
+
+// Nothing when nobody wants the result.
+absl::StatusOr<Step> BindPart(BindContext* context, DeviceBinding* binding,
+                              const Convolution& c, ConvolutionPart part,
+                              std::initializer_list<Tensor*> tensors) {
+  Tensor *first = tensors.begin()[0], *second = tensors.begin()[1],
+         *result = tensors.begin()[2];
+  if (result == nullptr) return Step();
+  for (const Tensor* t : tensors)
+    if (t == nullptr || t->dtype() != c.dtype)
+      return Unimplemented("a variable is missing or of another dtype");
+  PD_ASSIGN_OR_RETURN(auto bound, BindConvolution(binding->device(), c, part));
+  Tensor* workspace =
+      bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
+  return Step([=, bound = std::move(bound)](const RunContext&) {
+    return bound->Run(first->raw(), second->raw(), result->raw(),
+                      workspace == nullptr ? nullptr : workspace->raw());
+  });
+}
+
+bool IsTransposed(const OpDesc& op) {
+  return op.type.find("_transpose") != std::string::npos;
+}
+
+absl::StatusOr<Convolution> ReadOp(const BindContext& context) {
+  const Tensor *input = context.Input("Input"),
+               *filter = context.Input("Filter");
+  if (input == nullptr || filter == nullptr)
+    return Unimplemented("a variable is missing");
+  const OpDesc& op = context.op();
+  PD_ASSIGN_OR_RETURN(
+      const ConvGeometry g,
+      IsTransposed(op) ? ReadConvTranspose(op, input->shape(), filter->shape())
+                       : ReadConv(op, input->shape(), filter->shape()));
+  return Describe(g, filter->shape(), input->dtype());
+}
+
+absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
+  if (context->Input("Bias") != nullptr)
+    return Unimplemented("an input 'Bias'");
+  PD_ASSIGN_OR_RETURN(const Convolution c, ReadOp(*context));
+  Tensor *input = context->Input("Input"), *filter = context->Input("Filter"),
+         *output = context->Output("Output");
+  if (IsTransposed(context->op()))
+    return BindPart(context, binding, c, ConvolutionPart::kInput,
+                    {filter, input, output});
+  return BindPart(context, binding, c, ConvolutionPart::kOutput,
+                  {input, filter, output});
+}
+
+absl::StatusOr<Step> BindConvGrad(BindContext* context,
+                                  DeviceBinding* binding) {
+  PD_ASSIGN_OR_RETURN(const Convolution c, ReadOp(*context));
+  Tensor *input = context->Input("Input"), *filter = context->Input("Filter"),
+         *dout = context->Input("Output@GRAD"),
+         *din = context->Output("Input@GRAD"),
+         *dfilter = context->Output("Filter@GRAD");
+  const bool transposed = IsTransposed(context->op());
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Output@GRAD", c.dtype,
+                     NumElements(transposed ? c.input : c.output)));
+  if (dfilter == nullptr) context->NoBuffer(input);
+  if (din == nullptr) context->NoBuffer(filter);
+  std::vector<Step> steps;
+  PD_ASSIGN_OR_RETURN(
+      Step by_input,
+      transposed ? BindPart(context, binding, c, ConvolutionPart::kOutput,
+                            {dout, filter, din})
+                 : BindPart(context, binding, c, ConvolutionPart::kInput,
+                            {filter, dout, din}));
+  PD_ASSIGN_OR_RETURN(
+      Step by_filter,
+      transposed ? BindPart(context, binding, c, ConvolutionPart::kFilter,
+                            {dout, input, dfilter})
+                 : BindPart(context, binding, c, ConvolutionPart::kFilter,
+                            {input, dout, dfilter}));
+  for (Step* step : {&by_input, &by_filter})
+    if (*step != nullptr) steps.push_back(std::move(*step));
+  return InOrder(std::move(steps));
+}
+
+}  // namespace
+
+void AddConvolutions(DeviceKernels* kernels) {
+  for (const std::string type :
+       {"conv2d", "depthwise_conv2d", "conv3d", "conv2d_transpose",
+        "depthwise_conv2d_transpose", "conv3d_transpose"}) {
+    kernels->Add(type, {"cudnn", BindConv});
+    kernels->Add(type + "_grad", {"cudnn", BindConvGrad});
+  }
+}
+
+}  // namespace pd::cuda

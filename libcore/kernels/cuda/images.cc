@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norm and pooling; the kernels are in images.cu.
+#include <algorithm>
+#include <string>
+
+#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/window.h"
+
+namespace pd::cuda {
+namespace {
+
+float* At(Tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->data<float>();
+}
+
+// X as channels; `constant` is set where the running statistics are used.
+absl::StatusOr<ChannelArgs> ReadChannels(const BindContext& context,
+                                         const Shape& shape) {
+  const OpDesc& op = context.op();
+  if (shape.size() < 2) return Unimplemented("X has shape %s", ToString(shape));
+  const bool last = shape.size() > 2 &&
+                    op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
+  ChannelArgs a{};
+  a.channels = last ? shape.back() : shape[1];
+  a.positions = last ? NumElements(shape, 1, shape.size() - 1)
+                     : NumElements(shape, 2, shape.size());
+  a.count = shape[0] * a.positions;
+  if (a.count < 1 || a.count > INT32_MAX || a.channels < 1)
+    return Unimplemented("%d elements of a channel", a.count);
+  a.chunks = (a.count + kChannelChunk - 1) / kChannelChunk;
+  a.image_step = a.channels * a.positions;
+  a.channel_step = last ? 1 : a.positions;
+  a.position_step = last ? a.channels : 1;
+  a.epsilon = op.AttrOr("epsilon", 1e-5f);
+  a.keep = op.AttrOr("momentum", 0.9f);
+  a.constant = op.AttrOr("use_global_stats", false) ||
+               (op.AttrOr("is_test", false) &&
+                !op.AttrOr("trainable_statistics", false));
+  if (!a.constant && a.count == 1)
+    return Unimplemented("channels of one element");
+  return a;
+}
+
+Tensor* PartsOf(BindContext* context, const ChannelArgs& a) {
+  return context->Scratch(static_cast<size_t>(a.channels * a.chunks) * 2 *
+                          sizeof(float));
+}
+
+// What nobody else keeps.
+Tensor* OrScratch(BindContext* context, Tensor* tensor, int64_t floats) {
+  return tensor != nullptr
+             ? tensor
+             : context->Scratch(static_cast<size_t>(floats) * sizeof(float));
+}
+
+absl::Status ExpectChannels(const BindContext& context, int64_t channels,
+                            std::initializer_list<const char*> slots) {
+  for (const char* slot : slots)
+    if (context.Input(slot) != nullptr)
+      PD_RETURN_IF_ERROR(
+          ExpectInput(context, slot, DType::kFloat32, {channels}));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> BindBatchNorm(BindContext* context,
+                                   DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
+         *bias = context->Input("Bias"), *mean = context->Input("Mean"),
+         *variance = context->Input("Variance"), *y = context->Output("Y"),
+         *mean_out = context->Output("MeanOut"),
+         *variance_out = context->Output("VarianceOut"),
+         *saved_mean = context->Output("SavedMean"),
+         *saved_inverse = context->Output("SavedVariance");
+  if (context->Input("MomentumTensor") != nullptr || mean == nullptr ||
+      variance == nullptr)
+    return Unimplemented("a momentum in a tensor, or no statistics");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, scale, bias, mean, variance, y}));
+  PD_ASSIGN_OR_RETURN(const ChannelArgs args,
+                      ReadChannels(*context, x->shape()));
+  PD_RETURN_IF_ERROR(ExpectChannels(*context, args.channels,
+                                    {"Scale", "Bias", "Mean", "Variance"}));
+  PD_ASSIGN_OR_RETURN(const auto parts,
+                      Starter<ChannelArgs>::Find(binding, "norm_parts"));
+  PD_ASSIGN_OR_RETURN(const auto join,
+                      Starter<ChannelArgs>::Find(binding, "norm_join"));
+  PD_ASSIGN_OR_RETURN(const auto apply,
+                      Starter<ChannelArgs>::Find(binding, "norm_apply"));
+  Tensor* const room = args.constant ? nullptr : PartsOf(context, args);
+  if (!args.constant) {
+    saved_mean = OrScratch(context, saved_mean, args.channels);
+    saved_inverse = OrScratch(context, saved_inverse, args.channels);
+    mean_out = OrScratch(context, mean_out, args.channels);
+    variance_out = OrScratch(context, variance_out, args.channels);
+  }
+  return Step([=, device = binding->device()](const RunContext&) {
+    const int64_t blocks =
+        std::min<int64_t>(args.channels * args.chunks, 1 << 20);
+    ChannelArgs run = args;
+    run.x = At(x);
+    run.y = At(y);
+    run.scale = At(scale);
+    run.bias = At(bias);
+    run.mean = At(mean);
+    run.variance = At(variance);
+    if (args.constant) {
+      for (const auto& [from, to] :
+           {std::pair(mean, mean_out), std::pair(variance, variance_out)})
+        if (to != nullptr && to->raw() != from->raw())
+          PD_RETURN_IF_ERROR(device->Copy(to->raw(), from->raw(), to->bytes()));
+      return apply.Blocks(blocks, run);
+    }
+    run.parts = At(room);
+    run.mean_out = At(mean_out);
+    run.variance_out = At(variance_out);
+    run.saved_mean = At(saved_mean);
+    run.saved_inverse = At(saved_inverse);
+    PD_RETURN_IF_ERROR(parts.Blocks(blocks, run));
+    PD_RETURN_IF_ERROR(join.Elements(run.channels, run));
+    run.mean = run.saved_mean;
+    run.variance = run.saved_inverse;
+    run.inverted = 1;
+    return apply.Blocks(blocks, run);
+  });
+}
+
+absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
+                                       DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
+         *dy = context->Input("Y@GRAD"), *dx = context->Output("X@GRAD"),
+         *dscale = context->Output("Scale@GRAD"),
+         *dbias = context->Output("Bias@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, scale, dy, dx, dscale, dbias}));
+  PD_ASSIGN_OR_RETURN(ChannelArgs args, ReadChannels(*context, x->shape()));
+  args.inverted = !args.constant;
+  const char* mean_slot = args.constant ? "Mean" : "SavedMean";
+  const char* variance_slot = args.constant ? "Variance" : "SavedVariance";
+  PD_RETURN_IF_ERROR(ExpectChannels(*context, args.channels,
+                                    {"Scale", mean_slot, variance_slot}));
+  PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
+  Tensor *mean = context->Input(mean_slot),
+         *variance = context->Input(variance_slot);
+  if (mean == nullptr || variance == nullptr)
+    return Unimplemented("no statistics");
+  PD_ASSIGN_OR_RETURN(const auto parts,
+                      Starter<ChannelArgs>::Find(binding, "norm_grad_parts"));
+  PD_ASSIGN_OR_RETURN(const auto join,
+                      Starter<ChannelArgs>::Find(binding, "norm_grad_join"));
+  PD_ASSIGN_OR_RETURN(const auto by_x,
+                      Starter<ChannelArgs>::Find(binding, "norm_grad_x"));
+  Tensor* const room = PartsOf(context, args);
+  dscale = OrScratch(context, dscale, args.channels);
+  dbias = OrScratch(context, dbias, args.channels);
+  return Step([=](const RunContext&) {
+    const int64_t blocks =
+        std::min<int64_t>(args.channels * args.chunks, 1 << 20);
+    ChannelArgs run = args;
+    run.x = At(x);
+    run.dy = At(dy);
+    run.scale = At(scale);
+    run.mean = At(mean);
+    run.variance = At(variance);
+    run.y = At(dx);
+    run.dscale = At(dscale);
+    run.dbias = At(dbias);
+    run.parts = At(room);
+    PD_RETURN_IF_ERROR(parts.Blocks(blocks, run));
+    PD_RETURN_IF_ERROR(join.Elements(run.channels, run));
+    return dx != nullptr ? by_x.Blocks(blocks, run) : absl::OkStatus();
+  });
+}
+
+absl::StatusOr<PoolArgs> ReadWindows(const OpDesc& op, const Shape& shape) {
+  PD_ASSIGN_OR_RETURN(const PoolGeometry g, ReadPool(op, shape));
+  PoolArgs args{};
+  args.channels = g.channels;
+  args.position_step = g.channels_last ? g.channels : 1;
+  args.max = g.max;
+  args.adaptive = g.adaptive;
+  args.exclusive = g.exclusive;
+  if (g.axes.size() > 3) return Unimplemented("%d axes", g.axes.size());
+  for (PoolAxis& axis : args.axes) axis = {1, 1, 1, 1, 0};
+  size_t at = 3 - g.axes.size();
+  for (const WindowAxis& w : g.axes) {
+    for (int64_t n : {w.in, w.out, w.kernel, w.stride, w.pad_before})
+      if (n > INT32_MAX / 4) return Unimplemented("an extent of %d", n);
+    args.axes[at++] = {static_cast<int32_t>(w.in), static_cast<int32_t>(w.out),
+                       static_cast<int32_t>(w.kernel),
+                       static_cast<int32_t>(w.stride),
+                       static_cast<int32_t>(w.pad_before)};
+  }
+  return args;
+}
+
+absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(context->op(), x->shape()));
+  args.n = out->size();
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<PoolArgs>::Find(binding, "pool"));
+  return Step([=](const RunContext&) {
+    PoolArgs run = args;
+    run.x = At(x);
+    run.out = At(out);
+    return start.Elements(run.n, run);
+  });
+}
+
+absl::StatusOr<Step> BindPoolGrad(BindContext* context,
+                                  DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *dout = context->Input("Out@GRAD"),
+         *dx = context->Output("X@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, dout, dx}));
+  PD_ASSIGN_OR_RETURN(const PoolGeometry g,
+                      ReadPool(context->op(), x->shape()));
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", x->dtype(), g.OutputShape()));
+  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(context->op(), x->shape()));
+  args.n = dx->size();
+  if (Tensor* out = context->Input("Out")) context->NoBuffer(out);
+  if (!args.max) context->NoBuffer(x);
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<PoolArgs>::Find(binding, "pool_grad"));
+  return Step([=](const RunContext&) {
+    PoolArgs run = args;
+    run.x = run.max ? At(x) : nullptr;
+    run.dout = At(dout);
+    run.out = At(dx);
+    return start.Elements(run.n, run);
+  });
+}
+
+}  // namespace
+
+void AddImages(DeviceKernels* kernels) {
+  kernels->Add("batch_norm", {"cuda", BindBatchNorm});
+  kernels->Add("batch_norm_grad", {"cuda", BindBatchNormGrad});
+  for (const std::string type : {"pool2d", "pool3d"}) {
+    kernels->Add(type, {"cuda", BindPool});
+    kernels->Add(type + "_grad", {"cuda", BindPoolGrad});
+  }
+}
+
+}  // namespace pd::cuda

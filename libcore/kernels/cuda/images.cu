@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norm and pooling. The formulas are those of libcore/ops.
+#include <cmath>
+#include <cstdint>
+
+#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/block.h"
+
+namespace pd::cuda {
+namespace {
+
+struct Plus {
+  PD_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+
+// Where element i of channel c lies.
+PD_DEVICE int64_t At(const ChannelArgs& p, int64_t c, uint32_t i) {
+  const uint32_t image = i / static_cast<uint32_t>(p.positions);
+  const uint32_t position = i % static_cast<uint32_t>(p.positions);
+  return image * p.image_step + c * p.channel_step + position * p.position_step;
+}
+
+// A block takes kChannelChunk elements of a channel: (first, last) of `c`.
+struct Chunk {
+  int64_t c;
+  uint32_t first, last;
+};
+PD_DEVICE Chunk ChunkOf(const ChannelArgs& p, int64_t index) {
+  const uint32_t first =
+      static_cast<uint32_t>(index % p.chunks) * kChannelChunk;
+  const uint32_t last = first + kChannelChunk < p.count
+                            ? first + kChannelChunk
+                            : static_cast<uint32_t>(p.count);
+  return {index / p.chunks, first, last};
+}
+
+// The sum of f(place in memory) over a chunk.
+template <typename F>
+PD_DEVICE float SumOf(const Block& block, const ChannelArgs& p, const Chunk& k,
+                      const F& f) {
+  PerThread<float> part(0.0f);
+  block.Each([&](int thread) {
+    for (uint32_t i = k.first + static_cast<uint32_t>(thread); i < k.last;
+         i += static_cast<uint32_t>(block.threads()))
+      part[thread] += f(At(p, k.c, i));
+  });
+  return block.Reduce(&part, Plus());
+}
+
+PD_DEVICE void StorePair(const Block& block, const ChannelArgs& p,
+                         int64_t index, float a, float b) {
+  block.Each([&](int thread) {
+    if (thread != 0) return;
+    p.parts[2 * index] = a;
+    p.parts[2 * index + 1] = b;
+  });
+}
+
+// The mean of each chunk, and the squares of what differs from it.
+struct NormParts {
+  PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
+    for (int64_t index = block.index(); index < p.channels * p.chunks;
+         index += block.blocks()) {
+      const Chunk k = ChunkOf(p, index);
+      const float mean =
+          SumOf(block, p, k, [&](int64_t at) { return p.x[at]; }) /
+          static_cast<float>(k.last - k.first);
+      const float squares = SumOf(block, p, k, [&](int64_t at) {
+        return (p.x[at] - mean) * (p.x[at] - mean);
+      });
+      StorePair(block, p, index, mean, squares);
+    }
+  }
+};
+
+// The chunks of a channel joined, one by one; the running statistics.
+struct NormJoin {
+  PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
+    block.Spread(p.channels, [&](int64_t c) {
+      float mean = 0, squares = 0, before = 0;
+      for (int64_t k = 0; k < p.chunks; ++k) {
+        const float* part = p.parts + 2 * (c * p.chunks + k);
+        const Chunk chunk = ChunkOf(p, c * p.chunks + k);
+        const float n = static_cast<float>(chunk.last - chunk.first);
+        const float distance = part[0] - mean;
+        const float all = before + n;
+        mean += distance * (n / all);
+        squares += part[1] + distance * distance * (before * n / all);
+        before = all;
+      }
+      const float variance = squares / before;
+      if (p.saved_mean != nullptr) p.saved_mean[c] = mean;
+      if (p.saved_inverse != nullptr)
+        p.saved_inverse[c] = 1 / sqrtf(variance + p.epsilon);
+      p.mean_out[c] = p.keep * p.mean[c] + (1 - p.keep) * mean;
+      p.variance_out[c] = p.keep * p.variance[c] + (1 - p.keep) * variance;
+    });
+  }
+};
+
+// `variance` is that, or with `inverted` 1 / its root.
+PD_DEVICE float InverseOf(const ChannelArgs& p, int64_t c) {
+  return p.inverted ? p.variance[c] : 1 / sqrtf(p.variance[c] + p.epsilon);
+}
+
+struct NormApply {
+  PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
+    for (int64_t index = block.index(); index < p.channels * p.chunks;
+         index += block.blocks()) {
+      const Chunk k = ChunkOf(p, index);
+      const float scale = p.scale != nullptr ? p.scale[k.c] : 1.0f;
+      const float factor = scale * InverseOf(p, k.c);
+      const float shift = p.bias != nullptr ? p.bias[k.c] : 0.0f;
+      const float mean = p.mean[k.c];
+      block.Each([&](int thread) {
+        for (uint32_t i = k.first + static_cast<uint32_t>(thread); i < k.last;
+             i += static_cast<uint32_t>(block.threads())) {
+          const int64_t at = At(p, k.c, i);
+          p.y[at] = (p.x[at] - mean) * factor + shift;
+        }
+      });
+    }
+  }
+};
+
+// The sums of dy, and of dy times the normed x.
+struct NormGradParts {
+  PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
+    for (int64_t index = block.index(); index < p.channels * p.chunks;
+         index += block.blocks()) {
+      const Chunk k = ChunkOf(p, index);
+      const float mean = p.mean[k.c], inverse = InverseOf(p, k.c);
+      const float sum =
+          SumOf(block, p, k, [&](int64_t at) { return p.dy[at]; });
+      const float dot = SumOf(block, p, k, [&](int64_t at) {
+        return p.dy[at] * (p.x[at] - mean) * inverse;
+      });
+      StorePair(block, p, index, sum, dot);
+    }
+  }
+};
+
+struct NormGradJoin {
+  PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
+    block.Spread(p.channels, [&](int64_t c) {
+      float sum = 0, dot = 0;
+      for (int64_t k = 0; k < p.chunks; ++k) {
+        sum += p.parts[2 * (c * p.chunks + k)];
+        dot += p.parts[2 * (c * p.chunks + k) + 1];
+      }
+      p.dbias[c] = sum;
+      p.dscale[c] = dot;
+    });
+  }
+};
+
+struct NormGradX {
+  PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
+    for (int64_t index = block.index(); index < p.channels * p.chunks;
+         index += block.blocks()) {
+      const Chunk k = ChunkOf(p, index);
+      const float mean = p.mean[k.c], inverse = InverseOf(p, k.c);
+      const float scale = p.scale != nullptr ? p.scale[k.c] : 1.0f;
+      const float n = static_cast<float>(p.count);
+      const float sum = p.constant ? 0.0f : p.dbias[k.c] / n;
+      const float dot = p.constant ? 0.0f : p.dscale[k.c] / n;
+      block.Each([&](int thread) {
+        for (uint32_t i = k.first + static_cast<uint32_t>(thread); i < k.last;
+             i += static_cast<uint32_t>(block.threads())) {
+          const int64_t at = At(p, k.c, i);
+          const float h = (p.x[at] - mean) * inverse;
+          p.y[at] = scale * inverse * (p.dy[at] - sum - h * dot);
+        }
+      });
+    }
+  }
+};
+
+// The input positions [begin, end) of window `o` on an axis.
+PD_DEVICE void WindowOf(const PoolAxis& a, bool adaptive, int32_t o,
+                        int32_t* begin, int32_t* end, int32_t* padded) {
+  if (adaptive) {
+    *begin = static_cast<int32_t>(int64_t{o} * a.in / a.out);
+    *end = static_cast<int32_t>((int64_t{o} + 1) * a.in / a.out +
+                                ((int64_t{o} + 1) * a.in % a.out != 0 ? 1 : 0));
+    *padded = *end - *begin;
+    return;
+  }
+  const int32_t first = o * a.stride - a.pad;
+  const int32_t last = first + a.kernel;
+  *padded = (last < a.in + a.pad ? last : a.in + a.pad) - first;
+  *begin = first < 0 ? 0 : first;
+  *end = last < a.in ? last : a.in;
+  if (*end < *begin) *end = *begin;
+}
+
+// The windows [begin, end) that input position i may be part of.
+PD_DEVICE void WindowsWith(const PoolAxis& a, bool adaptive, int32_t i,
+                           int32_t* begin, int32_t* end) {
+  if (adaptive) {
+    *begin = static_cast<int32_t>(int64_t{i} * a.out / a.in);
+    *end = static_cast<int32_t>(((int64_t{i} + 1) * a.out - 1) / a.in + 1);
+  } else {
+    const int32_t reach = i + a.pad - a.kernel + 1;
+    *begin = reach <= 0 ? 0 : (reach + a.stride - 1) / a.stride;
+    *end = (i + a.pad) / a.stride + 1;
+  }
+  if (*end > a.out) *end = a.out;
+}
+
+struct Box {
+  int32_t begin[3], end[3];
+  float count;  // what an average divides by
+};
+PD_DEVICE Box BoxOf(const PoolArgs& p, const int32_t* o) {
+  Box box;
+  int64_t inside = 1, all = 1;
+  for (int a = 0; a < 3; ++a) {
+    int32_t padded = 0;
+    WindowOf(p.axes[a], p.adaptive != 0, o[a], &box.begin[a], &box.end[a],
+             &padded);
+    inside *= box.end[a] - box.begin[a];
+    all *= padded;
+  }
+  box.count = static_cast<float>(p.exclusive || p.adaptive ? inside : all);
+  return box;
+}
+
+// body(position in the plane) for every position of a box, in order.
+template <typename Body>
+PD_DEVICE void ForEachIn(const PoolArgs& p, const Box& box, const Body& body) {
+  for (int32_t z = box.begin[0]; z < box.end[0]; ++z)
+    for (int32_t y = box.begin[1]; y < box.end[1]; ++y)
+      for (int32_t x = box.begin[2]; x < box.end[2]; ++x)
+        body((int64_t{z} * p.axes[1].in + y) * p.axes[2].in + x);
+}
+
+// The position of the first maximum, -1 in an empty window; a NaN is one.
+PD_DEVICE int64_t FirstMaximum(const PoolArgs& p, const Box& box,
+                               const float* plane) {
+  int64_t best = -1;
+  float most = 0;
+  ForEachIn(p, box, [&](int64_t at) {
+    const float v = plane[at * p.position_step];
+    if (best < 0 || v > most || (v != v && most == most)) {
+      best = at;
+      most = v;
+    }
+  });
+  return best;
+}
+
+// Element i of a side: its place, its plane's first element on both sides, and
+// its position.
+struct Spot {
+  int64_t at, in_plane, out_plane;
+  int32_t o[3];
+};
+PD_DEVICE Spot SpotOf(const PoolArgs& p, int64_t i, bool of_input) {
+  int32_t extents[3];
+  int64_t in_size = 1, out_size = 1;
+  for (int a = 0; a < 3; ++a) {
+    extents[a] = of_input ? p.axes[a].in : p.axes[a].out;
+    in_size *= p.axes[a].in;
+    out_size *= p.axes[a].out;
+  }
+  const int64_t size = of_input ? in_size : out_size;
+  const bool last = p.position_step != 1;  // channels are
+  const int64_t image = i / (size * p.channels);
+  const int64_t rest = i % (size * p.channels);
+  const int64_t channel = last ? rest % p.channels : rest / size;
+  int64_t position = last ? rest / p.channels : rest % size;
+  Spot s;
+  s.at = i;
+  const int64_t in_step = last ? 1 : in_size, out_step = last ? 1 : out_size;
+  s.in_plane = image * p.channels * in_size + channel * in_step;
+  s.out_plane = image * p.channels * out_size + channel * out_step;
+  for (int a = 2; a >= 0; --a) {
+    s.o[a] = static_cast<int32_t>(position % extents[a]);
+    position /= extents[a];
+  }
+  return s;
+}
+
+struct PoolForward {
+  PD_DEVICE static void Run(const Block& block, const PoolArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      const Spot s = SpotOf(p, i, false);
+      const Box box = BoxOf(p, s.o);
+      const float* plane = p.x + s.in_plane;
+      if (p.max) {
+        const int64_t best = FirstMaximum(p, box, plane);
+        p.out[i] = best < 0 ? -3.402823466e+38f : plane[best * p.position_step];
+        return;
+      }
+      float sum = 0;
+      ForEachIn(p, box,
+                [&](int64_t at) { sum += plane[at * p.position_step]; });
+      p.out[i] = box.count > 0 ? sum / box.count : 0.0f;
+    });
+  }
+};
+
+// A thread owns an element of the input and looks at the windows that it is
+// part of, so sums have one order.
+struct PoolBackward {
+  PD_DEVICE static void Run(const Block& block, const PoolArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      const Spot s = SpotOf(p, i, true);
+      int32_t begin[3], end[3];
+      for (int a = 0; a < 3; ++a)
+        WindowsWith(p.axes[a], p.adaptive != 0, s.o[a], &begin[a], &end[a]);
+      const int64_t here =
+          (int64_t{s.o[0]} * p.axes[1].in + s.o[1]) * p.axes[2].in + s.o[2];
+      float sum = 0;
+      for (int32_t z = begin[0]; z < end[0]; ++z)
+        for (int32_t y = begin[1]; y < end[1]; ++y)
+          for (int32_t x = begin[2]; x < end[2]; ++x) {
+            const int32_t o[3] = {z, y, x};
+            const Box box = BoxOf(p, o);
+            const int64_t at =
+                (int64_t{z} * p.axes[1].out + y) * p.axes[2].out + x;
+            const float g = p.dout[s.out_plane + at * p.position_step];
+            if (!p.max)
+              sum += g / box.count;
+            else if (FirstMaximum(p, box, p.x + s.in_plane) == here)
+              sum += g;
+          }
+      p.out[i] = sum;
+    });
+  }
+};
+
+}  // namespace
+}  // namespace pd::cuda
+
+using namespace pd::cuda;  // NOLINT: kernels have no namespace
+
+PD_KERNEL(norm_parts, NormParts, ChannelArgs)
+PD_KERNEL(norm_join, NormJoin, ChannelArgs)
+PD_KERNEL(norm_apply, NormApply, ChannelArgs)
+PD_KERNEL(norm_grad_parts, NormGradParts, ChannelArgs)
+PD_KERNEL(norm_grad_join, NormGradJoin, ChannelArgs)
+PD_KERNEL(norm_grad_x, NormGradX, ChannelArgs)
+PD_KERNEL(pool, PoolForward, PoolArgs)
+PD_KERNEL(pool_grad, PoolBackward, PoolArgs)

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses element by element, squared_l2_norm and clip_by_norm; the kernels are
+// in losses.cu.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/ops/check.h"
+
+namespace pd::cuda {
+namespace {
+
+// Slots, and the attribute that the formula reads.
+struct Loss {
+  const char *type, *prediction, *label, *loss, *attr;
+  bool probability;  // predictions outside [0, 1] are an error
+};
+constexpr Loss kLosses[] = {
+    {"sigmoid_cross_entropy_with_logits", "X", "Label", "Out", "ignore_index",
+     false},
+    {"bce_loss", "X", "Label", "Out", nullptr, true},
+    {"log_loss", "Predicted", "Labels", "Loss", "epsilon", false},
+    {"hinge_loss", "Logits", "Labels", "Loss", nullptr, false},
+    {"huber_loss", "X", "Y", "Out", "delta", false},
+};
+
+const Loss& FindLoss(const std::string& type) {
+  const Loss* loss = kLosses;
+  while (type.rfind(loss->type, 0) != 0) ++loss;
+  return *loss;
+}
+
+absl::StatusOr<LossArgs> ReadLoss(const BindContext& context, const Loss& loss,
+                                  int64_t n) {
+  const OpDesc& op = context.op();
+  if (op.AttrOr("normalize", false) || context.Input("pos_weight") != nullptr)
+    return Unimplemented("a loss with weights");
+  LossArgs args{};
+  args.n = n;
+  if (loss.attr == absl::string_view("ignore_index"))
+    args.a = static_cast<float>(op.AttrOr<int32_t>(loss.attr, -100));
+  else if (loss.attr != nullptr)
+    args.a = op.AttrOr<float>(loss.attr, 0.0f);
+  return args;
+}
+
+absl::StatusOr<Step> BindLoss(BindContext* context, DeviceBinding* binding) {
+  const Loss& loss = FindLoss(context->op().type);
+  Tensor *x = context->Input(loss.prediction), *y = context->Input(loss.label),
+         *out = context->Output(loss.loss),
+         *residual = context->Output("Residual");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, y, out, residual}));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, loss.label, x->dtype(), x->size()));
+  PD_ASSIGN_OR_RETURN(LossArgs args, ReadLoss(*context, loss, x->size()));
+  if (loss.probability) {
+    PD_ASSIGN_OR_RETURN(args.bad,
+                        binding->Complaint(absl::StrFormat(
+                            "'%s' of %s holds a number outside [0, 1]",
+                            loss.prediction, loss.type)));
+  }
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<LossArgs>::Find(binding, loss.type));
+  return Step([=](const RunContext&) {
+    LossArgs run = args;
+    run.x = x->data<float>();
+    run.y = y->data<float>();
+    run.out = out->data<float>();
+    run.second = residual == nullptr ? nullptr : residual->data<float>();
+    return start.Elements(run.n, run);
+  });
+}
+
+absl::StatusOr<Step> GradStep(DeviceBinding* binding, const Loss& loss,
+                              const LossArgs& args,
+                              std::initializer_list<Tensor*> tensors) {
+  Tensor *x = tensors.begin()[0], *y = tensors.begin()[1],
+         *dout = tensors.begin()[2], *to = tensors.begin()[3];
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, y, dout, to}));
+  if (x->size() != args.n || dout->size() != args.n || to->size() != args.n)
+    return Unimplemented("tensors of other sizes");
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<LossArgs>::Find(binding, absl::StrCat(loss.type, "_grad")));
+  return Step([=](const RunContext&) {
+    LossArgs run = args;
+    run.x = x->data<float>();
+    run.y = y == nullptr ? nullptr : y->data<float>();
+    run.dout = dout->data<float>();
+    run.out = to->data<float>();
+    return start.Elements(run.n, run);
+  });
+}
+
+absl::StatusOr<Step> BindLossGrad(BindContext* context,
+                                  DeviceBinding* binding) {
+  const Loss& loss = FindLoss(context->op().type);
+  const bool huber = context->Input("Residual") != nullptr;
+  Tensor *x = context->Input(huber ? "Residual" : loss.prediction),
+         *dout = context->Input(absl::StrCat(loss.loss, "@GRAD"));
+  if (x == nullptr || dout == nullptr)
+    return Unimplemented("a variable is missing");
+  PD_ASSIGN_OR_RETURN(LossArgs args, ReadLoss(*context, loss, x->size()));
+  if (!huber)
+    return GradStep(binding, loss, args,
+                    {x, context->Input(loss.label), dout,
+                     context->Output(absl::StrCat(loss.prediction, "@GRAD"))});
+  std::vector<Step> steps;
+  for (const auto& [slot, sign] :
+       {std::pair("X@GRAD", -1.0f), std::pair("Y@GRAD", 1.0f)}) {
+    Tensor* to = context->Output(slot);
+    if (to == nullptr) continue;
+    args.b = sign;
+    PD_ASSIGN_OR_RETURN(Step step,
+                        GradStep(binding, loss, args, {x, nullptr, dout, to}));
+    steps.push_back(std::move(step));
+  }
+  return InOrder(std::move(steps));
+}
+
+// The step that makes one float32 of x: in parts, then of those.
+absl::StatusOr<Step> SquaresStep(BindContext* context, DeviceBinding* binding,
+                                 Tensor* x, Tensor* out) {
+  const int64_t parts = std::clamp<int64_t>(x->size() / 4096, 1, 1024);
+  Tensor* const room =
+      context->Scratch(static_cast<size_t>(parts) * sizeof(float));
+  PD_ASSIGN_OR_RETURN(const auto squares,
+                      Starter<LossArgs>::Find(binding, "squares"));
+  ReduceArgs sum{};
+  sum.factor = 1;
+  sum.n = 1;
+  sum.m = parts;
+  AddExtent<3>(parts, {1, 0, 0}, &sum.inner);
+  PD_ASSIGN_OR_RETURN(Step join,
+                      BindReduceStep(binding, "reduce_sum", sum, room, out));
+  return Step([=, join = std::move(join)](const RunContext& context_of_run) {
+    LossArgs run{};
+    run.x = x->data<float>();
+    run.out = room->data<float>();
+    run.n = x->size();
+    PD_RETURN_IF_ERROR(squares.Blocks(parts, run));
+    return join(context_of_run);
+  });
+}
+
+absl::StatusOr<Step> BindSquaredNorm(BindContext* context,
+                                     DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  return SquaresStep(context, binding, x, out);
+}
+
+absl::StatusOr<Step> BindClipByNorm(BindContext* context,
+                                    DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  Tensor* const sum = context->Scratch(sizeof(float));
+  PD_ASSIGN_OR_RETURN(Step squares, SquaresStep(context, binding, x, sum));
+  PD_ASSIGN_OR_RETURN(const auto scale,
+                      Starter<LossArgs>::Find(binding, "scale_to_norm"));
+  return Step([=, most = context->Attr<float>("max_norm"),
+               squares = std::move(squares)](const RunContext& run) {
+    PD_RETURN_IF_ERROR(squares(run));
+    LossArgs args{};
+    args.x = x->data<float>();
+    args.y = sum->data<float>();
+    args.out = out->data<float>();
+    args.n = x->size();
+    args.a = most;
+    return scale.Elements(args.n, args);
+  });
+}
+
+}  // namespace
+
+void AddLosses(DeviceKernels* kernels) {
+  for (const Loss& loss : kLosses) {
+    kernels->Add(loss.type, {"cuda", BindLoss});
+    kernels->Add(absl::StrCat(loss.type, "_grad"), {"cuda", BindLossGrad});
+  }
+  kernels->Add("squared_l2_norm", {"cuda", BindSquaredNorm});
+  kernels->Add("clip_by_norm", {"cuda", BindClipByNorm});
+}
+
+}  // namespace pd::cuda

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libcudnn.so.9 for machines without a GPU: convolutions by plain loops over
+// what the descriptors describe, run by the fake driver beside it when it gets
+// to them. Descriptors that do not fit together are refused, as the real
+// library does. It rates three algorithms: one that it does not have, a greedy
+// one that is not deterministic, and a modest one.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "libcore/base/half.h"
+#include "tests/device/fake_queue.h"
+
+namespace {
+
+constexpr int kSuccess = 0, kBadParam = 2000, kNotSupported = 3000;
+constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 9;
+constexpr size_t kGreedy = size_t{3} << 20, kModest = 4096;
+
+struct Tensor {
+  int type = -1;
+  std::vector<int> dims, strides;
+};
+struct Work {
+  std::vector<int> paddings, strides, dilations;
+  int groups = 1, math = 0;
+};
+struct Rated {
+  int algorithm, status;
+  float time;
+  size_t memory;
+  int determinism, math, reserved[3];
+};
+
+float Load(int type, const void* data, int64_t i) {
+  if (type == kFloat32) return static_cast<const float*>(data)[i];
+  if (type == kFloat16) return static_cast<const pd::Float16*>(data)[i];
+  return static_cast<const pd::BFloat16*>(data)[i];
+}
+void Store(int type, void* data, int64_t i, double value) {
+  const float v = static_cast<float>(value);
+  if (type == kFloat32)
+    static_cast<float*>(data)[i] = v;
+  else if (type == kFloat16)
+    static_cast<pd::Float16*>(data)[i] = pd::Float16(v);
+  else
+    static_cast<pd::BFloat16*>(data)[i] = pd::BFloat16(v);
+}
+
+int64_t SizeOf(const Tensor& t) {
+  int64_t size = 1;
+  for (int extent : t.dims) size *= extent;
+  return size;
+}
+bool Next(const std::vector<int>& dims, std::vector<int>* index) {
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (++(*index)[d] < dims[d]) return true;
+    (*index)[d] = 0;
+  }
+  return false;
+}
+int64_t Place(const Tensor& t, const std::vector<int>& index) {
+  int64_t at = 0;
+  for (size_t d = 0; d < index.size(); ++d)
+    at += int64_t{index[d]} * t.strides[d];
+  return at;
+}
+
+bool Fits(const Tensor& x, const Tensor& w, const Tensor& y, const Work& work) {
+  const size_t rank = x.dims.size();
+  if (rank < 4 || w.dims.size() != rank || y.dims.size() != rank ||
+      work.paddings.size() != rank - 2 || x.type != w.type ||
+      x.type != y.type || x.dims[0] != y.dims[0] || y.dims[1] != w.dims[0] ||
+      x.dims[1] != w.dims[1] * work.groups || y.dims[1] % work.groups != 0)
+    return false;
+  // Halves go with tensor cores.
+  if (x.type != kFloat32 && work.math != 1) return false;
+  for (size_t d = 0; d + 2 < rank; ++d) {
+    const int window = work.dilations[d] * (w.dims[d + 2] - 1) + 1;
+    const int space = x.dims[d + 2] + 2 * work.paddings[d] - window;
+    if (space < 0 || y.dims[d + 2] != space / work.strides[d] + 1) return false;
+  }
+  return true;
+}
+
+// body(place in x, in w, in y) for every product of the convolution.
+template <typename Body>
+void ForEachProduct(const Tensor& x, const Tensor& w, const Tensor& y,
+                    const Work& work, const Body& body) {
+  std::vector<int> out(y.dims.size(), 0);
+  const int group_out = y.dims[1] / work.groups;
+  do {
+    std::vector<int> tap(w.dims.size(), 0);
+    std::vector<int> taps = w.dims;
+    taps[0] = 1;
+    do {
+      std::vector<int> in = {out[0], out[1] / group_out * w.dims[1] + tap[1]};
+      bool inside = true;
+      for (size_t d = 2; d < out.size(); ++d) {
+        in.push_back(out[d] * work.strides[d - 2] - work.paddings[d - 2] +
+                     tap[d] * work.dilations[d - 2]);
+        inside = inside && in[d] >= 0 && in[d] < x.dims[d];
+      }
+      if (!inside) continue;
+      std::vector<int> at = tap;
+      at[0] = out[1];
+      body(Place(x, in), Place(w, at), Place(y, out));
+    } while (Next(taps, &tap));
+  } while (Next(y.dims, &out));
+}
+
+enum Part { kOutput, kInput, kFilter };
+
+// Sums of doubles by place, stored where the result's elements lie.
+void Compute(Part part, const Tensor& x, const Tensor& w, const Tensor& y,
+             const Work& work, const void* first, const void* second,
+             void* result) {
+  const Tensor& to = part == kOutput ? y : part == kInput ? x : w;
+  std::vector<double> sums(static_cast<size_t>(SizeOf(to)), 0.0);
+  ForEachProduct(x, w, y, work, [&](int64_t i, int64_t j, int64_t k) {
+    const int64_t a = part == kInput ? j : i;
+    const int64_t b = part == kOutput ? j : k;
+    const int64_t c = part == kOutput ? k : part == kInput ? i : j;
+    sums[static_cast<size_t>(c)] +=
+        double{Load(x.type, first, a)} * Load(x.type, second, b);
+  });
+  for (size_t i = 0; i < sums.size(); ++i)
+    Store(x.type, result, static_cast<int64_t>(i), sums[i]);
+}
+
+int Rate(Part part, void* a, void* b, void* work, void* c, int most, int* count,
+         Rated* rated) {
+  const auto* first = static_cast<Tensor*>(a);
+  const auto* second = static_cast<Tensor*>(b);
+  const auto* result = static_cast<Tensor*>(c);
+  const Work& w = *static_cast<Work*>(work);
+  const bool fits = part == kOutput  ? Fits(*first, *second, *result, w)
+                    : part == kInput ? Fits(*result, *first, *second, w)
+                                     : Fits(*first, *result, *second, w);
+  *count = 0;
+  if (!fits || most < 3) return kBadParam;
+  rated[0] = {0, kNotSupported, -1, 0, 1, w.math, {}};
+  rated[1] = {1, kSuccess, 0.5f, kGreedy, 0, w.math, {}};
+  rated[2] = {2, kSuccess, 1.0f, kModest, 1, w.math, {}};
+  *count = 3;
+  return kSuccess;
+}
+
+// NVIDIA's parameters are more than a function of ours may have.
+struct Call {
+  const void *alpha, *beta;
+  void *a_tensor, *b_tensor, *work, *c_tensor;
+  const void *a, *b;
+  void* c;
+  int algorithm;
+  void* workspace;
+  size_t bytes;
+};
+
+int Start(Part part, const Call& call) {
+  const Tensor first = *static_cast<Tensor*>(call.a_tensor);
+  const Tensor second = *static_cast<Tensor*>(call.b_tensor);
+  const Tensor result = *static_cast<Tensor*>(call.c_tensor);
+  const Work work = *static_cast<Work*>(call.work);
+  const size_t wanted = call.algorithm == 1 ? kGreedy : kModest;
+  if (*static_cast<const float*>(call.alpha) != 1 ||
+      *static_cast<const float*>(call.beta) != 0 || call.algorithm < 1 ||
+      call.algorithm > 2 || call.workspace == nullptr || call.bytes < wanted ||
+      reinterpret_cast<uintptr_t>(call.workspace) % 64 != 0)
+    return kBadParam;
+  const Tensor x = part == kInput ? result : first;
+  const Tensor w = part == kOutput ? second : part == kInput ? first : result;
+  const Tensor y = part == kOutput ? result : second;
+  if (!Fits(x, w, y, work)) return kBadParam;
+  pd::Enqueue([=] {
+    std::memset(call.workspace, 0xff, wanted);
+    Compute(part, x, w, y, work, call.a, call.b, call.c);
+  });
+  return kSuccess;
+}
+
+template <typename T>
+int Make(void** handle) {
+  *handle = new T;
+  return kSuccess;
+}
+template <typename T>
+int Delete(void* handle) {
+  delete static_cast<T*>(handle);
+  return kSuccess;
+}
+bool Known(int type) {
+  return type == kFloat32 || type == kFloat16 || type == kBFloat16;
+}
+
+}  // namespace
+
+extern "C" {
+
+size_t cudnnGetVersion() { return 91902; }
+int cudnnCreate(void** handle) { return Make<int>(handle); }
+int cudnnSetStream(void*, void* stream) {
+  return stream == nullptr ? kBadParam : kSuccess;
+}
+
+int cudnnCreateTensorDescriptor(void** t) { return Make<Tensor>(t); }
+int cudnnDestroyTensorDescriptor(void* t) { return Delete<Tensor>(t); }
+int cudnnSetTensorNdDescriptor(void* t, int type, int n, const int* dims,
+                               const int* strides) {
+  if (!Known(type) || n < 4) return kBadParam;
+  *static_cast<Tensor*>(t) = {type, {dims, dims + n}, {strides, strides + n}};
+  return kSuccess;
+}
+int cudnnCreateFilterDescriptor(void** t) { return Make<Tensor>(t); }
+int cudnnDestroyFilterDescriptor(void* t) { return Delete<Tensor>(t); }
+int cudnnSetFilterNdDescriptor(void* t, int type, int format, int n,
+                               const int* dims) {
+  if (!Known(type) || format != 0 || n < 4) return kBadParam;
+  Tensor filter{type, {dims, dims + n}, std::vector<int>(dims, dims + n)};
+  int step = 1;
+  for (size_t d = static_cast<size_t>(n); d-- > 0;) {
+    filter.strides[d] = step;
+    step *= dims[d];
+  }
+  *static_cast<Tensor*>(t) = filter;
+  return kSuccess;
+}
+int cudnnCreateConvolutionDescriptor(void** w) { return Make<Work>(w); }
+int cudnnDestroyConvolutionDescriptor(void* w) { return Delete<Work>(w); }
+#define PD_NUMBERS const int *paddings, const int *strides, const int *dilations
+int cudnnSetConvolutionNdDescriptor(void* w, int n, PD_NUMBERS, int mode,
+                                    int compute) {
+  if (mode != 1 || compute != kFloat32) return kNotSupported;
+  *static_cast<Work*>(w) = {{paddings, paddings + n},
+                            {strides, strides + n},
+                            {dilations, dilations + n},
+                            1,
+                            0};
+  return kSuccess;
+}
+int cudnnSetConvolutionGroupCount(void* w, int groups) {
+  static_cast<Work*>(w)->groups = groups;
+  return groups > 0 ? kSuccess : kBadParam;
+}
+int cudnnSetConvolutionMathType(void* w, int math) {
+  static_cast<Work*>(w)->math = math;
+  return kSuccess;
+}
+
+#define PD_RATE(name, part)                                                   \
+  int cudnnGet##name##Algorithm_v7(void*, void* a, void* b, void* w, void* c, \
+                                   int most, int* count, Rated* rated) {      \
+    return Rate(part, a, b, w, c, most, count, rated);                        \
+  }
+PD_RATE(ConvolutionForward, kOutput)
+PD_RATE(ConvolutionBackwardData, kInput)
+PD_RATE(ConvolutionBackwardFilter, kFilter)
+
+#define PD_RUN(name, part)                                                     \
+  int cudnn##name(void*, const void* alpha, void* da, const void* a, void* db, \
+                  const void* b, void* w, int algorithm, void* workspace,      \
+                  size_t bytes, const void* beta, void* dc, void* c) {         \
+    return Start(part, {alpha, beta, da, db, w, dc, a, b, c, algorithm,        \
+                        workspace, bytes});                                    \
+  }
+PD_RUN(ConvolutionForward, kOutput)
+PD_RUN(ConvolutionBackwardData, kInput)
+PD_RUN(ConvolutionBackwardFilter, kFilter)
+
+}  // extern "C"

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# pd-check-naninf, pd-quant and pd-profile, and --check-nan-inf of pd-train and
+# pd-eval, as whole processes on the stand-in for a GPU, beside the CPU.
+set -euo pipefail
+
+bin=$1 testdata=$2 fakes=$3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failures=0
+unset CUDA_VISIBLE_DEVICES
+export FLAGS_cuda_dir=$fakes/good
+
+fail() {
+  echo "tools_test: $1" >&2
+  cat "$dir/out" "$dir/err" >&2
+  failures=$((failures + 1))
+}
+
+# expect STATUS PATTERN COMMAND...: the pattern is looked for in both outputs.
+expect() {
+  local status=$1 pattern=$2 got=0
+  shift 2
+  "$@" >"$dir/out" 2>"$dir/err" || got=$?
+  [ "$got" -eq "$status" ] || fail "'$*' exits $got; expected $status"
+  cat "$dir/out" "$dir/err" | grep -E -- "$pattern" >/dev/null || fail "'$*': no '$pattern'"
+}
+says() { grep -E -- "$1" "$dir/out" >/dev/null || fail "no '$1'"; }
+
+if "$bin/pd-train" --version | grep -q '^  CUDA  *not built'; then
+  echo "tools_test: SKIPPED, built without nvcc"
+  exit
+fi
+
+job=(-c "$testdata/jobs/mlp_mnist.pbtxt" -o 'model.layer[fc1].linear.out_features=32'
+  -o 'model.layer[fc2].linear.out_features=16' -o data.train.batch_size=64)
+bad=(-o optimizer.adam.learning_rate=1e37)
+
+# The first NaN or Inf: the op and tensor of the CPU, in the GPU's words.
+expect 0 'no NaN and no Inf in 3 steps' "$bin/pd-check-naninf" "${job[@]}" --steps 3 --device gpu
+for device in cpu gpu; do
+  expect 1 "op '.*' makes NaN or Inf" "$bin/pd-check-naninf" "${job[@]}" "${bad[@]}" --steps 4 --device $device
+  grep -E '^(at step|.*===ERROR|in layer)' "$dir/out" >"$dir/$device.first"
+done
+says '^numel:[0-9]+ idx:[0-9]+ value:-?(nan|inf)$'
+says '^In block 0, there has [0-9]+,[0-9]+,[0-9]+ nan,inf,num$'
+cmp "$dir/cpu.first" "$dir/gpu.first" || fail "the GPU names another operator"
+expect 1 'find nan or inf' "$bin/pd-train" "${job[@]}" "${bad[@]}" --out "$dir/bad" --steps 4 --check-nan-inf --device gpu
+expect 0 'loss' "$bin/pd-train" "${job[@]}" --out "$dir/run" --steps 8 --check-nan-inf --device gpu
+expect 0 'loss' "$bin/pd-eval" -m "$dir/run" --check-nan-inf --device gpu
+expect 0 'step 3' "$bin/pd-check-naninf" "${job[@]}" --steps 4 --watch gradients,parameters --every 3 -v --device gpu
+
+# Quantization: the ranges that the CPU finds.
+"$bin/pd-export" -q -m "$dir/run" -o "$dir/net" >"$dir/out"
+for device in cpu gpu; do
+  expect 0 '' "$bin/pd-quant" -m "$dir/net" --calib "$dir/run/job.pbtxt" --batches 4 --algo abs_max \
+    --compare "$dir/run/job.pbtxt" --format json -o "$dir/$device" --device $device
+  cp "$dir/out" "$dir/$device.quant"
+done
+jq -en --slurpfile cpu "$dir/cpu.quant" --slurpfile gpu "$dir/gpu.quant" '
+  $gpu[0].activations as $other | [$cpu[0].activations | to_entries[] | .value - $other[.key] | fabs] |
+  length == 10 and max < 1e-5' >/dev/null || fail "the GPU finds other ranges"
+
+# Profiles: what the GPU did, beside what the thread did.
+profile=("$bin/pd-profile" "${job[@]}" --scheduler "1,5" --roofline 0 --device gpu)
+expect 0 'Kernel Summary' "${profile[@]}" --trace "$dir/trace.json"
+says '^  Kernel  +[1-9][0-9]* '
+says '^cublaslt<matmul_v2>  +[1-9]'
+says '^copy:host<->device  +[1-9]'
+jq -e '[.traceEvents[] | select(.cat == "Kernel")] | length > 20' "$dir/trace.json" >/dev/null ||
+  fail "no kernels in the trace"
+jq -e '[.traceEvents[] | select(.ph == "s" or .ph == "f")] | length > 40' "$dir/trace.json" >/dev/null ||
+  fail "kernels are not tied to what started them"
+expect 0 'cublaslt<matmul_v2>' "$bin/pd-profile" --load "$dir/trace.json" --sorted-by GPUTotal
+
+[ $failures -eq 0 ]
