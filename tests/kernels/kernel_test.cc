@@ -149,6 +149,7 @@ KernelResult RunCase(const KernelCase& original, bool fast) {
   Session session(&Registry(fast));
   PlanOptions plan_options;
   plan_options.poison = true;
+  plan_options.frozen = c.frozen;
   session.set_plan_options(plan_options);
   PassOptions passes;  // the ops of the case, as they are
   for (const Pass& pass : AllPasses()) passes.disabled.insert(pass.name);

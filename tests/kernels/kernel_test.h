@@ -28,7 +28,8 @@ struct KernelCase {
   /// Differentiate the first fetch by these, with a random cotangent.
   std::vector<std::string> wrt;
   std::vector<std::string>
-      fetches;  ///< names of gradients follow by themselves
+      fetches;          ///< names of gradients follow by themselves
+  bool frozen = false;  ///< PlanOptions::frozen
 };
 
 /// Declares a variable of the case and gives it a value.

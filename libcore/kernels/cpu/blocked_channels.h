@@ -13,6 +13,10 @@ namespace cpu {
 /// That of a tensor [N, C, spatial axes...], the last block padded.
 LayoutPtr BlockedChannels(const Shape& shape);
 
+/// Weights [O, I, spatial axes...] as oneDNN's direct convolutions want them:
+/// [O / block, I / block, spatial axes..., block of I, block of O].
+LayoutPtr BlockedWeights(const Shape& shape);
+
 }  // namespace cpu
 }  // namespace pd
 

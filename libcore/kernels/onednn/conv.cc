@@ -198,9 +198,6 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
     PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", p.conv.dst.dtype,
                                       p.conv.dst.shape[1]));
   }
-  // In training the forward pass decides which side of a ReLU or which element
-  // of a maximum passes a gradient on, so it rounds as little as it can.
-  p.conv.winograd = !context->IsTraining();
   PD_ASSIGN_OR_RETURN(PrimitivePtr conv, ConvolutionForward(p.conv));
   PD_ASSIGN_OR_RETURN(const LayoutPtr src_layout, conv->LayoutOf(Arg::kSrc));
   PD_ASSIGN_OR_RETURN(Tensor * src,

@@ -49,7 +49,8 @@ absl::StatusOr<Convolution> ReadProblem(BindContext* context) {
 
 absl::StatusOr<Step> BindConvTranspose(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Convolution c, ReadProblem(context));
-  c.winograd = !context->IsTraining();  // as conv2d's
+  // In training it rounds as little as it can, as conv2d does.
+  c.winograd = !context->IsTraining();
   PD_ASSIGN_OR_RETURN(PrimitivePtr data, ConvolutionBackwardData(c));
   PD_RETURN_IF_ERROR(
       BindIn(context, data.get(), Arg::kDiffDst, context->Input("Input")));

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv2d and fused_conv2d with windows of 3 by 3 by Winograd's algorithm.
+// Weights that do not change are transformed once. In training the forward pass
+// decides which side of a ReLU or which element of a maximum passes a gradient
+// on, so it rounds as little as it can: tiles are of 2 by 2 then.
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libcore/base/status_macros.h"
+#include "libcore/kernels/cpu/bindings.h"
+#include "libcore/kernels/cpu/blocked_channels.h"
+#include "libcore/kernels/cpu/vector_floats.h"
+#include "libcore/kernels/cpu/winograd.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/window.h"
+
+namespace pd {
+namespace cpu {
+namespace {
+
+// What a convolution costs, in units of one multiplication or addition of a
+// direct one; fitted to measurements of sizes from 7 x 7 x 512 to 56 x 56 x 64,
+// one image and 16. Reading the weights from memory takes as long as some 30
+// operations a weight.
+constexpr double kPerWeight = 30;
+
+double DirectCost(const WinogradGeometry& g, double pairs) {
+  constexpr double kTaps = 9;
+  const auto pixels = static_cast<double>(g.batch * g.out_h * g.out_w);
+  return pairs * kTaps * (2 * pixels + kPerWeight);
+}
+
+double Cost(const WinogradGeometry& g, double channels, double pairs,
+            bool frozen) {
+  const double per_tile = g.tile == 2 ? 650 : 2200;
+  const double per_window = frozen ? 0 : 12 * static_cast<double>(g.Points());
+  const auto tiles = static_cast<double>(g.Tiles());
+  const auto reads = static_cast<double>(WinogradReads(g));
+  return pairs * static_cast<double>(g.Points()) *
+             (2 * tiles + kPerWeight * reads) +
+         channels * tiles * per_tile + pairs * per_window;
+}
+
+// Sets the size of tiles, or says that the direct sum is faster.
+absl::Status ChooseTile(bool training, bool frozen, WinogradGeometry* g) {
+  constexpr double kMargin = 1.2;  // covers the memory for weights, too
+  const int64_t lanes = VectorFloats();
+  const auto whole = [lanes](int64_t channels) {
+    return static_cast<double>((channels + lanes - 1) / lanes * lanes);
+  };
+  const double in = whole(g->in_channels), out = whole(g->out_channels);
+  double best = DirectCost(*g, in * out) / kMargin;
+  int64_t chosen = 0;
+  for (const int64_t tile : {2, 4}) {
+    if (training && tile > 2) continue;
+    g->tile = tile;
+    // Four times the filter is much to keep where channels are many: tiles of 2
+    // by 2 need less than half of it and are hardly slower there.
+    constexpr int64_t kMostKept = 4 << 20;  // floats
+    if (tile > 2 && WinogradWeights(*g) > kMostKept) continue;
+    const double cost = Cost(*g, in + out, in * out, frozen);
+    if (cost >= best) continue;
+    best = cost;
+    chosen = tile;
+  }
+  if (chosen == 0)
+    return Unimplemented(
+        "the direct sum is faster for %d to %d channels of %d "
+        "images of %d by %d",
+        g->in_channels, g->out_channels, g->batch, g->in_h, g->in_w);
+  g->tile = chosen;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WinogradGeometry> ReadGeometry(BindContext* context) {
+  const Tensor* x = context->Input("Input");
+  const Tensor* w = context->Input("Filter");
+  if (x->dtype() != DType::kFloat32 || w->dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 only");
+  PD_ASSIGN_OR_RETURN(const ConvGeometry c,
+                      ReadConv(context->op(), x->shape(), w->shape()));
+  if (c.axes.size() != 2 || c.groups != 1 || c.channels_last)
+    return Unimplemented("it is for images in NCHW without groups");
+  for (const WindowAxis& axis : c.axes)
+    if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1 ||
+        axis.pad_before < 0)
+      return Unimplemented(
+          "it is for windows of 3 by 3, stride and dilation 1");
+  if (x->size() == 0 || NumElements(c.OutputShape()) == 0)
+    return Unimplemented("the image is empty");
+  const WindowAxis &h = c.axes[0], &v = c.axes[1];
+  WinogradGeometry g{c.batch, c.in_channels, c.out_channels, h.in,        v.in,
+                     h.out,   v.out,         h.pad_before,   v.pad_before};
+  PD_RETURN_IF_ERROR(
+      ChooseTile(context->IsTraining(), context->IsFrozen(w), &g));
+  return g;
+}
+
+// The bounds that an activation sets.
+absl::Status ReadBounds(const OpDesc& op, WinogradArgs* args) {
+  const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  args->low = activation.empty() ? -kInfinity : 0;
+  args->high =
+      activation == "relu6" ? op.AttrOr("fuse_alpha", 6.0f) : kInfinity;
+  if (!activation.empty() && activation != "relu" && activation != "relu6")
+    return Unimplemented("it has no activation '%s'", activation);
+  return absl::OkStatus();
+}
+
+// The transformed weights: kept, or made anew from `filter` in each run.
+struct Weights {
+  WinogradGeometry g;
+  std::shared_ptr<std::vector<float>> kept;
+  Tensor *filter = nullptr, *made = nullptr;
+
+  const float* Get() const {
+    if (kept != nullptr) return kept->data();
+    WinogradTransform(g, filter->data<float>(), made->data<float>());
+    return made->data<float>();
+  }
+};
+
+absl::StatusOr<Weights> BindWeights(BindContext* context,
+                                    const WinogradGeometry& g) {
+  Weights w;
+  w.g = g;
+  w.filter = context->Input("Filter");
+  const LayoutPtr layout = BlockedWeights(w.filter->shape());
+  const auto floats = static_cast<size_t>(WinogradWeights(g));
+  if (!context->IsFrozen(w.filter)) {
+    PD_ASSIGN_OR_RETURN(w.filter, context->In(w.filter, layout));
+    w.made = context->Scratch(floats * sizeof(float));
+    return w;
+  }
+  Tensor blocks(DType::kFloat32, w.filter->shape());
+  blocks.set_layout(layout);
+  blocks.Allocate();
+  CopyElements(*w.filter, &blocks);
+  w.kept = std::make_shared<std::vector<float>>(floats);
+  WinogradTransform(g, blocks.data<float>(), w.kept->data());
+  return w;
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindConvWinograd(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(const WinogradGeometry g, ReadGeometry(context));
+  WinogradArgs args;
+  PD_RETURN_IF_ERROR(ReadBounds(context->op(), &args));
+  Tensor* y = context->Output("Output");
+  const LayoutPtr layout = BlockedChannels(y->shape());
+  Tensor* bias = context->Input("Bias");
+  if (bias != nullptr)
+    PD_RETURN_IF_ERROR(
+        ExpectElements(*context, "Bias", DType::kFloat32, g.out_channels));
+  Tensor* residual = context->Input("ResidualData");
+  if (residual != nullptr)
+    PD_RETURN_IF_ERROR(
+        ExpectInput(*context, "ResidualData", DType::kFloat32, y->shape()));
+  Tensor* x = context->Input("Input");
+  PD_ASSIGN_OR_RETURN(x, context->In(x, BlockedChannels(x->shape())));
+  PD_ASSIGN_OR_RETURN(y, context->Out(y, layout));
+  if (residual != nullptr) {
+    PD_ASSIGN_OR_RETURN(residual, context->In(residual, layout));
+    if (residual != x) context->MayShare(residual, y);
+  }
+  PD_ASSIGN_OR_RETURN(const Weights weights, BindWeights(context, g));
+  Tensor* scratch =
+      context->Scratch(static_cast<size_t>(WinogradScratch(g)) * sizeof(float));
+  return Step([=](const RunContext&) {
+    WinogradArgs now = args;
+    now.x = x->data<float>();
+    now.weights = weights.Get();
+    now.bias = bias != nullptr ? bias->data<float>() : nullptr;
+    now.residual = residual != nullptr ? residual->data<float>() : nullptr;
+    now.y = y->data<float>();
+    now.scratch = scratch->data<float>();
+    Winograd(g, now);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace cpu
+}  // namespace pd
