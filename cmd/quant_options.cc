@@ -34,8 +34,9 @@ Manual QuantManual() {
       "paddle-fake` writes its older form with fake_quantize operators, whose "
       "weights are integers in float32: four times as large, and what older "
       "engines read. `--to onnx` writes QuantizeLinear and DequantizeLinear, "
-      "which ONNX Runtime turns into 8-bit operators; batch norms are folded "
-      "for it.",
+      "which ONNX Runtime turns into 8-bit operators.",
+      "Batch norms become part of the scales of the convolutions before them "
+      "and a bias, where weights have a scale for each channel.",
       "Thresholds are those of PaddlePaddle's PostTrainingQuantization; of "
       "`KL` "
       "and `hist` to one of the 2048 bins of their histogram.",
@@ -50,7 +51,7 @@ Manual QuantManual() {
       "transformers and LSTMs."};
   m.answer_no =
       "the calibration data or what the model makes of it holds NaN or Inf, or "
-      "`--max-drop` cannot be kept";
+      "`--max-drop` or `--min-sqnr` cannot be kept";
   m.examples = {
       {"Train a little to have something to quantize",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 200"},
@@ -68,6 +69,10 @@ Manual QuantManual() {
        "pd-quant -m RUN --calib testdata/jobs/lenet_mnist.pbtxt --batches 4 "
        "--round adaround --compare testdata/jobs/lenet_mnist.pbtxt --max-drop "
        "0.5 --report out/int8.html -o out/best"},
+      {"Keep every answer 20 dB above its noise, where there is nothing to "
+       "compare with",
+       "pd-quant -m RUN --calib testdata/jobs/lenet_mnist.pbtxt --batches 4 "
+       "--min-sqnr 20 -o out/near"},
       {"Weights alone, of 8 bits",
        "pd-quant -m RUN --weight-only -o out/weights8"},
       {"Linear layers alone, with ranges found when the model runs",
@@ -128,9 +133,12 @@ void BindQuant(QuantOptions* o, OptionTable* table) {
                "the job whose network takes the parameters of a `.pdparams`"},
               &o->config);
   table->Switch({"--fold-batch-norms", "",
-                 "folds batch norms into convolutions first; always so with "
-                 "--to onnx and with --equalize"},
+                 "folds batch norms into convolutions before calibration, "
+                 "not after it; always so with --to onnx and with --equalize"},
                 &o->fold_batch_norms);
+  table->Switch({"--keep-batch-norms", "",
+                 "leaves batch norms in the model, as PaddlePaddle does"},
+                &o->keep_batch_norms);
   table->Switch({"--equalize", "",
                  "scales the channels between two layers so that both layers' "
                  "weights of a channel are of one size; answers stay"},
@@ -160,6 +168,11 @@ void BindQuant(QuantOptions* o, OptionTable* table) {
                "leaves the most sensitive operators in floating point until "
                "the metric is at most this much worse, in hundredths"},
               {0, 100}, &o->max_drop);
+  table->Real({"--min-sqnr", "DB",
+               "leaves the most sensitive operators in floating point until "
+               "every answer on calibration data is so many dB above its "
+               "noise; needs no labels"},
+              {0, 120}, &o->min_sqnr);
   table->Real({"--latency", "SECONDS",
                "times both models here for so long, one record at a time"},
               {0.01, 3600}, &o->latency);
@@ -175,11 +188,15 @@ Tool QuantTool(QuantOptions* options) {
   Tool tool;
   tool.manual = QuantManual();
   tool.common = &options->common;
+  tool.takes_gpu = true;
   tool.bind = [options](OptionTable* table) { BindQuant(options, table); };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.Needs("--bits", "--weight-only"));
     PD_RETURN_IF_ERROR(table.Needs("--max-drop", "--compare"));
     PD_RETURN_IF_ERROR(table.Needs("--metric", "--compare"));
+    PD_RETURN_IF_ERROR(table.Needs("--min-sqnr", "--calib"));
+    if (table.Given("--min-sqnr") && table.Given("--max-drop"))
+      return CommandLineError("say --min-sqnr or --max-drop, not both");
     for (const char* needs : {"--calib-set", "--batch", "--batches"})
       PD_RETURN_IF_ERROR(table.Needs(needs, "--calib"));
     if (table.Given("--calib") + options->weight_only + options->dynamic != 1)
@@ -195,6 +212,12 @@ Tool QuantTool(QuantOptions* options) {
                                 : "--weight-only leaves them alone"));
     if (options->dynamic && options->to != "paddle")
       return CommandLineError("--dynamic is for --to paddle");
+    for (const char* folds : {"--fold-batch-norms", "--equalize"})
+      if (options->keep_batch_norms && table.Given(folds))
+        return CommandLineError(
+            std::string("--keep-batch-norms does not go with ") + folds);
+    if (options->keep_batch_norms && options->to == "onnx")
+      return CommandLineError("--keep-batch-norms is not for --to onnx");
     if (options->round == "adaround" && options->bias_correction)
       return CommandLineError(
           "--bias-correction chooses the integers too; it does not go with "

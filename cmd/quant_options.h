@@ -27,11 +27,12 @@ struct QuantOptions {
   bool weight_only = false, dynamic = false;
   std::string bits = "8";
   std::vector<std::string> skip;
-  bool fold_batch_norms = false, equalize = false, bias_correction = false;
+  bool fold_batch_norms = false, keep_batch_norms = false, equalize = false;
+  bool bias_correction = false;
   std::string round = "nearest";
   std::string compare;  ///< a job
   std::string metric;
-  std::optional<double> max_drop;
+  std::optional<double> max_drop, min_sqnr;
   std::optional<double> latency;  ///< seconds
   std::string report;             ///< an HTML file
 };

@@ -2,6 +2,9 @@
 #include "cmd/quant_run.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -30,6 +33,7 @@
 #include "libcore/quant/conv_bias.h"
 #include "libcore/quant/dynamic.h"
 #include "libcore/quant/equalize.h"
+#include "libcore/quant/fold.h"
 #include "libcore/quant/quantize.h"
 #include "libcore/report/quant_report.h"
 #include "libcore/train/bench.h"
@@ -44,9 +48,12 @@ constexpr int64_t kJobBatches = 16;
 // What the errors of layers and sensitivities are measured on, in whole
 // batches.
 constexpr int64_t kErrorRecords = 32;
+// An answer that is nearer to its noise is worth a warning.
+constexpr double kFewDb = 20;
 
 absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
-                                         const OpRegistry& registry) {
+                                         const OpRegistry& registry,
+                                         size_t* bytes) {
   PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model));
   PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &loaded));
   if (loaded.fetches.empty())
@@ -56,6 +63,7 @@ absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
   auto model =
       Freeze(loaded.program, {loaded.feeds, loaded.fetches}, loaded.params);
   if (!model.ok()) return Annotate(model.status(), options.model);
+  *bytes = ParameterBytes(*model);
   if (options.fold_batch_norms || options.equalize || options.to == "onnx") {
     PD_ASSIGN_OR_RETURN(const int folded, FoldBatchNorms(&*model));
     LogInfo("%d batch norms folded", folded);
@@ -94,6 +102,12 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
     loader.drop_last = fixed > 0;
     return Loader::Create(std::move(dataset), loader);
   }
+  std::error_code none;
+  if (std::filesystem::is_directory(options.calib, none))
+    return CommandLineError(absl::StrFormat(
+        "--calib '%s' is a folder; expected an npz file, or a job, whose data "
+        "section may read an image_folder",
+        options.calib));
   const std::string set = absl::StrCat("data.", options.calib_set);
   std::vector<std::string> overrides = {absl::StrCat(set, ".shuffle=false")};
   if (fixed > 0 || options.batch.has_value())
@@ -139,7 +153,9 @@ class QuantRun {
 
   absl::Status Run(std::ostream& out) {
     summary_.model = options_.model;
-    PD_ASSIGN_OR_RETURN(model_, ReadModel(options_, *registry_));
+    PD_RETURN_IF_ERROR(CheckTarget());
+    PD_ASSIGN_OR_RETURN(
+        model_, ReadModel(options_, *registry_, &summary_.bytes_before));
     if (!options_.compare.empty()) {
       PD_ASSIGN_OR_RETURN(judge_, QuantJudge::Open(registry_, options_.compare,
                                                    options_.metric));
@@ -149,6 +165,9 @@ class QuantRun {
     } else {
       PD_RETURN_IF_ERROR(CalibrateModel());
     }
+    summary_.weights = quantization().weights;
+    PD_RETURN_IF_ERROR(Fold());
+    PD_RETURN_IF_ERROR(KeepSqnr());
     const absl::Status judged = Judge();
     if (!judged.ok() && !summary_.search.empty())
       PrintQuantSearch(summary_, options_.common.json(), out);
@@ -174,13 +193,35 @@ class QuantRun {
     return std::max<int64_t>(1, kErrorRecords / std::max<int64_t>(1, batch));
   }
 
+  // What was read would be lost.
+  absl::Status CheckTarget() const {
+    std::error_code none;
+    for (const char* suffix : {"", ".pdmodel"})
+      for (const char* end : {"", ".pdmodel"})
+        if (std::filesystem::is_regular_file(options_.model + suffix, none) &&
+            std::filesystem::equivalent(options_.model + suffix,
+                                        options_.out + end, none))
+          return CommandLineError(
+              absl::StrFormat("--out '%s' would write over the model '%s'",
+                              options_.out, options_.model));
+    return absl::OkStatus();
+  }
+
+  // A plan's status: what is not found is an entry of --skip.
+  absl::Status Planned(const absl::Status& status) const {
+    if (!options_.skip.empty() && absl::IsNotFound(status))
+      return CommandLineError(absl::StrCat("--skip ", status.message()));
+    return Annotate(status, options_.model);
+  }
+
   absl::Status PlanWeights() {
     Quantization& q = quantization();
     if (options_.dynamic)
-      return Annotate(
-          PlanDynamic(model_, options_.skip, OptionsOf(options_).weights, &q),
-          options_.model);
-    PD_ASSIGN_OR_RETURN(q.plan, PlanQuantization(model_, options_.skip));
+      return Planned(
+          PlanDynamic(model_, options_.skip, OptionsOf(options_).weights, &q));
+    auto plan = PlanQuantization(model_, options_.skip);
+    PD_RETURN_IF_ERROR(Planned(plan.status()));
+    q.plan = *std::move(plan);
     std::vector<QuantOp> kept;
     for (QuantOp& op : q.plan.ops) {
       op.activations.clear();
@@ -221,12 +262,16 @@ class QuantRun {
     progress.End();
     if (absl::IsAborted(result.status()))
       return AnswerNo(result.status().message());
-    if (!result.ok() && !options_.skip.empty() &&
-        absl::IsNotFound(result.status()))
-      return CommandLineError(
-          absl::StrCat("--skip ", result.status().message()));
-    PD_RETURN_IF_ERROR(result.status());
+    PD_RETURN_IF_ERROR(Planned(result.status()));
     summary_.result = *std::move(result);
+    return absl::OkStatus();
+  }
+
+  absl::Status Fold() {
+    if (options_.dynamic || options_.keep_batch_norms) return absl::OkStatus();
+    PD_ASSIGN_OR_RETURN(const int folded,
+                        FoldQuantized(&model_, &quantization()));
+    if (folded > 0) LogInfo("%d batch norms folded into integers", folded);
     return absl::OkStatus();
   }
 
@@ -248,7 +293,7 @@ class QuantRun {
     return absl::OkStatus();
   }
 
-  absl::Status Search() {
+  absl::Status MeasureSensitivities() {
     Progress progress(Progress::Standard());
     progress.Begin("measuring sensitivity",
                    static_cast<int64_t>(quantization().plan.ops.size()), 0,
@@ -262,34 +307,81 @@ class QuantRun {
     progress.End();
     PD_RETURN_IF_ERROR(measured.status());
     summary_.sensitivities = *std::move(measured);
+    return absl::OkStatus();
+  }
+
+  // Leaves as few of the most sensitive operators as bring `drop` to `most`.
+  // False where it takes all of them.
+  absl::StatusOr<bool> Leave(
+      const char* option, double most,
+      const std::function<absl::StatusOr<double>(size_t)>& drop) {
+    PD_RETURN_IF_ERROR(MeasureSensitivities());
     const Quantization all = quantization();
     const auto leave = [&](size_t count) {
       quantization() = all;
       for (size_t i = 0; i < count; ++i)
         LeaveInFloat(model_, summary_.sensitivities[i].output,
-                     "sensitive: see --max-drop", &quantization().plan);
+                     absl::StrCat("sensitive: see ", option),
+                     &quantization().plan);
     };
-    PD_ASSIGN_OR_RETURN(
-        const int left,
-        LeaveSensitive(
-            summary_.sensitivities, *options_.max_drop,
-            [&](size_t count) -> absl::StatusOr<double> {
-              leave(count);
-              PD_ASSIGN_OR_RETURN(
-                  const double after,
-                  judge_->Evaluate(
-                      Quantized(),
-                      absl::StrCat("evaluating with ", count, " in float")));
-              const double drop = judge_->Drop(summary_.before, after);
-              summary_.search.push_back({count, after, drop});
-              return drop;
-            }));
+    PD_ASSIGN_OR_RETURN(const int left, LeaveSensitive(summary_.sensitivities,
+                                                       most, [&](size_t count) {
+                                                         leave(count);
+                                                         return drop(count);
+                                                       }));
     if (left < 0 || static_cast<size_t>(left) == summary_.sensitivities.size())
+      return false;
+    leave(static_cast<size_t>(left));
+    return true;
+  }
+
+  absl::Status Search() {
+    PD_ASSIGN_OR_RETURN(
+        const bool found,
+        Leave("--max-drop", *options_.max_drop,
+              [&](size_t count) -> absl::StatusOr<double> {
+                PD_ASSIGN_OR_RETURN(
+                    const double after,
+                    judge_->Evaluate(
+                        Quantized(),
+                        absl::StrCat("evaluating with ", count, " in float")));
+                const double drop = judge_->Drop(summary_.before, after);
+                summary_.search.push_back({count, after, drop});
+                return drop;
+              }));
+    if (!found)
       return AnswerNo(absl::StrFormat(
           "the metric '%s' drops by more than %g points while anything is "
           "quantized",
           judge_->metric(), *options_.max_drop));
-    leave(static_cast<size_t>(left));
+    return absl::OkStatus();
+  }
+
+  // Of all answers together, on the records that errors are measured on.
+  absl::StatusOr<double> AnswersSqnr() {
+    PD_ASSIGN_OR_RETURN(
+        const auto errors,
+        CompareModels(registry_, model_, Quantized(), model_.names.fetches,
+                      loader_.get(), ErrorBatches(), nullptr));
+    double least = std::numeric_limits<double>::infinity();
+    for (const ValueError& e : errors) least = std::min(least, e.Sqnr());
+    return least;
+  }
+
+  absl::Status KeepSqnr() {
+    if (!options_.min_sqnr.has_value()) return absl::OkStatus();
+    PD_ASSIGN_OR_RETURN(const bool found,
+                        Leave("--min-sqnr", -*options_.min_sqnr,
+                              [&](size_t) -> absl::StatusOr<double> {
+                                PD_ASSIGN_OR_RETURN(const double sqnr,
+                                                    AnswersSqnr());
+                                return -sqnr;
+                              }));
+    if (!found)
+      return AnswerNo(
+          absl::StrFormat("the answers' SQNR is below %g dB while anything is "
+                          "quantized",
+                          *options_.min_sqnr));
     return absl::OkStatus();
   }
 
@@ -304,6 +396,14 @@ class QuantRun {
     PD_ASSIGN_OR_RETURN(summary_.errors,
                         CompareModels(registry_, model_, Quantized(), outputs,
                                       loader_.get(), ErrorBatches(), nullptr));
+    const auto& fetches = model_.names.fetches;
+    for (const ValueError& e : summary_.errors)
+      if (e.Sqnr() < kFewDb && !options_.min_sqnr.has_value() &&
+          std::count(fetches.begin(), fetches.end(), e.variable) > 0)
+        LogWarning(
+            "the answer '%s' is %.1f dB above its noise; --min-sqnr %g leaves "
+            "the operators that cost most in floating point",
+            e.variable, e.Sqnr(), kFewDb);
     return absl::OkStatus();
   }
 
@@ -316,7 +416,6 @@ class QuantRun {
             : WithQuantizeLinear(model_, q, options_.to != "onnx");
     summary_.to = options_.to;
     summary_.out = options_.out;
-    summary_.bytes_before = ParameterBytes(model_);
     summary_.bytes_after = ParameterBytes(written);
     if (options_.to == "onnx") {
       MoveConvBiases(&written);

@@ -35,9 +35,12 @@ void PrintThresholds(const QuantSummary& summary, std::ostream& out) {
   for (const std::string& name : summary.result.quantization.plan.observed) {
     const auto it = calibration.variables.find(name);
     if (it == calibration.variables.end()) continue;
-    out << absl::StrFormat("%-*s %12.6g %12.6g %12.6g %12.6g\n", width, name,
-                           it->second.range.min, it->second.range.max,
-                           it->second.threshold, used.at(name));
+    // What a batch norm was folded into has no scale of its own.
+    const auto scale = used.find(name);
+    out << absl::StrFormat(
+        "%-*s %12.6g %12.6g %12.6g %12s\n", width, name, it->second.range.min,
+        it->second.range.max, it->second.threshold,
+        scale == used.end() ? "-" : absl::StrFormat("%.6g", scale->second));
   }
 }
 
@@ -71,6 +74,7 @@ void PrintSensitivities(const QuantSummary& summary, std::ostream& out) {
   for (const Sensitivity& s : summary.sensitivities)
     out << absl::StrFormat("%-*s %-18s %10.2f\n", width, s.output, s.type,
                            Shown(s.sqnr));
+  if (summary.search.empty()) return;
   out << absl::StrFormat("\n%-13s %10s %12s\n", "left in float", summary.metric,
                          "points worse");
   for (const SearchStep& step : summary.search)
@@ -174,8 +178,10 @@ void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
   for (const auto& [name, threshold] : q.thresholds)
     object["scales"][name] = threshold;
   object["weights"] = Json::object();
-  for (const auto& [name, weight] : q.weights)
+  for (const auto& [name, weight] : summary.weights)
     object["weights"][name] = weight.scales;
+  for (const auto& [name, weight] : q.weights)
+    object["scales"][name] = weight.scales;
   object["errors"] = Json::array();
   for (const ValueError& e : summary.errors)
     object["errors"].push_back({{"output", e.variable},

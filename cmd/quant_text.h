@@ -4,6 +4,7 @@
 #define PD_CMD_QUANT_TEXT_H_
 
 #include <iosfwd>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct SearchStep {
 struct QuantSummary {
   std::string model, out, to;
   QuantizeResult result;
+  /// As they were found, before batch norms became part of their scales.
+  std::map<std::string, QuantizedWeight> weights;
   size_t operators = 0;                      ///< of the model
   size_t bytes_before = 0, bytes_after = 0;  ///< of parameters
   std::vector<ValueError> errors;            ///< by layer
@@ -41,8 +44,8 @@ void PrintQuantSummary(const QuantSummary& summary, std::ostream& out);
 void PrintQuantSearch(const QuantSummary& summary, bool json,
                       std::ostream& out);
 /// One JSON object; `activations` and `weights` hold thresholds by variable,
-/// `scales` the activations' as they were written, which differ for mse and emd
-/// (thresholds.h).
+/// `scales` both as they were written: the activations' differ for mse and emd
+/// (thresholds.h), the weights' where a batch norm became part of them.
 void PrintQuantJson(const QuantSummary& summary, std::ostream& out);
 
 }  // namespace pd

@@ -22,8 +22,8 @@ struct Chain {
 
 class Folder {
  public:
-  explicit Folder(InferenceModel* model)
-      : model_(model), block_(model->program.global()) {}
+  Folder(InferenceModel* model, FoldFactors* factors)
+      : model_(model), block_(model->program.global()), factors_(factors) {}
 
   absl::StatusOr<int> Run() {
     int folded = 0;
@@ -136,9 +136,11 @@ class Folder {
                   ->data<float>();
     std::vector<float> filter(static_cast<size_t>(old_filter.size()));
     std::vector<float> new_bias(static_cast<size_t>(channels));
+    std::vector<double> factors;
     for (int64_t c = 0; c < channels; ++c) {
       const double s = scale[c] / std::sqrt(variance[c] + epsilon);
       const double b = bias != nullptr ? bias[c] : 0.0;
+      factors.push_back(s);
       new_bias[static_cast<size_t>(c)] =
           static_cast<float>((b - mean[c]) * s + shift[c]);
       for (int64_t i = c * each; i < (c + 1) * each; ++i)
@@ -147,6 +149,7 @@ class Folder {
     }
     model_->params[conv.In("Filter")] =
         MakeArray<float>(old_filter.shape, filter);
+    if (factors_ != nullptr) (*factors_)[conv.In("Filter")] = factors;
     // The batch norm's place becomes the bias add, its Bias the new bias.
     const std::string name = norm.In("Bias");
     model_->params[name] = MakeArray<float>({channels}, new_bias);
@@ -165,19 +168,21 @@ class Folder {
 
   InferenceModel* model_;
   BlockDesc& block_;
+  FoldFactors* const factors_;
 };
 
 }  // namespace
 
-absl::StatusOr<int> FoldBatchNorms(InferenceModel* model) {
-  return Folder(model).Run();
+absl::StatusOr<int> FoldBatchNorms(InferenceModel* model,
+                                   FoldFactors* factors) {
+  return Folder(model, factors).Run();
 }
 
 namespace {
 
 struct ModelPass {
   const char* name;
-  absl::StatusOr<int> (*run)(InferenceModel* model);
+  absl::StatusOr<int> (*run)(InferenceModel* model, FoldFactors* factors);
   const char* done;  // behind the number that `run` gives
 };
 constexpr ModelPass kModelPasses[] = {
@@ -201,7 +206,7 @@ absl::Status OptimizeModel(const PassOptions& options, InferenceModel* model) {
   PD_RETURN_IF_ERROR(show(""));
   for (const ModelPass& pass : kModelPasses) {
     if (options.disabled.count(pass.name) > 0) continue;
-    PD_ASSIGN_OR_RETURN(const int changes, pass.run(model));
+    PD_ASSIGN_OR_RETURN(const int changes, pass.run(model, nullptr));
     LogInfo("%d %s", changes, pass.done);
     PD_RETURN_IF_ERROR(show(pass.name));
   }

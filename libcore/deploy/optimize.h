@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 #define PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,11 @@ namespace pd {
 /// output, or the output of the elementwise_add of its bias, into filter and
 /// bias: with s = Scale / sqrt(Variance + epsilon), Filter' = Filter * s and
 /// bias' = (bias - Mean) * s + Bias, per output channel. float32 and NCHW;
-/// others, and filters that two ops share, stay. Gives the number folded.
-absl::StatusOr<int> FoldBatchNorms(InferenceModel* model);
+/// others, and filters that two ops share, stay. Gives the number folded, and
+/// the s of each filter where `factors` is given.
+using FoldFactors = std::map<std::string, std::vector<double>>;
+absl::StatusOr<int> FoldBatchNorms(InferenceModel* model,
+                                   FoldFactors* factors = nullptr);
 
 /// The passes of OptimizeModel by name, in the order in which they run.
 std::vector<std::string> ModelPassNames();

@@ -71,8 +71,8 @@ class Calibrator {
   absl::Status See(size_t i, const Tensor& value) {
     const float* x = value.data<float>();
     if (value.size() == 0) return absl::OkStatus();
-    const ValueRange range = RangeOf(x, value.size());
-    if (range.nan + range.inf > 0)
+    const ValueRange range = finders_[i]->See(x, value.shape());
+    if (!range.finite())
       return bad_value_ = absl::AbortedError(
                  absl::StrFormat("batch %d of the calibration set, records "
                                  "from %d on: '%s' holds %d "
@@ -80,8 +80,7 @@ class Calibrator {
                                  batch_, records_, observed_[i], range.nan,
                                  range.inf, range.count));
     ranges_[i].Join(range);
-    finders_[i]->See(x, value.shape(), range);
-    if (options_.histograms) shown_[i].Add(x, value.size(), range.abs_max);
+    if (options_.histograms) shown_[i].Add(x, value.size());
     return absl::OkStatus();
   }
 
@@ -104,6 +103,7 @@ absl::StatusOr<Calibration> Calibrate(OpRegistry* registry,
   ObservedRun run;
   run.model = model;
   for (const std::string& name : observed) run.sights.push_back({name});
+  run.as_they_lie = true;
   run.most_batches = options.most_batches;
   PD_ASSIGN_OR_RETURN(const auto observed_model,
                       ObservedModel::Create(registry, run));

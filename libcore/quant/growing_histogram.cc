@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "libcore/base/parallel.h"
 
@@ -18,6 +19,8 @@ constexpr int64_t kPlaces = 1 << kPlaceBits;
 constexpr int64_t kGrain = 1 << 17;
 constexpr int64_t kFew = 4;
 constexpr int64_t kBlock = 512;
+// Values that are looked at and counted together.
+constexpr int64_t kStretch = 4096;
 // A thread's bin: the count above the sum of places, in one number. That many
 // values fill neither.
 constexpr int kCountBit = 32;
@@ -68,42 +71,95 @@ void GrowingHistogram::GrowTo(float abs_max) {
   }
 }
 
-void GrowingHistogram::Add(const float* x, int64_t n, float abs_max) {
-  if (abs_max == 0 && bins_.empty()) {
-    zeros_ += n;
-    return;
+ValueRange GrowingHistogram::Add(const float* x, int64_t n) {
+  if (!bins_.empty() && n >= kGrain) {
+    ValueRange range;
+    for (int64_t begin = 0; begin < n; begin += kTurn)
+      range.Join(AddMany(x + begin, std::min(kTurn, n - begin)));
+    return range;
   }
-  GrowTo(abs_max);
+  const ValueRange range = RangeOf(x, n);
+  if (!range.finite()) return range;
+  if (range.abs_max == 0 && bins_.empty()) {
+    zeros_ += n;
+    return range;
+  }
+  GrowTo(range.abs_max);
+  if (n >= kGrain) return Add(x, n);
+  AddFew(x, n);
+  return range;
+}
+
+void GrowingHistogram::AddFew(const float* x, int64_t n) {
   // A power of two: products are exact.
   const float scale = std::ldexp(1.0f, kPlaceBits - exponent_);
-  if (n < kGrain) {
-    for (int64_t i = 0; i < n; ++i) {
-      const auto place = static_cast<int64_t>(std::fabs(x[i]) * scale);
-      Bin& bin = bins_[static_cast<size_t>(place >> kPlaceBits)];
-      ++bin.count;
-      bin.places += place & (kPlaces - 1);
-    }
-    return;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto place = static_cast<int64_t>(std::fabs(x[i]) * scale);
+    Bin& bin = bins_[static_cast<size_t>(place >> kPlaceBits)];
+    ++bin.count;
+    bin.places += place & (kPlaces - 1);
   }
+}
+
+// Each stretch is looked at while it lies in the cache, and counted at once
+// where the bins reach as far as it does.
+ValueRange GrowingHistogram::AddMany(const float* x, int64_t n) {
+  struct Part {
+    ValueRange range;
+    std::vector<std::pair<int64_t, int64_t>> greater;  // begin, count
+  };
+  // Between calls it holds zeros.
   static thread_local std::vector<uint64_t> scratch;
-  for (int64_t begin = 0; begin < n; begin += kTurn) {
-    const int64_t all = std::min(kTurn, n - begin);
-    const auto threads = static_cast<size_t>(Threads());
-    scratch.assign(threads * kTable, 0);
-    uint64_t* const tables = scratch.data();
-    ParallelParts([&](int part, int of) {
-      const int64_t first = all * part / of, last = all * (part + 1) / of;
-      Count(x + begin + first, last - first, scale,
-            tables + static_cast<size_t>(part) * kTable);
-    });
-    for (size_t t = 0; t < threads * kTable; ++t) {
-      const auto at = static_cast<int32_t>(t % kTable);
-      const int32_t copy = std::min(at / kCopied, kCopies - 1);
-      Bin& bin = bins_[static_cast<size_t>(at - copy * kCopied)];
-      bin.count += static_cast<int64_t>(tables[t] >> kCountBit);
-      bin.places += static_cast<int64_t>(tables[t] & 0xffffffffu);
+  const auto threads = static_cast<size_t>(Threads());
+  if (scratch.size() < threads * kTable) scratch.resize(threads * kTable, 0);
+  uint64_t* const tables = scratch.data();
+  std::vector<Part> parts(threads);
+  const float scale = std::ldexp(1.0f, kPlaceBits - exponent_);
+  const float reach = std::ldexp(1.0f, kBits + exponent_);
+  ParallelParts([&](int part, int of) {
+    Part& mine = parts[static_cast<size_t>(part)];
+    const int64_t end = n * (part + 1) / of;
+    for (int64_t at = n * part / of; at < end; at += kStretch) {
+      const int64_t some = std::min(kStretch, end - at);
+      const ValueRange range = RangeOf(x + at, some);
+      mine.range.Join(range);
+      if (!range.finite()) continue;
+      if (range.abs_max < reach)
+        Count(x + at, some, scale, tables + static_cast<size_t>(part) * kTable);
+      else
+        mine.greater.emplace_back(at, some);
     }
-  }
+  });
+  Take(tables, threads);
+  ValueRange all;
+  for (const Part& part : parts) all.Join(part.range);
+  if (!all.finite()) return all;
+  GrowTo(all.abs_max);
+  for (const Part& part : parts)
+    for (const auto& [at, some] : part.greater) AddFew(x + at, some);
+  return all;
+}
+
+// Adds what threads have counted, and clears it.
+void GrowingHistogram::Take(uint64_t* tables, size_t threads) {
+  const auto add = [&](int32_t bin, uint64_t* counted) {
+    if (*counted == 0) return;
+    Bin& to = bins_[static_cast<size_t>(bin)];
+    to.count += static_cast<int64_t>(*counted >> kCountBit);
+    to.places += static_cast<int64_t>(*counted & 0xffffffffu);
+    *counted = 0;
+  };
+  ParallelFor(kBins, 1 << 13, [&](int64_t begin, int64_t end) {
+    for (size_t t = 0; t < threads; ++t) {
+      uint64_t* const table = tables + t * kTable;
+      auto bin = static_cast<int32_t>(begin);
+      for (; bin < kCopied; ++bin)
+        for (int32_t copy = 0; copy < kCopies; ++copy)
+          add(bin, &table[bin + copy * kCopied]);
+      for (; bin < static_cast<int32_t>(end); ++bin)
+        add(bin, &table[bin + (kCopies - 1) * kCopied]);
+    }
+  });
 }
 
 int64_t GrowingHistogram::Below(size_t i, double edge) const {

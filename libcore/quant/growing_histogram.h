@@ -18,8 +18,9 @@ namespace pd {
 
 class GrowingHistogram {
  public:
-  /// Values are finite; `abs_max` is the greatest |x| of them.
-  void Add(const float* x, int64_t n, float abs_max);
+  /// Counts n values and gives their range, in one pass but for what is
+  /// greater than all before. Some are left out where any is NaN or Inf.
+  ValueRange Add(const float* x, int64_t n);
 
   /// The counts in bins of equal width from `low` to `high`, which no value
   /// lies outside of.
@@ -32,6 +33,9 @@ class GrowingHistogram {
   };
 
   void GrowTo(float abs_max);
+  void AddFew(const float* x, int64_t n);
+  ValueRange AddMany(const float* x, int64_t n);
+  void Take(uint64_t* tables, size_t threads);
   // How many of bin `i` lie below the part `edge` of its width.
   int64_t Below(size_t i, double edge) const;
 

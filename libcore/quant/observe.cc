@@ -57,22 +57,43 @@ absl::StatusOr<Step> BindObserve(BindContext* context) {
   return Step([=](const RunContext&) { return (*observe)(sight, values); });
 }
 
+// Whether records lie one after the other, without padding.
+bool LiesByRecords(const Tensor& tensor) {
+  const LayoutPtr& layout = tensor.layout();
+  if (layout == nullptr) return true;
+  const int64_t all = layout->Elements();
+  return all == tensor.size() && layout->strides[0] * tensor.dim(0) == all &&
+         std::none_of(layout->blocks.begin(), layout->blocks.end(),
+                      [](const auto& block) { return block.dim == 0; });
+}
+
+absl::StatusOr<Step> BindObserveAsItLies(BindContext* context) {
+  if (!context->Attr<bool>("as_it_lies"))
+    return Unimplemented("who looks wants rows");
+  for (size_t i = 0; i < context->InputCount("X"); ++i)
+    if (!LiesByRecords(*context->Input("X", i)))
+      return Unimplemented("records do not lie one after the other");
+  return BindObserve(context);
+}
+
 absl::Status AddObserveOp(OpRegistry* registry) {
   if (registry->Find(kObserve) != nullptr) return absl::OkStatus();
   OpDef op(kObserve);
   op.Inputs("X").Attr("observer", int64_t{0}).Attr("sight", int64_t{0});
+  op.Attr("as_it_lies", false);
   op.Infer([](InferContext*) { return absl::OkStatus(); });
   op.NoGrad().Reference(BindObserve);
+  op.AddImplementation({"as it lies", true, BindObserveAsItLies});
   return registry->Add(std::move(op));
 }
 
 // Puts an op behind the last writer of each sight.
-absl::Status AddSights(const std::vector<Sight>& sights, int64_t number,
-                       const std::vector<std::string>& feeds,
+absl::Status AddSights(const ObservedRun& run, int64_t number,
                        ProgramDesc* program) {
+  const std::vector<Sight>& sights = run.sights;
   BlockDesc& block = program->global();
   std::map<std::string, size_t> made;  // one more than the op's number
-  for (const std::string& feed : feeds) made[feed] = 0;
+  for (const std::string& feed : run.model.names.feeds) made[feed] = 0;
   for (size_t i = 0; i < block.ops.size(); ++i)
     for (const auto& [slot, names] : block.ops[i].outputs)
       for (const std::string& name : names) made[name] = i + 1;
@@ -88,7 +109,9 @@ absl::Status AddSights(const std::vector<Sight>& sights, int64_t number,
     OpDesc op;
     op.type = kObserve;
     op.SetInput("X", sights[s]);
-    op.attrs = {{"observer", number}, {"sight", static_cast<int64_t>(s)}};
+    op.attrs = {{"observer", number},
+                {"sight", static_cast<int64_t>(s)},
+                {"as_it_lies", run.as_they_lie}};
     behind[last].push_back(std::move(op));
   }
   std::vector<OpDesc> ops = std::move(behind[0]);
@@ -150,8 +173,7 @@ absl::StatusOr<std::unique_ptr<ObservedModel>> ObservedModel::Create(
   observed->program_ = run.model.program;
   observed->feeds_ = FeedsOf(run.model);
   observed->most_batches_ = run.most_batches;
-  PD_RETURN_IF_ERROR(AddSights(run.sights, observed->number_,
-                               run.model.names.feeds, &observed->program_));
+  PD_RETURN_IF_ERROR(AddSights(run, observed->number_, &observed->program_));
   observed->session_ = std::make_unique<Session>(registry);
   for (const auto& [name, value] : run.model.params)
     PD_RETURN_IF_ERROR(observed->session_->scope().Set(name, value));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a model over a data set and shows chosen variables while they exist, in
-// row-major order: each is looked at right after it was computed, so the plan
-// reuses memory as usual and never holds all activations.
+// row-major order or as they lie: each is looked at right after it was
+// computed, so the plan reuses memory as usual and never holds all activations.
 #ifndef PD_LIBCORE_QUANT_OBSERVE_H_
 #define PD_LIBCORE_QUANT_OBSERVE_H_
 
@@ -32,6 +32,9 @@ using BatchProgress = std::function<bool(int64_t batches, int64_t records)>;
 struct ObservedRun {
   InferenceModel model;
   std::vector<Sight> sights;
+  /// Who looks takes values in any order: records lie one after the other
+  /// without padding, and the rest as it was computed.
+  bool as_they_lie = false;
   int64_t most_batches = 0;  ///< 0: all
 };
 

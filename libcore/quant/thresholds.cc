@@ -115,9 +115,23 @@ double Deviation(double sum, double squares, double n) {
   return std::sqrt(std::max(squares / n - mean * mean, 0.0));
 }
 
-class AbsMaxFinder : public ThresholdFinder {
+// Looks at the range first, and at the values when they are all finite.
+class RangeFinder : public ThresholdFinder {
  public:
-  void See(const float*, const Shape&, const ValueRange& range) override {
+  ValueRange See(const float* x, const Shape& shape) override {
+    const ValueRange range = RangeOf(x, NumElements(shape));
+    if (range.finite()) Use(x, shape, range);
+    return range;
+  }
+
+ private:
+  virtual void Use(const float* x, const Shape& shape,
+                   const ValueRange& range) = 0;
+};
+
+class AbsMaxFinder : public RangeFinder {
+ public:
+  void Use(const float*, const Shape&, const ValueRange& range) override {
     most_ = std::max(most_, static_cast<double>(range.abs_max));
   }
   double Threshold() const override { return most_; }
@@ -126,9 +140,9 @@ class AbsMaxFinder : public ThresholdFinder {
   double most_ = 0;
 };
 
-class AverageFinder : public ThresholdFinder {
+class AverageFinder : public RangeFinder {
  public:
-  void See(const float* x, const Shape& shape, const ValueRange&) override {
+  void Use(const float* x, const Shape& shape, const ValueRange&) override {
     const int64_t records = shape.empty() ? 1 : shape[0];
     const int64_t each = NumElements(shape) / records;
     double sum = 0;
@@ -145,11 +159,11 @@ class AverageFinder : public ThresholdFinder {
 };
 
 // mse and emd: a loss of each candidate, the least of all batches wins.
-class SearchFinder : public ThresholdFinder {
+class SearchFinder : public RangeFinder {
  public:
   explicit SearchFinder(bool moments) : moments_(moments), shares_(Shares()) {}
 
-  void See(const float* x, const Shape& shape,
+  void Use(const float* x, const Shape& shape,
            const ValueRange& range) override {
     const int64_t n = NumElements(shape);
     double total = 0, squares = 0;
@@ -217,9 +231,9 @@ class SearchFinder : public ThresholdFinder {
   bool has_negative_ = false;
 };
 
-class PtfFinder : public ThresholdFinder {
+class PtfFinder : public RangeFinder {
  public:
-  void See(const float* x, const Shape& shape,
+  void Use(const float* x, const Shape& shape,
            const ValueRange& range) override {
     std::vector<float> scales;
     for (const float part : {0.125f, 0.25f, 0.5f, 1.0f})
@@ -244,10 +258,10 @@ class HistogramFinder : public ThresholdFinder {
   HistogramFinder(bool kl, double percentile)
       : kl_(kl), percentile_(percentile) {}
 
-  void See(const float* x, const Shape& shape,
-           const ValueRange& range) override {
+  ValueRange See(const float* x, const Shape& shape) override {
+    const ValueRange range = histogram_.Add(x, NumElements(shape));
     range_.Join(range);
-    histogram_.Add(x, NumElements(shape), range.abs_max);
+    return range;
   }
   double Threshold() const override {
     // Of nothing but zeros there is no threshold.
@@ -300,41 +314,41 @@ void ValueRange::Join(const ValueRange& other) {
   abs_max = std::max(abs_max, old.abs_max);
 }
 
-ValueRange RangeOf(const float* x, int64_t n) {
+namespace {
+
+ValueRange RangeOfPart(const float* x, int64_t n) {
   constexpr float kMost = std::numeric_limits<float>::infinity();
-  std::vector<ValueRange> parts(static_cast<size_t>(Threads()));
-  const auto look = [&](int64_t begin, int64_t end, ValueRange* range) {
-    float min = kMost, max = -kMost, abs_min = kMost;
-    int32_t bad = 0;
-    // A NaN fails every comparison, so it leaves the extremes alone.
+  float min = kMost, max = -kMost, abs_min = kMost;
+  int32_t bad = 0;
+  // A NaN fails every comparison, so it leaves the extremes alone.
 #pragma omp simd reduction(min                                          \
                            : min, abs_min) reduction(max                \
                                                      : max) reduction(| \
                                                                       : bad)
-    for (int64_t i = begin; i < end; ++i) {
-      const float v = x[i], a = std::fabs(v);
-      bad |= a < kMost ? 0 : 1;
-      min = v < min ? v : min;
-      max = v > max ? v : max;
-      abs_min = a < abs_min ? a : abs_min;
-    }
-    int64_t nan = 0, inf = 0;
-    for (int64_t i = begin; bad != 0 && i < end; ++i) {
-      nan += std::isnan(x[i]);
-      inf += std::isinf(x[i]);
-    }
-    const float abs_max = std::max({-min, max, 0.0f});
-    *range = {end - begin, nan, inf, min, max, abs_min, abs_max};
-  };
-  if (n < kGrain) {
-    parts.resize(1);
-    if (n > 0) look(0, n, &parts[0]);
-  } else {
-    ParallelParts([&](int part, int of) {
-      look(n * part / of, n * (part + 1) / of,
-           &parts[static_cast<size_t>(part)]);
-    });
+  for (int64_t i = 0; i < n; ++i) {
+    const float v = x[i], a = std::fabs(v);
+    bad |= a < kMost ? 0 : 1;
+    min = v < min ? v : min;
+    max = v > max ? v : max;
+    abs_min = a < abs_min ? a : abs_min;
   }
+  int64_t nan = 0, inf = 0;
+  for (int64_t i = 0; bad != 0 && i < n; ++i) {
+    nan += std::isnan(x[i]);
+    inf += std::isinf(x[i]);
+  }
+  return {n, nan, inf, min, max, abs_min, std::max({-min, max, 0.0f})};
+}
+
+}  // namespace
+
+ValueRange RangeOf(const float* x, int64_t n) {
+  if (n < kGrain) return n > 0 ? RangeOfPart(x, n) : ValueRange();
+  std::vector<ValueRange> parts(static_cast<size_t>(Threads()));
+  ParallelParts([&](int part, int of) {
+    const int64_t begin = n * part / of, end = n * (part + 1) / of;
+    parts[static_cast<size_t>(part)] = RangeOfPart(x + begin, end - begin);
+  });
   ValueRange all;
   for (const ValueRange& part : parts) all.Join(part);
   return all;

@@ -58,6 +58,7 @@ struct ValueRange {
   float min = 0, max = 0;          ///< of x
   float abs_min = 0, abs_max = 0;  ///< of |x|
 
+  bool finite() const { return nan + inf == 0; }
   void Join(const ValueRange& other);
 };
 ValueRange RangeOf(const float* x, int64_t n);
@@ -90,13 +91,14 @@ double PercentileThreshold(const Histogram& histogram, double percentile);
 /// on; `bits` is 8: 2^(bits-1) - 1 levels.
 double KlThreshold(const Histogram& histogram, int bits);
 
-/// Finds the threshold of one variable. Values are finite and not none.
+/// Finds the threshold of one variable.
 class ThresholdFinder {
  public:
   virtual ~ThresholdFinder() = default;
-  /// One batch of a pass; `range` is that of its values.
-  virtual void See(const float* x, const Shape& shape,
-                   const ValueRange& range) = 0;
+  /// One batch of a pass, not empty, its records one after the other; within
+  /// a record values lie in any order. Gives its range; of one with NaN or Inf
+  /// nothing more is made.
+  virtual ValueRange See(const float* x, const Shape& shape) = 0;
   virtual double Threshold() const = 0;
   /// For integers of both signs, where the algorithm tells them apart.
   virtual double SignedThreshold() const { return Threshold(); }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
+#include "libcore/base/parallel.h"
 
 namespace pd {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 // The positions of a channel's elements.
 std::vector<size_t> ElementsOf(const ChannelView& view, int64_t channel) {
   std::vector<size_t> elements;
+  elements.reserve(static_cast<size_t>(view.outer * view.inner));
   for (int64_t o = 0; o < view.outer; ++o)
     for (int64_t i = 0; i < view.inner; ++i)
       elements.push_back(
@@ -118,7 +120,7 @@ absl::StatusOr<QuantizedWeight> QuantizeWeight(const Array& w, int axis,
   if (w.dtype != DType::kFloat32)
     return InvalidArgument("it is %s; expected float32", Name(w.dtype));
   const float* x = w.data<float>();
-  for (int64_t i = 0; i < w.size(); ++i)
+  for (int64_t i = 0, n = w.size(); i < n; ++i)
     if (!std::isfinite(x[i]))
       return InvalidArgument("element %d is %g; expected a finite number", i,
                              x[i]);
@@ -129,18 +131,22 @@ absl::StatusOr<QuantizedWeight> QuantizeWeight(const Array& w, int axis,
   result.values.resize(static_cast<size_t>(w.size()));
   const int32_t levels = result.levels();
   const ChannelView view = ViewOf(w.shape, result.axis);
-  for (int64_t c = 0; c < view.channels; ++c) {
+  result.scales.resize(static_cast<size_t>(view.channels));
+  const auto quantize = [&](int64_t c) {
     const std::vector<size_t> elements = ElementsOf(view, c);
     float most = 0;
     for (const size_t i : elements) most = std::max(most, std::fabs(x[i]));
     // As PaddlePaddle has it: a channel of zeros has a scale too.
     float scale = most == 0 ? 1e-8f : most;
     if (options.mse && most > 0) scale = BestScale(x, elements, levels, most);
-    result.scales.push_back(scale);
+    result.scales[static_cast<size_t>(c)] = scale;
     for (const size_t i : elements)
       result.values[i] = Rounded(Scaled(x[i], scale, levels), levels);
     if (options.keep_mean) KeepMean(x, scale, elements, levels, &result.values);
-  }
+  };
+  ParallelFor(view.channels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) quantize(c);
+  });
   return result;
 }
 

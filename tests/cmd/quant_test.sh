@@ -54,6 +54,22 @@ pd-quant -q -m "$lenet" --calib "$feed" --to onnx -o lenet.onnx >/dev/null
 says 0 'QuantizeLinear' grep -a -o 'QuantizeLinear' lenet.onnx
 says 0 '"dtype":"int8"' pd-convert --inspect lenet.onnx --format json
 
+# Batch norms become part of scales; what was found before it is reported.
+cifar=$testdata/deploy/cifar_resnet
+pd-eval -q -m "$cifar" --feed "$cifar-feed.npz" --out cifar.npz >/dev/null
+for keep in '' --keep-batch-norms; do
+  pd-quant -q -m "$cifar" --calib "$cifar-feed.npz" --algo abs_max $keep -o "norms$keep" --format json >"norms$keep.json"
+  pd-convert --inspect "norms$keep.pdmodel" --format json >"ops$keep.json"
+  pd-eval -q -m "norms$keep" --feed "$cifar-feed.npz" --expect cifar.npz --rtol 0 --atol 1 >/dev/null || fail "norms$keep answers otherwise"
+done
+holds '.parameter_bytes < 0.265 * .parameter_bytes_before' norms.json
+holds '.ops.batch_norm == null' ops.json
+holds '.ops.batch_norm == 9' ops--keep-batch-norms.json
+holds '.activations["conv2d_0.tmp_0"] and .scales["conv2d_0.tmp_0"] == null' norms.json
+[ "$(jq -cS '[.activations, .weights]' norms.json)" = "$(jq -cS '[.activations, .weights]' norms--keep-batch-norms.json)" ] ||
+  fail "folding changes what was found"
+says 2 'does not go with --equalize' pd-quant -m "$cifar" --calib "$cifar-feed.npz" --keep-batch-norms --equalize -o x
+
 # Ranges found when the model runs.
 pd-quant -q -m "$lenet" --dynamic -o dynamic --format json >dynamic.json
 holds '.quantized | length == 3' dynamic.json
@@ -109,10 +125,46 @@ holds '[.float[].why == "sensitive: see --max-drop"] | all' mixed.json
 says 1 'while anything is quantized' "${search[@]}" --percentile 0.5 --max-drop 0 -o none
 [ ! -e none.pdmodel ] || fail "a search in vain has written something"
 
+# The same without labels: how far answers are above their noise.
+noisy=(pd-quant -m "$lenet" --calib "$feed" --algo hist --percentile 0.9)
+says 0 '--min-sqnr 20 leaves' "${noisy[@]}" -o noisy
+"${noisy[@]}" -q --min-sqnr 20 -o near --format json >near.json
+holds '.errors[-1] | .output == "save_infer_model/scale_0.tmp_0" and .sqnr_db >= 20' near.json
+holds '(.quantized | length) > 0 and (.float | length) > 0' near.json
+holds '[.float[].why == "sensitive: see --min-sqnr"] | all' near.json
+says 1 'is below 120 dB' "${noisy[@]}" --min-sqnr 120 -o none
+says 2 'not both' "${search[@]}" --max-drop 1 --min-sqnr 20 -o none
+
 # What is wrong is said.
 says 3 'quantized already' pd-quant -m linear --calib "$feed" -o x
 says 3 'quantized already' pd-quant -m fake --calib "$feed" -o x
 says 2 "did you mean 'conv2d'" pd-quant -m "$lenet" --calib "$feed" --skip conv3d -o x
+says 2 "--skip 'nope'" pd-quant -m "$lenet" --weight-only --skip nope -o x
+says 2 "--skip 'nope'" pd-quant -m "$lenet" --dynamic --skip nope -o x
+says 2 'may read an image_folder' pd-quant -m "$lenet" --calib "$testdata" -o x
+cp "$lenet.pdmodel" own.pdmodel
+cp "$lenet.pdiparams" own.pdiparams
+says 2 'would write over the model' pd-quant -m own --calib "$feed" -o "$dir/own"
+says 2 'would write over the model' pd-quant -m own.pdmodel --weight-only -o own.pdmodel
+cmp own.pdmodel "$lenet.pdmodel" || fail "the model was written over"
+head -c 2000 "$feed" >cut.npz
+says 3 "'cut.npz'" pd-quant -m "$lenet" --calib cut.npz -o x
+mkdir pictures
+says 2 "has no 'data.train'" pd-quant -m "$lenet" --calib job.pbtxt -o x
+cat >folder.pbtxt <<END
+model {
+  input { name: "x" shape: [-1, 1, 28, 28] }
+  layer { name: "flatten" flatten {} }
+}
+data {
+  train {
+    image_folder { root: "pictures" }
+    transform { to_tensor {} }
+    batch_size: 4
+  }
+}
+END
+says 3 "'pictures'" pd-quant -m "$lenet" --calib folder.pbtxt -o x
 says 2 'either with --calib' pd-quant -m "$lenet" -o x
 says 2 '--bias-correction chooses' pd-quant -m "$lenet" --calib "$feed" --round adaround --bias-correction -o x
 says 2 'is for activations' pd-quant -m "$lenet" --weight-only --round adaround -o x

@@ -314,6 +314,22 @@ TEST(Int8Conv, Clamps) {
       }
 }
 
+// Numbers that are too many for caches, which are written past them, over many
+// chunks of rows.
+TEST(Int8Conv, ManyNumbers) {
+  Conv conv;
+  conv.x = {1, 48, 257, 256};
+  conv.kernel = 1;
+  conv.paddings = {0, 0};
+  conv.outputs = 64;
+  conv.activation = "relu";
+  conv.out_factor = 0;
+  Check(conv);
+  conv.out_factor = 20;
+  conv.residual = conv.float_residual = conv.both = true;
+  Check(conv);
+}
+
 struct Transposed {
   Shape x = {2, 16, 5, 6};
   int64_t outputs = 24, kernel = 3;

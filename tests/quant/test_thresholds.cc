@@ -26,7 +26,7 @@ double Find(QuantAlgorithm algorithm,
   const auto finder = MakeThresholdFinder(algorithm, kHistogramPercentile);
   for (const std::vector<float>& x : batches) {
     const auto n = static_cast<int64_t>(x.size());
-    finder->See(x.data(), {n}, RangeOf(x.data(), n));
+    finder->See(x.data(), {n});
   }
   return for_both_signs ? finder->SignedThreshold() : finder->Threshold();
 }
@@ -67,7 +67,7 @@ TEST(Histogram, CountsLikeNumpy) {
 TEST(GrowingHistogram, CountsWhatAHistogramCounts) {
   GrowingHistogram growing;
   const std::vector<float> zeros(10, 0);
-  growing.Add(zeros.data(), 10, 0);
+  growing.Add(zeros.data(), 10);
   std::vector<float> all = zeros;
   for (int batch = 0; batch < 6; ++batch) {
     const size_t n = batch % 2 == 0 ? 1000 : 300000;
@@ -77,7 +77,12 @@ TEST(GrowingHistogram, CountsWhatAHistogramCounts) {
                   std::sin(static_cast<float>(i) * 0.37f) *
                   std::pow(3.0f, static_cast<float>(batch - 3)));
     const ValueRange range = RangeOf(x.data(), static_cast<int64_t>(n));
-    growing.Add(x.data(), static_cast<int64_t>(n), range.abs_max);
+    const ValueRange seen = growing.Add(x.data(), static_cast<int64_t>(n));
+    EXPECT_EQ(seen.count, range.count);
+    EXPECT_EQ(seen.min, range.min);
+    EXPECT_EQ(seen.max, range.max);
+    EXPECT_EQ(seen.abs_min, range.abs_min);
+    EXPECT_EQ(seen.abs_max, range.abs_max);
     all.insert(all.end(), x.begin(), x.end());
   }
   const auto count = static_cast<int64_t>(all.size());
@@ -97,11 +102,23 @@ TEST(GrowingHistogram, CountsWhatAHistogramCounts) {
   EXPECT_EQ(total, count);
 }
 
+TEST(GrowingHistogram, NamesWhatIsNoNumber) {
+  GrowingHistogram growing;
+  std::vector<float> x(300000, 1.0f);
+  growing.Add(x.data(), 300000);
+  x[7] = std::nanf("");
+  x[299999] = -std::numeric_limits<float>::infinity();
+  const ValueRange range = growing.Add(x.data(), 300000);
+  EXPECT_EQ(range.nan, 1);
+  EXPECT_EQ(range.inf, 1);
+  EXPECT_FALSE(range.finite());
+}
+
 TEST(GrowingHistogram, ExtremesOfFloats) {
   const std::vector<float> x = {1e-42f, -3e38f, 0, 1};
   GrowingHistogram growing;
-  growing.Add(x.data(), 1, x[0]);
-  growing.Add(x.data(), 4, 3e38f);
+  growing.Add(x.data(), 1);
+  growing.Add(x.data(), 4);
   const Histogram got = growing.Rebinned(0, 3e38f, 4);
   EXPECT_EQ(got.counts(), (std::vector<int64_t>{4, 0, 0, 1}));
 }

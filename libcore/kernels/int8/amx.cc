@@ -63,10 +63,11 @@ struct Rows {
   }
 };
 
-// The sums of one or two blocks of rows times one or two halves of a panel.
+// The sums of one or two blocks of rows times one or two halves of a panel;
+// `next`: two more blocks to fetch meanwhile, or null.
 template <bool kTwoBlocks, bool kTwoHalves>
 void Multiply(const GemmChunk& g, const uint8_t* const* rows, int last_count,
-              int32_t* sums) {
+              const uint8_t* const* next, int32_t* sums) {
   _tile_loadd(0, g.offsets, 0);  // the same in every row
   if (kTwoHalves) _tile_loadd(1, g.offsets + 16, 0);
   if (kTwoBlocks) _tile_loadd(2, g.offsets, 0);
@@ -85,6 +86,11 @@ void Multiply(const GemmChunk& g, const uint8_t* const* rows, int last_count,
         for (int64_t line = 0; line < 16 * kWeightStride; line += 64)
           _mm_prefetch(reinterpret_cast<const char*>(weights + kAhead + line),
                        _MM_HINT_T0);
+      if (next != nullptr)
+        for (int r = 0; r < kRows; ++r) {
+          _mm_prefetch(next[r] + k, _MM_HINT_T0);
+          _mm_prefetch(next[g.taps * kMaxRows + r] + k, _MM_HINT_T0);
+        }
       const uint8_t* at = a.At(k, copy, &step);
       _tile_loadd(4, at, step);
       _tile_loadd(6, weights, kWeightStride);
@@ -101,6 +107,7 @@ void Multiply(const GemmChunk& g, const uint8_t* const* rows, int last_count,
       }
       weights += 16 * kWeightStride;
     }
+    if (next != nullptr) next += kMaxRows;
   }
   constexpr int kStride = 4 * kColumns;
   _tile_stored(0, sums, kStride);
@@ -115,18 +122,17 @@ void Gemm(const GemmChunk& g) {
   const Tiles& others = *Avx512VnniTiles();
   alignas(64) int32_t sums[2 * kRows * kColumns];
   const bool halves = g.out.columns > 16;
+  const auto pair = halves ? Multiply<true, true> : Multiply<true, false>;
+  const auto one = halves ? Multiply<false, true> : Multiply<false, false>;
   const uint8_t* const* rows = g.rows;
   for (int64_t b = 0; b < g.blocks; b += 2) {
     const bool two = b + 1 < g.blocks;
     const int last = g.RowsOf(two ? b + 1 : b);
-    if (two)
-      (halves ? Multiply<true, true> : Multiply<true, false>)(g, rows, last,
-                                                              sums);
-    else
-      (halves ? Multiply<false, true> : Multiply<false, false>)(g, rows, last,
-                                                                sums);
+    const uint8_t* const* following = rows + 2 * g.taps * kMaxRows;
+    const bool fetch = g.first && (b + 4) * kRows <= g.count;
+    (two ? pair : one)(g, rows, last, fetch ? following : nullptr, sums);
     others.finish(g.out, sums, kColumns, b * kRows, last + (two ? kRows : 0));
-    rows += 2 * g.taps * kMaxRows;
+    rows = following;
   }
 }
 

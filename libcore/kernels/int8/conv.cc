@@ -69,6 +69,14 @@ struct Product : Packed {
            static_cast<size_t>(max_blocks * (copies ? 1 : taps));
   }
   int64_t Depth() const { return taps * group_in; }
+  // Numbers that no cache would keep until they are read.
+  bool Streams() const {
+    const Tensor* numbers = floats != nullptr ? floats : out;
+    return numbers->dtype() == DType::kFloat32 && out_stride % 16 == 0 &&
+           group_out % 16 == 0 && out_first % 16 == 0 &&
+           reinterpret_cast<uintptr_t>(numbers->raw()) % 64 == 0 &&
+           numbers->bytes() > (size_t{16} << 20);
+  }
   // Of one thread: pointers, copied rows, and one row of bytes; or the input's
   // end with room behind it. Whole lines: the next thread's begins with
   // pointers.
@@ -314,6 +322,7 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
   chunk.kind = p.kind;
   chunk.out.out_stride = p.out_stride;
   chunk.out.finish = &p.finish;
+  chunk.out.streams = p.Streams();
   chunk.out.residual_floats =
       p.residual != nullptr && p.residual->dtype() == DType::kFloat32;
   if (p.tiles->begin != nullptr) p.tiles->begin();
@@ -325,11 +334,14 @@ void RunPart(const Product& p, int64_t part, int64_t parts) {
     chunk.blocks = (chunk.count + height - 1) / height;
     for (int64_t group = 0; group < p.groups; ++group) {
       Gather(p, chunk, first, group, scratch);
-      for (int64_t panel = panel_begin; panel < panel_end; ++panel)
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+        chunk.first = panel == panel_begin;
         Multiply(p, first, group, panel, &chunk);
+      }
     }
   }
   if (p.tiles->end != nullptr) p.tiles->end();
+  if (chunk.out.streams) _mm_sfence();
 }
 
 // Puts the weights of each group into panels.

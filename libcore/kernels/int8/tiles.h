@@ -52,6 +52,7 @@ struct FinishTile {
   bool residual_floats = false;
   void* out = nullptr;
   float* floats = nullptr;         ///< gets them too, before they are quantized
+  bool streams = false;            ///< `floats`, or `out`, goes past the caches
   int64_t out_stride = 0;          ///< elements from row to row
   const Finish* finish = nullptr;  ///< null: `out` gets the sums as int32
 };
@@ -64,6 +65,7 @@ struct GemmChunk {
   int64_t count = 0, blocks = 0;         ///< rows in all
   int height = 0;  ///< of all blocks but the last; 0: they share evenly
   int64_t taps = 1, quads = 0;
+  bool first = true;                 ///< of the panels that read these rows
   const int8_t* weights = nullptr;   ///< of the panel
   const int32_t* offsets = nullptr;  ///< whole vectors
   DotKind kind = DotKind::kQuads;
