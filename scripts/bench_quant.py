@@ -10,18 +10,22 @@ and whether ONNX Runtime, where ONNX_PYTHON has it, computes the ONNX form in
 integers and gives the same first class as we do for the first 256 records of
 CALIBRATION (npz). WORKLOADs (testdata/jobs/bench) are timed as `scripts/bench`
 times them: float32 and 8 bits, with VNNI and with AVX2 alone, beside ONNX
-Runtime's 8 bits, at batches 1 and 16, on a machine that does nothing else.
+Runtime's 8 bits, at batches 1 and 16, in rounds, on a machine that does nothing
+else.
 BUILD_DIR names the build folder, `build` otherwise.
 """
 import argparse
+import collections
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROUNDS = 3  # of all programs in turn
 BIN = pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build")) / "bin"
 VARIANTS = [("KL", []), ("hist", []), ("mse", []), ("emd", []), ("avg", []), ("abs_max", []),
             ("KL", ["--weights", "abs_max"]), ("KL", ["--equalize"]), ("KL", ["--round", "adaround"])]
@@ -120,18 +124,23 @@ def runtime_step(workload, batch, threads, seconds, folder):
 
 def speed(workloads, seconds, folder):
     threads = len(os.sched_getaffinity(0))
-    lines = ["", "ms a batch on %d threads; ratios are float32 over 8 bits of the same instructions, and ONNX "
-             "Runtime's 8 bits over ours." % threads, "",
+    lines = ["", "ms a batch on %d threads, medians of %d rounds; ratios are float32 over 8 bits of the same "
+             "instructions, and ONNX Runtime's 8 bits over ours." % (threads, ROUNDS), "",
              "| network | batch | float32 | 8 bits | ratio | AVX2: float32 | 8 bits | ratio | ONNX Runtime, 8 bits |"
              " ratio |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for workload in workloads:
         for batch in (1, 16):
-            t = {(mode, isa): step(workload, mode, batch, threads, seconds, isa)
-                 for isa in ("", "AVX2") for mode in ("infer", "int8")}
+            t = collections.defaultdict(list)
+            for _ in range(ROUNDS):
+                for isa in ("", "AVX2"):
+                    for mode in ("infer", "int8"):
+                        t[mode, isa].append(step(workload, mode, batch, threads, seconds, isa))
+                if "ONNX_PYTHON" in os.environ:
+                    t["other"].append(runtime_step(workload, batch, threads, seconds, folder))
+            t = {what: statistics.median(times) for what, times in t.items()}
             other, ratio = "", ""
-            if "ONNX_PYTHON" in os.environ:
-                ms = runtime_step(workload, batch, threads, seconds, folder)
-                other, ratio = "%.2f" % ms, "%.2f" % (ms / t["int8", ""])
+            if "other" in t:
+                other, ratio = "%.2f" % t["other"], "%.2f" % (t["other"] / t["int8", ""])
             row = [workload, str(batch)]
             for isa in ("", "AVX2"):
                 f, q = t["infer", isa], t["int8", isa]
