@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for plans.
+// Memory for tensors and plans.
 #ifndef PD_LIBCORE_BASE_ZEROED_H_
 #define PD_LIBCORE_BASE_ZEROED_H_
 

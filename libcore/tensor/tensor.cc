@@ -3,17 +3,15 @@
 
 #include <complex>
 #include <cstring>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/parallel.h"
+#include "libcore/base/zeroed.h"
 
 namespace pd {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 using Offsets = std::vector<std::vector<int64_t>>;
 
@@ -88,12 +86,10 @@ void Tensor::Reset(DType dtype, Shape shape) {
 }
 
 void Tensor::Allocate() {
-  const size_t size = bytes() + 64;  // a tail for whole-vector reads
-  void* raw = ::operator new(size, kAlignment);
-  std::memset(raw, 0, size);
-  owner_ = std::shared_ptr<void>(
-      raw, [](void* p) { ::operator delete(p, kAlignment); });
-  data_ = raw;
+  constexpr size_t kAlignment = 64;
+  // A tail for whole-vector reads.
+  owner_ = ZeroedBytes(bytes() + 64, kAlignment);
+  data_ = owner_.get();
   capacity_ = bytes();
 }
 
