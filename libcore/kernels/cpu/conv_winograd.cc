@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and fused_conv2d with windows of 3 by 3 by Winograd's algorithm.
-// Weights that do not change are transformed once. In training the forward pass
+// Weights that do not change may be transformed once. In training the forward pass
 // decides which side of a ReLU or which element of a maximum passes a gradient
 // on, so it rounds as little as it can: tiles are of 2 by 2 then.
 #include <limits>
@@ -32,10 +32,11 @@ double DirectCost(const WinogradGeometry& g, double pairs) {
   return pairs * kTaps * (2 * pixels + kPerWeight);
 }
 
+// `made`: the weights are transformed in the call.
 double Cost(const WinogradGeometry& g, double channels, double pairs,
-            bool frozen) {
+            bool made) {
   const double per_tile = g.tile == 2 ? 650 : 2200;
-  const double per_window = frozen ? 0 : 12 * static_cast<double>(g.Points());
+  const double per_window = made ? 12 * static_cast<double>(g.Points()) : 0;
   const auto tiles = static_cast<double>(g.Tiles());
   const auto reads = static_cast<double>(WinogradReads(g));
   return pairs * static_cast<double>(g.Points()) *
@@ -43,38 +44,52 @@ double Cost(const WinogradGeometry& g, double channels, double pairs,
          channels * tiles * per_tile + pairs * per_window;
 }
 
+// A convolution for this algorithm.
+struct Choice {
+  WinogradGeometry g;
+  bool keep = false;  // the transformed weights, from one run to the next
+};
+
+// Transformed weights take twice (tiles of 2 by 2) or four times the memory of
+// the filter. They are kept where that saves a part of the time that can be
+// felt, and where it is not too much.
+bool WorthKeeping(const WinogradGeometry& g, double kept, double made) {
+  constexpr double kSaves = 1.05;
+  constexpr int64_t kMostKept = 4 << 20;  // floats
+  return made > kSaves * kept &&
+         (g.tile == 2 || WinogradWeights(g) <= kMostKept);
+}
+
 // Sets the size of tiles, or says that the direct sum is faster.
-absl::Status ChooseTile(bool training, bool frozen, WinogradGeometry* g) {
+absl::Status ChooseTile(bool training, bool frozen, Choice* choice) {
   constexpr double kMargin = 1.2;  // covers the memory for weights, too
+  WinogradGeometry g = choice->g;
   const int64_t lanes = VectorFloats();
   const auto whole = [lanes](int64_t channels) {
     return static_cast<double>((channels + lanes - 1) / lanes * lanes);
   };
-  const double in = whole(g->in_channels), out = whole(g->out_channels);
-  double best = DirectCost(*g, in * out) / kMargin;
-  int64_t chosen = 0;
+  const double in = whole(g.in_channels), out = whole(g.out_channels);
+  const double direct = DirectCost(g, in * out) / kMargin;
+  double best = direct;
   for (const int64_t tile : {2, 4}) {
     if (training && tile > 2) continue;
-    g->tile = tile;
-    // Four times the filter is much to keep where channels are many: tiles of 2
-    // by 2 need less than half of it and are hardly slower there.
-    constexpr int64_t kMostKept = 4 << 20;  // floats
-    if (tile > 2 && WinogradWeights(*g) > kMostKept) continue;
-    const double cost = Cost(*g, in + out, in * out, frozen);
+    g.tile = tile;
+    const double made = Cost(g, in + out, in * out, true);
+    const double kept = Cost(g, in + out, in * out, false);
+    const bool keep = frozen && WorthKeeping(g, kept, made);
+    const double cost = keep ? kept : made;
     if (cost >= best) continue;
     best = cost;
-    chosen = tile;
+    *choice = {g, keep};
   }
-  if (chosen == 0)
-    return Unimplemented(
-        "the direct sum is faster for %d to %d channels of %d "
-        "images of %d by %d",
-        g->in_channels, g->out_channels, g->batch, g->in_h, g->in_w);
-  g->tile = chosen;
-  return absl::OkStatus();
+  if (best < direct) return absl::OkStatus();
+  return Unimplemented(
+      "the direct sum is faster for %d to %d channels of %d "
+      "images of %d by %d",
+      g.in_channels, g.out_channels, g.batch, g.in_h, g.in_w);
 }
 
-absl::StatusOr<WinogradGeometry> ReadGeometry(BindContext* context) {
+absl::StatusOr<Choice> ReadGeometry(BindContext* context) {
   const Tensor* x = context->Input("Input");
   const Tensor* w = context->Input("Filter");
   if (x->dtype() != DType::kFloat32 || w->dtype() != DType::kFloat32)
@@ -91,11 +106,12 @@ absl::StatusOr<WinogradGeometry> ReadGeometry(BindContext* context) {
   if (x->size() == 0 || NumElements(c.OutputShape()) == 0)
     return Unimplemented("the image is empty");
   const WindowAxis &h = c.axes[0], &v = c.axes[1];
-  WinogradGeometry g{c.batch, c.in_channels, c.out_channels, h.in,        v.in,
-                     h.out,   v.out,         h.pad_before,   v.pad_before};
+  Choice choice;
+  choice.g = {c.batch, c.in_channels, c.out_channels, h.in,        v.in,
+              h.out,   v.out,         h.pad_before,   v.pad_before};
   PD_RETURN_IF_ERROR(
-      ChooseTile(context->IsTraining(), context->IsFrozen(w), &g));
-  return g;
+      ChooseTile(context->IsTraining(), context->IsFrozen(w), &choice));
+  return choice;
 }
 
 // The bounds that an activation sets.
@@ -124,13 +140,13 @@ struct Weights {
 };
 
 absl::StatusOr<Weights> BindWeights(BindContext* context,
-                                    const WinogradGeometry& g) {
+                                    const Choice& choice) {
   Weights w;
-  w.g = g;
+  const WinogradGeometry& g = w.g = choice.g;
   w.filter = context->Input("Filter");
   const LayoutPtr layout = BlockedWeights(w.filter->shape());
   const auto floats = static_cast<size_t>(WinogradWeights(g));
-  if (!context->IsFrozen(w.filter)) {
+  if (!choice.keep) {
     PD_ASSIGN_OR_RETURN(w.filter, context->In(w.filter, layout));
     w.made = context->Scratch(floats * sizeof(float));
     return w;
@@ -147,7 +163,8 @@ absl::StatusOr<Weights> BindWeights(BindContext* context,
 }  // namespace
 
 absl::StatusOr<Step> BindConvWinograd(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const WinogradGeometry g, ReadGeometry(context));
+  PD_ASSIGN_OR_RETURN(const Choice choice, ReadGeometry(context));
+  const WinogradGeometry& g = choice.g;
   WinogradArgs args;
   PD_RETURN_IF_ERROR(ReadBounds(context->op(), &args));
   Tensor* y = context->Output("Output");
@@ -167,10 +184,10 @@ absl::StatusOr<Step> BindConvWinograd(BindContext* context) {
     PD_ASSIGN_OR_RETURN(residual, context->In(residual, layout));
     if (residual != x) context->MayShare(residual, y);
   }
-  PD_ASSIGN_OR_RETURN(const Weights weights, BindWeights(context, g));
+  PD_ASSIGN_OR_RETURN(const Weights weights, BindWeights(context, choice));
   Tensor* scratch =
       context->Scratch(static_cast<size_t>(WinogradScratch(g)) * sizeof(float));
-  return Step([=](const RunContext&) {
+  return Step([=, g = choice.g](const RunContext&) {
     WinogradArgs now = args;
     now.x = x->data<float>();
     now.weights = weights.Get();
