@@ -129,6 +129,45 @@ void Append(KernelCase* c, OpDesc op) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
+KernelCase FusedConv(const ConvShape& s, const std::string& activation) {
+  KernelCase c;
+  c.frozen = true;
+  Feed(&c, "x", RandomArray({s.batch, s.in, s.height, s.width}, 1));
+  Parameter(&c, "w", RandomArray({s.out, s.in, s.kernel, s.kernel}, 2));
+  Parameter(&c, "b", RandomArray({s.out}, 3));
+  OpDesc relu;
+  relu.type = "relu";
+  relu.SetInput("X", {"x"});
+  relu.SetOutput("Out", {"made"});
+  Append(&c, relu);
+  OpDesc op;
+  op.type = "fused_conv2d";
+  op.SetInput("Input", {"made"});
+  op.SetInput("Filter", {"w"});
+  op.SetInput("Bias", {"b"});
+  op.SetOutput("Output", {"y"});
+  op.attrs["strides"] = std::vector<int32_t>{s.stride, s.stride};
+  op.attrs["paddings"] = std::vector<int32_t>{s.pad, s.pad};
+  op.attrs["dilations"] = std::vector<int32_t>{s.dilation, s.dilation};
+  op.attrs["fuse_activation"] = activation;
+  op.attrs["fuse_alpha"] = 12.0f;  // among the numbers
+  Append(&c, op);
+  c.fetches = {"y"};
+  return c;
+}
+
+KernelCase ResidualConv(const ConvShape& s, bool itself) {
+  KernelCase c = FusedConv(s, "relu");
+  const auto extent = [&s](int64_t in) {
+    return (in + 2 * s.pad - s.dilation * (s.kernel - 1) - 1) / s.stride + 1;
+  };
+  Feed(&c, "r",
+       RandomArray({s.batch, s.out, extent(s.height), extent(s.width)}, 4));
+  c.program.global().ops.back().SetInput("ResidualData",
+                                         {itself ? "made" : "r"});
+  return c;
+}
+
 KernelResult RunCase(const KernelCase& original, bool fast) {
   KernelCase c = original;
   KernelResult result;

@@ -38,6 +38,19 @@ void Parameter(KernelCase* c, const std::string& name, Array value);
 /// Appends an op, whose outputs are declared by inference.
 void Append(KernelCase* c, OpDesc op);
 
+/// A fused_conv2d with windows of `kernel` by `kernel`.
+struct ConvShape {
+  int64_t batch, in, height, width, out;
+  int32_t pad;
+  int32_t kernel = 3, stride = 1, dilation = 1;
+};
+
+/// Feeds "x", parameters "w" and "b", result "y"; its input is "made", which
+/// another op makes, so that its buffer is the plan's to share. Frozen.
+KernelCase FusedConv(const ConvShape& shape, const std::string& activation);
+/// The same with a residual: the feed "r", or "made" where `itself`.
+KernelCase ResidualConv(const ConvShape& shape, bool itself);
+
 struct KernelResult {
   NamedArrays values;  ///< fetches, gradients, persistables after the run
   std::map<std::string, std::string> labels;  ///< op type -> implementation

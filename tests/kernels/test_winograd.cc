@@ -19,7 +19,7 @@
 namespace pd {
 namespace {
 
-using cpu::WinogradArgs;
+using cpu::ConvArgs;
 using cpu::WinogradGeometry;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -83,7 +83,7 @@ double Worst(const WinogradGeometry& g) {
   packed.Allocate();
   CopyElements(rows, &packed);
   WinogradTransform(g, packed.data<float>(), u.data());
-  WinogradArgs args;
+  ConvArgs args;
   args.x = blocks.data();
   args.weights = u.data();
   args.low = -kInfinity;
@@ -121,38 +121,6 @@ TEST(Winograd, IsTheSumByDefinition) {
   }
 }
 
-struct ConvShape {
-  int64_t batch, in, height, width, out;
-  int32_t pad;
-};
-
-KernelCase FusedConv(const ConvShape& s, const std::string& activation) {
-  KernelCase c;
-  c.frozen = true;
-  Feed(&c, "x", RandomArray({s.batch, s.in, s.height, s.width}, 1));
-  Parameter(&c, "w", RandomArray({s.out, s.in, 3, 3}, 2));
-  Parameter(&c, "b", RandomArray({s.out}, 3));
-  // Made by an op, so that its buffer is the plan's to share.
-  OpDesc relu;
-  relu.type = "relu";
-  relu.SetInput("X", {"x"});
-  relu.SetOutput("Out", {"made"});
-  Append(&c, relu);
-  OpDesc op;
-  op.type = "fused_conv2d";
-  op.SetInput("Input", {"made"});
-  op.SetInput("Filter", {"w"});
-  op.SetInput("Bias", {"b"});
-  op.SetOutput("Output", {"y"});
-  op.attrs["strides"] = std::vector<int32_t>{1, 1};
-  op.attrs["paddings"] = std::vector<int32_t>{s.pad, s.pad};
-  op.attrs["fuse_activation"] = activation;
-  op.attrs["fuse_alpha"] = 12.0f;  // among the numbers
-  Append(&c, op);
-  c.fetches = {"y"};
-  return c;
-}
-
 class WinogradOps : public testing::TestWithParam<ConvShape> {};
 
 TEST_P(WinogradOps, FusedConv2d) {
@@ -166,14 +134,8 @@ TEST_P(WinogradOps, Residual) {
   const ConvShape& s = GetParam();
   for (const bool itself : {false, true}) {
     if (itself && (s.in != s.out || s.pad != 1)) continue;
-    KernelCase c = FusedConv(s, "relu");
-    Feed(&c, "r",
-         RandomArray({s.batch, s.out, s.height + 2 * s.pad - 2,
-                      s.width + 2 * s.pad - 2},
-                     4));
-    c.program.global().ops.back().SetInput("ResidualData",
-                                           {itself ? "made" : "r"});
-    ExpectLikeReference(c, {{"fused_conv2d", "cpu:winograd"}});
+    ExpectLikeReference(ResidualConv(s, itself),
+                        {{"fused_conv2d", "cpu:winograd"}});
   }
 }
 

@@ -15,10 +15,12 @@ absl::Status AttachCpuKernels(OpRegistry* registry) {
   const Entry kEntries[] = {
       {"conv2d", "cpu:batch_inner", cpu::BindConvBatchInner},
       {"conv2d", "cpu:winograd", cpu::BindConvWinograd},
+      {"conv2d", "cpu:panels", cpu::BindConvPanels},
       {"conv2d_grad", "cpu:batch_inner", cpu::BindConvGradBatchInner},
       {"depthwise_conv2d_grad", "cpu:planes", cpu::BindDepthwiseGrad},
       {"fused_conv2d", "cpu:batch_inner", cpu::BindConvBatchInner},
       {"fused_conv2d", "cpu:winograd", cpu::BindConvWinograd},
+      {"fused_conv2d", "cpu:panels", cpu::BindConvPanels},
       {"fused_conv2d_grad", "cpu:batch_inner", cpu::BindConvGradBatchInner},
       {"concat", "cpu:blocks", cpu::BindConcat},
       {"concat_grad", "cpu:blocks", cpu::BindConcatGrad},

@@ -12,7 +12,8 @@ namespace cpu {
 // conv2d, fused_conv2d and their gradients.
 absl::StatusOr<Step> BindConvBatchInner(BindContext* context);
 absl::StatusOr<Step> BindConvGradBatchInner(BindContext* context);
-// conv2d and fused_conv2d with constant weights.
+// conv2d and fused_conv2d.
+absl::StatusOr<Step> BindConvPanels(BindContext* context);
 absl::StatusOr<Step> BindConvWinograd(BindContext* context);
 // depthwise_conv2d_grad.
 absl::StatusOr<Step> BindDepthwiseGrad(BindContext* context);

@@ -12,22 +12,21 @@ namespace cpu {
 
 namespace {
 
-// [dimension 0, dimension 1, others..., blocks]; `blocks` are dimensions in
-// whose places blocks of VectorFloats() lie, outermost first.
-LayoutPtr InBlocks(const Shape& shape, const std::vector<int>& blocks) {
-  const int64_t lanes = VectorFloats();
+// [dimension 0, dimension 1, others..., blocks]; one block a dimension.
+LayoutPtr InBlocks(const Shape& shape,
+                   const std::vector<Layout::Block>& blocks) {
   Layout layout;
   layout.shape = layout.padded = shape;
   layout.strides.resize(shape.size());
   std::vector<int64_t> outer = shape;
   int64_t stride = 1;
-  for (const int d : blocks) {
-    const auto at = static_cast<size_t>(d);
-    outer[at] = (shape[at] + lanes - 1) / lanes;
-    layout.padded[at] = outer[at] * lanes;
-    layout.blocks.push_back({d, lanes});
-    stride *= lanes;
+  for (const Layout::Block& block : blocks) {
+    const auto at = static_cast<size_t>(block.dim);
+    outer[at] = (shape[at] + block.size - 1) / block.size;
+    layout.padded[at] = outer[at] * block.size;
+    stride *= block.size;
   }
+  layout.blocks = blocks;
   for (size_t d = shape.size(); d-- > 0; stride *= outer[d])
     layout.strides[d] = stride;
   return Canonical(std::move(layout));
@@ -35,9 +34,17 @@ LayoutPtr InBlocks(const Shape& shape, const std::vector<int>& blocks) {
 
 }  // namespace
 
-LayoutPtr BlockedChannels(const Shape& shape) { return InBlocks(shape, {1}); }
+LayoutPtr BlockedChannels(const Shape& shape) {
+  return InBlocks(shape, {{1, VectorFloats()}});
+}
 
-LayoutPtr BlockedWeights(const Shape& shape) { return InBlocks(shape, {1, 0}); }
+LayoutPtr BlockedWeights(const Shape& shape) {
+  return InBlocks(shape, {{1, VectorFloats()}, {0, VectorFloats()}});
+}
+
+LayoutPtr PanelWeights(const Shape& shape) {
+  return InBlocks(shape, {{1, VectorFloats()}, {0, 2 * VectorFloats()}});
+}
 
 }  // namespace cpu
 }  // namespace pd

@@ -17,6 +17,10 @@ LayoutPtr BlockedChannels(const Shape& shape);
 /// [O / block, I / block, spatial axes..., block of I, block of O].
 LayoutPtr BlockedWeights(const Shape& shape);
 
+/// The same with two blocks of O beside each other:
+/// [O / (2 block), I / block, spatial axes..., block of I, 2 blocks of O].
+LayoutPtr PanelWeights(const Shape& shape);
+
 }  // namespace cpu
 }  // namespace pd
 

@@ -3,17 +3,15 @@
 // Weights that do not change may be transformed once. In training the forward pass
 // decides which side of a ReLU or which element of a maximum passes a gradient
 // on, so it rounds as little as it can: tiles are of 2 by 2 then.
-#include <limits>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/blocked_channels.h"
+#include "libcore/kernels/cpu/conv_args.h"
 #include "libcore/kernels/cpu/vector_floats.h"
 #include "libcore/kernels/cpu/winograd.h"
-#include "libcore/ops/check.h"
 #include "libcore/ops/window.h"
 
 namespace pd {
@@ -114,18 +112,6 @@ absl::StatusOr<Choice> ReadGeometry(BindContext* context) {
   return choice;
 }
 
-// The bounds that an activation sets.
-absl::Status ReadBounds(const OpDesc& op, WinogradArgs* args) {
-  const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  args->low = activation.empty() ? -kInfinity : 0;
-  args->high =
-      activation == "relu6" ? op.AttrOr("fuse_alpha", 6.0f) : kInfinity;
-  if (!activation.empty() && activation != "relu" && activation != "relu6")
-    return Unimplemented("it has no activation '%s'", activation);
-  return absl::OkStatus();
-}
-
 // The transformed weights: kept, or made anew from `filter` in each run.
 struct Weights {
   WinogradGeometry g;
@@ -165,37 +151,18 @@ absl::StatusOr<Weights> BindWeights(BindContext* context,
 absl::StatusOr<Step> BindConvWinograd(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const Choice choice, ReadGeometry(context));
   const WinogradGeometry& g = choice.g;
-  WinogradArgs args;
-  PD_RETURN_IF_ERROR(ReadBounds(context->op(), &args));
-  Tensor* y = context->Output("Output");
-  const LayoutPtr layout = BlockedChannels(y->shape());
-  Tensor* bias = context->Input("Bias");
-  if (bias != nullptr)
-    PD_RETURN_IF_ERROR(
-        ExpectElements(*context, "Bias", DType::kFloat32, g.out_channels));
-  Tensor* residual = context->Input("ResidualData");
-  if (residual != nullptr)
-    PD_RETURN_IF_ERROR(
-        ExpectInput(*context, "ResidualData", DType::kFloat32, y->shape()));
-  Tensor* x = context->Input("Input");
-  PD_ASSIGN_OR_RETURN(x, context->In(x, BlockedChannels(x->shape())));
-  PD_ASSIGN_OR_RETURN(y, context->Out(y, layout));
-  if (residual != nullptr) {
-    PD_ASSIGN_OR_RETURN(residual, context->In(residual, layout));
-    if (residual != x) context->MayShare(residual, y);
-  }
+  PD_ASSIGN_OR_RETURN(const ConvVariables variables,
+                      BindConvVariables(context));
+  if (variables.residual != nullptr && variables.residual != variables.x)
+    context->MayShare(variables.residual, variables.y);
   PD_ASSIGN_OR_RETURN(const Weights weights, BindWeights(context, choice));
   Tensor* scratch =
       context->Scratch(static_cast<size_t>(WinogradScratch(g)) * sizeof(float));
   return Step([=, g = choice.g](const RunContext&) {
-    WinogradArgs now = args;
-    now.x = x->data<float>();
-    now.weights = weights.Get();
-    now.bias = bias != nullptr ? bias->data<float>() : nullptr;
-    now.residual = residual != nullptr ? residual->data<float>() : nullptr;
-    now.y = y->data<float>();
-    now.scratch = scratch->data<float>();
-    Winograd(g, now);
+    ConvArgs args = variables.Args();
+    args.weights = weights.Get();
+    args.scratch = scratch->data<float>();
+    Winograd(g, args);
     return absl::OkStatus();
   });
 }

@@ -20,8 +20,6 @@ namespace cpu {
 namespace {
 
 constexpr double kA4 = 0.625, kB4 = 1.5;
-constexpr int64_t kWide = 2;  // vectors of output channels in a unit
-
 int64_t Quotient(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 // A part of the units, and its thread's memory.
@@ -39,8 +37,8 @@ struct Part {
 #define HWY_TARGET_INCLUDE "libcore/kernels/cpu/winograd.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "libcore/kernels/cpu/panel_product.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
@@ -50,9 +48,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 const hn::ScalableTag<float> kTag;
 using V = hn::Vec<decltype(kTag)>;
-constexpr int64_t kLanes = HWY_LANES(float);
-// Rows of a product whose sums stay in registers, with kWide vectors each.
-constexpr int64_t kRows = kLanes == 16 ? 14 : 6;
 constexpr int64_t kAhead = 1024;  // floats that are asked for ahead of use
 
 HWY_INLINE V Load(const float* from) { return hn::LoadU(kTag, from); }
@@ -218,59 +213,6 @@ void TransformTiles(const WinogradGeometry& g, const Blocks& b, const float* x,
   }
 }
 
-// kCount rows by kVectors vectors: pixels [block, tile, lane] by weights
-// [channel, vector, lane].
-template <int kCount, int kVectors>
-void Product(const float* pixels, int64_t step, int64_t blocks,
-             const float* weights, float* to) {
-  V sums[kCount][kVectors];
-  for (int i = 0; i < kCount; ++i)
-    for (int v = 0; v < kVectors; ++v) sums[i][v] = hn::Zero(kTag);
-  for (int64_t c = 0; c < blocks; ++c, pixels += step) {
-    for (int i = 0; i < kCount; ++i) hwy::Prefetch(pixels + step + i * kLanes);
-    for (int64_t k = 0; k < kLanes; ++k, weights += kVectors * kLanes) {
-      V w[kVectors];
-      for (int v = 0; v < kVectors; ++v)
-        hwy::Prefetch(weights + kAhead + v * kLanes);
-      for (int v = 0; v < kVectors; ++v) w[v] = Load(weights + v * kLanes);
-      for (int i = 0; i < kCount; ++i) {
-        const V pixel = hn::Set(kTag, pixels[i * kLanes + k]);
-        for (int v = 0; v < kVectors; ++v)
-          sums[i][v] = hn::MulAdd(pixel, w[v], sums[i][v]);
-      }
-    }
-  }
-  for (int i = 0; i < kCount; ++i)
-    for (int v = 0; v < kVectors; ++v)
-      hn::StoreU(sums[i][v], kTag, to + (i * kVectors + v) * kLanes);
-}
-
-using ProductFn = decltype(&Product<1, 1>);
-
-template <int kVectors>
-ProductFn ProductOf(int64_t rows) {
-  constexpr ProductFn kProducts[] = {
-    nullptr,
-    Product<1, kVectors>,
-    Product<2, kVectors>,
-    Product<3, kVectors>,
-    Product<4, kVectors>,
-    Product<5, kVectors>,
-    Product<6, kVectors>,
-#if HWY_TARGET <= HWY_AVX3
-    Product<7, kVectors>,
-    Product<8, kVectors>,
-    Product<9, kVectors>,
-    Product<10, kVectors>,
-    Product<11, kVectors>,
-    Product<12, kVectors>,
-    Product<13, kVectors>,
-    Product<14, kVectors>,
-#endif
-  };
-  return kProducts[rows];
-}
-
 // The products of `count` tiles at all points: [point, tile, vector, lane].
 template <int kVectors>
 void Products(const WinogradGeometry& g, const Blocks& b, const float* pixels,
@@ -280,8 +222,11 @@ void Products(const WinogradGeometry& g, const Blocks& b, const float* pixels,
   for (int64_t point = 0; point < g.Points(); ++point) {
     for (int64_t p = 0, t = 0; p < parts; ++p) {
       const int64_t next = count * (p + 1) / parts;
-      ProductOf<kVectors>(next - t)(pixels + t * kLanes, step, b.in, weights,
-                                    to + t * kVectors * kLanes);
+      PanelProduct<kVectors>(
+          next - t,
+          {pixels + t * kLanes, step, b.in, weights, kVectors * kLanes,
+           to + t * kVectors * kLanes, kVectors * kLanes, kLanes, false},
+          {weights + kAhead, kVectors * kLanes * kLanes / kLineFloats});
       t = next;
     }
     pixels += b.tiles * kLanes;
@@ -291,7 +236,7 @@ void Products(const WinogradGeometry& g, const Blocks& b, const float* pixels,
 }
 
 template <int kTile>
-void InverseTile(const WinogradGeometry& g, const WinogradArgs& args,
+void InverseTile(const WinogradGeometry& g, const ConvArgs& args,
                  const float* from, int64_t point_step, V bias,
                  const Tile& tile, int64_t plane) {
   constexpr int kSize = kTile + 2;
@@ -318,7 +263,7 @@ void InverseTile(const WinogradGeometry& g, const WinogradArgs& args,
 }
 
 template <int kTile, int kVectors>
-void Unit(const WinogradGeometry& g, const WinogradArgs& args, const Blocks& b,
+void Unit(const WinogradGeometry& g, const ConvArgs& args, const Blocks& b,
           const float* pixels, int64_t first, int64_t count, int64_t block,
           float* products) {
   const int64_t panel = g.Points() * b.in * kLanes * kLanes;
@@ -342,7 +287,7 @@ void Unit(const WinogradGeometry& g, const WinogradArgs& args, const Blocks& b,
 }
 
 template <int kTile>
-void Units(const WinogradGeometry& g, const WinogradArgs& args,
+void Units(const WinogradGeometry& g, const ConvArgs& args,
            const Part& part) {
   const Blocks b(g);
   float* products = part.memory + PixelFloats(g, b);
@@ -360,7 +305,7 @@ void Units(const WinogradGeometry& g, const WinogradArgs& args,
   }
 }
 
-void RunPart(const WinogradGeometry& g, const WinogradArgs& args,
+void RunPart(const WinogradGeometry& g, const ConvArgs& args,
              const Part& part) {
   g.tile == 2 ? Units<2>(g, args, part) : Units<4>(g, args, part);
 }
@@ -467,7 +412,7 @@ void WinogradTransform(const WinogradGeometry& g, const float* weights,
   HWY_DYNAMIC_DISPATCH(TransformWeights)(g, weights, transformed);
 }
 
-void Winograd(const WinogradGeometry& g, const WinogradArgs& args) {
+void Winograd(const WinogradGeometry& g, const ConvArgs& args) {
   const int64_t units = HWY_DYNAMIC_DISPATCH(CountUnits)(g);
   const int64_t floats = HWY_DYNAMIC_DISPATCH(ScratchFloats)(g);
   const auto run = HWY_DYNAMIC_DISPATCH(RunPart);

@@ -21,6 +21,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libcore/kernels/cpu/conv_args.h"
+
 namespace pd {
 namespace cpu {
 
@@ -49,16 +51,8 @@ int64_t WinogradScratch(const WinogradGeometry& g);
 void WinogradTransform(const WinogradGeometry& g, const float* weights,
                        float* transformed);
 
-struct WinogradArgs {
-  const float *x = nullptr, *weights = nullptr;      ///< transformed ones
-  const float *bias = nullptr, *residual = nullptr;  ///< or null
-  float low = 0, high = 0;                           ///< bounds of results
-  float *y = nullptr, *scratch = nullptr;
-};
-
-/// y = min(max(conv(x) + bias + residual, low), high). `residual` lies as `y`
-/// and may be it.
-void Winograd(const WinogradGeometry& g, const WinogradArgs& args);
+/// `args.weights` are transformed ones; the residual may be `y`.
+void Winograd(const WinogradGeometry& g, const ConvArgs& args);
 
 }  // namespace cpu
 }  // namespace pd
