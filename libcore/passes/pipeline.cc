@@ -10,7 +10,8 @@ namespace pd {
 
 const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
-      // First: it knows chains of plain ops.
+      {"flatten_biases", FlattenBiases},
+      // Before what fuses: it knows chains of plain ops.
       {"int8_chains", Int8Chains},
       {"int8_dynamic", Int8Dynamic},
       {"fuse_conv_bias_act", FuseConvBiasAct},

@@ -59,6 +59,7 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
 // The passes.
 absl::Status AdvanceUpdates(const PassContext& context, ProgramDesc* program);
 absl::Status FuseBatchNormAct(const PassContext& context, ProgramDesc* program);
+absl::Status FlattenBiases(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvResidual(const PassContext& context, ProgramDesc* program);
 absl::Status FuseGemmEpilogue(const PassContext& context, ProgramDesc* program);

@@ -21,8 +21,7 @@ TEST_P(PanelOps, FusedConv2d) {
 // The residual may be the input too, whose bytes must not be written over.
 TEST_P(PanelOps, Residual) {
   const ConvShape& s = GetParam();
-  ExpectLikeReference(ResidualConv(s, false),
-                      {{"fused_conv2d", "cpu:panels"}});
+  ExpectLikeReference(ResidualConv(s, false), {{"fused_conv2d", "cpu:panels"}});
   if (s.in == s.out)
     ExpectLikeReference(ResidualConv(s, true),
                         {{"fused_conv2d", "cpu:panels"}});

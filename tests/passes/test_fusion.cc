@@ -4,89 +4,18 @@
 // that a training step gives the same numbers with each pass off.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "libcore/passes/pipeline.h"
-#include "libcore/program/block_builder.h"
+#include "tests/passes/net.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* r = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(r).ok());
-    EXPECT_TRUE(AttachAllKernels(r).ok());
-    return r;
-  }();
-  return *kRegistry;
-}
-
-Array Numbers(const Shape& shape, float scale) {
-  std::vector<float> values(static_cast<size_t>(NumElements(shape)));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = scale * std::sin(0.7f * static_cast<float>(i) + scale);
-  return MakeArray<float>(shape, values);
-}
-
-// A program that is built op by op, with its values.
-struct Net {
-  ProgramDesc program;
-  NamedArrays feeds, params;
-  std::vector<std::string> fetches;
-
-  Net() { program.blocks.resize(1); }
-  void Var(const std::string& name, const Shape& shape, bool param) {
-    VarDesc var;
-    var.name = name;
-    var.shape = shape;
-    var.persistable = var.is_parameter = param;
-    var.stop_gradient = !param;
-    program.global().vars.push_back(var);
-    (param ? params : feeds)[name] = Numbers(shape, param ? 0.3f : 1.0f);
-  }
-  void Op(const std::string& type, SlotList inputs, SlotList outputs,
-          std::map<std::string, Attribute> attrs = {}) {
-    OpDesc op;
-    op.type = type;
-    op.inputs = std::move(inputs);
-    op.outputs = std::move(outputs);
-    op.attrs = std::move(attrs);
-    BlockBuilder builder(&Registry(), &program);
-    const absl::Status status = builder.Append(std::move(op));
-    ASSERT_TRUE(status.ok()) << status;
-  }
-  void Backward(const std::string& loss) {
-    BackwardOptions options;
-    options.targets[loss] = "";
-    const auto made = AppendBackward(Registry(), options, &program);
-    ASSERT_TRUE(made.ok()) << made.status();
-    for (const auto& [name, gradient] : *made)
-      if (params.count(name) > 0) fetches.push_back(gradient);
-    fetches.push_back(loss);
-  }
-  std::string Types() const {
-    std::vector<std::string> types;
-    for (const OpDesc& op : program.global().ops) types.push_back(op.type);
-    return absl::StrJoin(types, " ");
-  }
-  void Run(const PassOptions& options = {}) {
-    PassContext context;
-    context.registry = &Registry();
-    context.keep.insert(fetches.begin(), fetches.end());
-    const absl::Status status = RunPasses(context, options, &program);
-    ASSERT_TRUE(status.ok()) << status;
-  }
-};
 
 const std::map<std::string, Attribute> kChannelAxis = {{"axis", int32_t{1}}};
 
@@ -156,28 +85,6 @@ Net DepthwiseNet() {
   return net;
 }
 
-NamedArrays Step(const Net& net, const PassOptions& options) {
-  Session session(&Registry());
-  session.set_pass_options(options);
-  for (const auto& [name, value] : net.params) {
-    EXPECT_TRUE(
-        session.scope().GetOrCreate(name, value.dtype, value.shape).ok());
-    EXPECT_TRUE(session.scope().Set(name, value).ok());
-  }
-  auto values = session.Run(net.program, net.feeds, net.fetches);
-  EXPECT_TRUE(values.ok()) << values.status();
-  return values.ok() ? *values : NamedArrays();
-}
-
-void ExpectNear(const NamedArrays& want, const NamedArrays& got,
-                double tolerance) {
-  for (const auto& [name, value] : want)
-    for (int64_t i = 0; i < value.size(); ++i)
-      EXPECT_NEAR(value.data<float>()[i], got.at(name).data<float>()[i],
-                  tolerance)
-          << name << "[" << i << "]";
-}
-
 TEST(Fusion, DepthwiseWithABound) {
   NamedArrays values[2];
   for (const bool fuse : {false, true}) {
@@ -188,7 +95,7 @@ TEST(Fusion, DepthwiseWithABound) {
     net.Run(options);
     EXPECT_EQ(net.Types().find("fused_conv2d ") == 0, fuse) << net.Types();
     EXPECT_EQ(net.Types().find("fused_conv2d_grad") != std::string::npos, fuse);
-    values[fuse ? 1 : 0] = Step(net, options);
+    values[fuse ? 1 : 0] = AnswersOf(net, options);
   }
   ExpectNear(values[0], values[1], 1e-6);
 }
@@ -226,7 +133,7 @@ TEST(Fusion, TakesTheResidual) {
         if (fuse)
           EXPECT_EQ(net.Types(),
                     projected ? "conv2d fused_conv2d" : "fused_conv2d");
-        values[fuse ? 1 : 0] = Step(net, options);
+        values[fuse ? 1 : 0] = AnswersOf(net, options);
       }
       ExpectNear(values[0], values[1], 1e-5);
     }
@@ -291,7 +198,7 @@ TEST(Fusion, NormAndActivation) {
                   "reduce_mean fill_any_like reduce_mean_grad "
                   "fused_batch_norm_act_grad conv2d_grad "
                   "fused_batch_norm_act_grad conv2d_grad");
-      values[fuse ? 1 : 0] = Step(net, options);
+      values[fuse ? 1 : 0] = AnswersOf(net, options);
     }
     ExpectNear(values[0], values[1], 1e-5);
   }
@@ -331,10 +238,10 @@ TEST(Fusion, LooksUpInManyTables) {
   Net net = LookupNet();
   PassOptions off;
   off.disabled = {"fuse_lookup_concat"};
-  const NamedArrays want = Step(net, off);
+  const NamedArrays want = AnswersOf(net, off);
   net.Run();
   EXPECT_EQ(net.Types(), "fused_lookup_concat");
-  const NamedArrays got = Step(net, {});
+  const NamedArrays got = AnswersOf(net, {});
   ExpectNear(want, got, 0);
   // Row 2 of W2 is padding, and its first row is not.
   const float* y = got.at("y").data<float>();
@@ -452,7 +359,7 @@ TEST(Fusion, UpdatesWhereTheGradientIsReady) {
   Net net = LargeNet();
   PassOptions off;
   off.disabled = {"advance_updates"};
-  const NamedArrays want = Step(net, off);
+  const NamedArrays want = AnswersOf(net, off);
   net.Run();
   // `v` as soon as its gradient is there; `w`, whose gradient is a sum over
   // two uses, behind the last; `small` stays.
@@ -464,7 +371,7 @@ TEST(Fusion, UpdatesWhereTheGradientIsReady) {
   for (const OpDesc& op : net.program.global().ops)
     if (op.type == "sgd") params.push_back(op.In("Param"));
   EXPECT_EQ(params, (std::vector<std::string>{"v", "w", "small"}));
-  ExpectNear(want, Step(net, off), 0);
+  ExpectNear(want, AnswersOf(net, off), 0);
 }
 
 // What changes a gradient after the backward pass (a clip) comes first.
@@ -485,14 +392,14 @@ TEST(Fusion, SameNumbersWithEachPassOff) {
   net.Backward("loss");
   PassOptions none;
   for (const Pass& pass : AllPasses()) none.disabled.insert(pass.name);
-  const NamedArrays want = Step(net, none);
+  const NamedArrays want = AnswersOf(net, none);
   std::vector<PassOptions> choices(1);
   for (const Pass& pass : AllPasses()) {
     choices.emplace_back();
     choices.back().disabled.insert(pass.name);
   }
   for (const PassOptions& options : choices) {
-    const NamedArrays got = Step(net, options);
+    const NamedArrays got = AnswersOf(net, options);
     for (const auto& [name, value] : want)
       for (int64_t i = 0; i < value.size(); ++i)
         EXPECT_NEAR(got.at(name).data<float>()[i], value.data<float>()[i],
@@ -535,17 +442,18 @@ TEST(Fusion, IsObserved) {
   EXPECT_EQ(
       Shown(net, {}),
       (std::vector<std::string>{
-          "net/: " + plain, "net/int8_chains: " + plain,
-          "net/int8_dynamic: " + plain, "net/fuse_conv_bias_act: " + conv,
-          "net/fuse_conv_residual: " + conv, "net/fuse_batch_norm_act: " + conv,
-          "net/fuse_gemm_epilogue: " + both, "net/fuse_lookup_concat: " + both,
-          "net/advance_updates: " + both, "net/merge_updates: " + both}));
-  EXPECT_EQ(
-      Shown(net, {"int8_chains", "int8_dynamic", "fuse_conv_residual",
-                  "fuse_batch_norm_act", "fuse_gemm_epilogue",
-                  "fuse_lookup_concat", "advance_updates", "merge_updates"}),
-      (std::vector<std::string>{"net/: " + plain,
-                                "net/fuse_conv_bias_act: " + conv}));
+          "net/: " + plain, "net/flatten_biases: " + plain,
+          "net/int8_chains: " + plain, "net/int8_dynamic: " + plain,
+          "net/fuse_conv_bias_act: " + conv, "net/fuse_conv_residual: " + conv,
+          "net/fuse_batch_norm_act: " + conv, "net/fuse_gemm_epilogue: " + both,
+          "net/fuse_lookup_concat: " + both, "net/advance_updates: " + both,
+          "net/merge_updates: " + both}));
+  EXPECT_EQ(Shown(net, {"flatten_biases", "int8_chains", "int8_dynamic",
+                        "fuse_conv_residual", "fuse_batch_norm_act",
+                        "fuse_gemm_epilogue", "fuse_lookup_concat",
+                        "advance_updates", "merge_updates"}),
+            (std::vector<std::string>{"net/: " + plain,
+                                      "net/fuse_conv_bias_act: " + conv}));
 }
 
 TEST(Fusion, LeavesSubBlocksToTheObserver) {

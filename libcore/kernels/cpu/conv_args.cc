@@ -28,8 +28,8 @@ absl::StatusOr<ConvVariables> BindConvVariables(BindContext* context) {
         ExpectElements(*context, "Bias", DType::kFloat32, v.y->dim(1)));
   v.residual = context->Input("ResidualData");
   if (v.residual != nullptr)
-    PD_RETURN_IF_ERROR(ExpectInput(*context, "ResidualData", DType::kFloat32,
-                                   v.y->shape()));
+    PD_RETURN_IF_ERROR(
+        ExpectInput(*context, "ResidualData", DType::kFloat32, v.y->shape()));
   v.x = context->Input("Input");
   PD_ASSIGN_OR_RETURN(v.x, context->In(v.x, BlockedChannels(v.x->shape())));
   PD_ASSIGN_OR_RETURN(v.y, context->Out(v.y, layout));

@@ -29,8 +29,7 @@ absl::StatusOr<ConvGeometry> ReadGeometry(BindContext* context) {
   if (g.axes.size() != 2 || g.groups != 1 || g.channels_last)
     return Unimplemented("it is for images in NCHW without groups");
   const int64_t pixels = g.batch * g.axes[0].out * g.axes[1].out;
-  if (x->size() == 0 || pixels == 0)
-    return Unimplemented("the image is empty");
+  if (x->size() == 0 || pixels == 0) return Unimplemented("the image is empty");
   if (pixels > kMostPixels || w->size() < kFewestWeights)
     return Unimplemented(
         "it is for %d weights and more, %d pixels at most, not %d and %d",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and fused_conv2d with windows of 3 by 3 by Winograd's algorithm.
-// Weights that do not change may be transformed once. In training the forward pass
-// decides which side of a ReLU or which element of a maximum passes a gradient
-// on, so it rounds as little as it can: tiles are of 2 by 2 then.
+// Weights that do not change may be transformed once. In training the forward
+// pass decides which side of a ReLU or which element of a maximum passes a
+// gradient on, so it rounds as little as it can: tiles are of 2 by 2 then.
 #include <memory>
 #include <vector>
 

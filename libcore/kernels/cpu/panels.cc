@@ -165,8 +165,7 @@ void RunPanels(const ConvGeometry& g, const ConvArgs& args, int64_t part,
     slab.last = c + slab.blocks == s.in;
     Gather(g, s, args.x, c, slab.blocks, pixels);
     const auto weights = [&](int64_t panel, int64_t block) {
-      return args.weights + panel * s.PanelWeights() +
-             block * s.BlockWeights();
+      return args.weights + panel * s.PanelWeights() + block * s.BlockWeights();
     };
     for (int64_t panel = begin; panel < end; ++panel) {
       slab.panel = panel;

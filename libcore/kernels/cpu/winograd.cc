@@ -287,8 +287,7 @@ void Unit(const WinogradGeometry& g, const ConvArgs& args, const Blocks& b,
 }
 
 template <int kTile>
-void Units(const WinogradGeometry& g, const ConvArgs& args,
-           const Part& part) {
+void Units(const WinogradGeometry& g, const ConvArgs& args, const Part& part) {
   const Blocks b(g);
   float* products = part.memory + PixelFloats(g, b);
   int64_t transformed = -1;
