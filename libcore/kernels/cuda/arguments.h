@@ -194,6 +194,53 @@ struct LookupArgs {
   int32_t* bad;   ///< set to 1 by an id that is out of range
 };
 
+inline constexpr int kTrustParts = 256;
+
+/// The update of one parameter by the norms of it and of its step.
+struct TrustArgs {
+  float *param, *first, *second, *power1, *power2;
+  const float *grad, *rate;
+  float *step, *parts;  ///< parts: of both sums of squares, kTrustParts each
+  int64_t n, blocks;    ///< blocks that wrote parts
+  float mu, beta1, beta2, epsilon, rescale, decay, coeff;
+  int32_t adapts;
+};
+
+/// Lines of n elements `inner` apart, of which k are picked.
+struct TopKArgs {
+  const float* x;
+  float* out;
+  int64_t* indices;
+  int64_t lines, n, inner, k;
+  int32_t largest;
+};
+struct PickedArgs {
+  const int64_t* indices;
+  const float* dout;
+  float* dx;
+  int64_t lines, n, inner, k;
+  int32_t* bad;  ///< set to 1 by an index that is out of range
+};
+
+/// Rows of k classes that were picked, and the label of each.
+struct AccuracyArgs {
+  const int64_t* picked;
+  const void* labels;
+  float* accuracy;
+  int32_t *correct, *total;
+  int64_t rows, k;
+  int32_t labels64;  ///< else int32
+};
+
+/// n classes as rows of `depth` numbers.
+struct OneHotArgs {
+  const void* classes;
+  float* out;
+  int64_t n, depth;
+  int32_t* bad;  ///< set to 1 by a class that is out of range; null: it may be
+  int32_t classes64;  ///< else int32
+};
+
 /// out = x * mask * factor.
 struct DropoutArgs {
   const float* x;

@@ -121,6 +121,10 @@ absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
                                     const ReduceArgs& args, Tensor* x,
                                     Tensor* out);
 
+/// The input that the op also writes: updates are in place.
+absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
+                                const std::string& out_slot, size_t i);
+
 /// The steps one after the other; none at all is no step.
 Step InOrder(std::vector<Step> steps);
 
@@ -157,6 +161,8 @@ void AddMoves(DeviceKernels* kernels);
 void AddParts(DeviceKernels* kernels);
 void AddLines(DeviceKernels* kernels);
 void AddLosses(DeviceKernels* kernels);
+void AddPicks(DeviceKernels* kernels);
+void AddTrustRatios(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);

@@ -26,10 +26,12 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddParts(&place->kernels);
   cuda::AddLines(&place->kernels);
   cuda::AddLosses(&place->kernels);
+  cuda::AddPicks(&place->kernels);
   cuda::AddImages(&place->kernels);
   cuda::AddRows(&place->kernels);
   cuda::AddPrecision(&place->kernels);
   cuda::AddUpdates(&place->kernels);
+  cuda::AddTrustRatios(&place->kernels);
   // Without it every product would be the CPU's: better no GPU than a slow one.
   PD_RETURN_IF_ERROR(LoadCublasLt().status());
   cuda::AddProducts(&place->kernels);

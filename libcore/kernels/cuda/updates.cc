@@ -76,16 +76,6 @@ struct Member {
   float decay = 0;
 };
 
-// The input that the op also writes: updates are in place.
-absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
-                                const std::string& out_slot, size_t i) {
-  Tensor* in = context->Input(slot, i);
-  Tensor* out = context->Output(out_slot, i);
-  if (in == nullptr || out == nullptr || in != out)
-    return Unimplemented("'%s' is not updated in place", slot);
-  return in;
-}
-
 // momentum's own decay of parameter i, which merged ones hold in lists.
 absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
   const auto named = [&](const std::string& method, float coeff) {
@@ -248,6 +238,15 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
 }
 
 }  // namespace
+
+absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
+                                const std::string& out_slot, size_t i) {
+  Tensor* in = context->Input(slot, i);
+  Tensor* out = context->Output(out_slot, i);
+  if (in == nullptr || out == nullptr || in != out)
+    return Unimplemented("'%s' is not updated in place", slot);
+  return in;
+}
 
 void AddUpdates(DeviceKernels* kernels) {
   for (const Slots& slots : kSlots)

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// top_k, accuracy and one_hot_v2; the kernels are in picks.cu.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/ops/axis_view.h"
+#include "libcore/ops/check.h"
+
+namespace pd::cuda {
+namespace {
+
+// A kernel looks through a line once for each that it picks.
+constexpr int64_t kMostPicked = 128;
+constexpr int64_t kMostBlocks = 1 << 20;
+
+// The k of lines, which are `view` of X.
+absl::StatusOr<int64_t> ReadPicked(const AxisView& view, const Tensor& picked) {
+  if (view.lines() == 0 || picked.size() == 0)
+    return Unimplemented("no elements");
+  const int64_t k = picked.size() / view.lines();
+  if (k > kMostPicked || k > view.n ||
+      view.n > std::numeric_limits<uint32_t>::max())
+    return Unimplemented("%d elements of %d", k, view.n);
+  return k;
+}
+
+// Whether classes are int64; else they are int32.
+absl::StatusOr<int32_t> IsWide(const Tensor& classes) {
+  if (classes.dtype() == DType::kInt64) return 1;
+  if (classes.dtype() == DType::kInt32) return 0;
+  return Unimplemented("no kernel for classes of %s", Name(classes.dtype()));
+}
+
+absl::StatusOr<Step> BindTopK(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out"),
+         *indices = context->Output("Indices");
+  if (out == nullptr || indices == nullptr)
+    return Unimplemented("an output is missing");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  // Their order would be another one than the CPU's.
+  if (!context->op().AttrOr("sorted", true))
+    return Unimplemented("elements in no order");
+  PD_ASSIGN_OR_RETURN(
+      const AxisView view,
+      ViewAxis(x->shape(), context->op().AttrOr<int32_t>("axis", -1)));
+  TopKArgs args{};
+  PD_ASSIGN_OR_RETURN(args.k, ReadPicked(view, *out));
+  args.lines = view.lines();
+  args.n = view.n;
+  args.inner = view.inner;
+  args.largest = context->op().AttrOr("largest", true) ? 1 : 0;
+  if (Tensor* k = context->Input("K")) context->NoBuffer(k);
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<TopKArgs>::Find(binding, "top_k"));
+  return Step([=](const RunContext&) {
+    TopKArgs run = args;
+    run.x = x->data<float>();
+    run.out = out->data<float>();
+    run.indices = indices->data<int64_t>();
+    return start.Blocks(std::min(run.lines, kMostBlocks), run);
+  });
+}
+
+absl::StatusOr<Step> BindTopKGrad(BindContext* context,
+                                  DeviceBinding* binding) {
+  Tensor *indices = context->Input("Indices"),
+         *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
+  PD_ASSIGN_OR_RETURN(
+      const AxisView view,
+      ViewAxis(dx->shape(), context->op().AttrOr<int32_t>("axis", -1)));
+  PickedArgs args{};
+  PD_ASSIGN_OR_RETURN(args.k, ReadPicked(view, *dout));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Indices", DType::kInt64, dout->size()));
+  args.lines = view.lines();
+  args.n = view.n;
+  args.inner = view.inner;
+  if (Tensor* x = context->Input("X")) context->NoBuffer(x);
+  if (Tensor* k = context->Input("K")) context->NoBuffer(k);
+  PD_ASSIGN_OR_RETURN(args.bad,
+                      binding->Complaint(absl::StrFormat(
+                          "'Indices' holds a number outside [0, %d)", view.n)));
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<PickedArgs>::Find(binding, "picked_grad"));
+  return Step([=](const RunContext&) {
+    PickedArgs run = args;
+    run.indices = indices->data<int64_t>();
+    run.dout = dout->data<float>();
+    run.dx = dx->data<float>();
+    return start.Elements(run.lines * run.n, run);
+  });
+}
+
+absl::StatusOr<Step> BindAccuracy(BindContext* context,
+                                  DeviceBinding* binding) {
+  Tensor *picked = context->Input("Indices"), *label = context->Input("Label"),
+         *accuracy = context->Output("Accuracy"),
+         *correct = context->Output("Correct"),
+         *total = context->Output("Total");
+  if (picked->dtype() != DType::kInt64 || label->size() != picked->dim(0))
+    return Unimplemented("Indices are %s, Label has shape %s",
+                         Name(picked->dtype()), ToString(label->shape()));
+  AccuracyArgs args{};
+  PD_ASSIGN_OR_RETURN(args.labels64, IsWide(*label));
+  args.rows = picked->dim(0);
+  args.k = picked->dim(1);
+  context->NoBuffer(context->Input("Out"));
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<AccuracyArgs>::Find(binding, "accuracy"));
+  return Step([=](const RunContext&) {
+    AccuracyArgs run = args;
+    run.picked = picked->data<int64_t>();
+    run.labels = label->raw();
+    run.accuracy = accuracy == nullptr ? nullptr : accuracy->data<float>();
+    run.correct = correct == nullptr ? nullptr : correct->data<int32_t>();
+    run.total = total == nullptr ? nullptr : total->data<int32_t>();
+    return start.Blocks(1, run);
+  });
+}
+
+absl::StatusOr<Step> BindOneHot(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({out}));
+  OneHotArgs args{};
+  PD_ASSIGN_OR_RETURN(args.classes64, IsWide(*x));
+  args.n = x->size();
+  args.depth = out->shape().back();
+  if (out->size() == 0) return Unimplemented("no elements");
+  if (Tensor* depth = context->Input("depth_tensor")) context->NoBuffer(depth);
+  if (!context->Attr<bool>("allow_out_of_range")) {
+    PD_ASSIGN_OR_RETURN(args.bad,
+                        binding->Complaint(absl::StrFormat(
+                            "a class is outside [0, %d)", args.depth)));
+  }
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<OneHotArgs>::Find(binding, "one_hot"));
+  return Step([=](const RunContext&) {
+    OneHotArgs run = args;
+    run.classes = x->raw();
+    run.out = out->data<float>();
+    return start.Elements(run.n * run.depth, run);
+  });
+}
+
+}  // namespace
+
+void AddPicks(DeviceKernels* kernels) {
+  for (const char* version : {"top_k", "top_k_v2"}) {
+    kernels->Add(version, {"cuda", BindTopK});
+    kernels->Add(absl::StrCat(version, "_grad"), {"cuda", BindTopKGrad});
+  }
+  kernels->Add("accuracy", {"cuda", BindAccuracy});
+  kernels->Add("one_hot_v2", {"cuda", BindOneHot});
+}
+
+}  // namespace pd::cuda

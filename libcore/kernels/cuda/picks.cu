@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The largest elements of lines, how many rows hold their label, and classes as
+// rows of 0 and 1.
+#include <cstdint>
+
+#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/block.h"
+
+namespace pd::cuda {
+namespace {
+
+// A number and its place as one whole number: the larger of two comes first in
+// the order that is wanted; of equal ones, the one that stands first. NaN
+// counts as the largest number.
+PD_DEVICE uint64_t KeyOf(float value, int64_t at, bool largest) {
+  uint32_t bits = 0x80000000u;  // of 0, whatever its sign
+  if (value != value) {
+    bits = 0xffffffffu;
+  } else if (value != 0) {
+    union {
+      float number;
+      uint32_t bits;
+    } raw = {value};
+    bits = raw.bits >> 31 != 0 ? ~raw.bits : raw.bits | 0x80000000u;
+  }
+  return static_cast<uint64_t>(largest ? bits : ~bits) << 32 |
+         (~static_cast<uint64_t>(at) & 0xffffffffu);
+}
+
+struct Larger {
+  PD_DEVICE uint64_t operator()(uint64_t a, uint64_t b) const {
+    return a > b ? a : b;
+  }
+};
+struct Plus {
+  PD_DEVICE int32_t operator()(int32_t a, int32_t b) const { return a + b; }
+};
+
+// A block takes a line: k times the largest that is behind the one before.
+struct TopK {
+  PD_DEVICE static void Run(const Block& block, const TopKArgs& p) {
+    for (int64_t line = block.index(); line < p.lines; line += block.blocks()) {
+      const int64_t outer = line / p.inner, inner = line % p.inner;
+      const float* x = p.x + outer * p.n * p.inner + inner;
+      uint64_t before = 0;
+      for (int64_t j = 0; j < p.k; ++j) {
+        PerThread<uint64_t> most(0);
+        block.Each([&](int thread) {
+          for (int64_t i = thread; i < p.n; i += block.threads()) {
+            const uint64_t key = KeyOf(x[i * p.inner], i, p.largest != 0);
+            if ((j == 0 || key < before) && key > most[thread])
+              most[thread] = key;
+          }
+        });
+        before = block.Reduce(&most, Larger());
+        block.Each([&](int thread) {
+          if (thread != 0) return;
+          const int64_t at = ~before & 0xffffffffu;
+          const int64_t to = (outer * p.k + j) * p.inner + inner;
+          p.out[to] = x[at * p.inner];
+          p.indices[to] = at;
+        });
+      }
+    }
+  }
+};
+
+// An element of dx looks for its place among those that were picked.
+struct PickedGrad {
+  PD_DEVICE static void Run(const Block& block, const PickedArgs& p) {
+    block.Spread(p.lines * p.n, [&](int64_t e) {
+      const int64_t inner = e % p.inner, i = e / p.inner % p.n;
+      const int64_t outer = e / p.inner / p.n;
+      float sum = 0;
+      for (int64_t j = 0; j < p.k; ++j) {
+        const int64_t from = (outer * p.k + j) * p.inner + inner;
+        const int64_t at = p.indices[from];
+        if (at < 0 || at >= p.n) *p.bad = 1;
+        if (at == i) sum += p.dout[from];
+      }
+      p.dx[e] = sum;
+    });
+  }
+};
+
+PD_DEVICE int64_t ClassAt(const void* classes, int32_t wide, int64_t i) {
+  return wide != 0 ? static_cast<const int64_t*>(classes)[i]
+                   : static_cast<const int32_t*>(classes)[i];
+}
+
+// One block.
+struct Accuracy {
+  PD_DEVICE static void Run(const Block& block, const AccuracyArgs& p) {
+    PerThread<int32_t> part(0);
+    block.Each([&](int thread) {
+      for (int64_t row = thread; row < p.rows; row += block.threads()) {
+        const int64_t wanted = ClassAt(p.labels, p.labels64, row);
+        bool hit = false;
+        for (int64_t j = 0; j < p.k; ++j)
+          hit = hit || p.picked[row * p.k + j] == wanted;
+        part[thread] += hit ? 1 : 0;
+      }
+    });
+    const int32_t hits = block.Reduce(&part, Plus());
+    block.Each([&](int thread) {
+      if (thread != 0) return;
+      if (p.correct != nullptr) *p.correct = hits;
+      if (p.total != nullptr) *p.total = static_cast<int32_t>(p.rows);
+      if (p.accuracy != nullptr)
+        *p.accuracy =
+            p.rows == 0 ? 0.0f
+                        : static_cast<float>(hits) / static_cast<float>(p.rows);
+    });
+  }
+};
+
+struct OneHot {
+  PD_DEVICE static void Run(const Block& block, const OneHotArgs& p) {
+    block.Spread(p.n * p.depth, [&](int64_t e) {
+      const int64_t wanted = ClassAt(p.classes, p.classes64, e / p.depth);
+      p.out[e] = wanted == e % p.depth ? 1.0f : 0.0f;
+      if (p.bad != nullptr && (wanted < 0 || wanted >= p.depth)) *p.bad = 1;
+    });
+  }
+};
+
+}  // namespace
+}  // namespace pd::cuda
+
+using namespace pd::cuda;  // NOLINT: kernels have no namespace
+
+PD_KERNEL(top_k, TopK, TopKArgs)
+PD_KERNEL(picked_grad, PickedGrad, PickedArgs)
+PD_KERNEL(accuracy, Accuracy, AccuracyArgs)
+PD_KERNEL(one_hot, OneHot, OneHotArgs)
