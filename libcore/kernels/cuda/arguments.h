@@ -194,6 +194,17 @@ struct LookupArgs {
   int32_t* bad;   ///< set to 1 by an id that is out of range
 };
 
+/// Groups of `width` channels of images, normalised each.
+struct GroupArgs {
+  const float *x, *dy, *scale, *bias;
+  float *out, *mean, *variance;  ///< of gradients: inputs but out, which is dx
+  float *dscale, *dbias;
+  int64_t images, groups, width, positions;
+  int64_t channel_step, position_step;
+  float epsilon;
+  int32_t instance;  ///< `variance` is 1 / sqrt(variance + epsilon)
+};
+
 inline constexpr int kTrustParts = 256;
 
 /// The update of one parameter by the norms of it and of its step.

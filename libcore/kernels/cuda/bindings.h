@@ -161,6 +161,7 @@ void AddMoves(DeviceKernels* kernels);
 void AddParts(DeviceKernels* kernels);
 void AddLines(DeviceKernels* kernels);
 void AddLosses(DeviceKernels* kernels);
+void AddGroups(DeviceKernels* kernels);
 void AddPicks(DeviceKernels* kernels);
 void AddTrustRatios(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);

@@ -4,14 +4,10 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
-
-struct Plus {
-  PD_DEVICE float operator()(float a, float b) const { return a + b; }
-};
 
 // Where element i of channel c lies.
 PD_DEVICE int64_t At(const ChannelArgs& p, int64_t c, uint32_t i) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
@@ -13,10 +13,6 @@ namespace {
 struct Larger {
   PD_DEVICE float operator()(float a, float b) const { return a > b ? a : b; }
 };
-struct Plus {
-  PD_DEVICE float operator()(float a, float b) const { return a + b; }
-};
-
 PD_DEVICE int64_t StartOf(const LinesArgs& p, int64_t line) {
   return line / p.inner * p.n * p.inner + line % p.inner;
 }

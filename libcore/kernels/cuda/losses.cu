@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
@@ -70,10 +70,6 @@ struct LossBackward {
           p.dout[i] * Loss::D(p.x[i], p.y != nullptr ? p.y[i] : p.b, p.a);
     });
   }
-};
-
-struct Plus {
-  PD_DEVICE float operator()(float a, float b) const { return a + b; }
 };
 
 // out[block] = the sum of squares of what the block meets.

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
@@ -32,10 +32,6 @@ struct Larger {
     return a > b ? a : b;
   }
 };
-struct Plus {
-  PD_DEVICE int32_t operator()(int32_t a, int32_t b) const { return a + b; }
-};
-
 // A block takes a line: k times the largest that is behind the one before.
 struct TopK {
   PD_DEVICE static void Run(const Block& block, const TopKArgs& p) {

@@ -26,6 +26,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddParts(&place->kernels);
   cuda::AddLines(&place->kernels);
   cuda::AddLosses(&place->kernels);
+  cuda::AddGroups(&place->kernels);
   cuda::AddPicks(&place->kernels);
   cuda::AddImages(&place->kernels);
   cuda::AddRows(&place->kernels);

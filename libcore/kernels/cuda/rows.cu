@@ -4,24 +4,10 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
-
-struct Plus {
-  PD_DEVICE float operator()(float a, float b) const { return a + b; }
-};
-
-// The sum of f(i) over i in [0, n), by a block.
-template <typename F>
-PD_DEVICE float SumOf(const Block& block, int64_t n, const F& f) {
-  PerThread<float> part(0.0f);
-  block.Each([&](int thread) {
-    for (int64_t i = thread; i < n; i += block.threads()) part[thread] += f(i);
-  });
-  return block.Reduce(&part, Plus());
-}
 
 // The mean first: the variance is of what differs from it.
 struct LayerNorm {

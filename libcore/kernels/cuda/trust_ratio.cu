@@ -7,14 +7,10 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
-
-struct Plus {
-  PD_DEVICE float operator()(float a, float b) const { return a + b; }
-};
 
 // The moments, and LAMB's step before it is scaled.
 struct LambMoments {
@@ -56,12 +52,7 @@ struct TrustSquares {
 };
 
 PD_DEVICE float NormOf(const Block& block, const float* parts, int64_t count) {
-  PerThread<float> part(0.0f);
-  block.Each([&](int thread) {
-    for (int64_t i = thread; i < count; i += block.threads())
-      part[thread] += parts[i];
-  });
-  return sqrtf(block.Reduce(&part, Plus()));
+  return sqrtf(SumOf(block, count, [&](int64_t i) { return parts[i]; }));
 }
 
 struct LambUpdate {
