@@ -15,6 +15,8 @@
 // r is a float, s of linear too, as in PaddlePaddle. Equal extents are a copy.
 // The output's extents: SizeTensor's, else OutSize's, else X's times Scale or
 // attr `scale`, else out_d, out_h, out_w.
+#include "libcore/ops/interp.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -137,35 +139,30 @@ absl::Status InferInterp(InferContext* context) {
   return absl::OkStatus();
 }
 
-// The taps of one axis: `taps` for each output position.
-struct Taps {
-  int64_t in = 1, out = 1, taps = 1;
-  std::vector<int64_t> index = {0};
-  std::vector<double> weight = {1};
+void SetTaps(int64_t count, InterpAxis* axis) {
+  axis->taps = count;
+  axis->index.resize(static_cast<size_t>(axis->out * count));
+  axis->weight.resize(static_cast<size_t>(axis->out * count));
+}
 
-  void Resize(int64_t count) {
-    taps = count;
-    index.resize(static_cast<size_t>(out * taps));
-    weight.resize(static_cast<size_t>(out * taps));
-  }
-  void Set(int64_t o, int64_t tap, int64_t at, double w) {
-    const size_t i = static_cast<size_t>(o * taps + tap);
-    index[i] = std::clamp<int64_t>(at, 0, in - 1);
-    weight[i] = w;
-  }
-};
+void SetTap(int64_t o, int64_t tap, int64_t at, double weight,
+            InterpAxis* axis) {
+  const size_t i = static_cast<size_t>(o * axis->taps + tap);
+  axis->index[i] = std::clamp<int64_t>(at, 0, axis->in - 1);
+  axis->weight[i] = weight;
+}
 
-void SetNearest(bool align_corners, float ratio, Taps* t) {
-  t->Resize(1);
+void SetNearest(bool align_corners, float ratio, InterpAxis* t) {
+  SetTaps(1, t);
   for (int64_t o = 0; o < t->out; ++o) {
     const double at = align_corners ? ratio * static_cast<float>(o) + 0.5
                                     : double{ratio * static_cast<float>(o)};
-    t->Set(o, 0, static_cast<int64_t>(at), 1);
+    SetTap(o, 0, static_cast<int64_t>(at), 1, t);
   }
 }
 
-void SetLinear(bool centers, float ratio, Taps* t) {
-  t->Resize(2);
+void SetLinear(bool centers, float ratio, InterpAxis* t) {
+  SetTaps(2, t);
   for (int64_t o = 0; o < t->out; ++o) {
     float source = ratio * static_cast<float>(o);
     if (centers) {
@@ -174,14 +171,14 @@ void SetLinear(bool centers, float ratio, Taps* t) {
     }
     const int64_t low = static_cast<int64_t>(source);
     const float f = source - static_cast<float>(low);
-    t->Set(o, 0, low, 1.0f - f);
-    t->Set(o, 1, low + 1, f);
+    SetTap(o, 0, low, 1.0f - f, t);
+    SetTap(o, 1, low + 1, f, t);
   }
 }
 
 template <typename T>
-void SetCubic(bool align_corners, float ratio, Taps* t) {
-  t->Resize(4);
+void SetCubic(bool align_corners, float ratio, InterpAxis* t) {
+  SetTaps(4, t);
   const T a = T(-0.75);
   const auto near = [a](T v) { return ((a + 2) * v - (a + 3)) * v * v + 1; };
   const auto far = [a](T v) {
@@ -194,30 +191,25 @@ void SetCubic(bool align_corners, float ratio, Taps* t) {
     const T low = std::floor(source);
     const T f = source - low;
     const int64_t at = static_cast<int64_t>(low);
-    t->Set(o, 0, at - 1, far(f + 1));
-    t->Set(o, 1, at, near(f));
-    t->Set(o, 2, at + 1, near(1 - f));
-    t->Set(o, 3, at + 2, far(2 - f));
+    SetTap(o, 0, at - 1, far(f + 1), t);
+    SetTap(o, 1, at, near(f), t);
+    SetTap(o, 2, at + 1, near(1 - f), t);
+    SetTap(o, 3, at + 2, far(2 - f), t);
   }
 }
 
-// Everything a step needs: the three axes, missing ones of extent 1, and the
-// tensors as [planes, positions, inner].
-struct Tables {
-  Taps d, h, w;
-  int64_t planes = 1, inner = 1;
-};
+using Tables = InterpTables;
 
 template <typename T>
 Tables MakeTables(const Resize& r, const Shape& x, const Shape& out,
                   const std::vector<float>& scales) {
   Tables t;
-  Taps* axes[] = {&t.d, &t.h, &t.w};
+  InterpAxis* axes[] = {&t.d, &t.h, &t.w};
   bool same = true;
   for (size_t i = 0; i < r.axes; ++i)
     same = same && x[r.Axis(i)] == out[r.Axis(i)];
   for (size_t i = 0; i < r.axes; ++i) {
-    Taps* axis = axes[i + 3 - r.axes];
+    InterpAxis* axis = axes[i + 3 - r.axes];
     axis->in = x[r.Axis(i)];
     axis->out = out[r.Axis(i)];
     float ratio = 0;
@@ -362,12 +354,10 @@ void Backward(const Tables& t, const T* dout, T* dx) {
   });
 }
 
-// A step that calls run(tables). The tables are made now, or when the step runs
-// where a tensor says the scale.
-template <typename T, typename Run>
-absl::StatusOr<Step> StepWithTables(BindContext* context, const Shape& x,
-                                    const Shape& out, const Run& run) {
-  PD_ASSIGN_OR_RETURN(const Resize resize, ReadResize(context->op(), x));
+// Also checks that `out` is a resized `x`.
+absl::StatusOr<Resize> ReadResized(const OpDesc& op, const Shape& x,
+                                   const Shape& out) {
+  PD_ASSIGN_OR_RETURN(const Resize resize, ReadResize(op, x));
   for (size_t i = 0; i < x.size(); ++i) {
     const bool resized =
         i >= resize.Axis(0) && i <= resize.Axis(resize.axes - 1);
@@ -375,6 +365,15 @@ absl::StatusOr<Step> StepWithTables(BindContext* context, const Shape& x,
         (resized && (out[i] < 1 || x[i] < 1)))
       return InvalidArgument("%s is no resized %s", ToString(out), ToString(x));
   }
+  return resize;
+}
+
+// A step that calls run(tables). The tables are made now, or when the step runs
+// where a tensor says the scale.
+template <typename T, typename Run>
+absl::StatusOr<Step> StepWithTables(BindContext* context, const Shape& x,
+                                    const Shape& out, const Run& run) {
+  PD_ASSIGN_OR_RETURN(const Resize resize, ReadResized(context->op(), x, out));
   Tensor* scale = context->Input("Scale");
   if (scale != nullptr && resize.v2) {
     const OpDesc op = context->op();
@@ -453,6 +452,16 @@ absl::Status AddInterp(OpRegistry* registry, const std::string& type, bool v2) {
 }
 
 }  // namespace
+
+absl::StatusOr<InterpTables> ReadInterp(const BindContext& context,
+                                        const Shape& x, const Shape& out) {
+  PD_ASSIGN_OR_RETURN(const Resize resize, ReadResized(context.op(), x, out));
+  if (context.Input("Scale") != nullptr && resize.v2)
+    return Unimplemented("a scale that a tensor says");
+  PD_ASSIGN_OR_RETURN(const auto scales,
+                      ScalesOf(context.op(), false, nullptr, resize.axes));
+  return MakeTables<float>(resize, x, out, scales);
+}
 
 absl::Status RegisterInterp(OpRegistry* registry) {
   for (const char* method :

@@ -205,6 +205,20 @@ struct GroupArgs {
   int32_t instance;  ///< `variance` is 1 / sqrt(variance + epsilon)
 };
 
+/// What each of `to` positions of an axis reads among `from`: the entries from
+/// begins[i] to begins[i + 1].
+struct ResizeAxis {
+  const int32_t *begins, *index;
+  const float* weight;
+  int64_t from, to;
+};
+struct ResizeArgs {
+  const float* in;
+  float* out;
+  int64_t n, inner;  ///< n: elements of `out`, [planes, positions, inner]
+  ResizeAxis axes[3];
+};
+
 inline constexpr int kTrustParts = 256;
 
 /// The update of one parameter by the norms of it and of its step.

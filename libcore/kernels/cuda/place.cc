@@ -29,6 +29,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddGroups(&place->kernels);
   cuda::AddPicks(&place->kernels);
   cuda::AddImages(&place->kernels);
+  cuda::AddResizing(&place->kernels);
   cuda::AddRows(&place->kernels);
   cuda::AddPrecision(&place->kernels);
   cuda::AddUpdates(&place->kernels);
