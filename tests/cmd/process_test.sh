@@ -112,7 +112,7 @@ spins() {
   env OMP_DISPLAY_ENV=verbose "$@" "${run[@]}" 2>&1 >/dev/null |
     sed -n "s/.*GOMP_SPINCOUNT = '\(.*\)'/\1/p"
 }
-[ "$(spins)" = 1000 ] || fail "GOMP_SPINCOUNT is $(spins)"
+[ "$(spins)" = 3000 ] || fail "GOMP_SPINCOUNT is $(spins)"
 [ "$(spins GOMP_SPINCOUNT=77)" = 77 ] || fail "the user's GOMP_SPINCOUNT is lost"
 [ "$(spins OMP_WAIT_POLICY=passive)" = 0 ] || fail "the user's OMP_WAIT_POLICY is lost"
 
