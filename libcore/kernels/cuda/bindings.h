@@ -38,6 +38,11 @@ class Starter {
     const int64_t most = int64_t{device_->info().multiprocessors} * 32;
     return Blocks(std::min((n + kThreads - 1) / kThreads, most), args);
   }
+  /// A block for each of n items; those of many blocks go on with what is left.
+  absl::Status Items(int64_t n, const Args& args) const {
+    constexpr int64_t kMostBlocks = 1 << 20;
+    return Blocks(std::min(n, kMostBlocks), args);
+  }
   absl::Status Blocks(int64_t blocks, const Args& args) const {
     return device_->Launch(kernel_, blocks, kThreads, &args);
   }
@@ -46,6 +51,11 @@ class Starter {
   CudaDevice* device_ = nullptr;
   CudaFunction kernel_ = nullptr;
 };
+
+/// The elements of a float32 tensor; null where it is absent.
+inline float* At(Tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->data<float>();
+}
 
 /// Unimplemented unless every tensor that is there is float32.
 inline absl::Status OnlyFloat32(std::initializer_list<const Tensor*> tensors) {

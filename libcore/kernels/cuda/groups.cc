@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // group_norm and instance_norm; the kernels are in groups.cu.
-#include <algorithm>
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
@@ -8,8 +7,6 @@
 
 namespace pd::cuda {
 namespace {
-
-constexpr int64_t kMostBlocks = 1 << 20;
 
 bool IsInstance(const OpDesc& op) { return op.type.rfind("instance", 0) == 0; }
 
@@ -41,10 +38,6 @@ absl::StatusOr<GroupArgs> ReadGroups(const BindContext& context,
   return args;
 }
 
-float* At(Tensor* tensor) {
-  return tensor == nullptr ? nullptr : tensor->data<float>();
-}
-
 // The slots of a group's mean and variance (instance_norm: 1 / deviation).
 struct Slots {
   const char *mean, *variance;
@@ -72,7 +65,7 @@ absl::StatusOr<Step> BindNorm(BindContext* context, DeviceBinding* binding) {
     run.out = At(y);
     run.mean = At(mean);
     run.variance = At(variance);
-    return start.Blocks(std::min(run.images * run.groups, kMostBlocks), run);
+    return start.Items(run.images * run.groups, run);
   });
 }
 
@@ -112,10 +105,9 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context,
     run.dscale = At(dscale);
     run.dbias = At(dbias);
     if (dx != nullptr)
-      PD_RETURN_IF_ERROR(
-          by_x.Blocks(std::min(run.images * run.groups, kMostBlocks), run));
+      PD_RETURN_IF_ERROR(by_x.Items(run.images * run.groups, run));
     if (dscale == nullptr && dbias == nullptr) return absl::OkStatus();
-    return by_scale.Blocks(std::min(run.groups * run.width, kMostBlocks), run);
+    return by_scale.Items(run.groups * run.width, run);
   });
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norm and pooling; the kernels are in images.cu.
-#include <algorithm>
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
@@ -9,10 +8,6 @@
 
 namespace pd::cuda {
 namespace {
-
-float* At(Tensor* tensor) {
-  return tensor == nullptr ? nullptr : tensor->data<float>();
-}
 
 // X as channels; `constant` is set where the running statistics are used.
 absl::StatusOr<ChannelArgs> ReadChannels(const BindContext& context,
@@ -94,8 +89,7 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
     variance_out = OrScratch(context, variance_out, args.channels);
   }
   return Step([=, device = binding->device()](const RunContext&) {
-    const int64_t blocks =
-        std::min<int64_t>(args.channels * args.chunks, 1 << 20);
+    const int64_t chunks = args.channels * args.chunks;
     ChannelArgs run = args;
     run.x = At(x);
     run.y = At(y);
@@ -108,19 +102,19 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
            {std::pair(mean, mean_out), std::pair(variance, variance_out)})
         if (to != nullptr && to->raw() != from->raw())
           PD_RETURN_IF_ERROR(device->Copy(to->raw(), from->raw(), to->bytes()));
-      return apply.Blocks(blocks, run);
+      return apply.Items(chunks, run);
     }
     run.parts = At(room);
     run.mean_out = At(mean_out);
     run.variance_out = At(variance_out);
     run.saved_mean = At(saved_mean);
     run.saved_inverse = At(saved_inverse);
-    PD_RETURN_IF_ERROR(parts.Blocks(blocks, run));
+    PD_RETURN_IF_ERROR(parts.Items(chunks, run));
     PD_RETURN_IF_ERROR(join.Elements(run.channels, run));
     run.mean = run.saved_mean;
     run.variance = run.saved_inverse;
     run.inverted = 1;
-    return apply.Blocks(blocks, run);
+    return apply.Items(chunks, run);
   });
 }
 
@@ -152,8 +146,7 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
   dscale = OrScratch(context, dscale, args.channels);
   dbias = OrScratch(context, dbias, args.channels);
   return Step([=](const RunContext&) {
-    const int64_t blocks =
-        std::min<int64_t>(args.channels * args.chunks, 1 << 20);
+    const int64_t chunks = args.channels * args.chunks;
     ChannelArgs run = args;
     run.x = At(x);
     run.dy = At(dy);
@@ -164,9 +157,9 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
     run.dscale = At(dscale);
     run.dbias = At(dbias);
     run.parts = At(room);
-    PD_RETURN_IF_ERROR(parts.Blocks(blocks, run));
+    PD_RETURN_IF_ERROR(parts.Items(chunks, run));
     PD_RETURN_IF_ERROR(join.Elements(run.channels, run));
-    return dx != nullptr ? by_x.Blocks(blocks, run) : absl::OkStatus();
+    return dx != nullptr ? by_x.Items(chunks, run) : absl::OkStatus();
   });
 }
 

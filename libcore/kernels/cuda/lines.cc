@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax and softmax_with_cross_entropy; the kernels are in
 // lines.cu.
-#include <algorithm>
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
@@ -10,8 +9,6 @@
 
 namespace pd::cuda {
 namespace {
-
-constexpr int64_t kMostBlocks = 1 << 20;
 
 absl::StatusOr<LinesArgs> ViewLines(const BindContext& context,
                                     const Tensor& tensor) {
@@ -36,7 +33,7 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
     LinesArgs run = args;
     run.x = x->data<float>();
     run.out = out->data<float>();
-    return start.Blocks(std::min(run.lines, kMostBlocks), run);
+    return start.Items(run.lines, run);
   });
 }
 
@@ -57,7 +54,7 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
     run.x = out->data<float>();
     run.y = dout->data<float>();
     run.out = dx->data<float>();
-    return start.Blocks(std::min(run.lines, kMostBlocks), run);
+    return start.Items(run.lines, run);
   });
 }
 
@@ -105,7 +102,7 @@ absl::StatusOr<Step> BindEntropy(BindContext* context, DeviceBinding* binding) {
     run.label = label->raw();
     run.out = out->data<float>();
     run.second = loss->data<float>();
-    return start.Blocks(std::min(run.lines, kMostBlocks), run);
+    return start.Items(run.lines, run);
   });
 }
 

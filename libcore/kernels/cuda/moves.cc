@@ -263,8 +263,7 @@ absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
     ReduceArgs run = args;
     run.x = x->data<float>();
     run.out = out->data<float>();
-    return by_block ? start.Blocks(std::min<int64_t>(run.n, 1 << 20), run)
-                    : start.Elements(run.n, run);
+    return by_block ? start.Items(run.n, run) : start.Elements(run.n, run);
   });
 }
 

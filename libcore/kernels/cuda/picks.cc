@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // top_k, accuracy and one_hot_v2; the kernels are in picks.cu.
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -13,8 +12,6 @@ namespace {
 
 // A kernel looks through a line once for each that it picks.
 constexpr int64_t kMostPicked = 128;
-constexpr int64_t kMostBlocks = 1 << 20;
-
 // The k of lines, which are `view` of X.
 absl::StatusOr<int64_t> ReadPicked(const AxisView& view, const Tensor& picked) {
   if (view.lines() == 0 || picked.size() == 0)
@@ -59,7 +56,7 @@ absl::StatusOr<Step> BindTopK(BindContext* context, DeviceBinding* binding) {
     run.x = x->data<float>();
     run.out = out->data<float>();
     run.indices = indices->data<int64_t>();
-    return start.Blocks(std::min(run.lines, kMostBlocks), run);
+    return start.Items(run.lines, run);
   });
 }
 

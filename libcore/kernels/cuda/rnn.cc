@@ -18,10 +18,6 @@
 namespace pd::cuda {
 namespace {
 
-float* At(Tensor* tensor) {
-  return tensor == nullptr ? nullptr : tensor->data<float>();
-}
-
 // A product that is bound once and runs for many places.
 struct BoundAt {
   std::shared_ptr<const BoundProduct> product;

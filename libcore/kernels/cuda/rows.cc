@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm, lookup_table, gather and dropout; the kernels are in rows.cu.
-#include <algorithm>
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
@@ -9,12 +8,6 @@
 
 namespace pd::cuda {
 namespace {
-
-constexpr int64_t kMostBlocks = 1 << 20;
-
-float* At(Tensor* tensor) {
-  return tensor == nullptr ? nullptr : tensor->data<float>();
-}
 
 // Rows of X at begin_norm_axis.
 absl::StatusOr<NormArgs> ReadNorm(BindContext* context, const Tensor& x) {
@@ -49,7 +42,7 @@ absl::StatusOr<Step> BindLayerNorm(BindContext* context,
     run.y = At(y);
     run.mean = At(mean);
     run.variance = At(variance);
-    return start.Blocks(std::min(run.rows, kMostBlocks), run);
+    return start.Items(run.rows, run);
   });
 }
 
@@ -82,8 +75,7 @@ absl::StatusOr<Step> BindLayerNormGrad(BindContext* context,
     run.y = At(dx);
     run.dscale = At(dscale);
     run.dbias = At(dbias);
-    if (dx != nullptr)
-      PD_RETURN_IF_ERROR(by_x.Blocks(std::min(run.rows, kMostBlocks), run));
+    if (dx != nullptr) PD_RETURN_IF_ERROR(by_x.Items(run.rows, run));
     return dscale != nullptr || dbias != nullptr ? by_scale.Elements(run.n, run)
                                                  : absl::OkStatus();
   });

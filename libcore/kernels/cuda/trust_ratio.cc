@@ -21,19 +21,16 @@ struct Trusted {
   TrustArgs args{};
 
   TrustArgs Now() const {
-    const auto at = [](Tensor* tensor) {
-      return tensor == nullptr ? nullptr : tensor->data<float>();
-    };
     TrustArgs now = args;
-    now.param = at(param);
-    now.grad = at(grad);
-    now.rate = at(rate);
-    now.first = at(first);
-    now.second = at(second);
-    now.power1 = at(power1);
-    now.power2 = at(power2);
-    now.step = at(step);
-    now.parts = at(parts);
+    now.param = At(param);
+    now.grad = At(grad);
+    now.rate = At(rate);
+    now.first = At(first);
+    now.second = At(second);
+    now.power1 = At(power1);
+    now.power2 = At(power2);
+    now.step = At(step);
+    now.parts = At(parts);
     return now;
   }
 };

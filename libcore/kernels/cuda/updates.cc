@@ -173,9 +173,6 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
                        void* table) {
   std::vector<UpdateTensor> rows;
   int64_t block = 0;
-  const auto at = [](Tensor* t) {
-    return t == nullptr ? nullptr : t->data<float>();
-  };
   for (const Member& m : members) {
     const int64_t n = m.param->size();
     PD_ASSIGN_OR_RETURN(const NumberType grad, NumberTypeOf(m.grad->dtype()));
@@ -183,9 +180,9 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
     if (m.half != nullptr) {
       PD_ASSIGN_OR_RETURN(half, NumberTypeOf(m.half->dtype()));
     }
-    rows.push_back({at(m.param), m.half == nullptr ? nullptr : m.half->raw(),
-                    m.grad->raw(), at(m.moments[0]), at(m.moments[1]),
-                    at(m.moments[2]), at(m.powers[0]), at(m.powers[1]), n,
+    rows.push_back({At(m.param), m.half == nullptr ? nullptr : m.half->raw(),
+                    m.grad->raw(), At(m.moments[0]), At(m.moments[1]),
+                    At(m.moments[2]), At(m.powers[0]), At(m.powers[1]), n,
                     block, m.decay, grad, half, 0});
     block += (n + kUpdateChunk - 1) / kUpdateChunk;
   }
