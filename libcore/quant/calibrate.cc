@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/quant/calibrate.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -13,7 +15,10 @@
 namespace pd {
 namespace {
 
-class Calibrator {
+// What relu_of_ says of a variable that is looked at itself.
+constexpr size_t kItself = std::numeric_limits<size_t>::max();
+
+class Calibrator : public StretchObserver {
  public:
   Calibrator(const std::vector<std::string>& observed,
              const CalibrationOptions& options)
@@ -23,14 +28,33 @@ class Calibrator {
           MakeThresholdFinder(options.algorithm, options.percentile));
     ranges_.resize(observed.size());
     shown_.resize(observed.size());
+    relu_of_.resize(observed.size(), kItself);
   }
+
+  // Whether activations can be looked at while they are made.
+  bool TakesStretches() const {
+    return !options_.histograms &&
+           std::all_of(finders_.begin(), finders_.end(), [](const auto& f) {
+             return f->AsStretchFinder() != nullptr;
+           });
+  }
+  void Begin(size_t i, int64_t n) override {
+    finders_[i]->AsStretchFinder()->Begin(n);
+  }
+  void See(size_t i, int part, const float* x, int64_t n) override {
+    finders_[i]->AsStretchFinder()->SeeStretch(part, x, n);
+  }
+  absl::Status End(size_t i) override {
+    return Join(i, finders_[i]->AsStretchFinder()->End());
+  }
+  void IsReluOf(size_t relu, size_t of) override { relu_of_[relu] = of; }
 
   absl::StatusOr<Calibration> Run(ObservedModel* model, Loader* loader) {
     Calibration result;
     auto records = model->Pass(
         loader,
         [this](size_t i, const std::vector<const Tensor*>& values) {
-          return See(i, *values[0]);
+          return SeeWhole(i, *values[0]);
         },
         [this](int64_t batches, int64_t records) {
           batch_ = batches;
@@ -58,6 +82,14 @@ class Calibrator {
  private:
   ActivationStats StatsOf(size_t i) const {
     ActivationStats stats;
+    const size_t of = relu_of_[i];
+    if (of != kItself) {
+      stats.range = ReluRange(ranges_[of]);
+      if (stats.range.count > 0)
+        stats.threshold = stats.signed_threshold =
+            finders_[of]->AsStretchFinder()->ReluThreshold();
+      return stats;
+    }
     stats.range = ranges_[i];
     if (stats.range.count == 0) return stats;
     stats.threshold = finders_[i]->Threshold();
@@ -68,10 +100,20 @@ class Calibrator {
     return stats;
   }
 
-  absl::Status See(size_t i, const Tensor& value) {
+  absl::Status SeeWhole(size_t i, const Tensor& value) {
     const float* x = value.data<float>();
     if (value.size() == 0) return absl::OkStatus();
-    const ValueRange range = finders_[i]->See(x, value.shape());
+    PD_RETURN_IF_ERROR(Join(i, finders_[i]->See(x, value.shape())));
+    if (!options_.histograms) return absl::OkStatus();
+    shown_[i].Begin(value.size());
+    ForStretches(value.size(), [&](int part, int64_t begin, int64_t end) {
+      shown_[i].Add(part, x + begin, end - begin);
+    });
+    shown_[i].End();
+    return absl::OkStatus();
+  }
+
+  absl::Status Join(size_t i, const ValueRange& range) {
     if (!range.finite())
       return bad_value_ = absl::AbortedError(
                  absl::StrFormat("batch %d of the calibration set, records "
@@ -80,7 +122,6 @@ class Calibrator {
                                  batch_, records_, observed_[i], range.nan,
                                  range.inf, range.count));
     ranges_[i].Join(range);
-    if (options_.histograms) shown_[i].Add(x, value.size());
     return absl::OkStatus();
   }
 
@@ -89,6 +130,7 @@ class Calibrator {
   std::vector<std::unique_ptr<ThresholdFinder>> finders_;
   std::vector<ValueRange> ranges_;
   std::vector<GrowingHistogram> shown_;
+  std::vector<size_t> relu_of_;
   absl::Status bad_value_;
   int64_t batch_ = 0, records_ = 0;  // done
 };
@@ -105,9 +147,11 @@ absl::StatusOr<Calibration> Calibrate(OpRegistry* registry,
   for (const std::string& name : observed) run.sights.push_back({name});
   run.as_they_lie = true;
   run.most_batches = options.most_batches;
+  Calibrator calibrator(observed, options);
+  if (calibrator.TakesStretches()) run.by_stretches = &calibrator;
   PD_ASSIGN_OR_RETURN(const auto observed_model,
                       ObservedModel::Create(registry, run));
-  return Calibrator(observed, options).Run(observed_model.get(), loader);
+  return calibrator.Run(observed_model.get(), loader);
 }
 
 }  // namespace pd

@@ -3,189 +3,246 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <mutex>
+#include <numeric>
 #include <utility>
 
+#include "libcore/base/error.h"
 #include "libcore/base/parallel.h"
 
 namespace pd {
 namespace {
 
-constexpr int kBits = 16;
-constexpr size_t kBins = size_t{1} << kBits;
-// Places within a bin, so that |x| in places is as fine as a float.
-constexpr int kPlaceBits = 8;
-constexpr int64_t kPlaces = 1 << kPlaceBits;
-// Values from which on threads count for themselves.
-constexpr int64_t kGrain = 1 << 17;
-constexpr int64_t kFew = 4;
+constexpr int kBits = 14;
+constexpr int32_t kBins = 1 << kBits;
 constexpr int64_t kBlock = 512;
-// Values that are looked at and counted together.
-constexpr int64_t kStretch = 4096;
-// A thread's bin: the count above the sum of places, in one number. That many
-// values fill neither.
-constexpr int kCountBit = 32;
-constexpr int64_t kTurn = int64_t{1} << 24;
+// Of so few values all are sampled; of more about as many, but this many of
+// each stretch.
+constexpr int64_t kAllSampled = 1 << 14;
+constexpr int64_t kSampled = 4;
+// Values of a bin that are all where their mean is.
+constexpr int64_t kFew = 4;
+// A table's counts are of 32 bits.
+constexpr int64_t kMostTabled = int64_t{1} << 31;
+// Less than any exponent.
+constexpr int kNoExponent = -200;
 
-// The first bins have copies that take turns: equal values in a row, zeros
-// above all, would wait for each other's count.
-constexpr int32_t kCopied = 64, kCopies = 4;
-constexpr size_t kTable = kBins + (kCopies - 1) * kCopied;
+using Table = std::vector<uint32_t>;
 
-// `scale` is in places.
-void Count(const float* x, int64_t n, float scale, uint64_t* table) {
-  int32_t places[kBlock], bins[kBlock];
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const auto some = static_cast<int32_t>(std::min(kBlock, n - at));
-#pragma omp simd
-    for (int32_t i = 0; i < some; ++i) {
-      const auto place = static_cast<int32_t>(std::fabs(x[at + i]) * scale);
-      const int32_t bin = place >> kPlaceBits;
-      bins[i] = bin + (bin < kCopied ? i % kCopies : kCopies - 1) * kCopied;
-      places[i] = place & (kPlaces - 1);
-    }
-    for (int32_t i = 0; i < some; ++i)
-      table[bins[i]] +=
-          (uint64_t{1} << kCountBit) + static_cast<uint64_t>(places[i]);
+// Tables of zeros that wait for a batch.
+class Tables {
+ public:
+  static Tables& Get() {
+    static auto* const tables = new Tables;
+    return *tables;
   }
+  Table Take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (tables_.empty()) return Table(2 * kBins, 0);
+    Table table = std::move(tables_.back());
+    tables_.pop_back();
+    return table;
+  }
+  void Give(Table table) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tables_.push_back(std::move(table));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Table> tables_;
+};
+
+// The least one with 2^exponent * kBins > abs_max.
+int ExponentOf(float abs_max) {
+  int exponent = 0;
+  std::frexp(abs_max, &exponent);
+  return std::max(exponent - kBits, -110);  // scales are finite
+}
+
+// Makes two neighbours one bin.
+template <typename T, typename Join>
+void Halve(std::vector<T>* bins, const Join& join) {
+  T* const above = bins->data() + kBins;
+  T* const below = above - 1;
+  for (int32_t i = 0; i < kBins / 2; ++i) {
+    above[i] = join(above[2 * i], above[2 * i + 1]);
+    below[-i] = join(below[-2 * i], below[-2 * i - 1]);
+  }
+  std::fill(bins->begin(), bins->begin() + kBins / 2, T());
+  std::fill(bins->end() - kBins / 2, bins->end(), T());
+}
+
+// Bins are of |x|: those of x < 0 mirror the others. A power of two scales
+// exactly.
+void Count(const float* x, int64_t n, float scale, uint32_t* table) {
+  alignas(64) int32_t bins[kBlock];
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t some = std::min(kBlock, n - at);
+    const float* const v = x + at;
+#pragma omp simd
+    for (int64_t i = 0; i < some; ++i) {
+      int32_t bits = 0;
+      std::memcpy(&bits, v + i, sizeof(bits));
+      const auto bin = static_cast<int32_t>(std::fabs(v[i]) * scale);
+      bins[i] = (bin ^ (bits >> 31)) + kBins;
+    }
+    // Two at a time: half the reads.
+    int64_t i = 0;
+    for (; i + 1 < some; i += 2) {
+      uint64_t two = 0;
+      std::memcpy(&two, bins + i, sizeof(two));
+      ++table[static_cast<uint32_t>(two)];
+      ++table[two >> 32];
+    }
+    if (i < some) ++table[bins[i]];
+  }
+}
+
+// How many of a bin's values lie below the part `edge` of its width. As many as
+// its neighbours hold lie anywhere, what it holds beyond them lies at its mean:
+// equal values. So do a few values.
+int64_t Below(int64_t count, int64_t beside, double mean, double edge) {
+  const int64_t anywhere = count <= kFew ? 0 : std::min(count, beside);
+  auto below = static_cast<int64_t>(
+      std::nearbyint(static_cast<double>(anywhere) * edge));
+  // What lies on an edge lies above it, whatever has been rounded.
+  constexpr double kRounding = 1.0 / 512;
+  const double sum = (mean + kRounding) * static_cast<double>(count) -
+                     static_cast<double>(anywhere) / 2;
+  if (sum < edge * static_cast<double>(count - anywhere))
+    below += count - anywhere;
+  return below;
 }
 
 }  // namespace
 
-void GrowingHistogram::GrowTo(float abs_max) {
-  // 2^exponent * kBins > abs_max.
-  int exponent = 0;
-  std::frexp(abs_max, &exponent);
-  exponent = std::max(exponent - kBits, -110);  // scales are finite
-  if (bins_.empty()) {
-    bins_.resize(kBins);
-    bins_[0].count = zeros_;
+void GrowingHistogram::GrowPart(int exponent, Part* part) {
+  if (part->table.empty()) {
+    part->table = Tables::Get().Take();
+    part->exponent = exponent;
+  }
+  for (; part->exponent < exponent; ++part->exponent)
+    Halve(&part->table, [](uint32_t a, uint32_t b) { return a + b; });
+}
+
+GrowingHistogram::Sampled GrowingHistogram::Joined(const Sampled& near,
+                                                   const Sampled& far) {
+  const auto a = static_cast<float>(near.number);
+  const auto b = static_cast<float>(far.number);
+  if (a + b == 0) return {};
+  return {near.number + far.number,
+          (a * near.mean + b * (1 + far.mean)) / (a + b) / 2};
+}
+
+void GrowingHistogram::GrowTo(int exponent) {
+  if (counts_.empty()) {
+    counts_.resize(2 * kBins);
+    sampled_.resize(2 * kBins);
     exponent_ = exponent;
   }
   for (; exponent_ < exponent; ++exponent_) {
-    for (size_t i = 0; i < kBins / 2; ++i) {
-      const Bin even = bins_[2 * i], odd = bins_[2 * i + 1];
-      bins_[i] = {even.count + odd.count,
-                  (even.places + odd.places + odd.count * kPlaces) / 2};
-    }
-    std::fill(bins_.begin() + kBins / 2, bins_.end(), Bin());
+    Halve(&counts_, [](int64_t a, int64_t b) { return a + b; });
+    Halve(&sampled_, Joined);
   }
 }
 
-ValueRange GrowingHistogram::Add(const float* x, int64_t n) {
-  if (!bins_.empty() && n >= kGrain) {
-    ValueRange range;
-    for (int64_t begin = 0; begin < n; begin += kTurn)
-      range.Join(AddMany(x + begin, std::min(kTurn, n - begin)));
-    return range;
-  }
+void GrowingHistogram::Begin(int64_t n) {
+  batch_size_ = n;
+  parts_.resize(static_cast<size_t>(StretchParts(n)));
+}
+
+void GrowingHistogram::Add(int part, const float* x, int64_t n) {
+  Part& mine = parts_[static_cast<size_t>(part)];
   const ValueRange range = RangeOf(x, n);
-  if (!range.finite()) return range;
-  if (range.abs_max == 0 && bins_.empty()) {
-    zeros_ += n;
-    return range;
+  mine.range.Join(range);
+  if (!range.finite()) return;
+  if (range.abs_max == 0 && mine.table.empty()) {
+    mine.zeros += n;
+    return;
   }
-  GrowTo(range.abs_max);
-  if (n >= kGrain) return Add(x, n);
-  AddFew(x, n);
-  return range;
+  PD_INVARIANT(mine.tabled + n <= kMostTabled);
+  GrowPart(ExponentOf(range.abs_max), &mine);
+  Count(x, n, std::ldexp(1.0f, -mine.exponent), mine.table.data());
+  mine.tabled += n;
+  const int64_t sampled =
+      std::max(kSampled, kStretch * kAllSampled / std::max(batch_size_, n));
+  mine.sample.insert(mine.sample.end(), x, x + std::min(sampled, n));
 }
 
-void GrowingHistogram::AddFew(const float* x, int64_t n) {
-  // A power of two: products are exact.
-  const float scale = std::ldexp(1.0f, kPlaceBits - exponent_);
-  for (int64_t i = 0; i < n; ++i) {
-    const auto place = static_cast<int64_t>(std::fabs(x[i]) * scale);
-    Bin& bin = bins_[static_cast<size_t>(place >> kPlaceBits)];
-    ++bin.count;
-    bin.places += place & (kPlaces - 1);
-  }
-}
-
-// Each stretch is looked at while it lies in the cache, and counted at once
-// where the bins reach as far as it does.
-ValueRange GrowingHistogram::AddMany(const float* x, int64_t n) {
-  struct Part {
-    ValueRange range;
-    std::vector<std::pair<int64_t, int64_t>> greater;  // begin, count
-  };
-  // Between calls it holds zeros.
-  static thread_local std::vector<uint64_t> scratch;
-  const auto threads = static_cast<size_t>(Threads());
-  if (scratch.size() < threads * kTable) scratch.resize(threads * kTable, 0);
-  uint64_t* const tables = scratch.data();
-  std::vector<Part> parts(threads);
-  const float scale = std::ldexp(1.0f, kPlaceBits - exponent_);
-  const float reach = std::ldexp(1.0f, kBits + exponent_);
-  ParallelParts([&](int part, int of) {
-    Part& mine = parts[static_cast<size_t>(part)];
-    const int64_t end = n * (part + 1) / of;
-    for (int64_t at = n * part / of; at < end; at += kStretch) {
-      const int64_t some = std::min(kStretch, end - at);
-      const ValueRange range = RangeOf(x + at, some);
-      mine.range.Join(range);
-      if (!range.finite()) continue;
-      if (range.abs_max < reach)
-        Count(x + at, some, scale, tables + static_cast<size_t>(part) * kTable);
-      else
-        mine.greater.emplace_back(at, some);
-    }
-  });
-  Take(tables, threads);
+ValueRange GrowingHistogram::End() {
   ValueRange all;
-  for (const Part& part : parts) all.Join(part.range);
-  if (!all.finite()) return all;
-  GrowTo(all.abs_max);
-  for (const Part& part : parts)
-    for (const auto& [at, some] : part.greater) AddFew(x + at, some);
+  int exponent = counts_.empty() ? kNoExponent : exponent_;
+  for (const Part& part : parts_) {
+    all.Join(part.range);
+    zeros_ += part.zeros;
+    if (!part.table.empty()) exponent = std::max(exponent, part.exponent);
+  }
+  if (exponent != kNoExponent) {
+    GrowTo(exponent);
+    counts_[kBins] += std::exchange(zeros_, 0);
+  }
+  for (Part& part : parts_)
+    if (!part.table.empty()) Take(&part);
+  parts_.clear();
   return all;
 }
 
-// Adds what threads have counted, and clears it.
-void GrowingHistogram::Take(uint64_t* tables, size_t threads) {
-  const auto add = [&](int32_t bin, uint64_t* counted) {
-    if (*counted == 0) return;
-    Bin& to = bins_[static_cast<size_t>(bin)];
-    to.count += static_cast<int64_t>(*counted >> kCountBit);
-    to.places += static_cast<int64_t>(*counted & 0xffffffffu);
-    *counted = 0;
-  };
-  ParallelFor(kBins, 1 << 13, [&](int64_t begin, int64_t end) {
-    for (size_t t = 0; t < threads; ++t) {
-      uint64_t* const table = tables + t * kTable;
-      auto bin = static_cast<int32_t>(begin);
-      for (; bin < kCopied; ++bin)
-        for (int32_t copy = 0; copy < kCopies; ++copy)
-          add(bin, &table[bin + copy * kCopied]);
-      for (; bin < static_cast<int32_t>(end); ++bin)
-        add(bin, &table[bin + (kCopies - 1) * kCopied]);
-    }
+void GrowingHistogram::Take(Part* part) {
+  GrowPart(exponent_, part);
+  Table& table = part->table;
+  ParallelFor(2 * kBins, 1 << 13, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      counts_[i] += std::exchange(table[i], 0);
   });
-}
-
-int64_t GrowingHistogram::Below(size_t i, double edge) const {
-  const Bin& bin = bins_[i];
-  const auto count = static_cast<double>(bin.count);
-  // As many as its neighbours hold lie anywhere, what it holds beyond them
-  // lies where its mean says: equal values. So do a few values.
-  const int64_t beside =
-      (bins_[i - (i > 0)].count + bins_[i + (i + 1 < kBins)].count) / 2;
-  const auto even =
-      static_cast<double>(bin.count <= kFew ? 0 : std::min(bin.count, beside));
-  // A value is half a place further than it was counted.
-  const double sum = (static_cast<double>(bin.places) + count / 2) / kPlaces;
-  int64_t below = static_cast<int64_t>(std::nearbyint(even * edge));
-  if (sum - even / 2 < edge * (count - even))
-    below += bin.count - static_cast<int64_t>(even);
-  return below;
+  Tables::Get().Give(std::move(table));
+  const float scale = std::ldexp(1.0f, -exponent_);
+  for (const float x : part->sample) {
+    const float at = std::fabs(x) * scale;
+    const auto bin = static_cast<int32_t>(at);
+    Sampled& sampled = sampled_[static_cast<size_t>(
+        kBins + (std::signbit(x) ? -1 - bin : bin))];
+    ++sampled.number;
+    sampled.mean += (at - static_cast<float>(bin) - sampled.mean) /
+                    static_cast<float>(sampled.number);
+  }
 }
 
 Histogram GrowingHistogram::Rebinned(double low, double high, int bins) const {
+  std::vector<int64_t> counts(kBins);
+  std::vector<Sampled> sampled(kBins);
+  for (size_t i = 0; !counts_.empty() && i < kBins; ++i) {
+    const size_t above = kBins + i, below = kBins - 1 - i;
+    counts[i] = counts_[above] + counts_[below];
+    const auto a = static_cast<float>(sampled_[above].number);
+    const auto b = static_cast<float>(sampled_[below].number);
+    if (a + b == 0) continue;
+    sampled[i] = {
+        sampled_[above].number + sampled_[below].number,
+        (a * sampled_[above].mean + b * sampled_[below].mean) / (a + b)};
+  }
+  counts[0] += zeros_;
+  return Wider(counts, sampled, low, high, bins);
+}
+
+Histogram GrowingHistogram::RebinnedRelu(double low, double high,
+                                         int bins) const {
+  if (counts_.empty()) return Rebinned(low, high, bins);
+  const auto middle = counts_.begin() + kBins;
+  Histogram histogram =
+      Wider({middle, counts_.end()}, {sampled_.begin() + kBins, sampled_.end()},
+            low, high, bins);
+  histogram.mutable_counts()[0] +=
+      std::accumulate(counts_.begin(), middle, int64_t{0});
+  return histogram;
+}
+
+Histogram GrowingHistogram::Wider(const std::vector<int64_t>& counts,
+                                  const std::vector<Sampled>& sampled,
+                                  double low, double high, int bins) const {
   Histogram histogram(low, high, bins);
   std::vector<int64_t>& to = histogram.mutable_counts();
-  if (bins_.empty()) {
-    to[0] += zeros_;
-    return histogram;
-  }
   const double each = std::ldexp(1.0, exponent_);
   const double first = histogram.low(), width = histogram.width();
   const auto last = static_cast<int64_t>(bins) - 1;
@@ -194,16 +251,21 @@ Histogram GrowingHistogram::Rebinned(double low, double high, int bins) const {
     return std::min(std::max<int64_t>(bin, 0), last);
   };
   for (size_t i = 0; i < kBins; ++i) {
-    if (bins_[i].count == 0) continue;
+    if (counts[i] == 0) continue;
+    const int64_t beside =
+        (counts[i - (i > 0)] + counts[i + (i + 1 < kBins)]) / 2;
     const double begin = static_cast<double>(i) * each;
     int64_t bin = bin_of(begin), done = 0;
     for (; bin < bin_of(begin + each); ++bin) {
       const double edge = first + static_cast<double>(bin + 1) * width;
-      const int64_t below = Below(i, (edge - begin) / each);
+      const int64_t below =
+          Below(counts[i], beside,
+                sampled[i].number == 0 ? 0.5 : double{sampled[i].mean},
+                (edge - begin) / each);
       to[static_cast<size_t>(bin)] += below - done;
       done = below;
     }
-    to[static_cast<size_t>(bin)] += bins_[i].count - done;
+    to[static_cast<size_t>(bin)] += counts[i] - done;
   }
   return histogram;
 }

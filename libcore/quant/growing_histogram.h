@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of |x| before it is known how large x becomes, so that data is read
-// once. Bins are a power of two wide and begin at 0; where a greater value
-// comes by, neighbours become one. There are so many that the histogram in the
-// end, of wider bins that begin anywhere, is right but for what lies at its
-// edges: each of its bins is made of 16 to 32 of these, or more. The mean of
-// each bin is known too, so that equal values, which are many where images have
-// a background, fall on the right side of an edge.
+// Counts of x before it is known how large x becomes, so that data is read
+// once. Bins are a power of two wide and begin at 0, on both sides of it; where
+// a greater value comes by, neighbours become one. There are so many that the
+// histogram in the end, of wider bins that begin anywhere, is right but for
+// what lies at its edges: each of its bins is made of 8 to 16 of these, or
+// more. Of a sample it is known where in its bin it lies, so that equal values,
+// which are many where images have a background, fall on the right side of an
+// edge.
 #ifndef PD_LIBCORE_QUANT_GROWING_HISTOGRAM_H_
 #define PD_LIBCORE_QUANT_GROWING_HISTOGRAM_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,30 +20,53 @@ namespace pd {
 
 class GrowingHistogram {
  public:
-  /// Counts n values and gives their range, in one pass but for what is
-  /// greater than all before. Some are left out where any is NaN or Inf.
-  ValueRange Add(const float* x, int64_t n);
+  /// A batch of n values begins.
+  void Begin(int64_t n);
+  /// Counts a stretch of it, unless it holds NaN or Inf. Threads have numbers
+  /// of their own, below StretchParts(n).
+  void Add(int part, const float* x, int64_t n);
+  /// The batch ends. Gives its range.
+  ValueRange End();
 
-  /// The counts in bins of equal width from `low` to `high`, which no value
-  /// lies outside of.
+  /// The counts of |x| in bins of equal width from `low` to `high`, which no
+  /// value lies outside of.
   Histogram Rebinned(double low, double high, int bins) const;
+  /// The same of max(x, 0).
+  Histogram RebinnedRelu(double low, double high, int bins) const;
 
  private:
-  struct Bin {
-    int64_t count = 0;
-    int64_t places = 0;  // the sum of where values lie in it, in 256ths
+  // Of what is known more exactly in a bin: how many, and the mean of where
+  // they lie, as a part of its width.
+  struct Sampled {
+    uint32_t number = 0;
+    float mean = 0;
+  };
+  // What one thread has counted of a batch.
+  struct Part {
+    ValueRange range;
+    int64_t zeros = 0;            // that came before other values
+    int64_t tabled = 0;           // values in the table
+    int exponent = 0;             // its bins are 2^exponent wide
+    std::vector<uint32_t> table;  // like `counts_`
+    std::vector<float> sample;
   };
 
-  void GrowTo(float abs_max);
-  void AddFew(const float* x, int64_t n);
-  ValueRange AddMany(const float* x, int64_t n);
-  void Take(uint64_t* tables, size_t threads);
-  // How many of bin `i` lie below the part `edge` of its width.
-  int64_t Below(size_t i, double edge) const;
+  static Sampled Joined(const Sampled& near, const Sampled& far);
+  static void GrowPart(int exponent, Part* part);
+  void GrowTo(int exponent);
+  void Take(Part* part);
+  Histogram Wider(const std::vector<int64_t>& counts,
+                  const std::vector<Sampled>& sampled, double low, double high,
+                  int bins) const;
 
-  int exponent_ = 0;       // a bin is 2^exponent_ wide
-  std::vector<Bin> bins_;  // empty before a value other than 0
-  int64_t zeros_ = 0;      // that came before
+  int exponent_ = 0;  // a bin is 2^exponent_ wide
+  // Bins of x >= 0 begin in the middle, those of x < 0 lie before them, the
+  // nearest to 0 last. Empty before a value other than 0 has come.
+  std::vector<int64_t> counts_;
+  std::vector<Sampled> sampled_;
+  int64_t zeros_ = 0;  // that came before
+  int64_t batch_size_ = 0;
+  std::vector<Part> parts_;
 };
 
 }  // namespace pd

@@ -18,6 +18,11 @@ namespace {
 
 constexpr char kObserve[] = "observe";
 
+struct Watch {
+  const ObserveFn* whole = nullptr;
+  StretchObserver* by_stretches = nullptr;
+};
+
 // A bind function is a plain pointer: the op says by a number who looks.
 class Observers {
  public:
@@ -25,36 +30,45 @@ class Observers {
     static auto* const observers = new Observers;
     return *observers;
   }
-  int64_t Add(const ObserveFn* observe) {
+  int64_t Add(const Watch& watch) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    observers_[++last_] = observe;
+    observers_[++last_] = watch;
     return last_;
   }
   void Remove(int64_t number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     observers_.erase(number);
   }
-  const ObserveFn* Find(int64_t number) {
+  absl::StatusOr<Watch> Find(int64_t number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto it = observers_.find(number);
-    return it == observers_.end() ? nullptr : it->second;
+    if (it == observers_.end())
+      return FailedPrecondition("nobody observes any more");
+    return it->second;
   }
 
  private:
   std::mutex mutex_;
-  std::map<int64_t, const ObserveFn*> observers_;
+  std::map<int64_t, Watch> observers_;
   int64_t last_ = 0;
 };
 
 absl::StatusOr<Step> BindObserve(BindContext* context) {
-  const ObserveFn* const observe =
-      Observers::Get().Find(context->Attr<int64_t>("observer"));
-  if (observe == nullptr) return FailedPrecondition("nobody observes any more");
+  PD_ASSIGN_OR_RETURN(
+      const Watch watch,
+      Observers::Get().Find(context->Attr<int64_t>("observer")));
   std::vector<const Tensor*> values;
   for (size_t i = 0; i < context->InputCount("X"); ++i)
     values.push_back(context->Input("X", i));
   const auto sight = static_cast<size_t>(context->Attr<int64_t>("sight"));
-  return Step([=](const RunContext&) { return (*observe)(sight, values); });
+  return Step([=](const RunContext&) { return (*watch.whole)(sight, values); });
+}
+
+absl::StatusOr<Step> BindChain(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(
+      const Watch watch,
+      Observers::Get().Find(context->Attr<int64_t>("observer")));
+  return BindObserveChain(context, watch.by_stretches);
 }
 
 // Whether records lie one after the other, without padding.
@@ -76,7 +90,7 @@ absl::StatusOr<Step> BindObserveAsItLies(BindContext* context) {
   return BindObserve(context);
 }
 
-absl::Status AddObserveOp(OpRegistry* registry) {
+absl::Status AddObserveOps(OpRegistry* registry) {
   if (registry->Find(kObserve) != nullptr) return absl::OkStatus();
   OpDef op(kObserve);
   op.Inputs("X").Attr("observer", int64_t{0}).Attr("sight", int64_t{0});
@@ -84,13 +98,23 @@ absl::Status AddObserveOp(OpRegistry* registry) {
   op.Infer([](InferContext*) { return absl::OkStatus(); });
   op.NoGrad().Reference(BindObserve);
   op.AddImplementation({"as it lies", true, BindObserveAsItLies});
-  return registry->Add(std::move(op));
+  PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
+  OpDef chain = ObserveChainDef();
+  chain.Reference(BindChain).AddImplementation({"as it lies", true, BindChain});
+  return registry->Add(std::move(chain));
 }
 
 // Puts an op behind the last writer of each sight.
 absl::Status AddSights(const ObservedRun& run, int64_t number,
                        ProgramDesc* program) {
   const std::vector<Sight>& sights = run.sights;
+  std::set<size_t> shown;
+  if (run.by_stretches != nullptr) {
+    std::map<std::string, size_t> of;
+    for (size_t s = 0; s < sights.size(); ++s)
+      if (sights[s].size() == 1) of[sights[s][0]] = s;
+    shown = ChainSights(run.model, number, run.by_stretches, of, program);
+  }
   BlockDesc& block = program->global();
   std::map<std::string, size_t> made;  // one more than the op's number
   for (const std::string& feed : run.model.names.feeds) made[feed] = 0;
@@ -99,6 +123,7 @@ absl::Status AddSights(const ObservedRun& run, int64_t number,
       for (const std::string& name : names) made[name] = i + 1;
   std::vector<std::vector<OpDesc>> behind(block.ops.size() + 1);
   for (size_t s = 0; s < sights.size(); ++s) {
+    if (shown.count(s) > 0) continue;
     size_t last = 0;
     for (const std::string& name : sights[s]) {
       const auto it = made.find(name);
@@ -167,9 +192,10 @@ std::vector<FeedSpec> FeedsOf(const InferenceModel& model) {
 
 absl::StatusOr<std::unique_ptr<ObservedModel>> ObservedModel::Create(
     OpRegistry* registry, const ObservedRun& run) {
-  PD_RETURN_IF_ERROR(AddObserveOp(registry));
+  PD_RETURN_IF_ERROR(AddObserveOps(registry));
   std::unique_ptr<ObservedModel> observed(new ObservedModel);
-  observed->number_ = Observers::Get().Add(&observed->observe_);
+  observed->number_ =
+      Observers::Get().Add({&observed->observe_, run.by_stretches});
   observed->program_ = run.model.program;
   observed->feeds_ = FeedsOf(run.model);
   observed->most_batches_ = run.most_batches;

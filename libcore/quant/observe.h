@@ -14,6 +14,7 @@
 #include "libcore/data/loader.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/exec/session.h"
+#include "libcore/quant/observed_chain.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
@@ -35,6 +36,9 @@ struct ObservedRun {
   /// Who looks takes values in any order: records lie one after the other
   /// without padding, and the rest as it was computed.
   bool as_they_lie = false;
+  /// Sees some of the sights, of one variable each, as they are made; null: all
+  /// are shown whole. It outlives the run.
+  StretchObserver* by_stretches = nullptr;
   int64_t most_batches = 0;  ///< 0: all
 };
 
@@ -62,7 +66,7 @@ class ObservedModel {
   ProgramDesc program_;
   std::vector<FeedSpec> feeds_;
   int64_t most_batches_ = 0;
-  int64_t number_ = 0;  // under which steps find `observe_`
+  int64_t number_ = 0;  // under which steps find who looks
   ObserveFn observe_;
   std::unique_ptr<Session> session_;
 };

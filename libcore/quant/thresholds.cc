@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "absl/strings/str_join.h"
@@ -129,15 +130,27 @@ class RangeFinder : public ThresholdFinder {
                    const ValueRange& range) = 0;
 };
 
-class AbsMaxFinder : public RangeFinder {
+class AbsMaxFinder : public StretchFinder {
  public:
-  void Use(const float*, const Shape&, const ValueRange& range) override {
-    most_ = std::max(most_, static_cast<double>(range.abs_max));
+  void Begin(int64_t n) override {
+    parts_.resize(static_cast<size_t>(StretchParts(n)));
   }
-  double Threshold() const override { return most_; }
+  void SeeStretch(int part, const float* x, int64_t n) override {
+    parts_[static_cast<size_t>(part)].Join(RangeOf(x, n));
+  }
+  ValueRange End() override {
+    ValueRange range;
+    for (const ValueRange& part : parts_) range.Join(part);
+    parts_.clear();
+    if (range.finite()) all_.Join(range);
+    return range;
+  }
+  double Threshold() const override { return all_.abs_max; }
+  double ReluThreshold() const override { return ReluRange(all_).abs_max; }
 
  private:
-  double most_ = 0;
+  ValueRange all_;
+  std::vector<ValueRange> parts_;
 };
 
 class AverageFinder : public RangeFinder {
@@ -253,26 +266,39 @@ class PtfFinder : public RangeFinder {
   double threshold_ = 0;
 };
 
-class HistogramFinder : public ThresholdFinder {
+class HistogramFinder : public StretchFinder {
  public:
   HistogramFinder(bool kl, double percentile)
       : kl_(kl), percentile_(percentile) {}
 
-  ValueRange See(const float* x, const Shape& shape) override {
-    const ValueRange range = histogram_.Add(x, NumElements(shape));
+  void Begin(int64_t n) override { histogram_.Begin(n); }
+  void SeeStretch(int part, const float* x, int64_t n) override {
+    histogram_.Add(part, x, n);
+  }
+  ValueRange End() override {
+    const ValueRange range = histogram_.End();
     range_.Join(range);
     return range;
   }
   double Threshold() const override {
+    return Of(range_, &GrowingHistogram::Rebinned);
+  }
+  double ReluThreshold() const override {
+    return Of(ReluRange(range_), &GrowingHistogram::RebinnedRelu);
+  }
+
+ private:
+  double Of(const ValueRange& range,
+            Histogram (GrowingHistogram::*rebinned)(double, double, int)
+                const) const {
     // Of nothing but zeros there is no threshold.
-    if (range_.abs_max == 0) return 0;
+    if (range.abs_max == 0) return 0;
     const Histogram histogram =
-        histogram_.Rebinned(range_.abs_min, range_.abs_max, kHistogramBins);
+        (histogram_.*rebinned)(range.abs_min, range.abs_max, kHistogramBins);
     return kl_ ? KlThreshold(histogram, 8)
                : PercentileThreshold(histogram, percentile_);
   }
 
- private:
   const bool kl_;
   const double percentile_;
   ValueRange range_;
@@ -316,28 +342,55 @@ void ValueRange::Join(const ValueRange& other) {
 
 namespace {
 
-ValueRange RangeOfPart(const float* x, int64_t n) {
-  constexpr float kMost = std::numeric_limits<float>::infinity();
-  float min = kMost, max = -kMost, abs_min = kMost;
-  int32_t bad = 0;
-  // A NaN fails every comparison, so it leaves the extremes alone.
-#pragma omp simd reduction(min                                          \
-                           : min, abs_min) reduction(max                \
-                                                     : max) reduction(| \
-                                                                      : bad)
+float FloatOf(uint32_t bits) {
+  float x = 0;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+
+// With NaN and Inf, of which there are none as a rule. A NaN leaves the
+// extremes alone.
+ValueRange RangeOfAny(const float* x, int64_t n) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  ValueRange range = {n, 0, 0, kInf, -kInf, kInf, 0};
   for (int64_t i = 0; i < n; ++i) {
-    const float v = x[i], a = std::fabs(v);
-    bad |= a < kMost ? 0 : 1;
-    min = v < min ? v : min;
-    max = v > max ? v : max;
-    abs_min = a < abs_min ? a : abs_min;
+    range.nan += std::isnan(x[i]);
+    range.inf += std::isinf(x[i]);
+    if (std::isnan(x[i])) continue;
+    range.min = std::min(range.min, x[i]);
+    range.max = std::max(range.max, x[i]);
+    range.abs_min = std::min(range.abs_min, std::fabs(x[i]));
+    range.abs_max = std::max(range.abs_max, std::fabs(x[i]));
   }
-  int64_t nan = 0, inf = 0;
-  for (int64_t i = 0; bad != 0 && i < n; ++i) {
-    nan += std::isnan(x[i]);
-    inf += std::isinf(x[i]);
+  return range;
+}
+
+// By the bits, whose comparisons take a cycle where those of floats take four:
+// above 0 greater bits are a greater number, below 0 a lesser one.
+ValueRange RangeOfPart(const float* x, int64_t n) {
+  constexpr uint32_t kSign = 0x80000000u, kInf = 0x7f800000u;
+  uint32_t most = 0, least_abs = ~kSign;
+  int32_t most_signed = std::numeric_limits<int32_t>::min();
+#pragma omp simd reduction(max : most, most_signed) reduction(min : least_abs)
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, x + i, sizeof(bits));
+    most = std::max(most, bits);
+    most_signed = std::max(most_signed, static_cast<int32_t>(bits));
+    least_abs = std::min(least_abs, bits & ~kSign);
   }
-  return {n, nan, inf, min, max, abs_min, std::max({-min, max, 0.0f})};
+  const bool any_above = most_signed >= 0, any_below = (most & kSign) != 0;
+  if ((any_above && static_cast<uint32_t>(most_signed) >= kInf) ||
+      (any_below && (most & ~kSign) >= kInf))
+    return RangeOfAny(x, n);
+  ValueRange range;
+  range.count = n;
+  range.abs_min = FloatOf(least_abs);
+  range.min = any_below ? FloatOf(most) : range.abs_min;
+  range.max =
+      any_above ? FloatOf(static_cast<uint32_t>(most_signed)) : -range.abs_min;
+  range.abs_max = std::max({-range.min, range.max, 0.0f});
+  return range;
 }
 
 }  // namespace
@@ -352,6 +405,38 @@ ValueRange RangeOf(const float* x, int64_t n) {
   ValueRange all;
   for (const ValueRange& part : parts) all.Join(part);
   return all;
+}
+
+ValueRange ReluRange(const ValueRange& range) {
+  ValueRange relu = range;
+  relu.min = std::max(range.min, 0.0f);
+  relu.max = std::max(range.max, 0.0f);
+  relu.abs_min = relu.min;
+  relu.abs_max = relu.max;
+  return relu;
+}
+
+int StretchParts(int64_t n) { return n < 8 * kStretch ? 1 : Threads(); }
+
+void ForStretches(
+    int64_t n,
+    const std::function<void(int part, int64_t begin, int64_t end)>& see) {
+  const auto part = [&](int64_t k, int64_t of) {
+    const int64_t stretches = (n + kStretch - 1) / kStretch;
+    for (int64_t i = stretches * k / of; i < stretches * (k + 1) / of; ++i)
+      see(static_cast<int>(k), i * kStretch, std::min((i + 1) * kStretch, n));
+  };
+  if (StretchParts(n) == 1) return part(0, 1);
+  ParallelParts([&](int k, int of) { part(k, of); });
+}
+
+ValueRange StretchFinder::See(const float* x, const Shape& shape) {
+  const int64_t n = NumElements(shape);
+  Begin(n);
+  ForStretches(n, [&](int part, int64_t begin, int64_t end) {
+    SeeStretch(part, x + begin, end - begin);
+  });
+  return End();
 }
 
 std::unique_ptr<ThresholdFinder> MakeThresholdFinder(QuantAlgorithm algorithm,

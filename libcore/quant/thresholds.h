@@ -24,6 +24,7 @@
 #define PD_LIBCORE_QUANT_THRESHOLDS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,18 @@ struct ValueRange {
   void Join(const ValueRange& other);
 };
 ValueRange RangeOf(const float* x, int64_t n);
+/// That of max(x, 0).
+ValueRange ReluRange(const ValueRange& range);
+
+/// Large batches are looked at by stretches, while these lie in the cache.
+inline constexpr int64_t kStretch = 4096;
+/// How many threads share a batch of n values.
+int StretchParts(int64_t n);
+/// Calls see(part, begin, end) on all stretches of n values; each thread has
+/// its own number, below StretchParts(n).
+void ForStretches(
+    int64_t n,
+    const std::function<void(int part, int64_t begin, int64_t end)>& see);
 
 /// Counts of |x| in bins of equal width between two ends, which are widened by
 /// 0.5 where they are equal (numpy.histogram).
@@ -91,6 +104,8 @@ double PercentileThreshold(const Histogram& histogram, double percentile);
 /// on; `bits` is 8: 2^(bits-1) - 1 levels.
 double KlThreshold(const Histogram& histogram, int bits);
 
+class StretchFinder;
+
 /// Finds the threshold of one variable.
 class ThresholdFinder {
  public:
@@ -102,6 +117,24 @@ class ThresholdFinder {
   virtual double Threshold() const = 0;
   /// For integers of both signs, where the algorithm tells them apart.
   virtual double SignedThreshold() const { return Threshold(); }
+  /// This, where the algorithm looks at each value once and by itself.
+  virtual StretchFinder* AsStretchFinder() { return nullptr; }
+};
+
+/// One that a batch may be shown to bit by bit, in any order, as it is made.
+class StretchFinder : public ThresholdFinder {
+ public:
+  /// A batch of n values begins.
+  virtual void Begin(int64_t n) = 0;
+  /// A stretch of it; `part` is the number of the thread (ForStretches).
+  virtual void SeeStretch(int part, const float* x, int64_t n) = 0;
+  /// It has been shown. Gives its range.
+  virtual ValueRange End() = 0;
+  /// The threshold of max(x, 0).
+  virtual double ReluThreshold() const = 0;
+
+  ValueRange See(const float* x, const Shape& shape) final;
+  StretchFinder* AsStretchFinder() final { return this; }
 };
 
 std::unique_ptr<ThresholdFinder> MakeThresholdFinder(QuantAlgorithm algorithm,

@@ -62,12 +62,21 @@ TEST(Histogram, CountsLikeNumpy) {
   EXPECT_EQ(flat.width(), 0.25);
 }
 
+ValueRange Add(const std::vector<float>& x, GrowingHistogram* histogram) {
+  const auto n = static_cast<int64_t>(x.size());
+  histogram->Begin(n);
+  ForStretches(n, [&](int part, int64_t begin, int64_t end) {
+    histogram->Add(part, x.data() + begin, end - begin);
+  });
+  return histogram->End();
+}
+
 // Ranges that grow by orders of magnitude, in small and large batches: counts
 // are those of the histogram that knows both ends, but for edges.
 TEST(GrowingHistogram, CountsWhatAHistogramCounts) {
   GrowingHistogram growing;
   const std::vector<float> zeros(10, 0);
-  growing.Add(zeros.data(), 10);
+  Add(zeros, &growing);
   std::vector<float> all = zeros;
   for (int batch = 0; batch < 6; ++batch) {
     const size_t n = batch % 2 == 0 ? 1000 : 300000;
@@ -77,7 +86,7 @@ TEST(GrowingHistogram, CountsWhatAHistogramCounts) {
                   std::sin(static_cast<float>(i) * 0.37f) *
                   std::pow(3.0f, static_cast<float>(batch - 3)));
     const ValueRange range = RangeOf(x.data(), static_cast<int64_t>(n));
-    const ValueRange seen = growing.Add(x.data(), static_cast<int64_t>(n));
+    const ValueRange seen = Add(x, &growing);
     EXPECT_EQ(seen.count, range.count);
     EXPECT_EQ(seen.min, range.min);
     EXPECT_EQ(seen.max, range.max);
@@ -105,10 +114,10 @@ TEST(GrowingHistogram, CountsWhatAHistogramCounts) {
 TEST(GrowingHistogram, NamesWhatIsNoNumber) {
   GrowingHistogram growing;
   std::vector<float> x(300000, 1.0f);
-  growing.Add(x.data(), 300000);
+  Add(x, &growing);
   x[7] = std::nanf("");
   x[299999] = -std::numeric_limits<float>::infinity();
-  const ValueRange range = growing.Add(x.data(), 300000);
+  const ValueRange range = Add(x, &growing);
   EXPECT_EQ(range.nan, 1);
   EXPECT_EQ(range.inf, 1);
   EXPECT_FALSE(range.finite());
@@ -117,8 +126,8 @@ TEST(GrowingHistogram, NamesWhatIsNoNumber) {
 TEST(GrowingHistogram, ExtremesOfFloats) {
   const std::vector<float> x = {1e-42f, -3e38f, 0, 1};
   GrowingHistogram growing;
-  growing.Add(x.data(), 1);
-  growing.Add(x.data(), 4);
+  Add({x[0]}, &growing);
+  Add(x, &growing);
   const Histogram got = growing.Rebinned(0, 3e38f, 4);
   EXPECT_EQ(got.counts(), (std::vector<int64_t>{4, 0, 0, 1}));
 }
