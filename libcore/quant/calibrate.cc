@@ -21,14 +21,19 @@ constexpr size_t kItself = std::numeric_limits<size_t>::max();
 class Calibrator : public StretchObserver {
  public:
   Calibrator(const std::vector<std::string>& observed,
-             const CalibrationOptions& options)
+             const CalibrationOptions& options, bool cuts)
       : observed_(observed), options_(options) {
     for (size_t i = 0; i < observed.size(); ++i)
       finders_.push_back(
-          MakeThresholdFinder(options.algorithm, options.percentile));
+          MakeThresholdFinder(options.algorithm, options.percentile, cuts));
     ranges_.resize(observed.size());
     shown_.resize(observed.size());
     relu_of_.resize(observed.size(), kItself);
+  }
+
+  bool IsSure() const {
+    return std::all_of(finders_.begin(), finders_.end(),
+                       [](const auto& f) { return f->IsSure(); });
   }
 
   // Whether activations can be looked at while they are made.
@@ -147,11 +152,16 @@ absl::StatusOr<Calibration> Calibrate(OpRegistry* registry,
   for (const std::string& name : observed) run.sights.push_back({name});
   run.as_they_lie = true;
   run.most_batches = options.most_batches;
-  Calibrator calibrator(observed, options);
-  if (calibrator.TakesStretches()) run.by_stretches = &calibrator;
-  PD_ASSIGN_OR_RETURN(const auto observed_model,
-                      ObservedModel::Create(registry, run));
-  return calibrator.Run(observed_model.get(), loader);
+  for (const bool cuts : {true, false}) {
+    Calibrator calibrator(observed, options, cuts);
+    run.by_stretches = calibrator.TakesStretches() ? &calibrator : nullptr;
+    PD_ASSIGN_OR_RETURN(const auto observed_model,
+                        ObservedModel::Create(registry, run));
+    PD_ASSIGN_OR_RETURN(Calibration result,
+                        calibrator.Run(observed_model.get(), loader));
+    if (calibrator.IsSure()) return result;
+  }
+  return absl::InternalError("who sees all values must be sure");
 }
 
 }  // namespace pd

@@ -100,6 +100,34 @@ void Count(const float* x, int64_t n, float scale, uint32_t* table) {
   }
 }
 
+// Those from `cut` on; gives the number of others. They are rare: eight flags
+// at a time say that there is none.
+int64_t CountTop(const float* x, int64_t n, float cut, float scale,
+                 uint32_t* table) {
+  constexpr int64_t kGroup = 8;
+  alignas(64) uint8_t is_top[kBlock];
+  int64_t others = n;
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t some = std::min(kBlock, n - at);
+    const float* const v = x + at;
+#pragma omp simd
+    for (int64_t i = 0; i < some; ++i) is_top[i] = std::fabs(v[i]) >= cut;
+    std::fill(is_top + some, is_top + kBlock, 0);
+    for (int64_t group = 0; group < kBlock; group += kGroup) {
+      uint64_t any = 0;
+      std::memcpy(&any, is_top + group, sizeof(any));
+      if (any == 0) continue;
+      for (int64_t i = group; i < group + kGroup; ++i) {
+        if (is_top[i] == 0) continue;
+        const auto bin = static_cast<int32_t>(std::fabs(v[i]) * scale);
+        ++table[kBins + (std::signbit(v[i]) ? -1 - bin : bin)];
+        --others;
+      }
+    }
+  }
+  return others;
+}
+
 // How many of a bin's values lie below the part `edge` of its width. As many as
 // its neighbours hold lie anywhere, what it holds beyond them lies at its mean:
 // equal values. So do a few values.
@@ -164,7 +192,11 @@ void GrowingHistogram::Add(int part, const float* x, int64_t n) {
   }
   PD_INVARIANT(mine.tabled + n <= kMostTabled);
   GrowPart(ExponentOf(range.abs_max), &mine);
-  Count(x, n, std::ldexp(1.0f, -mine.exponent), mine.table.data());
+  const float scale = std::ldexp(1.0f, -mine.exponent);
+  if (cut_ > 0)
+    mine.zeros += CountTop(x, n, cut_, scale, mine.table.data());
+  else
+    Count(x, n, scale, mine.table.data());
   mine.tabled += n;
   const int64_t sampled =
       std::max(kSampled, kStretch * kAllSampled / std::max(batch_size_, n));
@@ -207,6 +239,29 @@ void GrowingHistogram::Take(Part* part) {
     sampled.mean += (at - static_cast<float>(bin) - sampled.mean) /
                     static_cast<float>(sampled.number);
   }
+}
+
+float GrowingHistogram::CutOf(double share) const {
+  if (counts_.empty()) return 0;
+  const int64_t all =
+      std::accumulate(counts_.begin(), counts_.end(), int64_t{0});
+  const double most = share * static_cast<double>(all);
+  int64_t above = 0;
+  size_t i = kBins;
+  while (i > 0 && static_cast<double>(above) <= most)
+    above += counts_[kBins + --i];
+  return std::ldexp(static_cast<float>(i), exponent_);
+}
+
+bool GrowingHistogram::KnowsTop(double share) const {
+  if (cut_ == 0) return true;
+  const auto top = static_cast<size_t>(std::ceil(std::ldexp(cut_, -exponent_)));
+  const auto above = counts_.begin() + kBins;
+  const int64_t all =
+      std::accumulate(counts_.begin(), counts_.end(), int64_t{0});
+  return static_cast<double>(
+             std::accumulate(above + top, counts_.end(), int64_t{0})) >
+         share * static_cast<double>(all);
 }
 
 Histogram GrowingHistogram::Rebinned(double low, double high, int bins) const {

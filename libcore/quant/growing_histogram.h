@@ -3,7 +3,7 @@
 // once. Bins are a power of two wide and begin at 0, on both sides of it; where
 // a greater value comes by, neighbours become one. There are so many that the
 // histogram in the end, of wider bins that begin anywhere, is right but for
-// what lies at its edges: each of its bins is made of 8 to 16 of these, or
+// what lies at its edges: each of its bins is made of 4 to 8 of these, or
 // more. Of a sample it is known where in its bin it lies, so that equal values,
 // which are many where images have a background, fall on the right side of an
 // edge.
@@ -27,6 +27,14 @@ class GrowingHistogram {
   void Add(int part, const float* x, int64_t n);
   /// The batch ends. Gives its range.
   ValueRange End();
+
+  /// From now on |x| below `cut` counts as 0: for those who ask for the upper
+  /// end alone.
+  void CountFrom(float cut) { cut_ = cut; }
+  /// A number that about `share` of all |x| are above, and of all x too.
+  float CutOf(double share) const;
+  /// Whether more than `share` of all x were counted at the cut or above.
+  bool KnowsTop(double share) const;
 
   /// The counts of |x| in bins of equal width from `low` to `high`, which no
   /// value lies outside of.
@@ -66,6 +74,7 @@ class GrowingHistogram {
   std::vector<Sampled> sampled_;
   int64_t zeros_ = 0;  // that came before
   int64_t batch_size_ = 0;
+  float cut_ = 0;
   std::vector<Part> parts_;
 };
 

@@ -268,8 +268,8 @@ class PtfFinder : public RangeFinder {
 
 class HistogramFinder : public StretchFinder {
  public:
-  HistogramFinder(bool kl, double percentile)
-      : kl_(kl), percentile_(percentile) {}
+  HistogramFinder(bool kl, double percentile, bool cuts)
+      : kl_(kl), percentile_(percentile), cuts_(cuts && !kl) {}
 
   void Begin(int64_t n) override { histogram_.Begin(n); }
   void SeeStretch(int part, const float* x, int64_t n) override {
@@ -278,7 +278,14 @@ class HistogramFinder : public StretchFinder {
   ValueRange End() override {
     const ValueRange range = histogram_.End();
     range_.Join(range);
+    if (cuts_ && !is_cut_ && range_.count >= kCutFrom) {
+      histogram_.CountFrom(histogram_.CutOf(kCutMargin * (1 - percentile_)));
+      is_cut_ = true;
+    }
     return range;
+  }
+  bool IsSure() const override {
+    return !is_cut_ || histogram_.KnowsTop(1 - percentile_);
   }
   double Threshold() const override {
     return Of(range_, &GrowingHistogram::Rebinned);
@@ -299,8 +306,16 @@ class HistogramFinder : public StretchFinder {
                : PercentileThreshold(histogram, percentile_);
   }
 
+  // A percentile wants the largest values alone. As soon as so many values have
+  // come by, only those are counted that this many times too few would be
+  // above.
+  static constexpr int64_t kCutFrom = 1 << 17;
+  static constexpr double kCutMargin = 30;
+
   const bool kl_;
   const double percentile_;
+  const bool cuts_;
+  bool is_cut_ = false;
   ValueRange range_;
   GrowingHistogram histogram_;
 };
@@ -440,12 +455,13 @@ ValueRange StretchFinder::See(const float* x, const Shape& shape) {
 }
 
 std::unique_ptr<ThresholdFinder> MakeThresholdFinder(QuantAlgorithm algorithm,
-                                                     double percentile) {
+                                                     double percentile,
+                                                     bool cuts) {
   switch (algorithm) {
     case QuantAlgorithm::kKl:
     case QuantAlgorithm::kHist:
       return std::make_unique<HistogramFinder>(algorithm == QuantAlgorithm::kKl,
-                                               percentile);
+                                               percentile, cuts);
     case QuantAlgorithm::kMse:
     case QuantAlgorithm::kEmd:
       return std::make_unique<SearchFinder>(algorithm == QuantAlgorithm::kEmd);

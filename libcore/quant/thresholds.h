@@ -117,6 +117,9 @@ class ThresholdFinder {
   virtual double Threshold() const = 0;
   /// For integers of both signs, where the algorithm tells them apart.
   virtual double SignedThreshold() const { return Threshold(); }
+  /// False where values did not come as the first batches let expect, so that
+  /// they have to be seen once more by one that does not cut (see below).
+  virtual bool IsSure() const { return true; }
   /// This, where the algorithm looks at each value once and by itself.
   virtual StretchFinder* AsStretchFinder() { return nullptr; }
 };
@@ -137,8 +140,11 @@ class StretchFinder : public ThresholdFinder {
   StretchFinder* AsStretchFinder() final { return this; }
 };
 
+/// `cuts`: what the first batches show to lie far below the percentile need not
+/// be counted.
 std::unique_ptr<ThresholdFinder> MakeThresholdFinder(QuantAlgorithm algorithm,
-                                                     double percentile);
+                                                     double percentile,
+                                                     bool cuts);
 
 }  // namespace pd
 

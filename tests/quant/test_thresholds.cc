@@ -23,7 +23,8 @@ Histogram Counted(const std::vector<int64_t>& counts, double width) {
 double Find(QuantAlgorithm algorithm,
             const std::vector<std::vector<float>>& batches,
             bool for_both_signs = false) {
-  const auto finder = MakeThresholdFinder(algorithm, kHistogramPercentile);
+  const auto finder =
+      MakeThresholdFinder(algorithm, kHistogramPercentile, true);
   for (const std::vector<float>& x : batches) {
     const auto n = static_cast<int64_t>(x.size());
     finder->See(x.data(), {n});
@@ -170,6 +171,40 @@ TEST(ThresholdFinder, SimpleOnes) {
   EXPECT_EQ(Find(QuantAlgorithm::kAvg, {{1, -4}, {3}}), 2.75);
   EXPECT_EQ(Find(QuantAlgorithm::kAbsMax, {{0, 0}}), 0);
   EXPECT_EQ(Find(QuantAlgorithm::kKl, {{0, 0}}), 0);
+}
+
+// Cut or not, the same; and where the first batch was none like the others, it
+// says so.
+TEST(ThresholdFinder, HistCountsTheTopAlone) {
+  std::vector<float> x;
+  for (int i = 0; i < 200000; ++i) {
+    const auto v = static_cast<float>(i);
+    x.push_back(std::sin(v) * std::sin(v * 0.37f) * std::sin(v * 0.11f));
+  }
+  std::vector<float> greater = x;
+  for (float& v : greater) v *= 1000;
+  struct Found {
+    double threshold, of_relu;
+    bool sure;
+  };
+  const auto find = [&](bool cuts, int64_t first, int batches) {
+    const auto finder =
+        MakeThresholdFinder(QuantAlgorithm::kHist, kHistogramPercentile, cuts);
+    finder->See(greater.data(), {first});
+    for (int i = 0; i < batches; ++i) finder->See(x.data(), {200000});
+    return Found{finder->Threshold(),
+                 finder->AsStretchFinder()->ReluThreshold(), finder->IsSure()};
+  };
+  // Of 4 million values 40 are to be above: they are in the first batch.
+  const Found all = find(false, 140000, 20), top = find(true, 140000, 20);
+  EXPECT_TRUE(all.sure);
+  EXPECT_TRUE(top.sure);
+  EXPECT_GT(all.threshold, 100);
+  EXPECT_EQ(top.threshold, all.threshold);
+  EXPECT_EQ(top.of_relu, all.of_relu);
+  // Of 12 million it would be 120.
+  EXPECT_TRUE(find(false, 140000, 60).sure);
+  EXPECT_FALSE(find(true, 140000, 60).sure);
 }
 
 TEST(ThresholdFinder, MseTakesWhatLosesLeast) {
