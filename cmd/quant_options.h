@@ -21,7 +21,7 @@ struct QuantOptions {
   std::string out;
   std::string to = "paddle";
   int64_t opset = 13;
-  std::string algo = "KL";
+  std::string algo = "hist";
   double percentile = 0.99999;
   std::string weights = "channel_wise_abs_max";
   bool weight_only = false, dynamic = false;

@@ -18,7 +18,7 @@
 namespace pd {
 
 struct CalibrationOptions {
-  QuantAlgorithm algorithm = QuantAlgorithm::kKl;
+  QuantAlgorithm algorithm = QuantAlgorithm::kHist;
   double percentile = kHistogramPercentile;  ///< of kHist
   int64_t most_batches = 0;                  ///< 0: all
   /// Counts values for people to look at.
