@@ -25,8 +25,13 @@ std::vector<FlagInfo>& Table() {
        "convolutions on a GPU give the same bits in every run"},
       {"FLAGS_cudnn_dir", std::string(),
        "folders, separated by colons, where libcudnn is looked for first"},
+      {"FLAGS_cupti_dir", std::string(),
+       "folders, separated by colons, where libcupti, which pd-profile asks "
+       "what GPUs did, is looked for first"},
       {"FLAGS_enable_cublas_tensor_op_math", false,
        "products and convolutions on a GPU may round float32 inputs to TF32"},
+      {"FLAGS_multiple_of_cupti_buffer_size", int64_t{1},
+       "MiB of each buffer that CUPTI records into"},
       {"FLAGS_use_mkldnn", true, "use oneDNN's kernels where they apply"},
   };
   return *table;

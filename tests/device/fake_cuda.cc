@@ -7,6 +7,8 @@
 // the real driver may do it, on memory that host code cannot touch and that
 // holds NaN until it is written, so that what would go wrong on a GPU, a
 // pointer of the other side or a wait that is missing, goes wrong here too.
+// Whoever calls fake_cuda_observe hears of every call and every piece of work
+// (fake_activity.h).
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -21,7 +23,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/device/fake_activity.h"
+
 namespace {
+
+using pd::FakeObserver;
+using pd::FakeWork;
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2;
 constexpr int kNotFound = 500, kInvalidImage = 200, kNotPermitted = 800;
@@ -35,7 +42,11 @@ int Setting(const char* name, int otherwise) {
   return found == nullptr ? otherwise : std::atoi(found + std::strlen(name));
 }
 
-using Work = std::vector<std::function<void()>>;
+struct Piece {
+  std::function<void()> run;
+  FakeWork what;
+};
+using Work = std::vector<Piece>;
 
 struct Graph {
   Work work;
@@ -50,6 +61,8 @@ struct Device {
   bool capturing = false;
   long done = 0;  // pieces of work
   int graphs = 0;
+  const FakeObserver* observer = nullptr;
+  unsigned correlation = 0;  // of the call at hand
 };
 
 struct Event {
@@ -87,18 +100,52 @@ void RunAll() {
   Device& device = TheDevice();
   if (device.pending.empty()) return;
   Open(true);
-  for (const auto& one : device.pending) {
-    one();
+  for (const Piece& one : device.pending) {
+    if (device.observer != nullptr) device.observer->work_begins();
+    one.run();
     ++device.done;
+    if (device.observer != nullptr) device.observer->work_ends(one.what);
   }
   device.pending.clear();
   Open(false);
 }
 
-void Add(std::function<void()> work) {
+// A call of the API, for whoever listens.
+class Call {
+ public:
+  explicit Call(const char* name, bool runtime = false) {
+    Device& device = TheDevice();
+    if (device.observer == nullptr) return;
+    outer_ = device.correlation;
+    device.correlation = device.observer->call_begins(name, runtime);
+    heard_ = device.observer;
+  }
+  ~Call() {
+    if (heard_ == nullptr) return;
+    heard_->call_ends();
+    TheDevice().correlation = outer_;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  unsigned outer_ = 0;
+  const FakeObserver* heard_ = nullptr;
+};
+
+// `what` is nothing for marks, which are no work that anybody shows.
+void Add(std::function<void()> run, FakeWork what = {}) {
   Device& device = TheDevice();
+  what.correlation = device.correlation;
   (device.capturing ? device.captured : device.pending)
-      .push_back(std::move(work));
+      .push_back({std::move(run), what});
+}
+
+FakeWork Copy(FakeWork::Kind kind, size_t bytes) {
+  FakeWork what;
+  what.kind = kind;
+  what.bytes = bytes;
+  return what;
 }
 
 // A wait while a stream is captured is an error, as with the real driver.
@@ -120,6 +167,7 @@ void* Self() {
 struct Function {
   void (*run)(const void*, int64_t, int) = nullptr;
   size_t bytes = 0;
+  std::string name;
 };
 
 }  // namespace
@@ -128,7 +176,17 @@ extern "C" {
 
 // For the other fakes: work among that of the stream.
 void fake_cuda_add(void (*work)(void*), void* argument) {
-  Add([=] { work(argument); });
+  const Call call("cudaLaunchKernelExC_v11060", /*runtime=*/true);
+  FakeWork what;
+  what.kind = FakeWork::Kind::kKernel;
+  what.name = "_Z7libraryPKf";
+  what.blocks = 5;
+  what.threads = 256;
+  Add([=] { work(argument); }, what);
+}
+
+void fake_cuda_observe(const FakeObserver* observer) {
+  TheDevice().observer = observer;
 }
 
 // For tests: how often captured work was started.
@@ -230,36 +288,44 @@ int cuMemFreeHost(void* pointer) {
 // Pageable bytes are taken at once, pinned ones when the copy is done.
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from,  // NOLINT
                          size_t bytes, void*) {
+  const Call call("cuMemcpyHtoDAsync_v2");
   if (!OnDevice(to, bytes)) return kInvalidValue;
+  const FakeWork what = Copy(FakeWork::Kind::kHostToDevice, bytes);
   if (Inside(TheDevice().pinned, from, bytes)) {
-    Add([=] { std::memcpy(Pointer(to), from, bytes); });
+    Add([=] { std::memcpy(Pointer(to), from, bytes); }, what);
     return kSuccess;
   }
   if (TheDevice().capturing) return kNotPermitted;
   auto copy =
       std::make_shared<std::string>(static_cast<const char*>(from), bytes);
-  Add([=] { std::memcpy(Pointer(to), copy->data(), bytes); });
+  Add([=] { std::memcpy(Pointer(to), copy->data(), bytes); }, what);
   return kSuccess;
 }
 int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from,  // NOLINT
                          size_t bytes, void*) {
+  const Call call("cuMemcpyDtoHAsync_v2");
   if (!OnDevice(from, bytes)) return kInvalidValue;
   const bool pinned = Inside(TheDevice().pinned, to, bytes);
   if (!pinned && TheDevice().capturing) return kNotPermitted;
-  Add([=] { std::memcpy(to, Pointer(from), bytes); });
+  Add([=] { std::memcpy(to, Pointer(from), bytes); },
+      Copy(FakeWork::Kind::kDeviceToHost, bytes));
   return pinned ? kSuccess : Wait();
 }
 int cuMemcpyDtoDAsync_v2(unsigned long long to,    // NOLINT
                          unsigned long long from,  // NOLINT
                          size_t bytes, void*) {
+  const Call call("cuMemcpyDtoDAsync_v2");
   if (!OnDevice(to, bytes) || !OnDevice(from, bytes)) return kInvalidValue;
-  Add([=] { std::memmove(Pointer(to), Pointer(from), bytes); });
+  Add([=] { std::memmove(Pointer(to), Pointer(from), bytes); },
+      Copy(FakeWork::Kind::kDeviceToDevice, bytes));
   return kSuccess;
 }
 int cuMemsetD8Async(unsigned long long to, unsigned char value,  // NOLINT
                     size_t bytes, void*) {
+  const Call call("cuMemsetD8Async");
   if (!OnDevice(to, bytes)) return kInvalidValue;
-  Add([=] { std::memset(Pointer(to), value, bytes); });
+  Add([=] { std::memset(Pointer(to), value, bytes); },
+      Copy(FakeWork::Kind::kSet, bytes));
   return kSuccess;
 }
 
@@ -268,7 +334,10 @@ int cuStreamCreate(void** stream, unsigned) {
   return kSuccess;
 }
 int cuStreamDestroy_v2(void*) { return kSuccess; }
-int cuStreamSynchronize(void*) { return Wait(); }
+int cuStreamSynchronize(void*) {
+  const Call call("cuStreamSynchronize");
+  return Wait();
+}
 // An event knows how much work was done before it; each takes a microsecond.
 int cuEventCreate(void** event, unsigned) {
   *event = new Event;
@@ -310,6 +379,7 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
   const void* bytes = dlsym(Self(), (std::string(name) + "_bytes").c_str());
   if (one.run == nullptr || bytes == nullptr) return kNotFound;
   one.bytes = *static_cast<const size_t*>(bytes);
+  one.name = name;
   *function = &one;
   return kSuccess;
 }
@@ -318,15 +388,24 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
 #define PD_BLOCK unsigned threads, unsigned ty, unsigned tz
 int cuLaunchKernel(void* function, PD_GRID, PD_BLOCK, unsigned shared, void*,
                    void** arguments, void**) {
+  const Call call("cuLaunchKernel");
   if (function == nullptr || blocks == 0 || y != 1 || z != 1 || threads == 0 ||
       threads > 1024 || threads % 32 != 0 || ty != 1 || tz != 1 || shared != 0)
     return kInvalidValue;
   const Function& kernel = *static_cast<const Function*>(function);
   auto copy = std::make_shared<std::string>(
       static_cast<const char*>(arguments[0]), kernel.bytes);
-  Add([=, run = kernel.run] {
-    run(copy->data(), static_cast<int64_t>(blocks), static_cast<int>(threads));
-  });
+  FakeWork what;
+  what.kind = FakeWork::Kind::kKernel;
+  what.name = kernel.name.c_str();
+  what.blocks = blocks;
+  what.threads = threads;
+  Add(
+      [=, run = kernel.run] {
+        run(copy->data(), static_cast<int64_t>(blocks),
+            static_cast<int>(threads));
+      },
+      what);
   return kSuccess;
 }
 
@@ -350,8 +429,10 @@ int cuGraphInstantiateWithFlags(void** exec, void* graph,
   return kSuccess;
 }
 int cuGraphLaunch(void* exec, void*) {
+  const Call call("cuGraphLaunch");
   ++TheDevice().graphs;
-  for (const auto& work : static_cast<const Graph*>(exec)->work) Add(work);
+  for (const Piece& piece : static_cast<const Graph*>(exec)->work)
+    Add(piece.run, piece.what);
   return kSuccess;
 }
 int cuGraphExecDestroy(void* exec) {

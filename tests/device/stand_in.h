@@ -21,6 +21,7 @@ inline absl::Status UseStandIn() {
       std::string(PD_BINARY_DIR) + "/tests/device/fakes/good";
   absl::Status status = SetFlag("cuda_dir", good);
   status.Update(SetFlag("cudnn_dir", good));
+  status.Update(SetFlag("cupti_dir", good));
   return status;
 }
 

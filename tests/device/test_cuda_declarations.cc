@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of libcore/device/cuda_driver.h, cublaslt.h and cudnn.h has
-// the exported name and the parameters that NVIDIA's headers give it, as far as
-// a call can tell; and where the libraries are installed, they take our
-// descriptors, which needs no GPU.
+// Every function of libcore/device/cuda_driver.h, cublaslt.h, cudnn.h and
+// cupti.h has the exported name and the parameters that NVIDIA's headers give
+// it, as far as a call can tell; and where the libraries are installed, they
+// take our descriptors, which needs no GPU.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <gtest/gtest.h>
 
 #include <type_traits>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/device/cublaslt.h"
 #include "libcore/device/cuda_driver.h"
 #include "libcore/device/cuda_libraries.h"
 #include "libcore/device/cudnn.h"
+#include "libcore/device/cupti.h"
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
+#endif
+#if __has_include(<cupti.h>)
+#include <cupti.h>
 #endif
 
 namespace pd {
@@ -245,6 +250,100 @@ TEST(CudaDeclarations, RealCudnnTakesTheDescriptors) {
   EXPECT_EQ(cudnn.DestroyConvolutionDescriptor(work), 0);
   EXPECT_EQ(cudnn.DestroyFilterDescriptor(filter), 0);
   EXPECT_EQ(cudnn.DestroyTensorDescriptor(tensor), 0);
+}
+
+#ifdef CUPTI_API_VERSION
+#define PD_SAME_FIELD(Ours, ours, Theirs, theirs)            \
+  EXPECT_EQ(offsetof(Ours, ours), offsetof(Theirs, theirs)); \
+  EXPECT_EQ(sizeof(Ours::ours), sizeof(Theirs::theirs))
+
+template <typename Kernel>
+void SameKernel() {
+  PD_SAME_FIELD(CuptiKernelRecord, kind, Kernel, kind);
+  PD_SAME_FIELD(CuptiKernelRecord, registers, Kernel, registersPerThread);
+  PD_SAME_FIELD(CuptiKernelRecord, start, Kernel, start);
+  PD_SAME_FIELD(CuptiKernelRecord, end, Kernel, end);
+  PD_SAME_FIELD(CuptiKernelRecord, device, Kernel, deviceId);
+  PD_SAME_FIELD(CuptiKernelRecord, stream, Kernel, streamId);
+  EXPECT_EQ(offsetof(CuptiKernelRecord, grid), offsetof(Kernel, gridX));
+  EXPECT_EQ(offsetof(CuptiKernelRecord, grid[2]), offsetof(Kernel, gridZ));
+  EXPECT_EQ(offsetof(CuptiKernelRecord, block), offsetof(Kernel, blockX));
+  EXPECT_EQ(offsetof(CuptiKernelRecord, block[2]), offsetof(Kernel, blockZ));
+  PD_SAME_FIELD(CuptiKernelRecord, static_shared, Kernel, staticSharedMemory);
+  PD_SAME_FIELD(CuptiKernelRecord, dynamic_shared, Kernel, dynamicSharedMemory);
+  PD_SAME_FIELD(CuptiKernelRecord, correlation, Kernel, correlationId);
+  PD_SAME_FIELD(CuptiKernelRecord, name, Kernel, name);
+}
+
+template <typename Theirs, typename Ours>
+void SameMove() {
+  PD_SAME_FIELD(Ours, kind, Theirs, kind);
+  PD_SAME_FIELD(Ours, bytes, Theirs, bytes);
+  PD_SAME_FIELD(Ours, start, Theirs, start);
+  PD_SAME_FIELD(Ours, end, Theirs, end);
+  PD_SAME_FIELD(Ours, device, Theirs, deviceId);
+  PD_SAME_FIELD(Ours, stream, Theirs, streamId);
+  PD_SAME_FIELD(Ours, correlation, Theirs, correlationId);
+}
+
+// Those of CUDA 12 and of 13.
+TEST(CudaDeclarations, Activities) {
+#define PD_EACH(member, parameters) \
+  static_assert(                    \
+      SameCall<decltype(Cupti::member), decltype(&cupti##member)>::value);
+  PD_CUPTI(PD_EACH)
+#undef PD_EACH
+  SameKernel<CUpti_ActivityKernel8>();
+  SameKernel<CUpti_ActivityKernel9>();
+#if CUPTI_API_VERSION >= 130000
+  SameKernel<CUpti_ActivityKernel10>();
+  SameMove<CUpti_ActivityMemcpy6, CuptiMemcpyRecord>();
+  PD_SAME_FIELD(CuptiMemcpyRecord, copy_kind, CUpti_ActivityMemcpy6, copyKind);
+#endif
+  SameMove<CUpti_ActivityMemcpy5, CuptiMemcpyRecord>();
+  PD_SAME_FIELD(CuptiMemcpyRecord, copy_kind, CUpti_ActivityMemcpy5, copyKind);
+  SameMove<CUpti_ActivityMemset4, CuptiMemsetRecord>();
+  using Api = CUpti_ActivityAPI;
+  PD_SAME_FIELD(CuptiApiRecord, callback, Api, cbid);
+  PD_SAME_FIELD(CuptiApiRecord, start, Api, start);
+  PD_SAME_FIELD(CuptiApiRecord, end, Api, end);
+  PD_SAME_FIELD(CuptiApiRecord, correlation, Api, correlationId);
+  using External = CUpti_ActivityExternalCorrelation;
+  PD_SAME_FIELD(CuptiExternalRecord, external_kind, External, externalKind);
+  PD_SAME_FIELD(CuptiExternalRecord, external_id, External, externalId);
+  PD_SAME_FIELD(CuptiExternalRecord, correlation, External, correlationId);
+}
+
+TEST(CudaDeclarations, NumbersOfCupti) {
+  EXPECT_EQ(kCuptiSuccess, CUPTI_SUCCESS);
+  EXPECT_EQ(kCuptiMaxLimitReached, CUPTI_ERROR_MAX_LIMIT_REACHED);
+  EXPECT_EQ(kCuptiMemcpy, CUPTI_ACTIVITY_KIND_MEMCPY);
+  EXPECT_EQ(kCuptiMemset, CUPTI_ACTIVITY_KIND_MEMSET);
+  EXPECT_EQ(kCuptiDriver, CUPTI_ACTIVITY_KIND_DRIVER);
+  EXPECT_EQ(kCuptiRuntime, CUPTI_ACTIVITY_KIND_RUNTIME);
+  EXPECT_EQ(kCuptiKernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  EXPECT_EQ(kCuptiExternalCorrelation,
+            CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+  EXPECT_EQ(kCuptiDriverApi, CUPTI_CB_DOMAIN_DRIVER_API);
+  EXPECT_EQ(kCuptiRuntimeApi, CUPTI_CB_DOMAIN_RUNTIME_API);
+  EXPECT_EQ(kCuptiCustom0, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0);
+  EXPECT_EQ(1, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
+  EXPECT_EQ(2, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH);
+  EXPECT_EQ(8, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD);
+  EXPECT_EQ(10, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
+}
+#endif
+
+// Of the real library, which needs no GPU to tell its names.
+TEST(CudaDeclarations, RealCuptiHasTheFunctions) {
+  const auto cupti = LoadCupti();
+  if (!cupti.ok()) GTEST_SKIP() << cupti.status().message();
+  const char* name = nullptr;
+  ASSERT_EQ((*cupti)->GetCallbackName(kCuptiDriverApi, 307, &name), 0);
+  EXPECT_STREQ(name, "cuLaunchKernel");
+  EXPECT_EQ((*cupti)->Check(35, "what").message(),
+            absl::StrCat("what of CUPTI in '", (*cupti)->path,
+                         "': CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)"));
 }
 
 }  // namespace
