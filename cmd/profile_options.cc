@@ -42,6 +42,12 @@ Manual ProfileManual() {
       "All tables are about the same steps: those recorded; with "
       "`--timer-only`, all but the first ten, or the second half where there "
       "are fewer than twenty.",
+      "Of a GPU, NVIDIA's CUPTI tells single kernels, copies and clears. Each "
+      "stream is a row of the trace; grid, block, registers and shared memory "
+      "are arguments of a kernel's event, and an arrow comes to it from the "
+      "call that started it, inside an operator. Where libcupti is missing or "
+      "may not record, one line says why, and the GPU's time is shown by "
+      "operators: between two events around each.",
       "Given two traces, `--load` prints for each op the median of its time in "
       "a step, the change, and a mark where the steps differ by more than "
       "chance.",

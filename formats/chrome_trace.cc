@@ -110,6 +110,18 @@ class Writer {
     if (bytes > 0)
       absl::StrAppendFormat(&out_, ",\"GB/s\":%.6g",
                             static_cast<double>(bytes) / ns);
+    if (site.launch.has_value()) Launch(*site.launch);
+  }
+
+  // In the words of PaddlePaddle's traces.
+  void Launch(const TraceLaunch& launch) {
+    const auto extents = [](const int64_t(&n)[3]) {
+      return absl::StrCat("[", n[0], ",", n[1], ",", n[2], "]");
+    };
+    absl::StrAppend(&out_, ",\"grid\":", extents(launch.grid),
+                    ",\"block\":", extents(launch.block),
+                    ",\"registers per thread\":", launch.registers,
+                    ",\"shared memory\":", launch.shared_bytes);
   }
 
   // From what made something to what took it.
@@ -242,6 +254,12 @@ class Writer {
       for (size_t i = 0; i < site.refusals.size(); ++i)
         absl::StrAppend(&out_, i > 0 ? "," : "", Quoted(site.refusals[i]));
       out_ += "]";
+    }
+    if (site.launch.has_value()) {
+      const TraceLaunch& l = *site.launch;
+      absl::StrAppend(&out_, ",\"launch\":[", l.grid[0], ",", l.grid[1], ",",
+                      l.grid[2], ",", l.block[0], ",", l.block[1], ",",
+                      l.block[2], ",", l.registers, ",", l.shared_bytes, "]");
     }
     out_ += "}";
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reading half of chrome_trace.h.
 #include <cmath>
+#include <iterator>
 #include <unordered_map>
 
 #include "absl/strings/numbers.h"
@@ -72,19 +73,28 @@ class Reader {
     return at == 0 ? std::string() : TextAt(at, name);
   }
 
-  absl::StatusOr<double> Number(size_t object, const char* name,
-                                double otherwise) {
-    const size_t at = json_.Member(object, name);
-    if (at == 0) return otherwise;
+  absl::StatusOr<double> NumberAt(size_t at, const char* name) {
     if (node(at).kind != Kind::kNumber || !(std::fabs(node(at).number) < kMost))
       return DataLoss("'%s' is no number below 2^53", name);
     return node(at).number;
   }
 
+  absl::StatusOr<double> Number(size_t object, const char* name,
+                                double otherwise) {
+    const size_t at = json_.Member(object, name);
+    if (at == 0) return otherwise;
+    return NumberAt(at, name);
+  }
+
   absl::StatusOr<int64_t> Integer(size_t object, const char* name,
                                   int64_t otherwise) {
-    PD_ASSIGN_OR_RETURN(const double number,
-                        Number(object, name, static_cast<double>(otherwise)));
+    const size_t at = json_.Member(object, name);
+    if (at == 0) return otherwise;
+    return IntegerAt(at, name);
+  }
+
+  absl::StatusOr<int64_t> IntegerAt(size_t at, const char* name) {
+    PD_ASSIGN_OR_RETURN(const double number, NumberAt(at, name));
     if (number != std::floor(number))
       return DataLoss("'%s' is %g; expected a whole number", name, number);
     return static_cast<int64_t>(number);
@@ -164,7 +174,27 @@ class Reader {
         site.refusals.push_back(std::move(text));
       }
     }
+    PD_RETURN_IF_ERROR(ReadLaunch(at, &site));
     trace_.sites.push_back(std::move(site));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadLaunch(size_t at, TraceSite* site) {
+    const size_t list = json_.Member(at, "launch");
+    if (list == 0) return absl::OkStatus();
+    TraceLaunch& launch = site->launch.emplace();
+    int64_t* const fields[] = {&launch.grid[0],   &launch.grid[1],
+                               &launch.grid[2],   &launch.block[0],
+                               &launch.block[1],  &launch.block[2],
+                               &launch.registers, &launch.shared_bytes};
+    if (node(list).kind != Kind::kArray ||
+        node(list).items != std::size(fields))
+      return DataLoss("'launch' is no array of %d numbers", std::size(fields));
+    size_t item = list + 1;
+    for (int64_t* field : fields) {
+      PD_ASSIGN_OR_RETURN(*field, IntegerAt(item, "launch"));
+      item = node(item).end;
+    }
     return absl::OkStatus();
   }
 

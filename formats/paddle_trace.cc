@@ -34,6 +34,11 @@ void WriteSite(const TraceSite& site, format::Site* out) {
   out->set_bytes_written(site.bytes_written);
   out->set_alive_bytes(site.alive_bytes);
   for (const std::string& refusal : site.refusals) out->add_refusals(refusal);
+  if (!site.launch.has_value()) return;
+  for (const int64_t extent : site.launch->grid) out->add_launch(extent);
+  for (const int64_t extent : site.launch->block) out->add_launch(extent);
+  out->add_launch(site.launch->registers);
+  out->add_launch(site.launch->shared_bytes);
 }
 
 // The events of one thread as a tree, whose root is a helper.
@@ -136,6 +141,7 @@ class Reader {
       site.bytes_written = std::max<int64_t>(in.bytes_written(), 0);
       site.alive_bytes = std::max<int64_t>(in.alive_bytes(), 0);
       site.refusals.assign(in.refusals().begin(), in.refusals().end());
+      PD_RETURN_IF_ERROR(ReadLaunch(in, &site));
       trace_.sites.push_back(std::move(site));
     }
     for (const format::Counter& in : file.counters()) {
@@ -149,6 +155,22 @@ class Reader {
     }
     for (const format::Tensor& in : file.peak())
       trace_.peak.push_back({in.name(), in.bytes(), in.from(), in.to()});
+    return absl::OkStatus();
+  }
+
+  static absl::Status ReadLaunch(const format::Site& in, TraceSite* site) {
+    constexpr int kFields = 8;
+    if (in.launch_size() == 0) return absl::OkStatus();
+    if (in.launch_size() != kFields)
+      return DataLoss("kernel '%s' has %d numbers of its start; expected %d",
+                      in.name(), in.launch_size(), kFields);
+    TraceLaunch& launch = site->launch.emplace();
+    for (int i = 0; i < 3; ++i) {
+      launch.grid[i] = in.launch(i);
+      launch.block[i] = in.launch(3 + i);
+    }
+    launch.registers = in.launch(6);
+    launch.shared_bytes = in.launch(7);
     return absl::OkStatus();
   }
 

@@ -41,6 +41,13 @@ inline constexpr int kEventTypes = 16;
 absl::string_view Name(EventType type);
 std::optional<EventType> EventTypeFromName(absl::string_view name);
 
+/// How a kernel was started on a GPU.
+struct TraceLaunch {
+  int64_t grid[3] = {}, block[3] = {};
+  int64_t registers = 0;     ///< of each thread
+  int64_t shared_bytes = 0;  ///< of each block
+};
+
 /// What events have in common that come from the same place.
 struct TraceSite {
   EventType type = EventType::kUserDefined;
@@ -55,6 +62,7 @@ struct TraceSite {
   int64_t alive_bytes = 0;
   /// "label: reason" of the implementations that were asked before.
   std::vector<std::string> refusals;
+  std::optional<TraceLaunch> launch;  ///< of a single kernel
 
   bool IsOp() const {
     return type == EventType::kOperator || type == EventType::kMemcpy;

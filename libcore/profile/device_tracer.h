@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // When the steps of a plan ran on a GPU: a mark before and after each, whose
 // times are asked for when the run has ended. They become events of a row of
-// their own, tied by numbers to those of the thread that started the work.
+// their own, tied by numbers to those of the thread that started the work. This
+// is for machines without CUPTI (kernel_tracer.h).
 #ifndef PD_LIBCORE_PROFILE_DEVICE_TRACER_H_
 #define PD_LIBCORE_PROFILE_DEVICE_TRACER_H_
 

@@ -40,7 +40,8 @@ std::vector<int64_t> AliveBytes(const Plan& plan) {
 
 }  // namespace
 
-PlanTracer::PlanTracer(const Plan& plan, int64_t number) {
+PlanTracer::PlanTracer(const Plan& plan, int64_t number,
+                       KernelTracer* kernels) {
   Recorder& recorder = Recorder::Get();
   const std::vector<int64_t> alive = AliveBytes(plan);
   // Sites of one plan follow each other, whatever other threads add.
@@ -67,7 +68,12 @@ PlanTracer::PlanTracer(const Plan& plan, int64_t number) {
     phases_.push_back(recorder.SiteOf(phase, Name(phase)));
   }
   first_ = recorder.AddSites(std::move(sites));
-  if (plan.place() != nullptr) device_ = std::make_unique<DeviceTracer>(plan);
+  if (plan.place() != nullptr && kernels != nullptr) {
+    kernels_ = kernels;
+    first_source_ = kernels->AddPlan(plan);
+  } else if (plan.place() != nullptr) {
+    device_ = std::make_unique<DeviceTracer>(plan);
+  }
   FindPeak(plan, alive);
 }
 

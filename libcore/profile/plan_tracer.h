@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records the steps of a plan, and the phases (forward, backward, update) that
 // they make up. Of a plan on a GPU, the thread's events are the starting of
-// work, and DeviceTracer adds the work.
+// work, and KernelTracer adds the work; where CUPTI is missing, DeviceTracer.
 #ifndef PD_LIBCORE_PROFILE_PLAN_TRACER_H_
 #define PD_LIBCORE_PROFILE_PLAN_TRACER_H_
 
@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "libcore/exec/plan.h"
 #include "libcore/profile/device_tracer.h"
+#include "libcore/profile/kernel_tracer.h"
 #include "libcore/trace/recorder.h"
 
 namespace pd {
@@ -19,8 +20,9 @@ namespace pd {
 class PlanTracer : public StepHook {
  public:
   /// Makes a site of every step; the plan is not needed afterwards. `number`
-  /// tells plans apart in the trace.
-  PlanTracer(const Plan& plan, int64_t number);
+  /// tells plans apart in the trace. `kernels` records a plan on a GPU; it
+  /// may be null.
+  PlanTracer(const Plan& plan, int64_t number, KernelTracer* kernels);
 
   void Before(size_t step) override {
     if (step == 0) ring_ = Recorder::Get().ThisThread();
@@ -28,6 +30,7 @@ class PlanTracer : public StepHook {
       if (step == 0) device_->BeginRun();
       device_->Before(step);
     }
+    if (kernels_ != nullptr) kernels_->Before();
     begin_ = TraceClock::Now();
     if (step > 0 && phases_[step] == phase_) return;
     EndPhase();
@@ -37,6 +40,8 @@ class PlanTracer : public StepHook {
   absl::Status After(size_t step) override {
     end_ = TraceClock::Now();
     const int64_t work = device_ != nullptr ? device_->After(step) : 0;
+    if (kernels_ != nullptr)
+      kernels_->After(first_source_ + step, ring_, begin_, end_);
     ring_->Push(first_ + static_cast<SiteId>(step), begin_, end_, work);
     if (step + 1 < phases_.size()) return absl::OkStatus();
     EndPhase();
@@ -54,7 +59,10 @@ class PlanTracer : public StepHook {
   }
   void FindPeak(const Plan& plan, const std::vector<int64_t>& alive);
 
-  std::unique_ptr<DeviceTracer> device_;  // of a plan on a GPU
+  // Of a plan on a GPU, one of them.
+  std::unique_ptr<DeviceTracer> device_;
+  KernelTracer* kernels_ = nullptr;
+  size_t first_source_ = 0;  // of step 0 in kernels_
   EventRing* ring_ = nullptr;
   SiteId first_ = 0;              // of step 0
   std::vector<SiteId> phases_;    // by step

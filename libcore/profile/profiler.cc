@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 
@@ -47,6 +48,7 @@ void Profiler::OpenWindow() {
   samples_.clear();
   meter_.Start();
   Recorder::Get().Start();
+  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Start());
   SampleCounters();
 }
 
@@ -76,22 +78,42 @@ absl::Status Profiler::Finish() {
   // A window in which no step has come to its end shows nothing.
   if (step_ > window_first_) return CloseWindow();
   open_ = false;
+  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Stop());
   Recorder::Get().Stop();
   meter_.Stop();
-  return absl::OkStatus();
+  return kernels_status_;
 }
 
 StepHook* Profiler::HookFor(const Plan& plan) {
   if (!open_ && State() != ProfilerState::kReady) return nullptr;
+  if (plan.place() != nullptr && !std::exchange(asked_kernels_, true))
+    OpenKernels();
   std::unique_ptr<PlanTracer>& tracer = tracers_[&plan];
-  if (tracer == nullptr) tracer = std::make_unique<PlanTracer>(plan, plans_++);
+  if (tracer == nullptr)
+    tracer = std::make_unique<PlanTracer>(plan, plans_++, kernels_.get());
   return tracer.get();
+}
+
+void Profiler::OpenKernels() {
+  auto opened = KernelTracer::Open();
+  if (!opened.ok()) {
+    LogInfo("the GPU's time is shown by operators, not by kernels: %s",
+            std::string(opened.status().message()));
+    options_.facts.emplace_back(
+        "CUPTI", absl::StrCat("unavailable: ", opened.status().message()));
+    return;
+  }
+  kernels_ = *std::move(opened);
+  options_.facts.emplace_back("CUPTI", kernels_->LibraryText());
+  if (open_) kernels_status_.Update(kernels_->Start());
 }
 
 absl::Status Profiler::CloseWindow() {
   open_ = false;
+  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Stop());
   Recorder::Get().Stop();
   auto measured = meter_.Stop();
+  PD_RETURN_IF_ERROR(kernels_status_);
   if (options_.on_trace_ready == nullptr) return absl::OkStatus();
   ProfileTrace trace = Recorder::Get().Collect();
   trace.process_name = options_.process_name;

@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "libcore/exec/plan.h"
+#include "libcore/profile/kernel_tracer.h"
 #include "libcore/profile/perf_summary.h"
 #include "libcore/profile/plan_tracer.h"
 #include "libcore/profile/scheduler.h"
@@ -84,11 +85,15 @@ class Profiler {
   void BeginStep();
   void OpenWindow();
   absl::Status CloseWindow();
+  void OpenKernels();
   void SampleCounters();
   void AddPeak(ProfileTrace* trace) const;
 
   ProfilerOptions options_;
   WindowMeter meter_;
+  bool asked_kernels_ = false;
+  std::unique_ptr<KernelTracer> kernels_;  // null without a GPU or CUPTI
+  absl::Status kernels_status_;
   std::map<const Plan*, std::unique_ptr<PlanTracer>> tracers_;
   int64_t plans_ = 0;
   TraceClock::Anchor start_;

@@ -62,7 +62,8 @@ class Summarizer {
     summary_.operators.thread = "All threads merged";
     summary_.user.thread = "All threads merged";
     for (const TraceEvent& event : trace_.events)
-      if (OnGpu(event)) started_[event.id] += event.duration();
+      if (OnGpu(event)) work_[event.id].push_back(&event);
+    SumStarted();
     Kinds();
     Walk();
     Model();
@@ -81,16 +82,50 @@ class Summarizer {
   bool OnGpu(const TraceEvent& event) const {
     const EventType type = trace_.SiteOf(event).type;
     return ours_ && event.id != 0 &&
-           (type == EventType::kKernel || type == EventType::kMemcpy);
+           (type == EventType::kKernel || type == EventType::kMemcpy ||
+            type == EventType::kMemset);
   }
 
-  // Time on a GPU of the work that the event has started; nothing when none.
-  std::optional<int64_t> StartedBy(const Place& place) const {
-    const auto work = started_.find(place.event->id);
-    if (place.event->id == 0 || work == started_.end() ||
-        place.site->type == EventType::kProfileStep || OnGpu(*place.event))
+  // Time on a GPU of the work that the event itself has started; nothing when
+  // none.
+  std::optional<int64_t> OwnWork(const TraceEvent& event) const {
+    const auto work = work_.find(event.id);
+    if (event.id == 0 || work == work_.end() ||
+        trace_.SiteOf(event).type == EventType::kProfileStep || OnGpu(event))
       return std::nullopt;
-    return work->second;
+    int64_t total = 0;
+    for (const TraceEvent* piece : work->second) total += piece->duration();
+    return total;
+  }
+
+  // The same of an event and those inside it, as calls of CUDA are in ops.
+  std::optional<int64_t> StartedBy(const Place& place) const {
+    return within_[static_cast<size_t>(place.event - trace_.events.data())];
+  }
+
+  // Takes the events off `around` that do not lie around the next one.
+  static void Leave(const TraceEvent& next, std::vector<Place>* around) {
+    if (!around->empty() && around->back().event->thread != next.thread)
+      around->clear();
+    while (!around->empty() && around->back().event->end_ns <= next.begin_ns &&
+           around->back().event->end_ns < next.end_ns)
+      around->pop_back();
+  }
+
+  void SumStarted() {
+    within_.resize(trace_.events.size());
+    std::vector<Place> around;
+    for (const TraceEvent& event : trace_.events) {
+      Leave(event, &around);
+      around.push_back({&event, &trace_.SiteOf(event)});
+      const std::optional<int64_t> own = OwnWork(event);
+      if (!own.has_value()) continue;
+      for (const Place& place : around) {
+        auto& sum =
+            within_[static_cast<size_t>(place.event - trace_.events.data())];
+        sum = sum.value_or(0) + *own;
+      }
+    }
   }
 
   void Kinds() {
@@ -122,13 +157,8 @@ class Summarizer {
   // Every event once, knowing what it lies in.
   void Walk() {
     std::vector<Place> around;
-    uint32_t thread = UINT32_MAX;
     for (const TraceEvent& event : trace_.events) {
-      if (event.thread != thread) around.clear();
-      thread = event.thread;
-      while (!around.empty() && around.back().event->end_ns <= event.begin_ns &&
-             around.back().event->end_ns < event.end_ns)
-        around.pop_back();
+      Leave(event, &around);
       const Place place = {&event, &trace_.SiteOf(event)};
       Take(place, around);
       around.push_back(place);
@@ -149,19 +179,34 @@ class Summarizer {
     if (parent != nullptr && parent->site->type == EventType::kOperator &&
         site.type != EventType::kOperator)
       for (std::vector<TimeItem>* items : ItemsOf(*parent))
-        Find(parent->site->name, items)->Inner(site.name)->Add(ns);
+        TakeInner(place, Find(parent->site->name, items));
     if (site.type == EventType::kMemcpy) TakeMove(place);
     TakeUser(place);
     TakePhase(place, around);
     Cover(place, around);
   }
 
+  // A part of an op, and the kernels that it has started.
+  void TakeInner(const Place& place, TimeItem* op) {
+    op->Inner(place.site->name)->Add(place.event->duration());
+    if (!OwnWork(*place.event).has_value()) return;
+    for (const TraceEvent* piece : work_.at(place.event->id)) {
+      TimeItem* kernel = op->Inner(trace_.SiteOf(*piece).name);
+      ++kernel->calls;
+      kernel->min = 0;
+      kernel->gpu.Add(piece->duration());
+    }
+  }
+
+  // What CUPTI tells has names of its own, what stands for the work of an op
+  // that of its implementation.
   void TakeGpu(const TraceSite& site, int64_t ns) {
-    const bool move = site.type == EventType::kMemcpy;
-    TimeItem* item =
-        Find(move ? absl::StrCat(site.name, ":host<->device")
-                  : absl::StrCat(site.implementation, "<", site.name, ">"),
-             move ? &summary_.memory : &summary_.kernels);
+    const bool move = site.type != EventType::kKernel;
+    const std::string name =
+        site.implementation.empty() ? site.name
+        : move                      ? absl::StrCat(site.name, ":host<->device")
+               : absl::StrCat(site.implementation, "<", site.name, ">");
+    TimeItem* item = Find(name, move ? &summary_.memory : &summary_.kernels);
     ++item->calls;
     item->min = 0;
     item->gpu.Add(ns);
@@ -255,7 +300,7 @@ class Summarizer {
   void TakePhase(const Place& place, const std::vector<Place>& around) {
     const TraceSite& site = *place.site;
     const int64_t ns = place.event->duration();
-    if (const auto started = StartedBy(place); started.has_value())
+    if (const auto started = OwnWork(*place.event); started.has_value())
       for (const Place& outer : around)
         if (IsPhase(outer.site->type) ||
             outer.site->type == EventType::kProfileStep)
@@ -323,8 +368,10 @@ class Summarizer {
   ProfileSummary summary_;
   std::vector<TimeItem> model_;
   std::vector<std::map<EventType, int64_t>> phases_;  // by step
-  std::map<int64_t, int64_t> started_;      // work on a GPU, by number
-  std::map<EventType, TimeItem::Gpu> gpu_;  // of phases
+  // Pieces of work on a GPU, by number.
+  std::map<int64_t, std::vector<const TraceEvent*>> work_;
+  std::vector<std::optional<int64_t>> within_;  // StartedBy, by event
+  std::map<EventType, TimeItem::Gpu> gpu_;      // of phases
 };
 
 }  // namespace

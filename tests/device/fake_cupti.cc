@@ -2,7 +2,8 @@
 // A libcupti.so.13 for machines without a GPU: records of what the fake driver
 // beside it does, in buffers of whoever asks. Its records are as long as those
 // of CUPTI 13, and bytes that nobody is to read are not zero. FAKE_CUDA's
-// "cupti=35" has it refuse to record, as where a user may not.
+// "cupti=35" has it refuse to record, as where a user may not; "late=1000" adds
+// so many ns to the end of each kernel.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -17,6 +18,13 @@
 namespace {
 
 using namespace pd;  // NOLINT: a library of its own
+
+// The number behind a word of FAKE_CUDA; 0 where it is not there.
+int Setting(const char* name) {
+  const char* words = std::getenv("FAKE_CUDA");
+  const char* found = words == nullptr ? nullptr : std::strstr(words, name);
+  return found == nullptr ? 0 : std::atoi(found + std::strlen(name));
+}
 
 constexpr int kSuccess = 0, kInvalidParameter = 1, kMaxLimitReached = 12;
 constexpr int kQueueEmpty = 18;
@@ -156,7 +164,7 @@ void WorkEnds(const FakeWork& work) {
   if (work.kind == FakeWork::Kind::kKernel) {
     auto* kernel = NewRecord<CuptiKernelRecord>(kCuptiKernel);
     if (kernel == nullptr) return;
-    FillWork(work, end, kernel);
+    FillWork(work, end + static_cast<uint64_t>(Setting("late=")), kernel);
     kernel->name = work.name;
     kernel->registers = 40;
     kernel->static_shared = 1024;
@@ -225,12 +233,9 @@ int cuptiActivityRegisterTimestampCallback(CuptiClock clock) {
   return clock == nullptr ? kInvalidParameter : kSuccess;
 }
 int cuptiActivityEnable(int kind) {
-  const char* words = std::getenv("FAKE_CUDA");
-  const char* refusal =
-      words == nullptr ? nullptr : std::strstr(words, "cupti=");
   // As where the calls are free to be seen and the GPU's work is not.
-  if (refusal != nullptr && kind == kCuptiKernel)
-    return std::atoi(refusal + std::strlen("cupti="));
+  const int refusal = Setting("cupti=");
+  if (refusal != 0 && kind == kCuptiKernel) return refusal;
   if (The().request == nullptr) return kInvalidParameter;
   The().enabled.insert(kind);
   Observe(true);

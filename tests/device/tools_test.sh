@@ -61,9 +61,12 @@ jq -en --slurpfile cpu "$dir/cpu.quant" --slurpfile gpu "$dir/gpu.quant" '
   $gpu[0].activations as $other | [$cpu[0].activations | to_entries[] | .value - $other[.key] | fabs] |
   length == 10 and max < 1e-5' >/dev/null || fail "the GPU finds other ranges"
 
-# Profiles: what the GPU did, beside what the thread did.
+# Profiles: what the GPU did, beside what the thread did. Without CUPTI, by
+# operators.
 profile=("$bin/pd-profile" "${job[@]}" --scheduler "1,5" --roofline 0 --device gpu)
-expect 0 'Kernel Summary' "${profile[@]}" --trace "$dir/trace.json"
+expect 0 "shown by operators, not by kernels: CUPTI has no function 'cuptiGetVersion': '$fakes/old/libcupti.so.13'" \
+  env FLAGS_cupti_dir="$fakes/old" "${profile[@]}" --trace "$dir/trace.json"
+says 'Kernel Summary'
 says '^  Kernel  +[1-9][0-9]* '
 says '^cublaslt<matmul_v2>  +[1-9]'
 says '^copy:host<->device  +[1-9]'
@@ -72,5 +75,20 @@ jq -e '[.traceEvents[] | select(.cat == "Kernel")] | length > 20' "$dir/trace.js
 jq -e '[.traceEvents[] | select(.ph == "s" or .ph == "f")] | length > 40' "$dir/trace.json" >/dev/null ||
   fail "kernels are not tied to what started them"
 expect 0 'cublaslt<matmul_v2>' "$bin/pd-profile" --load "$dir/trace.json" --sorted-by GPUTotal
+
+# With it, by kernels, each with an arrow from the call that started it.
+expect 0 'Kernel Summary' env FLAGS_cupti_dir="$fakes/good" "${profile[@]}" --trace "$dir/kernels.json" --html "$dir/page.html"
+says '^  Kernel  +[1-9][0-9]* '
+says '^library\(float const\*\)  +[1-9]'
+says '^MEMCPY_HtoD  +[1-9]'
+! grep -F 'not by kernels' "$dir/err" >/dev/null || fail "CUPTI is there and not used"
+jq -e '.traceEvents as $all |
+  [$all[] | select(.cat == "Kernel") | select((.args.grid | length) == 3 and .args["registers per thread"] == 40) | .args.id] as $kernels |
+  [$all[] | select(.cat == "CudaRuntime" and .args.id != null) | .args.id] as $calls |
+  [$all[] | select(.ph == "f") | .id] as $arrows |
+  ($kernels | length) > 40 and ($kernels - $calls) == [] and ($kernels - $arrows) == []' "$dir/kernels.json" >/dev/null ||
+  fail "kernels are not tied to the calls that started them"
+jq -e '.otherData.CUPTI | test("^130001 of ")' "$dir/kernels.json" >/dev/null || fail "CUPTI's version is missing"
+expect 0 '^library\(float const' "$bin/pd-profile" --load "$dir/kernels.json" --sorted-by GPUTotal
 
 [ $failures -eq 0 ]

@@ -35,6 +35,13 @@ TEST(ProfileTrace, WhatIsWrittenComesBack) {
     EXPECT_EQ(Dump(*read), Dump(trace)) << name;
     EXPECT_EQ(read->start_unix_ns, trace.start_unix_ns);
     EXPECT_EQ(read->lost(), 5u);
+    const auto& launch = read->sites[4].launch;
+    ASSERT_TRUE(launch.has_value());
+    EXPECT_EQ(launch->grid[1], 2);
+    EXPECT_EQ(launch->block[0], 64);
+    EXPECT_EQ(launch->registers, 48);
+    EXPECT_EQ(launch->shared_bytes, 16);
+    EXPECT_FALSE(read->sites[3].launch.has_value());
   }
 }
 
@@ -140,6 +147,10 @@ TEST(ProfileTrace, SaysWhatItCannotRead) {
        "lasts from");
   says(absl::StrReplaceAll(text, {{"\"cat\":\"Memcpy\"", "\"cat\":\"Copy\""}}),
        "kind 'Copy' is not known");
+  says(absl::StrReplaceAll(text, {{"64,3,1,48,16]", "64,3,1,48]"}}),
+       "'launch' is no array of 8 numbers");
+  says(absl::StrReplaceAll(text, {{"64,3,1,48,16]", "64,3,1,48,1.5]"}}),
+       "'launch' is 1.5; expected a whole number");
   const auto pb = ParsePaddleTrace("nothing of the kind");
   EXPECT_TRUE(absl::StrContains(pb.status().message(), "neither JSON nor"));
 }

@@ -49,6 +49,7 @@ inline ProfileTrace SmallTrace() {
   trace.sites[4].index = 2;
   trace.sites[4].output = "relu1.tmp_0";
   trace.sites[4].implementation = "cpu:rows";
+  trace.sites[4].launch = TraceLaunch{{7, 2, 1}, {64, 3, 1}, 48, 16};
   const auto add = [&](uint32_t site, uint32_t thread, int64_t from, int64_t to,
                        int64_t id) {
     trace.events.push_back({site, thread, from * 1000, to * 1000, id});
