@@ -25,6 +25,9 @@ std::vector<FlagInfo>& Table() {
        "convolutions on a GPU give the same bits in every run"},
       {"FLAGS_cudnn_dir", std::string(),
        "folders, separated by colons, where libcudnn is looked for first"},
+      {"FLAGS_cudnn_exhaustive_search", false,
+       "has cuDNN run all its algorithms for each new convolution on a GPU and "
+       "keeps which was the fastest in ~/.cache/pdkit"},
       {"FLAGS_cupti_dir", std::string(),
        "folders, separated by colons, where libcupti, which pd-profile asks "
        "what GPUs did, is looked for first"},

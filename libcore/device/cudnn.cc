@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/device/cudnn.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/shape.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/device/choice_cache.h"
 #include "libcore/device/cuda_libraries.h"
 
 namespace pd {
@@ -26,6 +34,8 @@ absl::StatusOr<std::unique_ptr<Cudnn>> Load() {
   PD_RETURN_IF_ERROR(library.Bind("cudnn" #member, &cudnn->member));
   PD_CUDNN(PD_BIND)
 #undef PD_BIND
+  PD_ASSIGN_OR_RETURN(const LibraryVersion found, FindCudnn());
+  cudnn->version = found.version;
   PD_RETURN_IF_ERROR(Check(cudnn->Create(&cudnn->handle), "cudnnCreate"));
   return cudnn;
 }
@@ -145,33 +155,174 @@ class Bound : public BoundConvolution {
     return absl::OkStatus();
   }
 
-  absl::Status Choose(const Convolution& c) {
+  // What cuDNN expects of its algorithms, the fastest first.
+  absl::StatusOr<std::vector<CudnnRated>> Rate() const {
     const auto rate = part_ == ConvolutionPart::kOutput
                           ? cudnn_->GetConvolutionForwardAlgorithm_v7
                       : part_ == ConvolutionPart::kInput
                           ? cudnn_->GetConvolutionBackwardDataAlgorithm_v7
                           : cudnn_->GetConvolutionBackwardFilterAlgorithm_v7;
-    CudnnRated rated[kMostAlgorithms];
+    std::vector<CudnnRated> rated(kMostAlgorithms);
     int count = 0;
     const Ends ends = EndsOf();
     const CudnnStatus status =
         rate(cudnn_->handle, ends.first, ends.second, work_.get(), ends.result,
-             kMostAlgorithms, &count, rated);
-    for (int i = 0; status == 0 && i < count; ++i) {
-      const CudnnRated& one = rated[i];
-      if (one.status != 0 || one.memory > c.most_workspace ||
-          (c.deterministic && one.determinism != kCudnnDeterministic))
-        continue;
-      choice_ = one;
-      // Float32 that may not be rounded keeps the math it was asked with.
-      if (c.dtype != DType::kFloat32 || c.tf32)
-        PD_CHECK_CUDNN(
-            cudnn_->SetConvolutionMathType(work_.get(), choice_.math));
+             kMostAlgorithms, &count, rated.data());
+    if (status != 0)
+      return Unimplemented("cuDNN knows no such convolution (status %d)",
+                           status);
+    rated.resize(static_cast<size_t>(count));
+    return rated;
+  }
+
+  static bool Fits(const Convolution& c, const CudnnRated& one) {
+    return one.status == 0 && one.memory <= c.most_workspace &&
+           (!c.deterministic || one.determinism == kCudnnDeterministic);
+  }
+
+  absl::Status Choose(const Convolution& c) {
+    PD_ASSIGN_OR_RETURN(const std::vector<CudnnRated> rated, Rate());
+    const auto first =
+        std::find_if(rated.begin(), rated.end(),
+                     [&](const CudnnRated& one) { return Fits(c, one); });
+    if (first == rated.end())
+      return Unimplemented("cuDNN knows no algorithm%s in %d MiB",
+                           c.deterministic ? " of the same bits" : "",
+                           c.most_workspace >> 20);
+    choice_ = *first;
+    if (c.exhaustive) PD_RETURN_IF_ERROR(ChooseByTrying(c, rated));
+    return SetMath(c, choice_.math);
+  }
+
+  // Float32 that may not be rounded keeps the math it was asked with.
+  absl::Status SetMath(const Convolution& c, int math) {
+    if (c.dtype == DType::kFloat32 && !c.tf32) return absl::OkStatus();
+    PD_CHECK_CUDNN(cudnn_->SetConvolutionMathType(work_.get(), math));
+    return absl::OkStatus();
+  }
+
+  // Leaves the choice as it is, with a warning, where nothing can be tried.
+  absl::Status ChooseByTrying(const Convolution& c,
+                              const std::vector<CudnnRated>& rated) {
+    ChoiceCache& cache = ChoiceCache::OfUser("convolutions.txt");
+    PD_ASSIGN_OR_RETURN(const std::string key, KeyOf(c));
+    if (const auto kept = cache.Find(key); kept.has_value()) {
+      if (TakeKept(c, *kept, rated)) return absl::OkStatus();
+      LogWarning(
+          "'%s' says algorithm %d, math %d, which cuDNN does not take; "
+          "all are tried anew for %s",
+          cache.path(), kept->algorithm, kept->math, key);
+    }
+    const auto found = Try(c, rated);
+    if (!found.ok()) {
+      LogWarning(
+          "cuDNN's algorithms cannot be tried, what it expects to be "
+          "the fastest is taken: %s",
+          std::string(found.status().message()));
       return absl::OkStatus();
     }
-    return Unimplemented("cuDNN knows no algorithm%s in %d MiB (status %d)",
-                         c.deterministic ? " of the same bits" : "",
-                         c.most_workspace >> 20, status);
+    choice_ = *found;
+    cache.Keep(key, {choice_.algorithm, choice_.math});
+    return absl::OkStatus();
+  }
+
+  // All that the times depend on, in one line.
+  absl::StatusOr<std::string> KeyOf(const Convolution& c) const {
+    PD_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
+    std::string device = device_->info().name;
+    for (char& letter : device)
+      if (absl::ascii_iscntrl(static_cast<unsigned char>(letter))) letter = ' ';
+    const auto list = [](const std::vector<int64_t>& numbers) {
+      return absl::StrJoin(numbers, ",");
+    };
+    constexpr const char* kParts[] = {"output", "input", "filter"};
+    return absl::StrCat(
+        device, "; cuDNN ", cudnn_->version, "; driver ", driver->release,
+        driver->release.empty() ? "" : " ", CudaVersionText(driver->version),
+        "; ", kParts[static_cast<int>(part_)], " ", Name(c.dtype),
+        c.tf32 ? " tf32" : "", c.channels_last ? " channels last" : "",
+        c.deterministic ? " deterministic" : "", " x ", list(c.input), " w ",
+        list(c.filter), " y ", list(c.output), " pad ", list(c.paddings),
+        " stride ", list(c.strides), " dilation ", list(c.dilations),
+        " groups ", c.groups, " workspace ", c.most_workspace);
+  }
+
+  // A file's word is not taken for what cuDNN can say.
+  bool TakeKept(const Convolution& c, const KeptChoice& kept,
+                const std::vector<CudnnRated>& rated) {
+    if (kept.math > kCudnnFmaMath || !MathFits(c, kept.math)) return false;
+    const auto known =
+        std::find_if(rated.begin(), rated.end(), [&](const CudnnRated& one) {
+          return one.algorithm == kept.algorithm &&
+                 (!c.deterministic || one.determinism == kCudnnDeterministic);
+        });
+    if (known == rated.end() || !SetMath(c, kept.math).ok()) return false;
+    const auto measure =
+        part_ == ConvolutionPart::kOutput
+            ? cudnn_->GetConvolutionForwardWorkspaceSize
+        : part_ == ConvolutionPart::kInput
+            ? cudnn_->GetConvolutionBackwardDataWorkspaceSize
+            : cudnn_->GetConvolutionBackwardFilterWorkspaceSize;
+    const Ends ends = EndsOf();
+    size_t memory = 0;
+    if (measure(cudnn_->handle, ends.first, ends.second, work_.get(),
+                ends.result, kept.algorithm, &memory) != 0 ||
+        memory > c.most_workspace)
+      return false;
+    choice_ = *known;
+    choice_.math = kept.math;
+    choice_.memory = memory;
+    return true;
+  }
+
+  // Whether a time with this math is that of what will run.
+  static bool MathFits(const Convolution& c, int math) {
+    return c.dtype != DType::kFloat32 || c.tf32 ||
+           (math != kCudnnTensorMath && math != kCudnnConvertingMath);
+  }
+
+  // Has cuDNN run all its algorithms; gives the fastest that fits.
+  absl::StatusOr<CudnnRated> Try(const Convolution& c,
+                                 const std::vector<CudnnRated>& rated) const {
+    const auto memory_for = [&](const std::vector<int64_t>& extents)
+        -> absl::StatusOr<std::shared_ptr<void>> {
+      const size_t bytes =
+          static_cast<size_t>(NumElements(extents)) * SizeOf(c.dtype);
+      PD_ASSIGN_OR_RETURN(auto memory, device_->Allocate(bytes));
+      PD_RETURN_IF_ERROR(device_->Clear(memory.get(), bytes));
+      return memory;
+    };
+    PD_ASSIGN_OR_RETURN(const auto x, memory_for(c.input));
+    PD_ASSIGN_OR_RETURN(const auto w, memory_for(c.filter));
+    PD_ASSIGN_OR_RETURN(const auto y, memory_for(c.output));
+    size_t bytes = 0;
+    for (const CudnnRated& one : rated)
+      if (Fits(c, one)) bytes = std::max(bytes, one.memory);
+    std::shared_ptr<void> workspace;
+    if (bytes > 0) {
+      PD_ASSIGN_OR_RETURN(workspace, device_->Allocate(bytes));
+    }
+    const bool input = part_ == ConvolutionPart::kInput;
+    const bool output = part_ == ConvolutionPart::kOutput;
+    const auto run = output  ? cudnn_->FindConvolutionForwardAlgorithmEx
+                     : input ? cudnn_->FindConvolutionBackwardDataAlgorithmEx
+                             : cudnn_->FindConvolutionBackwardFilterAlgorithmEx;
+    const Ends ends = EndsOf();
+    CudnnRated tried[kMostAlgorithms];
+    int count = 0;
+    PD_CHECK_CUDNN(cudnn_->SetStream(cudnn_->handle, device_->stream()));
+    PD_RETURN_IF_ERROR(Check(
+        run(cudnn_->handle, ends.first, input ? w.get() : x.get(), ends.second,
+            output ? w.get() : y.get(), work_.get(), ends.result,
+            output  ? y.get()
+            : input ? x.get()
+                    : w.get(),
+            kMostAlgorithms, &count, tried, workspace.get(), bytes),
+        "trying the algorithms of a convolution"));
+    PD_RETURN_IF_ERROR(device_->Synchronize());
+    for (int i = 0; i < count; ++i)
+      if (Fits(c, tried[i]) && MathFits(c, tried[i].math)) return tried[i];
+    return Unimplemented("none of %d that ran fits", count);
   }
 
   const Cudnn* cudnn_;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,6 +31,7 @@ struct Convolution {
   DType dtype = DType::kFloat32;
   bool tf32 = false;  ///< float32 may be rounded to 10 bits of mantissa
   bool deterministic = false;  ///< the same bits in every run
+  bool exhaustive = false;     ///< takes the algorithm that ran the fastest
   size_t most_workspace = 0;   ///< bytes
 };
 
@@ -52,8 +54,10 @@ class BoundConvolution {
 };
 
 /// Chooses the algorithm that cuDNN expects to be the fastest of those that
-/// fit. Unavailable when the library is missing; Unimplemented when it knows
-/// none.
+/// fit; where the convolution says `exhaustive`, the one that was the fastest
+/// when it ran on memory that is taken for that, now or in an earlier process:
+/// such choices are kept (choice_cache.h). Unavailable when the library is
+/// missing; Unimplemented when it knows none.
 absl::StatusOr<std::shared_ptr<const BoundConvolution>> BindConvolution(
     CudaDevice* device, const Convolution& convolution, ConvolutionPart part);
 
@@ -61,7 +65,7 @@ absl::StatusOr<std::shared_ptr<const BoundConvolution>> BindConvolution(
 using CudnnStatus = int;
 inline constexpr int kCudnnFloat32 = 0, kCudnnFloat16 = 2, kCudnnBFloat16 = 9;
 inline constexpr int kCudnnDefaultMath = 0, kCudnnTensorMath = 1,
-                     kCudnnFmaMath = 3;
+                     kCudnnConvertingMath = 2, kCudnnFmaMath = 3;
 inline constexpr int kCudnnNchw = 0;
 inline constexpr int kCudnnCrossCorrelation = 1;
 inline constexpr int kCudnnDeterministic = 1;
@@ -84,6 +88,10 @@ struct CudnnRated {
 #define PD_CUDNN_RUN                                                       \
   (void*, const void*, void*, const void*, void*, const void*, void*, int, \
    void*, size_t, const void*, void*, void*)
+#define PD_CUDNN_TRY                                                        \
+  (void*, void*, const void*, void*, const void*, void*, void*, void*, int, \
+   int*, CudnnRated*, void*, size_t)
+#define PD_CUDNN_MEASURE (void*, void*, void*, void*, void*, int, size_t*)
 #define PD_CUDNN(X)                                                   \
   X(Create, (void**))                                                 \
   X(SetStream, (void*, CudaStream))                                   \
@@ -102,6 +110,12 @@ struct CudnnRated {
   X(GetConvolutionForwardAlgorithm_v7, PD_CUDNN_CHOOSE)               \
   X(GetConvolutionBackwardDataAlgorithm_v7, PD_CUDNN_CHOOSE)          \
   X(GetConvolutionBackwardFilterAlgorithm_v7, PD_CUDNN_CHOOSE)        \
+  X(FindConvolutionForwardAlgorithmEx, PD_CUDNN_TRY)                  \
+  X(FindConvolutionBackwardDataAlgorithmEx, PD_CUDNN_TRY)             \
+  X(FindConvolutionBackwardFilterAlgorithmEx, PD_CUDNN_TRY)           \
+  X(GetConvolutionForwardWorkspaceSize, PD_CUDNN_MEASURE)             \
+  X(GetConvolutionBackwardDataWorkspaceSize, PD_CUDNN_MEASURE)        \
+  X(GetConvolutionBackwardFilterWorkspaceSize, PD_CUDNN_MEASURE)      \
   X(ConvolutionForward, PD_CUDNN_RUN)                                 \
   X(ConvolutionBackwardData, PD_CUDNN_RUN)                            \
   X(ConvolutionBackwardFilter, PD_CUDNN_RUN)
@@ -111,6 +125,7 @@ struct Cudnn {
   PD_CUDNN(PD_MEMBER)
 #undef PD_MEMBER
   void* handle = nullptr;
+  std::string version;  ///< "9.19.2"
 };
 
 /// The library with a handle, once for the process.

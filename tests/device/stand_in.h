@@ -34,6 +34,15 @@ inline int CapturedRuns() {
   return count == nullptr ? -1 : count();
 }
 
+/// How often cuDNN has run its algorithms.
+inline int ConvolutionSearches() {
+  void* library = dlopen(PD_BINARY_DIR "/tests/device/fakes/good/libcudnn.so.9",
+                         RTLD_NOW | RTLD_NOLOAD);
+  auto* count = reinterpret_cast<int (*)()>(
+      library == nullptr ? nullptr : dlsym(library, "fake_cudnn_searches"));
+  return count == nullptr ? -1 : count();
+}
+
 /// What looks like something that nvcc made.
 inline std::vector<KernelImage> StandInImages() {
   static const uint32_t kImage[] = {0xba55ed50u, 0};

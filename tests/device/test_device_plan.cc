@@ -3,10 +3,12 @@
 // complain about, and persistable variables that both sides write.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "libcore/base/log.h"
 #include "libcore/exec/nan_check.h"
@@ -96,6 +98,40 @@ TEST_F(DevicePlan, DropsTheSameElementsAsTheCpu) {
                           want->at(name).size_bytes()),
               0)
         << name;
+}
+
+// FLAGS_cudnn_exhaustive_search: each new convolution is tried once.
+TEST_F(DevicePlan, ConvolutionsTryTheirAlgorithms) {
+  const std::string cache = std::string(PD_BINARY_DIR) +
+                            "/test_scratch/plan_cache/" +
+                            std::to_string(getpid());
+  setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  Var("x", DType::kFloat32, {2, 2, 5, 6});
+  Var("w", DType::kFloat32, {3, 2, 3, 3});
+  Var("y", DType::kFloat32, {2, 3, 3, 4});
+  OpDesc op;
+  op.type = "conv2d";
+  op.SetInput("Input", {"x"});
+  op.SetInput("Filter", {"w"});
+  op.SetOutput("Output", {"y"});
+  program_.global().ops.push_back(op);
+  std::vector<float> x, w;
+  for (int i = 0; i < 120; ++i) x.push_back(static_cast<float>(i % 7) - 3);
+  for (int i = 0; i < 54; ++i) w.push_back(static_cast<float>(i % 5) - 2);
+  const NamedArrays feeds = {{"x", Floats(x, {2, 2, 5, 6})},
+                             {"w", Floats(w, {3, 2, 3, 3})}};
+  const auto want = OnCpu().Run(program_, feeds, {"y"});
+  ASSERT_TRUE(want.ok()) << want.status();
+  ASSERT_TRUE(SetFlag("cudnn_exhaustive_search", "true").ok());
+  for (const int searches : {1, 0}) {
+    const int before = ConvolutionSearches();
+    const auto got = OnGpu().Run(program_, feeds, {"y"});
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(FloatsOf(got->at("y")), FloatsOf(want->at("y")));
+    EXPECT_EQ(ConvolutionSearches() - std::max(before, 0), searches);
+  }
+  ASSERT_TRUE(SetFlag("cudnn_exhaustive_search", "false").ok());
+  EXPECT_TRUE(std::filesystem::exists(cache + "/pdkit/convolutions.txt"));
 }
 
 TEST_F(DevicePlan, AnIdThatIsNoRowFailsTheRun) {

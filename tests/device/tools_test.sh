@@ -91,4 +91,16 @@ jq -e '.traceEvents as $all |
 jq -e '.otherData.CUPTI | test("^130001 of ")' "$dir/kernels.json" >/dev/null || fail "CUPTI's version is missing"
 expect 0 '^library\(float const' "$bin/pd-profile" --load "$dir/kernels.json" --sorted-by GPUTotal
 
+# Convolutions by the algorithms that ran fastest, which a second run finds in
+# the cache: nothing is written there again.
+lenet=("$bin/pd-profile" -c "$testdata/jobs/lenet_mnist.pbtxt" -o data.train.batch_size=2 --timer-only --steps 2 --device gpu)
+export XDG_CACHE_HOME=$dir/cache FLAGS_cudnn_exhaustive_search=1 FLAGS_cudnn_dir=$fakes/good
+expect 0 'Perf Summary' "${lenet[@]}"
+kept=$dir/cache/pdkit/convolutions.txt
+# Two convolutions: both outputs and filters, one input.
+[ "$(tail -n 1 "$kept")" = 'end 5' ] || fail "not five choices in '$kept'"
+before=$(stat -c '%i %y' "$kept")
+expect 0 'Perf Summary' "${lenet[@]}"
+[ "$before" = "$(stat -c '%i %y' "$kept")" ] || fail "choices were made again"
+
 [ $failures -eq 0 ]

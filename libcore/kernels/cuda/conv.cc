@@ -43,6 +43,7 @@ absl::StatusOr<Convolution> Describe(const ConvGeometry& g, const Shape& filter,
   c.dtype = dtype;
   c.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
   c.deterministic = GetFlag<bool>("FLAGS_cudnn_deterministic");
+  c.exhaustive = GetFlag<bool>("FLAGS_cudnn_exhaustive_search");
   const int64_t limit = GetFlag<int64_t>("FLAGS_conv_workspace_size_limit");
   c.most_workspace = static_cast<size_t>(std::max<int64_t>(limit, 0)) << 20;
   return c;
