@@ -52,33 +52,13 @@ absl::StatusOr<Ints> ToInts(const std::vector<int64_t>& numbers) {
   return ints;
 }
 
-absl::StatusOr<int> TypeOf(DType dtype) {
-  if (dtype == DType::kFloat32) return kCudnnFloat32;
-  if (dtype == DType::kFloat16) return kCudnnFloat16;
-  if (dtype == DType::kBFloat16) return kCudnnBFloat16;
-  return Unimplemented("a convolution of %s", Name(dtype));
-}
-
-// Elements between neighbours of each extent.
-std::vector<int64_t> StridesOf(const std::vector<int64_t>& extents, bool last) {
-  std::vector<int64_t> strides(extents.size());
-  int64_t step = last ? extents[1] : 1;
-  for (size_t d = extents.size(); d-- > 0;) {
-    if (d == 1 && last) continue;
-    strides[d] = step;
-    step *= extents[d];
-  }
-  if (last) strides[1] = 1;
-  return strides;
-}
-
 class Bound : public BoundConvolution {
  public:
   Bound(const Cudnn* cudnn, CudaDevice* device, ConvolutionPart part)
       : cudnn_(cudnn), device_(device), part_(part) {}
 
   absl::Status Prepare(const Convolution& c) {
-    PD_ASSIGN_OR_RETURN(const int type, TypeOf(c.dtype));
+    PD_ASSIGN_OR_RETURN(const int type, CudnnTypeOf(c.dtype));
     PD_RETURN_IF_ERROR(Describe(c, c.input, type, &input_));
     PD_RETURN_IF_ERROR(Describe(c, c.output, type, &output_));
     void* made = nullptr;
@@ -128,7 +108,7 @@ class Bound : public BoundConvolution {
     *handle = Handle(made, cudnn_->DestroyTensorDescriptor);
     PD_ASSIGN_OR_RETURN(const Ints dims, ToInts(extents));
     PD_ASSIGN_OR_RETURN(const Ints strides,
-                        ToInts(StridesOf(extents, c.channels_last)));
+                        ToInts(CudnnStrides(extents, c.channels_last)));
     PD_CHECK_CUDNN(cudnn_->SetTensorNdDescriptor(made, type,
                                                  static_cast<int>(dims.size()),
                                                  dims.data(), strides.data()));
@@ -333,6 +313,26 @@ class Bound : public BoundConvolution {
 };
 
 }  // namespace
+
+absl::StatusOr<int> CudnnTypeOf(DType dtype) {
+  if (dtype == DType::kFloat32) return kCudnnFloat32;
+  if (dtype == DType::kFloat16) return kCudnnFloat16;
+  if (dtype == DType::kBFloat16) return kCudnnBFloat16;
+  return Unimplemented("a convolution of %s", Name(dtype));
+}
+
+std::vector<int64_t> CudnnStrides(const std::vector<int64_t>& extents,
+                                  bool last) {
+  std::vector<int64_t> strides(extents.size());
+  int64_t step = last ? extents[1] : 1;
+  for (size_t d = extents.size(); d-- > 0;) {
+    if (d == 1 && last) continue;
+    strides[d] = step;
+    step *= extents[d];
+  }
+  if (last) strides[1] = 1;
+  return strides;
+}
 
 absl::StatusOr<const Cudnn*> LoadCudnn() {
   static const auto* const kLibrary =

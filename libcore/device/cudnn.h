@@ -128,6 +128,13 @@ struct Cudnn {
   std::string version;  ///< "9.19.2"
 };
 
+/// cuDNN's number of a dtype; Unimplemented for what it does not convolve.
+absl::StatusOr<int> CudnnTypeOf(DType dtype);
+/// Elements between neighbours of each extent, [batch, channels,
+/// positions...], row-major or with channels last.
+std::vector<int64_t> CudnnStrides(const std::vector<int64_t>& extents,
+                                  bool channels_last);
+
 /// The library with a handle, once for the process.
 absl::StatusOr<const Cudnn*> LoadCudnn();
 

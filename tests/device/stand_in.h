@@ -43,6 +43,15 @@ inline int ConvolutionSearches() {
   return count == nullptr ? -1 : count();
 }
 
+/// How often cuDNN has run a graph.
+inline int GraphRuns() {
+  void* library = dlopen(PD_BINARY_DIR "/tests/device/fakes/good/libcudnn.so.9",
+                         RTLD_NOW | RTLD_NOLOAD);
+  auto* count = reinterpret_cast<int (*)()>(
+      library == nullptr ? nullptr : dlsym(library, "fake_cudnn_graphs"));
+  return count == nullptr ? -1 : count();
+}
+
 /// What looks like something that nvcc made.
 inline std::vector<KernelImage> StandInImages() {
   static const uint32_t kImage[] = {0xba55ed50u, 0};

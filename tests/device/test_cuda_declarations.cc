@@ -7,13 +7,17 @@
 #include <cuda.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "libcore/device/cublaslt.h"
 #include "libcore/device/cuda_driver.h"
 #include "libcore/device/cuda_libraries.h"
 #include "libcore/device/cudnn.h"
+#include "libcore/device/cudnn_graph.h"
 #include "libcore/device/cupti.h"
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
@@ -250,6 +254,181 @@ TEST(CudaDeclarations, RealCudnnTakesTheDescriptors) {
   EXPECT_EQ(cudnn.DestroyConvolutionDescriptor(work), 0);
   EXPECT_EQ(cudnn.DestroyFilterDescriptor(filter), 0);
   EXPECT_EQ(cudnn.DestroyTensorDescriptor(tensor), 0);
+}
+
+#ifdef CUDNN_MAJOR
+TEST(CudaDeclarations, Graphs) {
+#define PD_EACH(member, parameters)                    \
+  static_assert(SameCall<decltype(CudnnGraph::member), \
+                         decltype(&cudnnBackend##member)>::value);
+  PD_CUDNN_GRAPH(PD_EACH)
+#undef PD_EACH
+  using namespace cudnn_graph;  // NOLINT: its numbers
+  const std::pair<int, int> pairs[] = {
+      {kPointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR},
+      {kConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR},
+      {kEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR},
+      {kEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR},
+      {kHeuristics, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR},
+      {kPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR},
+      {kConvolutionForward,
+       CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR},
+      {kPointwiseOperation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR},
+      {kOperationGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
+      {kVariantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR},
+      {kTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+      {kTypeHandle, CUDNN_TYPE_HANDLE},
+      {kTypeDataType, CUDNN_TYPE_DATA_TYPE},
+      {kTypeBoolean, CUDNN_TYPE_BOOLEAN},
+      {kTypeInt64, CUDNN_TYPE_INT64},
+      {kTypeFloat, CUDNN_TYPE_FLOAT},
+      {kTypeDouble, CUDNN_TYPE_DOUBLE},
+      {kTypePointer, CUDNN_TYPE_VOID_PTR},
+      {kTypeConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE},
+      {kTypeHeuristicsMode, CUDNN_TYPE_HEUR_MODE},
+      {kTypeNumericalNote, CUDNN_TYPE_NUMERICAL_NOTE},
+      {kTypePointwiseMode, CUDNN_TYPE_POINTWISE_MODE},
+      {kTypeDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR}};
+  for (size_t i = 0; i < std::size(pairs); ++i)
+    EXPECT_EQ(pairs[i].first, pairs[i].second) << i;
+}
+
+TEST(CudaDeclarations, AttributesOfGraphs) {
+  using namespace cudnn_graph;  // NOLINT: its numbers
+  const std::pair<int, int> pairs[] = {
+      {kPointwiseMode, CUDNN_ATTR_POINTWISE_MODE},
+      {kPointwiseMathType, CUDNN_ATTR_POINTWISE_MATH_PREC},
+      {kPointwiseReluUpper, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP},
+      {kConvolutionType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE},
+      {kConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE},
+      {kConvolutionDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS},
+      {kConvolutionStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES},
+      {kConvolutionPostPaddings, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS},
+      {kConvolutionPrePaddings, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS},
+      {kConvolutionDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS},
+      {kHeuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE},
+      {kHeuristicsGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH},
+      {kHeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS},
+      {kConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE},
+      {kPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE},
+      {kPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG},
+      {kPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE},
+      {kForwardAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA},
+      {kForwardBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+      {kForwardConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
+      {kForwardW, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W},
+      {kForwardX, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X},
+      {kForwardY, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+      {kOperationPointwise, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
+      {kOperationX, CUDNN_ATTR_OPERATION_POINTWISE_XDESC},
+      {kOperationB, CUDNN_ATTR_OPERATION_POINTWISE_BDESC},
+      {kOperationY, CUDNN_ATTR_OPERATION_POINTWISE_YDESC},
+      {kGraphHandle, CUDNN_ATTR_OPERATIONGRAPH_HANDLE},
+      {kGraphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS},
+      {kTensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT},
+      {kTensorType, CUDNN_ATTR_TENSOR_DATA_TYPE},
+      {kTensorDims, CUDNN_ATTR_TENSOR_DIMENSIONS},
+      {kTensorStrides, CUDNN_ATTR_TENSOR_STRIDES},
+      {kTensorId, CUDNN_ATTR_TENSOR_UNIQUE_ID},
+      {kTensorIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL},
+      {kPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS},
+      {kPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS},
+      {kPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE},
+      {kEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE},
+      {kAdd, CUDNN_POINTWISE_ADD},
+      {kReluForward, CUDNN_POINTWISE_RELU_FWD},
+      {kModeA, CUDNN_HEUR_MODE_A},
+      {kModeFallback, CUDNN_HEUR_MODE_FALLBACK},
+      {kNoteTensorCore, CUDNN_NUMERICAL_NOTE_TENSOR_CORE},
+      {kNoteDownConvert, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS},
+      {kNoteReducedReduction, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION},
+      {kNoteNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}};
+  for (size_t i = 0; i < std::size(pairs); ++i)
+    EXPECT_EQ(pairs[i].first, pairs[i].second) << i;
+  EXPECT_GE(kNotes, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+}
+#endif
+
+// As far as a GPU is not asked: the operations of a chain.
+TEST(CudaDeclarations, RealCudnnTakesTheOperationsOfAGraph) {
+  const auto library = OpenCudnn();
+  if (!library.ok()) GTEST_SKIP() << library.status().message();
+  CudnnGraph cudnn;
+#define PD_BIND(member, parameters) \
+  ASSERT_TRUE(library->Bind("cudnnBackend" #member, &cudnn.member).ok());
+  PD_CUDNN_GRAPH(PD_BIND)
+#undef PD_BIND
+  using namespace cudnn_graph;  // NOLINT: its numbers
+  const auto make = [&](int kind) {
+    void* made = nullptr;
+    EXPECT_EQ(cudnn.CreateDescriptor(kind, &made), 0) << kind;
+    return made;
+  };
+  const auto set = [&](void* to, int attribute, int type, auto value) {
+    EXPECT_EQ(cudnn.SetAttribute(to, attribute, type, 1, &value), 0)
+        << attribute;
+  };
+  const auto list = [&](void* to, int attribute,
+                        const std::vector<int64_t>& values) {
+    EXPECT_EQ(
+        cudnn.SetAttribute(to, attribute, kTypeInt64,
+                           static_cast<int64_t>(values.size()), values.data()),
+        0)
+        << attribute;
+  };
+  const auto finish = [&](void* node) {
+    EXPECT_EQ(cudnn.Finalize(node), 0);
+    return node;
+  };
+  const auto tensor = [&](int64_t id, const std::vector<int64_t>& dims,
+                          bool is_virtual = false) {
+    void* node = make(kTensor);
+    set(node, kTensorType, kTypeDataType, kCudnnFloat32);
+    list(node, kTensorDims, dims);
+    list(node, kTensorStrides, CudnnStrides(dims, false));
+    set(node, kTensorId, kTypeInt64, id);
+    set(node, kTensorAlignment, kTypeInt64, int64_t{16});
+    set(node, kTensorIsVirtual, kTypeBoolean, static_cast<uint8_t>(is_virtual));
+    return finish(node);
+  };
+  void* work = make(kConvolution);
+  set(work, kConvolutionType, kTypeDataType, kCudnnFloat32);
+  set(work, kConvolutionMode, kTypeConvolutionMode, kCudnnCrossCorrelation);
+  set(work, kConvolutionDims, kTypeInt64, int64_t{2});
+  for (const int attribute : {kConvolutionPrePaddings, kConvolutionPostPaddings,
+                              kConvolutionStrides, kConvolutionDilations})
+    list(work, attribute, {1, 1});
+  finish(work);
+  void* const y = tensor(4, {2, 8, 5, 7}, true);
+  void* forward = make(kConvolutionForward);
+  set(forward, kForwardX, kTypeDescriptor, tensor(1, {2, 6, 5, 7}));
+  set(forward, kForwardW, kTypeDescriptor, tensor(2, {8, 6, 3, 3}));
+  set(forward, kForwardY, kTypeDescriptor, y);
+  set(forward, kForwardConvolution, kTypeDescriptor, work);
+  set(forward, kForwardAlpha, kTypeFloat, 1.0f);
+  set(forward, kForwardBeta, kTypeFloat, 0.0f);
+  finish(forward);
+  void* sum = make(kPointwise);
+  set(sum, kPointwiseMode, kTypePointwiseMode, kAdd);
+  set(sum, kPointwiseMathType, kTypeDataType, kCudnnFloat32);
+  void* add = make(kPointwiseOperation);
+  set(add, kOperationPointwise, kTypeDescriptor, finish(sum));
+  set(add, kOperationX, kTypeDescriptor, y);
+  set(add, kOperationB, kTypeDescriptor, tensor(5, {1, 8, 1, 1}));
+  void* const z = tensor(6, {2, 8, 5, 7}, true);
+  set(add, kOperationY, kTypeDescriptor, z);
+  finish(add);
+  void* relu = make(kPointwise);
+  set(relu, kPointwiseMode, kTypePointwiseMode, kReluForward);
+  set(relu, kPointwiseReluUpper, kTypeDouble, 6.0);
+  set(relu, kPointwiseMathType, kTypeDataType, kCudnnFloat32);
+  void* last = make(kPointwiseOperation);
+  set(last, kOperationPointwise, kTypeDescriptor, finish(relu));
+  set(last, kOperationX, kTypeDescriptor, z);
+  set(last, kOperationY, kTypeDescriptor, tensor(7, {2, 8, 5, 7}));
+  finish(last);
+  for (void* node : {last, relu, add, sum, forward, work})
+    EXPECT_EQ(cudnn.DestroyDescriptor(node), 0);
 }
 
 #ifdef CUPTI_API_VERSION
