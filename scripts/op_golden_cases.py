@@ -253,6 +253,17 @@ family("conv2d", {
     "depthwise_twofold": (conv % ", groups=3, stride=2", dict(x=f(2, 3, 5, 6), w=f(6, 1, 3, 2)), None, tight),
     "depthwise_f64_dilated": (conv % ", groups=2, dilation=2, padding=2", dict(x=d(1, 2, 6, 6), w=d(2, 1, 3, 3))),
 })
+# What is only run: passes make one op of it.
+family("conv_chain", {
+    "bias": ("F.conv2d(x, w, v, padding=1)", dict(x=f(2, 4, 5, 6), w=f(8, 4, 3, 3), v=f(8)), "", tight),
+    "bias_relu": ("F.relu(F.conv2d(x, w, v, stride=2))", dict(x=f(2, 4, 7, 6), w=f(8, 4, 3, 2), v=f(8)), "", tight),
+    "bias_relu6": ("F.relu6(F.conv2d(x, w, v, padding=1) * 4)", dict(x=f(2, 4, 5, 6), w=f(8, 4, 3, 3), v=f(8)), "", tight),
+    "shortcut": ("F.relu(F.conv2d(x, w, v, padding=1) + r)", dict(x=f(2, 4, 5, 6), w=f(8, 4, 3, 3), v=f(8), r=f(2, 8, 5, 6)), "", tight),
+    "shortcut_nhwc": ("F.relu(r + F.conv2d(x, w, v, padding=[1, 0], data_format='NHWC'))",
+                      dict(x=f(2, 5, 6, 4), w=f(8, 4, 3, 1), v=f(8), r=f(2, 5, 6, 8)), "", tight),
+    "groups_relu6": ("F.relu6(F.conv2d(x, w, v, groups=2, padding=1))", dict(x=f(2, 4, 5, 6), w=f(8, 2, 3, 3), v=f(8)), "", tight),
+    "depthwise_relu": ("F.relu(F.conv2d(x, w, v, groups=4, padding=1))", dict(x=f(2, 4, 5, 6), w=f(4, 1, 3, 3), v=f(4)), "", tight),
+})
 family("conv_nd", {
     "conv1d": ("F.conv1d(x, w, v, stride=2, padding=[1, 2], dilation=2)", dict(x=f(2, 3, 9), w=f(4, 3, 3), v=f(4)), None, tight),
     "conv1d_nlc": ("F.conv1d(x, w, data_format='NLC', padding='SAME')", dict(x=f(2, 9, 3), w=f(4, 3, 4)), None, tight),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/session.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
@@ -19,11 +22,19 @@ std::shared_ptr<const DevicePlace>& Place() {
   return *kPlace;
 }
 
-// The others make ops for the CPU.
-PassOptions PassesForGpu(PassOptions options) {
+// The others make ops for the CPU; of fused convolutions a GPU knows no
+// gradients.
+PassOptions PassesForGpu(const ProgramDesc& program, PassOptions options) {
+  std::set<absl::string_view> kept = {"merge_updates"};
+  const auto& ops = program.global().ops;
+  if (std::none_of(ops.begin(), ops.end(), [](const OpDesc& op) {
+        return absl::EndsWith(op.type, "_grad");
+      }))
+    for (const char* name :
+         {"flatten_biases", "fuse_conv_bias_act", "fuse_conv_residual"})
+      kept.insert(name);
   for (const Pass& pass : AllPasses())
-    if (absl::string_view(pass.name) != "merge_updates")
-      options.disabled.insert(pass.name);
+    if (kept.count(pass.name) == 0) options.disabled.insert(pass.name);
   return options;
 }
 
@@ -84,9 +95,9 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     return entry != nullptr && entry->tensor.has_value() ? &entry->tensor
                                                          : nullptr;
   };
-  PD_RETURN_IF_ERROR(
-      RunPasses(context, place_ == nullptr ? passes_ : PassesForGpu(passes_),
-                &rewritten));
+  PD_RETURN_IF_ERROR(RunPasses(
+      context, place_ == nullptr ? passes_ : PassesForGpu(rewritten, passes_),
+      &rewritten));
   PlanOptions options = options_;
   options.place = place_;
   options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions, transposed ones, and their gradients by cuDNN: each result is
-// one of the three parts of a convolution. cuDNN's paddings are the same before
-// and after; others stay with the CPU.
+// one of the three parts of a convolution. A convolution with a bias, a
+// residual and an activation is one graph of cuDNN's where it has an engine for
+// that, else a convolution and a kernel (conv.cu). cuDNN's paddings are the
+// same before and after; others stay with the CPU.
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,7 +11,9 @@
 
 #include "libcore/base/flags.h"
 #include "libcore/device/cudnn.h"
+#include "libcore/device/cudnn_graph.h"
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/conv_arguments.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/window.h"
 
@@ -129,6 +133,75 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context,
   return InOrder(std::move(steps));
 }
 
+// Input, filter, residual, bias and output; null: there is none.
+struct ConvTensors {
+  Tensor *input, *filter, *residual, *bias, *output;
+};
+
+void* Raw(Tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->raw();
+}
+
+Step GraphStep(BindContext* context, std::shared_ptr<const BoundGraph> graph,
+               const ConvTensors& t) {
+  Tensor* workspace =
+      graph->workspace() == 0 ? nullptr : context->Scratch(graph->workspace());
+  return Step([=, graph = std::move(graph)](const RunContext&) {
+    const ConvolutionData data = {Raw(t.input), Raw(t.filter), Raw(t.residual),
+                                  Raw(t.bias), Raw(t.output)};
+    return graph->Run(data, Raw(workspace));
+  });
+}
+
+absl::StatusOr<Step> TailStep(DeviceBinding* binding, const Convolution& c,
+                              const ConvolutionTail& tail,
+                              const ConvTensors& t) {
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<ConvTailArgs>::Find(binding, "conv_tail"));
+  ConvTailArgs args{};
+  PD_ASSIGN_OR_RETURN(args.type, NumberTypeOf(c.dtype));
+  args.n = NumElements(c.output);
+  args.channels = c.output[1];
+  args.inner = c.channels_last ? 1 : NumElements(c.output, 2, c.output.size());
+  args.relu = tail.relu ? 1 : 0;
+  args.top = tail.top;
+  return Step([=](const RunContext&) {
+    ConvTailArgs run = args;
+    run.out = Raw(t.output);
+    run.residual = Raw(t.residual);
+    run.bias = Raw(t.bias);
+    return start.Elements(run.n, run);
+  });
+}
+
+absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
+  PD_ASSIGN_OR_RETURN(const Convolution c, ReadOp(*context));
+  const ConvTensors t = {context->Input("Input"), context->Input("Filter"),
+                         context->Input("ResidualData"), context->Input("Bias"),
+                         context->Output("Output")};
+  PD_RETURN_IF_ERROR(
+      SameFloats({t.input, t.filter, t.residual, t.bias, t.output}));
+  if (t.bias != nullptr)
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", c.dtype, c.output[1]));
+  PD_RETURN_IF_ERROR(ExpectOptionalInput(*context, "ResidualData", c.dtype,
+                                         t.output->shape()));
+  const OpDesc& op = context->op();
+  const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
+  ConvolutionTail tail;
+  tail.residual = t.residual != nullptr;
+  tail.bias = t.bias != nullptr;
+  tail.relu = !activation.empty();
+  if (activation == "relu6") tail.top = op.AttrOr("fuse_alpha", 0.0f);
+  auto graph = BindConvolutionGraph(binding->device(), c, tail);
+  if (graph.ok()) return GraphStep(context, *std::move(graph), t);
+  if (!absl::IsUnimplemented(graph.status())) return graph.status();
+  PD_ASSIGN_OR_RETURN(Step conv,
+                      BindPart(context, binding, c, ConvolutionPart::kOutput,
+                               {t.input, t.filter, t.output}));
+  PD_ASSIGN_OR_RETURN(Step rest, TailStep(binding, c, tail, t));
+  return InOrder({std::move(conv), std::move(rest)});
+}
+
 }  // namespace
 
 void AddConvolutions(DeviceKernels* kernels) {
@@ -138,6 +211,7 @@ void AddConvolutions(DeviceKernels* kernels) {
     kernels->Add(type, {"cudnn", BindConv});
     kernels->Add(type + "_grad", {"cudnn", BindConvGrad});
   }
+  kernels->Add("fused_conv2d", {"cudnn", BindFused});
 }
 
 }  // namespace pd::cuda
