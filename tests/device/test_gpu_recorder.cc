@@ -71,6 +71,17 @@ class GpuRecorderTest : public testing::Test {
   GpuRecorder* recorder_ = nullptr;
 };
 
+TEST(GpuRecorderFlags, BuffersHaveASize) {
+  ASSERT_TRUE(UseStandIn().ok());
+  for (const char* bad : {"0", "1025"}) {
+    ASSERT_TRUE(SetFlag("multiple_of_cupti_buffer_size", bad).ok());
+    EXPECT_EQ(GpuRecorder::Get().status().message(),
+              std::string("FLAGS_multiple_of_cupti_buffer_size is ") + bad +
+                  "; expected 1 to 1024");
+  }
+  ASSERT_TRUE(SetFlag("multiple_of_cupti_buffer_size", "1").ok());
+}
+
 TEST_F(GpuRecorderTest, TellsWhatWasDoneAndByWhichCall) {
   ASSERT_TRUE(recorder_->Start(Tick).ok());
   const uint64_t begin = ticks;
