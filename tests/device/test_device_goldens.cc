@@ -12,6 +12,7 @@
 #include <fstream>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/log.h"
@@ -21,6 +22,7 @@
 #include "tests/device/stand_in.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/golden_case.h"
+#include "tests/train/aware_case.h"
 #include "tests/train/golden_run.h"
 
 namespace pd {
@@ -166,6 +168,13 @@ TEST_P(DeviceTraining, LossesAndStateArePaddlePaddles) {
     if (runner.plan != nullptr) NoteOnDevice(*runner.plan);
 }
 
+// A feed's shape with a batch of 4.
+Shape FeedShape(const TrainProgram& program, const std::string& name) {
+  Shape shape = program.main.global().FindVar(name)->shape;
+  shape[0] = 4;
+  return shape;
+}
+
 // On the stand-in, those that spend their time in the CPU's convolutions stay
 // out: the others prove the same kernels.
 std::vector<std::string> Trainings() {
@@ -181,6 +190,65 @@ std::vector<std::string> Trainings() {
                 names.end());
   return names;
 }
+
+class DeviceQuantAware : public Device,
+                         public testing::WithParamInterface<AwareCase> {};
+
+// The place without kernels for convolutions.
+std::shared_ptr<const DevicePlace> WithoutConvolutions() {
+  auto place = std::make_shared<DevicePlace>();
+  place->device = (*Place())->device;
+  place->look = (*Place())->look;
+  for (const auto& [type, implementations] : (*Place())->kernels.all())
+    if (!absl::StrContains(type, "conv"))
+      for (const DeviceImplementation& i : implementations)
+        place->kernels.Add(type, i);
+  return place;
+}
+
+// Sums in another order turn a rounding over now and then, whoever rounds, and
+// training goes on from there: what that does to an answer.
+constexpr double kTurned = 0.05;
+
+void TrainOn(const std::shared_ptr<const DevicePlace>& place, AwareCase c) {
+  SetDefaultPlace(place);
+  if (OnRealGpu()) c.tolerance = kTurned;
+  const TrainProgram program = BuildAware(c, Registry());
+  Session session(&Registry(), 1);
+  TrainAsPaddlePaddle(c, program, &session);
+  // What rounds is the device's.
+  const auto plan =
+      session.Compile(program.main,
+                      {{"x", DType::kFloat32, FeedShape(program, "x")},
+                       {"y", DType::kInt64, FeedShape(program, "y")}},
+                      {program.loss});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  NoteOnDevice(**plan);
+  int fakes = 0;
+  for (const StepInfo& step : (*plan)->steps()) {
+    if (!absl::StrContains(step.op_type, "abs_max")) continue;
+    EXPECT_TRUE(step.on_device) << step.op_type;
+    ++fakes;
+  }
+  EXPECT_GT(fakes, 3);
+}
+
+// Convolutions are the CPU's, whose roundings are PaddlePaddle's.
+TEST_P(DeviceQuantAware, TrainsAsPaddlePaddle) {
+  TrainOn(WithoutConvolutions(), GetParam());
+}
+
+TEST_P(DeviceQuantAware, TrainsWithConvolutions) {
+  AwareCase c = GetParam();
+  const std::set<std::string> turned = {"whole", "few_bits"};
+  if (turned.count(c.name) > 0) c.tolerance = kTurned;
+  TrainOn(*Place(), c);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceQuantAware, testing::ValuesIn(AwareCases()),
+                         [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
 
 // When all tests have run: every kernel was part of an answer.
 class EveryKernel : public testing::Environment {

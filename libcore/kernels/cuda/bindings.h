@@ -173,6 +173,7 @@ void AddLines(DeviceKernels* kernels);
 void AddLosses(DeviceKernels* kernels);
 void AddGroups(DeviceKernels* kernels);
 void AddPicks(DeviceKernels* kernels);
+void AddQuantizing(DeviceKernels* kernels);
 void AddRecurrences(DeviceKernels* kernels);
 void AddResizing(DeviceKernels* kernels);
 void AddTrustRatios(DeviceKernels* kernels);
