@@ -44,11 +44,15 @@ class Bound : public BoundProduct {
       type_ = kCublasFloat16;
     else if (p.dtype == DType::kBFloat16)
       type_ = kCublasBFloat16;
+    else if (p.dtype == DType::kInt8)
+      PD_RETURN_IF_ERROR(UseIntegers(p));
     else if (p.dtype != DType::kFloat32)
       return Unimplemented("a product of %s", Name(p.dtype));
+    if (!integers_) out_type_ = type_;
     PD_RETURN_IF_ERROR(Describe(p));
     const auto layout = [&](int64_t rows, int64_t columns, Handle* handle) {
-      return Layout(rows, columns, p.batch, handle);
+      return Layout(handle == &out_ ? out_type_ : type_, rows, columns, p.batch,
+                    handle);
     };
     // Row-major [rows, columns] is column-major [columns, rows].
     PD_RETURN_IF_ERROR(p.trans_b ? layout(p.k, p.n, &first_)
@@ -63,9 +67,11 @@ class Bound : public BoundProduct {
 
   absl::Status Run(const void* a, const void* b, void* c,
                    void* workspace) const override {
-    const float none = 0;
+    // Factors are of the type that sums are scaled in; 0 is the same in both.
+    const int32_t one = 1, none = 0;
+    const void* alpha = integers_ ? static_cast<const void*>(&one) : &alpha_;
     return Check(
-        lt_->Matmul(lt_->handle, operation_.get(), &alpha_, b, first_.get(), a,
+        lt_->Matmul(lt_->handle, operation_.get(), alpha, b, first_.get(), a,
                     second_.get(), &none, c, out_.get(), c, out_.get(),
                     &choice_.algo, workspace, choice_.workspace_size,
                     device_->stream()),
@@ -73,11 +79,22 @@ class Bound : public BoundProduct {
   }
 
  private:
+  absl::Status UseIntegers(const MatrixProduct& p) {
+    if (p.trans_a || !p.trans_b || p.alpha != 1 || p.k % 4 != 0 || p.n % 4 != 0)
+      return Unimplemented("a product of int8 of %d x %d x %d", p.m, p.n, p.k);
+    integers_ = true;
+    type_ = kCublasInt8;
+    out_type_ = kCublasInt32;
+    return absl::OkStatus();
+  }
+
   absl::Status Describe(const MatrixProduct& p) {
     void* operation = nullptr;
-    PD_CUBLAS(lt_->MatmulDescCreate(
-        &operation, p.tf32 ? kCublasComputeTf32 : kCublasCompute32,
-        kCublasFloat32));
+    PD_CUBLAS(lt_->MatmulDescCreate(&operation,
+                                    integers_ ? kCublasComputeInt32
+                                    : p.tf32  ? kCublasComputeTf32
+                                              : kCublasCompute32,
+                                    integers_ ? kCublasInt32 : kCublasFloat32));
     operation_ = Handle(operation, lt_->MatmulDescDestroy);
     const int32_t first = p.trans_b, second = p.trans_a;
     PD_CUBLAS(lt_->MatmulDescSetAttribute(operation, kCublasTransA, &first,
@@ -87,10 +104,10 @@ class Bound : public BoundProduct {
     return absl::OkStatus();
   }
 
-  absl::Status Layout(int64_t rows, int64_t columns, int64_t batch,
+  absl::Status Layout(int type, int64_t rows, int64_t columns, int64_t batch,
                       Handle* handle) {
     void* layout = nullptr;
-    PD_CUBLAS(lt_->MatrixLayoutCreate(&layout, type_,
+    PD_CUBLAS(lt_->MatrixLayoutCreate(&layout, type,
                                       static_cast<uint64_t>(rows),
                                       static_cast<uint64_t>(columns), rows));
     *handle = Handle(layout, lt_->MatrixLayoutDestroy);
@@ -121,7 +138,8 @@ class Bound : public BoundProduct {
   const CublasLt* lt_;
   CudaDevice* device_;
   float alpha_;
-  int type_ = kCublasFloat32;
+  int type_ = kCublasFloat32, out_type_ = kCublasFloat32;
+  bool integers_ = false;
   Handle operation_, first_, second_, out_;
   CublasHeuristic choice_{};
 };

@@ -116,6 +116,7 @@ absl::StatusOr<Tensor*> PlanBuilder::TwinOf(Sides* sides) {
   info.device = true;
   persistable_names_[twin] = persistable_names_[host];
   twins_[twin] = host;
+  plan_->device_->AddTwin(twin, entry);
   return sides->twin = twin;
 }
 

@@ -16,6 +16,14 @@ absl::StatusOr<void*> PlanDevice::Keep(size_t bytes) {
   return memory.get();
 }
 
+absl::StatusOr<const Tensor*> PlanDevice::ValueOf(const Tensor* tensor) {
+  const auto it = twins_.find(tensor);
+  if (it == twins_.end() || !it->second->tensor.has_value()) return nullptr;
+  if (it->second->device != nullptr)
+    PD_RETURN_IF_ERROR(it->second->device->ToHost());
+  return &it->second->tensor;
+}
+
 absl::StatusOr<int32_t*> PlanDevice::Complaint(std::string message) {
   if (flags_ == nullptr) {
     const size_t bytes = kMostComplaints * sizeof(int32_t);

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,6 +48,7 @@ class PlanDevice : public DeviceBinding {
   CudaDevice* device() override { return place_->device.get(); }
   absl::StatusOr<int32_t*> Complaint(std::string message) override;
   absl::StatusOr<void*> Keep(size_t bytes) override;
+  absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) override;
   void VariesByRun() override { same_work_ = false; }
 
   const DevicePlace& place() const { return *place_; }
@@ -54,6 +56,10 @@ class PlanDevice : public DeviceBinding {
   absl::StatusOr<void*> AllocateArena(
       size_t bytes, const std::vector<PlannedBuffer>& buffers);
   void AddUse(const Use& use) { uses_.push_back(use); }
+  /// `twin` stands for the variable in this plan.
+  void AddTwin(const Tensor* twin, Scope::Entry* entry) {
+    twins_[twin] = entry;
+  }
   /// Pinned bytes of a feed; the next one.
   absl::Status AddFeed(size_t bytes);
   /// A tensor for a fetch, whose bytes are those of the last run that has
@@ -97,6 +103,7 @@ class PlanDevice : public DeviceBinding {
   std::shared_ptr<const DevicePlace> place_;
   std::vector<std::shared_ptr<void>> memory_;
   std::vector<Use> uses_;
+  std::map<const Tensor*, Scope::Entry*> twins_;
   std::vector<std::string> complaints_;
   int32_t* flags_ = nullptr;      // of the complaints, on the device
   std::vector<Tensor*> fetches_;  // on the host

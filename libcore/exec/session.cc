@@ -22,10 +22,10 @@ std::shared_ptr<const DevicePlace>& Place() {
   return *kPlace;
 }
 
-// The others make ops for the CPU; of fused convolutions a GPU knows no
-// gradients.
+// The others make ops that the GPU has no kernels for, or lose by; of fused
+// convolutions it knows no gradients.
 PassOptions PassesForGpu(const ProgramDesc& program, PassOptions options) {
-  std::set<absl::string_view> kept = {"merge_updates"};
+  std::set<absl::string_view> kept = {"int8_chains", "merge_updates"};
   const auto& ops = program.global().ops;
   if (std::none_of(ops.begin(), ops.end(), [](const OpDesc& op) {
         return absl::EndsWith(op.type, "_grad");
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   context.keep.insert(fetches.begin(), fetches.end());
   context.label = label;
   context.value = [this](const std::string& name) -> const Tensor* {
-    const Scope::Entry* entry = scope_.Find(name);
+    const Scope::Entry* entry = std::as_const(scope_).Find(name);
     return entry != nullptr && entry->tensor.has_value() ? &entry->tensor
                                                          : nullptr;
   };

@@ -29,6 +29,9 @@ class DeviceBinding {
   virtual absl::StatusOr<int32_t*> Complaint(std::string message) = 0;
   /// Device memory for as long as the plan.
   virtual absl::StatusOr<void*> Keep(size_t bytes) = 0;
+  /// The value of a persistable variable where the host can read it, for what
+  /// is made of a constant once; null for other tensors, and without a value.
+  virtual absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) = 0;
   /// The step does not do the same work in every run (it reads the RunContext),
   /// so it cannot be part of captured work.
   virtual void VariesByRun() = 0;

@@ -12,7 +12,6 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/check.h"
 #include "libcore/ops/quantize.h"
 
 namespace pd {
@@ -199,24 +198,41 @@ absl::StatusOr<Int8Weights> ReadInt8Weights(const OpDesc& op,
   return w;
 }
 
+const std::vector<const char*>& Int8ChannelSlots() {
+  static const auto* const kSlots = new std::vector<const char*>{
+      "Bias", "NormScale", "NormBias", "NormMean", "NormVariance"};
+  return *kSlots;
+}
+
 absl::StatusOr<Int8Channels> ReadInt8Channels(BindContext* context,
                                               const Int8Weights& weights) {
-  std::map<std::string, std::vector<float>> values;
-  for (const char* slot :
-       {"Bias", "NormScale", "NormBias", "NormMean", "NormVariance"}) {
+  std::map<std::string, const Tensor*> tensors;
+  for (const char* slot : Int8ChannelSlots()) {
     const Tensor* tensor = context->Input(slot);
     if (tensor == nullptr) continue;
     if (!context->IsConstant(tensor) || !tensor->has_value())
       return InvalidArgument("'%s' is not constant", slot);
-    PD_RETURN_IF_ERROR(
-        ExpectElements(*context, slot, DType::kFloat32, weights.outputs));
-    PD_ASSIGN_OR_RETURN(values[slot], Numbers(*tensor, slot));
+    tensors[slot] = tensor;
+  }
+  return ReadInt8Channels(context->op(), tensors, weights);
+}
+
+absl::StatusOr<Int8Channels> ReadInt8Channels(
+    const OpDesc& op, const std::map<std::string, const Tensor*>& tensors,
+    const Int8Weights& weights) {
+  std::map<std::string, std::vector<float>> values;
+  for (const auto& [slot, tensor] : tensors) {
+    if (tensor->dtype() != DType::kFloat32 || tensor->size() != weights.outputs)
+      return InvalidArgument("'%s' is %s of shape %s; expected %d of float32",
+                             slot, Name(tensor->dtype()),
+                             ToString(tensor->shape()), weights.outputs);
+    PD_ASSIGN_OR_RETURN(values[slot], Numbers(*tensor, slot.c_str()));
   }
   const bool norm = values.count("NormScale") > 0;
   if (norm && values.size() < 4 + values.count("Bias"))
     return InvalidArgument("a part of the batch normalisation is missing");
-  const double epsilon = context->Attr<float>("norm_epsilon");
-  const float scale = context->Attr<float>("x_scale");
+  const double epsilon = op.AttrOr("norm_epsilon", 1e-5f);
+  const float scale = op.AttrOr("x_scale", 1.0f);
   Int8Channels channels;
   for (size_t o = 0; o < static_cast<size_t>(weights.outputs); ++o) {
     double factor = double{scale} * weights.scales[o];

@@ -18,6 +18,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -134,6 +136,11 @@ struct Int8Channels {
 };
 absl::StatusOr<Int8Channels> ReadInt8Channels(BindContext* context,
                                               const Int8Weights& weights);
+/// The slots that it reads, and the same of tensors by slot.
+const std::vector<const char*>& Int8ChannelSlots();
+absl::StatusOr<Int8Channels> ReadInt8Channels(
+    const OpDesc& op, const std::map<std::string, const Tensor*>& tensors,
+    const Int8Weights& weights);
 
 /// An int8_matmul: out[rows, columns] = x[rows, depth] * Filter.
 struct Int8Product {

@@ -2,7 +2,8 @@
 // A libcublasLt.so.13 for machines without a GPU: products by plain
 // loops over the column-major matrices that the descriptors describe, run by
 // the fake driver beside it when it gets to them. Descriptors that do not fit
-// together are refused, as the real library does.
+// together are refused, as the real library does; so are products of int8 that
+// a GPU's units for integers do not take.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,12 +15,15 @@
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
-constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 14;
+constexpr int kFloat32 = 0, kFloat16 = 2, kInt8 = 3, kInt32 = 10,
+              kBFloat16 = 14;
+constexpr int kComputeInt32 = 72;
 // The library may ask for memory; the loops write all of it.
 constexpr size_t kWorkspace = 1024;
 
 struct Operation {
   int compute = 0;
+  int scale = kFloat32;
   int32_t trans_a = 0, trans_b = 0;
 };
 struct Layout {
@@ -68,6 +72,21 @@ float At(const void* data, const Layout& layout, int32_t batch, bool transposed,
               batch * layout.stride + row + column * layout.ld);
 }
 
+// Of integers: A transposed, B not, m, k and distances in fours, addresses too.
+bool TypesFit(const Problem& p) {
+  if (p.op.compute != kComputeInt32)
+    return p.op.scale == kFloat32 && p.a.type == p.c.type &&
+           p.b.type == p.c.type && p.c.type != kInt8 && p.c.type != kInt32 &&
+           (p.op.compute == 68 || p.op.compute == 77);
+  for (const Layout* l : {&p.a, &p.b, &p.c})
+    if (l->ld % 4 != 0 || l->stride % 4 != 0) return false;
+  for (const void* data : {p.x, p.y, p.z, const_cast<const void*>(p.out)})
+    if (reinterpret_cast<uintptr_t>(data) % 4 != 0) return false;
+  return p.op.scale == kInt32 && p.a.type == kInt8 && p.b.type == kInt8 &&
+         p.c.type == kInt32 && p.op.trans_a != 0 && p.op.trans_b == 0 &&
+         p.c.rows % 4 == 0 && p.a.rows % 4 == 0;
+}
+
 bool Fits(const Problem& p) {
   const int64_t a_rows = p.op.trans_a ? p.a.columns : p.a.rows;
   const int64_t a_columns = p.op.trans_a ? p.a.rows : p.a.columns;
@@ -76,11 +95,28 @@ bool Fits(const Problem& p) {
   return a_rows == p.c.rows && b_columns == p.c.columns &&
          a_columns == b_rows && p.a.ld >= p.a.rows && p.b.ld >= p.b.rows &&
          p.c.ld >= p.c.rows && p.a.batch == p.c.batch &&
-         p.b.batch == p.c.batch && p.a.type == p.c.type &&
-         p.b.type == p.c.type && (p.op.compute == 68 || p.op.compute == 77);
+         p.b.batch == p.c.batch && TypesFit(p);
+}
+
+// Modulo 2^32, as the units do.
+void ComputeIntegers(const Problem& p) {
+  const auto* x = static_cast<const int8_t*>(p.x);
+  const auto* y = static_cast<const int8_t*>(p.y);
+  auto* out = static_cast<int32_t*>(p.out);
+  for (int32_t batch = 0; batch < p.c.batch; ++batch)
+    for (int64_t j = 0; j < p.c.columns; ++j)
+      for (int64_t i = 0; i < p.c.rows; ++i) {
+        const int8_t* a = x + batch * p.a.stride + i * p.a.ld;
+        const int8_t* b = y + batch * p.b.stride + j * p.b.ld;
+        uint32_t sum = 0;
+        for (int64_t k = 0; k < p.a.rows; ++k)
+          sum += static_cast<uint32_t>(a[k] * b[k]);
+        out[batch * p.c.stride + i + j * p.c.ld] = static_cast<int32_t>(sum);
+      }
 }
 
 void Compute(const Problem& p) {
+  if (p.op.compute == kComputeInt32) return ComputeIntegers(p);
   const int64_t inner = p.op.trans_a ? p.a.rows : p.a.columns;
   for (int32_t batch = 0; batch < p.c.batch; ++batch) {
     for (int64_t j = 0; j < p.c.columns; ++j) {
@@ -122,8 +158,9 @@ size_t cublasLtGetVersion() { return 130002; }
 int cublasLtCreate(void** handle) { return Make<int>(handle); }
 
 int cublasLtMatmulDescCreate(void** handle, int compute, int scale) {
-  if (scale != 0) return kNotSupported;
-  *handle = new Operation{compute, 0, 0};
+  if (scale != (compute == kComputeInt32 ? kInt32 : kFloat32))
+    return kNotSupported;
+  *handle = new Operation{compute, scale, 0, 0};
   return kSuccess;
 }
 int cublasLtMatmulDescDestroy(void* handle) {
@@ -138,7 +175,8 @@ int cublasLtMatmulDescSetAttribute(void* handle, int which, const void* buffer,
 }
 int cublasLtMatrixLayoutCreate(void** handle, int type, uint64_t rows,
                                uint64_t columns, int64_t ld) {
-  if (type != kFloat32 && type != kFloat16 && type != kBFloat16)
+  if (type != kFloat32 && type != kFloat16 && type != kBFloat16 &&
+      type != kInt8 && type != kInt32)
     return kNotSupported;
   *handle = new Layout{
       type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), ld, 0,
@@ -192,12 +230,18 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void* op, PD_LAYOUTS,
 #define PD_MEMORY void *workspace, size_t bytes
 int cublasLtMatmul(void*, void* op, PD_FACTORS, PD_SUMMANDS, const Algo* algo,
                    PD_MEMORY, void*) {
-  const Problem p{*static_cast<Operation*>(op),
+  const Operation& operation = *static_cast<Operation*>(op);
+  const bool integers = operation.compute == kComputeInt32;
+  // Of integers only 1 and 0 are computed here.
+  if (integers && (*static_cast<const int32_t*>(alpha) != 1 ||
+                   *static_cast<const int32_t*>(beta) != 0))
+    return kNotSupported;
+  const Problem p{operation,
                   *static_cast<Layout*>(a),
                   *static_cast<Layout*>(b),
                   *static_cast<Layout*>(c),
-                  *static_cast<const float*>(alpha),
-                  *static_cast<const float*>(beta),
+                  integers ? 1.0f : *static_cast<const float*>(alpha),
+                  integers ? 0.0f : *static_cast<const float*>(beta),
                   x,
                   y,
                   z,

@@ -257,7 +257,9 @@ class EveryKernel : public testing::Environment {
     if (!Place().ok() || testing::GTEST_FLAG(filter) != "*") return;
     std::vector<std::string> missing;
     for (const auto& [type, implementations] : (*Place())->kernels.all())
-      if (!implementations.front().follows && Proved().count(type) == 0)
+      // test_int8_..._device have those of 8 bits, against the reference.
+      if (!implementations.front().follows && Proved().count(type) == 0 &&
+          !absl::StartsWith(type, "int8_"))
         missing.push_back(type);
     EXPECT_EQ(absl::StrJoin(missing, " "), "");
   }

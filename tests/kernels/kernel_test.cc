@@ -7,14 +7,17 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "hwy/targets.h"
 #include "libcore/autodiff/backward.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/rng.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
+#include "libcore/kernels/cuda/place.h"
 #include "libcore/passes/pipeline.h"
 #include "libcore/program/block_builder.h"
+#include "tests/device/stand_in.h"
 
 namespace pd {
 namespace {
@@ -33,6 +36,25 @@ class IsaEnvironment : public testing::Environment {
 };
 const testing::Environment* const kEnvironment =
     testing::AddGlobalTestEnvironment(new IsaEnvironment);
+
+const char* WantedDevice() { return std::getenv("PD_TEST_DEVICE"); }
+
+// The GPU of fast kernels; null for the CPU.
+std::shared_ptr<const DevicePlace> FastPlace() {
+  static const auto* const kPlace = [] {
+    const char* which = WantedDevice();
+    if (which == nullptr) return new std::shared_ptr<const DevicePlace>;
+    const bool real = std::strcmp(which, "gpu") == 0;
+    if (!real) {
+      EXPECT_TRUE(UseStandIn().ok());
+    }
+    const auto place = real ? OpenGpu(0) : MakePlace(0, StandInImages());
+    EXPECT_TRUE(place.ok()) << place.status();
+    return new std::shared_ptr<const DevicePlace>(place.ok() ? *place
+                                                             : nullptr);
+  }();
+  return *kPlace;
+}
 
 const OpRegistry& Registry(bool fast) {
   static const OpRegistry* const kRegistries[2] = {
@@ -90,6 +112,8 @@ void ExpectClose(const std::string& name, const Array& got, const Array& want,
 }
 
 }  // namespace
+
+bool OnDevice() { return WantedDevice() != nullptr; }
 
 Array RandomArray(const Shape& shape, uint64_t number) {
   std::byte* bytes = nullptr;
@@ -185,6 +209,7 @@ KernelResult RunCase(const KernelCase& original, bool fast) {
     for (const std::string& name : c.wrt)
       fetches.push_back(gradients->at(name));
   }
+  SetDefaultPlace(fast ? FastPlace() : nullptr);
   Session session(&Registry(fast));
   PlanOptions plan_options;
   plan_options.poison = true;
@@ -216,8 +241,10 @@ KernelResult RunCase(const KernelCase& original, bool fast) {
     EXPECT_TRUE(array.ok());
     if (array.ok()) result.values[name] = *std::move(array);
   }
-  for (const StepInfo& step : (*plan)->steps())
+  for (const StepInfo& step : (*plan)->steps()) {
     result.labels[step.op_type] = step.implementation;
+    if (!step.on_device) result.on_host.insert(step.op_type);
+  }
   return result;
 }
 
@@ -229,8 +256,13 @@ void ExpectLikeReference(const KernelCase& c,
   for (const auto& [type, label] : labels) {
     const auto it = got.labels.find(type);
     ASSERT_TRUE(it != got.labels.end()) << "no step '" << type << "'";
-    EXPECT_EQ(it->second, label) << type;
+    if (!OnDevice()) {
+      EXPECT_EQ(it->second, label) << type;
+    }
   }
+  for (const std::string& type : got.on_host)
+    EXPECT_TRUE(!OnDevice() || !absl::StartsWith(type, "int8_"))
+        << type << " is the CPU's";
   ASSERT_EQ(got.values.size(), want.values.size());
   for (const auto& [name, value] : want.values)
     ExpectClose(name, got.values.at(name), value, tolerance);

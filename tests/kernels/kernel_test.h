@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program with the reference kernels and with the fast ones, and
-// compares what comes out: the reference is the oracle.
+// compares what comes out: the reference is the oracle. With PD_TEST_DEVICE the
+// fast ones are those of a GPU ("gpu"), or of the stand-in for one
+// ("stand-in").
 #ifndef PD_TESTS_KERNELS_KERNEL_TEST_H_
 #define PD_TESTS_KERNELS_KERNEL_TEST_H_
 
@@ -51,17 +53,21 @@ KernelCase FusedConv(const ConvShape& shape, const std::string& activation);
 /// The same with a residual: the feed "r", or "made" where `itself`.
 KernelCase ResidualConv(const ConvShape& shape, bool itself);
 
+/// Whether the fast kernels are a GPU's.
+bool OnDevice();
+
 struct KernelResult {
   NamedArrays values;  ///< fetches, gradients, persistables after the run
   std::map<std::string, std::string> labels;  ///< op type -> implementation
+  std::set<std::string> on_host;              ///< op types, where GPUs are used
 };
 
 KernelResult RunCase(const KernelCase& c, bool fast);
 
-/// Expects that every op type in `types` ran by an implementation with this
-/// label, and that all values agree with the reference's: differences of at
-/// most tolerance * (1 + largest magnitude of the array), and
-/// that a second run gives the same bits.
+/// Expects that every op type in `labels` ran by an implementation with this
+/// label, or, where GPUs are used, that int8_... ops are theirs; that all
+/// values agree with the reference's: differences of at most tolerance * (1 +
+/// largest magnitude of the array), and that a second run gives the same bits.
 void ExpectLikeReference(const KernelCase& c,
                          const std::map<std::string, std::string>& labels,
                          double tolerance = 2e-5);

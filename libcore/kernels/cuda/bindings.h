@@ -161,6 +161,9 @@ void AddMove(const std::string& type, DeviceKernels* kernels) {
   kernels->Add(type, {"cuda", kBind, true});
 }
 
+/// The windows of pooling. Unimplemented for more than three axes.
+absl::StatusOr<PoolArgs> ReadWindows(const OpDesc& op, const Shape& shape);
+
 /// Looks through values for what is not finite, in one kernel.
 absl::Status Look(CudaDevice* device, const LookRequest& request);
 
@@ -173,6 +176,8 @@ void AddLines(DeviceKernels* kernels);
 void AddLosses(DeviceKernels* kernels);
 void AddGroups(DeviceKernels* kernels);
 void AddPicks(DeviceKernels* kernels);
+void AddInt8Products(DeviceKernels* kernels);
+void AddInt8Tensors(DeviceKernels* kernels);
 void AddQuantizing(DeviceKernels* kernels);
 void AddRecurrences(DeviceKernels* kernels);
 void AddResizing(DeviceKernels* kernels);

@@ -163,28 +163,6 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
   });
 }
 
-absl::StatusOr<PoolArgs> ReadWindows(const OpDesc& op, const Shape& shape) {
-  PD_ASSIGN_OR_RETURN(const PoolGeometry g, ReadPool(op, shape));
-  PoolArgs args{};
-  args.channels = g.channels;
-  args.position_step = g.channels_last ? g.channels : 1;
-  args.max = g.max;
-  args.adaptive = g.adaptive;
-  args.exclusive = g.exclusive;
-  if (g.axes.size() > 3) return Unimplemented("%d axes", g.axes.size());
-  for (PoolAxis& axis : args.axes) axis = {1, 1, 1, 1, 0};
-  size_t at = 3 - g.axes.size();
-  for (const WindowAxis& w : g.axes) {
-    for (int64_t n : {w.in, w.out, w.kernel, w.stride, w.pad_before})
-      if (n > INT32_MAX / 4) return Unimplemented("an extent of %d", n);
-    args.axes[at++] = {static_cast<int32_t>(w.in), static_cast<int32_t>(w.out),
-                       static_cast<int32_t>(w.kernel),
-                       static_cast<int32_t>(w.stride),
-                       static_cast<int32_t>(w.pad_before)};
-  }
-  return args;
-}
-
 absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
@@ -225,6 +203,28 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
 }
 
 }  // namespace
+
+absl::StatusOr<PoolArgs> ReadWindows(const OpDesc& op, const Shape& shape) {
+  PD_ASSIGN_OR_RETURN(const PoolGeometry g, ReadPool(op, shape));
+  PoolArgs args{};
+  args.channels = g.channels;
+  args.position_step = g.channels_last ? g.channels : 1;
+  args.max = g.max;
+  args.adaptive = g.adaptive;
+  args.exclusive = g.exclusive;
+  if (g.axes.size() > 3) return Unimplemented("%d axes", g.axes.size());
+  for (PoolAxis& axis : args.axes) axis = {1, 1, 1, 1, 0};
+  size_t at = 3 - g.axes.size();
+  for (const WindowAxis& w : g.axes) {
+    for (int64_t n : {w.in, w.out, w.kernel, w.stride, w.pad_before})
+      if (n > INT32_MAX / 4) return Unimplemented("an extent of %d", n);
+    args.axes[at++] = {static_cast<int32_t>(w.in), static_cast<int32_t>(w.out),
+                       static_cast<int32_t>(w.kernel),
+                       static_cast<int32_t>(w.stride),
+                       static_cast<int32_t>(w.pad_before)};
+  }
+  return args;
+}
 
 void AddImages(DeviceKernels* kernels) {
   kernels->Add("batch_norm", {"cuda", BindBatchNorm});

@@ -5,6 +5,7 @@
 
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/sums.h"
+#include "libcore/kernels/cuda/windows.h"
 
 namespace pd::cuda {
 namespace {
@@ -171,24 +172,6 @@ struct NormGradX {
     }
   }
 };
-
-// The input positions [begin, end) of window `o` on an axis.
-PD_DEVICE void WindowOf(const PoolAxis& a, bool adaptive, int32_t o,
-                        int32_t* begin, int32_t* end, int32_t* padded) {
-  if (adaptive) {
-    *begin = static_cast<int32_t>(int64_t{o} * a.in / a.out);
-    *end = static_cast<int32_t>((int64_t{o} + 1) * a.in / a.out +
-                                ((int64_t{o} + 1) * a.in % a.out != 0 ? 1 : 0));
-    *padded = *end - *begin;
-    return;
-  }
-  const int32_t first = o * a.stride - a.pad;
-  const int32_t last = first + a.kernel;
-  *padded = (last < a.in + a.pad ? last : a.in + a.pad) - first;
-  *begin = first < 0 ? 0 : first;
-  *end = last < a.in ? last : a.in;
-  if (*end < *begin) *end = *begin;
-}
 
 // The windows [begin, end) that input position i may be part of.
 PD_DEVICE void WindowsWith(const PoolAxis& a, bool adaptive, int32_t i,

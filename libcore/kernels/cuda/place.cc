@@ -38,6 +38,8 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   // Without it every product would be the CPU's: better no GPU than a slow one.
   PD_RETURN_IF_ERROR(LoadCublasLt().status());
   cuda::AddProducts(&place->kernels);
+  cuda::AddInt8Products(&place->kernels);
+  cuda::AddInt8Tensors(&place->kernels);
   cuda::AddRecurrences(&place->kernels);
   // Without cuDNN a program with convolutions says that it is missing.
   cuda::AddConvolutions(&place->kernels);
