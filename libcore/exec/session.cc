@@ -25,7 +25,8 @@ std::shared_ptr<const DevicePlace>& Place() {
 // The others make ops that the GPU has no kernels for, or lose by; of fused
 // convolutions it knows no gradients.
 PassOptions PassesForGpu(const ProgramDesc& program, PassOptions options) {
-  std::set<absl::string_view> kept = {"int8_chains", "merge_updates"};
+  std::set<absl::string_view> kept = {"int8_chains", "int8_dynamic",
+                                      "merge_updates"};
   const auto& ops = program.global().ops;
   if (std::none_of(ops.begin(), ops.end(), [](const OpDesc& op) {
         return absl::EndsWith(op.type, "_grad");

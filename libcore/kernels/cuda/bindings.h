@@ -176,6 +176,7 @@ void AddLines(DeviceKernels* kernels);
 void AddLosses(DeviceKernels* kernels);
 void AddGroups(DeviceKernels* kernels);
 void AddPicks(DeviceKernels* kernels);
+void AddInt8Dynamic(DeviceKernels* kernels);
 void AddInt8Products(DeviceKernels* kernels);
 void AddInt8Tensors(DeviceKernels* kernels);
 void AddQuantizing(DeviceKernels* kernels);

@@ -94,6 +94,19 @@ struct Int8PoolArgs {
   Int8Finish finish;
 };
 
+/// A product whose rows of floats become bytes first.
+struct Int8DynamicArgs {
+  const float* x;  ///< [rows, size]
+  int8_t* bytes;   ///< [rows, depth], less 128
+  float* scales;   ///< of each row
+  int32_t* zeros;
+  const int32_t* sums;  ///< [rows, width]
+  const float* weight_scales;
+  const int32_t* weight_sums;
+  float* out;  ///< [rows, columns]
+  int64_t rows, size, depth, columns, width;
+};
+
 }  // namespace pd::cuda
 
 #endif  // PD_LIBCORE_KERNELS_CUDA_INT8_ARGUMENTS_H_

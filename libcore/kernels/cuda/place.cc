@@ -40,6 +40,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddProducts(&place->kernels);
   cuda::AddInt8Products(&place->kernels);
   cuda::AddInt8Tensors(&place->kernels);
+  cuda::AddInt8Dynamic(&place->kernels);
   cuda::AddRecurrences(&place->kernels);
   // Without cuDNN a program with convolutions says that it is missing.
   cuda::AddConvolutions(&place->kernels);
