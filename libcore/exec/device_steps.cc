@@ -83,12 +83,15 @@ absl::StatusOr<Step> PlanBuilder::CastOnDevice(const OpDesc& cast, Tensor* from,
   return implementations->front().bind(&binder, plan_->device_.get());
 }
 
-// Its bytes, or a copy of them, are in the device's memory.
+// Its bytes, or a copy of them, are in the device's memory; so are those of
+// persistable floats, which a run brings there once, unless the host writes
+// them.
 bool PlanBuilder::OnDevice(Tensor* tensor) {
   const Info& info = InfoOf(tensor);
-  return info.device ||
-         (info.entry != nullptr && SidesOf(tensor)->twin != nullptr &&
-          SidesOf(tensor)->writer != Sides::Writer::kHost);
+  if (info.entry == nullptr) return info.device;
+  const Sides* sides = SidesOf(tensor);
+  return sides->writer != Sides::Writer::kHost &&
+         (sides->twin != nullptr || IsFloating(tensor->dtype()));
 }
 
 PlanBuilder::Sides* PlanBuilder::SidesOf(Tensor* persistable) {

@@ -271,6 +271,11 @@ int OpBinder::AddMove(Move* move, const std::string& output,
   info.role = op.role;
   info.layer = op.layer;
   info.on_device = Crosses(*move);
+  // A variable of the host's that has another shape only is copied by the host
+  // in every run: that cannot be captured.
+  if (info.on_device && !builder_->InfoOf(move->from).device &&
+      builder_->InfoOf(builder_->Root(move->from)).entry != nullptr)
+    builder_->all_here_ = false;
   const int at = builder_->AddStep(std::move(move->step), std::move(info));
   builder_->Touch(move->from, at);
   builder_->Touch(move->to, at);

@@ -549,5 +549,48 @@ TEST_F(DevicePlan, TooLittleMemoryNamesTheLargestTensors) {
   EXPECT_NE(said.find("a smaller batch needs less"), std::string::npos);
 }
 
+// A parameter in another shape, as PaddlePaddle adds biases: floats are the
+// device's, and whole numbers are copied in every run, which is not captured.
+TEST_F(DeviceRuns, ParametersInOtherShapes) {
+  for (const bool whole : {false, true}) {
+    program_ = {};
+    program_.blocks.resize(1);
+    Var("x", DType::kFloat32, {3, 1});
+    Var("b", DType::kFloat32, {1, 3}, true);
+    Var("ids", DType::kInt64, {3, 1}, true);
+    Var("flat", whole ? DType::kInt64 : DType::kFloat32, {3, 1});
+    Var("y", DType::kFloat32, {3, 1});
+    Op("reshape2", whole ? "ids" : "b", "flat")->attrs["shape"] =
+        whole ? std::vector<int32_t>{3} : std::vector<int32_t>{3, 1};
+    if (whole) {
+      OpDesc* look = Op("lookup_table_v2", "x", "y");
+      look->inputs.clear();
+      look->SetInput("W", {"x"});
+      look->SetInput("Ids", {"flat"});
+    } else {
+      Op("elementwise_add", "x", "y")->SetInput("Y", {"flat"});
+    }
+    Session gpu = OnGpu();
+    PlanOptions options;
+    options.capture = true;
+    gpu.set_plan_options(options);
+    ASSERT_TRUE(gpu.scope().Set("b", Floats({1, 2, 3}, {1, 3})).ok());
+    ASSERT_TRUE(
+        gpu.scope().Set("ids", MakeArray<int64_t>({3, 1}, {2, 0, 1})).ok());
+    auto plan = gpu.Compile(program_, {{"x", DType::kFloat32, {3, 1}}}, {"y"});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ((*plan)->runs_ahead(), !whole);
+    const std::vector<float> x = {10, 20, 30};
+    (*plan)->SetFeed(0, x.data());
+    for (int run = 0; run < 5; ++run) {
+      const absl::Status ran = (*plan)->Run({});
+      ASSERT_TRUE(ran.ok()) << ran;
+      EXPECT_EQ(FloatsOf(ToArray((*plan)->fetch(0))),
+                whole ? (std::vector<float>{30, 10, 20})
+                      : (std::vector<float>{11, 22, 33}));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pd
