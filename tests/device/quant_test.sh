@@ -33,7 +33,7 @@ same() {
   rm -rf passes
   pd-eval -m "$1" --feed "$2" --expect cpu.npz --rtol 1e-4 --atol 1e-4 --device gpu:0 --dump-passes passes >out 2>err ||
     fail "$1 answers otherwise on the GPU"
-  [ "$1" = weights.gpu ] || grep -qE 'int8_(dynamic_)?matmul' passes/*merge_updates.txt || fail "$1: no product of integers"
+  [[ "$1" = weights* ]] || grep -qE 'int8_(dynamic_)?matmul' passes/*merge_updates.txt || fail "$1: no product of integers"
   grep -q '^device: gpu:0, ' err || fail "$1: no word about the GPU"
   if grep -E 'run on the CPU.*(int8|quantize)' err; then fail "$1: integers on the CPU"; fi
 }
@@ -60,9 +60,10 @@ quantize "$lenet" kl --calib "$lenet-feed.npz" --algo KL
 quantize "$lenet" fake --calib "$lenet-feed.npz" --algo abs_max --to paddle-fake
 quantize "$lenet" dynamic --dynamic
 quantize "$lenet" weights --weight-only
+quantize "$lenet" weights16 --weight-only --bits 16
 quantize "$lenet" learned --calib "$lenet-feed.npz" --algo abs_max --round adaround
 quantize "$lenet" kept --calib "$lenet-feed.npz" --algo abs_max --min-sqnr 24
-for name in linear kl fake dynamic weights learned kept; do same "$name.gpu" "$lenet-feed.npz"; done
+for name in linear kl fake dynamic weights weights16 learned kept; do same "$name.gpu" "$lenet-feed.npz"; done
 quantize "$cifar" norms --calib "$cifar-feed.npz" --algo abs_max
 quantize "$cifar" apart --calib "$cifar-feed.npz" --algo abs_max --keep-batch-norms
 for name in norms apart; do same "$name.gpu" "$cifar-feed.npz"; done

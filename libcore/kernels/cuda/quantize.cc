@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake_... ops of quantization-aware training, quantize_linear and
-// dequantize_linear; the kernels are in quantize.cu. What reads its own output
-// (the window of range_abs_max while it learns) stays with the CPU.
+// The fake_... ops of quantization-aware training and of quantized programs,
+// quantize_linear and dequantize_linear; the kernels are in quantize.cu. What
+// reads its own output (the window of range_abs_max while it learns) stays with
+// the CPU.
 #include <string>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 struct Quantizing {
   Tensor *x = nullptr, *out = nullptr;
   Tensor* scale = nullptr;      // given
+  Tensor* whole = nullptr;      // another one, for all
   Tensor* out_scale = nullptr;  // made, or the given one's copy
   Tensor *in_state = nullptr, *in_accum = nullptr, *out_state = nullptr,
          *out_accum = nullptr;
@@ -31,6 +33,7 @@ struct Quantizing {
     run.x = x->raw();
     run.out = At(out);
     run.out_scale = At(out_scale);
+    run.whole = At(whole);
     run.scales = learns ? run.out_scale : At(scale);
     run.in_state = At(in_state);
     run.in_accum = At(in_accum);
@@ -206,37 +209,87 @@ absl::StatusOr<Step> BindLinear(BindContext* context, DeviceBinding* binding) {
   return BindAll(context, binding, q);
 }
 
-absl::StatusOr<Step> BindDequantize(BindContext* context,
-                                    DeviceBinding* binding) {
-  Quantizing q;
-  q.x = context->Input("X");
-  q.out = context->Output("Y");
-  if (q.x == nullptr || q.out == nullptr || q.x->size() == 0)
+// X and Out of what comes back; Out is float32, X may be integers.
+absl::Status ReadBack(BindContext* context, const char* out_slot,
+                      Quantizing* q) {
+  q->x = context->Input("X");
+  q->out = context->Output(out_slot);
+  if (q->x == nullptr || q->out == nullptr || q->x->size() == 0)
     return Unimplemented("no numbers");
-  PD_RETURN_IF_ERROR(OnlyFloat32({q.out}));
-  if (context->Attr<bool>("only_observer")) {
-    PD_RETURN_IF_ERROR(OnlyFloat32({q.x}));
-    context->Alias(q.x, q.out);
-    return Step();
-  }
+  PD_RETURN_IF_ERROR(OnlyFloat32({q->out}));
+  q->args.n = q->x->size();
+  LieAlong({1, 1, q->x->size()}, &q->args);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> BindBack(DeviceBinding* binding, const Quantizing& q) {
   const DType from = q.x->dtype();
   if (from != DType::kFloat32 && from != DType::kInt8 &&
       from != DType::kInt16 && from != DType::kInt32)
     return Unimplemented("no kernel for dtype %s", Name(from));
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op(), 0));
-  q.args.n = q.x->size();
-  q.args.levels = static_cast<float>(attrs.levels);
-  LieAlong({1, 1, q.x->size()}, &q.args);
-  PD_RETURN_IF_ERROR(ReadLinearView(*context, &q));
-  PD_RETURN_IF_ERROR(
-      ExpectElements(*context, "Scale", DType::kFloat32, q.args.channels));
-  q.scale = context->Input("Scale");
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<QuantizeArgs>::Find(
                           binding, absl::StrCat("dequantize_", Name(from))));
   return Step([q, start](const RunContext&) {
     return start.Elements(q.args.n, q.Now());
   });
+}
+
+absl::StatusOr<Step> BindDequantize(BindContext* context,
+                                    DeviceBinding* binding) {
+  Quantizing q;
+  PD_RETURN_IF_ERROR(ReadBack(context, "Y", &q));
+  if (context->Attr<bool>("only_observer")) {
+    PD_RETURN_IF_ERROR(OnlyFloat32({q.x}));
+    context->Alias(q.x, q.out);
+    return Step();
+  }
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op(), 0));
+  q.args.levels = static_cast<float>(attrs.levels);
+  PD_RETURN_IF_ERROR(ReadLinearView(*context, &q));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Scale", DType::kFloat32, q.args.channels));
+  q.scale = context->Input("Scale");
+  return BindBack(binding, q);
+}
+
+// fake_dequantize_max_abs and dequantize_abs_max
+absl::StatusOr<Step> BindMaxAbs(BindContext* context, DeviceBinding* binding) {
+  Quantizing q;
+  PD_RETURN_IF_ERROR(ReadBack(context, "Out", &q));
+  PD_RETURN_IF_ERROR(ExpectElements(*context, "Scale", DType::kFloat32, 1));
+  q.scale = context->Input("Scale");
+  q.args.levels = context->Attr<float>("max_range");
+  return BindBack(binding, q);
+}
+
+// fake_channel_wise_dequantize_max_abs
+absl::StatusOr<Step> BindMaxAbsOfChannels(BindContext* context,
+                                          DeviceBinding* binding) {
+  Quantizing q;
+  PD_RETURN_IF_ERROR(ReadBack(context, "Out", &q));
+  const size_t count = context->InputCount("Scales");
+  const auto& bits = context->Attr<std::vector<int32_t>>("quant_bits");
+  if ((count != 1 && count != 2) || bits.size() < count)
+    return Unimplemented("%d scales of %d numbers of bits", count, bits.size());
+  int64_t range = 1;
+  for (size_t i = 0; i < count; ++i) {
+    if (bits[i] < 2 || bits[i] > 16) return Unimplemented("%d bits", bits[i]);
+    range *= QuantLevels(bits[i]);
+  }
+  const int32_t axis =
+      count == 1 ? context->Attr<int32_t>("quant_axis")
+                 : std::max(context->Attr<int32_t>("x_num_col_dims"), 1);
+  PD_ASSIGN_OR_RETURN(const ChannelView view, ViewChannels(q.x->shape(), axis));
+  LieAlong(view, &q.args);
+  q.args.levels = static_cast<float>(range);
+  q.scale = context->Input("Scales", 0);
+  q.whole = count == 2 ? context->Input("Scales", 1) : nullptr;
+  PD_RETURN_IF_ERROR(OnlyFloat32({q.x, q.scale, q.whole}));
+  if (q.scale == nullptr || q.scale->size() != view.channels ||
+      (q.whole != nullptr && q.whole->size() < 1))
+    return Unimplemented("scales that do not fit 'X'");
+  return BindBack(binding, q);
 }
 
 absl::StatusOr<Step> BindStraight(BindContext* context, DeviceBinding*) {
@@ -259,6 +312,10 @@ void AddQuantizing(DeviceKernels* kernels) {
   kernels->Add("stright_throuth_estimator_grad", {"cuda", BindStraight, true});
   kernels->Add("quantize_linear", {"cuda", BindLinear});
   kernels->Add("dequantize_linear", {"cuda", BindDequantize});
+  for (const char* type : {"fake_dequantize_max_abs", "dequantize_abs_max"})
+    kernels->Add(type, {"cuda", BindMaxAbs});
+  kernels->Add("fake_channel_wise_dequantize_max_abs",
+               {"cuda", BindMaxAbsOfChannels});
 }
 
 }  // namespace pd::cuda

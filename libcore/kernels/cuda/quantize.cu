@@ -117,9 +117,9 @@ struct Dequantize {
   PD_DEVICE static void Run(const Block& block, const QuantizeArgs& p) {
     const auto* x = static_cast<const From*>(p.x);
     block.Spread(p.n, [&](int64_t i) {
-      p.out[i] =
-          Div(Mul(static_cast<float>(x[i]), p.scales[i / p.inner % p.channels]),
-              p.levels);
+      float v = Mul(static_cast<float>(x[i]), ScaleOf(p, i));
+      if (p.whole != nullptr) v = Mul(v, *p.whole);
+      p.out[i] = Div(v, p.levels);
     });
   }
 };

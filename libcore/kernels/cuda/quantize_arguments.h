@@ -15,7 +15,8 @@ struct QuantizeArgs {
   float* out;
   int64_t n, channels, inner;
   const float* scales;  ///< of each channel
-  float levels;         ///< 2^(bits - 1) - 1
+  const float* whole;   ///< a scale that all have besides, or null
+  float levels;         ///< 2^(bits - 1) - 1, or what is divided by
   int32_t to_even, back;
   float* parts;  ///< max |x| of each of `blocks` blocks
   int64_t blocks;
