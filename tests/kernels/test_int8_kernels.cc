@@ -55,6 +55,8 @@ struct Conv {
   std::vector<int32_t> strides = {1, 1}, paddings = {1, 1}, dilations = {1, 1};
   Values values = Values::kRandom;
   int32_t zero = 128, high = 255;
+  int weight_low = -128, weight_high = 127;
+  int64_t outliers = 0;  // every so many weights: the greatest, the least
   std::string activation = "";
   float out_factor = 3.0f;
   bool both = false;  // numbers and what they are quantized to
@@ -77,14 +79,24 @@ Attrs OutAttrs(const std::string& activation, float factor) {
           {"out_high", int32_t{255}}};
 }
 
+Array Weights(const Conv& conv, const Shape& filter) {
+  const Array array = Integers<int8_t>(DType::kInt8, filter, conv.values,
+                                       conv.weight_low, conv.weight_high, 2);
+  const int8_t* from = array.data<int8_t>();
+  std::vector<int8_t> values(from, from + array.size());
+  const auto step = static_cast<size_t>(conv.outliers);
+  for (size_t i = 0; step > 0 && i < values.size(); i += step)
+    values[i] = i / step % 2 == 0 ? 127 : -128;
+  return MakeArray<int8_t>(filter, values);
+}
+
 void Check(const Conv& conv) {
   KernelCase c;
   Feed(&c, "x",
        Integers<uint8_t>(DType::kUInt8, conv.x, conv.values, 0, conv.high, 1));
   const Shape filter = {conv.outputs, conv.x[1] / conv.groups, conv.kernel,
                         conv.kernel};
-  Parameter(&c, "w",
-            Integers<int8_t>(DType::kInt8, filter, conv.values, -128, 127, 2));
+  Parameter(&c, "w", Weights(conv, filter));
   Parameter(&c, "s", Positive({conv.outputs}, 3));
   OpDesc op;
   op.type = "int8_conv2d";
@@ -194,6 +206,29 @@ TEST(Int8Conv, WorstCases) {
         conv.out_factor = 0;
         Check(conv);
       }
+}
+
+// Sums of two to eight products that 16 bits just hold, and just do not, with
+// weights of one sign, of both in turn, and with a few far greater ones.
+TEST(Int8Conv, SumsOfMany) {
+  for (const int32_t high : {127, 255})
+    for (const int sum : {128, 129, 258, 259})
+      for (const int weights : {2, 4, 6, 8})
+        for (const int sign : {1, -1, 0})
+          for (const int64_t outliers : {0, 31}) {
+            const int weight = std::min((sum + weights - 1) / weights, 127);
+            Conv conv;
+            conv.x = {1, 52, 3, 5};
+            conv.kernel = weights == 8 ? 3 : 1;
+            conv.outputs = 20;
+            conv.values = sign == 0 ? Values::kAlternating : Values::kGreatest;
+            conv.high = conv.zero = high;
+            conv.weight_low = -weight;
+            conv.weight_high = sign < 0 ? -weight : weight;
+            conv.outliers = outliers;
+            conv.out_factor = 0;  // the sums themselves
+            Check(conv);
+          }
 }
 
 TEST(Int8Conv, Epilogues) {

@@ -60,6 +60,9 @@ struct Product : Packed {
   }
   const uint8_t* In() const { return x->data<uint8_t>(); }
   const uint8_t* End() const { return In() + x_bytes; }
+  PanelShape OfPanel() const {
+    return {copies ? 1 : taps, quads, tiles->columns};
+  }
   size_t PanelBytes() const {
     return static_cast<size_t>((copies ? 1 : taps) * quads * 4 *
                                tiles->columns);
@@ -285,6 +288,9 @@ void Multiply(const Product& p, int64_t first, int64_t group, int64_t panel,
   const auto at_panel = static_cast<size_t>(group * p.panels + panel);
   const size_t place = at_panel * static_cast<size_t>(width);
   chunk->weights = p.weights.get() + at_panel * p.PanelBytes();
+  if (p.kind == DotKind::kPairs)
+    chunk->order = p.order.data() +
+                   at_panel * static_cast<size_t>(p.OfPanel().OrderSize());
   chunk->offsets = p.offsets.data() + place;
   FinishTile& f = chunk->out;
   f.columns = static_cast<int>(std::min(width, p.group_out - column));
@@ -378,7 +384,8 @@ absl::StatusOr<Step> BindWeights(BindContext* context, const Int8Weights& w,
   p->x_bytes = p->x->size();
   p->copies = p->group_in % 4 != 0 || (p->taps > 1 && p->group_in < 16);
   p->tiles = &BestTiles(p->copies ? p->Depth() : p->group_in);
-  p->kind = KindOf(*p->tiles, w, ReadInt8In(context->op(), "x").high);
+  const int32_t high = ReadInt8In(context->op(), "x").high;
+  p->kind = KindOf(*p->tiles, w, high);
   p->words = p->kind == DotKind::kWords;
   p->copies |= p->words;
   const int64_t depth = p->copies ? p->Depth() : p->group_in;
@@ -397,6 +404,12 @@ absl::StatusOr<Step> BindWeights(BindContext* context, const Int8Weights& w,
       order.push_back(c < p->group_out ? g * p->group_out + c : -1);
   PD_RETURN_IF_ERROR(FillChannels(context, w, order, p.get()));
   Pack(w, p.get());
+  if (p->kind == DotKind::kPairs)
+    for (int64_t panel = 0; panel < p->panels * p->groups; ++panel)
+      GroupQuads(
+          p->OfPanel(), high,
+          p->weights.get() + static_cast<size_t>(panel) * p->PanelBytes(),
+          &p->order);
   p->padding.assign(static_cast<size_t>(p->in_stride + 4 * p->quads),
                     static_cast<uint8_t>(p->zero));
   p->share_panels =

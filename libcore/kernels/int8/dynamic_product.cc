@@ -14,6 +14,7 @@ namespace int8 {
 namespace {
 
 constexpr int64_t kBehind = 64;  // a tile may read a whole vector
+constexpr int32_t kHigh = 255;
 
 template <typename Byte>
 void QuantizeRow(const DynamicRow& row, const float* x, int64_t depth,
@@ -49,7 +50,7 @@ struct DynamicProduct::Call {
 
 DynamicProduct::DynamicProduct(const Int8Weights& w)
     : tiles_(&BestTiles(w.channels)),
-      kind_(KindOf(*tiles_, w, 255)),
+      kind_(KindOf(*tiles_, w, kHigh)),
       depth_(w.channels),
       columns_(w.outputs) {
   quads_ = (depth_ * (words() ? 2 : 1) + 3) / 4;
@@ -78,6 +79,9 @@ void DynamicProduct::Pack(const Int8Weights& w) {
         panel[(k / 4 * width + column) * 4 + k % 4] = v;
     }
   }
+  if (kind_ != DotKind::kPairs) return;
+  for (int64_t p = 0; p < panels_; ++p)
+    GroupQuads(OfPanel(), kHigh, weights_.get() + p * PanelBytes(), &order_);
 }
 
 size_t DynamicProduct::ScratchBytes(int64_t rows) const {
@@ -116,6 +120,8 @@ void DynamicProduct::Multiply(const Call& call, int64_t panel,
   g.blocks = 1;
   g.quads = quads_;
   g.weights = weights_.get() + panel * PanelBytes();
+  if (kind_ == DotKind::kPairs)
+    g.order = order_.data() + panel * OfPanel().OrderSize();
   g.offsets = kNone;
   g.kind = kind_;
   g.out.columns = static_cast<int>(std::min(width, columns_ - panel * width));

@@ -28,6 +28,7 @@ class DynamicProduct {
   struct Call;
   bool words() const { return kind_ == DotKind::kWords; }
   int64_t RowBytes() const { return 4 * quads_; }
+  PanelShape OfPanel() const { return {1, quads_, tiles_->columns}; }
   int64_t PanelBytes() const { return RowBytes() * tiles_->columns; }
   void Pack(const Int8Weights& weights);
   void QuantizeRows(const Call& call) const;
@@ -37,6 +38,7 @@ class DynamicProduct {
   DotKind kind_;
   int64_t depth_, columns_, quads_, panels_;
   std::unique_ptr<int8_t[], Free> weights_;
+  std::vector<int32_t> order_;  // of each panel
   // Of each column, in the order of the weights, with whole panels.
   std::vector<int32_t> sums_;
   std::vector<float> scales_;

@@ -2,9 +2,11 @@
 #include "libcore/kernels/int8/packed.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "libcore/base/status_macros.h"
 
@@ -106,6 +108,94 @@ DotKind KindOf(const Tiles& tiles, const Int8Weights& w, int32_t high) {
     if (!NoPairSaturates(w.values.data() + o * depth, depth / 2, high))
       return DotKind::kWords;
   return DotKind::kPairs;
+}
+
+namespace {
+
+// What the sums of a quad's pairs can reach in 16 bits, up and down, for an
+// input of 1: one number for each lane and sign.
+constexpr int kReaches = 4 * kMaxColumns;
+using Reach = std::array<int16_t, kReaches>;
+
+Reach ReachOf(const int8_t* quad, int64_t columns) {
+  Reach reach = {};
+  for (int64_t i = 0; i < 2 * columns; ++i) {
+    const int a = quad[2 * i], b = quad[2 * i + 1];
+    reach[static_cast<size_t>(i)] =
+        static_cast<int16_t>(std::max(a, 0) + std::max(b, 0));
+    reach[static_cast<size_t>(i) + kReaches / 2] =
+        static_cast<int16_t>(-std::min(a, 0) - std::min(b, 0));
+  }
+  return reach;
+}
+
+int16_t LargestSum(const Reach& a, const Reach& b) {
+  int16_t most = 0;
+  for (size_t i = 0; i < kReaches; ++i) {
+    const auto sum = static_cast<int16_t>(a[i] + b[i]);
+    most = sum > most ? sum : most;
+  }
+  return most;
+}
+
+// Of the quads of one tap, groups[n - 1] are those of n. Each quad takes the
+// one next to it that makes the smallest sum, and so on.
+using Groups = std::array<std::vector<int32_t>, kMaxGroup>;
+Groups GroupsOf(const std::vector<Reach>& reaches, int16_t most) {
+  constexpr size_t kNext = 64;  // all would take too long
+  Groups groups;
+  std::vector<int32_t> left(reaches.size());
+  std::iota(left.begin(), left.end(), 0);
+  while (!left.empty()) {
+    std::vector<int32_t> group;
+    Reach sum = {};
+    for (size_t best = 0; group.size() < kMaxGroup;) {
+      const Reach& reach = reaches[static_cast<size_t>(left[best])];
+      for (size_t i = 0; i < kReaches; ++i)
+        sum[i] = static_cast<int16_t>(sum[i] + reach[i]);
+      group.push_back(left[best]);
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(best));
+      int16_t least = std::numeric_limits<int16_t>::max();
+      for (size_t i = 0; i < std::min(left.size(), kNext); ++i) {
+        const int16_t largest =
+            LargestSum(sum, reaches[static_cast<size_t>(left[i])]);
+        if (largest >= least) continue;
+        least = largest;
+        best = i;
+      }
+      if (least > most || left.empty()) break;
+    }
+    std::vector<int32_t>& same = groups[group.size() - 1];
+    same.insert(same.end(), group.begin(), group.end());
+  }
+  return groups;
+}
+
+}  // namespace
+
+void GroupQuads(const PanelShape& shape, int32_t high, int8_t* panel,
+                std::vector<int32_t>* order) {
+  const int64_t quad_bytes = 4 * shape.columns;
+  const auto tap_bytes = static_cast<size_t>(shape.quads * quad_bytes);
+  const auto most = static_cast<int16_t>(std::numeric_limits<int16_t>::max() /
+                                         std::max(high, 1));
+  std::vector<Reach> reaches(static_cast<size_t>(shape.quads));
+  std::vector<int8_t> turned(tap_bytes);
+  for (int64_t t = 0; t < shape.taps; ++t, panel += tap_bytes) {
+    for (int64_t q = 0; q < shape.quads; ++q)
+      reaches[static_cast<size_t>(q)] =
+          ReachOf(panel + q * quad_bytes, shape.columns);
+    const Groups groups = GroupsOf(reaches, most);
+    for (size_t n = 0; n < kMaxGroup; ++n)
+      order->push_back(static_cast<int32_t>(groups[n].size() / (n + 1)));
+    int8_t* to = turned.data();
+    for (size_t n = kMaxGroup; n-- > 0;)
+      for (const int32_t quad : groups[n]) {
+        order->push_back(4 * quad);
+        to = std::copy_n(panel + quad * quad_bytes, quad_bytes, to);
+      }
+    std::copy(turned.begin(), turned.end(), panel);
+  }
 }
 
 absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,

@@ -25,6 +25,7 @@ struct Packed {
   const Tiles* tiles = nullptr;
   std::unique_ptr<int8_t[], Free> weights;
   size_t weight_bytes = 0;
+  std::vector<int32_t> order;  ///< of each panel, GroupQuads
   /// Of each output channel, in the order of the weights, with whole vectors.
   std::vector<int32_t> offsets;
   std::vector<float> scales, bias;
@@ -48,6 +49,20 @@ bool NoPairSaturates(const int8_t* weights, size_t count, int32_t high);
 
 /// How these tiles multiply rows of such weights.
 DotKind KindOf(const Tiles& tiles, const Int8Weights& w, int32_t high);
+
+/// For kPairs: brings the quads of each tap of a panel, [taps][quads][columns]
+/// [4], into an order in which the sums of up to kMaxGroup neighbours stay
+/// within 16 bits for inputs of at most `high`, the longest groups first.
+/// Appends to `order` for each tap how many groups have 1, 2, ... kMaxGroup
+/// quads, then where each quad's input stands in a row.
+struct PanelShape {
+  int64_t taps = 1, quads = 0, columns = 0;
+
+  /// What is appended for a panel.
+  int64_t OrderSize() const { return taps * (kMaxGroup + quads); }
+};
+void GroupQuads(const PanelShape& shape, int32_t high, int8_t* panel,
+                std::vector<int32_t>* order);
 
 /// The residual, if there is one, lying as `out`; MayShare where it may.
 absl::StatusOr<Tensor*> BindResidual(BindContext* context, const Tensor* src,

@@ -7,7 +7,9 @@
 //   avx512, avx2: without such a step. vpmaddubsw adds pairs of products in
 //     16 bits and saturates: it is taken where the weights and the range of the
 //     input show that no pair can (NoPairSaturates), else products of 16-bit
-//     numbers (vpmaddwd), which are exact.
+//     numbers (vpmaddwd), which are exact. Up to four such sums are added in 16
+//     bits before they are widened, where the weights show that these sums
+//     stay within (GroupQuads).
 // Images lie NHWC; weights in panels of Tiles::columns() output channels, in
 // each the four weights of a channel for four neighbouring inputs side by side:
 // [depth / 4][columns][4].
@@ -24,6 +26,7 @@ namespace int8 {
 
 constexpr int kMaxRows = 16;     ///< of a tile, in any instruction set
 constexpr int kMaxColumns = 32;  ///< of a panel
+constexpr int kMaxGroup = 4;     ///< quads whose products meet in 16 bits
 
 /// How products become sums.
 enum class DotKind {
@@ -67,6 +70,7 @@ struct GemmChunk {
   int64_t taps = 1, quads = 0;
   bool first = true;                 ///< of the panels that read these rows
   const int8_t* weights = nullptr;   ///< of the panel
+  const int32_t* order = nullptr;    ///< for kPairs: GroupQuads
   const int32_t* offsets = nullptr;  ///< whole vectors
   DotKind kind = DotKind::kQuads;
   FinishTile out;
