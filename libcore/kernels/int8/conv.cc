@@ -254,6 +254,10 @@ void Gather(const Product& p, const GemmChunk& chunk, int64_t first,
   int64_t row = first;
   const uint8_t* from = p.In() + first * p.in_stride + group * p.group_in;
   int64_t copied = 0;  // rows that are there already
+  if (p.words && !p.is_window && p.groups == 1 && p.Depth() == 2 * p.quads) {
+    Widen(from, chunk.count * p.Depth(), copy);
+    copied = chunk.count;
+  }
   for (int64_t b = 0; b < chunk.blocks; ++b) {
     const uint8_t** to = pointers + b * chunk.taps * kMaxRows;
     for (int r = chunk.RowsOf(b); r > 0; --r, ++row, ++to) {
