@@ -167,6 +167,20 @@ const uint8_t* RowBytes(const Product& p, const Pixel& at, int64_t row,
   return room;
 }
 
+// Bytes as words.
+void Widen(const uint8_t* from, int64_t count, uint8_t* to) {
+  int64_t k = 0;
+  const __m128i none = _mm_setzero_si128();
+  for (; k + 16 <= count; k += 16) {
+    const __m128i bytes =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k));
+    __m128i* words = reinterpret_cast<__m128i*>(to + 2 * k);
+    _mm_storeu_si128(words, _mm_unpacklo_epi8(bytes, none));
+    _mm_storeu_si128(words + 1, _mm_unpackhi_epi8(bytes, none));
+  }
+  for (; k < count; ++k) reinterpret_cast<uint16_t*>(to)[k] = from[k];
+}
+
 // Copies the rows of pixels from `at` on, in one line of the output, whose
 // windows are inside of the image: `most` of them, less, or none. Each line of
 // a window is copied with what is behind it, which later ones overwrite, or
@@ -190,7 +204,10 @@ int64_t CopyLines(const Product& p, const Pixel& at, int64_t most, uint8_t* to,
                 (p.w.in - p.w.kernel - x) / p.w.stride + 1, readable});
   for (int64_t i = 0; i < count; ++i, from += next, to += to_step)
     for (int64_t j = 0; j < p.h.kernel; ++j)
-      std::memcpy(to + j * line, from + j * step, kLine);
+      if (p.words)
+        Widen(from + j * step, kLine, to + 2 * j * line);
+      else
+        std::memcpy(to + j * line, from + j * step, kLine);
   return std::max<int64_t>(count, 0);
 }
 
@@ -204,34 +221,14 @@ int64_t CopyWindows(const Product& p, const Pixel& at, int64_t most,
   return 0;
 }
 
-// Bytes as words.
-void Widen(const uint8_t* from, int64_t count, uint8_t* to) {
-  int64_t k = 0;
-  const __m128i none = _mm_setzero_si128();
-  for (; k + 16 <= count; k += 16) {
-    const __m128i bytes =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k));
-    __m128i* words = reinterpret_cast<__m128i*>(to + 2 * k);
-    _mm_storeu_si128(words, _mm_unpacklo_epi8(bytes, none));
-    _mm_storeu_si128(words + 1, _mm_unpackhi_epi8(bytes, none));
-  }
-  for (; k < count; ++k) reinterpret_cast<uint16_t*>(to)[k] = from[k];
-}
-
 // Copies a row to 4 * quads bytes; what stands behind its numbers meets weights
 // of 0.
 void CopyRow(const Product& p, const Pixel& at, int64_t row, int64_t group,
              uint8_t* room, uint8_t* to) {
   const int64_t depth = p.Depth();
-  if (!p.words) {
-    const uint8_t* from = RowBytes(p, at, row, group, to);
-    if (from != to) std::memcpy(to, from, static_cast<size_t>(depth));
-  } else {
-    const uint8_t* from = CopyWindows(p, at, 1, room, 0) > 0
-                              ? room
-                              : RowBytes(p, at, row, group, room);
-    Widen(from, depth, to);
-  }
+  if (p.words) return Widen(RowBytes(p, at, row, group, room), depth, to);
+  const uint8_t* from = RowBytes(p, at, row, group, to);
+  if (from != to) std::memcpy(to, from, static_cast<size_t>(depth));
 }
 
 // Rows near the input's end lie in `copy`, where more than them may be read.
@@ -262,7 +259,7 @@ void Gather(const Product& p, const GemmChunk& chunk, int64_t first,
     const uint8_t** to = pointers + b * chunk.taps * kMaxRows;
     for (int r = chunk.RowsOf(b); r > 0; --r, ++row, ++to) {
       if (p.copies) {
-        if (copied == 0 && !p.words)
+        if (copied == 0)
           copied =
               CopyWindows(p, at, first + chunk.count - row, copy, 4 * p.quads);
         if (copied > 0)
