@@ -18,7 +18,8 @@ Manual QuantManual() {
       "[--compare JOB [--max-drop POINTS]] [--report FILE]",
       "-m MODEL --weight-only [--bits 8|16] -o OUT [--to FORM] [--skip "
       "NAME]...",
-      "-m MODEL --dynamic -o OUT [--skip NAME]... [--compare JOB]"};
+      "-m MODEL --dynamic -o OUT [--to paddle|onnx] [--skip NAME]... "
+      "[--compare JOB]"};
   m.description = {
       "The model runs over a few hundred records of `DATA`; the range of every "
       "activation is observed, batch by batch, and becomes a threshold that "
@@ -50,7 +51,10 @@ Manual QuantManual() {
       "runs, with a scale for each row (a record, a word, a step). pd-eval "
       "multiplies integers; PaddlePaddle runs the same file in floating "
       "point. It is for networks whose weights are there, such as "
-      "transformers and LSTMs."};
+      "transformers and LSTMs. `--to onnx` writes linear layers as "
+      "DynamicQuantizeLinear and MatMulInteger, which ONNX Runtime multiplies "
+      "integers with; there all rows of a product share one scale, so answers "
+      "differ a little. Recurrent layers have no ONNX form here."};
   m.answer_no =
       "the calibration data or what the model makes of it holds NaN or Inf, or "
       "`--max-drop` or `--min-sqnr` cannot be kept";
@@ -212,8 +216,8 @@ Tool QuantTool(QuantOptions* options) {
               std::string(other) + " is for activations; " +
               (options->dynamic ? "--dynamic finds their ranges when it runs"
                                 : "--weight-only leaves them alone"));
-    if (options->dynamic && options->to != "paddle")
-      return CommandLineError("--dynamic is for --to paddle");
+    if (options->dynamic && options->to == "paddle-fake")
+      return CommandLineError("--dynamic is for --to paddle and --to onnx");
     for (const char* folds : {"--fold-batch-norms", "--equalize"})
       if (options->keep_batch_norms && table.Given(folds))
         return CommandLineError(

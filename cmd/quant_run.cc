@@ -216,9 +216,11 @@ class QuantRun {
 
   absl::Status PlanWeights() {
     Quantization& q = quantization();
-    if (options_.dynamic)
-      return Planned(
-          PlanDynamic(model_, options_.skip, OptionsOf(options_).weights, &q));
+    if (options_.dynamic) {
+      PD_RETURN_IF_ERROR(Planned(
+          PlanDynamic(model_, options_.skip, OptionsOf(options_).weights, &q)));
+      return options_.to == "onnx" ? CheckOnnxDynamic() : absl::OkStatus();
+    }
     auto plan = PlanQuantization(model_, options_.skip);
     PD_RETURN_IF_ERROR(Planned(plan.status()));
     q.plan = *std::move(plan);
@@ -234,6 +236,16 @@ class QuantRun {
       return FailedPrecondition("'%s' has no weights to quantize",
                                 options_.model);
     return QuantizeWeights(model_, OptionsOf(options_).weights, &q);
+  }
+
+  absl::Status CheckOnnxDynamic() {
+    for (const QuantOp& op : quantization().plan.ops)
+      if (model_.program.global().ops[op.op].type == "rnn")
+        return Unimplemented(
+            "'%s': op 'rnn' that makes '%s' cannot be written as ONNX; --to "
+            "paddle can hold it",
+            options_.model, op.output);
+    return absl::OkStatus();
   }
 
   absl::Status CalibrateModel() {

@@ -77,7 +77,15 @@ holds '.float | map(.why) == ["it is no linear layer", "it is no linear layer"]'
 holds '.parameter_bytes < 0.3 * .parameter_bytes_before' dynamic.json
 pd-eval -q -m dynamic --feed "$feed" --expect float.npz --rtol 0 --atol 1 >/dev/null || fail "dynamic answers otherwise"
 says 3 'no linear and no recurrent layer' pd-quant -m "$lenet" --dynamic --skip 'matmul*' -o x
-says 2 'for --to paddle' pd-quant -m "$lenet" --dynamic --to onnx -o x
+says 2 'for --to paddle and --to onnx' pd-quant -m "$lenet" --dynamic --to paddle-fake -o x
+pd-quant -q -m "$lenet" --dynamic --to onnx -o dynamic.onnx >/dev/null
+says 0 'MatMulInteger' grep -a -o 'MatMulInteger' dynamic.onnx
+pd-eval -q -m dynamic.onnx --feed "$feed" --expect float.npz --rtol 0 --atol 1 >/dev/null || fail "dynamic ONNX answers otherwise"
+cat >lstm.pbtxt <<END
+model { input { name: "x" shape: [-1, 4, 3] } layer { lstm { hidden_size: 5 } } layer { linear { out_features: 2 } } }
+END
+pd-export -q -c lstm.pbtxt -o lstm >/dev/null
+says 3 'cannot be written as ONNX; --to paddle can hold it' pd-quant -m lstm --dynamic --to onnx -o x
 says 2 'or --dynamic' pd-quant -m "$lenet" --dynamic --weight-only -o x
 
 # Skipping, and ranges.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dynamic quantization: which ops compute with integers, how near their answers
 // are to the float model's, and that a record's answer does not depend on the
-// others in its batch.
+// others in its batch. As ONNX they are integers as well: whether ONNX Runtime
+// answers so, scripts/check_interop asks it.
 #include "libcore/quant/dynamic.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +14,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/rng.h"
+#include "libcore/deploy/onnx_export.h"
+#include "libcore/deploy/onnx_import.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
 #include "libcore/train/train_program.h"
+#include "tests/program/small_program.h"
 
 namespace pd {
 namespace {
@@ -85,6 +89,20 @@ class Dynamic : public testing::Test {
     return MakeArray<float>(shape, values);
   }
 
+  // The model written as ONNX and read again; `nodes_` gets how many of each
+  // type there are.
+  InferenceModel ThroughOnnx(const InferenceModel& model) {
+    const auto bytes = ToOnnx(model, 13);
+    EXPECT_TRUE(bytes.ok()) << bytes.status();
+    const auto file = ParseOnnx(*bytes, "");
+    EXPECT_TRUE(file.ok()) << file.status();
+    nodes_.clear();
+    for (const OnnxFileNode& node : file->graph.nodes) ++nodes_[node.op_type];
+    auto read = FromOnnx(registry_, *file);
+    EXPECT_TRUE(read.ok()) << read.status();
+    return *std::move(read);
+  }
+
   // sqrt(sum (a - b)^2 / sum b^2)
   static double Error(const Array& a, const Array& b) {
     EXPECT_EQ(a.size(), b.size());
@@ -99,7 +117,7 @@ class Dynamic : public testing::Test {
 
   OpRegistry registry_, reference_;
   InferenceModel model_;
-  std::map<std::string, int> ops_;
+  std::map<std::string, int> ops_, nodes_;
 };
 
 TEST_F(Dynamic, LinearLayersMultiplyIntegers) {
@@ -150,6 +168,97 @@ TEST_F(Dynamic, RecurrentLayersMultiplyIntegers) {
     EXPECT_GT(Error(got, want), 0) << kind;
     // The cells' functions differ in last bits, which turn roundings.
     EXPECT_LT(Error(Answers(q, x, true, false), got), 0.01) << kind;
+  }
+}
+
+TEST_F(Dynamic, OnnxMultipliesIntegersToo) {
+  Build("[-1, 3, 40]",
+        "layer { name: \"a\" linear { out_features: 64 } } layer { relu {} }"
+        "layer { name: \"b\" linear { out_features: 10 } }");
+  const Array x = Numbers({7, 3, 40});
+  const Array want = Answers(model_, x);
+  const InferenceModel q = Quantized();
+  const InferenceModel read = ThroughOnnx(q);
+  EXPECT_EQ(nodes_["DynamicQuantizeLinear"], 2);
+  EXPECT_EQ(nodes_["MatMulInteger"], 2);
+  EXPECT_EQ(nodes_["MatMul"] + nodes_["DequantizeLinear"], 0);
+  const Array got = Answers(read, x);
+  EXPECT_EQ(got.shape, want.shape);
+  EXPECT_LT(Error(got, want), 0.02);
+  EXPECT_GT(Error(got, want), 0);
+}
+
+// What is left in floating point is so in ONNX.
+TEST_F(Dynamic, OnnxOfASkippedLayer) {
+  Build("[-1, 40]",
+        "layer { name: \"a\" linear { out_features: 64 } }"
+        "layer { name: \"b\" linear { out_features: 10 } }");
+  const InferenceModel read = ThroughOnnx(Quantized({"b.weight"}));
+  EXPECT_EQ(nodes_["MatMulInteger"], 1);
+  EXPECT_EQ(nodes_["MatMul"], 1);
+}
+
+// Every way to say a product: each against the same product in floats.
+TEST_F(Dynamic, OnnxOfEveryProduct) {
+  struct Case {
+    const char* type;
+    std::map<std::string, Attribute> attrs;
+    bool turned;
+    int axis;
+  };
+  const Case cases[] = {
+      {"matmul_v2", {{"trans_y", true}}, true, 0},
+      {"matmul_v2", {{"trans_y", true}}, true, -1},
+      {"matmul", {{"transpose_Y", true}}, true, 0},
+      {"matmul", {}, false, 1},
+      {"mul", {{"x_num_col_dims", int32_t{1}}}, false, 1},
+      {"mul", {{"x_num_col_dims", int32_t{2}}}, false, -1},
+      {"mul", {{"x_num_col_dims", int32_t{3}}}, false, 1},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(absl::StrCat(c.type, " ", c.turned, " ", c.axis));
+    const auto columns = c.attrs.count("x_num_col_dims") > 0
+                             ? std::get<int32_t>(c.attrs.at("x_num_col_dims"))
+                             : 3;
+    const Shape shape = {2, 3, 4, 5};
+    const int64_t depth =
+        NumElements(Shape(shape.begin() + columns, shape.end()));
+    const auto weight = QuantizeWeight(
+        Numbers(c.turned ? Shape{6, depth} : Shape{depth, 6}), c.axis, {});
+    ASSERT_TRUE(weight.ok()) << weight.status();
+    Shape answer(shape.begin(), shape.begin() + columns);
+    answer.push_back(6);
+    ProgramDesc program;
+    program.blocks.emplace_back();
+    AddVar(&program, "x", {-1, 3, 4, 5});
+    AddVar(&program, "w", weight->shape, true);
+    program.global().vars.back().dtype = DType::kInt8;
+    const Shape channels = {static_cast<int64_t>(weight->scales.size())};
+    AddVar(&program, "scale", channels, true);
+    AddVar(&program, "back", weight->shape);
+    answer[0] = -1;
+    AddVar(&program, "y", answer);
+    AddOp(&program, "dequantize_linear",
+          {{"X", {"w"}}, {"Scale", {"scale"}}, {"ZeroPoint", {"scale"}}},
+          {{"Y", {"back"}}},
+          {{"quant_axis", int32_t{weight->axis}}, {"bit_length", int32_t{8}}});
+    OpDesc* product = AddOp(&program, c.type, {{"X", {"x"}}, {"Y", {"back"}}},
+                            {{"Out", {"y"}}}, c.attrs);
+    product->attrs["quantization_type"] = std::string("dynamic");
+    const auto model =
+        Freeze(program, {{"x"}, {"y"}},
+               {{"w", weight->AsIntegers()},
+                {"scale", MakeArray<float>(channels, weight->scales)}});
+    ASSERT_TRUE(model.ok()) << model.status();
+    const Array x = Numbers(shape);
+    const Array want = Answers(*model, x, false);
+    const InferenceModel read = ThroughOnnx(*model);
+    EXPECT_EQ(nodes_["MatMulInteger"], 1);
+    EXPECT_EQ(nodes_["DequantizeLinear"], 0);
+    const Array got = Answers(read, x);
+    EXPECT_EQ(got.shape, want.shape);
+    EXPECT_LT(Error(got, want), 0.02);
+    EXPECT_GT(Error(got, want), 0);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx/converters.h"
+#include "libcore/deploy/onnx/dynamic_product.h"
 
 namespace pd {
 namespace {
@@ -31,11 +32,13 @@ void GiveProduct(OnnxOp* op, const std::string& x, const std::string& y) {
 }
 
 void ConvertMatmulV2(OnnxOp* op) {
+  if (GiveDynamicProduct(op)) return;
   GiveProduct(op, Operand(op, "X", op->Bool("trans_x", false)),
               Operand(op, "Y", op->Bool("trans_y", false)));
 }
 
 void ConvertMatmul(OnnxOp* op) {
+  if (GiveDynamicProduct(op)) return;
   std::string x = Operand(op, "X", op->Bool("transpose_X", false));
   const std::string y = Operand(op, "Y", op->Bool("transpose_Y", false));
   const double alpha = op->Float("alpha", 1);
@@ -57,6 +60,7 @@ std::string Extents(OnnxOp* op, const std::string& x, int64_t begin,
 // Both operands flattened to matrices: X[a..., k...] Y[k..., b...] is
 // Out[a..., b...].
 void ConvertMul(OnnxOp* op) {
+  if (GiveDynamicProduct(op)) return;
   const int64_t x_cols = op->Int("x_num_col_dims", 1);
   const int64_t y_cols = op->Int("y_num_col_dims", 1);
   const int64_t x_rank = op->Rank("X"), y_rank = op->Rank("Y");

@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx/converters.h"
+#include "libcore/deploy/onnx/dynamic_product.h"
 #include "libcore/deploy/onnx/quantized_bias.h"
 
 namespace pd {
@@ -31,6 +32,7 @@ void Convert(OnnxOp* op) {
     return op->Alias("Y", op->In("X"));
   }
   op->Ignore("Scale");
+  if (IsForDynamicProducts(*op)) return op->Ignore("X");
   const Array* scale = op->Param("Scale");
   const int64_t bits = op->Int("bit_length", 8);
   if (scale == nullptr || scale->dtype != DType::kFloat32)

@@ -69,12 +69,15 @@ std::string OnnxOp::OptionalIn(absl::string_view slot) {
 OnnxValues OnnxOp::Ins(absl::string_view slot) {
   Ignore(slot);
   OnnxValues values;
-  for (const std::string& name : desc_.Input(slot)) {
-    auto value = graph_->ValueOf(name);
-    Fail(value.status());
-    values.push_back(value.ok() ? *value : "");
-  }
+  for (const std::string& name : desc_.Input(slot))
+    values.push_back(ValueOf(name));
   return values;
+}
+
+std::string OnnxOp::ValueOf(const std::string& variable) {
+  auto value = graph_->ValueOf(variable);
+  Fail(value.status());
+  return value.ok() ? *value : "";
 }
 
 void OnnxOp::Ignore(absl::string_view slot) {
@@ -168,15 +171,23 @@ std::string OnnxOp::NodeName(const std::string& output) const {
 
 std::string OnnxOp::Emit(absl::string_view op_type, const OnnxValues& inputs,
                          const OnnxAttrs& attrs) {
+  return EmitSeveral(1, op_type, inputs, attrs)[0];
+}
+
+OnnxValues OnnxOp::EmitSeveral(size_t count, absl::string_view op_type,
+                               const OnnxValues& inputs,
+                               const OnnxAttrs& attrs) {
   std::string hint = desc_.type;
   for (const auto& slot : desc_.outputs)
     if (!slot.second.empty()) {
       hint = slot.second.front();
       break;
     }
-  const std::string output = graph_->NewValue(absl::StrCat(hint, "/", op_type));
-  EmitTo({output}, op_type, inputs, attrs);
-  return output;
+  OnnxValues outputs;
+  for (size_t i = 0; i < count; ++i)
+    outputs.push_back(graph_->NewValue(absl::StrCat(hint, "/", op_type)));
+  EmitTo(outputs, op_type, inputs, attrs);
+  return outputs;
 }
 
 void OnnxOp::EmitTo(const OnnxValues& outputs, absl::string_view op_type,

@@ -22,6 +22,7 @@ class OnnxOp {
   OnnxOp(const OpDesc& desc, const char* onnx_type, OnnxGraph* graph);
 
   const std::string& type() const { return desc_.type; }
+  const OpDesc& desc() const { return desc_; }
   const char* onnx_type() const { return onnx_type_; }
   int opset() const { return graph_->opset(); }
 
@@ -33,6 +34,8 @@ class OnnxOp {
   /// The same, "" when the slot is empty.
   std::string OptionalIn(absl::string_view slot);
   OnnxValues Ins(absl::string_view slot);
+  /// The value of any variable that there is by now.
+  std::string ValueOf(const std::string& variable);
   /// Says that the input changes nothing here.
   void Ignore(absl::string_view slot);
   /// The shape that the program declares, -1 where it is not known.
@@ -62,6 +65,9 @@ class OnnxOp {
   /// A node with one output, whose value is given.
   std::string Emit(absl::string_view op_type, const OnnxValues& inputs,
                    const OnnxAttrs& attrs = {});
+  /// A node with `count` outputs, whose values are given.
+  OnnxValues EmitSeveral(size_t count, absl::string_view op_type,
+                         const OnnxValues& inputs, const OnnxAttrs& attrs = {});
   /// A node whose output is the variable in `slot`.
   void Give(absl::string_view slot, absl::string_view op_type,
             const OnnxValues& inputs, const OnnxAttrs& attrs = {});
