@@ -42,33 +42,6 @@ std::string WhyFloat(const InferenceModel& model, const SkipList& skips,
   return "";
 }
 
-void AddWeight(const std::string& name, const QuantizedWeight& weight,
-               Rewriter* rewriter) {
-  const std::string back = absl::StrCat(name, ".quantized.dequantized");
-  const std::string zero = absl::StrCat(back, "@zero_point");
-  const auto channels = static_cast<int64_t>(weight.scales.size());
-  rewriter->AddLike(name, back);
-  rewriter->AddParam(name, weight.AsIntegers());
-  rewriter->AddParam(ScaleName(name),
-                     MakeArray<float>({channels}, weight.scales));
-  rewriter->AddParam(
-      zero, MakeArray<int32_t>({channels},
-                               std::vector<int32_t>(weight.scales.size())));
-  OpDesc op;
-  op.type = "dequantize_linear";
-  op.SetInput("Scale", {ScaleName(name)});
-  op.SetInput("X", {name});
-  op.SetInput("ZeroPoint", {zero});
-  op.SetOutput("Y", {back});
-  op.attrs = {{"quant_axis", int32_t{weight.axis}},
-              {"bit_length", int32_t{weight.bits}},
-              {"round_type", int32_t{0}},
-              {"is_test", true},
-              {"only_observer", false},
-              {std::string(kOpRoleAttr), int32_t{kRoleForward}}};
-  rewriter->Append(std::move(op));
-}
-
 }  // namespace
 
 absl::Status PlanDynamic(const InferenceModel& model, const SkipList& skips,
@@ -127,10 +100,8 @@ InferenceModel WithDynamic(const InferenceModel& model, const Quantization& q) {
         whole = whole && q.weights.count(name) > 0;
     if (whole) {
       std::vector<std::string> weights = op.Input("WeightList");
-      for (size_t i = 0; i < weights.size() / 2; ++i) {
-        AddWeight(weights[i], q.weights.at(weights[i]), &rewriter);
-        weights[i] = absl::StrCat(weights[i], ".quantized.dequantized");
-      }
+      for (size_t i = 0; i < weights.size() / 2; ++i)
+        weights[i] = rewriter.AddWeight(weights[i], q.weights.at(weights[i]));
       op.SetInput("WeightList", weights);
       op.attrs["quantization_type"] = std::string("dynamic");
     }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "libcore/deploy/weight_ops.h"
 #include "libcore/quant/op_table.h"
 #include "libcore/quant/quantized_model.h"
 #include "libcore/quant/rewriter.h"

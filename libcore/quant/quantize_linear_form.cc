@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/deploy/weight_ops.h"
 #include "libcore/quant/op_table.h"
 #include "libcore/quant/quantized_model.h"
 #include "libcore/quant/rewriter.h"
@@ -194,7 +195,7 @@ class LinearForm {
     for (const bool forth : {true, false}) {
       OpDesc op = Op(forth ? "quantize_linear" : "dequantize_linear",
                      forth ? Unclipped(name) : quantized, ScaleName(name), zero,
-                     forth ? quantized : back, -1, 8, !real);
+                     forth ? quantized : back, !real);
       if (!observers_) AddZeroPoint(name, &op);
       rewriter_.Append(std::move(op));
     }
@@ -261,34 +262,21 @@ class LinearForm {
   }
 
   void AddWeight(const std::string& name) {
-    if (!weights_.insert(name).second) return;
-    const QuantizedWeight& weight = q_.weights.at(name);
-    const std::string back = absl::StrCat(name, ".quantized.dequantized");
-    const std::string zero = absl::StrCat(back, "@zero_point");
-    const auto channels = static_cast<int64_t>(weight.scales.size());
-    rewriter_.AddLike(name, back);
-    rewriter_.AddParam(name, weight.AsIntegers());
-    rewriter_.AddParam(ScaleName(name),
-                       MakeArray<float>({channels}, weight.scales));
-    rewriter_.AddParam(
-        zero, MakeArray<int32_t>({channels},
-                                 std::vector<int32_t>(weight.scales.size())));
-    rewriter_.Append(Op("dequantize_linear", name, ScaleName(name), zero, back,
-                        weight.axis, weight.bits, false));
-    integers_[name] = back;
+    if (weights_.insert(name).second)
+      integers_[name] = rewriter_.AddWeight(name, q_.weights.at(name));
   }
 
   static OpDesc Op(const char* type, const std::string& x,
                    const std::string& scale, const std::string& zero,
-                   const std::string& y, int axis, int bits, bool observer) {
+                   const std::string& y, bool observer) {
     OpDesc op;
     op.type = type;
     op.SetInput("Scale", {scale});
     op.SetInput("X", {x});
     op.SetInput("ZeroPoint", {zero});
     op.SetOutput("Y", {y});
-    op.attrs = {{"quant_axis", int32_t{axis}},
-                {"bit_length", int32_t{bits}},
+    op.attrs = {{"quant_axis", int32_t{-1}},
+                {"bit_length", int32_t{8}},
                 {"round_type", int32_t{0}},
                 {"is_test", true},
                 {"only_observer", observer},

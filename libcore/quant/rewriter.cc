@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/deploy/weight_ops.h"
 
 namespace pd {
 
@@ -44,6 +45,17 @@ void Rewriter::AddParam(const std::string& name, const Array& value) {
   model_.params[name] = value;
 }
 
+std::string Rewriter::AddWeight(const std::string& name,
+                                const QuantizedWeight& weight) {
+  const WeightOps back =
+      DequantizeWeight(name, weight.scales, weight.axis, weight.bits);
+  for (const std::string& made : back.made) AddLike(name, made);
+  AddParam(name, weight.AsIntegers());
+  for (const auto& [param, value] : back.params) AddParam(param, value);
+  for (const OpDesc& op : back.ops) Append(op);
+  return back.back();
+}
+
 const std::string& Rewriter::Now(const std::string& name) const {
   const auto it = instead_.find(name);
   return it == instead_.end() ? name : it->second;
@@ -68,10 +80,6 @@ InferenceModel Rewriter::Finish() {
     it = left.FindVar(it->first) == nullptr ? model_.params.erase(it)
                                             : std::next(it);
   return std::move(model_);
-}
-
-std::string ScaleName(const std::string& variable) {
-  return absl::StrCat(variable, "@scale");
 }
 
 }  // namespace pd

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/deploy/inference_model.h"
+#include "libcore/quant/weights.h"
 
 namespace pd {
 
@@ -28,6 +29,9 @@ class Rewriter {
   void AddLike(const std::string& like, const std::string& name);
   /// A persistable variable with its value, which replaces one that is there.
   void AddParam(const std::string& name, const Array& value);
+  /// Makes the parameter `name` integers and appends what gives it back in
+  /// float32; gives the name of that.
+  std::string AddWeight(const std::string& name, const QuantizedWeight& weight);
 
   /// From now on whoever reads `name` is to read `instead`.
   void Replace(const std::string& name, const std::string& instead) {
@@ -51,9 +55,6 @@ class Rewriter {
   std::map<std::string, size_t> vars_;
   std::map<std::string, std::string> instead_;
 };
-
-/// "x" -> "x@scale".
-std::string ScaleName(const std::string& variable);
 
 }  // namespace pd
 
