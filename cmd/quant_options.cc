@@ -44,7 +44,12 @@ Manual QuantManual() {
       "more than running the network and does no harm where a few large values "
       "matter, as in maps of where something is. `KL` clips more.",
       "`--weight-only` needs no data: weights alone become integers, and are "
-      "computed with in floating point.",
+      "computed with in floating point. `--to paddle-lite` writes them as "
+      "PaddlePaddle's WeightQuantization does, for Paddle Lite: with the "
+      "scales "
+      "in attributes of the operators conv2d, depthwise_conv2d and mul, which "
+      "linear layers become. PaddlePaddle itself loads that form and does not "
+      "run it; pd-eval does.",
       "`--dynamic` needs no data either: the weights of linear and recurrent "
       "layers become 8-bit integers, and so does what they are multiplied by, "
       "when the model "
@@ -160,7 +165,7 @@ void BindQuant(QuantOptions* o, OptionTable* table) {
   table->Text({"-o,--out", "OUT", "prefix or file to write"}, &o->out);
   table->Require("--out");
   table->Choice({"--to", "FORM", "what to write"},
-                {"paddle", "paddle-fake", "onnx"}, &o->to);
+                {"paddle", "paddle-fake", "paddle-lite", "onnx"}, &o->to);
   table->Integer({"--opset", "N", "the ONNX operator set"}, {13, kMaxOnnxOpset},
                  &o->opset);
   table->Group("Comparison");
@@ -216,8 +221,14 @@ Tool QuantTool(QuantOptions* options) {
               std::string(other) + " is for activations; " +
               (options->dynamic ? "--dynamic finds their ranges when it runs"
                                 : "--weight-only leaves them alone"));
-    if (options->dynamic && options->to == "paddle-fake")
+    if (options->dynamic && options->to != "paddle" && options->to != "onnx")
       return CommandLineError("--dynamic is for --to paddle and --to onnx");
+    if (options->weight_only && options->to == "paddle-fake")
+      return CommandLineError(
+          "--to paddle-fake is for activations; --weight-only has --to paddle, "
+          "paddle-lite and onnx");
+    if (!options->weight_only && options->to == "paddle-lite")
+      return CommandLineError("--to paddle-lite is for --weight-only");
     for (const char* folds : {"--fold-batch-norms", "--equalize"})
       if (options->keep_batch_norms && table.Given(folds))
         return CommandLineError(
@@ -232,8 +243,9 @@ Tool QuantTool(QuantOptions* options) {
       return CommandLineError("--percentile is for --algo hist");
     if (table.Given("--opset") && options->to != "onnx")
       return CommandLineError("--opset is for --to onnx");
-    if (options->bits == "16" && options->to != "paddle")
-      return CommandLineError("weights of 16 bits are for --to paddle");
+    if (options->bits == "16" && options->to == "onnx")
+      return CommandLineError(
+          "weights of 16 bits are for --to paddle and --to paddle-lite");
     if (options->out == "-")
       return CommandLineError("a model cannot be written to standard output");
     return absl::OkStatus();

@@ -230,6 +230,7 @@ class QuantRun {
       if (!op.weight.empty()) kept.push_back(std::move(op));
     }
     q.plan.ops = std::move(kept);
+    if (options_.to == "paddle-lite") KeepWeightScaleOps(model_, &q.plan);
     q.plan.observed.clear();
     q.algorithm = "weight_only";
     if (q.plan.ops.empty())
@@ -422,7 +423,8 @@ class QuantRun {
   absl::Status Write() {
     const Quantization& q = quantization();
     InferenceModel written =
-        options_.to == "paddle-fake" ? WithFakeQuantize(model_, q)
+        options_.to == "paddle-fake"   ? WithFakeQuantize(model_, q)
+        : options_.to == "paddle-lite" ? WithWeightScales(model_, q)
         : options_.dynamic
             ? Quantized()
             : WithQuantizeLinear(model_, q, options_.to != "onnx");

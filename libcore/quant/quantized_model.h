@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes quantization into a model's program, in PaddlePaddle's two forms.
+// Writes quantization into a model's program, in PaddlePaddle's three forms.
 #ifndef PD_LIBCORE_QUANT_QUANTIZED_MODEL_H_
 #define PD_LIBCORE_QUANT_QUANTIZED_MODEL_H_
 
@@ -41,6 +41,15 @@ InferenceModel WithQuantizeLinear(const InferenceModel& model,
 /// fake_quantize_dequantize_moving_average_abs_max. Ops have `out_threshold`.
 InferenceModel WithFakeQuantize(const InferenceModel& model,
                                 const Quantization& quantization);
+
+/// The form of libcore/deploy/weight_scales.h. `quantization` is of weights
+/// alone, and of a plan that KeepWeightScaleOps has seen.
+InferenceModel WithWeightScales(const InferenceModel& model,
+                                const Quantization& quantization);
+
+/// Leaves in float what that form has no place for: it knows conv2d,
+/// depthwise_conv2d and mul, which linear layers become.
+void KeepWeightScaleOps(const InferenceModel& model, QuantPlan* plan);
 
 }  // namespace pd
 

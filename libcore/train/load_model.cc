@@ -15,6 +15,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_import.h"
+#include "libcore/deploy/weight_scales.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/match_params.h"
 #include "libcore/program/prune.h"
@@ -54,6 +55,8 @@ absl::StatusOr<LoadedModel> LoadProgram(const std::string& path,
   PD_ASSIGN_OR_RETURN(FoundParams found,
                       FindParams(path, model.program, alignment));
   model.params = std::move(found.values);
+  PD_RETURN_IF_ERROR(
+      Annotate(ReadWeightScales(&model.program, &model.params), path));
   return model;
 }
 

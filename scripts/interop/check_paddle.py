@@ -4,6 +4,8 @@
   answer PREFIX FEED OUT     runs an inference model on FEED.npz, which is made
                              when it is not there, and writes the answers
   legacy FOLDER FEED OUT     the same for the older form
+  weights PREFIX FEED OUT    the same for weights of integers with their scales in
+                             attributes, after what Paddle Lite does to them
   checkpoint PREFIX          loads .pdparams, .pdopt and .pdmodel, both as
                              paddle.load and as paddle.static.load do, and
                              trains one more step
@@ -53,6 +55,31 @@ def check_inference(prefix, feed_path, out_path):
 def check_legacy(folder, feed_path, out_path):
     answer(*paddle.static.load_inference_model(
         folder, EXECUTOR, model_filename='__model__'), feed_path, out_path)
+
+
+def check_weights(prefix, feed_path, out_path):
+    program, feeds, fetches = paddle.static.load_inference_model(prefix,
+                                                                 EXECUTOR)
+    done = set()
+    for op in program.global_block().ops:
+        if not op.has_attr('quantize_weight_bits'):
+            continue
+        for name in op.input_arg_names:
+            if name in done or not op.has_attr(name + '_quant_scale'):
+                continue
+            done.add(name)
+            tensor = paddle.static.global_scope().find_var(name).get_tensor()
+            integers = np.array(tensor)
+            bits = op.attr('quantize_weight_bits')
+            assert integers.dtype == np.dtype(f'int{bits}'), integers.dtype
+            scales = np.array(op.attr(name + '_quant_scale'), 'float32')
+            shape = [1] * integers.ndim
+            if len(scales) > 1:
+                shape[1 if op.type == 'mul' else 0] = -1
+            tensor.set(integers.astype('float32') * scales.reshape(shape),
+                       paddle.CPUPlace())
+    assert done, 'no weight is an integer'
+    answer(program, feeds, fetches, feed_path, out_path)
 
 
 def check_profile(trace, summary):
@@ -115,5 +142,5 @@ def check_checkpoint(prefix):
 
 
 if __name__ == '__main__':
-    {'answer': check_inference, 'legacy': check_legacy,
+    {'answer': check_inference, 'legacy': check_legacy, 'weights': check_weights,
      'checkpoint': check_checkpoint, 'profile': check_profile}[sys.argv[1]](*sys.argv[2:])

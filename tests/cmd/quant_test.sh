@@ -43,11 +43,21 @@ grep -c '<figure>' page.html >/dev/null || fail "the page shows no histogram"
 pd-quant -q -m "$lenet" --calib "$feed" --algo abs_max --to paddle-fake -o fake >/dev/null
 pd-quant -q -m "$lenet" --weight-only -o weights8 >/dev/null
 pd-quant -q -m "$lenet" --weight-only --bits 16 -o weights16 >/dev/null
+for bits in 8 16; do
+  pd-quant -q -m "$lenet" --weight-only --bits $bits --to paddle-lite -o lite$bits --format json >lite.json
+  holds '.quantized | length == 5' lite.json
+done
+pd-convert --inspect lite16.pdmodel --format json >ops.json
+holds '.ops.mul == 3 and .ops.matmul_v2 == null and .ops.dequantize_linear == null' ops.json
+holds '[.tensors[] | select(.dtype == "int16")] | length == 5' ops.json
+says 2 'for --weight-only' pd-quant -m "$lenet" --calib "$feed" --to paddle-lite -o x
+says 2 'is for activations' pd-quant -m "$lenet" --weight-only --to paddle-fake -o x
+says 2 'weights of 16 bits' pd-quant -m "$lenet" --weight-only --bits 16 --to onnx -o x
 pd-convert --inspect linear.pdmodel --format json >ops.json
 holds '.ops.quantize_linear == 18 and .ops.dequantize_linear == 23' ops.json
 pd-convert --inspect fake.pdmodel --format json >ops.json
 holds '.ops.fake_quantize_moving_average_abs_max == 5 and .ops.fake_channel_wise_dequantize_max_abs == 5' ops.json
-for model in linear:1 fake:1 weights8:1 weights16:0.01; do
+for model in linear:1 fake:1 weights8:1 weights16:0.01 lite8:1 lite16:0.01; do
   pd-eval -q -m "${model%:*}" --feed "$feed" --expect float.npz --rtol 0 --atol "${model#*:}" >/dev/null || fail "${model%:*} answers otherwise"
 done
 pd-quant -q -m "$lenet" --calib "$feed" --to onnx -o lenet.onnx >/dev/null
@@ -145,6 +155,7 @@ says 2 'not both' "${search[@]}" --max-drop 1 --min-sqnr 20 -o none
 
 # What is wrong is said.
 says 3 'quantized already' pd-quant -m linear --calib "$feed" -o x
+says 3 'quantized already' pd-quant -m lite8 --weight-only -o x
 says 3 'quantized already' pd-quant -m fake --calib "$feed" -o x
 says 2 "did you mean 'conv2d'" pd-quant -m "$lenet" --calib "$feed" --skip conv3d -o x
 says 2 "--skip 'nope'" pd-quant -m "$lenet" --weight-only --skip nope -o x
