@@ -9,9 +9,10 @@
 // Five parts, each a sweep over the program:
 //   1 lower     quantizing ops of all forms become int8_quantize (float -> u8)
 //               and int8_dequantize (u8 -> float)         (int8_lower.cc)
-//   2 move      int8_quantize moves ahead of maxima, reshape, concat and the
-//               like, which commute with it, and int8_dequantize behind split;
-//               one right behind an int8_dequantize joins it (int8_joins.cc)
+//   2 move      int8_quantize moves ahead of maxima, reshape, nearest resizing,
+//               concat and the like, which commute with it, and int8_dequantize
+//               behind split; one right behind an int8_dequantize joins it
+//               (int8_joins.cc)
 //   3 products  convolutions and products by constant 8-bit weights read u8,
 //               and take what follows them: scales, bias, batch norm, residual,
 //               activation, int8_quantize                 (int8_products.cc)
@@ -34,14 +35,18 @@
 namespace pd {
 namespace {
 
-// Ops that only move bytes, with the slots X and Out.
+// Ops that only move bytes, or repeat and leave out some, with the slots X and
+// Out.
 bool OnlyMoves(const OpDesc& op) {
   static const auto* const kTypes =
       new std::set<std::string>{"reshape2",   "flatten_contiguous_range",
                                 "flatten2",   "squeeze2",
                                 "unsqueeze2", "reshape",
                                 "transpose2"};
-  return kTypes->count(op.type) > 0;
+  const bool nearest =
+      (op.type == "nearest_interp" || op.type == "nearest_interp_v2") &&
+      op.AttrOr<std::string>("interp_method", "") == "nearest";
+  return nearest || kTypes->count(op.type) > 0;
 }
 
 bool IsMaxPool(const OpDesc& op) {

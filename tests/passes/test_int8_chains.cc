@@ -391,6 +391,52 @@ TEST(Int8Chains, Joins) {
       0.1f);
 }
 
+// The neck of a detector: images of several sizes, enlarged and side by side.
+// Bytes are enlarged, and numbers only where somebody adds them.
+TEST(Int8Chains, NearestResizing) {
+  for (const bool v2 : {false, true}) {
+    const char* type = v2 ? "nearest_interp_v2" : "nearest_interp";
+    Attrs attrs = {{"interp_method", std::string("nearest")},
+                   {"align_corners", false}};
+    if (v2)
+      attrs["scale"] = std::vector<float>{2, 2};
+    else
+      attrs["scale"] = 2.0f;
+    Net net;
+    net.Feed("x", {2, 8, 6, 6});
+    net.Linear("x", 1.0f);
+    net.LinearWeights("wa", {8, 8, 3, 3}, 0);
+    net.Conv("x_q", "wa_q", "a");
+    net.LinearWeights("wb", {8, 8, 3, 3}, 0);
+    net.Conv("x_q", "wb_q", "b", {{"strides", std::vector<int32_t>{2, 2}}});
+    net.Unary("relu", "b", "r");
+    net.Unary(type, "r", "u", attrs);
+    net.Op("concat", {{"X", {"a", "u"}}}, {{"Out", {"j"}}},
+           {{"axis", int32_t{1}}});
+    net.Linear("j", 8.0f);
+    net.LinearWeights("wc", {4, 16, 1, 1}, 0);
+    net.Conv("j_q", "wc_q", "c", {{"paddings", std::vector<int32_t>{0, 0}}});
+    net.Unary(type, "c", "d", attrs);
+    net.Binary("elementwise_add", "d", "d", "out");
+    net.Expect(absl::StrCat("int8_quantize int8_conv2d int8_conv2d ", type,
+                            " concat int8_conv2d ", type, " elementwise_add"),
+               0.1f);
+  }
+}
+
+// Between two neighbours there are new numbers, which are rounded anew.
+TEST(Int8Chains, OtherResizingStays) {
+  Net net;
+  net.Feed("x", {2, 8, 6, 6});
+  net.Unary("bilinear_interp_v2", "x", "u",
+            {{"interp_method", std::string("bilinear")},
+             {"scale", std::vector<float>{2, 2}}});
+  net.Linear("u", 1.0f);
+  net.LinearWeights("w", {8, 8, 3, 3}, 0);
+  net.Conv("u_q", "w_q", "out");
+  net.Expect("bilinear_interp_v2 int8_quantize int8_conv2d", 0.1f);
+}
+
 // What others read too, and what an axis in a tensor says, stay numbers.
 TEST(Int8Chains, JoinsThatStay) {
   Net net;

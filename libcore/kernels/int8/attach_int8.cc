@@ -25,6 +25,8 @@ absl::Status AttachInt8Kernels(OpRegistry* registry) {
       {"pool2d", "int8:channels_last", int8::BindPoolFloats},
       {"concat", "int8:channels_last", int8::BindConcat},
       {"split", "int8:channels_last", int8::BindSplit},
+      {"nearest_interp", "int8:channels_last", int8::BindNearest},
+      {"nearest_interp_v2", "int8:channels_last", int8::BindNearest},
   };
   for (const Entry& e : kEntries)
     PD_RETURN_IF_ERROR(

@@ -20,6 +20,7 @@ absl::StatusOr<Step> BindElementwise(BindContext* context);
 absl::StatusOr<Step> BindConcat(BindContext* context);
 absl::StatusOr<Step> BindSplit(BindContext* context);
 absl::StatusOr<Step> BindPool(BindContext* context);
+absl::StatusOr<Step> BindNearest(BindContext* context);
 absl::StatusOr<Step> BindPoolFloats(BindContext* context);
 
 /// NHWC of a shape [N, C, H, W]; row-major of others.
