@@ -371,7 +371,9 @@ std::vector<ParameterCast> TakeParameterCasts(ProgramDesc* program) {
     if (from == nullptr || !from->persistable || written.count(from->name) > 0)
       return false;
     VarDesc* to = block.FindVar(op.Out("Out"));
-    if (to == nullptr) return false;
+    if (to == nullptr || from->dtype != DType::kFloat32 ||
+        (to->dtype != DType::kBFloat16 && to->dtype != DType::kFloat16))
+      return false;
     to->persistable = true;
     taken.push_back({from->name, to->name, to->dtype});
     return true;

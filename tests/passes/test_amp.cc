@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -392,6 +393,48 @@ TEST(Rewrite, CastsAgainWhatWasWritten) {
   EXPECT_EQ(static_cast<float>(got->at("a").data<BFloat16>()[1]), 1.0f);
   // e is 2.71828; the nearest bfloat16 is 2.71875.
   EXPECT_EQ(static_cast<float>(got->at("b").data<BFloat16>()[1]), 2.71875f);
+}
+
+// Integers become floats as the program says; only what mixed precision has
+// rounded is made once.
+TEST(Rewrite, LeavesCastsOfOtherParameters) {
+  ProgramDesc program;
+  program.blocks.resize(1);
+  const auto var = [&](const char* name, DType dtype, bool persistable) {
+    VarDesc v;
+    v.name = name;
+    v.shape = {2, 2};
+    v.dtype = dtype;
+    v.persistable = persistable;
+    program.global().vars.push_back(std::move(v));
+  };
+  var("x", DType::kFloat32, false);
+  var("w", DType::kInt16, true);
+  var("v", DType::kFloat32, true);
+  for (const char* name : {"f", "a", "out"}) var(name, DType::kFloat32, false);
+  program.global().ops.push_back(
+      CastOp("w", DType::kInt16, "f", DType::kFloat32));
+  for (const auto& [x, y, out] :
+       {std::array{"x", "f", "a"}, std::array{"a", "v", "out"}}) {
+    OpDesc op;
+    op.type = "matmul_v2";
+    op.SetInput("X", {x});
+    op.SetInput("Y", {y});
+    op.SetOutput("Out", {out});
+    program.global().ops.push_back(std::move(op));
+  }
+  Session session(&Registry());
+  AmpSpec spec;
+  spec.dtype = DType::kBFloat16;
+  session.set_mixed_precision(spec);
+  ASSERT_TRUE(
+      session.scope().Set("w", MakeArray<int16_t>({2, 2}, {1, 2, 3, 4})).ok());
+  ASSERT_TRUE(session.scope().Set("v", Numbers({2, 2}, {1, 0, 0, 1})).ok());
+  const auto got =
+      session.Run(program, {{"x", Numbers({2, 2}, {1, 0, 0, 1})}}, {"out"});
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(got->at("out").data<float>()[i], static_cast<float>(i + 1));
 }
 
 }  // namespace
