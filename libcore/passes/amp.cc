@@ -139,7 +139,7 @@ bool Mixer::IsLeftAlone(const OpDesc& op) {
 }
 
 bool Mixer::IsKeptFull(const OpDesc& op) const {
-  if (lists_.black.count(op.type) > 0) return true;
+  if (lists_.black.count(op.type) > 0 || FindsRanges(op.type)) return true;
   for (const SlotList* slots : {&op.inputs, &op.outputs})
     for (const auto& [slot, names] : *slots)
       for (const std::string& name : names)

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "formats/array.h"
 #include "formats/program_desc.h"
 #include "libcore/ops/registry.h"
@@ -36,9 +37,14 @@ struct AmpLists {
   std::set<std::string> white, black, gray;
 };
 
+/// Ops that round to integers in floating point, and look for the ranges of
+/// these. They compute in float32 at every level: the steps of a half are as
+/// large as those of 8 bits.
+bool FindsRanges(absl::string_view op_type);
+
 /// PaddlePaddle's lists (2.3's) for this level, with the custom ones worked in.
-/// InvalidArgument for an op in both custom lists; NotFound for an op that does
-/// not exist.
+/// InvalidArgument for an op in both custom lists, or for one that finds ranges
+/// in the white one; NotFound for an op that does not exist.
 absl::StatusOr<AmpLists> ListsFor(const AmpSpec& spec,
                                   const OpRegistry& registry);
 

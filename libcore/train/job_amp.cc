@@ -11,11 +11,6 @@ absl::StatusOr<std::optional<JobAmp>> AmpOf(const LoadedJob& job) {
   const job::Amp& amp = job.proto().amp();
   if (!job.proto().has_amp() || amp.level() == job::Amp::O0)
     return std::nullopt;
-  if (job.proto().has_quant())
-    return job.At(
-        InvalidArgument("the ranges of 'quant' are found in float32; expected "
-                        "a job with 'quant' or with 'amp', or level: O0"),
-        job.proto(), "amp");
   JobAmp result;
   AmpSpec& precision = result.precision;
   const bool brain = amp.dtype() == job::Amp::bfloat16;

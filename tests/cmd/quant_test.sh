@@ -60,6 +60,12 @@ holds '.ops.fake_quantize_moving_average_abs_max == 5 and .ops.fake_channel_wise
 for model in linear:1 fake:1 weights8:1 weights16:0.01 lite8:1 lite16:0.01; do
   pd-eval -q -m "${model%:*}" --feed "$feed" --expect float.npz --rtol 0 --atol "${model#*:}" >/dev/null || fail "${model%:*} answers otherwise"
 done
+for model in linear fake weights8 weights16 lite16; do
+  for level in O1 O2; do
+    pd-eval -q -m $model --feed "$feed" --expect float.npz --rtol 0 --atol 1 --amp $level --amp-dtype bfloat16 >/dev/null ||
+      fail "$model answers otherwise in mixed precision ($level)"
+  done
+done
 pd-quant -q -m "$lenet" --calib "$feed" --to onnx -o lenet.onnx >/dev/null
 says 0 'QuantizeLinear' grep -a -o 'QuantizeLinear' lenet.onnx
 says 0 '"dtype":"int8"' pd-convert --inspect lenet.onnx --format json

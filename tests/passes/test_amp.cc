@@ -322,6 +322,12 @@ TEST(Lists, SayWhatIsWrong) {
   EXPECT_EQ(ListsFor(spec, Registry()).status().message(),
             "custom_black_list names the op 'softmx', which does not exist, "
             "did you mean 'softmax'?");
+  spec.custom_black_list.clear();
+  spec.custom_white_list = {"fake_quantize_dequantize_abs_max"};
+  EXPECT_EQ(ListsFor(spec, Registry()).status().message(),
+            "custom_white_list names the op "
+            "'fake_quantize_dequantize_abs_max', whose ranges are found in "
+            "float32");
 }
 
 TEST(Lists, CustomOnesMoveOps) {
@@ -435,6 +441,41 @@ TEST(Rewrite, LeavesCastsOfOtherParameters) {
   ASSERT_TRUE(got.ok()) << got.status();
   for (int i = 0; i < 4; ++i)
     EXPECT_EQ(got->at("out").data<float>()[i], static_cast<float>(i + 1));
+}
+
+// Ranges and roundings to integers are those of float32.
+TEST(Rewrite, RangesStayFloat32) {
+  for (const auto level : {AmpSpec::Level::kO1, AmpSpec::Level::kO2}) {
+    ProgramDesc program;
+    program.blocks.resize(1);
+    for (const char* name : {"x", "w", "q", "scale", "out"}) {
+      VarDesc var;
+      var.name = name;
+      var.shape = {2, 2};
+      program.global().vars.push_back(std::move(var));
+    }
+    OpDesc round;
+    round.type = "fake_quantize_dequantize_abs_max";
+    round.SetInput("X", {"x"});
+    round.SetOutput("Out", {"q"});
+    round.SetOutput("OutScale", {"scale"});
+    program.global().ops.push_back(std::move(round));
+    OpDesc product;
+    product.type = "matmul_v2";
+    product.SetInput("X", {"q"});
+    product.SetInput("Y", {"w"});
+    product.SetOutput("Out", {"out"});
+    program.global().ops.push_back(std::move(product));
+    AmpSpec spec;
+    spec.level = level;
+    spec.dtype = DType::kBFloat16;
+    ASSERT_TRUE(MixPrecision(Registry(), spec, &program).ok());
+    const std::vector<OpDesc>& ops = program.global().ops;
+    ASSERT_EQ(ops.size(), 4u);
+    EXPECT_EQ(ops[0].In("X"), "x");
+    EXPECT_EQ(ops[3].In("X"), "q.cast_bf16");
+    EXPECT_EQ(program.global().FindVar("q")->dtype, DType::kFloat32);
+  }
 }
 
 }  // namespace

@@ -48,6 +48,13 @@ for model in linear fake whole.onnx; do
   jq -en "($(accuracy $model) - $want) | fabs < 0.005" >/dev/null || fail "$model has another accuracy than $want"
 done
 
+# Products in halves, roundings to integers in float32.
+"${train[@]}" --init-from float --out mixed --steps 40 --amp O1 --amp-dtype bfloat16 >/dev/null 2>&1
+pd-export -q -m mixed -o mixed8 >/dev/null
+jq -en "$(accuracy mixed8) > $want - 0.05" >/dev/null || fail "mixed precision learns less: $(accuracy mixed8), not $want"
+half=$(pd-eval -q -m whole -c "$job" -o data.eval.subset.range=:1000 --amp O2 --amp-dtype bfloat16 --format json 2>/dev/null | jq -r .acc)
+jq -en "($half - $want) | fabs < 0.02" >/dev/null || fail "in halves the accuracy is $half, not $want"
+
 says 2 "did you mean 'fc3'" "${train[@]}" -o quant.skip=fc_3 --out x
 says 2 "'weight_bits'" "${train[@]}" -o quant.weight_bits=33 --out x
 says 2 'trained with quant' pd-export -m float --to paddle-fake -o x
