@@ -115,7 +115,7 @@ absl::Status Plan::Wait() {
 }
 
 absl::Status Plan::RunOnDevice(const RunContext& context, StepHook* hook) {
-  PD_RETURN_IF_ERROR(device_->Begin());
+  PD_RETURN_IF_ERROR(device_->Begin(context));
   for (size_t i = 0; i < feeds_.size(); ++i) {
     void* pinned = device_->FeedBytes(i);
     std::memcpy(pinned, feeds_[i].data, feed(i).bytes());

@@ -9,6 +9,11 @@
 #include "libcore/base/status_macros.h"
 
 namespace pd {
+namespace {
+
+constexpr size_t kRunBytes = 2 * sizeof(uint64_t);  // seed, step
+
+}  // namespace
 
 absl::StatusOr<void*> PlanDevice::Keep(size_t bytes) {
   PD_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, device()->Allocate(bytes));
@@ -37,6 +42,15 @@ absl::StatusOr<int32_t*> PlanDevice::Complaint(std::string message) {
     return Unimplemented("more than %d checks in one program", kMostComplaints);
   complaints_.push_back(std::move(message));
   return flags_ + complaints_.size() - 1;
+}
+
+absl::StatusOr<const uint64_t*> PlanDevice::ThisRun() {
+  if (this_run_ != nullptr) return this_run_;
+  for (Slot& slot : slots_) {
+    PD_ASSIGN_OR_RETURN(slot.numbers, device()->AllocatePinned(kRunBytes));
+  }
+  PD_ASSIGN_OR_RETURN(void* numbers, Keep(kRunBytes));
+  return this_run_ = static_cast<uint64_t*>(numbers);
 }
 
 absl::StatusOr<void*> PlanDevice::AllocateArena(
@@ -88,13 +102,19 @@ absl::Status PlanDevice::Complete(bool all_here, bool capture) {
   return absl::OkStatus();
 }
 
-absl::Status PlanDevice::Begin() {
+absl::Status PlanDevice::Begin(const RunContext& context) {
   PD_INVARIANT(under_way() < static_cast<int64_t>(kSlots));
   for (const Use& use : uses_) {
     DeviceValue* value = use.entry->device.get();
     if (use.entry->lent) value->WrittenByHost();
     if (use.device_reads) PD_RETURN_IF_ERROR(value->ToDevice());
     if (use.host_reads) PD_RETURN_IF_ERROR(value->ToHost());
+  }
+  if (this_run_ != nullptr) {
+    auto* numbers = static_cast<uint64_t*>(At(started_).numbers.get());
+    numbers[0] = context.seed;
+    numbers[1] = context.step;
+    PD_RETURN_IF_ERROR(device()->ToDevice(this_run_, numbers, kRunBytes));
   }
   if (complaints_.empty()) return absl::OkStatus();
   return device()->Clear(flags_, complaints_.size() * sizeof(int32_t));

@@ -49,7 +49,7 @@ class PlanDevice : public DeviceBinding {
   absl::StatusOr<int32_t*> Complaint(std::string message) override;
   absl::StatusOr<void*> Keep(size_t bytes) override;
   absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) override;
-  void VariesByRun() override { same_work_ = false; }
+  absl::StatusOr<const uint64_t*> ThisRun() override;
 
   const DevicePlace& place() const { return *place_; }
   /// ResourceExhausted names the largest of `buffers`.
@@ -71,7 +71,7 @@ class PlanDevice : public DeviceBinding {
   bool runs_ahead() const { return all_here_; }
 
   /// Before the first step.
-  absl::Status Begin();
+  absl::Status Begin(const RunContext& context);
   /// Where the bytes of feed i go, after Begin: they are copied from there.
   void* FeedBytes(size_t i) { return At(started_).feeds[i].get(); }
   /// Runs the steps, or the captured work that they are. `captures` is false
@@ -94,6 +94,7 @@ class PlanDevice : public DeviceBinding {
   struct Slot {
     std::vector<std::shared_ptr<void>> feeds, fetches;  // pinned
     std::shared_ptr<void> answers;                      // of the complaints
+    std::shared_ptr<void> numbers;                      // of this run; pinned
     std::unique_ptr<CudaMark> end;
     std::unique_ptr<CapturedWork> work;
     bool warm = false;  // it has run
@@ -106,6 +107,7 @@ class PlanDevice : public DeviceBinding {
   std::map<const Tensor*, Scope::Entry*> twins_;
   std::vector<std::string> complaints_;
   int32_t* flags_ = nullptr;      // of the complaints, on the device
+  uint64_t* this_run_ = nullptr;  // on the device, where somebody reads it
   std::vector<Tensor*> fetches_;  // on the host
   std::array<Slot, kSlots> slots_;
   int64_t started_ = 0, ended_ = 0;  // runs

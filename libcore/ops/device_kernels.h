@@ -32,9 +32,11 @@ class DeviceBinding {
   /// The value of a persistable variable where the host can read it, for what
   /// is made of a constant once; null for other tensors, and without a value.
   virtual absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) = 0;
-  /// The step does not do the same work in every run (it reads the RunContext),
-  /// so it cannot be part of captured work.
-  virtual void VariesByRun() = 0;
+  /// Seed and step of the run in device memory, there before its first step. A
+  /// kernel that follows the pointer does the same work in every run, so it can
+  /// be captured; numbers of a RunContext in its arguments would stay those of
+  /// the run that was captured.
+  virtual absl::StatusOr<const uint64_t*> ThisRun() = 0;
 };
 
 /// What is not finite among the numbers of a value, in device memory.

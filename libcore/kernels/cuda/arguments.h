@@ -266,12 +266,14 @@ struct OneHotArgs {
   int32_t classes64;  ///< else int32
 };
 
-/// out = x * mask * factor.
+/// out = x * mask * factor. `run` holds the seed and the step of the run, which
+/// the numbers depend on as on the CPU; without it they are `seed`'s.
 struct DropoutArgs {
   const float* x;
   float* out;
   uint8_t* mask;
   int64_t n;
+  const uint64_t* run;
   uint64_t seed, stream;
   float threshold, factor;
 };

@@ -222,13 +222,21 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
     return Unimplemented("a mask of another shape");
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<DropoutArgs>::Find(binding, "dropout"));
-  binding->VariesByRun();
-  return Step([=](const RunContext& run) {
-    const auto [seed, stream] = source.At(run);
-    return start.Elements(
-        x->size(), {At(x), At(out), mask->data<uint8_t>(), x->size(), seed,
-                    stream, static_cast<float>(dropout.probability),
-                    static_cast<float>(dropout.KeptFactor())});
+  DropoutArgs args{};
+  args.n = x->size();
+  args.seed = static_cast<uint64_t>(source.seed);
+  args.stream = source.name;
+  args.threshold = static_cast<float>(dropout.probability);
+  args.factor = static_cast<float>(dropout.KeptFactor());
+  if (!source.fixed) {
+    PD_ASSIGN_OR_RETURN(args.run, binding->ThisRun());
+  }
+  return Step([=](const RunContext&) {
+    DropoutArgs run = args;
+    run.x = At(x);
+    run.out = At(out);
+    run.mask = mask->data<uint8_t>();
+    return start.Elements(run.n, run);
   });
 }
 
@@ -243,10 +251,15 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
   context->MayShare(dout, dx);
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<DropoutArgs>::Find(binding, "dropout_grad"));
+  DropoutArgs args{};
+  args.n = dout->size();
+  args.factor = static_cast<float>(dropout.KeptFactor());
   return Step([=](const RunContext&) {
-    return start.Elements(
-        dout->size(), {At(dout), At(dx), mask->data<uint8_t>(), dout->size(), 0,
-                       0, 0.0f, static_cast<float>(dropout.KeptFactor())});
+    DropoutArgs run = args;
+    run.x = At(dout);
+    run.out = At(dx);
+    run.mask = mask->data<uint8_t>();
+    return start.Elements(run.n, run);
   });
 }
 

@@ -135,9 +135,13 @@ PD_DEVICE float Uniform(uint64_t seed, uint64_t stream, uint64_t i) {
 
 struct Dropout {
   PD_DEVICE static void Run(const Block& block, const DropoutArgs& p) {
+    // The numbers of DropoutSource::At.
+    const uint64_t seed = p.run != nullptr ? p.run[0] : p.seed;
+    const uint64_t stream =
+        p.stream + (p.run != nullptr ? p.run[1] * 0x9E3779B97F4A7C15ull : 0);
     block.Spread(p.n, [&](int64_t i) {
       const bool kept =
-          Uniform(p.seed, p.stream, static_cast<uint64_t>(i)) >= p.threshold;
+          Uniform(seed, stream, static_cast<uint64_t>(i)) >= p.threshold;
       p.mask[i] = kept;
       p.out[i] = kept ? p.x[i] * p.factor : 0.0f;
     });
