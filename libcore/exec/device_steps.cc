@@ -9,26 +9,18 @@
 #include "libcore/exec/op_binder.h"
 #include "libcore/exec/plan_builder.h"
 #include "libcore/exec/plan_device.h"
+#include "libcore/ops/selected_rows.h"
 
 namespace pd {
 namespace {
 
-// Waits where the bytes come to the host: the next step may read them.
-Step CopyStep(CudaDevice* device, const Tensor* from, Tensor* to,
-              bool to_device) {
-  if (to_device)
-    return [device, from, to](const RunContext&) {
-      return device->ToDevice(to->raw(), from->raw(), to->bytes());
-    };
-  return [device, from, to](const RunContext&) {
-    PD_RETURN_IF_ERROR(device->ToHost(to->raw(), from->raw(), to->bytes()));
-    return device->Synchronize();
-  };
-}
-
-bool IsDense(const std::map<std::string, Tensor*>& tensors) {
+// What implementations can be asked about: dense tensors, and selected rows
+// where they know them.
+bool Fits(const std::map<std::string, Tensor*>& tensors, bool selected_rows) {
   for (const auto& [name, tensor] : tensors)
-    if (tensor->kind() != VarKind::kLodTensor || tensor->layout() != nullptr)
+    if (tensor->layout() != nullptr ||
+        (tensor->kind() != VarKind::kLodTensor &&
+         !(selected_rows && IsSelectedRows(tensor))))
       return false;
   return true;
 }
@@ -41,16 +33,19 @@ absl::StatusOr<bool> PlanBuilder::BindOnDevice(
     const std::map<std::string, Tensor*>& outputs, StepInfo* info) {
   const auto* implementations = plan_->device_->place().kernels.Find(op.type);
   if (implementations == nullptr) return false;
-  if (!IsDense(inputs) || !IsDense(outputs)) {
-    info->refusals.push_back("device: it takes dense tensors");
-    return false;
-  }
   bool there = false;
   for (const auto& [name, tensor] : inputs) there = there || OnDevice(tensor);
   // Halves are offered as they are, then as float32 between casts.
   for (const bool wide : {false, true}) {
     for (const DeviceImplementation& implementation : *implementations) {
       if (implementation.follows && (wide || !there)) continue;
+      if (!Fits(inputs, implementation.selected_rows) ||
+          !Fits(outputs, implementation.selected_rows)) {
+        if (!wide)
+          info->refusals.push_back(
+              absl::StrCat(implementation.label, ": it takes dense tensors"));
+        continue;
+      }
       OpBinder binder(this, op, index, inputs, outputs);
       PD_RETURN_IF_ERROR(binder.MoveTo(true));
       if (wide) {
@@ -170,7 +165,14 @@ Tensor* PlanBuilder::NewestOf(Tensor* tensor) {
 }
 
 absl::StatusOr<Step> PlanBuilder::Transfer(Tensor* from, Tensor* to) {
-  return CopyStep(plan_->device_->device(), from, to, InfoOf(to).device);
+  PlanDevice* device = plan_->device_.get();
+  const bool to_device = InfoOf(to).device;
+  // Their memory is no step's business.
+  if (IsSelectedRows(from))
+    PD_RETURN_IF_ERROR(device->RowsOf(to_device ? to : from).status());
+  return Step([=](const RunContext&) {
+    return to_device ? device->Send(*from, *to) : device->Bring(*from, to);
+  });
 }
 
 // Link's copy, for two tensors of one place.
@@ -188,16 +190,18 @@ Step PlanBuilder::CopyBytes(Tensor* in, Tensor* out) {
 absl::StatusOr<Tensor*> PlanBuilder::FetchedOnHost(const std::string& name,
                                                    Tensor* tensor) {
   PD_ASSIGN_OR_RETURN(Tensor * there, ReadOn(tensor, false));
-  if (there != nullptr) {
-    all_here_ = false;
-    return there;
-  }
-  Tensor* copy = NewTensor(tensor->dtype(), tensor->shape(), Kind::kLate);
-  copy->set_lod(tensor->lod());
-  PD_ASSIGN_OR_RETURN(Step step, plan_->device_->AddFetch(tensor, copy));
+  if (there != nullptr || IsSelectedRows(tensor)) all_here_ = false;
+  if (there != nullptr) return there;
+  // Pinned memory has no room for row numbers.
+  const bool rows = IsSelectedRows(tensor);
+  Tensor* copy = CopyOf(tensor, rows ? Kind::kArena : Kind::kLate);
+  PD_ASSIGN_OR_RETURN(Step step, rows ? Transfer(tensor, copy)
+                                      : plan_->device_->AddFetch(tensor, copy));
   StepInfo info = MoveInfo("copy", name, *tensor, *copy);
   info.on_device = true;
-  Touch(tensor, AddStep(std::move(step), std::move(info)));
+  const int at = AddStep(std::move(step), std::move(info));
+  Touch(tensor, at);
+  Touch(copy, at);
   return copy;
 }
 

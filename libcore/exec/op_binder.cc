@@ -213,9 +213,7 @@ absl::Status OpBinder::MoveTo(bool device) {
     for (size_t i = 0; there == nullptr && i < before_.size(); ++i)
       if (before_[i].from == tensor) there = before_[i].to;
     if (there == nullptr) {
-      there = builder_->NewTensor(tensor->dtype(), tensor->shape(),
-                                  PlanBuilder::Kind::kArena);
-      there->set_lod(tensor->lod());
+      there = builder_->CopyOf(tensor, PlanBuilder::Kind::kArena);
       builder_->InfoOf(there).device = device;
       PD_ASSIGN_OR_RETURN(Step step, builder_->Transfer(tensor, there));
       before_.push_back({tensor, there, std::move(step)});

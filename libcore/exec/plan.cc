@@ -87,9 +87,7 @@ absl::StatusOr<Tensor> Plan::OnHost(size_t step, const Tensor& tensor) const {
   Tensor copy(tensor.dtype(), tensor.shape());
   copy.set_lod(tensor.lod());
   copy.Allocate();
-  CudaDevice* device = device_->device();
-  PD_RETURN_IF_ERROR(device->ToHost(copy.raw(), tensor.raw(), copy.bytes()));
-  PD_RETURN_IF_ERROR(device->Synchronize());
+  PD_RETURN_IF_ERROR(device_->Bring(tensor, &copy));
   return copy;
 }
 

@@ -435,6 +435,15 @@ Tensor* PlanBuilder::NewTensor(DType dtype, Shape shape, Kind kind) {
   return tensor;
 }
 
+Tensor* PlanBuilder::CopyOf(const Tensor* tensor, Kind kind) {
+  Tensor* copy = NewTensor(tensor->dtype(), tensor->shape(), kind);
+  copy->set_lod(tensor->lod());
+  copy->set_kind(tensor->kind());
+  copy->set_height(tensor->height());
+  copy->rows().resize(tensor->rows().size());
+  return copy;
+}
+
 PlanBuilder::Info& PlanBuilder::InfoOf(const Tensor* tensor) {
   const auto it = infos_.find(tensor);
   PD_INVARIANT(it != infos_.end());

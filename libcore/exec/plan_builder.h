@@ -128,6 +128,8 @@ class PlanBuilder {
 
   void TrackPersistable(const std::string& name, Scope::Entry* entry);
   Tensor* NewTensor(DType dtype, Shape shape, Kind kind);
+  // Room for the same value on the other side.
+  Tensor* CopyOf(const Tensor* tensor, Kind kind);
   Info& InfoOf(const Tensor* tensor);
   Tensor* Root(Tensor* tensor);
   void Touch(Tensor* tensor, int step);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/selected_rows.h"
 
 namespace pd {
 namespace {
@@ -51,6 +52,37 @@ absl::StatusOr<const uint64_t*> PlanDevice::ThisRun() {
   }
   PD_ASSIGN_OR_RETURN(void* numbers, Keep(kRunBytes));
   return this_run_ = static_cast<uint64_t*>(numbers);
+}
+
+absl::StatusOr<int64_t*> PlanDevice::RowsOf(const Tensor* selected) {
+  int64_t*& rows = rows_[selected];
+  if (rows == nullptr) {
+    const size_t count = selected->rows().size();
+    PD_ASSIGN_OR_RETURN(void* memory, Keep(count * sizeof(int64_t)));
+    rows = static_cast<int64_t*>(memory);
+  }
+  return rows;
+}
+
+absl::Status PlanDevice::Send(const Tensor& from, const Tensor& to) {
+  PD_RETURN_IF_ERROR(device()->ToDevice(to.raw(), from.raw(), to.bytes()));
+  if (!IsSelectedRows(&from)) return absl::OkStatus();
+  PD_ASSIGN_OR_RETURN(int64_t* const rows, RowsOf(&to));
+  return device()->ToDevice(rows, from.rows().data(),
+                            from.rows().size() * sizeof(int64_t));
+}
+
+absl::Status PlanDevice::Bring(const Tensor& from, Tensor* to) {
+  PD_RETURN_IF_ERROR(device()->ToHost(to->raw(), from.raw(), from.bytes()));
+  if (IsSelectedRows(&from)) {
+    PD_ASSIGN_OR_RETURN(const int64_t* const rows, RowsOf(&from));
+    to->set_kind(from.kind());
+    to->set_height(from.height());
+    to->rows().resize(from.rows().size());
+    PD_RETURN_IF_ERROR(device()->ToHost(to->rows().data(), rows,
+                                        to->rows().size() * sizeof(int64_t)));
+  }
+  return device()->Synchronize();
 }
 
 absl::StatusOr<void*> PlanDevice::AllocateArena(

@@ -50,6 +50,12 @@ class PlanDevice : public DeviceBinding {
   absl::StatusOr<void*> Keep(size_t bytes) override;
   absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) override;
   absl::StatusOr<const uint64_t*> ThisRun() override;
+  absl::StatusOr<int64_t*> RowsOf(const Tensor* selected) override;
+
+  /// Between a tensor on the host and its copy in device memory, with the row
+  /// numbers of selected rows. Bring waits: the bytes are there.
+  absl::Status Send(const Tensor& from, const Tensor& to);
+  absl::Status Bring(const Tensor& from, Tensor* to);
 
   const DevicePlace& place() const { return *place_; }
   /// ResourceExhausted names the largest of `buffers`.
@@ -108,6 +114,7 @@ class PlanDevice : public DeviceBinding {
   std::vector<std::string> complaints_;
   int32_t* flags_ = nullptr;      // of the complaints, on the device
   uint64_t* this_run_ = nullptr;  // on the device, where somebody reads it
+  std::map<const Tensor*, int64_t*> rows_;
   std::vector<Tensor*> fetches_;  // on the host
   std::array<Slot, kSlots> slots_;
   int64_t started_ = 0, ended_ = 0;  // runs

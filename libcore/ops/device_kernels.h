@@ -37,6 +37,9 @@ class DeviceBinding {
   /// be captured; numbers of a RunContext in its arguments would stay those of
   /// the run that was captured.
   virtual absl::StatusOr<const uint64_t*> ThisRun() = 0;
+  /// The row numbers of selected rows, one for each of their rows: as many as
+  /// dim(0), in device memory for as long as the plan.
+  virtual absl::StatusOr<int64_t*> RowsOf(const Tensor* selected) = 0;
 };
 
 /// What is not finite among the numbers of a value, in device memory.
@@ -70,6 +73,8 @@ struct DeviceImplementation {
   /// Asked only where an input is on the device already: it moves no
   /// byte, so it is not worth a copy.
   bool follows = false;
+  /// It knows selected rows too.
+  bool selected_rows = false;
 };
 
 class DeviceKernels {

@@ -413,6 +413,8 @@ TEST_F(DeviceRuns, WatchedRunsAreNotCaptured) {
   const int before = CapturedRuns();
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(plan->Run({}, &watcher).ok());
   EXPECT_EQ(watcher.steps, 4 * static_cast<int>(plan->steps().size()));
+  EXPECT_EQ(CapturedRuns(), before);
+}
 
 // Captured work draws the numbers of the run that it is part of: those that the
 // CPU draws.
@@ -423,6 +425,7 @@ TEST_F(DevicePlan, CapturedWorkDrawsTheNumbersOfItsRun) {
   Op("dropout", "x", "y")->SetOutput("Mask", {"mask"});
   const std::vector<float> ones(500, 1.0f);
   std::vector<std::vector<float>> drawn[2];
+  const int before = CapturedRuns();
   for (const bool on_gpu : {false, true}) {
     Session session = on_gpu ? OnGpu() : OnCpu();
     auto random =
@@ -451,8 +454,6 @@ TEST_F(DevicePlan, ChecksWhatTheDeviceWrites) {
   Op("floor", "x", "a");  // on the CPU
   Op("log", "a", "b");    // -inf where x is in [0, 1), NaN below
   Op("floor", "b", "c");
-  EXPECT_EQ(CapturedRuns(), before);
-}
   Op("exp", "c", "d");
   SetDefaultPlace(place_);
   Session gpu(&registry_, 7);
@@ -462,7 +463,6 @@ TEST_F(DevicePlan, ChecksWhatTheDeviceWrites) {
   std::vector<float> x(1500, 2.5f);
   const NamedArrays good = {{"x", Floats(x, {1500})}};
   EXPECT_TRUE(gpu.Run(program_, good, {"d"}).ok());
-  const int before = CapturedRuns();
   x[3] = 0.5f;
   x[1400] = -2;
   x[1450] = -3;

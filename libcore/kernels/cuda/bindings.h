@@ -186,6 +186,7 @@ void AddTrustRatios(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);
+void AddSelectedRows(DeviceKernels* kernels);
 void AddPrecision(DeviceKernels* kernels);
 void AddProducts(DeviceKernels* kernels);
 void AddConvolutions(DeviceKernels* kernels);

@@ -31,6 +31,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddImages(&place->kernels);
   cuda::AddResizing(&place->kernels);
   cuda::AddRows(&place->kernels);
+  cuda::AddSelectedRows(&place->kernels);
   cuda::AddPrecision(&place->kernels);
   cuda::AddQuantizing(&place->kernels);
   cuda::AddUpdates(&place->kernels);

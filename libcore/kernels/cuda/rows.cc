@@ -3,6 +3,7 @@
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/selected_rows.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/dropout.h"
 
@@ -124,8 +125,7 @@ absl::StatusOr<Step> BindLookupGrad(BindContext* context,
                                     DeviceBinding* binding) {
   Tensor *w = context->Input("W"), *ids = context->Input("Ids"),
          *dout = context->Input("Out@GRAD"), *dw = context->Output("W@GRAD");
-  if (context->Attr<bool>("is_sparse"))
-    return Unimplemented("gradients of selected rows");
+  if (IsSelectedRows(dw)) return BindLookupRows(context, binding);
   PD_RETURN_IF_ERROR(OnlyFloat32({w, dout, dw}));
   PD_ASSIGN_OR_RETURN(const LookupArgs args,
                       ReadLookup(context, binding, *w, *ids));
@@ -274,7 +274,7 @@ void AddRows(DeviceKernels* kernels) {
   kernels->Add("layer_norm_grad", {"cuda", BindLayerNormGrad});
   for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
     kernels->Add(type, {"cuda", BindLookup});
-    kernels->Add(type + "_grad", {"cuda", BindLookupGrad});
+    kernels->Add(type + "_grad", {"cuda", BindLookupGrad, false, true});
   }
   kernels->Add("dropout", {"cuda", BindDropout});
   kernels->Add("dropout_grad", {"cuda", BindDropoutGrad});

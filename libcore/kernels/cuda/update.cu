@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/halves.h"
+#include "libcore/kernels/cuda/selected_rows_arguments.h"
 
 namespace pd::cuda {
 namespace {
@@ -153,7 +154,21 @@ struct Update {
   }
 };
 
-// After the update: it reads the old ones.
+// The rows that are there, by their sums.
+template <typename Rule>
+struct UpdateRows {
+  PD_DEVICE static void Run(const Block& block, const UpdateRowsArgs& p) {
+    const UpdateTensor& t = *p.update.tensors;
+    const float rate = *p.update.rate;
+    ForEachSelected(block, p.rows, [&](int64_t i, int64_t first) {
+      const float grad = SumFrom(p.rows, i, first, 0.0f);
+      t.param[i] = Rule::Step(p.update, t, rate, t.param[i], grad, i);
+      if (t.half != nullptr) StoreFloat(t.half_type, t.half, i, t.param[i]);
+    });
+  }
+};
+
+// Dense updates read the old ones, those by selected rows the new ones.
 struct Powers {
   PD_DEVICE static void Run(const Block& block, const UpdateArgs& p) {
     block.Spread(p.count, [&](int64_t i) {
@@ -179,3 +194,6 @@ PD_KERNEL(update_adamax, Update<AdamaxRule>, UpdateArgs)
 PD_KERNEL(update_ftrl, Update<FtrlRule>, UpdateArgs)
 PD_KERNEL(update_proximal_gd, Update<ProximalRule>, UpdateArgs)
 PD_KERNEL(adam_powers, Powers, UpdateArgs)
+PD_KERNEL(update_rows_sgd, UpdateRows<SgdRule>, UpdateRowsArgs)
+PD_KERNEL(update_rows_adam, UpdateRows<AdamRule>, UpdateRowsArgs)
+PD_KERNEL(update_rows_adagrad, UpdateRows<AdagradRule>, UpdateRowsArgs)

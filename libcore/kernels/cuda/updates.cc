@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/selected_rows.h"
 
 namespace pd::cuda {
 namespace {
@@ -73,6 +74,7 @@ const Slots& SlotsOf(const std::string& type) {
 // The tensors of one parameter.
 struct Member {
   Tensor *param, *half = nullptr, *grad, *moments[3] = {}, *powers[2] = {};
+  Tensor* dense = nullptr;  // for a gradient of selected rows: float32
   float decay = 0;
 };
 
@@ -112,7 +114,9 @@ absl::Status ReadParam(BindContext* context, size_t i, Member* member) {
     PD_RETURN_IF_ERROR(SameFloats({member->half}));
   }
   member->grad = context->Input("Grad", i);
-  if (member->grad == nullptr || member->grad->size() != member->param->size())
+  if (member->grad == nullptr ||
+      (!IsSelectedRows(member->grad) &&
+       member->grad->size() != member->param->size()))
     return Unimplemented("'Grad' is missing or has another shape");
   PD_RETURN_IF_ERROR(SameFloats({member->grad}));
   return OnlyFloat32({member->param});
@@ -148,7 +152,7 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
   return member;
 }
 
-UpdateArgs ReadAttrs(const OpDesc& op, size_t count) {
+UpdateArgs ReadAttrs(const OpDesc& op, size_t count, bool rescales) {
   UpdateArgs args{};
   args.count = static_cast<int32_t>(count);
   args.mu = op.AttrOr<float>(op.type == "rmsprop" ? "momentum" : "mu", 0.0f);
@@ -162,10 +166,7 @@ UpdateArgs ReadAttrs(const OpDesc& op, size_t count) {
   args.beta1 = op.AttrOr<float>("beta1", 0.9f);
   args.beta2 = op.AttrOr<float>("beta2", 0.999f);
   args.epsilon = op.AttrOr<float>("epsilon", 1e-8f);
-  // momentum reads it for selected rows alone.
-  args.rescale = op.type == "merged_momentum"
-                     ? op.AttrOr<float>("rescale_grad", 1.0f)
-                     : 1.0f;
+  args.rescale = rescales ? op.AttrOr<float>("rescale_grad", 1.0f) : 1.0f;
   return args;
 }
 
@@ -175,19 +176,85 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
   int64_t block = 0;
   for (const Member& m : members) {
     const int64_t n = m.param->size();
-    PD_ASSIGN_OR_RETURN(const NumberType grad, NumberTypeOf(m.grad->dtype()));
+    const Tensor* from = m.dense != nullptr ? m.dense : m.grad;
+    NumberType grad = NumberType::kFloat32;
+    if (m.dense == nullptr) {
+      PD_ASSIGN_OR_RETURN(grad, NumberTypeOf(m.grad->dtype()));
+    }
     NumberType half = NumberType::kFloat32;
     if (m.half != nullptr) {
       PD_ASSIGN_OR_RETURN(half, NumberTypeOf(m.half->dtype()));
     }
     rows.push_back({At(m.param), m.half == nullptr ? nullptr : m.half->raw(),
-                    m.grad->raw(), At(m.moments[0]), At(m.moments[1]),
+                    from->raw(), At(m.moments[0]), At(m.moments[1]),
                     At(m.moments[2]), At(m.powers[0]), At(m.powers[1]), n,
                     block, m.decay, grad, half, 0});
     block += (n + kUpdateChunk - 1) / kUpdateChunk;
   }
   return device->ToDevice(table, rows.data(),
                           rows.size() * sizeof(UpdateTensor));
+}
+
+// The tensors of an update, and their table in device memory, which the first
+// run fills.
+struct Updated {
+  std::vector<Member> members;
+  UpdateArgs args{};
+  Tensor* rate = nullptr;
+  int64_t blocks = 0;
+  void* table = nullptr;
+  std::shared_ptr<bool> filled = std::make_shared<bool>(false);
+
+  absl::StatusOr<UpdateArgs> Now(CudaDevice* device) const {
+    if (!*filled) PD_RETURN_IF_ERROR(FillTable(members, device, table));
+    *filled = true;
+    UpdateArgs now = args;
+    now.tensors = static_cast<const UpdateTensor*>(table);
+    now.rate = rate->data<float>();
+    return now;
+  }
+};
+
+// By selected rows: the powers first, as on the CPU. Rules whose other rows
+// stay as they are have a kernel for that; the others get a dense gradient.
+absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
+                                      DeviceBinding* binding,
+                                      const Slots& slots, Updated u) {
+  const OpDesc& op = context->op();
+  if (u.members.size() != 1) return Unimplemented("lists with selected rows");
+  Member& member = u.members[0];
+  PD_ASSIGN_OR_RETURN(
+      const OrderedRows rows,
+      OrderedRows::Make(context, binding, member.grad, *member.param));
+  const bool lazy = op.AttrOr("lazy_mode", false);
+  if (lazy && member.decay != 0)
+    return Unimplemented("a decay of rows that are not selected");
+  const bool adam = slots.powers[1] != nullptr;
+  const bool its_rows = op.type == "sgd" || op.type == "adagrad" || lazy;
+  if (!its_rows) member.dense = context->Scratch(member.param->bytes());
+  PD_ASSIGN_OR_RETURN(const auto powers,
+                      Starter<UpdateArgs>::Find(binding, "adam_powers"));
+  PD_ASSIGN_OR_RETURN(const auto update,
+                      Starter<UpdateArgs>::Find(binding, slots.kernel));
+  PD_ASSIGN_OR_RETURN(
+      const auto by_rows,
+      Starter<UpdateRowsArgs>::Find(
+          binding, op.type == "sgd"       ? "update_rows_sgd"
+                   : op.type == "adagrad" ? "update_rows_adagrad"
+                                          : "update_rows_adam"));
+  return Step([=, device = binding->device(),
+               dense = member.dense](const RunContext&) -> absl::Status {
+    PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
+    if (adam) PD_RETURN_IF_ERROR(powers.Elements(run.count, run));
+    PD_RETURN_IF_ERROR(rows.Order());
+    if (dense == nullptr) {
+      const SelectedArgs selected = rows.Now();
+      return by_rows.Elements(selected.n * selected.width, {run, selected});
+    }
+    PD_RETURN_IF_ERROR(device->Clear(dense->raw(), dense->bytes()));
+    PD_RETURN_IF_ERROR(rows.AddTo(dense->data<float>()));
+    return update.Blocks(u.blocks, run);
+  });
 }
 
 absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
@@ -199,37 +266,37 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
   if (op.AttrOr("use_global_beta_pow", false))
     return Unimplemented("powers that somebody else moves on");
   const Slots& slots = SlotsOf(op.type);
-  std::vector<Member> members;
-  int64_t blocks = 0;
+  Updated u;
+  bool selected = false;
   for (size_t i = 0; i < context->InputCount("Param"); ++i) {
     PD_ASSIGN_OR_RETURN(Member member, ReadMember(context, slots, i));
     if (member.param->size() == 0) return Unimplemented("an empty parameter");
-    blocks += (member.param->size() + kUpdateChunk - 1) / kUpdateChunk;
-    members.push_back(member);
+    u.blocks += (member.param->size() + kUpdateChunk - 1) / kUpdateChunk;
+    u.members.push_back(member);
+    selected = selected || IsSelectedRows(member.grad);
   }
-  Tensor* rate = context->Input("LearningRate");
+  u.rate = context->Input("LearningRate");
   for (size_t i = 1; i < context->InputCount("LearningRate"); ++i)
-    if (context->Input("LearningRate", i) != rate)
+    if (context->Input("LearningRate", i) != u.rate)
       return Unimplemented("several learning rates");
-  if (members.empty() || rate == nullptr || rate->size() != 1)
+  if (u.members.empty() || u.rate == nullptr || u.rate->size() != 1)
     return Unimplemented("no parameter, or no learning rate");
-  PD_RETURN_IF_ERROR(OnlyFloat32({rate}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({u.rate}));
+  // momentum reads its rescale_grad for selected rows alone.
+  u.args =
+      ReadAttrs(op, u.members.size(), op.type == "merged_momentum" || selected);
+  PD_ASSIGN_OR_RETURN(u.table,
+                      binding->Keep(u.members.size() * sizeof(UpdateTensor)));
+  if (selected) return BindUpdateByRows(context, binding, slots, std::move(u));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<UpdateArgs>::Find(binding, slots.kernel));
   PD_ASSIGN_OR_RETURN(const auto powers,
                       Starter<UpdateArgs>::Find(binding, "adam_powers"));
-  PD_ASSIGN_OR_RETURN(void* const table,
-                      binding->Keep(members.size() * sizeof(UpdateTensor)));
-  auto filled = std::make_shared<bool>(false);
   const bool moves = slots.powers[1] != nullptr;
-  return Step([=, device = binding->device(),
-               args = ReadAttrs(op, members.size())](const RunContext&) {
-    if (!*filled) PD_RETURN_IF_ERROR(FillTable(members, device, table));
-    *filled = true;
-    UpdateArgs run = args;
-    run.tensors = static_cast<const UpdateTensor*>(table);
-    run.rate = rate->data<float>();
-    PD_RETURN_IF_ERROR(start.Blocks(blocks, run));
+  return Step([=, u = std::move(u),
+               device = binding->device()](const RunContext&) -> absl::Status {
+    PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
+    PD_RETURN_IF_ERROR(start.Blocks(u.blocks, run));
     return moves ? powers.Elements(run.count, run) : absl::OkStatus();
   });
 }
@@ -247,7 +314,7 @@ absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
 
 void AddUpdates(DeviceKernels* kernels) {
   for (const Slots& slots : kSlots)
-    kernels->Add(slots.type, {"cuda", BindUpdate});
+    kernels->Add(slots.type, {"cuda", BindUpdate, false, true});
 }
 
 }  // namespace pd::cuda
