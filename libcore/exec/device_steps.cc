@@ -80,13 +80,14 @@ absl::StatusOr<Step> PlanBuilder::CastOnDevice(const OpDesc& cast, Tensor* from,
 
 // Its bytes, or a copy of them, are in the device's memory; so are those of
 // persistable floats, which a run brings there once, unless the host writes
-// them.
+// them. Kernels know no float64.
 bool PlanBuilder::OnDevice(Tensor* tensor) {
   const Info& info = InfoOf(tensor);
-  if (info.entry == nullptr) return info.device;
+  if (info.device || info.entry == nullptr) return info.device;
   const Sides* sides = SidesOf(tensor);
   return sides->writer != Sides::Writer::kHost &&
-         (sides->twin != nullptr || IsFloating(tensor->dtype()));
+         (sides->twin != nullptr ||
+          (IsFloating(tensor->dtype()) && tensor->dtype() != DType::kFloat64));
 }
 
 PlanBuilder::Sides* PlanBuilder::SidesOf(Tensor* persistable) {
@@ -121,6 +122,8 @@ absl::StatusOr<Tensor*> PlanBuilder::TwinOf(Sides* sides) {
 // The tensor itself, its other side, or null: a copy is needed.
 absl::StatusOr<Tensor*> PlanBuilder::ReadOn(Tensor* tensor, bool device) {
   const Info& info = InfoOf(tensor);
+  if (device && info.kind == Kind::kConstant && !info.device)
+    return ConstantOnDevice(tensor);
   if (info.entry == nullptr || late_.count(tensor) > 0)
     return info.device == device ? tensor : nullptr;
   Sides* sides = SidesOf(tensor);
@@ -131,6 +134,37 @@ absl::StatusOr<Tensor*> PlanBuilder::ReadOn(Tensor* tensor, bool device) {
     (device ? sides->device_reads : sides->host_reads) = true;
   if (!device) return sides->host;
   return TwinOf(sides);
+}
+
+// What the device refuses and the plan knows needs no step: the host has the
+// value as long as the plan, and the device gets a copy where it reads it.
+absl::StatusOr<bool> PlanBuilder::MakeConstants(
+    const std::map<std::string, Tensor*>& outputs) {
+  for (const auto& [name, tensor] : outputs)
+    if (InfoOf(tensor).entry != nullptr || known_.count(tensor) == 0 ||
+        known_[tensor]->dtype() != tensor->dtype() ||
+        known_[tensor]->shape() != tensor->shape())
+      return false;
+  for (const auto& [name, tensor] : outputs) {
+    tensor->Allocate();
+    if (tensor->bytes() > 0)
+      std::memcpy(tensor->raw(), known_[tensor]->raw(), tensor->bytes());
+    InfoOf(tensor).kind = Kind::kConstant;
+    InfoOf(tensor).device = false;
+  }
+  return !outputs.empty();
+}
+
+absl::StatusOr<Tensor*> PlanBuilder::ConstantOnDevice(Tensor* host) {
+  Tensor*& twin = constants_[host];
+  if (twin != nullptr) return twin;
+  PD_ASSIGN_OR_RETURN(void* const bytes, plan_->device_->Keep(host->bytes()));
+  Tensor* made = NewTensor(host->dtype(), host->shape(), Kind::kConstant);
+  made->set_lod(host->lod());
+  made->Attach(bytes);
+  InfoOf(made).device = true;
+  PD_RETURN_IF_ERROR(plan_->device_->Send(*host, *made));
+  return twin = made;
 }
 
 absl::StatusOr<Tensor*> PlanBuilder::WriteOn(Tensor* tensor, bool device) {

@@ -268,10 +268,11 @@ int OpBinder::AddMove(Move* move, const std::string& output,
                            output, *move->from, *move->to);
   info.role = op.role;
   info.layer = op.layer;
-  info.on_device = Crosses(*move);
+  info.on_device = Crosses(*move) || builder_->InfoOf(move->to).device;
+  if (move->cast && info.on_device) info.implementation = "cuda";
   // A variable of the host's that has another shape only is copied by the host
   // in every run: that cannot be captured.
-  if (info.on_device && !builder_->InfoOf(move->from).device &&
+  if (Crosses(*move) && !builder_->InfoOf(move->from).device &&
       builder_->InfoOf(builder_->Root(move->from)).entry != nullptr)
     builder_->all_here_ = false;
   const int at = builder_->AddStep(std::move(move->step), std::move(info));

@@ -203,8 +203,8 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
       PD_ASSIGN_OR_RETURN(outputs[name], MakeOutput(name, meta->second));
     }
   }
-  PD_RETURN_IF_ERROR(BindOp(*def, op, index, inputs, outputs));
   PD_RETURN_IF_ERROR(LearnValues(op, inputs, outputs));
+  PD_RETURN_IF_ERROR(BindOp(*def, op, index, inputs, outputs));
   for (const auto& [name, tensor] : outputs) current_[name] = NewestOf(tensor);
   return absl::OkStatus();
 }
@@ -320,6 +320,8 @@ absl::Status PlanBuilder::BindOp(
     PD_ASSIGN_OR_RETURN(const bool bound,
                         BindOnDevice(op, index, inputs, outputs, &info));
     if (bound) return absl::OkStatus();
+    PD_ASSIGN_OR_RETURN(const bool constant, MakeConstants(outputs));
+    if (constant) return absl::OkStatus();
   }
   for (const auto& [implementation, widened] : Attempts(def, inputs, outputs)) {
     if (!TakesKinds(*implementation, inputs, outputs)) continue;
@@ -544,7 +546,8 @@ absl::Status PlanBuilder::PlaceBuffers(bool device) {
     if (number != numbers.end())
       tensor.Attach(static_cast<char*>(arena) +
                     requests[number->second].offset);
-    else if (InfoOf(root).kind == Kind::kPersistable)
+    else if (InfoOf(root).kind == Kind::kPersistable ||
+             (InfoOf(root).kind == Kind::kConstant && root != &tensor))
       tensor.Attach(root->raw());
   }
   return absl::OkStatus();

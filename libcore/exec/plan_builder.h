@@ -36,8 +36,8 @@ class PlanBuilder {
   friend class OpBinder;
 
   // kLate: bytes of its own: its shape is known when it runs, or it is a fetch
-  // from a device.
-  enum class Kind { kArena, kFeed, kPersistable, kLate };
+  // from a device. kConstant: bytes of its own that no step writes.
+  enum class Kind { kArena, kFeed, kPersistable, kLate, kConstant };
 
   // What is known of a Tensor of this plan.
   struct Info {
@@ -95,6 +95,9 @@ class PlanBuilder {
   Sides* SidesOf(Tensor* persistable);
   absl::StatusOr<Tensor*> TwinOf(Sides* sides);
   absl::StatusOr<Tensor*> ReadOn(Tensor* tensor, bool device);
+  absl::StatusOr<bool> MakeConstants(
+      const std::map<std::string, Tensor*>& outputs);
+  absl::StatusOr<Tensor*> ConstantOnDevice(Tensor* host);
   absl::StatusOr<Tensor*> WriteOn(Tensor* tensor, bool device);
   void NoteWritten(const std::map<std::string, Tensor*>& outputs);
   Tensor* NewestOf(Tensor* tensor);
@@ -162,6 +165,7 @@ class PlanBuilder {
   std::unordered_set<const Tensor*> late_;      // shape known when it runs
   std::map<Tensor*, Sides> sides_;              // by the host's tensor
   std::unordered_map<Tensor*, Tensor*> twins_;  // -> the host's tensor
+  std::unordered_map<Tensor*, Tensor*> constants_;  // -> the device's copy
   bool all_here_ = true;  // every fetch comes from the device
 };
 

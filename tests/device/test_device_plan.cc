@@ -323,6 +323,42 @@ TEST_F(DevicePlan, BothSidesSeeWhatIsWritten) {
   EXPECT_EQ(lent->tensor.data<float>()[1], 9);
 }
 
+// What is known when the plan is made is no step of the CPU's, nor is a
+// parameter in another shape: every step is the device's.
+TEST_F(DevicePlan, ConstantsAndReshapedParametersAreThere) {
+  Var("x", DType::kFloat32, {2, 3});
+  Var("p", DType::kFloat32, {3}, true);
+  Var("numbers", DType::kInt64, {3});
+  for (const char* name : {"one", "row", "sum", "y"})
+    Var(name, DType::kFloat32, {2, 3});
+  OpDesc* fill = Op("fill_constant", "", "numbers");
+  fill->inputs.clear();
+  fill->attrs["shape"] = std::vector<int64_t>{3};
+  fill->attrs["value"] = 4.0f;
+  fill->attrs["dtype"] = static_cast<int32_t>(DType::kInt64);
+  OpDesc* cast = Op("cast", "numbers", "one");
+  cast->attrs["in_dtype"] = static_cast<int32_t>(DType::kInt64);
+  cast->attrs["out_dtype"] = static_cast<int32_t>(DType::kFloat32);
+  Op("reshape2", "p", "row")->attrs["shape"] = std::vector<int32_t>{1, 3};
+  Op("elementwise_add", "x", "sum")->SetInput("Y", {"row"});
+  Op("elementwise_mul", "sum", "y")->SetInput("Y", {"one"});
+  OpDesc* update = Op("scale", "p", "p");
+  update->attrs["scale"] = 2.0f;
+  Session gpu = OnGpu();
+  ASSERT_TRUE(gpu.scope().Set("p", Floats({1, 2, 3}, {3})).ok());
+  auto plan = gpu.Compile(program_, {{"x", DType::kFloat32, {2, 3}}}, {"y"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE((*plan)->runs_ahead());
+  const std::vector<float> x = {0, 1, 0, 0, 0, 5};
+  (*plan)->SetFeed(0, x.data());
+  ASSERT_TRUE((*plan)->Run({}).ok());
+  EXPECT_EQ(FloatsOf(ToArray((*plan)->fetch(0))),
+            (std::vector<float>{4, 12, 12, 4, 8, 32}));
+  ASSERT_TRUE((*plan)->Run({}).ok());
+  EXPECT_EQ(FloatsOf(ToArray((*plan)->fetch(0))),
+            (std::vector<float>{8, 20, 24, 8, 16, 44}));
+}
+
 // y = 2 x + p, and p becomes y: what a run gives depends on all before it.
 class DeviceRuns : public DevicePlan {
  protected:
