@@ -268,6 +268,86 @@ TEST_F(DeviceChain, StaysAsItIsWhereAGradientReadsIt) {
   EXPECT_EQ(Check(chain), 0);
 }
 
+// Two layers of LSTM with dropout between them, and their gradients.
+TEST_F(DevicePlan, RecurrencesDropTheSameElementsAsTheCpu) {
+  constexpr int64_t kTime = 3, kBatch = 2, kWidth = 4;
+  const std::map<std::string, Shape> fed = {
+      {"x", {kTime, kBatch, kWidth}}, {"h", {2, kBatch, kWidth}},
+      {"c", {2, kBatch, kWidth}},     {"w0", {4 * kWidth, kWidth}},
+      {"w1", {4 * kWidth, kWidth}},   {"w2", {4 * kWidth, kWidth}},
+      {"w3", {4 * kWidth, kWidth}},   {"b0", {4 * kWidth}},
+      {"b1", {4 * kWidth}},           {"b2", {4 * kWidth}},
+      {"b3", {4 * kWidth}},           {"dout", {kTime, kBatch, kWidth}}};
+  NamedArrays feeds;
+  for (const auto& [name, shape] : fed) {
+    Var(name, DType::kFloat32, shape);
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < NumElements(shape); ++i)
+      numbers.push_back(
+          std::sin(static_cast<float>(i) + static_cast<float>(name[0])));
+    feeds.emplace(name, Floats(numbers, shape));
+  }
+  const std::vector<std::string> weights = {"w0", "w1", "w2", "w3",
+                                            "b0", "b1", "b2", "b3"};
+  for (const bool grad : {false, true}) {
+    OpDesc op;
+    op.type = grad ? "rnn_grad" : "rnn";
+    op.SetInput("Input", {"x"});
+    op.SetInput("PreState", {"h", "c"});
+    op.SetInput("WeightList", weights);
+    op.attrs["mode"] = std::string("LSTM");
+    op.attrs["input_size"] = static_cast<int32_t>(kWidth);
+    op.attrs["hidden_size"] = static_cast<int32_t>(kWidth);
+    op.attrs["num_layers"] = int32_t{2};
+    op.attrs["dropout_prob"] = 0.5f;
+    const auto link = [&](const char* slot,
+                          const std::vector<std::string>& names) {
+      for (const std::string& name : names) Var(name, DType::kFloat32, {-1});
+      grad ? op.SetInput(slot, names) : op.SetOutput(slot, names);
+    };
+    link("Out", {"y"});
+    if (!grad) link("State", {"last_h", "last_c"});
+    link("Reserve", {"reserve"});
+    link("DropoutState", {"mask"});
+    if (grad) {
+      op.SetInput("Out@GRAD", {"dout"});
+      op.SetOutput("Input@GRAD", {"dx"});
+      std::vector<std::string> gradients;
+      for (const std::string& name : weights) gradients.push_back("d" + name);
+      op.SetOutput("WeightList@GRAD", gradients);
+      for (const std::string& name : gradients)
+        Var(name, DType::kFloat32, {-1});
+      Var("dx", DType::kFloat32, {-1});
+    }
+    program_.global().ops.push_back(op);
+  }
+  const std::vector<std::string> fetches = {"y", "mask", "dx", "dw0", "dw2"};
+  Session cpu = OnCpu();
+  const auto want = cpu.Run(program_, feeds, fetches);
+  Session gpu = OnGpu();
+  const auto got = gpu.Run(program_, feeds, fetches);
+  ASSERT_TRUE(want.ok()) << want.status();
+  ASSERT_TRUE(got.ok()) << got.status();
+  std::vector<FeedSpec> specs;
+  for (const auto& [name, array] : feeds)
+    specs.push_back({name, array.dtype, array.shape, array.lod});
+  const auto plan = gpu.Compile(program_, specs, fetches);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE((*plan)->runs_ahead());
+  const Array &mask = want->at("mask"), &other = got->at("mask");
+  ASSERT_EQ(mask.size_bytes(), static_cast<size_t>(kTime * kBatch * kWidth));
+  EXPECT_EQ(std::memcmp(mask.bytes.get(), other.bytes.get(), mask.size_bytes()),
+            0);
+  EXPECT_NE(std::memchr(mask.bytes.get(), 0, mask.size_bytes()), nullptr);
+  for (const char* name : {"y", "dx", "dw0", "dw2"}) {
+    const auto numbers = FloatsOf(want->at(name));
+    const auto found = FloatsOf(got->at(name));
+    ASSERT_EQ(found.size(), numbers.size());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      EXPECT_NEAR(found[i], numbers[i], 1e-5) << name << i;
+  }
+}
+
 TEST_F(DevicePlan, AnIdThatIsNoRowFailsTheRun) {
   Var("w", DType::kFloat32, {3, 2});
   Var("ids", DType::kInt64, {2});

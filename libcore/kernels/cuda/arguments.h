@@ -267,12 +267,13 @@ struct OneHotArgs {
 };
 
 /// out = x * mask * factor. `run` holds the seed and the step of the run, which
-/// the numbers depend on as on the CPU; without it they are `seed`'s.
+/// the numbers depend on as on the CPU; without it they are `seed`'s. Element 0
+/// gets number `first`.
 struct DropoutArgs {
   const float* x;
   float* out;
   uint8_t* mask;
-  int64_t n;
+  int64_t n, first;
   const uint64_t* run;
   uint64_t seed, stream;
   float threshold, factor;

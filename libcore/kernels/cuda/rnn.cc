@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rnn and rnn_grad: as libcore/ops/rnn_layers.h, with the products of all steps
-// at once and those of single steps by cuBLASLt, the rest in rnn.cu. Training
-// that drops elements between layers stays with the CPU.
+// at once and those of single steps by cuBLASLt, the rest in rnn.cu, but what
+// is dropped between layers in rows.cu.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -37,7 +37,6 @@ class RnnSteps {
     context_ = context;
     binding_ = binding;
     device_ = binding->device();
-    if (inputs_.drop > 0) return Unimplemented("elements are dropped");
     if (d().rows() == 0 || d().input == 0) return Unimplemented("no elements");
     PD_RETURN_IF_ERROR(OnlyFloat32({inputs_.x}));
     if (inputs_.lengths != nullptr)
@@ -47,6 +46,27 @@ class RnnSteps {
 
  protected:
   const RnnDims& d() const { return inputs_.dims; }
+
+  // While training: `mask` has an element for each between two layers.
+  absl::Status BindDrop(const char* kernel, Tensor* mask) {
+    mask_ = mask;
+    dropped_ = Scratch(d().layer_out());
+    PD_ASSIGN_OR_RETURN(drop_, Starter<DropoutArgs>::Find(binding_, kernel));
+    drop_args_.n = d().layer_out();
+    drop_args_.factor =
+        static_cast<float>(inputs_.drop < 1 ? 1 / (1 - inputs_.drop) : 0);
+    return absl::OkStatus();
+  }
+  int64_t MaskSize() const { return (d().layers - 1) * d().layer_out(); }
+  // to = from, or what is left of it in front of this layer.
+  absl::Status Drop(int64_t layer, const float* from, float* to) const {
+    DropoutArgs args = drop_args_;
+    args.x = from;
+    args.out = to;
+    args.first = (layer - 1) * args.n;
+    args.mask = mask_->data<uint8_t>() + args.first;
+    return drop_.Elements(args.n, args);
+  }
 
   Tensor* Scratch(int64_t floats) {
     return context_->Scratch(static_cast<size_t>(floats) * sizeof(float));
@@ -94,8 +114,11 @@ class RnnSteps {
     return layer == d().layers - 1 ? At(out_)
                                    : At(reserve_) + d().out_at(layer);
   }
-  const float* LayerInput(int64_t layer) const {
-    return layer == 0 ? At(inputs_.x) : LayerOut(layer - 1);
+  absl::StatusOr<const float*> LayerInput(int64_t layer) const {
+    if (layer == 0) return At(inputs_.x);
+    if (mask_ == nullptr) return LayerOut(layer - 1);
+    PD_RETURN_IF_ERROR(Drop(layer, LayerOut(layer - 1), At(dropped_)));
+    return At(dropped_);
   }
 
   RnnInputs inputs_;
@@ -104,6 +127,9 @@ class RnnSteps {
   CudaDevice* device_ = nullptr;
   RnnLengths lengths_{};
   Tensor *out_ = nullptr, *reserve_ = nullptr;
+  Tensor *mask_ = nullptr, *dropped_ = nullptr;  // where elements are dropped
+  DropoutArgs drop_args_{};
+  Starter<DropoutArgs> drop_;
 };
 
 class RnnForward : public RnnSteps {
@@ -116,6 +142,19 @@ class RnnForward : public RnnSteps {
       states_.push_back(context->Output("State", i));
     if (reserve_ == nullptr || reserve_->size() != d().reserve())
       reserve_ = Scratch(d().reserve());
+    if (inputs_.drop > 0 && d().layers > 1) {
+      Tensor* mask = context->Output("DropoutState");
+      if (mask == nullptr || mask->size() != MaskSize())
+        mask = context->Scratch(static_cast<size_t>(MaskSize()));
+      PD_RETURN_IF_ERROR(BindDrop("dropout", mask));
+      const auto seed = context->Attr<int32_t>("seed");
+      drop_args_.threshold = static_cast<float>(inputs_.drop);
+      drop_args_.seed = static_cast<uint64_t>(seed);
+      drop_args_.stream = StreamOf(context->op().Out("Out"));
+      if (seed == 0) {
+        PD_ASSIGN_OR_RETURN(drop_args_.run, binding->ThisRun());
+      }
+    }
     from_h_ = Scratch(d().batch * d().gate_width());
     h_ = Scratch(d().batch * d().hidden);
     c_ = Scratch(d().batch * d().hidden);
@@ -132,20 +171,22 @@ class RnnForward : public RnnSteps {
   }
 
   absl::Status Run() const {
-    for (int64_t layer = 0; layer < d().layers; ++layer)
+    for (int64_t layer = 0; layer < d().layers; ++layer) {
+      PD_ASSIGN_OR_RETURN(const float* const input, LayerInput(layer));
       for (int64_t direction = 0; direction < d().directions; ++direction)
-        PD_RETURN_IF_ERROR(RunOne(layer, direction));
+        PD_RETURN_IF_ERROR(RunOne(layer, direction, input));
+    }
     return absl::OkStatus();
   }
 
  private:
-  absl::Status RunOne(int64_t layer, int64_t direction) const {
+  absl::Status RunOne(int64_t layer, int64_t direction,
+                      const float* input) const {
     const size_t pair = d().pair(layer, direction);
     const int64_t n = d().hidden, width = d().gate_width(), batch = d().batch;
     float* const gates = At(reserve_) + d().gates_at(pair);
     PD_RETURN_IF_ERROR(
-        Of(by_input_, layer)
-            .Run(LayerInput(layer), Weight(d().w_ih(pair)), gates));
+        Of(by_input_, layer).Run(input, Weight(d().w_ih(pair)), gates));
     for (size_t i = 0; i < d().states(); ++i)
       PD_RETURN_IF_ERROR(device_->Copy(
           At(i == 0 ? h_ : c_), At(inputs_.pre_states[i]) + StateAt(pair),
@@ -210,14 +251,21 @@ class RnnBackward : public RnnSteps {
     for (size_t i = 0; i < d().weights(); ++i)
       dweights_.push_back(context->Output("WeightList@GRAD", i));
     dx_ = context->Output("Input@GRAD");
+    if (inputs_.drop > 0 && d().layers > 1) {
+      PD_RETURN_IF_ERROR(
+          ExpectElements(*context, "DropoutState", DType::kUInt8, MaskSize()));
+      PD_RETURN_IF_ERROR(
+          BindDrop("dropout_grad", context->Input("DropoutState")));
+    }
     TakeScratch();
     return BindWork();
   }
 
-  absl::Status Run() const {
+  absl::Status Run() {
     Tensor* dout = dout_;
     for (int64_t layer = d().layers; layer-- > 0;) {
       Tensor* const dx = layer == 0 ? dx_ : between_[layer % 2];
+      PD_ASSIGN_OR_RETURN(input_, LayerInput(layer));
       for (int64_t direction = 0; direction < d().directions; ++direction)
         PD_RETURN_IF_ERROR(
             RunOne(layer, direction, dout,
@@ -225,6 +273,8 @@ class RnnBackward : public RnnSteps {
       if (d().directions > 1 && dx != nullptr)
         PD_RETURN_IF_ERROR(
             Add(At(part_), d().rows() * d().input_width(layer), At(dx)));
+      if (layer > 0 && mask_ != nullptr)
+        PD_RETURN_IF_ERROR(Drop(layer, At(dx), At(dx)));
       dout = dx;
     }
     return absl::OkStatus();
@@ -344,7 +394,7 @@ class RnnBackward : public RnnSteps {
   absl::Status WeightGrads(int64_t layer, size_t pair) const {
     if (Tensor* dw = dweights_[d().w_ih(pair)])
       PD_RETURN_IF_ERROR(
-          Of(input_weights_, layer).Run(At(dgx_), LayerInput(layer), At(dw)));
+          Of(input_weights_, layer).Run(At(dgx_), input_, At(dw)));
     if (Tensor* dw = dweights_[d().w_hh(pair)])
       PD_RETURN_IF_ERROR(state_weights_.Run(At(dgh_), At(last_h_), At(dw)));
     for (const auto& [from, at] :
@@ -358,6 +408,7 @@ class RnnBackward : public RnnSteps {
   }
 
   Tensor *dout_ = nullptr, *dx_ = nullptr;
+  const float* input_ = nullptr;  // of the layer that is computed
   std::vector<Tensor*> dstates_, dpre_states_, dweights_;
   Tensor* between_[2] = {};  // gradients of layers' inputs, in turn
   Tensor *part_ = nullptr, *dgx_ = nullptr, *dgh_ = nullptr;

@@ -141,7 +141,8 @@ struct Dropout {
         p.stream + (p.run != nullptr ? p.run[1] * 0x9E3779B97F4A7C15ull : 0);
     block.Spread(p.n, [&](int64_t i) {
       const bool kept =
-          Uniform(seed, stream, static_cast<uint64_t>(i)) >= p.threshold;
+          Uniform(seed, stream, static_cast<uint64_t>(p.first + i)) >=
+          p.threshold;
       p.mask[i] = kept;
       p.out[i] = kept ? p.x[i] * p.factor : 0.0f;
     });
