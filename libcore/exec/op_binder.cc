@@ -270,10 +270,13 @@ int OpBinder::AddMove(Move* move, const std::string& output,
   info.layer = op.layer;
   info.on_device = Crosses(*move) || builder_->InfoOf(move->to).device;
   if (move->cast && info.on_device) info.implementation = "cuda";
-  // A variable of the host's that has another shape only is copied by the host
-  // in every run: that cannot be captured.
-  if (Crosses(*move) && !builder_->InfoOf(move->from).device &&
-      builder_->InfoOf(builder_->Root(move->from)).entry != nullptr)
+  // A copy to the host waits for the bytes, and a variable of the host's that
+  // only has another shape is copied by the host in every run: neither can be
+  // captured.
+  const bool from_host = !builder_->InfoOf(move->from).device &&
+                         builder_->InfoOf(builder_->Root(move->from)).entry !=
+                             nullptr;
+  if (Crosses(*move) && (!builder_->InfoOf(move->to).device || from_host))
     builder_->all_here_ = false;
   const int at = builder_->AddStep(std::move(move->step), std::move(info));
   builder_->Touch(move->from, at);

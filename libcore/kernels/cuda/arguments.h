@@ -132,6 +132,7 @@ struct UpdateTensor {
   float *first, *second;  ///< moments, where the rule has them
   float* third;
   float *power1, *power2;  ///< of adam's betas
+  const float* rate;
   int64_t n;
   int64_t first_block;
   float decay;
@@ -140,7 +141,7 @@ struct UpdateTensor {
 };
 struct UpdateArgs {
   const UpdateTensor* tensors;
-  const float* rate;
+  const bool* skip;  ///< null, or true: nothing is updated
   int32_t count, nesterov;
   float mu, beta1, beta2, epsilon, rescale, decay, l1, l2;
 };

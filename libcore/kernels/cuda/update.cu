@@ -131,6 +131,7 @@ struct ProximalRule {
 template <typename Rule>
 struct Update {
   PD_DEVICE static void Run(const Block& block, const UpdateArgs& p) {
+    if (p.skip != nullptr && *p.skip) return;
     // The tensor of this block: the last that begins at it or before.
     int low = 0, high = p.count;
     while (high - low > 1) {
@@ -141,7 +142,7 @@ struct Update {
         high = middle;
     }
     const UpdateTensor& t = p.tensors[low];
-    const float rate = *p.rate;
+    const float rate = *t.rate;
     const int64_t begin = (block.index() - t.first_block) * kUpdateChunk;
     const int64_t end = begin + kUpdateChunk < t.n ? begin + kUpdateChunk : t.n;
     block.Each([&](int thread) {
@@ -158,8 +159,9 @@ struct Update {
 template <typename Rule>
 struct UpdateRows {
   PD_DEVICE static void Run(const Block& block, const UpdateRowsArgs& p) {
+    if (p.update.skip != nullptr && *p.update.skip) return;
     const UpdateTensor& t = *p.update.tensors;
-    const float rate = *p.update.rate;
+    const float rate = *t.rate;
     ForEachSelected(block, p.rows, [&](int64_t i, int64_t first) {
       const float grad = SumFrom(p.rows, i, first, 0.0f);
       t.param[i] = Rule::Step(p.update, t, rate, t.param[i], grad, i);
@@ -171,6 +173,7 @@ struct UpdateRows {
 // Dense updates read the old ones, those by selected rows the new ones.
 struct Powers {
   PD_DEVICE static void Run(const Block& block, const UpdateArgs& p) {
+    if (p.skip != nullptr && *p.skip) return;
     block.Spread(p.count, [&](int64_t i) {
       *p.tensors[i].power1 *= p.beta1;
       *p.tensors[i].power2 *= p.beta2;

@@ -74,6 +74,7 @@ const Slots& SlotsOf(const std::string& type) {
 // The tensors of one parameter.
 struct Member {
   Tensor *param, *half = nullptr, *grad, *moments[3] = {}, *powers[2] = {};
+  Tensor* rate = nullptr;
   Tensor* dense = nullptr;  // for a gradient of selected rows: float32
   float decay = 0;
 };
@@ -148,6 +149,11 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
       return Unimplemented("powers of more than one element");
     PD_RETURN_IF_ERROR(OnlyFloat32({member.powers[k]}));
   }
+  member.rate = context->Input(
+      "LearningRate", context->InputCount("LearningRate") > 1 ? i : size_t{0});
+  if (member.rate == nullptr || member.rate->size() != 1)
+    return Unimplemented("no learning rate");
+  PD_RETURN_IF_ERROR(OnlyFloat32({member.rate}));
   PD_ASSIGN_OR_RETURN(member.decay, DecayOf(context->op(), i));
   return member;
 }
@@ -187,8 +193,8 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
     }
     rows.push_back({At(m.param), m.half == nullptr ? nullptr : m.half->raw(),
                     from->raw(), At(m.moments[0]), At(m.moments[1]),
-                    At(m.moments[2]), At(m.powers[0]), At(m.powers[1]), n,
-                    block, m.decay, grad, half, 0});
+                    At(m.moments[2]), At(m.powers[0]), At(m.powers[1]),
+                    At(m.rate), n, block, m.decay, grad, half, 0});
     block += (n + kUpdateChunk - 1) / kUpdateChunk;
   }
   return device->ToDevice(table, rows.data(),
@@ -200,7 +206,7 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
 struct Updated {
   std::vector<Member> members;
   UpdateArgs args{};
-  Tensor* rate = nullptr;
+  Tensor* skip = nullptr;
   int64_t blocks = 0;
   void* table = nullptr;
   std::shared_ptr<bool> filled = std::make_shared<bool>(false);
@@ -210,7 +216,7 @@ struct Updated {
     *filled = true;
     UpdateArgs now = args;
     now.tensors = static_cast<const UpdateTensor*>(table);
-    now.rate = rate->data<float>();
+    now.skip = skip == nullptr ? nullptr : skip->data<bool>();
     return now;
   }
 };
@@ -259,8 +265,7 @@ absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
 
 absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
   const OpDesc& op = context->op();
-  for (const char* slot :
-       {"SkipUpdate", "Beta1Tensor", "Beta2Tensor", "EpsilonTensor"})
+  for (const char* slot : {"Beta1Tensor", "Beta2Tensor", "EpsilonTensor"})
     if (context->Input(slot) != nullptr)
       return Unimplemented("an input '%s'", slot);
   if (op.AttrOr("use_global_beta_pow", false))
@@ -275,13 +280,11 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
     u.members.push_back(member);
     selected = selected || IsSelectedRows(member.grad);
   }
-  u.rate = context->Input("LearningRate");
-  for (size_t i = 1; i < context->InputCount("LearningRate"); ++i)
-    if (context->Input("LearningRate", i) != u.rate)
-      return Unimplemented("several learning rates");
-  if (u.members.empty() || u.rate == nullptr || u.rate->size() != 1)
-    return Unimplemented("no parameter, or no learning rate");
-  PD_RETURN_IF_ERROR(OnlyFloat32({u.rate}));
+  if (u.members.empty()) return Unimplemented("no parameter");
+  u.skip = context->Input("SkipUpdate");
+  if (u.skip != nullptr &&
+      (u.skip->dtype() != DType::kBool || u.skip->size() != 1))
+    return Unimplemented("'SkipUpdate' is %s", Name(u.skip->dtype()));
   // momentum reads its rescale_grad for selected rows alone.
   u.args =
       ReadAttrs(op, u.members.size(), op.type == "merged_momentum" || selected);
