@@ -3,6 +3,8 @@
 // Loss = l, or its sum: whole (reduction "sum"), divided by the elements
 // ("mean") or by the first extent ("batchmean").
 // X@GRAD = -Target * Loss@GRAD where Target > 0, divided likewise
+#include "libcore/ops/kldiv_loss.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,10 +15,8 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
 
-// What the sum is divided by; 0: it is not summed.
-absl::StatusOr<double> Divisor(const OpDesc& op, const Shape& x) {
+absl::StatusOr<double> KldivDivisor(const OpDesc& op, const Shape& x) {
   const auto how = op.AttrOr<std::string>("reduction", "mean");
   if (how == "none") return 0.0;
   if (how == "sum") return 1.0;
@@ -26,13 +26,16 @@ absl::StatusOr<double> Divisor(const OpDesc& op, const Shape& x) {
       "attr 'reduction' is '%s'; expected none, sum, mean or batchmean", how);
 }
 
+namespace {
+
 absl::StatusOr<Step> BindKldivLoss(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* target = context->Input("Target");
   Tensor* loss = context->Output("Loss");
   const int64_t n = x->size();
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Target", x->dtype(), n));
-  PD_ASSIGN_OR_RETURN(const double divisor, Divisor(context->op(), x->shape()));
+  PD_ASSIGN_OR_RETURN(const double divisor,
+                      KldivDivisor(context->op(), x->shape()));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
@@ -60,7 +63,8 @@ absl::StatusOr<Step> BindKldivLossGrad(BindContext* context) {
   Tensor* dx = context->Output("X@GRAD");
   context->NoBuffer(x);
   const int64_t n = x->size();
-  PD_ASSIGN_OR_RETURN(const double divisor, Divisor(context->op(), x->shape()));
+  PD_ASSIGN_OR_RETURN(const double divisor,
+                      KldivDivisor(context->op(), x->shape()));
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Target", x->dtype(), n));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Loss@GRAD", x->dtype(), divisor == 0 ? n : 1));
@@ -87,7 +91,7 @@ absl::Status InferKldivLoss(InferContext* context) {
     return InvalidArgument("'X' has shape %s; 'Target' has %s",
                            ToString(x.shape),
                            ToString(context->Input("Target").shape));
-  PD_RETURN_IF_ERROR(Divisor(context->op(), x.shape).status());
+  PD_RETURN_IF_ERROR(KldivDivisor(context->op(), x.shape).status());
   const bool none = context->Attr<std::string>("reduction") == "none";
   context->SetOutput("Loss", none ? x.shape : Shape{}, x.dtype);
   return absl::OkStatus();

@@ -6,6 +6,8 @@
 //     ones first, then their second ones, ...
 // Each cuts X's axes in parts, puts the parts in another order and joins them
 // again. X@GRAD: Out@GRAD put back, but see shuffle_channel_grad.
+#include "libcore/ops/pixel_shuffle.h"
+
 #include <string>
 #include <vector>
 
@@ -17,28 +19,6 @@
 namespace pd {
 namespace {
 
-// X in parts, the order of the parts in Out, and how many of them make up each
-// of Out's four axes.
-struct Shuffle {
-  Shape parts;
-  std::vector<size_t> order;
-  std::vector<size_t> joined;
-
-  Shape Out() const {
-    Shape out;
-    size_t next = 0;
-    for (size_t count : joined) {
-      int64_t extent = 1;
-      for (size_t i = 0; i < count; ++i) {
-        const int64_t part = parts[order[next++]];
-        extent = extent < 0 || part < 0 ? -1 : extent * part;
-      }
-      out.push_back(extent);
-    }
-    return out;
-  }
-};
-
 bool StartsWith(const OpDesc& op, const char* type) {
   return op.type.rfind(type, 0) == 0;
 }
@@ -47,6 +27,22 @@ bool StartsWith(const OpDesc& op, const char* type) {
 int64_t Divided(int64_t extent, int64_t divisor) {
   if (extent < 0) return -1;
   return extent % divisor == 0 ? extent / divisor : -2;
+}
+
+}  // namespace
+
+Shape Shuffle::Out() const {
+  Shape out;
+  size_t next = 0;
+  for (size_t count : joined) {
+    int64_t extent = 1;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t part = parts[order[next++]];
+      extent = extent < 0 || part < 0 ? -1 : extent * part;
+    }
+    out.push_back(extent);
+  }
+  return out;
 }
 
 absl::StatusOr<Shuffle> ShuffleOf(const OpDesc& op, const Shape& x) {
@@ -90,6 +86,8 @@ absl::StatusOr<Shuffle> ShuffleOf(const OpDesc& op, const Shape& x) {
           ToString(x), attr, r);
   return s;
 }
+
+namespace {
 
 absl::Status InferShuffle(InferContext* context) {
   TensorMeta out = context->Input("X");

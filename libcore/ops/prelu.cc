@@ -4,6 +4,8 @@
 // element of a row X[0] ("element").
 //   X@GRAD = Out@GRAD, times Alpha where X <= 0
 //   Alpha@GRAD = sum of Out@GRAD * X where X <= 0
+#include "libcore/ops/prelu.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -15,12 +17,6 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
-
-// X as [outer, n, inner]: Alpha has n elements.
-struct Slopes {
-  int64_t outer, n, inner;
-};
 
 absl::StatusOr<Slopes> ReadSlopes(const OpDesc& op, const Shape& x,
                                   int64_t alpha) {
@@ -46,6 +42,8 @@ absl::StatusOr<Slopes> ReadSlopes(const OpDesc& op, const Shape& x,
     return InvalidArgument("'Alpha' has %d elements; expected %d", alpha, s.n);
   return s;
 }
+
+namespace {
 
 // Calls body(element, slope) for the elements of slope n.
 template <typename Body>

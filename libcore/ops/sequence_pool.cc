@@ -6,6 +6,8 @@
 // X that each element of Out came from, -1 for none.
 // X@GRAD: Out@GRAD over the sequence, divided alike; for MAX, FIRST and LAST at
 // the row that was taken, 0 elsewhere.
+#include "libcore/ops/sequence_pool.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,23 +22,24 @@
 #include "libcore/ops/sequence.h"
 
 namespace pd {
-namespace {
 
-enum class Pool { kSum, kAverage, kSqrt, kMax, kFirst, kLast };
-
-absl::StatusOr<Pool> PoolOf(const OpDesc& op) {
+absl::StatusOr<SequencePool> SequencePoolOf(const OpDesc& op) {
   const std::string type = op.AttrOr<std::string>("pooltype", "AVERAGE");
-  if (type == "SUM") return Pool::kSum;
-  if (type == "AVERAGE") return Pool::kAverage;
-  if (type == "SQRT") return Pool::kSqrt;
-  if (type == "MAX") return Pool::kMax;
-  if (type == "FIRST") return Pool::kFirst;
-  if (type == "LAST") return Pool::kLast;
+  if (type == "SUM") return SequencePool::kSum;
+  if (type == "AVERAGE") return SequencePool::kAverage;
+  if (type == "SQRT") return SequencePool::kSqrt;
+  if (type == "MAX") return SequencePool::kMax;
+  if (type == "FIRST") return SequencePool::kFirst;
+  if (type == "LAST") return SequencePool::kLast;
   return InvalidArgument(
       "attr 'pooltype' is '%s'; expected SUM, AVERAGE, SQRT, MAX, FIRST or "
       "LAST",
       type);
 }
+
+namespace {
+
+using Pool = SequencePool;
 
 // What a sum over `rows` rows is multiplied by.
 template <typename T>
@@ -48,7 +51,7 @@ T Factor(Pool pool, int64_t rows) {
 
 absl::Status InferPool(InferContext* context) {
   const TensorMeta& x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const Pool pool, PoolOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const Pool pool, SequencePoolOf(context->op()));
   PD_ASSIGN_OR_RETURN(const auto offsets, KnownSequences(x, "X", 2));
   TensorMeta out = WithRows(
       x, offsets.has_value() ? static_cast<int64_t>(offsets->size()) - 1 : -1);
@@ -94,7 +97,7 @@ absl::StatusOr<Step> BindPool(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* max_index = context->Output("MaxIndex");
-  PD_ASSIGN_OR_RETURN(const Pool pool, PoolOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const Pool pool, SequencePoolOf(context->op()));
   PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(x, "X"));
   const float pad = context->Attr<float>("pad_value");
   const int64_t width = RowWidth(x->shape());
@@ -168,7 +171,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   context->NoBuffer(x);
-  PD_ASSIGN_OR_RETURN(const Pool pool, PoolOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const Pool pool, SequencePoolOf(context->op()));
   PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(x, "X"));
   const int64_t width = RowWidth(x->shape());
   const int64_t count = (static_cast<int64_t>(offsets.size()) - 1) * width;

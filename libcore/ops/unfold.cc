@@ -6,6 +6,8 @@
 // The windows are those of a convolution with kernel_sizes, strides, dilations
 // and paddings (top, left, bottom, right), from left to right, then down.
 // Each is the gradient of the other.
+#include "libcore/ops/unfold.h"
+
 #include <algorithm>
 #include <complex>
 #include <cstdint>
@@ -22,29 +24,6 @@
 
 namespace pd {
 namespace {
-
-// One direction, down or across.
-struct Direction {
-  int64_t extent = 0, kernel = 1, stride = 1, dilation = 1, before = 0,
-          after = 0;
-
-  // The number of windows; -1 when the extent is not known.
-  int64_t Windows() const {
-    if (extent < 0) return -1;
-    const int64_t room =
-        extent + before + after - (dilation * (kernel - 1) + 1);
-    return room < 0 ? 0 : room / stride + 1;
-  }
-};
-
-struct Columns {
-  Direction down, across;
-  int64_t kernel() const { return down.kernel * across.kernel; }
-  int64_t windows() const {
-    const int64_t a = down.Windows(), b = across.Windows();
-    return a < 0 || b < 0 ? -1 : a * b;
-  }
-};
 
 absl::StatusOr<Columns> ReadAttrs(const OpDesc& op, int64_t height,
                                   int64_t width) {
@@ -81,6 +60,8 @@ absl::StatusOr<Columns> ReadAttrs(const OpDesc& op, int64_t height,
   return c;
 }
 
+}  // namespace
+
 absl::StatusOr<Columns> ColumnsOfImage(const OpDesc& op, const Shape& x) {
   if (x.size() != 4)
     return InvalidArgument("X has shape %s; expected [N, C, H, W]",
@@ -103,6 +84,8 @@ absl::StatusOr<Columns> ColumnsOfFold(const OpDesc& op, const Shape& x) {
         ToString(x), c.kernel(), c.windows());
   return c;
 }
+
+namespace {
 
 absl::Status InferUnfold(InferContext* context) {
   const TensorMeta& x = context->Input("X");

@@ -371,23 +371,23 @@ TEST_F(DevicePlan, AnIdThatIsNoRowFailsTheRun) {
             "'Ids' of lookup_table_v2 over 'w' holds a number outside [0, 3)");
 }
 
-// Run after run: the device writes `doubled`, the CPU, as floor has no kernel
-// there, `floor`, and the device `p`.
+// Run after run: the device writes `doubled`, the CPU, as trunc has no kernel
+// there, `trunc`, and the device `p`.
 TEST_F(DevicePlan, BothSidesSeeWhatIsWritten) {
   Var("p", DType::kFloat32, {2}, true);
   Var("doubled", DType::kFloat32, {2}, true);
-  Var("floor", DType::kFloat32, {2}, true);
+  Var("trunc", DType::kFloat32, {2}, true);
   Op("scale", "p", "doubled")->attrs["scale"] = 2.0f;
-  Op("floor", "doubled", "floor");                   // the CPU reads it
-  Op("scale", "floor", "p")->attrs["scale"] = 1.5f;  // and the GPU that
+  Op("trunc", "doubled", "trunc");                   // the CPU reads it
+  Op("scale", "trunc", "p")->attrs["scale"] = 1.5f;  // and the GPU that
   Session gpu = OnGpu();
   ASSERT_TRUE(gpu.scope().Set("p", Floats({1.25f, -0.5f}, {2})).ok());
-  auto plan = gpu.Compile(program_, {}, {"floor"});
+  auto plan = gpu.Compile(program_, {}, {"trunc"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_TRUE((*plan)->Run({}).ok());
   EXPECT_EQ(FloatsOf(*gpu.scope().Get("doubled")),
             (std::vector<float>{2.5f, -1}));
-  EXPECT_EQ(FloatsOf(*gpu.scope().Get("floor")), (std::vector<float>{2, -1}));
+  EXPECT_EQ(FloatsOf(*gpu.scope().Get("trunc")), (std::vector<float>{2, -1}));
   EXPECT_EQ(FloatsOf(*gpu.scope().Get("p")), (std::vector<float>{3, -1.5f}));
   ASSERT_TRUE((*plan)->Run({}).ok());
   EXPECT_EQ(FloatsOf(*gpu.scope().Get("p")), (std::vector<float>{9, -4.5f}));
@@ -567,9 +567,9 @@ TEST_F(DevicePlan, ChecksWhatTheDeviceWrites) {
   Var("x", DType::kFloat32, {1500});
   for (const char* name : {"a", "b", "c", "d"})
     Var(name, DType::kFloat32, {1500});
-  Op("floor", "x", "a");  // on the CPU
+  Op("trunc", "x", "a");  // on the CPU
   Op("log", "a", "b");    // -inf where x is in [0, 1), NaN below
-  Op("floor", "b", "c");
+  Op("trunc", "b", "c");
   Op("exp", "c", "d");
   SetDefaultPlace(place_);
   Session gpu(&registry_, 7);
@@ -590,7 +590,7 @@ TEST_F(DevicePlan, ChecksWhatTheDeviceWrites) {
   x[7] = INFINITY;
   EXPECT_EQ(
       gpu.Run(program_, {{"x", Floats(x, {1500})}}, {"d"}).status().message(),
-      "op 'floor' that makes 'a': 'a' holds 0 NaN and 1 Inf among "
+      "op 'trunc' that makes 'a': 'a' holds 0 NaN and 1 Inf among "
       "float32[1500]");
   // The next run is judged for itself.
   EXPECT_TRUE(gpu.Run(program_, good, {"d"}).ok());

@@ -52,6 +52,7 @@ constexpr Unary kUnary[] = {
     {"cos", "cos", true, {}},
     {"erf", "erf", true, {}},
     {"log1p", "log1p", true, {}},
+    {"pow", "pow", true, {{"factor", 1.0f}}},
 };
 
 const Unary* FindUnary(std::string type) {
@@ -96,9 +97,9 @@ absl::StatusOr<Step> UnaryStep(DeviceBinding* binding, const std::string& name,
   });
 }
 
-// clip's bounds.
+// clip's bounds, pow's factor.
 absl::Status NoTensors(const BindContext& context) {
-  for (const char* slot : {"Min", "Max"})
+  for (const char* slot : {"Min", "Max", "FactorTensor"})
     if (context.Input(slot) != nullptr)
       return Unimplemented("an input '%s'", slot);
   return absl::OkStatus();
@@ -352,7 +353,7 @@ void AddElementwise(DeviceKernels* kernels) {
     kernels->Add(absl::StrCat(unary.type, "_grad"), {"cuda", BindUnaryGrad});
   }
   kernels->Add("scale", {"cuda", BindScale});
-  for (const char* type : {"sign", "ceil", "round"})
+  for (const char* type : {"sign", "floor", "ceil", "round"})
     kernels->Add(type, {"cuda", BindSteps});
   kernels->Add("label_smooth", {"cuda", BindLabelSmooth});
   kernels->Add("label_smooth_grad", {"cuda", BindLabelSmooth});

@@ -7,19 +7,10 @@
 
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/walk.h"
 
 namespace pd::cuda {
 namespace {
-
-template <int K>
-PD_DEVICE void Place(const Walk<K>& walk, int64_t i, int64_t* places) {
-  for (int k = 0; k < K; ++k) places[k] = 0;
-  for (int d = walk.dims - 1; d >= 0; --d) {
-    const int64_t at = i % walk.extents[d];
-    i /= walk.extents[d];
-    for (int k = 0; k < K; ++k) places[k] += at * walk.strides[d][k];
-  }
-}
 
 PD_DEVICE float SigmoidOf(float x) { return 1.0f / (1.0f + expf(-x)); }
 PD_DEVICE float SoftplusOf(float x) {
@@ -58,11 +49,19 @@ PD_DEVICE float SoftplusOf(float x) {
   X(sin, sinf(x), cosf(v))                                                  \
   X(cos, cosf(x), -sinf(v))                                                 \
   X(erf, erff(x), 1.1283791671f * expf(-v * v))                             \
+  X(pow, PowerOf(x, p.a), p.a* PowerOf(v, p.a - 1))                         \
+  X(floor, floorf(x), 0.0f)                                                 \
   X(ceil, ceilf(x), 0.0f)                                                   \
   X(round, roundf(x), 0.0f)                                                 \
   X(sign, x > 0 ? 1.0f : (x < 0 ? -1.0f : x), 0.0f)                         \
   X(log1p, log1pf(x), 1 / (1 + v))
 
+// Whole powers that products give exactly, as on the CPU.
+PD_DEVICE float PowerOf(float x, float by) {
+  if (by == 0) return 1.0f;
+  if (by == 1) return x;
+  return by == 2 ? x * x : powf(x, by);
+}
 PD_DEVICE float Between(float x, float top) {
   return x < 0 ? 0.0f : (x > top ? top : x);
 }
@@ -183,6 +182,13 @@ struct OfX {
   PD_DEVICE static float At(float x, float, float, float) { return x; }
 };
 
+// Of a maximum or minimum y: d where x is one.
+struct OfEqual {
+  PD_DEVICE static float At(float x, float y, float, float d) {
+    return x == y ? d : 0.0f;
+  }
+};
+
 template <typename Function>
 PD_DEVICE float ElementAt(const ReduceArgs& p, const int64_t* outer,
                           int64_t j) {
@@ -290,6 +296,8 @@ PD_REDUCTION(sum, Sum)
 PD_REDUCTION(max, Maximum)
 PD_REDUCTION(min, Minimum)
 #undef PD_REDUCTION
+using ExtremumGrad = ReduceByThread<OfEqual, Sum>;
+PD_KERNEL(extremum_grad, ExtremumGrad, ReduceArgs)
 
 PD_KERNEL(copy_1, CopyStrided<uint8_t>, CopyArgs)
 PD_KERNEL(copy_2, CopyStrided<uint16_t>, CopyArgs)

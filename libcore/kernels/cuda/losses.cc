@@ -7,6 +7,7 @@
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/check.h"
+#include "libcore/ops/kldiv_loss.h"
 
 namespace pd::cuda {
 namespace {
@@ -172,6 +173,67 @@ absl::StatusOr<Step> BindClipByNorm(BindContext* context,
   });
 }
 
+// Loss by element, or its sum in part.
+absl::StatusOr<Step> BindKldiv(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *target = context->Input("Target"),
+         *loss = context->Output("Loss");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, target, loss}));
+  const int64_t n = x->size();
+  PD_RETURN_IF_ERROR(ExpectElements(*context, "Target", x->dtype(), n));
+  PD_ASSIGN_OR_RETURN(const double divisor,
+                      KldivDivisor(context->op(), x->shape()));
+  if (n == 0) return Unimplemented("no elements");
+  Tensor* const each = divisor == 0 ? loss : context->Scratch(x->bytes());
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<LossArgs>::Find(binding, "kldiv_loss"));
+  Step join;
+  if (divisor != 0) {
+    ReduceArgs sum{};
+    sum.factor = static_cast<float>(1 / divisor);
+    sum.n = 1;
+    sum.m = n;
+    AddExtent<3>(n, {1, 0, 0}, &sum.inner);
+    PD_ASSIGN_OR_RETURN(join,
+                        BindReduceStep(binding, "reduce_sum", sum, each, loss));
+  }
+  return Step([=, join = std::move(join)](const RunContext& context_of_run) {
+    LossArgs run{};
+    run.x = x->data<float>();
+    run.y = target->data<float>();
+    run.out = each->data<float>();
+    run.n = n;
+    PD_RETURN_IF_ERROR(start.Elements(n, run));
+    return join != nullptr ? join(context_of_run) : absl::OkStatus();
+  });
+}
+
+// Its slope does not depend on X.
+absl::StatusOr<Step> BindKldivGrad(BindContext* context,
+                                   DeviceBinding* binding) {
+  Tensor *target = context->Input("Target"),
+         *dloss = context->Input("Loss@GRAD"), *dx = context->Output("X@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({target, dloss, dx}));
+  if (Tensor* x = context->Input("X")) context->NoBuffer(x);
+  const int64_t n = dx->size();
+  PD_ASSIGN_OR_RETURN(const double divisor,
+                      KldivDivisor(context->op(), dx->shape()));
+  if (target->size() != n || dloss->size() != (divisor == 0 ? n : 1))
+    return Unimplemented("tensors of other sizes");
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<LossArgs>::Find(binding, "kldiv_loss_grad"));
+  LossArgs args{};
+  args.n = n;
+  args.b = divisor == 0 ? 1.0f : static_cast<float>(1 / divisor);
+  args.a = divisor == 0 ? 0.0f : 1.0f;
+  return Step([=](const RunContext&) {
+    LossArgs run = args;
+    run.y = target->data<float>();
+    run.dout = dloss->data<float>();
+    run.out = dx->data<float>();
+    return start.Elements(n, run);
+  });
+}
+
 }  // namespace
 
 void AddLosses(DeviceKernels* kernels) {
@@ -179,6 +241,8 @@ void AddLosses(DeviceKernels* kernels) {
     kernels->Add(loss.type, {"cuda", BindLoss});
     kernels->Add(absl::StrCat(loss.type, "_grad"), {"cuda", BindLossGrad});
   }
+  kernels->Add("kldiv_loss", {"cuda", BindKldiv});
+  kernels->Add("kldiv_loss_grad", {"cuda", BindKldivGrad});
   kernels->Add("squared_l2_norm", {"cuda", BindSquaredNorm});
   kernels->Add("clip_by_norm", {"cuda", BindClipByNorm});
 }

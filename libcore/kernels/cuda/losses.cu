@@ -72,6 +72,24 @@ struct LossBackward {
   }
 };
 
+struct KldivLoss {
+  PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      const float y = p.y[i];
+      p.out[i] = y > 0 ? y * (logf(y) - p.x[i]) : 0.0f;
+    });
+  }
+};
+// The loss has a gradient for each element, or, where a is 1, one for all.
+struct KldivGrad {
+  PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      const float y = p.y[i];
+      p.out[i] = y > 0 ? -y * (p.dout[p.a == 1 ? 0 : i] * p.b) : 0.0f;
+    });
+  }
+};
+
 // out[block] = the sum of squares of what the block meets.
 struct Squares {
   PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
@@ -108,5 +126,7 @@ using namespace pd::cuda;  // NOLINT: kernels have no namespace
   PD_KERNEL(name##_grad, LossBackward<Loss_##name>, LossArgs)
 PD_LOSSES(PD_LOSS)
 #undef PD_LOSS
+PD_KERNEL(kldiv_loss, KldivLoss, LossArgs)
+PD_KERNEL(kldiv_loss_grad, KldivGrad, LossArgs)
 PD_KERNEL(squares, Squares, LossArgs)
 PD_KERNEL(scale_to_norm, ScaleToNorm, LossArgs)

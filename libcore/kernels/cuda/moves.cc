@@ -11,6 +11,7 @@
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/int_tensors.h"
+#include "libcore/ops/pixel_shuffle.h"
 #include "libcore/ops/truncate_half.h"
 
 namespace pd::cuda {
@@ -103,6 +104,41 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
   });
 }
 
+// X@GRAD of maxima and minima: Out@GRAD for each element that equals one.
+absl::StatusOr<Step> BindExtremumGrad(BindContext* context,
+                                      DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Input("Out"),
+         *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out, dout, dx}));
+  PD_ASSIGN_OR_RETURN(const auto reduced,
+                      ReducedAxes(context->op(), x->rank()));
+  Shape kept;
+  for (size_t d = 0; d < x->rank(); ++d)
+    kept.push_back(reduced[d] ? 1 : x->dim(d));
+  if (NumElements(kept) != out->size() || out->size() != dout->size())
+    return Unimplemented("Out has shape %s", ToString(out->shape()));
+  ReduceArgs args{};
+  args.n = x->size();
+  args.m = 1;
+  args.factor = 1;
+  const auto from = RowMajorStrides(x->shape()), of = RowMajorStrides(kept);
+  for (size_t d = 0; d < x->rank(); ++d) {
+    const int64_t stride = reduced[d] ? 0 : of[d];
+    if (!AddExtent<3>(x->dim(d), {from[d], stride, stride}, &args.outer))
+      return TooManyDims();
+  }
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<ReduceArgs>::Find(binding, "extremum_grad"));
+  return Step([=](const RunContext&) {
+    ReduceArgs run = args;
+    run.x = x->data<float>();
+    run.y = out->data<float>();
+    run.dz = dout->data<float>();
+    run.out = dx->data<float>();
+    return start.Elements(run.n, run);
+  });
+}
+
 absl::StatusOr<Step> BindFill(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
   if (context->Input("ValueTensor") != nullptr)
@@ -165,6 +201,32 @@ absl::StatusOr<Step> BindTranspose(BindContext* context,
     const int64_t strides[2] = {grad ? from_strides[d] : from_strides[x],
                                 grad ? to_strides[x] : to_strides[d]};
     if (!AddExtent<2>(out->dim(d), strides, &walk)) return TooManyDims();
+  }
+  return BindCopy(binding, {from, to, from->size(), walk});
+}
+
+// pixel_shuffle and its like: parts of the axes in another order.
+absl::StatusOr<Step> BindShuffle(BindContext* context, DeviceBinding* binding) {
+  const OpDesc& op = context->op();
+  const bool grad = context->Output("X@GRAD") != nullptr;
+  Tensor* from = context->Input(grad ? "Out@GRAD" : "X");
+  Tensor* to = context->Output(grad ? "X@GRAD" : "Out");
+  if (Tensor* x = grad ? context->Input("X") : nullptr) context->NoBuffer(x);
+  PD_ASSIGN_OR_RETURN(const Shuffle s,
+                      ShuffleOf(op, (grad ? to : from)->shape()));
+  if (from->size() != to->size())
+    return Unimplemented("Out has shape %s", ToString(to->shape()));
+  // PaddlePaddle's shuffle_channel_grad shuffles once more.
+  const bool back = grad && op.type.rfind("shuffle_channel", 0) != 0;
+  Shape shuffled;
+  for (const size_t part : s.order) shuffled.push_back(s.parts[part]);
+  const auto x = RowMajorStrides(s.parts), out = RowMajorStrides(shuffled);
+  Walk<2> walk;
+  for (size_t d = 0; d < s.order.size(); ++d) {
+    const int64_t there = x[s.order[d]];
+    if (!AddExtent<2>(shuffled[d],
+                      {back ? out[d] : there, back ? there : out[d]}, &walk))
+      return TooManyDims();
   }
   return BindCopy(binding, {from, to, from->size(), walk});
 }
@@ -281,6 +343,8 @@ void AddReductions(DeviceKernels* kernels) {
     kernels->Add(type, {"cuda", BindReduce});
   for (const char* type : {"reduce_sum_grad", "reduce_mean_grad", "mean_grad"})
     kernels->Add(type, {"cuda", BindReduceGrad});
+  for (const char* type : {"reduce_max_grad", "reduce_min_grad"})
+    kernels->Add(type, {"cuda", BindExtremumGrad});
 }
 
 void AddMoves(DeviceKernels* kernels) {
@@ -289,6 +353,7 @@ void AddMoves(DeviceKernels* kernels) {
        {"fill_any_like", "fill_zeros_like", "fill_constant_batch_size_like"})
     AddMove<BindFill>(type, kernels);
   AddMove<BindAssign>("assign", kernels);
+  kernels->Add("memcpy", {"alias", BindSameBytes, true});
   for (const std::string type : {"reshape", "reshape2", "flatten", "flatten2",
                                  "flatten_contiguous_range", "squeeze",
                                  "squeeze2", "unsqueeze", "unsqueeze2"}) {
@@ -297,6 +362,11 @@ void AddMoves(DeviceKernels* kernels) {
   }
   for (const char* type : {"transpose", "transpose2", "transpose2_grad"})
     AddMove<BindTranspose>(type, kernels);
+  for (const std::string type : {"pixel_shuffle", "pixel_unshuffle",
+                                 "channel_shuffle", "shuffle_channel"}) {
+    AddMove<BindShuffle>(type, kernels);
+    AddMove<BindShuffle>(type + "_grad", kernels);
+  }
 }
 
 }  // namespace pd::cuda

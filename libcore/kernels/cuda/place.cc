@@ -32,6 +32,11 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddResizing(&place->kernels);
   cuda::AddRows(&place->kernels);
   cuda::AddSelectedRows(&place->kernels);
+  cuda::AddChoices(&place->kernels);
+  cuda::AddWholeNumbers(&place->kernels);
+  cuda::AddActivations(&place->kernels);
+  cuda::AddSequences(&place->kernels);
+  cuda::AddWindows(&place->kernels);
   cuda::AddPrecision(&place->kernels);
   cuda::AddQuantizing(&place->kernels);
   cuda::AddUpdates(&place->kernels);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of activations.cu, windows.cu and sequences.cu are given.
+#ifndef PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
+#define PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
+
+#include <cstdint>
+
+namespace pd::cuda {
+
+/// prelu of x as [outer, n, inner], whose slopes are alpha's n elements.
+struct PreluArgs {
+  const float *x, *alpha, *dout;
+  float *out, *dalpha;  ///< of the gradient: out is dx
+  int64_t outer, n, inner;
+};
+
+/// Runs of `groups` elements, `inner` apart; n of them.
+struct MaxoutArgs {
+  const float *x, *out, *dout;
+  float* to;  ///< out, or dx
+  int64_t n, inner, groups;
+};
+
+/// Where the windows of one axis begin, and their taps.
+struct WindowAxis {
+  int64_t extent, kernel, stride, dilation, before, windows;
+};
+/// Planes, and their windows as columns [kernel, windows].
+struct WindowArgs {
+  const float* from;
+  float* to;
+  int64_t planes;
+  WindowAxis down, across;
+};
+
+/// Numbered as pd::SequencePool.
+enum SequencePoolKind : int32_t {
+  kSequenceSum,
+  kSequenceAverage,
+  kSequenceSqrt,
+  kSequenceMax,
+  kSequenceFirst,
+  kSequenceLast,
+};
+/// Sequence i is rows [offsets[i], offsets[i + 1]) of `width` elements.
+struct SequenceArgs {
+  const float* from;  ///< x, or Out's gradient
+  float* to;          ///< out, or dx, which is 0
+  int32_t* index;     ///< of maxima, and what the gradient reads; or null
+  const int64_t* offsets;
+  int64_t count, width;
+  float pad;
+  int32_t kind;
+};
+
+}  // namespace pd::cuda
+
+#endif  // PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// sequence_pool; the kernels are in sequences.cu. Where sequences begin is part
+// of the plan, so a table of that is made with it.
+#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/ops/check.h"
+#include "libcore/ops/sequence.h"
+#include "libcore/ops/sequence_pool.h"
+
+namespace pd::cuda {
+namespace {
+
+absl::StatusOr<SequenceArgs> ReadSequences(const BindContext& context,
+                                           DeviceBinding* binding,
+                                           const Tensor* x) {
+  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(x, "X"));
+  PD_ASSIGN_OR_RETURN(const SequencePool pool, SequencePoolOf(context.op()));
+  SequenceArgs args{};
+  args.count = static_cast<int64_t>(offsets.size()) - 1;
+  args.width = RowWidth(x->shape());
+  args.pad = context.Attr<float>("pad_value");
+  args.kind = static_cast<int32_t>(pool);
+  const size_t bytes = offsets.size() * sizeof(int64_t);
+  PD_ASSIGN_OR_RETURN(void* const table, binding->Keep(bytes));
+  PD_RETURN_IF_ERROR(binding->device()->ToDevice(table, offsets.data(), bytes));
+  args.offsets = static_cast<const int64_t*>(table);
+  return args;
+}
+
+absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out"),
+         *index = context->Output("MaxIndex");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_ASSIGN_OR_RETURN(const SequenceArgs args,
+                      ReadSequences(*context, binding, x));
+  const bool indexed = args.kind == kSequenceMax && index != nullptr;
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<SequenceArgs>::Find(binding, "pool_sequences"));
+  return Step([=](const RunContext&) {
+    SequenceArgs run = args;
+    run.from = At(x);
+    run.to = At(out);
+    run.index = indexed ? index->data<int32_t>() : nullptr;
+    return start.Elements(run.count * run.width, run);
+  });
+}
+
+absl::StatusOr<Step> BindPoolGrad(BindContext* context,
+                                  DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *index = context->Input("MaxIndex"),
+         *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
+  context->NoBuffer(x);
+  PD_ASSIGN_OR_RETURN(const SequenceArgs args,
+                      ReadSequences(*context, binding, x));
+  const int64_t count = args.count * args.width;
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Out@GRAD", dout->dtype(), count));
+  const bool indexed = args.kind == kSequenceMax;
+  if (indexed)
+    PD_RETURN_IF_ERROR(
+        ExpectElements(*context, "MaxIndex", DType::kInt32, count));
+  PD_ASSIGN_OR_RETURN(const auto start, Starter<SequenceArgs>::Find(
+                                            binding, "pool_sequences_grad"));
+  return Step([=, device = binding->device()](const RunContext&) {
+    PD_RETURN_IF_ERROR(device->Clear(dx->raw(), dx->bytes()));
+    SequenceArgs run = args;
+    run.from = At(dout);
+    run.to = At(dx);
+    run.index = indexed ? index->data<int32_t>() : nullptr;
+    return start.Elements(count, run);
+  });
+}
+
+}  // namespace
+
+void AddSequences(DeviceKernels* kernels) {
+  kernels->Add("sequence_pool", {"cuda", BindPool});
+  kernels->Add("sequence_pool_grad", {"cuda", BindPoolGrad});
+}
+
+}  // namespace pd::cuda

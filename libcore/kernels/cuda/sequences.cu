@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row for each sequence of rows, and the gradient. The formulas are those
+// of libcore/ops/sequence_pool.cc.
+#include <cmath>
+#include <cstdint>
+
+#include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/layer_arguments.h"
+
+namespace pd::cuda {
+namespace {
+
+PD_DEVICE float FactorOf(int32_t kind, int64_t rows) {
+  if (kind == kSequenceAverage) return 1 / static_cast<float>(rows);
+  if (kind == kSequenceSqrt) return 1 / sqrtf(static_cast<float>(rows));
+  return 1.0f;
+}
+
+// A thread takes a column of a sequence.
+struct PoolSequences {
+  PD_DEVICE static void Run(const Block& block, const SequenceArgs& p) {
+    block.Spread(p.count * p.width, [&](int64_t e) {
+      const int64_t i = e / p.width, k = e % p.width;
+      const int64_t begin = p.offsets[i], end = p.offsets[i + 1];
+      const float* x = p.from + k;
+      int64_t taken = -1;
+      float result = p.pad;
+      if (begin < end && p.kind <= kSequenceSqrt) {
+        result = 0;
+        for (int64_t r = begin; r < end; ++r) result += x[r * p.width];
+        result *= FactorOf(p.kind, end - begin);
+      } else if (begin < end) {
+        taken = p.kind == kSequenceLast ? end - 1 : begin;
+        if (p.kind == kSequenceMax)
+          for (int64_t r = begin + 1; r < end; ++r)
+            if (x[r * p.width] > x[taken * p.width]) taken = r;
+        result = x[taken * p.width];
+      }
+      p.to[e] = result;
+      if (p.index != nullptr) p.index[e] = static_cast<int32_t>(taken);
+    });
+  }
+};
+
+struct PoolSequencesGrad {
+  PD_DEVICE static void Run(const Block& block, const SequenceArgs& p) {
+    block.Spread(p.count * p.width, [&](int64_t e) {
+      const int64_t i = e / p.width, k = e % p.width;
+      const int64_t begin = p.offsets[i], end = p.offsets[i + 1];
+      if (begin == end) return;
+      float* dx = p.to + k;
+      const float d = p.from[e];
+      if (p.kind <= kSequenceSqrt) {
+        const float part = d * FactorOf(p.kind, end - begin);
+        for (int64_t r = begin; r < end; ++r) dx[r * p.width] = part;
+      } else {
+        const int64_t taken = p.kind == kSequenceMax     ? p.index[e]
+                              : p.kind == kSequenceFirst ? begin
+                                                         : end - 1;
+        if (taken >= begin && taken < end) dx[taken * p.width] = d;
+      }
+    });
+  }
+};
+
+}  // namespace
+}  // namespace pd::cuda
+
+using namespace pd::cuda;  // NOLINT: kernels have no namespace
+
+PD_KERNEL(pool_sequences, PoolSequences, SequenceArgs)
+PD_KERNEL(pool_sequences_grad, PoolSequencesGrad, SequenceArgs)
