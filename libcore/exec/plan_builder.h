@@ -162,9 +162,9 @@ class PlanBuilder {
   std::unordered_map<const Tensor*, std::string> persistable_names_;
   std::vector<Sharing> sharings_;
   std::unordered_map<const Tensor*, std::unique_ptr<Tensor>> known_;
-  std::unordered_set<const Tensor*> late_;      // shape known when it runs
-  std::map<Tensor*, Sides> sides_;              // by the host's tensor
-  std::unordered_map<Tensor*, Tensor*> twins_;  // -> the host's tensor
+  std::unordered_set<const Tensor*> late_;          // shape known when it runs
+  std::map<Tensor*, Sides> sides_;                  // by the host's tensor
+  std::unordered_map<Tensor*, Tensor*> twins_;      // -> the host's tensor
   std::unordered_map<Tensor*, Tensor*> constants_;  // -> the device's copy
   bool all_here_ = true;  // every fetch comes from the device
 };

@@ -53,6 +53,18 @@ constexpr Unary kUnary[] = {
     {"erf", "erf", true, {}},
     {"log1p", "log1p", true, {}},
     {"pow", "pow", true, {{"factor", 1.0f}}},
+    {"mish", "mish", true, {{"threshold", 20.0f}}},
+    {"celu", "celu", true, {{"alpha", 1.0f}}},
+    {"selu",
+     "selu",
+     false,
+     {{"scale", 1.0507009873554805f}, {"alpha", 1.6732632423543772f}}},
+    {"brelu", "brelu", true, {{"t_min", 0.0f}, {"t_max", 24.0f}}},
+    {"thresholded_relu", "thresholded_relu", true, {{"threshold", 1.0f}}},
+    {"hard_shrink", "hard_shrink", true, {{"threshold", 0.5f}}},
+    {"softshrink", "softshrink", true, {{"lambda", 0.5f}}},
+    {"logsigmoid", "logsigmoid", true, {}},
+    {"tanh_shrink", "tanh_shrink", true, {}},
 };
 
 const Unary* FindUnary(std::string type) {

@@ -19,41 +19,51 @@ PD_DEVICE float SoftplusOf(float x) {
 
 // X(name, F of x, D of v): v is what the gradient op reads, x or out. p: the
 // arguments, with the attributes a, b, c.
-#define PD_UNARY_FUNCTIONS(X)                                               \
-  X(relu, x<0 ? 0.0f : x, v> 0 ? 1.0f : 0.0f)                               \
-  X(sigmoid, SigmoidOf(x), v*(1 - v))                                       \
-  X(tanh, tanhf(x), 1 - v * v)                                              \
-  X(silu, x / (1 + expf(-x)), SiluGrad(v))                                  \
-  X(gelu, x* Cdf(x), Cdf(v) + v * expf(-0.5f * v * v) * 0.3989422804f)      \
-  X(gelu_tanh, GeluTanh(x), GeluTanhGrad(v))                                \
-  X(elu, x > 0 ? x : p.a * expm1f(x), v > 0 ? 1.0f : p.a * expf(v))         \
-  X(relu6, x<0 ? 0.0f : (x > p.a ? p.a : x), v> 0 && v < p.a ? 1.0f : 0.0f) \
-  X(leaky_relu, x < 0 ? p.a * x : x, v < 0 ? p.a : 1.0f)                    \
-  X(hard_sigmoid, Between(p.a* x + p.b, 1), v > 0 && v < 1 ? p.a : 0.0f)    \
-  X(hard_swish, x* Between(x + p.c, p.a) / p.b,                             \
-    v + p.c >= p.a ? 1.0f : (v + p.c > 0 ? (v + v + p.c) / p.b : 0.0f))     \
-  X(softplus, x* p.a > p.b ? x : SoftplusOf(x * p.a) / p.a,                 \
-    v * p.a > p.b ? 1.0f : SigmoidOf(v * p.a))                              \
-  X(softsign, x / (1 + fabsf(x)), 1 / ((1 + fabsf(v)) * (1 + fabsf(v))))    \
-  X(exp, expf(x), v)                                                        \
-  X(log, logf(x), 1 / v)                                                    \
-  X(sqrt, sqrtf(x), 0.5f / v)                                               \
-  X(rsqrt, 1 / sqrtf(x), -0.5f * v * v * v)                                 \
-  X(square, x* x, 2 * v)                                                    \
-  X(abs, fabsf(x), v > 0 ? 1.0f : (v < 0 ? -1.0f : 0.0f))                   \
-  X(reciprocal, 1 / x, -v * v)                                              \
-  X(scale, x* p.a + p.b, p.a)                                               \
-  X(scale_after, (x + p.b) * p.a, p.a)                                      \
-  X(clip, x < p.a ? p.a : (x > p.b ? p.b : x),                              \
-    v >= p.a && v <= p.b ? 1.0f : 0.0f)                                     \
-  X(sin, sinf(x), cosf(v))                                                  \
-  X(cos, cosf(x), -sinf(v))                                                 \
-  X(erf, erff(x), 1.1283791671f * expf(-v * v))                             \
-  X(pow, PowerOf(x, p.a), p.a* PowerOf(v, p.a - 1))                         \
-  X(floor, floorf(x), 0.0f)                                                 \
-  X(ceil, ceilf(x), 0.0f)                                                   \
-  X(round, roundf(x), 0.0f)                                                 \
-  X(sign, x > 0 ? 1.0f : (x < 0 ? -1.0f : x), 0.0f)                         \
+#define PD_UNARY_FUNCTIONS(X)                                                 \
+  X(relu, x<0 ? 0.0f : x, v> 0 ? 1.0f : 0.0f)                                 \
+  X(sigmoid, SigmoidOf(x), v*(1 - v))                                         \
+  X(tanh, tanhf(x), 1 - v * v)                                                \
+  X(silu, x / (1 + expf(-x)), SiluGrad(v))                                    \
+  X(gelu, x* Cdf(x), Cdf(v) + v * expf(-0.5f * v * v) * 0.3989422804f)        \
+  X(gelu_tanh, GeluTanh(x), GeluTanhGrad(v))                                  \
+  X(elu, x > 0 ? x : p.a * expm1f(x), v > 0 ? 1.0f : p.a * expf(v))           \
+  X(relu6, x<0 ? 0.0f : (x > p.a ? p.a : x), v> 0 && v < p.a ? 1.0f : 0.0f)   \
+  X(leaky_relu, x < 0 ? p.a * x : x, v < 0 ? p.a : 1.0f)                      \
+  X(hard_sigmoid, Between(p.a* x + p.b, 1), v > 0 && v < 1 ? p.a : 0.0f)      \
+  X(hard_swish, x* Between(x + p.c, p.a) / p.b,                               \
+    v + p.c >= p.a ? 1.0f : (v + p.c > 0 ? (v + v + p.c) / p.b : 0.0f))       \
+  X(softplus, x* p.a > p.b ? x : SoftplusOf(x * p.a) / p.a,                   \
+    v * p.a > p.b ? 1.0f : SigmoidOf(v * p.a))                                \
+  X(softsign, x / (1 + fabsf(x)), 1 / ((1 + fabsf(v)) * (1 + fabsf(v))))      \
+  X(exp, expf(x), v)                                                          \
+  X(log, logf(x), 1 / v)                                                      \
+  X(sqrt, sqrtf(x), 0.5f / v)                                                 \
+  X(rsqrt, 1 / sqrtf(x), -0.5f * v * v * v)                                   \
+  X(square, x* x, 2 * v)                                                      \
+  X(abs, fabsf(x), v > 0 ? 1.0f : (v < 0 ? -1.0f : 0.0f))                     \
+  X(reciprocal, 1 / x, -v * v)                                                \
+  X(scale, x* p.a + p.b, p.a)                                                 \
+  X(scale_after, (x + p.b) * p.a, p.a)                                        \
+  X(clip, x < p.a ? p.a : (x > p.b ? p.b : x),                                \
+    v >= p.a && v <= p.b ? 1.0f : 0.0f)                                       \
+  X(sin, sinf(x), cosf(v))                                                    \
+  X(cos, cosf(x), -sinf(v))                                                   \
+  X(erf, erff(x), 1.1283791671f * expf(-v * v))                               \
+  X(mish, x* tanhf(SoftAbove(x, p.a)), MishGrad(v, p.a))                      \
+  X(celu, x > 0 ? x : p.a * expm1f(x / p.a), v > 0 ? 1.0f : expf(v / p.a))    \
+  X(selu, p.a*(x > 0 ? x : p.b * expm1f(x)), v > 0 ? p.a : v + p.a * p.b)     \
+  X(brelu, x<p.a ? p.a : (x > p.b ? p.b : x), v> p.a&& v < p.b ? 1.0f : 0.0f) \
+  X(thresholded_relu, x <= p.a ? 0.0f : x, v > p.a ? 1.0f : 0.0f)             \
+  X(hard_shrink, x >= -p.a && x <= p.a ? 0.0f : x, Beyond(v, p.a))            \
+  X(softshrink, x > p.a ? x - p.a : (x < -p.a ? x + p.a : x - x),             \
+    Beyond(v, p.a))                                                           \
+  X(logsigmoid, -SoftplusOf(-x), SigmoidOf(-v))                               \
+  X(tanh_shrink, x - tanhf(x), tanhf(v) * tanhf(v))                           \
+  X(pow, PowerOf(x, p.a), p.a* PowerOf(v, p.a - 1))                           \
+  X(floor, floorf(x), 0.0f)                                                   \
+  X(ceil, ceilf(x), 0.0f)                                                     \
+  X(round, roundf(x), 0.0f)                                                   \
+  X(sign, x > 0 ? 1.0f : (x < 0 ? -1.0f : x), 0.0f)                           \
   X(log1p, log1pf(x), 1 / (1 + v))
 
 // Whole powers that products give exactly, as on the CPU.
@@ -64,6 +74,16 @@ PD_DEVICE float PowerOf(float x, float by) {
 }
 PD_DEVICE float Between(float x, float top) {
   return x < 0 ? 0.0f : (x > top ? top : x);
+}
+PD_DEVICE float Beyond(float x, float bound) {
+  return x < -bound || x > bound ? 1.0f : 0.0f;
+}
+PD_DEVICE float SoftAbove(float x, float threshold) {
+  return x > threshold ? x : SoftplusOf(x);
+}
+PD_DEVICE float MishGrad(float x, float threshold) {
+  const float t = tanhf(SoftAbove(x, threshold));
+  return t + x * (1 - t * t) * SigmoidOf(x);
 }
 PD_DEVICE float SiluGrad(float x) {
   const float s = SigmoidOf(x);
