@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <set>
 
+#include "libcore/base/half.h"
 #include "libcore/base/log.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
@@ -345,6 +346,81 @@ TEST_F(DevicePlan, RecurrencesDropTheSameElementsAsTheCpu) {
     ASSERT_EQ(found.size(), numbers.size());
     for (size_t i = 0; i < numbers.size(); ++i)
       EXPECT_NEAR(found[i], numbers[i], 1e-5) << name << i;
+  }
+}
+
+// Halves with masters, by the updates that look at norms.
+TEST_F(DevicePlan, LambAndLarsKeepMasters) {
+  constexpr int64_t kCount = 700;
+  std::vector<float> numbers[2];
+  for (int64_t i = 0; i < kCount; ++i) {
+    numbers[0].push_back(std::sin(static_cast<float>(i)));
+    numbers[1].push_back(std::cos(static_cast<float>(i)));
+  }
+  std::vector<uint16_t> halves;  // bfloat16, of numbers[0]
+  for (const float v : numbers[0]) halves.push_back(BFloat16(v).bits);
+  for (const char* type : {"lamb", "lars_momentum"}) {
+    program_ = ProgramDesc();
+    program_.blocks.resize(1);
+    Var("wide", DType::kFloat32, {kCount});
+    Var("grad", DType::kBFloat16, {kCount});
+    OpDesc* cast = Op("cast", "wide", "grad");
+    cast->attrs["in_dtype"] = static_cast<int32_t>(DType::kFloat32);
+    cast->attrs["out_dtype"] = static_cast<int32_t>(DType::kBFloat16);
+    OpDesc op;
+    op.type = type;
+    op.attrs["multi_precision"] = true;
+    op.SetInput("Grad", {"grad"});
+    std::map<std::string, Shape> states = {{"MasterParam", {kCount}},
+                                           {"LearningRate", {1}}};
+    if (op.type == "lamb") {
+      states["Moment1"] = states["Moment2"] = {kCount};
+      states["Beta1Pow"] = states["Beta2Pow"] = {1};
+      op.attrs["weight_decay"] = 0.1f;
+    } else {
+      states["Velocity"] = {kCount};
+      op.attrs["mu"] = 0.9f;
+    }
+    Var("Param", DType::kBFloat16, {kCount}, true);
+    op.SetInput("Param", {"Param"});
+    op.SetOutput("ParamOut", {"Param"});
+    for (const auto& [name, shape] : states) {
+      Var(name, DType::kFloat32, shape, true);
+      op.SetInput(name, {name});
+      if (name != "LearningRate") op.SetOutput(name + "Out", {name});
+    }
+    program_.global().ops.push_back(op);
+    std::vector<float> masters[2];
+    std::vector<uint16_t> params[2];
+    for (const bool on_gpu : {false, true}) {
+      Session session = on_gpu ? OnGpu() : OnCpu();
+      for (const auto& [name, shape] : states) {
+        std::vector<float> values = name == "MasterParam" ? numbers[0]
+                                    : shape == Shape{1}
+                                        ? std::vector<float>{0.5f}
+                                        : std::vector<float>(kCount, 0.25f);
+        ASSERT_TRUE(session.scope().Set(name, Floats(values, shape)).ok());
+      }
+      std::byte* bytes = nullptr;
+      Array half = NewArray(DType::kBFloat16, {kCount}, &bytes);
+      std::memcpy(bytes, halves.data(), half.size_bytes());
+      ASSERT_TRUE(session.scope().Set("Param", half).ok());
+      const auto plan =
+          session.Compile(program_, {{"wide", DType::kFloat32, {kCount}}}, {});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ((*plan)->runs_ahead(), on_gpu);
+      (*plan)->SetFeed(0, numbers[1].data());
+      for (int run = 0; run < 3; ++run) ASSERT_TRUE((*plan)->Run({}).ok());
+      masters[on_gpu] = FloatsOf(*session.scope().Get("MasterParam"));
+      const Array param = *session.scope().Get("Param");
+      params[on_gpu].resize(kCount);
+      std::memcpy(params[on_gpu].data(), param.bytes.get(), param.size_bytes());
+    }
+    EXPECT_NE(masters[0], numbers[0]) << type;
+    for (size_t i = 0; i < kCount; ++i) {
+      EXPECT_NEAR(masters[1][i], masters[0][i], 1e-5) << type << i;
+      EXPECT_EQ(params[1][i], BFloat16(masters[1][i]).bits) << type << i;
+    }
   }
 }
 

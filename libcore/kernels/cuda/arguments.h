@@ -226,10 +226,12 @@ inline constexpr int kTrustParts = 256;
 struct TrustArgs {
   float *param, *first, *second, *power1, *power2;
   const float *grad, *rate;
+  void* half;           ///< the rounded copy of `param`, or null
   float *step, *parts;  ///< parts: of both sums of squares, kTrustParts each
   int64_t n, blocks;    ///< blocks that wrote parts
   float mu, beta1, beta2, epsilon, rescale, decay, coeff;
   int32_t adapts;
+  NumberType half_type;
 };
 
 /// Lines of n elements `inner` apart, of which k are picked.
@@ -267,9 +269,8 @@ struct OneHotArgs {
   int32_t classes64;  ///< else int32
 };
 
-/// out = x * mask * factor. `run` holds the seed and the step of the run, which
-/// the numbers depend on as on the CPU; without it they are `seed`'s. Element 0
-/// gets number `first`.
+/// out = x * mask * factor. `run`: the seed and the step of the run, of which
+/// the numbers are, else of `seed`. Element 0 gets number `first`.
 struct DropoutArgs {
   const float* x;
   float* out;

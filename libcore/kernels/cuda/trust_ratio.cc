@@ -12,9 +12,11 @@
 namespace pd::cuda {
 namespace {
 
-// The tensors of one parameter; all of them float32.
+// The tensors of one parameter: float32, but a half that has a master, which is
+// then `param`, and its gradient, of which the kernels read a wide copy.
 struct Trusted {
   Tensor *param = nullptr, *grad = nullptr, *rate = nullptr;
+  Tensor *half = nullptr, *wide = nullptr;
   Tensor *first = nullptr, *second = nullptr;  // what the rule keeps
   Tensor *power1 = nullptr, *power2 = nullptr;
   Tensor *step = nullptr, *parts = nullptr;
@@ -23,7 +25,8 @@ struct Trusted {
   TrustArgs Now() const {
     TrustArgs now = args;
     now.param = At(param);
-    now.grad = At(grad);
+    now.half = half == nullptr ? nullptr : half->raw();
+    now.grad = At(wide != nullptr ? wide : grad);
     now.rate = At(rate);
     now.first = At(first);
     now.second = At(second);
@@ -35,20 +38,50 @@ struct Trusted {
   }
 };
 
+// The step that widens a gradient of halves; none where it is float32.
+absl::StatusOr<Step> BindWiden(DeviceBinding* binding, const Trusted& t) {
+  if (t.wide == nullptr) return Step();
+  CastArgs args{};
+  PD_ASSIGN_OR_RETURN(args.from_type, NumberTypeOf(t.grad->dtype()));
+  args.to_type = NumberType::kFloat32;
+  args.n = t.args.n;
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<CastArgs>::Find(binding, "cast_floats"));
+  return Step([=, from = t.grad, to = t.wide](const RunContext&) {
+    CastArgs run = args;
+    run.from = from->raw();
+    run.to = to->raw();
+    return start.Elements(run.n, run);
+  });
+}
+
 // Parameter, gradient and rate of the update i.
 absl::StatusOr<Trusted> ReadTrusted(BindContext* context, size_t i) {
-  if (context->Input("MasterParam", i) != nullptr ||
-      context->Input("SkipUpdate") != nullptr)
-    return Unimplemented("an update with a master or one that is skipped");
+  if (context->Input("SkipUpdate") != nullptr)
+    return Unimplemented("an update that is skipped");
   Trusted t;
   PD_ASSIGN_OR_RETURN(t.param, InPlace(context, "Param", "ParamOut", i));
+  if (context->op().AttrOr("multi_precision", false) &&
+      context->Input("MasterParam", i) != nullptr) {
+    t.half = t.param;
+    PD_ASSIGN_OR_RETURN(t.param,
+                        InPlace(context, "MasterParam", "MasterParamOut", i));
+    if (t.half->size() != t.param->size())
+      return Unimplemented("a master of another size");
+    PD_ASSIGN_OR_RETURN(t.args.half_type, NumberTypeOf(t.half->dtype()));
+    PD_RETURN_IF_ERROR(SameFloats({t.half}));
+  }
   t.grad = context->Input("Grad", i);
   t.rate = context->Input(
       "LearningRate", context->InputCount("LearningRate") > 1 ? i : size_t{0});
   if (t.grad == nullptr || t.rate == nullptr || t.rate->size() != 1 ||
       t.grad->size() != t.param->size() || t.param->size() == 0)
     return Unimplemented("an update without its gradient or its rate");
-  PD_RETURN_IF_ERROR(OnlyFloat32({t.param, t.grad, t.rate}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({t.param, t.rate}));
+  PD_RETURN_IF_ERROR(SameFloats({t.grad}));
+  if (t.grad->dtype() != DType::kFloat32)
+    t.wide =
+        context->Scratch(static_cast<size_t>(t.param->size()) * sizeof(float));
   t.args.n = t.param->size();
   t.args.blocks =
       std::min<int64_t>((t.args.n + kThreads - 1) / kThreads, kTrustParts);
@@ -85,7 +118,9 @@ absl::StatusOr<Step> BindLamb(BindContext* context, DeviceBinding* binding) {
                       Start::Find(binding, "trust_squares"));
   PD_ASSIGN_OR_RETURN(const auto update, Start::Find(binding, "update_lamb"));
   PD_ASSIGN_OR_RETURN(const auto powers, Start::Find(binding, "lamb_powers"));
-  return Step([=](const RunContext&) {
+  PD_ASSIGN_OR_RETURN(const Step widen, BindWiden(binding, t));
+  return Step([=](const RunContext& run) {
+    if (widen != nullptr) PD_RETURN_IF_ERROR(widen(run));
     const TrustArgs args = t.Now();
     PD_RETURN_IF_ERROR(moments.Elements(args.n, args));
     PD_RETURN_IF_ERROR(squares.Blocks(args.blocks, args));
@@ -120,7 +155,9 @@ absl::StatusOr<Step> BindLars(BindContext* context, DeviceBinding* binding) {
     t.args.coeff = context->Attr<float>("lars_coeff");
     t.args.epsilon = context->Attr<float>("epsilon");
     t.args.rescale = context->Attr<float>("rescale_grad");
-    t.step = t.grad;
+    t.step = t.wide != nullptr ? t.wide : t.grad;
+    PD_ASSIGN_OR_RETURN(Step widen, BindWiden(binding, t));
+    if (widen != nullptr) steps.push_back(std::move(widen));
     steps.push_back([=](const RunContext&) {
       const TrustArgs args = t.Now();
       PD_RETURN_IF_ERROR(squares.Blocks(args.blocks, args));

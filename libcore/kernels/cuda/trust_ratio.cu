@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/halves.h"
 #include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
@@ -63,7 +63,10 @@ struct LambUpdate {
       const float step = NormOf(block, p.parts + kTrustParts, p.blocks);
       if (size > 0 && step > 0) rate *= size / step;
     }
-    block.Spread(p.n, [&](int64_t i) { p.param[i] -= rate * p.step[i]; });
+    block.Spread(p.n, [&](int64_t i) {
+      p.param[i] -= rate * p.step[i];
+      if (p.half != nullptr) StoreFloat(p.half_type, p.half, i, p.param[i]);
+    });
   }
 };
 
@@ -90,6 +93,7 @@ struct LarsUpdate {
                       rate * (p.rescale * p.grad[i] + p.decay * p.param[i]);
       p.first[i] = v;
       p.param[i] -= v;
+      if (p.half != nullptr) StoreFloat(p.half_type, p.half, i, p.param[i]);
     });
   }
 };
