@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/quant_options.h"
 
+#include <string>
+#include <vector>
+
 #include "cmd/common/exit_status.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
@@ -9,18 +12,8 @@
 namespace pd {
 namespace {
 
-Manual QuantManual() {
-  Manual m;
-  m.name = "pd-quant";
-  m.summary = "make a model of 8-bit integers from a trained one";
-  m.synopsis = {
-      "-m MODEL --calib DATA -o OUT [--algo NAME] [--to FORM] [--skip NAME]... "
-      "[--compare JOB [--max-drop POINTS]] [--report FILE]",
-      "-m MODEL --weight-only [--bits 8|16] -o OUT [--to FORM] [--skip "
-      "NAME]...",
-      "-m MODEL --dynamic -o OUT [--to paddle|onnx] [--skip NAME]... "
-      "[--compare JOB]"};
-  m.description = {
+std::vector<std::string> Description() {
+  return {
       "The model runs over a few hundred records of `DATA`; the range of every "
       "activation is observed, batch by batch, and becomes a threshold that "
       "127 stands for. Convolutions and matrix products then multiply 8-bit "
@@ -60,6 +53,20 @@ Manual QuantManual() {
       "DynamicQuantizeLinear and MatMulInteger, which ONNX Runtime multiplies "
       "integers with; there all rows of a product share one scale, so answers "
       "differ a little. Recurrent layers have no ONNX form here."};
+}
+
+Manual QuantManual() {
+  Manual m;
+  m.name = "pd-quant";
+  m.summary = "make a model of 8-bit integers from a trained one";
+  m.synopsis = {
+      "-m MODEL --calib DATA -o OUT [--algo NAME] [--to FORM] [--skip NAME]... "
+      "[--compare JOB [--max-drop POINTS]] [--report FILE]",
+      "-m MODEL --weight-only [--bits 8|16] -o OUT [--to FORM] [--skip "
+      "NAME]...",
+      "-m MODEL --dynamic -o OUT [--to paddle|onnx] [--skip NAME]... "
+      "[--compare JOB]"};
+  m.description = Description();
   m.answer_no =
       "the calibration data or what the model makes of it holds NaN or Inf, or "
       "`--max-drop` or `--min-sqnr` cannot be kept";

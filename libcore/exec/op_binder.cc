@@ -273,9 +273,9 @@ int OpBinder::AddMove(Move* move, const std::string& output,
   // A copy to the host waits for the bytes, and a variable of the host's that
   // only has another shape is copied by the host in every run: neither can be
   // captured.
-  const bool from_host = !builder_->InfoOf(move->from).device &&
-                         builder_->InfoOf(builder_->Root(move->from)).entry !=
-                             nullptr;
+  const bool from_host =
+      !builder_->InfoOf(move->from).device &&
+      builder_->InfoOf(builder_->Root(move->from)).entry != nullptr;
   if (Crosses(*move) && (!builder_->InfoOf(move->to).device || from_host))
     builder_->all_here_ = false;
   const int at = builder_->AddStep(std::move(move->step), std::move(info));

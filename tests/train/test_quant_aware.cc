@@ -44,18 +44,19 @@ INSTANTIATE_TEST_SUITE_P(Options, Aware, testing::ValuesIn(AwareCases()),
 // the measure.
 INSTANTIATE_TEST_SUITE_P(
     Mixed, Aware,
-    testing::Values(Case{"channels",
-                         {"quant.weight_quantize_type=channel_wise_abs_max",
-                          "amp.level=O1", "amp.dtype=bfloat16"},
-                         5e-2},
-                    Case{"whole",
-                         {"quant.moving_rate=0.5", "amp.level=O1",
-                          "amp.dtype=float16"},
-                         3e-2},
-                    Case{"linear_only",
-                         {"quant.quantizable_layer_type=linear", "amp.level=O2",
-                          "amp.dtype=bfloat16"},
-                         5e-2}),
+    testing::Values(
+        AwareCase{"channels",
+                  {"quant.weight_quantize_type=channel_wise_abs_max",
+                   "amp.level=O1", "amp.dtype=bfloat16"},
+                  5e-2},
+        AwareCase{
+            "whole",
+            {"quant.moving_rate=0.5", "amp.level=O1", "amp.dtype=float16"},
+            3e-2},
+        AwareCase{"linear_only",
+                  {"quant.quantizable_layer_type=linear", "amp.level=O2",
+                   "amp.dtype=bfloat16"},
+                  5e-2}),
     [](const auto& info) { return std::string(info.param.name); });
 
 absl::StatusOr<TrainProgram> Build(const std::string& layers,

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small programs on a device (the stand-in) and the same on the CPU.
+#ifndef PD_TESTS_DEVICE_DEVICE_PLAN_H_
+#define PD_TESTS_DEVICE_DEVICE_PLAN_H_
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/log.h"
+#include "libcore/exec/session.h"
+#include "libcore/kernels/cuda/place.h"
+#include "tests/device/stand_in.h"
+
+namespace pd {
+
+class DevicePlan : public testing::Test {
+ protected:
+  void SetUp() override {
+    SetLogLevel(LogLevel::kWarning);
+    ASSERT_TRUE(UseStandIn().ok());
+    static const auto* const kPlace = new auto(MakePlace(0, StandInImages()));
+    ASSERT_TRUE(kPlace->ok()) << kPlace->status();
+    place_ = **kPlace;
+    ASSERT_TRUE(RegisterAllOps(&registry_).ok());
+    program_.blocks.resize(1);
+  }
+  void TearDown() override { SetDefaultPlace(nullptr); }
+
+  void Var(const std::string& name, DType dtype, Shape shape,
+           bool persistable = false) {
+    VarDesc var;
+    var.name = name;
+    var.dtype = dtype;
+    var.shape = std::move(shape);
+    var.persistable = persistable;
+    program_.global().vars.push_back(var);
+  }
+  OpDesc* Op(const std::string& type, const std::string& x,
+             const std::string& out) {
+    OpDesc op;
+    op.type = type;
+    op.SetInput("X", {x});
+    op.SetOutput("Out", {out});
+    program_.global().ops.push_back(op);
+    return &program_.global().ops.back();
+  }
+
+  Session OnGpu() {
+    SetDefaultPlace(place_);
+    return Session(&registry_, 7);
+  }
+  Session OnCpu() {
+    SetDefaultPlace(nullptr);
+    return Session(&registry_, 7);
+  }
+
+  std::shared_ptr<const DevicePlace> place_;
+  OpRegistry registry_;
+  ProgramDesc program_;
+};
+
+inline Array Floats(const std::vector<float>& values, Shape shape) {
+  std::byte* bytes = nullptr;
+  Array array = NewArray(DType::kFloat32, std::move(shape), &bytes);
+  std::memcpy(bytes, values.data(), values.size() * sizeof(float));
+  return array;
+}
+inline std::vector<float> FloatsOf(const Array& array) {
+  std::vector<float> values(array.size_bytes() / sizeof(float));
+  std::memcpy(values.data(), array.bytes.get(), array.size_bytes());
+  return values;
+}
+
+}  // namespace pd
+
+#endif  // PD_TESTS_DEVICE_DEVICE_PLAN_H_
