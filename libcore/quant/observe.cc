@@ -101,7 +101,8 @@ absl::Status AddObserveOps(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   OpDef chain = ObserveChainDef();
   chain.Reference(BindChain).AddImplementation({"as it lies", true, BindChain});
-  return registry->Add(std::move(chain));
+  PD_RETURN_IF_ERROR(registry->Add(std::move(chain)));
+  return registry->Add(ObserveChainEndDef());
 }
 
 // Puts an op behind the last writer of each sight.

@@ -263,10 +263,14 @@ std::set<size_t> ChainSights(const InferenceModel& model, int64_t observer,
   std::vector<OpDesc>& all = program->global().ops;
   for (size_t i = 0; i < all.size(); ++i) {
     const auto end = ends.find(i);
-    if (end != ends.end())
+    if (end != ends.end()) {
       ops.push_back(OpOf(*end->second, observer, observes, &of));
-    else if (gone.count(i) == 0)
+      ops.emplace_back();
+      ops.back().type = kObserveChainEnd;
+      ops.back().SetInput("X", {end->second->out});
+    } else if (gone.count(i) == 0) {
       ops.push_back(std::move(all[i]));
+    }
   }
   all = std::move(ops);
   for (const auto& [name, sight] : of) shown.erase(sight);
@@ -283,6 +287,17 @@ OpDef ObserveChainDef() {
     return absl::OkStatus();
   });
   op.NoGrad();
+  return op;
+}
+
+OpDef ObserveChainEndDef() {
+  const auto bind = [](BindContext* context) -> absl::StatusOr<Step> {
+    context->NoBuffer(context->Input("X"));
+    return Step();
+  };
+  OpDef op(kObserveChainEnd);
+  op.Input("X").Infer([](InferContext*) { return absl::OkStatus(); });
+  op.NoGrad().Reference(bind).AddImplementation({"as it lies", true, bind});
   return op;
 }
 

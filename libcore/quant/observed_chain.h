@@ -42,6 +42,7 @@ std::set<size_t> ChainSights(const InferenceModel& model, int64_t observer,
                              ProgramDesc* program);
 
 inline constexpr char kObserveChain[] = "observe_chain";
+inline constexpr char kObserveChainEnd[] = "observe_chain_end";
 
 /// The op: Out = relu(X + Bias + Residual), the latter two and relu where they
 /// are there. Bias is of the second axis. Without a definition of how it runs.
@@ -50,6 +51,10 @@ OpDef ObserveChainDef();
 /// last; Unimplemented otherwise.
 absl::StatusOr<Step> BindObserveChain(BindContext* context,
                                       StretchObserver* observer);
+
+/// An op that reads X, the end of a chain, and does nothing: nobody else may
+/// need it, but what is on the way is to be seen.
+OpDef ObserveChainEndDef();
 
 }  // namespace pd
 
