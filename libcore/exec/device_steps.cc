@@ -137,9 +137,14 @@ absl::StatusOr<Tensor*> PlanBuilder::ReadOn(Tensor* tensor, bool device) {
 }
 
 // What the device refuses and the plan knows needs no step: the host has the
-// value as long as the plan, and the device gets a copy where it reads it.
+// value as long as the plan, and the device gets a copy where it reads it. Of
+// persistable variables only shapes are believed: others may set them anew.
 absl::StatusOr<bool> PlanBuilder::MakeConstants(
+    const OpDesc& op, const std::map<std::string, Tensor*>& inputs,
     const std::map<std::string, Tensor*>& outputs) {
+  const bool of_shape = op.type == "shape" || op.type == "size";
+  for (const auto& [name, tensor] : inputs)
+    if (!of_shape && InfoOf(tensor).kind != Kind::kConstant) return false;
   for (const auto& [name, tensor] : outputs)
     if (InfoOf(tensor).entry != nullptr || known_.count(tensor) == 0 ||
         known_[tensor]->dtype() != tensor->dtype() ||

@@ -320,7 +320,8 @@ absl::Status PlanBuilder::BindOp(
     PD_ASSIGN_OR_RETURN(const bool bound,
                         BindOnDevice(op, index, inputs, outputs, &info));
     if (bound) return absl::OkStatus();
-    PD_ASSIGN_OR_RETURN(const bool constant, MakeConstants(outputs));
+    PD_ASSIGN_OR_RETURN(const bool constant,
+                        MakeConstants(op, inputs, outputs));
     if (constant) return absl::OkStatus();
   }
   for (const auto& [implementation, widened] : Attempts(def, inputs, outputs)) {

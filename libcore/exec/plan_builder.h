@@ -96,6 +96,7 @@ class PlanBuilder {
   absl::StatusOr<Tensor*> TwinOf(Sides* sides);
   absl::StatusOr<Tensor*> ReadOn(Tensor* tensor, bool device);
   absl::StatusOr<bool> MakeConstants(
+      const OpDesc& op, const std::map<std::string, Tensor*>& inputs,
       const std::map<std::string, Tensor*>& outputs);
   absl::StatusOr<Tensor*> ConstantOnDevice(Tensor* host);
   absl::StatusOr<Tensor*> WriteOn(Tensor* tensor, bool device);

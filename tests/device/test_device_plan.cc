@@ -547,12 +547,21 @@ TEST_F(DeviceRuns, ParametersInOtherShapes) {
     EXPECT_EQ((*plan)->runs_ahead(), !whole);
     const std::vector<float> x = {10, 20, 30};
     (*plan)->SetFeed(0, x.data());
-    for (int run = 0; run < 5; ++run) {
+    // Somebody sets them anew in between.
+    for (int run = 0; run < 10; ++run) {
+      if (run == 5) {
+        ASSERT_TRUE(gpu.scope().Set("b", Floats({4, 5, 6}, {1, 3})).ok());
+        ASSERT_TRUE(
+            gpu.scope().Set("ids", MakeArray<int64_t>({3, 1}, {1, 1, 0})).ok());
+      }
       const absl::Status ran = (*plan)->Run({});
       ASSERT_TRUE(ran.ok()) << ran;
-      EXPECT_EQ(FloatsOf(ToArray((*plan)->fetch(0))),
-                whole ? (std::vector<float>{30, 10, 20})
-                      : (std::vector<float>{11, 22, 33}));
+      const std::vector<float> first = whole ? std::vector<float>{30, 10, 20}
+                                             : std::vector<float>{11, 22, 33};
+      const std::vector<float> then = whole ? std::vector<float>{20, 20, 10}
+                                            : std::vector<float>{14, 25, 36};
+      EXPECT_EQ(FloatsOf(ToArray((*plan)->fetch(0))), run < 5 ? first : then)
+          << run;
     }
   }
 }

@@ -103,7 +103,8 @@ expect 2 "takes no dynamic loss scaling" "${train[@]}" --out x --amp O1 \
   "${brain[@]}" -o amp.use_dynamic_loss_scaling=true
 expect 2 "incr_ratio" "${train[@]}" --out x --amp O1 -o amp.incr_ratio=1
 expect 2 "found in float32" pd-train -q -c "${job%/*}/lenet_quant.pbtxt" \
-  --out x --amp O1 "${brain[@]}"
+  --out x --amp O1 "${brain[@]}" \
+  --amp-white-list fake_quantize_dequantize_abs_max
 expect 2 "for a job" pd-train --program x --batches x --loss x --init x --amp O1
 expect 2 "did you mean" pd-eval -m o1 -c "$job" --amp O1 --amp-white-list softmx
 [ ! -e x ] || fail "a wrong argument leaves a run behind"
