@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -352,6 +353,11 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
 }
 #endif
 
+struct DestroyNode {
+  CudnnStatus (*destroy)(void*);
+  void operator()(void* node) const { EXPECT_EQ(destroy(node), 0); }
+};
+
 // As far as a GPU is not asked: the operations of a chain.
 TEST(CudaDeclarations, RealCudnnTakesTheOperationsOfAGraph) {
   const auto library = OpenCudnn();
@@ -362,9 +368,11 @@ TEST(CudaDeclarations, RealCudnnTakesTheOperationsOfAGraph) {
   PD_CUDNN_GRAPH(PD_BIND)
 #undef PD_BIND
   using namespace cudnn_graph;  // NOLINT: its numbers
+  std::vector<std::unique_ptr<void, DestroyNode>> nodes;
   const auto make = [&](int kind) {
     void* made = nullptr;
     EXPECT_EQ(cudnn.CreateDescriptor(kind, &made), 0) << kind;
+    nodes.emplace_back(made, DestroyNode{cudnn.DestroyDescriptor});
     return made;
   };
   const auto set = [&](void* to, int attribute, int type, auto value) {
@@ -430,8 +438,6 @@ TEST(CudaDeclarations, RealCudnnTakesTheOperationsOfAGraph) {
   set(last, kOperationX, kTypeDescriptor, z);
   set(last, kOperationY, kTypeDescriptor, tensor(7, {2, 8, 5, 7}));
   finish(last);
-  for (void* node : {last, relu, add, sum, forward, work})
-    EXPECT_EQ(cudnn.DestroyDescriptor(node), 0);
 }
 
 #ifdef CUPTI_API_VERSION
