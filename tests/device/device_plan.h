@@ -40,14 +40,18 @@ class DevicePlan : public testing::Test {
     var.persistable = persistable;
     program_.global().vars.push_back(var);
   }
-  OpDesc* Op(const std::string& type, const std::string& x,
-             const std::string& out) {
+  OpDesc* Op(const std::string& type) {
     OpDesc op;
     op.type = type;
-    op.SetInput("X", {x});
-    op.SetOutput("Out", {out});
     program_.global().ops.push_back(op);
     return &program_.global().ops.back();
+  }
+  OpDesc* Op(const std::string& type, const std::string& x,
+             const std::string& out) {
+    OpDesc* op = Op(type);
+    op->SetInput("X", {x});
+    op->SetOutput("Out", {out});
+    return op;
   }
 
   Session OnGpu() {

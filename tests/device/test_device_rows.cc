@@ -2,33 +2,15 @@
 // Selected rows on a device: the gradient of a lookup, sums of such gradients,
 // and each kind of update by them, beside the same on the CPU, which
 // PaddlePaddle's goldens have proved.
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <cstring>
 
-#include "libcore/base/log.h"
-#include "libcore/exec/session.h"
-#include "libcore/kernels/cuda/place.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/device_plan.h"
 
 namespace pd {
 namespace {
 
 constexpr int64_t kHeight = 7, kWidth = 3, kIds = 6;
 
-template <typename T>
-Array ArrayOf(DType dtype, const std::vector<T>& values, Shape shape) {
-  std::byte* bytes = nullptr;
-  Array array = NewArray(dtype, std::move(shape), &bytes);
-  std::memcpy(bytes, values.data(), values.size() * sizeof(T));
-  return array;
-}
-std::vector<float> FloatsOf(const Array& array) {
-  std::vector<float> values(array.size_bytes() / sizeof(float));
-  std::memcpy(values.data(), array.bytes.get(), array.size_bytes());
-  return values;
-}
 // Numbers between -1 and 1 that differ.
 std::vector<float> Numbers(int64_t n, float phase) {
   std::vector<float> numbers;
@@ -37,41 +19,19 @@ std::vector<float> Numbers(int64_t n, float phase) {
   return numbers;
 }
 
-class DeviceRows : public testing::Test {
+class DeviceRows : public DevicePlan {
  protected:
   void SetUp() override {
-    SetLogLevel(LogLevel::kWarning);
-    ASSERT_TRUE(UseStandIn().ok());
-    static const auto* const kPlace = new auto(MakePlace(0, StandInImages()));
-    ASSERT_TRUE(kPlace->ok()) << kPlace->status();
-    place_ = **kPlace;
-    ASSERT_TRUE(RegisterAllOps(&registry_).ok());
-    program_.blocks.resize(1);
-    Var("w", {kHeight, kWidth}, true);
-    Var("rate", {1}, true);
-    Var("ids", {kIds}, false, DType::kInt64);
-    Var("dout", {kIds, kWidth});
+    ASSERT_NO_FATAL_FAILURE(DevicePlan::SetUp());
+    Var("w", DType::kFloat32, {kHeight, kWidth}, true);
+    Var("rate", DType::kFloat32, {1}, true);
+    Var("ids", DType::kInt64, {kIds});
+    Var("dout", DType::kFloat32, {kIds, kWidth});
     Gradient("g");
   }
-  void TearDown() override { SetDefaultPlace(nullptr); }
 
-  void Var(const std::string& name, Shape shape, bool persistable = false,
-           DType dtype = DType::kFloat32) {
-    VarDesc var;
-    var.name = name;
-    var.dtype = dtype;
-    var.shape = std::move(shape);
-    var.persistable = persistable;
-    program_.global().vars.push_back(var);
-  }
-  OpDesc* Op(const std::string& type) {
-    OpDesc op;
-    op.type = type;
-    program_.global().ops.push_back(op);
-    return &program_.global().ops.back();
-  }
   void Gradient(const std::string& name) {
-    Var(name, {-1, kWidth});
+    Var(name, DType::kFloat32, {-1, kWidth});
     program_.global().vars.back().kind = VarKind::kSelectedRows;
     OpDesc* lookup = Op("lookup_table_v2_grad");
     lookup->SetInput("W", {"w"});
@@ -90,7 +50,7 @@ class DeviceRows : public testing::Test {
     op->SetInput("Grad", {grad});
     op->SetInput("LearningRate", {"rate"});
     for (const auto& [slot, shape] : states) {
-      Var(slot, shape, true);
+      Var(slot, DType::kFloat32, shape, true);
       op->SetInput(slot, {slot});
       op->SetOutput(slot + "Out", {slot});
       states_[slot] = shape;
@@ -101,9 +61,7 @@ class DeviceRows : public testing::Test {
   void SetState(Session* session) {
     const auto set = [&](const std::string& name, const Shape& shape,
                          const std::vector<float>& values) {
-      ASSERT_TRUE(session->scope()
-                      .Set(name, ArrayOf(DType::kFloat32, values, shape))
-                      .ok());
+      ASSERT_TRUE(session->scope().Set(name, Floats(values, shape)).ok());
     };
     set("w", {kHeight, kWidth}, Numbers(kHeight * kWidth, 0));
     set("rate", {1}, {0.1f});
@@ -117,8 +75,7 @@ class DeviceRows : public testing::Test {
   // What is left of every state after some runs, and what is fetched.
   std::map<std::string, std::vector<float>> Run(
       bool on_gpu, const std::vector<std::string>& fetches, bool all_there) {
-    SetDefaultPlace(on_gpu ? place_ : nullptr);
-    Session session(&registry_, 7);
+    Session session = on_gpu ? OnGpu() : OnCpu();
     SetState(&session);
     auto plan = session.Compile(program_,
                                 {{"ids", DType::kInt64, {kIds}},
@@ -165,9 +122,6 @@ class DeviceRows : public testing::Test {
     EXPECT_NE(want.at("w"), Numbers(kHeight * kWidth, 0));
   }
 
-  std::shared_ptr<const DevicePlace> place_;
-  OpRegistry registry_;
-  ProgramDesc program_;
   std::map<std::string, Shape> states_;
 };
 
@@ -224,7 +178,7 @@ TEST_F(DeviceRows, Momentum) {
 
 TEST_F(DeviceRows, SumsOfRows) {
   Gradient("h");
-  Var("both", {-1, kWidth});
+  Var("both", DType::kFloat32, {-1, kWidth});
   program_.global().vars.back().kind = VarKind::kSelectedRows;
   OpDesc* sum = Op("sum");
   sum->SetInput("X", {"g", "h"});
@@ -235,8 +189,8 @@ TEST_F(DeviceRows, SumsOfRows) {
 
 TEST_F(DeviceRows, SumsOfRowsAndOfAllRows) {
   Gradient("h");
-  Var("half", {kHeight, kWidth});
-  Var("both", {kHeight, kWidth});
+  Var("half", DType::kFloat32, {kHeight, kWidth});
+  Var("both", DType::kFloat32, {kHeight, kWidth});
   OpDesc* scale = Op("scale");
   scale->SetInput("X", {"w"});
   scale->SetOutput("Out", {"half"});
@@ -256,8 +210,7 @@ TEST_F(DeviceRows, AreFetched) {
 
 TEST_F(DeviceRows, AnIdThatIsNoRowFailsTheRun) {
   Update("sgd", "g", {});
-  SetDefaultPlace(place_);
-  Session gpu(&registry_, 7);
+  Session gpu = OnGpu();
   SetState(&gpu);
   auto plan = gpu.Compile(program_,
                           {{"ids", DType::kInt64, {kIds}},
