@@ -143,15 +143,27 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   for (;;) {
     PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
     if (batch == nullptr) break;
+    if (plans_->Find(batch->fields) != pending_.plan)
+      PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
     PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch->fields));
-    const absl::Status ran = plan->Run({});
-    if (spec_.guard != nullptr && IsNanFound(ran))
-      PD_RETURN_IF_ERROR(ExplainNan(*batch, *plan));
-    PD_RETURN_IF_ERROR(ran);
-    PD_RETURN_IF_ERROR(Collect(*batch, *plan, &result, keep_outputs));
-    if (progress != nullptr && !progress(batch->index + 1, result.records))
+    if (spec_.guard == nullptr && plan->runs_ahead()) {
+      PD_RETURN_IF_ERROR(plan->Start({}));
+      PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
+      pending_.plan = plan;
+      KeepPending(*batch);
+    } else {
+      const absl::Status ran = plan->Run({});
+      if (spec_.guard != nullptr && IsNanFound(ran))
+        PD_RETURN_IF_ERROR(ExplainNan(*batch, *plan));
+      PD_RETURN_IF_ERROR(ran);
+      PD_RETURN_IF_ERROR(Collect(*batch, *plan, &result, keep_outputs));
+    }
+    if (progress != nullptr && !progress(batch->index + 1, result.records)) {
+      PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
       return absl::CancelledError("evaluation was stopped");
+    }
   }
+  PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
   if (result.records == 0)
     return InvalidArgument("the evaluation set holds no records");
   result.seconds = SteadySeconds() - begin;
@@ -167,6 +179,42 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
     result.outputs[name] = MakeArray<float>(std::move(shape), values);
   }
   return result;
+}
+
+// The loader's batch is gone when its answers come.
+void Evaluator::KeepPending(const Batch& batch) {
+  pending_.batch = batch;
+  std::vector<BatchField>& fields = pending_.batch.fields;
+  if (spec_.observer == nullptr)
+    fields.erase(std::remove_if(fields.begin(), fields.end(),
+                                [this](const BatchField& field) {
+                                  return !IsJudged(field.name);
+                                }),
+                 fields.end());
+  pending_.bytes.resize(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const size_t size = static_cast<size_t>(NumElements(fields[i].shape)) *
+                        SizeOf(fields[i].dtype);
+    pending_.bytes[i].assign(fields[i].data, fields[i].data + size);
+    fields[i].data = pending_.bytes[i].data();
+  }
+}
+
+bool Evaluator::IsJudged(const std::string& field) const {
+  for (const MetricUse& use : spec_.metrics) {
+    if (use.label == field) return true;
+    for (const MetricUse::More& more : use.more)
+      if (!more.variable && more.name == field) return true;
+  }
+  return false;
+}
+
+absl::Status Evaluator::CollectPending(EvaluationResult* result,
+                                       bool keep_outputs) {
+  Plan* const plan = std::exchange(pending_.plan, nullptr);
+  if (plan == nullptr) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(plan->Wait());
+  return Collect(pending_.batch, *plan, result, keep_outputs);
 }
 
 absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,

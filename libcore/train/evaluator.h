@@ -83,12 +83,22 @@ class Evaluator {
   absl::Status ExplainNan(const Batch& batch, const Plan& plan);
   absl::Status Collect(const Batch& batch, const Plan& plan,
                        EvaluationResult* result, bool keep_outputs);
+  /// Whether a metric reads this field of the data set.
+  bool IsJudged(const std::string& field) const;
+  void KeepPending(const Batch& batch);
+  absl::Status CollectPending(EvaluationResult* result, bool keep_outputs);
 
   Session* session_ = nullptr;
   Loader* loader_ = nullptr;
   EvaluationSpec spec_;
   std::vector<std::string> fetches_;
   std::optional<PlanCache> plans_;
+  // A batch that a GPU computes still, while the next one is fed.
+  struct Pending {
+    Plan* plan = nullptr;  // null: there is none
+    Batch batch;
+    std::vector<std::vector<std::byte>> bytes;  // of its fields
+  } pending_;
   double loss_sum_ = 0;
   std::map<std::string, std::vector<float>> kept_;
   std::map<std::string, Shape> kept_shapes_;

@@ -54,14 +54,8 @@ void WarnOfSlowHalves(DType dtype) {
         "through float32, which is slower than float32 alone");
 }
 
-void ScaleWatch::Begin(const Tensor* scale) {
-  scale_ = scale;
-  if (scale_ != nullptr) last_ = *scale_->data<float>();
-}
-
-void ScaleWatch::AfterStep(int64_t step) {
-  if (scale_ == nullptr || *scale_->data<float>() == last_) return;
-  const float now = *scale_->data<float>();
+void ScaleWatch::AfterStep(int64_t step, float now) {
+  if (now == last_) return;
   if (now > last_)
     LogInfo("step %d: the loss is scaled by %g", step, now);
   else

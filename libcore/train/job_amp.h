@@ -10,7 +10,6 @@
 #include "libcore/nn/job.h"
 #include "libcore/optim/loss_scaling.h"
 #include "libcore/passes/amp.h"
-#include "libcore/tensor/tensor.h"
 
 namespace pd {
 
@@ -30,12 +29,11 @@ void WarnOfSlowHalves(DType dtype);
 /// Says in the log when the factor of the loss changes.
 class ScaleWatch {
  public:
-  /// The variable, a float; null for none.
-  void Begin(const Tensor* scale);
-  void AfterStep(int64_t step);
+  /// What it is before the first step.
+  void Begin(float scale) { last_ = scale; }
+  void AfterStep(int64_t step, float now);
 
  private:
-  const Tensor* scale_ = nullptr;
   float last_ = 0;
 };
 

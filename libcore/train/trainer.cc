@@ -94,7 +94,9 @@ class Trainer::Impl {
   absl::Status StepAhead(const Batch& batch, Plan* plan, double rate);
   absl::Status CompleteStep();
   StepReport NextReport(const Batch& batch, double rate);
-  absl::Status TakeLoss(StepReport report, float loss);
+  // What every plan fetches: the loss, and its factor where there is one.
+  std::vector<std::string> StepFetches() const;
+  absl::Status TakeLoss(StepReport report, const Plan& plan);
   absl::Status RunPlan(const Batch& batch, Plan* plan, double rate);
   absl::Status TraceNan(const Batch& batch, const Plan& plan,
                         const absl::Status& found);
@@ -160,9 +162,11 @@ absl::Status Trainer::Impl::Prepare() {
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   rate_ = &rate->tensor;
   PD_ASSIGN_OR_RETURN(const auto amp, AmpOf(job_));
-  if (amp.has_value()) WarnOfSlowHalves(amp->precision.dtype);
+  if (amp.has_value() && session_.place() == nullptr)
+    WarnOfSlowHalves(amp->precision.dtype);
   if (!program_.loss_scaling.empty())
-    scale_.Begin(&session_.scope().Find(program_.loss_scaling)->tensor);
+    scale_.Begin(
+        *session_.scope().Find(program_.loss_scaling)->tensor.data<float>());
   PD_RETURN_IF_ERROR(PreparePlans());
   if (eval_loader_ != nullptr) {
     EvaluationSpec spec;
@@ -255,7 +259,7 @@ absl::Status Trainer::Impl::Resume(const std::string& folder) {
 absl::Status Trainer::Impl::PreparePlans() {
   PD_ASSIGN_OR_RETURN(
       plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
-                                {program_.loss}, loader_->fields(), "train",
+                                StepFetches(), loader_->fields(), "train",
                                 [this](int64_t records, const Plan& plan) {
                                   observer_->OnPlan(records, plan);
                                 }));
@@ -316,7 +320,7 @@ absl::Status Trainer::Impl::RunEpoch() {
 // The same steps; gradients stay until the end.
 absl::StatusOr<Plan*> Trainer::Impl::FeedForGradients(const Batch& batch) {
   if (!gradient_plans_.has_value()) {
-    std::vector<std::string> fetches = {program_.loss};
+    std::vector<std::string> fetches = StepFetches();
     for (const auto& [parameter, gradient] : program_.gradients)
       fetches.push_back(gradient);
     PD_ASSIGN_OR_RETURN(
@@ -329,8 +333,9 @@ absl::StatusOr<Plan*> Trainer::Impl::FeedForGradients(const Batch& batch) {
 
 void Trainer::Impl::ShowGradients(const Plan& plan) {
   std::vector<ParameterGradient> gradients;
-  for (size_t i = 0; i < program_.gradients.size(); ++i)
-    gradients.push_back({program_.gradients[i].first, &plan.fetch(i + 1)});
+  size_t fetch = StepFetches().size();
+  for (const auto& [parameter, gradient] : program_.gradients)
+    gradients.push_back({parameter, &plan.fetch(fetch++)});
   observer_->OnGradients(state_.step, gradients);
 }
 
@@ -361,7 +366,7 @@ absl::Status Trainer::Impl::TraceNan(const Batch& batch, const Plan& plan,
   if (guard->copied_step() == state_.step) {
     NanQuery query = QueryOf(plan, NamesOf(program_.feeds));
     query.program = &program_.main;
-    query.fetches = {program_.loss};
+    query.fetches = StepFetches();
     query.labels = LabelsOf(program_);
     query.context.seed = state_.seed;
     query.context.step = static_cast<uint64_t>(state_.step);
@@ -396,17 +401,21 @@ absl::Status Trainer::Impl::Step(const Batch& batch) {
                                              : plans_->Feed(batch.fields));
   const double rate =
       monitors_.Rate(state_).value_or(program_.rate(state_.step, state_.epoch));
-  if (!gradients && options_.guard == nullptr && plan->runs_ahead() &&
-      program_.loss_scaling.empty())
+  if (!gradients && options_.guard == nullptr && plan->runs_ahead())
     return StepAhead(batch, plan, rate);
   PD_RETURN_IF_ERROR(RunPlan(batch, plan, rate));
-  scale_.AfterStep(state_.step + 1);
   const float loss = *plan->fetch(0).data<float>();
   if (!std::isfinite(loss) && options_.guard != nullptr)
     return TraceNan(batch, *plan, NanFound(BadLossText(state_.step + 1, loss)));
-  PD_RETURN_IF_ERROR(TakeLoss(NextReport(batch, rate), loss));
+  PD_RETURN_IF_ERROR(TakeLoss(NextReport(batch, rate), *plan));
   if (gradients) ShowGradients(*plan);
   return absl::OkStatus();
+}
+
+std::vector<std::string> Trainer::Impl::StepFetches() const {
+  std::vector<std::string> fetches = {program_.loss};
+  if (!program_.loss_scaling.empty()) fetches.push_back(program_.loss_scaling);
+  return fetches;
 }
 
 // The step that `batch` makes, with which the state goes on.
@@ -416,7 +425,10 @@ StepReport Trainer::Impl::NextReport(const Batch& batch, double rate) {
   return {state_.step, state_.epoch, state_.batch, batch.size, 0, rate};
 }
 
-absl::Status Trainer::Impl::TakeLoss(StepReport report, float loss) {
+absl::Status Trainer::Impl::TakeLoss(StepReport report, const Plan& plan) {
+  const float loss = *plan.fetch(0).data<float>();
+  if (!program_.loss_scaling.empty())
+    scale_.AfterStep(report.step, *plan.fetch(1).data<float>());
   if (!std::isfinite(loss))
     return FailedPrecondition("%s", BadLossText(report.step, loss));
   report.loss = loss;
@@ -450,7 +462,7 @@ absl::Status Trainer::Impl::CompleteStep() {
   const StepReport& report = pending_.report;
   PD_RETURN_IF_ERROR(
       Annotate(plan->Wait(), absl::StrCat("step ", report.step)));
-  return TakeLoss(report, *plan->fetch(0).data<float>());
+  return TakeLoss(report, *plan);
 }
 
 // All evaluations of a step come before its checkpoint (AfterStep), so that a

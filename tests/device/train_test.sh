@@ -76,6 +76,17 @@ for first in cpu gpu; do
   same last "$first$second"
 done
 
+# float16: runs go ahead too, and what becomes of the loss's factor is told of the right steps.
+for device in cpu gpu; do
+  train "half.$device" $device 6 -o amp.level=O1 -o amp.dtype=float16 -o amp.incr_every_n_steps=2
+  sed -n 's/.*\(step [0-9]*: the loss is scaled by .*\)/\1/p' "$dir/err" >"$dir/half.$device.scales"
+  grep -c 'computed through float32' "$dir/err" >>"$dir/half.$device.warnings" || true
+done
+same half.cpu half.gpu
+[ "$(wc -l <"$dir/half.cpu.scales")" -eq 3 ] || fail "the factor has not grown three times"
+cmp "$dir"/half.{cpu,gpu}.scales || fail "the loss is scaled otherwise"
+[ "$(cat "$dir/half.cpu.warnings") $(cat "$dir/half.gpu.warnings")" = '1 0' ] || fail "warnings about this CPU"
+
 # Evaluation: the numbers of both sides, and predictions.
 results() { "$bin/pd-eval" -q -m "$dir/gpu" --format json "$@" | sed 's/"seconds":[^,}]*//'; }
 results --device gpu >"$dir/eval.gpu"
