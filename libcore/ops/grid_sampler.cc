@@ -11,6 +11,8 @@
 //   bilinear: Output = sum over the 2^axes neighbours of weight * X
 // X@GRAD and Grid@GRAD are the derivatives; where s was clamped or mirrored
 // Grid's follows.
+#include "libcore/ops/grid_sampler.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,17 +27,6 @@
 namespace pd {
 namespace {
 
-enum class Padding { kZeros, kBorder, kReflection };
-
-struct Sampler {
-  size_t axes;
-  int64_t images, channels, in_size, out_size;
-  int64_t extent[3];  // x, y, z
-  int64_t step[3];    // of the position in a channel of X
-  bool nearest, align_corners;
-  Padding padding;
-};
-
 absl::Status CheckShapes(const Shape& x, const Shape& grid) {
   const bool fits =
       (x.size() == 4 || x.size() == 5) && grid.size() == x.size() &&
@@ -48,10 +39,12 @@ absl::Status CheckShapes(const Shape& x, const Shape& grid) {
       ToString(x), ToString(grid));
 }
 
-absl::StatusOr<Sampler> ReadSampler(const OpDesc& op, const Shape& x,
-                                    const Shape& grid) {
+}  // namespace
+
+absl::StatusOr<GridSampler> ReadGridSampler(const OpDesc& op, const Shape& x,
+                                            const Shape& grid) {
   PD_RETURN_IF_ERROR(CheckShapes(x, grid));
-  Sampler s;
+  GridSampler s;
   s.axes = x.size() - 2;
   s.images = x[0];
   s.channels = x[1];
@@ -72,11 +65,11 @@ absl::StatusOr<Sampler> ReadSampler(const OpDesc& op, const Shape& x,
     return InvalidArgument("attr 'mode' is '%s'; expected bilinear or nearest",
                            mode);
   if (padding == "zeros")
-    s.padding = Padding::kZeros;
+    s.padding = GridPadding::kZeros;
   else if (padding == "border")
-    s.padding = Padding::kBorder;
+    s.padding = GridPadding::kBorder;
   else if (padding == "reflection")
-    s.padding = Padding::kReflection;
+    s.padding = GridPadding::kReflection;
   else
     return InvalidArgument(
         "attr 'padding_mode' is '%s'; expected zeros, border or reflection",
@@ -84,6 +77,8 @@ absl::StatusOr<Sampler> ReadSampler(const OpDesc& op, const Shape& x,
   s.align_corners = op.AttrOr("align_corners", true);
   return s;
 }
+
+namespace {
 
 // A place on one axis of X, and its derivative by the grid's number.
 template <typename T>
@@ -100,7 +95,7 @@ void Clamp(T last, Place<T>* p) {
 }
 
 template <typename T>
-Place<T> PlaceOf(const Sampler& s, T g, int64_t extent) {
+Place<T> PlaceOf(const GridSampler& s, T g, int64_t extent) {
   Place<T> p;
   const T last = static_cast<T>(extent - 1);
   if (s.align_corners) {
@@ -110,8 +105,8 @@ Place<T> PlaceOf(const Sampler& s, T g, int64_t extent) {
     p.slope = static_cast<T>(extent) / T(2);
     p.at = (g + T(1)) * p.slope - T(0.5);
   }
-  if (s.padding == Padding::kZeros) return p;
-  if (s.padding == Padding::kReflection) {
+  if (s.padding == GridPadding::kZeros) return p;
+  if (s.padding == GridPadding::kReflection) {
     const T low = s.align_corners ? T(0) : T(-0.5);
     const T span = s.align_corners ? last : last + T(1);
     if (span <= T(0)) return Place<T>{};
@@ -129,7 +124,7 @@ Place<T> PlaceOf(const Sampler& s, T g, int64_t extent) {
 
 // Calls body(offset, corner) for those of the 2^axes neighbours that lie in X.
 template <typename T, typename Body>
-void ForEachNeighbour(const Sampler& s, const Place<T>* places,
+void ForEachNeighbour(const GridSampler& s, const Place<T>* places,
                       const Body& body) {
   int64_t low[3] = {0, 0, 0};
   for (size_t i = 0; i < s.axes; ++i) {
@@ -158,7 +153,7 @@ T Weight(const Place<T>& place, unsigned corner, size_t i) {
 }
 
 template <typename T>
-T Product(const Sampler& s, const Place<T>* places, unsigned corner,
+T Product(const GridSampler& s, const Place<T>* places, unsigned corner,
           size_t but = 3) {
   T w = T(1);
   for (size_t i = 0; i < s.axes; ++i)
@@ -168,7 +163,7 @@ T Product(const Sampler& s, const Place<T>* places, unsigned corner,
 
 // The nearest element's offset; -1: outside.
 template <typename T>
-int64_t Nearest(const Sampler& s, const Place<T>* places) {
+int64_t Nearest(const GridSampler& s, const Place<T>* places) {
   int64_t offset = 0;
   for (size_t i = 0; i < s.axes; ++i) {
     const T at = std::nearbyint(places[i].at);
@@ -181,7 +176,7 @@ int64_t Nearest(const Sampler& s, const Place<T>* places) {
 }
 
 template <typename T>
-void ForwardImage(const Sampler& s, const T* x, const T* grid, T* out) {
+void ForwardImage(const GridSampler& s, const T* x, const T* grid, T* out) {
   for (int64_t p = 0; p < s.out_size; ++p) {
     Place<T> places[3];
     for (size_t i = 0; i < s.axes; ++i)
@@ -203,8 +198,8 @@ void ForwardImage(const Sampler& s, const T* x, const T* grid, T* out) {
 
 // dx (cleared) and dgrid may be null.
 template <typename T>
-void BackwardImage(const Sampler& s, const T* x, const T* grid, const T* dout,
-                   T* dx, T* dgrid) {
+void BackwardImage(const GridSampler& s, const T* x, const T* grid,
+                   const T* dout, T* dx, T* dgrid) {
   for (int64_t p = 0; p < s.out_size; ++p) {
     Place<T> places[3];
     for (size_t i = 0; i < s.axes; ++i)
@@ -234,7 +229,7 @@ void BackwardImage(const Sampler& s, const T* x, const T* grid, const T* dout,
 }
 
 template <typename Body>
-void ForEachImage(const Sampler& s, const Body& body) {
+void ForEachImage(const GridSampler& s, const Body& body) {
   ParallelFor(s.images, 1, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n)
       body(n * s.channels * s.in_size,
@@ -247,8 +242,9 @@ absl::StatusOr<Step> BindSampler(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* grid = context->Input("Grid");
   Tensor* out = context->Output("Output");
-  PD_ASSIGN_OR_RETURN(const Sampler s,
-                      ReadSampler(context->op(), x->shape(), grid->shape()));
+  PD_ASSIGN_OR_RETURN(
+      const GridSampler s,
+      ReadGridSampler(context->op(), x->shape(), grid->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Grid", x->dtype(), grid->shape()));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -268,8 +264,9 @@ absl::StatusOr<Step> BindSamplerGrad(BindContext* context) {
   Tensor* dout = context->Input("Output@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   Tensor* dgrid = context->Output("Grid@GRAD");
-  PD_ASSIGN_OR_RETURN(const Sampler s,
-                      ReadSampler(context->op(), x->shape(), grid->shape()));
+  PD_ASSIGN_OR_RETURN(
+      const GridSampler s,
+      ReadGridSampler(context->op(), x->shape(), grid->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Grid", x->dtype(), grid->shape()));
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Output@GRAD", x->dtype(),
                                     s.images * s.channels * s.out_size));

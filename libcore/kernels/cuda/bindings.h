@@ -183,6 +183,7 @@ void AddQuantizing(DeviceKernels* kernels);
 void AddRecurrences(DeviceKernels* kernels);
 void AddResizing(DeviceKernels* kernels);
 void AddTrustRatios(DeviceKernels* kernels);
+void AddGrids(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);

@@ -39,6 +39,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddWindows(&place->kernels);
   cuda::AddPrecision(&place->kernels);
   cuda::AddQuantizing(&place->kernels);
+  cuda::AddGrids(&place->kernels);
   cuda::AddUpdates(&place->kernels);
   cuda::AddTrustRatios(&place->kernels);
   // Without it every product would be the CPU's: better no GPU than a slow one.

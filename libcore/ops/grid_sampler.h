@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What grid_sampler and its gradient do, read from their op. Shared by their
+// implementations.
+#ifndef PD_LIBCORE_OPS_GRID_SAMPLER_H_
+#define PD_LIBCORE_OPS_GRID_SAMPLER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "formats/program_desc.h"
+#include "libcore/base/shape.h"
+
+namespace pd {
+
+enum class GridPadding { kZeros, kBorder, kReflection };
+
+struct GridSampler {
+  size_t axes;
+  int64_t images, channels, in_size, out_size;
+  int64_t extent[3];  ///< x, y, z
+  int64_t step[3];    ///< of the position in a channel of X
+  bool nearest, align_corners;
+  GridPadding padding;
+};
+
+/// InvalidArgument on shapes that do not fit together, and on modes that are
+/// not known.
+absl::StatusOr<GridSampler> ReadGridSampler(const OpDesc& op, const Shape& x,
+                                            const Shape& grid);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_OPS_GRID_SAMPLER_H_

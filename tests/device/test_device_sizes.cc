@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that go about more elements in another way than about those of
+// PaddlePaddle's goldens, beside the CPU's references, which these have proved.
+#include <cmath>
+
+#include "tests/device/device_plan.h"
+#include "tests/ops/compare.h"
+
+namespace pd {
+namespace {
+
+class DeviceSizes : public DevicePlan {
+ protected:
+  // Numbers between -1.2 and 1.2 that differ and follow no pattern.
+  void Feed(const std::string& name, Shape shape) {
+    Var(name, DType::kFloat32, shape);
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < NumElements(shape); ++i)
+      numbers.push_back(1.2f *
+                        std::sin(static_cast<float>(i * i % 7919) * 0.37f));
+    specs_.push_back({name, DType::kFloat32, std::move(shape)});
+    feeds_.push_back(std::move(numbers));
+  }
+  void Out(OpDesc* op, const std::string& slot, DType dtype, Shape shape) {
+    Var(slot, dtype, std::move(shape));
+    op->SetOutput(slot, {slot});
+    fetches_.push_back(slot);
+  }
+
+  std::vector<Array> Run(Session session, bool on_gpu) {
+    auto plan = session.Compile(program_, specs_, fetches_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    if (!plan.ok()) return {};
+    for (const StepInfo& step : (*plan)->steps())
+      EXPECT_EQ(step.on_device, on_gpu) << step.op_type;
+    for (size_t i = 0; i < feeds_.size(); ++i)
+      (*plan)->SetFeed(i, feeds_[i].data());
+    const absl::Status ran = (*plan)->Run({});
+    EXPECT_TRUE(ran.ok()) << ran;
+    std::vector<Array> result;
+    for (size_t i = 0; i < fetches_.size(); ++i)
+      result.push_back(ToArray((*plan)->fetch(i)));
+    return result;
+  }
+  void ExpectTheCpus() {
+    const auto want = Run(OnCpu(), false), got = Run(OnGpu(), true);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_EQ(Difference(got[i], want[i], 1e-5, 1e-5), "") << fetches_[i];
+  }
+
+  std::vector<FeedSpec> specs_;
+  std::vector<std::vector<float>> feeds_;
+  std::vector<std::string> fetches_;
+};
+
+// More places than a block sorts on its own, by 2 and by 4 parts.
+TEST_F(DeviceSizes, ManyPlacesAreSampled) {
+  for (const int64_t side : {75, 101}) {
+    program_.blocks[0] = {};
+    specs_.clear();
+    feeds_.clear();
+    fetches_.clear();
+    Feed("X", {2, 3, 40, 30});
+    Feed("Grid", {2, side, side, 2});
+    Feed("Output@GRAD", {2, 3, side, side});
+    OpDesc* op = Op("grid_sampler_grad");
+    for (const FeedSpec& spec : specs_) op->SetInput(spec.name, {spec.name});
+    Out(op, "X@GRAD", DType::kFloat32, {2, 3, 40, 30});
+    Out(op, "Grid@GRAD", DType::kFloat32, {2, side, side, 2});
+    ExpectTheCpus();
+  }
+}
+
+}  // namespace
+}  // namespace pd
