@@ -7,6 +7,8 @@
 // That is not the derivative, which for fixed u and v is
 //   Out@GRAD / sigma - u v^T * sum(Out@GRAD * Weight) / sigma^2
 // but it is what PaddlePaddle's networks are trained with.
+#include "libcore/ops/spectral_norm.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -14,7 +16,6 @@
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/axis_view.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
 
@@ -23,21 +24,11 @@ namespace {
 
 constexpr int32_t kMostIterations = 100000;
 
-// Element (row r of the matrix, column c): the weight as [outer, h, inner].
-struct Matrix {
-  AxisView view;
-  int64_t h, w;
-  int32_t iterations;
-  double eps;
+}  // namespace
 
-  int64_t At(int64_t r, int64_t c) const {
-    return (c / view.inner * h + r) * view.inner + c % view.inner;
-  }
-};
-
-absl::StatusOr<Matrix> ReadMatrix(const BindContext& context) {
+absl::StatusOr<SpectralMatrix> ReadSpectralMatrix(const BindContext& context) {
   const Tensor* weight = context.Input("Weight");
-  Matrix m;
+  SpectralMatrix m;
   const int32_t dim = context.Attr<int32_t>("dim");
   if (weight->rank() < 2 || dim < 0)
     return InvalidArgument("'Weight' has shape %s and attr 'dim' is %d",
@@ -55,6 +46,8 @@ absl::StatusOr<Matrix> ReadMatrix(const BindContext& context) {
   return m;
 }
 
+namespace {
+
 void Normalize(double eps, std::vector<double>* v) {
   double squares = 0;
   for (double x : *v) squares += x * x;
@@ -69,7 +62,8 @@ struct Direction {
 };
 
 template <typename T>
-Direction Iterate(const Matrix& m, const T* weight, const T* u, const T* v) {
+Direction Iterate(const SpectralMatrix& m, const T* weight, const T* u,
+                  const T* v) {
   Direction d;
   d.u.assign(u, u + m.h);
   d.v.assign(v, v + m.w);
@@ -99,7 +93,7 @@ absl::StatusOr<Step> BindSpectral(BindContext* context) {
   Tensor* u = context->Input("U");
   Tensor* v = context->Input("V");
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const Matrix m, ReadMatrix(*context));
+  PD_ASSIGN_OR_RETURN(const SpectralMatrix m, ReadSpectralMatrix(*context));
   return DispatchFloat(weight->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
@@ -118,7 +112,7 @@ absl::StatusOr<Step> BindSpectralGrad(BindContext* context) {
   Tensor* v = context->Input("V");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dweight = context->Output("Weight@GRAD");
-  PD_ASSIGN_OR_RETURN(const Matrix m, ReadMatrix(*context));
+  PD_ASSIGN_OR_RETURN(const SpectralMatrix m, ReadSpectralMatrix(*context));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", weight->dtype(), weight->shape()));
   return DispatchFloat(weight->dtype(), [&](auto tag) -> absl::StatusOr<Step> {

@@ -13,6 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/shape.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/ops/device_kernels.h"
 
@@ -131,6 +132,16 @@ absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
                                     const ReduceArgs& args, Tensor* x,
                                     Tensor* out);
 
+struct ProductTensors {
+  Tensor *a, *b, *c;
+};
+
+/// The step c = op(a) op(b), by cuBLASLt.
+absl::StatusOr<Step> BindProductStep(BindContext* context,
+                                     DeviceBinding* binding,
+                                     MatrixProduct product,
+                                     const ProductTensors& t);
+
 /// The input that the op also writes: updates are in place.
 absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
                                 const std::string& out_slot, size_t i);
@@ -184,6 +195,8 @@ void AddRecurrences(DeviceKernels* kernels);
 void AddResizing(DeviceKernels* kernels);
 void AddTrustRatios(DeviceKernels* kernels);
 void AddGrids(DeviceKernels* kernels);
+void AddBilinear(DeviceKernels* kernels);
+void AddSpectralNorm(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);

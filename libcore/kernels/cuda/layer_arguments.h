@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of activations.cu, windows.cu and sequences.cu are given.
+// What the kernels of activations.cu, bilinear.cu, windows.cu, sequences.cu and
+// spectral.cu are given.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 
@@ -31,6 +32,23 @@ struct WindowArgs {
   float* to;
   int64_t planes;
   WindowAxis down, across;
+};
+
+/// bilinear_tensor_product of n rows: x [n, a]; `part` [n, k, a] is Weight y.
+struct BilinearArgs {
+  const float *x, *part, *bias, *dout;
+  float* to;
+  int64_t n, a, k;
+};
+
+/// spectral_norm: a weight seen as in pd::SpectralMatrix, and what its steps
+/// leave: u, v, W v and the sums of W's rows, then sigma and the sum of W.
+struct SpectralArgs {
+  const float *weight, *first_u, *first_v, *dout;
+  float* to;  ///< Out or Weight@GRAD
+  double *u, *v, *products, *sums, *results;
+  int64_t h, w, inner;
+  double eps;
 };
 
 /// Numbered as pd::SequencePool.

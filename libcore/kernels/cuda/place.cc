@@ -40,6 +40,8 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddPrecision(&place->kernels);
   cuda::AddQuantizing(&place->kernels);
   cuda::AddGrids(&place->kernels);
+  cuda::AddBilinear(&place->kernels);
+  cuda::AddSpectralNorm(&place->kernels);
   cuda::AddUpdates(&place->kernels);
   cuda::AddTrustRatios(&place->kernels);
   // Without it every product would be the CPU's: better no GPU than a slow one.

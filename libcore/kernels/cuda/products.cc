@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "libcore/base/flags.h"
-#include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/product.h"
 
@@ -41,14 +40,8 @@ absl::StatusOr<Product> ReadProduct(BindContext* context, bool grad) {
 absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
                               Work work) {
   work.product.dtype = work.c->dtype();
-  work.product.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
-  PD_ASSIGN_OR_RETURN(auto bound, BindProduct(binding->device(), work.product));
-  Tensor* workspace =
-      bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
-  return Step([work, bound = std::move(bound), workspace](const RunContext&) {
-    return bound->Run(work.a->raw(), work.b->raw(), work.c->raw(),
-                      workspace == nullptr ? nullptr : workspace->raw());
-  });
+  return BindProductStep(context, binding, work.product,
+                         {work.a, work.b, work.c});
 }
 
 absl::StatusOr<Step> BindForward(BindContext* context, DeviceBinding* binding) {
@@ -107,6 +100,20 @@ absl::StatusOr<Step> BindBackward(BindContext* context,
 }
 
 }  // namespace
+
+absl::StatusOr<Step> BindProductStep(BindContext* context,
+                                     DeviceBinding* binding,
+                                     MatrixProduct product,
+                                     const ProductTensors& t) {
+  product.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
+  PD_ASSIGN_OR_RETURN(auto bound, BindProduct(binding->device(), product));
+  Tensor* workspace =
+      bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
+  return Step([t, bound = std::move(bound), workspace](const RunContext&) {
+    return bound->Run(t.a->raw(), t.b->raw(), t.c->raw(),
+                      workspace == nullptr ? nullptr : workspace->raw());
+  });
+}
 
 void AddProducts(DeviceKernels* kernels) {
   for (const char* type : {"matmul_v2", "matmul", "bmm", "mul"}) {
