@@ -11,6 +11,8 @@
 // nothing where the predicted box overlaps a ground truth by more than
 // ignore_thresh. ObjectnessMask [N, M, H, W] holds score, 0, -1; GTMatchMask
 // [N, B] the place in anchor_mask, -1 for none. Only X has a gradient.
+#include "libcore/ops/yolov3_loss.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,31 +25,6 @@
 
 namespace pd {
 namespace {
-
-struct YoloLoss {
-  std::vector<int32_t> anchors, mask;
-  int64_t images = 0, side = 0, truths = 0, classes = 0, downsample = 32;
-  float ignore = 0.7f, scale = 1;
-  bool smooth = true;
-
-  int64_t count() const { return static_cast<int64_t>(mask.size()); }
-  int64_t cells() const { return side * side; }
-  int64_t input_size() const { return downsample * side; }
-  template <typename T>
-  T Anchor(int64_t i, int64_t axis) const {
-    return static_cast<T>(anchors[static_cast<size_t>(2 * i + axis)]);
-  }
-  /// Where the values of a cell begin in X; they lie cells() apart.
-  int64_t Entry(int64_t image, int64_t m, int64_t cell) const {
-    return (image * count() + m) * (classes + 5) * cells() + cell;
-  }
-  template <typename T>
-  T Target(bool same) const {
-    if (!smooth) return same ? T(1) : T(0);
-    const T smoothing = std::min(T(1) / static_cast<T>(classes), T(1.0 / 40));
-    return same ? T(1) - smoothing : smoothing;
-  }
-};
 
 absl::Status CheckYoloLoss(const YoloLoss& loss, const Shape& x,
                            const Shape& boxes) {
@@ -79,6 +56,8 @@ absl::Status CheckYoloLoss(const YoloLoss& loss, const Shape& x,
   return absl::OkStatus();
 }
 
+}  // namespace
+
 absl::StatusOr<YoloLoss> ReadYoloLoss(const OpDesc& op, const Shape& x,
                                       const Shape& boxes) {
   YoloLoss loss;
@@ -95,6 +74,8 @@ absl::StatusOr<YoloLoss> ReadYoloLoss(const OpDesc& op, const Shape& x,
   loss.truths = boxes[1];
   return loss;
 }
+
+namespace {
 
 template <typename T>
 T Sigmoid(T x) {

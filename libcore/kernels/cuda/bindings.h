@@ -197,6 +197,7 @@ void AddTrustRatios(DeviceKernels* kernels);
 void AddGrids(DeviceKernels* kernels);
 void AddBilinear(DeviceKernels* kernels);
 void AddSpectralNorm(DeviceKernels* kernels);
+void AddYolo(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);
