@@ -9,6 +9,8 @@
 // sum of trapezes between buckets, from the highest, whatever attr 'curve' is;
 // not divided by the numbers of both kinds while one of them is 0. A batch
 // whose InsTagWeight is 0 does not count. No gradient.
+#include "libcore/ops/auc.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,19 +25,11 @@
 namespace pd {
 namespace {
 
-struct Layout {
-  int64_t buckets = 0, slide = 0;
-
-  int64_t Elements() const {
-    return (1 + slide) * buckets + (slide > 0 ? 1 : 0);
-  }
-  int64_t Sum() const { return slide * buckets; }
-};
-
 // Counts a batch.
 template <typename T>
 absl::Status Count(const Tensor& predict, const Tensor& label,
-                   const Layout& layout, int64_t* positive, int64_t* negative) {
+                   const AucLayout& layout, int64_t* positive,
+                   int64_t* negative) {
   const int64_t rows = predict.dim(0), width = predict.dim(1);
   for (int64_t i = 0; i < rows; ++i) {
     const T p = predict.data<T>()[i * width + width - 1];
@@ -56,7 +50,7 @@ absl::Status Count(const Tensor& predict, const Tensor& label,
 // The batch into the statistics.
 template <typename T>
 absl::Status Update(const Tensor& predict, const Tensor& label,
-                    const Layout& layout, bool counts, int64_t* positive,
+                    const AucLayout& layout, bool counts, int64_t* positive,
                     int64_t* negative) {
   if (layout.slide == 0)
     return counts ? Count<T>(predict, label, layout, positive, negative)
@@ -92,7 +86,9 @@ double Area(const int64_t* positive, const int64_t* negative, int64_t buckets) {
   return positives > 0 && negatives > 0 ? area / positives / negatives : area;
 }
 
-absl::StatusOr<Layout> LayoutOf(const OpDesc& op) {
+}  // namespace
+
+absl::StatusOr<AucLayout> AucLayoutOf(const OpDesc& op) {
   const int64_t thresholds = op.AttrOr<int32_t>("num_thresholds", 8191);
   const int64_t slide = op.AttrOr<int32_t>("slide_steps", 1);
   if (thresholds < 0 || slide < 0)
@@ -100,8 +96,10 @@ absl::StatusOr<Layout> LayoutOf(const OpDesc& op) {
         "attrs 'num_thresholds' and 'slide_steps' are %d "
         "and %d; expected 0 or more",
         thresholds, slide);
-  return Layout{thresholds + 1, slide};
+  return AucLayout{thresholds + 1, slide};
 }
+
+namespace {
 
 absl::StatusOr<Step> BindAuc(BindContext* context) {
   Tensor* predict = context->Input("Predict");
@@ -109,7 +107,7 @@ absl::StatusOr<Step> BindAuc(BindContext* context) {
   Tensor* weight = context->Input("InsTagWeight");
   Tensor* auc = context->Output("AUC");
   Tensor *in[2], *out[2];
-  PD_ASSIGN_OR_RETURN(const Layout layout, LayoutOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const AucLayout layout, AucLayoutOf(context->op()));
   for (size_t i = 0; i < 2; ++i) {
     const std::string slot = i == 0 ? "StatPos" : "StatNeg";
     in[i] = context->Input(slot);
@@ -151,7 +149,7 @@ absl::StatusOr<Step> BindAuc(BindContext* context) {
 
 absl::Status InferAuc(InferContext* context) {
   context->SetOutput("AUC", {}, DType::kFloat64);
-  PD_ASSIGN_OR_RETURN(const Layout layout, LayoutOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const AucLayout layout, AucLayoutOf(context->op()));
   const Shape shape =
       layout.slide == 0 ? Shape{1, layout.buckets} : Shape{layout.Elements()};
   for (const char* slot : {"StatPosOut", "StatNegOut"})

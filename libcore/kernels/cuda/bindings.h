@@ -198,6 +198,7 @@ void AddGrids(DeviceKernels* kernels);
 void AddBilinear(DeviceKernels* kernels);
 void AddSpectralNorm(DeviceKernels* kernels);
 void AddYolo(DeviceKernels* kernels);
+void AddStatistics(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);
