@@ -65,6 +65,21 @@ constexpr Unary kUnary[] = {
     {"softshrink", "softshrink", true, {{"lambda", 0.5f}}},
     {"logsigmoid", "logsigmoid", true, {}},
     {"tanh_shrink", "tanh_shrink", true, {}},
+    {"expm1", "expm1", false, {}},
+    {"log2", "log2", true, {}},
+    {"log10", "log10", true, {}},
+    {"tan", "tan", true, {}},
+    {"asin", "asin", true, {}},
+    {"acos", "acos", true, {}},
+    {"atan", "atan", true, {}},
+    {"sinh", "sinh", true, {}},
+    {"cosh", "cosh", true, {}},
+    {"asinh", "asinh", true, {}},
+    {"acosh", "acosh", true, {}},
+    {"atanh", "atanh", true, {}},
+    {"stanh", "stanh", true, {{"scale_a", 0.67f}, {"scale_b", 1.7159f}}},
+    {"soft_relu", "soft_relu", false, {{"threshold", 40.0f}}},
+    {"logit", "logit", true, {{"eps", 1e-6f}}},
 };
 
 const Unary* FindUnary(std::string type) {
@@ -172,6 +187,15 @@ absl::StatusOr<Step> BindSteps(BindContext* context, DeviceBinding* binding) {
   context->MayShare(x, out);
   return UnaryStep(binding, absl::StrCat("unary_", context->op().type), {}, x,
                    nullptr, out);
+}
+
+absl::StatusOr<Step> BindStepsGrad(BindContext* context,
+                                   DeviceBinding* binding) {
+  Tensor* dx = context->Output("X@GRAD");
+  for (const char* slot : {"X", "Out", "Out@GRAD"})
+    if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
+  PD_RETURN_IF_ERROR(OnlyFloat32({dx}));
+  return BindFillStep(binding, 0, dx);
 }
 
 // Labels mixed with an even distribution, and its gradient, which is scaled.
@@ -365,8 +389,11 @@ void AddElementwise(DeviceKernels* kernels) {
     kernels->Add(absl::StrCat(unary.type, "_grad"), {"cuda", BindUnaryGrad});
   }
   kernels->Add("scale", {"cuda", BindScale});
-  for (const char* type : {"sign", "floor", "ceil", "round"})
+  for (const char* type : {"sign", "floor", "ceil", "round", "trunc"})
     kernels->Add(type, {"cuda", BindSteps});
+  for (const char* type :
+       {"floor_grad", "ceil_grad", "round_grad", "trunc_grad"})
+    kernels->Add(type, {"cuda", BindStepsGrad});
   kernels->Add("label_smooth", {"cuda", BindLabelSmooth});
   kernels->Add("label_smooth_grad", {"cuda", BindLabelSmooth});
   for (const char* name : {"add", "sub", "mul", "div", "max", "min", "pow"}) {

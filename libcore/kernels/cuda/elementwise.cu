@@ -60,6 +60,23 @@ PD_DEVICE float SoftplusOf(float x) {
   X(logsigmoid, -SoftplusOf(-x), SigmoidOf(-v))                               \
   X(tanh_shrink, x - tanhf(x), tanhf(v) * tanhf(v))                           \
   X(pow, PowerOf(x, p.a), p.a* PowerOf(v, p.a - 1))                           \
+  X(expm1, expm1f(x), v + 1)                                                  \
+  X(log2, log2f(x), 1 / (v * 0.6931471806f))                                  \
+  X(log10, log10f(x), 1 / (v * 2.302585093f))                                 \
+  X(tan, tanf(x), 1 + tanf(v) * tanf(v))                                      \
+  X(asin, asinf(x), 1 / sqrtf(1 - v * v))                                     \
+  X(acos, acosf(x), -1 / sqrtf(1 - v * v))                                    \
+  X(atan, atanf(x), 1 / (1 + v * v))                                          \
+  X(sinh, sinhf(x), coshf(v))                                                 \
+  X(cosh, coshf(x), sinhf(v))                                                 \
+  X(asinh, asinhf(x), 1 / sqrtf(v * v + 1))                                   \
+  X(acosh, acoshf(x), 1 / (sqrtf(v - 1) * sqrtf(v + 1)))                      \
+  X(atanh, atanhf(x), 1 / (1 - v * v))                                        \
+  X(stanh, p.b* tanhf(p.a* x), StanhGrad(p.a, p.b, v))                        \
+  X(soft_relu, SoftplusOf(Within(x, p.a)),                                    \
+    v > -p.a && v < p.a ? -expm1f(-v) : 0.0f)                                 \
+  X(logit, LogitOf(x, p.a), LogitGrad(v, p.a))                                \
+  X(trunc, truncf(x), 0.0f)                                                   \
   X(floor, floorf(x), 0.0f)                                                   \
   X(ceil, ceilf(x), 0.0f)                                                     \
   X(round, roundf(x), 0.0f)                                                   \
@@ -77,6 +94,23 @@ PD_DEVICE float Between(float x, float top) {
 }
 PD_DEVICE float Beyond(float x, float bound) {
   return x < -bound || x > bound ? 1.0f : 0.0f;
+}
+PD_DEVICE float Within(float x, float bound) {
+  return x < -bound ? -bound : (x > bound ? bound : x);
+}
+PD_DEVICE float StanhGrad(float a, float b, float x) {
+  const float t = tanhf(a * x);
+  return a * b * (1 - t * t);
+}
+// Without eps there is no logit outside [0, 1].
+PD_DEVICE float LogitOf(float x, float eps) {
+  if (eps == 0 && (x < 0 || x > 1)) return NAN;
+  x = x < eps ? eps : (x > 1 - eps ? 1 - eps : x);
+  return logf(x / (1 - x));
+}
+PD_DEVICE float LogitGrad(float x, float eps) {
+  if (x < eps || x > 1 - eps) return eps == 0 ? NAN : 0.0f;
+  return 1 / (x * (1 - x));
 }
 PD_DEVICE float SoftAbove(float x, float threshold) {
   return x > threshold ? x : SoftplusOf(x);
