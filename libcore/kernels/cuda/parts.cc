@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors joined, taken apart, cut out, padded and repeated: each is one
-// strided copy a part (elementwise.cu), after zeros where not every element is
-// written. Starts, sections and axes that tensors give stay with the CPU.
+// Tensors joined, taken apart, cut out, padded, repeated, flipped and rolled:
+// each is one strided copy a part (elementwise.cu), after zeros where not every
+// element is written. Starts, sections and axes that tensors give stay with the
+// CPU.
 #include <string>
 #include <utility>
 #include <vector>
@@ -184,7 +185,7 @@ absl::StatusOr<Step> BindSlice(BindContext* context, DeviceBinding* binding) {
   return CopyCut(binding, cut, back);
 }
 
-// pad and pad3d by constants.
+// pad and pad3d by constants; resize.cc has the other modes.
 absl::StatusOr<Step> BindPad(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(NoTensors(context, {"Paddings"}));
   const OpDesc& op = context->op();
@@ -265,6 +266,95 @@ absl::StatusOr<Step> BindRepeatGrad(BindContext* context,
   return BindReduceStep(binding, "reduce_sum", args, dout, dx);
 }
 
+absl::StatusOr<std::vector<size_t>> ReadAxes(const OpDesc& op, size_t rank) {
+  std::vector<size_t> axes;
+  for (const int64_t axis : IntsAttr(op, "axis")) {
+    if (rank == 0) continue;
+    PD_ASSIGN_OR_RETURN(const int a, NormalizeAxis(axis, rank));
+    axes.push_back(static_cast<size_t>(a));
+  }
+  return axes;
+}
+
+absl::StatusOr<Step> BindFlip(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  PD_ASSIGN_OR_RETURN(const auto axes, ReadAxes(context->op(), x->rank()));
+  if (x->size() == 0) return Unimplemented("no elements");
+  StridedCopy copy{x, out, out->size()};
+  auto from = RowMajorStrides(x->shape());
+  const auto to = from;
+  for (const size_t axis : axes) {
+    if (from[axis] < 0) continue;  // named twice: flipped once
+    copy.from_start += (x->dim(axis) - 1) * from[axis];
+    from[axis] = -from[axis];
+  }
+  for (size_t d = 0; d < from.size(); ++d)
+    if (!AddExtent<2>(x->dim(d), {from[d], to[d]}, &copy.walk))
+      return TooManyDims();
+  return BindCopy(binding, copy);
+}
+
+// What each axis of `shape` is rolled by, in [0, extent).
+absl::StatusOr<std::vector<int64_t>> ReadShifts(const OpDesc& op,
+                                                const Shape& shape) {
+  const auto shifts = IntsAttr(op, "shifts");
+  std::vector<size_t> axes = {0};
+  if (!IntsAttr(op, "axis").empty()) {
+    PD_ASSIGN_OR_RETURN(axes, ReadAxes(op, shape.size()));
+  }
+  if (shifts.size() != axes.size())
+    return Unimplemented("%d shifts for %d axes", shifts.size(), axes.size());
+  std::vector<int64_t> by_axis(shape.size(), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t extent = shape[axes[i]];
+    int64_t& shift = by_axis[axes[i]];
+    shift = ((shift + shifts[i] % extent) % extent + extent) % extent;
+  }
+  return by_axis;
+}
+
+// Each axis that is rolled is cut where it wraps: a copy for each box.
+absl::StatusOr<Step> BindRoll(BindContext* context, DeviceBinding* binding) {
+  PD_RETURN_IF_ERROR(NoTensors(context, {"ShiftsTensor"}));
+  const bool back = context->Output("X@GRAD") != nullptr;
+  Tensor* from = context->Input(back ? "Out@GRAD" : "X");
+  Tensor* to = context->Output(back ? "X@GRAD" : "Out");
+  if (back) ForgetAll(context, "X");
+  if (from->size() == 0 || from->size() != to->size())
+    return Unimplemented("no elements");
+  const bool flat = IntsAttr(context->op(), "axis").empty();
+  const Shape shape = flat ? Shape{to->size()} : to->shape();
+  PD_ASSIGN_OR_RETURN(const auto shifts, ReadShifts(context->op(), shape));
+  std::vector<size_t> rolled;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shifts[d] != 0) rolled.push_back(d);
+  if (rolled.size() > 4) return Unimplemented("%d axes", rolled.size());
+  const auto strides = RowMajorStrides(shape);
+  std::vector<Step> steps;
+  for (unsigned box = 0; box < 1u << rolled.size(); ++box) {
+    StridedCopy copy{from, to, 1};
+    Shape extents = shape;
+    int64_t unrolled = 0, moved = 0;
+    for (size_t i = 0; i < rolled.size(); ++i) {
+      const size_t d = rolled[i];
+      const bool wraps = (box >> i & 1u) != 0;
+      extents[d] = wraps ? shifts[d] : shape[d] - shifts[d];
+      (wraps ? unrolled : moved) +=
+          (wraps ? shape[d] - shifts[d] : shifts[d]) * strides[d];
+    }
+    (back ? copy.to_start : copy.from_start) = unrolled;
+    (back ? copy.from_start : copy.to_start) = moved;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      copy.n *= extents[d];
+      if (!AddExtent<2>(extents[d], {strides[d], strides[d]}, &copy.walk))
+        return TooManyDims();
+    }
+    PD_ASSIGN_OR_RETURN(Step step, BindCopy(binding, copy));
+    steps.push_back(std::move(step));
+  }
+  return InOrder(std::move(steps));
+}
+
 }  // namespace
 
 void AddParts(DeviceKernels* kernels) {
@@ -272,6 +362,9 @@ void AddParts(DeviceKernels* kernels) {
   for (const char* type :
        {"slice", "slice_grad", "strided_slice", "strided_slice_grad"})
     AddMove<BindSlice>(type, kernels);
+  for (const char* type : {"flip", "reverse"}) AddMove<BindFlip>(type, kernels);
+  for (const char* type : {"roll", "roll_grad"})
+    AddMove<BindRoll>(type, kernels);
   for (const char* type : {"pad", "pad_grad", "pad3d", "pad3d_grad"})
     AddMove<BindPad>(type, kernels);
   for (const std::string type :
