@@ -10,6 +10,8 @@
 //     The paddings may come from Paddings.
 // X@GRAD: Out@GRAD summed over the places that an element went to. The second
 // gradient pads again, with zeros where the mode is constant.
+#include "libcore/ops/pad.h"
+
 #include <algorithm>
 #include <complex>
 #include <cstdint>
@@ -126,13 +128,10 @@ absl::Status InferPad(InferContext* context) {
   return absl::OkStatus();
 }
 
-// For each place along an axis of Out, where it comes from; -1: the value.
-using Sources = std::vector<std::vector<int64_t>>;
-
-absl::StatusOr<Sources> SourcesOf(const OpDesc& op, const Shape& x,
-                                  const Shape& out, const Paddings& p) {
+absl::StatusOr<PadSources> SourcesOf(const OpDesc& op, const Shape& x,
+                                     const Shape& out, const Paddings& p) {
   PD_ASSIGN_OR_RETURN(const Mode mode, ModeOf(op));
-  Sources sources(x.size());
+  PadSources sources(x.size());
   for (size_t d = 0; d < x.size(); ++d) {
     const int64_t n = x[d];
     PD_RETURN_IF_ERROR(CheckExtent(mode, n, p.before[d], p.after[d]));
@@ -159,9 +158,20 @@ absl::StatusOr<Sources> SourcesOf(const OpDesc& op, const Shape& x,
   return sources;
 }
 
+}  // namespace
+
+absl::StatusOr<PadSources> ReadPadSources(const OpDesc& op, const Shape& x,
+                                          const Shape& out) {
+  PD_ASSIGN_OR_RETURN(const Paddings p,
+                      PaddingsOf(op, x.size(), IntsAttr(op, "paddings")));
+  return SourcesOf(op, x, out, p);
+}
+
+namespace {
+
 // Calls body(element of Out, element of X or -1) for every element of Out.
 template <typename Body>
-void ForSources(const Sources& sources, const Shape& x, const Body& body) {
+void ForSources(const PadSources& sources, const Shape& x, const Body& body) {
   const auto strides = RowMajorStrides(x);
   int64_t size = 1;
   for (const auto& line : sources) size *= static_cast<int64_t>(line.size());
@@ -185,12 +195,10 @@ class Reader {
  public:
   explicit Reader(BindContext* context)
       : op_(context->op()), tensor_(context->Input("Paddings")) {}
-  absl::StatusOr<Sources> Read(const Shape& x, const Shape& out) const {
-    PD_ASSIGN_OR_RETURN(
-        const Paddings p,
-        PaddingsOf(
-            op_, x.size(),
-            tensor_ != nullptr ? IntsOf(*tensor_) : IntsAttr(op_, "paddings")));
+  absl::StatusOr<PadSources> Read(const Shape& x, const Shape& out) const {
+    if (tensor_ == nullptr) return ReadPadSources(op_, x, out);
+    PD_ASSIGN_OR_RETURN(const Paddings p,
+                        PaddingsOf(op_, x.size(), IntsOf(*tensor_)));
     return SourcesOf(op_, x, out, p);
   }
   bool fixed() const { return tensor_ == nullptr; }
@@ -206,14 +214,15 @@ absl::StatusOr<Step> SourcesStep(BindContext* context, const Tensor* x,
                                  const Tensor* out, const Work& work) {
   const Reader reader(context);
   if (reader.fixed()) {
-    PD_ASSIGN_OR_RETURN(Sources sources, reader.Read(x->shape(), out->shape()));
+    PD_ASSIGN_OR_RETURN(PadSources sources,
+                        reader.Read(x->shape(), out->shape()));
     return Step([work, sources = std::move(sources)](const RunContext&) {
       work(sources);
       return absl::OkStatus();
     });
   }
   return Step([work, reader, x, out](const RunContext&) {
-    PD_ASSIGN_OR_RETURN(const Sources sources,
+    PD_ASSIGN_OR_RETURN(const PadSources sources,
                         reader.Read(x->shape(), out->shape()));
     work(sources);
     return absl::OkStatus();
@@ -233,7 +242,7 @@ absl::StatusOr<Step> BindPad(BindContext* context) {
                        std::complex<double>>(
       x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
-        return SourcesStep(context, x, out, [=](const Sources& sources) {
+        return SourcesStep(context, x, out, [=](const PadSources& sources) {
           const T* from = x->data<T>();
           T* to = out->data<T>();
           const T fill = static_cast<T>(value);
@@ -256,7 +265,7 @@ absl::StatusOr<Step> BindPadGrad(BindContext* context) {
                        std::complex<double>>(
       dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
-        return SourcesStep(context, dx, dout, [=](const Sources& sources) {
+        return SourcesStep(context, dx, dout, [=](const PadSources& sources) {
           std::memset(dx->raw(), 0, dx->bytes());
           const T* from = dout->data<T>();
           T* to = dx->data<T>();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpolations (nearest_interp and the like) and their gradients; the
-// kernel is in resize.cu.
+// The interpolations (nearest_interp and the like), paddings by what is there,
+// and their gradients; the kernel is in resize.cu.
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/interp.h"
+#include "libcore/ops/pad.h"
 
 namespace pd::cuda {
 namespace {
@@ -38,19 +40,23 @@ Reads Forwards(const InterpAxis& axis) {
 
 // The other way round: an input position reads the outputs that read it, in
 // their order.
-Reads Backwards(const InterpAxis& axis) {
+Reads Backwards(const Reads& axis) {
   Reads reads;
-  reads.from = axis.out;
-  reads.to = axis.in;
-  std::vector<std::vector<size_t>> readers(static_cast<size_t>(axis.in));
-  for (size_t i = 0; i < axis.index.size(); ++i)
-    readers[static_cast<size_t>(axis.index[i])].push_back(i);
-  for (const std::vector<size_t>& entries : readers) {
+  reads.from = axis.to;
+  reads.to = axis.from;
+  std::vector<std::vector<std::pair<int32_t, float>>> readers(
+      static_cast<size_t>(axis.from));
+  for (size_t o = 0; o + 1 < axis.begins.size(); ++o)
+    for (int32_t i = axis.begins[o]; i < axis.begins[o + 1]; ++i) {
+      const auto entry = static_cast<size_t>(i);
+      readers[static_cast<size_t>(axis.index[entry])].emplace_back(
+          static_cast<int32_t>(o), axis.weight[entry]);
+    }
+  for (const auto& entries : readers) {
     reads.begins.push_back(static_cast<int32_t>(reads.index.size()));
-    for (const size_t i : entries) {
-      reads.index.push_back(
-          static_cast<int32_t>(static_cast<int64_t>(i) / axis.taps));
-      reads.weight.push_back(static_cast<float>(axis.weight[i]));
+    for (const auto& [from, weight] : entries) {
+      reads.index.push_back(from);
+      reads.weight.push_back(weight);
     }
   }
   reads.begins.push_back(static_cast<int32_t>(reads.index.size()));
@@ -86,21 +92,14 @@ absl::StatusOr<ResizeAxis> Upload(DeviceBinding* binding, const Reads& reads) {
   return axis;
 }
 
-absl::StatusOr<Step> ResizeStep(BindContext* context, DeviceBinding* binding,
-                                const InterpTables& tables, bool backwards,
-                                Tensor* in, Tensor* out) {
-  for (const char* slot : {"OutSize", "Scale"})
-    if (Tensor* tensor = context->Input(slot)) context->NoBuffer(tensor);
-  for (size_t i = 0; i < context->InputCount("SizeTensor"); ++i)
-    context->NoBuffer(context->Input("SizeTensor", i));
+// Of [planes, d, h, w, inner].
+absl::StatusOr<Step> ReadsStep(DeviceBinding* binding, const Reads (&axes)[3],
+                               int64_t inner, Tensor* in, Tensor* out) {
   ResizeArgs args{};
-  const InterpAxis* axes[] = {&tables.d, &tables.h, &tables.w};
   for (int i = 0; i < 3; ++i) {
-    PD_ASSIGN_OR_RETURN(
-        args.axes[i],
-        Upload(binding, backwards ? Backwards(*axes[i]) : Forwards(*axes[i])));
+    PD_ASSIGN_OR_RETURN(args.axes[i], Upload(binding, axes[i]));
   }
-  args.inner = tables.inner;
+  args.inner = inner;
   args.n = out->size();
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<ResizeArgs>::Find(binding, "resize"));
@@ -110,6 +109,22 @@ absl::StatusOr<Step> ResizeStep(BindContext* context, DeviceBinding* binding,
     run.out = out->data<float>();
     return start.Elements(run.n, run);
   });
+}
+
+absl::StatusOr<Step> ResizeStep(BindContext* context, DeviceBinding* binding,
+                                const InterpTables& tables, bool backwards,
+                                Tensor* in, Tensor* out) {
+  for (const char* slot : {"OutSize", "Scale"})
+    if (Tensor* tensor = context->Input(slot)) context->NoBuffer(tensor);
+  for (size_t i = 0; i < context->InputCount("SizeTensor"); ++i)
+    context->NoBuffer(context->Input("SizeTensor", i));
+  Reads axes[3];
+  const InterpAxis* given[] = {&tables.d, &tables.h, &tables.w};
+  for (int i = 0; i < 3; ++i) {
+    axes[i] = Forwards(*given[i]);
+    if (backwards) axes[i] = Backwards(axes[i]);
+  }
+  return ReadsStep(binding, axes, tables.inner, in, out);
 }
 
 absl::StatusOr<Step> BindResize(BindContext* context, DeviceBinding* binding) {
@@ -131,6 +146,50 @@ absl::StatusOr<Step> BindResizeGrad(BindContext* context,
   return ResizeStep(context, binding, tables, true, dout, dx);
 }
 
+// An axis whose places come from these.
+Reads Picks(const std::vector<int64_t>& sources, int64_t extent) {
+  Reads reads;
+  reads.from = extent;
+  reads.to = static_cast<int64_t>(sources.size());
+  for (const int64_t source : sources) {
+    reads.begins.push_back(static_cast<int32_t>(reads.index.size()));
+    reads.index.push_back(static_cast<int32_t>(source));
+    reads.weight.push_back(1.0f);
+  }
+  reads.begins.push_back(static_cast<int32_t>(reads.index.size()));
+  return reads;
+}
+
+// pad3d by elements of X: each place reads one, and each element of X
+// gets the gradients of the places that read it.
+absl::StatusOr<Step> BindPadByElements(BindContext* context,
+                                       DeviceBinding* binding) {
+  const OpDesc& op = context->op();
+  const auto mode = op.AttrOr<std::string>("mode", "constant");
+  if (context->Input("Paddings") != nullptr || mode == "constant")
+    return Unimplemented("mode %s, or paddings in a tensor", mode);
+  const bool grad = context->Output("X@GRAD") != nullptr;
+  Tensor* x = grad ? context->Output("X@GRAD") : context->Input("X");
+  Tensor* out = grad ? context->Input("Out@GRAD") : context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  if (grad && context->Input("X") != nullptr)
+    context->NoBuffer(context->Input("X"));
+  PD_ASSIGN_OR_RETURN(const PadSources sources,
+                      ReadPadSources(op, x->shape(), out->shape()));
+  const auto format = op.AttrOr<std::string>("data_format", "NCHW");
+  const bool last = !format.empty() && format.back() == 'C';
+  const size_t spatial = x->rank() - 2, first = last ? 1 : 2;
+  if (x->size() == 0 || spatial > 3) return Unimplemented("no elements");
+  Reads axes[3] = {Picks({0}, 1), Picks({0}, 1), Picks({0}, 1)};
+  for (size_t i = 0; i < spatial; ++i) {
+    Reads& axis = axes[3 - spatial + i];
+    axis = Picks(sources[first + i], x->dim(first + i));
+    if (grad) axis = Backwards(axis);
+  }
+  return ReadsStep(binding, axes, last ? x->shape().back() : 1, grad ? out : x,
+                   grad ? x : out);
+}
+
 }  // namespace
 
 void AddResizing(DeviceKernels* kernels) {
@@ -141,6 +200,8 @@ void AddResizing(DeviceKernels* kernels) {
       kernels->Add(type, {"cuda", BindResize});
       kernels->Add(type + "_grad", {"cuda", BindResizeGrad});
     }
+  for (const char* type : {"pad3d", "pad3d_grad"})
+    kernels->Add(type, {"cuda", BindPadByElements});
 }
 
 }  // namespace pd::cuda
