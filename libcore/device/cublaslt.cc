@@ -51,8 +51,10 @@ class Bound : public BoundProduct {
     if (!integers_) out_type_ = type_;
     PD_RETURN_IF_ERROR(Describe(p));
     const auto layout = [&](int64_t rows, int64_t columns, Handle* handle) {
-      return Layout(handle == &out_ ? out_type_ : type_, rows, columns, p.batch,
-                    handle);
+      const bool shared = (handle == &first_ && p.shared_b) ||
+                          (handle == &second_ && p.shared_a);
+      return Layout(handle == &out_ ? out_type_ : type_, rows, columns,
+                    {p.batch, shared ? 0 : rows * columns}, handle);
     };
     // Row-major [rows, columns] is column-major [columns, rows].
     PD_RETURN_IF_ERROR(p.trans_b ? layout(p.k, p.n, &first_)
@@ -104,19 +106,21 @@ class Bound : public BoundProduct {
     return absl::OkStatus();
   }
 
-  absl::Status Layout(int type, int64_t rows, int64_t columns, int64_t batch,
-                      Handle* handle) {
+  struct Batch {
+    int64_t count, stride;
+  };
+  absl::Status Layout(int type, int64_t rows, int64_t columns,
+                      const Batch& batch, Handle* handle) {
     void* layout = nullptr;
     PD_CUBLAS(lt_->MatrixLayoutCreate(&layout, type,
                                       static_cast<uint64_t>(rows),
                                       static_cast<uint64_t>(columns), rows));
     *handle = Handle(layout, lt_->MatrixLayoutDestroy);
-    const int32_t count = static_cast<int32_t>(batch);
-    const int64_t stride = rows * columns;
+    const int32_t count = static_cast<int32_t>(batch.count);
     PD_CUBLAS(lt_->MatrixLayoutSetAttribute(layout, kCublasBatchCount, &count,
                                             sizeof(count)));
-    PD_CUBLAS(lt_->MatrixLayoutSetAttribute(layout, kCublasBatchStride, &stride,
-                                            sizeof(stride)));
+    PD_CUBLAS(lt_->MatrixLayoutSetAttribute(
+        layout, kCublasBatchStride, &batch.stride, sizeof(batch.stride)));
     return absl::OkStatus();
   }
 

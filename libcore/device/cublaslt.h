@@ -17,7 +17,8 @@ namespace pd {
 
 /// Row-major matrices of float32, float16 or bfloat16, with sums in float32: A
 /// is [m, k], or [k, m] with trans_a; B is [k, n], or [n, k] with trans_b; C is
-/// [m, n]. The matrices of a batch lie one after the other.
+/// [m, n]. The matrices of a batch lie one after the other; one that is shared
+/// serves the whole batch.
 /// Of int8, with C and sums of int32: the GPU's units for it take trans_b
 /// alone, alpha 1, and k and n that are multiples of 4; the sums are exact.
 struct MatrixProduct {
@@ -27,6 +28,7 @@ struct MatrixProduct {
   float alpha = 1;
   DType dtype = DType::kFloat32;
   bool tf32 = false;  ///< inputs may be rounded to 10 bits of mantissa
+  bool shared_a = false, shared_b = false;
 };
 
 /// One product with its descriptors and the algorithm that was chosen for it.

@@ -116,6 +116,7 @@ struct StridedCopy {
   int64_t n = 0;
   Walk<2> walk{};
   int64_t from_start = 0, to_start = 0;
+  size_t bytes = 0;  ///< of an element where one tensor is scratch
 };
 
 /// The step that copies them. Both tensors have elements of one size.

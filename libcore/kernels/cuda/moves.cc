@@ -234,10 +234,10 @@ absl::StatusOr<Step> BindShuffle(BindContext* context, DeviceBinding* binding) {
 }  // namespace
 
 absl::StatusOr<Step> BindCopy(DeviceBinding* binding, const StridedCopy& copy) {
-  const size_t size = SizeOf(copy.from->dtype());
+  const size_t size = copy.bytes != 0 ? copy.bytes : SizeOf(copy.from->dtype());
   if (size != 1 && size != 2 && size != 4 && size != 8)
     return Unimplemented("elements of %d bytes", size);
-  if (SizeOf(copy.to->dtype()) != size)
+  if (copy.bytes == 0 && SizeOf(copy.to->dtype()) != size)
     return Unimplemented("a copy from %s to %s", Name(copy.from->dtype()),
                          Name(copy.to->dtype()));
   PD_ASSIGN_OR_RETURN(
