@@ -3,7 +3,8 @@
 // one of the three parts of a convolution. A convolution with a bias, a
 // residual and an activation is one graph of cuDNN's where it has an engine for
 // that, else a convolution and a kernel (conv.cu). cuDNN's paddings are the
-// same before and after; others stay with the CPU.
+// same before and after: where they differ, it works on a padded copy of the
+// input.
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,22 +21,45 @@
 namespace pd::cuda {
 namespace {
 
-absl::StatusOr<Convolution> Describe(const ConvGeometry& g, const Shape& filter,
-                                     DType dtype) {
+// A convolution, and what its input has before each axis where that is a padded
+// copy; then c.input is the copy's shape.
+struct Described {
   Convolution c;
-  c.input = {g.batch, g.in_channels};
-  c.output = {g.batch, g.out_channels};
-  c.filter = filter;
+  bool padded = false;
+  Shape inside;  // what is in the middle of the copy: [batch, channels, ...]
+  std::vector<int64_t> before;
+};
+
+// Whether cuDNN knows the paddings. What is left of the input behind the last
+// window is not read.
+bool SamePaddings(const ConvGeometry& g) {
   for (const WindowAxis& axis : g.axes) {
-    // What is left of the input behind the last window is not read.
     const int64_t window = axis.dilation * (axis.kernel - 1) + 1;
     const int64_t space = axis.in + 2 * axis.pad_before - window;
     if (axis.pad_before < 0 || space < 0 || space / axis.stride + 1 != axis.out)
+      return false;
+  }
+  return true;
+}
+
+absl::StatusOr<Described> Describe(const ConvGeometry& g, const Shape& filter,
+                                   DType dtype) {
+  Described d;
+  Convolution& c = d.c;
+  d.padded = !SamePaddings(g);
+  c.input = d.inside = {g.batch, g.in_channels};
+  c.output = {g.batch, g.out_channels};
+  c.filter = filter;
+  for (const WindowAxis& axis : g.axes) {
+    if (d.padded && (axis.pad_before < 0 || axis.pad_after < 0))
       return Unimplemented("paddings of %d and %d", axis.pad_before,
                            axis.pad_after);
-    c.input.push_back(axis.in);
+    d.inside.push_back(axis.in);
+    d.before.push_back(axis.pad_before);
+    c.input.push_back(axis.in +
+                      (d.padded ? axis.pad_before + axis.pad_after : 0));
     c.output.push_back(axis.out);
-    c.paddings.push_back(axis.pad_before);
+    c.paddings.push_back(d.padded ? 0 : axis.pad_before);
     c.strides.push_back(axis.stride);
     c.dilations.push_back(axis.dilation);
   }
@@ -50,33 +74,101 @@ absl::StatusOr<Convolution> Describe(const ConvGeometry& g, const Shape& filter,
   c.exhaustive = GetFlag<bool>("FLAGS_cudnn_exhaustive_search");
   const int64_t limit = GetFlag<int64_t>("FLAGS_conv_workspace_size_limit");
   c.most_workspace = static_cast<size_t>(std::max<int64_t>(limit, 0)) << 20;
-  return c;
+  return d;
 }
 
-// Nothing when nobody wants the result.
-absl::StatusOr<Step> BindPart(BindContext* context, DeviceBinding* binding,
-                              const Convolution& c, ConvolutionPart part,
-                              std::initializer_list<Tensor*> tensors) {
-  Tensor *first = tensors.begin()[0], *second = tensors.begin()[1],
-         *result = tensors.begin()[2];
-  if (result == nullptr) return Step();
-  for (const Tensor* t : tensors)
-    if (t == nullptr || t->dtype() != c.dtype)
-      return Unimplemented("a variable is missing or of another dtype");
+// From the tensor to the middle of its padded copy, or back.
+absl::StatusOr<Step> CopyInside(DeviceBinding* binding, const Described& d,
+                                Tensor* inside, Tensor* padded, bool back) {
+  const size_t rank = d.inside.size();
+  std::vector<size_t> order = {0};  // of the axes in memory
+  for (size_t i = 2; i < rank; ++i) order.push_back(i);
+  order.insert(d.c.channels_last ? order.end() : order.begin() + 1, 1);
+  Shape small, large;
+  for (const size_t axis : order) {
+    small.push_back(d.inside[axis]);
+    large.push_back(d.c.input[axis]);
+  }
+  const auto in = RowMajorStrides(small), out = RowMajorStrides(large);
+  StridedCopy copy{back ? padded : inside, back ? inside : padded,
+                   NumElements(small)};
+  copy.bytes = SizeOf(d.c.dtype);
+  int64_t& start = back ? copy.from_start : copy.to_start;
+  for (size_t i = 0; i < rank; ++i) {
+    if (order[i] >= 2) start += d.before[order[i] - 2] * out[i];
+    if (!AddExtent<2>(small[i], {back ? out[i] : in[i], back ? in[i] : out[i]},
+                      &copy.walk))
+      return TooManyDims();
+  }
+  return BindCopy(binding, copy);
+}
+
+Tensor* PaddedScratch(BindContext* context, const Described& d) {
+  return context->Scratch(static_cast<size_t>(NumElements(d.c.input)) *
+                          SizeOf(d.c.dtype));
+}
+
+// What stands for the convolution's input: `tensor`, or a padded copy.
+absl::StatusOr<Tensor*> Padded(BindContext* context, DeviceBinding* binding,
+                               const Described& d, Tensor* tensor,
+                               std::vector<Step>* steps) {
+  if (!d.padded || tensor == nullptr) return tensor;
+  Tensor* const padded = PaddedScratch(context, d);
+  steps->emplace_back([=, device = binding->device()](const RunContext&) {
+    return device->Clear(padded->raw(), padded->bytes());
+  });
+  PD_ASSIGN_OR_RETURN(Step copy, CopyInside(binding, d, tensor, padded, false));
+  steps->push_back(std::move(copy));
+  return padded;
+}
+
+struct PartTensors {
+  Tensor *first, *second, *result;
+};
+
+absl::StatusOr<Step> RunPart(BindContext* context, DeviceBinding* binding,
+                             const Convolution& c, ConvolutionPart part,
+                             const PartTensors& t) {
   PD_ASSIGN_OR_RETURN(auto bound, BindConvolution(binding->device(), c, part));
   Tensor* workspace =
       bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
   return Step([=, bound = std::move(bound)](const RunContext&) {
-    return bound->Run(first->raw(), second->raw(), result->raw(),
+    return bound->Run(t.first->raw(), t.second->raw(), t.result->raw(),
                       workspace == nullptr ? nullptr : workspace->raw());
   });
+}
+
+// Nothing when nobody wants the result. `first` is the input, or of its
+// gradient the filter.
+absl::StatusOr<Step> BindPart(BindContext* context, DeviceBinding* binding,
+                              const Described& d, ConvolutionPart part,
+                              PartTensors t) {
+  if (t.result == nullptr) return Step();
+  for (const Tensor* tensor : {t.first, t.second, t.result})
+    if (tensor == nullptr || tensor->dtype() != d.c.dtype)
+      return Unimplemented("a variable is missing or of another dtype");
+  std::vector<Step> steps;
+  Tensor* const result = t.result;
+  const bool crops = d.padded && part == ConvolutionPart::kInput;
+  if (crops) t.result = PaddedScratch(context, d);
+  if (part != ConvolutionPart::kInput) {
+    PD_ASSIGN_OR_RETURN(t.first, Padded(context, binding, d, t.first, &steps));
+  }
+  PD_ASSIGN_OR_RETURN(Step step, RunPart(context, binding, d.c, part, t));
+  steps.push_back(std::move(step));
+  if (crops) {
+    PD_ASSIGN_OR_RETURN(Step crop,
+                        CopyInside(binding, d, result, t.result, true));
+    steps.push_back(std::move(crop));
+  }
+  return InOrder(std::move(steps));
 }
 
 bool IsTransposed(const OpDesc& op) {
   return op.type.find("_transpose") != std::string::npos;
 }
 
-absl::StatusOr<Convolution> ReadOp(const BindContext& context) {
+absl::StatusOr<Described> ReadOp(const BindContext& context) {
   const Tensor *input = context.Input("Input"),
                *filter = context.Input("Filter");
   if (input == nullptr || filter == nullptr)
@@ -92,41 +184,41 @@ absl::StatusOr<Convolution> ReadOp(const BindContext& context) {
 absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
   if (context->Input("Bias") != nullptr)
     return Unimplemented("an input 'Bias'");
-  PD_ASSIGN_OR_RETURN(const Convolution c, ReadOp(*context));
+  PD_ASSIGN_OR_RETURN(const Described d, ReadOp(*context));
   Tensor *input = context->Input("Input"), *filter = context->Input("Filter"),
          *output = context->Output("Output");
   if (IsTransposed(context->op()))
-    return BindPart(context, binding, c, ConvolutionPart::kInput,
+    return BindPart(context, binding, d, ConvolutionPart::kInput,
                     {filter, input, output});
-  return BindPart(context, binding, c, ConvolutionPart::kOutput,
+  return BindPart(context, binding, d, ConvolutionPart::kOutput,
                   {input, filter, output});
 }
 
 absl::StatusOr<Step> BindConvGrad(BindContext* context,
                                   DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const Convolution c, ReadOp(*context));
+  PD_ASSIGN_OR_RETURN(const Described d, ReadOp(*context));
   Tensor *input = context->Input("Input"), *filter = context->Input("Filter"),
          *dout = context->Input("Output@GRAD"),
          *din = context->Output("Input@GRAD"),
          *dfilter = context->Output("Filter@GRAD");
   const bool transposed = IsTransposed(context->op());
   PD_RETURN_IF_ERROR(
-      ExpectElements(*context, "Output@GRAD", c.dtype,
-                     NumElements(transposed ? c.input : c.output)));
+      ExpectElements(*context, "Output@GRAD", d.c.dtype,
+                     NumElements(transposed ? d.inside : d.c.output)));
   if (dfilter == nullptr) context->NoBuffer(input);
   if (din == nullptr) context->NoBuffer(filter);
   std::vector<Step> steps;
   PD_ASSIGN_OR_RETURN(
       Step by_input,
-      transposed ? BindPart(context, binding, c, ConvolutionPart::kOutput,
+      transposed ? BindPart(context, binding, d, ConvolutionPart::kOutput,
                             {dout, filter, din})
-                 : BindPart(context, binding, c, ConvolutionPart::kInput,
+                 : BindPart(context, binding, d, ConvolutionPart::kInput,
                             {filter, dout, din}));
   PD_ASSIGN_OR_RETURN(
       Step by_filter,
-      transposed ? BindPart(context, binding, c, ConvolutionPart::kFilter,
+      transposed ? BindPart(context, binding, d, ConvolutionPart::kFilter,
                             {dout, input, dfilter})
-                 : BindPart(context, binding, c, ConvolutionPart::kFilter,
+                 : BindPart(context, binding, d, ConvolutionPart::kFilter,
                             {input, dout, dfilter}));
   for (Step* step : {&by_input, &by_filter})
     if (*step != nullptr) steps.push_back(std::move(*step));
@@ -175,10 +267,11 @@ absl::StatusOr<Step> TailStep(DeviceBinding* binding, const Convolution& c,
 }
 
 absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const Convolution c, ReadOp(*context));
-  const ConvTensors t = {context->Input("Input"), context->Input("Filter"),
-                         context->Input("ResidualData"), context->Input("Bias"),
-                         context->Output("Output")};
+  PD_ASSIGN_OR_RETURN(const Described d, ReadOp(*context));
+  const Convolution& c = d.c;
+  ConvTensors t = {context->Input("Input"), context->Input("Filter"),
+                   context->Input("ResidualData"), context->Input("Bias"),
+                   context->Output("Output")};
   PD_RETURN_IF_ERROR(
       SameFloats({t.input, t.filter, t.residual, t.bias, t.output}));
   if (t.bias != nullptr)
@@ -192,14 +285,21 @@ absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
   tail.bias = t.bias != nullptr;
   tail.relu = !activation.empty();
   if (activation == "relu6") tail.top = op.AttrOr("fuse_alpha", 0.0f);
+  std::vector<Step> steps;
+  PD_ASSIGN_OR_RETURN(t.input, Padded(context, binding, d, t.input, &steps));
   auto graph = BindConvolutionGraph(binding->device(), c, tail);
-  if (graph.ok()) return GraphStep(context, *std::move(graph), t);
+  if (graph.ok()) {
+    steps.push_back(GraphStep(context, *std::move(graph), t));
+    return InOrder(std::move(steps));
+  }
   if (!absl::IsUnimplemented(graph.status())) return graph.status();
   PD_ASSIGN_OR_RETURN(Step conv,
-                      BindPart(context, binding, c, ConvolutionPart::kOutput,
-                               {t.input, t.filter, t.output}));
+                      RunPart(context, binding, c, ConvolutionPart::kOutput,
+                              {t.input, t.filter, t.output}));
   PD_ASSIGN_OR_RETURN(Step rest, TailStep(binding, c, tail, t));
-  return InOrder({std::move(conv), std::move(rest)});
+  steps.push_back(std::move(conv));
+  steps.push_back(std::move(rest));
+  return InOrder(std::move(steps));
 }
 
 }  // namespace
