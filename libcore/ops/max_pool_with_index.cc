@@ -4,6 +4,8 @@
 // -1 where the window lies in the padding), so
 //   X@GRAD[Mask] += Out@GRAD
 // adaptive: the `ksize` windows of an axis split it as evenly as possible.
+#include "libcore/ops/max_pool_with_index.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -15,10 +17,8 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
 
-absl::StatusOr<PoolGeometry> ReadGeometry(const OpDesc& op,
-                                          const Shape& input) {
+absl::StatusOr<PoolGeometry> ReadMaxPool(const OpDesc& op, const Shape& input) {
   const size_t rank = op.type.rfind("max_pool3d", 0) == 0 ? 5 : 4;
   if (input.size() != rank)
     return InvalidArgument("'X' has shape %s; expected rank %d",
@@ -31,12 +31,14 @@ absl::StatusOr<PoolGeometry> ReadGeometry(const OpDesc& op,
   return g;
 }
 
+namespace {
+
 absl::StatusOr<Step> BindPool(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* mask = context->Output("Mask");
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
-                      ReadGeometry(context->op(), x->shape()));
+                      ReadMaxPool(context->op(), x->shape()));
   const PoolLoops pool(g);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -55,7 +57,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
   Tensor* dx = context->Output("X@GRAD");
   context->NoBuffer(x);
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
-                      ReadGeometry(context->op(), x->shape()));
+                      ReadMaxPool(context->op(), x->shape()));
   const Shape shape = g.OutputShape();
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Mask", DType::kInt32, shape));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", x->dtype(), shape));
@@ -82,7 +84,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
 absl::Status InferPool(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
-                      ReadGeometry(context->op(), x.shape));
+                      ReadMaxPool(context->op(), x.shape));
   context->SetOutput("Out", g.OutputShape(), x.dtype);
   context->SetOutput("Mask", g.OutputShape(), DType::kInt32);
   return absl::OkStatus();

@@ -11,6 +11,12 @@ namespace {
 
 class DeviceSizes : public DevicePlan {
  protected:
+  void StartAnew() {
+    program_.blocks[0] = {};
+    specs_.clear();
+    feeds_.clear();
+    fetches_.clear();
+  }
   // Numbers between -1.2 and 1.2 that differ and follow no pattern.
   void Feed(const std::string& name, Shape shape) {
     Var(name, DType::kFloat32, shape);
@@ -42,11 +48,12 @@ class DeviceSizes : public DevicePlan {
       result.push_back(ToArray((*plan)->fetch(i)));
     return result;
   }
-  void ExpectTheCpus() {
+  void ExpectTheCpus(double tolerance = 1e-5) {
     const auto want = Run(OnCpu(), false), got = Run(OnGpu(), true);
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < want.size(); ++i)
-      EXPECT_EQ(Difference(got[i], want[i], 1e-5, 1e-5), "") << fetches_[i];
+      EXPECT_EQ(Difference(got[i], want[i], tolerance, tolerance), "")
+          << fetches_[i];
   }
 
   std::vector<FeedSpec> specs_;
@@ -57,10 +64,7 @@ class DeviceSizes : public DevicePlan {
 // More places than a block sorts on its own, by 2 and by 4 parts.
 TEST_F(DeviceSizes, ManyPlacesAreSampled) {
   for (const int64_t side : {75, 101}) {
-    program_.blocks[0] = {};
-    specs_.clear();
-    feeds_.clear();
-    fetches_.clear();
+    StartAnew();
     Feed("X", {2, 3, 40, 30});
     Feed("Grid", {2, side, side, 2});
     Feed("Output@GRAD", {2, 3, side, side});
@@ -70,6 +74,17 @@ TEST_F(DeviceSizes, ManyPlacesAreSampled) {
     Out(op, "Grid@GRAD", DType::kFloat32, {2, side, side, 2});
     ExpectTheCpus();
   }
+}
+
+TEST_F(DeviceSizes, LongLinesAreSorted) {
+  Feed("X", {2, 9001, 2});
+  OpDesc* op = Op("argsort");
+  op->SetInput("X", {"X"});
+  op->attrs["axis"] = int32_t{1};
+  Out(op, "Out", DType::kFloat32, {2, 9001, 2});
+  Var("Indices", DType::kInt64, {2, 9001, 2});
+  op->SetOutput("Indices", {"Indices"});
+  ExpectTheCpus();
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ struct PoolAxis {
 struct PoolArgs {
   const float *x, *dout;
   float* out;
-  int64_t n;  ///< elements that are written
+  int32_t* mask;  ///< null, or where each maximum is in its channel
+  int64_t n;      ///< elements that are written
   int64_t channels;
   int64_t position_step;  ///< 1, or `channels`: they are last
   PoolAxis axes[3];
@@ -232,22 +233,6 @@ struct TrustArgs {
   float mu, beta1, beta2, epsilon, rescale, decay, coeff;
   int32_t adapts;
   NumberType half_type;
-};
-
-/// Lines of n elements `inner` apart, of which k are picked.
-struct TopKArgs {
-  const float* x;
-  float* out;
-  int64_t* indices;
-  int64_t lines, n, inner, k;
-  int32_t largest;
-};
-struct PickedArgs {
-  const int64_t* indices;
-  const float* dout;
-  float* dx;
-  int64_t lines, n, inner, k;
-  int32_t* bad;  ///< set to 1 by an index that is out of range
 };
 
 /// Rows of k classes that were picked, and the label of each.

@@ -16,6 +16,7 @@
 #include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/ops/device_kernels.h"
+#include "libcore/ops/window.h"
 
 namespace pd::cuda {
 
@@ -174,7 +175,7 @@ void AddMove(const std::string& type, DeviceKernels* kernels) {
 }
 
 /// The windows of pooling. Unimplemented for more than three axes.
-absl::StatusOr<PoolArgs> ReadWindows(const OpDesc& op, const Shape& shape);
+absl::StatusOr<PoolArgs> ReadWindows(const PoolGeometry& g);
 
 /// Looks through values for what is not finite, in one kernel.
 absl::Status Look(CudaDevice* device, const LookRequest& request);
@@ -200,6 +201,7 @@ void AddBilinear(DeviceKernels* kernels);
 void AddSpectralNorm(DeviceKernels* kernels);
 void AddYolo(DeviceKernels* kernels);
 void AddStatistics(DeviceKernels* kernels);
+void AddPlaces(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);

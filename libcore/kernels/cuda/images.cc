@@ -4,6 +4,7 @@
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/check.h"
+#include "libcore/ops/max_pool_with_index.h"
 #include "libcore/ops/window.h"
 
 namespace pd::cuda {
@@ -166,7 +167,12 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
 absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
-  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(context->op(), x->shape()));
+  const bool masked = context->op().type.rfind("max_", 0) == 0;
+  Tensor* mask = masked ? context->Output("Mask") : nullptr;
+  PD_ASSIGN_OR_RETURN(const PoolGeometry g,
+                      masked ? ReadMaxPool(context->op(), x->shape())
+                             : ReadPool(context->op(), x->shape()));
+  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(g));
   args.n = out->size();
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<PoolArgs>::Find(binding, "pool"));
@@ -174,6 +180,7 @@ absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
     PoolArgs run = args;
     run.x = At(x);
     run.out = At(out);
+    run.mask = mask == nullptr ? nullptr : mask->data<int32_t>();
     return start.Elements(run.n, run);
   });
 }
@@ -187,7 +194,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
                       ReadPool(context->op(), x->shape()));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", x->dtype(), g.OutputShape()));
-  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(context->op(), x->shape()));
+  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(g));
   args.n = dx->size();
   if (Tensor* out = context->Input("Out")) context->NoBuffer(out);
   if (!args.max) context->NoBuffer(x);
@@ -204,8 +211,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
 
 }  // namespace
 
-absl::StatusOr<PoolArgs> ReadWindows(const OpDesc& op, const Shape& shape) {
-  PD_ASSIGN_OR_RETURN(const PoolGeometry g, ReadPool(op, shape));
+absl::StatusOr<PoolArgs> ReadWindows(const PoolGeometry& g) {
   PoolArgs args{};
   args.channels = g.channels;
   args.position_step = g.channels_last ? g.channels : 1;
@@ -233,6 +239,9 @@ void AddImages(DeviceKernels* kernels) {
     kernels->Add(type, {"cuda", BindPool});
     kernels->Add(type + "_grad", {"cuda", BindPoolGrad});
   }
+  // Their gradients are in places.cc.
+  for (const char* type : {"max_pool2d_with_index", "max_pool3d_with_index"})
+    kernels->Add(type, {"cuda", BindPool});
 }
 
 }  // namespace pd::cuda

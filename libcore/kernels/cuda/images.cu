@@ -269,6 +269,7 @@ struct PoolForward {
       const float* plane = p.x + s.in_plane;
       if (p.max) {
         const int64_t best = FirstMaximum(p, box, plane);
+        if (p.mask != nullptr) p.mask[i] = static_cast<int32_t>(best);
         p.out[i] = best < 0 ? -3.402823466e+38f : plane[best * p.position_step];
         return;
       }

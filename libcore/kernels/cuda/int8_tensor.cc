@@ -82,7 +82,9 @@ absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
       x->size() == 0)
     return Unimplemented("'X' that is no image of uint8");
   Int8PoolArgs args{};
-  PD_ASSIGN_OR_RETURN(args.windows, ReadWindows(context->op(), x->shape()));
+  PD_ASSIGN_OR_RETURN(const PoolGeometry g,
+                      ReadPool(context->op(), x->shape()));
+  PD_ASSIGN_OR_RETURN(args.windows, ReadWindows(g));
   args.windows.n = out->size();
   const Int8In in = ReadInt8In(context->op(), "x");
   args.scale = in.scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of activations.cu, bilinear.cu, windows.cu, sequences.cu and
-// spectral.cu are given.
+// What the kernels of activations.cu, bilinear.cu, windows.cu,
+// sequences.cu and spectral.cu are given.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 

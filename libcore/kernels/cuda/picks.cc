@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// top_k, accuracy and one_hot_v2; the kernels are in picks.cu.
+// top_k, argsort, arg_max, arg_min, accuracy and one_hot_v2; the kernels are in
+// picks.cu.
 #include <cstdint>
 #include <limits>
 
-#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/sorting.h"
 #include "libcore/ops/axis_view.h"
 #include "libcore/ops/check.h"
 
@@ -91,6 +92,68 @@ absl::StatusOr<Step> BindTopKGrad(BindContext* context,
   });
 }
 
+// Its gradient is in places.cc.
+absl::StatusOr<Step> BindArgsort(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out"),
+         *indices = context->Output("Indices");
+  if (out == nullptr || indices == nullptr || x->size() == 0)
+    return Unimplemented("an output is missing, or nothing is in it");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_ASSIGN_OR_RETURN(const AxisView view,
+                      ViewAxis(x->shape(), context->Attr<int32_t>("axis")));
+  OrderArgs args{};
+  args.lines = view.lines();
+  args.n = view.n;
+  args.inner = view.inner;
+  args.descending = context->Attr<bool>("descending");
+  PD_ASSIGN_OR_RETURN(const KeySort sort,
+                      KeySort::Make(binding, args.lines, args.n));
+  args.line = sort.line();
+  using Start = Starter<OrderArgs>;
+  PD_ASSIGN_OR_RETURN(const auto to_keys, Start::Find(binding, "order_keys"));
+  PD_ASSIGN_OR_RETURN(const auto to_out, Start::Find(binding, "order_out"));
+  Tensor* const room = context->Scratch(sort.bytes());
+  return Step([=](const RunContext&) {
+    OrderArgs run = args;
+    run.x = At(x);
+    run.out = At(out);
+    run.indices = indices->data<int64_t>();
+    run.keys = room->data<uint64_t>();
+    PD_RETURN_IF_ERROR(to_keys.Elements(run.lines * run.line, run));
+    PD_RETURN_IF_ERROR(sort.Run(run.keys));
+    return to_out.Elements(x->size(), run);
+  });
+}
+
+absl::StatusOr<Step> BindExtremum(BindContext* context,
+                                  DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x}));
+  AxisView view;
+  view.n = x->size();
+  if (!context->Attr<bool>("flatten")) {
+    PD_ASSIGN_OR_RETURN(view,
+                        ViewAxis(x->shape(), context->Attr<int64_t>("axis")));
+  }
+  if (view.lines() != out->size() || x->size() == 0 ||
+      view.n > std::numeric_limits<uint32_t>::max())
+    return Unimplemented("%d elements of lines of %d", x->size(), view.n);
+  ExtremumArgs args{};
+  args.lines = view.lines();
+  args.n = view.n;
+  args.inner = view.inner;
+  args.largest = context->op().type == "arg_max";
+  args.out64 = out->dtype() == DType::kInt64;
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<ExtremumArgs>::Find(binding, "extremum"));
+  return Step([=](const RunContext&) {
+    ExtremumArgs run = args;
+    run.x = At(x);
+    run.out = out->raw();
+    return start.Items(run.lines, run);
+  });
+}
+
 absl::StatusOr<Step> BindAccuracy(BindContext* context,
                                   DeviceBinding* binding) {
   Tensor *picked = context->Input("Indices"), *label = context->Input("Label"),
@@ -149,6 +212,9 @@ void AddPicks(DeviceKernels* kernels) {
     kernels->Add(version, {"cuda", BindTopK});
     kernels->Add(absl::StrCat(version, "_grad"), {"cuda", BindTopKGrad});
   }
+  kernels->Add("argsort", {"cuda", BindArgsort});
+  for (const char* type : {"arg_max", "arg_min"})
+    kernels->Add(type, {"cuda", BindExtremum});
   kernels->Add("accuracy", {"cuda", BindAccuracy});
   kernels->Add("one_hot_v2", {"cuda", BindOneHot});
 }

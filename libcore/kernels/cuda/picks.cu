@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest elements of lines, how many rows hold their label, and classes as
-// rows of 0 and 1.
+// The largest elements of lines, all of them in order, how many rows hold their
+// label, and classes as rows of 0 and 1.
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/sorting_arguments.h"
 #include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
@@ -57,6 +58,59 @@ struct TopK {
           p.indices[to] = at;
         });
       }
+    }
+  }
+};
+
+// What comes first in the order has the smallest key.
+struct OrderKeys {
+  PD_DEVICE static void Run(const Block& block, const OrderArgs& p) {
+    block.Spread(p.lines * p.line, [&](int64_t e) {
+      const int64_t line = e / p.line, i = e % p.line;
+      const int64_t from =
+          (line / p.inner * p.n + i) * p.inner + line % p.inner;
+      p.keys[e] =
+          i < p.n ? ~KeyOf(p.x[from], i, p.descending != 0) : ~uint64_t{0};
+    });
+  }
+};
+struct OrderOut {
+  PD_DEVICE static void Run(const Block& block, const OrderArgs& p) {
+    block.Spread(p.lines * p.n, [&](int64_t e) {
+      const int64_t line = e / p.n;
+      const int64_t start = line / p.inner * p.n * p.inner + line % p.inner;
+      const auto at =
+          static_cast<int64_t>(p.keys[line * p.line + e % p.n] & 0xffffffffu);
+      const int64_t to = start + e % p.n * p.inner;
+      p.out[to] = p.x[start + at * p.inner];
+      p.indices[to] = at;
+    });
+  }
+};
+
+// A block takes a line. NaN wins either way.
+struct Extremum {
+  PD_DEVICE static void Run(const Block& block, const ExtremumArgs& p) {
+    for (int64_t line = block.index(); line < p.lines; line += block.blocks()) {
+      const float* x = p.x + line / p.inner * p.n * p.inner + line % p.inner;
+      PerThread<uint64_t> most(0);
+      block.Each([&](int thread) {
+        for (int64_t i = thread; i < p.n; i += block.threads()) {
+          const float value = x[i * p.inner];
+          const uint64_t key =
+              KeyOf(value, i, p.largest != 0 || value != value);
+          if (key > most[thread]) most[thread] = key;
+        }
+      });
+      const uint64_t best = block.Reduce(&most, Larger());
+      block.Each([&](int thread) {
+        if (thread != 0) return;
+        const auto at = static_cast<int64_t>(~best & 0xffffffffu);
+        if (p.out64 != 0)
+          static_cast<int64_t*>(p.out)[line] = at;
+        else
+          static_cast<int32_t*>(p.out)[line] = static_cast<int32_t>(at);
+      });
     }
   }
 };
@@ -126,6 +180,9 @@ struct OneHot {
 using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
 PD_KERNEL(top_k, TopK, TopKArgs)
+PD_KERNEL(order_keys, OrderKeys, OrderArgs)
+PD_KERNEL(order_out, OrderOut, OrderArgs)
+PD_KERNEL(extremum, Extremum, ExtremumArgs)
 PD_KERNEL(picked_grad, PickedGrad, PickedArgs)
 PD_KERNEL(accuracy, Accuracy, AccuracyArgs)
 PD_KERNEL(one_hot, OneHot, OneHotArgs)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of sorting.cu are given.
+// What the kernels of sorting.cu, and those of picks.cu that order, are given.
 #ifndef PD_LIBCORE_KERNELS_CUDA_SORTING_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_SORTING_ARGUMENTS_H_
 
@@ -14,6 +14,40 @@ namespace pd::cuda {
 struct SortArgs {
   uint64_t* keys;
   int64_t total, line, part, first, last, distance;
+};
+
+/// Lines of n elements `inner` apart, of which k are picked.
+struct TopKArgs {
+  const float* x;
+  float* out;
+  int64_t* indices;
+  int64_t lines, n, inner, k;
+  int32_t largest;
+};
+struct PickedArgs {
+  const int64_t* indices;
+  const float* dout;
+  float* dx;
+  int64_t lines, n, inner, k;
+  int32_t* bad;  ///< set to 1 by an index that is out of range
+};
+
+/// Lines of n elements in order; `keys` has lines of `line` numbers.
+struct OrderArgs {
+  const float* x;
+  float* out;
+  int64_t* indices;
+  uint64_t* keys;
+  int64_t lines, n, inner, line;
+  int32_t descending;
+};
+
+/// Where the largest or smallest element of each line is.
+struct ExtremumArgs {
+  const float* x;
+  void* out;
+  int64_t lines, n, inner;
+  int32_t largest, out64;  ///< out: int64, else int32
 };
 
 }  // namespace pd::cuda
