@@ -87,5 +87,19 @@ TEST_F(DeviceSizes, LongLinesAreSorted) {
   ExpectTheCpus();
 }
 
+TEST_F(DeviceSizes, LongLinesAreSummed) {
+  for (const bool reverse : {false, true}) {
+    StartAnew();
+    Feed("X", {3, 1500, 2});
+    OpDesc* op = Op("cumsum");
+    op->SetInput("X", {"X"});
+    op->attrs["axis"] = int32_t{1};
+    op->attrs["reverse"] = reverse;
+    op->attrs["exclusive"] = reverse;
+    Out(op, "Out", DType::kFloat32, {3, 1500, 2});
+    ExpectTheCpus(1e-4);  // another order of sums
+  }
+}
+
 }  // namespace
 }  // namespace pd

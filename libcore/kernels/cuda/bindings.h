@@ -202,6 +202,7 @@ void AddSpectralNorm(DeviceKernels* kernels);
 void AddYolo(DeviceKernels* kernels);
 void AddStatistics(DeviceKernels* kernels);
 void AddPlaces(DeviceKernels* kernels);
+void AddCumsum(DeviceKernels* kernels);
 void AddUpdates(DeviceKernels* kernels);
 void AddImages(DeviceKernels* kernels);
 void AddRows(DeviceKernels* kernels);

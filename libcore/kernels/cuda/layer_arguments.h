@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of activations.cu, bilinear.cu, windows.cu,
+// What the kernels of activations.cu, bilinear.cu, cumsum.cu, windows.cu,
 // sequences.cu and spectral.cu are given.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
@@ -13,6 +13,15 @@ struct PreluArgs {
   const float *x, *alpha, *dout;
   float *out, *dalpha;  ///< of the gradient: out is dx
   int64_t outer, n, inner;
+};
+
+/// Sums along lines of n elements `inner` apart. `parts`: where a block has a
+/// line, a number for each thread of each block.
+struct CumsumArgs {
+  const float* x;
+  float *out, *parts;
+  int64_t lines, n, inner;
+  int32_t exclusive, reverse;
 };
 
 /// Runs of `groups` elements, `inner` apart; n of them.

@@ -45,6 +45,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddYolo(&place->kernels);
   cuda::AddStatistics(&place->kernels);
   cuda::AddPlaces(&place->kernels);
+  cuda::AddCumsum(&place->kernels);
   cuda::AddUpdates(&place->kernels);
   cuda::AddTrustRatios(&place->kernels);
   // Without it every product would be the CPU's: better no GPU than a slow one.
