@@ -8,6 +8,8 @@
 // row of each sequence to the first. BatchGate and BatchCellPreAct (the active
 // cells) are what the gradient needs, in the order of SequenceBatches. As in
 // PaddlePaddle no gradient flows back from Cell, only from Hidden.
+#include "libcore/ops/lstm.h"
+
 #include <cstdint>
 #include <string>
 
@@ -15,9 +17,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/gru_cell.h"
-#include "libcore/ops/lstm_cell.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence_batch.h"
 
 namespace pd {
 namespace {
@@ -58,22 +58,6 @@ absl::Status InferLstm(InferContext* context) {
   return absl::OkStatus();
 }
 
-// What forward and backward read.
-struct Lstm {
-  LstmCell cell;
-  bool peepholes = false;
-  SequenceBatches batches;
-  Tensor *x = nullptr, *h0 = nullptr, *c0 = nullptr;
-  Tensor *weight = nullptr, *bias = nullptr;
-  Tensor* weight_x = nullptr;  // of fusion_lstm
-  int64_t gates = 0, rows = 0;
-
-  template <typename T>
-  const T* Peepholes() const {
-    return peepholes ? bias->data<T>() + gates : nullptr;
-  }
-};
-
 absl::Status CheckLstm(BindContext* context, const Lstm& l) {
   const OpDesc& op = context->op();
   const DType dtype = l.x->dtype();
@@ -89,6 +73,8 @@ absl::Status CheckLstm(BindContext* context, const Lstm& l) {
              ? ExpectInput(*context, "WeightX", dtype, {l.x->dim(1), l.gates})
              : ExpectInput(*context, "Input", dtype, {l.rows, l.gates});
 }
+
+}  // namespace
 
 absl::StatusOr<Lstm> ReadLstm(BindContext* context) {
   const OpDesc& op = context->op();
@@ -116,6 +102,8 @@ absl::StatusOr<Lstm> ReadLstm(BindContext* context) {
   PD_RETURN_IF_ERROR(CheckLstm(context, l));
   return l;
 }
+
+namespace {
 
 template <typename T>
 void StartState(const Lstm& l, const Tensor* from, T* state) {

@@ -211,6 +211,7 @@ void AddChoices(DeviceKernels* kernels);
 void AddWholeNumbers(DeviceKernels* kernels);
 void AddActivations(DeviceKernels* kernels);
 void AddSequences(DeviceKernels* kernels);
+void AddLstm(DeviceKernels* kernels);
 void AddWindows(DeviceKernels* kernels);
 void AddPrecision(DeviceKernels* kernels);
 void AddProducts(DeviceKernels* kernels);

@@ -8,26 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/flags.h"
-#include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/bound_product.h"
 #include "libcore/kernels/cuda/rnn_arguments.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/rnn_bind.h"
 
 namespace pd::cuda {
 namespace {
-
-// A product that is bound once and runs for many places.
-struct BoundAt {
-  std::shared_ptr<const BoundProduct> product;
-  Tensor* workspace = nullptr;
-
-  absl::Status Run(const float* a, const float* b, float* c) const {
-    return product->Run(a, b, c,
-                        workspace == nullptr ? nullptr : workspace->raw());
-  }
-};
 
 // What both directions of the op share.
 class RnnSteps {
@@ -71,13 +59,8 @@ class RnnSteps {
   Tensor* Scratch(int64_t floats) {
     return context_->Scratch(static_cast<size_t>(floats) * sizeof(float));
   }
-  absl::StatusOr<BoundAt> Product(MatrixProduct product) {
-    product.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
-    BoundAt bound;
-    PD_ASSIGN_OR_RETURN(bound.product, BindProduct(device_, product));
-    if (bound.product->workspace() > 0)
-      bound.workspace = context_->Scratch(bound.product->workspace());
-    return bound;
+  absl::StatusOr<BoundAt> Product(const MatrixProduct& product) {
+    return BoundAt::Make(context_, binding_, product);
   }
   // One for the first layer, one for the others, which read what is out_width
   // wide.

@@ -3,6 +3,7 @@
 // of the plan, so a table of that is made with it.
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/kernels/cuda/tables.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/sequence.h"
 #include "libcore/ops/sequence_pool.h"
@@ -20,10 +21,7 @@ absl::StatusOr<SequenceArgs> ReadSequences(const BindContext& context,
   args.width = RowWidth(x->shape());
   args.pad = context.Attr<float>("pad_value");
   args.kind = static_cast<int32_t>(pool);
-  const size_t bytes = offsets.size() * sizeof(int64_t);
-  PD_ASSIGN_OR_RETURN(void* const table, binding->Keep(bytes));
-  PD_RETURN_IF_ERROR(binding->device()->ToDevice(table, offsets.data(), bytes));
-  args.offsets = static_cast<const int64_t*>(table);
+  PD_ASSIGN_OR_RETURN(args.offsets, KeepTable(binding, offsets));
   return args;
 }
 
