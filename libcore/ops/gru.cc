@@ -7,15 +7,15 @@
 // fusion_gru heeds origin_mode only with use_mkldnn: PaddlePaddle has it in
 // that kernel alone. BatchGate, BatchResetHiddenPrev and BatchHidden are what
 // the gradient needs, in the order of SequenceBatches.
+#include "libcore/ops/gru.h"
+
 #include <cstdint>
 #include <string>
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
-#include "libcore/ops/gru_cell.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence_batch.h"
 
 namespace pd {
 namespace {
@@ -55,14 +55,7 @@ absl::Status InferGru(InferContext* context) {
   return absl::OkStatus();
 }
 
-// What forward and backward read.
-struct Gru {
-  GruCell cell;
-  SequenceBatches batches;
-  Tensor *x = nullptr, *h0 = nullptr, *weight = nullptr, *bias = nullptr;
-  Tensor* weight_x = nullptr;  // of fusion_gru
-  int64_t gates = 0, rows = 0;
-};
+}  // namespace
 
 absl::StatusOr<Gru> ReadGru(BindContext* context) {
   const OpDesc& op = context->op();
@@ -103,6 +96,8 @@ absl::StatusOr<Gru> ReadGru(BindContext* context) {
         ExpectInput(*context, "H0", dtype, {g.batches.sequences(), n}));
   return g;
 }
+
+namespace {
 
 template <typename T>
 void StartState(const Gru& g, T* h) {

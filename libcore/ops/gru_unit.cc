@@ -8,7 +8,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
-#include "libcore/ops/gru_cell.h"
+#include "libcore/ops/gru.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -34,15 +34,10 @@ absl::Status InferGruUnit(InferContext* context) {
   return absl::OkStatus();
 }
 
-// The inputs of both directions.
-struct Unit {
-  GruCell cell;
-  int64_t batch = 0;
-  Tensor *x = nullptr, *h = nullptr, *weight = nullptr, *bias = nullptr;
-};
+}  // namespace
 
-absl::StatusOr<Unit> ReadUnit(BindContext* context) {
-  Unit u;
+absl::StatusOr<GruUnit> ReadGruUnit(BindContext* context) {
+  GruUnit u;
   u.x = context->Input("Input");
   u.h = context->Input("HiddenPrev");
   u.weight = context->Input("Weight");
@@ -65,8 +60,10 @@ absl::StatusOr<Unit> ReadUnit(BindContext* context) {
   return u;
 }
 
+namespace {
+
 absl::StatusOr<Step> BindGruUnit(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Unit u, ReadUnit(context));
+  PD_ASSIGN_OR_RETURN(const GruUnit u, ReadGruUnit(context));
   const size_t state = u.h->bytes();
   Tensor* gate = context->Output("Gate");
   Tensor* reset = context->Output("ResetHiddenPrev");
@@ -89,7 +86,7 @@ absl::StatusOr<Step> BindGruUnit(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindGruUnitGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Unit u, ReadUnit(context));
+  PD_ASSIGN_OR_RETURN(const GruUnit u, ReadGruUnit(context));
   Tensor* gate = context->Input("Gate");
   Tensor* reset = context->Input("ResetHiddenPrev");
   Tensor* dhidden = context->Input("Hidden@GRAD");

@@ -212,6 +212,7 @@ void AddWholeNumbers(DeviceKernels* kernels);
 void AddActivations(DeviceKernels* kernels);
 void AddSequences(DeviceKernels* kernels);
 void AddLstm(DeviceKernels* kernels);
+void AddGru(DeviceKernels* kernels);
 void AddWindows(DeviceKernels* kernels);
 void AddPrecision(DeviceKernels* kernels);
 void AddProducts(DeviceKernels* kernels);

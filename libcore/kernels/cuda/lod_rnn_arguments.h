@@ -66,14 +66,14 @@ struct GruArgs {
   int64_t m, n;
   int32_t gate, node, origin;
 };
-/// The gradient of the state after a step is dhidden + (dh + products): the
-/// latter two are null, or what the step after has left.
+/// The gradient of the state after a step is dhidden, and where a step follows
+/// what it has left in dh and products. before: a copy of h, or null.
 struct GruGradArgs {
   const int64_t* rows;
-  const float *gates, *h, *dhidden;
-  float *dh, *products, *d_ur, *d_c, *before, *dx;
+  const float *gates, *h, *dhidden, *products;
+  float *dh, *d_ur, *d_c, *before, *dx;
   int64_t m, n;
-  int32_t gate, node, origin;
+  int32_t gate, node, origin, follows;
 };
 
 }  // namespace pd::cuda

@@ -56,6 +56,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddInt8Dynamic(&place->kernels);
   cuda::AddRecurrences(&place->kernels);
   cuda::AddLstm(&place->kernels);
+  cuda::AddGru(&place->kernels);
   // Without cuDNN a program with convolutions says that it is missing.
   cuda::AddConvolutions(&place->kernels);
   return place;
