@@ -4,25 +4,21 @@
 //   X@GRAD[k + w] += Filter[w] * Out@GRAD[k]
 //   Filter@GRAD[w] += X[k + w] * Out@GRAD[k]
 // X is [all steps, columns] with LoD, or [sequences, steps, columns].
+#include "libcore/ops/row_conv.h"
+
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/sequence.h"
 
 namespace pd {
-namespace {
 
-struct Sequences {
-  std::vector<int64_t> offsets;
-  int64_t columns, context;
-};
-
-absl::StatusOr<Sequences> ReadSequences(const Tensor& x, const Tensor& filter) {
-  Sequences s;
+absl::StatusOr<RowConv> ReadRowConv(const Tensor& x, const Tensor& filter) {
+  RowConv s;
   if (filter.rank() != 2 || x.rank() < 2 || x.rank() > 3 ||
       x.dim(x.rank() - 1) != filter.dim(1) || x.dtype() != filter.dtype())
     return InvalidArgument("'X' is %s and 'Filter' %s", ToString(x.shape()),
@@ -32,6 +28,7 @@ absl::StatusOr<Sequences> ReadSequences(const Tensor& x, const Tensor& filter) {
   if (x.rank() == 3) {
     for (int64_t n = 0; n <= x.dim(0); ++n) s.offsets.push_back(n * x.dim(1));
   } else if (!x.lod().empty()) {
+    PD_RETURN_IF_ERROR(CheckLoD(x.lod(), x.dim(0), "X"));
     s.offsets.assign(x.lod()[0].begin(), x.lod()[0].end());
   }
   if (s.offsets.empty() || (x.rank() == 2 && s.offsets.back() != x.dim(0)))
@@ -40,9 +37,11 @@ absl::StatusOr<Sequences> ReadSequences(const Tensor& x, const Tensor& filter) {
   return s;
 }
 
+namespace {
+
 // Calls body(step, w) for every step and w that reach into one sequence.
 template <typename Body>
-void ForEachPair(const Sequences& s, const Body& body) {
+void ForEachPair(const RowConv& s, const Body& body) {
   for (size_t n = 0; n + 1 < s.offsets.size(); ++n)
     for (int64_t k = s.offsets[n]; k < s.offsets[n + 1]; ++k)
       for (int64_t w = 0; w < std::min(s.context, s.offsets[n + 1] - k); ++w)
@@ -61,7 +60,7 @@ absl::StatusOr<Step> BindRowConv(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* filter = context->Input("Filter");
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const Sequences s, ReadSequences(*x, *filter));
+  PD_ASSIGN_OR_RETURN(const RowConv s, ReadRowConv(*x, *filter));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
@@ -81,7 +80,7 @@ absl::StatusOr<Step> BindRowConvGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   Tensor* dfilter = context->Output("Filter@GRAD");
-  PD_ASSIGN_OR_RETURN(const Sequences s, ReadSequences(*x, *filter));
+  PD_ASSIGN_OR_RETURN(const RowConv s, ReadRowConv(*x, *filter));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", x->dtype(), x->shape()));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;

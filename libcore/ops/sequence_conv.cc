@@ -5,6 +5,8 @@
 //   X@GRAD and PaddingData@GRAD: Out@GRAD * Filter^T, added where each row of
 //   Col came from
 //   fusion_seqconv_eltadd_relu: Out = max(Col * Filter + Bias, 0)
+#include "libcore/ops/sequence_conv.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -14,7 +16,6 @@
 #include "libcore/ops/check.h"
 #include "libcore/ops/gemm.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence_window.h"
 
 namespace pd {
 namespace {
@@ -53,15 +54,10 @@ absl::Status InferConv(InferContext* context) {
   return absl::OkStatus();
 }
 
-// What all kernels here read.
-struct Conv {
-  SequenceWindow window;
-  Tensor *x = nullptr, *filter = nullptr, *padding = nullptr;
-  int64_t n = 0;  // columns of Filter
-};
+}  // namespace
 
-absl::StatusOr<Conv> ReadConv(BindContext* context) {
-  Conv c;
+absl::StatusOr<SequenceConv> ReadSequenceConv(BindContext* context) {
+  SequenceConv c;
   c.x = context->Input("X");
   c.filter = context->Input("Filter");
   PD_RETURN_IF_ERROR(CheckAttrs(context->op()));
@@ -84,6 +80,8 @@ absl::StatusOr<Conv> ReadConv(BindContext* context) {
   return c;
 }
 
+namespace {
+
 const GemmBatch& OneProduct() {
   static const GemmBatch batch = {{{0, 0}}};
   return batch;
@@ -91,20 +89,20 @@ const GemmBatch& OneProduct() {
 
 // Out = Col * Filter; Col stays in `col`.
 template <typename T>
-void Convolve(const Conv& c, T* col, T* out) {
+void Convolve(const SequenceConv& c, T* col, T* out) {
   const T* padding = c.padding != nullptr ? c.padding->data<T>() : nullptr;
   FillColumns(c.window, c.x->data<T>(), padding, col);
   Gemm<T>({c.window.rows(), c.n, c.window.columns()}, OneProduct(), T(1), col,
           c.filter->data<T>(), out);
 }
 
-size_t ColumnBytes(const Conv& c) {
+size_t ColumnBytes(const SequenceConv& c) {
   return static_cast<size_t>(c.window.rows() * c.window.columns()) *
          SizeOf(c.x->dtype());
 }
 
 absl::StatusOr<Step> BindConv(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Conv c, ReadConv(context));
+  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadSequenceConv(context));
   Tensor* out = context->Output("Out");
   Tensor* col = context->Scratch(ColumnBytes(c));
   return DispatchFloat(c.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -117,7 +115,7 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindConvGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Conv c, ReadConv(context));
+  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadSequenceConv(context));
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   Tensor* dfilter = context->Output("Filter@GRAD");
@@ -152,7 +150,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindFused(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Conv c, ReadConv(context));
+  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadSequenceConv(context));
   Tensor* bias = context->Input("Bias");
   Tensor* out = context->Output("Out");
   Tensor* col = context->Output("ColMat");

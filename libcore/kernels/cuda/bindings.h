@@ -213,6 +213,8 @@ void AddActivations(DeviceKernels* kernels);
 void AddSequences(DeviceKernels* kernels);
 void AddLstm(DeviceKernels* kernels);
 void AddGru(DeviceKernels* kernels);
+void AddSequenceConv(DeviceKernels* kernels);
+void AddRowConv(DeviceKernels* kernels);
 void AddWindows(DeviceKernels* kernels);
 void AddPrecision(DeviceKernels* kernels);
 void AddProducts(DeviceKernels* kernels);

@@ -36,6 +36,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddWholeNumbers(&place->kernels);
   cuda::AddActivations(&place->kernels);
   cuda::AddSequences(&place->kernels);
+  cuda::AddRowConv(&place->kernels);
   cuda::AddWindows(&place->kernels);
   cuda::AddPrecision(&place->kernels);
   cuda::AddQuantizing(&place->kernels);
@@ -57,6 +58,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddRecurrences(&place->kernels);
   cuda::AddLstm(&place->kernels);
   cuda::AddGru(&place->kernels);
+  cuda::AddSequenceConv(&place->kernels);
   // Without cuDNN a program with convolutions says that it is missing.
   cuda::AddConvolutions(&place->kernels);
   return place;
