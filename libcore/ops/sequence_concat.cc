@@ -7,7 +7,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence.h"
+#include "libcore/ops/sequence_maps.h"
 
 namespace pd {
 namespace {
@@ -48,8 +48,9 @@ absl::Status InferConcat(InferContext* context) {
   return absl::OkStatus();
 }
 
-// maps[i][r]: the row of Out that row r of X[i] goes to.
-absl::StatusOr<std::vector<RowMap>> PlacesOf(BindContext* context) {
+}  // namespace
+
+absl::StatusOr<std::vector<RowMap>> ConcatMaps(BindContext* context) {
   std::vector<Offsets> offsets;
   for (size_t i = 0; i < context->InputCount("X"); ++i) {
     PD_ASSIGN_OR_RETURN(offsets.emplace_back(),
@@ -67,9 +68,11 @@ absl::StatusOr<std::vector<RowMap>> PlacesOf(BindContext* context) {
   return places;
 }
 
+namespace {
+
 absl::StatusOr<Step> BindConcat(BindContext* context) {
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const auto places, PlacesOf(context));
+  PD_ASSIGN_OR_RETURN(const auto places, ConcatMaps(context));
   std::vector<const Tensor*> parts;
   std::vector<RowMap> maps;  // by row of Out; -1 where it is another part's
   for (size_t i = 0; i < places.size(); ++i) {
@@ -88,7 +91,7 @@ absl::StatusOr<Step> BindConcat(BindContext* context) {
 
 absl::StatusOr<Step> BindConcatGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
-  PD_ASSIGN_OR_RETURN(const auto places, PlacesOf(context));
+  PD_ASSIGN_OR_RETURN(const auto places, ConcatMaps(context));
   int64_t rows = 0;
   for (const RowMap& place : places) rows += static_cast<int64_t>(place.size());
   std::vector<Tensor*> grads;

@@ -11,7 +11,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence.h"
+#include "libcore/ops/sequence_maps.h"
 
 namespace pd {
 namespace {
@@ -82,7 +82,9 @@ absl::Status InferExpand(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RowMap> BoundExpansion(BindContext* context) {
+}  // namespace
+
+absl::StatusOr<RowMap> ExpansionMap(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
   context->NoBuffer(y);
@@ -98,8 +100,10 @@ absl::StatusOr<RowMap> BoundExpansion(BindContext* context) {
   return std::move(e.map);
 }
 
+namespace {
+
 absl::StatusOr<Step> BindExpand(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(RowMap map, BoundExpansion(context));
+  PD_ASSIGN_OR_RETURN(RowMap map, ExpansionMap(context));
   return GatherStep(std::move(map), context->Input("X"),
                     context->Output("Out"));
 }
@@ -107,7 +111,7 @@ absl::StatusOr<Step> BindExpand(BindContext* context) {
 absl::StatusOr<Step> BindExpandGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   context->NoBuffer(x);
-  PD_ASSIGN_OR_RETURN(RowMap map, BoundExpansion(context));
+  PD_ASSIGN_OR_RETURN(RowMap map, ExpansionMap(context));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Out@GRAD", x->dtype(),
                      static_cast<int64_t>(map.size()) * RowWidth(x->shape())));

@@ -15,7 +15,7 @@
 #include "libcore/ops/check.h"
 #include "libcore/ops/int_tensors.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence.h"
+#include "libcore/ops/sequence_maps.h"
 
 namespace pd {
 namespace {
@@ -27,7 +27,8 @@ int64_t Longest(const Offsets& offsets) {
   return longest;
 }
 
-// For each row of a padded tensor [sequences * length, ...] the packed row.
+}  // namespace
+
 absl::StatusOr<RowMap> PaddedMap(const Offsets& offsets, int64_t length) {
   RowMap map;
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
@@ -41,7 +42,6 @@ absl::StatusOr<RowMap> PaddedMap(const Offsets& offsets, int64_t length) {
   return map;
 }
 
-// For each packed row the row of the padded tensor.
 absl::StatusOr<RowMap> PackedMap(const Offsets& offsets, int64_t length) {
   PD_ASSIGN_OR_RETURN(const RowMap padded, PaddedMap(offsets, length));
   RowMap map;
@@ -49,6 +49,8 @@ absl::StatusOr<RowMap> PackedMap(const Offsets& offsets, int64_t length) {
     if (padded[r] >= 0) map.push_back(static_cast<int64_t>(r));
   return map;
 }
+
+namespace {
 
 // A padded tensor as rows.
 Tensor AsRows(const Tensor& padded) {

@@ -6,7 +6,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence.h"
+#include "libcore/ops/sequence_maps.h"
 
 namespace pd {
 namespace {
@@ -20,10 +20,7 @@ absl::Status InferReverse(InferContext* context) {
 absl::StatusOr<Step> BindReverse(BindContext* context) {
   Tensor* x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(x, "X"));
-  RowMap map;
-  for (size_t i = 0; i + 1 < offsets.size(); ++i)
-    for (int64_t r = offsets[i + 1]; r-- > offsets[i];) map.push_back(r);
-  return GatherStep(std::move(map), x, context->Output("Y"));
+  return GatherStep(ReversedMap(offsets), x, context->Output("Y"));
 }
 
 absl::StatusOr<std::vector<OpDesc>> ReverseGrad(const GradRequest& request) {
@@ -36,6 +33,13 @@ absl::StatusOr<std::vector<OpDesc>> ReverseGrad(const GradRequest& request) {
 }
 
 }  // namespace
+
+RowMap ReversedMap(const Offsets& offsets) {
+  RowMap map;
+  for (size_t i = 0; i + 1 < offsets.size(); ++i)
+    for (int64_t r = offsets[i + 1]; r-- > offsets[i];) map.push_back(r);
+  return map;
+}
 
 absl::Status RegisterSequenceReverse(OpRegistry* registry) {
   OpDef op("sequence_reverse");

@@ -213,6 +213,7 @@ void AddActivations(DeviceKernels* kernels);
 void AddSequences(DeviceKernels* kernels);
 void AddLstm(DeviceKernels* kernels);
 void AddGru(DeviceKernels* kernels);
+void AddSequenceRows(DeviceKernels* kernels);
 void AddSequenceConv(DeviceKernels* kernels);
 void AddRowConv(DeviceKernels* kernels);
 void AddWindows(DeviceKernels* kernels);

@@ -80,6 +80,14 @@ struct SequenceArgs {
   int32_t kind;
 };
 
+/// Softmax over sequences of single elements: to of x, or of y and dy.
+struct SequenceSoftmaxArgs {
+  const float *x, *y, *dy;
+  float* to;
+  const int64_t* offsets;
+  int64_t count;
+};
+
 }  // namespace pd::cuda
 
 #endif  // PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_

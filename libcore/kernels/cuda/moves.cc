@@ -354,9 +354,10 @@ void AddMoves(DeviceKernels* kernels) {
     AddMove<BindFill>(type, kernels);
   AddMove<BindAssign>("assign", kernels);
   kernels->Add("memcpy", {"alias", BindSameBytes, true});
-  for (const std::string type : {"reshape", "reshape2", "flatten", "flatten2",
-                                 "flatten_contiguous_range", "squeeze",
-                                 "squeeze2", "unsqueeze", "unsqueeze2"}) {
+  for (const std::string type :
+       {"reshape", "reshape2", "flatten", "flatten2",
+        "flatten_contiguous_range", "squeeze", "squeeze2", "unsqueeze",
+        "unsqueeze2", "sequence_reshape"}) {
     kernels->Add(type, {"alias", BindSameBytes, true});
     kernels->Add(type + "_grad", {"alias", BindSameBytes, true});
   }

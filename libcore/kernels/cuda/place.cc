@@ -36,6 +36,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddWholeNumbers(&place->kernels);
   cuda::AddActivations(&place->kernels);
   cuda::AddSequences(&place->kernels);
+  cuda::AddSequenceRows(&place->kernels);
   cuda::AddRowConv(&place->kernels);
   cuda::AddWindows(&place->kernels);
   cuda::AddPrecision(&place->kernels);

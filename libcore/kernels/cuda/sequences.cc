@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sequence_pool; the kernels are in sequences.cu. Where sequences begin is part
-// of the plan, so a table of that is made with it.
+// sequence_pool and sequence_softmax; the kernels are in sequences.cu. Where
+// sequences begin is part of the plan, so a table of that is made with it.
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/tables.h"
@@ -70,11 +70,43 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
   });
 }
 
+absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
+  const bool grad = context->Output("X@GRAD") != nullptr;
+  Tensor *x = context->Input("X"), *y = grad ? context->Input("Out") : nullptr,
+         *dy = grad ? context->Input("Out@GRAD") : nullptr,
+         *to = context->Output(grad ? "X@GRAD" : "Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, y, dy, to}));
+  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(x, "X"));
+  if (x->size() != x->dim(0)) return Unimplemented("rows of several elements");
+  if (grad) {
+    context->NoBuffer(x);
+    for (const char* slot : {"Out", "Out@GRAD"})
+      PD_RETURN_IF_ERROR(ExpectElements(*context, slot, x->dtype(), x->size()));
+  }
+  SequenceSoftmaxArgs args{};
+  args.count = static_cast<int64_t>(offsets.size()) - 1;
+  PD_ASSIGN_OR_RETURN(args.offsets, KeepTable(binding, offsets));
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<SequenceSoftmaxArgs>::Find(
+          binding, grad ? "sequence_softmax_grad" : "sequence_softmax"));
+  return Step([=](const RunContext&) {
+    SequenceSoftmaxArgs run = args;
+    run.x = grad ? nullptr : At(x);
+    run.y = At(y);
+    run.dy = At(dy);
+    run.to = At(to);
+    return start.Items(run.count, run);
+  });
+}
+
 }  // namespace
 
 void AddSequences(DeviceKernels* kernels) {
   kernels->Add("sequence_pool", {"cuda", BindPool});
   kernels->Add("sequence_pool_grad", {"cuda", BindPoolGrad});
+  kernels->Add("sequence_softmax", {"cuda", BindSoftmax});
+  kernels->Add("sequence_softmax_grad", {"cuda", BindSoftmax});
 }
 
 }  // namespace pd::cuda

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row for each sequence of rows, and the gradient. The formulas are those
-// of libcore/ops/sequence_pool.cc.
+// One row for each sequence of rows, softmax over sequences, and the gradients.
+// The formulas are those of libcore/ops/sequence_pool.cc and
+// sequence_softmax.cc.
 #include <cmath>
 #include <cstdint>
 
 #include "libcore/kernels/cuda/block.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
@@ -63,6 +65,45 @@ struct PoolSequencesGrad {
   }
 };
 
+// A block takes a sequence.
+struct SequenceSoftmax {
+  PD_DEVICE static void Run(const Block& block, const SequenceSoftmaxArgs& p) {
+    for (int64_t i = block.index(); i < p.count; i += block.blocks()) {
+      const int64_t begin = p.offsets[i], n = p.offsets[i + 1] - begin;
+      if (n == 0) continue;
+      const float* const x = p.x + begin;
+      float* const to = p.to + begin;
+      PerThread<float> part(x[0]);
+      block.Each([&](int thread) {
+        for (int64_t r = thread; r < n; r += block.threads())
+          if (x[r] > part[thread]) part[thread] = x[r];
+      });
+      const float most =
+          block.Reduce(&part, [](float a, float b) { return a > b ? a : b; });
+      const float sum =
+          SumOf(block, n, [&](int64_t r) { return to[r] = expf(x[r] - most); });
+      block.Each([&](int thread) {
+        for (int64_t r = thread; r < n; r += block.threads()) to[r] /= sum;
+      });
+    }
+  }
+};
+
+struct SequenceSoftmaxGrad {
+  PD_DEVICE static void Run(const Block& block, const SequenceSoftmaxArgs& p) {
+    for (int64_t i = block.index(); i < p.count; i += block.blocks()) {
+      const int64_t begin = p.offsets[i], n = p.offsets[i + 1] - begin;
+      const float *const y = p.y + begin, *const dy = p.dy + begin;
+      const float dot =
+          SumOf(block, n, [&](int64_t r) { return y[r] * dy[r]; });
+      block.Each([&](int thread) {
+        for (int64_t r = thread; r < n; r += block.threads())
+          p.to[begin + r] = y[r] * (dy[r] - dot);
+      });
+    }
+  }
+};
+
 }  // namespace
 }  // namespace pd::cuda
 
@@ -70,3 +111,5 @@ using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
 PD_KERNEL(pool_sequences, PoolSequences, SequenceArgs)
 PD_KERNEL(pool_sequences_grad, PoolSequencesGrad, SequenceArgs)
+PD_KERNEL(sequence_softmax, SequenceSoftmax, SequenceSoftmaxArgs)
+PD_KERNEL(sequence_softmax_grad, SequenceSoftmaxGrad, SequenceSoftmaxArgs)
