@@ -15,6 +15,8 @@
 //     where the path agrees with it, else 0. No gradient.
 // Sequences with LoD [sum T, D], or padded [B, T, D] with Length; a padded path
 // is [B, T] with zeros, and the cost of an empty sequence is 0.
+#include "libcore/ops/linear_chain_crf.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,22 +27,15 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence_spans.h"
 
 namespace pd {
-namespace {
 
-// The rows of Emission, and which of them are sequences.
-struct Rows {
-  SequenceSpans spans;
-  int64_t rows = 0, tags = 0;
-};
-
-absl::StatusOr<Rows> ReadRows(const BindContext& context, const Shape& emission,
-                              const char* lod_slot) {
+absl::StatusOr<CrfRows> ReadCrfRows(const BindContext& context,
+                                    const Shape& emission,
+                                    const char* lod_slot) {
   const Tensor* length = context.Input("Length");
   const Tensor* transition = context.Input("Transition");
-  Rows r;
+  CrfRows r;
   if (emission.size() != (length != nullptr ? 3u : 2u))
     return InvalidArgument(
         "'Emission' has shape %s; expected [N, T, D] with "
@@ -63,11 +58,13 @@ absl::StatusOr<Rows> ReadRows(const BindContext& context, const Shape& emission,
   return r;
 }
 
-absl::Status CheckTags(const BindContext& context, int64_t rows) {
+absl::Status CheckCrfTags(const BindContext& context, int64_t rows) {
   const Tensor* label = context.Input("Label");
   PD_RETURN_IF_ERROR(CheckLabelType("Label", label->dtype()));
   return ExpectElements(context, "Label", label->dtype(), rows);
 }
+
+namespace {
 
 // Tags of one sequence.
 absl::Status ReadTags(const Tensor& label, const Span& span, int64_t tags,
@@ -146,9 +143,9 @@ absl::StatusOr<Step> BindCrf(BindContext* context) {
   Tensor* emission_exps = context->Output("EmissionExps");
   Tensor* transition_exps = context->Output("TransitionExps");
   Tensor* cost = context->Output("LogLikelihood");
-  PD_ASSIGN_OR_RETURN(const Rows r,
-                      ReadRows(*context, emission->shape(), "Label"));
-  PD_RETURN_IF_ERROR(CheckTags(*context, r.rows));
+  PD_ASSIGN_OR_RETURN(const CrfRows r,
+                      ReadCrfRows(*context, emission->shape(), "Label"));
+  PD_RETURN_IF_ERROR(CheckCrfTags(*context, r.rows));
   if (transition->dtype() != emission->dtype())
     return InvalidArgument("'Transition' is %s; 'Emission' is %s",
                            Name(transition->dtype()), Name(emission->dtype()));
@@ -241,8 +238,9 @@ absl::StatusOr<Step> BindCrfGrad(BindContext* context) {
   context->NoBuffer(context->Input("Emission"));
   context->NoBuffer(context->Input("Transition"));
   const DType dtype = exps->dtype();
-  PD_ASSIGN_OR_RETURN(const Rows r, ReadRows(*context, exps->shape(), "Label"));
-  PD_RETURN_IF_ERROR(CheckTags(*context, r.rows));
+  PD_ASSIGN_OR_RETURN(const CrfRows r,
+                      ReadCrfRows(*context, exps->shape(), "Label"));
+  PD_RETURN_IF_ERROR(CheckCrfTags(*context, r.rows));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Alpha", dtype, exps->shape()));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "TransitionExps", dtype, (r.tags + 2) * r.tags));
@@ -312,9 +310,9 @@ absl::StatusOr<Step> BindDecoding(BindContext* context) {
   Tensor* transition = context->Input("Transition");
   Tensor* label = context->Input("Label");
   Tensor* path = context->Output("ViterbiPath");
-  PD_ASSIGN_OR_RETURN(const Rows r,
-                      ReadRows(*context, emission->shape(), "Emission"));
-  if (label != nullptr) PD_RETURN_IF_ERROR(CheckTags(*context, r.rows));
+  PD_ASSIGN_OR_RETURN(const CrfRows r,
+                      ReadCrfRows(*context, emission->shape(), "Emission"));
+  if (label != nullptr) PD_RETURN_IF_ERROR(CheckCrfTags(*context, r.rows));
   if (transition->dtype() != emission->dtype() || r.tags == 0)
     return InvalidArgument(
         "'Transition' is %s %s; 'Emission' is %s %s", Name(transition->dtype()),

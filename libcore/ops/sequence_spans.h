@@ -66,6 +66,12 @@ class SequenceSpans {
   }
 
   int64_t count() const { return count_; }
+  /// Where the lengths are read from; null: the sequences follow one another,
+  /// by offsets().
+  const Tensor* lengths() const { return lengths_; }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+  /// The rows of each sequence where there are lengths.
+  int64_t width() const { return width_; }
 
   /// InvalidArgument for a length outside [0, width].
   absl::StatusOr<Span> At(int64_t i) const {

@@ -111,6 +111,9 @@ inline absl::Status TooManyDims() {
 /// Unimplemented where kernels know no such numbers.
 absl::StatusOr<NumberType> NumberTypeOf(DType dtype);
 
+/// 1 for int64, 0 for int32. Unimplemented for others.
+absl::StatusOr<int32_t> IsWide(const Tensor& numbers);
+
 /// n elements along a walk, counted from an element of either tensor.
 struct StridedCopy {
   Tensor *from, *to;
@@ -216,6 +219,7 @@ void AddGru(DeviceKernels* kernels);
 void AddSequenceRows(DeviceKernels* kernels);
 void AddSequenceConv(DeviceKernels* kernels);
 void AddRowConv(DeviceKernels* kernels);
+void AddCrf(DeviceKernels* kernels);
 void AddWindows(DeviceKernels* kernels);
 void AddPrecision(DeviceKernels* kernels);
 void AddProducts(DeviceKernels* kernels);

@@ -24,13 +24,6 @@ absl::StatusOr<int64_t> ReadPicked(const AxisView& view, const Tensor& picked) {
   return k;
 }
 
-// Whether classes are int64; else they are int32.
-absl::StatusOr<int32_t> IsWide(const Tensor& classes) {
-  if (classes.dtype() == DType::kInt64) return 1;
-  if (classes.dtype() == DType::kInt32) return 0;
-  return Unimplemented("no kernel for classes of %s", Name(classes.dtype()));
-}
-
 absl::StatusOr<Step> BindTopK(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out"),
          *indices = context->Output("Indices");
@@ -206,6 +199,12 @@ absl::StatusOr<Step> BindOneHot(BindContext* context, DeviceBinding* binding) {
 }
 
 }  // namespace
+
+absl::StatusOr<int32_t> IsWide(const Tensor& numbers) {
+  if (numbers.dtype() == DType::kInt64) return 1;
+  if (numbers.dtype() == DType::kInt32) return 0;
+  return Unimplemented("no kernel for numbers of %s", Name(numbers.dtype()));
+}
 
 void AddPicks(DeviceKernels* kernels) {
   for (const char* version : {"top_k", "top_k_v2"}) {

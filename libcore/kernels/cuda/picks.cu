@@ -6,6 +6,7 @@
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/sorting_arguments.h"
 #include "libcore/kernels/cuda/sums.h"
+#include "libcore/kernels/cuda/whole_at.h"
 
 namespace pd::cuda {
 namespace {
@@ -133,18 +134,13 @@ struct PickedGrad {
   }
 };
 
-PD_DEVICE int64_t ClassAt(const void* classes, int32_t wide, int64_t i) {
-  return wide != 0 ? static_cast<const int64_t*>(classes)[i]
-                   : static_cast<const int32_t*>(classes)[i];
-}
-
 // One block.
 struct Accuracy {
   PD_DEVICE static void Run(const Block& block, const AccuracyArgs& p) {
     PerThread<int32_t> part(0);
     block.Each([&](int thread) {
       for (int64_t row = thread; row < p.rows; row += block.threads()) {
-        const int64_t wanted = ClassAt(p.labels, p.labels64, row);
+        const int64_t wanted = WholeAt(p.labels, p.labels64, row);
         bool hit = false;
         for (int64_t j = 0; j < p.k; ++j)
           hit = hit || p.picked[row * p.k + j] == wanted;
@@ -167,7 +163,7 @@ struct Accuracy {
 struct OneHot {
   PD_DEVICE static void Run(const Block& block, const OneHotArgs& p) {
     block.Spread(p.n * p.depth, [&](int64_t e) {
-      const int64_t wanted = ClassAt(p.classes, p.classes64, e / p.depth);
+      const int64_t wanted = WholeAt(p.classes, p.classes64, e / p.depth);
       p.out[e] = wanted == e % p.depth ? 1.0f : 0.0f;
       if (p.bad != nullptr && (wanted < 0 || wanted >= p.depth)) *p.bad = 1;
     });
