@@ -10,6 +10,8 @@
 // Label [B, Lmax] with LogitsLength and LabelLength. WarpCTCGrad is [Tmax, B,
 // K] in both forms, 0 after a sequence's end. A label that no path of its
 // length stands for has loss 0 and no gradient, as in PaddlePaddle.
+#include "libcore/ops/warpctc.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +22,6 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence_spans.h"
 
 namespace pd {
 namespace {
@@ -105,23 +106,12 @@ double Align(const Path& p, int64_t stride, T* grad) {
   return log_likelihood;
 }
 
-// Where logits and labels of a batch lie.
-struct Batch {
-  bool padded = false;
-  SequenceSpans logits, labels;
-  int64_t count = 0, classes = 0, max_steps = 0, blank = 0;
+}  // namespace
 
-  // The first row of sequence i, and how far its rows are apart.
-  int64_t FirstRow(int64_t i, const Span& span) const {
-    return padded ? i : span.start;
-  }
-  int64_t RowStride() const { return padded ? count : 1; }
-};
-
-absl::StatusOr<Batch> ReadLogits(const BindContext& context) {
+absl::StatusOr<CtcBatch> ReadCtcLogits(const BindContext& context) {
   const Tensor* logits = context.Input("Logits");
   const Tensor* lengths = context.Input("LogitsLength");
-  Batch batch;
+  CtcBatch batch;
   batch.padded = lengths != nullptr;
   if (logits->rank() != (batch.padded ? 3 : 2))
     return InvalidArgument(
@@ -150,7 +140,7 @@ absl::StatusOr<Batch> ReadLogits(const BindContext& context) {
   return batch;
 }
 
-absl::Status ReadLabels(const BindContext& context, Batch* batch) {
+absl::Status ReadCtcLabels(const BindContext& context, CtcBatch* batch) {
   const Tensor* label = context.Input("Label");
   const Tensor* lengths = context.Input("LabelLength");
   PD_RETURN_IF_ERROR(CheckLabelType("Label", label->dtype()));
@@ -173,6 +163,8 @@ absl::Status ReadLabels(const BindContext& context, Batch* batch) {
   return absl::OkStatus();
 }
 
+namespace {
+
 // y of row t goes to grad[t * stride], its logarithm into the path.
 template <typename T>
 void Softmax(const T* x, int64_t x_stride, int64_t stride, Path* path,
@@ -193,7 +185,7 @@ void Softmax(const T* x, int64_t x_stride, int64_t stride, Path* path,
   }
 }
 
-absl::Status ReadTokens(const Batch& batch, const Tensor& label, int64_t i,
+absl::Status ReadTokens(const CtcBatch& batch, const Tensor& label, int64_t i,
                         std::vector<int64_t>* tokens) {
   PD_ASSIGN_OR_RETURN(const Span span, batch.labels.At(i));
   tokens->assign(1, batch.blank);
@@ -212,8 +204,8 @@ absl::StatusOr<Step> BindWarpctc(BindContext* context) {
   Tensor* logits = context->Input("Logits");
   Tensor* label = context->Input("Label");
   Tensor* loss = context->Output("Loss");
-  PD_ASSIGN_OR_RETURN(Batch batch, ReadLogits(*context));
-  PD_RETURN_IF_ERROR(ReadLabels(*context, &batch));
+  PD_ASSIGN_OR_RETURN(CtcBatch batch, ReadCtcLogits(*context));
+  PD_RETURN_IF_ERROR(ReadCtcLabels(*context, &batch));
   const Shape shape = {batch.max_steps, batch.count, batch.classes};
   Tensor* kept = context->Output("WarpCTCGrad");
   if (kept == nullptr) {
@@ -253,7 +245,7 @@ absl::StatusOr<Step> BindWarpctcGrad(BindContext* context) {
   Tensor* dlogits = context->Output("Logits@GRAD");
   context->NoBuffer(logits);
   const bool by_times = context->Attr<bool>("norm_by_times");
-  PD_ASSIGN_OR_RETURN(const Batch batch, ReadLogits(*context));
+  PD_ASSIGN_OR_RETURN(const CtcBatch batch, ReadCtcLogits(*context));
   const DType dtype = logits->dtype();
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Loss@GRAD", dtype, batch.count));
   PD_RETURN_IF_ERROR(

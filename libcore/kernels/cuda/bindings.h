@@ -219,6 +219,7 @@ void AddGru(DeviceKernels* kernels);
 void AddSequenceRows(DeviceKernels* kernels);
 void AddSequenceConv(DeviceKernels* kernels);
 void AddRowConv(DeviceKernels* kernels);
+void AddCtc(DeviceKernels* kernels);
 void AddCrf(DeviceKernels* kernels);
 void AddWindows(DeviceKernels* kernels);
 void AddPrecision(DeviceKernels* kernels);

@@ -38,6 +38,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddSequences(&place->kernels);
   cuda::AddSequenceRows(&place->kernels);
   cuda::AddCrf(&place->kernels);
+  cuda::AddCtc(&place->kernels);
   cuda::AddRowConv(&place->kernels);
   cuda::AddWindows(&place->kernels);
   cuda::AddPrecision(&place->kernels);
