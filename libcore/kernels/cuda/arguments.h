@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "libcore/kernels/cuda/halves.h"
+
 namespace pd::cuda {
 
 inline constexpr int kMostDims = 8;
@@ -21,16 +23,17 @@ struct Walk {
 
 /// out = F(x), or out = dout * D(v) with v = x or the forward's out.
 struct UnaryArgs {
-  const float *v, *dout;
-  float* out;
+  FloatsIn v, dout;
+  FloatsOut out;
   int64_t n;
   float a, b, c;  ///< attributes of the function
 };
 
 /// out = F(x, y) over `walk`, which gives the places in x and y.
 struct BinaryArgs {
-  const float *x, *y;
-  void* out;
+  FloatsIn x, y;
+  FloatsOut out;
+  bool* answers;  ///< of a comparison, in the place of `out`
   int64_t n;
   int32_t same;  ///< no place differs: the walk is not looked at
   Walk<2> walk;
@@ -39,8 +42,8 @@ struct BinaryArgs {
 /// out[i] = factor * sum (or maximum, ...) over j of F at the place of i and j
 /// in x, y and z (the forward's out and its gradient have one shape).
 struct ReduceArgs {
-  const float *x, *y, *z, *dz;
-  float* out;
+  FloatsIn x, y, z, dz;
+  FloatsOut out;
   int64_t n, m;
   float factor;
   Walk<3> outer, inner;
@@ -71,25 +74,13 @@ struct LossArgs {
 
 /// Lines of n elements, `inner` apart, as in AxisView.
 struct LinesArgs {
-  const float *x, *y, *z;
-  float *out, *second;
+  FloatsIn x, y, z;
+  FloatsOut out, second;
   const void* label;
   int64_t lines, n, inner;
   int64_t ignore;
   int32_t label64;  ///< labels are int64, else int32
   int32_t* bad;     ///< set to 1 by a label that is out of range
-};
-
-/// What numbers are, where a kernel takes several.
-enum class NumberType : int32_t {
-  kFloat32,
-  kFloat16,
-  kBFloat16,
-  kFloat64,
-  kInt64,
-  kInt32,
-  kUInt8,
-  kBool,
 };
 
 struct CastArgs {
@@ -148,9 +139,10 @@ struct UpdateArgs {
 
 /// layer_norm over rows of n elements, and its gradients.
 struct NormArgs {
-  const float *x, *scale, *bias, *dy;
-  float *y, *mean, *variance;  ///< of the gradients: inputs but y, which is dx
-  float *dscale, *dbias;
+  FloatsIn x, scale, bias, dy;
+  FloatsOut y;             ///< of the gradients: dx
+  float *mean, *variance;  ///< of the gradients: inputs
+  FloatsOut dscale, dbias;
   int64_t rows, n;
   float epsilon;
 };
@@ -160,8 +152,10 @@ inline constexpr uint32_t kChannelChunk = 8192;
 /// Channels of `count` elements each, in `chunks` parts of kChannelChunk:
 /// element i is position i % positions of image i / positions.
 struct ChannelArgs {
-  const float *x, *dy, *scale, *bias, *mean, *variance;
-  float *y, *mean_out, *variance_out, *saved_mean, *saved_inverse;
+  FloatsIn x, dy;
+  const float *scale, *bias, *mean, *variance;
+  FloatsOut y;
+  float *mean_out, *variance_out, *saved_mean, *saved_inverse;
   float *dscale, *dbias;
   float* parts;  ///< two numbers a chunk
   int64_t channels, chunks, count, positions;
@@ -176,8 +170,8 @@ struct PoolAxis {
   int32_t in, out, kernel, stride, pad;
 };
 struct PoolArgs {
-  const float *x, *dout;
-  float* out;
+  FloatsIn x, dout;
+  FloatsOut out;
   int32_t* mask;  ///< null, or where each maximum is in its channel
   int64_t n;      ///< elements that are written
   int64_t channels;
@@ -257,8 +251,8 @@ struct OneHotArgs {
 /// out = x * mask * factor. `run`: the seed and the step of the run, of which
 /// the numbers are, else of `seed`. Element 0 gets number `first`.
 struct DropoutArgs {
-  const float* x;
-  float* out;
+  FloatsIn x;
+  FloatsOut out;
   uint8_t* mask;
   int64_t n, first;
   const uint64_t* run;

@@ -59,6 +59,22 @@ inline float* At(Tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->data<float>();
 }
 
+/// What a kernel reads and writes as floats: a tensor of float32, halves, or
+/// float32 in scratch, which has no dtype; null where it is absent.
+inline NumberType FloatTypeOf(const Tensor& tensor) {
+  return tensor.dtype() == DType::kFloat16    ? NumberType::kFloat16
+         : tensor.dtype() == DType::kBFloat16 ? NumberType::kBFloat16
+                                              : NumberType::kFloat32;
+}
+inline FloatsIn ReadFloats(const Tensor* tensor) {
+  if (tensor == nullptr) return {};
+  return {FloatTypeOf(*tensor), tensor->raw()};
+}
+inline FloatsOut WriteFloats(const Tensor* tensor) {
+  if (tensor == nullptr) return {};
+  return {FloatTypeOf(*tensor), tensor->raw()};
+}
+
 /// Unimplemented unless every tensor that is there is float32.
 inline absl::Status OnlyFloat32(std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* tensor : tensors)
@@ -131,7 +147,7 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
                                   Tensor* out);
 
 /// The step of the kernel `name`_by_block or _by_thread, whichever is better
-/// for the walks of `args`, over float32 x.
+/// for the walks of `args`.
 absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
                                     const std::string& name,
                                     const ReduceArgs& args, Tensor* x,

@@ -117,9 +117,9 @@ absl::StatusOr<Step> UnaryStep(DeviceBinding* binding, const std::string& name,
   args.n = out->size();
   return Step([=](const RunContext&) {
     UnaryArgs run = args;
-    run.v = v->data<float>();
-    run.dout = dout == nullptr ? nullptr : dout->data<float>();
-    run.out = out->data<float>();
+    run.v = ReadFloats(v);
+    run.dout = ReadFloats(dout);
+    run.out = WriteFloats(out);
     return start.Elements(run.n, run);
   });
 }
@@ -136,7 +136,7 @@ absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(NoTensors(*context));
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   const Unary& unary = *FindUnary(context->op().type);
   context->MayShare(x, out);
   return UnaryStep(binding, KernelName(unary, context->op()),
@@ -152,9 +152,9 @@ absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
   Tensor* dx = context->Output("X@GRAD");
   if (v == nullptr || dout == nullptr || dx == nullptr)
     return Unimplemented("a variable is missing");
-  PD_RETURN_IF_ERROR(OnlyFloat32({v, dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({v, dout, dx}));
   PD_RETURN_IF_ERROR(ExpectElements(*context, unary.of_x ? "X" : "Out",
-                                    DType::kFloat32, dout->size()));
+                                    dout->dtype(), dout->size()));
   if (Tensor* other = context->Input(unary.of_x ? "Out" : "X"))
     context->NoBuffer(other);
   context->MayShare(dout, dx);
@@ -166,7 +166,7 @@ absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
 absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   if (context->Input("ScaleTensor") != nullptr)
     return Unimplemented("a scale in a tensor");
   UnaryArgs args{};
@@ -183,7 +183,7 @@ absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding) {
 // Functions in steps, whose gradients are zeros.
 absl::StatusOr<Step> BindSteps(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   context->MayShare(x, out);
   return UnaryStep(binding, absl::StrCat("unary_", context->op().type), {}, x,
                    nullptr, out);
@@ -204,7 +204,7 @@ absl::StatusOr<Step> BindLabelSmooth(BindContext* context,
   const bool grad = context->Output("X@GRAD") != nullptr;
   Tensor* x = context->Input(grad ? "Out@GRAD" : "X");
   Tensor* out = context->Output(grad ? "X@GRAD" : "Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   if (!grad && context->Input("PriorDist") != nullptr)
     return Unimplemented("an input 'PriorDist'");
   const float epsilon = context->Attr<float>("epsilon");
@@ -225,7 +225,7 @@ absl::StatusOr<Operands> ReadOperands(BindContext* context) {
   Operands o{context->Input("X"), context->Input("Y"), {}};
   if (o.x == nullptr || o.y == nullptr)
     return Unimplemented("an operand is missing");
-  PD_RETURN_IF_ERROR(OnlyFloat32({o.x, o.y}));
+  PD_RETURN_IF_ERROR(SameFloats({o.x, o.y}));
   PD_ASSIGN_OR_RETURN(
       o.b, BroadcastShapes(o.x->shape(), o.y->shape(),
                            context->op().AttrOr<int32_t>("axis", -1)));
@@ -237,7 +237,7 @@ absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<BinaryArgs>::Find(binding, name));
   BinaryArgs args{};
-  args.n = out->size();
+  args.n = NumElements(o.b.out);
   args.same = o.b.x == o.b.out && o.b.y == o.b.out;
   const auto x_strides = BroadcastStrides(o.b.x, o.b.out);
   const auto y_strides = BroadcastStrides(o.b.y, o.b.out);
@@ -246,9 +246,12 @@ absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
       return TooManyDims();
   return Step([=, x = o.x, y = o.y](const RunContext&) {
     BinaryArgs run = args;
-    run.x = x->data<float>();
-    run.y = y->data<float>();
-    run.out = out->raw();
+    run.x = ReadFloats(x);
+    run.y = ReadFloats(y);
+    if (out->dtype() == DType::kBool)
+      run.answers = out->data<bool>();
+    else
+      run.out = WriteFloats(out);
     return start.Elements(run.n, run);
   });
 }
@@ -264,7 +267,7 @@ std::string BinaryName(const std::string& type) {
 absl::StatusOr<Step> BindBinary(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(const Operands o, ReadOperands(context));
-  PD_RETURN_IF_ERROR(OnlyFloat32({out}));
+  PD_RETURN_IF_ERROR(SameFloats({o.x, out}));
   for (Tensor* operand : {o.x, o.y})
     if (operand->shape() == out->shape()) context->MayShare(operand, out);
   return BinaryStep(
@@ -303,11 +306,11 @@ absl::StatusOr<Step> OneGrad(DeviceBinding* binding, const std::string& name,
                                 by_block ? "_by_block" : "_by_thread")));
   return Step([=, x = o.x, y = o.y](const RunContext&) {
     ReduceArgs run = args;
-    run.x = x->data<float>();
-    run.y = y->data<float>();
-    run.z = out == nullptr ? nullptr : out->data<float>();
-    run.dz = dout->data<float>();
-    run.out = to->data<float>();
+    run.x = ReadFloats(x);
+    run.y = ReadFloats(y);
+    run.z = ReadFloats(out);
+    run.dz = ReadFloats(dout);
+    run.out = WriteFloats(to);
     return by_block ? start.Blocks(run.n, run) : start.Elements(run.n, run);
   });
 }
@@ -321,7 +324,7 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
   const bool linear = name == "add" || name == "sub";
   if (dout == nullptr || (name == "div" && out == nullptr))
     return Unimplemented("a variable is missing");
-  PD_RETURN_IF_ERROR(OnlyFloat32({dout}));
+  PD_RETURN_IF_ERROR(SameFloats({o.x, out, dout}));
   if (dout->shape() != o.b.out)
     return InvalidArgument("Out@GRAD has shape %s; X and Y make %s",
                            ToString(dout->shape()), ToString(o.b.out));
@@ -331,7 +334,7 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
   }
   if (out != nullptr)
     PD_RETURN_IF_ERROR(
-        ExpectInput(*context, "Out", DType::kFloat32, dout->shape()));
+        ExpectInput(*context, "Out", dout->dtype(), dout->shape()));
   if (linear) {
     context->NoBuffer(o.x);
     context->NoBuffer(o.y);
@@ -356,7 +359,6 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
 // X is a list; its sum is formed from the left.
 absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({out}));
   std::vector<Step> steps;
   Tensor* total = context->Input("X", 0);
   const size_t n = context->InputCount("X");
@@ -364,19 +366,25 @@ absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
     Tensor* x = context->Input("X", i);
     if (x == nullptr || x->shape() != out->shape())
       return Unimplemented("X %d is missing or has another shape", i);
-    PD_RETURN_IF_ERROR(OnlyFloat32({x}));
+    PD_RETURN_IF_ERROR(SameFloats({x, out}));
   }
   if (n == 1) {
     context->Alias(total, out);
     return Step();
   }
+  // The sum of halves is rounded when it is complete.
+  Tensor* const part =
+      n == 2 || out->dtype() == DType::kFloat32
+          ? out
+          : context->Scratch(static_cast<size_t>(out->size()) * sizeof(float));
   for (size_t i = 1; i < n; ++i) {
     const Operands o{total,
                      context->Input("X", i),
                      {out->shape(), out->shape(), out->shape()}};
-    PD_ASSIGN_OR_RETURN(Step step, BinaryStep(binding, "binary_add", o, out));
+    Tensor* const to = i + 1 < n ? part : out;
+    PD_ASSIGN_OR_RETURN(Step step, BinaryStep(binding, "binary_add", o, to));
     steps.push_back(std::move(step));
-    total = out;
+    total = to;
   }
   return InOrder(std::move(steps));
 }

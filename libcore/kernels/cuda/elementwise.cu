@@ -193,14 +193,14 @@ struct UnaryBackward {
 PD_BINARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-template <typename Function, typename Out>
+// kTo: the argument that is written.
+template <typename Function, auto kTo>
 struct BinaryForward {
   PD_DEVICE static void Run(const Block& block, const BinaryArgs& p) {
-    Out* out = static_cast<Out*>(p.out);
     block.Spread(p.n, [&](int64_t i) {
       int64_t at[2] = {i, i};
       if (!p.same) Place(p.walk, i, at);
-      out[i] = Function::F(p.x[at[0]], p.y[at[1]]);
+      (p.*kTo)[i] = Function::F(p.x[at[0]], p.y[at[1]]);
     });
   }
 };
@@ -321,22 +321,22 @@ PD_UNARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
 // A template's comma would end the macro's argument.
-#define PD_FUNCTION(name, f, dx, dy)                                  \
-  using Forward_##name = BinaryForward<Binary_##name, float>;         \
-  using ThreadX_##name = ReduceByThread<Binary_##name##_dx, Sum>;     \
-  using ThreadY_##name = ReduceByThread<Binary_##name##_dy, Sum>;     \
-  using BlockX_##name = ReduceByBlock<Binary_##name##_dx, Sum>;       \
-  using BlockY_##name = ReduceByBlock<Binary_##name##_dy, Sum>;       \
-  PD_KERNEL(binary_##name, Forward_##name, BinaryArgs)                \
-  PD_KERNEL(binary_##name##_dx_by_thread, ThreadX_##name, ReduceArgs) \
-  PD_KERNEL(binary_##name##_dy_by_thread, ThreadY_##name, ReduceArgs) \
-  PD_KERNEL(binary_##name##_dx_by_block, BlockX_##name, ReduceArgs)   \
+#define PD_FUNCTION(name, f, dx, dy)                                     \
+  using Forward_##name = BinaryForward<Binary_##name, &BinaryArgs::out>; \
+  using ThreadX_##name = ReduceByThread<Binary_##name##_dx, Sum>;        \
+  using ThreadY_##name = ReduceByThread<Binary_##name##_dy, Sum>;        \
+  using BlockX_##name = ReduceByBlock<Binary_##name##_dx, Sum>;          \
+  using BlockY_##name = ReduceByBlock<Binary_##name##_dy, Sum>;          \
+  PD_KERNEL(binary_##name, Forward_##name, BinaryArgs)                   \
+  PD_KERNEL(binary_##name##_dx_by_thread, ThreadX_##name, ReduceArgs)    \
+  PD_KERNEL(binary_##name##_dy_by_thread, ThreadY_##name, ReduceArgs)    \
+  PD_KERNEL(binary_##name##_dx_by_block, BlockX_##name, ReduceArgs)      \
   PD_KERNEL(binary_##name##_dy_by_block, BlockY_##name, ReduceArgs)
 PD_BINARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-#define PD_FUNCTION(name, sign)                              \
-  using Answer_##name = BinaryForward<Compare_##name, bool>; \
+#define PD_FUNCTION(name, sign)                                              \
+  using Answer_##name = BinaryForward<Compare_##name, &BinaryArgs::answers>; \
   PD_KERNEL(compare_##name, Answer_##name, BinaryArgs)
 PD_COMPARISONS(PD_FUNCTION)
 #undef PD_FUNCTION

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of any width as the kernels of mixed precision read and write them.
+// Numbers of any width: what they are, and floats that may be halves in memory.
+// Kernels compute in float32 and round once. Which type it is, is decided for
+// each number: all threads decide alike, and wait for memory anyway, while a
+// kernel for each type would make the library three times as large.
 #ifndef PD_LIBCORE_KERNELS_CUDA_HALVES_H_
 #define PD_LIBCORE_KERNELS_CUDA_HALVES_H_
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/block.h"
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
@@ -17,6 +20,18 @@
 #endif
 
 namespace pd::cuda {
+
+/// What numbers are, where a kernel takes several.
+enum class NumberType : int32_t {
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kFloat64,
+  kInt64,
+  kInt32,
+  kUInt8,
+  kBool,
+};
 
 #ifdef __CUDACC__
 PD_DEVICE float FromFloat16(uint16_t bits) {
@@ -72,6 +87,49 @@ PD_DEVICE void StoreFloat(NumberType type, void* to, int64_t i, float value) {
     static_cast<uint16_t*>(to)[i] =
         type == NumberType::kFloat16 ? ToFloat16(value) : ToBFloat16(value);
 }
+
+/// Numbers in device memory that a kernel reads as floats.
+struct FloatsIn {
+  FloatsIn() = default;
+  FloatsIn(const float* floats) : at(floats) {}  // NOLINT: they are
+  FloatsIn(NumberType numbers, const void* from) : at(from), type(numbers) {}
+
+  PD_DEVICE float operator[](int64_t i) const { return LoadFloat(type, at, i); }
+  /// The numbers from i on.
+  PD_DEVICE FloatsIn operator+(int64_t i) const {
+    FloatsIn rest = *this;
+    const int64_t size = type == NumberType::kFloat32 ? 4 : 2;
+    rest.at = static_cast<const char*>(at) + i * size;
+    return rest;
+  }
+  PD_DEVICE bool operator==(std::nullptr_t) const { return at == nullptr; }
+  PD_DEVICE bool operator!=(std::nullptr_t) const { return at != nullptr; }
+
+  const void* at = nullptr;
+  NumberType type = NumberType::kFloat32;
+};
+
+/// Numbers that a kernel writes: `out[i] = value` rounds to nearest even.
+struct FloatsOut {
+  struct Element {
+    PD_DEVICE void operator=(float value) const {  // NOLINT: as a float's
+      StoreFloat(type, at, i, value);
+    }
+    NumberType type;
+    void* at;
+    int64_t i;
+  };
+
+  FloatsOut() = default;
+  FloatsOut(float* floats) : at(floats) {}  // NOLINT: they are
+  FloatsOut(NumberType numbers, void* to) : at(to), type(numbers) {}
+
+  PD_DEVICE Element operator[](int64_t i) const { return {type, at, i}; }
+  PD_DEVICE bool operator!=(std::nullptr_t) const { return at != nullptr; }
+
+  void* at = nullptr;
+  NumberType type = NumberType::kFloat32;
+};
 
 }  // namespace pd::cuda
 

@@ -71,7 +71,8 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
   if (context->Input("MomentumTensor") != nullptr || mean == nullptr ||
       variance == nullptr)
     return Unimplemented("a momentum in a tensor, or no statistics");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, scale, bias, mean, variance, y}));
+  PD_RETURN_IF_ERROR(SameFloats({x, y}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({scale, bias, mean, variance}));
   PD_ASSIGN_OR_RETURN(const ChannelArgs args,
                       ReadChannels(*context, x->shape()));
   PD_RETURN_IF_ERROR(ExpectChannels(*context, args.channels,
@@ -92,8 +93,8 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
   return Step([=, device = binding->device()](const RunContext&) {
     const int64_t chunks = args.channels * args.chunks;
     ChannelArgs run = args;
-    run.x = At(x);
-    run.y = At(y);
+    run.x = ReadFloats(x);
+    run.y = WriteFloats(y);
     run.scale = At(scale);
     run.bias = At(bias);
     run.mean = At(mean);
@@ -125,7 +126,8 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
          *dy = context->Input("Y@GRAD"), *dx = context->Output("X@GRAD"),
          *dscale = context->Output("Scale@GRAD"),
          *dbias = context->Output("Bias@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, scale, dy, dx, dscale, dbias}));
+  PD_RETURN_IF_ERROR(SameFloats({x, dy, dx}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({scale, dscale, dbias}));
   PD_ASSIGN_OR_RETURN(ChannelArgs args, ReadChannels(*context, x->shape()));
   args.inverted = !args.constant;
   const char* mean_slot = args.constant ? "Mean" : "SavedMean";
@@ -149,12 +151,12 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
   return Step([=](const RunContext&) {
     const int64_t chunks = args.channels * args.chunks;
     ChannelArgs run = args;
-    run.x = At(x);
-    run.dy = At(dy);
+    run.x = ReadFloats(x);
+    run.dy = ReadFloats(dy);
     run.scale = At(scale);
     run.mean = At(mean);
     run.variance = At(variance);
-    run.y = At(dx);
+    run.y = WriteFloats(dx);
     run.dscale = At(dscale);
     run.dbias = At(dbias);
     run.parts = At(room);
@@ -166,7 +168,7 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
 
 absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   const bool masked = context->op().type.rfind("max_", 0) == 0;
   Tensor* mask = masked ? context->Output("Mask") : nullptr;
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
@@ -178,8 +180,8 @@ absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
                       Starter<PoolArgs>::Find(binding, "pool"));
   return Step([=](const RunContext&) {
     PoolArgs run = args;
-    run.x = At(x);
-    run.out = At(out);
+    run.x = ReadFloats(x);
+    run.out = WriteFloats(out);
     run.mask = mask == nullptr ? nullptr : mask->data<int32_t>();
     return start.Elements(run.n, run);
   });
@@ -189,7 +191,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
                                   DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *dout = context->Input("Out@GRAD"),
          *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({x, dout, dx}));
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
                       ReadPool(context->op(), x->shape()));
   PD_RETURN_IF_ERROR(
@@ -202,9 +204,9 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
                       Starter<PoolArgs>::Find(binding, "pool_grad"));
   return Step([=](const RunContext&) {
     PoolArgs run = args;
-    run.x = run.max ? At(x) : nullptr;
-    run.dout = At(dout);
-    run.out = At(dx);
+    if (run.max) run.x = ReadFloats(x);
+    run.dout = ReadFloats(dout);
+    run.out = WriteFloats(dx);
     return start.Elements(run.n, run);
   });
 }

@@ -216,7 +216,7 @@ PD_DEVICE void ForEachIn(const PoolArgs& p, const Box& box, const Body& body) {
 
 // The position of the first maximum, -1 in an empty window; a NaN is one.
 PD_DEVICE int64_t FirstMaximum(const PoolArgs& p, const Box& box,
-                               const float* plane) {
+                               const FloatsIn& plane) {
   int64_t best = -1;
   float most = 0;
   ForEachIn(p, box, [&](int64_t at) {
@@ -266,7 +266,7 @@ struct PoolForward {
     block.Spread(p.n, [&](int64_t i) {
       const Spot s = SpotOf(p, i, false);
       const Box box = BoxOf(p, s.o);
-      const float* plane = p.x + s.in_plane;
+      const FloatsIn plane = p.x + s.in_plane;
       if (p.max) {
         const int64_t best = FirstMaximum(p, box, plane);
         if (p.mask != nullptr) p.mask[i] = static_cast<int32_t>(best);

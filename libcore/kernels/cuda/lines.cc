@@ -24,15 +24,15 @@ absl::StatusOr<LinesArgs> ViewLines(const BindContext& context,
 absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   context->MayShare(x, out);
   PD_ASSIGN_OR_RETURN(const LinesArgs args, ViewLines(*context, *x));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<LinesArgs>::Find(binding, context->op().type));
   return Step([=](const RunContext&) {
     LinesArgs run = args;
-    run.x = x->data<float>();
-    run.out = out->data<float>();
+    run.x = ReadFloats(x);
+    run.out = WriteFloats(out);
     return start.Items(run.lines, run);
   });
 }
@@ -42,7 +42,7 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
   Tensor* out = context->Input("Out");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({out, dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({out, dout, dx}));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
   context->MayShare(dout, dx);
@@ -51,9 +51,9 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
                       Starter<LinesArgs>::Find(binding, context->op().type));
   return Step([=](const RunContext&) {
     LinesArgs run = args;
-    run.x = out->data<float>();
-    run.y = dout->data<float>();
-    run.out = dx->data<float>();
+    run.x = ReadFloats(out);
+    run.y = ReadFloats(dout);
+    run.out = WriteFloats(dx);
     return start.Items(run.lines, run);
   });
 }
@@ -84,7 +84,7 @@ absl::StatusOr<Step> BindEntropy(BindContext* context, DeviceBinding* binding) {
   Tensor* loss = context->Output("Loss");
   if (out == nullptr || loss == nullptr)
     return Unimplemented("an output is missing");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out, loss}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out, loss}));
   bool soft = false;
   PD_ASSIGN_OR_RETURN(LinesArgs args, ReadEntropy(context, *x, &soft));
   PD_ASSIGN_OR_RETURN(
@@ -97,11 +97,11 @@ absl::StatusOr<Step> BindEntropy(BindContext* context, DeviceBinding* binding) {
                       Starter<LinesArgs>::Find(binding, "cross_entropy"));
   return Step([=](const RunContext&) {
     LinesArgs run = args;
-    run.x = x->data<float>();
-    run.y = soft ? label->data<float>() : nullptr;
+    run.x = ReadFloats(x);
+    if (soft) run.y = ReadFloats(label);
     run.label = label->raw();
-    run.out = out->data<float>();
-    run.second = loss->data<float>();
+    run.out = WriteFloats(out);
+    run.second = WriteFloats(loss);
     return start.Items(run.lines, run);
   });
 }
@@ -112,7 +112,7 @@ absl::StatusOr<Step> BindEntropyGrad(BindContext* context,
   Tensor* label = context->Input("Label");
   Tensor* dloss = context->Input("Loss@GRAD");
   Tensor* dx = context->Output("Logits@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({softmax, dloss, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({softmax, dloss, dx}));
   bool soft = false;
   PD_ASSIGN_OR_RETURN(const LinesArgs args,
                       ReadEntropy(context, *softmax, &soft));
@@ -123,11 +123,11 @@ absl::StatusOr<Step> BindEntropyGrad(BindContext* context,
                       Starter<LinesArgs>::Find(binding, "cross_entropy_grad"));
   return Step([=](const RunContext&) {
     LinesArgs run = args;
-    run.x = softmax->data<float>();
-    run.y = soft ? label->data<float>() : nullptr;
+    run.x = ReadFloats(softmax);
+    if (soft) run.y = ReadFloats(label);
     run.label = label->raw();
-    run.z = dloss->data<float>();
-    run.out = dx->data<float>();
+    run.z = ReadFloats(dloss);
+    run.out = WriteFloats(dx);
     return start.Elements(run.lines * run.n, run);
   });
 }

@@ -24,7 +24,7 @@ PD_DEVICE int64_t LabelOf(const LinesArgs& p, int64_t line) {
 
 // The line's maximum, and the sum of exp(x - maximum); a NaN makes the sum one.
 PD_DEVICE float MaxAndSum(const Block& block, const LinesArgs& p,
-                          const float* x, float* sum) {
+                          const FloatsIn& x, float* sum) {
   PerThread<float> largest(-HUGE_VALF);
   block.Each([&](int thread) {
     for (int64_t i = thread; i < p.n; i += block.threads())

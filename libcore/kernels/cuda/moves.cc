@@ -39,7 +39,7 @@ bool IsMean(const std::string& type) {
 absl::StatusOr<Step> BindReduce(BindContext* context, DeviceBinding* binding) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   const std::string& type = context->op().type;
   PD_ASSIGN_OR_RETURN(const auto reduced,
                       ReducedAxes(context->op(), x->rank()));
@@ -67,7 +67,7 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
   Tensor* dx = context->Output("X@GRAD");
   if (dout == nullptr || dx == nullptr)
     return Unimplemented("a variable is missing");
-  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({dout, dx}));
   for (const char* slot : {"X", "Out"})
     if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
   PD_ASSIGN_OR_RETURN(const auto reduced,
@@ -89,13 +89,14 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
                       Starter<UnaryArgs>::Find(binding, "unary_scale"));
   Tensor* part = context->Scratch(dout->bytes());
   PD_ASSIGN_OR_RETURN(const auto spread,
-                      Starter<CopyArgs>::Find(binding, "copy_4"));
+                      Starter<CopyArgs>::Find(
+                          binding, absl::StrCat("copy_", SizeOf(dx->dtype()))));
   const float factor =
       IsMean(context->op().type) ? 1.0f / static_cast<float>(count) : 1.0f;
   return Step([=](const RunContext&) {
     UnaryArgs args{};
-    args.v = dout->data<float>();
-    args.out = part->data<float>();
+    args.v = ReadFloats(dout);
+    args.out = {FloatTypeOf(*dout), part->raw()};
     args.n = dout->size();
     args.a = factor;
     PD_RETURN_IF_ERROR(scale.Elements(args.n, args));
@@ -109,7 +110,7 @@ absl::StatusOr<Step> BindExtremumGrad(BindContext* context,
                                       DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Input("Out"),
          *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out, dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out, dout, dx}));
   PD_ASSIGN_OR_RETURN(const auto reduced,
                       ReducedAxes(context->op(), x->rank()));
   Shape kept;
@@ -131,10 +132,10 @@ absl::StatusOr<Step> BindExtremumGrad(BindContext* context,
                       Starter<ReduceArgs>::Find(binding, "extremum_grad"));
   return Step([=](const RunContext&) {
     ReduceArgs run = args;
-    run.x = x->data<float>();
-    run.y = out->data<float>();
-    run.dz = dout->data<float>();
-    run.out = dx->data<float>();
+    run.x = ReadFloats(x);
+    run.y = ReadFloats(out);
+    run.dz = ReadFloats(dout);
+    run.out = WriteFloats(dx);
     return start.Elements(run.n, run);
   });
 }
@@ -323,8 +324,8 @@ absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
           binding, absl::StrCat(name, by_block ? "_by_block" : "_by_thread")));
   return Step([=](const RunContext&) {
     ReduceArgs run = args;
-    run.x = x->data<float>();
-    run.out = out->data<float>();
+    run.x = ReadFloats(x);
+    run.out = WriteFloats(out);
     return by_block ? start.Items(run.n, run) : start.Elements(run.n, run);
   });
 }

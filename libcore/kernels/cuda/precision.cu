@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/halves.h"
+#include "libcore/kernels/cuda/arguments.h"
 
 namespace pd::cuda {
 namespace {

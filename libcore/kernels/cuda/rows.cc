@@ -20,8 +20,8 @@ absl::StatusOr<NormArgs> ReadNorm(BindContext* context, const Tensor& x) {
   args.rows = NumElements(x.shape(), 0, static_cast<size_t>(axis));
   args.n = NumElements(x.shape(), static_cast<size_t>(axis), x.rank());
   for (const char* slot : {"Scale", "Bias"})
-    if (context->Input(slot) != nullptr)
-      PD_RETURN_IF_ERROR(ExpectElements(*context, slot, x.dtype(), args.n));
+    if (const Tensor* t = context->Input(slot))
+      PD_RETURN_IF_ERROR(ExpectElements(*context, slot, t->dtype(), args.n));
   return args;
 }
 
@@ -31,16 +31,18 @@ absl::StatusOr<Step> BindLayerNorm(BindContext* context,
          *bias = context->Input("Bias"), *y = context->Output("Y"),
          *mean = context->Output("Mean"),
          *variance = context->Output("Variance");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, scale, bias, y, mean, variance}));
+  PD_RETURN_IF_ERROR(SameFloats({x, y}));
+  PD_RETURN_IF_ERROR(SameFloats({scale, bias}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({mean, variance}));
   PD_ASSIGN_OR_RETURN(const NormArgs args, ReadNorm(context, *x));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<NormArgs>::Find(binding, "layer_norm"));
   return Step([=](const RunContext&) {
     NormArgs run = args;
-    run.x = At(x);
-    run.scale = At(scale);
-    run.bias = At(bias);
-    run.y = At(y);
+    run.x = ReadFloats(x);
+    run.scale = ReadFloats(scale);
+    run.bias = ReadFloats(bias);
+    run.y = WriteFloats(y);
     run.mean = At(mean);
     run.variance = At(variance);
     return start.Items(run.rows, run);
@@ -54,11 +56,13 @@ absl::StatusOr<Step> BindLayerNormGrad(BindContext* context,
          *dy = context->Input("Y@GRAD"), *dx = context->Output("X@GRAD"),
          *dscale = context->Output("Scale@GRAD"),
          *dbias = context->Output("Bias@GRAD");
-  PD_RETURN_IF_ERROR(
-      OnlyFloat32({x, scale, mean, variance, dy, dx, dscale, dbias}));
+  PD_RETURN_IF_ERROR(SameFloats({x, dy, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({scale, dscale, dbias}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({mean, variance}));
   PD_ASSIGN_OR_RETURN(const NormArgs args, ReadNorm(context, *x));
   for (const char* slot : {"Mean", "Variance"})
-    PD_RETURN_IF_ERROR(ExpectElements(*context, slot, x->dtype(), args.rows));
+    PD_RETURN_IF_ERROR(
+        ExpectElements(*context, slot, DType::kFloat32, args.rows));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
   if (Tensor* bias = context->Input("Bias")) context->NoBuffer(bias);
   PD_ASSIGN_OR_RETURN(const auto by_x,
@@ -68,14 +72,14 @@ absl::StatusOr<Step> BindLayerNormGrad(BindContext* context,
       Starter<NormArgs>::Find(binding, "layer_norm_grad_scale"));
   return Step([=](const RunContext&) {
     NormArgs run = args;
-    run.x = At(x);
-    run.scale = At(scale);
+    run.x = ReadFloats(x);
+    run.scale = ReadFloats(scale);
     run.mean = At(mean);
     run.variance = At(variance);
-    run.dy = At(dy);
-    run.y = At(dx);
-    run.dscale = At(dscale);
-    run.dbias = At(dbias);
+    run.dy = ReadFloats(dy);
+    run.y = WriteFloats(dx);
+    run.dscale = WriteFloats(dscale);
+    run.dbias = WriteFloats(dbias);
     if (dx != nullptr) PD_RETURN_IF_ERROR(by_x.Items(run.rows, run));
     return dscale != nullptr || dbias != nullptr ? by_scale.Elements(run.n, run)
                                                  : absl::OkStatus();
@@ -194,7 +198,7 @@ absl::StatusOr<Step> BindGather(BindContext* context, DeviceBinding* binding) {
 absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out"),
          *mask = context->Output("Mask");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   PD_ASSIGN_OR_RETURN(const pd::Dropout dropout, ReadDropout(*context));
   if (dropout.is_test && dropout.upscale) {
     context->Alias(x, out);
@@ -207,8 +211,8 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
     return Step([=, factor = static_cast<float>(dropout.KeptFactor())](
                     const RunContext&) {
       UnaryArgs run{};
-      run.v = At(x);
-      run.out = At(out);
+      run.v = ReadFloats(x);
+      run.out = WriteFloats(out);
       run.n = x->size();
       run.a = factor;
       return scale.Elements(run.n, run);
@@ -233,8 +237,8 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
   }
   return Step([=](const RunContext&) {
     DropoutArgs run = args;
-    run.x = At(x);
-    run.out = At(out);
+    run.x = ReadFloats(x);
+    run.out = WriteFloats(out);
     run.mask = mask->data<uint8_t>();
     return start.Elements(run.n, run);
   });
@@ -244,7 +248,7 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
                                      DeviceBinding* binding) {
   Tensor *dout = context->Input("Out@GRAD"), *mask = context->Input("Mask"),
          *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({dout, dx}));
   PD_ASSIGN_OR_RETURN(const pd::Dropout dropout, ReadDropout(*context));
   if (dropout.is_test || mask == nullptr || mask->size() != dout->size())
     return Unimplemented("no mask of the same shape");
@@ -256,8 +260,8 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
   args.factor = static_cast<float>(dropout.KeptFactor());
   return Step([=](const RunContext&) {
     DropoutArgs run = args;
-    run.x = At(dout);
-    run.out = At(dx);
+    run.x = ReadFloats(dout);
+    run.out = WriteFloats(dx);
     run.mask = mask->data<uint8_t>();
     return start.Elements(run.n, run);
   });

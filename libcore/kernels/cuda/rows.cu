@@ -13,7 +13,7 @@ namespace {
 struct LayerNorm {
   PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
     for (int64_t row = block.index(); row < p.rows; row += block.blocks()) {
-      const float* x = p.x + row * p.n;
+      const FloatsIn x = p.x + row * p.n;
       const float n = static_cast<float>(p.n);
       const float mean = SumOf(block, p.n, [&](int64_t i) { return x[i]; }) / n;
       const float variance =
@@ -38,8 +38,8 @@ struct LayerNorm {
 struct LayerNormGradX {
   PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
     for (int64_t row = block.index(); row < p.rows; row += block.blocks()) {
-      const float* x = p.x + row * p.n;
-      const float* dy = p.dy + row * p.n;
+      const FloatsIn x = p.x + row * p.n;
+      const FloatsIn dy = p.dy + row * p.n;
       const float mean = p.mean[row];
       const float inverse = 1 / sqrtf(p.variance[row] + p.epsilon);
       const float n = static_cast<float>(p.n);
