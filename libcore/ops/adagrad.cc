@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// adagrad:          MomentOut = Moment + Grad^2
+// adagrad, and merged_adagrad for lists of parameters:
+//                   MomentOut = Moment + Grad^2
 // decayed_adagrad:  MomentOut = decay * Moment + (1 - decay) * Grad^2
 //   ParamOut = Param - LearningRate * Grad / (sqrt(MomentOut) + epsilon)
 // proximal_gd:      q = Param - LearningRate * Grad
@@ -103,7 +104,11 @@ absl::Status RegisterAdagrad(OpRegistry* registry) {
   adagrad.OptionalOutput("MasterParamOut");
   adagrad.Attr("epsilon", 1e-6f).Attr("multi_precision", false);
   adagrad.Infer(InferRule<Adagrad>).NoGrad().Reference(BindRuleOf<Adagrad>);
+  OpDef merged = MergedUpdate(adagrad);
+  merged.Infer(InferMergedRule<Adagrad>).NoGrad();
+  merged.Reference(BindMergedRuleOf<Adagrad>);
   PD_RETURN_IF_ERROR(registry->Add(std::move(adagrad)));
+  PD_RETURN_IF_ERROR(registry->Add(std::move(merged)));
 
   OpDef decayed("decayed_adagrad");
   decayed.Input("Param").Input("Grad").Input("Moment").Input("LearningRate");

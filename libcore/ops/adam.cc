@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// adam, adamw, and merged_adam for lists of parameters:
+// adam and adamw; merged_adam and merged_adamw for lists of parameters:
 //   Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad
 //   Moment2Out = beta2 * Moment2 + (1 - beta2) * Grad^2
 //   rate = LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow)
@@ -9,7 +9,8 @@
 //   use_global_beta_pow (somebody else then moves them on)
 // adamw with with_decay: Param is first multiplied by
 // 1 - LearningRate * lr_ratio * coeff, every row of it. As in PaddlePaddle's
-// CPU kernel, lr_ratio is not part of `rate`.
+// CPU kernel, lr_ratio is not part of `rate`. merged_adamw has lists of coeff
+// and lr_ratio, and no with_decay: a coeff is 0 instead.
 // Selected rows: in lazy_mode the other rows stay as they are, moments too;
 // else their gradient is 0. Powers of beta that are updated in place are then
 // moved on before they are used. Without any row nothing changes.
@@ -115,7 +116,8 @@ absl::Status ReadNumber(BindContext* context, const char* slot,
 }
 
 // The rule as one step, and the powers after it.
-absl::StatusOr<Step> BindOne(BindContext* context, const Adam& adam, size_t i) {
+absl::StatusOr<Step> BindWithPowers(BindContext* context, const Adam& adam,
+                                    size_t i) {
   PD_ASSIGN_OR_RETURN(Step step, BindRule(context, adam, i));
   const Tensor* grad = context->Input("Grad", i);
   return Step([adam, grad, step = std::move(step)](const RunContext& run) {
@@ -131,8 +133,9 @@ absl::StatusOr<Step> BindOne(BindContext* context, const Adam& adam, size_t i) {
 }
 
 // adamw in lazy mode: what the rule left alone decays.
-absl::StatusOr<Step> DecayOtherRows(BindContext* context, double decay) {
-  PD_ASSIGN_OR_RETURN(const UpdatedParam p, ReadUpdatedParam(context));
+absl::StatusOr<Step> DecayOtherRows(BindContext* context, double decay,
+                                    size_t i) {
+  PD_ASSIGN_OR_RETURN(const UpdatedParam p, ReadUpdatedParam(context, i));
   const int64_t height = p.param->dim(0), width = RowWidth(*p.param);
   Tensor* touched = context->Scratch(static_cast<size_t>(height) + 1);
   return DispatchUpdate(
@@ -160,6 +163,19 @@ absl::StatusOr<Step> DecayOtherRows(BindContext* context, double decay) {
       });
 }
 
+absl::StatusOr<Step> BindOne(BindContext* context, const Adam& adam, size_t i,
+                             bool lazy) {
+  PD_ASSIGN_OR_RETURN(Step step, BindWithPowers(context, adam, i));
+  const Tensor* grad = context->Input("Grad", i);
+  if (!IsSelectedRows(grad) || adam.decay == 0) return step;
+  // Without any row nothing but the decay happens, in lazy mode or not.
+  PD_ASSIGN_OR_RETURN(Step decay, DecayOtherRows(context, adam.decay, i));
+  return Step([=, step = std::move(step)](const RunContext& run) {
+    PD_RETURN_IF_ERROR(step(run));
+    return lazy || grad->rows().empty() ? decay(run) : absl::OkStatus();
+  });
+}
+
 // `otherwise`, unless SkipUpdate is set: then copies.
 absl::StatusOr<Step> WithSkip(BindContext* context, Step otherwise) {
   const Tensor* skip = context->Input("SkipUpdate");
@@ -170,9 +186,11 @@ absl::StatusOr<Step> WithSkip(BindContext* context, Step otherwise) {
   std::vector<UpdatedState> pairs;
   for (const char* slot :
        {"Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow", "MasterParam"}) {
-    Tensor* in = context->Input(slot);
-    Tensor* out = context->Output(std::string(slot) + "Out");
-    if (in != nullptr && out != nullptr) pairs.push_back({in, out});
+    for (size_t i = 0; i < context->InputCount(slot); ++i) {
+      Tensor* in = context->Input(slot, i);
+      Tensor* out = context->Output(std::string(slot) + "Out", i);
+      if (in != nullptr && out != nullptr) pairs.push_back({in, out});
+    }
   }
   return Step([skip, pairs = std::move(pairs),
                otherwise = std::move(otherwise)](const RunContext& run) {
@@ -192,27 +210,30 @@ absl::StatusOr<Step> BindAdam(BindContext* context) {
   if (context->op().type == "adamw" && context->Attr<bool>("with_decay"))
     adam.decay = double{context->Attr<float>("lr_ratio")} *
                  context->Attr<float>("coeff");
-  PD_ASSIGN_OR_RETURN(Step step, BindOne(context, adam, 0));
-  if (IsSelectedRows(context->Input("Grad")) && adam.decay != 0) {
-    // Without any row nothing but the decay happens, in lazy mode or not.
-    PD_ASSIGN_OR_RETURN(Step decay, DecayOtherRows(context, adam.decay));
-    const Tensor* grad = context->Input("Grad");
-    step = [=, step = std::move(step)](const RunContext& run) {
-      PD_RETURN_IF_ERROR(step(run));
-      return lazy || grad->rows().empty() ? decay(run) : absl::OkStatus();
-    };
-  }
+  PD_ASSIGN_OR_RETURN(Step step, BindOne(context, adam, 0, lazy));
   return WithSkip(context, std::move(step));
 }
 
 absl::StatusOr<Step> BindMergedAdam(BindContext* context) {
+  const size_t n = context->InputCount("Param");
+  std::vector<float> coeffs(n, 0.0f), ratios(n, 1.0f);
+  if (context->op().type == "merged_adamw") {
+    coeffs = context->Attr<std::vector<float>>("coeff");
+    ratios = context->Attr<std::vector<float>>("lr_ratio");
+  }
+  if (coeffs.size() != n || ratios.size() != n)
+    return InvalidArgument(
+        "attrs 'coeff' and 'lr_ratio' hold %d and %d; expected %d",
+        coeffs.size(), ratios.size(), n);
   std::vector<Step> steps;
-  for (size_t i = 0; i < context->InputCount("Param"); ++i) {
-    PD_ASSIGN_OR_RETURN(const Adam adam, ReadAdam(context, i));
-    PD_ASSIGN_OR_RETURN(Step step, BindOne(context, adam, i));
+  for (size_t i = 0; i < n; ++i) {
+    PD_ASSIGN_OR_RETURN(Adam adam, ReadAdam(context, i));
+    adam.decay = double{ratios[i]} * coeffs[i];
+    PD_ASSIGN_OR_RETURN(Step step, BindOne(context, adam, i, /*lazy=*/false));
     steps.push_back(std::move(step));
   }
-  return InOrder(std::move(steps));
+  PD_ASSIGN_OR_RETURN(Step all, InOrder(std::move(steps)));
+  return WithSkip(context, std::move(all));
 }
 
 absl::Status InferAdam(InferContext* context) {
@@ -245,6 +266,21 @@ OpDef SingleAdam(const char* type) {
   return def;
 }
 
+OpDef MergedAdam(const char* type) {
+  OpDef merged(type);
+  for (const char* slot : {"Param", "Grad", "LearningRate", "Moment1",
+                           "Moment2", "Beta1Pow", "Beta2Pow"})
+    merged.Inputs(slot);
+  merged.OptionalInputs("MasterParam").OptionalInput("SkipUpdate");
+  for (const char* slot :
+       {"ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut"})
+    merged.Outputs(slot);
+  merged.OptionalOutputs("MasterParamOut");
+  AddAttrs(&merged);
+  merged.Infer(InferAdam).NoGrad().Reference(BindMergedAdam);
+  return merged;
+}
+
 }  // namespace
 
 absl::Status RegisterAdam(OpRegistry* registry) {
@@ -254,17 +290,11 @@ absl::Status RegisterAdam(OpRegistry* registry) {
   adamw.Attr("lr_ratio", 1.0f).Attr("coeff", 0.01f).Attr("with_decay", false);
   PD_RETURN_IF_ERROR(registry->Add(std::move(adamw)));
 
-  OpDef merged("merged_adam");
-  for (const char* slot : {"Param", "Grad", "LearningRate", "Moment1",
-                           "Moment2", "Beta1Pow", "Beta2Pow"})
-    merged.Inputs(slot);
-  merged.OptionalInputs("MasterParam");
-  for (const char* slot :
-       {"ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut"})
-    merged.Outputs(slot);
-  merged.OptionalOutputs("MasterParamOut");
-  AddAttrs(&merged);
-  merged.Infer(InferAdam).NoGrad().Reference(BindMergedAdam);
+  PD_RETURN_IF_ERROR(registry->Add(MergedAdam("merged_adam")));
+
+  OpDef merged = MergedAdam("merged_adamw");
+  merged.RequiredAttr("lr_ratio", AttrType::kFloats);
+  merged.RequiredAttr("coeff", AttrType::kFloats);
   return registry->Add(std::move(merged));
 }
 

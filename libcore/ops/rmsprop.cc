@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rmsprop, and merged_rmsprop for lists of parameters:
 // MeanSquareOut = decay * MeanSquare + (1 - decay) * Grad^2
 // MomentOut = momentum * Moment
 //             + LearningRate * Grad / sqrt(MeanSquareOut + epsilon)
@@ -64,19 +65,32 @@ struct Centered : Numbers {
   }
 };
 
-absl::StatusOr<Step> BindRmsprop(BindContext* context) {
+absl::StatusOr<Step> BindOne(BindContext* context, size_t i) {
   if (context->Attr<bool>("centered"))
-    return BindRule(context, Centered(context));
-  PD_ASSIGN_OR_RETURN(Step step, BindRule(context, Uncentered(context)));
-  Tensor* mean = context->Input("MeanGrad");
-  Tensor* mean_out = context->Output("MeanGradOut");
+    return BindRule(context, Centered(context), i);
+  PD_ASSIGN_OR_RETURN(Step step, BindRule(context, Uncentered(context), i));
+  Tensor* mean = context->Input("MeanGrad", i);
+  Tensor* mean_out = context->Output("MeanGradOut", i);
   if (mean == nullptr || mean_out == nullptr) return step;
-  PD_RETURN_IF_ERROR(CheckAlike(*context, "MeanSquare", "MeanGrad"));
+  PD_RETURN_IF_ERROR(CheckAlike(*context, "MeanSquare", "MeanGrad", i));
   context->MayShare(mean, mean_out);
   return Step([mean, mean_out, step](const RunContext& run) {
     CopyUnlessSame(mean, mean_out);
     return step(run);
   });
+}
+
+absl::StatusOr<Step> BindRmsprop(BindContext* context) {
+  return BindOne(context, 0);
+}
+
+absl::StatusOr<Step> BindMergedRmsprop(BindContext* context) {
+  std::vector<Step> steps;
+  for (size_t i = 0; i < context->InputCount("Param"); ++i) {
+    PD_ASSIGN_OR_RETURN(Step step, BindOne(context, i));
+    steps.push_back(std::move(step));
+  }
+  return InOrder(std::move(steps));
 }
 
 absl::Status InferRmsprop(InferContext* context) {
@@ -97,8 +111,11 @@ absl::Status RegisterRmsprop(OpRegistry* registry) {
   op.OptionalOutput("MeanGradOut").OptionalOutput("MasterParamOut");
   op.Attr("epsilon", 1e-10f).Attr("decay", 0.9f).Attr("momentum", 0.0f);
   op.Attr("centered", false).Attr("multi_precision", false);
+  OpDef merged = MergedUpdate(op);
+  merged.Infer(InferMergedRule<Centered>).NoGrad().Reference(BindMergedRmsprop);
   op.Infer(InferRmsprop).NoGrad().Reference(BindRmsprop);
-  return registry->Add(std::move(op));
+  PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
+  return registry->Add(std::move(merged));
 }
 
 }  // namespace pd

@@ -22,6 +22,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/parallel.h"
@@ -193,6 +194,17 @@ absl::StatusOr<Step> BindRuleOf(BindContext* context) {
   return BindRule(context, Rule(context));
 }
 
+/// The same for lists of parameters.
+template <typename Rule>
+absl::StatusOr<Step> BindMergedRuleOf(BindContext* context) {
+  std::vector<Step> steps;
+  for (size_t i = 0; i < context->InputCount("Param"); ++i) {
+    PD_ASSIGN_OR_RETURN(Step step, BindRule(context, Rule(context), i));
+    steps.push_back(std::move(step));
+  }
+  return InOrder(std::move(steps));
+}
+
 /// Every output of the rule gets its input's meta.
 template <typename Rule>
 absl::Status InferRule(InferContext* context) {
@@ -200,6 +212,15 @@ absl::Status InferRule(InferContext* context) {
   if (context->HasInput("MasterParam") && context->HasOutput("MasterParamOut"))
     context->Share("MasterParam", "MasterParamOut");
   for (const StateSlot& slot : Rule::kStates) context->Share(slot.in, slot.out);
+  return absl::OkStatus();
+}
+
+/// The same for lists; their outputs are called like their inputs, and "Out".
+template <typename Rule>
+absl::Status InferMergedRule(InferContext* context) {
+  PD_RETURN_IF_ERROR(InferUpdate(context, {"Param", "MasterParam"}));
+  for (const StateSlot& slot : Rule::kStates)
+    PD_RETURN_IF_ERROR(InferUpdate(context, {slot.in}));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ParamOut = Param - LearningRate * Grad
+// sgd, and merged_sgd for lists of parameters:
+//   ParamOut = Param - LearningRate * Grad
 // Selected rows: only those rows of the parameter change.
 #include "libcore/ops/registry.h"
 #include "libcore/ops/rule_update.h"
@@ -26,7 +27,11 @@ absl::Status RegisterSgd(OpRegistry* registry) {
   sgd.Output("ParamOut").OptionalOutput("MasterParamOut");
   sgd.Attr("multi_precision", false);
   sgd.Infer(InferRule<Sgd>).NoGrad().Reference(BindRuleOf<Sgd>);
-  return registry->Add(std::move(sgd));
+  OpDef merged = MergedUpdate(sgd);
+  merged.Infer(InferMergedRule<Sgd>).NoGrad();
+  merged.Reference(BindMergedRuleOf<Sgd>);
+  PD_RETURN_IF_ERROR(registry->Add(std::move(sgd)));
+  return registry->Add(std::move(merged));
 }
 
 }  // namespace pd

@@ -82,6 +82,19 @@ absl::Status CheckGrad(const Tensor* param, const Tensor* grad) {
 
 }  // namespace
 
+OpDef MergedUpdate(const OpDef& update) {
+  OpDef merged(absl::StrCat("merged_", update.type()));
+  for (const SlotDef& slot : update.inputs())
+    slot.optional ? merged.OptionalInputs(slot.name) : merged.Inputs(slot.name);
+  for (const SlotDef& slot : update.outputs())
+    slot.optional ? merged.OptionalOutputs(slot.name)
+                  : merged.Outputs(slot.name);
+  for (const AttrDef& attr : update.attrs())
+    attr.default_value.has_value() ? merged.Attr(attr.name, *attr.default_value)
+                                   : merged.RequiredAttr(attr.name, attr.type);
+  return merged;
+}
+
 absl::StatusOr<Step> InOrder(std::vector<Step> steps) {
   if (steps.empty()) return InvalidArgument("'Param' is empty");
   return Step([steps = std::move(steps)](const RunContext& run) {

@@ -15,6 +15,7 @@
 #include "libcore/base/half.h"
 #include "libcore/ops/bind_context.h"
 #include "libcore/ops/infer_context.h"
+#include "libcore/ops/op_def.h"
 
 namespace pd {
 
@@ -59,6 +60,9 @@ absl::Status CheckScalar(absl::string_view slot, const Tensor* tensor);
 /// dtype.
 absl::Status CheckAlike(const BindContext& context, absl::string_view a,
                         absl::string_view b, size_t i = 0);
+
+/// "merged_..." of an update: its slots, as lists, and its attributes.
+OpDef MergedUpdate(const OpDef& update);
 
 /// One step after the other; InvalidArgument without any: 'Param' is empty.
 absl::StatusOr<Step> InOrder(std::vector<Step> steps);

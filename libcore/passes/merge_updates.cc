@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of adam ops with dense gradients and equal attributes -> one
-// merged_adam; a run of momentum ops -> one merged_momentum. Each updates
-// parameters of its own, so the order among them does not matter.
+// A run of updates of one kind with dense gradients and equal attributes -> one
+// "merged_..." op. Each updates parameters of its own, so the order among them
+// does not matter. What may differ from parameter to parameter (whether it
+// decays) becomes a list.
 #include <set>
 #include <string>
 #include <utility>
@@ -12,38 +13,67 @@
 namespace pd {
 namespace {
 
-const std::vector<const char*>& InputsOf(const std::string& type) {
-  static const std::vector<const char*> kAdam = {
-      "Param",   "Grad",     "LearningRate", "Moment1",
-      "Moment2", "Beta1Pow", "Beta2Pow"};
-  static const std::vector<const char*> kMomentum = {
-      "Param", "Grad", "Velocity", "LearningRate"};
-  return type == "adam" ? kAdam : kMomentum;
+// One kind of update.
+struct Kind {
+  const char* type;
+  std::vector<const char*> states;  // inputs beside those that all have
+  std::vector<const char*> equal;   // attributes
+};
+
+const Kind* KindOf(const std::string& type) {
+  static const auto* const kKinds = new std::vector<Kind>{
+      {"sgd", {}, {}},
+      {"momentum", {"Velocity"}, {"mu", "use_nesterov"}},
+      {"adam",
+       {"Moment1", "Moment2", "Beta1Pow", "Beta2Pow"},
+       {"beta1", "beta2", "epsilon", "use_global_beta_pow"}},
+      {"adamw",
+       {"Moment1", "Moment2", "Beta1Pow", "Beta2Pow"},
+       {"beta1", "beta2", "epsilon", "use_global_beta_pow"}},
+      {"adagrad", {"Moment"}, {"epsilon"}},
+      {"rmsprop",
+       {"MeanSquare", "Moment", "MeanGrad"},
+       {"epsilon", "decay", "momentum", "centered"}},
+  };
+  for (const Kind& kind : *kKinds)
+    if (type == kind.type) return &kind;
+  return nullptr;
+}
+
+// The inputs that are lists in the merged op.
+std::vector<std::string> ListsOf(const OpDesc& op) {
+  std::vector<std::string> slots = {"Param", "Grad", "LearningRate"};
+  const Kind* kind = KindOf(op.type);
+  slots.insert(slots.end(), kind->states.begin(), kind->states.end());
+  if (!op.Input("MasterParam").empty()) slots.push_back("MasterParam");
+  return slots;
 }
 
 bool IsMergeable(const OpDesc& op, const ProgramDesc& program) {
-  if (op.type != "adam" && op.type != "momentum") return false;
-  if (op.AttrOr("multi_precision", false) || op.AttrOr("lazy_mode", false))
-    return false;
-  const auto& known = InputsOf(op.type);
-  for (const auto& [slot, names] : op.inputs) {
-    if (names.empty()) continue;
-    bool found = false;
-    for (const char* name : known) found = found || slot == name;
-    if (!found || names.size() != 1) return false;
+  if (KindOf(op.type) == nullptr || op.AttrOr("lazy_mode", false)) return false;
+  std::set<std::string> known;
+  for (const std::string& slot : ListsOf(op)) {
+    if (op.Input(slot).size() != 1) return false;
+    known.insert(slot);
   }
+  // All skip together.
+  known.insert("SkipUpdate");
+  for (const auto& [slot, names] : op.inputs)
+    if (!names.empty() && known.count(slot) == 0) return false;
   // Selected rows would keep the others from the fast kernel.
-  if (op.Input("Grad").empty()) return false;
-  const VarDesc* grad = program.FindVar(0, op.Input("Grad")[0]);
+  const VarDesc* grad = program.FindVar(0, op.In("Grad"));
   return grad == nullptr || grad->kind != VarKind::kSelectedRows;
 }
 
 bool CanJoin(const OpDesc& first, const OpDesc& op,
              const ProgramDesc& program) {
   if (op.type != first.type || !IsMergeable(op, program)) return false;
-  std::vector<const char*> names = {"beta1", "beta2", "epsilon",
-                                    "use_global_beta_pow"};
-  if (op.type == "momentum") names = {"mu", "use_nesterov"};
+  // Masters would keep the others from the fast kernel.
+  if (op.Input("MasterParam").size() != first.Input("MasterParam").size() ||
+      op.Input("SkipUpdate") != first.Input("SkipUpdate"))
+    return false;
+  std::vector<const char*> names = KindOf(op.type)->equal;
+  names.push_back("multi_precision");
   for (const char* name : names) {
     const Attribute *a = first.FindAttr(name), *b = op.FindAttr(name);
     if ((a == nullptr) != (b == nullptr) || (a != nullptr && !(*a == *b)))
@@ -52,34 +82,49 @@ bool CanJoin(const OpDesc& first, const OpDesc& op,
   return true;
 }
 
+// The attributes that may differ.
+void SetLists(const std::vector<const OpDesc*>& ops, OpDesc* merged) {
+  std::vector<std::string> methods;
+  std::vector<float> regularization, coeffs, ratios;
+  for (const OpDesc* op : ops) {
+    methods.push_back(op->AttrOr("regularization_method", std::string()));
+    regularization.push_back(op->AttrOr("regularization_coeff", 0.0f));
+    const bool decays = op->AttrOr("with_decay", false);
+    coeffs.push_back(decays ? op->AttrOr("coeff", 0.01f) : 0.0f);
+    ratios.push_back(op->AttrOr("lr_ratio", 1.0f));
+  }
+  if (ops.front()->type == "momentum") {
+    merged->attrs["regularization_method"] = std::move(methods);
+    merged->attrs["regularization_coeff"] = std::move(regularization);
+  } else if (ops.front()->type == "adamw") {
+    merged->attrs["coeff"] = std::move(coeffs);
+    merged->attrs["lr_ratio"] = std::move(ratios);
+  }
+}
+
 OpDesc Merge(const std::vector<const OpDesc*>& ops) {
   OpDesc merged;
   const OpDesc& first = *ops.front();
   merged.type = "merged_" + first.type;
-  for (const char* name : {"beta1", "beta2", "epsilon", "use_global_beta_pow",
-                           "mu", "use_nesterov"})
+  std::vector<const char*> names = KindOf(first.type)->equal;
+  names.push_back("multi_precision");
+  for (const char* name : names)
     if (const Attribute* a = first.FindAttr(name)) merged.attrs[name] = *a;
-  for (const char* slot : InputsOf(first.type)) {
-    std::vector<std::string> names;
-    for (const OpDesc* op : ops) names.push_back(op->In(slot));
-    merged.SetInput(slot, std::move(names));
+  for (const std::string& slot : ListsOf(first)) {
+    std::vector<std::string> variables;
+    for (const OpDesc* op : ops) variables.push_back(op->In(slot));
+    merged.SetInput(slot, std::move(variables));
   }
+  if (!first.Input("SkipUpdate").empty())
+    merged.SetInput("SkipUpdate", first.Input("SkipUpdate"));
   for (const auto& [slot, unused] : first.outputs) {
-    std::vector<std::string> names;
+    std::vector<std::string> variables;
     for (const OpDesc* op : ops)
-      if (!op->Output(slot).empty()) names.push_back(op->Out(slot));
-    if (names.size() == ops.size()) merged.SetOutput(slot, std::move(names));
+      if (!op->Output(slot).empty()) variables.push_back(op->Out(slot));
+    if (variables.size() == ops.size())
+      merged.SetOutput(slot, std::move(variables));
   }
-  if (first.type == "momentum") {
-    std::vector<std::string> methods;
-    std::vector<float> coeffs;
-    for (const OpDesc* op : ops) {
-      methods.push_back(op->AttrOr("regularization_method", std::string()));
-      coeffs.push_back(op->AttrOr("regularization_coeff", 0.0f));
-    }
-    merged.attrs["regularization_method"] = std::move(methods);
-    merged.attrs["regularization_coeff"] = std::move(coeffs);
-  }
+  SetLists(ops, &merged);
   CopyOpAttrs(ops, &merged);
   return merged;
 }

@@ -157,15 +157,31 @@ TEST_F(Device, OpsGivePaddlePaddlesAnswers) {
 class DeviceTraining : public Device,
                        public testing::WithParamInterface<std::string> {};
 
-TEST_P(DeviceTraining, LossesAndStateArePaddlePaddles) {
-  const TrainCase c = LoadTrainCase(GetParam());
+void ExpectPaddlePaddlesTraining(const std::string& name,
+                                 const PassOptions& passes) {
+  SCOPED_TRACE(name);
+  const TrainCase c = LoadTrainCase(name);
   Session session(&Registry(), 1);
+  session.set_pass_options(passes);
   SetInitialState(c, &session);
   std::vector<CaseRunner> runners = RunnersOf(c);
   FollowLosses(c, &runners, &session);
   CheckFinalState(c, session);
   for (const CaseRunner& runner : runners)
     if (runner.plan != nullptr) NoteOnDevice(*runner.plan);
+}
+
+TEST_P(DeviceTraining, LossesAndStateArePaddlePaddles) {
+  ExpectPaddlePaddlesTraining(GetParam(), {});
+}
+
+// What merge_updates leaves when it has nothing to join.
+TEST_F(Device, UpdatesOneByOneArePaddlePaddles) {
+  PassOptions passes;
+  passes.disabled = {"merge_updates"};
+  for (const std::string& name : TrainCaseNames())
+    if (absl::StartsWith(name, "opt_"))
+      ExpectPaddlePaddlesTraining(name, passes);
 }
 
 // A feed's shape with a batch of 4.

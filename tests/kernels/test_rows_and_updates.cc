@@ -163,9 +163,10 @@ void Bind(OpDesc* op, const std::string& slot,
 }
 
 TEST(Updates, Adam) {
-  for (const char* type : {"adam", "adamw", "merged_adam"}) {
+  for (const std::string type :
+       {"adam", "adamw", "merged_adam", "merged_adamw"}) {
     KernelCase c = UpdateCase({"m", "v"});
-    const bool merged = std::string(type) == "merged_adam";
+    const bool merged = type.substr(0, 6) == "merged";
     for (int i = 0; i < (merged ? 1 : 2); ++i) {
       const auto names = [&](const std::string& base) {
         if (merged) return std::vector<std::string>{base + "0", base + "1"};
@@ -180,7 +181,11 @@ TEST(Updates, Adam) {
       Bind(&op, "Moment2", names("v"));
       Bind(&op, "Beta1Pow", names("b1"));
       Bind(&op, "Beta2Pow", names("b2"));
-      if (std::string(type) == "adamw") op.attrs["with_decay"] = true;
+      if (type == "adamw") op.attrs["with_decay"] = true;
+      if (type == "merged_adamw") {
+        op.attrs["coeff"] = std::vector<float>{0.1f, 0.0f};
+        op.attrs["lr_ratio"] = std::vector<float>{0.5f, 1.0f};
+      }
       Append(&c, op);
     }
     ExpectLikeReference(c, {{type, "cpu:any_layout"}}, 1e-6);
@@ -287,6 +292,20 @@ TEST(Updates, AdagradOfSelectedRows) {
     adagrad.SetOutput("MomentOut", {"moment"});
     Append(&c, adagrad);
     ExpectLikeReference(c, {{"adagrad", "cpu:any_layout"}}, 1e-6);
+  }
+}
+
+TEST(Updates, MergedSgdAndAdagrad) {
+  for (const std::string type : {"merged_sgd", "merged_adagrad"}) {
+    KernelCase c = UpdateCase({"m"});
+    OpDesc op;
+    op.type = type;
+    op.SetInput("Grad", {"g0", "g1"});
+    op.SetInput("LearningRate", {"rate"});
+    Bind(&op, "Param", {"p0", "p1"});
+    if (type == "merged_adagrad") Bind(&op, "Moment", {"m0", "m1"});
+    Append(&c, op);
+    ExpectLikeReference(c, {{type, "cpu:any_layout"}}, 1e-6);
   }
 }
 

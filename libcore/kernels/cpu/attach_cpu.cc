@@ -79,8 +79,11 @@ const Entry kEntries[] = {
     {"adagrad", "cpu:any_layout", cpu::BindAdagrad, true},
     {"adam", "cpu:any_layout", cpu::BindAdam},
     {"adamw", "cpu:any_layout", cpu::BindAdam},
-    {"merged_adam", "cpu:any_layout", cpu::BindMergedAdam},
+    {"merged_adagrad", "cpu:any_layout", cpu::BindAdagrad},
+    {"merged_adam", "cpu:any_layout", cpu::BindAdam},
+    {"merged_adamw", "cpu:any_layout", cpu::BindAdam},
     {"sgd", "cpu:any_layout", cpu::BindSgd},
+    {"merged_sgd", "cpu:any_layout", cpu::BindSgd},
     {"momentum", "cpu:any_layout", cpu::BindMomentum},
     {"merged_momentum", "cpu:any_layout", cpu::BindMomentum},
 };

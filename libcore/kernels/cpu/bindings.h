@@ -65,7 +65,6 @@ absl::StatusOr<Step> BindMulByChannelsGrad(BindContext* context);
 // Parameter updates in any layout.
 absl::StatusOr<Step> BindAdagrad(BindContext* context);
 absl::StatusOr<Step> BindAdam(BindContext* context);
-absl::StatusOr<Step> BindMergedAdam(BindContext* context);
 absl::StatusOr<Step> BindSgd(BindContext* context);
 absl::StatusOr<Step> BindMomentum(BindContext* context);
 

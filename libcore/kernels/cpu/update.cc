@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// adam, adamw, merged_adam, sgd, momentum, merged_momentum and adagrad in the
-// layout that the parameter has; its states are kept in the same one for good.
+// adam, adamw, sgd, momentum, adagrad and what is merged of them, in the layout
+// that the parameter has; its states are kept in the same one for good.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -63,6 +63,7 @@ struct Adam {
   Pair param, moment1, moment2;
   Tensor *grad = nullptr, *rate = nullptr;
   Pair beta1_pow, beta2_pow;
+  double decay = 0;  // of adamw, per learning rate
 };
 
 absl::StatusOr<Pair> ReadPower(BindContext* context, const char* slot,
@@ -93,7 +94,6 @@ absl::StatusOr<Adam> ReadAdam(BindContext* context, size_t i) {
 
 struct AdamNumbers {
   float beta1, beta2, epsilon;
-  double decay = 0;  // of adamw, per learning rate
   bool move_powers;
 };
 
@@ -115,7 +115,7 @@ AdamPart PartOf(const Adam& a, const AdamNumbers& n) {
   part.beta2 = n.beta2;
   part.rate = static_cast<float>(rate * correction / (1 - beta1_pow));
   part.epsilon = static_cast<float>(n.epsilon * correction);
-  part.decay = static_cast<float>(rate * n.decay);
+  part.decay = static_cast<float>(rate * a.decay);
   return part;
 }
 
@@ -143,6 +143,29 @@ AdamNumbers ReadNumbers(BindContext* context) {
   return n;
 }
 
+// The i-th of a merged op's list, or the only one of a single op.
+template <typename T>
+T AttrAt(const OpDesc& op, const char* name, size_t i, T otherwise) {
+  if (const Attribute* a = op.FindAttr(name)) {
+    if (const auto* list = std::get_if<std::vector<T>>(a))
+      return i < list->size() ? (*list)[i] : otherwise;
+    if (const auto* one = std::get_if<T>(a)) return *one;
+  }
+  return otherwise;
+}
+
+// Of adamw; merged ones hold lists.
+absl::StatusOr<double> DecayOf(const OpDesc& op, size_t i) {
+  if (op.type == "merged_adamw") {
+    for (const char* name : {"coeff", "lr_ratio"})
+      if (op.AttrOr(name, std::vector<float>()).size() <= i)
+        return Unimplemented("'%s' is too short", name);
+  } else if (!op.AttrOr("with_decay", false)) {
+    return 0;
+  }
+  return double{AttrAt(op, "lr_ratio", i, 1.0f)} * AttrAt(op, "coeff", i, 0.0f);
+}
+
 }  // namespace
 
 absl::StatusOr<Step> BindAdam(BindContext* context) {
@@ -150,20 +173,12 @@ absl::StatusOr<Step> BindAdam(BindContext* context) {
        {"Beta1Tensor", "Beta2Tensor", "EpsilonTensor", "SkipUpdate"})
     if (context->Input(slot) != nullptr)
       return Unimplemented("it does not read '%s'", slot);
-  if (context->Attr<bool>("lazy_mode"))
+  if (context->op().AttrOr("lazy_mode", false))
     return Unimplemented("it has no lazy mode");
-  PD_ASSIGN_OR_RETURN(Adam adam, ReadAdam(context, 0));
-  AdamNumbers n = ReadNumbers(context);
-  if (context->op().type == "adamw" && context->Attr<bool>("with_decay"))
-    n.decay = double{context->Attr<float>("lr_ratio")} *
-              context->Attr<float>("coeff");
-  return AdamStep({adam}, n);
-}
-
-absl::StatusOr<Step> BindMergedAdam(BindContext* context) {
   std::vector<Adam> adams;
   for (size_t i = 0; i < context->InputCount("Param"); ++i) {
     PD_ASSIGN_OR_RETURN(Adam adam, ReadAdam(context, i));
+    PD_ASSIGN_OR_RETURN(adam.decay, DecayOf(context->op(), i));
     adams.push_back(adam);
   }
   return AdamStep(std::move(adams), ReadNumbers(context));
@@ -213,22 +228,15 @@ absl::StatusOr<Momentum> ReadParam(BindContext* context, size_t i) {
   return m;
 }
 
-// The i-th of a merged op's list, or the only one of a single op.
-template <typename T>
-T AttrAt(const OpDesc& op, const char* name, size_t i, T otherwise) {
-  if (const Attribute* a = op.FindAttr(name)) {
-    if (const auto* list = std::get_if<std::vector<T>>(a))
-      return i < list->size() ? (*list)[i] : otherwise;
-    if (const auto* one = std::get_if<T>(a)) return *one;
-  }
-  return otherwise;
-}
-
 }  // namespace
 
 absl::StatusOr<Step> BindSgd(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Momentum m, ReadParam(context, 0));
-  return MomentumStep({m});
+  std::vector<Momentum> all;
+  for (size_t i = 0; i < context->InputCount("Param"); ++i) {
+    PD_ASSIGN_OR_RETURN(const Momentum m, ReadParam(context, i));
+    all.push_back(m);
+  }
+  return MomentumStep(std::move(all));
 }
 
 absl::StatusOr<Step> BindMomentum(BindContext* context) {
@@ -309,15 +317,19 @@ absl::StatusOr<Step> BindAdagradRows(BindContext* context) {
 }  // namespace
 
 absl::StatusOr<Step> BindAdagrad(BindContext* context) {
-  if (IsSelectedRows(context->Input("Grad"))) return BindAdagradRows(context);
-  PD_ASSIGN_OR_RETURN(const Momentum m, ReadParam(context, 0));
-  PD_ASSIGN_OR_RETURN(const Pair moment,
-                      ReadPair(context, "Moment", 0, m.param.in->layout()));
-  const Adagrad a{m.param, moment, m.grad, m.rate,
-                  context->Attr<float>("epsilon")};
-  auto parts = std::make_shared<std::vector<AdagradPart>>(1);
-  return Step([parts, a](const RunContext&) {
-    parts->front() = a.Part();
+  if (context->op().type == "adagrad" && IsSelectedRows(context->Input("Grad")))
+    return BindAdagradRows(context);
+  std::vector<Adagrad> all;
+  for (size_t i = 0; i < context->InputCount("Param"); ++i) {
+    PD_ASSIGN_OR_RETURN(const Momentum m, ReadParam(context, i));
+    PD_ASSIGN_OR_RETURN(const Pair moment,
+                        ReadPair(context, "Moment", i, m.param.in->layout()));
+    all.push_back(
+        {m.param, moment, m.grad, m.rate, context->Attr<float>("epsilon")});
+  }
+  auto parts = std::make_shared<std::vector<AdagradPart>>(all.size());
+  return Step([parts, all = std::move(all)](const RunContext&) {
+    for (size_t i = 0; i < all.size(); ++i) (*parts)[i] = all[i].Part();
     UpdateAdagrad(*parts);
     return absl::OkStatus();
   });

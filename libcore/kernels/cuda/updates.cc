@@ -23,6 +23,7 @@ struct Slots {
 };
 constexpr Slots kSlots[] = {
     {"sgd", "update_sgd", {}, {}},
+    {"merged_sgd", "update_sgd", {}, {}},
     {"momentum", "update_momentum", {{"Velocity", "VelocityOut"}}, {}},
     {"merged_momentum", "update_momentum", {{"Velocity", "VelocityOut"}}, {}},
     {"adam",
@@ -30,6 +31,10 @@ constexpr Slots kSlots[] = {
      {{"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
      {"Beta1Pow", "Beta2Pow"}},
     {"adamw",
+     "update_adam",
+     {{"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
+     {"Beta1Pow", "Beta2Pow"}},
+    {"merged_adamw",
      "update_adam",
      {{"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
      {"Beta1Pow", "Beta2Pow"}},
@@ -43,7 +48,14 @@ constexpr Slots kSlots[] = {
       {"Moment", "MomentOut"},
       {"MeanGrad", "MeanGradOut"}},
      {}},
+    {"merged_rmsprop",
+     "update_rmsprop",
+     {{"MeanSquare", "MeanSquareOut"},
+      {"Moment", "MomentOut"},
+      {"MeanGrad", "MeanGradOut"}},
+     {}},
     {"adagrad", "update_adagrad", {{"Moment", "MomentOut"}}, {}},
+    {"merged_adagrad", "update_adagrad", {{"Moment", "MomentOut"}}, {}},
     {"decayed_adagrad",
      "update_decayed_adagrad",
      {{"Moment", "MomentOut"}},
@@ -79,7 +91,7 @@ struct Member {
   float decay = 0;
 };
 
-// momentum's own decay of parameter i, which merged ones hold in lists.
+// The update's own decay of parameter i, which merged ones hold in lists.
 absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
   const auto named = [&](const std::string& method, float coeff) {
     return method == "l2_decay" ? coeff : 0.0f;
@@ -96,6 +108,15 @@ absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
     if (i >= methods.size() || i >= coeffs.size())
       return Unimplemented("decays that do not fit");
     return named(methods[i], coeffs[i]);
+  }
+  if (op.type == "merged_adamw") {
+    const auto coeffs =
+        op.AttrOr<std::vector<float>>("coeff", std::vector<float>());
+    const auto ratios =
+        op.AttrOr<std::vector<float>>("lr_ratio", std::vector<float>());
+    if (i >= coeffs.size() || i >= ratios.size())
+      return Unimplemented("decays that do not fit");
+    return ratios[i] * coeffs[i];
   }
   if (op.type == "adamw" && op.AttrOr("with_decay", false))
     return op.AttrOr<float>("lr_ratio", 1.0f) * op.AttrOr<float>("coeff", 0.0f);
@@ -158,10 +179,12 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
   return member;
 }
 
-UpdateArgs ReadAttrs(const OpDesc& op, size_t count, bool rescales) {
+UpdateArgs ReadAttrs(const OpDesc& op, const Slots& slots, size_t count,
+                     bool rescales) {
   UpdateArgs args{};
   args.count = static_cast<int32_t>(count);
-  args.mu = op.AttrOr<float>(op.type == "rmsprop" ? "momentum" : "mu", 0.0f);
+  args.mu = op.AttrOr<float>(slots.moments[2].in != nullptr ? "momentum" : "mu",
+                             0.0f);
   args.decay = op.AttrOr<float>(op.type == "adadelta" ? "rho"
                                 : op.type == "ftrl"   ? "lr_power"
                                                       : "decay",
@@ -286,8 +309,8 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
       (u.skip->dtype() != DType::kBool || u.skip->size() != 1))
     return Unimplemented("'SkipUpdate' is %s", Name(u.skip->dtype()));
   // momentum reads its rescale_grad for selected rows alone.
-  u.args =
-      ReadAttrs(op, u.members.size(), op.type == "merged_momentum" || selected);
+  u.args = ReadAttrs(op, slots, u.members.size(),
+                     op.type == "merged_momentum" || selected);
   PD_ASSIGN_OR_RETURN(u.table,
                       binding->Keep(u.members.size() * sizeof(UpdateTensor)));
   if (selected) return BindUpdateByRows(context, binding, slots, std::move(u));
