@@ -4,24 +4,18 @@
 #ifndef PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 #define PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/deploy/inference_model.h"
-#include "libcore/passes/pipeline.h"
+#include "libcore/passes/fold_batch_norms.h"
 
 namespace pd {
 
-/// Folds each batch_norm that alone reads a conv2d's or depthwise_conv2d's
-/// output, or the output of the elementwise_add of its bias, into filter and
-/// bias: with s = Scale / sqrt(Variance + epsilon), Filter' = Filter * s and
-/// bias' = (bias - Mean) * s + Bias, per output channel. float32 and NCHW;
-/// others, and filters that two ops share, stay. Gives the number folded, and
-/// the s of each filter where `factors` is given.
-using FoldFactors = std::map<std::string, std::vector<double>>;
+/// FoldBatchNorms of libcore/passes, in place: filters and the Bias of the
+/// norms keep their names, what is unused then goes.
 absl::StatusOr<int> FoldBatchNorms(InferenceModel* model,
                                    FoldFactors* factors = nullptr);
 

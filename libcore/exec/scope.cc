@@ -2,6 +2,7 @@
 #include "libcore/exec/scope.h"
 
 #include <cstring>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -72,6 +73,22 @@ absl::Status Scope::Set(const std::string& name, const Array& value) {
   ReleaseMapped(
       {reinterpret_cast<const char*>(value.bytes.get()), value.size_bytes()});
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Scope::Remake(
+    const std::string& of, const std::string& name,
+    const std::function<void(float* out)>& make) {
+  const auto made = entries_.find(name);
+  if (made != entries_.end() && made->second->tensor.has_value()) return name;
+  const Entry* from = std::as_const(*this).Find(of);
+  PD_INVARIANT(from != nullptr);
+  PD_ASSIGN_OR_RETURN(Entry * entry,
+                      GetOrCreate(name, DType::kFloat32, from->tensor.shape()));
+  make(entry->tensor.data<float>());
+  Entry* old = entries_[of].get();
+  if (old->pins == 0 && !old->lent && old->device == nullptr)
+    old->tensor = Tensor(DType::kFloat32, old->tensor.shape());
+  return name;
 }
 
 absl::StatusOr<Array> Scope::Get(const std::string& name) const {

@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_EXEC_SCOPE_H_
 #define PD_LIBCORE_EXEC_SCOPE_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,6 +44,12 @@ class Scope {
   /// Sets the value, keeping address and layout of one that is there.
   /// InvalidArgument with both shapes or dtypes when they differ.
   absl::Status Set(const std::string& name, const Array& value);
+  /// A float32 variable `name` of the shape of `of`, with what `make` writes,
+  /// or the one that was made before. The bytes of `of` go, where no plan
+  /// relies on them. Gives `name`.
+  absl::StatusOr<std::string> Remake(
+      const std::string& of, const std::string& name,
+      const std::function<void(float* out)>& make);
   /// The value, row-major; NotFound when there is none.
   absl::StatusOr<Array> Get(const std::string& name) const;
 

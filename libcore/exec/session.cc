@@ -31,8 +31,8 @@ PassOptions PassesForGpu(const ProgramDesc& program, PassOptions options) {
   if (std::none_of(ops.begin(), ops.end(), [](const OpDesc& op) {
         return absl::EndsWith(op.type, "_grad");
       }))
-    for (const char* name :
-         {"flatten_biases", "fuse_conv_bias_act", "fuse_conv_residual"})
+    for (const char* name : {"flatten_biases", "fold_batch_norms",
+                             "fuse_conv_bias_act", "fuse_conv_residual"})
       kept.insert(name);
   for (const Pass& pass : AllPasses())
     if (kept.count(pass.name) == 0) options.disabled.insert(pass.name);
@@ -96,12 +96,18 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     return entry != nullptr && entry->tensor.has_value() ? &entry->tensor
                                                          : nullptr;
   };
-  PD_RETURN_IF_ERROR(RunPasses(
-      context, place_ == nullptr ? passes_ : PassesForGpu(rewritten, passes_),
-      &rewritten));
   PlanOptions options = options_;
   options.place = place_;
   options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");
+  // Who looks for a NaN runs the program as it was written, with its weights.
+  if (options.frozen && !options.check_nan_inf)
+    context.define = [this](const std::string& of,
+                            const std::function<void(float*)>& make) {
+      return scope_.Remake(of, of + kFolded, make);
+    };
+  PD_RETURN_IF_ERROR(RunPasses(
+      context, place_ == nullptr ? passes_ : PassesForGpu(rewritten, passes_),
+      &rewritten));
   PD_ASSIGN_OR_RETURN(auto plan, Plan::Compile(*registry_, rewritten, feeds,
                                                fetches, &scope_, options));
   if (place_ != nullptr) SayWhatIsOnTheCpu(*plan);

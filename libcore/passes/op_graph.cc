@@ -145,6 +145,12 @@ void OpGraph::Remove(size_t at) {
   removed_[at] = true;
 }
 
+void OpGraph::Declare(const VarDesc& var) {
+  if (Var(var.name) != nullptr) return;
+  block_.vars.push_back(var);
+  for (const VarDesc& known : block_.vars) vars_[known.name] = &known;
+}
+
 std::vector<size_t> OpGraph::Writers(const std::string& name) const {
   const Uses* uses = Find(name);
   return uses == nullptr ? std::vector<size_t>() : uses->writers;

@@ -50,6 +50,8 @@ class OpGraph {
   /// Puts `op` in the place of op `at` and removes `others`.
   void Replace(size_t at, OpDesc op, const std::vector<size_t>& others);
   void Remove(size_t at);
+  /// Adds a variable to block 0 where it is not there.
+  void Declare(const VarDesc& var);
   /// The ops of block 0 that write it.
   std::vector<size_t> Writers(const std::string& name) const;
   /// Whether no op of any block writes the variable.

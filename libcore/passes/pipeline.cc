@@ -11,6 +11,8 @@ namespace pd {
 const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
       {"flatten_biases", FlattenBiases},
+      // Knows biases that are vectors; what follows, biases instead of norms.
+      {"fold_batch_norms", FoldBatchNorms},
       // Before what fuses: it knows chains of plain ops.
       {"int8_chains", Int8Chains},
       {"int8_dynamic", Int8Dynamic},

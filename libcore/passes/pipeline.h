@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "formats/program_desc.h"
 #include "libcore/ops/registry.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
+
+/// Behind the name of a variable that a pass has made anew.
+constexpr char kFolded[] = "@folded";
 
 /// What every pass is given.
 struct PassContext {
@@ -29,6 +33,13 @@ struct PassContext {
   /// where nobody knows it. What the program writes is no constant all the
   /// same.
   std::function<const Tensor*(const std::string& name)> value;
+  /// Makes a variable of the float32 shape of persistable variable `of`, or
+  /// finds the one that was made of it for another plan, and gives its name,
+  /// `of` with kFolded behind it or the same one. `of` may have no value from
+  /// then on. Null where `value` may be another one when the program runs.
+  std::function<absl::StatusOr<std::string>(
+      const std::string& of, const std::function<void(float* out)>& make)>
+      define;
 };
 
 using PassFn = absl::Status (*)(const PassContext& context,
@@ -60,6 +71,7 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
 absl::Status AdvanceUpdates(const PassContext& context, ProgramDesc* program);
 absl::Status FuseBatchNormAct(const PassContext& context, ProgramDesc* program);
 absl::Status FlattenBiases(const PassContext& context, ProgramDesc* program);
+absl::Status FoldBatchNorms(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program);
 absl::Status FuseConvResidual(const PassContext& context, ProgramDesc* program);
 absl::Status FuseGemmEpilogue(const PassContext& context, ProgramDesc* program);

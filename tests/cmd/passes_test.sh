@@ -51,8 +51,8 @@ fails() {
 }
 
 # In the order of the pipeline; their files are numbered.
-passes=(original flatten_biases int8_chains int8_dynamic fuse_conv_bias_act fuse_conv_residual fuse_batch_norm_act fuse_gemm_epilogue
-  fuse_lookup_concat advance_updates merge_updates)
+passes=(original flatten_biases fold_batch_norms int8_chains int8_dynamic fuse_conv_bias_act fuse_conv_residual fuse_batch_norm_act
+  fuse_gemm_epilogue fuse_lookup_concat advance_updates merge_updates)
 all=()
 for i in "${!passes[@]}"; do all+=("$(printf '%02d' "$i")-${passes[i]}"); done
 conv=fuse_conv_bias_act gemm=fuse_gemm_epilogue merge=merge_updates
@@ -154,7 +154,9 @@ model=$testdata/deploy/cifar_resnet
 feed=$testdata/deploy/cifar_resnet-feed.npz
 pd-eval -q -m "$model" --feed "$feed" --out answers.npz --dump-passes fed
 equal "files of --feed" "$(files fed)" "$(names)"
-equal "passes of --feed" "$(fired fed)" "fuse_batch_norm_act $gemm"
+equal "passes of --feed" "$(fired fed)" "fold_batch_norms $conv fuse_conv_residual $gemm"
+pd-eval -q -m "$model" --feed "$feed" --expect answers.npz --rtol 1e-4 --atol 1e-5 --disable-pass fold_batch_norms >out.txt ||
+  fail "--feed without folding: $(cat out.txt)"
 pd-eval -q -m "$model" --feed "$feed" --expect answers.npz --rtol 1e-5 --atol 1e-6 --disable-pass "$gemm" >out.txt ||
   fail "--feed --disable-pass: $(cat out.txt)"
 pd-eval -q -m "$model" --bench 0 --disable-pass "$gemm" --dump-passes timed >out.txt
