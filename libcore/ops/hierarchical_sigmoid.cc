@@ -10,11 +10,13 @@
 // holds the nodes, up to the first negative one, and PathCode their bits.
 // PreOut has a column for the longest path; Out counts log(2) for each column
 // that a path lacks, as in PaddlePaddle. W_Out is W, mostly the same variable.
-// With is_sparse W@GRAD is SelectedRows of the nodes that were visited.
+// With is_sparse W@GRAD is SelectedRows, one for each element of PreOut; of one
+// that a path lacks it is zeros of a row that the path has.
+#include "libcore/ops/hierarchical_sigmoid.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 #include <vector>
 
 #include "libcore/base/dispatch.h"
@@ -33,47 +35,13 @@ int64_t BitWidth(int64_t v) {
   return bits;
 }
 
-struct Node {
-  int64_t row = 0;
-  bool bit = false;
-};
+}  // namespace
 
-struct Tree {
-  Tensor *label, *table, *code;
-  int64_t classes = 0, nodes = 0, depth = 0;
-
-  // The nodes of sample n.
-  absl::Status Path(int64_t n, std::vector<Node>* path) const {
-    path->clear();
-    if (table == nullptr) {
-      const int64_t label_n = LabelAt(*label, n);
-      if (label_n < 0 || label_n >= classes)
-        return InvalidArgument("'Label' holds %d in row %d; expected 0 to %d",
-                               label_n, n, classes - 1);
-      const int64_t c = label_n + classes;
-      for (int64_t j = 0; j < BitWidth(c) - 1; ++j)
-        path->push_back({(c >> (j + 1)) - 1, ((c >> j) & 1) != 0});
-      return absl::OkStatus();
-    }
-    for (int64_t j = 0; j < depth; ++j) {
-      const int64_t node = LabelAt(*table, n * depth + j);
-      if (node < 0) break;
-      if (node >= nodes)
-        return InvalidArgument(
-            "'PathTable' holds %d in row %d; 'W' has %d "
-            "rows",
-            node, n, nodes);
-      path->push_back({node, LabelAt(*code, n * depth + j) != 0});
-    }
-    return absl::OkStatus();
-  }
-};
-
-absl::StatusOr<Tree> ReadTree(const BindContext& context) {
+absl::StatusOr<HsigmoidTree> ReadHsigmoidTree(const BindContext& context) {
   const Tensor* x = context.Input("X");
   const Tensor* w = context.Input("W");
   const Tensor* bias = context.Input("Bias");
-  Tree tree;
+  HsigmoidTree tree;
   tree.label = context.Input("Label");
   tree.table = context.Input("PathTable");
   tree.code = context.Input("PathCode");
@@ -116,6 +84,39 @@ absl::StatusOr<Tree> ReadTree(const BindContext& context) {
   return tree;
 }
 
+namespace {
+
+struct Node {
+  int64_t row = 0;
+  bool bit = false;
+};
+
+// The nodes of sample n.
+absl::Status PathOf(const HsigmoidTree& t, int64_t n, std::vector<Node>* path) {
+  path->clear();
+  if (t.table == nullptr) {
+    const int64_t label_n = LabelAt(*t.label, n);
+    if (label_n < 0 || label_n >= t.classes)
+      return InvalidArgument("'Label' holds %d in row %d; expected 0 to %d",
+                             label_n, n, t.classes - 1);
+    const int64_t c = label_n + t.classes;
+    for (int64_t j = 0; j < BitWidth(c) - 1; ++j)
+      path->push_back({(c >> (j + 1)) - 1, ((c >> j) & 1) != 0});
+    return absl::OkStatus();
+  }
+  for (int64_t j = 0; j < t.depth; ++j) {
+    const int64_t node = LabelAt(*t.table, n * t.depth + j);
+    if (node < 0) break;
+    if (node >= t.nodes)
+      return InvalidArgument(
+          "'PathTable' holds %d in row %d; 'W' has %d "
+          "rows",
+          node, n, t.nodes);
+    path->push_back({node, LabelAt(*t.code, n * t.depth + j) != 0});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Step> BindHsigmoid(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* w = context->Input("W");
@@ -123,7 +124,7 @@ absl::StatusOr<Step> BindHsigmoid(BindContext* context) {
   Tensor* out = context->Output("Out");
   Tensor* pre_out = context->Output("PreOut");
   Tensor* w_out = context->Output("W_Out");
-  PD_ASSIGN_OR_RETURN(const Tree tree, ReadTree(*context));
+  PD_ASSIGN_OR_RETURN(const HsigmoidTree tree, ReadHsigmoidTree(*context));
   const int64_t rows = x->dim(0), width = x->dim(1);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -132,7 +133,7 @@ absl::StatusOr<Step> BindHsigmoid(BindContext* context) {
         std::memcpy(w_out->raw(), w->raw(), w->bytes());
       std::vector<Node> path;
       for (int64_t n = 0; n < rows; ++n) {
-        PD_RETURN_IF_ERROR(tree.Path(n, &path));
+        PD_RETURN_IF_ERROR(PathOf(tree, n, &path));
         const T* in = x->data<T>() + n * width;
         T sum = T(0);
         for (int64_t j = 0; j < tree.depth; ++j) {
@@ -158,28 +159,17 @@ absl::StatusOr<Step> BindHsigmoid(BindContext* context) {
   });
 }
 
-// The nodes that any of the samples visits.
-absl::Status Visited(const Tree& tree, int64_t samples,
-                     std::set<int64_t>* rows) {
-  std::vector<Node> path;
-  for (int64_t n = 0; n < samples; ++n) {
-    PD_RETURN_IF_ERROR(tree.Path(n, &path));
-    for (const Node& node : path) rows->insert(node.row);
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Step> BindHsigmoidGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* w = context->Input("W");
   Tensor* bias = context->Input("Bias");
   Tensor* pre_out = context->Input("PreOut");
   Tensor* dout = context->Input("Out@GRAD");
+  PD_ASSIGN_OR_RETURN(const HsigmoidTree tree, ReadHsigmoidTree(*context));
   const LinearRowsGrad to{
       context->Output("X@GRAD"), context->Output("W@GRAD"),
       bias != nullptr ? context->Output("Bias@GRAD") : nullptr,
-      context->Attr<bool>("is_sparse")};
-  PD_ASSIGN_OR_RETURN(const Tree tree, ReadTree(*context));
+      context->Attr<bool>("is_sparse"), x->dim(0) * tree.depth};
   const int64_t rows = x->dim(0);
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "PreOut", x->dtype(), rows * tree.depth));
@@ -187,18 +177,21 @@ absl::StatusOr<Step> BindHsigmoidGrad(BindContext* context) {
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {
-      std::set<int64_t> visited;
-      if (to.sparse) PD_RETURN_IF_ERROR(Visited(tree, rows, &visited));
-      to.Begin(*x, *w, bias, visited);
+      to.Begin(*w);
       std::vector<Node> path;
       for (int64_t n = 0; n < rows; ++n) {
-        PD_RETURN_IF_ERROR(tree.Path(n, &path));
-        for (size_t j = 0; j < path.size(); ++j) {
-          const T softplus =
-              pre_out->data<T>()[n * tree.depth + static_cast<int64_t>(j)];
+        PD_RETURN_IF_ERROR(PathOf(tree, n, &path));
+        for (int64_t j = 0; j < tree.depth; ++j) {
+          const int64_t pair = n * tree.depth + j;
+          if (j >= static_cast<int64_t>(path.size())) {
+            to.Skip(pair, path.empty() ? 0 : path.front().row);
+            continue;
+          }
+          const Node& node = path[static_cast<size_t>(j)];
+          const T softplus = pre_out->data<T>()[pair];
           // 1 - exp(-softplus(z)) = sigmoid(z)
-          const T slope = T(1) - std::exp(-softplus) - (path[j].bit ? 1 : 0);
-          to.Add(*x, *w, n, path[j].row, dout->data<T>()[n] * slope);
+          const T slope = T(1) - std::exp(-softplus) - (node.bit ? 1 : 0);
+          to.Add(*x, *w, pair, n, node.row, dout->data<T>()[n] * slope);
         }
       }
       return absl::OkStatus();
@@ -227,18 +220,7 @@ absl::Status InferHsigmoid(InferContext* context) {
 }
 
 absl::Status InferHsigmoidGrad(InferContext* context) {
-  PD_RETURN_IF_ERROR(InferGradLikeInput(context));
-  if (!context->Attr<bool>("is_sparse")) return absl::OkStatus();
-  TensorMeta dw = context->Input("W");
-  if (dw.shape.size() != 2)
-    return InvalidArgument("'W' has shape %s; expected [nodes, D]",
-                           ToString(dw.shape));
-  dw.value = nullptr;
-  dw.kind = VarKind::kSelectedRows;
-  dw.height = dw.shape[0];
-  dw.shape[0] = -1;
-  context->SetOutput("W@GRAD", std::move(dw));
-  return absl::OkStatus();
+  return InferLinearRowsGrad(context, "W", "PreOut");
 }
 
 void AddArguments(OpDef* op) {
@@ -265,7 +247,7 @@ absl::Status RegisterHierarchicalSigmoid(OpRegistry* registry) {
   AddArguments(&grad);
   grad.Input("PreOut").Input("Out@GRAD").OptionalOutput("X@GRAD");
   grad.OptionalOutput("W@GRAD").OptionalOutput("Bias@GRAD");
-  grad.Infer(InferHsigmoidGrad).ShapeFromData().NoGrad();
+  grad.Infer(InferHsigmoidGrad).NoGrad();
   grad.Reference(BindHsigmoidGrad);
   return registry->Add(std::move(grad));
 }

@@ -1,46 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of z = W[row] . X[n] + Bias[row] for some pairs (n, row), as
 // hierarchical_sigmoid and nce compute it: of X [N, D], of Bias, and of W, the
-// latter dense or as SelectedRows of the rows that took part.
+// latter dense or as SelectedRows, one for each pair.
 #ifndef PD_LIBCORE_OPS_LINEAR_ROWS_H_
 #define PD_LIBCORE_OPS_LINEAR_ROWS_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <set>
 
+#include "libcore/ops/infer_context.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
 
-/// Where the gradients go; null: not asked for. Of an op that is
-/// ShapeFromData: Begin gives the outputs their shapes.
+/// Where the gradients go; null: not asked for.
 struct LinearRowsGrad {
   Tensor *dx = nullptr, *dw = nullptr, *dbias = nullptr;
   bool sparse = false;
+  int64_t pairs = 0;
 
-  /// Sets all to 0. `rows` are those that Add will be called with (read only
-  /// when sparse).
-  void Begin(const Tensor& x, const Tensor& w, const Tensor* bias,
-             const std::set<int64_t>& rows) const {
-    if (dx != nullptr) Zero(x.dtype(), x.shape(), dx);
-    if (dbias != nullptr) Zero(bias->dtype(), bias->shape(), dbias);
-    if (dw == nullptr) return;
-    if (!sparse) {
-      Zero(w.dtype(), w.shape(), dw);
-      return;
-    }
-    Zero(w.dtype(), {static_cast<int64_t>(rows.size()), w.dim(1)}, dw);
-    dw->set_kind(VarKind::kSelectedRows);
+  /// Sets all to 0, and every pair's row to the first.
+  void Begin(const Tensor& w) const {
+    for (Tensor* t : {dx, dw, dbias})
+      if (t != nullptr && t->bytes() > 0) std::memset(t->raw(), 0, t->bytes());
+    if (dw == nullptr || !sparse) return;
     dw->set_height(w.dim(0));
-    dw->rows().assign(rows.begin(), rows.end());
+    dw->rows().assign(static_cast<size_t>(pairs), 0);
   }
 
-  /// Adds the gradient d of z of sample n and `row`.
+  /// Adds the gradient d of z of sample n and `row`, which are this pair.
   template <typename T>
-  void Add(const Tensor& x, const Tensor& w, int64_t n, int64_t row,
-           T d) const {
+  void Add(const Tensor& x, const Tensor& w, int64_t pair, int64_t n,
+           int64_t row, T d) const {
     const int64_t width = x.dim(1);
     if (dbias != nullptr) dbias->data<T>()[row] += d;
     if (dx != nullptr) {
@@ -49,22 +40,36 @@ struct LinearRowsGrad {
       for (int64_t k = 0; k < width; ++k) to[k] += d * weights[k];
     }
     if (dw == nullptr) return;
-    int64_t at = row;
-    if (sparse) {
-      const auto& rows = dw->rows();
-      at = std::lower_bound(rows.begin(), rows.end(), row) - rows.begin();
-    }
+    if (sparse) dw->rows()[static_cast<size_t>(pair)] = row;
     const T* in = x.data<T>() + n * width;
-    T* to = dw->data<T>() + at * width;
+    T* to = dw->data<T>() + (sparse ? pair : row) * width;
     for (int64_t k = 0; k < width; ++k) to[k] += d * in[k];
   }
-
- private:
-  static void Zero(DType dtype, Shape shape, Tensor* t) {
-    t->Resize(dtype, std::move(shape));
-    if (t->bytes() > 0) std::memset(t->raw(), 0, t->bytes());
+  /// A pair that is not there: zeros of this row.
+  void Skip(int64_t pair, int64_t row) const {
+    if (dw != nullptr && sparse) dw->rows()[static_cast<size_t>(pair)] = row;
   }
 };
+
+/// The gradients of an op's inputs, that of `weight` [height, width] with a row
+/// for each element of `pairs` where the attribute is_sparse says so.
+inline absl::Status InferLinearRowsGrad(InferContext* context,
+                                        const char* weight, const char* pairs) {
+  PD_RETURN_IF_ERROR(InferGradLikeInput(context));
+  if (!context->Attr<bool>("is_sparse")) return absl::OkStatus();
+  const TensorMeta& w = context->Input(weight);
+  const Shape& each = context->Input(pairs).shape;
+  if (w.shape.size() != 2)
+    return InvalidArgument("'%s' has shape %s; expected [rows, width]", weight,
+                           ToString(w.shape));
+  TensorMeta grad;
+  grad.dtype = w.dtype;
+  grad.kind = VarKind::kSelectedRows;
+  grad.height = w.shape[0];
+  grad.shape = {IsDynamic(each) ? -1 : NumElements(each), w.shape[1]};
+  context->SetOutput(absl::StrCat(weight, "@GRAD"), std::move(grad));
+  return absl::OkStatus();
+}
 
 }  // namespace pd
 

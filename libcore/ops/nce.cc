@@ -11,56 +11,25 @@
 // sampler 0: uniform; 1: log-uniform, P(c) = log((c + 2) / (c + 1)) / log(n);
 // 2: CustomDistProbs, drawn by Walker's alias method from CustomDistAlias and
 // CustomDistAliasProbs. attr custom_neg_classes, where it is given, stands for
-// the draws. With is_sparse Weight@GRAD is SelectedRows of the classes seen.
-#include <algorithm>
+// the draws. With is_sparse Weight@GRAD is SelectedRows, one for each element
+// of SampleLabels.
+#include "libcore/ops/nce.h"
+
 #include <cmath>
-#include <vector>
+#include <utility>
 
 #include "libcore/base/dispatch.h"
-#include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/int_tensors.h"
-#include "libcore/ops/labels.h"
 #include "libcore/ops/linear_rows.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
 
-// The distribution of the negative classes.
-struct Sampler {
-  enum Kind { kUniform = 0, kLogUniform = 1, kCustom = 2 };
-  int kind = kUniform;
-  int64_t classes = 0;
-  Tensor *probs = nullptr, *alias = nullptr, *alias_probs = nullptr;
-
-  double Probability(int64_t c) const {
-    if (kind == kCustom) return probs->data<float>()[c];
-    if (kind == kUniform) return 1.0 / static_cast<double>(classes);
-    const auto at = static_cast<double>(c);
-    return std::log((at + 2.0) / (at + 1.0)) /
-           std::log(static_cast<double>(classes));
-  }
-
-  int64_t Draw(RandomStream* random) const {
-    if (kind == kLogUniform) {
-      const double power =
-          random->Uniform() * std::log(static_cast<double>(classes));
-      return static_cast<int64_t>(std::exp(power)) - 1;
-    }
-    const auto c =
-        static_cast<int64_t>(random->Below(static_cast<uint64_t>(classes)));
-    if (kind == kUniform) return c;
-    const float u = random->Uniform();
-    if (u <= alias_probs->data<float>()[c]) return c;
-    const int64_t other = LabelAt(*alias, c);
-    return other == -1 ? c : other;
-  }
-};
-
-absl::StatusOr<Sampler> ReadSampler(const BindContext& context) {
-  Sampler s;
+absl::StatusOr<NceSampler> ReadSampler(const BindContext& context) {
+  NceSampler s;
   s.kind = context.Attr<int32_t>("sampler");
   s.classes = context.Attr<int32_t>("num_total_classes");
   if (s.kind < 0 || s.kind > 2 || s.classes < 1)
@@ -68,7 +37,7 @@ absl::StatusOr<Sampler> ReadSampler(const BindContext& context) {
         "attrs 'sampler' and 'num_total_classes' are %d and "
         "%d; expected 0 to 2, 1 or more",
         s.kind, s.classes);
-  if (s.kind != Sampler::kCustom) return s;
+  if (s.kind != NceSampler::kCustom) return s;
   s.probs = context.Input("CustomDistProbs");
   s.alias = context.Input("CustomDistAlias");
   s.alias_probs = context.Input("CustomDistAliasProbs");
@@ -81,35 +50,15 @@ absl::StatusOr<Sampler> ReadSampler(const BindContext& context) {
   return s;
 }
 
-struct Problem {
-  Tensor *input, *weight, *bias, *label, *sample_weight;
-  Sampler sampler;
-  int64_t rows = 0, width = 0, labels = 0, columns = 0;
-  int32_t negatives = 0;
-
-  absl::Status CheckClass(int64_t c) const {
-    const int64_t known = std::min(sampler.classes, weight->dim(0));
-    if (c >= 0 && c < known) return absl::OkStatus();
-    return InvalidArgument("class %d; expected 0 to %d", c, known - 1);
-  }
-  template <typename T>
-  T WeightOf(int64_t n) const {
-    return sample_weight != nullptr ? sample_weight->data<T>()[n] : T(1);
-  }
-  template <typename T>
-  T Expected(int64_t c) const {
-    return static_cast<T>(
-        static_cast<float>(sampler.Probability(c) * negatives));
-  }
-};
-
 // Extents of Label: samples and labels of each.
 std::pair<int64_t, int64_t> LabelExtents(const Shape& label) {
   return {label.empty() ? 1 : label[0], label.size() == 2 ? label[1] : 1};
 }
 
-absl::StatusOr<Problem> ReadProblem(const BindContext& context) {
-  Problem p;
+}  // namespace
+
+absl::StatusOr<NceProblem> ReadNceProblem(const BindContext& context) {
+  NceProblem p;
   p.input = context.Input("Input");
   p.weight = context.Input("Weight");
   p.bias = context.Input("Bias");
@@ -143,35 +92,45 @@ absl::StatusOr<Problem> ReadProblem(const BindContext& context) {
   return p;
 }
 
-// Where the draws come from.
-struct Draws {
-  uint64_t seed = 0, stream = 0;
-  std::vector<int64_t> given;
+absl::StatusOr<NceDraws> ReadNceDraws(const BindContext& context,
+                                      const NceProblem& problem) {
+  NceDraws draws;
+  draws.seed = static_cast<uint32_t>(context.Attr<int32_t>("seed"));
+  draws.stream = StreamOf(context.op().Out("Cost"));
+  draws.given = IntsAttr(context.op(), "custom_neg_classes");
+  if (!draws.given.empty() &&
+      static_cast<int64_t>(draws.given.size()) != problem.negatives)
+    return InvalidArgument(
+        "attr 'custom_neg_classes' holds %d; attr 'num_neg_samples' is %d",
+        draws.given.size(), problem.negatives);
+  return draws;
+}
 
-  // SampleLabels, checked.
-  absl::Status Fill(const Problem& p, const RunContext& run,
-                    int64_t* out) const {
-    RandomStream random(
-        seed != 0 ? seed : run.seed,
-        seed != 0 ? stream : stream + run.step * 0x9E3779B97F4A7C15ull);
-    for (int64_t n = 0; n < p.rows; ++n) {
-      for (int64_t j = 0; j < p.columns; ++j, ++out) {
-        const int64_t drawn = j - p.labels;
-        if (drawn < 0)
-          *out = LabelAt(*p.label, n * p.labels + j);
-        else if (!given.empty())
-          *out = given[static_cast<size_t>(drawn)];
-        else
-          *out = p.sampler.Draw(&random);
-        PD_RETURN_IF_ERROR(p.CheckClass(*out));
-      }
+namespace {
+
+// SampleLabels, checked.
+absl::Status FillClasses(const NceProblem& p, const NceDraws& d,
+                         const RunContext& run, int64_t* out) {
+  RandomStream random(
+      d.seed != 0 ? d.seed : run.seed,
+      d.seed != 0 ? d.stream : d.stream + run.step * 0x9E3779B97F4A7C15ull);
+  for (int64_t n = 0; n < p.rows; ++n) {
+    for (int64_t j = 0; j < p.columns; ++j, ++out) {
+      const int64_t drawn = j - p.labels;
+      if (drawn < 0)
+        *out = LabelAt(*p.label, n * p.labels + j);
+      else if (!d.given.empty())
+        *out = d.given[static_cast<size_t>(drawn)];
+      else
+        *out = p.sampler.Draw(&random);
+      PD_RETURN_IF_ERROR(p.CheckClass(*out));
     }
-    return absl::OkStatus();
   }
-};
+  return absl::OkStatus();
+}
 
 template <typename T>
-T Sigmoid(const Problem& p, int64_t n, int64_t c) {
+T Sigmoid(const NceProblem& p, int64_t n, int64_t c) {
   const T* x = p.input->data<T>() + n * p.width;
   const T* w = p.weight->data<T>() + c * p.width;
   T z = p.bias != nullptr ? p.bias->data<T>()[c] : T(0);
@@ -183,23 +142,15 @@ absl::StatusOr<Step> BindNce(BindContext* context) {
   Tensor* cost = context->Output("Cost");
   Tensor* logits = context->Output("SampleLogits");
   Tensor* classes = context->Output("SampleLabels");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(*context));
-  Draws draws;
-  draws.seed = static_cast<uint32_t>(context->Attr<int32_t>("seed"));
-  draws.stream = StreamOf(context->op().Out("Cost"));
-  draws.given = IntsAttr(context->op(), "custom_neg_classes");
-  if (!draws.given.empty() &&
-      static_cast<int64_t>(draws.given.size()) != p.negatives)
-    return InvalidArgument(
-        "attr 'custom_neg_classes' holds %d; attr 'num_neg_samples' is %d",
-        draws.given.size(), p.negatives);
+  PD_ASSIGN_OR_RETURN(const NceProblem p, ReadNceProblem(*context));
+  PD_ASSIGN_OR_RETURN(const NceDraws draws, ReadNceDraws(*context, p));
   if (classes == nullptr)
     classes = context->Scratch(static_cast<size_t>(p.rows * p.columns) *
                                sizeof(int64_t));
   return DispatchFloat(p.input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext& run) -> absl::Status {
-      PD_RETURN_IF_ERROR(draws.Fill(p, run, classes->data<int64_t>()));
+      PD_RETURN_IF_ERROR(FillClasses(p, draws, run, classes->data<int64_t>()));
       for (int64_t n = 0; n < p.rows; ++n) {
         T sum = T(0);
         for (int64_t j = 0; j < p.columns; ++j) {
@@ -220,11 +171,11 @@ absl::StatusOr<Step> BindNceGrad(BindContext* context) {
   Tensor* logits = context->Input("SampleLogits");
   Tensor* classes = context->Input("SampleLabels");
   Tensor* dcost = context->Input("Cost@GRAD");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(*context));
+  PD_ASSIGN_OR_RETURN(const NceProblem p, ReadNceProblem(*context));
   const LinearRowsGrad to{
       context->Output("Input@GRAD"), context->Output("Weight@GRAD"),
       p.bias != nullptr ? context->Output("Bias@GRAD") : nullptr,
-      context->Attr<bool>("is_sparse")};
+      context->Attr<bool>("is_sparse"), p.rows * p.columns};
   const DType dtype = p.input->dtype();
   const int64_t n = p.rows * p.columns;
   PD_RETURN_IF_ERROR(ExpectElements(*context, "SampleLogits", dtype, n));
@@ -236,15 +187,13 @@ absl::StatusOr<Step> BindNceGrad(BindContext* context) {
     return Step([=](const RunContext&) -> absl::Status {
       const int64_t* c = classes->data<int64_t>();
       for (int64_t i = 0; i < n; ++i) PD_RETURN_IF_ERROR(p.CheckClass(c[i]));
-      std::set<int64_t> seen;
-      if (to.sparse) seen.insert(c, c + n);
-      to.Begin(*p.input, *p.weight, p.bias, seen);
+      to.Begin(*p.weight);
       for (int64_t i = 0; i < n; ++i) {
         const int64_t sample = i / p.columns;
         const T o = logits->data<T>()[i], b = p.Expected<T>(c[i]);
         const T slope = i % p.columns < p.labels ? b / (o + b) * (o - T(1))
                                                  : o * (T(1) - o) / (o + b);
-        to.Add(*p.input, *p.weight, sample, c[i],
+        to.Add(*p.input, *p.weight, i, sample, c[i],
                slope * p.WeightOf<T>(sample) * dcost->data<T>()[sample]);
       }
       return absl::OkStatus();
@@ -269,18 +218,7 @@ absl::Status InferNce(InferContext* context) {
 }
 
 absl::Status InferNceGrad(InferContext* context) {
-  PD_RETURN_IF_ERROR(InferGradLikeInput(context));
-  if (!context->Attr<bool>("is_sparse")) return absl::OkStatus();
-  TensorMeta dw = context->Input("Weight");
-  if (dw.shape.size() != 2)
-    return InvalidArgument("'Weight' has shape %s; expected [classes, D]",
-                           ToString(dw.shape));
-  dw.value = nullptr;
-  dw.kind = VarKind::kSelectedRows;
-  dw.height = dw.shape[0];
-  dw.shape[0] = -1;
-  context->SetOutput("Weight@GRAD", std::move(dw));
-  return absl::OkStatus();
+  return InferLinearRowsGrad(context, "Weight", "SampleLabels");
 }
 
 void AddArguments(OpDef* op) {
@@ -314,7 +252,7 @@ absl::Status RegisterNce(OpRegistry* registry) {
   grad.Input("SampleLogits").Input("SampleLabels").Input("Cost@GRAD");
   grad.OptionalOutput("Input@GRAD").OptionalOutput("Weight@GRAD");
   grad.OptionalOutput("Bias@GRAD");
-  grad.Infer(InferNceGrad).ShapeFromData().NoGrad().Reference(BindNceGrad);
+  grad.Infer(InferNceGrad).NoGrad().Reference(BindNceGrad);
   return registry->Add(std::move(grad));
 }
 
