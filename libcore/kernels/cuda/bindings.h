@@ -237,6 +237,8 @@ void AddSequenceConv(DeviceKernels* kernels);
 void AddRowConv(DeviceKernels* kernels);
 void AddCtc(DeviceKernels* kernels);
 void AddCrf(DeviceKernels* kernels);
+void AddNce(DeviceKernels* kernels);
+void AddHierarchicalSigmoid(DeviceKernels* kernels);
 void AddWindows(DeviceKernels* kernels);
 void AddPrecision(DeviceKernels* kernels);
 void AddProducts(DeviceKernels* kernels);

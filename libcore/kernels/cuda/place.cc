@@ -39,6 +39,8 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddSequenceRows(&place->kernels);
   cuda::AddCrf(&place->kernels);
   cuda::AddCtc(&place->kernels);
+  cuda::AddNce(&place->kernels);
+  cuda::AddHierarchicalSigmoid(&place->kernels);
   cuda::AddRowConv(&place->kernels);
   cuda::AddWindows(&place->kernels);
   cuda::AddPrecision(&place->kernels);

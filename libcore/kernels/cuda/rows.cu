@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/philox.h"
 #include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
@@ -108,40 +109,13 @@ struct LookupGrad {
   }
 };
 
-// Number i of Philox4x32-10, as libcore/base/rng.h draws it on the CPU.
-PD_DEVICE float Uniform(uint64_t seed, uint64_t stream, uint64_t i) {
-  uint32_t c[4] = {
-      static_cast<uint32_t>(i >> 2), static_cast<uint32_t>(i >> 34),
-      static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
-  uint32_t k0 = static_cast<uint32_t>(seed);
-  uint32_t k1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53u} * c[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57u} * c[2];
-    c[0] = static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0;
-    c[1] = static_cast<uint32_t>(p1);
-    c[2] = static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1;
-    c[3] = static_cast<uint32_t>(p0);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  const uint32_t which = static_cast<uint32_t>(i & 3);
-  const uint32_t bits = which == 0   ? c[0]
-                        : which == 1 ? c[1]
-                        : which == 2 ? c[2]
-                                     : c[3];
-  return static_cast<float>(bits >> 8) * 0x1p-24f;
-}
-
 struct Dropout {
   PD_DEVICE static void Run(const Block& block, const DropoutArgs& p) {
     // The numbers of DropoutSource::At.
-    const uint64_t seed = p.run != nullptr ? p.run[0] : p.seed;
-    const uint64_t stream =
-        p.stream + (p.run != nullptr ? p.run[1] * 0x9E3779B97F4A7C15ull : 0);
+    const DrawArgs draws = {p.run, p.seed, p.stream};
     block.Spread(p.n, [&](int64_t i) {
       const bool kept =
-          Uniform(seed, stream, static_cast<uint64_t>(p.first + i)) >=
+          PhiloxUniform(draws, static_cast<uint64_t>(p.first + i)) >=
           p.threshold;
       p.mask[i] = kept;
       p.out[i] = kept ? p.x[i] * p.factor : 0.0f;
