@@ -88,6 +88,14 @@ struct SequenceSoftmaxArgs {
   int64_t count;
 };
 
+/// to[i, j] = 1 for j < lengths[i], else 0; n rows of `width`.
+struct SequenceMaskArgs {
+  const void* lengths;
+  float* to;
+  int64_t n, width;
+  int32_t wide;  ///< lengths are int64, else int32
+};
+
 }  // namespace pd::cuda
 
 #endif  // PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sequence_pool and sequence_softmax; the kernels are in sequences.cu. Where
-// sequences begin is part of the plan, so a table of that is made with it.
+// sequence_pool, sequence_softmax and sequence_mask; the kernels are in
+// sequences.cu. Where sequences begin is part of the plan, so a table of that
+// is made with it.
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/tables.h"
@@ -100,11 +101,30 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
   });
 }
 
+absl::StatusOr<Step> BindMask(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *y = context->Output("Y");
+  PD_RETURN_IF_ERROR(OnlyFloat32({y}));
+  if (Tensor* most = context->Input("MaxLenTensor")) context->NoBuffer(most);
+  SequenceMaskArgs args{};
+  args.n = x->size();
+  args.width = y->shape().back();
+  PD_ASSIGN_OR_RETURN(args.wide, IsWide(*x));
+  PD_ASSIGN_OR_RETURN(const auto start, Starter<SequenceMaskArgs>::Find(
+                                            binding, "sequence_mask"));
+  return Step([=](const RunContext&) {
+    SequenceMaskArgs run = args;
+    run.lengths = x->raw();
+    run.to = At(y);
+    return start.Elements(run.n * run.width, run);
+  });
+}
+
 }  // namespace
 
 void AddSequences(DeviceKernels* kernels) {
   kernels->Add("sequence_pool", {"cuda", BindPool});
   kernels->Add("sequence_pool_grad", {"cuda", BindPoolGrad});
+  kernels->Add("sequence_mask", {"cuda", BindMask});
   kernels->Add("sequence_softmax", {"cuda", BindSoftmax});
   kernels->Add("sequence_softmax_grad", {"cuda", BindSoftmax});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row for each sequence of rows, softmax over sequences, and the gradients.
-// The formulas are those of libcore/ops/sequence_pool.cc and
+// One row for each sequence of rows, softmax over sequences, the gradients, and
+// masks. The formulas are those of libcore/ops/sequence_pool.cc and
 // sequence_softmax.cc.
 #include <cmath>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include "libcore/kernels/cuda/block.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/sums.h"
+#include "libcore/kernels/cuda/whole_at.h"
 
 namespace pd::cuda {
 namespace {
@@ -104,6 +105,15 @@ struct SequenceSoftmaxGrad {
   }
 };
 
+struct SequenceMask {
+  PD_DEVICE static void Run(const Block& block, const SequenceMaskArgs& p) {
+    block.Spread(p.n * p.width, [&](int64_t e) {
+      const int64_t length = WholeAt(p.lengths, p.wide, e / p.width);
+      p.to[e] = e % p.width < length ? 1.0f : 0.0f;
+    });
+  }
+};
+
 }  // namespace
 }  // namespace pd::cuda
 
@@ -113,3 +123,4 @@ PD_KERNEL(pool_sequences, PoolSequences, SequenceArgs)
 PD_KERNEL(pool_sequences_grad, PoolSequencesGrad, SequenceArgs)
 PD_KERNEL(sequence_softmax, SequenceSoftmax, SequenceSoftmaxArgs)
 PD_KERNEL(sequence_softmax_grad, SequenceSoftmaxGrad, SequenceSoftmaxArgs)
+PD_KERNEL(sequence_mask, SequenceMask, SequenceMaskArgs)
