@@ -196,7 +196,7 @@ Shape FeedShape(const TrainProgram& program, const std::string& name) {
 std::vector<std::string> Trainings() {
   std::vector<std::string> names = TrainCaseNames();
   const std::set<std::string> slow = {"unet_transposed", "densenet_concat",
-                                      "crnn_ctc", "mobilenetv2_depthwise",
+                                      "mobilenetv2_depthwise",
                                       "resnet_bottleneck_piecewise"};
   if (!OnRealGpu())
     names.erase(std::remove_if(names.begin(), names.end(),
