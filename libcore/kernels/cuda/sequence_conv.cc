@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// sequence_conv and its gradient: the columns of libcore/ops/sequence_window.h
-// are rows that move by a map, the products cuBLASLt's.
+// sequence_conv, its gradient and fusion_seqconv_eltadd_relu: the columns of
+// libcore/ops/sequence_window.h are rows that move by a map, the products
+// cuBLASLt's.
 #include "libcore/ops/sequence_conv.h"
 
 #include <optional>
 
 #include "libcore/kernels/cuda/bound_product.h"
+#include "libcore/kernels/cuda/conv_arguments.h"
 #include "libcore/kernels/cuda/row_maps.h"
 #include "libcore/ops/check.h"
 
@@ -41,7 +43,9 @@ class Columns {
     columns.device_ = binding->device();
     columns.x_ = c.x;
     columns.bytes_ = maps.x.size() * static_cast<size_t>(width) * sizeof(float);
-    columns.col_ = context->Scratch(columns.bytes_);
+    columns.col_ = context->Output("ColMat");
+    if (columns.col_ == nullptr)
+      columns.col_ = context->Scratch(columns.bytes_);
     columns.zeros_ = maps.pads && c.padding == nullptr;
     PD_ASSIGN_OR_RETURN(columns.rows_, RowGather::Make(binding, maps.x, width,
                                                        DType::kFloat32));
@@ -85,9 +89,25 @@ absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
       const BoundAt product,
       BoundAt::Make(context, binding,
                     MatrixProduct{c.window.rows(), c.n, c.window.columns()}));
+  // fusion_seqconv_eltadd_relu has one.
+  Tensor* const bias = context->Input("Bias");
+  if (bias != nullptr)
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", DType::kFloat32, c.n));
+  PD_ASSIGN_OR_RETURN(const auto tail,
+                      Starter<ConvTailArgs>::Find(binding, "conv_tail"));
   return Step([=](const RunContext&) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const float* const col, columns.Fill());
-    return product.Run(col, At(c.filter), At(out));
+    PD_RETURN_IF_ERROR(product.Run(col, At(c.filter), At(out)));
+    if (bias == nullptr) return absl::OkStatus();
+    ConvTailArgs args{};
+    args.out = out->raw();
+    args.bias = bias->raw();
+    args.n = out->size();
+    args.inner = 1;
+    args.channels = c.n;
+    args.type = NumberType::kFloat32;
+    args.relu = 1;
+    return tail.Elements(args.n, args);
   });
 }
 
@@ -160,6 +180,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context,
 
 void AddSequenceConv(DeviceKernels* kernels) {
   kernels->Add("sequence_conv", {"cublaslt", BindConv});
+  kernels->Add("fusion_seqconv_eltadd_relu", {"cublaslt", BindConv});
   kernels->Add("sequence_conv_grad", {"cublaslt", BindConvGrad});
 }
 
