@@ -147,11 +147,11 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
                                   Tensor* out);
 
 /// The step of the kernel `name`_by_block or _by_thread, whichever is better
-/// for the walks of `args`.
+/// for the walks of `args`; y has out's elements, or is null.
 absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
                                     const std::string& name,
                                     const ReduceArgs& args, Tensor* x,
-                                    Tensor* out);
+                                    Tensor* out, Tensor* y = nullptr);
 
 struct ProductTensors {
   Tensor *a, *b, *c;

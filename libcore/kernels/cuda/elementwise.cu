@@ -232,10 +232,64 @@ struct Minimum {
     return b < a || b != b ? b : a;
   }
 };
+struct Product {
+  static constexpr float kNothing = 1.0f;
+  PD_DEVICE float operator()(float a, float b) const { return a * b; }
+};
+
+// What is reduced, of x and of y, which does not change along what is reduced.
 struct OfX {
   PD_DEVICE static float At(float x, float, float, float) { return x; }
 };
 
+struct SquareOfX {
+  PD_DEVICE static float At(float x, float, float, float) { return x * x; }
+};
+struct NonZero {
+  PD_DEVICE static float At(float x, float, float, float) {
+    return x == 0 ? 1.0f : x;
+  }
+};
+struct IsZero {
+  PD_DEVICE static float At(float x, float, float, float) {
+    return x == 0 ? 1.0f : 0.0f;
+  }
+};
+struct IsEqual {
+  PD_DEVICE static float At(float x, float y, float, float) {
+    return x == y ? 1.0f : 0.0f;
+  }
+};
+struct ExpBelow {
+  PD_DEVICE static float At(float x, float y, float, float) {
+    return x == y ? 1.0f : expf(x - y);  // infinite ones too
+  }
+};
+struct LogPlus {
+  PD_DEVICE static float At(float x, float y, float, float) {
+    return logf(x) + y;
+  }
+};
+
+// Slopes. Of a sum of exponentials with the logarithm y.
+struct OfLogSum {
+  PD_DEVICE static float At(float x, float y, float, float d) {
+    return d * expf(x - y);
+  }
+};
+// Of a maximum or minimum y that z elements share.
+struct OfShared {
+  PD_DEVICE static float At(float x, float y, float z, float d) {
+    return x == y ? d / z : 0.0f;
+  }
+};
+// Of a product: y is that of the elements other than 0, of which there are z.
+struct OfProduct {
+  PD_DEVICE static float At(float x, float y, float z, float d) {
+    if (x == 0) return z == 1 ? d * y : 0.0f;
+    return z == 0 ? d * y / x : 0.0f;
+  }
+};
 // Of a maximum or minimum y: d where x is one.
 struct OfEqual {
   PD_DEVICE static float At(float x, float y, float, float d) {
@@ -265,6 +319,26 @@ struct ReduceByThread {
       for (int64_t j = 0; j < p.m; ++j)
         result = Op()(result, ElementAt<Function>(p, outer, j));
       p.out[i] = result * p.factor;
+    });
+  }
+};
+
+// Of a norm y of order `factor`.
+struct NormGrad {
+  PD_DEVICE static float Slope(float x, float norm, float order) {
+    const float sign = x > 0 ? 1.0f : (x < 0 ? -1.0f : 0.0f);
+    if (order == 0) return 0;
+    if (fabsf(order) == HUGE_VALF) return fabsf(x) == norm ? sign : 0.0f;
+    if (order == 1) return sign;
+    if (norm == 0) return 0;
+    if (order == 2) return x / norm;
+    return x == 0 ? 0.0f : sign * powf(fabsf(x) / norm, order - 1);
+  }
+  PD_DEVICE static void Run(const Block& block, const ReduceArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      int64_t at[3];
+      Place(p.outer, i, at);
+      p.out[i] = p.dz[at[2]] * Slope(p.x[at[0]], p.y[at[1]], p.factor);
     });
   }
 };
@@ -341,15 +415,30 @@ PD_BINARY_FUNCTIONS(PD_FUNCTION)
 PD_COMPARISONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-#define PD_REDUCTION(name, Op)                                    \
-  using Thread_##name = ReduceByThread<OfX, Op>;                  \
-  using Block_##name = ReduceByBlock<OfX, Op>;                    \
+#define PD_REDUCTION(name, Function, Op)                          \
+  using Thread_##name = ReduceByThread<Function, Op>;             \
+  using Block_##name = ReduceByBlock<Function, Op>;               \
   PD_KERNEL(reduce_##name##_by_thread, Thread_##name, ReduceArgs) \
   PD_KERNEL(reduce_##name##_by_block, Block_##name, ReduceArgs)
-PD_REDUCTION(sum, Sum)
-PD_REDUCTION(max, Maximum)
-PD_REDUCTION(min, Minimum)
+PD_REDUCTION(sum, OfX, Sum)
+PD_REDUCTION(max, OfX, Maximum)
+PD_REDUCTION(min, OfX, Minimum)
+PD_REDUCTION(prod, OfX, Product)
+PD_REDUCTION(squares, SquareOfX, Sum)
+PD_REDUCTION(nonzero, NonZero, Product)
+PD_REDUCTION(zeros, IsZero, Sum)
+PD_REDUCTION(equal, IsEqual, Sum)
+PD_REDUCTION(exp, ExpBelow, Sum)
 #undef PD_REDUCTION
+using LogPlusEach = ReduceByThread<LogPlus, Sum>;
+PD_KERNEL(log_plus, LogPlusEach, ReduceArgs)
+using LogSumGrad = ReduceByThread<OfLogSum, Sum>;
+PD_KERNEL(logsumexp_grad, LogSumGrad, ReduceArgs)
+using SharedGrad = ReduceByThread<OfShared, Sum>;
+PD_KERNEL(shared_grad, SharedGrad, ReduceArgs)
+using ProductGrad = ReduceByThread<OfProduct, Sum>;
+PD_KERNEL(prod_grad, ProductGrad, ReduceArgs)
+PD_KERNEL(norm_grad, NormGrad, ReduceArgs)
 using ExtremumGrad = ReduceByThread<OfEqual, Sum>;
 PD_KERNEL(extremum_grad, ExtremumGrad, ReduceArgs)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, constants, and what changes places or shapes only; the kernels
-// are in elementwise.cu.
+// Constants, and what changes places or shapes only; the kernels are in
+// elementwise.cu.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -16,129 +16,6 @@
 
 namespace pd::cuda {
 namespace {
-
-// Which axes are reduced: those of `dim`, or all of them.
-absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
-  const std::vector<int64_t> dims = IntsAttr(op, "dim");
-  const bool all = dims.empty() || op.AttrOr("reduce_all", false);
-  std::vector<bool> reduced(rank, all);
-  if (all) return reduced;
-  for (int64_t dim : dims) {
-    if (rank == 0) continue;
-    PD_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(dim, rank, "dim"));
-    reduced[static_cast<size_t>(axis)] = true;
-  }
-  return reduced;
-}
-
-bool IsMean(const std::string& type) {
-  return type == "mean" || type == "mean_grad" ||
-         type.rfind("reduce_mean", 0) == 0;
-}
-
-absl::StatusOr<Step> BindReduce(BindContext* context, DeviceBinding* binding) {
-  Tensor* x = context->Input("X");
-  Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
-  const std::string& type = context->op().type;
-  PD_ASSIGN_OR_RETURN(const auto reduced,
-                      ReducedAxes(context->op(), x->rank()));
-  ReduceArgs args{};
-  args.n = out->size();
-  args.m = args.n == 0 ? 0 : x->size() / args.n;
-  if (args.m == 0) return Unimplemented("a reduction of nothing");
-  args.factor = IsMean(type) ? 1.0f / static_cast<float>(args.m) : 1.0f;
-  const auto strides = RowMajorStrides(x->shape());
-  for (size_t d = 0; d < x->rank(); ++d)
-    if (!AddExtent<3>(x->dim(d), {strides[d], 0, 0},
-                      reduced[d] ? &args.inner : &args.outer))
-      return TooManyDims();
-  return BindReduceStep(binding,
-                        type == "reduce_max"   ? "reduce_max"
-                        : type == "reduce_min" ? "reduce_min"
-                                               : "reduce_sum",
-                        args, x, out);
-}
-
-// X@GRAD of sums and means: Out@GRAD, divided, repeated along what was reduced.
-absl::StatusOr<Step> BindReduceGrad(BindContext* context,
-                                    DeviceBinding* binding) {
-  Tensor* dout = context->Input("Out@GRAD");
-  Tensor* dx = context->Output("X@GRAD");
-  if (dout == nullptr || dx == nullptr)
-    return Unimplemented("a variable is missing");
-  PD_RETURN_IF_ERROR(SameFloats({dout, dx}));
-  for (const char* slot : {"X", "Out"})
-    if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
-  PD_ASSIGN_OR_RETURN(const auto reduced,
-                      ReducedAxes(context->op(), dx->rank()));
-  Shape kept;
-  int64_t count = 1;
-  for (size_t d = 0; d < dx->rank(); ++d) {
-    kept.push_back(reduced[d] ? 1 : dx->dim(d));
-    if (reduced[d]) count *= dx->dim(d);
-  }
-  if (NumElements(kept) != dout->size() || count == 0)
-    return Unimplemented("Out@GRAD has shape %s", ToString(dout->shape()));
-  Walk<2> walk;
-  const auto from = RowMajorStrides(kept), to = RowMajorStrides(dx->shape());
-  for (size_t d = 0; d < dx->rank(); ++d)
-    if (!AddExtent<2>(dx->dim(d), {reduced[d] ? 0 : from[d], to[d]}, &walk))
-      return TooManyDims();
-  PD_ASSIGN_OR_RETURN(const auto scale,
-                      Starter<UnaryArgs>::Find(binding, "unary_scale"));
-  Tensor* part = context->Scratch(dout->bytes());
-  PD_ASSIGN_OR_RETURN(const auto spread,
-                      Starter<CopyArgs>::Find(
-                          binding, absl::StrCat("copy_", SizeOf(dx->dtype()))));
-  const float factor =
-      IsMean(context->op().type) ? 1.0f / static_cast<float>(count) : 1.0f;
-  return Step([=](const RunContext&) {
-    UnaryArgs args{};
-    args.v = ReadFloats(dout);
-    args.out = {FloatTypeOf(*dout), part->raw()};
-    args.n = dout->size();
-    args.a = factor;
-    PD_RETURN_IF_ERROR(scale.Elements(args.n, args));
-    return spread.Elements(dx->size(),
-                           {part->raw(), dx->raw(), dx->size(), walk});
-  });
-}
-
-// X@GRAD of maxima and minima: Out@GRAD for each element that equals one.
-absl::StatusOr<Step> BindExtremumGrad(BindContext* context,
-                                      DeviceBinding* binding) {
-  Tensor *x = context->Input("X"), *out = context->Input("Out"),
-         *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(SameFloats({x, out, dout, dx}));
-  PD_ASSIGN_OR_RETURN(const auto reduced,
-                      ReducedAxes(context->op(), x->rank()));
-  Shape kept;
-  for (size_t d = 0; d < x->rank(); ++d)
-    kept.push_back(reduced[d] ? 1 : x->dim(d));
-  if (NumElements(kept) != out->size() || out->size() != dout->size())
-    return Unimplemented("Out has shape %s", ToString(out->shape()));
-  ReduceArgs args{};
-  args.n = x->size();
-  args.m = 1;
-  args.factor = 1;
-  const auto from = RowMajorStrides(x->shape()), of = RowMajorStrides(kept);
-  for (size_t d = 0; d < x->rank(); ++d) {
-    const int64_t stride = reduced[d] ? 0 : of[d];
-    if (!AddExtent<3>(x->dim(d), {from[d], stride, stride}, &args.outer))
-      return TooManyDims();
-  }
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<ReduceArgs>::Find(binding, "extremum_grad"));
-  return Step([=](const RunContext&) {
-    ReduceArgs run = args;
-    run.x = ReadFloats(x);
-    run.y = ReadFloats(out);
-    run.dz = ReadFloats(dout);
-    run.out = WriteFloats(dx);
-    return start.Elements(run.n, run);
-  });
-}
 
 absl::StatusOr<Step> BindFill(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
@@ -308,44 +185,12 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
   });
 }
 
-absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
-                                    const std::string& name,
-                                    const ReduceArgs& args, Tensor* x,
-                                    Tensor* out) {
-  // Neighbouring threads should read neighbouring elements.
-  const auto step_of = [](const Walk<3>& walk) {
-    return walk.dims == 0 ? INT64_MAX : walk.strides[walk.dims - 1][0];
-  };
-  const bool columns = step_of(args.outer) < step_of(args.inner);
-  const bool by_block = !columns && args.m >= 32;
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<ReduceArgs>::Find(
-          binding, absl::StrCat(name, by_block ? "_by_block" : "_by_thread")));
-  return Step([=](const RunContext&) {
-    ReduceArgs run = args;
-    run.x = ReadFloats(x);
-    run.out = WriteFloats(out);
-    return by_block ? start.Items(run.n, run) : start.Elements(run.n, run);
-  });
-}
-
 Step InOrder(std::vector<Step> steps) {
   if (steps.empty()) return Step();
   return [steps = std::move(steps)](const RunContext& run) {
     for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
     return absl::OkStatus();
   };
-}
-
-void AddReductions(DeviceKernels* kernels) {
-  for (const char* type :
-       {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "mean"})
-    kernels->Add(type, {"cuda", BindReduce});
-  for (const char* type : {"reduce_sum_grad", "reduce_mean_grad", "mean_grad"})
-    kernels->Add(type, {"cuda", BindReduceGrad});
-  for (const char* type : {"reduce_max_grad", "reduce_min_grad"})
-    kernels->Add(type, {"cuda", BindExtremumGrad});
 }
 
 void AddMoves(DeviceKernels* kernels) {
