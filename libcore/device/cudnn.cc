@@ -66,8 +66,8 @@ class Bound : public BoundConvolution {
     filter_ = Handle(made, cudnn_->DestroyFilterDescriptor);
     PD_ASSIGN_OR_RETURN(const Ints filter, ToInts(c.filter));
     PD_CHECK_CUDNN(cudnn_->SetFilterNdDescriptor(
-        made, type, kCudnnNchw, static_cast<int>(filter.size()),
-        filter.data()));
+        made, type, c.filter_last ? kCudnnNhwc : kCudnnNchw,
+        static_cast<int>(filter.size()), filter.data()));
     PD_RETURN_IF_ERROR(DescribeWork(c));
     return Choose(c);
   }
@@ -221,6 +221,7 @@ class Bound : public BoundConvolution {
         driver->release.empty() ? "" : " ", CudaVersionText(driver->version),
         "; ", kParts[static_cast<int>(part_)], " ", Name(c.dtype),
         c.tf32 ? " tf32" : "", c.channels_last ? " channels last" : "",
+        c.filter_last ? " filter last" : "",
         c.deterministic ? " deterministic" : "", " x ", list(c.input), " w ",
         list(c.filter), " y ", list(c.output), " pad ", list(c.paddings),
         " stride ", list(c.strides), " dilation ", list(c.dilations),

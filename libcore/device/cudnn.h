@@ -20,14 +20,15 @@
 namespace pd {
 
 /// Extents are [batch, channels, positions...] and, of filters, [outputs,
-/// inputs / groups, taps...], whatever order they lie in: filters are
-/// row-major, data too unless channels_last. float32, float16 or bfloat16;
-/// sums are float32.
+/// inputs / groups, taps...], whatever order they lie in: data are row-major
+/// unless channels_last, filters unless filter_last, which wants both. float32,
+/// float16 or bfloat16; sums are float32.
 struct Convolution {
   std::vector<int64_t> input, filter, output;
   std::vector<int64_t> paddings, strides, dilations;
   int64_t groups = 1;
   bool channels_last = false;
+  bool filter_last = false;
   DType dtype = DType::kFloat32;
   bool tf32 = false;  ///< float32 may be rounded to 10 bits of mantissa
   bool deterministic = false;  ///< the same bits in every run
@@ -66,7 +67,7 @@ using CudnnStatus = int;
 inline constexpr int kCudnnFloat32 = 0, kCudnnFloat16 = 2, kCudnnBFloat16 = 9;
 inline constexpr int kCudnnDefaultMath = 0, kCudnnTensorMath = 1,
                      kCudnnConvertingMath = 2, kCudnnFmaMath = 3;
-inline constexpr int kCudnnNchw = 0;
+inline constexpr int kCudnnNchw = 0, kCudnnNhwc = 1;
 inline constexpr int kCudnnCrossCorrelation = 1;
 inline constexpr int kCudnnDeterministic = 1;
 

@@ -12,20 +12,18 @@
 #include "libcore/ops/selected_rows.h"
 
 namespace pd {
-namespace {
 
 // What implementations can be asked about: dense tensors, and selected rows
-// where they know them.
-bool Fits(const std::map<std::string, Tensor*>& tensors, bool selected_rows) {
+// where they know them. What the host has is row-major.
+bool PlanBuilder::FitsDevice(const std::map<std::string, Tensor*>& tensors,
+                             bool selected_rows) {
   for (const auto& [name, tensor] : tensors)
-    if (tensor->layout() != nullptr ||
+    if ((tensor->layout() != nullptr && !InfoOf(tensor).device) ||
         (tensor->kind() != VarKind::kLodTensor &&
          !(selected_rows && IsSelectedRows(tensor))))
       return false;
   return true;
 }
-
-}  // namespace
 
 absl::StatusOr<bool> PlanBuilder::BindOnDevice(
     const OpDesc& op, size_t index,
@@ -39,8 +37,8 @@ absl::StatusOr<bool> PlanBuilder::BindOnDevice(
   for (const bool wide : {false, true}) {
     for (const DeviceImplementation& implementation : *implementations) {
       if (implementation.follows && (wide || !there)) continue;
-      if (!Fits(inputs, implementation.selected_rows) ||
-          !Fits(outputs, implementation.selected_rows)) {
+      if (!FitsDevice(inputs, implementation.selected_rows) ||
+          !FitsDevice(outputs, implementation.selected_rows)) {
         if (!wide)
           info->refusals.push_back(
               absl::StrCat(implementation.label, ": it takes dense tensors"));
@@ -48,6 +46,8 @@ absl::StatusOr<bool> PlanBuilder::BindOnDevice(
       }
       OpBinder binder(this, op, index, inputs, outputs);
       PD_RETURN_IF_ERROR(binder.MoveTo(true));
+      if (!implementation.layout_aware)
+        PD_RETURN_IF_ERROR(binder.MakeRowMajor());
       if (wide) {
         PD_ASSIGN_OR_RETURN(const bool widened, binder.Widen());
         if (!widened) return false;

@@ -89,13 +89,14 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
     return tensor;
   }
   const PlanBuilder::Info& info = builder_->InfoOf(tensor);
-  if (info.entry != nullptr && info.entry->pins == 0) {
+  if (StaysRearranged(info)) {
     Rearrange(layout, tensor);
     return tensor;
   }
   replaced_.push_back(tensor);
   for (Tensor* copy : builder_->copies_[tensor]) {
     if (copy->dtype() == tensor->dtype() &&
+        builder_->InfoOf(copy).device == info.device &&
         SameLayout(copy->layout(), layout)) {
       touched_.push_back(copy);
       return copy;
@@ -108,6 +109,7 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
   Tensor* copy = builder_->NewTensor(tensor->dtype(), tensor->shape(),
                                      PlanBuilder::Kind::kArena);
   copy->set_layout(layout);
+  builder_->InfoOf(copy).device = info.device;
   PD_ASSIGN_OR_RETURN(Step step, builder_->Reorder(tensor, copy));
   before_.push_back({tensor, copy, std::move(step)});
   touched_.push_back(copy);
@@ -160,7 +162,7 @@ absl::StatusOr<bool> OpBinder::Widen() {
 absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
   if (SameLayout(tensor->layout(), layout)) return tensor;
   const PlanBuilder::Info& info = builder_->InfoOf(tensor);
-  if (info.entry != nullptr && info.entry->pins == 0) {
+  if (StaysRearranged(info)) {
     Rearrange(layout, tensor);
     return tensor;
   }
@@ -172,10 +174,17 @@ absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
   Tensor* copy = builder_->NewTensor(tensor->dtype(), tensor->shape(),
                                      PlanBuilder::Kind::kArena);
   copy->set_layout(layout);
+  builder_->InfoOf(copy).device = info.device;
   PD_ASSIGN_OR_RETURN(Step step, builder_->Reorder(copy, tensor));
   after_.push_back({copy, tensor, std::move(step)});
   touched_.push_back(copy);
   return copy;
+}
+
+// A persistable whose layout no step relies on. A device's copy of one has the
+// bytes that the other side knows.
+bool OpBinder::StaysRearranged(const PlanBuilder::Info& info) {
+  return info.entry != nullptr && info.entry->pins == 0 && !info.device;
 }
 
 LayoutPtr OpBinder::LayoutOf(const std::string& name) const {

@@ -62,6 +62,7 @@ class OpBinder : public BindContext {
     bool cast = false;  // between a half and its float32
   };
 
+  static bool StaysRearranged(const PlanBuilder::Info& info);
   StepVariables Variables() const;
   void CountBytes(StepInfo* info) const;
   int AddMove(Move* move, const std::string& output, const StepInfo& op);

@@ -86,6 +86,7 @@ absl::StatusOr<Tensor> Plan::OnHost(size_t step, const Tensor& tensor) const {
   if (!infos_[step].on_device) return tensor;
   Tensor copy(tensor.dtype(), tensor.shape());
   copy.set_lod(tensor.lod());
+  copy.set_layout(tensor.layout());
   copy.Allocate();
   PD_RETURN_IF_ERROR(device_->Bring(tensor, &copy));
   return copy;

@@ -326,10 +326,13 @@ absl::Status PlanBuilder::BindOp(
   }
   for (const auto& [implementation, widened] : Attempts(def, inputs, outputs)) {
     if (!TakesKinds(*implementation, inputs, outputs)) continue;
-    // What a device writes and reads is row-major.
+    // What the host writes and reads beside a device is row-major.
     if (plan_->device_ != nullptr && implementation->layout_aware) continue;
     OpBinder binder(this, op, index, inputs, outputs);
-    if (plan_->device_ != nullptr) PD_RETURN_IF_ERROR(binder.MoveTo(false));
+    if (plan_->device_ != nullptr) {
+      PD_RETURN_IF_ERROR(binder.MakeRowMajor());
+      PD_RETURN_IF_ERROR(binder.MoveTo(false));
+    }
     PD_ASSIGN_OR_RETURN(const bool bound,
                         TryToBind(*implementation, &binder, widened, &info));
     if (bound) return absl::OkStatus();
@@ -345,9 +348,12 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
     PD_ASSIGN_OR_RETURN(Tensor * tensor, ResolveInput(name));
     if (tensor->layout() != nullptr) {
       Tensor* plain = NewTensor(tensor->dtype(), tensor->shape(), Kind::kArena);
+      const bool device = InfoOf(tensor).device;
+      InfoOf(plain).device = device;
       PD_ASSIGN_OR_RETURN(Step step, Reorder(tensor, plain));
-      const int at =
-          AddStep(std::move(step), MoveInfo("reorder", name, *tensor, *plain));
+      StepInfo info = MoveInfo("reorder", name, *tensor, *plain);
+      info.on_device = device;
+      const int at = AddStep(std::move(step), std::move(info));
       Touch(tensor, at);
       Touch(plain, at);
       tensor = plain;
@@ -381,6 +387,8 @@ void PlanBuilder::SetVariables(int step, StepVariables variables) {
 }
 
 absl::StatusOr<Step> PlanBuilder::Reorder(Tensor* from, Tensor* to) {
+  if (InfoOf(to).device)
+    return plan_->device_->place().reorder(plan_->device_.get(), from, to);
   if (registry_.reorder() != nullptr) {
     absl::StatusOr<Step> step = registry_.reorder()(from, to);
     if (step.status().code() != absl::StatusCode::kUnimplemented) return step;

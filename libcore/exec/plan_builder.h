@@ -91,6 +91,8 @@ class PlanBuilder {
       const OpDesc& op, size_t index,
       const std::map<std::string, Tensor*>& inputs,
       const std::map<std::string, Tensor*>& outputs, StepInfo* info);
+  bool FitsDevice(const std::map<std::string, Tensor*>& tensors,
+                  bool selected_rows);
   bool OnDevice(Tensor* tensor);
   Sides* SidesOf(Tensor* persistable);
   absl::StatusOr<Tensor*> TwinOf(Sides* sides);

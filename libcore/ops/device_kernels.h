@@ -63,6 +63,10 @@ struct LookRequest {
 };
 using LookFn = absl::Status (*)(CudaDevice*, const LookRequest&);
 
+/// Copies elements into a tensor of another layout.
+using DeviceReorderFn = absl::StatusOr<Step> (*)(DeviceBinding*, Tensor* from,
+                                                 Tensor* to);
+
 /// As BindFn: a status of kUnimplemented is a refusal. The step starts work on
 /// the device's stream and waits for nothing.
 using DeviceBindFn = absl::StatusOr<Step> (*)(BindContext*, DeviceBinding*);
@@ -75,6 +79,9 @@ struct DeviceImplementation {
   bool follows = false;
   /// It knows selected rows too.
   bool selected_rows = false;
+  /// It understands layouts (BindContext::In, Out). All that a device has are
+  /// permutations of dimensions, without padding.
+  bool layout_aware = false;
 };
 
 class DeviceKernels {
@@ -100,6 +107,7 @@ struct DevicePlace {
   std::shared_ptr<CudaDevice> device;
   DeviceKernels kernels;
   LookFn look = nullptr;
+  DeviceReorderFn reorder = nullptr;
 };
 
 }  // namespace pd

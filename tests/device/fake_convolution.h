@@ -17,6 +17,7 @@ constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 9;
 struct Tensor {
   int type = -1;
   std::vector<int> dims, strides;
+  bool last = false;  // of a filter: its channels are
 };
 struct Work {
   std::vector<int> paddings, strides, dilations;
@@ -64,6 +65,7 @@ inline bool Fits(const Tensor& x, const Tensor& w, const Tensor& y,
       x.type != y.type || x.dims[0] != y.dims[0] || y.dims[1] != w.dims[0] ||
       x.dims[1] != w.dims[1] * work.groups || y.dims[1] % work.groups != 0)
     return false;
+  if (w.last && (x.strides[1] != 1 || y.strides[1] != 1)) return false;
   for (size_t d = 0; d + 2 < rank; ++d) {
     const int window = work.dilations[d] * (w.dims[d + 2] - 1) + 1;
     const int space = x.dims[d + 2] + 2 * work.paddings[d] - window;

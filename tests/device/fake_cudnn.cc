@@ -172,13 +172,16 @@ int cudnnCreateFilterDescriptor(void** t) { return Make<Tensor>(t); }
 int cudnnDestroyFilterDescriptor(void* t) { return Delete<Tensor>(t); }
 int cudnnSetFilterNdDescriptor(void* t, int type, int format, int n,
                                const int* dims) {
-  if (!Known(type) || format != 0 || n < 4) return kBadParam;
+  if (!Known(type) || format < 0 || format > 1 || n < 4) return kBadParam;
   Tensor filter{type, {dims, dims + n}, std::vector<int>(dims, dims + n)};
-  int step = 1;
+  filter.last = format == 1;
+  int step = filter.last ? dims[1] : 1;
   for (size_t d = static_cast<size_t>(n); d-- > 0;) {
+    if (d == 1 && filter.last) continue;
     filter.strides[d] = step;
     step *= dims[d];
   }
+  if (filter.last) filter.strides[1] = 1;
   *static_cast<Tensor*>(t) = filter;
   return kSuccess;
 }

@@ -224,6 +224,7 @@ TEST(CudaDeclarations, Convolutions) {
   EXPECT_EQ(kCudnnTensorMath, CUDNN_TENSOR_OP_MATH);
   EXPECT_EQ(kCudnnFmaMath, CUDNN_FMA_MATH);
   EXPECT_EQ(kCudnnNchw, CUDNN_TENSOR_NCHW);
+  EXPECT_EQ(kCudnnNhwc, CUDNN_TENSOR_NHWC);
   EXPECT_EQ(kCudnnCrossCorrelation, CUDNN_CROSS_CORRELATION);
   EXPECT_EQ(kCudnnDeterministic, CUDNN_DETERMINISTIC);
   EXPECT_EQ(0, CUDNN_STATUS_SUCCESS);
@@ -245,9 +246,10 @@ TEST(CudaDeclarations, RealCudnnTakesTheDescriptors) {
   EXPECT_EQ(
       cudnn.SetTensorNdDescriptor(tensor, kCudnnBFloat16, 4, dims, strides), 0);
   ASSERT_EQ(cudnn.CreateFilterDescriptor(&filter), 0);
-  EXPECT_EQ(
-      cudnn.SetFilterNdDescriptor(filter, kCudnnBFloat16, kCudnnNchw, 4, taps),
-      0);
+  for (const int format : {kCudnnNchw, kCudnnNhwc})
+    EXPECT_EQ(
+        cudnn.SetFilterNdDescriptor(filter, kCudnnBFloat16, format, 4, taps),
+        0);
   ASSERT_EQ(cudnn.CreateConvolutionDescriptor(&work), 0);
   EXPECT_EQ(
       cudnn.SetConvolutionNdDescriptor(work, 2, ones, ones, ones,

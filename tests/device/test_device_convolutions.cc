@@ -9,7 +9,13 @@
 #include <filesystem>
 #include <set>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "libcore/autodiff/backward.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/passes/amp.h"
 #include "tests/device/device_plan.h"
+#include "tests/ops/compare.h"
 
 namespace pd {
 namespace {
@@ -179,6 +185,199 @@ TEST_F(DeviceChain, StaysAsItIsWhereAGradientReadsIt) {
   chain.activation = "relu";
   chain.relu_has_gradient = true;
   EXPECT_EQ(Check(chain), 0);
+}
+
+// A residual block in mixed precision, and its gradients.
+class DeviceLayouts : public DevicePlan {
+ protected:
+  void SetUp() override {
+    DevicePlan::SetUp();
+    ASSERT_TRUE(AttachAllKernels(&registry_).ok());
+  }
+
+  void Conv(const std::string& x, const std::string& out, int groups = 1) {
+    const std::string w = out + ".w";
+    Var(w, DType::kFloat32, {kChannels, kChannels / groups, 3, 3}, true);
+    Var(out, DType::kFloat32, kImages);
+    parameters_.push_back(w);
+    OpDesc* op = Op(groups == 1 ? "conv2d" : "depthwise_conv2d");
+    op->SetInput("Input", {x});
+    op->SetInput("Filter", {w});
+    op->SetOutput("Output", {out});
+    op->attrs["paddings"] = std::vector<int32_t>{1, 1};
+    op->attrs["groups"] = int32_t{groups};
+  }
+  void Norm(const std::string& x, const std::string& out) {
+    OpDesc* op = Op("batch_norm");
+    op->SetInput("X", {x});
+    for (const auto& [in, output] :
+         {std::pair("Scale", ""), std::pair("Bias", ""),
+          std::pair("Mean", "MeanOut"), std::pair("Variance", "VarianceOut")}) {
+      const std::string name = absl::StrCat(out, ".", in);
+      Var(name, DType::kFloat32, {kChannels}, true);
+      op->SetInput(in, {name});
+      if (*output != '\0')
+        op->SetOutput(output, {name});
+      else
+        parameters_.push_back(name);
+    }
+    for (const char* slot : {"SavedMean", "SavedVariance"}) {
+      Var(absl::StrCat(out, slot), DType::kFloat32, {kChannels});
+      op->SetOutput(slot, {absl::StrCat(out, slot)});
+    }
+    Var(out, DType::kFloat32, kImages);
+    op->SetOutput("Y", {out});
+  }
+  void Act(const char* type, const std::string& x, const std::string& out) {
+    Var(out, DType::kFloat32, kImages);
+    Op(type, x, out);
+  }
+  OpDesc* Two(const char* type, const std::string& x, const std::string& y,
+              const std::string& out) {
+    Var(out, DType::kFloat32, kImages);
+    OpDesc* op = Op(type, x, out);
+    op->SetInput("Y", {y});
+    return op;
+  }
+  OpDesc* Pool(const std::string& x, const std::string& out, const char* type) {
+    Var(out, DType::kFloat32, {2, kChannels, 3, 2});
+    OpDesc* op = Op("pool2d", x, out);
+    op->attrs["pooling_type"] = std::string(type);
+    op->attrs["ksize"] = std::vector<int32_t>{2, 2};
+    op->attrs["strides"] = std::vector<int32_t>{2, 2};
+    return op;
+  }
+
+  void Begin() {
+    program_ = {};
+    program_.blocks.resize(1);
+    parameters_.clear();
+    Var("x", DType::kFloat32, kImages);
+  }
+  // In O1, with gradients of what is trained and of x.
+  void End(const std::string& last, DType half) {
+    Var("loss", DType::kFloat32, {1});
+    Op("mean", last, "loss");
+    AmpSpec spec;
+    spec.dtype = half;
+    spec.custom_white_list = {"depthwise_conv2d"};
+    ASSERT_TRUE(MixPrecision(registry_, spec, &program_).ok());
+    BackwardOptions options;
+    options.targets["loss"] = "";
+    options.wrt = parameters_;
+    options.wrt.push_back("x");
+    const auto grads = AppendBackward(registry_, options, &program_);
+    ASSERT_TRUE(grads.ok()) << grads.status();
+    fetches_ = {"loss"};
+    for (const auto& [name, gradient] : *grads) fetches_.push_back(gradient);
+  }
+
+  NamedArrays Run(Session session) {
+    for (const VarDesc& var : program_.global().vars)
+      if (var.persistable) {
+        const auto set = session.scope().Set(var.name, Numbers(var));
+        EXPECT_TRUE(set.ok()) << set;
+      }
+    const auto plan =
+        session.Compile(program_, {{"x", DType::kFloat32, kImages}}, fetches_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    if (!plan.ok()) return {};
+    const Array x = Numbers(*program_.FindVar(0, "x"));
+    (*plan)->SetFeed(0, x.bytes.get());
+    const absl::Status ran = (*plan)->Run({7, 0});
+    EXPECT_TRUE(ran.ok()) << ran;
+    if ((*plan)->place() != nullptr) {
+      reorders_ = 0;
+      for (const StepInfo& step : (*plan)->steps()) {
+        reorders_ += step.op_type == "reorder";
+        EXPECT_TRUE(step.on_device) << step.op_type;
+      }
+    }
+    NamedArrays answers;
+    for (size_t i = 0; i < fetches_.size(); ++i)
+      answers[fetches_[i]] = ToArray((*plan)->fetch(i));
+    return answers;
+  }
+
+  // Sums of halves in two orders, rounded at every step on the way.
+  void Check(DType half) {
+    const NamedArrays want = Run(OnCpu()), got = Run(OnGpu());
+    const double step = half == DType::kFloat16 ? 0x1p-10 : 0x1p-7;
+    for (const auto& [name, array] : want) {
+      double largest = array.dtype == half ? 1 : 0;
+      if (array.dtype == DType::kFloat32)
+        for (const float number : FloatsOf(array))
+          largest = std::max<double>(largest, std::abs(number));
+      EXPECT_EQ(Difference(got.at(name), array, 4 * step, 4 * step * largest),
+                "")
+          << name;
+    }
+  }
+
+  static Array Numbers(const VarDesc& var) {
+    std::vector<float> values(static_cast<size_t>(NumElements(var.shape)));
+    const bool positive = absl::EndsWith(var.name, ".Variance");
+    for (size_t i = 0; i < values.size(); ++i) {
+      const int number = static_cast<int>((i * 37 + var.name.size() * 11) % 61);
+      values[i] = static_cast<float>(positive ? number + 1 : number - 30) / 32;
+    }
+    return Floats(values, var.shape);
+  }
+
+  static constexpr int64_t kChannels = 6;
+  const Shape kImages = {2, kChannels, 6, 5};
+  std::vector<std::string> parameters_, fetches_;
+  int reorders_ = 0;
+};
+
+TEST_F(DeviceLayouts, HalvesHaveChannelsLastFromBorderToBorder) {
+  for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
+    SCOPED_TRACE(Name(half));
+    Begin();
+    Conv("x", "first");
+    Norm("first", "normed");
+    Act("relu", "normed", "active");
+    Conv("active", "second");
+    Norm("second", "again");
+    Conv("again", "deep", kChannels);
+    Two("elementwise_add", "deep", "active", "sum");
+    Act("leaky_relu", "sum", "out");
+    Pool("out", "pooled", "max");
+    End("pooled", half);
+    Check(half);
+    // x and its gradient, what was pooled and its gradient, two filters and
+    // their gradients; a depthwise filter lies the same either way.
+    EXPECT_EQ(reorders_, 8);
+  }
+}
+
+// A factor and a term for each channel, averages, what is read twice, and what
+// is row-major in between.
+TEST_F(DeviceLayouts, WhatIsRepeatedAlongImages) {
+  for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
+    SCOPED_TRACE(Name(half));
+    Begin();
+    Conv("x", "first");
+    Var("bias", DType::kFloat32, {kChannels}, true);
+    parameters_.push_back("bias");
+    Two("elementwise_add", "first", "bias", "biased")->attrs["axis"] =
+        int32_t{1};
+    Pool("biased", "mean", "avg")->attrs["global_pooling"] = true;
+    program_.global().vars.back().shape = {2, kChannels, 1, 1};
+    Act("sigmoid", "mean", "factor");
+    program_.global().vars.back().shape = {2, kChannels, 1, 1};
+    Two("elementwise_mul", "biased", "factor", "scaled");
+    Two("elementwise_mul", "scaled", "biased", "square");
+    Act("tanh", "square", "bounded");
+    Conv("bounded", "second");
+    Two("elementwise_sub", "second", "x", "less");
+    Act("softmax", "less", "shares");
+    Two("elementwise_add", "shares", "scaled", "sum");
+    Pool("sum", "pooled", "avg");
+    End("pooled", half);
+    fetches_.insert(fetches_.end(), {"first", "scaled", "second"});
+    Check(half);
+  }
 }
 
 }  // namespace

@@ -215,6 +215,7 @@ std::shared_ptr<const DevicePlace> WithoutConvolutions() {
   auto place = std::make_shared<DevicePlace>();
   place->device = (*Place())->device;
   place->look = (*Place())->look;
+  place->reorder = (*Place())->reorder;
   for (const auto& [type, implementations] : (*Place())->kernels.all())
     if (!absl::StrContains(type, "conv"))
       for (const DeviceImplementation& i : implementations)

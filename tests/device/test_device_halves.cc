@@ -5,10 +5,13 @@
 // without casts that the program does not have.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "formats/pdmodel.h"
 #include "libcore/autodiff/backward.h"
 #include "libcore/base/error.h"
+#include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/attach.h"
 #include "libcore/passes/amp.h"
@@ -46,15 +49,53 @@ bool FitsHalves(const GoldenCase& golden) {
   return true;
 }
 
-class DeviceHalves
-    : public DevicePlan,
-      public testing::WithParamInterface<std::tuple<const char*, DType>> {
+class HalvesPlan : public DevicePlan {
  protected:
   void SetUp() override {
     DevicePlan::SetUp();
     ASSERT_TRUE(AttachAllKernels(&registry_).ok());
   }
 
+  absl::StatusOr<NamedArrays> RunPlan(Session* session,
+                                      const NamedArrays& feeds,
+                                      const std::vector<std::string>& fetches) {
+    std::vector<FeedSpec> specs;
+    for (const auto& [name, array] : feeds)
+      specs.push_back({name, array.dtype, array.shape, array.lod});
+    PD_ASSIGN_OR_RETURN(const auto plan,
+                        session->Compile(program_, specs, fetches));
+    size_t i = 0;
+    for (const auto& [name, array] : feeds)
+      plan->SetFeed(i++, array.bytes.get());
+    PD_RETURN_IF_ERROR(plan->Run({7, 0}));
+    if (plan->place() != nullptr) Look(*plan);
+    NamedArrays answers;
+    for (i = 0; i < fetches.size(); ++i)
+      answers[fetches[i]] = ToArray(plan->fetch(i));
+    return answers;
+  }
+
+  // The device's casts are the program's.
+  void Look(const Plan& plan) {
+    for (size_t i = 0; i < plan.steps().size(); ++i) {
+      const StepInfo& step = plan.steps()[i];
+      const StepVariables& variables = plan.variables(i);
+      if (!step.on_device) continue;
+      if (step.op_type == "cast")
+        EXPECT_EQ(variables.op.type, "cast")
+            << "step " << i << " makes '" << step.output << "'";
+      else
+        steps_ += HasHalves(variables) ? 1 : 0;
+    }
+  }
+
+  int steps_ = 0;  // of halves
+};
+
+class DeviceHalves
+    : public HalvesPlan,
+      public testing::WithParamInterface<std::tuple<const char*, DType>> {
+ protected:
   // In mixed precision, with gradients whose cotangents are halves too.
   absl::Status Build(const GoldenCase& golden, DType half) {
     program_ = golden.forward;
@@ -92,39 +133,11 @@ class DeviceHalves
   absl::StatusOr<NamedArrays> Run(const GoldenCase& golden, Session session) {
     if (!golden.startup.blocks.empty())
       PD_RETURN_IF_ERROR(session.RunOnce(golden.startup));
-    std::vector<FeedSpec> specs;
     std::vector<std::string> fetches;
     for (const auto& [want, got] : names_) fetches.push_back(got);
-    for (const auto& [name, array] : feeds_)
-      specs.push_back({name, array.dtype, array.shape, array.lod});
-    PD_ASSIGN_OR_RETURN(const auto plan,
-                        session.Compile(program_, specs, fetches));
-    size_t i = 0;
-    for (const auto& [name, array] : feeds_)
-      plan->SetFeed(i++, array.bytes.get());
-    PD_RETURN_IF_ERROR(plan->Run({7, 0}));
-    if (plan->place() != nullptr) Look(*plan);
-    NamedArrays answers;
-    for (i = 0; i < fetches.size(); ++i)
-      answers[fetches[i]] = ToArray(plan->fetch(i));
-    return answers;
+    return RunPlan(&session, feeds_, fetches);
   }
 
-  // The device's casts are the program's.
-  void Look(const Plan& plan) {
-    for (size_t i = 0; i < plan.steps().size(); ++i) {
-      const StepInfo& step = plan.steps()[i];
-      const StepVariables& variables = plan.variables(i);
-      if (!step.on_device) continue;
-      if (step.op_type == "cast")
-        EXPECT_EQ(variables.op.type, "cast")
-            << "step " << i << " makes '" << step.output << "'";
-      else
-        steps_ += HasHalves(variables) ? 1 : 0;
-    }
-  }
-
-  int steps_ = 0;  // of halves
   NamedArrays feeds_;
   std::map<std::string, std::string> names_;  // PaddlePaddle's -> ours
 };
@@ -246,6 +259,100 @@ INSTANTIATE_TEST_SUITE_P(Ops, DeviceHalves,
                            return absl::StrCat(std::get<0>(info.param), "_",
                                                Name(std::get<1>(info.param)));
                          });
+
+// The networks of testdata/amp, and the gradients of their parameters.
+class DeviceNetworks : public HalvesPlan,
+                       public testing::WithParamInterface<
+                           std::tuple<const char*, AmpSpec::Level, DType>> {
+ protected:
+  // What the network reads: small numbers, labels 1 and 2, variances above 0.
+  static Array Numbers(const VarDesc& var) {
+    Shape shape = var.shape;
+    for (int64_t& extent : shape) extent = extent < 0 ? 3 : extent;
+    std::byte* bytes = nullptr;
+    Array array = NewArray(var.dtype, shape, &bytes);
+    const Philox numbers(1, static_cast<uint64_t>(array.size()));
+    const float least = shape.size() == 1 ? 0.25f : -0.5f;
+    for (int64_t i = 0; i < array.size(); ++i) {
+      const float number = numbers.Uniform(static_cast<uint64_t>(i));
+      if (var.dtype == DType::kInt64)
+        reinterpret_cast<int64_t*>(bytes)[i] = number < 0.5f ? 1 : 2;
+      else
+        reinterpret_cast<float*>(bytes)[i] = number + least;
+    }
+    return array;
+  }
+
+  void Load(const char* network) {
+    auto program =
+        ReadProgram(absl::StrCat(PD_TESTDATA, "/amp/", network, ".pdmodel"));
+    ASSERT_TRUE(program.ok()) << program.status();
+    program_ = *std::move(program);
+    std::set<std::string> read, written;
+    for (const OpDesc& op : program_.global().ops) {
+      for (const auto& [slot, names] : op.inputs)
+        for (const std::string& name : names)
+          if (written.count(name) == 0) read.insert(name);
+      for (const auto& [slot, names] : op.outputs)
+        written.insert(names.begin(), names.end());
+    }
+    for (const VarDesc& var : program_.global().vars) {
+      if (read.count(var.name) == 0) continue;
+      (var.persistable ? parameters_ : feeds_)[var.name] = Numbers(var);
+    }
+  }
+
+  NamedArrays Run(Session session, const std::vector<std::string>& fetches) {
+    for (const auto& [name, array] : parameters_)
+      EXPECT_TRUE(session.scope().Set(name, array).ok());
+    const auto got = RunPlan(&session, feeds_, fetches);
+    EXPECT_TRUE(got.ok()) << got.status();
+    return got.ok() ? *got : NamedArrays();
+  }
+
+  NamedArrays feeds_, parameters_;
+};
+
+TEST_P(DeviceNetworks, HaveTheCpusGradients) {
+  const auto& [network, level, half] = GetParam();
+  Load(network);
+  AmpSpec spec;
+  spec.level = level;
+  spec.dtype = half;
+  const std::string loss = program_.global().ops.back().Out("Out");
+  ASSERT_TRUE(MixPrecision(registry_, spec, &program_).ok());
+  BackwardOptions options;
+  options.targets[loss] = "";
+  const auto grads = AppendBackward(registry_, options, &program_);
+  ASSERT_TRUE(grads.ok()) << grads.status();
+  std::vector<std::string> fetches = {loss};
+  for (const auto& [name, gradient] : *grads) fetches.push_back(gradient);
+  const NamedArrays want = Run(OnCpu(), fetches), got = Run(OnGpu(), fetches);
+  // Sums of halves in other orders, rounded on the way.
+  const double step = half == DType::kFloat16 ? 0x1p-10 : 0x1p-7;
+  for (const auto& [name, array] : want) {
+    // A norm or a softmax takes these biases off again: their gradients are
+    // nothing but roundings.
+    if (name == "conv2d_0.b_0@GRAD" || name == "linear_1.b_0@GRAD") continue;
+    // In O2 the loss is a half.
+    const double largest = array.dtype == half ? 0 : Largest(array);
+    EXPECT_EQ(Difference(got.at(name), array, 8 * step, 8 * step * largest), "")
+        << name;
+  }
+  EXPECT_GT(steps_, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Amp, DeviceNetworks,
+    testing::Combine(testing::Values("mlp", "lenet", "transformer", "residual"),
+                     testing::Values(AmpSpec::Level::kO1, AmpSpec::Level::kO2),
+                     testing::Values(DType::kFloat16, DType::kBFloat16)),
+    [](const auto& info) {
+      return absl::StrCat(
+          std::get<0>(info.param),
+          std::get<1>(info.param) == AmpSpec::Level::kO1 ? "_O1_" : "_O2_",
+          Name(std::get<2>(info.param)));
+    });
 
 }  // namespace
 }  // namespace pd

@@ -147,10 +147,12 @@ struct NormArgs {
   float epsilon;
 };
 
-inline constexpr uint32_t kChannelChunk = 8192;
+/// Elements of a channel that a block takes, or, where channels are last, a
+/// thread, whose neighbours take the neighbouring channels.
+inline constexpr uint32_t kChannelChunk = 8192, kLastChunk = 128;
 
-/// Channels of `count` elements each, in `chunks` parts of kChannelChunk:
-/// element i is position i % positions of image i / positions.
+/// Channels of `count` elements each, in `chunks` parts of `chunk`: element i
+/// is position i % positions of image i / positions.
 struct ChannelArgs {
   FloatsIn x, dy;
   const float *scale, *bias, *mean, *variance;
@@ -159,7 +161,8 @@ struct ChannelArgs {
   float *dscale, *dbias;
   float* parts;  ///< two numbers a chunk
   int64_t channels, chunks, count, positions;
-  int64_t image_step, channel_step, position_step;
+  uint32_t chunk;
+  int32_t last;  ///< channels are
   float epsilon, keep;
   int32_t inverted;  ///< `variance` is 1 / sqrt(variance + epsilon)
   int32_t constant;  ///< mean and variance are not of x

@@ -15,6 +15,7 @@
 #include "libcore/device/cudnn_graph.h"
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/conv_arguments.h"
+#include "libcore/kernels/cuda/layouts.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/window.h"
 
@@ -181,12 +182,37 @@ absl::StatusOr<Described> ReadOp(const BindContext& context) {
   return Describe(g, filter->shape(), input->dtype());
 }
 
+// Tensor cores read halves with channels last, filters too. Of images that are
+// row-major in the program.
+absl::Status AskForChannelsLast(BindContext* context, Convolution* c,
+                                std::initializer_list<Tensor**> inputs,
+                                std::initializer_list<Tensor**> outputs) {
+  if (c->dtype == DType::kFloat32 || c->input.size() != 4 || c->channels_last)
+    return Unimplemented("channels last are for images of halves");
+  c->channels_last = c->filter_last = true;
+  for (Tensor** input : inputs)
+    if (*input != nullptr) {
+      PD_ASSIGN_OR_RETURN(*input,
+                          context->In(*input, ChannelsLast((*input)->shape())));
+    }
+  for (Tensor** output : outputs)
+    if (*output != nullptr) {
+      PD_ASSIGN_OR_RETURN(
+          *output, context->Out(*output, ChannelsLast((*output)->shape())));
+    }
+  return absl::OkStatus();
+}
+
+template <bool kLast>
 absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
   if (context->Input("Bias") != nullptr)
     return Unimplemented("an input 'Bias'");
-  PD_ASSIGN_OR_RETURN(const Described d, ReadOp(*context));
+  PD_ASSIGN_OR_RETURN(Described d, ReadOp(*context));
   Tensor *input = context->Input("Input"), *filter = context->Input("Filter"),
          *output = context->Output("Output");
+  if (kLast)
+    PD_RETURN_IF_ERROR(
+        AskForChannelsLast(context, &d.c, {&input, &filter}, {&output}));
   if (IsTransposed(context->op()))
     return BindPart(context, binding, d, ConvolutionPart::kInput,
                     {filter, input, output});
@@ -194,9 +220,10 @@ absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
                   {input, filter, output});
 }
 
+template <bool kLast>
 absl::StatusOr<Step> BindConvGrad(BindContext* context,
                                   DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const Described d, ReadOp(*context));
+  PD_ASSIGN_OR_RETURN(Described d, ReadOp(*context));
   Tensor *input = context->Input("Input"), *filter = context->Input("Filter"),
          *dout = context->Input("Output@GRAD"),
          *din = context->Output("Input@GRAD"),
@@ -205,8 +232,11 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context,
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Output@GRAD", d.c.dtype,
                      NumElements(transposed ? d.inside : d.c.output)));
-  if (dfilter == nullptr) context->NoBuffer(input);
-  if (din == nullptr) context->NoBuffer(filter);
+  if (dfilter == nullptr) context->NoBuffer(std::exchange(input, nullptr));
+  if (din == nullptr) context->NoBuffer(std::exchange(filter, nullptr));
+  if (kLast)
+    PD_RETURN_IF_ERROR(AskForChannelsLast(
+        context, &d.c, {&input, &filter, &dout}, {&din, &dfilter}));
   std::vector<Step> steps;
   PD_ASSIGN_OR_RETURN(
       Step by_input,
@@ -308,8 +338,10 @@ void AddConvolutions(DeviceKernels* kernels) {
   for (const std::string type :
        {"conv2d", "depthwise_conv2d", "conv3d", "conv2d_transpose",
         "depthwise_conv2d_transpose", "conv3d_transpose"}) {
-    kernels->Add(type, {"cudnn", BindConv});
-    kernels->Add(type + "_grad", {"cudnn", BindConvGrad});
+    kernels->Add(type, AnyLayout("cudnn", BindConv<true>));
+    kernels->Add(type, {"cudnn", BindConv<false>});
+    kernels->Add(type + "_grad", AnyLayout("cudnn", BindConvGrad<true>));
+    kernels->Add(type + "_grad", {"cudnn", BindConvGrad<false>});
   }
   kernels->Add("fused_conv2d", {"cudnn", BindFused});
 }

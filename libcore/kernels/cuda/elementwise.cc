@@ -3,6 +3,7 @@
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/layouts.h"
 #include "libcore/ops/broadcast.h"
 #include "libcore/ops/check.h"
 
@@ -138,6 +139,7 @@ absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(SameFloats({x, out}));
   const Unary& unary = *FindUnary(context->op().type);
+  PD_RETURN_IF_ERROR(InOneLayout(context, {&x}, {&out}));
   context->MayShare(x, out);
   return UnaryStep(binding, KernelName(unary, context->op()),
                    ReadAttrs(unary, context->op()), x, nullptr, out);
@@ -157,6 +159,7 @@ absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
                                     dout->dtype(), dout->size()));
   if (Tensor* other = context->Input(unary.of_x ? "Out" : "X"))
     context->NoBuffer(other);
+  PD_RETURN_IF_ERROR(InOneLayout(context, {&v, &dout}, {&dx}));
   context->MayShare(dout, dx);
   return UnaryStep(binding,
                    absl::StrCat(KernelName(unary, context->op()), "_grad"),
@@ -169,6 +172,7 @@ absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(SameFloats({x, out}));
   if (context->Input("ScaleTensor") != nullptr)
     return Unimplemented("a scale in a tensor");
+  PD_RETURN_IF_ERROR(InOneLayout(context, {&x}, {&out}));
   UnaryArgs args{};
   args.a = context->Attr<float>("scale");
   args.b = context->Attr<float>("bias");
@@ -219,17 +223,43 @@ absl::StatusOr<Step> BindLabelSmooth(BindContext* context,
 struct Operands {
   Tensor *x, *y;
   Broadcast b;
+  LayoutPtr layout;  // of what has the shape of Out
 };
 
+// An operand without extents of 1 has the shape of Out.
+bool HasRankOfOut(const Operands& o) {
+  return (o.b.x != o.b.out || o.x->shape() == o.b.out) &&
+         (o.b.y != o.b.out || o.y->shape() == o.b.out);
+}
+
 absl::StatusOr<Operands> ReadOperands(BindContext* context) {
-  Operands o{context->Input("X"), context->Input("Y"), {}};
+  Operands o{context->Input("X"), context->Input("Y"), {}, nullptr};
   if (o.x == nullptr || o.y == nullptr)
     return Unimplemented("an operand is missing");
   PD_RETURN_IF_ERROR(SameFloats({o.x, o.y}));
   PD_ASSIGN_OR_RETURN(
       o.b, BroadcastShapes(o.x->shape(), o.y->shape(),
                            context->op().AttrOr<int32_t>("axis", -1)));
+  for (const Tensor* operand : {o.x, o.y})
+    if (o.layout == nullptr && HasRankOfOut(o)) o.layout = operand->layout();
+  if (o.layout != nullptr && o.layout->shape != o.b.out) o.layout = nullptr;
   return o;
+}
+
+// The operands as the kernels want them. An operand that is repeated along some
+// dimension is row-major.
+absl::Status AskForOperands(BindContext* context, Operands* o) {
+  for (Tensor** operand : {&o->x, &o->y}) {
+    const bool whole = (*operand)->shape() == o->b.out;
+    PD_ASSIGN_OR_RETURN(*operand,
+                        context->In(*operand, whole ? o->layout : nullptr));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<int64_t> OperandStrides(const Operands& o, const Shape& shape) {
+  return shape == o.b.out ? StridesIn(o.layout, shape)
+                          : BroadcastStrides(shape, o.b.out);
 }
 
 absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
@@ -239,9 +269,9 @@ absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
   BinaryArgs args{};
   args.n = NumElements(o.b.out);
   args.same = o.b.x == o.b.out && o.b.y == o.b.out;
-  const auto x_strides = BroadcastStrides(o.b.x, o.b.out);
-  const auto y_strides = BroadcastStrides(o.b.y, o.b.out);
-  for (size_t d = 0; d < o.b.out.size(); ++d)
+  const auto x_strides = OperandStrides(o, o.b.x);
+  const auto y_strides = OperandStrides(o, o.b.y);
+  for (const size_t d : OrderIn(o.layout, o.b.out.size()))
     if (!AddExtent<2>(o.b.out[d], {x_strides[d], y_strides[d]}, &args.walk))
       return TooManyDims();
   return Step([=, x = o.x, y = o.y](const RunContext&) {
@@ -266,8 +296,10 @@ std::string BinaryName(const std::string& type) {
 
 absl::StatusOr<Step> BindBinary(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const Operands o, ReadOperands(context));
+  PD_ASSIGN_OR_RETURN(Operands o, ReadOperands(context));
   PD_RETURN_IF_ERROR(SameFloats({o.x, out}));
+  PD_RETURN_IF_ERROR(AskForOperands(context, &o));
+  PD_ASSIGN_OR_RETURN(out, context->Out(out, o.layout));
   for (Tensor* operand : {o.x, o.y})
     if (operand->shape() == out->shape()) context->MayShare(operand, out);
   return BinaryStep(
@@ -289,10 +321,11 @@ absl::StatusOr<Step> OneGrad(DeviceBinding* binding, const std::string& name,
   args.n = to->size();
   args.m = args.n == 0 ? 0 : dout->size() / args.n;
   const Shape& part = of_x ? o.b.x : o.b.y;
-  const auto x_strides = BroadcastStrides(o.b.x, o.b.out);
-  const auto y_strides = BroadcastStrides(o.b.y, o.b.out);
-  const auto z_strides = RowMajorStrides(o.b.out);
-  for (size_t d = 0; d < part.size(); ++d) {
+  const auto x_strides = OperandStrides(o, o.b.x);
+  const auto y_strides = OperandStrides(o, o.b.y);
+  const auto z_strides = OperandStrides(o, o.b.out);
+  const LayoutPtr layout = part == o.b.out ? o.layout : nullptr;  // of `to`
+  for (const size_t d : OrderIn(layout, part.size())) {
     const bool summed = part[d] == 1 && o.b.out[d] != 1;
     if (!AddExtent<3>(o.b.out[d], {x_strides[d], y_strides[d], z_strides[d]},
                       summed ? &args.inner : &args.outer))
@@ -335,17 +368,28 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
   if (out != nullptr)
     PD_RETURN_IF_ERROR(
         ExpectInput(*context, "Out", dout->dtype(), dout->shape()));
+  if ((linear || o.layout == nullptr) && HasRankOfOut(o))
+    o.layout = dout->layout();
+  PD_ASSIGN_OR_RETURN(dout, context->In(dout, o.layout));
   if (linear) {
     context->NoBuffer(o.x);
     context->NoBuffer(o.y);
     o.x = o.y = dout;  // something whose places are not looked at
+  } else {
+    PD_RETURN_IF_ERROR(AskForOperands(context, &o));
+  }
+  if (out != nullptr) {
+    PD_ASSIGN_OR_RETURN(out, context->In(out, o.layout));
   }
   std::vector<Step> steps;
   for (const bool of_x : {true, false}) {
     Tensor* to = context->Output(of_x ? "X@GRAD" : "Y@GRAD");
     if (to == nullptr) continue;
-    if ((of_x ? o.b.x : o.b.y) == o.b.out && linear &&
-        (of_x || name == "add")) {
+    const bool whole = (of_x ? o.b.x : o.b.y) == o.b.out;
+    if (to->shape() == o.b.out) {
+      PD_ASSIGN_OR_RETURN(to, context->Out(to, o.layout));
+    }
+    if (whole && linear && (of_x || name == "add")) {
       context->Alias(dout, to);
       continue;
     }
@@ -360,27 +404,33 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
 absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
   std::vector<Step> steps;
-  Tensor* total = context->Input("X", 0);
   const size_t n = context->InputCount("X");
+  std::vector<Tensor*> x(n);
+  LayoutPtr layout;
   for (size_t i = 0; i < n; ++i) {
-    Tensor* x = context->Input("X", i);
-    if (x == nullptr || x->shape() != out->shape())
+    x[i] = context->Input("X", i);
+    if (x[i] == nullptr || x[i]->shape() != out->shape())
       return Unimplemented("X %d is missing or has another shape", i);
-    PD_RETURN_IF_ERROR(SameFloats({x, out}));
+    PD_RETURN_IF_ERROR(SameFloats({x[i], out}));
+    if (layout == nullptr) layout = x[i]->layout();
   }
+  for (Tensor*& one : x) {
+    PD_ASSIGN_OR_RETURN(one, context->In(one, layout));
+  }
+  PD_ASSIGN_OR_RETURN(out, context->Out(out, layout));
   if (n == 1) {
-    context->Alias(total, out);
+    context->Alias(x[0], out);
     return Step();
   }
+  Tensor* total = x[0];
   // The sum of halves is rounded when it is complete.
   Tensor* const part =
       n == 2 || out->dtype() == DType::kFloat32
           ? out
           : context->Scratch(static_cast<size_t>(out->size()) * sizeof(float));
   for (size_t i = 1; i < n; ++i) {
-    const Operands o{total,
-                     context->Input("X", i),
-                     {out->shape(), out->shape(), out->shape()}};
+    const Operands o{
+        total, x[i], {out->shape(), out->shape(), out->shape()}, layout};
     Tensor* const to = i + 1 < n ? part : out;
     PD_ASSIGN_OR_RETURN(Step step, BinaryStep(binding, "binary_add", o, to));
     steps.push_back(std::move(step));
@@ -393,10 +443,11 @@ absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
 
 void AddElementwise(DeviceKernels* kernels) {
   for (const Unary& unary : kUnary) {
-    kernels->Add(unary.type, {"cuda", BindUnary});
-    kernels->Add(absl::StrCat(unary.type, "_grad"), {"cuda", BindUnaryGrad});
+    kernels->Add(unary.type, AnyLayout("cuda", BindUnary));
+    kernels->Add(absl::StrCat(unary.type, "_grad"),
+                 AnyLayout("cuda", BindUnaryGrad));
   }
-  kernels->Add("scale", {"cuda", BindScale});
+  kernels->Add("scale", AnyLayout("cuda", BindScale));
   for (const char* type : {"sign", "floor", "ceil", "round", "trunc"})
     kernels->Add(type, {"cuda", BindSteps});
   for (const char* type :
@@ -405,14 +456,15 @@ void AddElementwise(DeviceKernels* kernels) {
   kernels->Add("label_smooth", {"cuda", BindLabelSmooth});
   kernels->Add("label_smooth_grad", {"cuda", BindLabelSmooth});
   for (const char* name : {"add", "sub", "mul", "div", "max", "min", "pow"}) {
-    kernels->Add(absl::StrCat("elementwise_", name), {"cuda", BindBinary});
+    kernels->Add(absl::StrCat("elementwise_", name),
+                 AnyLayout("cuda", BindBinary));
     kernels->Add(absl::StrCat("elementwise_", name, "_grad"),
-                 {"cuda", BindBinaryGrad});
+                 AnyLayout("cuda", BindBinaryGrad));
   }
   for (const char* name : {"equal", "not_equal", "less_than", "less_equal",
                            "greater_than", "greater_equal"})
     kernels->Add(name, {"cuda", BindCompare});
-  kernels->Add("sum", {"cuda", BindSum});
+  kernels->Add("sum", AnyLayout("cuda", BindSum));
 }
 
 }  // namespace pd::cuda

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch norm and pooling; the kernels are in images.cu.
 #include <string>
+#include <utility>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/layouts.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/max_pool_with_index.h"
 #include "libcore/ops/window.h"
@@ -10,24 +12,28 @@
 namespace pd::cuda {
 namespace {
 
+bool IsLastInProgram(const OpDesc& op, const Shape& shape) {
+  return shape.size() > 2 &&
+         op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
+}
+
 // X as channels; `constant` is set where the running statistics are used.
 absl::StatusOr<ChannelArgs> ReadChannels(const BindContext& context,
-                                         const Shape& shape) {
+                                         const Tensor& x) {
   const OpDesc& op = context.op();
+  const Shape& shape = x.shape();
   if (shape.size() < 2) return Unimplemented("X has shape %s", ToString(shape));
-  const bool last = shape.size() > 2 &&
-                    op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
+  const bool last = IsLastInProgram(op, shape);
   ChannelArgs a{};
   a.channels = last ? shape.back() : shape[1];
   a.positions = last ? NumElements(shape, 1, shape.size() - 1)
                      : NumElements(shape, 2, shape.size());
+  a.last = last || x.layout() != nullptr;
+  a.chunk = a.last ? kLastChunk : kChannelChunk;
   a.count = shape[0] * a.positions;
   if (a.count < 1 || a.count > INT32_MAX || a.channels < 1)
     return Unimplemented("%d elements of a channel", a.count);
-  a.chunks = (a.count + kChannelChunk - 1) / kChannelChunk;
-  a.image_step = a.channels * a.positions;
-  a.channel_step = last ? 1 : a.positions;
-  a.position_step = last ? a.channels : 1;
+  a.chunks = (a.count + a.chunk - 1) / a.chunk;
   a.epsilon = op.AttrOr("epsilon", 1e-5f);
   a.keep = op.AttrOr("momentum", 0.9f);
   a.constant = op.AttrOr("use_global_stats", false) ||
@@ -36,6 +42,31 @@ absl::StatusOr<ChannelArgs> ReadChannels(const BindContext& context,
   if (!a.constant && a.count == 1)
     return Unimplemented("channels of one element");
   return a;
+}
+
+// The layout of X is that of all images; channels that are last in the program
+// are so in memory.
+absl::Status AskForImages(BindContext* context,
+                          std::initializer_list<Tensor**> inputs,
+                          std::initializer_list<Tensor**> outputs) {
+  Tensor* const x = **inputs.begin();
+  const LayoutPtr layout =
+      IsLastInProgram(context->op(), x->shape()) ? nullptr : x->layout();
+  for (Tensor** input : inputs) {
+    PD_ASSIGN_OR_RETURN(*input, context->In(*input, layout));
+  }
+  for (Tensor** output : outputs)
+    if (*output != nullptr) {
+      PD_ASSIGN_OR_RETURN(*output, context->Out(*output, layout));
+    }
+  return absl::OkStatus();
+}
+
+// A block for each chunk, or a thread.
+absl::Status StartChunks(const Starter<ChannelArgs>& start,
+                         const ChannelArgs& args) {
+  const int64_t chunks = args.channels * args.chunks;
+  return args.last ? start.Elements(chunks, args) : start.Items(chunks, args);
 }
 
 Tensor* PartsOf(BindContext* context, const ChannelArgs& a) {
@@ -73,8 +104,8 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
     return Unimplemented("a momentum in a tensor, or no statistics");
   PD_RETURN_IF_ERROR(SameFloats({x, y}));
   PD_RETURN_IF_ERROR(OnlyFloat32({scale, bias, mean, variance}));
-  PD_ASSIGN_OR_RETURN(const ChannelArgs args,
-                      ReadChannels(*context, x->shape()));
+  PD_RETURN_IF_ERROR(AskForImages(context, {&x}, {&y}));
+  PD_ASSIGN_OR_RETURN(const ChannelArgs args, ReadChannels(*context, *x));
   PD_RETURN_IF_ERROR(ExpectChannels(*context, args.channels,
                                     {"Scale", "Bias", "Mean", "Variance"}));
   PD_ASSIGN_OR_RETURN(const auto parts,
@@ -91,7 +122,6 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
     variance_out = OrScratch(context, variance_out, args.channels);
   }
   return Step([=, device = binding->device()](const RunContext&) {
-    const int64_t chunks = args.channels * args.chunks;
     ChannelArgs run = args;
     run.x = ReadFloats(x);
     run.y = WriteFloats(y);
@@ -104,19 +134,19 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
            {std::pair(mean, mean_out), std::pair(variance, variance_out)})
         if (to != nullptr && to->raw() != from->raw())
           PD_RETURN_IF_ERROR(device->Copy(to->raw(), from->raw(), to->bytes()));
-      return apply.Items(chunks, run);
+      return StartChunks(apply, run);
     }
     run.parts = At(room);
     run.mean_out = At(mean_out);
     run.variance_out = At(variance_out);
     run.saved_mean = At(saved_mean);
     run.saved_inverse = At(saved_inverse);
-    PD_RETURN_IF_ERROR(parts.Items(chunks, run));
-    PD_RETURN_IF_ERROR(join.Elements(run.channels, run));
+    PD_RETURN_IF_ERROR(StartChunks(parts, run));
+    PD_RETURN_IF_ERROR(join.Items(run.channels, run));
     run.mean = run.saved_mean;
     run.variance = run.saved_inverse;
     run.inverted = 1;
-    return apply.Items(chunks, run);
+    return StartChunks(apply, run);
   });
 }
 
@@ -128,13 +158,14 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
          *dbias = context->Output("Bias@GRAD");
   PD_RETURN_IF_ERROR(SameFloats({x, dy, dx}));
   PD_RETURN_IF_ERROR(OnlyFloat32({scale, dscale, dbias}));
-  PD_ASSIGN_OR_RETURN(ChannelArgs args, ReadChannels(*context, x->shape()));
+  PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
+  PD_RETURN_IF_ERROR(AskForImages(context, {&x, &dy}, {&dx}));
+  PD_ASSIGN_OR_RETURN(ChannelArgs args, ReadChannels(*context, *x));
   args.inverted = !args.constant;
   const char* mean_slot = args.constant ? "Mean" : "SavedMean";
   const char* variance_slot = args.constant ? "Variance" : "SavedVariance";
   PD_RETURN_IF_ERROR(ExpectChannels(*context, args.channels,
                                     {"Scale", mean_slot, variance_slot}));
-  PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
   Tensor *mean = context->Input(mean_slot),
          *variance = context->Input(variance_slot);
   if (mean == nullptr || variance == nullptr)
@@ -149,7 +180,6 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
   dscale = OrScratch(context, dscale, args.channels);
   dbias = OrScratch(context, dbias, args.channels);
   return Step([=](const RunContext&) {
-    const int64_t chunks = args.channels * args.chunks;
     ChannelArgs run = args;
     run.x = ReadFloats(x);
     run.dy = ReadFloats(dy);
@@ -160,10 +190,31 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
     run.dscale = At(dscale);
     run.dbias = At(dbias);
     run.parts = At(room);
-    PD_RETURN_IF_ERROR(parts.Items(chunks, run));
-    PD_RETURN_IF_ERROR(join.Elements(run.channels, run));
-    return dx != nullptr ? by_x.Items(chunks, run) : absl::OkStatus();
+    PD_RETURN_IF_ERROR(StartChunks(parts, run));
+    PD_RETURN_IF_ERROR(join.Items(run.channels, run));
+    return dx != nullptr ? StartChunks(by_x, run) : absl::OkStatus();
   });
+}
+
+// Asks for channels last on both sides where X has them; says whether it does.
+absl::StatusOr<bool> AskForWindows(BindContext* context, const Tensor& like,
+                                   std::initializer_list<Tensor**> inputs,
+                                   std::initializer_list<Tensor**> outputs) {
+  const bool last =
+      like.layout() != nullptr &&
+      SameLayout(like.layout(), ChannelsLast(like.shape())) &&
+      context->op().AttrOr<std::string>("data_format", "NCHW") != "NHWC";
+  const auto layout_of = [&](const Tensor& tensor) {
+    return last ? ChannelsLast(tensor.shape()) : nullptr;
+  };
+  for (Tensor** input : inputs)
+    if (*input != nullptr) {
+      PD_ASSIGN_OR_RETURN(*input, context->In(*input, layout_of(**input)));
+    }
+  for (Tensor** output : outputs) {
+    PD_ASSIGN_OR_RETURN(*output, context->Out(*output, layout_of(**output)));
+  }
+  return last;
 }
 
 absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
@@ -176,6 +227,9 @@ absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
                              : ReadPool(context->op(), x->shape()));
   PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(g));
   args.n = out->size();
+  PD_ASSIGN_OR_RETURN(const bool last,
+                      AskForWindows(context, *x, {&x}, {&out}));
+  if (last) args.position_step = args.channels;
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<PoolArgs>::Find(binding, "pool"));
   return Step([=](const RunContext&) {
@@ -199,12 +253,16 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
   PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(g));
   args.n = dx->size();
   if (Tensor* out = context->Input("Out")) context->NoBuffer(out);
-  if (!args.max) context->NoBuffer(x);
+  Tensor* const like = x;
+  if (!args.max) context->NoBuffer(std::exchange(x, nullptr));
+  PD_ASSIGN_OR_RETURN(const bool last,
+                      AskForWindows(context, *like, {&x, &dout}, {&dx}));
+  if (last) args.position_step = args.channels;
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<PoolArgs>::Find(binding, "pool_grad"));
   return Step([=](const RunContext&) {
     PoolArgs run = args;
-    if (run.max) run.x = ReadFloats(x);
+    run.x = ReadFloats(x);
     run.dout = ReadFloats(dout);
     run.out = WriteFloats(dx);
     return start.Elements(run.n, run);
@@ -235,11 +293,11 @@ absl::StatusOr<PoolArgs> ReadWindows(const PoolGeometry& g) {
 }
 
 void AddImages(DeviceKernels* kernels) {
-  kernels->Add("batch_norm", {"cuda", BindBatchNorm});
-  kernels->Add("batch_norm_grad", {"cuda", BindBatchNormGrad});
+  kernels->Add("batch_norm", AnyLayout("cuda", BindBatchNorm));
+  kernels->Add("batch_norm_grad", AnyLayout("cuda", BindBatchNormGrad));
   for (const std::string type : {"pool2d", "pool3d"}) {
-    kernels->Add(type, {"cuda", BindPool});
-    kernels->Add(type + "_grad", {"cuda", BindPoolGrad});
+    kernels->Add(type, AnyLayout("cuda", BindPool));
+    kernels->Add(type + "_grad", AnyLayout("cuda", BindPoolGrad));
   }
   // Their gradients are in places.cc.
   for (const char* type : {"max_pool2d_with_index", "max_pool3d_with_index"})

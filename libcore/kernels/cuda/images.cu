@@ -10,88 +10,151 @@
 namespace pd::cuda {
 namespace {
 
-// Where element i of channel c lies.
-PD_DEVICE int64_t At(const ChannelArgs& p, int64_t c, uint32_t i) {
-  const uint32_t image = i / static_cast<uint32_t>(p.positions);
-  const uint32_t position = i % static_cast<uint32_t>(p.positions);
-  return image * p.image_step + c * p.channel_step + position * p.position_step;
-}
-
-// A block takes kChannelChunk elements of a channel: (first, last) of `c`.
+// Part of a channel: elements [first, last) of `c`.
 struct Chunk {
   int64_t c;
   uint32_t first, last;
 };
-PD_DEVICE Chunk ChunkOf(const ChannelArgs& p, int64_t index) {
-  const uint32_t first =
-      static_cast<uint32_t>(index % p.chunks) * kChannelChunk;
-  const uint32_t last = first + kChannelChunk < p.count
-                            ? first + kChannelChunk
+PD_DEVICE Chunk ChunkOf(const ChannelArgs& p, int64_t c, int64_t k) {
+  const uint32_t first = static_cast<uint32_t>(k) * p.chunk;
+  const uint32_t last = first + p.chunk < p.count
+                            ? first + p.chunk
                             : static_cast<uint32_t>(p.count);
-  return {index / p.chunks, first, last};
+  return {c, first, last};
+}
+// Where two numbers of part k of channel c lie: those of neighbouring channels
+// beside each other where neighbouring threads write them.
+PD_DEVICE float* PairOf(const ChannelArgs& p, int64_t c, int64_t k) {
+  return p.parts + 2 * (p.last ? k * p.channels + c : c * p.chunks + k);
+}
+// Where element i of channel c lies: channels are not last.
+PD_DEVICE int64_t At(const ChannelArgs& p, int64_t c, uint32_t i) {
+  const uint32_t positions = static_cast<uint32_t>(p.positions);
+  return (i / positions * p.channels + c) * p.positions + i % positions;
 }
 
-// The sum of f(place in memory) over a chunk.
-template <typename F>
-PD_DEVICE float SumOf(const Block& block, const ChannelArgs& p, const Chunk& k,
-                      const F& f) {
-  PerThread<float> part(0.0f);
-  block.Each([&](int thread) {
-    for (uint32_t i = k.first + static_cast<uint32_t>(thread); i < k.last;
-         i += static_cast<uint32_t>(block.threads()))
-      part[thread] += f(At(p, k.c, i));
-  });
-  return block.Reduce(&part, Plus());
+// The sum of f(place in memory) over a chunk, which is a block's, or a
+// thread's.
+struct BlockSum {
+  const Block& block;
+  const ChannelArgs& p;
+  const Chunk k;
+  template <typename F>
+  PD_DEVICE float operator()(const F& f) const {
+    return SumOf(block, k.last - k.first, [&](int64_t i) {
+      return f(At(p, k.c, k.first + static_cast<uint32_t>(i)));
+    });
+  }
+};
+struct ThreadSum {
+  const ChannelArgs& p;
+  const Chunk k;
+  template <typename F>
+  PD_DEVICE float operator()(const F& f) const {
+    float sum = 0;
+    for (int64_t i = k.first; i < k.last; ++i) sum += f(i * p.channels + k.c);
+    return sum;
+  }
+};
+
+struct Pair {
+  float a, b;
+};
+// Stores body(chunk, its sums) for every chunk.
+template <typename Body>
+PD_DEVICE void ForEachSum(const Block& block, const ChannelArgs& p,
+                          const Body& body) {
+  const auto store = [&](int64_t c, int64_t k, const Pair& pair) {
+    float* const to = PairOf(p, c, k);
+    to[0] = pair.a;
+    to[1] = pair.b;
+  };
+  if (p.last) {
+    block.Spread(p.channels * p.chunks, [&](int64_t i) {
+      const int64_t c = i % p.channels, k = i / p.channels;
+      const Chunk chunk = ChunkOf(p, c, k);
+      store(c, k, body(chunk, ThreadSum{p, chunk}));
+    });
+    return;
+  }
+  for (int64_t index = block.index(); index < p.channels * p.chunks;
+       index += block.blocks()) {
+    const int64_t c = index / p.chunks, k = index % p.chunks;
+    const Chunk chunk = ChunkOf(p, c, k);
+    const Pair pair = body(chunk, BlockSum{block, p, chunk});
+    block.Each([&](int thread) {
+      if (thread == 0) store(c, k, pair);
+    });
+  }
 }
 
-PD_DEVICE void StorePair(const Block& block, const ChannelArgs& p,
-                         int64_t index, float a, float b) {
-  block.Each([&](int thread) {
-    if (thread != 0) return;
-    p.parts[2 * index] = a;
-    p.parts[2 * index + 1] = b;
-  });
+// f(place in memory), f = body(channel), for every element.
+template <typename Body>
+PD_DEVICE void ForEachElement(const Block& block, const ChannelArgs& p,
+                              const Body& body) {
+  if (p.last) {
+    block.Spread(p.channels * p.chunks, [&](int64_t i) {
+      const Chunk chunk = ChunkOf(p, i % p.channels, i / p.channels);
+      const auto f = body(chunk.c);
+      for (int64_t e = chunk.first; e < chunk.last; ++e)
+        f(e * p.channels + chunk.c);
+    });
+    return;
+  }
+  for (int64_t index = block.index(); index < p.channels * p.chunks;
+       index += block.blocks()) {
+    const Chunk chunk = ChunkOf(p, index / p.chunks, index % p.chunks);
+    const auto f = body(chunk.c);
+    block.Each([&](int thread) {
+      for (uint32_t i = chunk.first + static_cast<uint32_t>(thread);
+           i < chunk.last; i += static_cast<uint32_t>(block.threads()))
+        f(At(p, chunk.c, i));
+    });
+  }
 }
 
 // The mean of each chunk, and the squares of what differs from it.
 struct NormParts {
   PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
-    for (int64_t index = block.index(); index < p.channels * p.chunks;
-         index += block.blocks()) {
-      const Chunk k = ChunkOf(p, index);
-      const float mean =
-          SumOf(block, p, k, [&](int64_t at) { return p.x[at]; }) /
-          static_cast<float>(k.last - k.first);
-      const float squares = SumOf(block, p, k, [&](int64_t at) {
-        return (p.x[at] - mean) * (p.x[at] - mean);
-      });
-      StorePair(block, p, index, mean, squares);
-    }
+    ForEachSum(block, p, [&](const Chunk& k, const auto& sum) {
+      const float mean = sum([&](int64_t at) { return p.x[at]; }) /
+                         static_cast<float>(k.last - k.first);
+      return Pair{mean, sum([&](int64_t at) {
+                    return (p.x[at] - mean) * (p.x[at] - mean);
+                  })};
+    });
   }
 };
 
-// The chunks of a channel joined, one by one; the running statistics.
+// The chunks of a channel joined by a block; the running statistics.
 struct NormJoin {
   PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
-    block.Spread(p.channels, [&](int64_t c) {
-      float mean = 0, squares = 0, before = 0;
-      for (int64_t k = 0; k < p.chunks; ++k) {
-        const float* part = p.parts + 2 * (c * p.chunks + k);
-        const Chunk chunk = ChunkOf(p, c * p.chunks + k);
-        const float n = static_cast<float>(chunk.last - chunk.first);
-        const float distance = part[0] - mean;
-        const float all = before + n;
-        mean += distance * (n / all);
-        squares += part[1] + distance * distance * (before * n / all);
-        before = all;
-      }
-      const float variance = squares / before;
-      if (p.saved_mean != nullptr) p.saved_mean[c] = mean;
-      if (p.saved_inverse != nullptr)
-        p.saved_inverse[c] = 1 / sqrtf(variance + p.epsilon);
-      p.mean_out[c] = p.keep * p.mean[c] + (1 - p.keep) * mean;
-      p.variance_out[c] = p.keep * p.variance[c] + (1 - p.keep) * variance;
-    });
+    for (int64_t c = block.index(); c < p.channels; c += block.blocks()) {
+      const auto elements = [&](int64_t k) {
+        const Chunk chunk = ChunkOf(p, c, k);
+        return static_cast<float>(chunk.last - chunk.first);
+      };
+      const float n = static_cast<float>(p.count);
+      // Differences from one of them are small, and so are their roundings.
+      const float about = PairOf(p, c, 0)[0];
+      const float mean =
+          about + SumOf(block, p.chunks, [&](int64_t k) {
+            return (PairOf(p, c, k)[0] - about) * (elements(k) / n);
+          });
+      const float squares = SumOf(block, p.chunks, [&](int64_t k) {
+        const float distance = PairOf(p, c, k)[0] - mean;
+        return PairOf(p, c, k)[1] + distance * distance * elements(k);
+      });
+      const float variance = squares / n;
+      block.Each([&](int thread) {
+        if (thread != 0) return;
+        if (p.saved_mean != nullptr) p.saved_mean[c] = mean;
+        if (p.saved_inverse != nullptr)
+          p.saved_inverse[c] = 1 / sqrtf(variance + p.epsilon);
+        p.mean_out[c] = p.keep * p.mean[c] + (1 - p.keep) * mean;
+        p.variance_out[c] = p.keep * p.variance[c] + (1 - p.keep) * variance;
+      });
+    }
   }
 };
 
@@ -102,74 +165,60 @@ PD_DEVICE float InverseOf(const ChannelArgs& p, int64_t c) {
 
 struct NormApply {
   PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
-    for (int64_t index = block.index(); index < p.channels * p.chunks;
-         index += block.blocks()) {
-      const Chunk k = ChunkOf(p, index);
-      const float scale = p.scale != nullptr ? p.scale[k.c] : 1.0f;
-      const float factor = scale * InverseOf(p, k.c);
-      const float shift = p.bias != nullptr ? p.bias[k.c] : 0.0f;
-      const float mean = p.mean[k.c];
-      block.Each([&](int thread) {
-        for (uint32_t i = k.first + static_cast<uint32_t>(thread); i < k.last;
-             i += static_cast<uint32_t>(block.threads())) {
-          const int64_t at = At(p, k.c, i);
-          p.y[at] = (p.x[at] - mean) * factor + shift;
-        }
-      });
-    }
+    ForEachElement(block, p, [&](int64_t c) {
+      const float scale = p.scale != nullptr ? p.scale[c] : 1.0f;
+      const float factor = scale * InverseOf(p, c);
+      const float shift = p.bias != nullptr ? p.bias[c] : 0.0f;
+      const float mean = p.mean[c];
+      return [&p, factor, shift, mean](int64_t at) {
+        p.y[at] = (p.x[at] - mean) * factor + shift;
+      };
+    });
   }
 };
 
 // The sums of dy, and of dy times the normed x.
 struct NormGradParts {
   PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
-    for (int64_t index = block.index(); index < p.channels * p.chunks;
-         index += block.blocks()) {
-      const Chunk k = ChunkOf(p, index);
+    ForEachSum(block, p, [&](const Chunk& k, const auto& sum) {
       const float mean = p.mean[k.c], inverse = InverseOf(p, k.c);
-      const float sum =
-          SumOf(block, p, k, [&](int64_t at) { return p.dy[at]; });
-      const float dot = SumOf(block, p, k, [&](int64_t at) {
-        return p.dy[at] * (p.x[at] - mean) * inverse;
-      });
-      StorePair(block, p, index, sum, dot);
-    }
+      const float first = sum([&](int64_t at) { return p.dy[at]; });
+      return Pair{first, sum([&](int64_t at) {
+                    return p.dy[at] * (p.x[at] - mean) * inverse;
+                  })};
+    });
   }
 };
 
 struct NormGradJoin {
   PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
-    block.Spread(p.channels, [&](int64_t c) {
-      float sum = 0, dot = 0;
-      for (int64_t k = 0; k < p.chunks; ++k) {
-        sum += p.parts[2 * (c * p.chunks + k)];
-        dot += p.parts[2 * (c * p.chunks + k) + 1];
-      }
-      p.dbias[c] = sum;
-      p.dscale[c] = dot;
-    });
+    for (int64_t c = block.index(); c < p.channels; c += block.blocks()) {
+      const float sum =
+          SumOf(block, p.chunks, [&](int64_t k) { return PairOf(p, c, k)[0]; });
+      const float dot =
+          SumOf(block, p.chunks, [&](int64_t k) { return PairOf(p, c, k)[1]; });
+      block.Each([&](int thread) {
+        if (thread != 0) return;
+        p.dbias[c] = sum;
+        p.dscale[c] = dot;
+      });
+    }
   }
 };
 
 struct NormGradX {
   PD_DEVICE static void Run(const Block& block, const ChannelArgs& p) {
-    for (int64_t index = block.index(); index < p.channels * p.chunks;
-         index += block.blocks()) {
-      const Chunk k = ChunkOf(p, index);
-      const float mean = p.mean[k.c], inverse = InverseOf(p, k.c);
-      const float scale = p.scale != nullptr ? p.scale[k.c] : 1.0f;
+    ForEachElement(block, p, [&](int64_t c) {
+      const float mean = p.mean[c], inverse = InverseOf(p, c);
+      const float scale = p.scale != nullptr ? p.scale[c] : 1.0f;
       const float n = static_cast<float>(p.count);
-      const float sum = p.constant ? 0.0f : p.dbias[k.c] / n;
-      const float dot = p.constant ? 0.0f : p.dscale[k.c] / n;
-      block.Each([&](int thread) {
-        for (uint32_t i = k.first + static_cast<uint32_t>(thread); i < k.last;
-             i += static_cast<uint32_t>(block.threads())) {
-          const int64_t at = At(p, k.c, i);
-          const float h = (p.x[at] - mean) * inverse;
-          p.y[at] = scale * inverse * (p.dy[at] - sum - h * dot);
-        }
-      });
-    }
+      const float sum = p.constant ? 0.0f : p.dbias[c] / n;
+      const float dot = p.constant ? 0.0f : p.dscale[c] / n;
+      return [&p, mean, inverse, scale, sum, dot](int64_t at) {
+        const float h = (p.x[at] - mean) * inverse;
+        p.y[at] = scale * inverse * (p.dy[at] - sum - h * dot);
+      };
+    });
   }
 };
 

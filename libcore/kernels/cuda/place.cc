@@ -5,6 +5,7 @@
 #include "libcore/device/cublaslt.h"
 #include "libcore/device/gpu_support.h"
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/layouts.h"
 
 namespace pd {
 
@@ -20,6 +21,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   auto place = std::make_shared<DevicePlace>();
   PD_ASSIGN_OR_RETURN(place->device, CudaDevice::Open(index, images));
   place->look = cuda::Look;
+  place->reorder = cuda::BindReorder;
   cuda::AddElementwise(&place->kernels);
   cuda::AddReductions(&place->kernels);
   cuda::AddMoves(&place->kernels);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/layouts.h"
 
 namespace pd::cuda {
 namespace {
@@ -16,6 +17,7 @@ absl::StatusOr<Step> BindCast(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   if (x == nullptr || out == nullptr)
     return Unimplemented("a variable is missing");
+  PD_RETURN_IF_ERROR(InOneLayout(context, {&x}, {&out}));
   if (x->dtype() == out->dtype()) {
     context->Alias(x, out);
     return Step();
@@ -190,7 +192,8 @@ absl::StatusOr<NumberType> NumberTypeOf(DType dtype) {
 }
 
 void AddPrecision(DeviceKernels* kernels) {
-  AddMove<BindCast>("cast", kernels);
+  kernels->Add("cast", AnyLayout("cuda", FloatsOnly<BindCast>));
+  kernels->Add("cast", {"cuda", BindCast, true});
   kernels->Add("check_finite_and_unscale", {"cuda", BindUnscale});
   kernels->Add("update_loss_scaling", {"cuda", BindScaling});
 }
