@@ -89,13 +89,29 @@ absl::StatusOr<std::shared_ptr<void>> CudaDevice::Allocate(size_t bytes) {
   }
   PD_RETURN_IF_ERROR(driver_->Check(result, "cuMemAlloc"));
   auto self = shared_from_this();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    allocated_[address] = bytes;
+  }
   return std::shared_ptr<void>(
       reinterpret_cast<void*>(address), [self](void* pointer) {
+        {
+          const std::lock_guard<std::mutex> lock(self->mutex_);
+          self->allocated_.erase(AddressOf(pointer));
+        }
         // cuMemFree waits for the work that may use it.
         Report(self->Enter());
         Report(self->driver_->Check(self->driver_->MemFree(AddressOf(pointer)),
                                     "cuMemFree"));
       });
+}
+
+bool CudaDevice::Holds(const void* address) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto after = allocated_.upper_bound(AddressOf(address));
+  if (after == allocated_.begin()) return false;
+  --after;
+  return AddressOf(address) < after->first + after->second;
 }
 
 absl::StatusOr<std::shared_ptr<void>> CudaDevice::AllocatePinned(size_t bytes) {

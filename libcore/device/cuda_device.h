@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -73,6 +75,8 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   /// work that may use it. ResourceExhausted says how much was asked for and
   /// how much is free. Host code must not follow the pointer.
   absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes);
+  /// The address is in memory that Allocate has given.
+  bool Holds(const void* address) const;
   /// Host memory that the GPU copies from and to on its own.
   absl::StatusOr<std::shared_ptr<void>> AllocatePinned(size_t bytes);
 
@@ -124,6 +128,8 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   CudaContext context_ = nullptr;
   CudaStream stream_ = nullptr;
   std::unordered_map<std::string, CudaFunction> kernels_;
+  mutable std::mutex mutex_;  // of allocated_: any thread may free
+  std::map<CudaAddress, size_t> allocated_;
 };
 
 }  // namespace pd

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libcore/device/cublaslt.h"
+#include "libcore/device/device_pool.h"
 #include "libcore/kernels/cuda/arguments.h"
 #include "tests/device/stand_in.h"
 
@@ -147,6 +148,49 @@ TEST_F(CudaDeviceTest, ProductsOfEveryForm) {
     ASSERT_TRUE(ran.ok()) << ran;
     EXPECT_EQ(Floats(z, want.size()), want) << form;
   }
+}
+
+TEST_F(CudaDeviceTest, APoolGivesOutWhatCameBack) {
+  DevicePool pool(device_);
+  void* first = nullptr;
+  {
+    auto one = pool.Take(1000);
+    ASSERT_TRUE(one.ok());
+    first = one->get();
+    EXPECT_TRUE(pool.Holds(first));
+    EXPECT_TRUE(pool.Holds(static_cast<char*>(first) + 999));
+    EXPECT_TRUE(device_->Holds(first));
+    EXPECT_GE(pool.bytes_taken(), 1000u);
+  }
+  EXPECT_FALSE(pool.Holds(first));
+  EXPECT_TRUE(device_->Holds(first));
+  EXPECT_EQ(pool.bytes_taken(), 0u);
+  const size_t bytes = pool.bytes();
+  auto again = pool.Take(1001), other = pool.Take(1000);
+  ASSERT_TRUE(again.ok() && other.ok());
+  EXPECT_EQ(again->get(), first);
+  EXPECT_NE(other->get(), first);
+  EXPECT_EQ(pool.bytes(), 2 * bytes);
+  EXPECT_FALSE(pool.Holds(&pool));
+  EXPECT_FALSE(device_->Holds(&pool));
+  EXPECT_TRUE(pool.Take(0).ok());
+}
+
+// What lies idle is freed for blocks of another size; then it is an error.
+TEST_F(CudaDeviceTest, APoolsMemoryEnds) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  DevicePool pool(device_);
+  for (const size_t size : {20 * kMiB, 30 * kMiB, 40 * kMiB})
+    EXPECT_TRUE(pool.Take(size).ok()) << size;
+  EXPECT_LE(pool.bytes(), 64 * kMiB);
+  auto held = pool.Take(40 * kMiB);
+  const auto more = pool.Take(40 * kMiB);
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(more.status().code(), absl::StatusCode::kResourceExhausted);
+  const std::string said(more.status().message());
+  EXPECT_NE(said.find("MiB are needed at once"), std::string::npos) << said;
+  EXPECT_NE(said.find("beside 40 MiB of values"), std::string::npos) << said;
+  EXPECT_NE(said.find("a smaller batch needs less"), std::string::npos) << said;
 }
 
 }  // namespace
