@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/late_device.h"
 #include "libcore/trace/recorder.h"
 
 namespace pd {
@@ -13,11 +14,12 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-// The runner that an op with sub-blocks sees.
+// The runner that an op with sub-blocks sees, or one that hands values on.
 class Runner : public BlockRunner {
  public:
   Runner(BlockExecutor* executor, Frame* frame)
       : executor_(executor), frame_(frame) {}
+  Values* values() override { return executor_->values(); }
   Frame* frame() override { return frame_; }
   absl::Status Run(int32_t block, Frame* frame,
                    const RunContext& context) override {
@@ -105,6 +107,10 @@ absl::StatusOr<const std::vector<LateOp>*> BlockExecutor::OpsOf(int32_t block) {
   return &(ops_[block] = std::move(ops));
 }
 
+Values* BlockExecutor::values() const {
+  return device_ == nullptr ? HostValues() : device_;
+}
+
 absl::Status BlockExecutor::Run(int32_t block, Frame* frame,
                                 const RunContext& context) {
   if (depth_ >= kMaxDepth)
@@ -185,8 +191,7 @@ absl::Status BlockExecutor::RunOp(const LateOp& op,
                                   const LateOp::Variables& outputs,
                                   Frame* frame, const RunContext& context) {
   Runner runner(this, frame);
-  return op.Run(context, inputs, outputs,
-                op.def().runs_blocks() ? &runner : nullptr);
+  return op.Run(context, inputs, outputs, &runner, device_);
 }
 
 }  // namespace pd

@@ -24,9 +24,11 @@ OuterNames OuterNamesOf(const ProgramDesc& program, const OpDesc& op);
 
 class BlockExecutor {
  public:
-  /// Both outlive the executor.
-  BlockExecutor(const OpRegistry* registry, const ProgramDesc* program)
-      : registry_(registry), program_(program) {}
+  /// All outlive the executor. `device` is where ops compute; null: on the
+  /// host.
+  BlockExecutor(const OpRegistry* registry, const ProgramDesc* program,
+                LateDevice* device)
+      : registry_(registry), program_(program), device_(device) {}
 
   /// Sees every op of every block; may be null.
   void set_hook(StepHook* hook) { hook_ = hook; }
@@ -41,6 +43,7 @@ class BlockExecutor {
                      const RunContext& context);
 
   /// See BlockRunner.
+  Values* values() const;
   bool HasGradient(int32_t block) const;
   std::vector<std::string> LoopVariables(int32_t block,
                                          const OpDesc& loop) const;
@@ -52,6 +55,7 @@ class BlockExecutor {
 
   const OpRegistry* registry_;
   const ProgramDesc* program_;
+  LateDevice* device_;
   std::map<int32_t, std::vector<LateOp>> ops_;
   int depth_ = 0;
   StepHook* hook_ = nullptr;

@@ -121,11 +121,12 @@ absl::StatusOr<Tensor*> PlanBuilder::TwinOf(Sides* sides) {
 
 // The tensor itself, its other side, or null: a copy is needed.
 absl::StatusOr<Tensor*> PlanBuilder::ReadOn(Tensor* tensor, bool device) {
+  // Where it lies is known when it runs.
+  if (late_.count(tensor) > 0) return tensor;
   const Info& info = InfoOf(tensor);
   if (device && info.kind == Kind::kConstant && !info.device)
     return ConstantOnDevice(tensor);
-  if (info.entry == nullptr || late_.count(tensor) > 0)
-    return info.device == device ? tensor : nullptr;
+  if (info.entry == nullptr) return info.device == device ? tensor : nullptr;
   Sides* sides = SidesOf(tensor);
   using Writer = Sides::Writer;
   if (sides->writer == (device ? Writer::kHost : Writer::kDevice))
@@ -173,6 +174,7 @@ absl::StatusOr<Tensor*> PlanBuilder::ConstantOnDevice(Tensor* host) {
 }
 
 absl::StatusOr<Tensor*> PlanBuilder::WriteOn(Tensor* tensor, bool device) {
+  if (late_.count(tensor) > 0) return tensor;
   if (InfoOf(tensor).entry == nullptr) {
     InfoOf(tensor).device = device;
     return tensor;
@@ -228,6 +230,8 @@ Step PlanBuilder::CopyBytes(Tensor* in, Tensor* out) {
 
 absl::StatusOr<Tensor*> PlanBuilder::FetchedOnHost(const std::string& name,
                                                    Tensor* tensor) {
+  if (late_.count(tensor) > 0 && InfoOf(tensor).entry == nullptr)
+    return LateFetch(name, tensor);
   PD_ASSIGN_OR_RETURN(Tensor * there, ReadOn(tensor, false));
   if (there != nullptr || IsSelectedRows(tensor)) all_here_ = false;
   if (there != nullptr) return there;

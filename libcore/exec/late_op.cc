@@ -11,80 +11,20 @@
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/late_binder.h"
+#include "libcore/exec/late_device.h"
 #include "libcore/ops/selected_rows.h"
+#include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
 
-// Binds an op whose tensors are all there.
-class LateBinder : public BindContext {
- public:
-  LateBinder(const OpDesc& op, const std::map<std::string, Tensor*>& inputs,
-             const std::map<std::string, Tensor*>& outputs, BlockRunner* blocks)
-      : BindContext(op), inputs_(inputs), outputs_(outputs), blocks_(blocks) {}
-
-  void Alias(Tensor* in, Tensor* out) override {
-    aliases_.emplace_back(in, out);
-  }
-  void MayShare(Tensor*, Tensor*) override {}
-  void NoBuffer(Tensor*) override {}
-  Tensor* Scratch(size_t bytes) override {
-    return NewTensor(DType::kUInt8, {static_cast<int64_t>(bytes)});
-  }
-  // What a forward op leaves for its gradient is lost: the gradient's other
-  // implementations do without.
-  Tensor* Keep(const std::string&, DType dtype, Shape shape) override {
-    return NewTensor(dtype, std::move(shape));
-  }
-  Tensor* Kept(const std::string&) override { return nullptr; }
-  BlockRunner* blocks() override { return blocks_; }
-  absl::StatusOr<Tensor*> In(Tensor* tensor, const LayoutPtr& layout) override {
-    return RowMajorOnly(tensor, layout);
-  }
-  absl::StatusOr<Tensor*> Out(Tensor* tensor,
-                              const LayoutPtr& layout) override {
-    return RowMajorOnly(tensor, layout);
-  }
-  LayoutPtr LayoutOf(const std::string&) const override { return nullptr; }
-  bool IsConstant(const Tensor*) const override { return false; }
-  bool IsFrozen(const Tensor*) const override { return false; }
-  bool IsTraining() const override { return true; }
-
-  // Does what takes the place of a step.
-  void CopyAliases() const {
-    for (const auto& [in, out] : aliases_)
-      if (out->bytes() > 0 && out->raw() != in->raw())
-        std::memmove(out->raw(), in->raw(), out->bytes());
-  }
-
- protected:
-  Tensor* FindInput(const std::string& name) const override {
-    const auto it = inputs_.find(name);
-    return it == inputs_.end() ? nullptr : it->second;
-  }
-  Tensor* FindOutput(const std::string& name) const override {
-    const auto it = outputs_.find(name);
-    return it == outputs_.end() ? nullptr : it->second;
-  }
-
- private:
-  Tensor* NewTensor(DType dtype, Shape shape) {
-    made_.emplace_back(dtype, std::move(shape));
-    made_.back().Allocate();
-    return &made_.back();
-  }
-  static absl::StatusOr<Tensor*> RowMajorOnly(Tensor* tensor,
-                                              const LayoutPtr& layout) {
-    if (layout == nullptr) return tensor;
-    return Unimplemented("shapes are known only when it runs");
-  }
-
-  const std::map<std::string, Tensor*>& inputs_;
-  const std::map<std::string, Tensor*>& outputs_;
-  BlockRunner* blocks_;
-  std::vector<std::pair<Tensor*, Tensor*>> aliases_;
-  std::deque<Tensor> made_;
-};
+// Does what takes the place of a step.
+void CopyAliases(const LateBinder& binder) {
+  for (const auto& [in, out] : binder.aliases())
+    if (out->bytes() > 0 && out->raw() != in->raw())
+      std::memmove(out->raw(), in->raw(), out->bytes());
+}
 
 // Gives an output the shape that was inferred.
 absl::Status Prepare(const std::string& name, const TensorMeta& meta,
@@ -95,11 +35,7 @@ absl::Status Prepare(const std::string& name, const TensorMeta& meta,
     return absl::OkStatus();
   }
   if (variable.fixed) {
-    if (tensor->dtype() != meta.dtype || tensor->shape() != meta.shape)
-      return InvalidArgument("variable '%s' holds %s%s; the op makes %s%s",
-                             name, Name(tensor->dtype()),
-                             ToString(tensor->shape()), Name(meta.dtype),
-                             ToString(meta.shape));
+    PD_RETURN_IF_ERROR(CheckFixed(name, meta, *tensor));
   } else if (shape_from_data) {
     tensor->Reset(meta.dtype, {0});
   } else {
@@ -108,16 +44,42 @@ absl::Status Prepare(const std::string& name, const TensorMeta& meta,
                       ToString(meta.shape));
     tensor->Resize(meta.dtype, meta.shape);
   }
+  SetMeta(meta, tensor);
+  return absl::OkStatus();
+}
+
+// Gives outputs what an op has made for them.
+absl::Status Deliver(BlockRunner* blocks,
+                     std::deque<std::pair<Frame::Variable, Tensor>>* fresh) {
+  Values* values = blocks == nullptr ? HostValues() : blocks->values();
+  for (auto& [variable, value] : *fresh) {
+    if (variable.fixed)
+      PD_RETURN_IF_ERROR(values->Copy(value, variable.tensor));
+    else
+      *variable.tensor = std::move(value);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void SetMeta(const TensorMeta& meta, Tensor* tensor) {
   tensor->set_lod(meta.lod);
   tensor->set_kind(meta.kind);
   tensor->set_height(meta.height);
   if (meta.kind == VarKind::kSelectedRows && !meta.shape.empty() &&
       meta.shape[0] >= 0)
     tensor->rows().resize(static_cast<size_t>(meta.shape[0]));
-  return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
+                        const Tensor& tensor) {
+  if (tensor.dtype() == meta.dtype && tensor.shape() == meta.shape)
+    return absl::OkStatus();
+  return InvalidArgument("variable '%s' holds %s%s; the op makes %s%s", name,
+                         Name(tensor.dtype()), ToString(tensor.shape()),
+                         Name(meta.dtype), ToString(meta.shape));
+}
 
 TensorMeta MetaOf(const Tensor& tensor) {
   TensorMeta meta;
@@ -156,13 +118,21 @@ absl::StatusOr<LateOp> LateOp::Make(const OpRegistry& registry, OpDesc op,
   return LateOp(def, std::move(op), version);
 }
 
-absl::StatusOr<std::map<std::string, TensorMeta>> LateOp::InferOutputs(
-    const Variables& inputs) const {
-  std::map<std::string, TensorMeta> metas, outputs;
-  for (const auto& [name, variable] : inputs) {
-    metas[name] = MetaOf(*variable.tensor);
-    metas[name].value = variable.tensor;
-  }
+bool LateOp::HandsOn(const Variables& inputs) const {
+  static const std::set<std::string>* const kTypes = new std::set<std::string>{
+      "lod_array_length",       "read_from_array",
+      "select_input",           "select_output",
+      "tensor_array_to_tensor", "tensor_array_to_tensor_grad",
+      "write_to_array"};
+  if (def_->runs_blocks() || kTypes->count(op_.type) > 0) return true;
+  if (op_.type != "sum") return false;
+  for (const auto& [name, variable] : inputs)
+    if (variable.tensor->is_array()) return true;
+  return false;
+}
+
+absl::StatusOr<LateOp::Metas> LateOp::InferWith(const Metas& metas) const {
+  Metas outputs;
   InferContext context(
       op_, version_,
       [&](const std::string& name) -> const TensorMeta* {
@@ -174,6 +144,35 @@ absl::StatusOr<std::map<std::string, TensorMeta>> LateOp::InferOutputs(
       });
   PD_RETURN_IF_ERROR(def_->infer()(&context));
   return outputs;
+}
+
+// What lies on a device is brought only where a shape follows from it.
+absl::StatusOr<LateOp::Metas> LateOp::InferOutputs(const Variables& inputs,
+                                                   LateDevice* device) const {
+  Metas metas;
+  bool all_here = true;
+  for (const auto& [name, variable] : inputs) {
+    metas[name] = MetaOf(*variable.tensor);
+    const bool there = device != nullptr && device->Holds(*variable.tensor);
+    if (!there) metas[name].value = variable.tensor;
+    all_here = all_here && !there;
+  }
+  PD_ASSIGN_OR_RETURN(Metas outputs, InferWith(metas));
+  bool known = all_here || def_->shape_from_data();
+  if (!known) {
+    known = true;
+    for (const auto& [name, meta] : outputs)
+      known = known && !IsDynamic(meta.shape);
+  }
+  if (known) return outputs;
+  std::deque<Tensor> brought;
+  for (const auto& [name, variable] : inputs) {
+    if (metas[name].value != nullptr) continue;
+    PD_ASSIGN_OR_RETURN(Tensor here, device->OnHost(*variable.tensor));
+    brought.push_back(std::move(here));
+    metas[name].value = &brought.back();
+  }
+  return InferWith(metas);
 }
 
 absl::Status LateOp::CheckValues(const Variables& inputs) const {
@@ -190,44 +189,63 @@ absl::Status LateOp::CheckValues(const Variables& inputs) const {
 }
 
 absl::Status LateOp::Run(const RunContext& context, const Variables& inputs,
-                         const Variables& outputs, BlockRunner* blocks) const {
+                         const Variables& outputs, BlockRunner* blocks,
+                         LateDevice* device) const {
+  Metas metas;
+  if (!def_->runs_blocks()) {
+    PD_ASSIGN_OR_RETURN(metas, InferOutputs(inputs, device));
+  }
+  if (device == nullptr || HandsOn(inputs))
+    return RunOnHost(context, inputs, outputs, metas, blocks);
+  PD_RETURN_IF_ERROR(CheckValues(inputs));
+  return device->Run(*this, context, inputs, outputs, metas);
+}
+
+absl::Status LateOp::RunOnHost(const RunContext& context,
+                               const Variables& inputs,
+                               const Variables& outputs, const Metas& metas,
+                               BlockRunner* blocks) const {
   std::map<std::string, Tensor*> in, out;
   std::set<const Tensor*> read;
   for (const auto& [name, variable] : inputs) {
     in[name] = variable.tensor;
     read.insert(variable.tensor);
   }
-  std::deque<std::pair<Tensor*, Tensor>> fresh;  // outputs that are inputs
-  if (def_->runs_blocks()) {
-    for (const auto& [name, variable] : outputs) out[name] = variable.tensor;
-  } else {
-    PD_ASSIGN_OR_RETURN(const auto metas, InferOutputs(inputs));
-    for (const auto& [name, variable] : outputs) {
-      const auto meta = metas.find(name);
-      if (meta == metas.end())
-        return Internal("output '%s' was not inferred", name);
-      Frame::Variable target = variable;
-      if (!target.fixed && read.count(target.tensor) > 0 &&
-          meta->second.kind != VarKind::kLodTensorArray) {
-        fresh.emplace_back(target.tensor, Tensor());
-        target.tensor = &fresh.back().second;
-      }
-      PD_RETURN_IF_ERROR(
-          Prepare(name, meta->second, target, def_->shape_from_data()));
-      out[name] = target.tensor;
+  const bool hands_on = HandsOn(inputs);
+  // Outputs that are inputs, and such that an op would give other bytes.
+  std::deque<std::pair<Frame::Variable, Tensor>> fresh;
+  for (const auto& [name, variable] : outputs) {
+    out[name] = variable.tensor;
+    if (def_->runs_blocks()) continue;
+    const auto meta = metas.find(name);
+    if (meta == metas.end())
+      return Internal("output '%s' was not inferred", name);
+    const bool array = meta->second.kind == VarKind::kLodTensorArray;
+    if (!array &&
+        (variable.fixed ? hands_on : read.count(variable.tensor) > 0)) {
+      fresh.emplace_back(variable, Tensor());
+      out[name] = &fresh.back().second;
     }
+    if (hands_on && variable.fixed && !IsDynamic(meta->second.shape))
+      PD_RETURN_IF_ERROR(CheckFixed(name, meta->second, *variable.tensor));
+    if (!hands_on || array)
+      PD_RETURN_IF_ERROR(Prepare(name, meta->second,
+                                 {out[name], variable.fixed},
+                                 def_->shape_from_data()));
   }
   PD_RETURN_IF_ERROR(CheckValues(inputs));
   std::vector<std::string> refusals;
   for (const Implementation& implementation : def_->implementations()) {
     if (!TakesKinds(implementation, in, out)) continue;
-    LateBinder binder(op_, in, out, blocks);
+    LateBinder binder(op_, in, out, blocks, [](Tensor* tensor) {
+      tensor->Allocate();
+      return absl::OkStatus();
+    });
     absl::StatusOr<Step> step = implementation.bind(&binder);
     if (step.ok()) {
       if (*step != nullptr) PD_RETURN_IF_ERROR((*step)(context));
-      binder.CopyAliases();
-      for (auto& [tensor, value] : fresh) *tensor = std::move(value);
-      return absl::OkStatus();
+      CopyAliases(binder);
+      return Deliver(blocks, &fresh);
     }
     if (step.status().code() != absl::StatusCode::kUnimplemented)
       return step.status();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An op that is inferred and bound each time it runs, because its shapes are
 // known only then: after where_index, in the block of a while. Its tensors are
-// row-major and have bytes of their own.
+// row-major and have bytes of their own, on the host or, where the plan has a
+// device, in memory of that (late_device.h).
 #ifndef PD_LIBCORE_EXEC_LATE_OP_H_
 #define PD_LIBCORE_EXEC_LATE_OP_H_
 
@@ -17,9 +18,12 @@
 
 namespace pd {
 
+class LateDevice;
+
 class LateOp {
  public:
   using Variables = std::map<std::string, Frame::Variable>;
+  using Metas = std::map<std::string, TensorMeta>;
 
   /// Checks `op` against its schema. `version` is the program's.
   static absl::StatusOr<LateOp> Make(const OpRegistry& registry, OpDesc op,
@@ -29,24 +33,44 @@ class LateOp {
   /// Normalized.
   const OpDesc& op() const { return op_; }
 
+  /// It hands values on as they are, wherever their bytes are (values.h): ops
+  /// that run blocks, branches, and ops on arrays.
+  bool HandsOn(const Variables& inputs) const;
+
   /// Computes the op once on these variables. An output that is an input too
-  /// may change its shape unless it is fixed. `blocks` is for ops that run
-  /// blocks. Errors do not name the op.
+  /// may change its shape unless it is fixed. `blocks` is for ops that hand
+  /// values on; null: only host values are there. `device` is where to compute;
+  /// null: on the host. Errors do not name the op.
   absl::Status Run(const RunContext& context, const Variables& inputs,
-                   const Variables& outputs, BlockRunner* blocks) const;
+                   const Variables& outputs, BlockRunner* blocks,
+                   LateDevice* device = nullptr) const;
+
+  /// The parts of Run for those who have a device. What the outputs will be:
+  absl::StatusOr<Metas> InferOutputs(const Variables& inputs,
+                                     LateDevice* device) const;
+  /// FailedPrecondition when something was not written.
+  absl::Status CheckValues(const Variables& inputs) const;
+  /// Computes it on the host, where all bytes are, unless it hands values on.
+  absl::Status RunOnHost(const RunContext& context, const Variables& inputs,
+                         const Variables& outputs, const Metas& metas,
+                         BlockRunner* blocks) const;
 
  private:
   LateOp(const OpDef* def, OpDesc op, int64_t version)
       : def_(def), op_(std::move(op)), version_(version) {}
 
-  absl::Status CheckValues(const Variables& inputs) const;
-  absl::StatusOr<std::map<std::string, TensorMeta>> InferOutputs(
-      const Variables& inputs) const;
+  absl::StatusOr<Metas> InferWith(const Metas& metas) const;
 
   const OpDef* def_;
   OpDesc op_;
   int64_t version_;
 };
+
+/// Gives a tensor what was inferred besides shape and bytes.
+void SetMeta(const TensorMeta& meta, Tensor* tensor);
+/// InvalidArgument unless the variable `name` is what its op makes.
+absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
+                        const Tensor& tensor);
 
 /// Fast implementations know dense tensors, and selected rows if they say so;
 /// references know every kind that their op has.

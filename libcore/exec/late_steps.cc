@@ -2,13 +2,17 @@
 // The part of PlanBuilder that adds ops whose shapes a plan cannot know: ops
 // that run blocks, ops on tensor arrays, ops whose result depends on data, and
 // everything that reads what those make. Their steps infer and bind.
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/block_executor.h"
+#include "libcore/exec/late_device.h"
 #include "libcore/exec/op_binder.h"
 #include "libcore/exec/plan_builder.h"
+#include "libcore/exec/plan_device.h"
 
 namespace pd {
 
@@ -20,18 +24,45 @@ struct Restore {
   const Tensor* before;  // null: no value
   bool fixed;
 
-  void Run() const {
+  absl::Status Run(Values* values) const {
     if (before == nullptr) {
       output->elements().clear();
       output->frames().clear();
       output->Attach(nullptr);
     } else if (fixed) {
-      CopyElements(*before, output);
+      return values->Copy(*before, output);
     } else {
-      *output = CloneOf(*before);
+      PD_ASSIGN_OR_RETURN(*output, values->Clone(*before));
     }
+    return absl::OkStatus();
   }
 };
+
+// A late op, as its step runs it.
+struct LateStep {
+  LateOp op;
+  LateOp::Variables inputs = {}, outputs = {};
+  std::vector<Restore> restore = {};
+  std::vector<Tensor*> homes = {};  // outputs that are the host's at the end
+  Frame* frame = nullptr;
+
+  absl::Status Run(BlockExecutor* blocks, const RunContext& context) const {
+    for (const Restore& one : restore)
+      PD_RETURN_IF_ERROR(one.Run(blocks->values()));
+    PD_RETURN_IF_ERROR(blocks->RunOp(op, inputs, outputs, frame, context));
+    for (Tensor* home : homes) {
+      PD_ASSIGN_OR_RETURN(*home, blocks->values()->OnHost(*home));
+    }
+    return absl::OkStatus();
+  }
+};
+
+// Whole numbers that a loop or a branch may be decided by are not more.
+constexpr int64_t kMostCounters = 64;
+
+bool IsDeviceFloat(DType dtype) {
+  return IsFloating(dtype) && dtype != DType::kFloat64;
+}
 
 }  // namespace
 
@@ -85,49 +116,106 @@ absl::Status PlanBuilder::ResolveLateInputs(
   return absl::OkStatus();
 }
 
-absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
-  if (plan_->blocks_ == nullptr) {
-    plan_->program_ = program_;
-    plan_->blocks_ =
-        std::make_unique<BlockExecutor>(&registry_, &plan_->program_);
+absl::Status PlanBuilder::PrepareLate() {
+  if (plan_->blocks_ != nullptr) return absl::OkStatus();
+  plan_->program_ = program_;
+  if (plan_->device_ != nullptr) {
+    plan_->late_ = std::make_unique<LateDevice>(
+        &registry_, plan_->device_.get(), program_.version);
+    // It is written before a run's first step.
+    PD_RETURN_IF_ERROR(plan_->device_->ThisRun().status());
   }
+  plan_->blocks_ = std::make_unique<BlockExecutor>(&registry_, &plan_->program_,
+                                                   plan_->late_.get());
+  return absl::OkStatus();
+}
+
+// Which side what the plan knows of a late op's variables is wanted on. Floats
+// are the device's where it may compute the op, and whole numbers beside them
+// (ids); what loops and branches count with is the host's. A variable that only
+// the host has read is updated there.
+absl::Status PlanBuilder::PlaceLate(const LateOp& op, OpBinder* binder) {
+  const bool blocks = op.def().runs_blocks(), hands_on = op.HandsOn({});
+  const bool able =
+      hands_on || plan_->device_->place().kernels.Find(op.op().type) != nullptr;
+  bool floats = false;
+  for (const auto& [name, tensor] : binder->inputs())
+    floats =
+        floats || (late_.count(tensor) == 0 && IsDeviceFloat(tensor->dtype()));
+  const auto outputs = binder->outputs();
+  return binder->MoveEach([&](const std::string& name, Tensor* tensor) {
+    if (!able || late_.count(tensor) > 0) return false;
+    if (hands_on && !IsDeviceFloat(tensor->dtype()))
+      return blocks && OnDevice(tensor) && tensor->size() > kMostCounters;
+    if (!IsDeviceFloat(tensor->dtype())) return floats;
+    if (blocks || InfoOf(tensor).entry == nullptr || outputs.count(name) == 0)
+      return true;
+    const Sides& sides = *SidesOf(tensor);
+    const bool here = sides.host_reads || sides.writer == Sides::Writer::kHost;
+    return !here || sides.device_reads ||
+           sides.writer == Sides::Writer::kDevice;
+  });
+}
+
+// A late value that is fetched, on the host.
+Tensor* PlanBuilder::LateFetch(const std::string& name, Tensor* tensor) {
+  all_here_ = false;
+  Tensor* here = NewTensor(tensor->dtype(), {}, Kind::kLate);
+  StepInfo info = MoveInfo("copy", name, Tensor(), Tensor());
+  info.bytes_read = info.bytes_written = 0;
+  info.on_device = true;
+  AddStep(
+      [=, late = plan_->late_.get()](const RunContext&) -> absl::Status {
+        PD_ASSIGN_OR_RETURN(*here, late->OnHost(*tensor));
+        return absl::OkStatus();
+      },
+      std::move(info));
+  return here;
+}
+
+absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
+  PD_RETURN_IF_ERROR(PrepareLate());
   PD_ASSIGN_OR_RETURN(LateOp late,
                       LateOp::Make(registry_, op, program_.version));
   std::map<std::string, Tensor*> inputs, previous, outputs;
   PD_RETURN_IF_ERROR(ResolveLateInputs(op, &inputs, &previous, &outputs));
-  OpBinder binder(this, late.op(), index, inputs, outputs);
+  LateStep step{std::move(late)};
+  OpBinder binder(this, step.op.op(), index, inputs, outputs);
   PD_RETURN_IF_ERROR(binder.MakeRowMajor());
-  if (plan_->device_ != nullptr) PD_RETURN_IF_ERROR(binder.MoveTo(false));
+  if (plan_->device_ != nullptr)
+    PD_RETURN_IF_ERROR(PlaceLate(step.op, &binder));
 
   const auto variable = [&](Tensor* tensor) {
     return Frame::Variable{
         tensor, InfoOf(tensor).kind != Kind::kLate && late_.count(tensor) == 0};
   };
-  LateOp::Variables in, out;
   plan_->frames_.emplace_back();
-  Frame* frame = &plan_->frames_.back();
+  step.frame = &plan_->frames_.back();
   for (const auto& [name, tensor] : binder.inputs())
-    frame->Lend(name, in[name] = variable(tensor));
-  std::vector<Restore> restore;
+    step.frame->Lend(name, step.inputs[name] = variable(tensor));
   for (const auto& [name, tensor] : binder.outputs()) {
-    frame->Lend(name, out[name] = variable(tensor));
+    const bool fixed = (step.outputs[name] = variable(tensor)).fixed;
+    step.frame->Lend(name, step.outputs[name]);
     const auto before = previous.find(name);
     Tensor* value =
         before == previous.end() ? nullptr : binder.inputs().at(name);
-    if (value != tensor && (value != nullptr || !out[name].fixed))
-      restore.push_back({tensor, value, out[name].fixed});
+    if (value != tensor && (value != nullptr || !fixed))
+      step.restore.push_back({tensor, value, fixed});
+    if (!fixed && InfoOf(tensor).entry != nullptr) step.homes.push_back(tensor);
   }
-  StepInfo info = Describe(late.op());
+  StepInfo info = Describe(step.op.op());
   info.implementation = "late";
   if (!outputs.empty()) info.output = outputs.begin()->first;
+  const auto at = std::make_shared<size_t>();
   binder.Accept(
-      [late = std::move(late), in, out, restore, frame,
-       blocks = plan_->blocks_.get()](const RunContext& context) {
-        for (const Restore& one : restore) one.Run();
-        return blocks->RunOp(late, in, out, frame, context);
+      [step = std::move(step), at, plan = plan_.get()](const RunContext& run) {
+        const absl::Status status = step.Run(plan->blocks_.get(), run);
+        if (plan->late_ != nullptr) plan->NoteLate(*at, step.outputs);
+        return status;
       },
       std::move(info));
-  for (const auto& [name, tensor] : outputs) current_[name] = tensor;
+  *at = plan_->steps_.size() - 1;
+  for (const auto& [name, tensor] : outputs) current_[name] = NewestOf(tensor);
   return absl::OkStatus();
 }
 

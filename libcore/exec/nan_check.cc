@@ -177,7 +177,9 @@ absl::Status NanCheck::PrepareDevice() {
   int64_t values = 0;
   for (size_t i = 0; i < steps_.size(); ++i)
     for (Watched& watched : steps_[i])
-      if (plan_->steps()[i].on_device && IsFloating(watched.tensor->dtype()))
+      if (plan_->steps()[i].on_device &&
+          plan_->steps()[i].implementation != "late" &&
+          IsFloating(watched.tensor->dtype()))
         watched.number = values++;
   if (values == 0) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(
@@ -247,9 +249,16 @@ absl::Status NanCheck::Finish(const absl::Status& ran) {
 
 absl::Status NanCheck::After(size_t step) {
   if (level_ == Level::kOff) return absl::OkStatus();
-  if (plan_->steps()[step].on_device) return AfterOnDevice(step);
-  for (const Watched& watched : steps_[step]) {
+  const StepInfo& info = plan_->steps()[step];
+  const bool late = info.implementation == "late";
+  if (info.on_device && !late) return AfterOnDevice(step);
+  for (Watched watched : steps_[step]) {
     if (level_ == Level::kQuick && !watched.quick) continue;
+    Tensor here;
+    if (plan_->place() != nullptr) {
+      PD_ASSIGN_OR_RETURN(here, plan_->OnHost(*watched.tensor));
+      watched.tensor = &here;
+    }
     const absl::Status status = Judge(watched, plan_->variables(step).op);
     if (status.ok()) continue;
     found_.step = step;
@@ -264,9 +273,14 @@ absl::Status NanCheck::AfterInBlock(const BlockStep& step) {
   if (level_ == Level::kOff || rules_->Skips(*step.op)) return absl::OkStatus();
   for (const auto& [name, variable] : *step.outputs) {
     Watched watched;
-    watched.tensor = variable.tensor;
     watched.name = &name;
     if (level_ == Level::kQuick && !rules_->watches(name)) continue;
+    watched.tensor = variable.tensor;
+    Tensor here;
+    if (plan_->place() != nullptr) {
+      PD_ASSIGN_OR_RETURN(here, plan_->OnHost(*variable.tensor));
+      watched.tensor = &here;
+    }
     if (std::isfinite(Largest(*watched.tensor))) continue;
     if (rules_->Skips(*step.op, name)) continue;
     watched.infinities = rules_->AllowsInfinities(*step.op, name);

@@ -212,7 +212,14 @@ absl::Status OpBinder::MakeRowMajor() {
 }
 
 absl::Status OpBinder::MoveTo(bool device) {
+  device_ = device;
+  return MoveEach([=](const std::string&, Tensor*) { return device; });
+}
+
+absl::Status OpBinder::MoveEach(
+    const std::function<bool(const std::string& name, Tensor* tensor)>& to) {
   for (auto& [name, tensor] : inputs_) {
+    const bool device = to(name, tensor);
     PD_ASSIGN_OR_RETURN(Tensor * there, builder_->ReadOn(tensor, device));
     if (there == tensor) continue;
     replaced_.push_back(tensor);
@@ -220,7 +227,9 @@ absl::Status OpBinder::MoveTo(bool device) {
     for (size_t i = 0; there == nullptr && i < copies.size(); ++i)
       if (builder_->InfoOf(copies[i]).device == device) there = copies[i];
     for (size_t i = 0; there == nullptr && i < before_.size(); ++i)
-      if (before_[i].from == tensor) there = before_[i].to;
+      if (before_[i].from == tensor &&
+          builder_->InfoOf(before_[i].to).device == device)
+        there = before_[i].to;
     if (there == nullptr) {
       there = builder_->CopyOf(tensor, PlanBuilder::Kind::kArena);
       builder_->InfoOf(there).device = device;
@@ -230,9 +239,8 @@ absl::Status OpBinder::MoveTo(bool device) {
     tensor = there;
   }
   for (auto& [name, tensor] : outputs_) {
-    PD_ASSIGN_OR_RETURN(tensor, builder_->WriteOn(tensor, device));
+    PD_ASSIGN_OR_RETURN(tensor, builder_->WriteOn(tensor, to(name, tensor)));
   }
-  device_ = device;
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_EXEC_OP_BINDER_H_
 #define PD_LIBCORE_EXEC_OP_BINDER_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -42,8 +43,12 @@ class OpBinder : public BindContext {
   /// Replaces every half by a float32 tensor: casts go around the step. False,
   /// and nothing done, where there is none or one must stay.
   absl::StatusOr<bool> Widen();
-  /// Replaces every input and output by the one on the device, or the host.
+  /// Replaces every input and output by the one on the device, or the host;
+  /// late ones stay as they are.
   absl::Status MoveTo(bool device);
+  /// The same for each as `device` says.
+  absl::Status MoveEach(const std::function<bool(const std::string& name,
+                                                 Tensor* tensor)>& device);
   const std::map<std::string, Tensor*>& inputs() const { return inputs_; }
   const std::map<std::string, Tensor*>& outputs() const { return outputs_; }
   /// Adds the steps and records what they touch.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/late_device.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/plan_builder.h"
 #include "libcore/exec/plan_device.h"
@@ -82,14 +83,36 @@ bool Plan::runs_ahead() const {
   return device_ != nullptr && device_->runs_ahead() && check_ == nullptr;
 }
 
-absl::StatusOr<Tensor> Plan::OnHost(size_t step, const Tensor& tensor) const {
-  if (!infos_[step].on_device) return tensor;
+absl::StatusOr<Tensor> Plan::OnHost(const Tensor& tensor) const {
+  if (late_ != nullptr) return late_->OnHost(tensor);
+  if (device_ == nullptr || tensor.raw() == nullptr ||
+      !device_->device()->Holds(tensor.raw()))
+    return tensor;
   Tensor copy(tensor.dtype(), tensor.shape());
   copy.set_lod(tensor.lod());
   copy.set_layout(tensor.layout());
   copy.Allocate();
   PD_RETURN_IF_ERROR(device_->Bring(tensor, &copy));
   return copy;
+}
+
+const DevicePool* Plan::pool() const {
+  return late_ == nullptr ? nullptr : &late_->pool();
+}
+
+// Where a late step has run: what only handed values on, where those are.
+void Plan::NoteLate(size_t step, const LateOp::Variables& outputs) {
+  const LateDevice::Placed placed = late_->TakePlaced();
+  bool here = placed.on_host == 0;
+  const auto look = [&](const Tensor& tensor) {
+    here = here && (tensor.raw() == nullptr || late_->Holds(tensor));
+  };
+  if (placed.here == 0)
+    for (const auto& [name, variable] : outputs) {
+      look(*variable.tensor);
+      for (const Tensor& element : variable.tensor->elements()) look(element);
+    }
+  infos_[step].on_device = here;
 }
 
 absl::Status Plan::Run(const RunContext& context, StepHook* hook) {

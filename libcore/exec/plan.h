@@ -64,7 +64,9 @@ struct StepInfo {
   std::string op_type;         ///< "reorder" for a change of layout
   std::string output;          ///< its first output
   std::string implementation;  ///< the label that accepted
-  bool on_device = false;      ///< or a copy to or from one
+  /// Or a copy to or from one. Of a late op: where the last run had it; of one
+  /// that runs blocks, that all of them that make floats were there.
+  bool on_device = false;
   /// "label: reason" of those that were asked before.
   std::vector<std::string> refusals;
   int32_t role = kRoleForward;  ///< op_role; of a reorder, its op's
@@ -104,6 +106,8 @@ struct StepVariables {
   List inputs, outputs;
 };
 
+class DevicePool;
+class LateDevice;
 class NanCheck;
 class PlanDevice;
 
@@ -142,13 +146,16 @@ class Plan {
   const Tensor& fetch(size_t i) const { return *fetches_[i]; }
 
   const std::vector<StepInfo>& steps() const { return infos_; }
-  /// The op of step i, what it reads and what it writes. The bytes of a step on
-  /// a device are there: see OnHost.
+  /// The op of step i, what it reads and what it writes. Their bytes may be on
+  /// a device: see OnHost.
   const StepVariables& variables(size_t i) const { return variables_[i]; }
   size_t feeds() const { return feeds_.size(); }
-  /// A variable of step i as host code can read it: of a step on a device a
-  /// copy, which is waited for. For hooks.
-  absl::StatusOr<Tensor> OnHost(size_t step, const Tensor& tensor) const;
+  /// A variable of a step, or of an op of a block, as host code can read it: of
+  /// what lies on a device a copy, which is waited for. For hooks.
+  absl::StatusOr<Tensor> OnHost(const Tensor& tensor) const;
+  /// Device memory for values whose shapes follow from data; null where there
+  /// are none.
+  const DevicePool* pool() const;
   /// Where it computes; null: on the CPU.
   const DevicePlace* place() const;
   /// The tensor whose bytes this one is another view of (reshape), else itself.
@@ -169,6 +176,7 @@ class Plan {
   absl::Status RunSteps(const RunContext& context, StepHook* hook);
   absl::Status RunOnDevice(const RunContext& context, StepHook* hook);
   void Attach(const Feed& feed, const void* data);
+  void NoteLate(size_t step, const LateOp::Variables& outputs);
   std::deque<Tensor> tensors_;
   std::vector<Step> steps_;
   std::vector<StepInfo> infos_;
@@ -181,6 +189,7 @@ class Plan {
   std::shared_ptr<void> arena_;
   std::unique_ptr<PlanDevice> device_;  // where it computes on one
   ProgramDesc program_;                 // where steps run its blocks
+  std::unique_ptr<LateDevice> late_;    // both
   std::unique_ptr<BlockExecutor> blocks_;
   std::deque<Frame> frames_;  // of those steps
   PlanStats stats_;

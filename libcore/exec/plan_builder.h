@@ -84,6 +84,9 @@ class PlanBuilder {
                                  std::map<std::string, Tensor*>* previous,
                                  std::map<std::string, Tensor*>* outputs);
   Tensor* MakeLateOutput(const std::string& name);
+  absl::Status PrepareLate();
+  absl::Status PlaceLate(const LateOp& op, OpBinder* binder);
+  Tensor* LateFetch(const std::string& name, Tensor* tensor);
   bool IsArray(const std::string& name) const;
 
   // device_steps.cc: ops and values on a device.

@@ -30,13 +30,17 @@ absl::StatusOr<const Tensor*> PlanDevice::ValueOf(const Tensor* tensor) {
   return &it->second->tensor;
 }
 
+// Late steps bind in every run, and have the same complaints each time.
 absl::StatusOr<int32_t*> PlanDevice::Complaint(std::string message) {
+  const auto known = std::find(complaints_.begin(), complaints_.end(), message);
+  if (known != complaints_.end()) return flags_ + (known - complaints_.begin());
   if (flags_ == nullptr) {
     const size_t bytes = kMostComplaints * sizeof(int32_t);
     PD_ASSIGN_OR_RETURN(void* flags, Keep(bytes));
     for (Slot& slot : slots_) {
       PD_ASSIGN_OR_RETURN(slot.answers, device()->AllocatePinned(bytes));
     }
+    PD_RETURN_IF_ERROR(device()->Clear(flags, bytes));
     flags_ = static_cast<int32_t*>(flags);
   }
   if (complaints_.size() == kMostComplaints)

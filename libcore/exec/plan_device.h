@@ -51,6 +51,11 @@ class PlanDevice : public DeviceBinding {
   absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) override;
   absl::StatusOr<const uint64_t*> ThisRun() override;
   absl::StatusOr<int64_t*> RowsOf(const Tensor* selected) override;
+  /// The same of a tensor that was asked for before; null for others.
+  int64_t* FindRows(const Tensor* selected) const {
+    const auto it = rows_.find(selected);
+    return it == rows_.end() ? nullptr : it->second;
+  }
 
   /// Between a tensor on the host and its copy in device memory, with the row
   /// numbers of selected rows. Bring waits: the bytes are there.

@@ -71,7 +71,7 @@ class BindContext {
   /// Kept returns null when the forward implementation left none.
   virtual Tensor* Keep(const std::string& name, DType dtype, Shape shape) = 0;
   virtual Tensor* Kept(const std::string& name) = 0;
-  /// For ops that run sub-blocks (OpDef::RunsBlocks); null for others.
+  /// For ops that run blocks or hand values on (values.h); null for others.
   virtual BlockRunner* blocks() { return nullptr; }
 
   // For layout-aware implementations.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op with sub-blocks (while, conditional_block) runs them by.
+// What an op with sub-blocks (while, conditional_block) runs them by, and any
+// op of a block that hands values on.
 #ifndef PD_LIBCORE_OPS_BLOCK_RUNNER_H_
 #define PD_LIBCORE_OPS_BLOCK_RUNNER_H_
 
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "libcore/ops/bind_context.h"
+#include "libcore/ops/values.h"
 #include "libcore/tensor/frame.h"
 
 namespace pd {
@@ -16,6 +18,8 @@ namespace pd {
 class BlockRunner {
  public:
   virtual ~BlockRunner() = default;
+  /// Copies values on the side where they are.
+  virtual Values* values() = 0;
   /// The variables of the block that the op stands in.
   virtual Frame* frame() = 0;
   /// Runs the ops of a block of the program, in order. What the block declares

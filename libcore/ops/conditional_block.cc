@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/accumulate.h"
 #include "libcore/ops/block_runner.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
@@ -36,13 +36,13 @@ struct Condition {
     return c;
   }
 
-  absl::StatusOr<bool> Holds() const {
+  absl::StatusOr<bool> Holds(Values* values) const {
     if (!scalar) {
       for (const Tensor* t : tensors)
         if (t == nullptr || t->size() == 0) return false;
       return true;
     }
-    const Tensor& t = *tensors[0];
+    PD_ASSIGN_OR_RETURN(const Tensor t, values->OnHost(*tensors[0]));
     if (!t.has_value() || t.dtype() != DType::kBool || t.size() != 1)
       return InvalidArgument("'Cond' is %s%s; expected one bool",
                              Name(t.dtype()), ToString(t.shape()));
@@ -56,7 +56,7 @@ absl::StatusOr<Step> BindConditionalBlock(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const Condition condition, Condition::Of(context));
   Tensor* scope = context->Output("Scope");
   return Step([=](const RunContext& run) -> absl::Status {
-    PD_ASSIGN_OR_RETURN(const bool holds, condition.Holds());
+    PD_ASSIGN_OR_RETURN(const bool holds, condition.Holds(blocks->values()));
     if (scope != nullptr) {
       scope->set_kind(VarKind::kStepScopes);
       scope->frames().clear();
@@ -79,7 +79,7 @@ absl::StatusOr<Step> BindConditionalBlockGrad(BindContext* context) {
     grads.emplace_back(context->Input("Input", i),
                        context->Output("Input@GRAD", i));
   return Step([=](const RunContext& run) -> absl::Status {
-    PD_ASSIGN_OR_RETURN(const bool holds, condition.Holds());
+    PD_ASSIGN_OR_RETURN(const bool holds, condition.Holds(blocks->values()));
     Frame* frame = nullptr;
     if (holds) {
       if (scope == nullptr || scope->frames().empty())
@@ -95,11 +95,13 @@ absl::StatusOr<Step> BindConditionalBlockGrad(BindContext* context) {
       const Frame::Variable* inside =
           frame == nullptr ? nullptr : frame->FindLocal(GradName(inputs[i]));
       if (inside != nullptr && inside->tensor->has_value()) {
-        if (inside->tensor != gradient) *gradient = CloneOf(*inside->tensor);
+        if (inside->tensor == gradient) continue;
+        PD_ASSIGN_OR_RETURN(*gradient,
+                            blocks->values()->Clone(*inside->tensor));
       } else if (input == nullptr) {
         return FailedPrecondition("'Input' ('%s') has no value", inputs[i]);
       } else {
-        ZerosLike(*input, gradient);
+        PD_RETURN_IF_ERROR(blocks->values()->ZerosLike(*input, gradient));
       }
     }
     if (scope != nullptr) scope->frames().clear();

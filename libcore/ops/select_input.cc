@@ -4,19 +4,20 @@
 // select_output: Out[Mask] = X; the other outputs are zeros.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/accumulate.h"
 #include "libcore/ops/int_tensors.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
 
-absl::StatusOr<size_t> BranchOf(const Tensor& mask, size_t count) {
+absl::StatusOr<size_t> BranchOf(Values* values, const Tensor& given,
+                                size_t count) {
+  PD_ASSIGN_OR_RETURN(const Tensor mask, values->OnHost(given));
   if ((mask.dtype() != DType::kInt32 && mask.dtype() != DType::kInt64) ||
       mask.size() != 1)
     return InvalidArgument("'Mask' is %s%s; expected one int",
@@ -39,15 +40,17 @@ absl::Status InferSelectInput(InferContext* context) {
 }
 
 absl::StatusOr<Step> BindSelectInput(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const size_t branch, BranchOf(*context->Input("Mask"),
-                                                    context->InputCount("X")));
+  Values* values = ValuesOf(context);
+  PD_ASSIGN_OR_RETURN(
+      const size_t branch,
+      BranchOf(values, *context->Input("Mask"), context->InputCount("X")));
   Tensor* x = context->Input("X", branch);
   Tensor* out = context->Output("Out");
   if (x == nullptr || !x->has_value())
     return FailedPrecondition("'X' %d has no value: its branch did not run",
                               branch);
-  return Step([x, out](const RunContext&) {
-    *out = CloneOf(*x);
+  return Step([=](const RunContext&) -> absl::Status {
+    PD_ASSIGN_OR_RETURN(*out, values->Clone(*x));
     return absl::OkStatus();
   });
 }
@@ -67,19 +70,17 @@ absl::StatusOr<Step> BindSelectOutput(BindContext* context) {
   std::vector<Tensor*> outputs;
   for (size_t i = 0; i < context->OutputCount("Out"); ++i)
     outputs.push_back(context->Output("Out", i));
+  Values* values = ValuesOf(context);
   return Step([=](const RunContext&) -> absl::Status {
-    PD_ASSIGN_OR_RETURN(const size_t branch, BranchOf(*mask, outputs.size()));
+    PD_ASSIGN_OR_RETURN(const size_t branch,
+                        BranchOf(values, *mask, outputs.size()));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      Tensor* out = outputs[i];
-      if (out == nullptr) continue;
-      if (x->is_array() && i == branch)
-        out->elements() = x->elements();
-      else if (x->is_array())
-        ZerosLike(*x, out);
-      else if (x->bytes() > 0 && i == branch)
-        std::memcpy(out->raw(), x->raw(), x->bytes());
-      else if (x->bytes() > 0)
-        std::memset(out->raw(), 0, out->bytes());
+      if (outputs[i] == nullptr) continue;
+      if (i != branch) {
+        PD_RETURN_IF_ERROR(values->ZerosLike(*x, outputs[i]));
+      } else {
+        PD_ASSIGN_OR_RETURN(*outputs[i], values->Clone(*x));
+      }
     }
     return absl::OkStatus();
   });

@@ -13,11 +13,11 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/accumulate.h"
 #include "libcore/ops/computed.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/selected_rows.h"
 #include "libcore/ops/strided_loop.h"
+#include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
@@ -162,10 +162,12 @@ absl::StatusOr<Step> SumArrays(BindContext* context, Tensor* out) {
       return InvalidArgument("X[%d] is no array as X[0] is", i);
     arrays.push_back(x);
   }
-  return Step([arrays, out](const RunContext&) -> absl::Status {
+  Values* values = ValuesOf(context);
+  return Step([arrays, values, out](const RunContext&) -> absl::Status {
     Tensor sum;
     sum.set_kind(VarKind::kLodTensorArray);
-    for (const Tensor* x : arrays) PD_RETURN_IF_ERROR(Accumulate(*x, &sum));
+    for (const Tensor* x : arrays)
+      PD_RETURN_IF_ERROR(values->Accumulate(*x, &sum));
     out->elements() = std::move(sum.elements());
     return absl::OkStatus();
   });

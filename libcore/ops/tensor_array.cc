@@ -10,7 +10,6 @@
 // X_W, the tensor that was written: an element that is missing is zeros like
 // it.
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "libcore/ops/axis_view.h"
 #include "libcore/ops/int_tensors.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
@@ -25,6 +25,7 @@ namespace {
 // More elements than any loop writes.
 constexpr int64_t kMostElements = int64_t{1} << 20;
 
+// Of an index that host code can read.
 absl::StatusOr<int64_t> IndexIn(const Tensor& index) {
   if (index.size() != 1 ||
       (index.dtype() != DType::kInt64 && index.dtype() != DType::kInt32))
@@ -46,17 +47,23 @@ absl::Status InferWrite(InferContext* context) {
   return absl::OkStatus();
 }
 
+absl::Status Write(Values* values, const Tensor& x, const Tensor& index,
+                   Tensor* out) {
+  PD_ASSIGN_OR_RETURN(const Tensor here, values->OnHost(index));
+  PD_ASSIGN_OR_RETURN(const int64_t at, IndexIn(here));
+  auto& elements = out->elements();
+  if (at >= static_cast<int64_t>(elements.size()))
+    elements.resize(static_cast<size_t>(at) + 1);
+  PD_ASSIGN_OR_RETURN(elements[static_cast<size_t>(at)], values->Clone(x));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Step> BindWrite(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* index = context->Input("I");
   Tensor* out = context->Output("Out");
-  return Step([=](const RunContext&) -> absl::Status {
-    PD_ASSIGN_OR_RETURN(const int64_t at, IndexIn(*index));
-    auto& elements = out->elements();
-    if (at >= static_cast<int64_t>(elements.size()))
-      elements.resize(static_cast<size_t>(at) + 1);
-    elements[static_cast<size_t>(at)] = CloneOf(*x);
-    return absl::OkStatus();
+  return Step([=, values = ValuesOf(context)](const RunContext&) {
+    return Write(values, *x, *index, out);
   });
 }
 
@@ -104,19 +111,15 @@ absl::Status InferRead(InferContext* context) {
 absl::StatusOr<Step> BindRead(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* index = context->Input("I");
+  Tensor* written = context->Input("X_W");
   Tensor* out = context->Output("Out");
-  const bool may_miss = context->Input("X_W") != nullptr;
+  Values* values = ValuesOf(context);
   return Step([=](const RunContext&) -> absl::Status {
-    PD_ASSIGN_OR_RETURN(const Tensor* element, ElementOf(*x, *index, may_miss));
-    if (out->bytes() == 0) return absl::OkStatus();
-    if (element == nullptr)
-      std::memset(out->raw(), 0, out->bytes());
-    else if (element->dtype() == out->dtype() && element->size() == out->size())
-      std::memcpy(out->raw(), element->raw(), out->bytes());
-    else
-      return InvalidArgument("the element is %s %s; 'Out' is %s %s",
-                             Name(element->dtype()), ToString(element->shape()),
-                             Name(out->dtype()), ToString(out->shape()));
+    PD_ASSIGN_OR_RETURN(const Tensor here, values->OnHost(*index));
+    PD_ASSIGN_OR_RETURN(const Tensor* element,
+                        ElementOf(*x, here, written != nullptr));
+    if (element == nullptr) return values->ZerosLike(*written, out);
+    PD_ASSIGN_OR_RETURN(*out, values->Clone(*element));
     return absl::OkStatus();
   });
 }
@@ -130,6 +133,7 @@ absl::StatusOr<Step> BindLength(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   return Step([=](const RunContext&) {
+    out->Resize(DType::kInt64, {1});
     *out->data<int64_t>() = static_cast<int64_t>(x->elements().size());
     return absl::OkStatus();
   });
@@ -139,7 +143,6 @@ absl::StatusOr<Step> BindLength(BindContext* context) {
 struct Joined {
   Shape shape;
   AxisView view;
-  std::vector<int64_t> extents;  // of each element along the axis
 };
 
 absl::StatusOr<Joined> Join(const OpDesc& op, const Tensor& array) {
@@ -163,8 +166,7 @@ absl::StatusOr<Joined> Join(const OpDesc& op, const Tensor& array) {
       return InvalidArgument("element 0 of 'X' is %s %s, element %d is %s %s",
                              Name(first.dtype()), ToString(first.shape()), i,
                              Name(elements[i].dtype()), ToString(shape));
-    j.extents.push_back(stack ? 1 : shape[at]);
-    sum += j.extents.back();
+    sum += stack ? 1 : shape[at];
   }
   j.shape = first.shape();
   if (stack)
@@ -173,25 +175,6 @@ absl::StatusOr<Joined> Join(const OpDesc& op, const Tensor& array) {
     j.shape[at] = sum;
   PD_ASSIGN_OR_RETURN(j.view, ViewAxis(j.shape, axis));
   return j;
-}
-
-// Copies the elements to the joined tensor, or back.
-void CopyJoined(const Joined& j, Tensor* joined, std::vector<Tensor>* elements,
-                bool join) {
-  const size_t unit =
-      static_cast<size_t>(j.view.inner) * SizeOf(joined->dtype());
-  const size_t row = static_cast<size_t>(j.view.n) * unit;
-  size_t at = 0;
-  for (size_t i = 0; i < elements->size(); ++i) {
-    const size_t width = static_cast<size_t>(j.extents[i]) * unit;
-    for (size_t r = 0; width > 0 && r < static_cast<size_t>(j.view.outer);
-         ++r) {
-      char* whole = joined->data<char>() + r * row + at;
-      char* part = (*elements)[i].data<char>() + r * width;
-      std::memcpy(join ? whole : part, join ? part : whole, width);
-    }
-    at += width;
-  }
 }
 
 absl::Status InferJoin(InferContext* context) {
@@ -212,12 +195,13 @@ absl::Status InferJoin(InferContext* context) {
 absl::StatusOr<Step> BindJoin(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
+  Tensor* index = context->Output("OutIndex");
+  Values* values = ValuesOf(context);
   return Step([=, op = context->op()](const RunContext&) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Joined j, Join(op, *x));
-    if (j.shape != out->shape())
-      return InvalidArgument("the elements make %s; 'Out' has shape %s",
-                             ToString(j.shape), ToString(out->shape()));
-    CopyJoined(j, out, &x->elements(), true);
+    PD_ASSIGN_OR_RETURN(*out,
+                        values->Join(x->elements(), j.view.outer, j.shape));
+    if (index != nullptr) index->Resize(DType::kInt32, {0});
     return absl::OkStatus();
   });
 }
@@ -234,6 +218,7 @@ absl::StatusOr<Step> BindJoinGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
+  Values* values = ValuesOf(context);
   return Step([=, op = context->op()](const RunContext&) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Joined j, Join(op, *x));
     if (NumElements(j.shape) != dout->size() ||
@@ -241,14 +226,8 @@ absl::StatusOr<Step> BindJoinGrad(BindContext* context) {
       return InvalidArgument("the elements make %s; 'Out@GRAD' is %s %s",
                              ToString(j.shape), Name(dout->dtype()),
                              ToString(dout->shape()));
-    std::vector<Tensor> grads;
-    for (const Tensor& element : x->elements()) {
-      grads.emplace_back(element.dtype(), element.shape());
-      grads.back().Allocate();
-      grads.back().set_lod(element.lod());
-    }
-    CopyJoined(j, dout, &grads, false);
-    dx->elements() = std::move(grads);
+    PD_ASSIGN_OR_RETURN(dx->elements(),
+                        values->Split(*dout, j.view.outer, x->elements()));
     return absl::OkStatus();
   });
 }

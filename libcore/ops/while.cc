@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/accumulate.h"
 #include "libcore/ops/block_runner.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
@@ -37,7 +37,8 @@ absl::StatusOr<bool> ReadCondition(BlockRunner* blocks,
     return InvalidArgument("'Condition' is %s%s; expected one bool",
                            Name(v->tensor->dtype()),
                            ToString(v->tensor->shape()));
-  return *v->tensor->data<bool>();
+  PD_ASSIGN_OR_RETURN(const Tensor here, blocks->values()->OnHost(*v->tensor));
+  return *here.data<bool>();
 }
 
 absl::StatusOr<Step> BindWhile(BindContext* context) {
@@ -59,8 +60,11 @@ absl::StatusOr<Step> BindWhile(BindContext* context) {
       auto frame = std::make_shared<Frame>(blocks->frame());
       std::vector<std::pair<std::string, Tensor>> before;
       for (const std::string& name : carried)
-        if (const Frame::Variable* v = blocks->frame()->Find(name))
-          before.emplace_back(name, CloneOf(*v->tensor));
+        if (const Frame::Variable* v = blocks->frame()->Find(name)) {
+          PD_ASSIGN_OR_RETURN(Tensor value,
+                              blocks->values()->Clone(*v->tensor));
+          before.emplace_back(name, std::move(value));
+        }
       PD_RETURN_IF_ERROR(blocks->Run(block, frame.get(), run));
       for (auto& [name, value] : before)
         *frame->Make(name).tensor = std::move(value);
@@ -76,7 +80,7 @@ struct WhileGrad {
   std::vector<std::string> out_grad, inside_grad;  // aligned
 
   // The outer gradient of a loop variable goes in under its inner name.
-  void Link(const std::set<std::string>& spent, Frame* frame) const {
+  absl::Status Link(const std::set<std::string>& spent, Frame* frame) const {
     for (size_t i = 0; i < out_grad.size(); ++i) {
       const Frame::Variable* outside = Outside(out_grad[i]);
       Tensor* inside = frame->Make(inside_grad[i]).tensor;
@@ -90,9 +94,11 @@ struct WhileGrad {
           0, inside_grad[i].size() -
                  std::min(inside_grad[i].size(), kGradSuffix.size())));
       if (value != nullptr && value->tensor->has_value())
-        ZerosLike(*value->tensor, inside);
+        PD_RETURN_IF_ERROR(values()->ZerosLike(*value->tensor, inside));
     }
+    return absl::OkStatus();
   }
+  Values* values() const { return blocks->values(); }
 
   const Frame::Variable* Outside(const std::string& name) const {
     return blocks->frame()->Find(name);
@@ -118,7 +124,7 @@ struct WhileGrad {
     for (auto it = frames.rbegin(); it != frames.rend(); ++it) {
       Frame* frame = it->get();
       frame->set_parent(blocks->frame());
-      Link(spent, frame);
+      PD_RETURN_IF_ERROR(Link(spent, frame));
       for (const auto& [name, value] : carried)
         *frame->Make(name).tensor = value;
       PD_RETURN_IF_ERROR(blocks->Run(block, frame, run));
@@ -126,10 +132,12 @@ struct WhileGrad {
         if (x_grad[i] == kEmptyVar) continue;
         const Frame::Variable* inside = frame->FindLocal(GradName(x[i]));
         if (inside == nullptr || !inside->tensor->has_value()) continue;
-        if (IsCarried(i))
-          carried[GradName(x[i])] = CloneOf(*inside->tensor);
-        else
-          PD_RETURN_IF_ERROR(Accumulate(*inside->tensor, &sums[i]));
+        if (IsCarried(i)) {
+          PD_ASSIGN_OR_RETURN(carried[GradName(x[i])],
+                              values()->Clone(*inside->tensor));
+        } else {
+          PD_RETURN_IF_ERROR(values()->Accumulate(*inside->tensor, &sums[i]));
+        }
       }
       if (spent.empty()) spent = WrittenOnly();
     }
@@ -154,15 +162,15 @@ struct WhileGrad {
       if (inside_grad[k] != GradName(x[i])) continue;
       const Frame::Variable* outside = Outside(out_grad[k]);
       if (outside != nullptr && outside->tensor->has_value()) {
-        if (outside->tensor != out) *out = CloneOf(*outside->tensor);
+        if (outside->tensor == out) return absl::OkStatus();
+        PD_ASSIGN_OR_RETURN(*out, values()->Clone(*outside->tensor));
         return absl::OkStatus();
       }
     }
     const Frame::Variable* value = Outside(x[i]);
     if (value == nullptr)
       return FailedPrecondition("'X' ('%s') has no value", x[i]);
-    ZerosLike(*value->tensor, out);
-    return absl::OkStatus();
+    return values()->ZerosLike(*value->tensor, out);
   }
 };
 

@@ -36,7 +36,7 @@ class Examiner : public StepHook {
     for (const auto& [name, in] : variables.inputs)
       for (const auto& [other, out] : variables.outputs)
         if (in->raw() != nullptr && in->raw() == out->raw()) {
-          absl::StatusOr<Tensor> value = plan_->OnHost(step, *in);
+          absl::StatusOr<Tensor> value = plan_->OnHost(*in);
           if (value.ok()) before_.emplace(name, CloneOf(*value));
         }
   }
@@ -47,8 +47,8 @@ class Examiner : public StepHook {
     seen_.index = variables.index;
     seen_.op = variables.op;
     seen_.on_device = plan_->steps()[step].on_device;
-    PD_RETURN_IF_ERROR(See(step, variables.inputs, &seen_.inputs));
-    PD_RETURN_IF_ERROR(See(step, variables.outputs, &seen_.outputs));
+    PD_RETURN_IF_ERROR(See(variables.inputs, &seen_.inputs));
+    PD_RETURN_IF_ERROR(See(variables.outputs, &seen_.outputs));
     seen_.before = std::move(before_);
     return status;
   }
@@ -56,8 +56,10 @@ class Examiner : public StepHook {
     block_before_.clear();
     for (const auto& [name, in] : *step.inputs)
       for (const auto& [other, out] : *step.outputs)
-        if (in.tensor == out.tensor)
-          block_before_.emplace(name, CloneOf(*in.tensor));
+        if (in.tensor == out.tensor) {
+          absl::StatusOr<Tensor> value = plan_->OnHost(*in.tensor);
+          if (value.ok()) block_before_.emplace(name, CloneOf(*value));
+        }
   }
   absl::Status AfterInBlock(const BlockStep& step) override {
     absl::Status status = check_->AfterInBlock(step);
@@ -66,11 +68,14 @@ class Examiner : public StepHook {
     seen_.index = static_cast<int64_t>(step.index);
     seen_.op = *step.op;
     // The block's frame goes with the run: what is wanted later is copied.
-    for (const auto& [name, in] : *step.inputs)
-      if (block_before_.count(name) == 0)
-        block_before_.emplace(name, CloneOf(*in.tensor));
+    for (const auto& [name, in] : *step.inputs) {
+      if (block_before_.count(name) > 0) continue;
+      PD_ASSIGN_OR_RETURN(const Tensor value, plan_->OnHost(*in.tensor));
+      block_before_.emplace(name, CloneOf(value));
+    }
     for (const auto& [name, out] : *step.outputs) {
-      kept_.push_back(std::make_unique<Tensor>(CloneOf(*out.tensor)));
+      PD_ASSIGN_OR_RETURN(const Tensor value, plan_->OnHost(*out.tensor));
+      kept_.push_back(std::make_unique<Tensor>(CloneOf(value)));
       seen_.outputs[name] = kept_.back().get();
     }
     seen_.before = std::move(block_before_);
@@ -80,10 +85,10 @@ class Examiner : public StepHook {
 
  private:
   // The variables as the host can read them, until the next run.
-  absl::Status See(size_t step, const StepVariables::List& variables,
+  absl::Status See(const StepVariables::List& variables,
                    std::map<std::string, const Tensor*>* seen) {
     for (const auto& [name, tensor] : variables) {
-      PD_ASSIGN_OR_RETURN(Tensor value, plan_->OnHost(step, *tensor));
+      PD_ASSIGN_OR_RETURN(Tensor value, plan_->OnHost(*tensor));
       kept_.push_back(std::make_unique<Tensor>(std::move(value)));
       (*seen)[name] = kept_.back().get();
     }
@@ -304,14 +309,16 @@ class Looker : public StepHook {
   absl::Status After(size_t step) override {
     const StepVariables& variables = plan_->variables(step);
     for (const auto& [name, tensor] : variables.outputs) {
-      PD_ASSIGN_OR_RETURN(const Tensor value, plan_->OnHost(step, *tensor));
+      PD_ASSIGN_OR_RETURN(const Tensor value, plan_->OnHost(*tensor));
       look_(variables.op, name, value);
     }
     return absl::OkStatus();
   }
   absl::Status AfterInBlock(const BlockStep& step) override {
-    for (const auto& [name, variable] : *step.outputs)
-      look_(*step.op, name, *variable.tensor);
+    for (const auto& [name, variable] : *step.outputs) {
+      PD_ASSIGN_OR_RETURN(const Tensor value, plan_->OnHost(*variable.tensor));
+      look_(*step.op, name, value);
+    }
     return absl::OkStatus();
   }
 
@@ -364,10 +371,13 @@ NanFinding BriefFinding(const NanQuery& query, const Plan& plan) {
   finding.output.stats.nan = found.nan;
   finding.output.stats.inf = found.inf;
   // The numbers of a device's step are gone, as others have used its memory.
-  if (found.block == 0 && !plan.steps()[found.step].on_device) {
+  const StepInfo& step = plan.steps()[found.step];
+  if (found.block == 0 && (!step.on_device || step.implementation == "late")) {
     for (const auto& [name, tensor] : plan.variables(found.step).outputs) {
       if (name != found.variable) continue;
-      const Array output = PlainOf(*tensor);
+      const absl::StatusOr<Tensor> value = plan.OnHost(*tensor);
+      if (!value.ok()) continue;
+      const Array output = PlainOf(*value);
       finding.output = LookAt(name, output);
       finding.output.slot = SlotOf(found.op.outputs, name);
       finding.samples = SamplesOf(output);

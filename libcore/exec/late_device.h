@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Late ops on a device. Internal to libcore/exec.
+//
+// A late op computes on the device where an implementation there takes it and
+// either an input lies there or what it makes are floats; the rest, whole
+// numbers that decide loops and branches above all, stays on the host. So does
+// what writes a variable that is the host's. A value lies on one side, which
+// its address tells (CudaDevice::Holds); an op of the other side gets a copy.
+//
+// What an op makes there has bytes of a pool. Such bytes are written once, by
+// the op that makes them, so copies of the value share them (Clone), and they
+// go back to the pool with the last of those. The row numbers of selected rows
+// lie behind the rows.
+#ifndef PD_LIBCORE_EXEC_LATE_DEVICE_H_
+#define PD_LIBCORE_EXEC_LATE_DEVICE_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "libcore/device/device_pool.h"
+#include "libcore/exec/late_op.h"
+#include "libcore/exec/plan_device.h"
+#include "libcore/ops/values.h"
+
+namespace pd {
+
+class LateDevice : public Values {
+ public:
+  /// Both outlive this. `version` is the program's.
+  LateDevice(const OpRegistry* registry, PlanDevice* plan, int64_t version)
+      : registry_(registry),
+        plan_(plan),
+        version_(version),
+        pool_(plan->place().device) {}
+
+  /// The bytes are in the device's memory.
+  bool Holds(const Tensor& tensor) const {
+    return tensor.raw() != nullptr && plan_->device()->Holds(tensor.raw());
+  }
+  const DevicePool& pool() const { return pool_; }
+
+  /// Computes an op that does not hand values on, here or on the host.
+  absl::Status Run(const LateOp& op, const RunContext& context,
+                   const LateOp::Variables& inputs,
+                   const LateOp::Variables& outputs,
+                   const LateOp::Metas& metas);
+
+  /// Ops that have run since this was asked last, handing on left out: on the
+  /// device, and on the host though they made floats.
+  struct Placed {
+    int64_t here = 0, on_host = 0;
+  };
+  Placed TakePlaced() { return std::exchange(placed_, {}); }
+
+  absl::StatusOr<Tensor> Clone(const Tensor& value) override;
+  absl::StatusOr<Tensor> OnHost(const Tensor& value) override;
+  absl::StatusOr<Tensor> Join(const std::vector<Tensor>& parts, int64_t outer,
+                              const Shape& shape) override;
+  absl::StatusOr<std::vector<Tensor>> Split(
+      const Tensor& whole, int64_t outer,
+      const std::vector<Tensor>& like) override;
+
+ protected:
+  absl::Status CopyBytes(const Tensor& from, Tensor* to) override;
+  absl::StatusOr<Tensor> Zeros(const Tensor& like) override;
+  absl::Status Add(const Tensor& part, Tensor* sum) override;
+  absl::StatusOr<Tensor> Append(const Tensor& a, const Tensor& b) override;
+
+ private:
+  class Binding;
+  struct Call;
+
+  // Bytes of the pool, with room for row numbers.
+  absl::Status Allocate(Tensor* tensor);
+  absl::StatusOr<int64_t*> RowsOf(const Tensor& selected);
+  absl::Status Send(const Tensor& from, const Tensor& to);
+  bool IsWanted(const Call& call) const;
+  // False: nothing takes it.
+  absl::StatusOr<bool> RunHere(const Call& call);
+  absl::StatusOr<bool> Try(const DeviceImplementation& implementation,
+                           const OpDesc& op, const Call& call);
+  absl::Status RunOnHost(const Call& call);
+  // Runs an op that is no op of the program.
+  absl::Status Compute(const OpDesc& op, const LateOp::Variables& inputs,
+                       const LateOp::Variables& outputs);
+
+  const OpRegistry* registry_;
+  PlanDevice* plan_;
+  const int64_t version_;
+  DevicePool pool_;
+  Placed placed_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_EXEC_LATE_DEVICE_H_
