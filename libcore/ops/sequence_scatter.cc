@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Out = X, and Out[i, Ids[j]] += Updates[j] for every j of sequence i of Ids.
 // X@GRAD = Out@GRAD, Updates@GRAD[j] = Out@GRAD[i, Ids[j]].
+#include "libcore/ops/sequence_scatter.h"
+
 #include <cstdint>
 #include <cstring>
 
@@ -9,7 +11,6 @@
 #include "libcore/ops/check.h"
 #include "libcore/ops/labels.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence.h"
 
 namespace pd {
 namespace {
@@ -30,15 +31,11 @@ absl::Status InferScatter(InferContext* context) {
   return absl::OkStatus();
 }
 
-// What both directions read.
-struct Places {
-  Offsets offsets;  // of Ids
-  const Tensor* ids = nullptr;
-  int64_t width = 0;
-};
+}  // namespace
 
-absl::StatusOr<Places> PlacesOf(BindContext* context, const Shape& x) {
-  Places p;
+absl::StatusOr<ScatterPlaces> ReadScatterPlaces(BindContext* context,
+                                                const Shape& x) {
+  ScatterPlaces p;
   p.ids = context->Input("Ids");
   PD_RETURN_IF_ERROR(CheckLabelType("Ids", p.ids->dtype()));
   PD_ASSIGN_OR_RETURN(p.offsets, SequencesOf(p.ids, "Ids"));
@@ -51,9 +48,11 @@ absl::StatusOr<Places> PlacesOf(BindContext* context, const Shape& x) {
   return p;
 }
 
+namespace {
+
 // body(j, place in X) for every id.
 template <typename Body>
-void ForEachPlace(const Places& p, const Body& body) {
+void ForEachPlace(const ScatterPlaces& p, const Body& body) {
   for (size_t i = 0; i + 1 < p.offsets.size(); ++i)
     for (int64_t j = p.offsets[i]; j < p.offsets[i + 1]; ++j)
       body(j, static_cast<int64_t>(i) * p.width + LabelAt(*p.ids, j));
@@ -63,7 +62,8 @@ absl::StatusOr<Step> BindScatter(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* updates = context->Input("Updates");
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const Places p, PlacesOf(context, x->shape()));
+  PD_ASSIGN_OR_RETURN(const ScatterPlaces p,
+                      ReadScatterPlaces(context, x->shape()));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Updates", x->dtype(), p.ids->size()));
   return DispatchTypes<float, double, int32_t, int64_t>(
@@ -86,7 +86,8 @@ absl::StatusOr<Step> BindScatterGrad(BindContext* context) {
   Tensor* dx = context->Output("X@GRAD");
   Tensor* du = context->Output("Updates@GRAD");
   context->NoBuffer(updates);
-  PD_ASSIGN_OR_RETURN(const Places p, PlacesOf(context, dout->shape()));
+  PD_ASSIGN_OR_RETURN(const ScatterPlaces p,
+                      ReadScatterPlaces(context, dout->shape()));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Updates", dout->dtype(), p.ids->size()));
   return DispatchTypes<float, double, int32_t, int64_t>(

@@ -96,6 +96,19 @@ struct SequenceMaskArgs {
   int32_t wide;  ///< lengths are int64, else int32
 };
 
+/// sequence_scatter: ids [offsets[i], offsets[i + 1]) are columns of row i of
+/// `rows` rows of `width`, of which `count` have ids. The gradient is of
+/// updates.
+struct SequenceScatterArgs {
+  const float *x, *updates, *dout;
+  float *out, *dupdates;
+  const int64_t* offsets;
+  const void* ids;
+  int64_t rows, count, width;
+  int32_t wide;  ///< ids are int64, else int32
+  int32_t* bad;  ///< set to 1 by an id outside [0, width)
+};
+
 }  // namespace pd::cuda
 
 #endif  // PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_

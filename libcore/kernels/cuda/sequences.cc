@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// sequence_pool, sequence_softmax and sequence_mask; the kernels are in
-// sequences.cu. Where sequences begin is part of the plan, so a table of that
-// is made with it.
+// sequence_pool, sequence_softmax, sequence_mask and sequence_scatter; the
+// kernels are in sequences.cu. Where sequences begin is part of the plan, so a
+// table of that is made with it.
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/tables.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/sequence.h"
 #include "libcore/ops/sequence_pool.h"
+#include "libcore/ops/sequence_scatter.h"
 
 namespace pd::cuda {
 namespace {
@@ -119,12 +120,58 @@ absl::StatusOr<Step> BindMask(BindContext* context, DeviceBinding* binding) {
   });
 }
 
+absl::StatusOr<Step> BindScatter(BindContext* context, DeviceBinding* binding) {
+  const bool grad = context->Input("Out@GRAD") != nullptr;
+  Tensor *from = context->Input(grad ? "Out@GRAD" : "X"),
+         *updates = context->Input("Updates"), *out = context->Output("Out"),
+         *dx = context->Output("X@GRAD"),
+         *dupdates = context->Output("Updates@GRAD");
+  PD_RETURN_IF_ERROR(OnlyFloat32({from, updates, out, dx, dupdates}));
+  PD_ASSIGN_OR_RETURN(const ScatterPlaces places,
+                      ReadScatterPlaces(context, from->shape()));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Updates", from->dtype(), places.ids->size()));
+  if (grad) context->NoBuffer(updates);
+  SequenceScatterArgs args{};
+  args.rows = from->dim(0);
+  args.count = static_cast<int64_t>(places.offsets.size()) - 1;
+  args.width = places.width;
+  PD_ASSIGN_OR_RETURN(args.offsets, KeepTable(binding, places.offsets));
+  PD_ASSIGN_OR_RETURN(args.wide, IsWide(*places.ids));
+  PD_ASSIGN_OR_RETURN(args.bad,
+                      binding->Complaint(absl::StrFormat(
+                          "'Ids' of %s holds a number outside [0, %d)",
+                          context->op().type, args.width)));
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<SequenceScatterArgs>::Find(
+          binding, grad ? "sequence_scatter_grad" : "sequence_scatter"));
+  return Step([=, device = binding->device()](const RunContext&) {
+    SequenceScatterArgs run = args;
+    run.ids = places.ids->raw();
+    if (!grad) {
+      run.x = At(from);
+      run.updates = At(updates);
+      run.out = At(out);
+      return start.Elements(from->size(), run);
+    }
+    if (dx != nullptr)
+      PD_RETURN_IF_ERROR(device->Copy(dx->raw(), from->raw(), dx->bytes()));
+    run.dout = At(from);
+    run.dupdates = At(dupdates);
+    return dupdates == nullptr ? absl::OkStatus()
+                               : start.Elements(run.count, run);
+  });
+}
+
 }  // namespace
 
 void AddSequences(DeviceKernels* kernels) {
   kernels->Add("sequence_pool", {"cuda", BindPool});
   kernels->Add("sequence_pool_grad", {"cuda", BindPoolGrad});
   kernels->Add("sequence_mask", {"cuda", BindMask});
+  kernels->Add("sequence_scatter", {"cuda", BindScatter});
+  kernels->Add("sequence_scatter_grad", {"cuda", BindScatter});
   kernels->Add("sequence_softmax", {"cuda", BindSoftmax});
   kernels->Add("sequence_softmax_grad", {"cuda", BindSoftmax});
 }

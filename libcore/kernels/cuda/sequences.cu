@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row for each sequence of rows, softmax over sequences, the gradients, and
-// masks. The formulas are those of libcore/ops/sequence_pool.cc and
-// sequence_softmax.cc.
+// One row for each sequence of rows, softmax over sequences, sums at places
+// that sequences name, the gradients, and masks. The formulas are those of
+// libcore/ops/sequence_pool.cc, sequence_softmax.cc and sequence_scatter.cc.
 #include <cmath>
 #include <cstdint>
 
@@ -114,6 +114,37 @@ struct SequenceMask {
   }
 };
 
+// A thread owns an element of the result.
+struct SequenceScatter {
+  PD_DEVICE static void Run(const Block& block, const SequenceScatterArgs& p) {
+    block.Spread(p.rows * p.width, [&](int64_t e) {
+      const int64_t i = e / p.width;
+      float sum = p.x[e];
+      for (int64_t j = i < p.count ? p.offsets[i] : 0;
+           i < p.count && j < p.offsets[i + 1]; ++j) {
+        const int64_t id = WholeAt(p.ids, p.wide, j);
+        if (id < 0 || id >= p.width) *p.bad = 1;
+        if (id == e % p.width) sum += p.updates[j];
+      }
+      p.out[e] = sum;
+    });
+  }
+};
+
+// A thread takes the ids of a row.
+struct SequenceScatterGrad {
+  PD_DEVICE static void Run(const Block& block, const SequenceScatterArgs& p) {
+    block.Spread(p.count, [&](int64_t i) {
+      for (int64_t j = p.offsets[i]; j < p.offsets[i + 1]; ++j) {
+        const int64_t id = WholeAt(p.ids, p.wide, j);
+        const bool good = id >= 0 && id < p.width;
+        if (!good) *p.bad = 1;
+        p.dupdates[j] = good ? p.dout[i * p.width + id] : 0.0f;
+      }
+    });
+  }
+};
+
 }  // namespace
 }  // namespace pd::cuda
 
@@ -124,3 +155,5 @@ PD_KERNEL(pool_sequences_grad, PoolSequencesGrad, SequenceArgs)
 PD_KERNEL(sequence_softmax, SequenceSoftmax, SequenceSoftmaxArgs)
 PD_KERNEL(sequence_softmax_grad, SequenceSoftmaxGrad, SequenceSoftmaxArgs)
 PD_KERNEL(sequence_mask, SequenceMask, SequenceMaskArgs)
+PD_KERNEL(sequence_scatter, SequenceScatter, SequenceScatterArgs)
+PD_KERNEL(sequence_scatter_grad, SequenceScatterGrad, SequenceScatterArgs)
