@@ -80,6 +80,7 @@ struct LinesArgs {
   int64_t lines, n, inner;
   int64_t ignore;
   int32_t label64;  ///< labels are int64, else int32
+  int32_t given;    ///< x is probabilities already
   int32_t* bad;     ///< set to 1 by a label that is out of range
 };
 

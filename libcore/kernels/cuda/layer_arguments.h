@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernels of activations.cu, bilinear.cu, cumsum.cu, windows.cu,
-// sequences.cu and spectral.cu are given.
+// sequences.cu, spectral.cu, and some of losses.cu and rows.cu, are given.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 
 #include <cstdint>
+
+#include "libcore/kernels/cuda/arguments.h"
 
 namespace pd::cuda {
 
@@ -22,6 +24,37 @@ struct CumsumArgs {
   float *out, *parts;
   int64_t lines, n, inner;
   int32_t exclusive, reverse;
+};
+
+/// sigmoid_cross_entropy_with_logits by weights; with dout, its gradient.
+struct WeightedArgs {
+  const float *x, *y, *weight, *divisor, *dout;
+  float* out;
+  int64_t n;
+  float ignore;
+};
+
+/// nll_loss of lines of n classes `inner` apart. `each`: a loss for each line;
+/// `mean`: their sum is divided by that of their weights, *total.
+struct NllArgs {
+  const float *x, *weight, *dout;
+  const void* label;
+  float *out, *total;
+  int64_t lines, n, inner, ignore;
+  int32_t label64;  ///< else int32
+  int32_t each, mean;
+  int32_t* bad;  ///< set to 1 by a label that is out of range
+};
+
+/// out = x * factor where the mask's element is 1, else 0; a mask of fewer
+/// dimensions serves along the others.
+struct MaskArgs {
+  const float* x;
+  const uint8_t* mask;
+  float* out;
+  int64_t n;
+  float factor;
+  Walk<1> walk;
 };
 
 /// Runs of `groups` elements, `inner` apart; n of them.

@@ -62,8 +62,7 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
 absl::StatusOr<LinesArgs> ReadEntropy(BindContext* context,
                                       const Tensor& logits, bool* soft) {
   PD_ASSIGN_OR_RETURN(LinesArgs args, ViewLines(*context, logits));
-  if (!context->Attr<bool>("use_softmax"))
-    return Unimplemented("logits that are probabilities");
+  args.given = context->Attr<bool>("use_softmax") ? 0 : 1;
   *soft = context->Attr<bool>("soft_label");
   args.ignore = context->Attr<int32_t>("ignore_index");
   const Tensor* label = context->Input("Label");

@@ -120,15 +120,22 @@ struct LogSoftmaxGrad {
   }
 };
 
+// The logarithm of a probability; 0 has PaddlePaddle's stand-in for -inf.
+PD_DEVICE float LogProbability(float p) {
+  const float log = logf(p);
+  return log == -HUGE_VALF ? -1e20f : log;
+}
+
 // out = softmax(x), second = the loss of each line; y: soft labels or null.
 // log(softmax) is x - top - log(sum), with -64 as the floor of x - top.
 struct CrossEntropy {
   PD_DEVICE static void Run(const Block& block, const LinesArgs& p) {
     for (int64_t line = block.index(); line < p.lines; line += block.blocks()) {
       const int64_t start = StartOf(p, line);
+      const bool given = p.given != 0;
       float sum = 0;
-      const float top = MaxAndSum(block, p, p.x + start, &sum);
-      const float log_sum = logf(sum);
+      const float top = given ? 0.0f : MaxAndSum(block, p, p.x + start, &sum);
+      const float log_sum = given ? 0.0f : logf(sum);
       const int64_t label = p.y != nullptr ? 0 : LabelOf(p, line);
       const bool counts = label != p.ignore;
       const bool good = label >= 0 && label < p.n;
@@ -137,12 +144,13 @@ struct CrossEntropy {
         for (int64_t i = thread; i < p.n; i += block.threads()) {
           const int64_t at = start + i * p.inner;
           const float above = p.x[at] - top;
-          const float log = (above < -64 ? -64.0f : above) - log_sum;
+          const float log = given ? LogProbability(p.x[at])
+                                  : (above < -64 ? -64.0f : above) - log_sum;
           if (p.y != nullptr)
             part[thread] -= p.y[at] * log;
           else if (i == label && counts)
             part[thread] -= log;
-          p.out[at] = expf(above) / sum;
+          p.out[at] = given ? p.x[at] : expf(above) / sum;
         }
       });
       const float loss = block.Reduce(&part, Plus());
@@ -163,10 +171,15 @@ struct CrossEntropyGrad {
       const int64_t at = StartOf(p, line) + i * p.inner;
       const float g = p.z[line];
       if (p.y != nullptr) {
-        p.out[at] = g * (p.x[at] - p.y[at]);
+        p.out[at] =
+            p.given != 0 ? -g * p.y[at] / p.x[at] : g * (p.x[at] - p.y[at]);
         return;
       }
       const int64_t label = LabelOf(p, line);
+      if (p.given != 0) {
+        p.out[at] = i == label && label != p.ignore ? -g / p.x[at] : 0.0f;
+        return;
+      }
       const float hit = i == label ? g : 0.0f;
       p.out[at] = label == p.ignore ? 0.0f : g * p.x[at] - hit;
     });

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses element by element, squared_l2_norm and clip_by_norm; the kernels are
-// in losses.cu.
+// Losses element by element, nll_loss, squared_l2_norm and clip_by_norm; the
+// kernels are in losses.cu.
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/ops/axis_view.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/kldiv_loss.h"
 
@@ -36,7 +38,7 @@ absl::StatusOr<LossArgs> ReadLoss(const BindContext& context, const Loss& loss,
                                   int64_t n) {
   const OpDesc& op = context.op();
   if (op.AttrOr("normalize", false) || context.Input("pos_weight") != nullptr)
-    return Unimplemented("a loss with weights");
+    return Unimplemented("a loss with weights, or that is normalized");
   LossArgs args{};
   args.n = n;
   if (loss.attr == absl::string_view("ignore_index"))
@@ -118,6 +120,94 @@ absl::StatusOr<Step> BindLossGrad(BindContext* context,
     steps.push_back(std::move(step));
   }
   return InOrder(std::move(steps));
+}
+
+// sigmoid_cross_entropy_with_logits with weights or normalized, and its
+// gradient.
+absl::StatusOr<Step> BindWeighted(BindContext* context,
+                                  DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *y = context->Input("Label"),
+         *weight = context->Input("pos_weight"),
+         *dout = context->Input("Out@GRAD"),
+         *out = context->Output(dout != nullptr ? "X@GRAD" : "Out");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, y, weight, dout, out}));
+  for (const Tensor* t : {y, weight, dout, out})
+    if (t != nullptr && t->size() != x->size())
+      return Unimplemented("tensors of other sizes");
+  const bool normalizes = context->Attr<bool>("normalize");
+  WeightedArgs args{};
+  args.n = x->size();
+  args.ignore = static_cast<float>(context->Attr<int32_t>("ignore_index"));
+  using Start = Starter<WeightedArgs>;
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Start::Find(binding, "weighted_sigmoid"));
+  PD_ASSIGN_OR_RETURN(const auto count, Start::Find(binding, "count_labels"));
+  Tensor* const divisor =
+      normalizes ? context->Scratch(sizeof(float)) : nullptr;
+  return Step([=](const RunContext&) {
+    WeightedArgs run = args;
+    run.y = At(y);
+    run.out = At(divisor);
+    if (normalizes) PD_RETURN_IF_ERROR(count.Blocks(1, run));
+    run.x = At(x);
+    run.weight = At(weight);
+    run.divisor = At(divisor);
+    run.dout = At(dout);
+    run.out = At(out);
+    return start.Elements(run.n, run);
+  });
+}
+
+absl::StatusOr<Step> BindNll(BindContext* context, DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *label = context->Input("Label"),
+         *weight = context->Input("Weight"), *dx = context->Output("X@GRAD"),
+         *dout = context->Input("Out@GRAD");
+  const bool grad = dx != nullptr;
+  Tensor* out = grad ? dx : context->Output("Out");
+  Tensor* total =
+      grad ? context->Input("Total_weight") : context->Output("Total_weight");
+  PD_RETURN_IF_ERROR(OnlyFloat32({x, weight, total, dout, out}));
+  if (x->rank() < 2 || x->size() == 0 || (grad && total == nullptr) ||
+      (label->dtype() != DType::kInt64 && label->dtype() != DType::kInt32))
+    return Unimplemented("X has shape %s, labels are %s", ToString(x->shape()),
+                         Name(label->dtype()));
+  PD_ASSIGN_OR_RETURN(const AxisView view, ViewAxis(x->shape(), 1));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Label", label->dtype(), view.lines()));
+  PD_RETURN_IF_ERROR(
+      ExpectOptionalInput(*context, "Weight", x->dtype(), {view.n}));
+  const auto how = context->op().AttrOr<std::string>("reduction", "mean");
+  NllArgs args{};
+  args.lines = view.lines();
+  args.n = view.n;
+  args.inner = view.inner;
+  args.ignore = context->Attr<int64_t>("ignore_index");
+  args.label64 = label->dtype() == DType::kInt64;
+  args.each = how == "none";
+  args.mean = how == "mean";
+  if (grad) {
+    context->NoBuffer(x);
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", x->dtype(),
+                                      args.each != 0 ? args.lines : 1));
+  }
+  PD_ASSIGN_OR_RETURN(
+      args.bad, binding->Complaint(absl::StrFormat(
+                    "'Label' of nll_loss holds a number outside [0, %d) that "
+                    "is not ignore_index %d",
+                    args.n, args.ignore)));
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<NllArgs>::Find(binding, grad ? "nll_loss_grad" : "nll_loss"));
+  return Step([=](const RunContext&) {
+    NllArgs run = args;
+    run.x = grad ? nullptr : At(x);
+    run.weight = At(weight);
+    run.dout = At(dout);
+    run.label = label->raw();
+    run.out = At(out);
+    run.total = At(total);
+    return grad ? start.Elements(run.lines * run.n, run) : start.Blocks(1, run);
+  });
 }
 
 // The step that makes one float32 of x: in parts, then of those.
@@ -241,6 +331,11 @@ void AddLosses(DeviceKernels* kernels) {
     kernels->Add(loss.type, {"cuda", BindLoss});
     kernels->Add(absl::StrCat(loss.type, "_grad"), {"cuda", BindLossGrad});
   }
+  for (const char* type : {"sigmoid_cross_entropy_with_logits",
+                           "sigmoid_cross_entropy_with_logits_grad"})
+    kernels->Add(type, {"cuda", BindWeighted});
+  kernels->Add("nll_loss", {"cuda", BindNll});
+  kernels->Add("nll_loss_grad", {"cuda", BindNll});
   kernels->Add("kldiv_loss", {"cuda", BindKldiv});
   kernels->Add("kldiv_loss_grad", {"cuda", BindKldivGrad});
   kernels->Add("squared_l2_norm", {"cuda", BindSquaredNorm});

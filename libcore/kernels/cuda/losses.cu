@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
@@ -90,6 +90,92 @@ struct KldivGrad {
   }
 };
 
+// sigmoid_cross_entropy_with_logits by weights, all divided by *divisor; either
+// may be null.
+PD_DEVICE float WeightedSigmoid(const WeightedArgs& p, int64_t i, bool slope) {
+  const float x = p.x[i], y = p.y[i];
+  if (Ignored(y, p.ignore)) return 0;
+  const float f = p.weight != nullptr ? p.weight[i] : 1.0f;
+  const float value = slope
+                          ? f / (1 + expf(-x)) - y
+                          : AtLeast(x, 0) - x * y + log1pf(expf(-fabsf(x))) * f;
+  return (slope ? p.dout[i] * value : value) /
+         (p.divisor != nullptr ? *p.divisor : 1.0f);
+}
+struct WeightedLoss {
+  PD_DEVICE static void Run(const Block& block, const WeightedArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      p.out[i] = WeightedSigmoid(p, i, p.dout != nullptr);
+    });
+  }
+};
+// One block: the number of labels that count.
+struct CountLabels {
+  PD_DEVICE static void Run(const Block& block, const WeightedArgs& p) {
+    PerThread<int64_t> part(0);
+    block.Each([&](int thread) {
+      for (int64_t i = thread; i < p.n; i += block.threads())
+        part[thread] += Ignored(p.y[i], p.ignore) ? 0 : 1;
+    });
+    const int64_t count = block.Reduce(&part, Plus());
+    block.Each([&](int thread) {
+      if (thread == 0) *p.out = AtLeast(static_cast<float>(count), 1e-5f);
+    });
+  }
+};
+
+PD_DEVICE int64_t LabelOf(const NllArgs& p, int64_t line) {
+  return p.label64 != 0 ? static_cast<const int64_t*>(p.label)[line]
+                        : static_cast<const int32_t*>(p.label)[line];
+}
+// One block, with sums in doubles as in libcore/ops.
+struct NllLoss {
+  PD_DEVICE static void Run(const Block& block, const NllArgs& p) {
+    PerThread<double> losses(0.0), weights(0.0);
+    block.Each([&](int thread) {
+      for (int64_t line = thread; line < p.lines; line += block.threads()) {
+        const int64_t label = LabelOf(p, line);
+        const bool good = label >= 0 && label < p.n;
+        float loss = 0;
+        if (label != p.ignore && !good) *p.bad = 1;
+        if (label != p.ignore && good) {
+          const float w = p.weight != nullptr ? p.weight[label] : 1.0f;
+          const int64_t at =
+              (line / p.inner * p.n + label) * p.inner + line % p.inner;
+          loss = -w * p.x[at];
+          weights[thread] += w;
+        }
+        losses[thread] += loss;
+        if (p.each != 0) p.out[line] = loss;
+      }
+    });
+    const double sum = block.Reduce(&losses, Plus());
+    const double weight = block.Reduce(&weights, Plus());
+    block.Each([&](int thread) {
+      if (thread != 0) return;
+      if (p.each == 0)
+        *p.out =
+            static_cast<float>(p.mean != 0 && weight != 0 ? sum / weight : sum);
+      if (p.total != nullptr) *p.total = static_cast<float>(weight);
+    });
+  }
+};
+struct NllGrad {
+  PD_DEVICE static void Run(const Block& block, const NllArgs& p) {
+    const float divisor = p.mean != 0 && *p.total != 0 ? *p.total : 1.0f;
+    block.Spread(p.lines * p.n, [&](int64_t e) {
+      const int64_t c = e / p.inner % p.n;
+      const int64_t line = e / p.inner / p.n * p.inner + e % p.inner;
+      const int64_t label = LabelOf(p, line);
+      if (label != p.ignore && (label < 0 || label >= p.n)) *p.bad = 1;
+      const float w = p.weight != nullptr ? p.weight[c] : 1.0f;
+      p.out[e] = label == c && label != p.ignore
+                     ? -w * p.dout[p.each != 0 ? line : 0] / divisor
+                     : 0.0f;
+    });
+  }
+};
+
 // out[block] = the sum of squares of what the block meets.
 struct Squares {
   PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
@@ -128,5 +214,9 @@ PD_LOSSES(PD_LOSS)
 #undef PD_LOSS
 PD_KERNEL(kldiv_loss, KldivLoss, LossArgs)
 PD_KERNEL(kldiv_loss_grad, KldivGrad, LossArgs)
+PD_KERNEL(weighted_sigmoid, WeightedLoss, WeightedArgs)
+PD_KERNEL(count_labels, CountLabels, WeightedArgs)
+PD_KERNEL(nll_loss, NllLoss, NllArgs)
+PD_KERNEL(nll_loss_grad, NllGrad, NllArgs)
 PD_KERNEL(squares, Squares, LossArgs)
 PD_KERNEL(scale_to_norm, ScaleToNorm, LossArgs)
