@@ -76,6 +76,18 @@ TEST_F(DeviceSizes, ManyPlacesAreSampled) {
   }
 }
 
+// The mask's numbers are the CPU's, and serve along the other axes.
+TEST_F(DeviceSizes, ChannelsAreDropped) {
+  Feed("X", {4, 60, 7});
+  OpDesc* op = Op("dropout_nd");
+  op->SetInput("X", {"X"});
+  op->attrs["axis"] = std::vector<int32_t>{0, 1};
+  op->attrs["dropout_prob"] = 0.3f;
+  Out(op, "Out", DType::kFloat32, {4, 60, 7});
+  Out(op, "Mask", DType::kUInt8, {4, 60, 1});
+  ExpectTheCpus();
+}
+
 TEST_F(DeviceSizes, LongLinesAreSorted) {
   Feed("X", {2, 9001, 2});
   OpDesc* op = Op("argsort");

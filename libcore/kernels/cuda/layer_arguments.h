@@ -49,9 +49,9 @@ struct NllArgs {
 /// out = x * factor where the mask's element is 1, else 0; a mask of fewer
 /// dimensions serves along the others.
 struct MaskArgs {
-  const float* x;
+  FloatsIn x;
   const uint8_t* mask;
-  float* out;
+  FloatsOut out;
   int64_t n;
   float factor;
   Walk<1> walk;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm, lookup_table, gather and dropout; the kernels are in rows.cu.
 #include <string>
+#include <utility>
 
-#include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/selected_rows.h"
+#include "libcore/ops/broadcast.h"
 #include "libcore/ops/check.h"
 #include "libcore/ops/dropout.h"
 
@@ -195,6 +197,48 @@ absl::StatusOr<Step> BindGather(BindContext* context, DeviceBinding* binding) {
   });
 }
 
+// to = from * factor
+absl::StatusOr<Step> BindScaled(DeviceBinding* binding, float factor,
+                                Tensor* from, Tensor* to) {
+  PD_ASSIGN_OR_RETURN(const auto scale,
+                      Starter<UnaryArgs>::Find(binding, "unary_scale"));
+  return Step([=](const RunContext&) {
+    UnaryArgs run{};
+    run.v = ReadFloats(from);
+    run.out = WriteFloats(to);
+    run.n = from->size();
+    run.a = factor;
+    return scale.Elements(run.n, run);
+  });
+}
+
+// to = from by a mask of extent 1 along some dimensions.
+absl::StatusOr<Step> BindMask(DeviceBinding* binding, float factor,
+                              Tensor* mask, Tensor* from, Tensor* to) {
+  const Shape &full = from->shape(), &own = mask->shape();
+  bool fits = own.size() == full.size();
+  for (size_t d = 0; fits && d < full.size(); ++d)
+    fits = own[d] == full[d] || own[d] == 1;
+  if (!fits)
+    return Unimplemented("a mask of shape %s for %s", ToString(own),
+                         ToString(full));
+  MaskArgs args{};
+  args.n = from->size();
+  args.factor = factor;
+  const auto strides = BroadcastStrides(own, full);
+  for (size_t d = 0; d < full.size(); ++d)
+    if (!AddExtent<1>(full[d], {strides[d]}, &args.walk)) return TooManyDims();
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<MaskArgs>::Find(binding, "dropout_by_mask"));
+  return Step([=](const RunContext&) {
+    MaskArgs run = args;
+    run.x = ReadFloats(from);
+    run.mask = mask->data<uint8_t>();
+    run.out = WriteFloats(to);
+    return start.Elements(run.n, run);
+  });
+}
+
 absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out"),
          *mask = context->Output("Mask");
@@ -205,42 +249,35 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
     return Step();
   }
   context->MayShare(x, out);
-  if (dropout.is_test) {
-    PD_ASSIGN_OR_RETURN(const auto scale,
-                        Starter<UnaryArgs>::Find(binding, "unary_scale"));
-    return Step([=, factor = static_cast<float>(dropout.KeptFactor())](
-                    const RunContext&) {
-      UnaryArgs run{};
-      run.v = ReadFloats(x);
-      run.out = WriteFloats(out);
-      run.n = x->size();
-      run.a = factor;
-      return scale.Elements(run.n, run);
-    });
-  }
+  const auto factor = static_cast<float>(dropout.KeptFactor());
+  if (dropout.is_test) return BindScaled(binding, factor, x, out);
   PD_ASSIGN_OR_RETURN(const DropoutSource source, ReadDropoutSource(*context));
   if (source.seed_tensor != nullptr) return Unimplemented("an input 'Seed'");
-  if (mask == nullptr)
-    mask = context->Scratch(static_cast<size_t>(x->size()));
-  else if (mask->size() != x->size())
-    return Unimplemented("a mask of another shape");
+  if (mask == nullptr && context->op().type == "dropout_nd")
+    return Unimplemented("no mask");
+  if (mask == nullptr) mask = context->Scratch(static_cast<size_t>(x->size()));
+  Step by_mask;
+  if (mask->size() != x->size()) {
+    PD_ASSIGN_OR_RETURN(by_mask, BindMask(binding, factor, mask, x, out));
+  }
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<DropoutArgs>::Find(binding, "dropout"));
   DropoutArgs args{};
-  args.n = x->size();
+  args.n = mask->size();
   args.seed = static_cast<uint64_t>(source.seed);
   args.stream = source.name;
   args.threshold = static_cast<float>(dropout.probability);
-  args.factor = static_cast<float>(dropout.KeptFactor());
+  args.factor = factor;
   if (!source.fixed) {
     PD_ASSIGN_OR_RETURN(args.run, binding->ThisRun());
   }
-  return Step([=](const RunContext&) {
+  return Step([=, by_mask = std::move(by_mask)](const RunContext& of_run) {
     DropoutArgs run = args;
     run.x = ReadFloats(x);
-    run.out = WriteFloats(out);
+    if (by_mask == nullptr) run.out = WriteFloats(out);
     run.mask = mask->data<uint8_t>();
-    return start.Elements(run.n, run);
+    PD_RETURN_IF_ERROR(start.Elements(run.n, run));
+    return by_mask == nullptr ? absl::OkStatus() : by_mask(of_run);
   });
 }
 
@@ -250,14 +287,20 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
          *dx = context->Output("X@GRAD");
   PD_RETURN_IF_ERROR(SameFloats({dout, dx}));
   PD_ASSIGN_OR_RETURN(const pd::Dropout dropout, ReadDropout(*context));
-  if (dropout.is_test || mask == nullptr || mask->size() != dout->size())
-    return Unimplemented("no mask of the same shape");
+  const auto factor = static_cast<float>(dropout.KeptFactor());
   context->MayShare(dout, dx);
+  if (dropout.is_test) {
+    if (mask != nullptr) context->NoBuffer(mask);
+    return BindScaled(binding, factor, dout, dx);
+  }
+  if (mask == nullptr) return Unimplemented("no mask");
+  if (mask->size() != dout->size())
+    return BindMask(binding, factor, mask, dout, dx);
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<DropoutArgs>::Find(binding, "dropout_grad"));
   DropoutArgs args{};
   args.n = dout->size();
-  args.factor = static_cast<float>(dropout.KeptFactor());
+  args.factor = factor;
   return Step([=](const RunContext&) {
     DropoutArgs run = args;
     run.x = ReadFloats(dout);
@@ -280,8 +323,10 @@ void AddRows(DeviceKernels* kernels) {
     kernels->Add(type, {"cuda", BindLookup});
     kernels->Add(type + "_grad", {"cuda", BindLookupGrad, false, true});
   }
-  kernels->Add("dropout", {"cuda", BindDropout});
-  kernels->Add("dropout_grad", {"cuda", BindDropoutGrad});
+  for (const std::string type : {"dropout", "dropout_nd"}) {
+    kernels->Add(type, {"cuda", BindDropout});
+    kernels->Add(type + "_grad", {"cuda", BindDropoutGrad});
+  }
 }
 
 }  // namespace pd::cuda

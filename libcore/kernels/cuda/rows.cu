@@ -3,9 +3,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/philox.h"
 #include "libcore/kernels/cuda/sums.h"
+#include "libcore/kernels/cuda/walk.h"
 
 namespace pd::cuda {
 namespace {
@@ -118,7 +119,18 @@ struct Dropout {
           PhiloxUniform(draws, static_cast<uint64_t>(p.first + i)) >=
           p.threshold;
       p.mask[i] = kept;
-      p.out[i] = kept ? p.x[i] * p.factor : 0.0f;
+      if (p.out != nullptr) p.out[i] = kept ? p.x[i] * p.factor : 0.0f;
+    });
+  }
+};
+
+// By a mask that serves for several elements.
+struct DropoutByMask {
+  PD_DEVICE static void Run(const Block& block, const MaskArgs& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      int64_t at = 0;
+      Place(p.walk, i, &at);
+      p.out[i] = p.mask[at] != 0 ? p.x[i] * p.factor : 0.0f;
     });
   }
 };
@@ -142,4 +154,5 @@ PD_KERNEL(layer_norm_grad_scale, LayerNormGradScale, NormArgs)
 PD_KERNEL(lookup, Lookup, LookupArgs)
 PD_KERNEL(lookup_grad, LookupGrad, LookupArgs)
 PD_KERNEL(dropout, Dropout, DropoutArgs)
+PD_KERNEL(dropout_by_mask, DropoutByMask, MaskArgs)
 PD_KERNEL(dropout_grad, DropoutGrad, DropoutArgs)
