@@ -36,6 +36,7 @@ std::string BenchLine(const BenchReport& r) {
       line["unchecked_ms_median"] = r.unchecked_ms_median;
   }
   line["peak_rss_mb"] = r.peak_rss_mb;
+  if (r.peak_device_mb > 0) line["peak_device_mb"] = r.peak_device_mb;
   line["first_value"] = r.first_value;
   line["last_value"] = r.last_value;
   return line.dump();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/device/cuda_device.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -92,12 +93,16 @@ absl::StatusOr<std::shared_ptr<void>> CudaDevice::Allocate(size_t bytes) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     allocated_[address] = bytes;
+    bytes_ += bytes;
+    peak_bytes_ = std::max(peak_bytes_, bytes_);
   }
   return std::shared_ptr<void>(
       reinterpret_cast<void*>(address), [self](void* pointer) {
         {
           const std::lock_guard<std::mutex> lock(self->mutex_);
-          self->allocated_.erase(AddressOf(pointer));
+          const auto it = self->allocated_.find(AddressOf(pointer));
+          self->bytes_ -= it->second;
+          self->allocated_.erase(it);
         }
         // cuMemFree waits for the work that may use it.
         Report(self->Enter());
@@ -112,6 +117,11 @@ bool CudaDevice::Holds(const void* address) const {
   if (after == allocated_.begin()) return false;
   --after;
   return AddressOf(address) < after->first + after->second;
+}
+
+size_t CudaDevice::peak_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return peak_bytes_;
 }
 
 absl::StatusOr<std::shared_ptr<void>> CudaDevice::AllocatePinned(size_t bytes) {

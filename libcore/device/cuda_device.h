@@ -77,6 +77,8 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes);
   /// The address is in memory that Allocate has given.
   bool Holds(const void* address) const;
+  /// The most bytes that Allocate had given at once.
+  size_t peak_bytes() const;
   /// Host memory that the GPU copies from and to on its own.
   absl::StatusOr<std::shared_ptr<void>> AllocatePinned(size_t bytes);
 
@@ -128,8 +130,9 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   CudaContext context_ = nullptr;
   CudaStream stream_ = nullptr;
   std::unordered_map<std::string, CudaFunction> kernels_;
-  mutable std::mutex mutex_;  // of allocated_: any thread may free
+  mutable std::mutex mutex_;  // of what follows: any thread may free
   std::map<CudaAddress, size_t> allocated_;
+  size_t bytes_ = 0, peak_bytes_ = 0;  // of them
 };
 
 }  // namespace pd

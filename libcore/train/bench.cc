@@ -71,6 +71,9 @@ absl::Status Measure(const std::function<absl::StatusOr<double>(size_t)>& step,
     report->samples_per_s = static_cast<double>(report->batch) / median;
   }
   report->peak_rss_mb = PeakRssMegabytes();
+  if (plan->place() != nullptr)
+    report->peak_device_mb =
+        static_cast<double>(plan->place()->device->peak_bytes()) / (1 << 20);
   return absl::OkStatus();
 }
 

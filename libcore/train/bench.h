@@ -43,8 +43,9 @@ struct BenchReport {
   /// Where plans check for NaN and Inf, every other group of steps does not:
   /// the median of those, in the same run. Else 0.
   double unchecked_ms_median = 0;
-  double peak_rss_mb = 0;  ///< of the process
-  double first_value = 0;  ///< the loss, or the first output's first element
+  double peak_rss_mb = 0;     ///< of the process
+  double peak_device_mb = 0;  ///< of the GPU's memory; 0 on a CPU
+  double first_value = 0;     ///< the loss, or the first output's first element
   double last_value = 0;
   /// Where they were asked for: of all runs, the largest first.
   std::vector<StepTimes::Share> times;

@@ -96,6 +96,8 @@ grep -o '"acc[^,}]*' "$dir/eval.gpu" | cmp - <(grep -o '"acc[^,}]*' "$dir/eval.c
 "$bin/pd-eval" -q -m "$dir/gpu" --out "$dir/cpu.npz" --device cpu >"$dir/out"
 expect 0 '^device: gpu:0, ' "$bin/pd-eval" -m "$dir/gpu" --expect "$dir/cpu.npz" --device gpu --rtol 1e-4 --atol 1e-5
 expect 0 '^device: gpu:0, ' "$bin/pd-eval" -m "$dir/gpu" --bench 0.01 --device gpu
+grep -q '"peak_device_mb":0\.[0-9]*[1-9]' "$dir/out" || fail "--bench does not say what memory it took"
+expect 0 '^device: gpu:0, ' "$bin/pd-train" "${job[@]}" --bench 0.01 --device gpu
 
 # The choice is the first line of the log; nobody is moved to a GPU unasked.
 expect 0 '^device: cpu, ' "$bin/pd-train" "${job[@]}" --dry-run --device auto
