@@ -3,12 +3,14 @@
 // gradients and the updates behind them. PaddlePaddle's programs are proved by
 // test_device_goldens; here, that their floats are the device's, what decides
 // is the host's, and that memory comes back.
+#include <algorithm>
 #include <ostream>
 #include <set>
 
 #include "libcore/device/device_pool.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/kernels/attach.h"
+#include "libcore/train/nan_finder.h"
 #include "tests/device/device_plan.h"
 #include "tests/train/golden_run.h"
 
@@ -247,6 +249,51 @@ TEST_F(DeviceLate, ChecksWhatLateStepsWrite) {
   ASSERT_TRUE((*plan)->Run({}).ok());
   for (const StepInfo& info : (*plan)->steps())
     EXPECT_EQ(info.on_device, info.op_type != "where_index") << info.op_type;
+}
+
+// A weight of a loop is spoilt: the op of the block that shows it is found, and
+// every value can be looked at, as on the CPU.
+TEST_F(DeviceLate, BadNumbersInBlocksAreFound) {
+  const TrainCase c = LoadTrainCase("while_rnn");
+  const ProgramDesc& program = c.programs.front();
+  NamedArrays feeds;
+  for (const std::string& name : Strings(c.info.at("program_feeds").at(0))) {
+    Array batch = c.batches.at(name);
+    batch.shape.erase(batch.shape.begin());
+    feeds[name] = batch;
+  }
+  std::set<std::string> in_blocks;
+  for (const VarDesc& var : program.global().vars) {
+    if (!var.persistable || var.name.find(".w_0") == std::string::npos)
+      continue;
+    std::vector<std::string> found[2];
+    std::vector<size_t> looked[2];
+    for (const bool on_gpu : {false, true}) {
+      Session session = on_gpu ? OnGpu() : OnCpu();
+      SetInitialState(c, &session);
+      auto query = QueryOf(&session, &program, feeds, {c.losses_of[0]});
+      ASSERT_TRUE(query.ok()) << query.status();
+      const absl::Status all = LookAtValues(
+          *query, [&](const OpDesc&, const std::string&, const Tensor& value) {
+            looked[on_gpu].push_back(static_cast<size_t>(value.size()));
+          });
+      ASSERT_TRUE(all.ok()) << all;
+      SetInitialState(c, &session);
+      Tensor& weight = session.scope().Find(var.name)->tensor;
+      std::fill_n(weight.data<float>(), weight.size(), 3e38f);
+      const auto finding = FindNan(*query);
+      ASSERT_TRUE(finding.ok()) << finding.status();
+      ASSERT_TRUE(finding->has_value()) << var.name;
+      found[on_gpu] = {std::to_string((*finding)->block),
+                       std::to_string((*finding)->index), (*finding)->op.type,
+                       (*finding)->output.name};
+      if ((*finding)->block > 0) in_blocks.insert(var.name);
+    }
+    EXPECT_EQ(found[1], found[0]) << var.name;
+    EXPECT_FALSE(looked[0].empty());
+    EXPECT_EQ(looked[1].empty(), looked[0].empty());
+  }
+  EXPECT_FALSE(in_blocks.empty());
 }
 
 TEST_F(DeviceLate, TooLittleMemoryIsAnError) {
