@@ -4,19 +4,18 @@
 // length of Refs[i] when `normalized`. Sequences with LoD, or [N, T] with
 // HypsLength and RefsLength. Out [N, 1] float32, SequenceNum [1] = N. No
 // gradient.
+#include "libcore/ops/edit_distance.h"
+
 #include <vector>
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/levenshtein.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence_spans.h"
 
 namespace pd {
-namespace {
-
-absl::StatusOr<SequenceSpans> SpansOf(const BindContext& context,
-                                      const char* slot,
-                                      const char* length_slot) {
+absl::StatusOr<SequenceSpans> EditDistanceSpans(const BindContext& context,
+                                                const char* slot,
+                                                const char* length_slot) {
   const Tensor* tokens = context.Input(slot);
   const Tensor* lengths = context.Input(length_slot);
   PD_RETURN_IF_ERROR(CheckLabelType(slot, tokens->dtype()));
@@ -27,6 +26,8 @@ absl::StatusOr<SequenceSpans> SpansOf(const BindContext& context,
                                     count == 0 ? 0 : tokens->size() / count);
 }
 
+namespace {
+
 absl::StatusOr<Step> BindEditDistance(BindContext* context) {
   Tensor* hyps = context->Input("Hyps");
   Tensor* refs = context->Input("Refs");
@@ -34,9 +35,9 @@ absl::StatusOr<Step> BindEditDistance(BindContext* context) {
   Tensor* out = context->Output("Out");
   const bool normalized = context->Attr<bool>("normalized");
   PD_ASSIGN_OR_RETURN(const SequenceSpans of_hyps,
-                      SpansOf(*context, "Hyps", "HypsLength"));
+                      EditDistanceSpans(*context, "Hyps", "HypsLength"));
   PD_ASSIGN_OR_RETURN(const SequenceSpans of_refs,
-                      SpansOf(*context, "Refs", "RefsLength"));
+                      EditDistanceSpans(*context, "Refs", "RefsLength"));
   const int64_t count = of_hyps.count();
   if (of_refs.count() != count)
     return InvalidArgument("'Hyps' has %d sequences; 'Refs' has %d", count,

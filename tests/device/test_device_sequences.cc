@@ -244,6 +244,40 @@ TEST_F(DeviceSequences, CtcOfManyStates) {
   ExpectTheCpus({"Loss", "Logits@"});
 }
 
+// Tokens that the device has found: the best paths over random emissions.
+TEST_F(DeviceSequences, EditDistance) {
+  const LoD lod = {{0, 400, 400, 402, 420}};
+  Floats("Emission", {420, 3}, 0, lod);
+  Floats("Transition", {5, 3}, 1);
+  Wholes("Refs", {330, 1}, 5, 3, {{0, 310, 312, 329, 330}});
+  Add("crf_decoding", {"Emission", "Transition"}, {"ViterbiPath"});
+  for (const bool normalized : {false, true}) {
+    const std::string out = normalized ? "Normalized" : "Distance";
+    OpDesc* op = Op("edit_distance");
+    op->SetInput("Hyps", {"ViterbiPath"});
+    op->SetInput("Refs", {"Refs"});
+    op->SetOutput("Out", {out});
+    op->SetOutput("SequenceNum", {out + "Number"});
+    op->attrs["normalized"] = normalized;
+    for (const std::string& name : {out, out + "Number"})
+      Var(name, DType::kFloat32, {});
+  }
+  ExpectTheCpus({"Distance", "Normalized", "NormalizedNumber"});
+}
+
+// Both are numbers that the device has picked.
+TEST_F(DeviceSequences, GatherTree) {
+  Floats("X", {6, 50, 8}, 0);
+  OpDesc* op = Add("top_k_v2", {"X"}, {"Out", "Indices"});
+  op->attrs["k"] = int32_t{8};
+  OpDesc* tree = Op("gather_tree");
+  tree->SetInput("Ids", {"Indices"});
+  tree->SetInput("Parents", {"Indices"});
+  tree->SetOutput("Out", {"Beams"});
+  Var("Beams", DType::kInt64, {});
+  ExpectTheCpus({"Beams"});
+}
+
 TEST_F(DeviceSequences, LengthsAndLabelsThatAreNoneFailTheRun) {
   Floats("Logits", {4, 2, 5}, 0);
   Wholes("Label", {2, 2}, {1, 2, 3, 5});

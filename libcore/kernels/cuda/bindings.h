@@ -235,6 +235,7 @@ void AddGru(DeviceKernels* kernels);
 void AddSequenceRows(DeviceKernels* kernels);
 void AddSequenceConv(DeviceKernels* kernels);
 void AddRowConv(DeviceKernels* kernels);
+void AddDecoding(DeviceKernels* kernels);
 void AddCtc(DeviceKernels* kernels);
 void AddCrf(DeviceKernels* kernels);
 void AddNce(DeviceKernels* kernels);

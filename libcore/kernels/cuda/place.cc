@@ -41,6 +41,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddSequenceRows(&place->kernels);
   cuda::AddCrf(&place->kernels);
   cuda::AddCtc(&place->kernels);
+  cuda::AddDecoding(&place->kernels);
   cuda::AddNce(&place->kernels);
   cuda::AddHierarchicalSigmoid(&place->kernels);
   cuda::AddRowConv(&place->kernels);
