@@ -158,12 +158,18 @@ TEST_F(DeviceRows, AdamWithDecay) {
   ExpectTheCpus();
 }
 
-// What the device does not know is the CPU's, which gets the rows.
-TEST_F(DeviceRows, LazyAdamWithDecayOnTheCpu) {
+// The rows that are not there decay too.
+TEST_F(DeviceRows, LazyAdamWithDecay) {
   OpDesc* op = Update("adamw", "g", kAdamStates);
   op->attrs["with_decay"] = true;
   op->attrs["coeff"] = 0.1f;
   op->attrs["lazy_mode"] = true;
+  ExpectTheCpus();
+}
+
+// What the device does not know is the CPU's, which gets the rows.
+TEST_F(DeviceRows, AdamWithOthersPowersOnTheCpu) {
+  Update("adam", "g", kAdamStates)->attrs["use_global_beta_pow"] = true;
   ExpectTheCpus({}, false);
 }
 

@@ -170,6 +170,29 @@ struct UpdateRows {
   }
 };
 
+// adamw in lazy mode: rows that are not selected decay alone.
+struct DecayOthers {
+  PD_DEVICE static void Run(const Block& block, const UpdateRowsArgs& p) {
+    if (p.update.skip != nullptr && *p.update.skip) return;
+    const UpdateTensor& t = *p.update.tensors;
+    const float part = *t.rate * t.decay;
+    block.Spread(t.n, [&](int64_t i) {
+      const int64_t row = i / p.rows.width;
+      int64_t low = 0, high = p.rows.n;
+      while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (p.rows.rows[p.rows.places[middle]] < row)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      if (low < p.rows.n && p.rows.rows[p.rows.places[low]] == row) return;
+      t.param[i] -= part * t.param[i];
+      if (t.half != nullptr) StoreFloat(t.half_type, t.half, i, t.param[i]);
+    });
+  }
+};
+
 // Dense updates read the old ones, those by selected rows the new ones.
 struct Powers {
   PD_DEVICE static void Run(const Block& block, const UpdateArgs& p) {
@@ -200,3 +223,4 @@ PD_KERNEL(adam_powers, Powers, UpdateArgs)
 PD_KERNEL(update_rows_sgd, UpdateRows<SgdRule>, UpdateRowsArgs)
 PD_KERNEL(update_rows_adam, UpdateRows<AdamRule>, UpdateRowsArgs)
 PD_KERNEL(update_rows_adagrad, UpdateRows<AdagradRule>, UpdateRowsArgs)
+PD_KERNEL(decay_other_rows, DecayOthers, UpdateRowsArgs)

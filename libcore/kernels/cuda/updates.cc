@@ -256,8 +256,7 @@ absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
       const OrderedRows rows,
       OrderedRows::Make(context, binding, member.grad, *member.param));
   const bool lazy = op.AttrOr("lazy_mode", false);
-  if (lazy && member.decay != 0)
-    return Unimplemented("a decay of rows that are not selected");
+  const bool decays = lazy && member.decay != 0;
   const bool adam = slots.powers[1] != nullptr;
   const bool its_rows = op.type == "sgd" || op.type == "adagrad" || lazy;
   if (!its_rows) member.dense = context->Scratch(member.param->bytes());
@@ -271,6 +270,9 @@ absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
           binding, op.type == "sgd"       ? "update_rows_sgd"
                    : op.type == "adagrad" ? "update_rows_adagrad"
                                           : "update_rows_adam"));
+  PD_ASSIGN_OR_RETURN(
+      const auto decay_others,
+      Starter<UpdateRowsArgs>::Find(binding, "decay_other_rows"));
   return Step([=, device = binding->device(),
                dense = member.dense](const RunContext&) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
@@ -278,7 +280,11 @@ absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
     PD_RETURN_IF_ERROR(rows.Order());
     if (dense == nullptr) {
       const SelectedArgs selected = rows.Now();
-      return by_rows.Elements(selected.n * selected.width, {run, selected});
+      PD_RETURN_IF_ERROR(
+          by_rows.Elements(selected.n * selected.width, {run, selected}));
+      return decays ? decay_others.Elements(selected.height * selected.width,
+                                            {run, selected})
+                    : absl::OkStatus();
     }
     PD_RETURN_IF_ERROR(device->Clear(dense->raw(), dense->bytes()));
     PD_RETURN_IF_ERROR(rows.AddTo(dense->data<float>()));
