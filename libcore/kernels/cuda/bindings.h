@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -163,9 +164,15 @@ absl::StatusOr<Step> BindProductStep(BindContext* context,
                                      MatrixProduct product,
                                      const ProductTensors& t);
 
-/// The input that the op also writes: updates are in place.
+/// Inputs of an update, and the outputs that begin as copies of them.
+using Copies = std::vector<std::pair<Tensor*, Tensor*>>;
+absl::Status CopyAll(CudaDevice* device, const Copies& copies);
+
+/// What an update works on in place: its output, which is mostly the input;
+/// else `copies` gets both.
 absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
-                                const std::string& out_slot, size_t i);
+                                const std::string& out_slot, size_t i,
+                                Copies* copies);
 
 /// The steps one after the other; none at all is no step.
 Step InOrder(std::vector<Step> steps);

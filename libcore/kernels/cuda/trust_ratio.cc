@@ -20,6 +20,7 @@ struct Trusted {
   Tensor *first = nullptr, *second = nullptr;  // what the rule keeps
   Tensor *power1 = nullptr, *power2 = nullptr;
   Tensor *step = nullptr, *parts = nullptr;
+  Copies copies;  // of what is not updated in place
   TrustArgs args{};
 
   TrustArgs Now() const {
@@ -60,12 +61,13 @@ absl::StatusOr<Trusted> ReadTrusted(BindContext* context, size_t i) {
   if (context->Input("SkipUpdate") != nullptr)
     return Unimplemented("an update that is skipped");
   Trusted t;
-  PD_ASSIGN_OR_RETURN(t.param, InPlace(context, "Param", "ParamOut", i));
+  PD_ASSIGN_OR_RETURN(t.param,
+                      InPlace(context, "Param", "ParamOut", i, &t.copies));
   if (context->op().AttrOr("multi_precision", false) &&
       context->Input("MasterParam", i) != nullptr) {
     t.half = t.param;
-    PD_ASSIGN_OR_RETURN(t.param,
-                        InPlace(context, "MasterParam", "MasterParamOut", i));
+    PD_ASSIGN_OR_RETURN(t.param, InPlace(context, "MasterParam",
+                                         "MasterParamOut", i, &t.copies));
     if (t.half->size() != t.param->size())
       return Unimplemented("a master of another size");
     PD_ASSIGN_OR_RETURN(t.args.half_type, NumberTypeOf(t.half->dtype()));
@@ -91,9 +93,11 @@ absl::StatusOr<Trusted> ReadTrusted(BindContext* context, size_t i) {
 
 // A moment of the parameter, or a power of beta.
 absl::StatusOr<Tensor*> ReadState(BindContext* context, const char* slot,
-                                  int64_t elements, size_t i = 0) {
-  PD_ASSIGN_OR_RETURN(Tensor * state,
-                      InPlace(context, slot, absl::StrCat(slot, "Out"), i));
+                                  int64_t elements, Copies* copies,
+                                  size_t i = 0) {
+  PD_ASSIGN_OR_RETURN(
+      Tensor * state,
+      InPlace(context, slot, absl::StrCat(slot, "Out"), i, copies));
   PD_RETURN_IF_ERROR(OnlyFloat32({state}));
   if (state->size() != elements)
     return Unimplemented("'%s' has another size", slot);
@@ -102,10 +106,12 @@ absl::StatusOr<Tensor*> ReadState(BindContext* context, const char* slot,
 
 absl::StatusOr<Step> BindLamb(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(Trusted t, ReadTrusted(context, 0));
-  PD_ASSIGN_OR_RETURN(t.first, ReadState(context, "Moment1", t.args.n));
-  PD_ASSIGN_OR_RETURN(t.second, ReadState(context, "Moment2", t.args.n));
-  PD_ASSIGN_OR_RETURN(t.power1, ReadState(context, "Beta1Pow", 1));
-  PD_ASSIGN_OR_RETURN(t.power2, ReadState(context, "Beta2Pow", 1));
+  PD_ASSIGN_OR_RETURN(t.first,
+                      ReadState(context, "Moment1", t.args.n, &t.copies));
+  PD_ASSIGN_OR_RETURN(t.second,
+                      ReadState(context, "Moment2", t.args.n, &t.copies));
+  PD_ASSIGN_OR_RETURN(t.power1, ReadState(context, "Beta1Pow", 1, &t.copies));
+  PD_ASSIGN_OR_RETURN(t.power2, ReadState(context, "Beta2Pow", 1, &t.copies));
   t.args.beta1 = context->Attr<float>("beta1");
   t.args.beta2 = context->Attr<float>("beta2");
   t.args.epsilon = context->Attr<float>("epsilon");
@@ -119,7 +125,8 @@ absl::StatusOr<Step> BindLamb(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const auto update, Start::Find(binding, "update_lamb"));
   PD_ASSIGN_OR_RETURN(const auto powers, Start::Find(binding, "lamb_powers"));
   PD_ASSIGN_OR_RETURN(const Step widen, BindWiden(binding, t));
-  return Step([=](const RunContext& run) {
+  return Step([=, device = binding->device()](const RunContext& run) {
+    PD_RETURN_IF_ERROR(CopyAll(device, t.copies));
     if (widen != nullptr) PD_RETURN_IF_ERROR(widen(run));
     const TrustArgs args = t.Now();
     PD_RETURN_IF_ERROR(moments.Elements(args.n, args));
@@ -149,7 +156,8 @@ absl::StatusOr<Step> BindLars(BindContext* context, DeviceBinding* binding) {
   std::vector<Step> steps;
   for (size_t i = 0; i < context->InputCount("Param"); ++i) {
     PD_ASSIGN_OR_RETURN(Trusted t, ReadTrusted(context, i));
-    PD_ASSIGN_OR_RETURN(t.first, ReadState(context, "Velocity", t.args.n, i));
+    PD_ASSIGN_OR_RETURN(t.first,
+                        ReadState(context, "Velocity", t.args.n, &t.copies, i));
     PD_ASSIGN_OR_RETURN(t.args.decay, LarsDecay(context->op(), i));
     t.args.mu = context->Attr<float>("mu");
     t.args.coeff = context->Attr<float>("lars_coeff");
@@ -158,7 +166,8 @@ absl::StatusOr<Step> BindLars(BindContext* context, DeviceBinding* binding) {
     t.step = t.wide != nullptr ? t.wide : t.grad;
     PD_ASSIGN_OR_RETURN(Step widen, BindWiden(binding, t));
     if (widen != nullptr) steps.push_back(std::move(widen));
-    steps.push_back([=](const RunContext&) {
+    steps.push_back([=, device = binding->device()](const RunContext&) {
+      PD_RETURN_IF_ERROR(CopyAll(device, t.copies));
       const TrustArgs args = t.Now();
       PD_RETURN_IF_ERROR(squares.Blocks(args.blocks, args));
       return update.Elements(args.n, args);

@@ -88,6 +88,7 @@ struct Member {
   Tensor *param, *half = nullptr, *grad, *moments[3] = {}, *powers[2] = {};
   Tensor* rate = nullptr;
   Tensor* dense = nullptr;  // for a gradient of selected rows: float32
+  Copies copies;            // of what is not updated in place
   float decay = 0;
 };
 
@@ -125,12 +126,14 @@ absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
 
 // The parameter, or its master in float32, of which it is a rounded copy.
 absl::Status ReadParam(BindContext* context, size_t i, Member* member) {
-  PD_ASSIGN_OR_RETURN(member->param, InPlace(context, "Param", "ParamOut", i));
+  PD_ASSIGN_OR_RETURN(
+      member->param, InPlace(context, "Param", "ParamOut", i, &member->copies));
   if (context->op().AttrOr("multi_precision", false) &&
       context->Input("MasterParam", i) != nullptr) {
     member->half = member->param;
-    PD_ASSIGN_OR_RETURN(member->param,
-                        InPlace(context, "MasterParam", "MasterParamOut", i));
+    PD_ASSIGN_OR_RETURN(
+        member->param,
+        InPlace(context, "MasterParam", "MasterParamOut", i, &member->copies));
     if (member->half->size() != member->param->size())
       return Unimplemented("a master of another size");
     PD_RETURN_IF_ERROR(SameFloats({member->half}));
@@ -153,7 +156,8 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
     // rmsprop has its third in a centered update alone.
     if (in == nullptr || (k == 2 && !context->op().AttrOr("centered", false)))
       continue;
-    PD_ASSIGN_OR_RETURN(member.moments[k], InPlace(context, in, out, i));
+    PD_ASSIGN_OR_RETURN(member.moments[k],
+                        InPlace(context, in, out, i, &member.copies));
     PD_RETURN_IF_ERROR(OnlyFloat32({member.moments[k]}));
     if (member.moments[k]->size() != member.param->size())
       return Unimplemented("'%s' has another size", in);
@@ -162,9 +166,10 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
     if (slots.powers[k] == nullptr) continue;
     member.powers[k] = context->Input(slots.powers[k], i);
     if (slots.powers[1] != nullptr) {
-      PD_ASSIGN_OR_RETURN(member.powers[k],
-                          InPlace(context, slots.powers[k],
-                                  absl::StrCat(slots.powers[k], "Out"), i));
+      PD_ASSIGN_OR_RETURN(
+          member.powers[k],
+          InPlace(context, slots.powers[k],
+                  absl::StrCat(slots.powers[k], "Out"), i, &member.copies));
     }
     if (member.powers[k] == nullptr || member.powers[k]->size() != 1)
       return Unimplemented("powers of more than one element");
@@ -251,6 +256,8 @@ absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
                                       const Slots& slots, Updated u) {
   const OpDesc& op = context->op();
   if (u.members.size() != 1) return Unimplemented("lists with selected rows");
+  if (!u.members[0].copies.empty())
+    return Unimplemented("selected rows, and 'Param' is not updated in place");
   Member& member = u.members[0];
   PD_ASSIGN_OR_RETURN(
       const OrderedRows rows,
@@ -325,8 +332,12 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const auto powers,
                       Starter<UpdateArgs>::Find(binding, "adam_powers"));
   const bool moves = slots.powers[1] != nullptr;
+  Copies copies;
+  for (const Member& m : u.members)
+    copies.insert(copies.end(), m.copies.begin(), m.copies.end());
   return Step([=, u = std::move(u),
                device = binding->device()](const RunContext&) -> absl::Status {
+    PD_RETURN_IF_ERROR(CopyAll(device, copies));
     PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
     PD_RETURN_IF_ERROR(start.Blocks(u.blocks, run));
     return moves ? powers.Elements(run.count, run) : absl::OkStatus();
@@ -336,12 +347,21 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
 }  // namespace
 
 absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
-                                const std::string& out_slot, size_t i) {
+                                const std::string& out_slot, size_t i,
+                                Copies* copies) {
   Tensor* in = context->Input(slot, i);
   Tensor* out = context->Output(out_slot, i);
-  if (in == nullptr || out == nullptr || in != out)
-    return Unimplemented("'%s' is not updated in place", slot);
-  return in;
+  if (in == nullptr || out == nullptr || in->bytes() != out->bytes())
+    return Unimplemented("'%s' is missing, or its output has another size",
+                         slot);
+  if (in != out) copies->emplace_back(in, out);
+  return out;
+}
+
+absl::Status CopyAll(CudaDevice* device, const Copies& copies) {
+  for (const auto& [from, to] : copies)
+    PD_RETURN_IF_ERROR(device->Copy(to->raw(), from->raw(), to->bytes()));
+  return absl::OkStatus();
 }
 
 void AddUpdates(DeviceKernels* kernels) {
