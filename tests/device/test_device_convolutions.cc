@@ -207,14 +207,15 @@ class DeviceLayouts : public DevicePlan {
     op->attrs["paddings"] = std::vector<int32_t>{1, 1};
     op->attrs["groups"] = int32_t{groups};
   }
-  void Norm(const std::string& x, const std::string& out) {
+  void Norm(const std::string& x, const std::string& out,
+            int64_t channels = kChannels) {
     OpDesc* op = Op("batch_norm");
     op->SetInput("X", {x});
     for (const auto& [in, output] :
          {std::pair("Scale", ""), std::pair("Bias", ""),
           std::pair("Mean", "MeanOut"), std::pair("Variance", "VarianceOut")}) {
       const std::string name = absl::StrCat(out, ".", in);
-      Var(name, DType::kFloat32, {kChannels}, true);
+      Var(name, DType::kFloat32, {channels}, true);
       op->SetInput(in, {name});
       if (*output != '\0')
         op->SetOutput(output, {name});
@@ -222,7 +223,7 @@ class DeviceLayouts : public DevicePlan {
         parameters_.push_back(name);
     }
     for (const char* slot : {"SavedMean", "SavedVariance"}) {
-      Var(absl::StrCat(out, slot), DType::kFloat32, {kChannels});
+      Var(absl::StrCat(out, slot), DType::kFloat32, {channels});
       op->SetOutput(slot, {absl::StrCat(out, slot)});
     }
     Var(out, DType::kFloat32, kImages);
@@ -262,6 +263,9 @@ class DeviceLayouts : public DevicePlan {
     spec.dtype = half;
     spec.custom_white_list = {"depthwise_conv2d"};
     ASSERT_TRUE(MixPrecision(registry_, spec, &program_).ok());
+    AskForGradients();
+  }
+  void AskForGradients() {
     BackwardOptions options;
     options.targets["loss"] = "";
     options.wrt = parameters_;
@@ -278,11 +282,11 @@ class DeviceLayouts : public DevicePlan {
         const auto set = session.scope().Set(var.name, Numbers(var));
         EXPECT_TRUE(set.ok()) << set;
       }
+    const Array x = Numbers(*program_.FindVar(0, "x"));
     const auto plan =
-        session.Compile(program_, {{"x", DType::kFloat32, kImages}}, fetches_);
+        session.Compile(program_, {{"x", DType::kFloat32, x.shape}}, fetches_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return {};
-    const Array x = Numbers(*program_.FindVar(0, "x"));
     (*plan)->SetFeed(0, x.bytes.get());
     const absl::Status ran = (*plan)->Run({7, 0});
     EXPECT_TRUE(ran.ok()) << ran;
@@ -300,15 +304,17 @@ class DeviceLayouts : public DevicePlan {
   }
 
   // Sums of halves in two orders, rounded at every step on the way.
-  void Check(DType half) {
+  void Check(DType half) { Compare(half == DType::kFloat16 ? 0x1p-8 : 0x1p-5); }
+  void Compare(double tolerance) {
     const NamedArrays want = Run(OnCpu()), got = Run(OnGpu());
-    const double step = half == DType::kFloat16 ? 0x1p-10 : 0x1p-7;
     for (const auto& [name, array] : want) {
-      double largest = array.dtype == half ? 1 : 0;
-      if (array.dtype == DType::kFloat32)
+      double largest = 1;
+      if (array.dtype == DType::kFloat32) {
+        largest = 0;
         for (const float number : FloatsOf(array))
           largest = std::max<double>(largest, std::abs(number));
-      EXPECT_EQ(Difference(got.at(name), array, 4 * step, 4 * step * largest),
+      }
+      EXPECT_EQ(Difference(got.at(name), array, tolerance, tolerance * largest),
                 "")
           << name;
     }
@@ -377,6 +383,27 @@ TEST_F(DeviceLayouts, WhatIsRepeatedAlongImages) {
     End("pooled", half);
     fetches_.insert(fetches_.end(), {"first", "scaled", "second"});
     Check(half);
+  }
+}
+
+// More elements than a block takes, or a thread where channels are last.
+TEST_F(DeviceLayouts, NormsHaveManyElements) {
+  for (const bool last : {false, true}) {
+    SCOPED_TRACE(last);
+    Begin();
+    const Shape shape = last ? Shape{3, 60, 50, 2} : Shape{3, 2, 60, 50};
+    program_.global().vars.back().shape = shape;
+    Norm("x", "y", 2);
+    program_.global().vars.back().shape = shape;
+    OpDesc& op = program_.global().ops.back();
+    op.attrs["data_layout"] = std::string(last ? "NHWC" : "NCHW");
+    Act("sigmoid", "y", "shares");
+    program_.global().vars.back().shape = shape;
+    Var("loss", DType::kFloat32, {1});
+    Op("mean", "shares", "loss");
+    AskForGradients();
+    fetches_.insert(fetches_.end(), {"y", "y.Mean", "y.Variance"});
+    Compare(1e-5);
   }
 }
 
