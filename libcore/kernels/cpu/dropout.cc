@@ -3,6 +3,8 @@
 // libcore/base/rng.h gives, many blocks of four at a time. A uniform number is
 // the upper 24 bits of a word, so that they are compared as integers; the four
 // words of a block make four bytes of the mask, one word of it.
+#include "libcore/kernels/cpu/dropout.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +14,6 @@
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/targets.h"
 #include "libcore/ops/check.h"
-#include "libcore/ops/dropout.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libcore/kernels/cpu/dropout.cc"
@@ -88,6 +89,24 @@ void MaskBlocks(uint64_t seed, uint64_t stream, uint32_t least, int64_t begin,
   }
 }
 
+void MaskFloats(const float* x, const uint8_t* mask, float factor, int64_t n,
+                float* out) {
+  const hn::RebindToFloat<decltype(kSigned)> floats;
+  const hn::Rebind<uint8_t, decltype(kSigned)> bytes;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(floats));
+  const auto scale = hn::Set(floats, factor);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto kept = hn::PromoteTo(kSigned, hn::LoadU(bytes, mask + i));
+    const auto dropped =
+        hn::RebindMask(floats, hn::Eq(kept, hn::Zero(kSigned)));
+    hn::StoreU(
+        hn::IfThenZeroElse(dropped, hn::Mul(hn::LoadU(floats, x + i), scale)),
+        floats, out + i);
+  }
+  for (; i < n; ++i) out[i] = mask[i] != 0 ? x[i] * factor : 0.0f;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
 }  // namespace pd
@@ -98,32 +117,35 @@ namespace pd {
 namespace cpu {
 
 HWY_EXPORT(MaskBlocks);
+HWY_EXPORT(MaskFloats);
 
 namespace {
 
 constexpr int64_t kGrain = 4096;  // blocks, or vectors of them, a thread
 
-// Of the elements [begin, end): out = x * factor where the mask is not 0.
-void Apply(const float* x, const uint8_t* mask, float factor, int64_t begin,
-           int64_t end, float* out) {
-#pragma omp simd
-  for (int64_t i = begin; i < end; ++i) {
-    const float kept = x[i] * factor;
-    out[i] = mask[i] != 0 ? kept : 0.0f;
-  }
-}
-
-// The mask of elements [begin, end), begin a multiple of 4.
-void MakeMask(DropoutSource::Numbers numbers, uint32_t least, int64_t begin,
-              int64_t end, uint8_t* mask) {
-  HWY_DYNAMIC_DISPATCH(MaskBlocks)
-  (numbers.seed, numbers.stream, least, begin / 4, end / 4, mask);
-  const Philox random(numbers.seed, numbers.stream);
-  for (int64_t i = std::max(begin, end / 4 * 4); i < end; ++i)
-    mask[i] = random.U32(static_cast<uint64_t>(i)) >> 8 >= least;
-}
-
 }  // namespace
+
+void ApplyMask(const float* x, const uint8_t* mask, float factor, int64_t n,
+               float* out) {
+  HWY_DYNAMIC_DISPATCH(MaskFloats)(x, mask, factor, n, out);
+}
+
+void DrawMaskHere(DropoutSource::Numbers numbers, double probability,
+                  int64_t begin, int64_t end, uint8_t* mask) {
+  const uint32_t least = static_cast<uint32_t>(std::ceil(
+      static_cast<double>(static_cast<float>(probability)) * (1 << 24)));
+  const Philox random(numbers.seed, numbers.stream);
+  const auto one_by_one = [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i)
+      mask[i] = random.U32(static_cast<uint64_t>(i)) >> 8 >= least;
+  };
+  const int64_t first = (begin + 3) / 4, last = end / 4;  // whole blocks
+  if (first >= last) return one_by_one(begin, end);
+  one_by_one(begin, 4 * first);
+  HWY_DYNAMIC_DISPATCH(MaskBlocks)
+  (numbers.seed, numbers.stream, least, first, last, mask);
+  one_by_one(4 * last, end);
+}
 
 absl::StatusOr<Step> BindDropout(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const Dropout d, ReadDropout(*context));
@@ -131,7 +153,7 @@ absl::StatusOr<Step> BindDropout(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Tensor * x, context->In(context->Input("X"), nullptr));
   if (x->dtype() != DType::kFloat32)
     return Unimplemented("it is for float32 only");
-  if (x->size() >= int64_t{1} << 33)
+  if (x->size() >= kMostDraws)
     return Unimplemented("it is for less than 2^33 elements");
   PD_ASSIGN_OR_RETURN(Tensor * out,
                       context->Out(context->Output("Out"), nullptr));
@@ -142,8 +164,6 @@ absl::StatusOr<Step> BindDropout(BindContext* context) {
     return Unimplemented("it has no mask of another shape");
   context->MayShare(x, out);
   PD_ASSIGN_OR_RETURN(const DropoutSource source, ReadDropoutSource(*context));
-  const uint32_t least = static_cast<uint32_t>(std::ceil(
-      static_cast<double>(static_cast<float>(d.probability)) * (1 << 24)));
   return Step(
       [=, factor = static_cast<float>(d.KeptFactor())](const RunContext& run) {
         const DropoutSource::Numbers numbers = source.At(run);
@@ -157,8 +177,8 @@ absl::StatusOr<Step> BindDropout(BindContext* context) {
           for (int64_t b = begin; b < end; b += kPiece) {
             const int64_t from = 4 * b;
             const int64_t to = std::min(4 * std::min(end, b + kPiece), n);
-            MakeMask(numbers, least, from, to, kept);
-            Apply(in, kept, factor, from, to, result);
+            DrawMaskHere(numbers, d.probability, from, to, kept);
+            ApplyMask(in + from, kept + from, factor, to - from, result + from);
           }
         });
         return absl::OkStatus();
@@ -178,16 +198,16 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Tensor * dx,
                       context->Out(context->Output("X@GRAD"), nullptr));
   context->MayShare(dout, dx);
-  return Step(
-      [=, factor = static_cast<float>(d.KeptFactor())](const RunContext&) {
-        const float* g = dout->data<float>();
-        const uint8_t* kept = mask->data<uint8_t>();
-        float* result = dx->data<float>();
-        ParallelFor(dout->size(), 4 * kGrain, [&](int64_t begin, int64_t end) {
-          Apply(g, kept, factor, begin, end, result);
-        });
-        return absl::OkStatus();
-      });
+  return Step([=,
+               factor = static_cast<float>(d.KeptFactor())](const RunContext&) {
+    const float* g = dout->data<float>();
+    const uint8_t* kept = mask->data<uint8_t>();
+    float* result = dx->data<float>();
+    ParallelFor(dout->size(), 4 * kGrain, [&](int64_t begin, int64_t end) {
+      ApplyMask(g + begin, kept + begin, factor, end - begin, result + begin);
+    });
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace cpu
