@@ -65,6 +65,20 @@ namespace {
 
 constexpr int64_t kGrain = 8192;
 
+}  // namespace
+
+void DrawMask(DropoutSource::Numbers numbers, const Dropout& dropout,
+              int64_t draws, uint8_t* mask) {
+  const Philox random(numbers.seed, numbers.stream);
+  const float threshold = static_cast<float>(dropout.probability);
+  ParallelFor(draws, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      mask[i] = random.Uniform(static_cast<uint64_t>(i)) >= threshold;
+  });
+}
+
+namespace {
+
 // From an element of X to its element of Mask.
 class MaskIndex {
  public:
@@ -117,7 +131,6 @@ absl::StatusOr<Step> BindDropout(BindContext* context) {
   const MaskIndex index(x->shape(), mask != nullptr && mask->rank() == x->rank()
                                         ? mask->shape()
                                         : x->shape());
-  const float threshold = static_cast<float>(d.probability);
   const int64_t draws = mask == nullptr ? 0 : mask->size();
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -126,13 +139,8 @@ absl::StatusOr<Step> BindDropout(BindContext* context) {
         Apply<T>(index, nullptr, d.KeptFactor(), *x, out);
         return absl::OkStatus();
       }
-      const auto [seed, stream] = source.At(run);
-      const Philox random(seed, stream);
       uint8_t* kept = mask->data<uint8_t>();
-      ParallelFor(draws, kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          kept[i] = random.Uniform(static_cast<uint64_t>(i)) >= threshold;
-      });
+      DrawMask(source.At(run), d, draws, kept);
       Apply<T>(index, kept, d.KeptFactor(), *x, out);
       return absl::OkStatus();
     });

@@ -41,6 +41,10 @@ struct DropoutSource {
   Numbers At(const RunContext& run) const;
 };
 
+/// The first `draws` elements of the mask.
+void DrawMask(DropoutSource::Numbers numbers, const Dropout& dropout,
+              int64_t draws, uint8_t* mask);
+
 /// InvalidArgument when the input Seed is not one integer.
 absl::StatusOr<DropoutSource> ReadDropoutSource(const BindContext& context);
 

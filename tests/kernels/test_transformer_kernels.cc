@@ -155,6 +155,59 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Rows,
                                          Shape{2, 3, 33}, Shape{64, 768},
                                          Shape{19, 1031}));
 
+// Heads with blocks of one length and of two, fewer than threads, and small and
+// large products; the last one's probabilities are too many to be kept.
+struct AttentionSize {
+  int64_t batch, heads, queries, keys, width, values;
+  Shape bias;
+};
+
+class Attention : public testing::TestWithParam<AttentionSize> {};
+
+TEST_P(Attention, IsTheReferences) {
+  const AttentionSize& p = GetParam();
+  for (const bool drop : {false, true}) {
+    KernelCase c;
+    Feed(&c, "q", RandomArray({p.batch, p.heads, p.queries, p.width}, 1));
+    Feed(&c, "k", RandomArray({p.batch, p.heads, p.keys, p.width}, 2));
+    Feed(&c, "v", RandomArray({p.batch, p.heads, p.keys, p.values}, 3));
+    OpDesc op;
+    op.type = "scaled_dot_product_attention";
+    op.SetInput("query", {"q"});
+    op.SetInput("key", {"k"});
+    op.SetInput("value", {"v"});
+    if (!p.bias.empty()) {
+      Feed(&c, "bias", RandomArray(p.bias, 4));
+      op.SetInput("bias", {"bias"});
+    }
+    op.SetOutput("output", {"y"});
+    op.SetOutput("logsumexp", {"sums"});
+    op.attrs["scale"] = 3.0f;
+    c.fetches = {"y", "sums"};
+    if (drop) {
+      op.SetOutput("mask", {"mask"});
+      op.attrs["dropout_prob"] = 0.3f;
+      c.fetches.push_back("mask");
+    }
+    Append(&c, op);
+    c.wrt = {"q", "k", "v"};
+    ExpectLikeReference(c,
+                        {{"scaled_dot_product_attention", "onednn:gemm"},
+                         {"scaled_dot_product_attention_grad", "onednn:gemm"}});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, Attention,
+    testing::Values(AttentionSize{2, 3, 5, 7, 6, 9, {}},
+                    AttentionSize{1, 1, 1, 1, 1, 1, {1}},
+                    AttentionSize{3, 2, 1, 37, 33, 17, {3, 1, 1, 37}},
+                    AttentionSize{2, 2, 19, 16, 32, 40, {2, 19, 1}},
+                    AttentionSize{1, 3, 341, 203, 20, 12, {341, 203}},
+                    AttentionSize{1, 1, 300, 130, 64, 64, {1, 1, 300, 130}},
+                    AttentionSize{1, 4, 128, 128, 64, 64, {}},
+                    AttentionSize{2, 1, 1500, 1501, 5, 6, {1501}}));
+
 // The far ends, where 1 + erf(x) has lost its digits, and infinity.
 TEST(Gelu, FarFromZero) {
   const float infinity = std::numeric_limits<float>::infinity();

@@ -155,6 +155,36 @@ TEST_F(Gradients, MatrixProducts) {
   Check({"bmm", {{"X", {{2, 3, 4}}}, {"Y", {{2, 4, 5}}}}});
 }
 
+TEST_F(Gradients, Attention) {
+  const Inputs inputs = {{"query", {{2, 2, 3, 5}}},
+                         {"key", {{2, 2, 4, 5}}},
+                         {"value", {{2, 2, 4, 6}}}};
+  const auto check = [&](const Inputs& with,
+                         std::map<std::string, Attribute> attrs) {
+    attrs["scale"] = 0.7f;
+    GradientCase c{"scaled_dot_product_attention", with, attrs};
+    c.output = "output";
+    Check(c);
+  };
+  check(inputs, {});
+  for (const Shape& bias : std::vector<Shape>{
+           {2, 2, 3, 4}, {2, 1, 1, 4}, {1, 2, 3, 1}, {3, 4}, {4}, {}}) {
+    SCOPED_TRACE(ToString(bias));
+    Inputs with = inputs;
+    with.push_back({"bias", {bias}});
+    check(with, {});
+  }
+  const std::map<std::string, Attribute> drops = {
+      {"dropout_prob", 0.4f}, {"fix_seed", true}, {"seed", int32_t{7}}};
+  check(inputs, drops);
+  for (const bool is_test : {false, true}) {
+    std::map<std::string, Attribute> attrs = drops;
+    attrs["dropout_implementation"] = std::string("downgrade_in_infer");
+    attrs["is_test"] = is_test;
+    check(inputs, attrs);
+  }
+}
+
 TEST_F(Gradients, MovesOfElements) {
   const Inputs cube = {{"X", {{2, 3, 4}}}};
   Check({"reshape2", cube, {{"shape", Ints{0, -1}}}});

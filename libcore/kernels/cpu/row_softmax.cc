@@ -144,6 +144,17 @@ void RowSoftmaxGrad(const float* y, const float* dy, int64_t rows,
   });
 }
 
+void RowSoftmaxHere(const float* x, int64_t rows, int64_t columns,
+                    float* softmax, float* maximum, float* log_sum) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxRows)
+  (x, 0, rows, columns, softmax, maximum, log_sum);
+}
+
+void RowSoftmaxGradHere(const float* y, const float* dy, int64_t rows,
+                        int64_t columns, float* dx) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxGradRows)(y, dy, 0, rows, columns, dx);
+}
+
 void ScaleRows(const float* from, const float* factor, int64_t rows,
                int64_t columns, float* to) {
   const auto run = HWY_DYNAMIC_DISPATCH(ScaleSomeRows);

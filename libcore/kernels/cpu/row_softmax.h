@@ -18,6 +18,12 @@ void RowSoftmax(const float* x, int64_t rows, int64_t columns, float* softmax,
 void RowSoftmaxGrad(const float* y, const float* dy, int64_t rows,
                     int64_t columns, float* dx);
 
+/// Both on the calling thread alone.
+void RowSoftmaxHere(const float* x, int64_t rows, int64_t columns,
+                    float* softmax, float* maximum, float* log_sum);
+void RowSoftmaxGradHere(const float* y, const float* dy, int64_t rows,
+                        int64_t columns, float* dx);
+
 /// to[r, :] = factor[r] * from[r, :].
 void ScaleRows(const float* from, const float* factor, int64_t rows,
                int64_t columns, float* to);

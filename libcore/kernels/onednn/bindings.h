@@ -18,6 +18,10 @@ absl::StatusOr<Step> BindInnerProductGrad(BindContext* context);
 absl::StatusOr<Step> BindMatmul(BindContext* context);
 absl::StatusOr<Step> BindMatmulGrad(BindContext* context);
 
+// scaled_dot_product_attention.
+absl::StatusOr<Step> BindAttention(BindContext* context);
+absl::StatusOr<Step> BindAttentionGrad(BindContext* context);
+
 // rnn.
 absl::StatusOr<Step> BindRnn(BindContext* context);
 absl::StatusOr<Step> BindRnnGrad(BindContext* context);

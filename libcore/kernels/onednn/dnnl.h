@@ -95,6 +95,9 @@ absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m);
 /// c = op(a) op(b), all row-major. For products whose places change from run to
 /// run; a Matmul has them bound.
 void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c);
+/// c = alpha op(a) op(b) + beta c; what c held is not read where beta is 0.
+void Sgemm(const GemmShape& shape, float alpha, const float* a, const float* b,
+           float beta, float* c);
 
 /// dst = conv(src, weights) + bias, plus what dst held before if asked, then
 /// ReLU if asked. Weights are [OC, IC, KH, KW], or

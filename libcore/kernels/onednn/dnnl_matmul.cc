@@ -25,11 +25,16 @@ absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m) {
 }
 
 void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c) {
+  Sgemm(shape, 1.0f, a, b, 0.0f, c);
+}
+
+void Sgemm(const GemmShape& shape, float alpha, const float* a, const float* b,
+           float beta, float* c) {
   if (shape.m == 0 || shape.n == 0) return;
   PD_INVARIANT(dnnl_sgemm(shape.trans_a ? 'T' : 'N', shape.trans_b ? 'T' : 'N',
-                          shape.m, shape.n, shape.k, 1.0f, a,
+                          shape.m, shape.n, shape.k, alpha, a,
                           shape.trans_a ? shape.m : shape.k, b,
-                          shape.trans_b ? shape.k : shape.n, 0.0f, c,
+                          shape.trans_b ? shape.k : shape.n, beta, c,
                           shape.n) == dnnl_success);
 }
 
