@@ -19,6 +19,7 @@ const std::vector<Pass>& AllPasses() {
       {"fuse_conv_bias_act", FuseConvBiasAct},
       {"fuse_conv_residual", FuseConvResidual},
       {"fuse_batch_norm_act", FuseBatchNormAct},
+      {"fuse_attention", FuseAttention},
       {"fuse_gemm_epilogue", FuseGemmEpilogue},
       {"fuse_lookup_concat", FuseLookupConcat},
       {"advance_updates", AdvanceUpdates},

@@ -52,7 +52,7 @@ fails() {
 
 # In the order of the pipeline; their files are numbered.
 passes=(original flatten_biases fold_batch_norms int8_chains int8_dynamic fuse_conv_bias_act fuse_conv_residual fuse_batch_norm_act
-  fuse_gemm_epilogue fuse_lookup_concat advance_updates merge_updates)
+  fuse_attention fuse_gemm_epilogue fuse_lookup_concat advance_updates merge_updates)
 all=()
 for i in "${!passes[@]}"; do all+=("$(printf '%02d' "$i")-${passes[i]}"); done
 conv=fuse_conv_bias_act gemm=fuse_gemm_epilogue merge=merge_updates
