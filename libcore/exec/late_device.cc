@@ -27,12 +27,6 @@ size_t OffsetOfRows(const Tensor& selected) {
   return (selected.bytes() + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
 }
 
-// Those that kernels know.
-bool IsDeviceFloat(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
-         dtype == DType::kBFloat16;
-}
-
 bool Fits(VarKind kind, bool selected_rows) {
   return kind == VarKind::kLodTensor ||
          (selected_rows && kind == VarKind::kSelectedRows);

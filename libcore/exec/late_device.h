@@ -25,6 +25,11 @@
 
 namespace pd {
 
+/// Floats that kernels know.
+inline bool IsDeviceFloat(DType dtype) {
+  return IsFloating(dtype) && dtype != DType::kFloat64;
+}
+
 class LateDevice : public Values {
  public:
   /// Both outlive this. `version` is the program's.

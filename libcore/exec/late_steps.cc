@@ -60,10 +60,6 @@ struct LateStep {
 // Whole numbers that a loop or a branch may be decided by are not more.
 constexpr int64_t kMostCounters = 64;
 
-bool IsDeviceFloat(DType dtype) {
-  return IsFloating(dtype) && dtype != DType::kFloat64;
-}
-
 }  // namespace
 
 bool PlanBuilder::MustBeLate(
