@@ -44,6 +44,8 @@ class Bound : public BoundProduct {
       type_ = kCublasFloat16;
     else if (p.dtype == DType::kBFloat16)
       type_ = kCublasBFloat16;
+    else if (p.dtype == DType::kFloat64)
+      type_ = kCublasFloat64;
     else if (p.dtype == DType::kInt8)
       PD_RETURN_IF_ERROR(UseIntegers(p));
     else if (p.dtype != DType::kFloat32)
@@ -69,9 +71,13 @@ class Bound : public BoundProduct {
 
   absl::Status Run(const void* a, const void* b, void* c,
                    void* workspace) const override {
-    // Factors are of the type that sums are scaled in; 0 is the same in both.
-    const int32_t one = 1, none = 0;
-    const void* alpha = integers_ ? static_cast<const void*>(&one) : &alpha_;
+    // Factors are of the type that sums are scaled in; 0 is the same in each.
+    const int32_t one = 1;
+    const double none = 0, wide = double{alpha_};
+    const void* alpha = integers_ ? static_cast<const void*>(&one)
+                        : type_ == kCublasFloat64
+                            ? static_cast<const void*>(&wide)
+                            : &alpha_;
     return Check(
         lt_->Matmul(lt_->handle, operation_.get(), alpha, b, first_.get(), a,
                     second_.get(), &none, c, out_.get(), c, out_.get(),
@@ -92,11 +98,15 @@ class Bound : public BoundProduct {
 
   absl::Status Describe(const MatrixProduct& p) {
     void* operation = nullptr;
+    const bool wide = type_ == kCublasFloat64;
     PD_CUBLAS(lt_->MatmulDescCreate(&operation,
                                     integers_ ? kCublasComputeInt32
+                                    : wide    ? kCublasCompute64
                                     : p.tf32  ? kCublasComputeTf32
                                               : kCublasCompute32,
-                                    integers_ ? kCublasInt32 : kCublasFloat32));
+                                    integers_ ? kCublasInt32
+                                    : wide    ? kCublasFloat64
+                                              : kCublasFloat32));
     operation_ = Handle(operation, lt_->MatmulDescDestroy);
     const int32_t first = p.trans_b, second = p.trans_a;
     PD_CUBLAS(lt_->MatmulDescSetAttribute(operation, kCublasTransA, &first,

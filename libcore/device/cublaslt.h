@@ -15,10 +15,10 @@
 
 namespace pd {
 
-/// Row-major matrices of float32, float16 or bfloat16, with sums in float32: A
-/// is [m, k], or [k, m] with trans_a; B is [k, n], or [n, k] with trans_b; C is
-/// [m, n]. The matrices of a batch lie one after the other; one that is shared
-/// serves the whole batch.
+/// Row-major matrices of float32, float16 or bfloat16, with sums in float32, or
+/// of float64, with sums in it: A is [m, k], or [k, m] with trans_a; B is
+/// [k, n], or [n, k] with trans_b; C is [m, n]. The matrices of a batch lie one
+/// after the other; one that is shared serves the whole batch.
 /// Of int8, with C and sums of int32: the GPU's units for it take trans_b
 /// alone, alpha 1, and k and n that are multiples of 4; the sums are exact.
 struct MatrixProduct {
@@ -59,10 +59,10 @@ struct CublasHeuristic {
   float waves_count;
   int reserved[4];
 };
-inline constexpr int kCublasFloat32 = 0, kCublasFloat16 = 2, kCublasInt8 = 3,
-                     kCublasInt32 = 10, kCublasBFloat16 = 14;
-inline constexpr int kCublasCompute32 = 68, kCublasComputeInt32 = 72,
-                     kCublasComputeTf32 = 77;
+inline constexpr int kCublasFloat32 = 0, kCublasFloat64 = 1, kCublasFloat16 = 2,
+                     kCublasInt8 = 3, kCublasInt32 = 10, kCublasBFloat16 = 14;
+inline constexpr int kCublasCompute32 = 68, kCublasCompute64 = 70,
+                     kCublasComputeInt32 = 72, kCublasComputeTf32 = 77;
 inline constexpr int kCublasTransA = 3, kCublasTransB = 4;
 inline constexpr int kCublasBatchCount = 5, kCublasBatchStride = 6;
 inline constexpr int kCublasMaxWorkspace = 1;

@@ -15,9 +15,9 @@
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 7, kNotSupported = 15;
-constexpr int kFloat32 = 0, kFloat16 = 2, kInt8 = 3, kInt32 = 10,
+constexpr int kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kInt8 = 3, kInt32 = 10,
               kBFloat16 = 14;
-constexpr int kComputeInt32 = 72;
+constexpr int kCompute64 = 70, kComputeInt32 = 72;
 // The library may ask for memory; the loops write all of it.
 constexpr size_t kWorkspace = 1024;
 
@@ -45,18 +45,24 @@ struct Heuristic {
 struct Problem {
   Operation op;
   Layout a, b, c;
-  float alpha, beta;
+  double alpha, beta;
   const void *x, *y, *z;
   void* out;
 };
 
-float Load(int type, const void* data, int64_t i) {
-  if (type == kFloat16) return static_cast<const pd::Float16*>(data)[i];
-  if (type == kBFloat16) return static_cast<const pd::BFloat16*>(data)[i];
-  return static_cast<const float*>(data)[i];
+double Load(int type, const void* data, int64_t i) {
+  if (type == kFloat64) return static_cast<const double*>(data)[i];
+  if (type == kFloat16) return double{static_cast<const pd::Float16*>(data)[i]};
+  if (type == kBFloat16)
+    return double{static_cast<const pd::BFloat16*>(data)[i]};
+  return double{static_cast<const float*>(data)[i]};
 }
-void Store(int type, void* data, int64_t i, float value) {
-  if (type == kFloat16)
+// The product and what is added to it, in the type that sums are scaled in.
+void Store(int type, void* data, int64_t i, double product, double before) {
+  const float value = static_cast<float>(product) + static_cast<float>(before);
+  if (type == kFloat64)
+    static_cast<double*>(data)[i] = product + before;
+  else if (type == kFloat16)
     static_cast<pd::Float16*>(data)[i] = pd::Float16(value);
   else if (type == kBFloat16)
     static_cast<pd::BFloat16*>(data)[i] = pd::BFloat16(value);
@@ -65,8 +71,8 @@ void Store(int type, void* data, int64_t i, float value) {
 }
 
 // Of matrix `batch`.
-float At(const void* data, const Layout& layout, int32_t batch, bool transposed,
-         int64_t row, int64_t column) {
+double At(const void* data, const Layout& layout, int32_t batch,
+          bool transposed, int64_t row, int64_t column) {
   if (transposed) std::swap(row, column);
   return Load(layout.type, data,
               batch * layout.stride + row + column * layout.ld);
@@ -74,10 +80,13 @@ float At(const void* data, const Layout& layout, int32_t batch, bool transposed,
 
 // Of integers: A transposed, B not, m, k and distances in fours, addresses too.
 bool TypesFit(const Problem& p) {
+  if (p.op.compute == kCompute64)
+    return p.op.scale == kFloat64 && p.a.type == kFloat64 &&
+           p.b.type == kFloat64 && p.c.type == kFloat64;
   if (p.op.compute != kComputeInt32)
     return p.op.scale == kFloat32 && p.a.type == p.c.type &&
            p.b.type == p.c.type && p.c.type != kInt8 && p.c.type != kInt32 &&
-           (p.op.compute == 68 || p.op.compute == 77);
+           p.c.type != kFloat64 && (p.op.compute == 68 || p.op.compute == 77);
   for (const Layout* l : {&p.a, &p.b, &p.c})
     if (l->ld % 4 != 0 || l->stride % 4 != 0) return false;
   for (const void* data : {p.x, p.y, p.z, const_cast<const void*>(p.out)})
@@ -123,14 +132,20 @@ void Compute(const Problem& p) {
       for (int64_t i = 0; i < p.c.rows; ++i) {
         double sum = 0;
         for (int64_t k = 0; k < inner; ++k)
-          sum += double{At(p.x, p.a, batch, p.op.trans_a != 0, i, k)} *
+          sum += At(p.x, p.a, batch, p.op.trans_a != 0, i, k) *
                  At(p.y, p.b, batch, p.op.trans_b != 0, k, j);
         const int64_t at = batch * p.c.stride + i + j * p.c.ld;
-        const float before = p.beta == 0 ? 0 : p.beta * Load(p.c.type, p.z, at);
-        Store(p.c.type, p.out, at, static_cast<float>(p.alpha * sum) + before);
+        const double before =
+            p.beta == 0 ? 0 : p.beta * Load(p.c.type, p.z, at);
+        Store(p.c.type, p.out, at, p.alpha * sum, before);
       }
     }
   }
+}
+
+double FactorOf(const Operation& op, const void* factor) {
+  return op.scale == kFloat64 ? *static_cast<const double*>(factor)
+                              : double{*static_cast<const float*>(factor)};
 }
 
 template <typename T>
@@ -158,7 +173,9 @@ size_t cublasLtGetVersion() { return 130002; }
 int cublasLtCreate(void** handle) { return Make<int>(handle); }
 
 int cublasLtMatmulDescCreate(void** handle, int compute, int scale) {
-  if (scale != (compute == kComputeInt32 ? kInt32 : kFloat32))
+  if (scale != (compute == kComputeInt32 ? kInt32
+                : compute == kCompute64  ? kFloat64
+                                         : kFloat32))
     return kNotSupported;
   *handle = new Operation{compute, scale, 0, 0};
   return kSuccess;
@@ -175,8 +192,8 @@ int cublasLtMatmulDescSetAttribute(void* handle, int which, const void* buffer,
 }
 int cublasLtMatrixLayoutCreate(void** handle, int type, uint64_t rows,
                                uint64_t columns, int64_t ld) {
-  if (type != kFloat32 && type != kFloat16 && type != kBFloat16 &&
-      type != kInt8 && type != kInt32)
+  if (type != kFloat32 && type != kFloat64 && type != kFloat16 &&
+      type != kBFloat16 && type != kInt8 && type != kInt32)
     return kNotSupported;
   *handle = new Layout{
       type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), ld, 0,
@@ -240,8 +257,8 @@ int cublasLtMatmul(void*, void* op, PD_FACTORS, PD_SUMMANDS, const Algo* algo,
                   *static_cast<Layout*>(a),
                   *static_cast<Layout*>(b),
                   *static_cast<Layout*>(c),
-                  integers ? 1.0f : *static_cast<const float*>(alpha),
-                  integers ? 0.0f : *static_cast<const float*>(beta),
+                  integers ? 1.0 : FactorOf(operation, alpha),
+                  integers ? 0.0 : FactorOf(operation, beta),
                   x,
                   y,
                   z,

@@ -144,11 +144,13 @@ TEST(CudaDeclarations, Products) {
   EXPECT_EQ(offsetof(CublasHeuristic, state),
             offsetof(cublasLtMatmulHeuristicResult_t, state));
   EXPECT_EQ(kCublasFloat32, CUDA_R_32F);
+  EXPECT_EQ(kCublasFloat64, CUDA_R_64F);
   EXPECT_EQ(kCublasFloat16, CUDA_R_16F);
   EXPECT_EQ(kCublasBFloat16, CUDA_R_16BF);
   EXPECT_EQ(kCublasInt8, CUDA_R_8I);
   EXPECT_EQ(kCublasInt32, CUDA_R_32I);
   EXPECT_EQ(kCublasCompute32, CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(kCublasCompute64, CUBLAS_COMPUTE_64F);
   EXPECT_EQ(kCublasComputeInt32, CUBLAS_COMPUTE_32I);
   EXPECT_EQ(kCublasComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32);
   EXPECT_EQ(kCublasTransA, CUBLASLT_MATMUL_DESC_TRANSA);

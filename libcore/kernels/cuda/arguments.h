@@ -21,33 +21,58 @@ struct Walk {
   int64_t strides[kMostDims][K] = {};
 };
 
-/// out = F(x), or out = dout * D(v) with v = x or the forward's out.
-struct UnaryArgs {
-  FloatsIn v, dout;
-  FloatsOut out;
-  int64_t n;
-  float a, b, c;  ///< attributes of the function
+/// Numbers that a kernel reads and writes, by what it computes with: doubles,
+/// or floats, which may be halves in memory.
+template <typename T>
+struct NumbersOf {
+  using In = const T*;
+  using Out = T*;
 };
+template <>
+struct NumbersOf<float> {
+  using In = FloatsIn;
+  using Out = FloatsOut;
+};
+template <typename T>
+using NumbersIn = typename NumbersOf<T>::In;
+template <typename T>
+using NumbersOut = typename NumbersOf<T>::Out;
+
+/// out = F(x), or out = dout * D(v) with v = x or the forward's out.
+template <typename T>
+struct UnaryArgsOf {
+  NumbersIn<T> v, dout;
+  NumbersOut<T> out;
+  int64_t n;
+  T a, b, c;  ///< attributes of the function
+};
+using UnaryArgs = UnaryArgsOf<float>;
 
 /// out = F(x, y) over `walk`, which gives the places in x and y.
-struct BinaryArgs {
-  FloatsIn x, y;
-  FloatsOut out;
+template <typename T>
+struct BinaryArgsOf {
+  NumbersIn<T> x, y;
+  NumbersOut<T> out;
   bool* answers;  ///< of a comparison, in the place of `out`
   int64_t n;
   int32_t same;  ///< no place differs: the walk is not looked at
   Walk<2> walk;
 };
+using BinaryArgs = BinaryArgsOf<float>;
 
 /// out[i] = factor * sum (or maximum, ...) over j of F at the place of i and j
 /// in x, y and z (the forward's out and its gradient have one shape).
-struct ReduceArgs {
-  FloatsIn x, y, z, dz;
-  FloatsOut out;
+struct ReduceShape {
   int64_t n, m;
-  float factor;
+  double factor;
   Walk<3> outer, inner;
 };
+template <typename T>
+struct ReduceArgsOf : ReduceShape {
+  NumbersIn<T> x, y, z, dz;
+  NumbersOut<T> out;
+};
+using ReduceArgs = ReduceArgsOf<float>;
 
 /// to[walk 1] = from[walk 0] for n elements of `bytes` bytes.
 struct CopyArgs {
@@ -64,18 +89,21 @@ struct FillArgs {
 };
 
 /// A loss of x and y by element, or its gradient; a, b: numbers of it.
-struct LossArgs {
-  const float *x, *y, *dout;
-  float *out, *second;  ///< second: y - x, where somebody wants it
+template <typename T>
+struct LossArgsOf {
+  const T *x, *y, *dout;
+  T *out, *second;  ///< second: y - x, where somebody wants it
   int64_t n;
-  float a, b;
+  T a, b;
   int32_t* bad;  ///< null, or set to 1 by an x outside [0, 1]
 };
+using LossArgs = LossArgsOf<float>;
 
 /// Lines of n elements, `inner` apart, as in AxisView.
-struct LinesArgs {
-  FloatsIn x, y, z;
-  FloatsOut out, second;
+template <typename T>
+struct LinesArgsOf {
+  NumbersIn<T> x, y, z;
+  NumbersOut<T> out, second;
   const void* label;
   int64_t lines, n, inner;
   int64_t ignore;
@@ -83,6 +111,7 @@ struct LinesArgs {
   int32_t given;    ///< x is probabilities already
   int32_t* bad;     ///< set to 1 by a label that is out of range
 };
+using LinesArgs = LinesArgsOf<float>;
 
 struct CastArgs {
   const void* from;
@@ -94,7 +123,8 @@ struct CastArgs {
 
 inline constexpr int64_t kUpdateChunk = 4096;
 
-/// A gradient in a table in device memory; its blocks are as in UpdateTensor.
+/// A gradient in a table in device memory; its blocks are as in UpdateTensor
+/// (update_arguments.h).
 struct ScaledTensor {
   const void* in;
   void* out;
@@ -115,38 +145,17 @@ struct ScalingArgs {
   float grow, shrink;
 };
 
-/// One of the tensors of an update, in a table in device memory, as there may
-/// be hundreds. Blocks first_block and on take kUpdateChunk elements each.
-struct UpdateTensor {
-  float* param;  ///< the master of a half
-  void* half;    ///< its rounded copy, or null
-  const void* grad;
-  float *first, *second;  ///< moments, where the rule has them
-  float* third;
-  float *power1, *power2;  ///< of adam's betas
-  const float* rate;
-  int64_t n;
-  int64_t first_block;
-  float decay;
-  NumberType grad_type, half_type;
-  int32_t unused;
-};
-struct UpdateArgs {
-  const UpdateTensor* tensors;
-  const bool* skip;  ///< null, or true: nothing is updated
-  int32_t count, nesterov;
-  float mu, beta1, beta2, epsilon, rescale, decay, l1, l2;
-};
-
 /// layer_norm over rows of n elements, and its gradients.
-struct NormArgs {
-  FloatsIn x, scale, bias, dy;
-  FloatsOut y;             ///< of the gradients: dx
-  float *mean, *variance;  ///< of the gradients: inputs
-  FloatsOut dscale, dbias;
+template <typename T>
+struct NormArgsOf {
+  NumbersIn<T> x, scale, bias, dy;
+  NumbersOut<T> y;     ///< of the gradients: dx
+  T *mean, *variance;  ///< of the gradients: inputs
+  NumbersOut<T> dscale, dbias;
   int64_t rows, n;
-  float epsilon;
+  T epsilon;
 };
+using NormArgs = NormArgsOf<float>;
 
 /// Elements of a channel that a block takes, or, where channels are last, a
 /// thread, whose neighbours take the neighbouring channels.

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/shape.h"
 #include "libcore/base/status_macros.h"
@@ -60,43 +62,90 @@ inline float* At(Tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->data<float>();
 }
 
-/// What a kernel reads and writes as floats: a tensor of float32, halves, or
-/// float32 in scratch, which has no dtype; null where it is absent.
+/// The same of another type.
+template <typename T>
+T* At(Tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->data<T>();
+}
+
+/// What kernels over T read and write: doubles; or a tensor of float32, halves,
+/// or float32 in scratch, which has no dtype. Null where it is absent.
 inline NumberType FloatTypeOf(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat16    ? NumberType::kFloat16
          : tensor.dtype() == DType::kBFloat16 ? NumberType::kBFloat16
                                               : NumberType::kFloat32;
 }
-inline FloatsIn ReadFloats(const Tensor* tensor) {
-  if (tensor == nullptr) return {};
-  return {FloatTypeOf(*tensor), tensor->raw()};
+template <typename T>
+NumbersIn<T> Read(Tensor* tensor) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (tensor == nullptr) return {};
+    return {FloatTypeOf(*tensor), tensor->raw()};
+  } else {
+    return At<T>(tensor);
+  }
 }
-inline FloatsOut WriteFloats(const Tensor* tensor) {
-  if (tensor == nullptr) return {};
-  return {FloatTypeOf(*tensor), tensor->raw()};
+/// `typed` has the dtype, where the tensor is scratch that should.
+template <typename T>
+NumbersOut<T> Write(Tensor* tensor, const Tensor* typed = nullptr) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (tensor == nullptr) return {};
+    return {FloatTypeOf(typed == nullptr ? *tensor : *typed), tensor->raw()};
+  } else {
+    return At<T>(tensor);
+  }
 }
 
-/// Unimplemented unless every tensor that is there is float32.
-inline absl::Status OnlyFloat32(std::initializer_list<const Tensor*> tensors) {
-  for (const Tensor* tensor : tensors)
-    if (tensor != nullptr && tensor->dtype() != DType::kFloat32)
-      return Unimplemented("no kernel for dtype %s", Name(tensor->dtype()));
-  return absl::OkStatus();
+/// The kernel of this name for floats, or for doubles.
+template <typename T>
+std::string KernelFor(const std::string& name) {
+  return std::is_same_v<T, double> ? name + "_64" : name;
 }
 
-/// Unimplemented unless those that are there have one dtype: float32 or a half.
-inline absl::Status SameFloats(std::initializer_list<const Tensor*> tensors) {
+/// body(TypeTag<T>), T what the kernels over these elements compute with.
+template <typename Body>
+absl::StatusOr<Step> ForReal(const Tensor& tensor, const Body& body) {
+  if (tensor.dtype() == DType::kFloat64) return body(TypeTag<double>{});
+  return body(TypeTag<float>{});
+}
+
+/// Unimplemented unless those that are there have one dtype, one of `allowed`.
+inline absl::Status OneDType(std::initializer_list<const Tensor*> tensors,
+                             std::initializer_list<DType> allowed) {
   const Tensor* first = nullptr;
   for (const Tensor* tensor : tensors) {
     if (tensor == nullptr) continue;
     if (first == nullptr) first = tensor;
     const DType dtype = tensor->dtype();
     if (dtype != first->dtype() ||
-        (dtype != DType::kFloat32 && dtype != DType::kFloat16 &&
-         dtype != DType::kBFloat16))
+        std::find(allowed.begin(), allowed.end(), dtype) == allowed.end())
       return Unimplemented("no kernel for dtype %s", Name(dtype));
   }
   return absl::OkStatus();
+}
+inline absl::Status OnlyFloat32(std::initializer_list<const Tensor*> tensors) {
+  return OneDType(tensors, {DType::kFloat32});
+}
+/// float32 or halves.
+inline absl::Status SameFloats(std::initializer_list<const Tensor*> tensors) {
+  return OneDType(tensors,
+                  {DType::kFloat32, DType::kFloat16, DType::kBFloat16});
+}
+/// float32 or float64.
+inline absl::Status SameReals(std::initializer_list<const Tensor*> tensors) {
+  return OneDType(tensors, {DType::kFloat32, DType::kFloat64});
+}
+/// Any of these.
+inline absl::Status SameNumbers(std::initializer_list<const Tensor*> tensors) {
+  return OneDType(tensors, {DType::kFloat32, DType::kFloat16, DType::kBFloat16,
+                            DType::kFloat64});
+}
+/// Those of them that Read<T> reads.
+template <typename T>
+absl::Status SameAs(std::initializer_list<const Tensor*> tensors) {
+  if constexpr (std::is_same_v<T, double>)
+    return OneDType(tensors, {DType::kFloat64});
+  else
+    return SameFloats(tensors);
 }
 
 /// Adds an extent to a walk, the next inner one; false when there are too many.
@@ -148,10 +197,11 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
                                   Tensor* out);
 
 /// The step of the kernel `name`_by_block or _by_thread, whichever is better
-/// for the walks of `args`; y has out's elements, or is null.
+/// for the walks of `shape`; y has out's elements, or is null. Only x or out
+/// may be scratch.
 absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
                                     const std::string& name,
-                                    const ReduceArgs& args, Tensor* x,
+                                    const ReduceShape& shape, Tensor* x,
                                     Tensor* out, Tensor* y = nullptr);
 
 struct ProductTensors {
@@ -177,16 +227,14 @@ absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
 /// The steps one after the other; none at all is no step.
 Step InOrder(std::vector<Step> steps);
 
-/// Refuses unless what the op makes first is floats or halves.
+/// Refuses unless what the op makes first is floating-point numbers.
 template <DeviceBindFn kBind>
 absl::StatusOr<Step> FloatsOnly(BindContext* context, DeviceBinding* binding) {
   for (const auto& [slot, names] : context->op().outputs)
     for (size_t i = 0; i < names.size(); ++i)
       if (const Tensor* t = context->Output(slot, i)) {
         const DType dtype = t->dtype();
-        if (dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
-            dtype == DType::kBFloat16)
-          return kBind(context, binding);
+        if (IsFloating(dtype)) return kBind(context, binding);
         return Unimplemented("%s that are not on the GPU", Name(dtype));
       }
   return Unimplemented("no output");

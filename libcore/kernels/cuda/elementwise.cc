@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one and of two tensors; the kernels are in elementwise.cu.
+#include <array>
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
@@ -100,28 +101,36 @@ std::string KernelName(const Unary& unary, const OpDesc& op) {
       unary.type == absl::string_view("gelu") && by_tanh ? "_tanh" : "");
 }
 
-UnaryArgs ReadAttrs(const Unary& unary, const OpDesc& op) {
-  UnaryArgs args{};
-  float* numbers[] = {&args.a, &args.b, &args.c};
-  for (int i = 0; i < 3; ++i)
+// UnaryArgs' a, b, c.
+using Numbers = std::array<double, 3>;
+
+Numbers ReadAttrs(const Unary& unary, const OpDesc& op) {
+  Numbers numbers{};
+  for (size_t i = 0; i < 3; ++i)
     if (unary.attrs[i].name != nullptr)
-      *numbers[i] =
-          op.AttrOr<float>(unary.attrs[i].name, unary.attrs[i].otherwise);
-  return args;
+      numbers[i] = double{
+          op.AttrOr<float>(unary.attrs[i].name, unary.attrs[i].otherwise)};
+  return numbers;
 }
 
 absl::StatusOr<Step> UnaryStep(DeviceBinding* binding, const std::string& name,
-                               UnaryArgs args, Tensor* v, Tensor* dout,
+                               const Numbers& numbers, Tensor* v, Tensor* dout,
                                Tensor* out) {
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<UnaryArgs>::Find(binding, name));
-  args.n = out->size();
-  return Step([=](const RunContext&) {
-    UnaryArgs run = args;
-    run.v = ReadFloats(v);
-    run.dout = ReadFloats(dout);
-    run.out = WriteFloats(out);
-    return start.Elements(run.n, run);
+  return ForReal(*out, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto start, Starter<UnaryArgsOf<T>>::Find(
+                                              binding, KernelFor<T>(name)));
+    return Step([=](const RunContext&) {
+      UnaryArgsOf<T> run{};
+      run.v = Read<T>(v);
+      run.dout = Read<T>(dout);
+      run.out = Write<T>(out);
+      run.n = out->size();
+      run.a = static_cast<T>(numbers[0]);
+      run.b = static_cast<T>(numbers[1]);
+      run.c = static_cast<T>(numbers[2]);
+      return start.Elements(run.n, run);
+    });
   });
 }
 
@@ -137,7 +146,7 @@ absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(NoTensors(*context));
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   const Unary& unary = *FindUnary(context->op().type);
   PD_RETURN_IF_ERROR(InOneLayout(context, {&x}, {&out}));
   context->MayShare(x, out);
@@ -154,7 +163,7 @@ absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
   Tensor* dx = context->Output("X@GRAD");
   if (v == nullptr || dout == nullptr || dx == nullptr)
     return Unimplemented("a variable is missing");
-  PD_RETURN_IF_ERROR(SameFloats({v, dout, dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({v, dout, dx}));
   PD_RETURN_IF_ERROR(ExpectElements(*context, unary.of_x ? "X" : "Out",
                                     dout->dtype(), dout->size()));
   if (Tensor* other = context->Input(unary.of_x ? "Out" : "X"))
@@ -169,25 +178,24 @@ absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
 absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   if (context->Input("ScaleTensor") != nullptr)
     return Unimplemented("a scale in a tensor");
   PD_RETURN_IF_ERROR(InOneLayout(context, {&x}, {&out}));
-  UnaryArgs args{};
-  args.a = context->Attr<float>("scale");
-  args.b = context->Attr<float>("bias");
+  const Numbers numbers = {double{context->Attr<float>("scale")},
+                           double{context->Attr<float>("bias")}};
   context->MayShare(x, out);
   return UnaryStep(binding,
                    context->Attr<bool>("bias_after_scale")
                        ? "unary_scale"
                        : "unary_scale_after",
-                   args, x, nullptr, out);
+                   numbers, x, nullptr, out);
 }
 
 // Functions in steps, whose gradients are zeros.
 absl::StatusOr<Step> BindSteps(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   context->MayShare(x, out);
   return UnaryStep(binding, absl::StrCat("unary_", context->op().type), {}, x,
                    nullptr, out);
@@ -208,16 +216,15 @@ absl::StatusOr<Step> BindLabelSmooth(BindContext* context,
   const bool grad = context->Output("X@GRAD") != nullptr;
   Tensor* x = context->Input(grad ? "Out@GRAD" : "X");
   Tensor* out = context->Output(grad ? "X@GRAD" : "Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   if (!grad && context->Input("PriorDist") != nullptr)
     return Unimplemented("an input 'PriorDist'");
-  const float epsilon = context->Attr<float>("epsilon");
+  const double epsilon = double{context->Attr<float>("epsilon")};
   const int64_t classes = x->rank() == 0 ? 1 : x->shape().back();
-  UnaryArgs args{};
-  args.a = 1 - epsilon;
-  args.b = grad ? 0.0f : epsilon / static_cast<float>(classes);
+  const Numbers numbers = {1 - epsilon,
+                           grad ? 0.0 : epsilon / static_cast<double>(classes)};
   context->MayShare(x, out);
-  return UnaryStep(binding, "unary_scale", args, x, nullptr, out);
+  return UnaryStep(binding, "unary_scale", numbers, x, nullptr, out);
 }
 
 struct Operands {
@@ -236,7 +243,7 @@ absl::StatusOr<Operands> ReadOperands(BindContext* context) {
   Operands o{context->Input("X"), context->Input("Y"), {}, nullptr};
   if (o.x == nullptr || o.y == nullptr)
     return Unimplemented("an operand is missing");
-  PD_RETURN_IF_ERROR(SameFloats({o.x, o.y}));
+  PD_RETURN_IF_ERROR(SameNumbers({o.x, o.y}));
   PD_ASSIGN_OR_RETURN(
       o.b, BroadcastShapes(o.x->shape(), o.y->shape(),
                            context->op().AttrOr<int32_t>("axis", -1)));
@@ -264,25 +271,32 @@ std::vector<int64_t> OperandStrides(const Operands& o, const Shape& shape) {
 
 absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
                                 const Operands& o, Tensor* out) {
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<BinaryArgs>::Find(binding, name));
-  BinaryArgs args{};
-  args.n = NumElements(o.b.out);
-  args.same = o.b.x == o.b.out && o.b.y == o.b.out;
+  Walk<2> walk;
   const auto x_strides = OperandStrides(o, o.b.x);
   const auto y_strides = OperandStrides(o, o.b.y);
   for (const size_t d : OrderIn(o.layout, o.b.out.size()))
-    if (!AddExtent<2>(o.b.out[d], {x_strides[d], y_strides[d]}, &args.walk))
+    if (!AddExtent<2>(o.b.out[d], {x_strides[d], y_strides[d]}, &walk))
       return TooManyDims();
-  return Step([=, x = o.x, y = o.y](const RunContext&) {
-    BinaryArgs run = args;
-    run.x = ReadFloats(x);
-    run.y = ReadFloats(y);
-    if (out->dtype() == DType::kBool)
-      run.answers = out->data<bool>();
-    else
-      run.out = WriteFloats(out);
-    return start.Elements(run.n, run);
+  const bool same = o.b.x == o.b.out && o.b.y == o.b.out;
+  // X may be scratch, which has no dtype.
+  return ForReal(*o.y, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto start, Starter<BinaryArgsOf<T>>::Find(
+                                              binding, KernelFor<T>(name)));
+    return Step(
+        [=, x = o.x, y = o.y, n = NumElements(o.b.out)](const RunContext&) {
+          BinaryArgsOf<T> run{};
+          run.x = Read<T>(x);
+          run.y = Read<T>(y);
+          if (out->dtype() == DType::kBool)
+            run.answers = out->data<bool>();
+          else
+            run.out = Write<T>(out);
+          run.n = n;
+          run.same = same;
+          run.walk = walk;
+          return start.Elements(run.n, run);
+        });
   });
 }
 
@@ -297,7 +311,7 @@ std::string BinaryName(const std::string& type) {
 absl::StatusOr<Step> BindBinary(BindContext* context, DeviceBinding* binding) {
   Tensor* out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(Operands o, ReadOperands(context));
-  PD_RETURN_IF_ERROR(SameFloats({o.x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({o.x, out}));
   PD_RETURN_IF_ERROR(AskForOperands(context, &o));
   PD_ASSIGN_OR_RETURN(out, context->Out(out, o.layout));
   for (Tensor* operand : {o.x, o.y})
@@ -316,10 +330,10 @@ absl::StatusOr<Step> BindCompare(BindContext* context, DeviceBinding* binding) {
 absl::StatusOr<Step> OneGrad(DeviceBinding* binding, const std::string& name,
                              const Operands& o, Tensor* out, Tensor* dout,
                              bool of_x, Tensor* to) {
-  ReduceArgs args{};
-  args.factor = 1;
-  args.n = to->size();
-  args.m = args.n == 0 ? 0 : dout->size() / args.n;
+  ReduceShape shape{};
+  shape.factor = 1;
+  shape.n = to->size();
+  shape.m = shape.n == 0 ? 0 : dout->size() / shape.n;
   const Shape& part = of_x ? o.b.x : o.b.y;
   const auto x_strides = OperandStrides(o, o.b.x);
   const auto y_strides = OperandStrides(o, o.b.y);
@@ -328,23 +342,26 @@ absl::StatusOr<Step> OneGrad(DeviceBinding* binding, const std::string& name,
   for (const size_t d : OrderIn(layout, part.size())) {
     const bool summed = part[d] == 1 && o.b.out[d] != 1;
     if (!AddExtent<3>(o.b.out[d], {x_strides[d], y_strides[d], z_strides[d]},
-                      summed ? &args.inner : &args.outer))
+                      summed ? &shape.inner : &shape.outer))
       return TooManyDims();
   }
-  const bool by_block = args.n < 4096 && args.m >= 256;
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<ReduceArgs>::Find(
-          binding, absl::StrCat("binary_", name, of_x ? "_dx" : "_dy",
-                                by_block ? "_by_block" : "_by_thread")));
-  return Step([=, x = o.x, y = o.y](const RunContext&) {
-    ReduceArgs run = args;
-    run.x = ReadFloats(x);
-    run.y = ReadFloats(y);
-    run.z = ReadFloats(out);
-    run.dz = ReadFloats(dout);
-    run.out = WriteFloats(to);
-    return by_block ? start.Blocks(run.n, run) : start.Elements(run.n, run);
+  const bool by_block = shape.n < 4096 && shape.m >= 256;
+  const std::string kernel =
+      absl::StrCat("binary_", name, of_x ? "_dx" : "_dy",
+                   by_block ? "_by_block" : "_by_thread");
+  return ForReal(*dout, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto start, Starter<ReduceArgsOf<T>>::Find(
+                                              binding, KernelFor<T>(kernel)));
+    return Step([=, x = o.x, y = o.y](const RunContext&) {
+      ReduceArgsOf<T> run{shape, {}, {}, {}, {}, {}};
+      run.x = Read<T>(x);
+      run.y = Read<T>(y);
+      run.z = Read<T>(out);
+      run.dz = Read<T>(dout);
+      run.out = Write<T>(to);
+      return by_block ? start.Blocks(run.n, run) : start.Elements(run.n, run);
+    });
   });
 }
 
@@ -357,7 +374,7 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
   const bool linear = name == "add" || name == "sub";
   if (dout == nullptr || (name == "div" && out == nullptr))
     return Unimplemented("a variable is missing");
-  PD_RETURN_IF_ERROR(SameFloats({o.x, out, dout}));
+  PD_RETURN_IF_ERROR(SameNumbers({o.x, out, dout}));
   if (dout->shape() != o.b.out)
     return InvalidArgument("Out@GRAD has shape %s; X and Y make %s",
                            ToString(dout->shape()), ToString(o.b.out));
@@ -411,7 +428,7 @@ absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
     x[i] = context->Input("X", i);
     if (x[i] == nullptr || x[i]->shape() != out->shape())
       return Unimplemented("X %d is missing or has another shape", i);
-    PD_RETURN_IF_ERROR(SameFloats({x[i], out}));
+    PD_RETURN_IF_ERROR(SameNumbers({x[i], out}));
     if (layout == nullptr) layout = x[i]->layout();
   }
   for (Tensor*& one : x) {
@@ -425,7 +442,7 @@ absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
   Tensor* total = x[0];
   // The sum of halves is rounded when it is complete.
   Tensor* const part =
-      n == 2 || out->dtype() == DType::kFloat32
+      n == 2 || SizeOf(out->dtype()) > 2
           ? out
           : context->Scratch(static_cast<size_t>(out->size()) * sizeof(float));
   for (size_t i = 1; i < n; ++i) {

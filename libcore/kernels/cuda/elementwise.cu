@@ -7,160 +7,155 @@
 
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/reals.h"
 #include "libcore/kernels/cuda/walk.h"
 
 namespace pd::cuda {
 namespace {
 
-PD_DEVICE float SigmoidOf(float x) { return 1.0f / (1.0f + expf(-x)); }
-PD_DEVICE float SoftplusOf(float x) {
-  return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
-}
+PD_REAL T SigmoidOf(T x) { return 1 / (1 + Exp(-x)); }
+PD_REAL T SoftplusOf(T x) { return Max(x, T(0)) + Log1p(Exp(-Abs(x))); }
 
 // X(name, F of x, D of v): v is what the gradient op reads, x or out. p: the
-// arguments, with the attributes a, b, c.
+// arguments, with the attributes a, b, c. T: the type of all of them.
 #define PD_UNARY_FUNCTIONS(X)                                                 \
-  X(relu, x<0 ? 0.0f : x, v> 0 ? 1.0f : 0.0f)                                 \
+  X(relu, x<0 ? T(0) : x, v> 0 ? T(1) : T(0))                                 \
   X(sigmoid, SigmoidOf(x), v*(1 - v))                                         \
-  X(tanh, tanhf(x), 1 - v * v)                                                \
-  X(silu, x / (1 + expf(-x)), SiluGrad(v))                                    \
-  X(gelu, x* Cdf(x), Cdf(v) + v * expf(-0.5f * v * v) * 0.3989422804f)        \
+  X(tanh, Tanh(x), 1 - v * v)                                                 \
+  X(silu, x / (1 + Exp(-x)), SiluGrad(v))                                     \
+  X(gelu, x* Cdf(x),                                                          \
+    Cdf(v) + v * Exp(T(-0.5) * v * v) * T(0.3989422804014327))                \
   X(gelu_tanh, GeluTanh(x), GeluTanhGrad(v))                                  \
-  X(elu, x > 0 ? x : p.a * expm1f(x), v > 0 ? 1.0f : p.a * expf(v))           \
-  X(relu6, x<0 ? 0.0f : (x > p.a ? p.a : x), v> 0 && v < p.a ? 1.0f : 0.0f)   \
-  X(leaky_relu, x < 0 ? p.a * x : x, v < 0 ? p.a : 1.0f)                      \
-  X(hard_sigmoid, Between(p.a* x + p.b, 1), v > 0 && v < 1 ? p.a : 0.0f)      \
+  X(elu, x > 0 ? x : p.a * Expm1(x), v > 0 ? T(1) : p.a * Exp(v))             \
+  X(relu6, x<0 ? T(0) : (x > p.a ? p.a : x), v> 0 && v < p.a ? T(1) : T(0))   \
+  X(leaky_relu, x < 0 ? p.a * x : x, v < 0 ? p.a : T(1))                      \
+  X(hard_sigmoid, Between(p.a* x + p.b, T(1)), v > 0 && v < 1 ? p.a : T(0))   \
   X(hard_swish, x* Between(x + p.c, p.a) / p.b,                               \
-    v + p.c >= p.a ? 1.0f : (v + p.c > 0 ? (v + v + p.c) / p.b : 0.0f))       \
+    v + p.c >= p.a ? T(1) : (v + p.c > 0 ? (v + v + p.c) / p.b : T(0)))       \
   X(softplus, x* p.a > p.b ? x : SoftplusOf(x * p.a) / p.a,                   \
-    v * p.a > p.b ? 1.0f : SigmoidOf(v * p.a))                                \
-  X(softsign, x / (1 + fabsf(x)), 1 / ((1 + fabsf(v)) * (1 + fabsf(v))))      \
-  X(exp, expf(x), v)                                                          \
-  X(log, logf(x), 1 / v)                                                      \
-  X(sqrt, sqrtf(x), 0.5f / v)                                                 \
-  X(rsqrt, 1 / sqrtf(x), -0.5f * v * v * v)                                   \
+    v * p.a > p.b ? T(1) : SigmoidOf(v * p.a))                                \
+  X(softsign, x / (1 + Abs(x)), 1 / ((1 + Abs(v)) * (1 + Abs(v))))            \
+  X(exp, Exp(x), v)                                                           \
+  X(log, Log(x), 1 / v)                                                       \
+  X(sqrt, Sqrt(x), T(0.5) / v)                                                \
+  X(rsqrt, 1 / Sqrt(x), T(-0.5) * v * v * v)                                  \
   X(square, x* x, 2 * v)                                                      \
-  X(abs, fabsf(x), v > 0 ? 1.0f : (v < 0 ? -1.0f : 0.0f))                     \
+  X(abs, Abs(x), v > 0 ? T(1) : (v < 0 ? -T(1) : T(0)))                       \
   X(reciprocal, 1 / x, -v * v)                                                \
   X(scale, x* p.a + p.b, p.a)                                                 \
   X(scale_after, (x + p.b) * p.a, p.a)                                        \
   X(clip, x < p.a ? p.a : (x > p.b ? p.b : x),                                \
-    v >= p.a && v <= p.b ? 1.0f : 0.0f)                                       \
-  X(sin, sinf(x), cosf(v))                                                    \
-  X(cos, cosf(x), -sinf(v))                                                   \
-  X(erf, erff(x), 1.1283791671f * expf(-v * v))                               \
-  X(mish, x* tanhf(SoftAbove(x, p.a)), MishGrad(v, p.a))                      \
-  X(celu, x > 0 ? x : p.a * expm1f(x / p.a), v > 0 ? 1.0f : expf(v / p.a))    \
-  X(selu, p.a*(x > 0 ? x : p.b * expm1f(x)), v > 0 ? p.a : v + p.a * p.b)     \
-  X(brelu, x<p.a ? p.a : (x > p.b ? p.b : x), v> p.a&& v < p.b ? 1.0f : 0.0f) \
-  X(thresholded_relu, x <= p.a ? 0.0f : x, v > p.a ? 1.0f : 0.0f)             \
-  X(hard_shrink, x >= -p.a && x <= p.a ? 0.0f : x, Beyond(v, p.a))            \
+    v >= p.a && v <= p.b ? T(1) : T(0))                                       \
+  X(sin, Sin(x), Cos(v))                                                      \
+  X(cos, Cos(x), -Sin(v))                                                     \
+  X(erf, Erf(x), T(1.1283791670955126) * Exp(-v * v))                         \
+  X(mish, x* Tanh(SoftAbove(x, p.a)), MishGrad(v, p.a))                       \
+  X(celu, x > 0 ? x : p.a * Expm1(x / p.a), v > 0 ? T(1) : Exp(v / p.a))      \
+  X(selu, p.a*(x > 0 ? x : p.b * Expm1(x)), v > 0 ? p.a : v + p.a * p.b)      \
+  X(brelu, x<p.a ? p.a : (x > p.b ? p.b : x), v> p.a&& v < p.b ? T(1) : T(0)) \
+  X(thresholded_relu, x <= p.a ? T(0) : x, v > p.a ? T(1) : T(0))             \
+  X(hard_shrink, x >= -p.a && x <= p.a ? T(0) : x, Beyond(v, p.a))            \
   X(softshrink, x > p.a ? x - p.a : (x < -p.a ? x + p.a : x - x),             \
     Beyond(v, p.a))                                                           \
   X(logsigmoid, -SoftplusOf(-x), SigmoidOf(-v))                               \
-  X(tanh_shrink, x - tanhf(x), tanhf(v) * tanhf(v))                           \
+  X(tanh_shrink, x - Tanh(x), Tanh(v) * Tanh(v))                              \
   X(pow, PowerOf(x, p.a), p.a* PowerOf(v, p.a - 1))                           \
-  X(expm1, expm1f(x), v + 1)                                                  \
-  X(log2, log2f(x), 1 / (v * 0.6931471806f))                                  \
-  X(log10, log10f(x), 1 / (v * 2.302585093f))                                 \
-  X(tan, tanf(x), 1 + tanf(v) * tanf(v))                                      \
-  X(asin, asinf(x), 1 / sqrtf(1 - v * v))                                     \
-  X(acos, acosf(x), -1 / sqrtf(1 - v * v))                                    \
-  X(atan, atanf(x), 1 / (1 + v * v))                                          \
-  X(sinh, sinhf(x), coshf(v))                                                 \
-  X(cosh, coshf(x), sinhf(v))                                                 \
-  X(asinh, asinhf(x), 1 / sqrtf(v * v + 1))                                   \
-  X(acosh, acoshf(x), 1 / (sqrtf(v - 1) * sqrtf(v + 1)))                      \
-  X(atanh, atanhf(x), 1 / (1 - v * v))                                        \
-  X(stanh, p.b* tanhf(p.a* x), StanhGrad(p.a, p.b, v))                        \
+  X(expm1, Expm1(x), v + 1)                                                   \
+  X(log2, Log2(x), 1 / (v * T(0.6931471805599453)))                           \
+  X(log10, Log10(x), 1 / (v * T(2.302585092994046)))                          \
+  X(tan, Tan(x), 1 + Tan(v) * Tan(v))                                         \
+  X(asin, Asin(x), 1 / Sqrt(1 - v * v))                                       \
+  X(acos, Acos(x), -1 / Sqrt(1 - v * v))                                      \
+  X(atan, Atan(x), 1 / (1 + v * v))                                           \
+  X(sinh, Sinh(x), Cosh(v))                                                   \
+  X(cosh, Cosh(x), Sinh(v))                                                   \
+  X(asinh, Asinh(x), 1 / Sqrt(v * v + 1))                                     \
+  X(acosh, Acosh(x), 1 / (Sqrt(v - 1) * Sqrt(v + 1)))                         \
+  X(atanh, Atanh(x), 1 / (1 - v * v))                                         \
+  X(stanh, p.b* Tanh(p.a* x), StanhGrad(p.a, p.b, v))                         \
   X(soft_relu, SoftplusOf(Within(x, p.a)),                                    \
-    v > -p.a && v < p.a ? -expm1f(-v) : 0.0f)                                 \
+    v > -p.a && v < p.a ? -Expm1(-v) : T(0))                                  \
   X(logit, LogitOf(x, p.a), LogitGrad(v, p.a))                                \
-  X(trunc, truncf(x), 0.0f)                                                   \
-  X(floor, floorf(x), 0.0f)                                                   \
-  X(ceil, ceilf(x), 0.0f)                                                     \
-  X(round, roundf(x), 0.0f)                                                   \
-  X(sign, x > 0 ? 1.0f : (x < 0 ? -1.0f : x), 0.0f)                           \
-  X(log1p, log1pf(x), 1 / (1 + v))
+  X(trunc, Trunc(x), T(0))                                                    \
+  X(floor, Floor(x), T(0))                                                    \
+  X(ceil, Ceil(x), T(0))                                                      \
+  X(round, Round(x), T(0))                                                    \
+  X(sign, x > 0 ? T(1) : (x < 0 ? -T(1) : x), T(0))                           \
+  X(log1p, Log1p(x), 1 / (1 + v))
 
 // Whole powers that products give exactly, as on the CPU.
-PD_DEVICE float PowerOf(float x, float by) {
-  if (by == 0) return 1.0f;
+PD_REAL T PowerOf(T x, T by) {
+  if (by == 0) return 1;
   if (by == 1) return x;
-  return by == 2 ? x * x : powf(x, by);
+  return by == 2 ? x * x : Pow(x, by);
 }
-PD_DEVICE float Between(float x, float top) {
-  return x < 0 ? 0.0f : (x > top ? top : x);
-}
-PD_DEVICE float Beyond(float x, float bound) {
-  return x < -bound || x > bound ? 1.0f : 0.0f;
-}
-PD_DEVICE float Within(float x, float bound) {
+PD_REAL T Between(T x, T top) { return x < 0 ? T(0) : (x > top ? top : x); }
+PD_REAL T Beyond(T x, T bound) { return x < -bound || x > bound ? T(1) : T(0); }
+PD_REAL T Within(T x, T bound) {
   return x < -bound ? -bound : (x > bound ? bound : x);
 }
-PD_DEVICE float StanhGrad(float a, float b, float x) {
-  const float t = tanhf(a * x);
+PD_REAL T StanhGrad(T a, T b, T x) {
+  const T t = Tanh(a * x);
   return a * b * (1 - t * t);
 }
 // Without eps there is no logit outside [0, 1].
-PD_DEVICE float LogitOf(float x, float eps) {
+PD_REAL T LogitOf(T x, T eps) {
   if (eps == 0 && (x < 0 || x > 1)) return NAN;
   x = x < eps ? eps : (x > 1 - eps ? 1 - eps : x);
-  return logf(x / (1 - x));
+  return Log(x / (1 - x));
 }
-PD_DEVICE float LogitGrad(float x, float eps) {
-  if (x < eps || x > 1 - eps) return eps == 0 ? NAN : 0.0f;
+PD_REAL T LogitGrad(T x, T eps) {
+  if (x < eps || x > 1 - eps) return eps == 0 ? T(NAN) : T(0);
   return 1 / (x * (1 - x));
 }
-PD_DEVICE float SoftAbove(float x, float threshold) {
+PD_REAL T SoftAbove(T x, T threshold) {
   return x > threshold ? x : SoftplusOf(x);
 }
-PD_DEVICE float MishGrad(float x, float threshold) {
-  const float t = tanhf(SoftAbove(x, threshold));
+PD_REAL T MishGrad(T x, T threshold) {
+  const T t = Tanh(SoftAbove(x, threshold));
   return t + x * (1 - t * t) * SigmoidOf(x);
 }
-PD_DEVICE float SiluGrad(float x) {
-  const float s = SigmoidOf(x);
+PD_REAL T SiluGrad(T x) {
+  const T s = SigmoidOf(x);
   return s * (1 + x * (1 - s));
 }
-PD_DEVICE float Cdf(float x) {
-  return 0.5f * (1 + erff(x * 0.70710678118654752f));
+PD_REAL T Cdf(T x) { return T(0.5) * (1 + Erf(x * T(0.70710678118654752))); }
+PD_REAL T GeluInner(T x) {
+  return Tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x));
 }
-PD_DEVICE float GeluInner(float x) {
-  return tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x));
-}
-PD_DEVICE float GeluTanh(float x) { return 0.5f * x * (1 + GeluInner(x)); }
-PD_DEVICE float GeluTanhGrad(float x) {
-  const float t = GeluInner(x);
-  const float inner = 0.7978845608028654f * (1 + 3 * 0.044715f * x * x);
-  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * inner;
+PD_REAL T GeluTanh(T x) { return T(0.5) * x * (1 + GeluInner(x)); }
+PD_REAL T GeluTanhGrad(T x) {
+  const T t = GeluInner(x);
+  const T inner = T(0.7978845608028654) * (1 + 3 * T(0.044715) * x * x);
+  return T(0.5) * (1 + t) + T(0.5) * x * (1 - t * t) * inner;
 }
 
-#define PD_FUNCTION(name, f, d)                             \
-  struct Unary_##name {                                     \
-    PD_DEVICE static float F(float x, const UnaryArgs& p) { \
-      (void)p;                                              \
-      return f;                                             \
-    }                                                       \
-    PD_DEVICE static float D(float v, const UnaryArgs& p) { \
-      (void)p, (void)v;                                     \
-      return d;                                             \
-    }                                                       \
+#define PD_FUNCTION(name, f, d)                        \
+  struct Unary_##name {                                \
+    PD_REAL static T F(T x, const UnaryArgsOf<T>& p) { \
+      (void)p;                                         \
+      return f;                                        \
+    }                                                  \
+    PD_REAL static T D(T v, const UnaryArgsOf<T>& p) { \
+      (void)p, (void)v;                                \
+      return d;                                        \
+    }                                                  \
   };
 PD_UNARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-template <typename Function>
+template <typename Function, typename T>
 struct UnaryForward {
-  PD_DEVICE static void Run(const Block& block, const UnaryArgs& p) {
-    block.Spread(p.n, [&](int64_t i) { p.out[i] = Function::F(p.v[i], p); });
+  PD_DEVICE static void Run(const Block& block, const UnaryArgsOf<T>& p) {
+    block.Spread(p.n, [&](int64_t i) { p.out[i] = Function::F(T(p.v[i]), p); });
   }
 };
-template <typename Function>
+template <typename Function, typename T>
 struct UnaryBackward {
-  PD_DEVICE static void Run(const Block& block, const UnaryArgs& p) {
-    block.Spread(
-        p.n, [&](int64_t i) { p.out[i] = p.dout[i] * Function::D(p.v[i], p); });
+  PD_DEVICE static void Run(const Block& block, const UnaryArgsOf<T>& p) {
+    block.Spread(p.n, [&](int64_t i) {
+      p.out[i] = p.dout[i] * Function::D(T(p.v[i]), p);
+    });
   }
 };
 
@@ -170,37 +165,37 @@ struct UnaryBackward {
   X(sub, x - y, d, -d)                                       \
   X(mul, x* y, d* y, d* x)                                   \
   X(div, x / y, d / y, -d * (z / y))                         \
-  X(max, x > y ? x : y, x > y ? d : 0.0f, x <= y ? d : 0.0f) \
-  X(min, x < y ? x : y, x < y ? d : 0.0f, x >= y ? d : 0.0f) \
-  X(pow, powf(x, y), d* y* powf(x, y - 1), d* logf(x) * powf(x, y))
+  X(max, x > y ? x : y, x > y ? d : T(0), x <= y ? d : T(0)) \
+  X(min, x < y ? x : y, x < y ? d : T(0), x >= y ? d : T(0)) \
+  X(pow, Pow(x, y), d* y* Pow(x, y - 1), d* Log(x) * Pow(x, y))
 
-#define PD_FUNCTION(name, f, dx, dy)                                \
-  struct Binary_##name {                                            \
-    PD_DEVICE static float F(float x, float y) { return f; }        \
-  };                                                                \
-  struct Binary_##name##_dx {                                       \
-    PD_DEVICE static float At(float x, float y, float z, float d) { \
-      (void)x, (void)y, (void)z;                                    \
-      return dx;                                                    \
-    }                                                               \
-  };                                                                \
-  struct Binary_##name##_dy {                                       \
-    PD_DEVICE static float At(float x, float y, float z, float d) { \
-      (void)x, (void)y, (void)z;                                    \
-      return dy;                                                    \
-    }                                                               \
+#define PD_FUNCTION(name, f, dx, dy)           \
+  struct Binary_##name {                       \
+    PD_REAL static T F(T x, T y) { return f; } \
+  };                                           \
+  struct Binary_##name##_dx {                  \
+    PD_REAL static T At(T x, T y, T z, T d) {  \
+      (void)x, (void)y, (void)z;               \
+      return dx;                               \
+    }                                          \
+  };                                           \
+  struct Binary_##name##_dy {                  \
+    PD_REAL static T At(T x, T y, T z, T d) {  \
+      (void)x, (void)y, (void)z;               \
+      return dy;                               \
+    }                                          \
   };
 PD_BINARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
 // kTo: the argument that is written.
-template <typename Function, auto kTo>
+template <typename Function, typename T, auto kTo>
 struct BinaryForward {
-  PD_DEVICE static void Run(const Block& block, const BinaryArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const BinaryArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
       int64_t at[2] = {i, i};
       if (!p.same) Place(p.walk, i, at);
-      (p.*kTo)[i] = Function::F(p.x[at[0]], p.y[at[1]]);
+      (p.*kTo)[i] = Function::F(T(p.x[at[0]]), T(p.y[at[1]]));
     });
   }
 };
@@ -209,155 +204,138 @@ struct BinaryForward {
   X(equal, ==)            \
   X(not_equal, !=)        \
   X(less_than, <) X(less_equal, <=) X(greater_than, >) X(greater_equal, >=)
-#define PD_FUNCTION(name, sign)                                    \
-  struct Compare_##name {                                          \
-    PD_DEVICE static bool F(float x, float y) { return x sign y; } \
+#define PD_FUNCTION(name, sign)                          \
+  struct Compare_##name {                                \
+    PD_REAL static bool F(T x, T y) { return x sign y; } \
   };
 PD_COMPARISONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
 struct Sum {
   static constexpr float kNothing = 0.0f;
-  PD_DEVICE float operator()(float a, float b) const { return a + b; }
+  PD_REAL T operator()(T a, T b) const { return a + b; }
 };
 struct Maximum {
   static constexpr float kNothing = -HUGE_VALF;
-  PD_DEVICE float operator()(float a, float b) const {
-    return b > a || b != b ? b : a;
-  }
+  PD_REAL T operator()(T a, T b) const { return b > a || b != b ? b : a; }
 };
 struct Minimum {
   static constexpr float kNothing = HUGE_VALF;
-  PD_DEVICE float operator()(float a, float b) const {
-    return b < a || b != b ? b : a;
-  }
+  PD_REAL T operator()(T a, T b) const { return b < a || b != b ? b : a; }
 };
 struct Product {
   static constexpr float kNothing = 1.0f;
-  PD_DEVICE float operator()(float a, float b) const { return a * b; }
+  PD_REAL T operator()(T a, T b) const { return a * b; }
 };
 
 // What is reduced, of x and of y, which does not change along what is reduced.
 struct OfX {
-  PD_DEVICE static float At(float x, float, float, float) { return x; }
+  PD_REAL static T At(T x, T, T, T) { return x; }
 };
-
 struct SquareOfX {
-  PD_DEVICE static float At(float x, float, float, float) { return x * x; }
+  PD_REAL static T At(T x, T, T, T) { return x * x; }
 };
 struct NonZero {
-  PD_DEVICE static float At(float x, float, float, float) {
-    return x == 0 ? 1.0f : x;
-  }
+  PD_REAL static T At(T x, T, T, T) { return x == 0 ? T(1) : x; }
 };
 struct IsZero {
-  PD_DEVICE static float At(float x, float, float, float) {
-    return x == 0 ? 1.0f : 0.0f;
-  }
+  PD_REAL static T At(T x, T, T, T) { return x == 0 ? T(1) : T(0); }
 };
 struct IsEqual {
-  PD_DEVICE static float At(float x, float y, float, float) {
-    return x == y ? 1.0f : 0.0f;
-  }
+  PD_REAL static T At(T x, T y, T, T) { return x == y ? T(1) : T(0); }
 };
 struct ExpBelow {
-  PD_DEVICE static float At(float x, float y, float, float) {
-    return x == y ? 1.0f : expf(x - y);  // infinite ones too
+  PD_REAL static T At(T x, T y, T, T) {
+    return x == y ? T(1) : Exp(x - y);  // infinite ones too
   }
 };
 struct LogPlus {
-  PD_DEVICE static float At(float x, float y, float, float) {
-    return logf(x) + y;
-  }
+  PD_REAL static T At(T x, T y, T, T) { return Log(x) + y; }
 };
 
 // Slopes. Of a sum of exponentials with the logarithm y.
 struct OfLogSum {
-  PD_DEVICE static float At(float x, float y, float, float d) {
-    return d * expf(x - y);
-  }
+  PD_REAL static T At(T x, T y, T, T d) { return d * Exp(x - y); }
 };
 // Of a maximum or minimum y that z elements share.
 struct OfShared {
-  PD_DEVICE static float At(float x, float y, float z, float d) {
-    return x == y ? d / z : 0.0f;
-  }
+  PD_REAL static T At(T x, T y, T z, T d) { return x == y ? d / z : T(0); }
 };
 // Of a product: y is that of the elements other than 0, of which there are z.
 struct OfProduct {
-  PD_DEVICE static float At(float x, float y, float z, float d) {
-    if (x == 0) return z == 1 ? d * y : 0.0f;
-    return z == 0 ? d * y / x : 0.0f;
+  PD_REAL static T At(T x, T y, T z, T d) {
+    if (x == 0) return z == 1 ? d * y : T(0);
+    return z == 0 ? d * y / x : T(0);
   }
 };
 // Of a maximum or minimum y: d where x is one.
 struct OfEqual {
-  PD_DEVICE static float At(float x, float y, float, float d) {
-    return x == y ? d : 0.0f;
-  }
+  PD_REAL static T At(T x, T y, T, T d) { return x == y ? d : T(0); }
 };
 
-template <typename Function>
-PD_DEVICE float ElementAt(const ReduceArgs& p, const int64_t* outer,
-                          int64_t j) {
+template <typename Function, typename T>
+PD_DEVICE T ElementAt(const ReduceArgsOf<T>& p, const int64_t* outer,
+                      int64_t j) {
   int64_t at[3];
   Place(p.inner, j, at);
   for (int k = 0; k < 3; ++k) at[k] += outer[k];
   return Function::At(
-      p.x != nullptr ? p.x[at[0]] : 0.0f, p.y != nullptr ? p.y[at[1]] : 0.0f,
-      p.z != nullptr ? p.z[at[2]] : 0.0f, p.dz != nullptr ? p.dz[at[2]] : 0.0f);
+      p.x != nullptr ? p.x[at[0]] : T(0), p.y != nullptr ? p.y[at[1]] : T(0),
+      p.z != nullptr ? p.z[at[2]] : T(0), p.dz != nullptr ? p.dz[at[2]] : T(0));
 }
 
 // One thread for each result: there are many, or few elements each.
-template <typename Function, typename Op>
+template <typename Function, typename Op, typename T>
 struct ReduceByThread {
-  PD_DEVICE static void Run(const Block& block, const ReduceArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const ReduceArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
       int64_t outer[3];
       Place(p.outer, i, outer);
-      float result = Op::kNothing;
+      T result = Op::kNothing;
       for (int64_t j = 0; j < p.m; ++j)
         result = Op()(result, ElementAt<Function>(p, outer, j));
-      p.out[i] = result * p.factor;
+      p.out[i] = result * static_cast<T>(p.factor);
     });
   }
 };
 
 // Of a norm y of order `factor`.
+template <typename T>
 struct NormGrad {
-  PD_DEVICE static float Slope(float x, float norm, float order) {
-    const float sign = x > 0 ? 1.0f : (x < 0 ? -1.0f : 0.0f);
+  PD_DEVICE static T Slope(T x, T norm, T order) {
+    const T sign = x > 0 ? T(1) : (x < 0 ? T(-1) : T(0));
     if (order == 0) return 0;
-    if (fabsf(order) == HUGE_VALF) return fabsf(x) == norm ? sign : 0.0f;
+    if (Abs(order) == HUGE_VALF) return Abs(x) == norm ? sign : T(0);
     if (order == 1) return sign;
     if (norm == 0) return 0;
     if (order == 2) return x / norm;
-    return x == 0 ? 0.0f : sign * powf(fabsf(x) / norm, order - 1);
+    return x == 0 ? T(0) : sign * Pow(Abs(x) / norm, order - 1);
   }
-  PD_DEVICE static void Run(const Block& block, const ReduceArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const ReduceArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
       int64_t at[3];
       Place(p.outer, i, at);
-      p.out[i] = p.dz[at[2]] * Slope(p.x[at[0]], p.y[at[1]], p.factor);
+      p.out[i] =
+          p.dz[at[2]] * Slope(p.x[at[0]], p.y[at[1]], static_cast<T>(p.factor));
     });
   }
 };
 
 // One block for each result.
-template <typename Function, typename Op>
+template <typename Function, typename Op, typename T>
 struct ReduceByBlock {
-  PD_DEVICE static void Run(const Block& block, const ReduceArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const ReduceArgsOf<T>& p) {
     for (int64_t i = block.index(); i < p.n; i += block.blocks()) {
       int64_t outer[3];
       Place(p.outer, i, outer);
-      PerThread<float> part(Op::kNothing);
+      PerThread<T> part(Op::kNothing);
       block.Each([&](int thread) {
         for (int64_t j = thread; j < p.m; j += block.threads())
           part[thread] = Op()(part[thread], ElementAt<Function>(p, outer, j));
       });
-      const float result = block.Reduce(&part, Op());
+      const T result = block.Reduce(&part, Op());
       block.Each([&](int thread) {
-        if (thread == 0) p.out[i] = result * p.factor;
+        if (thread == 0) p.out[i] = result * static_cast<T>(p.factor);
       });
     }
   }
@@ -388,59 +366,68 @@ struct Fill {
 
 using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
-#define PD_FUNCTION(name, f, d)                                  \
-  PD_KERNEL(unary_##name, UnaryForward<Unary_##name>, UnaryArgs) \
-  PD_KERNEL(unary_##name##_grad, UnaryBackward<Unary_##name>, UnaryArgs)
+// Of a type: the kernels of floats have no suffix, those of doubles _64. A
+// template's comma would end the macro's argument.
+#define PD_UNARY(name, suffix, T)                                         \
+  using Forward_##name##suffix = UnaryForward<Unary_##name, T>;           \
+  using Backward_##name##suffix = UnaryBackward<Unary_##name, T>;         \
+  PD_KERNEL(unary_##name##suffix, Forward_##name##suffix, UnaryArgsOf<T>) \
+  PD_KERNEL(unary_##name##_grad##suffix, Backward_##name##suffix,         \
+            UnaryArgsOf<T>)
+#define PD_FUNCTION(name, f, d) \
+  PD_UNARY(name, , float)       \
+  PD_UNARY(name, _64, double)
 PD_UNARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-// A template's comma would end the macro's argument.
-#define PD_FUNCTION(name, f, dx, dy)                                     \
-  using Forward_##name = BinaryForward<Binary_##name, &BinaryArgs::out>; \
-  using ThreadX_##name = ReduceByThread<Binary_##name##_dx, Sum>;        \
-  using ThreadY_##name = ReduceByThread<Binary_##name##_dy, Sum>;        \
-  using BlockX_##name = ReduceByBlock<Binary_##name##_dx, Sum>;          \
-  using BlockY_##name = ReduceByBlock<Binary_##name##_dy, Sum>;          \
-  PD_KERNEL(binary_##name, Forward_##name, BinaryArgs)                   \
-  PD_KERNEL(binary_##name##_dx_by_thread, ThreadX_##name, ReduceArgs)    \
-  PD_KERNEL(binary_##name##_dy_by_thread, ThreadY_##name, ReduceArgs)    \
-  PD_KERNEL(binary_##name##_dx_by_block, BlockX_##name, ReduceArgs)      \
-  PD_KERNEL(binary_##name##_dy_by_block, BlockY_##name, ReduceArgs)
+#define PD_REDUCTION(name, Of, Op, suffix, T)                                 \
+  using Thread_##name##suffix = ReduceByThread<Of, Op, T>;                    \
+  using Block_##name##suffix = ReduceByBlock<Of, Op, T>;                      \
+  PD_KERNEL(name##_by_thread##suffix, Thread_##name##suffix, ReduceArgsOf<T>) \
+  PD_KERNEL(name##_by_block##suffix, Block_##name##suffix, ReduceArgsOf<T>)
+#define PD_BINARY(name, suffix, T)                                         \
+  using Result_##name##suffix =                                            \
+      BinaryForward<Binary_##name, T, &BinaryArgsOf<T>::out>;              \
+  PD_KERNEL(binary_##name##suffix, Result_##name##suffix, BinaryArgsOf<T>) \
+  PD_REDUCTION(binary_##name##_dx, Binary_##name##_dx, Sum, suffix, T)     \
+  PD_REDUCTION(binary_##name##_dy, Binary_##name##_dy, Sum, suffix, T)
+#define PD_FUNCTION(name, f, dx, dy) \
+  PD_BINARY(name, , float)           \
+  PD_BINARY(name, _64, double)
 PD_BINARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-#define PD_FUNCTION(name, sign)                                              \
-  using Answer_##name = BinaryForward<Compare_##name, &BinaryArgs::answers>; \
-  PD_KERNEL(compare_##name, Answer_##name, BinaryArgs)
+#define PD_COMPARISON(name, suffix, T)                             \
+  using Answer_##name##suffix =                                    \
+      BinaryForward<Compare_##name, T, &BinaryArgsOf<T>::answers>; \
+  PD_KERNEL(compare_##name##suffix, Answer_##name##suffix, BinaryArgsOf<T>)
+#define PD_FUNCTION(name, sign) \
+  PD_COMPARISON(name, , float)  \
+  PD_COMPARISON(name, _64, double)
 PD_COMPARISONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-#define PD_REDUCTION(name, Function, Op)                          \
-  using Thread_##name = ReduceByThread<Function, Op>;             \
-  using Block_##name = ReduceByBlock<Function, Op>;               \
-  PD_KERNEL(reduce_##name##_by_thread, Thread_##name, ReduceArgs) \
-  PD_KERNEL(reduce_##name##_by_block, Block_##name, ReduceArgs)
-PD_REDUCTION(sum, OfX, Sum)
-PD_REDUCTION(max, OfX, Maximum)
-PD_REDUCTION(min, OfX, Minimum)
-PD_REDUCTION(prod, OfX, Product)
-PD_REDUCTION(squares, SquareOfX, Sum)
-PD_REDUCTION(nonzero, NonZero, Product)
-PD_REDUCTION(zeros, IsZero, Sum)
-PD_REDUCTION(equal, IsEqual, Sum)
-PD_REDUCTION(exp, ExpBelow, Sum)
-#undef PD_REDUCTION
-using LogPlusEach = ReduceByThread<LogPlus, Sum>;
-PD_KERNEL(log_plus, LogPlusEach, ReduceArgs)
-using LogSumGrad = ReduceByThread<OfLogSum, Sum>;
-PD_KERNEL(logsumexp_grad, LogSumGrad, ReduceArgs)
-using SharedGrad = ReduceByThread<OfShared, Sum>;
-PD_KERNEL(shared_grad, SharedGrad, ReduceArgs)
-using ProductGrad = ReduceByThread<OfProduct, Sum>;
-PD_KERNEL(prod_grad, ProductGrad, ReduceArgs)
-PD_KERNEL(norm_grad, NormGrad, ReduceArgs)
-using ExtremumGrad = ReduceByThread<OfEqual, Sum>;
-PD_KERNEL(extremum_grad, ExtremumGrad, ReduceArgs)
+#define PD_SLOPE(name, Of, suffix, T)                     \
+  using Each_##name##suffix = ReduceByThread<Of, Sum, T>; \
+  PD_KERNEL(name##suffix, Each_##name##suffix, ReduceArgsOf<T>)
+#define PD_REDUCTIONS(suffix, T)                            \
+  PD_REDUCTION(reduce_sum, OfX, Sum, suffix, T)             \
+  PD_REDUCTION(reduce_max, OfX, Maximum, suffix, T)         \
+  PD_REDUCTION(reduce_min, OfX, Minimum, suffix, T)         \
+  PD_REDUCTION(reduce_prod, OfX, Product, suffix, T)        \
+  PD_REDUCTION(reduce_squares, SquareOfX, Sum, suffix, T)   \
+  PD_REDUCTION(reduce_nonzero, NonZero, Product, suffix, T) \
+  PD_REDUCTION(reduce_zeros, IsZero, Sum, suffix, T)        \
+  PD_REDUCTION(reduce_equal, IsEqual, Sum, suffix, T)       \
+  PD_REDUCTION(reduce_exp, ExpBelow, Sum, suffix, T)        \
+  PD_SLOPE(log_plus, LogPlus, suffix, T)                    \
+  PD_SLOPE(logsumexp_grad, OfLogSum, suffix, T)             \
+  PD_SLOPE(shared_grad, OfShared, suffix, T)                \
+  PD_SLOPE(prod_grad, OfProduct, suffix, T)                 \
+  PD_SLOPE(extremum_grad, OfEqual, suffix, T)               \
+  PD_KERNEL(norm_grad##suffix, NormGrad<T>, ReduceArgsOf<T>)
+PD_REDUCTIONS(, float)
+PD_REDUCTIONS(_64, double)
 
 PD_KERNEL(copy_1, CopyStrided<uint8_t>, CopyArgs)
 PD_KERNEL(copy_2, CopyStrided<uint16_t>, CopyArgs)

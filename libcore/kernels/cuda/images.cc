@@ -123,8 +123,8 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
   }
   return Step([=, device = binding->device()](const RunContext&) {
     ChannelArgs run = args;
-    run.x = ReadFloats(x);
-    run.y = WriteFloats(y);
+    run.x = Read<float>(x);
+    run.y = Write<float>(y);
     run.scale = At(scale);
     run.bias = At(bias);
     run.mean = At(mean);
@@ -181,12 +181,12 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
   dbias = OrScratch(context, dbias, args.channels);
   return Step([=](const RunContext&) {
     ChannelArgs run = args;
-    run.x = ReadFloats(x);
-    run.dy = ReadFloats(dy);
+    run.x = Read<float>(x);
+    run.dy = Read<float>(dy);
     run.scale = At(scale);
     run.mean = At(mean);
     run.variance = At(variance);
-    run.y = WriteFloats(dx);
+    run.y = Write<float>(dx);
     run.dscale = At(dscale);
     run.dbias = At(dbias);
     run.parts = At(room);
@@ -234,8 +234,8 @@ absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
                       Starter<PoolArgs>::Find(binding, "pool"));
   return Step([=](const RunContext&) {
     PoolArgs run = args;
-    run.x = ReadFloats(x);
-    run.out = WriteFloats(out);
+    run.x = Read<float>(x);
+    run.out = Write<float>(out);
     run.mask = mask == nullptr ? nullptr : mask->data<int32_t>();
     return start.Elements(run.n, run);
   });
@@ -262,9 +262,9 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
                       Starter<PoolArgs>::Find(binding, "pool_grad"));
   return Step([=](const RunContext&) {
     PoolArgs run = args;
-    run.x = ReadFloats(x);
-    run.dout = ReadFloats(dout);
-    run.out = WriteFloats(dx);
+    run.x = Read<float>(x);
+    run.dout = Read<float>(dout);
+    run.out = Write<float>(dx);
     return start.Elements(run.n, run);
   });
 }

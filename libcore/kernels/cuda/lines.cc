@@ -10,30 +10,38 @@
 namespace pd::cuda {
 namespace {
 
-absl::StatusOr<LinesArgs> ViewLines(const BindContext& context,
-                                    const Tensor& tensor) {
-  PD_ASSIGN_OR_RETURN(const AxisView view,
-                      ViewAxis(tensor.shape(), context.Attr<int32_t>("axis")));
-  LinesArgs args{};
+// Lines without their numbers.
+template <typename T>
+LinesArgsOf<T> ArgsOf(const AxisView& view) {
+  LinesArgsOf<T> args{};
   args.lines = view.lines();
   args.n = view.n;
   args.inner = view.inner;
   return args;
 }
 
+absl::StatusOr<AxisView> ViewLines(const BindContext& context,
+                                   const Tensor& tensor) {
+  return ViewAxis(tensor.shape(), context.Attr<int32_t>("axis"));
+}
+
 absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   context->MayShare(x, out);
-  PD_ASSIGN_OR_RETURN(const LinesArgs args, ViewLines(*context, *x));
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LinesArgs>::Find(binding, context->op().type));
-  return Step([=](const RunContext&) {
-    LinesArgs run = args;
-    run.x = ReadFloats(x);
-    run.out = WriteFloats(out);
-    return start.Items(run.lines, run);
+  PD_ASSIGN_OR_RETURN(const AxisView view, ViewLines(*context, *x));
+  return ForReal(*x, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto start,
+                        Starter<LinesArgsOf<T>>::Find(
+                            binding, KernelFor<T>(context->op().type)));
+    return Step([=, args = ArgsOf<T>(view)](const RunContext&) {
+      LinesArgsOf<T> run = args;
+      run.x = Read<T>(x);
+      run.out = Write<T>(out);
+      return start.Items(run.lines, run);
+    });
   });
 }
 
@@ -42,26 +50,32 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
   Tensor* out = context->Input("Out");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(SameFloats({out, dout, dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({out, dout, dx}));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
   context->MayShare(dout, dx);
-  PD_ASSIGN_OR_RETURN(const LinesArgs args, ViewLines(*context, *out));
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LinesArgs>::Find(binding, context->op().type));
-  return Step([=](const RunContext&) {
-    LinesArgs run = args;
-    run.x = ReadFloats(out);
-    run.y = ReadFloats(dout);
-    run.out = WriteFloats(dx);
-    return start.Items(run.lines, run);
+  PD_ASSIGN_OR_RETURN(const AxisView view, ViewLines(*context, *out));
+  return ForReal(*out, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto start,
+                        Starter<LinesArgsOf<T>>::Find(
+                            binding, KernelFor<T>(context->op().type)));
+    return Step([=, args = ArgsOf<T>(view)](const RunContext&) {
+      LinesArgsOf<T> run = args;
+      run.x = Read<T>(out);
+      run.y = Read<T>(dout);
+      run.out = Write<T>(dx);
+      return start.Items(run.lines, run);
+    });
   });
 }
 
 // Attributes and the label of either op; refuses what the kernels do not do.
-absl::StatusOr<LinesArgs> ReadEntropy(BindContext* context,
-                                      const Tensor& logits, bool* soft) {
-  PD_ASSIGN_OR_RETURN(LinesArgs args, ViewLines(*context, logits));
+template <typename T>
+absl::StatusOr<LinesArgsOf<T>> ReadEntropy(BindContext* context,
+                                           const Tensor& logits, bool* soft) {
+  PD_ASSIGN_OR_RETURN(const AxisView view, ViewLines(*context, logits));
+  LinesArgsOf<T> args = ArgsOf<T>(view);
   args.given = context->Attr<bool>("use_softmax") ? 0 : 1;
   *soft = context->Attr<bool>("soft_label");
   args.ignore = context->Attr<int32_t>("ignore_index");
@@ -76,58 +90,76 @@ absl::StatusOr<LinesArgs> ReadEntropy(BindContext* context,
   return args;
 }
 
-absl::StatusOr<Step> BindEntropy(BindContext* context, DeviceBinding* binding) {
+template <typename T>
+absl::StatusOr<Step> BindEntropyOf(BindContext* context,
+                                   DeviceBinding* binding) {
   Tensor* x = context->Input("Logits");
   Tensor* label = context->Input("Label");
   Tensor* out = context->Output("Softmax");
   Tensor* loss = context->Output("Loss");
   if (out == nullptr || loss == nullptr)
     return Unimplemented("an output is missing");
-  PD_RETURN_IF_ERROR(SameFloats({x, out, loss}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out, loss}));
   bool soft = false;
-  PD_ASSIGN_OR_RETURN(LinesArgs args, ReadEntropy(context, *x, &soft));
+  PD_ASSIGN_OR_RETURN(LinesArgsOf<T> args, ReadEntropy<T>(context, *x, &soft));
   PD_ASSIGN_OR_RETURN(
       args.bad,
       binding->Complaint(absl::StrFormat(
           "'Label' of softmax_with_cross_entropy that makes '%s' holds a "
           "number outside [0, %d) that is not ignore_index %d",
           context->op().Out("Loss"), args.n, args.ignore)));
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LinesArgs>::Find(binding, "cross_entropy"));
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<LinesArgsOf<T>>::Find(binding, KernelFor<T>("cross_entropy")));
   return Step([=](const RunContext&) {
-    LinesArgs run = args;
-    run.x = ReadFloats(x);
-    if (soft) run.y = ReadFloats(label);
+    LinesArgsOf<T> run = args;
+    run.x = Read<T>(x);
+    if (soft) run.y = Read<T>(label);
     run.label = label->raw();
-    run.out = WriteFloats(out);
-    run.second = WriteFloats(loss);
+    run.out = Write<T>(out);
+    run.second = Write<T>(loss);
     return start.Items(run.lines, run);
+  });
+}
+
+absl::StatusOr<Step> BindEntropy(BindContext* context, DeviceBinding* binding) {
+  return ForReal(*context->Input("Logits"), [&](auto tag) {
+    return BindEntropyOf<typename decltype(tag)::type>(context, binding);
+  });
+}
+
+template <typename T>
+absl::StatusOr<Step> BindEntropyGradOf(BindContext* context,
+                                       DeviceBinding* binding) {
+  Tensor* softmax = context->Input("Softmax");
+  Tensor* label = context->Input("Label");
+  Tensor* dloss = context->Input("Loss@GRAD");
+  Tensor* dx = context->Output("Logits@GRAD");
+  PD_RETURN_IF_ERROR(SameNumbers({softmax, dloss, dx}));
+  bool soft = false;
+  PD_ASSIGN_OR_RETURN(const LinesArgsOf<T> args,
+                      ReadEntropy<T>(context, *softmax, &soft));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Loss@GRAD", softmax->dtype(), args.lines));
+  context->MayShare(softmax, dx);
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<LinesArgsOf<T>>::Find(
+                          binding, KernelFor<T>("cross_entropy_grad")));
+  return Step([=](const RunContext&) {
+    LinesArgsOf<T> run = args;
+    run.x = Read<T>(softmax);
+    if (soft) run.y = Read<T>(label);
+    run.label = label->raw();
+    run.z = Read<T>(dloss);
+    run.out = Write<T>(dx);
+    return start.Elements(run.lines * run.n, run);
   });
 }
 
 absl::StatusOr<Step> BindEntropyGrad(BindContext* context,
                                      DeviceBinding* binding) {
-  Tensor* softmax = context->Input("Softmax");
-  Tensor* label = context->Input("Label");
-  Tensor* dloss = context->Input("Loss@GRAD");
-  Tensor* dx = context->Output("Logits@GRAD");
-  PD_RETURN_IF_ERROR(SameFloats({softmax, dloss, dx}));
-  bool soft = false;
-  PD_ASSIGN_OR_RETURN(const LinesArgs args,
-                      ReadEntropy(context, *softmax, &soft));
-  PD_RETURN_IF_ERROR(
-      ExpectElements(*context, "Loss@GRAD", softmax->dtype(), args.lines));
-  context->MayShare(softmax, dx);
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LinesArgs>::Find(binding, "cross_entropy_grad"));
-  return Step([=](const RunContext&) {
-    LinesArgs run = args;
-    run.x = ReadFloats(softmax);
-    if (soft) run.y = ReadFloats(label);
-    run.label = label->raw();
-    run.z = ReadFloats(dloss);
-    run.out = WriteFloats(dx);
-    return start.Elements(run.lines * run.n, run);
+  return ForReal(*context->Input("Softmax"), [&](auto tag) {
+    return BindEntropyGradOf<typename decltype(tag)::type>(context, binding);
   });
 }
 

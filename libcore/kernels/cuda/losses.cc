@@ -34,18 +34,15 @@ const Loss& FindLoss(const std::string& type) {
   return *loss;
 }
 
-absl::StatusOr<LossArgs> ReadLoss(const BindContext& context, const Loss& loss,
-                                  int64_t n) {
+// Its attribute.
+absl::StatusOr<double> ReadLoss(const BindContext& context, const Loss& loss) {
   const OpDesc& op = context.op();
   if (op.AttrOr("normalize", false) || context.Input("pos_weight") != nullptr)
     return Unimplemented("a loss with weights, or that is normalized");
-  LossArgs args{};
-  args.n = n;
-  if (loss.attr == absl::string_view("ignore_index"))
-    args.a = static_cast<float>(op.AttrOr<int32_t>(loss.attr, -100));
-  else if (loss.attr != nullptr)
-    args.a = op.AttrOr<float>(loss.attr, 0.0f);
-  return args;
+  if (loss.attr == nullptr) return 0.0;
+  return loss.attr == absl::string_view("ignore_index")
+             ? static_cast<double>(op.AttrOr<int32_t>(loss.attr, -100))
+             : double{op.AttrOr<float>(loss.attr, 0.0f)};
 }
 
 absl::StatusOr<Step> BindLoss(BindContext* context, DeviceBinding* binding) {
@@ -53,46 +50,61 @@ absl::StatusOr<Step> BindLoss(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input(loss.prediction), *y = context->Input(loss.label),
          *out = context->Output(loss.loss),
          *residual = context->Output("Residual");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, y, out, residual}));
+  PD_RETURN_IF_ERROR(SameReals({x, y, out, residual}));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, loss.label, x->dtype(), x->size()));
-  PD_ASSIGN_OR_RETURN(LossArgs args, ReadLoss(*context, loss, x->size()));
+  PD_ASSIGN_OR_RETURN(const double attr, ReadLoss(*context, loss));
+  int32_t* bad = nullptr;
   if (loss.probability) {
-    PD_ASSIGN_OR_RETURN(args.bad,
-                        binding->Complaint(absl::StrFormat(
-                            "'%s' of %s holds a number outside [0, 1]",
-                            loss.prediction, loss.type)));
+    PD_ASSIGN_OR_RETURN(bad, binding->Complaint(absl::StrFormat(
+                                 "'%s' of %s holds a number outside [0, 1]",
+                                 loss.prediction, loss.type)));
   }
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LossArgs>::Find(binding, loss.type));
-  return Step([=](const RunContext&) {
-    LossArgs run = args;
-    run.x = x->data<float>();
-    run.y = y->data<float>();
-    run.out = out->data<float>();
-    run.second = residual == nullptr ? nullptr : residual->data<float>();
-    return start.Elements(run.n, run);
+  return ForReal(*x, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<LossArgsOf<T>>::Find(binding, KernelFor<T>(loss.type)));
+    return Step([=](const RunContext&) {
+      LossArgsOf<T> run{};
+      run.x = At<T>(x);
+      run.y = At<T>(y);
+      run.out = At<T>(out);
+      run.second = At<T>(residual);
+      run.n = x->size();
+      run.a = static_cast<T>(attr);
+      run.bad = bad;
+      return start.Elements(run.n, run);
+    });
   });
 }
 
+// `b` is the label where there is no tensor of labels.
 absl::StatusOr<Step> GradStep(DeviceBinding* binding, const Loss& loss,
-                              const LossArgs& args,
+                              double a, double b,
                               std::initializer_list<Tensor*> tensors) {
   Tensor *x = tensors.begin()[0], *y = tensors.begin()[1],
          *dout = tensors.begin()[2], *to = tensors.begin()[3];
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, y, dout, to}));
-  if (x->size() != args.n || dout->size() != args.n || to->size() != args.n)
+  PD_RETURN_IF_ERROR(SameReals({x, y, dout, to}));
+  if (dout->size() != x->size() || to->size() != x->size())
     return Unimplemented("tensors of other sizes");
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<LossArgs>::Find(binding, absl::StrCat(loss.type, "_grad")));
-  return Step([=](const RunContext&) {
-    LossArgs run = args;
-    run.x = x->data<float>();
-    run.y = y == nullptr ? nullptr : y->data<float>();
-    run.dout = dout->data<float>();
-    run.out = to->data<float>();
-    return start.Elements(run.n, run);
+  return ForReal(*x, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<LossArgsOf<T>>::Find(
+            binding, KernelFor<T>(absl::StrCat(loss.type, "_grad"))));
+    return Step([=](const RunContext&) {
+      LossArgsOf<T> run{};
+      run.x = At<T>(x);
+      run.y = At<T>(y);
+      run.dout = At<T>(dout);
+      run.out = At<T>(to);
+      run.n = x->size();
+      run.a = static_cast<T>(a);
+      run.b = static_cast<T>(b);
+      return start.Elements(run.n, run);
+    });
   });
 }
 
@@ -104,19 +116,18 @@ absl::StatusOr<Step> BindLossGrad(BindContext* context,
          *dout = context->Input(absl::StrCat(loss.loss, "@GRAD"));
   if (x == nullptr || dout == nullptr)
     return Unimplemented("a variable is missing");
-  PD_ASSIGN_OR_RETURN(LossArgs args, ReadLoss(*context, loss, x->size()));
+  PD_ASSIGN_OR_RETURN(const double attr, ReadLoss(*context, loss));
   if (!huber)
-    return GradStep(binding, loss, args,
+    return GradStep(binding, loss, attr, 0,
                     {x, context->Input(loss.label), dout,
                      context->Output(absl::StrCat(loss.prediction, "@GRAD"))});
   std::vector<Step> steps;
   for (const auto& [slot, sign] :
-       {std::pair("X@GRAD", -1.0f), std::pair("Y@GRAD", 1.0f)}) {
+       {std::pair("X@GRAD", -1.0), std::pair("Y@GRAD", 1.0)}) {
     Tensor* to = context->Output(slot);
     if (to == nullptr) continue;
-    args.b = sign;
-    PD_ASSIGN_OR_RETURN(Step step,
-                        GradStep(binding, loss, args, {x, nullptr, dout, to}));
+    PD_ASSIGN_OR_RETURN(
+        Step step, GradStep(binding, loss, attr, sign, {x, nullptr, dout, to}));
     steps.push_back(std::move(step));
   }
   return InOrder(std::move(steps));
@@ -210,15 +221,16 @@ absl::StatusOr<Step> BindNll(BindContext* context, DeviceBinding* binding) {
   });
 }
 
-// The step that makes one float32 of x: in parts, then of those.
+// The step that makes one number of x: in parts, then of those.
+template <typename T>
 absl::StatusOr<Step> SquaresStep(BindContext* context, DeviceBinding* binding,
                                  Tensor* x, Tensor* out) {
   const int64_t parts = std::clamp<int64_t>(x->size() / 4096, 1, 1024);
-  Tensor* const room =
-      context->Scratch(static_cast<size_t>(parts) * sizeof(float));
-  PD_ASSIGN_OR_RETURN(const auto squares,
-                      Starter<LossArgs>::Find(binding, "squares"));
-  ReduceArgs sum{};
+  Tensor* const room = context->Scratch(static_cast<size_t>(parts) * sizeof(T));
+  PD_ASSIGN_OR_RETURN(
+      const auto squares,
+      Starter<LossArgsOf<T>>::Find(binding, KernelFor<T>("squares")));
+  ReduceShape sum{};
   sum.factor = 1;
   sum.n = 1;
   sum.m = parts;
@@ -226,9 +238,9 @@ absl::StatusOr<Step> SquaresStep(BindContext* context, DeviceBinding* binding,
   PD_ASSIGN_OR_RETURN(Step join,
                       BindReduceStep(binding, "reduce_sum", sum, room, out));
   return Step([=, join = std::move(join)](const RunContext& context_of_run) {
-    LossArgs run{};
-    run.x = x->data<float>();
-    run.out = room->data<float>();
+    LossArgsOf<T> run{};
+    run.x = At<T>(x);
+    run.out = At<T>(room);
     run.n = x->size();
     PD_RETURN_IF_ERROR(squares.Blocks(parts, run));
     return join(context_of_run);
@@ -238,8 +250,11 @@ absl::StatusOr<Step> SquaresStep(BindContext* context, DeviceBinding* binding,
 absl::StatusOr<Step> BindSquaredNorm(BindContext* context,
                                      DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
-  return SquaresStep(context, binding, x, out);
+  PD_RETURN_IF_ERROR(SameReals({x, out}));
+  return ForReal(*x, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return SquaresStep<T>(context, binding, x, out);
+  });
 }
 
 absl::StatusOr<Step> BindClipByNorm(BindContext* context,
@@ -247,7 +262,8 @@ absl::StatusOr<Step> BindClipByNorm(BindContext* context,
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
   Tensor* const sum = context->Scratch(sizeof(float));
-  PD_ASSIGN_OR_RETURN(Step squares, SquaresStep(context, binding, x, sum));
+  PD_ASSIGN_OR_RETURN(Step squares,
+                      SquaresStep<float>(context, binding, x, sum));
   PD_ASSIGN_OR_RETURN(const auto scale,
                       Starter<LossArgs>::Find(binding, "scale_to_norm"));
   return Step([=, most = context->Attr<float>("max_norm"),
@@ -264,22 +280,24 @@ absl::StatusOr<Step> BindClipByNorm(BindContext* context,
 }
 
 // Loss by element, or its sum in part.
-absl::StatusOr<Step> BindKldiv(BindContext* context, DeviceBinding* binding) {
+template <typename T>
+absl::StatusOr<Step> BindKldivOf(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *target = context->Input("Target"),
          *loss = context->Output("Loss");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, target, loss}));
+  PD_RETURN_IF_ERROR(SameReals({x, target, loss}));
   const int64_t n = x->size();
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Target", x->dtype(), n));
   PD_ASSIGN_OR_RETURN(const double divisor,
                       KldivDivisor(context->op(), x->shape()));
   if (n == 0) return Unimplemented("no elements");
   Tensor* const each = divisor == 0 ? loss : context->Scratch(x->bytes());
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LossArgs>::Find(binding, "kldiv_loss"));
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<LossArgsOf<T>>::Find(binding, KernelFor<T>("kldiv_loss")));
   Step join;
   if (divisor != 0) {
-    ReduceArgs sum{};
-    sum.factor = static_cast<float>(1 / divisor);
+    ReduceShape sum{};
+    sum.factor = 1 / divisor;
     sum.n = 1;
     sum.m = n;
     AddExtent<3>(n, {1, 0, 0}, &sum.inner);
@@ -287,13 +305,19 @@ absl::StatusOr<Step> BindKldiv(BindContext* context, DeviceBinding* binding) {
                         BindReduceStep(binding, "reduce_sum", sum, each, loss));
   }
   return Step([=, join = std::move(join)](const RunContext& context_of_run) {
-    LossArgs run{};
-    run.x = x->data<float>();
-    run.y = target->data<float>();
-    run.out = each->data<float>();
+    LossArgsOf<T> run{};
+    run.x = At<T>(x);
+    run.y = At<T>(target);
+    run.out = At<T>(each);
     run.n = n;
     PD_RETURN_IF_ERROR(start.Elements(n, run));
     return join != nullptr ? join(context_of_run) : absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindKldiv(BindContext* context, DeviceBinding* binding) {
+  return ForReal(*context->Input("X"), [&](auto tag) {
+    return BindKldivOf<typename decltype(tag)::type>(context, binding);
   });
 }
 
@@ -302,25 +326,28 @@ absl::StatusOr<Step> BindKldivGrad(BindContext* context,
                                    DeviceBinding* binding) {
   Tensor *target = context->Input("Target"),
          *dloss = context->Input("Loss@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({target, dloss, dx}));
+  PD_RETURN_IF_ERROR(SameReals({target, dloss, dx}));
   if (Tensor* x = context->Input("X")) context->NoBuffer(x);
   const int64_t n = dx->size();
   PD_ASSIGN_OR_RETURN(const double divisor,
                       KldivDivisor(context->op(), dx->shape()));
   if (target->size() != n || dloss->size() != (divisor == 0 ? n : 1))
     return Unimplemented("tensors of other sizes");
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LossArgs>::Find(binding, "kldiv_loss_grad"));
-  LossArgs args{};
-  args.n = n;
-  args.b = divisor == 0 ? 1.0f : static_cast<float>(1 / divisor);
-  args.a = divisor == 0 ? 0.0f : 1.0f;
-  return Step([=](const RunContext&) {
-    LossArgs run = args;
-    run.y = target->data<float>();
-    run.dout = dloss->data<float>();
-    run.out = dx->data<float>();
-    return start.Elements(n, run);
+  return ForReal(*dx, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<LossArgsOf<T>>::Find(binding, KernelFor<T>("kldiv_loss_grad")));
+    return Step([=](const RunContext&) {
+      LossArgsOf<T> run{};
+      run.y = At<T>(target);
+      run.dout = At<T>(dloss);
+      run.out = At<T>(dx);
+      run.n = n;
+      run.b = divisor == 0 ? T(1) : static_cast<T>(1 / divisor);
+      run.a = divisor == 0 ? T(0) : T(1);
+      return start.Elements(n, run);
+    });
   });
 }
 

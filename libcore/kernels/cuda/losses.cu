@@ -5,87 +5,88 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/kernels/cuda/reals.h"
 #include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
 namespace {
 
-PD_DEVICE float Sign(float y) { return 2 * y - 1; }
-PD_DEVICE float AtLeast(float x, float least) { return x > least ? x : least; }
-PD_DEVICE float Clamp(float x, float most) {
+PD_REAL T Sign(T y) { return 2 * y - 1; }
+PD_REAL T AtLeast(T x, T least) { return x > least ? x : least; }
+PD_REAL T Clamp(T x, T most) {
   return x > most ? most : (x < -most ? -most : x);
 }
-PD_DEVICE bool Ignored(float y, float index) {
-  return fabsf(y - index) < 1e-5f;
-}
+PD_REAL bool Ignored(T y, T index) { return Abs(y - index) < T(1e-5); }
 
-// X(name, loss of x and y, its slope by x): a is an attribute.
-#define PD_LOSSES(X)                                                        \
-  X(sigmoid_cross_entropy_with_logits,                                      \
-    Ignored(y, a) ? 0.0f : AtLeast(x, 0) - x * y + log1pf(expf(-fabsf(x))), \
-    Ignored(y, a) ? 0.0f : 1 / (1 + expf(-x)) - y)                          \
-  X(bce_loss,                                                               \
-    (y - 1) * AtLeast(log1pf(-x), -100) - y * AtLeast(logf(x), -100),       \
-    (x - y) / AtLeast((1 - x) * x, 1e-12f))                                 \
-  X(log_loss, -y* logf(x + a) - (1 - y) * logf(1 - x + a),                  \
-    (1 - y) / (1 - x + a) - y / (x + a))                                    \
-  X(hinge_loss, AtLeast(1 - Sign(y) * x, 0),                                \
-    1 - Sign(y) * x > 0 ? -Sign(y) : 0.0f)                                  \
-  X(huber_loss,                                                             \
-    fabsf(y - x) <= a ? 0.5f * (y - x) * (y - x)                            \
-                      : a * (fabsf(y - x) - 0.5f * a),                      \
+// X(name, loss of x and y, its slope by x): a is an attribute, T the type.
+#define PD_LOSSES(X)                                                       \
+  X(sigmoid_cross_entropy_with_logits,                                     \
+    Ignored(y, a) ? T(0) : AtLeast(x, T(0)) - x * y + Log1p(Exp(-Abs(x))), \
+    Ignored(y, a) ? T(0) : 1 / (1 + Exp(-x)) - y)                          \
+  X(bce_loss,                                                              \
+    (y - 1) * AtLeast(Log1p(-x), T(-100)) - y * AtLeast(Log(x), T(-100)),  \
+    (x - y) / AtLeast((1 - x) * x, T(1e-12)))                              \
+  X(log_loss, -y* Log(x + a) - (1 - y) * Log(1 - x + a),                   \
+    (1 - y) / (1 - x + a) - y / (x + a))                                   \
+  X(hinge_loss, AtLeast(1 - Sign(y) * x, T(0)),                            \
+    1 - Sign(y) * x > 0 ? -Sign(y) : T(0))                                 \
+  X(huber_loss,                                                            \
+    Abs(y - x) <= a ? T(0.5) * (y - x) * (y - x)                           \
+                    : a * (Abs(y - x) - T(0.5) * a),                       \
     Clamp(x, a) * y)
 
-#define PD_LOSS(name, loss, slope)                        \
-  struct Loss_##name {                                    \
-    PD_DEVICE static float F(float x, float y, float a) { \
-      (void)a;                                            \
-      return loss;                                        \
-    }                                                     \
-    PD_DEVICE static float D(float x, float y, float a) { \
-      (void)a;                                            \
-      return slope;                                       \
-    }                                                     \
+#define PD_LOSS(name, loss, slope)      \
+  struct Loss_##name {                  \
+    PD_REAL static T F(T x, T y, T a) { \
+      (void)a;                          \
+      return loss;                      \
+    }                                   \
+    PD_REAL static T D(T x, T y, T a) { \
+      (void)a;                          \
+      return slope;                     \
+    }                                   \
   };
 PD_LOSSES(PD_LOSS)
 #undef PD_LOSS
 
-template <typename Loss>
+template <typename Loss, typename T>
 struct LossForward {
-  PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const LossArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
-      const float x = p.x[i];
+      const T x = p.x[i];
       if (p.bad != nullptr && !(x >= 0 && x <= 1)) *p.bad = 1;
-      p.out[i] = Loss::F(x, p.y[i], p.a);
+      p.out[i] = Loss::F(x, T(p.y[i]), p.a);
       if (p.second != nullptr) p.second[i] = p.y[i] - x;
     });
   }
 };
 // Without y it is the number b.
-template <typename Loss>
+template <typename Loss, typename T>
 struct LossBackward {
-  PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const LossArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
       p.out[i] =
-          p.dout[i] * Loss::D(p.x[i], p.y != nullptr ? p.y[i] : p.b, p.a);
+          p.dout[i] * Loss::D(T(p.x[i]), p.y != nullptr ? T(p.y[i]) : p.b, p.a);
     });
   }
 };
 
+template <typename T>
 struct KldivLoss {
-  PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const LossArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
-      const float y = p.y[i];
-      p.out[i] = y > 0 ? y * (logf(y) - p.x[i]) : 0.0f;
+      const T y = p.y[i];
+      p.out[i] = y > 0 ? y * (Log(y) - p.x[i]) : T(0);
     });
   }
 };
 // The loss has a gradient for each element, or, where a is 1, one for all.
+template <typename T>
 struct KldivGrad {
-  PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const LossArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
-      const float y = p.y[i];
-      p.out[i] = y > 0 ? -y * (p.dout[p.a == 1 ? 0 : i] * p.b) : 0.0f;
+      const T y = p.y[i];
+      p.out[i] = y > 0 ? -y * (p.dout[p.a == 1 ? 0 : i] * p.b) : T(0);
     });
   }
 };
@@ -177,16 +178,17 @@ struct NllGrad {
 };
 
 // out[block] = the sum of squares of what the block meets.
+template <typename T>
 struct Squares {
-  PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
-    PerThread<float> part(0.0f);
+  PD_DEVICE static void Run(const Block& block, const LossArgsOf<T>& p) {
+    PerThread<T> part(0);
     const int64_t step = block.blocks() * block.threads();
     block.Each([&](int thread) {
       for (int64_t i = block.index() * block.threads() + thread; i < p.n;
            i += step)
         part[thread] += p.x[i] * p.x[i];
     });
-    const float sum = block.Reduce(&part, Plus());
+    const T sum = block.Reduce(&part, Plus());
     block.Each([&](int thread) {
       if (thread == 0) p.out[block.index()] = sum;
     });
@@ -196,7 +198,7 @@ struct Squares {
 // out = x * a / norm where the norm, the root of *y, is larger than a.
 struct ScaleToNorm {
   PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
-    const float norm = sqrtf(*p.y);
+    const float norm = Sqrt(*p.y);
     const float factor = norm > p.a ? p.a / norm : 1.0f;
     block.Spread(p.n, [&](int64_t i) { p.out[i] = p.x[i] * factor; });
   }
@@ -207,16 +209,25 @@ struct ScaleToNorm {
 
 using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
-#define PD_LOSS(name, loss, slope)                    \
-  PD_KERNEL(name, LossForward<Loss_##name>, LossArgs) \
-  PD_KERNEL(name##_grad, LossBackward<Loss_##name>, LossArgs)
+// A template's comma would end the macro's argument.
+#define PD_LOSS_OF(name, suffix, T)                              \
+  using Forward_##name##suffix = LossForward<Loss_##name, T>;    \
+  using Backward_##name##suffix = LossBackward<Loss_##name, T>;  \
+  PD_KERNEL(name##suffix, Forward_##name##suffix, LossArgsOf<T>) \
+  PD_KERNEL(name##_grad##suffix, Backward_##name##suffix, LossArgsOf<T>)
+#define PD_LOSS(name, loss, slope) \
+  PD_LOSS_OF(name, , float)        \
+  PD_LOSS_OF(name, _64, double)
 PD_LOSSES(PD_LOSS)
 #undef PD_LOSS
-PD_KERNEL(kldiv_loss, KldivLoss, LossArgs)
-PD_KERNEL(kldiv_loss_grad, KldivGrad, LossArgs)
 PD_KERNEL(weighted_sigmoid, WeightedLoss, WeightedArgs)
 PD_KERNEL(count_labels, CountLabels, WeightedArgs)
 PD_KERNEL(nll_loss, NllLoss, NllArgs)
 PD_KERNEL(nll_loss_grad, NllGrad, NllArgs)
-PD_KERNEL(squares, Squares, LossArgs)
+#define PD_SUMS(suffix, T)                                        \
+  PD_KERNEL(kldiv_loss##suffix, KldivLoss<T>, LossArgsOf<T>)      \
+  PD_KERNEL(kldiv_loss_grad##suffix, KldivGrad<T>, LossArgsOf<T>) \
+  PD_KERNEL(squares##suffix, Squares<T>, LossArgsOf<T>)
+PD_SUMS(, float)
+PD_SUMS(_64, double)
 PD_KERNEL(scale_to_norm, ScaleToNorm, LossArgs)

@@ -244,12 +244,12 @@ absl::StatusOr<Step> BindRepeat(BindContext* context, DeviceBinding* binding) {
 absl::StatusOr<Step> BindRepeatGrad(BindContext* context,
                                     DeviceBinding* binding) {
   Tensor *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
+  PD_RETURN_IF_ERROR(SameReals({dout, dx}));
   for (const auto& [slot, names] : context->op().inputs)
     if (slot != "Out@GRAD") ForgetAll(context, slot.c_str());
   const size_t rank = dout->rank(), more = rank - dx->rank();
   const auto strides = RowMajorStrides(dout->shape());
-  ReduceArgs args{};
+  ReduceShape args{};
   args.factor = 1;
   args.n = dx->size();
   args.m = args.n == 0 ? 0 : dout->size() / args.n;

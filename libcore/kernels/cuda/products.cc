@@ -31,7 +31,7 @@ absl::StatusOr<Product> ReadProduct(BindContext* context, bool grad) {
   Tensor* y = context->Input("Y");
   if (x == nullptr || y == nullptr)
     return Unimplemented("an operand is missing");
-  PD_RETURN_IF_ERROR(SameFloats({x, y}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, y}));
   PD_ASSIGN_OR_RETURN(Product p,
                       ProductOf(context->op(), x->shape(), y->shape()));
   const int64_t count = NumElements(p.batch);
@@ -125,7 +125,7 @@ absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
 absl::StatusOr<Step> BindForward(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const Product p, ReadProduct(context, false));
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({context->Input("X"), out}));
+  PD_RETURN_IF_ERROR(SameNumbers({context->Input("X"), out}));
   return BindWork(context, binding, p.batch,
                   {{p.m, p.n, p.k, p.trans_x, p.trans_y, 1, p.alpha},
                    {context->Input("X"), &p.x_batch},
@@ -159,7 +159,7 @@ absl::StatusOr<Step> BindBackward(BindContext* context,
   Tensor* dy = context->Output("Y@GRAD");
   if (dout == nullptr || dout->size() != NumElements(p.out))
     return Unimplemented("'Out@GRAD' is missing or has another size");
-  PD_RETURN_IF_ERROR(SameFloats({context->Input("X"), dout, dx, dy}));
+  PD_RETURN_IF_ERROR(SameNumbers({context->Input("X"), dout, dx, dy}));
   Step first, second;
   if (dx != nullptr) {
     PD_ASSIGN_OR_RETURN(first,

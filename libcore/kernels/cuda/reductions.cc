@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions and norms, and their gradients; the kernels are in elementwise.cu.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -32,9 +33,10 @@ absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
   return reduced;
 }
 
-// Scratch holds floats, whatever the tensor does.
-size_t BytesOfFloats(const Tensor& tensor) {
-  return static_cast<size_t>(tensor.size()) * sizeof(float);
+// Scratch holds floats for halves too.
+size_t BytesOfReals(const Tensor& tensor) {
+  return static_cast<size_t>(tensor.size()) *
+         std::max(SizeOf(tensor.dtype()), sizeof(float));
 }
 
 bool IsMean(const std::string& type) {
@@ -44,10 +46,10 @@ bool IsMean(const std::string& type) {
 
 // The walks of a reduction of x; what has out's shape stays where it is along
 // the reduced axes.
-absl::StatusOr<ReduceArgs> ReadReduction(const OpDesc& op, const Tensor& x,
-                                         const Tensor& out) {
+absl::StatusOr<ReduceShape> ReadReduction(const OpDesc& op, const Tensor& x,
+                                          const Tensor& out) {
   PD_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(op, x.rank()));
-  ReduceArgs args{};
+  ReduceShape args{};
   args.factor = 1;
   args.n = out.size();
   args.m = args.n == 0 ? 0 : x.size() / args.n;
@@ -71,10 +73,10 @@ absl::StatusOr<ReduceArgs> ReadReduction(const OpDesc& op, const Tensor& x,
 absl::StatusOr<Step> BindReduce(BindContext* context, DeviceBinding* binding) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   const std::string& type = context->op().type;
-  PD_ASSIGN_OR_RETURN(ReduceArgs args, ReadReduction(context->op(), *x, *out));
-  if (IsMean(type)) args.factor = 1.0f / static_cast<float>(args.m);
+  PD_ASSIGN_OR_RETURN(ReduceShape args, ReadReduction(context->op(), *x, *out));
+  if (IsMean(type)) args.factor = 1 / static_cast<double>(args.m);
   const auto is = [&](const char* a, const char* b) {
     return type == a || type == b;
   };
@@ -93,7 +95,7 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
   Tensor* dx = context->Output("X@GRAD");
   if (dout == nullptr || dx == nullptr)
     return Unimplemented("a variable is missing");
-  PD_RETURN_IF_ERROR(SameFloats({dout, dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({dout, dx}));
   for (const char* slot : {"X", "Out"})
     if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
   PD_ASSIGN_OR_RETURN(const auto reduced,
@@ -111,23 +113,27 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
   for (size_t d = 0; d < dx->rank(); ++d)
     if (!AddExtent<2>(dx->dim(d), {reduced[d] ? 0 : from[d], to[d]}, &walk))
       return TooManyDims();
-  PD_ASSIGN_OR_RETURN(const auto scale,
-                      Starter<UnaryArgs>::Find(binding, "unary_scale"));
   Tensor* part = context->Scratch(dout->bytes());
   PD_ASSIGN_OR_RETURN(const auto spread,
                       Starter<CopyArgs>::Find(
                           binding, absl::StrCat("copy_", SizeOf(dx->dtype()))));
-  const float factor =
-      IsMean(context->op().type) ? 1.0f / static_cast<float>(count) : 1.0f;
-  return Step([=](const RunContext&) {
-    UnaryArgs args{};
-    args.v = ReadFloats(dout);
-    args.out = {FloatTypeOf(*dout), part->raw()};
-    args.n = dout->size();
-    args.a = factor;
-    PD_RETURN_IF_ERROR(scale.Elements(args.n, args));
-    return spread.Elements(dx->size(),
-                           {part->raw(), dx->raw(), dx->size(), walk});
+  const double factor =
+      IsMean(context->op().type) ? 1 / static_cast<double>(count) : 1.0;
+  return ForReal(*dout, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(
+        const auto scale,
+        Starter<UnaryArgsOf<T>>::Find(binding, KernelFor<T>("unary_scale")));
+    return Step([=](const RunContext&) {
+      UnaryArgsOf<T> args{};
+      args.v = Read<T>(dout);
+      args.out = Write<T>(part, dout);
+      args.n = dout->size();
+      args.a = static_cast<T>(factor);
+      PD_RETURN_IF_ERROR(scale.Elements(args.n, args));
+      return spread.Elements(dx->size(),
+                             {part->raw(), dx->raw(), dx->size(), walk});
+    });
   });
 }
 
@@ -136,12 +142,12 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
 struct Slope {
   const char* kernel;
   Tensor *x, *y, *z, *dz, *dx;
-  float factor = 1;
+  double factor = 1;
 };
 absl::StatusOr<Step> SlopeStep(const OpDesc& op, DeviceBinding* binding,
                                const Slope& slope) {
   PD_ASSIGN_OR_RETURN(const auto reduced, ReducedAxes(op, slope.x->rank()));
-  ReduceArgs args{};
+  ReduceShape args{};
   args.n = slope.x->size();
   args.m = 1;
   args.factor = slope.factor;
@@ -157,16 +163,20 @@ absl::StatusOr<Step> SlopeStep(const OpDesc& op, DeviceBinding* binding,
     if (!AddExtent<3>(slope.x->dim(d), {from[d], stride, stride}, &args.outer))
       return TooManyDims();
   }
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<ReduceArgs>::Find(binding, slope.kernel));
-  return Step([=](const RunContext&) {
-    ReduceArgs run = args;
-    run.x = ReadFloats(slope.x);
-    run.y = ReadFloats(slope.y);
-    run.z = ReadFloats(slope.z);
-    run.dz = ReadFloats(slope.dz);
-    run.out = WriteFloats(slope.dx);
-    return start.Elements(run.n, run);
+  return ForReal(*slope.dx, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<ReduceArgsOf<T>>::Find(binding, KernelFor<T>(slope.kernel)));
+    return Step([=](const RunContext&) {
+      ReduceArgsOf<T> run{args, {}, {}, {}, {}, {}};
+      run.x = Read<T>(slope.x);
+      run.y = Read<T>(slope.y);
+      run.z = Read<T>(slope.z);
+      run.dz = Read<T>(slope.dz);
+      run.out = Write<T>(slope.dx);
+      return start.Elements(run.n, run);
+    });
   });
 }
 
@@ -177,10 +187,10 @@ struct GradTensors {
 absl::StatusOr<GradTensors> ReadGrad(BindContext* context) {
   const GradTensors t = {context->Input("X"), context->Input("Out"),
                          context->Input("Out@GRAD"), context->Output("X@GRAD")};
-  PD_RETURN_IF_ERROR(SameFloats({t.x, t.out, t.dout, t.dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({t.x, t.out, t.dout, t.dx}));
   if (t.out == nullptr || t.dout == nullptr || t.dx == nullptr)
     return Unimplemented("a variable is missing");
-  PD_ASSIGN_OR_RETURN(const ReduceArgs args,
+  PD_ASSIGN_OR_RETURN(const ReduceShape args,
                       ReadReduction(context->op(), *t.x, *t.out));
   if (args.n != t.dout->size())
     return Unimplemented("Out@GRAD has shape %s", ToString(t.dout->shape()));
@@ -199,9 +209,9 @@ absl::StatusOr<Step> BindExtremumGrad(BindContext* context,
 absl::StatusOr<Step> BindSharedGrad(BindContext* context,
                                     DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const GradTensors t, ReadGrad(context));
-  PD_ASSIGN_OR_RETURN(const ReduceArgs args,
+  PD_ASSIGN_OR_RETURN(const ReduceShape args,
                       ReadReduction(context->op(), *t.x, *t.out));
-  Tensor* const counts = context->Scratch(BytesOfFloats(*t.out));
+  Tensor* const counts = context->Scratch(BytesOfReals(*t.out));
   PD_ASSIGN_OR_RETURN(Step count, BindReduceStep(binding, "reduce_equal", args,
                                                  t.x, counts, t.out));
   PD_ASSIGN_OR_RETURN(
@@ -214,11 +224,11 @@ absl::StatusOr<Step> BindSharedGrad(BindContext* context,
 absl::StatusOr<Step> BindProductGrad(BindContext* context,
                                      DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const GradTensors t, ReadGrad(context));
-  PD_ASSIGN_OR_RETURN(const ReduceArgs args,
+  PD_ASSIGN_OR_RETURN(const ReduceShape args,
                       ReadReduction(context->op(), *t.x, *t.out));
   context->NoBuffer(t.out);
-  Tensor *const products = context->Scratch(BytesOfFloats(*t.out)),
-                *const zeros = context->Scratch(BytesOfFloats(*t.out));
+  Tensor *const products = context->Scratch(BytesOfReals(*t.out)),
+                *const zeros = context->Scratch(BytesOfReals(*t.out));
   PD_ASSIGN_OR_RETURN(Step multiply, BindReduceStep(binding, "reduce_nonzero",
                                                     args, t.x, products));
   PD_ASSIGN_OR_RETURN(
@@ -233,29 +243,32 @@ absl::StatusOr<Step> BindProductGrad(BindContext* context,
 absl::StatusOr<Step> BindLogSumExp(BindContext* context,
                                    DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
-  PD_ASSIGN_OR_RETURN(const ReduceArgs args,
+  PD_RETURN_IF_ERROR(SameReals({x, out}));
+  PD_ASSIGN_OR_RETURN(const ReduceShape args,
                       ReadReduction(context->op(), *x, *out));
-  Tensor *const tops = context->Scratch(BytesOfFloats(*out)),
-                *const sums = context->Scratch(BytesOfFloats(*out));
+  Tensor *const tops = context->Scratch(BytesOfReals(*out)),
+                *const sums = context->Scratch(BytesOfReals(*out));
   PD_ASSIGN_OR_RETURN(Step top,
                       BindReduceStep(binding, "reduce_max", args, x, tops));
   PD_ASSIGN_OR_RETURN(
       Step sum, BindReduceStep(binding, "reduce_exp", args, x, sums, tops));
-  ReduceArgs each{};
+  ReduceShape each{};
   each.factor = 1;
   each.n = out->size();
   each.m = 1;
   AddExtent<3>(each.n, {1, 1, 1}, &each.outer);
-  PD_ASSIGN_OR_RETURN(const auto log,
-                      Starter<ReduceArgs>::Find(binding, "log_plus"));
-  return InOrder({std::move(top), std::move(sum), [=](const RunContext&) {
-                    ReduceArgs run = each;
-                    run.x = ReadFloats(sums);
-                    run.y = ReadFloats(tops);
-                    run.out = WriteFloats(out);
-                    return log.Elements(run.n, run);
-                  }});
+  return ForReal(*out, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto log, Starter<ReduceArgsOf<T>>::Find(
+                                            binding, KernelFor<T>("log_plus")));
+    return InOrder({std::move(top), std::move(sum), [=](const RunContext&) {
+                      ReduceArgsOf<T> run{each, {}, {}, {}, {}, {}};
+                      run.x = Read<T>(sums);
+                      run.y = Read<T>(tops);
+                      run.out = Write<T>(out);
+                      return log.Elements(run.n, run);
+                    }});
+  });
 }
 
 absl::StatusOr<Step> BindLogSumExpGrad(BindContext* context,
@@ -270,43 +283,45 @@ float OrderOf(const OpDesc& op) {
 }
 
 // The step out = F(v), element by element.
+template <typename T>
 absl::StatusOr<Step> EachStep(DeviceBinding* binding, const char* name,
-                              UnaryArgs args, Tensor* v, Tensor* out,
+                              UnaryArgsOf<T> args, Tensor* v, Tensor* out,
                               int64_t n) {
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<UnaryArgs>::Find(binding, name));
+  PD_ASSIGN_OR_RETURN(const auto start, Starter<UnaryArgsOf<T>>::Find(
+                                            binding, KernelFor<T>(name)));
   args.n = n;
   return Step([=](const RunContext&) {
-    UnaryArgs run = args;
-    run.v = ReadFloats(v);
-    run.out = WriteFloats(out);
+    UnaryArgsOf<T> run = args;
+    run.v = Read<T>(v);
+    run.out = Write<T>(out);
     return start.Elements(run.n, run);
   });
 }
 
 // p_norm of another order than 2: of magnitudes, or their powers.
+template <typename T>
 absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
-                                const ReduceArgs& args, float p) {
+                                const ReduceShape& args, T p) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  UnaryArgs number{};
+  UnaryArgsOf<T> number{};
   if (p == 0) {  // all but the zeros
     PD_ASSIGN_OR_RETURN(Step zeros,
                         BindReduceStep(binding, "reduce_zeros", args, x, out));
     number.a = -1;
-    number.b = static_cast<float>(args.m);
-    PD_ASSIGN_OR_RETURN(Step rest, EachStep(binding, "unary_scale", number, out,
-                                            out, out->size()));
+    number.b = static_cast<T>(args.m);
+    PD_ASSIGN_OR_RETURN(Step rest, EachStep<T>(binding, "unary_scale", number,
+                                               out, out, out->size()));
     return InOrder({std::move(zeros), std::move(rest)});
   }
-  Tensor* const sizes = context->Scratch(BytesOfFloats(*x));
+  Tensor* const sizes = context->Scratch(BytesOfReals(*x));
   std::vector<Step> steps(2);
-  PD_ASSIGN_OR_RETURN(steps[0],
-                      EachStep(binding, "unary_abs", {}, x, sizes, x->size()));
+  PD_ASSIGN_OR_RETURN(
+      steps[0], EachStep<T>(binding, "unary_abs", {}, x, sizes, x->size()));
   const bool whole = std::isinf(p) || p == 1;
   if (!whole) {
     number.a = p;
-    PD_ASSIGN_OR_RETURN(Step power, EachStep(binding, "unary_pow", number,
-                                             sizes, sizes, x->size()));
+    PD_ASSIGN_OR_RETURN(Step power, EachStep<T>(binding, "unary_pow", number,
+                                                sizes, sizes, x->size()));
     steps.insert(steps.begin() + 1, std::move(power));
   }
   PD_ASSIGN_OR_RETURN(steps.back(), BindReduceStep(binding,
@@ -316,8 +331,8 @@ absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
                                                    args, sizes, out));
   if (!whole) {
     number.a = 1 / p;
-    PD_ASSIGN_OR_RETURN(Step root, EachStep(binding, "unary_pow", number, out,
-                                            out, out->size()));
+    PD_ASSIGN_OR_RETURN(Step root, EachStep<T>(binding, "unary_pow", number,
+                                               out, out, out->size()));
     steps.push_back(std::move(root));
   }
   return InOrder(std::move(steps));
@@ -325,16 +340,19 @@ absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
 
 absl::StatusOr<Step> BindNorm(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
-  PD_ASSIGN_OR_RETURN(const ReduceArgs args,
+  PD_RETURN_IF_ERROR(SameReals({x, out}));
+  PD_ASSIGN_OR_RETURN(const ReduceShape args,
                       ReadReduction(context->op(), *x, *out));
   const float p = OrderOf(context->op());
-  if (p != 2) return BindNormOf(context, binding, args, p);
-  PD_ASSIGN_OR_RETURN(Step sum,
-                      BindReduceStep(binding, "reduce_squares", args, x, out));
-  PD_ASSIGN_OR_RETURN(
-      Step root, EachStep(binding, "unary_sqrt", {}, out, out, out->size()));
-  return InOrder({std::move(sum), std::move(root)});
+  return ForReal(*out, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    if (p != 2) return BindNormOf(context, binding, args, T{p});
+    PD_ASSIGN_OR_RETURN(
+        Step sum, BindReduceStep(binding, "reduce_squares", args, x, out));
+    PD_ASSIGN_OR_RETURN(Step root, EachStep<T>(binding, "unary_sqrt", {}, out,
+                                               out, out->size()));
+    return InOrder({std::move(sum), std::move(root)});
+  });
 }
 
 absl::StatusOr<Step> BindNormGrad(BindContext* context,
@@ -349,7 +367,7 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context,
 
 absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
                                     const std::string& name,
-                                    const ReduceArgs& args, Tensor* x,
+                                    const ReduceShape& args, Tensor* x,
                                     Tensor* out, Tensor* y) {
   // Neighbouring threads should read neighbouring elements.
   const auto step_of = [](const Walk<3>& walk) {
@@ -357,16 +375,21 @@ absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
   };
   const bool columns = step_of(args.outer) < step_of(args.inner);
   const bool by_block = !columns && args.m >= 32;
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<ReduceArgs>::Find(
-          binding, absl::StrCat(name, by_block ? "_by_block" : "_by_thread")));
-  return Step([=](const RunContext&) {
-    ReduceArgs run = args;
-    run.x = ReadFloats(x);
-    run.y = ReadFloats(y);
-    run.out = WriteFloats(out);
-    return by_block ? start.Items(run.n, run) : start.Elements(run.n, run);
+  const std::string kernel =
+      absl::StrCat(name, by_block ? "_by_block" : "_by_thread");
+  // Either may be scratch, which has no dtype.
+  const Tensor& typed = out->dtype() == DType::kFloat64 ? *out : *x;
+  return ForReal(typed, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto start, Starter<ReduceArgsOf<T>>::Find(
+                                              binding, KernelFor<T>(kernel)));
+    return Step([=](const RunContext&) {
+      ReduceArgsOf<T> run{args, {}, {}, {}, {}, {}};
+      run.x = Read<T>(x);
+      run.y = Read<T>(y);
+      run.out = Write<T>(out);
+      return by_block ? start.Items(run.n, run) : start.Elements(run.n, run);
+    });
   });
 }
 

@@ -13,12 +13,13 @@ namespace pd::cuda {
 namespace {
 
 // Rows of X at begin_norm_axis.
-absl::StatusOr<NormArgs> ReadNorm(BindContext* context, const Tensor& x) {
+template <typename T>
+absl::StatusOr<NormArgsOf<T>> ReadNorm(BindContext* context, const Tensor& x) {
   const int32_t axis = context->Attr<int32_t>("begin_norm_axis");
   if (axis < 1 || axis >= static_cast<int32_t>(x.rank()))
     return Unimplemented("attr 'begin_norm_axis' is %d", axis);
-  NormArgs args{};
-  args.epsilon = context->Attr<float>("epsilon");
+  NormArgsOf<T> args{};
+  args.epsilon = T{context->Attr<float>("epsilon")};
   args.rows = NumElements(x.shape(), 0, static_cast<size_t>(axis));
   args.n = NumElements(x.shape(), static_cast<size_t>(axis), x.rank());
   for (const char* slot : {"Scale", "Bias"})
@@ -27,64 +28,81 @@ absl::StatusOr<NormArgs> ReadNorm(BindContext* context, const Tensor& x) {
   return args;
 }
 
-absl::StatusOr<Step> BindLayerNorm(BindContext* context,
-                                   DeviceBinding* binding) {
+template <typename T>
+absl::StatusOr<Step> BindLayerNormOf(BindContext* context,
+                                     DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
          *bias = context->Input("Bias"), *y = context->Output("Y"),
          *mean = context->Output("Mean"),
          *variance = context->Output("Variance");
-  PD_RETURN_IF_ERROR(SameFloats({x, y}));
-  PD_RETURN_IF_ERROR(SameFloats({scale, bias}));
-  PD_RETURN_IF_ERROR(OnlyFloat32({mean, variance}));
-  PD_ASSIGN_OR_RETURN(const NormArgs args, ReadNorm(context, *x));
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<NormArgs>::Find(binding, "layer_norm"));
+  PD_RETURN_IF_ERROR(SameAs<T>({x, y}));
+  PD_RETURN_IF_ERROR(SameAs<T>({scale, bias}));
+  PD_RETURN_IF_ERROR(OneDType({mean, variance}, {DTypeOf<T>()}));
+  PD_ASSIGN_OR_RETURN(const NormArgsOf<T> args, ReadNorm<T>(context, *x));
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<NormArgsOf<T>>::Find(binding, KernelFor<T>("layer_norm")));
   return Step([=](const RunContext&) {
-    NormArgs run = args;
-    run.x = ReadFloats(x);
-    run.scale = ReadFloats(scale);
-    run.bias = ReadFloats(bias);
-    run.y = WriteFloats(y);
-    run.mean = At(mean);
-    run.variance = At(variance);
+    NormArgsOf<T> run = args;
+    run.x = Read<T>(x);
+    run.scale = Read<T>(scale);
+    run.bias = Read<T>(bias);
+    run.y = Write<T>(y);
+    run.mean = At<T>(mean);
+    run.variance = At<T>(variance);
     return start.Items(run.rows, run);
   });
 }
 
-absl::StatusOr<Step> BindLayerNormGrad(BindContext* context,
-                                       DeviceBinding* binding) {
+absl::StatusOr<Step> BindLayerNorm(BindContext* context,
+                                   DeviceBinding* binding) {
+  return ForReal(*context->Input("X"), [&](auto tag) {
+    return BindLayerNormOf<typename decltype(tag)::type>(context, binding);
+  });
+}
+
+template <typename T>
+absl::StatusOr<Step> BindLayerNormGradOf(BindContext* context,
+                                         DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
          *mean = context->Input("Mean"), *variance = context->Input("Variance"),
          *dy = context->Input("Y@GRAD"), *dx = context->Output("X@GRAD"),
          *dscale = context->Output("Scale@GRAD"),
          *dbias = context->Output("Bias@GRAD");
-  PD_RETURN_IF_ERROR(SameFloats({x, dy, dx}));
-  PD_RETURN_IF_ERROR(SameFloats({scale, dscale, dbias}));
-  PD_RETURN_IF_ERROR(OnlyFloat32({mean, variance}));
-  PD_ASSIGN_OR_RETURN(const NormArgs args, ReadNorm(context, *x));
+  PD_RETURN_IF_ERROR(SameAs<T>({x, dy, dx}));
+  PD_RETURN_IF_ERROR(SameAs<T>({scale, dscale, dbias}));
+  PD_RETURN_IF_ERROR(OneDType({mean, variance}, {DTypeOf<T>()}));
+  PD_ASSIGN_OR_RETURN(const NormArgsOf<T> args, ReadNorm<T>(context, *x));
   for (const char* slot : {"Mean", "Variance"})
-    PD_RETURN_IF_ERROR(
-        ExpectElements(*context, slot, DType::kFloat32, args.rows));
+    PD_RETURN_IF_ERROR(ExpectElements(*context, slot, DTypeOf<T>(), args.rows));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
   if (Tensor* bias = context->Input("Bias")) context->NoBuffer(bias);
+  using Start = Starter<NormArgsOf<T>>;
   PD_ASSIGN_OR_RETURN(const auto by_x,
-                      Starter<NormArgs>::Find(binding, "layer_norm_grad_x"));
+                      Start::Find(binding, KernelFor<T>("layer_norm_grad_x")));
   PD_ASSIGN_OR_RETURN(
       const auto by_scale,
-      Starter<NormArgs>::Find(binding, "layer_norm_grad_scale"));
+      Start::Find(binding, KernelFor<T>("layer_norm_grad_scale")));
   return Step([=](const RunContext&) {
-    NormArgs run = args;
-    run.x = ReadFloats(x);
-    run.scale = ReadFloats(scale);
-    run.mean = At(mean);
-    run.variance = At(variance);
-    run.dy = ReadFloats(dy);
-    run.y = WriteFloats(dx);
-    run.dscale = WriteFloats(dscale);
-    run.dbias = WriteFloats(dbias);
+    NormArgsOf<T> run = args;
+    run.x = Read<T>(x);
+    run.scale = Read<T>(scale);
+    run.mean = At<T>(mean);
+    run.variance = At<T>(variance);
+    run.dy = Read<T>(dy);
+    run.y = Write<T>(dx);
+    run.dscale = Write<T>(dscale);
+    run.dbias = Write<T>(dbias);
     if (dx != nullptr) PD_RETURN_IF_ERROR(by_x.Items(run.rows, run));
     return dscale != nullptr || dbias != nullptr ? by_scale.Elements(run.n, run)
                                                  : absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindLayerNormGrad(BindContext* context,
+                                       DeviceBinding* binding) {
+  return ForReal(*context->Input("X"), [&](auto tag) {
+    return BindLayerNormGradOf<typename decltype(tag)::type>(context, binding);
   });
 }
 
@@ -204,8 +222,8 @@ absl::StatusOr<Step> BindScaled(DeviceBinding* binding, float factor,
                       Starter<UnaryArgs>::Find(binding, "unary_scale"));
   return Step([=](const RunContext&) {
     UnaryArgs run{};
-    run.v = ReadFloats(from);
-    run.out = WriteFloats(to);
+    run.v = Read<float>(from);
+    run.out = Write<float>(to);
     run.n = from->size();
     run.a = factor;
     return scale.Elements(run.n, run);
@@ -232,9 +250,9 @@ absl::StatusOr<Step> BindMask(DeviceBinding* binding, float factor,
                       Starter<MaskArgs>::Find(binding, "dropout_by_mask"));
   return Step([=](const RunContext&) {
     MaskArgs run = args;
-    run.x = ReadFloats(from);
+    run.x = Read<float>(from);
     run.mask = mask->data<uint8_t>();
-    run.out = WriteFloats(to);
+    run.out = Write<float>(to);
     return start.Elements(run.n, run);
   });
 }
@@ -273,8 +291,8 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
   }
   return Step([=, by_mask = std::move(by_mask)](const RunContext& of_run) {
     DropoutArgs run = args;
-    run.x = ReadFloats(x);
-    if (by_mask == nullptr) run.out = WriteFloats(out);
+    run.x = Read<float>(x);
+    if (by_mask == nullptr) run.out = Write<float>(out);
     run.mask = mask->data<uint8_t>();
     PD_RETURN_IF_ERROR(start.Elements(run.n, run));
     return by_mask == nullptr ? absl::OkStatus() : by_mask(of_run);
@@ -303,8 +321,8 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
   args.factor = factor;
   return Step([=](const RunContext&) {
     DropoutArgs run = args;
-    run.x = ReadFloats(dout);
-    run.out = WriteFloats(dx);
+    run.x = Read<float>(dout);
+    run.out = Write<float>(dx);
     run.mask = mask->data<uint8_t>();
     return start.Elements(run.n, run);
   });

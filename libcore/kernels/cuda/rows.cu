@@ -5,6 +5,7 @@
 
 #include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/philox.h"
+#include "libcore/kernels/cuda/reals.h"
 #include "libcore/kernels/cuda/sums.h"
 #include "libcore/kernels/cuda/walk.h"
 
@@ -12,22 +13,23 @@ namespace pd::cuda {
 namespace {
 
 // The mean first: the variance is of what differs from it.
+template <typename T>
 struct LayerNorm {
-  PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const NormArgsOf<T>& p) {
     for (int64_t row = block.index(); row < p.rows; row += block.blocks()) {
-      const FloatsIn x = p.x + row * p.n;
-      const float n = static_cast<float>(p.n);
-      const float mean = SumOf(block, p.n, [&](int64_t i) { return x[i]; }) / n;
-      const float variance =
+      const auto x = p.x + row * p.n;
+      const T n = static_cast<T>(p.n);
+      const T mean = SumOf(block, p.n, [&](int64_t i) { return x[i]; }) / n;
+      const T variance =
           SumOf(block, p.n,
                 [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); }) /
           n;
-      const float inverse = 1 / sqrtf(variance + p.epsilon);
+      const T inverse = 1 / Sqrt(variance + p.epsilon);
       block.Each([&](int thread) {
         for (int64_t i = thread; i < p.n; i += block.threads()) {
-          const float h = (x[i] - mean) * inverse;
-          p.y[row * p.n + i] = h * (p.scale != nullptr ? p.scale[i] : 1.0f) +
-                               (p.bias != nullptr ? p.bias[i] : 0.0f);
+          const T h = (x[i] - mean) * inverse;
+          p.y[row * p.n + i] = h * (p.scale != nullptr ? p.scale[i] : T(1)) +
+                               (p.bias != nullptr ? p.bias[i] : T(0));
         }
         if (thread != 0) return;
         if (p.mean != nullptr) p.mean[row] = mean;
@@ -37,20 +39,21 @@ struct LayerNorm {
   }
 };
 
+template <typename T>
 struct LayerNormGradX {
-  PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const NormArgsOf<T>& p) {
     for (int64_t row = block.index(); row < p.rows; row += block.blocks()) {
-      const FloatsIn x = p.x + row * p.n;
-      const FloatsIn dy = p.dy + row * p.n;
-      const float mean = p.mean[row];
-      const float inverse = 1 / sqrtf(p.variance[row] + p.epsilon);
-      const float n = static_cast<float>(p.n);
+      const auto x = p.x + row * p.n;
+      const auto dy = p.dy + row * p.n;
+      const T mean = p.mean[row];
+      const T inverse = 1 / Sqrt(p.variance[row] + p.epsilon);
+      const T n = static_cast<T>(p.n);
       const auto g = [&](int64_t i) {
-        return dy[i] * (p.scale != nullptr ? p.scale[i] : 1.0f);
+        return dy[i] * (p.scale != nullptr ? p.scale[i] : T(1));
       };
       const auto h = [&](int64_t i) { return (x[i] - mean) * inverse; };
-      const float sum = SumOf(block, p.n, g) / n;
-      const float dot =
+      const T sum = SumOf(block, p.n, g) / n;
+      const T dot =
           SumOf(block, p.n, [&](int64_t i) { return g(i) * h(i); }) / n;
       block.Each([&](int thread) {
         for (int64_t i = thread; i < p.n; i += block.threads())
@@ -61,13 +64,14 @@ struct LayerNormGradX {
 };
 
 // A thread owns a column: no two write to one sum.
+template <typename T>
 struct LayerNormGradScale {
-  PD_DEVICE static void Run(const Block& block, const NormArgs& p) {
+  PD_DEVICE static void Run(const Block& block, const NormArgsOf<T>& p) {
     block.Spread(p.n, [&](int64_t i) {
-      float scale = 0, bias = 0;
+      T scale = 0, bias = 0;
       for (int64_t row = 0; row < p.rows; ++row) {
-        const float dy = p.dy[row * p.n + i];
-        const float inverse = 1 / sqrtf(p.variance[row] + p.epsilon);
+        const T dy = p.dy[row * p.n + i];
+        const T inverse = 1 / Sqrt(p.variance[row] + p.epsilon);
         scale += dy * (p.x[row * p.n + i] - p.mean[row]) * inverse;
         bias += dy;
       }
@@ -148,9 +152,12 @@ struct DropoutGrad {
 
 using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
-PD_KERNEL(layer_norm, LayerNorm, NormArgs)
-PD_KERNEL(layer_norm_grad_x, LayerNormGradX, NormArgs)
-PD_KERNEL(layer_norm_grad_scale, LayerNormGradScale, NormArgs)
+#define PD_LAYER_NORM(suffix, T)                                         \
+  PD_KERNEL(layer_norm##suffix, LayerNorm<T>, NormArgsOf<T>)             \
+  PD_KERNEL(layer_norm_grad_x##suffix, LayerNormGradX<T>, NormArgsOf<T>) \
+  PD_KERNEL(layer_norm_grad_scale##suffix, LayerNormGradScale<T>, NormArgsOf<T>)
+PD_LAYER_NORM(, float)
+PD_LAYER_NORM(_64, double)
 PD_KERNEL(lookup, Lookup, LookupArgs)
 PD_KERNEL(lookup_grad, LookupGrad, LookupArgs)
 PD_KERNEL(dropout, Dropout, DropoutArgs)

@@ -7,6 +7,7 @@
 
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/block.h"
+#include "libcore/kernels/cuda/update_arguments.h"
 
 namespace pd::cuda {
 

@@ -18,8 +18,8 @@ struct Plus {
 
 /// The sum of f(i) over i in [0, n), given to all threads; in one order.
 template <typename F>
-PD_DEVICE float SumOf(const Block& block, int64_t n, const F& f) {
-  PerThread<float> part(0.0f);
+PD_DEVICE auto SumOf(const Block& block, int64_t n, const F& f) {
+  PerThread<decltype(f(n) + f(n))> part(0);
   block.Each([&](int thread) {
     for (int64_t i = thread; i < n; i += block.threads()) part[thread] += f(i);
   });

@@ -9,6 +9,7 @@
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/selected_rows.h"
+#include "libcore/kernels/cuda/update_arguments.h"
 
 namespace pd::cuda {
 namespace {
@@ -89,13 +90,13 @@ struct Member {
   Tensor* rate = nullptr;
   Tensor* dense = nullptr;  // for a gradient of selected rows: float32
   Copies copies;            // of what is not updated in place
-  float decay = 0;
+  double decay = 0;
 };
 
 // The update's own decay of parameter i, which merged ones hold in lists.
-absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
+absl::StatusOr<double> DecayOf(const OpDesc& op, size_t i) {
   const auto named = [&](const std::string& method, float coeff) {
-    return method == "l2_decay" ? coeff : 0.0f;
+    return method == "l2_decay" ? double{coeff} : 0.0;
   };
   if (op.type == "momentum")
     return named(op.AttrOr<std::string>("regularization_method", ""),
@@ -105,7 +106,7 @@ absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
         "regularization_method", std::vector<std::string>());
     const auto coeffs = op.AttrOr<std::vector<float>>("regularization_coeff",
                                                       std::vector<float>());
-    if (methods.empty()) return 0.0f;
+    if (methods.empty()) return 0.0;
     if (i >= methods.size() || i >= coeffs.size())
       return Unimplemented("decays that do not fit");
     return named(methods[i], coeffs[i]);
@@ -117,11 +118,12 @@ absl::StatusOr<float> DecayOf(const OpDesc& op, size_t i) {
         op.AttrOr<std::vector<float>>("lr_ratio", std::vector<float>());
     if (i >= coeffs.size() || i >= ratios.size())
       return Unimplemented("decays that do not fit");
-    return ratios[i] * coeffs[i];
+    return double{ratios[i]} * coeffs[i];
   }
   if (op.type == "adamw" && op.AttrOr("with_decay", false))
-    return op.AttrOr<float>("lr_ratio", 1.0f) * op.AttrOr<float>("coeff", 0.0f);
-  return 0.0f;
+    return double{op.AttrOr<float>("lr_ratio", 1.0f)} *
+           op.AttrOr<float>("coeff", 0.0f);
+  return 0.0;
 }
 
 // The parameter, or its master in float32, of which it is a rounded copy.
@@ -143,6 +145,8 @@ absl::Status ReadParam(BindContext* context, size_t i, Member* member) {
       (!IsSelectedRows(member->grad) &&
        member->grad->size() != member->param->size()))
     return Unimplemented("'Grad' is missing or has another shape");
+  if (member->param->dtype() == DType::kFloat64)
+    return SameReals({member->param, member->grad});
   PD_RETURN_IF_ERROR(SameFloats({member->grad}));
   return OnlyFloat32({member->param});
 }
@@ -158,7 +162,7 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
       continue;
     PD_ASSIGN_OR_RETURN(member.moments[k],
                         InPlace(context, in, out, i, &member.copies));
-    PD_RETURN_IF_ERROR(OnlyFloat32({member.moments[k]}));
+    PD_RETURN_IF_ERROR(SameReals({member.param, member.moments[k]}));
     if (member.moments[k]->size() != member.param->size())
       return Unimplemented("'%s' has another size", in);
   }
@@ -173,13 +177,14 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
     }
     if (member.powers[k] == nullptr || member.powers[k]->size() != 1)
       return Unimplemented("powers of more than one element");
-    PD_RETURN_IF_ERROR(OnlyFloat32({member.powers[k]}));
+    PD_RETURN_IF_ERROR(SameReals({member.param, member.powers[k]}));
   }
   member.rate = context->Input(
       "LearningRate", context->InputCount("LearningRate") > 1 ? i : size_t{0});
   if (member.rate == nullptr || member.rate->size() != 1)
     return Unimplemented("no learning rate");
-  PD_RETURN_IF_ERROR(OnlyFloat32({member.rate}));
+  if (member.rate->dtype() != DType::kFloat32)
+    PD_RETURN_IF_ERROR(SameReals({member.param, member.rate}));
   PD_ASSIGN_OR_RETURN(member.decay, DecayOf(context->op(), i));
   return member;
 }
@@ -188,19 +193,21 @@ UpdateArgs ReadAttrs(const OpDesc& op, const Slots& slots, size_t count,
                      bool rescales) {
   UpdateArgs args{};
   args.count = static_cast<int32_t>(count);
-  args.mu = op.AttrOr<float>(slots.moments[2].in != nullptr ? "momentum" : "mu",
-                             0.0f);
-  args.decay = op.AttrOr<float>(op.type == "adadelta" ? "rho"
-                                : op.type == "ftrl"   ? "lr_power"
-                                                      : "decay",
-                                0.0f);
-  args.l1 = op.AttrOr<float>("l1", 0.0f);
-  args.l2 = op.AttrOr<float>("l2", 0.0f);
+  const auto number = [&](const char* name, float otherwise) {
+    return double{op.AttrOr<float>(name, otherwise)};
+  };
+  args.mu = number(slots.moments[2].in != nullptr ? "momentum" : "mu", 0.0f);
+  args.decay = number(op.type == "adadelta" ? "rho"
+                      : op.type == "ftrl"   ? "lr_power"
+                                            : "decay",
+                      0.0f);
+  args.l1 = number("l1", 0.0f);
+  args.l2 = number("l2", 0.0f);
   args.nesterov = op.AttrOr("use_nesterov", false);
-  args.beta1 = op.AttrOr<float>("beta1", 0.9f);
-  args.beta2 = op.AttrOr<float>("beta2", 0.999f);
-  args.epsilon = op.AttrOr<float>("epsilon", 1e-8f);
-  args.rescale = rescales ? op.AttrOr<float>("rescale_grad", 1.0f) : 1.0f;
+  args.beta1 = number("beta1", 0.9f);
+  args.beta2 = number("beta2", 0.999f);
+  args.epsilon = number("epsilon", 1e-8f);
+  args.rescale = rescales ? number("rescale_grad", 1.0f) : 1.0;
   return args;
 }
 
@@ -219,10 +226,12 @@ absl::Status FillTable(const std::vector<Member>& members, CudaDevice* device,
     if (m.half != nullptr) {
       PD_ASSIGN_OR_RETURN(half, NumberTypeOf(m.half->dtype()));
     }
-    rows.push_back({At(m.param), m.half == nullptr ? nullptr : m.half->raw(),
-                    from->raw(), At(m.moments[0]), At(m.moments[1]),
-                    At(m.moments[2]), At(m.powers[0]), At(m.powers[1]),
-                    At(m.rate), n, block, m.decay, grad, half, 0});
+    PD_ASSIGN_OR_RETURN(const NumberType rate, NumberTypeOf(m.rate->dtype()));
+    const auto at = [](Tensor* t) { return t == nullptr ? nullptr : t->raw(); };
+    rows.push_back({at(m.param), at(m.half), from->raw(), at(m.moments[0]),
+                    at(m.moments[1]), at(m.moments[2]), at(m.powers[0]),
+                    at(m.powers[1]), at(m.rate), n, block, m.decay, grad, half,
+                    rate, 0});
     block += (n + kUpdateChunk - 1) / kUpdateChunk;
   }
   return device->ToDevice(table, rows.data(),
@@ -259,6 +268,7 @@ absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
   if (!u.members[0].copies.empty())
     return Unimplemented("selected rows, and 'Param' is not updated in place");
   Member& member = u.members[0];
+  PD_RETURN_IF_ERROR(OnlyFloat32({member.param, member.rate}));
   PD_ASSIGN_OR_RETURN(
       const OrderedRows rows,
       OrderedRows::Make(context, binding, member.grad, *member.param));
@@ -314,6 +324,7 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
     if (member.param->size() == 0) return Unimplemented("an empty parameter");
     u.blocks += (member.param->size() + kUpdateChunk - 1) / kUpdateChunk;
     u.members.push_back(member);
+    PD_RETURN_IF_ERROR(SameReals({u.members[0].param, member.param}));
     selected = selected || IsSelectedRows(member.grad);
   }
   if (u.members.empty()) return Unimplemented("no parameter");
@@ -327,20 +338,24 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(u.table,
                       binding->Keep(u.members.size() * sizeof(UpdateTensor)));
   if (selected) return BindUpdateByRows(context, binding, slots, std::move(u));
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<UpdateArgs>::Find(binding, slots.kernel));
-  PD_ASSIGN_OR_RETURN(const auto powers,
-                      Starter<UpdateArgs>::Find(binding, "adam_powers"));
   const bool moves = slots.powers[1] != nullptr;
   Copies copies;
   for (const Member& m : u.members)
     copies.insert(copies.end(), m.copies.begin(), m.copies.end());
-  return Step([=, u = std::move(u),
-               device = binding->device()](const RunContext&) -> absl::Status {
-    PD_RETURN_IF_ERROR(CopyAll(device, copies));
-    PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
-    PD_RETURN_IF_ERROR(start.Blocks(u.blocks, run));
-    return moves ? powers.Elements(run.count, run) : absl::OkStatus();
+  return ForReal(*u.members[0].param, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    using Start = Starter<UpdateArgs>;
+    PD_ASSIGN_OR_RETURN(const auto start,
+                        Start::Find(binding, KernelFor<T>(slots.kernel)));
+    PD_ASSIGN_OR_RETURN(const auto powers,
+                        Start::Find(binding, KernelFor<T>("adam_powers")));
+    return Step(
+        [=, device = binding->device()](const RunContext&) -> absl::Status {
+          PD_RETURN_IF_ERROR(CopyAll(device, copies));
+          PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
+          PD_RETURN_IF_ERROR(start.Blocks(u.blocks, run));
+          return moves ? powers.Elements(run.count, run) : absl::OkStatus();
+        });
   });
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of updates are given.
+#ifndef PD_LIBCORE_KERNELS_CUDA_UPDATE_ARGUMENTS_H_
+#define PD_LIBCORE_KERNELS_CUDA_UPDATE_ARGUMENTS_H_
+
+#include <cstdint>
+
+#include "libcore/kernels/cuda/arguments.h"
+
+namespace pd::cuda {
+
+/// One of the tensors of an update, in a table in device memory, as there may
+/// be hundreds. Blocks first_block and on take kUpdateChunk elements each.
+/// Parameters, moments and powers are floats or, for some kernels, doubles.
+struct UpdateTensor {
+  void* param;  ///< the master of a half
+  void* half;   ///< its rounded copy, or null
+  const void* grad;
+  void *first, *second, *third;  ///< moments, where the rule has them
+  void *power1, *power2;         ///< of adam's betas
+  const void* rate;
+  int64_t n;
+  int64_t first_block;
+  double decay;
+  NumberType grad_type, half_type, rate_type;
+  int32_t unused;
+};
+struct UpdateArgs {
+  const UpdateTensor* tensors;
+  const bool* skip;  ///< null, or true: nothing is updated
+  int32_t count, nesterov;
+  double mu, beta1, beta2, epsilon, rescale, decay, l1, l2;
+};
+
+}  // namespace pd::cuda
+
+#endif  // PD_LIBCORE_KERNELS_CUDA_UPDATE_ARGUMENTS_H_
