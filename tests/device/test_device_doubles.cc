@@ -335,6 +335,82 @@ TEST_F(DeviceDoubles, Lines) {
   ExpectLikeCpu({"y", "mean", "variance"}, {"x", "scale", "bias"});
 }
 
+TEST_F(DeviceDoubles, BatchNorm) {
+  for (const bool is_test : {false, true})
+    for (const std::string layout : {"NCHW", "NHWC"}) {
+      Begin("batch_norm of " + layout);
+      Feed("x", Numbers({2, 3, 4, 3}, -3, 3));
+      Feed("scale", Numbers({3}, 0.5, 2));
+      Feed("bias", Numbers({3}, -1, 1));
+      State("mean", Numbers({3}, -1, 1, 1));
+      State("variance", Numbers({3}, 0.5, 2, 1));
+      Append("batch_norm",
+             {{"X", {"x"}},
+              {"Scale", {"scale"}},
+              {"Bias", {"bias"}},
+              {"Mean", {"mean"}},
+              {"Variance", {"variance"}}},
+             {{"Y", {"y"}},
+              {"MeanOut", {"mean"}},
+              {"VarianceOut", {"variance"}},
+              {"SavedMean", {"saved_mean"}},
+              {"SavedVariance", {"saved_variance"}}},
+             {{"data_layout", layout}, {"is_test", is_test}});
+      ExpectLikeCpu({"y"},
+                    is_test ? std::vector<std::string>()
+                            : std::vector<std::string>{"x", "scale", "bias"});
+    }
+}
+
+TEST_F(DeviceDoubles, Pooling) {
+  for (const std::string kind : {"max", "avg"})
+    for (const bool cube : {false, true}) {
+      Begin(kind + (cube ? " of cubes" : " of squares"));
+      const size_t axes = cube ? 3 : 2;
+      Shape shape(axes + 2, 5);
+      shape[0] = 2;
+      Feed("x", Numbers(shape, -1, 1));
+      Append(cube ? "pool3d" : "pool2d", {{"X", {"x"}}}, {{"Out", {"out"}}},
+             {{"pooling_type", kind},
+              {"ksize", std::vector<int32_t>(axes, 3)},
+              {"strides", std::vector<int32_t>(axes, 2)},
+              {"paddings", std::vector<int32_t>(axes, 1)}});
+      ExpectLikeCpu({"out"}, {"x"});
+    }
+  Begin("max_pool2d_with_index");
+  Feed("x", Numbers({2, 3, 6, 6}, -1, 1));
+  Append("max_pool2d_with_index", {{"X", {"x"}}},
+         {{"Out", {"out"}}, {"Mask", {"mask"}}},
+         {{"ksize", std::vector<int32_t>{2, 2}},
+          {"strides", std::vector<int32_t>{2, 2}}});
+  ExpectLikeCpu({"out", "mask"});
+}
+
+TEST_F(DeviceDoubles, Rows) {
+  for (const std::string type : {"lookup_table_v2", "gather", "index_select"}) {
+    Begin(type);
+    const bool lookup = type == "lookup_table_v2";
+    Feed("x", Numbers({6, 5}, -1, 1));
+    Feed("ids", MakeArray<int64_t>({4}, {3, 0, 3, 5}));
+    Append(type,
+           {{lookup ? "W" : "X", {"x"}}, {lookup ? "Ids" : "Index", {"ids"}}},
+           {{"Out", {"out"}}});
+    ExpectLikeCpu({"out"}, {"x"});
+  }
+  for (const bool is_test : {false, true}) {
+    Begin("dropout");
+    Feed("x", Numbers({6, 50}, -1, 1));
+    Append(
+        "dropout", {{"X", {"x"}}}, {{"Out", {"out"}}, {"Mask", {"mask"}}},
+        {{"is_test", is_test},
+         {"dropout_prob", 0.3f},
+         {"dropout_implementation",
+          std::string(is_test ? "downgrade_in_infer" : "upscale_in_train")}});
+    ExpectLikeCpu({"out"}, is_test ? std::vector<std::string>()
+                                   : std::vector<std::string>{"x"});
+  }
+}
+
 TEST_F(DeviceDoubles, Losses) {
   struct Loss {
     std::string type, x, y, out;

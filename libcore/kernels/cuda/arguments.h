@@ -121,30 +121,6 @@ struct CastArgs {
   int32_t truncates;  ///< to halves; else to the nearest
 };
 
-inline constexpr int64_t kUpdateChunk = 4096;
-
-/// A gradient in a table in device memory; its blocks are as in UpdateTensor
-/// (update_arguments.h).
-struct ScaledTensor {
-  const void* in;
-  void* out;
-  int64_t n, first_block;
-  NumberType type;
-  int32_t unused;
-};
-/// check_finite_and_unscale and update_loss_scaling.
-struct ScalingArgs {
-  const ScaledTensor* tensors;
-  int32_t* bad;  ///< one for each tensor
-  bool* found;
-  const float* scale;
-  float* scale_out;
-  const int32_t *good, *bad_steps;
-  int32_t *good_out, *bad_steps_out;
-  int32_t count, grow_after, shrink_after, stops;
-  float grow, shrink;
-};
-
 /// layer_norm over rows of n elements, and its gradients.
 template <typename T>
 struct NormArgsOf {
@@ -163,45 +139,53 @@ inline constexpr uint32_t kChannelChunk = 8192, kLastChunk = 128;
 
 /// Channels of `count` elements each, in `chunks` parts of `chunk`: element i
 /// is position i % positions of image i / positions.
-struct ChannelArgs {
-  FloatsIn x, dy;
-  const float *scale, *bias, *mean, *variance;
-  FloatsOut y;
-  float *mean_out, *variance_out, *saved_mean, *saved_inverse;
-  float *dscale, *dbias;
-  float* parts;  ///< two numbers a chunk
+template <typename T>
+struct ChannelArgsOf {
+  NumbersIn<T> x, dy;
+  const T *scale, *bias, *mean, *variance;
+  NumbersOut<T> y;
+  T *mean_out, *variance_out, *saved_mean, *saved_inverse;
+  T *dscale, *dbias;
+  T* parts;  ///< two numbers a chunk
   int64_t channels, chunks, count, positions;
   uint32_t chunk;
   int32_t last;  ///< channels are
-  float epsilon, keep;
+  T epsilon, keep;
   int32_t inverted;  ///< `variance` is 1 / sqrt(variance + epsilon)
   int32_t constant;  ///< mean and variance are not of x
 };
+using ChannelArgs = ChannelArgsOf<float>;
 
 /// Windows of one axis; one that is missing has 1 everywhere, and no padding.
 struct PoolAxis {
   int32_t in, out, kernel, stride, pad;
 };
-struct PoolArgs {
-  FloatsIn x, dout;
-  FloatsOut out;
-  int32_t* mask;  ///< null, or where each maximum is in its channel
-  int64_t n;      ///< elements that are written
+struct PoolWindows {
+  int64_t n;  ///< elements that are written
   int64_t channels;
   int64_t position_step;  ///< 1, or `channels`: they are last
   PoolAxis axes[3];
   int32_t max, adaptive, exclusive;
 };
+template <typename T>
+struct PoolArgsOf : PoolWindows {
+  NumbersIn<T> x, dout;
+  NumbersOut<T> out;
+  int32_t* mask;  ///< null, or where each maximum is in its channel
+};
+using PoolArgs = PoolArgsOf<float>;
 
 /// Rows of a table by number.
-struct LookupArgs {
-  const float* from;  ///< the table, or Out's gradient
-  float* to;
+template <typename T>
+struct LookupArgsOf {
+  const T* from;  ///< the table, or Out's gradient
+  T* to;
   const void* ids;
   int64_t count, rows, width, padding;
   int32_t ids64;  ///< else int32
   int32_t* bad;   ///< set to 1 by an id that is out of range
 };
+using LookupArgs = LookupArgsOf<float>;
 
 /// Groups of `width` channels of images, normalised each.
 struct GroupArgs {
@@ -263,15 +247,18 @@ struct OneHotArgs {
 
 /// out = x * mask * factor. `run`: the seed and the step of the run, of which
 /// the numbers are, else of `seed`. Element 0 gets number `first`.
-struct DropoutArgs {
-  FloatsIn x;
-  FloatsOut out;
+template <typename T>
+struct DropoutArgsOf {
+  NumbersIn<T> x;
+  NumbersOut<T> out;
   uint8_t* mask;
   int64_t n, first;
   const uint64_t* run;
   uint64_t seed, stream;
-  float threshold, factor;
+  float threshold;
+  T factor;
 };
+using DropoutArgs = DropoutArgsOf<float>;
 
 /// Values that are looked through for what is not finite.
 struct LookArgs {

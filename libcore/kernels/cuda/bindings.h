@@ -249,7 +249,7 @@ void AddMove(const std::string& type, DeviceKernels* kernels) {
 }
 
 /// The windows of pooling. Unimplemented for more than three axes.
-absl::StatusOr<PoolArgs> ReadWindows(const PoolGeometry& g);
+absl::StatusOr<PoolWindows> ReadWindows(const PoolGeometry& g);
 
 /// Looks through values for what is not finite, in one kernel.
 absl::Status Look(CudaDevice* device, const LookRequest& request);

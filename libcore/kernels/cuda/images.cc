@@ -18,24 +18,26 @@ bool IsLastInProgram(const OpDesc& op, const Shape& shape) {
 }
 
 // X as channels; `constant` is set where the running statistics are used.
-absl::StatusOr<ChannelArgs> ReadChannels(const BindContext& context,
-                                         const Tensor& x) {
+template <typename T>
+absl::StatusOr<ChannelArgsOf<T>> ReadChannels(const BindContext& context,
+                                              const Tensor& x) {
   const OpDesc& op = context.op();
   const Shape& shape = x.shape();
   if (shape.size() < 2) return Unimplemented("X has shape %s", ToString(shape));
   const bool last = IsLastInProgram(op, shape);
-  ChannelArgs a{};
+  ChannelArgsOf<T> a{};
   a.channels = last ? shape.back() : shape[1];
   a.positions = last ? NumElements(shape, 1, shape.size() - 1)
                      : NumElements(shape, 2, shape.size());
   a.last = last || x.layout() != nullptr;
   a.chunk = a.last ? kLastChunk : kChannelChunk;
-  a.count = shape[0] * a.positions;
-  if (a.count < 1 || a.count > INT32_MAX || a.channels < 1)
-    return Unimplemented("%d elements of a channel", a.count);
+  const int64_t count = shape[0] * a.positions;
+  if (count < 1 || count > INT32_MAX || a.channels < 1)
+    return Unimplemented("%d elements of a channel", count);
+  a.count = count;
   a.chunks = (a.count + a.chunk - 1) / a.chunk;
-  a.epsilon = op.AttrOr("epsilon", 1e-5f);
-  a.keep = op.AttrOr("momentum", 0.9f);
+  a.epsilon = T{op.AttrOr("epsilon", 1e-5f)};
+  a.keep = T{op.AttrOr("momentum", 0.9f)};
   a.constant = op.AttrOr("use_global_stats", false) ||
                (op.AttrOr("is_test", false) &&
                 !op.AttrOr("trainable_statistics", false));
@@ -63,35 +65,39 @@ absl::Status AskForImages(BindContext* context,
 }
 
 // A block for each chunk, or a thread.
-absl::Status StartChunks(const Starter<ChannelArgs>& start,
-                         const ChannelArgs& args) {
+template <typename T>
+absl::Status StartChunks(const Starter<ChannelArgsOf<T>>& start,
+                         const ChannelArgsOf<T>& args) {
   const int64_t chunks = args.channels * args.chunks;
   return args.last ? start.Elements(chunks, args) : start.Items(chunks, args);
 }
 
-Tensor* PartsOf(BindContext* context, const ChannelArgs& a) {
+template <typename T>
+Tensor* PartsOf(BindContext* context, const ChannelArgsOf<T>& a) {
   return context->Scratch(static_cast<size_t>(a.channels * a.chunks) * 2 *
-                          sizeof(float));
+                          sizeof(T));
 }
 
 // What nobody else keeps.
-Tensor* OrScratch(BindContext* context, Tensor* tensor, int64_t floats) {
+template <typename T>
+Tensor* OrScratch(BindContext* context, Tensor* tensor, int64_t count) {
   return tensor != nullptr
              ? tensor
-             : context->Scratch(static_cast<size_t>(floats) * sizeof(float));
+             : context->Scratch(static_cast<size_t>(count) * sizeof(T));
 }
 
+template <typename T>
 absl::Status ExpectChannels(const BindContext& context, int64_t channels,
                             std::initializer_list<const char*> slots) {
   for (const char* slot : slots)
     if (context.Input(slot) != nullptr)
-      PD_RETURN_IF_ERROR(
-          ExpectInput(context, slot, DType::kFloat32, {channels}));
+      PD_RETURN_IF_ERROR(ExpectInput(context, slot, DTypeOf<T>(), {channels}));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindBatchNorm(BindContext* context,
-                                   DeviceBinding* binding) {
+template <typename T>
+absl::StatusOr<Step> BindBatchNormOf(BindContext* context,
+                                     DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
          *bias = context->Input("Bias"), *mean = context->Input("Mean"),
          *variance = context->Input("Variance"), *y = context->Output("Y"),
@@ -102,33 +108,35 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
   if (context->Input("MomentumTensor") != nullptr || mean == nullptr ||
       variance == nullptr)
     return Unimplemented("a momentum in a tensor, or no statistics");
-  PD_RETURN_IF_ERROR(SameFloats({x, y}));
-  PD_RETURN_IF_ERROR(OnlyFloat32({scale, bias, mean, variance}));
+  PD_RETURN_IF_ERROR(SameAs<T>({x, y}));
+  PD_RETURN_IF_ERROR(OneDType({scale, bias, mean, variance}, {DTypeOf<T>()}));
   PD_RETURN_IF_ERROR(AskForImages(context, {&x}, {&y}));
-  PD_ASSIGN_OR_RETURN(const ChannelArgs args, ReadChannels(*context, *x));
-  PD_RETURN_IF_ERROR(ExpectChannels(*context, args.channels,
-                                    {"Scale", "Bias", "Mean", "Variance"}));
+  PD_ASSIGN_OR_RETURN(const ChannelArgsOf<T> args,
+                      ReadChannels<T>(*context, *x));
+  PD_RETURN_IF_ERROR(ExpectChannels<T>(*context, args.channels,
+                                       {"Scale", "Bias", "Mean", "Variance"}));
+  using Start = Starter<ChannelArgsOf<T>>;
   PD_ASSIGN_OR_RETURN(const auto parts,
-                      Starter<ChannelArgs>::Find(binding, "norm_parts"));
+                      Start::Find(binding, KernelFor<T>("norm_parts")));
   PD_ASSIGN_OR_RETURN(const auto join,
-                      Starter<ChannelArgs>::Find(binding, "norm_join"));
+                      Start::Find(binding, KernelFor<T>("norm_join")));
   PD_ASSIGN_OR_RETURN(const auto apply,
-                      Starter<ChannelArgs>::Find(binding, "norm_apply"));
+                      Start::Find(binding, KernelFor<T>("norm_apply")));
   Tensor* const room = args.constant ? nullptr : PartsOf(context, args);
   if (!args.constant) {
-    saved_mean = OrScratch(context, saved_mean, args.channels);
-    saved_inverse = OrScratch(context, saved_inverse, args.channels);
-    mean_out = OrScratch(context, mean_out, args.channels);
-    variance_out = OrScratch(context, variance_out, args.channels);
+    saved_mean = OrScratch<T>(context, saved_mean, args.channels);
+    saved_inverse = OrScratch<T>(context, saved_inverse, args.channels);
+    mean_out = OrScratch<T>(context, mean_out, args.channels);
+    variance_out = OrScratch<T>(context, variance_out, args.channels);
   }
   return Step([=, device = binding->device()](const RunContext&) {
-    ChannelArgs run = args;
-    run.x = Read<float>(x);
-    run.y = Write<float>(y);
-    run.scale = At(scale);
-    run.bias = At(bias);
-    run.mean = At(mean);
-    run.variance = At(variance);
+    ChannelArgsOf<T> run = args;
+    run.x = Read<T>(x);
+    run.y = Write<T>(y);
+    run.scale = At<T>(scale);
+    run.bias = At<T>(bias);
+    run.mean = At<T>(mean);
+    run.variance = At<T>(variance);
     if (args.constant) {
       for (const auto& [from, to] :
            {std::pair(mean, mean_out), std::pair(variance, variance_out)})
@@ -136,11 +144,11 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
           PD_RETURN_IF_ERROR(device->Copy(to->raw(), from->raw(), to->bytes()));
       return StartChunks(apply, run);
     }
-    run.parts = At(room);
-    run.mean_out = At(mean_out);
-    run.variance_out = At(variance_out);
-    run.saved_mean = At(saved_mean);
-    run.saved_inverse = At(saved_inverse);
+    run.parts = At<T>(room);
+    run.mean_out = At<T>(mean_out);
+    run.variance_out = At<T>(variance_out);
+    run.saved_mean = At<T>(saved_mean);
+    run.saved_inverse = At<T>(saved_inverse);
     PD_RETURN_IF_ERROR(StartChunks(parts, run));
     PD_RETURN_IF_ERROR(join.Items(run.channels, run));
     run.mean = run.saved_mean;
@@ -150,49 +158,65 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context,
   });
 }
 
-absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
-                                       DeviceBinding* binding) {
+absl::StatusOr<Step> BindBatchNorm(BindContext* context,
+                                   DeviceBinding* binding) {
+  return ForReal(*context->Input("X"), [&](auto tag) {
+    return BindBatchNormOf<typename decltype(tag)::type>(context, binding);
+  });
+}
+
+template <typename T>
+absl::StatusOr<Step> BindBatchNormGradOf(BindContext* context,
+                                         DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
          *dy = context->Input("Y@GRAD"), *dx = context->Output("X@GRAD"),
          *dscale = context->Output("Scale@GRAD"),
          *dbias = context->Output("Bias@GRAD");
-  PD_RETURN_IF_ERROR(SameFloats({x, dy, dx}));
-  PD_RETURN_IF_ERROR(OnlyFloat32({scale, dscale, dbias}));
+  PD_RETURN_IF_ERROR(SameAs<T>({x, dy, dx}));
+  PD_RETURN_IF_ERROR(OneDType({scale, dscale, dbias}, {DTypeOf<T>()}));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y@GRAD", x->dtype(), x->shape()));
   PD_RETURN_IF_ERROR(AskForImages(context, {&x, &dy}, {&dx}));
-  PD_ASSIGN_OR_RETURN(ChannelArgs args, ReadChannels(*context, *x));
+  PD_ASSIGN_OR_RETURN(ChannelArgsOf<T> args, ReadChannels<T>(*context, *x));
   args.inverted = !args.constant;
   const char* mean_slot = args.constant ? "Mean" : "SavedMean";
   const char* variance_slot = args.constant ? "Variance" : "SavedVariance";
-  PD_RETURN_IF_ERROR(ExpectChannels(*context, args.channels,
-                                    {"Scale", mean_slot, variance_slot}));
+  PD_RETURN_IF_ERROR(ExpectChannels<T>(*context, args.channels,
+                                       {"Scale", mean_slot, variance_slot}));
   Tensor *mean = context->Input(mean_slot),
          *variance = context->Input(variance_slot);
   if (mean == nullptr || variance == nullptr)
     return Unimplemented("no statistics");
+  using Start = Starter<ChannelArgsOf<T>>;
   PD_ASSIGN_OR_RETURN(const auto parts,
-                      Starter<ChannelArgs>::Find(binding, "norm_grad_parts"));
+                      Start::Find(binding, KernelFor<T>("norm_grad_parts")));
   PD_ASSIGN_OR_RETURN(const auto join,
-                      Starter<ChannelArgs>::Find(binding, "norm_grad_join"));
+                      Start::Find(binding, KernelFor<T>("norm_grad_join")));
   PD_ASSIGN_OR_RETURN(const auto by_x,
-                      Starter<ChannelArgs>::Find(binding, "norm_grad_x"));
+                      Start::Find(binding, KernelFor<T>("norm_grad_x")));
   Tensor* const room = PartsOf(context, args);
-  dscale = OrScratch(context, dscale, args.channels);
-  dbias = OrScratch(context, dbias, args.channels);
+  dscale = OrScratch<T>(context, dscale, args.channels);
+  dbias = OrScratch<T>(context, dbias, args.channels);
   return Step([=](const RunContext&) {
-    ChannelArgs run = args;
-    run.x = Read<float>(x);
-    run.dy = Read<float>(dy);
-    run.scale = At(scale);
-    run.mean = At(mean);
-    run.variance = At(variance);
-    run.y = Write<float>(dx);
-    run.dscale = At(dscale);
-    run.dbias = At(dbias);
-    run.parts = At(room);
+    ChannelArgsOf<T> run = args;
+    run.x = Read<T>(x);
+    run.dy = Read<T>(dy);
+    run.scale = At<T>(scale);
+    run.mean = At<T>(mean);
+    run.variance = At<T>(variance);
+    run.y = Write<T>(dx);
+    run.dscale = At<T>(dscale);
+    run.dbias = At<T>(dbias);
+    run.parts = At<T>(room);
     PD_RETURN_IF_ERROR(StartChunks(parts, run));
     PD_RETURN_IF_ERROR(join.Items(run.channels, run));
     return dx != nullptr ? StartChunks(by_x, run) : absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
+                                       DeviceBinding* binding) {
+  return ForReal(*context->Input("X"), [&](auto tag) {
+    return BindBatchNormGradOf<typename decltype(tag)::type>(context, binding);
   });
 }
 
@@ -219,25 +243,28 @@ absl::StatusOr<bool> AskForWindows(BindContext* context, const Tensor& like,
 
 absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   const bool masked = context->op().type.rfind("max_", 0) == 0;
   Tensor* mask = masked ? context->Output("Mask") : nullptr;
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
                       masked ? ReadMaxPool(context->op(), x->shape())
                              : ReadPool(context->op(), x->shape()));
-  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(g));
-  args.n = out->size();
+  PD_ASSIGN_OR_RETURN(PoolWindows windows, ReadWindows(g));
+  windows.n = out->size();
   PD_ASSIGN_OR_RETURN(const bool last,
                       AskForWindows(context, *x, {&x}, {&out}));
-  if (last) args.position_step = args.channels;
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<PoolArgs>::Find(binding, "pool"));
-  return Step([=](const RunContext&) {
-    PoolArgs run = args;
-    run.x = Read<float>(x);
-    run.out = Write<float>(out);
-    run.mask = mask == nullptr ? nullptr : mask->data<int32_t>();
-    return start.Elements(run.n, run);
+  if (last) windows.position_step = windows.channels;
+  return ForReal(*x, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const auto start, Starter<PoolArgsOf<T>>::Find(
+                                              binding, KernelFor<T>("pool")));
+    return Step([=](const RunContext&) {
+      PoolArgsOf<T> run{windows, {}, {}, {}, nullptr};
+      run.x = Read<T>(x);
+      run.out = Write<T>(out);
+      run.mask = At<int32_t>(mask);
+      return start.Elements(run.n, run);
+    });
   });
 }
 
@@ -245,34 +272,38 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
                                   DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *dout = context->Input("Out@GRAD"),
          *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(SameFloats({x, dout, dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, dout, dx}));
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
                       ReadPool(context->op(), x->shape()));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", x->dtype(), g.OutputShape()));
-  PD_ASSIGN_OR_RETURN(PoolArgs args, ReadWindows(g));
-  args.n = dx->size();
+  PD_ASSIGN_OR_RETURN(PoolWindows windows, ReadWindows(g));
+  windows.n = dx->size();
   if (Tensor* out = context->Input("Out")) context->NoBuffer(out);
   Tensor* const like = x;
-  if (!args.max) context->NoBuffer(std::exchange(x, nullptr));
+  if (!windows.max) context->NoBuffer(std::exchange(x, nullptr));
   PD_ASSIGN_OR_RETURN(const bool last,
                       AskForWindows(context, *like, {&x, &dout}, {&dx}));
-  if (last) args.position_step = args.channels;
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<PoolArgs>::Find(binding, "pool_grad"));
-  return Step([=](const RunContext&) {
-    PoolArgs run = args;
-    run.x = Read<float>(x);
-    run.dout = Read<float>(dout);
-    run.out = Write<float>(dx);
-    return start.Elements(run.n, run);
+  if (last) windows.position_step = windows.channels;
+  return ForReal(*dx, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<PoolArgsOf<T>>::Find(binding, KernelFor<T>("pool_grad")));
+    return Step([=](const RunContext&) {
+      PoolArgsOf<T> run{windows, {}, {}, {}, nullptr};
+      run.x = Read<T>(x);
+      run.dout = Read<T>(dout);
+      run.out = Write<T>(dx);
+      return start.Elements(run.n, run);
+    });
   });
 }
 
 }  // namespace
 
-absl::StatusOr<PoolArgs> ReadWindows(const PoolGeometry& g) {
-  PoolArgs args{};
+absl::StatusOr<PoolWindows> ReadWindows(const PoolGeometry& g) {
+  PoolWindows args{};
   args.channels = g.channels;
   args.position_step = g.channels_last ? g.channels : 1;
   args.max = g.max;

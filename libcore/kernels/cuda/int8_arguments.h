@@ -85,7 +85,7 @@ struct Int8MapArgs {
 };
 
 struct Int8PoolArgs {
-  PoolArgs windows;  ///< of planes; the last two axes
+  PoolWindows windows;  ///< of planes; the last two axes
   const uint8_t* x;
   uint8_t* bytes;
   float* floats;

@@ -9,6 +9,7 @@
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layouts.h"
+#include "libcore/kernels/cuda/update_arguments.h"
 
 namespace pd::cuda {
 namespace {

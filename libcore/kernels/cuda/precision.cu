@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/update_arguments.h"
 
 namespace pd::cuda {
 namespace {

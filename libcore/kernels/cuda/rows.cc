@@ -106,14 +106,15 @@ absl::StatusOr<Step> BindLayerNormGrad(BindContext* context,
   });
 }
 
-absl::StatusOr<LookupArgs> ReadLookup(BindContext* context,
-                                      DeviceBinding* binding, const Tensor& w,
-                                      const Tensor& ids) {
+template <typename T>
+absl::StatusOr<LookupArgsOf<T>> ReadLookup(BindContext* context,
+                                           DeviceBinding* binding,
+                                           const Tensor& w, const Tensor& ids) {
   if (w.rank() != 2 ||
       (ids.dtype() != DType::kInt64 && ids.dtype() != DType::kInt32))
     return Unimplemented("W has shape %s, Ids are %s", ToString(w.shape()),
                          Name(ids.dtype()));
-  LookupArgs args{};
+  LookupArgsOf<T> args{};
   args.count = ids.size();
   args.rows = w.dim(0);
   args.width = w.dim(1);
@@ -131,17 +132,20 @@ absl::StatusOr<LookupArgs> ReadLookup(BindContext* context,
 absl::StatusOr<Step> BindLookup(BindContext* context, DeviceBinding* binding) {
   Tensor *w = context->Input("W"), *ids = context->Input("Ids"),
          *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({w, out}));
-  PD_ASSIGN_OR_RETURN(const LookupArgs args,
-                      ReadLookup(context, binding, *w, *ids));
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LookupArgs>::Find(binding, "lookup"));
-  return Step([=](const RunContext&) {
-    LookupArgs run = args;
-    run.from = At(w);
-    run.to = At(out);
-    run.ids = ids->raw();
-    return start.Elements(run.count * run.width, run);
+  PD_RETURN_IF_ERROR(SameReals({w, out}));
+  return ForReal(*w, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const LookupArgsOf<T> args,
+                        ReadLookup<T>(context, binding, *w, *ids));
+    PD_ASSIGN_OR_RETURN(const auto start, Starter<LookupArgsOf<T>>::Find(
+                                              binding, KernelFor<T>("lookup")));
+    return Step([=](const RunContext&) {
+      LookupArgsOf<T> run = args;
+      run.from = At<T>(w);
+      run.to = At<T>(out);
+      run.ids = ids->raw();
+      return start.Elements(run.count * run.width, run);
+    });
   });
 }
 
@@ -150,35 +154,41 @@ absl::StatusOr<Step> BindLookupGrad(BindContext* context,
   Tensor *w = context->Input("W"), *ids = context->Input("Ids"),
          *dout = context->Input("Out@GRAD"), *dw = context->Output("W@GRAD");
   if (IsSelectedRows(dw)) return BindLookupRows(context, binding);
-  PD_RETURN_IF_ERROR(OnlyFloat32({w, dout, dw}));
-  PD_ASSIGN_OR_RETURN(const LookupArgs args,
-                      ReadLookup(context, binding, *w, *ids));
-  PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", w->dtype(),
-                                    args.count * args.width));
+  PD_RETURN_IF_ERROR(SameReals({w, dout, dw}));
   context->NoBuffer(w);
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LookupArgs>::Find(binding, "lookup_grad"));
-  return Step([=, device = binding->device()](const RunContext&) {
-    PD_RETURN_IF_ERROR(device->Clear(dw->raw(), dw->bytes()));
-    LookupArgs run = args;
-    run.from = At(dout);
-    run.to = At(dw);
-    run.ids = ids->raw();
-    return start.Elements(run.width, run);
+  return ForReal(*dw, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const LookupArgsOf<T> args,
+                        ReadLookup<T>(context, binding, *w, *ids));
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", w->dtype(),
+                                      args.count * args.width));
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<LookupArgsOf<T>>::Find(binding, KernelFor<T>("lookup_grad")));
+    return Step([=, device = binding->device()](const RunContext&) {
+      PD_RETURN_IF_ERROR(device->Clear(dw->raw(), dw->bytes()));
+      LookupArgsOf<T> run = args;
+      run.from = At<T>(dout);
+      run.to = At<T>(dw);
+      run.ids = ids->raw();
+      return start.Elements(run.width, run);
+    });
   });
 }
 
 // gather and index_select along the first axis: rows by number, none skipped.
-absl::StatusOr<LookupArgs> ReadGather(BindContext* context,
-                                      DeviceBinding* binding, const Tensor& x,
-                                      const Tensor& index) {
+template <typename T>
+absl::StatusOr<LookupArgsOf<T>> ReadGather(BindContext* context,
+                                           DeviceBinding* binding,
+                                           const Tensor& x,
+                                           const Tensor& index) {
   const OpDesc& op = context->op();
   if (context->Input("Axis") != nullptr || op.AttrOr<int32_t>("axis", 0) != 0 ||
       op.AttrOr<int32_t>("dim", 0) != 0 || x.rank() == 0 || x.dim(0) == 0)
     return Unimplemented("another axis than the first");
   if (index.dtype() != DType::kInt64 && index.dtype() != DType::kInt32)
     return Unimplemented("an index of %s", Name(index.dtype()));
-  LookupArgs args{};
+  LookupArgsOf<T> args{};
   args.count = index.size();
   args.rows = x.dim(0);
   args.width = x.size() / args.rows;
@@ -196,34 +206,40 @@ absl::StatusOr<Step> BindGather(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *index = context->Input("Index"),
          *from = grad ? context->Input("Out@GRAD") : x,
          *to = grad ? context->Output("X@GRAD") : context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({from, to}));
-  PD_ASSIGN_OR_RETURN(const LookupArgs args,
-                      ReadGather(context, binding, *x, *index));
-  if ((grad ? from : to)->size() != args.count * args.width)
-    return Unimplemented("a variable of another size");
+  PD_RETURN_IF_ERROR(SameReals({from, to}));
   if (grad) context->NoBuffer(x);
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<LookupArgs>::Find(binding, grad ? "lookup_grad" : "lookup"));
-  return Step([=, device = binding->device()](const RunContext&) {
-    if (grad) PD_RETURN_IF_ERROR(device->Clear(to->raw(), to->bytes()));
-    LookupArgs run = args;
-    run.from = At(from);
-    run.to = At(to);
-    run.ids = index->raw();
-    return start.Elements(grad ? run.width : run.count * run.width, run);
+  return ForReal(*from, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const LookupArgsOf<T> args,
+                        ReadGather<T>(context, binding, *x, *index));
+    if ((grad ? from : to)->size() != args.count * args.width)
+      return Unimplemented("a variable of another size");
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<LookupArgsOf<T>>::Find(
+            binding, KernelFor<T>(grad ? "lookup_grad" : "lookup")));
+    return Step([=, device = binding->device()](const RunContext&) {
+      if (grad) PD_RETURN_IF_ERROR(device->Clear(to->raw(), to->bytes()));
+      LookupArgsOf<T> run = args;
+      run.from = At<T>(from);
+      run.to = At<T>(to);
+      run.ids = index->raw();
+      return start.Elements(grad ? run.width : run.count * run.width, run);
+    });
   });
 }
 
 // to = from * factor
-absl::StatusOr<Step> BindScaled(DeviceBinding* binding, float factor,
-                                Tensor* from, Tensor* to) {
-  PD_ASSIGN_OR_RETURN(const auto scale,
-                      Starter<UnaryArgs>::Find(binding, "unary_scale"));
+template <typename T>
+absl::StatusOr<Step> BindScaled(DeviceBinding* binding, T factor, Tensor* from,
+                                Tensor* to) {
+  PD_ASSIGN_OR_RETURN(
+      const auto scale,
+      Starter<UnaryArgsOf<T>>::Find(binding, KernelFor<T>("unary_scale")));
   return Step([=](const RunContext&) {
-    UnaryArgs run{};
-    run.v = Read<float>(from);
-    run.out = Write<float>(to);
+    UnaryArgsOf<T> run{};
+    run.v = Read<T>(from);
+    run.out = Write<T>(to);
     run.n = from->size();
     run.a = factor;
     return scale.Elements(run.n, run);
@@ -233,6 +249,7 @@ absl::StatusOr<Step> BindScaled(DeviceBinding* binding, float factor,
 // to = from by a mask of extent 1 along some dimensions.
 absl::StatusOr<Step> BindMask(DeviceBinding* binding, float factor,
                               Tensor* mask, Tensor* from, Tensor* to) {
+  PD_RETURN_IF_ERROR(SameFloats({from, to}));
   const Shape &full = from->shape(), &own = mask->shape();
   bool fits = own.size() == full.size();
   for (size_t d = 0; fits && d < full.size(); ++d)
@@ -257,17 +274,19 @@ absl::StatusOr<Step> BindMask(DeviceBinding* binding, float factor,
   });
 }
 
-absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
+template <typename T>
+absl::StatusOr<Step> BindDropoutOf(BindContext* context,
+                                   DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out"),
          *mask = context->Output("Mask");
-  PD_RETURN_IF_ERROR(SameFloats({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   PD_ASSIGN_OR_RETURN(const pd::Dropout dropout, ReadDropout(*context));
   if (dropout.is_test && dropout.upscale) {
     context->Alias(x, out);
     return Step();
   }
   context->MayShare(x, out);
-  const auto factor = static_cast<float>(dropout.KeptFactor());
+  const auto factor = static_cast<T>(dropout.KeptFactor());
   if (dropout.is_test) return BindScaled(binding, factor, x, out);
   PD_ASSIGN_OR_RETURN(const DropoutSource source, ReadDropoutSource(*context));
   if (source.seed_tensor != nullptr) return Unimplemented("an input 'Seed'");
@@ -276,11 +295,12 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
   if (mask == nullptr) mask = context->Scratch(static_cast<size_t>(x->size()));
   Step by_mask;
   if (mask->size() != x->size()) {
-    PD_ASSIGN_OR_RETURN(by_mask, BindMask(binding, factor, mask, x, out));
+    PD_ASSIGN_OR_RETURN(
+        by_mask, BindMask(binding, static_cast<float>(factor), mask, x, out));
   }
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<DropoutArgs>::Find(binding, "dropout"));
-  DropoutArgs args{};
+  PD_ASSIGN_OR_RETURN(const auto start, Starter<DropoutArgsOf<T>>::Find(
+                                            binding, KernelFor<T>("dropout")));
+  DropoutArgsOf<T> args{};
   args.n = mask->size();
   args.seed = static_cast<uint64_t>(source.seed);
   args.stream = source.name;
@@ -290,12 +310,18 @@ absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
     PD_ASSIGN_OR_RETURN(args.run, binding->ThisRun());
   }
   return Step([=, by_mask = std::move(by_mask)](const RunContext& of_run) {
-    DropoutArgs run = args;
-    run.x = Read<float>(x);
-    if (by_mask == nullptr) run.out = Write<float>(out);
+    DropoutArgsOf<T> run = args;
+    run.x = Read<T>(x);
+    if (by_mask == nullptr) run.out = Write<T>(out);
     run.mask = mask->data<uint8_t>();
     PD_RETURN_IF_ERROR(start.Elements(run.n, run));
     return by_mask == nullptr ? absl::OkStatus() : by_mask(of_run);
+  });
+}
+
+absl::StatusOr<Step> BindDropout(BindContext* context, DeviceBinding* binding) {
+  return ForReal(*context->Input("X"), [&](auto tag) {
+    return BindDropoutOf<typename decltype(tag)::type>(context, binding);
   });
 }
 
@@ -303,28 +329,31 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
                                      DeviceBinding* binding) {
   Tensor *dout = context->Input("Out@GRAD"), *mask = context->Input("Mask"),
          *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(SameFloats({dout, dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({dout, dx}));
   PD_ASSIGN_OR_RETURN(const pd::Dropout dropout, ReadDropout(*context));
-  const auto factor = static_cast<float>(dropout.KeptFactor());
   context->MayShare(dout, dx);
-  if (dropout.is_test) {
-    if (mask != nullptr) context->NoBuffer(mask);
-    return BindScaled(binding, factor, dout, dx);
-  }
-  if (mask == nullptr) return Unimplemented("no mask");
-  if (mask->size() != dout->size())
-    return BindMask(binding, factor, mask, dout, dx);
-  PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<DropoutArgs>::Find(binding, "dropout_grad"));
-  DropoutArgs args{};
-  args.n = dout->size();
-  args.factor = factor;
-  return Step([=](const RunContext&) {
-    DropoutArgs run = args;
-    run.x = Read<float>(dout);
-    run.out = Write<float>(dx);
-    run.mask = mask->data<uint8_t>();
-    return start.Elements(run.n, run);
+  return ForReal(*dout, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    const auto factor = static_cast<T>(dropout.KeptFactor());
+    if (dropout.is_test) {
+      if (mask != nullptr) context->NoBuffer(mask);
+      return BindScaled(binding, factor, dout, dx);
+    }
+    if (mask == nullptr) return Unimplemented("no mask");
+    if (mask->size() != dout->size())
+      return BindMask(binding, static_cast<float>(factor), mask, dout, dx);
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<DropoutArgsOf<T>>::Find(binding, KernelFor<T>("dropout_grad")));
+    return Step([=](const RunContext&) {
+      DropoutArgsOf<T> run{};
+      run.x = Read<T>(dout);
+      run.out = Write<T>(dx);
+      run.mask = mask->data<uint8_t>();
+      run.n = dout->size();
+      run.factor = factor;
+      return start.Elements(run.n, run);
+    });
   });
 }
 

@@ -73,7 +73,7 @@ class Columns {
   std::optional<RowGather> rows_, pads_;
 };
 
-absl::StatusOr<SequenceConv> Read<float>(BindContext* context) {
+absl::StatusOr<SequenceConv> ReadFloat32(BindContext* context) {
   PD_ASSIGN_OR_RETURN(SequenceConv c, ReadSequenceConv(context));
   PD_RETURN_IF_ERROR(OnlyFloat32({c.x}));
   if (c.x->size() == 0 || c.n == 0) return Unimplemented("no elements");
@@ -81,7 +81,7 @@ absl::StatusOr<SequenceConv> Read<float>(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const SequenceConv c, Read<float>(context));
+  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadFloat32(context));
   Tensor* const out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(const Columns columns,
                       Columns::Make(context, binding, c, MapsOf(c.window)));
@@ -160,7 +160,7 @@ absl::StatusOr<Step> BindRowGrads(BindContext* context, DeviceBinding* binding,
 
 absl::StatusOr<Step> BindConvGrad(BindContext* context,
                                   DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const SequenceConv c, Read<float>(context));
+  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadFloat32(context));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", DType::kFloat32,
                                  {c.window.rows(), c.n}));
   const BlockMaps maps = MapsOf(c.window);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of updates are given.
+// What the kernels of updates and of the scaling of losses are given.
 #ifndef PD_LIBCORE_KERNELS_CUDA_UPDATE_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_UPDATE_ARGUMENTS_H_
 
@@ -8,6 +8,29 @@
 #include "libcore/kernels/cuda/arguments.h"
 
 namespace pd::cuda {
+
+inline constexpr int64_t kUpdateChunk = 4096;
+
+/// A gradient in a table in device memory; its blocks are as in UpdateTensor.
+struct ScaledTensor {
+  const void* in;
+  void* out;
+  int64_t n, first_block;
+  NumberType type;
+  int32_t unused;
+};
+/// check_finite_and_unscale and update_loss_scaling.
+struct ScalingArgs {
+  const ScaledTensor* tensors;
+  int32_t* bad;  ///< one for each tensor
+  bool* found;
+  const float* scale;
+  float* scale_out;
+  const int32_t *good, *bad_steps;
+  int32_t *good_out, *bad_steps_out;
+  int32_t count, grow_after, shrink_after, stops;
+  float grow, shrink;
+};
 
 /// One of the tensors of an update, in a table in device memory, as there may
 /// be hundreds. Blocks first_block and on take kUpdateChunk elements each.
