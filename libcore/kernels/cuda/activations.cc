@@ -23,16 +23,16 @@ absl::StatusOr<PreluArgs> ReadPrelu(const BindContext& context, const Tensor& x,
 absl::StatusOr<Step> BindPrelu(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *alpha = context->Input("Alpha"),
          *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, alpha, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, alpha, out}));
   PD_ASSIGN_OR_RETURN(const PreluArgs args, ReadPrelu(*context, *x, *alpha));
   context->MayShare(x, out);
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<PreluArgs>::Find(binding, "prelu"));
   return Step([=](const RunContext&) {
     PreluArgs run = args;
-    run.x = At(x);
-    run.alpha = At(alpha);
-    run.out = At(out);
+    run.x = Read<float>(x);
+    run.alpha = Read<float>(alpha);
+    run.out = Write<float>(out);
     return start.Elements(x->size(), run);
   });
 }
@@ -42,7 +42,7 @@ absl::StatusOr<Step> BindPreluGrad(BindContext* context,
   Tensor *x = context->Input("X"), *alpha = context->Input("Alpha"),
          *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD"),
          *dalpha = context->Output("Alpha@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, alpha, dout, dx, dalpha}));
+  PD_RETURN_IF_ERROR(SameFloats({x, alpha, dout, dx, dalpha}));
   PD_ASSIGN_OR_RETURN(const PreluArgs args, ReadPrelu(*context, *x, *alpha));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", x->dtype(), x->shape()));
   using Start = Starter<PreluArgs>;
@@ -51,11 +51,11 @@ absl::StatusOr<Step> BindPreluGrad(BindContext* context,
                       Start::Find(binding, "prelu_grad_alpha"));
   return Step([=](const RunContext&) {
     PreluArgs run = args;
-    run.x = At(x);
-    run.alpha = At(alpha);
-    run.dout = At(dout);
-    run.out = At(dx);
-    run.dalpha = At(dalpha);
+    run.x = Read<float>(x);
+    run.alpha = Read<float>(alpha);
+    run.dout = Read<float>(dout);
+    run.out = Write<float>(dx);
+    run.dalpha = Write<float>(dalpha);
     if (dx != nullptr) PD_RETURN_IF_ERROR(by_x.Elements(x->size(), run));
     return dalpha != nullptr ? by_alpha.Items(run.n, run) : absl::OkStatus();
   });
@@ -66,7 +66,7 @@ absl::StatusOr<Step> BindMaxout(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"),
          *out = grad ? context->Input("Out") : context->Output("Out"),
          *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out, dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out, dout, dx}));
   MaxoutArgs args{};
   args.groups = context->Attr<int32_t>("groups");
   PD_ASSIGN_OR_RETURN(
@@ -83,10 +83,10 @@ absl::StatusOr<Step> BindMaxout(BindContext* context, DeviceBinding* binding) {
       Starter<MaxoutArgs>::Find(binding, grad ? "maxout_grad" : "maxout"));
   return Step([=](const RunContext&) {
     MaxoutArgs run = args;
-    run.x = At(x);
-    run.out = At(out);
-    run.dout = At(dout);
-    run.to = At(grad ? dx : out);
+    run.x = Read<float>(x);
+    run.out = Read<float>(out);
+    run.dout = Read<float>(dout);
+    run.to = Write<float>(grad ? dx : out);
     return start.Elements(run.n, run);
   });
 }

@@ -43,7 +43,7 @@ struct PreluGradAlpha {
 struct Maxout {
   PD_DEVICE static void Run(const Block& block, const MaxoutArgs& p) {
     block.Spread(p.n, [&](int64_t i) {
-      const float* x = p.x + i / p.inner * p.groups * p.inner + i % p.inner;
+      const FloatsIn x = p.x + i / p.inner * p.groups * p.inner + i % p.inner;
       float most = x[0];
       for (int64_t g = 1; g < p.groups; ++g)
         if (x[g * p.inner] > most) most = x[g * p.inner];

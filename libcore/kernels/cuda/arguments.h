@@ -91,8 +91,8 @@ struct FillArgs {
 /// A loss of x and y by element, or its gradient; a, b: numbers of it.
 template <typename T>
 struct LossArgsOf {
-  const T *x, *y, *dout;
-  T *out, *second;  ///< second: y - x, where somebody wants it
+  NumbersIn<T> x, y, dout;
+  NumbersOut<T> out, second;  ///< second: y - x, where somebody wants it
   int64_t n;
   T a, b;
   int32_t* bad;  ///< null, or set to 1 by an x outside [0, 1]
@@ -189,9 +189,10 @@ using LookupArgs = LookupArgsOf<float>;
 
 /// Groups of `width` channels of images, normalised each.
 struct GroupArgs {
-  const float *x, *dy, *scale, *bias;
-  float *out, *mean, *variance;  ///< of gradients: inputs but out, which is dx
-  float *dscale, *dbias;
+  FloatsIn x, dy, scale, bias;
+  FloatsOut out;           ///< of gradients: dx
+  float *mean, *variance;  ///< of gradients: inputs
+  FloatsOut dscale, dbias;
   int64_t images, groups, width, positions;
   int64_t channel_step, position_step;
   float epsilon;
@@ -206,8 +207,8 @@ struct ResizeAxis {
   int64_t from, to;
 };
 struct ResizeArgs {
-  const float* in;
-  float* out;
+  FloatsIn in;
+  FloatsOut out;
   int64_t n, inner;  ///< n: elements of `out`, [planes, positions, inner]
   ResizeAxis axes[3];
 };

@@ -32,9 +32,8 @@ absl::StatusOr<GroupArgs> ReadGroups(const BindContext& context,
   args.position_step = last ? channels : 1;
   args.epsilon = op.AttrOr("epsilon", 1e-5f);
   for (const char* slot : {"Scale", "Bias"})
-    if (context.Input(slot) != nullptr)
-      PD_RETURN_IF_ERROR(
-          ExpectElements(context, slot, DType::kFloat32, channels));
+    if (const Tensor* t = context.Input(slot))
+      PD_RETURN_IF_ERROR(ExpectElements(context, slot, t->dtype(), channels));
   return args;
 }
 
@@ -53,16 +52,18 @@ absl::StatusOr<Step> BindNorm(BindContext* context, DeviceBinding* binding) {
          *bias = context->Input("Bias"), *y = context->Output("Y"),
          *mean = context->Output(slots.mean),
          *variance = context->Output(slots.variance);
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, scale, bias, y, mean, variance}));
+  PD_RETURN_IF_ERROR(SameFloats({x, y}));
+  PD_RETURN_IF_ERROR(SameFloats({scale, bias}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({mean, variance}));
   PD_ASSIGN_OR_RETURN(const GroupArgs args, ReadGroups(*context, *x));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<GroupArgs>::Find(binding, "group_norm"));
   return Step([=](const RunContext&) {
     GroupArgs run = args;
-    run.x = At(x);
-    run.scale = At(scale);
-    run.bias = At(bias);
-    run.out = At(y);
+    run.x = Read<float>(x);
+    run.scale = Read<float>(scale);
+    run.bias = Read<float>(bias);
+    run.out = Write<float>(y);
     run.mean = At(mean);
     run.variance = At(variance);
     return start.Items(run.images * run.groups, run);
@@ -81,8 +82,9 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context,
          *dbias = context->Output("Bias@GRAD");
   if (x == nullptr || dy == nullptr || dy->size() != x->size())
     return Unimplemented("a gradient without X");
-  PD_RETURN_IF_ERROR(
-      OnlyFloat32({x, scale, mean, variance, dy, dx, dscale, dbias}));
+  PD_RETURN_IF_ERROR(SameFloats({x, dy, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({scale, dscale, dbias}));
+  PD_RETURN_IF_ERROR(OnlyFloat32({mean, variance}));
   PD_ASSIGN_OR_RETURN(const GroupArgs args, ReadGroups(*context, *x));
   for (const char* slot : {slots.mean, slots.variance})
     PD_RETURN_IF_ERROR(ExpectElements(*context, slot, DType::kFloat32,
@@ -96,14 +98,14 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context,
       Starter<GroupArgs>::Find(binding, "group_norm_grad_scale"));
   return Step([=](const RunContext&) {
     GroupArgs run = args;
-    run.x = At(x);
-    run.dy = At(dy);
-    run.scale = At(scale);
+    run.x = Read<float>(x);
+    run.dy = Read<float>(dy);
+    run.scale = Read<float>(scale);
     run.mean = At(mean);
     run.variance = At(variance);
-    run.out = At(dx);
-    run.dscale = At(dscale);
-    run.dbias = At(dbias);
+    run.out = Write<float>(dx);
+    run.dscale = Write<float>(dscale);
+    run.dbias = Write<float>(dbias);
     if (dx != nullptr)
       PD_RETURN_IF_ERROR(by_x.Items(run.images * run.groups, run));
     if (dscale == nullptr && dbias == nullptr) return absl::OkStatus();

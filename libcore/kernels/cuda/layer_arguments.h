@@ -12,8 +12,8 @@ namespace pd::cuda {
 
 /// prelu of x as [outer, n, inner], whose slopes are alpha's n elements.
 struct PreluArgs {
-  const float *x, *alpha, *dout;
-  float *out, *dalpha;  ///< of the gradient: out is dx
+  FloatsIn x, alpha, dout;
+  FloatsOut out, dalpha;  ///< of the gradient: out is dx
   int64_t outer, n, inner;
 };
 
@@ -59,8 +59,8 @@ struct MaskArgs {
 
 /// Runs of `groups` elements, `inner` apart; n of them.
 struct MaxoutArgs {
-  const float *x, *out, *dout;
-  float* to;  ///< out, or dx
+  FloatsIn x, out, dout;
+  FloatsOut to;  ///< out, or dx
   int64_t n, inner, groups;
 };
 

@@ -50,7 +50,7 @@ absl::StatusOr<Step> BindLoss(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input(loss.prediction), *y = context->Input(loss.label),
          *out = context->Output(loss.loss),
          *residual = context->Output("Residual");
-  PD_RETURN_IF_ERROR(SameReals({x, y, out, residual}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, y, out, residual}));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, loss.label, x->dtype(), x->size()));
   PD_ASSIGN_OR_RETURN(const double attr, ReadLoss(*context, loss));
@@ -67,10 +67,10 @@ absl::StatusOr<Step> BindLoss(BindContext* context, DeviceBinding* binding) {
         Starter<LossArgsOf<T>>::Find(binding, KernelFor<T>(loss.type)));
     return Step([=](const RunContext&) {
       LossArgsOf<T> run{};
-      run.x = At<T>(x);
-      run.y = At<T>(y);
-      run.out = At<T>(out);
-      run.second = At<T>(residual);
+      run.x = Read<T>(x);
+      run.y = Read<T>(y);
+      run.out = Write<T>(out);
+      run.second = Write<T>(residual);
       run.n = x->size();
       run.a = static_cast<T>(attr);
       run.bad = bad;
@@ -85,7 +85,7 @@ absl::StatusOr<Step> GradStep(DeviceBinding* binding, const Loss& loss,
                               std::initializer_list<Tensor*> tensors) {
   Tensor *x = tensors.begin()[0], *y = tensors.begin()[1],
          *dout = tensors.begin()[2], *to = tensors.begin()[3];
-  PD_RETURN_IF_ERROR(SameReals({x, y, dout, to}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, y, dout, to}));
   if (dout->size() != x->size() || to->size() != x->size())
     return Unimplemented("tensors of other sizes");
   return ForReal(*x, [&](auto tag) -> absl::StatusOr<Step> {
@@ -96,10 +96,10 @@ absl::StatusOr<Step> GradStep(DeviceBinding* binding, const Loss& loss,
             binding, KernelFor<T>(absl::StrCat(loss.type, "_grad"))));
     return Step([=](const RunContext&) {
       LossArgsOf<T> run{};
-      run.x = At<T>(x);
-      run.y = At<T>(y);
-      run.dout = At<T>(dout);
-      run.out = At<T>(to);
+      run.x = Read<T>(x);
+      run.y = Read<T>(y);
+      run.dout = Read<T>(dout);
+      run.out = Write<T>(to);
       run.n = x->size();
       run.a = static_cast<T>(a);
       run.b = static_cast<T>(b);
@@ -239,8 +239,8 @@ absl::StatusOr<Step> SquaresStep(BindContext* context, DeviceBinding* binding,
                       BindReduceStep(binding, "reduce_sum", sum, room, out));
   return Step([=, join = std::move(join)](const RunContext& context_of_run) {
     LossArgsOf<T> run{};
-    run.x = At<T>(x);
-    run.out = At<T>(room);
+    run.x = Read<T>(x);
+    run.out = Write<T>(room);
     run.n = x->size();
     PD_RETURN_IF_ERROR(squares.Blocks(parts, run));
     return join(context_of_run);
@@ -250,7 +250,7 @@ absl::StatusOr<Step> SquaresStep(BindContext* context, DeviceBinding* binding,
 absl::StatusOr<Step> BindSquaredNorm(BindContext* context,
                                      DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameReals({x, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, out}));
   return ForReal(*x, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return SquaresStep<T>(context, binding, x, out);
@@ -260,7 +260,7 @@ absl::StatusOr<Step> BindSquaredNorm(BindContext* context,
 absl::StatusOr<Step> BindClipByNorm(BindContext* context,
                                     DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   Tensor* const sum = context->Scratch(sizeof(float));
   PD_ASSIGN_OR_RETURN(Step squares,
                       SquaresStep<float>(context, binding, x, sum));
@@ -270,9 +270,9 @@ absl::StatusOr<Step> BindClipByNorm(BindContext* context,
                squares = std::move(squares)](const RunContext& run) {
     PD_RETURN_IF_ERROR(squares(run));
     LossArgs args{};
-    args.x = x->data<float>();
-    args.y = sum->data<float>();
-    args.out = out->data<float>();
+    args.x = Read<float>(x);
+    args.y = Read<float>(sum);
+    args.out = Write<float>(out);
     args.n = x->size();
     args.a = most;
     return scale.Elements(args.n, args);
@@ -284,13 +284,15 @@ template <typename T>
 absl::StatusOr<Step> BindKldivOf(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *target = context->Input("Target"),
          *loss = context->Output("Loss");
-  PD_RETURN_IF_ERROR(SameReals({x, target, loss}));
+  PD_RETURN_IF_ERROR(SameNumbers({x, target, loss}));
   const int64_t n = x->size();
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Target", x->dtype(), n));
   PD_ASSIGN_OR_RETURN(const double divisor,
                       KldivDivisor(context->op(), x->shape()));
   if (n == 0) return Unimplemented("no elements");
-  Tensor* const each = divisor == 0 ? loss : context->Scratch(x->bytes());
+  Tensor* const each =
+      divisor == 0 ? loss
+                   : context->Scratch(static_cast<size_t>(n) * sizeof(T));
   PD_ASSIGN_OR_RETURN(
       const auto start,
       Starter<LossArgsOf<T>>::Find(binding, KernelFor<T>("kldiv_loss")));
@@ -306,9 +308,9 @@ absl::StatusOr<Step> BindKldivOf(BindContext* context, DeviceBinding* binding) {
   }
   return Step([=, join = std::move(join)](const RunContext& context_of_run) {
     LossArgsOf<T> run{};
-    run.x = At<T>(x);
-    run.y = At<T>(target);
-    run.out = At<T>(each);
+    run.x = Read<T>(x);
+    run.y = Read<T>(target);
+    run.out = Write<T>(each);
     run.n = n;
     PD_RETURN_IF_ERROR(start.Elements(n, run));
     return join != nullptr ? join(context_of_run) : absl::OkStatus();
@@ -326,7 +328,7 @@ absl::StatusOr<Step> BindKldivGrad(BindContext* context,
                                    DeviceBinding* binding) {
   Tensor *target = context->Input("Target"),
          *dloss = context->Input("Loss@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(SameReals({target, dloss, dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({target, dloss, dx}));
   if (Tensor* x = context->Input("X")) context->NoBuffer(x);
   const int64_t n = dx->size();
   PD_ASSIGN_OR_RETURN(const double divisor,
@@ -340,9 +342,9 @@ absl::StatusOr<Step> BindKldivGrad(BindContext* context,
         Starter<LossArgsOf<T>>::Find(binding, KernelFor<T>("kldiv_loss_grad")));
     return Step([=](const RunContext&) {
       LossArgsOf<T> run{};
-      run.y = At<T>(target);
-      run.dout = At<T>(dloss);
-      run.out = At<T>(dx);
+      run.y = Read<T>(target);
+      run.dout = Read<T>(dloss);
+      run.out = Write<T>(dx);
       run.n = n;
       run.b = divisor == 0 ? T(1) : static_cast<T>(1 / divisor);
       run.a = divisor == 0 ? T(0) : T(1);

@@ -198,7 +198,7 @@ struct Squares {
 // out = x * a / norm where the norm, the root of *y, is larger than a.
 struct ScaleToNorm {
   PD_DEVICE static void Run(const Block& block, const LossArgs& p) {
-    const float norm = Sqrt(*p.y);
+    const float norm = Sqrt(p.y[0]);
     const float factor = norm > p.a ? p.a / norm : 1.0f;
     block.Spread(p.n, [&](int64_t i) { p.out[i] = p.x[i] * factor; });
   }

@@ -244,7 +244,7 @@ absl::StatusOr<Step> BindRepeat(BindContext* context, DeviceBinding* binding) {
 absl::StatusOr<Step> BindRepeatGrad(BindContext* context,
                                     DeviceBinding* binding) {
   Tensor *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(SameReals({dout, dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({dout, dx}));
   for (const auto& [slot, names] : context->op().inputs)
     if (slot != "Out@GRAD") ForgetAll(context, slot.c_str());
   const size_t rank = dout->rank(), more = rank - dx->rank();

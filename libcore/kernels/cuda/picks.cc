@@ -29,7 +29,7 @@ absl::StatusOr<Step> BindTopK(BindContext* context, DeviceBinding* binding) {
          *indices = context->Output("Indices");
   if (out == nullptr || indices == nullptr)
     return Unimplemented("an output is missing");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   // Their order would be another one than the CPU's.
   if (!context->op().AttrOr("sorted", true))
     return Unimplemented("elements in no order");
@@ -47,8 +47,8 @@ absl::StatusOr<Step> BindTopK(BindContext* context, DeviceBinding* binding) {
                       Starter<TopKArgs>::Find(binding, "top_k"));
   return Step([=](const RunContext&) {
     TopKArgs run = args;
-    run.x = x->data<float>();
-    run.out = out->data<float>();
+    run.x = Read<float>(x);
+    run.out = Write<float>(out);
     run.indices = indices->data<int64_t>();
     return start.Items(run.lines, run);
   });
@@ -58,7 +58,7 @@ absl::StatusOr<Step> BindTopKGrad(BindContext* context,
                                   DeviceBinding* binding) {
   Tensor *indices = context->Input("Indices"),
          *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({dout, dx}));
   PD_ASSIGN_OR_RETURN(
       const AxisView view,
       ViewAxis(dx->shape(), context->op().AttrOr<int32_t>("axis", -1)));
@@ -79,8 +79,8 @@ absl::StatusOr<Step> BindTopKGrad(BindContext* context,
   return Step([=](const RunContext&) {
     PickedArgs run = args;
     run.indices = indices->data<int64_t>();
-    run.dout = dout->data<float>();
-    run.dx = dx->data<float>();
+    run.dout = Read<float>(dout);
+    run.dx = Write<float>(dx);
     return start.Elements(run.lines * run.n, run);
   });
 }

@@ -39,7 +39,7 @@ struct TopK {
   PD_DEVICE static void Run(const Block& block, const TopKArgs& p) {
     for (int64_t line = block.index(); line < p.lines; line += block.blocks()) {
       const int64_t outer = line / p.inner, inner = line % p.inner;
-      const float* x = p.x + outer * p.n * p.inner + inner;
+      const FloatsIn x = p.x + outer * p.n * p.inner + inner;
       uint64_t before = 0;
       for (int64_t j = 0; j < p.k; ++j) {
         PerThread<uint64_t> most(0);

@@ -105,8 +105,8 @@ absl::StatusOr<Step> ReadsStep(DeviceBinding* binding, const Reads (&axes)[3],
                       Starter<ResizeArgs>::Find(binding, "resize"));
   return Step([=](const RunContext&) {
     ResizeArgs run = args;
-    run.in = in->data<float>();
-    run.out = out->data<float>();
+    run.in = Read<float>(in);
+    run.out = Write<float>(out);
     return start.Elements(run.n, run);
   });
 }
@@ -129,7 +129,7 @@ absl::StatusOr<Step> ResizeStep(BindContext* context, DeviceBinding* binding,
 
 absl::StatusOr<Step> BindResize(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, out}));
   PD_ASSIGN_OR_RETURN(const InterpTables tables,
                       ReadInterp(*context, x->shape(), out->shape()));
   return ResizeStep(context, binding, tables, false, x, out);
@@ -139,7 +139,7 @@ absl::StatusOr<Step> BindResizeGrad(BindContext* context,
                                     DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *dout = context->Input("Out@GRAD"),
          *dx = context->Output("X@GRAD");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, dout, dx}));
+  PD_RETURN_IF_ERROR(SameFloats({x, dout, dx}));
   context->NoBuffer(x);
   PD_ASSIGN_OR_RETURN(const InterpTables tables,
                       ReadInterp(*context, x->shape(), dout->shape()));

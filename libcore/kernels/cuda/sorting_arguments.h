@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "libcore/kernels/cuda/halves.h"
+
 namespace pd::cuda {
 
 /// `total` keys in lines of `line`, a power of two, being sorted by bitonic
@@ -18,16 +20,16 @@ struct SortArgs {
 
 /// Lines of n elements `inner` apart, of which k are picked.
 struct TopKArgs {
-  const float* x;
-  float* out;
+  FloatsIn x;
+  FloatsOut out;
   int64_t* indices;
   int64_t lines, n, inner, k;
   int32_t largest;
 };
 struct PickedArgs {
   const int64_t* indices;
-  const float* dout;
-  float* dx;
+  FloatsIn dout;
+  FloatsOut dx;
   int64_t lines, n, inner, k;
   int32_t* bad;  ///< set to 1 by an index that is out of range
 };
