@@ -97,9 +97,9 @@ PD_DEVICE float WeightedSigmoid(const WeightedArgs& p, int64_t i, bool slope) {
   const float x = p.x[i], y = p.y[i];
   if (Ignored(y, p.ignore)) return 0;
   const float f = p.weight != nullptr ? p.weight[i] : 1.0f;
-  const float value = slope
-                          ? f / (1 + expf(-x)) - y
-                          : AtLeast(x, 0) - x * y + log1pf(expf(-fabsf(x))) * f;
+  const float value =
+      slope ? f / (1 + expf(-x)) - y
+            : AtLeast(x, 0.0f) - x * y + log1pf(expf(-fabsf(x))) * f;
   return (slope ? p.dout[i] * value : value) /
          (p.divisor != nullptr ? *p.divisor : 1.0f);
 }

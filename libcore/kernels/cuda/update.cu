@@ -207,7 +207,8 @@ struct DecayOthers {
   PD_DEVICE static void Run(const Block& block, const UpdateRowsArgs& p) {
     if (p.update.skip != nullptr && *p.update.skip) return;
     const UpdateTensor& t = *p.update.tensors;
-    const float part = *t.rate * t.decay;
+    const float part = RateOf<float>(t) * static_cast<float>(t.decay);
+    const float* const param = At<float>(t.param);
     block.Spread(t.n, [&](int64_t i) {
       const int64_t row = i / p.rows.width;
       int64_t low = 0, high = p.rows.n;
@@ -219,8 +220,7 @@ struct DecayOthers {
           high = middle;
       }
       if (low < p.rows.n && p.rows.rows[p.rows.places[low]] == row) return;
-      t.param[i] -= part * t.param[i];
-      if (t.half != nullptr) StoreFloat(t.half_type, t.half, i, t.param[i]);
+      SetParam(t, i, param[i] - part * param[i]);
     });
   }
 };
