@@ -94,8 +94,7 @@ class Trainer::Impl {
   absl::Status StepAhead(const Batch& batch, Plan* plan, double rate);
   absl::Status CompleteStep();
   StepReport NextReport(const Batch& batch, double rate);
-  // What every plan fetches: the loss, and its factor where there is one.
-  std::vector<std::string> StepFetches() const;
+  std::vector<std::string> StepFetches() const;  // the loss, and its factor
   absl::Status TakeLoss(StepReport report, const Plan& plan);
   absl::Status RunPlan(const Batch& batch, Plan* plan, double rate);
   absl::Status TraceNan(const Batch& batch, const Plan& plan,

@@ -18,6 +18,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/families.h"
 #include "libcore/ops/device_kernels.h"
 #include "libcore/ops/window.h"
 
@@ -253,52 +254,6 @@ absl::StatusOr<PoolWindows> ReadWindows(const PoolGeometry& g);
 
 /// Looks through values for what is not finite, in one kernel.
 absl::Status Look(CudaDevice* device, const LookRequest& request);
-
-// Each adds its ops.
-void AddElementwise(DeviceKernels* kernels);
-void AddReductions(DeviceKernels* kernels);
-void AddMoves(DeviceKernels* kernels);
-void AddParts(DeviceKernels* kernels);
-void AddLines(DeviceKernels* kernels);
-void AddLosses(DeviceKernels* kernels);
-void AddGroups(DeviceKernels* kernels);
-void AddPicks(DeviceKernels* kernels);
-void AddInt8Dynamic(DeviceKernels* kernels);
-void AddInt8Products(DeviceKernels* kernels);
-void AddInt8Tensors(DeviceKernels* kernels);
-void AddQuantizing(DeviceKernels* kernels);
-void AddRecurrences(DeviceKernels* kernels);
-void AddResizing(DeviceKernels* kernels);
-void AddTrustRatios(DeviceKernels* kernels);
-void AddGrids(DeviceKernels* kernels);
-void AddBilinear(DeviceKernels* kernels);
-void AddSpectralNorm(DeviceKernels* kernels);
-void AddYolo(DeviceKernels* kernels);
-void AddStatistics(DeviceKernels* kernels);
-void AddPlaces(DeviceKernels* kernels);
-void AddCumsum(DeviceKernels* kernels);
-void AddUpdates(DeviceKernels* kernels);
-void AddImages(DeviceKernels* kernels);
-void AddRows(DeviceKernels* kernels);
-void AddSelectedRows(DeviceKernels* kernels);
-void AddChoices(DeviceKernels* kernels);
-void AddWholeNumbers(DeviceKernels* kernels);
-void AddActivations(DeviceKernels* kernels);
-void AddSequences(DeviceKernels* kernels);
-void AddLstm(DeviceKernels* kernels);
-void AddGru(DeviceKernels* kernels);
-void AddSequenceRows(DeviceKernels* kernels);
-void AddSequenceConv(DeviceKernels* kernels);
-void AddRowConv(DeviceKernels* kernels);
-void AddDecoding(DeviceKernels* kernels);
-void AddCtc(DeviceKernels* kernels);
-void AddCrf(DeviceKernels* kernels);
-void AddNce(DeviceKernels* kernels);
-void AddHierarchicalSigmoid(DeviceKernels* kernels);
-void AddWindows(DeviceKernels* kernels);
-void AddPrecision(DeviceKernels* kernels);
-void AddProducts(DeviceKernels* kernels);
-void AddConvolutions(DeviceKernels* kernels);
 
 }  // namespace pd::cuda
 

@@ -206,7 +206,7 @@ absl::StatusOr<Step> BindStepsGrad(BindContext* context,
   Tensor* dx = context->Output("X@GRAD");
   for (const char* slot : {"X", "Out", "Out@GRAD"})
     if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
-  PD_RETURN_IF_ERROR(OnlyFloat32({dx}));
+  PD_RETURN_IF_ERROR(SameNumbers({dx}));
   return BindFillStep(binding, 0, dx);
 }
 

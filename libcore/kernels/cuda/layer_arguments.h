@@ -28,8 +28,9 @@ struct CumsumArgs {
 
 /// sigmoid_cross_entropy_with_logits by weights; with dout, its gradient.
 struct WeightedArgs {
-  const float *x, *y, *weight, *divisor, *dout;
-  float* out;
+  FloatsIn x, y, weight, dout;
+  FloatsOut out;
+  float* divisor;
   int64_t n;
   float ignore;
 };

@@ -141,7 +141,7 @@ absl::StatusOr<Step> BindWeighted(BindContext* context,
          *weight = context->Input("pos_weight"),
          *dout = context->Input("Out@GRAD"),
          *out = context->Output(dout != nullptr ? "X@GRAD" : "Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, y, weight, dout, out}));
+  PD_RETURN_IF_ERROR(SameFloats({x, y, weight, dout, out}));
   for (const Tensor* t : {y, weight, dout, out})
     if (t != nullptr && t->size() != x->size())
       return Unimplemented("tensors of other sizes");
@@ -157,14 +157,13 @@ absl::StatusOr<Step> BindWeighted(BindContext* context,
       normalizes ? context->Scratch(sizeof(float)) : nullptr;
   return Step([=](const RunContext&) {
     WeightedArgs run = args;
-    run.y = At(y);
-    run.out = At(divisor);
-    if (normalizes) PD_RETURN_IF_ERROR(count.Blocks(1, run));
-    run.x = At(x);
-    run.weight = At(weight);
+    run.y = Read<float>(y);
     run.divisor = At(divisor);
-    run.dout = At(dout);
-    run.out = At(out);
+    if (normalizes) PD_RETURN_IF_ERROR(count.Blocks(1, run));
+    run.x = Read<float>(x);
+    run.weight = Read<float>(weight);
+    run.dout = Read<float>(dout);
+    run.out = Write<float>(out);
     return start.Elements(run.n, run);
   });
 }

@@ -120,7 +120,7 @@ struct CountLabels {
     });
     const int64_t count = block.Reduce(&part, Plus());
     block.Each([&](int thread) {
-      if (thread == 0) *p.out = AtLeast(static_cast<float>(count), 1e-5f);
+      if (thread == 0) *p.divisor = AtLeast(static_cast<float>(count), 1e-5f);
     });
   }
 };
