@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "libcore/base/status_macros.h"
+#include "libcore/device/cuda_device.h"
 #include "libcore/ops/device_kernels.h"
 
 namespace pd::cuda {
