@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small programs on a device (the stand-in) and the same on the CPU.
+// Small programs on a device and the same on the CPU.
 #ifndef PD_TESTS_DEVICE_DEVICE_PLAN_H_
 #define PD_TESTS_DEVICE_DEVICE_PLAN_H_
 
@@ -13,8 +13,7 @@
 
 #include "libcore/base/log.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/cuda/place.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/test_place.h"
 
 namespace pd {
 
@@ -22,12 +21,12 @@ class DevicePlan : public testing::Test {
  protected:
   void SetUp() override {
     SetLogLevel(LogLevel::kWarning);
-    ASSERT_TRUE(UseStandIn().ok());
-    static const auto* const kPlace = new auto(MakePlace(0, StandInImages()));
-    ASSERT_TRUE(kPlace->ok()) << kPlace->status();
-    place_ = **kPlace;
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
     program_.blocks.resize(1);
+    if (OnRealGpu() && !TestPlace().ok())
+      GTEST_SKIP() << TestPlace().status().message();
+    ASSERT_TRUE(TestPlace().ok()) << TestPlace().status();
+    place_ = *TestPlace();
   }
   void TearDown() override { SetDefaultPlace(nullptr); }
 

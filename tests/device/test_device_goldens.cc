@@ -18,8 +18,7 @@
 #include "libcore/base/log.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
-#include "libcore/kernels/cuda/place.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/test_place.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/golden_case.h"
 #include "tests/train/aware_case.h"
@@ -27,20 +26,6 @@
 
 namespace pd {
 namespace {
-
-bool OnRealGpu() {
-  const char* which = getenv("PD_TEST_GPU");
-  return which != nullptr && absl::string_view(which) == "real";
-}
-
-const absl::StatusOr<std::shared_ptr<const DevicePlace>>& Place() {
-  static const auto* const kPlace = [] {
-    if (OnRealGpu()) return new auto(OpenGpu(0));
-    EXPECT_TRUE(UseStandIn().ok());
-    return new auto(MakePlace(0, StandInImages()));
-  }();
-  return *kPlace;
-}
 
 const OpRegistry& Registry() {
   static const OpRegistry* const kRegistry = [] {
@@ -61,10 +46,10 @@ std::set<std::string>& Proved() {
 class Device : public testing::Test {
  protected:
   void SetUp() override {
-    if (OnRealGpu() && !Place().ok())
-      GTEST_SKIP() << Place().status().message();
-    ASSERT_TRUE(Place().ok()) << Place().status();
-    SetDefaultPlace(*Place());
+    if (OnRealGpu() && !TestPlace().ok())
+      GTEST_SKIP() << TestPlace().status().message();
+    ASSERT_TRUE(TestPlace().ok()) << TestPlace().status();
+    SetDefaultPlace(*TestPlace());
     SetLogLevel(LogLevel::kWarning);
   }
   void TearDown() override { SetDefaultPlace(nullptr); }
@@ -77,7 +62,7 @@ void NoteOnDevice(const Plan& plan) {
 
 bool HasKernel(const ProgramDesc& program) {
   for (const OpDesc& op : program.global().ops)
-    if ((*Place())->kernels.Find(op.type) != nullptr) return true;
+    if ((*TestPlace())->kernels.Find(op.type) != nullptr) return true;
   return false;
 }
 
@@ -213,10 +198,10 @@ class DeviceQuantAware : public Device,
 // The place without kernels for convolutions.
 std::shared_ptr<const DevicePlace> WithoutConvolutions() {
   auto place = std::make_shared<DevicePlace>();
-  place->device = (*Place())->device;
-  place->look = (*Place())->look;
-  place->reorder = (*Place())->reorder;
-  for (const auto& [type, implementations] : (*Place())->kernels.all())
+  place->device = (*TestPlace())->device;
+  place->look = (*TestPlace())->look;
+  place->reorder = (*TestPlace())->reorder;
+  for (const auto& [type, implementations] : (*TestPlace())->kernels.all())
     if (!absl::StrContains(type, "conv"))
       for (const DeviceImplementation& i : implementations)
         place->kernels.Add(type, i);
@@ -263,7 +248,7 @@ TEST_P(DeviceQuantAware, TrainsAsPaddlePaddle) {
 }
 
 TEST_P(DeviceQuantAware, TrainsWithConvolutions) {
-  TrainOn(*Place(), GetParam());
+  TrainOn(*TestPlace(), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceQuantAware, testing::ValuesIn(AwareCases()),
@@ -275,9 +260,9 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceQuantAware, testing::ValuesIn(AwareCases()),
 class EveryKernel : public testing::Environment {
  public:
   void TearDown() override {
-    if (!Place().ok() || testing::GTEST_FLAG(filter) != "*") return;
+    if (!TestPlace().ok() || testing::GTEST_FLAG(filter) != "*") return;
     std::vector<std::string> missing;
-    for (const auto& [type, implementations] : (*Place())->kernels.all())
+    for (const auto& [type, implementations] : (*TestPlace())->kernels.all())
       // test_int8_..._device have those of 8 bits, against the reference.
       if (!implementations.front().follows && Proved().count(type) == 0 &&
           !absl::StartsWith(type, "int8_"))

@@ -15,24 +15,12 @@
 #include "formats/npz.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
-#include "libcore/kernels/cuda/place.h"
 #include "libcore/quant/aware.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/test_place.h"
 #include "tests/train/aware_case.h"
 
 namespace pd {
 namespace {
-
-const absl::StatusOr<std::shared_ptr<const DevicePlace>>& Place() {
-  static const auto* const kPlace = [] {
-    const char* which = std::getenv("PD_TEST_GPU");
-    if (which != nullptr && absl::string_view(which) == "real")
-      return new auto(OpenGpu(0));
-    EXPECT_TRUE(UseStandIn().ok());
-    return new auto(MakePlace(0, StandInImages()));
-  }();
-  return *kPlace;
-}
 
 struct Answer {
   Array values;
@@ -42,9 +30,9 @@ struct Answer {
 class DeviceInt8 : public testing::Test {
  protected:
   void SetUp() override {
-    if (std::getenv("PD_TEST_GPU") != nullptr && !Place().ok())
-      GTEST_SKIP() << Place().status().message();
-    ASSERT_TRUE(Place().ok()) << Place().status();
+    if (OnRealGpu() && !TestPlace().ok())
+      GTEST_SKIP() << TestPlace().status().message();
+    ASSERT_TRUE(TestPlace().ok()) << TestPlace().status();
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
     ASSERT_TRUE(AttachAllKernels(&registry_).ok());
     const AwareCase& c = AwareCases().front();
@@ -103,7 +91,7 @@ class DeviceInt8 : public testing::Test {
   }
 
   void Check(const InferenceModel& model) {
-    const Answer cpu = Run(model, nullptr), gpu = Run(model, *Place());
+    const Answer cpu = Run(model, nullptr), gpu = Run(model, *TestPlace());
     EXPECT_LT(Worst(cpu.values, gpu.values), 1e-5);
     EXPECT_LT(Worst(gpu.values, golden_.at("eval")), 0.02);
     for (const std::string& type : gpu.on_host)
