@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "libcore/base/status_macros.h"
 #include "libcore/ops/infer_context.h"
 #include "libcore/tensor/tensor.h"
 
