@@ -32,8 +32,7 @@ class PlanTracer : public StepHook {
     }
     if (kernels_ != nullptr) kernels_->Before();
     begin_ = TraceClock::Now();
-    if (step > 0 && phases_[step] == phase_) return;
-    EndPhase();
+    if (step > 0 && phase_begin_ != 0) return;
     phase_ = phases_[step];
     phase_begin_ = begin_;
   }
@@ -42,9 +41,11 @@ class PlanTracer : public StepHook {
     const int64_t work = device_ != nullptr ? device_->After(step) : 0;
     if (kernels_ != nullptr)
       kernels_->After(first_source_ + step, ring_, begin_, end_);
+    // The phase first: of events of one time, the earlier is around the other.
+    const bool last = step + 1 == phases_.size();
+    if (last || phases_[step + 1] != phase_) EndPhase();
     ring_->Push(first_ + static_cast<SiteId>(step), begin_, end_, work);
-    if (step + 1 < phases_.size()) return absl::OkStatus();
-    EndPhase();
+    if (!last) return absl::OkStatus();
     return device_ != nullptr ? device_->EndRun() : absl::OkStatus();
   }
 
@@ -54,7 +55,7 @@ class PlanTracer : public StepHook {
 
  private:
   void EndPhase() {
-    if (phase_begin_ != 0) ring_->Push(phase_, phase_begin_, end_, 0);
+    ring_->Push(phase_, phase_begin_, end_, 0);
     phase_begin_ = 0;
   }
   void FindPeak(const Plan& plan, const std::vector<int64_t>& alive);

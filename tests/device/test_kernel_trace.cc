@@ -203,7 +203,7 @@ TEST_F(KernelTrace, ChromeHasArrowsAndLaunches) {
   }
   size_t arrows = 0;
   for (const auto& [id, text] : phases) arrows += text == "sf";
-  EXPECT_GT(tied, 100u);
+  EXPECT_GT(tied, 60u);
   EXPECT_GE(arrows, tied);
   EXPECT_GT(launched, 40u);
   // Both files keep all of it.
