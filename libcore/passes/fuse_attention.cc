@@ -288,7 +288,18 @@ bool IsOurs(const OpGraph& graph, const Chain& c, const OpDesc& forward,
   return true;
 }
 
-// Whether `op` may stand in the place of the last of `ops` alone.
+// The first of `ops`, which are sorted, that reads the variable; the first of
+// all where none does.
+size_t FirstReader(const OpGraph& graph, const std::vector<size_t>& ops,
+                   const std::string& name) {
+  const std::vector<size_t> readers = graph.Readers(name);
+  for (size_t i : ops)
+    if (std::find(readers.begin(), readers.end(), i) != readers.end()) return i;
+  return ops.front();
+}
+
+// Whether `op` may stand in the place of the last of `ops` alone: what it reads
+// is what they have read.
 bool MayMove(const OpGraph& graph, std::vector<size_t> ops, const OpDesc& op) {
   std::sort(ops.begin(), ops.end());
   const std::set<size_t> replaced(ops.begin(), ops.end());
@@ -298,7 +309,9 @@ bool MayMove(const OpGraph& graph, std::vector<size_t> ops, const OpDesc& op) {
     });
   };
   for (const std::string& name : NamesOf(op.inputs))
-    if (graph.IsWrittenBetween({name}, ops.front(), ops.back())) return false;
+    if (graph.IsWrittenBetween({name}, FirstReader(graph, ops, name),
+                               ops.back()))
+      return false;
   for (const std::string& name : NamesOf(op.outputs))
     if (!free_of(graph.Readers(name)) || !free_of(graph.Writers(name)))
       return false;

@@ -249,6 +249,24 @@ TEST(FuseAttentionLeaves, AQueryThatIsScaledForOthers) {
       << net.Types();
 }
 
+// What the first product has read may not be read later; what the last one
+// reads may be made on the way.
+TEST(FuseAttentionLeaves, WhatIsWrittenAnew) {
+  for (const char* name : {"q", "k", "v"}) {
+    Net net = AttentionNet({});
+    net.fetches = {"out"};
+    OpDesc twice;
+    twice.type = "scale";
+    twice.SetInput("X", {name});
+    twice.SetOutput("Out", {name});
+    twice.attrs["scale"] = 2.0f;
+    auto& ops = net.program.global().ops;
+    ops.insert(ops.begin() + 1, twice);
+    ExpectNear(AnswersOf(net, Off()), AnswersOf(net, {}), 1e-5);
+    EXPECT_EQ(IsFused(net), *name == 'v') << name;
+  }
+}
+
 // A row without a key is NaN, one whose keys are all at -1e9 is their mean.
 TEST(FuseAttentionMask, OfWholeRows) {
   Form f;
