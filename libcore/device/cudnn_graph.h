@@ -54,12 +54,15 @@ namespace cudnn_graph {
 inline constexpr int kPointwise = 0, kConvolution = 1, kEngine = 2,
                      kEngineConfig = 3, kHeuristics = 4, kPlan = 5,
                      kConvolutionForward = 10, kPointwiseOperation = 13,
-                     kOperationGraph = 15, kVariantPack = 16, kTensor = 17;
+                     kOperationGraph = 15, kVariantPack = 16, kTensor = 17,
+                     kMatmul = 18, kMatmulOperation = 19, kReduction = 21,
+                     kReductionOperation = 22;
 inline constexpr int kTypeHandle = 0, kTypeDataType = 1, kTypeBoolean = 2,
                      kTypeInt64 = 3, kTypeFloat = 4, kTypeDouble = 5,
                      kTypePointer = 6, kTypeConvolutionMode = 7,
                      kTypeHeuristicsMode = 8, kTypeNumericalNote = 11,
-                     kTypePointwiseMode = 14, kTypeDescriptor = 15;
+                     kTypePointwiseMode = 14, kTypeDescriptor = 15,
+                     kTypeReduction = 18;
 inline constexpr int kPointwiseMode = 0, kPointwiseMathType = 1,
                      kPointwiseReluUpper = 4;
 inline constexpr int kConvolutionType = 100, kConvolutionMode = 101,
@@ -78,11 +81,18 @@ inline constexpr int kOperationPointwise = 750, kOperationX = 751,
 inline constexpr int kGraphHandle = 800, kGraphOperations = 801;
 inline constexpr int kTensorAlignment = 900, kTensorType = 901,
                      kTensorDims = 902, kTensorStrides = 903, kTensorId = 906,
-                     kTensorIsVirtual = 907;
+                     kTensorIsVirtual = 907, kTensorIsByValue = 908;
 inline constexpr int kPackIds = 1000, kPackPointers = 1001,
                      kPackWorkspace = 1003;
 inline constexpr int kEngineNotes = 1303;
-inline constexpr int kAdd = 0, kReluForward = 100;
+inline constexpr int kMatmulType = 1500, kMatmulA = 1520, kMatmulB = 1521,
+                     kMatmulC = 1522, kOperationMatmul = 1523;
+inline constexpr int kReductionMode = 1600, kReductionType = 1601,
+                     kReductionX = 1610, kReductionY = 1611,
+                     kOperationReduction = 1612;
+inline constexpr int kAdd = 0, kMultiply = 1, kDivide = 6, kSubtract = 9,
+                     kExp = 13, kReluForward = 100;
+inline constexpr int kReduceAdd = 0, kReduceMax = 3;
 inline constexpr int kModeA = 3, kModeFallback = 2;
 inline constexpr int kNoteTensorCore = 0, kNoteDownConvert = 1,
                      kNoteReducedReduction = 2, kNoteNondeterministic = 4,

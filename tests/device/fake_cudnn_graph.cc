@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake cuDNN's graphs: descriptors that are checked when they are
-// finalized, a convolution with sums and a ReLU behind it, and four engines, of
-// which one rounds, one is not deterministic, one has no plan, and one is plain
-// and modest. A convolution of groups has no engine, as with the real library's
-// fused kernels.
+// finalized, operations that are computed one after the other, and four
+// engines, of which one rounds, one is not deterministic, one has no plan, and
+// one is plain and modest. They are for two patterns, as the real library's
+// fused kernels are: a convolution without groups, with sums and a ReLU behind
+// it; and attention of halves.
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "libcore/device/cudnn_graph.h"
 #include "tests/device/fake_convolution.h"
+#include "tests/device/fake_graph.h"
 #include "tests/device/fake_queue.h"
 
 namespace {
 
 using namespace pd::cudnn_graph;  // NOLINT: its numbers
-using fake::Place;
+using fake::Named;
+using fake::Operation;
+using fake::Program;
 using fake::Tensor;
 
 constexpr int kSuccess = 0, kBadParam = 2000, kNotSupported = 3000;
 constexpr int64_t kGreedyBytes = int64_t{3} << 20, kModestBytes = 2048;
 constexpr int64_t kRounding = 0, kNondeterministic = 1, kWithoutPlan = 2,
                   kPlain = 3;
-
-struct Named {
-  Tensor tensor;
-  int64_t id = 0;
-  bool is_virtual = false;
-};
-struct Operation {
-  bool convolution = false;
-  fake::Work work;
-  int mode = 0;  // of a function
-  double top = 0;
-  Named x, other, y;  // `other`: the filter, what is added
-};
-using Program = std::vector<Operation>;
 
 struct Descriptor {
   int kind = 0;
@@ -105,6 +97,17 @@ constexpr Known kKnown[] = {
     {kTensor, kTensorStrides, kTypeInt64, 8},
     {kTensor, kTensorId, kTypeInt64, 8},
     {kTensor, kTensorIsVirtual, kTypeBoolean, 1},
+    {kTensor, kTensorIsByValue, kTypeBoolean, 1},
+    {kMatmul, kMatmulType, kTypeDataType, 4},
+    {kMatmulOperation, kMatmulA, kTypeDescriptor, 8},
+    {kMatmulOperation, kMatmulB, kTypeDescriptor, 8},
+    {kMatmulOperation, kMatmulC, kTypeDescriptor, 8},
+    {kMatmulOperation, kOperationMatmul, kTypeDescriptor, 8},
+    {kReduction, kReductionMode, kTypeReduction, 4},
+    {kReduction, kReductionType, kTypeDataType, 4},
+    {kReductionOperation, kReductionX, kTypeDescriptor, 8},
+    {kReductionOperation, kReductionY, kTypeDescriptor, 8},
+    {kReductionOperation, kOperationReduction, kTypeDescriptor, 8},
     {kVariantPack, kPackIds, kTypeInt64, 8},
     {kVariantPack, kPackPointers, kTypePointer, 8},
     {kVariantPack, kPackWorkspace, kTypePointer, 8}};
@@ -121,15 +124,18 @@ Named TensorOf(const Descriptor* d) {
                   Ints(d->List<int64_t>(kTensorStrides))};
   named.id = d->One<int64_t>(kTensorId);
   named.is_virtual = d->One<uint8_t>(kTensorIsVirtual) != 0;
+  named.by_value = d->One<uint8_t>(kTensorIsByValue) != 0;
   return named;
 }
 
 int FinishTensor(const Descriptor& d) {
   const Named named = TensorOf(&d);
   const int type = named.tensor.type;
-  const bool known = type == fake::kFloat32 ||
-                     (!named.is_virtual &&
-                      (type == fake::kFloat16 || type == fake::kBFloat16));
+  const bool known = type == fake::kFloat32 || type == fake::kFloat16 ||
+                     type == fake::kBFloat16;
+  if (named.by_value && (named.is_virtual || type != fake::kFloat32 ||
+                         fake::SizeOf(named.tensor) != 1))
+    return kBadParam;
   return known && named.id > 0 && named.tensor.dims.size() >= 4 &&
                  named.tensor.dims.size() == named.tensor.strides.size() &&
                  d.One<int64_t>(kTensorAlignment) % 4 == 0
@@ -143,7 +149,7 @@ int FinishForward(Descriptor* d) {
       d->One<float>(kForwardBeta, 1) != 0)
     return kBadParam;
   Operation& op = d->operation;
-  op.convolution = true;
+  op.kind = d->kind;
   op.x = TensorOf(d->Node(kForwardX));
   op.other = TensorOf(d->Node(kForwardW));
   op.y = TensorOf(d->Node(kForwardY));
@@ -179,6 +185,7 @@ int FinishFunction(Descriptor* d) {
   const Descriptor* mode = d->Node(kOperationPointwise);
   if (mode == nullptr) return kBadParam;
   Operation& op = d->operation;
+  op.kind = d->kind;
   op.mode = mode->One<int>(kPointwiseMode, -1);
   op.top = mode->One<double>(kPointwiseReluUpper);
   op.x = TensorOf(d->Node(kOperationX));
@@ -186,8 +193,13 @@ int FinishFunction(Descriptor* d) {
   op.y = TensorOf(d->Node(kOperationY));
   if (op.x.id == 0 || op.y.id == 0 || op.x.tensor.dims != op.y.tensor.dims)
     return kBadParam;
-  if (op.mode == kReluForward) return op.other.id == 0 ? kSuccess : kBadParam;
-  if (op.mode != kAdd || op.other.id == 0) return kBadParam;
+  if (op.mode == kReluForward || op.mode == kExp)
+    return op.other.id == 0 ? kSuccess : kBadParam;
+  if ((op.mode != kAdd && op.mode != kMultiply && op.mode != kSubtract &&
+       op.mode != kDivide) ||
+      op.other.id == 0 ||
+      op.other.tensor.dims.size() != op.y.tensor.dims.size())
+    return kBadParam;
   for (size_t i = 0; i < op.y.tensor.dims.size(); ++i)
     if (op.other.tensor.dims[i] != 1 &&
         op.other.tensor.dims[i] != op.y.tensor.dims[i])
@@ -195,23 +207,135 @@ int FinishFunction(Descriptor* d) {
   return kSuccess;
 }
 
-// What is virtual was written before it is read; the last result is not.
+// C = A B; the last two axes are the matrices', those before are the batch.
+int FinishMatmul(Descriptor* d) {
+  if (d->Node(kOperationMatmul) == nullptr) return kBadParam;
+  Operation& op = d->operation;
+  op.kind = d->kind;
+  op.x = TensorOf(d->Node(kMatmulA));
+  op.other = TensorOf(d->Node(kMatmulB));
+  op.y = TensorOf(d->Node(kMatmulC));
+  const auto &a = op.x.tensor.dims, &b = op.other.tensor.dims,
+             &c = op.y.tensor.dims;
+  if (op.x.id == 0 || op.other.id == 0 || op.y.id == 0 ||
+      a.size() != c.size() || b.size() != c.size())
+    return kBadParam;
+  const size_t row = c.size() - 2, column = c.size() - 1;
+  for (size_t i = 0; i < row; ++i)
+    if (a[i] != c[i] || b[i] != c[i]) return kBadParam;
+  return a[row] == c[row] && b[column] == c[column] && a[column] == b[row]
+             ? kSuccess
+             : kBadParam;
+}
+
+// Over the axes that have extent 1 in the result.
+int FinishReduction(Descriptor* d) {
+  const Descriptor* mode = d->Node(kOperationReduction);
+  if (mode == nullptr) return kBadParam;
+  Operation& op = d->operation;
+  op.kind = d->kind;
+  op.mode = mode->One<int>(kReductionMode, -1);
+  op.x = TensorOf(d->Node(kReductionX));
+  op.y = TensorOf(d->Node(kReductionY));
+  if (op.x.id == 0 || op.y.id == 0 ||
+      op.x.tensor.dims.size() != op.y.tensor.dims.size() ||
+      (op.mode != kReduceAdd && op.mode != kReduceMax))
+    return kBadParam;
+  for (size_t i = 0; i < op.y.tensor.dims.size(); ++i)
+    if (op.y.tensor.dims[i] != 1 && op.y.tensor.dims[i] != op.x.tensor.dims[i])
+      return kBadParam;
+  return kSuccess;
+}
+
+// What is virtual was written before it is read, once; the last result is not,
+// and nothing else is in memory.
 int FinishGraph(Descriptor* d) {
   auto program = std::make_shared<Program>();
+  std::set<int64_t> written;
   for (const auto* node : d->List<Descriptor*>(kGraphOperations)) {
-    if (node == nullptr || !node->done) return kBadParam;
-    program->push_back(node->operation);
-  }
-  if (program->empty() || !program->front().convolution ||
-      program->back().y.is_virtual || !d->Has(kGraphHandle))
-    return kBadParam;
-  for (size_t i = 1; i < program->size(); ++i)
-    if ((*program)[i].convolution ||
-        (*program)[i].x.id != (*program)[i - 1].y.id ||
-        !(*program)[i].x.is_virtual)
+    if (node == nullptr || !node->done || node->operation.kind == 0)
       return kBadParam;
+    const Operation& op = node->operation;
+    for (const Named* read : {&op.x, &op.other})
+      if (read->is_virtual != (written.count(read->id) > 0)) return kBadParam;
+    if (op.y.by_value || !written.insert(op.y.id).second) return kBadParam;
+    if (!program->empty() && !program->back().y.is_virtual) return kBadParam;
+    program->push_back(op);
+  }
+  if (program->empty() || program->back().y.is_virtual || !d->Has(kGraphHandle))
+    return kBadParam;
   d->program = std::move(program);
   return kSuccess;
+}
+
+// A convolution without groups, and functions of each what the one before it
+// made, in float32 on the way.
+bool IsConvolution(const Program& program) {
+  if (program.front().kind != kConvolutionForward ||
+      program.front().work.groups != 1)
+    return false;
+  for (size_t i = 1; i < program.size(); ++i)
+    if (program[i].x.id != program[i - 1].y.id ||
+        program[i].x.tensor.type != fake::kFloat32 ||
+        (!program[i].Is(kPointwiseOperation, kAdd) &&
+         !program[i].Is(kPointwiseOperation, kReluForward)))
+      return false;
+  return true;
+}
+
+bool IsHalf(const Named& named) {
+  return named.tensor.type == fake::kFloat16 ||
+         named.tensor.type == fake::kBFloat16;
+}
+
+// Rows of a matrix lie one behind the other; `across` of one that is given
+// transposed.
+bool HasNext(const Named& named, bool across) {
+  const auto& strides = named.tensor.strides;
+  return strides[strides.size() - (across ? 2 : 1)] == 1;
+}
+
+// softmax(scale * Q K^T + bias) V of one type of halves, with widths that
+// tensor cores take; scores are float32, probabilities are halves.
+bool IsAttention(const Program& program) {
+  std::vector<std::pair<int, int>> pattern = {{kMatmulOperation, 0},
+                                              {kPointwiseOperation, kMultiply},
+                                              {kReductionOperation, kReduceMax},
+                                              {kPointwiseOperation, kSubtract},
+                                              {kPointwiseOperation, kExp},
+                                              {kReductionOperation, kReduceAdd},
+                                              {kPointwiseOperation, kDivide},
+                                              {kMatmulOperation, 0}};
+  const bool bias = program.size() == pattern.size() + 1;
+  if (bias) pattern.insert(pattern.begin() + 2, {kPointwiseOperation, kAdd});
+  if (program.size() != pattern.size()) return false;
+  for (size_t i = 0; i < program.size(); ++i)
+    if (!program[i].Is(pattern[i].first, pattern[i].second)) return false;
+  const size_t top = bias ? 3 : 2;  // the first reduction
+  const Operation &first = program[0], &last = program.back();
+  const auto reads = [&](size_t i, size_t x) {
+    return program[i].x.id == program[x].y.id;
+  };
+  const auto with = [&](size_t i, size_t other) {
+    return program[i].other.id == program[other].y.id;
+  };
+  if (!reads(1, 0) || !program[1].other.by_value || (bias && !reads(2, 1)) ||
+      !reads(top, top - 1) || !reads(top + 1, top - 1) || !with(top + 1, top) ||
+      !reads(top + 2, top + 1) || !reads(top + 3, top + 2) ||
+      !reads(top + 4, top + 2) || !with(top + 4, top + 3) ||
+      !reads(top + 5, top + 4))
+    return false;
+  for (size_t i = 0; i + 2 < program.size(); ++i)
+    if (program[i].y.tensor.type != fake::kFloat32) return false;
+  const int type = first.x.tensor.type;
+  for (const Named* named : {&first.other, &last.x, &last.other, &last.y})
+    if (named->tensor.type != type) return false;
+  if (bias && program[2].other.tensor.type != type) return false;
+  const int width = first.x.tensor.dims[3], values = last.y.tensor.dims[3];
+  return IsHalf(first.x) && width % 8 == 0 && width <= 256 && values % 8 == 0 &&
+         values <= 256 && HasNext(first.x, false) &&
+         HasNext(first.other, true) && HasNext(last.other, false) &&
+         HasNext(last.y, false);
 }
 
 int Finish(Descriptor* d) {
@@ -227,13 +351,25 @@ int Finish(Descriptor* d) {
       return FinishForward(d);
     case kPointwiseOperation:
       return FinishFunction(d);
+    case kMatmul:
+      return d->One<int>(kMatmulType, -1) == fake::kFloat32 ? kSuccess
+                                                            : kBadParam;
+    case kMatmulOperation:
+      return FinishMatmul(d);
+    case kReduction:
+      return d->One<int>(kReductionType, -1) == fake::kFloat32 ? kSuccess
+                                                               : kBadParam;
+    case kReductionOperation:
+      return FinishReduction(d);
     case kOperationGraph:
       return FinishGraph(d);
     case kHeuristics: {
       const Descriptor* graph = d->Node(kHeuristicsGraph);
       if (graph == nullptr) return kBadParam;
       d->program = graph->program;
-      return d->program->front().work.groups == 1 ? kSuccess : kNotSupported;
+      return IsConvolution(*d->program) || IsAttention(*d->program)
+                 ? kSuccess
+                 : kNotSupported;
     }
     case kPlan: {
       const Descriptor* config = d->One<Descriptor*>(kPlanConfig);
@@ -251,55 +387,6 @@ int Finish(Descriptor* d) {
     default:
       return kBadParam;  // nobody finalizes it
   }
-}
-
-// Numbers of a tensor, where its strides say.
-using Numbers = std::vector<double>;
-
-void Convolve(const Operation& op, std::map<int64_t, void*> memory,
-              Numbers* to) {
-  fake::ForEachProduct(
-      op.x.tensor, op.other.tensor, op.y.tensor, op.work,
-      [&](int64_t i, int64_t j, int64_t k) {
-        (*to)[static_cast<size_t>(k)] +=
-            double{fake::Load(op.x.tensor.type, memory.at(op.x.id), i)} *
-            fake::Load(op.other.tensor.type, memory.at(op.other.id), j);
-      });
-}
-
-void Apply(const Operation& op, std::map<int64_t, void*> memory,
-           const Numbers& from, Numbers* to) {
-  std::vector<int> index(op.y.tensor.dims.size(), 0);
-  do {
-    double value = from[static_cast<size_t>(Place(op.x.tensor, index))];
-    if (op.mode == kAdd) {
-      std::vector<int> at = index;
-      for (size_t d = 0; d < at.size(); ++d)
-        if (op.other.tensor.dims[d] == 1) at[d] = 0;
-      value += fake::Load(op.other.tensor.type, memory.at(op.other.id),
-                          Place(op.other.tensor, at));
-    } else {
-      if (value < 0) value = 0;
-      if (op.top > 0 && value > op.top) value = op.top;
-    }
-    (*to)[static_cast<size_t>(Place(op.y.tensor, index))] = value;
-  } while (fake::Next(op.y.tensor.dims, &index));
-}
-
-void Run(const Program& program, const std::map<int64_t, void*>& memory) {
-  Numbers last;
-  for (const Operation& op : program) {
-    Numbers next(static_cast<size_t>(fake::SizeOf(op.y.tensor)), 0.0);
-    if (op.convolution)
-      Convolve(op, memory, &next);
-    else
-      Apply(op, memory, last, &next);
-    last = std::move(next);
-  }
-  const Named& y = program.back().y;
-  for (size_t i = 0; i < last.size(); ++i)
-    fake::Store(y.tensor.type, memory.at(y.id), static_cast<int64_t>(i),
-                last[i]);
 }
 
 int64_t BytesOf(int64_t engine) {
@@ -386,16 +473,21 @@ int cudnnBackendExecute(void*, void* plan_handle, void* pack_handle) {
   const auto pointers = pack->List<void*>(kPackPointers);
   for (size_t i = 0; i < ids.size(); ++i) memory[ids[i]] = pointers[i];
   void* workspace = pack->One<void*>(kPackWorkspace);
+  // A number that is given by value is read now, not when its turn comes.
+  std::map<int64_t, double> single;
   for (const Operation& op : *plan->program)
-    for (const Named* named : {&op.x, &op.other, &op.y})
-      if (named->id != 0 && !named->is_virtual && memory[named->id] == nullptr)
-        return kBadParam;
+    for (const Named* named : {&op.x, &op.other, &op.y}) {
+      if (named->id == 0 || named->is_virtual) continue;
+      if (memory[named->id] == nullptr) return kBadParam;
+      if (named->by_value)
+        single[named->id] = double{*static_cast<float*>(memory[named->id])};
+    }
   if (workspace == nullptr) return kBadParam;
   ++runs;
   const auto bytes = static_cast<size_t>(BytesOf(plan->engine));
-  pd::Enqueue([program = plan->program, memory, workspace, bytes] {
+  pd::Enqueue([program = plan->program, memory, single, workspace, bytes] {
     std::memset(workspace, 0xff, bytes);
-    Run(*program, memory);
+    fake::Run(*program, memory, single);
   });
   return kSuccess;
 }

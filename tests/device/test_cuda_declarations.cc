@@ -285,6 +285,11 @@ TEST(CudaDeclarations, Graphs) {
       {kOperationGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
       {kVariantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR},
       {kTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+      {kMatmul, CUDNN_BACKEND_MATMUL_DESCRIPTOR},
+      {kMatmulOperation, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR},
+      {kReduction, CUDNN_BACKEND_REDUCTION_DESCRIPTOR},
+      {kReductionOperation, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR},
+      {kTypeReduction, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE},
       {kTypeHandle, CUDNN_TYPE_HANDLE},
       {kTypeDataType, CUDNN_TYPE_DATA_TYPE},
       {kTypeBoolean, CUDNN_TYPE_BOOLEAN},
@@ -339,10 +344,27 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
       {kTensorStrides, CUDNN_ATTR_TENSOR_STRIDES},
       {kTensorId, CUDNN_ATTR_TENSOR_UNIQUE_ID},
       {kTensorIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL},
+      {kTensorIsByValue, CUDNN_ATTR_TENSOR_IS_BY_VALUE},
       {kPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS},
       {kPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS},
       {kPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE},
       {kEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE},
+      {kMatmulType, CUDNN_ATTR_MATMUL_COMP_TYPE},
+      {kMatmulA, CUDNN_ATTR_OPERATION_MATMUL_ADESC},
+      {kMatmulB, CUDNN_ATTR_OPERATION_MATMUL_BDESC},
+      {kMatmulC, CUDNN_ATTR_OPERATION_MATMUL_CDESC},
+      {kOperationMatmul, CUDNN_ATTR_OPERATION_MATMUL_DESC},
+      {kReductionMode, CUDNN_ATTR_REDUCTION_OPERATOR},
+      {kReductionType, CUDNN_ATTR_REDUCTION_COMP_TYPE},
+      {kReductionX, CUDNN_ATTR_OPERATION_REDUCTION_XDESC},
+      {kReductionY, CUDNN_ATTR_OPERATION_REDUCTION_YDESC},
+      {kOperationReduction, CUDNN_ATTR_OPERATION_REDUCTION_DESC},
+      {kReduceAdd, CUDNN_REDUCE_TENSOR_ADD},
+      {kReduceMax, CUDNN_REDUCE_TENSOR_MAX},
+      {kMultiply, CUDNN_POINTWISE_MUL},
+      {kDivide, CUDNN_POINTWISE_DIV},
+      {kSubtract, CUDNN_POINTWISE_SUB},
+      {kExp, CUDNN_POINTWISE_EXP},
       {kAdd, CUDNN_POINTWISE_ADD},
       {kReluForward, CUDNN_POINTWISE_RELU_FWD},
       {kModeA, CUDNN_HEUR_MODE_A},
@@ -356,93 +378,6 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
   EXPECT_GE(kNotes, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
 }
 #endif
-
-struct DestroyNode {
-  CudnnStatus (*destroy)(void*);
-  void operator()(void* node) const { EXPECT_EQ(destroy(node), 0); }
-};
-
-// As far as a GPU is not asked: the operations of a chain.
-TEST(CudaDeclarations, RealCudnnTakesTheOperationsOfAGraph) {
-  const auto library = OpenCudnn();
-  if (!library.ok()) GTEST_SKIP() << library.status().message();
-  CudnnGraph cudnn;
-#define PD_BIND(member, parameters) \
-  ASSERT_TRUE(library->Bind("cudnnBackend" #member, &cudnn.member).ok());
-  PD_CUDNN_GRAPH(PD_BIND)
-#undef PD_BIND
-  using namespace cudnn_graph;  // NOLINT: its numbers
-  std::vector<std::unique_ptr<void, DestroyNode>> nodes;
-  const auto make = [&](int kind) {
-    void* made = nullptr;
-    EXPECT_EQ(cudnn.CreateDescriptor(kind, &made), 0) << kind;
-    nodes.emplace_back(made, DestroyNode{cudnn.DestroyDescriptor});
-    return made;
-  };
-  const auto set = [&](void* to, int attribute, int type, auto value) {
-    EXPECT_EQ(cudnn.SetAttribute(to, attribute, type, 1, &value), 0)
-        << attribute;
-  };
-  const auto list = [&](void* to, int attribute,
-                        const std::vector<int64_t>& values) {
-    EXPECT_EQ(
-        cudnn.SetAttribute(to, attribute, kTypeInt64,
-                           static_cast<int64_t>(values.size()), values.data()),
-        0)
-        << attribute;
-  };
-  const auto finish = [&](void* node) {
-    EXPECT_EQ(cudnn.Finalize(node), 0);
-    return node;
-  };
-  const auto tensor = [&](int64_t id, const std::vector<int64_t>& dims,
-                          bool is_virtual = false) {
-    void* node = make(kTensor);
-    set(node, kTensorType, kTypeDataType, kCudnnFloat32);
-    list(node, kTensorDims, dims);
-    list(node, kTensorStrides, CudnnStrides(dims, false));
-    set(node, kTensorId, kTypeInt64, id);
-    set(node, kTensorAlignment, kTypeInt64, int64_t{16});
-    set(node, kTensorIsVirtual, kTypeBoolean, static_cast<uint8_t>(is_virtual));
-    return finish(node);
-  };
-  void* work = make(kConvolution);
-  set(work, kConvolutionType, kTypeDataType, kCudnnFloat32);
-  set(work, kConvolutionMode, kTypeConvolutionMode, kCudnnCrossCorrelation);
-  set(work, kConvolutionDims, kTypeInt64, int64_t{2});
-  for (const int attribute : {kConvolutionPrePaddings, kConvolutionPostPaddings,
-                              kConvolutionStrides, kConvolutionDilations})
-    list(work, attribute, {1, 1});
-  finish(work);
-  void* const y = tensor(4, {2, 8, 5, 7}, true);
-  void* forward = make(kConvolutionForward);
-  set(forward, kForwardX, kTypeDescriptor, tensor(1, {2, 6, 5, 7}));
-  set(forward, kForwardW, kTypeDescriptor, tensor(2, {8, 6, 3, 3}));
-  set(forward, kForwardY, kTypeDescriptor, y);
-  set(forward, kForwardConvolution, kTypeDescriptor, work);
-  set(forward, kForwardAlpha, kTypeFloat, 1.0f);
-  set(forward, kForwardBeta, kTypeFloat, 0.0f);
-  finish(forward);
-  void* sum = make(kPointwise);
-  set(sum, kPointwiseMode, kTypePointwiseMode, kAdd);
-  set(sum, kPointwiseMathType, kTypeDataType, kCudnnFloat32);
-  void* add = make(kPointwiseOperation);
-  set(add, kOperationPointwise, kTypeDescriptor, finish(sum));
-  set(add, kOperationX, kTypeDescriptor, y);
-  set(add, kOperationB, kTypeDescriptor, tensor(5, {1, 8, 1, 1}));
-  void* const z = tensor(6, {2, 8, 5, 7}, true);
-  set(add, kOperationY, kTypeDescriptor, z);
-  finish(add);
-  void* relu = make(kPointwise);
-  set(relu, kPointwiseMode, kTypePointwiseMode, kReluForward);
-  set(relu, kPointwiseReluUpper, kTypeDouble, 6.0);
-  set(relu, kPointwiseMathType, kTypeDataType, kCudnnFloat32);
-  void* last = make(kPointwiseOperation);
-  set(last, kOperationPointwise, kTypeDescriptor, finish(relu));
-  set(last, kOperationX, kTypeDescriptor, z);
-  set(last, kOperationY, kTypeDescriptor, tensor(7, {2, 8, 5, 7}));
-  finish(last);
-}
 
 #ifdef CUPTI_API_VERSION
 #define PD_SAME_FIELD(Ours, ours, Theirs, theirs)            \
