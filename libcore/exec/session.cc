@@ -23,7 +23,7 @@ std::shared_ptr<const DevicePlace>& Place() {
 }
 
 // The others make ops that the GPU has no kernels for, or lose by; of fused
-// convolutions it knows no gradients.
+// convolutions and attention it knows no gradients.
 PassOptions PassesForGpu(const ProgramDesc& program, PassOptions options) {
   std::set<absl::string_view> kept = {"int8_chains", "int8_dynamic",
                                       "merge_updates"};
@@ -31,8 +31,9 @@ PassOptions PassesForGpu(const ProgramDesc& program, PassOptions options) {
   if (std::none_of(ops.begin(), ops.end(), [](const OpDesc& op) {
         return absl::EndsWith(op.type, "_grad");
       }))
-    for (const char* name : {"flatten_biases", "fold_batch_norms",
-                             "fuse_conv_bias_act", "fuse_conv_residual"})
+    for (const char* name :
+         {"flatten_biases", "fold_batch_norms", "fuse_attention",
+          "fuse_conv_bias_act", "fuse_conv_residual"})
       kept.insert(name);
   for (const Pass& pass : AllPasses())
     if (kept.count(pass.name) == 0) options.disabled.insert(pass.name);
@@ -91,6 +92,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   context.registry = registry_;
   context.keep.insert(fetches.begin(), fetches.end());
   context.label = label;
+  context.on_gpu = place_ != nullptr;
   context.value = [this](const std::string& name) -> const Tensor* {
     const Scope::Entry* entry = std::as_const(scope_).Find(name);
     return entry != nullptr && entry->tensor.has_value() ? &entry->tensor

@@ -10,6 +10,10 @@
 // are trained by the chain, which is 3 % faster there. So is it where the op
 // has no kernel but the reference: in float64, and without oneDNN. In a
 // training program both sides change together, or neither does.
+//
+// On a GPU the op is one of halves: what mixed precision casts to float32
+// before the softmax and to halves behind it goes with the chain, and what
+// drops elements stays one.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -24,12 +28,14 @@ namespace {
 struct Chain {
   int query_scale = kNone, scores = kNone, scale = kNone, add = kNone;
   int softmax = kNone, dropout = kNone, output = kNone;
+  int widened = kNone, narrowed = kNone;  // casts around the softmax
   // The same in the gradient, backwards: it ends with query_scale's.
   std::vector<size_t> grads;
 
   std::vector<size_t> Forward() const {
     std::vector<size_t> all;
-    for (int i : {query_scale, scores, scale, add, softmax, dropout, output})
+    for (int i : {query_scale, scores, scale, add, widened, softmax, dropout,
+                  narrowed, output})
       if (i != kNone) all.push_back(At(i));
     return all;
   }
@@ -85,8 +91,16 @@ int Before(const OpGraph& graph, int i) {
   return graph.OnlyWriter(graph.op(At(i)).In("X"));
 }
 
-bool FindScores(const OpGraph& graph, Chain* c) {
+bool IsCast(const OpGraph& graph, int i) {
+  return i != kNone && graph.op(At(i)).type == "cast";
+}
+
+bool FindScores(const OpGraph& graph, bool on_gpu, Chain* c) {
   int at = Before(graph, c->softmax);
+  if (on_gpu && IsCast(graph, at)) {
+    c->widened = at;
+    at = Before(graph, at);
+  }
   if (at != kNone && graph.op(At(at)).type == "elementwise_add") {
     const OpDesc& add = graph.op(At(at));
     if (!IsMask(graph, add) || !HasRank4(graph, add.In("X")) ||
@@ -120,18 +134,26 @@ int After(const OpGraph& graph, const std::string& name,
   return graph.OnlyReader(name, ignored);
 }
 
-bool FindOutput(const OpGraph& graph, Chain* c) {
+bool FindOutput(const OpGraph& graph, bool on_gpu, Chain* c) {
   const std::vector<std::string> grads = {"matmul_v2_grad", "matmul_grad",
                                           "softmax_grad"};
   std::string weights = graph.op(At(c->softmax)).Out("Out");
   int next = After(graph, weights, grads);
+  const auto go_on = [&](int* found) {
+    *found = next;
+    weights = graph.op(At(next)).Out("Out");
+    next = After(graph, weights, grads);
+  };
+  if (on_gpu && IsCast(graph, next)) go_on(&c->narrowed);
   if (next != kNone && graph.op(At(next)).type == "dropout") {
     const OpDesc& dropout = graph.op(At(next));
-    if (!dropout.Input("Seed").empty()) return false;
-    c->dropout = next;
-    weights = dropout.Out("Out");
-    next = After(graph, weights, grads);
+    if (!dropout.Input("Seed").empty() ||
+        (on_gpu && !dropout.AttrOr("is_test", false)))
+      return false;
+    go_on(&c->dropout);
   }
+  if (on_gpu && c->narrowed == kNone && IsCast(graph, next))
+    go_on(&c->narrowed);
   if (next == kNone || !IsProduct(graph.op(At(next)))) return false;
   const OpDesc& product = graph.op(At(next));
   c->output = next;
@@ -140,13 +162,32 @@ bool FindOutput(const OpGraph& graph, Chain* c) {
          HasRank4(graph, product.In("Y"));
 }
 
-bool FindForward(const OpGraph& graph, Chain* c) {
+// Whether the op would be of float32; on a GPU of float16 or bfloat16, with a
+// softmax of the same or between casts.
+bool HasTypes(const OpGraph& graph, bool on_gpu, const Chain& c) {
+  const auto dtype = [&](int i, const char* slot) {
+    const VarDesc* var = graph.Var(graph.op(At(i)).In(slot));
+    return var == nullptr ? DType::kFloat64 : var->dtype;
+  };
+  const DType softmax = dtype(c.softmax, "X");
+  if (!on_gpu) return softmax == DType::kFloat32;
+  const DType half = dtype(c.scores, "X");
+  if (half != DType::kFloat16 && half != DType::kBFloat16) return false;
+  if ((c.widened == kNone) != (c.narrowed == kNone) ||
+      softmax != (c.widened == kNone ? half : DType::kFloat32))
+    return false;
+  if (c.widened != kNone && dtype(c.widened, "X") != half) return false;
+  return dtype(c.scores, "Y") == half && dtype(c.output, "X") == half &&
+         dtype(c.output, "Y") == half &&
+         (c.add == kNone || dtype(c.add, "Y") == half);
+}
+
+bool FindForward(const OpGraph& graph, bool on_gpu, Chain* c) {
   const OpDesc& softmax = graph.op(At(c->softmax));
   const int32_t axis = softmax.AttrOr<int32_t>("axis", -1);
   return softmax.type == "softmax" && (axis == -1 || axis == 3) &&
-         HasRank4(graph, softmax.In("X")) &&
-         graph.Var(softmax.In("X"))->dtype == DType::kFloat32 &&
-         FindScores(graph, c) && FindOutput(graph, c);
+         HasRank4(graph, softmax.In("X")) && FindScores(graph, on_gpu, c) &&
+         FindOutput(graph, on_gpu, c) && HasTypes(graph, on_gpu, *c);
 }
 
 // Adds the gradient op of op i, which reads the gradient `*name`, and follows
@@ -341,10 +382,10 @@ bool Fuse(const Chain& c, OpGraph* graph) {
 }
 
 // A query that is scaled for others too stays scaled.
-void FuseAt(size_t softmax, OpGraph* graph) {
+void FuseAt(size_t softmax, bool on_gpu, OpGraph* graph) {
   Chain found;
   found.softmax = static_cast<int>(softmax);
-  if (!FindForward(*graph, &found)) return;
+  if (!FindForward(*graph, on_gpu, &found)) return;
   Chain whole = found;
   if (FindBackward(*graph, &whole) && Fuse(whole, graph)) return;
   if (found.query_scale == kNone) return;
@@ -356,11 +397,12 @@ void FuseAt(size_t softmax, OpGraph* graph) {
 
 absl::Status FuseAttention(const PassContext& context, ProgramDesc* program) {
   const OpDef* op = context.registry->Find("scaled_dot_product_attention");
-  if (op == nullptr || op->implementations().size() < 2)
+  if (op == nullptr || (!context.on_gpu && op->implementations().size() < 2))
     return absl::OkStatus();
   OpGraph graph(context, program);
   for (size_t i = 0; i < graph.size(); ++i)
-    if (!graph.IsRemoved(i) && graph.op(i).type == "softmax") FuseAt(i, &graph);
+    if (!graph.IsRemoved(i) && graph.op(i).type == "softmax")
+      FuseAt(i, context.on_gpu, &graph);
   graph.Finish();
   return absl::OkStatus();
 }

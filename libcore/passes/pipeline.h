@@ -29,6 +29,8 @@ struct PassContext {
   /// What the program is for, told to PassOptions::observer: "train", "eval";
   /// "" where there is only one.
   std::string label;
+  /// Whether the program will run on a GPU.
+  bool on_gpu = false;
   /// The value that a persistable variable has before the program runs, or null
   /// where nobody knows it. What the program writes is no constant all the
   /// same.

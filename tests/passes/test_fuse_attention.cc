@@ -13,6 +13,7 @@
 
 #include "libcore/base/parallel.h"
 #include "libcore/exec/session.h"
+#include "libcore/passes/amp.h"
 #include "libcore/passes/pipeline.h"
 #include "tests/passes/net.h"
 
@@ -265,6 +266,65 @@ TEST(FuseAttentionLeaves, WhatIsWrittenAnew) {
     ExpectNear(AnswersOf(net, Off()), AnswersOf(net, {}), 1e-5);
     EXPECT_EQ(IsFused(net), *name == 'v') << name;
   }
+}
+
+// The types of the ops that the pass makes for a GPU in mixed precision.
+std::string TypesOnGpu(const Form& f, const AmpSpec& spec,
+                       std::vector<std::string> fetches = {}) {
+  Net net = AttentionNet(f);
+  net.program.global().ops.resize(net.program.global().ops.size() - 2);
+  EXPECT_TRUE(MixPrecision(Registry(), spec, &net.program).ok());
+  PassContext context;
+  context.registry = &Registry();
+  context.on_gpu = true;
+  context.keep = {"out"};
+  context.keep.insert(fetches.begin(), fetches.end());
+  PassOptions only;
+  for (const Pass& pass : AllPasses())
+    if (pass.name != std::string("fuse_attention"))
+      only.disabled.insert(pass.name);
+  EXPECT_TRUE(RunPasses(context, only, &net.program).ok());
+  const auto& ops = net.program.global().ops;
+  for (const OpDesc& op : ops) {
+    if (op.type != kFused) continue;
+    EXPECT_EQ(op.AttrOr("scale", 0.0f), 0.5f);
+    for (const auto& [slot, names] : op.inputs)
+      EXPECT_EQ(net.program.FindVar(0, names[0])->dtype, spec.dtype) << slot;
+    EXPECT_EQ(net.program.FindVar(0, op.Out("output"))->dtype, spec.dtype);
+  }
+  return net.Types();
+}
+
+TEST(FuseAttentionOnGpu, IsOfHalvesAndTakesTheirCasts) {
+  for (const DType half : {DType::kFloat16, DType::kBFloat16})
+    for (const auto level : {AmpSpec::Level::kO1, AmpSpec::Level::kO2}) {
+      AmpSpec spec;
+      spec.level = level;
+      spec.dtype = half;
+      Form f;
+      f.behind = 0.5f;
+      EXPECT_EQ(TypesOnGpu(f, spec), std::string("cast cast cast ") + kFused);
+      f.dropout = 0.3f, f.is_test = true, f.mask = Shape{2, 1, 1, 5};
+      EXPECT_EQ(TypesOnGpu(f, spec),
+                std::string("cast cast cast cast ") + kFused);
+      // What somebody wants is still made, and what is dropped.
+      EXPECT_EQ(TypesOnGpu(f, spec, {"p"}).find(kFused), std::string::npos);
+      f.is_test = false;
+      EXPECT_EQ(TypesOnGpu(f, spec).find(kFused), std::string::npos);
+    }
+}
+
+// A mask that is added in float32 may be below what halves hold.
+TEST(FuseAttentionOnGpu, LeavesSumsInFloat32) {
+  AmpSpec spec;
+  spec.custom_black_list = {"elementwise_add"};
+  Form f;
+  f.behind = 0.5f, f.mask = Shape{5};
+  EXPECT_EQ(TypesOnGpu(f, spec).find(kFused), std::string::npos);
+  f.mask = std::nullopt;
+  EXPECT_NE(TypesOnGpu(f, spec).find(kFused), std::string::npos);
+  spec.custom_black_list = {"matmul_v2"};
+  EXPECT_EQ(TypesOnGpu(f, spec).find(kFused), std::string::npos);
 }
 
 // A row without a key is NaN, one whose keys are all at -1e9 is their mean.

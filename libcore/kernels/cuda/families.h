@@ -8,6 +8,7 @@
 namespace pd::cuda {
 
 void AddActivations(DeviceKernels* kernels);
+void AddAttention(DeviceKernels* kernels);
 void AddBilinear(DeviceKernels* kernels);
 void AddChoices(DeviceKernels* kernels);
 void AddConvolutions(DeviceKernels* kernels);

@@ -69,6 +69,8 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
   cuda::AddSequenceConv(&place->kernels);
   // Without cuDNN a program with convolutions says that it is missing.
   cuda::AddConvolutions(&place->kernels);
+  // Attention without it is three steps.
+  cuda::AddAttention(&place->kernels);
   return place;
 }
 
