@@ -54,7 +54,8 @@ def ours(case, options):
     else:
         model = os.path.join(options.kept, workload)
         if not os.path.exists(model + ".pdmodel"):
-            subprocess.run([bench_lib.tool("pd-export"), "-q", "-c", job, "-o", model], check=True)
+            subprocess.run([bench_lib.tool("pd-export"), "-q", "-c", job, "-o", model], check=True,
+                           stdout=subprocess.DEVNULL)
         command = [bench_lib.tool("pd-eval"), "-m", model, "--batch", str(batch)]
     return last_line(subprocess.run(command + common, capture_output=True, text=True, env=flags))
 
