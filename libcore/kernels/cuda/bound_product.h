@@ -71,6 +71,16 @@ class BoundByRows {
   Tensor* workspace_ = nullptr;
 };
 
+/// The step of a recurrence, forward or backward: an object that binds itself,
+/// then runs.
+template <typename Direction>
+absl::StatusOr<Step> BindDirection(BindContext* context,
+                                   DeviceBinding* binding) {
+  auto steps = std::make_shared<Direction>();
+  PD_RETURN_IF_ERROR(steps->Bind(context, binding));
+  return Step([steps](const RunContext&) { return steps->Run(); });
+}
+
 }  // namespace pd::cuda
 
 #endif  // PD_LIBCORE_KERNELS_CUDA_BOUND_PRODUCT_H_

@@ -255,14 +255,6 @@ class LstmBackward : public LstmSteps {
   Starter<PeepholeGradArgs> peepholes_;
 };
 
-template <typename Direction>
-absl::StatusOr<Step> BindDirection(BindContext* context,
-                                   DeviceBinding* binding) {
-  auto steps = std::make_shared<Direction>();
-  PD_RETURN_IF_ERROR(steps->Bind(context, binding));
-  return Step([steps](const RunContext&) { return steps->Run(); });
-}
-
 }  // namespace
 
 void AddLstm(DeviceKernels* kernels) {

@@ -402,14 +402,6 @@ class RnnBackward : public RnnSteps {
   Starter<RnnSumArgs> biases_, add_;
 };
 
-template <typename Direction>
-absl::StatusOr<Step> BindDirection(BindContext* context,
-                                   DeviceBinding* binding) {
-  auto steps = std::make_shared<Direction>();
-  PD_RETURN_IF_ERROR(steps->Bind(context, binding));
-  return Step([steps](const RunContext&) { return steps->Run(); });
-}
-
 }  // namespace
 
 void AddRecurrences(DeviceKernels* kernels) {
