@@ -3,6 +3,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 
 namespace pd {
@@ -44,6 +45,7 @@ absl::StatusOr<std::optional<JobAmp>> AmpOf(const LoadedJob& job) {
 }
 
 void WarnOfSlowHalves(DType dtype) {
+  if (DefaultPlace() != nullptr) return;
   if (dtype == DType::kFloat16)
     LogWarning(
         "float16 is computed through float32 here, which is slower than "

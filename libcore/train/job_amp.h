@@ -22,8 +22,8 @@ struct JobAmp {
 /// FILE:LINE:COLUMN.
 absl::StatusOr<std::optional<JobAmp>> AmpOf(const LoadedJob& job);
 
-/// Says once in the log what this CPU makes of the type: bfloat16 without
-/// avx512_bf16, or float16, is slower than float32.
+/// Says once in the log what this CPU makes of the type, where it computes:
+/// bfloat16 without avx512_bf16, or float16, is slower than float32.
 void WarnOfSlowHalves(DType dtype);
 
 /// Says in the log when the factor of the loss changes.

@@ -161,8 +161,7 @@ absl::Status Trainer::Impl::Prepare() {
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   rate_ = &rate->tensor;
   PD_ASSIGN_OR_RETURN(const auto amp, AmpOf(job_));
-  if (amp.has_value() && session_.place() == nullptr)
-    WarnOfSlowHalves(amp->precision.dtype);
+  if (amp.has_value()) WarnOfSlowHalves(amp->precision.dtype);
   if (!program_.loss_scaling.empty())
     scale_.Begin(
         *session_.scope().Find(program_.loss_scaling)->tensor.data<float>());

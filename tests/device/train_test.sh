@@ -94,6 +94,8 @@ results --device cpu >"$dir/eval.cpu"
 grep -o '"acc[^,}]*' "$dir/eval.gpu" | cmp - <(grep -o '"acc[^,}]*' "$dir/eval.cpu") ||
   fail "the accuracies differ"
 "$bin/pd-eval" -q -m "$dir/gpu" --out "$dir/cpu.npz" --device cpu >"$dir/out"
+expect 0 '^device: gpu:0, ' "$bin/pd-eval" -m "$dir/gpu" --device gpu --amp O1
+! grep -q 'computed through float32' "$dir/err" || fail "pd-eval warns about a CPU that does not compute"
 expect 0 '^device: gpu:0, ' "$bin/pd-eval" -m "$dir/gpu" --expect "$dir/cpu.npz" --device gpu --rtol 1e-4 --atol 1e-5
 expect 0 '^device: gpu:0, ' "$bin/pd-eval" -m "$dir/gpu" --bench 0.01 --device gpu
 grep -q '"peak_device_mb":0\.[0-9]*[1-9]' "$dir/out" || fail "--bench does not say what memory it took"
