@@ -23,12 +23,46 @@ endif()
 
 find_program(PD_CCACHE ccache)
 if(PD_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PD_CCACHE})
+  # Paths below the source folder count relative to it, so that clones and
+  # build folders at any place share what the cache holds.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${PD_CCACHE})
+  # ccache reads from preprocessed text which precompiled header it came from.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(pd_flags INTERFACE -fpch-preprocess)
+  endif()
 endif()
 find_program(PD_MOLD mold)
 if(PD_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
+
+# The headers of the standard library, of Abseil and of GoogleTest that most
+# sources include take longer to parse than the sources themselves; they are
+# compiled once for each level of optimisation. No header of our own is among
+# them, so that an edit never compiles everything anew.
+set(PD_STD_HEADERS <algorithm> <array> <cmath> <complex> <cstdint> <cstring>
+  <filesystem> <functional> <limits> <map> <memory> <numeric> <optional> <set>
+  <string> <type_traits> <unordered_map> <utility> <variant> <vector>
+  <absl/container/flat_hash_map.h> <absl/status/status.h>
+  <absl/status/statusor.h> <absl/strings/match.h> <absl/strings/str_cat.h>
+  <absl/strings/str_format.h> <absl/strings/str_join.h>
+  <absl/strings/str_split.h> <absl/strings/string_view.h>)
+
+# pd_precompiled(NAME [HEADERS h...] [OPTIONS o...] [LIBRARIES l...]): an object
+# library that holds those headers and HEADERS, compiled with OPTIONS; targets
+# that compile alike reuse it.
+function(pd_precompiled name)
+  cmake_parse_arguments(its "" "" "HEADERS;OPTIONS;LIBRARIES" ${ARGN})
+  set(source ${PROJECT_BINARY_DIR}/precompiled/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "// Its target compiles headers.\n")
+  add_library(${name} OBJECT ${source})
+  target_link_libraries(${name} PRIVATE pd_flags absl::flat_hash_map
+    absl::status absl::statusor absl::strings absl::str_format ${its_LIBRARIES})
+  target_compile_options(${name} PRIVATE ${its_OPTIONS})
+  target_precompile_headers(${name} PRIVATE ${PD_STD_HEADERS} ${its_HEADERS})
+endfunction()
 
 # pd_room(NAME SOURCES...): an object library of one folder; libpd.so is made of them.
 function(pd_room name)
@@ -40,16 +74,19 @@ function(pd_room name)
   # which halves its time; what the tests spend their time in is worth it.
   if(PD_SANITIZE AND name MATCHES "^(kernels.*|base|formats|data|tensor)$")
     target_compile_options(pd_${name} PRIVATE -O1 -fsanitize=${PD_SANITIZE})
+    target_precompile_headers(pd_${name} REUSE_FROM pd_precompiled_o1)
+  else()
+    target_precompile_headers(pd_${name} REUSE_FROM pd_precompiled)
   endif()
 endfunction()
 
 # pd_test(NAME SOURCES...): one gtest executable and its ctest entry.
 function(pd_test name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE pd GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE pd pd_test_main)
+  target_precompile_headers(${name} REUSE_FROM pd_precompiled_tests)
   target_compile_definitions(${name} PRIVATE
-    PD_TESTDATA="${PROJECT_SOURCE_DIR}/testdata"
-    PD_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    PD_TESTDATA="testdata" PD_BINARY_DIR="${PD_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
