@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out = min(max(X, min), max); X@GRAD = Out@GRAD where min <= X <= max, else 0
+// Out = min(max(X, min), max); X@GRAD = Out@GRAD where min < X < max, else 0
 // Selected rows are merged before they are clipped: a row is there once then.
 // The inputs Min and Max, of one element, replace the attributes. NaN stays NaN
 // and gets no gradient.
@@ -91,7 +91,7 @@ absl::StatusOr<Step> BindClip(BindContext* context) {
   });
 }
 
-// `to` = `from` where X is within the bounds. The gradient is linear in
+// `to` = `from` where X is between the bounds. The gradient is linear in
 // Out@GRAD: its own gradient is the same function.
 absl::StatusOr<Step> BindMask(BindContext* context, const char* from,
                               const char* to) {
@@ -110,7 +110,7 @@ absl::StatusOr<Step> BindMask(BindContext* context, const char* from,
       T* result = dx->data<T>();
       ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          result[i] = in[i] >= low && in[i] <= high ? g[i] : T(0);
+          result[i] = in[i] > low && in[i] < high ? g[i] : T(0);
       });
       return absl::OkStatus();
     });
