@@ -661,10 +661,20 @@ family("unary", {}).update({
     "glu": ("F.glu(x, 0)", dict(x=d(4, 3))),
     "maxout": ("F.maxout(x, 2, axis=-1)", dict(x=f(2, 3, 2, 4))),
     "clip_fed": ("op('clip', {'X': x, 'Min': lo, 'Max': hi}, min=0., max=0.)", dict(x=f(5, lo=-3, hi=3), lo=A([-1], "float32"), hi=A([2], "float32")), "x"),
+    "clip_bounds": ("[paddle.clip(x, -1., 1.), paddle.clip(x, lo, hi)]", dict(x=A([-2, -1, -.5, 1, 2, np.nan], "float32"), lo=A([-.5], "float32"), hi=A([1], "float32")), "x"),
+    "clip_bounds_f64": ("paddle.clip(x, -1., 1.)", dict(x=A([-2, -1, -.5, 1, 2], "float64"))),
     "scale_fed": ("paddle.scale(x, s, bias=1.)", dict(x=f(3), s=A([2.5], "float32")), "x"),
     "increment": ("paddle.increment(paddle.assign(x), 3)", dict(x=A([4]))),
     "lerp": ("paddle.lerp(x, y, w)", dict(x=d(2, 3), y=d(3), w=d(1)), "x y"),
 })
+# Their gradients where the pieces of the function meet. PaddlePaddle answers NaN, -0 or what lies outside of the domain
+# otherwise than the formula in relu, leaky_relu, selu, hardswish, sqrt and acosh, which are left out.
+for name, ends in dict(hardtanh=[-1, 1], relu6=[0, 6], hardsigmoid=[-3, 3], hardshrink=[-.5, .5], softshrink=[-.5, .5],
+                       elu=[0], celu=[0], thresholded_relu=[1], softplus=[20], swish=[0], mish=[0, 20],
+                       softsign=[0], tanhshrink=[0], log_sigmoid=[0]).items():
+    family("unary", {})[name + "_ends"] = (f"F.{name}(x)", dict(x=A(ends + [np.nan], "float32")))
+for name in "abs rsqrt reciprocal sign floor ceil round trunc frac square sinh asin acos atanh log log1p".split():
+    family("unary", {})[name + "_ends"] = (f"paddle.{name}(x)", dict(x=A([-1, -.5, -0., 0, .5, 1, 1.5, 2.5], "float32")))
 TYPES = "float32 float64 int32 int64 bool uint8 int8 int16 float16".split()
 for to in TYPES:
     family("cast", {}).update({
@@ -712,6 +722,9 @@ family("vision", {
     "grid_bilinear_border": ("F.grid_sample(x, g, padding_mode='border', align_corners=False)", dict(x=f(1, 2, 4, 5), g=f(1, 3, 3, 2, lo=-1.4, hi=1.4)), None, tight),
     "grid_reflection": ("F.grid_sample(x, g, padding_mode='reflection')", dict(x=d(1, 2, 4, 5), g=d(1, 3, 3, 2, lo=-1.4, hi=1.4)), "x"),
     "grid_nearest": ("F.grid_sample(x, g, mode='nearest')", dict(x=f(1, 2, 4, 5), g=f(1, 3, 3, 2)), "x"),
+    "grid_nearest_ties": ("[F.grid_sample(x, g, mode='nearest', padding_mode=p, align_corners=c) for p in ('zeros', 'border', 'reflection') for c in (True, False)]",
+                          dict(x=f(1, 2, 5, 4), g=A(np.stack(np.meshgrid(np.arange(-5, 6) / 4, np.arange(-4, 5) / 4), -1)[None], "float32")), "x"),
+    "grid_nearest_ties_f64": ("F.grid_sample(x, g, mode='nearest', align_corners=False)", dict(x=d(1, 1, 3, 2, 4), g=A(np.stack(np.meshgrid(np.arange(-4, 5) / 4, np.arange(-2, 3) / 2, [0, .5]), -1)[None], "float64")), "x"),
     "affine_grid": ("F.affine_grid(t, [2, 3, 4, 5], align_corners=False)", dict(t=f(2, 2, 3)), None, tight),
     "temporal_shift": ("F.temporal_shift(x, 2, .25)", dict(x=f(4, 4, 2, 2))),
     "channel_shuffle": ("F.channel_shuffle(x, 3)", dict(x=f(1, 6, 2, 2))),

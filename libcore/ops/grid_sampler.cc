@@ -6,8 +6,10 @@
 // padding_mode "border" clamps s to [0, extent - 1], "reflection" mirrors it at
 // the outer centres (align_corners) or edges and clamps; "zeros" reads 0
 // outside.
-//   nearest:  Output = X[round(s)], to even at ties; Grid@GRAD = 0; in volumes
-//             s itself must lie inside, as in PaddlePaddle's CPU kernel
+//   nearest:  Output = X[round(s)], away from zero at ties as in PaddlePaddle's
+//             CPU kernel, or to even where the attribute kGridTiesToEven is
+//             true, as in ONNX; Grid@GRAD = 0; in volumes s itself must lie
+//             inside, as in PaddlePaddle's CPU kernel
 //   bilinear: Output = sum over the 2^axes neighbours of weight * X
 // X@GRAD and Grid@GRAD are the derivatives; where s was clamped or mirrored
 // Grid's follows.
@@ -75,6 +77,7 @@ absl::StatusOr<GridSampler> ReadGridSampler(const OpDesc& op, const Shape& x,
         "attr 'padding_mode' is '%s'; expected zeros, border or reflection",
         padding);
   s.align_corners = op.AttrOr("align_corners", true);
+  s.ties_to_even = op.AttrOr(kGridTiesToEven, false);
   return s;
 }
 
@@ -166,7 +169,8 @@ template <typename T>
 int64_t Nearest(const GridSampler& s, const Place<T>* places) {
   int64_t offset = 0;
   for (size_t i = 0; i < s.axes; ++i) {
-    const T at = std::nearbyint(places[i].at);
+    const T at = s.ties_to_even ? std::nearbyint(places[i].at)
+                                : std::round(places[i].at);
     const T bounded = s.axes == 3 ? places[i].at : at;
     if (!(bounded >= T(0) && bounded <= static_cast<T>(s.extent[i] - 1)))
       return -1;

@@ -13,6 +13,10 @@
 
 namespace pd {
 
+/// A bool that only imported ONNX models carry: PaddlePaddle's operator has no
+/// such attribute, so the schema does not give it to every grid_sampler.
+inline constexpr char kGridTiesToEven[] = "nearest_ties_to_even";
+
 enum class GridPadding { kZeros, kBorder, kReflection };
 
 struct GridSampler {
@@ -21,6 +25,7 @@ struct GridSampler {
   int64_t extent[3];  ///< x, y, z
   int64_t step[3];    ///< of the position in a channel of X
   bool nearest, align_corners;
+  bool ties_to_even;  ///< of nearest; false: away from zero
   GridPadding padding;
 };
 

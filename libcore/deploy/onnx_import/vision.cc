@@ -4,6 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/importers.h"
+#include "libcore/ops/grid_sampler.h"
 
 namespace pd {
 namespace {
@@ -57,13 +58,14 @@ void ImportGridSample(OnnxNode* node) {
   if (mode == "linear") mode = "bilinear";
   if (mode != "bilinear" && mode != "nearest")
     return node->Fail(Unimplemented("mode '%s'", mode));
-  node->Give(0,
-             node->Emit("grid_sampler",
-                        {{"X", {node->In(0)}}, {"Grid", {node->In(1)}}},
-                        {{"mode", mode},
-                         {"padding_mode", node->Str("padding_mode", "zeros")},
-                         {"align_corners", node->Int("align_corners", 0) != 0}},
-                        "Output"));
+  std::map<std::string, Attribute> attrs = {
+      {"mode", mode},
+      {"padding_mode", node->Str("padding_mode", "zeros")},
+      {"align_corners", node->Int("align_corners", 0) != 0}};
+  if (mode == "nearest") attrs[kGridTiesToEven] = true;
+  node->Give(0, node->Emit("grid_sampler",
+                           {{"X", {node->In(0)}}, {"Grid", {node->In(1)}}},
+                           std::move(attrs), "Output"));
 }
 
 void ImportAffineGrid(OnnxNode* node) {

@@ -25,6 +25,7 @@ absl::StatusOr<SampleArgs> ReadSample(BindContext* context, Tensor* x,
   std::copy_n(s.extent, 3, args.extent);
   std::copy_n(s.step, 3, args.step);
   args.nearest = s.nearest;
+  args.ties_to_even = s.ties_to_even;
   args.align_corners = s.align_corners;
   args.padding = static_cast<int32_t>(s.padding);
   return args;

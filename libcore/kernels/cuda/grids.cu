@@ -59,7 +59,7 @@ struct Reading {
       spots[a] = SpotOf(p, p.grid[i * p.axes + a], p.extent[a]);
       const float spot = spots[a].at;
       if (p.nearest != 0) {
-        const float at = rintf(spot);
+        const float at = p.ties_to_even != 0 ? rintf(spot) : roundf(spot);
         const float bounded = p.axes == 3 ? spot : at;
         const bool in =
             bounded >= 0 && bounded <= static_cast<float>(p.extent[a] - 1);

@@ -20,7 +20,7 @@ struct SampleArgs {
   uint64_t* keys;
   int64_t images, channels, in_size, out_size, line;
   int64_t extent[3], step[3];  ///< as in pd::GridSampler
-  int32_t axes, nearest, align_corners, padding;
+  int32_t axes, nearest, ties_to_even, align_corners, padding;
 };
 
 /// Grids [images, (depth,) height, width, axes] of affine maps.
