@@ -123,8 +123,9 @@ class CudnnSearch : public CudnnTest {
   // What a process finds that starts now, with `text` in its file.
   void NewCache(const std::string& text = "") {
     static int number = 0;
-    folder_ = absl::StrCat(PD_BINARY_DIR, "/test_scratch/cudnn/", getpid(), "-",
-                           ++number);
+    // XDG_CACHE_HOME counts only where it is absolute.
+    folder_ = absl::StrCat(std::filesystem::absolute(PD_BINARY_DIR).string(),
+                           "/test_scratch/cudnn/", getpid(), "-", ++number);
     std::filesystem::create_directories(folder_ + "/pdkit");
     setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
     if (!text.empty()) {

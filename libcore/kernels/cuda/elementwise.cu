@@ -45,7 +45,7 @@ PD_REAL T SoftplusOf(T x) { return Max(x, T(0)) + Log1p(Exp(-Abs(x))); }
   X(scale, x* p.a + p.b, p.a)                                                 \
   X(scale_after, (x + p.b) * p.a, p.a)                                        \
   X(clip, x < p.a ? p.a : (x > p.b ? p.b : x),                                \
-    v >= p.a && v <= p.b ? T(1) : T(0))                                       \
+    v > p.a && v < p.b ? T(1) : T(0))                                         \
   X(sin, Sin(x), Cos(v))                                                      \
   X(cos, Cos(x), -Sin(v))                                                     \
   X(erf, Erf(x), T(1.1283791670955126) * Exp(-v * v))                         \
