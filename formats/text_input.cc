@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/text_input.h"
 
-#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -14,12 +13,7 @@
 namespace pd {
 
 absl::StatusOr<FileBytes> ReadInput(const std::string& path) {
-  if (path != "-") return ReadFileGunzip(path);
-  static std::atomic<bool> taken{false};
-  if (taken.exchange(true))
-    return FailedPrecondition(
-        "standard input ('-') was read already: it can be given once only");
-  return ReadFileGunzip("/dev/stdin");
+  return ReadFileGunzip(path);
 }
 
 LineReader::LineReader(absl::string_view text) : rest_(text) {

@@ -9,14 +9,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/file_input.h"
+#include "libcore/base/file_remains.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/mapped_copy.h"
 #include "libcore/base/status_macros.h"
 
@@ -26,41 +29,20 @@ namespace {
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kPartBytes = size_t{1} << 25;  // written at a time
 
-absl::StatusOr<FileBytes> ReadStream(int fd, const std::string& path) {
-  auto bytes = std::make_shared<std::vector<std::byte>>();
-  constexpr size_t kChunk = size_t{1} << 16;
-  for (;;) {
-    const size_t used = bytes->size();
-    bytes->resize(used + kChunk);
-    const ssize_t n = ::read(fd, bytes->data() + used, kChunk);
-    if (n < 0 && errno == EINTR) {
-      bytes->resize(used);
-      continue;
-    }
-    if (n < 0)
-      return ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
-    bytes->resize(used + static_cast<size_t>(n));
-    if (n == 0) break;
-  }
-  FileBytes file;
-  file.size = bytes->size();
-  file.data = std::shared_ptr<const std::byte>(bytes, bytes->data());
-  return file;
-}
-
-absl::StatusOr<FileBytes> ReadOpenFile(int fd, const std::string& path) {
+absl::StatusOr<FileBytes> ReadOpenFile(const FileInput& input) {
   struct stat info;
-  if (::fstat(fd, &info) != 0)
-    return ErrnoToStatus(errno, absl::StrCat("cannot read '", path, "'"));
-  if (S_ISDIR(info.st_mode))
-    return InvalidArgument("'%s' is a directory; expected a file", path);
-  if (!S_ISREG(info.st_mode) || info.st_size == 0) return ReadStream(fd, path);
+  if (::fstat(input.fd, &info) != 0)
+    return ErrnoToStatus(errno, absl::StrCat("cannot read ", input.shown));
+  // Of standard input somebody may have read the beginning.
+  if (!S_ISREG(info.st_mode) || info.st_size == 0 ||
+      ::lseek(input.fd, 0, SEEK_CUR) != 0)
+    return ReadStream(input);
   const size_t size = static_cast<size_t>(info.st_size);
-  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (mapped == MAP_FAILED) return ReadStream(fd, path);
+  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, input.fd, 0);
+  if (mapped == MAP_FAILED) return ReadStream(input);
   FileBytes file;
   file.size = size;
-  RememberMapping(mapped, size, fd);
+  RememberMapping(mapped, size, input.fd);
   file.data = std::shared_ptr<const std::byte>(
       static_cast<const std::byte*>(mapped), [size](const std::byte* p) {
         ForgetMapping(p);
@@ -69,48 +51,48 @@ absl::StatusOr<FileBytes> ReadOpenFile(int fd, const std::string& path) {
   return file;
 }
 
+// Text as terminals take it. Other bytes set colours and titles, and some
+// terminals answer them as if somebody had typed.
+bool IsTerminalText(absl::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) {
+    return c == '\n' || c == '\t' || c == '\r' ||
+           !absl::ascii_iscntrl(static_cast<unsigned char>(c));
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<FileBytes> ReadFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
-  auto file = ReadOpenFile(fd, path);
-  ::close(fd);
+  PD_ASSIGN_OR_RETURN(const FileInput input, OpenInput(path));
+  auto file = ReadOpenFile(input);
+  ::close(input.fd);
   return file;
 }
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
+  PD_ASSIGN_OR_RETURN(FileTarget target, ResolveTarget(path));
   std::unique_ptr<AtomicFile> file(new AtomicFile);
-  file->path_ = path;
-  struct stat info;
-  if (::stat(path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode))
-      return InvalidArgument("cannot write '%s': it is a directory", path);
-    file->direct_ = !S_ISREG(info.st_mode);
-  }
-  if (file->direct_) {
-    file->fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  file->direct_ = target.direct();
+  if (target.direct()) {
+    PD_ASSIGN_OR_RETURN(file->fd_, OpenDirect(target));
+    file->terminal_ = ::isatty(file->fd_) == 1;
   } else {
-    file->temporary_ = absl::StrCat(path, ".tmpXXXXXX");
-    file->fd_ = ::mkostemp(file->temporary_.data(), O_CLOEXEC);
-    if (file->fd_ >= 0) {
-      const mode_t mask = ::umask(0);
-      ::umask(mask);
-      ::fchmod(file->fd_, 0666 & ~mask);
-    }
+    RemoveRemainsOf(target.place);
+    PD_ASSIGN_OR_RETURN(TemporaryFile temporary,
+                        MakeTemporary(target.place, target.shown));
+    file->fd_ = temporary.fd;
+    file->temporary_ = std::move(temporary.path);
   }
-  if (file->fd_ < 0) {
-    file->temporary_.clear();
-    return ErrnoToStatus(errno, absl::StrCat("cannot write '", path, "'"));
-  }
+  file->shown_ = std::move(target.shown);
+  file->place_ = std::move(target.place);
   return file;
 }
 
+// Closed last, which lets go of the lock on the temporary file.
 AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) ::close(fd_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (fd_ >= 0) ::close(fd_);
 }
 
 absl::Status AtomicFile::Append(absl::string_view bytes) {
@@ -132,6 +114,11 @@ absl::Status AtomicFile::Flush() {
 }
 
 absl::Status AtomicFile::Write(absl::string_view rest) {
+  if (terminal_ && !IsTerminalText(rest))
+    return FailedPrecondition(
+        "%s is a terminal, and the bytes to write are no text: redirect it to "
+        "a file or a pipe",
+        shown_);
   while (!rest.empty()) {
     const absl::string_view part = rest.substr(0, kPartBytes);
     if (part.size() == kPartBytes) {
@@ -143,7 +130,7 @@ absl::Status AtomicFile::Write(absl::string_view rest) {
         ::write(fd_, rest.data(), std::min(rest.size(), kPartBytes));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      return ErrnoToStatus(errno, absl::StrCat("cannot write '", path_, "'"));
+      return ErrnoToStatus(errno, absl::StrCat("cannot write ", shown_));
     rest.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
@@ -151,15 +138,16 @@ absl::Status AtomicFile::Write(absl::string_view rest) {
 
 absl::Status AtomicFile::Commit() {
   PD_RETURN_IF_ERROR(Flush());
-  const std::string what = absl::StrCat("cannot write '", path_, "'");
-  if (!direct_ && ::fsync(fd_) != 0) return ErrnoToStatus(errno, what);
-  const int fd = std::exchange(fd_, -1);
-  if (::close(fd) != 0) return ErrnoToStatus(errno, what);
+  const std::string what = absl::StrCat("cannot write ", shown_);
+  if (!direct_) {
+    if (::fsync(fd_) != 0 ||
+        std::rename(temporary_.c_str(), place_.c_str()) != 0)
+      return ErrnoToStatus(errno, what);
+    temporary_.clear();
+  }
+  if (::close(std::exchange(fd_, -1)) != 0) return ErrnoToStatus(errno, what);
   if (direct_) return absl::OkStatus();
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-    return ErrnoToStatus(errno, what);
-  temporary_.clear();
-  const auto parent = std::filesystem::path(path_).parent_path();
+  const auto parent = std::filesystem::path(place_).parent_path();
   return SyncDirectory(parent.empty() ? "." : parent.string());
 }
 
@@ -167,6 +155,21 @@ absl::Status WriteFile(const std::string& path, absl::string_view bytes) {
   PD_ASSIGN_OR_RETURN(auto file, AtomicFile::Create(path));
   PD_RETURN_IF_ERROR(file->Append(bytes));
   return file->Commit();
+}
+
+absl::Status CheckWritable(const std::string& path) {
+  PD_ASSIGN_OR_RETURN(const FileTarget target, ResolveTarget(path));
+  if (!target.direct()) return AtomicFile::Create(path).status();
+  const std::string what = absl::StrCat("cannot write ", target.shown);
+  if (target.descriptor < 0) {
+    if (::access(target.place.c_str(), W_OK) != 0)
+      return ErrnoToStatus(errno, what);
+    return absl::OkStatus();
+  }
+  const int flags = ::fcntl(target.descriptor, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) != 0)
+    return ErrnoToStatus(EBADF, what);
+  return absl::OkStatus();
 }
 
 absl::Status MakeDirectories(const std::string& path) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: reading whole or mapped, and writing so that the old file survives
-// every failure (written aside, synced, renamed).
+// every failure (written aside, synced, renamed). "-" is standard input or
+// output.
 #ifndef PD_LIBCORE_BASE_FILE_H_
 #define PD_LIBCORE_BASE_FILE_H_
 
@@ -8,10 +9,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace pd {
 
@@ -24,24 +25,28 @@ struct FileBytes {
   }
 };
 
-/// The whole file, memory-mapped where the file allows it (a pipe is read).
-/// NotFound, PermissionDenied, InvalidArgument for a directory; messages name
-/// the path.
+/// The whole file, memory-mapped where the file allows it; pipes, terminals
+/// and standard input ("-", once) are read to their end. NotFound,
+/// PermissionDenied, InvalidArgument for a directory or a device,
+/// DeadlineExceeded for a named pipe that nobody writes, ResourceExhausted for
+/// a stream that does not end; messages name the path.
 absl::StatusOr<FileBytes> ReadFile(const std::string& path);
 
 /// Writes a file beside its target and renames it on Commit(). Without Commit
 /// the target stays as it was and the temporary file is removed.
 class AtomicFile {
  public:
-  /// Opens a temporary file in the folder of `path`. Devices and pipes
-  /// ("/dev/stdout") are written directly.
+  /// Opens a temporary file beside `path`, or beside what it is a symbolic
+  /// link to. Standard output ("-"), devices, pipes and open descriptors are
+  /// written directly (file_target.h).
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
       const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends bytes (buffered). ResourceExhausted when the disk is full.
+  /// Appends bytes (buffered). ResourceExhausted when the disk is full;
+  /// FailedPrecondition for bytes on a terminal that are no text.
   absl::Status Append(absl::string_view bytes);
   /// Bytes appended so far.
   uint64_t size() const { return size_; }
@@ -53,15 +58,19 @@ class AtomicFile {
   absl::Status Flush();
   absl::Status Write(absl::string_view bytes);
 
-  std::string path_, temporary_;
+  std::string shown_, place_, temporary_;
   int fd_ = -1;
-  bool direct_ = false;
+  bool direct_ = false, terminal_ = false;
   uint64_t size_ = 0;
   std::string buffer_;
 };
 
 /// AtomicFile around one Append.
 absl::Status WriteFile(const std::string& path, absl::string_view bytes);
+
+/// The error that AtomicFile would give, before the work whose result `path`
+/// shall hold. Writes nothing, and wakes nobody who reads from a pipe.
+absl::Status CheckWritable(const std::string& path);
 
 /// Makes the folder and its parents; OK when it is there already.
 absl::Status MakeDirectories(const std::string& path);

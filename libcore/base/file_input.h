@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ReadFile reads that is no regular file: standard input, pipes,
+// terminals. None of it says beforehand how long it is, so every wait and
+// every length has a bound.
+#ifndef PD_LIBCORE_BASE_FILE_INPUT_H_
+#define PD_LIBCORE_BASE_FILE_INPUT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "libcore/base/file.h"
+
+namespace pd {
+
+/// Something opened for reading; the caller closes `fd`.
+struct FileInput {
+  int fd = -1;
+  std::string shown;  ///< for messages: "'in.npz'", "standard input"
+  /// A named pipe that was opened without waiting for who writes it.
+  bool awaits_writer = false;
+};
+
+/// Opens a file, a pipe, a terminal, /dev/null, or standard input for "-",
+/// which can be taken once: FailedPrecondition the second time.
+/// InvalidArgument for a folder and for any other device, which has no end.
+absl::StatusOr<FileInput> OpenInput(const std::string& path);
+
+/// Reads until the end, on a heap of its own. DeadlineExceeded when nobody
+/// opens a named pipe for writing within ten seconds; ResourceExhausted when
+/// there is more than half of the machine's memory holds.
+absl::StatusOr<FileBytes> ReadStream(const FileInput& input);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_BASE_FILE_INPUT_H_
