@@ -15,6 +15,7 @@
 #include "formats/safetensors.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
 #include "libcore/convert/side_text.h"
@@ -208,8 +209,7 @@ absl::Status At(const std::string& path, const absl::Status& status) {
 }
 
 absl::Status ReadOneFile(const ReadOptions& options, Content* out) {
-  const std::string path = out->path == "-" ? "/dev/stdin" : out->path;
-  PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
+  PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(out->path));
   out->kind = DetectKind(file.view(), out->path);
   out->stem = fs::path(out->path).stem().string();
   for (const Source& source : Sources()) {
@@ -277,7 +277,7 @@ absl::StatusOr<Content> ReadContent(const std::string& path,
     PD_RETURN_IF_ERROR(InOneLine(ReadFolder(options, &content)));
     return content;
   }
-  if (path != "-" && !Exists(path)) {
+  if (path != kStandardStream && !Exists(path)) {
     for (const char* ending : {".pdmodel", ".pdparams", ".pdopt"})
       if (const auto file = absl::StrCat(path, ending); Exists(file)) {
         content.path = file;

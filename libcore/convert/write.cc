@@ -12,6 +12,8 @@
 #include "formats/safetensors.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_set.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
 #include "libcore/convert/side_text.h"
@@ -144,7 +146,7 @@ absl::Status WriteJoint(const WriteJob& job) {
 absl::Status WriteSeparate(const WriteJob& job) {
   PD_ASSIGN_OR_RETURN(const NamedArrays arrays,
                       ArraysOf(job, "a tensor file", true));
-  return WriteTensorFolder(job.path, arrays, job.written);
+  return WriteTensorFolder(job, job.path, arrays);
 }
 
 absl::Status WriteRows(const WriteJob& job) {
@@ -188,6 +190,12 @@ absl::Status WriteText(const WriteJob& job) {
     return InvalidArgument("'%s' holds no program to show as text",
                            job.content.path);
   return WriteFile(job.path, DumpProgram(*job.content.program));
+}
+
+bool IsSeveralFiles(Target target) {
+  return target == Target::kPaddle || target == Target::kPaddleStatic ||
+         target == Target::kLegacy || target == Target::kLegacyJoint ||
+         target == Target::kSeparate;
 }
 
 absl::Status Write(const WriteJob& job, Target target) {
@@ -264,13 +272,19 @@ void Count(const NamedArrays& arrays, Written* written) {
 absl::StatusOr<Written> WriteContent(const Content& content, Target target,
                                      const std::string& path,
                                      const WriteOptions& options) {
+  if (IsSeveralFiles(target))
+    PD_RETURN_IF_ERROR(CheckPrefix(path, "this form"));
   Written written;
-  const std::string to = path == "-" ? "/dev/stdout" : path;
+  FileSet files;
   WriteJob job{
-      content, options, to,
+      content,
+      options,
+      path,
       content.rows.has_value() ? RowsObject(*content.rows) : content.object,
-      &written};
+      &written,
+      &files};
   PD_RETURN_IF_ERROR(Write(job, target));
+  PD_RETURN_IF_ERROR(files.Commit());
   if (written.files.empty()) written.files.push_back(path);
   return written;
 }

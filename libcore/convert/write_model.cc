@@ -12,6 +12,8 @@
 #include "formats/pdparams.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_set.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
 #include "libcore/convert/tree.h"
@@ -31,7 +33,7 @@ namespace fs = std::filesystem;
 // that the table of a dygraph state dict gives them.
 absl::StatusOr<NamedArrays> ValuesFor(const WriteJob& job,
                                       const ProgramDesc& program) {
-  WriteJob named{job.content, job.options, job.path, job.object, job.written};
+  WriteJob named = job;
   Content renamed = job.content;
   renamed.object = job.object;
   PD_ASSIGN_OR_RETURN(NamedArrays values, ArraysOf(job, "a model", true));
@@ -52,10 +54,11 @@ absl::StatusOr<NamedArrays> ValuesFor(const WriteJob& job,
   return values;
 }
 
-absl::Status WriteProgramFile(const WriteJob& job, const std::string& path,
-                              const ProgramDesc& program) {
+// Where the job's set has `path` written.
+absl::StatusOr<std::string> Member(const WriteJob& job,
+                                   const std::string& path) {
   job.written->files.push_back(path);
-  return WriteProgram(path, program);
+  return job.files->Add(path);
 }
 
 // static.save's two state dicts: parameters, and whatever else persists.
@@ -73,23 +76,25 @@ absl::Status WriteStates(const WriteJob& job, const std::string& prefix,
     }
   }
   const int protocol = job.options.protocol;
-  job.written->files.push_back(prefix + ".pdparams");
-  PD_RETURN_IF_ERROR(WriteStateDict(prefix + ".pdparams", params, protocol));
+  PD_ASSIGN_OR_RETURN(const std::string params_path,
+                      Member(job, prefix + ".pdparams"));
+  PD_RETURN_IF_ERROR(WriteStateDict(params_path, params, protocol));
   if (opt.tensors.empty()) return absl::OkStatus();
-  job.written->files.push_back(prefix + ".pdopt");
-  return WriteStateDict(prefix + ".pdopt", opt, protocol);
+  PD_ASSIGN_OR_RETURN(const std::string opt_path,
+                      Member(job, prefix + ".pdopt"));
+  return WriteStateDict(opt_path, opt, protocol);
 }
 
 absl::Status WriteJointBeside(const WriteJob& job, const std::string& path,
                               const NamedArrays& values) {
   if (values.empty()) return absl::OkStatus();  // as PaddlePaddle: no file
-  job.written->files.push_back(path);
-  PD_RETURN_IF_ERROR(WriteTensors(path, values));
+  PD_ASSIGN_OR_RETURN(const std::string params_path, Member(job, path));
+  PD_RETURN_IF_ERROR(WriteTensors(params_path, values));
   if (job.content.info.As<PickleNone>() != nullptr ||
       !absl::EndsWith(path, ".pdiparams"))
     return absl::OkStatus();
-  job.written->files.push_back(path + ".info");
-  return WritePickle(path + ".info", job.content.info, 2);
+  PD_ASSIGN_OR_RETURN(const std::string info_path, Member(job, path + ".info"));
+  return WritePickle(info_path, job.content.info, 2);
 }
 
 // An ONNX model becomes a program of PaddlePaddle's ops.
@@ -117,17 +122,17 @@ absl::Status WriteOnnxAs(const WriteJob& job, Target target) {
 
 }  // namespace
 
-absl::Status WriteTensorFolder(const std::string& folder,
-                               const NamedArrays& arrays, Written* written) {
+absl::Status WriteTensorFolder(const WriteJob& job, const std::string& folder,
+                               const NamedArrays& arrays) {
   for (const auto& [name, array] : arrays)
     if (!StaysInside(name))
       return InvalidArgument("tensor '%s': that is no name of a file", name);
-  Count(arrays, written);
+  Count(arrays, job.written);
   for (const auto& [name, array] : arrays) {
     const std::string path = absl::StrCat(folder, "/", name);
     PD_RETURN_IF_ERROR(MakeDirectories(fs::path(path).parent_path().string()));
-    PD_RETURN_IF_ERROR(WriteTensor(path, array));
-    written->files.push_back(path);
+    PD_ASSIGN_OR_RETURN(const std::string tensor_path, Member(job, path));
+    PD_RETURN_IF_ERROR(WriteTensor(tensor_path, array));
   }
   return absl::OkStatus();
 }
@@ -150,18 +155,23 @@ absl::Status WriteModel(const WriteJob& job, Target target) {
                         folder ? "/__model__" : ""));
   const std::string model =
       absl::StrCat(prefix, folder ? "/__model__" : ".pdmodel");
-  if (target == Target::kProgram)
-    return WriteProgramFile(job, job.path == "/dev/stdout" ? job.path : model,
-                            *program);
+  if (target == Target::kProgram) {
+    const std::string path = IsDirectTarget(job.path) ? job.path : model;
+    job.written->files.push_back(path);
+    return WriteProgram(path, *program);
+  }
   NamedArrays values;
   if (!PersistableTensors(*program).empty() ||
       job.object.As<PickleNone>() == nullptr) {
     PD_ASSIGN_OR_RETURN(values, ValuesFor(job, *program));
   }
   if (folder) PD_RETURN_IF_ERROR(MakeDirectories(prefix));
-  // The program comes last: whoever finds it finds its parameters.
+  // First in the set, so last in its place: whoever finds the program finds
+  // its parameters.
+  PD_ASSIGN_OR_RETURN(const std::string program_path, job.files->Add(model));
+  PD_RETURN_IF_ERROR(WriteProgram(program_path, *program));
   if (target == Target::kLegacy)
-    PD_RETURN_IF_ERROR(WriteTensorFolder(prefix, values, job.written));
+    PD_RETURN_IF_ERROR(WriteTensorFolder(job, prefix, values));
   else
     Count(values, job.written);
   if (target == Target::kLegacyJoint)
@@ -170,7 +180,8 @@ absl::Status WriteModel(const WriteJob& job, Target target) {
     PD_RETURN_IF_ERROR(WriteJointBeside(job, prefix + ".pdiparams", values));
   if (target == Target::kPaddleStatic)
     PD_RETURN_IF_ERROR(WriteStates(job, prefix, *program, values));
-  return WriteProgramFile(job, model, *program);
+  job.written->files.push_back(model);
+  return absl::OkStatus();
 }
 
 }  // namespace pd

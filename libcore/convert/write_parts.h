@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/base/file_set.h"
 #include "libcore/convert/content.h"
 #include "libcore/convert/tree.h"
 
@@ -16,9 +17,10 @@ namespace pd {
 struct WriteJob {
   const Content& content;
   const WriteOptions& options;
-  std::string path;    ///< "/dev/stdout" for "-"
+  std::string path;    ///< "-" for standard output
   PickleValue object;  ///< of the content; rows as {value, rows, height}
   Written* written;
+  FileSet* files;  ///< what a target of several files is made of
 };
 
 /// Notes what the target cannot hold: an error, unless it may be left out.
@@ -33,10 +35,10 @@ absl::StatusOr<NamedArrays> ArraysOf(const WriteJob& job,
 /// Counts what was written.
 void Count(const NamedArrays& arrays, Written* written);
 
-/// A file for each array, under its name. InvalidArgument for a name that would
-/// lead out of the folder.
-absl::Status WriteTensorFolder(const std::string& folder,
-                               const NamedArrays& arrays, Written* written);
+/// A file of the job's set for each array, under its name. InvalidArgument for
+/// a name that would lead out of the folder.
+absl::Status WriteTensorFolder(const WriteJob& job, const std::string& folder,
+                               const NamedArrays& arrays);
 
 /// Forms with a program.
 absl::Status WriteModel(const WriteJob& job, Target target);

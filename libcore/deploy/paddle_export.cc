@@ -2,12 +2,7 @@
 #include "libcore/deploy/paddle_export.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -15,6 +10,8 @@
 #include "formats/tensor_stream.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_set.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -24,43 +21,6 @@ namespace fs = std::filesystem;
 
 // What programs without a version of their own say: PaddlePaddle 2.3.0.
 constexpr int64_t kProgramVersion = 2003000;
-
-// Several files that replace their targets together.
-class FileSet {
- public:
-  ~FileSet() {
-    for (const std::string& target : targets_)
-      std::remove(Aside(target).c_str());
-  }
-
-  // Where to write what shall become `target`.
-  std::string Add(const std::string& target) {
-    targets_.push_back(target);
-    return Aside(target);
-  }
-
-  absl::Status Commit() {
-    for (const std::string& target : targets_) {
-      std::error_code error;
-      if (fs::is_directory(target, error))
-        return InvalidArgument("'%s' is a folder; expected a file", target);
-    }
-    while (!targets_.empty()) {
-      const std::string& target = targets_.back();
-      if (std::rename(Aside(target).c_str(), target.c_str()) != 0)
-        return ErrnoToStatus(errno,
-                             absl::StrCat("cannot replace '", target, "'"));
-      targets_.pop_back();
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  static std::string Aside(const std::string& target) {
-    return absl::StrCat(target, ".new");
-  }
-  std::vector<std::string> targets_;
-};
 
 std::string FolderOf(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
@@ -103,37 +63,46 @@ absl::Status CheckFileName(const std::string& name) {
 
 absl::Status WritePaddleModel(const InferenceModel& model,
                               const std::string& prefix) {
+  PD_RETURN_IF_ERROR(CheckPrefix(prefix, "a model"));
   PD_ASSIGN_OR_RETURN(const ProgramDesc program, WithFeedFetch(model));
   PD_RETURN_IF_ERROR(MakeDirectories(FolderOf(prefix)));
-  const std::string params = absl::StrCat(prefix, ".pdiparams");
   FileSet files;
-  PD_RETURN_IF_ERROR(
-      WriteProgram(files.Add(absl::StrCat(prefix, ".pdmodel")), program));
-  if (!model.params.empty())
-    PD_RETURN_IF_ERROR(WriteTensors(files.Add(params), model.params));
+  PD_ASSIGN_OR_RETURN(const std::string program_path,
+                      files.Add(absl::StrCat(prefix, ".pdmodel")));
+  PD_RETURN_IF_ERROR(WriteProgram(program_path, program));
+  const std::string params = absl::StrCat(prefix, ".pdiparams");
+  if (model.params.empty()) {
+    // A file of parameters beside a model without any would be taken for its
+    // own.
+    PD_RETURN_IF_ERROR(files.AddRemoval(params));
+  } else {
+    PD_ASSIGN_OR_RETURN(const std::string params_path, files.Add(params));
+    PD_RETURN_IF_ERROR(WriteTensors(params_path, model.params));
+  }
   PD_RETURN_IF_ERROR(files.Commit());
-  // A file of parameters beside a model without any would be taken for its own.
-  if (model.params.empty()) std::remove(params.c_str());
   return SyncDirectory(FolderOf(prefix));
 }
 
 absl::Status WritePaddleLegacyModel(const InferenceModel& model,
                                     const std::string& folder) {
+  PD_RETURN_IF_ERROR(CheckPrefix(folder, "a model"));
   PD_ASSIGN_OR_RETURN(const ProgramDesc program, WithFeedFetch(model));
   for (const auto& [name, value] : model.params)
     PD_RETURN_IF_ERROR(CheckFileName(name));
   PD_RETURN_IF_ERROR(MakeDirectories(folder));
   FileSet files;
-  PD_RETURN_IF_ERROR(
-      WriteProgram(files.Add(absl::StrCat(folder, "/__model__")), program));
+  PD_ASSIGN_OR_RETURN(const std::string program_path,
+                      files.Add(absl::StrCat(folder, "/__model__")));
+  PD_RETURN_IF_ERROR(WriteProgram(program_path, program));
   for (const auto& [name, value] : model.params) {
     const std::string path = absl::StrCat(folder, "/", name);
     PD_RETURN_IF_ERROR(MakeDirectories(FolderOf(path)));
-    PD_RETURN_IF_ERROR(WriteTensor(files.Add(path), value));
+    PD_ASSIGN_OR_RETURN(const std::string value_path, files.Add(path));
+    PD_RETURN_IF_ERROR(WriteTensor(value_path, value));
   }
-  PD_RETURN_IF_ERROR(files.Commit());
   // A joint file would be preferred to the parameters' own.
-  std::remove(absl::StrCat(folder, "/__params__").c_str());
+  PD_RETURN_IF_ERROR(files.AddRemoval(absl::StrCat(folder, "/__params__")));
+  PD_RETURN_IF_ERROR(files.Commit());
   return SyncDirectory(folder);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models as PaddlePaddle's save_inference_model writes them. All files are
-// written and synced under other names first, then renamed together: a failure
-// leaves the old model as it was.
+// Models as PaddlePaddle's save_inference_model writes them. Their files
+// replace the old ones together (FileSet): a failure leaves the old model as it
+// was.
 #ifndef PD_LIBCORE_DEPLOY_PADDLE_EXPORT_H_
 #define PD_LIBCORE_DEPLOY_PADDLE_EXPORT_H_
 
@@ -14,7 +14,8 @@ namespace pd {
 
 /// Writes PREFIX.pdmodel, with feed and fetch ops, and PREFIX.pdiparams, the
 /// parameters in name order; a model without parameters has no such file.
-/// Folders on the way are made.
+/// Folders on the way are made. InvalidArgument where the prefix is standard
+/// output, a device or a pipe.
 absl::Status WritePaddleModel(const InferenceModel& model,
                               const std::string& prefix);
 

@@ -9,6 +9,8 @@
 #include "formats/pdparams.h"
 #include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
+#include "libcore/base/file_set.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/train/nan_guard.h"
 
@@ -298,10 +300,18 @@ absl::Status ProgramTraining::Save(const std::string& prefix) const {
       (var.is_parameter ? params : opt).tensors[var.name] = std::move(value);
     }
   }
-  PD_RETURN_IF_ERROR(WriteProgram(absl::StrCat(prefix, ".pdmodel"),
-                                  options_.programs.front()));
-  PD_RETURN_IF_ERROR(WriteStateDict(absl::StrCat(prefix, ".pdparams"), params));
-  return WriteStateDict(absl::StrCat(prefix, ".pdopt"), opt);
+  PD_RETURN_IF_ERROR(CheckPrefix(prefix, "a training program"));
+  FileSet files;
+  PD_ASSIGN_OR_RETURN(const std::string program_path,
+                      files.Add(absl::StrCat(prefix, ".pdmodel")));
+  PD_RETURN_IF_ERROR(WriteProgram(program_path, options_.programs.front()));
+  PD_ASSIGN_OR_RETURN(const std::string params_path,
+                      files.Add(absl::StrCat(prefix, ".pdparams")));
+  PD_RETURN_IF_ERROR(WriteStateDict(params_path, params));
+  PD_ASSIGN_OR_RETURN(const std::string opt_path,
+                      files.Add(absl::StrCat(prefix, ".pdopt")));
+  PD_RETURN_IF_ERROR(WriteStateDict(opt_path, opt));
+  return files.Commit();
 }
 
 }  // namespace pd

@@ -119,11 +119,12 @@ TEST(PaddleExport, OldFilesSurviveAFailure) {
   fs::remove(prefix + ".pdiparams");
   fs::create_directory(prefix + ".pdiparams");  // cannot be replaced
   const absl::Status status = WritePaddleModel(*resnet, prefix);
-  EXPECT_NE(status.message().find("is a folder"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("is a directory"), std::string::npos)
+      << status;
   EXPECT_EQ(Contents(prefix + ".pdmodel"), old);
   for (const auto& entry :
        fs::directory_iterator(fs::path(prefix).parent_path()))
-    EXPECT_NE(entry.path().extension(), ".new") << entry.path();
+    EXPECT_NE(entry.path().extension(), ".pdkit-new") << entry.path();
 }
 
 TEST(PaddleExport, ModelWithoutParametersHasNoFileOfThem) {
