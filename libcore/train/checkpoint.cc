@@ -16,8 +16,10 @@
 #include "absl/strings/strip.h"
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_remains.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -136,7 +138,8 @@ absl::Status WriteFiles(const std::string& folder, const Checkpoint& c) {
                         ReadFile(absl::StrCat(folder, "/", name)));
     state["files"][name] = {{"bytes", file.size}, {"crc32", Checksum(file)}};
   }
-  return WriteFile(absl::StrCat(folder, "/", kStateFile), state.dump(2) + "\n");
+  return WriteFile(absl::StrCat(folder, "/", kStateFile),
+                   DumpJson(state, 2) + "\n");
 }
 
 // One file of the checkpoint against what state.json says of it.
@@ -172,10 +175,26 @@ absl::StatusOr<TrainState> ReadState(const std::string& folder) {
   }
 }
 
+// Where a folder goes that is to be removed. Removing takes many steps, a
+// rename one: whoever is killed meanwhile leaves nothing that looks like a
+// checkpoint.
+std::string RemovedName(const std::string& run, int64_t step) {
+  return absl::StrCat(Folder(run), "/.step-", step, ".old");
+}
+
+void RemoveCheckpoint(const std::string& run, int64_t step) {
+  const std::string removed = RemovedName(run, step);
+  std::error_code error;
+  fs::remove_all(removed, error);
+  fs::rename(CheckpointPath(run, step), removed, error);
+  if (!error) fs::remove_all(removed, error);
+}
+
 // Renames a folder. One that is there already (a resumed run reaches the same
 // step again) changes places with the new one in a single move.
-absl::Status MoveIntoPlace(const std::string& aside,
-                           const std::string& target) {
+absl::Status MoveIntoPlace(const std::string& run, int64_t step,
+                           const std::string& aside) {
+  const std::string target = CheckpointPath(run, step);
   std::error_code error;
   if (fs::exists(target, error) &&
       ::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, target.c_str(),
@@ -183,7 +202,7 @@ absl::Status MoveIntoPlace(const std::string& aside,
     fs::remove_all(aside, error);
     return absl::OkStatus();
   }
-  fs::remove_all(target, error);  // a file system that cannot exchange
+  RemoveCheckpoint(run, step);  // a file system that cannot exchange
   fs::rename(aside, target, error);
   if (error)
     return ErrnoToStatus(error.value(),
@@ -191,19 +210,26 @@ absl::Status MoveIntoPlace(const std::string& aside,
   return absl::OkStatus();
 }
 
-// Folders that a killed run left half-written, and old checkpoints.
-void RemoveOld(const std::string& run, const TrainState& state, int keep_last) {
+// Folders that a killed run left half-written or half-removed.
+void RemoveUnfinished(const std::string& run) {
   std::error_code ignored;  // what cannot be removed is only in the way
-  for (const auto& entry : fs::directory_iterator(Folder(run), ignored))
-    if (absl::StartsWith(entry.path().filename().string(), ".step-"))
-      fs::remove_all(entry.path(), ignored);
+  for (fs::directory_iterator it(Folder(run), ignored), end;
+       !ignored && it != end; it.increment(ignored)) {
+    std::error_code left;
+    if (absl::StartsWith(it->path().filename().string(), ".step-"))
+      fs::remove_all(it->path(), left);
+  }
+}
+
+void RemoveOld(const std::string& run, const TrainState& state, int keep_last) {
+  RemoveUnfinished(run);
   if (keep_last <= 0) return;
   std::vector<int64_t> steps = ListCheckpoints(run);
   const size_t keep = static_cast<size_t>(keep_last);
   for (size_t i = 0; i + keep < steps.size(); ++i)
     if (steps[i] != state.best_step && steps[i] != state.step &&
         steps[i] != state.early_stopping.best_step)
-      fs::remove_all(CheckpointPath(run, steps[i]), ignored);
+      RemoveCheckpoint(run, steps[i]);
 }
 
 }  // namespace
@@ -214,7 +240,6 @@ std::string CheckpointPath(const std::string& run, int64_t step) {
 
 absl::Status WriteCheckpoint(const std::string& run,
                              const Checkpoint& checkpoint, int keep_last) {
-  const std::string target = CheckpointPath(run, checkpoint.state.step);
   const std::string aside =
       absl::StrCat(Folder(run), "/.step-", checkpoint.state.step);
   PD_RETURN_IF_ERROR(MakeDirectories(Folder(run)));
@@ -227,13 +252,19 @@ absl::Status WriteCheckpoint(const std::string& run,
     fs::remove_all(aside, error);
     return Annotate(status, "cannot save a checkpoint");
   }
-  PD_RETURN_IF_ERROR(MoveIntoPlace(aside, target));
+  PD_RETURN_IF_ERROR(MoveIntoPlace(run, checkpoint.state.step, aside));
   PD_RETURN_IF_ERROR(SyncDirectory(Folder(run)));
   PD_RETURN_IF_ERROR(
       WriteFile(absl::StrCat(run, "/latest"),
                 absl::StrCat("step-", checkpoint.state.step, "\n")));
   RemoveOld(run, checkpoint.state, keep_last);
   return absl::OkStatus();
+}
+
+void RemoveRemainsOfRun(const std::string& run) {
+  RemoveRemainsIn(run);
+  RemoveRemainsIn(absl::StrCat(run, "/vocabularies"));
+  RemoveUnfinished(run);
 }
 
 std::vector<int64_t> ListCheckpoints(const std::string& run) {

@@ -2,8 +2,9 @@
 // Checkpoints of a run: RUN/checkpoints/step-N/ with model.pdmodel,
 // model.pdparams, model.pdopt (as PaddlePaddle writes them) and state.json, and
 // RUN/latest, which names the newest. A checkpoint is written in a folder of
-// another name, synced and renamed: it is complete or absent. state.json holds
-// sizes and checksums of the other files, so damage is found when it is read.
+// another name, synced and renamed, and renamed again before it is removed: it
+// is complete or absent. state.json holds sizes and checksums of the other
+// files, so damage is found when it is read.
 #ifndef PD_LIBCORE_TRAIN_CHECKPOINT_H_
 #define PD_LIBCORE_TRAIN_CHECKPOINT_H_
 
@@ -63,6 +64,11 @@ std::string CheckpointPath(const std::string& run, int64_t step);
 /// those of the best steps of `state`.
 absl::Status WriteCheckpoint(const std::string& run,
                              const Checkpoint& checkpoint, int keep_last);
+
+/// Removes what killed processes left in a run's folder: temporary files, and
+/// checkpoints half-written or half-removed. The caller holds the folder's
+/// lock.
+void RemoveRemainsOfRun(const std::string& run);
 
 /// Steps of the complete checkpoints of a run, rising; empty when there are
 /// none.

@@ -153,6 +153,7 @@ absl::Status Trainer::Impl::Prepare() {
   if (!options_.read_only) {
     PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
     PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
+    RemoveRemainsOfRun(options_.run);
   }
   PD_RETURN_IF_ERROR(SetInitialValues());
   monitors_.Begin(program_.rate(0, 0), options_.weights_only, &state_);
