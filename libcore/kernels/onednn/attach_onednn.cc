@@ -3,6 +3,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/attach.h"
 #include "libcore/kernels/onednn/bindings.h"
+#include "libcore/kernels/onednn/dnnl.h"
 
 namespace pd {
 
@@ -48,7 +49,7 @@ absl::Status AttachOnednnKernels(OpRegistry* registry) {
   for (const Entry& e : kEntries)
     PD_RETURN_IF_ERROR(
         registry->AddImplementation(e.type, {e.label, true, e.bind}));
-  return absl::OkStatus();
+  return onednn::CompileSgemm();
 }
 
 }  // namespace pd

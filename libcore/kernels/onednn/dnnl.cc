@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "libcore/base/headroom.h"
 #include "libcore/kernels/onednn/dnnl_internal.h"
 
 namespace pd {
@@ -213,6 +214,9 @@ absl::StatusOr<PrimitivePtr> Finish(PdPtr pd) {
   PD_ASSIGN_OR_RETURN(const Runtime runtime, GetRuntime());
   auto impl = std::make_unique<Primitive::Impl>();
   impl->runtime = runtime;
+  // Without room for the code, oneDNN would write it to a null pointer.
+  PD_RETURN_IF_ERROR(
+      CheckHeadroom(kKernelHeadroom, "compiling a kernel of oneDNN's"));
   PD_DNNL(dnnl_primitive_create, &impl->primitive, pd.get());
   impl->implementation = ImplementationOf(*pd);
   impl->pd = std::move(pd);
@@ -288,6 +292,10 @@ absl::Status Primitive::Run() {
     PD_DNNL(dnnl_memory_set_data_handle_v2, b.memory, data, nullptr);
     b.data = data;
   }
+  // Its products compile themselves when they run for the first time, on
+  // threads where nobody can catch what that throws.
+  PD_RETURN_IF_ERROR(
+      CheckHeadroom(kKernelHeadroom, "running a kernel of oneDNN's"));
   PD_DNNL(dnnl_primitive_execute, impl_->primitive, impl_->runtime.stream,
           static_cast<int>(impl_->args.size()), impl_->args.data());
   return absl::OkStatus();

@@ -92,6 +92,10 @@ struct Matmul {
 };
 absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m);
 
+/// In a process of limited memory has Sgemm compile its kernels now, which
+/// fails by a signal once there is no room. ResourceExhausted where there is
+/// none already.
+absl::Status CompileSgemm();
 /// c = op(a) op(b), all row-major. For products whose places change from run to
 /// run; a Matmul has them bound.
 void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c);

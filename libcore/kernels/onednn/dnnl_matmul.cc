@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // oneDNN's products of matrices.
 #include <utility>
+#include <vector>
 
+#include "libcore/base/headroom.h"
 #include "libcore/kernels/onednn/dnnl_internal.h"
 
 namespace pd {
@@ -22,6 +24,21 @@ absl::StatusOr<PrimitivePtr> MatmulForward(const Matmul& m) {
   post.relu = m.relu;
   PD_ASSIGN_OR_RETURN(PdPtr pd, MakePd(&desc, post, nullptr));
   return Finish(std::move(pd));
+}
+
+absl::Status CompileSgemm() {
+  if (!HasMemoryLimit()) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(
+      CheckHeadroom(kKernelHeadroom, "compiling a kernel of oneDNN's"));
+  constexpr int64_t kSide = 64;  // none of the ways for small products
+  const std::vector<float> a(kSide * kSide), b(kSide * kSide);
+  std::vector<float> c(kSide * kSide);
+  for (const bool trans_a : {false, true})
+    for (const bool trans_b : {false, true})
+      for (const float beta : {0.0f, 1.0f})
+        Sgemm({kSide, kSide, kSide, trans_a, trans_b}, 1.0f, a.data(), b.data(),
+              beta, c.data());
+  return absl::OkStatus();
 }
 
 void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c) {
