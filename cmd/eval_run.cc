@@ -15,6 +15,7 @@
 #include "cmd/run_network.h"
 #include "formats/npz.h"
 #include "libcore/autodiff/backward.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
@@ -187,7 +188,7 @@ void PrintShapes(const NamedArrays& results, bool json, std::ostream& out) {
       out << name << " " << Name(array.dtype) << ToString(array.shape) << "\n";
     object[name] = {{"dtype", Name(array.dtype)}, {"shape", array.shape}};
   }
-  if (json) out << object.dump() << "\n";
+  if (json) out << DumpJson(object) << "\n";
 }
 
 }  // namespace
@@ -221,9 +222,9 @@ absl::Status DeliverResults(const EvalOptions& options,
   if (options.common.json() && !evaluation.empty()) {
     Json both = Json::parse(evaluation, nullptr, /*allow_exceptions=*/false);
     both["expect"] = std::move(list);
-    out << both.dump() << "\n";
+    out << DumpJson(both) << "\n";
   } else if (options.common.json()) {
-    out << list.dump() << "\n";
+    out << DumpJson(list) << "\n";
   }
   if (differing > 0)
     return AnswerNo(absl::StrCat(differing, " of ", comparisons.size(),

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "absl/strings/str_format.h"
+#include "libcore/base/dump_json.h"
 
 namespace pd {
 namespace {
@@ -96,7 +97,7 @@ void PrintJson(const EvaluationResult& result,
                                     {"name", judgement.requirement.name},
                                     {"value", judgement.value},
                                     {"met", judgement.met}});
-  out << line.dump() << "\n";
+  out << DumpJson(line) << "\n";
 }
 
 }  // namespace

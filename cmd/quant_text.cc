@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "libcore/base/dump_json.h"
 
 namespace pd {
 namespace {
@@ -150,7 +151,7 @@ void PrintQuantSearch(const QuantSummary& summary, bool json,
   if (!json) return PrintSensitivities(summary, out);
   Json object = {{"model", summary.model}};
   AddSearch(summary, &object);
-  out << object.dump() << "\n";
+  out << DumpJson(object) << "\n";
 }
 
 void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
@@ -200,7 +201,7 @@ void PrintQuantJson(const QuantSummary& summary, std::ostream& out) {
                         {"before", summary.before},
                         {"after", summary.after},
                         {"drop_points", summary.drop}};
-  out << object.dump() << "\n";
+  out << DumpJson(object) << "\n";
 }
 
 }  // namespace pd

@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "cmd/about_list.h"
 #include "cmd/common/exit_status.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
@@ -68,9 +69,9 @@ absl::Status WriteStarter(const std::string& kind, const std::string& folder,
   PD_RETURN_IF_ERROR(WriteFile(job, TextOf(kind + ".pbtxt")));
   PD_RETURN_IF_ERROR(WriteFile(makefile, TextOf("Makefile")));
   if (json) {
-    out << nlohmann::ordered_json{{"kind", kind}, {"files", {job, makefile}}}
-               .dump()
-        << "\n";
+    const nlohmann::ordered_json object = {{"kind", kind},
+                                           {"files", {job, makefile}}};
+    out << DumpJson(object) << "\n";
   } else {
     out << "made " << job << " and " << makefile
         << "; the job's first lines say what goes where\n";

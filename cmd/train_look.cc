@@ -12,6 +12,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/text.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
@@ -198,7 +199,7 @@ absl::Status PrintSummary(const TrainOptions& options,
   const absl::StatusOr<ModelSummary> summary = SummarizeModel(registry, job);
   if (!summary.ok()) return MarkJobErrors(job, summary.status());
   if (options.common.json())
-    out << SummaryJson(*summary).dump() << "\n";
+    out << DumpJson(SummaryJson(*summary)) << "\n";
   else
     PrintTable(*summary, out);
   return absl::OkStatus();
@@ -217,7 +218,7 @@ absl::Status PrintDryRun(const TrainOptions& options,
       RunDry(registry, job, MakePassOptions(options.passes));
   if (!dry.ok()) return MarkJobErrors(job, dry.status());
   if (options.common.json()) {
-    out << DryJson(*dry).dump() << "\n";
+    out << DumpJson(DryJson(*dry)) << "\n";
     return absl::OkStatus();
   }
   out << absl::StrFormat("%-12s %s\n", "job", job.proto().name())

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
@@ -82,7 +83,7 @@ std::string LoDText(const LoDs& lods) {
       levels.push_back(std::move(lengths));
     }
   }
-  return json.dump() + "\n";
+  return DumpJson(json) + "\n";
 }
 
 absl::StatusOr<std::vector<LoDs>> ParseLoDsBySteps(absl::string_view text) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
@@ -73,7 +74,7 @@ absl::StatusOr<int64_t> RunLog::Sync() {
 std::string StepLine(int64_t step, int64_t epoch, float loss, double rate) {
   const Json line = {
       {"step", step}, {"epoch", epoch}, {"loss", Number(loss)}, {"lr", rate}};
-  return line.dump();
+  return DumpJson(line);
 }
 
 std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
@@ -81,7 +82,7 @@ std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
   const Json line = {{"step", step},
                      {"epoch", epoch},
                      {"train", {{"records", records}, {"loss", mean_loss}}}};
-  return line.dump();
+  return DumpJson(line);
 }
 
 std::string EvaluationLine(int64_t step, int64_t epoch,
@@ -90,7 +91,7 @@ std::string EvaluationLine(int64_t step, int64_t epoch,
   if (result.loss.has_value()) values["loss"] = *result.loss;
   for (const auto& [name, value] : result.metrics) values[name] = value;
   const Json line = {{"step", step}, {"epoch", epoch}, {"eval", values}};
-  return line.dump();
+  return DumpJson(line);
 }
 
 BadRecords AllSkipped(const Loader& loader) {
@@ -107,7 +108,7 @@ std::string SkippedLine(int64_t step, int64_t epoch, const BadRecords& bad,
                       {{"set", std::string(set)},
                        {"records", bad.count},
                        {"first", bad.first}}}};
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return DumpJson(line);
 }
 
 std::string SkippedText(const BadRecords& bad, absl::string_view set) {
