@@ -119,6 +119,11 @@ void BindWhat(CheckNaninfOptions* o, OptionTable* table) {
   table->DescribeDefault("--fetch", "the model's outputs; else everything");
   table->Group("Files");
   table->Positional({"", "FILE", "what to look through"}, 1 << 20, &o->files);
+  table->TakesStream("--config", StandardStream::kInput);
+  table->TakesStream("--feed", StandardStream::kInput);
+  table->TakesStream("--lod", StandardStream::kInput);
+  table->TakesStream("--startup", StandardStream::kInput);
+  table->TakesStream("FILE", StandardStream::kInput);
 }
 
 void BindHow(CheckNaninfOptions* o, OptionTable* table) {

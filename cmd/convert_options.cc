@@ -139,6 +139,9 @@ void BindConvert(ConvertOptions* o, OptionTable* table) {
               &o->inspect);
   table->Switch({"--no-stats", "", "does not look at the values"},
                 &o->no_stats);
+  table->TakesStream("IN", StandardStream::kInput);
+  table->TakesStream("--inspect", StandardStream::kInput);
+  table->TakesStream("OUT", StandardStream::kOutput);
 }
 
 absl::Status ValidateConvert(const ConvertOptions& options,

@@ -9,6 +9,7 @@
 #include "cmd/common/exit_status.h"
 #include "cmd/inspection_text.h"
 #include "formats/pdmodel.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
@@ -54,7 +55,8 @@ void Report(const ConvertOptions& options, const Content& content,
         content.path);
   if (!written.left_out.empty())
     LogWarning("left out: %s", absl::StrJoin(written.left_out, ", "));
-  if (options.out.front() == "-") return;  // the result itself is there
+  if (options.out.front() == kStandardStream)
+    return;  // the result itself is there
   if (options.common.json())
     out << WrittenJson(options, written) << "\n";
   else if (written.files.size() > 8)

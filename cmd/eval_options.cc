@@ -123,6 +123,12 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->Texts({"--shape", "NAME=SHAPE",
                 "shape of an input of --bench: `x=1,3,224,224`"},
                &o->shapes);
+  table->TakesStream("--startup", StandardStream::kInput);
+  table->TakesStream("--config", StandardStream::kInput);
+  table->TakesStream("--feed", StandardStream::kInput);
+  table->TakesStream("--lod", StandardStream::kInput);
+  table->TakesStream("--out", StandardStream::kOutput);
+  table->TakesStream("--report", StandardStream::kOutput);
 }
 
 absl::Status ValidateEval(const OptionTable& table) {

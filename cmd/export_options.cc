@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/export_options.h"
 
+#include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/optimize.h"
@@ -89,8 +91,8 @@ void BindExport(ExportOptions* o, OptionTable* table) {
                 {"paddle", "paddle-fake", "paddle-legacy", "onnx", "dot"},
                 &o->to);
   table->Text({"-o,--out", "OUT",
-               "prefix, folder or file to write; `-` for standard output, with "
-               "`--to dot`"},
+               "prefix, folder or file to write; with `--to onnx` and `--to "
+               "dot`, which are one file"},
               &o->out);
   table->Require("--out");
   table->Integer({"--opset", "N", "the ONNX operator set"},
@@ -103,6 +105,9 @@ void BindExport(ExportOptions* o, OptionTable* table) {
                "runs the written PaddlePaddle model and the given one on these "
                "npz inputs and compares"},
               &o->verify);
+  table->TakesStream("--config", StandardStream::kInput);
+  table->TakesStream("--verify", StandardStream::kInput);
+  table->TakesStream("--out", StandardStream::kOutput);
 }
 
 }  // namespace
@@ -127,8 +132,12 @@ Tool ExportTool(ExportOptions* options) {
       return CommandLineError(
           "--to dot writes a drawing: --verify and --format json do not go "
           "with it");
-    if (options->out == "-" && options->to != "dot")
-      return CommandLineError("only --to dot writes to standard output");
+    if (options->out == kStandardStream && options->to != "dot" &&
+        options->to != "onnx")
+      return CommandLineError(absl::StrCat(
+          "--to ", options->to,
+          " writes several files; --to onnx and --to dot write one, which "
+          "standard output takes"));
     if (table.Given("--verify") && options->to == "onnx")
       return CommandLineError(
           "--verify runs PaddlePaddle models; ONNX models are checked by "

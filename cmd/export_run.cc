@@ -15,6 +15,7 @@
 #include "cmd/compare.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
@@ -36,8 +37,7 @@ namespace {
 absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
                   const FeedFetch& names, const std::vector<LayerInfo>& layers,
                   const OpRegistry& registry,
-                  const std::map<std::string, Shape>& shapes,
-                  std::ostream& out) {
+                  const std::map<std::string, Shape>& shapes) {
   DotOptions dot;
   dot.title = options.model;
   dot.fetches = names.fetches;
@@ -52,10 +52,7 @@ absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
       PD_RETURN_IF_ERROR(SetInputShapes(registry, shapes, &model));
     program = std::move(model.program);
   }
-  const std::string text = DotGraph(program, dot);
-  if (options.out != "-") return WriteFile(options.out, text);
-  out << text;
-  return absl::OkStatus();
+  return WriteFile(options.out, DotGraph(program, dot));
 }
 
 // "x=-1,3,224,224" or "x": names in `names`, shapes in the result.
@@ -184,7 +181,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   if (!options.fetch.empty())
     names.fetches = absl::StrSplit(options.fetch, ',', absl::SkipEmpty());
   if (options.to == "dot")
-    return Draw(options, loaded, names, layers, *registry, shapes, out);
+    return Draw(options, loaded, names, layers, *registry, shapes);
   if (names.fetches.empty())
     return CommandLineError("this model names no outputs: give --fetch");
   const bool quantized = of_job && SimulatesQuantization(loaded.program);
@@ -210,7 +207,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                                          {"outputs", model.names.fetches},
                                          {"ops", ops},
                                          {"parameter_bytes", bytes}};
-    out << line.dump() << "\n";
+    out << DumpJson(line) << "\n";
   } else {
     out << "wrote " << options.out << " (" << options.to << "): " << ops
         << " operators, " << bytes << " bytes of parameters, inputs "

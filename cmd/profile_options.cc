@@ -111,6 +111,9 @@ void BindWork(ProfileOptions* o, OptionTable* table) {
   table->DescribeDefault("--steps",
                          "as many as the scheduler needs; with --timer-only "
                          "or a scheduler without end, 100");
+  table->TakesStream("--config", StandardStream::kInput);
+  table->TakesStream("--feed", StandardStream::kInput);
+  table->TakesStream("--lod", StandardStream::kInput);
 }
 
 void BindRecording(ProfileOptions* o, OptionTable* table) {
@@ -147,6 +150,8 @@ void BindRecording(ProfileOptions* o, OptionTable* table) {
                "how long the machine's peak and memory are measured before the "
                "run; 0: not at all"},
               {0, 60}, &o->roofline);
+  table->TakesStream("--trace", StandardStream::kOutput);
+  table->TakesStream("--html", StandardStream::kOutput);
 }
 
 void BindTables(ProfileOptions* o, OptionTable* table) {
@@ -171,6 +176,7 @@ void BindTables(ProfileOptions* o, OptionTable* table) {
                "exits 1 when the second trace's step is slower by more, and "
                "not by chance: `5%`"},
               &o->fail_if_slower);
+  table->TakesStream("--load", StandardStream::kInput);
 }
 
 absl::Status ValidateLoad(const ProfileOptions& o, const OptionTable& table) {

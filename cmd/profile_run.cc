@@ -20,6 +20,7 @@
 #include "cmd/run_network.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
@@ -142,9 +143,14 @@ PerfSummary Unrecorded(const Profiler& profiler) {
 }
 
 // Before any work: a path that cannot be written would lose it all.
-absl::Status CheckWritable(const ProfileOptions& options) {
+absl::Status CheckOutputs(const ProfileOptions& options, bool several) {
   for (const std::string* path : {&options.trace, &options.html})
-    if (!path->empty()) PD_RETURN_IF_ERROR(AtomicFile::Create(*path).status());
+    if (several && !path->empty() && IsDirectTarget(*path))
+      return CommandLineError(
+          absl::StrCat("'", *path, "' takes one file, and --scheduler ",
+                       options.scheduler, " may give several: say repeat=1"));
+  for (const std::string* path : {&options.trace, &options.html})
+    if (!path->empty()) PD_RETURN_IF_ERROR(CheckWritable(*path));
   return absl::OkStatus();
 }
 
@@ -242,13 +248,14 @@ absl::Status JudgeEnd(const ProfileOptions& options, const Profiler& profiler,
 }
 
 absl::Status ProfileWork(const ProfileOptions& options, std::ostream& out) {
-  PD_RETURN_IF_ERROR(CheckWritable(options));
   std::optional<Scheduler> scheduler;
   if (!options.timer_only) {
     PD_ASSIGN_OR_RETURN(scheduler, Scheduler::Parse(options.scheduler));
   }
-  Output output(
-      options, scheduler.has_value() && scheduler->cycles() != int64_t{1}, out);
+  const bool several =
+      scheduler.has_value() && scheduler->cycles() != int64_t{1};
+  PD_RETURN_IF_ERROR(CheckOutputs(options, several));
+  Output output(options, several, out);
   ProfilerOptions profiling;
   profiling.scheduler = scheduler;
   profiling.ring_events = static_cast<size_t>(options.buffer);
@@ -327,7 +334,7 @@ absl::Status CompareFiles(const ProfileOptions& options, std::ostream& out) {
 }
 
 absl::Status LoadOne(const ProfileOptions& options, std::ostream& out) {
-  PD_RETURN_IF_ERROR(CheckWritable(options));
+  PD_RETURN_IF_ERROR(CheckOutputs(options, /*several=*/false));
   PD_ASSIGN_OR_RETURN(const ProfileTrace trace, ReadTrace(options.load[0]));
   Output output(options, /*several=*/false, out);
   PD_RETURN_IF_ERROR(output.Take(trace));

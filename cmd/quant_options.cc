@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cmd/common/exit_status.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/quant/thresholds.h"
@@ -169,7 +170,9 @@ void BindQuant(QuantOptions* o, OptionTable* table) {
   BindCalibration(o, table);
   BindWeights(o, table);
   table->Group("Result");
-  table->Text({"-o,--out", "OUT", "prefix or file to write"}, &o->out);
+  table->Text({"-o,--out", "OUT",
+               "prefix or file to write; with `--to onnx`, which is one file"},
+              &o->out);
   table->Require("--out");
   table->Choice({"--to", "FORM", "what to write"},
                 {"paddle", "paddle-fake", "paddle-lite", "onnx"}, &o->to);
@@ -198,6 +201,10 @@ void BindQuant(QuantOptions* o, OptionTable* table) {
   table->Text({"--report", "FILE",
                "writes a page with the error of every layer and histograms"},
               &o->report);
+  table->TakesStream("--config", StandardStream::kInput);
+  table->TakesStream("--compare", StandardStream::kInput);
+  table->TakesStream("--out", StandardStream::kOutput);
+  table->TakesStream("--report", StandardStream::kOutput);
 }
 
 }  // namespace
@@ -253,8 +260,10 @@ Tool QuantTool(QuantOptions* options) {
     if (options->bits == "16" && options->to == "onnx")
       return CommandLineError(
           "weights of 16 bits are for --to paddle and --to paddle-lite");
-    if (options->out == "-")
-      return CommandLineError("a model cannot be written to standard output");
+    if (options->out == kStandardStream && options->to != "onnx")
+      return CommandLineError("--to " + options->to +
+                              " writes several files; --to onnx writes one, "
+                              "which standard output takes");
     return absl::OkStatus();
   };
   return tool;

@@ -166,6 +166,7 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
   table->Group("Saved programs");
   table->Texts({"--program", "FILE", "a training program to run as it is"},
                &o->programs);
+  table->TakesStream("--program", StandardStream::kInput);
   table->Text({"--startup", "FILE", "a startup program that is run first"},
               &o->startup);
   table->Text({"--init", "PREFIX",
@@ -190,14 +191,17 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                "`PREFIX.pdopt` at the end"},
               &o->save);
   table->Group("Output");
-  table->Text({"--log-json", "FILE",
-               "writes the lines of log.jsonl there too; `-` is standard "
-               "output"},
+  table->Text({"--log-json", "FILE", "writes the lines of log.jsonl there too"},
               &o->log_json);
   table->Real({"--bench", "SECONDS",
                "trains nothing: times the step on random data and prints one "
                "JSON line; -v: and what each kind of op took"},
               {0, 86400}, &o->bench);
+  table->TakesStream("--config", StandardStream::kInput);
+  table->TakesStream("--startup", StandardStream::kInput);
+  table->TakesStream("--batches", StandardStream::kInput);
+  table->TakesStream("--lod", StandardStream::kInput);
+  table->TakesStream("--log-json", StandardStream::kOutput);
 }
 
 absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {

@@ -23,6 +23,7 @@
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "libcore/base/dispatch.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/flags.h"
@@ -136,7 +137,7 @@ absl::StatusOr<Outcome> RunSteps(int64_t steps, std::ostream* log_json,
     outcome.steps = step + 1;
     if (log_json != nullptr) {
       progress.Clear();
-      *log_json << LogLine(step + 1, *training).dump() << std::endl;
+      *log_json << DumpJson(LogLine(step + 1, *training)) << std::endl;
     }
     const ProgressValue value = {"loss", training->losses()[0]};
     progress.Update(step + 1, step + 1, {&value, 1});
@@ -150,12 +151,11 @@ absl::StatusOr<Outcome> RunSteps(int64_t steps, std::ostream* log_json,
 
 void Report(const TrainOptions& options, const Outcome& outcome,
             const ProgramTraining& training, std::ostream& out) {
-  if (options.log_json == "-") return;  // standard output is the log's
   if (options.common.json()) {
     Json json = LogLine(outcome.steps, training);
     json["seconds"] = outcome.seconds;
     json["saved"] = options.save;
-    out << json.dump() << "\n";
+    out << DumpJson(json) << "\n";
     return;
   }
   out << absl::StrFormat("%d steps in %.1f s; loss", outcome.steps,
@@ -178,8 +178,8 @@ absl::Status TrainPrograms(const TrainOptions& options, std::ostream& out) {
                                          registry.get(), std::move(inputs)));
   PD_RETURN_IF_ERROR(SetInitialState(options, &training->session()));
   std::unique_ptr<OutputFile> file;
-  std::ostream* log_json = options.log_json == "-" ? &out : nullptr;
-  if (log_json == nullptr && !options.log_json.empty()) {
+  std::ostream* log_json = nullptr;
+  if (!options.log_json.empty()) {
     PD_ASSIGN_OR_RETURN(file, OutputFile::Open(options.log_json));
     log_json = &file->stream();
   }

@@ -21,6 +21,7 @@
 #include "cmd/starter.h"
 #include "cmd/train_look.h"
 #include "cmd/train_programs.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/flags.h"
@@ -118,10 +119,10 @@ absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
       Judge(requirements, outcome.evaluation);
   const Json json = ToJson(outcome, options.out);
   PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options.out, "/summary.json"),
-                               json.dump(2) + "\n"));
+                               DumpJson(json, 2) + "\n"));
   LogVerbose("peak memory %.1f MB", PeakRssMegabytes());
   if (options.common.json()) {
-    out << json.dump() << "\n";
+    out << DumpJson(json) << "\n";
     return MissedRequirements(judgements);
   }
   out << absl::StrFormat(
@@ -150,9 +151,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   PD_RETURN_IF_ERROR(CheckRequired(options, job));
   std::unique_ptr<OutputFile> file;
   std::ostream* log_json = nullptr;
-  if (options.log_json == "-") {
-    log_json = &out;
-  } else if (!options.log_json.empty()) {
+  if (!options.log_json.empty()) {
     PD_ASSIGN_OR_RETURN(file, OutputFile::Open(options.log_json));
     log_json = &file->stream();
   }

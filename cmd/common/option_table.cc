@@ -2,6 +2,7 @@
 #include "cmd/common/option_table.h"
 
 #include <algorithm>
+#include <map>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -16,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "cmd/common/exit_status.h"
 #include "libcore/base/error.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -27,6 +29,14 @@ struct OptionTable::Entry {
   OptionEntry shown;
   Assign assign;
   size_t most = 1;  // values
+  StandardStream stream = StandardStream::kNone;
+
+  // "option '--out'", "argument 'FILE'".
+  std::string Called() const {
+    return absl::StrCat(shown.positional ? "argument '" : "option '",
+                        shown.positional ? shown.value : option->get_name(),
+                        "'");
+  }
 };
 
 class OptionTable::Cli {
@@ -266,6 +276,14 @@ void OptionTable::Require(absl::string_view name) {
   entry->shown.required = true;
 }
 
+void OptionTable::TakesStream(absl::string_view name, StandardStream stream) {
+  Entry* entry = Find(name);
+  PD_INVARIANT(entry != nullptr && stream != StandardStream::kNone);
+  entry->stream = stream;
+  absl::StrAppend(&entry->shown.help, "; `-` is standard ",
+                  stream == StandardStream::kInput ? "input" : "output");
+}
+
 void OptionTable::DescribeDefault(absl::string_view name,
                                   std::string fallback) {
   Entry* entry = Find(name);
@@ -296,9 +314,7 @@ absl::Status OptionTable::UnknownOption(absl::string_view argument) const {
 
 absl::Status OptionTable::AssignValues(const Entry& entry) const {
   const OptionEntry& shown = entry.shown;
-  const std::string name = absl::StrCat(
-      shown.positional ? "argument '" : "option '",
-      shown.positional ? shown.value : entry.option->get_name(), "'");
+  const std::string name = entry.Called();
   if (shown.required && entry.given.empty())
     return CommandLineError(absl::StrCat(name, " is missing"));
   if (entry.given.size() > entry.most)
@@ -359,7 +375,40 @@ absl::Status OptionTable::Parse(int argc, const char* const* argv,
   if (on_first && on_first()) return absl::OkStatus();
   PD_RETURN_IF_ERROR(TakePositionals());
   for (const auto& entry : entries_) PD_RETURN_IF_ERROR(AssignValues(*entry));
+  return CheckStreams();
+}
+
+// Anything else than a stream would take `-` for a file of that name.
+absl::Status OptionTable::CheckStreams() const {
+  std::map<StandardStream, std::string> taken_by;
+  for (const auto& entry : entries_) {
+    for (const std::string& given : entry->given) {
+      if (given != kStandardStream) continue;
+      if (entry->stream == StandardStream::kNone)
+        return CommandLineError(absl::StrCat(
+            entry->Called(),
+            " takes no standard stream: '-' is none of its values; a file of "
+            "that name is './-'"));
+      const auto [taken, first] =
+          taken_by.try_emplace(entry->stream, entry->Called());
+      if (!first)
+        return CommandLineError(absl::StrCat(
+            taken->second, " and ", entry->Called(), " cannot both be '-', ",
+            entry->stream == StandardStream::kInput
+                ? "standard input, which is read once"
+                : "standard output, which takes one file"));
+    }
+  }
   return absl::OkStatus();
+}
+
+bool OptionTable::WritesStandardOutput() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const auto& entry) {
+    const auto& given = entry->given;
+    return entry->stream == StandardStream::kOutput &&
+           std::find(given.begin(), given.end(), kStandardStream) !=
+               given.end();
+  });
 }
 
 bool OptionTable::Given(absl::string_view name) const {

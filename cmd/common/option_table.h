@@ -49,6 +49,9 @@ struct RealRange {
   double max = std::numeric_limits<double>::max();
 };
 
+/// The standard stream that an option's value `-` stands for.
+enum class StandardStream { kNone, kInput, kOutput };
+
 class OptionTable {
  public:
   OptionTable();
@@ -81,6 +84,10 @@ class OptionTable {
   /// This option ("--config", "-o", or the value name of arguments) must be
   /// given.
   void Require(absl::string_view name);
+  /// Lets `-` stand for standard input or output as this option's value, and
+  /// says so in its help. Every other option refuses `-`, and so does Parse
+  /// where two options want the same stream.
+  void TakesStream(absl::string_view name, StandardStream stream);
   /// What help and manual say where it is not given.
   void DescribeDefault(absl::string_view name, std::string fallback);
   /// Values that shells offer for an option that takes others too.
@@ -94,6 +101,9 @@ class OptionTable {
 
   /// True when the command line held this option ("--config").
   bool Given(absl::string_view name) const;
+  /// True when an option writes a file to standard output, where nothing else
+  /// may go then.
+  bool WritesStandardOutput() const;
   /// CommandLineError when more than one of these options was given.
   absl::Status AtMostOne(const std::vector<std::string>& names) const;
   /// CommandLineError when `name` was given without `needed`.
@@ -112,6 +122,7 @@ class OptionTable {
   absl::Status TakePositionals();
   absl::Status UnknownOption(absl::string_view argument) const;
   absl::Status AssignValues(const Entry& entry) const;
+  absl::Status CheckStreams() const;
 
   std::unique_ptr<Cli> cli_;
   std::vector<std::unique_ptr<Entry>> entries_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/common/standard_output.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,14 @@ namespace pd {
 namespace {
 using Traits = std::char_traits<char>;
 }  // namespace
+
+void OccupyClosedStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // A descriptor that can neither be read nor written, the lowest free one.
+    if (::open("/", O_PATH) < 0) return;
+  }
+}
 
 OutputStream::OutputStream(int fd, std::string name)
     : std::ostream(nullptr), fd_(fd), name_(std::move(name)) {

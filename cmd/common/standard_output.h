@@ -13,6 +13,11 @@
 
 namespace pd {
 
+/// Takes the places of those of the three standard descriptors that are closed,
+/// so that no file that is opened later gets the number of one of them and,
+/// with it, what is printed. Using the stream stays an error.
+void OccupyClosedStreams();
+
 /// A buffered stream over a file descriptor, which it does not close. `name`
 /// is what messages call it.
 class OutputStream : private std::streambuf, public std::ostream {

@@ -19,9 +19,10 @@ int StopRequested();
 /// "SIGINT", "SIGTERM", or "a signal".
 absl::string_view SignalName(int signal);
 
-/// Turns writes to a closed pipe into an error that is reported, in place of a
-/// silent end.
-void IgnoreBrokenPipes();
+/// Turns writes to a closed pipe (SIGPIPE), and those beyond the limit of a
+/// file's size (SIGXFSZ), into errors that are reported, in place of an end
+/// without a word.
+void IgnoreWriteSignals();
 
 }  // namespace pd
 

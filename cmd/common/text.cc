@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/common/text.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
 
 namespace pd {
 
@@ -39,7 +45,7 @@ std::string BenchLine(const BenchReport& r) {
   if (r.peak_device_mb > 0) line["peak_device_mb"] = r.peak_device_mb;
   line["first_value"] = r.first_value;
   line["last_value"] = r.last_value;
-  return line.dump();
+  return DumpJson(line);
 }
 
 void LogTimes(const BenchReport& report) {
@@ -52,20 +58,25 @@ void LogTimes(const BenchReport& report) {
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(
     const std::string& path) {
-  std::unique_ptr<OutputFile> file(new OutputFile);
-  file->path_ = path;
-  file->stream_.open(path, std::ios::binary | std::ios::trunc);
-  if (!file->stream_)
-    return ErrnoToStatus(errno, absl::StrCat("cannot write '", path, "'"));
-  return file;
+  PD_ASSIGN_OR_RETURN(const FileTarget target, ResolveTarget(path));
+  int fd = -1;
+  if (target.direct()) {
+    PD_ASSIGN_OR_RETURN(fd, OpenDirect(target));
+  } else {
+    fd = ::open(target.place.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                0666);
+    if (fd < 0)
+      return ErrnoToStatus(errno, absl::StrCat("cannot write ", target.shown));
+  }
+  return std::unique_ptr<OutputFile>(new OutputFile(fd, target.shown));
 }
 
-absl::Status OutputFile::Finish() {
-  stream_.close();
-  if (stream_.fail())
-    return ResourceExhausted("cannot write '%s': not everything was written",
-                             path_);
-  return absl::OkStatus();
+OutputFile::OutputFile(int fd, const std::string& shown)
+    : fd_(fd), stream_(fd, absl::StrCat("cannot write ", shown)) {}
+
+OutputFile::~OutputFile() {
+  stream_.flush();
+  ::close(fd_);
 }
 
 }  // namespace pd

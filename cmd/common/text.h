@@ -3,7 +3,6 @@
 #ifndef PD_CMD_COMMON_TEXT_H_
 #define PD_CMD_COMMON_TEXT_H_
 
-#include <fstream>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cmd/common/standard_output.h"
 #include "libcore/train/bench.h"
 
 namespace pd {
@@ -27,19 +27,23 @@ std::string BenchLine(const BenchReport& report);
 void LogTimes(const BenchReport& report);
 
 /// A file that is written as it goes on, line by line, such as a log: no
-/// temporary, since readers follow it.
+/// temporary, since readers follow it. "-" is standard output.
 class OutputFile {
  public:
   static absl::StatusOr<std::unique_ptr<OutputFile>> Open(
       const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
   std::ostream& stream() { return stream_; }
-  /// ResourceExhausted when not everything could be written.
-  absl::Status Finish();
+  /// The first write's error when not everything could be written.
+  absl::Status Finish() { return stream_.Finish(); }
 
  private:
-  OutputFile() = default;
-  std::string path_;
-  std::ofstream stream_;
+  OutputFile(int fd, const std::string& shown);
+  const int fd_;
+  OutputStream stream_;
 };
 
 }  // namespace pd

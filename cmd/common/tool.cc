@@ -7,6 +7,7 @@
 #include <new>
 #include <ostream>
 #include <string>
+#include <system_error>
 
 #include "cmd/common/devices.h"
 #include "cmd/common/exit_status.h"
@@ -17,6 +18,7 @@
 #include "cmd/common/version.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
+#include "libcore/base/headroom.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -58,9 +60,14 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
   if (served) return absl::OkStatus();
   if (tool.validate) PD_RETURN_IF_ERROR(UsageError(tool.validate(table)));
   PD_RETURN_IF_ERROR(ApplyCommonOptions(table, *tool.common));
+  PD_RETURN_IF_ERROR(PrepareForMemoryLimit());
   PD_RETURN_IF_ERROR(
       UseDevice(tool.common->device, tool.manual.name, tool.takes_gpu));
-  return body(out);
+  if (!table.WritesStandardOutput()) return body(out);
+  OutputStream results(STDERR_FILENO, "standard error");
+  const absl::Status status = body(results);
+  (void)results.Finish();  // whoever closed it wants no results
+  return status;
 }
 
 absl::Status Guarded(const std::function<absl::Status()>& work) {
@@ -69,6 +76,12 @@ absl::Status Guarded(const std::function<absl::Status()>& work) {
     return work();
   } catch (const std::bad_alloc&) {
     return ResourceExhausted("out of memory");
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again)
+      return Unknown("%s", error.what());
+    return ResourceExhausted(
+        "no further thread can be started: memory (ulimit -v) or the number "
+        "of processes (ulimit -u) is used up");
   } catch (const std::exception& error) {
     return Unknown("%s", error.what());
   }
@@ -83,7 +96,8 @@ void BindAll(const Tool& tool, OptionTable* table) {
 
 int RunTool(const Tool& tool, int argc, const char* const* argv,
             const ToolBody& body) {
-  IgnoreBrokenPipes();
+  OccupyClosedStreams();
+  IgnoreWriteSignals();
   OutputStream out(STDOUT_FILENO, "standard output");
   absl::Status status =
       Guarded([&] { return ParseAndRun(tool, argc, argv, body, out); });

@@ -36,7 +36,8 @@ struct Tool {
   bool takes_gpu = false;  ///< `--device gpu` is more than an error
 };
 
-/// The tool's work: results go to `out`, which is standard output.
+/// The tool's work: results go to `out`, which is standard output, or standard
+/// error where an option writes a file to standard output.
 using ToolBody = std::function<absl::Status(std::ostream& out)>;
 
 /// Parses, applies the common options, runs `body`, prints its error, and

@@ -72,6 +72,7 @@ Tool DemoTool(DemoOptions* o) {
                   {"done", "no", "job", "work", "memory"}, &o->ending);
     table->Switch({"--log", "", "log a line now and then"}, &o->log);
     table->Positional({"", "FILE", "files to name"}, 2, &o->files);
+    table->TakesStream("FILE", StandardStream::kInput);
   };
   tool.validate = [](const OptionTable& table) {
     return table.Needs("--log", "--steps");
