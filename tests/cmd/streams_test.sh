@@ -16,7 +16,7 @@ if [ -z "${PD_STREAMS_INSIDE:-}" ]; then
   [ "$(id -u)" -eq 0 ] || enter=(unshare -Urm)
   top=$(mktemp -d)
   trap 'rm -rf "$top"' EXIT
-  mkdir "$top/dev"
+  mkdir "$top/dev" "$top/work"
   chmod 755 "$top"
   # A /dev of the devices that programs need, by the same links as the real one.
   # shellcheck disable=SC2016
@@ -36,7 +36,7 @@ if [ -z "${PD_STREAMS_INSIDE:-}" ]; then
   fi
   [ ! -e /dev/pd-streams-test ] || exit 1
   "${enter[@]}" bash -c "{ $setup; } && shift && exec env PD_STREAMS_INSIDE=1 \"\$@\"" \
-    setup "$top/dev" "$0" "$bin" "$testdata" "$top"
+    setup "$top/dev" "$0" "$bin" "$testdata" "$top/work"
   exit
 fi
 
