@@ -33,6 +33,13 @@ void SetNames(absl::string_view slot, std::vector<std::string> names,
 
 }  // namespace
 
+Attribute::Attribute() = default;
+Attribute::Attribute(const Attribute&) = default;
+Attribute::Attribute(Attribute&&) noexcept = default;
+Attribute& Attribute::operator=(const Attribute&) = default;
+Attribute& Attribute::operator=(Attribute&&) noexcept = default;
+Attribute::~Attribute() = default;
+
 absl::string_view Name(AttrType type) {
   static constexpr absl::string_view kNames[] = {
       "int",      "float",    "string", "ints",    "floats", "strings",
@@ -90,3 +97,6 @@ std::string GradName(absl::string_view name) {
 }
 
 }  // namespace pd
+
+template class std::map<std::string, pd::Attribute>;
+template class std::vector<pd::OpDesc>;

@@ -69,12 +69,24 @@ struct ScalarAttr {
 };
 
 /// The alternatives stand in the order of AttrType, so index() is the type.
-using Attribute =
+using AttributeValue =
     std::variant<int32_t, float, std::string, std::vector<int32_t>,
                  std::vector<float>, std::vector<std::string>, bool,
                  std::vector<bool>, BlockRef, int64_t, BlockRefs,
                  std::vector<int64_t>, std::vector<double>, VarRef, VarRefs,
                  double, ScalarAttr, std::vector<ScalarAttr>>;
+
+/// An attribute's value. Copying, moving and destroying a variant of so many
+/// types is slow to compile, so those functions are compiled once.
+struct Attribute : AttributeValue {
+  using AttributeValue::AttributeValue;
+  Attribute();
+  Attribute(const Attribute& other);
+  Attribute(Attribute&& other) noexcept;
+  Attribute& operator=(const Attribute& other);
+  Attribute& operator=(Attribute&& other) noexcept;
+  ~Attribute();
+};
 
 inline AttrType TypeOf(const Attribute& a) {
   return static_cast<AttrType>(a.index());
@@ -206,5 +218,9 @@ enum OpRole : int32_t {
 std::string GradName(absl::string_view name);
 
 }  // namespace pd
+
+// Compiled once, in program_desc.cc.
+extern template class std::map<std::string, pd::Attribute>;
+extern template class std::vector<pd::OpDesc>;
 
 #endif  // PD_FORMATS_PROGRAM_DESC_H_
