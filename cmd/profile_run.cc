@@ -266,9 +266,12 @@ absl::Status ProfileWork(const ProfileOptions& options, std::ostream& out) {
   profiling.process_name = absl::StrCat(
       "pd-profile ", options.model.empty() ? options.config : options.model);
   profiling.facts = MachineFacts();
-  if (scheduler.has_value() && options.roofline > 0)
-    for (auto& fact : RooflineFacts(MeasureRoofline(options.roofline)))
+  if (scheduler.has_value() && options.roofline > 0) {
+    PD_ASSIGN_OR_RETURN(const Roofline roofline,
+                        MeasureRoofline(options.roofline));
+    for (auto& fact : RooflineFacts(roofline))
       profiling.facts.push_back(std::move(fact));
+  }
   profiling.on_trace_ready = [&](const ProfileTrace& trace) {
     return output.Take(trace);
   };

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "libcore/base/dtype.h"
+#include "libcore/base/error.h"
 #include "libcore/base/shape.h"
 
 namespace pd {
@@ -37,14 +39,20 @@ struct Array {
 };
 
 /// An array with its own uninitialised bytes, 64-byte aligned; `*bytes` is
-/// where to write them.
-Array NewArray(DType dtype, Shape shape, std::byte** bytes);
+/// where to write them. An error for a shape that CheckedBytes refuses and
+/// above the memory limit.
+absl::StatusOr<Array> NewArray(DType dtype, Shape shape, std::byte** bytes);
 
-/// An array that holds a copy of `values`.
+/// The same for a shape that was accepted before, as that of a copy: throws
+/// std::bad_alloc where no memory is left.
+Array NewCopy(DType dtype, Shape shape, std::byte** bytes);
+
+/// An array that holds a copy of `values`, as many as the shape has elements.
 template <typename T>
 Array MakeArray(Shape shape, const std::vector<T>& values) {
+  PD_INVARIANT(NumElements(shape) == static_cast<int64_t>(values.size()));
   std::byte* bytes = nullptr;
-  Array array = NewArray(DTypeOf<T>(), std::move(shape), &bytes);
+  Array array = NewCopy(DTypeOf<T>(), std::move(shape), &bytes);
   if (!values.empty())
     std::memcpy(bytes, values.data(), values.size() * sizeof(T));
   return array;

@@ -39,12 +39,9 @@ absl::StatusOr<Decompressor> NewDecompressor() {
 }
 
 absl::StatusOr<FileBytes> NewBytes(size_t size, std::byte** bytes) {
-  try {
-    Array array = NewArray(DType::kUInt8, {static_cast<int64_t>(size)}, bytes);
-    return FileBytes{std::move(array.bytes), size};
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("no memory for %d bytes of gzip content", size);
-  }
+  auto array = NewArray(DType::kUInt8, {static_cast<int64_t>(size)}, bytes);
+  if (!array.ok()) return Annotate(array.status(), "gzip content");
+  return FileBytes{std::move(array->bytes), size};
 }
 
 // ISIZE of the last member: a first guess at the size of the whole.

@@ -123,7 +123,7 @@ absl::StatusOr<Array> ReadIdxData(const IdxFile& idx) {
   }
   if (element > 1) {
     std::byte* out = nullptr;
-    array = NewArray(header.dtype, header.shape, &out);
+    PD_ASSIGN_OR_RETURN(array, NewArray(header.dtype, header.shape, &out));
     SwapCopy(bytes.data.get() + header.header_bytes, header.data_bytes, element,
              out);
     return array;

@@ -171,7 +171,7 @@ absl::StatusOr<Shape> Extents(const Element& element, const Elements& in,
 // Column-major numbers as a row-major array.
 Array RowMajor(const std::vector<double>& values, Shape shape) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(DType::kFloat64, shape, &bytes);
+  Array array = NewCopy(DType::kFloat64, shape, &bytes);
   auto* out = reinterpret_cast<double*>(bytes);
   std::vector<int64_t> at(shape.size(), 0);
   for (size_t i = 0; i < values.size(); ++i) {

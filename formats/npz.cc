@@ -36,7 +36,8 @@ absl::StatusOr<Array> ReadEntry(ZipEntry entry) {
                     Name(header.layout.dtype), ToString(header.shape),
                     header.data_bytes, entry.size() - header_bytes);
   std::byte* data = nullptr;
-  const Array raw = NewArray(header.layout.dtype, header.shape, &data);
+  PD_ASSIGN_OR_RETURN(const Array raw,
+                      NewArray(header.layout.dtype, header.shape, &data));
   PD_RETURN_IF_ERROR(entry.Read(data, header.data_bytes));
   PD_RETURN_IF_ERROR(entry.Finish());
   return ArrayFromRaw(raw.bytes, header.data_bytes, header.layout,

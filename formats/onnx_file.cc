@@ -76,7 +76,7 @@ absl::StatusOr<Array> ReadExternal(const format::Tensor& tensor, DType dtype,
     return DataLoss("external data at %d, %d bytes; '%s' has %d", offset,
                     length, path.string(), file.size);
   std::byte* copy = nullptr;
-  Array array = NewArray(dtype, std::move(shape), &copy);
+  PD_ASSIGN_OR_RETURN(Array array, NewArray(dtype, std::move(shape), &copy));
   if (length > 0) std::memcpy(copy, file.data.get() + offset, length);
   return array;
 }
@@ -90,7 +90,7 @@ absl::StatusOr<Array> FromField(const Field& field, DType dtype, Shape shape,
     return DataLoss("it holds %d numbers; its shape is %s of %s", field.size(),
                     ToString(shape), Name(dtype));
   std::byte* out = nullptr;
-  Array array = NewArray(dtype, std::move(shape), &out);
+  PD_ASSIGN_OR_RETURN(Array array, NewArray(dtype, std::move(shape), &out));
   for (const auto value : field) {
     const Stored stored = static_cast<Stored>(value);
     std::memcpy(out, &stored, sizeof(stored));

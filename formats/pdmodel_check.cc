@@ -28,6 +28,9 @@ absl::Status CheckVar(const VarDesc& var) {
       return InvalidArgument(
           "variable '%s' has shape %s; extents must be 0 or more, or -1",
           var.name, ToString(var.shape));
+  PD_RETURN_IF_ERROR(
+      Annotate(BytesOfExtents(var.shape, SizeOf(var.dtype)).status(),
+               absl::StrCat("variable '", var.name, "'")));
   if (var.lod_level < 0)
     return InvalidArgument("variable '%s' has lod_level %d; expected 0 or more",
                            var.name, var.lod_level);

@@ -101,7 +101,7 @@ absl::StatusOr<Array> JoinSlices(const PickleDict& info, const Index& index,
     return InvalidArgument("its shape %s takes %d bytes; its %d slices hold %d",
                            ToString(shape), size, slices.size(), present);
   std::byte* to = nullptr;
-  Array joined = NewArray(dtype, std::move(shape), &to);
+  PD_ASSIGN_OR_RETURN(Array joined, NewArray(dtype, std::move(shape), &to));
   for (const Array& slice : slices) {
     if (slice.size_bytes() > 0)
       std::memcpy(to, slice.bytes.get(), slice.size_bytes());

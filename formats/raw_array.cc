@@ -130,7 +130,8 @@ absl::StatusOr<Array> ArrayFromRaw(std::shared_ptr<const std::byte> bytes,
     return array;
   }
   std::byte* out = nullptr;
-  Array array = NewArray(layout.dtype, std::move(shape), &out);
+  PD_ASSIGN_OR_RETURN(Array array,
+                      NewArray(layout.dtype, std::move(shape), &out));
   if (size == 0) return array;
   if (transpose)
     Transpose(bytes.get(), array.shape, element, out);

@@ -162,8 +162,9 @@ absl::StatusOr<FileBytes> ZipArchive::Read(absl::string_view name) {
   if (index < 0) return NotFound("it holds no '%s'", name);
   PD_ASSIGN_OR_RETURN(ZipEntry entry, OpenEntry(index));
   std::byte* bytes = nullptr;
-  const Array content =
-      NewArray(DType::kUInt8, {static_cast<int64_t>(entry.size())}, &bytes);
+  PD_ASSIGN_OR_RETURN(
+      const Array content,
+      NewArray(DType::kUInt8, {static_cast<int64_t>(entry.size())}, &bytes));
   PD_RETURN_IF_ERROR(entry.Read(bytes, entry.size()));
   PD_RETURN_IF_ERROR(entry.Finish());
   return FileBytes{content.bytes, entry.size()};

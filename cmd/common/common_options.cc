@@ -2,9 +2,13 @@
 #include "cmd/common/common_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <variant>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cmd/common/devices.h"
@@ -13,6 +17,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
+#include "libcore/base/memory_limit.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 
@@ -41,6 +46,30 @@ absl::Status SetFlags(const std::vector<std::string>& lists) {
     }
   }
   return absl::OkStatus();
+}
+
+// "1073741824", "512M", "1.5G", "4GB": bytes, in powers of 1024.
+absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
+  absl::string_view number = text;
+  double unit = 1;
+  if (absl::EndsWithIgnoreCase(number, "b")) number.remove_suffix(1);
+  if (absl::EndsWithIgnoreCase(number, "i")) number.remove_suffix(1);
+  const absl::string_view units = "kmgt";
+  const size_t at = number.empty()
+                        ? absl::string_view::npos
+                        : units.find(absl::ascii_tolower(
+                              static_cast<unsigned char>(number.back())));
+  if (at != absl::string_view::npos) {
+    unit = std::ldexp(1, 10 * (static_cast<int>(at) + 1));
+    number.remove_suffix(1);
+  }
+  double value = 0;
+  if (!absl::SimpleAtod(number, &value) || !(value * unit >= 1) ||
+      value * unit > static_cast<double>(kMostBytes))
+    return CommandLineError(absl::StrCat(
+        "option '--memory-limit': '", text,
+        "' is not a size; expected bytes or a number with K, M, G or T"));
+  return static_cast<int64_t>(value * unit);
 }
 
 // OMP_NUM_THREADS is what users of other programs know; "4,2" names one number
@@ -95,6 +124,12 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
                   "count give the same bits"},
                  {}, &options->seed);
   table->DescribeDefault("--seed", "the job's");
+  table->Text({"--memory-limit", "SIZE",
+               "memory that tensors may take together, in bytes or as `512M`, "
+               "`4G`; what asks for more is refused by its name"},
+              &options->memory_limit);
+  table->DescribeDefault("--memory-limit",
+                         "the machine's memory, or what its cgroup grants");
   table->Choice({"--format", "FORMAT",
                  "form of the results on standard output: `text` or `json`"},
                 {"text", "json"}, &options->format);
@@ -138,6 +173,10 @@ absl::Status ApplyCommonOptions(const OptionTable& table,
       std::clamp(level, static_cast<int>(LogLevel::kError),
                  static_cast<int>(LogLevel::kDebug))));
   PD_RETURN_IF_ERROR(SetFlags(options.flags));
+  if (!options.memory_limit.empty()) {
+    PD_ASSIGN_OR_RETURN(const int64_t limit, ParseSize(options.memory_limit));
+    SetMemoryLimit(limit);
+  }
   SetThreads(options.threads.has_value() ? static_cast<int>(*options.threads)
                                          : ThreadsFromEnvironment());
   return absl::OkStatus();

@@ -22,6 +22,7 @@ struct CommonOptions {
   std::string device = "auto";
   std::optional<int64_t> threads;  ///< CPUs that may be used when not set
   std::optional<int64_t> seed;     ///< the job's when not set
+  std::string memory_limit;        ///< the machine's when empty
   std::string format = "text";
   int quiet = 0;    ///< times -q was given
   int verbose = 0;  ///< times -v was given

@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 
@@ -82,6 +83,8 @@ absl::Status Guarded(const std::function<absl::Status()>& work) {
     return ResourceExhausted(
         "no further thread can be started: memory (ulimit -v) or the number "
         "of processes (ulimit -u) is used up");
+  } catch (const std::length_error&) {
+    return ResourceExhausted("something would be larger than any memory");
   } catch (const std::exception& error) {
     return Unknown("%s", error.what());
   }

@@ -2,18 +2,34 @@
 #include "libcore/base/zeroed.h"
 
 #include <cstdlib>
-#include <new>
+
+#include "libcore/base/error.h"
+#include "libcore/base/memory_limit.h"
+#include "libcore/base/shape.h"
+#include "libcore/base/status_macros.h"
 
 namespace pd {
 
-std::shared_ptr<void> ZeroedBytes(size_t size, size_t alignment) {
+absl::StatusOr<std::shared_ptr<void>> ZeroedBytes(size_t size,
+                                                  size_t alignment) {
   size_t room = size + alignment;
-  void* const raw = room < size ? nullptr : std::calloc(room, 1);
-  if (raw == nullptr) throw std::bad_alloc();
-  const std::shared_ptr<void> owner(raw, &std::free);
+  if (size > static_cast<size_t>(kMostBytes))
+    return ResourceExhausted("%d bytes are more than any memory has", size);
+  const auto counted = static_cast<int64_t>(size);
+  PD_RETURN_IF_ERROR(ReserveMemory(counted));
+  void* const raw = std::calloc(room, 1);
+  if (raw == nullptr) {
+    ReleaseMemory(counted);
+    return ResourceExhausted("the system has no %s of memory left",
+                             MemoryText(counted));
+  }
+  const std::shared_ptr<void> owner(raw, [counted](void* bytes) {
+    std::free(bytes);
+    ReleaseMemory(counted);
+  });
   void* aligned = raw;
   std::align(alignment, size, aligned, room);
-  return {owner, aligned};
+  return std::shared_ptr<void>(owner, aligned);
 }
 
 }  // namespace pd

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <memory>
 
+#include "absl/status/statusor.h"
+
 namespace pd {
 
 /// `size` zero bytes at a multiple of `alignment`, a power of two. Many of them
 /// come from the system as pages that cost nothing until they are written.
-/// Throws std::bad_alloc where there are none.
-std::shared_ptr<void> ZeroedBytes(size_t size, size_t alignment);
+/// ResourceExhausted above the memory limit, or where the system has none.
+absl::StatusOr<std::shared_ptr<void>> ZeroedBytes(size_t size,
+                                                  size_t alignment);
 
 }  // namespace pd
 

@@ -139,7 +139,7 @@ class Loader::Impl {
   absl::Status InitPipeline();
   absl::Status ProbePicture();
   absl::Status InitFields();
-  void InitSlots();
+  absl::Status InitSlots();
   void InitWorker(Worker* worker) const;
   void Work(Worker* worker);
   absl::Status Take(int64_t index, std::unique_lock<std::mutex>* lock,
@@ -208,7 +208,7 @@ Loader::Impl::~Impl() {
 absl::Status Loader::Impl::Init() {
   PD_RETURN_IF_ERROR(InitPipeline());
   PD_RETURN_IF_ERROR(InitFields());
-  InitSlots();
+  PD_RETURN_IF_ERROR(InitSlots());
   InitWorker(&own_);
   for (int i = 0; i < options_.num_workers; ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -307,7 +307,7 @@ absl::Status Loader::Impl::InitFields() {
   return absl::OkStatus();
 }
 
-void Loader::Impl::InitSlots() {
+absl::Status Loader::Impl::InitSlots() {
   // One more than is ready ahead: the consumer holds a batch meanwhile.
   slots_.resize(options_.num_workers == 0
                     ? 1
@@ -318,10 +318,12 @@ void Loader::Impl::InitSlots() {
     for (BatchField& field : slot.batch.fields) {
       Shape shape = field.shape;
       if (IsDynamic(shape)) shape = {0};  // grows with the batches
-      slot.buffers.push_back(
-          NewArray(field.dtype, std::move(shape), &field.data));
+      PD_ASSIGN_OR_RETURN(Array buffer,
+                          NewArray(field.dtype, std::move(shape), &field.data));
+      slot.buffers.push_back(std::move(buffer));
     }
   }
+  return absl::OkStatus();
 }
 
 void Loader::Impl::InitWorker(Worker* worker) const {
@@ -501,9 +503,9 @@ absl::Status Loader::Impl::FillVarying(Worker* worker, Slot* slot) {
     Array& buffer = slot->buffers[i];
     if (static_cast<size_t>(needed) > buffer.size_bytes()) {
       const int64_t room = needed + needed / 4;
-      buffer = NewArray(field.dtype,
-                        {room / static_cast<int64_t>(SizeOf(field.dtype)) + 1},
-                        &field.data);
+      const auto element = static_cast<int64_t>(SizeOf(field.dtype));
+      PD_ASSIGN_OR_RETURN(
+          buffer, NewArray(field.dtype, {room / element + 1}, &field.data));
     }
     const int64_t stride = batch.size > 0 ? needed / batch.size : 0;
     for (int64_t place = 0; place < batch.size; ++place)

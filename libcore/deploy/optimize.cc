@@ -32,7 +32,7 @@ absl::StatusOr<int> FoldBatchNorms(InferenceModel* model,
   context.define = [&](const std::string& of,
                        const std::function<void(float*)>& make) {
     Tensor made(DType::kFloat32, model->params[of].shape);
-    made.Allocate();
+    if (!made.Allocate().ok()) throw std::bad_alloc();  // the copy of one
     make(made.data<float>());
     model->params[of] = ToArray(made);
     return of;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/guarded.h"
 #include "libcore/exec/op_binder.h"
 #include "libcore/exec/plan_builder.h"
 #include "libcore/exec/plan_device.h"
@@ -52,8 +53,9 @@ absl::StatusOr<bool> PlanBuilder::BindOnDevice(
         PD_ASSIGN_OR_RETURN(const bool widened, binder.Widen());
         if (!widened) return false;
       }
-      absl::StatusOr<Step> step =
-          implementation.bind(&binder, plan_->device_.get());
+      absl::StatusOr<Step> step = Guarded(
+          [&] { return implementation.bind(&binder, plan_->device_.get()); });
+      PD_RETURN_IF_ERROR(binder.sizes());
       if (step.ok()) {
         info->implementation = implementation.label;
         info->on_device = true;
@@ -152,7 +154,7 @@ absl::StatusOr<bool> PlanBuilder::MakeConstants(
         known_[tensor]->shape() != tensor->shape())
       return false;
   for (const auto& [name, tensor] : outputs) {
-    tensor->Allocate();
+    PD_RETURN_IF_ERROR(tensor->Allocate());
     if (tensor->bytes() > 0)
       std::memcpy(tensor->raw(), known_[tensor]->raw(), tensor->bytes());
     InfoOf(tensor).kind = Kind::kConstant;

@@ -151,6 +151,8 @@ struct LateDevice::Call {
 };
 
 absl::Status LateDevice::Allocate(Tensor* tensor) {
+  PD_RETURN_IF_ERROR(
+      CheckedBytes(tensor->shape(), SizeOf(tensor->dtype())).status());
   size_t bytes = tensor->bytes();
   if (IsSelectedRows(tensor))
     bytes = OffsetOfRows(*tensor) + tensor->rows().size() * sizeof(int64_t);
@@ -190,7 +192,7 @@ absl::StatusOr<Tensor> LateDevice::OnHost(const Tensor& value) {
   }
   if (!Holds(value)) return value;
   Tensor here = Empty(value);
-  here.Allocate();
+  PD_RETURN_IF_ERROR(here.Allocate());
   CudaDevice* device = plan_->device();
   PD_RETURN_IF_ERROR(device->ToHost(here.raw(), value.raw(), value.bytes()));
   if (IsSelectedRows(&value)) {
@@ -234,7 +236,7 @@ absl::StatusOr<Tensor> LateDevice::Zeros(const Tensor& like) {
     PD_RETURN_IF_ERROR(Allocate(&zeros));
     PD_RETURN_IF_ERROR(plan_->device()->Clear(zeros.raw(), zeros.bytes()));
   } else {
-    zeros.Allocate();
+    PD_RETURN_IF_ERROR(zeros.Allocate());
   }
   return zeros;
 }
@@ -447,7 +449,7 @@ absl::Status LateDevice::RunOnHost(const Call& call) {
     if (!variable.fixed || !Holds(*tensor)) continue;
     if (brought.count(tensor) == 0) {
       Tensor& here = brought[tensor] = Empty(*tensor);
-      here.Allocate();
+      PD_RETURN_IF_ERROR(here.Allocate());
     }
     variable.tensor = &brought[tensor];
     written[tensor] = variable.tensor;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/guarded.h"
 #include "libcore/exec/late_binder.h"
 #include "libcore/exec/late_device.h"
 #include "libcore/ops/selected_rows.h"
@@ -40,9 +41,10 @@ absl::Status Prepare(const std::string& name, const TensorMeta& meta,
     tensor->Reset(meta.dtype, {0});
   } else {
     if (IsDynamic(meta.shape))
-      return Internal("the shape of '%s' is inferred as %s when it runs", name,
-                      ToString(meta.shape));
-    tensor->Resize(meta.dtype, meta.shape);
+      return InvalidArgument("the shape of '%s' would be %s", name,
+                             ToString(meta.shape));
+    PD_RETURN_IF_ERROR(Annotate(tensor->Resize(meta.dtype, meta.shape),
+                                absl::StrCat("variable '", name, "'")));
   }
   SetMeta(meta, tensor);
   return absl::OkStatus();
@@ -142,7 +144,7 @@ absl::StatusOr<LateOp::Metas> LateOp::InferWith(const Metas& metas) const {
       [&](const std::string& name, TensorMeta meta) {
         outputs[name] = std::move(meta);
       });
-  PD_RETURN_IF_ERROR(def_->infer()(&context));
+  PD_RETURN_IF_ERROR(def_->InferOutputs(&context));
   return outputs;
 }
 
@@ -237,13 +239,15 @@ absl::Status LateOp::RunOnHost(const RunContext& context,
   std::vector<std::string> refusals;
   for (const Implementation& implementation : def_->implementations()) {
     if (!TakesKinds(implementation, in, out)) continue;
-    LateBinder binder(op_, in, out, blocks, [](Tensor* tensor) {
-      tensor->Allocate();
-      return absl::OkStatus();
-    });
-    absl::StatusOr<Step> step = implementation.bind(&binder);
+    LateBinder binder(op_, in, out, blocks,
+                      [](Tensor* tensor) { return tensor->Allocate(); });
+    absl::StatusOr<Step> step =
+        Guarded([&] { return implementation.bind(&binder); });
+    PD_RETURN_IF_ERROR(binder.status());
     if (step.ok()) {
-      if (*step != nullptr) PD_RETURN_IF_ERROR((*step)(context));
+      if (*step != nullptr) {
+        PD_RETURN_IF_ERROR(Guarded([&] { return (*step)(context); }));
+      }
       CopyAliases(binder);
       return Deliver(blocks, &fresh);
     }

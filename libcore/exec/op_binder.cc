@@ -16,13 +16,14 @@ bool Contains(const std::vector<Tensor*>& list, const Tensor* tensor) {
 }
 
 // Changes the layout of a tensor that has bytes of its own.
-void Rearrange(const LayoutPtr& layout, Tensor* tensor) {
+absl::Status Rearrange(const LayoutPtr& layout, Tensor* tensor) {
   Tensor fresh(tensor->dtype(), tensor->shape());
   fresh.set_lod(tensor->lod());
   fresh.set_layout(layout);
-  fresh.Allocate();
+  PD_RETURN_IF_ERROR(fresh.Allocate());
   CopyElements(*tensor, &fresh);
   *tensor = std::move(fresh);
+  return absl::OkStatus();
 }
 
 bool IsHalf(const Tensor& tensor) {
@@ -57,6 +58,10 @@ void OpBinder::MayShare(Tensor* in, Tensor* out) {
 }
 
 Tensor* OpBinder::Scratch(size_t bytes) {
+  if (bytes > static_cast<size_t>(kMostBytes)) {
+    sizes_.Update(OutOfRange("a step asks for %d bytes of scratch", bytes));
+    bytes = 0;
+  }
   Tensor* tensor = builder_->NewTensor(
       DType::kUInt8, {static_cast<int64_t>(bytes)}, PlanBuilder::Kind::kArena);
   builder_->InfoOf(tensor).device = device_;
@@ -65,6 +70,7 @@ Tensor* OpBinder::Scratch(size_t bytes) {
 }
 
 Tensor* OpBinder::Keep(const std::string& name, DType dtype, Shape shape) {
+  sizes_.Update(CheckedBytes(shape, SizeOf(dtype)).status());
   Tensor* tensor =
       builder_->NewTensor(dtype, std::move(shape), PlanBuilder::Kind::kArena);
   builder_->InfoOf(tensor).device = device_;
@@ -90,7 +96,7 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
   }
   const PlanBuilder::Info& info = builder_->InfoOf(tensor);
   if (StaysRearranged(info)) {
-    Rearrange(layout, tensor);
+    PD_RETURN_IF_ERROR(Rearrange(layout, tensor));
     return tensor;
   }
   replaced_.push_back(tensor);
@@ -163,7 +169,7 @@ absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
   if (SameLayout(tensor->layout(), layout)) return tensor;
   const PlanBuilder::Info& info = builder_->InfoOf(tensor);
   if (StaysRearranged(info)) {
-    Rearrange(layout, tensor);
+    PD_RETURN_IF_ERROR(Rearrange(layout, tensor));
     return tensor;
   }
   if (info.entry == nullptr) {

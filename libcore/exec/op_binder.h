@@ -53,6 +53,8 @@ class OpBinder : public BindContext {
   const std::map<std::string, Tensor*>& outputs() const { return outputs_; }
   /// Adds the steps and records what they touch.
   void Accept(Step step, StepInfo info);
+  /// OK, or a size that an implementation asked for and cannot have.
+  const absl::Status& sizes() const { return sizes_; }
   /// Undoes what a refusing implementation did to the outputs.
   void Refuse();
 
@@ -85,6 +87,7 @@ class OpBinder : public BindContext {
   std::vector<Tensor*> touched_, no_buffer_, replaced_;
   std::vector<std::pair<std::string, Tensor*>> keeps_;
   std::vector<Tensor*> relaid_;  // outputs whose layout was set
+  absl::Status sizes_;
 };
 
 }  // namespace pd

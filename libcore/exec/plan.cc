@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/guarded.h"
 #include "libcore/exec/late_device.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/plan_builder.h"
@@ -91,7 +92,7 @@ absl::StatusOr<Tensor> Plan::OnHost(const Tensor& tensor) const {
   Tensor copy(tensor.dtype(), tensor.shape());
   copy.set_lod(tensor.lod());
   copy.set_layout(tensor.layout());
-  copy.Allocate();
+  PD_RETURN_IF_ERROR(copy.Allocate());
   PD_RETURN_IF_ERROR(device_->Bring(tensor, &copy));
   return copy;
 }
@@ -153,7 +154,7 @@ absl::Status Plan::RunOnDevice(const RunContext& context, StepHook* hook) {
 absl::Status Plan::RunSteps(const RunContext& context, StepHook* hook) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (hook != nullptr) hook->Before(i);
-    absl::Status status = steps_[i](context);
+    absl::Status status = Guarded([&] { return steps_[i](context); });
     if (hook != nullptr && status.ok()) status = hook->After(i);
     if (!status.ok()) return Annotate(status, DescribeStep(infos_[i]));
   }

@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/base/memory_limit.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/base/zeroed.h"
 #include "libcore/exec/block_executor.h"
+#include "libcore/exec/guarded.h"
 #include "libcore/exec/memory_planner.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/op_binder.h"
@@ -55,6 +57,22 @@ void ForEachName(const SlotList& slots, const Body& body) {
   for (const auto& [slot, names] : slots)
     for (const std::string& name : names)
       if (name != kEmptyVar) body(name);
+}
+
+// Which of the buffers asks for the most.
+absl::Status ArenaError(const absl::Status& status,
+                        const std::vector<PlannedBuffer>& buffers) {
+  const auto largest = std::max_element(
+      buffers.begin(), buffers.end(),
+      [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  if (largest == buffers.end()) return status;
+  return Annotate(
+      status,
+      absl::StrCat(
+          "memory of a run (", buffers.size(), " tensors, the largest ",
+          largest->name.empty() ? "a step's scratch"
+                                : absl::StrCat("'", largest->name, "'"),
+          " of ", MemoryText(static_cast<int64_t>(largest->bytes)), ")"));
 }
 
 // An implementation, and whether halves are to be float32 for it.
@@ -165,6 +183,8 @@ absl::Status PlanBuilder::AddFeeds(const std::vector<FeedSpec>& feeds) {
       return InvalidArgument(
           "feed '%s' has shape %s; every extent must be known", feed.name,
           ToString(feed.shape));
+    PD_RETURN_IF_ERROR(Annotate(CheckTensorSize(feed.dtype, feed.shape),
+                                absl::StrCat("feed '", feed.name, "'")));
     Tensor* tensor = NewTensor(feed.dtype, feed.shape, Kind::kFeed);
     PD_RETURN_IF_ERROR(CheckLoD(feed.name, feed.lod, feed.shape));
     tensor->set_lod(feed.lod);
@@ -227,7 +247,7 @@ absl::Status PlanBuilder::InferOutputs(
       [&](const std::string& name, TensorMeta meta) {
         (*outputs)[name] = std::move(meta);
       });
-  return def.infer()(&context);
+  return def.InferOutputs(&context);
 }
 
 absl::StatusOr<Tensor*> PlanBuilder::ResolveInput(const std::string& name) {
@@ -266,6 +286,8 @@ void PlanBuilder::TrackPersistable(const std::string& name,
 
 absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
                                                 const TensorMeta& meta) {
+  PD_RETURN_IF_ERROR(Annotate(CheckTensorSize(meta.dtype, meta.shape),
+                              absl::StrCat("variable '", name, "'")));
   if (!IsPersistable(name)) {
     Tensor* tensor = NewTensor(meta.dtype, meta.shape, Kind::kArena);
     InfoOf(tensor).name = name;
@@ -290,7 +312,9 @@ absl::StatusOr<bool> PlanBuilder::TryToBind(
     if (!wide) return false;
   }
   if (!implementation.layout_aware) PD_RETURN_IF_ERROR(binder->MakeRowMajor());
-  absl::StatusOr<Step> step = implementation.bind(binder);
+  absl::StatusOr<Step> step =
+      Guarded([&] { return implementation.bind(binder); });
+  PD_RETURN_IF_ERROR(binder->sizes());
   if (step.ok()) {
     info->implementation = implementation.label;
     binder->Accept(*std::move(step), std::move(*info));
@@ -544,7 +568,9 @@ absl::Status PlanBuilder::PlaceBuffers(bool device) {
     PD_ASSIGN_OR_RETURN(arena, plan_->device_->AllocateArena(total, buffers));
   } else {
     plan_->stats_.arena_bytes = total;
-    plan_->arena_ = ZeroedBytes(total + kTail, kAlignment);
+    auto memory = ZeroedBytes(total + kTail, kAlignment);
+    if (!memory.ok()) return ArenaError(memory.status(), buffers);
+    plan_->arena_ = *std::move(memory);
     arena = plan_->arena_.get();
     if (options_.poison) std::memset(arena, 0xff, total + kTail);
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/mapped_copy.h"
@@ -39,7 +40,9 @@ absl::StatusOr<Scope::Entry*> Scope::GetOrCreate(const std::string& name,
   if (it != entries_.end()) {
     Entry* entry = it->second.get();
     Tensor& t = entry->tensor;
-    if (!t.has_value() && entry->pins == 0) t.Resize(dtype, shape);
+    if (!t.has_value() && entry->pins == 0)
+      PD_RETURN_IF_ERROR(Annotate(t.Resize(dtype, shape),
+                                  absl::StrCat("variable '", name, "'")));
     if (t.shape() != shape || t.dtype() != dtype)
       return InvalidArgument(
           "variable '%s' holds %s%s; the program expects %s%s", name,
@@ -47,8 +50,8 @@ absl::StatusOr<Scope::Entry*> Scope::GetOrCreate(const std::string& name,
     return entry;
   }
   auto entry = std::make_unique<Entry>();
-  entry->tensor.Reset(dtype, shape);
-  entry->tensor.Allocate();
+  PD_RETURN_IF_ERROR(Annotate(entry->tensor.Resize(dtype, shape),
+                              absl::StrCat("variable '", name, "'")));
   return (entries_[name] = std::move(entry)).get();
 }
 

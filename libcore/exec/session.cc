@@ -12,6 +12,7 @@
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/program/verifier.h"
 #include "libcore/trace/recorder.h"
 
 namespace pd {
@@ -86,6 +87,8 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches, const std::string& label) {
   RecordEvent event("compile plan");
+  // Passes read slots by name.
+  PD_RETURN_IF_ERROR(CheckOps(*registry_, program));
   ProgramDesc rewritten = program;
   if (amp_.has_value()) PD_RETURN_IF_ERROR(MixPrecisionOf(fetches, &rewritten));
   PassContext context;

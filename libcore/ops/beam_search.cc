@@ -123,18 +123,19 @@ struct Search {
 };
 
 template <typename T>
-void Write(const std::vector<std::vector<Candidate>>& selected,
-           const std::vector<int64_t>& sources, Tensor* ids, Tensor* scores,
-           Tensor* parents) {
+absl::Status Write(const std::vector<std::vector<Candidate>>& selected,
+                   const std::vector<int64_t>& sources, Tensor* ids,
+                   Tensor* scores, Tensor* parents) {
   LoD lod(2);
   lod[0].assign(sources.begin(), sources.end());
   lod[1].push_back(0);
   for (const auto& of_prefix : selected)
     lod[1].push_back(lod[1].back() + of_prefix.size());
   const auto count = static_cast<int64_t>(lod[1].back());
-  ids->Resize(DType::kInt64, {count, 1});
-  scores->Resize(DTypeOf<T>(), {count, 1});
-  if (parents != nullptr) parents->Resize(DType::kInt32, {count});
+  PD_RETURN_IF_ERROR(ids->Resize(DType::kInt64, {count, 1}));
+  PD_RETURN_IF_ERROR(scores->Resize(DTypeOf<T>(), {count, 1}));
+  if (parents != nullptr)
+    PD_RETURN_IF_ERROR(parents->Resize(DType::kInt32, {count}));
   ids->set_lod(lod);
   scores->set_lod(lod);
   int64_t at = 0;
@@ -146,6 +147,7 @@ void Write(const std::vector<std::vector<Candidate>>& selected,
         parents->data<int32_t>()[at] = static_cast<int32_t>(c.prefix);
       ++at;
     }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Step> BindBeamSearch(BindContext* context) {
@@ -185,8 +187,7 @@ absl::StatusOr<Step> BindBeamSearch(BindContext* context) {
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      Write<T>(search.Select<T>(), search.sources, ids, scores, parents);
-      return absl::OkStatus();
+      return Write<T>(search.Select<T>(), search.sources, ids, scores, parents);
     });
   });
 }

@@ -84,7 +84,7 @@ absl::Status Follow(const Tensor& ids, const Tensor& scores, size_t source,
 }
 
 template <typename T>
-void Write(Sentences<T>* by_source, Tensor* ids, Tensor* scores) {
+absl::Status Write(Sentences<T>* by_source, Tensor* ids, Tensor* scores) {
   LoD lod = {{0}, {0}};
   int64_t total = 0;
   for (auto& sentences : *by_source) {
@@ -98,8 +98,8 @@ void Write(Sentences<T>* by_source, Tensor* ids, Tensor* scores) {
     }
     lod[0].push_back(lod[1].size() - 1);
   }
-  ids->Resize(DType::kInt64, {total});
-  scores->Resize(DTypeOf<T>(), {total});
+  PD_RETURN_IF_ERROR(ids->Resize(DType::kInt64, {total}));
+  PD_RETURN_IF_ERROR(scores->Resize(DTypeOf<T>(), {total}));
   ids->set_lod(lod);
   scores->set_lod(lod);
   int64_t* to_ids = ids->data<int64_t>();
@@ -109,6 +109,7 @@ void Write(Sentences<T>* by_source, Tensor* ids, Tensor* scores) {
       to_ids = std::copy(s.ids.rbegin(), s.ids.rend(), to_ids);
       to_scores = std::copy(s.scores.rbegin(), s.scores.rend(), to_scores);
     }
+  return absl::OkStatus();
 }
 
 template <typename T>
@@ -134,7 +135,7 @@ absl::Status Decode(const Tensor& ids, const Tensor& scores, int64_t end_id,
     for (size_t s = 0; s < sources; ++s)
       PD_RETURN_IF_ERROR(Follow<T>(id, score, s, end_id, &sentences[s]));
   }
-  Write<T>(&sentences, sentence_ids, sentence_scores);
+  PD_RETURN_IF_ERROR(Write<T>(&sentences, sentence_ids, sentence_scores));
   return absl::OkStatus();
 }
 

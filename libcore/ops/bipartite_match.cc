@@ -253,9 +253,10 @@ absl::StatusOr<Step> BindMine(BindContext* context) {
         all.insert(all.end(), found.begin(), found.end());
         offsets.push_back(all.size());
       }
-      updated->Resize(DType::kInt32, match->shape());
+      PD_RETURN_IF_ERROR(updated->Resize(DType::kInt32, match->shape()));
       std::copy(undone.begin(), undone.end(), updated->data<int32_t>());
-      negative->Resize(DType::kInt32, {static_cast<int64_t>(all.size()), 1});
+      PD_RETURN_IF_ERROR(negative->Resize(
+          DType::kInt32, {static_cast<int64_t>(all.size()), 1}));
       std::copy(all.begin(), all.end(), negative->data<int32_t>());
       negative->set_lod({offsets});
       return absl::OkStatus();

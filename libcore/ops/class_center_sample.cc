@@ -74,9 +74,9 @@ absl::StatusOr<Step> BindClassCenterSample(BindContext* context) {
               fixed ? seed : run.seed,
               fixed ? stream : stream + run.step * 0x9E3779B97F4A7C15ull);
           Draw(known, static_cast<size_t>(wanted), &taken, &random, &classes);
-          remapped->Resize(label->dtype(), label->shape());
-          centers->Resize(label->dtype(),
-                          {static_cast<int64_t>(classes.size())});
+          PD_RETURN_IF_ERROR(remapped->Resize(label->dtype(), label->shape()));
+          PD_RETURN_IF_ERROR(centers->Resize(
+              label->dtype(), {static_cast<int64_t>(classes.size())}));
           for (int64_t i = 0; i < label->size(); ++i)
             remapped->data<T>()[i] = place.at(labels[i]);
           for (size_t i = 0; i < classes.size(); ++i)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
 #include "libcore/ops/bind_context.h"
 #include "libcore/ops/infer_context.h"
 
@@ -38,6 +40,11 @@ void InferContext::SetOutput(absl::string_view slot, TensorMeta meta,
   if (meta.shape.empty() && version_ < kRankZero &&
       meta.kind == VarKind::kLodTensor)
     meta.shape = {1};
+  const auto bytes = BytesOfExtents(meta.shape, SizeOf(meta.dtype));
+  if (!bytes.ok())
+    status_.Update(
+        Annotate(bytes.status(),
+                 absl::StrCat("output '", slot, "' ('", names[i], "')")));
   set_(names[i], std::move(meta));
 }
 

@@ -49,7 +49,7 @@ Step AlignSequences(const Rule& rule, const SequenceSpans& spans, Tensor* in,
     }
     if (total == 0) labels.assign(1, T(-1));
     const int64_t rows = total == 0 ? 1 : total;
-    out->Resize(in->dtype(), {rows, 1});
+    PD_RETURN_IF_ERROR(out->Resize(in->dtype(), {rows, 1}));
     out->set_lod({offsets});
     std::copy_n(labels.data(), rows, out->data<T>());
     return absl::OkStatus();
@@ -61,8 +61,9 @@ Step AlignPadded(const Rule& rule, const SequenceSpans& spans, T padding,
                  Tensor* in, Tensor* out, Tensor* lengths) {
   return [=](const RunContext&) -> absl::Status {
     const int64_t width = in->dim(1);
-    out->Resize(in->dtype(), in->shape());
-    if (lengths != nullptr) lengths->Resize(in->dtype(), {spans.count(), 1});
+    PD_RETURN_IF_ERROR(out->Resize(in->dtype(), in->shape()));
+    if (lengths != nullptr)
+      PD_RETURN_IF_ERROR(lengths->Resize(in->dtype(), {spans.count(), 1}));
     for (int64_t i = 0; i < spans.count(); ++i) {
       PD_ASSIGN_OR_RETURN(const Span span, spans.At(i));
       T* row = out->data<T>() + span.start;

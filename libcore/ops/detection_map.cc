@@ -108,8 +108,9 @@ absl::Status ReadState(const MapTensors& t, Tally<T>* tally) {
 }
 
 template <typename T>
-void WriteHits(const ByClass<Hit<T>>& hits, int64_t classes, Tensor* out) {
-  if (out == nullptr) return;
+absl::Status WriteHits(const ByClass<Hit<T>>& hits, int64_t classes,
+                       Tensor* out) {
+  if (out == nullptr) return absl::OkStatus();
   std::vector<T> rows;
   std::vector<uint64_t> offsets = {0};
   for (int64_t i = 0; i < classes; ++i) {
@@ -121,9 +122,11 @@ void WriteHits(const ByClass<Hit<T>>& hits, int64_t classes, Tensor* out) {
       }
     offsets.push_back(rows.size() / 2);
   }
-  out->Resize(DTypeOf<T>(), {static_cast<int64_t>(rows.size()) / 2, 2});
+  PD_RETURN_IF_ERROR(
+      out->Resize(DTypeOf<T>(), {static_cast<int64_t>(rows.size()) / 2, 2}));
   std::copy(rows.begin(), rows.end(), out->data<T>());
   out->set_lod({offsets});
+  return absl::OkStatus();
 }
 
 template <typename T>
@@ -147,16 +150,16 @@ absl::Status Run(const MapTensors& t) {
       [&t](int64_t, int64_t truths) { return truths == t.background; }, &tally,
       &counted);
   if (t.out_counts != nullptr) {
-    t.out_counts->Resize(DType::kInt32, {t.classes, 1});
+    PD_RETURN_IF_ERROR(t.out_counts->Resize(DType::kInt32, {t.classes, 1}));
     for (int64_t i = 0; i < t.classes; ++i) {
       const auto own = tally.truths.find(i);
       t.out_counts->data<int32_t>()[i] =
           own == tally.truths.end() ? 0 : static_cast<int32_t>(own->second);
     }
   }
-  WriteHits(tally.hits, t.classes, t.out_hits);
-  WriteHits(tally.misses, t.classes, t.out_misses);
-  t.map->Resize(DTypeOf<T>(), {1});
+  PD_RETURN_IF_ERROR(WriteHits(tally.hits, t.classes, t.out_hits));
+  PD_RETURN_IF_ERROR(WriteHits(tally.misses, t.classes, t.out_misses));
+  PD_RETURN_IF_ERROR(t.map->Resize(DTypeOf<T>(), {1}));
   t.map->data<T>()[0] = mean;
   return absl::OkStatus();
 }

@@ -87,19 +87,21 @@ absl::Status Distribute(const Distribution& d) {
       rows[d.levels.Of(rois + r * 4)].push_back(r);
     for (size_t l = 0; l < levels; ++l) offsets[l].push_back(rows[l].size());
   }
-  d.restore->Resize(DType::kInt32, {starts.back(), 1});
+  PD_RETURN_IF_ERROR(d.restore->Resize(DType::kInt32, {starts.back(), 1}));
   int32_t place = 0;
   for (size_t l = 0; l < levels; ++l) {
     Tensor* out = d.outs[l];
     if (out != nullptr) {
-      out->Resize(d.rois->dtype(), {static_cast<int64_t>(rows[l].size()), 4});
+      PD_RETURN_IF_ERROR(out->Resize(
+          d.rois->dtype(), {static_cast<int64_t>(rows[l].size()), 4}));
       out->set_lod({offsets[l]});
       T* to = out->data<T>();
       for (int64_t r : rows[l]) to = std::copy_n(rois + r * 4, 4, to);
     }
     for (int64_t r : rows[l]) d.restore->data<int32_t>()[r] = place++;
     if (l >= d.numbers.size() || d.numbers[l] == nullptr) continue;
-    d.numbers[l]->Resize(DType::kInt32, {static_cast<int64_t>(images)});
+    PD_RETURN_IF_ERROR(
+        d.numbers[l]->Resize(DType::kInt32, {static_cast<int64_t>(images)}));
     for (size_t i = 0; i < images; ++i)
       d.numbers[l]->data<int32_t>()[i] =
           static_cast<int32_t>(offsets[l][i + 1] - offsets[l][i]);
@@ -192,14 +194,16 @@ absl::Status Collect(const Collection& c) {
       all.begin(), all.end(),
       [](const Scored<T>& a, const Scored<T>& b) { return a.image < b.image; });
   std::vector<uint64_t> offsets(images + 1, 0);
-  c.out->Resize(c.rois[0]->dtype(), {static_cast<int64_t>(all.size()), 4});
+  PD_RETURN_IF_ERROR(
+      c.out->Resize(c.rois[0]->dtype(), {static_cast<int64_t>(all.size()), 4}));
   T* to = c.out->data<T>();
   for (const Scored<T>& scored : all) {
     to = std::copy_n(scored.roi, 4, to);
     ++offsets[scored.image + 1];
   }
   if (c.number != nullptr) {
-    c.number->Resize(DType::kInt32, {static_cast<int64_t>(images)});
+    PD_RETURN_IF_ERROR(
+        c.number->Resize(DType::kInt32, {static_cast<int64_t>(images)}));
     for (size_t i = 0; i < images; ++i)
       c.number->data<int32_t>()[i] = static_cast<int32_t>(offsets[i + 1]);
   }

@@ -149,12 +149,13 @@ struct Results {
 };
 
 template <typename T>
-void Write(const std::vector<T>& values, Shape shape,
-           const std::vector<uint64_t>& offsets, Tensor* out) {
-  if (out == nullptr) return;
-  out->Resize(DTypeOf<T>(), std::move(shape));
+absl::Status Write(const std::vector<T>& values, Shape shape,
+                   const std::vector<uint64_t>& offsets, Tensor* out) {
+  if (out == nullptr) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(out->Resize(DTypeOf<T>(), std::move(shape)));
   std::copy(values.begin(), values.end(), out->data<T>());
   out->set_lod({offsets});
+  return absl::OkStatus();
 }
 
 template <typename T>
@@ -180,12 +181,12 @@ absl::Status Run(const Labeler& l, const RunContext& run) {
   }
   const auto n = static_cast<int64_t>(results.labels.size());
   const Shape wide = {n, l.class_count * 4};
-  Write(results.rois, {n, 4}, results.offsets, l.outs[0]);
-  Write(results.labels, {n, 1}, results.offsets, l.outs[1]);
-  Write(results.targets, wide, results.offsets, l.outs[2]);
-  Write(results.weights, wide, results.offsets, l.outs[3]);
-  Write(results.weights, wide, results.offsets, l.outs[4]);
-  Write(results.overlaps, {n}, results.offsets, l.outs[5]);
+  PD_RETURN_IF_ERROR(Write(results.rois, {n, 4}, results.offsets, l.outs[0]));
+  PD_RETURN_IF_ERROR(Write(results.labels, {n, 1}, results.offsets, l.outs[1]));
+  PD_RETURN_IF_ERROR(Write(results.targets, wide, results.offsets, l.outs[2]));
+  PD_RETURN_IF_ERROR(Write(results.weights, wide, results.offsets, l.outs[3]));
+  PD_RETURN_IF_ERROR(Write(results.weights, wide, results.offsets, l.outs[4]));
+  PD_RETURN_IF_ERROR(Write(results.overlaps, {n}, results.offsets, l.outs[5]));
   return absl::OkStatus();
 }
 

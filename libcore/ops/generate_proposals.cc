@@ -139,7 +139,7 @@ std::vector<Proposal<T>> ProposeFor(const Proposer& p, int64_t image) {
 }
 
 template <typename T>
-void Propose(const Proposer& p) {
+absl::Status Propose(const Proposer& p) {
   const int64_t images = p.scores->dim(0);
   std::vector<Proposal<T>> all;
   std::vector<uint64_t> offsets = {0};
@@ -149,8 +149,8 @@ void Propose(const Proposer& p) {
     offsets.push_back(all.size());
   }
   const auto n = static_cast<int64_t>(all.size());
-  p.rois->Resize(p.scores->dtype(), {n, 4});
-  p.probabilities->Resize(p.scores->dtype(), {n, 1});
+  PD_RETURN_IF_ERROR(p.rois->Resize(p.scores->dtype(), {n, 4}));
+  PD_RETURN_IF_ERROR(p.probabilities->Resize(p.scores->dtype(), {n, 1}));
   for (int64_t i = 0; i < n; ++i) {
     const Proposal<T>& proposal = all[static_cast<size_t>(i)];
     std::copy_n(proposal.box, 4, p.rois->data<T>() + i * 4);
@@ -158,11 +158,12 @@ void Propose(const Proposer& p) {
   }
   p.rois->set_lod({offsets});
   p.probabilities->set_lod({offsets});
-  if (p.number == nullptr) return;
-  p.number->Resize(DType::kInt32, {images});
+  if (p.number == nullptr) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(p.number->Resize(DType::kInt32, {images}));
   for (size_t i = 0; i + 1 < offsets.size(); ++i)
     p.number->data<int32_t>()[i] =
         static_cast<int32_t>(offsets[i + 1] - offsets[i]);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Step> BindProposals(BindContext* context) {
@@ -194,10 +195,7 @@ absl::StatusOr<Step> BindProposals(BindContext* context) {
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Variances", dtype, numbers));
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return Step([p](const RunContext&) {
-      Propose<T>(p);
-      return absl::OkStatus();
-    });
+    return Step([p](const RunContext&) { return Propose<T>(p); });
   });
 }
 

@@ -60,8 +60,8 @@ absl::StatusOr<Step> BindReindex(BindContext* context) {
           std::vector<T> order(x->data<T>(), x->data<T>() + n);
           for (int64_t i = 0; i < n; ++i)
             number[x->data<T>()[i]] = static_cast<T>(i);
-          src->Resize(x->dtype(), {edges});
-          dst->Resize(x->dtype(), {edges});
+          PD_RETURN_IF_ERROR(src->Resize(x->dtype(), {edges}));
+          PD_RETURN_IF_ERROR(dst->Resize(x->dtype(), {edges}));
           for (int64_t i = 0; i < edges; ++i) {
             const T node = neighbors->data<T>()[i];
             const auto added =
@@ -73,7 +73,8 @@ absl::StatusOr<Step> BindReindex(BindContext* context) {
           for (int64_t i = 0; i < count->size(); ++i)
             to = std::fill_n(to, LabelAt(*count, i),
                              number[x->data<T>()[i % n]]);
-          nodes->Resize(x->dtype(), {static_cast<int64_t>(order.size())});
+          PD_RETURN_IF_ERROR(
+              nodes->Resize(x->dtype(), {static_cast<int64_t>(order.size())}));
           std::copy(order.begin(), order.end(), nodes->data<T>());
           return absl::OkStatus();
         });

@@ -125,7 +125,7 @@ absl::StatusOr<Step> BindBincount(BindContext* context) {
   if (weights == nullptr)
     return Step([=](const RunContext&) {
       PD_ASSIGN_OR_RETURN(const int64_t length, Length(*x, least));
-      out->Resize(DType::kInt64, {length});
+      PD_RETURN_IF_ERROR(out->Resize(DType::kInt64, {length}));
       int64_t* count = out->data<int64_t>();
       std::fill_n(count, length, 0);
       for (int64_t i = 0; i < x->size(); ++i) ++count[LabelAt(*x, i)];
@@ -140,7 +140,7 @@ absl::StatusOr<Step> BindBincount(BindContext* context) {
         using Sum = std::conditional_t<std::is_same_v<T, float>, float, double>;
         return Step([=](const RunContext&) {
           PD_ASSIGN_OR_RETURN(const int64_t length, Length(*x, least));
-          out->Resize(DTypeOf<Sum>(), {length});
+          PD_RETURN_IF_ERROR(out->Resize(DTypeOf<Sum>(), {length}));
           Sum* sum = out->data<Sum>();
           std::fill_n(sum, length, Sum(0));
           for (int64_t i = 0; i < x->size(); ++i)

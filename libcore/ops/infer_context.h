@@ -66,11 +66,15 @@ class InferContext {
   const TensorMeta& Input(absl::string_view slot, size_t i = 0) const;
 
   /// Sets an output's meta; does nothing when the slot is absent or @EMPTY@.
+  /// A shape that cannot be (BytesOfExtents) makes the inference fail.
   void SetOutput(absl::string_view slot, Shape shape, DType dtype,
                  size_t i = 0);
   void SetOutput(absl::string_view slot, TensorMeta meta, size_t i = 0);
   /// Output `to` gets the meta of input `from`.
   void Share(absl::string_view from, absl::string_view to, size_t i = 0);
+
+  /// The first output whose shape cannot be, or OK.
+  const absl::Status& status() const { return status_; }
 
   /// An attribute of the schema; T must be its type.
   template <typename T>
@@ -85,6 +89,7 @@ class InferContext {
   int64_t version_;
   std::function<const TensorMeta*(const std::string&)> find_;
   std::function<void(const std::string&, TensorMeta)> set_;
+  absl::Status status_;
 };
 
 // Inference that many ops share.

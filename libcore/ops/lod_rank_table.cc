@@ -163,7 +163,7 @@ absl::StatusOr<Step> BindToArray(BindContext* context) {
       Tensor& element = steps.emplace_back(
           x->dtype(),
           WithRows({DType::kFloat32, x->shape()}, step.rows.size()).shape);
-      element.Allocate();
+      PD_RETURN_IF_ERROR(element.Allocate());
       element.set_lod(std::move(step.lod));
       GatherRows(step.rows, *x, &element);
     }

@@ -146,14 +146,14 @@ absl::StatusOr<Step> BindMatrixNms(BindContext* context) {
         counts.push_back(static_cast<int32_t>(best.size()));
       }
       const auto n = static_cast<int64_t>(places.size());
-      out->Resize(scores->dtype(), {n, extents[1] + 2});
+      PD_RETURN_IF_ERROR(out->Resize(scores->dtype(), {n, extents[1] + 2}));
       std::copy(rows.begin(), rows.end(), out->data<T>());
       if (index != nullptr) {
-        index->Resize(DType::kInt32, {n, 1});
+        PD_RETURN_IF_ERROR(index->Resize(DType::kInt32, {n, 1}));
         std::copy(places.begin(), places.end(), index->data<int32_t>());
       }
       if (number != nullptr) {
-        number->Resize(DType::kInt32, {images});
+        PD_RETURN_IF_ERROR(number->Resize(DType::kInt32, {images}));
         std::copy(counts.begin(), counts.end(), number->data<int32_t>());
       }
       return absl::OkStatus();
@@ -203,7 +203,8 @@ absl::StatusOr<Step> BindNms(BindContext* context) {
               return OverlapsMore(data + j * 4, data + i * 4, threshold);
             }))
           kept.push_back(i);
-      out->Resize(DType::kInt64, {static_cast<int64_t>(kept.size())});
+      PD_RETURN_IF_ERROR(
+          out->Resize(DType::kInt64, {static_cast<int64_t>(kept.size())}));
       std::copy(kept.begin(), kept.end(), out->data<int64_t>());
       return absl::OkStatus();
     });

@@ -39,7 +39,7 @@ absl::StatusOr<Step> BindMerge(BindContext* context) {
       order->Sort(x->rows());
       Shape shape = x->shape();
       shape[0] = static_cast<int64_t>(order->size());
-      out->Resize(x->dtype(), shape);
+      PD_RETURN_IF_ERROR(out->Resize(x->dtype(), shape));
       out->set_kind(VarKind::kSelectedRows);
       out->set_height(x->height());
       out->rows() = order->repeats() ? order->rows() : x->rows();

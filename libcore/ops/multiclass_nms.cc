@@ -218,15 +218,15 @@ absl::Status RunNms(const NmsTensors& t, const NmsOptions& options) {
   const auto n = static_cast<int64_t>(result.index.size());
   const bool none = n == 0 && !t.has_index;
   if (none) {
-    t.out->Resize(t.scores->dtype(), {1, 1});
+    PD_RETURN_IF_ERROR(t.out->Resize(t.scores->dtype(), {1, 1}));
     t.out->data<T>()[0] = T(-1);
     result.offsets = {0, 1};
   } else {
-    t.out->Resize(t.scores->dtype(), {n, image.size + 2});
+    PD_RETURN_IF_ERROR(t.out->Resize(t.scores->dtype(), {n, image.size + 2}));
     std::copy(result.rows.begin(), result.rows.end(), t.out->data<T>());
   }
   if (t.index != nullptr) {
-    t.index->Resize(DType::kInt32, {n, 1});
+    PD_RETURN_IF_ERROR(t.index->Resize(DType::kInt32, {n, 1}));
     std::copy(result.index.begin(), result.index.end(),
               t.index->data<int32_t>());
   }
@@ -234,7 +234,8 @@ absl::Status RunNms(const NmsTensors& t, const NmsOptions& options) {
   if (t.index != nullptr) t.index->set_lod({result.offsets});
   if (t.number != nullptr) {
     const size_t images = starts.size() - 1;
-    t.number->Resize(DType::kInt32, {static_cast<int64_t>(images)});
+    PD_RETURN_IF_ERROR(
+        t.number->Resize(DType::kInt32, {static_cast<int64_t>(images)}));
     for (size_t i = 0; i < images; ++i)
       t.number->data<int32_t>()[i] =
           static_cast<int32_t>(result.offsets[i + 1] - result.offsets[i]);

@@ -2,8 +2,10 @@
 #include "libcore/ops/op_def.h"
 
 #include <limits>
+#include <set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -52,21 +54,30 @@ std::optional<Attribute> Converted(const Attribute& value, AttrType type) {
   return std::nullopt;
 }
 
+std::string NamesOf(const std::vector<SlotDef>& slots) {
+  if (slots.empty()) return "none";
+  return absl::StrJoin(slots, ", ", [](std::string* out, const SlotDef& slot) {
+    absl::StrAppend(out, "'", slot.name, "'");
+  });
+}
+
 absl::Status CheckSlots(const OpDesc& op, const SlotList& given,
                         const std::vector<SlotDef>& slots, const char* kind) {
   for (const auto& [name, variables] : given) {
     const SlotDef* slot = FindSlot(slots, name);
     if (slot == nullptr) {
       if (variables.empty()) continue;
-      std::vector<std::string> known;
-      for (const SlotDef& s : slots) known.push_back(s.name);
-      return InvalidArgument(
-          "op '%s' has no %s '%s'; it has %s", op.type, kind, name,
-          known.empty() ? "none" : absl::StrJoin(known, ", "));
+      return InvalidArgument("op '%s' has no %s '%s'; it has %s", op.type, kind,
+                             name, NamesOf(slots));
     }
     if (!slot->duplicable && variables.size() > 1)
       return InvalidArgument("op '%s': %s '%s' holds %d variables; expected 1",
                              op.type, kind, name, variables.size());
+    for (const std::string& variable : variables)
+      if (variable.empty())
+        return InvalidArgument(
+            "op '%s': %s '%s' holds a variable without a name", op.type, kind,
+            name);
   }
   for (const SlotDef& slot : slots) {
     // Gradients that nobody wants are left out.
@@ -79,6 +90,29 @@ absl::Status CheckSlots(const OpDesc& op, const SlotList& given,
     if (!found)
       return InvalidArgument("op '%s': %s '%s' is missing", op.type, kind,
                              slot.name);
+  }
+  return absl::OkStatus();
+}
+
+// Inputs that kernels read without asking: a gradient that comes in as well,
+// and every variable of a list that is there.
+absl::Status CheckGiven(const OpDesc& op, const SlotList& given,
+                        const std::vector<SlotDef>& slots, const char* kind) {
+  for (const SlotDef& slot : slots) {
+    size_t empty = 0, count = 0;
+    for (const auto& [name, variables] : given) {
+      if (name != slot.name) continue;
+      count += variables.size();
+      for (const std::string& variable : variables)
+        empty += variable == kEmptyVar;
+    }
+    if (empty == count && !slot.optional && !slot.duplicable)
+      return InvalidArgument("op '%s': %s '%s' is missing", op.type, kind,
+                             slot.name);
+    if (empty > 0 && empty < count)
+      return InvalidArgument(
+          "op '%s': %s '%s' names %d variables and leaves %d out; expected all",
+          op.type, kind, slot.name, count - empty, empty);
   }
   return absl::OkStatus();
 }
@@ -208,9 +242,34 @@ const SlotDef* OpDef::FindOutput(absl::string_view name) const {
   return FindSlot(outputs_, name);
 }
 
+absl::Status OpDef::InferOutputs(InferContext* context) const {
+  if (infer_ == nullptr)
+    return Unimplemented("op '%s' infers no shapes", type_);
+  PD_RETURN_IF_ERROR(infer_(context));
+  return context->status();
+}
+
+absl::Status OpDef::CheckVariables(const OpDesc& op) const {
+  PD_RETURN_IF_ERROR(CheckSlots(op, op.inputs, inputs_, "input"));
+  PD_RETURN_IF_ERROR(CheckSlots(op, op.outputs, outputs_, "output"));
+  if (runs_blocks_) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(CheckGiven(op, op.inputs, inputs_, "input"));
+  std::set<absl::string_view> written;
+  for (const auto& [slot, names] : op.outputs)
+    for (const std::string& name : names)
+      if (name != kEmptyVar && !written.insert(name).second)
+        return InvalidArgument(
+            "op '%s': output '%s' writes '%s', which another output of the op "
+            "writes too",
+            op.type, slot, name);
+  if (written.empty() && !outputs_.empty())
+    return InvalidArgument("op '%s' names no output; it has %s", op.type,
+                           NamesOf(outputs_));
+  return absl::OkStatus();
+}
+
 absl::Status OpDef::Normalize(OpDesc* op) const {
-  PD_RETURN_IF_ERROR(CheckSlots(*op, op->inputs, inputs_, "input"));
-  PD_RETURN_IF_ERROR(CheckSlots(*op, op->outputs, outputs_, "output"));
+  PD_RETURN_IF_ERROR(CheckVariables(*op));
   for (const AttrDef& attr : attrs_) {
     const auto it = op->attrs.find(attr.name);
     if (it == op->attrs.end()) {

@@ -110,7 +110,10 @@ class OpDef {
   const std::vector<SlotDef>& inputs() const { return inputs_; }
   const std::vector<SlotDef>& outputs() const { return outputs_; }
   const std::vector<AttrDef>& attrs() const { return attrs_; }
-  InferFn infer() const { return infer_; }
+  bool infers() const { return infer_ != nullptr; }
+  /// Infers the outputs of an op of this type, normalized, and checks the sizes
+  /// of what it found: no caller sees a shape whose size overflows.
+  absl::Status InferOutputs(InferContext* context) const;
   bool shape_from_data() const { return shape_from_data_; }
   bool runs_blocks() const { return runs_blocks_; }
   bool has_grad() const { return grad_ != nullptr; }
@@ -124,12 +127,15 @@ class OpDef {
   const SlotDef* FindOutput(absl::string_view name) const;
 
   /// Checks an op against the schema and fills in defaults: unknown or missing
-  /// slots, several variables where one is expected, missing attributes, and
+  /// slots, several variables where one is expected, variables without a name,
+  /// lists with gaps, an op without outputs or with one variable in two of
+  /// them, missing attributes, and
   /// attributes of another type (an int where a long is expected is widened)
   /// are InvalidArgument. Attributes that the schema does not know stay.
   absl::Status Normalize(OpDesc* op) const;
 
  private:
+  absl::Status CheckVariables(const OpDesc& op) const;
   OpDef& AddSlot(std::vector<SlotDef>* slots, SlotDef slot);
 
   std::string type_;

@@ -95,7 +95,7 @@ std::vector<Prediction<T>> DetectImage(const Retina& r, int64_t image) {
 }
 
 template <typename T>
-void Run(const Retina& r) {
+absl::Status Run(const Retina& r) {
   std::vector<T> rows;
   std::vector<uint64_t> offsets = {0};
   for (int64_t i = 0; i < r.scores[0]->dim(0); ++i) {
@@ -106,10 +106,11 @@ void Run(const Retina& r) {
     }
     offsets.push_back(rows.size() / 6);
   }
-  r.out->Resize(r.scores[0]->dtype(),
-                {static_cast<int64_t>(rows.size()) / 6, 6});
+  PD_RETURN_IF_ERROR(r.out->Resize(r.scores[0]->dtype(),
+                                   {static_cast<int64_t>(rows.size()) / 6, 6}));
   std::copy(rows.begin(), rows.end(), r.out->data<T>());
   r.out->set_lod({offsets});
+  return absl::OkStatus();
 }
 
 absl::Status CheckLevel(const Retina& r, size_t l) {
@@ -151,10 +152,7 @@ absl::StatusOr<Step> BindRetina(BindContext* context) {
       ExpectInput(*context, "ImInfo", dtype, Shape{r.scores[0]->dim(0), 3}));
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return Step([r](const RunContext&) {
-      Run<T>(r);
-      return absl::OkStatus();
-    });
+    return Step([r](const RunContext&) { return Run<T>(r); });
   });
 }
 

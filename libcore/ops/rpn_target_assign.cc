@@ -188,15 +188,16 @@ struct Targets {
 };
 
 template <typename T>
-void Write(const std::vector<T>& values, int64_t columns,
-           const std::vector<uint64_t>& offsets, Tensor* out) {
-  if (out == nullptr) return;
+absl::Status Write(const std::vector<T>& values, int64_t columns,
+                   const std::vector<uint64_t>& offsets, Tensor* out) {
+  if (out == nullptr) return absl::OkStatus();
   const auto n = static_cast<int64_t>(values.size());
   Shape shape = {n};
   if (columns > 0) shape = {n / columns, columns};
-  out->Resize(DTypeOf<T>(), shape);
+  PD_RETURN_IF_ERROR(out->Resize(DTypeOf<T>(), shape));
   std::copy(values.begin(), values.end(), out->data<T>());
   if (!offsets.empty()) out->set_lod({offsets});
+  return absl::OkStatus();
 }
 
 template <typename T>
@@ -219,12 +220,12 @@ absl::Status AssignAll(const Assigner& a, const RunContext& run) {
     targets.Add(a, image, Assign(a, image, a.random ? &random : nullptr),
                 i * a.anchors->dim(0));
   }
-  Write(targets.location, 0, targets.located, a.location);
-  Write(targets.score, 0, targets.scored, a.score);
-  Write(targets.target, 4, targets.located, a.target);
-  Write(targets.label, 1, targets.scored, a.label);
-  Write(targets.weight, 4, targets.located, a.weight);
-  Write(targets.number, 1, {}, a.number);
+  PD_RETURN_IF_ERROR(Write(targets.location, 0, targets.located, a.location));
+  PD_RETURN_IF_ERROR(Write(targets.score, 0, targets.scored, a.score));
+  PD_RETURN_IF_ERROR(Write(targets.target, 4, targets.located, a.target));
+  PD_RETURN_IF_ERROR(Write(targets.label, 1, targets.scored, a.label));
+  PD_RETURN_IF_ERROR(Write(targets.weight, 4, targets.located, a.weight));
+  PD_RETURN_IF_ERROR(Write(targets.number, 1, {}, a.number));
   return absl::OkStatus();
 }
 

@@ -78,26 +78,26 @@ absl::StatusOr<Step> BindErase(BindContext* context) {
   if (x->size() != x->dim(0))
     return InvalidArgument("'X' has shape %s; expected [rows, 1]",
                            ToString(x->shape()));
-  return DispatchTypes<int32_t, int64_t>(
-      x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return Step([x, out, tokens, offsets](const RunContext&) {
-          std::vector<T> kept;
-          LoD lod = x->lod();
-          for (size_t i = 0; i + 1 < offsets.size(); ++i) {
-            for (int64_t r = offsets[i]; r < offsets[i + 1]; ++r) {
-              const T id = x->data<T>()[r];
-              if (std::find(tokens.begin(), tokens.end(), id) == tokens.end())
-                kept.push_back(id);
-            }
-            lod.back()[i + 1] = kept.size();
-          }
-          out->Resize({static_cast<int64_t>(kept.size()), 1});
-          out->set_lod(std::move(lod));
-          std::copy(kept.begin(), kept.end(), out->data<T>());
-          return absl::OkStatus();
-        });
-      });
+  return DispatchTypes<
+      int32_t, int64_t>(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([x, out, tokens, offsets](const RunContext&) {
+      std::vector<T> kept;
+      LoD lod = x->lod();
+      for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+        for (int64_t r = offsets[i]; r < offsets[i + 1]; ++r) {
+          const T id = x->data<T>()[r];
+          if (std::find(tokens.begin(), tokens.end(), id) == tokens.end())
+            kept.push_back(id);
+        }
+        lod.back()[i + 1] = kept.size();
+      }
+      PD_RETURN_IF_ERROR(out->Resize({static_cast<int64_t>(kept.size()), 1}));
+      out->set_lod(std::move(lod));
+      std::copy(kept.begin(), kept.end(), out->data<T>());
+      return absl::OkStatus();
+    });
+  });
 }
 
 }  // namespace

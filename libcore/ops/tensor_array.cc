@@ -133,7 +133,7 @@ absl::StatusOr<Step> BindLength(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   return Step([=](const RunContext&) {
-    out->Resize(DType::kInt64, {1});
+    PD_RETURN_IF_ERROR(out->Resize(DType::kInt64, {1}));
     *out->data<int64_t>() = static_cast<int64_t>(x->elements().size());
     return absl::OkStatus();
   });
@@ -201,7 +201,7 @@ absl::StatusOr<Step> BindJoin(BindContext* context) {
     PD_ASSIGN_OR_RETURN(const Joined j, Join(op, *x));
     PD_ASSIGN_OR_RETURN(*out,
                         values->Join(x->elements(), j.view.outer, j.shape));
-    if (index != nullptr) index->Resize(DType::kInt32, {0});
+    if (index != nullptr) PD_RETURN_IF_ERROR(index->Resize(DType::kInt32, {0}));
     return absl::OkStatus();
   });
 }

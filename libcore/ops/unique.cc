@@ -154,17 +154,19 @@ class Grouping {
 };
 
 // Writes numbers, or nothing when nobody asked for them.
-void WriteInts(const std::vector<int64_t>& values, bool wanted, DType dtype,
-               Tensor* to) {
-  if (to == nullptr) return;
-  to->Resize(dtype, {wanted ? static_cast<int64_t>(values.size()) : 0});
-  if (!wanted) return;
+absl::Status WriteInts(const std::vector<int64_t>& values, bool wanted,
+                       DType dtype, Tensor* to) {
+  if (to == nullptr) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(
+      to->Resize(dtype, {wanted ? static_cast<int64_t>(values.size()) : 0}));
+  if (!wanted) return absl::OkStatus();
   for (size_t i = 0; i < values.size(); ++i) {
     if (dtype == DType::kInt32)
       to->data<int32_t>()[i] = static_cast<int32_t>(values[i]);
     else
       to->data<int64_t>()[i] = values[i];
   }
+  return absl::OkStatus();
 }
 
 // The outputs and which of them are asked for.
@@ -176,23 +178,26 @@ struct Outputs {
 };
 
 template <typename T>
-void Write(const Tensor& x, const Items& items, const Groups& groups,
-           const Outputs& to) {
+absl::Status Write(const Tensor& x, const Items& items, const Groups& groups,
+                   const Outputs& to) {
   const int64_t n = static_cast<int64_t>(groups.first.size());
   Shape shape = {n};
   if (to.axis >= 0) {
     shape = x.shape();
     shape[static_cast<size_t>(to.axis)] = n;
   }
-  to.out->Resize(x.dtype(), std::move(shape));
+  PD_RETURN_IF_ERROR(to.out->Resize(x.dtype(), std::move(shape)));
   T* result = to.out->data<T>();
   for (int64_t o = 0; o < items.outer; ++o)
     for (int64_t item : groups.first)
       result = std::copy_n(x.data<T>() + (o * items.count + item) * items.inner,
                            items.inner, result);
-  WriteInts(groups.first, to.want_indices, to.dtype, to.indices);
-  WriteInts(groups.of, to.want_index, to.dtype, to.index);
-  WriteInts(groups.sizes, to.want_counts, to.dtype, to.counts);
+  PD_RETURN_IF_ERROR(
+      WriteInts(groups.first, to.want_indices, to.dtype, to.indices));
+  PD_RETURN_IF_ERROR(WriteInts(groups.of, to.want_index, to.dtype, to.index));
+  PD_RETURN_IF_ERROR(
+      WriteInts(groups.sizes, to.want_counts, to.dtype, to.counts));
+  return absl::OkStatus();
 }
 
 enum class Order { kSorted, kAppearance, kConsecutive };
@@ -235,12 +240,11 @@ absl::StatusOr<Step> BindUnique(BindContext* context) {
         items.inner = NumElements(x->shape(), axis + 1, x->rank());
       }
       const Grouping<T> grouping(x->data<T>(), items);
-      Write<T>(*x, items,
-               order == Order::kSorted       ? grouping.Sorted()
-               : order == Order::kAppearance ? grouping.ByAppearance()
-                                             : grouping.Consecutive(),
-               to);
-      return absl::OkStatus();
+      return Write<T>(*x, items,
+                      order == Order::kSorted       ? grouping.Sorted()
+                      : order == Order::kAppearance ? grouping.ByAppearance()
+                                                    : grouping.Consecutive(),
+                      to);
     });
   });
 }

@@ -40,7 +40,7 @@ class OfTheHost : public Values {
   absl::StatusOr<Tensor> Join(const std::vector<Tensor>& parts, int64_t outer,
                               const Shape& shape) override {
     Tensor whole(parts.front().dtype(), shape);
-    whole.Allocate();
+    PD_RETURN_IF_ERROR(whole.Allocate());
     CopyParts(
         parts, outer,
         [](char* at, char* part, size_t bytes) {
@@ -55,7 +55,7 @@ class OfTheHost : public Values {
     std::vector<Tensor> parts;
     for (const Tensor& one : like) {
       parts.emplace_back(one.dtype(), one.shape());
-      parts.back().Allocate();
+      PD_RETURN_IF_ERROR(parts.back().Allocate());
       parts.back().set_lod(one.lod());
     }
     Tensor from = whole;
@@ -75,7 +75,7 @@ class OfTheHost : public Values {
   }
   absl::StatusOr<Tensor> Zeros(const Tensor& like) override {
     Tensor zeros(like.dtype(), like.shape());
-    zeros.Allocate();
+    PD_RETURN_IF_ERROR(zeros.Allocate());
     return zeros;
   }
   absl::Status Add(const Tensor& part, Tensor* sum) override {
@@ -93,7 +93,7 @@ class OfTheHost : public Values {
     Shape shape = a.shape();
     shape[0] += b.dim(0);
     Tensor both(a.dtype(), shape);
-    both.Allocate();
+    PD_RETURN_IF_ERROR(both.Allocate());
     both.set_kind(VarKind::kSelectedRows);
     both.set_height(a.height());
     both.rows() = a.rows();
@@ -187,7 +187,7 @@ absl::Status Values::ZerosLike(const Tensor& like, Tensor* out) {
     shape[0] = 0;
     const int64_t height = like.height();
     Tensor none(like.dtype(), shape);
-    none.Allocate();
+    PD_RETURN_IF_ERROR(none.Allocate());
     none.set_kind(VarKind::kSelectedRows);
     none.set_height(height);
     *out = std::move(none);

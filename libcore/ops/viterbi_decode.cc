@@ -77,8 +77,8 @@ absl::StatusOr<Step> BindViterbiDecode(BindContext* context) {
         PD_ASSIGN_OR_RETURN(const Span span, spans.At(i));
         longest = std::max(longest, span.length);
       }
-      scores->Resize(in->dtype(), {count});
-      path->Resize(DType::kInt64, {count, longest});
+      PD_RETURN_IF_ERROR(scores->Resize(in->dtype(), {count}));
+      PD_RETURN_IF_ERROR(path->Resize(DType::kInt64, {count, longest}));
       int64_t* out = path->data<int64_t>();
       std::fill(out, out + count * longest, int64_t{0});
       const Viterbi<T> viterbi{transition->data<T>(), tags, bos_eos};

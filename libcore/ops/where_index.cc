@@ -39,7 +39,7 @@ absl::StatusOr<Step> BindWhereIndex(BindContext* context) {
           const int64_t rank = static_cast<int64_t>(condition->rank());
           int64_t count = 0;
           for (int64_t i = 0; i < size; ++i) count += data[i] != T(0);
-          out->Resize(DType::kInt64, {count, rank});
+          PD_RETURN_IF_ERROR(out->Resize(DType::kInt64, {count, rank}));
           int64_t* to = out->data<int64_t>();
           for (int64_t i = 0; i < size; ++i) {
             if (data[i] == T(0)) continue;
@@ -88,7 +88,7 @@ absl::StatusOr<Step> BindMaskedSelect(BindContext* context) {
     return Step([=](const RunContext&) {
       int64_t count = 0;
       ForChosen(loop, mask->data<bool>(), [&](int64_t) { ++count; });
-      y->Resize(x->dtype(), {count});
+      PD_RETURN_IF_ERROR(y->Resize(x->dtype(), {count}));
       T* to = y->data<T>();
       ForChosen(loop, mask->data<bool>(),
                 [&](int64_t at) { *to++ = x->data<T>()[at]; });

@@ -312,7 +312,7 @@ absl::Status MixPrecision(const OpRegistry& registry, const AmpSpec& spec,
 
 Array RoundedTo(DType dtype, const Array& value) {
   std::byte* bytes = nullptr;
-  Array rounded = NewArray(dtype, value.shape, &bytes);
+  Array rounded = NewCopy(dtype, value.shape, &bytes);
   const float* from = value.data<float>();
   const auto round = [&](auto* to) {
     using Half = std::remove_pointer_t<decltype(to)>;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
 #include "libcore/base/zeroed.h"
 
 namespace pd {
@@ -67,10 +68,10 @@ double MeasurePeak(double seconds) {
   return best / 1e9;
 }
 
-double MeasureTriad(double seconds, size_t bytes) {
+absl::StatusOr<double> MeasureTriad(double seconds, size_t bytes) {
   const auto n = static_cast<int64_t>(bytes / 3 / sizeof(float));
   const size_t each = static_cast<size_t>(n) * sizeof(float);
-  const auto memory = ZeroedBytes(3 * each, 4096);
+  PD_ASSIGN_OR_RETURN(const auto memory, ZeroedBytes(3 * each, 4096));
   auto* a = static_cast<float*>(memory.get());
   float *b = a + n, *c = b + n;
   double best = 0;
@@ -101,12 +102,12 @@ double Roofline::Attainable(double flops_a_byte) const {
   return std::min(gflops, gbytes * flops_a_byte);
 }
 
-Roofline MeasureRoofline(double seconds) {
+absl::StatusOr<Roofline> MeasureRoofline(double seconds) {
   constexpr size_t kTriadBytes = size_t{192} << 20;
   Roofline roofline;
   roofline.gflops = MeasurePeak(seconds / 2);
   roofline.triad_bytes = kTriadBytes;
-  roofline.gbytes = MeasureTriad(seconds / 2, kTriadBytes);
+  PD_ASSIGN_OR_RETURN(roofline.gbytes, MeasureTriad(seconds / 2, kTriadBytes));
   return roofline;
 }
 

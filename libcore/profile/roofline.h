@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "formats/profile_trace.h"
 
 namespace pd {
@@ -25,8 +26,9 @@ struct Roofline {
   double Attainable(double flops_a_byte) const;
 };
 
-/// Measures with Threads() threads in about `seconds`.
-Roofline MeasureRoofline(double seconds);
+/// Measures with Threads() threads in about `seconds`; ResourceExhausted
+/// without memory for the triad.
+absl::StatusOr<Roofline> MeasureRoofline(double seconds);
 
 /// As facts of a trace, and back; nothing when they are not there.
 std::vector<std::pair<std::string, std::string>> RooflineFacts(

@@ -55,7 +55,7 @@ absl::Status Infer(const OpRegistry& registry, const OpDesc& op,
       [&](const std::string& name, TensorMeta meta) {
         set_var(name, std::move(meta));
       });
-  return def->infer()(&context);
+  return def->InferOutputs(&context);
 }
 
 void Assign(TensorMeta meta, VarDesc* var) {

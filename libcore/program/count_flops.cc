@@ -181,7 +181,7 @@ class Counter {
   // Inference indexes what required slots hold, so those must hold something.
   bool CanInfer(const OpDesc& op) const {
     const OpDef* def = registry_.Find(op.type);
-    if (def == nullptr || def->infer() == nullptr) return false;
+    if (def == nullptr || !def->infers()) return false;
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
         if (name == kEmptyVar) {

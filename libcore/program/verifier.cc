@@ -132,6 +132,20 @@ absl::Status VerifyProgram(const OpRegistry& registry,
   return absl::OkStatus();
 }
 
+absl::Status CheckOps(const OpRegistry& registry, const ProgramDesc& program) {
+  for (const BlockDesc& block : program.blocks) {
+    for (size_t i = 0; i < block.ops.size(); ++i) {
+      const OpDef* def = registry.Find(block.ops[i].type);
+      if (def == nullptr) continue;
+      OpDesc normalized = block.ops[i];
+      const absl::Status status = def->Normalize(&normalized);
+      if (absl::IsInvalidArgument(status))
+        return Annotate(status, absl::StrCat("block ", block.idx, ", op ", i));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFeeds(const ProgramDesc& program,
                         const std::vector<std::string>& feeds) {
   std::set<std::string> known(feeds.begin(), feeds.end());

@@ -26,6 +26,13 @@ namespace pd {
 absl::Status VerifyProgram(const OpRegistry& registry,
                            const ProgramDesc& program);
 
+/// The schemas alone: InvalidArgument, as "block 0, op 3: ...", for the first
+/// op of a known type that is not called as its schema says. Passes, converters
+/// and everything else that reads slots and attributes by name may rely on it.
+/// Types that are not known, and what only the op itself can judge, are left to
+/// those who run it.
+absl::Status CheckOps(const OpRegistry& registry, const ProgramDesc& program);
+
 /// InvalidArgument unless every variable that the program reads is persistable,
 /// made by an op, or one of `feeds`; NotFound for a feed that is not declared.
 /// The message names the op that reads it.

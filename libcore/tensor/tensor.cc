@@ -3,11 +3,15 @@
 
 #include <complex>
 #include <cstring>
+#include <new>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/memory_limit.h"
 #include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
 #include "libcore/base/zeroed.h"
 
 namespace pd {
@@ -73,6 +77,10 @@ void CopyRows(const Places& p, const T* from, T* to) {
   ParallelFor(rows, kGrain / p.shape.back() + 1, copy_rows);
 }
 
+void AllocateCopy(Tensor* copy) {
+  if (!copy->Allocate().ok()) throw std::bad_alloc();
+}
+
 }  // namespace
 
 void Tensor::Reset(DType dtype, Shape shape) {
@@ -85,22 +93,30 @@ void Tensor::Reset(DType dtype, Shape shape) {
   capacity_ = 0;
 }
 
-void Tensor::Allocate() {
+absl::Status Tensor::Allocate() {
   constexpr size_t kAlignment = 64;
+  Attach(nullptr);  // what it had is free before it asks for more
+  PD_RETURN_IF_ERROR(CheckTensorSize(dtype_, shape_));
   // A tail for whole-vector reads.
-  owner_ = ZeroedBytes(bytes() + 64, kAlignment);
+  auto made = ZeroedBytes(bytes() + 64, kAlignment);
+  if (!made.ok())
+    return Annotate(made.status(), absl::StrCat("a tensor of ", Name(dtype_),
+                                                " ", ToString(shape_)));
+  owner_ = *std::move(made);
   data_ = owner_.get();
   capacity_ = bytes();
+  return absl::OkStatus();
 }
 
-void Tensor::Resize(DType dtype, Shape shape) {
+absl::Status Tensor::Resize(DType dtype, Shape shape) {
   dtype_ = dtype;
   shape_ = std::move(shape);
   lod_.clear();
   layout_ = nullptr;
   // Bytes that a copy of this tensor shares are not this tensor's to write.
   if (data_ == nullptr || owner_.use_count() != 1 || bytes() > capacity_)
-    Allocate();
+    return Allocate();
+  return CheckTensorSize(dtype_, shape_);
 }
 
 void CopyElements(const Tensor& from, Tensor* to) {
@@ -134,7 +150,7 @@ void CopyElements(const Tensor& from, Tensor* to) {
 Tensor CloneOf(const Tensor& tensor) {
   Tensor copy = tensor;
   if (tensor.raw() != nullptr) {
-    copy.Allocate();
+    AllocateCopy(&copy);
     if (copy.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), copy.bytes());
   }
   return copy;
@@ -142,7 +158,7 @@ Tensor CloneOf(const Tensor& tensor) {
 
 Array ToArray(const Tensor& tensor) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(tensor.dtype(), tensor.shape(), &bytes);
+  Array array = NewCopy(tensor.dtype(), tensor.shape(), &bytes);
   array.lod = tensor.lod();
   Tensor view(tensor.dtype(), tensor.shape());
   view.Attach(bytes);
@@ -153,7 +169,7 @@ Array ToArray(const Tensor& tensor) {
 Tensor ToTensor(const Array& array) {
   Tensor tensor(array.dtype, array.shape);
   tensor.set_lod(array.lod);
-  tensor.Allocate();
+  AllocateCopy(&tensor);
   if (array.size_bytes() > 0)
     std::memcpy(tensor.raw(), array.bytes.get(), array.size_bytes());
   return tensor;

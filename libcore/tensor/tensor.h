@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "formats/array.h"
 #include "formats/program_desc.h"
 #include "libcore/base/dtype.h"
@@ -78,13 +79,15 @@ class Tensor {
 
   /// New shape and dtype; forgets layout, LoD and bytes.
   void Reset(DType dtype, Shape shape);
-  /// Gets bytes() of its own, 64-byte aligned and zeroed.
-  void Allocate();
+  /// Gets bytes() of its own, 64-byte aligned and zeroed. An error, and no
+  /// bytes, for a shape that CheckedBytes refuses or above the memory limit.
+  absl::Status Allocate();
   /// A row-major tensor of this shape, without LoD, in bytes of its own that
   /// are kept where they suffice; their contents are undefined. For steps of
-  /// ops whose result has a shape that is known only now.
-  void Resize(DType dtype, Shape shape);
-  void Resize(Shape shape) { Resize(dtype_, std::move(shape)); }
+  /// ops whose result has a shape that is known only now. Errors are
+  /// Allocate's; the tensor is then empty.
+  absl::Status Resize(DType dtype, Shape shape);
+  absl::Status Resize(Shape shape) { return Resize(dtype_, std::move(shape)); }
   /// True when it has a value: bytes, or an array's elements.
   bool has_value() const { return data_ != nullptr || !elements_.empty(); }
   /// Uses somebody else's bytes (an arena, a batch); `owner` may keep them.
@@ -109,7 +112,9 @@ class Tensor {
   std::vector<std::shared_ptr<Frame>> frames_;
 };
 
-/// A row-major copy as an Array.
+/// A row-major copy as an Array. Copies have sizes that were accepted before;
+/// where no memory is left for one, they throw std::bad_alloc, which RunTool
+/// and the executor catch.
 Array ToArray(const Tensor& tensor);
 
 /// A row-major Tensor with a copy of the array's bytes.

@@ -169,8 +169,11 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
   StepTimes times(plan.get());
   Runs runs(plan.get(), options.times ? &times : nullptr);
   std::vector<NamedArrays> batches;
-  for (size_t b = 0; b < kBatches; ++b)
-    batches.push_back(SyntheticBatch(program.main, feeds, options.seed, b));
+  for (size_t b = 0; b < kBatches; ++b) {
+    PD_ASSIGN_OR_RETURN(NamedArrays batch,
+                        SyntheticBatch(program.main, feeds, options.seed, b));
+    batches.push_back(std::move(batch));
+  }
   const auto step = [&](size_t i) -> absl::StatusOr<double> {
     SetFeeds(feeds, batches[i % kBatches], plan.get());
     const int64_t number = static_cast<int64_t>(i);
@@ -207,8 +210,11 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
   StepTimes times(plan.get());
   Runs runs(plan.get(), options.times ? &times : nullptr);
   std::vector<NamedArrays> batches;
-  for (size_t b = 0; b < kBatches; ++b)
-    batches.push_back(SyntheticBatch(model.program, feeds, options.seed, b));
+  for (size_t b = 0; b < kBatches; ++b) {
+    PD_ASSIGN_OR_RETURN(NamedArrays batch,
+                        SyntheticBatch(model.program, feeds, options.seed, b));
+    batches.push_back(std::move(batch));
+  }
   const auto step = [&](size_t i) -> absl::StatusOr<double> {
     SetFeeds(feeds, batches[i % kBatches], plan.get());
     PD_RETURN_IF_ERROR(runs.Next({}));

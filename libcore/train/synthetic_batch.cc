@@ -6,7 +6,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/memory_limit.h"
 #include "libcore/base/rng.h"
+#include "libcore/base/status_macros.h"
 
 namespace pd {
 namespace {
@@ -100,10 +103,10 @@ void Fill(const Philox& random, const Wanted& wanted, int64_t n, T* out) {
     out[i] = ValueAt<T>(random, wanted, static_cast<uint64_t>(i));
 }
 
-Array RandomArray(const Wanted& wanted, const FeedSpec& feed, uint64_t seed,
-                  uint64_t stream) {
+absl::StatusOr<Array> RandomArray(const Wanted& wanted, const FeedSpec& feed,
+                                  uint64_t seed, uint64_t stream) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(feed.dtype, feed.shape, &bytes);
+  PD_ASSIGN_OR_RETURN(Array array, NewArray(feed.dtype, feed.shape, &bytes));
   const Philox random(seed, stream);
   const int64_t n = array.size();
   if (feed.dtype == DType::kFloat32)
@@ -122,14 +125,19 @@ Array RandomArray(const Wanted& wanted, const FeedSpec& feed, uint64_t seed,
 
 }  // namespace
 
-NamedArrays SyntheticBatch(const ProgramDesc& program,
-                           const std::vector<FeedSpec>& feeds, uint64_t seed,
-                           uint64_t number) {
+absl::StatusOr<NamedArrays> SyntheticBatch(const ProgramDesc& program,
+                                           const std::vector<FeedSpec>& feeds,
+                                           uint64_t seed, uint64_t number) {
   NamedArrays batch;
-  for (const FeedSpec& feed : feeds)
-    batch[feed.name] =
-        RandomArray(Wanted(program.global(), feed), feed, seed,
-                    StreamOf(absl::StrCat(feed.name, "#", number)));
+  for (const FeedSpec& feed : feeds) {
+    PD_RETURN_IF_ERROR(Annotate(CheckTensorSize(feed.dtype, feed.shape),
+                                absl::StrCat("feed '", feed.name, "'")));
+    auto array = RandomArray(Wanted(program.global(), feed), feed, seed,
+                             StreamOf(absl::StrCat(feed.name, "#", number)));
+    if (!array.ok())
+      return Annotate(array.status(), absl::StrCat("feed '", feed.name, "'"));
+    batch[feed.name] = *std::move(array);
+  }
   return batch;
 }
 

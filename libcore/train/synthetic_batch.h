@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "formats/array.h"
 #include "formats/program_desc.h"
 #include "libcore/exec/plan.h"
@@ -15,10 +16,11 @@ namespace pd {
 /// Floats are standard normal, but 0 or 1 where they label probabilities.
 /// Integers are below the rows of the tables, or the classes, that they choose
 /// from: each column of the last axis has a bound of its own where `program`
-/// takes a feed apart. Other integers are 0 or 1.
-NamedArrays SyntheticBatch(const ProgramDesc& program,
-                           const std::vector<FeedSpec>& feeds, uint64_t seed,
-                           uint64_t number);
+/// takes a feed apart. Other integers are 0 or 1. An error names the feed that
+/// is larger than memory.
+absl::StatusOr<NamedArrays> SyntheticBatch(const ProgramDesc& program,
+                                           const std::vector<FeedSpec>& feeds,
+                                           uint64_t seed, uint64_t number);
 
 }  // namespace pd
 

@@ -130,8 +130,8 @@ absl::StatusOr<Array> Transformed(const Array& image, const List& list,
   if (!status.ok()) return status;
   std::byte* bytes = nullptr;
   Array out =
-      NewArray(pipeline->output_dtype(),
-               pipeline->ArrayShape(picture.height, picture.width), &bytes);
+      *NewArray(pipeline->output_dtype(),
+                pipeline->ArrayShape(picture.height, picture.width), &bytes);
   pipeline->Write(picture, bytes);
   return out;
 }

@@ -69,7 +69,7 @@ class DevicePlan : public testing::Test {
 
 inline Array Floats(const std::vector<float>& values, Shape shape) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(DType::kFloat32, std::move(shape), &bytes);
+  Array array = *NewArray(DType::kFloat32, std::move(shape), &bytes);
   std::memcpy(bytes, values.data(), values.size() * sizeof(float));
   return array;
 }

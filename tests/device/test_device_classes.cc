@@ -22,7 +22,7 @@ std::vector<float> Numbers(int64_t n, float phase) {
 template <typename T>
 Array Values(DType dtype, const std::vector<T>& values, Shape shape) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(dtype, std::move(shape), &bytes);
+  Array array = *NewArray(dtype, std::move(shape), &bytes);
   std::memcpy(bytes, values.data(), values.size() * sizeof(T));
   return array;
 }

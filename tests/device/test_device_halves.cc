@@ -217,7 +217,7 @@ class DeviceNetworks : public HalvesPlan,
     Shape shape = var.shape;
     for (int64_t& extent : shape) extent = extent < 0 ? 3 : extent;
     std::byte* bytes = nullptr;
-    Array array = NewArray(var.dtype, shape, &bytes);
+    Array array = *NewArray(var.dtype, shape, &bytes);
     const Philox numbers(1, static_cast<uint64_t>(array.size()));
     const float least = shape.size() == 1 ? 0.25f : -0.5f;
     for (int64_t i = 0; i < array.size(); ++i) {

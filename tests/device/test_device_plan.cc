@@ -170,7 +170,7 @@ TEST_F(DevicePlan, LambAndLarsKeepMasters) {
         ASSERT_TRUE(session.scope().Set(name, Floats(values, shape)).ok());
       }
       std::byte* bytes = nullptr;
-      Array half = NewArray(DType::kBFloat16, {kCount}, &bytes);
+      Array half = *NewArray(DType::kBFloat16, {kCount}, &bytes);
       std::memcpy(bytes, halves.data(), half.size_bytes());
       ASSERT_TRUE(session.scope().Set("Param", half).ok());
       const auto plan =
@@ -203,7 +203,7 @@ TEST_F(DevicePlan, AnIdThatIsNoRowFailsTheRun) {
   op.SetOutput("Out", {"y"});
   program_.global().ops.push_back(op);
   std::byte* bytes = nullptr;
-  Array ids = NewArray(DType::kInt64, {2}, &bytes);
+  Array ids = *NewArray(DType::kInt64, {2}, &bytes);
   const int64_t numbers[] = {2, 3};
   std::memcpy(bytes, numbers, sizeof(numbers));
   Session gpu = OnGpu();

@@ -129,7 +129,7 @@ TEST(AllFinite, PaddingIsNotLookedAt) {
   layout.blocks = {{1, 8}};
   Tensor tensor(DType::kFloat32, {1, 3, 2, 1});
   tensor.set_layout(std::make_shared<const Layout>(layout));
-  tensor.Allocate();
+  ASSERT_TRUE(tensor.Allocate().ok());
   ASSERT_EQ(tensor.physical_size(), 16);
   tensor.data<float>()[5] = NAN;
   EXPECT_TRUE(AllFinite(tensor));
@@ -144,7 +144,7 @@ TEST(AllFinite, ArraysAndSelectedRows) {
   array.elements().resize(3);  // the first was never written
   for (size_t i = 1; i < 3; ++i) {
     array.elements()[i] = Tensor(DType::kFloat32, {2});
-    array.elements()[i].Allocate();
+    ASSERT_TRUE(array.elements()[i].Allocate().ok());
   }
   EXPECT_TRUE(AllFinite(array));
   array.elements()[2].data<float>()[1] = INFINITY;
@@ -153,7 +153,7 @@ TEST(AllFinite, ArraysAndSelectedRows) {
   rows.set_kind(VarKind::kSelectedRows);
   rows.rows() = {4};
   rows.set_height(10);
-  rows.Allocate();
+  ASSERT_TRUE(rows.Allocate().ok());
   EXPECT_TRUE(AllFinite(rows));
   rows.data<float>()[0] = NAN;
   EXPECT_FALSE(AllFinite(rows));

@@ -117,7 +117,7 @@ bool OnDevice() { return WantedDevice() != nullptr; }
 
 Array RandomArray(const Shape& shape, uint64_t number) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(DType::kFloat32, shape, &bytes);
+  Array array = *NewArray(DType::kFloat32, shape, &bytes);
   const Philox random(7, number);
   for (int64_t i = 0; i < array.size(); ++i)
     reinterpret_cast<float*>(bytes)[i] =
@@ -127,7 +127,7 @@ Array RandomArray(const Shape& shape, uint64_t number) {
 
 Array LabelArray(const Shape& shape, int64_t classes, uint64_t number) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(DType::kInt64, shape, &bytes);
+  Array array = *NewArray(DType::kInt64, shape, &bytes);
   const Philox random(7, number);
   for (int64_t i = 0; i < array.size(); ++i)
     reinterpret_cast<int64_t*>(bytes)[i] =

@@ -26,7 +26,7 @@ template <typename T>
 Array Integers(DType dtype, const Shape& shape, Values values, int low,
                int high, uint64_t number) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(dtype, shape, &bytes);
+  Array array = *NewArray(dtype, shape, &bytes);
   const Philox random(11, number);
   for (int64_t i = 0; i < array.size(); ++i) {
     int v = high;

@@ -53,7 +53,7 @@ TEST(PanelOps, ANaNStays) {
   for (const char* activation : {"", "relu"}) {
     KernelCase c = FusedConv({1, 1024, 7, 7, 520, 0, 1}, activation);
     std::byte* bytes = nullptr;
-    c.persistables["b"] = NewArray(DType::kFloat32, {520}, &bytes);
+    c.persistables["b"] = *NewArray(DType::kFloat32, {520}, &bytes);
     std::fill_n(reinterpret_cast<float*>(bytes), 520, NAN);
     const KernelResult result = RunCase(c, true);
     EXPECT_TRUE(std::isnan(result.values.at("y").data<float>()[100]));

@@ -53,7 +53,7 @@ OpDesc RnnOp(const Network& n, KernelCase* c) {
   op.SetInput("WeightList", weights);
   if (n.lengths) {
     std::byte* bytes = nullptr;
-    Array lengths = NewArray(DType::kInt32, {n.batch}, &bytes);
+    Array lengths = *NewArray(DType::kInt32, {n.batch}, &bytes);
     for (int64_t b = 0; b < n.batch; ++b)
       reinterpret_cast<int32_t*>(bytes)[b] =
           static_cast<int32_t>(1 + b % n.time);

@@ -215,7 +215,7 @@ TEST(Gelu, FarFromZero) {
                                   -0.f,   4.f,   9.f,  40.f, infinity};
   Array x;
   std::byte* bytes = nullptr;
-  x = NewArray(DType::kFloat32, {static_cast<int64_t>(far.size())}, &bytes);
+  x = *NewArray(DType::kFloat32, {static_cast<int64_t>(far.size())}, &bytes);
   std::memcpy(bytes, far.data(), far.size() * sizeof(float));
   KernelCase c;
   Feed(&c, "x", x);

@@ -77,10 +77,10 @@ double Worst(const WinogradGeometry& g) {
       y(Size(g.batch * out.Blocks() * out.pixels * out.lanes), NAN);
   Tensor rows(DType::kFloat32, {g.out_channels, g.in_channels, 3, 3});
   Tensor packed(DType::kFloat32, rows.shape());
-  rows.Allocate();
+  EXPECT_TRUE(rows.Allocate().ok());
   std::copy(w.begin(), w.end(), rows.data<float>());
   packed.set_layout(cpu::BlockedWeights(rows.shape()));
-  packed.Allocate();
+  EXPECT_TRUE(packed.Allocate().ok());
   CopyElements(rows, &packed);
   WinogradTransform(g, packed.data<float>(), u.data());
   ConvArgs args;
@@ -162,7 +162,7 @@ TEST(WinogradOps, ANaNStays) {
     KernelCase c = FusedConv({1, 64, 28, 28, 64, 1}, activation);
     Array& at = c.persistables["b"];
     std::byte* bytes = nullptr;
-    at = NewArray(DType::kFloat32, {64}, &bytes);
+    at = *NewArray(DType::kFloat32, {64}, &bytes);
     std::fill_n(reinterpret_cast<float*>(bytes), 64, NAN);
     const KernelResult result = RunCase(c, true);
     EXPECT_TRUE(std::isnan(result.values.at("y").data<float>()[100]));

@@ -267,7 +267,7 @@ TEST_F(Gradients, Selections) {
          {{"Index", MakeArray<int64_t>({2, 2}, {2, 1, 0, 3})}}});
   const Shape shape = {2, 2};
   std::byte* bytes = nullptr;
-  Array mask = NewArray(DType::kBool, shape, &bytes);
+  Array mask = *NewArray(DType::kBool, shape, &bytes);
   for (int i = 0; i < 4; ++i) bytes[i] = std::byte(i % 2);
   Check({"where",
          {{"X", {shape}}, {"Y", {shape}}},

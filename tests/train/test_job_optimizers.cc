@@ -55,7 +55,7 @@ double Train(const TrainProgram& program, int steps) {
   auto plan = session.Compile(program.main, feeds, {program.loss});
   EXPECT_TRUE(plan.ok()) << plan.status();
   if (!plan.ok()) return NAN;
-  const NamedArrays batch = SyntheticBatch(program.main, feeds, 1, 0);
+  const NamedArrays batch = *SyntheticBatch(program.main, feeds, 1, 0);
   RunContext context;
   for (; context.step < static_cast<uint64_t>(steps); ++context.step) {
     for (size_t i = 0; i < feeds.size(); ++i)

@@ -83,7 +83,7 @@ TEST_P(SteadyState, TrainingStepAllocatesNothing) {
   const std::vector<FeedSpec> feeds = FeedsFor(program->feeds, 64);
   const auto plan = session.Compile(program->main, feeds, {program->loss});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const NamedArrays batch = SyntheticBatch(program->main, feeds, 1, 0);
+  const NamedArrays batch = *SyntheticBatch(program->main, feeds, 1, 0);
   RunContext context;
   g_ours = 0;
   for (; context.step < 12; ++context.step) {

@@ -12,7 +12,7 @@ namespace {
 // A copy of the table with zeros for one row.
 std::string TableWithout(OnnxOp* op, const Array& table, int64_t row) {
   std::byte* bytes = nullptr;
-  Array zeroed = NewArray(table.dtype, table.shape, &bytes);
+  Array zeroed = NewCopy(table.dtype, table.shape, &bytes);
   std::memcpy(bytes, table.bytes.get(), table.size_bytes());
   const size_t size = zeroed.size_bytes() / static_cast<size_t>(table.shape[0]);
   std::memset(bytes + static_cast<size_t>(row) * size, 0, size);

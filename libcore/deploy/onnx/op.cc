@@ -25,7 +25,7 @@ const VarDesc& NoVar() {
 template <typename T>
 Array ScalarArray(double value) {
   std::byte* bytes = nullptr;
-  Array array = NewArray(DTypeOf<T>(), {}, &bytes);
+  Array array = NewCopy(DTypeOf<T>(), {}, &bytes);
   if constexpr (sizeof(T) == 2 && std::is_class_v<T>)  // Float16, BFloat16
     *reinterpret_cast<T*>(bytes) = T(static_cast<float>(value));
   else

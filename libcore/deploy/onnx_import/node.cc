@@ -502,9 +502,9 @@ std::vector<double> OnnxNumbers(const Array& array) {
 }
 
 Array OnnxArray(DType dtype, Shape shape, const std::vector<double>& values) {
+  PD_INVARIANT(static_cast<int64_t>(values.size()) == NumElements(shape));
   std::byte* bytes = nullptr;
-  Array array = NewArray(dtype, std::move(shape), &bytes);
-  PD_INVARIANT(static_cast<int64_t>(values.size()) == array.size());
+  Array array = NewCopy(dtype, std::move(shape), &bytes);
   (void)DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t, uint8_t,
                       bool, Float16, BFloat16>(
       dtype, [&](auto tag) -> absl::Status {

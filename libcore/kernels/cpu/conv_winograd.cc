@@ -139,7 +139,7 @@ absl::StatusOr<Weights> BindWeights(BindContext* context,
   }
   Tensor blocks(DType::kFloat32, w.filter->shape());
   blocks.set_layout(layout);
-  blocks.Allocate();
+  PD_RETURN_IF_ERROR(blocks.Allocate());
   CopyElements(*w.filter, &blocks);
   w.kept = std::make_shared<std::vector<float>>(floats);
   WinogradTransform(g, blocks.data<float>(), w.kept->data());
