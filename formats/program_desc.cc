@@ -72,10 +72,35 @@ const Attribute* OpDesc::FindAttr(absl::string_view name) const {
   return it == attrs.end() ? nullptr : &it->second;
 }
 
+size_t VarIndex::Find(const std::vector<VarDesc>& vars,
+                      absl::string_view name) {
+  constexpr size_t kLarge = 64;
+  if (vars.size() > kLarge) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      const auto it = places_.find(name);
+      if (it != places_.end() && it->second < vars.size() &&
+          vars[it->second].name == name)
+        return it->second;
+      // Variables were added, or the list has become another one.
+      const bool stale = it != places_.end() || known_ > vars.size();
+      if (!stale && known_ == vars.size()) break;
+      if (stale) {
+        places_.clear();
+        known_ = 0;
+      }
+      for (; known_ < vars.size(); ++known_)
+        places_.emplace(vars[known_].name, known_);
+    }
+  }
+  size_t i = 0;
+  while (i < vars.size() && vars[i].name != name) ++i;
+  return i;
+}
+
 VarDesc* BlockDesc::FindVar(absl::string_view name) {
-  for (VarDesc& v : vars)
-    if (v.name == name) return &v;
-  return nullptr;
+  const size_t i = index_.Find(vars, name);
+  return i < vars.size() ? &vars[i] : nullptr;
 }
 const VarDesc* BlockDesc::FindVar(absl::string_view name) const {
   return const_cast<BlockDesc*>(this)->FindVar(name);

@@ -6,7 +6,9 @@
 #define PD_FORMATS_PROGRAM_DESC_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -175,6 +177,29 @@ enum VarOmitted : uint8_t {
   kOmitsTensor = 8,
 };
 
+/// Where the variables of a large block stand, for BlockDesc::FindVar. Others
+/// change the list as they like: what is found is looked at, and where nothing
+/// is found the list itself is asked. A copy knows nothing yet.
+class VarIndex {
+ public:
+  VarIndex() = default;
+  VarIndex(const VarIndex&) noexcept {}
+  VarIndex& operator=(const VarIndex&) noexcept {
+    places_.clear();
+    known_ = 0;
+    return *this;
+  }
+
+  /// The position of `name` in `vars`, or vars.size(). Several threads may ask
+  /// while nobody changes the list.
+  size_t Find(const std::vector<VarDesc>& vars, absl::string_view name);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, size_t, std::less<>> places_;
+  size_t known_ = 0;  // variables that places_ was made of
+};
+
 struct BlockDesc {
   int32_t idx = 0;
   int32_t parent_idx = -1;
@@ -184,6 +209,9 @@ struct BlockDesc {
 
   VarDesc* FindVar(absl::string_view name);
   const VarDesc* FindVar(absl::string_view name) const;
+
+ private:
+  mutable VarIndex index_;
 };
 
 struct ProgramDesc {

@@ -147,8 +147,13 @@ void OpGraph::Remove(size_t at) {
 
 void OpGraph::Declare(const VarDesc& var) {
   if (Var(var.name) != nullptr) return;
+  // Pointers stay right unless the list has moved.
+  const VarDesc* const before = block_.vars.data();
   block_.vars.push_back(var);
-  for (const VarDesc& known : block_.vars) vars_[known.name] = &known;
+  if (block_.vars.data() == before)
+    vars_[var.name] = &block_.vars.back();
+  else
+    for (const VarDesc& known : block_.vars) vars_[known.name] = &known;
 }
 
 std::vector<size_t> OpGraph::Writers(const std::string& name) const {

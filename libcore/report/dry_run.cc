@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -70,6 +72,8 @@ absl::Status PlanMemory(Session* session, const ProgramDesc& program,
 }
 
 void CountVariables(const TrainProgram& program, DryRun* dry) {
+  std::set<std::string> trained;
+  for (const auto& pair : program.gradients) trained.insert(pair.first);
   for (const VarDesc& var : program.main.global().vars) {
     if (!var.persistable || var.kind != VarKind::kLodTensor) continue;
     const int64_t n = NumElements(var.shape);
@@ -77,11 +81,7 @@ void CountVariables(const TrainProgram& program, DryRun* dry) {
     (var.is_parameter ? dry->parameter_bytes : dry->state_bytes) += bytes;
     if (!var.is_parameter) continue;
     dry->parameters += n;
-    dry->trainable +=
-        std::any_of(program.gradients.begin(), program.gradients.end(),
-                    [&](const auto& pair) { return pair.first == var.name; })
-            ? n
-            : 0;
+    dry->trainable += trained.count(var.name) > 0 ? n : 0;
   }
 }
 
