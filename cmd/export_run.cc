@@ -26,6 +26,7 @@
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
 #include "libcore/program/dot.h"
+#include "libcore/program/verifier.h"
 #include "libcore/quant/aware.h"
 #include "libcore/quant/conv_bias.h"
 #include "libcore/train/load_model.h"
@@ -176,6 +177,10 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     PD_RETURN_IF_ERROR(
         UseNetworkOfJob(*registry, options.config, &loaded, &layers));
   }
+  // What only copies a program does not mind; converters read slots by name.
+  if (options.to == "onnx" || options.to == "dot" || options.optimize)
+    PD_RETURN_IF_ERROR(
+        Annotate(CheckOps(*registry, loaded.program), options.model));
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
   if (!options.fetch.empty())

@@ -30,6 +30,7 @@
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/program/verifier.h"
 #include "libcore/quant/conv_bias.h"
 #include "libcore/quant/dynamic.h"
 #include "libcore/quant/equalize.h"
@@ -56,6 +57,8 @@ absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
                                          size_t* bytes) {
   PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model));
   PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &loaded));
+  PD_RETURN_IF_ERROR(
+      Annotate(CheckOps(registry, loaded.program), options.model));
   if (loaded.fetches.empty())
     return InvalidArgument(
         "'%s' names no outputs: export it with pd-export --fetch first",
