@@ -173,7 +173,7 @@ absl::Status ApplyCommonOptions(const OptionTable& table,
       std::clamp(level, static_cast<int>(LogLevel::kError),
                  static_cast<int>(LogLevel::kDebug))));
   PD_RETURN_IF_ERROR(SetFlags(options.flags));
-  if (!options.memory_limit.empty()) {
+  if (table.Given("--memory-limit")) {
     PD_ASSIGN_OR_RETURN(const int64_t limit, ParseSize(options.memory_limit));
     SetMemoryLimit(limit);
   }

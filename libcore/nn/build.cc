@@ -109,6 +109,9 @@ class ModelBuilder {
       var.shape = Shape(input.shape().begin(), input.shape().end());
       var.need_check_feed = true;
       var.stop_gradient = true;
+      PD_RETURN_IF_ERROR(
+          job_.At(BytesOfExtents(var.shape, SizeOf(var.dtype)).status(), input,
+                  "shape"));
       main_.AddVar(var);
       names_[input.name()] = {input.name(),
                               absl::StrCat("input '", input.name(), "'")};

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "google/protobuf/descriptor.h"
 #include "libcore/base/error.h"
+#include "libcore/base/shape.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_text.h"
@@ -126,18 +127,25 @@ class RuleChecker {
       return At(InvalidArgument("'%s' has %d values; it takes %s",
                                 field->name(), count, CountWords(rule)),
                 message, field->name());
-    const std::string bounds = BoundsInWords(rule);
+    std::string bounds = BoundsInWords(rule);
+    // Sizes and counts: what is computed of two of them stays in 64 bits.
+    const bool size = field->cpp_type() == FieldDescriptor::CPPTYPE_INT64 &&
+                      rule.has_min() && !rule.has_max() && !rule.has_below();
+    constexpr auto kMost = static_cast<double>(kMostBytes);
     for (int i = 0; i < count && !bounds.empty(); ++i) {
       const double value = NumberAt(message, field, i);
       if ((rule.has_min() && value < rule.min()) ||
           (rule.has_max() && value > rule.max()) ||
           (rule.has_above() && value <= rule.above()) ||
-          (rule.has_below() && value >= rule.below()))
+          (rule.has_below() && value >= rule.below()) ||
+          (size && value > kMost)) {
+        if (value > kMost) bounds = "at most 2^47, more than any memory has";
         return At(InvalidArgument("'%s' is %s; it must be %s", field->name(),
                                   absl::StrCat(value), bounds),
                   message,
                   field->is_repeated() ? ElementPath(field->name(), i)
                                        : field->name());
+      }
     }
     return absl::OkStatus();
   }

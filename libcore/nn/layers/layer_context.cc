@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/base/memory_limit.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/temporary.h"
@@ -137,6 +138,13 @@ VarDesc* LayerContext::FindParameter(const std::string& name) {
   return parts_.main->MutableVar(name);
 }
 
+absl::Status LayerContext::CheckSize(const std::string& name,
+                                     const Shape& shape) const {
+  return Annotate(CheckTensorSize(DType::kFloat32, shape),
+                  absl::StrCat("layer '", name_, "' (", kind_, "): parameter '",
+                               name, "'"));
+}
+
 void LayerContext::Keep(VarDesc var) {
   var.persistable = true;
   parts_.startup->AddVar(var);
@@ -176,6 +184,7 @@ absl::StatusOr<std::string> LayerContext::Plain(
         shared->is_parameter ? "one" : "another variable",
         ToString(shared->shape));
   }
+  PD_RETURN_IF_ERROR(CheckSize(name, request.shape));
   const job::ParamAttr attr = parts_.groups->Apply(name, written);
   VarDesc var;
   var.name = name;
@@ -247,6 +256,7 @@ absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value,
   if (there != nullptr)
     return InvalidArgument("layer '%s' (%s): there is a variable '%s' already",
                            name_, kind_, name);
+  PD_RETURN_IF_ERROR(CheckSize(name, var.shape));
   PD_RETURN_IF_ERROR(Declare(std::move(var), ConstantInitializer(value)));
   return name;
 }

@@ -207,6 +207,8 @@ class LayerContext {
   absl::StatusOr<std::string> SpectralNorm(const ParameterRequest& request);
   absl::StatusOr<std::string> UnitVector(const std::string& name,
                                          int64_t extent, double eps);
+  /// A parameter that memory can hold, or an error with layer and parameter.
+  absl::Status CheckSize(const std::string& name, const Shape& shape) const;
   /// Declares a variable that lives on, without first values.
   void Keep(VarDesc var);
   absl::Status Declare(VarDesc var, const job::Initializer& initializer);
