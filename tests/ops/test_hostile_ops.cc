@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that nobody would write: every operator of PaddlePaddle's cases,
+// forward and gradient, with its integer attributes set to -1, 0, 2^30, 2^31
+// and 2^62 one by one, with attributes of other types, and with slots emptied,
+// renamed, doubled or given another variable. They must run or be refused: no
+// crash, no endless loop, no message of the standard library. A small memory
+// limit makes what would be huge an error.
+//   test_hostile_ops --gtest_filter=*conv2d
+// PD_HOSTILE_TRACE prints each change before it is tried.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "libcore/base/memory_limit.h"
+#include "libcore/exec/session.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/ops/registry.h"
+#include "tests/ops/golden_case.h"
+
+namespace pd {
+namespace {
+
+constexpr int64_t kLimit = int64_t{64} << 20;
+
+const OpRegistry& Registry(bool fast) {
+  static const std::vector<OpRegistry>* registries = [] {
+    auto* made = new std::vector<OpRegistry>(2);
+    for (OpRegistry& registry : *made)
+      EXPECT_TRUE(RegisterAllOps(&registry).ok());
+    EXPECT_TRUE(AttachAllKernels(&made->back()).ok());
+    return made;
+  }();
+  return (*registries)[fast ? 1 : 0];
+}
+
+// A case with one op changed.
+class Hostile {
+ public:
+  Hostile(const GoldenCase& golden, size_t block, size_t op)
+      : golden_(golden), block_(block), op_(op) {
+    for (const auto& [name, array] : golden.expect) fetches_.push_back(name);
+    for (const auto& slot : original().outputs)
+      for (const std::string& name : slot.second)
+        if (block == 0 && name != kEmptyVar) fetches_.push_back(name);
+    std::sort(fetches_.begin(), fetches_.end());
+    fetches_.erase(std::unique(fetches_.begin(), fetches_.end()),
+                   fetches_.end());
+  }
+
+  const OpDesc& original() const {
+    return golden_.program.blocks[block_].ops[op_];
+  }
+
+  // Runs the case with its op changed, by the fast kernels and the references.
+  void Try(const std::string& what,
+           const std::function<void(OpDesc*)>& change) {
+    const std::string place =
+        absl::StrCat(golden_.name, ": op '", original().type, "': ", what);
+    if (std::getenv("PD_HOSTILE_TRACE") != nullptr)
+      std::fprintf(stderr, "%s\n", place.c_str());
+    ProgramDesc program = golden_.program;
+    change(&program.blocks[block_].ops[op_]);
+    for (const bool fast : {true, false}) {
+      Session session(&Registry(fast), 1);
+      if (!golden_.startup.blocks.empty() &&
+          !session.RunOnce(golden_.startup).ok())
+        return;
+      const absl::Status status =
+          session.Run(program, golden_.feed, fetches_).status();
+      ++runs_;
+      // A mistake that is found before any kernel is asked is found by both.
+      const std::string message(status.message());
+      for (const char* raw :
+           {"vector::", "bad_alloc", "basic_string", "std::", "_M_"})
+        EXPECT_FALSE(absl::StrContains(message, raw))
+            << place << ": " << status;
+      EXPECT_EQ(MemoryInUse() > kLimit, false) << place;
+    }
+  }
+
+  int runs() const { return runs_; }
+
+ private:
+  const GoldenCase& golden_;
+  size_t block_, op_;
+  std::vector<std::string> fetches_;
+  int runs_ = 0;
+};
+
+template <typename Int>
+std::vector<Int> Extremes() {
+  std::vector<Int> values = {-1, 0, Int{1} << 30};
+  if constexpr (sizeof(Int) == 8) {
+    values.push_back(Int{1} << 31);
+    values.push_back(Int{1} << 62);
+  } else {
+    values.push_back(std::numeric_limits<Int>::max());
+    values.push_back(std::numeric_limits<Int>::min());
+  }
+  return values;
+}
+
+template <typename Int>
+void TryNumbers(const std::string& name, Hostile* hostile) {
+  for (const Int value : Extremes<Int>())
+    hostile->Try(absl::StrCat("attr '", name, "' is ", value),
+                 [&](OpDesc* op) { op->attrs[name] = value; });
+}
+
+template <typename Int>
+void TryLists(const std::string& name, const std::vector<Int>& list,
+              Hostile* hostile) {
+  for (const Int value : Extremes<Int>()) {
+    for (size_t i = 0; i < std::min<size_t>(list.size(), 4); ++i)
+      hostile->Try(absl::StrCat("attr '", name, "' has ", value, " at ", i),
+                   [&](OpDesc* op) {
+                     std::vector<Int> changed = list;
+                     changed[i] = value;
+                     op->attrs[name] = std::move(changed);
+                   });
+    if (list.empty())
+      hostile->Try(
+          absl::StrCat("attr '", name, "' is [", value, "]"),
+          [&](OpDesc* op) { op->attrs[name] = std::vector<Int>{value}; });
+  }
+  hostile->Try(absl::StrCat("attr '", name, "' is []"),
+               [&](OpDesc* op) { op->attrs[name] = std::vector<Int>(); });
+  hostile->Try(absl::StrCat("attr '", name, "' is longer"), [&](OpDesc* op) {
+    std::vector<Int> changed = list;
+    changed.insert(changed.end(), 3, Int{1});
+    op->attrs[name] = std::move(changed);
+  });
+}
+
+void TryIntegers(Hostile* hostile) {
+  const OpDef* def = Registry(false).Find(hostile->original().type);
+  if (def == nullptr) return;
+  for (const AttrDef& attr : def->attrs()) {
+    const auto given = hostile->original().attrs.find(attr.name);
+    if (given == hostile->original().attrs.end() &&
+        !attr.default_value.has_value())
+      continue;
+    const Attribute& value = given != hostile->original().attrs.end()
+                                 ? given->second
+                                 : *attr.default_value;
+    if (attr.type == AttrType::kInt)
+      TryNumbers<int32_t>(attr.name, hostile);
+    else if (attr.type == AttrType::kLong)
+      TryNumbers<int64_t>(attr.name, hostile);
+    else if (const auto* ints = std::get_if<std::vector<int32_t>>(&value))
+      TryLists<int32_t>(attr.name, *ints, hostile);
+    else if (const auto* longs = std::get_if<std::vector<int64_t>>(&value))
+      TryLists<int64_t>(attr.name, *longs, hostile);
+  }
+}
+
+void TryTypes(Hostile* hostile) {
+  for (const auto& [name, value] : hostile->original().attrs) {
+    const std::string attr = name;
+    const std::vector<Attribute> others = {std::string("x"), 1.5f,
+                                           std::vector<int64_t>{1, 2, 3}, true};
+    for (const Attribute& other : others)
+      if (TypeOf(other) != TypeOf(value))
+        hostile->Try(
+            absl::StrCat("attr '", attr, "' is of type ", Name(TypeOf(other))),
+            [&](OpDesc* op) { op->attrs[attr] = other; });
+    hostile->Try(absl::StrCat("attr '", attr, "' is missing"),
+                 [&](OpDesc* op) { op->attrs.erase(attr); });
+  }
+}
+
+using SlotsOf = SlotList OpDesc::*;
+
+void TrySlots(SlotsOf slots, const std::vector<std::string>& variables,
+              Hostile* hostile) {
+  const SlotList& given = hostile->original().*slots;
+  for (size_t s = 0; s < given.size(); ++s) {
+    const auto with = [&](const std::string& what,
+                          const std::function<void(SlotList*)>& change) {
+      hostile->Try(absl::StrCat("slot '", given[s].first, "' ", what),
+                   [&](OpDesc* op) { change(&(op->*slots)); });
+    };
+    with("is absent", [&](SlotList* l) {
+      l->erase(l->begin() + static_cast<std::ptrdiff_t>(s));
+    });
+    with("is renamed", [&](SlotList* l) { (*l)[s].first = "Bogus"; });
+    with("has no name", [&](SlotList* l) { (*l)[s].first = ""; });
+    with("names nothing", [&](SlotList* l) { (*l)[s].second.clear(); });
+    with("names ''", [&](SlotList* l) { (*l)[s].second = {""}; });
+    with("names @EMPTY@",
+         [&](SlotList* l) { (*l)[s].second = {std::string(kEmptyVar)}; });
+    with("names one twice", [&](SlotList* l) {
+      if (!(*l)[s].second.empty())
+        (*l)[s].second.push_back((*l)[s].second.front());
+    });
+    for (const std::string& variable : variables)
+      with(absl::StrCat("names '", variable, "'"), [&](SlotList* l) {
+        if (!(*l)[s].second.empty()) (*l)[s].second.front() = variable;
+      });
+  }
+}
+
+std::vector<std::string> Zips(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".zip")
+      names.push_back(absl::StrCat(entry.path().parent_path().stem().string(),
+                                   "/", entry.path().stem().string()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> AllZips() {
+  std::vector<std::string> all = Zips(PD_TESTDATA "/ops");
+  for (const std::string& name : Zips(PD_TESTDATA "/ops_more"))
+    all.push_back(name);
+  return all;
+}
+
+// Calls `tries` for ops in the cases of a zip: of each type those of a few
+// cases, which `seen` counts over all zips.
+int ForEachType(const std::string& zip, std::map<std::string, int>* seen,
+                const std::function<void(const GoldenCase&, Hostile*)>& tries) {
+  constexpr int kCases = 2;
+  SetMemoryLimit(kLimit);
+  const auto cases =
+      ReadGoldenCases(absl::StrCat(PD_TESTDATA "/", zip, ".zip"));
+  if (!cases.ok()) {
+    ADD_FAILURE() << cases.status();
+    return 0;
+  }
+  int runs = 0;
+  for (const GoldenCase& golden : *cases) {
+    std::string last;
+    for (size_t b = 0; b < golden.program.blocks.size(); ++b) {
+      const auto& ops = golden.program.blocks[b].ops;
+      for (size_t i = 0; i < ops.size(); ++i) {
+        if (ops[i].type == last || ++(*seen)[ops[i].type] > kCases) continue;
+        last = ops[i].type;
+        Hostile hostile(golden, b, i);
+        tries(golden, &hostile);
+        runs += hostile.runs();
+      }
+    }
+  }
+  return runs;
+}
+
+class HostileOps : public testing::TestWithParam<std::string> {};
+
+TEST_P(HostileOps, Integers) {
+  static auto* const seen = new std::map<std::string, int>;
+  ForEachType(GetParam(), seen, [](const GoldenCase&, Hostile* hostile) {
+    TryIntegers(hostile);
+  });
+}
+
+TEST_P(HostileOps, TypesAndSlots) {
+  static auto* const seen = new std::map<std::string, int>;
+  ForEachType(GetParam(), seen, [](const GoldenCase& golden, Hostile* hostile) {
+    TryTypes(hostile);
+    // Variables of the case that an op may be given in another's place.
+    std::vector<std::string> variables;
+    for (const VarDesc& var : golden.program.global().vars)
+      if (variables.size() < 6) variables.push_back(var.name);
+    TrySlots(&OpDesc::inputs, variables, hostile);
+    TrySlots(&OpDesc::outputs, variables, hostile);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostileOps, testing::ValuesIn(AllZips()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '/', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace pd
