@@ -19,6 +19,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/train/load_model.h"
 #include "libcore/train/nan_finder.h"
 

@@ -22,6 +22,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/bench.h"
 #include "libcore/train/job_amp.h"

@@ -25,6 +25,7 @@
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/program/dot.h"
 #include "libcore/program/verifier.h"
 #include "libcore/quant/aware.h"

@@ -23,6 +23,7 @@
 #include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/profile/advice.h"
 #include "libcore/profile/compare_traces.h"

@@ -29,6 +29,7 @@
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/verifier.h"
 #include "libcore/quant/conv_bias.h"

@@ -29,6 +29,7 @@
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/train/nan_guard.h"
 #include "libcore/train/program_training.h"
 

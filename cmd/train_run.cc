@@ -28,6 +28,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/metric_results.h"
 #include "libcore/nn/zoo/zoo.h"

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/common/engine.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
-#include "libcore/base/status_macros.h"
-#include "libcore/kernels/attach.h"
 
 namespace pd {
-
-absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry() {
-  auto registry = std::make_unique<OpRegistry>();
-  PD_RETURN_IF_ERROR(RegisterAllOps(registry.get()));
-  PD_RETURN_IF_ERROR(AttachAllKernels(registry.get()));
-  return registry;
-}
 
 absl::StatusOr<LoadedJob> ReadJobFor(const std::string& config,
                                      std::vector<std::string> overrides,

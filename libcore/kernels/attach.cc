@@ -3,6 +3,7 @@
 
 #include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/kernels/make_registry.h"
 #include "libcore/kernels/reorder.h"
 
 namespace pd {
@@ -14,6 +15,13 @@ absl::Status AttachAllKernels(OpRegistry* registry) {
     PD_RETURN_IF_ERROR(AttachOnednnKernels(registry));
   registry->SetReorder(&BindReorder);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry() {
+  auto registry = std::make_unique<OpRegistry>();
+  PD_RETURN_IF_ERROR(RegisterAllOps(registry.get()));
+  PD_RETURN_IF_ERROR(AttachAllKernels(registry.get()));
+  return registry;
 }
 
 }  // namespace pd

@@ -47,7 +47,7 @@ class OpRegistry {
   BindReorderFn reorder_ = nullptr;
 };
 
-/// Registers every op with its reference kernel (generated).
+/// Every op with its reference kernel alone (generated); see MakeRegistry.
 absl::Status RegisterAllOps(OpRegistry* registry);
 
 }  // namespace pd

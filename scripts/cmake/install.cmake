@@ -32,6 +32,8 @@ while(NOT before STREQUAL headers)
     endif()
   endforeach()
 endwhile()
+# How a program gets at the kernels, whose own headers stay here.
+list(APPEND headers libcore/kernels/make_registry.h)
 foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pdkit/${folder})
