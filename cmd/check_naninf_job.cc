@@ -112,7 +112,7 @@ absl::Status CheckJob(const CheckNaninfOptions& options,
                                  ? absl::StrCat(options.files[0], "/job.pbtxt")
                                  : options.config;
   TrainerOptions training;
-  training.init_from = options.init_from;
+  training.init.model = options.init_from;
   training.read_only = true;
   training.threads = Threads();
   if (options.bisect) PD_RETURN_IF_ERROR(StartFromRun(options, &training));

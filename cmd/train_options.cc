@@ -7,9 +7,43 @@
 #include "cmd/starter.h"
 #include "cmd/train_look.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/train/name_patterns.h"
 
 namespace pd {
 namespace {
+
+std::vector<Manual::Example> TrainExamples() {
+  return {
+      {"Train LeNet on MNIST for 20 steps",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20"},
+      {"Go on for another 20 steps",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 40 "
+       "--resume"},
+      {"Change a field of the job",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN2 --steps 5 "
+       "-o optimizer.adamw.learning_rate=0.001"},
+      {"See what a job would need, without a step of it",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --dry-run"},
+      {"Write a page that shows the run, and files for TensorBoard",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN3 --steps 20 "
+       "--report --log tensorboard"},
+      {"Time the training step for half a second",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"},
+      {"See what each pass makes of the training step",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0 --dump-passes "
+       "passes && ! cmp passes/train-00-original.txt "
+       "passes/train-01-fuse_conv_bias_act.txt"},
+      {"Put a head for other classes on weights that were trained before",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN5 --steps 5 "
+       "--init-from RUN --init-skip 'fc3.*'"},
+      {"Train without one of them",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN4 --steps 5 "
+       "--disable-pass fuse_conv_bias_act"},
+      {"Begin with a job of one's own",
+       "pd-train --new tabular-regression houses && cd houses && "
+       "mkdir data && cp ../testdata/friedman/*.csv data && "
+       "make TRAINFLAGS='--steps 20 -o model.input.shape=[-1,10]'"}};
+}
 
 Manual TrainManual() {
   Manual m;
@@ -17,7 +51,7 @@ Manual TrainManual() {
   m.summary = "train a model from a job file or a saved program";
   m.synopsis = {
       "-c JOB --out RUN [-o PATH=VALUE]... [--resume [--weights-only]] "
-      "[--init-from MODEL] "
+      "[--init-from MODEL [--init-skip PATTERN]... [--init-rename A=>B]...] "
       "[--steps N]",
       "-c JOB --bench SECONDS [-o PATH=VALUE]...",
       "-c JOB --summary [-o PATH=VALUE]...",
@@ -61,33 +95,7 @@ Manual TrainManual() {
       {"RUN/summary.json", "What the run came to."}};
   m.answer_no = "a result is not what `--require` says";
   m.stops_by_signal = true;
-  m.examples = {
-      {"Train LeNet on MNIST for 20 steps",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20"},
-      {"Go on for another 20 steps",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 40 "
-       "--resume"},
-      {"Change a field of the job",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN2 --steps 5 "
-       "-o optimizer.adamw.learning_rate=0.001"},
-      {"See what a job would need, without a step of it",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --dry-run"},
-      {"Write a page that shows the run, and files for TensorBoard",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN3 --steps 20 "
-       "--report --log tensorboard"},
-      {"Time the training step for half a second",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0.5"},
-      {"See what each pass makes of the training step",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0 --dump-passes "
-       "passes && ! cmp passes/train-00-original.txt "
-       "passes/train-01-fuse_conv_bias_act.txt"},
-      {"Train without one of them",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN4 --steps 5 "
-       "--disable-pass fuse_conv_bias_act"},
-      {"Begin with a job of one's own",
-       "pd-train --new tabular-regression houses && cd houses && "
-       "mkdir data && cp ../testdata/friedman/*.csv data && "
-       "make TRAINFLAGS='--steps 20 -o model.input.shape=[-1,10]'"}};
+  m.examples = TrainExamples();
   m.see_also = {"pd-convert 1", "pd-eval 1", "pd-export 1", "pd-job 5"};
   return m;
 }
@@ -153,8 +161,18 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                  "checkpoint: the optimizer starts anew"},
                 &o->weights_only);
   table->Text({"--init-from", "MODEL",
-               "takes parameters by name from a model, a run or a `.pdparams`"},
+               "takes parameters by name from a model, a run or a `.pdparams`, "
+               "and says which it took"},
               &o->init_from);
+  table->Texts({"--init-skip", "PATTERN",
+                "with --init-from, parameters of these names keep their "
+                "initial values: `classifier.*`. May be given again"},
+               &o->init_skip);
+  table->Texts({"--init-rename", "A=>B",
+                "with --init-from, gives the model's parameters other names; "
+                "each `*` in B is what that of A stood for: `backbone.*=>*`. "
+                "May be given again: the first that matches counts"},
+               &o->init_rename);
   table->Switch({"--check-nan-inf", "",
                  "stops at the first operator that makes NaN or Inf, says all "
                  "that is known of it, and exits 1"},
@@ -249,6 +267,14 @@ Tool TrainTool(TrainOptions* options) {
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.Needs("--require", "--config"));
+    PD_RETURN_IF_ERROR(table.Needs("--init-skip", "--init-from"));
+    PD_RETURN_IF_ERROR(table.Needs("--init-rename", "--init-from"));
+    for (const std::string& text : options->init_rename) {
+      const absl::Status status = NameChange::Parse(text).status();
+      if (!status.ok())
+        return CommandLineError(
+            absl::StrCat("--init-rename: ", status.message()));
+    }
     PD_RETURN_IF_ERROR(ValidateAmp(table));
     PD_RETURN_IF_ERROR(
         table.AtMostOne({"--config", "--program", "--new", "--networks"}));

@@ -21,6 +21,8 @@ struct TrainOptions {
   bool weights_only = false;
   bool resume = false;
   std::string init_from;                  ///< a MODEL
+  std::vector<std::string> init_skip;     ///< "classifier.*"
+  std::vector<std::string> init_rename;   ///< "A=>B"
   std::vector<std::string> requirements;  ///< "acc>=0.99"
   std::optional<int64_t> steps;
   std::optional<double> bench;          ///< seconds

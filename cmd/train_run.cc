@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cmd/about_list.h"
@@ -173,11 +174,13 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   trainer_options.run = options.out;
   trainer_options.resume = options.resume;
   trainer_options.weights_only = options.weights_only;
-  trainer_options.init_from = options.init_from;
+  trainer_options.init = {options.init_from, options.init_rename,
+                          options.init_skip};
   trainer_options.threads = Threads();
   trainer_options.passes = MakePassOptions(options.passes);
   auto trainer = Trainer::Create(&registry, job, trainer_options, &observers);
-  if (trainer.status().code() == absl::StatusCode::kAlreadyExists)
+  if (trainer.status().code() == absl::StatusCode::kAlreadyExists ||
+      absl::StartsWith(trainer.status().message(), "--init-"))
     return UsageError(trainer.status());
   if (!trainer.ok()) return MarkJobErrors(job, trainer.status());
   absl::StatusOr<TrainOutcome> outcome = (*trainer)->Run();

@@ -20,7 +20,6 @@
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/train/initial_values.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/monitors.h"
 #include "libcore/train/nan_guard.h"
@@ -223,9 +222,9 @@ absl::Status Trainer::Impl::SetInitialValues() {
         "--out starts anew",
         options_.run);
   PD_RETURN_IF_ERROR(session_.RunOnce(program_.startup));
-  if (!options_.init_from.empty())
+  if (!options_.init.model.empty())
     PD_RETURN_IF_ERROR(
-        TakeParameters(program_.test, options_.init_from, &session_));
+        TakeParameters(program_.test, options_.init, &session_).status());
   if (newest.ok()) return Resume(*newest);
   if (newest.status().code() == absl::StatusCode::kNotFound)
     return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "libcore/passes/pipeline.h"
 #include "libcore/train/checkpoint.h"
 #include "libcore/train/evaluator.h"
+#include "libcore/train/initial_values.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -89,7 +90,7 @@ struct TrainerOptions {
   std::string run;            ///< RUN
   bool resume = false;        ///< go on from RUN's newest checkpoint, if any
   bool weights_only = false;  ///< with `resume`: a fresh optimizer
-  std::string init_from;      ///< a MODEL whose parameters are taken, or ""
+  InitialParameters init;     ///< no `model`: none are taken
   int threads = 1;            ///< recorded in checkpoints
   PassOptions passes;         ///< of every program that it compiles
   NanGuard* guard = nullptr;  ///< looks for NaN and Inf; outlives the trainer

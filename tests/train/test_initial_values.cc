@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network that begins with another's parameters: which of PaddlePaddle's
+// values in a .pdparams arrive where, which are left, and what is said of those
+// that do not fit.
+#include "libcore/train/initial_values.h"
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "libcore/train/load_model.h"
+#include "libcore/train/name_patterns.h"
+
+namespace pd {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr char kFile[] = PD_TESTDATA "/formats/pickles/model.p2.pdparams";
+
+class InitialValues : public testing::Test {
+ protected:
+  InitialValues() : session_(&registry_) {}
+  void SetUp() override {
+    const auto model = LoadModel(kFile);
+    ASSERT_TRUE(model.ok()) << model.status();
+    values_ = model->params;
+  }
+
+  // A network with the file's parameters by these names: (own, the file's).
+  ProgramDesc Network(const std::map<std::string, std::string>& names) const {
+    ProgramDesc program;
+    program.blocks.emplace_back();
+    for (const auto& [own, there] : names) {
+      VarDesc var;
+      var.name = own;
+      var.persistable = true;
+      var.shape = values_.at(there).shape;
+      program.global().vars.push_back(std::move(var));
+    }
+    return program;
+  }
+
+  bool Holds(const std::string& own, const std::string& there) {
+    const auto got = session_.scope().Get(own);
+    const Array& want = values_.at(there);
+    return got.ok() && got->dtype == want.dtype && got->shape == want.shape &&
+           std::memcmp(got->bytes.get(), want.bytes.get(), want.size_bytes()) ==
+               0;
+  }
+
+  OpRegistry registry_;
+  Session session_;
+  NamedArrays values_;
+};
+
+std::string Message(const absl::StatusOr<TakenParameters>& taken) {
+  return std::string(taken.status().message());
+}
+
+TEST_F(InitialValues, SkipsAHead) {
+  ProgramDesc network = Network({{"conv.weight", "conv.weight"},
+                                 {"bn._mean", "bn._mean"},
+                                 {"head.weight", "head.weight"},
+                                 {"head.bias", "head.bias"}});
+  for (VarDesc& var : network.global().vars)
+    if (var.name.rfind("head.", 0) == 0) var.shape.back() += 2;
+  // Both parameters and both shapes, and the remedy.
+  const auto wrong = TakeParameters(network, {kFile}, &session_);
+  EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Message(wrong).find("'head.weight' has shape "), std::string::npos);
+  EXPECT_NE(Message(wrong).find("'head.bias' has shape "), std::string::npos);
+  EXPECT_NE(
+      Message(wrong).find(
+          ToString(values_.at("head.bias").shape) + ", the network's has " +
+          ToString(network.global().FindVar("head.bias")->shape)),
+      std::string::npos)
+      << Message(wrong);
+  EXPECT_NE(Message(wrong).find("--init-skip 'head.*' keeps initial values"),
+            std::string::npos);
+  const auto taken =
+      TakeParameters(network, {kFile, {}, {"head.*"}}, &session_);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(taken->skipped, (Strings{"head.bias", "head.weight"}));
+  EXPECT_TRUE(taken->initial.empty());
+  EXPECT_EQ(taken->taken.size(), 2u);
+  EXPECT_TRUE(Holds("conv.weight", "conv.weight"));
+  EXPECT_TRUE(Holds("bn._mean", "bn._mean"));
+  EXPECT_FALSE(session_.scope().Get("head.weight").ok());
+}
+
+TEST_F(InitialValues, Renames) {
+  const ProgramDesc network =
+      Network({{"net.stem.weight", "conv.weight"},
+               {"net.0.blocks.weight", "blocks.0.weight"},
+               {"net.1.blocks.bias", "blocks.1.bias"},
+               {"other.scale", "scale"}});
+  const auto taken = TakeParameters(
+      network,
+      {kFile, {"blocks.*.*=>net.*.blocks.*", "conv.*=>net.stem.*"}, {}},
+      &session_);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(Holds("net.stem.weight", "conv.weight"));
+  EXPECT_TRUE(Holds("net.0.blocks.weight", "blocks.0.weight"));
+  EXPECT_TRUE(Holds("net.1.blocks.bias", "blocks.1.bias"));
+  EXPECT_EQ(taken->initial, (Strings{"other.scale"}));
+  EXPECT_EQ(taken->taken[2], (std::pair<std::string, std::string>{
+                                 "net.stem.weight", "conv.weight"}));
+  EXPECT_EQ(taken->left.front(), "bn._mean");
+}
+
+TEST_F(InitialValues, WhatMatchesNothing) {
+  const ProgramDesc network = Network({{"conv.weight", "conv.weight"}});
+  for (const auto& [from, part] :
+       std::vector<std::pair<InitialParameters, std::string>>{
+           {{kFile, {}, {"haed.*"}}, "--init-skip 'haed.*' matches nothing"},
+           {{kFile, {"a.*=>b.*"}, {}},
+            "--init-rename 'a.*=>b.*' matches nothing"},
+           {{kFile, {"conv.weight=>head.weight"}, {}},
+            "gives 'conv.weight' and 'head.weight'"},
+           {{kFile, {"*=>x.*"}, {}}, "holds no parameter of this network"}}) {
+    const auto taken = TakeParameters(network, from, &session_);
+    EXPECT_EQ(taken.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(Message(taken).find(part), std::string::npos) << Message(taken);
+  }
+}
+
+TEST(NamePatterns, Stars) {
+  EXPECT_EQ(MatchStars("*", "a.b"), (Strings{"a.b"}));
+  EXPECT_EQ(MatchStars("*.*", "a.b.c"), (Strings{"a", "b.c"}));
+  EXPECT_EQ(MatchStars("a*a", "aa"), (Strings{""}));
+  EXPECT_EQ(MatchStars("a*a", "a"), std::nullopt);
+  EXPECT_EQ(MatchStars("fc", "fc"), Strings());
+  EXPECT_EQ(MatchStars("fc", "fc.weight"), std::nullopt);
+  EXPECT_EQ(MatchStars("l*.b*.w", "l1.x.b2.w"), (Strings{"1.x", "2"}));
+}
+
+TEST(NamePatterns, Changes) {
+  const auto change = NameChange::Parse("layer*.bn*.g => stage*.norm*.weight");
+  ASSERT_TRUE(change.ok()) << change.status();
+  EXPECT_EQ(change->Apply("layer1.0.bn2.g"), "stage1.0.norm2.weight");
+  EXPECT_EQ(change->Apply("layer1.0.bn2.b"), std::nullopt);
+  for (const char* bad : {"a", "a=>", "=>b", "a.*=>b", "a=>*"})
+    EXPECT_FALSE(NameChange::Parse(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace pd
