@@ -4,6 +4,7 @@
 scripts/zoo_networks.py.
 
     scripts/make_zoo_goldens.py testdata/zoo [NETWORK...]
+    scripts/make_zoo_goldens.py --headless testdata/zoo_headless
 
 Needs paddlepaddle 2.6.2. Parameters and pictures are not stored: each number
 is a function of its tensor's name and its place (`numbers`), which
@@ -15,6 +16,10 @@ of sum(output * numbers) its norm and its product with `numbers`.
 Rounding may decide which element of a window is the largest, or on which side
 of a kink a value lies. So pictures are tried until PaddlePaddle's gradients in
 float32 and in float64 agree; how far they do not is kept as `rounding`.
+
+--headless asks one network of each family of paddle.vision.models what it gives
+with num_classes=0: of each output the shape, the norm and the product with
+`numbers`; and the names of its state_dict.
 """
 import gzip
 import json
@@ -166,7 +171,44 @@ def run(network, make, folder):
     print(network, picture, rounding, len(state), record["outputs"][0][:3], flush=True)
 
 
+def headless(folder):
+    """num_classes=0: networks without their classifiers."""
+    record = {}
+    for network in ("alexnet", "densenet121", "googlenet", "inception_v3", "lenet",
+                    "mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "resnet18",
+                    "resnet50", "shufflenet_v2_x0_25", "squeezenet1_1", "vgg11"):
+        gain = GAINS.get(network, 6.0)
+        squeeze = network.startswith("squeezenet")
+        net = networks()[network](num_classes=1 if squeeze else 0)
+        if squeeze:  # its forward knows num_classes 0, its constructor does not
+            net.num_classes = 0
+            del net._conv9
+        net.eval()
+        state = state_of(net)
+        net.set_state_dict({
+            k: parameter(k, v.shape, gain).astype("float32") for k, v in state.items()
+        })
+        shape = picture_shape(network)
+        outputs = net(paddle.to_tensor(numbers("image", shape).astype("float32")))
+        outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+        record[network] = {"image": shape, "gain": gain, "names": sorted(state), "outputs": []}
+        for output in outputs:
+            y = output.numpy().astype(np.float64)
+            record[network]["outputs"].append({
+                "shape": list(y.shape),
+                "norm": float(np.sqrt((y * y).sum())),
+                "product": float((y * numbers("output", y.shape)).sum()),
+            })
+        print(network, record[network]["outputs"], flush=True)
+    os.makedirs(folder, exist_ok=True)
+    with gzip.GzipFile(os.path.join(folder, "headless.json.gz"), "wb", mtime=0) as file:
+        file.write(json.dumps(record).encode())
+
+
 def main():
+    if sys.argv[1] == "--headless":
+        headless(sys.argv[2])
+        return
     folder, wanted = sys.argv[1], sys.argv[2:]
     os.makedirs(folder, exist_ok=True)
     for name, make in networks().items():

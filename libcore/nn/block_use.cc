@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -61,11 +62,7 @@ bool HandOn(const std::string& path, const std::string& value,
   const absl::string_view holder = absl::string_view(path).substr(0, at);
   std::map<std::string, int> numbers;
   for (job::Layer& layer : *block->mutable_layer()) {
-    const std::string kind = KindOf(layer);
-    const std::string called = layer.has_name()
-                                   ? layer.name()
-                                   : absl::StrCat(kind, "_", numbers[kind]);
-    ++numbers[kind];
+    const std::string called = NumberedName(layer, &numbers);
     absl::string_view rest = holder;
     if (!absl::ConsumePrefix(&rest, called + ".")) continue;
     job::UseBlock* use = FindUse(rest, &layer);
@@ -79,6 +76,32 @@ bool HandOn(const std::string& path, const std::string& value,
     return true;
   }
   return false;
+}
+
+// Whether `argument` takes layers away where it is `value`. They are noted.
+absl::StatusOr<bool> LeavesOut(const job::Argument& argument,
+                               absl::string_view value, const job::Block& block,
+                               std::set<std::string>* left_out) {
+  if (argument.zero_leaves_out_size() == 0 ||
+      absl::StripAsciiWhitespace(value) != "0")
+    return false;
+  std::map<std::string, int> numbers;
+  std::vector<std::string> known;
+  for (const job::Layer& layer : block.layer())
+    known.push_back(NumberedName(layer, &numbers));
+  for (const std::string& name : argument.zero_leaves_out()) {
+    if (std::count(known.begin(), known.end(), name) == 0) {
+      const std::string nearest = Nearest(name, known);
+      return InvalidArgument(
+          "argument '%s' of block '%s' leaves out '%s', which is no layer of "
+          "it%s",
+          argument.name(), block.name(), name,
+          nearest.empty() ? ""
+                          : absl::StrCat(", did you mean '", nearest, "'?"));
+    }
+    left_out->insert(name);
+  }
+  return true;
 }
 
 }  // namespace
@@ -103,7 +126,7 @@ absl::StatusOr<const job::Block*> FindBlock(const LoadedJob& job,
 }
 
 absl::Status SetArguments(const job::UseBlock& use, const job::Block& written,
-                          job::Block* block) {
+                          job::Block* block, std::set<std::string>* left_out) {
   for (const std::string& text : use.set()) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos)
@@ -122,6 +145,10 @@ absl::Status SetArguments(const job::UseBlock& use, const job::Block& written,
           nearest.empty() ? ""
                           : absl::StrCat(", did you mean '", nearest, "'?"));
     }
+    PD_ASSIGN_OR_RETURN(
+        const bool leaves_out,
+        LeavesOut(*argument, text.substr(equals + 1), written, left_out));
+    if (leaves_out) continue;
     for (const std::string& path : argument->sets()) {
       if (HandOn(path, text.substr(equals + 1), block)) continue;
       const size_t name_end = EndOfName(path, *block);

@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_NN_BLOCK_USE_H_
 #define PD_LIBCORE_NN_BLOCK_USE_H_
 
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,9 +21,10 @@ absl::StatusOr<const job::Block*> FindBlock(const LoadedJob& job,
                                             bool from_zoo);
 
 /// Sets the fields of `block`, a copy of `written`, that the arguments of `use`
-/// name ("channels=64"). InvalidArgument names the argument and the field.
+/// name ("channels=64"); `left_out` gets the layers that a value of 0 takes
+/// away. InvalidArgument names the argument and the field.
 absl::Status SetArguments(const job::UseBlock& use, const job::Block& written,
-                          job::Block* block);
+                          job::Block* block, std::set<std::string>* left_out);
 
 }  // namespace pd
 

@@ -15,6 +15,7 @@
 #include "libcore/nn/forms.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_text.h"
+#include "libcore/nn/layer_names.h"
 #include "libcore/nn/layer_part.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/losses/loss.h"
@@ -30,13 +31,11 @@ constexpr int kMaxDepth = 32;
 constexpr size_t kMaxLayers = 100000;
 
 using Layers = google::protobuf::RepeatedPtrField<job::Layer>;
-// What names mean among the layers of a model or of a block.
-using Names = std::map<std::string, LayerInput>;
-
 // Where a list of layers stands.
 struct Inside {
-  std::string prefix;  // before names: "stage1.0/"
-  std::string used;    // behind places: " (used at job.pbtxt:5:3)"
+  std::string prefix = {};  // before names: "stage1.0/"
+  std::string used = {};    // behind places: " (used at job.pbtxt:5:3)"
+  std::set<std::string> left_out = {};  // layers that arguments took away
 };
 
 // A layer as the file holds it, and its place for messages.
@@ -87,10 +86,11 @@ class ModelBuilder {
     PD_RETURN_IF_ERROR(DeclareInputs());
     const job::Model& model = job_.proto().model();
     LayerInput last;
-    if (model.input_size() == 1) last = names_[model.input(0).name()];
-    PD_RETURN_IF_ERROR(
-        BuildLayers(model.layer(), model.layer(), {}, last, 0, &names_)
-            .status());
+    if (model.input_size() == 1) last = *names_.Own(model.input(0).name());
+    std::map<std::string, int> numbers;
+    PD_RETURN_IF_ERROR(BuildLayers(model.layer(), model.layer(), {}, last, 0,
+                                   &names_, &numbers)
+                           .status());
     PD_RETURN_IF_ERROR(FindOutputs());
     PD_RETURN_IF_ERROR(BuildLosses());
     if (has_forms_ || form_ == job::Phase::eval)
@@ -113,33 +113,31 @@ class ModelBuilder {
           job_.At(BytesOfExtents(var.shape, SizeOf(var.dtype)).status(), input,
                   "shape"));
       main_.AddVar(var);
-      names_[input.name()] = {input.name(),
-                              absl::StrCat("input '", input.name(), "'")};
+      names_.Set(input.name(),
+                 {input.name(), absl::StrCat("input '", input.name(), "'")});
       built_.inputs.push_back(std::move(var));
     }
     return absl::OkStatus();
   }
 
   // Builds `layers`; `written` are the same as the file holds them, for places.
-  // Gives what the last one gives.
+  // Gives what the last one gives; `numbers` gets how many of each kind there
+  // are.
   absl::StatusOr<LayerInput> BuildLayers(const Layers& layers,
                                          const Layers& written,
                                          const Inside& inside, LayerInput last,
-                                         int depth, Names* names) {
-    std::map<std::string, int> numbers;
+                                         int depth, LayerNames* names,
+                                         std::map<std::string, int>* numbers) {
     std::set<std::string> all_series;
     for (int i = 0; i < layers.size(); ++i) {
       const job::Layer& layer = layers[i];
-      const std::string kind = KindOf(layer);
-      const std::string name = layer.has_name()
-                                   ? layer.name()
-                                   : absl::StrCat(kind, "_", numbers[kind]);
-      ++numbers[kind];
+      const std::string name = NumberedName(layer, numbers);
       if (!InThisForm(layer)) continue;
       // A numbered series of blocks may go on in another use: "features.0",
       // "features.1" of one block, "features.2" of another.
       const bool series = layer.block().has_first();
-      if (names->count(name) > 0 && !(series && all_series.count(name) > 0))
+      if (names->Own(name) != nullptr &&
+          !(series && all_series.count(name) > 0))
         return Annotate(InvalidArgument("the name '%s' is taken; give this "
                                         "layer another",
                                         name),
@@ -150,14 +148,23 @@ class ModelBuilder {
         called.structured = absl::StrReplaceAll(called.full, {{"/", "."}});
       const Site site{&written[i], Where(written[i]) + inside.used,
                       inside.used};
+      if (inside.left_out.count(name) > 0) {
+        std::vector<LayerInput> inputs;
+        PD_RETURN_IF_ERROR(Annotate(
+            FindInputs(layer, called.full, last, *names, &inputs), site.place));
+        last = inputs[0];
+        names->Set(name, last);
+        continue;
+      }
       PD_ASSIGN_OR_RETURN(LayerResults made,
                           BuildOne(layer, called, site, last, depth, *names));
       last = made.first;
-      (*names)[name] = last;
+      names->Set(name, last);
       if (series) all_series.insert(name);
       for (const LayerOutput& other : made.others)
-        (*names)[absl::StrCat(name, ":", other.name)] = {other.variable,
-                                                         last.maker};
+        names->Set(absl::StrCat(name, ":", other.name),
+                   {other.variable, last.maker});
+      names->AddInner(made.inner);
     }
     return last;
   }
@@ -179,7 +186,7 @@ class ModelBuilder {
   absl::StatusOr<LayerResults> BuildOne(const job::Layer& layer,
                                         const LayerName& name, const Site& site,
                                         const LayerInput& last, int depth,
-                                        const Names& names) {
+                                        const LayerNames& names) {
     const LayerSpec* spec = FindLayer(layer.kind_case());
     PD_INVARIANT(spec != nullptr || layer.has_block());
     LayerReads reads;
@@ -308,7 +315,7 @@ class ModelBuilder {
   }
 
   absl::Status FindInputs(const job::Layer& layer, const std::string& full_name,
-                          const LayerInput& last, const Names& names,
+                          const LayerInput& last, const LayerNames& names,
                           std::vector<LayerInput>* inputs) {
     if (layer.input().empty()) {
       if (last.variable.empty())
@@ -322,7 +329,7 @@ class ModelBuilder {
     for (const std::string& name : layer.input()) {
       PD_ASSIGN_OR_RETURN(
           LayerInput input,
-          Find(name, absl::StrCat("layer '", full_name, "'"), names));
+          names.Find(name, absl::StrCat("layer '", full_name, "'")));
       inputs->push_back(std::move(input));
     }
     return absl::OkStatus();
@@ -331,7 +338,7 @@ class ModelBuilder {
   // What the fields of the layer's message with the rule `reads` name.
   static absl::Status FindFields(const job::Layer& layer,
                                  const std::string& full_name,
-                                 const Names& names, LayerReads* reads) {
+                                 const LayerNames& names, LayerReads* reads) {
     const google::protobuf::Message& part = MessageOf(layer);
     const google::protobuf::Reflection* values = part.GetReflection();
     for (int i = 0; i < part.GetDescriptor()->field_count(); ++i) {
@@ -343,29 +350,14 @@ class ModelBuilder {
       for (int k = 0; k < count; ++k) {
         PD_ASSIGN_OR_RETURN(
             LayerInput input,
-            Find(list ? values->GetRepeatedString(part, field, k)
-                      : values->GetString(part, field),
-                 absl::StrCat("'", field->name(), "' of layer '", full_name,
-                              "'"),
-                 names));
+            names.Find(list ? values->GetRepeatedString(part, field, k)
+                            : values->GetString(part, field),
+                       absl::StrCat("'", field->name(), "' of layer '",
+                                    full_name, "'")));
         reads->fields[field->name()].push_back(std::move(input));
       }
     }
     return absl::OkStatus();
-  }
-
-  static absl::StatusOr<LayerInput> Find(const std::string& name,
-                                         const std::string& who,
-                                         const Names& names) {
-    const auto it = names.find(name);
-    if (it != names.end()) return it->second;
-    std::vector<std::string> known;
-    for (const auto& entry : names) known.push_back(entry.first);
-    const std::string nearest = Nearest(name, known);
-    return InvalidArgument(
-        "%s reads '%s'; no layer before it and no input has that name%s", who,
-        name,
-        nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
   }
 
   // Puts the layers of a block in, `repeat` times.
@@ -382,7 +374,8 @@ class ModelBuilder {
                                       kMaxDepth, use.use()),
                       site.place);
     job::Block copy = **block;
-    const absl::Status set = SetArguments(use, **block, &copy);
+    std::set<std::string> left_out;
+    const absl::Status set = SetArguments(use, **block, &copy, &left_out);
     if (!set.ok()) return Annotate(set, site.place);
     const int wanted = std::max(1, copy.input_size());
     if (static_cast<int>(inputs.size()) != wanted ||
@@ -393,7 +386,9 @@ class ModelBuilder {
               wanted, use.repeat() > 1 ? " (to repeat it, it needs one)" : "",
               name.full, inputs.size()),
           site.place);
+    const size_t local = name.full.rfind('/') + 1;  // 0 where there is none
     LayerResults results;
+    std::map<std::string, LayerInput> inner;
     for (int r = 0; r < use.repeat(); ++r) {
       const bool numbered = use.repeat() > 1 || use.has_first();
       const std::string called =
@@ -404,35 +399,44 @@ class ModelBuilder {
       // A block that is used once and without a name does not show in names.
       const bool plain = !layer.has_name() && !numbered;
       Inside inside;
-      inside.prefix =
-          plain ? name.full.substr(0, name.full.rfind('/') + 1) : called + "/";
+      inside.prefix = plain ? name.full.substr(0, local) : called + "/";
       inside.used = absl::StrCat(" (used at ", Where(*site.written), ")");
-      PD_ASSIGN_OR_RETURN(results,
-                          PutBlock(copy, **block, inside, inputs, depth));
+      inside.left_out = left_out;
+      const std::string shown = plain ? "" : called.substr(local) + ".";
+      PD_ASSIGN_OR_RETURN(
+          results, PutBlock(copy, **block, inside, shown, inputs, depth));
       results.first.maker = absl::StrCat("layer '", called, "'");
       inputs = {results.first};
+      inner.merge(results.inner);
+      if (numbered) inner[called.substr(local)] = results.first;
     }
+    results.inner = std::move(inner);
     return results;
   }
 
+  // `shown` is before the names by which layers behind the block read its own.
   absl::StatusOr<LayerResults> PutBlock(const job::Block& block,
                                         const job::Block& written,
                                         const Inside& inside,
+                                        const std::string& shown,
                                         const std::vector<LayerInput>& inputs,
                                         int depth) {
-    Names names;
-    if (block.input().empty()) names["input"] = inputs[0];
+    LayerNames read;
+    if (block.input().empty()) read.Set("input", inputs[0]);
     for (int i = 0; i < block.input_size(); ++i)
-      names[block.input(i)] = inputs[static_cast<size_t>(i)];
+      read.Set(block.input(i), inputs[static_cast<size_t>(i)]);
+    LayerNames names = read;
     const LayerInput first = inputs.size() == 1 ? inputs[0] : LayerInput();
     LayerResults results;
+    std::map<std::string, int> numbers;
     PD_ASSIGN_OR_RETURN(results.first,
                         BuildLayers(block.layer(), written.layer(), inside,
-                                    first, depth + 1, &names));
+                                    first, depth + 1, &names, &numbers));
+    results.inner = names.Shown(shown, numbers, read);
     for (int i = 0; i < block.output_size(); ++i) {
       auto found =
-          Find(block.output(i),
-               absl::StrCat("the output of block '", block.name(), "'"), names);
+          names.Find(block.output(i),
+                     absl::StrCat("the output of block '", block.name(), "'"));
       if (!found.ok()) return Annotate(found.status(), Where(written));
       if (i == 0) {
         results.first = *found;
@@ -450,7 +454,7 @@ class ModelBuilder {
       return absl::OkStatus();
     }
     for (int i = 0; i < model.output_size(); ++i) {
-      auto found = Find(model.output(i), "the model's output", names_);
+      auto found = names_.Find(model.output(i), "the model's output");
       if (!found.ok())
         return job_.At(found.status(), model, ElementPath("output", i));
       built_.outputs.push_back(found->variable);
@@ -468,7 +472,7 @@ class ModelBuilder {
                                      built_.outputs.size(), what),
                      part);
     }
-    auto found = Find(part.input(), absl::StrCat("the ", what), names_);
+    auto found = names_.Find(part.input(), absl::StrCat("the ", what));
     if (!found.ok()) return job_.At(found.status(), part, "input");
     return found->variable;
   }
@@ -489,8 +493,8 @@ class ModelBuilder {
   // A layer's result, an input or a field of the data set.
   absl::StatusOr<std::string> FindField(const std::string& name,
                                         const AnswerSpec& spec) {
-    const auto it = names_.find(name);
-    if (it != names_.end()) return it->second.variable;
+    if (const LayerInput* own = names_.Own(name); own != nullptr)
+      return own->variable;
     PD_RETURN_IF_ERROR(DeclareLabel(name, spec));
     if (main_.FindVar(name)->need_check_feed) return name;
     return InvalidArgument("'%s' is a parameter, not a field or layer", name);
@@ -530,9 +534,9 @@ class ModelBuilder {
   absl::Status BuildMetric(const job::Metric& metric) {
     MetricInputs inputs;
     PD_ASSIGN_OR_RETURN(inputs.input, Judged(metric, "metric"));
-    const auto lengths = names_.find(metric.input_length());
-    if (metric.has_input_length() && lengths != names_.end())
-      inputs.input_length = lengths->second.variable;
+    const LayerInput* lengths = names_.Own(metric.input_length());
+    if (metric.has_input_length() && lengths != nullptr)
+      inputs.input_length = lengths->variable;
     built_.metrics.push_back(std::move(inputs));
     return absl::OkStatus();
   }
@@ -546,7 +550,7 @@ class ModelBuilder {
   BuiltModel built_;
   BlockBuilder main_, startup_;
   ModelParts parts_;
-  Names names_;
+  LayerNames names_;
 };
 
 }  // namespace

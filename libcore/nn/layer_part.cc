@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 
 namespace pd {
@@ -20,6 +21,13 @@ const FieldDescriptor* KindField(const Message& message) {
 
 std::string KindOf(const Message& message) {
   return KindField(message)->name();
+}
+
+std::string NumberedName(const job::Layer& layer,
+                         std::map<std::string, int>* numbers) {
+  const std::string kind = KindOf(layer);
+  const int number = (*numbers)[kind]++;
+  return layer.has_name() ? layer.name() : absl::StrCat(kind, "_", number);
 }
 
 const Message& MessageOf(const Message& message) {

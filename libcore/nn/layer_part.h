@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_NN_LAYER_PART_H_
 #define PD_LIBCORE_NN_LAYER_PART_H_
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,6 +15,10 @@ namespace pd {
 
 /// "conv2d": the field of a message's oneof `kind` that is given.
 std::string KindOf(const google::protobuf::Message& message);
+/// The name of the next layer of a list: its own, or "conv2d_1", where
+/// `numbers` counts the layers of each kind before it, and then this one too.
+std::string NumberedName(const job::Layer& layer,
+                         std::map<std::string, int>* numbers);
 /// What stands in that field.
 const google::protobuf::Message& MessageOf(
     const google::protobuf::Message& message);

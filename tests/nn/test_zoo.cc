@@ -84,6 +84,24 @@ Array Parameter(const std::string& name, const Shape& shape, double gain) {
   return Numbers(name, shape, std::sqrt(gain / static_cast<double>(fan_in)));
 }
 
+// How far the norm of `values`, and their product with numbers made of a name,
+// are from PaddlePaddle's, in units of the norm.
+double Distance(const Array& values, const std::string& name,
+                const json& golden) {
+  const Uniform uniform(name);
+  double norm = 0, product = 0;
+  for (size_t i = 0; i < static_cast<size_t>(NumElements(values.shape)); ++i) {
+    const double x = values.data<float>()[i];
+    norm += x * x;
+    product += x * (2 * uniform(i) - 1);
+  }
+  const double want = golden["norm"];
+  const double worst =
+      std::max(std::abs(std::sqrt(norm) - want),
+               std::abs(product - golden["product"].get<double>()));
+  return worst <= 0 ? 0 : worst / want;
+}
+
 absl::StatusOr<BuiltModel> BuildNetwork(const std::string& name,
                                         const Shape& image,
                                         const std::string& argument) {
@@ -279,22 +297,8 @@ std::vector<std::string> Zoo::InOrder() const {
   return order;
 }
 
-// How far the gradient's norm, and its product with numbers made of its name,
-// are from PaddlePaddle's, in units of the norm.
 double Zoo::Error(const Array& g, const std::string& name) const {
-  const json& entry = golden_["state"][name];
-  const Uniform uniform(name);
-  double norm = 0, product = 0;
-  for (size_t i = 0; i < static_cast<size_t>(NumElements(g.shape)); ++i) {
-    const double x = g.data<float>()[i];
-    norm += x * x;
-    product += x * (2 * uniform(i) - 1);
-  }
-  const double want = entry["norm"];
-  const double worst =
-      std::max(std::abs(std::sqrt(norm) - want),
-               std::abs(product - entry["product"].get<double>()));
-  return worst <= 0 ? 0 : worst / want;
+  return Distance(g, name, golden_["state"][name]);
 }
 
 std::vector<std::string> Recorded() {
@@ -312,6 +316,45 @@ std::vector<std::string> Recorded() {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// Without its classifier a network of each family gives what PaddlePaddle's
+// does with num_classes=0, and has its parameters.
+TEST(ZooHeadless, Outputs) {
+  const auto bytes =
+      ReadFileGunzip(PD_TESTDATA "/zoo_headless/headless.json.gz");
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const json all = json::parse(bytes->view().begin(), bytes->view().end());
+  const std::vector<std::string> recorded = Recorded();
+  int compared = 0;
+  for (const auto& [network, golden] : all.items()) {
+    if (std::count(recorded.begin(), recorded.end(), network) == 0) continue;
+    SCOPED_TRACE(network);
+    const Shape image = golden["image"].get<Shape>();
+    const auto built = BuildNetwork(network, image, "num_classes=0");
+    ASSERT_TRUE(built.ok()) << built.status();
+    NamedArrays feeds = {{"image", Numbers("image", image, 1)}};
+    std::vector<std::string> names;
+    for (const VarDesc& var : built->test.global().vars) {
+      if (!var.persistable) continue;
+      names.push_back(var.name);
+      feeds[var.name] = Parameter(var.name, var.shape, golden["gain"]);
+    }
+    std::sort(names.begin(), names.end());
+    EXPECT_EQ(names, golden["names"].get<std::vector<std::string>>());
+    Session session(&Registry(), 0);
+    const auto results = session.Run(built->test, feeds, built->outputs);
+    ASSERT_TRUE(results.ok()) << results.status();
+    ASSERT_EQ(built->outputs.size(), golden["outputs"].size());
+    for (size_t i = 0; i < built->outputs.size(); ++i) {
+      const json& want = golden["outputs"][i];
+      const Array& got = results->at(built->outputs[i]);
+      EXPECT_EQ(got.shape, want["shape"].get<Shape>());
+      EXPECT_LE(Distance(got, "output", want), 2e-5) << "output " << i;
+    }
+    ++compared;
+  }
+  EXPECT_GE(compared, 6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Zoo, testing::ValuesIn(Recorded()),

@@ -48,6 +48,8 @@ struct LayerOutput {
 struct LayerResults {
   LayerInput first;
   std::vector<LayerOutput> others;
+  /// Of a block's use: its layers, by the names that layers behind it read.
+  std::map<std::string, LayerInput> inner = {};
 };
 
 /// Builds the layer that a field of another's message holds ("cell" of rnn).

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/nn/layer_names.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+
+namespace pd {
+
+const LayerInput* LayerNames::Own(const std::string& name) const {
+  const auto it = own_.find(name);
+  return it == own_.end() ? nullptr : &it->second;
+}
+
+void LayerNames::AddInner(const std::map<std::string, LayerInput>& inner) {
+  for (const auto& [name, input] : inner) {
+    const auto [it, is_new] = inner_.emplace(name, input);
+    if (!is_new && it->second.variable != input.variable)
+      it->second = LayerInput();  // of two blocks that have no names
+  }
+}
+
+absl::StatusOr<LayerInput> LayerNames::Find(const std::string& name,
+                                            const std::string& who) const {
+  if (const LayerInput* own = Own(name); own != nullptr) return *own;
+  const auto it = inner_.find(name);
+  if (it != inner_.end() && !it->second.variable.empty()) return it->second;
+  if (it != inner_.end())
+    return InvalidArgument(
+        "%s reads '%s'; several blocks without names have a layer of that "
+        "name: give their uses names",
+        who, name);
+  std::vector<std::string> known;
+  for (const auto* names : {&own_, &inner_})
+    for (const auto& entry : *names) known.push_back(entry.first);
+  const std::string nearest = Nearest(name, known);
+  return InvalidArgument(
+      "%s reads '%s'; no layer before it and no input has that name%s", who,
+      name,
+      nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
+}
+
+std::map<std::string, LayerInput> LayerNames::Shown(
+    const std::string& prefix, const std::map<std::string, int>& kinds,
+    const LayerNames& hidden) const {
+  std::map<std::string, LayerInput> shown;
+  for (const auto* names : {&own_, &inner_})
+    for (const auto& [name, input] : *names)
+      if (hidden.Own(name) == nullptr)
+        shown.emplace(absl::StrCat(prefix, name), input);
+  for (const auto& [kind, count] : kinds) {
+    const LayerInput* only = Own(absl::StrCat(kind, "_0"));
+    if (count == 1 && only != nullptr)
+      shown.emplace(absl::StrCat(prefix, kind), *only);
+  }
+  return shown;
+}
+
+}  // namespace pd
