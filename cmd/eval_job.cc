@@ -63,15 +63,20 @@ absl::Status SetParameters(const LoadedModel& model, const ProgramDesc& program,
   return absl::OkStatus();
 }
 
+// The job that is given, or the run's own.
+absl::StatusOr<LoadedJob> JobFor(const EvalOptions& options,
+                                 const LoadedModel& model) {
+  return ReadJobFor(options.config.empty()
+                        ? absl::StrCat(model.run, "/job.pbtxt")
+                        : options.config,
+                    options.overrides, options.common.seed, model.run);
+}
+
 }  // namespace
 
 absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
                          LoadedModel model, std::ostream& out) {
-  const std::string config = options.config.empty()
-                                 ? absl::StrCat(model.run, "/job.pbtxt")
-                                 : options.config;
-  PD_ASSIGN_OR_RETURN(const LoadedJob job, ReadJobFor(config, options.overrides,
-                                                      options.common.seed));
+  PD_ASSIGN_OR_RETURN(const LoadedJob job, JobFor(options, model));
   const absl::Status needs = job.Require({"data.eval"}, "pd-eval");
   if (!needs.ok()) return UsageError(needs);
   PD_ASSIGN_OR_RETURN(const auto requirements,

@@ -13,10 +13,13 @@
 
 namespace pd {
 
-/// ReadJob with --seed as its last override; errors are usage errors.
+/// ReadJob with --seed as its last override, and what it leaves open looked up
+/// in its training data (ResolveJob, for `run`). Errors of the job are usage
+/// errors.
 absl::StatusOr<LoadedJob> ReadJobFor(const std::string& config,
                                      std::vector<std::string> overrides,
-                                     std::optional<int64_t> seed);
+                                     std::optional<int64_t> seed,
+                                     const std::string& run = "");
 
 /// What is wrong with the job (a message that starts with a place in it, or
 /// with an override) is a usage error; with files, a failure.

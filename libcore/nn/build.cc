@@ -14,6 +14,7 @@
 #include "libcore/nn/block_use.h"
 #include "libcore/nn/forms.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_sizes.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/layer_names.h"
 #include "libcore/nn/layer_part.h"
@@ -557,6 +558,9 @@ class ModelBuilder {
 
 absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
                                       const OpRegistry& registry) {
+  for (const OpenSize& open : OpenSizes(job))
+    return InvalidArgument("%s: '%s' is not known before data have been read",
+                           open.place, open.text);
   ParameterGroups groups;
   PD_RETURN_IF_ERROR(groups.Read(job));
   GeneratedNames generated;

@@ -14,6 +14,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_check.h"
+#include "libcore/nn/job_inherit.h"
+#include "libcore/nn/job_sizes.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/message_places.h"
 
@@ -60,10 +62,27 @@ class JobLoader {
         std::filesystem::path(path).parent_path().string();
     state->places.Note(state->proto);
     JoinFolder(folder, state.get());
-    LoadedJob job;
-    job.state_ = std::move(state);
-    PD_RETURN_IF_ERROR(CheckJob(job));
-    return job;
+    if (state->proto.data().has_train() && state->proto.data().has_eval())
+      InheritFields(state->proto.mutable_data());
+    return Finish(std::move(state));
+  }
+
+  // The job after `edit` of its parts and places.
+  template <typename Edit>
+  static absl::StatusOr<LoadedJob> Edited(const LoadedJob& job,
+                                          const Edit& edit) {
+    const LoadedJob::State& before = *job.state_;
+    auto state = std::make_shared<LoadedJob::State>();
+    state->path = before.path;
+    state->overrides = before.overrides;
+    state->proto = before.proto;
+    state->places.written = before.places.written;
+    PD_RETURN_IF_ERROR(edit(&state->proto, &state->places.written));
+    return Finish(std::move(state));
+  }
+
+  static std::vector<OpenSize> Sizes(const LoadedJob& job) {
+    return FindSizes(job.state_->proto, job.state_->places.written);
   }
 
   // Calls `edit` on every string that names a file.
@@ -103,6 +122,15 @@ class JobLoader {
           message, field,
           edit(*message, field, -1, reflection->GetString(*message, field)));
     }
+  }
+
+  static absl::StatusOr<LoadedJob> Finish(
+      std::shared_ptr<LoadedJob::State> state) {
+    state->places.Note(state->proto);
+    LoadedJob job;
+    job.state_ = std::move(state);
+    PD_RETURN_IF_ERROR(CheckJob(job));
+    return job;
   }
 
   // Joins file paths with the folder.
@@ -181,6 +209,24 @@ std::string LoadedJob::EffectiveText() const {
     absl::StrAppend(&head, "\n#   -o ",
                     absl::StrReplaceAll(one, {{"\n", " "}}));
   return absl::StrCat(head, "\n", text);
+}
+
+absl::StatusOr<LoadedJob> EditJob(const LoadedJob& job,
+                                  const std::function<void(job::Job*)>& edit) {
+  return JobLoader::Edited(job, [&](job::Job* proto, Places*) {
+    edit(proto);
+    return absl::OkStatus();
+  });
+}
+
+std::vector<OpenSize> OpenSizes(const LoadedJob& job) {
+  return JobLoader::Sizes(job);
+}
+
+absl::StatusOr<LoadedJob> FillSizes(const LoadedJob& job, const SizeFn& size) {
+  return JobLoader::Edited(job, [&](job::Job* proto, Places* places) {
+    return SetSizes(size, proto, places);
+  });
 }
 
 absl::StatusOr<LoadedJob> ParseJob(absl::string_view text,

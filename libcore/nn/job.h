@@ -5,6 +5,7 @@
 #ifndef PD_LIBCORE_NN_JOB_H_
 #define PD_LIBCORE_NN_JOB_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,11 @@ class LoadedJob {
 /// that cannot be read has its own kind.
 absl::StatusOr<LoadedJob> ReadJob(
     const std::string& path, const std::vector<std::string>& overrides = {});
+
+/// The job after a change that the program makes; parts that were written keep
+/// their places. InvalidArgument where it is no job any more.
+absl::StatusOr<LoadedJob> EditJob(const LoadedJob& job,
+                                  const std::function<void(job::Job*)>& edit);
 
 /// ReadJob of a text that would stand in the file `path`.
 absl::StatusOr<LoadedJob> ParseJob(

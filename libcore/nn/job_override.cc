@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job_sizes.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/job_value.h"
 
@@ -153,14 +154,14 @@ absl::Status SetElement(const PathStep& step, const FieldDescriptor* field,
   const Reflection* reflection = at->message->GetReflection();
   const std::string path = ElementPath(JoinPath(at->path, step.name), index);
   std::unique_ptr<Message> other(at->message->New());
-  Places unused;
+  Places read;
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
       !StartsWithAny(value, "\"'")) {
     PD_RETURN_IF_ERROR(SetScalar({ScalarToken::kString, std::string(value)},
                                  field, other.get()));
   } else {
     PD_RETURN_IF_ERROR(
-        ReadTextValue(value, field, path, at->place, other.get(), &unused));
+        ReadTextValue(value, field, path, at->place, other.get(), &read));
   }
   if (other->GetReflection()->FieldSize(*other, field) != 1)
     return InvalidArgument("expected one value");
@@ -171,6 +172,8 @@ absl::Status SetElement(const PathStep& step, const FieldDescriptor* field,
   reflection->RemoveLast(at->message, field);
   ErasePlaces(path, at->places);
   at->places->emplace(path, at->place);
+  for (const auto& [element, text] : read)
+    if (absl::EndsWith(element, "@")) at->places->emplace(SizePath(path), text);
   return absl::OkStatus();
 }
 

@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/nn/job_rule.pb.h"
+#include "libcore/nn/job_sizes.h"
 #include "libcore/nn/job_value.h"
 
 namespace pd {
@@ -35,7 +38,8 @@ void ErasePlaces(absl::string_view path, Places* places) {
          absl::string_view(it->first).substr(0, path.size()) == path) {
     const char next =
         it->first.size() > path.size() ? it->first[path.size()] : '\0';
-    const bool inside = next == '\0' || next == '.' || next == '[';
+    const bool inside =
+        next == '\0' || next == '.' || next == '[' || next == '@';
     it = inside ? places->erase(it) : std::next(it);
   }
 }
@@ -92,6 +96,8 @@ std::string ElementName(const Message& holder, const FieldDescriptor* field,
 namespace {
 
 constexpr int kMaxDepth = 64;
+// For a size that is not known yet.
+constexpr int64_t kStandIn = 2;
 
 // The tokenizer's complaints in our words.
 std::string TokenMessage(const std::string& message) {
@@ -272,7 +278,9 @@ class TextReader : private google::protobuf::io::ErrorCollector {
   absl::Status ReadOne(Message* message, const FieldDescriptor* field,
                        const std::string& path, int depth) {
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE)
-      return ReadScalar(message, field);
+      return Type() == Tokenizer::TYPE_SYMBOL && Text() == "@"
+                 ? ReadSize(message, field, path)
+                 : ReadScalar(message, field);
     std::string close;
     open_place_ = Place();
     if (Take("{")) {
@@ -291,6 +299,49 @@ class TextReader : private google::protobuf::io::ErrorCollector {
                          ? reflection->AddMessage(message, field)
                          : reflection->MutableMessage(message, field);
     return ReadFields(inner, path, close, depth + 1);
+  }
+
+  // "@classes", "@classes(label)": until the data say the number, one that the
+  // field's rule allows stands there.
+  absl::Status ReadSize(Message* message, const FieldDescriptor* field,
+                        const std::string& path) {
+    const std::string place = Place();
+    const auto placed = [&](const absl::Status& status) {
+      return status.ok() || place.empty() ? status : Annotate(status, place);
+    };
+    Next();
+    std::string text = absl::StrCat("@", Text());
+    Next();
+    if (Take("(")) {
+      text += "(";
+      const auto names = [this] {
+        return Type() == Tokenizer::TYPE_IDENTIFIER ||
+               Type() == Tokenizer::TYPE_INTEGER || Text() == "." ||
+               Text() == "-";
+      };
+      if (Type() == Tokenizer::TYPE_STRING) {
+        Tokenizer::ParseStringAppend(Text(), &text);
+        Next();
+      }
+      for (; names(); Next()) text += Text();
+      if (Take(")")) text += ")";
+    }
+    if (!error_.ok()) return error_;
+    PD_RETURN_IF_ERROR(placed(ParseSize(text).status()));
+    if (absl::StartsWith(path, "data."))
+      return placed(InvalidArgument(
+          "'%s' is what the data say; it cannot stand among what says how they "
+          "are read",
+          text));
+    const job::Rule& rule = field->options().GetExtension(job::rule);
+    ScalarToken token;
+    token.kind = ScalarToken::kInteger;
+    token.text = absl::StrCat(std::max<int64_t>(
+        kStandIn, rule.has_min() ? static_cast<int64_t>(rule.min()) : 0));
+    token.shown = text;
+    PD_RETURN_IF_ERROR(placed(SetScalar(token, field, message)));
+    (*places_)[SizePath(path)] = text;
+    return absl::OkStatus();
   }
 
   absl::Status ReadScalar(Message* message, const FieldDescriptor* field) {

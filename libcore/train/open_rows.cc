@@ -35,6 +35,9 @@ absl::StatusOr<CategoryOptions> CategoriesOf(OpenContext* context,
   return options;
 }
 
+bool HasMean(const job::Column& field) { return field.mean_size() > 0; }
+bool HasMean(const job::JsonField& field) { return field.has_mean(); }
+
 // What Column and JsonField have in common.
 template <typename Message>
 absl::StatusOr<ValueOptions> ValueOf(OpenContext* context,
@@ -45,6 +48,12 @@ absl::StatusOr<ValueOptions> ValueOf(OpenContext* context,
   if (field.has_missing()) options.missing = field.missing();
   options.log1p = field.log1p();
   options.hash_buckets = field.hash_buckets();
+  if (field.standardize() && !HasMean(field))
+    return context->job().At(
+        InvalidArgument("the mean and std of field '%s' in data.train are not "
+                        "known yet",
+                        field.name()),
+        field, "standardize");
   const bool text =
       field.has_text() || field.has_categories() || field.has_hash_buckets();
   if (text && field.has_dtype() && options.dtype != DType::kInt64)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the evaluation set takes over from the training set. Internal to
+// libcore/nn.
+#ifndef PD_LIBCORE_NN_JOB_INHERIT_H_
+#define PD_LIBCORE_NN_JOB_INHERIT_H_
+
+namespace pd {
+namespace job {
+class Data;  // libcore/nn/job_data.pb.h
+}
+
+/// Where data.eval is of rows or texts as data.train is and does not say how
+/// they are read, it is read as data.train: its fields, what lines look like,
+/// how records are padded. Files and batches are its own.
+void InheritFields(job::Data* data);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_NN_JOB_INHERIT_H_
