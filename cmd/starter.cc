@@ -55,7 +55,8 @@ void ListStarters(bool json, std::ostream& out) {
 }
 
 absl::Status WriteStarter(const std::string& kind, const std::string& folder,
-                          bool json, std::ostream& out) {
+                          const StarterData& data, bool json,
+                          std::ostream& out) {
   const std::string job = folder + "/job.pbtxt";
   const std::string makefile = folder + "/Makefile";
   for (const std::string& path : {job, makefile}) {
@@ -65,17 +66,25 @@ absl::Status WriteStarter(const std::string& kind, const std::string& folder,
       return UsageError(AlreadyExists(
           "'%s' is there already: --new overwrites nothing", path));
   }
+  StarterJob made;
+  made.text = std::string(TextOf(kind + ".pbtxt"));
+  if (!data.path.empty()) {
+    PD_ASSIGN_OR_RETURN(made, MakeStarter(kind, made.text, data, folder));
+  }
   PD_RETURN_IF_ERROR(MakeDirectories(folder));
-  PD_RETURN_IF_ERROR(WriteFile(job, TextOf(kind + ".pbtxt")));
+  PD_RETURN_IF_ERROR(WriteFile(job, made.text));
   PD_RETURN_IF_ERROR(WriteFile(makefile, TextOf("Makefile")));
   if (json) {
-    const nlohmann::ordered_json object = {{"kind", kind},
-                                           {"files", {job, makefile}}};
-    out << DumpJson(object) << "\n";
-  } else {
-    out << "made " << job << " and " << makefile
-        << "; the job's first lines say what goes where\n";
+    nlohmann::ordered_json said = {{"kind", kind}, {"files", {job, makefile}}};
+    if (!data.path.empty()) said["notes"] = made.notes;
+    out << DumpJson(said) << "\n";
+    return absl::OkStatus();
   }
+  out << "made " << job << " and " << makefile
+      << (data.path.empty() ? "; the job's first lines say what goes where\n"
+                            : absl::StrCat("; `make` in ", folder,
+                                           " trains, evaluates and exports\n"));
+  for (const std::string& note : made.notes) out << "  " << note << "\n";
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cmd/starter_data.h"
 
 namespace pd {
 
@@ -27,10 +28,11 @@ std::vector<std::string> StarterKinds();
 /// Prints the kinds and what they are for: a line each, or one JSON object.
 void ListStarters(bool json, std::ostream& out);
 
-/// Writes `folder`/job.pbtxt and `folder`/Makefile. AlreadyExists when one of
-/// them is there.
+/// Writes `folder`/job.pbtxt, for `data` where they are given (a path that is
+/// not ""), and `folder`/Makefile. AlreadyExists when one of them is there.
 absl::Status WriteStarter(const std::string& kind, const std::string& folder,
-                          bool json, std::ostream& out);
+                          const StarterData& data, bool json,
+                          std::ostream& out);
 
 }  // namespace pd
 

@@ -42,7 +42,11 @@ std::vector<Manual::Example> TrainExamples() {
       {"Begin with a job of one's own",
        "pd-train --new tabular-regression houses && cd houses && "
        "mkdir data && cp ../testdata/friedman/*.csv data && "
-       "make TRAINFLAGS='--steps 20 -o model.input.shape=[-1,10]'"}};
+       "make TRAINFLAGS='--steps 20'"},
+      {"Have a job made for a table",
+       "pd-train --new tabular-regression friedman --data "
+       "testdata/friedman/train.csv --target y && "
+       "pd-train -c friedman/job.pbtxt --out friedman/run --steps 20"}};
 }
 
 Manual TrainManual() {
@@ -58,7 +62,7 @@ Manual TrainManual() {
       "-c JOB --dry-run [-o PATH=VALUE]...",
       "--program FILE... [--startup FILE] [--init PREFIX] --batches FILE "
       "--loss NAMES [--fetch NAMES] [--save PREFIX]",
-      "--new KIND DIR"};
+      "--new KIND DIR [--data PATH [--target COLUMN]]"};
   m.description = {
       "Trains the network that the job file describes, evaluates it when the "
       "job says so, and saves checkpoints that PaddlePaddle can load. The same "
@@ -74,7 +78,8 @@ Manual TrainManual() {
       "before each step.",
       "With `--new` it writes a commented job of a KIND to begin with into "
       "DIR, and a Makefile that trains, evaluates and exports; the job's first "
-      "lines say what goes where. `--new list` prints the kinds. Nothing is "
+      "lines say what goes where. With `--data` the job is for these data and "
+      "runs as it stands. `--new list` prints the kinds. Nothing is "
       "overwritten."};
   m.files = {
       {"RUN/job.pbtxt", "The job as it was run, with its overrides."},
@@ -109,6 +114,15 @@ void BindNew(TrainOptions* o, OptionTable* table) {
                      absl::StrJoin(StarterKinds(), ", ") +
                      "; `list` says what they are for"},
                 kinds, &o->new_kind);
+  table->Text({"--data", "PATH",
+               "with --new, reads a table (.csv, or between tabs), a text, or "
+               "a folder with one for each class, and writes a job for it that "
+               "runs as it stands"},
+              &o->new_data);
+  table->Text({"--target", "COLUMN",
+               "with --data, the column that is predicted: its name in the "
+               "first line, or its number from 0 where no names stand there"},
+              &o->new_target);
   table->Switch({"--networks", "",
                  "lists the networks that a job may use by name: "
                  "`layer { block { use: \"resnet50\" } }`"},
@@ -233,6 +247,18 @@ absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
   if (list && !o.new_folder.empty())
     return CommandLineError("--new list takes no DIR");
   if (!list && o.new_folder.empty()) return CommandLineError("DIR is missing");
+  if (o.new_data.empty()) return table.Needs("--target", "--data");
+  if (!TakesData(o.new_kind))
+    return CommandLineError(
+        absl::StrCat("--new ", o.new_kind,
+                     " takes no --data; the first lines of its job say what "
+                     "goes where"));
+  if (TakesTarget(o.new_kind) && o.new_target.empty())
+    return CommandLineError(absl::StrCat(
+        "--target COLUMN is missing: what --new ", o.new_kind, " predicts"));
+  if (!TakesTarget(o.new_kind) && !o.new_target.empty())
+    return CommandLineError(
+        absl::StrCat("--new ", o.new_kind, " takes no --target"));
   return absl::OkStatus();
 }
 
@@ -267,6 +293,8 @@ Tool TrainTool(TrainOptions* options) {
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.Needs("--require", "--config"));
+    PD_RETURN_IF_ERROR(table.Needs("--data", "--new"));
+    PD_RETURN_IF_ERROR(table.Needs("--target", "--new"));
     PD_RETURN_IF_ERROR(table.Needs("--init-skip", "--init-from"));
     PD_RETURN_IF_ERROR(table.Needs("--init-rename", "--init-from"));
     for (const std::string& text : options->init_rename) {

@@ -223,14 +223,16 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   }
   if (!options.new_kind.empty())
     return WriteStarter(options.new_kind, options.new_folder[0],
+                        {options.new_data, options.new_target},
                         options.common.json(), out);
   std::vector<std::string> overrides = options.overrides;
   if (options.steps.has_value())
     overrides.push_back(absl::StrCat("train.steps=", *options.steps));
   for (std::string& override : AmpOverrides(options.amp))
     overrides.push_back(std::move(override));
-  PD_ASSIGN_OR_RETURN(const LoadedJob job, ReadJobFor(options.config, overrides,
-                                                      options.common.seed));
+  PD_ASSIGN_OR_RETURN(const LoadedJob job,
+                      ReadJobFor(options.config, overrides, options.common.seed,
+                                 options.resume ? options.out : ""));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
   if (options.summary) return PrintSummary(options, *registry, job, out);
   if (!options.bench.has_value()) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # starter_test.sh BIN TESTDATA: each kind of `pd-train --new`, with made-up data
 # in the places that its comments name: its Makefile trains two steps,
-# evaluates and exports. Nothing is overwritten.
+# evaluates and exports. Nothing is overwritten. With --data a job is made for
+# a table, a text or a folder of pictures, and runs.
 set -euo pipefail
 
 export PATH=$1:$PATH
@@ -138,4 +139,66 @@ got=0
 pd-train -q --new tabular-regression file/x 2>err.log || got=$?
 [ $got -eq 3 ] || fail "a folder that cannot be made: exit $got"
 pd-train -q --new list --format json | grep '^{"image-classification":"[^"]*",.*}$' >/dev/null || fail "--new list has no JSON"
+# --data: a job for these data that runs as it stands. Other than the kinds'
+# made-up ones: texts among the columns, empty cells, no header, tabs.
+mkdir own
+awk 'BEGIN {
+  print "age,city,height,kind,price"
+  for (i = 0; i < 60; ++i)
+    printf "%s,%s,%g,%s,%g\n", i % 9 ? 20 + i % 40 : "", substr("RomeParisOslo", 1 + i % 3 * 4, 4), 1.5 + i % 7 / 10, i % 2 ? "yes" : "no", i * 1.5
+}' >own/people.csv
+awk 'BEGIN { for (i = 0; i < 40; ++i) printf "%d\t%g\t%g\n", i % 3, i / 40, i % 7 }' >own/plain.tsv
+awk 'BEGIN { for (i = 0; i < 40; ++i) printf "%s\tsome words %d\n", i % 2 ? "good" : "bad", i }' >own/opinions.tsv
+clicks own/clicks.csv
+pictures own/few
+for i in 1 2 3; do
+  for file in own/few/*/*; do
+    to=${file/few/pictures}
+    mkdir -p "${to%/*}"
+    cp "$file" "${to%/*}/$i${to##*/}"
+  done
+done
+story own
+# made KIND NAME ARGUMENT...: makes own/NAME, trains two steps of it, evaluates.
+made() {
+  local kind=$1 name=$2
+  shift 2
+  pd-train -q --new "$kind" "jobs/$name" "$@" >made.txt || { fail "$name: --new --data exits $?"; return; }
+  pd-train -q -c "jobs/$name/job.pbtxt" --out "jobs/$name/run" --steps 2 >out.log 2>err.log ||
+    { fail "$name does not run: $(tail -n 5 err.log)"; return; }
+  pd-eval -q -m "jobs/$name/run" --format json | jq -e '.loss > 0' >/dev/null || fail "$name is not evaluated"
+  (cd "jobs/$name" && make -n train >/dev/null) || fail "$name has no Makefile"
+}
+made tabular-regression people --data own/people.csv --target price
+grep -q 'column: \["city", "kind"\]' jobs/people/job.pbtxt || fail "texts are not found: $(cat jobs/people/job.pbtxt)"
+grep -q 'empty cells of "age" count as 0' made.txt || fail "empty cells are not mentioned: $(cat made.txt)"
+grep -q '^# .*made for the 60 rows of' jobs/people/job.pbtxt || fail "the job does not say what it is for"
+made tabular-classification kinds --data own/people.csv --target kind
+grep -q 'out_features: 2' jobs/kinds/run/job.pbtxt || fail "there are not two classes"
+made tabular-classification plain --data own/plain.tsv --target 0
+grep -q 'header: false' jobs/plain/job.pbtxt || fail "a table without names has names"
+made tabular-classification absolute --data "$dir/own/plain.tsv" --target 0
+made recommendation clicks --data own/clicks.csv --target clicked
+made text-classification opinions --data own/opinions.tsv --target 0
+made image-classification pictures --data own/pictures
+made language-model story --data own/train.txt
+# The held-out fifth is none of what is learnt from.
+pd-eval -q -m jobs/people/run --format json | jq -e '.records == 12' >/dev/null || fail "not a fifth is evaluated"
+refuses_data() {
+  local status=$1 pattern=$2 got=0
+  shift 2
+  pd-train -q --new "$@" >out.log 2>err.log || got=$?
+  [ $got -eq "$status" ] || fail "--new $*: exit $got; expected $status"
+  grep -q -- "$pattern" err.log || fail "--new $* says '$(cat err.log)'; expected '$pattern'"
+  [ ! -e none ] || fail "--new $* left something behind"
+}
+refuses_data 2 "takes no --data" segmentation none --data own
+refuses_data 2 "TARGET\|--target COLUMN is missing" tabular-regression none --data own/people.csv
+refuses_data 2 "takes no --target" language-model none --data own/train.txt --target x
+refuses_data 2 "'--target' needs option '--data'" tabular-regression none --target x
+refuses_data 2 "no column 'prise'; its first line has \"age\", \"city\"" tabular-regression none --data own/people.csv --target prise
+refuses_data 3 "own/people.csv':2: column 'kind' holds .*tabular-classification predicts classes" tabular-regression none --data own/people.csv --target kind
+refuses_data 3 "60 different values in 60 rows.*tabular-regression predicts numbers" tabular-classification none --data own/people.csv --target price
+refuses_data 3 "must hold 1 and 0" recommendation none --data own/people.csv --target price
+refuses_data 3 "" tabular-regression none --data own/nothing.csv --target x
 [ $failures -eq 0 ]
