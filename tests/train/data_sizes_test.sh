@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# data_sizes_test.sh BIN TESTDATA: a job that leaves sizes, means and deviations
+# data_sizes_test.sh BIN: a job that leaves sizes, means and deviations
 # to its data. The run keeps them: evaluation, export and what goes on with the
 # run need no training data for them, and give what a job with NumPy's numbers
 # gives.
 set -euo pipefail
 
 export PATH=$1:$PATH
-testdata=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
