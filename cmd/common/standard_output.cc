@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/printable.h"
 
 namespace pd {
 namespace {
@@ -23,24 +24,38 @@ void OccupyClosedStreams() {
 }
 
 OutputStream::OutputStream(int fd, std::string name)
-    : std::ostream(nullptr), fd_(fd), name_(std::move(name)) {
+    : std::ostream(nullptr),
+      fd_(fd),
+      terminal_(isatty(fd) != 0),
+      name_(std::move(name)) {
   setp(buffer_.data(), buffer_.data() + buffer_.size());
   rdbuf(this);
 }
 
-OutputStream::~OutputStream() { WriteOut(); }
+OutputStream::~OutputStream() { WriteOut(/*last=*/true); }
 
-bool OutputStream::WriteOut() {
-  const char* from = pbase();
-  while (error_ == 0 && from < pptr()) {
-    const ssize_t n = ::write(fd_, from, static_cast<size_t>(pptr() - from));
+void OutputStream::Write(absl::string_view bytes) {
+  while (error_ == 0 && !bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
     if (n > 0) {
-      from += n;
+      bytes.remove_prefix(static_cast<size_t>(n));
     } else if (errno != EINTR) {
       error_ = errno;
     }
   }
+}
+
+bool OutputStream::WriteOut(bool last) {
+  const absl::string_view held(pbase(), static_cast<size_t>(pptr() - pbase()));
+  // A character that the buffer's end cuts waits for the rest of it.
+  const size_t whole = terminal_ && !last ? WholeCharacters(held) : held.size();
+  if (terminal_)
+    Write(PrintableLines(held.substr(0, whole)));
+  else
+    Write(held);
+  const std::string cut(held.substr(whole));
   setp(buffer_.data(), buffer_.data() + buffer_.size());
+  for (const char c : cut) sputc(c);
   return error_ == 0;
 }
 
@@ -54,6 +69,7 @@ int OutputStream::sync() { return WriteOut() ? 0 : -1; }
 
 absl::Status OutputStream::Finish() {
   flush();
+  WriteOut(/*last=*/true);
   if (error_ != 0) return ErrnoToStatus(error_, name_);
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace pd {
 
@@ -19,7 +20,8 @@ namespace pd {
 void OccupyClosedStreams();
 
 /// A buffered stream over a file descriptor, which it does not close. `name`
-/// is what messages call it.
+/// is what messages call it. To a terminal only what PrintableLines leaves of
+/// it is written.
 class OutputStream : private std::streambuf, public std::ostream {
  public:
   OutputStream(int fd, std::string name);
@@ -32,9 +34,11 @@ class OutputStream : private std::streambuf, public std::ostream {
  private:
   int overflow(int c) override;
   int sync() override;
-  bool WriteOut();
+  bool WriteOut(bool last = false);
+  void Write(absl::string_view bytes);
 
   const int fd_;
+  const bool terminal_;
   const std::string name_;
   int error_ = 0;
   std::array<char, 1 << 14> buffer_;

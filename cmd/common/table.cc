@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 
 namespace pd {
 namespace {
@@ -18,6 +16,11 @@ size_t Width(const std::string& text) {
 }
 
 }  // namespace
+
+void Table::Add(Row row) {
+  for (std::string& cell : row) cell = Printable(cell);
+  rows_.push_back(std::move(row));
+}
 
 std::string Table::ToString() const {
   std::vector<size_t> widths;
@@ -38,11 +41,6 @@ std::string Table::ToString() const {
     absl::StrAppend(&text, line, "\n");
   }
   return text;
-}
-
-std::string Printable(absl::string_view text) {
-  return absl::StrReplaceAll(absl::Utf8SafeCHexEscape(text),
-                             {{"\\'", "'"}, {"\\\"", "\""}, {"\\\\", "\\"}});
 }
 
 }  // namespace pd

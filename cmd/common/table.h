@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables on standard output, and names from files that may hold anything.
+// Tables on standard output. Their cells may come from files.
 #ifndef PD_CMD_COMMON_TABLE_H_
 #define PD_CMD_COMMON_TABLE_H_
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "libcore/base/printable.h"
 
 namespace pd {
 
@@ -18,7 +18,8 @@ class Table {
   using Row = std::vector<std::string>;
 
   explicit Table(size_t left) : left_(left) {}
-  void Add(Row row) { rows_.push_back(std::move(row)); }
+  /// What a terminal would obey in a cell is escaped.
+  void Add(Row row);
   /// Lines that begin with two blanks and end with a line break.
   std::string ToString() const;
 
@@ -26,9 +27,6 @@ class Table {
   size_t left_;
   std::vector<Row> rows_;
 };
-
-/// Control characters and bytes that are no UTF-8 escaped, quotes as they are.
-std::string Printable(absl::string_view text);
 
 }  // namespace pd
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/printable.h"
 
 namespace pd {
 namespace {
@@ -33,7 +34,7 @@ void LogLine(LogLevel level, absl::string_view line) {
   absl::string_view prefix;
   if (level == LogLevel::kError) prefix = "error: ";
   if (level == LogLevel::kWarning) prefix = "warning: ";
-  const std::string text = absl::StrCat(prefix, line, "\n");
+  const std::string text = absl::StrCat(prefix, PrintableLines(line), "\n");
   std::lock_guard<std::mutex> lock(g_mutex);
   if (Hook()) Hook()();
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "libcore/base/printable.h"
 
 namespace pd {
 namespace {
@@ -241,7 +242,7 @@ std::string DumpProgram(const ProgramDesc& program) {
       absl::StrAppend(&text, "    ", DumpOp(program, block.idx, op), "\n");
     }
   }
-  return text;
+  return PrintableLines(text);
 }
 
 }  // namespace pd

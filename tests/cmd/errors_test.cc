@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -10,6 +11,7 @@
 #include "cmd/common/print_error.h"
 #include "cmd/common/standard_output.h"
 #include "libcore/base/error.h"
+#include "libcore/base/printable.h"
 
 namespace pd {
 namespace {
@@ -60,7 +62,7 @@ TEST(FormatErrorTest, TellsKindsOfEndsApart) {
 
 TEST(FormatErrorTest, EscapesControlCharacters) {
   EXPECT_EQ(FormatError("pd-eval", NotFound("a\x1b[31mb\r\n")),
-            "pd-eval: error: NotFoundError: a\\x1b[31mb\\x0d\n\n");
+            "pd-eval: error: NotFoundError: a\\x1b[31mb\\r\n\n");
 }
 
 TEST(OutputStreamTest, KeepsTheReasonOfAFailedWrite) {
@@ -77,6 +79,60 @@ TEST(OutputStreamTest, KeepsTheReasonOfAFailedWrite) {
     EXPECT_FALSE(out.Finish().ok());
   }
   close(fd);
+}
+
+TEST(PrintableTest, LeavesTextAndEscapesWhatATerminalObeys) {
+  EXPECT_EQ(Printable("größe 'a\\b' \xe6\xbc\xa2 \xf0\x9f\x98\x80"),
+            "größe 'a\\b' \xe6\xbc\xa2 \xf0\x9f\x98\x80");
+  EXPECT_EQ(Printable("a\x1b[2J\x7f\t\r\n"), "a\\x1b[2J\\x7f\\t\\r\\n");
+  EXPECT_EQ(PrintableLines("a\tb\r\n"), "a\tb\\r\n");
+  // U+009B begins a control sequence; a surrogate, an overlong form, a number
+  // above Unicode's last and cut characters are no UTF-8.
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "2J"),
+            "\\xc2\\x9b2J");
+  EXPECT_EQ(Printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+  EXPECT_EQ(Printable("\xc0\x9b"), "\\xc0\\x9b");
+  EXPECT_EQ(Printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(Printable("\xff"
+                      "a\xe6\xbc"),
+            "\\xff"
+            "a\\xe6\\xbc");
+  for (const char* text : {"a\x1b", "\xff", "\n"})
+    EXPECT_EQ(Printable(Printable(text)), Printable(text));
+}
+
+TEST(PrintableTest, FindsCutCharacters) {
+  EXPECT_EQ(WholeCharacters("ab"), 2u);
+  EXPECT_EQ(WholeCharacters("a\xe6\xbc"), 1u);
+  EXPECT_EQ(WholeCharacters("a\xe6\xbc\xa2"), 4u);
+  EXPECT_EQ(WholeCharacters("\xf0"), 0u);
+  EXPECT_EQ(WholeCharacters("\xbc\xbc\xbc\xbc"), 4u);
+}
+
+TEST(OutputStreamTest, EscapesForATerminalAlone) {
+  int master = -1, terminal = -1;
+  ASSERT_EQ(openpty(&master, &terminal, nullptr, nullptr, nullptr), 0);
+  {
+    OutputStream out(terminal, "terminal");
+    out << "name \x1b]0;title\x07 \xff \xe6";
+    out.flush();  // in the middle of a character
+    out << "\xbc\xa2";
+    EXPECT_TRUE(out.Finish().ok());
+  }
+  char buffer[256];
+  const ssize_t n = read(master, buffer, sizeof(buffer));
+  ASSERT_GT(n, 0);
+  std::string got(buffer, static_cast<size_t>(n));
+  const std::string want = "name \\x1b]0;title\\x07 \\xff \xe6\xbc\xa2";
+  while (got.size() < want.size()) {
+    const ssize_t more = read(master, buffer, sizeof(buffer));
+    ASSERT_GT(more, 0);
+    got.append(buffer, static_cast<size_t>(more));
+  }
+  EXPECT_EQ(got, want);
+  close(terminal);
+  close(master);
 }
 
 TEST(OutputStreamTest, WritesMoreThanItsBuffer) {
