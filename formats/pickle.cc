@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/pickle.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "formats/json_text.h"
 #include "formats/pickle_machine.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -100,6 +103,10 @@ class TreeBuilder {
       if (key.kind > Kind::kBytes && key.kind != Kind::kTuple)
         return InvalidArgument(
             "a dict's key is not a number, a string or a tuple of them");
+      if (!IsUtf8Key(key))
+        return InvalidArgument(
+            "a dict's key '%s' is no UTF-8; expected names in UTF-8",
+            absl::CHexEscape(key.text.substr(0, 64)));
       PD_ASSIGN_OR_RETURN(PickleValue name, Build(key, depth + 1));
       auto value = Build(*node.items[i + 1], depth + 1);
       if (!value.ok())
@@ -115,6 +122,13 @@ class TreeBuilder {
         dict.items[known->second].second = *std::move(value);
     }
     return PickleValue{std::move(dict)};
+  }
+
+  // Names of bytes that are no text would be printed and written as they are.
+  static bool IsUtf8Key(const Node& key) {
+    return (!key.IsText() || IsUtf8(key.text)) &&
+           std::all_of(key.items.begin(), key.items.end(),
+                       [](const Node* item) { return IsUtf8Key(*item); });
   }
 
   // Equal for equal keys only.

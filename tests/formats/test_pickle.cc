@@ -156,6 +156,26 @@ TEST(Pickle, RefusesExponentialSharing) {
   EXPECT_FALSE(ParsePickle(HeapBytes(bytes)).ok());
 }
 
+TEST(Pickle, RefusesKeysThatAreNoUtf8) {
+  // {b'\xff\x1b': 1} of Python 2, the same as text, and inside of a tuple.
+  for (const std::string& bytes : {std::string("\x80\x02}U\x02\xff\x1bK\x01s."),
+                                   std::string("\x80\x02}X\x02\0\0\0\xff\x1b"
+                                               "K\x01s.",
+                                               14),
+                                   std::string("\x80\x02}U\x02\xff\x1b\x85"
+                                               "K\x01s.")}) {
+    const auto value = ParsePickle(HeapBytes(bytes));
+    ASSERT_FALSE(value.ok());
+    EXPECT_EQ(value.status().code(), absl::StatusCode::kInvalidArgument);
+    if (bytes.find('\x85') == std::string::npos)
+      EXPECT_EQ(value.status().message(),
+                "a dict's key '\\xff\\x1b' is no UTF-8; expected names in "
+                "UTF-8");
+  }
+  const std::string text("\x80\x02}X\x02\0\0\0\xc3\xa9K\x01s.", 14);
+  EXPECT_TRUE(ParsePickle(HeapBytes(text)).ok());
+}
+
 TEST(Pickle, RefusesLoops) {
   const std::string self("\x80\x02]q\0h\0a.", 9);
   EXPECT_FALSE(ParsePickle(HeapBytes(self)).ok());
