@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "formats/gunzip_stream.h"
 #include "formats/gzip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -131,6 +133,48 @@ absl::StatusOr<Array> ReadIdxData(const IdxFile& idx) {
   array.bytes = std::shared_ptr<const std::byte>(
       bytes.data, bytes.data.get() + header.header_bytes);
   return array;
+}
+
+absl::Status ScanIdxData(const IdxFile& idx, int64_t elements,
+                         const std::function<void(const Array&)>& see) {
+  if (!idx.gzip) {
+    PD_ASSIGN_OR_RETURN(const Array whole, ReadIdxData(idx));
+    if (whole.size() > 0) see(whole);
+    return absl::OkStatus();
+  }
+  GunzipStream stream(idx.file);
+  const auto read = [&](std::byte* to, size_t size) -> absl::Status {
+    const auto got = stream.Read(reinterpret_cast<char*>(to), size);
+    if (!got.ok()) return Annotate(got.status(), Quoted(idx.path));
+    if (*got == size) return absl::OkStatus();
+    return DataLoss(
+        "'%s': its content ends inside of %s, which its header says", idx.path,
+        ToString(idx.header.shape));
+  };
+  std::vector<std::byte> head(idx.header.header_bytes);
+  PD_RETURN_IF_ERROR(read(head.data(), head.size()));
+  const size_t size = SizeOf(idx.header.dtype);
+  int64_t left = static_cast<int64_t>(idx.header.data_bytes / size);
+  std::byte *raw = nullptr, *swapped = nullptr;
+  const Array big_endian =
+      NewArray(idx.header.dtype, {std::min(left, elements)}, &raw);
+  Array block = size > 1
+                    ? NewArray(idx.header.dtype, big_endian.shape, &swapped)
+                    : big_endian;
+  while (left > 0) {
+    const int64_t count = std::min(left, elements);
+    block.shape = {count};
+    PD_RETURN_IF_ERROR(read(raw, block.size_bytes()));
+    if (size > 1) SwapCopy(raw, block.size_bytes(), size, swapped);
+    see(block);
+    left -= count;
+  }
+  char more;
+  const auto got = stream.Read(&more, 1);
+  if (!got.ok()) return Annotate(got.status(), Quoted(idx.path));
+  if (*got == 0) return absl::OkStatus();
+  return DataLoss("'%s': its content goes on after %s, which its header says",
+                  idx.path, ToString(idx.header.shape));
 }
 
 absl::StatusOr<Array> ReadIdx(const std::string& path) {

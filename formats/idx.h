@@ -5,8 +5,11 @@
 #define PD_FORMATS_IDX_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "formats/array.h"
@@ -42,6 +45,12 @@ absl::StatusOr<IdxFile> OpenIdxFile(const std::string& path);
 /// inflated or byte-swapped otherwise. DataLoss when they do not fit the
 /// header.
 absl::StatusOr<Array> ReadIdxData(const IdxFile& file);
+
+/// ReadIdxData, of a gzip file `elements` at a time, each time an array of one
+/// axis: a small file of many zeros takes no memory. No call where there are no
+/// elements.
+absl::Status ScanIdxData(const IdxFile& file, int64_t elements,
+                         const std::function<void(const Array&)>& see);
 
 /// OpenIdxFile and ReadIdxData.
 absl::StatusOr<Array> ReadIdx(const std::string& path);

@@ -5,6 +5,8 @@
 #ifndef PD_FORMATS_NPZ_H_
 #define PD_FORMATS_NPZ_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,6 +23,21 @@ absl::StatusOr<NamedArrays> ParseNpz(const FileBytes& file);
 
 /// ParseNpz on a file; messages name the path.
 absl::StatusOr<NamedArrays> ReadNpz(const std::string& path);
+
+/// A piece of an array of an npz.
+struct ArrayBlock {
+  const std::string& name;  ///< of the array, without ".npy"
+  const Shape& shape;       ///< of the whole array
+  /// One axis: the elements as they follow in the file, until `see` returns.
+  const Array& values;
+  bool last = false;  ///< no more of this array comes
+};
+
+/// ParseNpz, array by array in the file's order and `elements` of one at a
+/// time: a small file of many zeros takes no memory. Arrays without elements
+/// have one block without any. Errors of ParseNpz, and of `see`.
+absl::Status ScanNpz(const FileBytes& file, int64_t elements,
+                     const std::function<absl::Status(const ArrayBlock&)>& see);
 
 /// Writes a stored npz, the same bytes for the same arrays.
 absl::Status WriteNpz(const std::string& path, const NamedArrays& arrays);

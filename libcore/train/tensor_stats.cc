@@ -7,9 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
+#include "libcore/base/dispatch.h"
 #include "libcore/base/half.h"
 #include "libcore/base/parallel.h"
 
@@ -149,7 +151,8 @@ Part<Wide<T>> PartOf(const std::byte* values, int64_t n, double scale) {
 }
 
 template <typename T>
-Part<Wide<T>> WholeOf(const std::byte* values, int64_t n, double scale) {
+void AddWhole(const std::byte* values, int64_t n, double scale,
+              Part<Wide<T>>* all) {
   using W = Wide<T>;
   const int64_t chunks = (n + kChunk - 1) / kChunk;
   std::vector<Part<W>> parts(static_cast<size_t>(chunks));
@@ -159,9 +162,7 @@ Part<Wide<T>> WholeOf(const std::byte* values, int64_t n, double scale) {
           PartOf<T>(values + c * kChunk * static_cast<int64_t>(sizeof(T)),
                     std::min(kChunk, n - c * kChunk), scale);
   });
-  Part<W> all;
-  for (const Part<W>& part : parts) all.Add(part);
-  return all;
+  for (const Part<W>& part : parts) all->Add(part);
 }
 
 template <typename W>
@@ -172,10 +173,8 @@ Number ToNumber(W value) {
     return Number(static_cast<double>(value));
 }
 
-template <typename T>
-TensorStats RealStats(const Array& array) {
-  const int64_t n = array.size();
-  auto all = WholeOf<T>(array.bytes.get(), n, 1.0);
+template <typename W>
+TensorStats StatsFrom(const Part<W>& all, int64_t n) {
   TensorStats stats;
   stats.nan = all.nan;
   stats.finite = all.finite;
@@ -183,10 +182,22 @@ TensorStats RealStats(const Array& array) {
   if (all.finite == 0) return stats;
   stats.min = ToNumber(all.min);
   stats.max = ToNumber(all.max);
-  const auto count = static_cast<double>(all.finite);
-  stats.mean = all.sum / count;
-  if (!std::isfinite(all.sum))
-    stats.mean = WholeOf<T>(array.bytes.get(), n, 1.0 / count).sum;
+  stats.mean = all.sum / static_cast<double>(all.finite);
+  return stats;
+}
+
+template <typename T>
+TensorStats RealStats(const Array& array) {
+  const int64_t n = array.size();
+  Part<Wide<T>> all;
+  AddWhole<T>(array.bytes.get(), n, 1.0, &all);
+  TensorStats stats = StatsFrom(all, n);
+  if (stats.mean.has_value() && !std::isfinite(all.sum)) {
+    Part<Wide<T>> scaled;
+    AddWhole<T>(array.bytes.get(), n, 1.0 / static_cast<double>(all.finite),
+                &scaled);
+    stats.mean = scaled.sum;
+  }
   return stats;
 }
 
@@ -207,35 +218,117 @@ TensorStats ComplexStats(const Array& array) {
   return stats;
 }
 
+// Calls `body` with a tag of the C++ type that numbers of `dtype` are read as,
+// and whether they are complex.
+template <typename Body>
+void ForType(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kUInt8:
+      return body(TypeTag<uint8_t>{}, std::false_type{});
+    case DType::kInt8:
+      return body(TypeTag<int8_t>{}, std::false_type{});
+    case DType::kInt16:
+      return body(TypeTag<int16_t>{}, std::false_type{});
+    case DType::kInt32:
+      return body(TypeTag<int32_t>{}, std::false_type{});
+    case DType::kInt64:
+      return body(TypeTag<int64_t>{}, std::false_type{});
+    case DType::kFloat16:
+      return body(TypeTag<Float16>{}, std::false_type{});
+    case DType::kBFloat16:
+      return body(TypeTag<BFloat16>{}, std::false_type{});
+    case DType::kFloat32:
+      return body(TypeTag<float>{}, std::false_type{});
+    case DType::kFloat64:
+      return body(TypeTag<double>{}, std::false_type{});
+    case DType::kComplex64:
+      return body(TypeTag<float>{}, std::true_type{});
+    case DType::kComplex128:
+      return body(TypeTag<double>{}, std::true_type{});
+  }
+}
+
 }  // namespace
 
 TensorStats StatsOf(const Array& array) {
-  switch (array.dtype) {
-    case DType::kBool:
-    case DType::kUInt8:
-      return RealStats<uint8_t>(array);
-    case DType::kInt8:
-      return RealStats<int8_t>(array);
-    case DType::kInt16:
-      return RealStats<int16_t>(array);
-    case DType::kInt32:
-      return RealStats<int32_t>(array);
-    case DType::kInt64:
-      return RealStats<int64_t>(array);
-    case DType::kFloat16:
-      return RealStats<Float16>(array);
-    case DType::kBFloat16:
-      return RealStats<BFloat16>(array);
-    case DType::kFloat32:
-      return RealStats<float>(array);
-    case DType::kFloat64:
-      return RealStats<double>(array);
-    case DType::kComplex64:
-      return ComplexStats<float>(array);
-    case DType::kComplex128:
-      return ComplexStats<double>(array);
-  }
-  return TensorStats();
+  TensorStats stats;
+  ForType(array.dtype, [&](auto tag, auto complex) {
+    using T = typename decltype(tag)::type;
+    if constexpr (decltype(complex)::value)
+      stats = ComplexStats<T>(array);
+    else
+      stats = RealStats<T>(array);
+  });
+  return stats;
 }
+
+struct StatsBuilder::State {
+  virtual ~State() = default;
+  virtual void Add(const Array& block) = 0;
+  virtual TensorStats Finish() const = 0;
+};
+
+namespace {
+
+template <typename T>
+class RealBuilder : public StatsBuilder::State {
+ public:
+  explicit RealBuilder(int64_t elements)
+      : scale_(1.0 / static_cast<double>(std::max<int64_t>(elements, 1))) {}
+
+  void Add(const Array& block) override {
+    AddWhole<T>(block.bytes.get(), block.size(), 1.0, &all_);
+    // Whether the sum stays finite is known at the end only.
+    if constexpr (std::is_same_v<T, double>)
+      AddWhole<T>(block.bytes.get(), block.size(), scale_, &scaled_);
+    elements_ += block.size();
+  }
+
+  TensorStats Finish() const override {
+    TensorStats stats = StatsFrom(all_, elements_);
+    if (stats.mean.has_value() && !std::isfinite(all_.sum))
+      stats.mean = scaled_.sum / (scale_ * static_cast<double>(all_.finite));
+    return stats;
+  }
+
+ private:
+  double scale_;
+  int64_t elements_ = 0;
+  Part<Wide<T>> all_, scaled_;
+};
+
+template <typename T>
+class ComplexBuilder : public StatsBuilder::State {
+ public:
+  void Add(const Array& block) override {
+    const TensorStats more = ComplexStats<T>(block);
+    stats_.nan += more.nan;
+    stats_.inf += more.inf;
+    stats_.finite += more.finite;
+  }
+  TensorStats Finish() const override { return stats_; }
+
+ private:
+  TensorStats stats_;
+};
+
+}  // namespace
+
+StatsBuilder::StatsBuilder(DType dtype, int64_t elements) {
+  ForType(dtype, [&](auto tag, auto complex) {
+    using T = typename decltype(tag)::type;
+    if constexpr (decltype(complex)::value)
+      state_ = std::make_unique<ComplexBuilder<T>>();
+    else
+      state_ = std::make_unique<RealBuilder<T>>(elements);
+  });
+}
+
+StatsBuilder::~StatsBuilder() = default;
+
+void StatsBuilder::Add(const Array& block) { state_->Add(block); }
+
+TensorStats StatsBuilder::Finish() const { return state_->Finish(); }
 
 }  // namespace pd

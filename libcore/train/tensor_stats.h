@@ -5,6 +5,7 @@
 #define PD_LIBCORE_TRAIN_TENSOR_STATS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <variant>
 
@@ -28,6 +29,25 @@ struct TensorStats {
 /// The result does not depend on the number of threads. The elements may lie at
 /// any address.
 TensorStats StatsOf(const Array& array);
+
+/// StatsOf an array that comes in blocks: with blocks of kStatsBlock elements
+/// (the last one shorter) the same bits.
+class StatsBuilder {
+ public:
+  /// Of an array of `elements` elements in all.
+  StatsBuilder(DType dtype, int64_t elements);
+  ~StatsBuilder();
+  /// The next elements, of the dtype, at any address.
+  void Add(const Array& block);
+  TensorStats Finish() const;
+
+  struct State;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+inline constexpr int64_t kStatsBlock = int64_t{1} << 20;
 
 }  // namespace pd
 
