@@ -2,6 +2,7 @@
 #include "cmd/check_naninf_run.h"
 
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -48,38 +49,41 @@ std::vector<std::string> LastVariables(const ProgramDesc& program) {
 absl::Status CheckModel(const CheckNaninfOptions& options,
                         const OpRegistry& registry, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(const NanRules rules, RulesOf(options));
-  PD_ASSIGN_OR_RETURN(const NamedArrays feeds,
-                      ReadFeeds(options.feed, options.lod));
+  PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadFeeds(options.feed, options.lod));
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));
   std::vector<LayerInfo> layers;
   PD_RETURN_IF_ERROR(
       UseNetworkOfJob(registry, options.config, &model, &layers));
-  Session session(&registry,
-                  static_cast<uint64_t>(options.common.seed.value_or(0)));
-  PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
   std::vector<std::string> fetches = SplitNames(options.fetch);
   if (fetches.empty()) fetches = model.fetches;
   if (fetches.empty()) fetches = LastVariables(model.program);
-  PD_ASSIGN_OR_RETURN(NanQuery query, QueryOf(&session, &model.program, feeds,
-                                              std::move(fetches)));
+  PD_RETURN_IF_ERROR(FitFeedsOf(model, fetches, options.feed, &feeds));
+  Session session(&registry,
+                  static_cast<uint64_t>(options.common.seed.value_or(0)));
+  PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
+  auto made = QueryOf(&session, &model.program, feeds, std::move(fetches));
+  if (!made.ok()) return OfModel(model, made.status());
+  NanQuery& query = *made;
   query.context.seed = static_cast<uint64_t>(options.common.seed.value_or(0));
   query.rules = std::make_shared<const NanRules>(rules);
   query.layers = &layers;
   HalfRanges ranges;
   int64_t ops = 0;
   std::string last;
-  PD_ASSIGN_OR_RETURN(const auto finding, FindNan(query));
+  const auto found_nan = FindNan(query);
+  if (!found_nan.ok()) return OfModel(model, found_nan.status());
+  const std::optional<NanFinding>& finding = *found_nan;
   if (options.half || !finding.has_value()) {
     for (const auto& [name, array] : model.params)
       if (options.half) ranges.Add(name, "parameter", array);
-    PD_RETURN_IF_ERROR(
-        LookAtValues(query, [&](const OpDesc& op, const std::string& variable,
-                                const Tensor& value) {
-          ++ops;
-          if (options.half && value.raw() != nullptr && !value.is_array())
-            ranges.Add(variable, op.type, ToArray(value));
-        }));
+    const auto look = [&](const OpDesc& op, const std::string& variable,
+                          const Tensor& value) {
+      ++ops;
+      if (options.half && value.raw() != nullptr && !value.is_array())
+        ranges.Add(variable, op.type, ToArray(value));
+    };
+    PD_RETURN_IF_ERROR(OfModel(model, LookAtValues(query, look)));
   }
   const absl::Status found =
       finding.has_value() ? NanFound(finding->output.name) : absl::OkStatus();

@@ -78,6 +78,13 @@ absl::StatusOr<BackwardOptions> GradientsAsked(const EvalOptions& options,
   return backward;
 }
 
+std::vector<std::string> TargetsOf(const BackwardOptions& backward) {
+  std::vector<std::string> names;
+  for (const auto& [target, cotangent] : backward.targets)
+    names.push_back(target);
+  return names;
+}
+
 // What a run stopped at, from variables that it has not touched.
 absl::StatusOr<std::optional<NanFinding>> FindAgain(
     const EvalOptions& options, const OpRegistry& registry,
@@ -93,8 +100,7 @@ absl::StatusOr<std::optional<NanFinding>> FindAgain(
 }
 
 absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
-                     LoadedModel model, const NamedArrays& feeds,
-                     std::ostream& out) {
+                     LoadedModel model, NamedArrays feeds, std::ostream& out) {
   NamedArrays expected;
   if (!options.expect.empty()) {
     PD_ASSIGN_OR_RETURN(expected, ReadNpz(options.expect));
@@ -108,16 +114,19 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
   std::vector<std::string> fetches;
   if (options.grad.empty()) {
     PD_ASSIGN_OR_RETURN(fetches, NamesToFetch(options, model, expected));
+    PD_RETURN_IF_ERROR(FitFeedsOf(model, fetches, options.feed, &feeds));
   } else {
     PD_ASSIGN_OR_RETURN(const BackwardOptions backward,
                         GradientsAsked(options, &model.program, feeds));
-    PD_ASSIGN_OR_RETURN(auto gradients,
-                        AppendBackward(registry, backward, &model.program));
+    PD_RETURN_IF_ERROR(
+        FitFeedsOf(model, TargetsOf(backward), options.feed, &feeds));
+    auto gradients = AppendBackward(registry, backward, &model.program);
+    if (!gradients.ok()) return OfModel(model, gradients.status());
     for (const std::string& name : backward.wrt) {
-      if (gradients.count(name) == 0)
+      if (gradients->count(name) == 0)
         return InvalidArgument("'%s' does not depend on '%s'", options.grad,
                                name);
-      fetches.push_back(gradients[name]);
+      fetches.push_back(gradients->at(name));
     }
   }
   const absl::StatusOr<NamedArrays> results =
@@ -128,7 +137,8 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
       PD_ASSIGN_OR_RETURN(finding,
                           FindAgain(options, registry, model, feeds, fetches));
     }
-    return ReportNan(results.status(), finding, options.common.json(), out);
+    return ReportNan(OfModel(model, results.status()), finding,
+                     options.common.json(), out);
   }
   return DeliverResults(options, *results, "", out);
 }
@@ -174,10 +184,10 @@ absl::Status RunBench(const EvalOptions& options, const OpRegistry& registry,
   bench.passes = MakePassOptions(options.passes);
   bench.amp = AmpSpecOf(options.amp);
   bench.times = GetLogLevel() >= LogLevel::kVerbose;
-  PD_ASSIGN_OR_RETURN(const BenchReport report,
-                      BenchInference(registry, model, feeds, bench));
-  LogTimes(report);
-  out << BenchLine(report) << "\n";
+  const auto report = BenchInference(registry, model, feeds, bench);
+  if (!report.ok()) return OfModel(model, report.status());
+  LogTimes(*report);
+  out << BenchLine(*report) << "\n";
   return absl::OkStatus();
 }
 
@@ -263,7 +273,7 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   if (options.bench.has_value())
     return RunBench(options, *registry, model, out);
   if (!options.feed.empty())
-    return RunFeed(options, *registry, std::move(model), feeds, out);
+    return RunFeed(options, *registry, std::move(model), std::move(feeds), out);
   if (options.config.empty() && model.kind == LoadedModel::Kind::kParameters)
     return NeedsJob(model);
   if (options.config.empty() && model.kind != LoadedModel::Kind::kRun)

@@ -48,11 +48,12 @@ absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
       dot.layer_of.emplace(variable, layer.name);
   ProgramDesc program = loaded.program;
   if (!names.fetches.empty()) {
-    PD_ASSIGN_OR_RETURN(InferenceModel model,
-                        Freeze(loaded.program, names, loaded.params));
+    auto model = Freeze(loaded.program, names, loaded.params);
+    if (!model.ok()) return OfModel(loaded, model.status());
     if (!shapes.empty())
-      PD_RETURN_IF_ERROR(SetInputShapes(registry, shapes, &model));
-    program = std::move(model.program);
+      PD_RETURN_IF_ERROR(
+          OfModel(loaded, SetInputShapes(registry, shapes, &*model)));
+    program = std::move(model->program);
   }
   return WriteFile(options.out, DotGraph(program, dot));
 }
@@ -80,9 +81,13 @@ absl::StatusOr<std::map<std::string, Shape>> InputsAsked(
   return shapes;
 }
 
-absl::Status Write(const ExportOptions& options, const InferenceModel& model) {
-  if (options.to == "onnx")
-    return WriteOnnxModel(model, static_cast<int>(options.opset), options.out);
+absl::Status Write(const ExportOptions& options, const LoadedModel& loaded,
+                   const InferenceModel& model) {
+  if (options.to == "onnx") {
+    const auto bytes = ToOnnx(model, static_cast<int>(options.opset));
+    if (!bytes.ok()) return OfModel(loaded, bytes.status());
+    return WriteOnnxBytes(*bytes, options.out);
+  }
   if (options.to == "paddle-legacy")
     return WritePaddleLegacyModel(model, options.out);
   return WritePaddleModel(
@@ -144,8 +149,10 @@ absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
 // Reads back what was written and compares its answers.
 absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
                     const InferenceModel& model, std::ostream& out) {
-  PD_ASSIGN_OR_RETURN(const NamedArrays feeds, ReadNpz(options.verify));
+  PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadNpz(options.verify));
   PD_ASSIGN_OR_RETURN(const LoadedModel written, LoadModel(options.out));
+  PD_RETURN_IF_ERROR(
+      FitFeedsOf(written, written.fetches, options.verify, &feeds));
   PD_ASSIGN_OR_RETURN(const NamedArrays want,
                       Answers(registry, model.program, model.params, feeds,
                               model.names.fetches));
@@ -195,14 +202,17 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     return CommandLineError(
         "--to paddle-fake is for networks that were trained with quant { }; "
         "pd-quant quantizes others");
-  PD_ASSIGN_OR_RETURN(InferenceModel model,
-                      quantized ? FreezeQuantized(options, loaded, names)
-                                : Freeze(loaded.program, names, loaded.params));
+  auto frozen = quantized ? FreezeQuantized(options, loaded, names)
+                          : Freeze(loaded.program, names, loaded.params);
+  if (!frozen.ok()) return OfModel(loaded, frozen.status());
+  InferenceModel& model = *frozen;
   if (!shapes.empty())
-    PD_RETURN_IF_ERROR(SetInputShapes(*registry, shapes, &model));
+    PD_RETURN_IF_ERROR(
+        OfModel(loaded, SetInputShapes(*registry, shapes, &model)));
   if (options.optimize)
-    PD_RETURN_IF_ERROR(OptimizeModel(MakePassOptions(options.passes), &model));
-  PD_RETURN_IF_ERROR(Write(options, model));
+    PD_RETURN_IF_ERROR(OfModel(
+        loaded, OptimizeModel(MakePassOptions(options.passes), &model)));
+  PD_RETURN_IF_ERROR(Write(options, loaded, model));
   size_t bytes = 0;
   for (const auto& [name, value] : model.params) bytes += value.size_bytes();
   const size_t ops = model.program.global().ops.size();

@@ -186,13 +186,15 @@ absl::StatusOr<ProfileRunEnd> RunModel(const ProfileOptions& options,
                                        const OpRegistry& registry,
                                        const ProfileRunOptions& run,
                                        Profiler* profiler) {
-  PD_ASSIGN_OR_RETURN(const NamedArrays feeds,
-                      ReadFeeds(options.feed, options.lod));
+  PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadFeeds(options.feed, options.lod));
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));
   PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &model));
   PD_RETURN_IF_ERROR(NameInputsAndOutputs(feeds, &model));
-  return ProfileInference(registry, model, feeds, run, profiler);
+  PD_RETURN_IF_ERROR(FitFeedsOf(model, model.fetches, options.feed, &feeds));
+  auto end = ProfileInference(registry, model, feeds, run, profiler);
+  if (!end.ok()) return OfModel(model, end.status());
+  return end;
 }
 
 absl::StatusOr<ProfileRunEnd> RunJob(const ProfileOptions& options,

@@ -31,6 +31,7 @@
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/program/match_feeds.h"
 #include "libcore/program/verifier.h"
 #include "libcore/quant/conv_bias.h"
 #include "libcore/quant/dynamic.h"
@@ -85,6 +86,37 @@ int64_t FixedBatch(const InferenceModel& model) {
   return batch;
 }
 
+// Gives the arrays the dtypes that the model declares. An array that is called
+// like no input may stand for one that no array is called after.
+absl::Status FitCalibration(const InferenceModel& model,
+                            const std::string& path, NamedArrays* arrays) {
+  for (auto& [name, array] : *arrays) {
+    const VarDesc* var = nullptr;
+    for (const std::string& input : model.names.feeds) {
+      const VarDesc* declared = model.program.global().FindVar(input);
+      if (declared == nullptr || (input != name && arrays->count(input) > 0))
+        continue;
+      Shape batch = declared->shape;
+      if (!batch.empty()) batch[0] = -1;
+      const bool fits = TakesShape(batch, array.shape);
+      if (input == name && !fits)
+        return InvalidArgument(
+            "'%s': array '%s' is %s%s; the model declares %s%s", path, name,
+            Name(array.dtype), ToString(array.shape), Name(declared->dtype),
+            ToString(batch));
+      if (input == name || (fits && var == nullptr)) var = declared;
+      if (input == name) break;
+    }
+    if (var == nullptr) continue;
+    if (var->name != name && IsFloating(array.dtype) != IsFloating(var->dtype))
+      continue;  // no stand-in for it: a label, perhaps
+    VarDesc wanted = *var;
+    wanted.name = name;
+    PD_RETURN_IF_ERROR(FitDType(wanted, path, &array));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
     const QuantOptions& options, const InferenceModel& model) {
   const int64_t fixed = FixedBatch(model);
@@ -96,7 +128,9 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
       absl::EndsWith(options.calib, ".npy")) {
     ArrayDatasetOptions array;
     array.path = options.calib;
-    PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenNpz(array));
+    PD_ASSIGN_OR_RETURN(NamedArrays arrays, ReadNpzOrNpy(options.calib));
+    PD_RETURN_IF_ERROR(FitCalibration(model, options.calib, &arrays));
+    PD_ASSIGN_OR_RETURN(DatasetPtr dataset, MakeArrayDataset(arrays, array));
     if (dataset->size() == 0)
       return FailedPrecondition(
           "'%s' holds no records to calibrate on; expected some",
@@ -240,7 +274,8 @@ class QuantRun {
     if (q.plan.ops.empty())
       return FailedPrecondition("'%s' has no weights to quantize",
                                 options_.model);
-    return QuantizeWeights(model_, OptionsOf(options_).weights, &q);
+    return Annotate(QuantizeWeights(model_, OptionsOf(options_).weights, &q),
+                    options_.model);
   }
 
   absl::Status CheckOnnxDynamic() {
@@ -410,9 +445,10 @@ class QuantRun {
     for (const std::string& fetch : model_.names.fetches)
       if (std::count(outputs.begin(), outputs.end(), fetch) == 0)
         outputs.push_back(fetch);
-    PD_ASSIGN_OR_RETURN(summary_.errors,
-                        CompareModels(registry_, model_, Quantized(), outputs,
-                                      loader_.get(), ErrorBatches(), nullptr));
+    auto errors = CompareModels(registry_, model_, Quantized(), outputs,
+                                loader_.get(), ErrorBatches(), nullptr);
+    if (!errors.ok()) return Annotate(errors.status(), options_.model);
+    summary_.errors = *std::move(errors);
     const auto& fetches = model_.names.fetches;
     for (const ValueError& e : summary_.errors)
       if (e.Sqnr() < kFewDb && !options_.min_sqnr.has_value() &&
@@ -437,8 +473,9 @@ class QuantRun {
     summary_.bytes_after = ParameterBytes(written);
     if (options_.to == "onnx") {
       MoveConvBiases(&written);
-      return WriteOnnxModel(written, static_cast<int>(options_.opset),
-                            options_.out);
+      const auto bytes = ToOnnx(written, static_cast<int>(options_.opset));
+      if (!bytes.ok()) return Annotate(bytes.status(), options_.model);
+      return WriteOnnxBytes(*bytes, options_.out);
     }
     return WritePaddleModel(
         written, std::string(absl::StripSuffix(options_.out, ".pdmodel")));

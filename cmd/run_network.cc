@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
@@ -12,7 +13,9 @@
 #include "formats/pdmodel.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/program/match_feeds.h"
 #include "libcore/train/lod_json.h"
 #include "libcore/train/train_program.h"
 
@@ -29,6 +32,21 @@ absl::Status SetVariables(const LoadedModel& model, const std::string& startup,
   for (const auto& [name, value] : model.params)
     PD_RETURN_IF_ERROR(Annotate(session->scope().Set(name, value), model.path));
   return absl::OkStatus();
+}
+
+absl::Status OfModel(const LoadedModel& model, const absl::Status& status) {
+  const std::string place = absl::StrCat("'", model.path, "'");
+  if (status.ok() || IsNanFound(status) ||
+      absl::StartsWith(status.message(), place))
+    return status;
+  return Annotate(status, place);
+}
+
+absl::Status FitFeedsOf(const LoadedModel& model,
+                        const std::vector<std::string>& fetches,
+                        const std::string& path, NamedArrays* feeds) {
+  return FitFeeds(model.program, {path, model.path, model.feeds, fetches},
+                  feeds);
 }
 
 absl::StatusOr<NamedArrays> ReadFeeds(const std::string& npz,

@@ -34,6 +34,17 @@ absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
 absl::Status SetVariables(const LoadedModel& model, const std::string& startup,
                           Session* session);
 
+/// An error of running, rewriting or looking through what the model's file
+/// holds, with the file named before it. Bad numbers stay as they are: their
+/// report names more.
+absl::Status OfModel(const LoadedModel& model, const absl::Status& status);
+
+/// Holds the arrays of the file `path` against what the model declares before
+/// anything runs: FitFeeds of libcore/program/match_feeds.h.
+absl::Status FitFeedsOf(const LoadedModel& model,
+                        const std::vector<std::string>& fetches,
+                        const std::string& path, NamedArrays* feeds);
+
 /// The arrays of an npz file, with the sequence lengths of a JSON file (or "").
 absl::StatusOr<NamedArrays> ReadFeeds(const std::string& npz,
                                       const std::string& lod);

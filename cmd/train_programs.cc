@@ -30,6 +30,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/make_registry.h"
+#include "libcore/program/match_feeds.h"
 #include "libcore/train/nan_guard.h"
 #include "libcore/train/program_training.h"
 
@@ -87,11 +88,37 @@ absl::Status SetInitialState(const TrainOptions& options, Session* session) {
   return absl::OkStatus();
 }
 
+// Holds the arrays [steps, ...] against what the programs declare of a step.
+// Persistable variables are the scope's matter, and sequences may have fewer
+// rows than stand in the array.
+absl::Status FitBatches(const std::string& path,
+                        ProgramTrainingOptions* inputs) {
+  for (auto& [name, array] : inputs->batches) {
+    for (const ProgramDesc& program : inputs->programs) {
+      const VarDesc* var = program.global().FindVar(name);
+      if (var == nullptr || array.shape.empty()) continue;
+      Shape step(array.shape.begin() + 1, array.shape.end());
+      if (!inputs->lods.empty() && !step.empty() && !var->shape.empty())
+        step[0] = var->shape[0];
+      if (!var->persistable && !TakesShape(var->shape, step))
+        return InvalidArgument(
+            "'%s': array '%s' has shape %s, which is %s a step; the program "
+            "declares %s",
+            path, name, ToString(array.shape), ToString(step),
+            ToString(var->shape));
+      PD_RETURN_IF_ERROR(FitDType(*var, path, &array));
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ProgramTrainingOptions> ReadInputs(const TrainOptions& options) {
   ProgramTrainingOptions inputs;
   for (const std::string& path : options.programs) {
     PD_ASSIGN_OR_RETURN(ProgramDesc program, ReadProgram(path));
     inputs.programs.push_back(std::move(program));
+    inputs.paths.push_back(path);
   }
   inputs.losses = SplitNames(options.loss);
   inputs.fetches = SplitNames(options.fetch);
@@ -101,6 +128,7 @@ absl::StatusOr<ProgramTrainingOptions> ReadInputs(const TrainOptions& options) {
   if (!options.lod.empty()) {
     PD_ASSIGN_OR_RETURN(inputs.lods, ReadLoDsBySteps(options.lod));
   }
+  PD_RETURN_IF_ERROR(FitBatches(options.batches, &inputs));
   return inputs;
 }
 

@@ -138,13 +138,15 @@ absl::StatusOr<DatasetPtr> MakeArrayDataset(
   return dataset;
 }
 
-absl::StatusOr<DatasetPtr> OpenNpz(const ArrayDatasetOptions& options) {
+absl::StatusOr<NamedArrays> ReadNpzOrNpy(const std::string& path) {
+  if (!absl::EndsWith(path, ".npy")) return ReadNpz(path);
   NamedArrays arrays;
-  if (absl::EndsWith(options.path, ".npy")) {
-    PD_ASSIGN_OR_RETURN(arrays["x"], ReadNpy(options.path));
-  } else {
-    PD_ASSIGN_OR_RETURN(arrays, ReadNpz(options.path));
-  }
+  PD_ASSIGN_OR_RETURN(arrays["x"], ReadNpy(path));
+  return arrays;
+}
+
+absl::StatusOr<DatasetPtr> OpenNpz(const ArrayDatasetOptions& options) {
+  PD_ASSIGN_OR_RETURN(const NamedArrays arrays, ReadNpzOrNpy(options.path));
   return MakeArrayDataset(arrays, options);
 }
 

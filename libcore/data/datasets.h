@@ -94,6 +94,8 @@ struct ArrayDatasetOptions {
 /// FailedPrecondition when the arrays hold different numbers of records.
 absl::StatusOr<DatasetPtr> MakeArrayDataset(const NamedArrays& arrays,
                                             const ArrayDatasetOptions& options);
+/// The arrays of an .npz, or the one of an .npy, which is called "x".
+absl::StatusOr<NamedArrays> ReadNpzOrNpy(const std::string& path);
 /// MakeArrayDataset of the file `options.path`, .npz or .npy (field "x").
 absl::StatusOr<DatasetPtr> OpenNpz(const ArrayDatasetOptions& options);
 

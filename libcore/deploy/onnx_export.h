@@ -25,8 +25,11 @@ inline constexpr int kMaxOnnxOpset = 17;
 /// that has no converter, or that needs a later opset and which.
 absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset);
 
-/// ToOnnx into a file; folders on the way are made, and the old file survives
-/// a failure.
+/// Writes what ToOnnx gave to a file; folders on the way are made, and the old
+/// file survives a failure.
+absl::Status WriteOnnxBytes(const std::string& bytes, const std::string& path);
+
+/// ToOnnx and WriteOnnxBytes.
 absl::Status WriteOnnxModel(const InferenceModel& model, int opset,
                             const std::string& path);
 

@@ -40,9 +40,11 @@ bool IsFolder(const std::string& path) {
 absl::Status ReadProgramOf(const std::string& path, LoadedModel* model) {
   model->path = path;
   PD_ASSIGN_OR_RETURN(model->program, ReadProgram(path));
-  PD_ASSIGN_OR_RETURN(FeedFetch names, StripFeedFetch(&model->program));
-  model->feeds = std::move(names.feeds);
-  model->fetches = std::move(names.fetches);
+  auto names = StripFeedFetch(&model->program);
+  if (!names.ok())
+    return Annotate(names.status(), absl::StrCat("'", path, "'"));
+  model->feeds = std::move(names->feeds);
+  model->fetches = std::move(names->fetches);
   if (!model->fetches.empty()) model->kind = LoadedModel::Kind::kInference;
   return absl::OkStatus();
 }

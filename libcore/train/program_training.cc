@@ -227,7 +227,14 @@ absl::Status ProgramTraining::RunProgram(size_t program, int64_t step) {
 absl::Status ProgramTraining::RunPrograms(int64_t step, size_t count) {
   PD_RETURN_IF_ERROR(SetPersistables(step));
   step_plans_.clear();
-  for (size_t p = 0; p < count; ++p) PD_RETURN_IF_ERROR(RunProgram(p, step));
+  for (size_t p = 0; p < count; ++p) {
+    const absl::Status status = RunProgram(p, step);
+    if (status.ok() || IsNanFound(status) || p >= options_.paths.size()) {
+      PD_RETURN_IF_ERROR(status);
+    } else {
+      return Annotate(status, absl::StrCat("'", options_.paths[p], "'"));
+    }
+  }
   return absl::OkStatus();
 }
 

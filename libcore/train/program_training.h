@@ -20,6 +20,7 @@ class NanGuard;
 
 struct ProgramTrainingOptions {
   std::vector<ProgramDesc> programs;
+  std::vector<std::string> paths;  ///< their files, for messages; or empty
   /// As many as programs: each of its own program. Else each of the last
   /// program that makes it.
   std::vector<std::string> losses;

@@ -78,6 +78,10 @@ absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset) {
 absl::Status WriteOnnxModel(const InferenceModel& model, int opset,
                             const std::string& path) {
   PD_ASSIGN_OR_RETURN(const std::string bytes, ToOnnx(model, opset));
+  return WriteOnnxBytes(bytes, path);
+}
+
+absl::Status WriteOnnxBytes(const std::string& bytes, const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (!folder.empty()) PD_RETURN_IF_ERROR(MakeDirectories(folder));
   return WriteFile(path, bytes);

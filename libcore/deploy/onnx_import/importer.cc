@@ -12,6 +12,7 @@
 #include "libcore/deploy/onnx_import/importers.h"
 #include "libcore/deploy/onnx_import/node.h"
 #include "libcore/exec/session.h"
+#include "libcore/program/match_feeds.h"
 #include "libcore/program/prune.h"
 
 namespace pd {
@@ -113,11 +114,8 @@ absl::Status OnnxImporter::DeclareInputs() {
     OnnxValue value;
     const auto fixed = known_.values.find(input.name);
     if (fixed != known_.values.end()) {
-      if (fixed->second.dtype != *dtype)
-        return InvalidArgument("input '%s' is fed with %s; the model wants %s",
-                               input.name, Name(fixed->second.dtype),
-                               Name(*dtype));
       value.constant = fixed->second;
+      PD_RETURN_IF_ERROR(FitDType(var, "", &*value.constant));
     } else {
       value.variable = input.name;
     }

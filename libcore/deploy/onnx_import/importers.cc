@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_import.h"
+#include "libcore/program/match_feeds.h"
 
 namespace pd {
 namespace {
@@ -60,6 +61,15 @@ absl::StatusOr<InferenceModel> ImportOnnx(
   known.shapes = shapes;
   auto model = FromOnnx(registry, file, known);
   if (model.ok() || feeds == nullptr || feeds->empty()) return model;
+  for (const OnnxFileValue& input : file.graph.inputs) {
+    const auto fed = feeds->find(input.name);
+    if (fed != feeds->end() && shapes.count(input.name) == 0 &&
+        input.shape.has_value() && !TakesShape(*input.shape, fed->second.shape))
+      return InvalidArgument("array '%s' is %s%s; the model declares %s",
+                             input.name, Name(fed->second.dtype),
+                             ToString(fed->second.shape),
+                             ToString(*input.shape));
+  }
   for (const auto& [name, array] : *feeds) known.shapes[name] = array.shape;
   auto for_shapes = FromOnnx(registry, file, known);
   if (for_shapes.ok()) return for_shapes;
