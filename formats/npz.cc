@@ -121,6 +121,7 @@ absl::StatusOr<NamedArrays> ReadNpz(const std::string& path) {
   auto arrays = ParseNpz(file);
   if (!arrays.ok())
     return Annotate(arrays.status(), absl::StrCat("'", path, "'"));
+  arrays->erase(std::string(kNpzSideName));
   return arrays;
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "formats/array.h"
 #include "libcore/base/file.h"
 
@@ -21,7 +22,11 @@ namespace pd {
 /// entries of one name, entries that are not .npy; errors name the entry.
 absl::StatusOr<NamedArrays> ParseNpz(const FileBytes& file);
 
-/// ParseNpz on a file; messages name the path.
+/// The array of an npz, uint8, that is no data: how pd-convert says what the
+/// others belong to.
+inline constexpr absl::string_view kNpzSideName = "__pdkit_tree__";
+
+/// ParseNpz on a file, without the array kNpzSideName; messages name the path.
 absl::StatusOr<NamedArrays> ReadNpz(const std::string& path);
 
 /// A piece of an array of an npz.

@@ -78,10 +78,11 @@ absl::Status WriteNpzObject(const WriteJob& job) {
     return InvalidArgument("'%s' has an array called '%s'", job.content.path,
                            kNpzSideName);
   Count(arrays, job.written);
+  // One array alone and a dict of one array are different things.
   const bool lone =
       job.object.As<Array>() != nullptr || AsTensor(job.object) != nullptr;
   const bool plain =
-      flat.others.empty() && !flat.has_lod && (!flat.nested || lone);
+      flat.others.empty() && !flat.has_lod && !flat.nested && !lone;
   if (job.options.arrays_only)
     PD_RETURN_IF_ERROR(LeaveOut(job, "npz", flat.others));
   else if (!plain) {
@@ -99,6 +100,11 @@ absl::Status WriteSafetensorsObject(const WriteJob& job) {
   Safetensors out;
   NamedArrays counted;
   for (const TreeArray& array : flat.arrays) {
+    if (array.array->dtype == DType::kComplex128)
+      return InvalidArgument(
+          "'%s': tensor '%s' is complex128, for which safetensors has no type "
+          "(complex64 is its largest): npz and pickles hold it",
+          job.content.path, array.name);
     out.tensors.emplace_back(array.name, *array.array);
     counted.emplace(array.name, *array.array);
   }

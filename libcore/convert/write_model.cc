@@ -3,6 +3,7 @@
 // its value, or the error says which do not.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -83,6 +84,54 @@ absl::Status WriteStates(const WriteJob& job, const std::string& prefix,
   PD_ASSIGN_OR_RETURN(const std::string opt_path,
                       Member(job, prefix + ".pdopt"));
   return WriteStateDict(opt_path, opt, protocol);
+}
+
+// The program with its parameters marked as such, which save_inference_model
+// leaves out and static.load goes by: where no variable is marked, all that
+// persist but for those that belong to an optimizer or a schedule, which write
+// them, but not as a parameter.
+ProgramDesc WithParametersMarked(const ProgramDesc& program) {
+  ProgramDesc marked = program;
+  std::set<std::string> state;
+  for (const BlockDesc& block : program.blocks) {
+    for (const VarDesc& var : block.vars)
+      if (var.is_parameter) return marked;
+    for (const OpDesc& op : block.ops) {
+      const auto role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
+      if ((role & (kRoleOptimize | kRoleLRSched)) == 0) continue;
+      for (const auto& [slot, names] : op.outputs)
+        if (slot != "ParamOut") state.insert(names.begin(), names.end());
+    }
+  }
+  for (BlockDesc& block : marked.blocks)
+    for (VarDesc& var : block.vars)
+      var.is_parameter = var.persistable && var.kind == VarKind::kLodTensor &&
+                         state.count(var.name) == 0;
+  return marked;
+}
+
+// The program of an inference model as save_inference_model writes it: without
+// marks.
+ProgramDesc WithoutMarks(ProgramDesc program) {
+  for (BlockDesc& block : program.blocks)
+    for (VarDesc& var : block.vars) var.is_parameter = false;
+  return program;
+}
+
+bool IsInferenceModel(const ProgramDesc& program) {
+  const std::vector<OpDesc>& ops = program.global().ops;
+  return std::any_of(ops.begin(), ops.end(),
+                     [](const OpDesc& op) { return op.type == "fetch"; });
+}
+
+// The program as the target's form has it: static.save's with its parameters
+// marked, save_inference_model's without marks.
+ProgramDesc ProgramFor(const WriteJob& job, Target target,
+                       const ProgramDesc& program) {
+  if (target == Target::kPaddleStatic) return WithParametersMarked(program);
+  if (job.content.state_files && IsInferenceModel(program))
+    return WithoutMarks(program);
+  return program;
 }
 
 absl::Status WriteJointBeside(const WriteJob& job, const std::string& path,
@@ -169,7 +218,8 @@ absl::Status WriteModel(const WriteJob& job, Target target) {
   // First in the set, so last in its place: whoever finds the program finds
   // its parameters.
   PD_ASSIGN_OR_RETURN(const std::string program_path, job.files->Add(model));
-  PD_RETURN_IF_ERROR(WriteProgram(program_path, *program));
+  const ProgramDesc written = ProgramFor(job, target, *program);
+  PD_RETURN_IF_ERROR(WriteProgram(program_path, written));
   if (target == Target::kLegacy)
     PD_RETURN_IF_ERROR(WriteTensorFolder(job, prefix, values));
   else
@@ -179,7 +229,7 @@ absl::Status WriteModel(const WriteJob& job, Target target) {
   if (target == Target::kPaddle)
     PD_RETURN_IF_ERROR(WriteJointBeside(job, prefix + ".pdiparams", values));
   if (target == Target::kPaddleStatic)
-    PD_RETURN_IF_ERROR(WriteStates(job, prefix, *program, values));
+    PD_RETURN_IF_ERROR(WriteStates(job, prefix, written, values));
   job.written->files.push_back(model);
   return absl::OkStatus();
 }

@@ -151,6 +151,51 @@ TEST(Convert, ModelsThroughEveryForm) {
   MustConvert(model, Scratch("m/dump.txt"));
 }
 
+// save_inference_model marks no parameters, and static.load looks for those
+// that are marked.
+TEST(Convert, ParametersOfAnInferenceModelBecomeParameters) {
+  const std::string model = TestData("models/inference.pdmodel");
+  fs::remove(Scratch("p/static.pdopt"));
+  MustConvert(model, Scratch("p/static"), "paddle-static");
+  EXPECT_FALSE(fs::exists(Scratch("p/static.pdopt")));
+  const auto state = ReadStateDict(Scratch("p/static.pdparams"));
+  const auto want = ReadNpz(TestData("numpy/inference.npz"));
+  const auto program = ReadProgram(Scratch("p/static.pdmodel"));
+  ASSERT_TRUE(state.ok() && want.ok() && program.ok());
+  ASSERT_EQ(state->tensors.size(), want->size());
+  for (const auto& [name, array] : *want) {
+    ASSERT_EQ(state->tensors.count(name), 1u) << name;
+    ExpectSameArray(state->tensors.at(name), array, name);
+    EXPECT_TRUE(program->global().FindVar(name)->is_parameter) << name;
+  }
+  for (const VarDesc& var : program->global().vars)
+    EXPECT_EQ(var.is_parameter, want->count(var.name) == 1) << var.name;
+}
+
+// What a bare tensor and a dict of one tensor become is not the same.
+TEST(Convert, ABareTensorStaysBare) {
+  const Array array = MakeArray<float>({2}, {1, 2});
+  for (const bool bare : {true, false}) {
+    PickleDict dict;
+    dict.Add("w", PickleValue{array});
+    const PickleValue value =
+        bare ? PickleValue{array} : PickleValue{std::move(dict)};
+    ASSERT_TRUE(WritePickle(Scratch("w.pd"), value, 4).ok());
+    for (const char* side : {"w.npz", "w.safetensors"}) {
+      MustConvert(Scratch("w.pd"), Scratch(side));
+      MustConvert(Scratch(side), Scratch("back.pd"));
+      ExpectSameFiles(Scratch("back.pd"), Scratch("w.pd"));
+    }
+  }
+  MustConvert(TestData("streams/lod2.pdtensor"), Scratch("t.npz"));
+  MustConvert(Scratch("t.npz"), Scratch("t.pdtensor"));
+  ExpectSameFiles(Scratch("t.pdtensor"), TestData("streams/lod2.pdtensor"));
+  // Whoever reads arrays sees arrays alone.
+  const auto arrays = ReadNpz(Scratch("t.npz"));
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  EXPECT_EQ(arrays->size(), 1u);
+}
+
 TEST(Convert, ValuesMustFitTheProgram) {
   const std::string parameters = TestData("models/inference.pdiparams");
   auto content = ReadContent(parameters, ReadOptions());
@@ -190,6 +235,9 @@ TEST(Convert, SaysWhatATargetCannotHold) {
   ExpectError(
       Convert(TestData("pickles/adam.sched.pdopt"), Scratch("v"), "vars"),
       "'LR_Scheduler/last_epoch' (int)");
+  ExpectError(Convert(TestData("streams/complex128.pdtensor"),
+                      Scratch("c.safetensors")),
+              "'complex128' is complex128, for which safetensors has no type");
   ExpectError(Convert(TestData("pickles/model.p4.pdparams"), Scratch("x.npy")),
               "npy holds one");
   ExpectError(Convert(TestData("pickles/model.p4.pdparams"), Scratch("x.txt")),
