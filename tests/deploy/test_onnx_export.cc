@@ -197,8 +197,10 @@ TEST(OnnxExport, Refusals) {
   EXPECT_EQ(message(OneOp("relu").Onnx(8)),
             "opset 8 cannot be written; it must be in [9, 17]");
   EXPECT_EQ(message(OneOp("relu_").Onnx(13)),
-            "op 'relu_' cannot be exported to ONNX; the nearest that can is "
-            "'relu'");
+            "op 'relu_' cannot be exported to ONNX; 'relu' can");
+  // Other words of three letters are no hint.
+  EXPECT_EQ(message(OneOp("rne").Onnx(13)),
+            "op 'rne' cannot be exported to ONNX");
   EXPECT_EQ(message(OneOp("cumsum", {{"axis", int32_t{1}}}).Onnx(9)),
             "op 'cumsum': opset 9 has no CumSum; it needs opset >= 11");
   OneOp pow("pow", {{"factor", 2.0f}});

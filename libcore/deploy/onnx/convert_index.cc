@@ -100,8 +100,16 @@ double FillValue(OnnxOp* op) {
 
 void ConvertFillConstant(OnnxOp* op) {
   const DType dtype = op->OutVar("Out").dtype;
-  op->Alias("Out", op->Emit("Expand", {op->Const(FillValue(op), dtype),
-                                       op->ConstInts(op->Ints("shape"))}));
+  std::string shape;
+  if (op->Has("ShapeTensor"))
+    shape = op->IntVector("ShapeTensor");
+  else if (op->Has("ShapeTensorList"))
+    shape = op->IntVector("ShapeTensorList");
+  else
+    shape = op->ConstInts(op->Ints("shape"));
+  op->Ignore("ShapeTensorList");  // ShapeTensor overrides it
+  op->Alias("Out",
+            op->Emit("Expand", {op->Const(FillValue(op), dtype), shape}));
 }
 
 void ConvertFillLike(OnnxOp* op) {
@@ -233,12 +241,40 @@ void ConvertPixelShuffle(OnnxOp* op) {
             {"mode", std::string("CRD")}});
 }
 
+// Groups of channels, their first ones first, then their second ones: the axis
+// of channels becomes two, which change places.
+void ConvertChannelShuffle(OnnxOp* op) {
+  const bool last = op->Str("data_format", "NCHW") == "NHWC";
+  const int64_t groups =
+      op->Int(op->type() == "channel_shuffle" ? "groups" : "group", 1);
+  const Shape& x = op->ShapeOf("X");
+  const int64_t channels = x.size() == 4 ? x[last ? 3 : 1] : -1;
+  if (channels < 0 || groups < 1 || channels % groups != 0) {
+    op->Fail(
+        Unimplemented("X of shape %s in %d groups; its channels must be known, "
+                      "and a multiple",
+                      ToString(x), groups));
+    return;
+  }
+  const std::string in = op->In("X");
+  const std::string shape =
+      IsDynamic(x) ? op->Emit("Shape", {in}) : op->ConstInts(x);
+  const std::vector<int64_t> parts =
+      last ? std::vector<int64_t>{-1, groups, channels / groups}
+           : std::vector<int64_t>{0, groups, channels / groups, -1};
+  const std::vector<int64_t> order =
+      last ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 2, 1, 3};
+  op->Give("Out", "Reshape",
+           {op->Transpose(op->Reshape(in, parts), order), shape});
+}
+
 }  // namespace
 
 OnnxConverters IndexConverters() {
   return {
       {"bilinear_interp_v2", ConvertResize},
       {"cast", ConvertCast},
+      {"channel_shuffle", ConvertChannelShuffle},
       {"fill_any_like", ConvertFillLike},
       {"fill_constant", ConvertFillConstant},
       {"fill_constant_batch_size_like", ConvertFillBatchLike},
@@ -250,6 +286,7 @@ OnnxConverters IndexConverters() {
       {"nearest_interp_v2", ConvertResize},
       {"one_hot_v2", ConvertOneHot},
       {"pixel_shuffle", ConvertPixelShuffle},
+      {"shuffle_channel", ConvertChannelShuffle},
       {"tril_triu", ConvertTriangle},
       {"where", ConvertWhere},
   };

@@ -20,21 +20,12 @@ int64_t AxisOf(OnnxOp* op, const char* attr, int64_t otherwise, int64_t rank) {
   return 0;
 }
 
-// An int64 vector of a tensor of one or more elements, or a list of those.
-std::string IntVector(OnnxOp* op, const char* slot) {
-  OnnxValues parts;
-  for (const std::string& value : op->Ins(slot))
-    parts.push_back(op->Reshape(op->Cast(value, DType::kInt64), {-1}));
-  if (parts.size() == 1) return parts[0];
-  return op->Emit("Concat", parts, {{"axis", int64_t{0}}});
-}
-
 void ConvertReshape(OnnxOp* op) {
   std::string shape;
   if (op->Has("ShapeTensor"))
-    shape = IntVector(op, "ShapeTensor");
+    shape = op->IntVector("ShapeTensor");
   else if (op->Has("Shape"))
-    shape = IntVector(op, "Shape");
+    shape = op->IntVector("Shape");
   else
     shape = op->ConstInts(op->Ints("shape"));
   op->Ignore("Shape");  // ShapeTensor overrides it
@@ -193,8 +184,8 @@ void ConvertSlice(OnnxOp* op) {
   }
   const auto bound = [&](const char* tensor, const char* list,
                          const char* attr) {
-    if (op->Has(list)) return IntVector(op, list);
-    return op->Has(tensor) ? IntVector(op, tensor)
+    if (op->Has(list)) return op->IntVector(list);
+    return op->Has(tensor) ? op->IntVector(tensor)
                            : op->ConstInts(op->Ints(attr));
   };
   if (op->opset() < 10) {
@@ -235,9 +226,9 @@ void ConvertStridedSlice(OnnxOp* op) {
 void ConvertExpand(OnnxOp* op) {
   std::string shape;
   if (op->Has("expand_shapes_tensor")) {
-    shape = IntVector(op, "expand_shapes_tensor");
+    shape = op->IntVector("expand_shapes_tensor");
   } else if (op->Has("Shape")) {
-    shape = IntVector(op, "Shape");
+    shape = op->IntVector("Shape");
   } else {
     auto extents = op->Ints("shape");
     // -1 keeps the extent, as 1 does in ONNX.

@@ -18,8 +18,8 @@ const std::map<std::string, OnnxConverter>& Table() {
     for (const OnnxConverters& part :
          {ActivationConverters(), ConvConverters(), ElementwiseConverters(),
           IndexConverters(), MatmulConverters(), NormConverters(),
-          PoolConverters(), QuantizeConverters(), ReduceConverters(),
-          ShapeConverters()})
+          PoolConverters(), QuantizeConverters(), RecurrentConverters(),
+          ReduceConverters(), ShapeConverters()})
       for (const OnnxConverter& converter : part)
         PD_INVARIANT(all->emplace(converter.op_type, converter).second);
     return all;
@@ -27,13 +27,21 @@ const std::map<std::string, OnnxConverter>& Table() {
   return *table;
 }
 
+// A type that may be the same op under another name, such as `relu` for
+// `relu_`; "" where names are only as alike as any two short words.
+std::string AlmostTheSame(const std::string& op_type) {
+  const std::string nearest = Nearest(op_type, OnnxOpTypes());
+  const bool alike =
+      !nearest.empty() && EditDistance(op_type, nearest) <= op_type.size() / 4;
+  return alike ? nearest : "";
+}
+
 absl::Status ConvertOp(const OpDesc& desc, OnnxGraph* graph) {
   const OnnxConverter* converter = FindOnnxConverter(desc.type);
   if (converter == nullptr) {
-    const std::string nearest = Nearest(desc.type, OnnxOpTypes());
-    return Unimplemented(
-        "op '%s' cannot be exported to ONNX%s", desc.type,
-        nearest.empty() ? "" : "; the nearest that can is '" + nearest + "'");
+    const std::string alike = AlmostTheSame(desc.type);
+    return Unimplemented("op '%s' cannot be exported to ONNX%s", desc.type,
+                         alike.empty() ? "" : "; '" + alike + "' can");
   }
   OnnxOp op(desc, converter->onnx_type, graph);
   converter->convert(&op);

@@ -33,6 +33,7 @@ OnnxConverters MatmulConverters();
 OnnxConverters NormConverters();
 OnnxConverters PoolConverters();
 OnnxConverters QuantizeConverters();
+OnnxConverters RecurrentConverters();
 OnnxConverters ReduceConverters();
 OnnxConverters ShapeConverters();
 

@@ -86,6 +86,10 @@ struct AttrWriter {
     out->set_type(onnx::AttributeProto::FLOATS);
     for (const float f : v) out->add_floats(f);
   }
+  void operator()(const std::vector<std::string>& v) const {
+    out->set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& s : v) out->add_strings(s);
+  }
 };
 
 bool HasOperator(absl::string_view op_type, int opset) {

@@ -20,7 +20,7 @@
 namespace pd {
 
 using OnnxAttr = std::variant<int64_t, float, std::string, std::vector<int64_t>,
-                              std::vector<float>>;
+                              std::vector<float>, std::vector<std::string>>;
 using OnnxAttrs = std::vector<std::pair<const char*, OnnxAttr>>;
 
 /// Names of values; "" stands for an optional input that is absent.

@@ -243,6 +243,14 @@ std::string OnnxOp::ConstArray(const Array& array) {
   return graph_->Constant(array);
 }
 
+std::string OnnxOp::IntVector(absl::string_view slot) {
+  OnnxValues parts;
+  for (const std::string& value : Ins(slot))
+    parts.push_back(Reshape(Cast(value, DType::kInt64), {-1}));
+  if (parts.size() == 1) return parts[0];
+  return Emit("Concat", parts, {{"axis", int64_t{0}}});
+}
+
 std::string OnnxOp::Reshape(const std::string& x,
                             const std::vector<int64_t>& shape) {
   return Emit("Reshape", {x, ConstInts(shape)});

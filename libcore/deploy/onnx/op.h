@@ -87,6 +87,9 @@ class OnnxOp {
   std::string Const(double value, DType dtype);
   std::string ConstArray(const Array& array);
 
+  /// The int64 vector that a slot says: one tensor, or one of each element.
+  std::string IntVector(absl::string_view slot);
+
   // What differs between opsets; `dtype` is the element type of `x`.
 
   std::string Reshape(const std::string& x, const std::vector<int64_t>& shape);
