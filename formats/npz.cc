@@ -61,7 +61,9 @@ absl::Status ScanEntry(
   const auto size = static_cast<int64_t>(SizeOf(layout.dtype));
   int64_t left = static_cast<int64_t>(header.data_bytes) / size;
   std::byte* data = nullptr;
-  const Array raw = NewArray(layout.dtype, {std::min(left, elements)}, &data);
+  PD_ASSIGN_OR_RETURN(
+      const Array raw,
+      NewArray(layout.dtype, {std::min(left, elements)}, &data));
   do {
     const int64_t count = std::min(left, elements);
     const auto bytes = static_cast<size_t>(count * size);

@@ -48,7 +48,7 @@ bool Holds(From value) {
 template <typename From, typename To>
 absl::Status ConvertInto(const Array& array, Array* to, int64_t* bad) {
   std::byte* bytes = nullptr;
-  *to = NewArray(DTypeOf<To>(), array.shape, &bytes);
+  PD_ASSIGN_OR_RETURN(*to, NewArray(DTypeOf<To>(), array.shape, &bytes));
   to->lod = array.lod;
   for (int64_t i = 0; i < array.size(); ++i) {
     From value;

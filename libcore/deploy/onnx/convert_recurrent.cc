@@ -63,7 +63,7 @@ Array Regated(const Recurrent& r, const std::vector<const Array*>& arrays,
   shape[0] *= static_cast<int64_t>(parts);
   shape.insert(shape.begin(), static_cast<int64_t>(arrays.size() / parts));
   std::byte* to = nullptr;
-  Array all = NewArray(first.dtype, std::move(shape), &to);
+  Array all = NewCopy(first.dtype, std::move(shape), &to);
   const size_t block = first.size_bytes() / r.gates.size();
   for (const Array* array : arrays)
     for (const int64_t gate : r.gates) {
