@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 #include <variant>
 
 #include "absl/strings/ascii.h"
@@ -33,6 +34,9 @@ absl::Status SetFlags(const std::vector<std::string>& lists) {
   };
   if (const absl::Status set = SetFlagsFromEnvironment(); !set.ok())
     return wrong("environment", set);
+  // Each is said once, wherever it was given.
+  const std::vector<std::string> around = UnreadFlagsInEnvironment();
+  std::set<std::string> unread(around.begin(), around.end());
   for (const std::string& list : lists) {
     for (absl::string_view item : absl::StrSplit(list, ',')) {
       const size_t equals = item.find('=');
@@ -42,9 +46,13 @@ absl::Status SetFlags(const std::vector<std::string>& lists) {
                                              "name=value"));
       const absl::Status set =
           SetFlag(item.substr(0, equals), item.substr(equals + 1));
-      if (!set.ok()) return wrong("option '--flags'", set);
+      if (absl::IsUnimplemented(set))
+        unread.insert(std::string(set.message()));
+      else if (!set.ok())
+        return wrong("option '--flags'", set);
     }
   }
+  for (const std::string& text : unread) LogWarning("%s", text);
   return absl::OkStatus();
 }
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/base/flags.h"
 
-#include <cstdlib>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -17,7 +22,7 @@ std::vector<FlagInfo>& Table() {
       {"FLAGS_check_nan_inf", false,
        "stop at the first operator whose output holds NaN or Inf"},
       {"FLAGS_conv_workspace_size_limit", int64_t{512},
-       "MiB of memory that a convolution on a GPU may take for itself"},
+       "MiB of memory that a convolution on a GPU may take for itself", 0},
       {"FLAGS_cuda_dir", std::string(),
        "folders, separated by colons, where NVIDIA's libcuda and libcublasLt "
        "are looked for first"},
@@ -34,10 +39,74 @@ std::vector<FlagInfo>& Table() {
       {"FLAGS_enable_cublas_tensor_op_math", false,
        "products and convolutions on a GPU may round float32 inputs to TF32"},
       {"FLAGS_multiple_of_cupti_buffer_size", int64_t{1},
-       "MiB of each buffer that CUPTI records into"},
+       "MiB of each buffer that CUPTI records into", 1},
       {"FLAGS_use_mkldnn", true, "use oneDNN's kernels where they apply"},
   };
   return *table;
+}
+
+// The other flags of PaddlePaddle 2.3's manual, without FLAGS_.
+constexpr absl::string_view kUnread[] = {
+    "USE_STANDALONE_EXECUTOR",
+    "allocator_strategy",
+    "allow_cinn_ops",
+    "allreduce_record_one_event",
+    "apply_pass_to_program",
+    "benchmark",
+    "call_stack_level",
+    "communicator_fake_rpc",
+    "communicator_independent_recv_thread",
+    "communicator_max_merge_var_num",
+    "communicator_merge_sparse_grad",
+    "communicator_min_send_grad_num_before_recv",
+    "communicator_send_queue_size",
+    "communicator_send_wait_times",
+    "communicator_thread_pool_size",
+    "cpu_deterministic",
+    "cudnn_batchnorm_spatial_persistent",
+    "deny_cinn_ops",
+    "dist_threadpool_size",
+    "eager_delete_scope",
+    "eager_delete_tensor_gb",
+    "enable_eager_mode",
+    "enable_parallel_graph",
+    "enable_rpc_profiler",
+    "fast_eager_deletion_mode",
+    "fraction_of_cpu_memory_to_use",
+    "fraction_of_cuda_pinned_memory_to_use",
+    "fraction_of_gpu_memory_to_use",
+    "fuse_parameter_groups_size",
+    "fuse_parameter_memory_size",
+    "init_allocated_mem",
+    "initial_cpu_memory_in_mb",
+    "initial_gpu_memory_in_mb",
+    "inner_op_parallelism",
+    "max_body_size",
+    "memory_fraction_of_eager_deletion",
+    "npu_precision_mode",
+    "paddle_num_threads",
+    "pe_profile_fname",
+    "print_sub_graph_dir",
+    "reader_queue_speed_test_mode",
+    "reallocate_gpu_memory_in_mb",
+    "rpc_deadline",
+    "rpc_disable_reuse_port",
+    "rpc_get_thread_num",
+    "rpc_send_thread_num",
+    "rpc_server_profile_path",
+    "rpc_server_profile_path_listener_id",
+    "run_kp_kernel",
+    "selected_gpus",
+    "selected_npus",
+    "selected_xpus",
+    "sync_nccl_allreduce",
+    "tracer_profile_fname",
+    "use_ngraph",
+    "use_pinned_memory"};
+
+bool IsUnread(absl::string_view name) {
+  return std::find(std::begin(kUnread), std::end(kUnread),
+                   absl::StripPrefix(name, "FLAGS_")) != std::end(kUnread);
 }
 
 FlagInfo* Find(absl::string_view name) {
@@ -47,6 +116,21 @@ FlagInfo* Find(absl::string_view name) {
   return nullptr;
 }
 
+// Of a flag that is not in the table.
+std::string UnreadText(absl::string_view name) {
+  name = absl::StripPrefix(name, "FLAGS_");
+  if (IsUnread(name))
+    return absl::StrCat("flag 'FLAGS_", name,
+                        "' of PaddlePaddle has no effect here");
+  std::vector<absl::string_view> names;
+  for (const FlagInfo& flag : Table()) names.push_back(flag.name);
+  const std::string full = absl::StrCat("FLAGS_", name);
+  const std::string near = Nearest(full, names);
+  return absl::StrCat(
+      "unknown flag '", full, "'",
+      near.empty() ? "" : absl::StrCat(", did you mean '", near, "'?"));
+}
+
 absl::Status Parse(absl::string_view text, FlagInfo* flag) {
   const char* expected = "a string";
   bool ok = true;
@@ -54,8 +138,12 @@ absl::Status Parse(absl::string_view text, FlagInfo* flag) {
     ok = absl::SimpleAtob(text, b);
     expected = "true or false";
   } else if (auto* i = std::get_if<int64_t>(&flag->value)) {
-    ok = absl::SimpleAtoi(text, i);
-    expected = "a whole number";
+    int64_t value = 0;
+    ok = absl::SimpleAtoi(text, &value) && value >= flag->min;
+    if (ok) *i = value;
+    expected = flag->min == INT64_MIN ? "a whole number"
+               : flag->min == 0       ? "a whole number of at least 0"
+                                      : "a whole number of at least 1";
   } else if (auto* d = std::get_if<double>(&flag->value)) {
     ok = absl::SimpleAtod(text, d);
     expected = "a number";
@@ -75,15 +163,8 @@ const std::vector<FlagInfo>& AllFlags() { return Table(); }
 absl::Status SetFlag(absl::string_view name, absl::string_view value) {
   FlagInfo* flag = Find(name);
   if (flag == nullptr) {
-    std::vector<absl::string_view> names;
-    for (const FlagInfo& f : Table()) names.push_back(f.name);
-    const std::string full =
-        absl::StrCat("FLAGS_", absl::StripPrefix(name, "FLAGS_"));
-    const std::string near = Nearest(full, names);
-    return NotFound("unknown flag '%s'%s", full,
-                    near.empty()
-                        ? std::string()
-                        : absl::StrCat(", did you mean '", near, "'?"));
+    if (IsUnread(name)) return Unimplemented("%s", UnreadText(name));
+    return NotFound("%s", UnreadText(name));
   }
   return Parse(value, flag);
 }
@@ -94,6 +175,18 @@ absl::Status SetFlagsFromEnvironment() {
     if (value != nullptr) PD_RETURN_IF_ERROR(Parse(value, &flag));
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> UnreadFlagsInEnvironment() {
+  std::vector<std::string> texts;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    absl::string_view name = *entry;
+    name = name.substr(0, name.find('='));
+    if (absl::StartsWith(name, "FLAGS_") && Find(name) == nullptr)
+      texts.push_back(UnreadText(name));
+  }
+  std::sort(texts.begin(), texts.end());
+  return texts;
 }
 
 template <typename T>

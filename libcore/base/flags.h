@@ -21,18 +21,25 @@ struct FlagInfo {
   absl::string_view name;  ///< with "FLAGS_"
   FlagValue value;         ///< its default in the table, now otherwise
   absl::string_view help;
+  int64_t min = INT64_MIN;  ///< the least that a whole number may be
 };
 
 /// Every flag with its value now, in name order.
 const std::vector<FlagInfo>& AllFlags();
 
 /// Sets a flag, with or without "FLAGS_" before its name. NotFound names the
-/// nearest flag; InvalidArgument says what the value should be.
+/// nearest flag; Unimplemented is for one of PaddlePaddle's that nothing here
+/// reads; InvalidArgument says what the value should be.
 absl::Status SetFlag(absl::string_view name, absl::string_view value);
 
-/// Sets flags from the environment variables FLAGS_*. Variables of other
-/// PaddlePaddle flags are left alone.
+/// Sets flags from the environment variables FLAGS_*; InvalidArgument says what
+/// a value should be. Variables that are no flags of the table are left alone.
 absl::Status SetFlagsFromEnvironment();
+
+/// A sentence for each environment variable FLAGS_* that nothing reads, in
+/// order: a flag of PaddlePaddle's without effect here, or an unknown one with
+/// the nearest name.
+std::vector<std::string> UnreadFlagsInEnvironment();
 
 /// The value of a flag in the table; T must be its type.
 template <typename T>
