@@ -12,6 +12,7 @@
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/count_flops.h"
+#include "libcore/train/data_fit.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
@@ -103,8 +104,11 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
     PD_ASSIGN_OR_RETURN(
         eval_loader, OpenLoader(job, data.eval(), train.seed(), &vocabularies));
   }
-  PD_RETURN_IF_ERROR(MatchFields(program.feeds, loader->fields()).status());
+  PD_RETURN_IF_ERROR(CheckDataFits(job, program, *loader, "train"));
+  if (eval_loader != nullptr)
+    PD_RETURN_IF_ERROR(CheckDataFits(job, program, *eval_loader, "eval"));
   DryRun dry;
+  dry.warnings = WarningsOf(job, program, *loader);
   CountVariables(program, &dry);
   Session session(&registry, train.seed());
   session.set_pass_options(passes);

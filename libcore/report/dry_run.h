@@ -35,6 +35,8 @@ struct DryRun {
   /// Operations of one step, two for each multiply-add of its convolutions and
   /// matrix products, gradients included; nothing when a shape is not known.
   std::optional<int64_t> step_flops;
+  /// What works but can hardly be meant, with places in the job.
+  std::vector<std::string> warnings;
 };
 
 /// Builds the programs, opens the data, reads the first record of each set, and

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "libcore/base/status_macros.h"
@@ -72,10 +71,6 @@ class Summarizer {
     const VarDesc* var = Find(name);
     return var != nullptr ? var->shape : Shape();
   }
-  const Shape ShapeIn(const OpDesc& op, const char* slot) const {
-    return ShapeOf(op.In(slot));
-  }
-
   // A batch of one record; other open extents as CountFlops takes them.
   absl::Status InferShapes() {
     BlockDesc& block = program_.global();
@@ -127,78 +122,32 @@ class Summarizer {
           if (trainable_.count(name) > 0) row.trainable += Elements(var->shape);
         }
     if (ops.empty()) row.inputs = row.outputs;  // it hands its input on
-    row.flops = FlopsOf(layer, row, ops);
+    row.flops = FlopsOf(ops);
     return row;
   }
 
-  // By the kind of layer where paddle.flops has a rule for it, else by ops.
-  int64_t FlopsOf(const LayerInfo& layer, const LayerRow& row,
-                  const std::vector<size_t>& ops) const {
-    const Shape& in = row.inputs.empty() ? Shape() : row.inputs[0];
-    const Shape& out = row.outputs[0];
-    if (absl::StartsWith(layer.kind, "adaptive_avg_pool")) {
-      int64_t window = 1;
-      for (size_t i = 2; i < std::min(in.size(), out.size()); ++i)
-        window *= out[i] > 0 ? in[i] / out[i] : 1;
-      return (window + 1) * Elements(out);
-    }
-    if (absl::StartsWith(layer.kind, "avg_pool")) return Elements(out);
-    if (layer.kind == "batch_norm") return 2 * Elements(in);
-    if (layer.kind == "leaky_relu") return Elements(in);
+  int64_t FlopsOf(const std::vector<size_t>& ops) const {
+    const auto shape_of = [this](const std::string& name) -> const Shape* {
+      const VarDesc* var = Find(name);
+      return var != nullptr ? &var->shape : nullptr;
+    };
     int64_t flops = 0;
-    for (size_t i : ops) flops += FlopsOfOp(program_.global().ops[i]);
+    for (size_t i : ops) {
+      const OpDesc& op = program_.global().ops[i];
+      flops +=
+          op.type == "rnn" ? FlopsOfRnn(op) : OpFlops(op, shape_of).value_or(0);
+    }
     return flops;
   }
 
-  // Whether a parameter is added to what the convolution makes.
-  bool HasBias(const OpDesc& conv) const {
-    const std::string& out = conv.Out("Output");
-    for (const OpDesc& op : program_.global().ops) {
-      if (op.type != "elementwise_add" || op.In("X") != out) continue;
-      const VarDesc* y = Find(op.In("Y"));
-      return y != nullptr && y->persistable;
-    }
-    return !conv.Input("Bias").empty();
-  }
-
-  int64_t FlopsOfOp(const OpDesc& op) const {
-    // BatchNorm2D: paddle.flops knows no rule for the other ranks.
-    if (op.type == "batch_norm") {
-      const Shape x = ShapeIn(op, "X");
-      return x.size() == 4 ? 2 * Elements(x) : 0;
-    }
-    if (absl::StartsWith(op.type, "conv") ||
-        absl::StartsWith(op.type, "depthwise_conv")) {
-      const Shape filter = ShapeIn(op, "Filter");
-      if (filter.size() < 3) return 0;
-      // Filters of transposed convolutions are [in, out / groups, ...].
-      const bool transposed = absl::StrContains(op.type, "transpose");
-      const int64_t groups =
-          std::max<int64_t>(1, op.AttrOr<int32_t>("groups", 1));
-      int64_t window = transposed ? filter[0] / groups : filter[1];
-      for (size_t i = 2; i < filter.size(); ++i) window *= filter[i];
-      return Elements(ShapeOf(op.Out("Output"))) *
-             (window + (HasBias(op) ? 1 : 0));
-    }
-    if (op.type == "matmul_v2" || op.type == "mul" || op.type == "bmm" ||
-        op.type == "matmul") {
-      const Shape x = ShapeIn(op, "X");
-      const bool turned = op.AttrOr<bool>("trans_x", false) ||
-                          op.AttrOr<bool>("transpose_X", false);
-      if (x.empty()) return 0;
-      const int64_t inner = turned && x.size() > 1 ? x[x.size() - 2] : x.back();
-      return Elements(ShapeOf(op.Out("Out"))) * std::max<int64_t>(inner, 0);
-    }
-    if (op.type == "rnn") {
-      // Every matrix is used once for each record and position.
-      const Shape x = ShapeIn(op, "Input");
-      int64_t weights = 0;
-      for (const std::string& name : op.Input("WeightList"))
-        if (const Shape shape = ShapeOf(name); shape.size() == 2)
-          weights += Elements(shape);
-      return x.size() == 3 ? std::max<int64_t>(x[0] * x[1], 0) * weights : 0;
-    }
-    return 0;
+  // Every matrix is used once for each record and position.
+  int64_t FlopsOfRnn(const OpDesc& op) const {
+    const Shape x = ShapeOf(op.In("Input"));
+    int64_t weights = 0;
+    for (const std::string& name : op.Input("WeightList"))
+      if (const Shape shape = ShapeOf(name); shape.size() == 2)
+        weights += Elements(shape);
+    return x.size() == 3 ? 2 * std::max<int64_t>(x[0] * x[1], 0) * weights : 0;
   }
 
   const OpRegistry& registry_;

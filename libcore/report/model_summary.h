@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job's network layer by layer: what paddle.summary and paddle.flops say of
-// a network, for a batch of one record.
+// A job's network layer by layer: what paddle.summary says of a network, and
+// its arithmetic, for a batch of one record.
 #ifndef PD_LIBCORE_REPORT_MODEL_SUMMARY_H_
 #define PD_LIBCORE_REPORT_MODEL_SUMMARY_H_
 
@@ -24,9 +24,8 @@ struct LayerRow {
   /// one's.
   int64_t parameters = 0;
   int64_t trainable = 0;
-  /// As paddle.flops counts: a multiply-add is one operation. The matrix
-  /// products of activations and of recurrent layers, which it leaves out, are
-  /// counted in the same way.
+  /// Two operations for each multiply-add of convolutions and matrix products,
+  /// as count_flops.h counts, those of recurrent layers included.
   int64_t flops = 0;
 };
 

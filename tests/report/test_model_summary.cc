@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of paddle.summary and paddle.flops (PaddlePaddle 2.6.2) of
-// paddle.vision's networks.
+// The numbers of paddle.summary (PaddlePaddle 2.6.2) of paddle.vision's
+// networks. FLOPs are twice the multiply-adds that its convolutions and linear
+// layers did in a pass, each output element times the elements of a filter or
+// column.
 #include "libcore/report/model_summary.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +39,7 @@ TEST(ModelSummary, LeNet) {
     layer { linear { out_features: 10 } })");
   EXPECT_EQ(s.parameters, 61610);
   EXPECT_EQ(s.trainable, 61610);
-  EXPECT_EQ(s.flops, 347560);
+  EXPECT_EQ(s.flops, 2 * (42336 + 240000 + 48000 + 10080 + 840));
   ASSERT_EQ(s.rows.size(), 10u);
   EXPECT_EQ(s.rows[0].type, "Conv2D-1");
   EXPECT_EQ(s.rows[0].name, "conv1");
@@ -45,9 +47,9 @@ TEST(ModelSummary, LeNet) {
   EXPECT_EQ(s.rows[3].inputs, (std::vector<Shape>{{1, 6, 14, 14}}));
   EXPECT_EQ(s.rows[3].outputs, (std::vector<Shape>{{1, 16, 10, 10}}));
   EXPECT_EQ(s.rows[3].parameters, 2416);
-  EXPECT_EQ(s.rows[3].flops, 241600);
+  EXPECT_EQ(s.rows[3].flops, 2 * 240000);
   EXPECT_EQ(s.rows[4].type, "ReLU-2");
-  EXPECT_EQ(s.rows[7].flops, 48000);
+  EXPECT_EQ(s.rows[7].flops, 2 * 48000);
   EXPECT_NEAR(s.input_mb, 0.00299, 1e-5);
   // The outputs of PaddlePaddle's layers, and 400 of our flatten.
   EXPECT_NEAR(s.pass_mb, 0.11, 0.01);
@@ -60,7 +62,7 @@ TEST(ModelSummary, ResNet18) {
     layer { block { use: "resnet18" } })");
   EXPECT_EQ(s.parameters, 11699112);
   EXPECT_EQ(s.trainable, 11689512);
-  EXPECT_EQ(s.flops, 1819066368);
+  EXPECT_EQ(s.flops, 2 * int64_t{1814073344});
   EXPECT_NEAR(s.input_mb, 0.57, 0.01);
   EXPECT_NEAR(s.parameters_mb, 44.63, 0.01);
 }
@@ -71,7 +73,7 @@ TEST(ModelSummary, MobileNetV2) {
     layer { block { use: "mobilenet_v2" } })");
   EXPECT_EQ(s.parameters, 3538984);
   EXPECT_EQ(s.trainable, 3504872);
-  EXPECT_EQ(s.flops, 314194496);
+  EXPECT_EQ(s.flops, 2 * int64_t{300774272});
 }
 
 // Tables that the output layer shares count once: the well-known sizes of BERT
