@@ -348,6 +348,18 @@ absl::Status OptionTable::Split(int argc, const char* const* argv) {
   return absl::OkStatus();
 }
 
+absl::Status OptionTable::CheckPaths() const {
+  for (const auto& entry : entries_) {
+    if (entry->shown.value != "PATH=VALUE") continue;
+    for (const std::string& given : entry->given)
+      if (!absl::StrContains(given, '='))
+        return CommandLineError(absl::StrCat(
+            "option '", entry->option->get_name(), "': '", given,
+            "' has no value; expected one word: '", given, "=VALUE'"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OptionTable::TakePositionals() {
   bool names_end = false;  // after "--"
   for (const std::string& extra : cli_->app.remaining()) {
@@ -373,6 +385,8 @@ absl::Status OptionTable::Parse(int argc, const char* const* argv,
                                 const std::function<bool()>& on_first) {
   PD_RETURN_IF_ERROR(Split(argc, argv));
   if (on_first && on_first()) return absl::OkStatus();
+  // First, since the value of "-o PATH VALUE" looks like another argument.
+  PD_RETURN_IF_ERROR(CheckPaths());
   PD_RETURN_IF_ERROR(TakePositionals());
   for (const auto& entry : entries_) PD_RETURN_IF_ERROR(AssignValues(*entry));
   return CheckStreams();

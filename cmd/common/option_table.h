@@ -119,6 +119,7 @@ class OptionTable {
   Entry& Add(OptionText text, std::string fallback, Assign assign);
   Entry* Find(absl::string_view name) const;
   absl::Status Split(int argc, const char* const* argv);
+  absl::Status CheckPaths() const;
   absl::Status TakePositionals();
   absl::Status UnknownOption(absl::string_view argument) const;
   absl::Status AssignValues(const Entry& entry) const;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace pd {
@@ -85,7 +86,20 @@ void InvariantFailed(const char* condition, const char* file, int line) {
   std::abort();
 }
 
-size_t EditDistance(absl::string_view a, absl::string_view b) {
+namespace {
+
+// "AdamW" and "adam_w" are "adamw".
+std::string LettersOf(absl::string_view name) {
+  std::string letters;
+  for (const char c : name)
+    if (c != '_') letters += absl::ascii_tolower(static_cast<unsigned char>(c));
+  return letters;
+}
+
+}  // namespace
+
+size_t EditDistance(absl::string_view first, absl::string_view second) {
+  const std::string a = LettersOf(first), b = LettersOf(second);
   const size_t n = a.size(), m = b.size();
   // Three rows of the dynamic programme: before, above and current.
   std::vector<size_t> before(m + 1), above(m + 1), row(m + 1);

@@ -146,6 +146,23 @@ bool StartsWithAny(absl::string_view text, absl::string_view characters) {
          characters.find(text.front()) != absl::string_view::npos;
 }
 
+// Takes an element away; those behind it move up with their places.
+absl::Status RemoveElement(const PathStep& step, const FieldDescriptor* field,
+                           Cursor* at) {
+  PD_ASSIGN_OR_RETURN(const int index,
+                      SelectElement(step, *at->message, field));
+  const Reflection* reflection = at->message->GetReflection();
+  const std::string path = JoinPath(at->path, step.name);
+  const int count = reflection->FieldSize(*at->message, field);
+  ErasePlaces(ElementPath(path, index), at->places);
+  for (int i = index; i + 1 < count; ++i) {
+    reflection->SwapElements(at->message, field, i, i + 1);
+    MovePlaces(ElementPath(path, i + 1), ElementPath(path, i), at->places);
+  }
+  reflection->RemoveLast(at->message, field);
+  return absl::OkStatus();
+}
+
 // One element of a list gets a value: it is read into an empty list of its own.
 absl::Status SetElement(const PathStep& step, const FieldDescriptor* field,
                         absl::string_view value, Cursor* at) {
@@ -182,7 +199,9 @@ absl::Status SetLast(const PathStep& step, absl::string_view value,
   PD_ASSIGN_OR_RETURN(const FieldDescriptor* field, FindField(step, *at));
   const std::string path = JoinPath(at->path, step.name);
   const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-  if (step.selected) return SetElement(step, field, value, at);
+  if (step.selected)
+    return value.empty() ? RemoveElement(step, field, at)
+                         : SetElement(step, field, value, at);
   DropOthers(field, at);
   ErasePlaces(path, at->places);
   at->message->GetReflection()->ClearField(at->message, field);

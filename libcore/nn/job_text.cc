@@ -44,6 +44,19 @@ void ErasePlaces(absl::string_view path, Places* places) {
   }
 }
 
+void MovePlaces(absl::string_view from, absl::string_view to, Places* places) {
+  std::vector<std::pair<std::string, std::string>> moved;
+  for (auto it = places->lower_bound(std::string(from));
+       it != places->end() &&
+       absl::string_view(it->first).substr(0, from.size()) == from;
+       ++it)
+    moved.emplace_back(absl::StrCat(to, it->first.substr(from.size())),
+                       it->second);
+  ErasePlaces(from, places);
+  for (auto& [path, place] : moved)
+    places->insert_or_assign(std::move(path), std::move(place));
+}
+
 size_t FindBadByte(absl::string_view text) {
   size_t i = 0;
   while (i < text.size()) {

@@ -28,6 +28,9 @@ std::string ElementPath(absl::string_view field, int index);
 /// Takes a path and everything inside it out of `places`.
 void ErasePlaces(absl::string_view path, Places* places);
 
+/// Gives what lies at the path `from` the path `to`.
+void MovePlaces(absl::string_view from, absl::string_view to, Places* places);
+
 /// Reads `text` into `message`. InvalidArgument "FILE:LINE:COLUMN: ..." for the
 /// first thing wrong.
 absl::Status ReadTextMessage(absl::string_view text, const std::string& file,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -186,12 +187,29 @@ std::string WordsOf(const EnumDescriptor& type) {
   return absl::StrJoin(words, ", ");
 }
 
+namespace {
+
+// Kinds have short names, and a letter more makes another one: "nadam" and
+// "adamp" are optimizers, not "adam" with a typing mistake.
+bool MayBeMeant(absl::string_view name, absl::string_view kind) {
+  constexpr size_t kShort = 6;
+  if (kind.size() > kShort || EditDistance(name, kind) == 0) return true;
+  const std::string typed = absl::AsciiStrToLower(name);
+  return typed.size() <= kind.size() && typed[0] == kind[0];
+}
+
+}  // namespace
+
 std::string UnknownFieldMessage(const Descriptor& type, const std::string& name,
                                 absl::string_view inside) {
-  std::vector<std::string> names;
-  for (int i = 0; i < type.field_count(); ++i)
+  std::vector<std::string> names, alike;
+  for (int i = 0; i < type.field_count(); ++i) {
     names.push_back(type.field(i)->name());
-  const std::string nearest = Nearest(name, names);
+    if (type.field(i)->containing_oneof() == nullptr ||
+        MayBeMeant(name, names.back()))
+      alike.push_back(names.back());
+  }
+  const std::string nearest = Nearest(name, alike);
   if (!nearest.empty())
     return absl::StrCat("unknown field '", name, "', did you mean '", nearest,
                         "'?");

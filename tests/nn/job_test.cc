@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "libcore/base/file.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_changes.h"
 
 namespace pd {
 namespace {
@@ -281,6 +282,101 @@ TEST(Job, ExplainsOverrides) {
             "got '5'");
   EXPECT_EQ(OverrideError("model..x=1"),
             "-o model..x: a field's name is missing in the path");
+}
+
+TEST(Job, NamesLeadToTheRightKind) {
+  const auto asked = [](const std::string& name) {
+    return ErrorAfter("adam {", name + " {");
+  };
+  for (const auto& [name, kind] :
+       std::vector<std::pair<std::string, std::string>>{{"AdamW", "adamw"},
+                                                        {"Adam_W", "adamw"},
+                                                        {"SGD", "sgd"},
+                                                        {"RMSProp", "rmsprop"},
+                                                        {"rms_prop", "rmsprop"},
+                                                        {"Adam", "adam"},
+                                                        {"adma", "adam"},
+                                                        {"Adagrad", "adagrad"},
+                                                        {"AdaMax", "adamax"},
+                                                        {"rmsprpo", "rmsprop"}})
+    EXPECT_NE(asked(name).find("did you mean '" + kind + "'?"),
+              std::string::npos)
+        << asked(name);
+  // Other optimizers than those that there are.
+  for (const char* name : {"NAdam", "RAdam", "AdamP", "SGDW", "adabound"})
+    EXPECT_NE(asked(name).find("'; 'optimizer' has sgd, momentum, adam,"),
+              std::string::npos)
+        << asked(name);
+  EXPECT_NE(ErrorAfter("relu {}", "ReLU {}").find("did you mean 'relu'?"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter("relu {}", "ReLU6 {}").find("did you mean 'relu6'?"),
+            std::string::npos);
+  EXPECT_NE(ErrorAfter("{ cross_entropy {}", "{ CrossEntropyLoss {}")
+                .find("did you mean 'cross_entropy'?"),
+            std::string::npos);
+  EXPECT_NE(OverrideError("optimizer.AdamW.learning_rate=1")
+                .find("did you mean 'adamw'?"),
+            std::string::npos);
+}
+
+TEST(Job, EmptyValuesTakeElementsAway) {
+  const std::string text = absl::StrCat(
+      kJob,
+      "metric { accuracy {} }\nmetric { precision { } }\n"
+      "data { train { csv { path: [\"a.csv\", \"b.csv\", \"c.csv\"] "
+      "field { name: \"x\" column: \"0\" } } } }");
+  const auto job = ParseJob(
+      text, "job.pbtxt",
+      {"metric[0]=", "model.layer[relu_0]=", "data.train.csv.path[1]="});
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ(job->proto().metric_size(), 1);
+  EXPECT_TRUE(job->proto().metric(0).has_precision());
+  ASSERT_EQ(job->proto().model().layer_size(), 2);
+  EXPECT_TRUE(job->proto().model().layer(1).has_linear());
+  const auto& path = job->proto().data().train().csv().path();
+  ASSERT_EQ(path.size(), 2);
+  EXPECT_EQ(path[1], "c.csv");
+  // What moved up is still where it was written.
+  EXPECT_EQ(job->Where(job->proto().metric(0)), "job.pbtxt:10:1");
+  EXPECT_EQ(job->Where(job->proto().model().layer(1)), "job.pbtxt:5:3");
+  EXPECT_EQ(OverrideError("metric[0]="),
+            "-o metric[0]: there is no 'metric[0]': there are 0");
+}
+
+TEST(Job, ComparesWithAnother) {
+  const auto before = ParseJob(kJob, "run/job.pbtxt");
+  ASSERT_TRUE(before.ok());
+  const auto changes = [&](const std::string& from, const std::string& to) {
+    const auto after =
+        ParseJob(absl::StrReplaceAll(kJob, {{from, to}}), "job.pbtxt");
+    EXPECT_TRUE(after.ok()) << after.status();
+    std::string text;
+    for (const JobChange& change : CompareJobs(*before, *after))
+      if (change.field != "name")
+        absl::StrAppend(&text, change.field, ": ", change.ToString(), "\n");
+    return text;
+  };
+  EXPECT_EQ(changes("none", "none"), "");
+  // Comments, order and defaults that are spelled out are no difference.
+  EXPECT_EQ(changes("relu {}", "relu {}  # the same"), "");
+  EXPECT_EQ(changes("learning_rate: 0.01", "beta1: 0.9 learning_rate: 0.01"),
+            "");
+  EXPECT_EQ(changes("relu {}", "gelu {}"),
+            "model.layer.gelu: 'model.layer[gelu_0]' is gelu {}, was relu {} "
+            "(job.pbtxt:4:11)\n");
+  EXPECT_EQ(changes("adam { learning_rate: 0.01 }", "sgd {}"),
+            "optimizer.sgd: 'optimizer' is sgd {}, was adam { learning_rate: "
+            "0.01 } (job.pbtxt:8:13)\n");
+  EXPECT_EQ(changes("out_features: 10", "out_features: 12"),
+            "model.layer.linear.out_features: "
+            "'model.layer[linear_0].linear.out_features' is 12, was 10 "
+            "(job.pbtxt:5:20)\n");
+  EXPECT_EQ(changes("  layer { relu {} }\n", ""),
+            "model.layer: 'model.layer[relu_0]' is not given, was { relu { } } "
+            "(job.pbtxt:3:3)\n");
+  EXPECT_EQ(changes("28, 28]", "28, 32]"),
+            "model.input.shape: 'model.input[image].shape[3]' is 32, was 28 "
+            "(job.pbtxt:2:43)\n");
 }
 
 TEST(Job, PlacesOverriddenFields) {
