@@ -62,8 +62,10 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
   if (tool.validate) PD_RETURN_IF_ERROR(UsageError(tool.validate(table)));
   PD_RETURN_IF_ERROR(ApplyCommonOptions(table, *tool.common));
   PD_RETURN_IF_ERROR(PrepareForMemoryLimit());
-  PD_RETURN_IF_ERROR(
-      UseDevice(tool.common->device, tool.manual.name, tool.takes_gpu));
+  const std::string& device = tool.common->device;
+  const bool idle = tool.computes && !tool.computes();
+  if (!idle || (device != "auto" && device != "cpu"))
+    PD_RETURN_IF_ERROR(UseDevice(device, tool.manual.name, tool.takes_gpu));
   if (!table.WritesStandardOutput()) return body(out);
   OutputStream results(STDERR_FILENO, "standard error");
   const absl::Status status = body(results);

@@ -34,6 +34,9 @@ struct Tool {
   /// errors.
   std::function<absl::Status(const OptionTable&)> validate;
   bool takes_gpu = false;  ///< `--device gpu` is more than an error
+  /// Asked after `validate`: false where this call computes nothing, so no word
+  /// is said of a device. Empty: it always computes.
+  std::function<bool()> computes;
 };
 
 /// The tool's work: results go to `out`, which is standard output, or standard

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/job_man/job_page.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -114,6 +115,7 @@ class Page {
   std::string Write(absl::string_view example) {
     absl::StrAppend(&out_, MdocHead("pd-job", 5, "the job file of pdkit"));
     Introduction();
+    Index();
     for (const auto& [name, title] : Sections()) {
       const Descriptor* type =
           pool_->FindMessageTypeByName(absl::StrCat("pd.job.", name));
@@ -170,6 +172,27 @@ class Page {
         "-o metric.accuracy.topk=[1,3]\n"
         "-o 'model.layer[relu1]={gelu {}}'\n"
         "-o optimizer.lr=\n");
+  }
+
+  // Every section with the kinds that it describes, so that a word can be
+  // looked up and searched for.
+  void Index() {
+    absl::StrAppend(&out_, ".Ss Index\n.Bl -tag -width Ds\n");
+    for (const auto& [name, title] : Sections()) {
+      const Descriptor* type =
+          pool_->FindMessageTypeByName(absl::StrCat("pd.job.", name));
+      absl::StrAppend(&out_, ".It Sx ", title, "\n");
+      std::vector<std::string> words;
+      for (int i = 0; i < type->oneof_decl_count(); ++i)
+        for (int k = 0; k < type->oneof_decl(i)->field_count(); ++k)
+          words.push_back(type->oneof_decl(i)->field(k)->name());
+      if (words.empty())
+        for (int i = 0; i < type->field_count(); ++i)
+          words.push_back(type->field(i)->name());
+      std::sort(words.begin(), words.end());
+      Text(absl::StrCat("`", absl::StrJoin(words, "`, `"), "`."));
+    }
+    absl::StrAppend(&out_, ".El\n");
   }
 
   void Closing(absl::string_view example) {
