@@ -2,7 +2,6 @@
 // From a job's data set to batches: which records, in which order, how padded.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -120,26 +119,15 @@ absl::Status SetSampler(const job::DataSet& set, const Dataset& dataset,
   return absl::OkStatus();
 }
 
-// A whole number of the environment.
-absl::StatusOr<int64_t> FromEnvironment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return otherwise;
-  int64_t value;
-  if (!absl::SimpleAtoi(text, &value))
-    return InvalidArgument("%s is %s in the environment; expected a number",
-                           name, ShownText(text));
-  return value;
-}
-
-absl::Status SetDistributed(const job::Distributed& distributed,
-                            SamplerOptions* sampling) {
-  PD_ASSIGN_OR_RETURN(sampling->num_replicas,
-                      FromEnvironment("PADDLE_TRAINERS_NUM", 1));
-  PD_ASSIGN_OR_RETURN(sampling->rank, FromEnvironment("PADDLE_TRAINER_ID", 0));
-  if (distributed.has_num_replicas())
-    sampling->num_replicas = distributed.num_replicas();
-  if (distributed.has_rank()) sampling->rank = distributed.rank();
-  return absl::OkStatus();
+// One of several processes takes a part of the records; a process alone would
+// leave the others out in silence.
+absl::Status CheckOneProcess(const LoadedJob& job, const job::DataSet& set) {
+  if (!set.has_distributed()) return absl::OkStatus();
+  return job.At(
+      Unimplemented("'distributed' reads one process's part of the records, "
+                    "and several processes cannot work together yet: leave it "
+                    "out"),
+      set, "distributed");
 }
 
 absl::Status CheckOrder(const LoadedJob& job, const job::DataSet& set) {
@@ -189,6 +177,7 @@ bool ReadsStandardInput(const job::DataSet& set) {
 absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
     const LoadedJob& job, const job::DataSet& set, uint64_t seed,
     RunVocabularies* vocabularies) {
+  PD_RETURN_IF_ERROR(CheckOneProcess(job, set));
   PD_RETURN_IF_ERROR(CheckOrder(job, set));
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set, vocabularies));
   LoaderOptions options;
@@ -208,10 +197,6 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
   options.skip_bad = set.on_error() == job::DataSet::skip;
   absl::Status status = SetSampler(set, *dataset, &options);
   if (!status.ok()) return job.At(status, set.sampler());
-  if (set.has_distributed()) {
-    status = SetDistributed(set.distributed(), &options.sampling);
-    if (!status.ok()) return job.At(status, set.distributed());
-  }
   auto loader = Loader::Create(std::move(dataset), options);
   if (!loader.ok()) return job.At(loader.status(), set);
   return loader;

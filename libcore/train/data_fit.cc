@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/data_fit.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/vocabulary.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_text.h"
+
+namespace pd {
+namespace {
+
+using google::protobuf::Message;
+
+// Records whose labels are read to know the classes of data that does not say
+// them.
+constexpr int64_t kMostLabels = 200000;
+// Steps at which the learning rate is looked at.
+constexpr int64_t kMostRates = 10000;
+
+// Where the job speaks of what the network is fed.
+absl::Status AtFeed(const LoadedJob& job, const std::string& name,
+                    bool is_there, const absl::Status& status) {
+  for (const job::Input& input : job.proto().model().input())
+    if (input.name() == name)
+      return job.At(status, input, is_there ? "shape" : "name");
+  for (const job::Loss& loss : job.proto().loss())
+    if (loss.label() == name) return job.At(status, loss, "label");
+  return job.At(status, job.proto().data());
+}
+
+// The op that makes a variable, or null.
+const OpDesc* MakerOf(const ProgramDesc& program, const std::string& name) {
+  for (const OpDesc& op : program.global().ops)
+    for (const auto& [slot, names] : op.outputs)
+      if (std::count(names.begin(), names.end(), name) > 0) return &op;
+  return nullptr;
+}
+
+// Follows a variable back through ops that keep its numbers.
+template <typename Found>
+std::string Backward(const ProgramDesc& program, std::string name,
+                     const Found& found) {
+  while (!found(name)) {
+    const OpDesc* op = MakerOf(program, name);
+    if (op == nullptr) return "";
+    const bool keeps = op->type == "reshape2" || op->type == "cast" ||
+                       op->type == "unsqueeze2" || op->type == "squeeze2" ||
+                       op->type == "flatten_contiguous_range" ||
+                       op->type == "transpose2" || op->type == "log_softmax";
+    if (!keeps || op->Input("X").size() != 1) return "";
+    name = op->In("X");
+  }
+  return name;
+}
+
+// A loss of class numbers: the layer that has an output for each class, and the
+// field with the numbers.
+struct Head {
+  const LayerInfo* layer = nullptr;
+  int64_t outputs = 0;
+  std::string field;
+  int64_t ignored = -100;  // not a class
+};
+
+std::optional<Head> HeadOf(const TrainProgram& program, const OpDesc& op) {
+  const bool softmax = op.type == "softmax_with_cross_entropy";
+  if ((!softmax && op.type != "nll_loss") ||
+      op.AttrOr<bool>("soft_label", false))
+    return std::nullopt;
+  const ProgramDesc& test = program.test;
+  const std::string logits = op.In(softmax ? "Logits" : "X");
+  const VarDesc* var = test.global().FindVar(logits);
+  if (var == nullptr || var->shape.size() < 2) return std::nullopt;
+  const int64_t rank = static_cast<int64_t>(var->shape.size());
+  int64_t axis = softmax ? op.AttrOr<int32_t>("axis", -1) : 1;
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) return std::nullopt;
+  Head head;
+  head.outputs = var->shape[static_cast<size_t>(axis)];
+  head.ignored = op.AttrOr<int32_t>("ignore_index", -100);
+  head.field = Backward(test, op.In("Label"), [&](const std::string& name) {
+    return std::any_of(program.feeds.begin(), program.feeds.end(),
+                       [&](const FeedSpec& feed) { return feed.name == name; });
+  });
+  Backward(test, logits, [&](const std::string& name) {
+    for (const LayerInfo& layer : program.layers)
+      if (std::count(layer.variables.begin(), layer.variables.end(), name) > 0)
+        head.layer = &layer;
+    return head.layer != nullptr;
+  });
+  if (head.field.empty() || head.layer == nullptr || head.outputs <= 0)
+    return std::nullopt;
+  return head;
+}
+
+std::vector<Head> HeadsOf(const TrainProgram& program) {
+  std::vector<Head> heads;
+  for (const OpDesc& op : program.test.global().ops)
+    if (const auto head = HeadOf(program, op)) heads.push_back(*head);
+  return heads;
+}
+
+// How many classes a field has.
+struct Classes {
+  int64_t count = 0;  // 0: not known
+  bool named = false;
+};
+
+template <typename T>
+int64_t LargestOf(const FieldView& view, int64_t n, int64_t ignored) {
+  const T* values = reinterpret_cast<const T*>(view.data);
+  int64_t largest = -1;
+  for (int64_t i = 0; i < n; ++i)
+    if (values[i] != ignored)
+      largest = std::max(largest, static_cast<int64_t>(values[i]));
+  return largest;
+}
+
+// The labels themselves say it, where reading them decodes no pictures. Records
+// that cannot be read are another one's business.
+Classes CountLabels(const Dataset& dataset, size_t field, int64_t ignored) {
+  const FieldSpec& spec = dataset.fields()[field];
+  const bool wide = spec.dtype == DType::kInt64;
+  if ((!wide && spec.dtype != DType::kInt32) || dataset.size() > kMostLabels)
+    return {};
+  for (const FieldSpec& other : dataset.fields())
+    if (other.is_image && IsDynamic(other.shape)) return {};
+  Record record;
+  int64_t largest = -1;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    if (!dataset.Read(i, &record).ok()) continue;
+    const FieldView& view = record.fields[field];
+    int64_t n = 1;
+    for (size_t axis = 0; axis < spec.shape.size(); ++axis)
+      n *= IsDynamic(spec.shape) ? view.extents[axis] : spec.shape[axis];
+    largest = std::max(largest, wide ? LargestOf<int64_t>(view, n, ignored)
+                                     : LargestOf<int32_t>(view, n, ignored));
+  }
+  return {largest + 1, false};
+}
+
+Classes ClassesOf(const Dataset& dataset, const Head& head) {
+  const auto words = dataset.vocabularies().find(head.field);
+  if (words != dataset.vocabularies().end())
+    return {words->second->size(), true};
+  for (size_t i = 0; i < dataset.fields().size(); ++i) {
+    const FieldSpec& spec = dataset.fields()[i];
+    if (spec.name != head.field || spec.is_mask) continue;
+    if (!dataset.class_names().empty() && NumElements(spec.shape) == 1)
+      return {static_cast<int64_t>(dataset.class_names().size()), true};
+    return CountLabels(dataset, i, head.ignored);
+  }
+  return {};
+}
+
+// The layer as the job writes it; the losses for one inside a block.
+const Message& PartOf(const LoadedJob& job, const LayerInfo& layer) {
+  const job::Model& model = job.proto().model();
+  const auto* field = model.GetDescriptor()->FindFieldByName("layer");
+  for (int i = 0; i < model.layer_size(); ++i)
+    if (ElementName(model, field, i) == layer.name) return model.layer(i);
+  if (job.proto().loss_size() > 0) return job.proto().loss(0);
+  return model;
+}
+
+std::string ClassesText(const Head& head, const Classes& classes,
+                        absl::string_view set) {
+  if (classes.named)
+    return absl::StrFormat("field '%s' of data.%s has %d classes", head.field,
+                           set, classes.count);
+  return absl::StrFormat(
+      "the largest class number in field '%s' of data.%s "
+      "is %d",
+      head.field, set, classes.count - 1);
+}
+
+}  // namespace
+
+absl::Status CheckDataFits(const LoadedJob& job, const TrainProgram& program,
+                           const Loader& loader, absl::string_view set) {
+  const std::vector<BatchField>& fields = loader.fields();
+  for (const FeedSpec& feed : program.feeds) {
+    const bool is_there =
+        std::any_of(fields.begin(), fields.end(),
+                    [&](const BatchField& f) { return f.name == feed.name; });
+    const absl::Status fits = MatchFields({feed}, fields).status();
+    if (!fits.ok())
+      return AtFeed(job, feed.name, is_there,
+                    Annotate(fits, absl::StrCat("data.", set)));
+  }
+  for (const Head& head : HeadsOf(program)) {
+    const Classes classes = ClassesOf(loader.dataset(), head);
+    if (classes.count > head.outputs)
+      return job.At(
+          InvalidArgument("layer '%s' has %d outputs, but %s: it needs %d",
+                          head.layer->name, head.outputs,
+                          ClassesText(head, classes, set), classes.count),
+          PartOf(job, *head.layer));
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// Collects warnings about one job.
+class Warner {
+ public:
+  Warner(const LoadedJob& job, const TrainProgram& program, const Loader& train)
+      : job_(job), program_(program), train_(train) {
+    const job::Train& how = job.proto().train();
+    epochs_ = how.epochs();
+    steps_ = epochs_ * train.batches();
+    // --steps for a first try changes nothing of what the job means.
+    if (how.steps() > 0 && how.steps() < steps_ && !how.has_epochs()) {
+      steps_ = how.steps();
+      epochs_ = (steps_ + train.batches() - 1) / train.batches();
+    }
+  }
+
+  std::vector<std::string> All() {
+    Heads();
+    Rates();
+    Schedule(job_.proto().optimizer().lr());
+    Followed();
+    return std::move(warnings_);
+  }
+
+ private:
+  void Add(const Message& part, absl::string_view field,
+           const std::string& text) {
+    warnings_.push_back(absl::StrCat(job_.Where(part, field), ": ", text));
+  }
+
+  void Heads() {
+    for (const Head& head : HeadsOf(program_)) {
+      const Classes classes = ClassesOf(train_.dataset(), head);
+      if (classes.count > 0 && classes.count < head.outputs)
+        Add(PartOf(job_, *head.layer), "",
+            absl::StrFormat("layer '%s' has %d outputs, but %s: the others are "
+                            "never the answer",
+                            head.layer->name, head.outputs,
+                            ClassesText(head, classes, "train")));
+    }
+  }
+
+  void Rates() {
+    const job::Optimizer& optimizer = job_.proto().optimizer();
+    const int64_t stride = std::max<int64_t>(1, steps_ / kMostRates);
+    const double first = program_.rate(0, 0);
+    bool same = true;
+    for (int64_t step = 0; step < steps_ && same; step += stride)
+      same = program_.rate(step, step / train_.batches()) == first;
+    if (!same) return;
+    const auto* kind = optimizer.GetReflection()->GetOneofFieldDescriptor(
+        optimizer, optimizer.GetDescriptor()->FindOneofByName("kind"));
+    if (kind != nullptr && first == 0)
+      Add(optimizer.GetReflection()->GetMessage(optimizer, kind),
+          "learning_rate",
+          "the learning rate is 0 in every step: nothing would be learned");
+    else if (optimizer.has_lr() && !optimizer.lr().has_reduce_on_plateau() &&
+             steps_ > 1)
+      Add(optimizer, "lr",
+          absl::StrFormat("the learning rate is %g in all of %d steps, %d "
+                          "epochs: the schedule does nothing",
+                          first, steps_, epochs_));
+  }
+
+  void Schedule(const job::LRScheduler& lr) {
+    const bool by_epoch = lr.by() == job::LRScheduler::epoch;
+    const int64_t length = by_epoch ? epochs_ : steps_;
+    const char* unit = by_epoch ? "epochs" : "steps";
+    if (lr.has_cosine_annealing_decay()) {
+      const job::CosineAnnealingDecay& cosine = lr.cosine_annealing_decay();
+      if (cosine.t_max() < length)
+        Add(cosine, "T_max",
+            absl::StrFormat("T_max is %d and the training has %d %s: the "
+                            "learning rate rises again after %d",
+                            cosine.t_max(), length, unit, cosine.t_max()));
+    }
+    if (!lr.has_linear_warmup()) return;
+    const job::LinearWarmup& warmup = lr.linear_warmup();
+    if (warmup.warmup_steps() >= length)
+      Add(warmup, "warmup_steps",
+          absl::StrFormat("warmup_steps is %d and the training has %d %s: it "
+                          "ends before the warm-up does",
+                          warmup.warmup_steps(), length, unit));
+    if (warmup.has_after()) Schedule(warmup.after());
+  }
+
+  // How often the evaluation set is run before the end.
+  int64_t Evaluations() const {
+    const job::Evaluation& when = job_.proto().train().evaluation();
+    int64_t times = 0;
+    if (when.every_epochs() > 0) times += epochs_ / when.every_epochs();
+    if (when.every_steps() > 0) times += steps_ / when.every_steps();
+    return times;
+  }
+
+  void Followed() {
+    const job::Train& train = job_.proto().train();
+    const bool evaluates = job_.proto().data().has_eval();
+    if (train.checkpoint().has_best() && !evaluates)
+      Add(train.checkpoint(), "best",
+          "'best' follows a result of evaluation and there is no data.eval: "
+          "nothing is kept as the best");
+    else if (train.checkpoint().has_best() && Evaluations() <= 1)
+      Add(train.checkpoint(), "best",
+          "'best' chooses between evaluations and there is one, at the end: "
+          "train.evaluation says when there are more");
+    if (!train.has_early_stopping()) return;
+    const job::EarlyStopping& early = train.early_stopping();
+    const bool by_loss = early.monitor() == "train_loss" || !evaluates;
+    const int64_t compared = by_loss ? epochs_ : Evaluations();
+    if (std::max<int64_t>(early.patience(), 1) >= compared)
+      Add(early, "patience",
+          absl::StrFormat("early_stopping waits for %d comparisons without "
+                          "success and there are %d in all: it never stops",
+                          std::max<int64_t>(early.patience(), 1), compared));
+  }
+
+  const LoadedJob& job_;
+  const TrainProgram& program_;
+  const Loader& train_;
+  int64_t epochs_ = 0, steps_ = 0;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+std::vector<std::string> WarningsOf(const LoadedJob& job,
+                                    const TrainProgram& program,
+                                    const Loader& train) {
+  if (train.batches() == 0) return {};
+  return Warner(job, program, train).All();
+}
+
+}  // namespace pd
