@@ -14,6 +14,7 @@
 #include "cmd/check_naninf_text.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/one_process.h"
 #include "cmd/common/training_progress.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -101,6 +102,7 @@ absl::Status StartFromRun(const CheckNaninfOptions& options,
 
 absl::Status CheckJob(const CheckNaninfOptions& options,
                       const OpRegistry& registry, std::ostream& out) {
+  PD_RETURN_IF_ERROR(RequireOneProcess());
   NanGuardOptions guarding;
   PD_ASSIGN_OR_RETURN(guarding.watch, KindsOf(options.watch));
   PD_ASSIGN_OR_RETURN(guarding.rules, RulesOf(options));

@@ -95,15 +95,18 @@ void BindWhat(CheckNaninfOptions* o, OptionTable* table) {
                   "stops after N steps, counted from the start of training"},
                  {1, INT64_MAX}, &o->steps);
   table->DescribeDefault("--steps", "as many as the job says");
-  table->Text({"--init-from", "MODEL",
-               "takes parameters by name from a model, a run or a `.pdparams`"},
-              &o->init_from);
+  table->Text(
+      {"--init-from", "MODEL",
+       "takes parameters by name from a model, a run (`RUN`, `RUN@best`, "
+       "`RUN@step-N`) or a `.pdparams`"},
+      &o->init_from);
   table->Switch({"--bisect", "",
                  "FILE is a run: trains on from its newest checkpoint without "
                  "NaN and Inf, or from its start, and writes nothing there"},
                 &o->bisect);
   table->Group("Model");
-  table->Text({"-m,--model", "MODEL", "the model to run"}, &o->model);
+  table->Text({"-m,--model", "MODEL", "the model to run, see `pd-eval`"},
+              &o->model);
   table->Text({"--feed", "FILE", "an npz file with an array for each input"},
               &o->feed);
   table->Text({"--lod", "FILE",
@@ -211,6 +214,9 @@ Tool CheckNaninfTool(CheckNaninfOptions* options) {
   tool.manual = CheckNaninfManual();
   tool.common = &options->common;
   tool.takes_gpu = true;
+  tool.computes = [options] {
+    return options->files.empty() || options->bisect;
+  };
   tool.bind = [options](OptionTable* table) {
     BindWhat(options, table);
     BindHow(options, table);

@@ -18,6 +18,7 @@ std::vector<std::string> Description() {
       "IN is a file, a model with the parameters beside it (`.pdmodel` or its "
       "prefix), a folder with `__model__` and a joint file or a file for each "
       "variable, a folder of variables alone, a run directory of `pd-train`, "
+      "`RUN@best` or `RUN@step-N` for one of its checkpoints, "
       "or `-`, standard input. Its bytes decide what it is; `--from` overrules "
       "them. What is read: pickles of protocol 0 to 5 (`.pdparams`, `.pdopt`, "
       "nested objects, `.pdiparams.info`; big parameters in slices are "
@@ -169,6 +170,7 @@ Tool ConvertTool(ConvertOptions* options) {
   Tool tool;
   tool.manual = ConvertManual();
   tool.common = &options->common;
+  tool.computes = [] { return false; };
   tool.bind = [options](OptionTable* table) { BindConvert(options, table); };
   tool.validate = [options](const OptionTable& table) {
     return ValidateConvert(*options, table);

@@ -23,7 +23,9 @@ Manual EvalManual() {
   m.description = {
       "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
       "`.pdparams`, a folder with `__model__`, a run directory of pd-train "
-      "(its newest checkpoint), or, with `-c`, a `.pdparams` alone, such as "
+      "(its newest checkpoint), `RUN@best` or `RUN@step-N` for another of its "
+      "checkpoints, a checkpoint's folder, or, with `-c`, a `.pdparams` alone, "
+      "such as "
       "PaddlePaddle's of a network that the job describes.",
       "With a job it prints loss and metrics of the job's evaluation set and, "
       "for classes, a confusion table. For a run directory the job may be left "
@@ -46,6 +48,7 @@ Manual EvalManual() {
        "pd-eval -m RUN -q --require 'acc_top1>=0.5' --require 'loss<2'"},
       {"Keep the predictions of all records",
        "pd-eval -m RUN --out predictions.npz"},
+      {"Judge one of the run's checkpoints", "pd-eval -m RUN@step-50"},
       {"Check that they are still the same",
        "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"},
       {"The same in bfloat16, which has 8 significant bits",

@@ -274,7 +274,7 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
     return RunBench(options, *registry, model, out);
   if (!options.feed.empty())
     return RunFeed(options, *registry, std::move(model), std::move(feeds), out);
-  if (options.config.empty() && model.kind == LoadedModel::Kind::kParameters)
+  if (options.config.empty() && job_decides && model.run.empty())
     return NeedsJob(model);
   if (options.config.empty() && model.kind != LoadedModel::Kind::kRun)
     return CommandLineError(

@@ -24,7 +24,8 @@ Manual ExportManual() {
       "Takes the part of a model that answers, sets it to its evaluation form, "
       "and writes it with the parameters it needs. Without `--optimize` "
       "nothing is folded or reordered: the numbers stay those of pd-eval.",
-      "A `MODEL` is a run directory of pd-train, or whatever pd-eval takes. "
+      "A `MODEL` is a run directory of pd-train, `RUN@best` for its best "
+      "checkpoint, `RUN@step-N`, or whatever else pd-eval takes. "
       "Inputs and outputs are those of the run's job or of the inference "
       "model; `--input` and `--fetch` name others. With `-c` alone it is the "
       "network of a job with its first values: for looking at it, and for "
@@ -52,8 +53,11 @@ Manual ExportManual() {
   m.answer_no = "`--verify` found that the written model answers otherwise";
   m.examples = {
       {"Train a little to have something to export",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20"},
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20 "
+       "-o train.checkpoint.best.metric=acc_top1"},
       {"Write PaddlePaddle's inference form", "pd-export -m RUN -o out/lenet"},
+      {"Write the checkpoint with the best result of evaluation",
+       "pd-export -m RUN@best -o out/best"},
       {"Write ONNX", "pd-export -m RUN --to onnx --opset 13 -o out/lenet.onnx"},
       {"Draw the network, for example as a picture by `dot -Tsvg`",
        "pd-export -m RUN --to dot -o out/lenet.dot"},
@@ -116,6 +120,9 @@ Tool ExportTool(ExportOptions* options) {
   Tool tool;
   tool.manual = ExportManual();
   tool.common = &options->common;
+  tool.computes = [options] {
+    return options->optimize || !options->verify.empty();
+  };
   tool.bind = [options](OptionTable* table) {
     BindExport(options, table);
     BindPassOptions(ModelPassNames(), table, &options->passes);

@@ -231,6 +231,7 @@ Tool ProfileTool(ProfileOptions* options) {
   tool.manual = ProfileManual();
   tool.common = &options->common;
   tool.takes_gpu = true;
+  tool.computes = [options] { return options->load.empty(); };
   tool.bind = [options](OptionTable* table) {
     BindWork(options, table);
     BindRecording(options, table);

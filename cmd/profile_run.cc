@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/one_process.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
 #include "cmd/common/version.h"
@@ -201,6 +202,7 @@ absl::StatusOr<ProfileRunEnd> RunJob(const ProfileOptions& options,
                                      const OpRegistry& registry,
                                      const ProfileRunOptions& run,
                                      Profiler* profiler) {
+  PD_RETURN_IF_ERROR(RequireOneProcess());
   PD_ASSIGN_OR_RETURN(
       const LoadedJob job,
       ReadJobFor(options.config, options.overrides, options.common.seed));

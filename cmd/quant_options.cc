@@ -146,7 +146,8 @@ void BindWeights(QuantOptions* o, OptionTable* table) {
 
 void BindQuant(QuantOptions* o, OptionTable* table) {
   table->Group("Model");
-  table->Text({"-m,--model", "MODEL", "what to quantize"}, &o->model);
+  table->Text({"-m,--model", "MODEL", "what to quantize, see `pd-eval`"},
+              &o->model);
   table->Require("--model");
   table->Text({"-c,--config", "JOB",
                "the job whose network takes the parameters of a `.pdparams`"},

@@ -75,7 +75,7 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
   const bool run = model->kind == LoadedModel::Kind::kRun;
   if (!run && model->kind != LoadedModel::Kind::kParameters)
     return absl::OkStatus();
-  if (!run && config.empty()) return NeedsJob(*model);
+  if (config.empty() && model->run.empty()) return NeedsJob(*model);
   PD_ASSIGN_OR_RETURN(
       const LoadedJob job,
       ReadJobFor(

@@ -14,11 +14,13 @@
 #include "cmd/common/text.h"
 #include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/report/dry_run.h"
 #include "libcore/report/model_summary.h"
 #include "libcore/train/checkpoint.h"
+#include "libcore/train/resumed_job.h"
 
 namespace pd {
 namespace {
@@ -116,7 +118,8 @@ void PrintTable(const ModelSummary& summary, std::ostream& out) {
       << "\nTrainable params: " << Grouped(summary.trainable)
       << "\nNon-trainable params: "
       << Grouped(summary.parameters - summary.trainable)
-      << "\nTotal FLOPs: " << Grouped(summary.flops) << "\n"
+      << "\nTotal FLOPs: " << Grouped(summary.flops)
+      << " (two for each multiply-add)\n"
       << thin << "\n"
       << absl::StrFormat(
              "Input size (MB): %.2f\nForward/backward pass size (MB): "
@@ -153,6 +156,7 @@ Json DryJson(const DryRun& dry) {
   json["steps"] = dry.steps;
   json["step_flops"] =
       dry.step_flops.has_value() ? Json(*dry.step_flops) : Json(nullptr);
+  json["warnings"] = dry.warnings;
   return json;
 }
 
@@ -208,8 +212,14 @@ absl::Status PrintSummary(const TrainOptions& options,
 absl::Status PrintDryRun(const TrainOptions& options,
                          const OpRegistry& registry, const LoadedJob& job,
                          std::ostream& out) {
-  if (!options.out.empty() && !options.resume &&
-      NewestCheckpoint(options.out).ok())
+  const bool goes_on =
+      !options.out.empty() && NewestCheckpoint(options.out).ok();
+  if (goes_on && options.resume) {
+    const auto changes = ChangesSince(options.out, job, options.weights_only);
+    if (!changes.ok()) return UsageError(changes.status());
+    ReportChanges(*changes);
+  }
+  if (goes_on && !options.resume)
     return UsageError(AlreadyExists(
         "'%s' holds checkpoints: --resume goes on from the newest, another "
         "--out starts anew",
@@ -217,6 +227,7 @@ absl::Status PrintDryRun(const TrainOptions& options,
   const absl::StatusOr<DryRun> dry =
       RunDry(registry, job, MakePassOptions(options.passes));
   if (!dry.ok()) return MarkJobErrors(job, dry.status());
+  for (const std::string& text : dry->warnings) LogWarning("%s", text);
   if (options.common.json()) {
     out << DumpJson(DryJson(*dry)) << "\n";
     return absl::OkStatus();

@@ -23,6 +23,7 @@
 #include "libcore/program/match_params.h"
 #include "libcore/train/checkpoint.h"
 #include "libcore/train/model_files.h"
+#include "libcore/train/run_checkpoint.h"
 
 namespace pd {
 namespace {
@@ -223,12 +224,8 @@ absl::Status ReadOneFile(const ReadOptions& options, Content* out) {
                          out->path, Name(out->kind));
 }
 
-absl::Status ReadRun(const std::string& folder, Content* out) {
-  std::string newest = folder;
-  if (!Exists(absl::StrCat(folder, "/state.json"))) {
-    PD_ASSIGN_OR_RETURN(newest, NewestCheckpoint(folder));
-  }
-  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(newest));
+absl::Status ReadRun(const RunCheckpoint& chosen, Content* out) {
+  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadRunCheckpoint(chosen));
   out->kind = FileKind::kPdModel;
   out->program = std::move(checkpoint.program);
   out->state_files = true;
@@ -240,8 +237,6 @@ absl::Status ReadRun(const std::string& folder, Content* out) {
 
 absl::Status ReadFolder(const ReadOptions& options, Content* out) {
   const std::string folder = out->path;
-  for (const char* name : {"/latest", "/checkpoints", "/state.json"})
-    if (Exists(absl::StrCat(folder, name))) return ReadRun(folder, out);
   const auto program = ProgramInFolder(folder);
   if (program.ok()) {
     out->path = *program;
@@ -272,6 +267,12 @@ absl::StatusOr<Content> ReadContent(const std::string& path,
                                     const ReadOptions& options) {
   Content content;
   content.path = path;
+  PD_ASSIGN_OR_RETURN(const auto checkpoint, FindRunCheckpoint(path));
+  if (checkpoint.has_value()) {
+    content.stem = fs::path(path).filename().string();
+    PD_RETURN_IF_ERROR(InOneLine(ReadRun(*checkpoint, &content)));
+    return content;
+  }
   if (IsFolder(path)) {
     content.stem = fs::path(path).filename().string();
     PD_RETURN_IF_ERROR(InOneLine(ReadFolder(options, &content)));

@@ -278,8 +278,6 @@ absl::Status InspectFolder(const OpRegistry& registry, Inspection* out) {
     out->kind = "model folder";
     return absl::OkStatus();
   }
-  if (has("latest") || has("checkpoints") || has("state.json"))
-    return InspectCheckpoint(registry, folder, out);
   return NotFound(
       "folder '%s' is no model: it has neither '__model__' nor 'latest'",
       folder);
@@ -317,6 +315,12 @@ absl::StatusOr<Inspection> Inspect(const OpRegistry& registry,
   out.look = std::move(look);
   out.path = path;
   out.producer = "unknown";
+  PD_ASSIGN_OR_RETURN(const auto checkpoint, FindRunCheckpoint(path));
+  if (checkpoint.has_value()) {
+    PD_RETURN_IF_ERROR(
+        InOneLine(InspectCheckpoint(registry, *checkpoint, &out)));
+    return out;
+  }
   if (IsFolder(path)) {
     PD_RETURN_IF_ERROR(InOneLine(InspectFolder(registry, &out)));
     return out;

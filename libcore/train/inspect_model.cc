@@ -12,6 +12,7 @@
 #include "libcore/train/checkpoint.h"
 #include "libcore/train/inspect_parts.h"
 #include "libcore/train/model_files.h"
+#include "libcore/train/run_checkpoint.h"
 
 namespace pd {
 namespace {
@@ -188,17 +189,15 @@ absl::Status InspectProgram(const OpRegistry& registry, const FileBytes& file,
 }
 
 absl::Status InspectCheckpoint(const OpRegistry& registry,
-                               const std::string& folder, Inspection* out) {
-  std::string newest = folder;
-  out->kind = "checkpoint";
-  if (!PathExists(absl::StrCat(folder, "/state.json"))) {
-    PD_ASSIGN_OR_RETURN(newest, NewestCheckpoint(folder));
-    out->kind = "run directory";
-    out->facts.push_back({"checkpoint", newest});
+                               const RunCheckpoint& chosen, Inspection* out) {
+  out->kind = chosen.newest ? "run directory" : "checkpoint";
+  if (chosen.folder != out->path)
+    out->facts.push_back({"checkpoint", chosen.folder});
+  if (chosen.newest)
     out->facts.push_back(
-        {"checkpoints", static_cast<int64_t>(ListCheckpoints(folder).size())});
-  }
-  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(newest));
+        {"checkpoints",
+         static_cast<int64_t>(ListCheckpoints(chosen.run).size())});
+  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadRunCheckpoint(chosen));
   AddState(checkpoint.state, out);
   NamedArrays values = std::move(checkpoint.params);
   values.merge(checkpoint.opt);

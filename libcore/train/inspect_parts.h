@@ -10,6 +10,7 @@
 #include "formats/array.h"
 #include "libcore/base/file.h"
 #include "libcore/train/inspect.h"
+#include "libcore/train/run_checkpoint.h"
 
 namespace pd {
 
@@ -37,9 +38,9 @@ absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
 absl::Status InspectProgram(const OpRegistry& registry, const FileBytes& file,
                             Inspection* out);
 
-/// A run directory or the folder of one checkpoint.
+/// A run's newest checkpoint, or one that is named.
 absl::Status InspectCheckpoint(const OpRegistry& registry,
-                               const std::string& folder, Inspection* out);
+                               const RunCheckpoint& chosen, Inspection* out);
 
 /// A pickle: a state dict, a nested object, a tensor.
 absl::Status InspectPickle(const FileBytes& file, Inspection* out);

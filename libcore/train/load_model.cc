@@ -21,6 +21,7 @@
 #include "libcore/program/prune.h"
 #include "libcore/train/checkpoint.h"
 #include "libcore/train/model_files.h"
+#include "libcore/train/run_checkpoint.h"
 
 namespace pd {
 namespace {
@@ -62,13 +63,12 @@ absl::StatusOr<LoadedModel> LoadProgram(const std::string& path,
   return model;
 }
 
-absl::StatusOr<LoadedModel> LoadRun(const std::string& run) {
-  PD_ASSIGN_OR_RETURN(const std::string folder, NewestCheckpoint(run));
-  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(folder));
+absl::StatusOr<LoadedModel> LoadRun(const RunCheckpoint& chosen) {
+  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadRunCheckpoint(chosen));
   LoadedModel model;
   model.kind = LoadedModel::Kind::kRun;
-  model.path = folder;
-  model.run = run;
+  model.path = chosen.folder;
+  model.run = chosen.run;
   model.program = std::move(checkpoint.program);
   model.params = std::move(checkpoint.params);
   model.params.merge(checkpoint.opt);
@@ -113,10 +113,9 @@ absl::StatusOr<LoadedModel> LoadModel(
     return LoadProgram(model, alignment);
   if (Exists(absl::StrCat(model, ".pdmodel")))
     return LoadProgram(absl::StrCat(model, ".pdmodel"), alignment);
+  PD_ASSIGN_OR_RETURN(const auto checkpoint, FindRunCheckpoint(model));
+  if (checkpoint.has_value()) return LoadRun(*checkpoint);
   if (IsFolder(model)) {
-    if (Exists(absl::StrCat(model, "/latest")) ||
-        Exists(absl::StrCat(model, "/checkpoints")))
-      return LoadRun(model);
     const auto program = ProgramInFolder(model);
     if (program.ok()) return LoadProgram(*program, alignment);
     return NotFound(
@@ -128,7 +127,8 @@ absl::StatusOr<LoadedModel> LoadModel(
   if (Exists(model))
     return InvalidArgument(
         "'%s' is no model; expected a .pdmodel file, a prefix of one, a folder "
-        "with '__model__', a run directory, an .onnx or a .pdparams file",
+        "with '__model__', a run directory, RUN@best, RUN@step-N, an .onnx or "
+        "a .pdparams file",
         model);
   return NotFound("model '%s' not found: neither it nor '%s.pdmodel' exists",
                   model, model);

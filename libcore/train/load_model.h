@@ -22,7 +22,7 @@ struct LoadedModel {
     kInference,  ///< .pdmodel + .pdiparams, `__model__`, .onnx: feeds, fetches
                  ///< known
     kProgram,    ///< a bare program, or one with .pdparams: run by names
-    kRun,        ///< a run directory's newest checkpoint: a training program
+    kRun,        ///< a checkpoint of a run: a training program
     kParameters  ///< a .pdparams alone: no program, a job's network takes it
   };
   Kind kind = Kind::kProgram;
@@ -34,12 +34,14 @@ struct LoadedModel {
   /// Of kParameters, where the file has the table: name in `params`, as in
   /// PaddlePaddle's state_dict -> the parameter's name in programs.
   std::vector<std::pair<std::string, std::string>> parameter_names;
-  std::string run;  ///< of kRun: the run directory
+  /// Of kRun: the run directory; "" for a checkpoint that lies in none.
+  std::string run;
 };
 
 /// Loads MODEL: a prefix or file of .pdmodel with .pdiparams or .pdparams
 /// beside it or alone, a folder with `__model__` (parameters in `__params__` or
-/// one file each), an .onnx file, a run directory, or a .pdparams file.
+/// one file each), an .onnx file, a checkpoint of a run as run_checkpoint.h has
+/// them (RUN, RUN@best, RUN@step-N, its folder), or a .pdparams file.
 /// NotFound says what was looked for. `feeds` and `shapes`, where they are
 /// known already, settle what in an .onnx file hangs on inputs: their extents,
 /// and values that are axes or sizes. Whoever only puts the parameters into a

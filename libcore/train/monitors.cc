@@ -128,6 +128,14 @@ void Monitors::OnPlateau(double value, TrainState* state) const {
   if (std::isfinite(value)) state->plateau->Step(value);
 }
 
+BestResult Monitors::Best(const TrainState& state) const {
+  if (!best_.name.empty() && state.best_step >= 0)
+    return {best_.name, state.best_value, state.best_step};
+  if (early_.name.empty()) return {};
+  return {early_.name, state.early_stopping.best_value,
+          state.early_stopping.best_step};
+}
+
 bool Monitors::Stops(const TrainState& state) const {
   const int64_t patience = job_.proto().train().early_stopping().patience();
   return !early_.name.empty() &&

@@ -16,6 +16,14 @@
 
 namespace pd {
 
+/// The best result of evaluation so far, of `train.checkpoint.best` or, where
+/// the job has none, of early stopping.
+struct BestResult {
+  std::string metric;
+  double value = 0;
+  int64_t step = -1;  ///< -1: nothing is followed, or nothing was finite yet
+};
+
 class Monitors {
  public:
   /// `job` is checked: what it follows exists.
@@ -34,6 +42,10 @@ class Monitors {
   bool OnEvaluation(const EvaluationResult& result, bool planned,
                     TrainState* state) const;
   bool OnEpoch(double train_loss, TrainState* state) const;
+
+  /// The name, value and step of the best result so far; step -1 where there is
+  /// none.
+  BestResult Best(const TrainState& state) const;
 
   /// Whether early stopping ends the run, and the reason in words.
   bool Stops(const TrainState& state) const;
