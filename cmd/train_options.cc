@@ -68,6 +68,10 @@ Manual TrainManual() {
       "job says so, and saves checkpoints that PaddlePaddle can load. The same "
       "job, seed and thread count give the same bits; a run that was stopped "
       "and resumed ends in the same bits as one that was not.",
+      "A run keeps the job that it was begun with. `--resume` takes other "
+      "epochs, evaluations, logs, checkpoints and another learning rate; for "
+      "anything else give another `--out`, with `--init-from RUN` to begin "
+      "with its weights. A finished run is never written to.",
       "Progress and messages go to standard error. The log of the training "
       "goes to `RUN/log.jsonl`, one JSON object a line.",
       "With `--program` it runs training programs that were saved elsewhere, "
@@ -97,7 +101,9 @@ Manual TrainManual() {
       {"RUN/vdlrecords.TIME.log, RUN/events.out.tfevents.TIME.HOST",
        "What `--log` writes: open RUN with `visualdl --logdir` or `tensorboard "
        "--logdir`."},
-      {"RUN/summary.json", "What the run came to."}};
+      {"RUN/summary.json",
+       "What the run came to: steps, times, the last evaluation, and the step "
+       "with the best result, which `RUN@best` names."}};
   m.answer_no = "a result is not what `--require` says";
   m.stops_by_signal = true;
   m.examples = TrainExamples();
@@ -168,15 +174,17 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
   table->Text({"--out", "RUN", "the run directory; made if absent"}, &o->out);
   table->Switch({"--resume", "",
                  "goes on from the newest checkpoint of RUN, or starts when "
-                 "there is none"},
+                 "there is none; says what the job says otherwise than the "
+                 "run's, and exits 2 where a run cannot go on with that"},
                 &o->resume);
   table->Switch({"--weights-only", "",
                  "with --resume, takes only the network's weights from the "
                  "checkpoint: the optimizer starts anew"},
                 &o->weights_only);
   table->Text({"--init-from", "MODEL",
-               "takes parameters by name from a model, a run or a `.pdparams`, "
-               "and says which it took"},
+               "takes parameters by name from a model, a run (`RUN`, "
+               "`RUN@best`, `RUN@step-N`) or a `.pdparams`, and says which it "
+               "took"},
               &o->init_from);
   table->Texts({"--init-skip", "PATTERN",
                 "with --init-from, parameters of these names keep their "
@@ -284,6 +292,9 @@ Tool TrainTool(TrainOptions* options) {
   tool.manual = TrainManual();
   tool.common = &options->common;
   tool.takes_gpu = true;
+  tool.computes = [options] {
+    return options->new_kind.empty() && !options->networks && !options->summary;
+  };
   tool.bind = [options](OptionTable* table) {
     BindTrain(options, table);
     BindLook(options, table);

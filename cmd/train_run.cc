@@ -14,6 +14,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
+#include "cmd/common/one_process.h"
 #include "cmd/common/requirement.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
@@ -68,8 +69,16 @@ class Display : public TrainingProgress {
     LogInfo("step %d: evaluated %d records in %.2f s: %s", step, result.records,
             result.seconds, ResultText(result));
   }
-  void OnCheckpoint(const std::string& folder) override {
-    LogInfo("saved '%s'", folder);
+  // What was saved last is said when training goes on; at its end the results
+  // say it.
+  void OnCheckpoint(const std::string& folder) override { saved_ = folder; }
+  void OnStep(const StepReport& report) override {
+    SaySaved();
+    TrainingProgress::OnStep(report);
+  }
+  void SaySaved() {
+    if (!saved_.empty()) LogInfo("saved '%s'", saved_);
+    saved_.clear();
   }
   void OnPlan(int64_t records, const Plan& plan) override {
     const PlanStats& stats = plan.stats();
@@ -85,6 +94,7 @@ class Display : public TrainingProgress {
 
  private:
   std::ostream* log_json_;
+  std::string saved_;
 };
 
 Json ToJson(const TrainOutcome& outcome, const std::string& run) {
@@ -97,6 +107,10 @@ Json ToJson(const TrainOutcome& outcome, const std::string& run) {
                {"peak_rss_mb", PeakRssMegabytes()}};
   if (!outcome.stopped_early.empty())
     json["stopped_early"] = outcome.stopped_early;
+  if (outcome.best.step >= 0)
+    json["best"] = {{"step", outcome.best.step},
+                    {"metric", outcome.best.metric},
+                    {"value", outcome.best.value}};
   if (outcome.evaluation.records > 0) {
     Json& eval = json["eval"];
     eval["records"] = outcome.evaluation.records;
@@ -106,6 +120,24 @@ Json ToJson(const TrainOutcome& outcome, const std::string& run) {
       eval[name] = value;
   }
   return json;
+}
+
+// A finished run keeps the summary that it has.
+absl::Status ReportFinished(const TrainOptions& options,
+                            const FileBytes& summary,
+                            const TrainOutcome& outcome, std::ostream& out) {
+  if (!options.common.json()) {
+    out << "nothing left to train after step " << outcome.steps << "; saved "
+        << outcome.checkpoint << "\n";
+    return absl::OkStatus();
+  }
+  const Json json =
+      Json::parse(summary.view().begin(), summary.view().end(), nullptr, false);
+  if (json.is_discarded())
+    return DataLoss("'%s/summary.json' is damaged: it holds no JSON",
+                    options.out);
+  out << DumpJson(json) << "\n";
+  return absl::OkStatus();
 }
 
 absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
@@ -119,9 +151,13 @@ absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
         options.out, options.out);
   const std::vector<Judgement> judgements =
       Judge(requirements, outcome.evaluation);
+  const std::string path = absl::StrCat(options.out, "/summary.json");
+  if (outcome.nothing_left) {
+    const auto summary = ReadFile(path);
+    if (summary.ok()) return ReportFinished(options, *summary, outcome, out);
+  }
   const Json json = ToJson(outcome, options.out);
-  PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options.out, "/summary.json"),
-                               DumpJson(json, 2) + "\n"));
+  PD_RETURN_IF_ERROR(WriteFile(path, DumpJson(json, 2) + "\n"));
   LogVerbose("peak memory %.1f MB", PeakRssMegabytes());
   if (options.common.json()) {
     out << DumpJson(json) << "\n";
@@ -188,6 +224,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   const absl::Status watched =
       watcher.wanted() ? watcher.Finish(outcome.ok() ? &*outcome : nullptr)
                        : absl::OkStatus();
+  if (!outcome.ok()) display.SaySaved();
   if (!outcome.ok())
     return ReportNan(MarkJobErrors(job, outcome.status()), guard.finding(),
                      options.common.json(), out);
@@ -212,7 +249,6 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
 absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   if (options.check_nan_inf)
     PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
-  if (!options.programs.empty()) return TrainPrograms(options, out);
   if (options.networks) {
     PrintAbout(ZooNetworks(), options.common.json(), out);
     return absl::OkStatus();
@@ -225,6 +261,8 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
     return WriteStarter(options.new_kind, options.new_folder[0],
                         {options.new_data, options.new_target},
                         options.common.json(), out);
+  PD_RETURN_IF_ERROR(RequireOneProcess());
+  if (!options.programs.empty()) return TrainPrograms(options, out);
   std::vector<std::string> overrides = options.overrides;
   if (options.steps.has_value())
     overrides.push_back(absl::StrCat("train.steps=", *options.steps));

@@ -156,7 +156,10 @@ absl::Status CheckFile(const std::string& path, const Json& said) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TrainState> ReadState(const std::string& folder) {
+// Calls `use` on what a checkpoint's state.json holds.
+template <typename Use>
+absl::StatusOr<TrainState> ReadStateFile(const std::string& folder,
+                                         const Use& use) {
   const std::string path = absl::StrCat(folder, "/", kStateFile);
   PD_ASSIGN_OR_RETURN(FileBytes file, ReadFile(path));
   const absl::string_view text = file.view();
@@ -166,13 +169,21 @@ absl::StatusOr<TrainState> ReadState(const std::string& folder) {
     if (version != kStateVersion)
       return Unimplemented("'%s' has version %d; this program reads %d", path,
                            version, kStateVersion);
-    for (const char* name : kDataFiles)
-      PD_RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", name),
-                                   json.at("files").at(name)));
+    PD_RETURN_IF_ERROR(use(json));
     return FromJson(json);
   } catch (const Json::exception& e) {
     return DataLoss("'%s' is damaged: %s", path, e.what());
   }
+}
+
+// The state, and its files as it says that they are.
+absl::StatusOr<TrainState> ReadState(const std::string& folder) {
+  return ReadStateFile(folder, [&folder](const Json& json) -> absl::Status {
+    for (const char* name : kDataFiles)
+      PD_RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", name),
+                                   json.at("files").at(name)));
+    return absl::OkStatus();
+  });
 }
 
 // Where a folder goes that is to be removed. Removing takes many steps, a
@@ -298,6 +309,10 @@ absl::StatusOr<std::string> NewestCheckpoint(const std::string& run) {
   const std::vector<int64_t> steps = ListCheckpoints(run);
   if (steps.empty()) return NotFound("run '%s' holds no checkpoint", run);
   return CheckpointPath(run, steps.back());
+}
+
+absl::StatusOr<TrainState> ReadTrainState(const std::string& folder) {
+  return ReadStateFile(folder, [](const Json&) { return absl::OkStatus(); });
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& folder) {

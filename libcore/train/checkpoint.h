@@ -78,6 +78,9 @@ std::vector<int64_t> ListCheckpoints(const std::string& run);
 /// NotFound when the run has none.
 absl::StatusOr<std::string> NewestCheckpoint(const std::string& run);
 
+/// The state of a checkpoint alone; its other files are not looked at.
+absl::StatusOr<TrainState> ReadTrainState(const std::string& folder);
+
 /// Reads a checkpoint's folder. DataLoss names the damaged file and says how.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& folder);
 

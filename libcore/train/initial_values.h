@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 #define PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,12 +45,21 @@ absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
                                                const InitialParameters& from,
                                                Session* session);
 
-/// All values of the checkpoint in `folder`, which must be the program's; or,
-/// when only weights are wanted, what the network has without its optimizer:
-/// parameters, and statistics such as those of batch norm.
-absl::Status TakeValues(const TrainProgram& program, const std::string& folder,
-                        Checkpoint checkpoint, bool weights_only,
-                        Session* session);
+/// How a checkpoint is gone on with.
+struct ResumeOptions {
+  uint64_t seed = 0;  ///< the job's; must be the checkpoint's
+  int threads = 1;    ///< a word in the log where the checkpoint had others
+  /// Takes only what the network has without its optimizer: parameters, and
+  /// statistics such as those of batch norm.
+  bool weights_only = false;
+};
+
+/// Puts the values of the checkpoint in `folder`, which must be the program's,
+/// into the session, and gives its state.
+absl::StatusOr<TrainState> ResumeFrom(const TrainProgram& program,
+                                      const std::string& folder,
+                                      const ResumeOptions& options,
+                                      Session* session);
 
 }  // namespace pd
 

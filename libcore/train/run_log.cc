@@ -94,6 +94,22 @@ std::string EvaluationLine(int64_t step, int64_t epoch,
   return DumpJson(line);
 }
 
+std::string ChangesLine(int64_t step, int64_t epoch,
+                        const std::vector<JobChange>& changes) {
+  Json changed = Json::object();
+  for (const JobChange& change : changes)
+    changed[change.path] = {{"from", change.before}, {"to", change.after}};
+  const Json line = {{"step", step}, {"epoch", epoch}, {"changed", changed}};
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string BadLossText(int64_t step, float loss) {
+  return absl::StrFormat(
+      "the loss of step %d is %g: lower the learning rate, clip gradients, or "
+      "look for bad records; the last checkpoint is untouched",
+      step, loss);
+}
+
 BadRecords AllSkipped(const Loader& loader) {
   BadRecords bad = loader.dataset().left_out();
   bad.Add(loader.skipped());

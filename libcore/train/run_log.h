@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "libcore/data/loader.h"
+#include "libcore/nn/job_changes.h"
 #include "libcore/train/evaluator.h"
 
 namespace pd {
@@ -44,6 +46,14 @@ std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
 /// {"step": 938, "epoch": 1, "eval": {"records": 10000, "loss": ..., ...}}
 std::string EvaluationLine(int64_t step, int64_t epoch,
                            const EvaluationResult& result);
+
+/// {"step": 938, "epoch": 2, "changed": {"optimizer.sgd.learning_rate":
+/// {"from": "0.1", "to": "0.01"}}}: what a resumed run trains with from here on
+std::string ChangesLine(int64_t step, int64_t epoch,
+                        const std::vector<JobChange>& changes);
+
+/// Why training stops at a loss that is no number.
+std::string BadLossText(int64_t step, float loss);
 
 /// What a loader left out since its epoch began, and its data set before.
 BadRecords AllSkipped(const Loader& loader);

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -20,11 +19,13 @@
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/data_fit.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/monitors.h"
 #include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
+#include "libcore/train/resumed_job.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
@@ -50,13 +51,6 @@ std::set<std::string> LabelsOf(const TrainProgram& program) {
 // Whether something that is due every `every` (0: never) is due at `now`.
 bool Due(int64_t every, int64_t now) { return every > 0 && now % every == 0; }
 
-std::string BadLossText(int64_t step, float loss) {
-  return absl::StrFormat(
-      "the loss of step %d is %g: lower the learning rate, clip gradients, or "
-      "look for bad records; the last checkpoint is untouched",
-      step, loss);
-}
-
 }  // namespace
 
 class Trainer::Impl {
@@ -78,7 +72,6 @@ class Trainer::Impl {
  private:
   absl::Status OpenData();
   absl::Status SetInitialValues();
-  absl::Status Resume(const std::string& folder);
   absl::Status PreparePlans();
   absl::StatusOr<Plan*> FeedForGradients(const Batch& batch);
   void ShowGradients(const Plan& plan);
@@ -122,6 +115,7 @@ class Trainer::Impl {
   std::optional<PlanCache> plans_, gradient_plans_;
   Tensor* rate_ = nullptr;
   ScaleWatch scale_;
+  ResumedChanges changes_;
   TrainState state_;
   TrainState guarded_;  // where the guard goes back to
   TrainOutcome outcome_;
@@ -138,9 +132,15 @@ class Trainer::Impl {
 };
 
 absl::Status Trainer::Impl::Prepare() {
+  if (options_.resume && !options_.read_only && CheckpointToResume().ok()) {
+    PD_ASSIGN_OR_RETURN(
+        changes_, ChangesSince(options_.run, job_, options_.weights_only));
+  }
   PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
   PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
-  PD_RETURN_IF_ERROR(MatchFields(program_.feeds, loader_->fields()).status());
+  PD_RETURN_IF_ERROR(CheckDataFits(job_, program_, *loader_, "train"));
+  if (eval_loader_ != nullptr)
+    PD_RETURN_IF_ERROR(CheckDataFits(job_, program_, *eval_loader_, "eval"));
   state_.seed = train_.seed();
   if (options_.guard != nullptr) {
     GuardedPrograms guarded{{&program_.main}, {program_.loss}, {}, nullptr};
@@ -155,6 +155,8 @@ absl::Status Trainer::Impl::Prepare() {
     RemoveRemainsOfRun(options_.run);
   }
   PD_RETURN_IF_ERROR(SetInitialValues());
+  outcome_.nothing_left = state_.done && ReachedLimit();
+  if (!outcome_.nothing_left) ForgetChanged(changes_, &state_);
   monitors_.Begin(program_.rate(0, 0), options_.weights_only, &state_);
   if (!options_.read_only) PD_RETURN_IF_ERROR(OpenRun());
   Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
@@ -184,12 +186,19 @@ absl::Status Trainer::Impl::Prepare() {
                              eval_loader_.get(), options_.run, state_.step});
 }
 
+// A finished run is not written to.
 absl::Status Trainer::Impl::OpenRun() {
+  if (outcome_.nothing_left)
+    return KeepJobAtEnd(options_.run, state_.step, changes_);
+  ReportChanges(changes_);
+  for (const std::string& text : WarningsOf(job_, program_, *loader_))
+    LogWarning("%s", text);
   PD_RETURN_IF_ERROR(vocabularies_.Write(options_.run));
   PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
                                job_.EffectiveText()));
   PD_ASSIGN_OR_RETURN(log_, RunLog::Open(options_.run, state_.log_bytes));
-  return absl::OkStatus();
+  if (changes_.rates.empty()) return absl::OkStatus();
+  return Log(ChangesLine(state_.step, state_.epoch + 1, changes_.rates));
 }
 
 absl::StatusOr<std::string> Trainer::Impl::CheckpointToResume() const {
@@ -225,30 +234,18 @@ absl::Status Trainer::Impl::SetInitialValues() {
   if (!options_.init.model.empty())
     PD_RETURN_IF_ERROR(
         TakeParameters(program_.test, options_.init, &session_).status());
-  if (newest.ok()) return Resume(*newest);
+  if (newest.ok()) {
+    PD_ASSIGN_OR_RETURN(state_, ResumeFrom(program_, *newest,
+                                           {train_.seed(), options_.threads,
+                                            options_.weights_only},
+                                           &session_));
+    saved_step_ = state_.step;
+    outcome_.checkpoint = *newest;
+    return absl::OkStatus();
+  }
   if (newest.status().code() == absl::StatusCode::kNotFound)
     return absl::OkStatus();
   return newest.status();
-}
-
-absl::Status Trainer::Impl::Resume(const std::string& folder) {
-  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(folder));
-  const TrainState state = checkpoint.state;
-  PD_RETURN_IF_ERROR(TakeValues(program_, folder, std::move(checkpoint),
-                                options_.weights_only, &session_));
-  state_ = state;
-  if (state_.seed != train_.seed())
-    return InvalidArgument(
-        "checkpoint '%s' was trained with seed %d; the job says %d", folder,
-        state_.seed, train_.seed());
-  if (state_.threads != options_.threads)
-    LogWarning(
-        "checkpoint '%s' was trained with %d threads, now there are %d: the "
-        "last bits will differ",
-        folder, state_.threads, options_.threads);
-  saved_step_ = state_.step;
-  outcome_.checkpoint = folder;
-  return absl::OkStatus();
 }
 
 // The plan of a whole batch comes first, also when the first step has a smaller
@@ -277,11 +274,9 @@ bool Trainer::Impl::ReachedLimit() const {
 }
 
 absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
-  if (state_.done && ReachedLimit()) {
-    outcome_.nothing_left = true;
-    outcome_.steps = state_.step;
-    return outcome_;
-  }
+  outcome_.steps = state_.step;
+  outcome_.best = monitors_.Best(state_);
+  if (outcome_.nothing_left) return outcome_;
   state_.done = false;
   const double begin = saved_at_ = SteadySeconds();
   while (!ReachedLimit() && !stop_) PD_RETURN_IF_ERROR(RunEpoch());
@@ -289,6 +284,7 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
   if (!stop_ && monitors_.Stops(state_))
     outcome_.stopped_early = monitors_.StopReason(state_);
   outcome_.steps = state_.step;
+  outcome_.best = monitors_.Best(state_);
   outcome_.seconds = SteadySeconds() - begin;
   outcome_.wait_seconds = loader_->stats().wait_seconds;
   return outcome_;
@@ -574,6 +570,8 @@ absl::Status Trainer::Impl::Log(const std::string& line) {
 }
 
 absl::Status Trainer::Impl::Finish() {
+  if (state_.batch > 0)  // train.steps ended it inside an epoch
+    PD_RETURN_IF_ERROR(ReportSkipped(*loader_, "train", state_.epoch + 1));
   PD_RETURN_IF_ERROR(Evaluate(/*planned=*/false));
   // Evaluated and logged by the process that was stopped here.
   if (evaluator_ != nullptr && outcome_.evaluation.records == 0)

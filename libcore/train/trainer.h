@@ -19,6 +19,7 @@
 #include "libcore/train/checkpoint.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/initial_values.h"
+#include "libcore/train/monitors.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -100,23 +101,26 @@ struct TrainerOptions {
 };
 
 struct TrainOutcome {
-  int64_t steps = 0;            ///< done in all
-  int stopped_by = 0;           ///< the signal, 0 when training reached its end
-  bool nothing_left = false;    ///< a finished run was resumed
+  int64_t steps = 0;   ///< done in all
+  int stopped_by = 0;  ///< the signal, 0 when training reached its end
+  /// A finished run was resumed: nothing was done and no file was written.
+  bool nothing_left = false;
   std::string stopped_early;    ///< why early stopping ended it; "" when not
   double seconds = 0;           ///< of training in this process
   double wait_seconds = 0;      ///< of them, waiting for data
   int64_t records = 0;          ///< trained on in this process
   std::string checkpoint;       ///< the last one's folder
   EvaluationResult evaluation;  ///< the last one; 0 records when there is none
+  BestResult best;
 };
 
 class Trainer {
  public:
   /// Builds programs, opens the data, sets initial or resumed values. Errors of
   /// the job are marked by their place FILE:LINE:COLUMN. AlreadyExists when RUN
-  /// holds checkpoints and `resume` is false; FailedPrecondition when another
-  /// process trains in RUN.
+  /// holds checkpoints and `resume` is false, or when it cannot go on with this
+  /// job (resumed_job.h); FailedPrecondition when another process trains in
+  /// RUN.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       const OpRegistry* registry, const LoadedJob& job,
       const TrainerOptions& options, TrainObserver* observer);

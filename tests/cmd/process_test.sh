@@ -35,6 +35,19 @@ expect 3 'UnavailableError: ' env FLAGS_cuda_dir=/nowhere "${run[@]}" --device g
 expect 2 'is none of auto, cpu' "${run[@]}" --device tpu
 expect 2 "did you mean 'FLAGS_check_nan_inf'?" "${run[@]}" --flags check_nan_in=1
 expect 0 '' "${run[@]}" --flags check_nan_inf=true,use_mkldnn=false
+# Flags that nothing reads: a warning each, once.
+expect 0 "warning: flag 'FLAGS_eager_delete_tensor_gb' of PaddlePaddle has no effect here" \
+  env FLAGS_eager_delete_tensor_gb=x "${run[@]}" --flags eager_delete_tensor_gb=0
+[ "$(grep -c eager_delete "$dir/err")" -eq 1 ] || fail "a flag without effect is not said once"
+expect 0 "unknown flag 'FLAGS_check_nan_nif', did you mean 'FLAGS_check_nan_inf'?" \
+  env FLAGS_check_nan_nif=1 "${run[@]}"
+expect 0 "unknown flag 'FLAGS_zzzzzzzz'$" env FLAGS_zzzzzzzz=1 "${run[@]}"
+expect 0 'has no effect' "${run[@]}" --flags FLAGS_allocator_strategy=naive_best_fit
+expect 2 "FLAGS_conv_workspace_size_limit is '-5'; expected a whole number of at least 0" \
+  env FLAGS_conv_workspace_size_limit=-5 "${run[@]}"
+expect 2 "expected a whole number of at least 1" "${run[@]}" --flags multiple_of_cupti_buffer_size=0
+expect 0 '' env -u FLAGS_check_nan_inf "${run[@]}"
+[ ! -s "$dir/err" ] || fail "words about flags that nobody gave"
 expect 2 "FLAGS_check_nan_inf is 'maybe'" env FLAGS_check_nan_inf=maybe "${run[@]}"
 expect 2 'cannot go together' "${run[@]}" -v
 expect 0 '' "$demo" --help
