@@ -6,9 +6,12 @@
 #include <ostream>
 #include <string>
 #include <tuple>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "libcore/base/dump_json.h"
+#include "libcore/data/dataset.h"
 
 namespace pd {
 namespace {
@@ -28,20 +31,72 @@ Json Rows(const ConfusionMatrix& m) {
   return rows;
 }
 
-void PrintTable(const std::string& name, const ConfusionMatrix& m,
-                std::ostream& out) {
+// Characters on screen, about: wide ones count as others.
+int WidthOf(absl::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+std::string Padded(const std::string& text, int width, bool right) {
+  const std::string blanks(
+      static_cast<size_t>(std::max(0, width - WidthOf(text))), ' ');
+  return right ? blanks + text : text + blanks;
+}
+
+// The classes as rows call them, and as columns do: by number where a name is
+// too long to stand above a column of numbers.
+struct Headings {
+  std::vector<std::string> rows, columns;
+  int row_width = 4, column_width = 4;
+};
+
+Headings HeadingsOf(const ClassTable& table) {
+  constexpr int kWidestColumn = 10, kWidestLine = 110;
+  Headings headings;
+  const int64_t n = table.counts.classes();
+  int widest = 0;
+  for (int64_t c = 0; c < n; ++c) {
+    headings.rows.push_back(ClassName(table.classes, c));
+    widest = std::max(widest, WidthOf(headings.rows.back()));
+  }
+  const bool named = widest <= kWidestColumn &&
+                     (widest + 1) * static_cast<int>(n) <= kWidestLine;
+  for (int64_t c = 0; c < n; ++c) {
+    headings.columns.push_back(named ? headings.rows[static_cast<size_t>(c)]
+                                     : std::to_string(c));
+    if (!named && c < static_cast<int64_t>(table.classes.size()))
+      headings.rows[static_cast<size_t>(c)] =
+          absl::StrCat(c, " ", headings.rows[static_cast<size_t>(c)]);
+  }
+  for (const std::string& row : headings.rows)
+    headings.row_width = std::max(headings.row_width, WidthOf(row));
+  for (const std::string& column : headings.columns)
+    headings.column_width =
+        std::max(headings.column_width, WidthOf(column) + 1);
+  return headings;
+}
+
+void PrintTable(const ClassTable& table, std::ostream& out) {
+  const ConfusionMatrix& m = table.counts;
   int64_t largest = 1;
   for (int64_t t = 0; t < m.classes(); ++t)
     for (int64_t p = 0; p < m.classes(); ++p)
       largest = std::max(largest, m.at(t, p));
+  const Headings headings = HeadingsOf(table);
   const int width =
-      std::max<int>(4, static_cast<int>(std::to_string(largest).size()) + 1);
-  out << "\n" << name << " (rows: true class, columns: predicted)\n     ";
-  for (int64_t p = 0; p < m.classes(); ++p)
-    out << absl::StrFormat("%*d", width, p);
+      std::max<int>(headings.column_width,
+                    static_cast<int>(std::to_string(largest).size()) + 1);
+  out << "\n"
+      << table.name << " (rows: true class, columns: predicted)\n"
+      << std::string(static_cast<size_t>(headings.row_width) + 1, ' ');
+  for (const std::string& column : headings.columns)
+    out << Padded(column, width, true);
   out << "\n";
   for (int64_t t = 0; t < m.classes(); ++t) {
-    out << absl::StrFormat("%4d ", t);
+    out << Padded(headings.rows[static_cast<size_t>(t)], headings.row_width,
+                  table.classes.empty())
+        << " ";
     for (int64_t p = 0; p < m.classes(); ++p)
       out << (m.at(t, p) == 0 ? absl::StrFormat("%*s", width, ".")
                               : absl::StrFormat("%*d", width, m.at(t, p)));
@@ -50,8 +105,8 @@ void PrintTable(const std::string& name, const ConfusionMatrix& m,
 }
 
 // Of many classes: which are taken for which most often.
-void PrintMistakes(const std::string& name, const ConfusionMatrix& m,
-                   std::ostream& out) {
+void PrintMistakes(const ClassTable& table, std::ostream& out) {
+  const ConfusionMatrix& m = table.counts;
   std::vector<std::tuple<int64_t, int64_t, int64_t>> mistakes;
   int64_t all = 0, wrong = 0;
   for (int64_t t = 0; t < m.classes(); ++t)
@@ -64,26 +119,42 @@ void PrintMistakes(const std::string& name, const ConfusionMatrix& m,
   std::sort(mistakes.begin(), mistakes.end());
   const size_t shown = std::min(kMostMistakes, mistakes.size());
   out << "\n"
-      << name
+      << table.name
       << absl::StrFormat(" of %d classes: %d of %d are wrong", m.classes(),
                          wrong, all);
   if (shown < mistakes.size())
     out << absl::StrFormat("; the %d commonest mistakes", shown);
-  if (shown > 0) out << "\n   true  predicted  count  of true";
+  int width = 10;
+  for (size_t i = 0; i < shown; ++i)
+    for (const int64_t c : {std::get<1>(mistakes[i]), std::get<2>(mistakes[i])})
+      width = std::max(width, WidthOf(ClassName(table.classes, c)));
+  if (shown > 0)
+    out << "\n"
+        << Padded("true", width, true) << " "
+        << Padded("predicted", width, true) << "  count  of true";
   out << "\n";
   for (size_t i = 0; i < shown; ++i) {
     const auto [count, truth, predicted] = mistakes[i];
-    out << absl::StrFormat("%7d %10d %6d %7.1f%%\n", truth, predicted, -count,
+    out << Padded(ClassName(table.classes, truth), width, true) << " "
+        << Padded(ClassName(table.classes, predicted), width, true)
+        << absl::StrFormat(" %6d %7.1f%%\n", -count,
                            -100.0 * static_cast<double>(count) /
                                static_cast<double>(m.Truths(truth)));
   }
 }
 
-// "confusion" is the first table; others have their own names.
+// "confusion" and "classes" are the first table's; others have their own names.
 void AddTables(const EvaluationResult& result, Json* line) {
-  for (size_t i = 0; i < result.tables.size(); ++i)
-    (*line)[i == 0 ? "confusion" : result.tables[i].first] =
-        Rows(result.tables[i].second);
+  for (size_t i = 0; i < result.tables.size(); ++i) {
+    const ClassTable& table = result.tables[i];
+    (*line)[i == 0 ? "confusion" : table.name] = Rows(table.counts);
+    if (table.classes.empty()) continue;
+    Json names = Json::array();
+    for (int64_t c = 0; c < table.counts.classes(); ++c)
+      names.push_back(ClassName(table.classes, c));
+    (*line)[i == 0 ? "classes" : absl::StrCat(table.name, "_classes")] =
+        std::move(names);
+  }
 }
 
 void PrintJson(const EvaluationResult& result,
@@ -114,9 +185,9 @@ void PrintEvaluation(const EvaluationResult& result,
     out << absl::StrFormat("%-*s %.6f\n", width, "loss", *result.loss);
   for (const auto& [name, value] : result.metrics)
     out << absl::StrFormat("%-*s %.4f\n", width, name, value);
-  for (const auto& [name, table] : result.tables)
-    (table.classes() > kWidestTable ? PrintMistakes : PrintTable)(name, table,
-                                                                  out);
+  for (const ClassTable& table : result.tables)
+    (table.counts.classes() > kWidestTable ? PrintMistakes : PrintTable)(table,
+                                                                         out);
   if (!judgements.empty()) out << "\n";
   for (const Judgement& judgement : judgements)
     out << (judgement.met ? "met    " : "missed ") << judgement.requirement.text

@@ -16,6 +16,7 @@
 #include "formats/tar.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/class_lists.h"
 #include "libcore/data/paddle_datasets.h"
 
 namespace pd {
@@ -25,9 +26,10 @@ constexpr int64_t kPlane = kCifarSide * kCifarSide;
 
 class CifarDataset : public Dataset {
  public:
-  CifarDataset() {
+  explicit CifarDataset(std::vector<std::string> classes) {
     fields_ = {{"image", DType::kUInt8, {kCifarSide, kCifarSide, 3}, true},
                {"label", DType::kInt64, {1}, false}};
+    fields_[1].classes = std::move(classes);
   }
 
   absl::Status Append(const std::string& path,
@@ -158,7 +160,10 @@ absl::StatusOr<DatasetPtr> OpenCifar(const CifarDatasetOptions& options) {
     return InvalidArgument("CIFAR has 10 or 100 classes, not %d",
                            options.classes);
   if (options.paths.empty()) return InvalidArgument("no CIFAR file is given");
-  auto dataset = std::make_shared<CifarDataset>();
+  auto dataset = std::make_shared<CifarDataset>(
+      options.classes == 10  ? Cifar10Classes()
+      : options.coarse_label ? std::vector<std::string>()
+                             : Cifar100Classes());
   for (const std::string& path : options.paths)
     PD_RETURN_IF_ERROR(dataset->Append(path, options));
   return dataset;
@@ -178,7 +183,8 @@ absl::StatusOr<DatasetPtr> OpenCifarPython(const CifarPythonOptions& options) {
   std::stable_sort(
       files.begin(), files.end(),
       [](const TarFile& a, const TarFile& b) { return a.name < b.name; });
-  auto dataset = std::make_shared<CifarDataset>();
+  auto dataset = std::make_shared<CifarDataset>(ten ? Cifar10Classes()
+                                                    : Cifar100Classes());
   for (const TarFile& file : files) {
     const std::string place =
         absl::StrCat("'", path, "': member '", file.name, "'");

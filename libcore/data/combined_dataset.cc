@@ -11,17 +11,19 @@
 namespace pd {
 namespace {
 
+void TakeNotes(const Dataset& part, std::vector<std::string>* notes) {
+  notes->insert(notes->end(), part.notes().begin(), part.notes().end());
+}
+
 class Concat : public Dataset {
  public:
   absl::Status Add(DatasetPtr part) {
-    if (parts_.empty()) {
-      fields_ = part->fields();
-      class_names_ = part->class_names();
-    }
+    if (parts_.empty()) fields_ = part->fields();
     PD_RETURN_IF_ERROR(CheckFields(*part));
     size_ += part->size();
     ends_.push_back(size_);
     left_out_.Add(part->left_out());
+    TakeNotes(*part, &notes_);
     for (const auto& [field, words] : part->vocabularies())
       vocabularies_.emplace(field, words);
     parts_.push_back(std::move(part));
@@ -84,6 +86,12 @@ class Concat : public Dataset {
             part.Describe(0), more.name, Name(more.dtype), ToString(more.shape),
             parts_[0]->Describe(0), own.name, Name(own.dtype),
             ToString(own.shape));
+      // One number would stand for two classes.
+      if (own.classes != more.classes)
+        return InvalidArgument(
+            "the classes of field '%s' are %s in %s and %s in %s", own.name,
+            ClassesText(more.classes), part.Describe(0),
+            ClassesText(own.classes), parts_[0]->Describe(0));
       for (size_t axis = 0; axis < own.shape.size(); ++axis)
         if (own.shape[axis] != more.shape[axis]) own.shape[axis] = -1;
       if (IsDynamic(own.shape) && own.shape.size() > kMostVaryingAxes)
@@ -100,10 +108,7 @@ class Concat : public Dataset {
 class Compose : public Dataset {
  public:
   absl::Status Add(DatasetPtr part) {
-    if (parts_.empty()) {
-      size_ = part->size();
-      class_names_ = part->class_names();
-    }
+    if (parts_.empty()) size_ = part->size();
     if (part->size() != size_)
       return InvalidArgument(
           "%s: the data set has %d records; that of %s has "
@@ -121,6 +126,7 @@ class Compose : public Dataset {
           return AlreadyExists("two data sets have a field '%s'", field.name);
       fields_.push_back(field);
     }
+    TakeNotes(*part, &notes_);
     for (const auto& [field, words] : part->vocabularies())
       vocabularies_.emplace(field, words);
     parts_.push_back(std::move(part));
@@ -167,8 +173,8 @@ class Subset : public Dataset {
       : whole_(std::move(whole)), records_(std::move(records)) {
     size_ = static_cast<int64_t>(records_.size());
     fields_ = whole_->fields();
-    class_names_ = whole_->class_names();
     left_out_ = whole_->left_out();
+    notes_ = whole_->notes();
     vocabularies_ = whole_->vocabularies();
   }
 
@@ -196,6 +202,39 @@ class Subset : public Dataset {
   std::vector<int64_t> records_;
 };
 
+// Another dataset's records under field specs of its own.
+class Renamed : public Dataset {
+ public:
+  Renamed(DatasetPtr whole,
+          const std::map<std::string, std::vector<std::string>>& classes)
+      : whole_(std::move(whole)) {
+    size_ = whole_->size();
+    fields_ = whole_->fields();
+    left_out_ = whole_->left_out();
+    notes_ = whole_->notes();
+    vocabularies_ = whole_->vocabularies();
+    for (FieldSpec& field : fields_) {
+      const auto names = classes.find(field.name);
+      if (names != classes.end()) field.classes = names->second;
+    }
+  }
+
+  absl::Status Read(int64_t index, Record* record) const override {
+    return whole_->Read(index, record);
+  }
+  void Prefetch(int64_t index) const override { whole_->Prefetch(index); }
+  std::string Describe(int64_t index) const override {
+    return whole_->Describe(index);
+  }
+  absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override {
+    return whole_->Lengths(field);
+  }
+  absl::Status WaitReady() const override { return whole_->WaitReady(); }
+
+ private:
+  DatasetPtr whole_;
+};
+
 template <typename Combined>
 absl::StatusOr<DatasetPtr> Combine(std::vector<DatasetPtr> datasets) {
   auto combined = std::make_shared<Combined>();
@@ -212,6 +251,12 @@ absl::StatusOr<DatasetPtr> ConcatDatasets(std::vector<DatasetPtr> datasets) {
 
 absl::StatusOr<DatasetPtr> ComposeDatasets(std::vector<DatasetPtr> datasets) {
   return Combine<Compose>(std::move(datasets));
+}
+
+DatasetPtr WithClasses(
+    DatasetPtr dataset,
+    const std::map<std::string, std::vector<std::string>>& classes) {
+  return std::make_shared<Renamed>(std::move(dataset), classes);
 }
 
 absl::StatusOr<DatasetPtr> SubsetOf(DatasetPtr dataset,

@@ -233,6 +233,10 @@ absl::StatusOr<DatasetPtr> Conll05::Open() {
   if (dataset_->size() == 0)
     return DataLoss("'%s': member '%s' has no predicates", path, kProps);
   PD_RETURN_IF_ERROR(dataset_->Finish());
+  Strings classes(labels_.size());
+  for (const auto& [label, number] : labels_)
+    classes[static_cast<size_t>(number)] = label;
+  dataset_->set_classes(8, std::move(classes));
   return std::move(dataset_);
 }
 

@@ -57,20 +57,40 @@ absl::Status AddColumns(const CsvFile& csv, const std::string& entry,
   return absl::OkStatus();
 }
 
+// Whether an entry depends on which columns the header has, in which order.
+bool FollowsHeader(const std::string& entry) {
+  if (entry == "*") return true;
+  const size_t colon = entry.find(':');
+  uint64_t number;
+  return colon != std::string::npos &&
+         !absl::SimpleAtoi(entry.substr(0, colon), &number) &&
+         !absl::SimpleAtoi(entry.substr(colon + 1), &number);
+}
+
+// The entries to look up: the columns of the training set by their names where
+// another file's order or further columns would change which they are.
+const std::vector<std::string>& EntriesOf(const CsvFile& csv,
+                                          const CsvField& field) {
+  const bool follows =
+      std::any_of(field.columns.begin(), field.columns.end(), FollowsHeader);
+  return follows && !csv.names.empty() && !field.known.empty() ? field.known
+                                                               : field.columns;
+}
+
 // The columns of each field; "*" takes those that no other field names.
 absl::StatusOr<std::vector<std::vector<size_t>>> ResolveColumns(
     const CsvFile& csv, const std::vector<CsvField>& fields) {
   std::vector<std::vector<size_t>> resolved(fields.size());
   std::set<size_t> named;
   for (size_t i = 0; i < fields.size(); ++i) {
-    for (const std::string& entry : fields[i].columns) {
+    for (const std::string& entry : EntriesOf(csv, fields[i])) {
       if (entry != "*")
         PD_RETURN_IF_ERROR(AddColumns(csv, entry, &resolved[i]));
     }
     named.insert(resolved[i].begin(), resolved[i].end());
   }
   for (size_t i = 0; i < fields.size(); ++i) {
-    for (const std::string& entry : fields[i].columns) {
+    for (const std::string& entry : EntriesOf(csv, fields[i])) {
       for (size_t column = 0; entry == "*" && column < csv.columns; ++column)
         if (named.count(column) == 0) resolved[i].push_back(column);
     }
@@ -138,6 +158,12 @@ absl::Status CsvLoader::Resolve(const CsvFile& csv) {
     if (!field.ok())
       return Annotate(field.status(), absl::StrCat("'", csv.path, "'"));
     fields_.push_back(*std::move(field));
+    if (!csv.names.empty()) {
+      std::vector<std::string> names;
+      for (const size_t column : columns_[i])
+        names.push_back(csv.names[column]);
+      table_->set_columns(i, std::move(names));
+    }
     if (fields[i].value.text.has_value() && width != 1)
       return InvalidArgument("'%s': field '%s' has %d columns; a text has one",
                              csv.path, fields[i].name, width);

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/data/dataset.h"
 
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "formats/json_text.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/vocabulary.h"
 
 namespace pd {
+
+const FieldSpec* Dataset::FindField(const std::string& name) const {
+  for (const FieldSpec& field : fields_)
+    if (field.name == name) return &field;
+  return nullptr;
+}
 
 void BadRecords::Add(const absl::Status& status) {
   ++count;
@@ -41,6 +53,25 @@ absl::Status CheckLabel(int64_t label, int64_t classes, const std::string& path,
   if (classes == 0 || (label >= 0 && label < classes)) return absl::OkStatus();
   return OutOfRange("'%s' record %d: label is %d; expected 0 to %d", path,
                     record, label, classes - 1);
+}
+
+std::string ClassName(const std::vector<std::string>& classes, int64_t number) {
+  if (number < 0 || number >= static_cast<int64_t>(classes.size()))
+    return absl::StrCat(number);
+  const std::string& name = classes[static_cast<size_t>(number)];
+  return IsUtf8(name) ? PrintableToken(name) : absl::CHexEscape(name);
+}
+
+std::string ClassesText(const std::vector<std::string>& classes) {
+  constexpr size_t kMostShown = 10;
+  if (classes.empty()) return "not named";
+  std::string text;
+  for (size_t i = 0; i < std::min(classes.size(), kMostShown); ++i)
+    absl::StrAppend(&text, i > 0 ? ", '" : "'",
+                    ClassName(classes, static_cast<int64_t>(i)), "'");
+  if (classes.size() > kMostShown)
+    absl::StrAppend(&text, ", ... (", classes.size(), " classes)");
+  return text;
 }
 
 }  // namespace pd

@@ -38,6 +38,12 @@ struct FieldSpec {
   /// What the loader fills short records with, unless it is told otherwise: a
   /// vocabulary's padding id.
   double pad_value = 0;
+  /// The names of its class numbers 0, 1, ... where the data knows them; may be
+  /// fewer than a network has outputs.
+  std::vector<std::string> classes = {};
+  /// The names of the columns that its values come from, in their order, where
+  /// the file names columns.
+  std::vector<std::string> columns = {};
 };
 
 /// How many axes a field with varying extents may have.
@@ -78,9 +84,8 @@ class Dataset {
 
   int64_t size() const { return size_; }
   const std::vector<FieldSpec>& fields() const { return fields_; }
-  /// Names of the classes where the dataset knows them (folder names), else
-  /// empty.
-  const std::vector<std::string>& class_names() const { return class_names_; }
+  /// The field of this name; null where there is none.
+  const FieldSpec* FindField(const std::string& name) const;
 
   /// By field: what its numbers stand for, where they stand for texts.
   const std::map<std::string, std::shared_ptr<const Vocabulary>>& vocabularies()
@@ -105,6 +110,9 @@ class Dataset {
 
   /// What was left out while the dataset was opened.
   virtual const BadRecords& left_out() const { return left_out_; }
+  /// Sentences on what is no error and yet worth a warning: classes without
+  /// records.
+  const std::vector<std::string>& notes() const { return notes_; }
 
   /// Waits until data that is loaded in the background is there and checked;
   /// its error, if any, which Read gives too.
@@ -114,7 +122,7 @@ class Dataset {
   Dataset() = default;
   int64_t size_ = 0;
   std::vector<FieldSpec> fields_;
-  std::vector<std::string> class_names_;
+  std::vector<std::string> notes_;
   BadRecords left_out_;
   std::map<std::string, std::shared_ptr<const Vocabulary>> vocabularies_;
 };
@@ -130,6 +138,13 @@ inline void PrefetchBytes(const std::byte* data, int64_t bytes) {
 /// unchecked. The message names `path` and the record.
 absl::Status CheckLabel(int64_t label, int64_t classes, const std::string& path,
                         int64_t record);
+
+/// The name of class `number` as text of one line, escaped as in C where it is
+/// none; the number where it has no name.
+std::string ClassName(const std::vector<std::string>& classes, int64_t number);
+
+/// "'ant', 'bee', ... (100 classes)" for messages; "not named" without any.
+std::string ClassesText(const std::vector<std::string>& classes);
 
 }  // namespace pd
 

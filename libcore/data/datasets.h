@@ -23,7 +23,8 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 struct IdxDatasetOptions {
   std::string image_path;
   std::string label_path;
-  int64_t classes = 10;  ///< 0: labels are not checked
+  int64_t classes = 10;                       ///< 0: labels are not checked
+  std::vector<std::string> class_names = {};  ///< by label, where they have any
 };
 /// Checks both headers and all labels, and returns while the images are still
 /// being inflated by a thread of the dataset's own: Read waits for them.
@@ -34,7 +35,8 @@ absl::StatusOr<DatasetPtr> OpenIdx(const IdxDatasetOptions& options);
 /// "test": train-images-idx3-ubyte[.gz] or t10k-... and their labels.
 absl::StatusOr<DatasetPtr> OpenMnist(const std::string& folder,
                                      const std::string& mode,
-                                     int64_t classes = 10);
+                                     int64_t classes = 10,
+                                     std::vector<std::string> class_names = {});
 
 /// CIFAR-10 or CIFAR-100 in the binary version: files of label bytes and 3072
 /// bytes of colour planes, plain or .gz, one after the other.
@@ -55,9 +57,17 @@ struct ImageFolderOptions {
                                          ".tif", ".tiff", ".webp"};
   /// false: paddle.vision.datasets.ImageFolder, images without labels.
   bool labels = true;
+  /// Names of the classes by number, where they are known from elsewhere (the
+  /// training set); empty: the folders' own, sorted.
+  std::vector<std::string> classes = {};
 };
-/// Images are decoded when they are read, as RGB.
+/// Images are decoded when they are read, as RGB. Folders without images are
+/// classes too; notes() tells of them. NotFound when a folder with images is
+/// none of `classes`.
 absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options);
+/// The names of the folders in `root`, sorted: its classes.
+absl::StatusOr<std::vector<std::string>> ImageFolderClasses(
+    const std::string& root);
 
 /// One field made of columns of a CSV file.
 struct CsvField {
@@ -66,6 +76,9 @@ struct CsvField {
   /// either, or "*" for every column that no other field names.
   std::vector<std::string> columns;
   ValueOptions value;
+  /// The columns that "*" and ranges of names stood for in the training set,
+  /// in its order; they are taken by name then. Empty: not known.
+  std::vector<std::string> known = {};
 };
 struct CsvDatasetOptions {
   std::vector<std::string> paths;  ///< read one after the other; "-": stdin

@@ -24,7 +24,8 @@ namespace {
 
 class IdxDataset : public Dataset {
  public:
-  IdxDataset(IdxFile images, const Array& labels, std::string label_path)
+  IdxDataset(IdxFile images, const Array& labels, std::string label_path,
+             std::vector<std::string> class_names)
       : image_path_(images.path), label_path_(std::move(label_path)) {
     const Shape& shape = images.header.shape;
     size_ = shape[0];
@@ -32,6 +33,7 @@ class IdxDataset : public Dataset {
     width_ = shape[2];
     fields_ = {{"image", DType::kUInt8, {height_, width_, 1}, true},
                {"label", DType::kInt64, {1}, false}};
+    fields_[1].classes = std::move(class_names);
     const uint8_t* bytes = labels.data<uint8_t>();
     labels_.assign(bytes, bytes + size_);
     reader_ = std::thread([this, file = std::move(images)] {
@@ -131,11 +133,12 @@ absl::StatusOr<DatasetPtr> OpenIdx(const IdxDatasetOptions& options) {
   PD_ASSIGN_OR_RETURN(const Array labels,
                       ReadLabels(label_file, options.classes));
   return std::make_shared<IdxDataset>(std::move(images), labels,
-                                      options.label_path);
+                                      options.label_path, options.class_names);
 }
 
 absl::StatusOr<DatasetPtr> OpenMnist(const std::string& folder,
-                                     const std::string& mode, int64_t classes) {
+                                     const std::string& mode, int64_t classes,
+                                     std::vector<std::string> class_names) {
   if (mode != "train" && mode != "test")
     return InvalidArgument("mode is '%s'; expected 'train' or 'test'", mode);
   const std::string prefix =
@@ -148,6 +151,7 @@ absl::StatusOr<DatasetPtr> OpenMnist(const std::string& folder,
   options.image_path = find("-images-idx3-ubyte");
   options.label_path = find("-labels-idx1-ubyte");
   options.classes = classes;
+  options.class_names = std::move(class_names);
   return OpenIdx(options);
 }
 

@@ -29,13 +29,14 @@ namespace {
 class ImageFolder : public Dataset {
  public:
   ImageFolder(std::vector<std::string> paths, std::vector<int64_t> labels,
-              std::vector<std::string> class_names)
+              std::vector<std::string> classes, std::vector<std::string> notes)
       : paths_(std::move(paths)), labels_(std::move(labels)) {
     size_ = static_cast<int64_t>(paths_.size());
-    class_names_ = std::move(class_names);
+    notes_ = std::move(notes);
     fields_ = {{"image", DType::kUInt8, {-1, -1, 3}, true}};
     if (!labels_.empty())
       fields_.push_back({"label", DType::kInt64, {1}, false});
+    if (!labels_.empty()) fields_[1].classes = std::move(classes);
   }
 
   absl::Status Read(int64_t index, Record* record) const override {
@@ -133,31 +134,73 @@ absl::Status Collect(const std::string& path,
   return absl::OkStatus();
 }
 
+// Images with their class numbers, and what to say of classes without any.
+struct Labelled {
+  std::vector<std::string> paths, classes, notes;
+  std::vector<int64_t> labels;
+};
+
+absl::StatusOr<Labelled> CollectClasses(const ImageFolderOptions& options) {
+  PD_ASSIGN_OR_RETURN(const std::vector<std::string> folders,
+                      ImageFolderClasses(options.root));
+  if (folders.empty())
+    return NotFound("'%s' holds no folders; expected one for each class",
+                    options.root);
+  Labelled all;
+  all.classes = options.classes.empty() ? folders : options.classes;
+  std::vector<std::string> empty;
+  for (const std::string& folder : folders) {
+    const size_t before = all.paths.size();
+    PD_RETURN_IF_ERROR(Collect(absl::StrCat(options.root, "/", folder),
+                               options.extensions, &all.paths));
+    const auto known =
+        std::find(all.classes.begin(), all.classes.end(), folder);
+    if (all.paths.size() == before) {
+      empty.push_back(folder);
+      continue;
+    }
+    if (known == all.classes.end())
+      return NotFound(
+          "folder '%s/%s' is no class that training knows; the classes are %s",
+          options.root, folder, ClassesText(all.classes));
+    all.labels.resize(all.paths.size(), known - all.classes.begin());
+  }
+  if (!empty.empty())
+    all.notes.push_back(absl::StrFormat(
+        "'%s': %d of %d folders hold no images: %s", options.root, empty.size(),
+        folders.size(), ClassesText(empty)));
+  std::vector<std::string> missing;
+  for (const std::string& name : all.classes)
+    if (!std::binary_search(folders.begin(), folders.end(), name))
+      missing.push_back(name);
+  if (!missing.empty())
+    all.notes.push_back(absl::StrFormat(
+        "'%s' has no folder for %d of %d classes: %s", options.root,
+        missing.size(), all.classes.size(), ClassesText(missing)));
+  return all;
+}
+
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> ImageFolderClasses(
+    const std::string& root) {
+  PD_ASSIGN_OR_RETURN(Listing listing, List(root));
+  return std::move(listing.folders);
+}
+
 absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options) {
-  std::vector<std::string> paths, class_names;
-  std::vector<int64_t> labels;
+  Labelled found;
   if (options.labels) {
-    PD_ASSIGN_OR_RETURN(Listing listing, List(options.root));
-    class_names = std::move(listing.folders);
-    if (class_names.empty())
-      return NotFound("'%s' holds no folders; expected one for each class",
-                      options.root);
-    for (size_t label = 0; label < class_names.size(); ++label) {
-      PD_RETURN_IF_ERROR(
-          Collect(absl::StrCat(options.root, "/", class_names[label]),
-                  options.extensions, &paths));
-      labels.resize(paths.size(), static_cast<int64_t>(label));
-    }
+    PD_ASSIGN_OR_RETURN(found, CollectClasses(options));
   } else {
-    PD_RETURN_IF_ERROR(Collect(options.root, options.extensions, &paths));
+    PD_RETURN_IF_ERROR(Collect(options.root, options.extensions, &found.paths));
   }
-  if (paths.empty())
+  if (found.paths.empty())
     return NotFound("'%s' holds no images; expected files ending in %s",
                     options.root, absl::StrJoin(options.extensions, ", "));
-  return std::make_shared<ImageFolder>(std::move(paths), std::move(labels),
-                                       std::move(class_names));
+  return std::make_shared<ImageFolder>(
+      std::move(found.paths), std::move(found.labels), std::move(found.classes),
+      std::move(found.notes));
 }
 
 }  // namespace pd

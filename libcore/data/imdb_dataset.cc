@@ -98,7 +98,7 @@ absl::StatusOr<DatasetPtr> OpenImdb(const ImdbOptions& options) {
     }
   }
   PD_RETURN_IF_ERROR(dataset->Finish());
-  dataset->set_class_names({kKinds[0], kKinds[1]});
+  dataset->set_classes(1, {kKinds[0], kKinds[1]});
   return dataset;
 }
 

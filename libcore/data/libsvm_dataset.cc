@@ -41,6 +41,9 @@ class LibSvmLoader {
 absl::Status LibSvmLoader::MakeFields() {
   FieldSpec label{
       "label", options_.classes > 0 ? DType::kInt64 : DType::kFloat32, {1}};
+  // The classes are called as the file writes them.
+  for (const double value : options_.label_values)
+    label.classes.push_back(absl::StrFormat("%g", value));
   label_ = table_->AddField(std::move(label));
   if (options_.sparse) {
     features_ = table_->AddField({"ids", DType::kInt64, {-1}});

@@ -24,9 +24,11 @@ class PackedImages : public Dataset {
   /// "label", int64 [1].
   void AddLabel() { fields_.push_back({"label", DType::kInt64, {1}}); }
   /// "label", a picture of the pixels' classes, uint8 [height, width, 1].
-  void AddMask() {
+  /// `classes`: their names, by number.
+  void AddMask(std::vector<std::string> classes) {
     FieldSpec mask = {"label", DType::kUInt8, {-1, -1, 1}};
     mask.is_mask = true;
+    mask.classes = std::move(classes);
     fields_.push_back(std::move(mask));
   }
 

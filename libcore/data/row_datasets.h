@@ -5,6 +5,7 @@
 #define PD_LIBCORE_DATA_ROW_DATASETS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,12 @@ absl::StatusOr<DatasetPtr> ComposeDatasets(std::vector<DatasetPtr> datasets);
 /// Some records of a dataset, by number.
 absl::StatusOr<DatasetPtr> SubsetOf(DatasetPtr dataset,
                                     std::vector<int64_t> records);
+
+/// The same records; `classes`, by field, names classes that the dataset itself
+/// has no names for.
+DatasetPtr WithClasses(
+    DatasetPtr dataset,
+    const std::map<std::string, std::vector<std::string>>& classes);
 
 }  // namespace pd
 

@@ -15,6 +15,9 @@
 namespace pd {
 namespace {
 
+// The name of class 0 where it stands for every other text.
+constexpr char kOther[] = "(other)";
+
 // For a place: the only number, that place's, or what holds without any.
 double Of(const std::vector<double>& values, size_t place, double otherwise) {
   if (values.empty()) return otherwise;
@@ -185,15 +188,22 @@ absl::Status RowField::FinishCategories() {
   if (options_.classes > 0 && count > options_.classes)
     return OutOfRange("field '%s' has %d classes; expected at most %d", name_,
                       count, options_.classes);
-  table_->set_vocabulary(field_,
-                         std::make_shared<const Vocabulary>(std::move(names)));
+  options_.categories->names =
+      std::make_shared<const Vocabulary>(std::move(names));
+  NameClasses();
   return absl::OkStatus();
+}
+
+void RowField::NameClasses() {
+  table_->set_vocabulary(field_, options_.categories->names);
+  std::vector<std::string> classes = options_.categories->names->tokens();
+  if (options_.categories->unknown) classes.insert(classes.begin(), kOther);
+  table_->set_classes(field_, std::move(classes));
 }
 
 absl::Status RowField::Finish() {
   if (names_.has_value()) return FinishCategories();
-  if (kind_ == Kind::kCategory)
-    table_->set_vocabulary(field_, options_.categories->names);
+  if (kind_ == Kind::kCategory) NameClasses();
   if (kind_ != Kind::kText) return absl::OkStatus();
   const bool building = encoder_->building();
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> renumber, encoder_->Finish());

@@ -68,6 +68,7 @@ class RowField {
   absl::Status Check(size_t width) const;
   absl::Status Category(absl::string_view text);
   absl::Status FinishCategories();
+  void NameClasses();
   template <typename T>
   absl::Status Push(double value);
 

@@ -65,8 +65,13 @@ class TableDataset : public Dataset {
   void set_vocabulary(size_t field, std::shared_ptr<const Vocabulary> words) {
     vocabularies_[fields_[field].name] = std::move(words);
   }
-  void set_class_names(std::vector<std::string> names) {
-    class_names_ = std::move(names);
+  /// The names of the classes of a field, by number.
+  void set_classes(size_t field, std::vector<std::string> names) {
+    fields_[field].classes = std::move(names);
+  }
+  /// The names of a field's columns, in the order of its values.
+  void set_columns(size_t field, std::vector<std::string> names) {
+    fields_[field].columns = std::move(names);
   }
 
   absl::Status Read(int64_t index, Record* record) const override;

@@ -10,6 +10,7 @@
 #include "formats/tar.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/class_lists.h"
 #include "libcore/data/packed_images.h"
 #include "libcore/data/paddle_datasets.h"
 #include "libcore/data/python_text.h"
@@ -70,7 +71,7 @@ absl::StatusOr<DatasetPtr> OpenVoc2012(const Voc2012Options& options) {
         return absl::OkStatus();
       }));
   auto dataset = std::make_shared<PackedImages>(path);
-  dataset->AddMask();
+  dataset->AddMask(VocClasses());
   for (size_t i = 0; i < names.size(); ++i) {
     absl::Status status;
     for (const std::string& name : {image_of(names[i]), mask_of(names[i])}) {

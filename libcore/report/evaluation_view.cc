@@ -164,11 +164,9 @@ void EvaluationView::OnBegin() {
 }
 
 std::string EvaluationView::ClassName(int64_t number) const {
-  const auto& names = loader_->dataset().class_names();
-  if (number < 0 || number >= static_cast<int64_t>(names.size()))
-    return absl::StrCat(number);
-  const std::string& name = names[static_cast<size_t>(number)];
-  return IsUtf8(name) ? name : absl::StrCat(number);
+  const FieldSpec* field = loader_->dataset().FindField(label_);
+  return field != nullptr ? pd::ClassName(field->classes, number)
+                          : absl::StrCat(number);
 }
 
 const BatchField* EvaluationView::FindField(const Batch& batch,

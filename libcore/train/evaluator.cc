@@ -33,17 +33,22 @@ const BatchField* FindField(const std::vector<BatchField>& fields,
 }
 
 // The job's tables, or that of the first accuracy.
-std::vector<std::pair<std::string, ConfusionMatrix>> TablesOf(
-    const std::vector<MetricUse>& metrics) {
-  std::vector<std::pair<std::string, ConfusionMatrix>> asked, other;
+std::vector<ClassTable> TablesOf(const std::vector<MetricUse>& metrics,
+                                 const Dataset& data) {
+  std::vector<ClassTable> asked, other;
   for (const MetricUse& use : metrics) {
     const ConfusionMatrix* table = use.metric->Table();
     if (table == nullptr || table->classes() == 0) continue;
+    const FieldSpec* label = data.FindField(use.label);
     (use.metric->names().empty() ? asked : other)
-        .emplace_back(use.name, *table);
+        .push_back(
+            {use.name, *table,
+             label != nullptr ? label->classes : std::vector<std::string>()});
   }
   if (!asked.empty() || other.empty()) return asked;
-  return {{"confusion", std::move(other[0].second)}};
+  other.resize(1);
+  other[0].name = "confusion";
+  return other;
 }
 
 }  // namespace
@@ -172,7 +177,7 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   for (const MetricUse& use : spec_.metrics)
     for (auto& entry : use.metric->Results())
       result.metrics.push_back(std::move(entry));
-  result.tables = TablesOf(spec_.metrics);
+  result.tables = TablesOf(spec_.metrics, loader_->dataset());
   for (auto& [name, values] : kept_) {
     Shape shape = kept_shapes_[name];
     shape[0] = result.records;

@@ -49,6 +49,13 @@ struct EvaluationSpec {
       nullptr;  ///< is told of NaN and Inf; outlives the evaluator
 };
 
+/// How often records of one class were taken for another.
+struct ClassTable {
+  std::string name;
+  ConfusionMatrix counts;
+  std::vector<std::string> classes;  ///< names by number; empty without any
+};
+
 struct EvaluationResult {
   int64_t records = 0;
   double seconds = 0;
@@ -56,7 +63,7 @@ struct EvaluationResult {
   MetricResults metrics;
   /// Tables of true and predicted classes, by name: those that the job asks
   /// for, else that of the first accuracy.
-  std::vector<std::pair<std::string, ConfusionMatrix>> tables;
+  std::vector<ClassTable> tables;
   NamedArrays outputs;  ///< predictions of all records, when kept
 
   /// "loss" or a metric's name; nothing when there is no such result.

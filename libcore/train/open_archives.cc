@@ -8,6 +8,7 @@
 #include "formats/tar.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/class_lists.h"
 #include "libcore/data/paddle_datasets.h"
 #include "libcore/nn/job.pb.h"
 
@@ -23,18 +24,21 @@ const std::string& NameOf(job::TrainValidTest::Mode mode) {
 }
 
 absl::StatusOr<DatasetPtr> OpenMnistOf(const LoadedJob& job,
-                                       const job::MNIST& mnist) {
+                                       const job::MNIST& mnist,
+                                       std::vector<std::string> classes) {
   if (mnist.has_folder()) {
     if (mnist.has_image_path() || mnist.has_label_path())
       return job.At(InvalidArgument("folder and paths are both given"), mnist,
                     "folder");
-    return OpenMnist(mnist.folder(), NameOf(mnist.mode()), mnist.num_classes());
+    return OpenMnist(mnist.folder(), NameOf(mnist.mode()), mnist.num_classes(),
+                     std::move(classes));
   }
   if (!mnist.has_image_path() || !mnist.has_label_path())
     return job.At(
         InvalidArgument("give image_path and label_path, or their folder"),
         mnist);
-  return OpenIdx({mnist.image_path(), mnist.label_path(), mnist.num_classes()});
+  return OpenIdx({mnist.image_path(), mnist.label_path(), mnist.num_classes(),
+                  std::move(classes)});
 }
 
 // One archive of pickled batches, or files of the binary version.
@@ -110,9 +114,9 @@ absl::StatusOr<DatasetPtr> OpenArchiveOf(const LoadedJob& job,
                                          bool skip_bad) {
   switch (set.kind_case()) {
     case job::DataSet::kMnist:
-      return OpenMnistOf(job, set.mnist());
+      return OpenMnistOf(job, set.mnist(), {});
     case job::DataSet::kFashionMnist:
-      return OpenMnistOf(job, set.fashion_mnist());
+      return OpenMnistOf(job, set.fashion_mnist(), FashionMnistClasses());
     case job::DataSet::kCifar10:
       return OpenCifarOf(job, set.cifar10(), false);
     case job::DataSet::kCifar100:

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/train/open_data.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/row_datasets.h"
 #include "libcore/nn/job.pb.h"
@@ -14,18 +16,39 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<DatasetPtr> OpenFolderOf(const LoadedJob& job,
+// The class folders of all picture folders that are parts of `set`, sorted:
+// each alone would number its own.
+absl::Status AddFolderClasses(const job::DataSet& set,
+                              std::set<std::string>* classes) {
+  if (set.has_dataset_folder()) {
+    PD_ASSIGN_OR_RETURN(const auto own,
+                        ImageFolderClasses(set.dataset_folder().root()));
+    classes->insert(own.begin(), own.end());
+  }
+  for (const job::DataSet& part : set.concat().dataset())
+    PD_RETURN_IF_ERROR(AddFolderClasses(part, classes));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DatasetPtr> OpenFolderOf(OpenContext* context,
                                         const job::DatasetFolder& folder) {
   ImageFolderOptions options;
   options.root = folder.root();
   if (folder.extensions_size() > 0)
     options.extensions = ListOf<std::string>(folder.extensions());
+  PD_ASSIGN_OR_RETURN(options.classes, context->Classes("label"));
+  if (options.classes.empty()) options.classes = context->folder_classes();
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenImageFolder(options));
-  const int64_t found = static_cast<int64_t>(dataset->class_names().size());
+  const auto found =
+      static_cast<int64_t>(dataset->FindField("label")->classes.size());
   if (folder.has_num_classes() && folder.num_classes() != found)
-    return job.At(InvalidArgument("num_classes is %d; '%s' has %d folders",
-                                  folder.num_classes(), folder.root(), found),
-                  folder, "num_classes");
+    return context->job().At(
+        options.classes.empty()
+            ? InvalidArgument("num_classes is %d; '%s' has %d folders",
+                              folder.num_classes(), folder.root(), found)
+            : InvalidArgument("num_classes is %d; training has %d classes",
+                              folder.num_classes(), found),
+        folder, "num_classes");
   return dataset;
 }
 
@@ -94,7 +117,7 @@ absl::StatusOr<DatasetPtr> OpenKind(OpenContext* context,
     case job::DataSet::kConll05St:
       return OpenArchiveOf(job, set, context->skip_bad());
     case job::DataSet::kDatasetFolder:
-      return OpenFolderOf(job, set.dataset_folder());
+      return OpenFolderOf(context, set.dataset_folder());
     case job::DataSet::kCsv:
     case job::DataSet::kTsv:
     case job::DataSet::kJsonl:
@@ -127,12 +150,39 @@ absl::StatusOr<DatasetPtr> OpenPart(OpenContext* context,
                                     const job::DataSet& set) {
   OpenContext own = *context;
   own.set_skip_bad(context->skip_bad() || set.on_error() == job::DataSet::skip);
-  if (set.concat().dataset_size() > 1) own.ForbidBuilding();
+  if (set.concat().dataset_size() > 1) {
+    own.ForbidBuilding();
+    std::set<std::string> classes = {context->folder_classes().begin(),
+                                     context->folder_classes().end()};
+    PD_RETURN_IF_ERROR(AddFolderClasses(set, &classes));
+    own.set_folder_classes({classes.begin(), classes.end()});
+  }
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenKind(&own, set));
   if (!set.has_subset()) return dataset;
   auto records = SubsetRecords(set.subset(), dataset->size());
   if (!records.ok()) return context->job().At(records.status(), set.subset());
   return SubsetOf(std::move(dataset), *std::move(records));
+}
+
+// A set beside the training set: its class numbers must mean the same, and
+// where it has numbers alone, the names are those of training.
+absl::StatusOr<DatasetPtr> NameAsTraining(const LoadedJob& job,
+                                          const job::DataSet& set,
+                                          DatasetPtr dataset,
+                                          RunVocabularies* vocabularies) {
+  NamesByField missing;
+  for (const FieldSpec& field : dataset->fields()) {
+    PD_ASSIGN_OR_RETURN(const auto known, vocabularies->Classes(field.name));
+    if (known.empty() || known == field.classes) continue;
+    if (!field.classes.empty())
+      return job.At(
+          InvalidArgument("the classes of field '%s' are %s; training's are %s",
+                          field.name, ClassesText(field.classes),
+                          ClassesText(known)),
+          set);
+    missing[field.name] = known;
+  }
+  return missing.empty() ? dataset : WithClasses(std::move(dataset), missing);
 }
 
 }  // namespace
@@ -143,8 +193,28 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
   const bool is_training = &set == &job.proto().data().train();
   OpenContext context(job, is_training, vocabularies);
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenPart(&context, set));
-  if (is_training) vocabularies->Add(*dataset);
+  if (is_training) {
+    vocabularies->Add(*dataset);
+  } else {
+    PD_ASSIGN_OR_RETURN(
+        dataset, NameAsTraining(job, set, std::move(dataset), vocabularies));
+  }
+  for (const std::string& note : dataset->notes()) LogWarning("%s", note);
   return dataset;
+}
+
+absl::StatusOr<std::vector<std::string>> OpenContext::Classes(
+    const std::string& field) {
+  PD_ASSIGN_OR_RETURN(auto known, vocabularies_->Classes(field));
+  if (!known.empty() || is_training_ || !job_.proto().data().has_train())
+    return known;
+  const auto training =
+      OpenDataset(job_, job_.proto().data().train(), vocabularies_);
+  if (!training.ok())
+    return Annotate(training.status(),
+                    "data.train, which numbers the classes, cannot be read "
+                    "(-o data.train= numbers the folders by themselves)");
+  return vocabularies_->Classes(field);
 }
 
 }  // namespace pd

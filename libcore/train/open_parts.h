@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,6 +43,23 @@ class OpenContext {
   /// For data sets whose parts must agree on a vocabulary.
   void ForbidBuilding() { may_build_ = false; }
 
+  /// The names of the classes of `field` by number, where the run or the
+  /// training set has them; empty where they do not, or where this is the
+  /// training set.
+  absl::StatusOr<std::vector<std::string>> Classes(const std::string& field);
+  /// The columns that `field` of the run's training set has; empty where they
+  /// are not known.
+  absl::StatusOr<std::vector<std::string>> Columns(const std::string& field) {
+    return vocabularies_->Columns(field);
+  }
+  /// The classes of picture folders that are parts of one set.
+  void set_folder_classes(std::vector<std::string> classes) {
+    folder_classes_ = std::move(classes);
+  }
+  const std::vector<std::string>& folder_classes() const {
+    return folder_classes_;
+  }
+
   /// Null where the set that is being opened shall build the vocabulary of this
   /// field. Errors are placed at `part`.
   absl::StatusOr<std::shared_ptr<const Vocabulary>> Words(
@@ -50,6 +68,7 @@ class OpenContext {
 
  private:
   const LoadedJob& job_;
+  std::vector<std::string> folder_classes_;
   bool is_training_, skip_bad_ = false, may_build_ = true;
   RunVocabularies* vocabularies_;
 };

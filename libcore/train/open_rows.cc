@@ -96,6 +96,7 @@ absl::StatusOr<DatasetPtr> OpenCsvOf(OpenContext* context, const job::Csv& csv,
     field.name = column.name();
     field.columns = ListOf<std::string>(column.column());
     PD_ASSIGN_OR_RETURN(field.value, ValueOf(context, column));
+    PD_ASSIGN_OR_RETURN(field.known, context->Columns(column.name()));
     field.value.mean = ListOf<double>(column.mean());
     field.value.std = ListOf<double>(column.std());
     options.fields.push_back(std::move(field));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/train/run_vocabularies.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,45 +17,77 @@
 namespace pd {
 namespace {
 
-std::string FolderOf(const std::string& run) {
-  return absl::StrCat(run, "/vocabularies");
-}
+constexpr char kVocabularies[] = "vocabularies";
+constexpr char kEnding[] = ".txt";
 
 // A field's name may hold anything; a file's may not.
-std::string PathOf(const std::string& run, const std::string& field) {
-  std::string path = absl::StrCat(FolderOf(run), "/");
+std::string FileNameOf(const std::string& field) {
+  std::string name;
   for (const char c : field) {
     if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
         c == '-') {
-      path += c;
+      name += c;
     } else {
-      absl::StrAppendFormat(&path, "%%%02x", static_cast<unsigned char>(c));
+      absl::StrAppendFormat(&name, "%%%02x", static_cast<unsigned char>(c));
     }
   }
-  return absl::StrCat(path, ".txt");
+  return name + kEnding;
 }
 
-std::string TextOf(const Vocabulary& vocabulary) {
+// The field of a file that FileNameOf named.
+std::string FieldOf(absl::string_view file) {
+  file.remove_suffix(sizeof(kEnding) - 1);
+  std::string field;
+  for (size_t i = 0; i < file.size(); ++i) {
+    if (file[i] == '%' && i + 2 < file.size() &&
+        absl::ascii_isxdigit(static_cast<unsigned char>(file[i + 1])) &&
+        absl::ascii_isxdigit(static_cast<unsigned char>(file[i + 2]))) {
+      field += absl::HexStringToBytes(file.substr(i + 1, 2));
+      i += 2;
+    } else {
+      field += file[i];
+    }
+  }
+  return field;
+}
+
+std::string PathOf(const std::string& run, const char* folder,
+                   const std::string& field) {
+  return absl::StrCat(run, "/", folder, "/", FileNameOf(field));
+}
+
+absl::Status WriteNames(const std::string& run, const char* folder,
+                        const std::string& field,
+                        const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& token : vocabulary.tokens())
-    absl::StrAppend(&text, PrintableToken(token), "\n");
-  return text;
+  for (const std::string& name : names)
+    absl::StrAppend(&text, PrintableToken(name), "\n");
+  PD_RETURN_IF_ERROR(MakeDirectories(absl::StrCat(run, "/", folder)));
+  return WriteFile(PathOf(run, folder, field), text);
 }
 
-absl::StatusOr<Vocabulary> ParseTokens(absl::string_view text,
-                                       const SpecialTokens& special) {
-  std::vector<std::string> tokens;
+absl::StatusOr<std::vector<std::string>> ParseNames(absl::string_view text) {
+  std::vector<std::string> names;
   while (!text.empty()) {
     const size_t end = text.find('\n');
     if (end == absl::string_view::npos)
-      return DataLoss("line %d has no end", tokens.size() + 1);
-    std::string token, what;
-    if (!absl::CUnescape(text.substr(0, end), &token, &what))
-      return DataLoss("line %d: %s", tokens.size() + 1, what);
-    tokens.push_back(std::move(token));
+      return DataLoss("line %d has no end", names.size() + 1);
+    std::string name, what;
+    if (!absl::CUnescape(text.substr(0, end), &name, &what))
+      return DataLoss("line %d: %s", names.size() + 1, what);
+    names.push_back(std::move(name));
     text.remove_prefix(end + 1);
   }
-  return Vocabulary::Make(std::move(tokens), special);
+  return names;
+}
+
+// NotFound where there is no such file.
+absl::StatusOr<std::vector<std::string>> ReadNames(const std::string& path) {
+  PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
+  auto names = ParseNames(file.view());
+  if (!names.ok())
+    return Annotate(names.status(), absl::StrCat("'", path, "'"));
+  return names;
 }
 
 }  // namespace
@@ -63,11 +97,11 @@ absl::StatusOr<std::shared_ptr<const Vocabulary>> RunVocabularies::Find(
   const auto known = known_.find(field);
   if (known != known_.end()) return known->second;
   if (run_.empty()) return nullptr;
-  const std::string path = PathOf(run_, field);
-  const auto file = ReadFile(path);
-  if (absl::IsNotFound(file.status())) return nullptr;
-  PD_RETURN_IF_ERROR(file.status());
-  auto vocabulary = ParseTokens(file->view(), special);
+  const std::string path = PathOf(run_, kVocabularies, field);
+  auto names = ReadNames(path);
+  if (absl::IsNotFound(names.status())) return nullptr;
+  PD_RETURN_IF_ERROR(names.status());
+  auto vocabulary = Vocabulary::Make(*std::move(names), special);
   if (!vocabulary.ok())
     return Annotate(vocabulary.status(), absl::StrCat("'", path, "'"));
   stored_.insert(field);
@@ -75,18 +109,61 @@ absl::StatusOr<std::shared_ptr<const Vocabulary>> RunVocabularies::Find(
              std::make_shared<const Vocabulary>(*std::move(vocabulary));
 }
 
+absl::StatusOr<std::vector<std::string>> RunVocabularies::Lists::Find(
+    const std::string& run, const std::string& field) {
+  const auto found = known.find(field);
+  if (found != known.end()) return found->second;
+  if (run.empty()) return std::vector<std::string>();
+  auto names = ReadNames(PathOf(run, folder, field));
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  PD_RETURN_IF_ERROR(names.status());
+  stored.insert(field);
+  return known[field] = *std::move(names);
+}
+
+absl::Status RunVocabularies::Lists::Write(const std::string& from,
+                                           const std::string& run) const {
+  for (const auto& [field, names] : known)
+    if (run != from || stored.count(field) == 0)
+      PD_RETURN_IF_ERROR(WriteNames(run, folder, field, names));
+  return absl::OkStatus();
+}
+
 void RunVocabularies::Add(const Dataset& training) {
   for (const auto& [field, vocabulary] : training.vocabularies())
     known_.emplace(field, vocabulary);
+  for (const FieldSpec& field : training.fields()) {
+    if (!field.classes.empty())
+      classes_.known.emplace(field.name, field.classes);
+    if (field.columns.size() > 1)
+      columns_.known.emplace(field.name, field.columns);
+  }
 }
 
 absl::Status RunVocabularies::Write(const std::string& run) const {
-  for (const auto& [field, vocabulary] : known_) {
-    if (run == run_ && stored_.count(field) > 0) continue;
-    PD_RETURN_IF_ERROR(MakeDirectories(FolderOf(run)));
-    PD_RETURN_IF_ERROR(WriteFile(PathOf(run, field), TextOf(*vocabulary)));
+  for (const auto& [field, vocabulary] : known_)
+    if (run != run_ || stored_.count(field) == 0)
+      PD_RETURN_IF_ERROR(
+          WriteNames(run, kVocabularies, field, vocabulary->tokens()));
+  PD_RETURN_IF_ERROR(classes_.Write(run_, run));
+  return columns_.Write(run_, run);
+}
+
+absl::StatusOr<NamesByField> ReadRunClasses(const std::string& run) {
+  namespace fs = std::filesystem;
+  const std::string folder = absl::StrCat(run, "/classes");
+  NamesByField classes;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() != kEnding) continue;
+    PD_ASSIGN_OR_RETURN(classes[FieldOf(it->path().filename().string())],
+                        ReadNames(it->path().string()));
   }
-  return absl::OkStatus();
+  if (error && error != std::errc::no_such_file_or_directory)
+    return ErrnoToStatus(error.value(),
+                         absl::StrCat("cannot read '", folder, "'"));
+  return classes;
 }
 
 }  // namespace pd

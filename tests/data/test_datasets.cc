@@ -14,6 +14,7 @@
 #include "libcore/base/file.h"
 #include "libcore/data/datasets.h"
 #include "libcore/data/loader.h"
+#include "libcore/data/row_datasets.h"
 
 namespace pd {
 namespace {
@@ -160,6 +161,42 @@ TEST_F(DatasetTest, Cifar) {
   EXPECT_EQ(Label(record, 1), 19);
 }
 
+TEST_F(DatasetTest, ImageFolderOfKnownClasses) {
+  for (const char* to : {"b/1.png", "c/1.png"}) {
+    fs::create_directories(fs::path(Path(to)).parent_path());
+    fs::copy(PD_TESTDATA "/images/rgb.png", Path(to));
+  }
+  fs::create_directories(Path("a"));
+  ImageFolderOptions options;
+  options.root = folder_;
+  const auto own = OpenImageFolder(options);
+  ASSERT_TRUE(own.ok()) << own.status();
+  Record record;
+  ASSERT_TRUE((*own)->Read(0, &record).ok());
+  EXPECT_EQ(Label(record, 1), 1);  // an empty folder is a class, as in paddle
+  ASSERT_EQ((*own)->notes().size(), 1);
+  EXPECT_TRUE(absl::StrContains((*own)->notes()[0],
+                                "1 of 3 folders hold no images: 'a'"));
+  options.classes = {"c", "x", "b"};
+  const auto known = OpenImageFolder(options);
+  ASSERT_TRUE(known.ok()) << known.status();
+  EXPECT_EQ((*known)->FindField("label")->classes, options.classes);
+  ASSERT_TRUE((*known)->Read(0, &record).ok());
+  EXPECT_EQ(Label(record, 1), 2);
+  ASSERT_TRUE((*known)->Read(1, &record).ok());
+  EXPECT_EQ(Label(record, 1), 0);
+  EXPECT_TRUE(absl::StrContains((*known)->notes()[1],
+                                "has no folder for 1 of 3 classes: 'x'"));
+  const auto both = ConcatDatasets({*own, *known});
+  EXPECT_TRUE(absl::StrContains(Message(both.status()),
+                                "the classes of field 'label' are 'c', 'x', "
+                                "'b' in"));
+  options.classes = {"b"};
+  EXPECT_TRUE(absl::StrContains(Message(OpenImageFolder(options).status()),
+                                "/c' is no class that training knows; the "
+                                "classes are 'b'"));
+}
+
 TEST_F(DatasetTest, ImageFolder) {
   const auto image = [this](const std::string& from, const std::string& to) {
     fs::create_directories(fs::path(Path(to)).parent_path());
@@ -177,7 +214,7 @@ TEST_F(DatasetTest, ImageFolder) {
   fs::create_directory_symlink(Path("ant"), Path("ant/loop"));
   const auto data = OpenImageFolder({folder_});
   ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_EQ((*data)->class_names(),
+  EXPECT_EQ((*data)->FindField("label")->classes,
             (std::vector<std::string>{"ant", "gnu", "zebra"}));
   ASSERT_EQ((*data)->size(), 7);
   const std::vector<std::string> order = {
