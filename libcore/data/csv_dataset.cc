@@ -19,6 +19,35 @@
 namespace pd {
 namespace {
 
+// What the file has instead of a column that was looked for. A header that is
+// one column and holds other delimiters was cut at the wrong one.
+std::string ColumnsText(const CsvFile& csv) {
+  constexpr size_t kMostShown = 20;
+  if (csv.names.empty())
+    return absl::StrCat(
+        "; it has no header, and columns are numbers from 0 to ",
+        csv.columns - 1);
+  std::string text = csv.columns == 1 ? "; its only column is "
+                                      : absl::StrCat("; its columns are ");
+  for (size_t i = 0; i < std::min(csv.names.size(), kMostShown); ++i)
+    absl::StrAppend(&text, i > 0 ? ", " : "", ShownText(csv.names[i]));
+  if (csv.names.size() > kMostShown)
+    absl::StrAppend(&text, ", ... (", csv.columns, " columns)");
+  for (const char other : {',', ';', '\t', '|'}) {
+    if (csv.columns > 1 || other == csv.options.delimiter ||
+        csv.names[0].find(other) == std::string::npos)
+      continue;
+    const std::string shown = other == '\t' ? "\\t" : std::string(1, other);
+    absl::StrAppend(
+        &text, ": its fields seem to be separated by '", shown, "', not by '",
+        csv.options.delimiter == '\t' ? "\\t"
+                                      : std::string(1, csv.options.delimiter),
+        "' (delimiter: \"", shown, "\")");
+    break;
+  }
+  return text;
+}
+
 // A column's number from its name or its number.
 absl::StatusOr<size_t> FindColumn(const CsvFile& csv, const std::string& name) {
   const auto found = std::find(csv.names.begin(), csv.names.end(), name);
@@ -31,8 +60,9 @@ absl::StatusOr<size_t> FindColumn(const CsvFile& csv, const std::string& name) {
                       csv.columns - 1);
   }
   const std::string near = Nearest(name, csv.names);
-  return NotFound("'%s' has no column '%s'%s", csv.path, name,
-                  near.empty() ? "" : ", did you mean '" + near + "'?");
+  return NotFound("'%s' has no column '%s'%s%s", csv.path, name,
+                  near.empty() ? "" : ", did you mean '" + near + "'?",
+                  near.empty() ? ColumnsText(csv) : "");
 }
 
 // The columns of one entry: a name, a number, or "first:last".
@@ -213,8 +243,11 @@ absl::Status CsvLoader::Value(const CsvCell& cell, size_t place,
   const absl::StatusOr<double> number =
       ParseNumber(cell.text, options_.allow_nan);
   if (number.ok()) return field->Number(*number, place);
-  return TrimBlanks(cell.text).empty() ? field->Missing(place, number.status())
-                                       : number.status();
+  if (!TrimBlanks(cell.text).empty()) return number.status();
+  return field->Missing(
+      place, DataLoss("the cell is empty; expected a number (missing: 0 in "
+                      "field '%s' would stand for empty cells)",
+                      field->name()));
 }
 
 absl::StatusOr<DatasetPtr> CsvLoader::Finish() {

@@ -132,7 +132,11 @@ absl::Status JsonlLoader::Scalar(size_t node, size_t place, RowField* field) {
   const JsonNode& value = json_.nodes()[node];
   if (value.kind == JsonNode::Kind::kNull)
     return field->Missing(
-        place, Wrong(node, field->takes_text() ? "a text" : "a number"));
+        place, field->takes_text()
+                   ? Wrong(node, "a text")
+                   : Wrong(node, absl::StrCat("a number (missing: 0 in field '",
+                                              field->name(),
+                                              "' would stand for null)")));
   if (field->takes_text()) {
     // Numbers and words name classes, too, as they are written.
     if (value.kind != JsonNode::Kind::kString) return Wrong(node, "a text");
@@ -171,9 +175,11 @@ absl::Status JsonlLoader::Field(size_t i) {
   RowField& field = fields_[i];
   const size_t node = Find(i);
   if (node == 0 && !paths_[i].empty()) {
-    const absl::Status missing =
-        DataLoss("there is no value '%s' for field '%s'",
-                 wanted.path.empty() ? wanted.name : wanted.path, wanted.name);
+    const bool number = shapes_[i] == Shape{1} && !field.takes_text();
+    const absl::Status missing = DataLoss(
+        "there is no value '%s' for field '%s'%s",
+        wanted.path.empty() ? wanted.name : wanted.path, wanted.name,
+        number ? " (missing: 0 in the field would stand for such values)" : "");
     if (shapes_[i] != Shape{1}) return missing;
     return wanted.value.missing.has_value() ? field.Missing(0, missing)
                                             : missing;

@@ -161,6 +161,48 @@ TEST_F(DatasetTest, Cifar) {
   EXPECT_EQ(Label(record, 1), 19);
 }
 
+TEST_F(DatasetTest, CsvMessagesSayWhatToDo) {
+  CsvDatasetOptions options;
+  options.paths = {Write("semicolons.csv", "a;b;target\n1;2;3\n")};
+  options.fields = {{"y", {"target"}}};
+  EXPECT_EQ(Message(OpenCsv(options).status()),
+            "'" + options.paths[0] +
+                "' has no column 'target'; its only column is 'a;b;target': "
+                "its fields seem to be separated by ';', not by ',' "
+                "(delimiter: \";\")");
+  options.delimiter = ';';
+  EXPECT_TRUE(OpenCsv(options).ok());
+  options.paths = {Write("tabs.csv", "a\tb\n1\t2\n")};
+  EXPECT_TRUE(absl::StrContains(Message(OpenCsv(options).status()),
+                                "seem to be separated by '\\t', not by ';' "
+                                "(delimiter: \"\\t\")"));
+  options.delimiter = ',';
+  options.fields = {{"x", {"a", "b"}}};
+  options.paths = {Write("gap.csv", "a,b\n1,2\n3,\n")};
+  EXPECT_EQ(Message(OpenCsv(options).status()),
+            "'" + options.paths[0] +
+                "':3:3: the cell is empty; expected a number (missing: 0 in "
+                "field 'x' would stand for empty cells)");
+  options.fields[0].value.missing = 0;
+  EXPECT_TRUE(OpenCsv(options).ok());
+  options.paths = {Write("wide.csv", "a,b\n1,2\n1,2,3\n")};
+  EXPECT_EQ(Message(OpenCsv(options).status()),
+            "'" + options.paths[0] +
+                "':3:5: the row has more than 2 fields; the first has 2");
+  // Columns of '*' go by their names where the training set's are known.
+  options.fields = {{"x", {"*"}}};
+  options.fields[0].known = {"b", "a"};
+  options.paths = {Write("order.csv", "c,a,b\n1,2,3\n")};
+  const auto data = OpenCsv(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ((*data)->fields()[0].columns, (std::vector<std::string>{"b", "a"}));
+  Record record;
+  ASSERT_TRUE((*data)->Read(0, &record).ok());
+  const float* x = reinterpret_cast<const float*>(record.fields[0].data);
+  EXPECT_EQ(x[0], 3.0f);
+  EXPECT_EQ(x[1], 2.0f);
+}
+
 TEST_F(DatasetTest, ImageFolderOfKnownClasses) {
   for (const char* to : {"b/1.png", "c/1.png"}) {
     fs::create_directories(fs::path(Path(to)).parent_path());
@@ -289,6 +331,10 @@ TEST_F(DatasetTest, Csv) {
   EXPECT_EQ(message(), "'" + path + "':2:1: 'one' is not a number");
   options.fields = {{"x", {"x3"}}};
   EXPECT_EQ(message(), "'" + path + "' has no column 'x3', did you mean 'x1'?");
+  options.fields = {{"x", {"target"}}};
+  EXPECT_TRUE(absl::StrContains(
+      message(), "has no column 'target'; its columns are 'x1', "))
+      << message();
   options.fields = {{"x", {"7"}}};
   EXPECT_EQ(message(), "'" + path + "': no column 7; expected 0 to 3");
   options.fields = {{"x", {"x1"}, DType::kInt32}};

@@ -112,9 +112,10 @@ TEST_F(RowsTest, Jsonl) {
                 "':1: column 7: field 'label' is 1; expected 0 to 0");
   options.fields[0].value.classes = 2;
   options.fields[0].path = "z";
-  EXPECT_EQ(
-      OpenJsonl(options).status().message(),
-      "'" + options.paths[0] + "':1: there is no value 'z' for field 'label'");
+  EXPECT_EQ(OpenJsonl(options).status().message(),
+            "'" + options.paths[0] +
+                "':1: there is no value 'z' for field 'label' (missing: 0 in "
+                "the field would stand for such values)");
 }
 
 TEST_F(RowsTest, LibSvm) {
