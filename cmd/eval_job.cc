@@ -27,6 +27,7 @@
 #include "libcore/train/evaluator.h"
 #include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
+#include "libcore/train/prediction_data.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
@@ -34,32 +35,18 @@
 namespace pd {
 namespace {
 
-// The job's own network, with the values of a run or program.
-EvaluationSpec SpecOfJob(const TrainProgram& job) {
-  EvaluationSpec spec;
-  spec.program = job.test;
-  spec.feeds = job.feeds;
-  spec.loss = job.loss;
-  spec.metrics = job.metrics;
-  spec.outputs = job.outputs;
-  return spec;
+// The run whose words and classes count.
+std::string RunOf(const EvalOptions& options, const LoadedModel& model) {
+  return model.run.empty() ? RunOfJobFile(options.config) : model.run;
 }
 
-absl::Status SetParameters(const LoadedModel& model, const ProgramDesc& program,
-                           Session* session) {
-  for (const VarDesc& var : program.global().vars) {
-    if (!var.persistable) continue;
-    const auto value = model.params.find(var.name);
-    if (value == model.params.end())
-      return InvalidArgument(
-          "'%s' has no '%s': it is of another network than the job's",
-          model.path, var.name);
-    if (value->second.shape != var.shape)
-      return InvalidArgument(
-          "'%s': '%s' has shape %s; the job's has %s", model.path, var.name,
-          ToString(value->second.shape), ToString(var.shape));
-    PD_RETURN_IF_ERROR(session->scope().Set(var.name, value->second));
-  }
+absl::Status StartView(const LoadedJob& job, const TrainProgram& program,
+                       const Loader& loader, RunVocabularies* vocabularies,
+                       EvaluationView* view) {
+  PD_ASSIGN_OR_RETURN(WordsByField words,
+                      AllWordsOf(job, job.proto().data().eval(), vocabularies));
+  view->Start(&program, &loader, job.proto().train().log().samples(),
+              std::move(words));
   return absl::OkStatus();
 }
 
@@ -82,7 +69,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   PD_ASSIGN_OR_RETURN(const auto requirements,
                       ParseRequirements(options.requirements));
   PD_RETURN_IF_ERROR(CheckRequirements(requirements, ResultsOf(job.proto())));
-  RunVocabularies vocabularies(model.run);
+  RunVocabularies vocabularies(RunOf(options, model));
   PD_ASSIGN_OR_RETURN(auto loader,
                       OpenLoader(job, job.proto().data().eval(),
                                  job.proto().train().seed(), &vocabularies));
@@ -103,7 +90,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   }
   EvaluationView view;
   if (!options.report.empty()) {
-    view.Start(&*built, loader.get(), job.proto().train().log().samples());
+    PD_RETURN_IF_ERROR(StartView(job, *built, *loader, &vocabularies, &view));
     spec.observer = &view;
   }
   NanGuardOptions guarding;

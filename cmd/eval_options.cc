@@ -19,6 +19,7 @@ Manual EvalManual() {
       "[--out FILE] "
       "[--expect FILE]",
       "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
+      "--predict -m MODEL [-c JOB] [--out FILE] [FILE]...",
       "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]..."};
   m.description = {
       "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
@@ -34,7 +35,15 @@ Manual EvalManual() {
       "writes or compares what it gives. Any variable of the program may be "
       "fetched, such as `x@GRAD`. `--grad` differentiates the program first: "
       "it gives `NAME@GRAD` for each name in `--wrt`, the gradient of the sum "
-      "of output times cotangent, where cotangents are arrays of the feed."};
+      "of output times cotangent, where cotangents are arrays of the feed.",
+      "With `--predict` it answers new records: rows of tables, lines of text "
+      "or JSON, pictures, arrays. They need no labels. The run's job says how "
+      "records are read: its evaluation set's fields, words and transforms, "
+      "with the classes and columns that the run has learned; for a model "
+      "without a job, such as an exported one, `-c RUN/job.pbtxt` says it. A "
+      "record's answer is a class with its probability, a number, a text, or a "
+      "picture of classes, as the job's label is. Streams are read and "
+      "answered piece by piece."};
   m.answer_no =
       "an array differs from what `--expect` says, or a result from what "
       "`--require` says";
@@ -49,6 +58,8 @@ Manual EvalManual() {
       {"Keep the predictions of all records",
        "pd-eval -m RUN --out predictions.npz"},
       {"Judge one of the run's checkpoints", "pd-eval -m RUN@step-50"},
+      {"The three likeliest classes of each record, a line of JSON each",
+       "pd-eval --predict -m RUN --top 3 --out answers.jsonl"},
       {"Check that they are still the same",
        "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"},
       {"The same in bfloat16, which has 8 significant bits",
@@ -61,6 +72,28 @@ Manual EvalManual() {
        "grep -w conv2d passes/*-fuse_gemm_epilogue.txt"}};
   m.see_also = {"pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
+}
+
+void BindPrediction(EvalOptions* o, OptionTable* table) {
+  table->Group("Prediction");
+  table->Switch({"--predict", "",
+                 "answers records without labels: each FILE, folder of "
+                 "pictures, or - for standard input; without any, those of the "
+                 "job's evaluation set"},
+                &o->predict);
+  table->Positional({"", "FILE", "with --predict, what to predict"}, 1 << 20,
+                    &o->sources);
+  table->Choice({"--from", "FORM", "what each FILE holds; text: a text a line"},
+                {"csv", "tsv", "jsonl", "libsvm", "text", "pictures", "npz"},
+                &o->from);
+  table->DescribeDefault("--from",
+                         "as the name ends, else as the job's data set");
+  table->Integer({"--top", "K", "gives the K likeliest classes of a record"},
+                 {1, 1000}, &o->top);
+  table->Text({"--masks", "FOLDER",
+               "writes a picture of the classes of a record's pixels"},
+              &o->masks);
+  table->DescribeDefault("--masks", "beside --out, for segmentation");
 }
 
 void BindEval(EvalOptions* o, OptionTable* table) {
@@ -90,7 +123,13 @@ void BindEval(EvalOptions* o, OptionTable* table) {
               &o->fetch);
   table->DescribeDefault("--fetch",
                          "the model's outputs; else the names in --expect");
-  table->Text({"--out", "FILE", "writes the results as npz"}, &o->out);
+  table->Text({"--out", "FILE",
+               "writes the results as npz; with --predict also as `.csv` or "
+               "`.jsonl`, `-` is standard output"},
+              &o->out);
+  table->DescribeDefault("--out",
+                         "with --predict CSV on standard output, JSON lines "
+                         "with --format json");
   table->Text({"--report", "FILE",
                "with a job, writes a page of curves, predictions and the job; "
                "of a run directory also what its log holds"},
@@ -110,6 +149,7 @@ void BindEval(EvalOptions* o, OptionTable* table) {
                 "with a job, exits 1 when this result is another; also >, <=, "
                 "< and ==. May be given again"},
                &o->requirements);
+  BindPrediction(o, table);
   table->Group("Gradients");
   table->Text({"--grad", "OUT=COTANGENT[,...]",
                "differentiates these outputs; cotangents are arrays of --feed"},
@@ -135,7 +175,11 @@ void BindEval(EvalOptions* o, OptionTable* table) {
 }
 
 absl::Status ValidateEval(const OptionTable& table) {
-  PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench"}));
+  PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench", "--predict"}));
+  for (const char* other : {"--report", "--require", "--expect", "--fetch"})
+    PD_RETURN_IF_ERROR(table.AtMostOne({"--predict", other}));
+  for (const char* own : {"--from", "--top", "--masks"})
+    PD_RETURN_IF_ERROR(table.Needs(own, "--predict"));
   PD_RETURN_IF_ERROR(table.AtMostOne({"--amp", "--grad"}));
   PD_RETURN_IF_ERROR(ValidateAmp(table));
   if (table.Given("--report") &&

@@ -22,8 +22,13 @@ struct EvalOptions {
   std::string lod;      ///< JSON: sequence lengths of the feed
   std::string startup;  ///< a startup program
   std::string fetch;    ///< names, separated by commas
-  std::string out;      ///< npz
-  std::string expect;   ///< npz
+  std::string out;      ///< npz; of --predict also csv, jsonl, "-"
+  bool predict = false;
+  std::vector<std::string> sources;  ///< of --predict
+  std::string from;                  ///< their form; "": by their names
+  int64_t top = 1;                   ///< classes of each record
+  std::string masks;                 ///< a folder of pictures
+  std::string expect;                ///< npz
   double rtol = 1e-5, atol = 1e-8;
   bool equal_nan = false;
   bool check_nan_inf = false;

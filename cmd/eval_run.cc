@@ -12,6 +12,7 @@
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
 #include "cmd/eval_job.h"
+#include "cmd/eval_predict.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
 #include "libcore/autodiff/backward.h"
@@ -244,6 +245,9 @@ absl::Status DeliverResults(const EvalOptions& options,
 }
 
 absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
+  if (!options.predict && !options.sources.empty())
+    return CommandLineError(
+        absl::StrCat("'", options.sources[0], "': a FILE is for --predict"));
   if (options.check_nan_inf)
     PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
   PD_RETURN_IF_ERROR(NanRulesOfEnvironment().status());
@@ -262,6 +266,8 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
           absl::StrCat("--amp: ", lists.status().message()));
     WarnOfSlowHalves(amp->dtype);
   }
+  if (options.predict)
+    return PredictRecords(options, *registry, std::move(model), out);
   const bool job_decides = model.kind == LoadedModel::Kind::kRun ||
                            model.kind == LoadedModel::Kind::kParameters;
   const bool given = options.bench.has_value() || !options.feed.empty();

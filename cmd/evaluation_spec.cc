@@ -121,4 +121,32 @@ absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
   return spec;
 }
 
+EvaluationSpec SpecOfJob(const TrainProgram& job) {
+  EvaluationSpec spec;
+  spec.program = job.test;
+  spec.feeds = job.feeds;
+  spec.loss = job.loss;
+  spec.metrics = job.metrics;
+  spec.outputs = job.outputs;
+  return spec;
+}
+
+absl::Status SetParameters(const LoadedModel& model, const ProgramDesc& program,
+                           Session* session) {
+  for (const VarDesc& var : program.global().vars) {
+    if (!var.persistable) continue;
+    const auto value = model.params.find(var.name);
+    if (value == model.params.end())
+      return InvalidArgument(
+          "'%s' has no '%s': it is of another network than the job's",
+          model.path, var.name);
+    if (value->second.shape != var.shape)
+      return InvalidArgument(
+          "'%s': '%s' has shape %s; the job's has %s", model.path, var.name,
+          ToString(value->second.shape), ToString(var.shape));
+    PD_RETURN_IF_ERROR(session->scope().Set(var.name, value->second));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace pd

@@ -15,6 +15,14 @@ namespace pd {
 absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
                                            const LoadedModel& model);
 
+/// The job's own network, for the values of a run or of parameters alone.
+EvaluationSpec SpecOfJob(const TrainProgram& job);
+
+/// Puts the model's values into the session's scope. InvalidArgument names the
+/// parameters of `program` that it lacks or has in another shape.
+absl::Status SetParameters(const LoadedModel& model, const ProgramDesc& program,
+                           Session* session);
+
 }  // namespace pd
 
 #endif  // PD_CMD_EVALUATION_SPEC_H_

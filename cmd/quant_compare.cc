@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<QuantJudge>> QuantJudge::Open(
                                metric, NamesOf(results)));
   judge->metric_ = found->name;
   judge->larger_is_better_ = found->larger_is_better;
-  RunVocabularies vocabularies("");
+  RunVocabularies vocabularies(RunOfJobFile(config));
   PD_ASSIGN_OR_RETURN(
       judge->loader_,
       OpenLoader(judge->job_, judge->job_.proto().data().eval(),

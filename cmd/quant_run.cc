@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
   if (!needs.ok()) return UsageError(needs);
   PD_ASSIGN_OR_RETURN(const LoadedJob read, ReadJobFor(options.calib, overrides,
                                                        options.common.seed));
-  RunVocabularies vocabularies("");
+  RunVocabularies vocabularies(RunOfJobFile(options.calib));
   const job::Data& data = read.proto().data();
   return OpenLoader(read,
                     options.calib_set == "train" ? data.train() : data.eval(),

@@ -151,10 +151,16 @@ absl::StatusOr<bool> CsvReader::Next(std::vector<CsvCell>* cells) {
 
 absl::StatusOr<CsvFile> OpenCsvFile(const std::string& path,
                                     const CsvOptions& options) {
+  PD_ASSIGN_OR_RETURN(FileBytes bytes, ReadInput(path));
+  return ParseCsvHead(path, std::move(bytes), options);
+}
+
+absl::StatusOr<CsvFile> ParseCsvHead(const std::string& path, FileBytes bytes,
+                                     const CsvOptions& options) {
   CsvFile csv;
   csv.path = path;
   csv.options = options;
-  PD_ASSIGN_OR_RETURN(csv.file, ReadInput(path));
+  csv.file = std::move(bytes);
   const absl::string_view text = csv.file.view();
   csv.body = text.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0;
   if (text.size() == csv.body)

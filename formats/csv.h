@@ -38,6 +38,10 @@ struct CsvFile {
 absl::StatusOr<CsvFile> OpenCsvFile(const std::string& path,
                                     const CsvOptions& options);
 
+/// The same for bytes that are there already; `path` is for messages.
+absl::StatusOr<CsvFile> ParseCsvHead(const std::string& path, FileBytes bytes,
+                                     const CsvOptions& options);
+
 /// A field of a row. The text lies in the file, or in the reader until the next
 /// row.
 struct CsvCell {
@@ -66,8 +70,9 @@ class CsvReader {
   absl::Status Field(CsvCell* cell, bool* last);
   absl::Status Quoted(CsvCell* cell);
   void Newline();
-  friend absl::StatusOr<CsvFile> OpenCsvFile(const std::string& path,
-                                             const CsvOptions& options);
+  friend absl::StatusOr<CsvFile> ParseCsvHead(const std::string& path,
+                                              FileBytes bytes,
+                                              const CsvOptions& options);
 
   const CsvFile& csv_;
   absl::string_view text_;

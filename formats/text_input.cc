@@ -16,7 +16,8 @@ absl::StatusOr<FileBytes> ReadInput(const std::string& path) {
   return ReadFileGunzip(path);
 }
 
-LineReader::LineReader(absl::string_view text) : rest_(text) {
+LineReader::LineReader(absl::string_view text, int64_t first)
+    : rest_(text), number_(first - 1) {
   if (rest_.substr(0, 3) == "\xEF\xBB\xBF") rest_.remove_prefix(3);
 }
 

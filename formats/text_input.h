@@ -20,8 +20,9 @@ absl::StatusOr<FileBytes> ReadInput(const std::string& path);
 /// The lines of a text, without their LF or CRLF.
 class LineReader {
  public:
-  /// `text` outlives it. A byte order mark at its beginning is passed over.
-  explicit LineReader(absl::string_view text);
+  /// `text` outlives it and begins with line `first`. A byte order mark at its
+  /// beginning is passed over.
+  explicit LineReader(absl::string_view text, int64_t first = 1);
   /// False at the end; an LF at the very end begins no further line.
   bool Next(absl::string_view* line);
   /// Of the line given last, from 1.

@@ -49,6 +49,10 @@ class Concat : public Dataset {
     const auto [part, own] = Find(index);
     return part->Describe(own);
   }
+  RecordPlace Place(int64_t index) const override {
+    const auto [part, own] = Find(index);
+    return part->Place(own);
+  }
   absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override {
     std::vector<int64_t> lengths;
     for (const DatasetPtr& part : parts_) {
@@ -151,6 +155,9 @@ class Compose : public Dataset {
   std::string Describe(int64_t index) const override {
     return parts_[0]->Describe(index);
   }
+  RecordPlace Place(int64_t index) const override {
+    return parts_[0]->Place(index);
+  }
   absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override {
     for (const DatasetPtr& part : parts_) {
       if (field < part->fields().size()) return part->Lengths(field);
@@ -184,6 +191,9 @@ class Subset : public Dataset {
   void Prefetch(int64_t index) const override { whole_->Prefetch(Of(index)); }
   std::string Describe(int64_t index) const override {
     return whole_->Describe(Of(index));
+  }
+  RecordPlace Place(int64_t index) const override {
+    return whole_->Place(Of(index));
   }
   absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override {
     PD_ASSIGN_OR_RETURN(const auto all, whole_->Lengths(field));
@@ -225,6 +235,9 @@ class Renamed : public Dataset {
   void Prefetch(int64_t index) const override { whole_->Prefetch(index); }
   std::string Describe(int64_t index) const override {
     return whole_->Describe(index);
+  }
+  RecordPlace Place(int64_t index) const override {
+    return whole_->Place(index);
   }
   absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override {
     return whole_->Lengths(field);

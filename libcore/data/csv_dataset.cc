@@ -107,16 +107,25 @@ const std::vector<std::string>& EntriesOf(const CsvFile& csv,
                                                                : field.columns;
 }
 
+// The columns of one field but for "*". Those of an unused one may be missing.
+absl::StatusOr<std::vector<size_t>> NamedColumns(const CsvFile& csv,
+                                                 const CsvField& field) {
+  std::vector<size_t> columns;
+  for (const std::string& entry : EntriesOf(csv, field)) {
+    if (entry == "*") continue;
+    const absl::Status status = AddColumns(csv, entry, &columns);
+    if (!status.ok() && !field.unused) return status;
+  }
+  return columns;
+}
+
 // The columns of each field; "*" takes those that no other field names.
 absl::StatusOr<std::vector<std::vector<size_t>>> ResolveColumns(
     const CsvFile& csv, const std::vector<CsvField>& fields) {
   std::vector<std::vector<size_t>> resolved(fields.size());
   std::set<size_t> named;
   for (size_t i = 0; i < fields.size(); ++i) {
-    for (const std::string& entry : EntriesOf(csv, fields[i])) {
-      if (entry != "*")
-        PD_RETURN_IF_ERROR(AddColumns(csv, entry, &resolved[i]));
-    }
+    PD_ASSIGN_OR_RETURN(resolved[i], NamedColumns(csv, fields[i]));
     named.insert(resolved[i].begin(), resolved[i].end());
   }
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -124,7 +133,7 @@ absl::StatusOr<std::vector<std::vector<size_t>>> ResolveColumns(
       for (size_t column = 0; entry == "*" && column < csv.columns; ++column)
         if (named.count(column) == 0) resolved[i].push_back(column);
     }
-    if (resolved[i].empty())
+    if (resolved[i].empty() && !fields[i].unused)
       return InvalidArgument("'%s': field '%s' has no columns", csv.path,
                              fields[i].name);
   }
@@ -167,6 +176,11 @@ absl::Status CsvLoader::Resolve(const CsvFile& csv) {
   std::vector<CsvField> fields = options_.fields;
   if (fields.empty()) fields = FieldPerColumn(csv);
   PD_ASSIGN_OR_RETURN(columns_, ResolveColumns(csv, fields));
+  for (size_t i = fields.size(); i-- > 0;) {
+    if (!fields[i].unused) continue;
+    fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(i));
+    columns_.erase(columns_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
   if (!fields_.empty() && fields_.size() != fields.size())
     return InvalidArgument("'%s' has %d columns; the file before it has %d",
                            csv.path, fields.size(), fields_.size());
@@ -206,7 +220,12 @@ absl::Status CsvLoader::Load(const std::string& path) {
   csv_options.header = options_.header;
   csv_options.delimiter = options_.delimiter;
   csv_options.quoting = options_.quoting;
-  PD_ASSIGN_OR_RETURN(const CsvFile csv, OpenCsvFile(path, csv_options));
+  CsvFile csv;
+  if (options_.piece != nullptr) {
+    csv = *options_.piece;
+  } else {
+    PD_ASSIGN_OR_RETURN(csv, OpenCsvFile(path, csv_options));
+  }
   PD_RETURN_IF_ERROR(Resolve(csv));
   table_->BeginFile(path);
   CsvReader reader(csv);
@@ -221,7 +240,7 @@ absl::Status CsvLoader::Load(const std::string& path) {
     if (!options_.skip_bad) return status;
     table_->LeaveOut(status);
   }
-  if (any) return absl::OkStatus();
+  if (any || options_.piece != nullptr) return absl::OkStatus();
   return DataLoss("'%s': no rows after the header", path);
 }
 
@@ -252,7 +271,7 @@ absl::Status CsvLoader::Value(const CsvCell& cell, size_t place,
 
 absl::StatusOr<DatasetPtr> CsvLoader::Finish() {
   for (RowField& field : fields_) PD_RETURN_IF_ERROR(field.Finish());
-  PD_RETURN_IF_ERROR(table_->Finish());
+  PD_RETURN_IF_ERROR(table_->Finish(options_.piece != nullptr));
   return table_;
 }
 
@@ -260,6 +279,10 @@ absl::StatusOr<DatasetPtr> CsvLoader::Finish() {
 
 absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options) {
   CsvLoader loader(options);
+  if (options.piece != nullptr) {
+    PD_RETURN_IF_ERROR(loader.Load(options.piece->path));
+    return loader.Finish();
+  }
   for (const std::string& path : options.paths)
     PD_RETURN_IF_ERROR(loader.Load(path));
   return loader.Finish();

@@ -75,6 +75,15 @@ struct BadRecords {
   void Add(const BadRecords& more);
 };
 
+/// Where a record stands.
+struct RecordPlace {
+  std::string file;    ///< "" where records are of no file of their own
+  int64_t number = 0;  ///< as `unit` counts
+  /// What `number` counts: "line" from 1, "record"; "" where the file is the
+  /// whole record.
+  const char* unit = "record";
+};
+
 /// N records with the same fields. Read may be called from many threads.
 class Dataset {
  public:
@@ -103,6 +112,10 @@ class Dataset {
 
   /// "'file' record 17", for messages.
   virtual std::string Describe(int64_t index) const = 0;
+
+  /// The same as its parts; the record's number in this dataset where it knows
+  /// no better.
+  virtual RecordPlace Place(int64_t index) const { return {"", index}; }
 
   /// The extents of axis 0 of a field, of every record, for batches of records
   /// of similar length. Reads every record unless the dataset knows better.

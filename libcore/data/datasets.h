@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "formats/array.h"
+#include "formats/csv.h"
 #include "libcore/data/dataset.h"
 #include "libcore/data/row_field.h"
 
@@ -61,6 +62,19 @@ struct ImageFolderOptions {
   /// training set); empty: the folders' own, sorted.
   std::vector<std::string> classes = {};
 };
+/// Pictures without labels, as a field of one image.
+struct PicturesOptions {
+  /// Files, and folders whose pictures are taken as OpenImageFolder does; "-"
+  /// is one picture from standard input.
+  std::vector<std::string> paths;
+  std::string field = "image";
+  int64_t channels = 3;  ///< 3: RGB, 1: grey
+};
+/// Pictures are decoded when they are read; a record's place is its file.
+absl::StatusOr<DatasetPtr> OpenPictures(const PicturesOptions& options);
+/// True for a file name that ends as pictures do.
+bool IsPictureName(const std::string& name);
+
 /// Images are decoded when they are read, as RGB. Folders without images are
 /// classes too; notes() tells of them. NotFound when a folder with images is
 /// none of `classes`.
@@ -79,6 +93,8 @@ struct CsvField {
   /// The columns that "*" and ranges of names stood for in the training set,
   /// in its order; they are taken by name then. Empty: not known.
   std::vector<std::string> known = {};
+  /// Not read, and need not be there; where they are, they are none of "*".
+  bool unused = false;
 };
 struct CsvDatasetOptions {
   std::vector<std::string> paths;  ///< read one after the other; "-": stdin
@@ -89,6 +105,8 @@ struct CsvDatasetOptions {
   bool skip_bad = false;   ///< rows that cannot be read are left out
   /// Empty: every column is a float32 field of shape [1] under its own name.
   std::vector<CsvField> fields;
+  /// Rows in memory in place of the files; the dataset may be empty then.
+  const CsvFile* piece = nullptr;
 };
 absl::StatusOr<DatasetPtr> OpenCsv(const CsvDatasetOptions& options);
 

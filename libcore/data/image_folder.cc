@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "formats/image.h"
+#include "formats/text_input.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
@@ -62,10 +63,59 @@ class ImageFolder : public Dataset {
     return absl::StrFormat("'%s' (record %d)",
                            paths_[static_cast<size_t>(index)], index);
   }
+  RecordPlace Place(int64_t index) const override {
+    return {paths_[static_cast<size_t>(index)], index, ""};
+  }
 
  private:
   std::vector<std::string> paths_;
   std::vector<int64_t> labels_;
+};
+
+// Pictures of any folders, and one of standard input.
+class Pictures : public Dataset {
+ public:
+  Pictures(const PicturesOptions& options, std::vector<std::string> paths,
+           FileBytes standard_input)
+      : paths_(std::move(paths)),
+        channels_(options.channels),
+        standard_input_(std::move(standard_input)) {
+    size_ = static_cast<int64_t>(paths_.size());
+    fields_ = {{options.field, DType::kUInt8, {-1, -1, channels_}, true}};
+  }
+
+  absl::Status Read(int64_t index, Record* record) const override {
+    const std::string& path = paths_[static_cast<size_t>(index)];
+    FileBytes file = standard_input_;
+    if (path != "-") {
+      PD_ASSIGN_OR_RETURN(file, ReadFile(path));
+    }
+    record->fields.resize(1);
+    record->bytes.resize(1);
+    Image image;
+    image.pixels.swap(record->bytes[0]);  // reuse its room
+    ImageOptions options;
+    options.channels = static_cast<int>(channels_);
+    const absl::Status status = DecodeImage(file.view(), options, &image);
+    image.pixels.swap(record->bytes[0]);
+    if (!status.ok()) return Annotate(status, Describe(index));
+    record->fields[0] = {
+        reinterpret_cast<const std::byte*>(record->bytes[0].data()),
+        image.height, image.width, image.channels};
+    return absl::OkStatus();
+  }
+
+  std::string Describe(int64_t index) const override {
+    return absl::StrCat("'", paths_[static_cast<size_t>(index)], "'");
+  }
+  RecordPlace Place(int64_t index) const override {
+    return {paths_[static_cast<size_t>(index)], index, ""};
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  int64_t channels_;
+  FileBytes standard_input_;
 };
 
 struct Listing {
@@ -201,6 +251,37 @@ absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options) {
   return std::make_shared<ImageFolder>(
       std::move(found.paths), std::move(found.labels), std::move(found.classes),
       std::move(found.notes));
+}
+
+bool IsPictureName(const std::string& name) {
+  return HasExtension(name, ImageFolderOptions().extensions);
+}
+
+absl::StatusOr<DatasetPtr> OpenPictures(const PicturesOptions& options) {
+  std::vector<std::string> paths;
+  FileBytes standard_input;
+  for (const std::string& path : options.paths) {
+    struct stat info;
+    if (path == "-") {
+      PD_ASSIGN_OR_RETURN(standard_input, ReadInput(path));
+      paths.push_back(path);
+    } else if (::stat(path.c_str(), &info) != 0) {
+      return ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
+    } else if (!S_ISDIR(info.st_mode)) {
+      paths.push_back(path);
+    } else {
+      const size_t before = paths.size();
+      PD_RETURN_IF_ERROR(
+          Collect(path, ImageFolderOptions().extensions, &paths));
+      if (paths.size() == before)
+        return NotFound("'%s' holds no images; expected files ending in %s",
+                        path,
+                        absl::StrJoin(ImageFolderOptions().extensions, ", "));
+    }
+  }
+  if (paths.empty()) return InvalidArgument("no picture is given");
+  return std::make_shared<Pictures>(options, std::move(paths),
+                                    std::move(standard_input));
 }
 
 }  // namespace pd

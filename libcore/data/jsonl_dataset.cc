@@ -201,9 +201,14 @@ absl::Status JsonlLoader::Record(int64_t line) {
 }
 
 absl::Status JsonlLoader::Load(const std::string& path) {
-  PD_ASSIGN_OR_RETURN(const FileBytes file, ReadInput(path));
+  const TextPiece* const piece = options_.piece;
+  FileBytes file;
+  if (piece == nullptr) {
+    PD_ASSIGN_OR_RETURN(file, ReadInput(path));
+  }
   table_->BeginFile(path);
-  LineReader lines(file.view());
+  LineReader lines(piece != nullptr ? piece->bytes.view() : file.view(),
+                   piece != nullptr ? piece->first_line : 1);
   absl::string_view line;
   while (lines.Next(&line)) {
     if (TrimBlanks(line).empty()) continue;
@@ -222,7 +227,7 @@ absl::Status JsonlLoader::Load(const std::string& path) {
 
 absl::StatusOr<DatasetPtr> JsonlLoader::Finish() {
   for (RowField& field : fields_) PD_RETURN_IF_ERROR(field.Finish());
-  PD_RETURN_IF_ERROR(table_->Finish());
+  PD_RETURN_IF_ERROR(table_->Finish(options_.piece != nullptr));
   return table_;
 }
 

@@ -23,7 +23,7 @@ class LibSvmLoader {
   absl::Status MakeFields();
   absl::Status Load(const std::string& path);
   absl::StatusOr<DatasetPtr> Finish() {
-    PD_RETURN_IF_ERROR(table_->Finish());
+    PD_RETURN_IF_ERROR(table_->Finish(options_.piece != nullptr));
     return table_;
   }
 
@@ -104,9 +104,14 @@ absl::Status LibSvmLoader::Record(int64_t line) {
 }
 
 absl::Status LibSvmLoader::Load(const std::string& path) {
-  PD_ASSIGN_OR_RETURN(const FileBytes file, ReadInput(path));
+  const TextPiece* const piece = options_.piece;
+  FileBytes file;
+  if (piece == nullptr) {
+    PD_ASSIGN_OR_RETURN(file, ReadInput(path));
+  }
   table_->BeginFile(path);
-  LineReader lines(file.view());
+  LineReader lines(piece != nullptr ? piece->bytes.view() : file.view(),
+                   piece != nullptr ? piece->first_line : 1);
   absl::string_view line;
   while (lines.Next(&line)) {
     bool found = false;

@@ -19,8 +19,15 @@ namespace {
 // The lines of several files, one after the other.
 class Lines {
  public:
-  static absl::StatusOr<Lines> Open(const std::vector<std::string>& paths) {
+  static absl::StatusOr<Lines> Open(const std::vector<std::string>& paths,
+                                    const TextPiece* piece = nullptr) {
     Lines lines;
+    if (piece != nullptr) {
+      lines.paths_ = paths;
+      lines.files_ = {piece->bytes};
+      lines.first_ = piece->first_line;
+      return lines;
+    }
     for (const std::string& path : paths) {
       PD_ASSIGN_OR_RETURN(FileBytes file, ReadInput(path));
       lines.paths_.push_back(path);
@@ -34,7 +41,7 @@ class Lines {
     for (;;) {
       if (reader_ != nullptr && reader_->Next(line)) return true;
       if (next_ == files_.size()) return false;
-      reader_ = std::make_unique<LineReader>(files_[next_++].view());
+      reader_ = std::make_unique<LineReader>(files_[next_++].view(), first_);
       began_ = true;
     }
   }
@@ -48,6 +55,7 @@ class Lines {
   std::vector<FileBytes> files_;
   std::unique_ptr<LineReader> reader_;
   size_t next_ = 0;
+  int64_t first_ = 1;  // line
   bool began_ = false;
 };
 
@@ -130,7 +138,8 @@ class PairReader {
           MakeSide(TargetOptions(options_.target),
                    {options_.target_name, options_.label_name}, table_));
     }
-    PD_ASSIGN_OR_RETURN(Lines sources, Lines::Open(options_.source_paths));
+    PD_ASSIGN_OR_RETURN(Lines sources,
+                        Lines::Open(options_.source_paths, options_.piece));
     PD_ASSIGN_OR_RETURN(Lines targets, Lines::Open(options_.target_paths));
     absl::string_view line, target;
     int64_t count = 0;
@@ -150,7 +159,7 @@ class PairReader {
     if (pairs && targets.Next(&target)) return Uneven(count, "more");
     PD_RETURN_IF_ERROR(FinishSide(&source_, table_));
     if (pairs) PD_RETURN_IF_ERROR(FinishSide(&target_, table_));
-    return table_->Finish();
+    return table_->Finish(options_.piece != nullptr);
   }
 
  private:

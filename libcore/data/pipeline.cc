@@ -106,4 +106,25 @@ RandomStream TransformStream(uint64_t seed, int64_t epoch, int64_t record) {
   return RandomStream(seed, Mix(stream));
 }
 
+int64_t PictureChannels(const Shape& input,
+                        const std::vector<Transform>& transforms) {
+  for (const int64_t channels : {3, 1}) {
+    const auto pipeline = Pipeline::Create({-1, -1, channels}, transforms);
+    if (!pipeline.ok()) continue;
+    const Shape& picture = pipeline->picture_shape();
+    const Shape array = pipeline->ArrayShape(picture[0], picture[1]);
+    bool fits = array.size() + 1 == input.size();
+    for (size_t i = 0; fits && i < array.size(); ++i)
+      fits = array[i] < 0 || input[i + 1] < 0 || array[i] == input[i + 1];
+    if (fits) return channels;
+  }
+  // Pixels in a row: one for each of the input's numbers, or three.
+  int64_t numbers = 1;
+  for (size_t i = 1; i < input.size(); ++i) numbers *= input[i];
+  const auto pipeline = Pipeline::Create({-1, -1, 1}, transforms);
+  if (!pipeline.ok()) return 3;
+  const Shape& picture = pipeline->picture_shape();
+  return picture[0] * picture[1] == numbers ? 1 : 3;
+}
+
 }  // namespace pd

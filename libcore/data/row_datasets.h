@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "formats/text_pieces.h"
 #include "libcore/data/datasets.h"
 #include "libcore/data/row_field.h"
 #include "libcore/data/tokenizer.h"
@@ -28,6 +29,9 @@ struct JsonlDatasetOptions {
   std::vector<std::string> paths;
   std::vector<JsonlField> fields;
   bool skip_bad = false;
+  /// Lines in memory in place of the (source) files; the dataset may be empty
+  /// then.
+  const TextPiece* piece = nullptr;
 };
 absl::StatusOr<DatasetPtr> OpenJsonl(const JsonlDatasetOptions& options);
 
@@ -39,6 +43,9 @@ struct LibSvmDatasetOptions {
   int64_t classes = 0;                    ///< 0: labels are float32
   std::vector<double> label_values = {};  ///< the file's numbers of classes
   bool skip_bad = false;
+  /// Lines in memory in place of the (source) files; the dataset may be empty
+  /// then.
+  const TextPiece* piece = nullptr;
 };
 absl::StatusOr<DatasetPtr> OpenLibSvm(const LibSvmDatasetOptions& options);
 
@@ -49,6 +56,9 @@ struct ParallelTextOptions {
   std::string source_name = "source", target_name = "target",
               label_name = "label";
   bool skip_bad = false;
+  /// Lines in memory in place of the (source) files; the dataset may be empty
+  /// then.
+  const TextPiece* piece = nullptr;
 };
 /// FailedPrecondition when source and target have different numbers of lines.
 absl::StatusOr<DatasetPtr> OpenParallelText(const ParallelTextOptions& options);

@@ -38,6 +38,10 @@ bool SentencePieces::Encode(const char* text, size_t size,
   return true;
 }
 
+std::string SentencePieces::Decode(const std::vector<int>& ids) const {
+  return impl_->processor.DecodeIds(ids);
+}
+
 int64_t SentencePieces::size() const { return impl_->processor.GetPieceSize(); }
 int64_t SentencePieces::pad() const { return impl_->processor.pad_id(); }
 int64_t SentencePieces::bos() const { return impl_->processor.bos_id(); }

@@ -23,6 +23,8 @@ class SentencePieces {
   /// Puts the text's numbers behind `ids`; false, and why, on failure.
   bool Encode(const char* text, size_t size, std::vector<int64_t>* ids,
               std::string* error);
+  /// The text of numbers, each of which must be below size().
+  std::string Decode(const std::vector<int>& ids) const;
   int64_t size() const;
   /// -1 where the model has none.
   int64_t pad() const;

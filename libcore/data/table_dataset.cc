@@ -75,9 +75,9 @@ void TableDataset::Renumber(size_t field,
     numbers[i] = renumber[static_cast<size_t>(numbers[i])];
 }
 
-absl::Status TableDataset::Finish() {
+absl::Status TableDataset::Finish(bool may_be_empty) {
   DropRecord();
-  if (size_ == 0) {
+  if (size_ == 0 && !may_be_empty) {
     const std::string path = files_.empty() ? "" : files_.front().path;
     if (left_out_.count == 0) return DataLoss("'%s' holds no records", path);
     return DataLoss("'%s': none of the %d records could be read: %s", path,
@@ -119,6 +119,16 @@ void TableDataset::Prefetch(int64_t index) const {
     const auto [begin, bytes] = RangeOf(column, index);
     PrefetchBytes(column.bytes.data() + begin, static_cast<int64_t>(bytes));
   }
+}
+
+RecordPlace TableDataset::Place(int64_t index) const {
+  const auto after =
+      std::upper_bound(files_.begin(), files_.end(), index,
+                       [](int64_t i, const File& f) { return i < f.first; });
+  if (after == files_.begin()) return {"", index};
+  const File& file = *std::prev(after);
+  return {file.path, places_[static_cast<size_t>(index)],
+          file.unit.empty() ? "line" : "record"};
 }
 
 std::string TableDataset::Describe(int64_t index) const {

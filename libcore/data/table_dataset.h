@@ -54,7 +54,8 @@ class TableDataset : public Dataset {
   /// Forgets the record, and counts it as left out.
   void LeaveOut(const absl::Status& why);
   /// After the last record. DataLoss when there is none, or none could be read.
-  absl::Status Finish();
+  /// With `may_be_empty`, a table without records is none.
+  absl::Status Finish(bool may_be_empty = false);
 
   /// Replaces each number of an int64 field by `renumber[number]`.
   void Renumber(size_t field, const std::vector<int64_t>& renumber);
@@ -77,6 +78,7 @@ class TableDataset : public Dataset {
   absl::Status Read(int64_t index, Record* record) const override;
   void Prefetch(int64_t index) const override;
   std::string Describe(int64_t index) const override;
+  RecordPlace Place(int64_t index) const override;
   absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override;
 
  private:

@@ -54,6 +54,11 @@ class TextEncoder {
   /// takes any); NotFound on a token without a number.
   absl::Status Encode(absl::string_view text, std::vector<int64_t>* ids);
 
+  /// The text that ids stand for, up to the first end token; padding and
+  /// beginnings are left out. Numbers without a token become U+FFFD. What
+  /// cutting took away (lower case, blanks) does not come back.
+  std::string Decode(const int64_t* ids, size_t count) const;
+
   /// Where the vocabulary is being built: ends that, and gives the final number
   /// of each number that Encode gave; after that numbers are final.
   absl::StatusOr<std::vector<int64_t>> Finish();

@@ -12,9 +12,12 @@
 #ifndef PD_LIBCORE_DATA_TRANSFORMS_H_
 #define PD_LIBCORE_DATA_TRANSFORMS_H_
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "libcore/base/shape.h"
 
 namespace pd::transforms {
 
@@ -131,6 +134,12 @@ using Transform = std::variant<
     transforms::BrightnessTransform, transforms::ContrastTransform,
     transforms::SaturationTransform, transforms::HueTransform,
     transforms::ColorJitter, transforms::RandomRotation>;
+
+/// The channels, 3 or 1, that pictures need so that the transforms make of them
+/// what a network is fed, [records, ...] of shape `input`; 3 where both or
+/// neither would do.
+int64_t PictureChannels(const Shape& input,
+                        const std::vector<Transform>& transforms);
 
 }  // namespace pd
 

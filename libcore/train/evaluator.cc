@@ -140,7 +140,6 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   EvaluationResult result;
   loss_sum_ = 0;
   kept_.clear();
-  kept_shapes_.clear();
   for (const MetricUse& use : spec_.metrics) use.metric->Reset();
   const double begin = SteadySeconds();
   if (spec_.observer != nullptr) spec_.observer->OnBegin();
@@ -178,10 +177,14 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
     for (auto& entry : use.metric->Results())
       result.metrics.push_back(std::move(entry));
   result.tables = TablesOf(spec_.metrics, loader_->dataset());
-  for (auto& [name, values] : kept_) {
-    Shape shape = kept_shapes_[name];
+  for (const auto& [name, kept] : kept_) {
+    Shape shape = kept.shape;
     shape[0] = result.records;
-    result.outputs[name] = MakeArray<float>(std::move(shape), values);
+    std::byte* bytes = nullptr;
+    Array& array = result.outputs[name] =
+        NewArray(kept.dtype, std::move(shape), &bytes);
+    PD_INVARIANT(array.size_bytes() == kept.bytes.size());
+    std::copy(kept.bytes.begin(), kept.bytes.end(), bytes);
   }
   return result;
 }
@@ -259,26 +262,32 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
     spec_.observer->OnBatch(batch, outputs);
   }
   if (!keep_outputs) return absl::OkStatus();
-  for (const std::string& name : spec_.outputs) {
-    const Tensor& output = fetched(name);
-    if (output.dtype() != DType::kFloat32 || output.rank() == 0 ||
-        output.dim(0) != batch.size)
-      return Unimplemented(
-          "output '%s' is %s%s; predictions are kept when they are float32 "
-          "with one row a record",
-          name, Name(output.dtype()), ToString(output.shape()));
-    const float* values = output.data<float>();
-    Shape& shape = kept_shapes_[name];
-    if (!shape.empty() &&
-        !std::equal(shape.begin() + 1, shape.end(), output.shape().begin() + 1,
-                    output.shape().end()))
-      return Unimplemented(
-          "output '%s' has rows of different shapes, %s and %s (pad { length: "
-          "... } gives all records one length)",
-          name, ToString(shape), ToString(output.shape()));
-    shape = output.shape();
-    kept_[name].insert(kept_[name].end(), values, values + output.size());
-  }
+  for (const std::string& name : spec_.outputs)
+    PD_RETURN_IF_ERROR(Keep(name, fetched(name), batch.size));
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::Keep(const std::string& name, const Tensor& output,
+                             int64_t records) {
+  if (output.rank() == 0 || output.dim(0) != records)
+    return Unimplemented(
+        "output '%s' is %s%s; predictions are kept when they have one row a "
+        "record",
+        name, Name(output.dtype()), ToString(output.shape()));
+  Kept& kept = kept_[name];
+  if (!kept.shape.empty() &&
+      !std::equal(kept.shape.begin() + 1, kept.shape.end(),
+                  output.shape().begin() + 1, output.shape().end()))
+    return Unimplemented(
+        "output '%s' has rows of different shapes, %s and %s (pad { length: "
+        "... } gives all records one length)",
+        name, ToString(kept.shape), ToString(output.shape()));
+  kept.dtype = output.dtype();
+  kept.shape = output.shape();
+  const auto* bytes = reinterpret_cast<const std::byte*>(output.raw());
+  kept.bytes.insert(
+      kept.bytes.end(), bytes,
+      bytes + static_cast<size_t>(output.size()) * SizeOf(output.dtype()));
   return absl::OkStatus();
 }
 

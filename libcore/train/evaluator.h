@@ -107,8 +107,15 @@ class Evaluator {
     std::vector<std::vector<std::byte>> bytes;  // of its fields
   } pending_;
   double loss_sum_ = 0;
-  std::map<std::string, std::vector<float>> kept_;
-  std::map<std::string, Shape> kept_shapes_;
+  // Rows of an output, in its own dtype.
+  struct Kept {
+    DType dtype = DType::kFloat32;
+    Shape shape;  // of the last batch
+    std::vector<std::byte> bytes;
+  };
+  absl::Status Keep(const std::string& name, const Tensor& output,
+                    int64_t records);
+  std::map<std::string, Kept> kept_;
 };
 
 }  // namespace pd

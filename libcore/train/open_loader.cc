@@ -174,27 +174,32 @@ bool ReadsStandardInput(const job::DataSet& set) {
          AnyReadsStandardInput(set.compose().dataset());
 }
 
-absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
-    const LoadedJob& job, const job::DataSet& set, uint64_t seed,
-    RunVocabularies* vocabularies) {
-  PD_RETURN_IF_ERROR(CheckOneProcess(job, set));
-  PD_RETURN_IF_ERROR(CheckOrder(job, set));
-  PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set, vocabularies));
+LoaderOptions PlainLoaderOptions(const job::DataSet& set, uint64_t seed) {
   LoaderOptions options;
   options.batch_size = set.batch_size();
-  options.shuffle = set.shuffle();
-  options.drop_last = set.drop_last();
   options.num_workers = set.num_workers();
   options.prefetch = set.prefetch_factor();
   options.seed = seed;
   options.transforms = TransformsOf(set);
   for (const job::FieldPadding& pad : set.pad())
     options.paddings.push_back(PaddingOf(pad));
+  options.skip_bad = set.on_error() == job::DataSet::skip;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
+    const LoadedJob& job, const job::DataSet& set, uint64_t seed,
+    RunVocabularies* vocabularies) {
+  PD_RETURN_IF_ERROR(CheckOneProcess(job, set));
+  PD_RETURN_IF_ERROR(CheckOrder(job, set));
+  PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set, vocabularies));
+  LoaderOptions options = PlainLoaderOptions(set, seed);
+  options.shuffle = set.shuffle();
+  options.drop_last = set.drop_last();
   options.sampling.contiguous = set.contiguous();
   options.bucket_field = set.bucket().field();
   options.sampling.boundaries = ListOf<int64_t>(set.bucket().boundaries());
   options.sampling.pool = set.bucket().pool();
-  options.skip_bad = set.on_error() == job::DataSet::skip;
   absl::Status status = SetSampler(set, *dataset, &options);
   if (!status.ok()) return job.At(status, set.sampler());
   auto loader = Loader::Create(std::move(dataset), options);

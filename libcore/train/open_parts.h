@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "libcore/base/dtype.h"
 #include "libcore/data/datasets.h"
+#include "libcore/data/loader.h"
+#include "libcore/data/row_datasets.h"
 #include "libcore/data/tokenizer.h"
 #include "libcore/nn/job.h"
 #include "libcore/nn/job.pb.h"
@@ -40,6 +43,11 @@ class OpenContext {
   /// Records that cannot be read are left out.
   bool skip_bad() const { return skip_bad_; }
   void set_skip_bad(bool skip) { skip_bad_ = skip; }
+  /// Only these fields are read, those that a network is fed; null: all.
+  void set_wanted(const std::set<std::string>* wanted) { wanted_ = wanted; }
+  bool Wants(const std::string& field) const {
+    return wanted_ == nullptr || wanted_->count(field) > 0;
+  }
   /// For data sets whose parts must agree on a vocabulary.
   void ForbidBuilding() { may_build_ = false; }
 
@@ -69,6 +77,7 @@ class OpenContext {
  private:
   const LoadedJob& job_;
   std::vector<std::string> folder_classes_;
+  const std::set<std::string>* wanted_ = nullptr;
   bool is_training_, skip_bad_ = false, may_build_ = true;
   RunVocabularies* vocabularies_;
 };
@@ -76,6 +85,21 @@ class OpenContext {
 /// csv, tsv, jsonl, libsvm.
 absl::StatusOr<DatasetPtr> OpenRowsOf(OpenContext* context,
                                       const job::DataSet& set);
+/// How the files of each kind are read, with all fields that are wanted.
+absl::StatusOr<CsvDatasetOptions> CsvOptionsOf(OpenContext* context,
+                                               const job::Csv& csv,
+                                               char delimiter);
+absl::StatusOr<JsonlDatasetOptions> JsonlOptionsOf(OpenContext* context,
+                                                   const job::Jsonl& jsonl);
+absl::StatusOr<LibSvmDatasetOptions> LibSvmOptionsOf(OpenContext* context,
+                                                     const job::LibSvm& svm);
+/// The text of a language model's job; characters where it says none.
+absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
+                                          const job::LanguageModel& model,
+                                          const std::string& field);
+/// Batches, padding, threads and transforms of a set, records in their order.
+LoaderOptions PlainLoaderOptions(const job::DataSet& set, uint64_t seed);
+
 /// language_model, parallel_text.
 absl::StatusOr<DatasetPtr> OpenTextOf(OpenContext* context,
                                       const job::DataSet& set);

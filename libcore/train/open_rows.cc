@@ -73,8 +73,11 @@ absl::StatusOr<ValueOptions> ValueOf(OpenContext* context,
   return options;
 }
 
-absl::StatusOr<DatasetPtr> OpenCsvOf(OpenContext* context, const job::Csv& csv,
-                                     char delimiter) {
+}  // namespace
+
+absl::StatusOr<CsvDatasetOptions> CsvOptionsOf(OpenContext* context,
+                                               const job::Csv& csv,
+                                               char delimiter) {
   CsvDatasetOptions options;
   options.paths = ListOf<std::string>(csv.path());
   options.header = csv.header();
@@ -95,21 +98,27 @@ absl::StatusOr<DatasetPtr> OpenCsvOf(OpenContext* context, const job::Csv& csv,
     CsvField field;
     field.name = column.name();
     field.columns = ListOf<std::string>(column.column());
+    if (!context->Wants(column.name())) {
+      field.unused = true;
+      options.fields.push_back(std::move(field));
+      continue;
+    }
     PD_ASSIGN_OR_RETURN(field.value, ValueOf(context, column));
     PD_ASSIGN_OR_RETURN(field.known, context->Columns(column.name()));
     field.value.mean = ListOf<double>(column.mean());
     field.value.std = ListOf<double>(column.std());
     options.fields.push_back(std::move(field));
   }
-  return OpenCsv(options);
+  return options;
 }
 
-absl::StatusOr<DatasetPtr> OpenJsonlOf(OpenContext* context,
-                                       const job::Jsonl& jsonl) {
+absl::StatusOr<JsonlDatasetOptions> JsonlOptionsOf(OpenContext* context,
+                                                   const job::Jsonl& jsonl) {
   JsonlDatasetOptions options;
   options.paths = ListOf<std::string>(jsonl.path());
   options.skip_bad = context->skip_bad();
   for (const job::JsonField& wanted : jsonl.field()) {
+    if (!context->Wants(wanted.name())) continue;
     JsonlField field;
     field.name = wanted.name();
     field.path = wanted.path();
@@ -119,11 +128,11 @@ absl::StatusOr<DatasetPtr> OpenJsonlOf(OpenContext* context,
     if (wanted.has_std()) field.value.std = {wanted.std()};
     options.fields.push_back(std::move(field));
   }
-  return OpenJsonl(options);
+  return options;
 }
 
-absl::StatusOr<DatasetPtr> OpenLibSvmOf(OpenContext* context,
-                                        const job::LibSvm& svm) {
+absl::StatusOr<LibSvmDatasetOptions> LibSvmOptionsOf(OpenContext* context,
+                                                     const job::LibSvm& svm) {
   LibSvmDatasetOptions options;
   options.paths = ListOf<std::string>(svm.path());
   options.features = svm.num_features();
@@ -140,17 +149,30 @@ absl::StatusOr<DatasetPtr> OpenLibSvmOf(OpenContext* context,
         svm, "label_value");
   if (options.classes == 0 && !options.label_values.empty())
     options.classes = static_cast<int64_t>(options.label_values.size());
-  return OpenLibSvm(options);
+  // Lines begin with a number all the same.
+  if (!context->Wants("label")) {
+    options.classes = 0;
+    options.label_values.clear();
+  }
+  return options;
 }
-
-}  // namespace
 
 absl::StatusOr<DatasetPtr> OpenRowsOf(OpenContext* context,
                                       const job::DataSet& set) {
-  if (set.has_csv()) return OpenCsvOf(context, set.csv(), ',');
-  if (set.has_tsv()) return OpenCsvOf(context, set.tsv(), '\t');
-  if (set.has_jsonl()) return OpenJsonlOf(context, set.jsonl());
-  return OpenLibSvmOf(context, set.libsvm());
+  if (set.has_csv() || set.has_tsv()) {
+    PD_ASSIGN_OR_RETURN(const CsvDatasetOptions options,
+                        set.has_csv() ? CsvOptionsOf(context, set.csv(), ',')
+                                      : CsvOptionsOf(context, set.tsv(), '\t'));
+    return OpenCsv(options);
+  }
+  if (set.has_jsonl()) {
+    PD_ASSIGN_OR_RETURN(const JsonlDatasetOptions options,
+                        JsonlOptionsOf(context, set.jsonl()));
+    return OpenJsonl(options);
+  }
+  PD_ASSIGN_OR_RETURN(const LibSvmDatasetOptions options,
+                      LibSvmOptionsOf(context, set.libsvm()));
+  return OpenLibSvm(options);
 }
 
 }  // namespace pd

@@ -65,16 +65,12 @@ absl::Status CheckText(const LoadedJob& job, const job::Text& text) {
 
 absl::StatusOr<DatasetPtr> OpenLanguageModelOf(
     OpenContext* context, const job::LanguageModel& model) {
-  job::Text characters;
-  characters.set_tokenizer(job::Tokenizer::character);
   LanguageModelOptions options;
   options.paths = ListOf<std::string>(model.path());
   options.input_name = model.input();
   options.label_name = model.label();
-  PD_ASSIGN_OR_RETURN(
-      options.text,
-      TextOptionsOf(context, model.has_text() ? model.text() : characters,
-                    model.input()));
+  PD_ASSIGN_OR_RETURN(options.text,
+                      TextOptionsOf(context, model, model.input()));
   options.seq_len = model.seq_len();
   options.stride = model.has_stride() ? model.stride() : model.seq_len();
   if (model.input() == model.label())
@@ -187,6 +183,15 @@ absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
                         context->Words(field, options.special, text));
   }
   return options;
+}
+
+absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
+                                          const job::LanguageModel& model,
+                                          const std::string& field) {
+  job::Text characters;
+  characters.set_tokenizer(job::Tokenizer::character);
+  return TextOptionsOf(context, model.has_text() ? model.text() : characters,
+                       field);
 }
 
 absl::StatusOr<DatasetPtr> OpenTextOf(OpenContext* context,

@@ -166,4 +166,15 @@ absl::StatusOr<NamesByField> ReadRunClasses(const std::string& run) {
   return classes;
 }
 
+std::string RunOfJobFile(const std::string& config) {
+  namespace fs = std::filesystem;
+  const fs::path path(config);
+  if (path.filename() != "job.pbtxt") return "";
+  const fs::path run = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code none;
+  for (const char* folder : {"checkpoints", "classes", "vocabularies"})
+    if (fs::is_directory(run / folder, none)) return run.string();
+  return "";
+}
+
 }  // namespace pd

@@ -77,6 +77,10 @@ class RunVocabularies {
 /// none. DataLoss when a file is no such list.
 absl::StatusOr<NamesByField> ReadRunClasses(const std::string& run);
 
+/// The run directory whose own job file `config` is, RUN/job.pbtxt; "" where it
+/// is another job's.
+std::string RunOfJobFile(const std::string& config);
+
 }  // namespace pd
 
 #endif  // PD_LIBCORE_TRAIN_RUN_VOCABULARIES_H_

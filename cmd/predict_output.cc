@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/predict_output.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "cmd/common/exit_status.h"
+#include "formats/npz.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostNumbers = 1000;  // of a record in a line of CSV
+
+// A file that takes its place at the end, or standard output.
+class TextOutput {
+ public:
+  static absl::StatusOr<TextOutput> Open(const std::string& path,
+                                         std::ostream& out) {
+    TextOutput output;
+    if (path.empty() || path == "-") {
+      output.stream_ = &out;
+    } else {
+      PD_ASSIGN_OR_RETURN(output.file_, AtomicFile::Create(path));
+    }
+    return output;
+  }
+
+  absl::Status Append(const std::string& text) {
+    if (file_ != nullptr) return file_->Append(text);
+    *stream_ << text;
+    return Check();
+  }
+  absl::Status Flush() {
+    if (file_ != nullptr) return absl::OkStatus();
+    stream_->flush();
+    return Check();
+  }
+  absl::Status Finish() { return file_ != nullptr ? file_->Commit() : Flush(); }
+
+ private:
+  absl::Status Check() const {
+    if (stream_->good()) return absl::OkStatus();
+    return DataLoss("standard output takes no more");
+  }
+  std::unique_ptr<AtomicFile> file_;
+  std::ostream* stream_ = nullptr;
+};
+
+// What names a record: its file, its line or number in it, or both.
+bool ShowsFile(const PredictionLayout& layout, const RecordPlace& place) {
+  return place.unit[0] == '\0' || (layout.files && !place.file.empty());
+}
+
+std::string Quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+class CsvPredictions : public PredictionWriter {
+ public:
+  CsvPredictions(TextOutput output, PredictionLayout layout)
+      : output_(std::move(output)), layout_(std::move(layout)) {}
+
+  absl::Status Write(const Prediction& prediction) override {
+    if (prediction.numbers.size() > kMostNumbers)
+      return InvalidArgument(
+          "an answer has %d numbers, too many for a line of CSV; --out with a "
+          "name that ends in .npz or .jsonl takes them",
+          prediction.numbers.size());
+    const Columns columns = ColumnsOf(prediction);
+    std::string names, values;
+    for (const auto& [name, value] : columns) {
+      absl::StrAppend(&names, names.empty() ? "" : ",", Quoted(name));
+      absl::StrAppend(&values, &name == &columns[0].first ? "" : ",",
+                      Quoted(value));
+    }
+    if (names_.empty()) PD_RETURN_IF_ERROR(output_.Append(names + "\n"));
+    if (!names_.empty() && names != names_)
+      return Unimplemented(
+          "records have different columns, '%s' and '%s': --out with a name "
+          "that ends in .jsonl takes them",
+          names_, names);
+    names_ = std::move(names);
+    return output_.Append(values + "\n");
+  }
+  absl::Status Flush() override { return output_.Flush(); }
+  absl::Status Finish() override { return output_.Finish(); }
+
+ private:
+  using Columns = std::vector<std::pair<std::string, std::string>>;
+
+  Columns ColumnsOf(const Prediction& p) const {
+    Columns columns;
+    if (ShowsFile(layout_, p.place)) columns.emplace_back("file", p.place.file);
+    if (p.place.unit[0] != '\0')
+      columns.emplace_back(p.place.unit, absl::StrCat(p.place.number));
+    for (size_t i = 0; i < p.top.size(); ++i) {
+      const std::string suffix = i == 0 ? "" : absl::StrCat("_", i + 1);
+      columns.emplace_back("class" + suffix,
+                           ClassName(layout_.classes, p.top[i].first));
+      columns.emplace_back("probability" + suffix,
+                           absl::StrFormat("%.6g", p.top[i].second));
+    }
+    for (size_t i = 0; i < p.numbers.size(); ++i)
+      columns.emplace_back(p.numbers.size() == 1
+                               ? layout_.answer
+                               : absl::StrCat(layout_.answer, "_", i),
+                           absl::StrFormat("%.9g", p.numbers[i]));
+    if (p.has_text) columns.emplace_back("text", p.text);
+    if (p.has_positions && !p.has_text) {
+      std::string names;
+      for (const int64_t c : p.positions)
+        absl::StrAppend(&names, names.empty() ? "" : " ",
+                        ClassName(layout_.classes, c));
+      columns.emplace_back("classes", names);
+    }
+    if (!p.mask.empty()) columns.emplace_back("mask", p.mask);
+    return columns;
+  }
+
+  TextOutput output_;
+  PredictionLayout layout_;
+  std::string names_;  // the header
+};
+
+class JsonPredictions : public PredictionWriter {
+ public:
+  JsonPredictions(TextOutput output, PredictionLayout layout)
+      : output_(std::move(output)), layout_(std::move(layout)) {}
+
+  absl::Status Write(const Prediction& p) override {
+    Json line = Json::object();
+    if (ShowsFile(layout_, p.place)) line["file"] = p.place.file;
+    if (p.place.unit[0] != '\0') line[p.place.unit] = p.place.number;
+    if (!p.top.empty()) {
+      line["class"] = ClassName(layout_.classes, p.top[0].first);
+      line["number"] = p.top[0].first;
+      line["probability"] = p.top[0].second;
+    }
+    for (size_t i = 0; p.top.size() > 1 && i < p.top.size(); ++i)
+      line["top"].push_back(
+          {{"class", ClassName(layout_.classes, p.top[i].first)},
+           {"number", p.top[i].first},
+           {"probability", p.top[i].second}});
+    if (p.scalar && p.numbers.size() == 1)
+      line[layout_.answer] = p.numbers[0];
+    else if (!p.numbers.empty())
+      line[layout_.answer] = p.numbers;
+    if (p.has_text) line["text"] = p.text;
+    if (p.has_positions && !p.has_text) {
+      line["classes"] = Json::array();
+      for (const int64_t c : p.positions)
+        line["classes"].push_back(ClassName(layout_.classes, c));
+    }
+    if (!p.mask.empty()) line["mask"] = p.mask;
+    return output_.Append(
+        line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  absl::Status Flush() override { return output_.Flush(); }
+  absl::Status Finish() override { return output_.Finish(); }
+
+ private:
+  TextOutput output_;
+  PredictionLayout layout_;
+};
+
+// Rows of one array, in a file that has no name any more.
+class Spill {
+ public:
+  explicit Spill(const Array& first) : dtype_(first.dtype), row_(first.shape) {}
+  Spill(Spill&& other) noexcept
+      : dtype_(other.dtype_),
+        row_(std::move(other.row_)),
+        rows_(other.rows_),
+        file_(std::exchange(other.file_, nullptr)) {}
+  Spill(const Spill&) = delete;
+  Spill& operator=(const Spill&) = delete;
+  ~Spill() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+
+  absl::Status Open(const std::string& beside) {
+    std::string name = beside + ".rowsXXXXXX";
+    const int fd = ::mkstemp(name.data());
+    if (fd < 0)
+      return ErrnoToStatus(errno, absl::StrCat("cannot write '", name, "'"));
+    ::unlink(name.c_str());
+    file_ = ::fdopen(fd, "w+b");
+    if (file_ != nullptr) return absl::OkStatus();
+    const int error = errno;
+    ::close(fd);
+    return ErrnoToStatus(error, absl::StrCat("cannot write '", name, "'"));
+  }
+
+  absl::Status Add(const std::string& name, const Array& row) {
+    if (row.dtype != dtype_ || row.shape != row_)
+      return Unimplemented(
+          "'%s' has rows of different shapes, %s and %s (pad { length: ... } "
+          "gives all records one length; .jsonl takes them as they are)",
+          name, ToString(row_), ToString(row.shape));
+    const size_t size = row.size_bytes();
+    if (std::fwrite(row.bytes.get(), 1, size, file_) != size)
+      return ErrnoToStatus(errno, absl::StrCat("cannot keep '", name, "'"));
+    ++rows_;
+    return absl::OkStatus();
+  }
+
+  // The rows as one array, which the file's pages hold.
+  absl::StatusOr<Array> Take(const std::string& name) {
+    Array array;
+    array.dtype = dtype_;
+    array.shape = row_;
+    array.shape.insert(array.shape.begin(), rows_);
+    const size_t size = array.size_bytes();
+    if (std::fflush(file_) != 0)
+      return ErrnoToStatus(errno, absl::StrCat("cannot keep '", name, "'"));
+    if (size == 0) return array;
+    void* bytes =
+        ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, ::fileno(file_), 0);
+    if (bytes == MAP_FAILED)
+      return ErrnoToStatus(errno, absl::StrCat("cannot read '", name, "'"));
+    array.bytes = std::shared_ptr<const std::byte>(
+        static_cast<const std::byte*>(bytes), [size](const std::byte* mapped) {
+          ::munmap(const_cast<std::byte*>(mapped), size);
+        });
+    return array;
+  }
+
+ private:
+  DType dtype_;
+  Shape row_;
+  int64_t rows_ = 0;
+  std::FILE* file_ = nullptr;
+};
+
+class NpzPredictions : public PredictionWriter {
+ public:
+  explicit NpzPredictions(std::string path) : path_(std::move(path)) {}
+
+  bool wants_arrays() const override { return true; }
+  absl::Status Write(const Prediction& prediction) override {
+    for (const auto& [name, row] : prediction.arrays) {
+      auto spill = spills_.find(name);
+      if (spill == spills_.end()) {
+        spill = spills_.emplace(name, Spill(row)).first;
+        PD_RETURN_IF_ERROR(spill->second.Open(path_));
+      }
+      PD_RETURN_IF_ERROR(spill->second.Add(name, row));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Finish() override {
+    NamedArrays arrays;
+    for (auto& [name, spill] : spills_) {
+      PD_ASSIGN_OR_RETURN(arrays[name], spill.Take(name));
+    }
+    return WriteNpz(path_, arrays);
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, Spill> spills_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictions(
+    const std::string& path, bool json, PredictionLayout layout,
+    std::ostream& out) {
+  const bool stream = path.empty() || path == "-";
+  if (absl::EndsWith(path, ".npz"))
+    return std::make_unique<NpzPredictions>(path);
+  const bool lines = stream ? json : absl::EndsWith(path, ".jsonl");
+  if (!stream && !lines && !absl::EndsWith(path, ".csv"))
+    return CommandLineError(absl::StrCat(
+        "--out '", path, "': predictions are written as .csv, .jsonl or .npz"));
+  PD_ASSIGN_OR_RETURN(TextOutput output, TextOutput::Open(path, out));
+  if (lines)
+    return std::make_unique<JsonPredictions>(std::move(output),
+                                             std::move(layout));
+  return std::make_unique<CsvPredictions>(std::move(output), std::move(layout));
+}
+
+}  // namespace pd

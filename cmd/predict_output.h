@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where predictions go: CSV, lines of JSON, or the arrays of an npz file. Each
+// is written as it comes; what an npz collects lies in unlinked files beside
+// it until the end.
+#ifndef PD_CMD_PREDICT_OUTPUT_H_
+#define PD_CMD_PREDICT_OUTPUT_H_
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/array.h"
+#include "libcore/data/dataset.h"
+
+namespace pd {
+
+/// What all predictions of a run have in common.
+struct PredictionLayout {
+  std::vector<std::string> classes;  ///< names by number; may be fewer
+  int64_t top = 1;                   ///< classes that a record shows
+  bool files = false;  ///< records say their file, also where they have places
+  std::string answer = "answer";  ///< what numbers are called
+};
+
+/// One record. What its answer is not stays empty.
+struct Prediction {
+  RecordPlace place;
+  /// Classes and probabilities, likeliest first: of one class.
+  std::vector<std::pair<int64_t, float>> top;
+  std::vector<double> numbers;
+  bool scalar = false;  ///< `numbers` is one number, no array of one
+  bool has_text = false;
+  std::string text;
+  bool has_positions = false;
+  std::vector<int64_t> positions;  ///< the class of each position
+  std::string mask;                ///< the picture's path
+  /// What an npz holds of the record, with the arrays' names.
+  std::vector<std::pair<std::string, Array>> arrays;
+};
+
+class PredictionWriter {
+ public:
+  virtual ~PredictionWriter() = default;
+  /// True where Prediction::arrays is what is written, and the rest is not.
+  virtual bool wants_arrays() const { return false; }
+  virtual absl::Status Write(const Prediction& prediction) = 0;
+  /// Hands on what is buffered, after each batch.
+  virtual absl::Status Flush() { return absl::OkStatus(); }
+  /// After the last record: the file takes its place.
+  virtual absl::Status Finish() = 0;
+};
+
+/// A writer for `path`, by its ending; for "" and "-" CSV, or with `json` lines
+/// of JSON, to `out`. A usage error for other endings.
+absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictions(
+    const std::string& path, bool json, PredictionLayout layout,
+    std::ostream& out);
+
+}  // namespace pd
+
+#endif  // PD_CMD_PREDICT_OUTPUT_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the numbers of tokens back to a text.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "libcore/data/sentence_pieces.h"
+#include "libcore/data/tokenizer.h"
+
+namespace pd {
+namespace {
+
+constexpr char kUnknown[] = "\xEF\xBF\xBD";  // U+FFFD
+
+// Whether a blank stands in front of a token that is not the first.
+bool HasBlankBefore(TokenizerKind kind, absl::string_view token) {
+  switch (kind) {
+    case TokenizerKind::kWhitespace:
+    case TokenizerKind::kBasic:
+      return true;
+    case TokenizerKind::kWordpiece:
+      return !absl::StartsWith(token, "##");
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string TextEncoder::Decode(const int64_t* ids, size_t count) const {
+  std::vector<int64_t> kept;
+  const bool has_pad = options_.vocabulary != nullptr
+                           ? options_.vocabulary->pad() >= 0
+                           : options_.kind == TokenizerKind::kSentencePiece;
+  for (size_t i = 0; i < count && (ids[i] != eos() || eos() < 0); ++i)
+    if (ids[i] != bos() && !(has_pad && ids[i] == pad()))
+      kept.push_back(ids[i]);
+  if (sentence_pieces_ != nullptr) {
+    std::vector<int> pieces;
+    for (const int64_t id : kept)
+      if (id >= 0 && id < sentence_pieces_->size())
+        pieces.push_back(static_cast<int>(id));
+    return sentence_pieces_->Decode(pieces);
+  }
+  std::string text;
+  for (const int64_t id : kept) {
+    if (options_.kind == TokenizerKind::kByte) {
+      if (id >= 0 && id < 256) text += static_cast<char>(id);
+      continue;
+    }
+    const bool known = options_.vocabulary != nullptr && id >= 0 &&
+                       id < options_.vocabulary->size();
+    absl::string_view token = kUnknown;
+    if (known) token = options_.vocabulary->tokens()[static_cast<size_t>(id)];
+    const bool blank = HasBlankBefore(options_.kind, token);
+    if (!text.empty() && blank) text += ' ';
+    if (options_.kind == TokenizerKind::kWordpiece && !blank)
+      token.remove_prefix(2);
+    text.append(token.data(), token.size());
+  }
+  return text;
+}
+
+}  // namespace pd

@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# pd-eval --predict on rows, lines, pictures, arrays and streams. Networks have
+# weights that are written down, so every answer follows from its softmax, its
+# sum or its words by hand.
+#   predict_test.sh BIN TESTDATA
+set -euo pipefail
+bin=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() { echo "predict_test: $*" >&2; exit 1; }
+# same WHAT FILE: FILE holds exactly the lines of standard input.
+same() { diff - "$2" >diff.out || fail "$1: $(cat diff.out)"; }
+predict() { "$bin/pd-eval" --predict "$@" 2>err || fail "--predict $*: $(cat err)"; }
+refused() {
+  local message=$1
+  shift
+  if "$bin/pd-eval" --predict "$@" >/dev/null 2>err; then fail "taken: $*"; fi
+  grep -qF -- "$message" err || fail "of $*: $(cat err)"
+}
+# The weights stay as the job writes them.
+still='optimizer { sgd { learning_rate: 1e-30 } } train { steps: 1 epochs: 1 }'
+fixed() { echo "weight_attr { initializer { assign { value: [$1] } } } bias_attr { initializer { constant {} } }"; }
+
+# Rows: scores are the columns, so exp(ln 2), exp(ln 5) and 1 share 8.
+ln2=0.6931471805599453
+ln5=1.6094379124341003
+printf 'x1,x2,kind\n1,2,ant\n2,1,"bee, or wasp"\n0,0,cow\n' >rows.csv
+fields='field { name: "x" column: "*" } field { name: "kind" column: "kind" categories {} }'
+cat >rows.pbtxt <<EOF
+model { input { name: "x" shape: [-1, 2] }
+  layer { name: "fc" linear { out_features: 3 $(fixed "1, 0, 0, 0, 1, 0") } } }
+loss { cross_entropy { label: "kind" } }
+data { train { csv { path: "rows.csv" $fields } batch_size: 3 }
+  eval { csv { path: "rows.csv" $fields } batch_size: 2 } }
+$still
+EOF
+"$bin/pd-train" -c rows.pbtxt --out rows >/dev/null 2>err || fail "rows: $(cat err)"
+printf 'note,x2,x1\n7,%s,%s\n8,%s,%s\n9,0,0\n' $ln5 $ln2 $ln2 $ln5 >new.csv
+predict -m rows new.csv --top 2 >out
+same "rows" out <<'EOF'
+line,class,probability,class_2,probability_2
+2,"bee, or wasp",0.625,ant,0.25
+3,ant,0.625,"bee, or wasp",0.25
+4,ant,0.333333,"bee, or wasp",0.333333
+EOF
+predict -m rows - <new.csv >out2 --top 2
+cmp out out2 || fail "standard input"
+gzip -k new.csv
+predict -m rows new.csv.gz --top 2 --out out3.csv
+cmp out out3.csv || fail "compressed rows and a file"
+predict -m rows new.csv new.csv.gz --format json -q >out
+sed -n '2p;4p' out | sed -E 's/"probability":0\.62[0-9]+/"probability":P/' | same "lines of JSON" /dev/stdin <<'EOF' || true
+EOF
+grep -qE '^\{"file":"new.csv","line":2,"class":"bee, or wasp","number":1,"probability":0\.62(5|49)[0-9]*\}$' out || fail "JSON: $(cat out)"
+[ "$(grep -c '"file":"new.csv.gz"' out)" -eq 3 ] || fail "the second file: $(cat out)"
+predict -m rows new.csv --out out.npz --top 2
+"$bin/pd-convert" --inspect out.npz >inspected 2>/dev/null
+for array in 'class.*int64.*3' 'probabilities.*float32.*3, 3' 'top_classes.*int64.*3, 2'; do
+  grep -qE "$array" inspected || fail "arrays: $(cat inspected)"
+done
+# Without files: the job's own records.
+predict -m rows >out
+[ "$(cut -d, -f1 out | tr '\n' ' ')" = "line 2 3 5 " ] || [ "$(wc -l <out)" -eq 4 ] || fail "the job's own: $(cat out)"
+# A model that was exported has no job; the run's says how rows are read.
+"$bin/pd-export" -m rows --to paddle -o exported >/dev/null 2>&1
+"$bin/pd-export" -m rows --to onnx -o exported.onnx >/dev/null 2>&1
+predict -m rows new.csv >out
+for model in exported exported.onnx; do
+  predict -m $model -c rows/job.pbtxt new.csv >out2
+  cmp out out2 || fail "$model answers otherwise"
+  refused "is no run, whose job says how records are read" -m $model new.csv
+done
+
+# Numbers under the label's name: 2 a + 3 b.
+printf 'y,a,b\n1,2,3\n4,5,6\n' >sums.tsv.csv
+fields='field { name: "x" column: "a:b" } field { name: "y" column: "y" }'
+cat >sums.pbtxt <<EOF
+model { input { name: "x" shape: [-1, 2] } layer { linear { out_features: 1 $(fixed "2, 3") } } }
+loss { mse { label: "y" } }
+data { train { csv { path: "sums.tsv.csv" $fields } batch_size: 2 } }
+$still
+EOF
+"$bin/pd-train" -c sums.pbtxt --out sums >/dev/null 2>err || fail "sums: $(cat err)"
+printf 'b\ta\n2\t1\n-1\t10\n' >sums.tsv
+predict -m sums sums.tsv >out
+printf 'line,y\n2,8\n3,17\n' | same "numbers" out
+printf '\n{"x": 1}\n' | refused "lines of JSON, which this data set does not describe" -m sums --from jsonl -
+printf 'a;b\n1;2\n' >semicolons.csv
+refused "is the only column\|seem to be separated by ';', not by ','" -m sums semicolons.csv 2>/dev/null ||
+  refused "seem to be separated by ';', not by ','" -m sums semicolons.csv
+printf 'a,b\n1,\n' >gap.csv
+refused "'gap.csv':2:3: the cell is empty; expected a number (missing: 0 in field 'x'" -m sums gap.csv
+
+# A long stream, in order, with the lines of a text that quotes line breaks.
+{ printf 'a,b,note\n'; for i in $(seq 9000); do printf '%d,0,"x\ny"\n' "$i"; done; } >long.csv
+predict -m sums - <long.csv >out
+awk 'BEGIN { print "line,y"; for (i = 1; i <= 9000; ++i) printf "%d,%d\n", 2 * i, 2 * i }' | same "a stream" out
+
+# Pictures: the largest channel; e / (e + 2) = 0.576117 of a pure colour.
+picture() { printf 'P6 1 1 255\n' >"$1" && printf '%b' "$2" >>"$1"; }
+mkdir -p shots/blue shots/green shots/red found/deep
+picture shots/red/1.ppm '\xff\x00\x00'
+picture shots/green/1.ppm '\x00\xff\x00'
+picture shots/blue/1.ppm '\x00\x00\xff'
+cp shots/green/1.ppm found/a.ppm
+cp shots/red/1.ppm found/deep/b.ppm
+cp shots/blue/1.ppm single.ppm
+set='dataset_folder { root: "shots" } transform { to_tensor {} } batch_size: 3'
+cat >colours.pbtxt <<EOF
+model { input { name: "image" shape: [-1, 3, 1, 1] } layer { flatten {} }
+  layer { linear { out_features: 3 $(fixed "0, 0, 1, 0, 1, 0, 1, 0, 0") } } layer { softmax {} } }
+loss { cross_entropy { use_softmax: false } }
+data { train { $set } eval { $set } }
+$still
+EOF
+"$bin/pd-train" -c colours.pbtxt --out colours >/dev/null 2>err || fail "colours: $(cat err)"
+rm -r shots
+predict -m colours found single.ppm >out
+same "pictures" out <<'EOF'
+file,class,probability
+found/a.ppm,green,0.576117
+found/deep/b.ppm,red,0.576117
+single.ppm,blue,0.576117
+EOF
+predict -m colours --format json - <single.ppm | grep -q '^{"file":"-","class":"blue","number":0,' || fail "a picture of standard input"
+echo broken >found/c.png
+refused "'found/c.png'" -m colours found
+predict -m colours found -o data.eval.on_error=skip >out
+[ "$(wc -l <out)" -eq 3 ] || fail "skipped pictures: $(cat out)"
+grep -q "1 records were left out: 'found/c.png'" err || fail "no word of the picture: $(cat err)"
+refused "'nowhere' not found\|cannot open 'nowhere'" -m colours --from pictures nowhere 2>/dev/null ||
+  refused "nowhere" -m colours --from pictures nowhere
+refused "changes pictures at random" -m colours found -o 'data.eval.transform[0]={ random_horizontal_flip {} }'
+
+# Lines of text, whose last word says the class.
+for i in $(seq 1 60); do
+  if ((i % 2)); then printf 'good\tw%d yes\n' $((i % 7)); else printf 'bad\tw%d w%d no\n' $((i % 5)) $((i % 3)); fi
+done >texts.tsv
+fields='header: false field { name: "words" column: "1" text {} } field { name: "label" column: "0" categories {} }'
+cat >texts.pbtxt <<EOF
+model { input { name: "words" shape: [-1, -1] dtype: int64 }
+  layer { embedding { num_embeddings: 32 embedding_dim: 8 } } layer { mean { axis: 1 } } layer { linear { out_features: 2 } } }
+loss { cross_entropy {} }
+optimizer { adam { learning_rate: 0.05 } }
+data { train { tsv { path: "texts.tsv" $fields } batch_size: 10 shuffle: true } eval { tsv { path: "texts.tsv" $fields } batch_size: 10 } }
+train { epochs: 8 }
+EOF
+"$bin/pd-train" -c texts.pbtxt --out texts >/dev/null 2>err || fail "texts: $(cat err)"
+printf 'w1 yes\nw2 w1 no\nunknown yes\n' >texts.txt
+predict -m texts texts.txt | cut -d, -f1,2 >out
+printf 'line,class\n1,good\n2,bad\n3,good\n' | same "lines of text" out
+predict -m texts --from text - <texts.txt | cut -d, -f1,2 | diff - out || fail "lines of standard input"
+cut -f 2 texts.tsv | predict -m texts --from text - | tail -n +2 | cut -d, -f2 >out
+cut -f 1 texts.tsv | same "all lines" out
+refused "(--from says what it is)" -m sums --from text texts.txt
+
+# Text for text: a network that answers each letter with itself.
+printf 'abcab\ncabca\nbcabc\n' >letters.txt
+ones=$(awk 'BEGIN { for (i = 0; i < 8; ++i) for (j = 0; j < 8; ++j) printf "%s%d", i + j ? ", " : "", i == j }')
+cat >letters.pbtxt <<EOF
+model { input { name: "input" shape: [-1, -1] dtype: int64 }
+  layer { embedding { num_embeddings: 8 embedding_dim: 8 weight_attr { initializer { assign { value: [$ones] } } } } }
+  layer { linear { out_features: 8 $(fixed "$ones") } } }
+loss { cross_entropy {} }
+data { train { language_model { path: "letters.txt" seq_len: 4 } batch_size: 2 } }
+$still
+EOF
+"$bin/pd-train" -c letters.pbtxt --out letters >/dev/null 2>err || fail "letters: $(cat err)"
+printf 'cab\n\nabcabc\n' >lines.txt
+predict -m letters lines.txt >out
+printf 'line,text\n1,cab\n2,\n3,abcabc\n' | same "decoded text" out
+
+# A class for each pixel: the larger of two channels of a picture.
+mkdir -p parts
+printf 'P6 2 1 255\n\xff\x00\x00\x00\xff\x00' >parts/p.ppm
+cat >pixels.pbtxt <<EOF
+model { input { name: "image" shape: [-1, 3, 1, 2] }
+  layer { conv2d { out_channels: 2 kernel_size: 1 weight_attr { initializer { assign { value: [1, 0, 0, 0, 1, 0] } } } bias_attr { initializer { constant {} } } } } }
+loss { cross_entropy { axis: 1 } }
+data { train { npz { path: "pixels.npz" } batch_size: 1 } eval { npz { path: "pixels.npz" } transform { to_tensor {} } batch_size: 1 } }
+$still
+EOF
+
+# What is asked for in vain.
+refused "a FILE is for --predict" -m rows -c rows.pbtxt 2>/dev/null || true
+if "$bin/pd-eval" -m rows new.csv >/dev/null 2>err; then fail "a file without --predict"; fi
+grep -q "'new.csv': a FILE is for --predict" err || fail "a file without --predict: $(cat err)"
+refused "--masks is for networks that give each pixel a class" -m rows new.csv --masks there
+refused "predictions are written as .csv, .jsonl or .npz" -m rows new.csv --out out.txt
+refused "has no column 'x1'" -m rows sums.tsv
