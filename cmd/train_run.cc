@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/train_run.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -195,7 +196,12 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   }
   Display display(log_json);
   WatchOptions watch;
-  watch.report = options.report;
+  // A page that is there is made anew, or it would show what is past.
+  std::error_code none;
+  watch.report =
+      options.report ||
+      (options.resume && std::filesystem::exists(
+                             absl::StrCat(options.out, "/report.html"), none));
   watch.facts = MachineFacts();
   PD_ASSIGN_OR_RETURN(watch.logs, LogKindsOf(options.logs));
   RunWatcher watcher(std::move(watch));

@@ -3,25 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "formats/image.h"
 #include "formats/json_text.h"
+#include "libcore/data/class_colors.h"
 #include "libcore/data/dataset.h"
+#include "libcore/data/vocabulary.h"
 
 namespace pd {
 namespace {
 
 constexpr int64_t kShownNumbers = 12;
+constexpr int64_t kShownColumns = 30;
+constexpr int64_t kShownWords = 60;
 constexpr int64_t kMostSide = 1024;  // of a picture
-
-int64_t PerRecord(const Shape& shape) {
-  int64_t size = 1;
-  for (size_t i = 1; i < shape.size(); ++i) size *= shape[i];
-  return size;
-}
 
 double NumberAt(DType dtype, const void* data, int64_t i) {
   switch (dtype) {
@@ -54,28 +52,11 @@ std::string NumbersText(DType dtype, const void* data, int64_t begin,
   return text;
 }
 
-// Scores of one record as probabilities, by the op that made them.
-void MakeProbabilities(const std::string& made_by, std::vector<float>* scores) {
-  if (made_by == "softmax" || made_by == "sigmoid") return;
-  if (made_by == "log_softmax") {
-    for (float& s : *scores) s = std::exp(s);
-    return;
-  }
-  const float largest = *std::max_element(scores->begin(), scores->end());
-  float sum = 0;
-  for (float& s : *scores) sum += s = std::exp(s - largest);
-  for (float& s : *scores) s /= sum;
-}
-
 // VisualDL's bucket of a probability. NaN is no reason to say yes.
 size_t BucketOf(float probability) {
   const float last = static_cast<float>(EvaluationView::kThresholds - 1);
   const float place = std::floor(probability * last);
   return place > 0 ? static_cast<size_t>(std::min(place, last)) : 0;
-}
-
-bool IsFloat(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
 // A float array [channels, height, width] as a picture: its smallest number
@@ -100,56 +81,12 @@ Image PictureOfPlanes(const float* values, const Shape& shape) {
 }  // namespace
 
 void EvaluationView::Start(const TrainProgram* program, const Loader* loader,
-                           int samples) {
+                           int samples, WordsByField words) {
   program_ = program;
   loader_ = loader;
   most_ = static_cast<size_t>(samples);
-  FindAnswer();
-}
-
-// The first output that a label of the job can be held against.
-void EvaluationView::FindAnswer() {
-  const BlockDesc& block = program_->test.global();
-  std::set<std::string> yes_no;  // read by losses of yes-or-no questions
-  for (const OpDesc& op : block.ops)
-    if (op.type == "bce_loss" || op.type == "sigmoid_cross_entropy_with_logits")
-      yes_no.insert(op.In("X"));
-  for (size_t o = 0; o < program_->outputs.size(); ++o) {
-    const VarDesc* output = block.FindVar(program_->outputs[o]);
-    if (output == nullptr || output->dtype != DType::kFloat32 ||
-        output->shape.empty())
-      continue;
-    const int64_t width = PerRecord(output->shape);
-    for (const FeedSpec& feed : program_->feeds) {
-      if (std::count(program_->inputs.begin(), program_->inputs.end(),
-                     feed.name) > 0)
-        continue;
-      const int64_t labels = PerRecord(feed.shape);
-      if (output->shape.size() == 2 && width > 1 && labels == 1 &&
-          feed.dtype == DType::kInt64)
-        kind_ = AnswerKind::kClasses;
-      else if (width == 1 && labels == 1 && yes_no.count(output->name) > 0)
-        kind_ = AnswerKind::kYesNo;
-      else if (IsFloat(feed.dtype) && labels == width && width > 0)
-        kind_ = AnswerKind::kNumbers;
-      else
-        continue;
-      output_ = o;
-      label_ = feed.name;
-      classes_ = kind_ == AnswerKind::kClasses ? width
-                 : kind_ == AnswerKind::kYesNo ? 2
-                                               : 0;
-      for (const OpDesc& op : block.ops)
-        for (const auto& [slot, names] : op.outputs)
-          if (std::count(names.begin(), names.end(), output->name) > 0)
-            made_by_ = op.type;
-      if (kind_ == AnswerKind::kYesNo)
-        for (const OpDesc& op : block.ops)
-          if (op.type == "bce_loss" && op.In("X") == output->name)
-            made_by_ = "sigmoid";  // a probability, whatever made it
-      return;
-    }
-  }
+  words_ = std::move(words);
+  answer_ = FindAnswer(*program);
 }
 
 void EvaluationView::OnBegin() {
@@ -157,14 +94,17 @@ void EvaluationView::OnBegin() {
   samples_.clear();
   mistakes_.clear();
   points_.clear();
-  const bool table = classes_ > 0 && classes_ <= kMostClasses;
-  confusion_.assign(table ? static_cast<size_t>(classes_ * classes_) : 0, 0);
-  const bool one = kind_ == AnswerKind::kYesNo;
-  buckets_.assign(table ? (one ? 1 : static_cast<size_t>(classes_)) : 0, {});
+  by_class_.clear();
+  const bool one = answer_.kind == AnswerKind::kYesNo;
+  const int64_t classes = answer_.classes;
+  const bool table =
+      (one || answer_.kind == AnswerKind::kClasses) && classes <= kMostClasses;
+  confusion_.assign(table ? static_cast<size_t>(classes * classes) : 0, 0);
+  buckets_.assign(table ? (one ? 1 : static_cast<size_t>(classes)) : 0, {});
 }
 
 std::string EvaluationView::ClassName(int64_t number) const {
-  const FieldSpec* field = loader_->dataset().FindField(label_);
+  const FieldSpec* field = loader_->dataset().FindField(answer_.label);
   return field != nullptr ? pd::ClassName(field->classes, number)
                           : absl::StrCat(number);
 }
@@ -178,18 +118,27 @@ const BatchField* EvaluationView::FindField(const Batch& batch,
 
 void EvaluationView::OnBatch(const Batch& batch,
                              const std::vector<const Tensor*>& outputs) {
-  const BatchField* label =
-      kind_ == AnswerKind::kNone ? nullptr : FindField(batch, label_);
-  const Tensor* output = output_ < outputs.size() ? outputs[output_] : nullptr;
-  const bool usable = output != nullptr && output->rank() > 0 &&
-                      output->dtype() == DType::kFloat32 &&
-                      output->dim(0) == batch.size;
-  if (usable && label != nullptr && kind_ == AnswerKind::kClasses) {
+  const BatchField* label = answer_.kind == AnswerKind::kNone
+                                ? nullptr
+                                : FindField(batch, answer_.label);
+  const Tensor* output =
+      answer_.output < outputs.size() ? outputs[answer_.output] : nullptr;
+  const bool usable =
+      output != nullptr && output->rank() > 0 && output->dim(0) == batch.size;
+  const bool floats = usable && output->dtype() == DType::kFloat32;
+  if (floats && label != nullptr && answer_.kind == AnswerKind::kClasses) {
     CountClasses(batch, *output, *label);
-  } else if (usable && label != nullptr && kind_ == AnswerKind::kYesNo) {
+  } else if (floats && label != nullptr && answer_.kind == AnswerKind::kYesNo) {
     CountYesNo(batch, *output, *label);
-  } else if (usable && label != nullptr && kind_ == AnswerKind::kNumbers) {
+  } else if (floats && label != nullptr &&
+             answer_.kind == AnswerKind::kNumbers) {
     CountNumbers(batch, *output, *label);
+  } else if (usable && label != nullptr &&
+             answer_.kind == AnswerKind::kTokens &&
+             (floats || output->dtype() == DType::kInt64)) {
+    LookAtPositions(batch, *output, *label);
+  } else if (floats && label != nullptr && answer_.kind == AnswerKind::kMask) {
+    LookAtMasks(batch, *output, *label);
   } else {
     for (int64_t i = 0; i < batch.size && samples_.size() < most_; ++i) {
       RecordView view;
@@ -204,22 +153,111 @@ void EvaluationView::OnBatch(const Batch& batch,
   records_ += batch.size;
 }
 
+// Numbers of a field as words: of a text, of classes, of a vocabulary.
+std::string EvaluationView::WordsText(const std::string& field,
+                                      const int64_t* numbers,
+                                      int64_t count) const {
+  const auto text = words_.find(field);
+  if (text != words_.end()) {
+    const std::string decoded =
+        text->second->Decode(numbers, static_cast<size_t>(count));
+    return IsUtf8(decoded) ? decoded : absl::CHexEscape(decoded);
+  }
+  const FieldSpec* spec = loader_->dataset().FindField(field);
+  std::vector<std::string> names;
+  if (spec != nullptr) names = spec->classes;
+  const auto words = loader_->dataset().vocabularies().find(field);
+  if (names.empty() && words != loader_->dataset().vocabularies().end())
+    names = words->second->tokens();
+  if (names.empty()) return NumbersText(DType::kInt64, numbers, 0, count);
+  std::string shown;
+  for (int64_t i = 0; i < std::min(count, kShownWords); ++i)
+    absl::StrAppend(&shown, i > 0 ? " " : "", pd::ClassName(names, numbers[i]));
+  if (count > kShownWords) absl::StrAppend(&shown, " ... (", count, " words)");
+  return shown;
+}
+
+// The positions of record i that are no padding.
+int64_t EvaluationView::LengthOf(const Batch& batch, const std::string& field,
+                                 int64_t i, int64_t padded) const {
+  const BatchField* lengths = FindField(batch, absl::StrCat(field, "_length"));
+  if (lengths == nullptr || lengths->dtype != DType::kInt64) return padded;
+  return std::min(padded, reinterpret_cast<const int64_t*>(lengths->data)[i]);
+}
+
+void EvaluationView::LookAtPositions(const Batch& batch, const Tensor& output,
+                                     const BatchField& label) {
+  const int64_t width = PerRecord(label.shape);
+  const int64_t positions = output.dim(1);
+  const bool ids = output.dtype() == DType::kInt64;
+  std::vector<int64_t> answers(static_cast<size_t>(positions));
+  for (int64_t i = 0; i < batch.size && samples_.size() < most_; ++i) {
+    for (int64_t p = 0; p < positions; ++p)
+      answers[static_cast<size_t>(p)] =
+          ids ? output.data<int64_t>()[i * positions + p]
+              : LargestAt(answer_, output.shape(), output.data<float>(), i, p);
+    const int64_t length = LengthOf(batch, label.name, i, width);
+    RecordView view;
+    view.truth = WordsText(
+        label.name, reinterpret_cast<const int64_t*>(label.data) + i * width,
+        length);
+    view.answer = WordsText(label.name, answers.data(),
+                            ids ? positions : std::min(length, positions));
+    Judge(batch, i, std::move(view));
+  }
+}
+
+void EvaluationView::LookAtMasks(const Batch& batch, const Tensor& output,
+                                 const BatchField& label) {
+  const bool first = answer_.axis == 1;
+  const int64_t height = output.dim(first ? 2 : 1);
+  const int64_t width = output.dim(first ? 3 : 2);
+  const int64_t pixels = height * width;
+  if (PerRecord(label.shape) != pixels || height > kMostSide ||
+      width > kMostSide)
+    return;
+  std::vector<int64_t> answers(static_cast<size_t>(pixels));
+  for (int64_t i = 0; i < batch.size && samples_.size() < most_; ++i) {
+    const auto* truth =
+        reinterpret_cast<const int64_t*>(label.data) + i * pixels;
+    int64_t counted = 0, right = 0;
+    for (int64_t p = 0; p < pixels; ++p) {
+      const int64_t answer =
+          LargestAt(answer_, output.shape(), output.data<float>(), i, p);
+      answers[static_cast<size_t>(p)] = answer;
+      if (truth[p] < 0 || truth[p] >= answer_.classes) continue;  // left out
+      ++counted;
+      right += truth[p] == answer;
+    }
+    RecordView view;
+    view.truth_mask = ColoredClasses({truth, truth + pixels}, height, width);
+    view.answer_mask = ColoredClasses(answers, height, width);
+    view.answer = absl::StrFormat(
+        "%.1f %% of the pixels are right",
+        counted > 0
+            ? 100.0 * static_cast<double>(right) / static_cast<double>(counted)
+            : 100.0);
+    Judge(batch, i, std::move(view));
+  }
+}
+
 void EvaluationView::CountClasses(const Batch& batch, const Tensor& output,
                                   const BatchField& label) {
   const auto* labels = reinterpret_cast<const int64_t*>(label.data);
-  std::vector<float> scores(static_cast<size_t>(classes_));
-  if (output.dim(1) != classes_) return;
+  const int64_t classes = answer_.classes;
+  std::vector<float> scores(static_cast<size_t>(classes));
+  if (output.dim(1) != classes) return;
   for (int64_t i = 0; i < batch.size; ++i) {
-    const float* row = output.data<float>() + i * classes_;
-    scores.assign(row, row + classes_);
-    MakeProbabilities(made_by_, &scores);
+    const float* row = output.data<float>() + i * classes;
+    scores.assign(row, row + classes);
+    MakeProbabilities(answer_.made_by, &scores);
     const int64_t truth = labels[i];
-    if (truth < 0 || truth >= classes_) continue;  // to be left out
+    if (truth < 0 || truth >= classes) continue;  // to be left out
     const int64_t answer =
         std::max_element(scores.begin(), scores.end()) - scores.begin();
     if (!confusion_.empty()) {
-      ++confusion_[static_cast<size_t>(truth * classes_ + answer)];
-      for (int64_t c = 0; c < classes_; ++c) {
+      ++confusion_[static_cast<size_t>(truth * classes + answer)];
+      for (int64_t c = 0; c < classes; ++c) {
         Buckets& buckets = buckets_[static_cast<size_t>(c)];
         const size_t bucket = BucketOf(scores[static_cast<size_t>(c)]);
         ++(c == truth ? buckets.right : buckets.wrong)[bucket];
@@ -229,6 +267,7 @@ void EvaluationView::CountClasses(const Batch& batch, const Tensor& output,
     view.truth = ClassName(truth);
     view.answer = ClassName(answer);
     view.wrong = truth != answer;
+    view.truth_class = truth;
     view.confidence = static_cast<double>(scores[static_cast<size_t>(answer)]);
     Judge(batch, i, std::move(view));
   }
@@ -237,8 +276,8 @@ void EvaluationView::CountClasses(const Batch& batch, const Tensor& output,
 void EvaluationView::CountYesNo(const Batch& batch, const Tensor& output,
                                 const BatchField& label) {
   for (int64_t i = 0; i < batch.size; ++i) {
-    float score = output.data<float>()[i];
-    if (made_by_ != "sigmoid") score = 1 / (1 + std::exp(-score));
+    const float score =
+        YesProbability(answer_.made_by, output.data<float>()[i]);
     const bool truth = NumberAt(label.dtype, label.data, i) > 0.5;
     const bool answer = score >= 0.5f;
     ++confusion_[static_cast<size_t>(truth) * 2 + static_cast<size_t>(answer)];
@@ -247,6 +286,7 @@ void EvaluationView::CountYesNo(const Batch& batch, const Tensor& output,
     view.truth = ClassName(truth);
     view.answer = ClassName(answer);
     view.wrong = truth != answer;
+    view.truth_class = truth ? 1 : 0;
     view.confidence = static_cast<double>(answer ? score : 1 - score);
     Judge(batch, i, std::move(view));
   }
@@ -270,21 +310,96 @@ void EvaluationView::CountNumbers(const Batch& batch, const Tensor& output,
   }
 }
 
+// Where to keep another record of a class, once there are enough samples: the
+// first ones may be all of one class. Null where its share is there already.
+std::vector<RecordView>* EvaluationView::RoomFor(int64_t number) {
+  if (number < 0 || most_ == 0) return nullptr;
+  const auto most = static_cast<int64_t>(most_);
+  const int64_t share = std::max<int64_t>(1, most / answer_.classes);
+  int64_t shown = std::count_if(
+      samples_.begin(), samples_.end(),
+      [&](const auto& sample) { return sample.truth_class == number; });
+  const auto kept = by_class_.find(number);
+  if (kept != by_class_.end())
+    shown += static_cast<int64_t>(kept->second.size());
+  if (shown >= share) return nullptr;
+  if (kept == by_class_.end() && by_class_.size() >= most_) return nullptr;
+  return &by_class_[number];
+}
+
 // Keeps the record where it is one of those that are shown.
 void EvaluationView::Judge(const Batch& batch, int64_t i, RecordView view) {
   view.record = batch.records[static_cast<size_t>(i)];
-  if (samples_.size() < most_) {
-    samples_.push_back(view);
-    Describe(batch, i, &samples_.back());
+  const RecordPlace place = loader_->dataset().Place(view.record);
+  if (!place.file.empty())
+    view.place = place.unit[0] == '\0'
+                     ? place.file
+                     : absl::StrCat(place.file, ":", place.number);
+  if (!IsUtf8(view.place)) view.place = absl::CHexEscape(view.place);
+  std::vector<RecordView>* kept =
+      samples_.size() < most_ ? &samples_ : RoomFor(view.truth_class);
+  if (kept != nullptr) {
+    kept->push_back(view);
+    Describe(batch, i, &kept->back());
   }
   if (!view.wrong) return;
-  const auto place = std::find_if(
+  const auto after = std::find_if(
       mistakes_.begin(), mistakes_.end(),
       [&](const RecordView& m) { return m.confidence < view.confidence; });
-  if (static_cast<size_t>(place - mistakes_.begin()) >= most_) return;
+  if (static_cast<size_t>(after - mistakes_.begin()) >= most_) return;
   Describe(batch, i, &view);
-  mistakes_.insert(place, std::move(view));
+  mistakes_.insert(after, std::move(view));
   if (mistakes_.size() > most_) mistakes_.pop_back();
+}
+
+// Records of classes that the first ones lack take the places of the last of
+// those whose class is shown most often.
+std::vector<RecordView> EvaluationView::samples() const {
+  std::vector<RecordView> shown = samples_;
+  std::map<int64_t, size_t> counts;
+  for (const RecordView& view : shown) ++counts[view.truth_class];
+  for (const auto& [number, views] : by_class_) {
+    for (const RecordView& view : views) {
+      const auto most = std::max_element(
+          counts.begin(), counts.end(),
+          [](const auto& a, const auto& b) { return a.second < b.second; });
+      if (most == counts.end() || most->second <= counts[number] + 1) break;
+      const int64_t crowded = most->first;
+      const auto last = std::find_if(
+          shown.rbegin(), shown.rend(),
+          [&](const RecordView& v) { return v.truth_class == crowded; });
+      --counts[crowded];
+      ++counts[number];
+      *last = view;
+    }
+  }
+  std::sort(shown.begin(), shown.end(),
+            [](const RecordView& a, const RecordView& b) {
+              return a.record < b.record;
+            });
+  return shown;
+}
+
+// A field of record i: words, or numbers with the names of their columns.
+std::string EvaluationView::InputText(const Batch& batch,
+                                      const BatchField& field,
+                                      int64_t i) const {
+  const int64_t width = PerRecord(field.shape);
+  if (field.dtype == DType::kInt64)
+    return WordsText(field.name,
+                     reinterpret_cast<const int64_t*>(field.data) + i * width,
+                     LengthOf(batch, field.name, i, width));
+  const FieldSpec* spec = loader_->dataset().FindField(field.name);
+  if (spec == nullptr || static_cast<int64_t>(spec->columns.size()) != width)
+    return NumbersText(field.dtype, field.data, i * width, width);
+  std::string text;
+  for (int64_t c = 0; c < std::min(width, kShownColumns); ++c)
+    absl::StrAppendFormat(&text, "%s%s: %.5g", c > 0 ? ", " : "",
+                          pd::ClassName(spec->columns, c),
+                          NumberAt(field.dtype, field.data, i * width + c));
+  if (width > kShownColumns)
+    absl::StrAppend(&text, ", ... (", width, " columns)");
+  return text;
 }
 
 void EvaluationView::Describe(const Batch& batch, int64_t i, RecordView* view) {
@@ -293,9 +408,7 @@ void EvaluationView::Describe(const Batch& batch, int64_t i, RecordView* view) {
     const BatchField* field = FindField(batch, name);
     if (field == nullptr) continue;
     if (!view->picture.pixels.empty() && field->shape.size() == 4) continue;
-    const int64_t width = PerRecord(field->shape);
-    view->inputs.emplace_back(
-        name, NumbersText(field->dtype, field->data, i * width, width));
+    view->inputs.emplace_back(name, InputText(batch, *field, i));
   }
 }
 
@@ -364,8 +477,9 @@ std::vector<ClassCurve> EvaluationView::Curves(int64_t most) const {
     }
     if (static_cast<int64_t>(c) >= most) continue;
     const int64_t number = static_cast<int64_t>(c);
-    curves.push_back({ClassName(kind_ == AnswerKind::kYesNo ? 1 : number),
-                      buckets_[c].Counts()});
+    curves.push_back(
+        {ClassName(answer_.kind == AnswerKind::kYesNo ? 1 : number),
+         buckets_[c].Counts()});
   }
   if (buckets_.size() > 1) curves.push_back({"all", all.Counts()});
   return curves;

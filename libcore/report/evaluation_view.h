@@ -16,27 +16,24 @@
 #include "formats/image.h"
 #include "formats/log_record.h"
 #include "libcore/data/loader.h"
+#include "libcore/train/answer.h"
 #include "libcore/train/evaluator.h"
+#include "libcore/train/prediction_data.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
 
-/// What the network's answers are, as far as this file understands them.
-enum class AnswerKind {
-  kNone,     ///< something else: only inputs and answers are shown
-  kClasses,  ///< scores of two or more classes against one class number
-  kYesNo,    ///< one score against 0 or 1
-  kNumbers,  ///< numbers against as many numbers
-};
-
 /// A record and what was said of it.
 struct RecordView {
   int64_t record = 0;  ///< its number in the data set
+  std::string place;   ///< its file, with the line in it; "" where it has none
   std::vector<std::pair<std::string, std::string>> inputs;  ///< name, text
-  Image picture;  ///< no pixels where there is no image
+  Image picture;                  ///< no pixels where there is no image
+  Image truth_mask, answer_mask;  ///< of kMask: the classes of its pixels
   std::string truth, answer;
   bool wrong = false;
-  double confidence = 0;  ///< of the answer; of kClasses and kYesNo
+  double confidence = 0;     ///< of the answer; of kClasses and kYesNo
+  int64_t truth_class = -1;  ///< of kClasses and kYesNo
 };
 
 /// Counts at the thresholds of one class.
@@ -53,23 +50,26 @@ class EvaluationView : public EvaluationObserver {
   static constexpr int64_t kMostClasses = 1000;
   static constexpr size_t kMostPoints = 1000;
 
-  /// Shows `samples` records, the data set's first, and as many mistakes. Both
-  /// outlive the view.
-  void Start(const TrainProgram* program, const Loader* loader, int samples);
+  /// Shows `samples` records, the first of each class and then the data set's
+  /// first, and as many mistakes. Both outlive the view. `words` turn numbers
+  /// of texts back.
+  void Start(const TrainProgram* program, const Loader* loader, int samples,
+             WordsByField words = {});
 
   void OnBegin() override;
   void OnBatch(const Batch& batch,
                const std::vector<const Tensor*>& outputs) override;
 
-  AnswerKind kind() const { return kind_; }
+  AnswerKind kind() const { return answer_.kind; }
   int64_t records() const { return records_; }
-  int64_t classes() const { return classes_; }
+  int64_t classes() const { return answer_.classes; }
   std::string ClassName(int64_t number) const;
   /// Records of class `truth` that were taken for `answer`.
   int64_t Confused(int64_t truth, int64_t answer) const {
-    return confusion_[static_cast<size_t>(truth * classes_ + answer)];
+    return confusion_[static_cast<size_t>(truth * answer_.classes + answer)];
   }
-  const std::vector<RecordView>& samples() const { return samples_; }
+  /// In the order of the data set.
+  std::vector<RecordView> samples() const;
   /// The most confident of the wrong ones, most confident first.
   const std::vector<RecordView>& mistakes() const { return mistakes_; }
   /// One for each class, the first `most`; then, where there are several, one
@@ -86,13 +86,23 @@ class EvaluationView : public EvaluationObserver {
     LogCurve Counts() const;
   };
 
-  void FindAnswer();
   void CountClasses(const Batch& batch, const Tensor& output,
                     const BatchField& label);
   void CountYesNo(const Batch& batch, const Tensor& output,
                   const BatchField& label);
   void CountNumbers(const Batch& batch, const Tensor& output,
                     const BatchField& label);
+  void LookAtPositions(const Batch& batch, const Tensor& output,
+                       const BatchField& label);
+  void LookAtMasks(const Batch& batch, const Tensor& output,
+                   const BatchField& label);
+  std::string WordsText(const std::string& field, const int64_t* numbers,
+                        int64_t count) const;
+  int64_t LengthOf(const Batch& batch, const std::string& field, int64_t i,
+                   int64_t padded) const;
+  std::string InputText(const Batch& batch, const BatchField& field,
+                        int64_t i) const;
+  std::vector<RecordView>* RoomFor(int64_t number);
   void Judge(const Batch& batch, int64_t i, RecordView view);
   void Describe(const Batch& batch, int64_t i, RecordView* view);
   const Image& PictureOf(const Batch& batch, int64_t i);
@@ -102,15 +112,13 @@ class EvaluationView : public EvaluationObserver {
   const TrainProgram* program_ = nullptr;
   const Loader* loader_ = nullptr;
   size_t most_ = 0;
-  AnswerKind kind_ = AnswerKind::kNone;
-  size_t output_ = 0;  // the one that is looked at
-  std::string label_;
-  std::string made_by_;  // the op that makes the answer
-  int64_t classes_ = 0;
+  WordsByField words_;
+  Answer answer_;
   int64_t records_ = 0;
   std::vector<int64_t> confusion_;
   std::vector<Buckets> buckets_;  // by class
   std::vector<RecordView> samples_, mistakes_;
+  std::map<int64_t, std::vector<RecordView>> by_class_;  // the first of each
   std::vector<std::pair<float, float>> points_;
   std::map<int64_t, Image> pictures_;  // by record
 };

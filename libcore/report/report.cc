@@ -44,16 +44,23 @@ Json SeriesOf(const RunHistory& history) {
   return out;
 }
 
+void AddPicture(const char* name, const Image& picture, Json* out) {
+  if (picture.pixels.empty()) return;
+  if (const auto png = EncodePng(picture); png.ok())
+    (*out)[name] =
+        absl::StrCat("data:image/png;base64,", absl::Base64Escape(*png));
+}
+
 Json RecordOf(const RecordView& view) {
   Json out = {{"record", view.record},
               {"truth", view.truth},
               {"answer", view.answer},
               {"wrong", view.wrong},
               {"confidence", view.confidence}};
-  if (!view.picture.pixels.empty())
-    if (const auto png = EncodePng(view.picture); png.ok())
-      out["picture"] =
-          absl::StrCat("data:image/png;base64,", absl::Base64Escape(*png));
+  if (!view.place.empty()) out["place"] = view.place;
+  AddPicture("picture", view.picture, &out);
+  AddPicture("truth_mask", view.truth_mask, &out);
+  AddPicture("answer_mask", view.answer_mask, &out);
   for (const auto& [name, text] : view.inputs)
     out["inputs"].push_back(Json::array({name, text}));
   return out;

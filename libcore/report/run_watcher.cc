@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,6 +21,8 @@
 #include "libcore/report/hyper_parameters.h"
 #include "libcore/report/log_graph.h"
 #include "libcore/train/bench.h"
+#include "libcore/train/prediction_data.h"
+#include "libcore/train/run_vocabularies.h"
 
 namespace pd {
 namespace {
@@ -70,8 +74,14 @@ absl::Status RunWatcher::OnStart(const TrainStart& start) {
   start_ = start;
   step_ = start.step;
   epochs_ = start.job->proto().train().epochs();
-  if (start.eval_loader != nullptr)
-    view_.Start(start.program, start.eval_loader, LogOf(start).samples());
+  if (start.eval_loader != nullptr) {
+    RunVocabularies vocabularies(start.run);
+    PD_ASSIGN_OR_RETURN(WordsByField words,
+                        AllWordsOf(*start.job, start.job->proto().data().eval(),
+                                   &vocabularies));
+    view_.Start(start.program, start.eval_loader, LogOf(start).samples(),
+                std::move(words));
+  }
   if (start.step > 0) PD_RETURN_IF_ERROR(history_.Read(start.run));
   for (const LogKind kind : options_.logs) {
     PD_ASSIGN_OR_RETURN(logs_.emplace_back(),
@@ -196,6 +206,16 @@ void RunWatcher::AddCurves(int64_t step) {
   }
 }
 
+void RunWatcher::AddPicture(const std::string& tag, int64_t step,
+                            const Image& picture) {
+  auto png = EncodePng(picture);
+  Keep(png.status());
+  if (png.ok())
+    Add(tag, step,
+        LogPicture{picture.height, picture.width, picture.channels,
+                   *std::move(png)});
+}
+
 // Pictures of the same records each time, framed by whether the answer is
 // right; a table says what the answers are.
 void RunWatcher::AddSamples(int64_t step) {
@@ -203,13 +223,12 @@ void RunWatcher::AddSamples(int64_t step) {
   for (const RecordView& view : view_.samples()) {
     absl::StrAppend(&table, "| ", view.record, " | ", view.truth, " | ",
                     view.answer, view.wrong ? " (wrong) |\n" : " |\n");
-    if (view.picture.pixels.empty()) continue;
-    const Image framed = Framed(view.picture, view.wrong);
-    auto png = EncodePng(framed);
-    Keep(png.status());
-    if (png.ok())
-      Add(absl::StrCat("samples/", view.record), step,
-          LogPicture{framed.height, framed.width, 3, *std::move(png)});
+    const std::string tag = absl::StrCat("samples/", view.record);
+    if (!view.picture.pixels.empty())
+      AddPicture(tag, step, Framed(view.picture, view.wrong));
+    if (view.truth_mask.pixels.empty()) continue;
+    AddPicture(tag + "/truth", step, view.truth_mask);
+    AddPicture(tag + "/answer", step, view.answer_mask);
   }
   if (!view_.samples().empty()) Add("samples/answers", step, LogText{table});
 }
@@ -298,7 +317,12 @@ absl::Status RunWatcher::Finish(const TrainOutcome* outcome) {
   if (outcome != nullptr && !stopped) AddEmbeddings(step_);
   if (!stopped) Add(kLogEndTag, step_, LogEnd{outcome != nullptr});
   Flush();
-  Report(outcome == nullptr ? "failed" : stopped ? "stopped" : "done");
+  // Where nothing was left to do, the page that is there shows an evaluation
+  // that this process has not made.
+  std::error_code none;
+  if (outcome == nullptr || !outcome->nothing_left ||
+      !std::filesystem::exists(absl::StrCat(start_.run, "/report.html"), none))
+    Report(outcome == nullptr ? "failed" : stopped ? "stopped" : "done");
   return status_;
 }
 

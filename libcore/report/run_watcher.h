@@ -66,6 +66,7 @@ class RunWatcher : public TrainObserver {
   void AddHyperParameters();
   void AddCurves(int64_t step);
   void AddSamples(int64_t step);
+  void AddPicture(const std::string& tag, int64_t step, const Image& picture);
   void AddEmbeddings(int64_t step);
   absl::Status WriteProjector(const std::string& name,
                               const LogEmbedding& table);
