@@ -52,8 +52,6 @@ gzip -k new.csv
 predict -m rows new.csv.gz --top 2 --out out3.csv
 cmp out out3.csv || fail "compressed rows and a file"
 predict -m rows new.csv new.csv.gz --format json -q >out
-sed -n '2p;4p' out | sed -E 's/"probability":0\.62[0-9]+/"probability":P/' | same "lines of JSON" /dev/stdin <<'EOF' || true
-EOF
 grep -qE '^\{"file":"new.csv","line":2,"class":"bee, or wasp","number":1,"probability":0\.62(5|49)[0-9]*\}$' out || fail "JSON: $(cat out)"
 [ "$(grep -c '"file":"new.csv.gz"' out)" -eq 3 ] || fail "the second file: $(cat out)"
 predict -m rows new.csv --out out.npz --top 2
@@ -62,8 +60,8 @@ for array in 'class.*int64.*3' 'probabilities.*float32.*3, 3' 'top_classes.*int6
   grep -qE "$array" inspected || fail "arrays: $(cat inspected)"
 done
 # Without files: the job's own records.
-predict -m rows >out
-[ "$(cut -d, -f1 out | tr '\n' ' ')" = "line 2 3 5 " ] || [ "$(wc -l <out)" -eq 4 ] || fail "the job's own: $(cat out)"
+predict -m rows | cut -d, -f1,2 >out
+printf 'line,class\n2,"bee\n3,ant\n4,ant\n' | same "the job's own records" out
 # A model that was exported has no job; the run's says how rows are read.
 "$bin/pd-export" -m rows --to paddle -o exported >/dev/null 2>&1
 "$bin/pd-export" -m rows --to onnx -o exported.onnx >/dev/null 2>&1
@@ -89,8 +87,7 @@ predict -m sums sums.tsv >out
 printf 'line,y\n2,8\n3,17\n' | same "numbers" out
 printf '\n{"x": 1}\n' | refused "lines of JSON, which this data set does not describe" -m sums --from jsonl -
 printf 'a;b\n1;2\n' >semicolons.csv
-refused "is the only column\|seem to be separated by ';', not by ','" -m sums semicolons.csv 2>/dev/null ||
-  refused "seem to be separated by ';', not by ','" -m sums semicolons.csv
+refused "seem to be separated by ';', not by ','" -m sums semicolons.csv
 printf 'a,b\n1,\n' >gap.csv
 refused "'gap.csv':2:3: the cell is empty; expected a number (missing: 0 in field 'x'" -m sums gap.csv
 
@@ -131,8 +128,7 @@ refused "'found/c.png'" -m colours found
 predict -m colours found -o data.eval.on_error=skip >out
 [ "$(wc -l <out)" -eq 3 ] || fail "skipped pictures: $(cat out)"
 grep -q "1 records were left out: 'found/c.png'" err || fail "no word of the picture: $(cat err)"
-refused "'nowhere' not found\|cannot open 'nowhere'" -m colours --from pictures nowhere 2>/dev/null ||
-  refused "nowhere" -m colours --from pictures nowhere
+refused "cannot open 'nowhere'" -m colours --from pictures nowhere
 refused "changes pictures at random" -m colours found -o 'data.eval.transform[0]={ random_horizontal_flip {} }'
 
 # Lines of text, whose last word says the class.
@@ -173,19 +169,29 @@ printf 'cab\n\nabcabc\n' >lines.txt
 predict -m letters lines.txt >out
 printf 'line,text\n1,cab\n2,\n3,abcabc\n' | same "decoded text" out
 
-# A class for each pixel: the larger of two channels of a picture.
-mkdir -p parts
-printf 'P6 2 1 255\n\xff\x00\x00\x00\xff\x00' >parts/p.ppm
+# A class for each pixel, the larger of two channels: pictures and an array.
+for rows in '[[[9, 0]], [[0, 9]], [[0, 0]]]' '[[[0, 9]], [[9, 0]], [[0, 0]]]' '[[[9, 0]], [[0, 9]], [[7, 7]]]'; do
+  echo "{\"image\": $rows, \"label\": [[0, 1]]}"
+done >pixels.jsonl
+set='jsonl { path: "pixels.jsonl" field { name: "image" shape: [3, 1, 2] } field { name: "label" shape: [1, 2] dtype: int64 } } batch_size: 2'
 cat >pixels.pbtxt <<EOF
 model { input { name: "image" shape: [-1, 3, 1, 2] }
-  layer { conv2d { out_channels: 2 kernel_size: 1 weight_attr { initializer { assign { value: [1, 0, 0, 0, 1, 0] } } } bias_attr { initializer { constant {} } } } } }
+  layer { conv2d { out_channels: 2 kernel_size: 1 $(fixed "1, 0, 0, 0, 1, 0") } } }
 loss { cross_entropy { axis: 1 } }
-data { train { npz { path: "pixels.npz" } batch_size: 1 } eval { npz { path: "pixels.npz" } transform { to_tensor {} } batch_size: 1 } }
+data { train { $set } eval { $set } }
 $still
 EOF
+"$bin/pd-train" -c pixels.pbtxt --out pixels >/dev/null 2>err || fail "pixels: $(cat err)"
+sed 's/, "label.*/}/' pixels.jsonl >images.jsonl
+predict -m pixels images.jsonl --out masks.csv
+printf 'line,mask\n1,masks_masks/000000.png\n2,masks_masks/000001.png\n3,masks_masks/000002.png\n' | same "masks" masks.csv
+cmp masks_masks/000000.png masks_masks/000002.png || fail "the same classes look different"
+if cmp -s masks_masks/000000.png masks_masks/000001.png; then fail "other classes look the same"; fi
+predict -m pixels images.jsonl --out masks.npz
+"$bin/pd-convert" --inspect masks.npz 2>/dev/null | grep -qE 'classes.*int64.*3, 1, 2' || fail "masks as an array"
+refused "say with --masks FOLDER where the pictures go" -m pixels images.jsonl
 
 # What is asked for in vain.
-refused "a FILE is for --predict" -m rows -c rows.pbtxt 2>/dev/null || true
 if "$bin/pd-eval" -m rows new.csv >/dev/null 2>err; then fail "a file without --predict"; fi
 grep -q "'new.csv': a FILE is for --predict" err || fail "a file without --predict: $(cat err)"
 refused "--masks is for networks that give each pixel a class" -m rows new.csv --masks there
