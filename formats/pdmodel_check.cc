@@ -23,11 +23,6 @@ absl::Status CheckName(absl::string_view name, const char* what) {
 absl::Status CheckVar(const VarDesc& var) {
   if (var.name.empty()) return InvalidArgument("a variable has no name");
   PD_RETURN_IF_ERROR(CheckName(var.name, "variable"));
-  for (const int64_t extent : var.shape)
-    if (extent < -1)
-      return InvalidArgument(
-          "variable '%s' has shape %s; extents must be 0 or more, or -1",
-          var.name, ToString(var.shape));
   PD_RETURN_IF_ERROR(
       Annotate(BytesOfExtents(var.shape, SizeOf(var.dtype)).status(),
                absl::StrCat("variable '", var.name, "'")));

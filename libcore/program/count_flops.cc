@@ -156,8 +156,8 @@ class Counter {
 
   void FixOpenExtents(VarDesc* var) {
     if (!IsDynamic(var->shape)) return;
-    std::replace(var->shape.begin(), var->shape.end(), int64_t{-1},
-                 kOpenExtent);
+    for (int64_t& extent : var->shape)
+      if (extent < 0) extent = kOpenExtent;
     count_.assumed[var->name] = var->shape;
   }
 
