@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/program/block_builder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,7 @@ TensorMeta MetaOf(const VarDesc& var) {
   TensorMeta meta;
   meta.dtype = var.dtype;
   meta.shape = var.shape;
+  for (int64_t& extent : meta.shape) extent = std::max<int64_t>(extent, -1);
   meta.lod_level = var.lod_level;
   meta.kind = var.kind;
   return meta;
@@ -113,6 +115,13 @@ absl::Status BlockBuilder::Append(OpDesc op) {
   const absl::Status valid = def->Normalize(&op);
   if (!valid.ok()) return Annotate(valid, Describe(op));
   op.attrs.emplace(std::string(kOpRoleAttr), role_);
+  for (const SlotDef& slot : def->inputs()) {
+    const auto there = [&slot](const auto& input) {
+      return input.first == slot.name;
+    };
+    if (std::none_of(op.inputs.begin(), op.inputs.end(), there))
+      op.inputs.emplace_back(slot.name, std::vector<std::string>());
+  }
   for (const auto& [slot, names] : op.outputs) {
     for (const std::string& name : names) {
       if (name == kEmptyVar || FindVar(name) != nullptr) continue;

@@ -40,8 +40,9 @@ class BlockBuilder {
 
   /// Appends `op`: checks it against its schema, declares missing output
   /// variables, infers. The op is stored with every attribute of its schema
-  /// (PaddlePaddle's kernels ask for them) and the op_role in force here. An
-  /// error names the op and its first output.
+  /// (PaddlePaddle's kernels ask for them), every input slot, be it empty (its
+  /// gradients ask for them) and the op_role in force here. An error names the
+  /// op and its first output.
   absl::Status Append(OpDesc op);
 
   /// Append for one input "X" and one output "Out"; gives the output's name.
