@@ -79,8 +79,10 @@ absl::Status SetInitialState(const TrainOptions& options, Session* session) {
     if (!std::filesystem::exists(path)) continue;
     any = true;
     PD_ASSIGN_OR_RETURN(const StateDict state, ReadStateDict(path));
-    for (const auto& [name, value] : state.tensors)
-      PD_RETURN_IF_ERROR(Annotate(session->scope().Set(name, value), path));
+    // In the file's order: of variables that share memory the last one counts.
+    for (const std::string& name : state.order)
+      PD_RETURN_IF_ERROR(
+          Annotate(session->scope().Set(name, state.tensors.at(name)), path));
   }
   if (!any)
     return NotFound("neither '%s.pdparams' nor '%s.pdopt' exists", options.init,

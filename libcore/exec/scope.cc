@@ -11,6 +11,23 @@
 #include "libcore/base/status_macros.h"
 
 namespace pd {
+namespace {
+
+// The bytes of a part within those of a flat variable's value.
+absl::StatusOr<size_t> Offset(const FlatVariable& flat,
+                              const FlatVariable::Part& part,
+                              const Array& part_value, const Array& value) {
+  const size_t begin = static_cast<size_t>(part.begin) * SizeOf(value.dtype);
+  const size_t end = begin + part_value.size_bytes();
+  if (part_value.dtype == value.dtype && end <= value.size_bytes())
+    return begin;
+  return InvalidArgument(
+      "'%s', %s%s, lies from element %d on in '%s', which is %s%s", part.name,
+      Name(part_value.dtype), ToString(part_value.shape), part.begin, flat.name,
+      Name(value.dtype), ToString(value.shape));
+}
+
+}  // namespace
 
 Scope::Entry* Scope::Peek(const std::string& name) const {
   const auto it = entries_.find(name);
@@ -72,6 +89,8 @@ absl::Status Scope::Set(const std::string& name, const Array& value) {
   }
   entry->tensor.set_lod(value.lod);
   if (entry->device != nullptr) entry->device->WrittenByHost();
+  if (const FlatVariable* flat = FindFlat(name))
+    PD_RETURN_IF_ERROR(SetParts(*flat, value));
   // The value is in memory once, not twice.
   ReleaseMapped(
       {reinterpret_cast<const char*>(value.bytes.get()), value.size_bytes()});
@@ -100,7 +119,46 @@ absl::StatusOr<Array> Scope::Get(const std::string& name) const {
     return NotFound("variable '%s' has no value", name);
   const Entry* entry = it->second.get();
   if (entry->device != nullptr) PD_RETURN_IF_ERROR(entry->device->ToHost());
-  return ToArray(entry->tensor);
+  Array value = ToArray(entry->tensor);
+  if (const FlatVariable* flat = FindFlat(name))
+    PD_RETURN_IF_ERROR(PutTogether(*flat, &value));
+  return value;
+}
+
+const FlatVariable* Scope::FindFlat(const std::string& name) const {
+  for (const FlatVariable& flat : flat_)
+    if (flat.name == name) return &flat;
+  return nullptr;
+}
+
+absl::Status Scope::SetParts(const FlatVariable& flat, const Array& value) {
+  for (const FlatVariable::Part& part : flat.parts) {
+    Array piece;
+    piece.dtype = value.dtype;
+    piece.shape = part.shape;
+    PD_RETURN_IF_ERROR(CheckedBytes(piece.shape, SizeOf(piece.dtype)).status());
+    PD_ASSIGN_OR_RETURN(const size_t at, Offset(flat, part, piece, value));
+    piece.bytes = {value.bytes, value.bytes.get() + at};
+    PD_RETURN_IF_ERROR(Set(part.name, piece));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scope::PutTogether(const FlatVariable& flat, Array* value) const {
+  std::byte* to = nullptr;
+  Array whole = NewArray(value->dtype, value->shape, &to);
+  if (value->size_bytes() > 0)
+    std::memcpy(to, value->bytes.get(), value->size_bytes());
+  for (const FlatVariable::Part& part : flat.parts) {
+    const auto piece = Get(part.name);
+    if (absl::IsNotFound(piece.status())) continue;  // not made yet
+    PD_RETURN_IF_ERROR(piece.status());
+    PD_ASSIGN_OR_RETURN(const size_t at, Offset(flat, part, *piece, *value));
+    if (piece->size_bytes() > 0)
+      std::memcpy(to + at, piece->bytes.get(), piece->size_bytes());
+  }
+  *value = std::move(whole);
+  return absl::OkStatus();
 }
 
 std::vector<std::string> Scope::Names() const {

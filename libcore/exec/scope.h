@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "formats/array.h"
 #include "libcore/exec/device_value.h"
+#include "libcore/passes/flat_variables.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
@@ -41,8 +43,9 @@ class Scope {
                                      const Shape& shape);
   /// The variable, made without a value if it is not there.
   Entry* Declare(const std::string& name);
-  /// Sets the value, keeping address and layout of one that is there.
-  /// InvalidArgument with both shapes or dtypes when they differ.
+  /// Sets the value, keeping address and layout of one that is there; of a flat
+  /// variable, that of its parts too. InvalidArgument with both shapes or
+  /// dtypes when they differ.
   absl::Status Set(const std::string& name, const Array& value);
   /// A float32 variable `name` of the shape of `of`, with what `make` writes,
   /// or the one that was made before. The bytes of `of` go, where no plan
@@ -50,15 +53,24 @@ class Scope {
   absl::StatusOr<std::string> Remake(
       const std::string& of, const std::string& name,
       const std::function<void(float* out)>& make);
-  /// The value, row-major; NotFound when there is none.
+  /// The value, row-major; of a flat variable, that of its parts. NotFound when
+  /// there is none.
   absl::StatusOr<Array> Get(const std::string& name) const;
+  /// Says that variables share memory (flat_variables.h).
+  void Share(FlatVariable flat) { AddFlatVariable(std::move(flat), &flat_); }
+  const std::vector<FlatVariable>& flat_variables() const { return flat_; }
 
   std::vector<std::string> Names() const;
   /// Bytes of all variables.
   size_t bytes() const;
 
  private:
+  const FlatVariable* FindFlat(const std::string& name) const;
+  absl::Status SetParts(const FlatVariable& flat, const Array& value);
+  absl::Status PutTogether(const FlatVariable& flat, Array* value) const;
+
   std::map<std::string, std::unique_ptr<Entry>> entries_;
+  std::vector<FlatVariable> flat_;
 };
 
 }  // namespace pd

@@ -83,6 +83,23 @@ absl::Status Session::MixPrecisionOf(const std::vector<std::string>& fetches,
   return absl::OkStatus();
 }
 
+absl::Status Session::ShareMemory(const std::vector<std::string>& fetches,
+                                  ProgramDesc* program) {
+  std::vector<FlatVariable> known = scope_.flat_variables();
+  PD_RETURN_IF_ERROR(
+      SeparateFlatVariables({fetches.begin(), fetches.end()}, &known, program));
+  const auto stays = [program](const std::string& name) {
+    const VarDesc* var = program->global().FindVar(name);
+    return var != nullptr && var->persistable;
+  };
+  for (FlatVariable& flat : known)
+    if (stays(flat.name) &&
+        std::all_of(flat.parts.begin(), flat.parts.end(),
+                    [&](const auto& part) { return stays(part.name); }))
+      scope_.Share(std::move(flat));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches, const std::string& label) {
@@ -90,6 +107,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   // Passes read slots by name.
   PD_RETURN_IF_ERROR(CheckOps(*registry_, program));
   ProgramDesc rewritten = program;
+  PD_RETURN_IF_ERROR(ShareMemory(fetches, &rewritten));
   if (amp_.has_value()) PD_RETURN_IF_ERROR(MixPrecisionOf(fetches, &rewritten));
   PassContext context;
   context.registry = registry_;

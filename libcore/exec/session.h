@@ -71,6 +71,10 @@ class Session {
   PlanOptions options_;
   absl::Status MixPrecisionOf(const std::vector<std::string>& fetches,
                               ProgramDesc* program);
+  // Variables that share memory get bytes of their own; the scope is told of
+  // those that stay.
+  absl::Status ShareMemory(const std::vector<std::string>& fetches,
+                           ProgramDesc* program);
 
   PassOptions passes_;
   std::optional<AmpSpec> amp_;

@@ -5,8 +5,10 @@
 //   copy_data: both hold the inputs' elements
 //   set_constant: both are filled with `constant`
 // In PaddlePaddle the outputs share the flat tensor's memory. Here each has its
-// own: the recurrent layers' startup programs, which use this op, never read
-// the flat one.
+// own, and what follows of that is written into the program
+// (libcore/passes/flat_variables.h).
+#include "libcore/ops/coalesce_tensor.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -17,18 +19,17 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
 
-constexpr int64_t kChunk = 4096;  // PaddlePaddle's on CPUs
-
-// Elements that a part takes up.
-int64_t Room(const OpDesc& op, int64_t elements, DType dtype) {
+int64_t CoalescedRoom(const OpDesc& op, int64_t elements, DType dtype) {
+  constexpr int64_t kChunk = 4096;  // PaddlePaddle's on CPUs
   if (!op.AttrOr<bool>("use_align", true)) return elements;
   const int32_t asked = op.AttrOr<int32_t>("align_size", -1);
   const int64_t align = asked > 0 ? asked : kChunk;
   const int64_t size = static_cast<int64_t>(SizeOf(dtype));
   return (elements * size + align - 1) / align * align / size;
 }
+
+namespace {
 
 absl::Status InferCoalesce(InferContext* context) {
   const size_t count = context->InputCount("Input");
@@ -47,7 +48,7 @@ absl::Status InferCoalesce(InferContext* context) {
     if (IsDynamic(x.shape))
       total = -1;
     else if (total >= 0)
-      total += Room(context->op(), NumElements(x.shape), dtype);
+      total += CoalescedRoom(context->op(), NumElements(x.shape), dtype);
     TensorMeta out = x;
     out.value = nullptr;
     context->SetOutput("Output", std::move(out), i);
@@ -68,7 +69,7 @@ absl::StatusOr<Step> BindCoalesce(BindContext* context) {
     inputs.push_back(context->Input("Input", i));
     outputs.push_back(context->Output("Output", i));
     starts.push_back(at);
-    at += Room(op, inputs[i]->size(), fused->dtype());
+    at += CoalescedRoom(op, inputs[i]->size(), fused->dtype());
   }
   return DispatchTypes<float, double, int32_t, int64_t>(
       fused->dtype(), [&](auto tag) -> absl::StatusOr<Step> {

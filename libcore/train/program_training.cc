@@ -138,6 +138,9 @@ absl::Status ProgramTraining::Prepare() {
       fetches.push_back(name);
   }
   losses_.resize(options_.losses.size());
+  for (const ProgramDesc& program : options_.programs)
+    for (FlatVariable& flat : FlatWeightsOfRnn(program))
+      session_.scope().Share(std::move(flat));
   return absl::OkStatus();
 }
 
