@@ -4,6 +4,8 @@
 
   make_layer_goldens.py [OUT_DIR] [FILTER...]   a zip for each family
   make_layer_goldens.py --list                  runs nothing, prints the names
+  make_layer_goldens.py --names [OUT_DIR]       writes names.txt alone: what
+                                                PaddlePaddle calls parameters
 
 Needs paddlepaddle 2.6. OUT_DIR is testdata/layers when not given; a FILTER
 (with OUT_DIR before it) is the beginning of "family/case"; families are written
@@ -203,6 +205,21 @@ def families():
     return {name: importlib.import_module(f"layer_golden_cases.{name}").CASES for name in names}
 
 
+def paddle_names(folder):
+    """A line for each parameter that a layer of paddle.nn makes: case, name in the state_dict, PaddlePaddle's own name."""
+    lines = []
+    for family, rows in families().items():
+        for case, row in rows.items():
+            with paddle.utils.unique_name.guard():
+                state = state_of(network(row[0], row[1]))
+            for name, variable in state.items():
+                # Classes of the tables, and tensors that belong to no layer, have names of their own.
+                if not variable.name.startswith(("eager_tmp_", "predictions_", "cross_", "own_", "layer_0")):
+                    lines.append(f"{family}/{case} {name} {variable.name}\n")
+    with open(os.path.join(folder, "names.txt"), "w") as out:
+        out.writelines(lines)
+
+
 def write(path, cases):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for case, files in cases.items():
@@ -214,8 +231,13 @@ def main(arguments):
     if arguments == ["--list"]:
         print("\n".join(f"{family}/{case}" for family, rows in families().items() for case in rows))
         return 0
+    names = arguments[:1] == ["--names"]
+    arguments = arguments[names:]
     folder = arguments[0] if arguments else os.path.join(os.path.dirname(HERE), "testdata", "layers")
     os.makedirs(folder, exist_ok=True)
+    if names:
+        paddle_names(folder)
+        return 0
     refused, count = [], 0
     for family, rows in families().items():
         cases = {}

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,9 @@ namespace pd {
 /// What the job says of one parameter.
 struct ParameterSettings {
   std::string name;
+  /// What PaddlePaddle calls it in a process that makes the job's layers in
+  /// their order: "linear_0.w_0". Optimizer states are called after it.
+  std::string paddle_name;
   std::string layer;  ///< the layer that made it
   bool trainable = true;
   double learning_rate = 1;                ///< factor on the optimizer's
@@ -52,6 +56,8 @@ struct BuiltModel {
   std::vector<std::string> outputs;           ///< the model's predictions
   std::vector<MetricInputs> metrics;          ///< in the job's order
   std::vector<ParameterSettings> parameters;  ///< in the order of their making
+  /// Parameters and statistics, and what PaddlePaddle calls them.
+  std::vector<std::pair<std::string, std::string>> paddle_names;
   std::vector<LayerInfo> layers;
 };
 

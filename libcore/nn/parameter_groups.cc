@@ -120,4 +120,18 @@ std::string GeneratedNames::Prefix(const std::string& layer,
   return prefix;
 }
 
+std::string GeneratedNames::PaddlePrefix(const std::string& layer,
+                                         const std::string& kind) {
+  const std::string asked = absl::StrCat("@", kind, " ", layer);
+  std::string& prefix =
+      paddle_prefixes_[absl::StrCat(asked, " ", asked_[asked]++)];
+  if (!prefix.empty()) return prefix;
+  // Classes are called as the job calls them, but for capitals within a word.
+  const std::string name = kind == "prelu"           ? "p_re_lu"
+                           : kind == "hsigmoid_loss" ? "h_sigmoid_loss"
+                                                     : kind;
+  prefix = absl::StrCat(name, "_", paddle_numbers_[name]++);
+  return prefix;
+}
+
 }  // namespace pd

@@ -49,6 +49,9 @@ class GeneratedNames {
   /// "linear_0" for the layer or loss "stage1/linear_3" of kind "linear".
   std::string Prefix(const std::string& layer, const std::string& kind,
                      BlockBuilder* main);
+  /// The same as it is in a process of PaddlePaddle's that makes the layers in
+  /// the job's order, whether the job names them or not.
+  std::string PaddlePrefix(const std::string& layer, const std::string& kind);
   /// From now on layers come again.
   void Restart() { asked_.clear(); }
   /// Where the names stand, and back to there: layers that are built again are
@@ -61,6 +64,8 @@ class GeneratedNames {
   std::map<std::string, std::string> prefixes_;
   Mark asked_;
   std::set<std::string> taken_;
+  std::map<std::string, std::string> paddle_prefixes_;
+  std::map<std::string, int> paddle_numbers_;  // by kind
 };
 
 }  // namespace pd

@@ -319,8 +319,10 @@ absl::StatusOr<OptimizerVars> AppendOptimizer(
   for (const ParamGrad& pair : params_grads) {
     const VarDesc param = *main->FindVar(pair.param);
     for (const Accumulator& a : accumulators) {
+      const std::string& stem =
+          pair.state_name.empty() ? pair.param : pair.state_name;
       const std::string name =
-          UniqueName(absl::StrCat(pair.param, "_", a.name), *main);
+          UniqueName(absl::StrCat(stem, "_", a.name), *main);
       PD_RETURN_IF_ERROR(AddFilled(name, param.dtype,
                                    a.scalar ? Shape{1} : param.shape, a.fill,
                                    false, main, startup));

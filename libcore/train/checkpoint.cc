@@ -118,20 +118,36 @@ TrainState FromJson(const Json& j) {
   return s;
 }
 
-// What paddle.static.save writes: a dict of arrays and nothing else.
-absl::Status WriteArrays(const std::string& path, const NamedArrays& arrays) {
+// What paddle.save writes of a network's state_dict, which paddle.static.load
+// takes too.
+absl::Status WriteParams(const std::string& path, const Checkpoint& c) {
   StateDict state;
-  state.tensors = arrays;
+  state.tensors = c.params;
+  state.parameter_names = c.parameter_names;
+  state.has_parameter_names = true;
+  for (const auto& [variable, name] : c.parameter_names)
+    state.order.push_back(variable);
+  return WriteStateDict(path, state);
+}
+
+// The same of an optimizer's. Its states have one name only.
+absl::Status WriteOpt(const std::string& path, const Checkpoint& c) {
+  StateDict state;
+  state.tensors = c.opt;
+  state.has_parameter_names = true;
+  for (const auto& [name, value] : c.opt)
+    state.parameter_names.emplace_back(name, name);
+  if (c.lr_scheduler.has_value())
+    state.others.Add(std::string(kLRSchedulerKey),
+                     PickleValue{*c.lr_scheduler});
   return WriteStateDict(path, state);
 }
 
 absl::Status WriteFiles(const std::string& folder, const Checkpoint& c) {
   PD_RETURN_IF_ERROR(
       WriteProgram(absl::StrCat(folder, "/", kDataFiles[0]), c.program));
-  PD_RETURN_IF_ERROR(
-      WriteArrays(absl::StrCat(folder, "/", kDataFiles[1]), c.params));
-  PD_RETURN_IF_ERROR(
-      WriteArrays(absl::StrCat(folder, "/", kDataFiles[2]), c.opt));
+  PD_RETURN_IF_ERROR(WriteParams(absl::StrCat(folder, "/", kDataFiles[1]), c));
+  PD_RETURN_IF_ERROR(WriteOpt(absl::StrCat(folder, "/", kDataFiles[2]), c));
   Json state = ToJson(c.state);
   for (const char* name : kDataFiles) {
     PD_ASSIGN_OR_RETURN(FileBytes file,

@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "formats/array.h"
+#include "formats/pickle.h"
 #include "formats/program_desc.h"
 #include "libcore/optim/lr_schedule.h"
 
@@ -54,6 +56,12 @@ struct Checkpoint {
   ProgramDesc program;  ///< the training program
   NamedArrays params;   ///< parameters
   NamedArrays opt;      ///< every other persistable variable
+  // What PaddlePaddle asks of the files besides; not read back.
+  /// Variable -> PaddlePaddle's name of the parameter or statistic:
+  /// "fc.weight" -> "linear_0.w_0".
+  std::vector<std::pair<std::string, std::string>> parameter_names;
+  /// The state_dict of the job's learning rate schedule, where it has one.
+  std::optional<PickleDict> lr_scheduler;
 };
 
 /// The folder of the checkpoint of `step`.

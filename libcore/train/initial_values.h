@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training takes over from elsewhere: a model's parameters, the values
-// of a checkpoint.
+// The parameters of another model that a network begins with.
 #ifndef PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 #define PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "formats/program_desc.h"
 #include "libcore/exec/session.h"
-#include "libcore/train/checkpoint.h"
-#include "libcore/train/train_program.h"
 
 namespace pd {
 
@@ -44,22 +40,6 @@ struct TakenParameters {
 absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
                                                const InitialParameters& from,
                                                Session* session);
-
-/// How a checkpoint is gone on with.
-struct ResumeOptions {
-  uint64_t seed = 0;  ///< the job's; must be the checkpoint's
-  int threads = 1;    ///< a word in the log where the checkpoint had others
-  /// Takes only what the network has without its optimizer: parameters, and
-  /// statistics such as those of batch norm.
-  bool weights_only = false;
-};
-
-/// Puts the values of the checkpoint in `folder`, which must be the program's,
-/// into the session, and gives its state.
-absl::StatusOr<TrainState> ResumeFrom(const TrainProgram& program,
-                                      const std::string& folder,
-                                      const ResumeOptions& options,
-                                      Session* session);
 
 }  // namespace pd
 

@@ -10,6 +10,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/optim/lr_schedule.h"
+#include "libcore/optim/lr_state.h"
 
 namespace pd {
 namespace {
@@ -289,11 +290,26 @@ absl::StatusOr<std::function<double(int64_t, int64_t)>> RateOf(
       });
 }
 
+absl::StatusOr<std::optional<PickleDict>> SchedulerStateOf(
+    const LoadedJob& job, const TrainState& state) {
+  const job::Optimizer& optimizer = job.proto().optimizer();
+  const job::LRScheduler& lr = optimizer.lr();
+  if (lr.kind_case() == job::LRScheduler::KIND_NOT_SET) return std::nullopt;
+  if (state.plateau.has_value())
+    return SchedulerState(*state.plateau, state.epoch);
+  const LrSchedule schedule = ScheduleOf(lr, SpecOf(optimizer).learning_rate);
+  const absl::Status valid = schedule.Check();
+  if (!valid.ok()) return job.At(valid, optimizer, "lr");
+  const bool by_epoch = lr.by() == job::LRScheduler::epoch;
+  return SchedulerState(schedule, by_epoch ? state.epoch : state.step);
+}
+
 ParamGrad ParamGradOf(const ParameterSettings& settings,
                       const std::string& gradient) {
   ParamGrad pair;
   pair.param = settings.name;
   pair.grad = gradient;
+  pair.state_name = settings.paddle_name;
   pair.learning_rate = settings.learning_rate;
   pair.need_clip = settings.need_clip;
   pair.regularizer = settings.regularizer;

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/statusor.h"
+#include "formats/pickle.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job.h"
 #include "libcore/optim/optimizer.h"
+#include "libcore/train/checkpoint.h"
 
 namespace pd {
 
@@ -23,6 +26,12 @@ absl::StatusOr<std::function<double(int64_t step, int64_t epoch)>> RateOf(
 /// A parameter with its gradient and what the job says of it.
 ParamGrad ParamGradOf(const ParameterSettings& settings,
                       const std::string& gradient);
+
+/// What PaddlePaddle's scheduler object says of itself when the run stands at
+/// `state`; none where the job has no schedule. InvalidArgument with its place
+/// for a schedule whose arguments are out of range.
+absl::StatusOr<std::optional<PickleDict>> SchedulerStateOf(
+    const LoadedJob& job, const TrainState& state);
 
 }  // namespace pd
 

@@ -84,6 +84,7 @@ absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
   program.loss = program.test_loss = built.loss;
   program.outputs = built.outputs;
   program.layers = built.layers;
+  program.paddle_names = built.paddle_names;
   for (int i = 0; i < job.proto().metric_size(); ++i) {
     const job::Metric& metric = job.proto().metric(i);
     program.metrics.push_back(

@@ -51,7 +51,9 @@ struct TrainProgram {
   std::string test_loss;             ///< that of `test`
   std::vector<std::string> outputs;  ///< the predictions
   std::vector<LayerInfo> layers;     ///< of `main` and `test`
-  std::string learning_rate;         ///< set before every step
+  /// Parameters and statistics, and what PaddlePaddle calls them.
+  std::vector<std::pair<std::string, std::string>> paddle_names;
+  std::string learning_rate;  ///< set before every step
   /// The factor of the loss in mixed precision; "" where there is none.
   std::string loss_scaling;
   /// Trainable parameters and their gradients in `main`, before clipping.

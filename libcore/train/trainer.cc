@@ -25,9 +25,11 @@
 #include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
+#include "libcore/train/resume_checkpoint.h"
 #include "libcore/train/resumed_job.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/run_vocabularies.h"
+#include "libcore/train/take_checkpoint.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -541,19 +543,10 @@ absl::Status Trainer::Impl::RunEvaluator() {
 absl::Status Trainer::Impl::Save() {
   PD_RETURN_IF_ERROR(CompleteStep());
   if (saved_step_ == state_.step || options_.read_only) return absl::OkStatus();
-  Checkpoint checkpoint;
   PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());
   state_.threads = options_.threads;
-  checkpoint.state = state_;
-  checkpoint.program = program_.main;
-  for (const VarDesc& var : program_.main.global().vars) {
-    if (!var.persistable) continue;
-    // As PaddlePaddle: running statistics belong to the network.
-    const bool of_network =
-        var.is_parameter || program_.test.global().FindVar(var.name) != nullptr;
-    NamedArrays& group = of_network ? checkpoint.params : checkpoint.opt;
-    PD_ASSIGN_OR_RETURN(group[var.name], session_.scope().Get(var.name));
-  }
+  PD_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                      TakeCheckpoint(job_, program_, state_, session_.scope()));
   PD_RETURN_IF_ERROR(WriteCheckpoint(options_.run, checkpoint,
                                      train_.checkpoint().keep_last()));
   best_ = false;

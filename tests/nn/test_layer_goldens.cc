@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -33,7 +34,7 @@ namespace pd {
 namespace {
 
 struct LayerCase {
-  std::string name, job;
+  std::string family, name, job;
   nlohmann::json about;
   NamedArrays values;  // "in/x", "state/l.weight", "train/0", "grad/x", ...
 
@@ -67,6 +68,7 @@ absl::StatusOr<std::vector<LayerCase>> ReadCases(const std::string& path) {
   std::vector<LayerCase> cases;
   for (const auto& [name, files] : folders) {
     LayerCase one;
+    one.family = std::filesystem::path(path).stem().string();
     one.name = name;
     one.job = files.at("job.pbtxt");
     one.about = nlohmann::json::parse(files.at("case.json"), nullptr, false);
@@ -120,6 +122,32 @@ absl::Status CheckParameters(const LayerCase& one, const BuiltModel& built) {
         return DataLoss("'%s' starts with %s %g; PaddlePaddle's with %g", name,
                         attr, got, want);
     }
+  }
+  return absl::OkStatus();
+}
+
+// names.txt: "FAMILY/CASE NAME" -> PaddlePaddle's own name.
+std::map<std::string, std::string> ReadPaddleNames() {
+  std::map<std::string, std::string> names;
+  std::ifstream file(Folder() + "/names.txt");
+  std::string one, name, paddle_name;
+  while (file >> one >> name >> paddle_name)
+    names[absl::StrCat(one, " ", name)] = paddle_name;
+  return names;
+}
+
+absl::Status CheckPaddleNames(const LayerCase& one, const BuiltModel& built) {
+  static const auto* const kNames =
+      new std::map<std::string, std::string>(ReadPaddleNames());
+  if (kNames->empty()) return NotFound("%s/names.txt is empty", Folder());
+  std::map<std::string, std::string> ours(built.paddle_names.begin(),
+                                          built.paddle_names.end());
+  for (const auto& [name, array] : one.Part("state")) {
+    const auto want =
+        kNames->find(absl::StrCat(one.family, "/", one.name, " ", name));
+    if (want != kNames->end() && ours[name] != want->second)
+      return DataLoss("'%s' is '%s' in PaddlePaddle, not '%s'", name,
+                      want->second, ours[name]);
   }
   return absl::OkStatus();
 }
@@ -217,6 +245,7 @@ absl::Status RunCase(const LayerCase& one, bool fast) {
   PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, Registry(fast)));
   if (one.about.value("loss", false)) built.outputs = {built.loss};
   PD_RETURN_IF_ERROR(CheckParameters(one, built));
+  PD_RETURN_IF_ERROR(CheckPaddleNames(one, built));
   std::map<std::string, std::string> wanted;
   for (size_t k = 0; k < built.outputs.size(); ++k)
     wanted[absl::StrCat("eval/", k)] = built.outputs[k];

@@ -134,6 +134,13 @@ std::string LayerContext::NewName(const char* member, const char* suffix,
   return absl::StrCat(scope_.prefix, ".", suffix, "_", (*number)++);
 }
 
+std::string LayerContext::PaddleName(bool bias) {
+  if (scope_.paddle_prefix.empty())
+    scope_.paddle_prefix = parts_.generated->PaddlePrefix(name_, scope_.kind);
+  int& number = bias ? scope_.paddle_biases : scope_.paddle_weights;
+  return absl::StrCat(scope_.paddle_prefix, bias ? ".b_" : ".w_", number++);
+}
+
 VarDesc* LayerContext::FindParameter(const std::string& name) {
   return parts_.main->MutableVar(name);
 }
@@ -202,6 +209,9 @@ absl::StatusOr<std::string> LayerContext::Plain(
   }
   ParameterSettings settings;
   settings.name = name;
+  settings.paddle_name =
+      written.has_name() ? written.name() : PaddleName(request.bias);
+  parts_.built->paddle_names.emplace_back(name, settings.paddle_name);
   settings.layer = name_;
   settings.learning_rate = attr.learning_rate();
   settings.trainable = attr.trainable();
@@ -258,6 +268,7 @@ absl::StatusOr<std::string> LayerContext::Statistic(Shape shape, double value,
                            name_, kind_, name);
   PD_RETURN_IF_ERROR(CheckSize(name, var.shape));
   PD_RETURN_IF_ERROR(Declare(std::move(var), ConstantInitializer(value)));
+  parts_.built->paddle_names.emplace_back(name, PaddleName(false));
   return name;
 }
 

@@ -84,6 +84,9 @@ struct ParameterScope {
   std::string kind;        ///< "linear"
   std::string prefix;      ///< "linear_3" once there is a numbered name
   int weights = 0, biases = 0;
+  /// The same of PaddlePaddle's own names, which all layers have.
+  std::string paddle_prefix;
+  int paddle_weights = 0, paddle_biases = 0;
 };
 
 /// A parameter that is to be made.
@@ -201,6 +204,8 @@ class LayerContext {
 
  private:
   std::string NewName(const char* member, const char* suffix, int* number);
+  /// PaddlePaddle's name of the weight or bias that is made next.
+  std::string PaddleName(bool bias);
   /// What layers compute with: the parameter itself, or what weight_norm or
   /// spectral_norm makes of others (reparameterize.cc).
   absl::StatusOr<std::string> Parameter(ParameterRequest request);

@@ -108,6 +108,9 @@ absl::StatusOr<std::string> LayerContext::WeightNorm(
   const bool whole = dim == -1;
   if (dim < 0) dim += rank;
   const Ints axes = Others(shape, whole ? rank : dim);
+  // PaddlePaddle makes v and g beside the weight, which it then drops.
+  const bool made = FindParameter(PartOf(request, "_v").name) != nullptr;
+  if (!made && !request.attr.has_name()) PaddleName(request.bias);
   PD_ASSIGN_OR_RETURN(const std::string v, Plain(PartOf(request, "_v")));
   ParameterRequest lengths = PartOf(request, "_g");
   lengths.shape = {whole ? 1 : shape[static_cast<size_t>(dim)]};

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/take_checkpoint.h"
+
+#include "libcore/base/status_macros.h"
+#include "libcore/train/job_optimizer.h"
+
+namespace pd {
+
+absl::StatusOr<Checkpoint> TakeCheckpoint(const LoadedJob& job,
+                                          const TrainProgram& program,
+                                          const TrainState& state,
+                                          const Scope& scope) {
+  Checkpoint checkpoint;
+  checkpoint.state = state;
+  checkpoint.program = program.main;
+  for (const VarDesc& var : program.main.global().vars) {
+    if (!var.persistable) continue;
+    // As PaddlePaddle: running statistics belong to the network.
+    const bool of_network =
+        var.is_parameter || program.test.global().FindVar(var.name) != nullptr;
+    NamedArrays& group = of_network ? checkpoint.params : checkpoint.opt;
+    PD_ASSIGN_OR_RETURN(group[var.name], scope.Get(var.name));
+  }
+  for (const auto& name : program.paddle_names)
+    if (checkpoint.params.count(name.first) > 0)
+      checkpoint.parameter_names.push_back(name);
+  PD_ASSIGN_OR_RETURN(checkpoint.lr_scheduler, SchedulerStateOf(job, state));
+  return checkpoint;
+}
+
+}  // namespace pd
