@@ -4,7 +4,6 @@
 #define PD_LIBCORE_EXEC_BLOCK_EXECUTOR_H_
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,15 +11,9 @@
 #include "formats/program_desc.h"
 #include "libcore/exec/late_op.h"
 #include "libcore/exec/step_hook.h"
+#include "libcore/program/outer_names.h"
 
 namespace pd {
-
-/// The names of variables around a block that an op reads or writes: those in
-/// its slots and those that its sub-blocks use without declaring them.
-struct OuterNames {
-  std::set<std::string> reads, writes;
-};
-OuterNames OuterNamesOf(const ProgramDesc& program, const OpDesc& op);
 
 class BlockExecutor {
  public:
