@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out = X + step, usually over X itself: a counter. No gradient.
+// Out = X + step, usually over X itself: a counter. X@GRAD = Out@GRAD.
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
@@ -27,12 +29,24 @@ absl::StatusOr<Step> BindIncrement(BindContext* context) {
       });
 }
 
+absl::StatusOr<std::vector<OpDesc>> IncrementGrad(const GradRequest& request) {
+  std::vector<OpDesc> ops;
+  if (!request.needs_grad(request.op.In("X"))) return ops;
+  OpDesc op;
+  op.type = "assign";
+  op.SetInput("X", {GradName(request.op.Out("Out"))});
+  op.SetOutput("Out", {GradName(request.op.In("X"))});
+  ops.push_back(std::move(op));
+  return ops;
+}
+
 }  // namespace
 
 absl::Status RegisterIncrement(OpRegistry* registry) {
   OpDef op("increment");
   op.Input("X").Output("Out").Attr("step", 1.0f);
-  op.Infer(InferUnary).NoGrad().Reference(BindIncrement);
+  op.Infer(InferUnary).Grad(GradMaker(IncrementGrad));
+  op.Reference(BindIncrement);
   return registry->Add(std::move(op));
 }
 
