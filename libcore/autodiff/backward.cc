@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops are visited from the last to the first. Every gradient written to a
 // variable is a contribution; when the op that made the variable is reached,
-// its contributions are complete and are summed.
+// its contributions are complete and are summed. Where that op wrote over an
+// earlier value, contributions to the gradient of that one begin anew.
 #include "libcore/autodiff/backward.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/autodiff/grad_names.h"
+#include "libcore/autodiff/kept_values.h"
+#include "libcore/autodiff/restore_outputs.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/program/block_builder.h"
@@ -28,18 +32,27 @@ struct Contribution {
 // The gradient of one block. Those of sub-blocks become blocks of their own.
 class Backward {
  public:
+  /// `carried`: see KeptValues.
   Backward(const OpRegistry& registry, const BackwardOptions& options,
-           ProgramDesc* program, int32_t block)
+           ProgramDesc* program, int32_t block,
+           std::set<std::string> carried = {})
       : registry_(registry),
         options_(options),
         program_(program),
-        block_(block) {}
+        block_(block),
+        kept_(program, block, std::move(carried)) {}
 
   absl::StatusOr<std::map<std::string, std::string>> Run();
 
  private:
   const BlockDesc& block() const {
     return program_->blocks[static_cast<size_t>(block_)];
+  }
+  OpDesc& op(size_t at) const {
+    return program_->blocks[static_cast<size_t>(block_)].ops[at];
+  }
+  bool Differentiable(const std::string& name) const {
+    return differentiable_.count(name) > 0;
   }
   absl::Status CheckNames() const;
   void FindDifferentiable();
@@ -48,13 +61,17 @@ class Backward {
   bool IsLeaf(const VarDesc& var) const;
   void StartFromTargets();
   absl::Status VisitAll();
-  absl::Status Visit(const OpDesc& op);
-  absl::Status VisitBlocks(const OpDesc& op,
-                           const std::vector<std::string>& outputs);
+  absl::Status Visit(size_t at);
+  absl::Status VisitOp(size_t at);
+  absl::Status VisitBlocks(size_t at, std::vector<std::string> given);
+  absl::StatusOr<std::vector<std::string>> HandedOn(
+      size_t at, const std::vector<std::string>& given);
   absl::StatusOr<int32_t> StoreBlock(int32_t forward);
   absl::Status AddGradOp(OpDesc grad);
   void Finish(const std::string& variable);
-  void FillMissing(const OpDesc& forward, const OpDesc& grad);
+  bool FinishAtStart(const std::string& variable, bool given);
+  void FillMissing(size_t at, const OpDesc& grad);
+  void AddZeros(const std::string& like, const std::string& gradient);
 
   const OpRegistry& registry_;
   const BackwardOptions& options_;
@@ -64,6 +81,7 @@ class Backward {
   std::map<std::string, std::vector<Contribution>> contributions_;
   std::set<std::string> ready_;  // variables whose gradient is complete
   std::vector<OpDesc> ops_;
+  KeptValues kept_;
 };
 
 absl::Status Backward::CheckNames() const {
@@ -147,44 +165,25 @@ void Backward::StartFromTargets() {
   }
 }
 
-absl::Status Backward::Visit(const OpDesc& op) {
-  // Ops of a block that stand before a counter's step read it as it was then.
-  if (block_ != 0 && op.type == "increment" && op.In("X") == op.Out("Out")) {
-    OpDesc back = op;
-    back.attrs["step"] = -op.AttrOr<float>("step", 1.0f);
-    ops_.push_back(std::move(back));
-    return absl::OkStatus();
-  }
-  bool wanted = false;
-  for (const auto& [slot, names] : op.outputs)
-    for (const std::string& name : names)
-      wanted = wanted || contributions_.count(name) > 0;
-  if (!wanted) return absl::OkStatus();
+absl::Status Backward::Visit(size_t at) {
   std::vector<std::string> outputs;
-  for (const auto& [slot, names] : op.outputs)
+  for (const auto& [slot, names] : op(at).outputs)
     for (const std::string& name : names)
       if (contributions_.count(name) > 0) outputs.push_back(name);
+  if (outputs.empty()) return absl::OkStatus();
   for (const std::string& name : outputs) Finish(name);
   bool depends = false;
-  for (const auto& [slot, names] : op.inputs)
+  for (const auto& [slot, names] : op(at).inputs)
     for (const std::string& name : names)
-      depends = depends || differentiable_.count(name) > 0;
+      depends = depends || Differentiable(name);
   if (depends) {
-    PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op.type));
-    if (def->runs_blocks()) return VisitBlocks(op, outputs);
-    if (!def->says_about_grad())
-      return Unimplemented("op '%s' has no gradient", op.type);
-    if (def->has_grad()) {
-      GradRequest request{op, [&](const std::string& name) {
-                            return differentiable_.count(name) > 0;
-                          }};
-      PD_ASSIGN_OR_RETURN(std::vector<OpDesc> grads, def->grad()(request));
-      for (OpDesc& grad : grads) {
-        FillMissing(op, grad);
-        PD_RETURN_IF_ERROR(AddGradOp(std::move(grad)));
-      }
-    }
+    PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op(at).type));
+    PD_RETURN_IF_ERROR(def->runs_blocks() ? VisitBlocks(at, outputs)
+                                          : VisitOp(at));
   }
+  for (const auto& [slot, names] : op(at).outputs)
+    for (const std::string& name : names)
+      if (kept_.Overwrites(at, name)) ready_.erase(name);
   // An op writes one element of an array; the others were written before.
   for (const std::string& name : outputs) {
     const VarDesc* var = program_->FindVar(block_, name);
@@ -194,58 +193,129 @@ absl::Status Backward::Visit(const OpDesc& op) {
   return absl::OkStatus();
 }
 
+absl::Status Backward::VisitOp(size_t at) {
+  PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op(at).type));
+  if (!def->says_about_grad())
+    return Unimplemented("op '%s' has no gradient", op(at).type);
+  if (!def->has_grad()) return absl::OkStatus();
+  const auto needs_grad = [this](const std::string& name) {
+    return Differentiable(name);
+  };
+  PD_RETURN_IF_ERROR(
+      RestoreOutputs(registry_, block_, at, needs_grad, program_));
+  const OpDesc forward = op(at);
+  PD_ASSIGN_OR_RETURN(std::vector<OpDesc> grads,
+                      def->grad()(GradRequest{forward, needs_grad}));
+  for (OpDesc& grad : grads) {
+    FillMissing(at, grad);
+    kept_.Redirect(at, &grad);
+    PD_RETURN_IF_ERROR(AddGradOp(std::move(grad)));
+  }
+  return absl::OkStatus();
+}
+
+// The inputs of an op with a sub-block, and of its outputs `given` those that
+// keep the value from before it where the block does not run.
+absl::StatusOr<std::vector<std::string>> Backward::HandedOn(
+    size_t at, const std::vector<std::string>& given) {
+  const bool loop = op(at).type == "while";
+  std::vector<std::string> names = op(at).Input(loop ? "X" : "Input");
+  const size_t listed = names.size();
+  for (const std::string& name : given)
+    if (std::count(names.begin(), names.end(), name) == 0 &&
+        kept_.Overwrites(at, name))
+      names.push_back(name);
+  if (loop) op(at).SetInput("X", names);
+  if (!loop && names.size() > listed &&
+      !op(at).AttrOr("is_scalar_condition", false))
+    return Unimplemented(
+        "op '%s' has no gradient where it may leave '%s' as it was and "
+        "'is_scalar_condition' is false",
+        op(at).type, names.back());
+  return names;
+}
+
 // The gradient of an op with a sub-block: the block's gradient as a new block,
-// and an op that runs it. `outputs`: those whose gradients are there.
-absl::Status Backward::VisitBlocks(const OpDesc& op,
-                                   const std::vector<std::string>& outputs) {
-  const Attribute* attr = op.FindAttr("sub_block");
+// and an op that runs it. `given`: the outputs whose gradients are there.
+absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
+  const std::string type = op(at).type;
+  const bool loop = type == "while";
+  const Attribute* attr = op(at).FindAttr("sub_block");
   const auto* ref = attr == nullptr ? nullptr : std::get_if<BlockRef>(attr);
   if (ref == nullptr || ref->index <= block_ ||
-      static_cast<size_t>(ref->index) >= program_->blocks.size())
-    return Unimplemented("op '%s' has no gradient", op.type);
-  const bool loop = op.type == "while";
-  const char* slot = loop ? "X" : "Input";
-  std::vector<std::string> given = outputs;
-  // What a loop hands to its next run has a gradient there, whoever reads the
-  // last value.
+      static_cast<size_t>(ref->index) >= program_->blocks.size() ||
+      absl::EndsWith(type, "_grad"))
+    return Unimplemented("op '%s' has no gradient", type);
+  const int32_t sub_block = ref->index;
+  std::vector<std::string> out_grads;
+  for (const std::string& name : given) out_grads.push_back(GradName(name));
+  // A loop hands a variable to its next run, so it has a gradient there even if
+  // nothing reads its last value, whose gradient is zero.
   if (loop)
-    for (const std::string& name : op.Output("Out"))
-      if (differentiable_.count(name) > 0 && ready_.count(name) == 0)
+    for (const std::string& name : op(at).Output("Out"))
+      if (Differentiable(name) &&
+          std::count(given.begin(), given.end(), name) == 0) {
         given.push_back(name);
-  Backward inner(registry_, options_, program_, ref->index);
+        out_grads.emplace_back(kEmptyVar);
+      }
+  PD_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                      HandedOn(at, given));
+  std::set<std::string> carried;
+  for (const std::string& name : inputs) {
+    const VarDesc* var = program_->global().FindVar(name);
+    if (loop && (var == nullptr || !var->persistable)) carried.insert(name);
+  }
+  Backward inner(registry_, options_, program_, sub_block, std::move(carried));
   inner.differentiable_ = differentiable_;
   for (const std::string& name : given)
     inner.contributions_[name].push_back({});
   PD_RETURN_IF_ERROR(inner.VisitAll());
-  std::vector<std::string> out_grads, in_grads;
-  for (const std::string& name : given) out_grads.push_back(GradName(name));
+  std::vector<std::string> in_grads;
   bool any = false;
-  for (const std::string& name : op.Input(slot)) {
-    const bool needed = differentiable_.count(name) > 0;
-    if (needed) inner.Finish(name);
-    const bool made = needed && inner.ready_.count(name) > 0;
+  for (const std::string& name : inputs) {
+    const bool made =
+        Differentiable(name) &&
+        inner.FinishAtStart(name,
+                            std::count(given.begin(), given.end(), name) > 0);
     any = any || made;
     in_grads.push_back(made ? GradName(name) : std::string(kEmptyVar));
   }
   if (!any) return absl::OkStatus();
+  PD_ASSIGN_OR_RETURN(const int32_t stored, inner.StoreBlock(block_));
+  kept_.RedirectBlock(at, stored);
+  const char* scopes = loop ? "StepScopes" : "Scope";
+  const std::string scope = RestoreScopes(block_, at, scopes, program_);
   OpDesc grad;
   grad.type = absl::StrCat(loop ? "while" : "conditional_block", "_grad");
-  grad.attrs = op.attrs;
-  PD_ASSIGN_OR_RETURN(const int32_t stored, inner.StoreBlock(block_));
+  grad.attrs = op(at).attrs;
   grad.attrs["sub_block"] = BlockRef{stored};
-  for (const auto& [name, variables] : op.inputs)
-    if (!loop || name == "X") grad.SetInput(name, variables);
-  grad.SetInput("Out", op.Output("Out"));
+  if (!loop) grad.SetInput("Cond", op(at).Input("Cond"));
+  grad.SetInput(loop ? "X" : "Input", inputs);
+  grad.SetInput("Out", op(at).Output("Out"));
   grad.SetInput("Out@GRAD", out_grads);
-  const char* scopes = loop ? "StepScopes" : "Scope";
-  grad.SetInput(scopes, op.Output(scopes));
-  grad.SetOutput(GradName(slot), std::move(in_grads));
-  if (loop) grad.attrs["original_output_grad"] = std::move(out_grads);
+  grad.SetInput(scopes, {scope});
+  grad.SetOutput(loop ? "X@GRAD" : "Input@GRAD", std::move(in_grads));
+  if (loop) {
+    for (std::string& name : given) name = GradName(name);
+    grad.attrs["original_output_grad"] = std::move(given);
+  }
+  kept_.Redirect(at, &grad);
   return AddGradOp(std::move(grad));
+}
+
+// In a sub-block: whether the gradient of a variable around it is made for the
+// value from before the block. One that the block overwrites without reading
+// it has the gradient zero where the gradient of its last value is given.
+bool Backward::FinishAtStart(const std::string& variable, bool given) {
+  Finish(variable);
+  if (ready_.count(variable) > 0) return true;
+  if (given) AddZeros(kept_.AtStart(variable), GradName(variable));
+  return given;
 }
 
 // Adds the gradient ops as a block in `parent`.
 absl::StatusOr<int32_t> Backward::StoreBlock(int32_t parent) {
+  kept_.Insert();
   BlockDesc stored;
   stored.idx = static_cast<int32_t>(program_->blocks.size());
   stored.parent_idx = parent;
@@ -256,9 +326,7 @@ absl::StatusOr<int32_t> Backward::StoreBlock(int32_t parent) {
     PD_RETURN_IF_ERROR(def->Normalize(&op));
     for (const auto& [slot, names] : op.outputs) {
       for (const std::string& name : names) {
-        if (name == kEmptyVar || program_->FindVar(block_, name) != nullptr ||
-            !declared.insert(name).second)
-          continue;  // a counter that is taken back is the forward block's
+        if (name == kEmptyVar || !declared.insert(name).second) continue;
         const VarDesc* forward = program_->FindVar(
             block_, name.substr(0, name.find(std::string(kGradSuffix))));
         VarDesc var;
@@ -275,30 +343,32 @@ absl::StatusOr<int32_t> Backward::StoreBlock(int32_t parent) {
 }
 
 absl::Status Backward::VisitAll() {
-  const std::vector<OpDesc> ops = block().ops;
-  for (size_t i = ops.size(); i-- > 0;) PD_RETURN_IF_ERROR(Visit(ops[i]));
+  for (size_t i = block().ops.size(); i-- > 0;) PD_RETURN_IF_ERROR(Visit(i));
   return absl::OkStatus();
 }
 
+void Backward::AddZeros(const std::string& like, const std::string& gradient) {
+  OpDesc zeros;
+  zeros.type = "fill_any_like";
+  zeros.SetInput("X", {like});
+  zeros.SetOutput("Out", {gradient});
+  zeros.attrs["value"] = 0.0f;
+  zeros.attrs["dtype"] = static_cast<int32_t>(-1);
+  zeros.attrs[std::string(kOpRoleAttr)] = static_cast<int32_t>(kRoleBackward);
+  ops_.push_back(std::move(zeros));
+}
+
 // An output that nobody used has the gradient zero.
-void Backward::FillMissing(const OpDesc& forward, const OpDesc& grad) {
+void Backward::FillMissing(size_t at, const OpDesc& grad) {
   std::map<std::string, std::string> unused;  // gradient -> output
-  for (const auto& [slot, outputs] : forward.outputs)
+  for (const auto& [slot, outputs] : op(at).outputs)
     for (const std::string& output : outputs)
       if (ready_.count(output) == 0) unused[GradName(output)] = output;
   for (const auto& [slot, names] : grad.inputs) {
     for (const std::string& name : names) {
       const auto missing = unused.find(name);
       if (missing == unused.end()) continue;
-      OpDesc zeros;
-      zeros.type = "fill_any_like";
-      zeros.SetInput("X", {missing->second});
-      zeros.SetOutput("Out", {name});
-      zeros.attrs["value"] = 0.0f;
-      zeros.attrs["dtype"] = static_cast<int32_t>(-1);
-      zeros.attrs[std::string(kOpRoleAttr)] =
-          static_cast<int32_t>(kRoleBackward);
-      ops_.push_back(std::move(zeros));
+      AddZeros(kept_.After(at, missing->second), name);
       ready_.insert(missing->second);
       unused.erase(missing);
     }
@@ -362,6 +432,7 @@ absl::StatusOr<std::map<std::string, std::string>> Backward::Run() {
     Finish(leaf);
     if (ready_.count(leaf) > 0) gradients[leaf] = GradName(leaf);
   }
+  kept_.Insert();
   BlockBuilder builder(&registry_, program_);
   for (OpDesc& op : ops_) PD_RETURN_IF_ERROR(builder.Append(std::move(op)));
   return gradients;
