@@ -181,10 +181,11 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
     Shape shape = kept.shape;
     shape[0] = result.records;
     std::byte* bytes = nullptr;
-    Array& array = result.outputs[name] =
-        NewArray(kept.dtype, std::move(shape), &bytes);
+    PD_ASSIGN_OR_RETURN(Array array,
+                        NewArray(kept.dtype, std::move(shape), &bytes));
     PD_INVARIANT(array.size_bytes() == kept.bytes.size());
     std::copy(kept.bytes.begin(), kept.bytes.end(), bytes);
+    result.outputs[name] = std::move(array);
   }
   return result;
 }
