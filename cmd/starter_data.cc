@@ -381,14 +381,15 @@ absl::StatusOr<StarterJob> MakeStarter(const std::string& kind,
   } else if (kind == "image-classification") {
     PD_ASSIGN_OR_RETURN(const DatasetPtr pictures,
                         OpenImageFolder({data.path}));
-    if (pictures->size() < kLeastRecords || pictures->class_names().size() < 2)
+    const size_t classes = pictures->FindField("label")->classes.size();
+    if (pictures->size() < kLeastRecords || classes < 2)
       return InvalidArgument(
           "'%s' has %d pictures in %d folders; expected a folder for each "
           "class, two or more, and at least %d pictures",
-          data.path, pictures->size(), pictures->class_names().size(),
-          kLeastRecords);
-    what = absl::StrCat("the ", pictures->size(), " pictures in ",
-                        pictures->class_names().size(), " folders of");
+          data.path, pictures->size(), classes, kLeastRecords);
+    job.notes = pictures->notes();
+    what = absl::StrCat("the ", pictures->size(), " pictures in ", classes,
+                        " folders of");
     for (const char* set : {"train", "eval"})
       changed.Replace(absl::StrCat("root: \"data/", set, "\""),
                       absl::StrCat("root: ", path));

@@ -33,12 +33,16 @@ std::vector<Manual::Example> TrainExamples() {
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --bench 0 --dump-passes "
        "passes && ! cmp passes/train-00-original.txt "
        "passes/train-01-fuse_conv_bias_act.txt"},
-      {"Put a head for other classes on weights that were trained before",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN5 --steps 5 "
-       "--init-from RUN --init-skip 'fc3.*'"},
       {"Train without one of them",
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN4 --steps 5 "
        "--disable-pass fuse_conv_bias_act"},
+      {"Train a new head on weights that were trained before",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN5 --steps 5 "
+       "--init-from RUN --init-skip 'fc3.*'"},
+      {"Keep the checkpoint with the best result of evaluation, and judge it",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN6 --steps 20 "
+       "-o train.checkpoint.best.metric=acc_top1 "
+       "-o train.evaluation.every_steps=10 && pd-eval -m RUN6@best"},
       {"Begin with a job of one's own",
        "pd-train --new tabular-regression houses && cd houses && "
        "mkdir data && cp ../testdata/friedman/*.csv data && "
@@ -159,6 +163,39 @@ void BindLook(TrainOptions* o, OptionTable* table) {
                 &o->dry_run);
 }
 
+void BindPrograms(TrainOptions* o, OptionTable* table) {
+  table->Group("Saved programs");
+  table->Texts({"--program", "FILE", "a training program to run as it is"},
+               &o->programs);
+  table->TakesStream("--program", StandardStream::kInput);
+  table->Text({"--startup", "FILE", "a startup program that is run first"},
+              &o->startup);
+  table->Text({"--init", "PREFIX",
+               "initial values: `PREFIX.pdparams` and `PREFIX.pdopt`"},
+              &o->init);
+  table->Text({"--batches", "FILE",
+               "an npz file with an array [steps, batch, ...] for each feed"},
+              &o->batches);
+  table->Text({"--lod", "FILE",
+               "a JSON file with the sequence lengths of feeds: "
+               "`[{\"word\": [[2, 3, 1]]}, ...]`, one object a step"},
+              &o->lod);
+  table->Text({"--loss", "NAMES",
+               "variables to log, separated by commas; with as many programs, "
+               "one of each"},
+              &o->loss);
+  table->Text(
+      {"--fetch", "NAMES", "more variables to log, separated by commas"},
+      &o->fetch);
+  table->Text({"--save", "PREFIX",
+               "writes `PREFIX.pdmodel`, `PREFIX.pdparams` and "
+               "`PREFIX.pdopt` at the end"},
+              &o->save);
+  table->TakesStream("--startup", StandardStream::kInput);
+  table->TakesStream("--batches", StandardStream::kInput);
+  table->TakesStream("--lod", StandardStream::kInput);
+}
+
 void BindTrain(TrainOptions* o, OptionTable* table) {
   table->Group("Job");
   table->Text({"-c,--config", "JOB", "the job file, see `pd-job`"}, &o->config);
@@ -203,33 +240,7 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                 "exits 1 when the last evaluation's result is another; also >, "
                 "<=, < and ==. May be given again"},
                &o->requirements);
-  table->Group("Saved programs");
-  table->Texts({"--program", "FILE", "a training program to run as it is"},
-               &o->programs);
-  table->TakesStream("--program", StandardStream::kInput);
-  table->Text({"--startup", "FILE", "a startup program that is run first"},
-              &o->startup);
-  table->Text({"--init", "PREFIX",
-               "initial values: `PREFIX.pdparams` and `PREFIX.pdopt`"},
-              &o->init);
-  table->Text({"--batches", "FILE",
-               "an npz file with an array [steps, batch, ...] for each feed"},
-              &o->batches);
-  table->Text({"--lod", "FILE",
-               "a JSON file with the sequence lengths of feeds: "
-               "`[{\"word\": [[2, 3, 1]]}, ...]`, one object a step"},
-              &o->lod);
-  table->Text({"--loss", "NAMES",
-               "variables to log, separated by commas; with as many programs, "
-               "one of each"},
-              &o->loss);
-  table->Text(
-      {"--fetch", "NAMES", "more variables to log, separated by commas"},
-      &o->fetch);
-  table->Text({"--save", "PREFIX",
-               "writes `PREFIX.pdmodel`, `PREFIX.pdparams` and "
-               "`PREFIX.pdopt` at the end"},
-              &o->save);
+  BindPrograms(o, table);
   table->Group("Output");
   table->Text({"--log-json", "FILE", "writes the lines of log.jsonl there too"},
               &o->log_json);
@@ -238,9 +249,6 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                "JSON line; -v: and what each kind of op took"},
               {0, 86400}, &o->bench);
   table->TakesStream("--config", StandardStream::kInput);
-  table->TakesStream("--startup", StandardStream::kInput);
-  table->TakesStream("--batches", StandardStream::kInput);
-  table->TakesStream("--lod", StandardStream::kInput);
   table->TakesStream("--log-json", StandardStream::kOutput);
 }
 

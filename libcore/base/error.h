@@ -55,7 +55,7 @@ absl::Status ErrnoToStatus(int error_number, absl::string_view what);
 template <typename Range>
 std::string Nearest(absl::string_view name, const Range& candidates);
 
-/// Levenshtein distance with transpositions of neighbours counted once.
+/// Levenshtein distance, swaps counted once; letter case and '_' are ignored.
 size_t EditDistance(absl::string_view a, absl::string_view b);
 
 template <typename Range>

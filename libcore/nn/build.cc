@@ -37,13 +37,15 @@ struct Inside {
   std::string prefix = {};  // before names: "stage1.0/"
   std::string used = {};    // behind places: " (used at job.pbtxt:5:3)"
   std::set<std::string> left_out = {};  // layers that arguments took away
+  std::string in_job = {};  // where the job uses the block: "job.pbtxt:5:3"
 };
 
 // A layer as the file holds it, and its place for messages.
 struct Site {
   const job::Layer* written;
   std::string place;
-  std::string used;  // what stands behind places
+  std::string used;    // what stands behind places
+  std::string in_job;  // its place, or that of the use of the zoo's block
 };
 
 // A layer whose message holds others, while it is built.
@@ -147,8 +149,9 @@ class ModelBuilder {
       called.full = inside.prefix + name;
       if (layer.has_name())
         called.structured = absl::StrReplaceAll(called.full, {{"/", "."}});
-      const Site site{&written[i], Where(written[i]) + inside.used,
-                      inside.used};
+      const Site site{
+          &written[i], Where(written[i]) + inside.used, inside.used,
+          ZooPlace(written[i]).empty() ? Where(written[i]) : inside.in_job};
       if (inside.left_out.count(name) > 0) {
         std::vector<LayerInput> inputs;
         PD_RETURN_IF_ERROR(Annotate(
@@ -243,8 +246,8 @@ class ModelBuilder {
       collected_ = nullptr;
       SetNameScope(name.full, first_op);
       built_.layers.push_back({name.full, context.kind(), *variable,
-                               std::move(parameters),
-                               VariablesSince(first_op)});
+                               std::move(parameters), VariablesSince(first_op),
+                               site.in_job});
     }
     return LayerResults{{*variable, absl::StrCat("layer '", name.full, "'")},
                         context.outputs()};
@@ -403,6 +406,7 @@ class ModelBuilder {
       inside.prefix = plain ? name.full.substr(0, local) : called + "/";
       inside.used = absl::StrCat(" (used at ", Where(*site.written), ")");
       inside.left_out = left_out;
+      inside.in_job = site.in_job;
       const std::string shown = plain ? "" : called.substr(local) + ".";
       PD_ASSIGN_OR_RETURN(
           results, PutBlock(copy, **block, inside, shown, inputs, depth));

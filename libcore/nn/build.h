@@ -44,6 +44,9 @@ struct LayerInfo {
   std::string output;
   std::vector<std::string> parameters;
   std::vector<std::string> variables;  ///< what its ops make, in their order
+  /// Where the job has it, "job.pbtxt:5:3"; of a layer of the zoo, where the
+  /// job uses the network.
+  std::string place = {};
 };
 
 struct BuiltModel {

@@ -10,7 +10,6 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/data/vocabulary.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/nn/job_text.h"
 
 namespace pd {
 namespace {
@@ -152,21 +151,11 @@ Classes ClassesOf(const Dataset& dataset, const Head& head) {
   for (size_t i = 0; i < dataset.fields().size(); ++i) {
     const FieldSpec& spec = dataset.fields()[i];
     if (spec.name != head.field || spec.is_mask) continue;
-    if (!dataset.class_names().empty() && NumElements(spec.shape) == 1)
-      return {static_cast<int64_t>(dataset.class_names().size()), true};
+    if (!spec.classes.empty())
+      return {static_cast<int64_t>(spec.classes.size()), true};
     return CountLabels(dataset, i, head.ignored);
   }
   return {};
-}
-
-// The layer as the job writes it; the losses for one inside a block.
-const Message& PartOf(const LoadedJob& job, const LayerInfo& layer) {
-  const job::Model& model = job.proto().model();
-  const auto* field = model.GetDescriptor()->FindFieldByName("layer");
-  for (int i = 0; i < model.layer_size(); ++i)
-    if (ElementName(model, field, i) == layer.name) return model.layer(i);
-  if (job.proto().loss_size() > 0) return job.proto().loss(0);
-  return model;
 }
 
 std::string ClassesText(const Head& head, const Classes& classes,
@@ -197,11 +186,10 @@ absl::Status CheckDataFits(const LoadedJob& job, const TrainProgram& program,
   for (const Head& head : HeadsOf(program)) {
     const Classes classes = ClassesOf(loader.dataset(), head);
     if (classes.count > head.outputs)
-      return job.At(
-          InvalidArgument("layer '%s' has %d outputs, but %s: it needs %d",
-                          head.layer->name, head.outputs,
-                          ClassesText(head, classes, set), classes.count),
-          PartOf(job, *head.layer));
+      return InvalidArgument(
+          "%s: layer '%s' has %d outputs, but %s: it needs %d",
+          head.layer->place, head.layer->name, head.outputs,
+          ClassesText(head, classes, set), classes.count);
   }
   return absl::OkStatus();
 }
@@ -234,18 +222,21 @@ class Warner {
  private:
   void Add(const Message& part, absl::string_view field,
            const std::string& text) {
-    warnings_.push_back(absl::StrCat(job_.Where(part, field), ": ", text));
+    AddAt(job_.Where(part, field), text);
+  }
+  void AddAt(const std::string& place, const std::string& text) {
+    warnings_.push_back(absl::StrCat(place, ": ", text));
   }
 
   void Heads() {
     for (const Head& head : HeadsOf(program_)) {
       const Classes classes = ClassesOf(train_.dataset(), head);
       if (classes.count > 0 && classes.count < head.outputs)
-        Add(PartOf(job_, *head.layer), "",
-            absl::StrFormat("layer '%s' has %d outputs, but %s: the others are "
-                            "never the answer",
-                            head.layer->name, head.outputs,
-                            ClassesText(head, classes, "train")));
+        AddAt(head.layer->place,
+              absl::StrFormat("layer '%s' has %d outputs, but %s: the others "
+                              "are never the answer",
+                              head.layer->name, head.outputs,
+                              ClassesText(head, classes, "train")));
     }
   }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/row_datasets.h"
 #include "libcore/nn/job.pb.h"
@@ -199,7 +198,6 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
     PD_ASSIGN_OR_RETURN(
         dataset, NameAsTraining(job, set, std::move(dataset), vocabularies));
   }
-  for (const std::string& note : dataset->notes()) LogWarning("%s", note);
   return dataset;
 }
 

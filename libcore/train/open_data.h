@@ -28,7 +28,8 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
 /// The transforms of `set`, in their order.
 std::vector<Transform> TransformsOf(const job::DataSet& set);
 
-/// A loader over OpenDataset with the batch size, order and threads of `set`.
+/// A loader over OpenDataset with the batch size, order and threads of `set`;
+/// the data set's notes are warnings in the log.
 absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
     const LoadedJob& job, const job::DataSet& set, uint64_t seed,
     RunVocabularies* vocabularies);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "formats/text_input.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/open_parts.h"
@@ -193,6 +194,8 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
   PD_RETURN_IF_ERROR(CheckOneProcess(job, set));
   PD_RETURN_IF_ERROR(CheckOrder(job, set));
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set, vocabularies));
+  // Here, since a set is opened for its sizes and classes too.
+  for (const std::string& note : dataset->notes()) LogWarning("%s", note);
   LoaderOptions options = PlainLoaderOptions(set, seed);
   options.shuffle = set.shuffle();
   options.drop_last = set.drop_last();

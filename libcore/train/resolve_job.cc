@@ -138,8 +138,8 @@ class TrainingFacts {
           name);
     const FieldNotes notes = NotesOf(job_.proto().data().train(), name);
     if (notes.num_classes > 0) return notes.num_classes;
-    if (name == "label" && !dataset_->class_names().empty())
-      return static_cast<int64_t>(dataset_->class_names().size());
+    if (!fields[field].classes.empty())
+      return static_cast<int64_t>(fields[field].classes.size());
     return CountClasses(*dataset_, field);
   }
 

@@ -103,22 +103,22 @@ expect 0 "" "${dry[@]}" -o 'optimizer.lr={by: epoch cosine_annealing_decay {T_ma
 [ ! -s err.txt ] || fail "the starters' way is warned of: $(cat err.txt)"
 
 # A head with too few outputs, and data that does not fit, with their places.
-for how in --dry-run "--out run"; do
-  # shellcheck disable=SC2086
-  expect 2 "out_features|job.pbtxt:5:3: layer 'head' has 2 outputs, but the largest class number in field 'label' of data.train is 2: it needs 3" \
-    pd-train -q -c job.pbtxt $how -o 'model.layer[head].linear.out_features=2'
+for way in --dry-run "--out run"; do
+  read -ra how <<<"$way"
+  expect 2 "job.pbtxt:5:3: layer 'head' has 2 outputs, but the largest class number in field 'label' of data.train is 2: it needs 3" \
+    pd-train -q -c job.pbtxt "${how[@]}" -o 'model.layer[head].linear.out_features=2'
   sed 's/out_features: 3/out_features: 2/' job.pbtxt >few.pbtxt
-  expect 2 "few.pbtxt:5:3: layer 'head' has 2 outputs, .*it needs 3" pd-train -q -c few.pbtxt $how
+  expect 2 "few.pbtxt:5:3: layer 'head' has 2 outputs, .*it needs 3" pd-train -q -c few.pbtxt "${how[@]}"
   sed 's/shape: \[-1, 2\]/shape: [-1, 5]/' job.pbtxt >wide.pbtxt
   expect 2 "wide.pbtxt:2:21: data.train: the network is fed 'x' as float32\[20, 5\]; the data set gives float32\[20, 2\]" \
-    pd-train -q -c wide.pbtxt $how
+    pd-train -q -c wide.pbtxt "${how[@]}"
   sed 's/input { name: "x"/input { name: "z"/' job.pbtxt >name.pbtxt
   expect 2 "name.pbtxt:2:11: data.train: the network is fed 'z'; the data set has 'x', 'label'" \
-    pd-train -q -c name.pbtxt $how
+    pd-train -q -c name.pbtxt "${how[@]}"
   sed 's/loss { cross_entropy {}/& label: "w"/; s/accuracy {}/& label: "w"/' job.pbtxt >label.pbtxt
-  expect 2 "label.pbtxt:7:25: data.train: the network is fed 'w'" pd-train -q -c label.pbtxt $how
+  expect 2 "label.pbtxt:7:25: data.train: the network is fed 'w'" pd-train -q -c label.pbtxt "${how[@]}"
   sed '20,$s/column: \["a", "b"\]/column: "a"/' job.pbtxt >eval.pbtxt
-  expect 2 "eval.pbtxt:2:21: data.eval: the network is fed 'x' as" pd-train -q -c eval.pbtxt $how
+  expect 2 "eval.pbtxt:2:21: data.eval: the network is fed 'x' as" pd-train -q -c eval.pbtxt "${how[@]}"
 done
 [ ! -e run ] || fail "it began to write"
 
