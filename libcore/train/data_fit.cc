@@ -145,14 +145,14 @@ Classes CountLabels(const Dataset& dataset, size_t field, int64_t ignored) {
 }
 
 Classes ClassesOf(const Dataset& dataset, const Head& head) {
-  const auto words = dataset.vocabularies().find(head.field);
-  if (words != dataset.vocabularies().end())
-    return {words->second->size(), true};
   for (size_t i = 0; i < dataset.fields().size(); ++i) {
     const FieldSpec& spec = dataset.fields()[i];
     if (spec.name != head.field || spec.is_mask) continue;
     if (!spec.classes.empty())
       return {static_cast<int64_t>(spec.classes.size()), true};
+    const auto words = dataset.vocabularies().find(head.field);
+    if (words != dataset.vocabularies().end())
+      return {words->second->size(), true};
     return CountLabels(dataset, i, head.ignored);
   }
   return {};
