@@ -214,7 +214,8 @@ class Warner {
   std::vector<std::string> All() {
     Heads();
     Rates();
-    Schedule(job_.proto().optimizer().lr());
+    const job::LRScheduler& lr = job_.proto().optimizer().lr();
+    Schedule(lr, lr.by() == job::LRScheduler::epoch, 0);
     Followed();
     return std::move(warnings_);
   }
@@ -262,17 +263,19 @@ class Warner {
                           first, steps_, epochs_));
   }
 
-  void Schedule(const job::LRScheduler& lr) {
-    const bool by_epoch = lr.by() == job::LRScheduler::epoch;
-    const int64_t length = by_epoch ? epochs_ : steps_;
+  // `before`: steps or epochs that are over when the schedule begins.
+  void Schedule(const job::LRScheduler& lr, bool by_epoch, int64_t before) {
+    const int64_t length = (by_epoch ? epochs_ : steps_) - before;
     const char* unit = by_epoch ? "epochs" : "steps";
     if (lr.has_cosine_annealing_decay()) {
       const job::CosineAnnealingDecay& cosine = lr.cosine_annealing_decay();
       if (cosine.t_max() < length)
         Add(cosine, "T_max",
-            absl::StrFormat("T_max is %d and the training has %d %s: the "
+            absl::StrFormat("T_max is %d and the training has %d %s%s: the "
                             "learning rate rises again after %d",
-                            cosine.t_max(), length, unit, cosine.t_max()));
+                            cosine.t_max(), length, unit,
+                            before > 0 ? " after the warm-up" : "",
+                            cosine.t_max()));
     }
     if (!lr.has_linear_warmup()) return;
     const job::LinearWarmup& warmup = lr.linear_warmup();
@@ -281,7 +284,8 @@ class Warner {
           absl::StrFormat("warmup_steps is %d and the training has %d %s: it "
                           "ends before the warm-up does",
                           warmup.warmup_steps(), length, unit));
-    if (warmup.has_after()) Schedule(warmup.after());
+    if (warmup.has_after())
+      Schedule(warmup.after(), by_epoch, before + warmup.warmup_steps());
   }
 
   // How often the evaluation set is run before the end.
