@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data sets in their original layouts against what PaddlePaddle's classes
-// gave for the same archives (scripts/make_dataset_goldens.py).
+// gave for the same archives (testdata/make/dataset_goldens.py).
 #include "libcore/data/paddle_datasets.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The zoo's networks against PaddlePaddle's: names and shapes of parameters,
-// outputs, gradients. scripts/make_zoo_goldens.py made testdata/zoo and says
+// outputs, gradients. testdata/make/zoo_goldens.py made testdata/zoo and says
 // how numbers come from names.
 // Small networks run with each pass off too; with PD_EACH_PASS_OFF set all do.
 #include <algorithm>

@@ -25,7 +25,7 @@ std::map<std::string, std::vector<double>> Goldens() {
   return rates;
 }
 
-// The schedules of scripts/make_optim_goldens.py.
+// The schedules of testdata/make/optim_goldens.py.
 std::map<std::string, LrSchedule::Rule> Schedules() {
   using Mode = CyclicLR::Mode;
   const auto shared = [](LrSchedule::Rule rule) {

@@ -77,7 +77,7 @@ void AddMoreSpecs(const std::function<OptimizerSpec&(const char*, Kind)>& add) {
   lars_some.apply_decay_param_fun = only_w;
 }
 
-// The cases of scripts/make_optim_goldens.py.
+// The cases of testdata/make/optim_goldens.py.
 std::map<std::string, OptimizerSpec> Specs() {
   const WeightDecay l1 = {WeightDecay::Kind::kL1, 0.05};
   const WeightDecay l2 = {WeightDecay::Kind::kL2, 0.1};

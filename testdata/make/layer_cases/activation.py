@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activations: rows of testdata/make/layer_goldens.py."""
+from op_cases import f
+
+x = dict(x=f(2, 3, 4, lo=-4, hi=4))
+wide = dict(x=f(2, 3, 4, lo=-9, hi=9))
+images = dict(x=f(2, 4, 3, 2, lo=-2, hi=2))
+
+CASES = {
+    "relu": ("relu {}", "nn.ReLU()", x),
+    "relu6": ("relu6 {}", "nn.ReLU6()", wide),
+    "leaky_relu": ("leaky_relu {}", "nn.LeakyReLU()", x),
+    "leaky_relu_slope": ("leaky_relu { negative_slope: 0.3 }", "nn.LeakyReLU(0.3)", x),
+    "prelu": ("prelu {}", "nn.PReLU()", x),
+    "prelu_channels": ("prelu { num_parameters: 3 init: 0.1 }", "nn.PReLU(3, 0.1)", x),
+    "prelu_channels_last": ("prelu { num_parameters: 2 data_format: NHWC }", "nn.PReLU(2, data_format='NHWC')", images),
+    "rrelu": ("rrelu {}", "nn.RReLU()", x, dict(train=False)),
+    "rrelu_bounds": ("rrelu { lower: 0.2 upper: 0.5 }", "nn.RReLU(0.2, 0.5)", x, dict(train=False)),
+    "rrelu_one_slope": ("rrelu { lower: 0.25 upper: 0.25 }", "nn.RReLU(0.25, 0.25)", x),
+    "thresholded_relu": ("thresholded_relu {}", "nn.ThresholdedReLU()", x),
+    "thresholded_relu_threshold": ("thresholded_relu { threshold: 0.5 }", "nn.ThresholdedReLU(0.5)", x),
+    "sigmoid": ("sigmoid {}", "nn.Sigmoid()", x),
+    "log_sigmoid": ("log_sigmoid {}", "nn.LogSigmoid()", x),
+    "tanh": ("tanh {}", "nn.Tanh()", x),
+    "tanhshrink": ("tanhshrink {}", "nn.Tanhshrink()", x),
+    "gelu": ("gelu {}", "nn.GELU()", x),
+    "gelu_approximate": ("gelu { approximate: true }", "nn.GELU(True)", x),
+    "silu": ("silu {}", "nn.Silu()", x),
+    "swish": ("swish {}", "nn.Swish()", x),
+    "mish": ("mish {}", "nn.Mish()", x),
+    "hardswish": ("hardswish {}", "nn.Hardswish()", wide),
+    "hardsigmoid": ("hardsigmoid {}", "nn.Hardsigmoid()", wide),
+    "hardtanh": ("hardtanh {}", "nn.Hardtanh()", x),
+    "hardtanh_bounds": ("hardtanh { min: -2 max: 0.5 }", "nn.Hardtanh(-2, 0.5)", x),
+    "hardshrink": ("hardshrink {}", "nn.Hardshrink()", x),
+    "hardshrink_threshold": ("hardshrink { threshold: 2 }", "nn.Hardshrink(2)", x),
+    "softshrink": ("softshrink {}", "nn.Softshrink()", x),
+    "softshrink_threshold": ("softshrink { threshold: 2 }", "nn.Softshrink(2)", x),
+    "softsign": ("softsign {}", "nn.Softsign()", x),
+    "softmax": ("softmax {}", "nn.Softmax()", x),
+    "softmax_axis": ("softmax { axis: 1 }", "nn.Softmax(1)", x),
+    "softmax2d": ("softmax2d {}", "nn.Softmax2D()", images),
+    "log_softmax": ("log_softmax {}", "nn.LogSoftmax()", x),
+    "log_softmax_axis": ("log_softmax { axis: 1 }", "nn.LogSoftmax(1)", x),
+    "elu": ("elu {}", "nn.ELU()", x),
+    "elu_alpha": ("elu { alpha: 0.3 }", "nn.ELU(0.3)", x),
+    "celu": ("celu {}", "nn.CELU()", x),
+    "celu_alpha": ("celu { alpha: 0.3 }", "nn.CELU(0.3)", x),
+    "selu": ("selu {}", "nn.SELU()", x),
+    "selu_arguments": ("selu { scale: 1.2 alpha: 1.1 }", "nn.SELU(1.2, 1.1)", x),
+    "softplus": ("softplus {}", "nn.Softplus()", x),
+    "softplus_arguments": ("softplus { beta: 2 threshold: 3 }", "nn.Softplus(2, 3)", x),
+    "maxout": ("maxout { groups: 2 }", "nn.Maxout(2)", images),
+    "maxout_last": ("maxout { groups: 2 axis: -1 }", "nn.Maxout(2, -1)", images),
+    "glu": ("glu {}", "nn.GLU()", x),
+    "glu_axis": ("glu { axis: 1 }", "nn.GLU(1)", images),
+}

@@ -1,0 +1,907 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of testdata/make/op_goldens.py: CASES[family][case] is a row.
+
+(expression or function, inputs[, inputs to differentiate by[, tolerances]])
+"""
+import numpy as np
+
+
+class In:
+    """One input: how to make it, its sequences, its extents unknown before."""
+
+    def __init__(self, make, lod=None, unknown=()):
+        self.make, self.lod, self.unknown = make, lod, unknown
+
+
+def of(dtype, lo, hi):
+    """Uniform numbers of a type, by shape."""
+    def inputs(*shape, lo=lo, hi=hi, lod=None, unknown=()):
+        def make(rng):
+            if dtype.startswith("complex"):
+                both = rng.uniform(lo, hi, (2,) + shape)
+                return np.asarray(both[0] + 1j * both[1]).astype(dtype)
+            return np.asarray(rng.uniform(lo, hi, shape)).astype(dtype)
+        return In(make, lod, unknown)
+    return inputs
+
+
+f, d, h = of("float32", -1, 1), of("float64", -1, 1), of("float16", -1, 1)
+c64, c128 = of("complex64", -1, 1), of("complex128", -1, 1)
+i, i32, i16 = of("int64", -9, 10), of("int32", -9, 10), of("int16", -9, 10)
+i8, u8, b = of("int8", -9, 10), of("uint8", 0, 10), of("bool", 0, 1.99)
+
+
+def A(values, dtype="int64"):
+    return In(lambda rng: np.array(values, dtype))
+
+
+# PaddlePaddle computes some factors in float32 whatever the type.
+FLOAT_FACTOR = dict(rtol=1e-6, atol=1e-7)
+
+
+def apart(*shape, dtype="float32"):
+    """Values with no ties, in random order."""
+    n = int(np.prod(shape))
+    return In(lambda rng: ((rng.permutation(n) - n / 2.3) / 4).reshape(shape).astype(dtype))
+
+
+CASES = {}
+
+
+def family(name, rows=None):
+    return CASES.setdefault(name, rows if rows is not None else {})
+
+
+# ---- elementwise -----------------------------------------------------------
+def row_of(name, axis=-1):
+    return f"op('elementwise_{name}', {{'X': x, 'Y': y}}, axis={axis})"
+
+
+for name in "add sub mul div max min pow".split():
+    positive = dict(lo=.5, hi=2) if name in ("div", "pow") else {}
+    # The gradient of these refuses another axis.
+    by = "" if name in ("max", "min", "pow") else None
+    family("elementwise_" + name, {
+        "axis_middle": (row_of(name, 1), dict(x=f(2, 3, 4, 5, **positive), y=f(3, 4, **positive)), by),
+        "axis_0": (row_of(name, 0), dict(x=f(3, 4, **positive), y=f(3, **positive)), by),
+        "axis_trailing_one": (row_of(name, 0), dict(x=f(3, 4, **positive), y=f(3, 1, **positive))),
+        "both_ways_f64": (row_of(name), dict(x=d(3, 1, 4, **positive), y=d(2, 1, **positive))),
+        "x_smaller": (row_of(name), dict(x=f(4, **positive), y=f(2, 3, 4, **positive))),
+        "zero_rank": (row_of(name), dict(x=f(**positive), y=f(**positive))),
+        "zero_rank_y": (row_of(name), dict(x=d(2, 3, **positive), y=d(**positive))),
+        "zero_rank_x": (row_of(name), dict(x=f(**positive), y=f(2, 3, **positive))),
+        "ones": (row_of(name), dict(x=f(1, 1, **positive), y=f(2, 1, 1, **positive))),
+        "int64": (row_of(name), dict(x=i(3, 4), y=i(4, lo=1, hi=5))),
+        "int32": (row_of(name), dict(x=i32(3, 1), y=i32(2, 1, 4, lo=1, hi=5))),
+        "unknown": (row_of(name), dict(x=f(2, 3, **positive, unknown=(0,)), y=f(3, **positive))),
+    })
+family("elementwise_add", {}).update({
+    "complex": ("paddle.add(x, y)", dict(x=c64(2, 3), y=c64(3))),
+    "int16": (row_of("add"), dict(x=i16(2, 3), y=i16(3))),
+    "bool_as_numbers": ("paddle.add(paddle.cast(x, 'int32'), paddle.cast(y, 'int32'))", dict(x=b(5), y=b(5))),
+    "same_twice": ("paddle.add(x, x)", dict(x=f(3))),
+    "with_python_number": ("[x + 2, 2 - x, x * 3., 1 / x, x // 2, x ** 2]", dict(x=f(3, lo=1, hi=2)), ""),
+    "int_with_python_number": ("[x + 2, 2 - x, x * 3, x // 2, x % 4]", dict(x=i(7))),
+})
+family("elementwise_mul", {}).update({
+    "complex": ("paddle.multiply(x, y)", dict(x=c128(2, 3), y=c128(2, 1))),
+    "bool": ("paddle.multiply(x, y)", dict(x=b(4), y=b(4))),
+    "square": ("x * x * x", dict(x=d(3))),
+})
+family("integer_division", {
+    "floor_divide_int64": ("paddle.floor_divide(x, y)", dict(x=A([7, -7, 7, -7, 0]), y=A([2, 2, -2, -2, 3]))),
+    "floor_divide_int32": ("paddle.floor_divide(x, y)", dict(x=i32(2, 4), y=i32(1, lo=2, hi=4))),
+    "mod_int64": ("paddle.mod(x, y)", dict(x=A([7, -7, 7, -7, 0]), y=A([3, 3, -3, -3, 3]))),
+    "mod_f32": ("paddle.mod(x, y)", dict(x=f(2, 5, lo=-9, hi=9), y=A([2, -2, 1.5, -.75, 4], "float32")), ""),
+    "mod_f64": ("paddle.mod(x, y)", dict(x=d(2, 5, lo=-9, hi=9), y=A([2, -2, 1.5, -.75, 4], "float64")), ""),
+    "divide_int32": ("paddle.divide(x, y)", dict(x=A([7, -7, 7, -7], "int32"), y=A([2, 2, -2, -2], "int32"))),
+})
+family("elementwise_special", {
+    "max_ties": ("paddle.maximum(x, y)", dict(x=A([1, 2, 3, 0], "float32"), y=A([1, 3, 2, 0], "float32"))),
+    "min_ties": ("paddle.minimum(x, y)", dict(x=A([1, 2, 3, 0], "float64"), y=A([1, 3, 2, 0], "float64"))),
+    "max_nan": ("[paddle.maximum(x, y), paddle.minimum(x, y)]",
+                dict(x=A([1, np.nan, np.inf, -np.inf], "float32"), y=A([np.nan, 1, 0, 0], "float32")), ""),
+    "fmax_nan": ("[paddle.fmax(x, y), paddle.fmin(x, y)]",
+                 dict(x=A([1, np.nan, np.inf, -np.inf], "float32"), y=A([np.nan, 1, 0, 0], "float32")), ""),
+    "fmax_grad_broadcast": ("paddle.fmax(x, y)", dict(x=d(2, 3), y=d(3))),
+    "div_by_zero": ("paddle.divide(x, y)", dict(x=A([1, -1, 0], "float32"), y=A([0, 0, 0], "float32")), ""),
+    "pow_negative_base": ("paddle.pow(x, y)", dict(x=A([-2, -2, -2, 0], "float32"), y=A([2, 3, .5, 0], "float32")), ""),
+    "pow_int": ("paddle.pow(x, 3)", dict(x=i(4))),
+    "pow_number_f64": ("paddle.pow(x, 2.5)", dict(x=d(4, lo=.2, hi=2))),
+    "atan2_f64": ("paddle.atan2(x, y)", dict(x=d(2, 3), y=d(2, 3))),
+})
+
+# ---- comparisons and logic -------------------------------------------------
+for name in "equal not_equal less_than less_equal greater_than greater_equal".split():
+    family("compare", {}).update({
+        name + "_int": ("paddle.%s(x, y)" % name, dict(x=i(3, 4, lo=0, hi=3), y=i(4, lo=0, hi=3))),
+        name + "_f64_both_ways": ("paddle.%s(x, y)" % name, dict(x=d(3, 1), y=d(2, 1, 4)), ""),
+        name + "_zero_rank": ("paddle.%s(x, y)" % name, dict(x=f(), y=f(3)), ""),
+        name + "_nan": ("paddle.%s(x, x)" % name, dict(x=A([1, np.nan, np.inf], "float32")), ""),
+    })
+family("compare", {}).update({
+    "equal_bool": ("paddle.equal(x, y)", dict(x=b(6), y=b(6))),
+    "less_than_int32": ("paddle.less_than(x, y)", dict(x=i32(5), y=i32(2, 5))),
+    "equal_empty": ("paddle.equal(x, y)", dict(x=f(0, 3), y=f(0, 3)), ""),
+})
+for name in "and or xor".split():
+    family("logic", {}).update({
+        name + "_broadcast": ("paddle.logical_%s(x, y)" % name, dict(x=b(3, 1), y=b(4))),
+        name + "_ints": ("paddle.logical_%s(x, y)" % name, dict(x=i(5, lo=0, hi=2), y=i(5, lo=0, hi=2))),
+        name + "_floats": ("paddle.logical_%s(x, y)" % name, dict(x=A([0, .5, -1], "float32"), y=A([0, 0, 2], "float32")), ""),
+        "bits_%s_uint8" % name: ("paddle.bitwise_%s(x, y)" % name, dict(x=u8(2, 3), y=u8(3))),
+        "bits_%s_int64" % name: ("paddle.bitwise_%s(x, y)" % name, dict(x=i(2, 3), y=i(2, 1))),
+        "bits_%s_bool" % name: ("paddle.bitwise_%s(x, y)" % name, dict(x=b(4), y=b(4))),
+    })
+family("logic", {}).update({
+    "not_int8": ("[paddle.bitwise_not(x), paddle.logical_not(x)]", dict(x=i8(5))),
+    "not_zero_rank": ("paddle.logical_not(x)", dict(x=b())),
+})
+
+# ---- reductions ------------------------------------------------------------
+for name in "sum mean max min prod logsumexp amax amin".split():
+    family("reduce_" + name, {
+        "last_keep_f64": ("paddle.%s(x, -1, keepdim=True)" % name, dict(x=d(2, 3, 4))),
+        "outer_and_last": ("paddle.%s(x, [0, -1])" % name, dict(x=f(2, 3, 4))),
+        "unordered": ("paddle.%s(x, [2, 0])" % name, dict(x=f(2, 3, 4, 2))),
+        "middle": ("paddle.%s(x, 1)" % name, dict(x=f(2, 3, 4))),
+        "all_keep": ("paddle.%s(x, keepdim=True)" % name, dict(x=f(2, 3))),
+        "all_axes_named": ("paddle.%s(x, [0, 1])" % name, dict(x=d(2, 3))),
+        "zero_rank": ("paddle.%s(x)" % name, dict(x=f())),
+        "one_element": ("paddle.%s(x, 0)" % name, dict(x=f(1))),
+        "unknown": ("paddle.%s(x, 1)" % name, dict(x=f(2, 3, 4, unknown=(0, 2)))),
+    })
+for name in "sum max min prod".split():
+    family("reduce_" + name, {}).update({
+        "int64": ("paddle.%s(x, -2)" % name, dict(x=i(3, 4))),
+        "int32": ("paddle.%s(x, [0, 1], keepdim=True)" % name, dict(x=i32(3, 2, 2))),
+    })
+family("reduce_sum", {}).update({
+    "bool": ("paddle.sum(x, 1)", dict(x=b(3, 4))),
+    "as_f64": ("paddle.sum(x, 1, dtype='float64')", dict(x=f(3, 4))),
+    "int_as_float": ("paddle.sum(x, dtype='float32')", dict(x=i32(3, 4))),
+    "empty_list": ("paddle.sum(x, [])", dict(x=f(2, 3))),
+    "reduce_all": ("op('reduce_sum', {'X': x}, dim=[0], reduce_all=True, keep_dim=True)", dict(x=f(2, 3))),
+    "complex": ("paddle.sum(x, 0)", dict(x=c64(3, 2))),
+})
+family("reduce_max", {}).update({"ties": ("[paddle.max(x, 1), paddle.min(x, 1)]", dict(x=A([[1, 2, 2], [0, 0, 0]], "float32")))})
+family("reduce_amax", {}).update({"ties": ("[paddle.amax(x, 1), paddle.amin(x, 1)]", dict(x=A([[1, 2, 2], [0, 0, 1]], "float32")))})
+family("reduce_prod", {}).update({"zeros": ("paddle.prod(x, 1)", dict(x=A([[1, 2, 3], [0, 2, 3], [0, 0, 4]], "float32")), "")})
+for name in "all any".split():
+    family("reduce_logic", {}).update({
+        name: ("paddle.%s(x)" % name, dict(x=b(2, 3))),
+        name + "_axes": ("paddle.%s(x, [0, -1], keepdim=True)" % name, dict(x=b(2, 3, 2))),
+        name + "_zero_rank": ("paddle.%s(x)" % name, dict(x=b())),
+    })
+family("statistics", {
+    "var": ("[paddle.var(x, 1), paddle.std(x, [0, 1], unbiased=False, keepdim=True)]", dict(x=d(3, 4))),
+    "median": ("[paddle.median(x, 1), paddle.median(x)]", dict(x=apart(3, 5)), ""),
+    "mean_op": ("op('mean', {'X': x})", dict(x=d(3, 4))),
+    "numel": ("[paddle.numel(x), paddle.shape(x)]", dict(x=f(3, 0, 2)), ""),
+    "count_nonzero": ("paddle.count_nonzero(x, [0], keepdim=True)", dict(x=i(3, 4, lo=0, hi=2))),
+})
+for p in ("0", "1", "2", "3.5", "float('inf')", "-float('inf')"):
+    key = {"float('inf')": "inf", "-float('inf')": "minus_inf"}.get(p, p.replace(".", "_"))
+    family("norm", {}).update({
+        "p%s" % key: ("paddle.norm(x, p=%s, axis=1)" % p, dict(x=apart(2, 4, dtype="float64")), "x" if p != "0" else "", FLOAT_FACTOR),
+        "p%s_keep" % key: ("paddle.norm(x, p=%s, axis=-2, keepdim=True)" % p, dict(x=apart(2, 3, 2)), "x" if p != "0" else ""),
+    })
+family("norm", {}).update({
+    "whole": ("paddle.norm(x)", dict(x=f(2, 3))),
+    "frobenius_axes": ("paddle.norm(x, 'fro', [0, 2])", dict(x=d(2, 3, 2))),
+    "normalize": ("F.normalize(x, p=3, axis=0)", dict(x=f(3, 4, lo=.2))),
+    "clip_by_norm": ("op('clip_by_norm', {'X': x}, max_norm=.5)", dict(x=f(3, 4)), ""),
+    "cosine_similarity": ("F.cosine_similarity(x, y, axis=-1)", dict(x=f(2, 3, 4), y=f(3, 4))),
+})
+
+# ---- products --------------------------------------------------------------
+product = "paddle.matmul(x, y%s)"
+family("matmul_v2", {
+    "vectors": (product % "", dict(x=f(4), y=f(4))),
+    "vector_matrix": (product % "", dict(x=f(4), y=f(4, 3))),
+    "matrix_vector": (product % "", dict(x=d(3, 4), y=d(4))),
+    "vector_batch": (product % "", dict(x=f(4), y=f(2, 4, 3))),
+    "batch_vector": (product % "", dict(x=f(2, 3, 4), y=f(4))),
+    "vector_batch_transposed": (product % ", transpose_y=True", dict(x=f(4), y=f(2, 3, 4))),
+    "batch_vector_transposed": (product % ", transpose_x=True", dict(x=f(2, 4, 3), y=f(4))),
+    "vectors_transposed": (product % ", True, True", dict(x=f(4), y=f(4))),
+    "both_transposed": (product % ", True, True", dict(x=d(2, 4, 3), y=d(2, 5, 4))),
+    "broadcast": (product % "", dict(x=f(2, 1, 3, 4), y=f(2, 5, 4, 2))),
+    "broadcast_transposed": (product % ", True, True", dict(x=f(1, 2, 4, 3), y=f(3, 1, 5, 4))),
+    "matrix_batch": (product % "", dict(x=f(3, 4), y=f(2, 2, 4, 2))),
+    "batch_matrix": (product % ", transpose_y=True", dict(x=f(2, 2, 3, 4), y=f(5, 4))),
+    "ones": (product % "", dict(x=f(1, 1), y=f(1, 1))),
+    "complex": (product % "", dict(x=c64(2, 3), y=c64(3, 2))),
+    "unknown": (product % "", dict(x=f(2, 3, 4, unknown=(0, 1)), y=f(4, 2))),
+})
+family("products", {
+    "mul_columns": ("op('mul', {'X': x, 'Y': y}, x_num_col_dims=2, y_num_col_dims=1)", dict(x=d(2, 3, 4), y=d(4, 2))),
+    "mul_folded": ("op('mul', {'X': x, 'Y': y}, x_num_col_dims=1, y_num_col_dims=2)", dict(x=f(3, 2, 2), y=f(2, 2, 3))),
+    "matmul_alpha": ("op('matmul', {'X': x, 'Y': y}, transpose_X=True, transpose_Y=False, alpha=-.5)", dict(x=f(4, 2), y=f(4, 3))),
+    "bmm_f64": ("paddle.bmm(x, y)", dict(x=d(2, 3, 4), y=d(2, 4, 1))),
+    "dot": ("[paddle.dot(x, y), paddle.dot(u, v)]", dict(x=d(4), y=d(4), u=d(2, 3), v=d(2, 3))),
+    "mv": ("paddle.mv(x, y)", dict(x=d(3, 4), y=d(4))),
+    "addmm": ("paddle.addmm(z, x, y, beta=.5, alpha=-2.)", dict(z=f(1, 3), x=f(2, 4), y=f(4, 3))),
+    "outer_inner": ("[paddle.outer(x, y), paddle.inner(u, v)]", dict(x=f(3), y=f(2), u=f(2, 3), v=f(4, 3))),
+    "kron": ("paddle.kron(x, y)", dict(x=f(2, 2), y=f(3, 1))),
+    "einsum": ("paddle.einsum('bij,bkj->bik', x, y)", dict(x=f(2, 3, 4), y=f(2, 5, 4))),
+    "einsum_diagonal": ("paddle.einsum('ij,j->', x, y)", dict(x=d(3, 4), y=d(4))),
+    "linear": ("F.linear(x, w, v)", dict(x=f(2, 3, 4), w=f(4, 5), v=f(5))),
+    "linear_f64_no_bias": ("F.linear(x, w)", dict(x=d(4), w=d(4, 5))),
+})
+
+# ---- convolutions ----------------------------------------------------------
+conv = "F.conv2d(x, w%s)"
+tight = dict(rtol=1e-4, atol=1e-5)
+family("conv2d", {
+    "f64": (conv % ", stride=2, padding=1", dict(x=d(2, 3, 7, 6), w=d(4, 3, 3, 3))),
+    "uneven_pads": (conv % ", padding=[1, 2, 0, 1]", dict(x=f(1, 2, 5, 6), w=f(3, 2, 3, 2)), None, tight),
+    "pads_by_axis": (conv % ", padding=[[0, 0], [0, 0], [2, 1], [0, 3]]", dict(x=f(1, 2, 5, 6), w=f(3, 2, 3, 2)), None, tight),
+    "same_strided": (conv % ", padding='SAME', stride=2", dict(x=f(2, 2, 7, 8), w=f(3, 2, 3, 4)), None, tight),
+    "same_ignores_dilation": (conv % ", padding='SAME', dilation=2", dict(x=f(1, 2, 7, 8), w=f(3, 2, 3, 3)), None, tight),
+    "valid": (conv % ", padding='VALID', stride=[2, 1]", dict(x=f(1, 2, 7, 5), w=f(3, 2, 2, 3)), None, tight),
+    "dilated": (conv % ", dilation=[2, 3], padding=2", dict(x=f(1, 2, 9, 9), w=f(2, 2, 3, 3)), None, tight),
+    "groups": (conv % ", groups=2, padding=1", dict(x=f(2, 4, 5, 5), w=f(6, 2, 3, 3)), None, tight),
+    "nhwc": (conv % ", padding=[1, 0], stride=2, data_format='NHWC'", dict(x=f(2, 6, 5, 3), w=f(4, 3, 3, 2)), None, tight),
+    "nhwc_groups_f64": (conv % ", groups=3, data_format='NHWC'", dict(x=d(1, 4, 5, 3), w=d(6, 1, 3, 3))),
+    "pointwise": (conv % "", dict(x=f(2, 3, 4, 4), w=f(5, 3, 1, 1)), None, tight),
+    "bias": ("F.conv2d(x, w, v, padding=1)", dict(x=f(2, 3, 4, 4), w=f(5, 3, 3, 3), v=f(5)), None, tight),
+    "kernel_is_image": (conv % "", dict(x=f(2, 3, 3, 4), w=f(2, 3, 3, 4)), None, tight),
+    "stride_beyond_kernel": (conv % ", stride=3", dict(x=f(1, 1, 8, 7), w=f(1, 1, 2, 1)), None, tight),
+    "unknown_extents": (conv % ", padding=1", dict(x=f(2, 3, 5, 4, unknown=(0, 2, 3)), w=f(2, 3, 3, 3)), None, tight),
+    "depthwise": (conv % ", groups=3, padding=1", dict(x=f(2, 3, 5, 5), w=f(3, 1, 3, 3)), None, tight),
+    "depthwise_twofold": (conv % ", groups=3, stride=2", dict(x=f(2, 3, 5, 6), w=f(6, 1, 3, 2)), None, tight),
+    "depthwise_f64_dilated": (conv % ", groups=2, dilation=2, padding=2", dict(x=d(1, 2, 6, 6), w=d(2, 1, 3, 3))),
+})
+# What is only run: passes make one op of it.
+family("conv_chain", {
+    "bias": ("F.conv2d(x, w, v, padding=1)", dict(x=f(2, 4, 5, 6), w=f(8, 4, 3, 3), v=f(8)), "", tight),
+    "bias_relu": ("F.relu(F.conv2d(x, w, v, stride=2))", dict(x=f(2, 4, 7, 6), w=f(8, 4, 3, 2), v=f(8)), "", tight),
+    "bias_relu6": ("F.relu6(F.conv2d(x, w, v, padding=1) * 4)", dict(x=f(2, 4, 5, 6), w=f(8, 4, 3, 3), v=f(8)), "", tight),
+    "shortcut": ("F.relu(F.conv2d(x, w, v, padding=1) + r)", dict(x=f(2, 4, 5, 6), w=f(8, 4, 3, 3), v=f(8), r=f(2, 8, 5, 6)), "", tight),
+    "shortcut_nhwc": ("F.relu(r + F.conv2d(x, w, v, padding=[1, 0], data_format='NHWC'))",
+                      dict(x=f(2, 5, 6, 4), w=f(8, 4, 3, 1), v=f(8), r=f(2, 5, 6, 8)), "", tight),
+    "groups_relu6": ("F.relu6(F.conv2d(x, w, v, groups=2, padding=1))", dict(x=f(2, 4, 5, 6), w=f(8, 2, 3, 3), v=f(8)), "", tight),
+    "depthwise_relu": ("F.relu(F.conv2d(x, w, v, groups=4, padding=1))", dict(x=f(2, 4, 5, 6), w=f(4, 1, 3, 3), v=f(4)), "", tight),
+})
+family("conv_nd", {
+    "conv1d": ("F.conv1d(x, w, v, stride=2, padding=[1, 2], dilation=2)", dict(x=f(2, 3, 9), w=f(4, 3, 3), v=f(4)), None, tight),
+    "conv1d_nlc": ("F.conv1d(x, w, data_format='NLC', padding='SAME')", dict(x=f(2, 9, 3), w=f(4, 3, 4)), None, tight),
+    "conv3d_groups": ("F.conv3d(x, w, groups=2, padding=[1, 0, 1])", dict(x=d(1, 4, 3, 4, 3), w=d(2, 2, 2, 3, 2))),
+    "conv3d_same": ("F.conv3d(x, w, padding='SAME', stride=2)", dict(x=f(1, 2, 4, 5, 3), w=f(3, 2, 3, 2, 3)), None, tight),
+    "conv3d_ndhwc": ("F.conv3d(x, w, data_format='NDHWC')", dict(x=f(1, 3, 4, 3, 2), w=f(3, 2, 2, 2, 2)), None, tight),
+})
+back = "F.conv2d_transpose(x, w%s)"
+family("conv_transpose", {
+    "strided_f64": (back % ", stride=2, padding=1", dict(x=d(2, 3, 4, 3), w=d(3, 2, 3, 3))),
+    "output_padding": (back % ", stride=3, output_padding=[2, 1]", dict(x=f(1, 2, 3, 3), w=f(2, 2, 2, 3)), None, tight),
+    "output_size": (back % ", stride=2, output_size=[8, 7]", dict(x=f(1, 2, 3, 3), w=f(2, 2, 3, 3)), None, tight),
+    "groups": (back % ", groups=2", dict(x=f(1, 4, 3, 3), w=f(4, 3, 2, 2)), None, tight),
+    "dilated": (back % ", dilation=2, padding=[1, 0]", dict(x=f(1, 2, 4, 4), w=f(2, 3, 3, 2)), None, tight),
+    "nhwc": (back % ", stride=2, data_format='NHWC'", dict(x=f(1, 3, 4, 2), w=f(2, 3, 3, 3)), None, tight),
+    "same": (back % ", stride=2, padding='SAME'", dict(x=f(1, 2, 4, 4), w=f(2, 3, 3, 3)), None, tight),
+    "uneven_pads": (back % ", padding=[1, 0, 2, 1]", dict(x=f(1, 2, 4, 4), w=f(2, 3, 3, 3)), None, tight),
+    "depthwise": (back % ", groups=3, stride=2", dict(x=f(2, 3, 3, 4), w=f(3, 1, 3, 3)), None, tight),
+    "one_d": ("F.conv1d_transpose(x, w, stride=2, output_padding=1)", dict(x=f(2, 3, 5), w=f(3, 2, 3)), None, tight),
+    "three_d": ("F.conv3d_transpose(x, w, stride=2, padding=1)", dict(x=f(1, 2, 3, 2, 3), w=f(2, 2, 3, 3, 2)), None, tight),
+})
+
+# ---- pooling ---------------------------------------------------------------
+for name in "max avg".split():
+    pool = "F.%s_pool2d(x, %%s)" % name
+    family("pool2d", {}).update({
+        name + "_f64": (pool % "3, 2, 1", dict(x=d(2, 2, 7, 6)), None, FLOAT_FACTOR),
+        name + "_ceil": (pool % "3, 2, 1, ceil_mode=True", dict(x=f(1, 2, 6, 8))),
+        name + "_ceil_no_pad": (pool % "2, 2, ceil_mode=True", dict(x=f(1, 2, 5, 7))),
+        name + "_rectangle": (pool % "[2, 3], [1, 2], [0, 1]", dict(x=f(1, 2, 6, 8))),
+        name + "_uneven_pads": (pool % "3, 2, [1, 0, 0, 1]", dict(x=f(1, 2, 6, 7))),
+        name + "_same": (pool % "3, 2, 'SAME'", dict(x=f(1, 2, 6, 7))),
+        name + "_valid": (pool % "3, 2, 'VALID'", dict(x=f(1, 2, 6, 7))),
+        name + "_overlap": (pool % "3, 1, 1", dict(x=f(1, 1, 4, 4))),
+        name + "_nhwc": (pool % "2, 2, 1, data_format='NHWC'", dict(x=f(2, 5, 4, 3))),
+        name + "_negative": (pool % "3, 3, 1", dict(x=f(1, 1, 5, 5, lo=-9, hi=-8))),
+        name + "_adaptive": ("F.adaptive_%s_pool2d(x, [3, 2])" % name, dict(x=f(2, 2, 7, 5))),
+        name + "_adaptive_larger": ("F.adaptive_%s_pool2d(x, 5)" % name, dict(x=d(1, 2, 3, 4)), None, FLOAT_FACTOR),
+        name + "_adaptive_keep": ("F.adaptive_%s_pool2d(x, [None, 2])" % name, dict(x=f(1, 2, 3, 4))),
+        name + "_global": ("op('pool2d', {'X': x}, pooling_type='%s', ksize=[1, 1], global_pooling=True)" % name, dict(x=f(2, 3, 4, 5))),
+    })
+family("pool2d", {}).update({
+    "avg_inclusive": ("F.avg_pool2d(x, 3, 2, 1, exclusive=False)", dict(x=f(1, 2, 7, 6))),
+    "avg_inclusive_ceil": ("F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, exclusive=False)", dict(x=f(1, 2, 6, 8))),
+    "avg_divisor": ("F.avg_pool2d(x, 2, 2, divisor_override=3)", dict(x=f(1, 2, 4, 4))),
+    "max_mask": ("F.max_pool2d(x, 3, 2, 1, return_mask=True)", dict(x=apart(1, 2, 5, 6))),
+    "max_adaptive_mask": ("F.adaptive_max_pool2d(x, 3, return_mask=True)", dict(x=apart(1, 2, 5, 6))),
+    "unpool": ("F.max_unpool2d(*F.max_pool2d(x, 2, 2, return_mask=True), 2, 2)", dict(x=apart(1, 2, 4, 6))),
+    "one_d": ("[F.max_pool1d(x, 3, 2, 1), F.avg_pool1d(x, 2, 2), F.adaptive_avg_pool1d(x, 3)]", dict(x=f(2, 2, 7))),
+    "three_d": ("[F.max_pool3d(x, 2, 2, 1), F.avg_pool3d(x, 3, 2, 1, ceil_mode=True)]", dict(x=f(1, 2, 4, 5, 4))),
+    "three_d_adaptive": ("F.adaptive_avg_pool3d(x, [2, 3, 1])", dict(x=d(1, 2, 4, 5, 4)), None, FLOAT_FACTOR),
+    "three_d_ndhwc": ("F.avg_pool3d(x, 2, 2, data_format='NDHWC')", dict(x=f(1, 4, 2, 4, 3))),
+    "ties": ("F.max_pool2d(x, 2, 1)", dict(x=A([[[[1, 1, 1], [1, 1, 1], [1, 1, 1]]]], "float32"))),
+})
+
+# ---- normalisation ---------------------------------------------------------
+norm = dict(rtol=1e-3, atol=1e-4)
+bn = "[F.batch_norm(x, m, v, w, s%s), m, v]"
+
+
+def stats(make, n):
+    return dict(m=make(n), v=make(n, lo=.5, hi=2), w=make(n), s=make(n))
+
+
+family("batch_norm", {
+    "train_f64": (bn % ", training=True, momentum=.7", dict(x=d(4, 3, 2, 2), **stats(d, 3)), "x w s", dict(rtol=1e-6, atol=1e-7)),
+    "train_rank2": (bn % ", training=True", dict(x=f(6, 3), **stats(f, 3)), "x w s", norm),
+    "train_rank3_nlc": (bn % ", training=True, data_format='NLC'", dict(x=f(3, 4, 2), **stats(f, 2)), "x w s", norm),
+    "train_nhwc": (bn % ", training=True, data_format='NHWC', epsilon=1e-3", dict(x=f(2, 3, 4, 5), **stats(f, 5)), "x w s", norm),
+    "train_rank5": (bn % ", training=True", dict(x=f(2, 3, 2, 3, 2), **stats(f, 3)), "x w s", norm),
+    "frozen_f64": (bn % ", training=False", dict(x=d(4, 3, 2, 2), **stats(d, 3)), "x w s", dict(rtol=1e-6, atol=1e-7)),
+    "global_in_training": (bn % ", training=True, use_global_stats=True", dict(x=f(4, 3, 2), **stats(f, 3)), "x w s", norm),
+    "x_only": (bn % ", training=True", dict(x=f(4, 3, 2), **stats(f, 3)), "x", norm),
+    "weights_only": (bn % ", training=True", dict(x=f(4, 3, 2), **stats(f, 3)), "w s", norm),
+})
+family("layer_norm", {
+    "f64_two_axes": ("F.layer_norm(x, [3, 4], w, s)", dict(x=d(2, 3, 4), w=d(12), s=d(12)), None, dict(rtol=1e-7, atol=1e-8)),
+    "bare": ("F.layer_norm(x, 4)", dict(x=f(2, 3, 4)), None, norm),
+    "no_bias": ("F.layer_norm(x, 4, w)", dict(x=f(2, 3, 4), w=f(4)), None, norm),
+    "no_scale": ("F.layer_norm(x, 4, None, s, epsilon=1e-3)", dict(x=f(2, 3, 4), s=f(4)), None, norm),
+    "first_axis": ("op('layer_norm', {'X': x, 'Scale': w, 'Bias': s}, 'Y Mean Variance', begin_norm_axis=2, epsilon=1e-4)",
+                   dict(x=f(2, 3, 2, 2), w=f(4), s=f(4)), None, norm),
+    "wide": ("F.layer_norm(x, 33, w, s)", dict(x=f(3, 33), w=f(33), s=f(33)), None, norm),
+    "scale_only_grad": ("F.layer_norm(x, 4, w, s)", dict(x=f(2, 4), w=f(4), s=f(4)), "w s", norm),
+})
+family("other_norms", {
+    "instance": ("F.instance_norm(x, weight=w, bias=s)", dict(x=f(2, 3, 4, 3), w=f(3), s=f(3)), None, norm),
+    "instance_bare_rank3": ("F.instance_norm(x)", dict(x=f(2, 3, 5)), None, norm),
+    "instance_f64": ("F.instance_norm(x, weight=w, bias=s)", dict(x=d(2, 3, 2, 2, 2), w=d(3), s=d(3)), None, dict(rtol=1e-6, atol=1e-7)),
+    "group": ("op('group_norm', {'X': x, 'Scale': w, 'Bias': s}, 'Y Mean Variance', groups=2, epsilon=1e-5)",
+              dict(x=f(2, 4, 3, 3), w=f(4), s=f(4)), None, norm),
+    "group_nhwc": ("op('group_norm', {'X': x, 'Scale': w, 'Bias': s}, 'Y Mean Variance', groups=3, epsilon=1e-3, data_layout='NHWC')",
+                   dict(x=f(2, 3, 2, 6), w=f(6), s=f(6)), None, norm),
+    "group_f64_bare": ("op('group_norm', {'X': x}, 'Y Mean Variance', groups=1, epsilon=1e-5)", dict(x=d(2, 4, 5)), "", dict(rtol=1e-6, atol=1e-7)),
+    "lrn": ("F.local_response_norm(x, 3, alpha=.1, beta=.6, k=2.)", dict(x=f(2, 5, 3, 2))),
+})
+
+# ---- softmax and losses ----------------------------------------------------
+for name in "softmax log_softmax".split():
+    family("softmax", {}).update({
+        name + "_f64_first": ("F.%s(x, 0)" % name, dict(x=d(3, 4))),
+        name + "_middle": ("F.%s(x, -2)" % name, dict(x=f(2, 3, 4))),
+        name + "_large": ("F.%s(x, -1)" % name, dict(x=f(2, 5, lo=-80, hi=80))),
+        name + "_one": ("F.%s(x, -1)" % name, dict(x=f(3, 1))),
+        name + "_zero_rank": ("F.%s(x)" % name, dict(x=f())),
+        name + "_as_f64": ("F.%s(x, dtype='float64')" % name, dict(x=f(2, 3))),
+        name + "_unknown": ("F.%s(x, 1)" % name, dict(x=f(2, 3, 4, unknown=(0, 1)))),
+    })
+ce = "F.cross_entropy(x, y%s)"
+family("cross_entropy", {
+    "f64": (ce % "", dict(x=d(4, 3), y=i(4, lo=0, hi=3))),
+    "column_labels": (ce % ", reduction='none'", dict(x=f(4, 3), y=i(4, 1, lo=0, hi=3))),
+    "int32_labels": (ce % ", reduction='sum'", dict(x=f(4, 3), y=i32(4, lo=0, hi=3))),
+    "ignore": (ce % ", ignore_index=1", dict(x=f(6, 3), y=A([0, 1, 2, 1, 0, 2]))),
+    "ignore_minus_100": (ce % "", dict(x=f(4, 3), y=A([0, -100, 2, -100]))),
+    "weights": (ce % ", w", dict(x=f(4, 3), y=i(4, lo=0, hi=3), w=f(3, lo=.2, hi=2)), "x"),
+    "weights_none_ignored": (ce % ", w, 2, 'none'", dict(x=f(5, 3), y=A([0, 2, 1, 2, 0]), w=f(3, lo=.2, hi=2)), "x"),
+    "soft": (ce % ", soft_label=True", dict(x=f(4, 3), y=f(4, 3, lo=.1, hi=.9)), "x"),
+    "soft_f64_axis1": (ce % ", soft_label=True, axis=1, reduction='none'", dict(x=d(2, 3, 4), y=d(2, 3, 4, lo=.1, hi=.9)), "x"),
+    "axis1_image": (ce % ", axis=1, ignore_index=2", dict(x=f(2, 3, 2, 3), y=i(2, 2, 3, lo=0, hi=3))),
+    "smoothing": (ce % ", label_smoothing=.2", dict(x=f(4, 3), y=i(4, lo=0, hi=3))),
+    "probabilities": (ce % ", use_softmax=False", dict(x=f(4, 3, lo=.1, hi=.9), y=i(4, lo=0, hi=3))),
+    "probabilities_soft": (ce % ", use_softmax=False, soft_label=True", dict(x=f(4, 3, lo=.1, hi=.9), y=f(4, 3, lo=.1, hi=.9)), "x"),
+    "with_softmax": ("F.softmax_with_cross_entropy(x, y, return_softmax=True)", dict(x=f(4, 3), y=i(4, 1, lo=0, hi=3))),
+    "large": (ce % ", reduction='none'", dict(x=f(4, 3, lo=-90, hi=90), y=i(4, lo=0, hi=3)), None, dict(rtol=1e-5, atol=1e-5)),
+    "unknown": (ce % "", dict(x=f(4, 3, unknown=(0,)), y=In(lambda rng: rng.randint(0, 3, 4), unknown=(0,)))),
+    "legacy": ("op('cross_entropy', {'X': x, 'Label': y}, 'Y', ignore_index=1)", dict(x=f(4, 3, lo=.1, hi=.9), y=A([[0], [1], [2], [1]]))),
+    "legacy_soft": ("op('cross_entropy', {'X': x, 'Label': y}, 'Y', soft_label=True)", dict(x=d(4, 3, lo=.1, hi=.9), y=d(4, 3, lo=.1, hi=.9)), "x"),
+})
+for reduction in "none mean sum".split():
+    end = ", reduction='%s')" % reduction
+    pair = dict(x=f(3, 4, lo=.1, hi=.9), y=f(3, 4, lo=.1, hi=.9))
+    family("losses", {}).update({
+        "nll_" + reduction: ("F.nll_loss(x, y, w, ignore_index=2" + end, dict(x=f(5, 3), y=i(5, lo=0, hi=3), w=f(3, lo=.2, hi=1)), "x"),
+        "nll_image_" + reduction: ("F.nll_loss(x, y" + end, dict(x=d(2, 3, 2, 2), y=i(2, 2, 2, lo=0, hi=3))),
+        "mse_" + reduction: ("F.mse_loss(x, y" + end, pair),
+        "l1_" + reduction: ("F.l1_loss(x, y" + end, dict(x=d(3, 4), y=d(3, 4))),
+        "smooth_l1_" + reduction: ("F.smooth_l1_loss(x, y, delta=.4" + end, pair, "x"),
+        "kl_" + reduction: ("F.kl_div(x, y" + end, dict(x=f(3, 4), y=f(3, 4, lo=0, hi=.9)), "x"),
+        "bce_" + reduction: ("F.binary_cross_entropy(x, y, w" + end, dict(**pair, w=f(4, lo=.2, hi=1)), "x"),
+        "bce_logits_" + reduction: ("F.binary_cross_entropy_with_logits(x, y, w, pos_weight=p" + end,
+                                    dict(x=f(3, 4, lo=-9, hi=9), y=f(3, 4, lo=0, hi=1), w=f(4, lo=.2, hi=1), p=f(4, lo=.5, hi=3)), "x"),
+        "margin_" + reduction: ("F.margin_ranking_loss(x, y, z, .1" + end, dict(x=f(5), y=f(5), z=A([1, -1, 1, -1, 1], "float32")), "x y"),
+    })
+family("losses", {}).update({
+    "kl_batchmean": ("F.kl_div(x, y, 'batchmean')", dict(x=d(3, 4), y=d(3, 4, lo=.1, hi=.9)), "x"),
+    "sigmoid_ce_ignore": ("op('sigmoid_cross_entropy_with_logits', {'X': x, 'Label': y}, ignore_index=-1, normalize=True)",
+                          dict(x=f(3, 3, lo=-9, hi=9), y=A([[0, 1, -1], [1, 1, 0], [-1, 0, 1]], "float32")), "x"),
+    "square_error": ("F.square_error_cost(x, y)", dict(x=d(3, 1), y=d(3, 1))),
+    "log_loss": ("F.log_loss(x, y, 1e-3)", dict(x=f(4, 1, lo=.1, hi=.9), y=f(4, 1, lo=0, hi=1)), "x"),
+    "huber": ("op('huber_loss', {'X': x, 'Y': y}, 'Out Residual', delta=.5)", dict(x=f(4, 1), y=f(4, 1)), "x"),
+    "label_smooth": ("F.label_smooth(x, epsilon=.2)", dict(x=A(np.eye(3), "float32")), ""),
+    "triplet": ("F.triplet_margin_loss(x, y, z)", dict(x=f(3, 4), y=f(3, 4), z=f(3, 4)), None, dict(rtol=1e-4, atol=1e-5)),
+    "ctc": ("F.ctc_loss(x, y, n, m, 0, 'none')", dict(x=f(5, 2, 4), y=A([[1, 2], [3, 1]], "int32"), n=A([5, 4]), m=A([2, 1])), "x", dict(rtol=1e-4, atol=1e-5)),
+})
+
+# ---- embeddings ------------------------------------------------------------
+family("embedding", {
+    "f64_repeats": ("F.embedding(x, w)", dict(x=A([[0, 3], [3, 3]]), w=d(4, 3))),
+    "int32_ids": ("F.embedding(x, w)", dict(x=A([2, 0], "int32"), w=f(4, 3))),
+    "padding": ("F.embedding(x, w, padding_idx=1)", dict(x=A([[0, 1], [1, 3]]), w=f(4, 3))),
+    "padding_from_end": ("F.embedding(x, w, padding_idx=-1)", dict(x=A([[0, 3], [1, 3]]), w=f(4, 3))),
+    "zero_rank_id": ("F.embedding(x, w)", dict(x=A(2), w=f(4, 3))),
+    "id_column": ("F.embedding(x, w)", dict(x=A([[[1], [2]]]), w=f(4, 3))),
+    "no_ids": ("F.embedding(x, w)", dict(x=In(lambda rng: np.zeros((0, 2), "int64")), w=f(4, 3)), ""),
+    "one_hot": ("F.one_hot(x, 5)", dict(x=i(2, 3, lo=0, hi=5))),
+    "one_hot_zero_rank": ("F.one_hot(x, 3)", dict(x=A(1, "int32"))),
+})
+
+# ---- moving data -----------------------------------------------------------
+family("concat", {
+    "negative_f64": ("paddle.concat([x, y, x], -2)", dict(x=d(2, 3), y=d(1, 3))),
+    "empty_part": ("paddle.concat([x, y], 0)", dict(x=f(0, 3), y=f(2, 3)), ""),
+    "single": ("paddle.concat([x], 1)", dict(x=f(2, 3))),
+    "bool": ("paddle.concat([x, y], 0)", dict(x=b(2), y=b(3))),
+    "int32": ("paddle.concat([x, y], 1)", dict(x=i32(2, 1), y=i32(2, 2))),
+    "axis_fed": ("op('concat', {'X': [x, y], 'AxisTensor': a}, axis=0)", dict(x=f(2, 1), y=f(2, 2), a=A([1], "int32"))),
+    "unknown": ("paddle.concat([x, y], 1)", dict(x=f(2, 1, unknown=(1,)), y=f(2, 2))),
+    "stack_negative": ("paddle.stack([x, y], -1)", dict(x=d(2, 3), y=d(2, 3))),
+    "stack_zero_rank": ("paddle.stack([x, y])", dict(x=f(), y=f())),
+    "stack_int": ("paddle.stack([x, x], 1)", dict(x=i(2, 3))),
+})
+family("split", {
+    "rest": ("paddle.split(x, [1, -1, 2], axis=-1)", dict(x=f(2, 6))),
+    "number_f64": ("paddle.split(x, 3, axis=0)", dict(x=d(6, 2))),
+    "one_used": ("paddle.split(x, [2, 1], 0)[1]", dict(x=f(3, 2))),
+    "int": ("paddle.split(x, 2, 1)", dict(x=i(2, 4))),
+    "bool": ("paddle.split(x, 2, 1)", dict(x=b(2, 4))),
+    "unbind": ("paddle.unbind(x, -1)", dict(x=f(2, 3))),
+    "unstack": ("paddle.unstack(x, 1)", dict(x=d(2, 3, 2))),
+    "chunk": ("paddle.chunk(x, 2, -2)", dict(x=f(4, 3))),
+    "unknown": ("paddle.split(x, 2, 1)", dict(x=f(3, 4, unknown=(0,)))),
+})
+family("slice", {
+    "negative": ("x[-3:-1, :2]", dict(x=d(4, 3))),
+    "beyond": ("paddle.slice(x, [0, 1], [-9, 1], [9, 99])", dict(x=f(3, 4))),
+    "index": ("x[1]", dict(x=f(3, 4))),
+    "index_to_zero_rank": ("x[-1]", dict(x=f(3))),
+    "two_indices": ("x[1, -1]", dict(x=d(3, 4))),
+    "ellipsis": ("x[..., 0]", dict(x=f(2, 3, 2))),
+    "new_axis": ("x[:, None, 1:]", dict(x=f(2, 3))),
+    "step": ("x[::2, 1::3]", dict(x=f(5, 7))),
+    "backward_step": ("x[::-1, 5:1:-2]", dict(x=d(3, 7))),
+    "empty": ("x[2:2]", dict(x=f(4, 3)), ""),
+    "int32": ("x[1:3]", dict(x=i32(4))),
+    "bool": ("x[:, 1:]", dict(x=b(2, 3))),
+    "fed_bounds": ("paddle.slice(x, [0], [s], [e])", dict(x=f(5, 2), s=A([1]), e=A([4]))),
+    "strided_op": ("paddle.strided_slice(x, [0, 1], [3, -1], [0, -5], [-1, -2])", dict(x=f(4, 5))),
+    "unknown": ("x[1:, :-1]", dict(x=f(3, 4, unknown=(0, 1)))),
+    "by_list": ("x[[2, 0, 2]]", dict(x=f(3, 4))),
+    "by_mask": ("x[m]", dict(x=f(4, 2), m=A([True, False, True, False], "bool"))),
+})
+family("gather", {
+    "f64": ("paddle.gather(x, k)", dict(x=d(4, 3), k=A([3, 0, 3]))),
+    "axis1_forward": ("paddle.gather(x, k, axis=1)", dict(x=f(2, 4), k=A([3, 1], "int32")), ""),
+    "zero_rank_index": ("paddle.gather(x, k)", dict(x=f(4, 3), k=A(2))),
+    "no_index": ("paddle.gather(x, k)", dict(x=f(4, 3), k=In(lambda rng: np.zeros(0, "int64"))), ""),
+    "int": ("paddle.gather(x, k)", dict(x=i(4, 2), k=A([1, 1]))),
+    "uint8": ("paddle.gather(x, k)", dict(x=u8(4, 2), k=A([1, 3]))),
+    "nd": ("paddle.gather_nd(x, k)", dict(x=f(3, 4, 2), k=A([[0, 1], [2, 3], [0, 1]]))),
+    "nd_full_f64": ("paddle.gather_nd(x, k)", dict(x=d(3, 4), k=A([[[0, 1]], [[2, 3]]]))),
+    "nd_int32": ("paddle.gather_nd(x, k)", dict(x=f(3, 4), k=A([1], "int32"))),
+    "index_select": ("paddle.index_select(x, k, axis=-1)", dict(x=d(3, 4), k=A([2, 0, 2]))),
+    "index_sample": ("paddle.index_sample(x, k)", dict(x=f(2, 4), k=A([[0, 0, 3], [2, 1, 2]]))),
+    "take_along": ("paddle.take_along_axis(x, k, -1)", dict(x=d(2, 4), k=A([[0, 3], [2, 2]]))),
+    "take_along_broadcast": ("paddle.take_along_axis(x, k, 0)", dict(x=f(3, 4), k=A([[2, 0, 1, 1]]))),
+    "masked_select": ("paddle.masked_select(x, m)", dict(x=d(2, 3), m=A([[1, 0, 1], [0, 0, 1]], "bool"))),
+    "masked_select_none": ("paddle.masked_select(x, m)", dict(x=f(2, 3), m=A([[0] * 3] * 2, "bool")), ""),
+    "nonzero": ("paddle.nonzero(x)", dict(x=A([[0, 3, 0], [2, 0, 1]]))),
+    "nonzero_none": ("paddle.nonzero(x)", dict(x=A([0, 0], "float32")), ""),
+})
+family("scatter", {
+    "overwrite": ("paddle.scatter(x, k, u)", dict(x=d(4, 2), k=A([3, 1]), u=d(2, 2))),
+    "add_repeats": ("paddle.scatter(x, k, u, overwrite=False)", dict(x=f(4, 2), k=A([1, 1, 0]), u=f(3, 2))),
+    "int32_rank1": ("paddle.scatter(x, k, u)", dict(x=f(5), k=A([0, 4], "int32"), u=f(2))),
+    "int_data": ("paddle.scatter(x, k, u)", dict(x=i(4, 2), k=A([2]), u=i(1, 2))),
+    "nd_add": ("paddle.scatter_nd_add(x, k, u)", dict(x=d(3, 4), k=A([[0, 1], [0, 1], [2, 3]]), u=d(3))),
+    "nd_add_rows": ("paddle.scatter_nd_add(x, k, u)", dict(x=f(3, 4), k=A([[1], [1]]), u=f(2, 4))),
+    "nd": ("paddle.scatter_nd(k, u, [3, 4])", dict(k=A([[2], [0]]), u=f(2, 4))),
+    "put_assign": ("paddle.put_along_axis(x, k, u, 1)", dict(x=f(2, 4), k=A([[0], [3]]), u=f(2, 1))),
+    "put_add": ("paddle.put_along_axis(x, k, u, 0, 'add')", dict(x=d(3, 2), k=A([[0, 1], [0, 1]]), u=d(2, 2)), ""),
+    "index_add": ("paddle.index_add(x, k, 1, u)", dict(x=f(2, 4), k=A([3, 3], "int32"), u=f(2, 2))),
+})
+family("where", {
+    "broadcast": ("paddle.where(c, x, y)", dict(c=b(2, 1, 3), x=f(4, 1), y=f(3))),
+    "f64": ("paddle.where(c, x, y)", dict(c=b(2, 3), x=d(2, 3), y=d(2, 3))),
+    "number": ("paddle.where(c, x, paddle.full([2, 3], .5))", dict(c=b(2, 3), x=f(2, 3))),
+    "int": ("paddle.where(c, x, y)", dict(c=b(5), x=i(5), y=i(5))),
+    "zero_rank": ("paddle.where(c, x, y)", dict(c=b(), x=f(), y=f())),
+    "empty": ("paddle.where(c, x, y)", dict(c=b(0, 2), x=f(0, 2), y=f(0, 2)), ""),
+})
+family("order", {
+    "topk_f64": ("paddle.topk(x, 2)", dict(x=apart(3, 5, dtype="float64"))),
+    "topk_smallest_first_axis": ("paddle.topk(x, 2, axis=0, largest=False)", dict(x=apart(4, 3))),
+    "topk_middle": ("paddle.topk(x, 3, axis=-2)", dict(x=apart(2, 4, 3))),
+    "topk_all": ("paddle.topk(x, 5)", dict(x=apart(5))),
+    "topk_int": ("paddle.topk(x, 2)", dict(x=A([[3, 9, 1, 7], [0, -1, 5, 2]]))),
+    "topk_fed_k": ("paddle.topk(x, k)", dict(x=apart(2, 5), k=A([3], "int32"))),
+    "topk_zero_rank": ("paddle.topk(x, 1)", dict(x=f())),
+    "sort_down_first": ("[paddle.sort(x, 0, descending=True), paddle.argsort(x, 0, descending=True)]", dict(x=apart(4, 3))),
+    "sort_int": ("[paddle.sort(x), paddle.argsort(x)]", dict(x=A([5, -2, 9, 0], "int32"))),
+    "sort_f64_middle": ("paddle.sort(x, -2)", dict(x=apart(2, 3, 2, dtype="float64"))),
+    "sort_zero_rank": ("[paddle.sort(x), paddle.argsort(x)]", dict(x=f())),
+    "argmax": ("[paddle.argmax(x), paddle.argmin(x, 0), paddle.argmax(x, -1, keepdim=True)]", dict(x=apart(3, 4)), ""),
+    "argmax_int32_out": ("paddle.argmax(x, 1, dtype='int32')", dict(x=A([[1, 5, 2], [9, 0, 9]]))),
+    "argmax_flat_keep": ("paddle.argmax(x, keepdim=True)", dict(x=apart(2, 3, 2, dtype="float64")), ""),
+    "argmax_ties": ("[paddle.argmax(x, 1), paddle.argmin(x, 1)]", dict(x=A([[1, 1, 0], [0, 0, 0]], "float32")), ""),
+    "argmax_zero_rank": ("paddle.argmax(x)", dict(x=f()), ""),
+    "kthvalue": ("paddle.kthvalue(x, 2, axis=0, keepdim=True)", dict(x=apart(4, 3))),
+    "mode": ("paddle.mode(x, -1)", dict(x=A([[1, 2, 2, 3], [5, 5, 0, 1]], "float32"))),
+    "unique": ("paddle.unique(x, return_index=True, return_inverse=True, return_counts=True)", dict(x=A([3, 1, 3, 2, 1]))),
+    "unique_axis": ("paddle.unique(x, axis=0, return_counts=True)", dict(x=A([[1, 2], [0, 1], [1, 2]], "float32")), ""),
+    "unique_consecutive": ("paddle.unique_consecutive(x, return_inverse=True, return_counts=True)", dict(x=A([1, 1, 2, 2, 1]))),
+    "searchsorted": ("[paddle.searchsorted(x, y), paddle.searchsorted(x, y, right=True)]", dict(x=A([1, 3, 3, 7], "float32"), y=A([[0, 3], [7, 8]], "float32")), ""),
+    "accuracy": ("paddle.static.accuracy(x, y, k=2)", dict(x=apart(4, 3), y=i(4, 1, lo=0, hi=3)), ""),
+})
+family("cumulate", {
+    "flat": ("paddle.cumsum(x)", dict(x=f(2, 3))),
+    "negative_f64": ("paddle.cumsum(x, -2)", dict(x=d(2, 3, 2))),
+    "reverse_exclusive": ("op('cumsum', {'X': x}, axis=1, reverse=True, exclusive=True)", dict(x=f(2, 4))),
+    "exclusive": ("op('cumsum', {'X': x}, axis=0, exclusive=True)", dict(x=d(3, 2))),
+    "reverse": ("op('cumsum', {'X': x}, axis=-1, reverse=True)", dict(x=f(2, 4))),
+    "int": ("paddle.cumsum(x, 0)", dict(x=i(3, 2))),
+    "as_f64": ("paddle.cumsum(x, 0, dtype='float64')", dict(x=f(3, 2))),
+    "zero_rank": ("paddle.cumsum(x)", dict(x=f())),
+    "cumprod": ("paddle.cumprod(x, 1)", dict(x=d(2, 4, lo=.5, hi=2))),
+    "cumprod_zero": ("paddle.cumprod(x, 0)", dict(x=A([2, 0, 3, 0, 4], "float32"))),
+    "cummax": ("[paddle.cummax(x, 1)[0], paddle.cummin(x, 0)[0]]", dict(x=apart(3, 4))),
+    "logcumsumexp": ("paddle.logcumsumexp(x, -1)", dict(x=d(2, 4))),
+})
+family("shapes", {
+    "reshape_copy_infer": ("paddle.reshape(x, [0, -1])", dict(x=d(2, 3, 4))),
+    "reshape_to_zero_rank": ("paddle.reshape(x, [])", dict(x=f(1))),
+    "reshape_from_zero_rank": ("paddle.reshape(x, [1, 1])", dict(x=f())),
+    "reshape_fed": ("paddle.reshape(x, s)", dict(x=f(2, 3), s=A([3, -1], "int32"))),
+    "reshape_mixed": ("paddle.reshape(x, [s, 2])", dict(x=f(2, 3), s=A([3], "int32"))),
+    "transpose": ("paddle.transpose(x, [2, 0, 3, 1])", dict(x=d(2, 3, 4, 2))),
+    "transpose_int": ("paddle.transpose(x, [1, 0])", dict(x=i(2, 3))),
+    "transpose_zero_rank": ("paddle.transpose(x, [])", dict(x=f())),
+    "transpose_negative": ("paddle.transpose(x, [-1, 0, 1])", dict(x=f(2, 3, 4))),
+    "squeeze": ("[paddle.squeeze(x), paddle.squeeze(x, -1), paddle.squeeze(x, [0, 1])]", dict(x=f(1, 2, 1))),
+    "squeeze_to_zero_rank": ("paddle.squeeze(x)", dict(x=f(1, 1))),
+    "unsqueeze": ("[paddle.unsqueeze(x, [0, -1]), paddle.unsqueeze(x, 1)]", dict(x=d(2, 3))),
+    "unsqueeze_zero_rank": ("paddle.unsqueeze(x, [0, 1])", dict(x=f())),
+    "flatten": ("[paddle.flatten(x), paddle.flatten(x, 1, -2)]", dict(x=f(2, 3, 2, 2))),
+    "flatten_zero_rank": ("paddle.flatten(x)", dict(x=f())),
+    "expand": ("[paddle.expand(x, [4, -1, 3]), paddle.expand(x, [2, 1, 2, 3])]", dict(x=d(1, 2, 1)), "x"),
+    "expand_zero_rank": ("paddle.expand(x, [2, 3])", dict(x=f())),
+    "expand_int": ("paddle.expand(x, [2, 3])", dict(x=i(1, 3))),
+    "expand_as": ("paddle.expand_as(x, y)", dict(x=f(3, 1), y=f(2, 3, 4)), "x"),
+    "tile": ("[paddle.tile(x, [2, 1, 3]), paddle.tile(x, [2])]", dict(x=f(2, 3))),
+    "tile_zero_rank": ("paddle.tile(x, [2, 2])", dict(x=f())),
+    "tile_bool": ("paddle.tile(x, [2, 1])", dict(x=b(2, 3))),
+    "flip": ("[paddle.flip(x, [0, -1]), paddle.flip(x, 1)]", dict(x=d(2, 3, 2))),
+    "roll": ("[paddle.roll(x, 2), paddle.roll(x, [1, -1], [0, -1])]", dict(x=f(3, 4))),
+    "tril": ("[paddle.tril(x, -1), paddle.triu(x, 1)]", dict(x=d(2, 3, 4))),
+    "tril_int": ("[paddle.tril(x), paddle.triu(x)]", dict(x=i(4, 3))),
+    "diag": ("[paddle.diag(x, 1), paddle.diag(x, -1, padding_value=2)]", dict(x=f(3)), ""),
+    "diagonal": ("paddle.diagonal(x, 1, 0, -1)", dict(x=f(3, 2, 4))),
+    "meshgrid": ("paddle.meshgrid(x, y)", dict(x=f(3), y=f(2))),
+    "repeat": ("paddle.repeat_interleave(x, 2, 1)", dict(x=f(2, 3))),
+    "pixel_shuffle": ("F.pixel_shuffle(x, 2)", dict(x=f(1, 4, 2, 3))),
+    "unfold": ("F.unfold(x, [2, 3], [2, 1], [1, 0], 1)", dict(x=f(1, 2, 4, 5))),
+    "clone_assign": ("[paddle.assign(x), x.clone()]", dict(x=d(2, 3))),
+})
+for mode in "constant reflect replicate circular".split():
+    family("pad", {}).update({
+        mode: ("F.pad(x, [1, 2, 2, 1], mode='%s')" % mode, dict(x=f(2, 2, 4, 5))),
+        mode + "_f64_nhwc": ("F.pad(x, [1, 0, 0, 2], mode='%s', data_format='NHWC')" % mode, dict(x=d(1, 3, 4, 2))),
+        mode + "_rank3": ("F.pad(x, [2, 1], mode='%s', data_format='NCL')" % mode, dict(x=f(2, 2, 4))),
+        mode + "_rank5": ("F.pad(x, [1, 0, 0, 1, 1, 1], mode='%s', data_format='NCDHW')" % mode, dict(x=f(1, 2, 3, 3, 2))),
+    })
+family("pad", {}).update({
+    "every_axis": ("F.pad(x, [1, 0, 0, 2], value=1.5)", dict(x=f(2, 3))),
+    "int": ("F.pad(x, [1, 1, 0, 2], value=7)", dict(x=i(2, 3))),
+    "pad_op_f64": ("op('pad', {'X': x}, paddings=[1, 0, 2, 1], pad_value=-1.)", dict(x=d(2, 3))),
+})
+for mode in "nearest bilinear bicubic".split():
+    family("interpolate", {}).update({
+        mode + "_up": ("F.interpolate(x, [7, 5], mode='%s')" % mode, dict(x=f(1, 2, 3, 4)), None, tight),
+        mode + "_down": ("F.interpolate(x, [2, 3], mode='%s')" % mode, dict(x=d(1, 2, 5, 7)), None, FLOAT_FACTOR),
+        mode + "_scale": ("F.interpolate(x, scale_factor=[1.5, 2], mode='%s')" % mode, dict(x=f(2, 1, 4, 3)), None, tight),
+        mode + "_nhwc": ("F.interpolate(x, [5, 6], mode='%s', data_format='NHWC')" % mode, dict(x=f(1, 3, 4, 2)), None, tight),
+    })
+family("interpolate", {}).update({
+    "bilinear_corners": ("F.interpolate(x, [5, 7], mode='bilinear', align_corners=True)", dict(x=f(1, 2, 3, 4)), None, tight),
+    "bilinear_mode1": ("F.interpolate(x, [5, 7], mode='bilinear', align_mode=1)", dict(x=d(1, 2, 3, 4))),
+    "bicubic_corners": ("F.interpolate(x, [5, 7], mode='bicubic', align_corners=True)", dict(x=f(1, 2, 3, 4)), None, tight),
+    "nearest_corners": ("op('nearest_interp_v2', {'X': x}, out_h=5, out_w=7, align_corners=True, interp_method='nearest')", dict(x=f(1, 2, 3, 4)), None, tight),
+    "to_one": ("F.interpolate(x, [1, 1], mode='bilinear', align_corners=True)", dict(x=f(1, 2, 3, 4)), None, tight),
+    "linear": ("F.interpolate(x, [7], mode='linear', data_format='NCW')", dict(x=f(1, 2, 4)), None, tight),
+    "linear_nwc_corners": ("F.interpolate(x, [7], mode='linear', align_corners=True, data_format='NWC')", dict(x=d(1, 4, 2))),
+    "trilinear": ("F.interpolate(x, [3, 5, 4], mode='trilinear', data_format='NCDHW')", dict(x=f(1, 2, 2, 3, 3)), None, tight),
+    "nearest_rank5": ("F.interpolate(x, scale_factor=2, mode='nearest', data_format='NCDHW')", dict(x=f(1, 1, 2, 3, 2)), None, tight),
+    "area": ("F.interpolate(x, [2, 3], mode='area')", dict(x=f(1, 2, 5, 6)), None, tight),
+    "fed_size": ("F.interpolate(x, s, mode='bilinear')", dict(x=f(1, 2, 3, 4), s=A([4, 6], "int32")), None, tight),
+})
+
+# ---- one input, one output -------------------------------------------------
+ACTIVATIONS = dict(
+    relu="F.relu(x)", relu6="F.relu6(x)", elu="F.elu(x, .7)", selu="F.selu(x)", celu="F.celu(x, 1.3)", gelu="F.gelu(x)",
+    gelu_tanh="F.gelu(x, True)", sigmoid="F.sigmoid(x)", log_sigmoid="F.log_sigmoid(x)", silu="F.silu(x)", swish="F.swish(x)",
+    mish="F.mish(x)", hardswish="F.hardswish(x)", hardsigmoid="F.hardsigmoid(x, .2, .4)", hardtanh="F.hardtanh(x, -.5, .7)",
+    hardshrink="F.hardshrink(x, .3)", softshrink="F.softshrink(x, .2)", softplus="F.softplus(x, 2, 3)", softsign="F.softsign(x)",
+    tanhshrink="F.tanhshrink(x)", leaky_relu="F.leaky_relu(x, .1)", thresholded_relu="F.thresholded_relu(x, .4)",
+    tanh="paddle.tanh(x)", exp="paddle.exp(x)", expm1="paddle.expm1(x)", square="paddle.square(x)", abs="paddle.abs(x)",
+    sin="paddle.sin(x)", cos="paddle.cos(x)", sinh="paddle.sinh(x)", cosh="paddle.cosh(x)", atan="paddle.atan(x)",
+    asinh="paddle.asinh(x)", erf="paddle.erf(x)", sign="paddle.sign(x)", floor="paddle.floor(x)", ceil="paddle.ceil(x)",
+    round="paddle.round(x)", trunc="paddle.trunc(x)", stanh="paddle.stanh(x, .5, 1.2)", scale="paddle.scale(x, 2., 1., False)",
+    clip="paddle.clip(x, -.4, .5)")
+for name, body in ACTIVATIONS.items():
+    family("unary", {}).update({
+        name: (body, dict(x=d(3, 4, lo=-3, hi=3)), None, FLOAT_FACTOR if name == "selu" else {}),
+        name + "_zero_rank": (body, dict(x=f())),
+    })
+    if name not in ("exp", "expm1", "sinh", "cosh", "square", "sin", "cos"):
+        CASES["unary"][name + "_far"] = (body, dict(x=A([-90, -20, 0, 20, 90], "float32")), "" if name in (
+            "abs", "hardshrink", "celu", "hardtanh", "relu6", "hardsigmoid", "hardswish", "silu") else None)
+for name in "log log2 log10 log1p sqrt rsqrt reciprocal lgamma digamma acosh".split():
+    family("unary", {}).update({
+        name: ("paddle.%s(x)" % name, dict(x=d(3, 4, lo=1.1, hi=4))),
+        name + "_edge": ("paddle.%s(x)" % name, dict(x=A([0, 1, -1, np.inf, np.nan], "float32")), ""),
+    })
+family("unary", {}).update({
+    "empty": ("[F.relu(x), paddle.exp(x), F.gelu(x)]", dict(x=f(0, 3)), ""),
+    "ints": ("[paddle.abs(x), paddle.square(x), paddle.sign(paddle.cast(x, 'float32')), -x]", dict(x=i(5))),
+    "int_scale": ("[paddle.scale(x, 2., 1.), paddle.scale(x, 3., 1., False)]", dict(x=i32(4))),
+    "int_clip": ("paddle.clip(x, -2, 3)", dict(x=i(6))),
+    "complex": ("[paddle.abs(x), paddle.real(x), paddle.imag(x), paddle.conj(x), paddle.angle(x)]", dict(x=c64(3))),
+    "finite": ("[paddle.isnan(x), paddle.isinf(x), paddle.isfinite(x)]", dict(x=A([0, np.nan, np.inf, -np.inf], "float64")), ""),
+    "finite_int": ("[paddle.isnan(x), paddle.isinf(x), paddle.isfinite(x)]", dict(x=i(3))),
+    "prelu_channel": ("F.prelu(x, w)", dict(x=f(2, 3, 2, 2), w=f(3))),
+    "prelu_one": ("F.prelu(x, w)", dict(x=d(2, 3), w=d(1))),
+    "prelu_nhwc": ("F.prelu(x, w, data_format='NHWC')", dict(x=f(2, 2, 2, 3), w=f(3))),
+    "glu": ("F.glu(x, 0)", dict(x=d(4, 3))),
+    "maxout": ("F.maxout(x, 2, axis=-1)", dict(x=f(2, 3, 2, 4))),
+    "clip_fed": ("op('clip', {'X': x, 'Min': lo, 'Max': hi}, min=0., max=0.)", dict(x=f(5, lo=-3, hi=3), lo=A([-1], "float32"), hi=A([2], "float32")), "x"),
+    "clip_bounds": ("[paddle.clip(x, -1., 1.), paddle.clip(x, lo, hi)]", dict(x=A([-2, -1, -.5, 1, 2, np.nan], "float32"), lo=A([-.5], "float32"), hi=A([1], "float32")), "x"),
+    "clip_bounds_f64": ("paddle.clip(x, -1., 1.)", dict(x=A([-2, -1, -.5, 1, 2], "float64"))),
+    "scale_fed": ("paddle.scale(x, s, bias=1.)", dict(x=f(3), s=A([2.5], "float32")), "x"),
+    "increment": ("paddle.increment(paddle.assign(x), 3)", dict(x=A([4]))),
+    "lerp": ("paddle.lerp(x, y, w)", dict(x=d(2, 3), y=d(3), w=d(1)), "x y"),
+})
+# Their gradients where the pieces of the function meet. PaddlePaddle answers NaN, -0 or what lies outside of the domain
+# otherwise than the formula in relu, leaky_relu, selu, hardswish, sqrt and acosh, which are left out.
+for name, ends in dict(hardtanh=[-1, 1], relu6=[0, 6], hardsigmoid=[-3, 3], hardshrink=[-.5, .5], softshrink=[-.5, .5],
+                       elu=[0], celu=[0], thresholded_relu=[1], softplus=[20], swish=[0], mish=[0, 20],
+                       softsign=[0], tanhshrink=[0], log_sigmoid=[0]).items():
+    family("unary", {})[name + "_ends"] = (f"F.{name}(x)", dict(x=A(ends + [np.nan], "float32")))
+for name in "abs rsqrt reciprocal sign floor ceil round trunc frac square sinh asin acos atanh log log1p".split():
+    family("unary", {})[name + "_ends"] = (f"paddle.{name}(x)", dict(x=A([-1, -.5, -0., 0, .5, 1, 1.5, 2.5], "float32")))
+TYPES = "float32 float64 int32 int64 bool uint8 int8 int16 float16".split()
+for to in TYPES:
+    family("cast", {}).update({
+        "f32_to_" + to: ("paddle.cast(x, '%s')" % to, dict(x=f(2, 3, lo=0, hi=90)), ""),
+        "int64_to_" + to: ("paddle.cast(x, '%s')" % to, dict(x=i(5))),
+        "bool_to_" + to: ("paddle.cast(x, '%s')" % to, dict(x=b(5))),
+    })
+family("cast", {}).update({
+    "back_and_forth": ("paddle.cast(paddle.cast(x, 'float64') * 3, 'float32')", dict(x=f(2, 3))),
+    "zero_rank": ("paddle.cast(x, 'float64')", dict(x=f())),
+    "empty": ("paddle.cast(x, 'int32')", dict(x=f(0, 2)), ""),
+})
+for mode in ("upscale_in_train", "downscale_in_infer"):
+    family("dropout", {}).update({
+        mode + "_test": ("F.dropout(x, .3, training=False, mode='%s')" % mode, dict(x=d(3, 4))),
+        mode + "_p0": ("F.dropout(x, 0., training=True, mode='%s')" % mode, dict(x=f(3, 4))),
+        mode + "_p1": ("F.dropout(x, 1., training=True, mode='%s')" % mode, dict(x=f(3, 4))),
+        mode + "_op_test": ("op('dropout', {'X': x}, 'Out Mask', is_test=True, dropout_prob=.4, dropout_implementation='%s')" % mode.replace("scale_in_infer", "grade_in_infer"), dict(x=f(3, 2)), ""),
+    })
+family("fill", {
+    "zeros_like": ("[paddle.zeros_like(x), paddle.ones_like(x, 'int32'), paddle.full_like(x, 2.5)]", dict(x=f(2, 3)), ""),
+    "full": ("[paddle.full([2, 3], 7, 'int32'), paddle.full([], 1.5, 'float64'), paddle.full([0, 2], True, 'bool')]", dict()),
+    "full_fed_shape": ("paddle.full(s, 2., 'float32')", dict(s=A([2, 3], "int32"))),
+    "full_fed_value": ("paddle.full([2], v, 'float32')", dict(v=A([2.5], "float32")), ""),
+    "arange": ("[paddle.arange(5), paddle.arange(1, 8, 3, 'int32'), paddle.arange(1., 0., -.3, 'float64')]", dict(), None, dict(rtol=1e-12)),
+    "arange_fed": ("paddle.arange(a, e, s)", dict(a=A([2]), e=A([9]), s=A([3]))),
+    "linspace": ("[paddle.linspace(0, 1, 5), paddle.linspace(5, 1, 3, 'int32'), paddle.linspace(2., 3., 1, 'float64')]", dict()),
+    "eye": ("[paddle.eye(3, 4), paddle.eye(2, dtype='int64')]", dict()),
+    "batch_size_like": ("op('fill_constant_batch_size_like', {'Input': x}, shape=[7, 2], value=1.5, str_value='1.5', input_dim_idx=1, output_dim_idx=0)", dict(x=f(2, 3)), ""),
+    "sum_list": ("paddle.add_n([x, y, z])", dict(x=d(2, 3), y=d(2, 3), z=d(2, 3))),
+    "sum_ints": ("paddle.add_n([x, y])", dict(x=i(3), y=i(3))),
+})
+family("linear_algebra", {
+    "cholesky": ("paddle.linalg.cholesky(paddle.matmul(x, x, transpose_y=True) + 2 * paddle.eye(3, dtype='float64'), upper=True)", dict(x=d(2, 3, 3)), "", dict(rtol=1e-8, atol=1e-9)),
+    "inverse": ("paddle.inverse(x + 2 * paddle.eye(3, dtype='float64'))", dict(x=d(2, 3, 3)), None, dict(rtol=1e-7, atol=1e-8)),
+    "det": ("paddle.linalg.det(x)", dict(x=d(2, 3, 3)), None, dict(rtol=1e-7, atol=1e-8)),
+    "solve": ("paddle.linalg.solve(x + 2 * paddle.eye(3, dtype='float64'), y)", dict(x=d(3, 3), y=d(3, 2)), None, dict(rtol=1e-7, atol=1e-8)),
+    "triangular": ("paddle.linalg.triangular_solve(x + 3 * paddle.eye(3), y, upper=False, transpose=True, unitriangular=True)", dict(x=f(3, 3), y=f(3, 2)), "y", tight),
+    "trace": ("paddle.trace(x, 1, 0, 2)", dict(x=f(3, 2, 3))),
+    "matrix_power": ("paddle.linalg.matrix_power(x, 3)", dict(x=d(3, 3))),
+    "cross": ("paddle.cross(x, y, axis=0)", dict(x=f(3, 2), y=f(3, 2))),
+    "dist": ("paddle.dist(x, y, 3)", dict(x=f(2, 3), y=f(3))),
+})
+family("vision", {
+    "grid_bilinear_border": ("F.grid_sample(x, g, padding_mode='border', align_corners=False)", dict(x=f(1, 2, 4, 5), g=f(1, 3, 3, 2, lo=-1.4, hi=1.4)), None, tight),
+    "grid_reflection": ("F.grid_sample(x, g, padding_mode='reflection')", dict(x=d(1, 2, 4, 5), g=d(1, 3, 3, 2, lo=-1.4, hi=1.4)), "x"),
+    "grid_nearest": ("F.grid_sample(x, g, mode='nearest')", dict(x=f(1, 2, 4, 5), g=f(1, 3, 3, 2)), "x"),
+    "grid_nearest_ties": ("[F.grid_sample(x, g, mode='nearest', padding_mode=p, align_corners=c) for p in ('zeros', 'border', 'reflection') for c in (True, False)]",
+                          dict(x=f(1, 2, 5, 4), g=A(np.stack(np.meshgrid(np.arange(-5, 6) / 4, np.arange(-4, 5) / 4), -1)[None], "float32")), "x"),
+    "grid_nearest_ties_f64": ("F.grid_sample(x, g, mode='nearest', align_corners=False)", dict(x=d(1, 1, 3, 2, 4), g=A(np.stack(np.meshgrid(np.arange(-4, 5) / 4, np.arange(-2, 3) / 2, [0, .5]), -1)[None], "float64")), "x"),
+    "affine_grid": ("F.affine_grid(t, [2, 3, 4, 5], align_corners=False)", dict(t=f(2, 2, 3)), None, tight),
+    "temporal_shift": ("F.temporal_shift(x, 2, .25)", dict(x=f(4, 4, 2, 2))),
+    "channel_shuffle": ("F.channel_shuffle(x, 3)", dict(x=f(1, 6, 2, 2))),
+})
+
+# ---- sequences -------------------------------------------------------------
+LOD = [[2, 3, 1]]
+GAPS = [[2, 0, 3]]
+for pool in "sum average sqrt max first last".split():
+    family("sequence", {}).update({
+        "pool_%s_f64" % pool: ("S.sequence_pool(x, '%s')" % pool, dict(x=d(6, 2, lod=LOD)), "" if pool == "max" else None),
+        "pool_%s_gap" % pool: ("S.sequence_pool(x, '%s', pad_value=.5)" % pool, dict(x=f(5, 2, lod=GAPS)), ""),
+    })
+family("sequence", {}).update({
+    "softmax": ("S.sequence_softmax(x)", dict(x=f(6, 1, lod=LOD))),
+    "concat": ("S.sequence_concat([x, y])", dict(x=f(6, 2, lod=LOD), y=f(5, 2, lod=GAPS))),
+    "reverse": ("S.sequence_reverse(x)", dict(x=d(6, 2, lod=LOD))),
+    "reverse_int": ("S.sequence_reverse(x)", dict(x=i(6, 2, lod=LOD))),
+    "expand": ("S.sequence_expand(x, y)", dict(x=f(3, 2), y=f(6, 1, lod=LOD)), "x"),
+    "expand_gap": ("S.sequence_expand(x, y)", dict(x=f(3, 2), y=f(5, 1, lod=GAPS)), "x"),
+    "expand_level": ("S.sequence_expand(x, y, ref_level=0)", dict(x=f(2, 2), y=f(6, 1, lod=[[2, 1], [2, 3, 1]])), "x"),
+    "expand_as": ("S.sequence_expand_as(x, y)", dict(x=d(3, 2), y=d(6, 1, lod=LOD)), "x"),
+    "pad": ("S.sequence_pad(x, v)", dict(x=f(6, 2, lod=LOD), v=A([0.5], "float32")), "x"),
+    "pad_to": ("S.sequence_pad(x, v, maxlen=4)", dict(x=f(5, 2, lod=GAPS), v=A([0.5], "float32")), "x"),
+    "unpad": ("S.sequence_unpad(x, n)", dict(x=f(3, 4, 2), n=A([4, 1, 2])), "x"),
+    "reshape": ("S.sequence_reshape(x, 4)", dict(x=f(6, 2, lod=[[2, 4]]))),
+    "slice": ("S.sequence_slice(x, o, n)", dict(x=f(6, 2, lod=LOD), o=A([[0], [1], [0]]), n=A([[1], [2], [1]])), "x"),
+    "enumerate": ("S.sequence_enumerate(x, 3, pad_value=-1)", dict(x=i(6, 1, lod=LOD))),
+    "scatter": ("S.sequence_scatter(x, k, u)", dict(x=f(3, 4), k=i(6, 1, lo=0, hi=4, lod=LOD), u=f(6, 1, lod=LOD))),
+    "conv": ("op('sequence_conv', {'X': x, 'Filter': w}, contextLength=3, contextStart=-1, contextStride=1)", dict(x=f(6, 2, lod=LOD), w=f(6, 3))),
+    "mask": ("[F.sequence_mask(x, 5), F.sequence_mask(x, dtype='float32')]", dict(x=A([3, 0, 4]))),
+    "through_ops": ("S.sequence_pool(F.relu(x * 2 + 1), 'sum')", dict(x=f(6, 2, lod=LOD))),
+    "embedding_pool": ("S.sequence_pool(F.embedding(x, w), 'sum')", dict(x=i(6, 1, lo=0, hi=4, lod=LOD), w=f(4, 3))),
+})
+
+
+# ---- control flow ----------------------------------------------------------
+def loop_power(x):
+    k = paddle.full([1], 0, "int32")
+    return S.while_loop(lambda k, y: k < 3, lambda k, y: [k + 1, paddle.tanh(y) * x], [k, x * 1.0])[1] * 1.0
+
+
+def loop_two_carried(x, y):
+    k = paddle.full([1], 0, "int64")
+    _, u, v = S.while_loop(lambda k, u, v: k < 4, lambda k, u, v: [k + 1, u + v * y, u * .5], [k, x * 1.0, y * 1.0])
+    return paddle.sum(u * v)
+
+
+def loop_zero_rank(x):
+    k = paddle.full([], 0, "int64")
+    return S.while_loop(lambda k, y: k < 3, lambda k, y: [k + 1, y * 2 + paddle.cast(k, "float32")], [k, x * 1.0])[1]
+
+
+def loop_fed_count(x, n):
+    k = paddle.full([1], 0, "int64")
+    return S.while_loop(lambda k, y: k < n, lambda k, y: [k + 1, y * x], [k, paddle.ones_like(x)])[1] * 1.0
+
+
+def loop_array(x):
+    written = paddle.tensor.create_array("float32")
+    for k in range(3):
+        written = paddle.tensor.array_write(x[k] * (k + 1), paddle.full([1], k, "int64"), written)
+    read = [paddle.tensor.array_read(written, paddle.full([1], k, "int64")) for k in (2, 0, 1)]
+    return [read[0] * read[1] - read[2], paddle.tensor.array_length(written)]
+
+
+def choose_nested(p, x):
+    return S.cond(p, lambda: S.cond(paddle.sum(x) > 0, lambda: x * x, lambda: -x), lambda: paddle.exp(x)) + 1
+
+
+family("control", {
+    "cond_true": ("S.cond(p, lambda: x * y, lambda: x + y)", dict(p=A([True], "bool"), x=d(2, 3), y=d(3))),
+    "cond_false": ("S.cond(p, lambda: x * y, lambda: x + y)", dict(p=A([False], "bool"), x=d(2, 3), y=d(3))),
+    "cond_zero_rank": ("S.cond(p, lambda: x * 2, lambda: x - 1)", dict(p=A(True, "bool"), x=f())),
+    "cond_of_values": ("S.cond(paddle.max(x) > .5, lambda: paddle.concat([x, x]), lambda: x[:1])", dict(x=f(3, unknown=(0,))), ""),
+    "cond_nested": (choose_nested, dict(p=A([True], "bool"), x=f(4))),
+    "case": ("S.case([(paddle.sum(x) > 9, lambda: x), (paddle.sum(x) < 9, lambda: x * x * x)])", dict(x=d(3))),
+    "switch": ("S.switch_case(k, {0: lambda: x, 3: lambda: x * 3}, default=lambda: -x)", dict(k=A([3], "int32"), x=f(3))),
+    "while_power": (loop_power, dict(x=f(2, 3))),
+    "while_two_carried": (loop_two_carried, dict(x=d(3), y=d(3))),
+    "while_zero_rank": (loop_zero_rank, dict(x=f()), ""),
+    "while_fed_count": (loop_fed_count, dict(x=f(3), n=A([3]))),
+    "while_fed_zero": (loop_fed_count, dict(x=f(3), n=A([0])), ""),
+    "array": (loop_array, dict(x=f(3, 2))),
+})
+
+family("stored_types", {
+    "diag_float16": ("paddle.diag(x)", dict(x=h(2, 3)), ""),
+    "embedding_float16": ("F.embedding(x, w)", dict(x=A([1, 3, 1]), w=h(4, 3)), ""),
+    "embedding_int8": ("F.embedding(x, w)", dict(x=A([1, 3, 1]), w=i8(4, 3))),
+    "scatter_nd_add_uint8": ("paddle.scatter_nd_add(x, k, u)", dict(x=u8(3, 2), k=A([[1], [1]]), u=u8(2, 2))),
+    "concat_float16": ("paddle.concat([x, y], 1)", dict(x=h(2, 3), y=h(2, 1)), ""),
+    "slice_uint8": ("x[:, ::-1]", dict(x=u8(2, 3))),
+})
+
+
+# ---- networks: one variable read by many, several targets, stopped paths ---
+def stopped(x, y):
+    u = x * y
+    u.stop_gradient = True
+    return u * x + y
+
+
+def fan_out(x):
+    u = paddle.tanh(x)
+    return [u * u + u, paddle.sum(u * x), paddle.concat([u, x, u], 0)]
+
+
+def attention(q, k, v, m):
+    scores = paddle.matmul(q, k, transpose_y=True) * (4 ** -.5) + paddle.unsqueeze((1. - m) * -1e4, [1, 2])
+    return paddle.matmul(F.softmax(scores, -1), v)
+
+
+def residual(x, w, u, g, s):
+    y = op("group_norm", {"X": F.conv2d(x, w, padding=1), "Scale": g, "Bias": s}, "Y Mean Variance", groups=2, epsilon=1e-5)
+    y = F.relu(y + x)
+    return F.linear(paddle.flatten(F.adaptive_avg_pool2d(y, 1), 1), u)
+
+
+def gated(x, h, w, u):
+    for k in range(3):
+        gates = paddle.matmul(x[:, k], w) + paddle.matmul(h, u)
+        z, n = paddle.split(gates, 2, -1)
+        h = h + F.sigmoid(z) * (paddle.tanh(n) - h)
+    return h
+
+
+def written(x, u):
+    y = x * 2
+    y = paddle.static.setitem(y, (slice(1, 3),), u)
+    return paddle.static.setitem(y, (0, -1), 7.) * x
+
+
+family("composed", {
+    "stopped": (stopped, dict(x=d(2, 3), y=d(3))),
+    "fan_out": (fan_out, dict(x=d(2, 3))),
+    "attention": (attention, dict(q=f(2, 2, 3, 4, unknown=(0, 2)), k=f(2, 2, 5, 4), v=f(2, 2, 5, 3), m=A([[1, 1, 0, 1, 0]] * 2, "float32")), "q k v"),
+    "residual": (residual, dict(x=f(2, 4, 4, 4, unknown=(0,)), w=f(4, 4, 3, 3), u=f(4, 3), g=f(4), s=f(4)), None, norm),
+    "gated": (gated, dict(x=d(2, 3, 2), h=d(2, 3), w=d(2, 6), u=d(3, 6))),
+    "set_items": (written, dict(x=f(4, 3), u=f(2, 3)), "x u"),
+    "one_target_of_another": ("[x * y, paddle.sum(x * y * y)]", dict(x=d(3), y=d(3))),
+    "unread_branch": ("[paddle.split(x, 3, 1)[1] * 2, paddle.topk(x, 2, 1)[0]]", dict(x=apart(2, 3))),
+    "masked_mean": ("paddle.sum(x * paddle.cast(m, 'float32')) / paddle.cast(paddle.sum(paddle.cast(m, 'int64')), 'float32')",
+                    dict(x=f(2, 3), m=A([[1, 0, 1], [1, 1, 0]], "bool"))),
+    "global_norm_clip": ("[g * (1. / paddle.maximum(paddle.sqrt(paddle.add_n([paddle.sum(x * x), paddle.sum(y * y)])), paddle.full([], 1.))) for g in (x, y)]",
+                         dict(x=f(2, 3), y=f(4))),
+    "weighted_embeddings": ("paddle.sum(F.embedding(k, w) * paddle.unsqueeze(s, -1), 1)", dict(k=A([[0, 2, 2], [1, 1, 3]]), w=d(4, 3), s=d(2, 3))),
+    "dynamic_reshape": ("paddle.reshape(x, [paddle.shape(x)[0], -1, 2]) * paddle.cast(paddle.shape(x)[1], 'float32')", dict(x=f(2, 3, 4, unknown=(0, 1)))),
+    "through_int_and_back": ("x * paddle.cast(paddle.cast(x * 4, 'int32'), 'float32')", dict(x=f(2, 3)), "x"),
+    "huge_softmax_loss": ("paddle.mean(F.cross_entropy(F.linear(x, w), y, reduction='none') * 3)", dict(x=f(4, 3), w=f(3, 5), y=i(4, lo=0, hi=5))),
+})
+
+
+# ---- updates ---------------------------------------------------------------
+def update(kind, inputs, outputs, **attrs):
+    given = "{'Param': p, 'Grad': g, 'LearningRate': r, %s}" % ", ".join("'%s': %s" % (slot, name) for slot, name in inputs.items())
+    return "op('%s', %s, '%s', every=True, %s)" % (kind, given, outputs, ", ".join("%s=%r" % a for a in attrs.items()))
+
+
+adam = dict(Moment1="m", Moment2="v", Beta1Pow="a", Beta2Pow="b")
+adam_outs = "ParamOut Moment1Out Moment2Out Beta1PowOut Beta2PowOut"
+for suffix, make, dtype in (("", f, "float32"), ("_f64", d, "float64")):
+    fed = dict(p=make(3, 4), g=make(3, 4), r=A([.1], dtype))
+    moments = dict(m=make(3, 4), v=make(3, 4, lo=.1, hi=1))
+    powers = dict(a=A([.9], dtype), b=A([.99], dtype))
+    exact = FLOAT_FACTOR if suffix else {}
+    family("updates", {}).update({
+        "sgd" + suffix: (update("sgd", {}, "ParamOut"), fed, "", exact),
+        "momentum" + suffix: (update("momentum", {"Velocity": "m"}, "ParamOut VelocityOut", mu=.8), dict(**fed, m=moments["m"]), "", exact),
+        "nesterov_decay" + suffix: (update("momentum", {"Velocity": "m"}, "ParamOut VelocityOut", mu=.8, use_nesterov=True, regularization_method="l2_decay",
+                                           regularization_coeff=.1, rescale_grad=.5), dict(**fed, m=moments["m"]), "", exact),
+        "adam" + suffix: (update("adam", adam, adam_outs, beta1=.8, beta2=.95, epsilon=1e-6), dict(**fed, **moments, **powers), "", exact),
+        "adam_skipped" + suffix: (update("adam", {**adam, "SkipUpdate": "z"}, adam_outs), dict(**fed, **moments, **powers, z=A([True], "bool")), "", exact),
+        "adamw" + suffix: (update("adamw", adam, adam_outs, coeff=.1, lr_ratio=.5, with_decay=True), dict(**fed, **moments, **powers), "", exact),
+        "adamw_plain" + suffix: (update("adamw", adam, adam_outs, with_decay=False), dict(**fed, **moments, **powers), "", exact),
+        "adamax" + suffix: (update("adamax", {"Moment": "m", "InfNorm": "v", "Beta1Pow": "a"}, "ParamOut MomentOut InfNormOut", beta1=.8),
+                            dict(**fed, **moments, a=powers["a"]), "", exact),
+        "adagrad" + suffix: (update("adagrad", {"Moment": "v"}, "ParamOut MomentOut", epsilon=1e-4), dict(**fed, v=moments["v"]), "", exact),
+        "lamb" + suffix: (update("lamb", adam, adam_outs, weight_decay=.05), dict(**fed, **moments, **powers), "", exact),
+    })
