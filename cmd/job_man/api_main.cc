@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pd-api-table FOLDER [--counts]: PaddlePaddle's names beside what a job can
-// say, from FOLDER/paddle_api.txt and FOLDER/aliases.txt. Used by
-// scripts/make_api_table and its test, not installed.
+// pd-api-table FOLDER: PaddlePaddle's names beside what a job can say, from
+// FOLDER/paddle_api.txt and FOLDER/aliases.txt. Used by scripts/make_api_table
+// and its test, not installed.
 #include <iostream>
 #include <string>
 
@@ -10,9 +10,8 @@
 #include "libcore/base/file.h"
 
 int main(int argc, char** argv) {
-  const bool counts = argc == 3 && std::string(argv[2]) == "--counts";
-  if (argc != 2 && !counts) {
-    std::cerr << "usage: pd-api-table FOLDER [--counts]\n";
+  if (argc != 2) {
+    std::cerr << "usage: pd-api-table FOLDER\n";
     return pd::kExitUsage;
   }
   const std::string folder = argv[1];
@@ -28,8 +27,6 @@ int main(int argc, char** argv) {
     std::cerr << "pd-api-table: error: " << table.status().message() << "\n";
     return pd::kExitFailed;
   }
-  std::cout << table->counts;
-  if (!counts) std::cout << table->names;
-  std::cout.flush();
+  std::cout << table->counts << table->names << std::flush;
   return std::cout ? pd::kExitDone : pd::kExitFailed;
 }
