@@ -51,8 +51,7 @@ set(PD_STD_HEADERS <algorithm> <array> <cmath> <complex> <cstdint> <cstring>
   <absl/strings/str_split.h> <absl/strings/string_view.h>)
 
 # pd_precompiled(NAME [HEADERS h...] [OPTIONS o...] [LIBRARIES l...]): an object
-# library that holds those headers and HEADERS, compiled with OPTIONS; targets
-# that compile alike reuse it.
+# library that holds those headers and HEADERS, compiled with OPTIONS.
 function(pd_precompiled name)
   cmake_parse_arguments(its "" "" "HEADERS;OPTIONS;LIBRARIES" ${ARGN})
   set(source ${PROJECT_BINARY_DIR}/precompiled/${name}.cc)
@@ -62,21 +61,33 @@ function(pd_precompiled name)
     absl::status absl::statusor absl::strings absl::str_format ${its_LIBRARIES})
   target_compile_options(${name} PRIVATE ${its_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${PD_STD_HEADERS} ${its_HEADERS})
+  set_target_properties(${name} PROPERTIES PD_OPTIONS "${its_OPTIONS}")
 endfunction()
 
-# pd_room(NAME SOURCES...): an object library of one folder; libpd.so is made of them.
+# pd_use_precompiled(TARGET NAME): TARGET takes the headers of pd_precompiled(NAME)
+# and is compiled with the same options, without which they would be no use.
+function(pd_use_precompiled target name)
+  get_target_property(options ${name} PD_OPTIONS)
+  target_compile_options(${target} PRIVATE ${options})
+  target_precompile_headers(${target} REUSE_FROM ${name})
+endfunction()
+
+# pd_room(NAME [PRECOMPILED p] SOURCES...): an object library of one folder;
+# libpd.so is made of them.
 function(pd_room name)
-  add_library(pd_${name} OBJECT ${ARGN})
+  cmake_parse_arguments(its "" "PRECOMPILED" "" ${ARGN})
+  add_library(pd_${name} OBJECT ${its_UNPARSED_ARGUMENTS})
   target_link_libraries(pd_${name} PUBLIC pd_flags)
   target_link_libraries(pd_${name} PRIVATE OpenMP::OpenMP_CXX)
   set_property(GLOBAL APPEND PROPERTY PD_ROOMS pd_${name})
   # A build for sanitizers compiles the many operators without optimisation,
   # which halves its time; what the tests spend their time in is worth it.
-  if(PD_SANITIZE AND name MATCHES "^(kernels.*|base|formats|data|tensor)$")
-    target_compile_options(pd_${name} PRIVATE -O1 -fsanitize=${PD_SANITIZE})
-    target_precompile_headers(pd_${name} REUSE_FROM pd_precompiled_o1)
+  if(its_PRECOMPILED)
+    pd_use_precompiled(pd_${name} ${its_PRECOMPILED})
+  elseif(PD_SANITIZE AND name MATCHES "^(kernels.*|base|formats|data|tensor)$")
+    pd_use_precompiled(pd_${name} pd_precompiled_o1)
   else()
-    target_precompile_headers(pd_${name} REUSE_FROM pd_precompiled)
+    pd_use_precompiled(pd_${name} pd_precompiled)
   endif()
 endfunction()
 
