@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "libcore/autodiff/block_flow.h"
 #include "libcore/autodiff/grad_names.h"
 #include "libcore/autodiff/kept_values.h"
 #include "libcore/autodiff/restore_outputs.h"
@@ -27,6 +28,9 @@ struct Contribution {
   size_t op = kGiven;  // in Backward::ops_
   size_t slot = 0;     // of its outputs
   size_t at = 0;       // in the slot
+  // The op that made the variable wrote over an earlier value: gradients of
+  // both have one name, so this one must not take it at once.
+  bool apart = false;
 };
 
 // The gradient of one block. Those of sub-blocks become blocks of their own.
@@ -34,10 +38,11 @@ class Backward {
  public:
   /// `carried`: see KeptValues.
   Backward(const OpRegistry& registry, const BackwardOptions& options,
-           ProgramDesc* program, int32_t block,
+           const HiddenGradients& hidden, ProgramDesc* program, int32_t block,
            std::set<std::string> carried = {})
       : registry_(registry),
         options_(options),
+        hidden_(hidden),
         program_(program),
         block_(block),
         kept_(program, block, std::move(carried)) {}
@@ -64,6 +69,9 @@ class Backward {
   absl::Status Visit(size_t at);
   absl::Status VisitOp(size_t at);
   absl::Status VisitBlocks(size_t at, std::vector<std::string> given);
+  void AddLoopGradients(size_t at, int32_t sub_block,
+                        std::vector<std::string>* given,
+                        std::vector<std::string>* gradients);
   absl::StatusOr<std::vector<std::string>> HandedOn(
       size_t at, const std::vector<std::string>& given);
   absl::StatusOr<int32_t> StoreBlock(int32_t forward);
@@ -72,11 +80,14 @@ class Backward {
   bool FinishAtStart(const std::string& variable, bool given);
   void FillMissing(size_t at, const OpDesc& grad);
   void AddZeros(const std::string& like, const std::string& gradient);
+  void AddSum(std::vector<std::string> parts, const std::string& gradient);
 
   const OpRegistry& registry_;
   const BackwardOptions& options_;
+  const HiddenGradients& hidden_;
   ProgramDesc* program_;
   int32_t block_;
+  bool in_loop_ = false;  // the block is a loop's
   std::set<std::string> differentiable_;
   std::map<std::string, std::vector<Contribution>> contributions_;
   std::set<std::string> ready_;  // variables whose gradient is complete
@@ -211,7 +222,33 @@ absl::Status Backward::VisitOp(size_t at) {
     kept_.Redirect(at, &grad);
     PD_RETURN_IF_ERROR(AddGradOp(std::move(grad)));
   }
+  for (const auto& [slot, names] : forward.outputs)
+    for (const std::string& name : names)
+      if (const auto parts = contributions_.find(name);
+          parts != contributions_.end() && kept_.Overwrites(at, name))
+        for (Contribution& part : parts->second) part.apart = true;
   return absl::OkStatus();
+}
+
+// The outputs of a loop that nothing behind it asks gradients of, but a later
+// run of its block does. The gradients of their last values are zero; `given`
+// and their gradients' names grow by them.
+void Backward::AddLoopGradients(size_t at, int32_t sub_block,
+                                std::vector<std::string>* given,
+                                std::vector<std::string>* gradients) {
+  const std::set<std::string> behind(given->begin(), given->end());
+  const std::set<std::string> needed = ReachesLoopEnd(
+      registry_, *program_, sub_block,
+      [this](const std::string& name) { return Differentiable(name); }, behind);
+  for (const std::string& name : op(at).Output("Out")) {
+    if (behind.count(name) > 0 || needed.count(name) == 0) continue;
+    given->push_back(name);
+    const VarDesc* var = program_->FindVar(block_, name);
+    const bool tensor = var != nullptr && var->kind == VarKind::kLodTensor;
+    if (tensor) AddZeros(kept_.After(at, name), GradName(name));
+    // The loop itself makes an array of zeros.
+    gradients->push_back(tensor ? GradName(name) : std::string(kEmptyVar));
+  }
 }
 
 // The inputs of an op with a sub-block, and of its outputs `given` those that
@@ -249,15 +286,7 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
   const int32_t sub_block = ref->index;
   std::vector<std::string> out_grads;
   for (const std::string& name : given) out_grads.push_back(GradName(name));
-  // A loop hands a variable to its next run, so it has a gradient there even if
-  // nothing reads its last value, whose gradient is zero.
-  if (loop)
-    for (const std::string& name : op(at).Output("Out"))
-      if (Differentiable(name) &&
-          std::count(given.begin(), given.end(), name) == 0) {
-        given.push_back(name);
-        out_grads.emplace_back(kEmptyVar);
-      }
+  if (loop) AddLoopGradients(at, sub_block, &given, &out_grads);
   PD_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
                       HandedOn(at, given));
   std::set<std::string> carried;
@@ -265,8 +294,10 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
     const VarDesc* var = program_->global().FindVar(name);
     if (loop && (var == nullptr || !var->persistable)) carried.insert(name);
   }
-  Backward inner(registry_, options_, program_, sub_block, std::move(carried));
+  Backward inner(registry_, options_, hidden_, program_, sub_block,
+                 std::move(carried));
   inner.differentiable_ = differentiable_;
+  inner.in_loop_ = loop;
   for (const std::string& name : given)
     inner.contributions_[name].push_back({});
   PD_RETURN_IF_ERROR(inner.VisitAll());
@@ -277,6 +308,11 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
         Differentiable(name) &&
         inner.FinishAtStart(name,
                             std::count(given.begin(), given.end(), name) > 0);
+    // Its gradient op finds a block's gradients by the variables' names.
+    if (made && hidden_.Has(GradName(name)))
+      return Unimplemented(
+          "op '%s' has no gradient by '%s' in a program that has '%s' already",
+          type, name, GradName(name));
     any = any || made;
     in_grads.push_back(made ? GradName(name) : std::string(kEmptyVar));
   }
@@ -307,7 +343,14 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
 // value from before the block. One that the block overwrites without reading
 // it has the gradient zero where the gradient of its last value is given.
 bool Backward::FinishAtStart(const std::string& variable, bool given) {
+  const auto parts = contributions_.find(variable);
+  const bool untouched = parts != contributions_.end() &&
+                         parts->second.size() == 1 &&
+                         parts->second[0].op == Contribution::kGiven;
   Finish(variable);
+  // An array that the block writes to: its gradient becomes the block's own. In
+  // a loop's block it is that already.
+  if (untouched && !in_loop_) AddSum({GradName(variable)}, GradName(variable));
   if (ready_.count(variable) > 0) return true;
   if (given) AddZeros(kept_.AtStart(variable), GradName(variable));
   return given;
@@ -393,14 +436,15 @@ absl::Status Backward::AddGradOp(OpDesc grad) {
   return absl::OkStatus();
 }
 
-// Sums the contributions to a variable's gradient when there are several.
+// Sums the contributions to a variable's gradient when there are several, and
+// gives it its name.
 void Backward::Finish(const std::string& variable) {
   const auto it = contributions_.find(variable);
   if (it == contributions_.end()) return;
   const std::vector<Contribution> parts = std::move(it->second);
   contributions_.erase(it);
   ready_.insert(variable);
-  if (parts.size() == 1) return;
+  if (parts.size() == 1 && !parts[0].apart) return;
   std::vector<std::string> names;
   for (const Contribution& part : parts) {
     if (part.op == Contribution::kGiven) {
@@ -411,10 +455,15 @@ void Backward::Finish(const std::string& variable) {
                                  "@", names.size()));
     ops_[part.op].outputs[part.slot].second[part.at] = names.back();
   }
+  AddSum(std::move(names), GradName(variable));
+}
+
+void Backward::AddSum(std::vector<std::string> parts,
+                      const std::string& gradient) {
   OpDesc sum;
   sum.type = "sum";
-  sum.SetInput("X", std::move(names));
-  sum.SetOutput("Out", {GradName(variable)});
+  sum.SetInput("X", std::move(parts));
+  sum.SetOutput("Out", {gradient});
   sum.attrs[std::string(kOpRoleAttr)] = static_cast<int32_t>(kRoleBackward);
   ops_.push_back(std::move(sum));
 }
@@ -444,7 +493,8 @@ absl::StatusOr<std::map<std::string, std::string>> AppendBackward(
     const OpRegistry& registry, const BackwardOptions& options,
     ProgramDesc* program) {
   const HiddenGradients hidden(program);
-  if (!hidden.any()) return Backward(registry, options, program, 0).Run();
+  if (!hidden.any())
+    return Backward(registry, options, hidden, program, 0).Run();
   BackwardOptions renamed;
   for (const auto& [target, cotangent] : options.targets)
     renamed.targets[hidden.Hidden(target)] = hidden.Hidden(cotangent);
@@ -452,7 +502,7 @@ absl::StatusOr<std::map<std::string, std::string>> AppendBackward(
     renamed.wrt.push_back(hidden.Hidden(name));
   for (const std::string& name : options.no_grad)
     renamed.no_grad.insert(hidden.Hidden(name));
-  auto made = Backward(registry, renamed, program, 0).Run();
+  auto made = Backward(registry, renamed, hidden, program, 0).Run();
   hidden.Show(program);
   if (!made.ok()) return made;
   std::map<std::string, std::string> gradients;
