@@ -3,7 +3,9 @@
 // outputs get no value. The condition is the bool Cond (is_scalar_condition),
 // or that no Input is empty. Scope keeps the variables of the run.
 // conditional_block_grad: runs its sub_block over those variables; Input@GRAD
-// is what that makes, zeros where the condition did not hold.
+// is what that makes. Where the condition did not hold, it is the gradient of
+// Out for a variable that is both, since that kept its value, else zeros.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -68,17 +70,21 @@ absl::StatusOr<Step> BindConditionalBlock(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindConditionalBlockGrad(BindContext* context) {
-  BlockRunner* blocks = context->blocks();
-  const int32_t block = context->Attr<BlockRef>("sub_block").index;
-  PD_ASSIGN_OR_RETURN(const Condition condition, Condition::Of(context));
-  Tensor* scope = context->Input("Scope");
-  const std::vector<std::string> inputs = context->op().Input("Input");
-  std::vector<std::pair<Tensor*, Tensor*>> grads;  // input, gradient
-  for (size_t i = 0; i < inputs.size(); ++i)
-    grads.emplace_back(context->Input("Input", i),
-                       context->Output("Input@GRAD", i));
-  return Step([=](const RunContext& run) -> absl::Status {
+struct ConditionalBlockGrad {
+  struct Input {
+    std::string gradient_inside;  // its name in the block
+    Tensor* value;
+    Tensor* gradient;        // null: nobody wants it
+    const Tensor* after_it;  // the gradient of its value after the op, or null
+  };
+
+  BlockRunner* blocks;
+  int32_t block;
+  Condition condition;
+  Tensor* scope;
+  std::vector<Input> inputs;
+
+  absl::Status Run(const RunContext& run) const {
     PD_ASSIGN_OR_RETURN(const bool holds, condition.Holds(blocks->values()));
     Frame* frame = nullptr;
     if (holds) {
@@ -89,24 +95,53 @@ absl::StatusOr<Step> BindConditionalBlockGrad(BindContext* context) {
       frame->set_parent(blocks->frame());
       PD_RETURN_IF_ERROR(blocks->Run(block, frame, run));
     }
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto& [input, gradient] = grads[i];
-      if (gradient == nullptr) continue;
-      const Frame::Variable* inside =
-          frame == nullptr ? nullptr : frame->FindLocal(GradName(inputs[i]));
-      if (inside != nullptr && inside->tensor->has_value()) {
-        if (inside->tensor == gradient) continue;
-        PD_ASSIGN_OR_RETURN(*gradient,
-                            blocks->values()->Clone(*inside->tensor));
-      } else if (input == nullptr) {
-        return FailedPrecondition("'Input' ('%s') has no value", inputs[i]);
-      } else {
-        PD_RETURN_IF_ERROR(blocks->values()->ZerosLike(*input, gradient));
-      }
-    }
+    for (const Input& input : inputs)
+      if (input.gradient != nullptr) PD_RETURN_IF_ERROR(Give(input, frame));
     if (scope != nullptr) scope->frames().clear();
     return absl::OkStatus();
-  });
+  }
+
+  // `frame`: null where the block did not run.
+  absl::Status Give(const Input& input, const Frame* frame) const {
+    const Tensor* from = input.after_it;
+    if (frame != nullptr) {
+      const Frame::Variable* made = frame->FindLocal(input.gradient_inside);
+      from = made == nullptr ? nullptr : made->tensor;
+    }
+    if (from != nullptr && from->has_value()) {
+      if (from == input.gradient) return absl::OkStatus();
+      PD_ASSIGN_OR_RETURN(*input.gradient, blocks->values()->Clone(*from));
+      return absl::OkStatus();
+    }
+    if (input.value == nullptr)
+      return FailedPrecondition(
+          "'Input' has no value whose gradient '%s' could be zero",
+          input.gradient_inside);
+    return blocks->values()->ZerosLike(*input.value, input.gradient);
+  }
+};
+
+absl::StatusOr<Step> BindConditionalBlockGrad(BindContext* context) {
+  ConditionalBlockGrad grad;
+  grad.blocks = context->blocks();
+  grad.block = context->Attr<BlockRef>("sub_block").index;
+  PD_ASSIGN_OR_RETURN(grad.condition, Condition::Of(context));
+  grad.scope = context->Input("Scope");
+  const OpDesc& op = context->op();
+  const std::vector<std::string>& outputs = op.Input("Out");
+  const std::vector<std::string>& given = op.Input("Out@GRAD");
+  for (size_t i = 0; i < op.Input("Input").size(); ++i) {
+    const std::string& name = op.Input("Input")[i];
+    ConditionalBlockGrad::Input input = {
+        GradName(name), context->Input("Input", i),
+        context->Output("Input@GRAD", i), nullptr};
+    const bool both = std::count(outputs.begin(), outputs.end(), name) > 0;
+    for (size_t k = 0; both && k < given.size(); ++k)
+      if (given[k] == input.gradient_inside)
+        input.after_it = context->Input("Out@GRAD", k);
+    grad.inputs.push_back(std::move(input));
+  }
+  return Step([grad](const RunContext& run) { return grad.Run(run); });
 }
 
 }  // namespace
