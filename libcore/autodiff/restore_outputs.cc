@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which outputs a gradient demands, its maker says: it is asked with every
-// absent output named, and what the gradient ops then read in a slot that is
-// not optional is restored.
+// absent output named, and what the gradient ops then read is restored. Slots
+// of theirs that are optional (dropout's Mask, batch norm's SavedMean) are so
+// because an op with is_test needs none.
 #include "libcore/autodiff/restore_outputs.h"
 
 #include <map>
@@ -46,17 +47,19 @@ std::map<std::string, std::string> Candidates(const ProgramDesc& program,
   return names;
 }
 
-// The names among `candidates` that a gradient op cannot do without.
+// The names among `candidates` that the gradient ops of `op` cannot do without.
 std::set<std::string> Demanded(
-    const OpRegistry& registry, const std::vector<OpDesc>& grads,
+    const OpRegistry& registry, const OpDesc& op,
+    const std::vector<OpDesc>& grads,
     const std::map<std::string, std::string>& candidates) {
+  const bool is_test = op.AttrOr("is_test", false);
   std::set<std::string> offered, demanded;
   for (const auto& [slot, name] : candidates) offered.insert(name);
   for (const OpDesc& grad : grads) {
     const OpDef* def = registry.Find(grad.type);
     for (const auto& [slot, names] : grad.inputs) {
       const SlotDef* known = def == nullptr ? nullptr : def->FindInput(slot);
-      if (known == nullptr || known->optional) continue;
+      if (known == nullptr || (known->optional && is_test)) continue;
       for (const std::string& name : names)
         if (offered.count(name) > 0) demanded.insert(name);
     }
@@ -104,7 +107,8 @@ absl::Status RestoreOutputs(
   for (const auto& [slot, name] : candidates) trial.SetOutput(slot, {name});
   PD_ASSIGN_OR_RETURN(const std::vector<OpDesc> grads,
                       def->grad()(GradRequest{trial, needs_grad}));
-  const std::set<std::string> demanded = Demanded(registry, grads, candidates);
+  const std::set<std::string> demanded =
+      Demanded(registry, op, grads, candidates);
   if (demanded.empty()) return absl::OkStatus();
   for (const auto& [slot, name] : candidates)
     if (demanded.count(name) > 0) op.SetOutput(slot, {name});
