@@ -39,6 +39,16 @@ class Runner : public BlockRunner {
   Frame* frame_;
 };
 
+// No op creates a list: it is there, empty, when a block that declares it
+// begins. A gradient block comes back to the lists of its forward block.
+void MakeArrays(const BlockDesc& block, Frame* frame) {
+  if (block.forward_block_idx > 0) return;
+  for (const VarDesc& var : block.vars)
+    if (var.kind == VarKind::kLodTensorArray &&
+        frame->FindLocal(var.name) == nullptr)
+      frame->Make(var.name).tensor->set_kind(var.kind);
+}
+
 }  // namespace
 
 absl::StatusOr<const std::vector<LateOp>*> BlockExecutor::OpsOf(int32_t block) {
@@ -70,6 +80,7 @@ absl::Status BlockExecutor::Run(int32_t block, Frame* frame,
   ++depth_;
   absl::Status status;
   const BlockDesc& desc = program_->blocks[static_cast<size_t>(block)];
+  MakeArrays(desc, frame);
   for (size_t i = 0; i < ops->size() && status.ok(); ++i) {
     status = RunIn(desc, (*ops)[i], i, frame, context);
     if (!status.ok())

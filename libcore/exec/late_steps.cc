@@ -83,6 +83,8 @@ Tensor* PlanBuilder::MakeLateOutput(const std::string& name) {
     return &entry->tensor;
   }
   Tensor* tensor = NewTensor(DType::kFloat32, {}, Kind::kLate);
+  // No op creates a list: a block finds it empty.
+  if (IsArray(name)) tensor->set_kind(VarKind::kLodTensorArray);
   late_.insert(tensor);
   return tensor;
 }
