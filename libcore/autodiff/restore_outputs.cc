@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which outputs a gradient demands, its maker says: it is asked with every
-// absent output named, and what the gradient ops then read is restored. Slots
-// of theirs that are optional (dropout's Mask, batch norm's SavedMean) are so
-// because an op with is_test needs none.
+// absent output named, and what the gradient ops then read is restored.
 #include "libcore/autodiff/restore_outputs.h"
 
 #include <map>
@@ -47,24 +45,28 @@ std::map<std::string, std::string> Candidates(const ProgramDesc& program,
   return names;
 }
 
-// The names among `candidates` that the gradient ops of `op` cannot do without.
+// The names among `candidates` that gradient ops read.
 std::set<std::string> Demanded(
-    const OpRegistry& registry, const OpDesc& op,
-    const std::vector<OpDesc>& grads,
+    const OpRegistry& registry, const std::vector<OpDesc>& grads,
     const std::map<std::string, std::string>& candidates) {
-  const bool is_test = op.AttrOr("is_test", false);
   std::set<std::string> offered, demanded;
   for (const auto& [slot, name] : candidates) offered.insert(name);
   for (const OpDesc& grad : grads) {
     const OpDef* def = registry.Find(grad.type);
     for (const auto& [slot, names] : grad.inputs) {
-      const SlotDef* known = def == nullptr ? nullptr : def->FindInput(slot);
-      if (known == nullptr || (known->optional && is_test)) continue;
+      if (def == nullptr || def->FindInput(slot) == nullptr) continue;
       for (const std::string& name : names)
         if (offered.count(name) > 0) demanded.insert(name);
     }
   }
   return demanded;
+}
+
+// With is_test these compute the same, but leave out what their gradients read.
+void KeepForGradient(OpDesc* op) {
+  if (!op->AttrOr("is_test", false)) return;
+  if (op->type == "rnn") op->attrs["dropout_prob"] = 0.0f;
+  if (op->type == "rnn" || op->type == "eigvalsh") op->attrs["is_test"] = false;
 }
 
 // Declares outputs of an op as it infers them.
@@ -101,14 +103,14 @@ absl::Status RestoreOutputs(
   OpDesc& op = program->blocks[static_cast<size_t>(block)].ops[at];
   const OpDef* def = registry.Find(op.type);
   if (def == nullptr || !def->has_grad()) return absl::OkStatus();
+  KeepForGradient(&op);
   const auto candidates = Candidates(*program, block, *def, op);
   if (candidates.empty()) return absl::OkStatus();
   OpDesc trial = op;
   for (const auto& [slot, name] : candidates) trial.SetOutput(slot, {name});
   PD_ASSIGN_OR_RETURN(const std::vector<OpDesc> grads,
                       def->grad()(GradRequest{trial, needs_grad}));
-  const std::set<std::string> demanded =
-      Demanded(registry, op, grads, candidates);
+  const std::set<std::string> demanded = Demanded(registry, grads, candidates);
   if (demanded.empty()) return absl::OkStatus();
   for (const auto& [slot, name] : candidates)
     if (demanded.count(name) > 0) op.SetOutput(slot, {name});

@@ -2,7 +2,8 @@
 // Outputs that only a gradient reads (XShape, SavedMean, Mask, the scopes of a
 // loop) are missing in programs that were saved for inference: PaddlePaddle's
 // jit.save prunes them. They follow from the op's inputs, so the op is made to
-// compute them again.
+// compute them again. Where an op leaves them out because it has is_test, it is
+// made one that trains, but drops nothing.
 #ifndef PD_LIBCORE_AUTODIFF_RESTORE_OUTPUTS_H_
 #define PD_LIBCORE_AUTODIFF_RESTORE_OUTPUTS_H_
 
