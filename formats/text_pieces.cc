@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/text_pieces.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +18,9 @@ namespace pd {
 namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 20;
+// Of a compressed text, which is held whole.
+constexpr size_t kMostCompressed = size_t{1} << 30;
+constexpr size_t kMostInflated = size_t{1} << 32;
 constexpr int kPauseMilliseconds = 50;
 
 FileBytes BytesOf(std::string text) {
@@ -32,56 +34,54 @@ FileBytes BytesOf(std::string text) {
 absl::StatusOr<std::unique_ptr<TextPieces>> TextPieces::Open(
     const std::string& path, const TextPieceOptions& options) {
   std::unique_ptr<TextPieces> pieces(new TextPieces);
-  pieces->path_ = path;
   pieces->options_ = options;
-  pieces->own_ = path != "-";
-  pieces->fd_ =
-      path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  PD_ASSIGN_OR_RETURN(pieces->input_, OpenInput(path));
   struct stat info;
-  if (pieces->fd_ < 0 || ::fstat(pieces->fd_, &info) != 0)
-    return ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
-  if (S_ISDIR(info.st_mode))
-    return InvalidArgument("'%s' is a folder; expected a file of records",
-                           path);
+  if (::fstat(pieces->input_.fd, &info) != 0)
+    return ErrnoToStatus(errno,
+                         absl::StrCat("cannot read ", pieces->input_.shown));
   pieces->pipe_ = !S_ISREG(info.st_mode);
   return pieces;
 }
 
 TextPieces::~TextPieces() {
-  if (own_ && fd_ >= 0) ::close(fd_);
+  if (input_.fd >= 0) ::close(input_.fd);
 }
 
 // Whether nothing has come for a while.
 bool TextPieces::Waits() const {
   if (!pipe_) return false;
-  struct pollfd input = {fd_, POLLIN, 0};
-  return ::poll(&input, 1, kPauseMilliseconds) == 0;
+  struct pollfd look = {input_.fd, POLLIN, 0};
+  return ::poll(&look, 1, kPauseMilliseconds) == 0;
+}
+
+absl::Status TextPieces::ReadMore() {
+  const size_t before = pending_.size();
+  pending_.resize(before + kReadBytes);
+  const auto got = ReadSome(
+      &input_, reinterpret_cast<std::byte*>(&pending_[before]), kReadBytes);
+  pending_.resize(before + got.value_or(0));
+  end_ = got.ok() && *got == 0;
+  return got.status();
 }
 
 // Reads on; at the first call also tells whether the input is compressed.
 absl::Status TextPieces::Fill() {
-  const auto read_some = [this]() -> absl::Status {
-    const size_t before = pending_.size();
-    pending_.resize(before + kReadBytes);
-    ssize_t got;
-    do {
-      got = ::read(fd_, &pending_[before], kReadBytes);
-    } while (got < 0 && errno == EINTR);
-    const int error = errno;
-    pending_.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    if (got < 0)
-      return ErrnoToStatus(error, absl::StrCat("cannot read '", path_, "'"));
-    end_ = got == 0;
-    return absl::OkStatus();
-  };
-  PD_RETURN_IF_ERROR(read_some());
+  PD_RETURN_IF_ERROR(ReadMore());
   if (!first_) return absl::OkStatus();
-  while (!end_ && pending_.size() < 2) PD_RETURN_IF_ERROR(read_some());
+  while (!end_ && pending_.size() < 2) PD_RETURN_IF_ERROR(ReadMore());
   first_ = false;
   if (!IsGzip(pending_)) return absl::OkStatus();
-  while (!end_) PD_RETURN_IF_ERROR(read_some());
-  const auto text = Gunzip(pending_);
-  if (!text.ok()) return Annotate(text.status(), absl::StrCat("'", path_, "'"));
+  while (!end_) {
+    if (pending_.size() > kMostCompressed)
+      return ResourceExhausted(
+          "%s is gzip and longer than %d bytes, which are inflated at once; "
+          "pipe what zcat makes of it instead",
+          input_.shown, kMostCompressed);
+    PD_RETURN_IF_ERROR(ReadMore());
+  }
+  const auto text = Gunzip(pending_, kMostInflated);
+  if (!text.ok()) return Annotate(text.status(), input_.shown);
   pending_ = std::string(text->view());
   return absl::OkStatus();
 }
@@ -133,9 +133,9 @@ absl::StatusOr<bool> TextPieces::Next(TextPiece* piece) {
     if (end_) break;
     if (pending_.size() - cut_ > options_.most_bytes)
       return ResourceExhausted(
-          "'%s':%d: the record that begins in this line is longer than %d "
+          "%s:%d: the record that begins in this line is longer than %d "
           "bytes%s",
-          path_,
+          input_.shown,
           line_ +
               std::count(pending_.begin(),
                          pending_.begin() + static_cast<std::ptrdiff_t>(cut_),

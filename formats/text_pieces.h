@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_input.h"
 
 namespace pd {
 
@@ -33,27 +34,28 @@ struct TextPieceOptions {
 
 class TextPieces {
  public:
-  /// Opens a file, or standard input for "-". What is gzip is inflated whole.
+  /// Opens a file or a stream as OpenInput does (file_input.h); "-" is standard
+  /// input. What is gzip is read and inflated whole.
   static absl::StatusOr<std::unique_ptr<TextPieces>> Open(
       const std::string& path, const TextPieceOptions& options = {});
   ~TextPieces();
   TextPieces(const TextPieces&) = delete;
   TextPieces& operator=(const TextPieces&) = delete;
 
-  /// False at the end. ResourceExhausted when a record is too long.
+  /// False at the end. ResourceExhausted when a record is too long; errors of
+  /// ReadSome and of Gunzip.
   absl::StatusOr<bool> Next(TextPiece* piece);
 
  private:
   TextPieces() = default;
+  absl::Status ReadMore();
   absl::Status Fill();
   bool Scan();
   void Take(size_t bytes, TextPiece* piece);
   bool Waits() const;
 
-  std::string path_;
+  FileInput input_;
   TextPieceOptions options_;
-  int fd_ = -1;
-  bool own_ = false;     // the descriptor is to be closed
   bool pipe_ = false;    // may pause
   bool first_ = true;    // nothing was read yet
   bool end_ = false;     // of the input

@@ -161,26 +161,35 @@ absl::StatusOr<FileInput> OpenInput(const std::string& path) {
   return status;
 }
 
-absl::StatusOr<FileBytes> ReadStream(const FileInput& input) {
+absl::StatusOr<size_t> ReadSome(FileInput* input, std::byte* to, size_t room) {
   const Clock::time_point until = Clock::now() + kLongestWait;
-  bool awaits_writer = input.awaits_writer;
+  for (;;) {
+    const ssize_t n = ::read(input->fd, to, room);
+    if (n > 0) {
+      input->awaits_writer = false;
+      return static_cast<size_t>(n);
+    }
+    if (n == 0) {
+      if (!input->awaits_writer) return 0;
+      PD_ASSIGN_OR_RETURN(input->awaits_writer, MayCome(*input, until));
+    } else if (errno == EAGAIN) {  // it has a writer, who has nothing yet
+      input->awaits_writer = false;
+      struct pollfd look = {input->fd, POLLIN, 0};
+      ::poll(&look, 1, -1);
+    } else if (errno != EINTR) {
+      return CannotRead(*input);
+    }
+  }
+}
+
+absl::StatusOr<FileBytes> ReadStream(FileInput input) {
   GrowingBytes bytes;
   for (;;) {
     PD_RETURN_IF_ERROR(bytes.MakeRoom(input));
-    const ssize_t n = ::read(input.fd, bytes.end(), bytes.room());
-    if (n > 0) {
-      awaits_writer = false;
-      bytes.Added(static_cast<size_t>(n));
-    } else if (n == 0) {
-      if (!awaits_writer) return bytes.Release();
-      PD_ASSIGN_OR_RETURN(awaits_writer, MayCome(input, until));
-    } else if (errno == EAGAIN) {  // it has a writer, who has nothing yet
-      awaits_writer = false;
-      struct pollfd look = {input.fd, POLLIN, 0};
-      ::poll(&look, 1, -1);
-    } else if (errno != EINTR) {
-      return CannotRead(input);
-    }
+    PD_ASSIGN_OR_RETURN(const size_t n,
+                        ReadSome(&input, bytes.end(), bytes.room()));
+    if (n == 0) return bytes.Release();
+    bytes.Added(n);
   }
 }
 

@@ -5,6 +5,7 @@
 #ifndef PD_LIBCORE_BASE_FILE_INPUT_H_
 #define PD_LIBCORE_BASE_FILE_INPUT_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,10 +26,15 @@ struct FileInput {
 /// InvalidArgument for a folder and for any other device, which has no end.
 absl::StatusOr<FileInput> OpenInput(const std::string& path);
 
+/// Waits for bytes and reads some, at most `room`; 0 at the end.
+/// DeadlineExceeded when nobody opens a named pipe for writing within ten
+/// seconds.
+absl::StatusOr<size_t> ReadSome(FileInput* input, std::byte* to, size_t room);
+
 /// Reads until the end, on a heap of its own. DeadlineExceeded when nobody
 /// opens a named pipe for writing within ten seconds; ResourceExhausted when
 /// there is more than half of the machine's memory holds.
-absl::StatusOr<FileBytes> ReadStream(const FileInput& input);
+absl::StatusOr<FileBytes> ReadStream(FileInput input);
 
 }  // namespace pd
 

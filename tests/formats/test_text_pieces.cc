@@ -77,7 +77,7 @@ TEST_F(TextPiecesTest, QuotesHoldLineBreaks) {
   const std::string text =
       "1,\"two\nlines, \"\"quoted\"\"\n\"\n5\" wide,\"x\"\n\"\",2\n";
   const std::string path = Write("q", text);
-  EXPECT_EQ(Pieces(path, options).size(), 6);
+  EXPECT_EQ(Pieces(path, options).size(), 5);
   options.quoting = true;
   const Texts expected = {"1|1,\"two\nlines, \"\"quoted\"\"\n\"\n",
                           "4|5\" wide,\"x\"\n", "5|\"\",2\n"};
