@@ -61,8 +61,8 @@ absl::StatusOr<size_t> FindColumn(const CsvFile& csv, const std::string& name) {
   }
   const std::string near = Nearest(name, csv.names);
   return NotFound("'%s' has no column '%s'%s%s", csv.path, name,
-                  near.empty() ? "" : ", did you mean '" + near + "'?",
-                  near.empty() ? ColumnsText(csv) : "");
+                  near.empty() ? "" : " (did you mean '" + near + "'?)",
+                  ColumnsText(csv));
 }
 
 // The columns of one entry: a name, a number, or "first:last".
