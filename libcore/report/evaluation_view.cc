@@ -330,12 +330,6 @@ std::vector<RecordView>* EvaluationView::RoomFor(int64_t number) {
 // Keeps the record where it is one of those that are shown.
 void EvaluationView::Judge(const Batch& batch, int64_t i, RecordView view) {
   view.record = batch.records[static_cast<size_t>(i)];
-  const RecordPlace place = loader_->dataset().Place(view.record);
-  if (!place.file.empty())
-    view.place = place.unit[0] == '\0'
-                     ? place.file
-                     : absl::StrCat(place.file, ":", place.number);
-  if (!IsUtf8(view.place)) view.place = absl::CHexEscape(view.place);
   std::vector<RecordView>* kept =
       samples_.size() < most_ ? &samples_ : RoomFor(view.truth_class);
   if (kept != nullptr) {
@@ -403,6 +397,12 @@ std::string EvaluationView::InputText(const Batch& batch,
 }
 
 void EvaluationView::Describe(const Batch& batch, int64_t i, RecordView* view) {
+  const RecordPlace place = loader_->dataset().Place(view->record);
+  if (!place.file.empty())
+    view->place = place.unit[0] == '\0'
+                      ? place.file
+                      : absl::StrCat(place.file, ":", place.number);
+  if (!IsUtf8(view->place)) view->place = absl::CHexEscape(view->place);
   view->picture = PictureOf(batch, i);
   for (const std::string& name : program_->inputs) {
     const BatchField* field = FindField(batch, name);
