@@ -58,8 +58,12 @@ Manual EvalManual() {
       {"Keep the predictions of all records",
        "pd-eval -m RUN --out predictions.npz"},
       {"Judge one of the run's checkpoints", "pd-eval -m RUN@step-50"},
-      {"The three likeliest classes of each record, a line of JSON each",
+      {"Predict: the three likeliest classes of each record, a line of JSON "
+       "each",
        "pd-eval --predict -m RUN --top 3 --out answers.jsonl"},
+      {"Answer rows of a table that come through a pipe",
+       "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
+       "&& head -n 5 testdata/friedman/eval.csv | pd-eval --predict -m ROWS -"},
       {"Check that they are still the same",
        "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"},
       {"The same in bfloat16, which has 8 significant bits",
@@ -78,8 +82,8 @@ void BindPrediction(EvalOptions* o, OptionTable* table) {
   table->Group("Prediction");
   table->Switch({"--predict", "",
                  "answers records without labels: each FILE, folder of "
-                 "pictures, or - for standard input; without any, those of the "
-                 "job's evaluation set"},
+                 "pictures, or standard input; without any, those of the job's "
+                 "evaluation set"},
                 &o->predict);
   table->Positional({"", "FILE", "with --predict, what to predict"}, 1 << 20,
                     &o->sources);
@@ -123,10 +127,11 @@ void BindEval(EvalOptions* o, OptionTable* table) {
               &o->fetch);
   table->DescribeDefault("--fetch",
                          "the model's outputs; else the names in --expect");
-  table->Text({"--out", "FILE",
-               "writes the results as npz; with --predict also as `.csv` or "
-               "`.jsonl`, `-` is standard output"},
-              &o->out);
+  table->Text(
+      {"--out", "FILE",
+       "writes the results as npz; with --predict by its ending `.csv`, "
+       "`.jsonl` or `.npz`"},
+      &o->out);
   table->DescribeDefault("--out",
                          "with --predict CSV on standard output, JSON lines "
                          "with --format json");
@@ -170,6 +175,7 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->TakesStream("--config", StandardStream::kInput);
   table->TakesStream("--feed", StandardStream::kInput);
   table->TakesStream("--lod", StandardStream::kInput);
+  table->TakesStream("FILE", StandardStream::kInput);
   table->TakesStream("--out", StandardStream::kOutput);
   table->TakesStream("--report", StandardStream::kOutput);
 }

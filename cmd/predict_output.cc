@@ -15,9 +15,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/text.h"
 #include "formats/npz.h"
+#include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -27,14 +30,18 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostNumbers = 1000;  // of a record in a line of CSV
 
-// A file that takes its place at the end, or standard output.
+// A file that takes its place at the end, or a stream, which gets what there is
+// after each batch.
 class TextOutput {
  public:
   static absl::StatusOr<TextOutput> Open(const std::string& path,
                                          std::ostream& out) {
     TextOutput output;
-    if (path.empty() || path == "-") {
+    if (path.empty()) {
       output.stream_ = &out;
+    } else if (IsDirectTarget(path)) {
+      PD_ASSIGN_OR_RETURN(output.direct_, OutputFile::Open(path));
+      output.stream_ = &output.direct_->stream();
     } else {
       PD_ASSIGN_OR_RETURN(output.file_, AtomicFile::Create(path));
     }
@@ -51,14 +58,19 @@ class TextOutput {
     stream_->flush();
     return Check();
   }
-  absl::Status Finish() { return file_ != nullptr ? file_->Commit() : Flush(); }
+  absl::Status Finish() {
+    if (file_ != nullptr) return file_->Commit();
+    return direct_ != nullptr ? direct_->Finish() : Flush();
+  }
 
  private:
   absl::Status Check() const {
     if (stream_->good()) return absl::OkStatus();
+    if (direct_ != nullptr) return direct_->Finish();
     return DataLoss("standard output takes no more");
   }
   std::unique_ptr<AtomicFile> file_;
+  std::unique_ptr<OutputFile> direct_;
   std::ostream* stream_ = nullptr;
 };
 
@@ -169,8 +181,7 @@ class JsonPredictions : public PredictionWriter {
         line["classes"].push_back(ClassName(layout_.classes, c));
     }
     if (!p.mask.empty()) line["mask"] = p.mask;
-    return output_.Append(
-        line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    return output_.Append(DumpJson(line) + "\n");
   }
   absl::Status Flush() override { return output_.Flush(); }
   absl::Status Finish() override { return output_.Finish(); }
@@ -283,7 +294,7 @@ class NpzPredictions : public PredictionWriter {
 absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictions(
     const std::string& path, bool json, PredictionLayout layout,
     std::ostream& out) {
-  const bool stream = path.empty() || path == "-";
+  const bool stream = path.empty() || IsDirectTarget(path);
   if (absl::EndsWith(path, ".npz"))
     return std::make_unique<NpzPredictions>(path);
   const bool lines = stream ? json : absl::EndsWith(path, ".jsonl");

@@ -55,8 +55,9 @@ class PredictionWriter {
   virtual absl::Status Finish() = 0;
 };
 
-/// A writer for `path`, by its ending; for "" and "-" CSV, or with `json` lines
-/// of JSON, to `out`. A usage error for other endings.
+/// A writer for `path`, by its ending; to `out` for "" and "-", and to devices
+/// and pipes, CSV, or with `json` lines of JSON. A usage error for other
+/// endings.
 absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictions(
     const std::string& path, bool json, PredictionLayout layout,
     std::ostream& out);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the numbers of tokens back to a text.
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "formats/json_text.h"
 #include "libcore/data/sentence_pieces.h"
 #include "libcore/data/tokenizer.h"
 
@@ -25,6 +27,25 @@ bool HasBlankBefore(TokenizerKind kind, absl::string_view token) {
   }
 }
 
+// Bytes that are no UTF-8 as U+FFFD: a network that makes bytes makes any.
+std::string ReplaceWrongBytes(const std::string& text) {
+  if (IsUtf8(text)) return text;
+  std::string replaced;
+  absl::string_view rest = text;
+  while (!rest.empty()) {
+    size_t length = 1;
+    while (length <= 4 && !IsUtf8(rest.substr(0, length))) ++length;
+    if (length > 4) {
+      replaced += kUnknown;
+      length = 1;
+    } else {
+      replaced.append(rest.data(), length);
+    }
+    rest.remove_prefix(std::min(length, rest.size()));
+  }
+  return replaced;
+}
+
 }  // namespace
 
 std::string TextEncoder::Decode(const int64_t* ids, size_t count) const {
@@ -40,7 +61,7 @@ std::string TextEncoder::Decode(const int64_t* ids, size_t count) const {
     for (const int64_t id : kept)
       if (id >= 0 && id < sentence_pieces_->size())
         pieces.push_back(static_cast<int>(id));
-    return sentence_pieces_->Decode(pieces);
+    return ReplaceWrongBytes(sentence_pieces_->Decode(pieces));
   }
   std::string text;
   for (const int64_t id : kept) {
@@ -58,7 +79,7 @@ std::string TextEncoder::Decode(const int64_t* ids, size_t count) const {
       token.remove_prefix(2);
     text.append(token.data(), token.size());
   }
-  return text;
+  return ReplaceWrongBytes(text);
 }
 
 }  // namespace pd

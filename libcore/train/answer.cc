@@ -30,29 +30,34 @@ bool KeepsValues(const std::string& type) {
   return false;
 }
 
-// A label without an axis of 1 at its end.
-Shape Squeezed(Shape shape, size_t rank) {
-  if (shape.size() == rank + 1 && shape.back() == 1) shape.pop_back();
-  return shape;
+bool Fits(const Shape& label, const Shape& expected) {
+  return std::equal(label.begin(), label.end(), expected.begin(),
+                    expected.end(), MayEqual);
+}
+
+// Whether `label` has a class where `output` has scores along `axis`: without
+// that axis, with 1 in its place, or with 1 at the end.
+bool HasClassesAlong(const Shape& output, const Shape& label, size_t axis) {
+  if (output[axis] <= 1) return false;
+  Shape without = output, with = output;
+  without.erase(without.begin() + static_cast<std::ptrdiff_t>(axis));
+  with[axis] = 1;
+  Shape behind = without;
+  behind.push_back(1);
+  return Fits(label, without) || Fits(label, with) || Fits(label, behind);
 }
 
 // A class for each position or pixel; the axis of the classes, or -1.
 int ClassAxis(const Shape& output, const FeedSpec& feed) {
-  if (feed.dtype != DType::kInt64 || output.size() < 3 || output.size() > 4)
-    return -1;
-  const Shape label = Squeezed(feed.shape, output.size() - 1);
-  if (label.size() + 1 != output.size()) return -1;
-  const auto last = output.size() - 1;
-  const auto fits = [&](size_t axis) {
-    for (size_t i = 1, j = 1; i < output.size(); ++i)
-      if (i != axis && !MayEqual(output[i], label[j++])) return false;
-    return output[axis] > 1;
-  };
-  // Pictures have channels first, texts last.
-  const size_t first = output.size() == 4 ? 1 : last;
-  const size_t second = output.size() == 4 ? last : 1;
-  if (fits(first)) return static_cast<int>(first);
-  return output.size() == 4 && fits(second) ? static_cast<int>(second) : -1;
+  if (feed.dtype != DType::kInt64) return -1;
+  // Texts have the classes last; pictures have them first, or last.
+  if (output.size() == 3)
+    return HasClassesAlong(output, feed.shape, 2) ? 2 : -1;
+  if (output.size() != 4) return -1;
+  for (const int axis : {1, 3})
+    if (HasClassesAlong(output, feed.shape, static_cast<size_t>(axis)))
+      return axis;
+  return -1;
 }
 
 // The kind of answer that `output` is to `feed`; kNone where it is none.
@@ -96,11 +101,15 @@ Answer FindAnswer(const TrainProgram& program) {
   for (size_t o = 0; o < program.outputs.size(); ++o) {
     const VarDesc* output = block.FindVar(program.outputs[o]);
     if (output == nullptr) continue;
+    // A network may give out the probability, and its loss take the logit.
+    const bool asks =
+        yes_no.count(output->name) > 0 ||
+        (!yes_no.empty() && MakerOf(program.test, output->name) == "sigmoid");
     for (const FeedSpec& feed : program.feeds) {
       if (std::count(program.inputs.begin(), program.inputs.end(), feed.name) >
           0)
         continue;
-      Answer answer = AnswerTo(*output, feed, yes_no.count(output->name) > 0);
+      Answer answer = AnswerTo(*output, feed, asks);
       if (answer.kind == AnswerKind::kNone) continue;
       answer.output = o;
       answer.label = feed.name;

@@ -114,6 +114,7 @@ reads=(
   "pd-eval:--feed $feed pd-eval -q -m $lenet --feed -"
   "pd-eval:--lod none.lod.json pd-eval -q -m $lenet --feed $feed --lod -"
   "pd-eval:--startup $linreg/startup.pdmodel pd-eval -q -m $linreg/test.pdmodel --startup - --feed $top/x.npz --fetch fc_0.tmp_1"
+  "pd-eval:FILE train.csv pd-eval -q --predict -m run -"
   "pd-export:--config job.pbtxt pd-export -c - --to dot -o net.dot"
   "pd-export:--verify $feed pd-export -m $lenet -o e --verify -"
   "pd-quant:--config job.pbtxt pd-quant -q -m weights.pdparams -c - --weight-only -o q8"
