@@ -52,9 +52,9 @@ absl::Status CheckModel(const CheckNaninfOptions& options,
   PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadFeeds(options.feed, options.lod));
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));
-  std::vector<LayerInfo> layers;
+  NetworkOfJob network;
   PD_RETURN_IF_ERROR(
-      UseNetworkOfJob(registry, options.config, &model, &layers));
+      UseNetworkOfJob(registry, options.config, &model, &network));
   std::vector<std::string> fetches = SplitNames(options.fetch);
   if (fetches.empty()) fetches = model.fetches;
   if (fetches.empty()) fetches = LastVariables(model.program);
@@ -67,7 +67,7 @@ absl::Status CheckModel(const CheckNaninfOptions& options,
   NanQuery& query = *made;
   query.context.seed = static_cast<uint64_t>(options.common.seed.value_or(0));
   query.rules = std::make_shared<const NanRules>(rules);
-  query.layers = &layers;
+  query.layers = &network.layers;
   HalfRanges ranges;
   int64_t ops = 0;
   std::string last;

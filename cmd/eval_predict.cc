@@ -19,7 +19,6 @@
 #include "cmd/evaluation_spec.h"
 #include "cmd/predict_output.h"
 #include "formats/image.h"
-#include "formats/json_text.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -202,9 +201,6 @@ absl::Status Answers::Positions(const Batch& batch, const Tensor& output,
   if (words_ != nullptr) {
     p->has_text = true;
     p->text = words_->Decode(p->positions.data(), p->positions.size());
-    if (!IsUtf8(p->text))
-      return DataLoss("%s: the answer is no text in UTF-8",
-                      p->place.file.empty() ? "a record" : p->place.file);
   }
   AddArray("classes", {length}, p->positions, p);
   return absl::OkStatus();
@@ -349,6 +345,9 @@ absl::Status PredictRecords(const EvalOptions& options,
   if (!answer.label.empty()) {
     layout.answer = answer.label;
     PD_ASSIGN_OR_RETURN(layout.classes, vocabularies.Classes(answer.label));
+    const auto own = model.classes.find(predictor.outputs[answer.output]);
+    if (layout.classes.empty() && own != model.classes.end())
+      layout.classes = own->second;
   }
   if (answer.kind == AnswerKind::kTokens && layout.classes.empty()) {
     PD_ASSIGN_OR_RETURN(auto words,

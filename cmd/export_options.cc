@@ -37,6 +37,17 @@ Manual ExportManual() {
       "paddle-legacy` in its older one (fake_quantize operators, integers held "
       "in float32), `--to onnx` with QuantizeLinear and DequantizeLinear. "
       "pd-eval computes all of PaddlePaddle's with 8-bit products.",
+      "Outputs of a job's network are called as the layers that give them. "
+      "The names of a classifier's classes go with the model: ONNX's metadata "
+      "hold them as `classes`, a list in JSON, and `classes_output`, the "
+      "output that they belong to; in PaddlePaddle's program they are the "
+      "attribute `class_names` of the output's fetch operator.",
+      "With `--with-transforms` the data set for evaluation says what is done, "
+      "else the one for training. Programs have operators for to_tensor, "
+      "normalize and transpose of pictures, and for mean, std and log1p of "
+      "columns. They have none that resamples as Resize does, and none for "
+      "texts: words, classes and hash_buckets are numbered before the model is "
+      "fed. What stays outside is logged.",
       "An ONNX model is written at exactly the opset asked for, after ONNX's "
       "own checker and shape inference have passed it; an operator that needs "
       "a later opset is an error.",
@@ -63,6 +74,9 @@ Manual ExportManual() {
        "pd-export -m RUN --to dot -o out/lenet.dot"},
       {"Draw a network that is not trained yet",
        "pd-export -c testdata/jobs/mlp_mnist.pbtxt --to dot -o out/mlp.dot"},
+      {"A model that takes pixels and gives probabilities",
+       "pd-export -m RUN --to onnx --with-transforms --with-softmax "
+       "--output-name digit -o out/digits.onnx"},
       {"Fix the batch size",
        "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
        "out/lenet1.onnx"},
@@ -87,9 +101,25 @@ void BindExport(ExportOptions* o, OptionTable* table) {
                 "when it runs"},
                &o->inputs);
   table->DescribeDefault("--input", "the model's inputs as they are");
-  table->Text({"--fetch", "NAMES", "the outputs, separated by commas"},
+  table->Text({"--fetch", "NAMES",
+               "the outputs, separated by commas: variables, or layers of the "
+               "job"},
               &o->fetch);
   table->DescribeDefault("--fetch", "the model's outputs");
+  table->Text({"--output-name", "NAME[,NAME]...",
+               "what the outputs are called, in their order"},
+              &o->output_name);
+  table->DescribeDefault("--output-name",
+                         "the layers of the job that give them");
+  table->Switch({"--with-transforms", "",
+                 "puts what the job's data do to a record in front of the "
+                 "network, as far as there are operators: the model takes "
+                 "pixels (uint8, channels last) and unscaled columns"},
+                &o->with_transforms);
+  table->Switch({"--with-softmax", "",
+                 "puts a softmax behind a classifier's scores, or a sigmoid "
+                 "behind a score of yes or no"},
+                &o->with_softmax);
   table->Group("Result");
   table->Choice({"--to", "FORM", "what to write"},
                 {"paddle", "paddle-fake", "paddle-legacy", "onnx", "dot"},
@@ -130,6 +160,12 @@ Tool ExportTool(ExportOptions* options) {
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     if (!table.Given("--model") && !table.Given("--config"))
       return CommandLineError("say with -m MODEL or -c JOB what to export");
+    if (options->to == "dot")
+      for (const char* name :
+           {"--output-name", "--with-transforms", "--with-softmax"})
+        if (table.Given(name))
+          return CommandLineError(absl::StrCat(
+              name, " changes the model; --to dot draws it as it is"));
     PD_RETURN_IF_ERROR(table.Needs("--disable-pass", "--optimize"));
     PD_RETURN_IF_ERROR(table.Needs("--dump-passes", "--optimize"));
     if (table.Given("--opset") && options->to != "onnx")

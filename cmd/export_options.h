@@ -20,6 +20,9 @@ struct ExportOptions {
   int64_t opset = 13;
   std::vector<std::string> inputs;  ///< "x" or "x=-1,3,224,224"
   std::string fetch;                ///< names, separated by commas
+  std::string output_name;          ///< names, separated by commas
+  bool with_transforms = false;
+  bool with_softmax = false;
   bool optimize = false;
   std::string verify;  ///< npz
   PassFlags passes;    ///< of `optimize`

@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/text.h"
 #include "cmd/compare.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
@@ -21,15 +22,19 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
+#include "libcore/deploy/model_ends.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/make_registry.h"
+#include "libcore/nn/job.pb.h"
 #include "libcore/program/dot.h"
 #include "libcore/program/verifier.h"
 #include "libcore/quant/aware.h"
 #include "libcore/quant/conv_bias.h"
+#include "libcore/train/answer.h"
+#include "libcore/train/input_stages.h"
 #include "libcore/train/load_model.h"
 
 namespace pd {
@@ -79,6 +84,109 @@ absl::StatusOr<std::map<std::string, Shape>> InputsAsked(
     }
   }
   return shapes;
+}
+
+// Outputs are called as the layers that give them, unless something else of
+// the model has that name.
+void NameByLayers(const std::vector<LayerInfo>& layers, InferenceModel* model) {
+  for (size_t i = 0; i < model->names.fetches.size(); ++i) {
+    std::vector<std::string> names = model->names.fetches;
+    for (const LayerInfo& layer : layers)
+      if (layer.output == model->names.fetches[i]) names[i] = layer.name;
+    RenameOutputs(names, model).IgnoreError();
+  }
+}
+
+// Puts probabilities in the place of the scores that answer.
+absl::Status AddSoftmax(const OpRegistry& registry, const LoadedModel& loaded,
+                        const NetworkOfJob& network, InferenceModel* model) {
+  const Answer& answer = network.answer;
+  const std::string* fetch = nullptr;
+  for (const std::string& name : model->names.fetches)
+    if (answer.kind != AnswerKind::kNone &&
+        name == loaded.fetches[answer.output])
+      fetch = &name;
+  const bool yes_no = answer.kind == AnswerKind::kYesNo;
+  if (fetch == nullptr || (!yes_no && answer.classes == 0))
+    return CommandLineError(
+        network.job.has_value()
+            ? "--with-softmax: the job's label and loss make no classifier of "
+              "its network"
+            : absl::StrCat("--with-softmax asks the job which output has "
+                           "scores, and '",
+                           loaded.path, "' has none: export the run"));
+  for (const char* made : {"softmax", "sigmoid"})
+    if (answer.made_by == made && MakerOf(model->program, *fetch) == made) {
+      LogInfo("output '%s' is a %s already", *fetch, made);
+      return absl::OkStatus();
+    }
+  if (answer.made_by == "log_softmax")
+    return CommandLineError(
+        absl::StrCat("--with-softmax: output '", *fetch, "' is a log_softmax"));
+  const std::string name = yes_no ? "probability" : "probabilities";
+  return AppendProbabilities(registry, std::string(*fetch),
+                             yes_no ? "sigmoid" : "softmax", answer.axis, name,
+                             model);
+}
+
+// Puts what the job's data do in front of the network.
+absl::Status AddTransforms(const OpRegistry& registry,
+                           const LoadedModel& loaded,
+                           const NetworkOfJob& network, InferenceModel* model) {
+  if (!network.job.has_value())
+    return CommandLineError(absl::StrCat(
+        "--with-transforms needs the job that says what its data are, and '",
+        loaded.path, "' has none: export the run"));
+  const job::Data& sets = network.job->proto().data();
+  if (!sets.has_eval() && !sets.has_train())
+    return UsageError(
+        network.job->Require({"data.train"}, "--with-transforms"));
+  PD_ASSIGN_OR_RETURN(
+      const InputStages stages,
+      InputStagesOf(*network.job, sets.has_eval() ? sets.eval() : sets.train(),
+                    network.inputs));
+  for (const std::string& sentence : stages.outside)
+    LogWarning("--with-transforms: %s", sentence);
+  if (stages.stages.empty())
+    LogWarning(
+        "--with-transforms adds nothing: the network is fed what the data "
+        "hold");
+  for (const InputStage& stage : stages.stages)
+    PD_RETURN_IF_ERROR(PrependSteps(registry, stage, model));
+  return absl::OkStatus();
+}
+
+// Names and whatever stands around the network.
+absl::Status FinishEnds(const ExportOptions& options,
+                        const OpRegistry& registry, const LoadedModel& loaded,
+                        const NetworkOfJob& network, InferenceModel* model) {
+  if (options.with_softmax)
+    PD_RETURN_IF_ERROR(AddSoftmax(registry, loaded, network, model));
+  if (options.with_transforms)
+    PD_RETURN_IF_ERROR(AddTransforms(registry, loaded, network, model));
+  NameByLayers(network.layers, model);
+  if (options.output_name.empty()) return absl::OkStatus();
+  const absl::Status named =
+      RenameOutputs(SplitNames(options.output_name), model);
+  if (named.ok()) return named;
+  return CommandLineError(absl::StrCat("--output-name '", options.output_name,
+                                       "': ", named.message()));
+}
+
+// Variables, or layers by name, which stand for what they give.
+std::vector<std::string> FetchesAsked(const std::string& text,
+                                      const ProgramDesc& program,
+                                      const std::vector<LayerInfo>& layers) {
+  std::vector<std::string> names = SplitNames(text);
+  for (std::string& name : names) {
+    if (program.global().FindVar(name) != nullptr) continue;
+    for (const LayerInfo& layer : layers)
+      if (layer.name == name) {
+        name = layer.output;
+        break;
+      }
+  }
+  return names;
 }
 
 absl::Status Write(const ExportOptions& options, const LoadedModel& loaded,
@@ -172,18 +280,18 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   FeedFetch names;
   PD_ASSIGN_OR_RETURN(const auto shapes, InputsAsked(options.inputs, &names));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
-  std::vector<LayerInfo> layers;
+  NetworkOfJob network;
   LoadedModel loaded;
   bool of_job = true;  // the network is a job's, not a model's own
   if (options.model.empty()) {
     PD_ASSIGN_OR_RETURN(loaded,
-                        UntrainedNetwork(*registry, options.config, &layers));
+                        UntrainedNetwork(*registry, options.config, &network));
   } else {
     PD_ASSIGN_OR_RETURN(loaded, LoadModel(options.model, nullptr, shapes));
     of_job = loaded.kind == LoadedModel::Kind::kRun ||
              loaded.kind == LoadedModel::Kind::kParameters;
     PD_RETURN_IF_ERROR(
-        UseNetworkOfJob(*registry, options.config, &loaded, &layers));
+        UseNetworkOfJob(*registry, options.config, &loaded, &network));
   }
   // What only copies a program does not mind; converters read slots by name.
   if (options.to == "onnx" || options.to == "dot" || options.optimize)
@@ -191,10 +299,11 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
         Annotate(CheckOps(*registry, loaded.program), options.model));
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
+  names.classes = loaded.classes;
   if (!options.fetch.empty())
-    names.fetches = absl::StrSplit(options.fetch, ',', absl::SkipEmpty());
+    names.fetches = FetchesAsked(options.fetch, loaded.program, network.layers);
   if (options.to == "dot")
-    return Draw(options, loaded, names, layers, *registry, shapes);
+    return Draw(options, loaded, names, network.layers, *registry, shapes);
   if (names.fetches.empty())
     return CommandLineError("this model names no outputs: give --fetch");
   const bool quantized = of_job && SimulatesQuantization(loaded.program);
@@ -212,6 +321,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   if (options.optimize)
     PD_RETURN_IF_ERROR(OfModel(
         loaded, OptimizeModel(MakePassOptions(options.passes), &model)));
+  PD_RETURN_IF_ERROR(FinishEnds(options, *registry, loaded, network, &model));
   PD_RETURN_IF_ERROR(Write(options, loaded, model));
   size_t bytes = 0;
   for (const auto& [name, value] : model.params) bytes += value.size_bytes();

@@ -66,7 +66,8 @@ absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
         "'%s' names no outputs: export it with pd-export --fetch first",
         options.model);
   auto model =
-      Freeze(loaded.program, {loaded.feeds, loaded.fetches}, loaded.params);
+      Freeze(loaded.program, {loaded.feeds, loaded.fetches, loaded.classes},
+             loaded.params);
   if (!model.ok()) return Annotate(model.status(), options.model);
   *bytes = ParameterBytes(*model);
   if (options.fold_batch_norms || options.equalize || options.to == "onnx") {

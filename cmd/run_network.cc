@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/run_network.h"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/match_feeds.h"
 #include "libcore/train/lod_json.h"
+#include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -69,9 +71,24 @@ absl::Status NeedsJob(const LoadedModel& model) {
       "' holds parameters only; say with -c whose network takes them"));
 }
 
+namespace {
+
+NetworkOfJob Describe(const LoadedJob& job, TrainProgram* built) {
+  NetworkOfJob network;
+  network.job = job;
+  network.answer = FindAnswer(*built);
+  network.layers = std::move(built->layers);
+  for (const FeedSpec& feed : built->feeds)
+    if (std::count(built->inputs.begin(), built->inputs.end(), feed.name) > 0)
+      network.inputs.push_back(feed);
+  return network;
+}
+
+}  // namespace
+
 absl::Status UseNetworkOfJob(const OpRegistry& registry,
                              const std::string& config, LoadedModel* model,
-                             std::vector<LayerInfo>* layers) {
+                             NetworkOfJob* network) {
   const bool run = model->kind == LoadedModel::Kind::kRun;
   if (!run && model->kind != LoadedModel::Kind::kParameters)
     return absl::OkStatus();
@@ -81,16 +98,23 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
       ReadJobFor(
           config.empty() ? absl::StrCat(model->run, "/job.pbtxt") : config, {},
           std::nullopt));
-  auto network = BuildTestProgram(registry, job);
-  if (!network.ok()) return UsageError(network.status());
-  TrainProgram built = *std::move(network);
+  auto test = BuildTestProgram(registry, job);
+  if (!test.ok()) return UsageError(test.status());
+  TrainProgram built = *std::move(test);
+  NetworkOfJob described = Describe(job, &built);
   FitNames(built.test, model);
   // A run holds what its optimizer keeps besides.
   for (auto it = model->params.begin(); run && it != model->params.end();)
     it = built.test.global().FindVar(it->first) == nullptr
              ? model->params.erase(it)
              : std::next(it);
-  if (layers != nullptr) *layers = std::move(built.layers);
+  const Answer& answer = described.answer;
+  RunVocabularies vocabularies(run ? model->run : RunOfJobFile(config));
+  if (!answer.label.empty()) {
+    PD_ASSIGN_OR_RETURN(model->classes[built.outputs[answer.output]],
+                        vocabularies.Classes(answer.label));
+  }
+  if (network != nullptr) *network = std::move(described);
   model->program = std::move(built.test);
   model->feeds = std::move(built.inputs);
   model->fetches = std::move(built.outputs);
@@ -100,7 +124,7 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
 
 absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
                                              const std::string& config,
-                                             std::vector<LayerInfo>* layers) {
+                                             NetworkOfJob* described) {
   PD_ASSIGN_OR_RETURN(const LoadedJob job,
                       ReadJobFor(config, {}, std::nullopt));
   auto network = BuildTestProgram(registry, job);
@@ -115,10 +139,10 @@ absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
       PD_ASSIGN_OR_RETURN(model.params[var.name],
                           session.scope().Get(var.name));
     }
+  if (described != nullptr) *described = Describe(job, &*network);
   model.program = std::move(network->test);
   model.feeds = std::move(network->inputs);
   model.fetches = std::move(network->outputs);
-  if (layers != nullptr) *layers = std::move(network->layers);
   return model;
 }
 

@@ -2,32 +2,45 @@
 #ifndef PD_CMD_RUN_NETWORK_H_
 #define PD_CMD_RUN_NETWORK_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/exec/plan.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/build.h"
+#include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
+#include "libcore/train/answer.h"
 #include "libcore/train/load_model.h"
 
 namespace pd {
+
+/// A network of a job, with what the job says of it.
+struct NetworkOfJob {
+  std::optional<LoadedJob> job;  ///< none for a model with its own network
+  std::vector<LayerInfo> layers;
+  std::vector<FeedSpec> inputs;
+  Answer answer;  ///< which of the model's fetches says what
+};
 
 /// Turns a run directory's model, a training program, or parameters alone into
 /// the network that a job describes, as evaluation runs it (losses included):
 /// program, inputs and outputs. The job is the file `config`; "" is the run's
 /// own, and a usage error for parameters. Other models stay as they are.
-/// `layers`, where given, gets the network's layers; none for other models.
+/// Classes are those of the run. `network`, where given, gets what the job says
+/// besides; nothing for other models.
 absl::Status UseNetworkOfJob(const OpRegistry& registry,
                              const std::string& config, LoadedModel* model,
-                             std::vector<LayerInfo>* layers = nullptr);
+                             NetworkOfJob* network = nullptr);
 
 /// The network that a job describes, with the first values that the job's seed
 /// gives its parameters.
 absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
                                              const std::string& config,
-                                             std::vector<LayerInfo>* layers);
+                                             NetworkOfJob* network);
 
 /// Puts into the scope whatever the model brought, and what the startup program
 /// (a file, or "") makes.

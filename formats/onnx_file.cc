@@ -326,6 +326,8 @@ absl::StatusOr<OnnxFile> ParseOnnx(absl::string_view bytes,
   file.producer_version = model.producer_version();
   for (const auto& set : model.opset_import())
     file.opsets[Reader::Domain(set.domain())] = set.version();
+  for (const auto& entry : model.metadata_props())
+    file.metadata[entry.key()] = entry.value();
   Reader reader(folder);
   PD_ASSIGN_OR_RETURN(file.graph, reader.Graph(model.mutable_graph()));
   for (auto& function : *model.mutable_functions()) {

@@ -82,6 +82,7 @@ struct OnnxFile {
   std::map<std::string, int64_t> opsets;  ///< by domain; "" is ONNX's own
   OnnxFileGraph graph;
   std::vector<OnnxFileFunction> functions;
+  std::map<std::string, std::string> metadata;  ///< metadata_props
 };
 
 /// The dtype of ONNX's element type number; nothing for those that the tree

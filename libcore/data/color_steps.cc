@@ -64,7 +64,7 @@ absl::Status RunJitter(const Jitter& jitter, RandomStream* random,
 }
 
 // Steps that move no pixels.
-class ColorStep : public Step {
+class ColorStep : public PictureStep {
  public:
   absl::Status RunMask(RandomStream*, TransformScratch*,
                        Picture*) const override {
@@ -120,13 +120,14 @@ class GrayscaleStep : public ColorStep {
   int channels_;
 };
 
-absl::StatusOr<std::unique_ptr<Step>> Wrap(absl::StatusOr<Jitter> jitter) {
+absl::StatusOr<std::unique_ptr<PictureStep>> Wrap(
+    absl::StatusOr<Jitter> jitter) {
   PD_RETURN_IF_ERROR(jitter.status());
   return std::make_unique<JitterStep>(*jitter);
 }
 
 struct Maker {
-  using Result = absl::StatusOr<std::unique_ptr<Step>>;
+  using Result = absl::StatusOr<std::unique_ptr<PictureStep>>;
 
   Result operator()(const transforms::Grayscale& t) const {
     if (t.num_output_channels != 1 && t.num_output_channels != 3)
@@ -160,13 +161,13 @@ struct Maker {
   }
   template <typename Other>
   Result operator()(const Other&) const {
-    return std::unique_ptr<Step>();
+    return std::unique_ptr<PictureStep>();
   }
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Step>> MakeColorStep(
+absl::StatusOr<std::unique_ptr<PictureStep>> MakeColorStep(
     const Transform& transform) {
   return std::visit(Maker(), transform);
 }

@@ -106,6 +106,20 @@ RandomStream TransformStream(uint64_t seed, int64_t epoch, int64_t record) {
   return RandomStream(seed, Mix(stream));
 }
 
+bool IsRandom(const Transform& t) {
+  using namespace transforms;  // NOLINT: the list is all of them
+  return std::holds_alternative<RandomResizedCrop>(t) ||
+         std::holds_alternative<RandomCrop>(t) ||
+         std::holds_alternative<RandomHorizontalFlip>(t) ||
+         std::holds_alternative<RandomVerticalFlip>(t) ||
+         std::holds_alternative<BrightnessTransform>(t) ||
+         std::holds_alternative<ContrastTransform>(t) ||
+         std::holds_alternative<SaturationTransform>(t) ||
+         std::holds_alternative<HueTransform>(t) ||
+         std::holds_alternative<ColorJitter>(t) ||
+         std::holds_alternative<RandomRotation>(t);
+}
+
 int64_t PictureChannels(const Shape& input,
                         const std::vector<Transform>& transforms) {
   for (const int64_t channels : {3, 1}) {

@@ -20,7 +20,7 @@
 namespace pd {
 
 class Finish;
-class Step;
+class PictureStep;
 
 /// Runs on many threads at once, each with a scratch of its own.
 class Pipeline {
@@ -52,7 +52,7 @@ class Pipeline {
 
  private:
   Pipeline();
-  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<std::unique_ptr<PictureStep>> steps_;
   std::vector<std::string> names_;
   std::unique_ptr<Finish> finish_;
   Shape picture_shape_;

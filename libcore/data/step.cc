@@ -83,7 +83,7 @@ absl::Status CheckRange(const char* name, const std::vector<float>& range) {
                          name);
 }
 
-class ResizeStep : public Step {
+class ResizeStep : public PictureStep {
  public:
   ResizeStep(const Size& size, bool edge, Interpolation interpolation)
       : size_(size), edge_(edge), interpolation_(interpolation) {}
@@ -120,7 +120,7 @@ class ResizeStep : public Step {
   Interpolation interpolation_;
 };
 
-class CenterCropStep : public Step {
+class CenterCropStep : public PictureStep {
  public:
   explicit CenterCropStep(const Size& size) : size_(size) {}
   absl::Status Infer(Shape* shape) const override {
@@ -157,7 +157,7 @@ class CenterCropStep : public Step {
   Size size_;
 };
 
-class PadStep : public Step {
+class PadStep : public PictureStep {
  public:
   PadStep(const Padding& padding, PaddingMode mode,
           const std::array<uint8_t, 3>& fill)
@@ -182,7 +182,7 @@ class PadStep : public Step {
   std::array<uint8_t, 3> fill_;
 };
 
-class RandomCropStep : public Step {
+class RandomCropStep : public PictureStep {
  public:
   RandomCropStep(const Size& size, const Padding& padding, bool pad_if_needed,
                  PaddingMode mode, const std::array<uint8_t, 3>& fill)
@@ -242,7 +242,7 @@ class RandomCropStep : public Step {
   std::array<uint8_t, 3> fill_;
 };
 
-class RandomResizedCropStep : public Step {
+class RandomResizedCropStep : public PictureStep {
  public:
   RandomResizedCropStep(const Size& size, const std::vector<float>& scale,
                         const std::vector<float>& ratio,
@@ -309,7 +309,7 @@ class RandomResizedCropStep : public Step {
   Interpolation interpolation_;
 };
 
-class FlipStep : public Step {
+class FlipStep : public PictureStep {
  public:
   FlipStep(bool horizontally, float prob)
       : horizontally_(horizontally), prob_(prob) {}
@@ -329,7 +329,7 @@ class FlipStep : public Step {
   float prob_;
 };
 
-class RotationStep : public Step {
+class RotationStep : public PictureStep {
  public:
   RotationStep(float low, float high, Rotation rotation)
       : low_(low), high_(high), rotation_(std::move(rotation)) {}
@@ -356,7 +356,7 @@ class RotationStep : public Step {
 };
 
 struct Maker {
-  using Result = absl::StatusOr<std::unique_ptr<Step>>;
+  using Result = absl::StatusOr<std::unique_ptr<PictureStep>>;
 
   Result operator()(const transforms::Resize& t) const {
     PD_ASSIGN_OR_RETURN(const Size size, SizeOfList(t.size));
@@ -428,13 +428,14 @@ struct Maker {
   }
   template <typename Other>
   Result operator()(const Other&) const {
-    return std::unique_ptr<Step>();
+    return std::unique_ptr<PictureStep>();
   }
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Step>> MakeStep(const Transform& transform) {
+absl::StatusOr<std::unique_ptr<PictureStep>> MakeStep(
+    const Transform& transform) {
   PD_ASSIGN_OR_RETURN(auto step, std::visit(Maker(), transform));
   if (step != nullptr) return step;
   return MakeColorStep(transform);

@@ -20,9 +20,9 @@ namespace pd {
 /// what losses ignore.
 constexpr uint8_t kMaskBorder = 255;
 
-class Step {
+class PictureStep {
  public:
-  virtual ~Step() = default;
+  virtual ~PictureStep() = default;
   /// Changes [height, width, channels], -1 where unknown, to what Run makes of
   /// it. InvalidArgument where Run would fail.
   virtual absl::Status Infer(Shape* shape) const = 0;
@@ -37,10 +37,12 @@ class Step {
 
 /// The step for a transform of pictures; null for ToTensor, Normalize and
 /// Transpose, which are not. InvalidArgument names the argument.
-absl::StatusOr<std::unique_ptr<Step>> MakeStep(const Transform& transform);
+absl::StatusOr<std::unique_ptr<PictureStep>> MakeStep(
+    const Transform& transform);
 
 /// MakeStep for one family each.
-absl::StatusOr<std::unique_ptr<Step>> MakeColorStep(const Transform& transform);
+absl::StatusOr<std::unique_ptr<PictureStep>> MakeColorStep(
+    const Transform& transform);
 
 /// "Resize", ...: the name of the struct.
 std::string TransformName(const Transform& transform);

@@ -135,6 +135,9 @@ using Transform = std::variant<
     transforms::SaturationTransform, transforms::HueTransform,
     transforms::ColorJitter, transforms::RandomRotation>;
 
+/// True for what draws random numbers.
+bool IsRandom(const Transform& transform);
+
 /// The channels, 3 or 1, that pictures need so that the transforms make of them
 /// what a network is fed, [records, ...] of shape `input`; 3 where both or
 /// neither would do.

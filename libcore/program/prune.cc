@@ -12,6 +12,9 @@
 namespace pd {
 namespace {
 
+// Of fetch ops.
+constexpr char kClassNamesAttr[] = "class_names";
+
 using Names = std::set<std::string>;
 
 // Op types with `is_test`, for programs that leave attributes at their default.
@@ -320,8 +323,12 @@ absl::Status AddFeedFetch(const FeedFetch& names, ProgramDesc* program) {
     feed_ops.push_back(op("feed", "feed", names.feeds[i], i));
   }
   block.ops.insert(block.ops.begin(), feed_ops.begin(), feed_ops.end());
-  for (size_t i = 0; i < names.fetches.size(); ++i)
+  for (size_t i = 0; i < names.fetches.size(); ++i) {
     block.ops.push_back(op("fetch", names.fetches[i], "fetch", i));
+    const auto classes = names.classes.find(names.fetches[i]);
+    if (classes != names.classes.end() && !classes->second.empty())
+      block.ops.back().attrs[kClassNamesAttr] = classes->second;
+  }
   holder("feed", VarKind::kFeedMinibatch);
   holder("fetch", VarKind::kFetchList);
   return absl::OkStatus();
@@ -346,6 +353,8 @@ absl::StatusOr<FeedFetch> StripFeedFetch(ProgramDesc* program) {
       return InvalidArgument("column %d of op '%s' holds '%s' and '%s'", column,
                              op.type, place, name);
     place = name;
+    auto classes = op.AttrOr<std::vector<std::string>>(kClassNamesAttr, {});
+    if (!feed && !classes.empty()) names.classes[name] = std::move(classes);
   }
   for (const auto& [list, type] : {std::make_pair(&names.feeds, "feed"),
                                    std::make_pair(&names.fetches, "fetch")})

@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_PROGRAM_PRUNE_H_
 #define PD_LIBCORE_PROGRAM_PRUNE_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace pd {
 /// Names of the variables that go in and come out, in column order.
 struct FeedFetch {
   std::vector<std::string> feeds, fetches;
+  /// By fetch: the names of the classes that it answers with, by number, where
+  /// they are known.
+  std::map<std::string, std::vector<std::string>> classes = {};
 };
 
 /// The program as evaluation runs it, PaddlePaddle's clone(for_test=True):
@@ -34,12 +38,15 @@ absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,
                                   const std::vector<std::string>& fetches);
 
 /// Adds feed and fetch ops as save_inference_model does: variables `feed` and
-/// `fetch`, an op a name with its column. InvalidArgument when the program has
-/// some already, NotFound for a name that it does not have.
+/// `fetch`, an op a name with its column. Classes become an attribute of fetch
+/// ops, `class_names`, which PaddlePaddle keeps and does not look at.
+/// InvalidArgument when the program has some already, NotFound for a name that
+/// it does not have.
 absl::Status AddFeedFetch(const FeedFetch& names, ProgramDesc* program);
 
 /// Takes the feed and fetch ops of block 0 and their variables out and gives
-/// the names by column; empty lists when there are none. InvalidArgument when
+/// the names by column, with the classes that AddFeedFetch wrote; empty lists
+/// when there are none. InvalidArgument when
 /// columns are missing or double.
 absl::StatusOr<FeedFetch> StripFeedFetch(ProgramDesc* program);
 

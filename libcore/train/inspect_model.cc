@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "formats/pdmodel.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -152,6 +153,22 @@ std::string ProducerOf(const ProgramDesc& program) {
   return absl::StrCat("PaddlePaddle ", VersionText(program.version));
 }
 
+void AddClasses(const FeedFetch& names, Inspection* out) {
+  constexpr size_t kMostShown = 20;
+  for (const std::string& fetch : names.fetches) {
+    const auto found = names.classes.find(fetch);
+    if (found == names.classes.end() || found->second.empty()) continue;
+    std::vector<std::string> classes = found->second;
+    out->facts.push_back({"class_count", static_cast<int64_t>(classes.size())});
+    if (classes.size() > kMostShown) {
+      classes.resize(kMostShown);
+      classes.emplace_back("...");
+    }
+    out->facts.push_back({"classes", absl::StrJoin(classes, ", ")});
+    return;
+  }
+}
+
 absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
                       const NamedArrays& values, Inspection* out) {
   ModelInfo model;
@@ -168,6 +185,7 @@ absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
   out->producer = ProducerOf(program);
   if (program.version > 0)
     out->facts.push_back({"program_version", VersionText(program.version)});
+  AddClasses(names, out);
   AddTensors(program, values, out);
   model.program = std::move(program);
   out->model = std::move(model);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "formats/onnx_file.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/deploy/class_names.h"
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/train/inspect_parts.h"
 
@@ -74,6 +75,11 @@ absl::Status InspectOnnx(const OpRegistry& registry, const FileBytes& file,
       model.inputs.push_back(VariableOf(input));
   for (const OnnxFileValue& output : onnx.graph.outputs)
     model.outputs.push_back(VariableOf(output));
+  FeedFetch names;
+  for (const VariableInfo& output : model.outputs)
+    names.fetches.push_back(output.name);
+  TakeClassMetadata(onnx.metadata, &names);
+  AddClasses(names, out);
   CountNodes(onnx.graph, &model.ops);
   model.flops = FlopsOf(registry, onnx);
   out->model = std::move(model);

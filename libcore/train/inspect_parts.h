@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "formats/array.h"
 #include "libcore/base/file.h"
+#include "libcore/program/prune.h"
 #include "libcore/train/inspect.h"
 #include "libcore/train/run_checkpoint.h"
 
@@ -29,6 +30,10 @@ bool PathExists(const std::string& path);
 
 /// "PaddlePaddle 2.6.2" for 2006002; "pdkit" for a program that we built.
 std::string ProducerOf(const ProgramDesc& program);
+
+/// The facts "class_count" and "classes", the first few names, of the first
+/// output that has any.
+void AddClasses(const FeedFetch& names, Inspection* out);
 
 /// Takes a program and the values that were found for it into `out`.
 absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,

@@ -46,6 +46,7 @@ absl::Status ReadProgramOf(const std::string& path, LoadedModel* model) {
     return Annotate(names.status(), absl::StrCat("'", path, "'"));
   model->feeds = std::move(names->feeds);
   model->fetches = std::move(names->fetches);
+  model->classes = std::move(names->classes);
   if (!model->fetches.empty()) model->kind = LoadedModel::Kind::kInference;
   return absl::OkStatus();
 }
@@ -89,6 +90,7 @@ absl::StatusOr<LoadedModel> LoadOnnx(
   model.program = std::move(imported.program);
   model.feeds = std::move(imported.names.feeds);
   model.fetches = std::move(imported.names.fetches);
+  model.classes = std::move(imported.names.classes);
   model.params = std::move(imported.params);
   return model;
 }

@@ -29,7 +29,9 @@ struct LoadedModel {
   std::string path;     ///< the program's file, for messages
   ProgramDesc program;  ///< without feed and fetch ops
   std::vector<std::string> feeds,
-      fetches;         ///< of an inference model, by column
+      fetches;  ///< of an inference model, by column
+  /// By fetch: the names of classes, where the model or its run has them.
+  std::map<std::string, std::vector<std::string>> classes = {};
   NamedArrays params;  ///< every value that was found
   /// Of kParameters, where the file has the table: name in `params`, as in
   /// PaddlePaddle's state_dict -> the parameter's name in programs.

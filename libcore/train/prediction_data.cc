@@ -47,13 +47,6 @@ std::optional<Form> FormNamed(absl::string_view name) {
   return std::nullopt;
 }
 
-// The part that says how records are read: the first of several in a row.
-const job::DataSet& LeafOf(const job::DataSet& set) {
-  return set.has_concat() && set.concat().dataset_size() > 0
-             ? LeafOf(set.concat().dataset(0))
-             : set;
-}
-
 Form FormOfSet(const job::DataSet& leaf) {
   switch (leaf.kind_case()) {
     case job::DataSet::kCsv:
@@ -84,20 +77,6 @@ std::optional<Form> FormOfPath(const std::string& path) {
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos) return std::nullopt;
   return FormNamed(absl::string_view(name).substr(dot + 1));
-}
-
-bool IsRandom(const Transform& t) {
-  using namespace transforms;  // NOLINT: the list is all of them
-  return std::holds_alternative<RandomResizedCrop>(t) ||
-         std::holds_alternative<RandomCrop>(t) ||
-         std::holds_alternative<RandomHorizontalFlip>(t) ||
-         std::holds_alternative<RandomVerticalFlip>(t) ||
-         std::holds_alternative<BrightnessTransform>(t) ||
-         std::holds_alternative<ContrastTransform>(t) ||
-         std::holds_alternative<SaturationTransform>(t) ||
-         std::holds_alternative<HueTransform>(t) ||
-         std::holds_alternative<ColorJitter>(t) ||
-         std::holds_alternative<RandomRotation>(t);
 }
 
 // A text of a set, however the set calls it.
@@ -141,6 +120,12 @@ absl::StatusOr<TextOptions> OptionsOf(OpenContext* context,
 
 }  // namespace
 
+const job::DataSet& FirstPartOf(const job::DataSet& set) {
+  return set.has_concat() && set.concat().dataset_size() > 0
+             ? FirstPartOf(set.concat().dataset(0))
+             : set;
+}
+
 class PredictionData::Impl {
  public:
   Impl(const LoadedJob& job, const job::DataSet& set,
@@ -148,7 +133,7 @@ class PredictionData::Impl {
        PredictionSources sources)
       : job_(job),
         set_(set),
-        leaf_(LeafOf(set)),
+        leaf_(FirstPartOf(set)),
         inputs_(std::move(inputs)),
         vocabularies_(vocabularies),
         sources_(std::move(sources)),
@@ -445,7 +430,7 @@ absl::StatusOr<WordsByField> AllWordsOf(const LoadedJob& job,
                                         RunVocabularies* vocabularies) {
   OpenContext context(job, false, vocabularies);
   WordsByField words;
-  for (const TextField& text : TextFieldsOf(LeafOf(set))) {
+  for (const TextField& text : TextFieldsOf(FirstPartOf(set))) {
     PD_ASSIGN_OR_RETURN(const TextOptions options, OptionsOf(&context, text));
     PD_ASSIGN_OR_RETURN(words[text.name], TextEncoder::Create(options));
   }
@@ -456,7 +441,7 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> WordsOf(
     const LoadedJob& job, const job::DataSet& set, const std::string& field,
     RunVocabularies* vocabularies) {
   OpenContext context(job, false, vocabularies);
-  for (const TextField& text : TextFieldsOf(LeafOf(set))) {
+  for (const TextField& text : TextFieldsOf(FirstPartOf(set))) {
     if (text.name != field) continue;
     PD_ASSIGN_OR_RETURN(const TextOptions options, OptionsOf(&context, text));
     return TextEncoder::Create(options);

@@ -23,6 +23,10 @@ namespace job {
 class DataSet;
 }
 
+/// The part of a set that says how records are read: the first of several one
+/// after the other.
+const job::DataSet& FirstPartOf(const job::DataSet& set);
+
 struct PredictionSources {
   /// Files, folders of pictures, "-"; none: the records of the job's own set.
   std::vector<std::string> paths;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/deploy/class_names.h"
 #include "libcore/deploy/onnx_export.h"
 
 namespace pd {
@@ -303,6 +304,11 @@ absl::Status OnnxGraph::Check() {
 absl::StatusOr<std::string> OnnxGraph::Finish() {
   PD_RETURN_IF_ERROR(DeclareOutputs());
   const size_t bytes = proto_->model.ByteSizeLong();
+  for (auto& [key, value] : ClassMetadata(model_.names)) {
+    auto* entry = proto_->model.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(std::move(value));
+  }
   if (bytes > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
     return ResourceExhausted(
         "the model needs %d bytes; an ONNX file holds at most %d", bytes,

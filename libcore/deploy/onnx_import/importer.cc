@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/deploy/class_names.h"
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/deploy/onnx_import/importers.h"
 #include "libcore/deploy/onnx_import/node.h"
@@ -154,6 +155,7 @@ absl::Status OnnxImporter::DeclareOutputs() {
     PD_RETURN_IF_ERROR(builder().Append(std::move(op)));
     renames_[copy] = name;
   }
+  TakeClassMetadata(file_.metadata, &model_.names);
   return absl::OkStatus();
 }
 

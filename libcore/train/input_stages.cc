@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/input_stages.h"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/pipeline.h"
+#include "libcore/data/step.h"
+#include "libcore/data/transforms.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/train/open_data.h"
+#include "libcore/train/prediction_data.h"
+
+namespace pd {
+namespace {
+
+bool IsLast(const Transform& t) {
+  return std::holds_alternative<transforms::ToTensor>(t) ||
+         std::holds_alternative<transforms::Normalize>(t) ||
+         std::holds_alternative<transforms::Transpose>(t);
+}
+
+// What Finish does to pixels, as steps. Pipeline::Create has checked that they
+// fit each other.
+class PictureSteps {
+ public:
+  explicit PictureSteps(int64_t channels) : channels_(channels) {}
+
+  void Add(const Transform& transform) {
+    if (const auto* t = std::get_if<transforms::ToTensor>(&transform))
+      AddToTensor(*t);
+    else if (const auto* n = std::get_if<transforms::Normalize>(&transform))
+      AddNormalize(*n);
+    else if (const auto* r = std::get_if<transforms::Transpose>(&transform))
+      Reorder({r->order.begin(), r->order.end()});
+  }
+  std::vector<InputStep> Take() { return std::move(steps_); }
+
+ private:
+  void Push(InputStep::Kind kind, std::vector<float> numbers, Shape shape = {},
+            std::vector<int32_t> axes = {}) {
+    steps_.push_back(
+        {kind, std::move(numbers), std::move(shape), std::move(axes)});
+  }
+  void Reorder(const std::vector<int>& order) {
+    std::array<int, 3> axes;
+    std::vector<int32_t> all = {0};
+    for (size_t i = 0; i < 3; ++i) {
+      axes[i] = axes_[static_cast<size_t>(order[i])];
+      all.push_back(order[i] + 1);
+    }
+    axes_ = axes;
+    started_ = true;
+    Push(InputStep::Kind::kTranspose, {}, {}, std::move(all));
+  }
+  void AddToTensor(const transforms::ToTensor& t) {
+    if (!is_float_)
+      Push(InputStep::Kind::kScale, {static_cast<float>(1.0 / 255.0)});
+    started_ = is_float_ = true;
+    if (t.data_format == "CHW") Reorder({2, 0, 1});
+  }
+  void AddNormalize(const transforms::Normalize& t) {
+    // A grey picture has no channel axis: one is put in front.
+    if (!started_ && channels_ == 1) Reorder({2, 0, 1});
+    started_ = is_float_ = true;
+    if (t.to_rgb) Push(InputStep::Kind::kReverse, {}, {}, {3});
+    const auto shape_of = [&](const std::vector<float>& numbers) -> Shape {
+      const auto n = static_cast<int64_t>(numbers.size());
+      return t.data_format == "CHW" ? Shape{n, 1, 1} : Shape{n};
+    };
+    Push(InputStep::Kind::kSubtract, t.mean, shape_of(t.mean));
+    Push(InputStep::Kind::kDivide, t.std, shape_of(t.std));
+  }
+
+  const int64_t channels_;
+  bool started_ = false, is_float_ = false;
+  std::array<int, 3> axes_ = {0, 1, 2};
+  std::vector<InputStep> steps_;
+};
+
+// Height and width of what the steps are fed where the network says them.
+void FillExtents(const FeedSpec& input, const std::vector<InputStep>& steps,
+                 Shape* picture) {
+  std::vector<int32_t> axes = {0, 1, 2, 3};
+  for (const InputStep& step : steps) {
+    if (step.kind != InputStep::Kind::kTranspose) continue;
+    std::vector<int32_t> moved;
+    for (const int32_t axis : step.axes)
+      moved.push_back(axes[static_cast<size_t>(axis)]);
+    axes = std::move(moved);
+  }
+  if (input.shape.size() != axes.size()) return;
+  for (size_t i = 1; i < axes.size(); ++i) {
+    int64_t& extent = (*picture)[static_cast<size_t>(axes[i])];
+    if (extent < 0) extent = input.shape[i];
+  }
+}
+
+absl::Status AddPictures(const LoadedJob& job, const job::DataSet& set,
+                         const job::DataSet& leaf,
+                         const std::vector<FeedSpec>& inputs,
+                         InputStages* out) {
+  if (inputs.size() != 1)
+    return job.At(InvalidArgument("the network has %d inputs; a picture is one",
+                                  inputs.size()),
+                  set);
+  const std::vector<Transform> all = TransformsOf(set);
+  if (std::any_of(all.begin(), all.end(), IsRandom))
+    return job.At(
+        InvalidArgument("this data set changes pictures at random; data.eval "
+                        "with transforms that do not is needed"),
+        set);
+  const bool grey = leaf.has_mnist() || leaf.has_fashion_mnist();
+  int64_t channels = grey ? 1 : PictureChannels(inputs[0].shape, all);
+  PD_ASSIGN_OR_RETURN(const Pipeline pipeline,
+                      Pipeline::Create({-1, -1, channels}, all));
+  const auto last = std::find_if(all.begin(), all.end(), IsLast);
+  std::vector<std::string> names;
+  for (auto it = all.begin(); it != last; ++it)
+    names.push_back(TransformName(*it));
+  channels = pipeline.picture_shape()[2];
+  PictureSteps steps(channels);
+  for (auto it = last; it != all.end(); ++it) steps.Add(*it);
+  InputStage stage;
+  stage.input = inputs[0].name;
+  stage.dtype = DType::kUInt8;
+  stage.steps = steps.Take();
+  stage.shape = pipeline.picture_shape();
+  stage.shape.insert(stage.shape.begin(), -1);
+  FillExtents(inputs[0], stage.steps, &stage.shape);
+  if (!names.empty())
+    out->outside.push_back(absl::StrCat(
+        "input '", stage.input, "' takes pictures as ",
+        absl::StrJoin(names, ", "), names.size() > 1 ? " leave" : " leaves",
+        " them: no operator resamples and crops as the training's data do"));
+  out->stages.push_back(std::move(stage));
+  return absl::OkStatus();
+}
+
+// Of a field of rows.
+struct Scaling {
+  std::vector<double> mean, std;
+  bool log1p = false;
+  std::string text;  // why it is no number
+};
+
+template <typename Field>
+std::string TextReason(const Field& field) {
+  if (field.has_hash_buckets())
+    return "its numbers are hashes of texts, and neither ONNX nor PaddlePaddle "
+           "has an operator for this hash (pd-job(5), hash_buckets, says how "
+           "it is computed)";
+  if (field.has_categories())
+    return "its numbers stand for names, and PaddlePaddle's programs take no "
+           "texts (the run's classes/ and vocabularies/ say which)";
+  if (field.has_text())
+    return "its numbers are tokens of texts, and PaddlePaddle's programs take "
+           "no texts (the run's vocabularies/ says which)";
+  return "";
+}
+
+Scaling ScalingOf(const job::Column& field) {
+  return {{field.mean().begin(), field.mean().end()},
+          {field.std().begin(), field.std().end()},
+          field.log1p(),
+          TextReason(field)};
+}
+
+Scaling ScalingOf(const job::JsonField& field) {
+  Scaling scaling;
+  if (field.has_mean()) scaling.mean = {field.mean()};
+  if (field.has_std()) scaling.std = {field.std()};
+  scaling.log1p = field.log1p();
+  scaling.text = TextReason(field);
+  return scaling;
+}
+
+InputStep Constant(InputStep::Kind kind, const std::vector<double>& numbers) {
+  InputStep step;
+  step.kind = kind;
+  for (const double n : numbers) step.numbers.push_back(static_cast<float>(n));
+  step.shape = {static_cast<int64_t>(numbers.size())};
+  return step;
+}
+
+void AddRows(const FeedSpec& input, const Scaling& scaling, InputStages* out) {
+  if (!scaling.text.empty()) {
+    out->outside.push_back(absl::StrCat("input '", input.name,
+                                        "' stays as it is: ", scaling.text));
+    return;
+  }
+  InputStage stage;
+  stage.input = input.name;
+  stage.shape = input.shape;
+  const size_t width = std::max(scaling.mean.size(), scaling.std.size());
+  // A number for each column, which follow each other in a record.
+  if (width > 1) stage.shape = {-1, static_cast<int64_t>(width)};
+  using Kind = InputStep::Kind;
+  if (scaling.log1p) stage.steps.push_back({Kind::kLog1p});
+  if (!scaling.mean.empty())
+    stage.steps.push_back(Constant(Kind::kSubtract, scaling.mean));
+  if (!scaling.std.empty())
+    stage.steps.push_back(Constant(Kind::kDivide, scaling.std));
+  if (!stage.steps.empty()) out->stages.push_back(std::move(stage));
+}
+
+template <typename Fields>
+void AddFields(const Fields& fields, const std::vector<FeedSpec>& inputs,
+               InputStages* out) {
+  for (const auto& field : fields)
+    for (const FeedSpec& input : inputs)
+      if (input.name == field.name()) AddRows(input, ScalingOf(field), out);
+}
+
+}  // namespace
+
+absl::StatusOr<InputStages> InputStagesOf(const LoadedJob& job,
+                                          const job::DataSet& set,
+                                          const std::vector<FeedSpec>& inputs) {
+  const job::DataSet& leaf = FirstPartOf(set);
+  InputStages out;
+  switch (leaf.kind_case()) {
+    case job::DataSet::kCsv:
+      AddFields(leaf.csv().field(), inputs, &out);
+      break;
+    case job::DataSet::kTsv:
+      AddFields(leaf.tsv().field(), inputs, &out);
+      break;
+    case job::DataSet::kJsonl:
+      AddFields(leaf.jsonl().field(), inputs, &out);
+      break;
+    case job::DataSet::kMnist:
+    case job::DataSet::kFashionMnist:
+    case job::DataSet::kCifar10:
+    case job::DataSet::kCifar100:
+    case job::DataSet::kDatasetFolder:
+    case job::DataSet::kImageFolder:
+    case job::DataSet::kFlowers:
+    case job::DataSet::kVoc2012:
+      PD_RETURN_IF_ERROR(AddPictures(job, set, leaf, inputs, &out));
+      break;
+    default:
+      out.outside.push_back(
+          "this data set feeds the network with what its files hold");
+  }
+  return out;
+}
+
+}  // namespace pd
