@@ -36,6 +36,13 @@ absl::StatusOr<ProgramDesc> WithFeedFetch(const InferenceModel& model) {
     return op.FindAttr("op_namescope") != nullptr;
   });
   PD_RETURN_IF_ERROR(AddFeedFetch(model.names, &program));
+  // As PaddlePaddle: who loads the model may ask for the inputs' gradients, and
+  // instance_norm_grad always makes its input's.
+  for (const std::string& name : model.names.feeds)
+    if (VarDesc* var = program.global().FindVar(name)) {
+      var->stop_gradient = false;
+      var->omitted |= kOmitsStopGradient;
+    }
   // VisualDL draws no program of which one op has no name scope.
   if (scoped)
     for (OpDesc& op : program.global().ops)

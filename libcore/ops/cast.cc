@@ -124,6 +124,8 @@ absl::Status RegisterCast(OpRegistry* registry) {
   OpDef op("cast");
   op.Input("X").Output("Out").RequiredAttr("in_dtype", AttrType::kInt);
   op.RequiredAttr("out_dtype", AttrType::kInt);
+  // PaddlePaddle's gradient of a cast asks for it.
+  op.Attr("use_mkldnn", false);
   op.Infer(InferCast)
       .Grad(GradMaker(CastGrad))
       .Reference(BindKeepingRows<BindCast>);

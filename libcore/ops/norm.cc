@@ -163,6 +163,8 @@ void AddNormAttrs(bool frobenius, OpDef* op) {
   if (frobenius) {
     op->Attr("dim", std::vector<int32_t>{0}).Attr("keep_dim", false);
     op->Attr("reduce_all", false);
+    // PaddlePaddle's gradient asks for them, though it has no use for them.
+    op->Attr("in_dtype", int32_t{-1}).Attr("out_dtype", int32_t{-1});
     return;
   }
   op->Attr("porder", 2.0f).Attr("axis", int32_t{-1}).Attr("epsilon", 1e-12f);

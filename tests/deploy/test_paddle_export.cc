@@ -8,6 +8,8 @@
 #include "formats/npz.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
+#include "libcore/nn/build.h"
+#include "libcore/nn/job.h"
 #include "libcore/program/text_dump.h"
 #include "tests/deploy/deploy_fixture.h"
 #include "tests/program/small_program.h"
@@ -67,10 +69,11 @@ TEST(PaddleExport, SavedModelsComeBackTheSame) {
 // Instance norm's statistics have 3 elements a record, cumsum's result has 48:
 // PaddlePaddle says [-3] and [-48].
 TEST(PaddleExport, ExtentsBelowMinusOneAreNotKnownYet) {
+  const auto program = ReadProgram(DeployData("open_extents.pdmodel"));
   const auto model = ReadInferenceModel(DeployData("open_extents"));
-  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_TRUE(program.ok() && model.ok()) << program.status() << model.status();
   std::set<int64_t> extents;
-  for (const VarDesc& var : model->program.global().vars)
+  for (const VarDesc& var : program->global().vars)
     extents.insert(var.shape.begin(), var.shape.end());
   EXPECT_TRUE(extents.count(-3) == 1 && extents.count(-48) == 1);
   OpRegistry registry;
@@ -91,6 +94,60 @@ TEST(PaddleExport, ExtentsBelowMinusOneAreNotKnownYet) {
       EXPECT_NEAR(got->at(name).data<float>()[i], array.data<float>()[i], 2e-5)
           << name << " " << i;
   }
+}
+
+const char kJobWithGradients[] = R"(
+model {
+  input { name: "x" shape: [-1, 4, 6] }
+  input { name: "n" shape: [-1, 4] dtype: int64 }
+  layer { name: "rnn" input: "x" gru { hidden_size: 3 } }
+  layer { name: "parts" split { num_or_sections: [1, -1] axis: -1 } }
+  layer { name: "fc" linear { out_features: 2 weight_attr { weight_norm {} } } }
+  layer { name: "c" input: "n" cast { dtype: float32 } }
+  output: "fc"
+  output: "c"
+})";
+
+const OpDesc* FindOp(const ProgramDesc& program, const std::string& type) {
+  for (const OpDesc& op : program.global().ops)
+    if (op.type == type) return &op;
+  ADD_FAILURE() << "there is no " << type;
+  return nullptr;
+}
+
+// paddle.jit.load makes the gradients of what it loads, and refuses or crashes
+// where an op lacks what only its gradient reads (scripts/interop/
+// check_layers.py runs them).
+TEST(PaddleExport, OpsHoldWhatTheirGradientsAskFor) {
+  OpRegistry registry;
+  ASSERT_TRUE(RegisterAllOps(&registry).ok());
+  const auto job = ParseJob(kJobWithGradients, "job.pbtxt");
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto built = BuildModel(*job, registry);
+  ASSERT_TRUE(built.ok()) << built.status();
+  InferenceModel model;
+  model.program = built->test;
+  model.names = {{"x", "n"}, built->outputs};
+  const std::string prefix = EmptyFolder() + "/m";
+  ASSERT_TRUE(WritePaddleModel(model, prefix).ok());
+  const auto written = ReadProgram(prefix + ".pdmodel");
+  ASSERT_TRUE(written.ok()) << written.status();
+
+  const OpDesc* rnn = FindOp(*written, "rnn");
+  ASSERT_NE(rnn, nullptr);
+  const bool has_lengths =
+      std::any_of(rnn->inputs.begin(), rnn->inputs.end(), [](const auto& slot) {
+        return slot.first == "SequenceLength" && slot.second.empty();
+      });
+  EXPECT_TRUE(has_lengths);
+  const OpDesc* cast = FindOp(*written, "cast");
+  const OpDesc* norm = FindOp(*written, "frobenius_norm");
+  const OpDesc* split = FindOp(*written, "split");
+  ASSERT_TRUE(cast != nullptr && norm != nullptr && split != nullptr);
+  EXPECT_NE(cast->FindAttr("use_mkldnn"), nullptr);
+  EXPECT_NE(norm->FindAttr("out_dtype"), nullptr);
+  EXPECT_EQ(split->AttrOr<int32_t>("axis", -1), 2);
+  EXPECT_FALSE(written->global().FindVar("x")->stop_gradient);
 }
 
 TEST(PaddleExport, FeedsHaveANameScopeWhereOthersHave) {

@@ -65,9 +65,10 @@ absl::StatusOr<std::string> SplitInto(int64_t count,
     return c->Misfit(
         absl::StrCat("axis ", axis, " to have ", count, " equal pieces"));
   OpDesc op = OpOn("split", "X", c->input());
+  // PaddlePaddle's kernel takes no axis below 0: it splits elsewhere.
   op.attrs = {{"num", sections.empty() ? static_cast<int32_t>(count) : 0},
               {"sections", sections},
-              {"axis", int32_t{axis}}};
+              {"axis", int32_t{at}}};
   return Pieces(std::move(op), "Out", count, c);
 }
 
