@@ -146,8 +146,7 @@ absl::Status Scope::SetParts(const FlatVariable& flat, const Array& value) {
 
 absl::Status Scope::PutTogether(const FlatVariable& flat, Array* value) const {
   std::byte* to = nullptr;
-  PD_ASSIGN_OR_RETURN(Array whole,
-                      NewArray(value->dtype, value->shape, &to));
+  PD_ASSIGN_OR_RETURN(Array whole, NewArray(value->dtype, value->shape, &to));
   if (value->size_bytes() > 0)
     std::memcpy(to, value->bytes.get(), value->size_bytes());
   for (const FlatVariable::Part& part : flat.parts) {
