@@ -198,9 +198,13 @@ TEST(OnnxExport, Refusals) {
             "opset 8 cannot be written; it must be in [9, 17]");
   EXPECT_EQ(message(OneOp("relu_").Onnx(13)),
             "op 'relu_' cannot be exported to ONNX; 'relu' can");
-  // Other words of three letters are no hint.
-  EXPECT_EQ(message(OneOp("rne").Onnx(13)),
-            "op 'rne' cannot be exported to ONNX");
+  // Another op whose name is alike is no help.
+  EXPECT_EQ(message(OneOp("flip").Onnx(13)),
+            "op 'flip' cannot be exported to ONNX");
+  EXPECT_EQ(message(OneOp("expand_as_v2").Onnx(13)),
+            "op 'expand_as_v2' cannot be exported to ONNX");
+  EXPECT_EQ(message(OneOp("softmax_v2").Onnx(13)),
+            "op 'softmax_v2' cannot be exported to ONNX; 'softmax' can");
   EXPECT_EQ(message(OneOp("cumsum", {{"axis", int32_t{1}}}).Onnx(9)),
             "op 'cumsum': opset 9 has no CumSum; it needs opset >= 11");
   OneOp pow("pow", {{"factor", 2.0f}});

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
@@ -27,21 +28,28 @@ const std::map<std::string, OnnxConverter>& Table() {
   return *table;
 }
 
-// A type that may be the same op under another name, such as `relu` for
-// `relu_`; "" where names are only as alike as any two short words.
-std::string AlmostTheSame(const std::string& op_type) {
-  const std::string nearest = Nearest(op_type, OnnxOpTypes());
-  const bool alike =
-      !nearest.empty() && EditDistance(op_type, nearest) <= op_type.size() / 4;
-  return alike ? nearest : "";
+// `op_type` without what tells versions of one op apart: `relu_` is `relu` in
+// place, `reshape2` the second `reshape`.
+std::string Stem(absl::string_view op_type) {
+  absl::ConsumeSuffix(&op_type, "_");
+  if (!absl::ConsumeSuffix(&op_type, "_v2")) absl::ConsumeSuffix(&op_type, "2");
+  return std::string(op_type);
+}
+
+// Another version of the op that can be exported, or "". Names that are only
+// alike, such as `flip` and `clip`, are no help.
+std::string OtherVersion(const std::string& op_type) {
+  for (const std::string& other : OnnxOpTypes())
+    if (Stem(other) == Stem(op_type)) return other;
+  return "";
 }
 
 absl::Status ConvertOp(const OpDesc& desc, OnnxGraph* graph) {
   const OnnxConverter* converter = FindOnnxConverter(desc.type);
   if (converter == nullptr) {
-    const std::string alike = AlmostTheSame(desc.type);
+    const std::string other = OtherVersion(desc.type);
     return Unimplemented("op '%s' cannot be exported to ONNX%s", desc.type,
-                         alike.empty() ? "" : "; '" + alike + "' can");
+                         other.empty() ? "" : "; '" + other + "' can");
   }
   OnnxOp op(desc, converter->onnx_type, graph);
   converter->convert(&op);
