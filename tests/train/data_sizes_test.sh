@@ -24,7 +24,7 @@ says() {
 }
 
 mkdir data
-# Ten rows and three kinds; c is large and varies little.
+# 30 rows of three kinds; c is large and varies little.
 awk 'BEGIN {
   split("ash oak elm", kinds, " ")
   print "a,b,c,kind"
@@ -52,6 +52,7 @@ data {
   }
   eval { csv { path: "data/eval.csv" } batch_size: 30 }
 }
+train { epochs: 9 }
 EOF
 # np.loadtxt("train.csv", ...).mean(0), .std(0)
 sed -e 's/@columns/3/; s/@classes/3/' \
