@@ -153,6 +153,7 @@ class TextReader : private google::protobuf::io::ErrorCollector {
   absl::Status ReadOnlyValue(Message* message, const FieldDescriptor* field,
                              const std::string& path, std::string place) {
     place_ = std::move(place);
+    name_place_ = place_;
     PD_RETURN_IF_ERROR(ReadValue(message, field, path, 0));
     if (Type() != Tokenizer::TYPE_END || !error_.ok())
       return Error(absl::StrCat("unexpected ", Shown(), " after the value"));

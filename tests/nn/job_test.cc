@@ -386,6 +386,13 @@ TEST(Job, PlacesOverriddenFields) {
   EXPECT_EQ(job->Where(job->proto().optimizer().sgd(), "learning_rate"),
             "-o optimizer.sgd.learning_rate");
   EXPECT_EQ(job->Where(job->proto().loss(0)), "job.pbtxt:7:1");
+  // An element of a list, with its brackets and without.
+  for (const char* metric :
+       {"metric={ accuracy {} }", "metric=[{ accuracy {} }]"}) {
+    const auto other = ParseJob(kJob, "job.pbtxt", {metric});
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_EQ(other->Where(other->proto().metric(0)), "-o metric");
+  }
 }
 
 TEST(Job, RequiresWhatAToolNeeds) {
