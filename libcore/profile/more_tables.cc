@@ -93,8 +93,8 @@ std::string RooflineText(const ProfileTrace& trace,
   return absl::StrCat(
       table.Text("Roofline", options.time_unit, true),
       absl::StrFormat(
-          "Measured on this machine: %.1f GFLOP/s of float32 multiply-adds, "
-          "%.1f GB/s of memory (triad over %s MB).\n"
+          "Measured on this machine: %.1f GFLOP/s of float32 (two operations "
+          "for each multiply-add), %.1f GB/s of memory (triad over %s MB).\n"
           "Bytes are those of the tensors that an op reads and writes; what a "
           "cache holds already comes faster than memory, so more than 100 %% "
           "can be reached.\n\n\n",
