@@ -165,6 +165,7 @@ refused "$no_stream" pd-train -c job.pbtxt --out r2 --init-from -
 refused "$no_stream" pd-train --program "$linreg/main.pdmodel" --init - --batches b --loss l
 refused "$no_stream" pd-train --program "$linreg/main.pdmodel" --init i --batches b --loss l --save -
 refused "$no_stream" pd-train --new tabular-regression -
+refused "$no_stream" pd-train --new tabular-regression x --data - --target y
 refused "$no_stream" pd-train -c job.pbtxt --bench 0 --dump-passes -
 refused "$no_stream" pd-eval -m - --feed "$feed"
 refused "$no_stream" pd-quant -m "$lenet" --calib - -o q
