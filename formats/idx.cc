@@ -156,13 +156,12 @@ absl::Status ScanIdxData(const IdxFile& idx, int64_t elements,
   const size_t size = SizeOf(idx.header.dtype);
   int64_t left = static_cast<int64_t>(idx.header.data_bytes / size);
   std::byte *raw = nullptr, *swapped = nullptr;
-  PD_ASSIGN_OR_RETURN(
-      Array block,
-      NewArray(idx.header.dtype, {std::min(left, elements)}, &raw));
+  PD_ASSIGN_OR_RETURN(Array block, NewArray(idx.header.dtype,
+                                            {std::min(left, elements)}, &raw));
   const Array big_endian = block;
   if (size > 1) {
-    PD_ASSIGN_OR_RETURN(
-        block, NewArray(idx.header.dtype, big_endian.shape, &swapped));
+    PD_ASSIGN_OR_RETURN(block,
+                        NewArray(idx.header.dtype, big_endian.shape, &swapped));
   }
   while (left > 0) {
     const int64_t count = std::min(left, elements);

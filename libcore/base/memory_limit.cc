@@ -44,9 +44,9 @@ int64_t LimitOfTree(const std::string& root, std::string path,
 
 int64_t CgroupLimit() {
   // In a container the process's group is mounted as the root itself.
-  int64_t least = std::min(
-      LimitIn("/sys/fs/cgroup/memory.max"),
-      LimitIn("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  int64_t least =
+      std::min(LimitIn("/sys/fs/cgroup/memory.max"),
+               LimitIn("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     // number:controllers:path; version 2 names no controllers.
