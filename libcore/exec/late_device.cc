@@ -147,7 +147,7 @@ struct LateDevice::Call {
   const RunContext& context;
   const LateOp::Variables& inputs;
   const LateOp::Variables& outputs;
-  const LateOp::Metas& metas;
+  const Metas& metas;
 };
 
 absl::Status LateDevice::Allocate(Tensor* tensor) {
@@ -330,7 +330,7 @@ absl::StatusOr<std::vector<Tensor>> LateDevice::Split(
 absl::Status LateDevice::Run(const LateOp& op, const RunContext& context,
                              const LateOp::Variables& inputs,
                              const LateOp::Variables& outputs,
-                             const LateOp::Metas& metas) {
+                             const Metas& metas) {
   const Call call = {op, context, inputs, outputs, metas};
   for (const auto& [name, variable] : outputs)
     if (metas.count(name) == 0)

@@ -48,8 +48,7 @@ class LateDevice : public Values {
   /// Computes an op that does not hand values on, here or on the host.
   absl::Status Run(const LateOp& op, const RunContext& context,
                    const LateOp::Variables& inputs,
-                   const LateOp::Variables& outputs,
-                   const LateOp::Metas& metas);
+                   const LateOp::Variables& outputs, const Metas& metas);
 
   /// Ops that have run since this was asked last, handing on left out: on the
   /// device, and on the host though they made floats.

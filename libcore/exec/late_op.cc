@@ -14,6 +14,7 @@
 #include "libcore/exec/guarded.h"
 #include "libcore/exec/late_binder.h"
 #include "libcore/exec/late_device.h"
+#include "libcore/ops/gradient_inputs.h"
 #include "libcore/ops/selected_rows.h"
 #include "libcore/ops/values.h"
 
@@ -83,6 +84,24 @@ absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
                          Name(meta.dtype), ToString(meta.shape));
 }
 
+absl::StatusOr<Metas> InferOp(const OpDef& def, const OpDef* forward,
+                              const OpDesc& op, int64_t version,
+                              const Metas& inputs) {
+  const auto find = [&](const std::string& name) -> const TensorMeta* {
+    const auto it = inputs.find(name);
+    return it == inputs.end() ? nullptr : &it->second;
+  };
+  if (forward != nullptr)
+    PD_RETURN_IF_ERROR(CheckGradientInputs(*forward, def, op, version, find));
+  Metas outputs;
+  InferContext context(op, version, find,
+                       [&](const std::string& name, TensorMeta meta) {
+                         outputs[name] = std::move(meta);
+                       });
+  PD_RETURN_IF_ERROR(def.InferOutputs(&context));
+  return outputs;
+}
+
 TensorMeta MetaOf(const Tensor& tensor) {
   TensorMeta meta;
   meta.dtype = tensor.dtype();
@@ -117,7 +136,8 @@ absl::StatusOr<LateOp> LateOp::Make(const OpRegistry& registry, OpDesc op,
                                     int64_t version) {
   PD_ASSIGN_OR_RETURN(const OpDef* def, registry.Get(op.type));
   PD_RETURN_IF_ERROR(def->Normalize(&op));
-  return LateOp(def, std::move(op), version);
+  const OpDef* forward = ForwardOf(registry, op.type);
+  return LateOp(def, forward, std::move(op), version);
 }
 
 bool LateOp::HandsOn(const Variables& inputs) const {
@@ -133,24 +153,9 @@ bool LateOp::HandsOn(const Variables& inputs) const {
   return false;
 }
 
-absl::StatusOr<LateOp::Metas> LateOp::InferWith(const Metas& metas) const {
-  Metas outputs;
-  InferContext context(
-      op_, version_,
-      [&](const std::string& name) -> const TensorMeta* {
-        const auto it = metas.find(name);
-        return it == metas.end() ? nullptr : &it->second;
-      },
-      [&](const std::string& name, TensorMeta meta) {
-        outputs[name] = std::move(meta);
-      });
-  PD_RETURN_IF_ERROR(def_->InferOutputs(&context));
-  return outputs;
-}
-
 // What lies on a device is brought only where a shape follows from it.
-absl::StatusOr<LateOp::Metas> LateOp::InferOutputs(const Variables& inputs,
-                                                   LateDevice* device) const {
+absl::StatusOr<Metas> LateOp::InferOutputs(const Variables& inputs,
+                                           LateDevice* device) const {
   Metas metas;
   bool all_here = true;
   for (const auto& [name, variable] : inputs) {
@@ -159,7 +164,8 @@ absl::StatusOr<LateOp::Metas> LateOp::InferOutputs(const Variables& inputs,
     if (!there) metas[name].value = variable.tensor;
     all_here = all_here && !there;
   }
-  PD_ASSIGN_OR_RETURN(Metas outputs, InferWith(metas));
+  PD_ASSIGN_OR_RETURN(Metas outputs,
+                      InferOp(*def_, forward_, op_, version_, metas));
   bool known = all_here || def_->shape_from_data();
   if (!known) {
     known = true;
@@ -174,7 +180,7 @@ absl::StatusOr<LateOp::Metas> LateOp::InferOutputs(const Variables& inputs,
     brought.push_back(std::move(here));
     metas[name].value = &brought.back();
   }
-  return InferWith(metas);
+  return InferOp(*def_, forward_, op_, version_, metas);
 }
 
 absl::Status LateOp::CheckValues(const Variables& inputs) const {

@@ -20,10 +20,18 @@ namespace pd {
 
 class LateDevice;
 
+/// What is known of variables, by name.
+using Metas = std::map<std::string, TensorMeta>;
+
+/// Infers the outputs of a normalized op from the metas of its inputs; of a
+/// gradient op, whose `forward` is given then, those are checked before.
+absl::StatusOr<Metas> InferOp(const OpDef& def, const OpDef* forward,
+                              const OpDesc& op, int64_t version,
+                              const Metas& inputs);
+
 class LateOp {
  public:
   using Variables = std::map<std::string, Frame::Variable>;
-  using Metas = std::map<std::string, TensorMeta>;
 
   /// Checks `op` against its schema. `version` is the program's.
   static absl::StatusOr<LateOp> Make(const OpRegistry& registry, OpDesc op,
@@ -56,12 +64,11 @@ class LateOp {
                          BlockRunner* blocks) const;
 
  private:
-  LateOp(const OpDef* def, OpDesc op, int64_t version)
-      : def_(def), op_(std::move(op)), version_(version) {}
-
-  absl::StatusOr<Metas> InferWith(const Metas& metas) const;
+  LateOp(const OpDef* def, const OpDef* forward, OpDesc op, int64_t version)
+      : def_(def), forward_(forward), op_(std::move(op)), version_(version) {}
 
   const OpDef* def_;
+  const OpDef* forward_;  // of a gradient op; else null
   OpDesc op_;
   int64_t version_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "libcore/base/error.h"
@@ -361,8 +362,11 @@ void OpBinder::Accept(Step step, StepInfo info) {
     for (const auto& [name, out] : outputs_) used.push_back(out);
     builder_->SetVariables(at, Variables());
     for (Tensor* tensor : used) builder_->Touch(tensor, at);
+    // One list for all: an update of every parameter has thousands of each.
+    const auto touched =
+        std::make_shared<const std::vector<Tensor*>>(std::move(used));
     for (const auto& [in, out] : sharings_)
-      builder_->sharings_.push_back({at, in, out, used});
+      builder_->sharings_.push_back({at, in, out, touched});
   }
   for (const auto& [in, out] : aliases_) builder_->Link(in, out, op_index_);
   for (auto& [name, tensor] : keeps_) builder_->kept_[name] = tensor;

@@ -18,6 +18,7 @@
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/op_binder.h"
 #include "libcore/exec/plan_device.h"
+#include "libcore/ops/gradient_inputs.h"
 #include "libcore/program/count_flops.h"
 
 namespace pd {
@@ -238,16 +239,9 @@ absl::Status PlanBuilder::InferOutputs(
     TensorMeta& meta = metas[name] = MetaOf(*tensor);
     meta.value = KnownValue(tensor);
   });
-  InferContext context(
-      op, program_.version,
-      [&](const std::string& name) -> const TensorMeta* {
-        const auto it = metas.find(name);
-        return it == metas.end() ? nullptr : &it->second;
-      },
-      [&](const std::string& name, TensorMeta meta) {
-        (*outputs)[name] = std::move(meta);
-      });
-  return def.InferOutputs(&context);
+  PD_ASSIGN_OR_RETURN(*outputs, InferOp(def, ForwardOf(registry_, op.type), op,
+                                        program_.version, metas));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor*> PlanBuilder::ResolveInput(const std::string& name) {
@@ -370,6 +364,10 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
     if (vars_.find(name) == vars_.end() && current_.count(name) == 0)
       return NotFound("variable '%s' to fetch does not exist", name);
     PD_ASSIGN_OR_RETURN(Tensor * tensor, ResolveInput(name));
+    const auto var = vars_.find(name);
+    if (var != vars_.end() && var->second->kind == VarKind::kLodTensorArray)
+      return InvalidArgument("variable '%s' to fetch is an array of tensors",
+                             name);
     if (tensor->layout() != nullptr) {
       Tensor* plain = NewTensor(tensor->dtype(), tensor->shape(), Kind::kArena);
       const bool device = InfoOf(tensor).device;
@@ -526,7 +524,7 @@ void PlanBuilder::ShareBuffers() {
         to.first != sharing.step || out->bytes() > in->bytes())
       continue;
     bool twice = false;  // the same bytes under another shape in this op
-    for (Tensor* tensor : sharing.touched)
+    for (Tensor* tensor : *sharing.touched)
       twice = twice || (tensor != sharing.in && Root(tensor) == in);
     if (twice) continue;
     to.root = in;

@@ -53,7 +53,7 @@ class PlanBuilder {
   struct Sharing {
     int step;
     Tensor *in, *out;
-    std::vector<Tensor*> touched;  // by the same op
+    std::shared_ptr<const std::vector<Tensor*>> touched;  // by the same op
   };
 
   // The two copies of a persistable in a plan for a device.
