@@ -163,7 +163,8 @@ absl::StatusOr<NamedArrays> Session::Run(
   PD_RETURN_IF_ERROR(plan->Run(context));
   NamedArrays results;
   for (size_t k = 0; k < fetches.size(); ++k) {
-    if (!plan->fetch(k).has_value() && plan->fetch(k).size() > 0)
+    // Arrays have elements instead.
+    if (plan->fetch(k).raw() == nullptr && plan->fetch(k).size() > 0)
       return FailedPrecondition("variable '%s' to fetch has no value",
                                 fetches[k]);
     results[fetches[k]] = ToArray(plan->fetch(k));

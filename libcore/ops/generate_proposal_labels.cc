@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "libcore/base/dispatch.h"
+#include "libcore/base/memory_limit.h"
 #include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/box_targets.h"
@@ -175,9 +176,13 @@ absl::Status Run(const Labeler& l, const RunContext& run) {
     const Rows rows = {truths[i], truths[i + 1], rois[i], rois[i + 1]};
     const T scale = l.info->data<T>()[i * 3 + 2];
     const ImageBoxes<T> image(l, rows, scale);
-    PD_RETURN_IF_ERROR(
-        results.Add(l, rows, scale, image,
-                    Choose(l, rows, image, l.random ? &random : nullptr)));
+    const std::vector<Pick> picks =
+        Choose(l, rows, image, l.random ? &random : nullptr);
+    // Before the rows of targets grow.
+    const size_t total = results.labels.size() + picks.size();
+    PD_RETURN_IF_ERROR(CheckTensorSize(
+        DTypeOf<T>(), {static_cast<int64_t>(total), l.class_count * 4}));
+    PD_RETURN_IF_ERROR(results.Add(l, rows, scale, image, picks));
   }
   const auto n = static_cast<int64_t>(results.labels.size());
   const Shape wide = {n, l.class_count * 4};

@@ -106,7 +106,8 @@ absl::StatusOr<Step> BindUniform(BindContext* context) {
         "attrs 'diag_num' %d and 'diag_step' %d reach beyond %d elements",
         diagonal, stride - 1, out->size());
   const auto draw = [=](const Philox& p, int64_t i) {
-    if (i % stride == 0 && i / stride < diagonal) return on_diagonal;
+    if (diagonal > 0 && i % stride == 0 && i / stride < diagonal)
+      return on_diagonal;
     const float v = low + (high - low) * p.Uniform(static_cast<uint64_t>(i));
     return v < high || low >= high ? v : std::nextafter(high, low);
   };

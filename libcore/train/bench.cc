@@ -107,7 +107,8 @@ class Runs {
 };
 
 double FirstElement(const Tensor& tensor) {
-  if (tensor.size() == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (tensor.size() == 0 || tensor.raw() == nullptr)
+    return std::numeric_limits<double>::quiet_NaN();
   if (tensor.dtype() == DType::kFloat32) return *tensor.data<float>();
   if (tensor.dtype() == DType::kFloat64) return *tensor.data<double>();
   if (tensor.dtype() == DType::kInt64)

@@ -211,7 +211,7 @@ absl::Status ProgramTraining::RunProgram(size_t program, int64_t step) {
   PD_RETURN_IF_ERROR(plan->Run(context));
   NamedArrays results;
   for (size_t k = 0; k < part.fetches.size(); ++k) {
-    if (!plan->fetch(k).has_value() && plan->fetch(k).size() > 0)
+    if (plan->fetch(k).raw() == nullptr && plan->fetch(k).size() > 0)
       return FailedPrecondition("variable '%s' to fetch has no value",
                                 part.fetches[k]);
     results[part.fetches[k]] = ToArray(plan->fetch(k));
