@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <ostream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "cmd/common/devices.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/help.h"
@@ -20,6 +22,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/headroom.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -73,22 +76,32 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
   return status;
 }
 
+// Messages of the standard library ("vector::_M_default_append") say nothing
+// to anybody who has not written the program; -v -v shows them.
 absl::Status Guarded(const std::function<absl::Status()>& work) {
   // Nothing of ours throws; a library's allocation can.
   try {
     return work();
   } catch (const std::bad_alloc&) {
     return ResourceExhausted("out of memory");
+  } catch (const std::filesystem::filesystem_error& error) {
+    return ErrnoToStatus(
+        error.code().value(),
+        absl::StrCat("cannot use '", error.path1().string(), "'"));
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::resource_unavailable_try_again)
-      return Unknown("%s", error.what());
+      return ErrnoToStatus(error.code().value(), "the system refused");
     return ResourceExhausted(
         "no further thread can be started: memory (ulimit -v) or the number "
         "of processes (ulimit -u) is used up");
-  } catch (const std::length_error&) {
+  } catch (const std::length_error& error) {
+    LogDebug("%s", error.what());
     return ResourceExhausted("something would be larger than any memory");
   } catch (const std::exception& error) {
-    return Unknown("%s", error.what());
+    LogDebug("%s", error.what());
+    return Internal(
+        "a library failed in a way that nobody expected; "
+        "this is a bug of pdkit");
   }
 }
 

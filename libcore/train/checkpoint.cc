@@ -187,8 +187,14 @@ absl::StatusOr<TrainState> ReadStateFile(const std::string& folder,
                            version, kStateVersion);
     PD_RETURN_IF_ERROR(use(json));
     return FromJson(json);
-  } catch (const Json::exception& e) {
-    return DataLoss("'%s' is damaged: %s", path, e.what());
+  } catch (const Json::parse_error& error) {
+    return DataLoss("'%s' is damaged: it is no JSON from byte %d on", path,
+                    error.byte);
+  } catch (const Json::exception&) {
+    return DataLoss(
+        "'%s' is damaged: a field is missing, or of another type than this "
+        "program writes",
+        path);
   }
 }
 

@@ -2,8 +2,12 @@
 #include "tests/cmd/demo_tool.h"
 
 #include <chrono>
+#include <filesystem>
+#include <limits>
 #include <new>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -44,6 +48,11 @@ absl::Status End(const std::string& ending) {
   if (ending == "job")
     return UsageError(InvalidArgument("job.pbtxt:12:9: unknown field 'x'"));
   if (ending == "memory") throw std::bad_alloc();
+  // What the standard library throws.
+  if (ending == "length")
+    std::vector<char>().resize(std::numeric_limits<size_t>::max());
+  if (ending == "range") (void)std::string().at(1);
+  if (ending == "folder") (void)std::filesystem::file_size("/nowhere/file");
   if (ending != "work") return absl::OkStatus();
   absl::Status status = InvalidArgument("attr 'axis' is 4\x1b[31m");
   status.SetPayload(kHintPayload, absl::Cord("Expected 4 < 2."));
@@ -68,8 +77,10 @@ Tool DemoTool(DemoOptions* o) {
     table->Real({"--step-ms", "MS", "time of one step"}, {}, &o->step_ms);
     table->Real({"--threshold", "X", "what must be reached"}, {0, 1},
                 &o->threshold);
-    table->Choice({"--end", "HOW", "how it ends"},
-                  {"done", "no", "job", "work", "memory"}, &o->ending);
+    table->Choice(
+        {"--end", "HOW", "how it ends"},
+        {"done", "no", "job", "work", "memory", "length", "range", "folder"},
+        &o->ending);
     table->Switch({"--log", "", "log a line now and then"}, &o->log);
     table->Positional({"", "FILE", "files to name"}, 2, &o->files);
     table->TakesStream("FILE", StandardStream::kInput);

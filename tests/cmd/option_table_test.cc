@@ -120,7 +120,7 @@ TEST(OptionTableTest, SaysWhatIsWrongInOneLine) {
             "1000000");
   EXPECT_EQ(Error({"-c", "x", "--end", "dnoe"}),
             "option '--end': 'dnoe' is none of done, no, job, work, memory, "
-            "did you mean 'done'?");
+            "length, range, folder, did you mean 'done'?");
 }
 
 TEST(OptionTableTest, DescribesWhatItParses) {

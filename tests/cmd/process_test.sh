@@ -30,6 +30,9 @@ expect 1 '^pd-demo: 2 of 3 arrays differ$' "${run[@]}" --end no
 expect 2 "error: InvalidArgumentError: job.pbtxt:12:9: unknown field 'x'" "${run[@]}" --end job
 expect 3 '  \[operator < softmax > error\]' "${run[@]}" --end work
 expect 3 'ResourceExhaustedError: out of memory' "${run[@]}" --end memory
+expect 3 'ResourceExhaustedError: something would be larger than any memory$' "${run[@]}" --end length
+expect 3 'a library failed in a way that nobody expected; this is a bug of pdkit$' "${run[@]}" --end range
+expect 3 "NotFoundError: cannot use '/nowhere/file': No such file or directory$" "${run[@]}" --end folder
 expect 2 "did you mean '--steps'?" "${run[@]}" --stpes 3
 expect 3 'UnavailableError: ' env FLAGS_cuda_dir=/nowhere "${run[@]}" --device gpu:99
 expect 2 'is none of auto, cpu' "${run[@]}" --device tpu
