@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
@@ -23,6 +24,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/nn/job_changes.h"
 #include "libcore/nn/metric_results.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/nan_guard.h"
@@ -59,11 +61,23 @@ absl::StatusOr<LoadedJob> JobFor(const EvalOptions& options,
                     options.overrides, options.common.seed, model.run);
 }
 
+// Weights fit many networks that they were not trained in.
+void WarnOfOtherNetwork(const std::string& run, const LoadedJob& job) {
+  if (run.empty()) return;
+  const auto trained = ReadJob(absl::StrCat(run, "/job.pbtxt"));
+  if (!trained.ok()) return;
+  for (const JobChange& change : CompareJobs(*trained, job))
+    if (absl::StartsWith(change.field, "model."))
+      LogWarning("'%s' was trained with another network: %s", run,
+                 change.ToString());
+}
+
 }  // namespace
 
 absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
                          LoadedModel model, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(const LoadedJob job, JobFor(options, model));
+  WarnOfOtherNetwork(model.run, job);
   const absl::Status needs = job.Require({"data.eval"}, "pd-eval");
   if (!needs.ok()) return UsageError(needs);
   PD_ASSIGN_OR_RETURN(const auto requirements,

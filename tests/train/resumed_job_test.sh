@@ -94,6 +94,12 @@ kept run expect 0 "keeps the job that it has: 'train.log.every_steps' is 2, was 
   pd-train -c job.pbtxt --threads 1 --out run --resume -o train.log.every_steps=2
 kept run expect 2 "holds checkpoints" "${train[@]}" --out run
 
+# Its weights fit the other network too, which evaluation says.
+expect 0 "warning: 'run' was trained with another network: 'model.layer\[act\]' is gelu \{\}, was relu \{\} \(gelu.pbtxt" \
+  pd-eval -q -m run -c gelu.pbtxt
+expect 0 "^acc" pd-eval -q -m run -c job.pbtxt
+[ ! -s err.txt ] || fail "the run's own network is another: $(cat err.txt)"
+
 # What may change goes on, and is said.
 cp -r run more
 expect 0 "resume: 'train.epochs' is 4, was 3" \
