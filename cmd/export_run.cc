@@ -295,8 +295,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   }
   // What only copies a program does not mind; converters read slots by name.
   if (options.to == "onnx" || options.to == "dot" || options.optimize)
-    PD_RETURN_IF_ERROR(
-        Annotate(CheckOps(*registry, loaded.program), options.model));
+    PD_RETURN_IF_ERROR(OfModel(loaded, CheckOps(*registry, loaded.program)));
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
   names.classes = loaded.classes;
