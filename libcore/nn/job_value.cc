@@ -189,13 +189,22 @@ std::string WordsOf(const EnumDescriptor& type) {
 
 namespace {
 
-// Kinds have short names, and a letter more makes another one: "nadam" and
-// "adamp" are optimizers, not "adam" with a typing mistake.
+// Kinds have short names, and another letter makes another one: "nadam" and
+// "adamp" are optimizers, not "adam" with a typing mistake, and so is "rprop".
+// A mistake leaves a letter out or exchanges two.
 bool MayBeMeant(absl::string_view name, absl::string_view kind) {
-  constexpr size_t kShort = 6;
-  if (kind.size() > kShort || EditDistance(name, kind) == 0) return true;
+  constexpr size_t kShort = 6, kMiddle = 8;
+  if (kind.size() > kMiddle || EditDistance(name, kind) == 0) return true;
+  if (name.size() + 1 < kind.size()) return false;
+  if (kind.size() > kShort) return true;
   const std::string typed = absl::AsciiStrToLower(name);
-  return typed.size() <= kind.size() && typed[0] == kind[0];
+  std::string left(kind);
+  for (const char c : typed) {
+    const size_t at = left.find(c);
+    if (at == std::string::npos) return false;
+    left.erase(at, 1);
+  }
+  return typed[0] == kind[0];
 }
 
 }  // namespace
