@@ -303,7 +303,8 @@ TEST(Job, NamesLeadToTheRightKind) {
               std::string::npos)
         << asked(name);
   // Other optimizers than those that there are.
-  for (const char* name : {"NAdam", "RAdam", "AdamP", "SGDW", "adabound"})
+  for (const char* name :
+       {"NAdam", "RAdam", "AdamP", "SGDW", "adabound", "Rprop", "ASGD"})
     EXPECT_NE(asked(name).find("'; 'optimizer' has sgd, momentum, adam,"),
               std::string::npos)
         << asked(name);
@@ -358,7 +359,7 @@ TEST(Job, ComparesWithAnother) {
   };
   EXPECT_EQ(changes("none", "none"), "");
   // Comments, order and defaults that are spelled out are no difference.
-  EXPECT_EQ(changes("relu {}", "relu {}  # the same"), "");
+  EXPECT_EQ(changes("relu {}", "relu {}  # the same\n"), "");
   EXPECT_EQ(changes("learning_rate: 0.01", "beta1: 0.9 learning_rate: 0.01"),
             "");
   EXPECT_EQ(changes("relu {}", "gelu {}"),
@@ -376,7 +377,7 @@ TEST(Job, ComparesWithAnother) {
             "(job.pbtxt:3:3)\n");
   EXPECT_EQ(changes("28, 28]", "28, 32]"),
             "model.input.shape: 'model.input[image].shape[3]' is 32, was 28 "
-            "(job.pbtxt:2:43)\n");
+            "(job.pbtxt:2:44)\n");
 }
 
 TEST(Job, PlacesOverriddenFields) {

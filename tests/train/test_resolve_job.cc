@@ -18,7 +18,12 @@
 namespace pd {
 namespace {
 
-const std::string kTable = PD_TESTDATA "/friedman/train.csv";
+// Absolute, as a run's job.pbtxt has it.
+const std::string& Table() {
+  static const auto* const kTable = new std::string(
+      std::filesystem::absolute(PD_TESTDATA "/friedman/train.csv").string());
+  return *kTable;
+}
 
 absl::StatusOr<LoadedJob> Resolve(const std::string& model,
                                   const std::string& data,
@@ -32,7 +37,7 @@ absl::StatusOr<LoadedJob> Resolve(const std::string& model,
 }
 
 std::string Train(const std::string& rest) {
-  return absl::StrCat("data { train { csv { path: \"", kTable,
+  return absl::StrCat("data { train { csv { path: \"", Table(),
                       "\" field { name: \"y\" column: \"y\" } ", rest, " }\n");
 }
 
@@ -53,7 +58,7 @@ TEST(ResolveJob, StandardizesAsNumPy) {
   const auto job =
       Resolve("layer { relu {} }",
               Train("field { name: \"x\" column: \"*\" standardize: true } }") +
-                  "eval { csv { path: \"" + kTable + "\" } } }");
+                  "eval { csv { path: \"" + Table() + "\" } } }");
   ASSERT_TRUE(job.ok()) << job.status();
   const job::Data& data = job->proto().data();
   EXPECT_EQ(job->proto().model().input(0).shape(1), 10);
@@ -112,7 +117,7 @@ TEST(ResolveJob, LogarithmsAndConstants) {
              {1, 0.5});
   const auto logarithm = Resolve(
       "layer { relu {} }",
-      "data { train { csv { path: \"" + kTable +
+      "data { train { csv { path: \"" + Table() +
           "\" field { name: \"x\" column: \"y\" log1p: true standardize: true "
           "} } } }");
   ASSERT_TRUE(logarithm.ok()) << logarithm.status();
@@ -196,13 +201,13 @@ TEST(ResolveJob, Errors) {
       "field { name: \"x\" column: \"x1:x3\" standardize: true } }";
   EXPECT_NE(
       ErrorOf(Resolve("layer { relu {} }",
-                      Train(scaled) + "eval { csv { path: \"" + kTable +
+                      Train(scaled) + "eval { csv { path: \"" + Table() +
                           "\" field { name: \"x\" column: \"x1:x3\" } } } }"))
           .find("data.train standardizes field 'x'"),
       std::string::npos);
   EXPECT_NE(ErrorOf(Resolve("layer { relu {} }",
                             Train("field { name: \"x\" column: \"x1:x3\" } }") +
-                                "eval { csv { path: \"" + kTable + "\" " +
+                                "eval { csv { path: \"" + Table() + "\" " +
                                 scaled + "} }"))
                 .find("standardized here alone"),
             std::string::npos);
