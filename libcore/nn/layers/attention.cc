@@ -106,6 +106,9 @@ absl::Status MakeKeysValues(const AttentionSpec& spec,
                             const AttentionReads& reads, LayerContext* c,
                             AttentionResult* made) {
   if (reads.static_cache.given()) {
+    // PaddlePaddle has these projections and leaves them alone.
+    c->CountInPaddle("linear");
+    c->CountInPaddle("linear");
     made->k = reads.static_cache.k.variable;
     made->v = reads.static_cache.v.variable;
     return CheckCache(spec, reads.static_cache, *c);

@@ -141,6 +141,10 @@ std::string LayerContext::PaddleName(bool bias) {
   return absl::StrCat(scope_.paddle_prefix, bias ? ".b_" : ".w_", number++);
 }
 
+std::string LayerContext::CountInPaddle(const char* kind) {
+  return parts_.generated->PaddlePrefix(name_, kind);
+}
+
 VarDesc* LayerContext::FindParameter(const std::string& name) {
   return parts_.main->MutableVar(name);
 }
@@ -209,8 +213,9 @@ absl::StatusOr<std::string> LayerContext::Plain(
   }
   ParameterSettings settings;
   settings.name = name;
-  settings.paddle_name =
-      written.has_name() ? written.name() : PaddleName(request.bias);
+  settings.paddle_name = written.has_name()
+                             ? written.name()
+                             : PaddleName(request.bias && !request.as_weight);
   parts_.built->paddle_names.emplace_back(name, settings.paddle_name);
   settings.layer = name_;
   settings.learning_rate = attr.learning_rate();

@@ -97,6 +97,8 @@ struct ParameterRequest {
   job::Initializer otherwise;  ///< where nothing else says first values
   bool bias = false;
   bool computed = false;  ///< first values come from others, not from attr
+  /// PaddlePaddle counts it among the weights, a bias or not.
+  bool as_weight = false;
 };
 
 class LayerContext {
@@ -201,6 +203,14 @@ class LayerContext {
     LayerContext* context_;
     ParameterScope outer_;
   };
+
+  /// Counts a sublayer that PaddlePaddle makes at this point, before this
+  /// layer does or where it does not at all, and gives its name there.
+  std::string CountInPaddle(const char* kind);
+  /// Names the current sublayer as it was counted.
+  void NameInPaddle(std::string counted) {
+    scope_.paddle_prefix = std::move(counted);
+  }
 
  private:
   std::string NewName(const char* member, const char* suffix, int* number);

@@ -108,11 +108,15 @@ absl::StatusOr<std::string> LayerContext::WeightNorm(
   const bool whole = dim == -1;
   if (dim < 0) dim += rank;
   const Ints axes = Others(shape, whole ? rank : dim);
-  // PaddlePaddle makes v and g beside the weight, which it then drops.
-  const bool made = FindParameter(PartOf(request, "_v").name) != nullptr;
+  // PaddlePaddle makes v and g, two weights, beside the parameter, which it
+  // then drops.
+  ParameterRequest directions = PartOf(request, "_v");
+  directions.as_weight = true;
+  const bool made = FindParameter(directions.name) != nullptr;
   if (!made && !request.attr.has_name()) PaddleName(request.bias);
-  PD_ASSIGN_OR_RETURN(const std::string v, Plain(PartOf(request, "_v")));
+  PD_ASSIGN_OR_RETURN(const std::string v, Plain(directions));
   ParameterRequest lengths = PartOf(request, "_g");
+  lengths.as_weight = true;
   lengths.shape = {whole ? 1 : shape[static_cast<size_t>(dim)]};
   lengths.computed = true;
   const std::string g_name =

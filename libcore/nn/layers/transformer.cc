@@ -260,6 +260,7 @@ struct Stack {
 
 absl::StatusOr<std::string> MakeStack(const Stack& stack, std::string x,
                                       LayerContext* c) {
+  std::string norm_name;  // PaddlePaddle is given it with the first layer
   for (int i = 0; i < stack.layers; ++i) {
     const LayerContext::Sublayer sublayer(c, "layer",
                                           absl::StrCat("layers.", i));
@@ -270,9 +271,12 @@ absl::StatusOr<std::string> MakeStack(const Stack& stack, std::string x,
                         MakeLayer(stack.arguments, stack.decodes, state, x, c));
     if (stack.shows_caches) AddCaches(made, stack.decodes, absl::StrCat(i), c);
     x = made.out;
+    if (i == 0 && stack.norm != nullptr)
+      norm_name = c->CountInPaddle("layer_norm");
   }
   if (stack.norm == nullptr) return x;
   const LayerContext::Sublayer norm(c, "layer_norm", "norm");
+  c->NameInPaddle(norm_name);
   return NormalizeLayer(*stack.norm, {x, "the last layer"}, c);
 }
 
