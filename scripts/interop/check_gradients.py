@@ -463,6 +463,8 @@ def judge(path, body, dynamic, seed):
     except Exception as error:
         raise Refused(last_line(error)) from error
     gradients = {name + '@GRAD': g.numpy() for name, g in zip(of, found) if g is not None}
+    if not all(np.isfinite(g).all() for g in gradients.values()):
+        raise Refused('a gradient is not finite')
     try:
         if isinstance(body, str):
             spec = [static.InputSpec([None if d in dynamic else n for d, n in enumerate(v.shape)], 'float32', k) for k, v in feed.items()]
