@@ -172,6 +172,26 @@ class Page {
         "-o metric.accuracy.topk=[1,3]\n"
         "-o 'model.layer[relu1]={gelu {}}'\n"
         "-o optimizer.lr=\n");
+    Sizes();
+  }
+
+  void Sizes() {
+    absl::StrAppend(&out_, ".Ss Sizes that the data say\n");
+    Text(
+        "Outside of `data`, where a whole number is expected, `@classes`, "
+        "`@columns` or `@vocabulary` may stand, and so they may in the "
+        "arguments of a block. The training set is read for them: they are the "
+        "number of classes of the label, of columns of an input, and of words "
+        "of a text or category. `@classes(FIELD)` names the field where "
+        "another one is meant or several could be. `standardize` in a field of "
+        "rows does the same for its mean and standard deviation. The run's "
+        "`job.pbtxt` has the numbers, so that evaluation and export need no "
+        "training data.");
+    Literal(
+        "input { name: \"x\" shape: [-1, @columns] }\n"
+        "layer { linear { out_features: @classes } }\n"
+        "layer { block { use: \"resnet18\" set: \"num_classes=@classes\" } "
+        "}\n");
   }
 
   // Every section with the kinds that it describes, so that a word can be
