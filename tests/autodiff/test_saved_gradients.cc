@@ -71,5 +71,28 @@ TEST(SavedGradients, ArePaddlePaddles) {
   }
 }
 
+// The op would look for the new gradients under the old ones' names.
+TEST(SavedGradients, OfALoopWhoseGradientsAreThereAreRefused) {
+  const auto cases = ReadGoldenCases(PD_TESTDATA "/ops/while.zip");
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  const auto registry = MakeRegistry();
+  ASSERT_TRUE(registry.ok());
+  int tried = 0;
+  for (const GoldenCase& golden : *cases) {
+    if (golden.name != "power_grad") continue;
+    ++tried;
+    ProgramDesc program = golden.program;
+    BackwardOptions options;
+    options.targets = golden.targets;
+    options.wrt = golden.inputs;
+    const auto again = AppendBackward(**registry, options, &program);
+    EXPECT_EQ(again.status().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_NE(again.status().message().find("'x@GRAD' already"),
+              std::string::npos)
+        << again.status();
+  }
+  EXPECT_EQ(tried, 1);
+}
+
 }  // namespace
 }  // namespace pd
