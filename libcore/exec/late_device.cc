@@ -334,7 +334,8 @@ absl::Status LateDevice::Run(const LateOp& op, const RunContext& context,
   const Call call = {op, context, inputs, outputs, metas};
   for (const auto& [name, variable] : outputs)
     if (metas.count(name) == 0)
-      return Internal("output '%s' was not inferred", name);
+      return InvalidArgument(
+          "output '%s' follows from an input that is missing", name);
   if (IsWanted(call)) {
     PD_ASSIGN_OR_RETURN(const bool ran, RunHere(call));
     if (ran) {

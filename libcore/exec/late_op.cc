@@ -227,7 +227,8 @@ absl::Status LateOp::RunOnHost(const RunContext& context,
     if (def_->runs_blocks()) continue;
     const auto meta = metas.find(name);
     if (meta == metas.end())
-      return Internal("output '%s' was not inferred", name);
+      return InvalidArgument(
+          "output '%s' follows from an input that is missing", name);
     const bool array = meta->second.kind == VarKind::kLodTensorArray;
     if (!array &&
         (variable.fixed ? hands_on : read.count(variable.tensor) > 0)) {

@@ -220,7 +220,9 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
       if (name == kEmptyVar) continue;
       const auto meta = metas.find(name);
       if (meta == metas.end())
-        return Internal("output '%s' ('%s') was not inferred", slot, name);
+        return InvalidArgument(
+            "output '%s' ('%s') follows from an input that is missing", slot,
+            name);
       PD_ASSIGN_OR_RETURN(outputs[name], MakeOutput(name, meta->second));
     }
   }

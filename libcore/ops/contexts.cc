@@ -3,6 +3,7 @@
 #include "libcore/base/error.h"
 #include "libcore/ops/bind_context.h"
 #include "libcore/ops/infer_context.h"
+#include "libcore/ops/missing_input.h"
 
 namespace pd {
 
@@ -18,9 +19,8 @@ bool InferContext::HasOutput(absl::string_view slot) const {
 
 const TensorMeta& InferContext::Input(absl::string_view slot, size_t i) const {
   const auto& names = op_.Input(slot);
-  PD_INVARIANT(i < names.size());
-  const TensorMeta* meta = find_(names[i]);
-  PD_INVARIANT(meta != nullptr);
+  const TensorMeta* meta = i < names.size() ? find_(names[i]) : nullptr;
+  if (meta == nullptr) throw MissingInput{std::string(slot)};
   return *meta;
 }
 

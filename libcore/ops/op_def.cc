@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/missing_input.h"
 
 namespace pd {
 namespace {
@@ -106,7 +107,7 @@ absl::Status CheckGiven(const OpDesc& op, const SlotList& given,
       for (const std::string& variable : variables)
         empty += variable == kEmptyVar;
     }
-    if (empty == count && !slot.optional && !slot.duplicable)
+    if (empty == count && !slot.optional && (!slot.duplicable || count > 0))
       return InvalidArgument("op '%s': %s '%s' is missing", op.type, kind,
                              slot.name);
     if (empty > 0 && empty < count)
@@ -245,7 +246,12 @@ const SlotDef* OpDef::FindOutput(absl::string_view name) const {
 absl::Status OpDef::InferOutputs(InferContext* context) const {
   if (infer_ == nullptr)
     return Unimplemented("op '%s' infers no shapes", type_);
-  PD_RETURN_IF_ERROR(infer_(context));
+  try {
+    PD_RETURN_IF_ERROR(infer_(context));
+  } catch (const MissingInput& missing) {
+    return InvalidArgument("op '%s': input '%s' is missing", type_,
+                           missing.slot);
+  }
   return context->status();
 }
 
