@@ -189,6 +189,11 @@ absl::Status LateOp::CheckValues(const Variables& inputs) const {
     return absl::OkStatus();
   for (const auto& [name, variable] : inputs) {
     const Tensor& t = *variable.tensor;
+    if (t.kind() == VarKind::kStepScopes)
+      return InvalidArgument(
+          "variable '%s' holds the scopes of a block's runs; op '%s' reads "
+          "tensors",
+          name, op_.type);
     if (t.kind() == VarKind::kLodTensor && t.size() > 0 && t.raw() == nullptr)
       return FailedPrecondition(
           "variable '%s' is read, but nothing has written it", name);

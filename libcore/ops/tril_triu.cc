@@ -33,11 +33,27 @@ struct Triangle {
     return lower ? std::min(columns, std::max<int64_t>(0, row + diagonal + 1))
                  : columns;
   }
+  // Rows [first, last) that hold something.
+  int64_t FirstRow(int64_t rows, int64_t columns) const {
+    if (columns == 0) return rows;
+    return lower ? std::min(rows, std::max<int64_t>(0, -diagonal)) : 0;
+  }
+  int64_t LastRow(int64_t rows, int64_t columns) const {
+    return lower ? rows
+                 : std::min(rows, std::max<int64_t>(0, columns - diagonal));
+  }
+  // By formulas: a file may say any number of rows. Extents are below 2^31.
   int64_t Count(int64_t rows, int64_t columns) const {
-    int64_t n = 0;
-    for (int64_t i = 0; i < rows; ++i)
-      n += Last(i, columns) - First(i, columns);
-    return n;
+    if (!lower)
+      return rows * columns - Triangle{diagonal - 1, true}.Count(rows, columns);
+    const int64_t begin = FirstRow(rows, columns);
+    // Rows that grow by one, then rows that are full.
+    const int64_t end = std::max(begin, std::min(rows, columns - diagonal));
+    const int64_t n = end - begin;
+    const int64_t ends = Last(begin, columns) + Last(end - 1, columns);
+    const int64_t growing =
+        n == 0 ? 0 : (n % 2 == 0 ? n / 2 * ends : ends / 2 * n);
+    return growing + (rows - end) * columns;
   }
 };
 
@@ -122,7 +138,9 @@ absl::StatusOr<Step> BindIndices(BindContext* context) {
         return Step([out, e](const RunContext&) {
           T* row = out->data<T>();
           T* column = row + out->dim(1);
-          for (int64_t i = 0; i < e.rows; ++i) {
+          const int64_t end = e.triangle.LastRow(e.rows, e.columns);
+          for (int64_t i = e.triangle.FirstRow(e.rows, e.columns); i < end;
+               ++i) {
             const int64_t last = e.triangle.Last(i, e.columns);
             for (int64_t j = e.triangle.First(i, e.columns); j < last; ++j) {
               *row++ = static_cast<T>(i);

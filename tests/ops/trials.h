@@ -13,6 +13,14 @@
 
 namespace pd {
 
+/// Builds with sanitizers take ten times the time, and memory of their
+/// own.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 class Trials {
  public:
   /// Makes the trials one after the other, always the same ones; runs in each
@@ -30,6 +38,10 @@ class Trials {
 
   /// One trial.
   void Add(absl::string_view name, const Trial& trial);
+
+  /// The trials that follow may have no end, as a program whose loop is told
+  /// to go on: they get one second, and to need more is no mistake.
+  void MayBeEndless(bool may);
 
   /// Trials so far.
   int count() const { return count_; }
