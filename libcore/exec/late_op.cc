@@ -187,14 +187,16 @@ absl::Status LateOp::CheckValues(const Variables& inputs) const {
   // These two look themselves: a branch that was not taken has no value.
   if (def_->runs_blocks() || op_.type == "select_input")
     return absl::OkStatus();
+  const bool arrays = HandsOn(inputs) || op_.type == "array_to_lod_tensor" ||
+                      op_.type == "beam_search_decode";
   for (const auto& [name, variable] : inputs) {
     const Tensor& t = *variable.tensor;
-    if (t.kind() == VarKind::kStepScopes)
-      return InvalidArgument(
-          "variable '%s' holds the scopes of a block's runs; op '%s' reads "
-          "tensors",
-          name, op_.type);
-    if (t.kind() == VarKind::kLodTensor && t.size() > 0 && t.raw() == nullptr)
+    const bool numbers = t.kind() == VarKind::kLodTensor || IsSelectedRows(&t);
+    if (!numbers && t.kind() != VarKind::kLodRankTable &&
+        !(arrays && t.is_array()))
+      return InvalidArgument("variable '%s' is no tensor, which '%s' reads",
+                             name, op_.type);
+    if (numbers && t.size() > 0 && t.raw() == nullptr)
       return FailedPrecondition(
           "variable '%s' is read, but nothing has written it", name);
   }
