@@ -71,7 +71,7 @@ TEST(Npy, RefusesWhatIsNoArrayOfNumbers) {
   EXPECT_EQ(code("numpy/u4.npy"), StatusCode::kUnimplemented);
   EXPECT_EQ(code("malformed/npy_object.npy"), StatusCode::kInvalidArgument);
   EXPECT_EQ(code("malformed/npy_header_beyond.npy"), StatusCode::kDataLoss);
-  EXPECT_EQ(code("malformed/npy_shape_huge.npy"), StatusCode::kDataLoss);
+  EXPECT_EQ(code("malformed/npy_shape_huge.npy"), StatusCode::kOutOfRange);
 }
 
 TEST(Npy, SurvivesDamage) {

@@ -70,8 +70,8 @@ TEST_F(VerifierTest, ReadBeforeMade) {
 TEST_F(VerifierTest, TwoOutputsOfOneName) {
   ops()[1].SetOutput("Mask", {"dropped"});
   EXPECT_EQ(Message(),
-            "block 0, op 1 'dropout': output 'Mask' writes 'dropped', which "
-            "another output of the op writes too");
+            "block 0, op 1 'dropout': op 'dropout': output 'Mask' writes "
+            "'dropped', which another output of the op writes too");
 }
 
 TEST_F(VerifierTest, SubBlockOutOfRange) {
