@@ -15,8 +15,8 @@
 #include "cmd/common/table.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/train/inspect.h"
-#include "libcore/train/nan_finding.h"
+#include "libcore/check/nan_finding.h"
+#include "libcore/model/inspect.h"
 
 namespace pd {
 namespace {
@@ -25,11 +25,11 @@ using Json = nlohmann::ordered_json;
 
 struct BadTensor {
   std::string name;
-  ValueLook look;
+  InspectedValue look;
   std::vector<ValueSample> samples;
 };
 
-// What a file turned out to hold.
+// The contents of a checked file.
 struct FileCheck {
   std::string path, kind;
   int64_t tensors = 0, numbers = 0;
@@ -45,7 +45,7 @@ absl::StatusOr<FileCheck> CheckFile(const OpRegistry& registry,
     ++check.tensors;
     check.numbers += array.size();
     if (half) ranges->Add(absl::StrCat(path, ":", name), "file", array);
-    ValueLook seen = LookAt(name, array);
+    InspectedValue seen = InspectValue(name, array);
     if (seen.first_bad >= 0)
       check.bad.push_back({name, std::move(seen), SamplesOf(array)});
   };

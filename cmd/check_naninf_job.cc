@@ -20,9 +20,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/train/checkpoint.h"
-#include "libcore/train/nan_guard.h"
 #include "libcore/train/trainer.h"
 
 namespace pd {

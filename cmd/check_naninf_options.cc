@@ -5,8 +5,8 @@
 #include "cmd/common/exit_status.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
 #include "libcore/exec/nan_rules.h"
-#include "libcore/train/nan_guard.h"
 
 namespace pd {
 namespace {

@@ -18,16 +18,16 @@
 #include "cmd/run_network.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_finder.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/make_registry.h"
-#include "libcore/train/load_model.h"
-#include "libcore/train/nan_finder.h"
+#include "libcore/model/load_model.h"
 
 namespace pd {
 namespace {
 
-// What has to be computed so that every op runs: variables that none reads.
+// Variables to compute so that every op runs: those that none reads.
 std::vector<std::string> LastVariables(const ProgramDesc& program) {
   std::set<std::string> read;
   std::vector<std::string> last;
@@ -83,7 +83,7 @@ absl::Status CheckModel(const CheckNaninfOptions& options,
       if (options.half && value.raw() != nullptr && !value.is_array())
         ranges.Add(variable, op.type, ToArray(value));
     };
-    PD_RETURN_IF_ERROR(OfModel(model, LookAtValues(query, look)));
+    PD_RETURN_IF_ERROR(OfModel(model, ObserveValues(query, look)));
   }
   const absl::Status found =
       finding.has_value() ? NanFound(finding->output.name) : absl::OkStatus();
@@ -94,7 +94,7 @@ absl::Status CheckModel(const CheckNaninfOptions& options,
 
 absl::Status RunCheckNaninf(const CheckNaninfOptions& options,
                             std::ostream& out) {
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   if (!options.model.empty()) return CheckModel(options, *registry, out);
   if (!options.config.empty() || options.bisect)
     return CheckJob(options, *registry, out);

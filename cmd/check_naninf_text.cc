@@ -14,8 +14,8 @@
 #include "cmd/common/table.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_dump.h"
 #include "libcore/exec/nan_check.h"
-#include "libcore/train/nan_dump.h"
 
 namespace pd {
 namespace {

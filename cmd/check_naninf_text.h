@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pd-check-naninf says besides a finding.
+// The output of pd-check-naninf besides a finding.
 #ifndef PD_CMD_CHECK_NANINF_TEXT_H_
 #define PD_CMD_CHECK_NANINF_TEXT_H_
 
@@ -11,17 +11,17 @@
 
 #include "absl/status/status.h"
 #include "cmd/check_naninf_options.h"
+#include "libcore/check/half_ranges.h"
+#include "libcore/check/nan_finding.h"
+#include "libcore/check/nan_guard.h"
 #include "libcore/exec/nan_rules.h"
-#include "libcore/train/half_ranges.h"
-#include "libcore/train/nan_finding.h"
-#include "libcore/train/nan_guard.h"
 
 namespace pd {
 
 /// The environment's rules and the options' in their place.
 absl::StatusOr<NanRules> RulesOf(const CheckNaninfOptions& options);
 
-/// What a check looked through, for the line that says that all is well.
+/// The number of items checked, for the line that says that all is well.
 struct Checked {
   int64_t count = 0;
   std::string unit;  ///< "steps", "operators"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/array.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 

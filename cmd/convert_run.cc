@@ -13,9 +13,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
+#include "libcore/model/inspect.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/text_dump.h"
-#include "libcore/train/inspect.h"
 
 namespace pd {
 namespace {

@@ -16,18 +16,19 @@
 #include "cmd/common/requirement.h"
 #include "cmd/eval_report.h"
 #include "cmd/eval_run.h"
+#include "cmd/eval_session.h"
 #include "cmd/eval_text.h"
 #include "cmd/evaluation_spec.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_changes.h"
 #include "libcore/nn/metric_results.h"
 #include "libcore/train/evaluator.h"
-#include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/prediction_data.h"
 #include "libcore/train/run_log.h"
@@ -90,9 +91,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   auto built = BuildTestProgram(registry, job);
   if (!built.ok()) return UsageError(built.status());
   Session session(&registry, job.proto().train().seed());
-  session.set_pass_options(MakePassOptions(options.passes));
-  session.set_mixed_precision(AmpSpecOf(options.amp));
-  session.set_plan_options(InferencePlans());
+  PrepareSession(options, &session);
   EvaluationSpec spec;
   if (model.kind == LoadedModel::Kind::kInference) {
     PD_ASSIGN_OR_RETURN(spec, SpecOfModel(*built, model));

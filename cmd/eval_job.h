@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "cmd/eval_options.h"
+#include "libcore/model/load_model.h"
 #include "libcore/ops/registry.h"
-#include "libcore/train/load_model.h"
 
 namespace pd {
 

@@ -57,13 +57,6 @@ Manual EvalManual() {
        "pd-eval -m RUN -q --require 'acc_top1>=0.5' --require 'loss<2'"},
       {"Keep the predictions of all records",
        "pd-eval -m RUN --out predictions.npz"},
-      {"Judge one of the run's checkpoints", "pd-eval -m RUN@step-50"},
-      {"Predict: the three likeliest classes of each record, a line of JSON "
-       "each",
-       "pd-eval --predict -m RUN --top 3 --out answers.jsonl"},
-      {"Answer rows of a table that come through a pipe",
-       "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
-       "&& head -n 5 testdata/friedman/eval.csv | pd-eval --predict -m ROWS -"},
       {"Check that they are still the same",
        "pd-eval -m RUN --expect predictions.npz --rtol 0 --atol 0"},
       {"The same in bfloat16, which has 8 significant bits",
@@ -73,7 +66,15 @@ Manual EvalManual() {
        "runs then as text",
        "pd-eval -m RUN --disable-pass fuse_conv_bias_act --dump-passes passes "
        "--expect predictions.npz --rtol 1e-4 --atol 1e-4 && "
-       "grep -w conv2d passes/*-fuse_gemm_epilogue.txt"}};
+       "grep -w conv2d passes/*-fuse_gemm_epilogue.txt"},
+      {"Judge one of the run's checkpoints", "pd-eval -m RUN@step-50"},
+      {"Predict: the three likeliest classes of each record, a line of JSON "
+       "each",
+       "pd-eval --predict -m RUN --top 3 --out answers.jsonl"},
+      {"Answer rows of a table that come through a pipe",
+       "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
+       "&& head -n 5 testdata/friedman/eval.csv | pd-eval --predict -m ROWS "
+       "-"}};
   m.see_also = {"pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }

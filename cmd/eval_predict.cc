@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/eval_predict.h"
+#include "cmd/eval_session.h"
 
 #include <algorithm>
 #include <cstring>
@@ -253,7 +254,7 @@ absl::Status Answers::Make(const Batch& batch, const Dataset& data,
   return absl::OkStatus();
 }
 
-// What is run: the job's network, or the model as it is.
+// The predictor to run: the job's network, or the model as it is.
 absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
                                         LoadedModel* model, Session* session) {
   Predictor predictor;
@@ -324,9 +325,7 @@ absl::Status PredictRecords(const EvalOptions& options,
   auto built = BuildTestProgram(registry, job);
   if (!built.ok()) return UsageError(built.status());
   Session session(&registry, job.proto().train().seed());
-  session.set_pass_options(MakePassOptions(options.passes));
-  session.set_mixed_precision(AmpSpecOf(options.amp));
-  session.set_plan_options(InferencePlans());
+  PrepareSession(options, &session);
   PD_ASSIGN_OR_RETURN(const Predictor predictor,
                       MakePredictor(*built, &model, &session));
   Answer answer = FindAnswer(*built);

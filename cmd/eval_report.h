@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "libcore/model/load_model.h"
 #include "libcore/nn/job.h"
 #include "libcore/report/evaluation_view.h"
 #include "libcore/train/evaluator.h"
-#include "libcore/train/load_model.h"
 
 namespace pd {
 

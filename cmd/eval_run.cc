@@ -13,6 +13,7 @@
 #include "cmd/compare.h"
 #include "cmd/eval_job.h"
 #include "cmd/eval_predict.h"
+#include "cmd/eval_session.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
 #include "libcore/autodiff/backward.h"
@@ -21,14 +22,14 @@
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_finder.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/make_registry.h"
+#include "libcore/model/load_model.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/bench.h"
 #include "libcore/train/job_amp.h"
-#include "libcore/train/load_model.h"
-#include "libcore/train/nan_finder.h"
 
 namespace pd {
 namespace {
@@ -86,7 +87,7 @@ std::vector<std::string> TargetsOf(const BackwardOptions& backward) {
   return names;
 }
 
-// What a run stopped at, from variables that it has not touched.
+// The finding that a run stopped at, from variables that it has not touched.
 absl::StatusOr<std::optional<NanFinding>> FindAgain(
     const EvalOptions& options, const OpRegistry& registry,
     const LoadedModel& model, const NamedArrays& feeds,
@@ -108,9 +109,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
   }
   Session session(&registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
-  session.set_pass_options(MakePassOptions(options.passes));
-  session.set_mixed_precision(AmpSpecOf(options.amp));
-  session.set_plan_options(InferencePlans());
+  PrepareSession(options, &session);
   PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
   std::vector<std::string> fetches;
   if (options.grad.empty()) {
@@ -258,13 +257,13 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   }
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   if (const auto amp = AmpSpecOf(options.amp)) {
     const auto lists = ListsFor(*amp, *registry);
     if (!lists.ok())
       return CommandLineError(
           absl::StrCat("--amp: ", lists.status().message()));
-    WarnOfSlowHalves(amp->dtype);
+    WarnOfSlowHalves(*registry, amp->dtype);
   }
   if (options.predict)
     return PredictRecords(options, *registry, std::move(model), out);

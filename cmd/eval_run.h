@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cmd/eval_options.h"
-#include "formats/array.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 

@@ -3,8 +3,8 @@
 #define PD_CMD_EVALUATION_SPEC_H_
 
 #include "absl/status/statusor.h"
+#include "libcore/model/load_model.h"
 #include "libcore/train/evaluator.h"
-#include "libcore/train/load_model.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {

@@ -28,6 +28,7 @@
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/make_registry.h"
+#include "libcore/model/load_model.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/dot.h"
 #include "libcore/program/verifier.h"
@@ -35,7 +36,6 @@
 #include "libcore/quant/conv_bias.h"
 #include "libcore/train/answer.h"
 #include "libcore/train/input_stages.h"
-#include "libcore/train/load_model.h"
 
 namespace pd {
 namespace {
@@ -218,7 +218,7 @@ absl::StatusOr<NamedArrays> Answers(const OpRegistry& registry,
   return by_place;
 }
 
-// What is written of a network that was trained with quant { }.
+// The inference model of a network that was trained with quant { }.
 absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
                                                const LoadedModel& loaded,
                                                const FeedFetch& names) {
@@ -242,7 +242,7 @@ absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
   if (options.to == "paddle-fake" || options.to == "paddle-legacy")
     return WithFakeQuantize(learned.model, q);
   if (!onnx) return WithQuantizeLinear(learned.model, q);
-  // There every pair rounds: those alone that training had.
+  // In ONNX every pair rounds: only the pairs of the training are written.
   std::map<std::string, double> thresholds;
   for (const QuantOp& op : q.plan.ops)
     for (const std::string& name : op.activations)
@@ -279,7 +279,7 @@ absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
 absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   FeedFetch names;
   PD_ASSIGN_OR_RETURN(const auto shapes, InputsAsked(options.inputs, &names));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   NetworkOfJob network;
   LoadedModel loaded;
   bool of_job = true;  // the network is a job's, not a model's own
@@ -293,7 +293,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     PD_RETURN_IF_ERROR(
         UseNetworkOfJob(*registry, options.config, &loaded, &network));
   }
-  // What only copies a program does not mind; converters read slots by name.
+  // A mere copy of a program needs no check; converters read slots by name.
   if (options.to == "onnx" || options.to == "dot" || options.optimize)
     PD_RETURN_IF_ERROR(OfModel(loaded, CheckOps(*registry, loaded.program)));
   if (options.inputs.empty()) names.feeds = loaded.feeds;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "libcore/train/inspect.h"
+#include "libcore/model/inspect.h"
 
 namespace pd {
 

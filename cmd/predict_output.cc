@@ -74,7 +74,7 @@ class TextOutput {
   std::ostream* stream_ = nullptr;
 };
 
-// What names a record: its file, its line or number in it, or both.
+// A record's name: its file, its line or number in it, or both.
 bool ShowsFile(const PredictionLayout& layout, const RecordPlace& place) {
   return place.unit[0] == '\0' || (layout.files && !place.file.empty());
 }

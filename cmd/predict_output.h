@@ -14,17 +14,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/array.h"
 #include "libcore/data/dataset.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 
-/// What all predictions of a run have in common.
+/// The settings that all predictions of a run share.
 struct PredictionLayout {
   std::vector<std::string> classes;  ///< names by number; may be fewer
   int64_t top = 1;                   ///< classes that a record shows
   bool files = false;  ///< records say their file, also where they have places
-  std::string answer = "answer";  ///< what numbers are called
+  std::string answer = "answer";  ///< the name of numeric answers
 };
 
 /// One record. What its answer is not stays empty.
@@ -39,7 +39,7 @@ struct Prediction {
   bool has_positions = false;
   std::vector<int64_t> positions;  ///< the class of each position
   std::string mask;                ///< the picture's path
-  /// What an npz holds of the record, with the arrays' names.
+  /// The record's arrays in an npz, with their names.
   std::vector<std::pair<std::string, Array>> arrays;
 };
 

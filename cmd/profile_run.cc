@@ -112,7 +112,7 @@ class Output {
     return absl::OkStatus();
   }
 
-  // What the steps between the windows cost says what recording costs; in JSON
+  // The cost of steps between the windows shows that of recording; in JSON
   // the one object of all windows.
   void Finish(const PerfSummary& unrecorded) {
     if (options_.common.json()) {
@@ -135,7 +135,7 @@ class Output {
   std::vector<std::string> windows_;
 };
 
-// Those between windows, once the first ten are over.
+// The steps between windows, once the first ten are over.
 PerfSummary Unrecorded(const Profiler& profiler) {
   const std::vector<StepCost> all = profiler.Costs();
   std::vector<StepCost> costs;
@@ -156,8 +156,8 @@ absl::Status CheckOutputs(const ProfileOptions& options, bool several) {
   return absl::OkStatus();
 }
 
-// What a model of no kind that names them has: inputs are what is fed, outputs
-// what nothing in it reads.
+// Inputs and outputs of a model that does not name them: inputs are the fed
+// variables, outputs the variables that no op reads.
 absl::Status NameInputsAndOutputs(const NamedArrays& feeds,
                                   LoadedModel* model) {
   if (model->kind == LoadedModel::Kind::kInference) return absl::OkStatus();
@@ -225,7 +225,7 @@ void PrintPerf(const ProfileOptions& options, const Profiler& profiler,
     out << PerfText(perf, options.model.empty());
 }
 
-// What there was too little of.
+// The status at the end: too few steps, nothing recorded, or a signal.
 absl::Status JudgeEnd(const ProfileOptions& options, const Profiler& profiler,
                       const std::optional<Scheduler>& scheduler,
                       const ProfileRunEnd& end) {
@@ -281,7 +281,7 @@ absl::Status ProfileWork(const ProfileOptions& options, std::ostream& out) {
     return output.Take(trace);
   };
   Profiler profiler(std::move(profiling));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   ProfileRunOptions run;
   run.steps = options.steps.value_or(
       scheduler.has_value() ? scheduler->end().value_or(kStepsWithoutEnd)

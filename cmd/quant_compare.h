@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "libcore/data/loader.h"
 #include "libcore/deploy/inference_model.h"
+#include "libcore/model/load_model.h"
 #include "libcore/nn/job.h"
 #include "libcore/quant/layer_errors.h"
-#include "libcore/train/load_model.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {

@@ -30,6 +30,7 @@
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/kernels/make_registry.h"
+#include "libcore/model/load_model.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/match_feeds.h"
 #include "libcore/program/verifier.h"
@@ -40,7 +41,6 @@
 #include "libcore/quant/quantize.h"
 #include "libcore/report/quant_report.h"
 #include "libcore/train/bench.h"
-#include "libcore/train/load_model.h"
 #include "libcore/train/open_data.h"
 
 namespace pd {
@@ -48,7 +48,7 @@ namespace {
 
 constexpr int64_t kNpzBatch = 32;
 constexpr int64_t kJobBatches = 16;
-// What the errors of layers and sensitivities are measured on, in whole
+// Number of records for measuring errors of layers and sensitivities, in whole
 // batches.
 constexpr int64_t kErrorRecords = 32;
 // An answer that is nearer to its noise is worth a warning.
@@ -232,7 +232,7 @@ class QuantRun {
     return std::max<int64_t>(1, kErrorRecords / std::max<int64_t>(1, batch));
   }
 
-  // What was read would be lost.
+  // The model that was read must not be overwritten.
   absl::Status CheckTarget() const {
     std::error_code none;
     for (const char* suffix : {"", ".pdmodel"})
@@ -556,7 +556,7 @@ class QuantRun {
 }  // namespace
 
 absl::Status RunQuant(const QuantOptions& options, std::ostream& out) {
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   return QuantRun(options, registry.get()).Run(out);
 }
 

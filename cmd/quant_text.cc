@@ -36,7 +36,7 @@ void PrintThresholds(const QuantSummary& summary, std::ostream& out) {
   for (const std::string& name : summary.result.quantization.plan.observed) {
     const auto it = calibration.variables.find(name);
     if (it == calibration.variables.end()) continue;
-    // What a batch norm was folded into has no scale of its own.
+    // An op's output that a batch norm was folded into has no scale of its own.
     const auto scale = used.find(name);
     out << absl::StrFormat(
         "%-*s %12.6g %12.6g %12.6g %12s\n", width, name, it->second.range.min,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pd-quant says of its work.
+// The output of pd-quant.
 #ifndef PD_CMD_QUANT_TEXT_H_
 #define PD_CMD_QUANT_TEXT_H_
 
@@ -40,7 +40,7 @@ struct QuantSummary {
 
 /// Tables for people.
 void PrintQuantSummary(const QuantSummary& summary, std::ostream& out);
-/// What a search in vain found, as text or as one JSON object.
+/// The results of a failed search, as text or as one JSON object.
 void PrintQuantSearch(const QuantSummary& summary, bool json,
                       std::ostream& out);
 /// One JSON object; `activations` and `weights` hold thresholds by variable,

@@ -15,9 +15,9 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/nan_check.h"
+#include "libcore/model/lod_json.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/match_feeds.h"
-#include "libcore/train/lod_json.h"
 #include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
 

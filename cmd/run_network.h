@@ -10,11 +10,11 @@
 #include "absl/status/statusor.h"
 #include "libcore/exec/plan.h"
 #include "libcore/exec/session.h"
+#include "libcore/model/load_model.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/train/answer.h"
-#include "libcore/train/load_model.h"
 
 namespace pd {
 

@@ -27,7 +27,7 @@ absl::string_view TextOf(absl::string_view file) {
   return "";
 }
 
-// What stands behind "# KIND: " in the job's first line.
+// The text after "# KIND: " in the job's first line.
 std::string About(const std::string& kind) {
   absl::string_view line =
       *absl::StrSplit(TextOf(kind + ".pbtxt"), '\n').begin();

@@ -38,7 +38,7 @@ std::string QuotedNames(const std::vector<std::string>& names) {
   return absl::StrJoin(quoted, ", ");
 }
 
-// What the cells of a column are.
+// The kind of a column's cells.
 struct ColumnFacts {
   std::string name;  // or its number
   int64_t empty = 0, texts = 0, letters = 0;

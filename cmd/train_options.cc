@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/starter.h"
-#include "cmd/train_look.h"
+#include "cmd/train_preview.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/train/name_patterns.h"
 

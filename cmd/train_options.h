@@ -30,7 +30,7 @@ struct TrainOptions {
   bool networks = false;                ///< lists the zoo
   std::string new_kind;                 ///< of a job to begin with, or "list"
   std::vector<std::string> new_folder;  ///< where it goes; none or one
-  std::string new_data, new_target;     ///< what it is made for
+  std::string new_data, new_target;     ///< of that job
   bool check_nan_inf = false;
   std::vector<std::string> logs;  ///< "visualdl,tensorboard"
   bool report = false, summary = false, dry_run = false;

@@ -29,9 +29,9 @@
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/program/match_feeds.h"
-#include "libcore/train/nan_guard.h"
 #include "libcore/train/program_training.h"
 
 namespace pd {
@@ -199,7 +199,7 @@ void Report(const TrainOptions& options, const Outcome& outcome,
 }  // namespace
 
 absl::Status TrainPrograms(const TrainOptions& options, std::ostream& out) {
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   PD_ASSIGN_OR_RETURN(ProgramTrainingOptions inputs, ReadInputs(options));
   NanGuardOptions guarding;
   PD_ASSIGN_OR_RETURN(guarding.rules, NanRulesOfEnvironment());

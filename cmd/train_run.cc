@@ -22,7 +22,7 @@
 #include "cmd/common/training_progress.h"
 #include "cmd/common/version.h"
 #include "cmd/starter.h"
-#include "cmd/train_look.h"
+#include "cmd/train_preview.h"
 #include "cmd/train_programs.h"
 #include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
@@ -31,13 +31,13 @@
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/metric_results.h"
 #include "libcore/nn/zoo/zoo.h"
 #include "libcore/report/run_watcher.h"
 #include "libcore/train/bench.h"
-#include "libcore/train/nan_guard.h"
 #include "libcore/train/observer_list.h"
 #include "libcore/train/trainer.h"
 
@@ -70,8 +70,8 @@ class Display : public TrainingProgress {
     LogInfo("step %d: evaluated %d records in %.2f s: %s", step, result.records,
             result.seconds, ResultText(result));
   }
-  // What was saved last is said when training goes on; at its end the results
-  // say it.
+  // The last checkpoint is logged when training goes on; at its end the results
+  // name it.
   void OnCheckpoint(const std::string& folder) override { saved_ = folder; }
   void OnStep(const StepReport& report) override {
     SaySaved();
@@ -277,7 +277,7 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(const LoadedJob job,
                       ReadJobFor(options.config, overrides, options.common.seed,
                                  options.resume ? options.out : ""));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   if (options.summary) return PrintSummary(options, *registry, job, out);
   if (!options.bench.has_value()) {
     const absl::Status needs =

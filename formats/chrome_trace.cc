@@ -93,7 +93,7 @@ class Writer {
     out_ += "}}";
   }
 
-  // What somebody who clicks on the event wants to read.
+  // The details shown for an event that is clicked on.
   void Details(const TraceSite& site, const TraceEvent& event) {
     for (const auto& [name, text] :
          {std::make_pair("output", &site.output),

@@ -96,7 +96,7 @@ class Reader {
   absl::StatusOr<int64_t> IntegerAt(size_t at, const char* name) {
     PD_ASSIGN_OR_RETURN(const double number, NumberAt(at, name));
     if (number != std::floor(number))
-      return DataLoss("'%s' is %g; expected a whole number", name, number);
+      return DataLoss("'%s' is %g; expected an integer", name, number);
     return static_cast<int64_t>(number);
   }
 

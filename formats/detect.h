@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of file this is: its first bytes decide, its name only where they
+// The kind of a file: its first bytes decide, its name only where they
 // leave a choice. A kind is a promise of what a reader should be tried on it,
 // not that the file is whole.
 #ifndef PD_FORMATS_DETECT_H_

@@ -12,12 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "formats/array.h"
 #include "libcore/base/file.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 
-/// What the header of an idx file says.
+/// The header of an idx file.
 struct IdxHeader {
   DType dtype = DType::kUInt8;
   Shape shape;

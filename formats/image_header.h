@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image's file says of itself before its pixels.
+// The header of an image file.
 #ifndef PD_FORMATS_IMAGE_HEADER_H_
 #define PD_FORMATS_IMAGE_HEADER_H_
 

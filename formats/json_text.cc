@@ -79,7 +79,7 @@ absl::StatusOr<int64_t> JsonReader::Count() {
   int64_t value = 0;
   if (digits == 0 || (digits > 1 && rest_[0] == '0') ||
       !absl::SimpleAtoi(rest_.substr(0, digits), &value))
-    return Bad("a whole number of 0 or more");
+    return Bad("an integer of 0 or more");
   rest_.remove_prefix(digits);
   return value;
 }

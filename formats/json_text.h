@@ -23,7 +23,7 @@ class JsonReader {
 
   /// A string with its escapes resolved, as UTF-8.
   absl::StatusOr<std::string> String();
-  /// A whole number of 0 or more.
+  /// An integer of 0 or more.
   absl::StatusOr<int64_t> Count();
   /// Only blanks are left.
   absl::Status End();

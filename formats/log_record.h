@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run tells VisualDL and TensorBoard, apart from how either
+// Records of a training run for VisualDL and TensorBoard, apart from how either
 // stores it: visualdl.h and tfevents.h turn these records into bytes.
 #ifndef PD_FORMATS_LOG_RECORD_H_
 #define PD_FORMATS_LOG_RECORD_H_

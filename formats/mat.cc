@@ -105,8 +105,8 @@ T Load(const char* bytes, bool swapped) {
 }
 
 template <typename T>
-absl::Status Widen(const Element& element, bool swapped,
-                   std::vector<double>* values) {
+absl::Status Upcast(const Element& element, bool swapped,
+                    std::vector<double>* values) {
   if (element.data.size() % sizeof(T) != 0)
     return DataLoss("%d bytes are not a whole number of elements of %d",
                     element.data.size(), sizeof(T));
@@ -126,25 +126,25 @@ absl::Status Numbers(const Element& element, bool swapped,
                      std::vector<double>* values) {
   switch (element.type) {
     case kInt8:
-      return Widen<int8_t>(element, swapped, values);
+      return Upcast<int8_t>(element, swapped, values);
     case kUInt8:
-      return Widen<uint8_t>(element, swapped, values);
+      return Upcast<uint8_t>(element, swapped, values);
     case kInt16:
-      return Widen<int16_t>(element, swapped, values);
+      return Upcast<int16_t>(element, swapped, values);
     case kUInt16:
-      return Widen<uint16_t>(element, swapped, values);
+      return Upcast<uint16_t>(element, swapped, values);
     case kInt32:
-      return Widen<int32_t>(element, swapped, values);
+      return Upcast<int32_t>(element, swapped, values);
     case kUInt32:
-      return Widen<uint32_t>(element, swapped, values);
+      return Upcast<uint32_t>(element, swapped, values);
     case kSingle:
-      return Widen<float>(element, swapped, values);
+      return Upcast<float>(element, swapped, values);
     case kDouble:
-      return Widen<double>(element, swapped, values);
+      return Upcast<double>(element, swapped, values);
     case kInt64:
-      return Widen<int64_t>(element, swapped, values);
+      return Upcast<int64_t>(element, swapped, values);
     case kUInt64:
-      return Widen<uint64_t>(element, swapped, values);
+      return Upcast<uint64_t>(element, swapped, values);
     default:
       return DataLoss("elements of type %d are no numbers", element.type);
   }
@@ -211,7 +211,7 @@ absl::Status AddMatrix(const Element& matrix, bool swapped,
   return absl::OkStatus();
 }
 
-// What a zlib stream holds; grown as it comes, since nothing says its size.
+// The data of a zlib stream; grown as it comes, since nothing says its size.
 absl::StatusOr<std::string> Inflate(absl::string_view bytes) {
   z_stream stream;
   std::memset(&stream, 0, sizeof(stream));

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "formats/array.h"
 #include "libcore/base/file.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 

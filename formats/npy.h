@@ -10,18 +10,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "formats/array.h"
 #include "formats/raw_array.h"
 #include "libcore/base/file.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 
-/// What stands before the elements.
+/// The header before the elements.
 struct NpyHeader {
   RawLayout layout;
   Shape shape;
   size_t header_bytes = 0;  ///< where the elements start
-  size_t data_bytes = 0;    ///< what they take
+  size_t data_bytes = 0;    ///< of the elements
 };
 
 /// The first bytes of every .npy file.

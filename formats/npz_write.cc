@@ -42,7 +42,7 @@ struct Entry {
   uint32_t crc = 0;
 };
 
-// What a local header and a directory entry share.
+// The fields that a local header and a directory entry share.
 void PutCommon(const Entry& entry, bool zip64, uint16_t extra_bytes,
                std::string* out) {
   Put<uint16_t>(zip64 ? kZip64Version : kVersion, out);

@@ -21,8 +21,8 @@ namespace {
 
 namespace pb = ::paddle::framework::proto;
 
-// What Parse leaves among a message's unknown fields although the schema
-// knows their number: a wrong wire type or an enum value that is not one.
+// Refuses fields that Parse leaves among a message's unknown fields although
+// the schema knows their number: a wrong wire type or an undefined enum value.
 absl::Status CheckKnownFields(const google::protobuf::Message& message) {
   const auto* reflection = message.GetReflection();
   const auto& unknown = reflection->GetUnknownFields(message);

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/array.h"
 #include "formats/pickle.h"
 #include "libcore/base/file.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 
@@ -52,7 +52,7 @@ absl::Status JoinBigParams(PickleDict* dict);
 /// protocols below 4.
 void SplitBigParams(size_t slice_bytes, PickleDict* dict);
 
-/// What PaddlePaddle does not let a slice exceed.
+/// PaddlePaddle's limit on the bytes of a slice.
 inline constexpr size_t kSliceBytes = (size_t{1} << 30) - 1;
 
 /// ParseStateDict on a file; messages name the path.

@@ -16,9 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "formats/array.h"
 #include "formats/raw_array.h"
 #include "libcore/base/file.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What REDUCE and BUILD mean: the shapes of call that numpy and PaddlePaddle
+// REDUCE and BUILD: the shapes of call that numpy and PaddlePaddle
 // write for arrays, element types, OrderedDict and saved tensors. A call of a
 // known name in another shape is refused like an unknown name.
 #include <utility>

@@ -75,7 +75,7 @@ class FramedOutput {
   std::string frame_;
 };
 
-// What stands for "the same object" in the memo: equal short texts, the names
+// The key of "the same object" in the memo: equal short texts, the names
 // that are called, the element types. Values of the tree are never the same.
 struct MemoKey {
   char kind;

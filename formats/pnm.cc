@@ -29,7 +29,7 @@ bool IsSpace(char c) {
   return absl::ascii_isspace(static_cast<unsigned char>(c));
 }
 
-// Whole numbers between white space and comments from # to the line's end.
+// Integers between white space and comments from # to the line's end.
 class Numbers {
  public:
   Numbers(absl::string_view bytes, size_t at) : bytes_(bytes), at_(at) {}

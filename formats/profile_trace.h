@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profiler recorded: who did what from when to when on which thread. The
+// The trace of a profiler: name, start, end and thread of every event. The
 // files that hold it are chrome_trace.h and paddle_trace.h.
 #ifndef PD_FORMATS_PROFILE_TRACE_H_
 #define PD_FORMATS_PROFILE_TRACE_H_
@@ -48,7 +48,7 @@ struct TraceLaunch {
   int64_t shared_bytes = 0;  ///< of each block
 };
 
-/// What events have in common that come from the same place.
+/// The properties that events from the same place share.
 struct TraceSite {
   EventType type = EventType::kUserDefined;
   std::string name;            ///< an op's type, a range's name

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "formats/array.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 

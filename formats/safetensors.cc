@@ -35,7 +35,7 @@ constexpr TypeName kTypes[] = {
     {"C64", DType::kComplex64},
 };
 
-// What the header says of a tensor.
+// The header's entry of a tensor.
 struct Entry {
   std::string name;
   DType dtype = DType::kFloat32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What readers of text files share: files or standard input, inflated where
+// Input of the readers of text files: files or standard input, inflated where
 // they are gzip; lines; numbers.
 #ifndef PD_FORMATS_TEXT_INPUT_H_
 #define PD_FORMATS_TEXT_INPUT_H_

@@ -22,7 +22,7 @@ std::string EncodeTfEvent(const LogRecord& record);
 /// The tag of the event that says that training ended.
 inline constexpr char kLogEndTag[] = "_hparams_/session_end_info";
 
-/// What a file begins with.
+/// The first event of a file.
 std::string TfEventsHead(double seconds);
 
 /// The events of a file. An end in the middle of an event is where they end.

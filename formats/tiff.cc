@@ -93,7 +93,7 @@ absl::Status Open(TiffFile* file) {
   return file->tiff != nullptr ? absl::OkStatus() : file->Damaged();
 }
 
-// What a file says of its picture.
+// The tags of a file on its picture.
 struct Layout {
   int64_t width = 0, height = 0;
   int bits = 1, samples = 1, photometric = 0, compression = 1, orientation = 1;
@@ -165,7 +165,7 @@ absl::Status Check(const TiffFile& file, const Layout& layout) {
       Field(file.tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT) !=
           SAMPLEFORMAT_UINT)
     return Unimplemented(
-        "%d samples of %d bits a pixel; whole numbers of 1, 2, 4, 8 and 16 are "
+        "%d samples of %d bits a pixel; integers of 1, 2, 4, 8 and 16 are "
         "read",
         layout.samples, bits);
   // A row of fax takes a bit at least; other codes do not reach this share.

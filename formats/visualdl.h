@@ -23,7 +23,7 @@ std::string EncodeVisualDl(const LogRecord& record);
 inline constexpr char kHyperTag[] = "hparam";
 inline constexpr int64_t kHyperStep = 1;
 
-/// What a file begins with.
+/// The first record of a file.
 std::string VisualDlHead(double seconds);
 
 /// The records of a file. An end in the middle of a record is where they end.

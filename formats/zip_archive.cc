@@ -5,9 +5,9 @@
 
 #include <utility>
 
-#include "formats/array.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 namespace {

@@ -4,6 +4,7 @@
 #define PD_CMD_COMMON_COMMON_OPTIONS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "cmd/common/option_table.h"
 
 namespace pd {
+
+struct DevicePlace;
 
 struct CommonOptions {
   bool help = false;
@@ -27,6 +30,8 @@ struct CommonOptions {
   int quiet = 0;    ///< times -q was given
   int verbose = 0;  ///< times -v was given
   std::vector<std::string> flags;
+  /// The place that `device` names, once RunTool has opened it; null: the CPU.
+  std::shared_ptr<const DevicePlace> place;
 
   bool json() const { return format == "json"; }
 };
@@ -34,7 +39,7 @@ struct CommonOptions {
 /// Adds the common options, under the title "Common".
 void BindCommonOptions(OptionTable* table, CommonOptions* options);
 
-/// What the process takes from the environment, for the manual.
+/// The environment variables that the process reads, for the manual.
 std::vector<Manual::Entry> CommonEnvironment();
 
 /// Sets log level, flags (environment first, then --flags) and threads.

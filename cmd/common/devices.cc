@@ -117,12 +117,12 @@ Json ObjectOf(const GpuList& list) {
 
 }  // namespace
 
-absl::Status UseDevice(absl::string_view device, absl::string_view tool,
-                       bool takes_gpu) {
+absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
+    absl::string_view device, absl::string_view tool, bool takes_gpu) {
   if (device == "auto" || device == "cpu") {
     LogInfo("device: cpu, %d thread%s (%s)", Threads(),
             Threads() == 1 ? "" : "s", CpuName());
-    return absl::OkStatus();
+    return nullptr;
   }
   absl::string_view rest = device;
   int index = 0;
@@ -142,8 +142,7 @@ absl::Status UseDevice(absl::string_view device, absl::string_view tool,
   const GpuInfo& info = (*place)->device->info();
   LogInfo("device: gpu:%d, %s, %s, compute capability %s", index, info.name,
           MemoryText(info.memory_bytes), Capability(info));
-  SetDefaultPlace(*std::move(place));
-  return absl::OkStatus();
+  return place;
 }
 
 std::vector<std::pair<std::string, std::string>> GpuRows(const GpuList& list) {

@@ -3,24 +3,27 @@
 #ifndef PD_CMD_COMMON_DEVICES_H_
 #define PD_CMD_COMMON_DEVICES_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "libcore/device/gpu_list.h"
 
 namespace pd {
 
-/// Has the process compute on `device`, "auto", "cpu", "gpu" or "gpu:N", and
+struct DevicePlace;
+
+/// The place of `device`, "auto", "cpu", "gpu" or "gpu:N", null for the CPU;
 /// logs the choice. CommandLineError for other texts; Unavailable, with all
 /// that is missing, for a GPU that machine or build cannot compute on, or that
 /// `tool` does not take.
-absl::Status UseDevice(absl::string_view device, absl::string_view tool,
-                       bool takes_gpu);
+absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
+    absl::string_view device, absl::string_view tool, bool takes_gpu);
 
-/// What --devices prints: a table, or one JSON object.
+/// The output of --devices: a table, or one JSON object.
 std::string DevicesText(const GpuList& list, bool json);
 
 /// Name and value of the lines of --version about GPUs and their libraries.

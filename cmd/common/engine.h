@@ -21,7 +21,7 @@ absl::StatusOr<LoadedJob> ReadJobFor(const std::string& config,
                                      std::optional<int64_t> seed,
                                      const std::string& run = "");
 
-/// What is wrong with the job (a message that starts with a place in it, or
+/// An error in the job (a message that starts with a place in it, or
 /// with an override) is a usage error; with files, a failure.
 absl::Status MarkJobErrors(const LoadedJob& job, const absl::Status& status);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tool says about itself beyond its options. `--help` and the man page
+// The description of a tool beyond its options. `--help` and the man page
 // are printed from this and from the option table that the parser uses, and so
 // are the shells' completions, so none can drift; tests run the examples.
 #ifndef PD_CMD_COMMON_MANUAL_H_
@@ -28,7 +28,7 @@ struct Manual {
   std::vector<std::string> description;  ///< paragraphs of whole sentences
   std::vector<Entry> files;              ///< sentences
   std::vector<Entry> environment;  ///< beyond what every tool reads; sentences
-  /// What exit status 1 means for this tool; empty when it never ends so.
+  /// The meaning of exit status 1 for this tool; empty when it never ends so.
   std::string answer_no;
   bool stops_by_signal = false;       ///< it saves and exits 130 or 143
   std::vector<Example> examples;      ///< run in this order in one folder
@@ -41,7 +41,7 @@ struct OptionEntry {
   std::string long_name;   ///< "config"; a positional argument's value name
   std::string value;       ///< "FILE"; empty for a switch
   std::string help;        ///< lower case, no full stop
-  std::string fallback;    ///< what holds when it is not given, or ""
+  std::string fallback;    ///< the default, or ""
   std::vector<std::string> words;  ///< values that it takes, all or some
   bool positional = false, required = false, repeatable = false;
 };

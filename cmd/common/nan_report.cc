@@ -98,7 +98,7 @@ std::string InputsText(const NanFinding& f) {
   Table table(4);
   table.Add({"input", "tensor", "", "from", "min", "max", "mean", "nan", "inf",
              "first bad"});
-  for (const ValueLook& look : f.inputs)
+  for (const InspectedValue& look : f.inputs)
     table.Add(
         {look.slot, Printable(look.name),
          absl::StrCat(Name(look.dtype), ToString(look.shape)),
@@ -122,7 +122,7 @@ std::string PlaceText(const NanPlace& place) {
   return text.substr(0, text.size() - std::min<size_t>(text.size(), 2));
 }
 
-Json LookJson(const ValueLook& look) {
+Json InspectedJson(const InspectedValue& look) {
   Json json = {{"name", look.name},
                {"slot", look.slot},
                {"dtype", Name(look.dtype)},
@@ -184,7 +184,7 @@ std::string FindingJson(const NanFinding& f) {
                {"block", f.block},
                {"index", f.index},
                {"role", RoleText(f.op)},
-               {"output", LookJson(f.output)}};
+               {"output", InspectedJson(f.output)}};
   for (const ValueSample& sample : f.samples)
     json["values"].push_back(
         {{"index", sample.index}, {"value", sample.value}});
@@ -198,8 +198,8 @@ std::string FindingJson(const NanFinding& f) {
   if (place.batch >= 0) json["batch"] = place.batch;
   json["inputs_clean"] = f.clean_inputs();
   json["inputs"] = Json::array();
-  for (const ValueLook& look : f.inputs) {
-    json["inputs"].push_back(LookJson(look));
+  for (const InspectedValue& look : f.inputs) {
+    json["inputs"].push_back(InspectedJson(look));
     json["inputs"].back()["from"] = OriginText(look.origin);
   }
   if (!place.records.empty()) json["records"] = place.records;

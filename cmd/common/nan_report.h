@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pd-check-naninf prints, and pd-train and pd-eval with --check-nan-inf:
+// Output of pd-check-naninf, and of pd-train and pd-eval with --check-nan-inf:
 // PaddlePaddle's lines, then everything else that is known.
 #ifndef PD_CMD_COMMON_NAN_REPORT_H_
 #define PD_CMD_COMMON_NAN_REPORT_H_
@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/check/nan_finding.h"
 #include "libcore/exec/nan_rules.h"
-#include "libcore/train/nan_finding.h"
 
 namespace pd {
 
@@ -20,7 +20,7 @@ std::string FindingText(const NanFinding& finding);
 /// One JSON object in one line, without a line break.
 std::string FindingJson(const NanFinding& finding);
 
-/// What a tool ends with when `status` is what a check for NaN and Inf stopped:
+/// The status of a tool when a check for NaN and Inf stopped with `status`:
 /// the finding on `out`, where there is one, and an answer of no. Other errors
 /// and OK stay as they are.
 absl::Status ReportNan(const absl::Status& status,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must happen before libgomp and libpd.so start. Linked into every tool,
+// Setup to run before libgomp and libpd.so start. Linked into every tool,
 // never into the library.
 //
 // 1. The tree is built for AVX2 and FMA. On an older CPU the first such

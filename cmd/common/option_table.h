@@ -88,7 +88,7 @@ class OptionTable {
   /// says so in its help. Every other option refuses `-`, and so does Parse
   /// where two options want the same stream.
   void TakesStream(absl::string_view name, StandardStream stream);
-  /// What help and manual say where it is not given.
+  /// The default that help and manual state where the option is not given.
   void DescribeDefault(absl::string_view name, std::string fallback);
   /// Values that shells offer for an option that takes others too.
   void Suggest(absl::string_view name, std::vector<std::string> words);
@@ -109,7 +109,7 @@ class OptionTable {
   /// CommandLineError when `name` was given without `needed`.
   absl::Status Needs(absl::string_view name, absl::string_view needed) const;
 
-  /// What the table holds, in order.
+  /// The options of the table, in order.
   std::vector<OptionGroup> Describe() const;
 
  private:

@@ -29,7 +29,7 @@ class PassDump {
     if (again_) return absl::OkStatus();
     if (pass.empty()) {
       PD_RETURN_IF_ERROR(MakeDirectories(folder_));
-      // What an earlier run left of passes that are off now.
+      // Removes files of an earlier run, also of passes that are off now.
       for (const std::string& old : passes_)
         std::remove(PathOf(label, old).c_str());
     }

@@ -25,7 +25,7 @@ inline constexpr char kOperatorPayload[] = "pdkit/operator";
 inline constexpr char kHintPayload[] = "pdkit/hint";
 
 /// The lines for a Status that is not OK, with a line break at the end.
-/// What a terminal would obey, which a hostile file's names may hold, is
+/// Control characters, which a hostile file's names may hold, are
 /// escaped.
 std::string FormatError(absl::string_view tool, const absl::Status& status,
                         bool colour = false);

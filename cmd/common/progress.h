@@ -80,7 +80,7 @@ class Progress {
   std::string label_, unit_;
   int64_t total_ = 0;
   double drawn_at_ = 0;
-  // What the last seconds' redraws showed: the rate is measured over them.
+  // The redraws of the last seconds: the rate is measured over them.
   struct Sample {
     double time;
     int64_t done, items;

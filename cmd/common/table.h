@@ -18,7 +18,7 @@ class Table {
   using Row = std::vector<std::string>;
 
   explicit Table(size_t left) : left_(left) {}
-  /// What a terminal would obey in a cell is escaped.
+  /// Adds a row; control characters in a cell are escaped.
   void Add(Row row);
   /// Lines that begin with two blanks and end with a line break.
   std::string ToString() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the terminal behind a stream can do.
+// The capabilities of the terminal behind a stream.
 #ifndef PD_CMD_COMMON_TERMINAL_H_
 #define PD_CMD_COMMON_TERMINAL_H_
 

@@ -67,8 +67,10 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
   PD_RETURN_IF_ERROR(PrepareForMemoryLimit());
   const std::string& device = tool.common->device;
   const bool idle = tool.computes && !tool.computes();
-  if (!idle || (device != "auto" && device != "cpu"))
-    PD_RETURN_IF_ERROR(UseDevice(device, tool.manual.name, tool.takes_gpu));
+  if (!idle || (device != "auto" && device != "cpu")) {
+    PD_ASSIGN_OR_RETURN(tool.common->place,
+                        OpenDevice(device, tool.manual.name, tool.takes_gpu));
+  }
   if (!table.WritesStandardOutput()) return body(out);
   OutputStream results(STDERR_FILENO, "standard error");
   const absl::Status status = body(results);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `--version` prints: this build, the libraries it runs on, CPU and GPUs.
+// Output of `--version`: this build, the libraries it runs on, CPU and GPUs.
 #ifndef PD_CMD_COMMON_VERSION_H_
 #define PD_CMD_COMMON_VERSION_H_
 

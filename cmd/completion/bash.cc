@@ -130,7 +130,7 @@ std::string BashCompletion(const std::string& tool,
   absl::StrAppend(&out,
                   absl::StrReplaceAll(kFunction, {{"FUNCTION", function}}));
   std::vector<std::string> names;
-  std::string positional;  // what the arguments without a name are
+  std::string positional;  // kind of unnamed arguments
   for (const OptionEntry& option : options) {
     if (option.positional) {
       positional = Action(option);

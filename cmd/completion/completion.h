@@ -14,7 +14,7 @@
 
 namespace pd {
 
-/// What a shell offers where a value is typed.
+/// The completions that a shell offers where a value is typed.
 struct Offer {
   enum class Kind { kNothing, kFiles, kFolders, kWords, kJobField };
   Kind kind = Kind::kNothing;

@@ -178,7 +178,7 @@ class Page {
   void Sizes() {
     absl::StrAppend(&out_, ".Ss Sizes that the data say\n");
     Text(
-        "Outside of `data`, where a whole number is expected, `@classes`, "
+        "Outside of `data`, where an integer is expected, `@classes`, "
         "`@columns` or `@vocabulary` may stand, and so they may in the "
         "arguments of a block. The training set is read for them: they are the "
         "number of classes of the label, of columns of an input, and of words "
@@ -228,7 +228,7 @@ class Page {
                     ".Xr pd-eval 1 ,\n.Xr pd-export 1 ,\n.Xr pd-train 1\n");
   }
 
-  // What may stand inside a message: its own fields, then its alternatives.
+  // The fields of a message: its own fields, then its alternatives.
   void Fields(const Descriptor* type) {
     std::vector<const FieldDescriptor*> plain;
     for (int i = 0; i < type->field_count(); ++i)
@@ -318,7 +318,7 @@ class Page {
     return facts;
   }
 
-  // What the words of an enum mean, where comments say so.
+  // The meanings of an enum's words, where comments say so.
   void Words(const EnumDescriptor* type) {
     std::vector<std::string> said;
     for (int i = 0; i < type->value_count(); ++i) {

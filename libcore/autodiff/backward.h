@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {

@@ -11,7 +11,7 @@
 namespace pd {
 namespace {
 
-// What stands for "@GRAD" in hidden names: no program has it.
+// The replacement of "@GRAD" in hidden names: no program has it.
 constexpr char kMark[] = "\x01GRAD";
 
 template <typename Rename>

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 
@@ -30,12 +30,12 @@ class KeptValues {
 
   /// Whether op `at` writes over a value that the variable had before.
   bool Overwrites(size_t at, const std::string& name) const;
-  /// What the gradient of op `at` must call an input or output of it to read
-  /// what it was before or after the op.
+  /// The name by which the gradient of op `at` reads an input or output of the
+  /// op as it was before or after the op.
   std::string Before(size_t at, const std::string& name);
   std::string After(size_t at, const std::string& name);
-  /// What the block's gradient must call a variable of the blocks around it to
-  /// read what it was before the block ran.
+  /// The name by which the block's gradient reads a variable of the blocks
+  /// around it as it was before the block ran.
   std::string AtStart(const std::string& name) { return Read(name, 0); }
   /// Has a gradient op of op `at` read the right values.
   void Redirect(size_t at, OpDesc* grad);

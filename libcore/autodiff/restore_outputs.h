@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {

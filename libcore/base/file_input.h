@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ReadFile reads that is no regular file: standard input, pipes,
-// terminals. None of it says beforehand how long it is, so every wait and
+// Inputs of ReadFile that are no regular files: standard input, pipes,
+// terminals. None of them says beforehand how long it is, so every wait and
 // every length has a bound.
 #ifndef PD_LIBCORE_BASE_FILE_INPUT_H_
 #define PD_LIBCORE_BASE_FILE_INPUT_H_

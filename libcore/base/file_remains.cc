@@ -71,7 +71,7 @@ std::vector<std::string> TemporariesIn(const std::string& folder) {
   return names;
 }
 
-// What was found in each folder when this process first wrote there.
+// Temporary files found in each folder when this process first wrote there.
 class Folders {
  public:
   std::vector<std::string> Take(const std::string& folder,

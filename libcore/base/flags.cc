@@ -141,9 +141,9 @@ absl::Status Parse(absl::string_view text, FlagInfo* flag) {
     int64_t value = 0;
     ok = absl::SimpleAtoi(text, &value) && value >= flag->min;
     if (ok) *i = value;
-    expected = flag->min == INT64_MIN ? "a whole number"
-               : flag->min == 0       ? "a whole number of at least 0"
-                                      : "a whole number of at least 1";
+    expected = flag->min == INT64_MIN ? "an integer"
+               : flag->min == 0       ? "an integer of at least 0"
+                                      : "an integer of at least 1";
   } else if (auto* d = std::get_if<double>(&flag->value)) {
     ok = absl::SimpleAtod(text, d);
     expected = "a number";

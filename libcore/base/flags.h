@@ -21,7 +21,7 @@ struct FlagInfo {
   absl::string_view name;  ///< with "FLAGS_"
   FlagValue value;         ///< its default in the table, now otherwise
   absl::string_view help;
-  int64_t min = INT64_MIN;  ///< the least that a whole number may be
+  int64_t min = INT64_MIN;  ///< the least that an integer may be
 };
 
 /// Every flag with its value now, in name order.

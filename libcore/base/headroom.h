@@ -13,8 +13,8 @@
 
 namespace pd {
 
-/// What compiling one kernel, or running one that compiles parts of itself,
-/// takes at most.
+/// The most memory that compiling one kernel takes, or running one that
+/// compiles parts of itself.
 inline constexpr size_t kKernelHeadroom = size_t{16} << 20;
 
 /// True where the system limits this process's addresses or writable memory.

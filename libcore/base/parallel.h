@@ -14,7 +14,7 @@
 
 namespace pd {
 
-/// What the first of several threads threw. An exception (of a container that
+/// The first exception of several threads. An exception (of a container that
 /// finds no memory) must not leave a parallel region: the process would end.
 class FirstException {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file of parameters or a model holds, free of its format: reading any
+// Contents of files of parameters and models, free of a format: reading any
 // format gives a Content, writing any format takes one. Arrays are views of the
 // mapped input (at any address), so a file of any size is never held in memory.
 // Whatever a target cannot hold is an error that names it, unless the caller
@@ -15,13 +15,13 @@
 #include "absl/status/statusor.h"
 #include "formats/detect.h"
 #include "formats/pickle.h"
-#include "formats/program_desc.h"
 #include "formats/tensor_stream.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 
 struct Content {
-  std::string path;  ///< what was read
+  std::string path;  ///< of the input
   FileKind kind = FileKind::kUnknown;
   std::string stem;  ///< the file's name without ending: of a lone array
   std::optional<ProgramDesc> program;
@@ -39,7 +39,7 @@ struct ReadOptions {
   std::string program;  ///< a program whose variables name a joint file's
 };
 
-/// What --from may say: "pdmodel", "pickle", "npz", ...
+/// The values of --from: "pdmodel", "pickle", "npz", ...
 std::vector<std::string> SourceNames();
 
 /// Reads a file, a model with the parameters beside it, a folder of either, or
@@ -82,12 +82,12 @@ struct WriteOptions {
   std::optional<ProgramDesc> program;
 };
 
-/// What was written, for a report.
+/// The files and arrays that were written, for a report.
 struct Written {
   std::vector<std::string> files;
   size_t arrays = 0;
   uint64_t bytes = 0;                 ///< of the arrays
-  std::vector<std::string> left_out;  ///< what the target could not hold
+  std::vector<std::string> left_out;  ///< parts the target cannot hold
 };
 
 /// Writes `content` to `path`: a file, a folder or a prefix, as the target has

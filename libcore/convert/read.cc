@@ -18,12 +18,12 @@
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
-#include "libcore/convert/side_text.h"
+#include "libcore/convert/metadata_name.h"
 #include "libcore/convert/tree.h"
+#include "libcore/model/checkpoint.h"
+#include "libcore/model/model_files.h"
+#include "libcore/model/run_checkpoint.h"
 #include "libcore/program/match_params.h"
-#include "libcore/train/checkpoint.h"
-#include "libcore/train/model_files.h"
-#include "libcore/train/run_checkpoint.h"
 
 namespace pd {
 namespace {

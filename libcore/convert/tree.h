@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/array.h"
 #include "formats/pickle.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 
@@ -21,7 +21,7 @@ struct TreeArray {
   std::string variable;  ///< the name that a saved Tensor carries, or ""
 };
 
-/// What a tree comes to for whoever holds only arrays.
+/// A tree as a list of arrays, for formats that hold only arrays.
 struct FlatTree {
   std::vector<TreeArray> arrays;  ///< in the tree's order
   /// Everything else, as "'epoch' (int)", but for the table of parameter

@@ -16,11 +16,11 @@
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
-#include "libcore/convert/side_text.h"
+#include "libcore/convert/metadata_name.h"
 #include "libcore/convert/tree.h"
-#include "libcore/convert/write_parts.h"
+#include "libcore/convert/write_internal.h"
+#include "libcore/model/model_files.h"
 #include "libcore/program/text_dump.h"
-#include "libcore/train/model_files.h"
 
 namespace pd {
 namespace {

@@ -18,12 +18,12 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/content.h"
 #include "libcore/convert/tree.h"
-#include "libcore/convert/write_parts.h"
+#include "libcore/convert/write_internal.h"
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/deploy/paddle_export.h"
+#include "libcore/model/model_files.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/match_params.h"
-#include "libcore/train/model_files.h"
 
 namespace pd {
 namespace {

@@ -19,7 +19,7 @@
 namespace pd {
 namespace {
 
-// What the file has instead of a column that was looked for. A header that is
+// The columns of a file that lacks the requested one. A header that is
 // one column and holds other delimiters was cut at the wrong one.
 std::string ColumnsText(const CsvFile& csv) {
   constexpr size_t kMostShown = 20;

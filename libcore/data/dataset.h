@@ -24,7 +24,7 @@ namespace pd {
 
 class Vocabulary;
 
-/// What one field of every record looks like.
+/// Type and shape of one field of every record.
 struct FieldSpec {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -35,7 +35,7 @@ struct FieldSpec {
   /// The classes of the image's pixels, uint8 [height, width, 1]; batches hold
   /// them as int64 [height, width]. Transforms move them as the image's.
   bool is_mask = false;
-  /// What the loader fills short records with, unless it is told otherwise: a
+  /// The value that the loader pads short records with, unless overridden: a
   /// vocabulary's padding id.
   double pad_value = 0;
   /// The names of its class numbers 0, 1, ... where the data knows them; may be
@@ -79,7 +79,7 @@ struct BadRecords {
 struct RecordPlace {
   std::string file;    ///< "" where records are of no file of their own
   int64_t number = 0;  ///< as `unit` counts
-  /// What `number` counts: "line" from 1, "record"; "" where the file is the
+  /// The unit of `number`: "line" from 1, "record"; "" where the file is the
   /// whole record.
   const char* unit = "record";
 };
@@ -121,7 +121,7 @@ class Dataset {
   /// of similar length. Reads every record unless the dataset knows better.
   virtual absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const;
 
-  /// What was left out while the dataset was opened.
+  /// Records that were left out while the dataset was opened.
   virtual const BadRecords& left_out() const { return left_out_; }
   /// Sentences on what is no error and yet worth a warning: classes without
   /// records.

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/array.h"
 #include "formats/csv.h"
 #include "libcore/data/dataset.h"
 #include "libcore/data/row_field.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 

@@ -88,8 +88,8 @@ absl::StatusOr<FieldScale> MeasureScale(const Dataset& dataset, size_t field,
 absl::StatusOr<int64_t> CountClasses(const Dataset& dataset, size_t field) {
   const FieldSpec& spec = dataset.fields()[field];
   absl::StatusOr<int64_t> largest =
-      InvalidArgument("field '%s' is %s%s; classes are whole numbers",
-                      spec.name, Name(spec.dtype), ToString(spec.shape));
+      InvalidArgument("field '%s' is %s%s; classes are integers", spec.name,
+                      Name(spec.dtype), ToString(spec.shape));
   if (spec.dtype == DType::kInt64) largest = Largest<int64_t>(dataset, field);
   if (spec.dtype == DType::kInt32) largest = Largest<int32_t>(dataset, field);
   if (spec.dtype == DType::kUInt8 && !spec.is_image)

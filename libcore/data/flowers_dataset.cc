@@ -21,7 +21,7 @@
 namespace pd {
 namespace {
 
-// The first row of an array of whole numbers.
+// The first row of an array of integers.
 absl::StatusOr<std::vector<int64_t>> ReadRow(const std::string& path,
                                              const std::string& name) {
   PD_ASSIGN_OR_RETURN(const NamedArrays arrays, ReadMat(path));
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<int64_t>> ReadRow(const std::string& path,
     const double value = array.data<double>()[i];
     constexpr double kMost = 1e9;
     if (!(std::fabs(value) <= kMost) || value != std::floor(value))
-      return DataLoss("'%s': array '%s' holds %g; expected whole numbers", path,
+      return DataLoss("'%s': array '%s' holds %g; expected integers", path,
                       name, value);
     row[i] = static_cast<int64_t>(value);
   }

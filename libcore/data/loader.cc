@@ -13,10 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "formats/array.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/pipeline.h"
+#include "libcore/ir/array.h"
 #include "libcore/trace/recorder.h"
 
 namespace pd {
@@ -28,7 +28,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What one thread needs to make batches.
+// The buffers that one thread needs to make batches.
 struct Worker {
   std::vector<Record> records;  // one, or one for each place of a batch
   std::vector<Padder::Extents> extents;  // of the batch, by field
@@ -377,7 +377,7 @@ absl::Status Loader::Impl::Take(int64_t index,
   return slot->status;
 }
 
-// What ties the making of a batch to its use in a trace.
+// The number that ties the making of a batch to its use in a trace.
 int64_t Loader::Impl::TraceId(int64_t index) const {
   return number_ * (int64_t{1} << 40) + epoch_ * batches() + index + 1;
 }

@@ -77,7 +77,7 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// What a batch's fields look like; the first extent is batch_size, others
+  /// The fields of a batch; the first extent is batch_size, others
   /// are -1 where each batch decides.
   const std::vector<BatchField>& fields() const;
   /// Batches of an epoch.

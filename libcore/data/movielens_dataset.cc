@@ -57,7 +57,7 @@ class NumpyRandom {
 absl::StatusOr<int64_t> Whole(absl::string_view text, const char* what) {
   int64_t value;
   if (absl::SimpleAtoi(text, &value)) return value;
-  return InvalidArgument("%s is '%s'; expected a whole number", what,
+  return InvalidArgument("%s is '%s'; expected an integer", what,
                          text.substr(0, 32));
 }
 

@@ -30,7 +30,7 @@ struct ResampleTaps {
   int width = 0;
 };
 
-/// What one thread needs to transform pictures.
+/// Buffers that one thread needs to transform pictures.
 class TransformScratch {
  public:
   /// Room for a picture that is not where the last call's was, so a step reads

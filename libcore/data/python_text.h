@@ -15,7 +15,7 @@
 
 namespace pd::python {
 
-/// What strip and split take for blank.
+/// The characters that strip and split take for blank.
 enum class Blanks {
   kBytes,  ///< bytes: space, \t, \n, \v, \f, \r
   kText,   ///< str, in UTF-8: all that str.isspace() knows

@@ -106,11 +106,11 @@ absl::Status RowField::Check(size_t width) const {
 template <typename T>
 absl::Status RowField::Push(double value) {
   if constexpr (std::numeric_limits<T>::is_integer) {
-    // Whole numbers up to here are exact in a double.
+    // Integers up to here are exact in a double.
     const double limit = std::min(
         9007199254740992.0, static_cast<double>(std::numeric_limits<T>::max()));
     if (!(std::fabs(value) <= limit) || value != std::floor(value))
-      return DataLoss("%g in field '%s' is not a whole number", value, name_);
+      return DataLoss("%g in field '%s' is not an integer", value, name_);
   }
   table_->Push(field_, static_cast<T>(value));
   return absl::OkStatus();
@@ -119,7 +119,7 @@ absl::Status RowField::Push(double value) {
 absl::Status RowField::Number(double value, size_t place) {
   if (options_.classes > 0) {
     if (value != std::floor(value))
-      return DataLoss("%g in field '%s' is not a whole number", value, name_);
+      return DataLoss("%g in field '%s' is not an integer", value, name_);
     if (value < 0 || value >= static_cast<double>(options_.classes))
       return OutOfRange("field '%s' is %g; expected 0 to %d", name_, value,
                         options_.classes - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a value that a row holds, whatever the row's format: a number
+// The conversion of a value of a row, whatever the row's format: a number
 // is scaled, a text is hashed, looked up or cut into tokens.
 #ifndef PD_LIBCORE_DATA_ROW_FIELD_H_
 #define PD_LIBCORE_DATA_ROW_FIELD_H_

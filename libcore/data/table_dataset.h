@@ -62,7 +62,7 @@ class TableDataset : public Dataset {
   void set_pad_value(size_t field, double value) {
     fields_[field].pad_value = value;
   }
-  /// What the numbers of a field stand for.
+  /// The words that the numbers of a field stand for.
   void set_vocabulary(size_t field, std::shared_ptr<const Vocabulary> words) {
     vocabularies_[fields_[field].name] = std::move(words);
   }

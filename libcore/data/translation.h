@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What WMT14 and WMT16 share: lines "source \t target" as ids between marks.
+// Helpers of WMT14 and WMT16: lines "source \t target" as ids between marks.
 #ifndef PD_LIBCORE_DATA_TRANSLATION_H_
 #define PD_LIBCORE_DATA_TRANSLATION_H_
 

@@ -18,7 +18,7 @@ namespace pd {
 /// The last opset that is read.
 inline constexpr int64_t kMaxOnnxImportOpset = 21;
 
-/// What is known of a model's inputs when it is imported, by name.
+/// Facts on a model's inputs that are known at import, by name.
 struct OnnxKnownInputs {
   /// Shapes that take the place of those declared: a structure may hang on
   /// extents that the file leaves open.

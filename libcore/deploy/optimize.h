@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pd-export --optimize does: rewrites of an inference model that change
-// its numbers in the last bits and make it smaller and faster.
+// The rewrites of pd-export --optimize: they change an inference model's
+// numbers in the last bits and make it smaller and faster.
 #ifndef PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 #define PD_LIBCORE_DEPLOY_OPTIMIZE_H_
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What programs without a version of their own say: PaddlePaddle 2.3.0.
+// The version of programs without one of their own: PaddlePaddle 2.3.0.
 constexpr int64_t kProgramVersion = 2003000;
 
 std::string FolderOf(const std::string& path) {

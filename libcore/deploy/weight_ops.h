@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/array.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/array.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/weight_ops.h"
-#include "libcore/ops/quantize.h"
+#include "libcore/ops/quantize/quantize.h"
 
 namespace pd {
 namespace {

@@ -25,7 +25,7 @@ constexpr int kMostNumber = 1000;
 
 std::string CacheFolder() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
-  // What is no absolute path is to be ignored.
+  // Relative paths are to be ignored.
   if (xdg != nullptr && *xdg == '/') return absl::StrCat(xdg, "/pdkit");
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/')
@@ -110,7 +110,7 @@ void ChoiceCache::Read() {
                std::string(choices.status().message()));
     return;
   }
-  // What this process knows is newer.
+  // Choices that this process knows are newer.
   choices_.merge(*std::move(choices));
 }
 

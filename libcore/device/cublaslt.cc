@@ -12,7 +12,7 @@
 namespace pd {
 namespace {
 
-// What NVIDIA recommends for Hopper; older GPUs take less.
+// NVIDIA's recommendation for Hopper; older GPUs take less.
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 
 absl::Status Check(CublasStatus status, const char* what) {

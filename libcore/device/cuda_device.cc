@@ -15,7 +15,7 @@ CudaAddress AddressOf(const void* pointer) {
   return reinterpret_cast<CudaAddress>(pointer);
 }
 
-// What a destructor can do about a failure.
+// A failure in a destructor can only be logged.
 void Report(const absl::Status& status) {
   if (!status.ok()) LogWarning("%s", std::string(status.message()));
 }

@@ -135,7 +135,7 @@ class Bound : public BoundConvolution {
     return absl::OkStatus();
   }
 
-  // What cuDNN expects of its algorithms, the fastest first.
+  // cuDNN's estimates for its algorithms, the fastest first.
   absl::StatusOr<std::vector<CudnnRated>> Rate() const {
     const auto rate = part_ == ConvolutionPart::kOutput
                           ? cudnn_->GetConvolutionForwardAlgorithm_v7

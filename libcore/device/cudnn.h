@@ -36,7 +36,7 @@ struct Convolution {
   size_t most_workspace = 0;   ///< bytes
 };
 
-/// What is computed from what.
+/// The part of a convolution that is computed, and its operands.
 enum class ConvolutionPart {
   kOutput,  ///< of input and filter
   kInput,   ///< its gradient, of filter and output's gradient

@@ -52,7 +52,7 @@ class Bound : public BoundGraph {
     return extents;
   }
 
-  // Those in between are floats that are nowhere in memory.
+  // Tensors between two operations are float32 and are not in memory.
   absl::StatusOr<CudnnNode> Tensor(const std::vector<int64_t>& extents,
                                    bool last, int64_t id) {
     const bool is_virtual = id >= kFirstVirtual;
@@ -60,7 +60,7 @@ class Bound : public BoundGraph {
                          is_virtual ? kCudnnFloat32 : type_, id, is_virtual});
   }
 
-  // What the next operation writes: the output, when it is the last one.
+  // The result of the next operation: the output, when it is the last one.
   absl::StatusOr<CudnnNode> Result(const Convolution& c) {
     const size_t all = size_t{1} + tail_.residual + tail_.bias + tail_.relu;
     const bool last = plan_.operations() + 1 == all;

@@ -79,7 +79,7 @@ struct GraphTensor {
   bool by_value = false;    ///< one number, on the host while Run is called
 };
 
-/// What an engine must do to be taken.
+/// Demands that an engine must meet to be taken.
 struct EngineDemands {
   bool exact = false;          ///< rounds no input
   bool deterministic = false;  ///< the same bits in every run

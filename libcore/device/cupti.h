@@ -33,7 +33,7 @@ inline constexpr int kCuptiDriverApi = 1, kCuptiRuntimeApi = 2;
 // A kind of external correlation that CUPTI leaves to programs.
 inline constexpr int kCuptiCustom0 = 3;
 
-/// What every record begins with.
+/// The start of every record.
 struct CuptiRecord {
   int32_t kind;
 };

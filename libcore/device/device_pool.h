@@ -24,7 +24,7 @@ class DevicePool {
 
   /// The address is in memory that was taken.
   bool Holds(const void* address) const;
-  /// What the device has given.
+  /// The size of the memory that the device has given.
   size_t bytes() const;
   /// The part of it that is taken.
   size_t bytes_taken() const;

@@ -14,7 +14,7 @@
 
 namespace pd {
 
-/// What to look for, and where.
+/// The library to look for, and the folders to search.
 struct LibraryQuery {
   std::string title;                 ///< "the NVIDIA driver"
   std::vector<std::string> files;    ///< "libcudnn.so.9"; the best one first

@@ -24,7 +24,7 @@ struct GpuInfo {
   int capability() const { return major * 10 + minor; }
 };
 
-/// What --devices and --version show. What is missing is a status that says so.
+/// Facts for --devices and --version. A missing one is a status that says so.
 struct GpuList {
   absl::StatusOr<const CudaDriver*> driver;
   std::vector<GpuInfo> gpus;

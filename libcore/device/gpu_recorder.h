@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GPUs did, piece by piece, as CUPTI records it: kernels, copies and
-// clears, the calls that started them, and on whose behalf. It slows every call
-// a little, so it is on only between Start and Stop.
+// GPU activity, piece by piece, as CUPTI records it: kernels, copies and
+// clears, the calls that started them, and on whose behalf. Recording slows
+// every call a little, so it is on only between Start and Stop.
 #ifndef PD_LIBCORE_DEVICE_GPU_RECORDER_H_
 #define PD_LIBCORE_DEVICE_GPU_RECORDER_H_
 
@@ -58,7 +58,7 @@ class GpuRecorder {
   /// clock a process. Unavailable when CUPTI does not record here (privileges,
   /// another profiler).
   absl::Status Start(CuptiClock clock);
-  /// What was recorded since; all work must be done.
+  /// The activity recorded since; all work must be done.
   absl::StatusOr<GpuActivity> Stop();
 
   /// Calls of this thread between the two belong to range `number`.

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "formats/program_desc.h"
 #include "libcore/exec/late_op.h"
 #include "libcore/exec/step_hook.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/program/outer_names.h"
 
 namespace pd {

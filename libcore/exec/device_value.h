@@ -24,7 +24,7 @@ class DeviceValue {
   /// On the host the bytes are there when it returns.
   absl::Status ToDevice();
   absl::Status ToHost();
-  /// Who has written.
+  /// Records the side that has written.
   void WrittenByHost() { newer_ = Side::kHost; }
   void WrittenByDevice() { newer_ = Side::kDevice; }
 

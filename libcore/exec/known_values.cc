@@ -3,8 +3,6 @@
 // arithmetic of a program: the few numbers that follow from the shapes of its
 // feeds and from constants. With them the shapes that they give are known, and
 // ops stay out of late_steps.cc.
-#include <set>
-
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/late_op.h"
 #include "libcore/exec/plan_builder.h"
@@ -13,43 +11,6 @@ namespace pd {
 namespace {
 
 constexpr int64_t kMostElements = 64;
-
-// Ops that programs compute shapes, bounds and sizes with. None is random, and
-// none writes over its input.
-bool IsShapeArithmetic(const std::string& type) {
-  static const std::set<std::string>* types =
-      new std::set<std::string>{"assign",
-                                "assign_value",
-                                "cast",
-                                "ceil",
-                                "concat",
-                                "elementwise_add",
-                                "elementwise_div",
-                                "elementwise_max",
-                                "elementwise_min",
-                                "elementwise_mod",
-                                "elementwise_mul",
-                                "elementwise_floordiv",
-                                "elementwise_sub",
-                                "expand_v2",
-                                "fill_constant",
-                                "floor",
-                                "gather",
-                                "range",
-                                "reduce_prod",
-                                "reshape2",
-                                "scale",
-                                "shape",
-                                "size",
-                                "slice",
-                                "split",
-                                "squeeze2",
-                                "stack",
-                                "strided_slice",
-                                "unsqueeze2",
-                                "unstack"};
-  return types->count(type) > 0;
-}
 
 bool IsSmall(const Tensor& tensor) {
   return tensor.kind() == VarKind::kLodTensor && tensor.layout() == nullptr &&
@@ -62,7 +23,7 @@ const Tensor* PlanBuilder::KnownValue(Tensor* tensor) {
   const auto known = known_.find(tensor);
   if (known != known_.end()) return known->second.get();
   // An integer that no op writes: a shape that a model keeps as a constant.
-  const Info& info = InfoOf(tensor);
+  const Info& info = tensors_.InfoOf(tensor);
   if (info.entry == nullptr || !IsSmall(*tensor) ||
       (tensor->dtype() != DType::kInt32 && tensor->dtype() != DType::kInt64) ||
       WrittenLater(tensor, 0))
@@ -73,15 +34,16 @@ const Tensor* PlanBuilder::KnownValue(Tensor* tensor) {
 }
 
 absl::Status PlanBuilder::LearnValues(
-    const OpDesc& op, const std::map<std::string, Tensor*>& inputs,
+    const OpDef& def, const OpDesc& op,
+    const std::map<std::string, Tensor*>& inputs,
     const std::map<std::string, Tensor*>& outputs) {
-  if (!IsShapeArithmetic(op.type)) return absl::OkStatus();
+  if (!def.Has(Trait::kShapeArithmetic)) return absl::OkStatus();
   for (const auto& [name, tensor] : outputs)
-    if (!IsSmall(*tensor) || InfoOf(tensor).entry != nullptr)
+    if (!IsSmall(*tensor) || tensors_.InfoOf(tensor).entry != nullptr)
       return absl::OkStatus();
   LateOp::Variables in, out;
-  const bool of_shape = op.type == "shape" || op.type == "size";
-  Tensor shape_only;  // shape and size do not read elements
+  const bool of_shape = def.Has(Trait::kReadsShapesOnly);
+  Tensor shape_only;  // without elements
   std::map<std::string, std::unique_ptr<Tensor>> results;
   for (const auto& [name, tensor] : inputs) {
     const Tensor* known = KnownValue(tensor);

@@ -37,8 +37,8 @@ class LateBinder : public BindContext {
   Tensor* Scratch(size_t bytes) override {
     return NewTensor(DType::kUInt8, {static_cast<int64_t>(bytes)});
   }
-  // What a forward op leaves for its gradient is lost: the gradient's other
-  // implementations do without.
+  // Values that a forward op keeps for its gradient are lost: the gradient's
+  // other implementations do without.
   Tensor* Keep(const std::string&, DType dtype, Shape shape) override {
     return NewTensor(dtype, std::move(shape));
   }

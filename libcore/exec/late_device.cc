@@ -11,25 +11,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/guarded.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/late_binder.h"
-#include "libcore/ops/int_tensors.h"
-#include "libcore/ops/selected_rows.h"
+#include "libcore/exec/offer.h"
+#include "libcore/ops/common/int_tensors.h"
+#include "libcore/ops/common/selected_rows.h"
 
 namespace pd {
 namespace {
-
-using Tensors = LateBinder::Tensors;
 
 constexpr size_t kRowAlignment = 256;
 
 size_t OffsetOfRows(const Tensor& selected) {
   return (selected.bytes() + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
-}
-
-bool Fits(VarKind kind, bool selected_rows) {
-  return kind == VarKind::kLodTensor ||
-         (selected_rows && kind == VarKind::kSelectedRows);
 }
 
 // Numbers that tensors may give instead of an attribute.
@@ -113,14 +108,14 @@ Tensor Empty(const Tensor& like) {
 
 }  // namespace
 
-// What an implementation is given for one run: what it keeps goes with it.
+// The binding of an implementation for one run: memory it keeps goes with it.
 class LateDevice::Binding : public DeviceBinding {
  public:
   explicit Binding(LateDevice* late) : late_(late) {}
 
   CudaDevice* device() override { return late_->plan_->device(); }
-  absl::StatusOr<int32_t*> Complaint(std::string message) override {
-    return late_->plan_->Complaint(std::move(message));
+  absl::StatusOr<int32_t*> ErrorFlag(std::string message) override {
+    return late_->plan_->ErrorFlag(std::move(message));
   }
   absl::StatusOr<void*> Keep(size_t bytes) override {
     PD_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, late_->pool_.Take(bytes));
@@ -130,8 +125,8 @@ class LateDevice::Binding : public DeviceBinding {
   absl::StatusOr<const Tensor*> ValueOf(const Tensor*) override {
     return nullptr;
   }
-  absl::StatusOr<const uint64_t*> ThisRun() override {
-    return late_->plan_->ThisRun();
+  absl::StatusOr<const uint64_t*> SeedAndStep() override {
+    return late_->plan_->SeedAndStep();
   }
   absl::StatusOr<int64_t*> RowsOf(const Tensor* selected) override {
     return late_->RowsOf(*selected);
@@ -148,6 +143,20 @@ struct LateDevice::Call {
   const LateOp::Variables& inputs;
   const LateOp::Variables& outputs;
   const Metas& metas;
+};
+
+// A call as one implementation has bound it. `sent`: copies of the host's
+// inputs; `made`: outputs, and the variables that get them.
+struct LateDevice::Work {
+  Work(LateDevice* late, const OpDesc& op) : op(op), binding(late) {}
+
+  const OpDesc& op;
+  Binding binding;
+  TensorMap in, out;
+  std::map<const Tensor*, Tensor> sent;
+  std::deque<std::pair<Tensor*, Tensor>> made;
+  std::unique_ptr<LateBinder> binder;
+  Step step;
 };
 
 absl::Status LateDevice::Allocate(Tensor* tensor) {
@@ -365,72 +374,79 @@ bool LateDevice::IsWanted(const Call& call) const {
 }
 
 absl::StatusOr<bool> LateDevice::RunHere(const Call& call) {
-  const auto* implementations = plan_->place().kernels.Find(call.op.op().type);
-  if (implementations == nullptr) return false;
   const OpDesc op =
       WithNumbers(call.op.op(), call.inputs,
                   [this](const Tensor& tensor) { return Holds(tensor); });
-  bool there = false;
-  for (const auto& [name, variable] : call.inputs)
-    there = there || Holds(*variable.tensor);
-  for (const DeviceImplementation& implementation : *implementations) {
-    if (implementation.follows && !there) continue;
-    bool fits = true;
-    for (const auto& [name, variable] : call.inputs)
-      fits =
-          fits && Fits(variable.tensor->kind(), implementation.selected_rows);
-    for (const auto& [name, variable] : call.outputs)
-      fits =
-          fits && Fits(call.metas.at(name).kind, implementation.selected_rows);
-    if (!fits) continue;
-    PD_ASSIGN_OR_RETURN(const bool ran, Try(implementation, op, call));
-    if (ran) return true;
-  }
-  return false;
-}
-
-absl::StatusOr<bool> LateDevice::Try(const DeviceImplementation& implementation,
-                                     const OpDesc& op, const Call& call) {
-  Tensors in, out;
-  std::map<const Tensor*, Tensor> sent;
-  const std::set<std::string> reads = NamesIn(op.inputs);
+  OfferTerms terms;
+  terms.place = Place::kDevice;
   for (const auto& [name, variable] : call.inputs) {
-    if (reads.count(name) == 0) continue;
-    in[name] = variable.tensor;
-    if (Holds(*variable.tensor)) continue;
-    const auto [copy, fresh] =
-        sent.try_emplace(variable.tensor, Empty(*variable.tensor));
-    if (fresh) PD_RETURN_IF_ERROR(Allocate(&copy->second));
-    in[name] = &copy->second;
+    const Tensor& tensor = *variable.tensor;
+    terms.input_there |= Holds(tensor);
+    terms.Add(tensor.dtype(), tensor.kind());
   }
-  std::deque<std::pair<Tensor*, Tensor>> made;
   for (const auto& [name, variable] : call.outputs) {
     const TensorMeta& meta = call.metas.at(name);
-    out[name] = variable.tensor;
+    terms.Add(meta.dtype, meta.kind);
+  }
+  // Kernels read and write fp16 and bf16 themselves; a late op that none takes
+  // is the host's.
+  terms.low_precision = false;
+  std::unique_ptr<Work> work;
+  std::vector<std::string> refusals;
+  PD_ASSIGN_OR_RETURN(const bool bound,
+                      Offer(
+                          call.op.def(), terms,
+                          [&](const Implementation& implementation, bool) {
+                            work = std::make_unique<Work>(this, op);
+                            return Bind(implementation, call, work.get());
+                          },
+                          &refusals));
+  if (!bound) return false;
+  for (const auto& [from, to] : work->sent)
+    if (work->binder->Reads(&to)) PD_RETURN_IF_ERROR(Send(*from, to));
+  if (work->step != nullptr) PD_RETURN_IF_ERROR(work->step(call.context));
+  for (const auto& [from, to] : work->binder->aliases())
+    PD_RETURN_IF_ERROR(
+        plan_->device()->Copy(to->raw(), from->raw(), to->bytes()));
+  for (auto& [tensor, value] : work->made) *tensor = std::move(value);
+  return true;
+}
+
+absl::Status LateDevice::Bind(const Implementation& implementation,
+                              const Call& call, Work* work) {
+  const std::set<std::string> reads = NamesIn(work->op.inputs);
+  for (const auto& [name, variable] : call.inputs) {
+    if (reads.count(name) == 0) continue;
+    work->in[name] = variable.tensor;
+    if (Holds(*variable.tensor)) continue;
+    const auto [copy, fresh] =
+        work->sent.try_emplace(variable.tensor, Empty(*variable.tensor));
+    if (fresh) PD_RETURN_IF_ERROR(Allocate(&copy->second));
+    work->in[name] = &copy->second;
+  }
+  for (const auto& [name, variable] : call.outputs) {
+    const TensorMeta& meta = call.metas.at(name);
+    work->out[name] = variable.tensor;
     if (variable.fixed) {
       PD_RETURN_IF_ERROR(CheckFixed(name, meta, *variable.tensor));
       continue;
     }
-    made.emplace_back(variable.tensor, Tensor(meta.dtype, meta.shape));
-    out[name] = &made.back().second;
-    SetMeta(meta, out[name]);
-    PD_RETURN_IF_ERROR(Allocate(out[name]));
+    work->made.emplace_back(variable.tensor, Tensor(meta.dtype, meta.shape));
+    Tensor* const made = &work->made.back().second;
+    work->out[name] = made;
+    SetMeta(meta, made);
+    PD_RETURN_IF_ERROR(Allocate(made));
   }
-  LateBinder binder(op, in, out, nullptr,
-                    [this](Tensor* tensor) { return Allocate(tensor); });
-  Binding binding(this);
-  const absl::StatusOr<Step> step = implementation.bind(&binder, &binding);
-  PD_RETURN_IF_ERROR(binder.status());
-  if (step.status().code() == absl::StatusCode::kUnimplemented) return false;
+  work->binder = std::make_unique<LateBinder>(
+      work->op, work->in, work->out, nullptr,
+      [this](Tensor* tensor) { return Allocate(tensor); });
+  const absl::StatusOr<Step> step = Guarded([&] {
+    return implementation.bind_on_device(work->binder.get(), &work->binding);
+  });
+  PD_RETURN_IF_ERROR(work->binder->status());
   PD_RETURN_IF_ERROR(step.status());
-  for (const auto& [from, to] : sent)
-    if (binder.Reads(&to)) PD_RETURN_IF_ERROR(Send(*from, to));
-  if (*step != nullptr) PD_RETURN_IF_ERROR((*step)(call.context));
-  for (const auto& [from, to] : binder.aliases())
-    PD_RETURN_IF_ERROR(
-        plan_->device()->Copy(to->raw(), from->raw(), to->bytes()));
-  for (auto& [tensor, value] : made) *tensor = std::move(value);
-  return true;
+  work->step = *step;
+  return absl::OkStatus();
 }
 
 absl::Status LateDevice::RunOnHost(const Call& call) {

@@ -2,12 +2,12 @@
 // Late ops on a device. Internal to libcore/exec.
 //
 // A late op computes on the device where an implementation there takes it and
-// either an input lies there or what it makes are floats; the rest, whole
-// numbers that decide loops and branches above all, stays on the host. So does
+// either an input lies there or its outputs are floats; the rest, above all
+// integers that decide loops and branches, stays on the host. So does
 // what writes a variable that is the host's. A value lies on one side, which
 // its address tells (CudaDevice::Holds); an op of the other side gets a copy.
 //
-// What an op makes there has bytes of a pool. Such bytes are written once, by
+// Outputs on the device have bytes of a pool. Such bytes are written once, by
 // the op that makes them, so copies of the value share them (Clone), and they
 // go back to the pool with the last of those. The row numbers of selected rows
 // lie behind the rows.
@@ -74,6 +74,7 @@ class LateDevice : public Values {
  private:
   class Binding;
   struct Call;
+  struct Work;
 
   // Bytes of the pool, with room for row numbers.
   absl::Status Allocate(Tensor* tensor);
@@ -82,8 +83,8 @@ class LateDevice : public Values {
   bool IsWanted(const Call& call) const;
   // False: nothing takes it.
   absl::StatusOr<bool> RunHere(const Call& call);
-  absl::StatusOr<bool> Try(const DeviceImplementation& implementation,
-                           const OpDesc& op, const Call& call);
+  absl::Status Bind(const Implementation& implementation, const Call& call,
+                    Work* work);
   absl::Status RunOnHost(const Call& call);
   // Runs an op that is no op of the program.
   absl::Status Compute(const OpDesc& op, const LateOp::Variables& inputs,

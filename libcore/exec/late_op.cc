@@ -3,19 +3,21 @@
 
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/base/guarded.h"
+#include "libcore/base/half.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/exec/guarded.h"
 #include "libcore/exec/late_binder.h"
 #include "libcore/exec/late_device.h"
+#include "libcore/exec/offer.h"
+#include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/gradient_inputs.h"
-#include "libcore/ops/selected_rows.h"
 #include "libcore/ops/values.h"
 
 namespace pd {
@@ -50,6 +52,71 @@ absl::Status Prepare(const std::string& name, const TensorMeta& meta,
   SetMeta(meta, tensor);
   return absl::OkStatus();
 }
+
+// The tensors of an op, or float32 tensors in place of those in fp16 and bf16.
+class Float32Tensors {
+ public:
+  Float32Tensors(TensorMap inputs, TensorMap outputs)
+      : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+
+  const TensorMap& inputs() const { return inputs_; }
+  const TensorMap& outputs() const { return outputs_; }
+
+  // Unimplemented where one is no dense tensor.
+  absl::Status Upcast() {
+    for (TensorMap* tensors : {&inputs_, &outputs_})
+      for (auto& [name, tensor] : *tensors) {
+        if (tensor->dtype() != DType::kFloat16 &&
+            tensor->dtype() != DType::kBFloat16)
+          continue;
+        if (tensor->kind() != VarKind::kLodTensor)
+          return Unimplemented("'%s' is no dense tensor", name);
+        made_.emplace_back(tensor, Tensor(DType::kFloat32, tensor->shape()));
+        Tensor& wide = made_.back().second;
+        wide.set_lod(tensor->lod());
+        PD_RETURN_IF_ERROR(wide.Allocate());
+        if (tensors == &inputs_)
+          Convert(*tensor, &wide);
+        else
+          results_.push_back(&made_.back());
+        tensor = &wide;
+      }
+    return absl::OkStatus();
+  }
+
+  // Rounds what was computed in float32 to nearest.
+  absl::Status Downcast() {
+    for (const auto* result : results_) {
+      const auto& [narrow, wide] = *result;
+      if (narrow->shape() != wide.shape())  // it followed from data
+        PD_RETURN_IF_ERROR(narrow->Resize(narrow->dtype(), wide.shape()));
+      narrow->set_lod(wide.lod());
+      Convert(wide, narrow);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static void Convert(const Tensor& from, Tensor* to) {
+    const auto convert = [&](const auto* in, auto* out) {
+      using Out = std::remove_reference_t<decltype(*out)>;
+      for (int64_t i = 0; i < from.size(); ++i)
+        out[i] = static_cast<Out>(static_cast<float>(in[i]));
+    };
+    if (from.dtype() == DType::kFloat16)
+      convert(from.data<Float16>(), to->data<float>());
+    else if (from.dtype() == DType::kBFloat16)
+      convert(from.data<BFloat16>(), to->data<float>());
+    else if (to->dtype() == DType::kFloat16)
+      convert(from.data<float>(), to->data<Float16>());
+    else
+      convert(from.data<float>(), to->data<BFloat16>());
+  }
+
+  TensorMap inputs_, outputs_;
+  std::deque<std::pair<Tensor*, Tensor>> made_;
+  std::vector<const std::pair<Tensor*, Tensor>*> results_;
+};
 
 // Gives outputs what an op has made for them.
 absl::Status Deliver(BlockRunner* blocks,
@@ -112,18 +179,6 @@ TensorMeta MetaOf(const Tensor& tensor) {
   return meta;
 }
 
-bool TakesKinds(const Implementation& implementation,
-                const std::map<std::string, Tensor*>& inputs,
-                const std::map<std::string, Tensor*>& outputs) {
-  if (implementation.label == "reference") return true;
-  for (const auto* tensors : {&inputs, &outputs})
-    for (const auto& [name, tensor] : *tensors)
-      if (tensor->kind() != VarKind::kLodTensor &&
-          !(implementation.selected_rows && IsSelectedRows(tensor)))
-        return false;
-  return true;
-}
-
 std::string DescribeOp(const OpDesc& op) {
   for (const auto& [slot, names] : op.outputs)
     for (const std::string& name : names)
@@ -140,20 +195,15 @@ absl::StatusOr<LateOp> LateOp::Make(const OpRegistry& registry, OpDesc op,
   return LateOp(def, forward, std::move(op), version);
 }
 
-bool LateOp::HandsOn(const Variables& inputs) const {
-  static const std::set<std::string>* const kTypes = new std::set<std::string>{
-      "lod_array_length",       "read_from_array",
-      "select_input",           "select_output",
-      "tensor_array_to_tensor", "tensor_array_to_tensor_grad",
-      "write_to_array"};
-  if (def_->runs_blocks() || kTypes->count(op_.type) > 0) return true;
-  if (op_.type != "sum") return false;
+bool LateOp::MovesValues(const Variables& inputs) const {
+  if (def_->runs_blocks() || def_->Has(Trait::kMovesValues)) return true;
+  if (!def_->Has(Trait::kMovesArrays)) return false;
   for (const auto& [name, variable] : inputs)
     if (variable.tensor->is_array()) return true;
   return false;
 }
 
-// What lies on a device is brought only where a shape follows from it.
+// Values on a device are copied to the host only where a shape needs them.
 absl::StatusOr<Metas> LateOp::InferOutputs(const Variables& inputs,
                                            LateDevice* device) const {
   Metas metas;
@@ -184,11 +234,9 @@ absl::StatusOr<Metas> LateOp::InferOutputs(const Variables& inputs,
 }
 
 absl::Status LateOp::CheckValues(const Variables& inputs) const {
-  // These two look themselves: a branch that was not taken has no value.
-  if (def_->runs_blocks() || op_.type == "select_input")
+  if (def_->runs_blocks() || def_->Has(Trait::kReadsUnwritten))
     return absl::OkStatus();
-  const bool arrays = HandsOn(inputs) || op_.type == "array_to_lod_tensor" ||
-                      op_.type == "beam_search_decode";
+  const bool arrays = MovesValues(inputs) || def_->Has(Trait::kReadsArrays);
   for (const auto& [name, variable] : inputs) {
     const Tensor& t = *variable.tensor;
     const bool numbers = t.kind() == VarKind::kLodTensor || IsSelectedRows(&t);
@@ -210,7 +258,7 @@ absl::Status LateOp::Run(const RunContext& context, const Variables& inputs,
   if (!def_->runs_blocks()) {
     PD_ASSIGN_OR_RETURN(metas, InferOutputs(inputs, device));
   }
-  if (device == nullptr || HandsOn(inputs))
+  if (device == nullptr || MovesValues(inputs))
     return RunOnHost(context, inputs, outputs, metas, blocks);
   PD_RETURN_IF_ERROR(CheckValues(inputs));
   return device->Run(*this, context, inputs, outputs, metas);
@@ -226,7 +274,7 @@ absl::Status LateOp::RunOnHost(const RunContext& context,
     in[name] = variable.tensor;
     read.insert(variable.tensor);
   }
-  const bool hands_on = HandsOn(inputs);
+  const bool hands_on = MovesValues(inputs);
   // Outputs that are inputs, and such that an op would give other bytes.
   std::deque<std::pair<Frame::Variable, Tensor>> fresh;
   for (const auto& [name, variable] : outputs) {
@@ -250,28 +298,39 @@ absl::Status LateOp::RunOnHost(const RunContext& context,
                                  def_->shape_from_data()));
   }
   PD_RETURN_IF_ERROR(CheckValues(inputs));
+  OfferTerms terms = TermsOf(Place::kHost, in, out);
+  terms.low_precision &= !hands_on;  // values that move are not computed with
+  struct Bound {
+    std::unique_ptr<Float32Tensors> wide;
+    std::unique_ptr<LateBinder> binder;
+    Step step;
+  } bound;
   std::vector<std::string> refusals;
-  for (const Implementation& implementation : def_->implementations()) {
-    if (!TakesKinds(implementation, in, out)) continue;
-    LateBinder binder(op_, in, out, blocks,
-                      [](Tensor* tensor) { return tensor->Allocate(); });
-    absl::StatusOr<Step> step =
-        Guarded([&] { return implementation.bind(&binder); });
-    PD_RETURN_IF_ERROR(binder.status());
-    if (step.ok()) {
-      if (*step != nullptr) {
-        PD_RETURN_IF_ERROR(Guarded([&] { return (*step)(context); }));
-      }
-      CopyAliases(binder);
-      return Deliver(blocks, &fresh);
-    }
-    if (step.status().code() != absl::StatusCode::kUnimplemented)
-      return step.status();
-    refusals.push_back(
-        absl::StrCat(implementation.label, ": ", step.status().message()));
-  }
-  return Unimplemented("no implementation takes it (%s)",
-                       absl::StrJoin(refusals, "; "));
+  PD_ASSIGN_OR_RETURN(
+      const bool accepted,
+      Offer(
+          *def_, terms,
+          [&](const Implementation& implementation,
+              bool upcast) -> absl::Status {
+            bound.wide = std::make_unique<Float32Tensors>(in, out);
+            if (upcast) PD_RETURN_IF_ERROR(bound.wide->Upcast());
+            bound.binder = std::make_unique<LateBinder>(
+                op_, bound.wide->inputs(), bound.wide->outputs(), blocks,
+                [](Tensor* tensor) { return tensor->Allocate(); });
+            const auto step = Guarded(
+                [&] { return implementation.bind(bound.binder.get()); });
+            PD_RETURN_IF_ERROR(bound.binder->status());
+            PD_RETURN_IF_ERROR(step.status());
+            bound.step = *step;
+            return absl::OkStatus();
+          },
+          &refusals));
+  if (!accepted) return NoneAccepted(refusals);
+  if (bound.step != nullptr)
+    PD_RETURN_IF_ERROR(Guarded([&] { return bound.step(context); }));
+  CopyAliases(*bound.binder);
+  PD_RETURN_IF_ERROR(bound.wide->Downcast());
+  return Deliver(blocks, &fresh);
 }
 
 }  // namespace pd

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/block_runner.h"
 #include "libcore/ops/registry.h"
 #include "libcore/tensor/frame.h"
@@ -20,7 +20,7 @@ namespace pd {
 
 class LateDevice;
 
-/// What is known of variables, by name.
+/// The metadata of variables, by name.
 using Metas = std::map<std::string, TensorMeta>;
 
 /// Infers the outputs of a normalized op from the metas of its inputs; of a
@@ -43,7 +43,7 @@ class LateOp {
 
   /// It hands values on as they are, wherever their bytes are (values.h): ops
   /// that run blocks, branches, and ops on arrays.
-  bool HandsOn(const Variables& inputs) const;
+  bool MovesValues(const Variables& inputs) const;
 
   /// Computes the op once on these variables. An output that is an input too
   /// may change its shape unless it is fixed. `blocks` is for ops that hand
@@ -79,13 +79,7 @@ void SetMeta(const TensorMeta& meta, Tensor* tensor);
 absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
                         const Tensor& tensor);
 
-/// Fast implementations know dense tensors, and selected rows if they say so;
-/// references know every kind that their op has.
-bool TakesKinds(const Implementation& implementation,
-                const std::map<std::string, Tensor*>& inputs,
-                const std::map<std::string, Tensor*>& outputs);
-
-/// What is known of a tensor; its value is not.
+/// The metadata of a tensor, without its value.
 TensorMeta MetaOf(const Tensor& tensor);
 
 /// "op 'relu' that makes 'relu_0.tmp_0'": what an error is annotated with.

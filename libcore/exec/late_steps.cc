@@ -18,7 +18,7 @@ namespace pd {
 
 namespace {
 
-// What an output holds before its op runs.
+// The value of an output before its op runs.
 struct Restore {
   Tensor* output;
   const Tensor* before;  // null: no value
@@ -57,7 +57,7 @@ struct LateStep {
   }
 };
 
-// Whole numbers that a loop or a branch may be decided by are not more.
+// Integers that a loop or a branch may be decided by are not more.
 constexpr int64_t kMostCounters = 64;
 
 }  // namespace
@@ -66,7 +66,7 @@ bool PlanBuilder::MustBeLate(
     const OpDef& def, const std::map<std::string, Tensor*>& inputs) const {
   if (def.shape_from_data()) return true;
   for (const auto& [name, tensor] : inputs)
-    if (late_.count(tensor) > 0) return true;
+    if (tensors_.IsLate(tensor)) return true;
   return false;
 }
 
@@ -78,14 +78,14 @@ bool PlanBuilder::IsArray(const std::string& name) const {
 Tensor* PlanBuilder::MakeLateOutput(const std::string& name) {
   if (IsPersistable(name)) {
     Scope::Entry* entry = scope_->Declare(name);
-    TrackPersistable(name, entry);
-    if (!entry->tensor.has_value()) late_.insert(&entry->tensor);
+    tensors_.AddPersistable(name, entry);
+    if (!entry->tensor.has_value()) tensors_.SetLate(&entry->tensor);
     return &entry->tensor;
   }
-  Tensor* tensor = NewTensor(DType::kFloat32, {}, Kind::kLate);
+  Tensor* tensor = tensors_.New(DType::kFloat32, {}, Kind::kLate);
   // No op creates a list: a block finds it empty.
   if (IsArray(name)) tensor->set_kind(VarKind::kLodTensorArray);
-  late_.insert(tensor);
+  tensors_.SetLate(tensor);
   return tensor;
 }
 
@@ -121,7 +121,7 @@ absl::Status PlanBuilder::PrepareLate() {
     plan_->late_ = std::make_unique<LateDevice>(
         &registry_, plan_->device_.get(), program_.version);
     // It is written before a run's first step.
-    PD_RETURN_IF_ERROR(plan_->device_->ThisRun().status());
+    PD_RETURN_IF_ERROR(plan_->device_->SeedAndStep().status());
   }
   plan_->blocks_ = std::make_unique<BlockExecutor>(&registry_, &plan_->program_,
                                                    plan_->late_.get());
@@ -129,36 +129,34 @@ absl::Status PlanBuilder::PrepareLate() {
 }
 
 // Which side what the plan knows of a late op's variables is wanted on. Floats
-// are the device's where it may compute the op, and whole numbers beside them
+// are the device's where it may compute the op, and integers beside them
 // (ids); what loops and branches count with is the host's. A variable that only
 // the host has read is updated there.
 absl::Status PlanBuilder::PlaceLate(const LateOp& op, OpBinder* binder) {
-  const bool blocks = op.def().runs_blocks(), hands_on = op.HandsOn({});
-  const bool able =
-      hands_on || plan_->device_->place().kernels.Find(op.op().type) != nullptr;
+  const bool blocks = op.def().runs_blocks(), hands_on = op.MovesValues({});
+  const bool able = hands_on || op.def().HasImplementation(Place::kDevice);
   bool floats = false;
   for (const auto& [name, tensor] : binder->inputs())
     floats =
-        floats || (late_.count(tensor) == 0 && IsDeviceFloat(tensor->dtype()));
+        floats || (!tensors_.IsLate(tensor) && IsDeviceFloat(tensor->dtype()));
   const auto outputs = binder->outputs();
   return binder->MoveEach([&](const std::string& name, Tensor* tensor) {
-    if (!able || late_.count(tensor) > 0) return false;
+    if (!able || tensors_.IsLate(tensor)) return false;
     if (hands_on && !IsDeviceFloat(tensor->dtype()))
-      return blocks && OnDevice(tensor) && tensor->size() > kMostCounters;
+      return blocks && residency_->OnDevice(tensor) &&
+             tensor->size() > kMostCounters;
     if (!IsDeviceFloat(tensor->dtype())) return floats;
-    if (blocks || InfoOf(tensor).entry == nullptr || outputs.count(name) == 0)
+    if (blocks || tensors_.InfoOf(tensor).entry == nullptr ||
+        outputs.count(name) == 0)
       return true;
-    const Sides& sides = *SidesOf(tensor);
-    const bool here = sides.host_reads || sides.writer == Sides::Writer::kHost;
-    return !here || sides.device_reads ||
-           sides.writer == Sides::Writer::kDevice;
+    return residency_->IsUpdatedOnDevice(tensor);
   });
 }
 
 // A late value that is fetched, on the host.
 Tensor* PlanBuilder::LateFetch(const std::string& name, Tensor* tensor) {
-  all_here_ = false;
-  Tensor* here = NewTensor(tensor->dtype(), {}, Kind::kLate);
+  residency_->NeedsHost();
+  Tensor* here = tensors_.New(tensor->dtype(), {}, Kind::kLate);
   StepInfo info = MoveInfo("copy", name, Tensor(), Tensor());
   info.bytes_read = info.bytes_written = 0;
   info.on_device = true;
@@ -184,8 +182,9 @@ absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
     PD_RETURN_IF_ERROR(PlaceLate(step.op, &binder));
 
   const auto variable = [&](Tensor* tensor) {
-    return Frame::Variable{
-        tensor, InfoOf(tensor).kind != Kind::kLate && late_.count(tensor) == 0};
+    return Frame::Variable{tensor,
+                           tensors_.InfoOf(tensor).kind != Kind::kLate &&
+                               !tensors_.IsLate(tensor)};
   };
   plan_->frames_.emplace_back();
   step.frame = &plan_->frames_.back();
@@ -199,7 +198,8 @@ absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
         before == previous.end() ? nullptr : binder.inputs().at(name);
     if (value != tensor && (value != nullptr || !fixed))
       step.restore.push_back({tensor, value, fixed});
-    if (!fixed && InfoOf(tensor).entry != nullptr) step.homes.push_back(tensor);
+    if (!fixed && tensors_.InfoOf(tensor).entry != nullptr)
+      step.homes.push_back(tensor);
   }
   StepInfo info = Describe(step.op.op());
   info.implementation = "late";

@@ -13,7 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/half.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/exec/device_look.h"
+#include "libcore/exec/device_non_finite.h"
 #include "libcore/exec/nan_witness.h"
 #include "libcore/tensor/magnitude.h"
 
@@ -23,8 +23,8 @@ namespace {
 constexpr char kFoundPayload[] = "pdkit/nan_found";
 
 template <typename T>
-BadCounts Count(const T* values, int64_t n) {
-  BadCounts counts;
+NonFiniteCounts Count(const T* values, int64_t n) {
+  NonFiniteCounts counts;
   for (int64_t i = 0; i < n; ++i) {
     const double x = static_cast<double>(values[i]);
     if (std::isfinite(x)) continue;
@@ -35,8 +35,8 @@ BadCounts Count(const T* values, int64_t n) {
 }
 
 template <typename T>
-BadCounts CountComplex(const std::complex<T>* values, int64_t n) {
-  BadCounts counts;
+NonFiniteCounts CountComplex(const std::complex<T>* values, int64_t n) {
+  NonFiniteCounts counts;
   counts.minus_only = false;
   for (int64_t i = 0; i < n; ++i) {
     const T re = values[i].real(), im = values[i].imag();
@@ -63,11 +63,11 @@ double Largest(const Tensor& tensor) {
   return LargestMagnitude(tensor.dtype(), tensor.raw(), tensor.physical_size());
 }
 
-BadCounts CountBad(const Tensor& tensor) {
-  BadCounts counts;
+NonFiniteCounts CountNonFinite(const Tensor& tensor) {
+  NonFiniteCounts counts;
   const auto add = [&](const Tensor& part) {
     if (part.raw() == nullptr) return;
-    const BadCounts more = pd::CountBad(ToArray(part));
+    const NonFiniteCounts more = pd::CountNonFinite(ToArray(part));
     if (more.all() == 0) return;
     counts.nan += more.nan;
     counts.inf += more.inf;
@@ -80,7 +80,7 @@ BadCounts CountBad(const Tensor& tensor) {
 
 }  // namespace
 
-BadCounts CountBad(const Array& array) {
+NonFiniteCounts CountNonFinite(const Array& array) {
   switch (array.dtype) {
     case DType::kFloat16:
       return Count(array.data<Float16>(), array.size());
@@ -117,8 +117,8 @@ size_t EndOfScaledGradients(const std::vector<OpDesc>& ops) {
 }  // namespace
 
 bool AllFinite(const Tensor& tensor) {
-  // What is not finite may be a layout's padding.
-  return std::isfinite(Largest(tensor)) || CountBad(tensor).all() == 0;
+  // A NaN or Inf may lie in a layout's padding only.
+  return std::isfinite(Largest(tensor)) || CountNonFinite(tensor).all() == 0;
 }
 
 NanCheck::NanCheck(const Plan* plan, std::shared_ptr<const NanRules> rules)
@@ -160,7 +160,7 @@ void NanCheck::Prepare() {
       steps_[i].push_back(watched);
     }
   }
-  const auto needed = ValuesToLookAt(*plan_, able);
+  const auto needed = ValuesToCheck(*plan_, able);
   for (size_t i = 0; i < steps_.size(); ++i) {
     for (size_t k = 0; k < steps_[i].size(); ++k) {
       Watched& watched = steps_[i][k];
@@ -183,7 +183,8 @@ absl::Status NanCheck::PrepareDevice() {
         watched.number = values++;
   if (values == 0) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(
-      look_, DeviceLook::Create(plan_->place(), static_cast<size_t>(values)));
+      non_finite_,
+      DeviceNonFinite::Create(plan_->place(), static_cast<size_t>(values)));
   return absl::OkStatus();
 }
 
@@ -192,7 +193,7 @@ absl::Status NanCheck::Judge(const Watched& watched, const OpDesc& op) {
   if (watched.followed && !(largest <= largest_)) largest_ = largest;
   if (std::isfinite(largest)) return absl::OkStatus();
   if (watched.infinities && !std::isnan(largest)) return absl::OkStatus();
-  const BadCounts counts = CountBad(*watched.tensor);
+  const NonFiniteCounts counts = CountNonFinite(*watched.tensor);
   if (counts.all() == 0 || (watched.mask && counts.minus_only) ||
       (watched.infinities && counts.nan == 0))
     return absl::OkStatus();
@@ -215,21 +216,21 @@ absl::Status NanCheck::AfterOnDevice(size_t step) {
     if (watched.number < 0 || (level_ == Level::kQuick && !watched.quick))
       continue;
     PD_RETURN_IF_ERROR(
-        look_->Add(*watched.tensor, static_cast<size_t>(watched.number)));
-    looked_ = true;
+        non_finite_->Add(*watched.tensor, static_cast<size_t>(watched.number)));
+    asked_device_ = true;
   }
-  return look_ == nullptr ? absl::OkStatus() : look_->Start();
+  return non_finite_ == nullptr ? absl::OkStatus() : non_finite_->Start();
 }
 
 absl::Status NanCheck::Finish(const absl::Status& ran) {
-  if (!std::exchange(looked_, false)) return ran;
-  PD_ASSIGN_OR_RETURN(const BadNumbers* all, look_->Found());
-  PD_RETURN_IF_ERROR(look_->Clear());
+  if (!std::exchange(asked_device_, false)) return ran;
+  PD_ASSIGN_OR_RETURN(const NonFinite* all, non_finite_->Found());
+  PD_RETURN_IF_ERROR(non_finite_->Clear());
   if (!ran.ok() && !IsNanFound(ran)) return ran;
   for (size_t i = 0; i < steps_.size(); ++i) {
     for (const Watched& watched : steps_[i]) {
       if (watched.number < 0) continue;
-      const BadNumbers& one = all[watched.number];
+      const NonFinite& one = all[watched.number];
       float largest = 0;
       std::memcpy(&largest, &one.largest, sizeof(largest));
       if (watched.followed && !(static_cast<double>(largest) <= largest_))

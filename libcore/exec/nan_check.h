@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FLAGS_check_nan_inf: stops at the first op whose output holds NaN or Inf. It
 // looks at every output once, right after the op has written it. It says what
-// was found and where; FindNan (libcore/train/nan_finder.h) tells the rest.
+// was found and where; FindNan (libcore/check/nan_finder.h) tells the rest.
 #ifndef PD_LIBCORE_EXEC_NAN_CHECK_H_
 #define PD_LIBCORE_EXEC_NAN_CHECK_H_
 
@@ -17,7 +17,7 @@
 namespace pd {
 
 /// The first bad value of a run.
-struct BadOutput {
+struct NonFiniteOutput {
   size_t step = 0;       ///< of the plan
   int32_t block = 0;     ///< not 0: in an op of a block that the step runs
   size_t index = 0;      ///< of the op in its block
@@ -27,19 +27,19 @@ struct BadOutput {
 };
 
 /// Elements of a value that are not finite.
-struct BadCounts {
+struct NonFiniteCounts {
   int64_t nan = 0, inf = 0;
   bool minus_only = true;  ///< every one is -inf
   int64_t all() const { return nan + inf; }
 };
 /// Complex elements: NaN where a part is, else infinite where a part is.
-BadCounts CountBad(const Array& array);
+NonFiniteCounts CountNonFinite(const Array& array);
 
 /// True when every number of the value is finite: of all the rows of selected
 /// rows, of all the elements of a tensor array. A value without bytes is.
 bool AllFinite(const Tensor& tensor);
 
-class DeviceLook;
+class DeviceNonFinite;
 
 class NanCheck : public StepHook {
  public:
@@ -58,17 +58,17 @@ class NanCheck : public StepHook {
   /// step since the last Finish, in the order of the steps.
   absl::Status Finish(const absl::Status& ran);
 
-  /// What the next runs look at: nothing; what is needed to find any bad number
-  /// of the values that the rules watch, though maybe later than where it was
-  /// made; everything, so that the first one is found.
+  /// The values that the next runs check: none; enough to find any NaN or Inf
+  /// in the values that the rules watch, though maybe later than where it was
+  /// made; all of them, so that the first one is found.
   enum class Level { kOff, kQuick, kAll };
   void set_level(Level level) { level_ = level; }
   /// The largest magnitude of the variables that the rules follow, in the runs
   /// since it was asked last.
   double TakeLargest() { return std::exchange(largest_, 0.0); }
 
-  /// What the last error was about.
-  const BadOutput& found() const { return found_; }
+  /// The output that the last error was about.
+  const NonFiniteOutput& found() const { return found_; }
 
  private:
   struct Watched {
@@ -94,9 +94,9 @@ class NanCheck : public StepHook {
   std::vector<std::vector<Watched>> steps_;
   Level level_ = Level::kAll;
   double largest_ = 0;
-  BadOutput found_;
-  std::unique_ptr<DeviceLook> look_;  // where steps are on a device
-  bool looked_ = false;               // there is something to ask it for
+  NonFiniteOutput found_;
+  std::unique_ptr<DeviceNonFinite> non_finite_;  // where steps are on a device
+  bool asked_device_ = false;  // there is something to ask it for
 };
 
 /// FailedPrecondition that IsNanFound knows.

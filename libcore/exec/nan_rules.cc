@@ -56,7 +56,7 @@ bool PutsMinusInfinity(const OpDesc& op) {
 }
 
 // Ops that hand -inf on where they read it.
-bool HandsOn(const std::string& type) {
+bool MovesValues(const std::string& type) {
   static const auto* types =
       new std::set<std::string>{"assign",          "cast",
                                 "concat",          "elementwise_add",
@@ -151,7 +151,7 @@ std::set<std::string> MaskVariables(const std::vector<OpDesc>& ops) {
     bool mask = PutsMinusInfinity(op);
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
-        mask = mask || (masks.count(name) > 0 && HandsOn(op.type));
+        mask = mask || (masks.count(name) > 0 && MovesValues(op.type));
     for (const auto& [slot, names] : op.outputs)
       for (const std::string& name : names) {
         if (mask)

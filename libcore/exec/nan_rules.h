@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a check for NaN and Inf leaves out: PaddlePaddle's PADDLE_INF_NAN_SKIP_*
+// Exemptions from checks for NaN and Inf: PaddlePaddle's PADDLE_INF_NAN_SKIP_*
 // variables, and infinities that a model means.
 #ifndef PD_LIBCORE_EXEC_NAN_RULES_H_
 #define PD_LIBCORE_EXEC_NAN_RULES_H_
@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

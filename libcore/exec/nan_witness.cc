@@ -50,7 +50,7 @@ bool AllOnes(const std::vector<int32_t>& numbers) {
                      [](int32_t n) { return n == 1; });
 }
 
-// What the rules above take for granted.
+// Whether an op's attributes meet the assumptions of the rules above.
 bool Holds(const OpDesc& op) {
   if (op.type == "batch_norm" || op.type == "fused_batch_norm_act")
     return !op.AttrOr<bool>("is_test", false) &&
@@ -82,7 +82,7 @@ std::string WitnessSlot(const OpDesc& op, const std::string& slot,
   return "";
 }
 
-std::vector<std::vector<bool>> ValuesToLookAt(
+std::vector<std::vector<bool>> ValuesToCheck(
     const Plan& plan, const std::vector<std::vector<bool>>& looked_at) {
   std::vector<std::vector<bool>> result = looked_at;
   // Values that later steps bear witness to, going backwards.

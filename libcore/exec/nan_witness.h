@@ -21,7 +21,7 @@ std::string WitnessSlot(const OpDesc& op, const std::string& slot,
 /// For each step and each of its outputs, whether it must be looked at so that
 /// no bad number of the run stays unseen. `looked_at` says for each whether
 /// that is possible and means something there.
-std::vector<std::vector<bool>> ValuesToLookAt(
+std::vector<std::vector<bool>> ValuesToCheck(
     const Plan& plan, const std::vector<std::vector<bool>>& looked_at);
 
 }  // namespace pd

@@ -32,12 +32,6 @@ bool IsHalf(const Tensor& tensor) {
          tensor.dtype() == DType::kBFloat16;
 }
 
-// Ops that read as much of their table as they write.
-bool ReadsRows(absl::string_view type) {
-  return absl::StartsWith(type, "lookup_table") || type == "gather" ||
-         type == "gather_nd" || type == "index_select";
-}
-
 }  // namespace
 
 Tensor* OpBinder::FindInput(const std::string& name) const {
@@ -63,9 +57,9 @@ Tensor* OpBinder::Scratch(size_t bytes) {
     sizes_.Update(OutOfRange("a step asks for %d bytes of scratch", bytes));
     bytes = 0;
   }
-  Tensor* tensor = builder_->NewTensor(
-      DType::kUInt8, {static_cast<int64_t>(bytes)}, PlanBuilder::Kind::kArena);
-  builder_->InfoOf(tensor).device = device_;
+  Tensor* tensor = tensors().New(DType::kUInt8, {static_cast<int64_t>(bytes)},
+                                 PlanTensors::Kind::kArena);
+  tensors().InfoOf(tensor).device = device_;
   touched_.push_back(tensor);
   return tensor;
 }
@@ -73,8 +67,8 @@ Tensor* OpBinder::Scratch(size_t bytes) {
 Tensor* OpBinder::Keep(const std::string& name, DType dtype, Shape shape) {
   sizes_.Update(CheckedBytes(shape, SizeOf(dtype)).status());
   Tensor* tensor =
-      builder_->NewTensor(dtype, std::move(shape), PlanBuilder::Kind::kArena);
-  builder_->InfoOf(tensor).device = device_;
+      tensors().New(dtype, std::move(shape), PlanTensors::Kind::kArena);
+  tensors().InfoOf(tensor).device = device_;
   touched_.push_back(tensor);
   keeps_.emplace_back(name, tensor);
   return tensor;
@@ -83,7 +77,7 @@ Tensor* OpBinder::Keep(const std::string& name, DType dtype, Shape shape) {
 Tensor* OpBinder::Kept(const std::string& name) {
   const auto it = builder_->kept_.find(name);
   if (it == builder_->kept_.end() ||
-      builder_->InfoOf(it->second).device != device_)
+      tensors().InfoOf(it->second).device != device_)
     return nullptr;
   touched_.push_back(it->second);
   return it->second;
@@ -95,15 +89,15 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
     touched_.push_back(tensor);
     return tensor;
   }
-  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
+  const PlanTensors::Info& info = tensors().InfoOf(tensor);
   if (StaysRearranged(info)) {
     PD_RETURN_IF_ERROR(Rearrange(layout, tensor));
     return tensor;
   }
   replaced_.push_back(tensor);
-  for (Tensor* copy : builder_->copies_[tensor]) {
+  for (Tensor* copy : tensors().Copies(tensor)) {
     if (copy->dtype() == tensor->dtype() &&
-        builder_->InfoOf(copy).device == info.device &&
+        tensors().InfoOf(copy).device == info.device &&
         SameLayout(copy->layout(), layout)) {
       touched_.push_back(copy);
       return copy;
@@ -113,42 +107,50 @@ absl::StatusOr<Tensor*> OpBinder::In(Tensor* tensor, const LayoutPtr& layout) {
     if (move.from == tensor && !move.cast &&
         SameLayout(move.to->layout(), layout))
       return move.to;
-  Tensor* copy = builder_->NewTensor(tensor->dtype(), tensor->shape(),
-                                     PlanBuilder::Kind::kArena);
+  Tensor* copy = tensors().New(tensor->dtype(), tensor->shape(),
+                               PlanTensors::Kind::kArena);
   copy->set_layout(layout);
-  builder_->InfoOf(copy).device = info.device;
+  tensors().InfoOf(copy).device = info.device;
   PD_ASSIGN_OR_RETURN(Step step, builder_->Reorder(tensor, copy));
   before_.push_back({tensor, copy, std::move(step)});
   touched_.push_back(copy);
   return copy;
 }
 
-absl::StatusOr<bool> OpBinder::Widen() {
+bool OpBinder::CanMoveToDevice() const {
+  for (const auto* list : {&inputs_, &outputs_})
+    for (const auto& [name, tensor] : *list)
+      if (tensor->layout() != nullptr && !tensors().InfoOf(tensor).device)
+        return false;
+  return true;
+}
+
+absl::StatusOr<bool> OpBinder::Upcast() {
   bool any = false;
-  for (const auto* tensors : {&inputs_, &outputs_}) {
-    for (const auto& [name, tensor] : *tensors) {
+  for (const auto* list : {&inputs_, &outputs_}) {
+    for (const auto& [name, tensor] : *list) {
       if (!IsHalf(*tensor)) continue;
       // The float32 of a variable that stays would be lost.
       const bool stays =
-          tensors == &outputs_ && builder_->InfoOf(tensor).entry != nullptr;
+          list == &outputs_ && tensors().InfoOf(tensor).entry != nullptr;
       if (tensor->kind() != VarKind::kLodTensor || stays) return false;
       any = true;
     }
   }
   if (!any) return false;
   const auto wide_of = [this](const Tensor& half) {
-    Tensor* wide = builder_->NewTensor(DType::kFloat32, half.shape(),
-                                       PlanBuilder::Kind::kArena);
+    Tensor* wide =
+        tensors().New(DType::kFloat32, half.shape(), PlanTensors::Kind::kArena);
     wide->set_lod(half.lod());
     wide->set_layout(half.layout());
-    builder_->InfoOf(wide).device = device_;
+    tensors().InfoOf(wide).device = device_;
     return wide;
   };
   for (auto& [name, tensor] : inputs_) {
     if (!IsHalf(*tensor)) continue;
     Tensor* half = tensor;
     tensor = nullptr;
-    for (Tensor* copy : builder_->copies_[half])
+    for (Tensor* copy : tensors().Copies(half))
       if (copy->dtype() == DType::kFloat32 &&
           SameLayout(copy->layout(), half->layout()))
         tensor = copy;
@@ -168,7 +170,7 @@ absl::StatusOr<bool> OpBinder::Widen() {
 
 absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
   if (SameLayout(tensor->layout(), layout)) return tensor;
-  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
+  const PlanTensors::Info& info = tensors().InfoOf(tensor);
   if (StaysRearranged(info)) {
     PD_RETURN_IF_ERROR(Rearrange(layout, tensor));
     return tensor;
@@ -178,10 +180,10 @@ absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
     relaid_.push_back(tensor);
     return tensor;
   }
-  Tensor* copy = builder_->NewTensor(tensor->dtype(), tensor->shape(),
-                                     PlanBuilder::Kind::kArena);
+  Tensor* copy = tensors().New(tensor->dtype(), tensor->shape(),
+                               PlanTensors::Kind::kArena);
   copy->set_layout(layout);
-  builder_->InfoOf(copy).device = info.device;
+  tensors().InfoOf(copy).device = info.device;
   PD_ASSIGN_OR_RETURN(Step step, builder_->Reorder(copy, tensor));
   after_.push_back({copy, tensor, std::move(step)});
   touched_.push_back(copy);
@@ -190,7 +192,7 @@ absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
 
 // A persistable whose layout no step relies on. A device's copy of one has the
 // bytes that the other side knows.
-bool OpBinder::StaysRearranged(const PlanBuilder::Info& info) {
+bool OpBinder::StaysRearranged(const PlanTensors::Info& info) {
   return info.entry != nullptr && info.entry->pins == 0 && !info.device;
 }
 
@@ -200,7 +202,7 @@ LayoutPtr OpBinder::LayoutOf(const std::string& name) const {
 }
 
 bool OpBinder::IsConstant(const Tensor* tensor) const {
-  const PlanBuilder::Info& info = builder_->InfoOf(tensor);
+  const PlanTensors::Info& info = tensors().InfoOf(tensor);
   return info.entry != nullptr && !builder_->WrittenLater(tensor, 0);
 }
 
@@ -227,26 +229,29 @@ absl::Status OpBinder::MoveEach(
     const std::function<bool(const std::string& name, Tensor* tensor)>& to) {
   for (auto& [name, tensor] : inputs_) {
     const bool device = to(name, tensor);
-    PD_ASSIGN_OR_RETURN(Tensor * there, builder_->ReadOn(tensor, device));
+    PD_ASSIGN_OR_RETURN(Tensor * there,
+                        builder_->residency_->Read(tensor, device));
     if (there == tensor) continue;
     replaced_.push_back(tensor);
-    const auto& copies = builder_->copies_[tensor];
+    const auto& copies = tensors().Copies(tensor);
     for (size_t i = 0; there == nullptr && i < copies.size(); ++i)
-      if (builder_->InfoOf(copies[i]).device == device) there = copies[i];
+      if (tensors().InfoOf(copies[i]).device == device) there = copies[i];
     for (size_t i = 0; there == nullptr && i < before_.size(); ++i)
       if (before_[i].from == tensor &&
-          builder_->InfoOf(before_[i].to).device == device)
+          tensors().InfoOf(before_[i].to).device == device)
         there = before_[i].to;
     if (there == nullptr) {
-      there = builder_->CopyOf(tensor, PlanBuilder::Kind::kArena);
-      builder_->InfoOf(there).device = device;
-      PD_ASSIGN_OR_RETURN(Step step, builder_->Transfer(tensor, there));
+      there = tensors().CopyOf(tensor, PlanTensors::Kind::kArena);
+      tensors().InfoOf(there).device = device;
+      PD_ASSIGN_OR_RETURN(Step step,
+                          builder_->residency_->Transfer(tensor, there));
       before_.push_back({tensor, there, std::move(step)});
     }
     tensor = there;
   }
   for (auto& [name, tensor] : outputs_) {
-    PD_ASSIGN_OR_RETURN(tensor, builder_->WriteOn(tensor, to(name, tensor)));
+    PD_ASSIGN_OR_RETURN(tensor,
+                        builder_->residency_->Write(tensor, to(name, tensor)));
   }
   return absl::OkStatus();
 }
@@ -276,7 +281,8 @@ void OpBinder::CountBytes(StepInfo* info) const {
   if (info->implementation == "late") return;
   for (const auto& [name, out] : outputs_)
     info->bytes_written += static_cast<int64_t>(out->bytes());
-  const bool rows = ReadsRows(info->op_type);
+  const OpDef* def = builder_->registry_.Find(info->op_type);
+  const bool rows = def != nullptr && def->Has(Trait::kReadsSomeRows);
   for (const auto& [name, in] : inputs_) {
     if (Contains(no_buffer_, in)) continue;
     const auto bytes = static_cast<int64_t>(in->bytes());
@@ -292,24 +298,24 @@ int OpBinder::AddMove(Move* move, const std::string& output,
                            output, *move->from, *move->to);
   info.role = op.role;
   info.layer = op.layer;
-  info.on_device = Crosses(*move) || builder_->InfoOf(move->to).device;
+  info.on_device = Crosses(*move) || tensors().InfoOf(move->to).device;
   if (move->cast && info.on_device) info.implementation = "cuda";
   // A copy to the host waits for the bytes, and a variable of the host's that
   // only has another shape is copied by the host in every run: neither can be
   // captured.
   const bool from_host =
-      !builder_->InfoOf(move->from).device &&
-      builder_->InfoOf(builder_->Root(move->from)).entry != nullptr;
-  if (Crosses(*move) && (!builder_->InfoOf(move->to).device || from_host))
-    builder_->all_here_ = false;
+      !tensors().InfoOf(move->from).device &&
+      tensors().InfoOf(tensors().Root(move->from)).entry != nullptr;
+  if (Crosses(*move) && (!tensors().InfoOf(move->to).device || from_host))
+    builder_->residency_->NeedsHost();
   const int at = builder_->AddStep(std::move(move->step), std::move(info));
-  builder_->Touch(move->from, at);
-  builder_->Touch(move->to, at);
+  tensors().Touch(move->from, at);
+  tensors().Touch(move->to, at);
   return at;
 }
 
 bool OpBinder::Crosses(const Move& move) const {
-  return builder_->InfoOf(move.from).device != builder_->InfoOf(move.to).device;
+  return tensors().InfoOf(move.from).device != tensors().InfoOf(move.to).device;
 }
 
 // The step does not need every float32 of its inputs.
@@ -324,7 +330,7 @@ bool OpBinder::IsWanted(const Move& move) const {
 
 // Behind the step. What the op gives is the half, which may be infinite where
 // the float32 was not.
-void OpBinder::AddNarrowing(Move* move, const StepInfo& op) {
+void OpBinder::AddDowncast(Move* move, const StepInfo& op) {
   move->to->set_layout(move->from->layout());
   move->to->set_lod(move->from->lod());
   absl::StatusOr<Step> step = builder_->Cast(move->from, move->to);
@@ -346,9 +352,9 @@ void OpBinder::Accept(Step step, StepInfo info) {
   for (Move& move : before_) {
     if (!IsWanted(move)) continue;
     AddMove(&move, info.output, info);
-    builder_->copies_[move.from].push_back(move.to);
+    tensors().Copies(move.from).push_back(move.to);
   }
-  for (const auto& [name, out] : outputs_) builder_->copies_.erase(out);
+  for (const auto& [name, out] : outputs_) tensors().ForgetCopies(out);
   int at = -1;
   if (step != nullptr) {
     at = builder_->AddStep(std::move(step), info);
@@ -361,7 +367,7 @@ void OpBinder::Accept(Step step, StepInfo info) {
         used.push_back(in);
     for (const auto& [name, out] : outputs_) used.push_back(out);
     builder_->SetVariables(at, Variables());
-    for (Tensor* tensor : used) builder_->Touch(tensor, at);
+    for (Tensor* tensor : used) tensors().Touch(tensor, at);
     // One list for all: an update of every parameter has thousands of each.
     const auto touched =
         std::make_shared<const std::vector<Tensor*>>(std::move(used));
@@ -370,10 +376,11 @@ void OpBinder::Accept(Step step, StepInfo info) {
   }
   for (const auto& [in, out] : aliases_) builder_->Link(in, out, op_index_);
   for (auto& [name, tensor] : keeps_) builder_->kept_[name] = tensor;
-  builder_->NoteWritten(outputs_);
+  if (builder_->residency_ != nullptr)
+    builder_->residency_->NoteWritten(outputs_);
   for (Move& move : after_) {
     if (move.cast)
-      AddNarrowing(&move, info);
+      AddDowncast(&move, info);
     else
       AddMove(&move, "", info);
   }

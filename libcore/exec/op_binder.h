@@ -42,7 +42,9 @@ class OpBinder : public BindContext {
   absl::Status MakeRowMajor();
   /// Replaces every half by a float32 tensor: casts go around the step. False,
   /// and nothing done, where there is none or one must stay.
-  absl::StatusOr<bool> Widen();
+  absl::StatusOr<bool> Upcast();
+  /// False: a tensor of the host's has a layout, which no device knows.
+  bool CanMoveToDevice() const;
   /// Replaces every input and output by the one on the device, or the host;
   /// late ones stay as they are.
   absl::Status MoveTo(bool device);
@@ -69,14 +71,16 @@ class OpBinder : public BindContext {
     bool cast = false;  // between a half and its float32
   };
 
-  static bool StaysRearranged(const PlanBuilder::Info& info);
+  static bool StaysRearranged(const PlanTensors::Info& info);
   StepVariables Variables() const;
   void CountBytes(StepInfo* info) const;
   int AddMove(Move* move, const std::string& output, const StepInfo& op);
   // Between host and device.
   bool Crosses(const Move& move) const;
   bool IsWanted(const Move& move) const;
-  void AddNarrowing(Move* move, const StepInfo& op);
+  void AddDowncast(Move* move, const StepInfo& op);
+
+  PlanTensors& tensors() const { return builder_->tensors_; }
 
   PlanBuilder* builder_;
   size_t op_index_;

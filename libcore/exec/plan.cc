@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/guarded.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/exec/guarded.h"
 #include "libcore/exec/late_device.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/plan_builder.h"

@@ -14,11 +14,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
 #include "libcore/exec/block_executor.h"
 #include "libcore/exec/nan_rules.h"
 #include "libcore/exec/scope.h"
 #include "libcore/exec/step_hook.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/device_kernels.h"
 #include "libcore/ops/registry.h"
 
@@ -35,9 +35,9 @@ struct FeedSpec {
 struct PlanOptions {
   /// Fills the arena with NaN bits before it is used (tests).
   bool poison = false;
-  /// Every step's outputs are looked through for NaN and Inf (nan_check.h).
+  /// Every step's outputs are checked for NaN and Inf (nan_check.h).
   bool check_nan_inf = false;
-  /// What that leaves out; null: what the environment says.
+  /// Exemptions from that check; null: those of the environment.
   std::shared_ptr<const NanRules> nan_rules;
   /// No step writes over its inputs: they are there when it has run.
   /// Persistable variables are still updated in place.
@@ -48,18 +48,18 @@ struct PlanOptions {
   /// Where to compute; null: on the CPU. Ops that have no implementation there
   /// run on the CPU, between copies.
   std::shared_ptr<const DevicePlace> place;
-  /// There, a run whose work is the same every time is captured once.
+  /// On a GPU, a run whose work is the same every time is captured once.
   bool capture = true;
 };
 
-/// Those of a session that only ever computes answers.
+/// Options for the plans of a session that only runs inference.
 inline PlanOptions InferencePlans() {
   PlanOptions options;
   options.frozen = true;
   return options;
 }
 
-/// What became of one op, or of a reorder that was put between ops.
+/// The report on one op, or on a reorder that was put between ops.
 struct StepInfo {
   std::string op_type;         ///< "reorder" for a change of layout
   std::string output;          ///< its first output
@@ -90,7 +90,7 @@ struct PlannedBuffer {
 
 /// Bytes, to be printed.
 struct PlanStats {
-  size_t arena_bytes = 0;      ///< what the plan allocated
+  size_t arena_bytes = 0;      ///< allocated by the plan
   size_t unplanned_bytes = 0;  ///< the same tensors without sharing memory
   size_t persistable_bytes = 0;
   size_t device_bytes = 0;  ///< the arena in a GPU's memory
@@ -171,7 +171,7 @@ class Plan {
 
   struct Feed {
     std::vector<Tensor*> tensors;  // the feed and what aliases it
-    const void* data = nullptr;    // what SetFeed gave
+    const void* data = nullptr;    // given by SetFeed
   };
   absl::Status RunSteps(const RunContext& context, StepHook* hook);
   absl::Status RunOnDevice(const RunContext& context, StepHook* hook);

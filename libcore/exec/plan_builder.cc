@@ -9,13 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/base/guarded.h"
 #include "libcore/base/memory_limit.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/base/zeroed.h"
 #include "libcore/exec/block_executor.h"
-#include "libcore/exec/guarded.h"
 #include "libcore/exec/memory_planner.h"
 #include "libcore/exec/nan_check.h"
+#include "libcore/exec/offer.h"
 #include "libcore/exec/op_binder.h"
 #include "libcore/exec/plan_device.h"
 #include "libcore/ops/gradient_inputs.h"
@@ -76,33 +77,6 @@ absl::Status ArenaError(const absl::Status& status,
           " of ", MemoryText(static_cast<int64_t>(largest->bytes)), ")"));
 }
 
-// An implementation, and whether halves are to be float32 for it.
-using Attempt = std::pair<const Implementation*, bool>;
-
-// The order in which they are asked. Halves: a fast one for halves, a fast one
-// for float32 between casts, the reference likewise.
-std::vector<Attempt> Attempts(const OpDef& def,
-                              const std::map<std::string, Tensor*>& inputs,
-                              const std::map<std::string, Tensor*>& outputs) {
-  bool halves = false;
-  for (const auto* tensors : {&inputs, &outputs})
-    for (const auto& [name, tensor] : *tensors)
-      halves = halves || tensor->dtype() == DType::kFloat16 ||
-               tensor->dtype() == DType::kBFloat16;
-  std::vector<Attempt> fast, wide, reference;
-  for (const Implementation& implementation : def.implementations())
-    (implementation.label == "reference" ? reference : fast)
-        .emplace_back(&implementation, false);
-  if (halves && def.type() != "cast") {
-    for (const Attempt& a : fast) wide.emplace_back(a.first, true);
-    for (size_t i = 0, n = reference.size(); i < n; ++i)
-      reference.emplace_back(reference[i].first, true);
-  }
-  fast.insert(fast.end(), wide.begin(), wide.end());
-  fast.insert(fast.end(), reference.begin(), reference.end());
-  return fast;
-}
-
 }  // namespace
 
 StepInfo MoveInfo(const char* kind, std::string output, const Tensor& from,
@@ -121,9 +95,12 @@ PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
       block_(program.global()),
       scope_(scope),
       options_(options),
-      plan_(new Plan) {
-  if (options.place != nullptr)
+      plan_(new Plan),
+      tensors_(&plan_->tensors_, &plan_->pinned_) {
+  if (options.place != nullptr) {
     plan_->device_ = std::make_unique<PlanDevice>(options.place);
+    residency_ = std::make_unique<Residency>(&tensors_, plan_->device_.get());
+  }
   for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
   for (size_t i = 0; i < block_.ops.size(); ++i)
     ForEachName(block_.ops[i].outputs, [&](const std::string& name) {
@@ -168,7 +145,7 @@ std::vector<bool> PlanBuilder::NeededOps(
     for (const std::string& name : names.writes)
       if (wanted.count(name) > 0 || IsPersistable(name)) needed[i] = true;
     if (!needed[i]) continue;
-    // What a block or an array op writes may still hold what was there before.
+    // A block or an array op may leave old values in what it writes.
     const OpDef* def = registry_.Find(op.type);
     if (def == nullptr || !def->runs_blocks())
       for (const std::string& name : names.writes)
@@ -186,7 +163,7 @@ absl::Status PlanBuilder::AddFeeds(const std::vector<FeedSpec>& feeds) {
           ToString(feed.shape));
     PD_RETURN_IF_ERROR(Annotate(CheckTensorSize(feed.dtype, feed.shape),
                                 absl::StrCat("feed '", feed.name, "'")));
-    Tensor* tensor = NewTensor(feed.dtype, feed.shape, Kind::kFeed);
+    Tensor* tensor = tensors_.New(feed.dtype, feed.shape, Kind::kFeed);
     PD_RETURN_IF_ERROR(CheckLoD(feed.name, feed.lod, feed.shape));
     tensor->set_lod(feed.lod);
     current_[feed.name] = tensor;
@@ -226,7 +203,7 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
       PD_ASSIGN_OR_RETURN(outputs[name], MakeOutput(name, meta->second));
     }
   }
-  PD_RETURN_IF_ERROR(LearnValues(op, inputs, outputs));
+  PD_RETURN_IF_ERROR(LearnValues(*def, op, inputs, outputs));
   PD_RETURN_IF_ERROR(BindOp(*def, op, index, inputs, outputs));
   for (const auto& [name, tensor] : outputs) current_[name] = NewestOf(tensor);
   return absl::OkStatus();
@@ -265,19 +242,9 @@ absl::StatusOr<Tensor*> PlanBuilder::ResolveInput(const std::string& name) {
       declared != tensor->shape() && NumElements(declared) != tensor->size())
     return InvalidArgument("variable '%s' has shape %s; the program expects %s",
                            name, ToString(tensor->shape()), ToString(declared));
-  TrackPersistable(name, entry);
+  tensors_.AddPersistable(name, entry);
   current_[name] = tensor;
   return tensor;
-}
-
-void PlanBuilder::TrackPersistable(const std::string& name,
-                                   Scope::Entry* entry) {
-  Tensor* tensor = &entry->tensor;
-  Info& info = infos_[tensor];
-  info.kind = Kind::kPersistable;
-  info.entry = entry;
-  info.root = tensor;
-  persistable_names_[tensor] = name;
 }
 
 absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
@@ -285,8 +252,8 @@ absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
   PD_RETURN_IF_ERROR(Annotate(CheckTensorSize(meta.dtype, meta.shape),
                               absl::StrCat("variable '", name, "'")));
   if (!IsPersistable(name)) {
-    Tensor* tensor = NewTensor(meta.dtype, meta.shape, Kind::kArena);
-    InfoOf(tensor).name = name;
+    Tensor* tensor = tensors_.New(meta.dtype, meta.shape, Kind::kArena);
+    tensors_.InfoOf(tensor).name = name;
     tensor->set_lod(meta.lod);
     tensor->set_kind(meta.kind);
     tensor->set_height(meta.height);
@@ -296,32 +263,8 @@ absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
   }
   PD_ASSIGN_OR_RETURN(Scope::Entry * entry,
                       scope_->GetOrCreate(name, meta.dtype, meta.shape));
-  TrackPersistable(name, entry);
+  tensors_.AddPersistable(name, entry);
   return &entry->tensor;
-}
-
-absl::StatusOr<bool> PlanBuilder::TryToBind(
-    const Implementation& implementation, OpBinder* binder, bool widened,
-    StepInfo* info) {
-  if (widened) {
-    PD_ASSIGN_OR_RETURN(const bool wide, binder->Widen());
-    if (!wide) return false;
-  }
-  if (!implementation.layout_aware) PD_RETURN_IF_ERROR(binder->MakeRowMajor());
-  absl::StatusOr<Step> step =
-      Guarded([&] { return implementation.bind(binder); });
-  PD_RETURN_IF_ERROR(binder->sizes());
-  if (step.ok()) {
-    info->implementation = implementation.label;
-    binder->Accept(*std::move(step), std::move(*info));
-    return true;
-  }
-  if (step.status().code() != absl::StatusCode::kUnimplemented)
-    return step.status();
-  binder->Refuse();
-  info->refusals.push_back(
-      absl::StrCat(implementation.label, ": ", step.status().message()));
-  return false;
 }
 
 absl::Status PlanBuilder::BindOp(
@@ -336,29 +279,62 @@ absl::Status PlanBuilder::BindOp(
     return out != outputs.end() ? &out->second->shape() : nullptr;
   };
   info.flops = OpFlops(op, shape_of).value_or(0);
+  const auto bind_at = [&](Place place) {
+    OfferTerms terms = TermsOf(place, inputs, outputs);
+    for (const auto& [name, tensor] : inputs)
+      terms.input_there |=
+          residency_ != nullptr && residency_->OnDevice(tensor);
+    return Offer(
+        def, terms,
+        [&](const Implementation& implementation, bool upcast) {
+          OpBinder binder(this, op, index, inputs, outputs);
+          const absl::Status bound =
+              Bind(implementation, upcast, &binder, &info);
+          if (!bound.ok()) binder.Refuse();
+          return bound;
+        },
+        &info.refusals);
+  };
   if (plan_->device_ != nullptr) {
-    PD_ASSIGN_OR_RETURN(const bool bound,
-                        BindOnDevice(op, index, inputs, outputs, &info));
+    PD_ASSIGN_OR_RETURN(const bool bound, bind_at(Place::kDevice));
     if (bound) return absl::OkStatus();
     PD_ASSIGN_OR_RETURN(const bool constant,
-                        MakeConstants(op, inputs, outputs));
+                        MakeConstants(def, inputs, outputs));
     if (constant) return absl::OkStatus();
   }
-  for (const auto& [implementation, widened] : Attempts(def, inputs, outputs)) {
-    if (!TakesKinds(*implementation, inputs, outputs)) continue;
-    // What the host writes and reads beside a device is row-major.
-    if (plan_->device_ != nullptr && implementation->layout_aware) continue;
-    OpBinder binder(this, op, index, inputs, outputs);
-    if (plan_->device_ != nullptr) {
-      PD_RETURN_IF_ERROR(binder.MakeRowMajor());
-      PD_RETURN_IF_ERROR(binder.MoveTo(false));
-    }
-    PD_ASSIGN_OR_RETURN(const bool bound,
-                        TryToBind(*implementation, &binder, widened, &info));
-    if (bound) return absl::OkStatus();
+  PD_ASSIGN_OR_RETURN(const bool bound, bind_at(Place::kHost));
+  return bound ? absl::OkStatus() : NoneAccepted(info.refusals);
+}
+
+absl::Status PlanBuilder::Bind(const Implementation& implementation,
+                               bool upcast, OpBinder* binder, StepInfo* info) {
+  const bool device = implementation.place == Place::kDevice;
+  if (plan_->device_ != nullptr) {
+    // Host tensors in a plan with a device are row-major.
+    if (!device && implementation.takes_layouts)
+      return Unimplemented("the plan is for a GPU");
+    if (device && !binder->CanMoveToDevice())
+      return Unimplemented("an input has a layout of the host's");
+    if (!device) PD_RETURN_IF_ERROR(binder->MakeRowMajor());
+    PD_RETURN_IF_ERROR(binder->MoveTo(device));
+    if (!implementation.takes_layouts)
+      PD_RETURN_IF_ERROR(binder->MakeRowMajor());
   }
-  return Unimplemented("no implementation takes it (%s)",
-                       absl::StrJoin(info.refusals, "; "));
+  if (upcast) {
+    PD_ASSIGN_OR_RETURN(const bool done, binder->Upcast());
+    if (!done) return Unimplemented("a tensor must stay in fp16 or bf16");
+  }
+  if (!implementation.takes_layouts) PD_RETURN_IF_ERROR(binder->MakeRowMajor());
+  absl::StatusOr<Step> step = Guarded([&] {
+    return device ? implementation.bind_on_device(binder, plan_->device_.get())
+                  : implementation.bind(binder);
+  });
+  PD_RETURN_IF_ERROR(binder->sizes());
+  PD_RETURN_IF_ERROR(step.status());
+  info->implementation = implementation.label;
+  info->on_device = device;
+  binder->Accept(*std::move(step), std::move(*info));
+  return absl::OkStatus();
 }
 
 absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
@@ -371,21 +347,22 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
       return InvalidArgument("variable '%s' to fetch is an array of tensors",
                              name);
     if (tensor->layout() != nullptr) {
-      Tensor* plain = NewTensor(tensor->dtype(), tensor->shape(), Kind::kArena);
-      const bool device = InfoOf(tensor).device;
-      InfoOf(plain).device = device;
+      Tensor* plain =
+          tensors_.New(tensor->dtype(), tensor->shape(), Kind::kArena);
+      const bool device = tensors_.InfoOf(tensor).device;
+      tensors_.InfoOf(plain).device = device;
       PD_ASSIGN_OR_RETURN(Step step, Reorder(tensor, plain));
       StepInfo info = MoveInfo("reorder", name, *tensor, *plain);
       info.on_device = device;
       const int at = AddStep(std::move(step), std::move(info));
-      Touch(tensor, at);
-      Touch(plain, at);
+      tensors_.Touch(tensor, at);
+      tensors_.Touch(plain, at);
       tensor = plain;
     }
     if (plan_->device_ != nullptr) {
       PD_ASSIGN_OR_RETURN(tensor, FetchedOnHost(name, tensor));
     }
-    InfoOf(Root(tensor)).keep = true;
+    tensors_.InfoOf(tensors_.Root(tensor)).keep = true;
     plan_->fetches_.push_back(tensor);
   }
   return absl::OkStatus();
@@ -411,7 +388,7 @@ void PlanBuilder::SetVariables(int step, StepVariables variables) {
 }
 
 absl::StatusOr<Step> PlanBuilder::Reorder(Tensor* from, Tensor* to) {
-  if (InfoOf(to).device)
+  if (tensors_.InfoOf(to).device)
     return plan_->device_->place().reorder(plan_->device_.get(), from, to);
   if (registry_.reorder() != nullptr) {
     absl::StatusOr<Step> step = registry_.reorder()(from, to);
@@ -432,74 +409,52 @@ absl::StatusOr<Step> PlanBuilder::Cast(Tensor* from, Tensor* to) {
   op.attrs["in_dtype"] = static_cast<int32_t>(from->dtype());
   op.attrs["out_dtype"] = static_cast<int32_t>(to->dtype());
   op.attrs["use_mkldnn"] = true;
-  if (InfoOf(to).device) return CastOnDevice(op, from, to);
-  absl::Status refused = Unimplemented("no cast between %s and %s",
-                                       Name(from->dtype()), Name(to->dtype()));
-  for (const Implementation& implementation : def->implementations()) {
-    if (from->layout() != nullptr && !implementation.layout_aware) continue;
-    OpBinder binder(this, op, 0, {{"from", from}}, {{"to", to}});
-    absl::StatusOr<Step> step = implementation.bind(&binder);
-    if (step.status().code() != absl::StatusCode::kUnimplemented) return step;
-    refused = step.status();
-  }
-  return refused;
+  const TensorMap inputs = {{"from", from}}, outputs = {{"to", to}};
+  const bool device = tensors_.InfoOf(to).device;
+  OfferTerms terms =
+      TermsOf(device ? Place::kDevice : Place::kHost, inputs, outputs);
+  terms.input_there = device;
+  Step step;
+  std::vector<std::string> refusals;
+  PD_ASSIGN_OR_RETURN(
+      const bool bound,
+      Offer(
+          *def, terms,
+          [&](const Implementation& implementation, bool) -> absl::Status {
+            if (!device && from->layout() != nullptr &&
+                !implementation.takes_layouts)
+              return Unimplemented("it takes row-major tensors");
+            OpBinder binder(this, op, 0, inputs, outputs);
+            PD_ASSIGN_OR_RETURN(step, device
+                                          ? implementation.bind_on_device(
+                                                &binder, plan_->device_.get())
+                                          : implementation.bind(&binder));
+            return absl::OkStatus();
+          },
+          &refusals));
+  if (!bound) return NoneAccepted(refusals);
+  return step;
 }
 
 void PlanBuilder::Link(Tensor* in, Tensor* out, size_t op_index) {
-  const bool copies =
-      InfoOf(out).entry != nullptr ||
-      (InfoOf(Root(in)).entry != nullptr && WrittenLater(Root(in), op_index));
+  const bool copies = tensors_.InfoOf(out).entry != nullptr ||
+                      (tensors_.InfoOf(tensors_.Root(in)).entry != nullptr &&
+                       WrittenLater(tensors_.Root(in), op_index));
   if (!copies) {
-    InfoOf(out).root = Root(in);
+    tensors_.InfoOf(out).root = tensors_.Root(in);
     plan_->views_[out] = in;
     return;
   }
-  StepInfo info = MoveInfo("copy", InfoOf(out).name, *in, *out);
-  info.on_device = InfoOf(out).device;
-  const int at = AddStep(CopyBytes(in, out), std::move(info));
-  Touch(in, at);
-  Touch(out, at);
-}
-
-Tensor* PlanBuilder::NewTensor(DType dtype, Shape shape, Kind kind) {
-  plan_->tensors_.emplace_back(dtype, std::move(shape));
-  Tensor* tensor = &plan_->tensors_.back();
-  Info& info = infos_[tensor];
-  info.kind = kind;
-  info.root = tensor;
-  return tensor;
-}
-
-Tensor* PlanBuilder::CopyOf(const Tensor* tensor, Kind kind) {
-  Tensor* copy = NewTensor(tensor->dtype(), tensor->shape(), kind);
-  copy->set_lod(tensor->lod());
-  copy->set_kind(tensor->kind());
-  copy->set_height(tensor->height());
-  copy->rows().resize(tensor->rows().size());
-  return copy;
-}
-
-PlanBuilder::Info& PlanBuilder::InfoOf(const Tensor* tensor) {
-  const auto it = infos_.find(tensor);
-  PD_INVARIANT(it != infos_.end());
-  return it->second;
-}
-
-Tensor* PlanBuilder::Root(Tensor* tensor) {
-  while (InfoOf(tensor).root != tensor) tensor = InfoOf(tensor).root;
-  return tensor;
-}
-
-void PlanBuilder::Touch(Tensor* tensor, int step) {
-  Info& info = InfoOf(Root(tensor));
-  if (info.first < 0) {
-    info.first = step;
-    if (info.entry != nullptr) {
-      ++info.entry->pins;
-      plan_->pinned_.push_back(info.entry);
-    }
-  }
-  info.last = std::max(info.last, step);
+  StepInfo info = MoveInfo("copy", tensors_.InfoOf(out).name, *in, *out);
+  info.on_device = tensors_.InfoOf(out).device;
+  Step copy = [in, out](const RunContext&) {
+    std::memcpy(out->raw(), in->raw(), out->bytes());
+    return absl::OkStatus();
+  };
+  if (info.on_device) copy = residency_->CopyOnDevice(in, out);
+  const int at = AddStep(std::move(copy), std::move(info));
+  tensors_.Touch(in, at);
+  tensors_.Touch(out, at);
 }
 
 bool PlanBuilder::IsPersistable(const std::string& name) const {
@@ -508,26 +463,26 @@ bool PlanBuilder::IsPersistable(const std::string& name) const {
 }
 
 bool PlanBuilder::WrittenLater(const Tensor* tensor, size_t op_index) const {
-  const auto name = persistable_names_.find(tensor);
-  if (name == persistable_names_.end()) return false;
-  const auto write = last_write_.find(name->second);
+  const std::string* name = tensors_.PersistableName(tensor);
+  if (name == nullptr) return false;
+  const auto write = last_write_.find(*name);
   return write != last_write_.end() && write->second >= op_index;
 }
 
 void PlanBuilder::ShareBuffers() {
   if (options_.separate) return;
   for (const Sharing& sharing : sharings_) {
-    Tensor* in = Root(sharing.in);
-    Tensor* out = Root(sharing.out);
-    Info& from = InfoOf(in);
-    Info& to = InfoOf(out);
+    Tensor* in = tensors_.Root(sharing.in);
+    Tensor* out = tensors_.Root(sharing.out);
+    Info& from = tensors_.InfoOf(in);
+    Info& to = tensors_.InfoOf(out);
     if (in == out || from.kind != Kind::kArena || to.kind != Kind::kArena ||
         from.device != to.device || from.keep || from.last != sharing.step ||
         to.first != sharing.step || out->bytes() > in->bytes())
       continue;
     bool twice = false;  // the same bytes under another shape in this op
     for (Tensor* tensor : *sharing.touched)
-      twice = twice || (tensor != sharing.in && Root(tensor) == in);
+      twice = twice || (tensor != sharing.in && tensors_.Root(tensor) == in);
     if (twice) continue;
     to.root = in;
     from.last = to.last;
@@ -549,7 +504,7 @@ absl::Status PlanBuilder::PlaceBuffers(bool device) {
   std::unordered_map<const Tensor*, size_t> numbers;
   const int end = static_cast<int>(plan_->steps_.size());
   for (Tensor& tensor : plan_->tensors_) {
-    Info& info = InfoOf(&tensor);
+    Info& info = tensors_.InfoOf(&tensor);
     if (info.kind != Kind::kArena || info.device != device) continue;
     if (info.first >= 0) plan_->stats_.unplanned_bytes += tensor.bytes();
     if (info.root != &tensor || info.first < 0) continue;
@@ -576,13 +531,13 @@ absl::Status PlanBuilder::PlaceBuffers(bool device) {
   }
   plan_->buffers_.insert(plan_->buffers_.end(), buffers.begin(), buffers.end());
   for (Tensor& tensor : plan_->tensors_) {
-    Tensor* root = Root(&tensor);
+    Tensor* root = tensors_.Root(&tensor);
     const auto number = numbers.find(root);
     if (number != numbers.end())
       tensor.Attach(static_cast<char*>(arena) +
                     requests[number->second].offset);
-    else if (InfoOf(root).kind == Kind::kPersistable ||
-             (InfoOf(root).kind == Kind::kConstant && root != &tensor))
+    else if (tensors_.InfoOf(root).kind == Kind::kPersistable ||
+             (tensors_.InfoOf(root).kind == Kind::kConstant && root != &tensor))
       tensor.Attach(root->raw());
   }
   return absl::OkStatus();
@@ -592,7 +547,7 @@ void PlanBuilder::CollectFeedAliases() {
   for (Plan::Feed& feed : plan_->feeds_) {
     Tensor* fed = feed.tensors.front();
     for (Tensor& tensor : plan_->tensors_)
-      if (&tensor != fed && Root(&tensor) == fed)
+      if (&tensor != fed && tensors_.Root(&tensor) == fed)
         feed.tensors.push_back(&tensor);
   }
 }

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/selected_rows.h"
+#include "libcore/ops/common/selected_rows.h"
 
 namespace pd {
 namespace {
@@ -31,11 +31,13 @@ absl::StatusOr<const Tensor*> PlanDevice::ValueOf(const Tensor* tensor) {
 }
 
 // Late steps bind in every run, and have the same complaints each time.
-absl::StatusOr<int32_t*> PlanDevice::Complaint(std::string message) {
-  const auto known = std::find(complaints_.begin(), complaints_.end(), message);
-  if (known != complaints_.end()) return flags_ + (known - complaints_.begin());
+absl::StatusOr<int32_t*> PlanDevice::ErrorFlag(std::string message) {
+  const auto known =
+      std::find(error_messages_.begin(), error_messages_.end(), message);
+  if (known != error_messages_.end())
+    return flags_ + (known - error_messages_.begin());
   if (flags_ == nullptr) {
-    const size_t bytes = kMostComplaints * sizeof(int32_t);
+    const size_t bytes = kMostErrorFlags * sizeof(int32_t);
     PD_ASSIGN_OR_RETURN(void* flags, Keep(bytes));
     for (Slot& slot : slots_) {
       PD_ASSIGN_OR_RETURN(slot.answers, device()->AllocatePinned(bytes));
@@ -43,19 +45,19 @@ absl::StatusOr<int32_t*> PlanDevice::Complaint(std::string message) {
     PD_RETURN_IF_ERROR(device()->Clear(flags, bytes));
     flags_ = static_cast<int32_t*>(flags);
   }
-  if (complaints_.size() == kMostComplaints)
-    return Unimplemented("more than %d checks in one program", kMostComplaints);
-  complaints_.push_back(std::move(message));
-  return flags_ + complaints_.size() - 1;
+  if (error_messages_.size() == kMostErrorFlags)
+    return Unimplemented("more than %d checks in one program", kMostErrorFlags);
+  error_messages_.push_back(std::move(message));
+  return flags_ + error_messages_.size() - 1;
 }
 
-absl::StatusOr<const uint64_t*> PlanDevice::ThisRun() {
-  if (this_run_ != nullptr) return this_run_;
+absl::StatusOr<const uint64_t*> PlanDevice::SeedAndStep() {
+  if (seed_and_step_ != nullptr) return seed_and_step_;
   for (Slot& slot : slots_) {
     PD_ASSIGN_OR_RETURN(slot.numbers, device()->AllocatePinned(kRunBytes));
   }
   PD_ASSIGN_OR_RETURN(void* numbers, Keep(kRunBytes));
-  return this_run_ = static_cast<uint64_t*>(numbers);
+  return seed_and_step_ = static_cast<uint64_t*>(numbers);
 }
 
 absl::StatusOr<int64_t*> PlanDevice::RowsOf(const Tensor* selected) {
@@ -146,14 +148,14 @@ absl::Status PlanDevice::Begin(const RunContext& context) {
     if (use.device_reads) PD_RETURN_IF_ERROR(value->ToDevice());
     if (use.host_reads) PD_RETURN_IF_ERROR(value->ToHost());
   }
-  if (this_run_ != nullptr) {
+  if (seed_and_step_ != nullptr) {
     auto* numbers = static_cast<uint64_t*>(At(started_).numbers.get());
     numbers[0] = context.seed;
     numbers[1] = context.step;
-    PD_RETURN_IF_ERROR(device()->ToDevice(this_run_, numbers, kRunBytes));
+    PD_RETURN_IF_ERROR(device()->ToDevice(seed_and_step_, numbers, kRunBytes));
   }
-  if (complaints_.empty()) return absl::OkStatus();
-  return device()->Clear(flags_, complaints_.size() * sizeof(int32_t));
+  if (error_messages_.empty()) return absl::OkStatus();
+  return device()->Clear(flags_, error_messages_.size() * sizeof(int32_t));
 }
 
 // The first run of each slot is not captured: what libraries do once has no
@@ -184,9 +186,9 @@ absl::Status PlanDevice::End() {
   Slot& slot = At(started_);
   for (const Use& use : uses_)
     if (use.entry->lent) PD_RETURN_IF_ERROR(use.entry->device->ToHost());
-  if (!complaints_.empty())
-    PD_RETURN_IF_ERROR(device()->ToHost(slot.answers.get(), flags_,
-                                        complaints_.size() * sizeof(int32_t)));
+  if (!error_messages_.empty())
+    PD_RETURN_IF_ERROR(device()->ToHost(
+        slot.answers.get(), flags_, error_messages_.size() * sizeof(int32_t)));
   PD_RETURN_IF_ERROR(device()->Put(*slot.end));
   ++started_;
   return absl::OkStatus();
@@ -199,8 +201,8 @@ absl::Status PlanDevice::Wait() {
   for (size_t i = 0; i < fetches_.size(); ++i)
     fetches_[i]->Attach(slot.fetches[i].get());
   const auto* answers = static_cast<const int32_t*>(slot.answers.get());
-  for (size_t i = 0; i < complaints_.size(); ++i)
-    if (answers[i] != 0) return InvalidArgument("%s", complaints_[i]);
+  for (size_t i = 0; i < error_messages_.size(); ++i)
+    if (answers[i] != 0) return InvalidArgument("%s", error_messages_[i]);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a plan that is about a GPU: its arena there, the persistable
-// variables that runs read and write on either side, and what kernels complain
-// about. Internal to libcore/exec.
+// variables that runs read and write on either side, and the device error flags
+// of kernels. Internal to libcore/exec.
 //
 // A plan for a device has two arenas. Every op is bound on the device where it
 // has an implementation there that takes it, else on the host with row-major
@@ -11,7 +11,7 @@
 // makes it. A persistable variable has a copy on each side (DeviceValue): a run
 // brings up to date, before its first step, what its steps will read.
 //
-// What goes in and out lies in pinned memory, twice, so that the host can feed
+// Feeds and fetches lie in pinned memory, twice, so that the host can feed
 // a run while the device computes the one before. Where every step is the
 // device's and does the same work each time, a run is captured once for each of
 // the two and then started as a whole.
@@ -34,11 +34,11 @@ namespace pd {
 
 class PlanDevice : public DeviceBinding {
  public:
-  /// What the runs do to one persistable.
+  /// The accesses of the runs to one persistable variable.
   struct Use {
     Scope::Entry* entry = nullptr;
     bool host_reads = false, device_reads = false;
-    /// Who writes it last.
+    /// The side that writes it last.
     bool host_writes = false, device_writes = false;
   };
 
@@ -46,10 +46,10 @@ class PlanDevice : public DeviceBinding {
       : place_(std::move(place)) {}
 
   CudaDevice* device() override { return place_->device.get(); }
-  absl::StatusOr<int32_t*> Complaint(std::string message) override;
+  absl::StatusOr<int32_t*> ErrorFlag(std::string message) override;
   absl::StatusOr<void*> Keep(size_t bytes) override;
   absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) override;
-  absl::StatusOr<const uint64_t*> ThisRun() override;
+  absl::StatusOr<const uint64_t*> SeedAndStep() override;
   absl::StatusOr<int64_t*> RowsOf(const Tensor* selected) override;
   /// The same of a tensor that was asked for before; null for others.
   int64_t* FindRows(const Tensor* selected) const {
@@ -98,13 +98,13 @@ class PlanDevice : public DeviceBinding {
   absl::Status Wait();
 
  private:
-  static constexpr size_t kMostComplaints = 4096;
+  static constexpr size_t kMostErrorFlags = 4096;
   static constexpr size_t kSlots = 2;
 
-  // What a run has for itself, while another is under way.
+  // The resources of one run, while another is under way.
   struct Slot {
     std::vector<std::shared_ptr<void>> feeds, fetches;  // pinned
-    std::shared_ptr<void> answers;                      // of the complaints
+    std::shared_ptr<void> answers;                      // the error flags
     std::shared_ptr<void> numbers;                      // of this run; pinned
     std::unique_ptr<CudaMark> end;
     std::unique_ptr<CapturedWork> work;
@@ -116,9 +116,9 @@ class PlanDevice : public DeviceBinding {
   std::vector<std::shared_ptr<void>> memory_;
   std::vector<Use> uses_;
   std::map<const Tensor*, Scope::Entry*> twins_;
-  std::vector<std::string> complaints_;
-  int32_t* flags_ = nullptr;      // of the complaints, on the device
-  uint64_t* this_run_ = nullptr;  // on the device, where somebody reads it
+  std::vector<std::string> error_messages_;
+  int32_t* flags_ = nullptr;           // of the complaints, on the device
+  uint64_t* seed_and_step_ = nullptr;  // on the device, where somebody reads it
   std::map<const Tensor*, int64_t*> rows_;
   std::vector<Tensor*> fetches_;  // on the host
   std::array<Slot, kSlots> slots_;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "formats/array.h"
 #include "libcore/exec/device_value.h"
+#include "libcore/ir/array.h"
 #include "libcore/passes/flat_variables.h"
 #include "libcore/tensor/tensor.h"
 

@@ -18,31 +18,8 @@
 namespace pd {
 namespace {
 
-std::shared_ptr<const DevicePlace>& Place() {
-  static auto* const kPlace = new std::shared_ptr<const DevicePlace>;
-  return *kPlace;
-}
-
-// The others make ops that the GPU has no kernels for, or lose by; of fused
-// convolutions and attention it knows no gradients.
-PassOptions PassesForGpu(const ProgramDesc& program, PassOptions options) {
-  std::set<absl::string_view> kept = {"int8_chains", "int8_dynamic",
-                                      "merge_updates"};
-  const auto& ops = program.global().ops;
-  if (std::none_of(ops.begin(), ops.end(), [](const OpDesc& op) {
-        return absl::EndsWith(op.type, "_grad");
-      }))
-    for (const char* name :
-         {"flatten_biases", "fold_batch_norms", "fuse_attention",
-          "fuse_conv_bias_act", "fuse_conv_residual"})
-      kept.insert(name);
-  for (const Pass& pass : AllPasses())
-    if (kept.count(pass.name) == 0) options.disabled.insert(pass.name);
-  return options;
-}
-
 // Nobody should wonder why a GPU is slow.
-void SayWhatIsOnTheCpu(const Plan& plan) {
+void LogStepsOnHost(const Plan& plan) {
   std::map<std::string, int> counts;
   size_t on_cpu = 0;
   for (const StepInfo& step : plan.steps()) {
@@ -60,11 +37,6 @@ void SayWhatIsOnTheCpu(const Plan& plan) {
 
 }  // namespace
 
-void SetDefaultPlace(std::shared_ptr<const DevicePlace> place) {
-  Place() = std::move(place);
-}
-const std::shared_ptr<const DevicePlace>& DefaultPlace() { return Place(); }
-
 absl::Status Session::MixPrecisionOf(const std::vector<std::string>& fetches,
                                      ProgramDesc* program) {
   std::vector<std::string> wide;
@@ -73,7 +45,7 @@ absl::Status Session::MixPrecisionOf(const std::vector<std::string>& fetches,
     if (var != nullptr && var->dtype == DType::kFloat32) wide.push_back(name);
   }
   PD_RETURN_IF_ERROR(MixPrecision(*registry_, *amp_, program));
-  WidenOutputs(wide, program);
+  UpcastOutputs(wide, program);
   for (const ParameterCast& cast : TakeParameterCasts(program)) {
     const Scope::Entry* made = scope_.Find(cast.to);
     if (made != nullptr && made->tensor.has_value()) continue;
@@ -122,18 +94,16 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   PlanOptions options = options_;
   options.place = place_;
   options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");
-  // Who looks for a NaN runs the program as it was written, with its weights.
+  // A check for NaN runs the program as it was written, with its weights.
   if (options.frozen && !options.check_nan_inf)
     context.define = [this](const std::string& of,
                             const std::function<void(float*)>& make) {
       return scope_.Remake(of, of + kFolded, make);
     };
-  PD_RETURN_IF_ERROR(RunPasses(
-      context, place_ == nullptr ? passes_ : PassesForGpu(rewritten, passes_),
-      &rewritten));
+  PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
   PD_ASSIGN_OR_RETURN(auto plan, Plan::Compile(*registry_, rewritten, feeds,
                                                fetches, &scope_, options));
-  if (place_ != nullptr) SayWhatIsOnTheCpu(*plan);
+  if (place_ != nullptr) LogStepsOnHost(*plan);
   return plan;
 }
 

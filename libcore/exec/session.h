@@ -12,25 +12,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/array.h"
-#include "formats/program_desc.h"
 #include "libcore/exec/plan.h"
 #include "libcore/exec/scope.h"
+#include "libcore/ir/array.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/passes/amp.h"
 #include "libcore/passes/pipeline.h"
 
 namespace pd {
 
-/// Where the sessions that are made from now on compute; null, as it is at
-/// first: on the CPU.
-void SetDefaultPlace(std::shared_ptr<const DevicePlace> place);
-const std::shared_ptr<const DevicePlace>& DefaultPlace();
-
 class Session {
  public:
-  /// `registry` outlives the session. `seed` is for random ops.
+  /// `registry` outlives the session, which computes on the registry's device.
+  /// `seed` is for random ops.
   explicit Session(const OpRegistry* registry, uint64_t seed = 0)
-      : registry_(registry), seed_(seed), place_(DefaultPlace()) {}
+      : registry_(registry), seed_(seed), place_(registry->device()) {}
 
   Scope& scope() { return scope_; }
   const OpRegistry& registry() const { return *registry_; }

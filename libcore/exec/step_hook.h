@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sees the steps of a plan while it runs: profiles and checks.
+// Observers of the steps of a plan while it runs: profiles and checks.
 #ifndef PD_LIBCORE_EXEC_STEP_HOOK_H_
 #define PD_LIBCORE_EXEC_STEP_HOOK_H_
 

@@ -19,7 +19,7 @@ class StepTimes : public StepHook {
   void Before(size_t step) override;
   absl::Status After(size_t step) override;
 
-  /// What the steps of one op type took that one implementation ran.
+  /// The time of the steps of one op type that one implementation ran.
   struct Share {
     std::string op_type;
     std::string implementation;

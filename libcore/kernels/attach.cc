@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/kernels/attach.h"
 
+#include <utility>
+
 #include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/make_registry.h"
@@ -8,7 +10,7 @@
 
 namespace pd {
 
-absl::Status AttachAllKernels(OpRegistry* registry) {
+absl::Status AttachHostKernels(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(AttachCpuKernels(registry));
   PD_RETURN_IF_ERROR(AttachInt8Kernels(registry));
   if (GetFlag<bool>("FLAGS_use_mkldnn"))
@@ -17,10 +19,17 @@ absl::Status AttachAllKernels(OpRegistry* registry) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry() {
+absl::Status AttachAllKernels(OpRegistry* registry) {
+  PD_RETURN_IF_ERROR(AttachHostKernels(registry));
+  return AttachCudaKernels(registry);
+}
+
+absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry(
+    std::shared_ptr<const DevicePlace> device) {
   auto registry = std::make_unique<OpRegistry>();
   PD_RETURN_IF_ERROR(RegisterAllOps(registry.get()));
   PD_RETURN_IF_ERROR(AttachAllKernels(registry.get()));
+  registry->SetDevice(std::move(device));
   return registry;
 }
 

@@ -8,15 +8,17 @@
 
 namespace pd {
 
-/// Adds our own kernels, those of 8 bits, then oneDNN's, and sets how layouts
-/// are changed. NotFound when an op is not in the registry: call it after
-/// RegisterAllOps.
+/// Adds our own kernels, those of 8 bits, oneDNN's, and those for GPUs, and
+/// sets how layouts are changed. NotFound when an op is not in the registry:
+/// call it after RegisterAllOps.
 absl::Status AttachAllKernels(OpRegistry* registry);
 
-/// The parts: for tests.
+/// The parts: for tests. Host: all but those for GPUs, and changes of layout.
+absl::Status AttachHostKernels(OpRegistry* registry);
 absl::Status AttachCpuKernels(OpRegistry* registry);
 absl::Status AttachInt8Kernels(OpRegistry* registry);
 absl::Status AttachOnednnKernels(OpRegistry* registry);
+absl::Status AttachCudaKernels(OpRegistry* registry);
 
 }  // namespace pd
 

@@ -15,8 +15,10 @@ namespace pd {
 /// kernels first, the reference kernel last. RegisterAllOps alone gives the
 /// reference kernels, which are many times slower. FLAGS_use_mkldnn=false, in
 /// the environment or set before, leaves oneDNN's kernels out. A Session
-/// borrows the registry, which must outlive it.
-absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry();
+/// borrows the registry, which must outlive it, and computes on `device`; null:
+/// on the CPU.
+absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry(
+    std::shared_ptr<const DevicePlace> device = nullptr);
 
 }  // namespace pd
 

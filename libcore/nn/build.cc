@@ -44,7 +44,7 @@ struct Inside {
 struct Site {
   const job::Layer* written;
   std::string place;
-  std::string used;    // what stands behind places
+  std::string used;    // appended to places
   std::string in_job;  // its place, or that of the use of the zoo's block
 };
 
@@ -54,7 +54,7 @@ struct Holder {
   const LayerName& name;
   const Site& site;
   int depth;
-  // What generated names were before a field's layer was built first.
+  // The generated names' state before a field's layer was built first.
   std::map<std::string, GeneratedNames::Mark> marks;
   bool placed = false;  // a part failed; the error has its place
 };
@@ -309,7 +309,7 @@ class ModelBuilder {
       ops[op].attrs.emplace("op_namescope", path);
   }
 
-  // What the ops from this one on make.
+  // The variables that the ops from this one on make.
   std::vector<std::string> VariablesSince(size_t op) const {
     std::vector<std::string> made;
     for (const auto& ops = built_.main.global().ops; op < ops.size(); ++op)
@@ -339,7 +339,7 @@ class ModelBuilder {
     return absl::OkStatus();
   }
 
-  // What the fields of the layer's message with the rule `reads` name.
+  // Finds the inputs that fields of the layer's message with `reads` name.
   static absl::Status FindFields(const job::Layer& layer,
                                  const std::string& full_name,
                                  const LayerNames& names, LayerReads* reads) {

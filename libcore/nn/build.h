@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/optim/optimizer.h"
 
 namespace pd {
 
-/// What the job says of one parameter.
+/// The job's settings of one parameter.
 struct ParameterSettings {
   std::string name;
-  /// What PaddlePaddle calls it in a process that makes the job's layers in
+  /// PaddlePaddle's name of it in a process that makes the job's layers in
   /// their order: "linear_0.w_0". Optimizer states are called after it.
   std::string paddle_name;
   std::string layer;  ///< the layer that made it
@@ -31,7 +31,7 @@ struct ParameterSettings {
   bool need_clip = true;
 };
 
-/// What one metric of the job looks at besides fields of the data set.
+/// The inputs of one metric of the job besides fields of the data set.
 struct MetricInputs {
   std::string input;         ///< a variable of the test program
   std::string input_length;  ///< another one; "" when that is a field or none
@@ -43,7 +43,7 @@ struct LayerInfo {
   std::string kind;  ///< "conv2d"
   std::string output;
   std::vector<std::string> parameters;
-  std::vector<std::string> variables;  ///< what its ops make, in their order
+  std::vector<std::string> variables;  ///< outputs of its ops, in their order
   /// Where the job has it, "job.pbtxt:5:3"; of a layer of the zoo, where the
   /// job uses the network.
   std::string place = {};
@@ -53,8 +53,8 @@ struct BuiltModel {
   ProgramDesc main;             ///< training: forward and losses
   ProgramDesc test;             ///< the same with is_test set
   ProgramDesc startup;          ///< fills every persistable variable of the two
-  std::vector<VarDesc> inputs;  ///< what the network is fed, as declared
-  std::vector<VarDesc> labels;  ///< what losses are fed besides
+  std::vector<VarDesc> inputs;  ///< the network's inputs, as declared
+  std::vector<VarDesc> labels;  ///< further inputs of losses
   std::string loss;             ///< the sum of the losses, [1]; "" without any
   std::vector<std::string> outputs;           ///< the model's predictions
   std::vector<MetricInputs> metrics;          ///< in the job's order

@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/op_chain.h"
-#include "libcore/nn/temporary.h"
+#include "libcore/nn/output_names.h"
 
 namespace pd {
 namespace {

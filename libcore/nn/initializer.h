@@ -27,7 +27,7 @@ absl::Status AppendInitializer(const job::Initializer& initializer,
                                const std::string& name, const Shape& shape,
                                DType dtype, BlockBuilder* startup);
 
-// What layers use where the job says nothing.
+// Initializers that layers use where the job says nothing.
 job::Initializer ConstantInitializer(double value);
 job::Initializer NormalInitializer(double std);
 job::Initializer XavierUniformInitializer();

@@ -114,14 +114,14 @@ class Comparer {
       const Reflection* reflection = before.GetReflection();
       const bool had = reflection->HasField(before, field);
       const bool has = reflection->HasField(after, field);
-      // What says nothing else when it is given empty is compared by fields.
+      // A message that means the same empty and absent is compared by fields.
       const bool marks =
           field->options().GetExtension(job::rule).has_otherwise();
       if ((had && has) || (had != has && !marks)) {
         const size_t first = changes_.size();
         Compare(reflection->GetMessage(before, field),
                 reflection->GetMessage(after, field), its_names, its_path);
-        // What is not written has no place of its own.
+        // Messages that are not written have no place of their own.
         for (size_t i = first; i < changes_.size() && !has; ++i)
           changes_[i].place = job_.Where(after, field->name());
         return;

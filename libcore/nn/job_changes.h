@@ -23,7 +23,7 @@ struct JobChange {
   std::string ToString() const;
 };
 
-/// What `after` says otherwise than `before`, in the schema's order. Fields
+/// The differences of `after` from `before`, in the schema's order. Fields
 /// that are not given have their defaults; paths are compared as absolute
 /// ones. A list of another length is compared behind what both begin with and
 /// before what both end with.

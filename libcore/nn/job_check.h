@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job must satisfy beyond its grammar: the rules written beside the
+// Checks of a job beyond its grammar: the rules written beside the
 // fields, and those that tie several fields together. Internal to libcore/nn.
 #ifndef PD_LIBCORE_NN_JOB_CHECK_H_
 #define PD_LIBCORE_NN_JOB_CHECK_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the evaluation set takes over from the training set. Internal to
+// Fields that the evaluation set inherits from the training set. Internal to
 // libcore/nn.
 #ifndef PD_LIBCORE_NN_JOB_INHERIT_H_
 #define PD_LIBCORE_NN_JOB_INHERIT_H_

@@ -40,7 +40,7 @@ std::vector<OpenSize> OpenSizes(const LoadedJob& job);
 using SizeFn = std::function<absl::StatusOr<int64_t>(const OpenSize&)>;
 absl::StatusOr<LoadedJob> FillSizes(const LoadedJob& job, const SizeFn& size);
 
-/// What the two are made of, within libcore/nn. An open field holds a number
+/// Parts of the two functions, within libcore/nn. An open field holds a number
 /// that its rule allows, and its text is noted among the places, by SizePath.
 using Places = std::map<std::string, std::string>;
 std::string SizePath(absl::string_view path);

@@ -123,7 +123,7 @@ std::string TokenMessage(const std::string& message) {
   if (has("escape sequence")) return "a backslash here starts no escape";
   if (has("ascii") || has("control characters"))
     return "this character may stand in quoted strings only";
-  if (has("octal")) return "a whole number does not start with 0";
+  if (has("octal")) return "an integer does not start with 0";
   std::string ours = message;
   if (!ours.empty() && ours.back() == '.') ours.pop_back();
   if (!ours.empty())

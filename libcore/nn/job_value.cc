@@ -46,11 +46,11 @@ absl::Status Expected(absl::string_view what, const ScalarToken& token,
 absl::Status SetWhole(const ScalarToken& token, const FieldDescriptor* field,
                       Message* message) {
   if (token.kind != ScalarToken::kInteger)
-    return Expected("a whole number", token, field);
+    return Expected("an integer", token, field);
   // Protobuf would read 010 as 8.
   if (token.text.size() > 1 && token.text[0] == '0' &&
       (token.text[1] | 32) != 'x')
-    return Expected("a whole number that does not start with 0", token, field);
+    return Expected("an integer that does not start with 0", token, field);
   const Reflection* reflection = message->GetReflection();
   const bool is_unsigned =
       field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ||
@@ -64,7 +64,7 @@ absl::Status SetWhole(const ScalarToken& token, const FieldDescriptor* field,
   if (token.negative) limit = is_unsigned ? 0 : limit + 1;
   uint64_t value = 0;
   if (!Tokenizer::ParseInteger(token.text, limit, &value))
-    return Expected(absl::StrCat("a whole number in [",
+    return Expected(absl::StrCat("an integer in [",
                                  is_unsigned ? "0"
                                  : wide      ? "-9223372036854775808"
                                              : "-2147483648",

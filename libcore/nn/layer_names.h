@@ -19,7 +19,7 @@ class LayerNames {
   void Set(const std::string& name, LayerInput input) {
     own_[name] = std::move(input);
   }
-  /// What Set gave this name; null where nothing did.
+  /// The input that Set gave this name; null where it gave none.
   const LayerInput* Own(const std::string& name) const;
   /// Names that go behind all of Set's: what LayerResults::inner holds. One
   /// that comes twice means neither.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layer of the job is, whatever its kind, and layers that stand in
+// A job layer's kind, name and message, and layers that stand in
 // another's message ("cell" of rnn). Internal to libcore/nn.
 #ifndef PD_LIBCORE_NN_LAYER_PART_H_
 #define PD_LIBCORE_NN_LAYER_PART_H_
@@ -19,7 +19,7 @@ std::string KindOf(const google::protobuf::Message& message);
 /// `numbers` counts the layers of each kind before it, and then this one too.
 std::string NumberedName(const job::Layer& layer,
                          std::map<std::string, int>* numbers);
-/// What stands in that field.
+/// The message in that field.
 const google::protobuf::Message& MessageOf(
     const google::protobuf::Message& message);
 

@@ -15,7 +15,7 @@ namespace pd {
 
 class MessagePlaces {
  public:
-  Places written;  ///< what ReadTextMessage and ApplyOverride fill
+  Places written;  ///< filled by ReadTextMessage and ApplyOverride
 
   /// Notes the path of every message inside `root`, which outlives this and
   /// does not change from now on.

@@ -19,7 +19,7 @@ struct ResultInfo {
   bool larger_is_better = true;
 };
 
-/// What a metric is called: its name, or its kind's.
+/// The metric's name, or its kind's.
 std::string NameOf(const job::Metric& metric);
 
 /// The results of one metric, in their order; a confusion matrix has none.

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "libcore/nn/temporary.h"
+#include "libcore/nn/output_names.h"
 
 namespace pd {
 

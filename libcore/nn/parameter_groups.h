@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for a model's parameters beyond their layers: groups by regular
+// Settings of a model's parameters beyond their layers: groups by regular
 // expression, and generated names. Internal to libcore/nn.
 #ifndef PD_LIBCORE_NN_PARAMETER_GROUPS_H_
 #define PD_LIBCORE_NN_PARAMETER_GROUPS_H_
@@ -25,7 +25,7 @@ class ParameterGroups {
 
   /// InvalidArgument with the place of an expression that is none.
   absl::Status Read(const LoadedJob& job);
-  /// What the groups say of parameter `name`, a later group before an earlier
+  /// The groups' settings of parameter `name`, a later group before an earlier
   /// one, and `written`, the parameter's own attribute, before them all.
   job::ParamAttr Apply(const std::string& name, const job::ParamAttr& written);
   /// The model's first values of weights or of biases; null where it says
@@ -42,7 +42,7 @@ class ParameterGroups {
   job::GlobalInitializer for_all_;
 };
 
-/// What the names of parameters in layers without a name start with. The two
+/// Prefixes of the names of parameters in layers without a name. The two
 /// forms of a network (`when`) call the same layer's the same.
 class GeneratedNames {
  public:

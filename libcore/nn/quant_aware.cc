@@ -59,7 +59,7 @@ const WeightOp* FindWeightOp(const std::string& type) {
   return it == kOps->end() ? nullptr : &it->second;
 }
 
-// What PaddlePaddle would call the layer that has this weight.
+// PaddlePaddle's name of the layer that has this weight.
 struct Owner {
   std::string prefix;
   bool structured = true;  // the job gives the layer its name
@@ -127,7 +127,7 @@ class QuantAware {
     program->global().ops.clear();
     BlockBuilder main(&registry_, program);
     main_ = &main;
-    // What layers give, and the last op that writes it.
+    // The last op that writes each variable, and the layers that end there.
     std::map<std::string, size_t> makers;
     for (size_t i = 0; i < ops.size(); ++i)
       for (const auto& [slot, names] : ops[i].outputs)

@@ -50,7 +50,7 @@ absl::Status CheckResult(const LoadedJob& job, const std::string& name,
                 part, field);
 }
 
-// What early stopping and the schedule follow: the mean loss of an epoch too.
+// The result that early stopping or a schedule follows, train_loss included.
 template <typename Part>
 absl::Status CheckMonitor(const LoadedJob& job, const Part& part) {
   const job::Data& data = job.proto().data();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an implementation sees when it is bound into a plan, and the step that
+// The context of an implementation being bound into a plan, and the step that
 // it returns. All names, attributes and shapes are resolved at that moment; a
 // step only computes.
 #ifndef PD_LIBCORE_OPS_BIND_CONTEXT_H_
@@ -13,13 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "formats/program_desc.h"
 #include "libcore/base/error.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
 
-/// What changes from run to run.
+/// Values that change from run to run.
 struct RunContext {
   uint64_t seed = 0;  ///< the user's
   uint64_t step = 0;  ///< the training step, for random ops

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op with sub-blocks (while, conditional_block) runs them by, and any
-// op of a block that hands values on.
+// The interface that an op with sub-blocks (while, conditional_block) uses to
+// run them, and any op of a block that hands values on.
 #ifndef PD_LIBCORE_OPS_BLOCK_RUNNER_H_
 #define PD_LIBCORE_OPS_BLOCK_RUNNER_H_
 

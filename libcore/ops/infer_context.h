@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shape and dtype inference sees and sets. It runs when a program is
+// The context of shape and dtype inference. Inference runs when a program is
 // built (extents may be -1, LoD unknown), when it is compiled (what feeds and
 // constants determine is known), and, for ops whose output was not determined
 // by then, before each run of the op (everything is known).
@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "formats/program_desc.h"
 #include "libcore/base/error.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
 
-/// What is known of a variable without its data.
+/// Metadata of a variable: what is known without its data.
 struct TensorMeta {
   DType dtype = DType::kFloat32;
   Shape shape;  ///< -1: not known yet

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/ops/op_def.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/base/guarded.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/missing_input.h"
 
@@ -157,6 +159,44 @@ GradMaker MakerOf(GradSpec spec) {
 
 }  // namespace
 
+GradSpec::GradSpec(absl::string_view type, Names inputs, Names outputs,
+                   Names out_grads, Names in_grads)
+    : type(type),
+      inputs(inputs.begin(), inputs.end()),
+      outputs(outputs.begin(), outputs.end()),
+      out_grads(out_grads.begin(), out_grads.end()),
+      in_grads(in_grads.begin(), in_grads.end()) {}
+GradSpec::GradSpec(const GradSpec& other) = default;
+GradSpec::GradSpec(GradSpec&& other) noexcept = default;
+GradSpec::~GradSpec() = default;
+
+Implementation::Implementation(absl::string_view label, BindFn bind)
+    : label(label), bind(bind) {}
+Implementation::Implementation(absl::string_view label, DeviceBindFn bind)
+    : label(label), place(Place::kDevice), bind_on_device(bind) {}
+Implementation& Implementation::TakesLayouts() {
+  takes_layouts = true;
+  return *this;
+}
+Implementation& Implementation::TakesSelectedRows() {
+  takes_selected_rows = true;
+  return *this;
+}
+Implementation& Implementation::FollowsInputs() {
+  follows_inputs = true;
+  return *this;
+}
+
+OpDef::OpDef(absl::string_view type) : type_(type) {}
+OpDef::OpDef(const OpDef& other) = default;
+OpDef::OpDef(OpDef&& other) noexcept = default;
+OpDef::~OpDef() = default;
+
+bool OpDef::HasImplementation(Place place) const {
+  return std::any_of(implementations_.begin(), implementations_.end(),
+                     [&](const Implementation& i) { return i.place == place; });
+}
+
 OpDef& OpDef::AddSlot(std::vector<SlotDef>* slots, SlotDef slot) {
   PD_INVARIANT(FindSlot(*slots, slot.name) == nullptr);
   slots->push_back(std::move(slot));
@@ -225,8 +265,13 @@ OpDef& OpDef::RunsBlocks() {
   return *this;
 }
 
+OpDef& OpDef::With(Trait trait) {
+  traits_ |= static_cast<uint32_t>(trait);
+  return *this;
+}
 OpDef& OpDef::Reference(BindFn bind) {
-  implementations_.push_back({"reference", false, bind});
+  implementations_.push_back({"reference", bind});
+  implementations_.back().is_reference = true;
   return *this;
 }
 
@@ -247,7 +292,7 @@ absl::Status OpDef::InferOutputs(InferContext* context) const {
   if (infer_ == nullptr)
     return Unimplemented("op '%s' infers no shapes", type_);
   try {
-    PD_RETURN_IF_ERROR(infer_(context));
+    PD_RETURN_IF_ERROR(Guarded([&] { return infer_(context); }));
   } catch (const MissingInput& missing) {
     return InvalidArgument("op '%s': input '%s' is missing", type_,
                            missing.slot);

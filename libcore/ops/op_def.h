@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator is: its schema, its inference, its gradient, and its
+// An operator's definition: its schema, its inference, its gradient, and its
 // implementations. One OpDef per op type, filled in by the op's own file.
 #ifndef PD_LIBCORE_OPS_OP_DEF_H_
 #define PD_LIBCORE_OPS_OP_DEF_H_
 
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,11 +15,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/bind_context.h"
 #include "libcore/ops/infer_context.h"
 
 namespace pd {
+
+class DeviceBinding;
 
 /// One input or output slot.
 struct SlotDef {
@@ -36,8 +40,16 @@ struct AttrDef {
 
 /// The usual gradient op, in words: which forward values it keeps, which
 /// gradients come in and go out. Slots are the forward op's own names; the
-/// gradient op reads slot "Out@GRAD" and writes slot "X@GRAD".
+/// gradient op reads slot "Out@GRAD" and writes slot "X@GRAD". Its functions
+/// are compiled once: each op makes one.
 struct GradSpec {
+  using Names = std::initializer_list<absl::string_view>;
+  GradSpec(absl::string_view type, Names inputs, Names outputs, Names out_grads,
+           Names in_grads);
+  GradSpec(const GradSpec& other);
+  GradSpec(GradSpec&& other) noexcept;
+  ~GradSpec();
+
   std::string type;                         ///< "softmax_grad"
   std::vector<std::string> inputs = {};     ///< forward inputs it reads
   std::vector<std::string> outputs = {};    ///< forward outputs it reads
@@ -45,7 +57,7 @@ struct GradSpec {
   std::vector<std::string> in_grads = {};   ///< inputs whose gradients go out
 };
 
-/// What a hand-written gradient maker sees.
+/// The arguments of a hand-written gradient maker.
 struct GradRequest {
   const OpDesc& op;
   /// False: the variable stops the gradient; its gradient must not be made.
@@ -58,21 +70,72 @@ using GradMaker =
     std::function<absl::StatusOr<std::vector<OpDesc>>(const GradRequest&)>;
 
 using InferFn = absl::Status (*)(InferContext*);
-using BindFn = absl::StatusOr<Step> (*)(BindContext*);
 
-/// One way to compute an op. `bind` is called once per compiled plan: it reads
-/// attributes and shapes and returns the step that is run many times. A status
-/// of kUnimplemented is a refusal with its reason, and the next one is asked.
+/// Reads attributes and shapes of an op, once per compiled plan, and returns
+/// the step that is run many times. A status of kUnimplemented is a refusal
+/// with its reason, and the next implementation is asked.
+using BindFn = absl::StatusOr<Step> (*)(BindContext*);
+/// The same for a GPU. Tensors have their bytes in the device's memory: a step
+/// hands Tensor::raw() to kernels and never follows it; it starts work on the
+/// device's stream and waits for nothing.
+using DeviceBindFn = absl::StatusOr<Step> (*)(BindContext*, DeviceBinding*);
+
+/// The memory that an implementation reads and writes.
+enum class Place { kHost, kDevice };
+
+/// One way to compute an op: a label, a place with its function to bind, and
+/// capabilities, all false at first. An implementation sees and makes dense
+/// row-major tensors unless it says that it takes others.
 struct Implementation {
-  std::string label;          ///< "reference", "onednn", "cpu:batch_inner"
-  bool layout_aware = false;  ///< false: sees and makes row-major tensors only
-  BindFn bind = nullptr;
-  bool selected_rows = false;  ///< takes them; the reference takes every kind
+  Implementation(absl::string_view label, BindFn bind);
+  Implementation(absl::string_view label, DeviceBindFn bind);
+
+  Implementation& TakesLayouts();
+  Implementation& TakesSelectedRows();
+  Implementation& FollowsInputs();
+
+  std::string label;  ///< "reference", "onednn", "cpu:batch_inner", "cublaslt"
+  Place place = Place::kHost;
+  BindFn bind = nullptr;                  ///< Place::kHost
+  DeviceBindFn bind_on_device = nullptr;  ///< Place::kDevice
+  /// It asks for layouts itself (BindContext::In, Out). On a device these are
+  /// permutations of dimensions, without padding.
+  bool takes_layouts = false;
+  bool takes_selected_rows = false;
+  /// The reference takes every kind of variable that its op has, and is asked
+  /// last.
+  bool is_reference = false;
+  /// Of a device: asked only where an input is there already. It moves few
+  /// bytes or makes integers, so it is not worth a copy.
+  bool follows_inputs = false;
+};
+
+/// Facts about an op type that plans ask for.
+enum class Trait : uint32_t {
+  /// Small results of known inputs are computed while the plan is made: the
+  /// arithmetic of shapes.
+  kShapeArithmetic = 1u << 0,
+  /// It reads the shapes of its inputs and none of their elements.
+  kReadsShapesOnly = 1u << 1,
+  /// It hands values on as they are, by BlockRunner::values, wherever their
+  /// bytes lie: branches, and ops on arrays.
+  kMovesValues = 1u << 2,
+  /// The same where an input is a tensor array.
+  kMovesArrays = 1u << 3,
+  /// It computes from the elements of a tensor array.
+  kReadsArrays = 1u << 4,
+  /// An input may have no value: a branch that was not taken.
+  kReadsUnwritten = 1u << 5,
+  /// It reads a few rows of its first input, as many as it writes.
+  kReadsSomeRows = 1u << 6,
 };
 
 class OpDef {
  public:
-  explicit OpDef(absl::string_view type) : type_(type) {}
+  explicit OpDef(absl::string_view type);
+  OpDef(const OpDef& other);
+  OpDef(OpDef&& other) noexcept;
+  ~OpDef();
 
   OpDef& Input(absl::string_view name);
   OpDef& OptionalInput(absl::string_view name);
@@ -101,6 +164,7 @@ class OpDef {
   /// The op runs blocks of the program through BindContext::blocks(), which
   /// read and write variables around it; it infers nothing.
   OpDef& RunsBlocks();
+  OpDef& With(Trait trait);
   OpDef& Reference(BindFn bind);
   /// Adds an implementation that is asked before the reference and after those
   /// added earlier.
@@ -116,6 +180,9 @@ class OpDef {
   absl::Status InferOutputs(InferContext* context) const;
   bool shape_from_data() const { return shape_from_data_; }
   bool runs_blocks() const { return runs_blocks_; }
+  bool Has(Trait trait) const {
+    return (traits_ & static_cast<uint32_t>(trait)) != 0;
+  }
   bool has_grad() const { return grad_ != nullptr; }
   bool says_about_grad() const { return grad_ != nullptr || no_grad_; }
   const GradMaker& grad() const { return grad_; }
@@ -123,6 +190,7 @@ class OpDef {
   const std::vector<Implementation>& implementations() const {
     return implementations_;
   }
+  bool HasImplementation(Place place) const;
   const SlotDef* FindInput(absl::string_view name) const;
   const SlotDef* FindOutput(absl::string_view name) const;
 
@@ -146,6 +214,7 @@ class OpDef {
   bool no_grad_ = false;
   bool shape_from_data_ = false;
   bool runs_blocks_ = false;
+  uint32_t traits_ = 0;  // bits of Trait
   std::vector<Implementation> implementations_;
 };
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,8 @@
 #include "libcore/ops/op_def.h"
 
 namespace pd {
+
+struct DevicePlace;
 
 /// Makes the step that copies `from` to `to`, which differ in layout only.
 using BindReorderFn = absl::StatusOr<Step> (*)(Tensor* from, Tensor* to);
@@ -38,6 +41,13 @@ class OpRegistry {
   /// In name order.
   std::vector<const OpDef*> All() const;
 
+  /// The GPU that sessions over this registry compute on; null, as it is at
+  /// first: the CPU.
+  void SetDevice(std::shared_ptr<const DevicePlace> device) {
+    device_ = std::move(device);
+  }
+  const std::shared_ptr<const DevicePlace>& device() const { return device_; }
+
   /// How layouts are changed; null: by plain loops.
   void SetReorder(BindReorderFn bind) { reorder_ = bind; }
   BindReorderFn reorder() const { return reorder_; }
@@ -45,6 +55,7 @@ class OpRegistry {
  private:
   std::map<std::string, std::unique_ptr<OpDef>> ops_;
   BindReorderFn reorder_ = nullptr;
+  std::shared_ptr<const DevicePlace> device_;
 };
 
 /// Every op with its reference kernel alone (generated); see MakeRegistry.

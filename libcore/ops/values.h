@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops that hand values on (arrays, branches, loops) do with them: copies,
+// Operations of ops that hand values on (arrays, branches, loops): copies,
 // zeros, sums of gradients whose kind and shape are known only when they meet.
 // The bytes may be in a device's memory, so such ops do not follow raw().
 #ifndef PD_LIBCORE_OPS_VALUES_H_
@@ -56,7 +56,7 @@ class Values {
 
 /// For values whose bytes are the host's.
 Values* HostValues();
-/// What the op at hand uses.
+/// The Values that the op of `context` uses.
 Values* ValuesOf(BindContext* context);
 
 }  // namespace pd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to gradients before the update. Internal to libcore/optim.
+// Processing of gradients before the update. Internal to libcore/optim.
 #ifndef PD_LIBCORE_OPTIM_GRAD_OPS_H_
 #define PD_LIBCORE_OPTIM_GRAD_OPS_H_
 

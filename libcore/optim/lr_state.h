@@ -11,7 +11,7 @@
 
 namespace pd {
 
-/// What the scheduler says after `step` calls of its step(): the next rate is
+/// The scheduler's state after `step` calls of its step(): the next rate is
 /// that of step `step`. `schedule` has passed Check.
 PickleDict SchedulerState(const LrSchedule& schedule, int64_t step);
 

@@ -82,7 +82,7 @@ struct ParamGrad {
   double learning_rate = 1;                ///< a factor
   std::optional<WeightDecay> regularizer;  ///< instead of the optimizer's
   bool need_clip = true;
-  std::string state_name;  ///< what accumulators are called after; "": param
+  std::string state_name;  ///< base of the names of accumulators; "": param
 };
 
 /// The variables that an optimizer added to the program.

@@ -192,7 +192,7 @@ void Mixer::SetOutputs(const OpDesc& op, Use use) {
     if (KeepsFullOutput(op, slot)) continue;
     for (const std::string& name : names) {
       VarDesc* var = MixableVar(name);
-      // What stays from run to run keeps its type.
+      // Persistable variables keep their type.
       if (var == nullptr || var->persistable) continue;
       var->dtype = use == Use::kHalf ? spec_.dtype : DType::kFloat32;
     }
@@ -328,7 +328,8 @@ Array RoundedTo(DType dtype, const Array& value) {
   return rounded;
 }
 
-void WidenOutputs(const std::vector<std::string>& names, ProgramDesc* program) {
+void UpcastOutputs(const std::vector<std::string>& names,
+                   ProgramDesc* program) {
   BlockDesc& block = program->global();
   for (const std::string& name : names) {
     VarDesc* var = block.FindVar(name);

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "formats/array.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/array.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -71,7 +71,7 @@ Array RoundedTo(DType dtype, const Array& value);
 
 /// Variables that mixed precision made halves are float32 again: what wrote one
 /// writes a half of another name, and a cast follows.
-void WidenOutputs(const std::vector<std::string>& names, ProgramDesc* program);
+void UpcastOutputs(const std::vector<std::string>& names, ProgramDesc* program);
 
 /// A cast op of mixed precision: it rounds to nearest.
 OpDesc CastOp(const std::string& from, DType from_dtype, const std::string& to,

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/coalesce_tensor.h"
+#include "libcore/ops/control_flow/coalesce_tensor.h"
 
 namespace pd {
 namespace {
@@ -20,7 +20,7 @@ using Names = std::set<std::string>;
 constexpr char kCoalesce[] = "coalesce_tensor";
 constexpr char kShare[] = "share_data";
 
-// What an op reads and writes, with the blocks that it runs.
+// The variables that an op reads and writes, with the blocks that it runs.
 struct Touched {
   Names reads, writes;
   bool runs_blocks = false;
@@ -117,7 +117,7 @@ class Separation {
       if (w.flat.name == maker) continue;
       if (touched.writes.count(w.flat.name) > 0) {
         PD_RETURN_IF_ERROR(TakeApart(role, &w));
-        // What lies in two flat variables was written in both.
+        // Parts that two flat variables share were written in both.
         for (Walked& other : walked_)
           if (&other != &w && Overlap(other.flat, w.flat)) other.stale = true;
       }
@@ -210,7 +210,7 @@ class Separation {
       return absl::OkStatus();
     }
     PD_RETURN_IF_ERROR(ExpectKnown(flat));
-    // What lies between parts is the flat variable's alone.
+    // Elements between parts belong to the flat variable alone.
     std::vector<std::string> pieces;
     int64_t at = 0;
     for (const FlatVariable::Part& part : flat.parts) {

@@ -104,7 +104,7 @@ class Folder {
                : kNone;
   }
 
-  // What the pass multiplies by and adds for each channel.
+  // The factor and the addend of each channel.
   struct Factors {
     std::vector<double> by, plus;
   };
@@ -144,7 +144,7 @@ class Folder {
   absl::Status Fold(const Chain& chain) {
     OpDesc conv = graph_.op(chain.conv);
     const std::string& filter = conv.In("Filter");
-    // What was made for another plan is not made again: its values may be gone.
+    // Variables made for another plan are reused: the old values may be gone.
     const auto multiply = [&](float* out) {
       const std::vector<double> by = FactorsOf(chain).by;
       const Tensor& old = *context_.value(filter);

@@ -66,7 +66,7 @@ bool HasRank4(const OpGraph& graph, const std::string& name) {
   return var != nullptr && var->shape.size() == 4;
 }
 
-// What is added to the scores is broadcast to them.
+// Whether the values added to the scores are broadcast to them.
 bool IsMask(const OpGraph& graph, const OpDesc& add) {
   const VarDesc* mask = graph.Var(add.In("Y"));
   return mask != nullptr && add.In("X") != add.In("Y") &&

@@ -2,7 +2,7 @@
 // lookup_table_v2, lookup_table_v2, ... -> concat along the last axis
 //   -> fused_lookup_concat
 //
-// What else is put beside the looked up rows stays an input of its own. For
+// Other inputs of the concat stay inputs of their own. For
 // inference: where a gradient op reads a lookup's output, the lookup stays.
 #include <algorithm>
 #include <string>

@@ -201,8 +201,8 @@ void Int8Program::MoveQuantizers() {
       JoinQuantizer(i);
 }
 
-// Who reads a u8 variable's numbers ("x" or "y"), through ops that only move
-// them; false where somebody else does.
+// Readers of a u8 variable's numbers ("x" or "y"), through ops that only move
+// them; false where anything else reads them.
 bool Int8Program::CollectReaders(
     const std::string& name,
     std::vector<std::pair<size_t, std::string>>* readers,

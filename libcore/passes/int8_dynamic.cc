@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "libcore/ops/int8.h"
-#include "libcore/ops/int8_dynamic.h"
+#include "libcore/ops/quantize/int8.h"
+#include "libcore/ops/quantize/int8_dynamic.h"
 #include "libcore/passes/op_graph.h"
 
 namespace pd {
@@ -36,7 +36,7 @@ struct Weights {
   int32_t bits = 8;
 };
 
-// What is behind `name`: constant int8 with scales along `axis`; false for
+// The weights behind `name`: constant int8 with scales along `axis`; false for
 // anything else.
 bool FindWeights(const PassContext& context, const OpGraph& graph,
                  const std::string& name, int32_t axis, Weights* weights) {

@@ -157,7 +157,7 @@ bool Int8Program::LowerOp(const OpDesc& op, std::vector<OpDesc>* ops) {
 bool Int8Program::Lower() {
   graph_.emplace(context_, program_);
   std::vector<OpDesc> ops;
-  std::map<std::string, std::string> same;  // what an observer only passes on
+  std::map<std::string, std::string> same;  // outputs of observers: inputs
   bool any = false;
   for (size_t i = 0; i < graph_->size(); ++i) {
     OpDesc op = graph_->op(i);

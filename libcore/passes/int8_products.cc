@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "libcore/ops/int8.h"
+#include "libcore/ops/quantize/int8.h"
 #include "libcore/passes/int8_program.h"
 
 namespace pd {
@@ -130,7 +130,7 @@ struct Int8Program::Chain {
   OpDesc made;
   size_t first = 0;             // the op that began it
   std::vector<size_t> covered;  // all others, in order
-  std::string out;              // what it gives
+  std::string out;              // its output
   bool is_conv = false;
   int64_t channels = 0;  // of a product's output
   bool scaled = true;    // false: its weights' scale is yet to come

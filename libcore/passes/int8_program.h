@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the pass int8_chains share (its file says what it does).
+// State that the parts of the pass int8_chains share (see int8_chains.cc).
 #ifndef PD_LIBCORE_PASSES_INT8_PROGRAM_H_
 #define PD_LIBCORE_PASSES_INT8_PROGRAM_H_
 

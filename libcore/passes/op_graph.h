@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who writes and who reads each variable of block 0, for passes that replace
+// The writers and readers of each variable of block 0, for passes that replace
 // chains of ops.
 #ifndef PD_LIBCORE_PASSES_OP_GRAPH_H_
 #define PD_LIBCORE_PASSES_OP_GRAPH_H_

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 #include "libcore/tensor/tensor.h"
 
@@ -20,13 +20,13 @@ namespace pd {
 /// Behind the name of a variable that a pass has made anew.
 constexpr char kFolded[] = "@folded";
 
-/// What every pass is given.
+/// The context that every pass is given.
 struct PassContext {
   const OpRegistry* registry = nullptr;
   /// Variables that must still be computed: fetches. Persistable variables are
   /// kept without being named.
   std::set<std::string> keep;
-  /// What the program is for, told to PassOptions::observer: "train", "eval";
+  /// The program's purpose, told to PassOptions::observer: "train", "eval";
   /// "" where there is only one.
   std::string label;
   /// Whether the program will run on a GPU.
@@ -47,9 +47,16 @@ struct PassContext {
 using PassFn = absl::Status (*)(const PassContext& context,
                                 ProgramDesc* program);
 
+/// Which programs for a GPU a pass runs on. The passes that never do make ops
+/// that have no kernels there, or lose by it; some make ops without gradients
+/// there.
+enum class OnGpu { kNever, kWithoutGradients, kAlways };
+
 struct Pass {
   const char* name;  ///< as in --disable-pass
   PassFn run;
+  OnGpu on_gpu;
+  const char* place;  ///< why it stands where it does in the order; may be ""
 };
 
 /// In the order in which they run.
@@ -64,8 +71,9 @@ struct PassOptions {
       observer;
 };
 
-/// Runs the passes on `program`; a program with sub-blocks stays as it is.
-/// NotFound for a disabled name that no pass has; other errors name the pass.
+/// Runs the passes on `program`, on a GPU those that are for one; a program
+/// with sub-blocks stays as it is. NotFound for a disabled name that no pass
+/// has; other errors name the pass.
 absl::Status RunPasses(const PassContext& context, const PassOptions& options,
                        ProgramDesc* program);
 

@@ -98,7 +98,7 @@ absl::Status Recomputer::Divide(const std::vector<std::string>& checkpoints) {
     ForEach(ops_[i].outputs, check);
     const auto keep = [&](const std::string& name) { kept_.insert(name); };
     if (!repeatable) ForEach(ops_[i].outputs, keep);
-    // What the block reads is not among the inputs of its gradient.
+    // Variables that a block reads are not among the inputs of its gradient.
     if (HasBlock(ops_[i])) ForEach(ops_[i].inputs, keep);
   }
   for (const std::string& name : checkpoints) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody who wants a faster job should look at first, in plain words,
+// Advice on making a job faster, most important first, in plain words,
 // each with the numbers that say so.
 #ifndef PD_LIBCORE_PROFILE_ADVICE_H_
 #define PD_LIBCORE_PROFILE_ADVICE_H_
@@ -14,12 +14,12 @@ namespace pd {
 
 struct Advice {
   std::string topic;     ///< "data", "reorders", "small ops", ...
-  std::string text;      ///< what to do
-  std::string evidence;  ///< what was measured
+  std::string text;      ///< the action to take
+  std::string evidence;  ///< the measurements
   double share = 0;      ///< of the steps' time that it is about
 };
 
-/// What matters most first; empty when nothing stands out.
+/// The most important advice first; empty when nothing stands out.
 std::vector<Advice> Advise(const ProfileTrace& trace,
                            const ProfileSummary& summary);
 

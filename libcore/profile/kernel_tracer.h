@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GPUs did in a window, piece by piece, through CUPTI: each kernel, copy
+// Traces the work of GPUs in a window through CUPTI: each kernel, copy
 // and clear becomes an event of a row of its stream, and each call of CUDA's
 // API that a step has made one inside the step's; a call and its work are tied
 // by a number.
@@ -45,7 +45,7 @@ class KernelTracer {
   std::string LibraryText() const;
 
  private:
-  // What is said of the work of a step.
+  // The op's output and layer that the work of a step is traced with.
   struct Source {
     std::string output, layer;
   };

@@ -102,7 +102,7 @@ void PerfCounters::Start() {
           PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
       int file = OpenOn(thread, &attr);
       if (file < 0 && attr.exclude_kernel == 0 && errno == EACCES) {
-        attr.exclude_kernel = 1;  // what somebody without rights may see
+        attr.exclude_kernel = 1;  // user space needs no privileges
         file = OpenOn(thread, &attr);
       }
       if (file >= 0)

@@ -15,7 +15,7 @@
 
 namespace pd {
 
-/// What one step took, in seconds.
+/// The time of one step, in seconds.
 struct StepCost {
   double reader = 0;  ///< of it, waiting for the batch
   double batch = 0;   ///< the whole of it

@@ -15,8 +15,8 @@ EventType PhaseOf(int32_t role) {
                                      : EventType::kForward;
 }
 
-// What moves values and computes nothing counts as memory manipulation; a copy
-// to or from a GPU is one there.
+// Steps that only move values count as memory manipulation; a copy to or from
+// a GPU is a CUDA runtime call.
 EventType TypeOf(const StepInfo& info) {
   if (info.op_type == "copy" && info.on_device) return EventType::kCudaRuntime;
   return info.op_type == "reorder" || info.op_type == "copy"

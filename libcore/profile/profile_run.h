@@ -11,12 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/array.h"
+#include "libcore/ir/array.h"
+#include "libcore/model/load_model.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/passes/pipeline.h"
 #include "libcore/profile/profiler.h"
-#include "libcore/train/load_model.h"
 
 namespace pd {
 
@@ -30,7 +30,7 @@ struct ProfileRunOptions {
 
 struct ProfileRunEnd {
   int64_t steps = 0;   ///< done
-  int stopped_by = 0;  ///< what `stop` said
+  int stopped_by = 0;  ///< the value of `stop`
   std::string why;     ///< why there were fewer; "" when there were not
 };
 

@@ -40,7 +40,7 @@ struct ProfilerOptions {
   std::optional<Scheduler> scheduler;  ///< nothing: costs of steps only
   size_t ring_events = Recorder::kRingEvents;
   std::vector<std::string> counters;  ///< see PerfCounters::Open
-  std::string process_name;           ///< what traces call this process
+  std::string process_name;           ///< of this process in traces
   /// Facts that every trace carries.
   std::vector<std::pair<std::string, std::string>> facts;
   /// Takes the trace of each cycle of the scheduler.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do at most, measured: multiply-adds in registers, and
+// The peak rates of this machine, measured: multiply-adds in registers, and
 // memory read and written by STREAM's triad. An op's arithmetic intensity says
 // which of the two bounds it (Williams, Waterman, Patterson, "Roofline", 2009).
 #ifndef PD_LIBCORE_PROFILE_ROOFLINE_H_

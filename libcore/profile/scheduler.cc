@@ -22,8 +22,8 @@ absl::StatusOr<int64_t> Number(absl::string_view what, absl::string_view text) {
   const bool digits = !text.empty() && std::all_of(text.begin(), text.end(),
                                                    absl::ascii_isdigit);
   if (!digits || !absl::SimpleAtoi(text, &number) || number > kMost)
-    return InvalidArgument("%s is '%s'; expected a whole number from 0 to %d",
-                           what, text, kMost);
+    return InvalidArgument("%s is '%s'; expected an integer from 0 to %d", what,
+                           text, kMost);
   return number;
 }
 

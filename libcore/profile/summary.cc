@@ -78,7 +78,7 @@ class Summarizer {
     const TraceSite* site;
   };
 
-  // What a GPU did bears the number of what has started it.
+  // The work of a GPU bears the number of the event that started it.
   bool OnGpu(const TraceEvent& event) const {
     const EventType type = trace_.SiteOf(event).type;
     return ours_ && event.id != 0 &&
@@ -198,8 +198,8 @@ class Summarizer {
     }
   }
 
-  // What CUPTI tells has names of its own, what stands for the work of an op
-  // that of its implementation.
+  // Events from CUPTI have their own names, events that stand for the work of
+  // an op the name of its implementation.
   void TakeGpu(const TraceSite& site, int64_t ns) {
     const bool move = site.type != EventType::kKernel;
     const std::string name =
@@ -288,7 +288,7 @@ class Summarizer {
       Find(site.name, &summary_.memory)->Add(place.event->duration());
       return;
     }
-    // What PaddlePaddle's own code records in C++ is no user's.
+    // Ranges that PaddlePaddle's own C++ code records are not the user's.
     if (user && !ours_) return;
     Find(site.name, &summary_.user.items)->Add(place.event->duration());
     Find(site.name, OfThread(place, &summary_.user_by_thread))

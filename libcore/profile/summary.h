@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the events of a trace add up to: the numbers of PaddlePaddle's tables
+// The sums of a trace's events: the numbers of PaddlePaddle's tables
 // and of ours, all of the same window: the steps that were recorded.
 #ifndef PD_LIBCORE_PROFILE_SUMMARY_H_
 #define PD_LIBCORE_PROFILE_SUMMARY_H_
@@ -55,13 +55,13 @@ struct KindTime {
   bool on_gpu = false;
 };
 
-/// What the time of the steps was spent on, on the thread that steps.
+/// The parts of the steps' time, on the thread that steps.
 struct Coverage {
   int64_t steps = 0;    ///< their time
   int64_t reading = 0;  ///< waiting for data
   int64_t ops = 0;      ///< operators
   int64_t moves = 0;    ///< reorders and copies between them
-  /// What none of these covers.
+  /// The time that none of these covers.
   int64_t rest() const { return steps - reading - ops - moves; }
 };
 

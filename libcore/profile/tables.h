@@ -13,7 +13,7 @@ namespace pd {
 
 struct TableOptions {
   SortKey sorted_by = SortKey::kCpuTotal;
-  bool op_detail = false;        ///< what an op consists of stands below it
+  bool op_detail = false;        ///< an op's parts stand below it
   bool thread_sep = false;       ///< threads are not merged
   std::string time_unit = "ms";  ///< s, ms, us or ns
 };
@@ -24,7 +24,7 @@ std::string PaddleTables(const ProfileTrace& trace,
                          const ProfileSummary& summary,
                          const TableOptions& options);
 
-/// What the steps' time was spent on, and what is left.
+/// The parts of the steps' time, and the rest.
 std::string CoverageText(const ProfileSummary& summary,
                          const std::string& time_unit);
 

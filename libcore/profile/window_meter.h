@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine did while a window of steps was recorded: use of the cores,
-// memory, counters, energy.
+// Measurements of the machine while a window of steps was recorded: use of the
+// cores, memory, counters, energy.
 #ifndef PD_LIBCORE_PROFILE_WINDOW_METER_H_
 #define PD_LIBCORE_PROFILE_WINDOW_METER_H_
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -25,8 +25,8 @@ struct FlopCount {
   std::map<std::string, Shape> assumed;
 };
 
-/// What an open extent of an input counts as, other than the batch: the side of
-/// a picture, for want of anything better.
+/// The assumed size of an open extent of an input, other than the batch: the
+/// side of a picture, for want of anything better.
 inline constexpr int64_t kOpenExtent = 224;
 
 /// The shape of a variable; null where there is no such variable.

@@ -224,7 +224,7 @@ class DotWriter {
     const Shape shape = var != nullptr ? var->shape : Shape();
     const auto maker = makers_.find(name);
     if (maker != makers_.end()) {
-      // What an operator updates in place is an edge to itself; no need of it.
+      // An update in place is an edge from an op to itself; none is drawn.
       if (maker->second != node)
         absl::StrAppend(&edges_, "  ", maker->second, " -> ", node,
                         " [label=", Quoted(ShapeText(shape)), "];\n");

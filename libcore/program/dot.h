@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

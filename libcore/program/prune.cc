@@ -71,8 +71,8 @@ void AddAttrNames(const OpDesc& op, Names* names) {
   }
 }
 
-// What ops read and write, their sub-blocks' traffic with the blocks around
-// them included.
+// Variables that ops read and write, including those of the blocks around them
+// that their sub-blocks read and write.
 class Traffic {
  public:
   explicit Traffic(const ProgramDesc& program)

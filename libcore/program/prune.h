@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

@@ -84,7 +84,7 @@ std::string DumpShape(const Shape& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
 
-// What it is, as after the colon: "float32[-1,10]", "selected_rows float32[3]".
+// The type as after the colon: "float32[-1,10]", "selected_rows float32[3]".
 std::string DumpType(const VarDesc& var) {
   std::string tensor = absl::StrCat(Name(var.dtype), DumpShape(var.shape));
   if (var.lod_level > 0) absl::StrAppend(&tensor, " lod ", var.lod_level);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

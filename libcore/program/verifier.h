@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {

@@ -20,8 +20,8 @@ constexpr float kWarm = 0.2f, kPress = 0.1f;
 constexpr float kFirstBeta = 20, kLastBeta = 2;
 // The sigmoid is stretched so that it reaches both ends.
 constexpr float kLow = -0.1f, kHigh = 1.1f;
-// What is added to the moments' diagonal, of its mean: inputs that never came
-// by may come by.
+// The damping of the moments' diagonal, as a part of its mean: inputs that
+// were always 0 in calibration may have other values later.
 constexpr float kDamping = 0.01f;
 
 // Some rows of one group, in units of a step between integers. Rows know
@@ -51,7 +51,7 @@ class Group {
     }
   }
 
-  // What is thought of as the rows' integers, with the rows of e C.
+  // Candidate integers of the rows, with the rows of e C.
   struct Choice {
     std::vector<float> integers, slopes;
   };

@@ -14,7 +14,7 @@ namespace pd {
 /// True where weights go through quantize_dequantize ops, as in training.
 bool SimulatesQuantization(const ProgramDesc& program);
 
-/// What such a program has learned.
+/// The quantization that such a program has learned.
 struct LearnedQuantization {
   InferenceModel model;  ///< without the fake-quantize ops
   Quantization quantization;

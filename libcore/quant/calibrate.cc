@@ -15,7 +15,7 @@
 namespace pd {
 namespace {
 
-// What relu_of_ says of a variable that is looked at itself.
+// The entry of relu_of_ for a variable that is observed itself.
 constexpr size_t kItself = std::numeric_limits<size_t>::max();
 
 class Calibrator : public StretchObserver {
@@ -67,7 +67,7 @@ class Calibrator : public StretchObserver {
           return options_.progress == nullptr ||
                  options_.progress(batches, records);
         });
-    // What came of the data, without the place in the plan.
+    // Errors about the data come first, without the place in the plan.
     PD_RETURN_IF_ERROR(bad_value_);
     PD_RETURN_IF_ERROR(records.status());
     result.records = *records;

@@ -26,7 +26,7 @@ struct CalibrationOptions {
   BatchProgress progress;
 };
 
-/// What was seen of one variable.
+/// Statistics of one variable.
 struct ActivationStats {
   ValueRange range;
   double threshold = 0;         ///< 0: nothing but zeros came by

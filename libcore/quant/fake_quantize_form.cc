@@ -116,7 +116,7 @@ class FakeForm {
         else if (name != chosen.weight)
           name = rewriter_.Now(name);
       }
-    // Who fetches the result by its name shall get it.
+    // A fetch of the result by its name shall get it.
     const bool fetched = IsFetched(chosen.output);
     const std::string product =
         fetched ? absl::StrCat(chosen.output, ".quantized") : chosen.output;

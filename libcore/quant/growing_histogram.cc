@@ -100,8 +100,8 @@ void Count(const float* x, int64_t n, float scale, uint32_t* table) {
   }
 }
 
-// Those from `cut` on; gives the number of others. They are rare: eight flags
-// at a time say that there is none.
+// Counts the values from `cut` on; gives the number of others. They are rare:
+// eight flags at a time say that there is none.
 int64_t CountTop(const float* x, int64_t n, float cut, float scale,
                  uint32_t* table) {
   constexpr int64_t kGroup = 8;
@@ -135,7 +135,7 @@ int64_t Below(int64_t count, int64_t beside, double mean, double edge) {
   const int64_t anywhere = count <= kFew ? 0 : std::min(count, beside);
   auto below = static_cast<int64_t>(
       std::nearbyint(static_cast<double>(anywhere) * edge));
-  // What lies on an edge lies above it, whatever has been rounded.
+  // A value on an edge counts as above it, whatever has been rounded.
   constexpr double kRounding = 1.0 / 512;
   const double sum = (mean + kRounding) * static_cast<double>(count) -
                      static_cast<double>(anywhere) / 2;

@@ -49,7 +49,7 @@ class GrowingHistogram {
     uint32_t number = 0;
     float mean = 0;
   };
-  // What one thread has counted of a batch.
+  // The counts of one thread for a batch.
   struct Part {
     ValueRange range;
     int64_t zeros = 0;            // that came before other values

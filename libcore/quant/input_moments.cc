@@ -9,7 +9,7 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/onednn/dnnl.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/conv/window.h"
 #include "libcore/quant/op_table.h"
 
 namespace pd {

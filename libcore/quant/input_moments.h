@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a weight is multiplied by, as far as squared errors need it: with x the
+// The inputs of a weight, as far as squared errors need them: with x the
 // inputs of one output and e the errors of a row of weights, the output's
 // squared error is on average e C e^T, C the mean of x^T x. C is small; the
 // inputs are not kept.

@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<ValueError>> CompareModels(
     const InferenceModel& quantized, const std::vector<std::string>& variables,
     Loader* loader, int64_t most_batches, const BatchProgress& progress);
 
-/// What quantizing one op alone costs at the model's outputs.
+/// The error at the model's outputs from quantizing one op alone.
 struct Sensitivity {
   std::string type, output;
   double sqnr = 0;  ///< of all outputs together, dB

@@ -97,10 +97,12 @@ absl::Status AddObserveOps(OpRegistry* registry) {
   op.Attr("as_it_lies", false);
   op.Infer([](InferContext*) { return absl::OkStatus(); });
   op.NoGrad().Reference(BindObserve);
-  op.AddImplementation({"as it lies", true, BindObserveAsItLies});
+  op.AddImplementation(
+      Implementation("as it lies", BindObserveAsItLies).TakesLayouts());
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   OpDef chain = ObserveChainDef();
-  chain.Reference(BindChain).AddImplementation({"as it lies", true, BindChain});
+  chain.Reference(BindChain).AddImplementation(
+      Implementation("as it lies", BindChain).TakesLayouts());
   PD_RETURN_IF_ERROR(registry->Add(std::move(chain)));
   return registry->Add(ObserveChainEndDef());
 }

@@ -19,7 +19,7 @@
 
 namespace pd {
 
-/// What is looked at: variables that are shown together when the last of them
+/// Observed values: variables that are shown together when the last of them
 /// exists.
 using Sight = std::vector<std::string>;
 
@@ -33,7 +33,7 @@ using BatchProgress = std::function<bool(int64_t batches, int64_t records)>;
 struct ObservedRun {
   InferenceModel model;
   std::vector<Sight> sights;
-  /// Who looks takes values in any order: records lie one after the other
+  /// The observer takes values in any order: records lie one after the other
   /// without padding, and the rest as it was computed.
   bool as_they_lie = false;
   /// Sees some of the sights, of one variable each, as they are made; null: all

@@ -297,7 +297,8 @@ OpDef ObserveChainEndDef() {
   };
   OpDef op(kObserveChainEnd);
   op.Input("X").Infer([](InferContext*) { return absl::OkStatus(); });
-  op.NoGrad().Reference(bind).AddImplementation({"as it lies", true, bind});
+  op.NoGrad().Reference(bind).AddImplementation(
+      Implementation("as it lies", bind).TakesLayouts());
   return op;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows a convolution as it is looked at: the sum with its bias, with a
+// The ops after an observed convolution: the sum with its bias, with a
 // shortcut, and ReLU. As one op that shows each of them stretch by stretch they
 // cost one pass over memory, as fused ops do, instead of two for each.
 #ifndef PD_LIBCORE_QUANT_OBSERVED_CHAIN_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes integers: which ops of a model, with which weights and
+// A plan of quantization: which ops become integers, with which weights and
 // activations, and which stay in floating point and why.
 #ifndef PD_LIBCORE_QUANT_PLAN_H_
 #define PD_LIBCORE_QUANT_PLAN_H_
@@ -39,8 +39,8 @@ struct QuantPlan {
   std::vector<std::string> observed;
 };
 
-/// What the user leaves out: an op type, a variable that an op reads or writes,
-/// or a pattern of either with `*` and `?`.
+/// Ops that the user excludes: an op type, a variable that an op reads or
+/// writes, or a pattern of either with `*` and `?`.
 using SkipList = std::vector<std::string>;
 
 /// Which entry of the list matches the op; "" for none.

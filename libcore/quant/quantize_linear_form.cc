@@ -290,7 +290,7 @@ class LinearForm {
   std::map<size_t, const QuantOp*> chosen_;
   std::set<std::string> answers_;
   std::set<std::string> real_;  // activations that ops of the plan read
-  std::map<std::string, std::string> integers_;  // what those read instead
+  std::map<std::string, std::string> integers_;  // their replacements
   std::map<std::string, std::string> clipped_;   // results of relus left out
   std::set<std::string> weights_;                // done
 };

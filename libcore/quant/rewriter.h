@@ -37,7 +37,7 @@ class Rewriter {
   void Replace(const std::string& name, const std::string& instead) {
     instead_[name] = instead;
   }
-  /// What to read for `name` now.
+  /// The variable to read for `name` now.
   const std::string& Now(const std::string& name) const;
   /// Makes reads of these slots, or of all where there are none, follow
   /// Replace.

@@ -52,7 +52,7 @@ const std::string& Name(QuantAlgorithm algorithm);
 /// InvalidArgument for another name.
 absl::StatusOr<QuantAlgorithm> ParseQuantAlgorithm(absl::string_view name);
 
-/// What a batch or all of them hold of a variable.
+/// The range of a variable's values in a batch or in all of them.
 struct ValueRange {
   int64_t count = 0;
   int64_t nan = 0, inf = 0;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/array.h"
-#include "libcore/ops/quantize.h"
+#include "libcore/ir/array.h"
+#include "libcore/ops/quantize/quantize.h"
 
 namespace pd {
 
@@ -39,7 +39,7 @@ struct QuantizedWeight {
   }
   Array AsIntegers() const;     ///< int8 or int16
   Array AsFloats() const;       ///< the integers in float32
-  Array AsDequantized() const;  ///< what they stand for
+  Array AsDequantized() const;  ///< the values they stand for
 };
 
 /// `w` is float32; `axis` as in QuantOp. InvalidArgument for NaN and Inf.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run would be, without one step of it: everything that can be
+// A check of a training run without one step of it: everything that can be
 // wrong before the first step is found, and what it will need is said.
 #ifndef PD_LIBCORE_REPORT_DRY_RUN_H_
 #define PD_LIBCORE_REPORT_DRY_RUN_H_
@@ -21,7 +21,7 @@ namespace pd {
 struct DataPlan {
   int64_t records = 0, batches = 0, batch_size = 0;
   std::vector<BatchField> fields;  ///< without data; of a whole batch
-  size_t activation_bytes = 0;     ///< what a plan for a whole batch holds
+  size_t activation_bytes = 0;     ///< held by a plan for a whole batch
   size_t unshared_bytes = 0;       ///< the same without sharing memory
 };
 
@@ -35,7 +35,7 @@ struct DryRun {
   /// Operations of one step, two for each multiply-add of its convolutions and
   /// matrix products, gradients included; nothing when a shape is not known.
   std::optional<int64_t> step_flops;
-  /// What works but can hardly be meant, with places in the job.
+  /// Settings that work but can hardly be meant, with places in the job.
   std::vector<std::string> warnings;
 };
 

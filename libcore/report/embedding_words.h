@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of an embedding's table stand for.
+// The labels of the rows of an embedding's table.
 #ifndef PD_LIBCORE_REPORT_EMBEDDING_WORDS_H_
 #define PD_LIBCORE_REPORT_EMBEDDING_WORDS_H_
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/program_desc.h"
 #include "libcore/data/dataset.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an evaluation looks like: some of its records with what the network said
-// of them, how often one class was taken for another, how decisions fare at all
+// The view of an evaluation: some of its records with the network's answers
+// to them, how often one class was taken for another, how decisions fare at all
 // thresholds. It counts while the evaluation runs and keeps no predictions but
 // those of the records that it shows.
 #ifndef PD_LIBCORE_REPORT_EVALUATION_VIEW_H_

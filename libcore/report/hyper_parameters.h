@@ -10,7 +10,7 @@
 
 namespace pd {
 
-/// What the job says of its optimizer, the batch, the length and the seed, by
+/// The job's settings of the optimizer, the batch, the length and the seed, by
 /// path ("optimizer.adamw.learning_rate"), with defaults that hold.
 std::vector<LogParameter> HyperParametersOf(const LoadedJob& job);
 

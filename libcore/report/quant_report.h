@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a quantization did, as one HTML file that needs no network: thresholds
-// in the histograms of activations, and the error of every layer. Drawn as SVG,
-// without scripts.
+// The results of a quantization, as one HTML file that needs no network:
+// thresholds in the histograms of activations, and the error of every layer.
+// Drawn as SVG, without scripts.
 #ifndef PD_LIBCORE_REPORT_QUANT_REPORT_H_
 #define PD_LIBCORE_REPORT_QUANT_REPORT_H_
 

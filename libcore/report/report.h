@@ -20,7 +20,7 @@ namespace pd {
 
 /// Bytes that were planned before the first step.
 struct PlannedMemory {
-  size_t activations = 0;  ///< what the training plan holds at once
+  size_t activations = 0;  ///< held at once by the training plan
   size_t unshared = 0;     ///< the same without sharing memory
   size_t variables = 0;    ///< parameters and the optimizer's state
 };

@@ -95,7 +95,7 @@ void Tensor::Reset(DType dtype, Shape shape) {
 
 absl::Status Tensor::Allocate() {
   constexpr size_t kAlignment = 64;
-  Attach(nullptr);  // what it had is free before it asks for more
+  Attach(nullptr);  // frees the old bytes before it asks for more
   PD_RETURN_IF_ERROR(CheckTensorSize(dtype_, shape_));
   // A tail for whole-vector reads.
   auto made = ZeroedBytes(bytes() + 64, kAlignment);

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "formats/array.h"
-#include "formats/program_desc.h"
 #include "libcore/base/dtype.h"
 #include "libcore/base/shape.h"
+#include "libcore/ir/array.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/tensor/layout.h"
 
 namespace pd {

@@ -12,7 +12,7 @@
 namespace pd {
 namespace {
 
-// What the calling thread is called, and its ring once it has one.
+// The name of the calling thread, and its ring once it has one.
 struct ThisThreadState {
   std::string name;
   std::shared_ptr<EventRing> ring;

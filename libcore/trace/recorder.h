@@ -29,7 +29,7 @@ class EventRing {
   EventRing(uint64_t thread, std::string name, size_t capacity);
 
   void Push(SiteId site, uint64_t begin, uint64_t end, int64_t id) {
-    // What was on the way when recording stopped is not part of the trace.
+    // An event that ends after recording stopped is not part of the trace.
     if (!open_.load(std::memory_order_relaxed)) return;
     const uint64_t n = count_.load(std::memory_order_relaxed);
     Slot& slot = slots_[n & mask_];
@@ -53,7 +53,7 @@ class EventRing {
   std::vector<Slot> slots_;
   std::atomic<uint64_t> count_{0};
   std::atomic<bool> open_{false};
-  uint64_t first_ = 0;  // what is behind this one was collected before
+  uint64_t first_ = 0;  // earlier events are already collected
 };
 
 class Recorder {
@@ -75,7 +75,7 @@ class Recorder {
   /// Until now.
   void Stop();
 
-  /// What was recorded between Start and Stop: sites, threads, events in their
+  /// The trace recorded between Start and Stop: sites, threads, events in their
   /// order, times from Start on.
   ProfileTrace Collect();
   /// A reading of the clock as a time of that trace.
@@ -94,7 +94,7 @@ class Recorder {
   /// A ring for what runs elsewhere than on a thread, a GPU; one thread pushes.
   std::shared_ptr<EventRing> MakeRing(std::string name);
 
-  /// What traces call the calling thread.
+  /// Sets the name of the calling thread in traces.
   static void NameThisThread(std::string name);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network's outputs say: which of them answers, and what kind of answer
+// The answer of a network: which output holds it, and what kind of answer
 // it is, as far as that follows from the label that the job holds it against.
 #ifndef PD_LIBCORE_TRAIN_ANSWER_H_
 #define PD_LIBCORE_TRAIN_ANSWER_H_

@@ -14,11 +14,11 @@
 #include "absl/status/statusor.h"
 #include "libcore/exec/plan.h"
 #include "libcore/exec/step_times.h"
+#include "libcore/model/load_model.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/passes/amp.h"
 #include "libcore/passes/pipeline.h"
-#include "libcore/train/load_model.h"
 
 namespace pd {
 

@@ -23,7 +23,7 @@ namespace pd {
 absl::Status CheckDataFits(const LoadedJob& job, const TrainProgram& program,
                            const Loader& loader, absl::string_view set);
 
-/// What training would do but nobody can want, a sentence each with its place:
+/// Warnings of legal but useless settings, a sentence each with its place:
 /// a learning rate of 0, a schedule that does not end with the training or does
 /// nothing in it, outputs that are no class, results that are followed in vain.
 std::vector<std::string> WarningsOf(const LoadedJob& job,

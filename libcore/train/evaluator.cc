@@ -8,7 +8,7 @@
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/train/nan_guard.h"
+#include "libcore/check/nan_guard.h"
 
 namespace pd {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/array.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
+#include "libcore/ir/array.h"
 #include "libcore/train/metrics.h"
 #include "libcore/train/metrics/confusion.h"
 #include "libcore/train/plan_cache.h"
@@ -35,7 +35,7 @@ class EvaluationObserver {
                        const std::vector<const Tensor*>& outputs) = 0;
 };
 
-/// What to run and what to look at.
+/// The program of an evaluation and the variables that it inspects.
 struct EvaluationSpec {
   ProgramDesc program;
   std::vector<FeedSpec> feeds;  ///< first extents -1

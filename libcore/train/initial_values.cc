@@ -13,8 +13,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/load_model.h"
 #include "libcore/program/match_params.h"
-#include "libcore/train/load_model.h"
 #include "libcore/train/name_patterns.h"
 
 namespace pd {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
 #include "libcore/exec/session.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 
-/// Whose parameters a network begins with, and which of them.
+/// The model whose parameters a network begins with, and which of them.
 struct InitialParameters {
   std::string model = {};  ///< a MODEL
   /// "backbone.*=>*": other names for the model's parameters; the first that
@@ -24,7 +24,7 @@ struct InitialParameters {
   std::vector<std::string> skip = {};
 };
 
-/// What became of them, by the network's names, sorted.
+/// Parameters that were taken or not, by the network's names, sorted.
 struct TakenParameters {
   /// With the name in the model, where `rename` changed it.
   std::vector<std::pair<std::string, std::string>> taken;

@@ -25,8 +25,8 @@ bool IsLast(const Transform& t) {
          std::holds_alternative<transforms::Transpose>(t);
 }
 
-// What Finish does to pixels, as steps. Pipeline::Create has checked that they
-// fit each other.
+// The operations of Finish on pixels, as steps. Pipeline::Create has checked
+// that they fit each other.
 class PictureSteps {
  public:
   explicit PictureSteps(int64_t channels) : channels_(channels) {}

@@ -44,8 +44,8 @@ absl::StatusOr<std::optional<JobAmp>> AmpOf(const LoadedJob& job) {
   return std::optional<JobAmp>(std::move(result));
 }
 
-void WarnOfSlowHalves(DType dtype) {
-  if (DefaultPlace() != nullptr) return;
+void WarnOfSlowHalves(const OpRegistry& registry, DType dtype) {
+  if (registry.device() != nullptr) return;
   if (dtype == DType::kFloat16)
     LogWarning(
         "float16 is computed through float32 here, which is slower than "

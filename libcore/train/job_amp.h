@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "libcore/nn/job.h"
+#include "libcore/ops/registry.h"
 #include "libcore/optim/loss_scaling.h"
 #include "libcore/passes/amp.h"
 
@@ -24,12 +25,12 @@ absl::StatusOr<std::optional<JobAmp>> AmpOf(const LoadedJob& job);
 
 /// Says once in the log what this CPU makes of the type, where it computes:
 /// bfloat16 without avx512_bf16, or float16, is slower than float32.
-void WarnOfSlowHalves(DType dtype);
+void WarnOfSlowHalves(const OpRegistry& registry, DType dtype);
 
 /// Says in the log when the factor of the loss changes.
 class ScaleWatch {
  public:
-  /// What it is before the first step.
+  /// Sets the factor before the first step.
   void Begin(float scale) { last_ = scale; }
   void AfterStep(int64_t step, float now);
 

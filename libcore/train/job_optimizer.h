@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "formats/pickle.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job.h"
 #include "libcore/optim/optimizer.h"
-#include "libcore/train/checkpoint.h"
 
 namespace pd {
 
@@ -27,7 +27,7 @@ absl::StatusOr<std::function<double(int64_t step, int64_t epoch)>> RateOf(
 ParamGrad ParamGradOf(const ParameterSettings& settings,
                       const std::string& gradient);
 
-/// What PaddlePaddle's scheduler object says of itself when the run stands at
+/// The state_dict of PaddlePaddle's scheduler object when the run stands at
 /// `state`; none where the job has no schedule. InvalidArgument with its place
 /// for a schedule whose arguments are out of range.
 absl::StatusOr<std::optional<PickleDict>> SchedulerStateOf(

@@ -23,7 +23,7 @@ class ConfusionMatrix;
 /// A result by name; names are what logs and `train.checkpoint.best` say.
 using MetricResults = std::vector<std::pair<std::string, double>>;
 
-/// What a metric may look at. All have the records along their first axis.
+/// Inputs of a metric. All have the records along their first axis.
 enum class MetricSlot {
   kInput,        ///< predictions
   kLabel,        ///< answers
@@ -49,7 +49,7 @@ class BySlot {
   std::array<T, kMetricSlots> all_{};
 };
 
-/// What is known of a tensor before there is one: extents of -1 fit any.
+/// Type and shape of a tensor before it exists: extents of -1 fit any.
 struct TensorSpec {
   DType dtype = DType::kFloat32;
   Shape shape;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run does because of its results: keeps the best checkpoint, stops
+// Reactions of a run to its results: it keeps the best checkpoint, stops
 // early (paddle.callbacks.EarlyStopping), lowers the learning rate on a plateau
-// (paddle.optimizer.lr.ReduceOnPlateau). What they have seen is in TrainState,
+// (paddle.optimizer.lr.ReduceOnPlateau). Their state is part of TrainState,
 // so a resumed run goes on as if it had not been stopped.
 #ifndef PD_LIBCORE_TRAIN_MONITORS_H_
 #define PD_LIBCORE_TRAIN_MONITORS_H_
@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.h"
-#include "libcore/train/checkpoint.h"
 #include "libcore/train/evaluator.h"
 
 namespace pd {

@@ -10,7 +10,7 @@
 #include "libcore/data/row_datasets.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/open_archives.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {

@@ -14,7 +14,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/train/open_data.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {

@@ -7,7 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/row_datasets.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {
@@ -38,7 +38,7 @@ absl::StatusOr<CategoryOptions> CategoriesOf(OpenContext* context,
 bool HasMean(const job::Column& field) { return field.mean_size() > 0; }
 bool HasMean(const job::JsonField& field) { return field.has_mean(); }
 
-// What Column and JsonField have in common.
+// The options that Column and JsonField have in common.
 template <typename Message>
 absl::StatusOr<ValueOptions> ValueOf(OpenContext* context,
                                      const Message& field) {

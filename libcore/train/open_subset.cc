@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {

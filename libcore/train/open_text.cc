@@ -8,7 +8,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/data/row_datasets.h"
 #include "libcore/train/open_data.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {

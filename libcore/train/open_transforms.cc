@@ -6,7 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/open_data.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {

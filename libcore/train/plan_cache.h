@@ -63,7 +63,7 @@ class PlanCache {
   std::vector<std::string> fetches_;
   std::string label_;
   std::vector<size_t> fields_;     // of a batch, per feed
-  std::vector<Unknown> unknowns_;  // what tells shapes apart
+  std::vector<Unknown> unknowns_;  // extents that tell shapes apart
   std::function<void(int64_t, const Plan&)> on_plan_;
   std::map<std::vector<int64_t>, Use> plans_;
   std::vector<int64_t> key_;  // the extents of the batch at hand

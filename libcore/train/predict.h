@@ -17,7 +17,7 @@
 
 namespace pd {
 
-/// What is run. Variables have their values in the session's scope.
+/// The program to run. Variables have their values in the session's scope.
 struct Predictor {
   ProgramDesc program;
   std::vector<FeedSpec> inputs;      ///< first extents -1

@@ -18,7 +18,7 @@
 #include "libcore/data/transforms.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/open_data.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {

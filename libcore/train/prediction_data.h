@@ -56,8 +56,8 @@ class PredictionData {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What turns the numbers of `field`, a label of `set`, into words; null where
-/// the job reads no text into it.
+/// The encoder that turns numbers of `field`, a label of `set`, into words;
+/// null where the job reads no text into it.
 absl::StatusOr<std::unique_ptr<TextEncoder>> WordsOf(
     const LoadedJob& job, const job::DataSet& set, const std::string& field,
     RunVocabularies* vocabularies);

@@ -12,7 +12,7 @@
 #include "libcore/base/file_set.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/train/nan_guard.h"
+#include "libcore/check/nan_guard.h"
 
 namespace pd {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/exec/session.h"
-#include "libcore/train/lod_json.h"
+#include "libcore/model/lod_json.h"
 
 namespace pd {
 

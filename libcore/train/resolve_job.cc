@@ -18,11 +18,11 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/data/field_facts.h"
 #include "libcore/data/vocabulary.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_sizes.h"
-#include "libcore/train/checkpoint.h"
 #include "libcore/train/open_data.h"
-#include "libcore/train/open_parts.h"
+#include "libcore/train/open_internal.h"
 
 namespace pd {
 namespace {
@@ -114,7 +114,7 @@ FieldNotes NotesOf(const job::DataSet& set, const std::string& name) {
   return notes;
 }
 
-// What the training set says.
+// Sizes and scales that follow from the training set.
 class TrainingFacts {
  public:
   TrainingFacts(const LoadedJob& job, DatasetPtr dataset)
@@ -255,7 +255,7 @@ std::map<std::string, OpenScale> OpenScales(const LoadedJob& job) {
   return open;
 }
 
-// What the training set of a run had.
+// Takes the scales of fields from the training set of an earlier run.
 absl::Status TakeScalesOf(const std::string& run,
                           std::map<std::string, OpenScale>* open,
                           Scales* scales) {

@@ -11,8 +11,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/run_checkpoint.h"
 #include "libcore/program/match_params.h"
-#include "libcore/train/run_checkpoint.h"
 
 namespace pd {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "libcore/exec/session.h"
-#include "libcore/train/checkpoint.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {

@@ -23,7 +23,7 @@ bool IsIn(absl::string_view field, absl::string_view part) {
          (field.size() == part.size() || field[part.size()] == '.');
 }
 
-// What no step computes with.
+// A free change is of a field that no step computes with.
 bool IsFree(const JobChange& change) {
   static constexpr const char* kFree[] = {"name",
                                           "metric",

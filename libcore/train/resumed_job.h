@@ -11,13 +11,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.h"
 #include "libcore/nn/job_changes.h"
-#include "libcore/train/checkpoint.h"
 
 namespace pd {
 
-/// What differs from the run's job, as far as a run may go on with it.
+/// Differences from the run's job, as far as a run may go on with them.
 struct ResumedChanges {
   std::vector<JobChange> free;   ///< nothing that training computes with
   std::vector<JobChange> rates;  ///< the learning rate and its schedule

@@ -55,7 +55,7 @@ std::string ChangesLine(int64_t step, int64_t epoch,
 /// Why training stops at a loss that is no number.
 std::string BadLossText(int64_t step, float loss);
 
-/// What a loader left out since its epoch began, and its data set before.
+/// Records left out by a loader in its epoch, and by its data set before.
 BadRecords AllSkipped(const Loader& loader);
 /// {"step": 938, "epoch": 1, "skipped": {"set": "train", "records": 3,
 /// "first": ["'a.csv':17:3: ..."]}}

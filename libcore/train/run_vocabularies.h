@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the training set of a run has learned of its data, so that its other
+// Vocabularies, classes and columns of a run's training set, so that its other
 // sets, a resumed run, evaluation and prediction number words and classes in
 // the same way and read the same columns. A run keeps three folders, each with
 // a file FIELD.txt for a field, a name a line; control characters and

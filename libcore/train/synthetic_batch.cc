@@ -14,7 +14,7 @@
 namespace pd {
 namespace {
 
-// What a program wants of one feed, found by following it.
+// The constraints of a program on one feed, found by following it.
 class Wanted {
  public:
   Wanted(const BlockDesc& block, const FeedSpec& feed)

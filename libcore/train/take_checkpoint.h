@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run writes into a checkpoint.
+// The contents of a run's checkpoint.
 #ifndef PD_LIBCORE_TRAIN_TAKE_CHECKPOINT_H_
 #define PD_LIBCORE_TRAIN_TAKE_CHECKPOINT_H_
 
 #include "absl/status/statusor.h"
 #include "libcore/exec/scope.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.h"
-#include "libcore/train/checkpoint.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {

@@ -54,7 +54,7 @@ MetricUse MetricOf(const LoadedJob& job, const job::Metric& metric,
   return use;
 }
 
-// What is known of a metric's tensors before there is a data set.
+// Checks a metric's tensors, as far as known before there is a data set.
 absl::Status CheckMetric(const LoadedJob& job, const BuiltModel& built,
                          const job::Metric& metric, const MetricUse& use) {
   MetricSpecs specs;
@@ -71,7 +71,7 @@ absl::Status CheckMetric(const LoadedJob& job, const BuiltModel& built,
                 metric);
 }
 
-// What the test and the training side have in common.
+// The parts that the test and the training program have in common.
 absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
                                     const BuiltModel& built) {
   TrainProgram program;

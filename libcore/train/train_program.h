@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "formats/program_desc.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/plan.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"

@@ -15,6 +15,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
@@ -22,7 +23,6 @@
 #include "libcore/train/data_fit.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/monitors.h"
-#include "libcore/train/nan_guard.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/resume_checkpoint.h"
@@ -165,7 +165,8 @@ absl::Status Trainer::Impl::Prepare() {
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   rate_ = &rate->tensor;
   PD_ASSIGN_OR_RETURN(const auto amp, AmpOf(job_));
-  if (amp.has_value()) WarnOfSlowHalves(amp->precision.dtype);
+  if (amp.has_value())
+    WarnOfSlowHalves(session_.registry(), amp->precision.dtype);
   if (!program_.loss_scaling.empty())
     scale_.Begin(
         *session_.scope().Find(program_.loss_scaling)->tensor.data<float>());
@@ -212,7 +213,7 @@ absl::StatusOr<std::string> Trainer::Impl::CheckpointToResume() const {
 
 absl::Status Trainer::Impl::OpenData() {
   const job::Data& data = job_.proto().data();
-  // What a run that goes on has learned are its numbers of words.
+  // A resumed run keeps its vocabularies: the numbers of its words.
   if (options_.resume && CheckpointToResume().ok())
     vocabularies_ = RunVocabularies(options_.run);
   PD_ASSIGN_OR_RETURN(

@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/passes/pipeline.h"
-#include "libcore/train/checkpoint.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/initial_values.h"
 #include "libcore/train/monitors.h"
@@ -35,7 +35,7 @@ struct StepReport {
   double learning_rate = 0;
 };
 
-/// What a run is made of, for observers that look inside; lives as long as the
+/// The parts of a run, for observers that inspect them; lives as long as the
 /// trainer.
 struct TrainStart {
   const LoadedJob* job = nullptr;
@@ -54,7 +54,7 @@ struct ParameterGradient {
   const Tensor* gradient = nullptr;
 };
 
-/// What the outside sees and decides. Every function may be left as it is.
+/// Observer of a training. Every function may be left as it is.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -76,12 +76,12 @@ class TrainObserver {
   virtual void OnEvaluationStep(int64_t /*batches*/, int64_t /*of*/) {}
   virtual void OnEvaluation(int64_t /*step*/,
                             const EvaluationResult& /*result*/) {}
-  /// Who sees the batches of every evaluation; null: nobody.
+  /// The observer of the batches of every evaluation; null: none.
   virtual EvaluationObserver* BatchObserver() { return nullptr; }
   virtual void OnCheckpoint(const std::string& /*folder*/) {}
   /// A plan was compiled: its memory.
   virtual void OnPlan(int64_t /*records*/, const Plan& /*plan*/) {}
-  /// What went wrong in the observer itself; ends the run after this step.
+  /// An error of the observer itself; ends the run after this step.
   virtual absl::Status Failure() { return absl::OkStatus(); }
   /// Not 0: stop after this step, save, and return.
   virtual int StopSignal() { return 0; }

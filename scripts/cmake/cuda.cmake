@@ -20,7 +20,7 @@ if(WITH_GPU)
 endif()
 
 # pd_cuda_images(OUTPUT FILES...): OUTPUT is made, the source of KernelImages of
-# libcore/kernels/cuda/place.h, with the compiled FILES.
+# libcore/kernels/cuda/place.h, with the compiled FILES, whose paths are from the root of the tree.
 function(pd_cuda_images output)
   set(declarations "")
   set(images "")
@@ -40,8 +40,8 @@ function(pd_cuda_images output)
       add_custom_command(OUTPUT ${binary}
         COMMAND ${PD_NVCC} -std=c++17 -O3 -Wno-deprecated-gpu-targets ${targets}
           -I ${PROJECT_SOURCE_DIR} -MD -MF ${binary}.d -fatbin
-          ${CMAKE_CURRENT_SOURCE_DIR}/${file} -o ${binary}
-        DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} DEPFILE ${binary}.d
+          ${PROJECT_SOURCE_DIR}/${file} -o ${binary}
+        DEPENDS ${PROJECT_SOURCE_DIR}/${file} DEPFILE ${binary}.d
         VERBATIM COMMENT "nvcc ${file}")
       list(APPEND binaries ${binary})
       string(APPEND declarations

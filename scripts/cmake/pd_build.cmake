@@ -101,6 +101,19 @@ function(pd_test name)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
+# pd_camel_case(NAME VARIABLE): VARIABLE is FooBar for the name foo_bar.
+function(pd_camel_case name variable)
+  string(REPLACE "_" ";" words ${name})
+  set(camel "")
+  foreach(word ${words})
+    string(SUBSTRING ${word} 0 1 first)
+    string(SUBSTRING ${word} 1 -1 rest)
+    string(TOUPPER ${first} first)
+    string(APPEND camel "${first}${rest}")
+  endforeach()
+  set(${variable} ${camel} PARENT_SCOPE)
+endfunction()
+
 # pd_embed(OUTPUT HEADER TYPE FUNCTION FILES...): OUTPUT is made, the source of
 # FUNCTION of HEADER, with the texts of FILES.
 function(pd_embed output header type function)

@@ -4,10 +4,10 @@
 
 #include <stdexcept>
 
-#include "formats/array.h"
 #include "libcore/base/memory_limit.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/shape.h"
+#include "libcore/ir/array.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {

@@ -18,8 +18,8 @@
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "libcore/base/parallel.h"
+#include "libcore/model/checkpoint.h"
 #include "libcore/program/count_flops.h"
-#include "libcore/train/checkpoint.h"
 #include "tests/formats/format_test.h"
 
 namespace pd {

@@ -48,7 +48,7 @@ absl::Status End(const std::string& ending) {
   if (ending == "job")
     return UsageError(InvalidArgument("job.pbtxt:12:9: unknown field 'x'"));
   if (ending == "memory") throw std::bad_alloc();
-  // What the standard library throws.
+  // Exceptions of the standard library.
   if (ending == "length")
     std::vector<char>().resize(std::numeric_limits<size_t>::max());
   if (ending == "range") (void)std::string().at(1);

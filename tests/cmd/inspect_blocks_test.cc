@@ -17,7 +17,7 @@
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "libcore/base/file.h"
-#include "libcore/train/tensor_stats.h"
+#include "libcore/tensor/tensor_stats.h"
 #include "tests/formats/format_test.h"
 
 namespace pd {

@@ -46,9 +46,9 @@ expect 0 "unknown flag 'FLAGS_check_nan_nif', did you mean 'FLAGS_check_nan_inf'
   env FLAGS_check_nan_nif=1 "${run[@]}"
 expect 0 "unknown flag 'FLAGS_zzzzzzzz'$" env FLAGS_zzzzzzzz=1 "${run[@]}"
 expect 0 'has no effect' "${run[@]}" --flags FLAGS_allocator_strategy=naive_best_fit
-expect 2 "FLAGS_conv_workspace_size_limit is '-5'; expected a whole number of at least 0" \
+expect 2 "FLAGS_conv_workspace_size_limit is '-5'; expected an integer of at least 0" \
   env FLAGS_conv_workspace_size_limit=-5 "${run[@]}"
-expect 2 "expected a whole number of at least 1" "${run[@]}" --flags multiple_of_cupti_buffer_size=0
+expect 2 "expected an integer of at least 1" "${run[@]}" --flags multiple_of_cupti_buffer_size=0
 expect 0 '' env -u FLAGS_check_nan_inf "${run[@]}"
 [ ! -s "$dir/err" ] || fail "words about flags that nobody gave"
 expect 2 "FLAGS_check_nan_inf is 'maybe'" env FLAGS_check_nan_inf=maybe "${run[@]}"

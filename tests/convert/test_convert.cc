@@ -172,7 +172,7 @@ TEST(Convert, ParametersOfAnInferenceModelBecomeParameters) {
     EXPECT_EQ(var.is_parameter, want->count(var.name) == 1) << var.name;
 }
 
-// What a bare tensor and a dict of one tensor become is not the same.
+// A bare tensor and a dict of one tensor are converted differently.
 TEST(Convert, ABareTensorStaysBare) {
   const Array array = MakeArray<float>({2}, {1, 2});
   for (const bool bare : {true, false}) {

@@ -31,8 +31,8 @@
 #include "formats/tensor_stream.h"
 #include "libcore/convert/content.h"
 #include "libcore/convert/tree.h"
+#include "libcore/model/inspect.h"
 #include "libcore/ops/registry.h"
-#include "libcore/train/inspect.h"
 #include "tests/formats/format_test.h"
 
 namespace {

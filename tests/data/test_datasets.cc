@@ -342,7 +342,7 @@ TEST_F(DatasetTest, Csv) {
   EXPECT_EQ(message(), "'" + path + "': no column 7; expected 0 to 3");
   options.fields = {{"x", {"x1"}, DType::kInt32}};
   EXPECT_EQ(message(),
-            "'" + path + "':2:5: 1.5 in field 'x' is not a whole number");
+            "'" + path + "':2:5: 1.5 in field 'x' is not an integer");
   options.fields = {{"x", {"x1:x2"}, DType::kFloat32, 0, {1, 2, 3}}};
   EXPECT_EQ(message(), "'" + path +
                            "': field 'x' has 2 columns and 3 numbers to scale "

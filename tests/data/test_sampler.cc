@@ -89,8 +89,8 @@ TEST(SamplerTest, DrawsWithReplacementAndByWeight) {
             (std::set<int64_t>{0, 2}));
 }
 
-// What paddle.io.DistributedBatchSampler gives for 11 records, batches of 2 and
-// 3 processes without shuffling.
+// The batches of paddle.io.DistributedBatchSampler for 11 records, batches of 2
+// and 3 processes without shuffling.
 TEST(SamplerTest, SharesBatchesAmongProcesses) {
   const std::vector<std::vector<int64_t>> expected = {
       {0, 1, 6, 7}, {2, 3, 8, 9}, {4, 5, 10, 0}};

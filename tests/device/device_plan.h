@@ -13,6 +13,7 @@
 
 #include "libcore/base/log.h"
 #include "libcore/exec/session.h"
+#include "libcore/kernels/attach.h"
 #include "tests/device/test_place.h"
 
 namespace pd {
@@ -22,13 +23,13 @@ class DevicePlan : public testing::Test {
   void SetUp() override {
     SetLogLevel(LogLevel::kWarning);
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
+    ASSERT_TRUE(AttachCudaKernels(&registry_).ok());
     program_.blocks.resize(1);
     if (OnRealGpu() && !TestPlace().ok())
       GTEST_SKIP() << TestPlace().status().message();
     ASSERT_TRUE(TestPlace().ok()) << TestPlace().status();
     place_ = *TestPlace();
   }
-  void TearDown() override { SetDefaultPlace(nullptr); }
 
   void Var(const std::string& name, DType dtype, Shape shape,
            bool persistable = false) {
@@ -54,11 +55,11 @@ class DevicePlan : public testing::Test {
   }
 
   Session OnGpu() {
-    SetDefaultPlace(place_);
+    registry_.SetDevice(place_);
     return Session(&registry_, 7);
   }
   Session OnCpu() {
-    SetDefaultPlace(nullptr);
+    registry_.SetDevice(nullptr);
     return Session(&registry_, 7);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fake driver tells whoever listens, the fake CUPTI, of its calls and
-// of the work that they have started.
+// Reports of the fake driver to its observer, the fake CUPTI: its calls, and
+// the work that they have started.
 #ifndef PD_TESTS_DEVICE_FAKE_ACTIVITY_H_
 #define PD_TESTS_DEVICE_FAKE_ACTIVITY_H_
 

@@ -362,7 +362,7 @@ int cuEventElapsedTime_v2(float* milliseconds, void* from, void* to) {
   return kSuccess;
 }
 
-// What nvcc writes begins with this number.
+// An image that nvcc writes begins with this number.
 int cuModuleLoadData(void** module, const void* image) {
   uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof(magic));

@@ -35,7 +35,7 @@ struct Descriptor {
   int kind = 0;
   bool done = false;
   std::map<int, std::vector<uint8_t>> values;
-  // What it has become.
+  // The contents after it is finished.
   Operation operation;
   std::shared_ptr<const Program> program;
   int64_t engine = -1;
@@ -247,8 +247,8 @@ int FinishReduction(Descriptor* d) {
   return kSuccess;
 }
 
-// What is virtual was written before it is read, once; the last result is not,
-// and nothing else is in memory.
+// A virtual tensor is written once, before it is read; the last result is not
+// virtual, and all others are.
 int FinishGraph(Descriptor* d) {
   auto program = std::make_shared<Program>();
   std::set<int64_t> written;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fake cuDNN's graphs compute: one operation after the other, in
-// double, each result rounded to what it is stored as.
+// The results of the fake cuDNN's graphs: one operation after the other, in
+// double, each result rounded to the type it is stored as.
 #ifndef PD_TESTS_DEVICE_FAKE_GRAPH_H_
 #define PD_TESTS_DEVICE_FAKE_GRAPH_H_
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# pd-quant as a whole process on the stand-in for a GPU: it finds the CPU's
+# pd-quant as a whole process on the fake driver: it finds the CPU's
 # scales, and what it has written in any form runs there with integers and gives
 # the CPU's answers.
 set -euo pipefail

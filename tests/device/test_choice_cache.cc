@@ -81,7 +81,7 @@ TEST(ChoiceCache, ComesBackFromEveryDamage) {
     const auto choices = ChoiceCache::Parse(file.view());
     bad += !choices.ok();
     if (!choices.ok()) return;
-    // What is still a file is one that can be written again.
+    // A text that still parses can be written again.
     EXPECT_EQ(ChoiceCache::Parse(ChoiceCache::Text(*choices))->size(),
               choices->size());
   });

@@ -30,7 +30,7 @@
 namespace pd {
 namespace {
 
-// What a call passes: enumerators as int, every pointer as one, flags too.
+// The type a call passes: enumerators as int, every pointer as one, flags too.
 template <typename T>
 using Passed = std::conditional_t<
     std::is_pointer_v<T>, void*,
@@ -413,7 +413,7 @@ void SameMove() {
   PD_SAME_FIELD(Ours, correlation, Theirs, correlationId);
 }
 
-// Those of CUDA 12 and of 13.
+// CUPTI records of CUDA 12 and of 13.
 TEST(CudaDeclarations, Activities) {
 #define PD_EACH(member, parameters) \
   static_assert(                    \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CudaDevice on the stand-in for a driver: memory, copies, kernels, captured
+// CudaDevice on the fake driver: memory, copies, kernels, captured
 // work, and that what is late on a GPU is late here.
 #include "libcore/device/cuda_device.h"
 
@@ -12,7 +12,7 @@
 #include "libcore/device/cublaslt.h"
 #include "libcore/device/device_pool.h"
 #include "libcore/kernels/cuda/arguments.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/fake_driver.h"
 
 namespace pd {
 namespace {
@@ -20,9 +20,9 @@ namespace {
 class CudaDeviceTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(UseStandIn().ok());
+    ASSERT_TRUE(UseFakeDriver().ok());
     setenv("FAKE_CUDA", "memory=64", 1);
-    auto device = CudaDevice::Open(0, StandInImages());
+    auto device = CudaDevice::Open(0, FakeDriverImages());
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
   }
@@ -73,7 +73,7 @@ TEST_F(CudaDeviceTest, PinnedBytesAreTakenWhenTheCopyRuns) {
   void* a = Memory(sizeof(float));
   *value = 1;
   ASSERT_TRUE(device_->ToDevice(a, value, sizeof(float)).ok());
-  *value = 2;  // too early: the stand-in shows what a GPU might
+  *value = 2;  // too early: the fake driver shows what a GPU might
   EXPECT_EQ(Floats(a, 1), (std::vector<float>{2}));
 }
 
@@ -176,7 +176,7 @@ TEST_F(CudaDeviceTest, APoolGivesOutWhatCameBack) {
   EXPECT_TRUE(pool.Take(0).ok());
 }
 
-// What lies idle is freed for blocks of another size; then it is an error.
+// Idle memory is freed for blocks of another size; then it is an error.
 TEST_F(CudaDeviceTest, APoolsMemoryEnds) {
   constexpr size_t kMiB = size_t{1} << 20;
   DevicePool pool(device_);

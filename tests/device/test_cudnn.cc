@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which algorithm a convolution is given, and halves with channels last, by the
-// stand-in for cuDNN (fake_cudnn.cc): the algorithm that it rates as the
+// fake cuDNN (fake_cudnn.cc): the algorithm that it rates as the
 // fastest wants 3 MiB and is not deterministic, the other one wants 4 KiB and
 // is the faster when they run, unless float32 may be rounded.
 #include "libcore/device/cudnn.h"
@@ -18,7 +18,7 @@
 #include "libcore/base/half.h"
 #include "libcore/device/choice_cache.h"
 #include "libcore/kernels/cuda/place.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/fake_driver.h"
 
 namespace pd {
 namespace {
@@ -26,8 +26,8 @@ namespace {
 class CudnnTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(UseStandIn().ok());
-    auto device = CudaDevice::Open(0, StandInImages());
+    ASSERT_TRUE(UseFakeDriver().ok());
+    auto device = CudaDevice::Open(0, FakeDriverImages());
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *device;
     c_.input = {1, 4, 1, 3};
@@ -120,7 +120,7 @@ class CudnnSearch : public CudnnTest {
     NewCache();
   }
 
-  // What a process finds that starts now, with `text` in its file.
+  // A new cache, as seen by a process that starts now, with `text` in its file.
   void NewCache(const std::string& text = "") {
     static int number = 0;
     // XDG_CACHE_HOME counts only where it is absolute.

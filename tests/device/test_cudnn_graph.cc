@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution with what follows it, by the stand-in for cuDNN's graphs
+// A convolution with what follows it, by the fake cuDNN's graphs
 // (fake_cudnn_graph.cc), against sums in double; and which engine is taken.
 #include "libcore/device/cudnn_graph.h"
 
@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "libcore/base/half.h"
 #include "libcore/kernels/cuda/place.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/fake_driver.h"
 
 namespace pd {
 namespace {
@@ -20,8 +20,8 @@ constexpr size_t kGreedy = size_t{3} << 20, kModest = 2048;
 class CudnnGraphTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(UseStandIn().ok());
-    auto device = CudaDevice::Open(0, StandInImages());
+    ASSERT_TRUE(UseFakeDriver().ok());
+    auto device = CudaDevice::Open(0, FakeDriverImages());
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *device;
     c_.input = {2, 3, 5, 4};
@@ -151,8 +151,8 @@ TEST_F(CudnnGraphTest, EveryTailInEveryOrderOfMemory) {
         }
 }
 
-// The stand-in recommends one that rounds, one that is not deterministic, one
-// that makes no plan, and at last a modest one.
+// The fake driver recommends one that rounds, one that is not deterministic,
+// one that makes no plan, and at last a modest one.
 TEST_F(CudnnGraphTest, TakesTheFirstThatComputesAsItShould) {
   const auto workspace = [&] {
     const auto bound = Bind();

@@ -67,7 +67,7 @@ class DeviceAttention : public DevicePlan {
     spec.dtype = half;
     const absl::Status mixed = MixPrecision(registry_, spec, &program_);
     ASSERT_TRUE(mixed.ok()) << mixed;
-    WidenOutputs({"out"}, &program_);
+    UpcastOutputs({"out"}, &program_);
   }
 
   // Halves hold them exactly. A mask that tells keys apart hides some.

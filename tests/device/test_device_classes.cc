@@ -125,7 +125,7 @@ class DeviceClasses : public DevicePlan {
     grad->SetOutput("Bias@GRAD", {"db"});
   }
 
-  // What three steps of a run make, numbers of rows among them.
+  // Results of three steps of a run, numbers of rows among them.
   using Result = std::map<std::string, std::vector<double>>;
   Result Run(bool on_gpu, const std::vector<std::string>& fetches) {
     Session session = on_gpu ? OnGpu() : OnCpu();

@@ -193,7 +193,7 @@ class DeviceLayouts : public DevicePlan {
  protected:
   void SetUp() override {
     DevicePlan::SetUp();
-    ASSERT_TRUE(AttachAllKernels(&registry_).ok());
+    ASSERT_TRUE(AttachHostKernels(&registry_).ok());
   }
 
   void Conv(const std::string& x, const std::string& out, int groups = 1) {

@@ -54,7 +54,7 @@ class DeviceDoubles : public DevicePlan {
     ASSERT_TRUE(appended.ok()) << what_ << ": " << appended;
   }
 
-  // What is fetched, and the states after it.
+  // The fetched values, and the states after the run.
   NamedArrays Run(bool on_gpu, const std::vector<std::string>& fetches) {
     NamedArrays values;
     Session session = on_gpu ? OnGpu() : OnCpu();
@@ -206,7 +206,7 @@ TEST_F(DeviceDoubles, FunctionsOfTwo) {
         "greater_equal"}) {
     Begin(type);
     Feed("x", Numbers({6, 4}, 0, 1));
-    // Those that differ do in bits that a float does not have.
+    // Values that differ do so in bits that a float does not have.
     Array y = Numbers({6, 4}, 0, 1);
     auto* values = const_cast<double*>(y.data<double>());
     for (int i = 0; i < 8; ++i) values[i] += i % 2 == 0 ? 1e-12 : -1e-12;

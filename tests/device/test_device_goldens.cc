@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answers of PaddlePaddle, on a device: every case of testdata/ops and
 // ops_more with an op that has a kernel there, and the training programs of
-// testdata/train. Run twice: on the stand-in for a driver (fake_cuda.cc), which
+// testdata/train. Run twice: on the fake driver (fake_cuda.cc), which
 // computes with the same kernels compiled for the CPU, and, with
 // PD_TEST_GPU=real, on a GPU; where there is none that says SKIPPED and why.
 #include <gtest/gtest.h>
@@ -32,6 +32,7 @@ const OpRegistry& Registry() {
     auto* registry = new OpRegistry;
     EXPECT_TRUE(RegisterAllOps(registry).ok());
     EXPECT_TRUE(AttachAllKernels(registry).ok());
+    if (TestPlace().ok()) registry->SetDevice(*TestPlace());
     return registry;
   }();
   return *kRegistry;
@@ -49,10 +50,8 @@ class Device : public testing::Test {
     if (OnRealGpu() && !TestPlace().ok())
       GTEST_SKIP() << TestPlace().status().message();
     ASSERT_TRUE(TestPlace().ok()) << TestPlace().status();
-    SetDefaultPlace(*TestPlace());
     SetLogLevel(LogLevel::kWarning);
   }
-  void TearDown() override { SetDefaultPlace(nullptr); }
 };
 
 void NoteOnDevice(const Plan& plan) {
@@ -62,7 +61,9 @@ void NoteOnDevice(const Plan& plan) {
 
 bool HasKernel(const ProgramDesc& program) {
   for (const OpDesc& op : program.global().ops)
-    if ((*TestPlace())->kernels.Find(op.type) != nullptr) return true;
+    if (const OpDef* def = Registry().Find(op.type);
+        def != nullptr && def->HasImplementation(Place::kDevice))
+      return true;
   return false;
 }
 
@@ -160,7 +161,7 @@ TEST_P(DeviceTraining, LossesAndStateArePaddlePaddles) {
   ExpectPaddlePaddlesTraining(GetParam(), {});
 }
 
-// What merge_updates leaves when it has nothing to join.
+// Updates one by one, as they are where merge_updates has nothing to join.
 TEST_F(Device, UpdatesOneByOneArePaddlePaddles) {
   PassOptions passes;
   passes.disabled = {"merge_updates"};
@@ -176,8 +177,8 @@ Shape FeedShape(const TrainProgram& program, const std::string& name) {
   return shape;
 }
 
-// On the stand-in, those that spend their time in the CPU's convolutions stay
-// out: the others prove the same kernels.
+// On the fake driver, those that spend their time in the CPU's convolutions
+// stay out: the others prove the same kernels.
 std::vector<std::string> Trainings() {
   std::vector<std::string> names = TrainCaseNames();
   const std::set<std::string> slow = {"unet_transposed", "densenet_concat",
@@ -195,17 +196,21 @@ std::vector<std::string> Trainings() {
 class DeviceQuantAware : public Device,
                          public testing::WithParamInterface<AwareCase> {};
 
-// The place without kernels for convolutions.
-std::shared_ptr<const DevicePlace> WithoutConvolutions() {
-  auto place = std::make_shared<DevicePlace>();
-  place->device = (*TestPlace())->device;
-  place->look = (*TestPlace())->look;
-  place->reorder = (*TestPlace())->reorder;
-  for (const auto& [type, implementations] : (*TestPlace())->kernels.all())
-    if (!absl::StrContains(type, "conv"))
-      for (const DeviceImplementation& i : implementations)
-        place->kernels.Add(type, i);
-  return place;
+// Without the device's kernels for convolutions.
+const OpRegistry& WithoutConvolutions() {
+  static const OpRegistry* const kRegistry = [] {
+    auto* registry = new OpRegistry;
+    EXPECT_TRUE(RegisterAllOps(registry).ok());
+    EXPECT_TRUE(AttachHostKernels(registry).ok());
+    if (TestPlace().ok()) registry->SetDevice(*TestPlace());
+    for (const OpDef* def : Registry().All())
+      for (const Implementation& i : def->implementations())
+        if (i.place == Place::kDevice &&
+            !absl::StrContains(def->type(), "conv"))
+          EXPECT_TRUE(registry->AddImplementation(def->type(), i).ok());
+    return registry;
+  }();
+  return *kRegistry;
 }
 
 // Sums in another order, or by another compiler's code, turn a rounding over
@@ -219,13 +224,12 @@ bool Turns(absl::string_view name) {
   return OnRealGpu() || name == "few_bits" || name == "whole";
 }
 
-void TrainOn(const std::shared_ptr<const DevicePlace>& place, AwareCase c) {
-  SetDefaultPlace(place);
+void TrainOn(const OpRegistry& registry, AwareCase c) {
   if (Turns(c.name)) c.tolerance = Turned(c.name);
-  const TrainProgram program = BuildAware(c, Registry());
-  Session session(&Registry(), 1);
+  const TrainProgram program = BuildAware(c, registry);
+  Session session(&registry, 1);
   TrainAsPaddlePaddle(c, program, &session);
-  // What rounds is the device's.
+  // The ops that round run on the device.
   const auto plan =
       session.Compile(program.main,
                       {{"x", DType::kFloat32, FeedShape(program, "x")},
@@ -248,7 +252,7 @@ TEST_P(DeviceQuantAware, TrainsAsPaddlePaddle) {
 }
 
 TEST_P(DeviceQuantAware, TrainsWithConvolutions) {
-  TrainOn(*TestPlace(), GetParam());
+  TrainOn(Registry(), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceQuantAware, testing::ValuesIn(AwareCases()),
@@ -262,13 +266,20 @@ class EveryKernel : public testing::Environment {
   void TearDown() override {
     if (!TestPlace().ok() || testing::GTEST_FLAG(filter) != "*") return;
     std::vector<std::string> missing;
-    for (const auto& [type, implementations] : (*TestPlace())->kernels.all())
+    for (const OpDef* def : Registry().All()) {
+      const auto& all = def->implementations();
+      const auto first = std::find_if(
+          all.begin(), all.end(),
+          [](const Implementation& i) { return i.place == Place::kDevice; });
+      if (first == all.end()) continue;
+      const std::string& type = def->type();
       // test_int8_..._device have those of 8 bits, against the reference;
       // test_device_attention has attention, which is made of halves alone.
-      if (!implementations.front().follows && Proved().count(type) == 0 &&
+      if (!first->follows_inputs && Proved().count(type) == 0 &&
           !absl::StartsWith(type, "int8_") &&
           type != "scaled_dot_product_attention")
         missing.push_back(type);
+    }
     EXPECT_EQ(absl::StrJoin(missing, " "), "");
   }
 };

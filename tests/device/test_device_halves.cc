@@ -54,7 +54,7 @@ class HalvesPlan : public DevicePlan {
  protected:
   void SetUp() override {
     DevicePlan::SetUp();
-    ASSERT_TRUE(AttachAllKernels(&registry_).ok());
+    ASSERT_TRUE(AttachHostKernels(&registry_).ok());
   }
 
   absl::StatusOr<NamedArrays> RunPlan(Session* session,
@@ -212,7 +212,7 @@ class DeviceNetworks : public HalvesPlan,
                        public testing::WithParamInterface<
                            std::tuple<const char*, AmpSpec::Level, DType>> {
  protected:
-  // What the network reads: small numbers, labels 1 and 2, variances above 0.
+  // Values the network reads: small numbers, labels 1 and 2, variances above 0.
   static Array Numbers(const VarDesc& var) {
     Shape shape = var.shape;
     for (int64_t& extent : shape) extent = extent < 0 ? 3 : extent;

@@ -2,7 +2,7 @@
 // Quantized networks on a device: their products are of integers there, in
 // every form that PaddlePaddle writes, and the answers are the CPU's and, as
 // near as theirs, PaddlePaddle's. What single ops give is held against the
-// reference by test_int8_kernels_device. On the stand-in (fake_cuda.cc) or,
+// reference by test_int8_kernels_device. On the fake driver (fake_cuda.cc) or,
 // with PD_TEST_GPU=real, on a GPU.
 #include <gtest/gtest.h>
 
@@ -49,7 +49,6 @@ class DeviceInt8 : public testing::Test {
     ASSERT_TRUE(learned.ok()) << learned.status();
     learned_ = *std::move(learned);
   }
-  void TearDown() override { SetDefaultPlace(nullptr); }
 
   // The last batch, of which PaddlePaddle's answers are known.
   Array LastBatch() const {
@@ -62,7 +61,7 @@ class DeviceInt8 : public testing::Test {
 
   Answer Run(const InferenceModel& model,
              const std::shared_ptr<const DevicePlace>& place) {
-    SetDefaultPlace(place);
+    registry_.SetDevice(place);
     Session session(&registry_);
     Answer answer;
     for (const auto& [key, value] : model.params)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from data on a device: loops, branches, arrays of tensors, their
+// Steps decided by data on a device: loops, branches, arrays of tensors, their
 // gradients and the updates behind them. PaddlePaddle's programs are proved by
 // test_device_goldens; here, that their floats are the device's, what decides
 // is the host's, and that memory comes back.
@@ -7,10 +7,10 @@
 #include <ostream>
 #include <set>
 
+#include "libcore/check/nan_finder.h"
 #include "libcore/device/device_pool.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/kernels/attach.h"
-#include "libcore/train/nan_finder.h"
 #include "tests/device/device_plan.h"
 #include "tests/train/golden_run.h"
 
@@ -51,7 +51,7 @@ class DeviceLate : public DevicePlan {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(DevicePlan::SetUp());
-    ASSERT_TRUE(AttachAllKernels(&registry_).ok());
+    ASSERT_TRUE(AttachHostKernels(&registry_).ok());
   }
 };
 
@@ -184,7 +184,7 @@ TEST_F(DeviceLate, MergedRowsAreTheCpus) {
 }
 
 // A number out of range is told by the kernel, in each run in which it is.
-TEST_F(DeviceLate, ComplaintsOfLateOps) {
+TEST_F(DeviceLate, ErrorFlagsOfLateOps) {
   Var("x", DType::kFloat32, {4});
   Var("w", DType::kFloat32, {5, 2}, true);
   Var("places", DType::kInt64, {-1, 1});
@@ -218,7 +218,7 @@ TEST_F(DeviceLate, ComplaintsOfLateOps) {
   }
 }
 
-// What a late step has left on the device is looked through, too.
+// Outputs of a late step on the device are checked, too.
 TEST_F(DeviceLate, ChecksWhatLateStepsWrite) {
   Var("x", DType::kFloat32, {4});
   Var("places", DType::kInt64, {-1, 1});
@@ -273,7 +273,7 @@ TEST_F(DeviceLate, BadNumbersInBlocksAreFound) {
       SetInitialState(c, &session);
       auto query = QueryOf(&session, &program, feeds, {c.losses_of[0]});
       ASSERT_TRUE(query.ok()) << query.status();
-      const absl::Status all = LookAtValues(
+      const absl::Status all = ObserveValues(
           *query, [&](const OpDesc&, const std::string&, const Tensor& value) {
             looked[on_gpu].push_back(static_cast<size_t>(value.size()));
           });

@@ -247,7 +247,7 @@ TEST_F(DevicePlan, BothSidesSeeWhatIsWritten) {
   EXPECT_EQ(lent->tensor.data<float>()[1], 9);
 }
 
-// What is known when the plan is made is no step of the CPU's, nor is a
+// Values known when the plan is made take no step of the CPU's, nor does a
 // parameter in another shape: every step is the device's.
 TEST_F(DevicePlan, ConstantsAndReshapedParametersAreThere) {
   Var("x", DType::kFloat32, {2, 3});
@@ -356,7 +356,7 @@ TEST_F(DeviceRuns, CapturedWorkReadsWhatIsThere) {
   EXPECT_EQ(Run(plan.get(), false), before);
 }
 
-// What a hook sees is not captured.
+// A run that a hook watches is not captured.
 TEST_F(DeviceRuns, WatchedRunsAreNotCaptured) {
   struct Watcher : StepHook {
     void Before(size_t) override {}
@@ -415,7 +415,7 @@ TEST_F(DevicePlan, ChecksWhatTheDeviceWrites) {
   Op("log", "a", "b");    // -inf where x is in [0, 1), NaN below
   Op("trunc", "b", "c");
   Op("exp", "c", "d");
-  SetDefaultPlace(place_);
+  registry_.SetDevice(place_);
   Session gpu(&registry_, 7);
   PlanOptions options;
   options.check_nan_inf = true;
@@ -458,26 +458,26 @@ TEST_F(DevicePlan, LooksAtNumbersOfEveryWidth) {
     // How large the largest is: of all, of the finite ones, of the denormal.
     const std::vector<std::vector<size_t>> picks = {
         {0, 1, 2, 3, 4, 5, 6}, {0, 1, 6}, {6}, {3, 4, 4, 0}};
-    const std::vector<BadNumbers> want = {{0, 1, 2, 1},
-                                          {0x40000000, 0, 0, 0},
-                                          {0, 0, 0, 0},
-                                          {0x7f800000, 0, 3, 1}};
+    const std::vector<NonFinite> want = {{0, 1, 2, 1},
+                                         {0x40000000, 0, 0, 0},
+                                         {0, 0, 0, 0},
+                                         {0x7f800000, 0, 3, 1}};
     for (size_t k = 0; k < picks.size(); ++k) {
       std::string bytes;
       for (const size_t i : picks[k])
         bytes.append(reinterpret_cast<const char*>(&numbers[i]), size);
       auto there = device->Allocate(bytes.size());
-      auto found = device->Allocate(sizeof(BadNumbers));
+      auto found = device->Allocate(sizeof(NonFinite));
       ASSERT_TRUE(there.ok() && found.ok());
       ASSERT_TRUE(
           device->ToDevice(there->get(), bytes.data(), bytes.size()).ok());
-      ASSERT_TRUE(device->Clear(found->get(), sizeof(BadNumbers)).ok());
-      LookRequest request;
+      ASSERT_TRUE(device->Clear(found->get(), sizeof(NonFinite)).ok());
+      NonFiniteRequest request;
       request.values[request.count++] = {
           there->get(), static_cast<int64_t>(picks[k].size()),
-          static_cast<BadNumbers*>(found->get()), dtype};
-      ASSERT_TRUE(place_->look(device, request).ok());
-      BadNumbers got;
+          static_cast<NonFinite*>(found->get()), dtype};
+      ASSERT_TRUE(place_->find_non_finite(device, request).ok());
+      NonFinite got;
       ASSERT_TRUE(device->ToHost(&got, found->get(), sizeof(got)).ok());
       ASSERT_TRUE(device->Synchronize().ok());
       EXPECT_EQ(got.nan, want[k].nan) << Name(dtype) << k;
@@ -515,7 +515,7 @@ TEST_F(DevicePlan, TooLittleMemoryNamesTheLargestTensors) {
 }
 
 // A parameter in another shape, as PaddlePaddle adds biases: floats are the
-// device's, and whole numbers are copied in every run, which is not captured.
+// device's, and integers are copied in every run, which is not captured.
 TEST_F(DeviceRuns, ParametersInOtherShapes) {
   for (const bool whole : {false, true}) {
     program_ = {};

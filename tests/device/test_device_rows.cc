@@ -72,7 +72,7 @@ class DeviceRows : public DevicePlan {
     }
   }
 
-  // What is left of every state after some runs, and what is fetched.
+  // The values of every state after some runs, and the fetched values.
   std::map<std::string, std::vector<float>> Run(
       bool on_gpu, const std::vector<std::string>& fetches, bool all_there) {
     Session session = on_gpu ? OnGpu() : OnCpu();
@@ -167,7 +167,7 @@ TEST_F(DeviceRows, LazyAdamWithDecay) {
   ExpectTheCpus();
 }
 
-// What the device does not know is the CPU's, which gets the rows.
+// Ops without a device kernel run on the CPU, which gets the rows.
 TEST_F(DeviceRows, AdamWithOthersPowersOnTheCpu) {
   Update("adam", "g", kAdamStates)->attrs["use_global_beta_pow"] = true;
   ExpectTheCpus({}, false);

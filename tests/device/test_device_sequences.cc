@@ -39,7 +39,7 @@ class DeviceSequences : public DevicePlan {
                     Numbers(n, phase),
                     {}};
   }
-  // Whole numbers, each i * factor % below.
+  // Integers, each i * factor % below.
   void Wholes(const std::string& name, Shape shape, int64_t factor,
               int64_t below, LoD lod = {}) {
     std::vector<int64_t> values;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole numbers and truth values that are on a device, beside the CPU's.
+// Integers and truth values that are on a device, beside the CPU's.
 #include <cstring>
 
 #include "tests/device/device_plan.h"
@@ -12,7 +12,7 @@ class DeviceWhole : public DevicePlan,
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(DevicePlan::SetUp());
-    // Floats that become whole numbers where they are.
+    // Floats that become integers where they are.
     for (const char* name : {"x", "y"}) {
       Var(name, DType::kFloat32, {kCount});
       const std::string twice = std::string(name) + "2";

@@ -91,7 +91,7 @@ TEST(GpuList, ListsWhatTheDriverShows) {
 
 TEST(GpuList, RefusesLibrariesOfOtherVersions) {
   Look("old");
-  // What was opened stays open under its name, so these two come by path.
+  // Opened libraries stay open under their names, so these two come by path.
   EXPECT_EQ(Said(FindCudnn().status()),
             "cuDNN '" + kFakes +
                 "/old/libcudnn.so.9' has version 8.9.7; "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUPTI tells of the stand-in's work, which the test has started itself.
+// CUPTI's records of the fake driver's work, which the test has started itself.
 #include "libcore/device/gpu_recorder.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/arguments.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/fake_driver.h"
 
 namespace pd {
 namespace {
@@ -22,9 +22,9 @@ uint64_t Tick() { return ++ticks; }
 class GpuRecorderTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(UseStandIn().ok());
+    ASSERT_TRUE(UseFakeDriver().ok());
     unsetenv("FAKE_CUDA");
-    auto device = CudaDevice::Open(0, StandInImages());
+    auto device = CudaDevice::Open(0, FakeDriverImages());
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     auto recorder = GpuRecorder::Get();
@@ -72,7 +72,7 @@ class GpuRecorderTest : public testing::Test {
 };
 
 TEST(GpuRecorderFlags, BuffersHaveASize) {
-  ASSERT_TRUE(UseStandIn().ok());
+  ASSERT_TRUE(UseFakeDriver().ok());
   EXPECT_FALSE(SetFlag("multiple_of_cupti_buffer_size", "0").ok());
   ASSERT_TRUE(SetFlag("multiple_of_cupti_buffer_size", "1025").ok());
   EXPECT_EQ(GpuRecorder::Get().status().message(),

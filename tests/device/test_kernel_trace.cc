@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training steps of a job on the stand-in under the profiler: every kernel,
+// Training steps of a job on the fake driver under the profiler: every kernel,
 // copy and clear that it did is in the trace, tied to the call that started it,
 // inside the operator that made the call.
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@
 #include "libcore/profile/profiler.h"
 #include "libcore/profile/summary.h"
 #include "libcore/profile/tables.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/fake_driver.h"
 
 namespace pd {
 namespace {
@@ -37,18 +37,21 @@ class KernelTrace : public testing::Test {
   void SetUp() override {
     SetLogLevel(LogLevel::kWarning);
     unsetenv("FAKE_CUDA");
-    ASSERT_TRUE(UseStandIn().ok());
-    static const auto* const kPlace = new auto(MakePlace(0, StandInImages()));
-    ASSERT_TRUE(kPlace->ok()) << kPlace->status();
-    SetDefaultPlace(**kPlace);
+    ASSERT_TRUE(UseFakeDriver().ok());
+    ASSERT_TRUE(Gpu().ok()) << Gpu().status();
   }
-  void TearDown() override { SetDefaultPlace(nullptr); }
+  static const absl::StatusOr<std::shared_ptr<const DevicePlace>>& Gpu() {
+    static const auto* const kPlace =
+        new auto(MakePlace(0, FakeDriverImages()));
+    return *kPlace;
+  }
 
   // Steps 1 and 2, after the first.
   static ProfileTrace Profile() {
     OpRegistry registry;
     EXPECT_TRUE(RegisterAllOps(&registry).ok());
     EXPECT_TRUE(AttachAllKernels(&registry).ok());
+    registry.SetDevice(*Gpu());
     const auto job =
         ReadJob(std::string(PD_TESTDATA) + "/jobs/lenet_mnist.pbtxt",
                 {"data.train.batch_size=2"});
@@ -141,7 +144,7 @@ TEST_F(KernelTrace, EveryPieceOfWorkIsTiedToItsCall) {
   EXPECT_GT(kinds[EventType::kMemcpy], 1);
 }
 
-// What an op took on the GPU is what its kernels took.
+// An op's time on the GPU is the sum of its kernels' times.
 TEST_F(KernelTrace, TheTablesAddUpTheKernels) {
   const ProfileTrace trace = Profile();
   const auto callers = Callers(trace);

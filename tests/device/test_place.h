@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tests of the device compute: on the stand-in, or, with
+// Where tests of the device compute: on the fake driver, or, with
 // PD_TEST_GPU=real, on a GPU.
 #ifndef PD_TESTS_DEVICE_TEST_PLACE_H_
 #define PD_TESTS_DEVICE_TEST_PLACE_H_
@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cuda/place.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/fake_driver.h"
 
 namespace pd {
 
@@ -26,8 +26,8 @@ inline const absl::StatusOr<std::shared_ptr<const DevicePlace>>& TestPlace() {
   using Place = absl::StatusOr<std::shared_ptr<const DevicePlace>>;
   static const Place* const kPlace = new Place([]() -> Place {
     if (OnRealGpu()) return OpenGpu(0);
-    PD_RETURN_IF_ERROR(UseStandIn());
-    return MakePlace(0, StandInImages());
+    PD_RETURN_IF_ERROR(UseFakeDriver());
+    return MakePlace(0, FakeDriverImages());
   }());
   return *kPlace;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # pd-check-naninf, pd-quant and pd-profile, and --check-nan-inf of pd-train and
-# pd-eval, as whole processes on the stand-in for a GPU, beside the CPU.
+# pd-eval, as whole processes on the fake driver, beside the CPU.
 set -euo pipefail
 
 bin=$1 testdata=$2 fakes=$3

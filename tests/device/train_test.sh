@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# pd-train and pd-eval as whole processes on the stand-in for a GPU: losses,
+# pd-train and pd-eval as whole processes on the fake driver: losses,
 # evaluations and checkpoints are the CPU's but for rounding, what was trained
 # on one goes on on the other, and what cannot be is refused.
 set -euo pipefail

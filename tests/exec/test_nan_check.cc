@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts as bad, bit by bit, and what the rules let pass. That the right
-// op is named: tests/train/test_nan_injection.cc.
+// Values that count as bad, bit by bit, and values that the rules accept. That
+// the right op is named: tests/train/test_nan_injection.cc.
 #include "libcore/exec/nan_check.h"
 
 #include <gtest/gtest.h>
@@ -135,7 +135,7 @@ TEST(AllFinite, PaddingIsNotLookedAt) {
   EXPECT_TRUE(AllFinite(tensor));
   tensor.data<float>()[10] = NAN;  // channel 2, row 1
   EXPECT_FALSE(AllFinite(tensor));
-  EXPECT_EQ(CountBad(ToArray(tensor)).nan, 1);
+  EXPECT_EQ(CountNonFinite(ToArray(tensor)).nan, 1);
 }
 
 TEST(AllFinite, ArraysAndSelectedRows) {
@@ -159,16 +159,16 @@ TEST(AllFinite, ArraysAndSelectedRows) {
   EXPECT_FALSE(AllFinite(rows));
 }
 
-TEST(CountBad, CountsByKind) {
+TEST(CountNonFinite, CountsByKind) {
   const Array real = MakeArray<float>({4}, {NAN, -INFINITY, 1, -INFINITY});
-  EXPECT_EQ(CountBad(real).nan, 1);
-  EXPECT_EQ(CountBad(real).inf, 2);
-  EXPECT_FALSE(CountBad(real).minus_only);
-  EXPECT_TRUE(CountBad(MakeArray<float>({2}, {-INFINITY, 1})).minus_only);
+  EXPECT_EQ(CountNonFinite(real).nan, 1);
+  EXPECT_EQ(CountNonFinite(real).inf, 2);
+  EXPECT_FALSE(CountNonFinite(real).minus_only);
+  EXPECT_TRUE(CountNonFinite(MakeArray<float>({2}, {-INFINITY, 1})).minus_only);
   const Array complex = MakeArray<std::complex<float>>(
       {3}, {{NAN, INFINITY}, {1, INFINITY}, {1, 1}});
-  EXPECT_EQ(CountBad(complex).nan, 1);
-  EXPECT_EQ(CountBad(complex).inf, 1);
+  EXPECT_EQ(CountNonFinite(complex).nan, 1);
+  EXPECT_EQ(CountNonFinite(complex).inf, 1);
 }
 
 OpDesc Op(const std::string& type, int32_t role = kRoleForward) {

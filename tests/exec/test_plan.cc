@@ -120,7 +120,8 @@ class PlanTest : public testing::Test {
         .Infer(InferUnary)
         .NoGrad()
         .Reference(BindDouble);
-    twice.AddImplementation({"columns", true, BindDoubleColumns});
+    twice.AddImplementation(
+        Implementation("columns", BindDoubleColumns).TakesLayouts());
     EXPECT_TRUE(registry_.Add(std::move(twice)).ok());
     program_.blocks.emplace_back();
     PlanOptions options;

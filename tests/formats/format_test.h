@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of formats share: test data, comparison of arrays, and damage
+// Helpers of the tests of formats: test data, comparison of arrays, and damage
 // done to a file byte by byte.
 #ifndef PD_TESTS_FORMATS_FORMAT_TEST_H_
 #define PD_TESTS_FORMATS_FORMAT_TEST_H_
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "formats/array.h"
 #include "libcore/base/file.h"
+#include "libcore/ir/array.h"
 
 namespace pd::testing {
 

@@ -153,7 +153,7 @@ TEST(ImageTest, TiffAndWebpSayWhatIsWrong) {
             "TIFF image: colours of kind 8; grey, palette, RGB and YCbCr are "
             "read");
   EXPECT_EQ(message(WithTag(grey, 258, 12)),
-            "TIFF image: 1 samples of 12 bits a pixel; whole numbers of 1, 2, "
+            "TIFF image: 1 samples of 12 bits a pixel; integers of 1, 2, "
             "4, 8 and 16 are read");
   for (const size_t size : {size_t{5}, lzw.size() - 40, lzw.size() / 2}) {
     const std::string cut = message(lzw.substr(0, size));

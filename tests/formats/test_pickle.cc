@@ -128,7 +128,7 @@ TEST(Pickle, GivesBackWhatItWrote) {
 
 TEST(Pickle, RefusesMalformedFiles) {
   for (const std::string& path : FilesOf("malformed", "pickle_")) {
-    // These two are whole pickles that are no state dicts.
+    // Two of the files are whole pickles that are no state dicts.
     if (path.find("slices_wrong_total") != std::string::npos ||
         path.find("name_table_not_dict") != std::string::npos)
       continue;

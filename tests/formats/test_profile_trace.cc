@@ -150,7 +150,7 @@ TEST(ProfileTrace, SaysWhatItCannotRead) {
   says(absl::StrReplaceAll(text, {{"64,3,1,48,16]", "64,3,1,48]"}}),
        "'launch' is no array of 8 numbers");
   says(absl::StrReplaceAll(text, {{"64,3,1,48,16]", "64,3,1,48,1.5]"}}),
-       "'launch' is 1.5; expected a whole number");
+       "'launch' is 1.5; expected an integer");
   const auto pb = ParsePaddleTrace("nothing of the kind");
   EXPECT_TRUE(absl::StrContains(pb.status().message(), "neither JSON nor"));
 }

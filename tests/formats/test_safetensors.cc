@@ -72,7 +72,7 @@ TEST(Safetensors, SaysWhatIsWrong) {
       {tensor("F32", "[1]", "[4,8]"), "begins at byte 4"},
       {tensor("F32", "[1]", "[0,4]"), "take 4 bytes; 8 are there"},
       {tensor("F32", "[2]", "[8,0]"), "it has 8 to 0"},
-      {tensor("F32", "[-2]", "[0,8]"), "a whole number of 0 or more"},
+      {tensor("F32", "[-2]", "[0,8]"), "an integer of 0 or more"},
       {tensor("F32", "[4611686018427387904]", "[0,8]"), "'w'"},
       {tensor("F32", "[2.0]", "[0,8]"), "'.0]"},
       {tensor("F8_E4M3", "[8]", "[0,8]"), "'F8_E4M3' is not supported"},

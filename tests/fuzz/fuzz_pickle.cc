@@ -6,7 +6,7 @@
 PD_FUZZ_TARGET(pickle) {
   const auto value = pd::ParsePickle(file, pd::Alignment::kAny);
   if (!value.ok()) return;
-  // What was read can be written, and what was written reads the same.
+  // A value that was read can be written, and reads the same again.
   for (const int protocol : {2, 3, 4}) {
     const auto bytes = pd::SerializePickle(*value, protocol);
     pd::fuzz::Check(bytes.ok());

@@ -4,7 +4,7 @@
 #include "formats/profile_trace.h"
 #include "tests/fuzz/fuzz_target.h"
 
-// What is read may be written, and is read again.
+// A trace that is read can be written, and is read again.
 PD_FUZZ_TARGET(profile_trace) {
   const auto chrome = pd::ParseChromeTrace(file.view());
   if (chrome.ok())

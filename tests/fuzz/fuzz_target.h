@@ -32,7 +32,7 @@ inline FileBytes Borrow(const uint8_t* data, size_t size) {
   return file;
 }
 
-/// What must hold whatever the bytes are.
+/// Aborts unless `condition` holds, as it must for all bytes.
 inline void Check(bool condition) {
   if (!condition) std::abort();
 }

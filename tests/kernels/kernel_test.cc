@@ -17,7 +17,7 @@
 #include "libcore/kernels/cuda/place.h"
 #include "libcore/passes/pipeline.h"
 #include "libcore/program/block_builder.h"
-#include "tests/device/stand_in.h"
+#include "tests/device/fake_driver.h"
 
 namespace pd {
 namespace {
@@ -46,9 +46,9 @@ std::shared_ptr<const DevicePlace> FastPlace() {
     if (which == nullptr) return new std::shared_ptr<const DevicePlace>;
     const bool real = std::strcmp(which, "gpu") == 0;
     if (!real) {
-      EXPECT_TRUE(UseStandIn().ok());
+      EXPECT_TRUE(UseFakeDriver().ok());
     }
-    const auto place = real ? OpenGpu(0) : MakePlace(0, StandInImages());
+    const auto place = real ? OpenGpu(0) : MakePlace(0, FakeDriverImages());
     EXPECT_TRUE(place.ok()) << place.status();
     return new std::shared_ptr<const DevicePlace>(place.ok() ? *place
                                                              : nullptr);
@@ -67,6 +67,7 @@ const OpRegistry& Registry(bool fast) {
         auto* r = new OpRegistry;
         EXPECT_TRUE(RegisterAllOps(r).ok());
         EXPECT_TRUE(AttachAllKernels(r).ok());
+        r->SetDevice(FastPlace());
         return r;
       }()};
   return *kRegistries[fast ? 1 : 0];
@@ -209,7 +210,6 @@ KernelResult RunCase(const KernelCase& original, bool fast) {
     for (const std::string& name : c.wrt)
       fetches.push_back(gradients->at(name));
   }
-  SetDefaultPlace(fast ? FastPlace() : nullptr);
   Session session(&Registry(fast));
   PlanOptions plan_options;
   plan_options.poison = true;

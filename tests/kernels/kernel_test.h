@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program with the reference kernels and with the fast ones, and
 // compares what comes out: the reference is the oracle. With PD_TEST_DEVICE the
-// fast ones are those of a GPU ("gpu"), or of the stand-in for one
-// ("stand-in").
+// fast ones are those of a GPU ("gpu"), or of the fake driver
+// ("fake").
 #ifndef PD_TESTS_KERNELS_KERNEL_TEST_H_
 #define PD_TESTS_KERNELS_KERNEL_TEST_H_
 
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "formats/array.h"
-#include "formats/program_desc.h"
 #include "libcore/exec/plan.h"
+#include "libcore/ir/array.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

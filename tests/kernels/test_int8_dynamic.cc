@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "formats/npz.h"
 #include "libcore/base/rng.h"
-#include "libcore/ops/int8_dynamic.h"
+#include "libcore/ops/quantize/int8_dynamic.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {

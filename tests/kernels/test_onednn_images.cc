@@ -28,7 +28,7 @@ OpDesc Conv(const char* type, const std::string& x, const std::string& w,
 struct ConvShape {
   int64_t batch, in, height, width, out, kernel;
   int32_t stride, pad;
-  const char* inference = "onednn";  // what takes it without gradients
+  const char* inference = "onednn";  // its kernel without gradients
 };
 
 class OnednnConv : public testing::TestWithParam<ConvShape> {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transformers are made of against the reference: products of batches of
+// The parts of transformers against the reference: products of batches of
 // matrices, softmax, layer_norm, gelu, dropout, over sizes that do not fill
 // vectors.
 #include <gtest/gtest.h>

@@ -99,7 +99,7 @@ double Worst(const WinogradGeometry& g) {
             std::fabs(Direct(g, x, w, n, o, p) - double{y[out.At(n, o, p)]});
         if (!(error <= worst)) worst = error;
       }
-  // What pads the last block stays 0.
+  // The padding of the last block stays 0.
   for (int64_t o = g.out_channels; o < out.Blocks() * out.lanes; ++o)
     EXPECT_EQ(y[out.At(0, o, 0)], 0.0f);
   return worst;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said about inputs and arguments that do not fit: layers of positions,
+// Errors about inputs and arguments that do not fit: layers of positions,
 // beams and classes, sparse attention, activations that are named.
 #include <string>
 
@@ -60,7 +60,7 @@ TEST(Arguments, PositionsOfImages) {
 TEST(Arguments, BeamsAndClasses) {
   const std::string whole = "[3, -1, 2] dtype: int64";
   EXPECT_EQ(ErrorOf("[3, -1, 2]", "input: [\"x\", \"x\"] gather_tree {}"),
-            "job.pbtxt:3:1: layer 'l' (gather_tree) expects whole numbers "
+            "job.pbtxt:3:1: layer 'l' (gather_tree) expects integers "
             "(int64 or int32), not float32; input 'x' gives [3, -1, 2]");
   EXPECT_EQ(ErrorOf(whole, "input: [\"x\", \"p\"] gather_tree {}",
                     Input("p", "[3, -1, 4] dtype: int64")),
@@ -71,7 +71,7 @@ TEST(Arguments, BeamsAndClasses) {
             "job.pbtxt:3:1: layer 'l' (gather_tree) expects parents of the "
             "ids' type, int64, not int32; input 'p' gives [3, -1, 2]");
   EXPECT_EQ(ErrorOf("[-1]", "sequence_mask { maxlen: 3 }"),
-            "job.pbtxt:3:1: layer 'l' (sequence_mask) expects whole numbers "
+            "job.pbtxt:3:1: layer 'l' (sequence_mask) expects integers "
             "(int64 or int32), not float32; input 'x' gives [-1]");
   EXPECT_EQ(ErrorOf("-1 dtype: int64",
                     "class_center_sample { num_classes: 4 num_samples: 5 }"),

@@ -245,8 +245,8 @@ TEST(Build, NamesBothSidesOfAMisfit) {
   EXPECT_EQ(ErrorOf(Model("[-1, 4]",
                           "layer { embedding { num_embeddings: 5 "
                           "embedding_dim: 2 } }")),
-            "job.pbtxt:3:1: layer 'embedding_0' (embedding) expects whole "
-            "numbers (int64 or int32), not float32; input 'x' gives [-1, 4]");
+            "job.pbtxt:3:1: layer 'embedding_0' (embedding) expects integers "
+            "(int64 or int32), not float32; input 'x' gives [-1, 4]");
   EXPECT_EQ(ErrorOf(Model("[-1, -1]", "layer { linear { out_features: 2 } }")),
             "job.pbtxt:3:1: layer 'linear_0' (linear) expects a known number "
             "of input features or 'in_features'; input 'x' gives [-1, -1]");
@@ -270,7 +270,7 @@ TEST(Build, NamesBothSidesOfAMisfit) {
       << window;
 }
 
-// What the arguments of windows, groups and sizes say when they do not fit.
+// Errors for arguments of windows, groups and sizes that do not fit.
 TEST(Build, ExplainsArguments) {
   const auto error = [](const std::string& layer) {
     return ErrorOf(
@@ -370,7 +370,7 @@ TEST(Build, UnfoldsBlocks) {
             "'n'?");
   EXPECT_EQ(use("use: \"twice\" set: \"n=x\""),
             "job.pbtxt:11:1: argument 'n' of block 'twice', which sets "
-            "'a.linear.out_features': 'out_features' takes a whole number; got "
+            "'a.linear.out_features': 'out_features' takes an integer; got "
             "'x'");
   EXPECT_EQ(use("use: \"twice\" set: \"n=0\""),
             "job.pbtxt:11:1: 'out_features' is 0; it must be at least 1");
@@ -543,7 +543,7 @@ TEST(Build, EveryLayerKindIsBuilt) {
         << kinds->field(i)->name();
 }
 
-// These run and have a gradient; testdata/layers has cases of the others.
+// Simple layers run and have a gradient; testdata/layers has cases of others.
 TEST(Build, SimpleLayersRun) {
   const std::map<std::string, std::string> needs = {
       {"linear", "out_features: 3"},

@@ -107,9 +107,9 @@ TEST(Job, ExplainsGrammar) {
   EXPECT_EQ(ErrorAfter("0.01", "nan"),
             "job.pbtxt:8:35: 'learning_rate' takes a number; got 'nan'");
   EXPECT_EQ(ErrorAfter("size: 3", "size: 3.5"),
-            "job.pbtxt:3:63: 'kernel_size' takes a whole number; got '3.5'");
+            "job.pbtxt:3:63: 'kernel_size' takes an integer; got '3.5'");
   EXPECT_EQ(ErrorAfter("size: 3", "size: 3000000000"),
-            "job.pbtxt:3:63: 'kernel_size' takes a whole number in "
+            "job.pbtxt:3:63: 'kernel_size' takes an integer in "
             "[-2147483648, 2147483647]; got '3000000000'");
   EXPECT_EQ(ErrorAfter("\"conv1\"", "conv1"),
             "job.pbtxt:3:17: 'name' takes a string in quotes; got 'conv1'");
@@ -140,7 +140,7 @@ TEST(Job, ExplainsGrammar) {
             "job.pbtxt:2:55: 'dtype' takes a word without quotes (float32, "
             "float64, int32, int64); got \"float32\"");
   EXPECT_EQ(ErrorAfter("10 } }", "010 } }"),
-            "job.pbtxt:5:34: 'out_features' takes a whole number that does not "
+            "job.pbtxt:5:34: 'out_features' takes an integer that does not "
             "start with 0; got '010'");
 }
 
@@ -337,7 +337,7 @@ TEST(Job, EmptyValuesTakeElementsAway) {
   const auto& path = job->proto().data().train().csv().path();
   ASSERT_EQ(path.size(), 2);
   EXPECT_EQ(path[1], "c.csv");
-  // What moved up is still where it was written.
+  // Elements that moved up keep the places where they were written.
   EXPECT_EQ(job->Where(job->proto().metric(0)), "job.pbtxt:10:1");
   EXPECT_EQ(job->Where(job->proto().model().layer(1)), "job.pbtxt:5:3");
   EXPECT_EQ(OverrideError("metric[0]="),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests/nn/test_layer_goldens.cc does not see of losses: fields of the
+// Tests of losses beyond tests/nn/test_layer_goldens.cc: fields of the
 // data set, messages, random and sampled ones.
 #include <gtest/gtest.h>
 

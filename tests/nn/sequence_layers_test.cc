@@ -223,7 +223,7 @@ TEST(SequenceLayers, ExplainMisfits) {
   EXPECT_EQ(ErrorOf("[-1, 5, 4]",
                     "layer { name: \"r\" gru { hidden_size: 3 "
                     "sequence_length: \"x\" } }"),
-            "job.pbtxt:3:1: layer 'r' (gru) expects whole numbers [-1] for "
+            "job.pbtxt:3:1: layer 'r' (gru) expects integers [-1] for "
             "'sequence_length', not float32; input 'x' gives [-1, 5, 4]");
   EXPECT_EQ(ErrorOf("[-1, 5, 4]",
                     "layer { name: \"r\" gru { hidden_size: 3 "

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "formats/array.h"
+#include "libcore/ir/array.h"
 
 namespace pd {
 

@@ -73,7 +73,7 @@ class Hostile {
   }
 
  private:
-  // What no message may be, or "".
+  // The message if it is one that no error may have, else "".
   std::string Run(const ProgramDesc& program, bool fast) const {
     Session session(&Registry(fast), 1);
     if (!golden_.startup.blocks.empty() &&
@@ -227,7 +227,7 @@ std::vector<std::string> AllZips() {
 
 using Tries = std::function<void(const GoldenCase&, Hostile*)>;
 
-struct Place {
+struct Spot {
   const GoldenCase* golden;
   size_t block, op;
 };
@@ -241,10 +241,10 @@ bool HasLoop(const ProgramDesc& program) {
 
 // Ops of the cases of a zip, of each type those of a few cases; `seen` counts
 // them over all zips.
-std::vector<Place> Choose(const std::vector<GoldenCase>& cases,
-                          std::map<std::string, int>* seen) {
+std::vector<Spot> Choose(const std::vector<GoldenCase>& cases,
+                         std::map<std::string, int>* seen) {
   constexpr int kCases = kSanitized ? 1 : 2;
-  std::vector<Place> places;
+  std::vector<Spot> places;
   for (const GoldenCase& golden : cases) {
     std::string last;
     for (size_t b = 0; b < golden.program.blocks.size(); ++b) {
@@ -269,13 +269,13 @@ class HostileOps : public testing::TestWithParam<std::string> {
         ReadGoldenCases(absl::StrCat(PD_TESTDATA "/", GetParam(), ".zip"));
     ASSERT_TRUE(cases.ok()) << cases.status();
     Registry(false);
-    const std::vector<Place> places = Choose(*cases, seen);
+    const std::vector<Spot> places = Choose(*cases, seen);
     const auto wrong = Trials::Run(
         [&](Trials* trials) {
-          for (const Place& place : places) {
-            trials->MayBeEndless(HasLoop(place.golden->program));
-            Hostile hostile(*place.golden, place.block, place.op, trials);
-            tries(*place.golden, &hostile);
+          for (const Spot& spot : places) {
+            trials->MayBeEndless(HasLoop(spot.golden->program));
+            Hostile hostile(*spot.golden, spot.block, spot.op, trials);
+            tries(*spot.golden, &hostile);
           }
         },
         kSeconds, 8 * kLimit);

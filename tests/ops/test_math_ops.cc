@@ -10,7 +10,7 @@
 
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
-#include "libcore/ops/fft.h"
+#include "libcore/ops/linalg/fft.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/block_builder.h"
 #include "tests/ops/op_test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the golden cases of layers and losses cannot say: errors about data,
+// Tests beyond the golden cases of layers and losses: errors about data,
 // random numbers, and fused_gemm_epilogue, which PaddlePaddle has on GPUs only.
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/exec/session.h"
 #include "libcore/ops/registry.h"
-#include "libcore/ops/sequence.h"
+#include "libcore/ops/sequence/sequence.h"
 #include "libcore/program/block_builder.h"
 #include "tests/ops/op_test.h"
 

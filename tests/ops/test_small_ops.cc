@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PaddlePaddle's cases do not say about the basic ops: tensors without
+// Tests of the basic ops beyond PaddlePaddle's cases: tensors without
 // elements and without axes, random numbers that do not depend on threads,
 // errors about data, first versions of ops.
 #include <gtest/gtest.h>

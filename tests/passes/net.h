@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "formats/array.h"
-#include "formats/program_desc.h"
+#include "libcore/ir/array.h"
+#include "libcore/ir/program_desc.h"
 #include "libcore/ops/registry.h"
 #include "libcore/passes/pipeline.h"
 

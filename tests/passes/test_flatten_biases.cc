@@ -10,7 +10,7 @@
 namespace pd {
 namespace {
 
-// What PaddlePaddle 2.6 saves for a convolution with a bias.
+// The ops that PaddlePaddle 2.6 saves for a convolution with a bias.
 Net ReshapedBias(bool last, int32_t channels) {
   Net net;
   net.Var("x", last ? Shape{2, 6, 5, 4} : Shape{2, 4, 6, 5}, false);

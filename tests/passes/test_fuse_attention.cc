@@ -250,8 +250,8 @@ TEST(FuseAttentionLeaves, AQueryThatIsScaledForOthers) {
       << net.Types();
 }
 
-// What the first product has read may not be read later; what the last one
-// reads may be made on the way.
+// Inputs of the first product that are overwritten cannot be read later; those
+// of the last one may be made on the way.
 TEST(FuseAttentionLeaves, WhatIsWrittenAnew) {
   for (const char* name : {"q", "k", "v"}) {
     Net net = AttentionNet({});
@@ -307,7 +307,7 @@ TEST(FuseAttentionOnGpu, IsOfHalvesAndTakesTheirCasts) {
       f.dropout = 0.3f, f.is_test = true, f.mask = Shape{2, 1, 1, 5};
       EXPECT_EQ(TypesOnGpu(f, spec),
                 std::string("cast cast cast cast ") + kFused);
-      // What somebody wants is still made, and what is dropped.
+      // Probabilities that are fetched or dropped out are still computed.
       EXPECT_EQ(TypesOnGpu(f, spec, {"p"}).find(kFused), std::string::npos);
       f.is_test = false;
       EXPECT_EQ(TypesOnGpu(f, spec).find(kFused), std::string::npos);

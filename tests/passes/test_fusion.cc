@@ -353,7 +353,7 @@ TEST(Fusion, UpdatesWhereTheGradientIsReady) {
   ExpectNear(want, AnswersOf(net, off), 0);
 }
 
-// What changes a gradient after the backward pass (a clip) comes first.
+// An op that changes a gradient after the backward pass (a clip) comes first.
 TEST(Fusion, UpdatesWaitForWhatTheyRead) {
   Net net = LargeNet();
   std::vector<OpDesc>& ops = net.program.global().ops;
@@ -387,7 +387,7 @@ TEST(Fusion, SameNumbersWithEachPassOff) {
   }
 }
 
-// What an observer is shown: label, pass, types of the ops.
+// The arguments that an observer gets: label, pass, types of the ops.
 std::vector<std::string> Shown(Net net, std::set<std::string> disabled) {
   std::vector<std::string> shown;
   PassOptions options;

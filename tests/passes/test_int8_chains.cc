@@ -437,7 +437,7 @@ TEST(Int8Chains, OtherResizingStays) {
   net.Expect("bilinear_interp_v2 int8_quantize int8_conv2d", 0.1f);
 }
 
-// What others read too, and what an axis in a tensor says, stay numbers.
+// Joins whose result other ops read, or with an axis tensor, stay in float32.
 TEST(Int8Chains, JoinsThatStay) {
   Net net;
   net.Feed("x", {2, 8, 6, 6});

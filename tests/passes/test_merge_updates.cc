@@ -13,7 +13,7 @@
 namespace pd {
 namespace {
 
-// What an update keeps beside the parameter, and its attributes.
+// The state that an update keeps beside the parameter, and its attributes.
 struct UpdateKind {
   std::string type;
   std::vector<std::string> moments;
@@ -95,7 +95,7 @@ TEST(MergeUpdates, GivesTheSameBits) {
   }
 }
 
-// Those that skip together, and by one word alone.
+// Updates merge only if they skip together, by one and the same variable.
 TEST(MergeUpdates, WhatSkipsTogether) {
   Net net = UpdateNet(UpdateKinds()[3], /*skip=*/true);
   Net apart = net;

@@ -58,7 +58,7 @@ TEST(Scheduler, RefusesWhatRecordsNothing) {
         std::make_pair("3", "is neither START,END"),
         std::make_pair("3,x", "the end is 'x'"),
         std::make_pair("-1,4", "the first step is '-1'"),
-        std::make_pair("record=99999999999", "expected a whole number"),
+        std::make_pair("record=99999999999", "expected an integer"),
         std::make_pair("record=1,record=2", "'record' is given twice"),
         std::make_pair("recrod=1", "'recrod' is none of")})
     EXPECT_TRUE(absl::StrContains(States(text), what))

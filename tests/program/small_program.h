@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "formats/program_desc.h"
+#include "libcore/ir/program_desc.h"
 
 namespace pd {
 

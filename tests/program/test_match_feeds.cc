@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is taken, what is converted and what is refused of arrays that are fed.
+// Arrays that are fed: which are taken, which converted and which refused.
 // Converted values are those of NumPy's astype.
 #include "libcore/program/match_feeds.h"
 
@@ -98,7 +98,7 @@ TEST(FitFeeds, DemandsWhatTheFetchesNeed) {
   EXPECT_EQ(Fit({"prob"}, {}).message(),
             "'in.npz' has no array 'x', an input of 'm' (float32[-1, 4]); it "
             "holds none");
-  // What is fed in the middle needs nothing before it.
+  // An intermediate variable that is fed needs nothing before it.
   EXPECT_TRUE(Fit({"prob"}, {{"dropped", Rows(3)}}).ok());
   EXPECT_FALSE(Fit({"prob"}, {{"x", Rows(3)}}).ok());
 }

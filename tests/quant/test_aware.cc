@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written of a network that was trained with fake-quantize ops: integer
+// Exports of a network that was trained with fake-quantize ops: integer
 // forms that answer as the simulation did.
 #include "libcore/quant/aware.h"
 

@@ -188,7 +188,7 @@ TEST_F(Dynamic, OnnxMultipliesIntegersToo) {
   EXPECT_GT(Error(got, want), 0);
 }
 
-// What is left in floating point is so in ONNX.
+// A layer left in floating point is so in ONNX.
 TEST_F(Dynamic, OnnxOfASkippedLayer) {
   Build("[-1, 40]",
         "layer { name: \"a\" linear { out_features: 64 } }"

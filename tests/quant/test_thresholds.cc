@@ -105,7 +105,7 @@ TEST(GrowingHistogram, CountsWhatAHistogramCounts) {
     total += got.counts()[i];
     got_below += got.counts()[i];
     want_below += want.counts()[i];
-    // What lies in a narrow bin at the edge may be on the other side.
+    // Values in a narrow bin at the edge may be on the other side.
     const double most = 0.01 * static_cast<double>(want.counts()[i]) + 30;
     EXPECT_NEAR(static_cast<double>(got_below - want_below), 0, most) << i;
   }

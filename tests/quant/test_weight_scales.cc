@@ -6,8 +6,8 @@
 #include "formats/npz.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
+#include "libcore/model/load_model.h"
 #include "libcore/quant/quantize.h"
-#include "libcore/train/load_model.h"
 #include "tests/deploy/deploy_fixture.h"
 
 namespace pd {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/array.h"
 #include "libcore/exec/session.h"
+#include "libcore/ir/array.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {

@@ -44,7 +44,7 @@ class GoldenTraining
     SetInitialState(c, session);
   }
 
-  // What the averages of parameters say, and that they are taken back.
+  // Checks the averages of parameters, and that they are taken back.
   void CheckApplied(const TrainCase& c, Session* session) {
     if (!fs::exists(c.folder / "apply.pdmodel")) return;
     absl::Status ran =

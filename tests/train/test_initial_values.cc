@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "libcore/train/load_model.h"
+#include "libcore/model/load_model.h"
 #include "libcore/train/name_patterns.h"
 
 namespace pd {

@@ -270,7 +270,7 @@ TEST(Metrics, NamesFollowTheKind) {
             (ResultNames{"mean_iou", "mean_iou_0", "mean_iou_1"}));
 }
 
-// What does not fit is said when the job is loaded, with its place.
+// The error on loading a job whose metric does not fit, with its place.
 std::string LoadError(const std::string& metric) {
   static const OpRegistry* const registry = [] {
     auto* made = new OpRegistry;

@@ -26,7 +26,7 @@ using Kind = OptimizerSpec::Kind;
 using Averages = std::function<absl::StatusOr<AveragePrograms>(
     const std::vector<std::string>&, BlockBuilder*, BlockBuilder*)>;
 
-// What stands for PaddlePaddle's part of a program.
+// Our replacement for PaddlePaddle's part of a program.
 struct Ours {
   OptimizerSpec spec;
   Averages averages = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pd-train --program runs: PaddlePaddle's recorded runs from saved state
+// Tests of pd-train --program: PaddlePaddle's recorded runs from saved state
 // to saved state, with several programs, sequences, rates from outside and
 // loops among them.
 #include "libcore/train/program_training.h"
@@ -61,7 +61,7 @@ TEST_P(ProgramTrainingTest, FromStateToState) {
   }
   CheckFinalState(c, (*training)->session());
 
-  // What is saved is the state, under the names that PaddlePaddle gave it.
+  // The saved files are the state, under the names that PaddlePaddle gave it.
   const std::string prefix =
       (fs::path(testing::TempDir()) / ("program_" + GetParam())).string();
   ASSERT_TRUE((*training)->Save(prefix).ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job leaves to its data: means and deviations against NumPy's, sizes
-// against what is known of the files.
+// Values that a job takes from its data: means and deviations against NumPy's,
+// sizes against the known sizes of the files.
 #include "libcore/train/resolve_job.h"
 
 #include <filesystem>
@@ -68,7 +68,7 @@ TEST(ResolveJob, StandardizesAsNumPy) {
              {0.285332868537589, 0.29057974811086423, 0.29304940811277697});
   EXPECT_EQ(data.eval().csv().field(1).SerializeAsString(),
             data.train().csv().field(1).SerializeAsString());
-  // What is read has mean 0 and variance 1, and is what the stored job reads.
+  // Values read have mean 0 and variance 1, and are those of the stored job.
   const auto stored = ParseJob(job->EffectiveText(), "stored.pbtxt");
   ASSERT_TRUE(stored.ok()) << stored.status();
   EXPECT_EQ(stored->proto().data().SerializeAsString(),
@@ -194,8 +194,7 @@ TEST(ResolveJob, Errors) {
       "of data.train has texts with numbers");
   EXPECT_EQ(ErrorOf(Resolve("layer { linear { out_features: @classes(y) } }",
                             Train(x))),
-            "job.pbtxt:1:68: field 'y' is float32[1]; classes are whole "
-            "numbers");
+            "job.pbtxt:1:68: field 'y' is float32[1]; classes are integers");
   // Evaluation is scaled as training is, or not at all.
   const std::string scaled =
       "field { name: \"x\" column: \"x1:x3\" standardize: true } }";

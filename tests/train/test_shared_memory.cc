@@ -120,7 +120,7 @@ TEST_F(SharedMemoryTest, FlatWeightsAreKnownByTheirOps) {
   Train(registry_, false);
 }
 
-// What the file says last of weights that lie in one memory.
+// Setting a flat variable sets the variables that share its memory.
 TEST_F(SharedMemoryTest, SettingAFlatVariableSetsItsParts) {
   Scope scope;
   FlatVariable flat;

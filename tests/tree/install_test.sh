@@ -48,7 +48,7 @@ cat >"$dir/main.cc" <<'END'
 
 #include "libcore/exec/session.h"
 #include "libcore/kernels/make_registry.h"
-#include "libcore/train/load_model.h"
+#include "libcore/model/load_model.h"
 
 // Runs the model on 16 records and gives its outputs; `fast` gets the number of
 // steps that another kernel than the reference one computes.

@@ -59,7 +59,7 @@ bool PadsOfSame(OnnxOp* op, OnnxWindow* window) {
   return true;
 }
 
-// What the stride leaves open beyond the smallest output is padding at the
+// Elements of `output_size` beyond the smallest output are padding at the
 // end.
 std::vector<int64_t> PaddingFor(OnnxOp* op, const OnnxWindow& window,
                                 const std::vector<int64_t>& output_size,

@@ -100,14 +100,7 @@ double FillValue(OnnxOp* op) {
 
 void ConvertFillConstant(OnnxOp* op) {
   const DType dtype = op->OutVar("Out").dtype;
-  std::string shape;
-  if (op->Has("ShapeTensor"))
-    shape = op->IntVector("ShapeTensor");
-  else if (op->Has("ShapeTensorList"))
-    shape = op->IntVector("ShapeTensorList");
-  else
-    shape = op->ConstInts(op->Ints("shape"));
-  op->Ignore("ShapeTensorList");  // ShapeTensor overrides it
+  const std::string shape = op->RequestedShape("ShapeTensorList");
   op->Alias("Out",
             op->Emit("Expand", {op->Const(FillValue(op), dtype), shape}));
 }
@@ -154,7 +147,7 @@ std::string Places(OnnxOp* op, const std::string& x, int64_t axis) {
   return op->Emit("Range", {op->ConstInt(0), extent, op->ConstInt(1)});
 }
 
-// What stands outside of a triangle becomes 0, infinities too.
+// Elements outside of a triangle become 0, infinities too.
 void ConvertTriangle(OnnxOp* op) {
   const std::string x = op->In("X");
   const int64_t diagonal = op->Int("diagonal", 0);

@@ -21,14 +21,7 @@ int64_t AxisOf(OnnxOp* op, const char* attr, int64_t otherwise, int64_t rank) {
 }
 
 void ConvertReshape(OnnxOp* op) {
-  std::string shape;
-  if (op->Has("ShapeTensor"))
-    shape = op->IntVector("ShapeTensor");
-  else if (op->Has("Shape"))
-    shape = op->IntVector("Shape");
-  else
-    shape = op->ConstInts(op->Ints("shape"));
-  op->Ignore("Shape");  // ShapeTensor overrides it
+  const std::string shape = op->RequestedShape("Shape");
   op->Give("Out", "Reshape", {op->In("X"), shape});
 }
 

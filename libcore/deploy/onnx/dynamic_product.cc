@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "libcore/ops/int8_dynamic.h"
-#include "libcore/ops/quantize.h"
+#include "libcore/ops/quantize/int8_dynamic.h"
+#include "libcore/ops/quantize/quantize.h"
 
 namespace pd {
 namespace {

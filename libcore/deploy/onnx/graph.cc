@@ -99,8 +99,8 @@ bool HasOperator(absl::string_view op_type, int opset) {
   return schema != nullptr && !schema->deprecated();
 }
 
-// What ONNX's checker said, under the name of the op whose node it complains
-// of: nodes are named "op_type/value".
+// The error of ONNX's checker, under the name of the op whose node it rejects:
+// nodes are named "op_type/value".
 absl::Status CheckerRefusal(std::string what) {
   for (char& c : what)
     if (c == '\n') c = ' ';

@@ -243,6 +243,12 @@ std::string OnnxOp::ConstArray(const Array& array) {
   return graph_->Constant(array);
 }
 
+std::string OnnxOp::RequestedShape(absl::string_view slot) {
+  Ignore(slot);  // ShapeTensor overrides it
+  if (Has("ShapeTensor")) return IntVector("ShapeTensor");
+  return Has(slot) ? IntVector(slot) : ConstInts(Ints("shape"));
+}
+
 std::string OnnxOp::IntVector(absl::string_view slot) {
   OnnxValues parts;
   for (const std::string& value : Ins(slot))

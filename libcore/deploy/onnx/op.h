@@ -89,8 +89,11 @@ class OnnxOp {
 
   /// The int64 vector that a slot says: one tensor, or one of each element.
   std::string IntVector(absl::string_view slot);
+  /// The shape that an op asks for, as an int64 vector: ShapeTensor's elements,
+  /// else those of `slot`, else attr "shape".
+  std::string RequestedShape(absl::string_view slot);
 
-  // What differs between opsets; `dtype` is the element type of `x`.
+  // Nodes that differ between opsets; `dtype` is the element type of `x`.
 
   std::string Reshape(const std::string& x, const std::vector<int64_t>& shape);
   std::string Transpose(const std::string& x, const std::vector<int64_t>& perm);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions and pools share: strides, paddings, layout of the data.
+// Attributes of convolutions and pools: strides, paddings, layout of the data.
 #ifndef PD_LIBCORE_DEPLOY_ONNX_WINDOW_H_
 #define PD_LIBCORE_DEPLOY_ONNX_WINDOW_H_
 

@@ -150,7 +150,7 @@ struct Loop {
   bool condition_out = false;  // the body's first output is the condition
 };
 
-// What the states are after a round; -1 where the shape changes.
+// Gives the states the shapes after a round; -1 where an extent changes.
 bool Generalize(OnnxNode* node, const Loop& loop, const Values& results) {
   bool changed = false;
   for (size_t i = 0; i < loop.states.size(); ++i) {
@@ -253,7 +253,7 @@ Names RunLoop(OnnxNode* node, const Loop& loop,
   return arrays;
 }
 
-// What was collected, stacked along its axis.
+// The collected values, stacked along their axis.
 std::string Collected(OnnxNode* node, const std::string& array, int64_t axis) {
   return node->EmitMany(
       "tensor_array_to_tensor", {{"X", {array}}}, {{"Out", 1}, {"OutIndex", 1}},

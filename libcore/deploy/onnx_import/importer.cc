@@ -21,8 +21,8 @@ namespace {
 
 // Scalars have no dimensions from PaddlePaddle 2.5 on; ONNX's never had any.
 constexpr int64_t kProgramVersion = 2006000;
-// What is computed while importing has at most so many bytes, or twice as many
-// as it is computed from.
+// Constants computed while importing have at most so many bytes, or twice as
+// many as their inputs.
 constexpr int64_t kMaxFolded = int64_t{1} << 20;
 // Of graphs in nodes and calls in functions.
 constexpr int kMaxDepth = 64;
@@ -365,7 +365,7 @@ void OnnxImporter::FoldLast(std::vector<std::string>* outs) {
       if (!bytes.ok() || *bytes > limit) return;
     }
   }
-  // What cannot be computed now stays for later.
+  // Ops that cannot be computed now stay for later.
   const auto results = Compute(op, *outs);
   if (!results.ok()) return;
   ops.pop_back();

@@ -20,7 +20,7 @@
 
 namespace pd {
 
-/// What an ONNX name stands for: a variable of the program, or a constant that
+/// The value of an ONNX name: a variable of the program, or a constant that
 /// becomes a parameter when an op reads it, or a list of such (sequences).
 struct OnnxValue {
   std::string variable;
@@ -36,7 +36,7 @@ class OnnxImporter {
 
   absl::StatusOr<InferenceModel> Import();
 
-  // What nodes ask for.
+  // Functions for nodes.
 
   /// The value of a name in this graph or one around it; null when nothing has
   /// made it yet.

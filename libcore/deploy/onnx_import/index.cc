@@ -159,7 +159,7 @@ void ImportOneHot(OnnxNode* node) {
   if (!node->ok()) return;
   Ints along(static_cast<size_t>(rank), 1);
   along[static_cast<size_t>(axis)] = count;
-  // Those from -depth on count from the end.
+  // Indices from -depth on count from the end.
   const std::string negative = node->Cast(
       node->Binary("less_than", index, node->Scalar(0, DType::kInt64)),
       DType::kInt64);

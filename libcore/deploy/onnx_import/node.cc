@@ -403,7 +403,7 @@ std::string OnnxNode::Where(const std::string& condition, const std::string& x,
   const Shape shape = ShapeOf(condition);
   if (ShapeOf(x) == shape && ShapeOf(y) == shape && !IsDynamic(shape))
     return Emit("where", {{"Condition", {condition}}, {"X", {x}}, {"Y", {y}}});
-  // What is broadcast together has one dtype.
+  // Tensors that are broadcast together have one dtype.
   const Names all = Broadcast({x, y, Cast(condition, TypeOf(x))});
   return Emit("where", {{"Condition", {Cast(all[2], DType::kBool)}},
                         {"X", {all[0]}},

@@ -45,7 +45,7 @@ class OnnxNode {
   std::string In(size_t i);
   std::string OptionalIn(size_t i) { return Has(i) ? In(i) : ""; }
   Names Ins(size_t first = 0);  ///< all inputs from `first` on
-  /// What the input stands for; null when it is absent.
+  /// The variable or constant of the input; null when it is absent.
   OnnxValue* Value(size_t i);
   /// The input's value where it is known now; null otherwise.
   const Array* Known(size_t i);

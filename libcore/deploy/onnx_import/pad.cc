@@ -190,7 +190,7 @@ void ImportCenterCropPad(OnnxNode* node) {
     if (extent < 0 || sizes[i] < 0 || more > kMaxPad)
       return node->Fail(
           Unimplemented("an extent of %d made %d", extent, sizes[i]));
-    // What is odd is cut off, or added, at the end.
+    // The odd element is cut off, or added, at the end.
     const int64_t begin = more < 0 ? -(-more / 2) : more / 2;
     pads.begin[static_cast<size_t>(axes[i])] = begin;
     pads.end[static_cast<size_t>(axes[i])] = more - begin;

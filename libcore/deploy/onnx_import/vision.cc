@@ -4,7 +4,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/importers.h"
-#include "libcore/ops/grid_sampler.h"
+#include "libcore/ops/conv/grid_sampler.h"
 
 namespace pd {
 namespace {

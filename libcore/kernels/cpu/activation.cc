@@ -2,7 +2,9 @@
 // relu and its kin, and those made of the exponential, on whatever layout
 // comes: element by element, padding included. Padding is zero and has to stay
 // so; a function that makes something else of 0 is left to the reference where
-// there is padding. Formulas: libcore/ops/activation.cc.
+// there is padding. Formulas: libcore/ops/activation/activation.cc.
+#include "libcore/kernels/cpu/activation.h"
+
 #include <algorithm>
 #include <iterator>
 #include <type_traits>
@@ -10,10 +12,9 @@
 #include "absl/strings/strip.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/kernels/cpu/activation.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/targets.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libcore/kernels/cpu/activation.cc"
@@ -186,7 +187,7 @@ void ForFunction(Function function, const Run& run) {
   }
 }
 
-// What is called from outside, by the type of the data.
+// Functions called from outside, by the type of the data.
 #define PD_ACTIVATIONS(T, Name)                                               \
   void Values##Name(const Activation& a, const T* x, int64_t n, T* out) {     \
     ForFunction(a.function, [&](auto* f) {                                    \

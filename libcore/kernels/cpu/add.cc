@@ -8,8 +8,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/half_sums.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/selected_rows.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/common/selected_rows.h"
 
 namespace pd {
 namespace cpu {
@@ -25,7 +25,7 @@ LayoutPtr CommonLayout(const std::vector<Tensor*>& inputs) {
   return nullptr;
 }
 
-// Those of BFloat16; all sums are of floats and are rounded once.
+// The sum of BFloat16 tensors, computed in float32 and rounded once.
 Step SumOfBrains(std::vector<Tensor*> inputs, Tensor* out) {
   std::vector<const BFloat16*> places(inputs.size());
   return [inputs = std::move(inputs), out,

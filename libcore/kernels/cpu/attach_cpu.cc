@@ -91,9 +91,12 @@ const Entry kEntries[] = {
 }  // namespace
 
 absl::Status AttachCpuKernels(OpRegistry* registry) {
-  for (const Entry& e : kEntries)
-    PD_RETURN_IF_ERROR(registry->AddImplementation(
-        e.type, {e.label, true, e.bind, e.selected_rows}));
+  for (const Entry& e : kEntries) {
+    Implementation implementation(e.label, e.bind);
+    implementation.TakesLayouts();
+    if (e.selected_rows) implementation.TakesSelectedRows();
+    PD_RETURN_IF_ERROR(registry->AddImplementation(e.type, implementation));
+  }
   return absl::OkStatus();
 }
 

@@ -227,7 +227,7 @@ void MakePlan(WeightGradPlan* plan) {
       16 * 16;
 }
 
-// What one block works on: the gradient, after the ReLU.
+// The gradient that one block works on, after the ReLU.
 struct Block {
   int64_t row, rows, column, columns;
   const float* dy;

@@ -11,7 +11,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/batch_norm_channels.h"
 #include "libcore/kernels/cpu/bindings.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd {
 namespace cpu {

@@ -247,7 +247,7 @@ HWY_INLINE void GradOf(const ChannelView& v, const ChannelPass<T>& s,
     GradStretches<false>(v, s, g, first, end, dx);
 }
 
-// What is called from outside, by the type of the data.
+// Functions called from outside, by the type of the data.
 #define PD_CHANNEL_RANGES(T, Name)                                      \
   void SumRange##Name(const ChannelView& v, const ChannelPass<T>& s,    \
                       int64_t first, int64_t end, double* sums) {       \
@@ -330,7 +330,7 @@ void SumGroup(const ChannelView& v, const ChannelPass<T>& s, int64_t group,
   });
 }
 
-// Those of all channels, at the start of `scratch`.
+// The two sums of all channels, at the start of `scratch`.
 template <typename T>
 void SumAll(const ChannelView& v, const ChannelPass<T>& s, double* sums) {
   const auto run = SumRange(T());

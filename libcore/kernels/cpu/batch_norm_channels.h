@@ -27,8 +27,8 @@ struct ChannelView {
   int64_t count() const { return outer * inner; }
 };
 
-/// What may follow the normalisation: min(max(y, 0), top), without a bound
-/// where `top` is NaN. A NaN in y stays.
+/// The clip after the normalisation, if on: min(max(y, 0), top), without a
+/// bound where `top` is NaN. A NaN in y stays.
 struct ChannelClip {
   bool on = false;
   float top = std::numeric_limits<float>::quiet_NaN();
@@ -63,7 +63,7 @@ template <typename T>
 void ScaleChannels(const ChannelView& v, const T* x, const ChannelTerms& t,
                    const ChannelClip& clip, T* y);
 
-/// What the gradient reads: x, dy, and the terms of the forward pass.
+/// Inputs of the gradient: x, dy, and the terms of the forward pass.
 template <typename T>
 struct ChannelPass {
   const T *x, *dy;

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "libcore/ops/gemm.h"
+#include "libcore/ops/common/gemm.h"
 
 namespace pd {
 namespace cpu {

@@ -10,7 +10,7 @@
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/blocked_channels.h"
 #include "libcore/kernels/cpu/vector_floats.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd {
 namespace cpu {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clipping by norm does with gradients, on whatever layout comes:
+// Ops by which clipping by norm treats gradients, on whatever layout comes:
 // squared_l2_norm, and elementwise_mul with one number. Padding is zero and
 // stays so.
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/selected_rows.h"
-#include "libcore/ops/sum_of_squares.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/common/selected_rows.h"
+#include "libcore/ops/common/sum_of_squares.h"
 
 namespace pd {
 namespace cpu {

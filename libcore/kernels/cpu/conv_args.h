@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our own convolutions of images in blocks of channels read and write, and
-// how an op binds it.
+// Arguments of our own convolutions of images in blocks of channels, and their
+// binding for an op.
 #ifndef PD_LIBCORE_KERNELS_CPU_CONV_ARGS_H_
 #define PD_LIBCORE_KERNELS_CPU_CONV_ARGS_H_
 

@@ -10,8 +10,8 @@
 #include "libcore/kernels/cpu/batch_inner.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/vector_floats.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace cpu {
@@ -19,7 +19,7 @@ namespace {
 
 using batch_inner::Geometry;
 
-// What every instance needs, resolved from the op.
+// Parameters that every instance needs, resolved from the op.
 struct Problem {
   Geometry geometry;
   LayoutPtr in_layout, out_layout;

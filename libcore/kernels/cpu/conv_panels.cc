@@ -5,8 +5,8 @@
 #include "libcore/kernels/cpu/blocked_channels.h"
 #include "libcore/kernels/cpu/conv_args.h"
 #include "libcore/kernels/cpu/panels.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace cpu {

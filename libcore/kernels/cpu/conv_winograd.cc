@@ -12,13 +12,13 @@
 #include "libcore/kernels/cpu/conv_args.h"
 #include "libcore/kernels/cpu/vector_floats.h"
 #include "libcore/kernels/cpu/winograd.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace cpu {
 namespace {
 
-// What a convolution costs, in units of one multiplication or addition of a
+// The cost of a convolution, in units of one multiplication or addition of a
 // direct one; fitted to measurements of sizes from 7 x 7 x 512 to 56 x 56 x 64,
 // one image and 16. Reading the weights from memory takes as long as some 30
 // operations a weight.

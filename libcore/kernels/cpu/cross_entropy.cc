@@ -6,8 +6,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/row_softmax.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/labels.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/common/labels.h"
 
 namespace pd {
 namespace cpu {

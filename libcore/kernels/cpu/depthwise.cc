@@ -10,8 +10,8 @@
 #include "libcore/kernels/cpu/blocked_channels.h"
 #include "libcore/kernels/cpu/depthwise_planes.h"
 #include "libcore/kernels/cpu/vector_floats.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace cpu {

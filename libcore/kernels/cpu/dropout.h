@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dropout draws, for kernels that drop elements themselves.
+// Masks that dropout draws, for kernels that drop elements themselves.
 #ifndef PD_LIBCORE_KERNELS_CPU_DROPOUT_H_
 #define PD_LIBCORE_KERNELS_CPU_DROPOUT_H_
 
 #include <cstdint>
 
-#include "libcore/ops/dropout.h"
+#include "libcore/ops/norm/dropout.h"
 
 namespace pd {
 namespace cpu {

@@ -9,9 +9,9 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/quantize.h"
-#include "libcore/ops/update.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/optimizer/update.h"
+#include "libcore/ops/quantize/quantize.h"
 
 namespace pd {
 namespace cpu {

@@ -9,7 +9,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/targets.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "libcore/kernels/cpu/gelu.cc"

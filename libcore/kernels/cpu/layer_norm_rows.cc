@@ -101,7 +101,7 @@ void NormGradSomeRows(const NormRows& n, const NormGrad& g, int64_t begin,
       const V d = LoadUpTo(dy + i, left);
       const V h = hn::Mul(hn::Sub(LoadUpTo(x + i, left), mean), inverse);
       const V dh = hn::Mul(d, LoadOr(g.scale, i, left, 1.0f));
-      // What lies behind the row is 0 in d, so it adds nothing.
+      // Elements behind the row are 0 in d, so they add nothing.
       sum = hn::Add(sum, dh);
       dot = hn::MulAdd(dh, h, dot);
       StoreUpTo(hn::MulAdd(d, h, LoadUpTo(scales + i, left)), scales + i, left);

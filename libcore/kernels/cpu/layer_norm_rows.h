@@ -16,7 +16,7 @@ struct NormRows {
   float epsilon = 1e-5f;
 };
 
-/// What the normalisation reads and writes; y may be x. `scale` and `bias` have
+/// Inputs and outputs of the normalisation; y may be x. `scale` and `bias` have
 /// `columns` elements, null: 1 and 0. `mean` and `variance` receive one number
 /// for each row where they are not null.
 struct NormValues {
@@ -27,7 +27,7 @@ struct NormValues {
 /// y = (x - mean) / sqrt(variance + epsilon) * scale + bias, row by row.
 void LayerNormRows(const NormRows& n, const NormValues& v);
 
-/// What the gradient reads and writes. Null: absent, or not wanted. dx may be
+/// Inputs and outputs of the gradient. Null: absent, or not wanted. dx may be
 /// dy.
 struct NormGrad {
   const float *x, *dy, *scale, *mean, *variance;

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cpu/conv_args.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace cpu {

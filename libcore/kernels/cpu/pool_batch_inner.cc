@@ -9,8 +9,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/pool_kernels.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace cpu {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A time step of the rnn op for one sequence, in vectors: what RnnCell and
-// RnnCellGrad of libcore/ops/rnn_cell.h say, for floats.
+// RnnCellGrad of libcore/ops/recurrent/rnn_cell.h say, for floats.
 #ifndef PD_LIBCORE_KERNELS_CPU_RNN_CELLS_H_
 #define PD_LIBCORE_KERNELS_CPU_RNN_CELLS_H_
 
 #include <cstdint>
 
-#include "libcore/ops/rnn_cell.h"
+#include "libcore/ops/recurrent/rnn_cell.h"
 
 namespace pd {
 namespace cpu {

@@ -6,7 +6,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/row_softmax.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd {
 namespace cpu {

@@ -10,8 +10,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/update_kernels.h"
-#include "libcore/ops/selected_rows.h"
-#include "libcore/ops/update.h"
+#include "libcore/ops/common/selected_rows.h"
+#include "libcore/ops/optimizer/update.h"
 
 namespace pd {
 namespace cpu {

@@ -320,7 +320,7 @@ int64_t CountUnits(const WinogradGeometry& g) {
 template <int kTile>
 HWY_INLINE void WeightLine(const V* g, int64_t step, V* to, int64_t to_step) {
   const auto set = [&](int64_t i, V v) HWY_ATTR { to[i * to_step] = v; };
-  // Those of the points p and -p, whose divisors are the same.
+  // Results for the points p and -p, whose divisors are the same.
   const auto pair = [&](int64_t i, double p, double divisor) HWY_ATTR {
     const V even = hn::MulAdd(Number(p * p / divisor), g[2 * step],
                               hn::Mul(Number(1 / divisor), g[0]));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels are given: plain structs that host and device lay out alike.
+// Arguments of the kernels: plain structs that host and device lay out alike.
 // Pointers are of device memory.
 #ifndef PD_LIBCORE_KERNELS_CUDA_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_ARGUMENTS_H_
 
 #include <cstdint>
 
-#include "libcore/kernels/cuda/halves.h"
+#include "libcore/kernels/cuda/low_precision.h"
 
 namespace pd::cuda {
 
@@ -199,8 +199,8 @@ struct GroupArgs {
   int32_t instance;  ///< `variance` is 1 / sqrt(variance + epsilon)
 };
 
-/// What each of `to` positions of an axis reads among `from`: the entries from
-/// begins[i] to begins[i + 1].
+/// Elements among `from` that each of `to` positions of an axis reads: the
+/// entries from begins[i] to begins[i + 1].
 struct ResizeAxis {
   const int32_t *begins, *index;
   const float* weight;
@@ -262,13 +262,13 @@ struct DropoutArgsOf {
 using DropoutArgs = DropoutArgsOf<float>;
 
 /// Values that are looked through for what is not finite.
-struct LookArgs {
+struct NonFiniteArgs {
   static constexpr int kMost = 64;
   enum Kind : int32_t { kFloat, kDouble, kHalf, kBrainFloat };
   struct Value {
     const void* numbers;
     int64_t n;
-    uint32_t* found;  ///< largest, nan, inf, plus: BadNumbers
+    uint32_t* found;  ///< largest, nan, inf, plus: NonFinite
     int32_t kind, unused;
   };
   Value values[kMost];

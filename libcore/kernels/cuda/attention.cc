@@ -9,8 +9,8 @@
 #include "libcore/base/flags.h"
 #include "libcore/device/cudnn_attention.h"
 #include "libcore/kernels/cuda/bindings.h"
-#include "libcore/ops/attention.h"
-#include "libcore/ops/broadcast.h"
+#include "libcore/ops/common/broadcast.h"
+#include "libcore/ops/fused/attention.h"
 
 namespace pd::cuda {
 namespace {
@@ -148,7 +148,7 @@ absl::StatusOr<Step> BindChain(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddAttention(DeviceKernels* kernels) {
+void AddAttention(KernelTable* kernels) {
   kernels->Add("scaled_dot_product_attention", {"cudnn", BindGraph});
   kernels->Add("scaled_dot_product_attention", {"cublaslt", BindChain});
 }

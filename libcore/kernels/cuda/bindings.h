@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bindings of this room share, and their functions.
+// Helpers shared by the bindings of this folder, and the bindings themselves.
 #ifndef PD_LIBCORE_KERNELS_CUDA_BINDINGS_H_
 #define PD_LIBCORE_KERNELS_CUDA_BINDINGS_H_
 
@@ -18,9 +18,9 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/arguments.h"
-#include "libcore/kernels/cuda/families.h"
+#include "libcore/kernels/cuda/kernel_table.h"
+#include "libcore/ops/conv/window.h"
 #include "libcore/ops/device_kernels.h"
-#include "libcore/ops/window.h"
 
 namespace pd::cuda {
 
@@ -69,8 +69,8 @@ T* At(Tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->data<T>();
 }
 
-/// What kernels over T read and write: doubles; or a tensor of float32, halves,
-/// or float32 in scratch, which has no dtype. Null where it is absent.
+/// Elements that kernels over T read and write: doubles; or float32, fp16 or
+/// bf16 of a tensor, or float32 in scratch, with no dtype. Null if absent.
 inline NumberType FloatTypeOf(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat16    ? NumberType::kFloat16
          : tensor.dtype() == DType::kBFloat16 ? NumberType::kBFloat16
@@ -140,7 +140,7 @@ inline absl::Status SameNumbers(std::initializer_list<const Tensor*> tensors) {
   return OneDType(tensors, {DType::kFloat32, DType::kFloat16, DType::kBFloat16,
                             DType::kFloat64});
 }
-/// Those of them that Read<T> reads.
+/// The dtypes that Read<T> reads: float64, or else float32, fp16 and bf16.
 template <typename T>
 absl::Status SameAs(std::initializer_list<const Tensor*> tensors) {
   if constexpr (std::is_same_v<T, double>)
@@ -219,8 +219,8 @@ absl::StatusOr<Step> BindProductStep(BindContext* context,
 using Copies = std::vector<std::pair<Tensor*, Tensor*>>;
 absl::Status CopyAll(CudaDevice* device, const Copies& copies);
 
-/// What an update works on in place: its output, which is mostly the input;
-/// else `copies` gets both.
+/// The tensor that an update changes in place: its output, which is mostly the
+/// input too; else `copies` gets both.
 absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
                                 const std::string& out_slot, size_t i,
                                 Copies* copies);
@@ -244,16 +244,16 @@ absl::StatusOr<Step> FloatsOnly(BindContext* context, DeviceBinding* binding) {
 /// An op that moves elements: worth the way to the GPU for floats, while whole
 /// numbers, often shapes and counters that the host reads, stay where they are.
 template <DeviceBindFn kBind>
-void AddMove(const std::string& type, DeviceKernels* kernels) {
+void AddMove(const std::string& type, KernelTable* kernels) {
   kernels->Add(type, {"cuda", FloatsOnly<kBind>});
-  kernels->Add(type, {"cuda", kBind, true});
+  kernels->Add(type, Implementation("cuda", kBind).FollowsInputs());
 }
 
 /// The windows of pooling. Unimplemented for more than three axes.
 absl::StatusOr<PoolWindows> ReadWindows(const PoolGeometry& g);
 
 /// Looks through values for what is not finite, in one kernel.
-absl::Status Look(CudaDevice* device, const LookRequest& request);
+absl::Status FindNonFinite(CudaDevice* device, const NonFiniteRequest& request);
 
 }  // namespace pd::cuda
 

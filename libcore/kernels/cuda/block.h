@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How our kernels are written: a body is a function of a Block of threads and
-// of one struct of arguments. nvcc makes a kernel of it; the tests' stand-in
+// of one struct of arguments. nvcc makes a kernel of it; the tests' fake driver
 // for the driver compiles the same body for the CPU, and runs block after block
 // and thread after thread. So what threads do between two barriers is a lambda
 // that is given to Each, and what a thread keeps from one to the next is a

@@ -16,8 +16,8 @@
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/conv_arguments.h"
 #include "libcore/kernels/cuda/layouts.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd::cuda {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 struct Described {
   Convolution c;
   bool padded = false;
-  Shape inside;  // what is in the middle of the copy: [batch, channels, ...]
+  Shape inside;  // of the middle part of the copy: [batch, channels, ...]
   std::vector<int64_t> before;
 };
 
@@ -109,7 +109,7 @@ Tensor* PaddedScratch(BindContext* context, const Described& d) {
                           SizeOf(d.c.dtype));
 }
 
-// What stands for the convolution's input: `tensor`, or a padded copy.
+// The convolution's input: `tensor`, or a padded copy.
 absl::StatusOr<Tensor*> Padded(BindContext* context, DeviceBinding* binding,
                                const Described& d, Tensor* tensor,
                                std::vector<Step>* steps) {
@@ -334,7 +334,7 @@ absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddConvolutions(DeviceKernels* kernels) {
+void AddConv(KernelTable* kernels) {
   for (const std::string type :
        {"conv2d", "depthwise_conv2d", "conv3d", "conv2d_transpose",
         "depthwise_conv2d_transpose", "conv3d_transpose"}) {

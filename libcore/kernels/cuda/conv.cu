@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows a convolution that cuDNN computes alone.
+// Residual, bias and ReLU after a convolution that cuDNN computes alone.
 #include <cstdint>
 
 #include "libcore/kernels/cuda/conv_arguments.h"
-#include "libcore/kernels/cuda/halves.h"
+#include "libcore/kernels/cuda/low_precision.h"
 
 namespace pd::cuda {
 namespace {

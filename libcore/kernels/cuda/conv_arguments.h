@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel behind a convolution is given.
+// Arguments of the kernel that follows a convolution (conv.cu).
 #ifndef PD_LIBCORE_KERNELS_CUDA_CONV_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_CONV_ARGUMENTS_H_
 

@@ -3,7 +3,7 @@
 // cumsum.cu.
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
-#include "libcore/ops/axis_view.h"
+#include "libcore/ops/common/axis_view.h"
 
 namespace pd::cuda {
 namespace {
@@ -49,7 +49,7 @@ absl::StatusOr<Step> BindCumsum(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddCumsum(DeviceKernels* kernels) {
+void AddCumsum(KernelTable* kernels) {
   kernels->Add("cumsum", {"cuda", BindCumsum});
   kernels->Add("cumsum_grad", {"cuda", BindCumsum});
 }

@@ -5,8 +5,8 @@
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layouts.h"
-#include "libcore/ops/broadcast.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/broadcast.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
@@ -458,7 +458,7 @@ absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddElementwise(DeviceKernels* kernels) {
+void AddElementwise(KernelTable* kernels) {
   for (const Unary& unary : kUnary) {
     kernels->Add(unary.type, AnyLayout("cuda", BindUnary));
     kernels->Add(absl::StrCat(unary.type, "_grad"),

@@ -7,8 +7,8 @@
 
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/block.h"
-#include "libcore/kernels/cuda/reals.h"
-#include "libcore/kernels/cuda/walk.h"
+#include "libcore/kernels/cuda/float64.h"
+#include "libcore/kernels/cuda/strided_index.h"
 
 namespace pd::cuda {
 namespace {
@@ -228,7 +228,7 @@ struct Product {
   PD_REAL T operator()(T a, T b) const { return a * b; }
 };
 
-// What is reduced, of x and of y, which does not change along what is reduced.
+// The reduced values, of x and of y; y is constant along the reduced axes.
 struct OfX {
   PD_REAL static T At(T x, T, T, T) { return x; }
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// gru, fusion_gru and gru_unit with their gradients: as libcore/ops/gru.cc, a
-// step at a time for all sequences that are running, with the products by
-// cuBLASLt and the rest in gru.cu. Rows are put into the order of the batches
-// as they are read; gru_unit is one step over rows as they lie.
-#include "libcore/ops/gru.h"
+// gru, fusion_gru and gru_unit with their gradients: as
+// libcore/ops/recurrent/gru.cc, a step at a time for all sequences that are
+// running, with the products by cuBLASLt and the rest in gru.cu. Rows are put
+// into the order of the batches as they are read; gru_unit is one step over
+// rows as they lie.
+#include "libcore/ops/recurrent/gru.h"
 
 #include <memory>
 #include <set>
@@ -12,7 +13,7 @@
 #include "libcore/kernels/cuda/lod_rnn.h"
 #include "libcore/kernels/cuda/lod_rnn_arguments.h"
 #include "libcore/kernels/cuda/rnn_arguments.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
@@ -324,7 +325,7 @@ absl::StatusOr<Step> BindUnitGrad(BindContext* context,
 
 }  // namespace
 
-void AddGru(DeviceKernels* kernels) {
+void AddGru(KernelTable* kernels) {
   kernels->Add("gru", {"cublaslt", BindGru});
   kernels->Add("fusion_gru", {"cublaslt", BindGru});
   kernels->Add("gru_grad", {"cublaslt", BindGruGrad});

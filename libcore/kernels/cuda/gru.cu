@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GRU's step for the sequences that are running, in two parts with a product
 // between them, and its gradient. The formulas are those of
-// libcore/ops/gru_cell.h.
+// libcore/ops/recurrent/gru_cell.h.
 #include <cstdint>
 
 #include "libcore/kernels/cuda/block.h"

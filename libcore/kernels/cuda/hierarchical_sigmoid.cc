@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // hierarchical_sigmoid and its gradient; the kernels are in
 // hierarchical_sigmoid.cu and linear_rows.cu.
-#include "libcore/ops/hierarchical_sigmoid.h"
+#include "libcore/ops/loss/hierarchical_sigmoid.h"
 
 #include "absl/strings/str_format.h"
 #include "libcore/kernels/cuda/linear_rows.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
@@ -30,7 +30,7 @@ absl::StatusOr<HsigmoidArgs> ArgsOf(const BindContext& context,
   }
   PD_ASSIGN_OR_RETURN(
       args.bad,
-      binding->Complaint(
+      binding->ErrorFlag(
           tree.table == nullptr
               ? absl::StrFormat("'Label' of %s holds a number outside [0, %d)",
                                 context.op().type, args.classes)
@@ -111,10 +111,10 @@ absl::StatusOr<Step> BindHsigmoidGrad(BindContext* context,
 
 }  // namespace
 
-void AddHierarchicalSigmoid(DeviceKernels* kernels) {
+void AddHierarchicalSigmoid(KernelTable* kernels) {
   kernels->Add("hierarchical_sigmoid", {"cuda", BindHsigmoid});
   kernels->Add("hierarchical_sigmoid_grad",
-               {"cuda", BindHsigmoidGrad, false, true});
+               Implementation("cuda", BindHsigmoidGrad).TakesSelectedRows());
 }
 
 }  // namespace pd::cuda

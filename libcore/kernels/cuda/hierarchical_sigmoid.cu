@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // hierarchical_sigmoid and the slopes of its gradient; the formulas are those
-// of libcore/ops/hierarchical_sigmoid.cc.
+// of libcore/ops/loss/hierarchical_sigmoid.cc.
 #include <cmath>
 #include <cstdint>
 
 #include "libcore/kernels/cuda/block.h"
 #include "libcore/kernels/cuda/linear_rows_arguments.h"
-#include "libcore/kernels/cuda/whole_at.h"
+#include "libcore/kernels/cuda/integer_at.h"
 
 namespace pd::cuda {
 namespace {

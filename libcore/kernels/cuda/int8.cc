@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "libcore/kernels/cuda/int8_bindings.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd::cuda {
 namespace {
@@ -45,7 +45,7 @@ absl::StatusOr<Tensors> ReadTensors(const BindContext& context) {
   return t;
 }
 
-// What follows the sums, but for their place and what adds to them.
+// Sizes, scales, bias and epilogue of the sums; not their addresses or addends.
 absl::StatusOr<Int8SumArgs> ReadSums(BindContext* context,
                                      DeviceBinding* binding,
                                      const Int8Channels& channels,
@@ -196,7 +196,7 @@ absl::StatusOr<Step> BindMatmul(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddInt8Products(DeviceKernels* kernels) {
+void AddInt8(KernelTable* kernels) {
   kernels->Add("int8_conv2d", {"cublaslt:int8", BindConv});
   kernels->Add("int8_conv2d_transpose", {"cublaslt:int8", BindConv});
   kernels->Add("int8_matmul", {"cublaslt:int8", BindMatmul});

@@ -6,7 +6,7 @@
 
 #include "libcore/kernels/cuda/exact.h"
 #include "libcore/kernels/cuda/int8_arguments.h"
-#include "libcore/kernels/cuda/windows.h"
+#include "libcore/kernels/cuda/pool_windows.h"
 
 namespace pd::cuda {
 namespace {
@@ -106,7 +106,7 @@ struct Rows {
   }
 };
 
-// What a sum of a channel becomes at a position of its image.
+// The result of a channel's sum at a position of its image.
 PD_DEVICE void FinishSum(const Int8SumArgs& p, int32_t sum, int64_t channel,
                          int64_t row) {
   const int64_t at =

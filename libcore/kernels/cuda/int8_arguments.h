@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of int8.cu are given (arguments.h). ops/int8.h says what
-// they compute.
+// Arguments of the kernels in int8.cu and int8_dynamic.cu (arguments.h).
+// libcore/ops/quantize/int8.h says what they compute.
 #ifndef PD_LIBCORE_KERNELS_CUDA_INT8_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_INT8_ARGUMENTS_H_
 
@@ -35,7 +35,7 @@ inline constexpr int64_t kInt8Depth = 16;
 /// Widths of products are multiples of it: the sums that one thread finishes.
 inline constexpr int64_t kInt8Width = 4;
 
-/// What output positions read, as rows of int8 [groups, rows, depth]: element k
+/// Inputs of output positions, as rows of int8 [groups, rows, depth]: element k
 /// of a row is channel k % channels under tap k / channels, less `shift`.
 struct Int8WindowArgs {
   const uint8_t* x;

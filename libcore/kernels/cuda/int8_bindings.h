@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bindings of int8_... ops share: constants on the host, what goes to
-// the device of them, and the product of bytes.
+// Code shared by the bindings of int8_... ops: constants on the host, their
+// upload to the device, and the product of bytes.
 #ifndef PD_LIBCORE_KERNELS_CUDA_INT8_BINDINGS_H_
 #define PD_LIBCORE_KERNELS_CUDA_INT8_BINDINGS_H_
 
@@ -10,7 +10,7 @@
 #include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/int8_arguments.h"
-#include "libcore/ops/int8.h"
+#include "libcore/ops/quantize/int8.h"
 
 namespace pd::cuda {
 

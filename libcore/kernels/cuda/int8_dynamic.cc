@@ -8,7 +8,7 @@
 namespace pd::cuda {
 namespace {
 
-// What a plan keeps of the weights.
+// The weights, their scales and their sums, which the plan keeps.
 absl::Status UploadWeights(DeviceBinding* binding, const Int8Weights& w,
                            Int8DynamicArgs* args, const int8_t** packed) {
   PD_ASSIGN_OR_RETURN(
@@ -68,7 +68,7 @@ absl::StatusOr<Step> BindDynamic(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddInt8Dynamic(DeviceKernels* kernels) {
+void AddInt8Dynamic(KernelTable* kernels) {
   kernels->Add("int8_dynamic_matmul", {"cublaslt:int8", BindDynamic});
 }
 

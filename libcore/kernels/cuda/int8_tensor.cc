@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between products of 8 bits: int8_quantize, int8_dequantize,
+// Ops between products of 8 bits: int8_quantize, int8_dequantize,
 // int8_elementwise and int8_pool2d; the kernels are in int8.cu.
 #include <string>
 
@@ -103,7 +103,7 @@ absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddInt8Tensors(DeviceKernels* kernels) {
+void AddInt8Tensor(KernelTable* kernels) {
   kernels->Add("int8_quantize", {"cuda", BindMap});
   kernels->Add("int8_dequantize", {"cuda", BindMap});
   kernels->Add("int8_elementwise", {"cuda", BindPair});

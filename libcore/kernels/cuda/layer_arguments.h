@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of activations.cu, bilinear.cu, cumsum.cu, windows.cu,
-// sequences.cu, spectral.cu, and some of losses.cu and rows.cu, are given.
+// Arguments of bilinear_tensor_product.cu, cumsum.cu, prelu.cu, sequence.cu,
+// spectral_norm.cu and unfold.cu, and of some kernels of loss.cu and rows.cu.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 

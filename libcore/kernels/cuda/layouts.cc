@@ -48,9 +48,9 @@ absl::Status InOneLayout(BindContext* context,
   return absl::OkStatus();
 }
 
-DeviceImplementation AnyLayout(const char* label, DeviceBindFn bind) {
-  DeviceImplementation implementation{label, bind};
-  implementation.layout_aware = true;
+Implementation AnyLayout(const char* label, DeviceBindFn bind) {
+  Implementation implementation{label, bind};
+  implementation.TakesLayouts();
   return implementation;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/ops/device_kernels.h"
+#include "libcore/ops/op_def.h"
 
 namespace pd::cuda {
 
@@ -30,7 +31,7 @@ absl::Status InOneLayout(BindContext* context,
                          std::initializer_list<Tensor**> outputs);
 
 /// An implementation that asks for layouts.
-DeviceImplementation AnyLayout(const char* label, DeviceBindFn bind);
+Implementation AnyLayout(const char* label, DeviceBindFn bind);
 
 /// A DeviceReorderFn.
 absl::StatusOr<Step> BindReorder(DeviceBinding* binding, Tensor* from,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of products of rows by number, as libcore/ops/linear_rows.h. A
+// Gradients of products of rows by number, as libcore/ops/loss/linear_rows.h. A
 // thread owns an element; W's are summed by selected_rows.cu.
 #include <cstdint>
 

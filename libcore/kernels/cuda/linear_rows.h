@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LinearRowsGrad of libcore/ops/linear_rows.h on a device.
+// LinearRowsGrad of libcore/ops/loss/linear_rows.h on a device.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LINEAR_ROWS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LINEAR_ROWS_H_
 
@@ -8,7 +8,7 @@
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/linear_rows_arguments.h"
 #include "libcore/kernels/cuda/selected_rows_arguments.h"
-#include "libcore/ops/linear_rows.h"
+#include "libcore/ops/loss/linear_rows.h"
 
 namespace pd::cuda {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of linear_rows.cu, nce.cu and hierarchical_sigmoid.cu are
-// given. A pair is one of the `columns` of a sample and the row of W there.
+// Arguments of linear_rows.cu, nce.cu and hierarchical_sigmoid.cu. A pair is
+// one of the `columns` of a sample and the row of W there.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LINEAR_ROWS_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LINEAR_ROWS_ARGUMENTS_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recurrences over sequences of rows (lstm.cc, gru.cc) share.
+// Helpers shared by the recurrences over sequences of rows (lstm.cc, gru.cc).
 #ifndef PD_LIBCORE_KERNELS_CUDA_LOD_RNN_H_
 #define PD_LIBCORE_KERNELS_CUDA_LOD_RNN_H_
 
@@ -8,9 +8,9 @@
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/bound_product.h"
+#include "libcore/kernels/cuda/device_tables.h"
 #include "libcore/kernels/cuda/row_maps.h"
-#include "libcore/kernels/cuda/tables.h"
-#include "libcore/ops/sequence_batch.h"
+#include "libcore/ops/recurrent/sequence_batch.h"
 
 namespace pd::cuda {
 

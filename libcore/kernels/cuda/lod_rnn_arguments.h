@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of lstm.cu and gru.cu are given: one time step of the m
+// Arguments of the kernels in lstm.cu and gru.cu: one time step of the m
 // sequences that are still running, in the order of SequenceBatches; `rows` are
 // their rows in the tensors that are not in that order, null where none are.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LOD_RNN_ARGUMENTS_H_

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// lstm, fusion_lstm and lstm_grad: as libcore/ops/lstm.cc, a step at a time for
-// all sequences that are running, with the products by cuBLASLt and the rest in
-// lstm.cu. Rows are put into the order of the batches as they are read.
-#include "libcore/ops/lstm.h"
+// lstm, fusion_lstm and lstm_grad: as libcore/ops/recurrent/lstm.cc, a step at
+// a time for all sequences that are running, with the products by cuBLASLt and
+// the rest in lstm.cu. Rows are put into the order of the batches as they are
+// read.
+#include "libcore/ops/recurrent/lstm.h"
 
 #include <memory>
 #include <vector>
@@ -10,12 +11,12 @@
 #include "libcore/kernels/cuda/lod_rnn.h"
 #include "libcore/kernels/cuda/lod_rnn_arguments.h"
 #include "libcore/kernels/cuda/rnn_arguments.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
 
-// What both directions of the op share.
+// Members that the forward and the backward pass share.
 class LstmSteps {
  public:
   absl::Status Read(BindContext* context, DeviceBinding* binding) {
@@ -257,7 +258,7 @@ class LstmBackward : public LstmSteps {
 
 }  // namespace
 
-void AddLstm(DeviceKernels* kernels) {
+void AddLstm(KernelTable* kernels) {
   kernels->Add("lstm", {"cublaslt", BindDirection<LstmForward>});
   kernels->Add("fusion_lstm", {"cublaslt", BindDirection<LstmForward>});
   kernels->Add("lstm_grad", {"cublaslt", BindDirection<LstmBackward>});

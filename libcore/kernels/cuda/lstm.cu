@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One time step of lstm for the sequences that are running, and its gradient.
-// The formulas are those of libcore/ops/lstm_cell.h.
+// The formulas are those of libcore/ops/recurrent/lstm_cell.h.
 #include <cstdint>
 
 #include "libcore/kernels/cuda/block.h"

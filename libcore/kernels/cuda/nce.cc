@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // nce and its gradient; the kernels are in nce.cu and linear_rows.cu.
-#include "libcore/ops/nce.h"
+#include "libcore/ops/loss/nce.h"
 
 #include "absl/strings/str_format.h"
+#include "libcore/kernels/cuda/device_tables.h"
 #include "libcore/kernels/cuda/linear_rows.h"
-#include "libcore/kernels/cuda/tables.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
@@ -26,7 +26,7 @@ absl::StatusOr<NceArgs> ArgsOf(const BindContext& context,
     return Unimplemented("no elements");
   PD_ASSIGN_OR_RETURN(args.wide, IsWide(*p.label));
   PD_ASSIGN_OR_RETURN(
-      args.bad, binding->Complaint(absl::StrFormat(
+      args.bad, binding->ErrorFlag(absl::StrFormat(
                     "a label of %s or a class that it draws is outside [0, %d)",
                     context.op().type, args.known)));
   return args;
@@ -59,7 +59,7 @@ absl::StatusOr<Step> BindNce(BindContext* context, DeviceBinding* binding) {
   args.draws.seed = draws.seed;
   args.draws.stream = draws.stream;
   if (draws.seed == 0) {
-    PD_ASSIGN_OR_RETURN(args.draws.run, binding->ThisRun());
+    PD_ASSIGN_OR_RETURN(args.draws.run, binding->SeedAndStep());
   }
   using Start = Starter<NceArgs>;
   PD_ASSIGN_OR_RETURN(const auto choose, Start::Find(binding, "nce_classes"));
@@ -112,9 +112,10 @@ absl::StatusOr<Step> BindNceGrad(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddNce(DeviceKernels* kernels) {
+void AddNce(KernelTable* kernels) {
   kernels->Add("nce", {"cuda", BindNce});
-  kernels->Add("nce_grad", {"cuda", BindNceGrad, false, true});
+  kernels->Add("nce_grad",
+               Implementation("cuda", BindNceGrad).TakesSelectedRows());
 }
 
 }  // namespace pd::cuda

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// nce: the draws of libcore/ops/nce.cc, its costs and their slopes. Which
+// nce: the draws of libcore/ops/loss/nce.cc, its costs and their slopes. Which
 // numbers a draw takes follows from its place, so all are drawn at once.
 #include <cmath>
 #include <cstdint>
 
 #include "libcore/kernels/cuda/block.h"
 #include "libcore/kernels/cuda/linear_rows_arguments.h"
-#include "libcore/kernels/cuda/whole_at.h"
+#include "libcore/kernels/cuda/integer_at.h"
 
 namespace pd::cuda {
 namespace {

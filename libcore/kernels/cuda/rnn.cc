@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rnn and rnn_grad: as libcore/ops/rnn_layers.h, with the products of all steps
-// at once and those of single steps by cuBLASLt, the rest in rnn.cu, but what
-// is dropped between layers in rows.cu.
+// rnn and rnn_grad: as libcore/ops/recurrent/rnn_layers.h, with the products of
+// all steps at once and those of single steps by cuBLASLt, the rest in rnn.cu,
+// but what is dropped between layers in rows.cu.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -11,13 +11,13 @@
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/bound_product.h"
 #include "libcore/kernels/cuda/rnn_arguments.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/rnn_bind.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/recurrent/rnn_bind.h"
 
 namespace pd::cuda {
 namespace {
 
-// What both directions of the op share.
+// Members that the forward and the backward pass share.
 class RnnSteps {
  public:
   absl::Status Read(BindContext* context, DeviceBinding* binding) {
@@ -135,7 +135,7 @@ class RnnForward : public RnnSteps {
       drop_args_.seed = static_cast<uint64_t>(seed);
       drop_args_.stream = StreamOf(context->op().Out("Out"));
       if (seed == 0) {
-        PD_ASSIGN_OR_RETURN(drop_args_.run, binding->ThisRun());
+        PD_ASSIGN_OR_RETURN(drop_args_.run, binding->SeedAndStep());
       }
     }
     from_h_ = Scratch(d().batch * d().gate_width());
@@ -404,7 +404,7 @@ class RnnBackward : public RnnSteps {
 
 }  // namespace
 
-void AddRecurrences(DeviceKernels* kernels) {
+void AddRnn(KernelTable* kernels) {
   kernels->Add("rnn", {"cublaslt", BindDirection<RnnForward>});
   kernels->Add("rnn_grad", {"cublaslt", BindDirection<RnnBackward>});
 }

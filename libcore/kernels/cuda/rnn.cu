@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One time step of recurrent layers for a whole batch, and its gradient. The
-// formulas are those of libcore/ops/rnn_cell.h.
+// formulas are those of libcore/ops/recurrent/rnn_cell.h.
 #include <cmath>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of recurrences are given.
+// Arguments of the kernels of recurrences (rnn.cu).
 #ifndef PD_LIBCORE_KERNELS_CUDA_RNN_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_RNN_ARGUMENTS_H_
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // row_conv and its gradient; the kernels are in row_conv.cu.
-#include "libcore/ops/row_conv.h"
+#include "libcore/ops/sequence/row_conv.h"
 
 #include <vector>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/device_tables.h"
 #include "libcore/kernels/cuda/row_conv_arguments.h"
-#include "libcore/kernels/cuda/tables.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
@@ -72,7 +72,7 @@ absl::StatusOr<Step> BindRowConvGrad(BindContext* context,
 
 }  // namespace
 
-void AddRowConv(DeviceKernels* kernels) {
+void AddRowConv(KernelTable* kernels) {
   kernels->Add("row_conv", {"cuda", BindRowConv});
   kernels->Add("row_conv_grad", {"cuda", BindRowConvGrad});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// row_conv and its gradients, whose sums go as those of libcore/ops/row_conv.cc
+// row_conv and its gradients, whose sums go as those of libcore/ops/sequence/row_conv.cc
 // do. A thread owns an element of the result.
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libcore/kernels/cuda/tables.h"
+#include "libcore/kernels/cuda/device_tables.h"
 
 namespace pd::cuda {
 

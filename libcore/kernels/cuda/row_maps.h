@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that move by a map which is known when a plan is made: the device's
-// GatherRows and ScatterAddRows of libcore/ops/sequence.h.
+// GatherRows and ScatterAddRows of libcore/ops/sequence/sequence.h.
 #ifndef PD_LIBCORE_KERNELS_CUDA_ROW_MAPS_H_
 #define PD_LIBCORE_KERNELS_CUDA_ROW_MAPS_H_
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/row_maps_arguments.h"
-#include "libcore/ops/sequence.h"
+#include "libcore/ops/sequence/sequence.h"
 
 namespace pd::cuda {
 

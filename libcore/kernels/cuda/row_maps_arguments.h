@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of row_maps.cu are given.
+// Arguments of the kernels in row_maps.cu.
 #ifndef PD_LIBCORE_KERNELS_CUDA_ROW_MAPS_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_ROW_MAPS_ARGUMENTS_H_
 

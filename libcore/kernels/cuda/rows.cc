@@ -5,9 +5,9 @@
 
 #include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/selected_rows.h"
-#include "libcore/ops/broadcast.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/dropout.h"
+#include "libcore/ops/common/broadcast.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/norm/dropout.h"
 
 namespace pd::cuda {
 namespace {
@@ -123,7 +123,7 @@ absl::StatusOr<LookupArgsOf<T>> ReadLookup(BindContext* context,
   if (args.padding == -1) args.padding = INT64_MIN;
   args.ids64 = ids.dtype() == DType::kInt64;
   PD_ASSIGN_OR_RETURN(
-      args.bad, binding->Complaint(absl::StrFormat(
+      args.bad, binding->ErrorFlag(absl::StrFormat(
                     "'Ids' of %s over '%s' holds a number outside [0, %d)",
                     context->op().type, context->op().In("W"), args.rows)));
   return args;
@@ -195,7 +195,7 @@ absl::StatusOr<LookupArgsOf<T>> ReadGather(BindContext* context,
   args.padding = INT64_MIN;
   args.ids64 = index.dtype() == DType::kInt64;
   PD_ASSIGN_OR_RETURN(
-      args.bad, binding->Complaint(absl::StrFormat(
+      args.bad, binding->ErrorFlag(absl::StrFormat(
                     "'Index' of %s over '%s' holds a number outside [0, %d)",
                     op.type, op.In("X"), args.rows)));
   return args;
@@ -307,7 +307,7 @@ absl::StatusOr<Step> BindDropoutOf(BindContext* context,
   args.threshold = static_cast<float>(dropout.probability);
   args.factor = factor;
   if (!source.fixed) {
-    PD_ASSIGN_OR_RETURN(args.run, binding->ThisRun());
+    PD_ASSIGN_OR_RETURN(args.run, binding->SeedAndStep());
   }
   return Step([=, by_mask = std::move(by_mask)](const RunContext& of_run) {
     DropoutArgsOf<T> run = args;
@@ -359,7 +359,7 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
 
 }  // namespace
 
-void AddRows(DeviceKernels* kernels) {
+void AddRows(KernelTable* kernels) {
   for (const std::string type : {"gather", "index_select"}) {
     kernels->Add(type, {"cuda", BindGather});
     kernels->Add(type + "_grad", {"cuda", BindGather});
@@ -368,7 +368,8 @@ void AddRows(DeviceKernels* kernels) {
   kernels->Add("layer_norm_grad", {"cuda", BindLayerNormGrad});
   for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
     kernels->Add(type, {"cuda", BindLookup});
-    kernels->Add(type + "_grad", {"cuda", BindLookupGrad, false, true});
+    kernels->Add(type + "_grad",
+                 Implementation("cuda", BindLookupGrad).TakesSelectedRows());
   }
   for (const std::string type : {"dropout", "dropout_nd"}) {
     kernels->Add(type, {"cuda", BindDropout});

@@ -5,9 +5,9 @@
 
 #include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/kernels/cuda/philox.h"
-#include "libcore/kernels/cuda/reals.h"
+#include "libcore/kernels/cuda/float64.h"
 #include "libcore/kernels/cuda/sums.h"
-#include "libcore/kernels/cuda/walk.h"
+#include "libcore/kernels/cuda/strided_index.h"
 
 namespace pd::cuda {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups' gradients of selected rows, and sums with them; the kernels are in
-// selected_rows.cu. Updates by them are in updates.cc.
+// selected_rows.cu. Updates by them are in update.cc.
 #include "libcore/kernels/cuda/selected_rows.h"
 
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
@@ -130,7 +130,7 @@ absl::StatusOr<Step> BindLookupRows(BindContext* context,
   if (args.padding == -1) args.padding = INT64_MIN;
   args.ids64 = ids->dtype() == DType::kInt64;
   PD_ASSIGN_OR_RETURN(
-      args.bad, binding->Complaint(absl::StrFormat(
+      args.bad, binding->ErrorFlag(absl::StrFormat(
                     "'Ids' of %s over '%s' holds a number outside [0, %d)",
                     context->op().type, context->op().In("W"), args.height)));
   PD_ASSIGN_OR_RETURN(args.rows, binding->RowsOf(dw));
@@ -146,8 +146,9 @@ absl::StatusOr<Step> BindLookupRows(BindContext* context,
   });
 }
 
-void AddSelectedRows(DeviceKernels* kernels) {
-  kernels->Add("sum", {"cuda", BindSumOfRows, false, true});
+void AddSelectedRows(KernelTable* kernels) {
+  kernels->Add("sum",
+               Implementation("cuda", BindSumOfRows).TakesSelectedRows());
 }
 
 }  // namespace pd::cuda

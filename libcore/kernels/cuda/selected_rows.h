@@ -7,7 +7,7 @@
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/selected_rows_arguments.h"
-#include "libcore/ops/selected_rows.h"
+#include "libcore/ops/common/selected_rows.h"
 
 namespace pd::cuda {
 

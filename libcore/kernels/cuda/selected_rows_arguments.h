@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of selected rows are given, and how they walk over rows.
+// Arguments of the kernels of selected rows, and their walk over rows.
 #ifndef PD_LIBCORE_KERNELS_CUDA_SELECTED_ROWS_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_SELECTED_ROWS_ARGUMENTS_H_
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // sequence_conv, its gradient and fusion_seqconv_eltadd_relu: the columns of
-// libcore/ops/sequence_window.h are rows that move by a map, the products
-// cuBLASLt's.
-#include "libcore/ops/sequence_conv.h"
+// libcore/ops/sequence/sequence_window.h are rows that move by a map, the
+// products cuBLASLt's.
+#include "libcore/ops/sequence/sequence_conv.h"
 
 #include <optional>
 
 #include "libcore/kernels/cuda/bound_product.h"
 #include "libcore/kernels/cuda/conv_arguments.h"
 #include "libcore/kernels/cuda/row_maps.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
 namespace {
@@ -129,7 +129,7 @@ absl::StatusOr<Step> BindFilterGrad(BindContext* context,
   });
 }
 
-// Those of X and PaddingData, by the gradient of Col.
+// X@GRAD and PaddingData@GRAD, by the gradient of Col.
 absl::StatusOr<Step> BindRowGrads(BindContext* context, DeviceBinding* binding,
                                   const SequenceConv& c, const Columns& columns,
                                   const BlockMaps& maps) {
@@ -178,7 +178,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context,
 
 }  // namespace
 
-void AddSequenceConv(DeviceKernels* kernels) {
+void AddSequenceConv(KernelTable* kernels) {
   kernels->Add("sequence_conv", {"cublaslt", BindConv});
   kernels->Add("fusion_seqconv_eltadd_relu", {"cublaslt", BindConv});
   kernels->Add("sequence_conv_grad", {"cublaslt", BindConvGrad});

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that move the rows of sequences, or sum them, by the maps of
-// libcore/ops/sequence_maps.h.
+// libcore/ops/sequence/sequence_maps.h.
 #include <utility>
 #include <vector>
 
+#include "libcore/kernels/cuda/device_tables.h"
 #include "libcore/kernels/cuda/row_maps.h"
-#include "libcore/kernels/cuda/tables.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/sequence_maps.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/sequence/sequence_maps.h"
 
 namespace pd::cuda {
 namespace {
@@ -122,7 +122,7 @@ absl::StatusOr<Step> BindPadGrad(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
-void AddSequenceRows(DeviceKernels* kernels) {
+void AddSequenceRows(KernelTable* kernels) {
   AddMove<BindReverse>("sequence_reverse", kernels);
   AddMove<BindExpand>("sequence_expand", kernels);
   AddMove<BindExpand>("sequence_expand_as", kernels);

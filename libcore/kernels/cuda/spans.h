@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_format.h"
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/device_tables.h"
 #include "libcore/kernels/cuda/spans_arguments.h"
-#include "libcore/kernels/cuda/tables.h"
-#include "libcore/ops/sequence_spans.h"
+#include "libcore/ops/sequence/sequence_spans.h"
 
 namespace pd::cuda {
 
@@ -25,7 +25,7 @@ inline absl::StatusOr<SpanArgs> KeepSpans(const BindContext& context,
     return args;
   }
   PD_ASSIGN_OR_RETURN(args.wide, IsWide(*spans.lengths()));
-  PD_ASSIGN_OR_RETURN(args.bad, binding->Complaint(absl::StrFormat(
+  PD_ASSIGN_OR_RETURN(args.bad, binding->ErrorFlag(absl::StrFormat(
                                     "'%s' of %s holds a number outside [0, %d]",
                                     slot, context.op().type, args.width)));
   return args;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sequences of a batch, as libcore/ops/sequence_spans.h has them.
+// The sequences of a batch, as libcore/ops/sequence/sequence_spans.h has them.
 #ifndef PD_LIBCORE_KERNELS_CUDA_SPANS_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_SPANS_ARGUMENTS_H_
 
 #include <cstdint>
 
-#include "libcore/kernels/cuda/whole_at.h"
+#include "libcore/kernels/cuda/integer_at.h"
 
 namespace pd::cuda {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/halves.h"
-#include "libcore/kernels/cuda/reals.h"
+#include "libcore/kernels/cuda/low_precision.h"
+#include "libcore/kernels/cuda/float64.h"
 #include "libcore/kernels/cuda/selected_rows_arguments.h"
 #include "libcore/kernels/cuda/update_arguments.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of updates and of the scaling of losses are given.
+// Arguments of the kernels of updates and of the scaling of losses.
 #ifndef PD_LIBCORE_KERNELS_CUDA_UPDATE_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_UPDATE_ARGUMENTS_H_
 

@@ -47,7 +47,7 @@ struct Rows {
   int count;
 
   Rows(const uint8_t* const* p, int n) : rows(p), stride(0), count(n) {
-    if (n < kRows) return;  // what follows could be nobody's
+    if (n < kRows) return;  // later pointers may be invalid
     stride = p[1] - p[0];
     for (int r = 2; r < kRows; ++r)
       if (p[r] - p[r - 1] != stride) stride = 0;

@@ -29,8 +29,8 @@ absl::Status AttachInt8Kernels(OpRegistry* registry) {
       {"nearest_interp_v2", "int8:channels_last", int8::BindNearest},
   };
   for (const Entry& e : kEntries)
-    PD_RETURN_IF_ERROR(
-        registry->AddImplementation(e.type, {e.label, true, e.bind}));
+    PD_RETURN_IF_ERROR(registry->AddImplementation(
+        e.type, Implementation(e.label, e.bind).TakesLayouts()));
   return absl::OkStatus();
 }
 

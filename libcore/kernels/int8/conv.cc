@@ -18,8 +18,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/int8/bindings.h"
 #include "libcore/kernels/int8/packed.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace int8 {
@@ -168,7 +168,7 @@ const uint8_t* RowBytes(const Product& p, const Pixel& at, int64_t row,
 }
 
 // Bytes as words.
-void Widen(const uint8_t* from, int64_t count, uint8_t* to) {
+void Upcast(const uint8_t* from, int64_t count, uint8_t* to) {
   int64_t k = 0;
   const __m128i none = _mm_setzero_si128();
   for (; k + 16 <= count; k += 16) {
@@ -205,7 +205,7 @@ int64_t CopyLines(const Product& p, const Pixel& at, int64_t most, uint8_t* to,
   for (int64_t i = 0; i < count; ++i, from += next, to += to_step)
     for (int64_t j = 0; j < p.h.kernel; ++j)
       if (p.words)
-        Widen(from + j * step, kLine, to + 2 * j * line);
+        Upcast(from + j * step, kLine, to + 2 * j * line);
       else
         std::memcpy(to + j * line, from + j * step, kLine);
   return std::max<int64_t>(count, 0);
@@ -226,7 +226,7 @@ int64_t CopyWindows(const Product& p, const Pixel& at, int64_t most,
 void CopyRow(const Product& p, const Pixel& at, int64_t row, int64_t group,
              uint8_t* room, uint8_t* to) {
   const int64_t depth = p.Depth();
-  if (p.words) return Widen(RowBytes(p, at, row, group, room), depth, to);
+  if (p.words) return Upcast(RowBytes(p, at, row, group, room), depth, to);
   const uint8_t* from = RowBytes(p, at, row, group, to);
   if (from != to) std::memcpy(to, from, static_cast<size_t>(depth));
 }
@@ -252,7 +252,7 @@ void Gather(const Product& p, const GemmChunk& chunk, int64_t first,
   const uint8_t* from = p.In() + first * p.in_stride + group * p.group_in;
   int64_t copied = 0;  // rows that are there already
   if (p.words && !p.is_window && p.groups == 1 && p.Depth() == 2 * p.quads) {
-    Widen(from, chunk.count * p.Depth(), copy);
+    Upcast(from, chunk.count * p.Depth(), copy);
     copied = chunk.count;
   }
   for (int64_t b = 0; b < chunk.blocks; ++b) {
@@ -379,7 +379,7 @@ void Pack(const Int8Weights& w, Product* p) {
   }
 }
 
-// What all products have in common; x, out, residual and floats are set.
+// The common part of all products; x, out, residual and floats are set.
 absl::StatusOr<Step> BindWeights(BindContext* context, const Int8Weights& w,
                                  std::shared_ptr<Product> p) {
   p->x_bytes = p->x->size();

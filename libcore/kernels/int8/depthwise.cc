@@ -9,7 +9,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/int8/bindings.h"
 #include "libcore/kernels/int8/packed.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace int8 {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "libcore/base/parallel.h"
-#include "libcore/ops/int8_dynamic.h"
+#include "libcore/ops/quantize/int8_dynamic.h"
 
 namespace pd {
 namespace int8 {

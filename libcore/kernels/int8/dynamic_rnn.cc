@@ -7,7 +7,7 @@
 #include "libcore/kernels/cpu/rnn_cells.h"
 #include "libcore/kernels/int8/bindings.h"
 #include "libcore/kernels/int8/dynamic_product.h"
-#include "libcore/ops/int8_dynamic_rnn.h"
+#include "libcore/ops/quantize/int8_dynamic_rnn.h"
 
 namespace pd {
 namespace int8 {

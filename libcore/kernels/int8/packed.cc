@@ -112,8 +112,8 @@ DotKind KindOf(const Tiles& tiles, const Int8Weights& w, int32_t high) {
 
 namespace {
 
-// What the sums of a quad's pairs can reach in 16 bits, up and down, for an
-// input of 1: one number for each lane and sign.
+// Bounds of the sums of a quad's pairs in 16 bits, up and down, for an input of
+// 1: one number for each lane and sign.
 constexpr int kReaches = 4 * kMaxColumns;
 using Reach = std::array<int16_t, kReaches>;
 

@@ -20,7 +20,7 @@ struct Free {
 /// Zeroed bytes on a cache line's border.
 std::unique_ptr<int8_t[], Free> ZeroedWeights(size_t bytes);
 
-/// What every product has.
+/// Members that every product has.
 struct Packed {
   const Tiles* tiles = nullptr;
   std::unique_ptr<int8_t[], Free> weights;
@@ -58,7 +58,7 @@ DotKind KindOf(const Tiles& tiles, const Int8Weights& w, int32_t high);
 struct PanelShape {
   int64_t taps = 1, quads = 0, columns = 0;
 
-  /// What is appended for a panel.
+  /// The number of elements appended for a panel.
   int64_t OrderSize() const { return taps * (kMaxGroup + quads); }
 };
 void GroupQuads(const PanelShape& shape, int32_t high, int8_t* panel,

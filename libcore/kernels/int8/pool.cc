@@ -7,9 +7,9 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/int8/bindings.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/int8.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
+#include "libcore/ops/quantize/int8.h"
 
 namespace pd {
 namespace int8 {

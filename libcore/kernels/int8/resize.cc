@@ -8,8 +8,8 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/int8/bindings.h"
-#include "libcore/ops/interp.h"
-#include "libcore/ops/row_copies.h"
+#include "libcore/ops/common/row_copies.h"
+#include "libcore/ops/conv/interp.h"
 
 namespace pd {
 namespace int8 {

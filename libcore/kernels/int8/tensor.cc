@@ -9,7 +9,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/int8/bindings.h"
 #include "libcore/kernels/int8/tiles.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd {
 namespace int8 {

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "libcore/ops/int8.h"
+#include "libcore/ops/quantize/int8.h"
 
 namespace pd {
 namespace int8 {
@@ -46,8 +46,8 @@ struct Finish : Int8Epilogue {
   int16_t low = 0, high = 255;
 };
 
-/// What becomes of sums. `scales` and `bias` are of the first column and have
-/// whole vectors; other pointers are of the first row and column.
+/// The finish of a tile's sums. `scales` and `bias` are of the first column and
+/// have whole vectors; other pointers are of the first row and column.
 struct FinishTile {
   const float *scales = nullptr, *bias = nullptr;
   int columns = 0;

@@ -47,8 +47,8 @@ absl::Status AttachOnednnKernels(OpRegistry* registry) {
        onednn::BindInnerProductGrad},
   };
   for (const Entry& e : kEntries)
-    PD_RETURN_IF_ERROR(
-        registry->AddImplementation(e.type, {e.label, true, e.bind}));
+    PD_RETURN_IF_ERROR(registry->AddImplementation(
+        e.type, Implementation(e.label, e.bind).TakesLayouts()));
   return onednn::CompileSgemm();
 }
 

@@ -14,7 +14,7 @@
 #include "libcore/kernels/cpu/row_softmax.h"
 #include "libcore/kernels/onednn/bindings.h"
 #include "libcore/kernels/onednn/dnnl.h"
-#include "libcore/ops/attention.h"
+#include "libcore/ops/fused/attention.h"
 
 namespace pd {
 namespace onednn {
@@ -61,7 +61,7 @@ struct Problem {
   }
 };
 
-// What a thread works with, or all threads together.
+// Scratch memory and products of one thread, or of all threads together.
 class Bench {
  public:
   // Floats of the scratch memory: two blocks, the sums of its rows, a factor.

@@ -5,8 +5,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/onednn/bindings.h"
 #include "libcore/kernels/onednn/dnnl.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/window.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/conv/window.h"
 
 namespace pd {
 namespace onednn {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "libcore/kernels/onednn/dnnl.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "libcore/ops/bind_context.h"
-#include "libcore/ops/gemm.h"
+#include "libcore/ops/common/gemm.h"
 
 namespace pd {
 namespace onednn {
@@ -35,7 +35,7 @@ enum class Arg {
 /// has it; Unimplemented otherwise, with the reason.
 absl::Status TakesType(DType dtype);
 
-/// What a primitive wants to see for an argument.
+/// The dtype, shape and layout that a primitive wants for an argument.
 struct ArgSpec {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -67,7 +67,7 @@ class Primitive {
 };
 using PrimitivePtr = std::shared_ptr<Primitive>;
 
-/// What follows an operation, if asked: min(max(x, 0), top).
+/// The ReLU after an operation, if on: min(max(x, 0), top).
 struct Relu {
   bool on = false;
   float top = std::numeric_limits<float>::infinity();

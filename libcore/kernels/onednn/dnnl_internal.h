@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files that call oneDNN share. Only they include oneDNN.
+// Shared declarations of the files that call oneDNN; only they include oneDNN.
 #ifndef PD_LIBCORE_KERNELS_ONEDNN_DNNL_INTERNAL_H_
 #define PD_LIBCORE_KERNELS_ONEDNN_DNNL_INTERNAL_H_
 
@@ -29,9 +29,9 @@ struct DeletePd {
 };
 using PdPtr = std::unique_ptr<dnnl_primitive_desc, DeletePd>;
 
-/// What follows an operation, in this order.
+/// Operations that follow a primitive, in this order.
 struct PostOps {
-  bool sum = false;  ///< what dst held before is added
+  bool sum = false;  ///< the earlier value of dst is added
   Relu relu;
 };
 

@@ -15,8 +15,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/onednn/bindings.h"
 #include "libcore/kernels/onednn/dnnl.h"
-#include "libcore/ops/check.h"
-#include "libcore/ops/reduce_loop.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/common/reduce_loop.h"
 
 namespace pd {
 namespace onednn {
@@ -215,7 +215,7 @@ absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
   return primitive;
 }
 
-// What computes dY and the bias's gradient.
+// The computation of dY and the bias's gradient.
 using Run = std::function<absl::Status()>;
 
 // dY = X^T dOut or, transposed, dOut^T X: [k or n, rows] [rows, n or k].

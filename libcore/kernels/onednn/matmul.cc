@@ -9,7 +9,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/onednn/bindings.h"
 #include "libcore/kernels/onednn/dnnl.h"
-#include "libcore/ops/check.h"
+#include "libcore/ops/common/check.h"
 
 namespace pd {
 namespace onednn {

@@ -3,7 +3,7 @@
 #include "libcore/kernels/cpu/rnn_cells.h"
 #include "libcore/kernels/onednn/bindings.h"
 #include "libcore/kernels/onednn/dnnl.h"
-#include "libcore/ops/rnn_bind.h"
+#include "libcore/ops/recurrent/rnn_bind.h"
 
 namespace pd {
 namespace onednn {

@@ -11,8 +11,8 @@
 #include "libcore/nn/job_check.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/job_text.h"
+#include "libcore/nn/layers/layer_args.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/layers/pieces.h"
 
 namespace pd {
 namespace {
@@ -157,7 +157,7 @@ const Activation* FindActivation(int kind) {
   return nullptr;
 }
 
-// What PaddlePaddle's functions refuse before their ops do.
+// Arguments that PaddlePaddle's functions refuse before their ops do.
 absl::Status CheckArguments(const L& l) {
   if (l.has_celu() && l.celu().alpha() == 0)
     return InvalidArgument("'alpha' is 0; celu divides by it");

@@ -13,7 +13,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/layers/parts.h"
+#include "libcore/nn/layers/sublayers.h"
 
 namespace pd {
 namespace {
@@ -245,7 +245,7 @@ absl::StatusOr<std::string> BuildPaddingMask(LayerContext* c) {
   PD_RETURN_IF_ERROR(c->ExpectRank(2, 2, "numbers [N, length]"));
   if (!IsInteger(c->dtype()))
     return c->Misfit(
-        absl::StrCat("whole numbers [N, length], not ", Name(c->dtype())));
+        absl::StrCat("integers [N, length], not ", Name(c->dtype())));
   OpDesc pad;
   pad.type = "fill_constant";
   pad.attrs = {{"shape", std::vector<int64_t>{1}},

@@ -14,7 +14,7 @@
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/recurrent.h"
 #include "libcore/nn/op_chain.h"
-#include "libcore/nn/temporary.h"
+#include "libcore/nn/output_names.h"
 
 namespace pd {
 namespace {
@@ -102,7 +102,7 @@ class BeamSearch {
                    {{"start_axis", int32_t{0}}, {"stop_axis", int32_t{1}}});
   }
 
-  // What one of the layer's fields makes of `x`; x itself without the field.
+  // The result of one of the layer's fields on `x`; x itself without the field.
   absl::StatusOr<std::string> Through(const char* field, bool given,
                                       const std::string& x) {
     if (!given) return x;

@@ -29,8 +29,7 @@ absl::StatusOr<std::string> Lengths(const char* field, int rank,
   const Shape shape = c->ShapeOf(lengths.variable);
   if (!IsInteger(c->TypeOf(lengths.variable)) ||
       (shape.size() != 1 && (shape.size() != 2 || shape[1] != 1)))
-    return c->Misfit(absl::StrCat("whole numbers [N] for '", field, "'"),
-                     lengths);
+    return c->Misfit(absl::StrCat("integers [N] for '", field, "'"), lengths);
   OpChain chain(c->main());
   std::string made = chain.Cast(lengths.variable, DType::kInt64);
   if (static_cast<int>(shape.size()) != rank)

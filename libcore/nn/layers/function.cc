@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What computes: functions of each element, of two tensors, of axes; matrix
+// Computing layers: functions of each element, of two tensors, of axes; matrix
 // products. The ops are those that paddle's functions make in a static program.
 #include <limits>
 #include <utility>
@@ -10,7 +10,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/temporary.h"
+#include "libcore/nn/output_names.h"
 
 namespace pd {
 namespace {

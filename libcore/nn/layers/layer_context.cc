@@ -9,7 +9,7 @@
 #include "libcore/base/memory_limit.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
-#include "libcore/nn/temporary.h"
+#include "libcore/nn/output_names.h"
 
 namespace pd {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layer sees while it is built: its message, what it reads, and the
+// The context of a layer being built: its message, its inputs, and the
 // means to add parameters and ops. Internal to libcore/nn.
 #ifndef PD_LIBCORE_NN_LAYERS_LAYER_CONTEXT_H_
 #define PD_LIBCORE_NN_LAYERS_LAYER_CONTEXT_H_
@@ -24,7 +24,7 @@ namespace job {
 class Layer;  // libcore/nn/job_layer.pb.h
 }
 
-/// What a layer reads: a variable, and who makes it ("layer 'conv1'").
+/// An input of a layer: a variable, and its maker ("layer 'conv1'").
 struct LayerInput {
   std::string variable;
   std::string maker;
@@ -44,7 +44,7 @@ struct LayerOutput {
   std::string variable;
 };
 
-/// What a layer gives.
+/// The results of a layer.
 struct LayerResults {
   LayerInput first;
   std::vector<LayerOutput> others;
@@ -64,7 +64,7 @@ struct LayerName {
   std::string structured;
 };
 
-/// What all layers of one model are built into.
+/// The programs and tables that all layers of one model are built into.
 struct ModelParts {
   BlockBuilder* main;
   BlockBuilder* startup;
@@ -121,7 +121,7 @@ class LayerContext {
   DType dtype(size_t i = 0) const;
   const Shape& ShapeOf(const std::string& variable) const;
   DType TypeOf(const std::string& variable) const;
-  /// What a field of the message names ("sequence_length"); null where the job
+  /// The input that a field names ("sequence_length"); null where the job
   /// does not give it.
   const LayerInput* Named(const char* field) const;
   /// The same of a list ("initial_states"); empty where it is not given.
@@ -216,8 +216,8 @@ class LayerContext {
   std::string NewName(const char* member, const char* suffix, int* number);
   /// PaddlePaddle's name of the weight or bias that is made next.
   std::string PaddleName(bool bias);
-  /// What layers compute with: the parameter itself, or what weight_norm or
-  /// spectral_norm makes of others (reparameterize.cc).
+  /// The variable that layers compute with: the parameter itself, or the one
+  /// that weight_norm or spectral_norm makes of others (reparameterize.cc).
   absl::StatusOr<std::string> Parameter(ParameterRequest request);
   absl::StatusOr<std::string> Plain(const ParameterRequest& request);
   absl::StatusOr<std::string> WeightNorm(const ParameterRequest& request);

@@ -4,7 +4,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/layers/parts.h"
+#include "libcore/nn/layers/sublayers.h"
 
 namespace pd {
 namespace {
@@ -24,7 +24,7 @@ absl::StatusOr<std::string> BuildLinear(LayerContext* c) {
 absl::StatusOr<std::string> BuildEmbedding(LayerContext* c) {
   const job::Embedding& p = c->layer().embedding();
   if (c->dtype() != DType::kInt64 && c->dtype() != DType::kInt32)
-    return c->Misfit(std::string("whole numbers (int64 or int32), not ") +
+    return c->Misfit(std::string("integers (int64 or int32), not ") +
                      std::string(Name(c->dtype())));
   int64_t padding = -1;
   if (p.has_padding_idx()) {

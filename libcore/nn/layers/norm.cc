@@ -6,9 +6,9 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
+#include "libcore/nn/layers/layer_args.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/layers/parts.h"
-#include "libcore/nn/layers/pieces.h"
+#include "libcore/nn/layers/sublayers.h"
 
 namespace pd {
 namespace {
@@ -50,7 +50,7 @@ void ReadStatistics(const P& p, BatchNormArgs* args) {
 }
 void ReadStatistics(const job::SyncBatchNorm&, BatchNormArgs*) {}
 
-// Those of paddle.nn's classes that have a data_format.
+// Batch norms of paddle.nn's classes that have a data_format.
 template <typename P>
 absl::StatusOr<std::string> BatchNormOfRank(LayerContext* c, const P& p,
                                             size_t least, size_t most,

@@ -6,8 +6,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
+#include "libcore/nn/layers/layer_args.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/layers/pieces.h"
 
 namespace pd {
 namespace {

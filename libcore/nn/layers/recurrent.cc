@@ -11,7 +11,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/temporary.h"
+#include "libcore/nn/output_names.h"
 
 namespace pd {
 
@@ -97,7 +97,7 @@ absl::StatusOr<Names> Unstack(const std::string& x, int axis, int64_t count,
   return slices;
 }
 
-// What the layer reads, step by step.
+// The layer's input sequence, step by step.
 struct Sequence {
   int time_axis = 1, batch_axis = 0;
   Names steps;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What recurrent layers share: first states, lengths, and the cell that a field
-// of the layer holds, step by step. Internal to libcore/nn.
+// Shared parts of recurrent layers: first states, lengths, and the cell that a
+// field of the layer holds, step by step. Internal to libcore/nn.
 #ifndef PD_LIBCORE_NN_LAYERS_RECURRENT_H_
 #define PD_LIBCORE_NN_LAYERS_RECURRENT_H_
 
@@ -18,7 +18,7 @@ namespace pd {
 absl::StatusOr<std::string> ZeroState(const Shape& shape, DType dtype,
                                       int batch, int batch_at, LayerContext* c);
 
-/// What 'sequence_length' names, checked, as [N]; "" where it is not given.
+/// The lengths in 'sequence_length', checked, as [N]; "" where it is not given.
 absl::StatusOr<std::string> SequenceLengths(int64_t batch, LayerContext* c);
 
 /// A cell that is a part of a layer.
@@ -38,7 +38,7 @@ class StepCell {
   absl::StatusOr<std::vector<Shape>> StateShapes() const;
   /// h, and c of LSTM; of a block how many the job names, 0 when it names none.
   size_t states() const;
-  /// What a block reads besides, in every step.
+  /// Further inputs of a block, in every step.
   void set_kwargs(std::vector<LayerInput> kwargs) {
     kwargs_ = std::move(kwargs);
   }

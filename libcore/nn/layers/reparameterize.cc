@@ -17,7 +17,7 @@ namespace {
 
 using Ints = std::vector<int32_t>;
 
-// What the parameter `request` is made of: `request` with `suffix` behind its
+// A parameter that `request` is made of: `request` with `suffix` behind its
 // name.
 ParameterRequest PartOf(const ParameterRequest& request, const char* suffix) {
   ParameterRequest part = request;

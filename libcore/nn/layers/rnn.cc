@@ -24,10 +24,10 @@ bool Fits(const Shape& shape, const Shape& wanted) {
   return fits;
 }
 
-// What the kinds of recurrent layers differ in.
+// The differences between the kinds of recurrent layers.
 struct RnnKind {
   const char* mode;  // of the rnn op
-  const char* cell;  // what parameters without a name are counted by
+  const char* cell;  // the kind by which unnamed parameters count
   int gates;
   size_t states;  // h, and c of LSTM
 };
@@ -362,7 +362,7 @@ absl::StatusOr<std::string> SequenceLengths(int64_t batch, LayerContext* c) {
   const Shape shape = c->ShapeOf(lengths->variable);
   if ((dtype != DType::kInt64 && dtype != DType::kInt32) ||
       (!Fits(shape, {batch}) && !Fits(shape, {batch, 1})))
-    return c->Misfit(absl::StrCat("whole numbers ", ToString(Shape{batch}),
+    return c->Misfit(absl::StrCat("integers ", ToString(Shape{batch}),
                                   " for 'sequence_length', not ", Name(dtype)),
                      *lengths);
   if (shape.size() == 1) return lengths->variable;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather_tree, sequence_mask, class_center_sample: whole numbers that say which
+// gather_tree, sequence_mask, class_center_sample: integers that say which
 // beams, which places and which classes count. Nothing is differentiable here.
 #include <utility>
 
@@ -16,8 +16,7 @@ absl::Status ExpectWholeNumbers(size_t i, LayerContext* c) {
   if (c->dtype(i) == DType::kInt64 || c->dtype(i) == DType::kInt32)
     return absl::OkStatus();
   return c->Misfit(
-      absl::StrCat("whole numbers (int64 or int32), not ", Name(c->dtype(i))),
-      i);
+      absl::StrCat("integers (int64 or int32), not ", Name(c->dtype(i))), i);
 }
 
 absl::StatusOr<std::string> BuildGatherTree(LayerContext* c) {

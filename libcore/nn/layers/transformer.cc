@@ -9,9 +9,9 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/attention.h"
+#include "libcore/nn/layers/layer_args.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/layers/parts.h"
-#include "libcore/nn/layers/pieces.h"
+#include "libcore/nn/layers/sublayers.h"
 
 namespace pd {
 namespace {
@@ -83,7 +83,7 @@ absl::StatusOr<LayerArguments> ReadArguments(const Message& p, size_t parts,
   return a;
 }
 
-// What a layer reads beside its input, and what it gives beside its result.
+// The inputs of a layer beside its main one, and the results of a layer.
 struct LayerState {
   std::string memory;  // of the decoder; "" with a static cache
   std::string mask, memory_mask;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What picks, repeats and makes values: squeeze, split, stack, slice, gather,
-// one_hot, tile, where, cast, ...; full, arange, constant, parameter.
+// Layers that pick, repeat and make values: squeeze, split, stack, slice,
+// gather, one_hot, tile, where, cast, ...; full, arange, constant, parameter.
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -11,7 +11,7 @@
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/op_chain.h"
-#include "libcore/nn/temporary.h"
+#include "libcore/nn/output_names.h"
 
 namespace pd {
 namespace {
@@ -132,9 +132,8 @@ absl::StatusOr<std::string> BuildSlice(LayerContext* c) {
 
 absl::Status ExpectNumbers(LayerContext* c) {
   if (IsInteger(c->dtype(1))) return absl::OkStatus();
-  return c->Misfit(absl::StrCat("whole numbers as its second input, not ",
-                                Name(c->dtype(1))),
-                   1);
+  return c->Misfit(
+      absl::StrCat("integers as its second input, not ", Name(c->dtype(1))), 1);
 }
 
 absl::StatusOr<std::string> BuildGather(LayerContext* c) {

@@ -14,8 +14,8 @@
 
 namespace pd {
 
-/// What a field of the data set is declared as that is no input of the model:
-/// the dtype and shape of the answers that a loss or metric wants.
+/// The declaration of a data set's field that is no input of the model: the
+/// dtype and shape of the answers that a loss or metric wants.
 struct AnswerSpec {
   DType dtype = DType::kFloat32;
   Shape shape;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loss sees while it is built: its message, the predictions, the fields
+// The context of a loss being built: its message, the predictions, the fields
 // that hold the answers, and the means to append ops. Internal to libcore/nn.
 #ifndef PD_LIBCORE_NN_LOSSES_LOSS_CONTEXT_H_
 #define PD_LIBCORE_NN_LOSSES_LOSS_CONTEXT_H_

@@ -4,7 +4,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_metric.pb.h"
-#include "libcore/ops/chunks.h"
+#include "libcore/ops/metric/chunks.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/metrics/sequences.h"
 

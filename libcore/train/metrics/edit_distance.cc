@@ -7,7 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_metric.pb.h"
-#include "libcore/ops/levenshtein.h"
+#include "libcore/ops/metric/levenshtein.h"
 #include "libcore/train/metrics/exact_sum.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/metrics/sequences.h"

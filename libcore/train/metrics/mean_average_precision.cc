@@ -8,7 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_metric.pb.h"
-#include "libcore/ops/average_precision.h"
+#include "libcore/ops/metric/average_precision.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/metrics/values.h"
 

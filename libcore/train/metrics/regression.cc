@@ -61,7 +61,7 @@ class RegressionMetric : public Metric {
     const double mean = errors_.Value() / n;
     if (kind_ == job::Metric::kRmse) return {std::sqrt(mean)};
     if (kind_ != job::Metric::kR2) return {mean};
-    // What is around the labels' mean; NaN where they are all the same.
+    // Squared deviations from the labels' mean; NaN where all are the same.
     const long double sum = labels_.Value();
     const long double around = squares_.Value() - sum * sum / n;
     if (!(around > 0)) return {std::numeric_limits<double>::quiet_NaN()};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a language model is judged by: the mean cross entropy of a token, over
+// Metrics of language models: the mean cross entropy of a token, over
 // all tokens of the evaluation set (not a mean of means of batches), as
 // perplexity or in bits.
 #include <algorithm>

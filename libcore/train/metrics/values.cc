@@ -52,8 +52,7 @@ absl::StatusOr<int64_t> IdAt(const Tensor& ids, int64_t i) {
   if (ids.dtype() == DType::kInt64) return ids.data<int64_t>()[i];
   const double value = Numbers(ids)[i];
   if (!(value >= -0x1p53 && value <= 0x1p53) || value != std::floor(value))
-    return InvalidArgument("element %d is %g; expected a whole number", i,
-                           value);
+    return InvalidArgument("element %d is %g; expected an integer", i, value);
   return static_cast<int64_t>(value);
 }
 
@@ -70,7 +69,7 @@ bool SameButOnes(const Shape& a, const Shape& b) {
     if (a[i] >= 0 && b[j] >= 0 && a[i] != b[j]) return false;
     ++i, ++j;
   }
-  // What is left of one may be 1 where it is not known.
+  // Extents left over in one shape must be 1, or unknown.
   for (; i < a.size(); ++i)
     if (a[i] > 1) return false;
   for (; j < b.size(); ++j)

@@ -104,7 +104,7 @@ absl::StatusOr<int64_t> BestClass(const Tensor& scores, const ClassAxis& axis,
 /// class.
 absl::Status CheckClasses(const MetricSpecs& specs, int axis, bool one_hot);
 
-/// What CheckClasses accepts, position by position.
+/// The labels that CheckClasses accepts, position by position.
 class ClassLabels {
  public:
   /// `binary`: one class is a probability, whose labels are 0 and 1.

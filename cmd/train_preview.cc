@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/train_preview.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cmd/common/engine.h"
+#include "cmd/common/exit_status.h"
+#include "cmd/common/text.h"
+#include "libcore/base/dump_json.h"
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/model/checkpoint.h"
+#include "libcore/nn/job.pb.h"
+#include "libcore/report/dry_run.h"
+#include "libcore/report/model_summary.h"
+#include "libcore/train/resumed_job.h"
+
+namespace pd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "61,706".
+std::string Grouped(int64_t value) {
+  std::string text = std::to_string(value);
+  for (int i = static_cast<int>(text.size()) - 3; i > 0 && text[i - 1] != '-';
+       i -= 3)
+    text.insert(static_cast<size_t>(i), ",");
+  return text;
+}
+
+// "416.5 MFLOPs".
+std::string FlopsText(int64_t flops) {
+  double value = static_cast<double>(flops);
+  for (const char* unit : {"", "k", "M", "G", "T"}) {
+    if (value < 1000 || *unit == 'T')
+      return absl::StrFormat("%.4g %sFLOPs", value, unit);
+    value /= 1000;
+  }
+  return "";
+}
+
+std::string ShapeText(const Shape& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+std::string InputsText(const std::vector<Shape>& shapes) {
+  std::vector<std::string> texts;
+  for (const Shape& shape : shapes) texts.push_back(ShapeText(shape));
+  return absl::StrCat("[", absl::StrJoin(texts, ", "), "]");
+}
+
+std::string OutputsText(const std::vector<Shape>& shapes) {
+  return shapes.size() == 1 ? ShapeText(shapes[0]) : InputsText(shapes);
+}
+
+std::string Centred(const std::string& text, size_t width) {
+  if (text.size() >= width) return text;
+  const size_t left = (width - text.size()) / 2;
+  return std::string(left, ' ') + text +
+         std::string(width - text.size() - left, ' ');
+}
+
+Json SummaryJson(const ModelSummary& summary) {
+  Json json = {{"layers", Json::array()}};
+  for (const LayerRow& row : summary.rows)
+    json["layers"].push_back({{"type", row.type},
+                              {"name", row.name},
+                              {"input_shape", row.inputs},
+                              {"output_shape", row.outputs},
+                              {"params", row.parameters},
+                              {"trainable_params", row.trainable},
+                              {"flops", row.flops}});
+  json["total_params"] = summary.parameters;
+  json["trainable_params"] = summary.trainable;
+  json["non_trainable_params"] = summary.parameters - summary.trainable;
+  json["flops"] = summary.flops;
+  json["input_mb"] = summary.input_mb;
+  json["forward_backward_mb"] = summary.pass_mb;
+  json["params_mb"] = summary.parameters_mb;
+  json["estimated_total_mb"] = summary.total_mb;
+  for (const auto& [name, shape] : summary.assumed)
+    json["assumed_shapes"][name] = shape;
+  return json;
+}
+
+void PrintTable(const ModelSummary& summary, std::ostream& out) {
+  std::vector<std::vector<std::string>> lines = {{"Layer (type)", "Input Shape",
+                                                  "Output Shape", "Param #",
+                                                  "FLOPs", "Name"}};
+  for (const LayerRow& row : summary.rows)
+    lines.push_back({row.type, InputsText(row.inputs), OutputsText(row.outputs),
+                     Grouped(row.parameters), Grouped(row.flops), row.name});
+  // PaddlePaddle's widths, wider where a value is; the name goes to the end.
+  std::vector<size_t> widths = {15, 20, 20, 15, 15, 0};
+  size_t total = 0;
+  for (size_t c = 0; c < widths.size(); ++c) {
+    for (const auto& line : lines)
+      widths[c] = std::max(widths[c], line[c].size());
+    total += widths[c] + 1;
+  }
+  const std::string thin(total, '-'), thick(total, '=');
+  out << thin << "\n";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    for (size_t c = 0; c + 1 < widths.size(); ++c)
+      out << Centred(lines[i][c], widths[c]) << " ";
+    out << lines[i].back() << "\n";
+    if (i == 0) out << thick << "\n";
+  }
+  out << thick << "\nTotal params: " << Grouped(summary.parameters)
+      << "\nTrainable params: " << Grouped(summary.trainable)
+      << "\nNon-trainable params: "
+      << Grouped(summary.parameters - summary.trainable)
+      << "\nTotal FLOPs: " << Grouped(summary.flops)
+      << " (two for each multiply-add)\n"
+      << thin << "\n"
+      << absl::StrFormat(
+             "Input size (MB): %.2f\nForward/backward pass size (MB): "
+             "%.2f\nParams size (MB): %.2f\nEstimated Total Size (MB): %.2f\n",
+             summary.input_mb, summary.pass_mb, summary.parameters_mb,
+             summary.total_mb)
+      << thin << "\n";
+  for (const auto& [name, shape] : summary.assumed)
+    out << "input '" << name << "' was taken as " << ShapeText(shape) << "\n";
+}
+
+Json DataJson(const DataPlan& data) {
+  Json fields = Json::array();
+  for (const BatchField& field : data.fields)
+    fields.push_back({{"name", field.name},
+                      {"dtype", std::string(Name(field.dtype))},
+                      {"shape", field.shape}});
+  return {{"records", data.records},
+          {"batches", data.batches},
+          {"batch_size", data.batch_size},
+          {"fields", std::move(fields)},
+          {"activation_bytes", data.activation_bytes},
+          {"unshared_bytes", data.unshared_bytes}};
+}
+
+Json DryJson(const DryRun& dry) {
+  Json json = {{"parameters", dry.parameters},
+               {"trainable", dry.trainable},
+               {"parameter_bytes", dry.parameter_bytes},
+               {"state_bytes", dry.state_bytes},
+               {"train", DataJson(dry.train)}};
+  if (dry.eval.has_value()) json["eval"] = DataJson(*dry.eval);
+  json["epochs"] = dry.epochs;
+  json["steps"] = dry.steps;
+  json["step_flops"] =
+      dry.step_flops.has_value() ? Json(*dry.step_flops) : Json(nullptr);
+  json["warnings"] = dry.warnings;
+  return json;
+}
+
+void PrintData(const char* name, const DataPlan& data, std::ostream& out) {
+  std::vector<std::string> fields;
+  for (const BatchField& field : data.fields)
+    fields.push_back(absl::StrCat(field.name, " ",
+                                  std::string(Name(field.dtype)),
+                                  ToString(field.shape)));
+  out << absl::StrFormat("%-12s %s records, %s batches of %d: %s\n", name,
+                         Grouped(data.records), Grouped(data.batches),
+                         data.batch_size, absl::StrJoin(fields, ", "));
+}
+
+void PrintMemory(const char* name, const DataPlan& data, std::ostream& out) {
+  out << absl::StrFormat("%-12s activations %s (%s without sharing)\n", name,
+                         Megabytes(data.activation_bytes),
+                         Megabytes(data.unshared_bytes));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<LogKind>> LogKindsOf(
+    const std::vector<std::string>& texts) {
+  std::vector<LogKind> kinds;
+  for (const std::string& text : texts)
+    for (const std::string& word :
+         std::vector<std::string>(absl::StrSplit(text, ','))) {
+      if (word != "visualdl" && word != "tensorboard")
+        return CommandLineError(
+            absl::StrCat("--log '", text, "': '", word,
+                         "' is none of visualdl, tensorboard"));
+      const LogKind kind =
+          word == "visualdl" ? LogKind::kVisualDl : LogKind::kTensorBoard;
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+        kinds.push_back(kind);
+    }
+  return kinds;
+}
+
+absl::Status PrintSummary(const TrainOptions& options,
+                          const OpRegistry& registry, const LoadedJob& job,
+                          std::ostream& out) {
+  const absl::StatusOr<ModelSummary> summary = SummarizeModel(registry, job);
+  if (!summary.ok()) return MarkJobErrors(job, summary.status());
+  if (options.common.json())
+    out << DumpJson(SummaryJson(*summary)) << "\n";
+  else
+    PrintTable(*summary, out);
+  return absl::OkStatus();
+}
+
+absl::Status PrintDryRun(const TrainOptions& options,
+                         const OpRegistry& registry, const LoadedJob& job,
+                         std::ostream& out) {
+  const bool goes_on =
+      !options.out.empty() && NewestCheckpoint(options.out).ok();
+  if (goes_on && options.resume) {
+    const auto changes = ChangesSince(options.out, job, options.weights_only);
+    if (!changes.ok()) return UsageError(changes.status());
+    ReportChanges(*changes);
+  }
+  if (goes_on && !options.resume)
+    return UsageError(AlreadyExists(
+        "'%s' holds checkpoints: --resume goes on from the newest, another "
+        "--out starts anew",
+        options.out));
+  const absl::StatusOr<DryRun> dry =
+      RunDry(registry, job, MakePassOptions(options.passes));
+  if (!dry.ok()) return MarkJobErrors(job, dry.status());
+  for (const std::string& text : dry->warnings) LogWarning("%s", text);
+  if (options.common.json()) {
+    out << DumpJson(DryJson(*dry)) << "\n";
+    return absl::OkStatus();
+  }
+  out << absl::StrFormat("%-12s %s\n", "job", job.proto().name())
+      << absl::StrFormat("%-12s %s (%s), %s trainable\n", "parameters",
+                         Grouped(dry->parameters),
+                         Megabytes(dry->parameter_bytes),
+                         Grouped(dry->trainable))
+      << absl::StrFormat("%-12s %s of optimizer and statistics\n", "state",
+                         Megabytes(dry->state_bytes));
+  PrintData("train", dry->train, out);
+  PrintMemory("", dry->train, out);
+  if (dry->eval.has_value()) {
+    PrintData("eval", *dry->eval, out);
+    PrintMemory("", *dry->eval, out);
+  }
+  out << absl::StrFormat("%-12s %s in %s epochs\n", "steps",
+                         Grouped(dry->steps), Grouped(dry->epochs));
+  if (dry->step_flops.has_value())
+    out << absl::StrFormat("%-12s %s, two for each multiply-add\n", "a step",
+                           FlopsText(*dry->step_flops));
+  return absl::OkStatus();
+}
+
+}  // namespace pd

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of the kernel of integers (integers.cu).
+#ifndef PD_LIBCORE_KERNELS_CUDA_INTEGERS_ARGUMENTS_H_
+#define PD_LIBCORE_KERNELS_CUDA_INTEGERS_ARGUMENTS_H_
+
+#include <cstdint>
+
+#include "libcore/kernels/cuda/arguments.h"
+
+namespace pd::cuda {
+
+enum class WholeFunction : int32_t {
+  kAdd,
+  kSub,
+  kMul,
+  kMax,
+  kMin,
+  kMod,
+  kFloorDiv,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kAnd,
+  kOr,
+  kXor,
+};
+
+/// out = f(x, y) over `walk`, or f(x, number) without y. Truth is 0 and 1.
+struct WholeArgs {
+  const void *x, *y;
+  void* out;
+  int64_t n, number;
+  int32_t* bad;  ///< set to 1 by a division by zero, where f divides
+  WholeFunction function;
+  NumberType type, out_type;
+  Walk<2> walk;
+};
+
+}  // namespace pd::cuda
+
+#endif  // PD_LIBCORE_KERNELS_CUDA_INTEGERS_ARGUMENTS_H_

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places of elements along a Walk.
+#ifndef PD_LIBCORE_KERNELS_CUDA_STRIDED_INDEX_H_
+#define PD_LIBCORE_KERNELS_CUDA_STRIDED_INDEX_H_
+
+#include <cstdint>
+
+#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/block.h"
+
+namespace pd::cuda {
+
+/// Where element i lies in each of the tensors.
+template <int K>
+PD_DEVICE void Place(const Walk<K>& walk, int64_t i, int64_t* places) {
+  for (int k = 0; k < K; ++k) places[k] = 0;
+  for (int d = walk.dims - 1; d >= 0; --d) {
+    const int64_t at = i % walk.extents[d];
+    i /= walk.extents[d];
+    for (int k = 0; k < K; ++k) places[k] += at * walk.strides[d][k];
+  }
+}
+
+}  // namespace pd::cuda
+
+#endif  // PD_LIBCORE_KERNELS_CUDA_STRIDED_INDEX_H_

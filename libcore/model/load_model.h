@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A MODEL argument of the tools: whatever holds a program and its parameters.
+#ifndef PD_LIBCORE_MODEL_LOAD_MODEL_H_
+#define PD_LIBCORE_MODEL_LOAD_MODEL_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "formats/raw_array.h"
+#include "libcore/exec/scope.h"
+#include "libcore/ir/array.h"
+#include "libcore/ir/program_desc.h"
+
+namespace pd {
+
+struct LoadedModel {
+  enum class Kind {
+    kInference,  ///< .pdmodel + .pdiparams, `__model__`, .onnx: feeds, fetches
+                 ///< known
+    kProgram,    ///< a bare program, or one with .pdparams: run by names
+    kRun,        ///< a checkpoint of a run: a training program
+    kParameters  ///< a .pdparams alone: no program, a job's network takes it
+  };
+  Kind kind = Kind::kProgram;
+  std::string path;     ///< the program's file, for messages
+  ProgramDesc program;  ///< without feed and fetch ops
+  std::vector<std::string> feeds,
+      fetches;  ///< of an inference model, by column
+  /// By fetch: the names of classes, where the model or its run has them.
+  std::map<std::string, std::vector<std::string>> classes = {};
+  NamedArrays params;  ///< every value that was found
+  /// Of kParameters, where the file has the table: name in `params`, as in
+  /// PaddlePaddle's state_dict -> the parameter's name in programs.
+  std::vector<std::pair<std::string, std::string>> parameter_names;
+  /// Of kRun: the run directory; "" for a checkpoint that lies in none.
+  std::string run;
+};
+
+/// Loads MODEL: a prefix or file of .pdmodel with .pdiparams or .pdparams
+/// beside it or alone, a folder with `__model__` (parameters in `__params__` or
+/// one file each), an .onnx file, a checkpoint of a run as run_checkpoint.h has
+/// them (RUN, RUN@best, RUN@step-N, its folder), or a .pdparams file.
+/// NotFound says what was looked for. `feeds` and `shapes`, where they are
+/// known already, settle what in an .onnx file hangs on inputs: their extents,
+/// and values that are axes or sizes. Whoever only puts the parameters into a
+/// scope takes those of a .pdmodel in any alignment: views of the file then.
+absl::StatusOr<LoadedModel> LoadModel(
+    const std::string& model, const NamedArrays* feeds = nullptr,
+    const std::map<std::string, Shape>& shapes = {},
+    Alignment alignment = Alignment::kNatural);
+
+/// Puts the model's parameters into a scope. InvalidArgument names the
+/// persistable variables of the program without a value, and those whose shape
+/// the program declares otherwise.
+absl::Status FillScope(const LoadedModel& model, Scope* scope);
+
+/// Renames the values of a kParameters to what `program` calls them, where it
+/// knows fewer of the state_dict's names than of the programs'. A parameter
+/// that the file holds under several names is left with one that `program`
+/// knows.
+void FitNames(const ProgramDesc& program, LoadedModel* model);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_MODEL_LOAD_MODEL_H_

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Out = X^factor; the factor is the attribute, or the element of FactorTensor.
+// X@GRAD = Out@GRAD factor X^(factor - 1); of that, with the cotangent ddX:
+//   the gradient by Out@GRAD is ddX factor X^(factor - 1),
+//   by X it is ddX Out@GRAD factor (factor - 1) X^(factor - 2)
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/dispatch.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/number_of.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+namespace {
+
+constexpr int64_t kGrain = 2048;  // elements per thread at least
+
+// The factor of one step.
+struct Factor {
+  Tensor* tensor = nullptr;
+  float attr = 1;
+  double Value() const {
+    return tensor != nullptr ? NumberOf<double>(*tensor) : attr;
+  }
+};
+
+absl::StatusOr<Factor> FactorOf(const BindContext& context) {
+  Factor f{context.Input("FactorTensor"), context.Attr<float>("factor")};
+  if (f.tensor != nullptr)
+    PD_RETURN_IF_ERROR(CheckNumber(*f.tensor, "FactorTensor"));
+  return f;
+}
+
+// The usual powers by products, as they are exact where pow is not fast.
+template <typename T>
+T Power(T x, double by) {
+  if (by == 1) return x;
+  if (by == 2) return x * x;
+  if (by == 0) return T(1);
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(std::llrint(std::pow(static_cast<double>(x), by)));
+  else
+    return std::pow(x, static_cast<T>(by));
+}
+
+template <typename Body>
+auto DispatchPow(DType dtype, const Body& body) {
+  return DispatchTypes<float, double, Float16, BFloat16, int32_t, int64_t>(
+      dtype, body);
+}
+
+absl::StatusOr<Step> BindPow(BindContext* context) {
+  Tensor* x = context->Input("X");
+  Tensor* out = context->Output("Out");
+  PD_ASSIGN_OR_RETURN(const Factor factor, FactorOf(*context));
+  context->MayShare(x, out);
+  return DispatchPow(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([x, out, factor, n = x->size()](const RunContext&) {
+      const double by = factor.Value();
+      const T* in = x->data<T>();
+      T* result = out->data<T>();
+      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          result[i] = Stored<T>(Power(Computed<T>(in[i]), by));
+      });
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::StatusOr<Step> BindPowGrad(BindContext* context) {
+  Tensor* x = context->Input("X");
+  Tensor* dout = context->Input("Out@GRAD");
+  Tensor* dx = context->Output("X@GRAD");
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Out@GRAD", x->dtype(), x->size()));
+  PD_ASSIGN_OR_RETURN(const Factor factor, FactorOf(*context));
+  context->MayShare(dout, dx);
+  return DispatchPow(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    using C = Computed<T>;
+    return Step([x, dout, dx, factor, n = x->size()](const RunContext&) {
+      const double by = factor.Value();
+      const T* in = x->data<T>();
+      const T* d = dout->data<T>();
+      T* result = dx->data<T>();
+      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          result[i] =
+              Stored<T>(C(d[i]) * static_cast<C>(by) * Power(C(in[i]), by - 1));
+      });
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::Status InferSecond(InferContext* context) {
+  context->Share("X", "X@GRAD");
+  context->Share("X", "grad_out@GRAD");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> BindSecond(BindContext* context) {
+  Tensor* x = context->Input("X");
+  Tensor* dout = context->Input("grad_out");
+  Tensor* ddx = context->Input("grad_x@GRAD");
+  Tensor* dx = context->Output("X@GRAD");
+  Tensor* ddout = context->Output("grad_out@GRAD");
+  for (const char* slot : {"grad_out", "grad_x@GRAD"})
+    PD_RETURN_IF_ERROR(ExpectElements(*context, slot, x->dtype(), x->size()));
+  PD_ASSIGN_OR_RETURN(const Factor factor, FactorOf(*context));
+  return DispatchPow(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    using C = Computed<T>;
+    return Step([=, n = x->size()](const RunContext&) {
+      const double by = factor.Value();
+      const C slope = static_cast<C>(by), bend = static_cast<C>(by * (by - 1));
+      const T* in = x->data<T>();
+      const T* d = ddx->data<T>();
+      for (int64_t i = 0; dx != nullptr && i < n; ++i)
+        dx->data<T>()[i] = Stored<T>(C(d[i]) * C(dout->data<T>()[i]) * bend *
+                                     Power(C(in[i]), by - 2));
+      for (int64_t i = 0; ddout != nullptr && i < n; ++i)
+        ddout->data<T>()[i] =
+            Stored<T>(C(d[i]) * slope * Power(C(in[i]), by - 1));
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::StatusOr<std::vector<OpDesc>> SecondMaker(const GradRequest& request) {
+  const OpDesc& grad = request.op;
+  const std::string x = grad.In("X"), dout = grad.In("Out@GRAD");
+  std::vector<OpDesc> ops;
+  if (!request.needs_grad(x) && !request.needs_grad(dout)) return ops;
+  OpDesc op;
+  op.type = "pow_double_grad";
+  op.attrs = grad.attrs;
+  op.SetInput("X", {x});
+  if (!grad.Input("FactorTensor").empty())
+    op.SetInput("FactorTensor", grad.Input("FactorTensor"));
+  op.SetInput("grad_out", {dout});
+  op.SetInput("grad_x@GRAD", {GradName(grad.Out("X@GRAD"))});
+  if (request.needs_grad(x)) op.SetOutput("X@GRAD", {GradName(x)});
+  if (request.needs_grad(dout)) op.SetOutput("grad_out@GRAD", {GradName(dout)});
+  ops.push_back(std::move(op));
+  return ops;
+}
+
+}  // namespace
+
+absl::Status RegisterPow(OpRegistry* registry) {
+  OpDef op("pow");
+  op.Input("X").OptionalInput("FactorTensor").Output("Out");
+  op.Attr("factor", 1.0f).Infer(InferUnary).Reference(BindPow);
+  op.Grad(GradSpec{"pow_grad", {"X", "FactorTensor"}, {}, {"Out"}, {"X"}});
+  PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
+
+  OpDef grad("pow_grad");
+  grad.Input("X").OptionalInput("FactorTensor").Input("Out@GRAD");
+  grad.Output("X@GRAD").Attr("factor", 1.0f);
+  grad.Infer(InferGradLikeInput).Grad(GradMaker(SecondMaker));
+  grad.Reference(BindPowGrad);
+  PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
+
+  OpDef second("pow_double_grad");
+  second.Input("X").OptionalInput("FactorTensor").Input("grad_out");
+  second.Input("grad_x@GRAD").Attr("factor", 1.0f);
+  second.OptionalOutput("X@GRAD").OptionalOutput("grad_out@GRAD");
+  second.Infer(InferSecond).NoGrad().Reference(BindSecond);
+  return registry->Add(std::move(second));
+}
+
+}  // namespace pd

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/ops/common/labels.h"
+
+#include "libcore/base/error.h"
+
+namespace pd {
+
+absl::Status CheckLabelType(absl::string_view slot, DType dtype) {
+  if (IsInteger(dtype)) return absl::OkStatus();
+  return InvalidArgument("'%s' is %s; expected integers", slot, Name(dtype));
+}
+
+absl::Status CheckLabels(absl::string_view slot, const Tensor& labels,
+                         int64_t classes, int64_t ignored) {
+  const int64_t n = labels.size();
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t label = LabelAt(labels, i);
+    if ((label < 0 || label >= classes) && label != ignored)
+      return InvalidArgument(
+          "'%s' holds %d at record %d of %d; expected 0 to %d%s", slot, label,
+          i, n, classes - 1,
+          ignored < 0 || ignored >= classes
+              ? absl::StrFormat(", or %d to ignore it", ignored)
+              : std::string());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pd

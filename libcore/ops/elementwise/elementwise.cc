@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+// Out = X op Y, element by element, with PaddlePaddle's broadcasting
+// (broadcast.h): op is add, sub, mul, div, max, min, pow, mod, floordiv, fmax,
+// fmin, heaviside.
+//
+//   op     X@GRAD = dOut *          Y@GRAD = dOut *
+//   add    1                        1
+//   sub    1                        -1
+//   mul    conj(Y)                  conj(X)
+//   div    1 / conj(Y)              -conj(Out / Y)
+//   max    X > Y                    X <= Y
+//   min    X < Y                    X >= Y
+//   fmax   X >= Y or Y is NaN       otherwise
+//   fmin   X <= Y or Y is NaN       otherwise
+//   pow    Y * X^(Y-1)              ln(X) * X^Y
+//   heaviside  0                    X == 0
+// Where an operand was broadcast, its gradient is summed over what it was
+// repeated along. Division of integers truncates, mod and floordiv have the
+// sign of the divisor, and a zero divisor is an error. mod and floordiv have
+// no gradient.
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "libcore/base/dispatch.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/ops/common/broadcast.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/selected_rows.h"
+#include "libcore/ops/common/strided_loop.h"
+#include "libcore/ops/common/upcast.h"
+#include "libcore/ops/elementwise/broadcast_sum.h"
+#include "libcore/ops/elementwise/elementwise_second.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+namespace {
+
+// Each op: Forward(x, y), and DX, DY (x, y, out, dout) where it has a gradient.
+struct Add {
+  template <typename T>
+  static T Forward(T x, T y) {
+    return x + y;
+  }
+  template <typename T>
+  static T DX(T, T, T, T d) {
+    return d;
+  }
+  template <typename T>
+  static T DY(T, T, T, T d) {
+    return d;
+  }
+};
+struct Sub {
+  template <typename T>
+  static T Forward(T x, T y) {
+    return x - y;
+  }
+  template <typename T>
+  static T DX(T, T, T, T d) {
+    return d;
+  }
+  template <typename T>
+  static T DY(T, T, T, T d) {
+    return -d;
+  }
+};
+struct Mul {
+  template <typename T>
+  static T Forward(T x, T y) {
+    if constexpr (std::is_same_v<T, bool>)
+      return x && y;
+    else
+      return x * y;
+  }
+  template <typename T>
+  static T DX(T, T y, T, T d) {
+    return d * Conj(y);
+  }
+  template <typename T>
+  static T DY(T x, T, T, T d) {
+    return d * Conj(x);
+  }
+};
+struct Div {
+  template <typename T>
+  static T Forward(T x, T y) {
+    // The smallest integer over -1 would trap.
+    if constexpr (std::is_integral_v<T> && std::is_signed_v<T>)
+      if (y == T(-1)) return static_cast<T>(std::make_unsigned_t<T>(0) - x);
+    return x / y;
+  }
+  template <typename T>
+  static T DX(T, T y, T, T d) {
+    return d / Conj(y);
+  }
+  template <typename T>
+  static T DY(T, T y, T out, T d) {
+    return -d * Conj(out / y);
+  }
+};
+struct Max {
+  template <typename T>
+  static T Forward(T x, T y) {
+    return x > y ? x : y;
+  }
+  template <typename T>
+  static T DX(T x, T y, T, T d) {
+    return x > y ? d : T(0);
+  }
+  template <typename T>
+  static T DY(T x, T y, T, T d) {
+    return x <= y ? d : T(0);
+  }
+};
+struct Min {
+  template <typename T>
+  static T Forward(T x, T y) {
+    return x < y ? x : y;
+  }
+  template <typename T>
+  static T DX(T x, T y, T, T d) {
+    return x < y ? d : T(0);
+  }
+  template <typename T>
+  static T DY(T x, T y, T, T d) {
+    return x >= y ? d : T(0);
+  }
+};
+template <typename T>
+bool IsNan(T v) {
+  return v != v;
+}
+struct FMax {
+  template <typename T>
+  static T Forward(T x, T y) {
+    return x >= y || IsNan(y) ? x : y;
+  }
+  template <typename T>
+  static T DX(T x, T y, T, T d) {
+    return x >= y || IsNan(y) ? d : T(0);
+  }
+  template <typename T>
+  static T DY(T x, T y, T, T d) {
+    return x >= y || IsNan(y) ? T(0) : d;
+  }
+};
+struct FMin {
+  template <typename T>
+  static T Forward(T x, T y) {
+    return x <= y || IsNan(y) ? x : y;
+  }
+  template <typename T>
+  static T DX(T x, T y, T, T d) {
+    return x <= y || IsNan(y) ? d : T(0);
+  }
+  template <typename T>
+  static T DY(T x, T y, T, T d) {
+    return x <= y || IsNan(y) ? T(0) : d;
+  }
+};
+struct Pow {
+  template <typename T>
+  static T Forward(T x, T y) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(std::llrint(
+          std::pow(static_cast<double>(x), static_cast<double>(y))));
+    else
+      return std::pow(x, y);
+  }
+  template <typename T>
+  static T DX(T x, T y, T, T d) {
+    return d * y * Forward(x, static_cast<T>(y - T(1)));
+  }
+  template <typename T>
+  static T DY(T x, T y, T, T d) {
+    return static_cast<T>(d * std::log(x) * std::pow(x, y));
+  }
+};
+struct Heaviside {
+  template <typename T>
+  static T Forward(T x, T y) {
+    return x == T(0) ? y : T(x > T(0));
+  }
+  template <typename T>
+  static T DX(T, T, T, T) {
+    return T(0);
+  }
+  template <typename T>
+  static T DY(T x, T, T, T d) {
+    return x == T(0) ? d : T(0);
+  }
+};
+struct Mod {
+  template <typename T>
+  static T Forward(T x, T y) {
+    T rest;
+    if constexpr (std::is_integral_v<T>)
+      rest = y == T(-1) ? T(0) : static_cast<T>(x % y);
+    else
+      rest = std::fmod(x, y);
+    return rest != T(0) && (rest < T(0)) != (y < T(0)) ? T(rest + y) : rest;
+  }
+};
+struct FloorDiv {
+  template <typename T>
+  static T Forward(T x, T y) {
+    if constexpr (std::is_integral_v<T>) {
+      const T quotient = Div::Forward(x, y);
+      const bool exact = T(quotient * y) == x;
+      return !exact && (x < T(0)) != (y < T(0)) ? T(quotient - 1) : quotient;
+    } else {
+      return std::floor(x / y);
+    }
+  }
+};
+
+template <typename T>
+using Ptr = const T*;
+
+// out[j] = f(x[j or 0], y[j or 0]): a row of a broadcast loop.
+template <typename T, typename F>
+void Row(Ptr<T> x, int64_t sx, Ptr<T> y, int64_t sy, T* out, int64_t n,
+         const F& f) {
+  if (sx == 1 && sy == 1) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] = f(x[j], y[j]);
+  } else if (sy == 0) {
+    const T b = y[0];
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] = f(x[j], b);
+  } else {
+    const T a = x[0];
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] = f(a, y[j]);
+  }
+}
+
+absl::Status InferBinary(InferContext* context) {
+  const TensorMeta& x = context->Input("X");
+  const TensorMeta& y = context->Input("Y");
+  if (x.dtype != y.dtype)
+    return InvalidArgument("X is %s, Y is %s; expected one dtype",
+                           Name(x.dtype), Name(y.dtype));
+  const int64_t axis = context->op().AttrOr<int32_t>("axis", -1);
+  PD_ASSIGN_OR_RETURN(Broadcast b, BroadcastShapes(x.shape, y.shape, axis));
+  TensorMeta out = x.shape.size() >= y.shape.size() ? x : y;
+  out.value = nullptr;
+  out.shape = std::move(b.out);
+  context->SetOutput("Out", std::move(out));
+  return absl::OkStatus();
+}
+
+template <typename Op>
+constexpr bool kDivides = std::is_same_v<Op, Div> || std::is_same_v<Op, Mod> ||
+                          std::is_same_v<Op, FloorDiv>;
+// Ops of the field operations: they take every dtype, and have second
+// gradients (elementwise_second.cc).
+template <typename Op>
+constexpr bool kArithmetic =
+    std::is_same_v<Op, Add> || std::is_same_v<Op, Sub> ||
+    std::is_same_v<Op, Mul> || std::is_same_v<Op, Div>;
+
+template <typename Op, typename Body>
+auto DispatchOperands(DType dtype, const Body& body) {
+  if constexpr (std::is_same_v<Op, Mul>)
+    return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
+                         uint8_t, bool, std::complex<float>,
+                         std::complex<double>>(dtype, body);
+  else if constexpr (kArithmetic<Op>)
+    return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
+                         uint8_t, std::complex<float>, std::complex<double>>(
+        dtype, body);
+  else
+    return DispatchTypes<float, double, int32_t, int64_t>(dtype, body);
+}
+
+absl::StatusOr<Broadcast> BroadcastOf(BindContext* context) {
+  return BroadcastShapes(context->Input("X")->shape(),
+                         context->Input("Y")->shape(),
+                         context->op().AttrOr<int32_t>("axis", -1));
+}
+
+template <typename T>
+absl::Status CheckDivisor(const Tensor* y) {
+  if constexpr (std::is_integral_v<T>) {
+    const T* values = y->data<T>();
+    for (int64_t i = 0, n = y->size(); i < n; ++i)
+      if (values[i] == T(0))
+        return InvalidArgument("element %d of the divisor Y is 0", i);
+  }
+  return absl::OkStatus();
+}
+
+template <typename Op>
+absl::StatusOr<Step> BindBinary(BindContext* context) {
+  for (const char* slot : {"X", "Y"})
+    if (context->Input(slot)->shape() == context->Output("Out")->shape())
+      context->MayShare(context->Input(slot), context->Output("Out"));
+  Upcaster upcaster(context);
+  Tensor* x = upcaster.In(context->Input("X"));
+  Tensor* y = upcaster.In(context->Input("Y"));
+  Tensor* out = upcaster.Out(context->Output("Out"));
+  PD_ASSIGN_OR_RETURN(const Broadcast b, BroadcastOf(context));
+  const auto bind = [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([x, y, out, loop = BroadcastLoop(b)](const RunContext&) {
+      if constexpr (kDivides<Op>) PD_RETURN_IF_ERROR(CheckDivisor<T>(y));
+      const auto stride = loop.row_strides();
+      ParallelFor(loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+        loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
+          Row(x->data<T>() + at[0], stride[0], y->data<T>() + at[1], stride[1],
+              out->data<T>() + at[2], n,
+              [](T p, T q) { return static_cast<T>(Op::Forward(p, q)); });
+        });
+      });
+      return absl::OkStatus();
+    });
+  };
+  return upcaster.Wrap(DispatchOperands<Op>(x->dtype(), bind));
+}
+
+// The tensors that the gradient of one operand is computed from.
+struct GradOperands {
+  Tensor *x, *y, *out, *dout;  // out only for Div; else null
+  StridedLoop<3> loop;
+};
+
+// The gradient before it is summed, in the shape of Out.
+template <typename T, typename F>
+void WholeGrad(const GradOperands& g, T* result, const F& f) {
+  const auto stride = g.loop.row_strides();
+  ParallelFor(g.loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+    g.loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
+      const T* x = g.x->data<T>() + at[0];
+      const T* y = g.y->data<T>() + at[1];
+      const T* dout = g.dout->data<T>() + at[2];
+      const T* out = g.out != nullptr ? g.out->data<T>() + at[2] : dout;
+      T* to = result + at[2];
+      if (stride[0] == 1 && stride[1] == 1) {
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) to[j] = f(x[j], y[j], out[j], dout[j]);
+      } else if (stride[1] == 0) {
+        const T b = y[0];
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) to[j] = f(x[j], b, out[j], dout[j]);
+      } else {
+        const T a = x[0];
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) to[j] = f(a, y[j], out[j], dout[j]);
+      }
+    });
+  });
+}
+
+// The step that makes one operand's gradient; null when it is dOut itself.
+template <typename T, typename F>
+absl::StatusOr<Step> BindOneGrad(BindContext* context, Upcaster* upcaster,
+                                 const GradOperands& g, const Broadcast& b,
+                                 bool of_x, int linear, const F& f) {
+  Tensor* to = context->Output(of_x ? "X@GRAD" : "Y@GRAD");
+  if (to == nullptr) return Step();
+  const Shape& part = of_x ? b.x : b.y;
+  if (part == b.out && linear == 1) {
+    context->Alias(context->Input("Out@GRAD"), to);
+    return Step();
+  }
+  to = upcaster->Out(to);
+  if (part == b.out) {
+    return Step([g, to, f](const RunContext&) {
+      WholeGrad(g, to->data<T>(), f);
+      return absl::OkStatus();
+    });
+  }
+  if (linear != 0)
+    return BroadcastSumStep<T>(b.out, part, g.dout, to, linear < 0);
+  Tensor* whole =
+      context->Scratch(sizeof(T) * static_cast<size_t>(NumElements(b.out)));
+  Step sum = BroadcastSumStep<T>(b.out, part, whole, to, false);
+  return Step([g, whole, f, sum](const RunContext& run) {
+    WholeGrad(g, whole->data<T>(), f);
+    return sum(run);
+  });
+}
+
+// Checks the inputs of a gradient op, which a program may get wrong.
+absl::Status CheckGradInputs(const BindContext& context) {
+  const Tensor* dout = context.Input("Out@GRAD");
+  if (dout == nullptr) return InvalidArgument("'Out@GRAD' is missing");
+  for (const char* slot : {"X", "Y", "Out"}) {
+    const Tensor* t = context.Input(slot);
+    if (t != nullptr && t->dtype() != dout->dtype())
+      return InvalidArgument("'%s' is %s; Out@GRAD is %s", slot,
+                             Name(t->dtype()), Name(dout->dtype()));
+  }
+  if (context.Input("Out") == nullptr) return absl::OkStatus();
+  return ExpectInput(context, "Out", dout->dtype(), dout->shape());
+}
+
+template <typename Op>
+absl::StatusOr<Step> BindBinaryGrad(BindContext* context) {
+  PD_RETURN_IF_ERROR(CheckGradInputs(*context));
+  constexpr bool kAdd = std::is_same_v<Op, Add>;
+  constexpr bool kLinear = kAdd || std::is_same_v<Op, Sub>;
+  Upcaster upcaster(context);
+  GradOperands g;
+  g.x = context->Input("X");
+  g.y = context->Input("Y");
+  g.dout = upcaster.In(context->Input("Out@GRAD"));
+  g.out =
+      std::is_same_v<Op, Div> ? upcaster.In(context->Input("Out")) : nullptr;
+  PD_ASSIGN_OR_RETURN(const Broadcast b, BroadcastOf(context));
+  if (b.out != g.dout->shape())
+    return InvalidArgument("Out@GRAD has shape %s; X and Y make %s",
+                           ToString(g.dout->shape()), ToString(b.out));
+  g.loop = BroadcastLoop(b);
+  if (kLinear) {  // X and Y are not read; dOut stands in for them
+    context->NoBuffer(g.x);
+    context->NoBuffer(g.y);
+    g.x = g.y = g.dout;
+    g.loop = BroadcastLoop({b.out, b.out, b.out});
+  } else {
+    g.x = upcaster.In(g.x);
+    g.y = upcaster.In(g.y);
+  }
+  // The last step to read dOut may write over it.
+  Tensor* last = context->Output("Y@GRAD");
+  if (last == nullptr) last = context->Output("X@GRAD");
+  if (last != nullptr && last->shape() == b.out)
+    context->MayShare(context->Input("Out@GRAD"), last);
+  const auto bind = [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(
+        Step x_step,
+        BindOneGrad<T>(context, &upcaster, g, b, true, kLinear ? 1 : 0,
+                       [](T x, T y, T o, T d) { return Op::DX(x, y, o, d); }));
+    PD_ASSIGN_OR_RETURN(
+        Step y_step,
+        BindOneGrad<T>(context, &upcaster, g, b, false,
+                       kAdd ? 1 : (kLinear ? -1 : 0),
+                       [](T x, T y, T o, T d) { return Op::DY(x, y, o, d); }));
+    if (x_step == nullptr) return y_step;
+    if (y_step == nullptr) return x_step;
+    return Step([x_step, y_step](const RunContext& run) {
+      PD_RETURN_IF_ERROR(x_step(run));
+      return y_step(run);
+    });
+  };
+  if constexpr (kArithmetic<Op>)
+    return upcaster.Wrap(
+        DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
+                      std::complex<double>>(g.dout->dtype(), bind));
+  else
+    return upcaster.Wrap(DispatchOperands<Op>(g.dout->dtype(), bind));
+}
+
+template <typename Op>
+absl::Status AddOp(OpRegistry* registry, const std::string& type, bool has_axis,
+                   bool has_grad) {
+  OpDef op(type);
+  op.Input("X").Input("Y").Output("Out");
+  if (has_axis) op.Attr("axis", int32_t{-1});
+  op.Infer(InferBinary).Reference(BindKeepingRows<BindBinary<Op>>);
+  op.With(Trait::kShapeArithmetic);
+  if (!has_grad) {
+    op.NoGrad();
+    return registry->Add(std::move(op));
+  }
+  const bool reads_out = std::is_same_v<Op, Div>;
+  GradSpec spec{type + "_grad", {"X", "Y"}, {}, {"Out"}, {"X", "Y"}};
+  if (reads_out) spec.outputs = {"Out"};
+  op.Grad(std::move(spec));
+  PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
+
+  if constexpr (!std::is_same_v<Op, Mod> && !std::is_same_v<Op, FloorDiv>) {
+    OpDef grad(type + "_grad");
+    grad.Input("X").Input("Y").Input("Out@GRAD");
+    if (reads_out) grad.Input("Out");
+    grad.OptionalOutput("X@GRAD").OptionalOutput("Y@GRAD");
+    if (has_axis) grad.Attr("axis", int32_t{-1});
+    grad.Infer(InferGradLikeInput).Reference(BindBinaryGrad<Op>);
+    if (kArithmetic<Op>)
+      grad.Grad(ElementwiseSecondMaker());
+    else
+      grad.NoGrad();
+    return registry->Add(std::move(grad));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RegisterElementwise(OpRegistry* registry) {
+  PD_RETURN_IF_ERROR(AddOp<Add>(registry, "elementwise_add", true, true));
+  PD_RETURN_IF_ERROR(AddOp<Sub>(registry, "elementwise_sub", true, true));
+  PD_RETURN_IF_ERROR(AddOp<Mul>(registry, "elementwise_mul", true, true));
+  PD_RETURN_IF_ERROR(AddOp<Div>(registry, "elementwise_div", true, true));
+  PD_RETURN_IF_ERROR(AddOp<Max>(registry, "elementwise_max", true, true));
+  PD_RETURN_IF_ERROR(AddOp<Min>(registry, "elementwise_min", true, true));
+  PD_RETURN_IF_ERROR(AddOp<Pow>(registry, "elementwise_pow", true, true));
+  PD_RETURN_IF_ERROR(AddOp<Mod>(registry, "elementwise_mod", true, false));
+  PD_RETURN_IF_ERROR(
+      AddOp<FloorDiv>(registry, "elementwise_floordiv", true, false));
+  PD_RETURN_IF_ERROR(AddOp<FMax>(registry, "elementwise_fmax", false, true));
+  PD_RETURN_IF_ERROR(AddOp<FMin>(registry, "elementwise_fmin", false, true));
+  return AddOp<Heaviside>(registry, "elementwise_heaviside", false, true);
+}
+
+}  // namespace pd

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Second gradients of Out = X op Y. DDX, DDY are the cotangents of X@GRAD and
+// Y@GRAD (absent: zero), DOut is Out@GRAD, and DX is X@GRAD:
+//
+//   op   DDOut                X@GRAD           Y@GRAD
+//   add  DDX + DDY
+//   sub  DDX - DDY
+//   mul  DDX Y + X DDY        DOut conj(DDY)   DOut conj(DDX)
+//   div  (DDX - Out DDY) / Y                   DX conj((Out DDY - DDX) / Y)
+// For div the output DOut is the gradient by Out, -DX conj(DDY).
+// As in elementwise.cc what an operand was repeated along is summed. div's op
+// gets X@GRAD after such a sum, so X must have the shape of Out there.
+#include "libcore/ops/elementwise/elementwise_second.h"
+
+#include <complex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "libcore/base/dispatch.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/ops/common/broadcast.h"
+#include "libcore/ops/common/computed.h"
+#include "libcore/ops/elementwise/broadcast_sum.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+namespace {
+
+// The elements that meet in one element of Out.
+template <typename C>
+struct Values {
+  C x, y, out, dout, dx, ddx, ddy;
+};
+
+struct Add {
+  static constexpr bool kGradX = false, kGradY = false, kGradOut = false;
+  template <typename C>
+  static C DDOut(const Values<C>& v) {
+    return v.ddx + v.ddy;
+  }
+};
+struct Sub {
+  static constexpr bool kGradX = false, kGradY = false, kGradOut = false;
+  template <typename C>
+  static C DDOut(const Values<C>& v) {
+    return v.ddx - v.ddy;
+  }
+};
+struct Mul {
+  static constexpr bool kGradX = true, kGradY = true, kGradOut = false;
+  template <typename C>
+  static C DDOut(const Values<C>& v) {
+    return v.ddx * v.y + v.x * v.ddy;
+  }
+  template <typename C>
+  static C GradX(const Values<C>& v) {
+    return v.dout * Conj(v.ddy);
+  }
+  template <typename C>
+  static C GradY(const Values<C>& v) {
+    return v.dout * Conj(v.ddx);
+  }
+};
+struct Div {
+  static constexpr bool kGradX = false, kGradY = true, kGradOut = true;
+  template <typename C>
+  static C DDOut(const Values<C>& v) {
+    return (v.ddx - v.out * v.ddy) / v.y;
+  }
+  template <typename C>
+  static C GradY(const Values<C>& v) {
+    return v.dx * Conj((v.out * v.ddy - v.ddx) / v.y);
+  }
+  template <typename C>
+  static C GradOut(const Values<C>& v) {
+    return -(v.dx * Conj(v.ddy));
+  }
+};
+
+// The op's inputs, null where absent, and how they meet.
+struct Operands {
+  Tensor *x, *y, *out, *dout, *dx, *ddx, *ddy;
+  Broadcast b;
+  StridedLoop<3> loop;  // like X; like Y; like Out
+};
+
+absl::StatusOr<Operands> ReadOperands(BindContext* context) {
+  Operands o{context->Input("X"),
+             context->Input("Y"),
+             context->Input("Out"),
+             context->Input("DOut"),
+             context->Input("DX"),
+             context->Input("DDX"),
+             context->Input("DDY"),
+             {},
+             {}};
+  const Tensor* like_out = o.out != nullptr ? o.out : o.dout;
+  if (like_out == nullptr) return InvalidArgument("'Out' or 'DOut' is missing");
+  if (o.y == nullptr) return InvalidArgument("'Y' is missing");
+  const Tensor* like_x = like_out;
+  for (const Tensor* t : {o.x, o.dx, o.ddx})
+    if (t != nullptr) like_x = t;
+  PD_ASSIGN_OR_RETURN(
+      o.b, BroadcastShapes(like_x->shape(), o.y->shape(),
+                           context->op().AttrOr<int32_t>("axis", -1)));
+  const std::pair<const Tensor*, const Tensor*> same[] = {
+      {o.x, like_x}, {o.dx, like_x},     {o.ddx, like_x},
+      {o.ddy, o.y},  {o.dout, like_out}, {o.out, like_out}};
+  for (const auto& [tensor, like] : same)
+    if (tensor != nullptr &&
+        (tensor->shape() != like->shape() || tensor->dtype() != o.y->dtype()))
+      return InvalidArgument("an input is %s %s; expected %s %s",
+                             Name(tensor->dtype()), ToString(tensor->shape()),
+                             Name(o.y->dtype()), ToString(like->shape()));
+  if (o.b.out != like_out->shape())
+    return InvalidArgument("the result has shape %s; X and Y make %s",
+                           ToString(like_out->shape()), ToString(o.b.out));
+  o.loop = BroadcastLoop(o.b);
+  return o;
+}
+
+// to[i] = f(the values that meet in element i of Out).
+template <typename T, typename F>
+void Fill(const Operands& o, T* to, const F& f) {
+  using C = Computed<T>;
+  const auto stride = o.loop.row_strides();
+  const auto at = [](const Tensor* t, int64_t i) {
+    return t != nullptr ? C(t->data<T>()[i]) : C(0);
+  };
+  o.loop.ForParts(0, o.loop.size(), [&](const auto& start, int64_t n) {
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t x = start[0] + j * stride[0];
+      const int64_t y = start[1] + j * stride[1], out = start[2] + j;
+      const Values<C> v = {at(o.x, x),      at(o.y, y),  at(o.out, out),
+                           at(o.dout, out), at(o.dx, x), at(o.ddx, x),
+                           at(o.ddy, y)};
+      to[out] = Stored<T>(f(v));
+    }
+  });
+}
+
+// The step for one output whose extents are `part` in Out's rank.
+template <typename T, typename F>
+Step OneStep(BindContext* context, const Operands& o, Tensor* to,
+             const Shape& part, const F& f) {
+  if (part == o.b.out)
+    return [o, to, f](const RunContext&) {
+      Fill<T>(o, to->data<T>(), f);
+      return absl::OkStatus();
+    };
+  Tensor* whole =
+      context->Scratch(sizeof(T) * static_cast<size_t>(o.loop.size()));
+  return [o, whole, f, sum = BroadcastSumStep<T>(o.b.out, part, whole, to)](
+             const RunContext& run) {
+    Fill<T>(o, whole->data<T>(), f);
+    return sum(run);
+  };
+}
+
+template <typename Op, typename T>
+std::vector<Step> MakeSteps(BindContext* context, const Operands& o) {
+  using V = Values<Computed<T>>;
+  std::vector<Step> steps;
+  if (Tensor* to = context->Output("DDOut"))
+    steps.push_back(OneStep<T>(context, o, to, o.b.out,
+                               [](const V& v) { return Op::DDOut(v); }));
+  if constexpr (Op::kGradX)
+    if (Tensor* to = context->Output("X@GRAD"))
+      steps.push_back(OneStep<T>(context, o, to, o.b.x,
+                                 [](const V& v) { return Op::GradX(v); }));
+  if constexpr (Op::kGradY)
+    if (Tensor* to = context->Output("Y@GRAD"))
+      steps.push_back(OneStep<T>(context, o, to, o.b.y,
+                                 [](const V& v) { return Op::GradY(v); }));
+  if constexpr (Op::kGradOut)
+    if (Tensor* to = context->Output("DOut"))
+      steps.push_back(OneStep<T>(context, o, to, o.b.out,
+                                 [](const V& v) { return Op::GradOut(v); }));
+  return steps;
+}
+
+template <typename Op>
+absl::StatusOr<Step> BindSecond(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(const Operands o, ReadOperands(context));
+  if (Op::kGradOut && o.b.x != o.b.out)
+    return Unimplemented(
+        "X is broadcast from %s to %s: PaddlePaddle's op does not get what the "
+        "second gradient needs then",
+        ToString(o.b.x), ToString(o.b.out));
+  return DispatchTypes<float, double, Float16, BFloat16, std::complex<float>,
+                       std::complex<double>>(
+      o.y->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return Step(
+            [steps = MakeSteps<Op, T>(context, o)](const RunContext& run) {
+              for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
+              return absl::OkStatus();
+            });
+      });
+}
+
+absl::Status InferSecond(InferContext* context) {
+  const char* like_out = context->HasInput("Out") ? "Out" : "DOut";
+  if (!context->HasInput(like_out))
+    return InvalidArgument("'%s' is missing", like_out);
+  context->Share(like_out, "DDOut");
+  context->Share(like_out, "DOut");
+  if (context->HasInput("X")) context->Share("X", "X@GRAD");
+  context->Share("Y", "Y@GRAD");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OpDesc>> MakeSecond(const GradRequest& request) {
+  const OpDesc& grad = request.op;
+  const bool mul = absl::StartsWith(grad.type, "elementwise_mul");
+  const bool div = absl::StartsWith(grad.type, "elementwise_div");
+  OpDesc op;
+  op.type = grad.type + "_grad";
+  op.attrs = grad.attrs;
+  op.SetInput("Y", {grad.In("Y")});
+  if (mul) op.SetInput("X", {grad.In("X")});
+  if (div) op.SetInput("Out", {grad.In("Out")});
+  if (!div) op.SetInput("DOut", {grad.In("Out@GRAD")});
+  for (const char* slot : {"X", "Y"}) {
+    const std::string& made = grad.Out(GradName(slot));
+    if (made.empty() || made == kEmptyVar) continue;
+    op.SetInput(std::string("DD") + slot, {GradName(made)});
+    if (div && slot[0] == 'X') op.SetInput("DX", {made});
+  }
+  bool needed = false;
+  const auto wants = [&](const char* slot, const std::string& variable) {
+    if (!request.needs_grad(variable)) return;
+    op.SetOutput(slot, {GradName(variable)});
+    needed = true;
+  };
+  wants("DDOut", grad.In("Out@GRAD"));
+  if (mul) wants("X@GRAD", grad.In("X"));
+  if (mul || div) wants("Y@GRAD", grad.In("Y"));
+  if (div) wants("DOut", grad.In("Out"));
+  std::vector<OpDesc> ops;
+  if (!needed) return ops;
+  if (div && op.Input("DX").empty())
+    return Unimplemented(
+        "the gradient of '%s' needs its output X@GRAD, which it does not make",
+        grad.type);
+  ops.push_back(std::move(op));
+  return ops;
+}
+
+template <typename Op>
+absl::Status AddSecond(OpRegistry* registry, const std::string& type) {
+  OpDef op(type + "_grad_grad");
+  op.Input("Y").OptionalInput("DDX").OptionalInput("DDY");
+  if (type == "elementwise_mul") op.Input("X");
+  if (Op::kGradOut)
+    op.Input("Out").Input("DX").OptionalOutput("DOut");
+  else
+    op.Input("DOut");
+  if (Op::kGradX) op.OptionalOutput("X@GRAD");
+  if (Op::kGradY) op.OptionalOutput("Y@GRAD");
+  op.OptionalOutput("DDOut").Attr("axis", int32_t{-1});
+  op.Infer(InferSecond).NoGrad().Reference(BindSecond<Op>);
+  return registry->Add(std::move(op));
+}
+
+}  // namespace
+
+GradMaker ElementwiseSecondMaker() { return MakeSecond; }
+
+absl::Status RegisterElementwiseSecond(OpRegistry* registry) {
+  PD_RETURN_IF_ERROR(AddSecond<Add>(registry, "elementwise_add"));
+  PD_RETURN_IF_ERROR(AddSecond<Sub>(registry, "elementwise_sub"));
+  PD_RETURN_IF_ERROR(AddSecond<Mul>(registry, "elementwise_mul"));
+  return AddSecond<Div>(registry, "elementwise_div");
+}
+
+}  // namespace pd

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of the gradient ops of elementwise_add, sub, mul and div.
+#ifndef PD_LIBCORE_OPS_ELEMENTWISE_ELEMENTWISE_SECOND_H_
+#define PD_LIBCORE_OPS_ELEMENTWISE_ELEMENTWISE_SECOND_H_
+
+#include "libcore/ops/op_def.h"
+
+namespace pd {
+
+/// The gradient maker of ops like "elementwise_add_grad": it makes
+/// "elementwise_add_grad_grad" and so on.
+GradMaker ElementwiseSecondMaker();
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_OPS_ELEMENTWISE_ELEMENTWISE_SECOND_H_

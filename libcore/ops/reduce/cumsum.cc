@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Out[i] = X[0] + ... + X[i] along `axis` (of all elements with `flatten`);
+// exclusive: without X[i]; reverse: from the end.
+// X@GRAD = the same of Out@GRAD in the other direction.
+#include <cstdint>
+#include <string>
+
+#include "libcore/base/dispatch.h"
+#include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/ops/common/upcast.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+namespace {
+
+absl::Status InferCumsum(InferContext* context) {
+  const TensorMeta& x = context->Input("X");
+  if (!context->Attr<bool>("flatten")) return InferUnary(context);
+  context->SetOutput("Out", {IsDynamic(x.shape) ? -1 : NumElements(x.shape)},
+                     x.dtype);
+  return absl::OkStatus();
+}
+
+// `shape` is X's; a gradient runs the other way.
+absl::StatusOr<Step> BindSums(BindContext* context, const Shape& shape,
+                              Tensor* half_from, Tensor* half_to,
+                              bool backward) {
+  if (half_from == nullptr || half_from->size() != half_to->size())
+    return InvalidArgument(
+        "the sums have %d elements; expected a tensor of as many",
+        half_to->size());
+  Upcaster upcaster(context);
+  Tensor* from = upcaster.In(half_from);
+  Tensor* to = upcaster.Out(half_to);
+  int64_t n = from->size(), inner = 1;
+  if (!context->Attr<bool>("flatten") && !shape.empty()) {
+    PD_ASSIGN_OR_RETURN(
+        const int axis,
+        NormalizeAxis(context->Attr<int32_t>("axis"), shape.size()));
+    n = shape[static_cast<size_t>(axis)];
+    inner = NumElements(shape, static_cast<size_t>(axis) + 1, shape.size());
+  }
+  const bool exclusive = context->Attr<bool>("exclusive");
+  const bool reverse = context->Attr<bool>("reverse") != backward;
+  return upcaster.Wrap(DispatchTypes<float, double, int32_t, int64_t, int16_t>(
+      from->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return Step([=](const RunContext&) {
+          const int64_t rows = n == 0 ? 0 : from->size() / n;
+          ParallelFor(
+              rows, 8192 / (n + 1) + 1, [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                  const int64_t start = row / inner * n * inner + row % inner;
+                  const T* in = from->data<T>() + start;
+                  T* out = to->data<T>() + start;
+                  T sum = T(0);
+                  for (int64_t i = 0; i < n; ++i) {
+                    const int64_t at = (reverse ? n - 1 - i : i) * inner;
+                    const T v = in[at];
+                    out[at] = static_cast<T>(exclusive ? sum : sum + v);
+                    sum = static_cast<T>(sum + v);
+                  }
+                }
+              });
+          return absl::OkStatus();
+        });
+      }));
+}
+
+absl::StatusOr<Step> BindCumsum(BindContext* context) {
+  Tensor* x = context->Input("X");
+  return BindSums(context, x->shape(), x, context->Output("Out"), false);
+}
+
+absl::StatusOr<Step> BindCumsumGrad(BindContext* context) {
+  context->NoBuffer(context->Input("X"));
+  Tensor* dx = context->Output("X@GRAD");
+  return BindSums(context, dx->shape(), context->Input("Out@GRAD"), dx, true);
+}
+
+void AddAttrs(OpDef* op) {
+  op->Attr("axis", int32_t{-1}).Attr("flatten", false);
+  op->Attr("exclusive", false).Attr("reverse", false);
+}
+
+}  // namespace
+
+absl::Status RegisterCumsum(OpRegistry* registry) {
+  OpDef op("cumsum");
+  op.Input("X").Output("Out").Infer(InferCumsum).Reference(BindCumsum);
+  AddAttrs(&op);
+  op.Grad(GradSpec{"cumsum_grad", {"X"}, {}, {"Out"}, {"X"}});
+  PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
+
+  OpDef grad("cumsum_grad");
+  grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
+  AddAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindCumsumGrad);
+  return registry->Add(std::move(grad));
+}
+
+}  // namespace pd
