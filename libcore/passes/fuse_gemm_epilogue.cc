@@ -33,9 +33,9 @@ bool IsWeightedSum(const OpGraph& graph, const OpDesc& product,
       y->shape.size() != 2 || product.AttrOr("trans_x", false))
     return false;
   const int64_t n = y->shape[product.AttrOr("trans_y", false) ? 0 : 1];
-  const int32_t axis = add.AttrOr<int32_t>("axis", -1);
+  const int64_t axis = add.AttrOr<int32_t>("axis", -1);
   return add.In("X") == product.Out("Out") && bias->shape == Shape{n} &&
-         (axis == -1 || axis + 1 == static_cast<int32_t>(x->shape.size()));
+         (axis == -1 || axis + 1 == static_cast<int64_t>(x->shape.size()));
 }
 
 // The gradient op that reads these two inputs of its forward op.

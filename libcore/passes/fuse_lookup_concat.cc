@@ -17,10 +17,10 @@ namespace {
 bool JoinsLastAxis(const OpGraph& graph, const OpDesc& concat) {
   if (concat.type != "concat" || !concat.Input("AxisTensor").empty())
     return false;
-  const int32_t axis = concat.AttrOr<int32_t>("axis", 0);
+  const int64_t axis = concat.AttrOr<int32_t>("axis", 0);
   const VarDesc* out = graph.Var(concat.Out("Out"));
   return axis == -1 || (out != nullptr && !out->shape.empty() &&
-                        axis + 1 == static_cast<int32_t>(out->shape.size()));
+                        axis + 1 == static_cast<int64_t>(out->shape.size()));
 }
 
 // The lookup that makes this input of the concat `at` and may move there.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "libcore/base/parallel.h"
 #include "libcore/exec/session.h"
 #include "libcore/ops/registry.h"
@@ -213,6 +214,42 @@ TEST_F(SmallOps, FirstVersions) {
   out = Run("isfinite", {{"X", Floats({2}, {1, 2})}});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_TRUE(out->data<bool>()[0]);
+}
+
+// Lists of an attribute multiply: their product is held against a limit before
+// anything is made of it.
+TEST_F(SmallOps, BoxesOfACellAreCountedFirst) {
+  ProgramDesc program;
+  program.blocks.emplace_back();
+  BlockBuilder builder(&registry_, &program);
+  VarDesc image;
+  image.name = "image";
+  image.shape = {1, 1, 2, 2};
+  builder.AddVar(image);
+  const auto infer = [&](const std::string& type, const Attrs& attrs) {
+    OpDesc op;
+    op.type = type;
+    op.attrs = attrs;
+    op.attrs["variances"] = std::vector<float>(4, 0.1f);
+    op.SetInput("Input", {"image"});
+    op.SetInput("Image", {"image"});
+    op.SetOutput("Boxes", {"boxes"});
+    op.SetOutput("Variances", {"variances"});
+    return builder.Append(std::move(op));
+  };
+  const std::vector<float> many(100000, 2.0f);
+  const absl::Status prior =
+      infer("prior_box", {{"min_sizes", many}, {"aspect_ratios", many}});
+  EXPECT_EQ(prior.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(
+      absl::StrContains(prior.message(), "have 100000 and 100000 numbers"))
+      << prior;
+  const absl::Status dense = infer(
+      "density_prior_box", {{"fixed_sizes", std::vector<float>{1}},
+                            {"fixed_ratios", std::vector<float>{1}},
+                            {"densities", std::vector<int32_t>{1 << 20}}});
+  EXPECT_EQ(dense.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(dense.message(), "a cell has")) << dense;
 }
 
 }  // namespace

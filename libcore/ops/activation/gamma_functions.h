@@ -4,6 +4,7 @@
 #define PD_LIBCORE_OPS_ACTIVATION_GAMMA_FUNCTIONS_H_
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace pd {
@@ -46,7 +47,7 @@ inline double TrigammaOf(double x) {
 /// Hurwitz' zeta function, the sum of (q + k)^-s over k = 0, 1, ... for an
 /// integer s > 1: a few terms, then the Euler-Maclaurin formula. Infinite where
 /// a term is.
-inline double HurwitzZeta(int s, double q) {
+inline double HurwitzZeta(double s, double q) {
   if (q <= 0.0 && q == std::floor(q))
     return std::numeric_limits<double>::infinity();
   // Terms far below the largest one do not count, however many there are.
@@ -71,10 +72,10 @@ inline double HurwitzZeta(int s, double q) {
 }
 
 /// The n-th derivative of psi.
-inline double PolygammaOf(int n, double x) {
+inline double PolygammaOf(int64_t n, double x) {
   if (n == 0) return DigammaOf(x);
-  const double factorial = std::exp(std::lgamma(n + 1.0));
-  const double value = factorial * HurwitzZeta(n + 1, x);
+  const double factorial = std::exp(std::lgamma(static_cast<double>(n) + 1.0));
+  const double value = factorial * HurwitzZeta(static_cast<double>(n) + 1.0, x);
   return n % 2 == 0 ? -value : value;
 }
 

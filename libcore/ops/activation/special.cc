@@ -84,7 +84,7 @@ struct BesselI1e {
 };
 struct Polygamma {
   static double F(double x, int n) { return PolygammaOf(n, x); }
-  static double D(double x, int n) { return PolygammaOf(n + 1, x); }
+  static double D(double x, int n) { return PolygammaOf(int64_t{n} + 1, x); }
 };
 
 absl::Status InferForward(InferContext* context) {

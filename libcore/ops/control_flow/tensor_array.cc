@@ -38,8 +38,14 @@ absl::StatusOr<int64_t> IndexIn(const Tensor& index) {
   return at;
 }
 
+// An array that held itself would have no end.
+absl::Status NotAnArray() {
+  return InvalidArgument("'X' is a tensor array; expected a tensor");
+}
+
 absl::Status InferWrite(InferContext* context) {
   TensorMeta out = context->Input("X");
+  if (out.kind == VarKind::kLodTensorArray) return NotAnArray();
   out.value = nullptr;
   out.kind = VarKind::kLodTensorArray;
   out.lod.clear();
@@ -49,6 +55,7 @@ absl::Status InferWrite(InferContext* context) {
 
 absl::Status Write(Values* values, const Tensor& x, const Tensor& index,
                    Tensor* out) {
+  if (x.is_array()) return NotAnArray();
   PD_ASSIGN_OR_RETURN(const Tensor here, values->OnHost(index));
   PD_ASSIGN_OR_RETURN(const int64_t at, IndexIn(here));
   auto& elements = out->elements();

@@ -325,6 +325,16 @@ absl::Status InferPriorBox(InferContext* context) {
     if (!(max_sizes[i] > min_sizes[i]))
       return InvalidArgument("max_sizes[%d] is %g; expected more than %g", i,
                              max_sizes[i], min_sizes[i]);
+  const auto& ratios = context->Attr<std::vector<float>>("aspect_ratios");
+  // One ratio gives two shapes at most, and a square comes with each size.
+  if (static_cast<int64_t>(min_sizes.size()) > kMostPriors ||
+      static_cast<int64_t>(ratios.size()) > kMostPriors ||
+      static_cast<int64_t>(min_sizes.size() * (2 * ratios.size() + 2)) >
+          4 * kMostPriors)
+    return InvalidArgument(
+        "attrs 'min_sizes' and 'aspect_ratios' have %d and %d numbers; a cell "
+        "has %d boxes at most",
+        min_sizes.size(), ratios.size(), kMostPriors);
   return SetBoxes(context, "Boxes",
                   static_cast<int64_t>(PriorShapes(context->op()).size()),
                   false);

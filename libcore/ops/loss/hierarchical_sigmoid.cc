@@ -204,8 +204,8 @@ absl::Status InferHsigmoid(InferContext* context) {
   if (x.shape.size() != 2)
     return InvalidArgument("'X' has shape %s; expected [N, D]",
                            ToString(x.shape));
-  int64_t depth =
-      BitWidth(std::max<int64_t>(context->Attr<int32_t>("num_classes") - 1, 0));
+  const int64_t classes = context->Attr<int32_t>("num_classes");
+  int64_t depth = BitWidth(std::max<int64_t>(classes - 1, 0));
   if (context->HasInput("PathTable")) {
     const Shape& table = context->Input("PathTable").shape;
     if (table.size() != 2)

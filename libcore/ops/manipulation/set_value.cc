@@ -131,7 +131,7 @@ absl::StatusOr<Part::Place> Part::Find(const Shape& value) const {
     const SliceRange range = RangeOf(starts[i], end, steps[i], full_[d], -1);
     part[d] = range.count;
     if (range.count > 0) place.offset += range.start * strides[d];
-    strides[d] *= steps[i];
+    strides[d] *= range.count > 1 ? steps[i] : 0;
   }
   Shape extents;
   std::vector<int64_t> axes;
