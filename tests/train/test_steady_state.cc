@@ -36,10 +36,15 @@ void Count(const void* caller) {
   ++(onednn ? g_onednn : g_ours);
 }
 
-void* Allocate(size_t size, size_t alignment) {
+// Null where memory ends.
+void* TryToAllocate(size_t size, size_t alignment) {
   void* p = nullptr;
-  if (posix_memalign(&p, alignment, size == 0 ? 1 : size) != 0)
-    throw std::bad_alloc();
+  return posix_memalign(&p, alignment, size == 0 ? 1 : size) == 0 ? p : nullptr;
+}
+
+void* Allocate(size_t size, size_t alignment) {
+  void* const p = TryToAllocate(size, alignment);
+  if (p == nullptr) throw std::bad_alloc();
   return p;
 }
 
@@ -55,7 +60,12 @@ void* operator new(size_t size, std::align_val_t alignment) {
 }
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
   Count(__builtin_return_address(0));
-  return std::malloc(size == 0 ? 1 : size);
+  return TryToAllocate(size, alignof(std::max_align_t));
+}
+void* operator new(size_t size, std::align_val_t alignment,
+                   const std::nothrow_t&) noexcept {
+  Count(__builtin_return_address(0));
+  return TryToAllocate(size, static_cast<size_t>(alignment));
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
