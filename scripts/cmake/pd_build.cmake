@@ -24,10 +24,12 @@ endif()
 find_program(PD_CCACHE ccache)
 if(PD_CCACHE)
   # Paths below the source folder count relative to it, so that clones and
-  # build folders at any place share what the cache holds.
+  # build folders at any place share what the cache holds; headers that protoc
+  # has just written count too.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
     CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros ${PD_CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    ${PD_CCACHE})
   # ccache reads from preprocessed text which precompiled header it came from.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(pd_flags INTERFACE -fpch-preprocess)
