@@ -3,9 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
-#include "libcore/base/guarded.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/op_binder.h"
 #include "libcore/exec/plan_builder.h"

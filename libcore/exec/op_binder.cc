@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 
-#include "absl/strings/match.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 

@@ -2,10 +2,8 @@
 #include "libcore/exec/session.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
