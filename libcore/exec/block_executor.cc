@@ -39,53 +39,57 @@ class Runner : public BlockRunner {
   Frame* frame_;
 };
 
-// No op creates a list: it is there, empty, when a block that declares it
-// begins. A gradient block comes back to the lists of its forward block.
-void MakeArrays(const BlockDesc& block, Frame* frame) {
-  if (block.forward_block_idx > 0) return;
-  for (const VarDesc& var : block.vars)
-    if (var.kind == VarKind::kLodTensorArray &&
-        frame->FindLocal(var.name) == nullptr)
-      frame->Make(var.name).tensor->set_kind(var.kind);
-}
-
 }  // namespace
 
-absl::StatusOr<const std::vector<LateOp>*> BlockExecutor::OpsOf(int32_t block) {
-  const auto found = ops_.find(block);
-  if (found != ops_.end()) return &found->second;
-  if (block <= 0 || static_cast<size_t>(block) >= program_->blocks.size())
+absl::StatusOr<const BlockExecutor::Block*> BlockExecutor::BlockOf(
+    int32_t index) {
+  const auto found = blocks_.find(index);
+  if (found != blocks_.end()) return &found->second;
+  if (index <= 0 || static_cast<size_t>(index) >= program_->blocks.size())
     return InvalidArgument("sub-block %d; the program has blocks 0 to %d",
-                           block, program_->blocks.size() - 1);
-  std::vector<LateOp> ops;
-  for (const OpDesc& desc : program_->blocks[static_cast<size_t>(block)].ops) {
-    auto op = LateOp::Make(*registry_, desc, program_->version);
-    if (!op.ok())
-      return Annotate(op.status(),
-                      absl::StrCat("block ", block, ", ", DescribeOp(desc)));
-    ops.push_back(*std::move(op));
+                           index, program_->blocks.size() - 1);
+  const BlockDesc& desc = program_->blocks[static_cast<size_t>(index)];
+  Block block;
+  block.index = index;
+  for (const OpDesc& op : desc.ops) {
+    auto late = LateOp::Make(*registry_, op, program_->version);
+    if (!late.ok())
+      return Annotate(late.status(),
+                      absl::StrCat("block ", index, ", ", DescribeOp(op)));
+    std::vector<bool> declared;
+    for (const std::string& name : late->outputs())
+      declared.push_back(desc.FindVar(name) != nullptr);
+    block.ops.push_back({*std::move(late), std::move(declared)});
   }
-  return &(ops_[block] = std::move(ops));
+  // No op creates a list: it is there, empty, when a block that declares it
+  // begins. A gradient block comes back to the lists of its forward block.
+  if (desc.forward_block_idx <= 0)
+    for (const VarDesc& var : desc.vars)
+      if (var.kind == VarKind::kLodTensorArray)
+        block.arrays.push_back(var.name);
+  return &(blocks_[index] = std::move(block));
 }
 
 Values* BlockExecutor::values() const {
   return device_ == nullptr ? HostValues() : device_;
 }
 
-absl::Status BlockExecutor::Run(int32_t block, Frame* frame,
+absl::Status BlockExecutor::Run(int32_t index, Frame* frame,
                                 const RunContext& context) {
   if (depth_ >= kMaxDepth)
     return FailedPrecondition("blocks run %d deep in each other", depth_);
-  PD_ASSIGN_OR_RETURN(const std::vector<LateOp>* ops, OpsOf(block));
+  PD_ASSIGN_OR_RETURN(const Block* block, BlockOf(index));
   ++depth_;
   absl::Status status;
-  const BlockDesc& desc = program_->blocks[static_cast<size_t>(block)];
-  MakeArrays(desc, frame);
-  for (size_t i = 0; i < ops->size() && status.ok(); ++i) {
-    status = RunIn(desc, (*ops)[i], i, frame, context);
+  for (const std::string& name : block->arrays)
+    if (frame->FindLocal(name) == nullptr)
+      frame->Make(name).tensor->set_kind(VarKind::kLodTensorArray);
+  for (size_t i = 0; i < block->ops.size() && status.ok(); ++i) {
+    status = RunIn(*block, i, frame, context);
     if (!status.ok())
-      status = Annotate(status, absl::StrCat("block ", block, ", ",
-                                             DescribeOp((*ops)[i].op())));
+      status =
+          Annotate(status, absl::StrCat("block ", index, ", ",
+                                        DescribeOp(block->ops[i].op.op())));
   }
   --depth_;
   return status;
@@ -116,33 +120,26 @@ std::vector<std::string> BlockExecutor::LoopVariables(
   return names;
 }
 
-absl::Status BlockExecutor::RunIn(const BlockDesc& block, const LateOp& op,
-                                  size_t index, Frame* frame,
-                                  const RunContext& context) {
-  RecordEvent event(op.op().type, EventType::kOperatorInner);
+absl::Status BlockExecutor::RunIn(const Block& block, size_t index,
+                                  Frame* frame, const RunContext& context) {
+  const auto& [op, declared] = block.ops[index];
   LateOp::Variables inputs, outputs;
-  for (const auto& [slot, names] : op.op().inputs) {
-    for (const std::string& name : names) {
-      if (name == kEmptyVar) continue;
-      const Frame::Variable* variable = frame->Find(name);
-      if (variable != nullptr)
-        inputs[name] = *variable;
-      else if (!op.def().runs_blocks())
-        return FailedPrecondition(
-            "variable '%s' is read, but nothing has written it", name);
-    }
+  for (const std::string& name : op.inputs()) {
+    const Frame::Variable* variable = frame->Find(name);
+    if (variable != nullptr)
+      inputs.Add(name, *variable);
+    else if (!op.def().runs_blocks())
+      return FailedPrecondition(
+          "variable '%s' is read, but nothing has written it", name);
   }
-  for (const auto& [slot, names] : op.op().outputs) {
-    for (const std::string& name : names) {
-      if (name == kEmptyVar) continue;
-      const Frame::Variable* variable = block.FindVar(name) != nullptr
-                                            ? frame->FindLocal(name)
-                                            : frame->Find(name);
-      outputs[name] = variable != nullptr ? *variable : frame->Make(name);
-    }
+  for (size_t i = 0; i < op.outputs().size(); ++i) {
+    const std::string& name = op.outputs()[i];
+    const Frame::Variable* variable =
+        declared[i] ? frame->FindLocal(name) : frame->Find(name);
+    outputs.Add(name, variable != nullptr ? *variable : frame->Make(name));
   }
   if (hook_ == nullptr) return RunOp(op, inputs, outputs, frame, context);
-  const BlockStep step = {block.idx, index, &op.op(), &inputs, &outputs};
+  const BlockStep step = {block.index, index, &op.op(), &inputs, &outputs};
   hook_->BeforeInBlock(step);
   PD_RETURN_IF_ERROR(RunOp(op, inputs, outputs, frame, context));
   return hook_->AfterInBlock(step);
@@ -153,7 +150,11 @@ absl::Status BlockExecutor::RunOp(const LateOp& op,
                                   const LateOp::Variables& outputs,
                                   Frame* frame, const RunContext& context) {
   Runner runner(this, frame);
-  return op.Run(context, inputs, outputs, &runner, device_);
+  RecordEvent event(op.op().type, EventType::kOperatorInner);
+  const absl::Status status =
+      op.Run(context, inputs, outputs, &runner, device_);
+  if (event.recording()) event.set_site(op.Site());
+  return status;
 }
 
 }  // namespace pd

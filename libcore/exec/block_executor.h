@@ -42,14 +42,24 @@ class BlockExecutor {
                                          const OpDesc& loop) const;
 
  private:
-  absl::StatusOr<const std::vector<LateOp>*> OpsOf(int32_t block);
-  absl::Status RunIn(const BlockDesc& block, const LateOp& op, size_t index,
-                     Frame* frame, const RunContext& context);
+  struct BlockOp {
+    LateOp op;
+    std::vector<bool> declared;  // by output: the block itself declares it
+  };
+  struct Block {
+    int32_t index = 0;
+    std::vector<std::string> arrays;  // declared here, and empty at first
+    std::vector<BlockOp> ops;
+  };
+
+  absl::StatusOr<const Block*> BlockOf(int32_t index);
+  absl::Status RunIn(const Block& block, size_t index, Frame* frame,
+                     const RunContext& context);
 
   const OpRegistry* registry_;
   const ProgramDesc* program_;
   LateDevice* device_;
-  std::map<int32_t, std::vector<LateOp>> ops_;
+  std::map<int32_t, Block> blocks_;
   int depth_ = 0;
   StepHook* hook_ = nullptr;
 };

@@ -41,11 +41,13 @@ absl::Status PlanBuilder::LearnValues(
   for (const auto& [name, tensor] : outputs)
     if (!IsSmall(*tensor) || tensors_.InfoOf(tensor).entry != nullptr)
       return absl::OkStatus();
-  LateOp::Variables in, out;
   const bool of_shape = def.Has(Trait::kReadsShapesOnly);
   Tensor shape_only;  // without elements
-  std::map<std::string, std::unique_ptr<Tensor>> results;
-  for (const auto& [name, tensor] : inputs) {
+  PD_ASSIGN_OR_RETURN(const LateOp late,
+                      LateOp::Make(registry_, op, program_.version));
+  LateOp::Variables in, out;
+  for (const std::string& name : late.inputs()) {
+    Tensor* const tensor = inputs.at(name);
     const Tensor* known = KnownValue(tensor);
     if (known == nullptr && !of_shape) return absl::OkStatus();
     if (known == nullptr) {
@@ -53,14 +55,13 @@ absl::Status PlanBuilder::LearnValues(
       shape_only.Attach(&shape_only);
       known = &shape_only;
     }
-    in[name].tensor = const_cast<Tensor*>(known);
+    in.Add(name, {const_cast<Tensor*>(known)});
   }
-  for (const auto& [name, tensor] : outputs) {
-    results[name] = std::make_unique<Tensor>();
-    out[name].tensor = results[name].get();
+  std::map<std::string, std::unique_ptr<Tensor>> results;
+  for (const std::string& name : late.outputs()) {
+    auto& result = results[name] = std::make_unique<Tensor>();
+    out.Add(name, {result.get()});
   }
-  PD_ASSIGN_OR_RETURN(const LateOp late,
-                      LateOp::Make(registry_, op, program_.version));
   PD_RETURN_IF_ERROR(late.Run({}, in, out, nullptr));
   for (const auto& [name, tensor] : outputs)
     known_[tensor] = std::move(results[name]);

@@ -1,33 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds a late op, whose tensors are all there. Internal to libcore/exec.
+// Binds a late op: its shapes are known by then. Internal to libcore/exec.
 #ifndef PD_LIBCORE_EXEC_LATE_BINDER_H_
 #define PD_LIBCORE_EXEC_LATE_BINDER_H_
 
-#include <algorithm>
 #include <deque>
 #include <functional>
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "libcore/exec/late_op.h"
+#include "libcore/exec/offer.h"
 #include "libcore/ops/bind_context.h"
+#include "libcore/ops/common/upcast.h"
 
 namespace pd {
 
 class LateBinder : public BindContext {
  public:
-  using Tensors = std::map<std::string, Tensor*>;
   /// Gives a tensor bytes.
   using AllocateFn = std::function<absl::Status(Tensor*)>;
 
-  LateBinder(const OpDesc& op, const Tensors& inputs, const Tensors& outputs,
-             BlockRunner* blocks, AllocateFn allocate)
+  /// With `upcast` the implementation sees dense float32 tensors in place of
+  /// those in fp16 and bf16.
+  LateBinder(const OpDesc& op, TensorMap inputs, TensorMap outputs,
+             BlockRunner* blocks, bool upcast = false)
       : BindContext(op),
-        inputs_(inputs),
-        outputs_(outputs),
-        blocks_(blocks),
-        allocate_(std::move(allocate)) {}
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        blocks_(blocks) {
+    if (upcast) upcaster_.emplace(this, Upcaster::Rounding::kNearest);
+  }
+
+  /// The step that an implementation has returned, with the copies that it
+  /// asked for in place of a step, and the casts around it. For the host.
+  absl::StatusOr<Step> Finish(Step step) const;
 
   void Alias(Tensor* in, Tensor* out) override {
     aliases_.emplace_back(in, out);
@@ -35,12 +44,12 @@ class LateBinder : public BindContext {
   void MayShare(Tensor*, Tensor*) override {}
   void NoBuffer(Tensor* input) override { no_buffer_.push_back(input); }
   Tensor* Scratch(size_t bytes) override {
-    return NewTensor(DType::kUInt8, {static_cast<int64_t>(bytes)});
+    return New(DType::kUInt8, {static_cast<int64_t>(bytes)});
   }
   // Values that a forward op keeps for its gradient are lost: the gradient's
   // other implementations do without.
   Tensor* Keep(const std::string&, DType dtype, Shape shape) override {
-    return NewTensor(dtype, std::move(shape));
+    return New(dtype, std::move(shape));
   }
   Tensor* Kept(const std::string&) override { return nullptr; }
   BlockRunner* blocks() override { return blocks_; }
@@ -62,44 +71,47 @@ class LateBinder : public BindContext {
     return aliases_;
   }
   /// The step reads its bytes.
-  bool Reads(const Tensor* input) const {
-    return std::find(no_buffer_.begin(), no_buffer_.end(), input) ==
-           no_buffer_.end();
-  }
-  /// Of the bytes that were asked for.
-  const absl::Status& status() const { return status_; }
+  bool Reads(const Tensor* input) const;
+
+  /// Gives the tensors that the implementation has asked for their bytes.
+  absl::Status AllocateScratch(const AllocateFn& allocate);
+  /// Takes them away again if they are more than `most` in sum.
+  void ReleaseScratch(size_t most);
 
  protected:
-  Tensor* FindInput(const std::string& name) const override {
-    const auto it = inputs_.find(name);
-    return it == inputs_.end() ? nullptr : it->second;
-  }
-  Tensor* FindOutput(const std::string& name) const override {
-    const auto it = outputs_.find(name);
-    return it == outputs_.end() ? nullptr : it->second;
-  }
+  Tensor* FindInput(const std::string& name) const override;
+  Tensor* FindOutput(const std::string& name) const override;
 
  private:
-  Tensor* NewTensor(DType dtype, Shape shape) {
-    made_.emplace_back(dtype, std::move(shape));
-    status_.Update(allocate_(&made_.back()));
-    return &made_.back();
+  Tensor* New(DType dtype, Shape shape) {
+    scratch_.emplace_back(dtype, std::move(shape));
+    return &scratch_.back();
   }
   static absl::StatusOr<Tensor*> RowMajorOnly(Tensor* tensor,
-                                              const LayoutPtr& layout) {
-    if (layout == nullptr) return tensor;
-    return Unimplemented("shapes are known only when it runs");
-  }
+                                              const LayoutPtr& layout);
 
-  const Tensors& inputs_;
-  const Tensors& outputs_;
+  TensorMap inputs_, outputs_;
   BlockRunner* blocks_;
-  AllocateFn allocate_;
+  // It makes float32 tensors when the implementation asks for one.
+  mutable std::optional<Upcaster> upcaster_;
   std::vector<std::pair<Tensor*, Tensor*>> aliases_;
   std::vector<const Tensor*> no_buffer_;
-  std::deque<Tensor> made_;
-  absl::Status status_;
+  std::deque<Tensor> scratch_;
 };
+
+/// A late op as one of its implementations on the host has bound it.
+struct HostBinding {
+  std::unique_ptr<LateBinder> binder;
+  Step step;                 ///< null: nothing to do
+  LateOp::ChoicePtr choice;  ///< never null
+};
+
+/// Offers the op to the implementations of the host. An error where none takes
+/// it. The tensors outlive the binding; `blocks` may be null.
+absl::StatusOr<HostBinding> BindOnHost(const OpDef& def, const OpDesc& op,
+                                       const TensorMap& inputs,
+                                       const TensorMap& outputs,
+                                       BlockRunner* blocks, bool may_upcast);
 
 }  // namespace pd
 

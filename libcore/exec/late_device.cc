@@ -66,13 +66,12 @@ OpDesc WithNumbers(const OpDesc& op, const LateOp::Variables& inputs,
     std::vector<int64_t> numbers;
     bool known = true;
     for (const std::string& name : names) {
-      const auto input = inputs.find(name);
-      known = known && input != inputs.end() &&
-              !on_device(*input->second.tensor) &&
-              (input->second.tensor->dtype() == DType::kInt32 ||
-               input->second.tensor->dtype() == DType::kInt64);
+      const Frame::Variable* input = inputs.Find(name);
+      known = known && input != nullptr && !on_device(*input->tensor) &&
+              (input->tensor->dtype() == DType::kInt32 ||
+               input->tensor->dtype() == DType::kInt64);
       if (!known) break;
-      const std::vector<int64_t> more = IntsOf(*input->second.tensor);
+      const std::vector<int64_t> more = IntsOf(*input->tensor);
       numbers.insert(numbers.end(), more.begin(), more.end());
     }
     if (known && SetNumbers(numbers, &attr->second)) {
@@ -80,13 +79,6 @@ OpDesc WithNumbers(const OpDesc& op, const LateOp::Variables& inputs,
     }
   }
   return result;
-}
-
-std::set<std::string> NamesIn(const SlotList& slots) {
-  std::set<std::string> all;
-  for (const auto& [slot, names] : slots)
-    all.insert(names.begin(), names.end());
-  return all;
 }
 
 // The same bytes as rows of a matrix, which the tensor outlives.
@@ -152,7 +144,6 @@ struct LateDevice::Work {
 
   const OpDesc& op;
   Binding binding;
-  TensorMap in, out;
   std::map<const Tensor*, Tensor> sent;
   std::deque<std::pair<Tensor*, Tensor>> made;
   std::unique_ptr<LateBinder> binder;
@@ -250,11 +241,15 @@ absl::StatusOr<Tensor> LateDevice::Zeros(const Tensor& like) {
   return zeros;
 }
 
-absl::Status LateDevice::Compute(const OpDesc& op,
-                                 const LateOp::Variables& inputs,
-                                 const LateOp::Variables& outputs) {
+absl::Status LateDevice::Compute(
+    const OpDesc& op, const std::map<std::string, Frame::Variable>& variables) {
   PD_ASSIGN_OR_RETURN(const LateOp late,
                       LateOp::Make(*registry_, op, version_));
+  LateOp::Variables inputs, outputs;
+  for (const std::string& name : late.inputs())
+    inputs.Add(name, variables.at(name));
+  for (const std::string& name : late.outputs())
+    outputs.Add(name, variables.at(name));
   return late.Run({}, inputs, outputs, nullptr, this);
 }
 
@@ -265,7 +260,7 @@ absl::Status LateDevice::Add(const Tensor& part, Tensor* sum) {
   op.SetOutput("Out", {"out"});
   Tensor more = part, out;
   PD_RETURN_IF_ERROR(
-      Compute(op, {{"sum", {sum}}, {"part", {&more}}}, {{"out", {&out}}}));
+      Compute(op, {{"sum", {sum}}, {"part", {&more}}, {"out", {&out}}}));
   out.set_lod(sum->lod());
   *sum = std::move(out);
   return absl::OkStatus();
@@ -278,7 +273,7 @@ absl::StatusOr<Tensor> LateDevice::Append(const Tensor& a, const Tensor& b) {
   op.SetOutput("Out", {"both"});
   Tensor first = a, second = b, both;
   PD_RETURN_IF_ERROR(
-      Compute(op, {{"a", {&first}}, {"b", {&second}}}, {{"both", {&both}}}));
+      Compute(op, {{"a", {&first}}, {"b", {&second}}, {"both", {&both}}}));
   return both;
 }
 
@@ -296,15 +291,16 @@ absl::StatusOr<Tensor> LateDevice::Join(const std::vector<Tensor>& parts,
   op.attrs["axis"] = int32_t{1};
   std::vector<std::string> names;
   std::deque<Tensor> rows;
-  LateOp::Variables inputs;
+  std::map<std::string, Frame::Variable> variables = {
+      {"whole", {&joined, true}}};
   for (const Tensor& part : parts) {
     names.push_back(absl::StrCat("part", names.size()));
     rows.push_back(AsRows(part, outer));
-    inputs[names.back()] = {&rows.back(), true};
+    variables[names.back()] = {&rows.back(), true};
   }
   op.SetInput("X", names);
   op.SetOutput("Out", {"whole"});
-  PD_RETURN_IF_ERROR(Compute(op, inputs, {{"whole", {&joined, true}}}));
+  PD_RETURN_IF_ERROR(Compute(op, variables));
   return whole;
 }
 
@@ -317,14 +313,15 @@ absl::StatusOr<std::vector<Tensor>> LateDevice::Split(
   std::vector<std::string> names;
   std::vector<int32_t> sections;
   std::deque<Tensor> rows;
-  LateOp::Variables outputs;
+  std::map<std::string, Frame::Variable> variables = {
+      {"whole", {&joined, true}}};
   for (const Tensor& one : like) {
     parts.push_back(Empty(one));
     PD_RETURN_IF_ERROR(Allocate(&parts.back()));
     rows.push_back(AsRows(parts.back(), outer));
     sections.push_back(static_cast<int32_t>(rows.back().dim(1)));
     names.push_back(absl::StrCat("part", names.size()));
-    outputs[names.back()] = {&rows.back(), true};
+    variables[names.back()] = {&rows.back(), true};
   }
   OpDesc op;
   op.type = "split";
@@ -332,7 +329,7 @@ absl::StatusOr<std::vector<Tensor>> LateDevice::Split(
   op.attrs["sections"] = sections;
   op.SetInput("X", {"whole"});
   op.SetOutput("Out", names);
-  PD_RETURN_IF_ERROR(Compute(op, {{"whole", {&joined, true}}}, outputs));
+  PD_RETURN_IF_ERROR(Compute(op, variables));
   return parts;
 }
 
@@ -392,16 +389,20 @@ absl::StatusOr<bool> LateDevice::RunHere(const Call& call) {
   // is the host's.
   terms.low_precision = false;
   std::unique_ptr<Work> work;
+  std::string label;
   std::vector<std::string> refusals;
   PD_ASSIGN_OR_RETURN(const bool bound,
                       Offer(
                           call.op.def(), terms,
                           [&](const Implementation& implementation, bool) {
                             work = std::make_unique<Work>(this, op);
+                            label = implementation.label;
                             return Bind(implementation, call, work.get());
                           },
                           &refusals));
   if (!bound) return false;
+  call.op.set_choice(std::make_shared<const LateOp::Choice>(
+      LateOp::Choice{std::move(label), std::move(refusals)}));
   for (const auto& [from, to] : work->sent)
     if (work->binder->Reads(&to)) PD_RETURN_IF_ERROR(Send(*from, to));
   if (work->step != nullptr) PD_RETURN_IF_ERROR(work->step(call.context));
@@ -414,39 +415,41 @@ absl::StatusOr<bool> LateDevice::RunHere(const Call& call) {
 
 absl::Status LateDevice::Bind(const Implementation& implementation,
                               const Call& call, Work* work) {
-  const std::set<std::string> reads = NamesIn(work->op.inputs);
+  TensorMap in, out;
+  std::set<std::string> reads;
+  for (const auto& [slot, names] : work->op.inputs)
+    reads.insert(names.begin(), names.end());
   for (const auto& [name, variable] : call.inputs) {
     if (reads.count(name) == 0) continue;
-    work->in[name] = variable.tensor;
+    in[name] = variable.tensor;
     if (Holds(*variable.tensor)) continue;
     const auto [copy, fresh] =
         work->sent.try_emplace(variable.tensor, Empty(*variable.tensor));
     if (fresh) PD_RETURN_IF_ERROR(Allocate(&copy->second));
-    work->in[name] = &copy->second;
+    in[name] = &copy->second;
   }
   for (const auto& [name, variable] : call.outputs) {
     const TensorMeta& meta = call.metas.at(name);
-    work->out[name] = variable.tensor;
+    out[name] = variable.tensor;
     if (variable.fixed) {
       PD_RETURN_IF_ERROR(CheckFixed(name, meta, *variable.tensor));
       continue;
     }
     work->made.emplace_back(variable.tensor, Tensor(meta.dtype, meta.shape));
     Tensor* const made = &work->made.back().second;
-    work->out[name] = made;
+    out[name] = made;
     SetMeta(meta, made);
     PD_RETURN_IF_ERROR(Allocate(made));
   }
-  work->binder = std::make_unique<LateBinder>(
-      work->op, work->in, work->out, nullptr,
-      [this](Tensor* tensor) { return Allocate(tensor); });
+  work->binder = std::make_unique<LateBinder>(work->op, std::move(in),
+                                              std::move(out), nullptr);
   const absl::StatusOr<Step> step = Guarded([&] {
     return implementation.bind_on_device(work->binder.get(), &work->binding);
   });
-  PD_RETURN_IF_ERROR(work->binder->status());
   PD_RETURN_IF_ERROR(step.status());
   work->step = *step;
-  return absl::OkStatus();
+  return work->binder->AllocateScratch(
+      [this](Tensor* tensor) { return Allocate(tensor); });
 }
 
 absl::Status LateDevice::RunOnHost(const Call& call) {
@@ -471,8 +474,7 @@ absl::Status LateDevice::RunOnHost(const Call& call) {
     variable.tensor = &brought[tensor];
     written[tensor] = variable.tensor;
   }
-  PD_RETURN_IF_ERROR(
-      call.op.RunOnHost(call.context, in, out, call.metas, nullptr));
+  PD_RETURN_IF_ERROR(call.op.Run(call.context, in, out, nullptr));
   for (const auto& [tensor, value] : written)
     PD_RETURN_IF_ERROR(Send(*value, *tensor));
   return absl::OkStatus();

@@ -15,6 +15,8 @@
 #define PD_LIBCORE_EXEC_LATE_DEVICE_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -87,8 +89,8 @@ class LateDevice : public Values {
                     Work* work);
   absl::Status RunOnHost(const Call& call);
   // Runs an op that is no op of the program.
-  absl::Status Compute(const OpDesc& op, const LateOp::Variables& inputs,
-                       const LateOp::Variables& outputs);
+  absl::Status Compute(const OpDesc& op,
+                       const std::map<std::string, Frame::Variable>& variables);
 
   const OpRegistry* registry_;
   PlanDevice* plan_;

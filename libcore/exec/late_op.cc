@@ -1,34 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/late_op.h"
 
-#include <cstring>
 #include <deque>
-#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/guarded.h"
-#include "libcore/base/half.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/late_binder.h"
+#include "libcore/exec/late_bindings.h"
 #include "libcore/exec/late_device.h"
-#include "libcore/exec/offer.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/gradient_inputs.h"
 #include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
-
-// Does what takes the place of a step.
-void CopyAliases(const LateBinder& binder) {
-  for (const auto& [in, out] : binder.aliases())
-    if (out->bytes() > 0 && out->raw() != in->raw())
-      std::memmove(out->raw(), in->raw(), out->bytes());
-}
 
 // Gives an output the shape that was inferred.
 absl::Status Prepare(const std::string& name, const TensorMeta& meta,
@@ -53,70 +44,41 @@ absl::Status Prepare(const std::string& name, const TensorMeta& meta,
   return absl::OkStatus();
 }
 
-// The tensors of an op, or float32 tensors in place of those in fp16 and bf16.
-class Float32Tensors {
- public:
-  Float32Tensors(TensorMap inputs, TensorMap outputs)
-      : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+// Names of slots, each once.
+std::vector<std::string> NamesIn(const SlotList& slots) {
+  std::vector<std::string> all;
+  std::set<std::string> seen = {std::string(kEmptyVar)};
+  for (const auto& [slot, names] : slots)
+    for (const std::string& name : names)
+      if (seen.insert(name).second) all.push_back(name);
+  return all;
+}
 
-  const TensorMap& inputs() const { return inputs_; }
-  const TensorMap& outputs() const { return outputs_; }
+// A run of such an op depends on its dense inputs alone, and its outputs'
+// shapes are known before it.
+bool MayKeepBindings(const OpDef& def) {
+  return !def.runs_blocks() && !def.shape_from_data() &&
+         !def.Has(Trait::kMovesValues) && !def.Has(Trait::kReadsArrays) &&
+         !def.Has(Trait::kReadsUnwritten);
+}
 
-  // Unimplemented where one is no dense tensor.
-  absl::Status Upcast() {
-    for (TensorMap* tensors : {&inputs_, &outputs_})
-      for (auto& [name, tensor] : *tensors) {
-        if (tensor->dtype() != DType::kFloat16 &&
-            tensor->dtype() != DType::kBFloat16)
-          continue;
-        if (tensor->kind() != VarKind::kLodTensor)
-          return Unimplemented("'%s' is no dense tensor", name);
-        made_.emplace_back(tensor, Tensor(DType::kFloat32, tensor->shape()));
-        Tensor& wide = made_.back().second;
-        wide.set_lod(tensor->lod());
-        PD_RETURN_IF_ERROR(wide.Allocate());
-        if (tensors == &inputs_)
-          Convert(*tensor, &wide);
-        else
-          results_.push_back(&made_.back());
-        tensor = &wide;
-      }
-    return absl::OkStatus();
+bool AreDense(const OpVariables& variables) {
+  for (const auto& [name, variable] : variables)
+    if (variable.tensor->kind() != VarKind::kLodTensor ||
+        variable.tensor->layout() != nullptr)
+      return false;
+  return true;
+}
+
+bool AreDense(const OpVariables& variables, const Metas& metas) {
+  for (const auto& [name, variable] : variables) {
+    const auto meta = metas.find(name);
+    if (meta == metas.end() || meta->second.kind != VarKind::kLodTensor ||
+        IsDynamic(meta->second.shape))
+      return false;
   }
-
-  // Rounds what was computed in float32 to nearest.
-  absl::Status Downcast() {
-    for (const auto* result : results_) {
-      const auto& [narrow, wide] = *result;
-      if (narrow->shape() != wide.shape())  // it followed from data
-        PD_RETURN_IF_ERROR(narrow->Resize(narrow->dtype(), wide.shape()));
-      narrow->set_lod(wide.lod());
-      Convert(wide, narrow);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  static void Convert(const Tensor& from, Tensor* to) {
-    const auto convert = [&](const auto* in, auto* out) {
-      using Out = std::remove_reference_t<decltype(*out)>;
-      for (int64_t i = 0; i < from.size(); ++i)
-        out[i] = static_cast<Out>(static_cast<float>(in[i]));
-    };
-    if (from.dtype() == DType::kFloat16)
-      convert(from.data<Float16>(), to->data<float>());
-    else if (from.dtype() == DType::kBFloat16)
-      convert(from.data<BFloat16>(), to->data<float>());
-    else if (to->dtype() == DType::kFloat16)
-      convert(from.data<float>(), to->data<Float16>());
-    else
-      convert(from.data<float>(), to->data<BFloat16>());
-  }
-
-  TensorMap inputs_, outputs_;
-  std::deque<std::pair<Tensor*, Tensor>> made_;
-  std::vector<const std::pair<Tensor*, Tensor>*> results_;
-};
+  return true;
+}
 
 // Gives outputs what an op has made for them.
 absl::Status Deliver(BlockRunner* blocks,
@@ -132,6 +94,12 @@ absl::Status Deliver(BlockRunner* blocks,
 }
 
 }  // namespace
+
+const Frame::Variable* OpVariables::Find(absl::string_view name) const {
+  for (const Item& item : items_)
+    if (item.name == name) return &item.variable;
+  return nullptr;
+}
 
 void SetMeta(const TensorMeta& meta, Tensor* tensor) {
   tensor->set_lod(meta.lod);
@@ -191,32 +159,57 @@ absl::StatusOr<LateOp> LateOp::Make(const OpRegistry& registry, OpDesc op,
                                     int64_t version) {
   PD_ASSIGN_OR_RETURN(const OpDef* def, registry.Get(op.type));
   PD_RETURN_IF_ERROR(def->Normalize(&op));
-  const OpDef* forward = ForwardOf(registry, op.type);
-  return LateOp(def, forward, std::move(op), version);
+  auto self = std::make_shared<Self>(
+      Self{def, ForwardOf(registry, op.type), std::move(op), version, {}, {}});
+  self->inputs = NamesIn(self->op.inputs);
+  self->outputs = NamesIn(self->op.outputs);
+  if (MayKeepBindings(*def)) self->bindings = std::make_shared<LateBindings>();
+  return LateOp(std::move(self));
 }
 
 bool LateOp::MovesValues(const Variables& inputs) const {
-  if (def_->runs_blocks() || def_->Has(Trait::kMovesValues)) return true;
-  if (!def_->Has(Trait::kMovesArrays)) return false;
+  if (def().runs_blocks() || def().Has(Trait::kMovesValues)) return true;
+  if (!def().Has(Trait::kMovesArrays)) return false;
   for (const auto& [name, variable] : inputs)
     if (variable.tensor->is_array()) return true;
   return false;
 }
 
-// Values on a device are copied to the host only where a shape needs them.
+SiteId LateOp::Site() const {
+  Recorder& recorder = Recorder::Get();
+  if (self_->choice == nullptr)
+    return recorder.SiteOf(EventType::kOperatorInner, op().type);
+  const Choice& choice = *self_->choice;
+  const auto [site, fresh] = self_->sites.try_emplace(absl::StrCat(
+      choice.implementation, "\n", absl::StrJoin(choice.refusals, "\n")));
+  if (fresh) {
+    TraceSite told;
+    told.type = EventType::kOperatorInner;
+    told.name = op().type;
+    if (!outputs().empty()) told.output = outputs().front();
+    told.implementation = choice.implementation;
+    told.refusals = choice.refusals;
+    site->second = recorder.AddSites({told});
+  }
+  return site->second;
+}
+
+absl::StatusOr<Metas> LateOp::Infer(const Metas& inputs) const {
+  return InferOp(def(), self_->forward, op(), self_->version, inputs);
+}
+
 absl::StatusOr<Metas> LateOp::InferOutputs(const Variables& inputs,
                                            LateDevice* device) const {
   Metas metas;
   bool all_here = true;
   for (const auto& [name, variable] : inputs) {
-    metas[name] = MetaOf(*variable.tensor);
+    TensorMeta& meta = metas[name] = MetaOf(*variable.tensor);
     const bool there = device != nullptr && device->Holds(*variable.tensor);
-    if (!there) metas[name].value = variable.tensor;
+    if (!there) meta.value = variable.tensor;
     all_here = all_here && !there;
   }
-  PD_ASSIGN_OR_RETURN(Metas outputs,
-                      InferOp(*def_, forward_, op_, version_, metas));
-  bool known = all_here || def_->shape_from_data();
+  PD_ASSIGN_OR_RETURN(Metas outputs, Infer(metas));
+  bool known = all_here || def().shape_from_data();
   if (!known) {
     known = true;
     for (const auto& [name, meta] : outputs)
@@ -225,25 +218,26 @@ absl::StatusOr<Metas> LateOp::InferOutputs(const Variables& inputs,
   if (known) return outputs;
   std::deque<Tensor> brought;
   for (const auto& [name, variable] : inputs) {
-    if (metas[name].value != nullptr) continue;
+    TensorMeta& meta = metas[name];
+    if (meta.value != nullptr) continue;
     PD_ASSIGN_OR_RETURN(Tensor here, device->OnHost(*variable.tensor));
     brought.push_back(std::move(here));
-    metas[name].value = &brought.back();
+    meta.value = &brought.back();
   }
-  return InferOp(*def_, forward_, op_, version_, metas);
+  return Infer(metas);
 }
 
 absl::Status LateOp::CheckValues(const Variables& inputs) const {
-  if (def_->runs_blocks() || def_->Has(Trait::kReadsUnwritten))
+  if (def().runs_blocks() || def().Has(Trait::kReadsUnwritten))
     return absl::OkStatus();
-  const bool arrays = MovesValues(inputs) || def_->Has(Trait::kReadsArrays);
+  const bool arrays = MovesValues(inputs) || def().Has(Trait::kReadsArrays);
   for (const auto& [name, variable] : inputs) {
     const Tensor& t = *variable.tensor;
     const bool numbers = t.kind() == VarKind::kLodTensor || IsSelectedRows(&t);
     if (!numbers && t.kind() != VarKind::kLodRankTable &&
         !(arrays && t.is_array()))
       return InvalidArgument("variable '%s' is no tensor, which '%s' reads",
-                             name, op_.type);
+                             name, op().type);
     if (numbers && t.size() > 0 && t.raw() == nullptr)
       return FailedPrecondition(
           "variable '%s' is read, but nothing has written it", name);
@@ -254,21 +248,45 @@ absl::Status LateOp::CheckValues(const Variables& inputs) const {
 absl::Status LateOp::Run(const RunContext& context, const Variables& inputs,
                          const Variables& outputs, BlockRunner* blocks,
                          LateDevice* device) const {
+  if (device == nullptr && self_->bindings != nullptr && AreDense(inputs))
+    return RunKept(context, inputs, outputs);
   Metas metas;
-  if (!def_->runs_blocks()) {
+  if (!def().runs_blocks()) {
     PD_ASSIGN_OR_RETURN(metas, InferOutputs(inputs, device));
   }
   if (device == nullptr || MovesValues(inputs))
-    return RunOnHost(context, inputs, outputs, metas, blocks);
+    return RunOnce(context, inputs, outputs, metas, blocks);
   PD_RETURN_IF_ERROR(CheckValues(inputs));
   return device->Run(*this, context, inputs, outputs, metas);
 }
 
-absl::Status LateOp::RunOnHost(const RunContext& context,
-                               const Variables& inputs,
-                               const Variables& outputs, const Metas& metas,
-                               BlockRunner* blocks) const {
-  std::map<std::string, Tensor*> in, out;
+absl::Status LateOp::RunKept(const RunContext& context, const Variables& inputs,
+                             const Variables& outputs) const {
+  PD_RETURN_IF_ERROR(CheckValues(inputs));
+  LateBinding* binding = self_->bindings->Find(inputs, outputs);
+  if (binding == nullptr) {
+    Metas metas;
+    for (const auto& [name, variable] : inputs) {
+      metas[name] = MetaOf(*variable.tensor);
+      metas[name].value = variable.tensor;
+    }
+    PD_ASSIGN_OR_RETURN(const Metas made, Infer(metas));
+    if (!AreDense(outputs, made) ||
+        !self_->bindings->MayKeep(
+            metas, made, [this](const Metas& other) { return Infer(other); }))
+      return RunOnce(context, inputs, outputs, made, nullptr);
+    PD_ASSIGN_OR_RETURN(auto bound,
+                        LateBinding::Make(*this, inputs, outputs, made));
+    binding = self_->bindings->Keep(inputs, outputs, std::move(bound));
+  }
+  self_->choice = binding->bound().choice;
+  return binding->Run(context, inputs, outputs);
+}
+
+absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
+                             const Variables& outputs, const Metas& metas,
+                             BlockRunner* blocks) const {
+  TensorMap in, out;
   std::set<const Tensor*> read;
   for (const auto& [name, variable] : inputs) {
     in[name] = variable.tensor;
@@ -279,7 +297,7 @@ absl::Status LateOp::RunOnHost(const RunContext& context,
   std::deque<std::pair<Frame::Variable, Tensor>> fresh;
   for (const auto& [name, variable] : outputs) {
     out[name] = variable.tensor;
-    if (def_->runs_blocks()) continue;
+    if (def().runs_blocks()) continue;
     const auto meta = metas.find(name);
     if (meta == metas.end())
       return InvalidArgument(
@@ -295,41 +313,18 @@ absl::Status LateOp::RunOnHost(const RunContext& context,
     if (!hands_on || array)
       PD_RETURN_IF_ERROR(Prepare(name, meta->second,
                                  {out[name], variable.fixed},
-                                 def_->shape_from_data()));
+                                 def().shape_from_data()));
   }
   PD_RETURN_IF_ERROR(CheckValues(inputs));
-  OfferTerms terms = TermsOf(Place::kHost, in, out);
-  terms.low_precision &= !hands_on;  // values that move are not computed with
-  struct Bound {
-    std::unique_ptr<Float32Tensors> wide;
-    std::unique_ptr<LateBinder> binder;
-    Step step;
-  } bound;
-  std::vector<std::string> refusals;
-  PD_ASSIGN_OR_RETURN(
-      const bool accepted,
-      Offer(
-          *def_, terms,
-          [&](const Implementation& implementation,
-              bool upcast) -> absl::Status {
-            bound.wide = std::make_unique<Float32Tensors>(in, out);
-            if (upcast) PD_RETURN_IF_ERROR(bound.wide->Upcast());
-            bound.binder = std::make_unique<LateBinder>(
-                op_, bound.wide->inputs(), bound.wide->outputs(), blocks,
-                [](Tensor* tensor) { return tensor->Allocate(); });
-            const auto step = Guarded(
-                [&] { return implementation.bind(bound.binder.get()); });
-            PD_RETURN_IF_ERROR(bound.binder->status());
-            PD_RETURN_IF_ERROR(step.status());
-            bound.step = *step;
-            return absl::OkStatus();
-          },
-          &refusals));
-  if (!accepted) return NoneAccepted(refusals);
-  if (bound.step != nullptr)
+  // Values that are handed on are not computed with.
+  PD_ASSIGN_OR_RETURN(HostBinding bound,
+                      BindOnHost(def(), op(), in, out, blocks, !hands_on));
+  self_->choice = std::move(bound.choice);
+  if (bound.step != nullptr) {
+    PD_RETURN_IF_ERROR(bound.binder->AllocateScratch(
+        [](Tensor* tensor) { return tensor->Allocate(); }));
     PD_RETURN_IF_ERROR(Guarded([&] { return bound.step(context); }));
-  CopyAliases(*bound.binder);
-  PD_RETURN_IF_ERROR(bound.wide->Downcast());
+  }
   return Deliver(blocks, &fresh);
 }
 

@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op that is inferred and bound each time it runs, because its shapes are
-// known only then: after where_index, in the block of a while. Its tensors are
+// An op whose shapes are known only when it runs: after where_index, in the
+// block of a while. It is inferred and bound then; what was bound is kept for
+// the next run with the same shapes (late_bindings.h). Its tensors are
 // row-major and have bytes of their own, on the host or, where the plan has a
 // device, in memory of that (late_device.h).
 #ifndef PD_LIBCORE_EXEC_LATE_OP_H_
 #define PD_LIBCORE_EXEC_LATE_OP_H_
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/ir/program_desc.h"
 #include "libcore/ops/block_runner.h"
 #include "libcore/ops/registry.h"
 #include "libcore/tensor/frame.h"
+#include "libcore/trace/recorder.h"
 
 namespace pd {
 
+class LateBindings;
 class LateDevice;
 
 /// The metadata of variables, by name.
@@ -29,17 +36,46 @@ absl::StatusOr<Metas> InferOp(const OpDef& def, const OpDef* forward,
                               const OpDesc& op, int64_t version,
                               const Metas& inputs);
 
+/// The variables that an op reads, or that it writes, each name once, in the
+/// order of its slots. The names belong to the op, which outlives them.
+class OpVariables {
+ public:
+  struct Item {
+    const std::string& name;
+    Frame::Variable variable;
+  };
+  void Add(const std::string& name, Frame::Variable variable) {
+    items_.push_back({name, variable});
+  }
+  /// Null: there is none.
+  const Frame::Variable* Find(absl::string_view name) const;
+
+  size_t size() const { return items_.size(); }
+  const Item& operator[](size_t i) const { return items_[i]; }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+  auto begin() { return items_.begin(); }
+  auto end() { return items_.end(); }
+
+ private:
+  absl::InlinedVector<Item, 6> items_;
+};
+
+/// Copies share the op and its kept bindings. One thread at a time runs it.
 class LateOp {
  public:
-  using Variables = std::map<std::string, Frame::Variable>;
+  using Variables = OpVariables;
 
   /// Checks `op` against its schema. `version` is the program's.
   static absl::StatusOr<LateOp> Make(const OpRegistry& registry, OpDesc op,
                                      int64_t version);
 
-  const OpDef& def() const { return *def_; }
+  const OpDef& def() const { return *self_->def; }
   /// Normalized.
-  const OpDesc& op() const { return op_; }
+  const OpDesc& op() const { return self_->op; }
+  /// The variables of its slots, each once.
+  const std::vector<std::string>& inputs() const { return self_->inputs; }
+  const std::vector<std::string>& outputs() const { return self_->outputs; }
 
   /// It hands values on as they are, wherever their bytes are (values.h): ops
   /// that run blocks, branches, and ops on arrays.
@@ -53,24 +89,47 @@ class LateOp {
                    const Variables& outputs, BlockRunner* blocks,
                    LateDevice* device = nullptr) const;
 
-  /// The parts of Run for those who have a device. What the outputs will be:
-  absl::StatusOr<Metas> InferOutputs(const Variables& inputs,
-                                     LateDevice* device) const;
-  /// FailedPrecondition when something was not written.
-  absl::Status CheckValues(const Variables& inputs) const;
-  /// Computes it on the host, where all bytes are, unless it hands values on.
-  absl::Status RunOnHost(const RunContext& context, const Variables& inputs,
-                         const Variables& outputs, const Metas& metas,
-                         BlockRunner* blocks) const;
+  /// The implementation that computed the last Run, and the refusals of those
+  /// asked before it.
+  struct Choice {
+    std::string implementation;         ///< its label
+    std::vector<std::string> refusals;  ///< "label: reason"
+  };
+  using ChoicePtr = std::shared_ptr<const Choice>;
+  /// Null before the first Run.
+  const ChoicePtr& choice() const { return self_->choice; }
+  void set_choice(ChoicePtr choice) const { self_->choice = std::move(choice); }
+  /// The site in a trace that tells the choice.
+  SiteId Site() const;
 
  private:
-  LateOp(const OpDef* def, const OpDef* forward, OpDesc op, int64_t version)
-      : def_(def), forward_(forward), op_(std::move(op)), version_(version) {}
+  struct Self {
+    const OpDef* def;
+    const OpDef* forward;  // of a gradient op; else null
+    OpDesc op;
+    int64_t version;
+    std::vector<std::string> inputs, outputs;
+    ChoicePtr choice = {};
+    std::map<std::string, SiteId> sites = {};     // by choice
+    std::shared_ptr<LateBindings> bindings = {};  // null: none can be kept
+  };
+  explicit LateOp(std::shared_ptr<Self> self) : self_(std::move(self)) {}
 
-  const OpDef* def_;
-  const OpDef* forward_;  // of a gradient op; else null
-  OpDesc op_;
-  int64_t version_;
+  absl::StatusOr<Metas> Infer(const Metas& inputs) const;
+  // Of values on a device only those are copied that a shape needs.
+  absl::StatusOr<Metas> InferOutputs(const Variables& inputs,
+                                     LateDevice* device) const;
+  // FailedPrecondition when something was not written.
+  absl::Status CheckValues(const Variables& inputs) const;
+  // Binds it to these variables for this one run.
+  absl::Status RunOnce(const RunContext& context, const Variables& inputs,
+                       const Variables& outputs, const Metas& metas,
+                       BlockRunner* blocks) const;
+  // Runs what was bound for these shapes before, or binds it and keeps that.
+  absl::Status RunKept(const RunContext& context, const Variables& inputs,
+                       const Variables& outputs) const;
+
+  std::shared_ptr<Self> self_;
 };
 
 /// Gives a tensor what was inferred besides shape and bytes.

@@ -2,7 +2,9 @@
 // The part of PlanBuilder that adds ops whose shapes a plan cannot know: ops
 // that run blocks, ops on tensor arrays, ops whose result depends on data, and
 // everything that reads what those make. Their steps infer and bind.
+#include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,10 +42,13 @@ struct Restore {
 
 // A late op, as its step runs it.
 struct LateStep {
+  explicit LateStep(LateOp late) : op(std::move(late)) {}
+
   LateOp op;
-  LateOp::Variables inputs = {}, outputs = {};
-  std::vector<Restore> restore = {};
-  std::vector<Tensor*> homes = {};  // outputs that are the host's at the end
+  std::deque<std::string> names;  // of its variables, and its blocks'
+  LateOp::Variables inputs, outputs;
+  std::vector<Restore> restore;
+  std::vector<Tensor*> homes;  // outputs that are the host's at the end
   Frame* frame = nullptr;
 
   absl::Status Run(BlockExecutor* blocks, const RunContext& context) const {
@@ -175,11 +180,11 @@ absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
                       LateOp::Make(registry_, op, program_.version));
   std::map<std::string, Tensor*> inputs, previous, outputs;
   PD_RETURN_IF_ERROR(ResolveLateInputs(op, &inputs, &previous, &outputs));
-  LateStep step{std::move(late)};
-  OpBinder binder(this, step.op.op(), index, inputs, outputs);
+  const auto step = std::make_shared<LateStep>(std::move(late));
+  OpBinder binder(this, step->op.op(), index, inputs, outputs);
   PD_RETURN_IF_ERROR(binder.MakeRowMajor());
   if (plan_->device_ != nullptr)
-    PD_RETURN_IF_ERROR(PlaceLate(step.op, &binder));
+    PD_RETURN_IF_ERROR(PlaceLate(step->op, &binder));
 
   const auto variable = [&](Tensor* tensor) {
     return Frame::Variable{tensor,
@@ -187,28 +192,34 @@ absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
                                !tensors_.IsLate(tensor)};
   };
   plan_->frames_.emplace_back();
-  step.frame = &plan_->frames_.back();
+  step->frame = &plan_->frames_.back();
+  const auto lend = [&](const std::string& name, Tensor* tensor,
+                        LateOp::Variables* variables) {
+    const Frame::Variable lent = variable(tensor);
+    variables->Add(step->names.emplace_back(name), lent);
+    step->frame->Lend(name, lent);
+    return lent.fixed;
+  };
   for (const auto& [name, tensor] : binder.inputs())
-    step.frame->Lend(name, step.inputs[name] = variable(tensor));
+    lend(name, tensor, &step->inputs);
   for (const auto& [name, tensor] : binder.outputs()) {
-    const bool fixed = (step.outputs[name] = variable(tensor)).fixed;
-    step.frame->Lend(name, step.outputs[name]);
+    const bool fixed = lend(name, tensor, &step->outputs);
     const auto before = previous.find(name);
     Tensor* value =
         before == previous.end() ? nullptr : binder.inputs().at(name);
     if (value != tensor && (value != nullptr || !fixed))
-      step.restore.push_back({tensor, value, fixed});
+      step->restore.push_back({tensor, value, fixed});
     if (!fixed && tensors_.InfoOf(tensor).entry != nullptr)
-      step.homes.push_back(tensor);
+      step->homes.push_back(tensor);
   }
-  StepInfo info = Describe(step.op.op());
+  StepInfo info = Describe(step->op.op());
   info.implementation = "late";
   if (!outputs.empty()) info.output = outputs.begin()->first;
   const auto at = std::make_shared<size_t>();
   binder.Accept(
-      [step = std::move(step), at, plan = plan_.get()](const RunContext& run) {
-        const absl::Status status = step.Run(plan->blocks_.get(), run);
-        if (plan->late_ != nullptr) plan->NoteLate(*at, step.outputs);
+      [step, at, plan = plan_.get()](const RunContext& run) {
+        const absl::Status status = step->Run(plan->blocks_.get(), run);
+        if (plan->late_ != nullptr) plan->NoteLate(*at, step->outputs);
         return status;
       },
       std::move(info));

@@ -2,6 +2,7 @@
 // The tables that PaddlePaddle's profiler does not have.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -34,6 +35,13 @@ std::vector<const TraceSite*> OpsInOrder(const ProfileTrace& trace) {
   std::vector<const TraceSite*> out;
   for (const auto& [place, site] : ops) out.push_back(site);
   return out;
+}
+
+void AppendChoice(const TraceSite& site, std::string* out) {
+  absl::StrAppend(out, "  ", site.name, site.output.empty() ? "" : " -> ",
+                  site.output, ": ", site.implementation, "\n");
+  for (const std::string& refusal : site.refusals)
+    absl::StrAppend(out, "      refused by ", refusal, "\n");
 }
 
 }  // namespace
@@ -160,10 +168,15 @@ std::string ExplainText(const ProfileTrace& trace) {
       plan = *site->plan;
       absl::StrAppend(&out, "plan ", plan, "\n");
     }
-    absl::StrAppend(&out, "  ", site->name, site->output.empty() ? "" : " -> ",
-                    site->output, ": ", site->implementation, "\n");
-    for (const std::string& refusal : site->refusals)
-      absl::StrAppend(&out, "      refused by ", refusal, "\n");
+    AppendChoice(*site, &out);
+  }
+  bool first = true;
+  for (const TraceSite& site : trace.sites) {
+    if (site.type != EventType::kOperatorInner || site.implementation.empty())
+      continue;
+    if (std::exchange(first, false))
+      absl::StrAppend(&out, "bound when they run\n");
+    AppendChoice(site, &out);
   }
   return out + "\n\n";
 }

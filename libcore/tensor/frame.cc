@@ -5,7 +5,7 @@ namespace pd {
 
 const Frame::Variable* Frame::FindLocal(const std::string& name) const {
   const auto it = variables_.find(name);
-  return it == variables_.end() ? nullptr : &it->second;
+  return it == variables_.end() ? nullptr : &it->second.variable;
 }
 
 const Frame::Variable* Frame::Find(const std::string& name) const {
@@ -15,13 +15,9 @@ const Frame::Variable* Frame::Find(const std::string& name) const {
 }
 
 const Frame::Variable& Frame::Make(const std::string& name) {
-  Variable& variable = variables_[name];
-  if (variable.tensor == nullptr) {
-    std::unique_ptr<Tensor>& own = own_[name];
-    own = std::make_unique<Tensor>();
-    variable.tensor = own.get();
-  }
-  return variable;
+  Slot& slot = variables_[name];
+  if (slot.variable.tensor == nullptr) slot.variable.tensor = &slot.own;
+  return slot.variable;
 }
 
 }  // namespace pd

@@ -4,10 +4,9 @@
 #ifndef PD_LIBCORE_TENSOR_FRAME_H_
 #define PD_LIBCORE_TENSOR_FRAME_H_
 
-#include <map>
-#include <memory>
 #include <string>
 
+#include "absl/container/node_hash_map.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
@@ -36,13 +35,17 @@ class Frame {
   const Variable& Make(const std::string& name);
   /// Gives somebody else's tensor a name here. It outlives the frame.
   void Lend(const std::string& name, Variable variable) {
-    variables_[name] = variable;
+    variables_[name].variable = variable;
   }
 
  private:
   Frame* parent_;
-  std::map<std::string, Variable> variables_;
-  std::map<std::string, std::unique_ptr<Tensor>> own_;
+  struct Slot {
+    Variable variable;
+    Tensor own;  // unless the variable is lent
+  };
+  // Find hands out pointers to its variables, and they to their tensors.
+  absl::node_hash_map<std::string, Slot> variables_;
 };
 
 }  // namespace pd

@@ -138,6 +138,11 @@ class RecordEvent {
   /// Ties this range to another with the same number, not 0.
   void set_id(int64_t id) { id_ = id; }
 
+  /// It is being recorded.
+  bool recording() const { return ring_ != nullptr; }
+  /// Gives a range that is being recorded another site than it began with.
+  void set_site(SiteId site) { site_ = site; }
+
   /// Ends the range before the object does.
   void End() {
     if (ring_ == nullptr) return;

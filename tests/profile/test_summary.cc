@@ -185,6 +185,23 @@ TEST(Tables, ShowPartsThreadsAndUnits) {
                                 "refused by cpu:batch_inner: the batch is 1"));
 }
 
+TEST(Tables, OpsThatAreBoundWhenTheyRunAreExplained) {
+  ProfileTrace trace = SmallTrace();
+  TraceSite site;
+  site.type = EventType::kOperatorInner;
+  site.name = "relu";
+  EXPECT_FALSE(absl::StrContains(ExplainText(trace), "bound when they run"));
+  site.output = "relu_7.tmp_0";
+  site.implementation = "reference";
+  site.refusals = {"cpu:any_layout: it is empty"};
+  trace.sites.push_back(site);
+  EXPECT_TRUE(absl::StrContains(
+      ExplainText(trace),
+      "bound when they run\n  relu -> relu_7.tmp_0: reference\n"
+      "      refused by cpu:any_layout: it is empty\n"))
+      << ExplainText(trace);
+}
+
 TEST(Tables, RooflineIsTheLowerOfTheTwoBounds) {
   const ProfileTrace trace = SmallTrace();
   // 800,000 operations and 8,000 bytes in 70 us: 11.43 GFLOP/s of 100.

@@ -62,7 +62,8 @@ Tensor* Upcaster::Wide(Tensor* tensor, std::vector<Pair>* pairs) {
 absl::StatusOr<Step> Upcaster::Wrap(absl::StatusOr<Step> step) const {
   if ((inputs_.empty() && outputs_.empty()) || !step.ok() || *step == nullptr)
     return step;
-  const bool nearest = context_->op().AttrOr("use_mkldnn", false);
+  const bool nearest = rounding_ == Rounding::kNearest ||
+                       context_->op().AttrOr("use_mkldnn", false);
   return Step([inputs = inputs_, outputs = outputs_, nearest,
                step = *std::move(step)](const RunContext& run) {
     for (const Pair& pair : inputs) {
@@ -71,8 +72,13 @@ absl::StatusOr<Step> Upcaster::Wrap(absl::StatusOr<Step> step) const {
     }
     for (const Pair& pair : outputs) pair.wide->Attach(pair.scratch->raw());
     PD_RETURN_IF_ERROR(step(run));
-    for (const Pair& pair : outputs)
+    for (const Pair& pair : outputs) {
+      if (pair.half->shape() != pair.wide->shape())  // it followed from data
+        PD_RETURN_IF_ERROR(pair.half->Resize(pair.wide->shape()));
+      if (pair.half->lod() != pair.wide->lod())
+        pair.half->set_lod(pair.wide->lod());
       Store(pair.wide->data<float>(), nearest, pair.half);
+    }
     return absl::OkStatus();
   });
 }

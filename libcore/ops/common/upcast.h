@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for floats applied to halves: inputs are widened to float32 before
-// the step, outputs are narrowed (as PaddlePaddle does on CPU, truncate_half.h)
-// after it.
+// Kernels for floats applied to fp16 and bf16: inputs are upcast to float32
+// before the step, its outputs are cast back after it.
 #ifndef PD_LIBCORE_OPS_COMMON_UPCAST_H_
 #define PD_LIBCORE_OPS_COMMON_UPCAST_H_
 
@@ -16,15 +15,23 @@ namespace pd {
 /// One op's tensors while it is bound.
 class Upcaster {
  public:
-  explicit Upcaster(BindContext* context) : context_(context) {}
+  enum class Rounding {
+    kOfTheOp,  ///< as PaddlePaddle's kernels on CPUs store it: they cut off
+               ///< (truncate_half.h), oneDNN's (attribute use_mkldnn) round
+    kNearest,  ///< to the nearest value
+  };
+  explicit Upcaster(BindContext* context,
+                    Rounding rounding = Rounding::kOfTheOp)
+      : context_(context), rounding_(rounding) {}
 
-  /// The tensor itself (also null); where it holds halves, a float32 tensor
-  /// that has its elements when the wrapped step runs.
+  /// The tensor itself (also null); of fp16 or bf16, a float32 tensor that has
+  /// its elements when the wrapped step runs.
   Tensor* In(Tensor* tensor) { return Wide(tensor, &inputs_); }
-  /// The tensor itself (also null); where it holds halves, a float32 tensor
-  /// whose elements it gets after the wrapped step.
+  /// The tensor itself (also null); of fp16 or bf16, a float32 tensor whose
+  /// elements it gets after the wrapped step, with the shape and the LoD that
+  /// the step has given that.
   Tensor* Out(Tensor* tensor) { return Wide(tensor, &outputs_); }
-  /// The step that widens, runs `step`, and narrows. An error stays one.
+  /// The step that upcasts, runs `step`, and casts back. An error stays one.
   absl::StatusOr<Step> Wrap(absl::StatusOr<Step> step) const;
 
  private:
@@ -36,6 +43,7 @@ class Upcaster {
   Tensor* Wide(Tensor* tensor, std::vector<Pair>* pairs);
 
   BindContext* context_;
+  Rounding rounding_;
   std::vector<Pair> inputs_, outputs_;
 };
 
