@@ -3,14 +3,14 @@
 // RLE8), bit fields; headers of OS/2 and of Windows up to version 5. Rows are
 // padded to 4 bytes and lie bottom up unless the height is negative. Alpha is
 // dropped.
+#include "formats/bmp.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 
 #include "absl/numeric/bits.h"
-#include "formats/image.h"
-#include "formats/image_header.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 

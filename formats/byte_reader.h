@@ -17,6 +17,14 @@
 
 namespace pd {
 
+/// The little-endian number at byte `at` of `bytes`, which hold it.
+template <typename T>
+T NumberAt(absl::string_view bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof(value));
+  return value;
+}
+
 class ByteReader {
  public:
   explicit ByteReader(FileBytes file) : file_(std::move(file)) {}

@@ -184,4 +184,12 @@ absl::StatusOr<Array> ReadIdx(const std::string& path) {
   return ReadIdxData(idx);
 }
 
+bool IsIdx(absl::string_view bytes) {
+  if (bytes.size() < 8 || bytes[0] != 0 || bytes[1] != 0) return false;
+  const auto type = static_cast<unsigned char>(bytes[2]);
+  const auto rank = static_cast<unsigned char>(bytes[3]);
+  return (type == 0x08 || type == 0x09 || (type >= 0x0b && type <= 0x0e)) &&
+         rank >= 1 && rank <= 8;
+}
+
 }  // namespace pd

@@ -33,6 +33,9 @@ struct IdxFile {
   IdxHeader header;
 };
 
+/// Whether bytes begin as an idx file does, unpacked.
+bool IsIdx(absl::string_view bytes);
+
 /// The header at the start of `bytes`, which may be only the file's first
 /// bytes. DataLoss when it is too short or no idx header.
 absl::StatusOr<IdxHeader> ParseIdxHeader(absl::string_view bytes);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/image.h"
 
+#include "absl/strings/str_cat.h"
+#include "formats/format_table.h"
 #include "formats/image_header.h"
 #include "libcore/base/error.h"
 
@@ -40,19 +42,13 @@ void GreyToRgb(Image* image) {
 absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
                          Image* image) {
   if (bytes.empty()) return DataLoss("the file is empty; expected an image");
-  if (bytes.substr(0, 4) == "\x89PNG") return DecodePng(bytes, options, image);
-  if (options.mask) return InvalidArgument("a mask must be a PNG image");
-  if (bytes.substr(0, 2) == "\xFF\xD8")
-    return DecodeJpeg(bytes, options, image);
-  if (IsTiff(bytes))
-    return Annotate(DecodeTiff(bytes, options, image), "TIFF image");
-  if (IsWebp(bytes))
-    return Annotate(DecodeWebp(bytes, options, image), "WebP image");
-  if (IsBmp(bytes))
-    return Annotate(DecodeBmp(bytes, options, image), "BMP image");
-  if (IsPnm(bytes))
-    return Annotate(DecodePnm(bytes, options, image), "PNM image");
-  return UnknownImage();
+  const FileFormat* format = ImageFormatOf(bytes);
+  if (options.mask && (format == nullptr || !format->image.masks))
+    return InvalidArgument("a mask must be a %s image",
+                           ImageFormatNames(/*masks=*/true));
+  if (format == nullptr) return UnknownImage();
+  return Annotate(format->image.decode(bytes, options, image),
+                  absl::StrCat(format->image.name, " image"));
 }
 
 }  // namespace pd

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG, JPEG, TIFF, WebP, BMP, PBM, PGM and PPM into uint8 pixels, height x
-// width x channels, as Pillow's Image.open(...).convert('RGB' or 'L') gives
-// them: palettes expanded, alpha dropped, 16 bits cut to 8, gamma and EXIF
+// Pictures of the formats in format_table.cc into uint8 pixels, height x width
+// x channels, as Pillow's Image.open(...).convert('RGB' or 'L') gives them:
+// palettes expanded, alpha dropped, 16 bits cut to 8, gamma and EXIF
 // orientation left alone (TIFF's own is applied).
 #ifndef PD_FORMATS_IMAGE_H_
 #define PD_FORMATS_IMAGE_H_
@@ -34,23 +34,9 @@ struct ImageOptions {
 
 /// Decodes the bytes of an image's file, told apart by their first bytes.
 /// DataLoss when truncated or damaged, Unimplemented for CMYK JPEGs and other
-/// formats, ResourceExhausted when larger than allowed.
+/// formats, ResourceExhausted when larger than allowed; errors name the format.
 absl::Status DecodeImage(absl::string_view bytes, const ImageOptions& options,
                          Image* image);
-
-/// The same for one format (png.cc, jpeg.cc, tiff.cc, webp.cc, bmp.cc, pnm.cc).
-absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
-                       Image* image);
-absl::Status DecodeJpeg(absl::string_view bytes, const ImageOptions& options,
-                        Image* image);
-absl::Status DecodeTiff(absl::string_view bytes, const ImageOptions& options,
-                        Image* image);
-absl::Status DecodeWebp(absl::string_view bytes, const ImageOptions& options,
-                        Image* image);
-absl::Status DecodeBmp(absl::string_view bytes, const ImageOptions& options,
-                       Image* image);
-absl::Status DecodePnm(absl::string_view bytes, const ImageOptions& options,
-                       Image* image);
 
 /// The bytes of a PNG file. InvalidArgument unless the pixels are those of 1 or
 /// 3 channels.

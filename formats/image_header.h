@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -21,19 +22,9 @@ struct ImageHeader {
 
 /// The header of the image in `bytes`, told apart by their first bytes.
 /// DataLoss when it is damaged or has no pixels, Unimplemented for other
-/// formats.
+/// formats; errors name the format.
 absl::StatusOr<ImageHeader> ParseImageHeader(absl::string_view bytes);
 
-/// The same for one format (bmp.cc, pnm.cc, tiff.cc, webp.cc), and whether
-/// bytes begin like it.
-absl::StatusOr<ImageHeader> ParseBmpHeader(absl::string_view bytes);
-absl::StatusOr<ImageHeader> ParsePnmHeader(absl::string_view bytes);
-absl::StatusOr<ImageHeader> ParseTiffHeader(absl::string_view bytes);
-absl::StatusOr<ImageHeader> ParseWebpHeader(absl::string_view bytes);
-bool IsBmp(absl::string_view bytes);
-bool IsPnm(absl::string_view bytes);
-bool IsTiff(absl::string_view bytes);
-bool IsWebp(absl::string_view bytes);
 /// The error of bytes that are no image of a format that is read.
 absl::Status UnknownImage();
 

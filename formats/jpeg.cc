@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // libjpeg-turbo reports errors by longjmp; as in png.cc, one function calls it
 // and everything that must survive lives outside of that function.
+#include "formats/jpeg.h"
+
 #include <cstddef>
 #include <cstdio>
 // jpeglib.h needs FILE and size_t declared.
@@ -11,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-#include "formats/image.h"
+#include "absl/strings/match.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
@@ -67,8 +69,8 @@ absl::Status Prepare(JpegReader* reader) {
   if (decoder.jpeg_color_space == JCS_CMYK ||
       decoder.jpeg_color_space == JCS_YCCK) {
     return Unimplemented(
-        "CMYK JPEG image; convert it to RGB (for example with ImageMagick's "
-        "'-colorspace sRGB')");
+        "its colours are CMYK; convert it to RGB (for example with "
+        "ImageMagick's '-colorspace sRGB')");
   }
   const bool grey = decoder.jpeg_color_space == JCS_GRAYSCALE;
   // Through RGB to grey, as Pillow does, unless there is no colour.
@@ -104,6 +106,43 @@ bool Decode(JpegReader* reader, absl::string_view bytes) {
 
 }  // namespace
 
+bool IsJpeg(absl::string_view bytes) {
+  return absl::StartsWith(bytes, "\xff\xd8\xff");
+}
+
+// The frame's header among the segments: FF, marker, size, payload.
+absl::StatusOr<ImageHeader> ParseJpegHeader(absl::string_view bytes) {
+  const auto byte = [&](size_t i) -> int64_t {
+    return static_cast<unsigned char>(bytes[i]);
+  };
+  size_t at = 2;
+  while (at + 4 <= bytes.size()) {
+    if (byte(at) != 0xff) return DataLoss("byte %d starts no segment", at);
+    const int64_t marker = byte(at + 1);
+    if (marker == 0xff) {  // a fill byte
+      ++at;
+      continue;
+    }
+    const int64_t size = byte(at + 2) << 8 | byte(at + 3);
+    const bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 &&
+                       marker != 0xc8 && marker != 0xcc;
+    if (frame && size >= 8 && at + 10 <= bytes.size()) {
+      ImageHeader header;
+      header.bits = byte(at + 4);
+      header.height = byte(at + 5) << 8 | byte(at + 6);
+      header.width = byte(at + 7) << 8 | byte(at + 8);
+      header.channels = byte(at + 9);
+      header.colour = header.channels == 1   ? "grey"
+                      : header.channels == 4 ? "CMYK"
+                                             : "RGB";
+      return header;
+    }
+    if (frame || size < 2 || marker == 0xda || marker == 0xd9) break;
+    at += 2 + static_cast<size_t>(size);
+  }
+  return DataLoss("it has no header");
+}
+
 absl::Status DecodeJpeg(absl::string_view bytes, const ImageOptions& options,
                         Image* image) {
   JpegReader reader;
@@ -116,7 +155,7 @@ absl::Status DecodeJpeg(absl::string_view bytes, const ImageOptions& options,
   reader.progress.progress_monitor = OnProgress;
   if (!Decode(&reader, bytes)) {
     if (!reader.status.ok()) return reader.status;
-    return DataLoss("damaged JPEG image: %s", std::string(reader.message));
+    return DataLoss("%s", std::string(reader.message));
   }
   if (options.channels == 1 && reader.decoder.out_color_space == JCS_RGB)
     RgbToGrey(image);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -209,6 +210,10 @@ absl::Status WriteNpy(const std::string& path, const Array& array) {
   PD_RETURN_IF_ERROR(file->Append(FormatNpyHeader(array)));
   PD_RETURN_IF_ERROR(file->Append({array.data<char>(), array.size_bytes()}));
   return file->Commit();
+}
+
+bool IsNpy(absl::string_view bytes) {
+  return absl::StartsWith(bytes, kNpyMagic);
 }
 
 }  // namespace pd

@@ -27,6 +27,9 @@ struct NpyHeader {
 /// The first bytes of every .npy file.
 inline constexpr absl::string_view kNpyMagic = "\x93NUMPY";
 
+/// Whether bytes begin as a .npy file does.
+bool IsNpy(absl::string_view bytes);
+
 /// How many bytes of a file NpyHeader takes, from its first 12. DataLoss when
 /// they are not those of a .npy file.
 absl::StatusOr<size_t> NpyHeaderBytes(absl::string_view start);

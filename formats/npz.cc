@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "formats/npy.h"
@@ -125,6 +126,15 @@ absl::StatusOr<NamedArrays> ReadNpz(const std::string& path) {
     return Annotate(arrays.status(), absl::StrCat("'", path, "'"));
   arrays->erase(std::string(kNpzSideName));
   return arrays;
+}
+
+bool IsNpz(absl::string_view bytes) {
+  // The entry's local header has its name's length in bytes 26 and 27.
+  constexpr size_t kHeader = 30;
+  if (!IsZip(bytes) || bytes.size() < kHeader) return false;
+  const size_t length = static_cast<unsigned char>(bytes[26]) +
+                        256u * static_cast<unsigned char>(bytes[27]);
+  return absl::EndsWith(bytes.substr(kHeader, length), ".npy");
 }
 
 }  // namespace pd

@@ -17,6 +17,9 @@
 
 namespace pd {
 
+/// Whether bytes begin as a zip does whose first entry is an array.
+bool IsNpz(absl::string_view bytes);
+
 /// The arrays in the bytes of a file, by name without ".npy". DataLoss when
 /// the zip or an entry is damaged; InvalidArgument for object arrays, two
 /// entries of one name, entries that are not .npy; errors name the entry.

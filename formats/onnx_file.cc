@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "formats/onnx.pb.h"
+#include "formats/proto_fields.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
@@ -357,6 +358,19 @@ absl::StatusOr<std::pair<std::string, Array>> ParseOnnxTensor(
   if (!array.ok())
     return Annotate(array.status(), absl::StrCat("tensor '", name, "'"));
   return std::make_pair(name, *std::move(array));
+}
+
+// ModelProto starts with ir_version = 1 (varint) and has a graph = 7.
+bool IsOnnx(absl::string_view bytes) {
+  ProtoField field;
+  bool version = false, graph = false;
+  while (!bytes.empty()) {
+    if (!TakeField(&bytes, &field)) return false;
+    version |= field.number == 1 && field.wire_type == 0;
+    graph |= field.number == 7 && field.wire_type == 2;
+    if (field.number == 1 && field.wire_type != 0) return false;
+  }
+  return version && graph;
 }
 
 }  // namespace pd

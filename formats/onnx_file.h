@@ -18,6 +18,9 @@
 
 namespace pd {
 
+/// Whether bytes may be a ModelProto: messages with the fields of one.
+bool IsOnnx(absl::string_view bytes);
+
 struct OnnxFileGraph;
 
 /// An attribute of a node: the member that `kind` says.

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "formats/framework.pb.h"
+#include "formats/proto_fields.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
@@ -555,6 +556,24 @@ absl::Status WriteProgram(const std::string& path, const ProgramDesc& program) {
   if (!bytes.ok())
     return Annotate(bytes.status(), absl::StrCat("'", path, "'"));
   return WriteFile(path, *bytes);
+}
+
+// ProgramDesc: blocks = 1, version = 4, op_version_map = 5, all messages; a
+// block starts with idx = 1 and parent_idx = 2.
+bool IsProgram(absl::string_view bytes) {
+  ProtoField field;
+  bool block = false;
+  while (!bytes.empty()) {
+    if (!TakeField(&bytes, &field)) return false;
+    if (field.wire_type != 2) return false;
+    if (field.number != 1) continue;
+    ProtoField idx;
+    if (!TakeField(&field.payload, &idx) || idx.number != 1 ||
+        idx.wire_type != 0)
+      return false;
+    block = true;
+  }
+  return block;
 }
 
 }  // namespace pd

@@ -16,6 +16,9 @@
 
 namespace pd {
 
+/// Whether bytes may be a ProgramDesc: messages with the fields of one.
+bool IsProgram(absl::string_view bytes);
+
 /// The program in the bytes of a model file. DataLoss when they are not a
 /// ProgramDesc, InvalidArgument when its structure is wrong (with the block
 /// and the variable or op), Unimplemented for element types without a DType.

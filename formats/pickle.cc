@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "formats/json_text.h"
 #include "formats/pickle_machine.h"
@@ -179,6 +180,14 @@ absl::StatusOr<PickleValue> ReadPickle(const std::string& path) {
   if (!value.ok())
     return Annotate(value.status(), absl::StrCat("'", path, "'"));
   return value;
+}
+
+bool IsPickle(absl::string_view bytes) {
+  if (bytes.size() < 3) return false;
+  if (bytes[0] == '\x80') return bytes[1] >= 2 && bytes[1] <= 5;
+  return bytes.back() == '.' &&
+         (absl::StartsWith(bytes, "(dp") || absl::StartsWith(bytes, "}q") ||
+          absl::StartsWith(bytes, "(lp"));
 }
 
 }  // namespace pd

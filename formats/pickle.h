@@ -65,6 +65,9 @@ struct PickleValue {
 /// "None", "bool", "int", ...: Python's name for the type of `value`.
 absl::string_view TypeName(const PickleValue& value);
 
+/// Whether bytes begin, and those of protocol 0 and 1 end, as a pickle does.
+bool IsPickle(absl::string_view bytes);
+
 /// The value in a file of protocol 0 to 5; arrays are views of its bytes where
 /// possible. DataLoss when it is damaged, PermissionDenied for a name other
 /// than those of arrays, InvalidArgument for what is no tree of values (loops,

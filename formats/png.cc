@@ -2,6 +2,8 @@
 // libpng reports errors by longjmp. It is called from one function whose
 // locals are trivially destructible and volatile where they change, and
 // everything else lives in a struct outside of it.
+#include "formats/png.h"
+
 #include <png.h>
 
 #include <algorithm>
@@ -10,8 +12,8 @@
 #include <cstring>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "formats/gzip.h"
-#include "formats/image.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
@@ -138,7 +140,50 @@ bool Decode(PngReader* reader) {
   return ReadRows(reader);
 }
 
+// A big-endian number of `size` bytes; they are there.
+int64_t BigEndian(absl::string_view bytes, size_t at, size_t size) {
+  int64_t value = 0;
+  for (size_t i = 0; i < size; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
 }  // namespace
+
+bool IsPng(absl::string_view bytes) {
+  return absl::StartsWith(bytes, "\x89PNG");
+}
+
+// Signature, then the chunk IHDR: size, name, width, height, depth, colour.
+absl::StatusOr<ImageHeader> ParsePngHeader(absl::string_view bytes) {
+  constexpr size_t kHeaderBytes = 29;
+  if (bytes.size() < kHeaderBytes || bytes.substr(12, 4) != "IHDR")
+    return DataLoss("it has no header");
+  ImageHeader header;
+  header.width = BigEndian(bytes, 16, 4);
+  header.height = BigEndian(bytes, 20, 4);
+  header.bits = BigEndian(bytes, 24, 1);
+  switch (const int64_t colour = BigEndian(bytes, 25, 1); colour) {
+    case 0:
+      header.channels = 1, header.colour = "grey";
+      break;
+    case 2:
+      header.channels = 3, header.colour = "RGB";
+      break;
+    case 3:
+      header.channels = 1, header.colour = "palette";
+      break;
+    case 4:
+      header.channels = 2, header.colour = "grey and alpha";
+      break;
+    case 6:
+      header.channels = 4, header.colour = "RGB and alpha";
+      break;
+    default:
+      return DataLoss("its colour type is %d", colour);
+  }
+  return header;
+}
 
 absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
                        Image* image) {
@@ -154,7 +199,7 @@ absl::Status DecodePng(absl::string_view bytes, const ImageOptions& options,
     return ResourceExhausted("no memory for a PNG decoder");
   if (!Decode(&reader)) {
     if (!reader.status.ok()) return reader.status;
-    return DataLoss("damaged PNG image: %s", std::string(reader.message));
+    return DataLoss("%s", std::string(reader.message));
   }
   if (options.channels == 1 && !options.mask) RgbToGrey(image);
   image->pixels.resize(

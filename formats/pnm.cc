@@ -2,13 +2,13 @@
 // PBM, PGM and PPM, as text (P1 to P3) or bytes (P4 to P6). Values of other
 // ranges are spread over 0 to 255 and rounded; of 16 bits too, where Pillow
 // clips grey ones instead.
+#include "formats/pnm.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 #include "absl/strings/ascii.h"
-#include "formats/image.h"
-#include "formats/image_header.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 

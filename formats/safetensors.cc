@@ -276,4 +276,10 @@ absl::Status WriteSafetensors(const std::string& path,
   return Annotate(WriteTo(content, file.get()), absl::StrCat("'", path, "'"));
 }
 
+bool IsSafetensors(absl::string_view bytes) {
+  if (bytes.size() < 10 || bytes[8] != '{') return false;
+  const auto size = NumberAt<uint64_t>(bytes, 0);
+  return size >= 2 && size <= bytes.size() - 8;
+}
+
 }  // namespace pd

@@ -24,6 +24,9 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  ///< free text by name
 };
 
+/// Whether bytes begin as a safetensors file does.
+bool IsSafetensors(absl::string_view bytes);
+
 /// The tensors in the bytes of a file: views of them where alignment permits.
 /// DataLoss when header and bytes do not fit together, Unimplemented for
 /// element types without a DType; errors name the tensor.

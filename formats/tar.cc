@@ -324,4 +324,8 @@ absl::StatusOr<FileBytes> FindTarFile(const std::vector<TarFile>& files,
   return NotFound("'%s' holds no member '%s'", path, name);
 }
 
+bool IsTar(absl::string_view bytes) {
+  return bytes.size() >= 512 && bytes.substr(257, 5) == "ustar";
+}
+
 }  // namespace pd

@@ -62,6 +62,9 @@ class TarReader {
   uint64_t pax_size_ = 0;
 };
 
+/// Whether bytes begin as an archive of POSIX or GNU tar does.
+bool IsTar(absl::string_view bytes);
+
 /// True when the bytes, gzip or not, begin with a tar header.
 bool LooksLikeTar(const FileBytes& file);
 

@@ -266,4 +266,38 @@ absl::Status WriteSelectedRows(const std::string& path,
   return file->Commit();
 }
 
+namespace {
+
+// Where the description of a tensor stands at `at`: version 0, a small size
+// and a message that starts with field 1, a varint.
+bool HasDescription(absl::string_view bytes, uint64_t at) {
+  if (at > bytes.size() || bytes.size() - at < 10) return false;
+  const auto size = NumberAt<int32_t>(bytes, at + 4);
+  return NumberAt<uint32_t>(bytes, at) == 0 && size >= 2 && size < 4096 &&
+         bytes[at + 8] == 0x08;
+}
+
+}  // namespace
+
+bool IsTensorStream(absl::string_view bytes) {
+  if (bytes.size() < 12 || NumberAt<uint32_t>(bytes, 0) != 0) return false;
+  uint64_t at = 12;
+  const auto levels = NumberAt<uint64_t>(bytes, 4);
+  if (levels > 16) return false;
+  for (uint64_t i = 0; i < levels; ++i) {
+    if (bytes.size() - at < 8) return false;
+    const auto size = NumberAt<uint64_t>(bytes, at);
+    if (size > bytes.size() - at - 8) return false;
+    at += 8 + size;
+  }
+  return HasDescription(bytes, at);
+}
+
+bool IsSelectedRows(absl::string_view bytes) {
+  if (bytes.size() < 20 || NumberAt<uint32_t>(bytes, 0) != 0) return false;
+  const auto rows = NumberAt<uint64_t>(bytes, 4);
+  if (rows > bytes.size() / 8) return false;
+  return HasDescription(bytes, 12 + rows * 8 + 8);
+}
+
 }  // namespace pd

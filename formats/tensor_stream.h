@@ -25,6 +25,11 @@ struct SelectedRowsArray {
   Array value;  ///< [rows.size(), ...]
 };
 
+/// Whether bytes begin as one tensor or many do.
+bool IsTensorStream(absl::string_view bytes);
+/// Whether bytes begin as a SelectedRows does.
+bool IsSelectedRows(absl::string_view bytes);
+
 /// The only tensor of a file: a view of its bytes where alignment permits.
 /// DataLoss when the stream is damaged or followed by more, Unimplemented for
 /// a version other than 0 or element types without a DType.

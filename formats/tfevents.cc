@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "formats/byte_reader.h"
 #include "formats/tfevents.pb.h"
 #include "libcore/base/error.h"
 
@@ -258,6 +259,12 @@ absl::StatusOr<std::vector<LogMark>> ScanTfEvents(absl::string_view bytes) {
     marks.push_back({at, event.step(), std::move(tag)});
   }
   return marks;
+}
+
+bool IsTfEvents(absl::string_view bytes) {
+  if (bytes.size() < 16 || bytes[12] != 0x09) return false;
+  const auto size = NumberAt<uint64_t>(bytes, 0);
+  return size >= 9 && size <= bytes.size() - 12;
 }
 
 }  // namespace pd

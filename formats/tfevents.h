@@ -15,6 +15,9 @@
 
 namespace pd {
 
+/// Whether bytes begin as a file of events does.
+bool IsTfEvents(absl::string_view bytes);
+
 /// The record as the file holds it; "" for what TensorBoard has no event of (an
 /// embedding, which its projector reads from a table; a ROC curve).
 std::string EncodeTfEvent(const LogRecord& record);

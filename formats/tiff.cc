@@ -3,6 +3,8 @@
 // and RGB of 1 to 16 bits in any of libtiff's compressions, by rows or tiles;
 // YCbCr. As Pillow does, alpha is dropped (of premultiplied colours divided
 // out) and the orientation that the file names is applied.
+#include "formats/tiff.h"
+
 #include <tiffio.h>
 
 #include <algorithm>
@@ -14,8 +16,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "formats/image.h"
-#include "formats/image_header.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 

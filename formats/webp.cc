@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // WebP by libwebp, lossy and lossless. Of an animation the first picture on its
 // canvas, which is black; alpha is dropped.
+#include "formats/webp.h"
+
 #include <webp/decode.h>
 #include <webp/demux.h>
 
@@ -9,8 +11,6 @@
 #include <memory>
 
 #include "absl/strings/match.h"
-#include "formats/image.h"
-#include "formats/image_header.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ir/array.h"
@@ -168,6 +169,11 @@ absl::StatusOr<FileBytes> ZipArchive::Read(absl::string_view name) {
   PD_RETURN_IF_ERROR(entry.Read(bytes, entry.size()));
   PD_RETURN_IF_ERROR(entry.Finish());
   return FileBytes{content.bytes, entry.size()};
+}
+
+bool IsZip(absl::string_view bytes) {
+  return absl::StartsWith(bytes, "PK\x03\x04") ||
+         absl::StartsWith(bytes, "PK\x05\x06");
 }
 
 }  // namespace pd

@@ -17,6 +17,9 @@
 
 namespace pd {
 
+/// Whether bytes begin as a zip does, with entries or without.
+bool IsZip(absl::string_view bytes);
+
 /// An entry that is being unpacked.
 class ZipEntry {
  public:

@@ -211,7 +211,8 @@ absl::Status At(const std::string& path, const absl::Status& status) {
 
 absl::Status ReadOneFile(const ReadOptions& options, Content* out) {
   PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(out->path));
-  out->kind = DetectKind(file.view(), out->path);
+  const FileFormat& format = DetectFormat(file.view(), out->path);
+  out->kind = format.kind;
   out->stem = fs::path(out->path).stem().string();
   for (const Source& source : Sources()) {
     if (options.from.empty() ? source.kind != out->kind
@@ -221,7 +222,7 @@ absl::Status ReadOneFile(const ReadOptions& options, Content* out) {
     return At(out->path, source.read(file, options, out));
   }
   return InvalidArgument("'%s' is of kind '%s', which holds no parameters",
-                         out->path, Name(out->kind));
+                         out->path, format.name);
 }
 
 absl::Status ReadRun(const RunCheckpoint& chosen, Content* out) {

@@ -48,14 +48,15 @@ struct CifarDatasetOptions {
 };
 absl::StatusOr<DatasetPtr> OpenCifar(const CifarDatasetOptions& options);
 
+/// The endings of the pictures that are read: ".jpg", ".png", ...
+std::vector<std::string> PictureEndings();
+
 /// Images in one folder per class, classes sorted by name: the order and the
 /// labels of paddle.vision.datasets.DatasetFolder. Sub-folders are walked.
 struct ImageFolderOptions {
   std::string root;
   /// Endings that are read, without regard to case.
-  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png",
-                                         ".ppm", ".bmp",  ".pgm",
-                                         ".tif", ".tiff", ".webp"};
+  std::vector<std::string> extensions = PictureEndings();
   /// false: paddle.vision.datasets.ImageFolder, images without labels.
   bool labels = true;
   /// Names of the classes by number, where they are known from elsewhere (the

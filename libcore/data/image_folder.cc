@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "formats/format_table.h"
 #include "formats/image.h"
 #include "formats/text_input.h"
 #include "libcore/base/error.h"
@@ -253,8 +254,13 @@ absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options) {
       std::move(found.notes));
 }
 
+std::vector<std::string> PictureEndings() {
+  const std::vector<absl::string_view> endings = ImageEndings();
+  return {endings.begin(), endings.end()};
+}
+
 bool IsPictureName(const std::string& name) {
-  return HasExtension(name, ImageFolderOptions().extensions);
+  return HasExtension(name, PictureEndings());
 }
 
 absl::StatusOr<DatasetPtr> OpenPictures(const PicturesOptions& options) {
@@ -271,12 +277,10 @@ absl::StatusOr<DatasetPtr> OpenPictures(const PicturesOptions& options) {
       paths.push_back(path);
     } else {
       const size_t before = paths.size();
-      PD_RETURN_IF_ERROR(
-          Collect(path, ImageFolderOptions().extensions, &paths));
+      PD_RETURN_IF_ERROR(Collect(path, PictureEndings(), &paths));
       if (paths.size() == before)
         return NotFound("'%s' holds no images; expected files ending in %s",
-                        path,
-                        absl::StrJoin(ImageFolderOptions().extensions, ", "));
+                        path, absl::StrJoin(PictureEndings(), ", "));
     }
   }
   if (paths.empty()) return InvalidArgument("no picture is given");

@@ -201,10 +201,10 @@ constexpr char kNotRead[] = "its contents are not read";
 absl::Status InspectGzip(const FileBytes& file, Inspection* out) {
   constexpr size_t kHead = 1024;  // enough for a tar's name
   PD_ASSIGN_OR_RETURN(const FileBytes head, GunzipHead(file.view(), kHead));
-  const FileKind inner =
-      DetectKind(head.view(), absl::StripSuffix(out->path, ".gz"));
-  if (inner == FileKind::kIdx) return InspectIdx(out);
-  out->content = absl::StrCat("compressed ", Name(inner));
+  const FileFormat& inner =
+      DetectFormat(head.view(), absl::StripSuffix(out->path, ".gz"));
+  if (inner.kind == FileKind::kIdx) return InspectIdx(out);
+  out->content = absl::StrCat("compressed ", inner.name);
   out->notes.push_back(kNotRead);
   return absl::OkStatus();
 }
@@ -230,12 +230,7 @@ absl::Status InspectBytes(const OpRegistry& registry, FileKind kind,
       return InspectOnnx(registry, file, out);
     case FileKind::kIdx:
       return InspectIdx(out);
-    case FileKind::kPng:
-    case FileKind::kJpeg:
-    case FileKind::kTiff:
-    case FileKind::kWebp:
-    case FileKind::kBmp:
-    case FileKind::kPnm:
+    case FileKind::kImage:
       return InspectImage(file, out);
     case FileKind::kGzip:
       return InspectGzip(file, out);
@@ -249,7 +244,7 @@ absl::Status InspectBytes(const OpRegistry& registry, FileKind kind,
           named != FileKind::kUnknown && named != kind)
         return InvalidArgument(
             "it is called like a %s; its bytes are of kind '%s'", Name(named),
-            Name(kind));
+            DetectFormat(file.view(), out->path).name);
       out->notes.push_back(kNotRead);
       return absl::OkStatus();
   }
@@ -257,10 +252,10 @@ absl::Status InspectBytes(const OpRegistry& registry, FileKind kind,
 
 absl::Status InspectFile(const OpRegistry& registry, Inspection* out) {
   PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(out->path));
-  const FileKind kind = DetectKind(file.view(), out->path);
-  out->kind = std::string(Name(kind));
+  const FileFormat& format = DetectFormat(file.view(), out->path);
+  out->kind = std::string(format.name);
   out->facts.push_back({"bytes", static_cast<int64_t>(file.size)});
-  const absl::Status status = InspectBytes(registry, kind, file, out);
+  const absl::Status status = InspectBytes(registry, format.kind, file, out);
   if (status.ok() || absl::StartsWith(status.message(), Quoted(out->path)))
     return status;
   return Annotate(status, Quoted(out->path));

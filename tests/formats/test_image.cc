@@ -179,6 +179,24 @@ TEST(ImageTest, TiffAndWebpSayWhatIsWrong) {
               absl::StatusCode::kResourceExhausted);
 }
 
+TEST(ImageTest, MessagesNameTheFormat) {
+  Image image;
+  const std::string png = FileOf("rgb.png"), jpeg = FileOf("rgb_444.jpg");
+  EXPECT_EQ(DecodeImage(png.substr(0, 60), {}, &image).message(),
+            "PNG image: the file is truncated");
+  EXPECT_EQ(ParseImageHeader(png.substr(0, 20)).status().message(),
+            "PNG image: it has no header");
+  EXPECT_EQ(ParseImageHeader(jpeg.substr(0, 20)).status().message(),
+            "JPEG image: it has no header");
+  EXPECT_EQ(DecodeImage("GIF89a", {}, &image).message(),
+            "not an image that is read: JPEG, PNG, PNM, BMP, TIFF, WebP");
+  ImageOptions mask;
+  mask.mask = true;
+  for (const std::string& bytes : {jpeg, std::string("GIF89a")})
+    EXPECT_EQ(DecodeImage(bytes, mask, &image).message(),
+              "a mask must be a PNG image");
+}
+
 TEST(ImageTest, BitmapsSayWhatIsWrong) {
   Image image;
   const auto message = [&image](const std::string& bytes) {

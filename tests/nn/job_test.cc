@@ -4,11 +4,14 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "formats/format_table.h"
 #include "gtest/gtest.h"
 #include "libcore/base/file.h"
 #include "libcore/nn/job.pb.h"
@@ -451,6 +454,20 @@ TEST(Job, SurvivesDamage) {
       EXPECT_TRUE(error == "no error" || error.rfind("job.pbtxt", 0) == 0)
           << error;
     }
+  }
+}
+
+// The manual page names the endings that the table of formats has.
+TEST(Job, FoldersOfPicturesNameTheEndingsThatAreRead) {
+  for (const auto* folder :
+       {job::DatasetFolder::descriptor(), job::ImageFolder::descriptor()}) {
+    const std::string text = folder->FindFieldByName("extensions")
+                                 ->options()
+                                 .GetExtension(job::rule)
+                                 .otherwise();
+    const std::set<absl::string_view> named = absl::StrSplit(text, ", ");
+    const std::vector<absl::string_view> read = ImageEndings();
+    EXPECT_EQ(named, std::set<absl::string_view>(read.begin(), read.end()));
   }
 }
 
