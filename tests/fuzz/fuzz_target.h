@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reader, given any bytes. Built with -DPD_FUZZ=ON a target is a libFuzzer
-// program; otherwise all of them are in test_fuzz_replay, which gives each its
+// A fuzz target is one reader, given any bytes. Built with -DPD_FUZZ=ON the
+// targets are one libFuzzer program, fuzz_readers, that runs the one which
+// --target names; otherwise they are in test_fuzz_replay, which gives each its
 // corpus. Names are those of testdata/fuzz/<name>.
 #ifndef PD_TESTS_FUZZ_FUZZ_TARGET_H_
 #define PD_TESTS_FUZZ_FUZZ_TARGET_H_
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -15,7 +17,7 @@
 
 namespace pd::fuzz {
 
-using Target = void (*)(const FileBytes& file);
+using Target = std::function<void(const FileBytes& file)>;
 
 /// The targets of this program by name.
 inline std::map<std::string, Target>& Targets() {
@@ -39,20 +41,10 @@ inline void Check(bool condition) {
 
 }  // namespace pd::fuzz
 
-#ifdef PD_FUZZING
-#define PD_FUZZ_TARGET(name)                                             \
-  static void Fuzz_##name(const ::pd::FileBytes& file);                  \
-  extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t n) { \
-    Fuzz_##name(::pd::fuzz::Borrow(data, n));                            \
-    return 0;                                                            \
-  }                                                                      \
-  static void Fuzz_##name(const ::pd::FileBytes& file)
-#else
 #define PD_FUZZ_TARGET(name)                                    \
   static void Fuzz_##name(const ::pd::FileBytes& file);         \
   static const bool registered_##name =                         \
       ::pd::fuzz::Targets().emplace(#name, Fuzz_##name).second; \
   static void Fuzz_##name(const ::pd::FileBytes& file)
-#endif
 
 #endif  // PD_TESTS_FUZZ_FUZZ_TARGET_H_

@@ -2,7 +2,7 @@
 #include "formats/tfevents.h"
 #include "tests/fuzz/fuzz_target.h"
 
-PD_FUZZ_TARGET(tfevents) {
+PD_FUZZ_TARGET(tensorboard) {
   const auto marks = pd::ScanTfEvents(file.view());
   if (!marks.ok()) return;
   size_t end = 0;

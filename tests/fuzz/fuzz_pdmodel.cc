@@ -2,7 +2,7 @@
 #include "formats/pdmodel.h"
 #include "tests/fuzz/fuzz_target.h"
 
-PD_FUZZ_TARGET(program) {
+PD_FUZZ_TARGET(pdmodel) {
   const auto program = pd::ParseProgram(file.view());
   if (!program.ok()) return;
   const auto bytes = pd::SerializeProgram(*program);
