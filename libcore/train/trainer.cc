@@ -2,10 +2,8 @@
 #include "libcore/train/trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -15,16 +13,13 @@
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/check/nan_guard.h"
 #include "libcore/data/loader.h"
-#include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/data_fit.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/monitors.h"
 #include "libcore/train/open_data.h"
-#include "libcore/train/plan_cache.h"
 #include "libcore/train/resume_checkpoint.h"
 #include "libcore/train/resumed_job.h"
 #include "libcore/train/run_log.h"
@@ -34,21 +29,6 @@
 
 namespace pd {
 namespace {
-
-std::vector<std::string> NamesOf(const std::vector<FeedSpec>& feeds) {
-  std::vector<std::string> names;
-  for (const FeedSpec& feed : feeds) names.push_back(feed.name);
-  return names;
-}
-
-std::set<std::string> LabelsOf(const TrainProgram& program) {
-  std::set<std::string> labels;
-  for (const FeedSpec& feed : program.feeds)
-    if (std::count(program.inputs.begin(), program.inputs.end(), feed.name) ==
-        0)
-      labels.insert(feed.name);
-  return labels;
-}
 
 // Whether something that is due every `every` (0: never) is due at `now`.
 bool Due(int64_t every, int64_t now) { return every > 0 && now % every == 0; }
@@ -74,9 +54,7 @@ class Trainer::Impl {
  private:
   absl::Status OpenData();
   absl::Status SetInitialValues();
-  absl::Status PreparePlans();
-  absl::StatusOr<Plan*> FeedForGradients(const Batch& batch);
-  void ShowGradients(const Plan& plan);
+  StepRunnerOptions RunnerOptions();
   absl::Status ReportSkipped(const Loader& loader, absl::string_view set,
                              int64_t epoch);
 
@@ -85,14 +63,7 @@ class Trainer::Impl {
 
   absl::Status RunEpoch();
   absl::Status Step(const Batch& batch);
-  absl::Status StepAhead(const Batch& batch, Plan* plan, double rate);
-  absl::Status CompleteStep();
-  StepReport NextReport(const Batch& batch, double rate);
-  std::vector<std::string> StepFetches() const;  // the loss, and its factor
-  absl::Status TakeLoss(StepReport report, const Plan& plan);
-  absl::Status RunPlan(const Batch& batch, Plan* plan, double rate);
-  absl::Status TraceNan(const Batch& batch, const Plan& plan,
-                        const absl::Status& found);
+  absl::Status TakeStep(const StepReport& report);
   absl::Status AfterStep();
   absl::Status AfterEpoch();
   absl::Status Evaluate(bool planned = true);
@@ -114,23 +85,14 @@ class Trainer::Impl {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<RunLog> log_;
-  std::optional<PlanCache> plans_, gradient_plans_;
-  Tensor* rate_ = nullptr;
-  ScaleWatch scale_;
+  std::optional<StepRunner> runner_;
   ResumedChanges changes_;
   TrainState state_;
-  TrainState guarded_;  // where the guard goes back to
   TrainOutcome outcome_;
   int64_t saved_step_ = -1;
   double saved_at_ = 0;
   bool stop_ = false;
   bool best_ = false;  // this state is the best so far
-  // A step that a GPU computes still: its loss is looked at when the next one
-  // has been started, or when somebody asks for what it changes.
-  struct Pending {
-    Plan* plan = nullptr;  // null: there is none
-    StepReport report;
-  } pending_;
 };
 
 absl::Status Trainer::Impl::Prepare() {
@@ -144,13 +106,7 @@ absl::Status Trainer::Impl::Prepare() {
   if (eval_loader_ != nullptr)
     PD_RETURN_IF_ERROR(CheckDataFits(job_, program_, *eval_loader_, "eval"));
   state_.seed = train_.seed();
-  if (options_.guard != nullptr) {
-    GuardedPrograms guarded{{&program_.main}, {program_.loss}, {}, nullptr};
-    for (const auto& [parameter, gradient] : program_.gradients)
-      guarded.gradients.insert(gradient);
-    guarded.layers = &program_.layers;
-    options_.guard->Begin(&session_, std::move(guarded));
-  }
+  runner_.emplace(RunnerOptions());
   if (!options_.read_only) {
     PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
     PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
@@ -161,16 +117,10 @@ absl::Status Trainer::Impl::Prepare() {
   if (!outcome_.nothing_left) ForgetChanged(changes_, &state_);
   monitors_.Begin(program_.rate(0, 0), options_.weights_only, &state_);
   if (!options_.read_only) PD_RETURN_IF_ERROR(OpenRun());
-  Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
-  PD_INVARIANT(rate != nullptr);  // the startup program made it
-  rate_ = &rate->tensor;
   PD_ASSIGN_OR_RETURN(const auto amp, AmpOf(job_));
   if (amp.has_value())
     WarnOfSlowHalves(session_.registry(), amp->precision.dtype);
-  if (!program_.loss_scaling.empty())
-    scale_.Begin(
-        *session_.scope().Find(program_.loss_scaling)->tensor.data<float>());
-  PD_RETURN_IF_ERROR(PreparePlans());
+  PD_RETURN_IF_ERROR(runner_->Prepare(state_.seed));
   if (eval_loader_ != nullptr) {
     EvaluationSpec spec;
     spec.program = program_.test;
@@ -251,24 +201,22 @@ absl::Status Trainer::Impl::SetInitialValues() {
   return newest.status();
 }
 
-// The plan of a whole batch comes first, also when the first step has a smaller
-// one: it decides how parameters are laid out, and so the bits. Where records
-// differ, the shapes are those of the very first batch, also after a resume.
-absl::Status Trainer::Impl::PreparePlans() {
-  PD_ASSIGN_OR_RETURN(
-      plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
-                                StepFetches(), loader_->fields(), "train",
-                                [this](int64_t records, const Plan& plan) {
-                                  observer_->OnPlan(records, plan);
-                                }));
-  const auto varies = [](const BatchField& f) { return IsDynamic(f.shape); };
-  const std::vector<BatchField>& fields = loader_->fields();
-  if (!std::any_of(fields.begin(), fields.end(), varies))
-    return plans_->Feed(fields).status();
-  PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
-  PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
-  if (batch == nullptr) return absl::OkStatus();  // RunEpoch says so
-  return plans_->Feed(batch->fields).status();
+StepRunnerOptions Trainer::Impl::RunnerOptions() {
+  StepRunnerOptions runner;
+  runner.session = &session_;
+  runner.program = &program_;
+  runner.loader = loader_.get();
+  runner.guard = options_.guard;
+  runner.rate = [this](StepPosition at) {
+    return monitors_.Rate(state_).value_or(program_.rate(at.step, at.epoch));
+  };
+  runner.on_step = [this](const StepReport& report) {
+    return TakeStep(report);
+  };
+  runner.on_plan = [this](int64_t records, const Plan& plan) {
+    observer_->OnPlan(records, plan);
+  };
+  return runner;
 }
 
 bool Trainer::Impl::ReachedLimit() const {
@@ -314,159 +262,32 @@ absl::Status Trainer::Impl::RunEpoch() {
   }
 }
 
-// The same steps; gradients stay until the end.
-absl::StatusOr<Plan*> Trainer::Impl::FeedForGradients(const Batch& batch) {
-  if (!gradient_plans_.has_value()) {
-    std::vector<std::string> fetches = StepFetches();
-    for (const auto& [parameter, gradient] : program_.gradients)
-      fetches.push_back(gradient);
-    PD_ASSIGN_OR_RETURN(
-        gradient_plans_,
-        PlanCache::Create(&session_, &program_.main, program_.feeds,
-                          std::move(fetches), loader_->fields(), "gradients"));
-  }
-  return gradient_plans_->Feed(batch.fields);
-}
-
-void Trainer::Impl::ShowGradients(const Plan& plan) {
-  std::vector<ParameterGradient> gradients;
-  size_t fetch = StepFetches().size();
-  for (const auto& [parameter, gradient] : program_.gradients)
-    gradients.push_back({parameter, &plan.fetch(fetch++)});
-  observer_->OnGradients(state_.step, gradients);
-}
-
-absl::Status Trainer::Impl::RunPlan(const Batch& batch, Plan* plan,
-                                    double rate) {
-  NanGuard* guard = options_.guard;
-  if (guard != nullptr && guard->BeforeStep(state_.step, {plan}))
-    guarded_ = state_;
-  *rate_->data<float>() = static_cast<float>(rate);
-  RunContext context;
-  context.seed = state_.seed;
-  context.step = static_cast<uint64_t>(state_.step);
-  std::unique_ptr<StepHook> hook;
-  if (guard != nullptr) hook = guard->HookFor(*plan, state_.step);
-  const absl::Status status = Annotate(plan->Run(context, hook.get()),
-                                       absl::StrCat("step ", state_.step + 1));
-  if (guard == nullptr) return status;
-  if (IsNanFound(status)) return TraceNan(batch, *plan, status);
-  if (status.ok()) guard->AfterStep(state_.step, {plan});
-  return status;
-}
-
-// Goes back to where the guard has copies of the variables, repeats the steps
-// from there, and has the first bad one explained.
-absl::Status Trainer::Impl::TraceNan(const Batch& batch, const Plan& plan,
-                                     const absl::Status& found) {
-  NanGuard* guard = options_.guard;
-  if (guard->copied_step() == state_.step) {
-    NanQuery query = QueryOf(plan, NamesOf(program_.feeds));
-    query.program = &program_.main;
-    query.fetches = StepFetches();
-    query.labels = LabelsOf(program_);
-    query.context.seed = state_.seed;
-    query.context.step = static_cast<uint64_t>(state_.step);
-    query.place = {"train", state_.step + 1, state_.epoch + 1, batch.index + 1,
-                   batch.records};
-    guard->Rewind();
-    PD_RETURN_IF_ERROR(guard->Explain(plan, std::move(query)));
-    return found;
-  }
-  const int64_t last = state_.step;
-  guard->Rewind();
-  state_ = guarded_;
-  PD_RETURN_IF_ERROR(loader_->StartEpoch(state_.epoch, state_.batch));
-  while (state_.step <= last) {
-    PD_ASSIGN_OR_RETURN(const Batch* again, loader_->Next());
-    if (again == nullptr) break;
-    PD_ASSIGN_OR_RETURN(Plan * same, plans_->Feed(again->fields));
-    const double rate = monitors_.Rate(state_).value_or(
-        program_.rate(state_.step, state_.epoch));
-    PD_RETURN_IF_ERROR(RunPlan(*again, same, rate));
-    ++state_.step;
-    state_.batch = again->index + 1;
-  }
-  return found;  // it does not come again
-}
-
 absl::Status Trainer::Impl::Step(const Batch& batch) {
   const bool gradients = observer_->WantsGradients(state_.step + 1);
-  if (gradients || plans_->Find(batch.fields) != pending_.plan)
-    PD_RETURN_IF_ERROR(CompleteStep());
-  PD_ASSIGN_OR_RETURN(Plan * plan, gradients ? FeedForGradients(batch)
-                                             : plans_->Feed(batch.fields));
-  const double rate =
-      monitors_.Rate(state_).value_or(program_.rate(state_.step, state_.epoch));
-  if (!gradients && options_.guard == nullptr && plan->runs_ahead())
-    return StepAhead(batch, plan, rate);
-  PD_RETURN_IF_ERROR(RunPlan(batch, plan, rate));
-  const float loss = *plan->fetch(0).data<float>();
-  if (!std::isfinite(loss) && options_.guard != nullptr)
-    return TraceNan(batch, *plan, NanFound(BadLossText(state_.step + 1, loss)));
-  PD_RETURN_IF_ERROR(TakeLoss(NextReport(batch, rate), *plan));
-  if (gradients) ShowGradients(*plan);
+  PD_RETURN_IF_ERROR(
+      runner_->Run(batch, {state_.step, state_.epoch}, gradients));
+  ++state_.step;
+  state_.batch = batch.index + 1;
+  if (gradients) observer_->OnGradients(state_.step, runner_->Gradients());
   return absl::OkStatus();
 }
 
-std::vector<std::string> Trainer::Impl::StepFetches() const {
-  std::vector<std::string> fetches = {program_.loss};
-  if (!program_.loss_scaling.empty()) fetches.push_back(program_.loss_scaling);
-  return fetches;
-}
-
-// The step that `batch` makes, with which the state goes on.
-StepReport Trainer::Impl::NextReport(const Batch& batch, double rate) {
-  ++state_.step;
-  state_.batch = batch.index + 1;
-  return {state_.step, state_.epoch, state_.batch, batch.size, 0, rate};
-}
-
-absl::Status Trainer::Impl::TakeLoss(StepReport report, const Plan& plan) {
-  const float loss = *plan.fetch(0).data<float>();
-  if (!program_.loss_scaling.empty())
-    scale_.AfterStep(report.step, *plan.fetch(1).data<float>());
-  if (!std::isfinite(loss))
-    return FailedPrecondition("%s", BadLossText(report.step, loss));
-  report.loss = loss;
+absl::Status Trainer::Impl::TakeStep(const StepReport& report) {
   state_.loss_sum +=
-      static_cast<double>(loss) * static_cast<double>(report.records);
+      static_cast<double>(report.loss) * static_cast<double>(report.records);
   state_.loss_records += report.records;
   outcome_.records += report.records;
   observer_->OnStep(report);
   if (!Due(train_.log().every_steps(), report.step)) return absl::OkStatus();
-  return Log(
-      StepLine(report.step, report.epoch + 1, loss, report.learning_rate));
-}
-
-// The GPU gets the next step before it has done the last one.
-absl::Status Trainer::Impl::StepAhead(const Batch& batch, Plan* plan,
-                                      double rate) {
-  *rate_->data<float>() = static_cast<float>(rate);
-  RunContext context;
-  context.seed = state_.seed;
-  context.step = static_cast<uint64_t>(state_.step);
-  PD_RETURN_IF_ERROR(
-      Annotate(plan->Start(context), absl::StrCat("step ", state_.step + 1)));
-  PD_RETURN_IF_ERROR(CompleteStep());
-  pending_ = {plan, NextReport(batch, rate)};
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::Impl::CompleteStep() {
-  Plan* const plan = std::exchange(pending_.plan, nullptr);
-  if (plan == nullptr) return absl::OkStatus();
-  const StepReport& report = pending_.report;
-  PD_RETURN_IF_ERROR(
-      Annotate(plan->Wait(), absl::StrCat("step ", report.step)));
-  return TakeLoss(report, *plan);
+  return Log(StepLine(report.step, report.epoch + 1, report.loss,
+                      report.learning_rate));
 }
 
 // All evaluations of a step come before its checkpoint (AfterStep), so that a
 // checkpoint knows what they gave.
 absl::Status Trainer::Impl::AfterEpoch() {
-  PD_RETURN_IF_ERROR(CompleteStep());
-  if (options_.guard != nullptr) options_.guard->Forget();
+  PD_RETURN_IF_ERROR(runner_->Complete());
+  runner_->ForgetCopies();
   ++state_.epoch;
   state_.batch = 0;
   const double mean =
@@ -509,10 +330,10 @@ absl::Status Trainer::Impl::ReportSkipped(const Loader& loader,
 }
 
 absl::Status Trainer::Impl::Evaluate(bool planned) {
-  PD_RETURN_IF_ERROR(CompleteStep());
+  PD_RETURN_IF_ERROR(runner_->Complete());
   if (evaluator_ == nullptr || state_.evaluated_step == state_.step)
     return absl::OkStatus();
-  if (options_.guard != nullptr) options_.guard->Forget();
+  runner_->ForgetCopies();
   PD_RETURN_IF_ERROR(RunEvaluator());
   state_.evaluated_step = state_.step;
   PD_RETURN_IF_ERROR(
@@ -542,7 +363,7 @@ absl::Status Trainer::Impl::RunEvaluator() {
 }
 
 absl::Status Trainer::Impl::Save() {
-  PD_RETURN_IF_ERROR(CompleteStep());
+  PD_RETURN_IF_ERROR(runner_->Complete());
   if (saved_step_ == state_.step || options_.read_only) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());
   state_.threads = options_.threads;

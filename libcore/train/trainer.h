@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training loop: steps, evaluations, checkpoints, resuming. It prints
-// nothing: an observer is told what happens. What it writes under RUN:
+// The training loop: epochs, evaluations, checkpoints, logs, resuming; a
+// StepRunner runs the steps. It prints nothing: an observer is told what
+// happens. What it writes under RUN:
 // job.pbtxt (the effective job), log.jsonl, vocabularies/, checkpoints/,
 // latest, summary.json.
 #ifndef PD_LIBCORE_TRAIN_TRAINER_H_
@@ -20,20 +21,10 @@
 #include "libcore/train/evaluator.h"
 #include "libcore/train/initial_values.h"
 #include "libcore/train/monitors.h"
+#include "libcore/train/step_runner.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
-
-class NanGuard;
-
-struct StepReport {
-  int64_t step = 0;   ///< steps done, this one included
-  int64_t epoch = 0;  ///< from 0
-  int64_t batch = 0;  ///< batches of the epoch done
-  int64_t records = 0;
-  float loss = 0;
-  double learning_rate = 0;
-};
 
 /// The parts of a run, for observers that inspect them; lives as long as the
 /// trainer.
@@ -45,13 +36,6 @@ struct TrainStart {
   const Loader* eval_loader = nullptr;  ///< null without an evaluation set
   std::string run;
   int64_t step = 0;  ///< steps done before, in a run that goes on
-};
-
-/// The gradient of a parameter as the last backward pass made it, before
-/// clipping and decay.
-struct ParameterGradient {
-  std::string parameter;
-  const Tensor* gradient = nullptr;
 };
 
 /// Observer of a training. Every function may be left as it is.

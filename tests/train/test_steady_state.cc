@@ -19,7 +19,7 @@
 #include "libcore/nn/job.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/open_data.h"
-#include "libcore/train/plan_cache.h"
+#include "libcore/train/step_runner.h"
 #include "libcore/train/synthetic_batch.h"
 #include "libcore/train/train_program.h"
 
@@ -176,36 +176,41 @@ data { train {
   ASSERT_TRUE(loader.ok()) << loader.status();
   Session session(&registry);
   ASSERT_TRUE(session.RunOnce(program->startup).ok());
-  auto plans = PlanCache::Create(&session, &program->main, program->feeds,
-                                 {program->loss}, (*loader)->fields());
-  ASSERT_TRUE(plans.ok()) << plans.status();
-  RunContext context;
-  int steps = 0, in_a_row = 0;
+  size_t plans = 0;
+  StepRunnerOptions options;
+  options.session = &session;
+  options.program = &*program;
+  options.loader = loader->get();
+  options.rate = [](StepPosition) { return 0.05; };
+  options.on_step = [](const StepReport&) { return absl::OkStatus(); };
+  options.on_plan = [&plans](int64_t, const Plan&) { ++plans; };
+  StepRunner runner(std::move(options));
+  ASSERT_TRUE(runner.Prepare(1).ok());
+  int64_t steps = 0;
+  int in_a_row = 0;
   // The same order again and again: whatever comes was seen before. Only which
   // worker makes a batch is chance, and each has to grow once.
   constexpr int kMostEpochs = 200, kWanted = 3;
   for (int epoch = 0; epoch < kMostEpochs && in_a_row < kWanted; ++epoch) {
     ASSERT_TRUE((*loader)->StartEpoch(0).ok());
-    const size_t seen = plans->size();
+    const size_t seen = plans;
     g_ours = 0;
-    for (bool more = true; more; ++context.step) {
+    for (bool more = true; more;) {
       g_counting = true;
       const auto batch = (*loader)->Next();
-      absl::StatusOr<Plan*> plan = nullptr;
       absl::Status status = batch.status();
       more = batch.ok() && *batch != nullptr;
-      if (more) plan = plans->Feed((*batch)->fields);
-      if (more && plan.ok()) status = (*plan)->Run(context);
+      if (more) status = runner.Run(**batch, {steps, 0}, false);
       g_counting = false;
-      ASSERT_TRUE(plan.ok() && status.ok()) << plan.status() << status;
+      ASSERT_TRUE(status.ok()) << status;
       steps += more;
     }
     if (epoch > 0) {
-      EXPECT_EQ(plans->size(), seen);
+      EXPECT_EQ(plans, seen);
     }
     in_a_row = g_ours == 0 ? in_a_row + 1 : 0;
   }
-  EXPECT_GE(plans->size(), 3u);  // 4, 8 and 12 words; last batches
+  EXPECT_GE(plans, 3u);  // 4, 8 and 12 words; last batches
   EXPECT_GE(steps, (kWanted + 1) * 12);
   EXPECT_EQ(in_a_row, kWanted);
 }

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/step_runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/check/nan_guard.h"
+#include "libcore/exec/nan_check.h"
+#include "libcore/train/run_log.h"
+
+namespace pd {
+namespace {
+
+std::vector<std::string> NamesOf(const std::vector<FeedSpec>& feeds) {
+  std::vector<std::string> names;
+  for (const FeedSpec& feed : feeds) names.push_back(feed.name);
+  return names;
+}
+
+std::set<std::string> LabelsOf(const TrainProgram& program) {
+  std::set<std::string> labels;
+  for (const FeedSpec& feed : program.feeds)
+    if (std::count(program.inputs.begin(), program.inputs.end(), feed.name) ==
+        0)
+      labels.insert(feed.name);
+  return labels;
+}
+
+std::string StepName(const StepReport& report) {
+  return absl::StrCat("step ", report.step);
+}
+
+}  // namespace
+
+StepRunner::StepRunner(StepRunnerOptions options)
+    : options_(std::move(options)), program_(*options_.program) {
+  if (options_.guard == nullptr) return;
+  GuardedPrograms guarded{{&program_.main}, {program_.loss}, {}, nullptr};
+  for (const auto& [parameter, gradient] : program_.gradients)
+    guarded.gradients.insert(gradient);
+  guarded.layers = &program_.layers;
+  options_.guard->Begin(options_.session, std::move(guarded));
+}
+
+absl::Status StepRunner::Prepare(uint64_t seed) {
+  seed_ = seed;
+  Scope& scope = options_.session->scope();
+  Scope::Entry* rate = scope.Find(program_.learning_rate);
+  PD_INVARIANT(rate != nullptr);  // the startup program made it
+  rate_ = &rate->tensor;
+  if (!program_.loss_scaling.empty())
+    scale_.Begin(*scope.Find(program_.loss_scaling)->tensor.data<float>());
+  Loader& loader = *options_.loader;
+  PD_ASSIGN_OR_RETURN(
+      plans_,
+      PlanCache::Create(options_.session, &program_.main, program_.feeds,
+                        Fetches(), loader.fields(), "train", options_.on_plan));
+  const auto varies = [](const BatchField& f) { return IsDynamic(f.shape); };
+  const std::vector<BatchField>& fields = loader.fields();
+  if (!std::any_of(fields.begin(), fields.end(), varies))
+    return plans_->Feed(fields).status();
+  PD_RETURN_IF_ERROR(loader.StartEpoch(0));
+  PD_ASSIGN_OR_RETURN(const Batch* batch, loader.Next());
+  if (batch == nullptr) return absl::OkStatus();  // the first epoch says so
+  return plans_->Feed(batch->fields).status();
+}
+
+std::vector<std::string> StepRunner::Fetches() const {
+  std::vector<std::string> fetches = {program_.loss};
+  if (!program_.loss_scaling.empty()) fetches.push_back(program_.loss_scaling);
+  return fetches;
+}
+
+// The same steps; gradients stay until the end.
+absl::StatusOr<Plan*> StepRunner::FeedForGradients(const Batch& batch) {
+  if (!gradient_plans_.has_value()) {
+    std::vector<std::string> fetches = Fetches();
+    for (const auto& [parameter, gradient] : program_.gradients)
+      fetches.push_back(gradient);
+    PD_ASSIGN_OR_RETURN(
+        gradient_plans_,
+        PlanCache::Create(options_.session, &program_.main, program_.feeds,
+                          std::move(fetches), options_.loader->fields(),
+                          "gradients"));
+  }
+  return gradient_plans_->Feed(batch.fields);
+}
+
+std::vector<ParameterGradient> StepRunner::Gradients() const {
+  std::vector<ParameterGradient> gradients;
+  if (gradients_ == nullptr) return gradients;
+  size_t fetch = Fetches().size();
+  for (const auto& [parameter, gradient] : program_.gradients)
+    gradients.push_back({parameter, &gradients_->fetch(fetch++)});
+  return gradients;
+}
+
+absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
+                             bool gradients) {
+  gradients_ = nullptr;
+  // A plan of other shapes may take the memory of the one that runs.
+  if (gradients || plans_->Find(batch.fields) != pending_.plan)
+    PD_RETURN_IF_ERROR(Complete());
+  PD_ASSIGN_OR_RETURN(Plan * plan, gradients ? FeedForGradients(batch)
+                                             : plans_->Feed(batch.fields));
+  const StepReport report{at.step + 1, at.epoch, batch.index + 1,
+                          batch.size,  0,        options_.rate(at)};
+  if (!gradients && options_.guard == nullptr && plan->runs_ahead()) {
+    // The GPU gets the next step before it has done the last one.
+    PD_RETURN_IF_ERROR(
+        Annotate(plan->Start(BeginStep(report)), StepName(report)));
+    PD_RETURN_IF_ERROR(Complete());
+    pending_ = {plan, report};
+    return absl::OkStatus();
+  }
+  PD_RETURN_IF_ERROR(RunPlan(batch, plan, report));
+  const float loss = *plan->fetch(0).data<float>();
+  if (!std::isfinite(loss) && options_.guard != nullptr)
+    return TraceNan(batch, *plan, report,
+                    NanFound(BadLossText(report.step, loss)));
+  if (gradients) gradients_ = plan;
+  return TakeLoss(report, *plan);
+}
+
+RunContext StepRunner::BeginStep(const StepReport& report) {
+  *rate_->data<float>() = static_cast<float>(report.learning_rate);
+  RunContext context;
+  context.seed = seed_;
+  context.step = static_cast<uint64_t>(report.step - 1);
+  return context;
+}
+
+absl::Status StepRunner::RunPlan(const Batch& batch, Plan* plan,
+                                 const StepReport& report) {
+  NanGuard* guard = options_.guard;
+  const int64_t step = report.step - 1;
+  if (guard != nullptr && guard->BeforeStep(step, {plan})) copied_ = report;
+  const RunContext context = BeginStep(report);
+  std::unique_ptr<StepHook> hook;
+  if (guard != nullptr) hook = guard->HookFor(*plan, step);
+  const absl::Status status =
+      Annotate(plan->Run(context, hook.get()), StepName(report));
+  if (guard == nullptr) return status;
+  if (IsNanFound(status)) return TraceNan(batch, *plan, report, status);
+  if (status.ok()) guard->AfterStep(step, {plan});
+  return status;
+}
+
+// Goes back to where the guard has copies of the variables, repeats the steps
+// from there, and has the first bad one explained.
+absl::Status StepRunner::TraceNan(const Batch& batch, const Plan& plan,
+                                  const StepReport& report,
+                                  const absl::Status& found) {
+  NanGuard* guard = options_.guard;
+  const int64_t step = report.step - 1;
+  if (guard->copied_step() != step) {
+    guard->Rewind();
+    PD_RETURN_IF_ERROR(Repeat(report.step));
+    return found;  // it does not come again
+  }
+  NanQuery query = QueryOf(plan, NamesOf(program_.feeds));
+  query.program = &program_.main;
+  query.fetches = Fetches();
+  query.labels = LabelsOf(program_);
+  query.context.seed = seed_;
+  query.context.step = static_cast<uint64_t>(step);
+  query.place = {"train", report.step, report.epoch + 1, report.batch,
+                 batch.records};
+  guard->Rewind();
+  PD_RETURN_IF_ERROR(guard->Explain(plan, std::move(query)));
+  return found;
+}
+
+// The steps from the guard's copies to `last`, all of one epoch: the guard
+// forgets its copies at an epoch's end.
+absl::Status StepRunner::Repeat(int64_t last) {
+  Loader& loader = *options_.loader;
+  StepReport report = copied_;
+  PD_RETURN_IF_ERROR(loader.StartEpoch(report.epoch, report.batch - 1));
+  for (; report.step <= last; ++report.step) {
+    PD_ASSIGN_OR_RETURN(const Batch* again, loader.Next());
+    if (again == nullptr) break;
+    PD_ASSIGN_OR_RETURN(Plan * same, plans_->Feed(again->fields));
+    report.batch = again->index + 1;
+    report.records = again->size;
+    report.learning_rate = options_.rate({report.step - 1, report.epoch});
+    PD_RETURN_IF_ERROR(RunPlan(*again, same, report));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::TakeLoss(StepReport report, const Plan& plan) {
+  report.loss = *plan.fetch(0).data<float>();
+  if (!program_.loss_scaling.empty())
+    scale_.AfterStep(report.step, *plan.fetch(1).data<float>());
+  if (!std::isfinite(report.loss))
+    return FailedPrecondition("%s", BadLossText(report.step, report.loss));
+  return options_.on_step(report);
+}
+
+absl::Status StepRunner::Complete() {
+  Plan* const plan = std::exchange(pending_.plan, nullptr);
+  if (plan == nullptr) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(Annotate(plan->Wait(), StepName(pending_.report)));
+  return TakeLoss(pending_.report, *plan);
+}
+
+void StepRunner::ForgetCopies() {
+  if (options_.guard != nullptr) options_.guard->Forget();
+}
+
+}  // namespace pd
