@@ -89,27 +89,4 @@ double QuantJudge::Drop(double before, double after) const {
   return 100 * (larger_is_better_ ? before - after : after - before);
 }
 
-absl::StatusOr<int> LeaveSensitive(
-    const std::vector<Sensitivity>& order, double most,
-    const std::function<absl::StatusOr<double>(size_t left)>& drop) {
-  // 0, 1, 2, 4, ... until it suffices, then between the last two.
-  size_t good = 0, bad = 0;
-  for (size_t left = 0;;
-       left = std::min(std::max<size_t>(1, 2 * left), order.size())) {
-    PD_ASSIGN_OR_RETURN(const double d, drop(left));
-    if (d <= most) {
-      good = left;
-      break;
-    }
-    if (left == order.size()) return -1;
-    bad = left;
-  }
-  while (good > bad + 1) {
-    const size_t middle = (good + bad) / 2;
-    PD_ASSIGN_OR_RETURN(const double d, drop(middle));
-    (d <= most ? good : bad) = middle;
-  }
-  return static_cast<int>(good);
-}
-
 }  // namespace pd

@@ -3,10 +3,8 @@
 #ifndef PD_CMD_QUANT_COMPARE_H_
 #define PD_CMD_QUANT_COMPARE_H_
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,7 +12,6 @@
 #include "libcore/deploy/inference_model.h"
 #include "libcore/model/load_model.h"
 #include "libcore/nn/job.h"
-#include "libcore/quant/layer_errors.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -49,13 +46,6 @@ class QuantJudge {
   std::string metric_;
   bool larger_is_better_ = true;
 };
-
-/// Leaves the ops of `order` in float, from its beginning, few at first, until
-/// `drop` of what is left is at most `most`. Gives the number left, or -1 when
-/// not even all suffice. `drop` is asked O(log n) times.
-absl::StatusOr<int> LeaveSensitive(
-    const std::vector<Sensitivity>& order, double most,
-    const std::function<absl::StatusOr<double>(size_t left)>& drop);
 
 }  // namespace pd
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -25,18 +23,18 @@
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/data/datasets.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/model/load_model.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/program/match_feeds.h"
 #include "libcore/program/verifier.h"
+#include "libcore/quant/calibration_data.h"
 #include "libcore/quant/conv_bias.h"
 #include "libcore/quant/dynamic.h"
 #include "libcore/quant/equalize.h"
+#include "libcore/quant/float_search.h"
 #include "libcore/quant/fold.h"
 #include "libcore/quant/quantize.h"
 #include "libcore/report/quant_report.h"
@@ -79,43 +77,10 @@ absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
   return model;
 }
 
-// The extent that all batches must have, -1 where the model takes any.
-int64_t FixedBatch(const InferenceModel& model) {
-  int64_t batch = -1;
-  for (const FeedSpec& feed : FeedsOf(model))
-    if (!feed.shape.empty()) batch = std::max(batch, feed.shape[0]);
-  return batch;
-}
-
-// Gives the arrays the dtypes that the model declares. An array that is called
-// like no input may stand for one that no array is called after.
-absl::Status FitCalibration(const InferenceModel& model,
-                            const std::string& path, NamedArrays* arrays) {
-  for (auto& [name, array] : *arrays) {
-    const VarDesc* var = nullptr;
-    for (const std::string& input : model.names.feeds) {
-      const VarDesc* declared = model.program.global().FindVar(input);
-      if (declared == nullptr || (input != name && arrays->count(input) > 0))
-        continue;
-      Shape batch = declared->shape;
-      if (!batch.empty()) batch[0] = -1;
-      const bool fits = TakesShape(batch, array.shape);
-      if (input == name && !fits)
-        return InvalidArgument(
-            "'%s': array '%s' is %s%s; the model declares %s%s", path, name,
-            Name(array.dtype), ToString(array.shape), Name(declared->dtype),
-            ToString(batch));
-      if (input == name || (fits && var == nullptr)) var = declared;
-      if (input == name) break;
-    }
-    if (var == nullptr) continue;
-    if (var->name != name && IsFloating(array.dtype) != IsFloating(var->dtype))
-      continue;  // no stand-in for it: a label, perhaps
-    VarDesc wanted = *var;
-    wanted.name = name;
-    PD_RETURN_IF_ERROR(FitDType(wanted, path, &array));
-  }
-  return absl::OkStatus();
+// Whether --calib is a file of arrays, not a job.
+bool TakesArrays(const QuantOptions& options) {
+  return absl::EndsWith(options.calib, ".npz") ||
+         absl::EndsWith(options.calib, ".npy");
 }
 
 absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
@@ -125,21 +90,10 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
     return CommandLineError(
         absl::StrFormat("--batch %d: the model takes batches of %d only",
                         *options.batch, fixed));
-  if (absl::EndsWith(options.calib, ".npz") ||
-      absl::EndsWith(options.calib, ".npy")) {
-    ArrayDatasetOptions array;
-    array.path = options.calib;
-    PD_ASSIGN_OR_RETURN(NamedArrays arrays, ReadNpzOrNpy(options.calib));
-    PD_RETURN_IF_ERROR(FitCalibration(model, options.calib, &arrays));
-    PD_ASSIGN_OR_RETURN(DatasetPtr dataset, MakeArrayDataset(arrays, array));
-    if (dataset->size() == 0)
-      return FailedPrecondition(
-          "'%s' holds no records to calibrate on; expected some",
-          options.calib);
-    LoaderOptions loader;
-    loader.batch_size = fixed > 0 ? fixed : options.batch.value_or(kNpzBatch);
-    loader.drop_last = fixed > 0;
-    return Loader::Create(std::move(dataset), loader);
+  if (TakesArrays(options)) {
+    return OpenCalibrationArrays(
+        model, options.calib,
+        fixed > 0 ? fixed : options.batch.value_or(kNpzBatch));
   }
   std::error_code none;
   if (std::filesystem::is_directory(options.calib, none))
@@ -170,9 +124,8 @@ QuantizeOptions OptionsOf(const QuantOptions& options) {
   q.calibration.algorithm = *ParseQuantAlgorithm(options.algo);
   q.calibration.percentile = options.percentile;
   q.calibration.histograms = !options.report.empty();
-  const bool npz = absl::EndsWith(options.calib, ".npz") ||
-                   absl::EndsWith(options.calib, ".npy");
-  q.calibration.most_batches = options.batches.value_or(npz ? 0 : kJobBatches);
+  q.calibration.most_batches =
+      options.batches.value_or(TakesArrays(options) ? 0 : kJobBatches);
   q.weights.per_channel = absl::StartsWith(options.weights, "channel_wise");
   q.weights.mse = absl::EndsWith(options.weights, "mse");
   q.weights.keep_mean = options.bias_correction;
@@ -260,23 +213,9 @@ class QuantRun {
           PlanDynamic(model_, options_.skip, OptionsOf(options_).weights, &q)));
       return options_.to == "onnx" ? CheckOnnxDynamic() : absl::OkStatus();
     }
-    auto plan = PlanQuantization(model_, options_.skip);
-    PD_RETURN_IF_ERROR(Planned(plan.status()));
-    q.plan = *std::move(plan);
-    std::vector<QuantOp> kept;
-    for (QuantOp& op : q.plan.ops) {
-      op.activations.clear();
-      if (!op.weight.empty()) kept.push_back(std::move(op));
-    }
-    q.plan.ops = std::move(kept);
-    if (options_.to == "paddle-lite") KeepWeightScaleOps(model_, &q.plan);
-    q.plan.observed.clear();
-    q.algorithm = "weight_only";
-    if (q.plan.ops.empty())
-      return FailedPrecondition("'%s' has no weights to quantize",
-                                options_.model);
-    return Annotate(QuantizeWeights(model_, OptionsOf(options_).weights, &q),
-                    options_.model);
+    return Planned(PlanWeightsOnly(model_, options_.skip,
+                                   OptionsOf(options_).weights,
+                                   options_.to == "paddle-lite", &q));
   }
 
   absl::Status CheckOnnxDynamic() {
@@ -329,10 +268,11 @@ class QuantRun {
   }
 
   // The model as it runs here whatever is written.
-  InferenceModel Quantized() {
-    return options_.dynamic ? WithDynamic(model_, quantization())
-                            : WithQuantizeLinear(model_, quantization());
+  InferenceModel Quantized(const Quantization& q) const {
+    return options_.dynamic ? WithDynamic(model_, q)
+                            : WithQuantizeLinear(model_, q);
   }
+  InferenceModel Quantized() { return Quantized(quantization()); }
 
   absl::Status Judge() {
     if (judge_ == nullptr) return absl::OkStatus();
@@ -346,96 +286,65 @@ class QuantRun {
     return absl::OkStatus();
   }
 
-  absl::Status MeasureSensitivities() {
+  // Leaves the operators in float that bring `cost` to `most`. False where it
+  // takes all of them.
+  absl::StatusOr<bool> LeaveSensitive(const char* option, double most,
+                                      const FloatCost& cost) {
     Progress progress(Progress::Standard());
-    progress.Begin("measuring sensitivity",
-                   static_cast<int64_t>(quantization().plan.ops.size()), 0,
-                   "operators");
-    auto measured =
-        MeasureSensitivity(registry_, model_, quantization(), loader_.get(),
-                           ErrorBatches(), [&](int64_t done, int64_t items) {
-                             progress.Update(done, items);
-                             return true;
-                           });
-    progress.End();
-    PD_RETURN_IF_ERROR(measured.status());
-    summary_.sensitivities = *std::move(measured);
-    return absl::OkStatus();
-  }
-
-  // Leaves as few of the most sensitive operators as bring `drop` to `most`.
-  // False where it takes all of them.
-  absl::StatusOr<bool> Leave(
-      const char* option, double most,
-      const std::function<absl::StatusOr<double>(size_t)>& drop) {
-    PD_RETURN_IF_ERROR(MeasureSensitivities());
-    const Quantization all = quantization();
-    const auto leave = [&](size_t count) {
-      quantization() = all;
-      for (size_t i = 0; i < count; ++i)
-        LeaveInFloat(model_, summary_.sensitivities[i].output,
-                     absl::StrCat("sensitive: see ", option),
-                     &quantization().plan);
+    const auto operators = static_cast<int64_t>(quantization().plan.ops.size());
+    progress.Begin("measuring sensitivity", operators, 0, "operators");
+    FloatSearch search;
+    search.registry = registry_;
+    search.model = &model_;
+    search.loader = loader_.get();
+    search.batches = ErrorBatches();
+    search.why = absl::StrCat("sensitive: see ", option);
+    search.most = most;
+    search.progress = [&](int64_t done, int64_t items) {
+      progress.Update(done, items);
+      if (done == operators) progress.End();
+      return true;
     };
-    PD_ASSIGN_OR_RETURN(const int left, LeaveSensitive(summary_.sensitivities,
-                                                       most, [&](size_t count) {
-                                                         leave(count);
-                                                         return drop(count);
-                                                       }));
-    if (left < 0 || static_cast<size_t>(left) == summary_.sensitivities.size())
-      return false;
-    leave(static_cast<size_t>(left));
-    return true;
+    return SearchFloatOps(search, cost, &quantization(),
+                          &summary_.sensitivities);
   }
 
   absl::Status Search() {
-    PD_ASSIGN_OR_RETURN(
-        const bool found,
-        Leave("--max-drop", *options_.max_drop,
-              [&](size_t count) -> absl::StatusOr<double> {
-                PD_ASSIGN_OR_RETURN(
-                    const double after,
-                    judge_->Evaluate(
-                        Quantized(),
-                        absl::StrCat("evaluating with ", count, " in float")));
-                const double drop = judge_->Drop(summary_.before, after);
-                summary_.search.push_back({count, after, drop});
-                return drop;
-              }));
-    if (!found)
-      return AnswerNo(absl::StrFormat(
-          "the metric '%s' drops by more than %g points while anything is "
-          "quantized",
-          judge_->metric(), *options_.max_drop));
-    return absl::OkStatus();
-  }
-
-  // Of all answers together, on the records that errors are measured on.
-  absl::StatusOr<double> AnswersSqnr() {
-    PD_ASSIGN_OR_RETURN(
-        const auto errors,
-        CompareModels(registry_, model_, Quantized(), model_.names.fetches,
-                      loader_.get(), ErrorBatches(), nullptr));
-    double least = std::numeric_limits<double>::infinity();
-    for (const ValueError& e : errors) least = std::min(least, e.Sqnr());
-    return least;
+    const auto drop = [&](const Quantization& q,
+                          size_t left) -> absl::StatusOr<double> {
+      PD_ASSIGN_OR_RETURN(
+          const double after,
+          judge_->Evaluate(Quantized(q), absl::StrCat("evaluating with ", left,
+                                                      " in float")));
+      const double drop = judge_->Drop(summary_.before, after);
+      summary_.search.push_back({left, after, drop});
+      return drop;
+    };
+    PD_ASSIGN_OR_RETURN(const bool found,
+                        LeaveSensitive("--max-drop", *options_.max_drop, drop));
+    if (found) return absl::OkStatus();
+    return AnswerNo(absl::StrFormat(
+        "the metric '%s' drops by more than %g points while anything is "
+        "quantized",
+        judge_->metric(), *options_.max_drop));
   }
 
   absl::Status KeepSqnr() {
     if (!options_.min_sqnr.has_value()) return absl::OkStatus();
-    PD_ASSIGN_OR_RETURN(const bool found,
-                        Leave("--min-sqnr", -*options_.min_sqnr,
-                              [&](size_t) -> absl::StatusOr<double> {
-                                PD_ASSIGN_OR_RETURN(const double sqnr,
-                                                    AnswersSqnr());
-                                return -sqnr;
-                              }));
-    if (!found)
-      return AnswerNo(
-          absl::StrFormat("the answers' SQNR is below %g dB while anything is "
-                          "quantized",
-                          *options_.min_sqnr));
-    return absl::OkStatus();
+    const auto noise = [&](const Quantization& q,
+                           size_t) -> absl::StatusOr<double> {
+      PD_ASSIGN_OR_RETURN(const double sqnr,
+                          LeastAnswerSqnr(registry_, model_, Quantized(q),
+                                          loader_.get(), ErrorBatches()));
+      return -sqnr;
+    };
+    PD_ASSIGN_OR_RETURN(
+        const bool found,
+        LeaveSensitive("--min-sqnr", -*options_.min_sqnr, noise));
+    if (found) return absl::OkStatus();
+    return AnswerNo(absl::StrFormat(
+        "the answers' SQNR is below %g dB while anything is quantized",
+        *options_.min_sqnr));
   }
 
   absl::Status MeasureErrors() {
@@ -482,31 +391,16 @@ class QuantRun {
         written, std::string(absl::StripSuffix(options_.out, ".pdmodel")));
   }
 
-  // The inputs' shapes as the calibration data has them, which the model need
-  // not say.
-  std::vector<FeedSpec> BenchFeeds() const {
-    std::vector<FeedSpec> feeds = FeedsOf(model_);
-    if (loader_ == nullptr) return feeds;
-    for (FeedSpec& feed : feeds)
-      for (const BatchField& field : loader_->fields()) {
-        if (field.shape.size() != feed.shape.size() ||
-            (field.name != feed.name && feeds.size() > 1))
-          continue;
-        for (size_t i = 1; i < feed.shape.size(); ++i)
-          if (feed.shape[i] < 0) feed.shape[i] = field.shape[i];
-        break;
-      }
-    return feeds;
-  }
-
   absl::Status MeasureLatency() {
     BenchOptions bench;
     bench.seconds = options_.latency.value_or(options_.report.empty() ? 0 : 1);
     if (bench.seconds == 0) return absl::OkStatus();
     bench.batch = std::max<int64_t>(1, FixedBatch(model_));
+    const std::vector<FeedSpec> feeds =
+        loader_ == nullptr ? FeedsOf(model_) : FeedsOfRecords(model_, *loader_);
     const auto time = [&](const InferenceModel& model) {
-      return BenchInference(*registry_, AsLoaded(model, options_.model),
-                            BenchFeeds(), bench);
+      return BenchInference(*registry_, AsLoaded(model, options_.model), feeds,
+                            bench);
     };
     const auto before = time(model_), after = time(Quantized());
     for (const auto* report : {&before, &after}) {

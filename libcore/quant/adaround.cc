@@ -7,7 +7,7 @@
 
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/kernels/onednn/dnnl.h"
+#include "libcore/kernels/sgemm.h"
 
 namespace pd {
 namespace {
@@ -61,7 +61,7 @@ class Group {
     for (size_t i = 0; i < errors.size(); ++i)
       errors[i] = integers[i] - scaled_[i];
     choice.slopes.resize(errors.size());
-    onednn::Sgemm({n_, k_, k_}, errors.data(), c_.data(), choice.slopes.data());
+    Sgemm({n_, k_, k_}, errors.data(), c_.data(), choice.slopes.data());
     choice.integers = std::move(integers);
     return choice;
   }
@@ -89,7 +89,7 @@ class Group {
     for (int step = 0; step < kSteps; ++step) {
       for (size_t i = 0; i < size; ++i)
         error[i] = Soft(v[i]) - (scaled_[i] - std::floor(scaled_[i]));
-      onednn::Sgemm({n_, k_, k_}, error.data(), c_.data(), gradient.data());
+      Sgemm({n_, k_, k_}, error.data(), c_.data(), gradient.data());
       const float warm = kWarm * kSteps;
       const float part = (static_cast<float>(step) - warm) / (kSteps - warm);
       const float beta =

@@ -8,7 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/kernels/onednn/dnnl.h"
+#include "libcore/kernels/sgemm.h"
 #include "libcore/ops/conv/window.h"
 #include "libcore/quant/op_table.h"
 
@@ -112,7 +112,7 @@ class Gatherer {
     products_.resize(static_cast<size_t>(size * size));
     GemmShape shape{size, size, rows};
     shape.trans_a = true;
-    onednn::Sgemm(shape, inputs_.data(), inputs_.data(), products_.data());
+    Sgemm(shape, inputs_.data(), inputs_.data(), products_.data());
     for (int64_t i = 0; i < size * size; ++i)
       sums[i] += products_[static_cast<size_t>(i)];
   }

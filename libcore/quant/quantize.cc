@@ -46,6 +46,24 @@ void SetThresholds(const InferenceModel& model, const Calibration& calibration,
 
 }  // namespace
 
+absl::Status PlanWeightsOnly(const InferenceModel& model, const SkipList& skips,
+                             const WeightOptions& options, bool weight_scales,
+                             Quantization* q) {
+  PD_ASSIGN_OR_RETURN(q->plan, PlanQuantization(model, skips));
+  std::vector<QuantOp> kept;
+  for (QuantOp& op : q->plan.ops) {
+    op.activations.clear();
+    if (!op.weight.empty()) kept.push_back(std::move(op));
+  }
+  q->plan.ops = std::move(kept);
+  if (weight_scales) KeepWeightScaleOps(model, &q->plan);
+  q->plan.observed.clear();
+  q->algorithm = "weight_only";
+  if (q->plan.ops.empty())
+    return FailedPrecondition("there are no weights to quantize");
+  return QuantizeWeights(model, options, q);
+}
+
 absl::Status QuantizeWeights(const InferenceModel& model,
                              const WeightOptions& options, Quantization* q) {
   for (const QuantOp& op : q->plan.ops) {

@@ -41,6 +41,14 @@ absl::StatusOr<QuantizeResult> QuantizeModel(OpRegistry* registry,
                                              Loader* loader,
                                              const QuantizeOptions& options);
 
+/// Plans and rounds weights alone, which needs no calibration; activations stay
+/// in float. With `weight_scales` those alone that WithWeightScales can write.
+/// Errors: those of PlanQuantization and QuantizeWeight; FailedPrecondition for
+/// a model without weights to quantize.
+absl::Status PlanWeightsOnly(const InferenceModel& model, const SkipList& skips,
+                             const WeightOptions& options, bool weight_scales,
+                             Quantization* q);
+
 /// The integers of the plan's weights.
 absl::Status QuantizeWeights(const InferenceModel& model,
                              const WeightOptions& options, Quantization* q);

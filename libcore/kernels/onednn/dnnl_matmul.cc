@@ -5,6 +5,7 @@
 
 #include "libcore/base/headroom.h"
 #include "libcore/kernels/onednn/dnnl_internal.h"
+#include "libcore/kernels/sgemm.h"
 
 namespace pd {
 namespace onednn {
@@ -56,4 +57,9 @@ void Sgemm(const GemmShape& shape, float alpha, const float* a, const float* b,
 }
 
 }  // namespace onednn
+
+void Sgemm(const GemmShape& shape, const float* a, const float* b, float* c) {
+  onednn::Sgemm(shape, a, b, c);
+}
+
 }  // namespace pd
