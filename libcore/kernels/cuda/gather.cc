@@ -2,7 +2,8 @@
 // Ops that take elements by number, and what gives them back: gather_nd, gather
 // and index_select along any axis, index_sample, take_along_axis,
 // put_along_axis, argsort's gradient, the gradient of pooling with indices, and
-// unpool. The kernels are in gather.cu.
+// unpool. The kernels are in gather.cu, those of whole rows in
+// lookup_table_v2.cu.
 #include <limits>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "libcore/kernels/cuda/argsort.h"
 #include "libcore/kernels/cuda/gather_arguments.h"
+#include "libcore/kernels/cuda/layer_arguments.h"
 #include "libcore/ops/common/axis_view.h"
 #include "libcore/ops/common/check.h"
 
@@ -155,6 +157,61 @@ absl::StatusOr<Step> BindGatherNd(BindContext* context,
   }
   args.width = NumElements(x, axes, x.size());
   return TakeOrAdd(context, binding, named, "X", "Out");
+}
+
+// gather and index_select of floats along the first axis take whole rows, as
+// embedding lookups do that skip none.
+template <typename T>
+absl::StatusOr<LookupArgsOf<T>> ReadGatherRows(BindContext* context,
+                                               DeviceBinding* binding,
+                                               const Tensor& x,
+                                               const Tensor& index) {
+  const OpDesc& op = context->op();
+  if (context->Input("Axis") != nullptr || op.AttrOr<int32_t>("axis", 0) != 0 ||
+      op.AttrOr<int32_t>("dim", 0) != 0 || x.rank() == 0 || x.dim(0) == 0)
+    return Unimplemented("another axis than the first");
+  if (index.dtype() != DType::kInt64 && index.dtype() != DType::kInt32)
+    return Unimplemented("an index of %s", Name(index.dtype()));
+  LookupArgsOf<T> args{};
+  args.count = index.size();
+  args.rows = x.dim(0);
+  args.width = x.size() / args.rows;
+  args.padding = INT64_MIN;
+  args.ids64 = index.dtype() == DType::kInt64;
+  PD_ASSIGN_OR_RETURN(
+      args.bad, binding->ErrorFlag(absl::StrFormat(
+                    "'Index' of %s over '%s' holds a number outside [0, %d)",
+                    op.type, op.In("X"), args.rows)));
+  return args;
+}
+
+absl::StatusOr<Step> BindGatherRows(BindContext* context,
+                                    DeviceBinding* binding) {
+  const bool grad = context->Output("X@GRAD") != nullptr;
+  Tensor *x = context->Input("X"), *index = context->Input("Index"),
+         *from = grad ? context->Input("Out@GRAD") : x,
+         *to = grad ? context->Output("X@GRAD") : context->Output("Out");
+  PD_RETURN_IF_ERROR(SameReals({from, to}));
+  if (grad) context->NoBuffer(x);
+  return ForReal(*from, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    PD_ASSIGN_OR_RETURN(const LookupArgsOf<T> args,
+                        ReadGatherRows<T>(context, binding, *x, *index));
+    if ((grad ? from : to)->size() != args.count * args.width)
+      return Unimplemented("a variable of another size");
+    PD_ASSIGN_OR_RETURN(
+        const auto start,
+        Starter<LookupArgsOf<T>>::Find(
+            binding, KernelFor<T>(grad ? "lookup_grad" : "lookup")));
+    return Step([=, device = binding->device()](const RunContext&) {
+      if (grad) PD_RETURN_IF_ERROR(device->Clear(to->raw(), to->bytes()));
+      LookupArgsOf<T> run = args;
+      run.from = At<T>(from);
+      run.to = At<T>(to);
+      run.ids = index->raw();
+      return start.Elements(grad ? run.width : run.count * run.width, run);
+    });
+  });
 }
 
 // gather and index_select along any axis.
@@ -349,7 +406,9 @@ void AddGather(KernelTable* kernels) {
   AddMove<BindGatherNd>("gather_nd", kernels);
   kernels->Add("gather_nd_grad", {"cuda", BindGatherNd});
   for (const std::string type : {"gather", "index_select"}) {
+    kernels->Add(type, {"cuda", BindGatherRows});
     AddMove<BindGather>(type, kernels);
+    kernels->Add(type + "_grad", {"cuda", BindGatherRows});
     kernels->Add(type + "_grad", {"cuda", BindGather});
   }
   AddMove<BindIndexSample>("index_sample", kernels);

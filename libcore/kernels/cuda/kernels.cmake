@@ -11,9 +11,12 @@ set(PD_CUDA_KERNELS
   loss
   group_norm
   top_k
-  batch_norm_pool
+  batch_norm
+  pool
   interp
-  rows
+  layer_norm
+  lookup_table_v2
+  dropout
   selected_rows
   where
   integers

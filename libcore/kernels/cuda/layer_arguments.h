@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of bilinear_tensor_product.cu, cumsum.cu, prelu.cu, sequence.cu,
-// spectral_norm.cu and unfold.cu, and of some kernels of loss.cu and rows.cu.
+// Arguments of bilinear_tensor_product.cu, cumsum.cu, dropout.cu,
+// layer_norm.cu, lookup_table_v2.cu, prelu.cu, sequence.cu, spectral_norm.cu
+// and unfold.cu, and of some kernels of loss.cu.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LAYER_ARGUMENTS_H_
 

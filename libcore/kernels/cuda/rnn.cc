@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rnn and rnn_grad: as libcore/ops/recurrent/rnn_layers.h, with the products of
 // all steps at once and those of single steps by cuBLASLt, the rest in rnn.cu,
-// but what is dropped between layers in rows.cu.
+// but what is dropped between layers in dropout.cu.
 #include <algorithm>
 #include <memory>
 #include <string>
