@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libcore/ops/device_kernels.h"
+#include "libcore/ops/device_place.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {

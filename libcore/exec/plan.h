@@ -19,7 +19,7 @@
 #include "libcore/exec/scope.h"
 #include "libcore/exec/step_hook.h"
 #include "libcore/ir/program_desc.h"
-#include "libcore/ops/device_kernels.h"
+#include "libcore/ops/device_place.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {

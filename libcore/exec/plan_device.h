@@ -29,6 +29,7 @@
 
 #include "libcore/exec/plan.h"
 #include "libcore/exec/scope.h"
+#include "libcore/ops/device_binding.h"
 
 namespace pd {
 

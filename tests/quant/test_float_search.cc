@@ -67,7 +67,7 @@ TEST_F(QuantizeLeNet, TheSearchLeavesTheFewestOperators) {
   search.model = &model_;
   search.loader = loader.get();
   search.why = "sensitive";
-  for (size_t left = 1; left < order->size(); ++left) {
+  for (const size_t left : {size_t{1}, size_t{3}}) {
     ASSERT_GT(of_left[left], of_left[left - 1]);
     search.most = -of_left[left];
     Quantization found = result->quantization;

@@ -20,7 +20,8 @@
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/kernel_table.h"
 #include "libcore/ops/conv/window.h"
-#include "libcore/ops/device_kernels.h"
+#include "libcore/ops/device_binding.h"
+#include "libcore/ops/device_place.h"
 
 namespace pd::cuda {
 

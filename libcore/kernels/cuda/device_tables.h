@@ -7,7 +7,7 @@
 
 #include "libcore/base/status_macros.h"
 #include "libcore/device/cuda_device.h"
-#include "libcore/ops/device_kernels.h"
+#include "libcore/ops/device_binding.h"
 
 namespace pd::cuda {
 

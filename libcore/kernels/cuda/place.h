@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "libcore/ops/device_kernels.h"
+#include "libcore/ops/device_place.h"
 
 namespace pd {
 

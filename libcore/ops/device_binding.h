@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU as implementations of ops and plans see it.
-#ifndef PD_LIBCORE_OPS_DEVICE_KERNELS_H_
-#define PD_LIBCORE_OPS_DEVICE_KERNELS_H_
+// The resources of a plan on a GPU, as implementations of ops see them.
+#ifndef PD_LIBCORE_OPS_DEVICE_BINDING_H_
+#define PD_LIBCORE_OPS_DEVICE_BINDING_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -36,38 +36,6 @@ class DeviceBinding {
   virtual absl::StatusOr<int64_t*> RowsOf(const Tensor* selected) = 0;
 };
 
-/// NaN and Inf statistics of a value's elements, in device memory.
-struct NonFinite {
-  uint32_t largest = 0;  ///< magnitude, as a float's bits; NaN is above Inf
-  uint32_t nan = 0, inf = 0;
-  uint32_t plus = 0;  ///< of the infinite ones, +inf
-};
-/// One pass over some dense values in device memory: floats of any size. Adds
-/// to what `found` holds.
-struct NonFiniteRequest {
-  static constexpr int kMost = 64;
-  struct Value {
-    const void* numbers = nullptr;
-    int64_t n = 0;
-    NonFinite* found = nullptr;
-    DType dtype = DType::kFloat32;
-  };
-  Value values[kMost];
-  int count = 0;
-};
-using FindNonFiniteFn = absl::Status (*)(CudaDevice*, const NonFiniteRequest&);
-
-/// Copies elements into a tensor of another layout.
-using DeviceReorderFn = absl::StatusOr<Step> (*)(DeviceBinding*, Tensor* from,
-                                                 Tensor* to);
-
-/// A GPU, and the functions of its kernels that are no op's.
-struct DevicePlace {
-  std::shared_ptr<CudaDevice> device;
-  FindNonFiniteFn find_non_finite = nullptr;
-  DeviceReorderFn reorder = nullptr;
-};
-
 }  // namespace pd
 
-#endif  // PD_LIBCORE_OPS_DEVICE_KERNELS_H_
+#endif  // PD_LIBCORE_OPS_DEVICE_BINDING_H_
