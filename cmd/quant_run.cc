@@ -22,6 +22,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/optimize.h"
@@ -95,8 +96,7 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenCalibration(
         model, options.calib,
         fixed > 0 ? fixed : options.batch.value_or(kNpzBatch));
   }
-  std::error_code none;
-  if (std::filesystem::is_directory(options.calib, none))
+  if (IsFolder(options.calib))
     return CommandLineError(absl::StrFormat(
         "--calib '%s' is a folder; expected an npz file, or a job, whose data "
         "section may read an image_folder",
@@ -190,7 +190,7 @@ class QuantRun {
     std::error_code none;
     for (const char* suffix : {"", ".pdmodel"})
       for (const char* end : {"", ".pdmodel"})
-        if (std::filesystem::is_regular_file(options_.model + suffix, none) &&
+        if (IsFile(options_.model + suffix) &&
             std::filesystem::equivalent(options_.model + suffix,
                                         options_.out + end, none))
           return CommandLineError(

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -28,6 +27,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/kernels/make_registry.h"
@@ -76,7 +76,7 @@ absl::Status SetInitialState(const TrainOptions& options, Session* session) {
   bool any = false;
   for (const char* suffix : {".pdparams", ".pdopt"}) {
     const std::string path = absl::StrCat(options.init, suffix);
-    if (!std::filesystem::exists(path)) continue;
+    if (!Exists(path)) continue;
     any = true;
     PD_ASSIGN_OR_RETURN(const StateDict state, ReadStateDict(path));
     // In the file's order: of variables that share memory the last one counts.

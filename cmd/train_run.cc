@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/train_run.h"
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -30,6 +29,7 @@
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/kernels/make_registry.h"
@@ -197,11 +197,9 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   Display display(log_json);
   WatchOptions watch;
   // A page that is there is made anew, or it would show what is past.
-  std::error_code none;
   watch.report =
       options.report ||
-      (options.resume && std::filesystem::exists(
-                             absl::StrCat(options.out, "/report.html"), none));
+      (options.resume && Exists(absl::StrCat(options.out, "/report.html")));
   watch.facts = MachineFacts();
   PD_ASSIGN_OR_RETURN(watch.logs, LogKindsOf(options.logs));
   RunWatcher watcher(std::move(watch));

@@ -2,8 +2,6 @@
 // MNIST and its kin. The labels are small and are read and checked at once;
 // the images are inflated by a thread of their own while the caller builds its
 // model.
-#include <sys/stat.h>
-
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "formats/idx.h"
 #include "libcore/base/error.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/datasets.h"
 
@@ -110,11 +109,6 @@ absl::StatusOr<Array> ReadLabels(const IdxFile& file, int64_t classes) {
   for (int64_t i = 0; i < header.shape[0]; ++i)
     PD_RETURN_IF_ERROR(CheckLabel(label[i], classes, file.path, i));
   return labels;
-}
-
-bool Exists(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0;
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +12,7 @@
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
@@ -319,9 +318,8 @@ absl::Status RunWatcher::Finish(const TrainOutcome* outcome) {
   Flush();
   // Where nothing was left to do, the page that is there shows an evaluation
   // that this process has not made.
-  std::error_code none;
   if (outcome == nullptr || !outcome->nothing_left ||
-      !std::filesystem::exists(absl::StrCat(start_.run, "/report.html"), none))
+      !Exists(absl::StrCat(start_.run, "/report.html")))
     Report(outcome == nullptr ? "failed" : stopped ? "stopped" : "done");
   return status_;
 }

@@ -2,10 +2,8 @@
 #include "libcore/train/prediction_data.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "formats/text_pieces.h"
 #include "libcore/base/error.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/row_datasets.h"
 #include "libcore/data/transforms.h"
@@ -69,9 +68,7 @@ Form FormOfSet(const job::DataSet& leaf) {
 
 // By the name's ending, without ".gz".
 std::optional<Form> FormOfPath(const std::string& path) {
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none) || IsPictureName(path))
-    return Form::kPictures;
+  if (IsFolder(path) || IsPictureName(path)) return Form::kPictures;
   std::string name = absl::AsciiStrToLower(path);
   if (absl::EndsWith(name, ".gz")) name.resize(name.size() - 3);
   const size_t dot = name.rfind('.');

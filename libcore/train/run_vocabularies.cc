@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -171,9 +172,8 @@ std::string RunOfJobFile(const std::string& config) {
   const fs::path path(config);
   if (path.filename() != "job.pbtxt") return "";
   const fs::path run = path.has_parent_path() ? path.parent_path() : ".";
-  std::error_code none;
   for (const char* folder : {"checkpoints", "classes", "vocabularies"})
-    if (fs::is_directory(run / folder, none)) return run.string();
+    if (IsFolder((run / folder).string())) return run.string();
   return "";
 }
 
