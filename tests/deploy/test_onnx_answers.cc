@@ -12,21 +12,11 @@
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "tests/deploy/deploy_fixture.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const registry = [] {
-    auto* all = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(all).ok());
-    EXPECT_TRUE(AttachAllKernels(all).ok());
-    return all;
-  }();
-  return *registry;
-}
 
 struct Case {
   std::string name;

@@ -7,23 +7,13 @@
 
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "tests/deploy/deploy_fixture.h"
 #include "tests/deploy/onnx_nodes.h"
 #include "tests/formats/hostile.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const registry = [] {
-    auto* all = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(all).ok());
-    EXPECT_TRUE(AttachAllKernels(all).ok());
-    return all;
-  }();
-  return *registry;
-}
 
 std::vector<OnnxNodeCase> NodeCases() {
   auto cases = ReadOnnxNodeCases(PD_TESTDATA "/onnx/node_tests.zip");

@@ -7,24 +7,13 @@
 #include "absl/strings/match.h"
 #include "libcore/base/memory_limit.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
-#include "libcore/ops/registry.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
 
 constexpr int64_t kHuge = int64_t{1} << 62;
 using Longs = std::vector<int64_t>;
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const registry = [] {
-    auto* made = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(made).ok());
-    EXPECT_TRUE(AttachAllKernels(made).ok());
-    return made;
-  }();
-  return *registry;
-}
 
 OpDesc Op(const std::string& type, SlotList inputs, SlotList outputs,
           std::map<std::string, Attribute> attrs) {

@@ -7,18 +7,10 @@
 #include "gtest/gtest.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/build.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
 
 // Inputs `x` of this shape and type, and what `more` adds.
 std::string ErrorOf(const std::string& x, const std::string& layer,
@@ -28,7 +20,7 @@ std::string ErrorOf(const std::string& x, const std::string& layer,
                             more, "\nlayer { name: \"l\" ", layer, " } }"),
                "job.pbtxt");
   const absl::Status status =
-      job.ok() ? BuildModel(*job, Registry()).status() : job.status();
+      job.ok() ? BuildModel(*job, ReferenceRegistry()).status() : job.status();
   return status.ok() ? "no error" : std::string(status.message());
 }
 
@@ -118,11 +110,11 @@ TEST(Arguments, SparseAttentionGivesTheManualsNumbers) {
             sparse_attention { key_padding_mask: "k" attn_mask: "a" } } })",
                             "job.pbtxt");
   ASSERT_TRUE(job.ok()) << job.status();
-  const auto built = BuildModel(*job, Registry());
+  const auto built = BuildModel(*job, ReferenceRegistry());
   ASSERT_TRUE(built.ok()) << built.status();
   const auto run = [&](const std::vector<int32_t>& offset,
                        const std::vector<int32_t>& columns) {
-    Session session(&Registry(), 1);
+    Session session(&ReferenceRegistry(), 1);
     return session.Run(
         built->main,
         {{"q", MakeArray<float>({1, 1, 4, 2},

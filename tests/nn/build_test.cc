@@ -18,24 +18,15 @@
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
 
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    const absl::Status status = RegisterAllOps(registry);
-    EXPECT_TRUE(status.ok()) << status;
-    return registry;
-  }();
-  return *kRegistry;
-}
-
 absl::StatusOr<BuiltModel> Build(const std::string& text) {
   const auto job = ParseJob(text, "job.pbtxt");
   if (!job.ok()) return job.status();
-  return BuildModel(*job, Registry());
+  return BuildModel(*job, ReferenceRegistry());
 }
 
 // A model of one input and these lines, which start at line 3.
@@ -69,7 +60,7 @@ const OpDesc* FindOp(const ProgramDesc& program, const std::string& type) {
 TEST(Build, LeNet) {
   const auto job = ReadJob(PD_TESTDATA "/jobs/lenet_mnist.pbtxt");
   ASSERT_TRUE(job.ok()) << job.status();
-  const auto built = BuildModel(*job, Registry());
+  const auto built = BuildModel(*job, ReferenceRegistry());
   ASSERT_TRUE(built.ok()) << built.status();
   std::vector<std::string> names;
   int64_t numbers = 0;
@@ -180,15 +171,16 @@ TEST(Build, EveryExampleRuns) {
     const auto job =
         ReadJob(absl::StrCat(PD_TESTDATA, "/jobs/", name, ".pbtxt"));
     ASSERT_TRUE(job.ok()) << job.status();
-    auto built = BuildModel(*job, Registry());
+    auto built = BuildModel(*job, ReferenceRegistry());
     EXPECT_TRUE(built.ok()) << built.status();
     if (!built.ok()) continue;
     BackwardOptions options;
     options.targets[built->loss] = "";
-    const auto gradients = AppendBackward(Registry(), options, &built->main);
+    const auto gradients =
+        AppendBackward(ReferenceRegistry(), options, &built->main);
     ASSERT_TRUE(gradients.ok()) << gradients.status();
     EXPECT_EQ(gradients->size(), built->parameters.size());
-    Session session(&Registry(), 7);
+    Session session(&ReferenceRegistry(), 7);
     ASSERT_TRUE(session.RunOnce(built->startup).ok());
     NamedArrays feeds;
     std::vector<VarDesc> vars = built->inputs;
@@ -463,7 +455,7 @@ std::vector<float> FirstValues(const std::string& channels,
                                initializer, " } } } }")));
   EXPECT_TRUE(built.ok()) << built.status();
   if (!built.ok()) return {};
-  Session session(&Registry(), 1);
+  Session session(&ReferenceRegistry(), 1);
   const absl::Status status = session.RunOnce(built->startup);
   EXPECT_TRUE(status.ok()) << status;
   const auto value = session.scope().Get("l.weight");
@@ -524,7 +516,7 @@ TEST(Build, EveryInitializerRuns) {
                                             "weight_attr { initializer { ",
                                             text, " } } } }")));
     ASSERT_TRUE(built.ok()) << built.status();
-    Session session(&Registry(), 1);
+    Session session(&ReferenceRegistry(), 1);
     const absl::Status status = session.RunOnce(built->startup);
     EXPECT_TRUE(status.ok()) << status;
   }
@@ -576,9 +568,10 @@ TEST(Build, SimpleLayersRun) {
     ASSERT_TRUE(built.ok()) << built.status();
     BackwardOptions options;
     options.targets[built->loss] = "";
-    const auto gradients = AppendBackward(Registry(), options, &built->main);
+    const auto gradients =
+        AppendBackward(ReferenceRegistry(), options, &built->main);
     ASSERT_TRUE(gradients.ok()) << gradients.status();
-    Session session(&Registry(), 3);
+    Session session(&ReferenceRegistry(), 3);
     ASSERT_TRUE(session.RunOnce(built->startup).ok());
     NamedArrays feeds;
     for (const VarDesc& var : {built->inputs[0], built->labels[0]}) {

@@ -13,18 +13,10 @@
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
 
 absl::StatusOr<BuiltModel> Build(const std::string& lines,
                                  const std::string& rest = "") {
@@ -33,7 +25,7 @@ absl::StatusOr<BuiltModel> Build(const std::string& lines,
                             lines, "\n}\n", rest),
                "job.pbtxt");
   if (!job.ok()) return job.status();
-  return BuildModel(*job, Registry());
+  return BuildModel(*job, ReferenceRegistry());
 }
 
 std::string ErrorOf(const std::string& lines, const std::string& rest = "") {
@@ -81,7 +73,7 @@ TEST(Forms, EachHasItsLayersAndOneSetOfParameters) {
             "matmul_v2 matmul_v2 elementwise_sub elementwise_sub square "
             "reduce_mean assign assign");
   EXPECT_EQ(built->parameters.size(), 2u);
-  Session session(&Registry(), 1);
+  Session session(&ReferenceRegistry(), 1);
   ASSERT_TRUE(session.RunOnce(built->startup).ok());
   const NamedArrays feeds = {
       {"x", MakeArray({1, 2}, std::vector<float>{1, 1})},
@@ -163,7 +155,7 @@ TEST(ParameterGroups, LaterOnesAndAttributesGoFirst) {
   EXPECT_EQ(Find(*built, "head.weight")->learning_rate, 1);
   EXPECT_TRUE(Find(*built, "head.weight")->need_clip);
   EXPECT_TRUE(built->main.global().FindVar("back.a.weight")->stop_gradient);
-  Session session(&Registry(), 1);
+  Session session(&ReferenceRegistry(), 1);
   ASSERT_TRUE(session.RunOnce(built->startup).ok());
   EXPECT_EQ(session.scope().Get("back.a.weight")->data<float>()[0], 4);
   EXPECT_EQ(session.scope().Get("back.b.bias")->data<float>()[0], 1);

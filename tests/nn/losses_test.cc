@@ -12,18 +12,10 @@
 #include "libcore/exec/session.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
 
 absl::StatusOr<BuiltModel> Build(const std::string& shape,
                                  const std::string& loss) {
@@ -33,7 +25,7 @@ absl::StatusOr<BuiltModel> Build(const std::string& shape,
                    " }\n"),
       "job.pbtxt");
   if (!job.ok()) return job.status();
-  return BuildModel(*job, Registry());
+  return BuildModel(*job, ReferenceRegistry());
 }
 
 std::string ErrorOf(const std::string& shape, const std::string& loss) {
@@ -133,7 +125,7 @@ TEST(Losses, NoiseContrastiveEstimation) {
     ASSERT_TRUE(built.ok()) << built.status();
     ASSERT_EQ(built->parameters.size(), 2u);
     EXPECT_EQ(built->parameters[0].name, "n.weight");
-    Session session(&Registry(), 1);
+    Session session(&ReferenceRegistry(), 1);
     ASSERT_TRUE(session.RunOnce(built->startup).ok());
     const NamedArrays feeds = {
         {"x", MakeArray({2, 3}, std::vector<float>(6, 0.5f))},
@@ -159,7 +151,7 @@ TEST(Losses, HierarchicalSigmoidOfATreeOfOnesOwn) {
   EXPECT_EQ(
       ToString(built->main.global().FindVar("hsigmoid_loss_0.w_0")->shape),
       "[4, 3]");
-  Session session(&Registry(), 1);
+  Session session(&ReferenceRegistry(), 1);
   ASSERT_TRUE(session.RunOnce(built->startup).ok());
   const NamedArrays feeds = {
       {"x", MakeArray({2, 3}, std::vector<float>(6, 0.5f))},
@@ -176,7 +168,7 @@ TEST(Losses, HierarchicalSigmoidOfATreeOfOnesOwn) {
 TEST(Losses, LengthOverPositionsOfAnyNumber) {
   const auto built = Build("[-1, -1, 2]", "length: \"n\" cross_entropy {}");
   ASSERT_TRUE(built.ok()) << built.status();
-  Session session(&Registry(), 1);
+  Session session(&ReferenceRegistry(), 1);
   const NamedArrays feeds = {
       {"x", MakeArray({2, 2, 2}, std::vector<float>{0, 0, 9, -9, 0, 0, 0, 0})},
       {"n", MakeArray({2}, std::vector<int64_t>{1, 2})},

@@ -10,18 +10,10 @@
 #include "gtest/gtest.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/build.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
 
 // A model of `lines` over x; `more` stands in front of its input.
 absl::StatusOr<BuiltModel> Build(const std::string& shape,
@@ -32,7 +24,7 @@ absl::StatusOr<BuiltModel> Build(const std::string& shape,
                    " } ", lines, " }"),
       "job.pbtxt");
   if (!job.ok()) return job.status();
-  return BuildModel(*job, Registry());
+  return BuildModel(*job, ReferenceRegistry());
 }
 
 std::string ErrorOf(const std::string& lines) {
@@ -82,7 +74,7 @@ TEST(WeightNorm, StartsAsTheWeightWould) {
             "linear_0.w_0_v linear_0.w_0_g linear_0.b_0 w_v w_g");
   EXPECT_EQ(built->parameters[0].learning_rate, 0.5);
   EXPECT_EQ(built->parameters[1].learning_rate, 0.5);
-  Session session(&Registry(), 3);
+  Session session(&ReferenceRegistry(), 3);
   Start(*built, &session);
   const auto v = ValuesOf(&session, "a.weight_v");
   const auto g = ValuesOf(&session, "a.weight_g");
@@ -100,7 +92,7 @@ TEST(WeightNorm, FollowsItsParts) {
                            "layer { name: \"l\" linear { out_features: 1 bias: "
                            "false weight_attr { weight_norm { dim: 1 } } } }");
   ASSERT_TRUE(built.ok()) << built.status();
-  Session session(&Registry(), 3);
+  Session session(&ReferenceRegistry(), 3);
   ASSERT_TRUE(session.scope()
                   .Set("l.weight_v", MakeArray<float>({2, 1}, {3.0f, 4.0f}))
                   .ok());
@@ -122,7 +114,7 @@ TEST(WeightNorm, GoesWithRecurrentLayersAndSharedNames) {
       weight_attr { name: "w" weight_norm {} } } })");
   ASSERT_TRUE(built.ok()) << built.status();
   EXPECT_EQ(NamesOf(*built).find("w_v w_g"), NamesOf(*built).rfind("w_v w_g"));
-  Session session(&Registry(), 3);
+  Session session(&ReferenceRegistry(), 3);
   Start(*built, &session);
   EXPECT_EQ(ValuesOf(&session, "r.weight_ih_l0_g").size(), 12u);
   const auto y = session.Run(
@@ -142,7 +134,7 @@ TEST(SpectralNorm, TrainingFindsTheLargestSingularValue) {
   const auto built = Build("[-1, 3]", kSpectral);
   ASSERT_TRUE(built.ok()) << built.status();
   EXPECT_EQ(NamesOf(*built), "l.weight_orig");
-  Session session(&Registry(), 3);
+  Session session(&ReferenceRegistry(), 3);
   Start(*built, &session);
   EXPECT_NEAR(LengthOf(ValuesOf(&session, "l.weight_u"), 0, 2), 1, 1e-6);
   EXPECT_NEAR(LengthOf(ValuesOf(&session, "l.weight_v"), 0, 3), 1, 1e-6);
@@ -211,7 +203,7 @@ TEST(GlobalInitializer, GoesBeforeTheLayersOwnOnly) {
                   bias_init { constant { value: 4 } } }
     parameter_group { match: "m.bias" initializer { constant { value: 7 } } })");
   ASSERT_TRUE(built.ok()) << built.status();
-  Session session(&Registry(), 3);
+  Session session(&ReferenceRegistry(), 3);
   Start(*built, &session);
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, float>>{{"r.weight_ih_l0", 3},
@@ -236,7 +228,7 @@ TEST(GlobalInitializer, GoesBeforeTheLayersOwnOnly) {
             "2 } }",
             "initializer { weight_init { constant { value: 3 } } }");
   ASSERT_TRUE(one.ok()) << one.status();
-  Session other(&Registry(), 3);
+  Session other(&ReferenceRegistry(), 3);
   Start(*one, &other);
   EXPECT_EQ(ValuesOf(&other, "l.bias"), std::vector<float>(2, 0));
 }

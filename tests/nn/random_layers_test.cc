@@ -11,18 +11,10 @@
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/build.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
 
 struct Trained {
   std::vector<float> y, dx;  // of sum(y)
@@ -38,15 +30,16 @@ Trained Train(const std::string& text, const Shape& shape,
                                          extents, "] } layer { ", text, " } }"),
                             "job.pbtxt");
   EXPECT_TRUE(job.ok()) << job.status();
-  auto built = BuildModel(*job, Registry());
+  auto built = BuildModel(*job, ReferenceRegistry());
   EXPECT_TRUE(built.ok()) << built.status();
   BackwardOptions options;
   const std::string y = built->outputs[0];
   options.targets[y] = "";
   options.wrt = {"x"};
-  const auto gradients = AppendBackward(Registry(), options, &built->main);
+  const auto gradients =
+      AppendBackward(ReferenceRegistry(), options, &built->main);
   EXPECT_TRUE(gradients.ok()) << gradients.status();
-  Session session(&Registry(), seed);
+  Session session(&ReferenceRegistry(), seed);
   const std::string dx = gradients->at("x");
   const auto results =
       session.Run(built->main, {{"x", MakeArray(shape, x)}}, {y, dx});
@@ -207,12 +200,12 @@ TEST(RandomLayers, ClassCenterSampleKeepsTheLabelsClasses) {
       "[\"l\", \"l:sampled_class_center\"] }",
       "job.pbtxt");
   ASSERT_TRUE(job.ok()) << job.status();
-  const auto built = BuildModel(*job, Registry());
+  const auto built = BuildModel(*job, ReferenceRegistry());
   ASSERT_TRUE(built.ok()) << built.status();
   const std::vector<int64_t> labels = {7, 2, 7, 11, 2};
   std::vector<int> drawn(12, 0);
   for (uint64_t seed = 1; seed <= 600; ++seed) {
-    Session session(&Registry(), seed);
+    Session session(&ReferenceRegistry(), seed);
     const auto got = session.Run(built->main, {{"x", MakeArray({5}, labels)}},
                                  built->outputs);
     ASSERT_TRUE(got.ok()) << got.status();

@@ -12,23 +12,15 @@
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "libcore/nn/build.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
 
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
-
 absl::StatusOr<BuiltModel> Build(const std::string& text) {
   const auto job = ParseJob(text, "job.pbtxt");
   if (!job.ok()) return job.status();
-  return BuildModel(*job, Registry());
+  return BuildModel(*job, ReferenceRegistry());
 }
 
 // Line 2 holds the inputs, line 3 the block, line 4 and on `lines`.

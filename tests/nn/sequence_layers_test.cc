@@ -11,23 +11,15 @@
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/build.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
 
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
-
 absl::StatusOr<BuiltModel> Build(const std::string& text) {
   const auto job = ParseJob(text, "job.pbtxt");
   if (!job.ok()) return job.status();
-  return BuildModel(*job, Registry());
+  return BuildModel(*job, ReferenceRegistry());
 }
 
 std::string ErrorOf(const std::string& shape, const std::string& lines) {
@@ -89,7 +81,7 @@ TEST(SequenceLayers, DecodingStepByStepGivesTheSame) {
       "}\n"));
   ASSERT_TRUE(step.ok()) << step.status();
 
-  Session session(&Registry(), 3);
+  Session session(&ReferenceRegistry(), 3);
   ASSERT_TRUE(session.RunOnce(whole->startup).ok());
   const Array tgt = Numbers({2, 4, 4}, 0.3);
   const auto all = session.Run(
@@ -154,9 +146,10 @@ TEST(SequenceLayers, ConditionalRandomField) {
   ASSERT_EQ(built->parameters.size(), 1u);
   BackwardOptions options;
   options.targets[built->loss] = "";
-  const auto gradients = AppendBackward(Registry(), options, &built->main);
+  const auto gradients =
+      AppendBackward(ReferenceRegistry(), options, &built->main);
   ASSERT_TRUE(gradients.ok()) << gradients.status();
-  Session session(&Registry(), 3);
+  Session session(&ReferenceRegistry(), 3);
   const Array weight = Numbers({4, 2}, 1), x = Numbers({2, 3, 2}, 5);
   ASSERT_TRUE(session.scope().Set("crfw", weight).ok());
   const NamedArrays feeds = {
@@ -193,7 +186,8 @@ TEST(SequenceLayers, SparseEmbedding) {
   ASSERT_TRUE(built.ok()) << built.status();
   BackwardOptions options;
   options.targets[built->loss] = "";
-  const auto gradients = AppendBackward(Registry(), options, &built->main);
+  const auto gradients =
+      AppendBackward(ReferenceRegistry(), options, &built->main);
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   const VarDesc* gradient =
       built->main.global().FindVar(gradients->at("e.weight"));

@@ -22,26 +22,16 @@
 #include "libcore/autodiff/backward.h"
 #include "libcore/deploy/optimize.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job_model.pb.h"
 #include "libcore/nn/zoo/zoo.h"
+#include "tests/ops/registry.h"
 #include "tests/passes/pass_choices.h"
 
 namespace pd {
 namespace {
 
 using nlohmann::json;
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    EXPECT_TRUE(AttachAllKernels(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
 
 // Numbers in [0, 1) that hang on a name: FNV-1a, then a mix of the place.
 class Uniform {

@@ -5,21 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
-#include "libcore/ops/registry.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const registry = [] {
-    auto* made = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(made).ok());
-    EXPECT_TRUE(AttachAllKernels(made).ok());
-    return made;
-  }();
-  return *registry;
-}
 
 // X [2, 3] times Y [3, 4]; the gradient that comes in has `shape`.
 absl::Status RunMulGrad(int32_t x_num_col_dims, Shape shape) {

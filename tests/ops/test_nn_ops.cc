@@ -11,20 +11,11 @@
 #include "libcore/autodiff/backward.h"
 #include "libcore/base/rng.h"
 #include "libcore/exec/session.h"
-#include "libcore/ops/registry.h"
 #include "libcore/program/block_builder.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* registry = [] {
-    auto* made = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(made).ok());
-    return made;
-  }();
-  return *registry;
-}
 
 // A program of `ops`; what they make is declared, what `feeds` holds is fed.
 ProgramDesc ProgramOf(const std::vector<OpDesc>& ops,
@@ -39,7 +30,7 @@ ProgramDesc ProgramOf(const std::vector<OpDesc>& ops,
     program.global().vars.push_back(var);
   }
   for (const OpDesc& op : ops) {
-    const absl::Status status = InferOp(Registry(), op, 0, &program);
+    const absl::Status status = InferOp(ReferenceRegistry(), op, 0, &program);
     EXPECT_TRUE(status.ok()) << status;
     program.global().ops.push_back(op);
   }
@@ -57,7 +48,7 @@ OpDesc Op(std::string type, SlotList inputs, SlotList outputs,
 }
 
 std::string ErrorOf(const OpDesc& op, const NamedArrays& feeds) {
-  Session session(&Registry());
+  Session session(&ReferenceRegistry());
   std::vector<std::string> fetches;
   for (const auto& [slot, names] : op.outputs)
     fetches.insert(fetches.end(), names.begin(), names.end());
@@ -113,7 +104,7 @@ TEST(Conv2d, RefusesWhatDoesNotFit) {
       {"big", MakeArray<float>({4, 2, 5, 5}, std::vector<float>(200))}};
   ProgramDesc program = ProgramOf({}, feeds);
   const auto infer = [&](const char* filter) {
-    return InferOp(Registry(),
+    return InferOp(ReferenceRegistry(),
                    Op("conv2d", {{"Input", {"x"}}, {"Filter", {filter}}},
                       {{"Output", {"o"}}}),
                    0, &program);
@@ -137,7 +128,7 @@ std::vector<uint8_t> MaskOf(int64_t n, const RunContext& run,
       ProgramOf({Op("dropout", {{"X", {"x"}}},
                     {{"Out", {out}}, {"Mask", {"mask"}}}, attrs)},
                 feeds);
-  Session session(&Registry());
+  Session session(&ReferenceRegistry());
   auto plan =
       session.Compile(program, {{"x", DType::kFloat32, {n}}}, {"mask", out});
   EXPECT_TRUE(plan.ok()) << plan.status();
@@ -194,7 +185,7 @@ Fused MakeFused(bool trans_x, bool trans_y, const std::string& activation) {
 }
 
 double Objective(const ProgramDesc& program, const NamedArrays& feeds) {
-  Session session(&Registry());
+  Session session(&ReferenceRegistry());
   const auto got = session.Run(program, feeds, {"o"});
   EXPECT_TRUE(got.ok()) << got.status();
   double sum = 0;
@@ -214,9 +205,9 @@ TEST(FusedGemmEpilogue, GradientsAreDifferences) {
       BackwardOptions options;
       options.targets = {{"o", "ct"}};
       options.wrt = {"x", "y", "b"};
-      const auto names = AppendBackward(Registry(), options, &program);
+      const auto names = AppendBackward(ReferenceRegistry(), options, &program);
       ASSERT_TRUE(names.ok()) << names.status();
-      Session session(&Registry());
+      Session session(&ReferenceRegistry());
       const auto grads = session.Run(
           program, f.feeds, {names->at("x"), names->at("y"), names->at("b")});
       ASSERT_TRUE(grads.ok()) << grads.status();
@@ -250,7 +241,7 @@ TEST(FusedGemmEpilogue, IsMatmulAddActivation) {
        Op("elementwise_add", {{"X", {"p"}}, {"Y", {"b"}}}, {{"Out", {"q"}}}),
        Op("relu", {{"X", {"q"}}}, {{"Out", {"want"}}})},
       f.feeds);
-  Session session(&Registry());
+  Session session(&ReferenceRegistry());
   const auto got = session.Run(program, f.feeds, {"o", "want"});
   ASSERT_TRUE(got.ok()) << got.status();
   for (int64_t i = 0; i < 24; ++i)

@@ -14,21 +14,12 @@
 
 #include "formats/npz.h"
 #include "libcore/exec/session.h"
-#include "libcore/ops/registry.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
 
 using Kind = OptimizerSpec::Kind;
-
-const OpRegistry& Registry() {
-  static const OpRegistry* registry = [] {
-    auto* made = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(made).ok());
-    return made;
-  }();
-  return *registry;
-}
 
 // The optimizers that are neither sgd, momentum nor adam.
 void AddMoreSpecs(const std::function<OptimizerSpec&(const char*, Kind)>& add) {
@@ -138,8 +129,8 @@ absl::StatusOr<Setup> MakeSetup(const OptimizerSpec& spec,
   s.main.version = s.startup.version = version;
   s.main.blocks.emplace_back();
   s.startup.blocks.emplace_back();
-  BlockBuilder main(&Registry(), &s.main);
-  BlockBuilder startup(&Registry(), &s.startup);
+  BlockBuilder main(&ReferenceRegistry(), &s.main);
+  BlockBuilder startup(&ReferenceRegistry(), &s.startup);
   for (const auto& [name, shape] :
        std::map<std::string, Shape>{{"w", {3, 4}}, {"b", {4}}}) {
     main.AddVar(Variable(name, shape, true));
@@ -207,7 +198,7 @@ TEST(Optimizer, StepsLikePaddlePaddle) {
     SCOPED_TRACE(name);
     const auto setup = MakeSetup(spec);
     ASSERT_TRUE(setup.ok()) << setup.status();
-    Session session(&Registry());
+    Session session(&ReferenceRegistry());
     const absl::Status started = session.RunOnce(setup->startup);
     ASSERT_TRUE(started.ok()) << started;
     for (const auto& [param, shape] :
@@ -261,8 +252,8 @@ TEST(Optimizer, LeavesOutWhatNeedsNoClipping) {
   ProgramDesc main_program, startup_program;
   main_program.blocks.emplace_back();
   startup_program.blocks.emplace_back();
-  BlockBuilder main(&Registry(), &main_program);
-  BlockBuilder startup(&Registry(), &startup_program);
+  BlockBuilder main(&ReferenceRegistry(), &main_program);
+  BlockBuilder startup(&ReferenceRegistry(), &startup_program);
   main.AddVar(Variable("w", {2}, true));
   main.AddVar(Variable("w@GRAD", {2}, false));
   ParamGrad pair = {"w", "w@GRAD"};

@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "libcore/program/block_builder.h"
 
 namespace pd {
@@ -22,16 +21,6 @@ Array Numbers(const Shape& shape, float scale) {
 }
 
 }  // namespace
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* r = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(r).ok());
-    EXPECT_TRUE(AttachAllKernels(r).ok());
-    return r;
-  }();
-  return *kRegistry;
-}
 
 void Net::Var(const std::string& name, const Shape& shape, bool param) {
   VarDesc var;

@@ -10,12 +10,10 @@
 
 #include "libcore/ir/array.h"
 #include "libcore/ir/program_desc.h"
-#include "libcore/ops/registry.h"
 #include "libcore/passes/pipeline.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
-
-const OpRegistry& Registry();
 
 struct Net {
   ProgramDesc program;

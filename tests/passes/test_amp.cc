@@ -29,25 +29,15 @@
 #include "libcore/base/half.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "libcore/optim/loss_scaling.h"
 #include "libcore/optim/optimizer.h"
 #include "libcore/program/block_builder.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
 
 using Json = nlohmann::json;
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* r = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(r).ok());
-    EXPECT_TRUE(AttachAllKernels(r).ok());
-    return r;
-  }();
-  return *kRegistry;
-}
 
 std::string File(const std::string& name) {
   return absl::StrCat(PD_TESTDATA, "/amp/", name);

@@ -15,24 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "libcore/passes/pipeline.h"
 #include "libcore/program/block_builder.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
 
 using Attrs = std::map<std::string, Attribute>;
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* r = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(r).ok());
-    EXPECT_TRUE(AttachAllKernels(r).ok());
-    return r;
-  }();
-  return *kRegistry;
-}
 
 std::vector<float> Wave(const Shape& shape, float scale, float speed = 0.7f) {
   std::vector<float> values(static_cast<size_t>(NumElements(shape)));

@@ -9,25 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/kernels/attach.h"
 #include "libcore/nn/job.h"
-#include "libcore/ops/registry.h"
 #include "libcore/profile/profile_run.h"
 #include "libcore/profile/profiler.h"
 #include "libcore/profile/summary.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const auto* registry = [] {
-    auto* made = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(made).ok());
-    EXPECT_TRUE(AttachAllKernels(made).ok());
-    return made;
-  }();
-  return *registry;
-}
 
 struct Outcome {
   std::vector<ProfileTrace> traces;

@@ -12,18 +12,10 @@
 #include "libcore/nn/job.h"
 #include "libcore/train/synthetic_batch.h"
 #include "libcore/train/train_program.h"
+#include "tests/ops/registry.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* registry = [] {
-    auto* made = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(made).ok());
-    return made;
-  }();
-  return *registry;
-}
 
 absl::StatusOr<TrainProgram> Build(const std::string& optimizer) {
   auto job = ParseJob(absl::StrCat(R"(
@@ -44,12 +36,12 @@ absl::StatusOr<TrainProgram> Build(const std::string& optimizer) {
           field { name: "y" column: "y" } } batch_size: 4 } })"),
                       "job.pbtxt");
   if (!job.ok()) return job.status();
-  return BuildTrainProgram(Registry(), *job);
+  return BuildTrainProgram(ReferenceRegistry(), *job);
 }
 
 // The loss after some steps over one batch; the averages are put in and out.
 double Train(const TrainProgram& program, int steps) {
-  Session session(&Registry(), 1);
+  Session session(&ReferenceRegistry(), 1);
   EXPECT_TRUE(session.RunOnce(program.startup).ok());
   const std::vector<FeedSpec> feeds = FeedsFor(program.feeds, 4);
   auto plan = session.Compile(program.main, feeds, {program.loss});

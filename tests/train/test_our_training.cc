@@ -17,6 +17,7 @@
 #include "libcore/optim/averages.h"
 #include "libcore/optim/gradient_merge.h"
 #include "libcore/passes/recompute.h"
+#include "tests/ops/registry.h"
 #include "tests/train/golden_run.h"
 
 namespace pd {
@@ -86,15 +87,6 @@ std::map<std::string, Ours> Cases() {
   return cases;
 }
 
-const OpRegistry& Registry() {
-  static const OpRegistry* registry = [] {
-    auto* made = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(made).ok());
-    return made;
-  }();
-  return *registry;
-}
-
 // The forward ops and their variables.
 ProgramDesc Forward(const ProgramDesc& program) {
   ProgramDesc forward = program;
@@ -134,7 +126,7 @@ absl::StatusOr<Made> Make(const TrainCase& c, const Ours& ours) {
   BackwardOptions options;
   options.targets[c.losses_of[0]] = "";
   PD_ASSIGN_OR_RETURN(const auto gradients,
-                      AppendBackward(Registry(), options, &made.main));
+                      AppendBackward(ReferenceRegistry(), options, &made.main));
   if (!ours.checkpoints.empty())
     PD_RETURN_IF_ERROR(Recompute(ours.checkpoints, &made.main));
   std::vector<ParamGrad> pairs;
@@ -146,8 +138,8 @@ absl::StatusOr<Made> Make(const TrainCase& c, const Ours& ours) {
     pairs.push_back(pair);
     params.push_back(param);
   }
-  BlockBuilder main(&Registry(), &made.main);
-  BlockBuilder startup(&Registry(), &made.startup);
+  BlockBuilder main(&ReferenceRegistry(), &made.main);
+  BlockBuilder startup(&ReferenceRegistry(), &made.startup);
   std::optional<GradientMerge> merge;
   if (ours.merge.has_value()) {
     PD_ASSIGN_OR_RETURN(
@@ -171,7 +163,7 @@ TEST_P(OurTraining, EndsWherePaddlePaddleDoes) {
   const TrainCase c = LoadTrainCase(GetParam());
   const auto made = Make(c, Cases().at(GetParam()));
   ASSERT_TRUE(made.ok()) << made.status();
-  Session session(&Registry());
+  Session session(&ReferenceRegistry());
   PlanOptions options;
   options.poison = true;
   session.set_plan_options(options);

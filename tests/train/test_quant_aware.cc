@@ -10,22 +10,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/attach.h"
 #include "libcore/train/train_program.h"
+#include "tests/ops/registry.h"
 #include "tests/train/aware_case.h"
 
 namespace pd {
 namespace {
-
-const OpRegistry& Registry() {
-  static const OpRegistry* const kRegistry = [] {
-    auto* registry = new OpRegistry;
-    EXPECT_TRUE(RegisterAllOps(registry).ok());
-    EXPECT_TRUE(AttachAllKernels(registry).ok());
-    return registry;
-  }();
-  return *kRegistry;
-}
 
 class Aware : public testing::TestWithParam<AwareCase> {};
 
