@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/feed_options.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
@@ -107,25 +108,14 @@ void BindWhat(CheckNaninfOptions* o, OptionTable* table) {
   table->Group("Model");
   table->Text({"-m,--model", "MODEL", "the model to run, see `pd-eval`"},
               &o->model);
-  table->Text({"--feed", "FILE", "an npz file with an array for each input"},
-              &o->feed);
-  table->Text({"--lod", "FILE",
-               "a JSON file with the sequence lengths of feeds: "
-               "`{\"word\": [[2, 3, 1]]}`, levels of lengths"},
-              &o->lod);
-  table->Text({"--startup", "FILE",
-               "a startup program that is run first, for a program without "
-               "parameters"},
-              &o->startup);
+  BindFeedOptions(table, &o->feed, &o->lod);
+  BindStartupOption(table, &o->startup);
   table->Text({"--fetch", "NAMES", "variables to compute, separated by commas"},
               &o->fetch);
   table->DescribeDefault("--fetch", "the model's outputs; else everything");
   table->Group("Files");
   table->Positional({"", "FILE", "what to look through"}, 1 << 20, &o->files);
   table->TakesStream("--config", StandardStream::kInput);
-  table->TakesStream("--feed", StandardStream::kInput);
-  table->TakesStream("--lod", StandardStream::kInput);
-  table->TakesStream("--startup", StandardStream::kInput);
   table->TakesStream("FILE", StandardStream::kInput);
 }
 

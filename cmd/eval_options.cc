@@ -2,6 +2,7 @@
 #include "cmd/eval_options.h"
 
 #include "cmd/common/exit_status.h"
+#include "cmd/common/feed_options.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -105,10 +106,7 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->Group("Model");
   table->Text({"-m,--model", "MODEL", "what to run"}, &o->model);
   table->Require("--model");
-  table->Text({"--startup", "FILE",
-               "a startup program that is run first, for a program without "
-               "parameters"},
-              &o->startup);
+  BindStartupOption(table, &o->startup);
   table->Group("Data");
   table->Text(
       {"-c,--config", "JOB",
@@ -117,12 +115,7 @@ void BindEval(EvalOptions* o, OptionTable* table) {
       &o->config);
   table->Texts({"-o", "PATH=VALUE", "changes a field of the job"},
                &o->overrides);
-  table->Text({"--feed", "FILE", "an npz file with an array for each input"},
-              &o->feed);
-  table->Text({"--lod", "FILE",
-               "a JSON file with the sequence lengths of feeds: "
-               "`{\"word\": [[2, 3, 1]]}`, levels of lengths"},
-              &o->lod);
+  BindFeedOptions(table, &o->feed, &o->lod);
   table->Group("Results");
   table->Text({"--fetch", "NAMES", "variables to give, separated by commas"},
               &o->fetch);
@@ -172,10 +165,7 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->Texts({"--shape", "NAME=SHAPE",
                 "shape of an input of --bench: `x=1,3,224,224`"},
                &o->shapes);
-  table->TakesStream("--startup", StandardStream::kInput);
   table->TakesStream("--config", StandardStream::kInput);
-  table->TakesStream("--feed", StandardStream::kInput);
-  table->TakesStream("--lod", StandardStream::kInput);
   table->TakesStream("FILE", StandardStream::kInput);
   table->TakesStream("--out", StandardStream::kOutput);
   table->TakesStream("--report", StandardStream::kOutput);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/feed_options.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/profile/scheduler.h"
 #include "libcore/profile/summary.h"
@@ -100,20 +101,13 @@ void BindWork(ProfileOptions* o, OptionTable* table) {
                &o->overrides);
   table->Text({"-m,--model", "MODEL", "a model to run instead, see `pd-eval`"},
               &o->model);
-  table->Text({"--feed", "FILE", "an npz file with an array for each input"},
-              &o->feed);
-  table->Text({"--lod", "FILE",
-               "a JSON file with the sequence lengths of feeds: "
-               "`{\"word\": [[2, 3, 1]]}`, levels of lengths"},
-              &o->lod);
+  BindFeedOptions(table, &o->feed, &o->lod);
   table->Integer({"--steps", "N", "runs N steps at most"}, {1, 1000000000},
                  &o->steps);
   table->DescribeDefault("--steps",
                          "as many as the scheduler needs; with --timer-only "
                          "or a scheduler without end, 100");
   table->TakesStream("--config", StandardStream::kInput);
-  table->TakesStream("--feed", StandardStream::kInput);
-  table->TakesStream("--lod", StandardStream::kInput);
 }
 
 void BindRecording(ProfileOptions* o, OptionTable* table) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program is fed and starts from, of every tool that runs one as it is.
+#ifndef PD_CMD_COMMON_FEED_OPTIONS_H_
+#define PD_CMD_COMMON_FEED_OPTIONS_H_
+
+#include <string>
+
+#include "cmd/common/option_table.h"
+
+namespace pd {
+
+/// Adds --feed and --lod, which may be standard input.
+void BindFeedOptions(OptionTable* table, std::string* feed, std::string* lod);
+
+/// Adds --startup, which may be standard input.
+void BindStartupOption(OptionTable* table, std::string* startup);
+
+}  // namespace pd
+
+#endif  // PD_CMD_COMMON_FEED_OPTIONS_H_
