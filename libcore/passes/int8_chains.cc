@@ -126,7 +126,8 @@ void Int8Program::Put(int at, OpDesc op, const std::vector<size_t>& others) {
 }
 
 void Int8Program::RenameReads(const std::string& from, const std::string& to) {
-  for (const size_t i : graph_->Readers(from)) {
+  const std::vector<size_t> readers = graph_->Readers(from);
+  for (const size_t i : readers) {
     OpDesc reader = graph_->op(i);
     for (auto& [slot, names] : reader.inputs)
       std::replace(names.begin(), names.end(), from, to);

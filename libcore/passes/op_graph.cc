@@ -7,8 +7,21 @@
 namespace pd {
 namespace {
 
+// Takes it from a sorted list.
 void Erase(std::vector<size_t>* list, size_t i) {
-  list->erase(std::remove(list->begin(), list->end(), i), list->end());
+  const auto at = std::lower_bound(list->begin(), list->end(), i);
+  if (at != list->end() && *at == i) list->erase(at);
+}
+
+// Adds it to a sorted list that may hold it already.
+void Insert(std::vector<size_t>* list, size_t i) {
+  const auto at = std::lower_bound(list->begin(), list->end(), i);
+  if (at == list->end() || *at != i) list->insert(at, i);
+}
+
+const std::vector<size_t>& NoOps() {
+  static const auto* const kNoOps = new std::vector<size_t>;
+  return *kNoOps;
 }
 
 }  // namespace
@@ -36,12 +49,10 @@ OpGraph::OpGraph(const PassContext& context, ProgramDesc* program)
 }
 
 void OpGraph::Add(size_t i) {
-  for (const std::string& name : NamesOf(block_.ops[i].inputs)) {
-    std::vector<size_t>& readers = uses_[name].readers;
-    if (readers.empty() || readers.back() != i) readers.push_back(i);
-  }
+  for (const std::string& name : NamesOf(block_.ops[i].inputs))
+    Insert(&uses_[name].readers, i);
   for (const std::string& name : NamesOf(block_.ops[i].outputs))
-    uses_[name].writers.push_back(i);
+    Insert(&uses_[name].writers, i);
 }
 
 void OpGraph::Drop(size_t i) {
@@ -77,9 +88,9 @@ int OpGraph::OnlyReader(const std::string& name,
   return reader;
 }
 
-std::vector<size_t> OpGraph::Readers(const std::string& name) const {
+const std::vector<size_t>& OpGraph::Readers(const std::string& name) const {
   const Uses* uses = Find(name);
-  return uses == nullptr ? std::vector<size_t>() : uses->readers;
+  return uses == nullptr ? NoOps() : uses->readers;
 }
 
 int OpGraph::OnlyWriter(const std::string& name) const {
@@ -130,14 +141,7 @@ void OpGraph::Replace(size_t at, OpDesc op, const std::vector<size_t>& others) {
     Drop(i);
     removed_[i] = true;
   }
-  for (const std::string& name : NamesOf(block_.ops[at].inputs)) {
-    std::vector<size_t>& readers = uses_[name].readers;
-    readers.push_back(at);
-    std::sort(readers.begin(), readers.end());
-    readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
-  }
-  for (const std::string& name : NamesOf(block_.ops[at].outputs))
-    uses_[name].writers.push_back(at);
+  Add(at);
 }
 
 void OpGraph::Remove(size_t at) {
@@ -156,9 +160,9 @@ void OpGraph::Declare(const VarDesc& var) {
     for (const VarDesc& known : block_.vars) vars_[known.name] = &known;
 }
 
-std::vector<size_t> OpGraph::Writers(const std::string& name) const {
+const std::vector<size_t>& OpGraph::Writers(const std::string& name) const {
   const Uses* uses = Find(name);
-  return uses == nullptr ? std::vector<size_t>() : uses->writers;
+  return uses == nullptr ? NoOps() : uses->writers;
 }
 
 bool OpGraph::IsParameter(const std::string& name) const {

@@ -33,8 +33,8 @@ class OpGraph {
   /// block. -1 otherwise. Ops in `ignored` do not count.
   int OnlyReader(const std::string& name,
                  const std::set<size_t>& ignored = {}) const;
-  /// The ops that read `name`.
-  std::vector<size_t> Readers(const std::string& name) const;
+  /// The ops that read `name`, in order; the list changes with the graph.
+  const std::vector<size_t>& Readers(const std::string& name) const;
   /// The only op that writes it; -1 for none or several.
   int OnlyWriter(const std::string& name) const;
   /// The op of this type that reads `name` in `slot`; -1 for none or several.
@@ -52,8 +52,8 @@ class OpGraph {
   void Remove(size_t at);
   /// Adds a variable to block 0 where it is not there.
   void Declare(const VarDesc& var);
-  /// The ops of block 0 that write it.
-  std::vector<size_t> Writers(const std::string& name) const;
+  /// The ops that write it, likewise.
+  const std::vector<size_t>& Writers(const std::string& name) const;
   /// Whether no op of any block writes the variable.
   bool IsUnwritten(const std::string& name) const;
   /// Whether the variable is a fetch, persistable, or another block's.
