@@ -9,9 +9,8 @@
 // numbers. For inference: where a gradient op reads the reshaped bias, it
 // stays.
 #include <string>
-#include <utility>
 
-#include "libcore/passes/op_graph.h"
+#include "libcore/passes/pattern.h"
 
 namespace pd {
 namespace {
@@ -25,19 +24,6 @@ int LongAxis(const Shape& shape, int64_t elements) {
     axis = static_cast<int>(d);
   }
   return axis;
-}
-
-// The reshape2 that makes the Y of the addition; kNone where it is another op
-// or may not go.
-int ReshapeOf(const OpGraph& graph, size_t add) {
-  const std::string& y = graph.op(add).In("Y");
-  const int i = graph.OnlyWriter(y);
-  if (i == kNone || graph.op(At(i)).type != "reshape2" ||
-      graph.OnlyReader(y) != static_cast<int>(add))
-    return kNone;
-  for (const std::string& shape : graph.op(At(i)).Output("XShape"))
-    if (!graph.Readers(shape).empty() || graph.IsWanted(shape)) return kNone;
-  return i;
 }
 
 // The axis along which the vector is added; kNone where it is no vector, may
@@ -55,24 +41,23 @@ int AxisOf(const OpGraph& graph, const OpDesc& add, const OpDesc& reshape) {
   return LongAxis(spread->shape, vector->shape[0]);
 }
 
+bool Fuse(const Match& match, Fusion* fusion) {
+  const OpDesc &reshape = match.op("reshape"), &add = match.op("add");
+  const int axis = AxisOf(match.graph(), add, reshape);
+  if (match.HasGradients() || axis == kNone) return false;
+  fusion->forward = add;
+  fusion->forward.SetInput("Y", reshape.Input("X"));
+  fusion->forward.attrs["axis"] = static_cast<int32_t>(axis);
+  return true;
+}
+
 }  // namespace
 
 absl::Status FlattenBiases(const PassContext& context, ProgramDesc* program) {
-  OpGraph graph(context, program);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    if (graph.op(i).type != "elementwise_add") continue;
-    const int reshape = ReshapeOf(graph, i);
-    if (reshape == kNone) continue;
-    const OpDesc& bias = graph.op(At(reshape));
-    const int axis = AxisOf(graph, graph.op(i), bias);
-    if (axis == kNone) continue;
-    OpDesc add = graph.op(i);
-    add.SetInput("Y", bias.Input("X"));
-    add.attrs["axis"] = static_cast<int32_t>(axis);
-    graph.Replace(i, std::move(add), {At(reshape)});
-  }
-  graph.Finish();
-  return absl::OkStatus();
+  static const auto* const kPattern =
+      new Pattern{PatternOp{"reshape", {"reshape2"}, {"X"}, "Out"},
+                  PatternOp{"add", {"elementwise_add"}, {"Y"}, "Out"}};
+  return FuseMatches(context, {kPattern}, Fuse, program);
 }
 
 }  // namespace pd
