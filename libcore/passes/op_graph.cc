@@ -209,6 +209,13 @@ void OpGraph::Finish() {
   for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
 }
 
+void SetFusedActivation(const OpDesc* activation, OpDesc* fused) {
+  fused->attrs["fuse_activation"] =
+      activation == nullptr ? std::string() : activation->type;
+  if (activation != nullptr && activation->type == "relu6")
+    fused->attrs["fuse_alpha"] = activation->AttrOr("threshold", 6.0f);
+}
+
 void CopyOpAttrs(const std::vector<const OpDesc*>& from, OpDesc* to) {
   std::vector<std::string> role_vars;
   for (const OpDesc* op : from) {

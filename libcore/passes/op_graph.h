@@ -89,6 +89,10 @@ inline bool IsRelu(const OpDesc& op) {
   return op.type == "relu" || op.type == "relu6";
 }
 
+/// Gives a fused_conv2d, or its gradient op, its activation: relu, or relu6
+/// with its bound. Null: none.
+void SetFusedActivation(const OpDesc* activation, OpDesc* fused);
+
 /// Copies op_role, op_device and the like, and op_role_var of all ops.
 void CopyOpAttrs(const std::vector<const OpDesc*>& from, OpDesc* to);
 
