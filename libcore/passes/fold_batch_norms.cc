@@ -12,15 +12,10 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/passes/op_graph.h"
+#include "libcore/passes/pattern.h"
 
 namespace pd {
 namespace {
-
-struct Chain {
-  size_t conv = 0, norm = 0;
-  int bias_add = kNone;
-};
 
 class Folder {
  public:
@@ -28,11 +23,14 @@ class Folder {
       : context_(context), graph_(context, program), factors_(factors) {}
 
   absl::StatusOr<int> Run() {
+    const Pattern chain = Chain();
+    const Matcher matcher(&graph_, {&chain});
     int folded = 0;
     for (size_t i = 0; i < graph_.size(); ++i) {
-      Chain chain;
-      if (graph_.IsRemoved(i) || !FindChain(i, &chain)) continue;
-      PD_RETURN_IF_ERROR(Fold(chain));
+      if (graph_.IsRemoved(i)) continue;
+      const std::optional<Match> match = matcher.MatchAt(chain, i);
+      if (!match.has_value() || match->HasGradients()) continue;
+      PD_RETURN_IF_ERROR(Fold(*match));
       ++folded;
     }
     graph_.Finish();
@@ -40,6 +38,25 @@ class Folder {
   }
 
  private:
+  Pattern Chain() const {
+    return {
+        PatternOp{"conv", {"conv2d", "depthwise_conv2d"}, {"Input"}, "Output"}
+            .If([this](const Match&, const OpDesc& conv) {
+              return IsConstant(conv.In("Filter"), 4) &&
+                     conv.AttrOr<std::string>("data_format", "NCHW") != "NHWC";
+            }),
+        PatternOp{"bias", {"elementwise_add"}, {"X"}, "Out"}
+            .Optional()
+            .Attr("axis", int32_t{1}, int32_t{-1})
+            .If([this](const Match&, const OpDesc& add) {
+              return IsConstant(add.In("Y"), 1);
+            }),
+        PatternOp{"norm", {"batch_norm"}, {"X"}, "Y"}.If(
+            [this](const Match& match, const OpDesc& norm) {
+              return MayFold(match.op("conv"), norm);
+            })};
+  }
+
   // Whether only one op reads it, and finds the same values in every run.
   bool IsConstant(const std::string& name, size_t rank) const {
     const VarDesc* var = graph_.Var(name);
@@ -64,52 +81,21 @@ class Folder {
             !norm.AttrOr("trainable_statistics", false));
   }
 
-  bool IsBiasAdd(const OpDesc& op) const {
-    return op.type == "elementwise_add" && IsConstant(op.In("Y"), 1) &&
-           op.AttrOr<int32_t>("axis", -1) == 1;
-  }
-
-  // Whether op `i` is a batch_norm that can be folded, with its chain.
-  bool FindChain(size_t i, Chain* chain) const {
-    const OpDesc& norm = graph_.op(i);
-    if (norm.type != "batch_norm" || !UsesGivenStatistics(norm) ||
-        norm.AttrOr<std::string>("data_layout", "NCHW") != "NCHW" ||
-        !IsStatistic(norm.In("Mean")) || !IsStatistic(norm.In("Variance")))
-      return false;
-    for (const char* slot : {"Scale", "Bias"})
-      if (norm.Input(slot).empty() || !IsConstant(norm.In(slot), 1))
-        return false;
-    chain->norm = i;
-    std::string input = norm.In("X");
-    int maker = MakerFor(input, i);
-    if (maker != kNone && IsBiasAdd(graph_.op(At(maker)))) {
-      chain->bias_add = maker;
-      input = graph_.op(At(maker)).In("X");
-      maker = MakerFor(input, At(maker));
-    }
-    if (maker == kNone) return false;
-    chain->conv = At(maker);
-    const OpDesc& conv = graph_.op(chain->conv);
-    return (conv.type == "conv2d" || conv.type == "depthwise_conv2d") &&
-           IsConstant(conv.In("Filter"), 4) &&
+  bool MayFold(const OpDesc& conv, const OpDesc& norm) const {
+    return UsesGivenStatistics(norm) &&
+           norm.AttrOr<std::string>("data_layout", "NCHW") == "NCHW" &&
+           IsStatistic(norm.In("Mean")) && IsStatistic(norm.In("Variance")) &&
+           IsConstant(norm.In("Scale"), 1) && IsConstant(norm.In("Bias"), 1) &&
            graph_.Var(conv.In("Filter"))->shape[0] ==
-               graph_.Var(norm.In("Scale"))->shape[0] &&
-           conv.AttrOr<std::string>("data_format", "NCHW") != "NHWC";
-  }
-
-  // The op that makes what `reader` alone reads.
-  int MakerFor(const std::string& name, size_t reader) const {
-    return graph_.OnlyReader(name) == static_cast<int>(reader)
-               ? graph_.OnlyWriter(name)
-               : kNone;
+               graph_.Var(norm.In("Scale"))->shape[0];
   }
 
   // The factor and the addend of each channel.
   struct Factors {
     std::vector<double> by, plus;
   };
-  Factors FactorsOf(const Chain& chain) const {
-    const OpDesc& norm = graph_.op(chain.norm);
+  Factors FactorsOf(const Match& match) const {
+    const OpDesc& norm = match.op("norm");
     const auto values = [&](const OpDesc& op, const char* slot) {
       return ToArray(*context_.value(op.In(slot)));
     };
@@ -117,8 +103,7 @@ class Folder {
                 mean = values(norm, "Mean"),
                 variance = values(norm, "Variance");
     Array bias;
-    if (chain.bias_add != kNone)
-      bias = values(graph_.op(At(chain.bias_add)), "Y");
+    if (match.Has("bias")) bias = values(match.op("bias"), "Y");
     const double epsilon = norm.AttrOr<float>("epsilon", 1e-5f);
     Factors factors;
     for (int64_t c = 0; c < scale.size(); ++c) {
@@ -141,12 +126,12 @@ class Folder {
     return var.name;
   }
 
-  absl::Status Fold(const Chain& chain) {
-    OpDesc conv = graph_.op(chain.conv);
+  absl::Status Fold(const Match& match) {
+    OpDesc conv = match.op("conv");
     const std::string& filter = conv.In("Filter");
     // Variables made for another plan are reused: the old values may be gone.
     const auto multiply = [&](float* out) {
-      const std::vector<double> by = FactorsOf(chain).by;
+      const std::vector<double> by = FactorsOf(match).by;
       const Tensor& old = *context_.value(filter);
       const Array rows = old.layout() == nullptr ? Array() : ToArray(old);
       const float* from =
@@ -158,31 +143,32 @@ class Folder {
       if (factors_ != nullptr) (*factors_)[filter] = by;
     };
     const auto add = [&](float* out) {
-      for (const double plus : FactorsOf(chain).plus)
+      for (const double plus : FactorsOf(match).plus)
         *out++ = static_cast<float>(plus);
     };
     PD_ASSIGN_OR_RETURN(const std::string made, Define(filter, multiply));
     PD_ASSIGN_OR_RETURN(const std::string bias,
-                        Define(graph_.op(chain.norm).In("Bias"), add));
+                        Define(match.op("norm").In("Bias"), add));
     conv.SetInput("Filter", {made});
-    Rewrite(chain, std::move(conv), bias);
+    Rewrite(match, std::move(conv), bias);
     return absl::OkStatus();
   }
 
   // The batch norm's place becomes the addition of the bias.
-  void Rewrite(const Chain& chain, OpDesc conv, const std::string& bias) {
+  void Rewrite(const Match& match, OpDesc conv, const std::string& bias) {
+    const OpDesc& norm = match.op("norm");
     OpDesc add;
     add.type = "elementwise_add";
-    add.SetInput("X", {conv.Out("Output")});
+    add.SetInput("X", conv.Output("Output"));
     add.SetInput("Y", {bias});
-    add.SetOutput("Out", {graph_.op(chain.norm).Out("Y")});
+    add.SetOutput("Out", norm.Output("Y"));
     add.attrs = {{"axis", int32_t{1}},
                  {std::string(kOpRoleAttr), int32_t{kRoleForward}}};
-    CopyOpAttrs({&graph_.op(chain.norm)}, &add);
-    graph_.Replace(chain.conv, std::move(conv), {});
+    CopyOpAttrs({&norm}, &add);
     std::vector<size_t> others;
-    if (chain.bias_add != kNone) others.push_back(At(chain.bias_add));
-    graph_.Replace(chain.norm, std::move(add), others);
+    if (match.Has("bias")) others.push_back(match.at("bias"));
+    graph_.Replace(match.at("conv"), std::move(conv), {});
+    graph_.Replace(match.at("norm"), std::move(add), others);
   }
 
   const PassContext& context_;
