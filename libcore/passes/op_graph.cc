@@ -72,20 +72,12 @@ const VarDesc* OpGraph::Var(const std::string& name) const {
   return it == vars_.end() ? nullptr : it->second;
 }
 
-int OpGraph::OnlyReader(const std::string& name,
-                        const std::set<size_t>& ignored) const {
+int OpGraph::OnlyReader(const std::string& name) const {
   const Uses* uses = Find(name);
-  const VarDesc* var = Var(name);
-  if (uses == nullptr || uses->elsewhere || uses->writers.size() != 1 ||
-      context_.keep.count(name) > 0 || (var != nullptr && var->persistable))
-    return -1;
-  int reader = -1;
-  for (size_t i : uses->readers) {
-    if (ignored.count(i) > 0) continue;
-    if (reader >= 0) return -1;
-    reader = static_cast<int>(i);
-  }
-  return reader;
+  return uses == nullptr || uses->writers.size() != 1 ||
+                 uses->readers.size() != 1 || IsWanted(name)
+             ? kNone
+             : static_cast<int>(uses->readers.front());
 }
 
 const std::vector<size_t>& OpGraph::Readers(const std::string& name) const {
@@ -100,36 +92,14 @@ int OpGraph::OnlyWriter(const std::string& name) const {
              : static_cast<int>(uses->writers.front());
 }
 
-int OpGraph::ReaderOf(const std::string& name, const char* type,
-                      const char* slot) const {
-  int found = -1;
-  for (size_t i : Readers(name)) {
-    const std::vector<std::string>& names = op(i).Input(slot);
-    if (op(i).type != type || names.size() != 1 || names[0] != name) continue;
-    if (found >= 0) return -1;
-    found = static_cast<int>(i);
-  }
-  return found;
-}
-
-bool OpGraph::IsTouchedBetween(const std::vector<std::string>& names,
-                               size_t first, size_t last) const {
-  const auto reads = [&](const std::string& name) {
-    const std::vector<size_t> readers = Readers(name);
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](size_t i) { return i > first && i < last; });
-  };
-  return IsWrittenBetween(names, first, last) ||
-         std::any_of(names.begin(), names.end(), reads);
-}
-
 bool OpGraph::IsWrittenBetween(const std::vector<std::string>& names,
                                size_t first, size_t last) const {
   for (const std::string& name : names) {
     const Uses* uses = Find(name);
     if (uses == nullptr) continue;
-    for (size_t i : uses->writers)
-      if (i > first && i < last) return true;
+    const auto& writers = uses->writers;
+    const auto next = std::upper_bound(writers.begin(), writers.end(), first);
+    if (next != writers.end() && *next < last) return true;
   }
   return false;
 }

@@ -30,20 +30,13 @@ class OpGraph {
 
   /// The only op of block 0 that reads `name`, when nothing else needs it: it
   /// is written once, is no fetch, not persistable, and seen by no other
-  /// block. -1 otherwise. Ops in `ignored` do not count.
-  int OnlyReader(const std::string& name,
-                 const std::set<size_t>& ignored = {}) const;
+  /// block. -1 otherwise.
+  int OnlyReader(const std::string& name) const;
   /// The ops that read `name`, in order; the list changes with the graph.
   const std::vector<size_t>& Readers(const std::string& name) const;
   /// The only op that writes it; -1 for none or several.
   int OnlyWriter(const std::string& name) const;
-  /// The op of this type that reads `name` in `slot`; -1 for none or several.
-  int ReaderOf(const std::string& name, const char* type,
-               const char* slot) const;
-  /// Whether an op in (first, last) reads or writes one of `names`.
-  bool IsTouchedBetween(const std::vector<std::string>& names, size_t first,
-                        size_t last) const;
-  /// Whether one of them writes one of `names`.
+  /// Whether an op in (first, last) writes one of `names`.
   bool IsWrittenBetween(const std::vector<std::string>& names, size_t first,
                         size_t last) const;
 
@@ -83,11 +76,6 @@ class OpGraph {
 
 /// The names of a slot list that are variables.
 std::vector<std::string> NamesOf(const SlotList& slots);
-
-/// An activation that fused ops know: relu, or relu6 with its bound.
-inline bool IsRelu(const OpDesc& op) {
-  return op.type == "relu" || op.type == "relu6";
-}
 
 /// Gives a fused_conv2d, or its gradient op, its activation: relu, or relu6
 /// with its bound. Null: none.
