@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "libcore/base/shape.h"
 #include "libcore/passes/op_graph.h"
 
@@ -33,6 +34,8 @@ bool UpdatesALargeParameter(const OpDesc& op, const ProgramDesc& program) {
 // Behind which op each variable was last written, and last touched.
 class Uses {
  public:
+  explicit Uses(const ProgramDesc* program) : program_(program) {}
+
   /// The first place that op may have: behind whoever writes what it reads,
   /// and whoever touches what it writes.
   size_t Earliest(const OpDesc& op) const {
@@ -44,27 +47,34 @@ class Uses {
     return place;
   }
   void Add(size_t i, const OpDesc& op) {
-    for (const std::string& name : NamesOf(op.inputs)) touched_[name] = i + 1;
-    for (const std::string& name : NamesOf(op.outputs))
-      touched_[name] = written_[name] = i + 1;
+    ForEachUse(
+        *program_, op, [&](const std::string& name) { touched_[name] = i + 1; },
+        [&](const std::string& name) {
+          touched_[name] = written_[name] = i + 1;
+        });
   }
 
  private:
-  static size_t After(const std::map<std::string, size_t>& places,
-                      const std::string& name) {
+  using Places = absl::flat_hash_map<std::string, size_t>;
+  static size_t After(const Places& places, const std::string& name) {
     const auto found = places.find(name);
     return found == places.end() ? 0 : found->second;
   }
-  std::map<std::string, size_t> written_, touched_;  // the op's number + 1
+  const ProgramDesc* program_;
+  Places written_, touched_;  // the op's number + 1
 };
 
 }  // namespace
 
 absl::Status AdvanceUpdates(const PassContext&, ProgramDesc* program) {
   std::vector<OpDesc>& ops = program->global().ops;
+  if (std::none_of(ops.begin(), ops.end(), [&](const OpDesc& op) {
+        return UpdatesALargeParameter(op, *program);
+      }))
+    return absl::OkStatus();
   std::map<size_t, std::vector<size_t>> moved;  // by the op that they precede
   std::vector<bool> leaves(ops.size(), false);
-  Uses uses;
+  Uses uses(program);
   for (size_t i = 0; i < ops.size(); ++i) {
     if (UpdatesALargeParameter(ops[i], *program)) {
       const size_t place = uses.Earliest(ops[i]);

@@ -35,27 +35,23 @@ int LookupOf(const OpGraph& graph, const std::string& name, size_t at) {
   return moves ? i : kNone;
 }
 
-}  // namespace
-
-absl::Status FuseLookupConcat(const PassContext& context,
-                              ProgramDesc* program) {
-  OpGraph graph(context, program);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    if (graph.IsRemoved(i) || !JoinsLastAxis(graph, graph.op(i))) continue;
-    const OpDesc& concat = graph.op(i);
+void FuseIn(OpGraph* graph) {
+  for (size_t i = 0; i < graph->size(); ++i) {
+    if (graph->IsRemoved(i) || !JoinsLastAxis(*graph, graph->op(i))) continue;
+    const OpDesc& concat = graph->op(i);
     std::vector<size_t> lookups;
     std::vector<std::string> w, ids, x;
     std::vector<bool> looked_up;
     std::vector<int64_t> padding;
     std::vector<const OpDesc*> replaced = {&concat};
     for (const std::string& name : concat.Input("X")) {
-      const int at = LookupOf(graph, name, i);
+      const int at = LookupOf(*graph, name, i);
       looked_up.push_back(at != kNone);
       if (at == kNone) {
         x.push_back(name);
         continue;
       }
-      const OpDesc& lookup = graph.op(At(at));
+      const OpDesc& lookup = graph->op(At(at));
       w.push_back(lookup.In("W"));
       ids.push_back(lookup.In("Ids"));
       padding.push_back(lookup.AttrOr<int64_t>("padding_idx", -1));
@@ -74,9 +70,15 @@ absl::Status FuseLookupConcat(const PassContext& context,
     fused.attrs["looked_up"] = std::move(looked_up);
     fused.attrs["padding_idx"] = std::move(padding);
     CopyOpAttrs(replaced, &fused);
-    graph.Replace(i, std::move(fused), lookups);
+    graph->Replace(i, std::move(fused), lookups);
   }
-  graph.Finish();
+}
+
+}  // namespace
+
+absl::Status FuseLookupConcat(const PassContext& context,
+                              ProgramDesc* program) {
+  ForEachGraph(context, {"concat"}, FuseIn, program);
   return absl::OkStatus();
 }
 

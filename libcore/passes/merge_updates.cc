@@ -20,7 +20,7 @@ struct Kind {
   std::vector<const char*> equal;   // attributes
 };
 
-const Kind* KindOf(const std::string& type) {
+const std::vector<Kind>& Kinds() {
   static const auto* const kKinds = new std::vector<Kind>{
       {"sgd", {}, {}},
       {"momentum", {"Velocity"}, {"mu", "use_nesterov"}},
@@ -35,7 +35,11 @@ const Kind* KindOf(const std::string& type) {
        {"MeanSquare", "Moment", "MeanGrad"},
        {"epsilon", "decay", "momentum", "centered"}},
   };
-  for (const Kind& kind : *kKinds)
+  return *kKinds;
+}
+
+const Kind* KindOf(const std::string& type) {
+  for (const Kind& kind : Kinds())
     if (type == kind.type) return &kind;
   return nullptr;
 }
@@ -49,7 +53,7 @@ std::vector<std::string> ListsOf(const OpDesc& op) {
   return slots;
 }
 
-bool IsMergeable(const OpDesc& op, const ProgramDesc& program) {
+bool IsMergeable(const OpDesc& op, const OpGraph& graph) {
   if (KindOf(op.type) == nullptr || op.AttrOr("lazy_mode", false)) return false;
   std::set<std::string> known;
   for (const std::string& slot : ListsOf(op)) {
@@ -61,13 +65,12 @@ bool IsMergeable(const OpDesc& op, const ProgramDesc& program) {
   for (const auto& [slot, names] : op.inputs)
     if (!names.empty() && known.count(slot) == 0) return false;
   // Selected rows would keep the others from the fast kernel.
-  const VarDesc* grad = program.FindVar(0, op.In("Grad"));
+  const VarDesc* grad = graph.Var(op.In("Grad"));
   return grad == nullptr || grad->kind != VarKind::kSelectedRows;
 }
 
-bool CanJoin(const OpDesc& first, const OpDesc& op,
-             const ProgramDesc& program) {
-  if (op.type != first.type || !IsMergeable(op, program)) return false;
+bool CanJoin(const OpDesc& first, const OpDesc& op, const OpGraph& graph) {
+  if (op.type != first.type || !IsMergeable(op, graph)) return false;
   // Masters would keep the others from the fast kernel.
   if (op.Input("MasterParam").size() != first.Input("MasterParam").size() ||
       op.Input("SkipUpdate") != first.Input("SkipUpdate"))
@@ -129,26 +132,30 @@ OpDesc Merge(const std::vector<const OpDesc*>& ops) {
   return merged;
 }
 
-}  // namespace
-
-absl::Status MergeUpdates(const PassContext& context, ProgramDesc* program) {
-  OpGraph graph(context, program);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    if (!IsMergeable(graph.op(i), *program)) continue;
+void MergeRuns(OpGraph* graph) {
+  for (size_t i = 0; i < graph->size(); ++i) {
+    if (!IsMergeable(graph->op(i), *graph)) continue;
     std::vector<size_t> run = {i};
-    std::set<std::string> params = {graph.op(i).In("Param")};
-    while (i + 1 < graph.size() &&
-           CanJoin(graph.op(run[0]), graph.op(i + 1), *program) &&
-           params.insert(graph.op(i + 1).In("Param")).second)
+    std::set<std::string> params = {graph->op(i).In("Param")};
+    while (i + 1 < graph->size() &&
+           CanJoin(graph->op(run[0]), graph->op(i + 1), *graph) &&
+           params.insert(graph->op(i + 1).In("Param")).second)
       run.push_back(++i);
     if (run.size() < 2) continue;
     std::vector<const OpDesc*> ops;
-    for (size_t at : run) ops.push_back(&graph.op(at));
+    for (size_t at : run) ops.push_back(&graph->op(at));
     OpDesc merged = Merge(ops);
     run.pop_back();
-    graph.Replace(i, std::move(merged), run);
+    graph->Replace(i, std::move(merged), run);
   }
-  graph.Finish();
+}
+
+}  // namespace
+
+absl::Status MergeUpdates(const PassContext& context, ProgramDesc* program) {
+  std::set<std::string> types;
+  for (const Kind& kind : Kinds()) types.insert(kind.type);
+  ForEachGraph(context, types, MergeRuns, program);
   return absl::OkStatus();
 }
 

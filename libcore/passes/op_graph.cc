@@ -4,14 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "libcore/program/outer_names.h"
+
 namespace pd {
 namespace {
-
-// Takes it from a sorted list.
-void Erase(std::vector<size_t>* list, size_t i) {
-  const auto at = std::lower_bound(list->begin(), list->end(), i);
-  if (at != list->end() && *at == i) list->erase(at);
-}
 
 // Adds it to a sorted list that may hold it already.
 void Insert(std::vector<size_t>* list, size_t i) {
@@ -24,6 +20,37 @@ const std::vector<size_t>& NoOps() {
   return *kNoOps;
 }
 
+constexpr int32_t kSeveralBlocks = -1;
+constexpr int kMaxDepth = 64;
+
+bool HasBlocks(const OpDesc& op) {
+  return std::any_of(op.attrs.begin(), op.attrs.end(), [](const auto& attr) {
+    return std::holds_alternative<BlockRef>(attr.second) ||
+           std::holds_alternative<BlockRefs>(attr.second);
+  });
+}
+
+// Blocks that are a gradient block or have one, and the blocks in these.
+std::vector<bool> BlocksOfGradients(const ProgramDesc& program) {
+  const auto size = static_cast<int32_t>(program.blocks.size());
+  std::vector<bool> found(program.blocks.size(), false);
+  for (int32_t b = 1; b < size; ++b) {
+    const int32_t forward = program.blocks[At(b)].forward_block_idx;
+    if (forward <= 0) continue;
+    found[At(b)] = true;
+    if (forward < size) found[At(forward)] = true;
+  }
+  std::vector<bool> all = found;
+  for (int32_t b = 1; b < size; ++b) {
+    int32_t outer = b;
+    for (int depth = 0; outer > 0 && outer < size && !all[At(b)]; ++depth) {
+      all[At(b)] = found[At(outer)] || depth == kMaxDepth;
+      outer = program.blocks[At(outer)].parent_idx;
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<std::string> NamesOf(const SlotList& slots) {
@@ -34,42 +61,113 @@ std::vector<std::string> NamesOf(const SlotList& slots) {
   return all;
 }
 
+void ForEachUse(const ProgramDesc& program, const OpDesc& op,
+                const std::function<void(const std::string&)>& read,
+                const std::function<void(const std::string&)>& write) {
+  if (program.blocks.size() > 1 && HasBlocks(op)) {
+    const OuterNames names = OuterNamesOf(program, op);
+    std::for_each(names.reads.begin(), names.reads.end(), read);
+    std::for_each(names.writes.begin(), names.writes.end(), write);
+    return;
+  }
+  for (const std::string& name : NamesOf(op.inputs)) read(name);
+  for (const std::string& name : NamesOf(op.outputs)) write(name);
+}
+
+NameBlocks::NameBlocks(const ProgramDesc& program) {
+  if (program.blocks.size() == 1) return;  // no variable is elsewhere
+  const auto add = [](const std::string& name, int32_t block, Blocks* blocks) {
+    const auto [at, is_new] = blocks->emplace(name, block);
+    if (!is_new && at->second != block) at->second = kSeveralBlocks;
+  };
+  for (size_t b = 0; b < program.blocks.size(); ++b) {
+    const auto block = static_cast<int32_t>(b);
+    for (const OpDesc& op : program.blocks[b].ops) {
+      for (const std::string& name : NamesOf(op.inputs))
+        add(name, block, &named_);
+      for (const std::string& name : NamesOf(op.outputs)) {
+        add(name, block, &named_);
+        add(name, block, &written_);
+      }
+      // A recurrent op knows the states of its block by attributes.
+      if (!HasBlocks(op)) continue;
+      for (const auto& [attr, value] : op.attrs)
+        if (const auto* list = std::get_if<std::vector<std::string>>(&value))
+          for (const std::string& name : *list) add(name, block, &named_);
+    }
+  }
+}
+
+bool NameBlocks::IsElsewhere(const Blocks& blocks, const std::string& name,
+                             int32_t block) {
+  const auto at = blocks.find(name);
+  return at != blocks.end() && at->second != block;
+}
+
 OpGraph::OpGraph(const PassContext& context, ProgramDesc* program)
+    : OpGraph(context, program, 0, std::make_shared<NameBlocks>(*program)) {}
+
+OpGraph::OpGraph(const PassContext& context, ProgramDesc* program,
+                 int32_t block, std::shared_ptr<const NameBlocks> names)
     : context_(context),
       program_(program),
-      block_(program->global()),
-      removed_(program->global().ops.size(), false) {
-  for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
+      index_(block),
+      block_(program->blocks[At(block)]),
+      names_(std::move(names)),
+      removed_(block_.ops.size(), false) {}
+
+void OpGraph::MakeUses() const {
+  if (has_uses_) return;
+  has_uses_ = true;
   for (size_t i = 0; i < block_.ops.size(); ++i) Add(i);
-  for (size_t b = 1; b < program->blocks.size(); ++b)
-    for (const OpDesc& op : program->blocks[b].ops)
-      for (const SlotList* slots : {&op.inputs, &op.outputs})
-        for (const std::string& name : NamesOf(*slots))
-          uses_[name].elsewhere = true;
 }
 
-void OpGraph::Add(size_t i) {
-  for (const std::string& name : NamesOf(block_.ops[i].inputs))
-    Insert(&uses_[name].readers, i);
-  for (const std::string& name : NamesOf(block_.ops[i].outputs))
-    Insert(&uses_[name].writers, i);
+void OpGraph::MakeVars() const {
+  if (has_vars_) return;
+  has_vars_ = true;
+  vars_.clear();
+  for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
 }
 
-void OpGraph::Drop(size_t i) {
-  for (const std::string& name : NamesOf(block_.ops[i].inputs))
-    Erase(&uses_[name].readers, i);
-  for (const std::string& name : NamesOf(block_.ops[i].outputs))
-    Erase(&uses_[name].writers, i);
+void OpGraph::Add(size_t i) const {
+  ForEachUse(
+      *program_, block_.ops[i],
+      [&](const std::string& name) { Insert(&uses_[name].readers, i); },
+      [&](const std::string& name) { Insert(&uses_[name].writers, i); });
+}
+
+void OpGraph::Drop(std::vector<size_t> ops) {
+  MakeUses();
+  std::sort(ops.begin(), ops.end());
+  std::set<Uses*> touched;
+  const auto touch = [&](const std::string& name) {
+    const auto uses = uses_.find(name);
+    if (uses != uses_.end()) touched.insert(&uses->second);
+  };
+  for (size_t i : ops) ForEachUse(*program_, block_.ops[i], touch, touch);
+  const auto is_dropped = [&ops](size_t i) {
+    return std::binary_search(ops.begin(), ops.end(), i);
+  };
+  for (Uses* uses : touched)
+    for (std::vector<size_t>* list : {&uses->readers, &uses->writers}) {
+      const auto first =
+          std::lower_bound(list->begin(), list->end(), ops.front());
+      const auto last = std::upper_bound(first, list->end(), ops.back());
+      list->erase(std::remove_if(first, last, is_dropped), last);
+    }
 }
 
 const OpGraph::Uses* OpGraph::Find(const std::string& name) const {
+  MakeUses();
   const auto it = uses_.find(name);
   return it == uses_.end() ? nullptr : &it->second;
 }
 
 const VarDesc* OpGraph::Var(const std::string& name) const {
+  MakeVars();
   const auto it = vars_.find(name);
-  return it == vars_.end() ? nullptr : it->second;
+  if (it != vars_.end()) return it->second;
+  return index_ == 0 ? nullptr : program_->FindVar(block_.parent_idx, name);
 }
 
 int OpGraph::OnlyReader(const std::string& name) const {
@@ -105,17 +203,16 @@ bool OpGraph::IsWrittenBetween(const std::vector<std::string>& names,
 }
 
 void OpGraph::Replace(size_t at, OpDesc op, const std::vector<size_t>& others) {
-  Drop(at);
+  for (size_t i : others) removed_[i] = true;
+  std::vector<size_t> dropped = others;
+  dropped.push_back(at);
+  Drop(std::move(dropped));
   block_.ops[at] = std::move(op);
-  for (size_t i : others) {
-    Drop(i);
-    removed_[i] = true;
-  }
   Add(at);
 }
 
 void OpGraph::Remove(size_t at) {
-  Drop(at);
+  Drop({at});
   removed_[at] = true;
 }
 
@@ -146,37 +243,61 @@ bool OpGraph::IsParameter(const std::string& name) const {
 }
 
 bool OpGraph::IsUnwritten(const std::string& name) const {
-  const Uses* uses = Find(name);
-  return uses == nullptr || (!uses->elsewhere && uses->writers.empty());
+  return Writers(name).empty() && !names_->IsWrittenElsewhere(name, index_);
 }
 
 bool OpGraph::IsWanted(const std::string& name) const {
-  const Uses* uses = Find(name);
-  const VarDesc* var = Var(name);
-  return context_.keep.count(name) > 0 ||
-         (var != nullptr && var->persistable) ||
-         (uses != nullptr && uses->elsewhere);
+  if (context_.keep.count(name) > 0 || names_->IsNamedElsewhere(name, index_))
+    return true;
+  MakeVars();
+  const auto it = vars_.find(name);
+  return it == vars_.end() ? index_ != 0 : it->second->persistable;
 }
 
 void OpGraph::Finish() {
   if (std::find(removed_.begin(), removed_.end(), true) == removed_.end())
     return;
-  std::vector<OpDesc> ops;
-  for (size_t i = 0; i < block_.ops.size(); ++i)
-    if (!removed_[i]) ops.push_back(std::move(block_.ops[i]));
-  block_.ops = std::move(ops);
-  removed_.assign(block_.ops.size(), false);
-  std::vector<VarDesc> vars;
-  for (VarDesc& var : block_.vars) {
-    const Uses* uses = Find(var.name);
-    const bool dropped = uses != nullptr && !uses->elsewhere &&
-                         uses->readers.empty() && uses->writers.empty() &&
-                         !var.persistable && context_.keep.count(var.name) == 0;
-    if (!dropped) vars.push_back(std::move(var));
+  size_t kept = 0;
+  for (size_t i = 0; i < block_.ops.size(); ++i) {
+    if (removed_[i]) continue;
+    if (kept != i) block_.ops[kept] = std::move(block_.ops[i]);
+    ++kept;
   }
-  block_.vars = std::move(vars);
-  vars_.clear();
-  for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
+  block_.ops.resize(kept);
+  removed_.assign(kept, false);
+  const auto is_dropped = [this](const VarDesc& var) {
+    const Uses* uses = Find(var.name);
+    return uses != nullptr && uses->readers.empty() && uses->writers.empty() &&
+           !var.persistable && context_.keep.count(var.name) == 0 &&
+           !names_->IsNamedElsewhere(var.name, index_);
+  };
+  block_.vars.erase(
+      std::remove_if(block_.vars.begin(), block_.vars.end(), is_dropped),
+      block_.vars.end());
+  has_vars_ = false;
+}
+
+void ForEachGraph(const PassContext& context,
+                  const std::set<std::string>& types,
+                  const std::function<void(OpGraph* graph)>& rewrite,
+                  ProgramDesc* program) {
+  std::shared_ptr<const NameBlocks> names;
+  std::vector<bool> left_out;
+  for (size_t b = 0; b < program->blocks.size(); ++b) {
+    const std::vector<OpDesc>& ops = program->blocks[b].ops;
+    if (std::none_of(ops.begin(), ops.end(), [&](const OpDesc& op) {
+          return types.count(op.type) > 0;
+        }))
+      continue;
+    if (names == nullptr) {
+      names = std::make_shared<NameBlocks>(*program);
+      left_out = BlocksOfGradients(*program);
+    }
+    if (left_out[b]) continue;
+    OpGraph graph(context, program, static_cast<int32_t>(b), names);
+    rewrite(&graph);
+    graph.Finish();
+  }
 }
 
 void SetFusedActivation(const OpDesc* activation, OpDesc* fused) {

@@ -362,19 +362,23 @@ std::optional<Match> Matcher::MatchAt(const Pattern& pattern,
 absl::Status FuseMatches(const PassContext& context,
                          const std::vector<const Pattern*>& patterns,
                          const FuseFn& fuse, ProgramDesc* program) {
-  OpGraph graph(context, program);
-  const Matcher matcher(&graph, patterns);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    for (const Pattern* pattern : patterns) {
-      if (graph.IsRemoved(i)) break;
-      const std::optional<Match> match = matcher.MatchAt(*pattern, i);
-      Fusion fusion;
-      if (match.has_value() && fuse(*match, &fusion) &&
-          Apply(*match, std::move(fusion), &graph))
-        break;
+  std::set<std::string> first;
+  for (const Pattern* pattern : patterns)
+    first.insert(pattern->front().types.begin(), pattern->front().types.end());
+  const auto rewrite = [&](OpGraph* graph) {
+    const Matcher matcher(graph, patterns);
+    for (size_t i = 0; i < graph->size(); ++i) {
+      for (const Pattern* pattern : patterns) {
+        if (graph->IsRemoved(i)) break;
+        const std::optional<Match> match = matcher.MatchAt(*pattern, i);
+        Fusion fusion;
+        if (match.has_value() && fuse(*match, &fusion) &&
+            Apply(*match, std::move(fusion), graph))
+          break;
+      }
     }
-  }
-  graph.Finish();
+  };
+  ForEachGraph(context, first, rewrite, program);
   return absl::OkStatus();
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/passes/pipeline.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
@@ -13,7 +11,16 @@ namespace pd {
 
 namespace {
 
-bool Runs(const Pass& pass, const PassContext& context, bool gradients) {
+bool Trains(const ProgramDesc& program) {
+  for (const BlockDesc& block : program.blocks)
+    for (const OpDesc& op : block.ops)
+      if (absl::EndsWith(op.type, "_grad")) return true;
+  return false;
+}
+
+bool Runs(const Pass& pass, const PassContext& context, size_t blocks,
+          bool gradients) {
+  if (blocks > 1 && pass.blocks == InBlocks::kOnly) return false;
   return !context.on_gpu || pass.on_gpu == OnGpu::kAlways ||
          (pass.on_gpu == OnGpu::kWithoutGradients && !gradients);
 }
@@ -23,24 +30,31 @@ bool Runs(const Pass& pass, const PassContext& context, bool gradients) {
 const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
       {"flatten_biases", FlattenBiases, OnGpu::kWithoutGradients,
-       "first: what follows knows biases as vectors"},
+       InBlocks::kAll, false, "first: what follows knows biases as vectors"},
       {"fold_batch_norms", FoldBatchNorms, OnGpu::kWithoutGradients,
-       "before what fuses: it makes biases of norms"},
-      {"int8_chains", Int8Chains, OnGpu::kAlways,
+       InBlocks::kFirst, false, "before what fuses: it makes biases of norms"},
+      {"int8_chains", Int8Chains, OnGpu::kAlways, InBlocks::kOnly, false,
        "before what fuses: it knows chains of plain ops"},
-      {"int8_dynamic", Int8Dynamic, OnGpu::kAlways,
+      {"int8_dynamic", Int8Dynamic, OnGpu::kAlways, InBlocks::kFirst, false,
        "before what fuses: it knows plain ops"},
-      {"fuse_conv_bias_act", FuseConvBiasAct, OnGpu::kWithoutGradients, ""},
+      {"fuse_conv_bias_act", FuseConvBiasAct, OnGpu::kWithoutGradients,
+       InBlocks::kAll, true,
+       "after what changes biases, before fuse_conv_residual"},
       {"fuse_conv_residual", FuseConvResidual, OnGpu::kWithoutGradients,
+       InBlocks::kAll, false,
        "after fuse_conv_bias_act: it reads fused_conv2d"},
-      {"fuse_batch_norm_act", FuseBatchNormAct, OnGpu::kNever, ""},
+      {"fuse_batch_norm_act", FuseBatchNormAct, OnGpu::kNever, InBlocks::kAll,
+       true, "after fold_batch_norms, which leaves no norm to fuse"},
       {"fuse_attention", FuseAttention, OnGpu::kWithoutGradients,
+       InBlocks::kAll, true,
        "before fuse_gemm_epilogue: it knows products as plain ops"},
-      {"fuse_gemm_epilogue", FuseGemmEpilogue, OnGpu::kNever, ""},
-      {"fuse_lookup_concat", FuseLookupConcat, OnGpu::kNever, ""},
-      {"advance_updates", AdvanceUpdates, OnGpu::kNever,
+      {"fuse_gemm_epilogue", FuseGemmEpilogue, OnGpu::kNever, InBlocks::kAll,
+       true, "after fuse_attention, which reads plain products"},
+      {"fuse_lookup_concat", FuseLookupConcat, OnGpu::kNever, InBlocks::kAll,
+       false, "anywhere: no other pass knows lookups"},
+      {"advance_updates", AdvanceUpdates, OnGpu::kNever, InBlocks::kFirst, true,
        "after what fuses gradient ops"},
-      {"merge_updates", MergeUpdates, OnGpu::kAlways,
+      {"merge_updates", MergeUpdates, OnGpu::kAlways, InBlocks::kAll, true,
        "after advance_updates, which leaves small updates to it"},
   };
   return *kPasses;
@@ -63,15 +77,10 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
                : options.observer(context.label, pass, *program);
   };
   PD_RETURN_IF_ERROR(show(""));
-  // No pass looks into sub-blocks for who reads a variable.
-  if (program->blocks.size() != 1) return absl::OkStatus();
-  const auto& ops = program->global().ops;
-  const bool gradients = std::any_of(
-      ops.begin(), ops.end(),
-      [](const OpDesc& op) { return absl::EndsWith(op.type, "_grad"); });
+  const bool gradients = Trains(*program);
   for (const Pass& pass : AllPasses()) {
     if (options.disabled.count(pass.name) > 0 ||
-        !Runs(pass, context, gradients))
+        !Runs(pass, context, program->blocks.size(), gradients))
       continue;
     const absl::Status status = pass.run(context, program);
     if (!status.ok())

@@ -52,11 +52,21 @@ using PassFn = absl::Status (*)(const PassContext& context,
 /// there.
 enum class OnGpu { kNever, kWithoutGradients, kAlways };
 
+/// Which blocks of a program a pass changes. In sub-blocks what it makes must
+/// compute as an op whose shapes are known only when it runs.
+enum class InBlocks {
+  kOnly,   ///< the only block: a program with sub-blocks stays as it is
+  kFirst,  ///< the first
+  kAll,    ///< all but those with gradients (see ForEachGraph)
+};
+
 struct Pass {
   const char* name;  ///< as in --disable-pass
   PassFn run;
   OnGpu on_gpu;
-  const char* place;  ///< why it stands where it does in the order; may be ""
+  InBlocks blocks;
+  bool trains;        ///< whether it changes training programs too
+  const char* place;  ///< why it stands where it does in the order
 };
 
 /// In the order in which they run.
@@ -71,9 +81,9 @@ struct PassOptions {
       observer;
 };
 
-/// Runs the passes on `program`, on a GPU those that are for one; a program
-/// with sub-blocks stays as it is. NotFound for a disabled name that no pass
-/// has; other errors name the pass.
+/// Runs the passes on `program`, on a GPU those that are for one, on a program
+/// with sub-blocks those that are for such. NotFound for a disabled name that
+/// no pass has; other errors name the pass.
 absl::Status RunPasses(const PassContext& context, const PassOptions& options,
                        ProgramDesc* program);
 

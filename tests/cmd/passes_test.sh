@@ -50,9 +50,10 @@ fails() {
   fi
 }
 
-# In the order of the pipeline; their files are numbered.
-passes=(original flatten_biases fold_batch_norms int8_chains int8_dynamic fuse_conv_bias_act fuse_conv_residual fuse_batch_norm_act
-  fuse_attention fuse_gemm_epilogue fuse_lookup_concat advance_updates merge_updates)
+# In the order of the pipeline, as the tool lists them; their files are numbered.
+pd-train -c job.pbtxt --disable-pass no_such_pass_at_all 2>list.txt && fail "there is a pass 'no_such_pass_at_all'"
+read -ra passes < <(sed -n "s/.*'no_such_pass_at_all' is none of \([a-z0-9_, ]*[a-z0-9_]\).*/original, \1/p" list.txt | tr -d ,)
+[ ${#passes[@]} -gt 10 ] || fail "the list of passes is '${passes[*]}' in $(cat list.txt)"
 all=()
 for i in "${!passes[@]}"; do all+=("$(printf '%02d' "$i")-${passes[i]}"); done
 conv=fuse_conv_bias_act gemm=fuse_gemm_epilogue merge=merge_updates
