@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that we call of oneDNN, behind one header: primitives by name,
-// memory descriptors as Layouts. Only dnnl.cc includes oneDNN, so what changed
+// memory descriptors as Layouts. Only dnnl*.cc include oneDNN, so what changed
 // between its versions 2 and 3 is in one place.
 #ifndef PD_LIBCORE_KERNELS_ONEDNN_DNNL_H_
 #define PD_LIBCORE_KERNELS_ONEDNN_DNNL_H_
