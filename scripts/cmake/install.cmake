@@ -65,8 +65,17 @@ install(CODE "
   endif()
   file(INSTALL \"${PROJECT_BINARY_DIR}/share/zsh/site-functions/\"
     DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")")
-install(FILES README.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# All documents, in the folders of the sources, so that the links between them
+# hold.
+file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS *.md)
+file(GLOB_RECURSE room_documents RELATIVE ${PROJECT_SOURCE_DIR}
+  CONFIGURE_DEPENDS cmd/*.md formats/*.md libcore/*.md scripts/*.md tests/*.md)
+file(GLOB_RECURSE data_documents RELATIVE ${PROJECT_SOURCE_DIR} testdata/*.md)
+foreach(document LICENSE tests/bench/curves.svg ${documents} ${room_documents}
+    ${data_documents})
+  get_filename_component(folder ${document} DIRECTORY)
+  install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()
 file(GLOB starters CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmd/starters/*.pbtxt)
 install(FILES ${starters} DESTINATION ${CMAKE_INSTALL_DOCDIR}/starters)
 
@@ -79,10 +88,11 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "train, evaluate and export neural network
 set(CPACK_PACKAGE_DESCRIPTION
 "Neural networks with PaddlePaddle's operators and file formats, without
 Python: pd-train trains one that a text file describes, pd-eval evaluates it,
-pd-export writes it for PaddlePaddle and ONNX runtimes, pd-convert converts and
-shows model and parameter files, pd-check-naninf finds the first number that is
-none, pd-profile shows where time and memory go. The library libpd with its
-headers is in the package too.")
+pd-export writes it for PaddlePaddle and ONNX runtimes, pd-quant makes it
+compute with 8-bit integers, pd-convert converts and shows model and parameter
+files, pd-check-naninf finds the first number that is none, pd-profile shows
+where time and memory go. The library libpd with its headers is in the package
+too.")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_VERBATIM_VARIABLES ON)

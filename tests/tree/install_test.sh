@@ -31,6 +31,15 @@ done
 for file in share/man/man5/pd-job.5 share/doc/pdkit/LICENSE share/doc/pdkit/README.md; do
   [ -s "$prefix/$file" ] || fail "$file is missing"
 done
+# A link of an installed document leads to an installed one.
+documents=0
+while read -r document; do
+  documents=$((documents + 1))
+  while read -r link; do
+    [ -e "$(dirname "$document")/$link" ] || fail "$document leads to '$link', which is not installed"
+  done < <(grep -oE '\]\([^)]+\)' "$document" | sed -E 's/^\]\(//; s/\)$//; s/#.*//' | grep -vE '^$|://' || true)
+done < <(find "$prefix/share/doc/pdkit" -name '*.md')
+[ $documents -gt 1 ] || fail "$documents documents are installed"
 "$prefix/bin/pd-convert" -q --inspect "$testdata/formats/models/inference.pdmodel" >"$dir/out" ||
   fail "the installed pd-convert fails"
 

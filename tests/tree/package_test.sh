@@ -21,6 +21,9 @@ field() { dpkg-deb -f "$package" "$1"; }
 for name in Version Maintainer Installed-Size Description; do
   [ -n "$(field $name)" ] || fail "$name is missing"
 done
+for tool in check-naninf convert eval export profile quant train; do
+  field Description | grep "pd-$tool" >/dev/null || fail "Description has no pd-$tool"
+done
 # Found by dpkg-shlibdeps: among others the C++ library, oneDNN, protobuf.
 for library in libstdc++6 libdnnl libprotobuf libgomp1; do
   field Depends | grep "$library" >/dev/null || fail "Depends has no $library: $(field Depends)"
