@@ -366,7 +366,8 @@ absl::StatusOr<int32_t> Backward::StoreBlock(int32_t parent) {
   std::set<std::string> declared;
   for (OpDesc& op : ops_) {
     PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op.type));
-    PD_RETURN_IF_ERROR(def->Normalize(&op));
+    PD_RETURN_IF_ERROR(
+        Annotate(def->Normalize(&op), absl::StrCat("op '", op.type, "'")));
     for (const auto& [slot, names] : op.outputs) {
       for (const std::string& name : names) {
         if (name == kEmptyVar || !declared.insert(name).second) continue;

@@ -70,17 +70,16 @@ absl::Status CheckSlots(const OpDesc& op, const SlotList& given,
     const SlotDef* slot = FindSlot(slots, name);
     if (slot == nullptr) {
       if (variables.empty()) continue;
-      return InvalidArgument("op '%s' has no %s '%s'; it has %s", op.type, kind,
+      return InvalidArgument("%s '%s' does not exist; the op has %s", kind,
                              name, NamesOf(slots));
     }
     if (!slot->duplicable && variables.size() > 1)
-      return InvalidArgument("op '%s': %s '%s' holds %d variables; expected 1",
-                             op.type, kind, name, variables.size());
+      return InvalidArgument("%s '%s' holds %d variables; expected 1", kind,
+                             name, variables.size());
     for (const std::string& variable : variables)
       if (variable.empty())
-        return InvalidArgument(
-            "op '%s': %s '%s' holds a variable without a name", op.type, kind,
-            name);
+        return InvalidArgument("%s '%s' holds a variable without a name", kind,
+                               name);
   }
   for (const SlotDef& slot : slots) {
     // Gradients that nobody wants are left out.
@@ -90,9 +89,7 @@ absl::Status CheckSlots(const OpDesc& op, const SlotList& given,
     for (const auto& [name, variables] : given)
       found = found || (name == slot.name && !variables.empty() &&
                         (slot.duplicable || variables[0] != kEmptyVar));
-    if (!found)
-      return InvalidArgument("op '%s': %s '%s' is missing", op.type, kind,
-                             slot.name);
+    if (!found) return InvalidArgument("%s '%s' is missing", kind, slot.name);
   }
   return absl::OkStatus();
 }
@@ -110,12 +107,11 @@ absl::Status CheckGiven(const OpDesc& op, const SlotList& given,
         empty += variable == kEmptyVar;
     }
     if (empty == count && !slot.optional && (!slot.duplicable || count > 0))
-      return InvalidArgument("op '%s': %s '%s' is missing", op.type, kind,
-                             slot.name);
+      return InvalidArgument("%s '%s' is missing", kind, slot.name);
     if (empty > 0 && empty < count)
       return InvalidArgument(
-          "op '%s': %s '%s' names %d variables and leaves %d out; expected all",
-          op.type, kind, slot.name, count - empty, empty);
+          "%s '%s' names %d variables and leaves %d out; expected all", kind,
+          slot.name, count - empty, empty);
   }
   return absl::OkStatus();
 }
@@ -290,12 +286,11 @@ const SlotDef* OpDef::FindOutput(absl::string_view name) const {
 
 absl::Status OpDef::InferOutputs(InferContext* context) const {
   if (infer_ == nullptr)
-    return Unimplemented("op '%s' infers no shapes", type_);
+    return Unimplemented("nothing is known of its outputs' shapes");
   try {
     PD_RETURN_IF_ERROR(Guarded([&] { return infer_(context); }));
   } catch (const MissingInput& missing) {
-    return InvalidArgument("op '%s': input '%s' is missing", type_,
-                           missing.slot);
+    return InvalidArgument("input '%s' is missing", missing.slot);
   }
   return context->status();
 }
@@ -310,11 +305,11 @@ absl::Status OpDef::CheckVariables(const OpDesc& op) const {
     for (const std::string& name : names)
       if (name != kEmptyVar && !written.insert(name).second)
         return InvalidArgument(
-            "op '%s': output '%s' writes '%s', which another output of the op "
-            "writes too",
-            op.type, slot, name);
+            "output '%s' writes '%s', which another output of the op writes "
+            "too",
+            slot, name);
   if (written.empty() && !outputs_.empty())
-    return InvalidArgument("op '%s' names no output; it has %s", op.type,
+    return InvalidArgument("no output is named; the op has %s",
                            NamesOf(outputs_));
   return absl::OkStatus();
 }
@@ -325,21 +320,18 @@ absl::Status OpDef::Normalize(OpDesc* op) const {
     const auto it = op->attrs.find(attr.name);
     if (it == op->attrs.end()) {
       if (!attr.default_value.has_value())
-        return InvalidArgument("op '%s': attr '%s' is missing", type_,
-                               attr.name);
+        return InvalidArgument("attr '%s' is missing", attr.name);
       op->attrs.emplace(attr.name, *attr.default_value);
       continue;
     }
     // An attribute may be given by a variable; the op's kernel then says so.
     if (TypeOf(it->second) == AttrType::kVar ||
         TypeOf(it->second) == AttrType::kVars)
-      return Unimplemented("op '%s': attr '%s' is given by a variable", type_,
-                           attr.name);
+      return Unimplemented("attr '%s' is given by a variable", attr.name);
     auto converted = Converted(it->second, attr.type);
     if (!converted.has_value())
-      return InvalidArgument("op '%s': attr '%s' is of type %s; expected %s",
-                             type_, attr.name, Name(TypeOf(it->second)),
-                             Name(attr.type));
+      return InvalidArgument("attr '%s' is of type %s; expected %s", attr.name,
+                             Name(TypeOf(it->second)), Name(attr.type));
     it->second = *std::move(converted);
   }
   return absl::OkStatus();

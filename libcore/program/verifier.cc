@@ -140,7 +140,7 @@ absl::Status CheckOps(const OpRegistry& registry, const ProgramDesc& program) {
       OpDesc normalized = block.ops[i];
       const absl::Status status = def->Normalize(&normalized);
       if (absl::IsInvalidArgument(status))
-        return Annotate(status, absl::StrCat("block ", block.idx, ", op ", i));
+        return Annotate(status, PlaceOf(block, i));
     }
   }
   return absl::OkStatus();

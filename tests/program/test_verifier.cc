@@ -40,8 +40,8 @@ TEST_F(VerifierTest, UnknownOp) {
 TEST_F(VerifierTest, SlotAndAttribute) {
   ops()[2].attrs["axis"] = std::string("last");
   EXPECT_EQ(Message(),
-            "block 0, op 2 'softmax': op 'softmax': attr 'axis' is of type "
-            "string; expected int");
+            "block 0, op 2 'softmax': attr 'axis' is of type string; expected "
+            "int");
   ops()[2].attrs.erase("axis");
   ops()[2].inputs.emplace_back("Y", std::vector<std::string>{"x"});
   EXPECT_NE(Message().find("block 0, op 2 'softmax': "), std::string::npos);
@@ -70,8 +70,8 @@ TEST_F(VerifierTest, ReadBeforeMade) {
 TEST_F(VerifierTest, TwoOutputsOfOneName) {
   ops()[1].SetOutput("Mask", {"dropped"});
   EXPECT_EQ(Message(),
-            "block 0, op 1 'dropout': op 'dropout': output 'Mask' writes "
-            "'dropped', which another output of the op writes too");
+            "block 0, op 1 'dropout': output 'Mask' writes 'dropped', which "
+            "another output of the op writes too");
 }
 
 TEST_F(VerifierTest, SubBlockOutOfRange) {
