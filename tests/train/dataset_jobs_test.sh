@@ -236,7 +236,7 @@ tar -czf flowers.tgz -C pictures jpg
 overrides=(-o "$at.flowers.data_file=flowers.tgz")
 refused flowers "flowers.tgz' holds no member 'jpg/image_00001.jpg'" \
   $at.flowers.data_file=flowers.tgz
-skips flowers 2 "flowers.tgz': member 'jpg/image_00007.jpg' \(record 0\): damaged JPEG" \
+skips flowers 2 "flowers.tgz': member 'jpg/image_00007.jpg' \(record 0\): JPEG image: " \
   "flowers.tgz' holds no member 'jpg/image_00001.jpg'"
 rm -rf pictures/jpg/*
 tar -czf flowers.tgz -C pictures jpg
