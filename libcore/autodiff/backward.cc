@@ -17,6 +17,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/program/block_builder.h"
+#include "libcore/program/outer_names.h"
 
 namespace pd {
 namespace {
@@ -59,6 +60,10 @@ class Backward {
   bool Differentiable(const std::string& name) const {
     return differentiable_.count(name) > 0;
   }
+  bool IsArray(const std::string& name) const {
+    const VarDesc* var = program_->FindVar(block_, name);
+    return var != nullptr && var->kind == VarKind::kLodTensorArray;
+  }
   absl::Status CheckNames() const;
   void FindDifferentiable();
   bool Propagate(int32_t block);
@@ -72,8 +77,10 @@ class Backward {
   void AddLoopGradients(size_t at, int32_t sub_block,
                         std::vector<std::string>* given,
                         std::vector<std::string>* gradients);
-  absl::StatusOr<std::vector<std::string>> HandedOn(
-      size_t at, const std::vector<std::string>& given);
+  std::vector<std::string> HandedOn(size_t at,
+                                    const std::vector<std::string>& given);
+  void NameInside(const std::vector<std::string>& inputs,
+                  const std::vector<std::string>& given, OpDesc* grad) const;
   absl::StatusOr<int32_t> StoreBlock(int32_t forward);
   absl::Status AddGradOp(OpDesc grad);
   void Finish(const std::string& variable);
@@ -187,20 +194,29 @@ absl::Status Backward::Visit(size_t at) {
   for (const auto& [slot, names] : op(at).inputs)
     for (const std::string& name : names)
       depends = depends || Differentiable(name);
+  // A block that does not run leaves the value from before it.
+  for (const std::string& name : outputs)
+    depends = depends || (op(at).FindAttr("sub_block") != nullptr &&
+                          Differentiable(name) && kept_.Overwrites(at, name));
   if (depends) {
     PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op(at).type));
     PD_RETURN_IF_ERROR(def->runs_blocks() ? VisitBlocks(at, outputs)
                                           : VisitOp(at));
   }
   for (const auto& [slot, names] : op(at).outputs)
-    for (const std::string& name : names)
-      if (kept_.Overwrites(at, name)) ready_.erase(name);
-  // An op writes one element of an array; the others were written before.
-  for (const std::string& name : outputs) {
-    const VarDesc* var = program_->FindVar(block_, name);
-    if (var != nullptr && var->kind == VarKind::kLodTensorArray)
+    for (const std::string& name : names) {
+      if (!kept_.Overwrites(at, name)) continue;
+      ready_.erase(name);
+      if (const auto parts = contributions_.find(name);
+          parts != contributions_.end())
+        for (Contribution& part : parts->second) part.apart = true;
+    }
+  // An op writes one element of an array; the others were written before. What
+  // an op with a sub-block hands on has them already.
+  for (const std::string& name : outputs)
+    if (IsArray(name) && (op(at).FindAttr("sub_block") == nullptr ||
+                          contributions_[name].empty()))
       contributions_[name].push_back({});
-  }
   return absl::OkStatus();
 }
 
@@ -222,11 +238,6 @@ absl::Status Backward::VisitOp(size_t at) {
     kept_.Redirect(at, &grad);
     PD_RETURN_IF_ERROR(AddGradOp(std::move(grad)));
   }
-  for (const auto& [slot, names] : forward.outputs)
-    for (const std::string& name : names)
-      if (const auto parts = contributions_.find(name);
-          parts != contributions_.end() && kept_.Overwrites(at, name))
-        for (Contribution& part : parts->second) part.apart = true;
   return absl::OkStatus();
 }
 
@@ -251,24 +262,25 @@ void Backward::AddLoopGradients(size_t at, int32_t sub_block,
   }
 }
 
-// The inputs of an op with a sub-block, and of its outputs `given` those that
-// keep the value from before it where the block does not run.
-absl::StatusOr<std::vector<std::string>> Backward::HandedOn(
+// The inputs of an op with a sub-block, listed or (where a condition is read in
+// the block as well) not, and of its outputs `given` those that keep the value
+// from before it where the block does not run.
+std::vector<std::string> Backward::HandedOn(
     size_t at, const std::vector<std::string>& given) {
   const bool loop = op(at).type == "while";
   std::vector<std::string> names = op(at).Input(loop ? "X" : "Input");
-  const size_t listed = names.size();
-  for (const std::string& name : given)
-    if (std::count(names.begin(), names.end(), name) == 0 &&
-        kept_.Overwrites(at, name))
+  const auto add = [&names](const std::string& name) {
+    if (std::count(names.begin(), names.end(), name) == 0)
       names.push_back(name);
+  };
+  for (const std::string& name : OuterNamesOf(*program_, op(at)).reads)
+    if (Differentiable(name)) add(name);
+  for (const std::string& name : given)
+    if (kept_.Overwrites(at, name)) add(name);
   if (loop) op(at).SetInput("X", names);
-  if (!loop && names.size() > listed &&
-      !op(at).AttrOr("is_scalar_condition", false))
-    return Unimplemented(
-        "op '%s' has no gradient where it may leave '%s' as it was and "
-        "'is_scalar_condition' is false",
-        op(at).type, names.back());
+  // Gradients need no earlier state of an array: the loop keeps none.
+  for (const std::string& name : given)
+    if (IsArray(name)) add(name);
   return names;
 }
 
@@ -287,8 +299,7 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
   std::vector<std::string> out_grads;
   for (const std::string& name : given) out_grads.push_back(GradName(name));
   if (loop) AddLoopGradients(at, sub_block, &given, &out_grads);
-  PD_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                      HandedOn(at, given));
+  const std::vector<std::string> inputs = HandedOn(at, given);
   std::set<std::string> carried;
   for (const std::string& name : inputs) {
     const VarDesc* var = program_->global().FindVar(name);
@@ -298,8 +309,12 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
                  std::move(carried));
   inner.differentiable_ = differentiable_;
   inner.in_loop_ = loop;
-  for (const std::string& name : given)
+  for (const std::string& name : given) {
     inner.contributions_[name].push_back({});
+    // The gradients of elements are taken out of an array: out of the block's
+    // own. A loop makes one itself.
+    if (!loop && IsArray(name)) inner.AddSum({GradName(name)}, GradName(name));
+  }
   PD_RETURN_IF_ERROR(inner.VisitAll());
   std::vector<std::string> in_grads;
   bool any = false;
@@ -308,11 +323,6 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
         Differentiable(name) &&
         inner.FinishAtStart(name,
                             std::count(given.begin(), given.end(), name) > 0);
-    // Its gradient op finds a block's gradients by the variables' names.
-    if (made && hidden_.Has(GradName(name)))
-      return Unimplemented(
-          "op '%s' has no gradient by '%s' in a program that has '%s' already",
-          type, name, GradName(name));
     any = any || made;
     in_grads.push_back(made ? GradName(name) : std::string(kEmptyVar));
   }
@@ -331,12 +341,25 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
   grad.SetInput("Out@GRAD", out_grads);
   grad.SetInput(scopes, {scope});
   grad.SetOutput(loop ? "X@GRAD" : "Input@GRAD", std::move(in_grads));
-  if (loop) {
-    for (std::string& name : given) name = GradName(name);
-    grad.attrs["original_output_grad"] = std::move(given);
-  }
+  NameInside(inputs, given, &grad);
   kept_.Redirect(at, &grad);
   return AddGradOp(std::move(grad));
+}
+
+// Tells a gradient op of the block the names that gradients have inside of it.
+// Where "x@GRAD" is the gradient of every x, PaddlePaddle's attribute says all.
+void Backward::NameInside(const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& given,
+                          OpDesc* grad) const {
+  const auto gradients = [](std::vector<std::string> names) {
+    for (std::string& name : names) name = GradName(name);
+    return names;
+  };
+  const bool loop = grad->type == "while_grad";
+  if (loop) grad->attrs["original_output_grad"] = gradients(given);
+  if (!hidden_.any()) return;
+  grad->attrs["original_input_grad"] = gradients(inputs);
+  if (loop) grad->attrs["original_output"] = given;
 }
 
 // In a sub-block: whether the gradient of a variable around it is made for the
@@ -348,8 +371,7 @@ bool Backward::FinishAtStart(const std::string& variable, bool given) {
                          parts->second.size() == 1 &&
                          parts->second[0].op == Contribution::kGiven;
   Finish(variable);
-  // An array that the block writes to: its gradient becomes the block's own. In
-  // a loop's block it is that already.
+  // The gradient becomes the block's own. In a loop's block it is that already.
   if (untouched && !in_loop_) AddSum({GradName(variable)}, GradName(variable));
   if (ready_.count(variable) > 0) return true;
   if (given) AddZeros(kept_.AtStart(variable), GradName(variable));

@@ -29,7 +29,8 @@ void RenameAll(ProgramDesc* program, const Rename& rename) {
       RenameSlots(&op.inputs, rename);
       RenameSlots(&op.outputs, rename);
       // Lists of variables that an op names by attributes.
-      for (const char* list : {"original_output_grad", "op_role_var"}) {
+      for (const char* list : {"original_output_grad", "original_input_grad",
+                               "original_output", "op_role_var"}) {
         const auto it = op.attrs.find(list);
         if (it == op.attrs.end()) continue;
         if (auto* names = std::get_if<std::vector<std::string>>(&it->second))

@@ -22,8 +22,6 @@ class HiddenGradients {
 
   /// False: the program has no gradients, and nothing is renamed.
   bool any() const { return !own_.empty(); }
-  /// Whether the program had a variable of this name before.
-  bool Has(const std::string& name) const { return own_.count(name) > 0; }
   /// The name that a variable has in the renamed program.
   std::string Hidden(const std::string& name) const;
   /// The name, from the renamed program, that it has in the end.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/exec/block_executor.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -28,6 +29,12 @@ class Runner : public BlockRunner {
   }
   bool HasGradient(int32_t block) override {
     return executor_->HasGradient(block);
+  }
+  bool IsOnlyGradient(int32_t gradient) override {
+    return executor_->IsOnlyGradient(gradient);
+  }
+  std::set<std::string> WrittenIn(int32_t block) override {
+    return executor_->WrittenIn(block);
   }
   std::vector<std::string> LoopVariables(int32_t block,
                                          const OpDesc& loop) override {
@@ -101,19 +108,42 @@ bool BlockExecutor::HasGradient(int32_t block) const {
   return false;
 }
 
+bool BlockExecutor::IsOnlyGradient(int32_t gradient) const {
+  const auto at = static_cast<size_t>(gradient);
+  if (at >= program_->blocks.size()) return true;  // refused when it runs
+  const int32_t block = program_->blocks[at].forward_block_idx;
+  for (const BlockDesc& other : program_->blocks)
+    if (other.idx != gradient && other.forward_block_idx == block) return false;
+  return true;
+}
+
+std::set<std::string> BlockExecutor::WrittenIn(int32_t block) const {
+  std::set<std::string> written;
+  const auto at = static_cast<size_t>(block);
+  if (at >= program_->blocks.size()) return written;
+  for (const OpDesc& op : program_->blocks[at].ops)
+    for (const auto& [slot, names] : op.outputs)
+      written.insert(names.begin(), names.end());
+  return written;
+}
+
 std::vector<std::string> BlockExecutor::LoopVariables(
     int32_t block, const OpDesc& loop) const {
-  std::set<std::string> taken_back;
+  std::vector<std::set<std::string>> taken_back;  // by each gradient block
   for (const BlockDesc& other : program_->blocks)
     if (other.forward_block_idx == block)
-      for (const OpDesc& op : other.ops)
-        for (const auto& [slot, names] : op.outputs)
-          taken_back.insert(names.begin(), names.end());
+      taken_back.push_back(WrittenIn(other.idx));
+  const auto by_all = [&taken_back](const std::string& name) {
+    return std::all_of(taken_back.begin(), taken_back.end(),
+                       [&name](const std::set<std::string>& written) {
+                         return written.count(name) > 0;
+                       });
+  };
   const OuterNames outer = OuterNamesOf(*program_, loop);
   std::vector<std::string> names;
   for (const std::string& name : loop.Input("X")) {
     const VarDesc* var = program_->global().FindVar(name);
-    if (outer.writes.count(name) > 0 && taken_back.count(name) == 0 &&
+    if (outer.writes.count(name) > 0 && !by_all(name) &&
         (var == nullptr || !var->persistable))
       names.push_back(name);
   }

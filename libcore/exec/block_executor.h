@@ -4,6 +4,7 @@
 #define PD_LIBCORE_EXEC_BLOCK_EXECUTOR_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ class BlockExecutor {
   /// See BlockRunner.
   Values* values() const;
   bool HasGradient(int32_t block) const;
+  bool IsOnlyGradient(int32_t gradient) const;
+  std::set<std::string> WrittenIn(int32_t block) const;
   std::vector<std::string> LoopVariables(int32_t block,
                                          const OpDesc& loop) const;
 

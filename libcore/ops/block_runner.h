@@ -5,6 +5,7 @@
 #define PD_LIBCORE_OPS_BLOCK_RUNNER_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,15 @@ class BlockRunner {
   /// Whether the program has a block that is the gradient of `block`: then the
   /// variables of each run of the block are kept for it.
   virtual bool HasGradient(int32_t block) = 0;
+  /// Whether `gradient` is the one gradient block of its forward block: once it
+  /// has run, nothing reads the variables that were kept for it.
+  virtual bool IsOnlyGradient(int32_t gradient) = 0;
+  /// The names that the ops of a block write.
+  virtual std::set<std::string> WrittenIn(int32_t block) = 0;
   /// The variables in slot X of a loop that its block overwrites: those whose
-  /// values the gradient block must find as they were. Persistables are left
-  /// out, and variables that the gradient block takes back itself (a counter).
+  /// values a gradient block must find as they were. Persistables are left
+  /// out, and variables that every gradient block takes back itself (a
+  /// counter).
   virtual std::vector<std::string> LoopVariables(int32_t block,
                                                  const OpDesc& loop) = 0;
 };

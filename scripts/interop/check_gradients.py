@@ -270,12 +270,109 @@ def overwriting_loop(inner):
     return program, dygraph
 
 
+def overwriting_inside(what):
+    """A branch whose own branch or loop writes over a variable of the program around both."""
+    def again(v, y):
+        k = paddle.zeros([1], 'int64')
+        go = paddle.less_than(k, paddle.full([1], 3, 'int64'))
+        with static.nn.control_flow.While(go).block():
+            paddle.assign(v * v * y, output=v)
+            paddle.increment(k)
+            paddle.assign(paddle.less_than(k, paddle.full([1], 3, 'int64')), output=go)
+
+    def program(x, y):
+        v = paddle.sin(x)
+        u = paddle.atan(v)
+
+        def inside():
+            if what == 'loop':
+                again(v, y)
+            else:
+                static.nn.cond((x > -9).all(), lambda: overwrite(v, v * v * y))
+        static.nn.cond((y > -9).all(), inside)
+        return v * x + u
+
+    def dygraph(x, y):
+        v = paddle.sin(x)
+        u = paddle.atan(v)
+        for _ in range(3 if what == 'loop' else 1):
+            v = v * v * y
+        return v * x + u
+    return program, dygraph
+
+
+def overwriting_where_filled(filled):
+    """A block that runs where a variable has elements: it reads that one and writes over another."""
+    def program(x, y):
+        v = paddle.sin(x)
+        u = paddle.atan(v)
+        some = x * y if filled else paddle.masked_select(x, x > 9)
+        with static.nn.control_flow.ConditionalBlock([some]).block():
+            paddle.assign(v * v * some.mean(), output=v)
+        return v * x + u * y
+
+    def dygraph(x, y):
+        v = paddle.sin(x)
+        return (v * v * (x * y).mean() if filled else v) * x + paddle.atan(v) * y
+    return program, dygraph
+
+
+def constant_branch(taken):
+    """A branch without inputs, which writes over a variable."""
+    def program(x, y):
+        v = paddle.sin(x)
+        static.nn.cond((y > -9).all() if taken else (y > 9).all(), lambda: overwrite(v, paddle.full_like(v, 0.5)))
+        return v * x + y
+
+    def dygraph(x, y):
+        return (paddle.full_like(x, 0.5) if taken else paddle.sin(x)) * x + y
+    return program, dygraph
+
+
+def rewritten_array(where):
+    """Elements of an array that are read, and written over."""
+    def number(k):
+        return paddle.full([1], k, 'int64')
+
+    def program(x, y):
+        array = paddle.tensor.array_write(paddle.sin(x), number(0))
+
+        def rewrite():
+            paddle.tensor.array_write(paddle.tensor.array_read(array, number(0)) * y, number(0), array)
+            paddle.tensor.array_write(x * y, number(1), array)
+        if where == 'loop':
+            k = number(0)
+            go = paddle.less_than(k, number(2))
+            with static.nn.control_flow.While(go).block():
+                rewrite()
+                paddle.increment(k)
+                paddle.assign(paddle.less_than(k, number(2)), output=go)
+        elif where == 'branches':
+            static.nn.cond((y > -9).all(), lambda: static.nn.cond((x > -9).all(), rewrite))
+        else:
+            rewrite()
+        return paddle.tensor.array_read(array, number(0)) * x + paddle.tensor.array_read(array, number(1))
+
+    def dygraph(x, y):
+        return paddle.sin(x) * (y * y if where == 'loop' else y) * x + x * y
+    return program, dygraph
+
+
 # What paddle.static's functions make, which no jit.save does: pairs of functions of (x, y).
 STATIC = {
     'static_branch_taken': overwriting_branch(True),
     'static_branch_not_taken': overwriting_branch(False),
     'static_loop_with_branch': overwriting_loop('branch'),
     'static_loop_with_loop': overwriting_loop('loop'),
+    'static_branch_in_branch': overwriting_inside('branch'),
+    'static_loop_in_branch': overwriting_inside('loop'),
+    'static_constant_taken': constant_branch(True),
+    'static_constant_not_taken': constant_branch(False),
+    'static_array': rewritten_array('here'),
+    'static_array_in_loop': rewritten_array('loop'),
+    'static_array_in_branches': rewritten_array('branches'),
+    'static_block_filled': overwriting_where_filled(True),
+    'static_block_empty': overwriting_where_filled(False),
 }
 
 

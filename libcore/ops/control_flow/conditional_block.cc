@@ -13,6 +13,7 @@
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/block_runner.h"
+#include "libcore/ops/control_flow/gradient_names.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/values.h"
 
@@ -80,24 +81,34 @@ struct ConditionalBlockGrad {
 
   BlockRunner* blocks;
   int32_t block;
+  bool only;  // nothing reads the kept scope afterwards
   Condition condition;
   Tensor* scope;
   std::vector<Input> inputs;
 
-  absl::Status Run(const RunContext& run) const {
+  // Input has more variables than the forward op's, and these may be written
+  // since: whether the block ran then, the scope knows.
+  absl::StatusOr<bool> Ran() const {
+    const bool kept = scope != nullptr && !scope->frames().empty();
+    if (!condition.scalar) return kept;
     PD_ASSIGN_OR_RETURN(const bool holds, condition.Holds(blocks->values()));
-    Frame* frame = nullptr;
-    if (holds) {
-      if (scope == nullptr || scope->frames().empty())
-        return FailedPrecondition(
-            "'Scope' has no value: the block did not run");
-      frame = scope->frames().front().get();
-      frame->set_parent(blocks->frame());
-      PD_RETURN_IF_ERROR(blocks->Run(block, frame, run));
-    }
+    if (holds && !kept)
+      return FailedPrecondition("'Scope' has no value: the block did not run");
+    return holds;
+  }
+
+  absl::Status Run(const RunContext& run) const {
+    PD_ASSIGN_OR_RETURN(const bool ran, Ran());
+    Frame* kept = ran ? scope->frames().front().get() : nullptr;
+    if (ran) kept->set_parent(blocks->frame());
+    // Gradients in a frame of their own: a second gradient block finds the kept
+    // variables alone.
+    Frame frame(kept);
+    if (ran) PD_RETURN_IF_ERROR(blocks->Run(block, &frame, run));
     for (const Input& input : inputs)
-      if (input.gradient != nullptr) PD_RETURN_IF_ERROR(Give(input, frame));
-    if (scope != nullptr) scope->frames().clear();
+      if (input.gradient != nullptr)
+        PD_RETURN_IF_ERROR(Give(input, ran ? &frame : nullptr));
+    if (only && scope != nullptr) scope->frames().clear();
     return absl::OkStatus();
   }
 
@@ -126,15 +137,20 @@ absl::StatusOr<Step> BindConditionalBlockGrad(BindContext* context) {
   grad.blocks = context->blocks();
   grad.block = context->Attr<BlockRef>("sub_block").index;
   PD_ASSIGN_OR_RETURN(grad.condition, Condition::Of(context));
+  grad.only = grad.blocks->IsOnlyGradient(grad.block);
   grad.scope = context->Input("Scope");
   const OpDesc& op = context->op();
+  std::vector<std::string> inside;
+  for (const std::string& name : op.Input("Input"))
+    inside.push_back(GradName(name));
+  PD_RETURN_IF_ERROR(NamesByAttr(op, "original_input_grad", &inside));
   const std::vector<std::string>& outputs = op.Input("Out");
   const std::vector<std::string>& given = op.Input("Out@GRAD");
   for (size_t i = 0; i < op.Input("Input").size(); ++i) {
     const std::string& name = op.Input("Input")[i];
-    ConditionalBlockGrad::Input input = {
-        GradName(name), context->Input("Input", i),
-        context->Output("Input@GRAD", i), nullptr};
+    ConditionalBlockGrad::Input input = {inside[i], context->Input("Input", i),
+                                         context->Output("Input@GRAD", i),
+                                         nullptr};
     const bool both = std::count(outputs.begin(), outputs.end(), name) > 0;
     for (size_t k = 0; both && k < given.size(); ++k)
       if (given[k] == input.gradient_inside)

@@ -8,7 +8,9 @@
 //     as PaddlePaddle leaves it since tensors of rank 0 came
 // The first two are each other's gradients. In that use read_from_array has
 // X_W, the tensor that was written: an element that is missing is zeros like
-// it.
+// it. With the attribute `take`, which PaddlePaddle does not have, it takes the
+// element out of X: the gradient of a value is not that of the one written over
+// before.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -121,12 +123,17 @@ absl::StatusOr<Step> BindRead(BindContext* context) {
   Tensor* written = context->Input("X_W");
   Tensor* out = context->Output("Out");
   Values* values = ValuesOf(context);
+  const bool take = context->op().AttrOr("take", false);
   return Step([=](const RunContext&) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Tensor here, values->OnHost(*index));
     PD_ASSIGN_OR_RETURN(const Tensor* element,
                         ElementOf(*x, here, written != nullptr));
     if (element == nullptr) return values->ZerosLike(*written, out);
     PD_ASSIGN_OR_RETURN(*out, values->Clone(*element));
+    if (take) {
+      PD_ASSIGN_OR_RETURN(const int64_t at, IndexIn(here));
+      x->elements()[static_cast<size_t>(at)] = Tensor();
+    }
     return absl::OkStatus();
   });
 }
@@ -247,6 +254,7 @@ absl::StatusOr<std::vector<OpDesc>> WriteGrad(const GradRequest& request) {
   grad.SetInput("X", {GradName(request.op.Out("Out"))});
   grad.SetInput("X_W", request.op.Input("X"));
   grad.SetOutput("Out", {GradName(request.op.In("X"))});
+  grad.attrs["take"] = true;
   return std::vector<OpDesc>{std::move(grad)};
 }
 

@@ -10,6 +10,11 @@
 // first. Out@GRAD is visible in it under the names `original_output_grad`. A
 // loop variable's gradient is what the block makes of it; X@GRAD of any other
 // variable is the sum over the runs.
+//
+// In the block the gradient of x is "x@GRAD". Where a program had gradients
+// before, pdkit's has another name and two attributes more, which PaddlePaddle
+// does not have: `original_input_grad`, the names of X's gradients, and
+// `original_output`, the variables whose gradients are Out@GRAD.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -20,6 +25,7 @@
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/block_runner.h"
+#include "libcore/ops/control_flow/gradient_names.h"
 #include "libcore/ops/registry.h"
 #include "libcore/ops/values.h"
 
@@ -76,8 +82,10 @@ absl::StatusOr<Step> BindWhile(BindContext* context) {
 struct WhileGrad {
   BlockRunner* blocks;
   int32_t block;
-  std::vector<std::string> x, x_grad;              // aligned
-  std::vector<std::string> out_grad, inside_grad;  // aligned
+  bool only;  // nothing reads the kept scopes afterwards
+  std::vector<std::string> x, x_grad, x_inside;         // aligned
+  std::vector<std::string> out_grad, inside_grad, out;  // aligned
+  std::set<std::string> written;                        // by the block
 
   // The outer gradient of a loop variable goes in under its inner name.
   absl::Status Link(const std::set<std::string>& spent, Frame* frame) const {
@@ -90,9 +98,7 @@ struct WhileGrad {
         continue;
       }
       // Nobody reads the last value: its gradient is zero.
-      const Frame::Variable* value = frame->Find(inside_grad[i].substr(
-          0, inside_grad[i].size() -
-                 std::min(inside_grad[i].size(), kGradSuffix.size())));
+      const Frame::Variable* value = frame->Find(out[i]);
       if (value != nullptr && value->tensor->has_value())
         PD_RETURN_IF_ERROR(values()->ZerosLike(*value->tensor, inside));
     }
@@ -104,16 +110,24 @@ struct WhileGrad {
     return blocks->frame()->Find(name);
   }
   bool IsCarried(size_t i) const {
-    return std::count(inside_grad.begin(), inside_grad.end(), GradName(x[i])) >
-           0;
+    return std::count(inside_grad.begin(), inside_grad.end(), x_inside[i]) > 0;
   }
 
   // Loop variables that the block writes and does not read: only their last
   // value had an effect.
   std::set<std::string> WrittenOnly() const {
     std::set<std::string> names(inside_grad.begin(), inside_grad.end());
-    for (const std::string& name : x) names.erase(GradName(name));
+    for (const std::string& name : x_inside) names.erase(name);
     return names;
+  }
+
+  // What the block writes around it and takes back itself (a counter) is not
+  // the kept value, which another gradient block may need.
+  void TakeBack(Frame* frame) const {
+    for (const std::string& name : x)
+      if (written.count(name) > 0)
+        if (const Frame::Variable* outside = Outside(name))
+          frame->Lend(name, *outside);
   }
 
   absl::Status Run(Tensor* scopes, const RunContext& run) const {
@@ -122,18 +136,22 @@ struct WhileGrad {
     std::set<std::string> spent;
     auto& frames = scopes->frames();
     for (auto it = frames.rbegin(); it != frames.rend(); ++it) {
-      Frame* frame = it->get();
-      frame->set_parent(blocks->frame());
+      (*it)->set_parent(blocks->frame());
+      // Gradients in a frame of their own: a second gradient block finds the
+      // kept variables alone.
+      Frame own(it->get());
+      Frame* frame = &own;
+      if (!only) TakeBack(frame);
       PD_RETURN_IF_ERROR(Link(spent, frame));
       for (const auto& [name, value] : carried)
         *frame->Make(name).tensor = value;
       PD_RETURN_IF_ERROR(blocks->Run(block, frame, run));
       for (size_t i = 0; i < x.size(); ++i) {
         if (x_grad[i] == kEmptyVar) continue;
-        const Frame::Variable* inside = frame->FindLocal(GradName(x[i]));
+        const Frame::Variable* inside = frame->FindLocal(x_inside[i]);
         if (inside == nullptr || !inside->tensor->has_value()) continue;
         if (IsCarried(i)) {
-          PD_ASSIGN_OR_RETURN(carried[GradName(x[i])],
+          PD_ASSIGN_OR_RETURN(carried[x_inside[i]],
                               values()->Clone(*inside->tensor));
         } else {
           PD_RETURN_IF_ERROR(values()->Accumulate(*inside->tensor, &sums[i]));
@@ -141,11 +159,11 @@ struct WhileGrad {
       }
       if (spent.empty()) spent = WrittenOnly();
     }
-    frames.clear();
+    if (only) frames.clear();
     for (size_t i = 0; i < x.size(); ++i) {
       if (x_grad[i] == kEmptyVar) continue;
       Tensor* out = Outside(x_grad[i])->tensor;
-      const auto loop = carried.find(GradName(x[i]));
+      const auto loop = carried.find(x_inside[i]);
       if (loop != carried.end())
         *out = std::move(loop->second);
       else if (sums[i].has_value())
@@ -159,7 +177,7 @@ struct WhileGrad {
   // No run of the block made a gradient.
   absl::Status Untouched(size_t i, Tensor* out) const {
     for (size_t k = 0; k < out_grad.size(); ++k) {
-      if (inside_grad[k] != GradName(x[i])) continue;
+      if (inside_grad[k] != x_inside[i]) continue;
       const Frame::Variable* outside = Outside(out_grad[k]);
       if (outside != nullptr && outside->tensor->has_value()) {
         if (outside->tensor == out) return absl::OkStatus();
@@ -173,6 +191,11 @@ struct WhileGrad {
     return values()->ZerosLike(*value->tensor, out);
   }
 };
+
+std::string WithoutGrad(const std::string& name) {
+  return name.substr(0,
+                     name.size() - std::min(name.size(), kGradSuffix.size()));
+}
 
 absl::StatusOr<Step> BindWhileGrad(BindContext* context) {
   WhileGrad grad;
@@ -190,6 +213,15 @@ absl::StatusOr<Step> BindWhileGrad(BindContext* context) {
         "many X as X@GRAD, and as many names as Out@GRAD",
         grad.x.size(), grad.x_grad.size(), grad.out_grad.size(),
         grad.inside_grad.size());
+  for (const std::string& name : grad.x)
+    grad.x_inside.push_back(GradName(name));
+  for (const std::string& name : grad.inside_grad)
+    grad.out.push_back(WithoutGrad(name));
+  PD_RETURN_IF_ERROR(
+      NamesByAttr(context->op(), "original_input_grad", &grad.x_inside));
+  PD_RETURN_IF_ERROR(NamesByAttr(context->op(), "original_output", &grad.out));
+  grad.only = grad.blocks->IsOnlyGradient(grad.block);
+  grad.written = grad.blocks->WrittenIn(grad.block);
   Tensor* scopes = context->Input("StepScopes");
   if (scopes == nullptr)
     return InvalidArgument("'StepScopes' has no value: the while did not run");
