@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/autodiff/block_flow.h"
@@ -95,9 +97,9 @@ class Backward {
   ProgramDesc* program_;
   int32_t block_;
   bool in_loop_ = false;  // the block is a loop's
-  std::set<std::string> differentiable_;
-  std::map<std::string, std::vector<Contribution>> contributions_;
-  std::set<std::string> ready_;  // variables whose gradient is complete
+  absl::flat_hash_set<std::string> differentiable_;
+  absl::flat_hash_map<std::string, std::vector<Contribution>> contributions_;
+  absl::flat_hash_set<std::string> ready_;  // with a complete gradient
   std::vector<OpDesc> ops_;
   KeptValues kept_;
 };
@@ -230,7 +232,7 @@ absl::Status Backward::VisitOp(size_t at) {
   };
   PD_RETURN_IF_ERROR(
       RestoreOutputs(registry_, block_, at, needs_grad, program_));
-  const OpDesc forward = op(at);
+  const OpDesc& forward = op(at);  // gradient ops are not in the block yet
   PD_ASSIGN_OR_RETURN(std::vector<OpDesc> grads,
                       def->grad()(GradRequest{forward, needs_grad}));
   for (OpDesc& grad : grads) {

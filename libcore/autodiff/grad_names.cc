@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/autodiff/grad_names.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -43,17 +42,16 @@ void RenameAll(ProgramDesc* program, const Rename& rename) {
 }  // namespace
 
 HiddenGradients::HiddenGradients(ProgramDesc* program) {
-  std::set<std::string> names;
   bool found = false;
   prefix_ = "grad/grad/";
   for (const BlockDesc& block : program->blocks)
     for (const VarDesc& var : block.vars) {
-      names.insert(var.name);
       found = found || absl::StrContains(var.name, kGradSuffix);
       while (absl::StartsWith(var.name, prefix_)) prefix_ += "grad/";
     }
   if (!found) return;
-  own_ = std::move(names);
+  for (const BlockDesc& block : program->blocks)
+    for (const VarDesc& var : block.vars) own_.insert(var.name);
   RenameAll(program, [this](const std::string& name) { return Hidden(name); });
 }
 

@@ -91,7 +91,8 @@ std::string KeptValues::Read(const std::string& name, size_t version) {
 }
 
 void KeptValues::Redirect(size_t at, OpDesc* grad) {
-  const OpDesc forward = block().ops[at];
+  // The other blocks stay where they are; variables are added to this one.
+  const OpDesc& forward = block().ops[at];
   const bool runs_block = SubBlock(*grad) > 0;
   for (auto& [slot, names] : grad->inputs) {
     // By the other names such an op finds gradients.

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "libcore/ir/program_desc.h"
 
 namespace pd {
@@ -53,9 +55,9 @@ class KeptValues {
   ProgramDesc* program_;
   int32_t block_;
   std::set<std::string> carried_;
-  std::set<std::string> local_;  // variables of this block
-  std::map<std::string, size_t> first_read_;
-  std::map<std::string, std::vector<size_t>> writes_;  // by ops, in order
+  absl::flat_hash_set<std::string> local_;  // variables of this block
+  absl::flat_hash_map<std::string, size_t> first_read_;
+  absl::flat_hash_map<std::string, std::vector<size_t>> writes_;  // by ops
   std::map<std::pair<std::string, size_t>, std::string> copies_;
 };
 

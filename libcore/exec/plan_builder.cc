@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,6 +27,13 @@ namespace {
 
 bool IsFeedOrFetch(const OpDesc& op) {
   return op.type == "feed" || op.type == "fetch";
+}
+
+bool HasBlocks(const OpDesc& op) {
+  return std::any_of(op.attrs.begin(), op.attrs.end(), [](const auto& attr) {
+    return std::holds_alternative<BlockRef>(attr.second) ||
+           std::holds_alternative<BlockRefs>(attr.second);
+  });
 }
 
 std::string FirstOutput(const OpDesc& op) {
@@ -101,6 +108,7 @@ PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
     plan_->device_ = std::make_unique<PlanDevice>(options.place);
     residency_ = std::make_unique<Residency>(&tensors_, plan_->device_.get());
   }
+  vars_.reserve(block_.vars.size());
   for (const VarDesc& var : block_.vars) vars_[var.name] = &var;
   for (size_t i = 0; i < block_.ops.size(); ++i)
     ForEachName(block_.ops[i].outputs, [&](const std::string& name) {
@@ -135,22 +143,36 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
 
 std::vector<bool> PlanBuilder::NeededOps(
     const std::vector<std::string>& fetches) const {
-  std::set<std::string> wanted(fetches.begin(), fetches.end());
+  absl::flat_hash_set<std::string> wanted(fetches.begin(), fetches.end());
   std::vector<bool> needed(block_.ops.size(), false);
+  std::vector<const std::string*> reads, writes;  // of an op
   for (size_t i = block_.ops.size(); i-- > 0;) {
     const OpDesc& op = block_.ops[i];
     if (IsFeedOrFetch(op)) continue;
-    const OuterNames names = OuterNamesOf(program_, op);
-    needed[i] = names.writes.empty();  // it is there for what it says: assert
-    for (const std::string& name : names.writes)
-      if (wanted.count(name) > 0 || IsPersistable(name)) needed[i] = true;
+    OuterNames outer;
+    reads.clear();
+    writes.clear();
+    if (HasBlocks(op)) {
+      outer = OuterNamesOf(program_, op);
+      for (const std::string& name : outer.reads) reads.push_back(&name);
+      for (const std::string& name : outer.writes) writes.push_back(&name);
+    } else {
+      const auto add_to = [](std::vector<const std::string*>* names) {
+        return [names](const std::string& name) { names->push_back(&name); };
+      };
+      ForEachName(op.inputs, add_to(&reads));
+      ForEachName(op.outputs, add_to(&writes));
+    }
+    needed[i] = writes.empty();  // it is there for what it says: assert
+    for (const std::string* name : writes)
+      if (wanted.count(*name) > 0 || IsPersistable(*name)) needed[i] = true;
     if (!needed[i]) continue;
     // A block or an array op may leave old values in what it writes.
     const OpDef* def = registry_.Find(op.type);
     if (def == nullptr || !def->runs_blocks())
-      for (const std::string& name : names.writes)
-        if (!IsArray(name)) wanted.erase(name);
-    wanted.insert(names.reads.begin(), names.reads.end());
+      for (const std::string* name : writes)
+        if (!IsArray(*name)) wanted.erase(*name);
+    for (const std::string* name : reads) wanted.insert(*name);
   }
   return needed;
 }
@@ -501,7 +523,7 @@ absl::Status PlanBuilder::PlaceBuffers() {
 absl::Status PlanBuilder::PlaceBuffers(bool device) {
   std::vector<BufferRequest> requests;
   std::vector<PlannedBuffer> buffers;
-  std::unordered_map<const Tensor*, size_t> numbers;
+  absl::flat_hash_map<const Tensor*, size_t> numbers;
   const int end = static_cast<int>(plan_->steps_.size());
   for (Tensor& tensor : plan_->tensors_) {
     Info& info = tensors_.InfoOf(&tensor);

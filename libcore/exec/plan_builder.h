@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "libcore/exec/plan.h"
 #include "libcore/exec/plan_tensors.h"
 #include "libcore/exec/residency.h"
@@ -119,10 +120,10 @@ class PlanBuilder {
   std::unique_ptr<Plan> plan_;
   PlanTensors tensors_;
   std::unique_ptr<Residency> residency_;  // of a plan for a GPU; else null
-  std::unordered_map<std::string, const VarDesc*> vars_;
-  std::unordered_map<std::string, Tensor*> current_;  // name -> newest value
-  std::unordered_map<std::string, Tensor*> kept_;
-  std::unordered_map<std::string, size_t> last_write_;  // persistable -> op
+  absl::flat_hash_map<absl::string_view, const VarDesc*> vars_;
+  absl::flat_hash_map<std::string, Tensor*> current_;  // name -> newest value
+  absl::flat_hash_map<std::string, Tensor*> kept_;
+  absl::flat_hash_map<std::string, size_t> last_write_;  // persistable -> op
   std::vector<Sharing> sharings_;
   std::unordered_map<const Tensor*, std::unique_ptr<Tensor>> known_;
 };

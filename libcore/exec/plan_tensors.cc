@@ -8,10 +8,17 @@
 
 namespace pd {
 
+// That of a variable of the scope may be there.
+PlanTensors::Info& PlanTensors::MakeInfo(const Tensor* tensor) {
+  Info*& info = infos_[tensor];
+  if (info == nullptr) info = &made_infos_.emplace_back();
+  return *info;
+}
+
 Tensor* PlanTensors::New(DType dtype, Shape shape, Kind kind) {
   tensors_->emplace_back(dtype, std::move(shape));
   Tensor* tensor = &tensors_->back();
-  Info& info = infos_[tensor];
+  Info& info = MakeInfo(tensor);
   info.kind = kind;
   info.root = tensor;
   return tensor;
@@ -28,7 +35,7 @@ Tensor* PlanTensors::CopyOf(const Tensor* tensor, Kind kind) {
 
 void PlanTensors::AddPersistable(const std::string& name, Scope::Entry* entry) {
   Tensor* tensor = &entry->tensor;
-  Info& info = infos_[tensor];
+  Info& info = MakeInfo(tensor);
   info.kind = Kind::kPersistable;
   info.entry = entry;
   info.root = tensor;
@@ -43,7 +50,7 @@ const std::string* PlanTensors::PersistableName(const Tensor* tensor) const {
 PlanTensors::Info& PlanTensors::InfoOf(const Tensor* tensor) {
   const auto it = infos_.find(tensor);
   PD_INVARIANT(it != infos_.end());
-  return it->second;
+  return *it->second;
 }
 
 Tensor* PlanTensors::Root(Tensor* tensor) {

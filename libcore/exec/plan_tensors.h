@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "libcore/exec/scope.h"
 #include "libcore/tensor/tensor.h"
 
@@ -65,9 +66,12 @@ class PlanTensors {
   void ForgetCopies(const Tensor* tensor) { copies_.erase(tensor); }
 
  private:
+  Info& MakeInfo(const Tensor* tensor);
+
   std::deque<Tensor>* tensors_;
   std::vector<Scope::Entry*>* pinned_;
-  std::unordered_map<const Tensor*, Info> infos_;
+  std::deque<Info> made_infos_;  // their addresses are stable
+  absl::flat_hash_map<const Tensor*, Info*> infos_;
   std::unordered_map<const Tensor*, std::vector<Tensor*>> copies_;
   std::unordered_map<const Tensor*, std::string> persistable_names_;
   std::unordered_set<const Tensor*> late_;

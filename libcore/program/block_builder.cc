@@ -29,14 +29,11 @@ TensorMeta MetaOf(const VarDesc& var) {
   return meta;
 }
 
-// Infers `op` with variables looked up and stored by the two functions.
+// Infers a normalized op with variables looked up and stored by the two
+// functions.
 template <typename FindVar, typename SetVar>
-absl::Status Infer(const OpRegistry& registry, const OpDesc& op,
-                   int64_t version, const FindVar& find_var,
-                   const SetVar& set_var) {
-  PD_ASSIGN_OR_RETURN(const OpDef* def, registry.Get(op.type));
-  OpDesc normalized = op;
-  PD_RETURN_IF_ERROR(def->Normalize(&normalized));
+absl::Status Infer(const OpDef& def, const OpDesc& op, int64_t version,
+                   const FindVar& find_var, const SetVar& set_var) {
   std::map<std::string, TensorMeta> metas;
   for (const auto& [slot, names] : op.inputs) {
     for (const std::string& name : names) {
@@ -49,7 +46,7 @@ absl::Status Infer(const OpRegistry& registry, const OpDesc& op,
     }
   }
   InferContext context(
-      normalized, version,
+      op, version,
       [&](const std::string& name) -> const TensorMeta* {
         const auto it = metas.find(name);
         return it == metas.end() ? nullptr : &it->second;
@@ -57,7 +54,7 @@ absl::Status Infer(const OpRegistry& registry, const OpDesc& op,
       [&](const std::string& name, TensorMeta meta) {
         set_var(name, std::move(meta));
       });
-  return def->InferOutputs(&context);
+  return def.InferOutputs(&context);
 }
 
 void Assign(TensorMeta meta, VarDesc* var) {
@@ -131,7 +128,7 @@ absl::Status BlockBuilder::Append(OpDesc op) {
     }
   }
   const absl::Status status = Infer(
-      *registry_, op, program_->version,
+      *def, op, program_->version,
       [&](const std::string& n) { return FindVar(n); },
       [&](const std::string& name, TensorMeta meta) {
         // A parameter keeps the shape that it was declared with.
@@ -159,8 +156,13 @@ absl::StatusOr<std::string> BlockBuilder::Unary(
 absl::Status InferOp(const OpRegistry& registry, const OpDesc& op,
                      int32_t block, ProgramDesc* program) {
   BlockDesc& b = program->blocks[static_cast<size_t>(block)];
-  const absl::Status status = Infer(
-      registry, op, program->version,
+  const absl::StatusOr<const OpDef*> def = registry.Get(op.type);
+  if (!def.ok()) return Annotate(def.status(), Describe(op));
+  OpDesc normalized = op;
+  absl::Status status = (*def)->Normalize(&normalized);
+  if (!status.ok()) return Annotate(status, Describe(op));
+  status = Infer(
+      **def, normalized, program->version,
       [&](const std::string& n) { return program->FindVar(block, n); },
       [&](const std::string& name, TensorMeta meta) {
         VarDesc* var = b.FindVar(name);

@@ -2,9 +2,9 @@
 #include "libcore/program/count_flops.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -165,7 +165,7 @@ class Counter {
   // makes.
   void FixInputs() {
     for (BlockDesc& block : program_.blocks) {
-      std::set<absl::string_view> made;
+      absl::flat_hash_set<absl::string_view> made;
       for (const OpDesc& op : block.ops)
         if (op.type != "feed")
           for (const auto& slot : op.outputs)
@@ -198,8 +198,10 @@ class Counter {
     // A first extent that stays open is the batch.
     BlockDesc& block = program_.blocks[static_cast<size_t>(block_)];
     for (const auto& slot : op.outputs)
-      for (const std::string& name : slot.second)
+      for (const std::string& name : slot.second) {
+        if (name == kEmptyVar) continue;  // a look for it is a long one
         if (VarDesc* var = block.FindVar(name); var != nullptr) FixBatch(var);
+      }
   }
 
   const Shape* FindShape(const std::string& name) const {

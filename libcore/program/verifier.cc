@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/program/verifier.h"
 
-#include <map>
-#include <set>
-
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "formats/pdmodel.h"
 #include "libcore/base/error.h"
@@ -38,7 +37,7 @@ class BlockVerifier {
         for (const std::string& name : slot.second) first_.emplace(name, i);
   }
 
-  absl::Status Verify() const {
+  absl::Status Verify() {
     for (size_t i = 0; i < block_.ops.size(); ++i) {
       const absl::Status status = VerifyOp(i);
       if (!status.ok()) return Annotate(status, PlaceOf(block_, i));
@@ -54,17 +53,17 @@ class BlockVerifier {
                                   : nullptr;
   }
 
-  absl::Status VerifyOp(size_t index) const {
+  absl::Status VerifyOp(size_t index) {
     const OpDesc& op = block_.ops[index];
     if (!IsFeedOrFetch(op)) {
       PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op.type));
-      OpDesc normalized = op;
-      PD_RETURN_IF_ERROR(def->Normalize(&normalized));
+      normalized_ = op;
+      PD_RETURN_IF_ERROR(def->Normalize(&normalized_));
     }
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
         PD_RETURN_IF_ERROR(VerifyInput(slot, name, index));
-    std::set<std::string> outputs;
+    absl::flat_hash_set<absl::string_view> outputs;
     for (const auto& [slot, names] : op.outputs) {
       for (const std::string& name : names) {
         if (name == kEmptyVar) continue;
@@ -117,9 +116,10 @@ class BlockVerifier {
   const OpRegistry& registry_;
   const ProgramDesc& program_;
   const BlockDesc& block_;
-  std::map<std::string, const VarDesc*> declared_;  // in this block
-  std::map<std::string, size_t>
-      first_;  // variable -> the op that first makes it
+  // By name: the variables of this block, and the op that first makes each.
+  absl::flat_hash_map<absl::string_view, const VarDesc*> declared_;
+  absl::flat_hash_map<absl::string_view, size_t> first_;
+  OpDesc normalized_;  // one for all ops: most fit into its memory
 };
 
 }  // namespace
@@ -134,10 +134,11 @@ absl::Status VerifyProgram(const OpRegistry& registry,
 
 absl::Status CheckOps(const OpRegistry& registry, const ProgramDesc& program) {
   for (const BlockDesc& block : program.blocks) {
+    OpDesc normalized;  // one for all: most ops fit into its memory
     for (size_t i = 0; i < block.ops.size(); ++i) {
       const OpDef* def = registry.Find(block.ops[i].type);
       if (def == nullptr) continue;
-      OpDesc normalized = block.ops[i];
+      normalized = block.ops[i];
       const absl::Status status = def->Normalize(&normalized);
       if (absl::IsInvalidArgument(status))
         return Annotate(status, PlaceOf(block, i));
@@ -148,7 +149,7 @@ absl::Status CheckOps(const OpRegistry& registry, const ProgramDesc& program) {
 
 absl::Status CheckFeeds(const ProgramDesc& program,
                         const std::vector<std::string>& feeds) {
-  std::set<std::string> known(feeds.begin(), feeds.end());
+  absl::flat_hash_set<absl::string_view> known(feeds.begin(), feeds.end());
   for (const std::string& name : feeds)
     if (program.FindVar(0, name) == nullptr)
       return NotFound("feed '%s' is not a variable of the program", name);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/session.h"
@@ -73,7 +73,7 @@ absl::Status PlanMemory(Session* session, const ProgramDesc& program,
 }
 
 void CountVariables(const TrainProgram& program, DryRun* dry) {
-  std::set<std::string> trained;
+  absl::flat_hash_set<absl::string_view> trained;
   for (const auto& pair : program.gradients) trained.insert(pair.first);
   for (const VarDesc& var : program.main.global().vars) {
     if (!var.persistable || var.kind != VarKind::kLodTensor) continue;
@@ -92,8 +92,7 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
                               const PassOptions& passes) {
   const job::Data& data = job.proto().data();
   const job::Train& train = job.proto().train();
-  PD_ASSIGN_OR_RETURN(const TrainProgram program,
-                      BuildTrainProgram(registry, job));
+  PD_ASSIGN_OR_RETURN(TrainProgram program, BuildTrainProgram(registry, job));
   // The threads of both loaders read on while the plans are made.
   RunVocabularies vocabularies;
   PD_ASSIGN_OR_RETURN(
@@ -142,7 +141,7 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
   dry.steps = dry.epochs * dry.train.batches;
   if (train.steps() > 0)
     dry.steps = std::min<int64_t>(dry.steps, train.steps());
-  const FlopCount flops = CountFlops(registry, program.main);
+  const FlopCount flops = CountFlops(registry, std::move(program.main));
   if (flops.total.has_value())
     dry.step_flops = *flops.total * dry.train.batch_size;
   return dry;
