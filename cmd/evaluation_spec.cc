@@ -103,6 +103,7 @@ absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
                              model.path, name);
   }
   spec.feeds = job.feeds;
+  spec.heads = HeadsOf(job);
   for (MetricUse use : job.metrics) {
     std::vector<std::string*> names = {&use.prediction};
     for (MetricUse::More& more : use.more)
@@ -125,6 +126,7 @@ EvaluationSpec SpecOfJob(const TrainProgram& job) {
   EvaluationSpec spec;
   spec.program = job.test;
   spec.feeds = job.feeds;
+  spec.heads = HeadsOf(job);
   spec.loss = job.loss;
   spec.metrics = job.metrics;
   spec.outputs = job.outputs;

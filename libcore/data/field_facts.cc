@@ -44,6 +44,30 @@ absl::StatusOr<int64_t> Largest(const Dataset& dataset, size_t field) {
   return largest;
 }
 
+// The i-th of `looks` records that are spread over `size`.
+int64_t SpreadIndex(int64_t i, int64_t looks, int64_t size) {
+  return i * (size / looks) + i * (size % looks) / looks;
+}
+
+template <typename T>
+void Widen(const FieldSpec& spec, const FieldView& view, int64_t ignored,
+           int64_t record, LabelRange* range) {
+  const T* values = reinterpret_cast<const T*>(view.data);
+  const size_t count = Count(spec, view);
+  for (size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<int64_t>(values[i]);
+    if (value == ignored) continue;
+    if (value > range->largest) {
+      range->largest = value;
+      range->largest_record = record;
+    }
+    if (value < range->lowest) {
+      range->lowest = value;
+      range->lowest_record = record;
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<FieldScale> MeasureScale(const Dataset& dataset, size_t field,
@@ -96,6 +120,53 @@ absl::StatusOr<int64_t> CountClasses(const Dataset& dataset, size_t field) {
     largest = Largest<uint8_t>(dataset, field);
   PD_RETURN_IF_ERROR(largest.status());
   return *largest + 1;
+}
+
+std::optional<LabelRange> LookAtLabels(const Dataset& dataset, size_t field,
+                                       int64_t ignored) {
+  constexpr int64_t kMostNumbers = int64_t{1} << 26;
+  constexpr int64_t kMostPixels = int64_t{1} << 24;
+  constexpr int64_t kMostRecords = 200000;
+  const FieldSpec& spec = dataset.fields()[field];
+  if (spec.is_image ||
+      !(spec.dtype == DType::kInt64 || spec.dtype == DType::kInt32 ||
+        spec.dtype == DType::kUInt8))
+    return std::nullopt;
+  LabelRange range;
+  Record record;
+  if (dataset.size() == 0) return range;
+  // The first record says how large they are.
+  int64_t most = kMostRecords;
+  if (dataset.Read(0, &record).ok()) {
+    const auto count = std::max<int64_t>(
+        1, static_cast<int64_t>(Count(spec, record.fields[field])));
+    most = std::min(most, std::max<int64_t>(1, kMostNumbers / count));
+    for (size_t i = 0; i < dataset.fields().size(); ++i) {
+      const FieldView& view = record.fields[i];
+      if (!dataset.fields()[i].is_image ||
+          !IsDynamic(dataset.fields()[i].shape))
+        continue;
+      const int64_t pixels = std::max<int64_t>(1, view.height * view.width);
+      most = std::min(most, std::max<int64_t>(1, kMostPixels / pixels));
+    }
+  }
+  const int64_t looks = std::min(dataset.size(), most);
+  range.complete = looks == dataset.size();
+  for (int64_t i = 0; i < looks; ++i) {
+    const int64_t at = SpreadIndex(i, looks, dataset.size());
+    if (!dataset.Read(at, &record).ok()) {
+      range.complete = false;
+      continue;
+    }
+    const FieldView& view = record.fields[field];
+    if (spec.dtype == DType::kInt64)
+      Widen<int64_t>(spec, view, ignored, at, &range);
+    else if (spec.dtype == DType::kInt32)
+      Widen<int32_t>(spec, view, ignored, at, &range);
+    else
+      Widen<uint8_t>(spec, view, ignored, at, &range);
+  }
+  return range;
 }
 
 }  // namespace pd

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,20 @@ absl::StatusOr<FieldScale> MeasureScale(const Dataset& dataset, size_t field,
 /// of a mask, "nobody knows", does not count. InvalidArgument for other fields,
 /// OutOfRange with the record for numbers below 0.
 absl::StatusOr<int64_t> CountClasses(const Dataset& dataset, size_t field);
+
+/// The labels that a look at a field found.
+struct LabelRange {
+  int64_t largest = -1, largest_record = 0;  ///< -1: there are none
+  int64_t lowest = 0, lowest_record = 0;     ///< 0: none is below it
+  bool complete = false;  ///< every record of the data set was read
+};
+
+/// Looks at the numbers of an integer field or mask, those of `ignored` left
+/// out: at records all over the data set, as many as make up 64 million
+/// numbers, and where pictures have to be decoded 16 million pixels. Records
+/// that cannot be read are left out. Nothing for other fields.
+std::optional<LabelRange> LookAtLabels(const Dataset& dataset, size_t field,
+                                       int64_t ignored);
 
 }  // namespace pd
 

@@ -46,10 +46,27 @@ absl::Status PackedImages::Read(int64_t index, Record* record) const {
   PD_RETURN_IF_ERROR(Decode(masks_[i], true, index, 1, record));
   const FieldView &image = record->fields[0], &mask = record->fields[1];
   if (image.height == mask.height && image.width == mask.width)
-    return absl::OkStatus();
+    return CheckMask(index, mask);
   return DataLoss("%s: the picture is %d x %d pixels; '%s' is %d x %d",
                   Describe(index), image.width, image.height, masks_[i].name,
                   mask.width, mask.height);
+}
+
+absl::Status PackedImages::CheckMask(int64_t index,
+                                     const FieldView& mask) const {
+  constexpr uint8_t kNobodyKnows = 255;
+  const size_t classes = fields_[1].classes.size();
+  if (classes == 0) return absl::OkStatus();
+  const auto* pixels = reinterpret_cast<const uint8_t*>(mask.data);
+  const int64_t count = mask.height * mask.width;
+  for (int64_t i = 0; i < count; ++i)
+    if (pixels[i] >= classes && pixels[i] != kNobodyKnows)
+      return OutOfRange(
+          "'%s': member '%s' (record %d) holds class %d at row %d, column %d; "
+          "the classes are %s, or 255",
+          path_, masks_[static_cast<size_t>(index)].name, index, pixels[i],
+          i / mask.width, i % mask.width, ClassesText(fields_[1].classes));
+  return absl::OkStatus();
 }
 
 std::string PackedImages::Describe(int64_t index) const {

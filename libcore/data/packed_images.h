@@ -24,7 +24,8 @@ class PackedImages : public Dataset {
   /// "label", int64 [1].
   void AddLabel() { fields_.push_back({"label", DType::kInt64, {1}}); }
   /// "label", a picture of the pixels' classes, uint8 [height, width, 1].
-  /// `classes`: their names, by number.
+  /// `classes`: their names, by number, which all pixels but those of 255 must
+  /// have; empty where they are not known.
   void AddMask(std::vector<std::string> classes) {
     FieldSpec mask = {"label", DType::kUInt8, {-1, -1, 1}};
     mask.is_mask = true;
@@ -54,6 +55,7 @@ class PackedImages : public Dataset {
  private:
   absl::Status Decode(const TarFile& file, bool mask, int64_t index,
                       size_t field, Record* record) const;
+  absl::Status CheckMask(int64_t index, const FieldView& mask) const;
 
   std::string path_;
   std::vector<TarFile> images_, masks_;

@@ -50,6 +50,9 @@ struct Voc2012Options {
   std::string mode = "train";
   bool skip_bad = false;  ///< pictures that are missing are left out
 };
+/// Classes have Pascal VOC's names where all pictures have names of Pascal
+/// VOC's, "2007_000032"; then a mask with a number that has no name, but for
+/// 255, is OutOfRange when it is read. Other pictures' classes have no names.
 absl::StatusOr<DatasetPtr> OpenVoc2012(const Voc2012Options& options);
 
 /// housing.data: 13 features, (x - mean) / (max - min) over the whole file, and

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pascal VOC 2012's segmentation: a list of names, a picture and a mask for
 // each. The archive is read twice: for the list, then for what it names.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "formats/tar.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -44,6 +47,21 @@ absl::StatusOr<std::vector<std::string>> ReadNames(const std::string& path,
   return names;
 }
 
+// Whether pictures are called as those of Pascal VOC, "2007_000032". Its
+// folders say nothing: people's own pictures are packed into the same ones.
+bool AreOfVoc(const std::vector<std::string>& names) {
+  constexpr absl::string_view kForm = "dddd_dddddd";
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    const bool formed = std::equal(
+        name.begin(), name.end(), kForm.begin(), kForm.end(),
+        [](char c, char f) {
+          return f == 'd' ? absl::ascii_isdigit(static_cast<unsigned char>(c))
+                          : c == f;
+        });
+    return formed && "2007" <= name.substr(0, 4) && name.substr(0, 4) <= "2012";
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<DatasetPtr> OpenVoc2012(const Voc2012Options& options) {
@@ -71,7 +89,7 @@ absl::StatusOr<DatasetPtr> OpenVoc2012(const Voc2012Options& options) {
         return absl::OkStatus();
       }));
   auto dataset = std::make_shared<PackedImages>(path);
-  dataset->AddMask(VocClasses());
+  dataset->AddMask(AreOfVoc(names) ? VocClasses() : std::vector<std::string>());
   for (size_t i = 0; i < names.size(); ++i) {
     absl::Status status;
     for (const std::string& name : {image_of(names[i]), mask_of(names[i])}) {

@@ -2,23 +2,21 @@
 #include "libcore/train/data_fit.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/field_facts.h"
 #include "libcore/data/vocabulary.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/heads.h"
 
 namespace pd {
 namespace {
 
 using google::protobuf::Message;
 
-// Records whose labels are read to know the classes of data that does not say
-// them.
-constexpr int64_t kMostLabels = 200000;
 // Steps at which the learning rate is looked at.
 constexpr int64_t kMostRates = 10000;
 
@@ -33,140 +31,44 @@ absl::Status AtFeed(const LoadedJob& job, const std::string& name,
   return job.At(status, job.proto().data());
 }
 
-// The op that makes a variable, or null.
-const OpDesc* MakerOf(const ProgramDesc& program, const std::string& name) {
-  for (const OpDesc& op : program.global().ops)
-    for (const auto& [slot, names] : op.outputs)
-      if (std::count(names.begin(), names.end(), name) > 0) return &op;
-  return nullptr;
-}
-
-// Follows a variable back through ops that keep its numbers.
-template <typename Found>
-std::string Backward(const ProgramDesc& program, std::string name,
-                     const Found& found) {
-  while (!found(name)) {
-    const OpDesc* op = MakerOf(program, name);
-    if (op == nullptr) return "";
-    const bool keeps = op->type == "reshape2" || op->type == "cast" ||
-                       op->type == "unsqueeze2" || op->type == "squeeze2" ||
-                       op->type == "flatten_contiguous_range" ||
-                       op->type == "transpose2" || op->type == "log_softmax";
-    if (!keeps || op->Input("X").size() != 1) return "";
-    name = op->In("X");
-  }
-  return name;
-}
-
-// A loss of class numbers: the layer that has an output for each class, and the
-// field with the numbers.
-struct Head {
-  const LayerInfo* layer = nullptr;
-  int64_t outputs = 0;
-  std::string field;
-  int64_t ignored = -100;  // not a class
-};
-
-std::optional<Head> HeadOf(const TrainProgram& program, const OpDesc& op) {
-  const bool softmax = op.type == "softmax_with_cross_entropy";
-  if ((!softmax && op.type != "nll_loss") ||
-      op.AttrOr<bool>("soft_label", false))
-    return std::nullopt;
-  const ProgramDesc& test = program.test;
-  const std::string logits = op.In(softmax ? "Logits" : "X");
-  const VarDesc* var = test.global().FindVar(logits);
-  if (var == nullptr || var->shape.size() < 2) return std::nullopt;
-  const int64_t rank = static_cast<int64_t>(var->shape.size());
-  int64_t axis = softmax ? op.AttrOr<int32_t>("axis", -1) : 1;
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return std::nullopt;
-  Head head;
-  head.outputs = var->shape[static_cast<size_t>(axis)];
-  head.ignored = op.AttrOr<int32_t>("ignore_index", -100);
-  head.field = Backward(test, op.In("Label"), [&](const std::string& name) {
-    return std::any_of(program.feeds.begin(), program.feeds.end(),
-                       [&](const FeedSpec& feed) { return feed.name == name; });
-  });
-  Backward(test, logits, [&](const std::string& name) {
-    for (const LayerInfo& layer : program.layers)
-      if (std::count(layer.variables.begin(), layer.variables.end(), name) > 0)
-        head.layer = &layer;
-    return head.layer != nullptr;
-  });
-  if (head.field.empty() || head.layer == nullptr || head.outputs <= 0)
-    return std::nullopt;
-  return head;
-}
-
-std::vector<Head> HeadsOf(const TrainProgram& program) {
-  std::vector<Head> heads;
-  for (const OpDesc& op : program.test.global().ops)
-    if (const auto head = HeadOf(program, op)) heads.push_back(*head);
-  return heads;
-}
-
 // How many classes a field has.
 struct Classes {
   int64_t count = 0;  // 0: not known
   bool named = false;
 };
 
-template <typename T>
-int64_t LargestOf(const FieldView& view, int64_t n, int64_t ignored) {
-  const T* values = reinterpret_cast<const T*>(view.data);
-  int64_t largest = -1;
-  for (int64_t i = 0; i < n; ++i)
-    if (values[i] != ignored)
-      largest = std::max(largest, static_cast<int64_t>(values[i]));
-  return largest;
-}
-
-// The labels themselves say it, where reading them decodes no pictures. Records
-// that cannot be read are another one's business.
-Classes CountLabels(const Dataset& dataset, size_t field, int64_t ignored) {
-  const FieldSpec& spec = dataset.fields()[field];
-  const bool wide = spec.dtype == DType::kInt64;
-  if ((!wide && spec.dtype != DType::kInt32) || dataset.size() > kMostLabels)
-    return {};
-  for (const FieldSpec& other : dataset.fields())
-    if (other.is_image && IsDynamic(other.shape)) return {};
-  Record record;
-  int64_t largest = -1;
-  for (int64_t i = 0; i < dataset.size(); ++i) {
-    if (!dataset.Read(i, &record).ok()) continue;
-    const FieldView& view = record.fields[field];
-    int64_t n = 1;
-    for (size_t axis = 0; axis < spec.shape.size(); ++axis)
-      n *= IsDynamic(spec.shape) ? view.extents[axis] : spec.shape[axis];
-    largest = std::max(largest, wide ? LargestOf<int64_t>(view, n, ignored)
-                                     : LargestOf<int32_t>(view, n, ignored));
-  }
-  return {largest + 1, false};
-}
-
-Classes ClassesOf(const Dataset& dataset, const Head& head) {
+absl::StatusOr<Classes> ClassesOf(const Dataset& dataset, const Head& head,
+                                  absl::string_view set) {
   for (size_t i = 0; i < dataset.fields().size(); ++i) {
     const FieldSpec& spec = dataset.fields()[i];
-    if (spec.name != head.field || spec.is_mask) continue;
-    if (!spec.classes.empty())
-      return {static_cast<int64_t>(spec.classes.size()), true};
+    if (spec.name != head.field) continue;
+    Classes classes{static_cast<int64_t>(spec.classes.size()), true};
     const auto words = dataset.vocabularies().find(head.field);
-    if (words != dataset.vocabularies().end())
-      return {words->second->size(), true};
-    return CountLabels(dataset, i, head.ignored);
+    if (classes.count == 0 && words != dataset.vocabularies().end())
+      classes.count = words->second->size();
+    if (classes.count > head.outputs)
+      return InvalidArgument(
+          "%s: layer '%s' has %d outputs, but field '%s' of data.%s has %d "
+          "classes: it needs %d",
+          head.place, head.layer, head.outputs, head.field, set, classes.count,
+          classes.count);
+    // Names say nothing of the numbers that mark what has no class.
+    if (classes.count > 0 && !spec.is_mask) return classes;
+    const auto range = LookAtLabels(dataset, i, head.ignored);
+    if (!range.has_value()) return classes;
+    const bool negative = range->lowest < 0;
+    const int64_t label = negative ? range->lowest : range->largest;
+    if (negative || label >= head.outputs)
+      return BadLabel(
+          head, label, spec.is_mask,
+          absl::StrCat("data.", set, ", ",
+                       dataset.Describe(negative ? range->lowest_record
+                                                 : range->largest_record)));
+    if (classes.count == 0 && range->complete)
+      classes = {range->largest + 1, false};
+    return classes;
   }
-  return {};
-}
-
-std::string ClassesText(const Head& head, const Classes& classes,
-                        absl::string_view set) {
-  if (classes.named)
-    return absl::StrFormat("field '%s' of data.%s has %d classes", head.field,
-                           set, classes.count);
-  return absl::StrFormat(
-      "the largest class number in field '%s' of data.%s "
-      "is %d",
-      head.field, set, classes.count - 1);
+  return Classes{};
 }
 
 }  // namespace
@@ -183,14 +85,8 @@ absl::Status CheckDataFits(const LoadedJob& job, const TrainProgram& program,
       return AtFeed(job, feed.name, is_there,
                     Annotate(fits, absl::StrCat("data.", set)));
   }
-  for (const Head& head : HeadsOf(program)) {
-    const Classes classes = ClassesOf(loader.dataset(), head);
-    if (classes.count > head.outputs)
-      return InvalidArgument(
-          "%s: layer '%s' has %d outputs, but %s: it needs %d",
-          head.layer->place, head.layer->name, head.outputs,
-          ClassesText(head, classes, set), classes.count);
-  }
+  for (const Head& head : HeadsOf(program))
+    PD_RETURN_IF_ERROR(ClassesOf(loader.dataset(), head, set).status());
   return absl::OkStatus();
 }
 
@@ -231,13 +127,22 @@ class Warner {
 
   void Heads() {
     for (const Head& head : HeadsOf(program_)) {
-      const Classes classes = ClassesOf(train_.dataset(), head);
-      if (classes.count > 0 && classes.count < head.outputs)
-        AddAt(head.layer->place,
-              absl::StrFormat("layer '%s' has %d outputs, but %s: the others "
-                              "are never the answer",
-                              head.layer->name, head.outputs,
-                              ClassesText(head, classes, "train")));
+      const auto classes = ClassesOf(train_.dataset(), head, "train");
+      if (!classes.ok() || classes->count == 0 ||
+          classes->count >= head.outputs)
+        continue;
+      const std::string found =
+          classes->named
+              ? absl::StrFormat("field '%s' of data.train has %d classes",
+                                head.field, classes->count)
+              : absl::StrFormat(
+                    "the largest class number in field '%s' of "
+                    "data.train is %d",
+                    head.field, classes->count - 1);
+      AddAt(head.place,
+            absl::StrFormat("layer '%s' has %d outputs, but %s: the others "
+                            "are never the answer",
+                            head.layer, head.outputs, found));
     }
   }
 

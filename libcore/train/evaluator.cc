@@ -135,6 +135,11 @@ absl::Status Evaluator::ExplainNan(const Batch& batch, const Plan& plan) {
   return spec_.guard->Explain(plan, std::move(query));
 }
 
+absl::Status Evaluator::Explained(const Batch& batch,
+                                  const absl::Status& status) const {
+  return ExplainLabels(spec_.heads, batch, loader_->dataset(), status);
+}
+
 absl::StatusOr<EvaluationResult> Evaluator::Run(
     bool keep_outputs, const std::function<bool(int64_t, int64_t)>& progress) {
   EvaluationResult result;
@@ -159,7 +164,7 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
       const absl::Status ran = plan->Run({});
       if (spec_.guard != nullptr && IsNanFound(ran))
         PD_RETURN_IF_ERROR(ExplainNan(*batch, *plan));
-      PD_RETURN_IF_ERROR(ran);
+      PD_RETURN_IF_ERROR(Explained(*batch, ran));
       PD_RETURN_IF_ERROR(Collect(*batch, *plan, &result, keep_outputs));
     }
     if (progress != nullptr && !progress(batch->index + 1, result.records)) {
@@ -253,8 +258,9 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
         look_at(more.slot, more.name);
     }
     PD_RETURN_IF_ERROR(
-        Annotate(use.metric->Update(judged),
-                 absl::StrCat("metric '", use.name, "', batch ", batch.index)));
+        Explained(batch, Annotate(use.metric->Update(judged),
+                                  absl::StrCat("metric '", use.name,
+                                               "', batch ", batch.index))));
   }
   if (spec_.observer != nullptr) {
     std::vector<const Tensor*> outputs;

@@ -16,6 +16,7 @@
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
 #include "libcore/ir/array.h"
+#include "libcore/train/heads.h"
 #include "libcore/train/metrics.h"
 #include "libcore/train/metrics/confusion.h"
 #include "libcore/train/plan_cache.h"
@@ -41,6 +42,7 @@ struct EvaluationSpec {
   std::vector<FeedSpec> feeds;  ///< first extents -1
   std::string loss;             ///< "" when there is none
   std::vector<MetricUse> metrics;
+  std::vector<Head> heads;  ///< for errors that name layers
   /// Predictions, for `keep_outputs` and the observer.
   std::vector<std::string> outputs;
   EvaluationObserver* observer = nullptr;  ///< outlives the evaluator
@@ -88,6 +90,8 @@ class Evaluator {
   Evaluator() = default;
   absl::Status CheckMetrics() const;
   absl::Status ExplainNan(const Batch& batch, const Plan& plan);
+  // An error that a label of the batch is to blame for says so.
+  absl::Status Explained(const Batch& batch, const absl::Status& status) const;
   absl::Status Collect(const Batch& batch, const Plan& plan,
                        EvaluationResult* result, bool keep_outputs);
   /// Whether a metric reads this field of the data set.

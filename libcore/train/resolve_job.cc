@@ -138,8 +138,7 @@ class TrainingFacts {
           name);
     const FieldNotes notes = NotesOf(job_.proto().data().train(), name);
     if (notes.num_classes > 0) return notes.num_classes;
-    // A mask's names are those of Pascal VOC, whichever its classes are.
-    if (!fields[field].is_mask && !fields[field].classes.empty())
+    if (!fields[field].classes.empty())
       return static_cast<int64_t>(fields[field].classes.size());
     return CountClasses(*dataset_, field);
   }

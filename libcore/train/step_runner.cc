@@ -12,6 +12,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/exec/nan_check.h"
+#include "libcore/train/heads.h"
 #include "libcore/train/run_log.h"
 
 namespace pd {
@@ -144,8 +145,11 @@ absl::Status StepRunner::RunPlan(const Batch& batch, Plan* plan,
   const RunContext context = BeginStep(report);
   std::unique_ptr<StepHook> hook;
   if (guard != nullptr) hook = guard->HookFor(*plan, step);
-  const absl::Status status =
-      Annotate(plan->Run(context, hook.get()), StepName(report));
+  absl::Status status = plan->Run(context, hook.get());
+  if (!status.ok() && !IsNanFound(status))
+    status = ExplainLabels(HeadsOf(program_), batch, options_.loader->dataset(),
+                           status);
+  status = Annotate(status, StepName(report));
   if (guard == nullptr) return status;
   if (IsNanFound(status)) return TraceNan(batch, *plan, report, status);
   if (status.ok()) guard->AfterStep(step, {plan});

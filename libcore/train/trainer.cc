@@ -17,6 +17,7 @@
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/data_fit.h"
+#include "libcore/train/heads.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/monitors.h"
 #include "libcore/train/open_data.h"
@@ -127,6 +128,7 @@ absl::Status Trainer::Impl::Prepare() {
     spec.feeds = program_.feeds;
     spec.loss = program_.test_loss;
     spec.metrics = program_.metrics;
+    spec.heads = HeadsOf(program_);
     spec.label = "eval";
     spec.observer = observer_->BatchObserver();
     if (spec.observer != nullptr) spec.outputs = program_.outputs;

@@ -16,6 +16,7 @@
 #include "formats/npz.h"
 #include "gtest/gtest.h"
 #include "libcore/data/dataset.h"
+#include "libcore/data/field_facts.h"
 #include "libcore/data/loader.h"
 #include "libcore/data/step.h"
 
@@ -100,6 +101,23 @@ TEST(PaddleDatasets, Voc2012) {
   for (const char* mode : {"train", "valid", "test"})
     ExpectGolden(OpenVoc2012({In("voc2012/VOCtrainval_11-May-2012.tar"), mode}),
                  absl::StrCat("voc2012/", mode, ".npz"));
+}
+
+TEST(PaddleDatasets, ClassesOfMasks) {
+  const std::string archive = In("voc2012/VOCtrainval_11-May-2012.tar");
+  const auto voc = OpenVoc2012({archive, "train"});
+  ASSERT_TRUE(voc.ok()) << voc.status();
+  const auto& names = (*voc)->FindField("label")->classes;
+  ASSERT_EQ(names.size(), 21);
+  EXPECT_EQ(names[0], "background");
+  EXPECT_EQ(names[20], "tvmonitor");
+  const auto range = LookAtLabels(**voc, 1, 255);
+  ASSERT_TRUE(range.has_value());
+  EXPECT_TRUE(range->complete);
+  EXPECT_EQ(range->largest, 20);
+  EXPECT_EQ(range->lowest, 0);
+  EXPECT_EQ(LookAtLabels(**voc, 1, -100)->largest, 255);
+  EXPECT_FALSE(LookAtLabels(**voc, 0, -100).has_value());
 }
 
 TEST(PaddleDatasets, UciHousing) {
