@@ -44,10 +44,13 @@ Manual ExportManual() {
       "attribute `class_names` of the output's fetch operator.",
       "With `--with-transforms` the data set for evaluation says what is done, "
       "else the one for training. Programs have operators for to_tensor, "
-      "normalize and transpose of pictures, and for mean, std and log1p of "
-      "columns. They have none that resamples as Resize does, and none for "
-      "texts: words, classes and hash_buckets are numbered before the model is "
-      "fed. What stays outside is logged.",
+      "normalize and transpose of pictures, for Resize (bilinear) and "
+      "CenterCrop where they say the extents of the result, and for mean, std "
+      "and log1p of columns. A model that resizes takes pictures of any size, "
+      "those of one batch of the same. Other transforms and interpolations "
+      "have no operator that gives the same pixels, and texts none at all: "
+      "words, classes and hash_buckets are numbered before the model is fed. "
+      "What stays outside is logged, with the reason.",
       "An ONNX model is written at exactly the opset asked for, after ONNX's "
       "own checker and shape inference have passed it; an operator that needs "
       "a later opset is an error.",

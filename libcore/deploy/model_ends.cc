@@ -146,6 +146,11 @@ absl::Status Prefix::Apply(const InputStep& step, std::string* now) {
       PD_RETURN_IF_ERROR(Move("transpose2", "axis", step.axes, now));
       break;
     }
+    case InputStep::Kind::kFit: {
+      PD_ASSIGN_OR_RETURN(
+          *now, AppendPictureFit(step.fit, input_, *now, &builder_, model_));
+      break;
+    }
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "libcore/base/dtype.h"
 #include "libcore/base/shape.h"
 #include "libcore/deploy/inference_model.h"
+#include "libcore/deploy/picture_fit.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -40,11 +41,13 @@ struct InputStep {
     kLog1p,      ///< log(1 + max(x, 0))
     kReverse,    ///< axes[0] backwards
     kTranspose,  ///< the axes, records first, in the order `axes`
+    kFit,        ///< pictures of any size, channels last, made to `fit`
   };
   Kind kind = Kind::kScale;
   std::vector<float> numbers = {};
   Shape shape = {};
   std::vector<int32_t> axes = {};
+  PictureFit fit = {};
 };
 
 /// How a model is fed once the steps are part of it.

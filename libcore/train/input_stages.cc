@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -39,13 +40,19 @@ class PictureSteps {
     else if (const auto* r = std::get_if<transforms::Transpose>(&transform))
       Reorder({r->order.begin(), r->order.end()});
   }
+  void AddFit(const PictureFit& fit) {
+    InputStep step;
+    step.kind = InputStep::Kind::kFit;
+    step.fit = fit;
+    steps_.push_back(std::move(step));
+  }
   std::vector<InputStep> Take() { return std::move(steps_); }
 
  private:
   void Push(InputStep::Kind kind, std::vector<float> numbers, Shape shape = {},
             std::vector<int32_t> axes = {}) {
     steps_.push_back(
-        {kind, std::move(numbers), std::move(shape), std::move(axes)});
+        {kind, std::move(numbers), std::move(shape), std::move(axes), {}});
   }
   void Reorder(const std::vector<int>& order) {
     std::array<int, 3> axes;
@@ -83,6 +90,53 @@ class PictureSteps {
   std::vector<InputStep> steps_;
 };
 
+// Of the transforms [0, last) those at the end that operators compute: Resize,
+// bilinear, and CenterCrop, where the result's extents are known. `begin` is
+// the first of them, `last` where there are none.
+std::optional<PictureFit> FitOf(const std::vector<Transform>& all, size_t last,
+                                size_t* begin) {
+  PictureFit fit;
+  *begin = last;
+  const auto extents = [](const std::vector<int>& size, PictureFit* to) {
+    to->height = size.front();
+    to->width = size.back();
+  };
+  if (*begin > 0) {
+    const auto* crop = std::get_if<transforms::CenterCrop>(&all[*begin - 1]);
+    if (crop != nullptr) {
+      extents(crop->size, &fit);
+      fit.crops = true;
+      --*begin;
+    }
+  }
+  if (*begin > 0) {
+    const auto* resize = std::get_if<transforms::Resize>(&all[*begin - 1]);
+    if (resize != nullptr && resize->interpolation == "bilinear" &&
+        (fit.crops || resize->size.size() == 2)) {
+      fit.size.assign(resize->size.begin(), resize->size.end());
+      if (!fit.crops) extents(resize->size, &fit);
+      --*begin;
+    }
+  }
+  if (*begin == last) return std::nullopt;
+  return fit;
+}
+
+// Why a transform of pictures is no operator.
+std::string WhyOutside(const Transform& t) {
+  const auto* resize = std::get_if<transforms::Resize>(&t);
+  if (resize != nullptr && resize->interpolation != "bilinear")
+    return absl::StrCat(
+        "no operator computes Pillow's '", resize->interpolation,
+        "' as the data pipeline does (only 'bilinear' is put into the model)");
+  if (resize != nullptr && resize->size.size() == 1)
+    return "it leaves the longer edge open (size: [height, width], or a "
+           "CenterCrop behind it, says what the model gets)";
+  if (resize != nullptr || std::holds_alternative<transforms::CenterCrop>(t))
+    return "it stands before a transform that no operator computes";
+  return "no operator computes it as the data pipeline does";
+}
+
 // Height and width of what the steps are fed where the network says them.
 void FillExtents(const FeedSpec& input, const std::vector<InputStep>& steps,
                  Shape* picture) {
@@ -119,25 +173,31 @@ absl::Status AddPictures(const LoadedJob& job, const job::DataSet& set,
   int64_t channels = grey ? 1 : PictureChannels(inputs[0].shape, all);
   PD_ASSIGN_OR_RETURN(const Pipeline pipeline,
                       Pipeline::Create({-1, -1, channels}, all));
-  const auto last = std::find_if(all.begin(), all.end(), IsLast);
+  const auto last = static_cast<size_t>(
+      std::find_if(all.begin(), all.end(), IsLast) - all.begin());
+  size_t begin = last;
+  const std::optional<PictureFit> fit = FitOf(all, last, &begin);
   std::vector<std::string> names;
-  for (auto it = all.begin(); it != last; ++it)
-    names.push_back(TransformName(*it));
+  for (size_t i = 0; i < begin; ++i) names.push_back(TransformName(all[i]));
   channels = pipeline.picture_shape()[2];
   PictureSteps steps(channels);
-  for (auto it = last; it != all.end(); ++it) steps.Add(*it);
+  if (fit.has_value()) steps.AddFit(*fit);
+  for (size_t i = last; i < all.size(); ++i) steps.Add(all[i]);
   InputStage stage;
   stage.input = inputs[0].name;
   stage.dtype = DType::kUInt8;
   stage.steps = steps.Take();
   stage.shape = pipeline.picture_shape();
   stage.shape.insert(stage.shape.begin(), -1);
-  FillExtents(inputs[0], stage.steps, &stage.shape);
+  if (fit.has_value())
+    stage.shape[1] = stage.shape[2] = -1;
+  else
+    FillExtents(inputs[0], stage.steps, &stage.shape);
   if (!names.empty())
     out->outside.push_back(absl::StrCat(
         "input '", stage.input, "' takes pictures as ",
         absl::StrJoin(names, ", "), names.size() > 1 ? " leave" : " leaves",
-        " them: no operator resamples and crops as the training's data do"));
+        " them; of ", names.back(), ": ", WhyOutside(all[begin - 1])));
   out->stages.push_back(std::move(stage));
   return absl::OkStatus();
 }
@@ -152,12 +212,13 @@ struct Scaling {
 template <typename Field>
 std::string TextReason(const Field& field) {
   if (field.has_hash_buckets())
-    return "its numbers are hashes of texts, and neither ONNX nor PaddlePaddle "
-           "has an operator for this hash (pd-job(5), hash_buckets, says how "
-           "it is computed)";
+    return "its numbers are hashes of texts; PaddlePaddle's operator 'hash' is "
+           "another hash, of integers, and ONNX has none (pd-job(5), "
+           "hash_buckets, says how this one is computed)";
   if (field.has_categories())
-    return "its numbers stand for names, and PaddlePaddle's programs take no "
-           "texts (the run's classes/ and vocabularies/ say which)";
+    return "its numbers stand for names; PaddlePaddle's programs, which ONNX's "
+           "are made of, take no texts (the run's classes/ and vocabularies/ "
+           "say which)";
   if (field.has_text())
     return "its numbers are tokens of texts, and PaddlePaddle's programs take "
            "no texts (the run's vocabularies/ says which)";

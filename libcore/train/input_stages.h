@@ -21,15 +21,16 @@ class DataSet;
 struct InputStages {
   std::vector<InputStage> stages;  ///< of inputs that have any steps
   /// A sentence for everything that stays with whoever feeds the model:
-  /// resampling of pictures, words, hashes.
+  /// other transforms of pictures, words, hashes.
   std::vector<std::string> outside;
 };
 
 /// The steps of `set`, a part of `job`, for the network's inputs: of pictures
-/// to_tensor, normalize and transpose, of rows mean, std and log1p. Pictures
-/// are fed as uint8 [records, height, width, channels], rows as float32 as they
-/// stand in the file. InvalidArgument for transforms that are random and for
-/// steps that do not fit pictures.
+/// Resize (bilinear) and CenterCrop to known extents, to_tensor, normalize and
+/// transpose, of rows mean, std and log1p. Pictures
+/// are fed as uint8 [records, height, width, channels], where they are resized
+/// of any size, rows as float32 as they stand in the file. InvalidArgument for
+/// transforms that are random and for steps that do not fit pictures.
 absl::StatusOr<InputStages> InputStagesOf(const LoadedJob& job,
                                           const job::DataSet& set,
                                           const std::vector<FeedSpec>& inputs);
