@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/convert/content.h"
+#include "libcore/convert/write.h"
 
 namespace pd {
 namespace {

@@ -12,7 +12,7 @@
 #include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/convert/content.h"
+#include "libcore/convert/write.h"
 #include "libcore/model/inspect.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/text_dump.h"
@@ -48,7 +48,7 @@ std::string WrittenJson(const ConvertOptions& options, const Written& written) {
 
 void Report(const ConvertOptions& options, const Content& content,
             const Written& written, std::ostream& out) {
-  if (content.numbered)
+  if (content.numbered())
     LogWarning(
         "'%s' holds tensors without names and no program is beside it: they "
         "are numbered; --program names one",

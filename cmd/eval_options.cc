@@ -26,9 +26,10 @@ Manual EvalManual() {
       "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
       "`.pdparams`, a folder with `__model__`, a run directory of pd-train "
       "(its newest checkpoint), `RUN@best` or `RUN@step-N` for another of its "
-      "checkpoints, a checkpoint's folder, or, with `-c`, a `.pdparams` alone, "
-      "such as "
-      "PaddlePaddle's of a network that the job describes.",
+      "checkpoints, a checkpoint's folder, an `.onnx` file, or, with `-c`, "
+      "parameters of the network that the job describes: a `.pdparams` of "
+      "PaddlePaddle's, an `.npz`, a `.safetensors`, a folder of a file for "
+      "each variable.",
       "With a job it prints loss and metrics of the job's evaluation set and, "
       "for classes, a confusion table. For a run directory the job may be left "
       "out: the run's own is taken.",

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "libcore/convert/write.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -15,11 +17,9 @@
 #include "libcore/base/file_set.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/convert/content.h"
-#include "libcore/convert/metadata_name.h"
-#include "libcore/convert/tree.h"
 #include "libcore/convert/write_internal.h"
 #include "libcore/model/model_files.h"
+#include "libcore/model/tree.h"
 #include "libcore/program/text_dump.h"
 
 namespace pd {

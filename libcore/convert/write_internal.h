@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/base/file_set.h"
-#include "libcore/convert/content.h"
-#include "libcore/convert/tree.h"
+#include "libcore/convert/write.h"
+#include "libcore/model/tree.h"
 
 namespace pd {
 

@@ -16,12 +16,11 @@
 #include "libcore/base/file_set.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/convert/content.h"
-#include "libcore/convert/tree.h"
 #include "libcore/convert/write_internal.h"
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/model/model_files.h"
+#include "libcore/model/tree.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/match_params.h"
 
@@ -155,8 +154,10 @@ absl::Status WriteOnnxAs(const WriteJob& job, Target target) {
         job.content.path);
   OpRegistry registry;
   PD_RETURN_IF_ERROR(RegisterAllOps(&registry));
-  PD_ASSIGN_OR_RETURN(const InferenceModel model,
-                      ReadOnnxModel(registry, job.content.path));
+  PD_ASSIGN_OR_RETURN(
+      const InferenceModel model,
+      OfFile(job.content.path,
+             ImportOnnx(registry, *job.content.onnx, /*feeds=*/nullptr)));
   Count(model.params, job.written);
   if (target == Target::kLegacy) {
     job.written->files = {absl::StrCat(job.path, "/__model__")};
@@ -191,7 +192,7 @@ absl::Status WriteModel(const WriteJob& job, Target target) {
       job.content.program.has_value()   ? &*job.content.program
       : job.options.program.has_value() ? &*job.options.program
                                         : nullptr;
-  if (program == nullptr && job.content.kind == FileKind::kOnnx)
+  if (program == nullptr && job.content.onnx.has_value())
     return WriteOnnxAs(job, target);
   if (program == nullptr)
     return InvalidArgument(

@@ -45,12 +45,6 @@ absl::StatusOr<InferenceModel> ImportOnnx(
     const OpRegistry& registry, const OnnxFile& file, const NamedArrays* feeds,
     const std::map<std::string, Shape>& shapes = {});
 
-/// ImportOnnx on a file; messages name it.
-absl::StatusOr<InferenceModel> ReadOnnxModel(
-    const OpRegistry& registry, const std::string& path,
-    const NamedArrays* feeds = nullptr,
-    const std::map<std::string, Shape>& shapes = {});
-
 /// The operators that are read, in name order; those outside of ONNX's own
 /// domain as "domain:Name".
 std::vector<std::string> OnnxImportTypes();

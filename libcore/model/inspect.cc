@@ -2,13 +2,10 @@
 #include "libcore/model/inspect.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "formats/detect.h"
@@ -16,71 +13,42 @@
 #include "formats/idx.h"
 #include "formats/image.h"
 #include "formats/image_header.h"
-#include "formats/npy.h"
 #include "formats/npz.h"
-#include "formats/pdmodel.h"
-#include "formats/safetensors.h"
-#include "formats/tensor_stream.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/content.h"
 #include "libcore/model/inspect_internal.h"
 #include "libcore/model/model_files.h"
-#include "libcore/program/match_params.h"
+#include "libcore/model/tree.h"
 
 namespace pd {
 namespace {
 
-namespace fs = std::filesystem;
-
-bool IsFolder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
+// The arrays of a content that is a dict of them, or one.
+void AddArrays(const Content& content, Inspection* out) {
+  if (const auto* array = content.object.As<Array>())
+    out->tensors.push_back(InfoOf("", *array, *out));
+  else if (const auto* dict = content.object.As<PickleDict>())
+    for (const auto& [key, array] : dict->items)
+      out->tensors.push_back(InfoOf(content.numbered() ? "" : TreeKey(key),
+                                    *array.As<Array>(), *out));
 }
 
-// Names for the tensors of a joint file from the program beside it. Without
-// them the tensors stay unnamed: the file itself is whole.
-absl::StatusOr<std::vector<std::string>> NamesBeside(const std::string& path,
-                                                     size_t count,
-                                                     Inspection* out) {
-  const std::string program_path = ProgramBeside(path);
-  if (program_path.empty())
-    return NotFound("no program beside it gives the tensors their names");
-  PD_ASSIGN_OR_RETURN(const ProgramDesc program, ReadProgram(program_path));
-  std::vector<std::string> names = PersistableTensors(program);
-  if (names.size() != count)
-    return InvalidArgument(
-        "'%s' has %d parameters; the file holds %d tensors, which stay unnamed",
-        program_path, names.size(), count);
-  out->producer = ProducerOf(program);
-  return names;
-}
-
-absl::Status InspectStream(const FileBytes& file, Inspection* out) {
-  PD_ASSIGN_OR_RETURN(const std::vector<Array> arrays,
-                      ParseTensorList(file, Alignment::kAny));
-  const bool joint = arrays.size() != 1 ||
-                     absl::EndsWith(out->path, ".pdiparams") ||
-                     absl::EndsWith(out->path, "__params__");
-  out->content = joint ? "parameters" : "tensor";
-  std::vector<std::string> names(arrays.size());
-  if (joint) {
-    auto found = NamesBeside(out->path, arrays.size(), out);
-    if (found.ok())
-      names = *std::move(found);
-    else
-      out->notes.emplace_back(found.status().message());
-  }
-  for (size_t i = 0; i < arrays.size(); ++i)
-    out->tensors.push_back(InfoOf(names[i], arrays[i], *out));
+absl::Status InspectStream(const Content& content, Inspection* out) {
+  out->content =
+      content.object.As<Array>() != nullptr ? "tensor" : "parameters";
+  if (content.named_by.has_value())
+    out->producer = ProducerOf(*content.named_by);
+  if (content.numbered()) out->notes.emplace_back(content.unnamed.message());
+  AddArrays(content, out);
   return absl::OkStatus();
 }
 
-absl::Status InspectSelectedRows(const FileBytes& file, Inspection* out) {
-  PD_ASSIGN_OR_RETURN(const SelectedRowsArray rows,
-                      ParseSelectedRows(file, Alignment::kAny));
-  out->facts.push_back({"height", rows.height});
-  out->facts.push_back({"rows", static_cast<int64_t>(rows.rows.size())});
-  out->tensors.push_back(InfoOf("", rows.value, *out));
+absl::Status InspectSelectedRows(const Content& content, Inspection* out) {
+  out->facts.push_back({"height", content.rows->height});
+  out->facts.push_back(
+      {"rows", static_cast<int64_t>(content.rows->rows.size())});
+  out->tensors.push_back(InfoOf("", content.rows->value, *out));
   return absl::OkStatus();
 }
 
@@ -108,38 +76,40 @@ class BlockInfo {
   std::optional<StatsBuilder> stats_;
 };
 
-absl::Status InspectNpy(const FileBytes& file, Inspection* out) {
-  PD_ASSIGN_OR_RETURN(const Array array, ParseNpy(file, Alignment::kAny));
-  out->tensors.push_back(InfoOf("", array, *out));
+absl::Status InspectNpy(const Content& content, Inspection* out) {
+  AddArrays(content, out);
   return absl::OkStatus();
 }
 
 // A block at a time where nobody looks at whole arrays: zip packs 1000 zeros
 // into a byte.
-absl::Status InspectNpz(const FileBytes& file, Inspection* out) {
+absl::Status InspectNpz(const Content& content, Inspection* out) {
   if (out->look != nullptr) {
-    PD_ASSIGN_OR_RETURN(const NamedArrays arrays, ParseNpz(file));
+    PD_ASSIGN_OR_RETURN(const NamedArrays arrays, ParseNpz(content.bytes));
     for (const auto& [name, array] : arrays)
       out->tensors.push_back(InfoOf(name, array, *out));
     return absl::OkStatus();
   }
   std::unique_ptr<BlockInfo> info;
-  PD_RETURN_IF_ERROR(ScanNpz(file, kStatsBlock, [&](const ArrayBlock& block) {
-    if (info == nullptr)
-      info = std::make_unique<BlockInfo>(block.name, block.values.dtype,
-                                         block.shape, out->with_stats);
-    info->Add(block.values);
-    if (block.last) out->tensors.push_back(std::exchange(info, {})->Finish());
-    return absl::OkStatus();
-  }));
+  PD_RETURN_IF_ERROR(
+      ScanNpz(content.bytes, kStatsBlock, [&](const ArrayBlock& block) {
+        if (info == nullptr)
+          info = std::make_unique<BlockInfo>(block.name, block.values.dtype,
+                                             block.shape, out->with_stats);
+        info->Add(block.values);
+        if (block.last)
+          out->tensors.push_back(std::exchange(info, {})->Finish());
+        return absl::OkStatus();
+      }));
   std::sort(
       out->tensors.begin(), out->tensors.end(),
       [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
   return absl::OkStatus();
 }
 
-absl::Status InspectImage(const FileBytes& file, Inspection* out) {
-  PD_ASSIGN_OR_RETURN(const ImageHeader header, ParseImageHeader(file.view()));
+absl::Status InspectImage(const Content& content, Inspection* out) {
+  const absl::string_view file = content.bytes.view();
+  PD_ASSIGN_OR_RETURN(const ImageHeader header, ParseImageHeader(file));
   out->facts = {{"width", header.width},
                 {"height", header.height},
                 {"channels", header.channels},
@@ -148,7 +118,7 @@ absl::Status InspectImage(const FileBytes& file, Inspection* out) {
   ImageOptions options;
   options.channels = header.channels < 3 && header.colour != "palette" ? 1 : 3;
   Image image;
-  const absl::Status decoded = DecodeImage(file.view(), options, &image);
+  const absl::Status decoded = DecodeImage(file, options, &image);
   if (absl::IsUnimplemented(decoded) || absl::IsResourceExhausted(decoded)) {
     out->notes.push_back(
         absl::StrCat("its pixels are not read: ", decoded.message()));
@@ -162,9 +132,7 @@ absl::Status InspectImage(const FileBytes& file, Inspection* out) {
   return absl::OkStatus();
 }
 
-absl::Status InspectSafetensors(const FileBytes& file, Inspection* out) {
-  PD_ASSIGN_OR_RETURN(const Safetensors content,
-                      ParseSafetensors(file, Alignment::kAny));
+absl::Status InspectSafetensors(const Content& content, Inspection* out) {
   out->content = "parameters";
   constexpr size_t kMostText = 60;  // of a value that is shown
   for (const auto& [key, value] : content.metadata)
@@ -174,13 +142,12 @@ absl::Status InspectSafetensors(const FileBytes& file, Inspection* out) {
              ? value
              : absl::StrCat(value.substr(0, kMostText), "... (", value.size(),
                             " bytes)")});
-  for (const auto& [name, array] : content.tensors)
-    out->tensors.push_back(InfoOf(name, array, *out));
+  AddArrays(content, out);
   return absl::OkStatus();
 }
 
 // Plain or gzip. Messages name the path.
-absl::Status InspectIdx(Inspection* out) {
+absl::Status InspectIdx(const Content&, Inspection* out) {
   PD_ASSIGN_OR_RETURN(const IdxFile idx, OpenIdxFile(out->path));
   out->kind = std::string(Name(FileKind::kIdx));
   out->facts.push_back({"gzip", idx.gzip});
@@ -198,84 +165,82 @@ absl::Status InspectIdx(Inspection* out) {
 
 constexpr char kNotRead[] = "its contents are not read";
 
-absl::Status InspectGzip(const FileBytes& file, Inspection* out) {
+absl::Status InspectGzip(const Content& content, Inspection* out) {
   constexpr size_t kHead = 1024;  // enough for a tar's name
-  PD_ASSIGN_OR_RETURN(const FileBytes head, GunzipHead(file.view(), kHead));
+  PD_ASSIGN_OR_RETURN(const FileBytes head,
+                      GunzipHead(content.bytes.view(), kHead));
   const FileFormat& inner =
       DetectFormat(head.view(), absl::StripSuffix(out->path, ".gz"));
-  if (inner.kind == FileKind::kIdx) return InspectIdx(out);
+  if (inner.kind == FileKind::kIdx) return InspectIdx(content, out);
   out->content = absl::StrCat("compressed ", inner.name);
   out->notes.push_back(kNotRead);
   return absl::OkStatus();
 }
 
-absl::Status InspectBytes(const OpRegistry& registry, FileKind kind,
-                          const FileBytes& file, Inspection* out) {
-  switch (kind) {
-    case FileKind::kPdModel:
-      return InspectProgram(registry, file, out);
+absl::Status InspectOther(const Content& content, Inspection* out) {
+  if (content.kind == FileKind::kUnknown)
+    return InvalidArgument(
+        "neither its %d bytes nor its name are of a format that is known",
+        content.bytes.size);
+  // A name that promises what the bytes are not.
+  if (const FileKind named = DetectKind("", out->path);
+      named != FileKind::kUnknown && named != content.kind)
+    return InvalidArgument("it is called like a %s; its bytes are of kind '%s'",
+                           Name(named), content.format);
+  out->notes.push_back(kNotRead);
+  return absl::OkStatus();
+}
+
+// How a file without a program is described.
+absl::Status InspectFile(const Content& content, Inspection* out) {
+  switch (content.kind) {
     case FileKind::kTensorStream:
-      return InspectStream(file, out);
+      return InspectStream(content, out);
     case FileKind::kSelectedRows:
-      return InspectSelectedRows(file, out);
+      return InspectSelectedRows(content, out);
     case FileKind::kPickle:
-      return InspectPickle(file, out);
+      return InspectPickle(content, out);
     case FileKind::kNpy:
-      return InspectNpy(file, out);
+      return InspectNpy(content, out);
     case FileKind::kNpz:
-      return InspectNpz(file, out);
+      return InspectNpz(content, out);
     case FileKind::kSafetensors:
-      return InspectSafetensors(file, out);
-    case FileKind::kOnnx:
-      return InspectOnnx(registry, file, out);
+      return InspectSafetensors(content, out);
     case FileKind::kIdx:
-      return InspectIdx(out);
+      return InspectIdx(content, out);
     case FileKind::kImage:
-      return InspectImage(file, out);
+      return InspectImage(content, out);
     case FileKind::kGzip:
-      return InspectGzip(file, out);
-    case FileKind::kUnknown:
-      return InvalidArgument(
-          "neither its %d bytes nor its name are of a format that is known",
-          file.size);
+      return InspectGzip(content, out);
     default:
-      // A name that promises what the bytes are not.
-      if (const FileKind named = DetectKind("", out->path);
-          named != FileKind::kUnknown && named != kind)
-        return InvalidArgument(
-            "it is called like a %s; its bytes are of kind '%s'", Name(named),
-            DetectFormat(file.view(), out->path).name);
-      out->notes.push_back(kNotRead);
-      return absl::OkStatus();
+      return InspectOther(content, out);
   }
 }
 
-absl::Status InspectFile(const OpRegistry& registry, Inspection* out) {
-  PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(out->path));
-  const FileFormat& format = DetectFormat(file.view(), out->path);
-  out->kind = std::string(format.name);
-  out->facts.push_back({"bytes", static_cast<int64_t>(file.size)});
-  const absl::Status status = InspectBytes(registry, format.kind, file, out);
-  if (status.ok() || absl::StartsWith(status.message(), Quoted(out->path)))
-    return status;
-  return Annotate(status, Quoted(out->path));
+std::string KindOf(const Content& content) {
+  switch (content.form) {
+    case Content::Form::kFolder:
+      return "model folder";
+    case Content::Form::kTensorFolder:
+      return "folder of tensors";
+    case Content::Form::kCheckpoint:
+      return content.checkpoint->newest ? "run directory" : "checkpoint";
+    default:
+      return content.format;
+  }
 }
 
-absl::Status InspectFolder(const OpRegistry& registry, Inspection* out) {
-  const std::string folder = out->path;
-  const auto has = [&folder](const char* name) {
-    return PathExists(absl::StrCat(folder, "/", name));
-  };
-  if (has("__model__")) {
-    out->path = absl::StrCat(folder, "/__model__");
-    PD_RETURN_IF_ERROR(InspectFile(registry, out));
-    out->path = folder;
-    out->kind = "model folder";
-    return absl::OkStatus();
-  }
-  return NotFound(
-      "folder '%s' is no model: it has neither '__model__' nor 'latest'",
-      folder);
+absl::Status InspectContent(const OpRegistry& registry, Content content,
+                            Inspection* out) {
+  out->path = content.path;
+  out->kind = KindOf(content);
+  if (content.bytes.data != nullptr)
+    out->facts.push_back({"bytes", static_cast<int64_t>(content.bytes.size)});
+  if (content.checkpoint.has_value()) AddCheckpoint(content, out);
+  if (content.onnx.has_value()) return InspectOnnx(registry, content, out);
+  if (content.program.has_value())
+    return InspectProgram(registry, std::move(content), out);
+  return InspectFile(content, out);
 }
 
 }  // namespace
@@ -293,36 +258,19 @@ TensorInfo InfoOf(std::string name, const Array& array,
   return info;
 }
 
-std::string Quoted(const std::string& path) {
-  return absl::StrCat("'", path, "'");
-}
-
-bool PathExists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 absl::StatusOr<Inspection> Inspect(const OpRegistry& registry,
                                    const std::string& path, bool with_stats,
                                    TensorLook look) {
   Inspection out;
   out.with_stats = with_stats;
   out.look = std::move(look);
-  out.path = path;
   out.producer = "unknown";
-  PD_ASSIGN_OR_RETURN(const auto checkpoint, FindRunCheckpoint(path));
-  if (checkpoint.has_value()) {
-    PD_RETURN_IF_ERROR(
-        InOneLine(InspectCheckpoint(registry, *checkpoint, &out)));
-    return out;
-  }
-  if (IsFolder(path)) {
-    PD_RETURN_IF_ERROR(InOneLine(InspectFolder(registry, &out)));
-    return out;
-  }
-  const std::string program = absl::StrCat(path, ".pdmodel");
-  if (!PathExists(path) && PathExists(program)) out.path = program;
-  PD_RETURN_IF_ERROR(InOneLine(InspectFile(registry, &out)));
+  ReadOptions options;
+  options.whole = false;
+  PD_ASSIGN_OR_RETURN(Content content, OpenContent(path, options));
+  const std::string file = content.file;
+  PD_RETURN_IF_ERROR(InOneLine(
+      OfFile(file, InspectContent(registry, std::move(content), &out))));
   return out;
 }
 

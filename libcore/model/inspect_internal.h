@@ -4,13 +4,11 @@
 #define PD_LIBCORE_MODEL_INSPECT_INTERNAL_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "libcore/base/file.h"
 #include "libcore/ir/array.h"
+#include "libcore/model/content.h"
 #include "libcore/model/inspect.h"
-#include "libcore/model/run_checkpoint.h"
 #include "libcore/program/prune.h"
 
 namespace pd {
@@ -19,15 +17,6 @@ namespace pd {
 TensorInfo InfoOf(std::string name, const Array& array,
                   const Inspection& inspection);
 
-/// An ONNX file: its graph and initializers.
-absl::Status InspectOnnx(const OpRegistry& registry, const FileBytes& file,
-                         Inspection* out);
-
-/// "'path'", for messages.
-std::string Quoted(const std::string& path);
-
-bool PathExists(const std::string& path);
-
 /// "PaddlePaddle 2.6.2" for 2006002; "pdkit" for a program that we built.
 std::string ProducerOf(const ProgramDesc& program);
 
@@ -35,20 +24,19 @@ std::string ProducerOf(const ProgramDesc& program);
 /// output that has any.
 void AddClasses(const FeedFetch& names, Inspection* out);
 
-/// Takes a program and the values that were found for it into `out`.
-absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
-                      const NamedArrays& values, Inspection* out);
+/// The chosen checkpoint of a run and its state.
+void AddCheckpoint(const Content& content, Inspection* out);
 
-/// The file of a program with the parameters beside it.
-absl::Status InspectProgram(const OpRegistry& registry, const FileBytes& file,
+/// A program and the values that were found for it.
+absl::Status InspectProgram(const OpRegistry& registry, Content content,
                             Inspection* out);
 
-/// A run's newest checkpoint, or one that is named.
-absl::Status InspectCheckpoint(const OpRegistry& registry,
-                               const RunCheckpoint& chosen, Inspection* out);
+/// An ONNX file: its graph and initializers.
+absl::Status InspectOnnx(const OpRegistry& registry, const Content& content,
+                         Inspection* out);
 
 /// A pickle: a state dict, a nested object, a tensor.
-absl::Status InspectPickle(const FileBytes& file, Inspection* out);
+absl::Status InspectPickle(const Content& content, Inspection* out);
 
 }  // namespace pd
 

@@ -5,14 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "formats/pdmodel.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/model/checkpoint.h"
 #include "libcore/model/inspect_internal.h"
 #include "libcore/model/model_files.h"
-#include "libcore/model/run_checkpoint.h"
-#include "libcore/program/match_params.h"
+#include "libcore/model/tree.h"
 #include "libcore/program/prune.h"
 
 namespace pd {
@@ -169,8 +167,25 @@ void AddClasses(const FeedFetch& names, Inspection* out) {
   }
 }
 
-absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
-                      const NamedArrays& values, Inspection* out) {
+void AddCheckpoint(const Content& content, Inspection* out) {
+  const RunCheckpoint& chosen = *content.checkpoint;
+  if (chosen.folder != out->path)
+    out->facts.push_back({"checkpoint", chosen.folder});
+  if (chosen.newest)
+    out->facts.push_back(
+        {"checkpoints",
+         static_cast<int64_t>(ListCheckpoints(chosen.run).size())});
+  AddState(content.state, out);
+}
+
+absl::Status InspectProgram(const OpRegistry& registry, Content content,
+                            Inspection* out) {
+  ProgramDesc program = *std::move(content.program);
+  // A training program of ours runs here, and is whole.
+  if (!content.checkpoint.has_value()) {
+    PD_RETURN_IF_ERROR(CheckInputs(program));
+    out->cannot_run = OfFile(content.file, FirstUnknownOp(registry, program));
+  }
   ModelInfo model;
   ProgramDesc stripped = program;
   PD_ASSIGN_OR_RETURN(const FeedFetch names, StripFeedFetch(&stripped));
@@ -182,46 +197,14 @@ absl::Status AddModel(const OpRegistry& registry, ProgramDesc program,
   ForEachOp(program, [&model](const OpDesc& op) { ++model.ops[op.type]; });
   model.flops = CountFlops(registry, std::move(stripped));
   out->content = ContentOf(program, names);
-  out->producer = ProducerOf(program);
+  out->producer =
+      content.checkpoint.has_value() ? "pdkit" : ProducerOf(program);
   if (program.version > 0)
     out->facts.push_back({"program_version", VersionText(program.version)});
   AddClasses(names, out);
-  AddTensors(program, values, out);
+  AddTensors(program, ArraysIn(content.object), out);
   model.program = std::move(program);
   out->model = std::move(model);
-  return absl::OkStatus();
-}
-
-absl::Status InspectProgram(const OpRegistry& registry, const FileBytes& file,
-                            Inspection* out) {
-  PD_ASSIGN_OR_RETURN(ProgramDesc program, ParseProgram(file.view()));
-  PD_RETURN_IF_ERROR(CheckInputs(program));
-  out->cannot_run =
-      Annotate(FirstUnknownOp(registry, program), Quoted(out->path));
-  PD_ASSIGN_OR_RETURN(const FoundParams found,
-                      FindParams(out->path, program, Alignment::kAny));
-  ParamMatch match = MatchParams(program, found.values);
-  match.missing.clear();  // a note says how many
-  PD_RETURN_IF_ERROR(Annotate(match.Error(), Quoted(found.path)));
-  return AddModel(registry, std::move(program), found.values, out);
-}
-
-absl::Status InspectCheckpoint(const OpRegistry& registry,
-                               const RunCheckpoint& chosen, Inspection* out) {
-  out->kind = chosen.newest ? "run directory" : "checkpoint";
-  if (chosen.folder != out->path)
-    out->facts.push_back({"checkpoint", chosen.folder});
-  if (chosen.newest)
-    out->facts.push_back(
-        {"checkpoints",
-         static_cast<int64_t>(ListCheckpoints(chosen.run).size())});
-  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadRunCheckpoint(chosen));
-  AddState(checkpoint.state, out);
-  NamedArrays values = std::move(checkpoint.params);
-  values.merge(checkpoint.opt);
-  PD_RETURN_IF_ERROR(
-      AddModel(registry, std::move(checkpoint.program), values, out));
-  out->producer = "pdkit";
   return absl::OkStatus();
 }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "formats/onnx_file.h"
-#include "libcore/base/status_macros.h"
 #include "libcore/deploy/class_names.h"
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/model/inspect_internal.h"
@@ -53,12 +50,9 @@ FlopCount FlopsOf(const OpRegistry& registry, const OnnxFile& onnx) {
 
 }  // namespace
 
-absl::Status InspectOnnx(const OpRegistry& registry, const FileBytes& file,
+absl::Status InspectOnnx(const OpRegistry& registry, const Content& content,
                          Inspection* out) {
-  const std::string folder =
-      std::filesystem::path(out->path).parent_path().string();
-  PD_ASSIGN_OR_RETURN(const OnnxFile onnx,
-                      ParseOnnx(file.view(), folder.empty() ? "." : folder));
+  const OnnxFile& onnx = *content.onnx;
   out->content = "inference model";
   if (!onnx.producer.empty())
     out->producer =

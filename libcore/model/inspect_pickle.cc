@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/model/inspect_internal.h"
+#include "libcore/model/tree.h"
 
 namespace pd {
 namespace {
@@ -79,16 +80,6 @@ std::string Show(const PickleValue& value, int depth) {
   return std::string(TypeName(value));
 }
 
-// The (name, array) that a saved Tensor is.
-const PickleTuple* AsTensor(const PickleValue& value) {
-  const auto* tuple = value.As<PickleTuple>();
-  return tuple != nullptr && tuple->items.size() == 2 &&
-                 tuple->items[0].As<std::string>() != nullptr &&
-                 tuple->items[1].As<Array>() != nullptr
-             ? tuple
-             : nullptr;
-}
-
 bool HoldsArray(const PickleValue& value) {
   if (value.As<Array>() != nullptr) return true;
   if (const auto* v = value.As<PickleList>())
@@ -102,21 +93,12 @@ bool HoldsArray(const PickleValue& value) {
   return false;
 }
 
-std::string KeyText(const PickleValue& key) {
-  const auto* text = key.As<std::string>();
-  return text != nullptr ? *text : Show(key, 0);
-}
-
-std::string Below(const std::string& path, const std::string& key) {
-  return path.empty() ? key : absl::StrCat(path, "/", key);
-}
-
 // Arrays become tensors named by the way to them ("model/fc.weight",
 // "list/0"), the rest entries.
 void Walk(const PickleValue& value, const std::string& path, Inspection* out) {
   const auto item = [&](const std::vector<PickleValue>& items) {
     for (size_t i = 0; i < items.size(); ++i)
-      Walk(items[i], Below(path, absl::StrCat(i)), out);
+      Walk(items[i], TreePath(path, absl::StrCat(i)), out);
   };
   if (const auto* array = value.As<Array>()) {
     out->tensors.push_back(InfoOf(path, *array, *out));
@@ -132,7 +114,7 @@ void Walk(const PickleValue& value, const std::string& path, Inspection* out) {
     item(tuple->items);
   } else if (const auto* dict = value.As<PickleDict>()) {
     for (const auto& [key, entry] : dict->items)
-      Walk(entry, Below(path, KeyText(key)), out);
+      Walk(entry, TreePath(path, TreeKey(key)), out);
   }
 }
 
@@ -180,7 +162,7 @@ void AddStateDict(const StateDict& state, Inspection* out) {
       out->tensors.back().parameter_name = std::string(parameter->second);
   }
   for (const auto& [key, value] : state.others.items)
-    Walk(value, KeyText(key), out);
+    Walk(value, TreeKey(key), out);
   out->content = ContentOf(state, *out);
   // Nobody else writes these.
   if (state.has_parameter_names ||
@@ -190,9 +172,8 @@ void AddStateDict(const StateDict& state, Inspection* out) {
 
 }  // namespace
 
-absl::Status InspectPickle(const FileBytes& file, Inspection* out) {
-  PD_ASSIGN_OR_RETURN(const PickleValue root,
-                      ParsePickle(file, Alignment::kAny));
+absl::Status InspectPickle(const Content& content, Inspection* out) {
+  const PickleValue& root = content.object;
   if (IsStateDictRoot(root)) {
     PD_ASSIGN_OR_RETURN(const StateDict state, StateDictOf(root));
     AddStateDict(state, out);

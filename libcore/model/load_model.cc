@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/model/load_model.h"
 
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/deploy/weight_scales.h"
-#include "libcore/model/checkpoint.h"
+#include "libcore/model/content.h"
 #include "libcore/model/model_files.h"
-#include "libcore/model/run_checkpoint.h"
+#include "libcore/model/tree.h"
 #include "libcore/ops/registry.h"
 #include "libcore/program/match_params.h"
 #include "libcore/program/prune.h"
@@ -26,83 +22,40 @@
 namespace pd {
 namespace {
 
-namespace fs = std::filesystem;
-
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-bool IsFolder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-absl::Status ReadProgramOf(const std::string& path, LoadedModel* model) {
-  model->path = path;
-  PD_ASSIGN_OR_RETURN(model->program, ReadProgram(path));
-  auto names = StripFeedFetch(&model->program);
-  if (!names.ok())
-    return Annotate(names.status(), absl::StrCat("'", path, "'"));
-  model->feeds = std::move(names->feeds);
-  model->fetches = std::move(names->fetches);
-  model->classes = std::move(names->classes);
+// The inputs and outputs of a saved network, and its weights as its ops read
+// them.
+absl::Status TakeSaved(LoadedModel* model) {
+  PD_ASSIGN_OR_RETURN(FeedFetch names, StripFeedFetch(&model->program));
+  model->feeds = std::move(names.feeds);
+  model->fetches = std::move(names.fetches);
+  model->classes = std::move(names.classes);
   if (!model->fetches.empty()) model->kind = LoadedModel::Kind::kInference;
-  return absl::OkStatus();
+  return ReadWeightScales(&model->program, &model->params);
 }
 
-// The program in a file, with the values that belong to it.
-absl::StatusOr<LoadedModel> LoadProgram(const std::string& path,
-                                        Alignment alignment) {
-  LoadedModel model;
-  PD_RETURN_IF_ERROR(ReadProgramOf(path, &model));
-  PD_ASSIGN_OR_RETURN(FoundParams found,
-                      FindParams(path, model.program, alignment));
-  model.params = std::move(found.values);
-  PD_RETURN_IF_ERROR(
-      Annotate(ReadWeightScales(&model.program, &model.params), path));
-  return model;
-}
-
-absl::StatusOr<LoadedModel> LoadRun(const RunCheckpoint& chosen) {
-  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadRunCheckpoint(chosen));
-  LoadedModel model;
-  model.kind = LoadedModel::Kind::kRun;
-  model.path = chosen.folder;
-  model.run = chosen.run;
-  model.program = std::move(checkpoint.program);
-  model.params = std::move(checkpoint.params);
-  model.params.merge(checkpoint.opt);
-  return model;
-}
-
-absl::StatusOr<LoadedModel> LoadOnnx(
-    const std::string& path, const NamedArrays* feeds,
-    const std::map<std::string, Shape>& shapes) {
+absl::Status TakeOnnx(const OnnxFile& file, const NamedArrays* feeds,
+                      const std::map<std::string, Shape>& shapes,
+                      LoadedModel* model) {
   // Shapes are inferred with it, and constants computed.
   OpRegistry registry;
   PD_RETURN_IF_ERROR(RegisterAllOps(&registry));
   PD_ASSIGN_OR_RETURN(InferenceModel imported,
-                      ReadOnnxModel(registry, path, feeds, shapes));
-  LoadedModel model;
-  model.kind = LoadedModel::Kind::kInference;
-  model.path = path;
-  model.program = std::move(imported.program);
-  model.feeds = std::move(imported.names.feeds);
-  model.fetches = std::move(imported.names.fetches);
-  model.classes = std::move(imported.names.classes);
-  model.params = std::move(imported.params);
-  return model;
+                      ImportOnnx(registry, file, feeds, shapes));
+  model->kind = LoadedModel::Kind::kInference;
+  model->program = std::move(imported.program);
+  model->feeds = std::move(imported.names.feeds);
+  model->fetches = std::move(imported.names.fetches);
+  model->classes = std::move(imported.names.classes);
+  model->params = std::move(imported.params);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<LoadedModel> LoadParameters(const std::string& path) {
-  PD_ASSIGN_OR_RETURN(StateDict state, ReadStateDict(path));
-  LoadedModel model;
-  model.kind = LoadedModel::Kind::kParameters;
-  model.path = path;
-  model.params = std::move(state.tensors);
-  model.parameter_names = std::move(state.parameter_names);
-  return model;
+absl::Status TakeParameters(PickleValue dict, LoadedModel* model) {
+  PD_ASSIGN_OR_RETURN(StateDict state, StateDictOf(std::move(dict)));
+  model->kind = LoadedModel::Kind::kParameters;
+  model->params = std::move(state.tensors);
+  model->parameter_names = std::move(state.parameter_names);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -110,30 +63,31 @@ absl::StatusOr<LoadedModel> LoadParameters(const std::string& path) {
 absl::StatusOr<LoadedModel> LoadModel(
     const std::string& model, const NamedArrays* feeds,
     const std::map<std::string, Shape>& shapes, Alignment alignment) {
-  if (absl::EndsWith(model, ".onnx")) return LoadOnnx(model, feeds, shapes);
-  if (absl::EndsWith(model, ".pdmodel") && Exists(model))
-    return LoadProgram(model, alignment);
-  if (Exists(absl::StrCat(model, ".pdmodel")))
-    return LoadProgram(absl::StrCat(model, ".pdmodel"), alignment);
-  PD_ASSIGN_OR_RETURN(const auto checkpoint, FindRunCheckpoint(model));
-  if (checkpoint.has_value()) return LoadRun(*checkpoint);
-  if (IsFolder(model)) {
-    const auto program = ProgramInFolder(model);
-    if (program.ok()) return LoadProgram(*program, alignment);
-    return NotFound(
-        "folder '%s' is no model: it has neither '__model__' nor 'latest'",
-        model);
+  ReadOptions options;
+  options.alignment = alignment;
+  PD_ASSIGN_OR_RETURN(Content content, OpenContent(model, options));
+  LoadedModel loaded;
+  loaded.path = content.file;
+  absl::Status status;
+  if (content.onnx.has_value()) {
+    status = TakeOnnx(*content.onnx, feeds, shapes, &loaded);
+  } else if (content.program.has_value()) {
+    loaded.program = *std::move(content.program);
+    loaded.params = ArraysIn(content.object);
+    if (content.checkpoint.has_value()) {
+      loaded.kind = LoadedModel::Kind::kRun;
+      loaded.run = content.checkpoint->run;
+    } else {
+      status = TakeSaved(&loaded);
+    }
+  } else if (content.object.As<PickleDict>() != nullptr &&
+             !content.numbered()) {
+    status = TakeParameters(std::move(content.object), &loaded);
+  } else {
+    return NoModel(content);
   }
-  if (absl::EndsWith(model, ".pdparams") && Exists(model))
-    return LoadParameters(model);
-  if (Exists(model))
-    return InvalidArgument(
-        "'%s' is no model; expected a .pdmodel file, a prefix of one, a folder "
-        "with '__model__', a run directory, RUN@best, RUN@step-N, an .onnx or "
-        "a .pdparams file",
-        model);
-  return NotFound("model '%s' not found: neither it nor '%s.pdmodel' exists",
-                  model, model);
+  PD_RETURN_IF_ERROR(OfFile(loaded.path, status));
+  return loaded;
 }
 
 namespace {

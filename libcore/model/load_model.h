@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A MODEL argument of the tools: whatever holds a program and its parameters.
+// A MODEL argument of the tools, ready to run: a program and its parameters.
 #ifndef PD_LIBCORE_MODEL_LOAD_MODEL_H_
 #define PD_LIBCORE_MODEL_LOAD_MODEL_H_
 
@@ -23,7 +23,7 @@ struct LoadedModel {
                  ///< known
     kProgram,    ///< a bare program, or one with .pdparams: run by names
     kRun,        ///< a checkpoint of a run: a training program
-    kParameters  ///< a .pdparams alone: no program, a job's network takes it
+    kParameters  ///< arrays by name alone: a job's network takes them
   };
   Kind kind = Kind::kProgram;
   std::string path;     ///< the program's file, for messages
@@ -40,14 +40,12 @@ struct LoadedModel {
   std::string run;
 };
 
-/// Loads MODEL: a prefix or file of .pdmodel with .pdiparams or .pdparams
-/// beside it or alone, a folder with `__model__` (parameters in `__params__` or
-/// one file each), an .onnx file, a checkpoint of a run as run_checkpoint.h has
-/// them (RUN, RUN@best, RUN@step-N, its folder), or a .pdparams file.
-/// NotFound says what was looked for. `feeds` and `shapes`, where they are
-/// known already, settle what in an .onnx file hangs on inputs: their extents,
-/// and values that are axes or sizes. Whoever only puts the parameters into a
-/// scope takes those of a .pdmodel in any alignment: views of the file then.
+/// Makes what OpenContent (content.h) finds under the name MODEL ready to run.
+/// InvalidArgument for one that holds neither a program nor parameters by name.
+/// `feeds` and `shapes`, where they are known already, settle what in an .onnx
+/// file hangs on inputs: their extents, and values that are axes or sizes.
+/// Whoever only puts the parameters into a scope takes them in any alignment:
+/// views of the file then.
 absl::StatusOr<LoadedModel> LoadModel(
     const std::string& model, const NamedArrays* feeds = nullptr,
     const std::map<std::string, Shape>& shapes = {},

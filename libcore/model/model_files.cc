@@ -17,6 +17,7 @@
 #include "formats/tensor_stream.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/program/match_params.h"
 
@@ -24,16 +25,6 @@ namespace pd {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-bool IsFile(const std::string& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
 
 // Files of a folder in name order.
 std::vector<std::string> FilesOf(const std::string& folder) {
@@ -47,27 +38,18 @@ std::vector<std::string> FilesOf(const std::string& folder) {
   return names;
 }
 
-// `result`, with the path before its message unless it is there.
-template <typename Result>
-Result At(const std::string& path, Result result) {
-  const std::string place = absl::StrCat("'", path, "'");
-  if (result.ok() || absl::StartsWith(result.status().message(), place))
-    return result;
-  return Annotate(result.status(), place);
-}
-
 absl::Status ReadJoint(const std::string& path, const ProgramDesc& program,
                        Alignment alignment, FoundParams* out) {
   PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
   PD_ASSIGN_OR_RETURN(
       out->values,
-      At(path, ParseTensors(file, PersistableTensors(program), alignment)));
+      OfFile(path, ParseTensors(file, PersistableTensors(program), alignment)));
   out->form = FoundParams::Form::kJoint;
   out->path = path;
   const std::string info = absl::StrCat(path, ".info");
   if (!Exists(info)) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(info));
-  PD_ASSIGN_OR_RETURN(out->info, At(info, ParsePickle(bytes)));
+  PD_ASSIGN_OR_RETURN(out->info, OfFile(info, ParsePickle(bytes)));
   return absl::OkStatus();
 }
 
@@ -81,7 +63,7 @@ absl::Status ReadSeparate(const std::string& folder, const ProgramDesc& program,
     if (!Exists(path)) continue;
     PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
     PD_ASSIGN_OR_RETURN(out->values[name],
-                        At(path, ParseTensor(file, alignment)));
+                        OfFile(path, ParseTensor(file, alignment)));
     out->form = FoundParams::Form::kSeparate;
   }
   return absl::OkStatus();
@@ -92,7 +74,7 @@ absl::Status ReadState(const std::string& path, Alignment alignment,
                        FoundParams* out) {
   PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
   PD_ASSIGN_OR_RETURN(StateDict state,
-                      At(path, ParseStateDict(file, alignment)));
+                      OfFile(path, ParseStateDict(file, alignment)));
   for (const auto& [structured, parameter] : state.parameter_names) {
     auto node = state.tensors.extract(structured);
     if (node.empty()) continue;
@@ -149,8 +131,9 @@ absl::StatusOr<std::string> ProgramInFolder(const std::string& folder) {
     const auto kind = DetectFile(path);
     if (!kind.ok() || *kind != FileKind::kPdModel) continue;
     if (!found.empty())
-      return NotFound("folder '%s' holds several programs: '%s' and '%s'",
-                      folder, found, path);
+      return InvalidArgument(
+          "folder '%s' holds several programs: '%s' and '%s'", folder, found,
+          path);
     found = path;
   }
   if (found.empty()) return NotFound("folder '%s' holds no program", folder);
@@ -195,10 +178,23 @@ absl::StatusOr<NamedArrays> ReadTensorFolder(const std::string& folder,
   for (const std::string& name : FilesOf(folder)) {
     const std::string path = absl::StrCat(folder, "/", name);
     PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
-    PD_ASSIGN_OR_RETURN(arrays[name], At(path, ParseTensor(file, alignment)));
+    PD_ASSIGN_OR_RETURN(arrays[name],
+                        OfFile(path, ParseTensor(file, alignment)));
   }
   if (arrays.empty()) return NotFound("folder '%s' holds no file", folder);
   return arrays;
+}
+
+absl::Status OfFile(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  const fs::path file(path);
+  const std::string folder = file.parent_path().string();
+  for (const std::string& place :
+       {absl::StrCat("'", path, "'"),
+        absl::StrCat("'", fs::path(path).replace_extension().string(), "."),
+        absl::StrCat("'", folder.empty() ? "." : folder, "/")})
+    if (absl::StartsWith(status.message(), place)) return status;
+  return Annotate(status, absl::StrCat("'", path, "'"));
 }
 
 absl::Status InOneLine(const absl::Status& status) {

@@ -41,7 +41,8 @@ absl::StatusOr<FoundParams> FindParams(
 std::string ProgramBeside(const std::string& path);
 
 /// The program of a model's folder: `__model__`, or the only file there that
-/// holds a program. NotFound when there is none.
+/// holds a program. NotFound when there is none, InvalidArgument when there are
+/// several.
 absl::StatusOr<std::string> ProgramInFolder(const std::string& folder);
 
 /// The tensors of a file of one variable each in `folder`, under the files'
@@ -52,6 +53,15 @@ absl::StatusOr<NamedArrays> ReadTensorFolder(
 /// True when `name` is the name of a file in a folder, or in folders below it:
 /// one that cannot lead out.
 bool StaysInside(const std::string& name);
+
+/// `status`, with the path before its message unless that names the file, or
+/// one beside it, already.
+absl::Status OfFile(const std::string& path, const absl::Status& status);
+template <typename T>
+absl::StatusOr<T> OfFile(const std::string& path, absl::StatusOr<T> result) {
+  if (!result.ok()) return OfFile(path, result.status());
+  return result;
+}
 
 /// `status` with its message in one line: line breaks that came out of a file
 /// are escaped.

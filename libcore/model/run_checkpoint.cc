@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -17,14 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool Exists(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 bool IsRun(const std::string& folder) {
-  return Exists(fs::path(folder) / "latest") ||
-         Exists(fs::path(folder) / "checkpoints");
+  return Exists(absl::StrCat(folder, "/latest")) ||
+         Exists(absl::StrCat(folder, "/checkpoints"));
 }
 
 // The run that a checkpoint's folder lies in, or "".
@@ -33,7 +29,7 @@ std::string RunAround(const std::string& folder) {
     const fs::path parent = path.parent_path();
     if (parent.filename() != "checkpoints") return "";
     const fs::path run = parent.parent_path();
-    if (!Exists((run.empty() ? "." : run) / "job.pbtxt")) return "";
+    if (!Exists(((run.empty() ? "." : run) / "job.pbtxt").string())) return "";
     return run.empty() ? "." : run.string();
   };
   fs::path path = fs::path(folder).lexically_normal();
@@ -70,9 +66,8 @@ absl::StatusOr<int64_t> BestStep(const std::string& run) {
 absl::StatusOr<std::optional<RunCheckpoint>> FindRunCheckpoint(
     const std::string& model) {
   std::optional<RunCheckpoint> found;
-  std::error_code error;
-  if (fs::is_directory(model, error)) {
-    if (Exists(fs::path(model) / "state.json")) {
+  if (IsFolder(model)) {
+    if (Exists(absl::StrCat(model, "/state.json"))) {
       found = RunCheckpoint{model, RunAround(model), false};
     } else if (IsRun(model)) {
       PD_ASSIGN_OR_RETURN(const std::string newest, NewestCheckpoint(model));
@@ -96,7 +91,7 @@ absl::StatusOr<std::optional<RunCheckpoint>> FindRunCheckpoint(
         model, run, run, StepsOf(run));
   }
   const std::string folder = CheckpointPath(run, step);
-  if (!Exists(fs::path(folder) / "state.json"))
+  if (!Exists(absl::StrCat(folder, "/state.json")))
     return NotFound("'%s': run '%s' has no checkpoint of step %d; there are %s",
                     model, run, step, StepsOf(run));
   found = RunCheckpoint{folder, run, false};

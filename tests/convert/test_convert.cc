@@ -12,8 +12,8 @@
 #include "formats/pdparams.h"
 #include "formats/safetensors.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/convert/content.h"
-#include "libcore/convert/tree.h"
+#include "libcore/convert/write.h"
+#include "libcore/model/tree.h"
 #include "libcore/program/match_params.h"
 #include "tests/formats/format_test.h"
 
@@ -268,36 +268,6 @@ TEST(Convert, OnnxWeights) {
   ExpectSameArray(got->at("w"), MakeArray<float>({2, 3}, {1, 2, 3, 4, 5, 6}),
                   "w");
   ExpectSameArray(got->at("b"), MakeArray<float>({2}, {-1, 1}), "b");
-}
-
-TEST(Tree, FlatNamesAndTypes) {
-  PickleDict inner;
-  inner.Add("w", PickleValue{MakeArray<float>({1}, {1})});
-  inner.items.emplace_back(PickleValue{int64_t{3}},
-                           PickleValue{MakeArray<float>({1}, {2})});
-  PickleDict root;
-  root.Add("model", PickleValue{inner});
-  root.Add("epoch", PickleValue{int64_t{5}});
-  const PickleValue value{root};
-  const auto flat = Flatten(value, "alone");
-  ASSERT_TRUE(flat.ok());
-  ASSERT_EQ(flat->arrays.size(), 2u);
-  EXPECT_EQ(flat->arrays[0].name, "model/w");
-  EXPECT_EQ(flat->arrays[1].name, "model/3");
-  EXPECT_EQ(flat->others, std::vector<std::string>{"'epoch' (int)"});
-  root.Add("model/w", PickleValue{MakeArray<float>({1}, {3})});
-  EXPECT_FALSE(Flatten(PickleValue{root}, "alone").ok());
-}
-
-TEST(Tree, RefusesJsonThatIsNoTree) {
-  for (const char* text :
-       {"", "[]", "{}", "{\"array\":\"x\"}", "{\"array\":1}", "{\"int\":\"x\"}",
-        "{\"list\":{}}", "{\"dict\":[[1]]}", "{\"bytes\":\"0\"}",
-        "{\"value\":{}}", "{\"complex\":[\"1\"]}", "{\"dict\":3}"})
-    EXPECT_TRUE(absl::IsDataLoss(TreeFromJson(text, {}).status())) << text;
-  std::string deep;
-  for (int i = 0; i < 100000; ++i) deep += "{\"list\":[";
-  EXPECT_FALSE(TreeFromJson(deep, {}).ok());
 }
 
 TEST(MatchParams, OnesAndUnknownExtentsDoNotCount) {

@@ -29,9 +29,9 @@
 #include "formats/pdparams.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_stream.h"
-#include "libcore/convert/content.h"
-#include "libcore/convert/tree.h"
+#include "libcore/convert/write.h"
 #include "libcore/model/inspect.h"
+#include "libcore/model/tree.h"
 #include "libcore/ops/registry.h"
 #include "tests/formats/format_test.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libcore/convert/tree.h"
+#include "libcore/model/tree.h"
 #include "tests/fuzz/fuzz_target.h"
 
 PD_FUZZ_TARGET(tree_json) {

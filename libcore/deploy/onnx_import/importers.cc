@@ -80,14 +80,4 @@ absl::StatusOr<InferenceModel> ImportOnnx(
   return FromOnnx(registry, file, known);
 }
 
-absl::StatusOr<InferenceModel> ReadOnnxModel(
-    const OpRegistry& registry, const std::string& path,
-    const NamedArrays* feeds, const std::map<std::string, Shape>& shapes) {
-  PD_ASSIGN_OR_RETURN(const OnnxFile file, ReadOnnx(path));
-  auto model = ImportOnnx(registry, file, feeds, shapes);
-  if (!model.ok())
-    return Annotate(model.status(), absl::StrCat("'", path, "'"));
-  return model;
-}
-
 }  // namespace pd

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // A nested Python object seen as a list of named arrays and the rest, and back:
 // the formats that hold only arrays by name take the tree along as text.
-#ifndef PD_LIBCORE_CONVERT_TREE_H_
-#define PD_LIBCORE_CONVERT_TREE_H_
+#ifndef PD_LIBCORE_MODEL_TREE_H_
+#define PD_LIBCORE_MODEL_TREE_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "formats/pickle.h"
 #include "libcore/ir/array.h"
 
 namespace pd {
+
+/// The entry of a safetensors file's metadata that is a tree as JSON. That of
+/// an npz is kNpzSideName of formats/npz.h.
+inline constexpr absl::string_view kMetadataSideName = "pdkit.tree";
 
 /// An array of a tree.
 struct TreeArray {
@@ -51,12 +56,14 @@ std::string TreeToJson(const PickleValue& root, const std::string& alone);
 absl::StatusOr<PickleValue> TreeFromJson(absl::string_view text,
                                          const NamedArrays& arrays);
 
-/// A dict of `arrays` in their order.
+/// A dict of `arrays` in their order, and back: the entries of a dict that are
+/// arrays.
 PickleValue DictOf(const NamedArrays& arrays);
+NamedArrays ArraysIn(const PickleValue& dict);
 
 /// The (name, array) that a saved Tensor is; null for other values.
 const PickleTuple* AsTensor(const PickleValue& value);
 
 }  // namespace pd
 
-#endif  // PD_LIBCORE_CONVERT_TREE_H_
+#endif  // PD_LIBCORE_MODEL_TREE_H_

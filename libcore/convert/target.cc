@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libcore/convert/content.h"
-
+// Names of the forms that are written, and the form that a name asks for.
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -13,8 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "formats/pdparams.h"
 #include "libcore/base/error.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/convert/tree.h"
+#include "libcore/convert/write.h"
+#include "libcore/model/tree.h"
 
 namespace pd {
 namespace {
@@ -137,8 +137,7 @@ absl::StatusOr<Target> TargetFromPath(const std::string& path,
     if (absl::EndsWith(path, ending.ending)) return ending.target;
   if (absl::EndsWith(path, ".pdtensor"))
     return content.rows.has_value() ? Target::kSelectedRows : Target::kTensor;
-  std::error_code error;
-  if (absl::EndsWith(path, "/") || std::filesystem::is_directory(path, error))
+  if (absl::EndsWith(path, "/") || IsFolder(path))
     return content.program.has_value() ? Target::kLegacy : Target::kSeparate;
   if (content.program.has_value() &&
       std::filesystem::path(path).extension().empty())

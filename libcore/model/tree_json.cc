@@ -15,7 +15,7 @@
 #include "formats/tensor_stream.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/convert/tree.h"
+#include "libcore/model/tree.h"
 
 namespace pd {
 namespace {

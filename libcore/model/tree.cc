@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "libcore/convert/tree.h"
+#include "libcore/model/tree.h"
 
 #include <set>
 #include <utility>
@@ -120,6 +120,15 @@ PickleValue DictOf(const NamedArrays& arrays) {
   PickleDict dict;
   for (const auto& [name, array] : arrays) dict.Add(name, PickleValue{array});
   return PickleValue{std::move(dict)};
+}
+
+NamedArrays ArraysIn(const PickleValue& dict) {
+  NamedArrays arrays;
+  if (const auto* entries = dict.As<PickleDict>())
+    for (const auto& [key, value] : entries->items)
+      if (const auto* array = value.As<Array>())
+        arrays.emplace(TreeKey(key), *array);
+  return arrays;
 }
 
 }  // namespace pd

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents of files of parameters and models, free of a format: reading any
-// format gives a Content, writing any format takes one. Arrays are views of the
-// mapped input (at any address), so a file of any size is never held in memory.
-// Whatever a target cannot hold is an error that names it, unless the caller
-// gives it up.
-#ifndef PD_LIBCORE_CONVERT_CONTENT_H_
-#define PD_LIBCORE_CONVERT_CONTENT_H_
+// A Content in any form of files. Whatever a form cannot hold is an error that
+// names it, unless the caller gives it up.
+#ifndef PD_LIBCORE_CONVERT_WRITE_H_
+#define PD_LIBCORE_CONVERT_WRITE_H_
 
 #include <optional>
 #include <string>
@@ -13,39 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "formats/detect.h"
-#include "formats/pickle.h"
-#include "formats/tensor_stream.h"
 #include "libcore/ir/program_desc.h"
+#include "libcore/model/content.h"
 
 namespace pd {
-
-struct Content {
-  std::string path;  ///< of the input
-  FileKind kind = FileKind::kUnknown;
-  std::string stem;  ///< the file's name without ending: of a lone array
-  std::optional<ProgramDesc> program;
-  bool state_files = false;  ///< the program's values came from .pdparams
-  /// The arrays: a dict by name, one array, or any other tree. None when there
-  /// is nothing but a program.
-  PickleValue object;
-  std::optional<SelectedRowsArray> rows;  ///< instead of `object`
-  PickleValue info;                       ///< of .pdiparams.info; None
-  bool numbered = false;  ///< a joint file gave no names: they are numbers
-};
-
-struct ReadOptions {
-  std::string from;     ///< one of SourceNames(); "": the bytes decide
-  std::string program;  ///< a program whose variables name a joint file's
-};
-
-/// The values of --from: "pdmodel", "pickle", "npz", ...
-std::vector<std::string> SourceNames();
-
-/// Reads a file, a model with the parameters beside it, a folder of either, or
-/// a run's newest checkpoint; "-" is standard input. Errors name the file.
-absl::StatusOr<Content> ReadContent(const std::string& path,
-                                    const ReadOptions& options);
 
 /// Forms that can be written.
 enum class Target {
@@ -104,4 +72,4 @@ absl::Status RenameTensors(bool to_parameter_names, Content* content);
 
 }  // namespace pd
 
-#endif  // PD_LIBCORE_CONVERT_CONTENT_H_
+#endif  // PD_LIBCORE_CONVERT_WRITE_H_

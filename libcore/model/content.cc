@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/model/content.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "formats/pdmodel.h"
+#include "formats/pdparams.h"
+#include "formats/safetensors.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file_target.h"
+#include "libcore/base/path.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/model/model_files.h"
+#include "libcore/model/tree.h"
+#include "libcore/program/match_params.h"
+
+namespace pd {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One kind of file: bytes of the content into its other members.
+using Read = absl::Status(const ReadOptions& options, Content* out);
+
+absl::Status ReadPickleObject(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->object, ParsePickle(out->bytes, options.alignment));
+  auto* dict = std::get_if<PickleDict>(&out->object.value);
+  if (dict == nullptr) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(JoinBigParams(dict));
+  // Its tables make sense where it has some.
+  return dict->Find(kStructuredNamesKey) != nullptr
+             ? StateDictOf(out->object).status()
+             : absl::OkStatus();
+}
+
+// The names of a joint file's tensors: of the program that was given or stands
+// beside it, else numbers that keep their order.
+absl::StatusOr<std::vector<std::string>> NamesFor(const ReadOptions& options,
+                                                  size_t count, Content* out) {
+  const std::string from =
+      options.program.empty() ? ProgramBeside(out->path) : options.program;
+  absl::StatusOr<ProgramDesc> program =
+      NotFound("no program beside it gives the tensors their names");
+  if (!from.empty()) program = ReadProgram(from);
+  if (!program.ok() && !options.program.empty()) return program.status();
+  out->unnamed = program.status();
+  if (program.ok()) {
+    std::vector<std::string> names = PersistableTensors(*program);
+    if (names.size() == count) {
+      out->named_by = *std::move(program);
+      return names;
+    }
+    out->unnamed =
+        InvalidArgument("'%s' has %d parameters; the file holds %d tensors",
+                        from, names.size(), count);
+  }
+  std::vector<std::string> names;
+  const size_t digits = absl::StrCat(count).size();
+  for (size_t i = 0; i < count; ++i)
+    names.push_back(absl::StrFormat("tensor_%0*d", digits, i));
+  return names;
+}
+
+absl::Status ReadStreamAs(bool joint, const ReadOptions& options,
+                          Content* out) {
+  PD_ASSIGN_OR_RETURN(std::vector<Array> arrays,
+                      ParseTensorList(out->bytes, options.alignment));
+  joint |= arrays.size() != 1 || absl::EndsWith(out->path, ".pdiparams") ||
+           absl::EndsWith(out->path, "__params__") || !options.program.empty();
+  if (!joint) {
+    out->object.value = std::move(arrays[0]);
+    return absl::OkStatus();
+  }
+  PD_ASSIGN_OR_RETURN(const auto names, NamesFor(options, arrays.size(), out));
+  PickleDict dict;
+  for (size_t i = 0; i < arrays.size(); ++i)
+    dict.Add(names[i], PickleValue{std::move(arrays[i])});
+  out->object.value = std::move(dict);
+  return absl::OkStatus();
+}
+
+absl::Status ReadStream(const ReadOptions& options, Content* out) {
+  return ReadStreamAs(false, options, out);
+}
+
+absl::Status ReadJointStream(const ReadOptions& options, Content* out) {
+  return ReadStreamAs(true, options, out);
+}
+
+// The tree that the arrays belong to, as pd-convert wrote it.
+absl::Status ReadTree(absl::string_view json, const NamedArrays& arrays,
+                      Content* out) {
+  PD_ASSIGN_OR_RETURN(out->object, TreeFromJson(json, arrays));
+  if (arrays.size() == 1) out->stem = arrays.begin()->first;
+  return absl::OkStatus();
+}
+
+absl::Status ReadNpzObject(const ReadOptions& options, Content* out) {
+  if (!options.whole) return absl::OkStatus();
+  PD_ASSIGN_OR_RETURN(NamedArrays arrays, ParseNpz(out->bytes));
+  const auto side = arrays.extract(std::string(kNpzSideName));
+  if (side.empty()) {
+    out->object = DictOf(arrays);
+    return absl::OkStatus();
+  }
+  const Array& text = side.mapped();
+  if (text.dtype != DType::kUInt8)
+    return DataLoss("'%s' is no text", kNpzSideName);
+  return ReadTree({text.data<char>(), text.size_bytes()}, arrays, out);
+}
+
+absl::Status ReadSafetensorsObject(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(Safetensors content,
+                      ParseSafetensors(out->bytes, options.alignment));
+  out->metadata = std::move(content.metadata);
+  const auto side = out->metadata.find(std::string(kMetadataSideName));
+  if (options.whole && side != out->metadata.end())
+    return ReadTree(side->second,
+                    NamedArrays(content.tensors.begin(), content.tensors.end()),
+                    out);
+  PickleDict dict;
+  for (auto& [name, array] : content.tensors)
+    dict.Add(name, PickleValue{std::move(array)});
+  out->object.value = std::move(dict);
+  return absl::OkStatus();
+}
+
+absl::Status ReadOnnxObject(const ReadOptions&, Content* out) {
+  const std::string folder = fs::path(out->file).parent_path().string();
+  PD_ASSIGN_OR_RETURN(
+      out->onnx, ParseOnnx(out->bytes.view(), folder.empty() ? "." : folder));
+  out->object = DictOf(out->onnx->graph.initializers);
+  return absl::OkStatus();
+}
+
+absl::Status ReadModel(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->program, ParseProgram(out->bytes.view()));
+  PD_ASSIGN_OR_RETURN(FoundParams found,
+                      FindParams(out->file, *out->program, options.alignment));
+  if (found.form == FoundParams::Form::kNone) return absl::OkStatus();
+  ParamMatch match = MatchParams(*out->program, found.values);
+  match.missing.clear();  // whoever needs them all says so
+  PD_RETURN_IF_ERROR(
+      Annotate(match.Error(), absl::StrCat("'", found.path, "'")));
+  out->state_files = found.form == FoundParams::Form::kState;
+  out->object = DictOf(found.values);
+  out->info = std::move(found.info);
+  return absl::OkStatus();
+}
+
+absl::Status ReadRows(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->rows,
+                      ParseSelectedRows(out->bytes, options.alignment));
+  return absl::OkStatus();
+}
+
+absl::Status ReadNpyObject(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->object.value,
+                      ParseNpy(out->bytes, options.alignment));
+  return absl::OkStatus();
+}
+
+struct Source {
+  const char* name;
+  FileKind kind;
+  Read* read;
+};
+
+// The first source of a kind is that of files whose bytes say the kind.
+constexpr Source kSources[] = {
+    {"pickle", FileKind::kPickle, ReadPickleObject},
+    {"pdparams", FileKind::kPickle, ReadPickleObject},
+    {"pdmodel", FileKind::kPdModel, ReadModel},
+    {"tensor", FileKind::kTensorStream, ReadStream},
+    {"pdiparams", FileKind::kTensorStream, ReadJointStream},
+    {"selected-rows", FileKind::kSelectedRows, ReadRows},
+    {"npy", FileKind::kNpy, ReadNpyObject},
+    {"npz", FileKind::kNpz, ReadNpzObject},
+    {"safetensors", FileKind::kSafetensors, ReadSafetensorsObject},
+    {"onnx", FileKind::kOnnx, ReadOnnxObject},
+};
+
+absl::Status OpenFile(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->bytes, ReadFile(out->file));
+  out->stem = fs::path(out->file).stem().string();
+  const FileFormat& format = DetectFormat(out->bytes.view(), out->file);
+  out->kind = format.kind;
+  out->format = std::string(format.name);
+  for (const Source& source : kSources) {
+    if (options.from.empty() ? source.kind != out->kind
+                             : source.name != options.from)
+      continue;
+    out->kind = source.kind;
+    return OfFile(out->file, source.read(options, out));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OpenCheckpoint(Content* out) {
+  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                      ReadRunCheckpoint(*out->checkpoint));
+  out->kind = FileKind::kPdModel;
+  out->state = std::move(checkpoint.state);
+  out->program = std::move(checkpoint.program);
+  out->state_files = true;
+  NamedArrays values = std::move(checkpoint.params);
+  values.merge(checkpoint.opt);
+  out->object = DictOf(values);
+  return absl::OkStatus();
+}
+
+absl::Status OpenFolder(const ReadOptions& options, Content* out) {
+  const auto program = ProgramInFolder(out->path);
+  if (program.ok()) {
+    out->form = Content::Form::kFolder;
+    out->file = *program;
+    return OpenFile(options, out);
+  }
+  if (!absl::IsNotFound(program.status())) return program.status();
+  out->form = Content::Form::kTensorFolder;
+  out->kind = FileKind::kTensorStream;
+  auto arrays = ReadTensorFolder(out->path, options.alignment);
+  if (!arrays.ok())
+    return absl::Status(
+        absl::StatusCode::kNotFound,
+        absl::StrCat("folder '", out->path,
+                     "' is no model: it has neither '__model__' nor 'latest', "
+                     "and is no folder of tensors: ",
+                     arrays.status().message()));
+  out->object = DictOf(*arrays);
+  return absl::OkStatus();
+}
+
+// A prefix comes before a folder of its name: a model that was exported as RUN
+// stands beside the folder RUN of its training, which RUN/ and RUN@best name.
+absl::Status Open(const std::string& argument, const ReadOptions& options,
+                  Content* out) {
+  const bool there = argument == kStandardStream || Exists(argument);
+  const bool folder = IsFolder(argument);
+  if (there && !folder) return OpenFile(options, out);
+  const std::string model = absl::StrCat(argument, ".pdmodel");
+  if (Exists(model)) {
+    out->path = out->file = model;
+    return OpenFile(options, out);
+  }
+  PD_ASSIGN_OR_RETURN(out->checkpoint, FindRunCheckpoint(argument));
+  if (out->checkpoint.has_value()) {
+    out->form = Content::Form::kCheckpoint;
+    out->file = out->checkpoint->folder;
+    return OpenCheckpoint(out);
+  }
+  if (folder) return OpenFolder(options, out);
+  for (const char* ending : {".pdparams", ".pdopt"}) {
+    out->path = out->file = absl::StrCat(argument, ending);
+    if (Exists(out->file)) return OpenFile(options, out);
+  }
+  const absl::Status missing = ReadFile(argument).status();
+  if (!absl::IsNotFound(missing)) return missing;
+  return NotFound("model '%s' not found: neither it nor '%s' exists", argument,
+                  model);
+}
+
+}  // namespace
+
+std::vector<std::string> SourceNames() {
+  std::vector<std::string> names;
+  for (const Source& source : kSources) names.push_back(source.name);
+  return names;
+}
+
+absl::StatusOr<Content> OpenContent(const std::string& argument,
+                                    const ReadOptions& options) {
+  Content content;
+  content.path = content.file = argument;
+  content.stem = fs::path(argument).filename().string();
+  PD_RETURN_IF_ERROR(InOneLine(Open(argument, options, &content)));
+  return content;
+}
+
+absl::StatusOr<Content> ReadContent(const std::string& argument,
+                                    const ReadOptions& options) {
+  PD_ASSIGN_OR_RETURN(Content content, OpenContent(argument, options));
+  if (std::none_of(
+          std::begin(kSources), std::end(kSources),
+          [&](const Source& source) { return source.kind == content.kind; }))
+    return NoModel(content);
+  if (content.numbered() && !absl::IsNotFound(content.unnamed))
+    return Annotate(content.unnamed, absl::StrCat("'", content.path, "'"));
+  return content;
+}
+
+absl::Status NoModel(const Content& content) {
+  return InvalidArgument(
+      "'%s' is no model: it is of kind '%s'; expected a .pdmodel file, a "
+      "prefix of one, a folder with '__model__', a run directory, RUN@best, "
+      "RUN@step-N, an .onnx file or parameters (.pdparams, .npz, .safetensors)",
+      content.path, content.format);
+}
+
+}  // namespace pd
