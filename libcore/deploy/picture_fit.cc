@@ -131,7 +131,7 @@ std::string Fitter::Slice(const std::string& x, std::vector<int64_t> axes) {
                                 {"decrease_axis", all}});
 }
 
-// What is known of one axis of a picture, float64.
+// The variables that tell one axis of a picture, float64.
 struct Axis {
   std::string middles;  // of its pixels: 0.5, 1.5, ...; [extent]
   std::string extent;   // [1]

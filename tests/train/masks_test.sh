@@ -32,8 +32,8 @@ archive() {
   rm -rf VOCdevkit
   mkdir -p $top/JPEGImages $top/SegmentationClass $top/ImageSets/Segmentation
   for name; do
-    cp "$testdata/images/rgb_444.jpg" $top/JPEGImages/$name.jpg
-    cp "$testdata/images/palette.png" $top/SegmentationClass/$name.png
+    cp "$testdata/images/rgb_444.jpg" "$top/JPEGImages/$name.jpg"
+    cp "$testdata/images/palette.png" "$top/SegmentationClass/$name.png"
     echo "$name" >>$top/ImageSets/Segmentation/trainval.txt
   done
   tar -cf "$file" VOCdevkit
@@ -58,7 +58,7 @@ data {
   }
 }
 J
-head=model.layer[head].conv2d.out_channels
+head="model.layer[head].conv2d.out_channels"
 set=data.train.voc2012
 for way in "--dry-run" "--out run"; do
   read -ra how <<<"$way"
@@ -69,25 +69,25 @@ for way in "--dry-run" "--out run"; do
   [ ! -e run/classes ] || fail "names of classes from nowhere: $(cat run/classes/*)"
   rm -rf run
   expect 0 "warning: job.pbtxt:3:3: layer 'head' has 18 outputs, but the largest class number in field 'label' of data.train is 15: the others" \
-    "${train[@]}" -o $head=18
+    "${train[@]}" -o "$head=18"
   rm -rf run
   expect 2 "job.pbtxt:3:3: layer 'head' has 12 outputs, but field 'label' holds class 15 in data.train, 'own.tar': member '.*cat1.jpg' \(record 0\): it needs 16, or the label is wrong" \
-    "${train[@]}" -o $head=12
+    "${train[@]}" -o "$head=12"
   # Numbers that mark pixels of no class.
   sed 's/ ignore_index: 255//' job.pbtxt >none.pbtxt
   expect 2 "none.pbtxt:3:3: layer 'head' has 21 outputs, but field 'label' holds class 255 in data.train, .*: 255 marks pixels that nobody knows the class of; 'ignore_index: 255'" \
-    pd-train -q -c none.pbtxt "${how[@]}" -o $head=21 -o $set.data_file="$voc"
+    pd-train -q -c none.pbtxt "${how[@]}" -o "$head=21" -o $set.data_file="$voc"
   sed 's/cross_entropy.*255/nll_loss { ignore_index: 255/' job.pbtxt >nll.pbtxt
-  expect 0 "" pd-train -q -c nll.pbtxt "${how[@]}" -o $head=21 -o $set.data_file="$voc"
+  expect 0 "" pd-train -q -c nll.pbtxt "${how[@]}" -o "$head=21" -o $set.data_file="$voc"
   rm -rf run
   # Pascal VOC's pictures have its names, whatever the archive is called.
   cp "$voc" pictures.tar
-  expect 0 "" "${train[@]}" -o $head=21 -o $set.data_file=pictures.tar
+  expect 0 "" "${train[@]}" -o "$head=21" -o $set.data_file=pictures.tar
   [ ! -s err.txt ] || fail "a head for Pascal VOC is warned of: $(cat err.txt)"
   [ ! -e run ] || [ "$(sed -n '1p;21p' run/classes/label.txt)" = $'background\ntvmonitor' ] || fail "not the names of Pascal VOC"
   rm -rf run
   expect 2 "layer 'head' has 20 outputs, but field 'label' of data.train has 21 classes: it needs 21" \
-    "${train[@]}" -o $head=20 -o $set.data_file=pictures.tar
+    "${train[@]}" -o "$head=20" -o $set.data_file=pictures.tar
 done
 # What is called as Pascal VOC's pictures has Pascal VOC's classes.
 expect 2 "of data.train has 21 classes: it needs 21" pd-train -q -c job.pbtxt --dry-run -o $set.data_file=alike.tar
@@ -98,7 +98,7 @@ cp "$testdata/images/grey.png" $wrong
 cp "$testdata/images/grey.jpg" VOCdevkit/VOC2012/JPEGImages/2007_000032.jpg
 tar -cf wrong.tar VOCdevkit
 expect 3 "wrong.tar': member '$wrong' \(record 0\) holds class [0-9]+ at row [0-9]+, column [0-9]+; the classes are 'background', 'aeroplane', .*\(21 classes\), or 255" \
-  pd-train -q -c job.pbtxt --out run -o $head=21 -o $set.data_file=wrong.tar
+  pd-train -q -c job.pbtxt --out run -o "$head=21" -o $set.data_file=wrong.tar
 
 # Labels that nobody looked at: the last of 200001 rows; -1 in the first ones.
 awk 'BEGIN { print "x,label"; for (i = 0; i < 200000; ++i) print i % 7 "," i % 3; print "1,9" }' >rows.csv

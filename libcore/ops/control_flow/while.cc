@@ -121,8 +121,8 @@ struct WhileGrad {
     return names;
   }
 
-  // What the block writes around it and takes back itself (a counter) is not
-  // the kept value, which another gradient block may need.
+  // A variable that the block writes around it and takes back itself (a
+  // counter) is not the kept value, which another gradient block may need.
   void TakeBack(Frame* frame) const {
     for (const std::string& name : x)
       if (written.count(name) > 0)
