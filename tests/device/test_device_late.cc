@@ -110,14 +110,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "matmul_v2_grad", "tanh_grad", "increment", "less_than"},
                 {"write_to_array", "while", "tensor_array_to_tensor",
                  "tensor_array_to_tensor_grad", "while_grad", "reduce_mean",
-                 "adam"}},
+                 "merged_adam"}},
         Trained{"while_rnn",
                 {"matmul_v2", "matmul_v2_grad"},
-                {"while", "while_grad", "sum", "sgd"}},
+                {"while", "while_grad", "sum", "merged_sgd"}},
         Trained{"cond_branch",
                 {"matmul_v2", "matmul_v2_grad"},
                 {"conditional_block", "select_input", "select_output",
-                 "conditional_block_grad", "momentum"}}),
+                 "conditional_block_grad", "merged_momentum"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Rows that are merged are as many as the data say: what follows is late.

@@ -105,7 +105,7 @@ expect 0 "" "${dry[@]}" -o 'optimizer.lr={by: epoch cosine_annealing_decay {T_ma
 # A head with too few outputs, and data that does not fit, with their places.
 for way in --dry-run "--out run"; do
   read -ra how <<<"$way"
-  expect 2 "job.pbtxt:5:3: layer 'head' has 2 outputs, but field 'label' holds class 2 in data.train, 'rows.csv'.* 4: it needs 3" \
+  expect 2 "job.pbtxt:5:3: layer 'head' has 2 outputs, but field 'label' holds class 2 in data.train, 'rows.csv':4: it needs 3" \
     pd-train -q -c job.pbtxt "${how[@]}" -o 'model.layer[head].linear.out_features=2'
   sed 's/out_features: 3/out_features: 2/' job.pbtxt >few.pbtxt
   expect 2 "few.pbtxt:5:3: layer 'head' has 2 outputs, .*it needs 3" pd-train -q -c few.pbtxt "${how[@]}"
