@@ -181,30 +181,6 @@ TEST_F(LateOpTest, AnElementThatAShapeFollowsFromBelongsToTheBinding) {
   EXPECT_EQ(binds, 3);
 }
 
-TEST_F(LateOpTest, ReshapeToAnInputFollowsItsElements) {
-  OpDesc desc;
-  desc.type = "reshape2";
-  desc.SetInput("X", {"x"});
-  desc.SetInput("Shape", {"shape"});
-  desc.SetOutput("Out", {"out"});
-  desc.SetOutput("XShape", {"xshape"});
-  desc.attrs["shape"] = std::vector<int32_t>{2, 3};
-  const LateOp op = Make(desc);
-  for (const Shape& shape :
-       {Shape{2, 3}, Shape{3, 2}, Shape{6, 1}, Shape{2, 3}}) {
-    LateOp::Variables inputs, outputs;
-    Tensor out, xshape;
-    for (const std::string& name : op.inputs())
-      inputs.Add(name, {name == "x" ? Floats({1, 2, 3, 4, 5, 6})
-                                    : New<int64_t>(DType::kInt64, {2}, shape)});
-    for (const std::string& name : op.outputs())
-      outputs.Add(name, {name == "out" ? &out : &xshape});
-    ASSERT_TRUE(op.Run({}, inputs, outputs, nullptr).ok());
-    EXPECT_EQ(out.shape(), shape);
-    EXPECT_EQ(ValuesOf(out), (std::vector<float>{1, 2, 3, 4, 5, 6}));
-  }
-}
-
 TEST_F(LateOpTest, HalvesAreUpcastInEveryRun) {
   const LateOp op = Unary("test_double");
   for (const float value : {0.5f, 3.f, -1.25f}) {
