@@ -16,7 +16,8 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
-constexpr double kMost = 9007199254740992.0;  // 2^53: exact in JSON's numbers
+constexpr double kMostExact =
+    9007199254740992.0;  // 2^53: exact in JSON's numbers
 
 class Reader {
  public:
@@ -74,7 +75,8 @@ class Reader {
   }
 
   absl::StatusOr<double> NumberAt(size_t at, const char* name) {
-    if (node(at).kind != Kind::kNumber || !(std::fabs(node(at).number) < kMost))
+    if (node(at).kind != Kind::kNumber ||
+        !(std::fabs(node(at).number) < kMostExact))
       return DataLoss("'%s' is no number below 2^53", name);
     return node(at).number;
   }
@@ -102,7 +104,7 @@ class Reader {
 
   absl::StatusOr<int64_t> Nanoseconds(size_t object, const char* name) {
     PD_ASSIGN_OR_RETURN(const double micros, Number(object, name, 0));
-    if (std::fabs(micros) > kMost / 1000)
+    if (std::fabs(micros) > kMostExact / 1000)
       return DataLoss("'%s' is %g microseconds", name, micros);
     return std::llround(micros * 1000);
   }

@@ -16,7 +16,7 @@ namespace pd {
 namespace {
 
 // zlib counts in 32 bits.
-constexpr size_t kMost = size_t{1} << 30;
+constexpr size_t kMostAtOnce = size_t{1} << 30;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ absl::Status GunzipStream::State::EndMember() {
 }
 
 absl::Status GunzipStream::State::Inflate() {
-  const size_t in = std::min(file.size - used, kMost);
+  const size_t in = std::min(file.size - used, kMostAtOnce);
   stream.next_in =
       reinterpret_cast<Bytef*>(const_cast<std::byte*>(file.data.get() + used));
   stream.avail_in = static_cast<uInt>(in);
@@ -83,7 +83,7 @@ absl::StatusOr<size_t> GunzipStream::Read(char* to, size_t size) {
   if (!state.open) PD_RETURN_IF_ERROR(state.Start());
   size_t done = 0;
   while (done < size && !state.ended) {
-    const size_t room = std::min(size - done, kMost);
+    const size_t room = std::min(size - done, kMostAtOnce);
     state.stream.next_out = reinterpret_cast<Bytef*>(to + done);
     state.stream.avail_out = static_cast<uInt>(room);
     while (state.stream.avail_out > 0 && !state.ended)

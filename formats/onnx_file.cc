@@ -12,6 +12,7 @@
 #include "formats/proto_fields.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -340,9 +341,7 @@ absl::StatusOr<OnnxFile> ParseOnnx(absl::string_view bytes,
 
 absl::StatusOr<OnnxFile> ReadOnnx(const std::string& path) {
   PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
-  std::string folder = fs::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
-  auto model = ParseOnnx(file.view(), folder);
+  auto model = ParseOnnx(file.view(), FolderOf(path));
   if (!model.ok())
     return Annotate(model.status(), absl::StrCat("'", path, "'"));
   return model;

@@ -28,7 +28,7 @@ std::string Said(const absl::Status& status) {
   return std::string(status.message());
 }
 
-std::string MemoryText(int64_t bytes) {
+std::string GibText(int64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
@@ -141,7 +141,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
                        option, tool);
   const GpuInfo& info = (*place)->device->info();
   LogInfo("device: gpu:%d, %s, %s, compute capability %s", index, info.name,
-          MemoryText(info.memory_bytes), Capability(info));
+          GibText(info.memory_bytes), Capability(info));
   return place;
 }
 
@@ -158,7 +158,7 @@ std::vector<std::pair<std::string, std::string>> GpuRows(const GpuList& list) {
     const absl::Status usable = Usable(list, gpu);
     rows.emplace_back(
         absl::StrCat("gpu:", gpu.index),
-        absl::StrCat(gpu.name, ", ", MemoryText(gpu.memory_bytes),
+        absl::StrCat(gpu.name, ", ", GibText(gpu.memory_bytes),
                      ", compute capability ", Capability(gpu), " (",
                      Architecture(gpu), ")",
                      usable.ok() ? "" : absl::StrCat("; ", Said(usable))));

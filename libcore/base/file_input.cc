@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kFirstBytes = size_t{1} << 16;
-constexpr std::chrono::seconds kLongestWait(10);
+constexpr std::chrono::seconds kWriterWait(10);
 constexpr int kLookMilliseconds = 50;
 
 absl::Status CannotRead(const FileInput& input) {
@@ -131,7 +131,7 @@ absl::StatusOr<bool> MayCome(const FileInput& input, Clock::time_point until) {
   if (Clock::now() < until) return true;
   return DeadlineExceeded(
       "%s is a pipe, and nobody opened it for writing within %d seconds",
-      input.shown, kLongestWait.count());
+      input.shown, kWriterWait.count());
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ absl::StatusOr<FileInput> OpenInput(const std::string& path) {
 }
 
 absl::StatusOr<size_t> ReadSome(FileInput* input, std::byte* to, size_t room) {
-  const Clock::time_point until = Clock::now() + kLongestWait;
+  const Clock::time_point until = Clock::now() + kWriterWait;
   for (;;) {
     const ssize_t n = ::read(input->fd, to, room);
     if (n > 0) {

@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/path.h"
 
 namespace pd {
 namespace {
@@ -27,11 +28,6 @@ namespace fs = std::filesystem;
 constexpr absl::string_view kMark = ".tmp";
 constexpr absl::string_view kPattern = "XXXXXX";
 constexpr int kMostTries = 16;
-
-std::string FolderOf(const std::string& path) {
-  const std::string folder = fs::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
 
 // "latest.tmpa1B2c3" -> "latest"; "" for any other name.
 std::string TargetNameOf(const std::string& name) {

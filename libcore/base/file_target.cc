@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -24,12 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // as the kernel follows
-constexpr std::chrono::seconds kLongestWait(10);
-
-std::string FolderOf(const std::string& path) {
-  const std::string folder = fs::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
+constexpr std::chrono::seconds kReaderWait(10);
 
 // The links of /proc/PID/fd are no paths: what they say may be deleted or
 // never have had a name.
@@ -54,7 +50,7 @@ int OwnDescriptor(const std::string& link) {
 // Waits for a reader, so that a pipe that nobody reads is an error and no
 // process that hangs.
 absl::StatusOr<int> OpenPipe(const FileTarget& target) {
-  const auto end = std::chrono::steady_clock::now() + kLongestWait;
+  const auto end = std::chrono::steady_clock::now() + kReaderWait;
   for (;;) {
     const int fd =
         ::open(target.place.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -68,7 +64,7 @@ absl::StatusOr<int> OpenPipe(const FileTarget& target) {
       return DeadlineExceeded(
           "cannot write %s: it is a pipe, and nobody opened it for reading "
           "within %d seconds",
-          target.shown, kLongestWait.count());
+          target.shown, kReaderWait.count());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }

@@ -23,4 +23,9 @@ bool IsFolder(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
+std::string FolderOf(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
 }  // namespace pd

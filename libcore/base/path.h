@@ -17,6 +17,10 @@ bool IsFile(const std::string& path);
 /// True for a folder.
 bool IsFolder(const std::string& path);
 
+/// The folder that a file is in or would be in: "runs" for "runs/job.pbtxt",
+/// "." for "job.pbtxt".
+std::string FolderOf(const std::string& path);
+
 }  // namespace pd
 
 #endif  // PD_LIBCORE_BASE_PATH_H_

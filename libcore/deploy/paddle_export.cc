@@ -12,6 +12,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/file_set.h"
 #include "libcore/base/file_target.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -21,11 +22,6 @@ namespace fs = std::filesystem;
 
 // The version of programs without one of their own: PaddlePaddle 2.3.0.
 constexpr int64_t kProgramVersion = 2003000;
-
-std::string FolderOf(const std::string& path) {
-  const std::string folder = fs::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
 
 // The program as its file holds it.
 absl::StatusOr<ProgramDesc> WithFeedFetch(const InferenceModel& model) {

@@ -34,11 +34,6 @@ absl::Status ClipEach(const GradClip& clip, std::vector<ParamGrad>* pairs,
   return absl::OkStatus();
 }
 
-bool IsRows(const std::string& name, const BlockBuilder& main) {
-  const VarDesc* var = main.FindVar(name);
-  return var != nullptr && var->kind == VarKind::kSelectedRows;
-}
-
 // The gradient, or the values of its rows, each there once.
 absl::StatusOr<std::string> DenseRows(const ParamGrad& pair,
                                       BlockBuilder* main) {
@@ -107,6 +102,11 @@ std::string Repr(double value) {
 }
 
 }  // namespace
+
+bool IsRows(const std::string& name, const BlockBuilder& main) {
+  const VarDesc* var = main.FindVar(name);
+  return var != nullptr && var->kind == VarKind::kSelectedRows;
+}
 
 void MarkOptimize(const ParamGrad& pair, OpDesc* op) {
   op->attrs[std::string(kOpRoleAttr)] = int32_t{kRoleOptimize};

@@ -13,6 +13,9 @@
 
 namespace pd {
 
+/// True where the variable is SelectedRows: rows of an embedding's gradient.
+bool IsRows(const std::string& name, const BlockBuilder& main);
+
 /// Marks an op as part of the update of a parameter.
 void MarkOptimize(const ParamGrad& pair, OpDesc* op);
 

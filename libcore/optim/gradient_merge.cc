@@ -50,11 +50,6 @@ absl::Status AddCounter(int64_t k, BlockBuilder* main, BlockBuilder* startup) {
                 {{"axis", int32_t{-1}}}, kDue);
 }
 
-bool IsRows(const std::string& name, const BlockBuilder& main) {
-  const VarDesc* var = main.FindVar(name);
-  return var != nullptr && var->kind == VarKind::kSelectedRows;
-}
-
 // sum += gradient.
 absl::Status AddGradient(const std::string& gradient, const std::string& sum,
                          const ParamGrad& pair, BlockBuilder* main) {

@@ -63,7 +63,7 @@ constexpr ShownAttribute kShown[] = {
 constexpr size_t kLongest = 40;  // characters of a value
 
 // A quoted string of Graphviz's.
-std::string Quoted(const std::string& text) {
+std::string DotString(const std::string& text) {
   std::string quoted = "\"";
   const bool utf8 = IsUtf8(text);
   for (char c : text) {
@@ -113,7 +113,7 @@ class DotWriter {
     for (const BlockDesc& block : program_.blocks) DrawBlock(block);
     for (const std::string& fetch : options_.fetches) DrawEnd(fetch);
     std::string text = absl::StrCat(
-        "digraph ", Quoted(options_.title),
+        "digraph ", DotString(options_.title),
         " {\n  graph [labeljust=l, fontname=\"Helvetica\", fontsize=11, "
         "color=\"#9aa5b1\", "
         "fontcolor=\"#52606d\", ranksep=0.35, nodesep=0.3];\n"
@@ -132,7 +132,7 @@ class DotWriter {
     *text += frame.nodes;
     for (const auto& [name, inner] : frame.inside) {
       absl::StrAppend(text, indent, "subgraph cluster_", frames_++, " {\n",
-                      indent, "  label=", Quoted(name),
+                      indent, "  label=", DotString(name),
                       "; style=\"rounded\";\n");
       WriteFrame(*inner, indent + "  ", text);
       absl::StrAppend(text, indent, "}\n");
@@ -184,8 +184,9 @@ class DotWriter {
       if (variable.empty() && !names.empty()) variable = names[0];
     const std::string node = NewNode();
     Frame& frame = FrameOf(block, variable, &op);
-    absl::StrAppend(&frame.nodes, "  ", node, " [label=", Quoted(LabelOf(op)),
-                    ", fillcolor=\"", ColourOf(op.type), "\"];\n");
+    absl::StrAppend(&frame.nodes, "  ", node,
+                    " [label=", DotString(LabelOf(op)), ", fillcolor=\"",
+                    ColourOf(op.type), "\"];\n");
     std::set<std::string> read;
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
@@ -227,7 +228,7 @@ class DotWriter {
       // An update in place is an edge from an op to itself; none is drawn.
       if (maker->second != node)
         absl::StrAppend(&edges_, "  ", maker->second, " -> ", node,
-                        " [label=", Quoted(ShapeText(shape)), "];\n");
+                        " [label=", DotString(ShapeText(shape)), "];\n");
       return;
     }
     std::string& source = sources_[name];
@@ -239,7 +240,7 @@ class DotWriter {
           ShapeText(shape));
       Frame& frame = stays ? FrameOf(block, variable, &op) : top_;
       absl::StrAppend(
-          &frame.nodes, "  ", source, " [label=", Quoted(label),
+          &frame.nodes, "  ", source, " [label=", DotString(label),
           stays ? ", shape=note, style=filled, fontsize=8, height=0.2, "
                   "margin=\"0.06,0.03\", color=\"#c5cbd3\", "
                   "fillcolor=\"#eef0f3\", fontcolor=\"#6b7683\"];\n"
@@ -248,7 +249,7 @@ class DotWriter {
     absl::StrAppend(
         &edges_, "  ", source, " -> ", node,
         stays ? " [style=dotted, arrowsize=0.4];\n"
-              : absl::StrCat(" [label=", Quoted(ShapeText(shape)), "];\n"));
+              : absl::StrCat(" [label=", DotString(ShapeText(shape)), "];\n"));
   }
 
   void DrawEnd(const std::string& name) {
@@ -256,10 +257,10 @@ class DotWriter {
     if (maker == makers_.end() || program_.blocks.empty()) return;
     const VarDesc* var = Find(program_.global(), name);
     const std::string node = NewNode();
-    absl::StrAppend(&top_.nodes, "  ", node, " [label=", Quoted(name),
+    absl::StrAppend(&top_.nodes, "  ", node, " [label=", DotString(name),
                     ", shape=oval, fillcolor=\"#dff3d8\"];\n");
     absl::StrAppend(&edges_, "  ", maker->second, " -> ", node, " [label=",
-                    Quoted(ShapeText(var != nullptr ? var->shape : Shape())),
+                    DotString(ShapeText(var != nullptr ? var->shape : Shape())),
                     "];\n");
   }
 

@@ -22,7 +22,7 @@ namespace {
 using Names = std::set<std::string>;
 
 // How a message begins.
-std::string Place(const std::string& file, const std::string& name) {
+std::string FileAndName(const std::string& file, const std::string& name) {
   return absl::StrCat(file.empty() ? "" : absl::StrCat("'", file, "': "),
                       "array '", name, "'");
 }
@@ -176,7 +176,7 @@ absl::Status FitDType(const VarDesc& var, const std::string& file,
     return InvalidArgument(
         "%s is %s; the model declares %s: convert it, with NumPy by "
         ".astype('%s')",
-        Place(file, var.name), TypeAndShape(array->dtype, array->shape),
+        FileAndName(file, var.name), TypeAndShape(array->dtype, array->shape),
         TypeAndShape(var.dtype, var.shape), Name(var.dtype));
   Array to;
   int64_t bad = -1;
@@ -184,11 +184,11 @@ absl::Status FitDType(const VarDesc& var, const std::string& file,
   if (bad >= 0)
     return InvalidArgument(
         "%s is %s; the model declares %s, which cannot hold element %d, %s",
-        Place(file, var.name), Name(array->dtype), Name(var.dtype), bad,
+        FileAndName(file, var.name), Name(array->dtype), Name(var.dtype), bad,
         ElementText(*array, bad));
   if (!file.empty())
     LogInfo("%s is %s; converted to %s, which the model declares",
-            Place(file, var.name), Name(array->dtype), Name(var.dtype));
+            FileAndName(file, var.name), Name(array->dtype), Name(var.dtype));
   *array = std::move(to);
   return absl::OkStatus();
 }
@@ -197,7 +197,7 @@ absl::Status FitFeed(const VarDesc& var, const std::string& file,
                      Array* array) {
   if (!TakesShape(var.shape, array->shape))
     return InvalidArgument("%s is %s; the model declares %s%s",
-                           Place(file, var.name),
+                           FileAndName(file, var.name),
                            TypeAndShape(array->dtype, array->shape),
                            TypeAndShape(var.dtype, var.shape),
                            IsDynamic(var.shape) ? " (-1: any extent)" : "");

@@ -38,7 +38,7 @@ std::string Listed(const std::vector<std::string>& texts) {
   return list;
 }
 
-std::vector<std::string> Quoted(const std::vector<std::string>& names) {
+std::vector<std::string> QuotedNames(const std::vector<std::string>& names) {
   std::vector<std::string> quoted;
   for (const std::string& name : names)
     quoted.push_back(absl::StrCat("'", name, "'"));
@@ -69,7 +69,8 @@ void ParamMatch::Forget(const std::function<bool(const std::string&)>& forget) {
 absl::Status ParamMatch::Error() const {
   std::vector<std::string> parts;
   if (!missing.empty())
-    parts.push_back(absl::StrCat("no value for ", Listed(Quoted(missing))));
+    parts.push_back(
+        absl::StrCat("no value for ", Listed(QuotedNames(missing))));
   std::vector<std::string> shapes;
   for (const Misshapen& m : misshapen)
     shapes.push_back(absl::StrCat("'", m.name, "' has shape ",
@@ -83,7 +84,7 @@ absl::Status ParamMatch::Error() const {
 }
 
 std::string QuotedList(const std::vector<std::string>& names) {
-  return Listed(Quoted(names));
+  return Listed(QuotedNames(names));
 }
 
 std::string ParamMatch::SurplusText() const { return QuotedList(surplus); }

@@ -26,9 +26,9 @@
 namespace pd {
 namespace {
 
-constexpr int kBins = 30;             // of a histogram; as TensorBoard
-constexpr int64_t kMostCurves = 20;   // classes with curves of their own
-constexpr int64_t kMostRows = 10000;  // of a table of embeddings
+constexpr int kBins = 30;                  // of a histogram; as TensorBoard
+constexpr int64_t kMostLoggedCurves = 20;  // classes with curves of their own
+constexpr int64_t kMostRows = 10000;       // of a table of embeddings
 
 const job::Log& LogOf(const TrainStart& start) {
   return start.job->proto().train().log();
@@ -197,7 +197,7 @@ void RunWatcher::AddHyperParameters() {
 }
 
 void RunWatcher::AddCurves(int64_t step) {
-  for (const ClassCurve& curve : view_.Curves(kMostCurves)) {
+  for (const ClassCurve& curve : view_.Curves(kMostLoggedCurves)) {
     Add(absl::StrCat("pr/", curve.name), step, LogPrCurve{curve.counts});
     Add(absl::StrCat("roc/", curve.name), step, LogRocCurve{curve.counts});
     Add(absl::StrCat("auc/", curve.name), step,

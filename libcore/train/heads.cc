@@ -11,7 +11,7 @@ namespace pd {
 namespace {
 
 // The op that makes a variable, or null.
-const OpDesc* MakerOf(const ProgramDesc& program, const std::string& name) {
+const OpDesc* WriterOf(const ProgramDesc& program, const std::string& name) {
   for (const OpDesc& op : program.global().ops)
     for (const auto& [slot, names] : op.outputs)
       if (std::count(names.begin(), names.end(), name) > 0) return &op;
@@ -23,7 +23,7 @@ template <typename Found>
 std::string Backward(const ProgramDesc& program, std::string name,
                      const Found& found) {
   while (!found(name)) {
-    const OpDesc* op = MakerOf(program, name);
+    const OpDesc* op = WriterOf(program, name);
     if (op == nullptr) return "";
     const bool keeps = op->type == "reshape2" || op->type == "cast" ||
                        op->type == "unsqueeze2" || op->type == "squeeze2" ||
@@ -39,9 +39,9 @@ std::string Backward(const ProgramDesc& program, std::string name,
 // smoothed. "" where it is given probabilities.
 std::string NumbersOf(const ProgramDesc& program, const OpDesc& loss) {
   if (!loss.AttrOr<bool>("soft_label", false)) return loss.In("Label");
-  const OpDesc* op = MakerOf(program, loss.In("Label"));
+  const OpDesc* op = WriterOf(program, loss.In("Label"));
   if (op != nullptr && op->type == "label_smooth")
-    op = MakerOf(program, op->In("X"));
+    op = WriterOf(program, op->In("X"));
   return op != nullptr && op->type == "one_hot_v2" ? op->In("X") : "";
 }
 

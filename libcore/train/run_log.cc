@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 // The shortest text that reads back as the same number; null for NaN, which
 // JSON does not have.
-Json Number(float value) {
+Json JsonNumber(float value) {
   if (!std::isfinite(value)) return nullptr;
   for (int digits = 6; digits < 9; ++digits) {
     const std::string text = absl::StrFormat("%.*g", digits, value);
@@ -72,8 +72,10 @@ absl::StatusOr<int64_t> RunLog::Sync() {
 }
 
 std::string StepLine(int64_t step, int64_t epoch, float loss, double rate) {
-  const Json line = {
-      {"step", step}, {"epoch", epoch}, {"loss", Number(loss)}, {"lr", rate}};
+  const Json line = {{"step", step},
+                     {"epoch", epoch},
+                     {"loss", JsonNumber(loss)},
+                     {"lr", rate}};
   return DumpJson(line);
 }
 

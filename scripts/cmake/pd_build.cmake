@@ -74,6 +74,21 @@ function(pd_use_precompiled target name)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
+# Most of the time to compile a source that computes little goes into the headers
+# of other rooms and their templates. Eight sources of a room are compiled as one,
+# which halves the time of a build; -DPD_UNITY=OFF compiles each alone, which is
+# quicker where one source changes again and again.
+option(PD_UNITY "compile sources of a room together" ON)
+
+# pd_unite(TARGET [ALONE SOURCES...]): its sources are compiled together but for
+# SOURCES. Names in their unnamed namespaces have to differ.
+function(pd_unite target)
+  cmake_parse_arguments(its "" "" "ALONE" ${ARGN})
+  set_source_files_properties(${its_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${PD_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # pd_room(NAME [PRECOMPILED p] SOURCES...): an object library of one folder;
 # libpd.so is made of them.
 function(pd_room name)
@@ -82,6 +97,12 @@ function(pd_room name)
   target_link_libraries(pd_${name} PUBLIC pd_flags)
   target_link_libraries(pd_${name} PRIVATE OpenMP::OpenMP_CXX)
   set_property(GLOBAL APPEND PROPERTY PD_ROOMS pd_${name})
+  # Operators, kernels, passes and the bindings of libraries are compiled alone:
+  # each names its functions as its neighbours do, and the loops of operators and
+  # kernels take most of their time.
+  if(NOT name MATCHES "^(ops|kernels.*|passes|device)$")
+    pd_unite(pd_${name})
+  endif()
   # A build for sanitizers compiles the many operators without optimisation,
   # which halves its time; what the tests spend their time in is worth it.
   if(its_PRECOMPILED)

@@ -12,7 +12,7 @@ namespace pd {
 namespace {
 
 using Names = OnnxNode::Names;
-using Values = std::vector<OnnxValue>;
+using OnnxList = std::vector<OnnxValue>;
 
 // A body whose state changes shape is imported again, so often.
 constexpr int kMaxRounds = 4;
@@ -151,7 +151,7 @@ struct Loop {
 };
 
 // Gives the states the shapes after a round; -1 where an extent changes.
-bool Generalize(OnnxNode* node, const Loop& loop, const Values& results) {
+bool Generalize(OnnxNode* node, const Loop& loop, const OnnxList& results) {
   bool changed = false;
   for (size_t i = 0; i < loop.states.size(); ++i) {
     const size_t at = i + (loop.condition_out ? 1 : 0);
@@ -173,8 +173,8 @@ bool Generalize(OnnxNode* node, const Loop& loop, const Values& results) {
   return changed;
 }
 
-absl::Status EndOfRound(OnnxNode* node, const Loop& loop, const Values& results,
-                        const Names& arrays) {
+absl::Status EndOfRound(OnnxNode* node, const Loop& loop,
+                        const OnnxList& results, const Names& arrays) {
   OnnxImporter& importer = node->importer();
   const size_t first = loop.condition_out ? 1 : 0;
   // Copies first: a state may be another one's next value.
@@ -206,7 +206,7 @@ absl::Status EndOfRound(OnnxNode* node, const Loop& loop, const Values& results,
 
 // Imports the body into a block and appends the while; gives the arrays.
 Names RunLoop(OnnxNode* node, const Loop& loop,
-              const std::function<Values()>& inputs) {
+              const std::function<OnnxList()>& inputs) {
   OnnxImporter& importer = node->importer();
   const int32_t outer = importer.current_block();
   const size_t first = loop.condition_out ? 1 : 0;
@@ -297,8 +297,8 @@ void ImportLoop(OnnxNode* node) {
   loop.axes.assign(results - 1 - loop.states.size(), 0);
   node->importer().set_folding(true);
   const Names arrays = RunLoop(node, loop, [&] {
-    Values in = {ValueOf(node->Reshape(loop.count, {})),
-                 ValueOf(node->Reshape(loop.condition, {}))};
+    OnnxList in = {ValueOf(node->Reshape(loop.count, {})),
+                   ValueOf(node->Reshape(loop.condition, {}))};
     for (const std::string& state : loop.states) in.push_back(ValueOf(state));
     return in;
   });
@@ -359,7 +359,7 @@ void ImportScan(OnnxNode* node) {
   for (size_t i = 0; i < states; ++i) loop.states.push_back(Copy(node, in(i)));
   node->importer().set_folding(true);
   const Names arrays = RunLoop(node, loop, [&] {
-    Values values;
+    OnnxList values;
     for (const std::string& state : loop.states)
       values.push_back(ValueOf(state));
     for (size_t i = 0; i < sequences.size(); ++i) {

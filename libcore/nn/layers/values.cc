@@ -17,7 +17,7 @@ namespace pd {
 namespace {
 
 template <typename List>
-std::vector<int32_t> Ints(const List& list) {
+std::vector<int32_t> ToInts(const List& list) {
   return std::vector<int32_t>(list.begin(), list.end());
 }
 
@@ -33,7 +33,7 @@ absl::StatusOr<std::string> BuildSqueeze(LayerContext* c) {
   const auto& axis =
       out ? c->layer().squeeze().axis() : c->layer().unsqueeze().axis();
   OpDesc op = OpOn(out ? "squeeze2" : "unsqueeze2", "X", c->input());
-  op.attrs["axes"] = Ints(axis);
+  op.attrs["axes"] = ToInts(axis);
   return c->Append(std::move(op), {"Out", "XShape"});
 }
 
@@ -79,7 +79,7 @@ absl::StatusOr<std::string> BuildSplit(LayerContext* c) {
   const job::Split& p = c->layer().split();
   if (p.num_or_sections_size() == 1)
     return SplitInto(p.num_or_sections(0), {}, p.axis(), c);
-  return SplitInto(p.num_or_sections_size(), Ints(p.num_or_sections()),
+  return SplitInto(p.num_or_sections_size(), ToInts(p.num_or_sections()),
                    p.axis(), c);
 }
 
@@ -109,10 +109,10 @@ absl::StatusOr<std::string> BuildSlice(LayerContext* c) {
   const bool strided = c->layer().has_strided_slice();
   const job::Slice& a = c->layer().slice();
   const job::StridedSlice& b = c->layer().strided_slice();
-  const auto axes = strided ? Ints(b.axes()) : Ints(a.axes());
-  const auto starts = strided ? Ints(b.starts()) : Ints(a.starts());
-  const auto ends = strided ? Ints(b.ends()) : Ints(a.ends());
-  const auto strides = Ints(b.strides());
+  const auto axes = strided ? ToInts(b.axes()) : ToInts(a.axes());
+  const auto starts = strided ? ToInts(b.starts()) : ToInts(a.starts());
+  const auto ends = strided ? ToInts(b.ends()) : ToInts(a.ends());
+  const auto strides = ToInts(b.strides());
   if (starts.size() != axes.size() || ends.size() != axes.size() ||
       (strided && strides.size() != axes.size()))
     return InvalidArgument(
@@ -160,24 +160,24 @@ absl::StatusOr<std::string> BuildOneHot(LayerContext* c) {
 
 absl::StatusOr<std::string> BuildTile(LayerContext* c) {
   return c->Unary("tile", c->input(),
-                  {{"repeat_times", Ints(c->layer().tile().repeat_times())}});
+                  {{"repeat_times", ToInts(c->layer().tile().repeat_times())}});
 }
 
 absl::StatusOr<std::string> BuildExpand(LayerContext* c) {
   return c->Unary("expand_v2", c->input(),
-                  {{"shape", Ints(c->layer().expand().shape())}});
+                  {{"shape", ToInts(c->layer().expand().shape())}});
 }
 
 absl::StatusOr<std::string> BuildExpandAs(LayerContext* c) {
   OpDesc op = OpOn("expand_as_v2", "X", c->input(0));
   op.SetInput("Y", {c->input(1)});
-  op.attrs["target_shape"] = Ints(c->shape(1));
+  op.attrs["target_shape"] = ToInts(c->shape(1));
   return c->Append(std::move(op), {"Out"});
 }
 
 absl::StatusOr<std::string> BuildFlip(LayerContext* c) {
   return c->Unary("flip", c->input(),
-                  {{"axis", Ints(c->layer().flip().axis())}});
+                  {{"axis", ToInts(c->layer().flip().axis())}});
 }
 
 absl::StatusOr<std::string> BuildRoll(LayerContext* c) {
