@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 
 #include "libcore/base/dtype.h"
+#include "libcore/base/error.h"
 #include "libcore/base/shape.h"
 
 namespace pd {
@@ -127,7 +128,18 @@ struct OpDesc {
   void SetOutput(absl::string_view slot, std::vector<std::string> names);
 
   const Attribute* FindAttr(absl::string_view name) const;
-  /// The attribute as T, or `otherwise` when it is absent or of another type.
+  /// An attribute of the schema of an op that OpDef::Normalize has filled in; T
+  /// must be its type.
+  template <typename T>
+  const T& Attr(absl::string_view name) const {
+    const Attribute* a = FindAttr(name);
+    const T* value = a != nullptr ? std::get_if<T>(a) : nullptr;
+    PD_INVARIANT(value != nullptr);
+    return *value;
+  }
+  /// The attribute as T, or `otherwise` when it is absent or of another type:
+  /// for attributes that no schema has, as op_role, and for ops of programs
+  /// that are only looked at.
   template <typename T>
   T AttrOr(absl::string_view name, T otherwise) const {
     const Attribute* a = FindAttr(name);
