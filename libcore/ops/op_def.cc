@@ -23,9 +23,8 @@ const SlotDef* FindSlot(const std::vector<SlotDef>& slots,
   return nullptr;
 }
 
-// The value as `type` where nothing is lost by it.
+// The value as another type, where nothing is lost by it.
 std::optional<Attribute> Converted(const Attribute& value, AttrType type) {
-  if (TypeOf(value) == type) return value;
   if (const auto* i = std::get_if<int32_t>(&value)) {
     if (type == AttrType::kLong) return Attribute(int64_t{*i});
     if (type == AttrType::kBoolean) return Attribute(*i != 0);
@@ -316,6 +315,10 @@ absl::Status OpDef::CheckVariables(const OpDesc& op) const {
 
 absl::Status OpDef::Normalize(OpDesc* op) const {
   PD_RETURN_IF_ERROR(CheckVariables(*op));
+  return NormalizeAttrs(op);
+}
+
+absl::Status OpDef::NormalizeAttrs(OpDesc* op) const {
   for (const AttrDef& attr : attrs_) {
     const auto it = op->attrs.find(attr.name);
     if (it == op->attrs.end()) {
@@ -324,6 +327,7 @@ absl::Status OpDef::Normalize(OpDesc* op) const {
       op->attrs.emplace(attr.name, *attr.default_value);
       continue;
     }
+    if (TypeOf(it->second) == attr.type) continue;
     // An attribute may be given by a variable; the op's kernel then says so.
     if (TypeOf(it->second) == AttrType::kVar ||
         TypeOf(it->second) == AttrType::kVars)

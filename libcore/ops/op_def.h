@@ -201,6 +201,9 @@ class OpDef {
   /// attributes of another type (an int where a long is expected is widened)
   /// are InvalidArgument. Attributes that the schema does not know stay.
   absl::Status Normalize(OpDesc* op) const;
+  /// The part of Normalize that is about attributes: for ops in the making,
+  /// whose slots are not all there.
+  absl::Status NormalizeAttrs(OpDesc* op) const;
 
  private:
   absl::Status CheckVariables(const OpDesc& op) const;
