@@ -59,7 +59,7 @@ struct GradSpec {
 
 /// The arguments of a hand-written gradient maker.
 struct GradRequest {
-  const OpDesc& op;
+  const OpDesc& op;  ///< its attributes are normalized
   /// False: the variable stops the gradient; its gradient must not be made.
   std::function<bool(const std::string& variable)> needs_grad;
 };
