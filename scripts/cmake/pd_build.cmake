@@ -118,7 +118,7 @@ endfunction()
 function(pd_test name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE pd pd_test_main)
-  target_precompile_headers(${name} REUSE_FROM pd_precompiled_tests)
+  pd_use_precompiled(${name} pd_precompiled_tests)
   target_compile_definitions(${name} PRIVATE
     PD_TESTDATA="testdata" PD_BINARY_DIR="${PD_BINARY_DIR}")
   add_test(NAME ${name} COMMAND ${name})
