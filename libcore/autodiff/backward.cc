@@ -230,6 +230,8 @@ absl::Status Backward::VisitOp(size_t at) {
   const auto needs_grad = [this](const std::string& name) {
     return Differentiable(name);
   };
+  PD_RETURN_IF_ERROR(Annotate(def->NormalizeAttrs(&op(at)),
+                              absl::StrCat("op '", op(at).type, "'")));
   PD_RETURN_IF_ERROR(
       RestoreOutputs(registry_, block_, at, needs_grad, program_));
   const OpDesc& forward = op(at);  // gradient ops are not in the block yet

@@ -243,7 +243,9 @@ bool Int8Program::FindScales(Chain* chain) const {
 
 // Whether the weights are what int8.h says, and no sum overflows.
 bool Int8Program::ReadsWeights(const Chain& chain) const {
-  const OpDesc& made = chain.made;
+  OpDesc made = chain.made;
+  const OpDef* def = context_.registry->Find(made.type);
+  if (def == nullptr || !def->NormalizeAttrs(&made).ok()) return false;
   const std::string& scale = made.In("FilterScale");
   const auto weights =
       ReadInt8Weights(made, *Constant(made.In("Filter")),

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
@@ -19,7 +20,7 @@ constexpr int64_t kMostRows = 2048;
 
 // An op and the matrix that its inputs are added to.
 struct Reader {
-  const OpDesc* op = nullptr;
+  OpDesc op;  // normalized
   const Array* weight = nullptr;
   InputMoments* moments = nullptr;
 };
@@ -28,7 +29,7 @@ struct Reader {
 WeightRows RowsOf(const OpDesc& op, const QuantOp& chosen, const Array& w) {
   WeightRows rows;
   if (op.type == "conv2d" || op.type == "depthwise_conv2d") {
-    rows.groups = op.AttrOr<int32_t>("groups", 1);
+    rows.groups = op.Attr<int32_t>("groups");
     rows.outputs = w.shape[0] / rows.groups;
     rows.size = w.size() / w.shape[0];
   } else if (MayMultiplyActivations(op.type) && chosen.axis >= 0 &&
@@ -52,7 +53,7 @@ class Gatherer {
  public:
   absl::Status Add(const Reader& reader, const Tensor& x) {
     if (x.size() == 0) return absl::OkStatus();
-    if (reader.op->type == "conv2d" || reader.op->type == "depthwise_conv2d")
+    if (reader.op.type == "conv2d" || reader.op.type == "depthwise_conv2d")
       return AddConv(reader, x);
     const int64_t size = reader.moments->rows.size, all = x.size() / size;
     const int64_t step = (all + kMostRows - 1) / kMostRows;
@@ -69,7 +70,7 @@ class Gatherer {
  private:
   absl::Status AddConv(const Reader& reader, const Tensor& x) {
     PD_ASSIGN_OR_RETURN(const ConvGeometry g,
-                        ReadConv(*reader.op, x.shape(), reader.weight->shape));
+                        ReadConv(reader.op, x.shape(), reader.weight->shape));
     const WindowAxis &h = g.axes[0], &w = g.axes[1];
     const int64_t size = reader.moments->rows.size;
     const int64_t each = g.in_channels / g.groups;
@@ -129,7 +130,10 @@ absl::StatusOr<std::map<std::string, InputMoments>> MeasureInputMoments(
   std::map<std::string, std::vector<Reader>> readers;  // by activation
   for (const QuantOp& chosen : plan.ops) {
     if (chosen.weight.empty()) continue;
-    const OpDesc& op = model.program.global().ops[chosen.op];
+    OpDesc op = model.program.global().ops[chosen.op];
+    PD_ASSIGN_OR_RETURN(const OpDef* def, registry->Get(op.type));
+    PD_RETURN_IF_ERROR(
+        Annotate(def->NormalizeAttrs(&op), absl::StrCat("op '", op.type, "'")));
     const Array& weight = model.params.at(chosen.weight);
     const WeightRows rows = RowsOf(op, chosen, weight);
     if (rows.size == 0) continue;
@@ -137,7 +141,8 @@ absl::StatusOr<std::map<std::string, InputMoments>> MeasureInputMoments(
     moments.rows = rows;
     moments.sums.resize(
         static_cast<size_t>(rows.groups * rows.size * rows.size));
-    readers[chosen.activations[0]].push_back({&op, &weight, &moments});
+    readers[chosen.activations[0]].push_back(
+        {std::move(op), &weight, &moments});
   }
   ObservedRun run;
   run.model = model;

@@ -66,16 +66,16 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
     return Unimplemented("it is for float32 and bfloat16");
   if (x->rank() < 2 || x->size() == 0)
     return Unimplemented("X has no channels with elements");
-  const bool last = op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
+  const bool last = op.Attr<std::string>("data_layout") == "NHWC";
   const size_t axis = last ? x->rank() - 1 : 1;
   Problem p;
   p.channels = x->dim(axis);
   PD_ASSIGN_OR_RETURN(p.view, ViewOf(*x, axis));
-  p.epsilon = op.AttrOr("epsilon", 1e-5f);
-  p.momentum = op.AttrOr("momentum", 0.9f);
-  p.global = op.AttrOr("use_global_stats", false) ||
-             (op.AttrOr("is_test", false) &&
-              !op.AttrOr("trainable_statistics", false));
+  p.epsilon = op.Attr<float>("epsilon");
+  p.momentum = op.Attr<float>("momentum");
+  p.global =
+      op.Attr<bool>("use_global_stats") ||
+      (op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics"));
   if (!p.global && x->size() == p.channels)
     return Unimplemented("one element a channel has no statistics");
   for (const char* slot : {"Scale", "Bias", "Mean", "Variance"})
@@ -83,7 +83,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
         ExpectOptionalInput(*context, slot, DType::kFloat32, {p.channels}));
   const auto act = op.AttrOr<std::string>("act_type", "");
   p.clip.on = !act.empty();
-  if (act == "relu6") p.clip.top = op.AttrOr("fuse_alpha", 6.0f);
+  if (act == "relu6") p.clip.top = op.Attr<float>("fuse_alpha");
   return p;
 }
 

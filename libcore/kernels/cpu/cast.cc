@@ -81,7 +81,7 @@ absl::StatusOr<Step> BindCast(BindContext* context) {
                        (to == DType::kBFloat16 || to == DType::kFloat16);
   if (!widens && !narrows)
     return Unimplemented("it is between float32 and halves");
-  if (narrows && !context->op().AttrOr("use_mkldnn", false))
+  if (narrows && !context->op().Attr<bool>("use_mkldnn"))
     return Unimplemented("it rounds to nearest, as use_mkldnn asks for");
   PD_ASSIGN_OR_RETURN(out, context->Out(out, x->layout()));
   if (from == DType::kBFloat16)

@@ -32,7 +32,7 @@ absl::StatusOr<Parts> ReadParts(const BindContext& context, Tensor* joined,
   const Shape& shape = joined->shape();
   PD_ASSIGN_OR_RETURN(
       const int axis,
-      NormalizeAxis(context.op().AttrOr<int32_t>("axis", 0), shape.size()));
+      NormalizeAxis(context.op().Attr<int32_t>("axis"), shape.size()));
   if (axis != 1 || context.op().Input("AxisTensor").size() > 0)
     return Unimplemented("it is for axis 1");
   if (shape.size() < 3 || joined->dtype() != DType::kFloat32 ||

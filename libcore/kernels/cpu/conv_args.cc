@@ -19,7 +19,7 @@ absl::StatusOr<ConvVariables> BindConvVariables(BindContext* context) {
     return Unimplemented("it has no activation '%s'", activation);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   v.low = activation.empty() ? -kInfinity : 0;
-  v.high = activation == "relu6" ? op.AttrOr("fuse_alpha", 6.0f) : kInfinity;
+  v.high = activation == "relu6" ? op.Attr<float>("fuse_alpha") : kInfinity;
   v.y = context->Output("Output");
   const LayoutPtr layout = BlockedChannels(v.y->shape());
   v.bias = context->Input("Bias");

@@ -109,7 +109,7 @@ absl::StatusOr<Step> BindFakeQuantDequant(BindContext* context) {
   if (x->dtype() != DType::kFloat32)
     return Unimplemented("it is for float32 only");
   const bool moving = absl::StrContains(context->op().type, "moving_average");
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op(), 1));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op()));
   if (attrs.to_even) return Unimplemented("it rounds halves away from zero");
   PD_ASSIGN_OR_RETURN(const Scale scale, ReadScale(context, moving));
   PD_ASSIGN_OR_RETURN(Tensor * out,

@@ -158,7 +158,7 @@ T AttrAt(const OpDesc& op, const char* name, size_t i, T otherwise) {
 absl::StatusOr<double> DecayOf(const OpDesc& op, size_t i) {
   if (op.type == "merged_adamw") {
     for (const char* name : {"coeff", "lr_ratio"})
-      if (op.AttrOr(name, std::vector<float>()).size() <= i)
+      if (op.Attr<std::vector<float>>(name).size() <= i)
         return Unimplemented("'%s' is too short", name);
   } else if (!op.AttrOr("with_decay", false)) {
     return 0;

@@ -11,8 +11,7 @@ namespace pd::cuda {
 namespace {
 
 bool IsLastInProgram(const OpDesc& op, const Shape& shape) {
-  return shape.size() > 2 &&
-         op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
+  return shape.size() > 2 && op.Attr<std::string>("data_layout") == "NHWC";
 }
 
 // X as channels; `constant` is set where the running statistics are used.
@@ -34,11 +33,11 @@ absl::StatusOr<ChannelArgsOf<T>> ReadChannels(const BindContext& context,
     return Unimplemented("%d elements of a channel", count);
   a.count = count;
   a.chunks = (a.count + a.chunk - 1) / a.chunk;
-  a.epsilon = T{op.AttrOr("epsilon", 1e-5f)};
-  a.keep = T{op.AttrOr("momentum", 0.9f)};
-  a.constant = op.AttrOr("use_global_stats", false) ||
-               (op.AttrOr("is_test", false) &&
-                !op.AttrOr("trainable_statistics", false));
+  a.epsilon = T{op.Attr<float>("epsilon")};
+  a.keep = T{op.Attr<float>("momentum")};
+  a.constant =
+      op.Attr<bool>("use_global_stats") ||
+      (op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics"));
   if (!a.constant && a.count == 1)
     return Unimplemented("channels of one element");
   return a;

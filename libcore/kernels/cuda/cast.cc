@@ -26,7 +26,7 @@ absl::StatusOr<Step> BindCast(BindContext* context, DeviceBinding* binding) {
   CastArgs args{};
   PD_ASSIGN_OR_RETURN(args.from_type, NumberTypeOf(x->dtype()));
   PD_ASSIGN_OR_RETURN(args.to_type, NumberTypeOf(out->dtype()));
-  args.truncates = !context->op().AttrOr("use_mkldnn", false);
+  args.truncates = !context->op().Attr<bool>("use_mkldnn");
   const bool floats = args.from_type <= NumberType::kBFloat16 &&
                       args.to_type <= NumberType::kBFloat16;
   PD_ASSIGN_OR_RETURN(

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/common/int_tensors.h"
 #include "libcore/ops/manipulation/slice_range.h"
@@ -87,9 +88,9 @@ absl::StatusOr<Step> BindParts(BindContext* context, DeviceBinding* binding) {
           {},
           join};
   if (p.joined == nullptr) return Unimplemented("a variable is missing");
-  PD_ASSIGN_OR_RETURN(const int at,
-                      NormalizeAxis(context->op().AttrOr<int32_t>("axis", 0),
-                                    p.joined->rank()));
+  PD_ASSIGN_OR_RETURN(
+      const int at,
+      NormalizeAxis(context->op().Attr<int32_t>("axis"), p.joined->rank()));
   const size_t axis = static_cast<size_t>(at);
   const int64_t inner =
       NumElements(p.joined->shape(), axis + 1, p.joined->rank());
@@ -189,7 +190,8 @@ absl::StatusOr<Step> BindSlice(BindContext* context, DeviceBinding* binding) {
 absl::StatusOr<Step> BindPad(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(NoTensors(context, {"Paddings"}));
   const OpDesc& op = context->op();
-  if (op.AttrOr<std::string>("mode", "constant") != "constant")
+  const bool all = op.type == "pad" || op.type == "pad_grad";
+  if (!all && op.Attr<std::string>("mode") != "constant")
     return Unimplemented("a mode other than constant");
   const bool grad = context->Output("X@GRAD") != nullptr;
   Tensor* padded = grad ? context->Input("Out@GRAD") : context->Output("Out");
@@ -197,11 +199,12 @@ absl::StatusOr<Step> BindPad(BindContext* context, DeviceBinding* binding) {
   if (grad) ForgetAll(context, "X");
   const auto given = IntsAttr(op, "paddings");
   const size_t rank = padded->rank();
-  const bool all = op.type == "pad" || op.type == "pad_grad";
   const bool reversed = op.type.rfind("pad3d", 0) == 0;
-  const auto format = op.AttrOr<std::string>("data_format", "NCHW");
   const size_t spatial = all ? rank : rank - 2;
-  const size_t first = all ? 0 : format.back() == 'C' ? 1 : 2;
+  const size_t first =
+      all                                                        ? 0
+      : absl::EndsWith(op.Attr<std::string>("data_format"), "C") ? 1
+                                                                 : 2;
   if (given.size() != 2 * spatial || inside->rank() != rank)
     return Unimplemented("paddings that do not fit");
   Cut cut{padded, inside, inside->shape(), RowMajorStrides(padded->shape())};
@@ -212,7 +215,7 @@ absl::StatusOr<Step> BindPad(BindContext* context, DeviceBinding* binding) {
       return Unimplemented("negative paddings");
     cut.start += given[2 * i] * cut.strides[d];
   }
-  cut.fill = op.AttrOr(reversed ? "value" : "pad_value", 0.0f);
+  cut.fill = op.Attr<float>(reversed ? "value" : "pad_value");
   return CopyCut(binding, cut, !grad);
 }
 

@@ -309,12 +309,12 @@ absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(ExpectOptionalInput(*context, "ResidualData", c.dtype,
                                          t.output->shape()));
   const OpDesc& op = context->op();
-  const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
+  const std::string activation = op.Attr<std::string>("fuse_activation");
   ConvolutionTail tail;
   tail.residual = t.residual != nullptr;
   tail.bias = t.bias != nullptr;
   tail.relu = !activation.empty();
-  if (activation == "relu6") tail.top = op.AttrOr("fuse_alpha", 0.0f);
+  if (activation == "relu6") tail.top = op.Attr<float>("fuse_alpha");
   std::vector<Step> steps;
   PD_ASSIGN_OR_RETURN(t.input, Padded(context, binding, d, t.input, &steps));
   auto graph = BindConvolutionGraph(binding->device(), c, tail);

@@ -16,10 +16,7 @@ struct Unary {
   const char* type;
   const char* kernel;
   bool of_x;  // else of out
-  struct {
-    const char* name;
-    float otherwise;
-  } attrs[3];
+  const char* attrs[3];
 };
 
 constexpr Unary kUnary[] = {
@@ -29,18 +26,12 @@ constexpr Unary kUnary[] = {
     {"silu", "silu", true, {}},
     {"swish", "silu", true, {}},
     {"gelu", "gelu", true, {}},
-    {"elu", "elu", true, {{"alpha", 1.0f}}},
-    {"relu6", "relu6", false, {{"threshold", 6.0f}}},
-    {"leaky_relu", "leaky_relu", true, {{"alpha", 0.02f}}},
-    {"hard_sigmoid",
-     "hard_sigmoid",
-     false,
-     {{"slope", 0.2f}, {"offset", 0.5f}}},
-    {"hard_swish",
-     "hard_swish",
-     true,
-     {{"threshold", 6.0f}, {"scale", 6.0f}, {"offset", 3.0f}}},
-    {"softplus", "softplus", true, {{"beta", 1.0f}, {"threshold", 20.0f}}},
+    {"elu", "elu", true, {"alpha"}},
+    {"relu6", "relu6", false, {"threshold"}},
+    {"leaky_relu", "leaky_relu", true, {"alpha"}},
+    {"hard_sigmoid", "hard_sigmoid", false, {"slope", "offset"}},
+    {"hard_swish", "hard_swish", true, {"threshold", "scale", "offset"}},
+    {"softplus", "softplus", true, {"beta", "threshold"}},
     {"softsign", "softsign", true, {}},
     {"exp", "exp", false, {}},
     {"log", "log", true, {}},
@@ -49,22 +40,19 @@ constexpr Unary kUnary[] = {
     {"square", "square", true, {}},
     {"abs", "abs", true, {}},
     {"reciprocal", "reciprocal", false, {}},
-    {"clip", "clip", true, {{"min", 0.0f}, {"max", 0.0f}}},
+    {"clip", "clip", true, {"min", "max"}},
     {"sin", "sin", true, {}},
     {"cos", "cos", true, {}},
     {"erf", "erf", true, {}},
     {"log1p", "log1p", true, {}},
-    {"pow", "pow", true, {{"factor", 1.0f}}},
-    {"mish", "mish", true, {{"threshold", 20.0f}}},
-    {"celu", "celu", true, {{"alpha", 1.0f}}},
-    {"selu",
-     "selu",
-     false,
-     {{"scale", 1.0507009873554805f}, {"alpha", 1.6732632423543772f}}},
-    {"brelu", "brelu", true, {{"t_min", 0.0f}, {"t_max", 24.0f}}},
-    {"thresholded_relu", "thresholded_relu", true, {{"threshold", 1.0f}}},
-    {"hard_shrink", "hard_shrink", true, {{"threshold", 0.5f}}},
-    {"softshrink", "softshrink", true, {{"lambda", 0.5f}}},
+    {"pow", "pow", true, {"factor"}},
+    {"mish", "mish", true, {"threshold"}},
+    {"celu", "celu", true, {"alpha"}},
+    {"selu", "selu", false, {"scale", "alpha"}},
+    {"brelu", "brelu", true, {"t_min", "t_max"}},
+    {"thresholded_relu", "thresholded_relu", true, {"threshold"}},
+    {"hard_shrink", "hard_shrink", true, {"threshold"}},
+    {"softshrink", "softshrink", true, {"lambda"}},
     {"logsigmoid", "logsigmoid", true, {}},
     {"tanh_shrink", "tanh_shrink", true, {}},
     {"expm1", "expm1", false, {}},
@@ -79,9 +67,9 @@ constexpr Unary kUnary[] = {
     {"asinh", "asinh", true, {}},
     {"acosh", "acosh", true, {}},
     {"atanh", "atanh", true, {}},
-    {"stanh", "stanh", true, {{"scale_a", 0.67f}, {"scale_b", 1.7159f}}},
-    {"soft_relu", "soft_relu", false, {{"threshold", 40.0f}}},
-    {"logit", "logit", true, {{"eps", 1e-6f}}},
+    {"stanh", "stanh", true, {"scale_a", "scale_b"}},
+    {"soft_relu", "soft_relu", false, {"threshold"}},
+    {"logit", "logit", true, {"eps"}},
 };
 
 const Unary* FindUnary(std::string type) {
@@ -95,10 +83,9 @@ const Unary* FindUnary(std::string type) {
 }
 
 std::string KernelName(const Unary& unary, const OpDesc& op) {
-  const bool by_tanh = op.AttrOr("approximate", false);
-  return absl::StrCat(
-      "unary_", unary.kernel,
-      unary.type == absl::string_view("gelu") && by_tanh ? "_tanh" : "");
+  const bool by_tanh =
+      unary.type == absl::string_view("gelu") && op.Attr<bool>("approximate");
+  return absl::StrCat("unary_", unary.kernel, by_tanh ? "_tanh" : "");
 }
 
 // UnaryArgs' a, b, c.
@@ -107,9 +94,8 @@ using Numbers = std::array<double, 3>;
 Numbers ReadAttrs(const Unary& unary, const OpDesc& op) {
   Numbers numbers{};
   for (size_t i = 0; i < 3; ++i)
-    if (unary.attrs[i].name != nullptr)
-      numbers[i] = double{
-          op.AttrOr<float>(unary.attrs[i].name, unary.attrs[i].otherwise)};
+    if (unary.attrs[i] != nullptr)
+      numbers[i] = double{op.Attr<float>(unary.attrs[i])};
   return numbers;
 }
 
@@ -244,9 +230,9 @@ absl::StatusOr<Operands> ReadOperands(BindContext* context) {
   if (o.x == nullptr || o.y == nullptr)
     return Unimplemented("an operand is missing");
   PD_RETURN_IF_ERROR(SameNumbers({o.x, o.y}));
-  PD_ASSIGN_OR_RETURN(
-      o.b, BroadcastShapes(o.x->shape(), o.y->shape(),
-                           context->op().AttrOr<int32_t>("axis", -1)));
+  PD_ASSIGN_OR_RETURN(o.b,
+                      BroadcastShapes(o.x->shape(), o.y->shape(),
+                                      context->op().Attr<int32_t>("axis")));
   for (const Tensor* operand : {o.x, o.y})
     if (o.layout == nullptr && HasRankOfOut(o)) o.layout = operand->layout();
   if (o.layout != nullptr && o.layout->shape != o.b.out) o.layout = nullptr;

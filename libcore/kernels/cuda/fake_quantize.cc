@@ -57,7 +57,7 @@ absl::Status ReadX(BindContext* context, const char* out_slot,
   q->out_scale = context->Output("OutScale");
   if (q->x == nullptr || q->x->size() == 0) return Unimplemented("no numbers");
   PD_RETURN_IF_ERROR(OnlyFloat32({q->x, q->out}));
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(op, round_type));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(op));
   q->args.n = q->x->size();
   q->args.levels = static_cast<float>(attrs.levels);
   q->args.to_even = attrs.to_even;
@@ -245,7 +245,7 @@ absl::StatusOr<Step> BindDequantize(BindContext* context,
     context->Alias(q.x, q.out);
     return Step();
   }
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op(), 0));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op()));
   q.args.levels = static_cast<float>(attrs.levels);
   PD_RETURN_IF_ERROR(ReadLinearView(*context, &q));
   PD_RETURN_IF_ERROR(

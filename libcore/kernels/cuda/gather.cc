@@ -159,6 +159,12 @@ absl::StatusOr<Step> BindGatherNd(BindContext* context,
   return TakeOrAdd(context, binding, named, "X", "Out");
 }
 
+// Of gather and index_select.
+int32_t AxisAttr(const OpDesc& op) {
+  const bool select = op.type.rfind("index_select", 0) == 0;
+  return op.Attr<int32_t>(select ? "dim" : "axis");
+}
+
 // gather and index_select of floats along the first axis take whole rows, as
 // embedding lookups do that skip none.
 template <typename T>
@@ -167,8 +173,8 @@ absl::StatusOr<LookupArgsOf<T>> ReadGatherRows(BindContext* context,
                                                const Tensor& x,
                                                const Tensor& index) {
   const OpDesc& op = context->op();
-  if (context->Input("Axis") != nullptr || op.AttrOr<int32_t>("axis", 0) != 0 ||
-      op.AttrOr<int32_t>("dim", 0) != 0 || x.rank() == 0 || x.dim(0) == 0)
+  if (context->Input("Axis") != nullptr || AxisAttr(op) != 0 || x.rank() == 0 ||
+      x.dim(0) == 0)
     return Unimplemented("another axis than the first");
   if (index.dtype() != DType::kInt64 && index.dtype() != DType::kInt32)
     return Unimplemented("an index of %s", Name(index.dtype()));
@@ -219,11 +225,8 @@ absl::StatusOr<Step> BindGather(BindContext* context, DeviceBinding* binding) {
   if (context->Input("Axis") != nullptr)
     return Unimplemented("an axis in a tensor");
   PD_ASSIGN_OR_RETURN(Named named, NameBy(context, "Index"));
-  const OpDesc& op = context->op();
-  const bool select = op.type.rfind("index_select", 0) == 0;
-  PD_ASSIGN_OR_RETURN(const AxisView view,
-                      ViewAxis(Full(context, "X")->shape(),
-                               op.AttrOr<int32_t>(select ? "dim" : "axis", 0)));
+  PD_ASSIGN_OR_RETURN(const AxisView view, ViewAxis(Full(context, "X")->shape(),
+                                                    AxisAttr(context->op())));
   PlacesArgs& args = named.args;
   args.n = view.outer * args.period;
   args.width = view.inner;
@@ -282,7 +285,7 @@ absl::StatusOr<Step> BindSortedGrad(BindContext* context,
   PD_ASSIGN_OR_RETURN(
       const Named named,
       NameAlong(context, "Indices", context->Output("X@GRAD")->shape(),
-                context->op().AttrOr<int32_t>("axis", -1)));
+                context->op().Attr<int32_t>("axis")));
   return TakeOrAdd(context, binding, named, "X", "Out");
 }
 
@@ -291,8 +294,8 @@ absl::StatusOr<Named> ReadPut(BindContext* context, DeviceBinding* binding,
                               const Tensor& full, const Tensor* value,
                               RunKind* kind) {
   const OpDesc& op = context->op();
-  const auto how = op.AttrOr<std::string>("Reduce", "assign");
-  if ((how != "assign" && how != "add") || !op.AttrOr("Include_self", true))
+  const auto how = op.Attr<std::string>("Reduce");
+  if ((how != "assign" && how != "add") || !op.Attr<bool>("Include_self"))
     return Unimplemented("attr 'Reduce' is '%s', or without Input", how);
   *kind = how == "add" ? kAddRun : kLastRun;
   PD_ASSIGN_OR_RETURN(Named named, NameAlong(context, "Index", full.shape(),

@@ -18,19 +18,18 @@ absl::StatusOr<GroupArgs> ReadGroups(const BindContext& context,
     return Unimplemented("X of shape %s", ToString(x.shape()));
   GroupArgs args{};
   args.instance = IsInstance(op) ? 1 : 0;
-  const bool last = args.instance == 0 &&
-                    op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
+  const bool last =
+      args.instance == 0 && op.Attr<std::string>("data_layout") == "NHWC";
   const int64_t channels = last ? x.shape().back() : x.dim(1);
   args.images = x.dim(0);
-  args.groups =
-      args.instance != 0 ? channels : op.AttrOr<int32_t>("groups", -1);
+  args.groups = args.instance != 0 ? channels : op.Attr<int32_t>("groups");
   if (args.groups < 1 || channels % args.groups != 0)
     return Unimplemented("%d groups of %d channels", args.groups, channels);
   args.width = channels / args.groups;
   args.positions = x.size() / args.images / channels;
   args.channel_step = last ? 1 : args.positions;
   args.position_step = last ? channels : 1;
-  args.epsilon = op.AttrOr("epsilon", 1e-5f);
+  args.epsilon = op.Attr<float>("epsilon");
   for (const char* slot : {"Scale", "Bias"})
     if (const Tensor* t = context.Input(slot))
       PD_RETURN_IF_ERROR(ExpectElements(context, slot, t->dtype(), channels));

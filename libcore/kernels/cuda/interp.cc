@@ -165,7 +165,7 @@ Reads Picks(const std::vector<int64_t>& sources, int64_t extent) {
 absl::StatusOr<Step> BindPadByElements(BindContext* context,
                                        DeviceBinding* binding) {
   const OpDesc& op = context->op();
-  const auto mode = op.AttrOr<std::string>("mode", "constant");
+  const auto mode = op.Attr<std::string>("mode");
   if (context->Input("Paddings") != nullptr || mode == "constant")
     return Unimplemented("mode %s, or paddings in a tensor", mode);
   const bool grad = context->Output("X@GRAD") != nullptr;
@@ -176,7 +176,7 @@ absl::StatusOr<Step> BindPadByElements(BindContext* context,
     context->NoBuffer(context->Input("X"));
   PD_ASSIGN_OR_RETURN(const PadSources sources,
                       ReadPadSources(op, x->shape(), out->shape()));
-  const auto format = op.AttrOr<std::string>("data_format", "NCHW");
+  const auto format = op.Attr<std::string>("data_format");
   const bool last = !format.empty() && format.back() == 'C';
   const size_t spatial = x->rank() - 2, first = last ? 1 : 2;
   if (x->size() == 0 || spatial > 3) return Unimplemented("no elements");

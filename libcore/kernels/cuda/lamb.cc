@@ -63,7 +63,7 @@ absl::StatusOr<Trusted> ReadTrusted(BindContext* context, size_t i) {
   Trusted t;
   PD_ASSIGN_OR_RETURN(t.param,
                       InPlace(context, "Param", "ParamOut", i, &t.copies));
-  if (context->op().AttrOr("multi_precision", false) &&
+  if (context->op().Attr<bool>("multi_precision") &&
       context->Input("MasterParam", i) != nullptr) {
     t.half = t.param;
     PD_ASSIGN_OR_RETURN(t.param, InPlace(context, "MasterParam",

@@ -41,8 +41,8 @@ absl::StatusOr<double> ReadLoss(const BindContext& context, const Loss& loss) {
     return Unimplemented("a loss with weights, or that is normalized");
   if (loss.attr == nullptr) return 0.0;
   return loss.attr == absl::string_view("ignore_index")
-             ? static_cast<double>(op.AttrOr<int32_t>(loss.attr, -100))
-             : double{op.AttrOr<float>(loss.attr, 0.0f)};
+             ? static_cast<double>(op.Attr<int32_t>(loss.attr))
+             : double{op.Attr<float>(loss.attr)};
 }
 
 absl::StatusOr<Step> BindLoss(BindContext* context, DeviceBinding* binding) {
@@ -186,7 +186,7 @@ absl::StatusOr<Step> BindNll(BindContext* context, DeviceBinding* binding) {
       ExpectElements(*context, "Label", label->dtype(), view.lines()));
   PD_RETURN_IF_ERROR(
       ExpectOptionalInput(*context, "Weight", x->dtype(), {view.n}));
-  const auto how = context->op().AttrOr<std::string>("reduction", "mean");
+  const auto how = context->op().Attr<std::string>("reduction");
   NllArgs args{};
   args.lines = view.lines();
   args.n = view.n;

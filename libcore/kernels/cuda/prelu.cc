@@ -71,7 +71,7 @@ absl::StatusOr<Step> BindMaxout(BindContext* context, DeviceBinding* binding) {
   args.groups = context->Attr<int32_t>("groups");
   PD_ASSIGN_OR_RETURN(
       const AxisView view,
-      ViewAxis(out->shape(), context->op().AttrOr<int32_t>("axis", 1)));
+      ViewAxis(out->shape(), context->op().Attr<int32_t>("axis")));
   args.n = out->size();
   args.inner = view.inner;
   if (x->size() != args.n * args.groups ||

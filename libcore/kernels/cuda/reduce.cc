@@ -18,11 +18,11 @@ absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
   const bool logs = op.type.rfind("logsumexp", 0) == 0;
   std::vector<int64_t> dims;
   if (norm)
-    dims = {op.AttrOr<int32_t>("axis", -1)};
+    dims = {op.Attr<int32_t>("axis")};
   else
     dims = IntsAttr(op, logs ? "axis" : "dim");
-  const bool all = norm ? op.AttrOr("asvector", false)
-                        : dims.empty() || op.AttrOr("reduce_all", false);
+  const bool all = norm ? op.Attr<bool>("asvector")
+                        : dims.empty() || op.Attr<bool>("reduce_all");
   std::vector<bool> reduced(rank, all);
   if (all) return reduced;
   for (int64_t dim : dims) {
@@ -279,7 +279,7 @@ absl::StatusOr<Step> BindLogSumExpGrad(BindContext* context,
 }
 
 float OrderOf(const OpDesc& op) {
-  return op.type.rfind("p_norm", 0) == 0 ? op.AttrOr("porder", 2.0f) : 2.0f;
+  return op.type.rfind("p_norm", 0) == 0 ? op.Attr<float>("porder") : 2.0f;
 }
 
 // The step out = F(v), element by element.

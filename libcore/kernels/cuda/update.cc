@@ -99,30 +99,26 @@ absl::StatusOr<double> DecayOf(const OpDesc& op, size_t i) {
     return method == "l2_decay" ? double{coeff} : 0.0;
   };
   if (op.type == "momentum")
-    return named(op.AttrOr<std::string>("regularization_method", ""),
-                 op.AttrOr<float>("regularization_coeff", 0.0f));
+    return named(op.Attr<std::string>("regularization_method"),
+                 op.Attr<float>("regularization_coeff"));
   if (op.type == "merged_momentum") {
-    const auto methods = op.AttrOr<std::vector<std::string>>(
-        "regularization_method", std::vector<std::string>());
-    const auto coeffs = op.AttrOr<std::vector<float>>("regularization_coeff",
-                                                      std::vector<float>());
+    const auto methods =
+        op.Attr<std::vector<std::string>>("regularization_method");
+    const auto coeffs = op.Attr<std::vector<float>>("regularization_coeff");
     if (methods.empty()) return 0.0;
     if (i >= methods.size() || i >= coeffs.size())
       return Unimplemented("decays that do not fit");
     return named(methods[i], coeffs[i]);
   }
   if (op.type == "merged_adamw") {
-    const auto coeffs =
-        op.AttrOr<std::vector<float>>("coeff", std::vector<float>());
-    const auto ratios =
-        op.AttrOr<std::vector<float>>("lr_ratio", std::vector<float>());
+    const auto coeffs = op.Attr<std::vector<float>>("coeff");
+    const auto ratios = op.Attr<std::vector<float>>("lr_ratio");
     if (i >= coeffs.size() || i >= ratios.size())
       return Unimplemented("decays that do not fit");
     return double{ratios[i]} * coeffs[i];
   }
-  if (op.type == "adamw" && op.AttrOr("with_decay", false))
-    return double{op.AttrOr<float>("lr_ratio", 1.0f)} *
-           op.AttrOr<float>("coeff", 0.0f);
+  if (op.type == "adamw" && op.Attr<bool>("with_decay"))
+    return double{op.Attr<float>("lr_ratio")} * op.Attr<float>("coeff");
   return 0.0;
 }
 
@@ -158,7 +154,7 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
   for (int k = 0; k < 3; ++k) {
     const auto& [in, out] = slots.moments[k];
     // rmsprop has its third in a centered update alone.
-    if (in == nullptr || (k == 2 && !context->op().AttrOr("centered", false)))
+    if (in == nullptr || (k == 2 && !context->op().Attr<bool>("centered")))
       continue;
     PD_ASSIGN_OR_RETURN(member.moments[k],
                         InPlace(context, in, out, i, &member.copies));

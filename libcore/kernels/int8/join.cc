@@ -39,7 +39,7 @@ struct Parts {
 };
 
 absl::Status ExpectChannels(const BindContext& context, const Tensor& x) {
-  const int32_t axis = context.op().AttrOr<int32_t>("axis", 0);
+  const int32_t axis = context.op().Attr<int32_t>("axis");
   if (x.dtype() != DType::kUInt8 || x.rank() != 4 || x.size() == 0)
     return Unimplemented("it is for images of uint8");
   if ((axis != 1 && axis != -3) || context.Input("AxisTensor") != nullptr)

@@ -94,7 +94,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   if (!activation.empty() && activation != "relu" && activation != "relu6")
     return Unimplemented("it has no activation '%s'", activation);
   p.conv.relu.on = !activation.empty();
-  if (activation == "relu6") p.conv.relu.top = op.AttrOr("fuse_alpha", 6.0f);
+  if (activation == "relu6") p.conv.relu.top = op.Attr<float>("fuse_alpha");
   p.conv.src.shape = x->shape();
   p.conv.dst.shape = g.OutputShape();
   ChooseLayouts(g, &p);

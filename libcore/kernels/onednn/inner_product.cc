@@ -43,12 +43,12 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   p.dtype = x->dtype();
   size_t cut = x->rank() - 1;  // rows before, columns from here on
   if (op.type == "mul" || op.type == "mul_grad") {
-    cut = static_cast<size_t>(op.AttrOr<int32_t>("x_num_col_dims", 1));
-    if (op.AttrOr<int32_t>("y_num_col_dims", 1) != 1)
+    cut = static_cast<size_t>(op.Attr<int32_t>("x_num_col_dims"));
+    if (op.Attr<int32_t>("y_num_col_dims") != 1)
       return Unimplemented("Y is not a matrix");
   } else {
-    if (op.AttrOr("trans_x", false)) return Unimplemented("X is transposed");
-    p.transposed = op.AttrOr("trans_y", false);
+    if (op.Attr<bool>("trans_x")) return Unimplemented("X is transposed");
+    p.transposed = op.Attr<bool>("trans_y");
   }
   p.rows = NumElements(x->shape(), 0, cut);
   p.k = NumElements(x->shape(), cut, x->rank());

@@ -75,13 +75,15 @@ struct Factors {
 absl::StatusOr<Factors> ReadFactors(BindContext* context) {
   const OpDesc& op = context->op();
   const bool old = op.type == "matmul" || op.type == "matmul_grad";
-  Factors f{
-      {context->Input("X"), op.AttrOr(old ? "transpose_X" : "trans_x", false)},
-      {context->Input("Y"), op.AttrOr(old ? "transpose_Y" : "trans_y", false)}};
+  Factors f{{context->Input("X"), false}, {context->Input("Y"), false}};
+  if (op.type.rfind("bmm", 0) != 0) {
+    f.x.transposed = op.Attr<bool>(old ? "transpose_X" : "trans_x");
+    f.y.transposed = op.Attr<bool>(old ? "transpose_Y" : "trans_y");
+  }
   const Tensor &x = *f.x.tensor, &y = *f.y.tensor;
   if (x.dtype() != y.dtype()) return Unimplemented("X and Y differ in type");
   PD_RETURN_IF_ERROR(TakesType(x.dtype()));
-  if (op.AttrOr("alpha", 1.0f) != 1.0f)
+  if (old && op.Attr<float>("alpha") != 1.0f)
     return Unimplemented("it has no factor");
   if (x.rank() < 2 || y.rank() < 2 || x.size() == 0 || y.size() == 0)
     return Unimplemented("X has shape %s, Y has shape %s; it is for matrices",

@@ -73,7 +73,7 @@ struct Silu : OfX {
 
 template <typename T>
 struct Gelu : OfX {
-  Gelu(const OpDesc& op) : OfX(op), by_tanh(op.AttrOr("approximate", false)) {}
+  Gelu(const OpDesc& op) : OfX(op), by_tanh(op.Attr<bool>("approximate")) {}
   static constexpr T kInner = T(0.7978845608028654);  // sqrt(2 / pi)
   static constexpr T kCube = T(0.044715);
   T Cdf(T x) const { return T(0.5) * (T(1) + std::erf(x * T(M_SQRT1_2))); }
@@ -93,7 +93,7 @@ struct Gelu : OfX {
 
 template <typename T>
 struct Mish : OfX {
-  Mish(const OpDesc& op) : OfX(op), threshold(op.AttrOr("threshold", 20.0f)) {}
+  Mish(const OpDesc& op) : OfX(op), threshold(op.Attr<float>("threshold")) {}
   T Soft(T x) const { return x > threshold ? x : SoftplusOf(x); }
   T F(T x) const { return x * std::tanh(Soft(x)); }
   T D(T x) const {
@@ -105,7 +105,7 @@ struct Mish : OfX {
 
 template <typename T>
 struct Elu : OfX {
-  Elu(const OpDesc& op) : OfX(op), alpha(op.AttrOr("alpha", 1.0f)) {}
+  Elu(const OpDesc& op) : OfX(op), alpha(op.Attr<float>("alpha")) {}
   T F(T x) const { return x > T(0) ? x : alpha * std::expm1(x); }
   T D(T x) const { return x > T(0) ? T(1) : alpha * std::exp(x); }
   T D2(T x) const { return x > T(0) ? T(0) : alpha * std::exp(x); }
@@ -114,7 +114,7 @@ struct Elu : OfX {
 
 template <typename T>
 struct Celu : OfX {
-  Celu(const OpDesc& op) : OfX(op), alpha(op.AttrOr("alpha", 1.0f)) {}
+  Celu(const OpDesc& op) : OfX(op), alpha(op.Attr<float>("alpha")) {}
   T F(T x) const { return x > T(0) ? x : alpha * std::expm1(x / alpha); }
   T D(T x) const { return x > T(0) ? T(1) : std::exp(x / alpha); }
   T D2(T x) const { return x > T(0) ? T(0) : std::exp(x / alpha) / alpha; }
@@ -125,8 +125,8 @@ template <typename T>
 struct Selu : OfOut {
   Selu(const OpDesc& op)
       : OfOut(op),
-        scale(op.AttrOr("scale", 1.0507009873554805f)),
-        alpha(op.AttrOr("alpha", 1.6732632423543772f)) {}
+        scale(op.Attr<float>("scale")),
+        alpha(op.Attr<float>("alpha")) {}
   T F(T x) const { return scale * (x > T(0) ? x : alpha * std::expm1(x)); }
   T D(T out) const { return out > T(0) ? scale : out + scale * alpha; }
   T scale, alpha;
@@ -134,7 +134,7 @@ struct Selu : OfOut {
 
 template <typename T>
 struct Relu6 : OfOut {
-  Relu6(const OpDesc& op) : OfOut(op), top(op.AttrOr("threshold", 6.0f)) {}
+  Relu6(const OpDesc& op) : OfOut(op), top(op.Attr<float>("threshold")) {}
   T F(T x) const { return x < T(0) ? T(0) : (x > top ? top : x); }
   T D(T out) const { return out > T(0) && out < top ? T(1) : T(0); }
   T top;
@@ -143,9 +143,7 @@ struct Relu6 : OfOut {
 template <typename T>
 struct BoundedRelu : OfX {
   BoundedRelu(const OpDesc& op)
-      : OfX(op),
-        low(op.AttrOr("t_min", 0.0f)),
-        high(op.AttrOr("t_max", 24.0f)) {}
+      : OfX(op), low(op.Attr<float>("t_min")), high(op.Attr<float>("t_max")) {}
   T F(T x) const { return x < low ? low : (x > high ? high : x); }
   T D(T x) const { return x > low && x < high ? T(1) : T(0); }
   T low, high;
@@ -153,7 +151,7 @@ struct BoundedRelu : OfX {
 
 template <typename T>
 struct LeakyRelu : OfX {
-  LeakyRelu(const OpDesc& op) : OfX(op), alpha(op.AttrOr("alpha", 0.02f)) {}
+  LeakyRelu(const OpDesc& op) : OfX(op), alpha(op.Attr<float>("alpha")) {}
   T F(T x) const { return x < T(0) ? alpha * x : x; }
   T D(T x) const { return x < T(0) ? alpha : T(1); }
   T alpha;
@@ -162,7 +160,7 @@ struct LeakyRelu : OfX {
 template <typename T>
 struct ThresholdedRelu : OfX {
   ThresholdedRelu(const OpDesc& op)
-      : OfX(op), threshold(op.AttrOr("threshold", 1.0f)) {}
+      : OfX(op), threshold(op.Attr<float>("threshold")) {}
   T F(T x) const { return x <= threshold ? T(0) : x; }
   T D(T x) const { return x > threshold ? T(1) : T(0); }
   T threshold;
@@ -172,8 +170,8 @@ template <typename T>
 struct HardSigmoid : OfOut {
   HardSigmoid(const OpDesc& op)
       : OfOut(op),
-        slope(op.AttrOr("slope", 0.2f)),
-        offset(op.AttrOr("offset", 0.5f)) {}
+        slope(op.Attr<float>("slope")),
+        offset(op.Attr<float>("offset")) {}
   T F(T x) const {
     const T y = slope * x + offset;
     return y < T(0) ? T(0) : (y > T(1) ? T(1) : y);
@@ -186,9 +184,9 @@ template <typename T>
 struct HardSwish : OfX {
   HardSwish(const OpDesc& op)
       : OfX(op),
-        threshold(op.AttrOr("threshold", 6.0f)),
-        scale(op.AttrOr("scale", 6.0f)),
-        offset(op.AttrOr("offset", 3.0f)) {}
+        threshold(op.Attr<float>("threshold")),
+        scale(op.Attr<float>("scale")),
+        offset(op.Attr<float>("offset")) {}
   T F(T x) const {
     const T y = x + offset;
     return x * (y < T(0) ? T(0) : (y > threshold ? threshold : y)) / scale;
@@ -203,7 +201,7 @@ struct HardSwish : OfX {
 
 template <typename T>
 struct HardShrink : OfX {
-  HardShrink(const OpDesc& op) : OfX(op), by(op.AttrOr("threshold", 0.5f)) {}
+  HardShrink(const OpDesc& op) : OfX(op), by(op.Attr<float>("threshold")) {}
   T F(T x) const { return x >= -by && x <= by ? T(0) : x; }
   T D(T x) const { return x < -by || x > by ? T(1) : T(0); }
   T by;
@@ -211,7 +209,7 @@ struct HardShrink : OfX {
 
 template <typename T>
 struct SoftShrink : OfX {
-  SoftShrink(const OpDesc& op) : OfX(op), by(op.AttrOr("lambda", 0.5f)) {}
+  SoftShrink(const OpDesc& op) : OfX(op), by(op.Attr<float>("lambda")) {}
   T F(T x) const {
     return x > by ? x - by : (x < -by ? x + by : (x != x ? x : T(0)));
   }
@@ -223,8 +221,8 @@ template <typename T>
 struct Softplus : OfX {
   Softplus(const OpDesc& op)
       : OfX(op),
-        beta(op.AttrOr("beta", 1.0f)),
-        threshold(op.AttrOr("threshold", 20.0f)) {}
+        beta(op.Attr<float>("beta")),
+        threshold(op.Attr<float>("threshold")) {}
   T F(T x) const {
     return beta * x > threshold ? x : SoftplusOf(beta * x) / beta;
   }
@@ -239,8 +237,7 @@ struct Softplus : OfX {
 
 template <typename T>
 struct SoftRelu : OfOut {
-  SoftRelu(const OpDesc& op)
-      : OfOut(op), bound(op.AttrOr("threshold", 40.0f)) {}
+  SoftRelu(const OpDesc& op) : OfOut(op), bound(op.Attr<float>("threshold")) {}
   T F(T x) const {
     return SoftplusOf(x < -bound ? -bound : (x > bound ? bound : x));
   }
@@ -274,9 +271,7 @@ struct Softsign : OfX {
 template <typename T>
 struct ScaledTanh : OfX {
   ScaledTanh(const OpDesc& op)
-      : OfX(op),
-        a(op.AttrOr("scale_a", 0.67f)),
-        b(op.AttrOr("scale_b", 1.7159f)) {}
+      : OfX(op), a(op.Attr<float>("scale_a")), b(op.Attr<float>("scale_b")) {}
   T F(T x) const { return b * std::tanh(a * x); }
   T D(T x) const {
     const T t = std::tanh(a * x);
@@ -287,7 +282,7 @@ struct ScaledTanh : OfX {
 
 template <typename T>
 struct Logit : OfX {
-  Logit(const OpDesc& op) : OfX(op), eps(op.AttrOr("eps", 1e-6f)) {}
+  Logit(const OpDesc& op) : OfX(op), eps(op.Attr<float>("eps")) {}
   T F(T x) const {
     if (eps == T(0) && (x < T(0) || x > T(1)))
       return std::numeric_limits<T>::quiet_NaN();

@@ -15,9 +15,9 @@ namespace pd {
 namespace {
 
 absl::StatusOr<Shape> OutputShape(const OpDesc& op, Shape x) {
-  const int32_t groups = op.AttrOr<int32_t>("groups", 0);
+  const int32_t groups = op.Attr<int32_t>("groups");
   PD_ASSIGN_OR_RETURN(const int axis,
-                      NormalizeAxis(op.AttrOr<int32_t>("axis", 1), x.size()));
+                      NormalizeAxis(op.Attr<int32_t>("axis"), x.size()));
   int64_t& channels = x[static_cast<size_t>(axis)];
   if (groups < 2 || (channels >= 0 && channels % groups != 0))
     return InvalidArgument(
@@ -29,7 +29,7 @@ absl::StatusOr<Shape> OutputShape(const OpDesc& op, Shape x) {
 
 // Out as lines along the axis.
 absl::StatusOr<AxisView> ViewOut(const BindContext& context, const Shape& out) {
-  return ViewAxis(out, context.op().AttrOr<int32_t>("axis", 1));
+  return ViewAxis(out, context.op().Attr<int32_t>("axis"));
 }
 
 // Calls body(output element, first input element of its run).

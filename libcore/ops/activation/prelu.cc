@@ -20,8 +20,8 @@ namespace pd {
 
 absl::StatusOr<Slopes> ReadSlopes(const OpDesc& op, const Shape& x,
                                   int64_t alpha) {
-  const auto mode = op.AttrOr<std::string>("mode", "all");
-  const auto format = op.AttrOr<std::string>("data_format", "NCHW");
+  const auto mode = op.Attr<std::string>("mode");
+  const auto format = op.Attr<std::string>("data_format");
   const int64_t size = NumElements(x);
   Slopes s{1, 1, size};
   if (mode == "channel") {

@@ -87,8 +87,11 @@ struct Polygamma {
   static double D(double x, int n) { return PolygammaOf(int64_t{n} + 1, x); }
 };
 
+// Of polygamma alone; the other functions have no order.
+int32_t OrderOf(const OpDesc& op) { return op.AttrOr<int32_t>("n", 0); }
+
 absl::Status InferForward(InferContext* context) {
-  const int32_t n = context->op().AttrOr<int32_t>("n", 0);
+  const int32_t n = OrderOf(context->op());
   if (n < 0) return InvalidArgument("attr 'n' is %d; expected 0 or more", n);
   context->Share("x", "out");
   return absl::OkStatus();
@@ -99,7 +102,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   Tensor* x = context->Input("x");
   Tensor* out = context->Output("out");
   context->MayShare(x, out);
-  const int32_t n = context->op().AttrOr<int32_t>("n", 0);
+  const int32_t n = OrderOf(context->op());
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([x, out, n](const RunContext&) {
@@ -123,7 +126,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
       ExpectElements(*context, "out@GRAD", x->dtype(), x->size()));
   if (Tensor* out = context->Input("out")) context->NoBuffer(out);
   context->MayShare(dout, dx);
-  const int32_t n = context->op().AttrOr<int32_t>("n", 0);
+  const int32_t n = OrderOf(context->op());
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([x, dout, dx, n](const RunContext&) {

@@ -22,8 +22,8 @@ namespace pd {
 
 int64_t CoalescedRoom(const OpDesc& op, int64_t elements, DType dtype) {
   constexpr int64_t kChunk = 4096;  // PaddlePaddle's on CPUs
-  if (!op.AttrOr<bool>("use_align", true)) return elements;
-  const int32_t asked = op.AttrOr<int32_t>("align_size", -1);
+  if (!op.Attr<bool>("use_align")) return elements;
+  const int32_t asked = op.Attr<int32_t>("align_size");
   const int64_t align = asked > 0 ? asked : kChunk;
   const int64_t size = static_cast<int64_t>(SizeOf(dtype));
   return (elements * size + align - 1) / align * align / size;

@@ -28,7 +28,7 @@ absl::Status CheckMask(DType dtype, const Shape& shape) {
 }
 
 absl::StatusOr<size_t> LevelOf(const OpDesc& op) {
-  const int32_t level = op.AttrOr<int32_t>("level", 0);
+  const int32_t level = op.Attr<int32_t>("level");
   if (level < 0)
     return InvalidArgument("attr 'level' is %d; expected 0 or more", level);
   return static_cast<size_t>(level);

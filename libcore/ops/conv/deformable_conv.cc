@@ -34,7 +34,7 @@ absl::StatusOr<Deformable> ReadDeformable(const OpDesc& op, const Shape& input,
     return InvalidArgument("'Input' has shape %s; expected rank 4",
                            ToString(input));
   PD_ASSIGN_OR_RETURN(const ConvGeometry g, ReadConv(op, input, filter));
-  const int32_t groups = op.AttrOr<int32_t>("deformable_groups", 1);
+  const int32_t groups = op.Attr<int32_t>("deformable_groups");
   if (groups < 1 || (g.in_channels >= 0 && g.in_channels % groups != 0))
     return InvalidArgument(
         "attr 'deformable_groups' is %d; 'Input' %s has %d "

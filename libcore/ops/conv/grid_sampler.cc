@@ -60,8 +60,8 @@ absl::StatusOr<GridSampler> ReadGridSampler(const OpDesc& op, const Shape& x,
   }
   if (s.in_size == 0 && s.out_size > 0)
     return InvalidArgument("'X' %s has nothing to sample", ToString(x));
-  const auto mode = op.AttrOr<std::string>("mode", "bilinear");
-  const auto padding = op.AttrOr<std::string>("padding_mode", "zeros");
+  const auto mode = op.Attr<std::string>("mode");
+  const auto padding = op.Attr<std::string>("padding_mode");
   s.nearest = mode == "nearest";
   if (!s.nearest && mode != "bilinear")
     return InvalidArgument("attr 'mode' is '%s'; expected bilinear or nearest",
@@ -76,7 +76,7 @@ absl::StatusOr<GridSampler> ReadGridSampler(const OpDesc& op, const Shape& x,
     return InvalidArgument(
         "attr 'padding_mode' is '%s'; expected zeros, border or reflection",
         padding);
-  s.align_corners = op.AttrOr("align_corners", true);
+  s.align_corners = op.Attr<bool>("align_corners");
   s.ties_to_even = op.AttrOr(kGridTiesToEven, false);
   return s;
 }

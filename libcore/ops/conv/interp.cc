@@ -45,11 +45,11 @@ struct Resize {
 
 absl::StatusOr<Resize> ReadResize(const OpDesc& op, const Shape& x) {
   Resize r;
-  const auto method = op.AttrOr<std::string>("interp_method", "bilinear");
-  const auto layout = op.AttrOr<std::string>("data_layout", "NCHW");
+  const auto method = op.Attr<std::string>("interp_method");
+  const auto layout = op.Attr<std::string>("data_layout");
   r.v2 = op.type.find("_v2") != std::string::npos;
-  r.align_corners = op.AttrOr("align_corners", true);
-  r.align_mode_0 = op.AttrOr<int32_t>("align_mode", 1) == 0;
+  r.align_corners = op.Attr<bool>("align_corners");
+  r.align_mode_0 = op.Attr<int32_t>("align_mode") == 0;
   r.channels_last = layout == "NHWC" || layout == "NDHWC" || layout == "NWC";
   r.axes = x.size() < 2 ? 0 : x.size() - 2;
   const char* linear[] = {"", "linear", "bilinear", "trilinear"};
@@ -129,7 +129,7 @@ absl::Status InferInterp(InferContext* context) {
         return InvalidArgument("extent %d times %g is too much", in, scales[i]);
       extent = known ? static_cast<int64_t>(scaled) : -1;
     } else {
-      extent = op.AttrOr<int32_t>(attrs[i + 3 - resize.axes], 0);
+      extent = op.Attr<int32_t>(attrs[i + 3 - resize.axes]);
     }
     if (known && (extent <= 0 || in == 0))
       return InvalidArgument("'X' %s would be resized to %d at axis %d",

@@ -26,8 +26,7 @@ absl::StatusOr<PoolGeometry> ReadMaxPool(const OpDesc& op, const Shape& input) {
   OpDesc pool = op;
   pool.attrs["pooling_type"] = std::string("max");
   PD_ASSIGN_OR_RETURN(PoolGeometry g, ReadPool(pool, input));
-  g.adaptive =
-      op.AttrOr("adaptive", false) && !op.AttrOr("global_pooling", false);
+  g.adaptive = op.Attr<bool>("adaptive") && !op.Attr<bool>("global_pooling");
   return g;
 }
 

@@ -52,7 +52,8 @@ absl::StatusOr<Shuffle> ShuffleOf(const OpDesc& op, const Shape& x) {
                      : pixels                            ? "downscale_factor"
                      : StartsWith(op, "channel_shuffle") ? "groups"
                                                          : "group";
-  const int64_t r = op.AttrOr<int32_t>(attr, 1);
+  const int64_t r = op.Attr<int32_t>(attr);
+  // shuffle_channel knows one format.
   const bool last = op.AttrOr<std::string>("data_format", "NCHW") == "NHWC";
   if (x.size() != 4 || r < 1 || r > 32768)
     return InvalidArgument(
@@ -111,10 +112,10 @@ absl::StatusOr<Shape> ShapeBefore(const OpDesc& op, const Shape& dout) {
   reverse.attrs = op.attrs;
   if (StartsWith(op, "pixel_shuffle")) {
     reverse.type = "pixel_unshuffle";
-    reverse.attrs["downscale_factor"] = op.AttrOr<int32_t>("upscale_factor", 1);
+    reverse.attrs["downscale_factor"] = op.Attr<int32_t>("upscale_factor");
   } else if (StartsWith(op, "pixel_unshuffle")) {
     reverse.type = "pixel_shuffle";
-    reverse.attrs["upscale_factor"] = op.AttrOr<int32_t>("downscale_factor", 1);
+    reverse.attrs["upscale_factor"] = op.Attr<int32_t>("downscale_factor");
   } else {
     return dout;
   }

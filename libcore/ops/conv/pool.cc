@@ -96,7 +96,7 @@ absl::Status InferPool(InferContext* context) {
 
 absl::Status InferPoolGradGrad(InferContext* context) {
   const bool old = !context->HasInput(kSecondIn[0]);
-  if (context->op().AttrOr<std::string>("pooling_type", "") != "avg")
+  if (context->op().Attr<std::string>("pooling_type") != "avg")
     return InvalidArgument("only an average has a second gradient");
   if (!context->HasInput(kSecondIn[old]))
     return InvalidArgument("'%s' is missing", kSecondIn[old]);
@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeGradGrad(const GradRequest& request) {
   const std::string& dout = op.Input("Out@GRAD")[0];
   std::vector<OpDesc> ops;
   if (!request.needs_grad(dout)) return ops;
-  if (op.AttrOr<std::string>("pooling_type", "") != "avg")
+  if (op.Attr<std::string>("pooling_type") != "avg")
     return Unimplemented("the second gradient of pooling with maxima");
   OpDesc second;
   second.type = "pool2d_double_grad";

@@ -23,7 +23,7 @@ struct Level {
 };
 
 absl::Status CheckHeight(const OpDesc& op) {
-  const int32_t height = op.AttrOr<int32_t>("pyramid_height", 0);
+  const int32_t height = op.Attr<int32_t>("pyramid_height");
   if (height >= 1 && height <= 16) return absl::OkStatus();
   return InvalidArgument("attr 'pyramid_height' is %d; expected 1 to 16",
                          height);
@@ -31,7 +31,7 @@ absl::Status CheckHeight(const OpDesc& op) {
 
 int64_t BinsOf(const OpDesc& op) {
   int64_t bins = 0;
-  for (int32_t p = 0; p < op.AttrOr<int32_t>("pyramid_height", 0); ++p)
+  for (int32_t p = 0; p < op.Attr<int32_t>("pyramid_height"); ++p)
     bins += int64_t{1} << (2 * p);
   return bins;
 }
@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<Level>> ReadLevels(const OpDesc& op,
   const int64_t row = x[1] * BinsOf(op);
   std::vector<Level> levels;
   int64_t offset = 0;
-  for (int32_t p = 0; p < op.AttrOr<int32_t>("pyramid_height", 0); ++p) {
+  for (int32_t p = 0; p < op.Attr<int32_t>("pyramid_height"); ++p) {
     const int64_t bins = int64_t{1} << p;
     std::vector<int32_t> kernel, padding;
     for (size_t axis : {2, 3}) {
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Level>> ReadLevels(const OpDesc& op,
       padding.push_back(static_cast<int32_t>((k * bins - x[axis] + 1) / 2));
     }
     OpDesc pool;
-    pool.attrs["pooling_type"] = op.AttrOr<std::string>("pooling_type", "");
+    pool.attrs["pooling_type"] = op.Attr<std::string>("pooling_type");
     pool.attrs["ksize"] = kernel;
     pool.attrs["strides"] = kernel;
     pool.attrs["paddings"] = padding;

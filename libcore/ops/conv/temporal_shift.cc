@@ -22,8 +22,8 @@ struct Frames {
 
 absl::StatusOr<Frames> ReadFrames(const OpDesc& op, const Shape& x) {
   Frames f;
-  f.segment = op.AttrOr<int32_t>("seg_num", 0);
-  const float ratio = op.AttrOr("shift_ratio", 0.25f);
+  f.segment = op.Attr<int32_t>("seg_num");
+  const float ratio = op.Attr<float>("shift_ratio");
   if (x.size() != 4 || f.segment < 1 || (x[0] >= 0 && x[0] % f.segment != 0))
     return InvalidArgument(
         "'X' has shape %s and attr 'seg_num' is %d; expected rank 4 and a "
@@ -33,7 +33,7 @@ absl::StatusOr<Frames> ReadFrames(const OpDesc& op, const Shape& x) {
     return InvalidArgument(
         "attr 'shift_ratio' is %g; expected more than 0 and less than 0.5",
         ratio);
-  f.channels_last = op.AttrOr<std::string>("data_format", "NCHW") == "NHWC";
+  f.channels_last = op.Attr<std::string>("data_format") == "NHWC";
   f.frames = x[0];
   f.channels = f.channels_last ? x[3] : x[1];
   f.positions = f.channels_last ? x[1] * x[2] : x[2] * x[3];

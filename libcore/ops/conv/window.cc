@@ -16,6 +16,8 @@ int64_t CeilDiv(int64_t a, int64_t b) {  // b > 0, any sign of a
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
+// Here and below an attribute with a default is one that some of the ops with
+// windows do not have: deformable_conv, max_pool2d_with_index, spp.
 absl::StatusOr<bool> ChannelsLast(const OpDesc& op, size_t rank) {
   const std::string format = op.AttrOr<std::string>("data_format", "NCHW");
   if (format == "NHWC" || format == "NDHWC" || format == "NLC") return true;
@@ -41,7 +43,7 @@ absl::Status CheckPositive(const char* attr, const Ints& values, size_t axes) {
 
 // Sets the paddings of all axes; kernels, strides and extents are set.
 absl::Status ReadPaddings(const OpDesc& op, std::vector<WindowAxis>* axes) {
-  const auto given = op.AttrOr<Ints>("paddings", Ints(axes->size(), 0));
+  const auto& given = op.Attr<Ints>("paddings");
   const auto algorithm =
       op.AttrOr<std::string>("padding_algorithm", "EXPLICIT");
   if (algorithm == "VALID") return absl::OkStatus();
@@ -133,11 +135,11 @@ absl::StatusOr<ConvGeometry> ReadConvAxes(const OpDesc& op, const Shape& input,
   const size_t n = input.size() - 2;
   ConvGeometry g;
   PD_ASSIGN_OR_RETURN(g.channels_last, ChannelsLast(op, input.size()));
-  const auto strides = op.AttrOr<Ints>("strides", Ints(n, 1));
-  const auto dilations = op.AttrOr<Ints>("dilations", Ints(n, 1));
+  const auto& strides = op.Attr<Ints>("strides");
+  const auto& dilations = op.Attr<Ints>("dilations");
   PD_RETURN_IF_ERROR(CheckPositive("strides", strides, n));
   PD_RETURN_IF_ERROR(CheckPositive("dilations", dilations, n));
-  g.groups = op.AttrOr<int32_t>("groups", 1);
+  g.groups = op.Attr<int32_t>("groups");
   g.batch = input[0];
   if (g.groups < 1 || (filter[0] >= 0 && filter[0] % g.groups != 0))
     return InvalidArgument(
@@ -213,8 +215,8 @@ absl::StatusOr<ConvGeometry> ReadConvTranspose(const OpDesc& op,
         g.out_channels, ToString(filter), filter[0]);
   g.out_channels = std::max(g.out_channels, filter[0]);
   g.in_channels = filter[1] < 0 ? -1 : filter[1] * g.groups;
-  const auto sizes = op.AttrOr<Ints>("output_size", {});
-  const auto paddings = op.AttrOr<Ints>("output_padding", {});
+  const auto& sizes = op.Attr<Ints>("output_size");
+  const auto& paddings = op.Attr<Ints>("output_padding");
   for (const Ints& list : {sizes, paddings})
     if (!list.empty() && list.size() != g.axes.size())
       return InvalidArgument(
@@ -246,7 +248,7 @@ absl::StatusOr<PoolGeometry> ReadPool(const OpDesc& op, const Shape& input) {
   const size_t n = input.size() - 2;
   PoolGeometry g;
   PD_ASSIGN_OR_RETURN(g.channels_last, ChannelsLast(op, input.size()));
-  const auto type = op.AttrOr<std::string>("pooling_type", "");
+  const auto& type = op.Attr<std::string>("pooling_type");
   if (type != "max" && type != "avg")
     return InvalidArgument("attr 'pooling_type' is '%s'; expected max or avg",
                            type);
@@ -258,8 +260,8 @@ absl::StatusOr<PoolGeometry> ReadPool(const OpDesc& op, const Shape& input) {
   // windows (its adaptive maximum is max_pool2d_with_index).
   const bool parts = op.AttrOr("adaptive", false) && !global;
   g.adaptive = parts && !g.max;
-  const auto ksize = op.AttrOr<Ints>("ksize", {});
-  const auto strides = op.AttrOr<Ints>("strides", Ints(n, 1));
+  const auto& ksize = op.Attr<Ints>("ksize");
+  const auto& strides = op.Attr<Ints>("strides");
   if (!global) PD_RETURN_IF_ERROR(CheckPositive("ksize", ksize, n));
   PD_RETURN_IF_ERROR(CheckPositive("strides", strides, n));
   g.batch = input[0];

@@ -240,14 +240,17 @@ void Row(Ptr<T> x, int64_t sx, Ptr<T> y, int64_t sy, T* out, int64_t n,
   }
 }
 
+// Ops without the attribute (fmax, fmin, heaviside) line up the last axes.
+int64_t AxisOf(const OpDesc& op) { return op.AttrOr<int32_t>("axis", -1); }
+
 absl::Status InferBinary(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   const TensorMeta& y = context->Input("Y");
   if (x.dtype != y.dtype)
     return InvalidArgument("X is %s, Y is %s; expected one dtype",
                            Name(x.dtype), Name(y.dtype));
-  const int64_t axis = context->op().AttrOr<int32_t>("axis", -1);
-  PD_ASSIGN_OR_RETURN(Broadcast b, BroadcastShapes(x.shape, y.shape, axis));
+  PD_ASSIGN_OR_RETURN(Broadcast b,
+                      BroadcastShapes(x.shape, y.shape, AxisOf(context->op())));
   TensorMeta out = x.shape.size() >= y.shape.size() ? x : y;
   out.value = nullptr;
   out.shape = std::move(b.out);
@@ -281,8 +284,7 @@ auto DispatchOperands(DType dtype, const Body& body) {
 
 absl::StatusOr<Broadcast> BroadcastOf(BindContext* context) {
   return BroadcastShapes(context->Input("X")->shape(),
-                         context->Input("Y")->shape(),
-                         context->op().AttrOr<int32_t>("axis", -1));
+                         context->Input("Y")->shape(), AxisOf(context->op()));
 }
 
 template <typename T>

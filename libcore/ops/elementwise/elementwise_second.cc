@@ -102,9 +102,9 @@ absl::StatusOr<Operands> ReadOperands(BindContext* context) {
   const Tensor* like_x = like_out;
   for (const Tensor* t : {o.x, o.dx, o.ddx})
     if (t != nullptr) like_x = t;
-  PD_ASSIGN_OR_RETURN(
-      o.b, BroadcastShapes(like_x->shape(), o.y->shape(),
-                           context->op().AttrOr<int32_t>("axis", -1)));
+  PD_ASSIGN_OR_RETURN(o.b,
+                      BroadcastShapes(like_x->shape(), o.y->shape(),
+                                      context->op().Attr<int32_t>("axis")));
   const std::pair<const Tensor*, const Tensor*> same[] = {
       {o.x, like_x}, {o.dx, like_x},     {o.ddx, like_x},
       {o.ddy, o.y},  {o.dout, like_out}, {o.out, like_out}};

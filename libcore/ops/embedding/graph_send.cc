@@ -34,23 +34,31 @@ struct Form {
   bool per_edge;                        // y has a row for every edge
   Pool pool = Pool::kNone;
   bool multiplies = false;
+
+  bool Pools() const { return y == nullptr || per_edge; }
 };
 
+Form SlotsOf(const std::string& type) {
+  if (type.rfind("graph_send_uv", 0) == 0)
+    return {"x", "y", "src_index", "dst_index", "out", false};
+  if (type.rfind("graph_send_ue_recv", 0) == 0)
+    return {"X", "Y", "Src_index", "Dst_index", "Out", true};
+  return {"X", nullptr, "Src_index", "Dst_index", "Out", false};
+}
+
 absl::StatusOr<Form> FormOf(const OpDesc& op) {
-  Form f = {"X", nullptr, "Src_index", "Dst_index", "Out", false};
-  if (op.type.rfind("graph_send_uv", 0) == 0)
-    f = {"x", "y", "src_index", "dst_index", "out", false};
-  else if (op.type.rfind("graph_send_ue_recv", 0) == 0)
-    f = {"X", "Y", "Src_index", "Dst_index", "Out", true};
-  const std::string message = op.AttrOr<std::string>("message_op", "ADD");
-  if (message != "ADD" && message != "MUL")
-    return InvalidArgument("attr 'message_op' is '%s'; expected ADD or MUL",
-                           message);
-  f.multiplies = message == "MUL";
-  if (f.y != nullptr && !f.per_edge) return f;
-  // 2.3 called it pool_type.
-  const std::string pool = op.AttrOr<std::string>(
-      "reduce_op", op.AttrOr<std::string>("pool_type", "SUM"));
+  Form f = SlotsOf(op.type);
+  if (f.y != nullptr) {
+    const auto& message = op.Attr<std::string>("message_op");
+    if (message != "ADD" && message != "MUL")
+      return InvalidArgument("attr 'message_op' is '%s'; expected ADD or MUL",
+                             message);
+    f.multiplies = message == "MUL";
+  }
+  if (!f.Pools()) return f;
+  // 2.3 called it pool_type; no schema has that name any more.
+  const auto pool =
+      op.AttrOr<std::string>("pool_type", op.Attr<std::string>("reduce_op"));
   if (pool == "SUM")
     f.pool = Pool::kSum;
   else if (pool == "MEAN")
@@ -296,10 +304,8 @@ absl::StatusOr<Step> BindSendGrad(BindContext* context) {
 }
 
 absl::Status AddOp(OpRegistry* registry, const std::string& type) {
-  OpDesc named;
-  named.type = type;
-  PD_ASSIGN_OR_RETURN(const Form form, FormOf(named));
-  const bool pools = form.pool != Pool::kNone;
+  const Form form = SlotsOf(type);
+  const bool pools = form.Pools();
   OpDef op(type), grad(type + "_grad");
   GradSpec spec{type + "_grad", {form.x}, {}, {form.out}, {form.x}};
   for (OpDef* def : {&op, &grad}) {
@@ -307,7 +313,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
     if (form.y != nullptr) {
       def->Input(form.y).Attr("message_op", std::string("ADD"));
     }
-    if (pools) def->OptionalInput("Out_size");
+    if (pools)
+      def->OptionalInput("Out_size").Attr("reduce_op", std::string("SUM"));
   }
   if (form.y != nullptr) {
     spec.inputs.push_back(form.y);

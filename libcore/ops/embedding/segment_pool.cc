@@ -21,7 +21,7 @@ namespace {
 enum class Pool { kSum, kMean, kMax, kMin };
 
 absl::StatusOr<Pool> PoolOf(const OpDesc& op) {
-  const std::string type = op.AttrOr<std::string>("pooltype", "SUM");
+  const std::string type = op.Attr<std::string>("pooltype");
   if (type == "SUM") return Pool::kSum;
   if (type == "MEAN") return Pool::kMean;
   if (type == "MAX") return Pool::kMax;

@@ -49,9 +49,9 @@ struct Fc {
 // Shapes may hold -1.
 absl::StatusOr<Shape> FcShape(const OpDesc& op, const Shape& x,
                               const Shape& w) {
-  const int32_t axis = op.AttrOr<int32_t>("in_num_col_dims", 1);
-  const int64_t padding = op.AttrOr("padding_weights", false) ? kPadding : 0;
-  const auto activation = op.AttrOr<std::string>("activation_type", "");
+  const int32_t axis = op.Attr<int32_t>("in_num_col_dims");
+  const int64_t padding = op.Attr<bool>("padding_weights") ? kPadding : 0;
+  const auto activation = op.Attr<std::string>("activation_type");
   if (axis < 1 || axis >= static_cast<int32_t>(x.size()) || w.size() != 2)
     return InvalidArgument(
         "attr 'in_num_col_dims' is %d, 'Input' has shape %s and 'W' %s", axis,

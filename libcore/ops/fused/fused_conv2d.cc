@@ -54,14 +54,14 @@ absl::StatusOr<Conv> ReadFused(const OpDesc& op, const Shape& input,
   if (c.g.axes.size() != 2)
     return InvalidArgument("'Input' has shape %s; expected rank 4",
                            ToString(input));
-  const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
+  const std::string activation = op.Attr<std::string>("fuse_activation");
   if (!activation.empty() && activation != "relu" && activation != "relu6")
     return InvalidArgument(
         "attr 'fuse_activation' is '%s'; expected '', relu or relu6",
         activation);
   c.relu = !activation.empty();
   if (activation == "relu6") {
-    c.top = op.AttrOr("fuse_alpha", 0.0f);
+    c.top = op.Attr<float>("fuse_alpha");
     if (!(c.top > 0))
       return InvalidArgument(
           "attr 'fuse_alpha' is %g; relu6 wants its bound, more than 0", c.top);

@@ -80,9 +80,9 @@ struct Functions {
 };
 
 absl::StatusOr<Functions> ReadFunctions(const OpDesc& op, bool grad) {
-  const auto list = op.AttrOr<std::vector<std::string>>("functor_list", {});
+  const auto list = op.Attr<std::vector<std::string>>("functor_list");
   Functions f;
-  f.scale = op.AttrOr("scale", 0.0f);
+  f.scale = op.Attr<float>("scale");
   const std::string suffix = grad ? "_grad" : "";
   int binaries = 0, unaries = 0;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -111,7 +111,7 @@ absl::StatusOr<Functions> ReadFunctions(const OpDesc& op, bool grad) {
 
 absl::StatusOr<Broadcast> BroadcastOf(const OpDesc& op, const Shape& x,
                                       const Shape& y) {
-  return BroadcastShapes(x, y, op.AttrOr<int32_t>("axis", -1));
+  return BroadcastShapes(x, y, op.Attr<int32_t>("axis"));
 }
 
 // Calls body(x, y, out) with the offsets of every element of out.
@@ -249,7 +249,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
   OpDesc grad;
   grad.type = op.type + "_grad";
   grad.attrs = op.attrs;
-  auto list = op.AttrOr<std::vector<std::string>>("functor_list", {});
+  auto list = op.Attr<std::vector<std::string>>("functor_list");
   for (std::string& name : list) name += "_grad";
   grad.attrs["functor_list"] = list;
   for (const char* slot : {"X", "Y"}) {

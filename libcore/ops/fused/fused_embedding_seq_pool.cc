@@ -42,7 +42,7 @@ absl::StatusOr<Widths> WidthsOf(const Shape& ids, const Shape& w) {
 }
 
 absl::Status CheckCombiner(const OpDesc& op) {
-  const std::string combiner = op.AttrOr<std::string>("combiner", "sum");
+  const std::string combiner = op.Attr<std::string>("combiner");
   if (combiner == "sum") return absl::OkStatus();
   return InvalidArgument("attr 'combiner' is '%s'; expected sum", combiner);
 }

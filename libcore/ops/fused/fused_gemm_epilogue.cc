@@ -33,8 +33,8 @@ absl::StatusOr<Problem> ReadProblem(const OpDesc& op, const Shape& x,
         "more and rank 2",
         ToString(x), ToString(y));
   Problem p;
-  p.trans_x = op.AttrOr("trans_x", false);
-  p.trans_y = op.AttrOr("trans_y", false);
+  p.trans_x = op.Attr<bool>("trans_x");
+  p.trans_y = op.Attr<bool>("trans_y");
   const size_t split = p.trans_x ? 1 : x.size() - 1;
   const int64_t k = p.trans_x ? x[0] : x.back();
   p.m = p.trans_x ? NumElements(x, split, x.size()) : NumElements(x, 0, split);
@@ -49,12 +49,12 @@ absl::StatusOr<Problem> ReadProblem(const OpDesc& op, const Shape& x,
 enum class Activation { kNone, kRelu, kGelu, kGeluTanh };
 
 absl::StatusOr<Activation> ReadActivation(const OpDesc& op) {
-  const auto name = op.AttrOr<std::string>("activation", "none");
+  const auto name = op.Attr<std::string>("activation");
   if (name == "none" || name.empty()) return Activation::kNone;
   if (name == "relu") return Activation::kRelu;
   if (name == "gelu")
-    return op.AttrOr("approximate", false) ? Activation::kGeluTanh
-                                           : Activation::kGelu;
+    return op.Attr<bool>("approximate") ? Activation::kGeluTanh
+                                        : Activation::kGelu;
   return InvalidArgument(
       "attr 'activation' is '%s'; expected none, relu or "
       "gelu",
@@ -218,7 +218,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
             "output 'ReserveSpace' is missing; the "
             "gradient of gelu needs it");
       act.SetInput("X", {op.Out("ReserveSpace")});
-      act.attrs["approximate"] = op.AttrOr("approximate", false);
+      act.attrs["approximate"] = op.Attr<bool>("approximate");
     }
     act.SetInput("Out@GRAD", {dout});
     dout = absl::StrCat(dout, "@PRE_ACTIVATION");
@@ -228,8 +228,8 @@ absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
   grad.SetInput("DOut", {dout});
   grad.SetInput("X", op.Input("X"));
   grad.SetInput("Y", op.Input("Y"));
-  grad.attrs["trans_x"] = op.AttrOr("trans_x", false);
-  grad.attrs["trans_y"] = op.AttrOr("trans_y", false);
+  grad.attrs["trans_x"] = op.Attr<bool>("trans_x");
+  grad.attrs["trans_y"] = op.Attr<bool>("trans_y");
   ops.push_back(std::move(grad));
   return ops;
 }

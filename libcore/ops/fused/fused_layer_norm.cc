@@ -73,7 +73,7 @@ void Normalize(const Rows& rows, T* out) {
 }
 
 absl::Status CheckAxis(const OpDesc& op, size_t rank) {
-  const int32_t axis = op.AttrOr<int32_t>("begin_norm_axis", 1);
+  const int32_t axis = op.Attr<int32_t>("begin_norm_axis");
   if (axis >= 1 && axis < static_cast<int32_t>(rank)) return absl::OkStatus();
   return InvalidArgument("attr 'begin_norm_axis' is %d for rank %d", axis,
                          rank);
@@ -110,7 +110,7 @@ absl::Status InferSkip(InferContext* context) {
 
 absl::StatusOr<Shape> FcShape(const OpDesc& op, const Shape& x,
                               const Shape& w) {
-  const int32_t axis = op.AttrOr<int32_t>("x_num_col_dims", 1);
+  const int32_t axis = op.Attr<int32_t>("x_num_col_dims");
   if (axis < 1 || axis >= static_cast<int32_t>(x.size()) || w.size() != 2)
     return InvalidArgument(
         "attr 'x_num_col_dims' is %d, 'X' has shape %s and "

@@ -111,11 +111,10 @@ absl::StatusOr<Step> Bind(BindContext* context) {
 // The lists of slots and attributes agree in length.
 absl::Status CheckLists(const InferContext& context) {
   const OpDesc& op = context.op();
-  const auto looked_up = op.AttrOr("looked_up", std::vector<bool>());
+  const auto looked_up = op.Attr<std::vector<bool>>("looked_up");
   const auto lookups =
       static_cast<size_t>(std::count(looked_up.begin(), looked_up.end(), true));
-  const size_t paddings =
-      op.AttrOr("padding_idx", std::vector<int64_t>()).size();
+  const size_t paddings = op.Attr<std::vector<int64_t>>("padding_idx").size();
   if (looked_up.empty() || op.Input("W").size() != lookups ||
       op.Input("Ids").size() != lookups || paddings != lookups ||
       op.Input("X").size() != looked_up.size() - lookups)
@@ -164,7 +163,7 @@ absl::Status Join(const TensorMeta& piece, TensorMeta* out) {
 
 absl::Status Infer(InferContext* context) {
   PD_RETURN_IF_ERROR(CheckLists(*context));
-  const auto looked_up = context->op().AttrOr("looked_up", std::vector<bool>());
+  const auto looked_up = context->op().Attr<std::vector<bool>>("looked_up");
   TensorMeta out;
   size_t table = 0, matrix = 0;
   for (size_t i = 0; i < looked_up.size(); ++i) {

@@ -26,13 +26,13 @@ namespace pd {
 namespace {
 
 absl::Status CheckPooling(const OpDesc& op) {
-  const std::string pool = op.AttrOr<std::string>("pooltype", "SUM");
+  const std::string pool = op.Attr<std::string>("pooltype");
   if (pool != "SUM" && pool != "AVERAGE" && pool != "SQRT")
     return InvalidArgument(
         "attr 'pooltype' is '%s'; expected SUM, AVERAGE or SQRT", pool);
-  const int32_t axis = op.AttrOr<int32_t>("axis", 1);
+  const int32_t axis = op.Attr<int32_t>("axis");
   if (axis != 1) return InvalidArgument("attr 'axis' is %d; expected 1", axis);
-  if (!op.AttrOr<bool>("use_cvm", true))
+  if (!op.AttrOr("use_cvm", true))
     return InvalidArgument("attr 'use_cvm' is false; expected true");
   return absl::OkStatus();
 }

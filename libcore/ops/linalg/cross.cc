@@ -17,7 +17,7 @@ namespace {
 constexpr int32_t kFirstOfThree = 9;
 
 absl::StatusOr<int64_t> AxisOf(const OpDesc& op, const Shape& shape) {
-  const int32_t dim = op.AttrOr<int32_t>("dim", kFirstOfThree);
+  const int32_t dim = op.Attr<int32_t>("dim");
   if (dim == kFirstOfThree) {
     for (size_t i = 0; i < shape.size(); ++i)
       if (shape[i] == 3) return static_cast<int64_t>(i);

@@ -16,7 +16,7 @@ namespace pd {
 namespace {
 
 absl::StatusOr<bool> IsUpper(const OpDesc& op) {
-  const std::string uplo = op.AttrOr<std::string>("UPLO", "L");
+  const std::string uplo = op.Attr<std::string>("UPLO");
   if (uplo == "L" || uplo == "U") return uplo == "U";
   return InvalidArgument("attr 'UPLO' is '%s'; expected 'L' or 'U'", uplo);
 }
@@ -24,8 +24,8 @@ absl::StatusOr<bool> IsUpper(const OpDesc& op) {
 absl::StatusOr<Step> BindEigh(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* values = context->Output("Eigenvalues");
-  const bool values_only = context->op().type == "eigvalsh" &&
-                           context->op().AttrOr("is_test", false);
+  const bool values_only =
+      context->op().type == "eigvalsh" && context->op().Attr<bool>("is_test");
   Tensor* vectors = values_only ? nullptr : context->Output("Eigenvectors");
   PD_RETURN_IF_ERROR(CheckRealOrComplex(x->dtype()));
   PD_ASSIGN_OR_RETURN(const bool upper, IsUpper(context->op()));

@@ -65,8 +65,8 @@ struct Frames {
 
 absl::StatusOr<Frames> ReadAttrs(const OpDesc& op) {
   Frames f;
-  f.hop = op.AttrOr<int32_t>("hop_length", 0);
-  const int32_t axis = op.AttrOr<int32_t>("axis", -1);
+  f.hop = op.Attr<int32_t>("hop_length");
+  const int32_t axis = op.Attr<int32_t>("axis");
   if (f.hop < 1)
     return InvalidArgument("attr 'hop_length' is %d; expected 1 or more",
                            f.hop);
@@ -79,7 +79,7 @@ absl::StatusOr<Frames> ReadAttrs(const OpDesc& op) {
 // Of a signal's shape.
 absl::StatusOr<Frames> FramesOfSignal(const OpDesc& op, const Shape& shape) {
   PD_ASSIGN_OR_RETURN(Frames f, ReadAttrs(op));
-  f.length = op.AttrOr<int32_t>("frame_length", 0);
+  f.length = op.Attr<int32_t>("frame_length");
   if (shape.empty())
     return InvalidArgument("X has no axes; expected rank 1 or more");
   f.samples = f.last ? shape.back() : shape.front();

@@ -34,7 +34,7 @@ absl::StatusOr<Form> FormOf(const OpDesc& op, const Shape& x, const Shape& y) {
         "'X' has shape %s, 'Y' has shape %s; expected one batch, and as many "
         "rows",
         ToString(x), ToString(y));
-  const std::string driver = op.AttrOr<std::string>("driver", "gels");
+  const std::string driver = op.Attr<std::string>("driver");
   if (driver != "gels" && driver != "gelsy" && driver != "gelsd" &&
       driver != "gelss")
     return InvalidArgument(

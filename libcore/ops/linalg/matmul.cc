@@ -51,8 +51,8 @@ absl::Status CheckInner(const Product& p, const Shape& x, const Shape& y) {
 
 absl::StatusOr<Product> MulProduct(const OpDesc& op, const Shape& x,
                                    const Shape& y) {
-  const int32_t at_x = op.AttrOr<int32_t>("x_num_col_dims", 1);
-  const int32_t at_y = op.AttrOr<int32_t>("y_num_col_dims", 1);
+  const int32_t at_x = op.Attr<int32_t>("x_num_col_dims");
+  const int32_t at_y = op.Attr<int32_t>("y_num_col_dims");
   if (at_x < 1 || at_x >= static_cast<int64_t>(x.size()) || at_y < 1 ||
       at_y >= static_cast<int64_t>(y.size()))
     return InvalidArgument(
@@ -86,9 +86,11 @@ absl::StatusOr<Product> MatmulProduct(const OpDesc& op, const Shape& x,
         ToString(x), ToString(y));
   Product p;
   const bool old = op.type == "matmul" || op.type == "matmul_grad";
-  p.trans_x = op.AttrOr(old ? "transpose_X" : "trans_x", false);
-  p.trans_y = op.AttrOr(old ? "transpose_Y" : "trans_y", false);
-  p.alpha = op.AttrOr("alpha", 1.0f);
+  if (op.type.rfind("bmm", 0) != 0) {
+    p.trans_x = op.Attr<bool>(old ? "transpose_X" : "trans_x");
+    p.trans_y = op.Attr<bool>(old ? "transpose_Y" : "trans_y");
+  }
+  if (old) p.alpha = op.Attr<float>("alpha");
   if (x.size() == 1) {
     p.trans_x = false;
     p.k = x[0];

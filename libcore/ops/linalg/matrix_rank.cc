@@ -32,7 +32,7 @@ struct Form {
 absl::StatusOr<Form> FormOf(const OpDesc& op, const Shape& x,
                             const Shape& tolerance) {
   Form f;
-  const bool hermitian = op.AttrOr("hermitian", false);
+  const bool hermitian = op.Attr<bool>("hermitian");
   PD_ASSIGN_OR_RETURN(
       f.x, hermitian ? SquareMatricesOf("X", x) : MatricesOf("X", x));
   PD_ASSIGN_OR_RETURN(f.batch, BroadcastShapes(f.x.batch, tolerance, -1));

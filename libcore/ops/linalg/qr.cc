@@ -29,7 +29,7 @@ struct Form {
 };
 
 absl::StatusOr<Form> FormOf(const OpDesc& op) {
-  const std::string mode = op.AttrOr<std::string>("mode", "reduced");
+  const std::string mode = op.Attr<std::string>("mode");
   if (mode == "reduced") return Form{true, false};
   if (mode == "complete") return Form{true, true};
   if (mode == "r") return Form{false, false};

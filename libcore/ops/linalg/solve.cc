@@ -49,9 +49,9 @@ struct Form {
 
   explicit Form(const OpDesc& op)
       : general(op.type == "solve" || op.type == "solve_grad"),
-        upper(op.AttrOr("upper", true)),
-        transpose(!general && op.AttrOr("transpose", false)),
-        unit(op.AttrOr("unitriangular", false)) {}
+        upper(general || op.Attr<bool>("upper")),
+        transpose(!general && op.Attr<bool>("transpose")),
+        unit(!general && op.Attr<bool>("unitriangular")) {}
 
   // op(x)^-1 b, or op(x)^-T b.
   absl::StatusOr<MatrixXd> Solve(const MatrixXd& x, bool transposed,

@@ -26,8 +26,8 @@ struct Geometry {
 
 absl::StatusOr<Geometry> GeometryOf(const OpDesc& op, const Shape& x) {
   Geometry g;
-  g.n = op.AttrOr<int32_t>("n_fft", 0);
-  g.hop = op.AttrOr<int32_t>("hop_length", 0);
+  g.n = op.Attr<int32_t>("n_fft");
+  g.hop = op.Attr<int32_t>("hop_length");
   if (x.size() != 2)
     return InvalidArgument("X has shape %s; expected rank 2", ToString(x));
   if (g.n < 1 || g.hop < 1)
@@ -39,7 +39,7 @@ absl::StatusOr<Geometry> GeometryOf(const OpDesc& op, const Shape& x) {
   if (g.samples >= 0 && g.samples < g.n)
     return InvalidArgument("X has %d samples; attr 'n_fft' is %d", g.samples,
                            g.n);
-  g.bins = op.AttrOr("onesided", true) ? g.n / 2 + 1 : g.n;
+  g.bins = op.Attr<bool>("onesided") ? g.n / 2 + 1 : g.n;
   g.frames = g.samples < 0 ? -1 : 1 + (g.samples - g.n) / g.hop;
   return g;
 }

@@ -46,6 +46,7 @@ absl::StatusOr<Problem> ReadProblem(const BindContext& context, const Shape& x,
   if (x.empty()) return InvalidArgument("'X' is a scalar; expected classes");
   PD_ASSIGN_OR_RETURN(p.view, ViewAxis(x, -1));
   p.label = context.Input("Label");
+  // cross_entropy2 knows class numbers alone.
   p.soft = context.op().AttrOr("soft_label", false);
   p.ignore_index = context.Attr<int32_t>("ignore_index");
   if (!p.soft) PD_RETURN_IF_ERROR(CheckLabelType("Label", p.label->dtype()));

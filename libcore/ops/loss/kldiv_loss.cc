@@ -17,7 +17,7 @@
 namespace pd {
 
 absl::StatusOr<double> KldivDivisor(const OpDesc& op, const Shape& x) {
-  const auto how = op.AttrOr<std::string>("reduction", "mean");
+  const auto how = op.Attr<std::string>("reduction");
   if (how == "none") return 0.0;
   if (how == "sum") return 1.0;
   if (how == "mean") return static_cast<double>(NumElements(x));

@@ -34,7 +34,7 @@ struct Problem {
 };
 
 absl::StatusOr<Reduction> ReadReduction(const OpDesc& op) {
-  const auto how = op.AttrOr<std::string>("reduction", "mean");
+  const auto how = op.Attr<std::string>("reduction");
   if (how == "none") return Reduction::kNone;
   if (how == "sum") return Reduction::kSum;
   if (how == "mean") return Reduction::kMean;

@@ -43,7 +43,7 @@ class Places {
     PD_RETURN_IF_ERROR(CheckIndexType("Index", p.index_->dtype()));
     const Shape& index = p.index_->shape();
     PD_ASSIGN_OR_RETURN(const int at,
-                        NormalizeAxis(context.op().AttrOr<int32_t>("Axis", 0),
+                        NormalizeAxis(context.op().Attr<int32_t>("Axis"),
                                       input.size(), "Axis"));
     const size_t axis = static_cast<size_t>(at);
     bool fits = index.size() == input.size() && value.size() <= index.size();
@@ -134,7 +134,7 @@ absl::StatusOr<Step> BindTake(BindContext* context) {
 enum class Put { kAssign, kAdd, kMul, kMean, kMax, kMin };
 
 absl::StatusOr<Put> PutOf(const OpDesc& op) {
-  const std::string how = op.AttrOr<std::string>("Reduce", "assign");
+  const std::string how = op.Attr<std::string>("Reduce");
   if (how == "assign") return Put::kAssign;
   if (how == "add") return Put::kAdd;
   if (how == "mul" || how == "multiply") return Put::kMul;
@@ -179,7 +179,7 @@ absl::StatusOr<Step> BindPut(BindContext* context) {
   Tensor* value = context->Input("Value");
   Tensor* result = context->Output("Result");
   PD_ASSIGN_OR_RETURN(const Put put, PutOf(context->op()));
-  const bool self = context->op().AttrOr("Include_self", true);
+  const bool self = context->op().Attr<bool>("Include_self");
   PD_ASSIGN_OR_RETURN(const Places places,
                       Places::Of(*context, input->shape(), value->shape()));
   const size_t n = static_cast<size_t>(input->size());
@@ -281,7 +281,7 @@ absl::StatusOr<Step> BindPutGrad(BindContext* context) {
   Tensor* dinput = context->Output("Input@GRAD");
   Tensor* dvalue = context->Output("Value@GRAD");
   PD_ASSIGN_OR_RETURN(const Put put, PutOf(context->op()));
-  const bool self = context->op().AttrOr("Include_self", true);
+  const bool self = context->op().Attr<bool>("Include_self");
   const bool reads = put == Put::kMul || put == Put::kMax || put == Put::kMin;
   for (const Tensor* t : {input, value, result})
     if (t == nullptr ? reads : t->dtype() != dout->dtype())

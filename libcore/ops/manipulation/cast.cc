@@ -53,7 +53,7 @@ To Converted(From v) {
 }
 
 absl::StatusOr<DType> TypeAttr(const OpDesc& op, const char* name) {
-  const int32_t code = op.AttrOr<int32_t>(name, -1);
+  const int32_t code = op.Attr<int32_t>(name);
   const auto dtype = DTypeFromCode(code);
   if (!dtype.has_value())
     return InvalidArgument("attr '%s' is %d, which is no dtype", name, code);
@@ -81,7 +81,7 @@ absl::StatusOr<Step> BindCast(BindContext* context) {
   if (x->dtype() == out->dtype()) {
     return AliasOrCopy(context, x, out);
   }
-  const bool nearest = context->op().AttrOr("use_mkldnn", false);
+  const bool nearest = context->op().Attr<bool>("use_mkldnn");
   return DispatchAll(x->dtype(), [&](auto from) -> absl::StatusOr<Step> {
     using From = typename decltype(from)::type;
     return DispatchAll(out->dtype(), [&](auto to) -> absl::StatusOr<Step> {
@@ -110,8 +110,8 @@ absl::StatusOr<std::vector<OpDesc>> CastGrad(const GradRequest& request) {
   op.type = "cast";
   op.SetInput("X", {GradName(request.op.Out("Out"))});
   op.SetOutput("Out", {GradName(request.op.In("X"))});
-  op.attrs["in_dtype"] = request.op.AttrOr<int32_t>("out_dtype", 5);
-  op.attrs["out_dtype"] = request.op.AttrOr<int32_t>("in_dtype", 5);
+  op.attrs["in_dtype"] = request.op.Attr<int32_t>("out_dtype");
+  op.attrs["out_dtype"] = request.op.Attr<int32_t>("in_dtype");
   if (const Attribute* onednn = request.op.FindAttr("use_mkldnn"))
     op.attrs["use_mkldnn"] = *onednn;
   ops.push_back(std::move(op));

@@ -82,7 +82,7 @@ void SetExtents(const Shape& shape, size_t axis, Parts* p, size_t* inner) {
 // Nothing when a tensor gives the axis and is not known yet.
 absl::StatusOr<std::optional<size_t>> AxisOf(const InferContext& context,
                                              size_t rank) {
-  int64_t axis = context.op().AttrOr<int32_t>("axis", 0);
+  int64_t axis = context.op().Attr<int32_t>("axis");
   if (context.HasInput("AxisTensor")) {
     const TensorMeta& meta = context.Input("AxisTensor");
     if (meta.value == nullptr) return std::optional<size_t>();
@@ -162,7 +162,7 @@ absl::Status SetParts(const BindContext& context,
   if (context.Input("AxisTensor") == nullptr) {
     PD_ASSIGN_OR_RETURN(
         const int at,
-        NormalizeAxis(context.op().AttrOr<int32_t>("axis", 0), joined.size()));
+        NormalizeAxis(context.op().Attr<int32_t>("axis"), joined.size()));
     axis = static_cast<size_t>(at);
   } else {
     while (axis < joined.size() && !JoinAlong(joined, shapes, axis)) ++axis;
@@ -226,7 +226,7 @@ absl::StatusOr<std::vector<OpDesc>> ConcatGradGrad(const GradRequest& request) {
   if (!request.needs_grad(dout)) return ops;
   OpDesc join;
   join.type = "concat";
-  join.attrs["axis"] = request.op.AttrOr<int32_t>("axis", 0);
+  join.attrs["axis"] = request.op.Attr<int32_t>("axis");
   const auto& xs = request.op.Input("X");
   const auto& dxs = request.op.Output("X@GRAD");
   std::vector<std::string> parts;
@@ -460,7 +460,7 @@ absl::StatusOr<std::vector<OpDesc>> JoinGrad(const GradRequest& request) {
   if (split && !request.op.Input("AxisTensor").empty())
     op.SetInput("AxisTensor", request.op.Input("AxisTensor"));
   op.SetOutput(split ? "Out" : "Y", {GradName(request.op.In("X"))});
-  op.attrs["axis"] = request.op.AttrOr<int32_t>("axis", 0);
+  op.attrs["axis"] = request.op.Attr<int32_t>("axis");
   ops.push_back(std::move(op));
   return ops;
 }

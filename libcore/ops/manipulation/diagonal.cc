@@ -43,12 +43,10 @@ absl::StatusOr<AxisPair> Axes(const OpDesc& op, size_t rank) {
   const bool embed = op.type == "diag_embed";
   const char* first = embed ? "dim1" : "axis1";
   const char* second = embed ? "dim2" : "axis2";
-  PD_ASSIGN_OR_RETURN(
-      const int rows,
-      NormalizeAxis(op.AttrOr<int32_t>(first, embed ? -2 : 0), rank, first));
-  PD_ASSIGN_OR_RETURN(
-      const int columns,
-      NormalizeAxis(op.AttrOr<int32_t>(second, embed ? -1 : 1), rank, second));
+  PD_ASSIGN_OR_RETURN(const int rows,
+                      NormalizeAxis(op.Attr<int32_t>(first), rank, first));
+  PD_ASSIGN_OR_RETURN(const int columns,
+                      NormalizeAxis(op.Attr<int32_t>(second), rank, second));
   if (rows == columns)
     return InvalidArgument("attrs '%s' and '%s' both name axis %d", first,
                            second, rows);
@@ -71,7 +69,7 @@ struct Diagonal {
 absl::StatusOr<Diagonal> DiagonalOf(const OpDesc& op, const Shape& full,
                                     bool sum) {
   PD_ASSIGN_OR_RETURN(const AxisPair axes, Axes(op, full.size()));
-  const int64_t offset = op.AttrOr<int32_t>("offset", 0);
+  const int64_t offset = op.Attr<int32_t>("offset");
   const auto strides = RowMajorStrides(full);
   const int64_t length =
       DiagonalLength(full[axes.rows], full[axes.columns], offset);

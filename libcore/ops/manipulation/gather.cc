@@ -25,8 +25,8 @@ namespace {
 // The axis that Index counts along; nothing when it is not known yet.
 absl::StatusOr<std::optional<size_t>> AxisOf(const InferContext& context,
                                              size_t rank) {
-  int64_t axis = context.op().AttrOr<int32_t>(
-      context.op().type == "index_select" ? "dim" : "axis", 0);
+  int64_t axis = context.op().Attr<int32_t>(
+      context.op().type == "index_select" ? "dim" : "axis");
   if (context.HasInput("Axis")) {
     const TensorMeta& meta = context.Input("Axis");
     if (meta.value == nullptr) return std::optional<size_t>();
@@ -108,7 +108,7 @@ absl::StatusOr<Step> SlicesStep(BindContext* context, const Tensor* full,
   PD_ASSIGN_OR_RETURN(
       const Slices slices,
       SlicesAt(full->shape(), part->shape(), index->size(),
-               context->op().AttrOr<int32_t>(select ? "dim" : "axis", 0)));
+               context->op().Attr<int32_t>(select ? "dim" : "axis")));
   return Step([=](const RunContext&) { return work(slices); });
 }
 

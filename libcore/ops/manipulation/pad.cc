@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/int_tensors.h"
@@ -30,8 +31,14 @@ namespace {
 
 enum class Mode { kConstant, kReflect, kEdge, kCircular };
 
+bool Is(const OpDesc& op, const char* type) {
+  return op.type == type || op.type == std::string(type) + "_grad" ||
+         op.type == std::string(type) + "_double_grad";
+}
+
 absl::StatusOr<Mode> ModeOf(const OpDesc& op) {
-  const std::string mode = op.AttrOr<std::string>("mode", "constant");
+  if (Is(op, "pad")) return Mode::kConstant;  // it has no such attribute
+  const auto& mode = op.Attr<std::string>("mode");
   if (mode == "constant") return Mode::kConstant;
   if (mode == "reflect") return Mode::kReflect;
   if (mode == "edge" || mode == "replicate") return Mode::kEdge;
@@ -42,10 +49,6 @@ absl::StatusOr<Mode> ModeOf(const OpDesc& op) {
       mode);
 }
 
-bool Is(const OpDesc& op, const char* type) {
-  return op.type == type || op.type == std::string(type) + "_grad" ||
-         op.type == std::string(type) + "_double_grad";
-}
 bool IsDoubleGrad(const OpDesc& op) { return op.type == "pad3d_double_grad"; }
 const char* InputSlot(const OpDesc& op) {
   return IsDoubleGrad(op) ? "grad_x@GRAD" : "X";
@@ -54,8 +57,9 @@ const char* OutputSlot(const OpDesc& op) {
   return IsDoubleGrad(op) ? "grad_out@GRAD" : "Out";
 }
 
-bool ChannelsLast(const std::string& format) {
-  return !format.empty() && format.back() == 'C';
+// Not of pad, which has no such attribute.
+bool ChannelsLast(const OpDesc& op) {
+  return absl::EndsWith(op.Attr<std::string>("data_format"), "C");
 }
 
 // Elements before and after each axis.
@@ -75,8 +79,7 @@ absl::StatusOr<Paddings> PaddingsOf(const OpDesc& op, size_t rank,
   if (given.size() != 2 * spatial || (!all && rank != spatial + 2))
     return InvalidArgument("there are %d paddings for a tensor of rank %d",
                            given.size(), rank);
-  const std::string format = op.AttrOr<std::string>("data_format", "NCHW");
-  const size_t first = all ? 0 : ChannelsLast(format) ? 1 : 2;
+  const size_t first = all ? 0 : ChannelsLast(op) ? 1 : 2;
   for (size_t i = 0; i < spatial; ++i) {
     const size_t axis = first + (Is(op, "pad3d") ? spatial - 1 - i : i);
     p.before[axis] = given[2 * i];
@@ -112,12 +115,10 @@ absl::Status InferPad(InferContext* context) {
   }
   PD_ASSIGN_OR_RETURN(const Paddings p,
                       PaddingsOf(context->op(), out.shape.size(), given));
-  const std::string format =
-      context->op().AttrOr<std::string>("data_format", "");
   for (size_t i = 0; i < out.shape.size(); ++i) {
     int64_t& extent = out.shape[i];
     if (!known) {
-      const size_t first = ChannelsLast(format) ? 1 : 2;
+      const size_t first = ChannelsLast(context->op()) ? 1 : 2;
       if (i >= first && i - first < out.shape.size() - 2) extent = -1;
     } else if (extent >= 0) {
       PD_RETURN_IF_ERROR(CheckExtent(mode, extent, p.before[i], p.after[i]));

@@ -22,8 +22,8 @@ struct Columns {
 
 absl::StatusOr<Columns> ColumnsOf(const OpDesc& op, int64_t width) {
   Columns c;
-  const int64_t start = op.AttrOr<int32_t>("start_index", 0);
-  const int64_t length = op.AttrOr<int32_t>("length", -1);
+  const int64_t start = op.Attr<int32_t>("start_index");
+  const int64_t length = op.Attr<int32_t>("length");
   c.start = start < 0 ? start + width : start;
   c.length = length < 0 ? width - c.start : length;
   if (c.start < 0 || c.start >= width || c.length > width - c.start)

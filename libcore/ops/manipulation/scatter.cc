@@ -106,7 +106,7 @@ absl::StatusOr<Places> Places::Of(const BindContext& context, const Shape& x,
     const bool scatter = op.type.rfind("scatter", 0) == 0;
     PD_ASSIGN_OR_RETURN(
         const int axis,
-        NormalizeAxis(scatter ? 0 : op.AttrOr<int32_t>("axis", 0), x.size()));
+        NormalizeAxis(scatter ? 0 : op.Attr<int32_t>("axis"), x.size()));
     const size_t at = static_cast<size_t>(axis);
     p.outer_ = NumElements(x, 0, at);
     p.extents_ = {x[at]};

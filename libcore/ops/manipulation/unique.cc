@@ -23,7 +23,7 @@ namespace pd {
 namespace {
 
 DType IndexType(const OpDesc& op) {
-  return op.AttrOr<int32_t>("dtype", 3) == static_cast<int32_t>(DType::kInt32)
+  return op.Attr<int32_t>("dtype") == static_cast<int32_t>(DType::kInt32)
              ? DType::kInt32
              : DType::kInt64;
 }
@@ -218,8 +218,7 @@ absl::StatusOr<Step> BindUnique(BindContext* context) {
   Order order = Order::kSorted;
   if (op.type == "unique_consecutive") {
     order = Order::kConsecutive;
-  } else if (op.type == "unique_with_counts" ||
-             !op.AttrOr("is_sorted", false)) {
+  } else if (op.type == "unique_with_counts" || !op.Attr<bool>("is_sorted")) {
     order = Order::kAppearance;
     to.axis = -1;
     to.want_index = true;

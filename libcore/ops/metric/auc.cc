@@ -89,8 +89,8 @@ double Area(const int64_t* positive, const int64_t* negative, int64_t buckets) {
 }  // namespace
 
 absl::StatusOr<AucLayout> AucLayoutOf(const OpDesc& op) {
-  const int64_t thresholds = op.AttrOr<int32_t>("num_thresholds", 8191);
-  const int64_t slide = op.AttrOr<int32_t>("slide_steps", 1);
+  const int64_t thresholds = op.Attr<int32_t>("num_thresholds");
+  const int64_t slide = op.Attr<int32_t>("slide_steps");
   if (thresholds < 0 || slide < 0)
     return InvalidArgument(
         "attrs 'num_thresholds' and 'slide_steps' are %d "

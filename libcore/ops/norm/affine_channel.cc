@@ -23,8 +23,7 @@ absl::StatusOr<Channels> ReadChannels(const OpDesc& op, const Shape& x) {
   if (x.size() < 2)
     return InvalidArgument("'X' has shape %s; expected rank 2 or more",
                            ToString(x));
-  const bool last =
-      op.AttrOr<std::string>("data_layout", "AnyLayout") == "NHWC";
+  const bool last = op.Attr<std::string>("data_layout") == "NHWC";
   const size_t at = last ? x.size() - 1 : 1;
   if (IsDynamic(x)) return Channels{-1, x[at], -1};
   return Channels{NumElements(x, 0, at), x[at],

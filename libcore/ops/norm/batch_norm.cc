@@ -55,7 +55,7 @@ absl::StatusOr<Norm> ReadNorm(const OpDesc& op, const Shape& shape) {
   if (shape.size() < 2 || shape.size() > 5)
     return InvalidArgument("'X' has shape %s; expected rank 2 to 5",
                            ToString(shape));
-  const auto layout = op.AttrOr<std::string>("data_layout", "NCHW");
+  const auto layout = op.Attr<std::string>("data_layout");
   const bool last = shape.size() > 2 && layout == "NHWC";
   Norm m;
   m.n = shape[0];
@@ -65,17 +65,17 @@ absl::StatusOr<Norm> ReadNorm(const OpDesc& op, const Shape& shape) {
   m.n_step = m.channels * m.positions;
   m.channel_step = last ? 1 : m.positions;
   m.position_step = last ? m.channels : 1;
-  m.epsilon = op.AttrOr("epsilon", 1e-5f);
-  m.global = op.AttrOr("use_global_stats", false) ||
-             (op.AttrOr("is_test", false) &&
-              !op.AttrOr("trainable_statistics", false));
+  m.epsilon = op.Attr<float>("epsilon");
+  m.global =
+      op.Attr<bool>("use_global_stats") ||
+      (op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics"));
   const auto act = op.AttrOr<std::string>("act_type", "");
   if (!act.empty() && act != "relu" && act != "relu6")
     return InvalidArgument(
         "attr 'act_type' is '%s'; expected '', relu or relu6", act);
   m.clip = !act.empty();
   if (act == "relu6") {
-    m.top = op.AttrOr("fuse_alpha", 6.0f);
+    m.top = op.Attr<float>("fuse_alpha");
     if (!(m.top > 0))
       return InvalidArgument(
           "attr 'fuse_alpha' is %g; relu6 wants its bound, more than 0", m.top);

@@ -44,13 +44,13 @@ struct Table {
 absl::StatusOr<Table> ReadTable(const OpDesc& op, const Shape& x) {
   if (x.size() != 2)
     return InvalidArgument("'X' has shape %s; expected rank 2", ToString(x));
-  const int64_t slot = op.AttrOr<int32_t>("slot_dim", -1);
+  const int64_t slot = op.Attr<int32_t>("slot_dim");
   if (slot > 0 && x[1] >= 0 && x[1] % slot != 0)
     return InvalidArgument("attr 'slot_dim' is %d; 'X' %s has %d columns", slot,
                            ToString(x), x[1]);
   return Table{x[0], x[1], slot > 0 ? slot : 0,
-               op.AttrOr("enable_scale_and_shift", false),
-               op.AttrOr("epsilon", 1e-4f)};
+               op.Attr<bool>("enable_scale_and_shift"),
+               op.Attr<float>("epsilon")};
 }
 
 absl::Status CheckColumns(const BindContext& context, const Table& table,

@@ -46,12 +46,12 @@ absl::StatusOr<Groups> ReadGroups(const OpDesc& op, const Shape& shape) {
   Groups g;
   g.instance = IsInstance(op);
   const bool last =
-      !g.instance && op.AttrOr<std::string>("data_layout", "NCHW") == "NHWC";
+      !g.instance && op.Attr<std::string>("data_layout") == "NHWC";
   const size_t rank = shape.size();
   g.images = shape[0];
   g.channels = last ? shape.back() : shape[1];
-  g.groups = g.instance ? g.channels : op.AttrOr<int32_t>("groups", -1);
-  g.epsilon = op.AttrOr("epsilon", 1e-5f);
+  g.groups = g.instance ? g.channels : op.Attr<int32_t>("groups");
+  g.epsilon = op.Attr<float>("epsilon");
   if (!g.instance &&
       (g.groups < 1 || (g.channels >= 0 && g.channels % g.groups != 0)))
     return InvalidArgument("attr 'groups' is %d; 'X' %s has %d channels",

@@ -24,13 +24,12 @@ struct Lrn {
 };
 
 absl::StatusOr<Lrn> ReadLrn(const OpDesc& op, const Shape& x) {
-  const int32_t n = op.AttrOr<int32_t>("n", 5);
+  const int32_t n = op.Attr<int32_t>("n");
   if (x.size() != 4)
     return InvalidArgument("'X' has shape %s; expected rank 4", ToString(x));
   if (n < 1 || n % 2 == 0)
     return InvalidArgument("attr 'n' is %d; expected an odd number", n);
-  const bool last =
-      op.AttrOr<std::string>("data_format", "AnyLayout") == "NHWC";
+  const bool last = op.Attr<std::string>("data_format") == "NHWC";
   Lrn l;
   l.images = x[0];
   l.channels = last ? x[3] : x[1];
@@ -38,9 +37,9 @@ absl::StatusOr<Lrn> ReadLrn(const OpDesc& op, const Shape& x) {
   l.channel_step = last ? 1 : l.positions;
   l.position_step = last ? l.channels : 1;
   l.reach = (n - 1) / 2;
-  l.k = op.AttrOr("k", 2.0f);
-  l.alpha = op.AttrOr("alpha", 1e-4f);
-  l.beta = op.AttrOr("beta", 0.75f);
+  l.k = op.Attr<float>("k");
+  l.alpha = op.Attr<float>("alpha");
+  l.beta = op.Attr<float>("beta");
   return l;
 }
 

@@ -53,8 +53,7 @@ absl::StatusOr<Step> BindAbsMax(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* scale = context->Output("OutScale");
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs,
-                      ReadQuantAttrs(context->op(), kRoundType));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op()));
   const bool back = ComesBack(context->op());
   context->MayShare(x, out);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -72,8 +71,7 @@ absl::StatusOr<Step> BindChannels(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* scale = context->Output("OutScale");
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs,
-                      ReadQuantAttrs(context->op(), kRoundType));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op()));
   PD_ASSIGN_OR_RETURN(
       const ChannelView view,
       ViewChannels(x->shape(), context->Attr<int32_t>("quant_axis")));
@@ -124,8 +122,7 @@ T MoveWindow(T current, T last, int64_t iteration, int64_t size, T* window) {
 }
 
 absl::StatusOr<Step> BindRange(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs,
-                      ReadQuantAttrs(context->op(), kRoundType));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op()));
   if (context->Attr<bool>("is_test")) return BindTest(context, attrs);
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
@@ -183,8 +180,7 @@ absl::StatusOr<Average> ReadAverage(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindMovingAverage(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs,
-                      ReadQuantAttrs(context->op(), kRoundType));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op()));
   if (context->Attr<bool>("is_test")) return BindTest(context, attrs);
   PD_ASSIGN_OR_RETURN(const Average average, ReadAverage(context));
   Tensor* x = context->Input("X");

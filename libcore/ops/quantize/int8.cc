@@ -22,7 +22,7 @@ bool IsMatrix(const OpDesc& op) { return op.type != "int8_conv2d"; }
 // The axis of output channels of a Filter as it lies in its file.
 size_t OutputAxis(const OpDesc& op) {
   if (op.type == "int8_conv2d_transpose") return 1;
-  return IsMatrix(op) && !op.AttrOr("trans_y", false) ? 1 : 0;
+  return IsMatrix(op) && !op.Attr<bool>("trans_y") ? 1 : 0;
 }
 
 // Every element as a float, row-major: integers of 8 bits are exact.
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<float>> Spread(const Tensor& tensor,
 void QuantizeFloats(const OpDesc& op, const ChannelView& view, bool has_scale,
                     std::vector<float>* scales, std::vector<float>* values) {
   if (!has_scale) AbsMaxOfChannels(values->data(), view, scales->data());
-  const bool to_even = op.AttrOr<int32_t>("filter_round", 0) == 0;
+  const bool to_even = op.Attr<int32_t>("filter_round") == 0;
   ForChannels(values->data(), view, values->data(), [&](int64_t c) {
     return Quantizer<float>(127, to_even, false,
                             (*scales)[static_cast<size_t>(c)]);
@@ -70,9 +70,9 @@ void QuantizeFloats(const OpDesc& op, const ChannelView& view, bool has_scale,
 Int8In ReadInt8In(const OpDesc& op, const char* slot) {
   const std::string prefix = absl::StrCat(slot, "_");
   Int8In in;
-  in.scale = op.AttrOr(prefix + "scale", 1.0f);
-  in.zero = op.AttrOr<int32_t>(prefix + "zero", 0);
-  in.high = op.AttrOr<int32_t>(prefix + "high", 255);
+  in.scale = op.Attr<float>(prefix + "scale");
+  in.zero = op.Attr<int32_t>(prefix + "zero");
+  in.high = op.Attr<int32_t>(prefix + "high");
   return in;
 }
 
@@ -85,7 +85,7 @@ absl::StatusOr<Int8Epilogue> ReadInt8Epilogue(const OpDesc& op) {
       {"hard_swish", Int8Act::Kind::kHardSwish},
       {"hard_sigmoid", Int8Act::Kind::kHardSigmoid}};
   Int8Epilogue e;
-  const std::string name = op.AttrOr<std::string>("activation", "");
+  const std::string name = op.Attr<std::string>("activation");
   bool known = false;
   for (const auto& [text, kind] : kActivations) {
     if (name != text) continue;
@@ -95,25 +95,25 @@ absl::StatusOr<Int8Epilogue> ReadInt8Epilogue(const OpDesc& op) {
   if (!known)
     return InvalidArgument("attr 'activation' is '%s'; expected one of int8's",
                            name);
-  e.act.a = op.AttrOr("act_a", 0.0f);
-  e.act.b = op.AttrOr("act_b", 0.0f);
-  e.act.c = op.AttrOr("act_c", 0.0f);
-  e.out.factor = op.AttrOr("out_factor", 0.0f);
-  e.out.zero = op.AttrOr<int32_t>("out_zero", 0);
-  e.out.low = op.AttrOr<int32_t>("out_low", 0);
-  e.out.high = op.AttrOr<int32_t>("out_high", 255);
+  e.act.a = op.Attr<float>("act_a");
+  e.act.b = op.Attr<float>("act_b");
+  e.act.c = op.Attr<float>("act_c");
+  e.out.factor = op.Attr<float>("out_factor");
+  e.out.zero = op.Attr<int32_t>("out_zero");
+  e.out.low = op.Attr<int32_t>("out_low");
+  e.out.high = op.Attr<int32_t>("out_high");
   if (!std::isfinite(e.out.factor) || e.out.factor < 0 || e.out.low < 0 ||
       e.out.low > e.out.high || e.out.high > 255)
     return InvalidArgument(
         "attrs 'out_factor', 'out_low' and 'out_high' are %g, %d and %d; "
         "expected a positive factor, and bounds in [0, 255]",
         e.out.factor, e.out.low, e.out.high);
-  e.y = ReadInt8In(op, "y");
+  if (op.FindAttr("y_scale") != nullptr) e.y = ReadInt8In(op, "y");
   return e;
 }
 
 DType Int8OutDType(const OpDesc& op) {
-  return op.AttrOr("out_factor", 0.0f) != 0 ? DType::kUInt8 : DType::kFloat32;
+  return op.Attr<float>("out_factor") != 0 ? DType::kUInt8 : DType::kFloat32;
 }
 
 int64_t Int8Weights::LargestSum() const {
@@ -158,14 +158,13 @@ absl::StatusOr<Int8Weights> ReadInt8Weights(const OpDesc& op,
   }
   ChannelView view;
   PD_ASSIGN_OR_RETURN(view, ViewChannels(shape, static_cast<int64_t>(axis)));
-  if (op.AttrOr("filter_floats", false)) {
-    if (scale == nullptr && op.AttrOr("filter_whole", false)) {
+  if (op.Attr<bool>("filter_floats")) {
+    if (scale == nullptr && op.Attr<bool>("filter_whole")) {
       float most = 0;
       for (const float v : values) most = std::max(most, std::fabs(v));
       w.scales.assign(w.scales.size(), most);
     }
-    QuantizeFloats(op, view,
-                   scale != nullptr || op.AttrOr("filter_whole", false),
+    QuantizeFloats(op, view, scale != nullptr || op.Attr<bool>("filter_whole"),
                    &w.scales, &values);
   } else if (scale == nullptr) {
     w.scales.assign(w.scales.size(), 1.0f);
@@ -174,7 +173,7 @@ absl::StatusOr<Int8Weights> ReadInt8Weights(const OpDesc& op,
   if (zero != nullptr) {
     PD_ASSIGN_OR_RETURN(zeros, Spread(*zero, "FilterZero", w.outputs));
   }
-  const float levels = op.AttrOr("filter_levels", 127.0f);
+  const float levels = op.Attr<float>("filter_levels");
   for (float& s : w.scales) {
     s = s / levels;
     if (!std::isfinite(s) || s < 0)
@@ -231,8 +230,8 @@ absl::StatusOr<Int8Channels> ReadInt8Channels(
   const bool norm = values.count("NormScale") > 0;
   if (norm && values.size() < 4 + values.count("Bias"))
     return InvalidArgument("a part of the batch normalisation is missing");
-  const double epsilon = op.AttrOr("norm_epsilon", 1e-5f);
-  const float scale = op.AttrOr("x_scale", 1.0f);
+  const double epsilon = op.Attr<float>("norm_epsilon");
+  const float scale = op.Attr<float>("x_scale");
   Int8Channels channels;
   for (size_t o = 0; o < static_cast<size_t>(weights.outputs); ++o) {
     double factor = double{scale} * weights.scales[o];
@@ -251,8 +250,7 @@ absl::StatusOr<Int8Channels> ReadInt8Channels(
 
 absl::StatusOr<Int8Product> ReadInt8Product(const OpDesc& op, const Shape& x,
                                             const Shape& filter) {
-  const auto split = static_cast<size_t>(
-      op.AttrOr<int32_t>("x_num_col_dims", static_cast<int32_t>(1)));
+  const auto split = static_cast<size_t>(op.Attr<int32_t>("x_num_col_dims"));
   if (filter.size() != 2 || split < 1 || split >= x.size())
     return InvalidArgument(
         "'Input' has shape %s, attr 'x_num_col_dims' is %d, and 'Filter' has "

@@ -17,6 +17,7 @@ absl::StatusOr<std::vector<Int8Weights>> ReadDynamicRnnWeights(
   OpDesc matrix;
   matrix.type = "int8_dynamic_matmul";
   matrix.attrs["trans_y"] = true;
+  matrix.attrs["filter_floats"] = false;
   matrix.attrs["filter_levels"] = context->Attr<float>("filter_levels");
   std::vector<Int8Weights> read;
   for (size_t i = 0; i < 2 * d.pairs(); ++i) {

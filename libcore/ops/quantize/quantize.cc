@@ -5,12 +5,12 @@
 
 namespace pd {
 
-absl::StatusOr<QuantAttrs> ReadQuantAttrs(const OpDesc& op,
-                                          int32_t round_type) {
+absl::StatusOr<QuantAttrs> ReadQuantAttrs(const OpDesc& op) {
+  // moving_average_abs_max_scale, which quantizes nothing, has neither.
   const int32_t bits = op.AttrOr<int32_t>("bit_length", 8);
   if (bits < 1 || bits > 16)
     return InvalidArgument("attr 'bit_length' is %d; expected 1 to 16", bits);
-  const int32_t type = op.AttrOr<int32_t>("round_type", round_type);
+  const int32_t type = op.AttrOr<int32_t>("round_type", 1);
   if (type != 0 && type != 1)
     return InvalidArgument("attr 'round_type' is %d; expected 0 or 1", type);
   QuantAttrs attrs;

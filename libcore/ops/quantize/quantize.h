@@ -54,7 +54,7 @@ struct QuantAttrs {
   int32_t levels = 127;
   bool to_even = false;
 };
-absl::StatusOr<QuantAttrs> ReadQuantAttrs(const OpDesc& op, int32_t round_type);
+absl::StatusOr<QuantAttrs> ReadQuantAttrs(const OpDesc& op);
 
 /// x[outer, channels, inner] around axis `axis`.
 struct ChannelView {

@@ -64,7 +64,7 @@ absl::StatusOr<Step> BindQuantize(BindContext* context) {
   q.trains = !context->Attr<bool>("is_test");
   q.observes = context->Attr<bool>("only_observer");
   q.averages = context->Attr<int32_t>("quant_axis") < 0;
-  PD_ASSIGN_OR_RETURN(q.attrs, ReadQuantAttrs(context->op(), 0));
+  PD_ASSIGN_OR_RETURN(q.attrs, ReadQuantAttrs(context->op()));
   PD_ASSIGN_OR_RETURN(q.view, ReadView(context, *q.x));
   const DType dtype = q.x->dtype();
   if (q.trains) {
@@ -101,7 +101,7 @@ absl::StatusOr<Step> BindDequantize(BindContext* context) {
     context->Alias(x, y);
     return Step();
   }
-  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op(), 0));
+  PD_ASSIGN_OR_RETURN(const QuantAttrs attrs, ReadQuantAttrs(context->op()));
   PD_ASSIGN_OR_RETURN(const ChannelView view, ReadView(context, *x));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Scale", scale->dtype(), view.channels));

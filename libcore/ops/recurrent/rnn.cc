@@ -23,7 +23,7 @@ namespace pd {
 namespace {
 
 absl::StatusOr<RnnMode> ModeOf(const OpDesc& op) {
-  const std::string mode = op.AttrOr<std::string>("mode", "RNN_TANH");
+  const std::string mode = op.Attr<std::string>("mode");
   if (mode == "RNN_TANH") return RnnMode::kTanh;
   if (mode == "RNN_RELU") return RnnMode::kRelu;
   if (mode == "LSTM") return RnnMode::kLstm;
@@ -36,9 +36,9 @@ absl::StatusOr<RnnMode> ModeOf(const OpDesc& op) {
 absl::StatusOr<RnnDims> DimsOf(const OpDesc& op, const Shape& input) {
   RnnDims d;
   PD_ASSIGN_OR_RETURN(d.mode, ModeOf(op));
-  d.hidden = op.AttrOr<int32_t>("hidden_size", 100);
-  d.layers = op.AttrOr<int32_t>("num_layers", 1);
-  d.directions = op.AttrOr<bool>("is_bidirec", false) ? 2 : 1;
+  d.hidden = op.Attr<int32_t>("hidden_size");
+  d.layers = op.Attr<int32_t>("num_layers");
+  d.directions = op.Attr<bool>("is_bidirec") ? 2 : 1;
   if (d.hidden < 1 || d.layers < 1)
     return InvalidArgument(
         "attr 'hidden_size' is %d, 'num_layers' is %d; expected 1 or more",
@@ -66,8 +66,8 @@ absl::StatusOr<RnnDims> DimsOf(const OpDesc& op, const Shape& input) {
 }
 
 double DropoutProb(const OpDesc& op, const RnnDims& d) {
-  if (op.AttrOr<bool>("is_test", false) || d.layers < 2) return 0;
-  return op.AttrOr<float>("dropout_prob", 0.0f);
+  if (op.Attr<bool>("is_test") || d.layers < 2) return 0;
+  return op.Attr<float>("dropout_prob");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 
 absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
   const std::vector<int64_t> axes = IntsAttr(op, "axis");
-  const bool all = axes.empty() || op.AttrOr("reduce_all", false);
+  const bool all = axes.empty() || op.Attr<bool>("reduce_all");
   std::vector<bool> reduced(rank, all);
   if (all) return reduced;
   for (int64_t a : axes) {

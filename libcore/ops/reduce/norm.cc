@@ -24,16 +24,18 @@
 namespace pd {
 namespace {
 
+bool IsPNorm(const OpDesc& op) { return op.type.rfind("p_norm", 0) == 0; }
+
 // Which axes are reduced.
 absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
   std::vector<int64_t> axes;
   bool all = false;
-  if (op.type.rfind("p_norm", 0) == 0) {
-    axes = {op.AttrOr<int32_t>("axis", -1)};
-    all = op.AttrOr("asvector", false) || rank == 0;
+  if (IsPNorm(op)) {
+    axes = {op.Attr<int32_t>("axis")};
+    all = op.Attr<bool>("asvector") || rank == 0;
   } else {
     axes = IntsAttr(op, "dim");
-    all = op.AttrOr("reduce_all", false) || axes.empty();
+    all = op.Attr<bool>("reduce_all") || axes.empty();
   }
   std::vector<bool> reduced(rank, all);
   for (size_t i = 0; !all && i < axes.size(); ++i) {
@@ -47,8 +49,8 @@ absl::Status InferNorm(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const auto reduced,
                       ReducedAxes(context->op(), x.shape.size()));
-  const bool keep = context->op().AttrOr("keepdim", false) ||
-                    context->op().AttrOr("keep_dim", false);
+  const bool keep =
+      context->Attr<bool>(IsPNorm(context->op()) ? "keepdim" : "keep_dim");
   Shape shape;
   for (size_t i = 0; i < reduced.size(); ++i) {
     if (!reduced[i])
@@ -61,7 +63,7 @@ absl::Status InferNorm(InferContext* context) {
 }
 
 double Order(const OpDesc& op) {
-  return op.type.rfind("p_norm", 0) == 0 ? op.AttrOr("porder", 2.0f) : 2.0;
+  return IsPNorm(op) ? op.Attr<float>("porder") : 2.0;
 }
 
 // Sums |x|^p, or finds the extremum of |x|.

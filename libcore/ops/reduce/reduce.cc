@@ -96,7 +96,7 @@ struct LogicalReducer {
 // Which axes of a tensor of this rank the op reduces.
 absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
   const std::vector<int64_t> dims = IntsAttr(op, "dim");
-  const bool all = dims.empty() || op.AttrOr("reduce_all", false);
+  const bool all = dims.empty() || op.Attr<bool>("reduce_all");
   std::vector<bool> reduced(rank, all);
   if (all) return reduced;
   for (int64_t dim : dims) {
@@ -113,7 +113,7 @@ absl::Status InferReduce(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const std::vector<bool> reduced,
                       ReducedAxes(context->op(), x.shape.size()));
-  const bool keep = context->op().AttrOr("keep_dim", false);
+  const bool keep = context->op().Attr<bool>("keep_dim");
   Shape shape;
   for (size_t i = 0; i < reduced.size(); ++i) {
     if (!reduced[i])
@@ -127,7 +127,7 @@ absl::Status InferReduce(InferContext* context) {
     dtype = DType::kInt64;
   if (context->op().type == "reduce_all" || context->op().type == "reduce_any")
     dtype = DType::kBool;
-  const int32_t code = context->op().AttrOr<int32_t>("out_dtype", -1);
+  const int32_t code = context->op().Attr<int32_t>("out_dtype");
   if (code >= 0) {
     const auto asked = DTypeFromCode(code);
     if (!asked.has_value())

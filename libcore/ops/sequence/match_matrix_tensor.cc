@@ -24,7 +24,7 @@ using Offsets = std::vector<uint64_t>;
 // InvalidArgument unless the shapes and the attribute fit.
 absl::Status CheckShapes(const OpDesc& op, const Shape& x, const Shape& y,
                          const Shape& w) {
-  const int64_t t = op.AttrOr<int32_t>("dim_t", 1);
+  const int64_t t = op.Attr<int32_t>("dim_t");
   const auto differ = [](int64_t a, int64_t b) {
     return a >= 0 && b >= 0 && a != b;
   };

@@ -21,8 +21,8 @@ namespace pd {
 namespace {
 
 absl::Status CheckAttrs(const OpDesc& op) {
-  const int32_t length = op.AttrOr<int32_t>("contextLength", 0);
-  const int32_t stride = op.AttrOr<int32_t>("contextStride", 1);
+  const int32_t length = op.Attr<int32_t>("contextLength");
+  const int32_t stride = op.Attr<int32_t>("contextStride");
   if (length < 1)
     return InvalidArgument("attr 'contextLength' is %d; expected 1 or more",
                            length);
@@ -62,8 +62,8 @@ absl::StatusOr<SequenceConv> ReadSequenceConv(BindContext* context) {
   c.filter = context->Input("Filter");
   PD_RETURN_IF_ERROR(CheckAttrs(context->op()));
   PD_ASSIGN_OR_RETURN(c.window.offsets, SequencesOf(c.x, "X"));
-  c.window.start = context->op().AttrOr<int32_t>("contextStart", 0);
-  c.window.length = context->op().AttrOr<int32_t>("contextLength", 1);
+  c.window.start = context->op().Attr<int32_t>("contextStart");
+  c.window.length = context->op().Attr<int32_t>("contextLength");
   if (c.x->rank() != 2 || c.filter->rank() != 2)
     return InvalidArgument("'X' has shape %s, 'Filter' %s; expected matrices",
                            ToString(c.x->shape()), ToString(c.filter->shape()));
@@ -71,7 +71,7 @@ absl::StatusOr<SequenceConv> ReadSequenceConv(BindContext* context) {
   c.n = c.filter->dim(1);
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Filter", c.x->dtype(), {c.window.columns(), c.n}));
-  if (context->op().AttrOr<bool>("paddingTrainable", false)) {
+  if (context->op().AttrOr("paddingTrainable", false)) {
     c.padding = context->Input("PaddingData");
     PD_RETURN_IF_ERROR(
         ExpectInput(*context, "PaddingData", c.x->dtype(),

@@ -91,10 +91,10 @@ absl::StatusOr<RowMap> ExpansionMap(BindContext* context) {
   PD_RETURN_IF_ERROR(SequencesOf(y, "Y").status());
   if (x->rank() == 0) return InvalidArgument("'X' is a scalar; expected rows");
   PD_RETURN_IF_ERROR(CheckLoD(x->lod(), x->dim(0), "X"));
+  const bool as = context->op().type.find("expand_as") != std::string::npos;
   PD_ASSIGN_OR_RETURN(
       const size_t level,
-      Level(context->op().AttrOr<int32_t>("ref_level", -1), y->lod().size()));
-  const bool as = context->op().type.find("expand_as") != std::string::npos;
+      Level(as ? -1 : context->Attr<int32_t>("ref_level"), y->lod().size()));
   PD_ASSIGN_OR_RETURN(
       Expansion e, Expand(as ? LoD() : x->lod(), x->dim(0), y->lod()[level]));
   return std::move(e.map);

@@ -24,7 +24,7 @@
 namespace pd {
 
 absl::StatusOr<SequencePool> SequencePoolOf(const OpDesc& op) {
-  const std::string type = op.AttrOr<std::string>("pooltype", "AVERAGE");
+  const std::string type = op.Attr<std::string>("pooltype");
   if (type == "SUM") return SequencePool::kSum;
   if (type == "AVERAGE") return SequencePool::kAverage;
   if (type == "SQRT") return SequencePool::kSqrt;
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<OpDesc>> MakePoolGrad(const GradRequest& request) {
   grad.type = "sequence_pool_grad";
   grad.attrs = request.op.attrs;
   grad.SetInput("X", request.op.Input("X"));
-  if (request.op.AttrOr<std::string>("pooltype", "") == "MAX")
+  if (request.op.Attr<std::string>("pooltype") == "MAX")
     grad.SetInput("MaxIndex", request.op.Output("MaxIndex"));
   grad.SetInput("Out@GRAD", {GradName(request.op.Out("Out"))});
   grad.SetOutput("X@GRAD", {GradName(request.op.In("X"))});

@@ -24,7 +24,7 @@ struct Slices {
 };
 
 absl::StatusOr<Slices> ReadSlices(const OpDesc& op, const Shape& x) {
-  const int64_t axis = op.AttrOr<int32_t>("axis", 0);
+  const int64_t axis = op.Attr<int32_t>("axis");
   if (x.size() != 4 || axis < 1 || axis > 3)
     return InvalidArgument(
         "'X' has shape %s and attr 'axis' is %d; expected rank 4 and 1 to 3",
