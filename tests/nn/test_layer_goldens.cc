@@ -275,10 +275,10 @@ const std::set<std::string>& Plain() {
   static const auto* const kPlain =
       new std::set<std::string>{"linear",
                                 "embedding",
-                                "block",              // build_test
-                                "nce",                // random: losses_test
-                                "gumbel_softmax",     // random_layers_test
-                                "linear_chain_crf"};  // sequence_layers_test
+                                "block",              // test_build
+                                "nce",                // random: test_losses
+                                "gumbel_softmax",     // test_random_layers
+                                "linear_chain_crf"};  // test_sequence_layers
   return *kPlain;
 }
 
