@@ -113,7 +113,9 @@ absl::Status InferReduce(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const std::vector<bool> reduced,
                       ReducedAxes(context->op(), x.shape.size()));
-  const bool keep = context->op().Attr<bool>("keep_dim");
+  // mean has no attributes: it reduces all axes.
+  const bool plain = context->op().type == "mean";
+  const bool keep = !plain && context->op().Attr<bool>("keep_dim");
   Shape shape;
   for (size_t i = 0; i < reduced.size(); ++i) {
     if (!reduced[i])
@@ -127,7 +129,7 @@ absl::Status InferReduce(InferContext* context) {
     dtype = DType::kInt64;
   if (context->op().type == "reduce_all" || context->op().type == "reduce_any")
     dtype = DType::kBool;
-  const int32_t code = context->op().Attr<int32_t>("out_dtype");
+  const int32_t code = plain ? -1 : context->op().Attr<int32_t>("out_dtype");
   if (code >= 0) {
     const auto asked = DTypeFromCode(code);
     if (!asked.has_value())
