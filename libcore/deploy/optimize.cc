@@ -12,8 +12,13 @@
 #include "libcore/base/status_macros.h"
 
 namespace pd {
-absl::StatusOr<int> FoldBatchNorms(InferenceModel* model,
-                                   FoldFactors* factors) {
+namespace {
+
+// Rewrites the program and the values of its parameters; drops what nobody
+// reads any more.
+absl::Status RunOnFiles(
+    const std::function<absl::Status(const PassContext&, ProgramDesc*)>& run,
+    InferenceModel* model) {
   std::map<std::string, Tensor> tensors;  // that stand for parameters
   std::vector<std::string> names = model->names.feeds;
   names.insert(names.end(), model->names.fetches.begin(),
@@ -37,32 +42,39 @@ absl::StatusOr<int> FoldBatchNorms(InferenceModel* model,
     model->params[of] = ToArray(made);
     return of;
   };
-  PD_ASSIGN_OR_RETURN(const int folded,
-                      FoldBatchNorms(context, &model->program, factors));
+  PD_RETURN_IF_ERROR(run(context, &model->program));
   DropUnused(names, &model->program);
   const BlockDesc& block = model->program.global();
   for (auto it = model->params.begin(); it != model->params.end();)
     it = block.FindVar(it->first) == nullptr ? model->params.erase(it)
                                              : std::next(it);
-  return folded;
+  return absl::OkStatus();
 }
 
-namespace {
-
-struct ModelPass {
-  const char* name;
-  absl::StatusOr<int> (*run)(InferenceModel* model, FoldFactors* factors);
-  const char* done;  // behind the number that `run` gives
-};
-constexpr ModelPass kModelPasses[] = {
-    {"fold_batch_norms", FoldBatchNorms, "batch norms folded"},
-};
+int64_t CountOps(const ProgramDesc& program, absl::string_view type) {
+  int64_t count = 0;
+  for (const OpDesc& op : program.global().ops) count += op.type == type;
+  return count;
+}
 
 }  // namespace
 
+absl::StatusOr<int> FoldBatchNorms(InferenceModel* model,
+                                   FoldFactors* factors) {
+  int folded = 0;
+  PD_RETURN_IF_ERROR(RunOnFiles(
+      [&](const PassContext& context, ProgramDesc* program) -> absl::Status {
+        PD_ASSIGN_OR_RETURN(folded, FoldBatchNorms(context, program, factors));
+        return absl::OkStatus();
+      },
+      model));
+  return folded;
+}
+
 std::vector<std::string> ModelPassNames() {
   std::vector<std::string> names;
-  for (const ModelPass& pass : kModelPasses) names.push_back(pass.name);
+  for (const Pass& pass : AllPasses())
+    if (pass.folds_in_files != nullptr) names.push_back(pass.name);
   return names;
 }
 
@@ -73,10 +85,14 @@ absl::Status OptimizeModel(const PassOptions& options, InferenceModel* model) {
                : options.observer("", pass, model->program);
   };
   PD_RETURN_IF_ERROR(show(""));
-  for (const ModelPass& pass : kModelPasses) {
-    if (options.disabled.count(pass.name) > 0) continue;
-    PD_ASSIGN_OR_RETURN(const int changes, pass.run(model, nullptr));
-    LogInfo("%d %s", changes, pass.done);
+  for (const Pass& pass : AllPasses()) {
+    if (pass.folds_in_files == nullptr || options.disabled.count(pass.name) > 0)
+      continue;
+    const int64_t before = CountOps(model->program, pass.folds_in_files);
+    PD_RETURN_IF_ERROR(RunOnFiles(pass.run, model));
+    LogInfo("%d ops '%s' folded",
+            before - CountOps(model->program, pass.folds_in_files),
+            pass.folds_in_files);
     PD_RETURN_IF_ERROR(show(pass.name));
   }
   return absl::OkStatus();

@@ -67,6 +67,9 @@ struct Pass {
   InBlocks blocks;
   bool trains;        ///< whether it changes training programs too
   const char* place;  ///< why it stands where it does in the order
+  /// The type of op that it takes out of a model's files too (OptimizeModel of
+  /// libcore/deploy); null: it is for plans alone.
+  const char* folds_in_files = nullptr;
 };
 
 /// In the order in which they run.
