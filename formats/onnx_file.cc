@@ -12,7 +12,6 @@
 #include "formats/proto_fields.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -337,14 +336,6 @@ absl::StatusOr<OnnxFile> ParseOnnx(absl::string_view bytes,
     file.functions.push_back(std::move(read));
   }
   return file;
-}
-
-absl::StatusOr<OnnxFile> ReadOnnx(const std::string& path) {
-  PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(path));
-  auto model = ParseOnnx(file.view(), FolderOf(path));
-  if (!model.ok())
-    return Annotate(model.status(), absl::StrCat("'", path, "'"));
-  return model;
 }
 
 absl::StatusOr<std::pair<std::string, Array>> ParseOnnxTensor(

@@ -102,9 +102,6 @@ std::string OnnxTypeName(int32_t element_type);
 absl::StatusOr<OnnxFile> ParseOnnx(absl::string_view bytes,
                                    const std::string& folder);
 
-/// ParseOnnx on a file, whose folder holds external data; messages name it.
-absl::StatusOr<OnnxFile> ReadOnnx(const std::string& path);
-
 /// A single tensor ("input_0.pb" of ONNX's test data) and its name.
 absl::StatusOr<std::pair<std::string, Array>> ParseOnnxTensor(
     absl::string_view bytes);
