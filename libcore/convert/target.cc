@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "formats/format_table.h"
 #include "formats/pdparams.h"
 #include "libcore/base/error.h"
 #include "libcore/base/path.h"
@@ -44,26 +46,31 @@ constexpr TargetName kTargets[] = {
     {"text", Target::kText},
 };
 
-struct Ending {
-  const char* ending;
-  Target target;
+// By the formats' own endings (formats/format_table.h).
+constexpr std::pair<FileKind, Target> kOfKinds[] = {
+    {FileKind::kPickle, Target::kPickle},
+    {FileKind::kTensorStream, Target::kJoint},
+    {FileKind::kNpy, Target::kNpy},
+    {FileKind::kNpz, Target::kNpz},
+    {FileKind::kSafetensors, Target::kSafetensors},
 };
 
-constexpr Ending kEndings[] = {
-    {".pdparams", Target::kPickle},
-    {".pdopt", Target::kPickle},
-    {".pd", Target::kPickle},
-    {".pkl", Target::kPickle},
-    {".pickle", Target::kPickle},
-    {".pdckpt", Target::kPickle},
-    {".pdiparams", Target::kJoint},
-    {"__params__", Target::kJoint},
-    {".pdiparams.info", Target::kInfo},
-    {".npy", Target::kNpy},
-    {".npz", Target::kNpz},
-    {".safetensors", Target::kSafetensors},
-    {".txt", Target::kText},
+// Endings that say more than the format, or that its bytes go without.
+constexpr TargetName kOtherEndings[] = {
+    {".pdiparams.info", Target::kInfo}, {".pd", Target::kPickle},
+    {".pkl", Target::kPickle},          {".pickle", Target::kPickle},
+    {".pdckpt", Target::kPickle},       {".txt", Target::kText},
 };
+
+std::optional<Target> TargetOfEnding(const std::string& path) {
+  for (const TargetName& other : kOtherEndings)
+    if (absl::EndsWith(path, other.name)) return other.target;
+  for (const FileFormat& format : FileFormats())
+    for (const absl::string_view ending : format.endings)
+      for (const auto& [kind, target] : kOfKinds)
+        if (kind == format.kind && absl::EndsWith(path, ending)) return target;
+  return std::nullopt;
+}
 
 bool HasArrays(const Content& content) {
   return content.rows.has_value() || content.object.As<PickleNone>() == nullptr;
@@ -133,8 +140,7 @@ absl::StatusOr<Target> TargetFromPath(const std::string& path,
         "'%s': pd-export --to onnx writes ONNX models; pd-convert reads their "
         "weights",
         path);
-  for (const Ending& ending : kEndings)
-    if (absl::EndsWith(path, ending.ending)) return ending.target;
+  if (const auto target = TargetOfEnding(path)) return *target;
   if (absl::EndsWith(path, ".pdtensor"))
     return content.rows.has_value() ? Target::kSelectedRows : Target::kTensor;
   if (absl::EndsWith(path, "/") || IsFolder(path))
