@@ -27,7 +27,7 @@
 namespace pd {
 namespace {
 
-const OpRegistry& Registry() {
+const OpRegistry& DeviceRegistry() {
   static const OpRegistry* const kRegistry = [] {
     auto* registry = new OpRegistry;
     EXPECT_TRUE(RegisterAllOps(registry).ok());
@@ -61,14 +61,14 @@ void NoteOnDevice(const Plan& plan) {
 
 bool HasKernel(const ProgramDesc& program) {
   for (const OpDesc& op : program.global().ops)
-    if (const OpDef* def = Registry().Find(op.type);
+    if (const OpDef* def = DeviceRegistry().Find(op.type);
         def != nullptr && def->HasImplementation(Place::kDevice))
       return true;
   return false;
 }
 
 std::string RunCase(const GoldenCase& golden) {
-  Session session(&Registry(), 1);
+  Session session(&DeviceRegistry(), 1);
   if (!golden.startup.blocks.empty()) {
     const absl::Status started = session.RunOnce(golden.startup);
     if (!started.ok()) return std::string(started.message());
@@ -147,7 +147,7 @@ void ExpectPaddlePaddlesTraining(const std::string& name,
                                  const PassOptions& passes) {
   SCOPED_TRACE(name);
   const TrainCase c = LoadTrainCase(name);
-  Session session(&Registry(), 1);
+  Session session(&DeviceRegistry(), 1);
   session.set_pass_options(passes);
   SetInitialState(c, &session);
   std::vector<CaseRunner> runners = RunnersOf(c);
@@ -203,7 +203,7 @@ const OpRegistry& WithoutConvolutions() {
     EXPECT_TRUE(RegisterAllOps(registry).ok());
     EXPECT_TRUE(AttachHostKernels(registry).ok());
     if (TestPlace().ok()) registry->SetDevice(*TestPlace());
-    for (const OpDef* def : Registry().All())
+    for (const OpDef* def : DeviceRegistry().All())
       for (const Implementation& i : def->implementations())
         if (i.place == Place::kDevice &&
             !absl::StrContains(def->type(), "conv"))
@@ -252,7 +252,7 @@ TEST_P(DeviceQuantAware, TrainsAsPaddlePaddle) {
 }
 
 TEST_P(DeviceQuantAware, TrainsWithConvolutions) {
-  TrainOn(Registry(), GetParam());
+  TrainOn(DeviceRegistry(), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceQuantAware, testing::ValuesIn(AwareCases()),
@@ -266,7 +266,7 @@ class EveryKernel : public testing::Environment {
   void TearDown() override {
     if (!TestPlace().ok() || testing::GTEST_FLAG(filter) != "*") return;
     std::vector<std::string> missing;
-    for (const OpDef* def : Registry().All()) {
+    for (const OpDef* def : DeviceRegistry().All()) {
       const auto& all = def->implementations();
       const auto first = std::find_if(
           all.begin(), all.end(),
