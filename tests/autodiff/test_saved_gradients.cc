@@ -112,5 +112,44 @@ TEST(SavedGradients, AreMadeBesidePaddlePaddles) {
   EXPECT_GT(tried, 1);
 }
 
+// Gradient makers read attributes that the program leaves to the schema.
+TEST(SavedGradients, FollowDefaultsOfTheSchema) {
+  const auto registry = MakeRegistry();
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  ProgramDesc program;
+  program.version = 2003000;
+  program.blocks.emplace_back();
+  for (const char* name : {"x", "scaled", "joined", "out"}) {
+    VarDesc var;
+    var.name = name;
+    var.shape = {2, 3};
+    program.global().vars.push_back(std::move(var));
+  }
+  program.global().vars[2].shape = {2, 2, 3};
+  const auto add = [&](const char* type, SlotList inputs, SlotList outputs) {
+    OpDesc op;
+    op.type = type;
+    op.inputs = std::move(inputs);
+    op.outputs = std::move(outputs);
+    program.global().ops.push_back(std::move(op));
+  };
+  add("scale", {{"X", {"x"}}}, {{"Out", {"scaled"}}});
+  add("stack", {{"X", {"x", "scaled"}}}, {{"Y", {"joined"}}});
+  add("mean", {{"X", {"joined"}}}, {{"Out", {"out"}}});
+  BackwardOptions options;
+  options.targets = {{"out", ""}};
+  options.wrt = {"x"};
+  const auto gradients = AppendBackward(**registry, options, &program);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  Session session(registry->get(), 1);
+  const auto results = session.Run(
+      program, {{"x", MakeArray<float>({2, 3}, {1, 2, 3, 4, 5, 6})}},
+      {gradients->at("x")});
+  ASSERT_TRUE(results.ok()) << results.status();
+  // Each element is twice among twelve.
+  for (int i = 0; i < 6; ++i)
+    EXPECT_FLOAT_EQ(results->begin()->second.data<float>()[i], 1.0f / 6);
+}
+
 }  // namespace
 }  // namespace pd

@@ -136,6 +136,28 @@ TEST(Registry, RefusesASecondOpOfOneType) {
             absl::StatusCode::kAlreadyExists);
 }
 
+// Kernels read attributes as this leaves them.
+TEST(OpDef, FillsInAndConvertsAttributes) {
+  OpDef def("op");
+  def.Attr("axis", int32_t{-1}).Attr("padding", int64_t{-1});
+  def.RequiredAttr("depth", AttrType::kInt);
+  OpDesc op;
+  EXPECT_EQ(def.NormalizeAttrs(&op).message(), "attr 'depth' is missing");
+  op.attrs = {{"depth", int32_t{2}},
+              {"padding", int32_t{5}},
+              {"theirs", std::string("kept")}};
+  ASSERT_TRUE(def.NormalizeAttrs(&op).ok());
+  EXPECT_EQ(op.Attr<int32_t>("axis"), -1);
+  EXPECT_EQ(op.Attr<int64_t>("padding"), 5);
+  EXPECT_EQ(op.Attr<int32_t>("depth"), 2);
+  EXPECT_EQ(op.Attr<std::string>("theirs"), "kept");
+  op.attrs["depth"] = std::string("two");
+  EXPECT_EQ(def.NormalizeAttrs(&op).message(),
+            "attr 'depth' is of type string; expected int");
+  op.attrs["depth"] = VarRef{"d"};
+  EXPECT_EQ(def.NormalizeAttrs(&op).code(), absl::StatusCode::kUnimplemented);
+}
+
 TEST(Registry, NamesTheNearestOpThatExists) {
   OpRegistry registry;
   ASSERT_TRUE(RegisterAllOps(&registry).ok());
