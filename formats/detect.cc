@@ -39,9 +39,10 @@ const FileFormat& DetectFormat(absl::string_view bytes,
   const FileFormat* by_name = FormatOfName(name);
   for (const FileFormat& format : FileFormats()) {
     if (format.begins == nullptr || !format.begins(bytes)) continue;
-    // An npz without arrays is a zip without entries.
+    // An npz without arrays is a zip without entries; the entries of a zip may
+    // have been put into another order.
     if (format.kind == FileKind::kZip && by_name != nullptr &&
-        by_name->kind == FileKind::kNpz)
+        (by_name->kind == FileKind::kNpz || by_name->kind == FileKind::kTorch))
       return *by_name;
     return format;
   }

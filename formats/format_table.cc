@@ -21,6 +21,7 @@
 #include "formats/tensor_stream.h"
 #include "formats/tfevents.h"
 #include "formats/tiff.h"
+#include "formats/torch.h"
 #include "formats/webp.h"
 #include "formats/zip_archive.h"
 
@@ -38,6 +39,7 @@ std::vector<FileFormat> MakeTable() {
       {FileKind::kGzip, "gzip", {}, IsGzip},
       {FileKind::kHdf5, "hdf5", {}, IsHdf5},
       {FileKind::kNpz, "npz", {".npz"}, IsNpz},
+      {FileKind::kTorch, "torch", {".pt", ".pth"}, IsTorch},
       {FileKind::kZip, "zip", {}, IsZip},
       {FileKind::kTensorStream,
        "tensor stream",

@@ -26,6 +26,7 @@ enum class FileKind {
   kPdModel,       ///< a ProgramDesc
   kTensorStream,  ///< one or many PaddlePaddle tensors
   kSelectedRows,  ///< PaddlePaddle's SelectedRows
+  kTorch,         ///< what torch.save writes
   kPickle,        ///< a state dict or another pickle
   kNpy,
   kNpz,

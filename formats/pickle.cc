@@ -77,8 +77,9 @@ class TreeBuilder {
         break;
       case Kind::kGlobal:
       case Kind::kDtype:
+      case Kind::kStorage:
         return InvalidArgument(
-            "it holds a name or an element type; expected values");
+            "it holds a name, an element type or a storage; expected values");
     }
     return out;
   }
@@ -171,7 +172,12 @@ absl::StatusOr<PickleValue> ParsePickle(const FileBytes& file,
                                         Alignment alignment) {
   pickle::Machine machine(file, alignment);
   PD_ASSIGN_OR_RETURN(const Node* node, machine.Run());
-  return TreeBuilder(file.size).Build(*node, 0);
+  return pickle::TreeOf(*node, file.size);
+}
+
+absl::StatusOr<PickleValue> pickle::TreeOf(const Node& node,
+                                           uint64_t file_size) {
+  return TreeBuilder(file_size).Build(node, 0);
 }
 
 absl::StatusOr<PickleValue> ReadPickle(const std::string& path) {

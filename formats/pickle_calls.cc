@@ -50,11 +50,13 @@ bool Latin1ToBytes(absl::string_view text, std::string* out) {
 }  // namespace
 
 absl::Status Machine::Charge(uint64_t bytes) {
+  const uint64_t size =
+      storages_ != nullptr ? storages_->file_size() : file_.size;
   copied_ += bytes;
-  if (copied_ > kFreeBytes + kCopiesPerByte * file_.size)
+  if (copied_ > kFreeBytes + kCopiesPerByte * size)
     return ResourceExhausted(
         "its %d bytes make arrays of %d bytes by naming data again and again",
-        file_.size, copied_);
+        size, copied_);
   return absl::OkStatus();
 }
 
@@ -89,6 +91,12 @@ absl::Status Machine::Reduce() {
       return CallEncode(*args);
     case Global::kNdarray:
       break;
+    case Global::kTorchStorage:
+    case Global::kTorchTensor:
+    case Global::kTorchTensorV2:
+    case Global::kTorchParameter:
+    case Global::kTorchSize:
+      return CallTorch(callable->global, *args);
   }
   return BadCall("numpy.ndarray");
 }
@@ -197,6 +205,10 @@ absl::Status Machine::Build() {
     return BuildDtype(*state, target);
   if (state->kind == Kind::kTuple && target->kind == Kind::kArray)
     return BuildArray(*state, target);
+  // The versions of modules that a state_dict of PyTorch carries: no values.
+  if (storages_ != nullptr && state->kind == Kind::kDict &&
+      target->kind == Kind::kDict && target->ordered)
+    return absl::OkStatus();
   return DataLoss("a state is set on what is not an array");
 }
 

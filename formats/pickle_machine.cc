@@ -92,6 +92,15 @@ void Node::SetOwned(std::string bytes) {
 }
 
 absl::StatusOr<const Node*> Machine::Run() {
+  size_t end = 0;
+  PD_ASSIGN_OR_RETURN(const Node* node, RunFirst(&end));
+  if (in_.left() > 0)
+    return DataLoss("byte %d: %d bytes follow STOP; expected the end", end,
+                    in_.left());
+  return node;
+}
+
+absl::StatusOr<const Node*> Machine::RunFirst(size_t* end) {
   for (;;) {
     const size_t at = in_.offset();
     if (in_.left() == 0) return DataLoss("byte %d: it ends without STOP", at);
@@ -100,9 +109,7 @@ absl::StatusOr<const Node*> Machine::Run() {
     absl::Status status = Step(opcode);
     if (!status.ok()) return Annotate(status, absl::StrCat("byte ", at));
   }
-  if (in_.left() > 0)
-    return DataLoss("byte %d: %d bytes follow STOP; expected the end",
-                    in_.offset(), in_.left());
+  *end = in_.offset();
   if (stack_.size() != 1 || !marks_.empty())
     return DataLoss("%d values are left at STOP; expected one", stack_.size());
   return stack_[0];
@@ -153,6 +160,9 @@ absl::Status Machine::Step(uint8_t opcode) {
       return Reduce();
     case kBuild:
       return Build();
+    case kBinPersId:
+      if (storages_ != nullptr) return PersistentId();
+      break;
     default:
       break;
   }
@@ -172,6 +182,10 @@ absl::Status Machine::PushGlobal(absl::string_view module,
     PD_ASSIGN_OR_RETURN(Node * node, New(Kind::kGlobal));
     node->global = known.global;
     return Push(node);
+  }
+  if (storages_ != nullptr) {
+    PD_ASSIGN_OR_RETURN(Node * node, New(Kind::kGlobal));
+    if (FindTorchGlobal(module, name, node)) return Push(node);
   }
   return PermissionDenied(
       "it names '%s.%s', which state dicts do not need: refused, nothing was "

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "formats/byte_reader.h"
+#include "formats/pickle.h"
 #include "formats/raw_array.h"
 #include "libcore/base/file.h"
 #include "libcore/ir/array.h"
@@ -38,6 +39,7 @@ enum class Kind : uint8_t {
   kArray,
   kGlobal,  ///< a name that may be called
   kDtype,
+  kStorage,  ///< of torch.save: `text` is its key, `integer` its elements
 };
 
 /// Every name that a pickle may mention.
@@ -53,6 +55,27 @@ enum class Global : uint8_t {
   kComplex,
   kBytes,
   kEncode,
+  // Of torch.save (pickle_torch.cc).
+  kTorchStorage,
+  kTorchTensor,
+  kTorchTensorV2,
+  kTorchParameter,
+  kTorchSize,
+};
+
+/// Where torch.save keeps the elements of the tensors that its pickle names.
+class StorageSource {
+ public:
+  virtual ~StorageSource() = default;
+  /// The bytes of the storage `key`: `count` elements of `layout`. Without data
+  /// where the pickle is only looked through and no array is wanted.
+  virtual absl::StatusOr<FileBytes> Storage(absl::string_view key,
+                                            const RawLayout& layout,
+                                            int64_t count) = 0;
+  /// Whether elements lie in big-endian order.
+  virtual bool big_endian() const { return false; }
+  /// Bytes of the file that pickle and storages are of.
+  virtual uint64_t file_size() const = 0;
 };
 
 struct Node {
@@ -65,7 +88,7 @@ struct Node {
   std::shared_ptr<const std::byte> owner;
   std::vector<Node*> items;      ///< kDict: keys and values in turn
   std::unique_ptr<Array> array;  ///< null until its state came
-  RawLayout layout;              ///< kDtype
+  RawLayout layout;              ///< kDtype, kStorage, kTorchStorage
 
   /// Sets `text` to bytes that the node itself holds.
   void SetOwned(std::string bytes);
@@ -80,11 +103,15 @@ struct Node {
 /// Runs a pickle once.
 class Machine {
  public:
-  Machine(const FileBytes& file, Alignment alignment)
-      : file_(file), in_(file), alignment_(alignment) {}
+  /// With `storages`, which outlive it, the names of torch.save are known too.
+  Machine(const FileBytes& file, Alignment alignment,
+          StorageSource* storages = nullptr)
+      : file_(file), in_(file), alignment_(alignment), storages_(storages) {}
 
   /// The value at STOP; it lives as long as the machine.
   absl::StatusOr<const Node*> Run();
+  /// Run, but more may follow: STOP is the byte before `*end`.
+  absl::StatusOr<const Node*> RunFirst(size_t* end);
 
  private:
   absl::Status Step(uint8_t opcode);
@@ -107,6 +134,11 @@ class Machine {
   absl::Status CallEval(const Node& args);
   absl::Status CallComplex(const Node& args);
   absl::Status CallEncode(const Node& args);
+  // pickle_torch.cc.
+  absl::Status PersistentId();
+  absl::Status CallTorch(Global callable, const Node& args);
+  absl::Status SetTensor(const Node& storage, const Node& offset,
+                         const Node& shape, const Node& strides, Node* array);
   absl::Status BuildDtype(const Node& state, Node* dtype);
   absl::Status BuildArray(const Node& state, Node* array);
   absl::Status SetArray(const Node& data, RawLayout layout, const Node& shape,
@@ -126,12 +158,20 @@ class Machine {
   FileBytes file_;
   ByteReader in_;
   Alignment alignment_;
+  StorageSource* storages_;
   std::deque<Node> nodes_;
   std::vector<Node*> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, Node*> memo_;
   uint64_t copied_ = 0;
 };
+
+/// Whether `module`.`name` is one that torch.save writes; then `node` is it.
+bool FindTorchGlobal(absl::string_view module, absl::string_view name,
+                     Node* node);
+
+/// The tree of values of a good graph; `file_size` bounds how large it grows.
+absl::StatusOr<PickleValue> TreeOf(const Node& node, uint64_t file_size);
 
 }  // namespace pd::pickle
 

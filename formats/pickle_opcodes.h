@@ -64,6 +64,7 @@ enum Opcode : uint8_t {
   kStackGlobal = 0x93,
   kReduce = 'R',
   kBuild = 'b',
+  kBinPersId = 'Q',
 };
 
 inline bool IsNumberOpcode(uint8_t op) {

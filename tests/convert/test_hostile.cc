@@ -29,6 +29,7 @@
 #include "formats/pdparams.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_stream.h"
+#include "formats/torch.h"
 #include "libcore/convert/write.h"
 #include "libcore/model/inspect.h"
 #include "libcore/model/tree.h"
@@ -143,6 +144,9 @@ const std::vector<Reader>& Readers() {
       {"safetensors",
        {"formats/safetensors/small.safetensors"},
        [](const FileBytes& f) { return ParseSafetensors(f).ok(); }},
+      {"torch",
+       {"formats/torch/small.pt", "formats/torch/small.pth"},
+       [](const FileBytes& f) { return ParseTorch(f).ok(); }},
       {"onnx",
        {"formats/onnx/small.onnx"},
        [](const FileBytes& f) { return ParseOnnx(f.view(), "").ok(); }},
@@ -216,7 +220,8 @@ TEST(Hostile, MessagesNameTheFile) {
        {"formats/pickles/sgd.sched.pdopt", "formats/streams/lod1.pdtensor",
         "formats/streams/rows.pdtensor", "formats/numpy/lf4F.npy",
         "formats/numpy/foreign.npz", "formats/safetensors/small.safetensors",
-        "formats/onnx/small.onnx", "formats/models/tiny.pdmodel"}) {
+        "formats/torch/small.pth", "formats/onnx/small.onnx",
+        "formats/models/tiny.pdmodel"}) {
     const std::string path = Scratch(fs::path(name).filename().string());
     const FileBytes good = MustRead(Path(name));
     int tried = 0;

@@ -40,7 +40,7 @@ TEST(FuzzReplay, EveryTargetComesBackFromItsCorpus) {
     const std::string own = absl::StrCat(testdata, "/fuzz/", name);
     if (fs::exists(own)) EXPECT_GT(Replay(own, target), 0);
     for (const char* seeds : {"malformed", "models", "numpy", "onnx", "pickles",
-                              "safetensors", "streams"})
+                              "safetensors", "streams", "torch"})
       EXPECT_GT(Replay(absl::StrCat(testdata, "/formats/", seeds), target), 0);
     EXPECT_GT(Replay(testdata + "/images", target), 0);
     EXPECT_GT(Replay(testdata + "/datasets/formats", target), 0);
