@@ -114,7 +114,10 @@ absl::Status CheckJob(const CheckNaninfOptions& options,
                                  ? absl::StrCat(options.files[0], "/job.pbtxt")
                                  : options.config;
   TrainerOptions training;
-  training.init.model = options.init_from;
+  if (!options.init_from.empty()) {
+    training.init.emplace_back();
+    training.init.back().model = options.init_from;
+  }
   training.read_only = true;
   training.threads = Threads();
   if (options.bisect) PD_RETURN_IF_ERROR(StartFromRun(options, &training));

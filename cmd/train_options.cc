@@ -7,7 +7,7 @@
 #include "cmd/starter.h"
 #include "cmd/train_preview.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/train/name_patterns.h"
+#include "libcore/model/name_patterns.h"
 
 namespace pd {
 namespace {
@@ -59,7 +59,8 @@ Manual TrainManual() {
   m.summary = "train a model from a job file or a saved program";
   m.synopsis = {
       "-c JOB --out RUN [-o PATH=VALUE]... [--resume [--weights-only]] "
-      "[--init-from MODEL [--init-skip PATTERN]... [--init-rename A=>B]...] "
+      "[--init-from MODEL [--init-skip PATTERN]... [--init-rename A=>B]... "
+      "[--init-transpose PATTERN]... [--init-missing WHAT]] "
       "[--steps N]",
       "-c JOB --bench SECONDS [-o PATH=VALUE]...",
       "-c JOB --summary [-o PATH=VALUE]...",
@@ -220,8 +221,9 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                 &o->weights_only);
   table->Text({"--init-from", "MODEL",
                "takes parameters by name from a model, a run (`RUN`, "
-               "`RUN@best`, `RUN@step-N`) or a `.pdparams`, and says which it "
-               "took"},
+               "`RUN@best`, `RUN@step-N`), a `.pdparams`, a PyTorch file or "
+               "others that pd-convert reads, and says which it took; in place "
+               "of the job's `init`"},
               &o->init_from);
   table->Texts({"--init-skip", "PATTERN",
                 "with --init-from, parameters of these names keep their "
@@ -232,6 +234,16 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                 "each `*` in B is what that of A stood for: `backbone.*=>*`. "
                 "May be given again: the first that matches counts"},
                &o->init_rename);
+  table->Texts({"--init-transpose", "PATTERN",
+                "with --init-from, transposes matrices of these names, as the "
+                "network calls them: PyTorch's linear layers keep their "
+                "weights so. May be given again"},
+               &o->init_transpose);
+  table->Choice({"--init-missing", "WHAT",
+                 "with --init-from, what is done about parameters that the "
+                 "model lacks and no --init-skip names: `fail` exits, `warn` "
+                 "names them, `ignore` says nothing"},
+                {"fail", "warn", "ignore"}, &o->init_missing);
   table->Switch({"--check-nan-inf", "",
                  "stops at the first operator that makes NaN or Inf, says all "
                  "that is known of it, and exits 1"},
@@ -295,6 +307,20 @@ absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
 
 }  // namespace
 
+std::vector<InitialParameters> InitialSources(const TrainOptions& options) {
+  if (options.init_from.empty()) return {};
+  using Missing = InitialParameters::Missing;
+  InitialParameters source;
+  source.model = options.init_from;
+  source.rename = options.init_rename;
+  source.skip = options.init_skip;
+  source.transpose = options.init_transpose;
+  source.missing = options.init_missing == "fail"     ? Missing::kFail
+                   : options.init_missing == "ignore" ? Missing::kIgnore
+                                                      : Missing::kWarn;
+  return {std::move(source)};
+}
+
 Tool TrainTool(TrainOptions* options) {
   Tool tool;
   tool.manual = TrainManual();
@@ -314,8 +340,9 @@ Tool TrainTool(TrainOptions* options) {
     PD_RETURN_IF_ERROR(table.Needs("--require", "--config"));
     PD_RETURN_IF_ERROR(table.Needs("--data", "--new"));
     PD_RETURN_IF_ERROR(table.Needs("--target", "--new"));
-    PD_RETURN_IF_ERROR(table.Needs("--init-skip", "--init-from"));
-    PD_RETURN_IF_ERROR(table.Needs("--init-rename", "--init-from"));
+    for (const char* name :
+         {"--init-skip", "--init-rename", "--init-transpose", "--init-missing"})
+      PD_RETURN_IF_ERROR(table.Needs(name, "--init-from"));
     for (const std::string& text : options->init_rename) {
       const absl::Status status = NameChange::Parse(text).status();
       if (!status.ok())

@@ -10,6 +10,7 @@
 #include "cmd/common/amp_options.h"
 #include "cmd/common/pass_options.h"
 #include "cmd/common/tool.h"
+#include "libcore/train/initial_values.h"
 
 namespace pd {
 
@@ -20,10 +21,12 @@ struct TrainOptions {
   std::string out;                     ///< RUN
   bool weights_only = false;
   bool resume = false;
-  std::string init_from;                  ///< a MODEL
-  std::vector<std::string> init_skip;     ///< "classifier.*"
-  std::vector<std::string> init_rename;   ///< "A=>B"
-  std::vector<std::string> requirements;  ///< "acc>=0.99"
+  std::string init_from;                    ///< a MODEL
+  std::vector<std::string> init_skip;       ///< "classifier.*"
+  std::vector<std::string> init_rename;     ///< "A=>B"
+  std::vector<std::string> init_transpose;  ///< "fc.weight"
+  std::string init_missing = "warn";        ///< or "fail", "ignore"
+  std::vector<std::string> requirements;    ///< "acc>=0.99"
   std::optional<int64_t> steps;
   std::optional<double> bench;          ///< seconds
   std::string log_json;                 ///< "-" or a file
@@ -46,6 +49,9 @@ struct TrainOptions {
   AmpFlags amp;
   PassFlags passes;
 };
+
+/// The source of --init-from and its companions; none where it is not given.
+std::vector<InitialParameters> InitialSources(const TrainOptions& options);
 
 Tool TrainTool(TrainOptions* options);
 

@@ -224,8 +224,12 @@ absl::Status PrintDryRun(const TrainOptions& options,
         "'%s' holds checkpoints: --resume goes on from the newest, another "
         "--out starts anew",
         options.out));
+  std::vector<InitialParameters> sources = InitialSources(options);
+  if (sources.empty() && !goes_on) sources = InitialParametersOf(job);
   const absl::StatusOr<DryRun> dry =
-      RunDry(registry, job, MakePassOptions(options.passes));
+      RunDry(registry, job, MakePassOptions(options.passes), sources);
+  if (absl::StartsWith(dry.status().message(), "--init-"))
+    return UsageError(dry.status());
   if (!dry.ok()) return MarkJobErrors(job, dry.status());
   for (const std::string& text : dry->warnings) LogWarning("%s", text);
   if (options.common.json()) {

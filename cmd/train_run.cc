@@ -214,8 +214,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   trainer_options.run = options.out;
   trainer_options.resume = options.resume;
   trainer_options.weights_only = options.weights_only;
-  trainer_options.init = {options.init_from, options.init_rename,
-                          options.init_skip};
+  trainer_options.init = InitialSources(options);
   trainer_options.threads = Threads();
   trainer_options.passes = MakePassOptions(options.passes);
   auto trainer = Trainer::Create(&registry, job, trainer_options, &observers);

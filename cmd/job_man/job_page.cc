@@ -36,6 +36,7 @@ const std::vector<std::pair<std::string, std::string>>& Sections() {
           {"Layer", "LAYERS"},
           {"Cell", "CELLS"},
           {"ParamAttr", "PARAMETERS"},
+          {"Init", "INITIAL WEIGHTS"},
           {"Loss", "LOSSES"},
           {"Metric", "METRICS"},
           {"Optimizer", "OPTIMIZERS"},
@@ -121,6 +122,7 @@ class Page {
           pool_->FindMessageTypeByName(absl::StrCat("pd.job.", name));
       absl::StrAppend(&out_, ".Sh ", title, "\n", MdocText(Comment(type)));
       Fields(type);
+      if (name == "Init") InitExamples();
     }
     Closing(example);
     return std::move(out_);
@@ -191,6 +193,29 @@ class Page {
         "input { name: \"x\" shape: [-1, @columns] }\n"
         "layer { linear { out_features: @classes } }\n"
         "layer { block { use: \"resnet18\" set: \"num_classes=@classes\" } "
+        "}\n");
+  }
+
+  void InitExamples() {
+    Paragraph(
+        "A MobileNetV2 that PaddlePaddle trained, with a new head for five "
+        "classes; the body is frozen. The first and the last line stand in "
+        "`model`:");
+    Literal(
+        "layer { name: \"net\" block { use: \"mobilenet_v2\" set: "
+        "\"num_classes=5\" } }\n"
+        "init { from: \"mobilenet_v2.pdparams\" rename { from: \"*\" to: "
+        "\"net.*\" } skip: \"net.classifier.*\" }\n"
+        "parameter_group { match: \"net\\\\.features\\\\..*\" trainable: "
+        "false }\n");
+    Paragraph("A ResNet of torchvision's:");
+    Literal(
+        "init {\n"
+        "  from: \"resnet50.pth\"\n"
+        "  rename { from: \"*.running_mean\" to: \"net.*._mean\" }\n"
+        "  rename { from: \"*.running_var\" to: \"net.*._variance\" }\n"
+        "  rename { from: \"*\" to: \"net.*\" }\n"
+        "  skip: [\"*.num_batches_tracked\", \"net.fc.*\"]\n"
         "}\n");
   }
 

@@ -14,6 +14,7 @@
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "formats/safetensors.h"
+#include "formats/torch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/path.h"
@@ -133,6 +134,11 @@ absl::Status ReadSafetensorsObject(const ReadOptions& options, Content* out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadTorchObject(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->object, ParseTorch(out->bytes, options.alignment));
+  return absl::OkStatus();
+}
+
 absl::Status ReadOnnxObject(const ReadOptions&, Content* out) {
   const std::string folder = fs::path(out->file).parent_path().string();
   PD_ASSIGN_OR_RETURN(
@@ -186,6 +192,7 @@ constexpr Source kSources[] = {
     {"npz", FileKind::kNpz, ReadNpzObject},
     {"safetensors", FileKind::kSafetensors, ReadSafetensorsObject},
     {"onnx", FileKind::kOnnx, ReadOnnxObject},
+    {"torch", FileKind::kTorch, ReadTorchObject},
 };
 
 absl::Status OpenFile(const ReadOptions& options, Content* out) {
@@ -301,7 +308,8 @@ absl::Status NoModel(const Content& content) {
   return InvalidArgument(
       "'%s' is no model: it is of kind '%s'; expected a .pdmodel file, a "
       "prefix of one, a folder with '__model__', a run directory, RUN@best, "
-      "RUN@step-N, an .onnx file or parameters (.pdparams, .npz, .safetensors)",
+      "RUN@step-N, an .onnx file or parameters (.pdparams, .npz, .safetensors, "
+      ".pt)",
       content.path, content.format);
 }
 

@@ -199,6 +199,7 @@ absl::Status InspectFile(const Content& content, Inspection* out) {
     case FileKind::kSelectedRows:
       return InspectSelectedRows(content, out);
     case FileKind::kPickle:
+    case FileKind::kTorch:
       return InspectPickle(content, out);
     case FileKind::kNpy:
       return InspectNpy(content, out);

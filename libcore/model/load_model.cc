@@ -58,6 +58,28 @@ absl::Status TakeParameters(PickleValue dict, LoadedModel* model) {
   return absl::OkStatus();
 }
 
+// Training scripts of PyTorch save the network's state_dict beside those of the
+// optimizer and more: the dict that holds tensors, under the names in use.
+PickleValue NetworkIn(PickleValue root, const std::string& path) {
+  for (;;) {
+    const auto* dict = root.As<PickleDict>();
+    if (dict == nullptr || !ArraysIn(root).empty()) return root;
+    const PickleValue* inner = nullptr;
+    for (const char* name :
+         {"state_dict", "model_state_dict", "model", "net", "module"}) {
+      inner = dict->Find(name);
+      if (inner != nullptr && inner->As<PickleDict>() != nullptr) {
+        LogInfo("'%s': the parameters are those of its entry '%s'", path, name);
+        break;
+      }
+      inner = nullptr;
+    }
+    if (inner == nullptr) return root;
+    PickleValue next = *inner;
+    root = std::move(next);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedModel> LoadModel(
@@ -68,6 +90,7 @@ absl::StatusOr<LoadedModel> LoadModel(
   PD_ASSIGN_OR_RETURN(Content content, OpenContent(model, options));
   LoadedModel loaded;
   loaded.path = content.file;
+  loaded.format = content.format;
   absl::Status status;
   if (content.onnx.has_value()) {
     status = TakeOnnx(*content.onnx, feeds, shapes, &loaded);
@@ -82,6 +105,8 @@ absl::StatusOr<LoadedModel> LoadModel(
     }
   } else if (content.object.As<PickleDict>() != nullptr &&
              !content.numbered()) {
+    if (content.kind == FileKind::kTorch)
+      content.object = NetworkIn(std::move(content.object), loaded.path);
     status = TakeParameters(std::move(content.object), &loaded);
   } else {
     return NoModel(content);

@@ -27,6 +27,7 @@ struct LoadedModel {
   };
   Kind kind = Kind::kProgram;
   std::string path;     ///< the program's file, for messages
+  std::string format;   ///< of that file, as format_table.h calls it: "torch"
   ProgramDesc program;  ///< without feed and fetch ops
   std::vector<std::string> feeds,
       fetches;  ///< of an inference model, by column

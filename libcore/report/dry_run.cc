@@ -89,7 +89,8 @@ void CountVariables(const TrainProgram& program, DryRun* dry) {
 }  // namespace
 
 absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
-                              const PassOptions& passes) {
+                              const PassOptions& passes,
+                              const std::vector<InitialParameters>& sources) {
   const job::Data& data = job.proto().data();
   const job::Train& train = job.proto().train();
   PD_ASSIGN_OR_RETURN(TrainProgram program, BuildTrainProgram(registry, job));
@@ -112,6 +113,7 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
   Session session(&registry, train.seed());
   session.set_pass_options(passes);
   PD_RETURN_IF_ERROR(MakeVariables(program.main, &session));
+  PD_RETURN_IF_ERROR(SetInitialParameters(program.test, sources, &session));
   PD_ASSIGN_OR_RETURN(
       dry.train, LookAtData("train", loader.get(), data.train().batch_size()));
   PD_RETURN_IF_ERROR(PlanMemory(&session, program.main, program, {program.loss},

@@ -15,6 +15,7 @@
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/passes/pipeline.h"
+#include "libcore/train/initial_values.h"
 
 namespace pd {
 
@@ -39,10 +40,13 @@ struct DryRun {
   std::vector<std::string> warnings;
 };
 
-/// Builds the programs, opens the data, reads the first record of each set, and
-/// plans the memory. Errors of the job carry their place; others are of files.
-absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
-                              const PassOptions& passes = {});
+/// Builds the programs, opens the data, reads the first record of each set,
+/// takes initial values from `sources`, and plans the memory. Errors of the job
+/// carry their place; others are of files.
+absl::StatusOr<DryRun> RunDry(
+    const OpRegistry& registry, const LoadedJob& job,
+    const PassOptions& passes = {},
+    const std::vector<InitialParameters>& sources = {});
 
 }  // namespace pd
 

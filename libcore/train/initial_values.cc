@@ -13,9 +13,12 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/edit_arrays.h"
 #include "libcore/model/load_model.h"
+#include "libcore/model/name_patterns.h"
+#include "libcore/nn/job.pb.h"
 #include "libcore/program/match_params.h"
-#include "libcore/train/name_patterns.h"
+#include "libcore/train/shape_remedies.h"
 
 namespace pd {
 namespace {
@@ -32,6 +35,14 @@ bool AnyMatches(const std::vector<std::string>& patterns,
   return any;
 }
 
+// The first of `patterns` that is not in `used`; null when all are.
+const std::string* Unused(const std::vector<std::string>& patterns,
+                          const std::set<std::string>& used) {
+  for (const std::string& pattern : patterns)
+    if (used.count(pattern) == 0) return &pattern;
+  return nullptr;
+}
+
 std::vector<std::string> NamesOf(const NamedArrays& values) {
   std::vector<std::string> names;
   for (const auto& [name, value] : values) names.push_back(name);
@@ -40,10 +51,10 @@ std::vector<std::string> NamesOf(const NamedArrays& values) {
 
 // Gives the model's parameters their other names; `before` gets, by the new
 // name, the old one.
-absl::Status Rename(const std::vector<std::string>& texts, LoadedModel* model,
+absl::Status Rename(const InitialParameters& from, LoadedModel* model,
                     std::map<std::string, std::string>* before) {
   std::vector<NameChange> changes;
-  for (const std::string& text : texts) {
+  for (const std::string& text : from.rename) {
     PD_ASSIGN_OR_RETURN(changes.emplace_back(), NameChange::Parse(text));
   }
   std::set<std::string> used;
@@ -63,44 +74,53 @@ absl::Status Rename(const std::vector<std::string>& texts, LoadedModel* model,
     const auto [it, is_new] = old.emplace(other, name);
     if (!is_new)
       return InvalidArgument(
-          "--init-rename gives '%s' and '%s' of '%s' the same name, '%s'",
-          it->second, name, model->path, other);
+          "%s gives '%s' and '%s' of '%s' the same name, '%s'",
+          InitOption(from, "rename"), it->second, name, model->path, other);
     if (other != name) (*before)[other] = name;
     renamed[other] = std::move(value);
   }
   for (auto& [name, of_program] : model->parameter_names) name = changed(name);
   model->params = std::move(renamed);
-  for (const std::string& text : texts)
-    if (used.count(text) == 0)
-      return InvalidArgument("--init-rename '%s' matches nothing: '%s' has %s",
-                             text, model->path,
-                             QuotedList(NamesOf(model->params)));
+  if (const std::string* text = Unused(from.rename, used))
+    return InvalidArgument("%s '%s' matches nothing: '%s' has %s",
+                           InitOption(from, "rename"), *text, model->path,
+                           QuotedList(NamesOf(model->params)));
   return absl::OkStatus();
 }
 
-// The parameters whose shapes differ, and what to do about them.
-absl::Status ShapeError(const std::string& path,
-                        const std::vector<ParamMatch::Misshapen>& wrong) {
-  std::vector<std::string> texts;
-  std::set<std::string> options;
-  for (const ParamMatch::Misshapen& one : wrong) {
-    texts.push_back(absl::StrCat("'", one.name, "' has shape ",
-                                 ToString(one.value), ", the network's has ",
-                                 ToString(one.declared)));
-    // "fc.weight" and "fc.bias" go together.
-    const size_t dot = one.name.rfind('.');
-    options.insert(absl::StrCat(
-        "--init-skip '",
-        dot == std::string::npos ? one.name : one.name.substr(0, dot) + ".*",
-        "'"));
+// Leaves out what `skip` names.
+absl::Status Skip(const InitialParameters& from,
+                  const std::vector<std::string>& wanted, LoadedModel* model,
+                  std::vector<std::string>* skipped) {
+  std::set<std::string> used;
+  for (const std::string& name : wanted)
+    if (AnyMatches(from.skip, name, &used)) skipped->push_back(name);
+  for (const std::string& name : NamesOf(model->params))
+    if (AnyMatches(from.skip, name, &used)) model->params.erase(name);
+  if (const std::string* pattern = Unused(from.skip, used))
+    return InvalidArgument("%s '%s' matches nothing: the network has %s",
+                           InitOption(from, "skip"), *pattern,
+                           QuotedList(wanted));
+  return absl::OkStatus();
+}
+
+// Transposes the matrices that `transpose` names; `turned` gets their names.
+absl::Status Transpose(const InitialParameters& from, LoadedModel* model,
+                       std::set<std::string>* turned) {
+  std::set<std::string> used;
+  std::vector<std::string> matrices;
+  for (auto& [name, value] : model->params) {
+    if (value.shape.size() != 2) continue;
+    matrices.push_back(name);
+    if (!AnyMatches(from.transpose, name, &used)) continue;
+    PD_ASSIGN_OR_RETURN(value, Transposed(value));
+    turned->insert(name);
   }
-  constexpr size_t kMostTexts = 6;
-  const size_t more = texts.size() - std::min(texts.size(), kMostTexts);
-  texts.resize(texts.size() - more);
-  return InvalidArgument("'%s': %s%s; %s keeps initial values there", path,
-                         absl::StrJoin(texts, "; "),
-                         more > 0 ? absl::StrCat("; and ", more, " more") : "",
-                         absl::StrJoin(options, " "));
+  if (const std::string* pattern = Unused(from.transpose, used))
+    return InvalidArgument("%s '%s' matches no matrix: those of '%s' are %s",
+                           InitOption(from, "transpose"), *pattern, model->path,
+                           matrices.empty() ? "none" : QuotedList(matrices));
+  return absl::OkStatus();
 }
 
 // Checkpoints hold the optimizer's values too, which no network takes.
@@ -118,9 +138,6 @@ void Report(const LoadedModel& model, const TakenParameters& taken,
   if (!taken.skipped.empty())
     absl::StrAppend(&text, "; skipped: ", QuotedList(taken.skipped));
   LogInfo("%s", text);
-  if (!taken.initial.empty())
-    LogWarning("'%s' has no %s: initial values are kept", model.path,
-               QuotedList(taken.initial));
   if (!taken.left.empty())
     LogWarning("'%s': nothing takes the values of %s", model.path,
                QuotedList(taken.left));
@@ -129,57 +146,159 @@ void Report(const LoadedModel& model, const TakenParameters& taken,
                old.empty() ? "" : absl::StrCat(", there '", old, "'"));
 }
 
-}  // namespace
+// PyTorch's linear layers keep [out, in]. Where both are as large, no shape
+// says that the matrix lies the wrong way round.
+void WarnOfSquares(const ProgramDesc& test, const InitialParameters& from,
+                   const LoadedModel& model, const TakenParameters& taken,
+                   const std::set<std::string>& turned) {
+  if (model.format != "torch") return;
+  std::vector<std::string> squares;
+  for (const auto& [name, old] : taken.taken) {
+    const Shape& shape = model.params.at(name).shape;
+    if (shape.size() == 2 && shape[0] == shape[1] && turned.count(name) == 0 &&
+        IsLinearWeight(test, name))
+      squares.push_back(name);
+  }
+  if (squares.empty()) return;
+  LogWarning(
+      "'%s' is of PyTorch, whose linear layers keep their weights as [out, "
+      "in]; taken as they are: %s; %s '%s' transposes one",
+      model.path, QuotedList(squares), InitOption(from, "transpose"),
+      squares.front());
+}
 
-absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
-                                               const InitialParameters& from,
-                                               Session* session) {
+// In the shape and floating type in which the network declares it.
+absl::StatusOr<Array> AsDeclared(const ProgramDesc& test,
+                                 const std::string& name, Array value) {
+  for (const BlockDesc& block : test.blocks) {
+    const VarDesc* var = block.FindVar(name);
+    if (var == nullptr) continue;
+    if (!IsDynamic(var->shape)) value.shape = var->shape;
+    if (IsFloating(var->dtype) && IsFloating(value.dtype))
+      return InFloatingType(value, var->dtype);
+  }
+  return value;
+}
+
+absl::StatusOr<TakenParameters> Take(const ProgramDesc& test,
+                                     const InitialParameters& from,
+                                     Session* session) {
   PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(from.model));
   std::map<std::string, std::string> before;
-  PD_RETURN_IF_ERROR(Rename(from.rename, &model, &before));
+  PD_RETURN_IF_ERROR(Rename(from, &model, &before));
   FitNames(test, &model);
   // The network's parameters and running statistics, not the optimizer's.
   const std::vector<std::string> wanted = PersistableTensors(test);
   const std::vector<std::string> had = NamesOf(model.params);
   TakenParameters result;
-  std::set<std::string> used;
-  for (const std::string& name : wanted)
-    if (AnyMatches(from.skip, name, &used)) result.skipped.push_back(name);
-  for (const std::string& name : had)
-    if (AnyMatches(from.skip, name, &used)) model.params.erase(name);
-  for (const std::string& pattern : from.skip)
-    if (used.count(pattern) == 0)
-      return InvalidArgument(
-          "--init-skip '%s' matches nothing: the network has %s", pattern,
-          QuotedList(wanted));
+  PD_RETURN_IF_ERROR(Skip(from, wanted, &model, &result.skipped));
+  std::set<std::string> turned;
+  PD_RETURN_IF_ERROR(Transpose(from, &model, &turned));
   ParamMatch match = MatchParams(test, model.params);
-  const auto skipped = [&](const std::string& name) {
-    return std::binary_search(result.skipped.begin(), result.skipped.end(),
-                              name);
-  };
   match.Forget([&](const std::string& name) {
-    return skipped(name) ||
+    return std::binary_search(result.skipped.begin(), result.skipped.end(),
+                              name) ||
            (!std::binary_search(wanted.begin(), wanted.end(), name) &&
             !IsOfNetwork(model, before.count(name) > 0 ? before[name] : name));
   });
-  if (!match.misshapen.empty()) return ShapeError(model.path, match.misshapen);
+  if (!match.misshapen.empty())
+    return ShapeError(test, from, model.path, match.misshapen);
   result.initial = match.missing;
   result.left = match.surplus;
   for (const std::string& name : wanted) {
     const auto value = model.params.find(name);
     if (value == model.params.end()) continue;
+    PD_ASSIGN_OR_RETURN(const Array declared,
+                        AsDeclared(test, name, value->second));
     PD_RETURN_IF_ERROR(
-        Annotate(session->scope().Set(name, value->second), model.path));
+        Annotate(session->scope().Set(name, declared), model.path));
     const auto old = before.find(name);
     result.taken.emplace_back(name, old == before.end() ? "" : old->second);
   }
   if (result.taken.empty())
     return InvalidArgument(
         "'%s' holds no parameter of this network: it has %s, the network %s; "
-        "--init-rename 'A=>B' gives its parameters other names",
-        model.path, QuotedList(had), QuotedList(wanted));
+        "%s gives its parameters other names",
+        model.path, QuotedList(had), QuotedList(wanted),
+        from.place.empty() ? "--init-rename 'A=>B'"
+                           : "rename { from: \"A\" to: \"B\" }");
   Report(model, result, wanted.size());
+  WarnOfSquares(test, from, model, result, turned);
   return result;
+}
+
+// The names that are in both, which are sorted.
+std::vector<std::string> Common(const std::vector<std::string>& a,
+                                const std::vector<std::string>& b) {
+  std::vector<std::string> common;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(),
+                        std::back_inserter(common));
+  return common;
+}
+
+}  // namespace
+
+std::vector<InitialParameters> InitialParametersOf(const LoadedJob& job) {
+  std::vector<InitialParameters> sources;
+  for (const job::Init& init : job.proto().init()) {
+    InitialParameters& source = sources.emplace_back();
+    source.model = init.from();
+    for (const job::InitRename& rename : init.rename())
+      source.rename.push_back(absl::StrCat(rename.from(), "=>", rename.to()));
+    source.skip.assign(init.skip().begin(), init.skip().end());
+    source.transpose.assign(init.transpose().begin(), init.transpose().end());
+    source.missing = init.missing() == job::Init::fail
+                         ? InitialParameters::Missing::kFail
+                     : init.missing() == job::Init::ignore
+                         ? InitialParameters::Missing::kIgnore
+                         : InitialParameters::Missing::kWarn;
+    source.place = job.Where(init);
+  }
+  return sources;
+}
+
+absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
+                                               const InitialParameters& from,
+                                               Session* session) {
+  auto taken = Take(test, from, session);
+  // A file that cannot be read is no mistake of the job.
+  if (from.place.empty() || !absl::IsInvalidArgument(taken.status()))
+    return taken;
+  return Annotate(taken.status(), from.place);
+}
+
+absl::Status SetInitialParameters(const ProgramDesc& test,
+                                  const std::vector<InitialParameters>& sources,
+                                  Session* session) {
+  std::vector<std::string> missing;
+  const InitialParameters* strictest = nullptr;
+  for (const InitialParameters& source : sources) {
+    PD_ASSIGN_OR_RETURN(const TakenParameters taken,
+                        TakeParameters(test, source, session));
+    if (strictest == nullptr) {
+      missing = taken.initial;
+    } else {
+      // A parameter is there if one source gives it, or leaves it on purpose.
+      missing = Common(missing, taken.initial);
+    }
+    if (strictest == nullptr || source.missing < strictest->missing)
+      strictest = &source;
+  }
+  if (missing.empty() ||
+      strictest->missing == InitialParameters::Missing::kIgnore)
+    return absl::OkStatus();
+  const std::string text =
+      sources.size() == 1 ? absl::StrCat("'", sources[0].model, "' has no ",
+                                         QuotedList(missing))
+                          : absl::StrCat("none of the ", sources.size(),
+                                         " sources has ", QuotedList(missing));
+  if (strictest->missing == InitialParameters::Missing::kWarn) {
+    LogWarning("%s: initial values are kept", text);
+    return absl::OkStatus();
+  }
+  const absl::Status error = InvalidArgument("%s; %s permits it", text,
+                                             InitOption(*strictest, "skip"));
+  return strictest->place.empty() ? error : Annotate(error, strictest->place);
 }
 
 }  // namespace pd

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of another model that a network begins with.
+// The parameters of other models that a network begins with: a job's `init`,
+// and
+// --init-from of the command line.
 #ifndef PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 #define PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 
@@ -7,14 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/exec/session.h"
 #include "libcore/ir/program_desc.h"
+#include "libcore/nn/job.h"
 
 namespace pd {
 
-/// The model whose parameters a network begins with, and which of them.
+/// A source: a model whose parameters a network begins with, and which of them.
 struct InitialParameters {
+  enum class Missing { kFail, kWarn, kIgnore };
+
   std::string model = {};  ///< a MODEL
   /// "backbone.*=>*": other names for the model's parameters; the first that
   /// matches counts.
@@ -22,6 +28,14 @@ struct InitialParameters {
   /// "classifier.*": parameters of these names, as the network has them, keep
   /// their initial values.
   std::vector<std::string> skip = {};
+  /// "fc.weight": matrices of these names, as the network has them, are
+  /// transposed.
+  std::vector<std::string> transpose = {};
+  /// About parameters of the network that no source gives; of several sources'
+  /// the strictest counts.
+  Missing missing = Missing::kWarn;
+  /// The source's place in a job, "job.pbtxt:31:1"; "" for the command line's.
+  std::string place = {};
 };
 
 /// Parameters that were taken or not, by the network's names, sorted.
@@ -33,13 +47,23 @@ struct TakenParameters {
   std::vector<std::string> left;     ///< the model's, which nobody takes
 };
 
+/// The sources of the job's `init`, in their order.
+std::vector<InitialParameters> InitialParametersOf(const LoadedJob& job);
+
 /// Takes the parameters and running statistics of the network `test` that the
-/// model has, and says in the log which were taken, skipped, and left at their
-/// initial values. InvalidArgument where none is taken, where one has another
-/// shape, and where a pattern matches nothing or two parameters get one name.
+/// model has, in the network's element types where both are floating, and says
+/// in the log which were taken and skipped. InvalidArgument where none is
+/// taken, where one has another shape, and where a pattern matches nothing or
+/// two parameters get one name; it begins with the source's place.
 absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
                                                const InitialParameters& from,
                                                Session* session);
+
+/// TakeParameters from one source after the other; says in the log, or refuses
+/// with InvalidArgument, what none of them gives.
+absl::Status SetInitialParameters(const ProgramDesc& test,
+                                  const std::vector<InitialParameters>& sources,
+                                  Session* session);
 
 }  // namespace pd
 

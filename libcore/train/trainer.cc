@@ -186,9 +186,12 @@ absl::Status Trainer::Impl::SetInitialValues() {
         "--out starts anew",
         options_.run);
   PD_RETURN_IF_ERROR(session_.RunOnce(program_.startup));
-  if (!options_.init.model.empty())
-    PD_RETURN_IF_ERROR(
-        TakeParameters(program_.test, options_.init, &session_).status());
+  // A run that goes on has its values, and may outlive the files of its job.
+  if (!newest.ok())
+    PD_RETURN_IF_ERROR(SetInitialParameters(
+        program_.test,
+        options_.init.empty() ? InitialParametersOf(job_) : options_.init,
+        &session_));
   if (newest.ok()) {
     PD_ASSIGN_OR_RETURN(state_, ResumeFrom(program_, *newest,
                                            {train_.seed(), options_.threads,

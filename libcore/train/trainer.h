@@ -75,7 +75,8 @@ struct TrainerOptions {
   std::string run;            ///< RUN
   bool resume = false;        ///< go on from RUN's newest checkpoint, if any
   bool weights_only = false;  ///< with `resume`: a fresh optimizer
-  InitialParameters init;     ///< no `model`: none are taken
+  /// The sources of initial values in place of those of the job's `init`.
+  std::vector<InitialParameters> init;
   int threads = 1;            ///< recorded in checkpoints
   PassOptions passes;         ///< of every program that it compiles
   NanGuard* guard = nullptr;  ///< looks for NaN and Inf; outlives the trainer

@@ -66,7 +66,7 @@ pd-train -q -c old.pbtxt --out old --steps 1 -o optimizer.sgd.learning_rate=0.1 
 
 # The same network for other classes: both parameters, both shapes, the remedy.
 job other 'layer { name: "net" block { use: "lenet" set: "num_classes=14" } }'
-says 3 "'net.fc.2.bias' has shape \[10\], the network's has \[14\]; 'net.fc.2.weight' has shape \[84, 10\], the network's has \[84, 14\]; --init-skip 'net.fc.2.\*' keeps" \
+says 3 "'net.fc.2.bias' has shape \[10\], the network's has \[14\]; 'net.fc.2.weight' has shape \[84, 10\], the network's has \[84, 14\] (out_features: 10 makes it as there); --init-skip 'net.fc.2.\*' keeps" \
   pd-train -c other.pbtxt --out other --steps 1 --init-from old
 says 0 "8 of 10 parameters taken" \
   pd-train -c other.pbtxt --out other --steps 1 --init-from old --init-skip 'net.fc.2.*'

@@ -11,7 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "libcore/model/load_model.h"
-#include "libcore/train/name_patterns.h"
+#include "libcore/model/name_patterns.h"
 
 namespace pd {
 namespace {
@@ -56,6 +56,7 @@ class InitialValues : public testing::Test {
   NamedArrays values_;
 };
 
+// The message of what was refused.
 std::string Message(const absl::StatusOr<TakenParameters>& taken) {
   return std::string(taken.status().message());
 }
@@ -125,6 +126,72 @@ TEST_F(InitialValues, WhatMatchesNothing) {
     EXPECT_EQ(taken.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(Message(taken).find(part), std::string::npos) << Message(taken);
   }
+}
+
+// A network of PyTorch's: linear weights are the other way round, of halves.
+TEST(InitialValuesOfTorch, TransposesMatricesAndChangesTypes) {
+  constexpr char kTorch[] = PD_TESTDATA "/formats/torch/checkpoint.pth";
+  const auto model = LoadModel(kTorch);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Array there = model->params.at("module.mix.weight");
+  ProgramDesc network;
+  network.blocks.emplace_back();
+  const auto declare = [&](const char* name, Shape shape) {
+    VarDesc var;
+    var.name = name;
+    var.persistable = true;
+    var.shape = std::move(shape);
+    network.global().vars.push_back(std::move(var));
+  };
+  declare("fc.bias", {7});
+  declare("fc.weight", {4, 7});
+  declare("mix.weight", {4, 4});
+  OpDesc product;
+  product.type = "matmul_v2";
+  product.SetInput("Y", {"mix.weight"});
+  network.global().ops.push_back(product);
+
+  OpRegistry registry;
+  Session session(&registry);
+  InitialParameters from{kTorch, {"module.*=>*"}};
+  const auto wrong = TakeParameters(network, from, &session);
+  EXPECT_NE(Message(wrong).find("'fc.weight' has shape [7, 4], the network's "
+                                "has [4, 7]; --init-transpose 'fc.weight' "
+                                "transposes it"),
+            std::string::npos)
+      << Message(wrong);
+  from.transpose = {"fc.bias"};
+  EXPECT_NE(Message(TakeParameters(network, from, &session))
+                .find("--init-transpose 'fc.bias' matches no matrix"),
+            std::string::npos);
+  from.transpose = {"*"};
+  const auto taken = TakeParameters(network, from, &session);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  const auto got = session.scope().Get("mix.weight");
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_EQ(got->dtype, DType::kFloat32);
+  for (int row = 0; row < 4; ++row)
+    for (int column = 0; column < 4; ++column)
+      EXPECT_EQ(got->data<float>()[row * 4 + column],
+                static_cast<float>(there.data<Float16>()[column * 4 + row]));
+}
+
+TEST_F(InitialValues, SeveralSources) {
+  const ProgramDesc network = Network({{"conv.weight", "conv.weight"},
+                                       {"stem.weight", "conv.weight"},
+                                       {"other.scale", "scale"}});
+  InitialParameters first{kFile}, second{kFile};
+  second.rename = {"conv.*=>stem.*"};
+  first.missing = InitialParameters::Missing::kFail;
+  const absl::Status status =
+      SetInitialParameters(network, {first, second}, &session_);
+  EXPECT_NE(status.message().find("none of the 2 sources has 'other.scale'"),
+            absl::string_view::npos)
+      << status;
+  second.skip = {"other.*"};  // left as it is on purpose
+  EXPECT_TRUE(SetInitialParameters(network, {first, second}, &session_).ok());
+  EXPECT_TRUE(Holds("conv.weight", "conv.weight"));
+  EXPECT_TRUE(Holds("stem.weight", "conv.weight"));
 }
 
 TEST(NamePatterns, Stars) {
