@@ -5,6 +5,7 @@
 #include "cmd/common/exit_status.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/write.h"
+#include "libcore/model/name_patterns.h"
 
 namespace pd {
 namespace {
@@ -23,7 +24,9 @@ std::vector<std::string> Description() {
       "them. What is read: pickles of protocol 0 to 5 (`.pdparams`, `.pdopt`, "
       "nested objects, `.pdiparams.info`; big parameters in slices are "
       "joined), programs, tensor files, joint files, SelectedRows, `.npy`, "
-      "`.npz`, `.safetensors` and the weights of `.onnx`.",
+      "`.npz`, `.safetensors`, the weights of `.onnx`, and what PyTorch's "
+      "`torch.save` writes (`.pt`, `.pth`: tensors and nested objects of them, "
+      "read as data; a file that calls anything else is refused).",
       "OUT is a file, a folder, a prefix or `-`, standard output. The ending "
       "of its name decides what is written, or `--to` does: `pdparams` "
       "(`pdopt`, `pickle`), `paddle` (`.pdmodel` and `.pdiparams`), "
@@ -41,6 +44,11 @@ std::vector<std::string> Description() {
       "form cannot hold is an error that "
       "names it; `--arrays-only` leaves it out. When values are written with a "
       "program, missing and misshapen ones are named.",
+      "On the way tensors are averaged with those of other files, kept, "
+      "dropped, renamed, transposed and set, in this order. A pattern is a "
+      "name in which `*` stands for any characters, and must match a tensor. "
+      "Of a nested object the tensors alone are written then, called by the "
+      "way to them (`model/fc.weight`).",
       "Of an inspected file every tensor is shown with shape, element type, "
       "bytes, smallest and largest value, mean, and the numbers of NaN and "
       "infinite elements, which the other three leave out. FILE is read to its "
@@ -76,7 +84,9 @@ Manual ConvertManual() {
   m.summary = "convert model and parameter files, or say what is in one";
   m.synopsis = {
       "IN OUT [--from FORM] [--to FORM] [--protocol N] [--program FILE] "
-      "[--names WHICH] [--arrays-only]",
+      "[--names WHICH] [--arrays-only] [--average FILE]... [--keep PATTERN]... "
+      "[--drop PATTERN]... [--rename A=>B]... [--transpose PATTERN]... [--set "
+      "NAME=VALUE]...",
       "--inspect FILE [--no-stats] [--format text|json] [-v]"};
   m.description = Description();
   m.examples = {
@@ -92,6 +102,18 @@ Manual ConvertManual() {
        "pd-convert testdata/formats/pickles/model.p4.pdparams w.safetensors && "
        "pd-convert w.safetensors w.pdparams && "
        "cmp w.pdparams testdata/formats/pickles/model.p4.pdparams"},
+      {"The network in a checkpoint of PyTorch's, under PaddlePaddle's names "
+       "and with its layout of linear weights",
+       "pd-convert testdata/formats/torch/checkpoint.pth net.pdparams --keep "
+       "'model/*' --drop '*.num_batches_tracked' "
+       "--rename 'model/module.*.running_mean=>*._mean' "
+       "--rename 'model/module.*.running_var=>*._variance' "
+       "--rename 'model/module.*=>*' --transpose '*.weight'"},
+      {"The mean of the weights of two checkpoints, the biases of a head zero",
+       "pd-convert net.pdparams mean.npz --average net.pdparams "
+       "--set fc.bias=0"},
+      {"A pattern that matches nothing is refused with the nearest name",
+       "pd-convert net.pdparams x.npz --drop fc.bais", 2},
       {"A model of today as PaddlePaddle 1.x wrote it",
        "pd-convert testdata/formats/models/inference.pdmodel old --to "
        "paddle-legacy"},
@@ -135,6 +157,31 @@ void BindConvert(ConvertOptions* o, OptionTable* table) {
   table->Switch(
       {"--arrays-only", "", "leaves out what the form written cannot hold"},
       &o->arrays_only);
+  table->Group("Editing");
+  table->Texts({"--average", "FILE",
+                "writes the mean of IN's floating tensors and FILE's, which "
+                "must be the same but for their values. May be given again"},
+               &o->edits.average);
+  table->Texts({"--keep", "PATTERN",
+                "writes only tensors of these names: `backbone.*`. May be "
+                "given again"},
+               &o->edits.keep);
+  table->Texts({"--drop", "PATTERN",
+                "leaves tensors of these names out. May be given again"},
+               &o->edits.drop);
+  table->Texts({"--rename", "A=>B",
+                "gives tensors other names; each `*` in B is what that of A "
+                "stood for: `module.*=>*`. May be given again: the first that "
+                "matches counts"},
+               &o->edits.rename);
+  table->Texts({"--transpose", "PATTERN",
+                "transposes the matrices of these names, which are the new "
+                "ones. May be given again"},
+               &o->edits.transpose);
+  table->Texts({"--set", "NAME=VALUE",
+                "VALUE is a .npy file, whose array becomes the tensor, or a "
+                "number that fills it. May be given again"},
+               &o->edits.set);
   table->Group("Inspection");
   table->Text({"--inspect", "FILE", "says what FILE is and what it holds"},
               &o->inspect);
@@ -152,7 +199,8 @@ absl::Status ValidateConvert(const ConvertOptions& options,
     if (!options.in.empty())
       return CommandLineError("--inspect takes the place of IN and OUT");
     for (const char* name : {"--from", "--to", "--protocol", "--program",
-                             "--names", "--arrays-only"})
+                             "--names", "--arrays-only", "--average", "--keep",
+                             "--drop", "--rename", "--transpose", "--set"})
       if (table.Given(name))
         return CommandLineError(
             absl::StrCat(name, " is for conversions, not for --inspect"));
@@ -161,6 +209,11 @@ absl::Status ValidateConvert(const ConvertOptions& options,
   if (options.in.empty())
     return CommandLineError("IN and OUT are missing, or --inspect FILE");
   if (options.out.empty()) return CommandLineError("OUT is missing");
+  for (const std::string& text : options.edits.rename) {
+    const absl::Status status = NameChange::Parse(text).status();
+    if (!status.ok())
+      return CommandLineError(absl::StrCat("--rename: ", status.message()));
+  }
   return absl::OkStatus();
 }
 

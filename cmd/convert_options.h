@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cmd/common/tool.h"
+#include "libcore/convert/edit.h"
 
 namespace pd {
 
@@ -18,6 +19,7 @@ struct ConvertOptions {
   std::string names;                 ///< "", "structured" or "parameter"
   int64_t protocol = 4;
   bool arrays_only = false;
+  TensorEdits edits;
   std::string inspect;  ///< a file, a folder, or a prefix of a .pdmodel
   bool no_stats = false;
 };

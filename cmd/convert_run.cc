@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
@@ -83,14 +84,24 @@ absl::Status RunConvert(const ConvertOptions& options, std::ostream& out) {
   if (!target.ok()) return UsageError(target.status());
   if (!options.names.empty())
     PD_RETURN_IF_ERROR(RenameTensors(options.names == "parameter", &content));
+  std::vector<std::string> left_out;
+  if (options.edits.any()) {
+    const absl::Status status = EditTensors(options.edits, &content, &left_out);
+    if (absl::StartsWith(status.message(), "--") ||
+        absl::StartsWith(status.message(), "two tensors"))
+      return UsageError(status);
+    PD_RETURN_IF_ERROR(status);
+  }
   WriteOptions writing;
   writing.protocol = static_cast<int>(options.protocol);
   writing.arrays_only = options.arrays_only;
   if (!options.program.empty()) {
     PD_ASSIGN_OR_RETURN(writing.program, ReadProgram(options.program));
   }
-  PD_ASSIGN_OR_RETURN(const Written written,
+  PD_ASSIGN_OR_RETURN(Written written,
                       WriteContent(content, *target, to, writing));
+  written.left_out.insert(written.left_out.begin(), left_out.begin(),
+                          left_out.end());
   Report(options, content, written, out);
   return absl::OkStatus();
 }

@@ -140,6 +140,11 @@ absl::StatusOr<Target> TargetFromPath(const std::string& path,
         "'%s': pd-export --to onnx writes ONNX models; pd-convert reads their "
         "weights",
         path);
+  if (DetectKind("", path) == FileKind::kTorch)
+    return InvalidArgument(
+        "'%s': files of PyTorch are read, not written; PyTorch reads "
+        ".safetensors",
+        path);
   if (const auto target = TargetOfEnding(path)) return *target;
   if (absl::EndsWith(path, ".pdtensor"))
     return content.rows.has_value() ? Target::kSelectedRows : Target::kTensor;
