@@ -13,11 +13,13 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/block_use.h"
 #include "libcore/nn/forms.h"
+#include "libcore/nn/gradient_gaps.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_sizes.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/layer_names.h"
 #include "libcore/nn/layer_part.h"
+#include "libcore/nn/layer_reads.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/losses/loss.h"
 #include "libcore/nn/quant_aware.h"
@@ -96,6 +98,8 @@ class ModelBuilder {
                            .status());
     PD_RETURN_IF_ERROR(FindOutputs());
     PD_RETURN_IF_ERROR(BuildLosses());
+    PD_RETURN_IF_ERROR(
+        CheckGradientGaps(main_.registry(), built_, named_ops_));
     if (has_forms_ || form_ == job::Phase::eval)
       PD_RETURN_IF_ERROR(NameResults(&built_, &main_));
     for (const job::Metric& metric : job_.proto().metric())
@@ -194,13 +198,15 @@ class ModelBuilder {
     const LayerSpec* spec = FindLayer(layer.kind_case());
     PD_INVARIANT(spec != nullptr || layer.has_block());
     LayerReads reads;
-    if (layer.has_block() || layer.input_size() > 0 || spec->max_inputs > 0) {
+    if (layer.has_block() || layer.input_size() > 0 ||
+        TakesLast(*spec, layer, main_.registry())) {
       const absl::Status found =
           FindInputs(layer, name.full, last, names, &reads.inputs);
       if (!found.ok()) return Annotate(found, site.place);
     }
     if (!layer.has_block()) {
-      const absl::Status found = FindFields(layer, name.full, names, &reads);
+      const absl::Status found =
+          FindFields(MessageOf(layer), name.full, names, &reads);
       if (!found.ok()) return Annotate(found, site.place);
     }
     return BuildReading(layer, name, site, std::move(reads), depth);
@@ -225,13 +231,17 @@ class ModelBuilder {
                           KindOf(layer), InputsInWords(*spec), count),
           site.place);
     Holder holder{layer, name, site, depth, {}};
-    LayerContext context(layer, name, std::move(reads), parts_,
-                         [&](const char* field, LayerReads part_reads) {
-                           auto made =
-                               BuildPart(field, std::move(part_reads), &holder);
-                           holder.placed = !made.ok();
-                           return made;
-                         });
+    LayerContext context(
+        layer, name, std::move(reads), parts_,
+        [&](const char* field, LayerReads part_reads) {
+          auto made = BuildPart(field, std::move(part_reads), &holder);
+          holder.placed = !made.ok();
+          return made;
+        },
+        [&](const absl::Status& error, const char* field, int index) {
+          holder.placed = true;
+          return Annotate(error, PlaceOfElement(holder, field, index));
+        });
     const size_t first_op = built_.main.global().ops.size();
     std::vector<std::string> parameters;
     if (collected_ == nullptr) collected_ = &parameters;
@@ -242,6 +252,9 @@ class ModelBuilder {
     for (const std::string& own : context.parameters())
       if (std::count(collected_->begin(), collected_->end(), own) == 0)
         collected_->push_back(own);
+    if (layer.has_op())
+      named_ops_.push_back(
+          {built_.main.global().ops.size() - 1, name.full, site.place});
     if (collected_ == &parameters) {
       collected_ = nullptr;
       SetNameScope(name.full, first_op);
@@ -251,6 +264,20 @@ class ModelBuilder {
     }
     return LayerResults{{*variable, absl::StrCat("layer '", name.full, "'")},
                         context.outputs()};
+  }
+
+  // Where element `index` of a list of the layer's message was written.
+  std::string PlaceOfElement(const Holder& holder, const char* field,
+                             int index) const {
+    const auto& written = MessageOf(*holder.site.written);
+    const auto* list = written.GetDescriptor()->FindFieldByName(field);
+    // A block's argument may have made the element.
+    if (list == nullptr || !list->is_repeated() ||
+        index >= written.GetReflection()->FieldSize(written, list))
+      return holder.site.place;
+    return absl::StrCat(Where(written.GetReflection()->GetRepeatedMessage(
+                            written, list, index)),
+                        holder.site.used);
   }
 
   // Builds the layer that `field` of the holder's message holds.
@@ -291,16 +318,6 @@ class ModelBuilder {
     return made;
   }
 
-  // "one input", "1 to 3 inputs", "two or more inputs".
-  static std::string InputsInWords(const LayerSpec& spec) {
-    if (spec.max_inputs == 1 && spec.min_inputs == 1) return "one input";
-    if (spec.max_inputs == kAnyInputs)
-      return absl::StrCat("at least ", spec.min_inputs, " inputs");
-    if (spec.min_inputs == spec.max_inputs)
-      return absl::StrCat(spec.max_inputs, " inputs");
-    return absl::StrCat(spec.min_inputs, " to ", spec.max_inputs, " inputs");
-  }
-
   // The ops from this one on belong to a layer: viewers group them by it.
   void SetNameScope(const std::string& layer, size_t op) {
     const std::string path =
@@ -335,31 +352,6 @@ class ModelBuilder {
           LayerInput input,
           names.Find(name, absl::StrCat("layer '", full_name, "'")));
       inputs->push_back(std::move(input));
-    }
-    return absl::OkStatus();
-  }
-
-  // Finds the inputs that fields of the layer's message with `reads` name.
-  static absl::Status FindFields(const job::Layer& layer,
-                                 const std::string& full_name,
-                                 const LayerNames& names, LayerReads* reads) {
-    const google::protobuf::Message& part = MessageOf(layer);
-    const google::protobuf::Reflection* values = part.GetReflection();
-    for (int i = 0; i < part.GetDescriptor()->field_count(); ++i) {
-      const auto* field = part.GetDescriptor()->field(i);
-      if (!field->options().GetExtension(job::rule).reads()) continue;
-      const bool list = field->is_repeated();
-      const int count =
-          list ? values->FieldSize(part, field) : values->HasField(part, field);
-      for (int k = 0; k < count; ++k) {
-        PD_ASSIGN_OR_RETURN(
-            LayerInput input,
-            names.Find(list ? values->GetRepeatedString(part, field, k)
-                            : values->GetString(part, field),
-                       absl::StrCat("'", field->name(), "' of layer '",
-                                    full_name, "'")));
-        reads->fields[field->name()].push_back(std::move(input));
-      }
     }
     return absl::OkStatus();
   }
@@ -552,6 +544,7 @@ class ModelBuilder {
   size_t made_ = 0;  // layers, those of blocks and steps too
   // Where parameters of parts go, while a layer with parts is built.
   std::vector<std::string>* collected_ = nullptr;
+  std::vector<NamedOp> named_ops_;  // what layers `op` appended
   BuiltModel built_;
   BlockBuilder main_, startup_;
   ModelParts parts_;

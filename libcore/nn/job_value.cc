@@ -148,15 +148,17 @@ absl::Status SetEnum(const ScalarToken& token, const FieldDescriptor* field,
 
 absl::Status SetString(const ScalarToken& token, const FieldDescriptor* field,
                        Message* message) {
-  const bool word = token.kind == ScalarToken::kWord && !token.negative &&
-                    field->options().GetExtension(job::rule).word();
-  if (token.kind != ScalarToken::kString && !word)
+  const job::Rule& rule = field->options().GetExtension(job::rule);
+  const bool bare =
+      rule.scalar() ||
+      (rule.word() && token.kind == ScalarToken::kWord && !token.negative);
+  if (token.kind != ScalarToken::kString && !bare)
     return Expected("a string in quotes", token, field);
   if (FindBadByte(token.text) != absl::string_view::npos)
     return InvalidArgument("'%s' holds a byte that is not text (UTF-8)",
                            field->name());
   const Reflection* reflection = message->GetReflection();
-  PD_STORE(String, token.text);
+  PD_STORE(String, token.negative ? "-" + token.text : token.text);
   return absl::OkStatus();
 }
 #undef PD_STORE

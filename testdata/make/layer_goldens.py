@@ -206,7 +206,7 @@ def families():
 
 
 # Tables whose classes make their layers in another order than the job, or with others' help.
-NAMED_OTHERWISE = ("zoo_recommend/", "norm/sync_batch_norm", "reparameterize/weight_norm_whole")
+NAMED_OTHERWISE = ("op/", "zoo_recommend/", "norm/sync_batch_norm", "reparameterize/weight_norm_whole")
 
 
 def paddle_names(folder):

@@ -9,22 +9,21 @@
 #include "libcore/base/memory_limit.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
+#include "libcore/nn/layer_part.h"
 #include "libcore/nn/output_names.h"
 
 namespace pd {
 
 LayerContext::LayerContext(const job::Layer& layer, LayerName name,
                            LayerReads reads, const ModelParts& parts,
-                           PartFn part)
+                           PartFn part, PlaceFn place)
     : layer_(layer),
       name_(std::move(name.full)),
-      kind_(layer.GetReflection()
-                ->GetOneofFieldDescriptor(
-                    layer, layer.GetDescriptor()->FindOneofByName("kind"))
-                ->name()),
+      kind_(layer.has_op() ? layer.op().type() : KindOf(layer)),
       reads_(std::move(reads)),
       parts_(parts),
-      part_(std::move(part)) {
+      part_(std::move(part)),
+      place_(std::move(place)) {
   scope_.structured = std::move(name.structured);
   scope_.kind = kind_;
 }

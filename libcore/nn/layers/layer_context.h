@@ -56,6 +56,11 @@ struct LayerResults {
 using PartFn =
     std::function<absl::StatusOr<LayerResults>(const char*, LayerReads)>;
 
+/// Puts the place of element `index` of the list `field` of the layer's message
+/// before an error.
+using PlaceFn = std::function<absl::Status(const absl::Status& error,
+                                           const char* field, int index)>;
+
 /// How a layer is called.
 struct LayerName {
   std::string full;  ///< "stage2.0/conv1", for messages and tables
@@ -104,13 +109,13 @@ struct ParameterRequest {
 class LayerContext {
  public:
   LayerContext(const job::Layer& layer, LayerName name, LayerReads reads,
-               const ModelParts& parts, PartFn part);
+               const ModelParts& parts, PartFn part, PlaceFn place);
   /// For the parameters of a loss; it has no layer().
   LayerContext(const std::string& loss_kind, LayerName name,
                const ModelParts& parts);
 
   const job::Layer& layer() const { return layer_; }
-  /// "conv2d"
+  /// "conv2d"; of `op` the operator's type.
   const std::string& kind() const { return kind_; }
   size_t input_count() const { return reads_.inputs.size(); }
   const std::string& input(size_t i = 0) const {
@@ -127,6 +132,13 @@ class LayerContext {
   /// The same of a list ("initial_states"); empty where it is not given.
   const std::vector<LayerInput>& AllNamed(const char* field) const;
   BlockBuilder* main() { return parts_.main; }
+  const BlockBuilder* main() const { return parts_.main; }
+  /// Whether the form for evaluation is built. A layer that asks differs in the
+  /// two forms.
+  bool Evaluates() {
+    *parts_.has_forms = true;
+    return parts_.form == job::Phase::eval;
+  }
 
   /// The extent of an axis, which must be known: the layer's own `given` when
   /// the job has it (checked against the input), else the input's. `what` is
@@ -150,6 +162,13 @@ class LayerContext {
   /// has the same parameters. Its errors have their places.
   absl::StatusOr<LayerResults> Part(const char* field, LayerReads reads) {
     return part_(field, std::move(reads));
+  }
+
+  /// An error about element `index` of the list `field` of the layer's message,
+  /// with its place; OK stays OK.
+  absl::Status At(const absl::Status& status, const char* field,
+                  int index) const {
+    return status.ok() ? status : place_(status, field, index);
   }
 
   /// A trainable parameter. `member` is its name in PaddlePaddle's layer class
@@ -236,6 +255,7 @@ class LayerContext {
   LayerReads reads_;
   ModelParts parts_;
   PartFn part_;
+  PlaceFn place_;
   ParameterScope scope_;
   std::vector<std::string> parameters_;
   std::vector<LayerOutput> outputs_;

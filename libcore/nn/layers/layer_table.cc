@@ -15,6 +15,7 @@ const LayerSpec* FindLayer(int kind) {
     AddLinearLayers(table);
     AddFunctionLayers(table);
     AddNormLayers(table);
+    AddOpLayers(table);
     AddPaddingLayers(table);
     AddPoolLayers(table);
     AddRecurrentLayers(table);

@@ -22,6 +22,9 @@ struct LayerSpec {
   /// it either.
   int min_inputs = 1;
   int max_inputs = 1;
+  /// Whether a layer that names no input reads the one before it; null: where
+  /// it takes inputs.
+  bool (*takes_last)(const job::Layer&, const OpRegistry&) = nullptr;
 };
 constexpr int kAnyInputs = INT_MAX;
 
@@ -37,6 +40,7 @@ void AddDecodeLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
 void AddFunctionLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);
+void AddOpLayers(LayerTable* table);
 void AddPaddingLayers(LayerTable* table);
 void AddPoolLayers(LayerTable* table);
 void AddRecurrentLayers(LayerTable* table);
