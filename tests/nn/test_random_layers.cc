@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers that are random in training: what they do to each value, and how
 // often. (What they give in evaluation is in testdata/layers.)
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -191,6 +193,130 @@ TEST(RandomLayers, GumbelSoftmaxDifferentiatesTheSoftSample) {
       EXPECT_NEAR(soft.dx[n * 6 + k], y * (1 - y) / 0.5f, 1e-5f);
       EXPECT_NEAR(soft.dx[n * 6 + 3 + k], -y * (1 - y) / 0.5f, 1e-5f);
     }
+}
+
+// Mean and standard deviation of numbers.
+std::pair<double, double> Moments(const std::vector<float>& values) {
+  double sum = 0, squares = 0;
+  for (const float v : values) sum += v;
+  const double mean = sum / static_cast<double>(values.size());
+  for (const float v : values) squares += (v - mean) * (v - mean);
+  return {mean, std::sqrt(squares / static_cast<double>(values.size()))};
+}
+
+// The layer draws as many numbers as x has; the sum makes them depend on x.
+std::vector<float> Draw(const std::string& layer, uint64_t seed = 5) {
+  const std::string text = absl::StrCat(
+      layer, " name: \"z\" } layer { input: [\"x\", \"z\"] add {}");
+  return Train(text, {200, 100}, std::vector<float>(20000, 0), seed).y;
+}
+
+TEST(RandomLayers, NormalUniformAndGumbelHaveTheirMoments) {
+  const auto normal = Moments(Draw("normal { mean: 3 std: 0.5 }"));
+  EXPECT_NEAR(normal.first, 3, 0.02);
+  EXPECT_NEAR(normal.second, 0.5, 0.02);
+  const std::vector<float> drawn = Draw("uniform { min: 2 max: 5 }");
+  for (const float v : drawn) EXPECT_TRUE(v >= 2 && v < 5) << v;
+  const auto uniform = Moments(drawn);
+  EXPECT_NEAR(uniform.first, 3.5, 0.04);
+  EXPECT_NEAR(uniform.second, 3 / std::sqrt(12.0), 0.04);
+  const auto gumbel = Moments(Draw("gumbel { loc: 1 scale: 2 }"));
+  EXPECT_NEAR(gumbel.first, 1 + 2 * 0.5772, 0.08);
+  EXPECT_NEAR(gumbel.second, 2 * M_PI / std::sqrt(6.0), 0.08);
+  EXPECT_NE(Draw("normal {}"), Draw("normal {}", 6));
+}
+
+TEST(RandomLayers, BernoulliDrawsByItsProbabilities) {
+  std::vector<float> x(20000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 == 0 ? 0.2f : 0.7f;
+  const std::vector<float> y =
+      Train(
+          "name: \"z\" bernoulli {} } layer { input: [\"z\", \"x\"] "
+          "subtract {}",
+          {200, 100}, x)
+          .y;
+  double ones[2] = {0, 0};
+  for (size_t i = 0; i < y.size(); ++i) {
+    const float drawn = std::round((y[i] + x[i]) * 1e4f) / 1e4f;
+    EXPECT_TRUE(drawn == 0 || drawn == 1) << drawn;
+    ones[i % 2] += drawn;
+  }
+  EXPECT_NEAR(ones[0] / 10000, 0.2, 0.02);
+  EXPECT_NEAR(ones[1] / 10000, 0.7, 0.02);
+}
+
+// z = mean + std * noise: dz/dmean is 1, dz/dstd the noise.
+TEST(RandomLayers, NormalHandsGradientsToMeanAndDeviation) {
+  const std::vector<float> x = Spread(300);
+  const Trained mean = Train(
+      "name: \"s\" full_like { fill_value: 0.5 } } layer { normal { "
+      "mean_of: \"x\" std_of: \"s\" }",
+      {100, 3}, x);
+  EXPECT_EQ(mean.dx, std::vector<float>(300, 1));
+  const Trained both =
+      Train("normal { mean_of: \"x\" std_of: \"x\" }", {100, 3}, x);
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_NEAR(both.dx[i], both.y[i] / x[i], 1e-3f * std::abs(both.dx[i]));
+}
+
+TEST(RandomLayers, DetachStopsTheGradient) {
+  const Trained got = Train(
+      "name: \"d\" detach {} } layer { input: [\"x\", \"d\"] "
+      "multiply {}",
+      {1, 3}, {2, -3, 5});
+  EXPECT_EQ(got.y, (std::vector<float>{4, 9, 25}));
+  EXPECT_EQ(got.dx, (std::vector<float>{2, -3, 5}));  // of one factor alone
+}
+
+// What the two forms of a layer over x [-1, 2] give.
+TEST(RandomLayers, MeansInEvaluation) {
+  const std::vector<std::pair<std::string, float>> kMeans = {
+      {"normal { mean: 3 in_evaluation: mean }", 3},
+      {"normal { mean_of: \"x\" in_evaluation: mean }", 0.25},
+      {"uniform { min: 1 max: 4 in_evaluation: mean }", 2.5},
+      {"gumbel { loc: 1 in_evaluation: mean }", 1.5772157f},
+      {"bernoulli { in_evaluation: mean }", 0.25}};
+  for (const auto& [layer, mean] : kMeans) {
+    const auto job = ParseJob(
+        absl::StrCat("model { input { name: \"x\" shape: [-1, 2] } layer { ",
+                     layer, " } }"),
+        "job.pbtxt");
+    ASSERT_TRUE(job.ok()) << job.status();
+    const auto built = BuildModel(*job, ReferenceRegistry());
+    ASSERT_TRUE(built.ok()) << built.status();
+    Session session(&ReferenceRegistry(), 3);
+    const NamedArrays feeds = {
+        {"x", MakeArray({3, 2}, std::vector<float>(6, 0.25f))}};
+    for (const bool test : {true, false}) {
+      const auto results =
+          session.Run(test ? built->test : built->main, feeds, built->outputs);
+      ASSERT_TRUE(results.ok()) << results.status();
+      const float* y = results->at(built->outputs[0]).data<float>();
+      const bool same = std::all_of(
+          y, y + 6, [&](float v) { return std::abs(v - mean) < 1e-6f; });
+      EXPECT_EQ(same, test) << layer;
+    }
+  }
+}
+
+TEST(RandomLayers, SayWhatIsMissing) {
+  const auto error = [](const std::string& layers) {
+    const auto job = ParseJob(
+        "model { input { name: \"x\" shape: [-1, 2] }\n" + layers + " }",
+        "job.pbtxt");
+    if (!job.ok()) return std::string(job.status().message());
+    return std::string(
+        BuildModel(*job, ReferenceRegistry()).status().message());
+  };
+  EXPECT_EQ(error("layer { normal { shape: [3] mean: 1 mean_of: \"x\" } }"),
+            "job.pbtxt:2:1: 'mean' and 'mean_of' say the same; leave one out");
+  EXPECT_EQ(error("layer { input: \"x\" uniform { shape: [3] } }"),
+            "job.pbtxt:2:1: uniform has its shape from a field and reads no "
+            "input; leave 'input' out");
+  EXPECT_EQ(error("layer { uniform { min: 3 max: 2 } }"),
+            "job.pbtxt:2:1: 'min' is 3 and 'max' 2; expected min <= max");
+  EXPECT_EQ(error("layer { gumbel { dtype: int32 } }"),
+            "job.pbtxt:2:1: gumbel draws float32 or float64; 'dtype' is int32");
 }
 
 TEST(RandomLayers, ClassCenterSampleKeepsTheLabelsClasses) {

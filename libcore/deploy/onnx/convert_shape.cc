@@ -290,6 +290,7 @@ void ConvertPad(OnnxOp* op) {
 OnnxConverters ShapeConverters() {
   return {
       {"assign", ConvertAssign},
+      {"share_data", ConvertAssign},
       {"concat", ConvertConcat},
       {"expand_v2", ConvertExpand},
       {"flatten2", ConvertFlatten},

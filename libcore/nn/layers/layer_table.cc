@@ -18,6 +18,7 @@ const LayerSpec* FindLayer(int kind) {
     AddOpLayers(table);
     AddPaddingLayers(table);
     AddPoolLayers(table);
+    AddRandomLayers(table);
     AddRecurrentLayers(table);
     AddRegionLayers(table);
     AddRnnLayers(table);

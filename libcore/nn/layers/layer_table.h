@@ -43,6 +43,7 @@ void AddNormLayers(LayerTable* table);
 void AddOpLayers(LayerTable* table);
 void AddPaddingLayers(LayerTable* table);
 void AddPoolLayers(LayerTable* table);
+void AddRandomLayers(LayerTable* table);
 void AddRecurrentLayers(LayerTable* table);
 void AddRegionLayers(LayerTable* table);
 void AddRnnLayers(LayerTable* table);

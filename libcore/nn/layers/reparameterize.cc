@@ -183,8 +183,7 @@ absl::StatusOr<std::string> LayerContext::SpectralNorm(
   const std::string matrix = AsMatrix(weight, shape, dim, &chain);
   std::string u = u_kept, v = v_kept;
   // Evaluation takes u and v as training has left them.
-  *parts_.has_forms = true;
-  if (parts_.form == job::Phase::train) {
+  if (!Evaluates()) {
     const auto next = [&](const std::string& of, bool transposed) {
       const std::string made = Product(matrix, of, transposed, &chain);
       const std::string unit =
