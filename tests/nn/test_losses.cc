@@ -54,6 +54,9 @@ TEST(Losses, DeclareFieldsOfTheDataSet) {
             "label int64[-1, -1, 1], n int64[-1]");
   EXPECT_EQ(Labels("[-1, 6, 9]", "mask: \"m\" cross_entropy {}"),
             "label int64[-1, 6, 1], m float32[-1, 6]");
+  EXPECT_EQ(Labels("[-1, 6, 9]", "sample_weight: \"w\" cross_entropy {}"),
+            "label int64[-1, 6, 1], w float32[-1]");
+  EXPECT_EQ(Labels("[-1, 3]", "value {}"), "");
   EXPECT_EQ(Labels("[20, -1, 9]",
                    "ctc_loss { input_length: \"n\" "
                    "label_length: \"m\" }"),
@@ -88,8 +91,15 @@ TEST(Losses, SayWhatDoesNotFit) {
                     "label: \"y\" triplet_margin_loss { positive: "
                     "\"x\" negative: \"x\" }"),
             at + "triplet_margin_loss has no use for a 'label'");
-  EXPECT_EQ(ErrorOf("[-1, 3]", "mask: \"m\" nll_loss {}"),
-            at + "nll_loss has no use for 'mask'");
+  EXPECT_EQ(ErrorOf("[-1, 3]", "mask: \"m\" npair_loss { positive: \"p\" }"),
+            at + "npair_loss has no use for 'mask'");
+  EXPECT_EQ(
+      ErrorOf("[-1, 3]", "sample_weight: \"w\" npair_loss { positive: \"p\" }"),
+      at + "npair_loss has no use for a 'sample_weight'");
+  EXPECT_EQ(ErrorOf("[-1, 3]", "label: \"y\" value {}"),
+            at + "value has no use for a 'label'");
+  EXPECT_EQ(ErrorOf("[-1, 3] dtype: int64", "input: \"l\" value {}"),
+            at + "a loss is a floating-point number; 'l' is int64");
   EXPECT_EQ(ErrorOf("[-1, 3]",
                     "ctc_loss { input_length: \"n\" label_length: "
                     "\"m\" }"),
@@ -176,6 +186,57 @@ TEST(Losses, LengthOverPositionsOfAnyNumber) {
   const auto results = session.Run(built->main, feeds, {built->loss});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_NEAR(results->at(built->loss).data<float>()[0], std::log(2.0), 1e-6);
+}
+
+// The loss of a job and its gradient by x, for these feeds.
+std::vector<float> LossAndGradient(const std::string& shape,
+                                   const std::string& loss,
+                                   const NamedArrays& feeds) {
+  auto built = Build(shape, loss);
+  EXPECT_TRUE(built.ok()) << built.status();
+  BackwardOptions options;
+  options.targets[built->loss] = "";
+  options.wrt = {"x"};
+  const auto gradients =
+      AppendBackward(ReferenceRegistry(), options, &built->main);
+  EXPECT_TRUE(gradients.ok()) << gradients.status();
+  Session session(&ReferenceRegistry(), 1);
+  const std::string dx = gradients->at("x");
+  const auto results = session.Run(built->main, feeds, {built->loss, dx});
+  EXPECT_TRUE(results.ok()) << results.status();
+  std::vector<float> values = {results->at(built->loss).data<float>()[0]};
+  const Array& gradient = results->at(dx);
+  values.insert(values.end(), gradient.data<float>(),
+                gradient.data<float>() + NumElements(gradient.shape));
+  return values;
+}
+
+// What a layer gives is the loss; a negative weight maximizes it.
+TEST(Losses, ValueOfALayer) {
+  const NamedArrays feeds = {
+      {"x", MakeArray({2, 2}, std::vector<float>{1, 2, 3, 6})}};
+  EXPECT_EQ(LossAndGradient("[-1, 2]", "value {}", feeds),
+            (std::vector<float>{3, 0.25, 0.25, 0.25, 0.25}));
+  EXPECT_EQ(LossAndGradient("[-1, 2]", "weight: -0.5 value { reduction: sum }",
+                            feeds),
+            (std::vector<float>{-6, -0.5, -0.5, -0.5, -0.5}));
+}
+
+// Factors of either sign; the mean is over all records.
+TEST(Losses, SampleWeight) {
+  const NamedArrays feeds = {
+      {"x", MakeArray({2, 2}, std::vector<float>{1, 2, 3, 6})},
+      {"label", MakeArray({2, 2}, std::vector<float>{0, 0, 0, 0})},
+      {"w", MakeArray({2}, std::vector<float>{2, -1})}};
+  EXPECT_EQ(
+      LossAndGradient("[-1, 2]", "sample_weight: \"w\" l1_loss {}", feeds),
+      (std::vector<float>{-0.75, 0.5, 0.5, -0.25, -0.25}));
+  NamedArrays masked = feeds;
+  masked["m"] = MakeArray({2, 2}, std::vector<float>{1, 0, 0, 1});
+  EXPECT_EQ(
+      LossAndGradient("[-1, 2]", "sample_weight: \"w\" mask: \"m\" l1_loss {}",
+                      masked),
+      (std::vector<float>{-2, 1, 0, 0, -0.5}));
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ std::string Counted(const std::string& numbers, int64_t ignore_index,
 }
 
 // The weight of each label, 0 for those to be ignored; of the labels' shape.
-std::string WeightsOf(const job::CrossEntropy& p, const std::string& numbers,
-                      LossContext* c) {
+template <typename P>
+std::string WeightsOf(const P& p, const std::string& numbers, LossContext* c) {
   const std::string counted = Counted(numbers, p.ignore_index(), c);
   const std::string valid =
       c->Mul(c->Cast(counted, c->Var(numbers).dtype), numbers);
@@ -69,12 +69,9 @@ std::string WeightedReduction(job::Reduction::Kind kind,
                               const std::string& loss, std::string weights,
                               bool weigh_loss, LossContext* c) {
   const std::string mask = c->Mask(loss);
-  std::string each = weigh_loss ? c->Mul(loss, weights) : loss;
+  std::string each = c->Weighted(weigh_loss ? c->Mul(loss, weights) : loss);
   if (!mask.empty()) {
-    const Shape shape = c->ShapeOf(loss);
-    std::string whole = mask;
-    for (size_t i = c->ShapeOf(mask).size(); i < shape.size(); ++i)
-      whole = c->Unsqueeze(whole, static_cast<int>(i));
+    const std::string whole = c->Spread(mask, c->ShapeOf(loss).size());
     each = c->Mul(each, whole);
     weights = c->Mul(weights, whole);
   }
@@ -133,12 +130,14 @@ absl::StatusOr<std::string> CrossEntropy(LossContext* c) {
 
 absl::StatusOr<std::string> NLL(LossContext* c) {
   const job::NLLLoss& p = c->loss().nll_loss();
-  Shape shape = c->prediction().shape;
+  const Shape shape = c->prediction().shape;
   if (!c->ExpectRank(2, 64, "[N, classes] or [N, classes, ...]") ||
       !c->ExpectWeights(p.weight_size(), 1))
     return c->Give("");
   const size_t rank = shape.size();
   const auto classes = static_cast<int32_t>(shape[1]);
+  const bool by_place = c->loss().has_mask() || c->loss().has_length() ||
+                        c->loss().has_sample_weight();
   std::string label = c->ClassNumbers(1), x = c->x();
   if (rank == 2 || rank == 4) {
     label = c->Squeeze(label, 1);
@@ -148,12 +147,27 @@ absl::StatusOr<std::string> NLL(LossContext* c) {
   }
   const std::string weights =
       p.weight().empty() ? "" : ClassWeights(p.weight(), {p.weight_size()}, c);
-  return c->Give(c->Op(
-      "nll_loss", {{"X", x}, {"Label", label}, {"Weight", weights}},
-      {"Out", "Total_weight"},
-      {{"ignore_index", int64_t{p.ignore_index()}},
-       {"reduction",
-        std::string(p.reduction() == job::Reduction::sum ? "sum" : "mean")}}));
+  const char* reduction = p.reduction() == job::Reduction::sum ? "sum" : "mean";
+  std::string loss =
+      c->Op("nll_loss", {{"X", x}, {"Label", label}, {"Weight", weights}},
+            {"Out", "Total_weight"},
+            {{"ignore_index", int64_t{p.ignore_index()}},
+             {"reduction", std::string(by_place ? "none" : reduction)}});
+  if (!by_place) return c->Give(loss);
+  if (rank > 4)
+    return InvalidArgument(
+        "'mask', 'length' and 'sample_weight' take predictions of up to 4 "
+        "axes; they are %s",
+        ToString(shape));
+  if (rank == 3) {
+    loss = c->Squeeze(loss, 1);
+    label = c->Squeeze(label, 1);
+  }
+  const std::string counted =
+      weights.empty()
+          ? c->Cast(Counted(label, p.ignore_index(), c), DType::kFloat32)
+          : WeightsOf(p, label, c);
+  return c->Give(WeightedReduction(p.reduction(), loss, counted, false, c));
 }
 
 absl::StatusOr<std::string> MarginCrossEntropy(LossContext* c) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses of numbers against numbers: mse_loss, square_error_cost, l1_loss,
-// smooth_l1_loss, kl_div_loss, log_loss, poisson_nll_loss, gaussian_nll_loss.
+// smooth_l1_loss, kl_div_loss, log_loss, poisson_nll_loss, gaussian_nll_loss;
+// and value, numbers that are losses already.
 #include <cmath>
 
+#include "libcore/base/error.h"
 #include "libcore/nn/losses/loss_context.h"
 
 namespace pd {
@@ -95,6 +97,13 @@ absl::StatusOr<std::string> GaussianNLL(LossContext* c) {
   return c->Give(c->Reduced(p.reduction(), each));
 }
 
+absl::StatusOr<std::string> Value(LossContext* c) {
+  if (!IsFloating(c->prediction().dtype))
+    return InvalidArgument("a loss is a floating-point number; '%s' is %s",
+                           c->loss().input(), Name(c->prediction().dtype));
+  return c->Give(c->Reduced(c->loss().value().reduction(), c->x()));
+}
+
 }  // namespace
 
 void AddDifferenceLosses(LossTable* table) {
@@ -106,6 +115,7 @@ void AddDifferenceLosses(LossTable* table) {
   (*table)[job::Loss::kLogLoss] = LogLoss;
   (*table)[job::Loss::kPoissonNllLoss] = PoissonNLL;
   (*table)[job::Loss::kGaussianNllLoss] = GaussianNLL;
+  (*table)[job::Loss::kValue] = Value;
 }
 
 }  // namespace pd

@@ -55,6 +55,8 @@ absl::StatusOr<std::string> BuildLoss(const job::Loss& loss, int number,
   if ((loss.has_mask() || loss.has_length()) && !context.used_mask())
     return InvalidArgument("%s has no use for '%s'", kind,
                            loss.has_mask() ? "mask" : "length");
+  if (loss.has_sample_weight() && !context.used_sample_weight())
+    return InvalidArgument("%s has no use for a 'sample_weight'", kind);
   return loss.weight() == 1
              ? value
              : context.Give(context.Scale(*value, loss.weight()));

@@ -105,32 +105,56 @@ std::string LossContext::Quotient(const std::string& sum,
   return Div(sum, Add(divisor, none));
 }
 
+std::string LossContext::LeadingField(const char* what, const std::string& name,
+                                      const Shape& shape, size_t axes) {
+  const auto leading = [&](size_t count) {
+    return Shape(shape.begin(),
+                 shape.begin() + static_cast<std::ptrdiff_t>(
+                                     std::min(count, shape.size())));
+  };
+  std::string field = Field(name, leading(axes));
+  if (!ok()) return "";
+  Shape given = ShapeOf(field);
+  // A column [N, 1], as rows of a table give it.
+  if (given.size() == shape.size() + 1 && given.back() == 1) {
+    field = Squeeze(field, static_cast<int>(shape.size()));
+    given.pop_back();
+  }
+  if (ok() && (given.empty() || given.size() > shape.size() ||
+               !SameExtents(given, leading(given.size()))))
+    Update(InvalidArgument(
+        "the %s '%s' is %s; the loss has one value for each place of %s", what,
+        name, ToString(given), ToString(shape)));
+  return Cast(field, DType::kFloat32);
+}
+
+std::string LossContext::Spread(std::string values, size_t rank) {
+  for (size_t i = ShapeOf(values).size(); ok() && i < rank; ++i)
+    values = Unsqueeze(values, static_cast<int>(i));
+  return values;
+}
+
+std::string LossContext::Weighted(const std::string& each) {
+  used_sample_weight_ = true;
+  if (!ok() || !loss_.has_sample_weight()) return each;
+  const Shape shape = ShapeOf(each);
+  const std::string weight =
+      LeadingField("sample_weight", loss_.sample_weight(), shape, 1);
+  return Mul(each, Spread(weight, shape.size()));
+}
+
 std::string LossContext::Mask(const std::string& each) {
   used_mask_ = true;
   const Shape shape = ShapeOf(each);
   if (!ok() || (!loss_.has_mask() && !loss_.has_length())) return "";
-  const auto leading = [&](size_t axes) {
-    return Shape(shape.begin(),
-                 shape.begin() +
-                     static_cast<std::ptrdiff_t>(std::min(axes, shape.size())));
-  };
-  if (loss_.has_mask()) {
-    const std::string mask = Field(loss_.mask(), leading(2));
-    const Shape given = ShapeOf(mask);
-    if (ok() && (given.empty() || given.size() > shape.size() ||
-                 !SameExtents(given, leading(given.size()))))
-      Update(InvalidArgument(
-          "the mask '%s' is %s; the loss has one value for each place of %s",
-          loss_.mask(), ToString(given), ToString(shape)));
-    return Cast(mask, DType::kFloat32);
-  }
+  if (loss_.has_mask()) return LeadingField("mask", loss_.mask(), shape, 2);
   if (shape.size() < 2) {
     Update(InvalidArgument(
         "'length' counts places along axis 1; the loss has values %s",
         ToString(shape)));
     return "";
   }
-  std::string length = Field(loss_.length(), leading(1), DType::kInt64);
+  std::string length = Field(loss_.length(), {shape[0]}, DType::kInt64);
   if (ok() && ShapeOf(length).size() == 2) length = Squeeze(length, 1);
   return SequenceMask(length, each, 1);
 }
@@ -138,6 +162,7 @@ std::string LossContext::Mask(const std::string& each) {
 std::string LossContext::Reduced(job::Reduction::Kind kind, std::string each) {
   const char* op = kind == job::Reduction::sum ? "reduce_sum" : "reduce_mean";
   const Shape shape = ShapeOf(each);
+  each = Weighted(each);
   const std::string mask = Mask(each);
   if (mask.empty()) return Reduce(op, each);
   const size_t rank = ShapeOf(mask).size();

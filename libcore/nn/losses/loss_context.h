@@ -29,6 +29,7 @@ class LossContext : public OpChain {
   LayerContext& parameters() { return *parameters_; }
   bool used_label() const { return used_label_; }
   bool used_mask() const { return used_mask_; }
+  bool used_sample_weight() const { return used_sample_weight_; }
 
   /// The variable of the loss's `label`; declared so where it is a field of the
   /// data set.
@@ -50,6 +51,9 @@ class LossContext : public OpChain {
   /// The loss's mask for one value a place, as float32; "" without one.
   /// Gives 1 or more leading axes.
   std::string Mask(const std::string& each);
+  /// One loss a place times the loss's `sample_weight`, whose axes are the
+  /// leading ones; the loss itself without one.
+  std::string Weighted(const std::string& each);
   /// sum / divisor, and 0 where the divisor is.
   std::string Quotient(const std::string& sum, const std::string& divisor);
 
@@ -60,12 +64,22 @@ class LossContext : public OpChain {
   /// An error unless `count` weights are one a class of `axis`.
   bool ExpectWeights(int count, int axis);
 
+  /// Values with the leading axes of a tensor of this rank, made to have all of
+  /// its axes.
+  std::string Spread(std::string values, size_t rank);
+
  private:
+  /// The field `name`, which holds one value for each place of the leading axes
+  /// of `shape`, as float32. A field of the data set is declared with `axes` of
+  /// them. `what` is the loss's field, for messages.
+  std::string LeadingField(const char* what, const std::string& name,
+                           const Shape& shape, size_t axes);
+
   const job::Loss& loss_;
   const VarDesc prediction_;
   const FindField find_;
   LayerContext* parameters_;
-  bool used_label_ = false, used_mask_ = false;
+  bool used_label_ = false, used_mask_ = false, used_sample_weight_ = false;
 };
 
 /// Extents are equal or not known.
