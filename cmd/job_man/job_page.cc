@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cmd/common/mdoc.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
@@ -295,7 +296,7 @@ class Page {
     } else if (!how.empty() && field->containing_oneof() != nullptr) {
       text = absl::StrCat(EndSentence(text), " ", how);
     }
-    Text(absl::StrCat(EndSentence(text), " ", Facts(field)));
+    Said(absl::StrCat(EndSentence(text), " ", Facts(field)));
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM)
       Words(field->enum_type());
     if (!holds) return;
@@ -305,6 +306,38 @@ class Page {
     } else {
       absl::StrAppend(&out_, "See\n.Sx ", section, " .\n");
     }
+  }
+
+  // The paragraphs of a comment. Lines that stand four spaces further in are
+  // examples and are shown as they are.
+  void Said(const std::string& comment) {
+    std::string words, example;
+    bool first = true;
+    const auto end_words = [&] {
+      if (words.empty()) return;
+      first ? Text(words) : Paragraph(words);
+      first = false;
+      words.clear();
+    };
+    const auto end_example = [&] {
+      if (!example.empty()) Literal(example);
+      example.clear();
+    };
+    for (const absl::string_view line : absl::StrSplit(comment, '\n')) {
+      if (absl::StartsWith(line, "     ")) {
+        end_words();
+        absl::StrAppend(&example, line.substr(5), "\n");
+        continue;
+      }
+      end_example();
+      if (absl::StripAsciiWhitespace(line).empty()) {
+        end_words();
+      } else {
+        absl::StrAppend(&words, line, "\n");
+      }
+    }
+    end_example();
+    end_words();
   }
 
   static std::string EndSentence(std::string text) {
