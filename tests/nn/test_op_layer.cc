@@ -287,8 +287,8 @@ TEST(OpLayer, SaysWhatDoesNotFit) {
             "job.pbtxt:4:1: operator 'elementwise_sub' needs inputs for 'X', "
             "'Y'; the layer names 1");
   EXPECT_EQ(OpError("type: one_hot_v2 input { slot: X from: \"z\" }"),
-            "job.pbtxt:4:1: 'input[0].from' of layer 'l' reads 'z', which "
-            "neither is an input nor a layer before it");
+            "job.pbtxt:4:1: 'input[0].from' of layer 'l' reads 'z'; no layer "
+            "before it and no input has that name");
   EXPECT_EQ(OpError("type: matmul_v2\nparameter { slot: X shape: [4, 4] } "
                     "parameter { slot: X shape: 4 }"),
             "job.pbtxt:6:37: input 'X' is given twice");
