@@ -137,8 +137,9 @@ Json DataJson(const DataPlan& data) {
     fields.push_back({{"name", field.name},
                       {"dtype", std::string(Name(field.dtype))},
                       {"shape", field.shape}});
-  return {{"records", data.records},
-          {"batches", data.batches},
+  const bool known = data.records > 0;  // not of a stream
+  return {{"records", known ? Json(data.records) : Json(nullptr)},
+          {"batches", known ? Json(data.batches) : Json(nullptr)},
           {"batch_size", data.batch_size},
           {"fields", std::move(fields)},
           {"activation_bytes", data.activation_bytes},
@@ -153,7 +154,7 @@ Json DryJson(const DryRun& dry) {
                {"train", DataJson(dry.train)}};
   if (dry.eval.has_value()) json["eval"] = DataJson(*dry.eval);
   json["epochs"] = dry.epochs;
-  json["steps"] = dry.steps;
+  json["steps"] = dry.steps > 0 ? Json(dry.steps) : Json(nullptr);
   json["step_flops"] =
       dry.step_flops.has_value() ? Json(*dry.step_flops) : Json(nullptr);
   json["warnings"] = dry.warnings;
@@ -166,9 +167,13 @@ void PrintData(const char* name, const DataPlan& data, std::ostream& out) {
     fields.push_back(absl::StrCat(field.name, " ",
                                   std::string(Name(field.dtype)),
                                   ToString(field.shape)));
-  out << absl::StrFormat("%-12s %s records, %s batches of %d: %s\n", name,
-                         Grouped(data.records), Grouped(data.batches),
-                         data.batch_size, absl::StrJoin(fields, ", "));
+  // The program that writes a stream's records is not started for a look.
+  const std::string count =
+      data.records == 0 ? "a stream of records, in batches"
+                        : absl::StrCat(Grouped(data.records), " records, ",
+                                       Grouped(data.batches), " batches");
+  out << absl::StrFormat("%-12s %s of %d: %s\n", name, count, data.batch_size,
+                         absl::StrJoin(fields, ", "));
 }
 
 void PrintMemory(const char* name, const DataPlan& data, std::ostream& out) {
@@ -250,7 +255,9 @@ absl::Status PrintDryRun(const TrainOptions& options,
     PrintMemory("", *dry->eval, out);
   }
   out << absl::StrFormat("%-12s %s in %s epochs\n", "steps",
-                         Grouped(dry->steps), Grouped(dry->epochs));
+                         dry->steps > 0 ? Grouped(dry->steps)
+                                        : "as many as the stream has batches",
+                         Grouped(dry->epochs));
   if (dry->step_flops.has_value())
     out << absl::StrFormat("%-12s %s, two for each multiply-add\n", "a step",
                            FlopsText(*dry->step_flops));

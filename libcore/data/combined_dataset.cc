@@ -232,6 +232,11 @@ class Renamed : public Dataset {
   absl::Status Read(int64_t index, Record* record) const override {
     return whole_->Read(index, record);
   }
+  bool is_stream() const override { return whole_->is_stream(); }
+  absl::StatusOr<std::unique_ptr<RecordStream>> Start(
+      const StreamPass& pass) const override {
+    return whole_->Start(pass);
+  }
   void Prefetch(int64_t index) const override { whole_->Prefetch(index); }
   std::string Describe(int64_t index) const override {
     return whole_->Describe(index);

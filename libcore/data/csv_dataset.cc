@@ -208,9 +208,11 @@ absl::Status CsvLoader::Resolve(const CsvFile& csv) {
         names.push_back(csv.names[column]);
       table_->set_columns(i, std::move(names));
     }
-    if (fields[i].value.text.has_value() && width != 1)
-      return InvalidArgument("'%s': field '%s' has %d columns; a text has one",
-                             csv.path, fields[i].name, width);
+    const bool picture = fields[i].value.picture.has_value();
+    if ((fields[i].value.text.has_value() || picture) && width != 1)
+      return InvalidArgument("'%s': field '%s' has %d columns; a %s has one",
+                             csv.path, fields[i].name, width,
+                             picture ? "picture" : "text");
   }
   return absl::OkStatus();
 }

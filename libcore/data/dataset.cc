@@ -18,6 +18,11 @@ const FieldSpec* Dataset::FindField(const std::string& name) const {
   return nullptr;
 }
 
+absl::StatusOr<std::unique_ptr<RecordStream>> Dataset::Start(
+    const StreamPass&) const {
+  return FailedPrecondition("%s: records are read by number", Describe(0));
+}
+
 void BadRecords::Add(const absl::Status& status) {
   ++count;
   if (first.size() < kMostPlaces) first.emplace_back(status.message());
@@ -31,9 +36,12 @@ void BadRecords::Add(const BadRecords& more) {
 
 absl::StatusOr<std::vector<int64_t>> Dataset::Lengths(size_t field) const {
   const FieldSpec& spec = fields_[field];
-  if (spec.shape.empty() || spec.is_image)
+  if (spec.shape.empty() || spec.is_image || spec.is_mask)
     return InvalidArgument("field '%s' has no axis to take a length from",
                            spec.name);
+  if (is_stream())
+    return FailedPrecondition(
+        "the lengths of a stream's records are not known before they are read");
   std::vector<int64_t> lengths;
   lengths.reserve(static_cast<size_t>(size_));
   Record record;

@@ -84,7 +84,34 @@ struct RecordPlace {
   const char* unit = "record";
 };
 
-/// N records with the same fields. Read may be called from many threads.
+/// One pass over the records of a dataset that is a stream. One thread reads;
+/// Stop may be called by another.
+class RecordStream {
+ public:
+  virtual ~RecordStream() = default;
+  RecordStream(const RecordStream&) = delete;
+  RecordStream& operator=(const RecordStream&) = delete;
+
+  /// Reads the next record; false at the end. OutOfRange when this record holds
+  /// what it must not and the next can be read; after other errors, which name
+  /// the source and the record, none can.
+  virtual absl::StatusOr<bool> Next(Record* record) = 0;
+
+  /// Ends the pass: a Next under way gives Cancelled soon.
+  virtual void Stop() = 0;
+
+ protected:
+  RecordStream() = default;
+};
+
+/// Which pass over a stream begins.
+struct StreamPass {
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+};
+
+/// N records with the same fields. Read may be called from many threads. The
+/// records of a stream come one after the other, once in a pass.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -101,6 +128,13 @@ class Dataset {
       const {
     return vocabularies_;
   }
+
+  /// True where records cannot be read by number: Start in place of Read.
+  /// size() is then that of a pass, 0 where only its end shows it.
+  virtual bool is_stream() const { return false; }
+  /// Begins a pass over a stream. FailedPrecondition for other datasets.
+  virtual absl::StatusOr<std::unique_ptr<RecordStream>> Start(
+      const StreamPass& pass) const;
 
   /// Reads record `index` in [0, size()). The views stay valid until the next
   /// Read into the same Record. Errors name the file and the record.

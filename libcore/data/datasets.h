@@ -84,6 +84,19 @@ absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options);
 absl::StatusOr<std::vector<std::string>> ImageFolderClasses(
     const std::string& root);
 
+/// Pictures and the masks of their pixels' classes, in two folders of the same
+/// paths but for the endings.
+struct ImageMaskFolderOptions {
+  std::string images, masks;
+  std::vector<std::string> extensions = PictureEndings();  ///< of images
+  int64_t classes = 0;    ///< a mask's range check; 0: none
+  bool skip_bad = false;  ///< pictures without masks are left out
+};
+/// NotFound where a picture has no mask, or a mask no picture, with the first
+/// names; AlreadyExists where two pictures are of one mask.
+absl::StatusOr<DatasetPtr> OpenImageMaskFolder(
+    const ImageMaskFolderOptions& options);
+
 /// One field made of columns of a CSV file.
 struct CsvField {
   std::string name;

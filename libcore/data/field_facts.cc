@@ -111,6 +111,11 @@ absl::StatusOr<FieldScale> MeasureScale(const Dataset& dataset, size_t field,
 
 absl::StatusOr<int64_t> CountClasses(const Dataset& dataset, size_t field) {
   const FieldSpec& spec = dataset.fields()[field];
+  if (dataset.is_stream())
+    return InvalidArgument(
+        "a stream is not read to count the classes of field '%s'; say "
+        "num_classes",
+        spec.name);
   absl::StatusOr<int64_t> largest =
       InvalidArgument("field '%s' is %s%s; classes are integers", spec.name,
                       Name(spec.dtype), ToString(spec.shape));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,6 +25,8 @@
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/datasets.h"
+#include "libcore/data/read_picture.h"
+#include "libcore/data/table_dataset.h"
 
 namespace pd {
 namespace {
@@ -46,14 +49,9 @@ class ImageFolder : public Dataset {
     PD_ASSIGN_OR_RETURN(const FileBytes file, ReadFile(paths_[i]));
     record->fields.resize(fields_.size());
     record->bytes.resize(1);
-    Image image;
-    image.pixels.swap(record->bytes[0]);  // reuse its room
-    const absl::Status status = DecodeImage(file.view(), {}, &image);
-    image.pixels.swap(record->bytes[0]);
+    const absl::Status status =
+        DecodePicture(file.view(), {}, &record->bytes[0], &record->fields[0]);
     if (!status.ok()) return Annotate(status, Describe(index));
-    record->fields[0] = {
-        reinterpret_cast<const std::byte*>(record->bytes[0].data()),
-        image.height, image.width, image.channels};
     if (!labels_.empty())
       record->fields[1] = {
           reinterpret_cast<const std::byte*>(labels_.data() + i)};
@@ -93,17 +91,11 @@ class Pictures : public Dataset {
     }
     record->fields.resize(1);
     record->bytes.resize(1);
-    Image image;
-    image.pixels.swap(record->bytes[0]);  // reuse its room
     ImageOptions options;
     options.channels = static_cast<int>(channels_);
-    const absl::Status status = DecodeImage(file.view(), options, &image);
-    image.pixels.swap(record->bytes[0]);
-    if (!status.ok()) return Annotate(status, Describe(index));
-    record->fields[0] = {
-        reinterpret_cast<const std::byte*>(record->bytes[0].data()),
-        image.height, image.width, image.channels};
-    return absl::OkStatus();
+    return Annotate(DecodePicture(file.view(), options, &record->bytes[0],
+                                  &record->fields[0]),
+                    Describe(index));
   }
 
   std::string Describe(int64_t index) const override {
@@ -231,6 +223,31 @@ absl::StatusOr<Labelled> CollectClasses(const ImageFolderOptions& options) {
   return all;
 }
 
+// Paths below `root` without their endings, each with its file.
+absl::StatusOr<std::map<std::string, std::string>> ByStem(
+    const std::string& root, const std::vector<std::string>& paths) {
+  std::map<std::string, std::string> files;
+  for (const std::string& path : paths) {
+    const std::string name = path.substr(root.size() + 1);
+    const auto [known, fresh] =
+        files.emplace(name.substr(0, name.rfind('.')), path);
+    if (!fresh)
+      return AlreadyExists("'%s' and '%s' differ in the ending alone",
+                           known->second, path);
+  }
+  return files;
+}
+
+// The stems of `files` that `others` does not have.
+std::vector<std::string> StemsWithout(
+    const std::map<std::string, std::string>& files,
+    const std::map<std::string, std::string>& others) {
+  std::vector<std::string> missing;
+  for (const auto& [stem, path] : files)
+    if (others.count(stem) == 0) missing.push_back(stem);
+  return missing;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ImageFolderClasses(
@@ -261,6 +278,54 @@ std::vector<std::string> PictureEndings() {
 
 bool IsPictureName(const std::string& name) {
   return HasExtension(name, PictureEndings());
+}
+
+absl::StatusOr<DatasetPtr> OpenImageMaskFolder(
+    const ImageMaskFolderOptions& options) {
+  std::vector<std::string> images, masks;
+  PD_RETURN_IF_ERROR(Collect(options.images, options.extensions, &images));
+  PD_RETURN_IF_ERROR(Collect(options.masks, {".png"}, &masks));
+  if (images.empty())
+    return NotFound("'%s' holds no images; expected files ending in %s",
+                    options.images, absl::StrJoin(options.extensions, ", "));
+  PD_ASSIGN_OR_RETURN(const auto image_of, ByStem(options.images, images));
+  PD_ASSIGN_OR_RETURN(const auto mask_of, ByStem(options.masks, masks));
+  const std::vector<std::string> bare = StemsWithout(image_of, mask_of);
+  const std::vector<std::string> lone = StemsWithout(mask_of, image_of);
+  const absl::Status no_mask = NotFound(
+      "%d of %d pictures in '%s' have no mask in '%s': %s", bare.size(),
+      images.size(), options.images, options.masks, ClassesText(bare));
+  const absl::Status no_image = NotFound(
+      "%d of %d masks in '%s' have no picture in '%s': %s", lone.size(),
+      masks.size(), options.masks, options.images, ClassesText(lone));
+  if (!bare.empty() && !options.skip_bad) return no_mask;
+  if (!lone.empty() && !options.skip_bad) return no_image;
+  auto table = std::make_shared<TableDataset>();
+  ImageOptions classes;
+  classes.mask = true;
+  FieldSpec label = {"label", DType::kUInt8, {-1, -1, 1}};
+  label.is_mask = true;
+  const size_t image =
+      table->AddPicture({"image", DType::kUInt8, {-1, -1, 3}, true}, {}, 0);
+  const size_t mask =
+      table->AddPicture(std::move(label), classes, options.classes);
+  table->BeginFile(options.images, "record");
+  for (const auto& [stem, path] : image_of) {
+    const auto found = mask_of.find(stem);
+    if (found == mask_of.end()) {
+      table->LeaveOut(
+          NotFound("'%s' has no mask in '%s'", path, options.masks));
+      continue;
+    }
+    table->PushPath(image, path);
+    table->PushPath(mask, found->second);
+    PD_RETURN_IF_ERROR(table->EndRecord(table->size()));
+  }
+  for (const std::string& name : lone)
+    table->LeaveOut(NotFound("'%s' has no picture in '%s'", mask_of.at(name),
+                             options.images));
+  PD_RETURN_IF_ERROR(table->Finish());
+  return table;
 }
 
 absl::StatusOr<DatasetPtr> OpenPictures(const PicturesOptions& options) {

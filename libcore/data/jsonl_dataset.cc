@@ -104,6 +104,11 @@ absl::Status JsonlLoader::MakeFields() {
   for (size_t i = 0; i < options_.fields.size(); ++i) {
     const JsonlField& field = options_.fields[i];
     Shape shape = field.shape;
+    if (field.value.picture.has_value() && !shape.empty())
+      return InvalidArgument(
+          "field '%s' is a picture, whose shape its file says: leave it out",
+          field.name);
+    if (field.value.picture.has_value()) shape = {1};
     if (shape.empty()) {
       const size_t node = Find(i);
       shape = {node > 0 && json_.nodes()[node].kind == JsonNode::Kind::kArray
@@ -184,7 +189,8 @@ absl::Status JsonlLoader::Field(size_t i) {
     return wanted.value.missing.has_value() ? field.Missing(0, missing)
                                             : missing;
   }
-  if (wanted.value.text.has_value()) return Scalar(node, 0, &field);
+  if (wanted.value.text.has_value() || wanted.value.picture.has_value())
+    return Scalar(node, 0, &field);
   size_t place = 0;
   return Array(node, 0, shapes_[i], &place, &field);
 }

@@ -6,16 +6,18 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/data/pipeline.h"
+#include "libcore/data/loader_check.h"
+#include "libcore/data/picture_fields.h"
 #include "libcore/ir/array.h"
 #include "libcore/trace/recorder.h"
 
@@ -32,13 +34,8 @@ double SecondsSince(Clock::time_point start) {
 struct Worker {
   std::vector<Record> records;  // one, or one for each place of a batch
   std::vector<Padder::Extents> extents;  // of the batch, by field
-  TransformScratch scratch, mask_scratch;
+  PictureScratch scratch;
 };
-
-Picture PictureOf(const FieldView& view) {
-  return {reinterpret_cast<const uint8_t*>(view.data), view.height, view.width,
-          view.channels};
-}
 
 // One place of the ring.
 struct Slot {
@@ -46,75 +43,9 @@ struct Slot {
   std::vector<Array> buffers;  // own the fields' bytes
   absl::Status status;
   BadRecords bad;
+  bool last = false;  // the stream ended in it
   bool ready = false;
 };
-
-absl::Status CheckOptions(const LoaderOptions& options) {
-  constexpr int64_t kMostBatch = int64_t{1} << 24;
-  if (options.batch_size < 1 || options.batch_size > kMostBatch)
-    return InvalidArgument("batch_size is %d; expected 1 to %d",
-                           options.batch_size, kMostBatch);
-  if (options.num_workers < 0 || options.num_workers > 1024)
-    return InvalidArgument("num_workers is %d; expected 0 to 1024",
-                           options.num_workers);
-  if (options.prefetch < 1 || options.prefetch > 4096)
-    return InvalidArgument("prefetch is %d; expected 1 to 4096",
-                           options.prefetch);
-  return absl::OkStatus();
-}
-
-const FieldPadding* PaddingOf(const std::string& field,
-                              const std::vector<FieldPadding>& paddings) {
-  for (const FieldPadding& padding : paddings)
-    if (padding.field == field) return &padding;
-  return nullptr;
-}
-
-// Every padding has its field, and the name of a field's lengths is free.
-absl::Status CheckPaddings(const std::vector<FieldSpec>& specs,
-                           const std::vector<FieldPadding>& paddings) {
-  std::vector<std::string> names;
-  for (const FieldSpec& spec : specs) names.push_back(spec.name);
-  const auto known = [&names](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  for (const FieldPadding& padding : paddings) {
-    if (!known(padding.field))
-      return NotFound("the data set has no field '%s' to pad; it has '%s'",
-                      padding.field, absl::StrJoin(names, "', '"));
-    if (PaddingOf(padding.field, paddings) != &padding)
-      return AlreadyExists("field '%s' is padded twice", padding.field);
-  }
-  for (const FieldSpec& spec : specs)
-    if (!spec.shape.empty() && spec.shape[0] < 0 && !spec.is_image &&
-        known(absl::StrCat(spec.name, "_length")))
-      return AlreadyExists(
-          "the data set has a field '%s_length', which is what the lengths of "
-          "'%s' are called",
-          spec.name, spec.name);
-  return absl::OkStatus();
-}
-
-// The options with the sampler's part filled in.
-absl::StatusOr<LoaderOptions> Complete(const Dataset& dataset,
-                                       LoaderOptions options) {
-  SamplerOptions& sampling = options.sampling;
-  sampling.batch_size = options.batch_size;
-  sampling.shuffle = options.shuffle;
-  sampling.drop_last = options.drop_last;
-  sampling.seed = options.seed;
-  if (!options.bucket_field.empty()) {
-    const auto& fields = dataset.fields();
-    size_t i = 0;
-    while (i < fields.size() && fields[i].name != options.bucket_field) ++i;
-    if (i == fields.size())
-      return NotFound("the data set has no field '%s' to sort by length",
-                      options.bucket_field);
-    PD_ASSIGN_OR_RETURN(sampling.lengths, dataset.Lengths(i));
-  }
-  PD_RETURN_IF_ERROR(Sampler::Check(dataset.size(), sampling));
-  return options;
-}
 
 }  // namespace
 
@@ -132,24 +63,38 @@ class Loader::Impl {
   LoaderStats stats() const;
   const std::vector<BatchField>& fields() const { return fields_; }
   int64_t batches() const { return sampler_.batches(); }
+  bool is_stream() const { return dataset_->is_stream(); }
   const BadRecords& skipped() const { return skipped_; }
   const Dataset& dataset() const { return *dataset_; }
+  void set_interrupted(std::function<bool()> interrupted) {
+    interrupted_ = std::move(interrupted);
+  }
 
  private:
-  absl::Status InitPipeline();
-  absl::Status ProbePicture();
   absl::Status InitFields();
   absl::Status InitSlots();
   void InitWorker(Worker* worker) const;
   void Work(Worker* worker);
   absl::Status Take(int64_t index, std::unique_lock<std::mutex>* lock,
                     Slot* slot);
+  absl::Status Await(std::unique_lock<std::mutex>* lock, const Slot* slot);
+  // A stream has one reader, of its own.
+  int workers() const { return is_stream() ? 1 : options_.num_workers; }
   absl::Status Fill(int64_t index, Worker* worker, Slot* slot);
-  absl::Status FillRecord(int64_t record, int64_t place, Worker* worker,
-                          const Batch& batch);
-  absl::Status FillVarying(Worker* worker, Slot* slot);
-  absl::Status FillImage(int64_t record, int64_t place, const Record& read,
+  absl::StatusOr<bool> ReadStream(int64_t record, Record* read,
+                                  absl::Status* bad);
+  absl::Status PutRecord(int64_t record, int64_t place, Record* read,
                          Worker* worker, const Batch& batch);
+  absl::Status FillVarying(Worker* worker, Slot* slot);
+  int64_t RecordOf(int64_t batch, int64_t place) const {
+    return is_stream() ? batch * options_.batch_size + place
+                       : sampler_.Record(batch, place);
+  }
+  // Records of a batch; of a stream whose end is not known, as many as fit.
+  int64_t RecordsOf(int64_t batch) const {
+    return ends_unknown() ? options_.batch_size : sampler_.BatchRecords(batch);
+  }
+  bool ends_unknown() const { return is_stream() && dataset_->size() == 0; }
   int64_t TraceId(int64_t index) const;
   Slot& SlotOf(int64_t index) {
     return slots_[static_cast<size_t>(index) % slots_.size()];
@@ -168,10 +113,7 @@ class Loader::Impl {
   std::vector<std::optional<Padder>> padders_;  // of each field that varies
   std::vector<size_t> lengths_;  // fields whose lengths follow the others
   bool varying_ = false;
-  std::optional<Pipeline> pipeline_;  // where there is an image
-  size_t image_ = 0;                  // the field it applies to
-  std::optional<size_t> mask_;        // and the image's mask
-  int64_t height_ = 0, width_ = 0;    // of pictures after the pipeline
+  std::optional<PictureFields> pictures_;
   std::vector<Slot> slots_;
   Worker own_;  // of Next() where there are no workers
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -180,6 +122,8 @@ class Loader::Impl {
   // Set while no worker is busy, read by all.
   Sampler sampler_;
   int64_t epoch_ = 0;
+  std::unique_ptr<RecordStream> stream_;  // of this epoch
+  int64_t stream_record_ = 0;             // the next that it gives
   std::atomic<bool> cancel_{false};
 
   mutable std::mutex mutex_;
@@ -191,6 +135,7 @@ class Loader::Impl {
   int64_t next_take_ = 0;  // next batch that Next() gives
   int64_t end_ = 0;        // batches of this epoch
   absl::Status error_;
+  std::function<bool()> interrupted_;
   LoaderStats stats_;
   BadRecords skipped_;
 };
@@ -202,15 +147,18 @@ Loader::Impl::~Impl() {
     stop_ = true;
   }
   work_.notify_all();
+  if (stream_ != nullptr) stream_->Stop();
   for (std::thread& thread : threads_) thread.join();
 }
 
 absl::Status Loader::Impl::Init() {
-  PD_RETURN_IF_ERROR(InitPipeline());
+  PD_ASSIGN_OR_RETURN(
+      pictures_,
+      PictureFields::Create(*dataset_, options_.transforms, options_.seed));
   PD_RETURN_IF_ERROR(InitFields());
   PD_RETURN_IF_ERROR(InitSlots());
   InitWorker(&own_);
-  for (int i = 0; i < options_.num_workers; ++i) {
+  for (int i = 0; i < workers(); ++i) {
     workers_.push_back(std::make_unique<Worker>());
     InitWorker(workers_.back().get());
     threads_.emplace_back([this, i, worker = workers_.back().get()] {
@@ -218,42 +166,6 @@ absl::Status Loader::Impl::Init() {
       Work(worker);
     });
   }
-  return absl::OkStatus();
-}
-
-absl::Status Loader::Impl::InitPipeline() {
-  const std::vector<FieldSpec>& specs = dataset_->fields();
-  const auto image =
-      std::find_if(specs.begin(), specs.end(),
-                   [](const FieldSpec& s) { return s.is_image; });
-  if (image == specs.end()) {
-    if (options_.transforms.empty()) return absl::OkStatus();
-    return InvalidArgument(
-        "there are transforms, but %s holds no uint8 images to apply them to",
-        dataset_->Describe(0));
-  }
-  image_ = static_cast<size_t>(image - specs.begin());
-  const auto mask = std::find_if(specs.begin(), specs.end(),
-                                 [](const FieldSpec& s) { return s.is_mask; });
-  if (mask != specs.end()) mask_ = static_cast<size_t>(mask - specs.begin());
-  PD_ASSIGN_OR_RETURN(pipeline_,
-                      Pipeline::Create(image->shape, options_.transforms));
-  height_ = pipeline_->picture_shape()[0];
-  width_ = pipeline_->picture_shape()[1];
-  if (height_ < 0 || width_ < 0) return ProbePicture();
-  return absl::OkStatus();
-}
-
-absl::Status Loader::Impl::ProbePicture() {
-  Record record;
-  PD_RETURN_IF_ERROR(dataset_->Read(0, &record));
-  Picture picture = PictureOf(record.fields[image_]);
-  RandomStream random = TransformStream(options_.seed, 0, 0);
-  const absl::Status status =
-      pipeline_->Apply(&random, &own_.scratch, &picture);
-  if (!status.ok()) return Annotate(status, dataset_->Describe(0));
-  height_ = picture.height;
-  width_ = picture.width;
   return absl::OkStatus();
 }
 
@@ -267,13 +179,9 @@ absl::Status Loader::Impl::InitFields() {
     field.name = specs[i].name;
     field.dtype = specs[i].dtype;
     field.shape = specs[i].shape;
-    if (pipeline_.has_value() && i == image_) {
-      field.dtype = pipeline_->output_dtype();
-      field.shape = pipeline_->ArrayShape(height_, width_);
-    }
-    if (mask_ == i) {
-      field.dtype = DType::kInt64;
-      field.shape = {height_, width_};
+    if (pictures_->Has(i)) {
+      field.dtype = pictures_->dtype(i);
+      field.shape = pictures_->shape(i);
     }
     const FieldPadding* padding = PaddingOf(specs[i].name, options_.paddings);
     if (IsDynamic(field.shape)) {
@@ -309,9 +217,8 @@ absl::Status Loader::Impl::InitFields() {
 
 absl::Status Loader::Impl::InitSlots() {
   // One more than is ready ahead: the consumer holds a batch meanwhile.
-  slots_.resize(options_.num_workers == 0
-                    ? 1
-                    : static_cast<size_t>(options_.prefetch) + 1);
+  slots_.resize(workers() == 0 ? 1
+                               : static_cast<size_t>(options_.prefetch) + 1);
   for (Slot& slot : slots_) {
     slot.batch.fields = fields_;
     slot.batch.records.reserve(static_cast<size_t>(options_.batch_size));
@@ -335,19 +242,25 @@ void Loader::Impl::InitWorker(Worker* worker) const {
 absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
   if (epoch < 0)
     return InvalidArgument("epoch is %d; expected 0 or more", epoch);
-  if (first_batch < 0 || first_batch > batches())
+  if (first_batch < 0 || (!ends_unknown() && first_batch > batches()))
     return OutOfRange("first batch is %d; expected 0 to %d", first_batch,
                       batches());
   {
     std::unique_lock<std::mutex> lock(mutex_);
     end_ = 0;  // workers take no more
     cancel_.store(true, std::memory_order_relaxed);
+    if (stream_ != nullptr) stream_->Stop();
     ready_.wait(lock, [this] { return busy_ == 0; });
     cancel_.store(false, std::memory_order_relaxed);
     sampler_.StartEpoch(epoch);
     epoch_ = epoch;
     next_fill_ = next_take_ = first_batch;
-    end_ = batches();
+    if (is_stream()) {
+      stream_ = nullptr;  // one program at a time
+      PD_ASSIGN_OR_RETURN(stream_, dataset_->Start({options_.seed, epoch}));
+      stream_record_ = 0;
+    }
+    end_ = ends_unknown() ? std::numeric_limits<int64_t>::max() : batches();
     error_ = absl::OkStatus();
     skipped_ = BadRecords();
     for (Slot& slot : slots_) slot.ready = false;
@@ -361,7 +274,7 @@ absl::Status Loader::Impl::Take(int64_t index,
                                 std::unique_lock<std::mutex>* lock,
                                 Slot* slot) {
   const Clock::time_point start = Clock::now();
-  if (options_.num_workers == 0) {
+  if (workers() == 0) {
     slot->status = Fill(index, &own_, slot);
     stats_.fill_seconds += SecondsSince(start);
     stats_.wait_seconds += SecondsSince(start);
@@ -370,16 +283,33 @@ absl::Status Loader::Impl::Take(int64_t index,
   // The slot of the batch given before is free from now on.
   work_.notify_one();
   if (!slot->ready) {
-    ready_.wait(*lock, [slot] { return slot->ready; });
+    PD_RETURN_IF_ERROR(Await(lock, slot));
     stats_.wait_seconds += SecondsSince(start);
   }
   slot->ready = false;
   return slot->status;
 }
 
+// A stream may keep one waiting for long, and whoever waits may be told to end.
+absl::Status Loader::Impl::Await(std::unique_lock<std::mutex>* lock,
+                                 const Slot* slot) {
+  const auto ready = [slot] { return slot->ready; };
+  if (interrupted_ == nullptr || !is_stream()) {
+    ready_.wait(*lock, ready);
+    return absl::OkStatus();
+  }
+  constexpr std::chrono::milliseconds kBetweenLooks(100);
+  while (!ready_.wait_for(*lock, kBetweenLooks, ready))
+    if (interrupted_())
+      return absl::CancelledError("waiting for a record was interrupted");
+  return absl::OkStatus();
+}
+
 // The number that ties the making of a batch to its use in a trace.
 int64_t Loader::Impl::TraceId(int64_t index) const {
-  return number_ * (int64_t{1} << 40) + epoch_ * batches() + index + 1;
+  constexpr int64_t kMostOfStream = int64_t{1} << 28;
+  return number_ * (int64_t{1} << 40) +
+         epoch_ * (ends_unknown() ? kMostOfStream : batches()) + index + 1;
 }
 
 absl::StatusOr<const Batch*> Loader::Impl::Next() {
@@ -425,6 +355,9 @@ void Loader::Impl::Work(Worker* worker) {
     lock.lock();
     slot.status = std::move(status);
     slot.ready = true;
+    // A stream ends, and cannot be read on after an error.
+    if ((slot.last || (is_stream() && !slot.status.ok())) && index < end_)
+      end_ = index + 1;
     stats_.fill_seconds += seconds;
     --busy_;
     ready_.notify_all();
@@ -438,54 +371,92 @@ absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
   batch.index = index;
   batch.records.clear();
   slot->bad = BadRecords();
+  slot->last = false;
   for (size_t i = 0; i < padders_.size(); ++i)
     if (padders_[i].has_value()) worker->extents[i] = padders_[i]->Smallest();
-  const int64_t wanted = sampler_.BatchRecords(index);
-  for (int64_t i = 0; i < wanted; ++i) {
+  const int64_t wanted = RecordsOf(index);
+  int64_t i = 0;
+  for (; i < wanted && !slot->last; ++i) {
     if (cancel_.load(std::memory_order_relaxed))
       return absl::CancelledError("the loader was stopped");
     constexpr int64_t kAhead = 2;
-    if (i + kAhead < wanted)
+    if (i + kAhead < wanted && !is_stream())
       dataset_->Prefetch(sampler_.Record(index, i + kAhead));
-    const int64_t record = sampler_.Record(index, i);
+    const int64_t record = RecordOf(index, i);
     const auto place = static_cast<int64_t>(batch.records.size());
-    const absl::Status status = FillRecord(record, place, worker, batch);
-    if (status.ok()) {
+    // Where fields vary, records stay until the batch's extents are known.
+    Record& read = worker->records[varying_ ? static_cast<size_t>(place) : 0];
+    absl::Status bad;
+    if (is_stream()) {
+      PD_ASSIGN_OR_RETURN(const bool more, ReadStream(record, &read, &bad));
+      slot->last = !more;
+      if (!more) break;
+    } else {
+      bad = dataset_->Read(record, &read);
+    }
+    if (bad.ok()) bad = PutRecord(record, place, &read, worker, batch);
+    if (bad.ok()) {
       batch.records.push_back(record);
     } else if (options_.skip_bad) {
-      slot->bad.Add(status);
+      slot->bad.Add(bad);
     } else {
-      return status;
+      return bad;
     }
   }
+  // The sampler leaves out what it knows of.
+  if (slot->last && options_.drop_last && i < wanted) batch.records.clear();
   batch.size = static_cast<int64_t>(batch.records.size());
   for (BatchField& field : batch.fields) field.shape[0] = batch.size;
   return varying_ ? FillVarying(worker, slot) : absl::OkStatus();
 }
 
-absl::Status Loader::Impl::FillRecord(int64_t record, int64_t place,
-                                      Worker* worker, const Batch& batch) {
-  // Where fields vary, records stay until the batch's extents are known.
-  Record& read = worker->records[varying_ ? static_cast<size_t>(place) : 0];
-  PD_RETURN_IF_ERROR(dataset_->Read(record, &read));
+// Reads a record of the stream; false at its end. What is wrong with the record
+// alone is `bad`. The records before the first batch of a resumed epoch, which
+// were seen, are read and dropped.
+absl::StatusOr<bool> Loader::Impl::ReadStream(int64_t record, Record* read,
+                                              absl::Status* bad) {
+  for (;;) {
+    if (cancel_.load(std::memory_order_relaxed))
+      return absl::CancelledError("the loader was stopped");
+    const absl::StatusOr<bool> more = stream_->Next(read);
+    if (!more.ok() && !absl::IsOutOfRange(more.status())) return more.status();
+    // The last batch that was seen may have had one record.
+    if (more.ok() && !*more && stream_record_ + options_.batch_size <= record)
+      return FailedPrecondition(
+          "%s: the stream ended before it, and the run has seen more of this "
+          "epoch: the program writes other records than before",
+          dataset_->Describe(stream_record_));
+    if (more.ok() && !*more) return false;
+    if (stream_record_++ < record) continue;
+    *bad = more.status();
+    return true;
+  }
+}
+
+absl::Status Loader::Impl::PutRecord(int64_t record, int64_t place,
+                                     Record* read, Worker* worker,
+                                     const Batch& batch) {
   for (size_t i = 0; i < padders_.size(); ++i) {
     if (!padders_[i].has_value()) continue;
-    const absl::Status status = padders_[i]->Cut(&read.fields[i]);
+    const absl::Status status = padders_[i]->Cut(&read->fields[i]);
+    if (!status.ok()) return Annotate(status, dataset_->Describe(record));
+  }
+  const auto out_of = [&](size_t field) {
+    return batch.fields[field].data +
+           static_cast<size_t>(place) * record_bytes_[field];
+  };
+  if (!pictures_->empty()) {
+    const absl::Status status =
+        pictures_->Write(*read, TransformStream(options_.seed, epoch_, record),
+                         &worker->scratch, out_of);
     if (!status.ok()) return Annotate(status, dataset_->Describe(record));
   }
   for (size_t i = 0; i < padders_.size(); ++i) {
-    if (padders_[i].has_value() || mask_ == i) continue;
-    if (pipeline_.has_value() && i == image_) {
-      PD_RETURN_IF_ERROR(FillImage(record, place, read, worker, batch));
-    } else {
-      std::memcpy(
-          batch.fields[i].data + static_cast<size_t>(place) * record_bytes_[i],
-          read.fields[i].data, record_bytes_[i]);
-    }
-  }
-  for (size_t i = 0; i < padders_.size(); ++i)
     if (padders_[i].has_value())
-      padders_[i]->Include(read.fields[i], &worker->extents[i]);
+      padders_[i]->Include(read->fields[i], &worker->extents[i]);
+    else if (!pictures_->Has(i))
+      std::memcpy(out_of(i), read->fields[i].data, record_bytes_[i]);
+  }
   return absl::OkStatus();
 }
 
@@ -523,50 +494,19 @@ absl::Status Loader::Impl::FillVarying(Worker* worker, Slot* slot) {
   return absl::OkStatus();
 }
 
-absl::Status Loader::Impl::FillImage(int64_t record, int64_t place,
-                                     const Record& read, Worker* worker,
-                                     const Batch& batch) {
-  Picture picture = PictureOf(read.fields[image_]), mask;
-  RandomStream random = TransformStream(options_.seed, epoch_, record);
-  absl::Status status;
-  if (mask_.has_value()) {
-    mask = PictureOf(read.fields[*mask_]);
-    status = pipeline_->ApplyWithMask(&random, &worker->scratch, &picture,
-                                      &worker->mask_scratch, &mask);
-  } else {
-    status = pipeline_->Apply(&random, &worker->scratch, &picture);
-  }
-  if (!status.ok()) return Annotate(status, dataset_->Describe(record));
-  if (picture.height != height_ || picture.width != width_) {
-    return InvalidArgument(
-        "%s: the image is %d x %d pixels after the transforms; the batch holds "
-        "%d x %d (add Resize or a crop)",
-        dataset_->Describe(record), picture.width, picture.height, width_,
-        height_);
-  }
-  const auto out_of = [&](size_t field) {
-    return batch.fields[field].data +
-           static_cast<size_t>(place) * record_bytes_[field];
-  };
-  pipeline_->Write(picture, out_of(image_));
-  if (mask_.has_value())
-    std::copy_n(mask.pixels, height_ * width_,
-                reinterpret_cast<int64_t*>(out_of(*mask_)));
-  return absl::OkStatus();
-}
-
 Loader::Loader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Loader::~Loader() = default;
 
 absl::StatusOr<std::unique_ptr<Loader>> Loader::Create(
     std::shared_ptr<const Dataset> dataset, const LoaderOptions& options) {
-  PD_RETURN_IF_ERROR(CheckOptions(options));
+  PD_RETURN_IF_ERROR(CheckLoaderOptions(options));
   constexpr int64_t kMostRecords = int64_t{1} << 32;
-  if (dataset->size() < 1 || dataset->size() >= kMostRecords)
+  if ((dataset->size() < 1 && !dataset->is_stream()) ||
+      dataset->size() >= kMostRecords)
     return InvalidArgument("the dataset holds %d records; expected 1 to %d",
                            dataset->size(), kMostRecords - 1);
   PD_ASSIGN_OR_RETURN(const LoaderOptions complete,
-                      Complete(*dataset, options));
+                      CompleteOptions(*dataset, options));
   auto impl = std::make_unique<Impl>(std::move(dataset), complete);
   PD_RETURN_IF_ERROR(impl->Init());
   return std::unique_ptr<Loader>(new Loader(std::move(impl)));
@@ -580,6 +520,10 @@ absl::Status Loader::StartEpoch(int64_t epoch, int64_t first_batch) {
   return impl_->StartEpoch(epoch, first_batch);
 }
 absl::StatusOr<const Batch*> Loader::Next() { return impl_->Next(); }
+bool Loader::is_stream() const { return impl_->is_stream(); }
+void Loader::set_interrupted(std::function<bool()> interrupted) {
+  impl_->set_interrupted(std::move(interrupted));
+}
 LoaderStats Loader::stats() const { return impl_->stats(); }
 const BadRecords& Loader::skipped() const { return impl_->skipped(); }
 const Dataset& Loader::dataset() const { return impl_->dataset(); }

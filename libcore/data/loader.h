@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ struct LoaderOptions {
   int num_workers = 1;  ///< 0: batches are made inside Next()
   int prefetch = 2;     ///< batches ready ahead of the consumer, at least 1
   uint64_t seed = 0;    ///< of the order and of the random transforms
-  std::vector<Transform> transforms;   ///< applied to the first image field
+  std::vector<Transform> transforms;   ///< applied to the image fields
   std::vector<FieldPadding> paddings;  ///< others are padded as by default
   /// The rest of how records are drawn; batch_size, shuffle, drop_last and seed
   /// of it are those above.
@@ -80,16 +81,24 @@ class Loader {
   /// The fields of a batch; the first extent is batch_size, others
   /// are -1 where each batch decides.
   const std::vector<BatchField>& fields() const;
-  /// Batches of an epoch.
+  /// Batches of an epoch; 0 also for a stream whose end shows how many.
   int64_t batches() const;
+  /// True where records come from a stream (Dataset::is_stream): one thread
+  /// reads it whatever num_workers says, from StartEpoch on and not before.
+  bool is_stream() const;
 
-  /// Begins (again) at batch `first_batch`, [0, batches()], of `epoch`.
+  /// Begins (again) at batch `first_batch`, [0, batches()], of `epoch`. A
+  /// stream is begun anew, and what is before that batch read and dropped.
   absl::Status StartEpoch(int64_t epoch, int64_t first_batch = 0);
 
   /// The next batch, or null at the end of the epoch. A batch of which every
   /// record was left out is passed over (Batch::index goes on counting). After
   /// an error, which names file and record, Next repeats it until StartEpoch.
   absl::StatusOr<const Batch*> Next();
+
+  /// Asked ten times a second while Next waits for a stream: where it gives
+  /// true, Next gives Cancelled.
+  void set_interrupted(std::function<bool()> interrupted);
 
   LoaderStats stats() const;
 

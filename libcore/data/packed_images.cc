@@ -4,28 +4,20 @@
 #include "absl/strings/str_format.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/read_picture.h"
 
 namespace pd {
 
 absl::Status PackedImages::Decode(const TarFile& file, bool mask, int64_t index,
                                   size_t field, Record* record) const {
-  std::vector<uint8_t>& room = record->bytes[field];
-  Image image;
-  image.pixels.swap(room);  // reuse it
   ImageOptions options;
   options.mask = mask;
-  const absl::Status status = DecodeImage(file.content.view(), options, &image);
-  image.pixels.swap(room);
-  if (!status.ok())
-    return Annotate(status, absl::StrFormat("'%s': member '%s' (record %d)",
-                                            path_, file.name, index));
-  FieldView& view = record->fields[field];
-  view.data = reinterpret_cast<const std::byte*>(room.data());
-  view.height = image.height;
-  view.width = image.width;
-  view.channels = image.channels;
-  view.extents = {image.height, image.width, image.channels};
-  return absl::OkStatus();
+  const absl::Status status =
+      DecodePicture(file.content.view(), options, &record->bytes[field],
+                    &record->fields[field]);
+  if (status.ok()) return status;
+  return Annotate(status, absl::StrFormat("'%s': member '%s' (record %d)",
+                                          path_, file.name, index));
 }
 
 absl::Status PackedImages::Finish() const {
@@ -54,19 +46,13 @@ absl::Status PackedImages::Read(int64_t index, Record* record) const {
 
 absl::Status PackedImages::CheckMask(int64_t index,
                                      const FieldView& mask) const {
-  constexpr uint8_t kNobodyKnows = 255;
-  const size_t classes = fields_[1].classes.size();
-  if (classes == 0) return absl::OkStatus();
-  const auto* pixels = reinterpret_cast<const uint8_t*>(mask.data);
-  const int64_t count = mask.height * mask.width;
-  for (int64_t i = 0; i < count; ++i)
-    if (pixels[i] >= classes && pixels[i] != kNobodyKnows)
-      return OutOfRange(
-          "'%s': member '%s' (record %d) holds class %d at row %d, column %d; "
-          "the classes are %s, or 255",
-          path_, masks_[static_cast<size_t>(index)].name, index, pixels[i],
-          i / mask.width, i % mask.width, ClassesText(fields_[1].classes));
-  return absl::OkStatus();
+  const std::vector<std::string>& classes = fields_[1].classes;
+  if (classes.empty()) return absl::OkStatus();
+  return CheckMaskClasses(
+      mask, static_cast<int64_t>(classes.size()),
+      absl::StrFormat("'%s': member '%s' (record %d)", path_,
+                      masks_[static_cast<size_t>(index)].name, index),
+      ClassesText(classes));
 }
 
 std::string PackedImages::Describe(int64_t index) const {

@@ -28,9 +28,17 @@ struct CategoryOptions {
   bool unknown = false;
 };
 
+/// Texts that are paths of pictures.
+struct PictureFileOptions {
+  std::string folder = {};  ///< of relative paths; "": the row's file's
+  bool grey = false;        ///< one channel
+  bool mask = false;        ///< classes of pixels; ValueOptions::classes bounds
+};
+
 struct ValueOptions {
-  DType dtype = DType::kFloat32;  ///< float32, float64, int32 or int64
-  int64_t classes = 0;            ///< a label's range check; 0: none
+  /// float16, float32, float64, int32, int64, uint8 or bool.
+  DType dtype = DType::kFloat32;
+  int64_t classes = 0;  ///< a label's range check; 0: none
   /// (value - mean) / std of floats: none, one number, or one a place.
   std::vector<double> mean = {}, std = {};
   std::optional<double> missing = {};  ///< for values that are not there
@@ -38,12 +46,14 @@ struct ValueOptions {
   int64_t hash_buckets = 0;            ///< above 0: of texts, numbers below it
   std::optional<CategoryOptions> categories = {};
   std::optional<TextOptions> text = {};
+  std::optional<PictureFileOptions> picture = {};
 };
 
 class RowField {
  public:
   /// Adds a field to `table`, which outlives it. `shape` is of numbers, hashes
-  /// and categories; a text's is [-1]. InvalidArgument when options contradict.
+  /// and categories; a text's is [-1], a picture's [-1, -1, channels].
+  /// InvalidArgument when options contradict.
   static absl::StatusOr<RowField> Create(const std::string& name,
                                          const ValueOptions& options,
                                          const Shape& shape,
@@ -63,10 +73,12 @@ class RowField {
   absl::Status Finish();
 
  private:
-  enum class Kind { kNumber, kHash, kCategory, kText };
+  enum class Kind { kNumber, kHash, kCategory, kText, kPicture };
   RowField() = default;
   absl::Status Check(size_t width) const;
+  FieldSpec Spec(const Shape& shape) const;
   absl::Status Category(absl::string_view text);
+  absl::Status Picture(absl::string_view text);
   absl::Status FinishCategories();
   void NameClasses();
   template <typename T>

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/data/read_picture.h"
 
 namespace pd {
 
@@ -20,6 +23,19 @@ size_t TableDataset::AddField(FieldSpec spec) {
   PD_INVARIANT(!column.varying || column.row_bytes > 0);
   columns_.push_back(std::move(column));
   fields_.push_back(std::move(spec));
+  return columns_.size() - 1;
+}
+
+size_t TableDataset::AddPicture(FieldSpec spec, const ImageOptions& options,
+                                int64_t classes) {
+  PD_INVARIANT(size_ == 0 && (spec.is_image || spec.is_mask));
+  Column column;
+  column.pictures = {options, classes};
+  column.element_bytes = column.row_bytes = 1;
+  column.varying = true;
+  columns_.push_back(std::move(column));
+  fields_.push_back(std::move(spec));
+  has_pictures_ = true;
   return columns_.size() - 1;
 }
 
@@ -103,6 +119,7 @@ absl::Status TableDataset::Read(int64_t index, Record* record) const {
   record->fields.resize(columns_.size());
   for (size_t i = 0; i < columns_.size(); ++i) {
     const Column& column = columns_[i];
+    if (column.pictures.has_value()) continue;
     const auto [begin, bytes] = RangeOf(column, index);
     FieldView& view = record->fields[i];
     view.data = column.bytes.data() + begin;
@@ -111,11 +128,44 @@ absl::Status TableDataset::Read(int64_t index, Record* record) const {
     std::copy(shape.begin(), shape.end(), view.extents.begin());
     view.extents[0] = static_cast<int64_t>(bytes / column.row_bytes);
   }
+  return has_pictures_ ? ReadPictures(index, record) : absl::OkStatus();
+}
+
+absl::Status TableDataset::ReadPictures(int64_t index, Record* record) const {
+  record->bytes.resize(columns_.size());
+  const FieldView* first = nullptr;  // picture, whose size a mask has
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    if (!column.pictures.has_value()) continue;
+    const auto [begin, bytes] = RangeOf(column, index);
+    const std::string path(
+        reinterpret_cast<const char*>(column.bytes.data()) + begin, bytes);
+    FieldView* view = &record->fields[i];
+    absl::Status status =
+        ReadPicture(path, column.pictures->options, &record->bytes[i], view);
+    const int64_t classes = column.pictures->classes;
+    if (status.ok() && classes > 0)
+      status = CheckMaskClasses(*view, classes, absl::StrCat("'", path, "'"),
+                                absl::StrCat("0 to ", classes - 1));
+    if (!status.ok()) return Annotate(status, Describe(index));
+    if (fields_[i].is_image && first == nullptr) first = view;
+  }
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const FieldView& mask = record->fields[i];
+    if (!fields_[i].is_mask || first == nullptr ||
+        (mask.height == first->height && mask.width == first->width))
+      continue;
+    return DataLoss(
+        "%s: the picture is %d x %d pixels; its mask in field '%s' is %d x %d",
+        Describe(index), first->width, first->height, fields_[i].name,
+        mask.width, mask.height);
+  }
   return absl::OkStatus();
 }
 
 void TableDataset::Prefetch(int64_t index) const {
   for (const Column& column : columns_) {
+    if (column.pictures.has_value()) continue;
     const auto [begin, bytes] = RangeOf(column, index);
     PrefetchBytes(column.bytes.data() + begin, static_cast<int64_t>(bytes));
   }
@@ -145,7 +195,8 @@ std::string TableDataset::Describe(int64_t index) const {
 
 absl::StatusOr<std::vector<int64_t>> TableDataset::Lengths(size_t field) const {
   const Column& column = columns_[field];
-  if (!column.varying) return Dataset::Lengths(field);
+  if (!column.varying || column.pictures.has_value())
+    return Dataset::Lengths(field);
   std::vector<int64_t> lengths;
   lengths.reserve(static_cast<size_t>(size_));
   for (int64_t i = 0; i < size_; ++i)

@@ -7,12 +7,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "formats/image.h"
 #include "libcore/base/error.h"
 #include "libcore/data/dataset.h"
 
@@ -25,6 +28,12 @@ class TableDataset : public Dataset {
   /// Adds a field before the first record; -1 may stand for its first extent
   /// only. Gives its number.
   size_t AddField(FieldSpec spec);
+
+  /// The same for a picture or mask, whose path PushPath gives and which is
+  /// decoded when its record is read. `classes` bounds a mask's; 0: nothing
+  /// does.
+  size_t AddPicture(FieldSpec spec, const ImageOptions& options,
+                    int64_t classes);
 
   /// The records that follow are of this file; `unit` is what places count in:
   /// "'path':7" for lines ("" as unit), "'path' record 7" for "record".
@@ -43,6 +52,12 @@ class TableDataset : public Dataset {
     const auto* bytes = reinterpret_cast<const std::byte*>(values);
     column.bytes.insert(column.bytes.end(), bytes, bytes + count * sizeof(T));
   }
+  /// The path of the picture that the record under way has in `field`.
+  void PushPath(size_t field, absl::string_view path) {
+    Extend(field, path.data(), path.size());
+  }
+  /// The file that records are put in of; "" before BeginFile.
+  std::string file() const { return files_.empty() ? "" : files_.back().path; }
   /// Elements of the record under way in `field`.
   int64_t Pushed(size_t field) const;
   /// Closes the record, which stands at `place` (a line from 1, a number) of
@@ -82,7 +97,12 @@ class TableDataset : public Dataset {
   absl::StatusOr<std::vector<int64_t>> Lengths(size_t field) const override;
 
  private:
+  struct Pictures {
+    ImageOptions options;
+    int64_t classes = 0;
+  };
   struct Column {
+    std::optional<Pictures> pictures;  // the bytes are paths
     std::vector<std::byte> bytes;
     size_t element_bytes = 0;
     size_t row_bytes = 0;  // of one element of axis 0, or of a fixed record
@@ -97,7 +117,10 @@ class TableDataset : public Dataset {
   // The bytes of a record in a column.
   std::pair<size_t, size_t> RangeOf(const Column& column, int64_t index) const;
 
+  absl::Status ReadPictures(int64_t index, Record* record) const;
+
   std::vector<Column> columns_;
+  bool has_pictures_ = false;
   std::vector<File> files_;
   std::vector<int64_t> places_;
 };

@@ -61,6 +61,7 @@ class JobLoader {
     const std::string folder =
         std::filesystem::path(path).parent_path().string();
     state->places.Note(state->proto);
+    FillDefaultPaths(&state->proto);
     JoinFolder(folder, state.get());
     if (state->proto.data().has_train() && state->proto.data().has_eval())
       InheritFields(state->proto.mutable_data());
@@ -131,6 +132,28 @@ class JobLoader {
     job.state_ = std::move(state);
     PD_RETURN_IF_ERROR(CheckJob(job));
     return job;
+  }
+
+  // Writes out the paths that are left to their defaults: they start at this
+  // job's folder, and a run keeps its job in another.
+  static void FillDefaultPaths(Message* message) {
+    const Reflection* reflection = message->GetReflection();
+    for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+      const FieldDescriptor* field = message->GetDescriptor()->field(i);
+      if (field->is_repeated()) {
+        if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+        for (int j = 0; j < reflection->FieldSize(*message, field); ++j)
+          FillDefaultPaths(
+              reflection->MutableRepeatedMessage(message, field, j));
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        if (reflection->HasField(*message, field))
+          FillDefaultPaths(reflection->MutableMessage(message, field));
+      } else if (field->has_default_value() &&
+                 field->options().GetExtension(job::rule).path() &&
+                 !reflection->HasField(*message, field)) {
+        reflection->SetString(message, field, field->default_value_string());
+      }
+    }
   }
 
   // Joins file paths with the folder.

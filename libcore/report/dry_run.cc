@@ -32,7 +32,7 @@ absl::Status MakeVariables(const ProgramDesc& program, Session* session) {
 }
 
 // Reads the first record, or, where batches decide their shapes, the first
-// batch.
+// batch; of a stream nothing.
 absl::StatusOr<DataPlan> LookAtData(const char* set, Loader* loader,
                                     int64_t batch_size) {
   const Dataset& dataset = loader->dataset();
@@ -40,13 +40,19 @@ absl::StatusOr<DataPlan> LookAtData(const char* set, Loader* loader,
   plan.records = dataset.size();
   plan.batches = loader->batches();
   plan.batch_size = batch_size;
-  if (plan.batches == 0)
-    return InvalidArgument("data.%s: %d records give no batch of %d", set,
-                           plan.records, batch_size);
   plan.fields = loader->fields();
   const bool varies = std::any_of(
       plan.fields.begin(), plan.fields.end(),
       [](const BatchField& field) { return IsDynamic(field.shape); });
+  if (loader->is_stream() && varies)
+    return InvalidArgument(
+        "data.%s: the extents of a batch are known when its program runs, "
+        "which a dry run does not start (pad { length: ... } says them)",
+        set);
+  if (loader->is_stream()) return plan;
+  if (plan.batches == 0)
+    return InvalidArgument("data.%s: %d records give no batch of %d", set,
+                           plan.records, batch_size);
   if (varies) {
     PD_RETURN_IF_ERROR(loader->StartEpoch(0));
     PD_ASSIGN_OR_RETURN(const Batch* batch, loader->Next());
@@ -142,7 +148,9 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
   dry.epochs = train.epochs();
   dry.steps = dry.epochs * dry.train.batches;
   if (train.steps() > 0)
-    dry.steps = std::min<int64_t>(dry.steps, train.steps());
+    dry.steps = dry.train.batches == 0
+                    ? train.steps()
+                    : std::min<int64_t>(dry.steps, train.steps());
   const FlopCount flops = CountFlops(registry, std::move(program.main));
   if (flops.total.has_value())
     dry.step_flops = *flops.total * dry.train.batch_size;

@@ -20,7 +20,8 @@
 namespace pd {
 
 struct DataPlan {
-  int64_t records = 0, batches = 0, batch_size = 0;
+  int64_t records = 0, batches = 0;  ///< 0: a stream's end shows them
+  int64_t batch_size = 0;
   std::vector<BatchField> fields;  ///< without data; of a whole batch
   size_t activation_bytes = 0;     ///< held by a plan for a whole batch
   size_t unshared_bytes = 0;       ///< the same without sharing memory
@@ -32,7 +33,8 @@ struct DryRun {
   size_t state_bytes = 0;  ///< the optimizer's, and statistics
   DataPlan train;
   std::optional<DataPlan> eval;
-  int64_t epochs = 0, steps = 0;  ///< in all
+  int64_t epochs = 0;
+  int64_t steps = 0;  ///< in all; 0: a stream's end shows it
   /// Operations of one step, two for each multiply-add of its convolutions and
   /// matrix products, gradients included; nothing when a shape is not known.
   std::optional<int64_t> step_flops;

@@ -100,6 +100,7 @@ class Warner {
     const job::Train& how = job.proto().train();
     epochs_ = how.epochs();
     steps_ = epochs_ * train.batches();
+    if (train.batches() == 0) return;  // a stream's end is not known
     // --steps for a first try changes nothing of what the job means.
     if (how.steps() > 0 && how.steps() < steps_ && !how.has_epochs()) {
       steps_ = how.steps();
@@ -109,6 +110,7 @@ class Warner {
 
   std::vector<std::string> All() {
     Heads();
+    if (train_.batches() == 0) return std::move(warnings_);
     Rates();
     const job::LRScheduler& lr = job_.proto().optimizer().lr();
     Schedule(lr, lr.by() == job::LRScheduler::epoch, 0);
@@ -236,7 +238,7 @@ class Warner {
 std::vector<std::string> WarningsOf(const LoadedJob& job,
                                     const TrainProgram& program,
                                     const Loader& train) {
-  if (train.batches() == 0) return {};
+  if (train.batches() == 0 && !train.is_stream()) return {};
   return Warner(job, program, train).All();
 }
 

@@ -222,6 +222,9 @@ std::string TextReason(const Field& field) {
   if (field.has_text())
     return "its numbers are tokens of texts, and PaddlePaddle's programs take "
            "no texts (the run's vocabularies/ says which)";
+  if (field.has_picture())
+    return "it is a picture beside other inputs, transformed before the "
+           "network";
   return "";
 }
 
@@ -270,6 +273,17 @@ void AddRows(const FeedSpec& input, const Scaling& scaling, InputStages* out) {
   if (!stage.steps.empty()) out->stages.push_back(std::move(stage));
 }
 
+// Whether rows name pictures in the field.
+bool NamesPictures(const job::DataSet& leaf, const std::string& name) {
+  const auto among = [&name](const auto& fields) {
+    return std::any_of(fields.begin(), fields.end(), [&](const auto& field) {
+      return field.name() == name && field.has_picture();
+    });
+  };
+  return among(leaf.csv().field()) || among(leaf.tsv().field()) ||
+         among(leaf.jsonl().field());
+}
+
 template <typename Fields>
 void AddFields(const Fields& fields, const std::vector<FeedSpec>& inputs,
                InputStages* out) {
@@ -285,6 +299,10 @@ absl::StatusOr<InputStages> InputStagesOf(const LoadedJob& job,
                                           const std::vector<FeedSpec>& inputs) {
   const job::DataSet& leaf = FirstPartOf(set);
   InputStages out;
+  if (inputs.size() == 1 && NamesPictures(leaf, inputs[0].name)) {
+    PD_RETURN_IF_ERROR(AddPictures(job, set, leaf, inputs, &out));
+    return out;
+  }
   switch (leaf.kind_case()) {
     case job::DataSet::kCsv:
       AddFields(leaf.csv().field(), inputs, &out);
@@ -303,6 +321,7 @@ absl::StatusOr<InputStages> InputStagesOf(const LoadedJob& job,
     case job::DataSet::kImageFolder:
     case job::DataSet::kFlowers:
     case job::DataSet::kVoc2012:
+    case job::DataSet::kImageMaskFolder:
       PD_RETURN_IF_ERROR(AddPictures(job, set, leaf, inputs, &out));
       break;
     default:

@@ -51,6 +51,18 @@ absl::StatusOr<DatasetPtr> OpenFolderOf(OpenContext* context,
   return dataset;
 }
 
+absl::StatusOr<DatasetPtr> OpenMasksOf(OpenContext* context,
+                                       const job::ImageMaskFolder& folder) {
+  ImageMaskFolderOptions options;
+  options.images = folder.images();
+  options.masks = folder.masks();
+  if (folder.extensions_size() > 0)
+    options.extensions = ListOf<std::string>(folder.extensions());
+  options.classes = folder.num_classes();
+  options.skip_bad = context->skip_bad();
+  return OpenImageMaskFolder(options);
+}
+
 absl::StatusOr<DatasetPtr> OpenNpzOf(const job::Npz& npz) {
   ArrayDatasetOptions options;
   options.path = npz.path();
@@ -137,6 +149,10 @@ absl::StatusOr<DatasetPtr> OpenKind(OpenContext* context,
     }
     case job::DataSet::kNpz:
       return OpenNpzOf(set.npz());
+    case job::DataSet::kPipe:
+      return OpenPipeOf(context, set.pipe());
+    case job::DataSet::kImageMaskFolder:
+      return OpenMasksOf(context, set.image_mask_folder());
     case job::DataSet::KIND_NOT_SET:
       break;
   }
@@ -147,6 +163,7 @@ absl::StatusOr<DatasetPtr> OpenKind(OpenContext* context,
 // A set and what `subset` leaves of it.
 absl::StatusOr<DatasetPtr> OpenPart(OpenContext* context,
                                     const job::DataSet& set) {
+  PD_RETURN_IF_ERROR(CheckStreamUse(context->job(), set));
   OpenContext own = *context;
   own.set_skip_bad(context->skip_bad() || set.on_error() == job::DataSet::skip);
   if (set.concat().dataset_size() > 1) {

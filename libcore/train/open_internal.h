@@ -40,6 +40,7 @@ class OpenContext {
       : job_(job), is_training_(is_training), vocabularies_(vocabularies) {}
 
   const LoadedJob& job() const { return job_; }
+  bool is_training() const { return is_training_; }
   /// Records that cannot be read are left out.
   bool skip_bad() const { return skip_bad_; }
   void set_skip_bad(bool skip) { skip_bad_ = skip; }
@@ -107,6 +108,13 @@ absl::StatusOr<DatasetPtr> OpenTextOf(OpenContext* context,
 absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
                                           const job::Text& text,
                                           const std::string& field);
+
+/// pipe.
+absl::StatusOr<DatasetPtr> OpenPipeOf(OpenContext* context,
+                                      const job::Pipe& pipe);
+/// InvalidArgument where `set` or its parts ask a program's records for what a
+/// stream cannot give.
+absl::Status CheckStreamUse(const LoadedJob& job, const job::DataSet& set);
 
 /// The records of a set of `size` that a subset names.
 absl::StatusOr<std::vector<int64_t>> SubsetRecords(const job::Subset& subset,

@@ -61,6 +61,16 @@ absl::StatusOr<ValueOptions> ValueOf(OpenContext* context,
         InvalidArgument("field '%s' is a text as numbers, which are int64",
                         field.name()),
         field, "dtype");
+  if (field.has_picture() && field.has_dtype())
+    return context->job().At(
+        InvalidArgument("field '%s' is a picture, whose pixels are uint8 until "
+                        "the transforms make floats of them, or a mask, whose "
+                        "classes are int64: leave dtype out",
+                        field.name()),
+        field, "dtype");
+  if (field.has_picture())
+    options.picture = {field.picture().folder(), field.picture().grey(),
+                       field.picture().mask()};
   if (field.has_categories()) {
     PD_ASSIGN_OR_RETURN(
         options.categories,

@@ -57,6 +57,7 @@ Form FormOfSet(const job::DataSet& leaf) {
     case job::DataSet::kLibsvm:
       return Form::kLibSvm;
     case job::DataSet::kNpz:
+    case job::DataSet::kPipe:
       return Form::kArrays;
     case job::DataSet::kLanguageModel:
     case job::DataSet::kParallelText:

@@ -107,8 +107,12 @@ FieldNotes NotesOf(const job::DataSet& set, const std::string& name) {
       notes.num_classes = set.fashion_mnist().num_classes();
     if (set.has_cifar10()) notes.num_classes = set.cifar10().num_classes();
     if (set.has_cifar100()) notes.num_classes = set.cifar100().num_classes();
+    if (set.has_image_mask_folder())
+      notes.num_classes = set.image_mask_folder().num_classes();
     if (set.has_libsvm()) notes.num_classes = set.libsvm().num_classes();
   }
+  for (const job::PipeField& field : set.pipe().field())
+    if (field.name() == name) notes.num_classes = field.num_classes();
   for (const job::NpzField& field : set.npz().field())
     if (field.name() == name) notes.num_classes = field.num_classes();
   return notes;

@@ -66,6 +66,7 @@ class Trainer::Impl {
   absl::Status Step(const Batch& batch);
   absl::Status TakeStep(const StepReport& report);
   absl::Status AfterStep();
+  absl::Status StopBySignal();
   absl::Status AfterEpoch();
   absl::Status Evaluate(bool planned = true);
   absl::Status RunEvaluator();
@@ -170,6 +171,7 @@ absl::Status Trainer::Impl::OpenData() {
     vocabularies_ = RunVocabularies(options_.run);
   PD_ASSIGN_OR_RETURN(
       loader_, OpenLoader(job_, data.train(), train_.seed(), &vocabularies_));
+  loader_->set_interrupted([this] { return observer_->StopSignal() != 0; });
   if (data.has_eval()) {
     PD_ASSIGN_OR_RETURN(
         eval_loader_,
@@ -248,14 +250,22 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
 
 absl::Status Trainer::Impl::RunEpoch() {
   PD_RETURN_IF_ERROR(loader_->StartEpoch(state_.epoch, state_.batch));
-  if (loader_->batches() == 0)
+  const auto no_batch = [this] {
     return InvalidArgument("the training set gives no batch of %d records",
                            job_.proto().data().train().batch_size());
+  };
+  if (loader_->batches() == 0 && !loader_->is_stream()) return no_batch();
   observer_->OnEpoch(state_.epoch, train_.epochs(), loader_->batches(),
                      state_.batch);
   for (;;) {
-    PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
-    // Null before the last batch: none of the rest could be read.
+    const absl::StatusOr<const Batch*> next = loader_->Next();
+    if (absl::IsCancelled(next.status()) && observer_->StopSignal() != 0)
+      return StopBySignal();
+    PD_ASSIGN_OR_RETURN(const Batch* batch, next);
+    if (loader_->is_stream() && batch == nullptr && state_.batch == 0)
+      return no_batch();
+    // Null before the last batch: none of the rest could be read, or a stream
+    // has ended.
     if (batch != nullptr) PD_RETURN_IF_ERROR(Step(*batch));
     const bool last = batch == nullptr || state_.batch == loader_->batches();
     if (last) {
@@ -317,9 +327,11 @@ absl::Status Trainer::Impl::AfterStep() {
       (when.every_minutes() > 0 && minutes >= when.every_minutes()))
     PD_RETURN_IF_ERROR(Save());
   PD_RETURN_IF_ERROR(observer_->Failure());
-  const int signal = observer_->StopSignal();
-  if (signal == 0) return absl::OkStatus();
-  outcome_.stopped_by = signal;
+  return observer_->StopSignal() == 0 ? absl::OkStatus() : StopBySignal();
+}
+
+absl::Status Trainer::Impl::StopBySignal() {
+  outcome_.stopped_by = observer_->StopSignal();
   stop_ = true;
   return Save();
 }

@@ -258,5 +258,27 @@ TEST_F(RowsTest, CombinesDatasets) {
   EXPECT_EQ(Values<float>(**some, 0, 0)[0], 3.0f);
 }
 
+TEST_F(RowsTest, SmallElementTypes) {
+  CsvDatasetOptions options;
+  options.paths = {Write("small.csv", "a,b,c\n255,1,0.5\n0,0,-2\n")};
+  ValueOptions byte, yes, half;
+  byte.dtype = DType::kUInt8;
+  yes.dtype = DType::kBool;
+  half.dtype = DType::kFloat16;
+  options.fields = {{"a", {"a"}, byte}, {"b", {"b"}, yes}, {"c", {"c"}, half}};
+  const auto data = OpenCsv(options);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(Values<uint8_t>(**data, 0, 0)[0], 255);
+  EXPECT_EQ(Values<uint8_t>(**data, 0, 1)[0], 1);
+  // 0.5 and -2 in IEEE's half precision.
+  EXPECT_EQ(Values<uint16_t>(**data, 0, 2)[0], 0x3800);
+  EXPECT_EQ(Values<uint16_t>(**data, 1, 2)[0], 0xC000);
+  for (const char* row : {"256,1,0\n", "-1,1,0\n", "1.5,1,0\n", "1,2,0\n"}) {
+    options.paths = {Write("bad.csv", std::string("a,b,c\n") + row)};
+    EXPECT_EQ(OpenCsv(options).status().code(), absl::StatusCode::kDataLoss)
+        << row;
+  }
+}
+
 }  // namespace
 }  // namespace pd
