@@ -277,8 +277,9 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   if (options.summary) return PrintSummary(options, *registry, job, out);
   if (!options.bench.has_value()) {
-    const absl::Status needs =
-        job.Require({"loss", "optimizer", "data.train"}, "pd-train");
+    const bool phases = job.proto().phase_size() > 0;
+    const absl::Status needs = job.Require(
+        {"loss", phases ? "phase" : "optimizer", "data.train"}, "pd-train");
     if (!needs.ok()) return UsageError(needs);
     return options.dry_run ? PrintDryRun(options, *registry, job, out)
                            : TrainJob(options, *registry, job, out);

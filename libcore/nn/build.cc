@@ -510,6 +510,7 @@ class ModelBuilder {
       auto value = BuildLoss(all[i], i, input, find, parts_);
       if (!value.ok()) return job_.At(value.status(), all[i]);
       losses.push_back(*value);
+      built_.losses.emplace_back(i, *value);
     }
     if (losses.empty())
       return all.empty()

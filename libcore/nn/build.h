@@ -56,6 +56,8 @@ struct BuiltModel {
   std::vector<VarDesc> inputs;  ///< the network's inputs, as declared
   std::vector<VarDesc> labels;  ///< further inputs of losses
   std::string loss;             ///< the sum of the losses, [1]; "" without any
+  /// Of `main`: the number of each loss in the job, and its variable.
+  std::vector<std::pair<int, std::string>> losses;
   std::vector<std::string> outputs;           ///< the model's predictions
   std::vector<MetricInputs> metrics;          ///< in the job's order
   std::vector<ParameterSettings> parameters;  ///< in the order of their making

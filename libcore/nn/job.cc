@@ -201,6 +201,11 @@ absl::Status LoadedJob::Require(const std::vector<std::string>& fields,
       const bool there = field->is_repeated()
                              ? reflection->FieldSize(*message, field) > 0
                              : reflection->HasField(*message, field);
+      if (!there && path == "optimizer" && proto().phase_size() > 0)
+        return At(InvalidArgument("the job has a 'phase'; %s needs one "
+                                  "'optimizer' for all losses",
+                                  who),
+                  proto().phase(0));
       if (!there)
         return At(
             InvalidArgument("the job has no '%s'; %s needs it", path, who),

@@ -311,8 +311,8 @@ absl::Status CheckAverages(const LoadedJob& job,
   return absl::OkStatus();
 }
 
-absl::Status CheckOptimizer(const LoadedJob& job) {
-  const job::Optimizer& optimizer = job.proto().optimizer();
+absl::Status CheckOptimizer(const LoadedJob& job,
+                            const job::Optimizer& optimizer) {
   if (optimizer.has_adamw() && optimizer.has_weight_decay())
     return job.At(InvalidArgument("adamw has its own 'weight_decay', inside "
                                   "'adamw'; this one cannot stand beside it"),
@@ -409,7 +409,11 @@ std::string BoundsInWords(const Message& message) {
 absl::Status CheckJob(const LoadedJob& job) {
   PD_RETURN_IF_ERROR(RuleChecker(&job).Check(job.proto(), ""));
   PD_RETURN_IF_ERROR(CheckModel(job));
-  PD_RETURN_IF_ERROR(CheckOptimizer(job));
+  PD_RETURN_IF_ERROR(CheckOptimizer(job, job.proto().optimizer()));
+  std::set<std::string> phases;
+  PD_RETURN_IF_ERROR(CheckNames(job, job.proto().phase(), "phases", &phases));
+  for (const job::TrainPhase& phase : job.proto().phase())
+    PD_RETURN_IF_ERROR(CheckOptimizer(job, phase.optimizer()));
   PD_RETURN_IF_ERROR(CheckDataSet(job, job.proto().data().train()));
   PD_RETURN_IF_ERROR(CheckDataSet(job, job.proto().data().eval()));
   // How many results a metric has may hang on a number of classes.

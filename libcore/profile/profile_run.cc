@@ -97,6 +97,10 @@ class TrainingLoop {
 
   absl::Status Prepare() {
     PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
+    if (!program_.copies.empty())
+      return job_.At(InvalidArgument("pd-profile does not take jobs with a "
+                                     "'copy'"),
+                     job_.proto().copy(0));
     PD_ASSIGN_OR_RETURN(
         loader_, OpenLoader(job_, job_.proto().data().train(),
                             job_.proto().train().seed(), &vocabularies_));

@@ -64,18 +64,36 @@ absl::StatusOr<DataPlan> LookAtData(const char* set, Loader* loader,
   return plan;
 }
 
+// Adds the memory of a program's plan.
 absl::Status PlanMemory(Session* session, const ProgramDesc& program,
-                        const TrainProgram& built,
+                        const std::vector<FeedSpec>& feeds,
                         std::vector<std::string> fetches, const Loader& loader,
                         const char* label, DataPlan* data) {
   PD_ASSIGN_OR_RETURN(
       PlanCache plans,
-      PlanCache::Create(session, &program, built.feeds, std::move(fetches),
+      PlanCache::Create(session, &program, feeds, std::move(fetches),
                         loader.fields(), label));
   PD_ASSIGN_OR_RETURN(const Plan* plan, plans.Feed(data->fields));
-  data->activation_bytes = plan->stats().arena_bytes;
-  data->unshared_bytes = plan->stats().unplanned_bytes;
+  data->activation_bytes += plan->stats().arena_bytes;
+  data->unshared_bytes += plan->stats().unplanned_bytes;
   return absl::OkStatus();
+}
+
+// A training program, and how often a step runs it.
+struct TrainPart {
+  const ProgramDesc* program;
+  const std::vector<FeedSpec>* feeds;
+  std::string loss;
+  int runs = 1;
+};
+
+std::vector<TrainPart> PartsOf(const TrainProgram& program) {
+  std::vector<TrainPart> parts;
+  for (const PhaseProgram& phase : program.phases)
+    parts.push_back({&phase.main, &phase.feeds, phase.loss, phase.steps});
+  if (parts.empty())
+    parts.push_back({&program.main, &program.feeds, program.loss});
+  return parts;
 }
 
 void CountVariables(const TrainProgram& program, DryRun* dry) {
@@ -122,8 +140,10 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
   PD_RETURN_IF_ERROR(SetInitialParameters(program.test, sources, &session));
   PD_ASSIGN_OR_RETURN(
       dry.train, LookAtData("train", loader.get(), data.train().batch_size()));
-  PD_RETURN_IF_ERROR(PlanMemory(&session, program.main, program, {program.loss},
-                                *loader, "train", &dry.train));
+  const std::vector<TrainPart> parts = PartsOf(program);
+  for (const TrainPart& part : parts)
+    PD_RETURN_IF_ERROR(PlanMemory(&session, *part.program, *part.feeds,
+                                  {part.loss}, *loader, "train", &dry.train));
   if (eval_loader != nullptr) {
     EvaluationSpec spec;
     spec.program = program.test;
@@ -140,20 +160,25 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
       if (std::find(fetches.begin(), fetches.end(), use.prediction) ==
           fetches.end())
         fetches.push_back(use.prediction);
-    PD_RETURN_IF_ERROR(PlanMemory(&session, program.test, program,
+    PD_RETURN_IF_ERROR(PlanMemory(&session, program.test, program.feeds,
                                   std::move(fetches), *eval_loader, "eval",
                                   &eval));
     dry.eval = std::move(eval);
   }
   dry.epochs = train.epochs();
-  dry.steps = dry.epochs * dry.train.batches;
+  dry.steps = dry.epochs * (dry.train.batches / program.batches_per_step);
   if (train.steps() > 0)
     dry.steps = dry.train.batches == 0
                     ? train.steps()
                     : std::min<int64_t>(dry.steps, train.steps());
-  const FlopCount flops = CountFlops(registry, std::move(program.main));
-  if (flops.total.has_value())
-    dry.step_flops = *flops.total * dry.train.batch_size;
+  bool counted = true;
+  int64_t record_flops = 0;
+  for (const TrainPart& part : parts) {
+    const FlopCount flops = CountFlops(registry, *part.program);
+    counted &= flops.total.has_value();
+    record_flops += flops.total.value_or(0) * part.runs;
+  }
+  if (counted) dry.step_flops = record_flops * dry.train.batch_size;
   return dry;
 }
 

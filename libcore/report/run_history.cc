@@ -36,6 +36,9 @@ LogLinePoints PointsOf(const std::string& line) {
     if (!value.is_object()) continue;
     for (const auto& [inner, number] : value.items()) {
       if (inner == "records") continue;
+      if (name == "phases" && number.is_object())
+        for (const auto& [what, of_phase] : number.items())
+          Take(absl::StrCat("train/", inner, "/", what), of_phase, &points);
       const bool mean = name == "train" && inner == "loss";
       Take(mean ? "train/epoch_loss" : absl::StrCat(name, "/", inner), number,
            &points);

@@ -154,6 +154,10 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
                                           const LoadedJob& job,
                                           const BenchOptions& options) {
   PD_ASSIGN_OR_RETURN(TrainProgram program, BuildTrainProgram(registry, job));
+  if (!program.copies.empty())
+    return job.At(InvalidArgument("--bench does not measure jobs with a "
+                                  "'copy'"),
+                  job.proto().copy(0));
   BenchReport report;
   report.workload = job.proto().name();
   report.mode = "train";

@@ -10,6 +10,7 @@
 #include "libcore/data/field_facts.h"
 #include "libcore/data/vocabulary.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/program/match_params.h"
 #include "libcore/train/heads.h"
 
 namespace pd {
@@ -92,6 +93,11 @@ absl::Status CheckDataFits(const LoadedJob& job, const TrainProgram& program,
 
 namespace {
 
+// How many steps an epoch has; at least 1.
+int64_t StepsOfEpoch(const TrainProgram& program, const Loader& train) {
+  return std::max<int64_t>(1, train.batches() / program.batches_per_step);
+}
+
 // Collects warnings about one job.
 class Warner {
  public:
@@ -99,12 +105,13 @@ class Warner {
       : job_(job), program_(program), train_(train) {
     const job::Train& how = job.proto().train();
     epochs_ = how.epochs();
-    steps_ = epochs_ * train.batches();
+    const int64_t in_epoch = StepsOfEpoch(program, train);
+    steps_ = epochs_ * in_epoch;
     if (train.batches() == 0) return;  // a stream's end is not known
     // --steps for a first try changes nothing of what the job means.
     if (how.steps() > 0 && how.steps() < steps_ && !how.has_epochs()) {
       steps_ = how.steps();
-      epochs_ = (steps_ + train.batches() - 1) / train.batches();
+      epochs_ = (steps_ + in_epoch - 1) / in_epoch;
     }
   }
 
@@ -114,6 +121,12 @@ class Warner {
     Rates();
     const job::LRScheduler& lr = job_.proto().optimizer().lr();
     Schedule(lr, lr.by() == job::LRScheduler::epoch, 0);
+    for (const job::TrainPhase& phase : job_.proto().phase())
+      Schedule(phase.optimizer().lr(),
+               phase.optimizer().lr().by() == job::LRScheduler::epoch, 0);
+    if (!program_.untrained.empty())
+      Add(job_.proto().phase(0), "",
+          absl::StrCat("no phase trains ", QuotedList(program_.untrained)));
     Followed();
     return std::move(warnings_);
   }
@@ -151,6 +164,7 @@ class Warner {
   void Rates() {
     const job::Optimizer& optimizer = job_.proto().optimizer();
     const int64_t stride = std::max<int64_t>(1, steps_ / kMostRates);
+    if (!program_.phases.empty()) return;
     const double first = program_.rate(0, 0);
     bool same = true;
     for (int64_t step = 0; step < steps_ && same; step += stride)

@@ -258,8 +258,8 @@ LrSchedule ScheduleOf(const job::LRScheduler& lr, double rate) {
 
 }  // namespace
 
-absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job) {
-  const job::Optimizer& optimizer = job.proto().optimizer();
+absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job,
+                                          const job::Optimizer& optimizer) {
   OptimizerSpec spec = SpecOf(optimizer);
   if (optimizer.has_weight_decay()) {
     if (spec.kind == OptimizerSpec::Kind::kAdamW ||
@@ -270,14 +270,13 @@ absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job) {
     spec.weight_decay = DecayOf(optimizer.weight_decay());
   }
   if (optimizer.has_grad_clip()) spec.grad_clip = ClipOf(optimizer.grad_clip());
-  PD_ASSIGN_OR_RETURN(const auto rate, RateOf(job));
+  PD_ASSIGN_OR_RETURN(const auto rate, RateOf(job, optimizer));
   spec.learning_rate = rate(0, 0);
   return spec;
 }
 
 absl::StatusOr<std::function<double(int64_t, int64_t)>> RateOf(
-    const LoadedJob& job) {
-  const job::Optimizer& optimizer = job.proto().optimizer();
+    const LoadedJob& job, const job::Optimizer& optimizer) {
   const double base = SpecOf(optimizer).learning_rate;
   auto schedule =
       std::make_shared<const LrSchedule>(ScheduleOf(optimizer.lr(), base));

@@ -15,13 +15,17 @@
 #include "libcore/optim/optimizer.h"
 
 namespace pd {
+namespace job {
+class Optimizer;  // libcore/nn/job_optimizer.pb.h
+}
 
-/// The job's `optimizer`, its learning rate being that of the first step.
-absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job);
+/// An `optimizer` of the job, its learning rate being that of the first step.
+absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job,
+                                          const job::Optimizer& optimizer);
 
 /// The learning rate by step and epoch (both from 0), from `optimizer.lr`.
 absl::StatusOr<std::function<double(int64_t step, int64_t epoch)>> RateOf(
-    const LoadedJob& job);
+    const LoadedJob& job, const job::Optimizer& optimizer);
 
 /// A parameter with its gradient and what the job says of it.
 ParamGrad ParamGradOf(const ParameterSettings& settings,

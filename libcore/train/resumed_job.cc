@@ -61,14 +61,20 @@ bool ChangesResults(const JobChange& change) {
   return false;
 }
 
+bool IsOfOptimizer(const JobChange& change) {
+  return IsIn(change.field, "optimizer") ||
+         IsIn(change.field, "phase.optimizer");
+}
+
 bool IsRate(const JobChange& change) {
   return IsIn(change.field, "optimizer.lr") ||
-         (IsIn(change.field, "optimizer") &&
+         IsIn(change.field, "phase.optimizer.lr") ||
+         (IsOfOptimizer(change) &&
           absl::EndsWith(change.field, ".learning_rate"));
 }
 
 bool IsFresh(const JobChange& change) {
-  return IsIn(change.field, "optimizer") || IsIn(change.field, "amp");
+  return IsOfOptimizer(change) || IsIn(change.field, "amp");
 }
 
 std::string Listed(const std::vector<JobChange>& changes) {

@@ -79,6 +79,19 @@ std::string StepLine(int64_t step, int64_t epoch, float loss, double rate) {
   return DumpJson(line);
 }
 
+std::string PhasesLine(int64_t step, int64_t epoch, float loss,
+                       const std::vector<PhaseReport>& phases) {
+  Json by_name = Json::object();
+  for (const PhaseReport& phase : phases)
+    by_name[phase.name] = {{"loss", JsonNumber(phase.loss)},
+                           {"lr", phase.learning_rate}};
+  const Json line = {{"step", step},
+                     {"epoch", epoch},
+                     {"loss", JsonNumber(loss)},
+                     {"phases", by_name}};
+  return DumpJson(line);
+}
+
 std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
                       double mean_loss) {
   const Json line = {{"step", step},

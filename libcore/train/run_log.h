@@ -17,6 +17,7 @@
 #include "libcore/data/loader.h"
 #include "libcore/nn/job_changes.h"
 #include "libcore/train/evaluator.h"
+#include "libcore/train/phase_runner.h"
 
 namespace pd {
 
@@ -40,6 +41,10 @@ class RunLog {
 
 /// {"step": 100, "epoch": 1, "loss": 0.25, "lr": 0.001}
 std::string StepLine(int64_t step, int64_t epoch, float loss, double rate);
+/// {"step": 100, "epoch": 1, "loss": 1.5, "phases": {"d": {"loss": 0.5,
+/// "lr": 0.001}, "g": {"loss": 1, "lr": 0.001}}}
+std::string PhasesLine(int64_t step, int64_t epoch, float loss,
+                       const std::vector<PhaseReport>& phases);
 /// {"step": 938, "epoch": 1, "train": {"records": 60000, "loss": 0.31}}
 std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
                       double mean_loss);

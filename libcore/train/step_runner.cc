@@ -43,6 +43,8 @@ StepRunner::StepRunner(StepRunnerOptions options)
     : options_(std::move(options)), program_(*options_.program) {
   if (options_.guard == nullptr) return;
   GuardedPrograms guarded{{&program_.main}, {program_.loss}, {}, nullptr};
+  for (const CopyProgram& copy : program_.copies)
+    guarded.programs.push_back(&copy.main);
   for (const auto& [parameter, gradient] : program_.gradients)
     guarded.gradients.insert(gradient);
   guarded.layers = &program_.layers;
@@ -51,25 +53,48 @@ StepRunner::StepRunner(StepRunnerOptions options)
 
 absl::Status StepRunner::Prepare(uint64_t seed) {
   seed_ = seed;
+  PD_RETURN_IF_ERROR(MakePlanCaches());
+  for (const CopyProgram& copy : program_.copies) {
+    PD_ASSIGN_OR_RETURN(
+        copies_.emplace_back(),
+        options_.session->Compile(copy.main, {}, {},
+                                  absl::StrCat("copy", copies_.size())));
+  }
+  Loader& loader = *options_.loader;
+  const auto varies = [](const BatchField& f) { return IsDynamic(f.shape); };
+  const std::vector<BatchField>& fields = loader.fields();
+  if (!std::any_of(fields.begin(), fields.end(), varies))
+    return Compile(fields);
+  PD_RETURN_IF_ERROR(loader.StartEpoch(0));
+  PD_ASSIGN_OR_RETURN(const Batch* batch, loader.Next());
+  if (batch == nullptr) return absl::OkStatus();  // the first epoch says so
+  return Compile(batch->fields);
+}
+
+absl::Status StepRunner::MakePlanCaches() {
+  Loader* const loader = options_.loader;
+  if (!program_.phases.empty()) {
+    PD_ASSIGN_OR_RETURN(phases_,
+                        PhaseRunner::Create(options_.session, &program_, loader,
+                                            options_.on_plan));
+    return absl::OkStatus();
+  }
   Scope& scope = options_.session->scope();
   Scope::Entry* rate = scope.Find(program_.learning_rate);
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   rate_ = &rate->tensor;
   if (!program_.loss_scaling.empty())
     scale_.Begin(*scope.Find(program_.loss_scaling)->tensor.data<float>());
-  Loader& loader = *options_.loader;
   PD_ASSIGN_OR_RETURN(
-      plans_,
-      PlanCache::Create(options_.session, &program_.main, program_.feeds,
-                        Fetches(), loader.fields(), "train", options_.on_plan));
-  const auto varies = [](const BatchField& f) { return IsDynamic(f.shape); };
-  const std::vector<BatchField>& fields = loader.fields();
-  if (!std::any_of(fields.begin(), fields.end(), varies))
-    return plans_->Feed(fields).status();
-  PD_RETURN_IF_ERROR(loader.StartEpoch(0));
-  PD_ASSIGN_OR_RETURN(const Batch* batch, loader.Next());
-  if (batch == nullptr) return absl::OkStatus();  // the first epoch says so
-  return plans_->Feed(batch->fields).status();
+      plans_, PlanCache::Create(options_.session, &program_.main,
+                                program_.feeds, Fetches(), loader->fields(),
+                                "train", options_.on_plan));
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::Compile(const std::vector<BatchField>& fields) {
+  return phases_.has_value() ? phases_->Compile(fields)
+                             : plans_->Feed(fields).status();
 }
 
 std::vector<std::string> StepRunner::Fetches() const {
@@ -105,6 +130,8 @@ std::vector<ParameterGradient> StepRunner::Gradients() const {
 absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
                              bool gradients) {
   gradients_ = nullptr;
+  batches_done_ = batch.index + 1;
+  if (phases_.has_value()) return RunPhases(batch, at);
   // A plan of other shapes may take the memory of the one that runs.
   if (gradients || plans_->Find(batch.fields) != pending_.plan)
     PD_RETURN_IF_ERROR(Complete());
@@ -112,7 +139,8 @@ absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
                                              : plans_->Feed(batch.fields));
   const StepReport report{at.step + 1, at.epoch, batch.index + 1,
                           batch.size,  0,        options_.rate(at)};
-  if (!gradients && options_.guard == nullptr && plan->runs_ahead()) {
+  if (!gradients && options_.guard == nullptr && copies_.empty() &&
+      plan->runs_ahead()) {
     // The GPU gets the next step before it has done the last one.
     PD_RETURN_IF_ERROR(
         Annotate(plan->Start(BeginStep(report)), StepName(report)));
@@ -127,6 +155,34 @@ absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
                     NanFound(BadLossText(report.step, loss)));
   if (gradients) gradients_ = plan;
   return TakeLoss(report, *plan);
+}
+
+// Has parameters follow others after this step, counted from 1.
+absl::Status StepRunner::RunCopies(int64_t step) {
+  for (size_t i = 0; i < copies_.size(); ++i)
+    if (step % program_.copies[i].every == 0)
+      PD_RETURN_IF_ERROR(Annotate(copies_[i]->Run({}), "copy"));
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::RunPhases(const Batch& batch, StepPosition at) {
+  StepReport report{at.step + 1, at.epoch, 0, 0, 0, options_.rate(at)};
+  auto done = phases_->Run(batch, seed_, at.step, at.epoch);
+  if (!done.ok())
+    return Annotate(ExplainLabels(HeadsOf(program_), batch,
+                                  options_.loader->dataset(), done.status()),
+                    StepName(report));
+  PD_RETURN_IF_ERROR(Annotate(RunCopies(report.step), StepName(report)));
+  report.batch = batches_done_ = done->batch;
+  report.records = done->records;
+  report.loss = done->loss;
+  report.phases = &phases_->reports();
+  if (std::isfinite(report.loss)) return options_.on_step(report);
+  for (const PhaseReport& phase : phases_->reports())
+    if (!std::isfinite(phase.loss))
+      return FailedPrecondition("phase '%s': %s", phase.name,
+                                BadLossText(report.step, phase.loss));
+  return FailedPrecondition("%s", BadLossText(report.step, report.loss));
 }
 
 RunContext StepRunner::BeginStep(const StepReport& report) {
@@ -149,6 +205,7 @@ absl::Status StepRunner::RunPlan(const Batch& batch, Plan* plan,
   if (!status.ok() && !IsNanFound(status))
     status = ExplainLabels(HeadsOf(program_), batch, options_.loader->dataset(),
                            status);
+  if (status.ok()) status = RunCopies(report.step);
   status = Annotate(status, StepName(report));
   if (guard == nullptr) return status;
   if (IsNanFound(status)) return TraceNan(batch, *plan, report, status);

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/job_amp.h"
+#include "libcore/train/phase_runner.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/train_program.h"
 
@@ -33,7 +35,9 @@ struct StepReport {
   int64_t batch = 0;  ///< batches of the epoch done
   int64_t records = 0;
   float loss = 0;
-  double learning_rate = 0;
+  double learning_rate = 0;  ///< with phases, the first one's
+  /// Where the job has phases: each in this step, valid during the call.
+  const std::vector<PhaseReport>* phases = nullptr;
 };
 
 /// The gradient of a parameter as the last backward pass made it, before
@@ -52,8 +56,9 @@ struct StepPosition {
 struct StepRunnerOptions {
   Session* session = nullptr;             ///< outlives the runner
   const TrainProgram* program = nullptr;  ///< outlives the runner
-  Loader* loader = nullptr;   ///< gives the batches; outlives the runner
-  NanGuard* guard = nullptr;  ///< null: none; outlives the runner
+  Loader* loader = nullptr;  ///< gives the batches; outlives the runner
+  /// Null: none; outlives the runner. Not for programs with phases.
+  NanGuard* guard = nullptr;
   /// The learning rate of a step. Steps that the guard repeats ask again.
   std::function<double(StepPosition at)> rate;
   /// Is told of every step once, in order, when its loss is known: during the
@@ -81,8 +86,12 @@ class StepRunner {
   /// With `gradients` they stay until the next call, for Gradients. An error
   /// names the step. FailedPrecondition for a loss that is not finite; with a
   /// guard, IsNanFound for any value that is not, which the guard has
-  /// explained.
+  /// explained. Phases may take further batches from the loader; they keep no
+  /// gradients.
   absl::Status Run(const Batch& batch, StepPosition at, bool gradients);
+
+  /// Batches of the epoch that are done after Run.
+  int64_t batches_done() const { return batches_done_; }
 
   /// Of the step that Run has run with `gradients`.
   std::vector<ParameterGradient> Gradients() const;
@@ -101,8 +110,12 @@ class StepRunner {
     StepReport report;
   };
 
+  absl::Status MakePlanCaches();
+  absl::Status Compile(const std::vector<BatchField>& fields);
   std::vector<std::string> Fetches() const;  // the loss, and its factor
   absl::StatusOr<Plan*> FeedForGradients(const Batch& batch);
+  absl::Status RunCopies(int64_t step);
+  absl::Status RunPhases(const Batch& batch, StepPosition at);
   RunContext BeginStep(const StepReport& report);
   absl::Status RunPlan(const Batch& batch, Plan* plan,
                        const StepReport& report);
@@ -115,6 +128,9 @@ class StepRunner {
   const TrainProgram& program_;
   uint64_t seed_ = 0;
   std::optional<PlanCache> plans_, gradient_plans_;
+  std::optional<PhaseRunner> phases_;  // instead of plans_
+  std::vector<std::unique_ptr<Plan>> copies_;
+  int64_t batches_done_ = 0;
   const Plan* gradients_ = nullptr;  // of the last step that kept them
   Tensor* rate_ = nullptr;
   ScaleWatch scale_;

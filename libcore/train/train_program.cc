@@ -18,9 +18,11 @@
 #include "libcore/optim/optimizer.h"
 #include "libcore/passes/recompute.h"
 #include "libcore/program/block_builder.h"
+#include "libcore/train/copy_programs.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/job_optimizer.h"
 #include "libcore/train/metrics/kinds.h"
+#include "libcore/train/phase_programs.h"
 
 namespace pd {
 namespace {
@@ -250,6 +252,11 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
   PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
   PD_ASSIGN_OR_RETURN(TrainProgram program, Common(job, built));
   program.test = std::move(built.test);
+  PD_RETURN_IF_ERROR(BuildCopies(registry, job, &built, &program));
+  if (job.proto().phase_size() > 0) {
+    PD_RETURN_IF_ERROR(BuildPhases(registry, job, std::move(built), &program));
+    return program;
+  }
   program.main = std::move(built.main);
   program.startup = std::move(built.startup);
   std::string target;
@@ -270,9 +277,9 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
     return job.At(InvalidArgument("the loss depends on no trainable parameter"),
                   job.proto().model());
   PD_RETURN_IF_ERROR(ApplyRecompute(job, built, &program.main));
-  PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job));
-  PD_ASSIGN_OR_RETURN(program.rate, RateOf(job));
   const job::Optimizer& optimizer = job.proto().optimizer();
+  PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job, optimizer));
+  PD_ASSIGN_OR_RETURN(program.rate, RateOf(job, optimizer));
   const absl::Status status =
       AppendUpdates(spec, amp, optimizer, registry, std::move(pairs), &program);
   if (!status.ok()) return job.At(status, optimizer);

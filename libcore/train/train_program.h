@@ -40,8 +40,29 @@ struct MetricUse {
   std::string place;  ///< in the job: FILE:LINE:COLUMN
 };
 
+/// A phase of each step of training.
+struct PhaseProgram {
+  std::string name;
+  ProgramDesc main;             ///< forward, losses, backward, optimizer
+  std::vector<FeedSpec> feeds;  ///< those of the job's that it needs
+  std::string loss;             ///< of `main`: one element
+  std::string learning_rate;    ///< set before every step
+  /// The learning rate of step `step` (from 0) in epoch `epoch`.
+  std::function<double(int64_t step, int64_t epoch)> rate;
+  int steps = 1;           ///< runs in each step of training
+  bool new_batch = false;  ///< each run draws a batch
+};
+
+/// What makes parameters follow others.
+struct CopyProgram {
+  ProgramDesc main;   ///< runs after a step
+  int64_t every = 1;  ///< steps between two runs
+};
+
 struct TrainProgram {
-  ProgramDesc main;     ///< forward, loss, backward, optimizer
+  /// Forward, loss, backward, optimizer; with phases the last one's, which
+  /// declares the persistable variables of all of them.
+  ProgramDesc main;
   ProgramDesc test;     ///< forward and loss as evaluation runs them
   ProgramDesc startup;  ///< initial values
   /// Model inputs, then labels; the first extent of the shapes is -1.
@@ -53,7 +74,8 @@ struct TrainProgram {
   std::vector<LayerInfo> layers;     ///< of `main` and `test`
   /// Parameters and statistics, and what PaddlePaddle calls them.
   std::vector<std::pair<std::string, std::string>> paddle_names;
-  std::string learning_rate;  ///< set before every step
+  /// Set before every step; "" with phases.
+  std::string learning_rate;
   /// The factor of the loss in mixed precision; "" where there is none.
   std::string loss_scaling;
   /// Trainable parameters and their gradients in `main`, before clipping.
@@ -64,6 +86,16 @@ struct TrainProgram {
   /// The learning rate of step `step` (from 0) in epoch `epoch`.
   std::function<double(int64_t step, int64_t epoch)> rate;
   std::vector<MetricUse> metrics;
+  /// What each step of training runs in turn, where the job has phases; else
+  /// it runs `main`.
+  std::vector<PhaseProgram> phases;
+  int64_t batches_per_step = 1;
+  /// Parameters that follow others: what is run after steps, and once before
+  /// the first one of a run that does not go on from a checkpoint.
+  std::vector<CopyProgram> copies;
+  std::optional<ProgramDesc> initial_copies;
+  /// Trainable parameters that no phase updates.
+  std::vector<std::string> untrained;
 };
 
 /// Builds everything that the job describes. Errors carry FILE:LINE:COLUMN.

@@ -103,6 +103,10 @@ absl::Status Trainer::Impl::Prepare() {
         changes_, ChangesSince(options_.run, job_, options_.weights_only));
   }
   PD_ASSIGN_OR_RETURN(program_, BuildTrainProgram(session_.registry(), job_));
+  if (options_.guard != nullptr && !program_.phases.empty())
+    return job_.At(InvalidArgument("a job with a 'phase' cannot be checked for "
+                                   "NaN and Inf (--check-nan-inf)"),
+                   job_.proto().phase(0));
   PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
   PD_RETURN_IF_ERROR(CheckDataFits(job_, program_, *loader_, "train"));
   if (eval_loader_ != nullptr)
@@ -203,9 +207,11 @@ absl::Status Trainer::Impl::SetInitialValues() {
     outcome_.checkpoint = *newest;
     return absl::OkStatus();
   }
-  if (newest.status().code() == absl::StatusCode::kNotFound)
-    return absl::OkStatus();
-  return newest.status();
+  if (newest.status().code() != absl::StatusCode::kNotFound)
+    return newest.status();
+  return program_.initial_copies.has_value()
+             ? session_.RunOnce(*program_.initial_copies, "copies")
+             : absl::OkStatus();
 }
 
 StepRunnerOptions Trainer::Impl::RunnerOptions() {
@@ -255,6 +261,19 @@ absl::Status Trainer::Impl::RunEpoch() {
                            job_.proto().data().train().batch_size());
   };
   if (loader_->batches() == 0 && !loader_->is_stream()) return no_batch();
+  if (loader_->is_stream() && program_.batches_per_step > 1)
+    return job_.At(
+        InvalidArgument("the phases of one step draw %d batches, of records "
+                        "whose number is not known before they end; give every "
+                        "phase 'new_batch: false'",
+                        program_.batches_per_step),
+        job_.proto().phase(0));
+  if (!loader_->is_stream() && loader_->batches() < program_.batches_per_step)
+    return InvalidArgument(
+        "the training set gives %d batches of %d records; the phases of one "
+        "step draw %d",
+        loader_->batches(), job_.proto().data().train().batch_size(),
+        program_.batches_per_step);
   observer_->OnEpoch(state_.epoch, train_.epochs(), loader_->batches(),
                      state_.batch);
   for (;;) {
@@ -267,7 +286,10 @@ absl::Status Trainer::Impl::RunEpoch() {
     // Null before the last batch: none of the rest could be read, or a stream
     // has ended.
     if (batch != nullptr) PD_RETURN_IF_ERROR(Step(*batch));
-    const bool last = batch == nullptr || state_.batch == loader_->batches();
+    const bool last =
+        batch == nullptr ||
+        (!loader_->is_stream() &&
+         state_.batch + program_.batches_per_step > loader_->batches());
     if (last) {
       PD_RETURN_IF_ERROR(ReportSkipped(*loader_, "train", state_.epoch + 1));
       PD_RETURN_IF_ERROR(AfterEpoch());
@@ -278,11 +300,12 @@ absl::Status Trainer::Impl::RunEpoch() {
 }
 
 absl::Status Trainer::Impl::Step(const Batch& batch) {
-  const bool gradients = observer_->WantsGradients(state_.step + 1);
+  const bool gradients =
+      program_.phases.empty() && observer_->WantsGradients(state_.step + 1);
   PD_RETURN_IF_ERROR(
       runner_->Run(batch, {state_.step, state_.epoch}, gradients));
   ++state_.step;
-  state_.batch = batch.index + 1;
+  state_.batch = runner_->batches_done();
   if (gradients) observer_->OnGradients(state_.step, runner_->Gradients());
   return absl::OkStatus();
 }
@@ -294,6 +317,9 @@ absl::Status Trainer::Impl::TakeStep(const StepReport& report) {
   outcome_.records += report.records;
   observer_->OnStep(report);
   if (!Due(train_.log().every_steps(), report.step)) return absl::OkStatus();
+  if (report.phases != nullptr)
+    return Log(
+        PhasesLine(report.step, report.epoch + 1, report.loss, *report.phases));
   return Log(StepLine(report.step, report.epoch + 1, report.loss,
                       report.learning_rate));
 }

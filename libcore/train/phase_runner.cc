@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/phase_runner.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+
+namespace pd {
+namespace {
+
+// What stands in messages, and in the labels of plans.
+std::string CalledPhase(const PhaseProgram& phase) {
+  return absl::StrCat("phase '", phase.name, "'");
+}
+
+}  // namespace
+
+absl::StatusOr<PhaseRunner> PhaseRunner::Create(
+    Session* session, const TrainProgram* program, Loader* loader,
+    const std::function<void(int64_t, const Plan&)>& on_plan) {
+  PhaseRunner runner;
+  runner.loader_ = loader;
+  for (const PhaseProgram& phase : program->phases) {
+    Scope::Entry* rate = session->scope().Find(phase.learning_rate);
+    PD_INVARIANT(rate != nullptr);  // the startup program made it
+    PD_ASSIGN_OR_RETURN(
+        PlanCache plans,
+        PlanCache::Create(session, &phase.main, phase.feeds, {phase.loss},
+                          loader->fields(), absl::StrCat("train ", phase.name),
+                          on_plan));
+    runner.parts_.push_back({&phase, std::move(plans), &rate->tensor});
+    runner.runs_per_step_ += phase.steps;
+  }
+  runner.reports_.reserve(runner.parts_.size());
+  return runner;
+}
+
+absl::Status PhaseRunner::Compile(const std::vector<BatchField>& fields) {
+  for (Part& part : parts_)
+    PD_RETURN_IF_ERROR(
+        Annotate(part.plans.Feed(fields).status(), CalledPhase(*part.phase)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PhasesDone> PhaseRunner::Run(const Batch& batch, uint64_t seed,
+                                            int64_t step, int64_t epoch) {
+  const Batch* at = &batch;
+  PhasesDone done{batch.index + 1, batch.size, 0};
+  reports_.clear();
+  RunContext context;
+  context.seed = seed;
+  context.step = static_cast<uint64_t>(step * runs_per_step_);
+  const uint64_t first = context.step;
+  for (Part& part : parts_) {
+    const PhaseProgram& phase = *part.phase;
+    const double rate = phase.rate(step, epoch);
+    *part.rate->data<float>() = static_cast<float>(rate);
+    double sum = 0;
+    for (int run = 0; run < phase.steps; ++run, ++context.step) {
+      if (phase.new_batch && context.step != first) {
+        PD_ASSIGN_OR_RETURN(at, loader_->Next());
+        if (at == nullptr) return done;
+        done.batch = at->index + 1;
+        done.records += at->size;
+      }
+      PD_ASSIGN_OR_RETURN(Plan * plan, part.plans.Feed(at->fields));
+      PD_RETURN_IF_ERROR(Annotate(plan->Run(context), CalledPhase(phase)));
+      sum += static_cast<double>(*plan->fetch(0).data<float>());
+    }
+    const auto mean = static_cast<float>(sum / phase.steps);
+    reports_.push_back({phase.name, mean, rate});
+    done.loss += mean;
+  }
+  return done;
+}
+
+}  // namespace pd
