@@ -20,24 +20,24 @@
 namespace pd {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kMaxDepth = 64;  // as deep as a pickle that is read
 
 // Text as it is; bytes that are no UTF-8 (of Python 2) in hexadecimal.
-Json TextJson(const std::string& text) {
-  return IsUtf8(text) ? Json{{"value", text}}
-                      : Json{{"raw", absl::BytesToHexString(text)}};
+OrderedJson TextJson(const std::string& text) {
+  return IsUtf8(text) ? OrderedJson{{"value", text}}
+                      : OrderedJson{{"raw", absl::BytesToHexString(text)}};
 }
 
 class Encoder {
  public:
   explicit Encoder(const std::string& alone) : alone_(alone) {}
 
-  Json Encode(const PickleValue& value, const std::string& path) const {
+  OrderedJson Encode(const PickleValue& value, const std::string& path) const {
     if (const auto* array = value.As<Array>()) return ArrayJson(*array, path);
     if (const PickleTuple* tensor = AsTensor(value)) {
-      Json json = ArrayJson(*tensor->items[1].As<Array>(), path);
+      OrderedJson json = ArrayJson(*tensor->items[1].As<Array>(), path);
       json["tensor"] = TextJson(*tensor->items[0].As<std::string>());
       return json;
     }
@@ -51,29 +51,29 @@ class Encoder {
   }
 
  private:
-  Json ArrayJson(const Array& array, const std::string& path) const {
-    Json json = {{"array", path.empty() ? alone_ : path}};
+  OrderedJson ArrayJson(const Array& array, const std::string& path) const {
+    OrderedJson json = {{"array", path.empty() ? alone_ : path}};
     if (!array.lod.empty()) json["lod"] = array.lod;
     return json;
   }
 
-  Json Items(const std::vector<PickleValue>& items,
-             const std::string& path) const {
-    Json json = Json::array();
+  OrderedJson Items(const std::vector<PickleValue>& items,
+                    const std::string& path) const {
+    OrderedJson json = OrderedJson::array();
     for (size_t i = 0; i < items.size(); ++i)
       json.push_back(Encode(items[i], TreePath(path, absl::StrCat(i))));
     return json;
   }
 
-  Json Dict(const PickleDict& dict, const std::string& path) const {
-    Json json = Json::array();
+  OrderedJson Dict(const PickleDict& dict, const std::string& path) const {
+    OrderedJson json = OrderedJson::array();
     for (const auto& [key, value] : dict.items)
-      json.push_back(Json::array(
+      json.push_back(OrderedJson::array(
           {Encode(key, ""), Encode(value, TreePath(path, TreeKey(key)))}));
     return json;
   }
 
-  static Json Plain(const PickleValue& value) {
+  static OrderedJson Plain(const PickleValue& value) {
     if (const auto* on = value.As<bool>()) return {{"value", *on}};
     if (const auto* text = value.As<std::string>()) return TextJson(*text);
     if (const auto* n = value.As<int64_t>()) return {{"int", absl::StrCat(*n)}};
@@ -84,8 +84,9 @@ class Encoder {
     if (const auto* bytes = value.As<PickleBytes>())
       return {{"bytes", absl::BytesToHexString(bytes->bytes)}};
     if (const auto* z = value.As<std::complex<double>>())
-      return {{"complex", Json::array({absl::StrFormat("%.17g", z->real()),
-                                       absl::StrFormat("%.17g", z->imag())})}};
+      return {{"complex",
+               OrderedJson::array({absl::StrFormat("%.17g", z->real()),
+                                   absl::StrFormat("%.17g", z->imag())})}};
     return {{"value", nullptr}};
   }
 
@@ -100,11 +101,11 @@ class Decoder {
  public:
   explicit Decoder(const NamedArrays& arrays) : arrays_(arrays) {}
 
-  absl::StatusOr<PickleValue> Decode(const Json& json, int depth) const {
+  absl::StatusOr<PickleValue> Decode(const OrderedJson& json, int depth) const {
     if (depth > kMaxDepth) return Damaged("it is over 64 levels deep");
     if (!json.is_object() || json.empty()) return Damaged("no typed value");
     const std::string& type = json.begin().key();
-    const Json& value = json.begin().value();
+    const OrderedJson& value = json.begin().value();
     if (type == "array") return Leaf(json);
     if (type == "list") return Items<PickleList>(value, depth);
     if (type == "tuple") return Items<PickleTuple>(value, depth);
@@ -122,7 +123,7 @@ class Decoder {
   }
 
  private:
-  static absl::StatusOr<double> Real(const Json& json) {
+  static absl::StatusOr<double> Real(const OrderedJson& json) {
     double value = 0;
     if (!json.is_string() ||
         !absl::SimpleAtod(json.get_ref<const std::string&>(), &value))
@@ -132,7 +133,7 @@ class Decoder {
 
   // The types whose value is written as a string.
   static absl::StatusOr<PickleValue> Text(const std::string& type,
-                                          const Json& json) {
+                                          const OrderedJson& json) {
     if (!json.is_string()) return Damaged("a value is no string");
     const auto& text = json.get_ref<const std::string&>();
     if (type == "value") return PickleValue{text};
@@ -155,15 +156,15 @@ class Decoder {
     return Damaged("a value of an unknown type");
   }
 
-  absl::StatusOr<PickleValue> Leaf(const Json& json) const {
-    const Json& name = json["array"];
+  absl::StatusOr<PickleValue> Leaf(const OrderedJson& json) const {
+    const OrderedJson& name = json["array"];
     const auto found = name.is_string()
                            ? arrays_.find(name.get_ref<const std::string&>())
                            : arrays_.end();
     if (found == arrays_.end())
       return Damaged(absl::StrCat(
           "there is no array ",
-          name.dump(-1, ' ', false, Json::error_handler_t::replace)));
+          name.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)));
     Array array = found->second;
     if (json.contains("lod")) PD_RETURN_IF_ERROR(Offsets(json["lod"], &array));
     if (!json.contains("tensor")) return PickleValue{std::move(array)};
@@ -176,13 +177,13 @@ class Decoder {
     return PickleValue{std::move(tensor)};
   }
 
-  static absl::Status Offsets(const Json& json, Array* array) {
+  static absl::Status Offsets(const OrderedJson& json, Array* array) {
     if (!json.is_array() || array->shape.empty()) return Damaged("a bad LoD");
     LoD lod;
-    for (const Json& level : json) {
+    for (const OrderedJson& level : json) {
       if (!level.is_array()) return Damaged("a bad LoD");
       lod.emplace_back();
-      for (const Json& offset : level) {
+      for (const OrderedJson& offset : level) {
         if (!offset.is_number_unsigned()) return Damaged("a bad LoD");
         lod.back().push_back(offset.get<uint64_t>());
       }
@@ -192,22 +193,22 @@ class Decoder {
   }
 
   template <typename Sequence>
-  absl::StatusOr<PickleValue> Items(const Json& json, int depth) const {
+  absl::StatusOr<PickleValue> Items(const OrderedJson& json, int depth) const {
     if (!json.is_array()) return Damaged("a list is none");
     Sequence sequence;
-    for (const Json& item : json) {
+    for (const OrderedJson& item : json) {
       PD_ASSIGN_OR_RETURN(PickleValue value, Decode(item, depth + 1));
       sequence.items.push_back(std::move(value));
     }
     return PickleValue{std::move(sequence)};
   }
 
-  absl::StatusOr<PickleValue> Dict(const Json& json, bool ordered,
+  absl::StatusOr<PickleValue> Dict(const OrderedJson& json, bool ordered,
                                    int depth) const {
     if (!json.is_array()) return Damaged("a dict is none");
     PickleDict dict;
     dict.ordered = ordered;
-    for (const Json& item : json) {
+    for (const OrderedJson& item : json) {
       if (!item.is_array() || item.size() != 2)
         return Damaged("an entry of a dict is no pair");
       PD_ASSIGN_OR_RETURN(PickleValue key, Decode(item[0], depth + 1));
@@ -224,14 +225,14 @@ class Decoder {
 
 std::string TreeToJson(const PickleValue& root, const std::string& alone) {
   // A name that is no UTF-8 is one that neither npz nor safetensors can have.
-  return Encoder(alone).Encode(root, "").dump(-1, ' ', false,
-                                              Json::error_handler_t::replace);
+  return Encoder(alone).Encode(root, "").dump(
+      -1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 absl::StatusOr<PickleValue> TreeFromJson(absl::string_view text,
                                          const NamedArrays& arrays) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr,
-                                /*allow_exceptions=*/false);
+  const OrderedJson json = OrderedJson::parse(text.begin(), text.end(), nullptr,
+                                              /*allow_exceptions=*/false);
   if (json.is_discarded()) return Damaged("it is no JSON");
   return Decoder(arrays).Decode(json, 0);
 }
