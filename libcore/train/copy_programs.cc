@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/name_patterns.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/match_params.h"
-#include "libcore/train/name_patterns.h"
 
 namespace pd {
 namespace {
@@ -117,9 +117,10 @@ absl::Status BuildCopies(const OpRegistry& registry, const LoadedJob& job,
                         FollowersOf(job, copy, built->main));
     CopyProgram made{EmptyProgram(), copy.every()};
     BlockBuilder main(&registry, &made.main);
-    if (!program->initial_copies.has_value())
-      program->initial_copies = EmptyProgram();
-    BlockBuilder initial(&registry, &*program->initial_copies);
+    ProgramDesc at_start = program->initial_copies.has_value()
+                               ? *program->initial_copies
+                               : EmptyProgram();
+    BlockBuilder initial(&registry, &at_start);
     for (const Follower& follower : followers) {
       const auto [it, is_new] = of.emplace(follower.to, &copy);
       if (!is_new)
@@ -133,6 +134,7 @@ absl::Status BuildCopies(const OpRegistry& registry, const LoadedJob& job,
       StopTraining(follower.to, built);
     }
     program->copies.push_back(std::move(made));
+    if (copy.at_start()) program->initial_copies = std::move(at_start);
   }
   return absl::OkStatus();
 }

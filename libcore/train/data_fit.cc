@@ -105,9 +105,9 @@ class Warner {
       : job_(job), program_(program), train_(train) {
     const job::Train& how = job.proto().train();
     epochs_ = how.epochs();
+    if (train.batches() == 0) return;  // a stream's end is not known
     const int64_t in_epoch = StepsOfEpoch(program, train);
     steps_ = epochs_ * in_epoch;
-    if (train.batches() == 0) return;  // a stream's end is not known
     // --steps for a first try changes nothing of what the job means.
     if (how.steps() > 0 && how.steps() < steps_ && !how.has_epochs()) {
       steps_ = how.steps();

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/name_patterns.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/optim/optimizer.h"
@@ -20,7 +21,6 @@
 #include "libcore/program/prune.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/job_optimizer.h"
-#include "libcore/train/name_patterns.h"
 
 namespace pd {
 namespace {
