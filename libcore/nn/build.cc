@@ -98,8 +98,7 @@ class ModelBuilder {
                            .status());
     PD_RETURN_IF_ERROR(FindOutputs());
     PD_RETURN_IF_ERROR(BuildLosses());
-    PD_RETURN_IF_ERROR(
-        CheckGradientGaps(main_.registry(), built_, named_ops_));
+    PD_RETURN_IF_ERROR(CheckGradientGaps(main_.registry(), built_, named_ops_));
     if (has_forms_ || form_ == job::Phase::eval)
       PD_RETURN_IF_ERROR(NameResults(&built_, &main_));
     for (const job::Metric& metric : job_.proto().metric())

@@ -211,7 +211,7 @@ std::vector<float> LossAndGradient(const std::string& shape,
   return values;
 }
 
-// What a layer gives is the loss; a negative weight maximizes it.
+// The layer's result is the loss; a negative weight maximizes it.
 TEST(Losses, ValueOfALayer) {
   const NamedArrays feeds = {
       {"x", MakeArray({2, 2}, std::vector<float>{1, 2, 3, 6})}};

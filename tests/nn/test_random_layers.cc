@@ -268,7 +268,7 @@ TEST(RandomLayers, DetachStopsTheGradient) {
   EXPECT_EQ(got.dx, (std::vector<float>{2, -3, 5}));  // of one factor alone
 }
 
-// What the two forms of a layer over x [-1, 2] give.
+// The two forms of a layer over x [-1, 2].
 TEST(RandomLayers, MeansInEvaluation) {
   const std::vector<std::pair<std::string, float>> kMeans = {
       {"normal { mean: 3 in_evaluation: mean }", 3},

@@ -28,7 +28,7 @@ std::string NameOf(const AttrDef& attr) { return attr.name; }
 // "input 'Y' does not exist, did you mean 'X'?", or a list of what there is.
 template <typename Def>
 absl::Status NoSuch(const char* what, const std::string& name,
-                     const std::vector<Def>& defs, const std::string& type) {
+                    const std::vector<Def>& defs, const std::string& type) {
   std::vector<std::string> names;
   for (const Def& def : defs) names.push_back(NameOf(def));
   const std::string nearest = Nearest(name, names);

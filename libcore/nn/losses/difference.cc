@@ -100,7 +100,8 @@ absl::StatusOr<std::string> GaussianNLL(LossContext* c) {
 absl::StatusOr<std::string> Value(LossContext* c) {
   if (!IsFloating(c->prediction().dtype))
     return InvalidArgument("a loss is a floating-point number; '%s' is %s",
-                           c->loss().input(), Name(c->prediction().dtype));
+                           c->loss().has_input() ? c->loss().input() : c->x(),
+                           Name(c->prediction().dtype));
   return c->Give(c->Reduced(c->loss().value().reduction(), c->x()));
 }
 
