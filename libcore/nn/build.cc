@@ -23,6 +23,7 @@
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/losses/loss.h"
 #include "libcore/nn/quant_aware.h"
+#include "libcore/nn/row_counts.h"
 #include "libcore/nn/zoo/zoo.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/prune.h"
@@ -447,6 +448,7 @@ class ModelBuilder {
     const job::Model& model = job_.proto().model();
     if (model.output().empty()) {
       built_.outputs = {built_.layers.back().output};
+      written_outputs_ = AppendRowCounts(built_.main, &built_.outputs);
       return absl::OkStatus();
     }
     for (int i = 0; i < model.output_size(); ++i) {
@@ -455,6 +457,7 @@ class ModelBuilder {
         return job_.At(found.status(), model, ElementPath("output", i));
       built_.outputs.push_back(found->variable);
     }
+    written_outputs_ = AppendRowCounts(built_.main, &built_.outputs);
     return absl::OkStatus();
   }
 
@@ -462,10 +465,10 @@ class ModelBuilder {
   template <typename Part>
   absl::StatusOr<std::string> Judged(const Part& part, const char* what) {
     if (!part.has_input()) {
-      if (built_.outputs.size() == 1) return built_.outputs[0];
+      if (written_outputs_ == 1) return built_.outputs[0];
       return job_.At(InvalidArgument("the model has %d outputs; say with "
                                      "'input' which one the %s takes",
-                                     built_.outputs.size(), what),
+                                     written_outputs_, what),
                      part);
     }
     auto found = names_.Find(part.input(), absl::StrCat("the ", what));
@@ -534,6 +537,9 @@ class ModelBuilder {
     const LayerInput* lengths = names_.Own(metric.input_length());
     if (metric.has_input_length() && lengths != nullptr)
       inputs.input_length = lengths->variable;
+    // Rows of several images say themselves how many each has.
+    if (!metric.has_input_length() && metric.has_mean_average_precision())
+      inputs.input_length = RowCountsOf(built_.main, inputs.input);
     built_.metrics.push_back(std::move(inputs));
     return absl::OkStatus();
   }
@@ -541,7 +547,8 @@ class ModelBuilder {
   const LoadedJob& job_;
   const job::Phase::Kind form_;
   bool has_forms_ = false;
-  size_t made_ = 0;  // layers, those of blocks and steps too
+  size_t written_outputs_ = 0;  // of the model, without counts of rows
+  size_t made_ = 0;             // layers, those of blocks and steps too
   // Where parameters of parts go, while a layer with parts is built.
   std::vector<std::string>* collected_ = nullptr;
   std::vector<NamedOp> named_ops_;  // what layers `op` appended

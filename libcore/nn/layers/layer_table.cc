@@ -12,6 +12,7 @@ const LayerSpec* FindLayer(int kind) {
     AddConvLayers(table);
     AddDropoutLayers(table);
     AddDecodeLayers(table);
+    AddDetectionLayers(table);
     AddLinearLayers(table);
     AddFunctionLayers(table);
     AddNormLayers(table);

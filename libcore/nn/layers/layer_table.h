@@ -37,6 +37,7 @@ void AddBeamSearchLayers(LayerTable* table);
 void AddConvLayers(LayerTable* table);
 void AddDropoutLayers(LayerTable* table);
 void AddDecodeLayers(LayerTable* table);
+void AddDetectionLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
 void AddFunctionLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);

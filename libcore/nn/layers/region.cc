@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // paddle.vision.ops: deform_conv2d, pools over boxes (roi_align, roi_pool,
-// psroi_pool), yolo_box.
+// psroi_pool).
 #include <cmath>
 #include <utility>
 
@@ -108,29 +108,6 @@ absl::StatusOr<std::string> BuildPsRoiPool(LayerContext* c) {
   return c->Append(std::move(op), {"Out"});
 }
 
-// Inputs: predictions, and height and width of each image. Gives boxes, and
-// "LAYER:scores".
-absl::StatusOr<std::string> BuildYoloBox(LayerContext* c) {
-  const job::YoloBox& p = c->layer().yolo_box();
-  PD_RETURN_IF_ERROR(ExpectSpace(c, Space()));
-  OpDesc op;
-  op.type = "yolo_box";
-  op.SetInput("X", {c->input()});
-  op.SetInput("ImgSize", {c->input(1)});
-  op.attrs = {{"anchors", Ints(p.anchors().begin(), p.anchors().end())},
-              {"class_num", p.class_num()},
-              {"conf_thresh", static_cast<float>(p.conf_thresh())},
-              {"downsample_ratio", p.downsample_ratio()},
-              {"clip_bbox", p.clip_bbox()},
-              {"scale_x_y", static_cast<float>(p.scale_x_y())},
-              {"iou_aware", p.iou_aware()},
-              {"iou_aware_factor", static_cast<float>(p.iou_aware_factor())}};
-  PD_ASSIGN_OR_RETURN(const std::vector<std::string> made,
-                      c->AppendAll(std::move(op), {"Boxes", "Scores"}));
-  c->AddOutput("scores", made[1]);
-  return made[0];
-}
-
 }  // namespace
 
 void AddRegionLayers(LayerTable* table) {
@@ -138,7 +115,6 @@ void AddRegionLayers(LayerTable* table) {
   (*table)[job::Layer::kRoiAlign] = {BuildRoiAlign, 3, 3};
   (*table)[job::Layer::kRoiPool] = {BuildRoiPool, 3, 3};
   (*table)[job::Layer::kPsroiPool] = {BuildPsRoiPool, 3, 3};
-  (*table)[job::Layer::kYoloBox] = {BuildYoloBox, 2, 2};
 }
 
 }  // namespace pd

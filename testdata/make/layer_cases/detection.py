@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers and losses of detectors: rows of testdata/make/layer_goldens.py.
+
+Of multi_box_head, detection_output and ssd_loss PaddlePaddle 2.6 has no functions any more; they are put together here as
+PaddlePaddle 2.3 does, with its ops for the numbers and NumPy for matching."""
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+from op_cases import A, f
+from paddle import nn
+from paddle.vision import ops
+
+rng = np.random.RandomState(11)
+
+
+def boxes(n, m, size=1.0):
+    low = rng.uniform(0, 0.6, (n, m, 2))
+    return ((np.concatenate([low, low + rng.uniform(0.1, 0.4, (n, m, 2))], 2)) * size).astype("float32")
+
+
+B = boxes(2, 12)
+B[0, 3:6] = B[0, :3] + 0.02  # overlap much
+B[1, 6:9] = B[1, :3] - 0.03
+S = rng.uniform(0, 1, (2, 3, 12)).astype("float32")
+found = dict(b=A(B.tolist(), "float32"), s=A(S.tolist(), "float32"))
+NMS = dict(outputs=["l", "l:rois_num", "l:index"], by="")
+VARIANCES = [0.1, 0.1, 0.2, 0.2]
+
+
+def nms(threshold, top, keep, overlap=0.3, normalized=True, eta=1.0, background=0):
+    def call(b, s):
+        out, index, number = paddle._C_ops.multiclass_nms3(b, s, None, threshold, top, keep, overlap, normalized, eta, background)
+        return out, number, index
+    return lambda: call
+
+
+def matrix(*args, **kwargs):
+    return lambda: lambda b, s: ops.matrix_nms(b, s, *args, return_index=True, **kwargs)
+
+
+def anchors(*, sizes=(64., 128., 256., 512.), ratios=(.5, 1., 2.), variance=tuple(VARIANCES), stride=(16., 16.), offset=.5):
+    return lambda: lambda x: paddle._legacy_C_ops.anchor_generator(
+        x, "anchor_sizes", list(sizes), "aspect_ratios", list(ratios), "variances", list(variance), "stride", list(stride),
+        "offset", offset)
+
+
+class MultiBoxHead(nn.Layer):
+    """fluid.layers.detection.multi_box_head of two feature maps with 2 channels."""
+
+    def __init__(self, classes, boxes, kernel, pad, priors):
+        super().__init__()
+        self.classes, self.priors = classes, priors
+        for i, n in enumerate(boxes):
+            setattr(self, f"loc{i}", nn.Conv2D(2, n * 4, kernel, padding=pad))
+            setattr(self, f"conf{i}", nn.Conv2D(2, n * classes, kernel, padding=pad))
+
+    def forward(self, *inputs):
+        *maps, image = inputs
+        made = [[], [], [], []]
+        for i, x in enumerate(maps):
+            box, var = ops.prior_box(x, image, **self.priors[i])
+            for part, conv, width in ((made[0], getattr(self, f"loc{i}"), 4), (made[1], getattr(self, f"conf{i}"), self.classes)):
+                part.append(conv(x).transpose([0, 2, 3, 1]).reshape([x.shape[0], -1, width]))
+            made[2].append(box.reshape([-1, 4]))
+            made[3].append(var.reshape([-1, 4]))
+        return [paddle.concat(part, 1 if k < 2 else 0) for k, part in enumerate(made)]
+
+
+def priors(least, most, ratios, **more):
+    return [dict(min_sizes=[a], max_sizes=[b], aspect_ratios=r, flip=True, **more) for a, b, r in zip(least, most, ratios)]
+
+
+def detection_output(loc, conf, prior, var):
+    decoded = ops.box_coder(prior, var, loc, code_type="decode_center_size")
+    scores = F.softmax(conf).transpose([0, 2, 1])
+    out, index, number = paddle._C_ops.multiclass_nms3(decoded, scores, None, .2, 400, 5, .45, True, 1.0, 0)
+    return out, number, index
+
+
+def overlap(a, b):
+    low, high = np.maximum(a[:, None, :2], b[None, :, :2]), np.minimum(a[:, None, 2:], b[None, :, 2:])
+    common = np.clip(high - low, 0, None).prod(2)
+    area = lambda c: (c[:, 2:] - c[:, :2]).prod(1)
+    return common / (area(a)[:, None] + area(b)[None] - common + 1e-10)
+
+
+def ssd_matches(truth, prior, per_prediction, threshold):
+    """Row of each prior box, -1 for none, and the overlap: Liu et al., 2015."""
+    iou = overlap(truth, prior)
+    match, value = np.full(len(prior), -1), np.zeros(len(prior))
+    left = iou.copy()
+    for _ in truth:
+        row, column = np.unravel_index(left.argmax(), left.shape)
+        if left[row, column] < 1e-6:
+            break
+        match[column], value[column] = row, iou[row, column]
+        left[row], left[:, column] = -1, -1
+    if per_prediction:
+        for j in np.flatnonzero(match < 0):
+            row = iou[:, j].argmax()
+            if iou[row, j] >= threshold:
+                match[j], value[j] = row, iou[row, j]
+    return match, value
+
+
+def encoded(truth, prior, var):
+    def parts(c):
+        return (c[:, :2] + c[:, 2:]) / 2, c[:, 2:] - c[:, :2]
+    (tc, ts), (pc, ps) = parts(truth), parts(prior)
+    return np.concatenate([(tc - pc) / ps, np.log(ts / ps)], 1) / var
+
+
+def ssd_loss(background=0, threshold=.5, ratio=3., negative=.5, loc_weight=1., conf_weight=1., per_prediction=True, normalize=True):
+    def call(x, conf, prior, var, box, label):
+        p, v, n = prior.numpy().astype("float64"), var.numpy().astype("float64"), x.shape[0]
+        target = np.full(conf.shape[:2], background)
+        offsets, matched, counted = np.zeros(x.shape), np.zeros(conf.shape[:2]), np.zeros(conf.shape[:2])
+        for i in range(n):
+            real = (box.numpy()[i, :, 2:] > box.numpy()[i, :, :2]).all(1)
+            truth, classes = box.numpy()[i][real].astype("float64"), label.numpy()[i][real]
+            if not len(truth):
+                continue
+            match, value = ssd_matches(truth, p, per_prediction, threshold)
+            yes = match >= 0
+            target[i, yes] = classes[match[yes]]
+            offsets[i, yes] = encoded(truth[match[yes]], p[yes], v[yes])
+            matched[i, yes] = counted[i, yes] = 1
+            each = F.cross_entropy(conf[i], paddle.to_tensor(target[i]), reduction="none").numpy()
+            candidates = [j for j in np.flatnonzero(~yes) if value[j] < negative]
+            hardest = sorted(candidates, key=lambda j: -each[j])[:int(yes.sum() * ratio)]
+            counted[i, hardest] = 1
+        conf_loss = F.cross_entropy(conf, paddle.to_tensor(target), reduction="none") * paddle.to_tensor(counted.astype("float32"))
+        loc_loss = F.smooth_l1_loss(x, paddle.to_tensor(offsets.astype("float32")), reduction="none").sum(2)
+        loss = (conf_weight * conf_loss + loc_weight * loc_loss * paddle.to_tensor(matched.astype("float32"))).sum()
+        return loss / max(matched.sum(), 1) if normalize else loss
+    return lambda: lambda *inputs: call(*inputs).reshape([1])
+
+
+P = boxes(1, 10)[0]
+T = boxes(3, 3)
+T[0, 0], T[0, 1] = P[2] + 0.01, P[5] - 0.02
+T[1, 0] = P[7] + 0.015
+T[1, 1:] = 0  # padding
+T[2] = 0
+truths = dict(x=f(3, 10, 4), conf=f(3, 10, 4), prior=A(P.tolist(), "float32"), var=A([VARIANCES] * 10, "float32"),
+              gt_box=A(T.tolist(), "float32"), label=A([[1, 3, 2], [2, 0, 0], [0, 0, 0]], "int64"))
+SSD = 'layer { name: "l" input: "x" identity {} }'
+
+
+def ssd(said="", **options):
+    return (SSD, ssd_loss(**options), truths,
+            dict(loss=True, by="x conf", rtol=1e-4,
+                 more=f'loss {{ ssd_loss {{ confidence: "conf" prior_box: "prior" prior_box_var: "var" {said} }} }}'))
+
+
+two_maps = dict(a=f(2, 2, 4, 4), b=f(2, 2, 2, 2), image=f(2, 3, 32, 32))
+HEAD = dict(outputs=["l", "l:confidences", "l:boxes", "l:variances"], by="a b")
+
+CASES = {
+    "multiclass_nms": ("multiclass_nms { score_threshold: 0.3 nms_top_k: -1 keep_top_k: -1 background_label: -1 }",
+                       nms(.3, -1, -1, background=-1), found, NMS),
+    "multiclass_nms_options": ("""multiclass_nms { score_threshold: 0.1 nms_top_k: 8 keep_top_k: 6 nms_threshold: 0.6 normalized: false
+                                  nms_eta: 0.9 background_label: 1 }""", nms(.1, 8, 6, .6, False, .9, 1), found, NMS),
+    "multiclass_nms_nothing": ("multiclass_nms { score_threshold: 2 nms_top_k: 4 keep_top_k: 4 }", nms(2., 4, 4), found, NMS),
+    "matrix_nms": ("matrix_nms { score_threshold: 0.2 post_threshold: 0.1 nms_top_k: 20 keep_top_k: 10 }", matrix(.2, .1, 20, 10),
+                   found, NMS),
+    "matrix_nms_gaussian": ("""matrix_nms { score_threshold: 0.1 post_threshold: 0.3 nms_top_k: 6 keep_top_k: 9 use_gaussian: true
+                               gaussian_sigma: 1.5 background_label: -1 normalized: false }""",
+                            matrix(.1, .3, 6, 9, use_gaussian=True, gaussian_sigma=1.5, background_label=-1, normalized=False), found, NMS),
+    "prior_box": ("prior_box { min_sizes: 8 }", "lambda x, y: ops.prior_box(x, y, [8.])", dict(x=f(2, 3, 2, 3), y=f(2, 3, 20, 36)),
+                  dict(outputs=["l", "l:variances"], by="")),
+    "prior_box_options": ("""prior_box { min_sizes: [4, 10] max_sizes: [9, 16] aspect_ratios: [2, 3] variance: [0.2, 0.1, 0.3, 0.4] flip: true
+                             clip: true steps: [9, 11] offset: 0.4 min_max_aspect_ratios_order: true }""",
+                          "lambda x, y: ops.prior_box(x, y, [4., 10.], [9., 16.], [2., 3.], [.2, .1, .3, .4], True, True, [9., 11.], .4, True)",
+                          dict(x=f(1, 3, 2, 3), y=f(1, 3, 20, 36)), dict(outputs=["l", "l:variances"], by="")),
+    "anchor_generator": ("anchor_generator {}", anchors(), dict(x=f(1, 2, 2, 3)), dict(outputs=["l", "l:variances"], by="")),
+    "anchor_generator_options": ("""anchor_generator { anchor_sizes: [16, 40] aspect_ratios: [1, 3] variance: [1, 1, 1, 0.5] stride: [8, 6]
+                                    offset: 0.2 }""", anchors(sizes=(16., 40.), ratios=(1., 3.), variance=(1., 1., 1., .5), stride=(8., 6.), offset=.2),
+                                 dict(x=f(1, 2, 2, 3)), dict(outputs=["l", "l:variances"], by="")),
+    "box_coder": ("box_coder {}", "lambda p, v, t: ops.box_coder(p, v, t)",
+                  dict(p=A(P.tolist(), "float32"), v=A([VARIANCES] * 10, "float32"), t=A(T[0].tolist(), "float32")), dict(by="")),
+    "box_coder_decode": ("box_coder { code_type: decode_center_size variance: [0.1, 0.1, 0.2, 0.2] box_normalized: false }",
+                         "lambda p, t: ops.box_coder(p, [.1, .1, .2, .2], t, 'decode_center_size', False)",
+                         dict(p=A((P * 40).tolist(), "float32"), t=f(2, 10, 4)), dict(by="")),
+    "box_coder_decode_axis": ("box_coder { code_type: decode_center_size axis: 1 }", "lambda p, v, t: ops.box_coder(p, v, t, 'decode_center_size', axis=1)",
+                              dict(p=A(P.tolist(), "float32"), v=A([VARIANCES] * 10, "float32"), t=f(10, 3, 4)), dict(by="")),
+    "generate_proposals": ("generate_proposals { pre_nms_top_n: 20 post_nms_top_n: 6 nms_thresh: 0.4 min_size: 2 }",
+                           "lambda s, d, i, a, v: ops.generate_proposals(s, d, i, a, v, 20, 6, .4, 2., return_rois_num=True)",
+                           dict(s=f(2, 3, 4, 4), d=f(2, 12, 4, 4), i=A([[40, 50], [30, 44]], "float32"),
+                                a=A(boxes(1, 48, 40)[0].reshape(4, 4, 3, 4).tolist(), "float32"), v=f(4, 4, 3, 4, lo=.1, hi=.3)),
+                           dict(outputs=["l", "l:scores", "l:rois_num"], by="")),
+    "yolo_box_img_size": ("yolo_box { anchors: [10, 13, 16, 30] class_num: 2 conf_thresh: 0.4 downsample_ratio: 8 img_size: [24, 30] }",
+                          "lambda x: ops.yolo_box(x, paddle.to_tensor([[24, 30], [24, 30]], 'int32'), [10, 13, 16, 30], 2, 0.4, 8)",
+                          dict(x=f(2, 14, 3, 3)), dict(outputs=["l", "l:scores"], by="")),
+    "multi_box_head": ("""multi_box_head { num_classes: 3 min_sizes: [6, 12] max_sizes: [12, 20] aspect_ratios { value: 2 }
+                          aspect_ratios { value: [2, 3] } kernel_size: 3 pad: 1 }""",
+                       lambda: MultiBoxHead(3, [4, 6], 3, 1, priors([6., 12.], [12., 20.], [[2.], [2., 3.]])), two_maps, HEAD),
+    "multi_box_head_ratios": ("""multi_box_head { num_classes: 2 base_size: 32 min_ratio: 20 max_ratio: 90 aspect_ratios { value: 2 }
+                                 aspect_ratios { value: 2 } aspect_ratios { value: 2 } clip: true steps: [8, 16, 16] offset: 0.3 }""",
+                              lambda: MultiBoxHead(2, [4, 4, 4], 1, 0, [dict(p, steps=[s, s]) for p, s in zip(priors(
+                                  [3.2, 6.4, 28.8], [6.4, 28.8, 51.2], [[2.]] * 3, clip=True, offset=.3), (8., 16., 16.))]),
+                              dict(a=f(2, 2, 4, 4), b=f(2, 2, 2, 2), c=f(2, 2, 2, 2), image=f(2, 3, 32, 32)), dict(HEAD, by="a b c")),
+    "detection_output": ("detection_output { score_threshold: 0.2 keep_top_k: 5 nms_threshold: 0.45 }", lambda: detection_output,
+                         dict(loc=f(2, 10, 4), conf=f(2, 10, 3, lo=-2, hi=2), p=A(P.tolist(), "float32"), v=A([VARIANCES] * 10, "float32")), NMS),
+    "ssd_loss": ssd(),
+    "ssd_loss_bipartite": ssd("match_type: bipartite neg_pos_ratio: 1.5 neg_overlap: 0.3 loc_loss_weight: 2 conf_loss_weight: 0.5",
+                              per_prediction=False, ratio=1.5, negative=.3, loc_weight=2., conf_weight=.5),
+    "ssd_loss_background": ssd("background_label: 0 overlap_threshold: 0.3 normalize: false", threshold=.3, normalize=False),
+}
