@@ -53,6 +53,9 @@ std::vector<ResultInfo> ResultsOf(const job::Metric& metric) {
   } else if (metric.has_chunk_f1()) {
     add("precision");
     add("recall");
+  } else if (metric.mean_average_precision().ap_type() ==
+             job::MeanAveragePrecision::coco) {
+    for (const char* suffix : {"50", "75", "recall"}) add(suffix);
   } else if (metric.mean_iou().per_class()) {
     for (int c = 0; c < metric.mean_iou().num_classes(); ++c) add(c);
   }

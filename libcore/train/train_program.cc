@@ -41,7 +41,7 @@ MetricUse MetricOf(const LoadedJob& job, const job::Metric& metric,
     use.more.push_back({MetricSlot::kLength,
                         absl::StrCat(metric.label(), "_length"),
                         /*variable=*/false, /*required=*/false});
-  if (metric.has_input_length()) {
+  if (metric.has_input_length() || !inputs.input_length.empty()) {
     const bool variable = !inputs.input_length.empty();
     use.more.push_back({MetricSlot::kInputLength,
                         variable ? inputs.input_length : metric.input_length(),

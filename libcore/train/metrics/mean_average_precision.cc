@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// PaddlePaddle's DetectionMAP over padded batches. Two things differ from its
-// op: a class is left out by its number (the op compares background_label with
-// the number of its boxes), and pixels are possible (the op cuts at 0 and 1).
+// PaddlePaddle's DetectionMAP over padded batches, or COCO's rules (coco.h). Two
+// things differ from DetectionMAP's op: a class is left out by its number (the
+// op compares background_label with the number of its boxes), and pixels are
+// possible (the op cuts at 0 and 1).
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +11,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_metric.pb.h"
 #include "libcore/ops/metric/average_precision.h"
+#include "libcore/train/metrics/box_units.h"
+#include "libcore/train/metrics/coco.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/metrics/values.h"
 
@@ -23,7 +27,7 @@ class MeanAveragePrecisionMetric : public Metric {
  public:
   MeanAveragePrecisionMetric(const job::MeanAveragePrecision& p,
                              ResultNames names)
-      : Metric(std::move(names)), p_(p) {
+      : Metric(std::move(names)), p_(p), coco_(p.max_detections()) {
     options_.threshold = static_cast<float>(p.overlap_threshold());
     options_.difficult = p.evaluate_difficult();
     options_.eleven = p.ap_type() == job::MeanAveragePrecision::eleven_point;
@@ -42,14 +46,22 @@ class MeanAveragePrecisionMetric : public Metric {
     if (rank == 2 && !specs[MetricSlot::kInputLength].has_value())
       return InvalidArgument(
           "the predictions have shape %s; 'input_length' must say how many "
-          "rows each record has",
+          "rows each record has (layers as multiclass_nms do as "
+          "\"LAYER:rois_num\")",
           ToString(input.shape));
     if (rank == 3)
       PD_RETURN_IF_ERROR(CheckLengths(specs, MetricSlot::kInputLength));
     return CheckTruths(specs);
   }
 
-  void Reset() override { tally_ = ap::Tally<double>(); }
+  BoxUnits units() const {
+    return {p_.is_bbox_normalized(),
+            p_.box_format() == job::MeanAveragePrecision::cxcywh};
+  }
+  void Reset() override {
+    tally_ = ap::Tally<double>();
+    coco_ = CocoTally(p_.max_detections());
+  }
 
  private:
   absl::Status CheckTruths(const MetricSpecs& specs) const {
@@ -106,14 +118,22 @@ class MeanAveragePrecisionMetric : public Metric {
                           rows, most);
       PD_ASSIGN_OR_RETURN(auto found, FoundIn(input, row, rows));
       PD_ASSIGN_OR_RETURN(auto wanted, TruthsOf(batch, n, truths.Length(n)));
-      ap::TallyImage(options_, std::move(wanted), found, &tally_);
+      if (IsCoco())
+        coco_.AddImage(wanted, found);
+      else
+        ap::TallyImage(options_, std::move(wanted), found, &tally_);
       row += rows;
     }
     return absl::OkStatus();
   }
 
-  static absl::StatusOr<ap::ByClass<ap::Found<double>>> FoundIn(
-      const Tensor& input, int64_t row, int64_t rows) {
+  bool IsCoco() const {
+    return p_.ap_type() == job::MeanAveragePrecision::coco;
+  }
+
+  absl::StatusOr<ap::ByClass<ap::Found<double>>> FoundIn(const Tensor& input,
+                                                         int64_t row,
+                                                         int64_t rows) const {
     ap::ByClass<ap::Found<double>> found;
     const Numbers numbers(input);
     for (int64_t i = row * 6; i < (row + rows) * 6; i += 6) {
@@ -124,7 +144,10 @@ class MeanAveragePrecisionMetric : public Metric {
       if (numbers[i] < 0) continue;
       ap::Found<double> one;
       one.score = numbers[i + 1];
-      for (int64_t k = 0; k < 4; ++k) one.box[k] = numbers[i + 2 + k];
+      for (int64_t k = 0; k < 4; ++k) {
+        one.box[k] = numbers[i + 2 + k];
+        if (options_.clip) one.box[k] = std::clamp(one.box[k], 0.0, 1.0);
+      }
       found[static_cast<int64_t>(numbers[i])].push_back(one);
     }
     return found;
@@ -155,6 +178,12 @@ class MeanAveragePrecisionMetric : public Metric {
   }
 
   std::vector<double> Values() const override {
+    if (IsCoco()) {
+      const int64_t background = p_.background_label();
+      const CocoResults results =
+          coco_.Results(p_.has_background_label() ? &background : nullptr);
+      return {results.mean, results.at_50, results.at_75, results.recall};
+    }
     ap::Tally<double> tally = tally_;
     int64_t counted = 0;
     const auto skip = [this](int64_t label, int64_t) {
@@ -167,9 +196,16 @@ class MeanAveragePrecisionMetric : public Metric {
   const job::MeanAveragePrecision p_;
   ap::Options options_;
   ap::Tally<double> tally_;
+  CocoTally coco_;
 };
 
 }  // namespace
+
+std::optional<BoxUnits> BoxUnitsOf(const Metric& metric) {
+  const auto* boxes = dynamic_cast<const MeanAveragePrecisionMetric*>(&metric);
+  if (boxes == nullptr) return std::nullopt;
+  return boxes->units();
+}
 
 MetricPtr MakeMeanAveragePrecision(const job::Metric& metric,
                                    ResultNames names) {
