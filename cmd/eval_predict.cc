@@ -65,6 +65,10 @@ class Answers {
   /// Whether pictures have a place, where there are any.
   absl::Status Begin(bool arrays) {
     arrays_ = arrays;
+    if (answer_.kind == AnswerKind::kBoxes && arrays)
+      return CommandLineError(
+          "--out: records differ in how many boxes they have, which arrays of "
+          ".npz do not; .csv and .jsonl take them");
     if (answer_.kind != AnswerKind::kMask) {
       if (!masks_.empty() && asked()) return NoMasks();
       masks_.clear();
@@ -249,6 +253,11 @@ absl::Status Answers::Make(const Batch& batch, const Dataset& data,
     case AnswerKind::kMask:
       PD_RETURN_IF_ERROR(Mask(output, i, p));
       break;
+    case AnswerKind::kBoxes: {
+      PD_ASSIGN_OR_RETURN(p->boxes, BoxesOf(answer_, outputs, i));
+      p->has_boxes = true;
+      break;
+    }
   }
   ++records_;
   return absl::OkStatus();

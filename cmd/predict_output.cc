@@ -95,7 +95,22 @@ class CsvPredictions : public PredictionWriter {
           "an answer has %d numbers, too many for a line of CSV; --out with a "
           "name that ends in .npz or .jsonl takes them",
           prediction.numbers.size());
-    const Columns columns = ColumnsOf(prediction);
+    if (!prediction.has_boxes) return WriteLine(ColumnsOf(prediction));
+    // A line for each box; a record without boxes has none.
+    for (const DetectedBox& box : prediction.boxes) {
+      Columns columns = ColumnsOf(prediction);
+      AddBox(box, &columns);
+      PD_RETURN_IF_ERROR(WriteLine(columns));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Flush() override { return output_.Flush(); }
+  absl::Status Finish() override { return output_.Finish(); }
+
+ private:
+  using Columns = std::vector<std::pair<std::string, std::string>>;
+
+  absl::Status WriteLine(const Columns& columns) {
     std::string names, values;
     for (const auto& [name, value] : columns) {
       absl::StrAppend(&names, names.empty() ? "" : ",", Quoted(name));
@@ -111,11 +126,14 @@ class CsvPredictions : public PredictionWriter {
     names_ = std::move(names);
     return output_.Append(values + "\n");
   }
-  absl::Status Flush() override { return output_.Flush(); }
-  absl::Status Finish() override { return output_.Finish(); }
 
- private:
-  using Columns = std::vector<std::pair<std::string, std::string>>;
+  void AddBox(const DetectedBox& box, Columns* columns) const {
+    columns->emplace_back("class", ClassName(layout_.classes, box.number));
+    columns->emplace_back("score", absl::StrFormat("%.6g", box.score));
+    const char* const kNames[] = {"x1", "y1", "x2", "y2"};
+    for (size_t i = 0; i < 4; ++i)
+      columns->emplace_back(kNames[i], absl::StrFormat("%.6g", box.corners[i]));
+  }
 
   Columns ColumnsOf(const Prediction& p) const {
     Columns columns;
@@ -181,6 +199,16 @@ class JsonPredictions : public PredictionWriter {
         line["classes"].push_back(ClassName(layout_.classes, c));
     }
     if (!p.mask.empty()) line["mask"] = p.mask;
+    if (p.has_boxes) line["boxes"] = Json::array();
+    for (const DetectedBox& box : p.boxes)
+      line["boxes"].push_back(
+          {{"class", ClassName(layout_.classes, box.number)},
+           {"number", box.number},
+           {"score", box.score},
+           {"x1", box.corners[0]},
+           {"y1", box.corners[1]},
+           {"x2", box.corners[2]},
+           {"y2", box.corners[3]}});
     return output_.Append(DumpJson(line) + "\n");
   }
   absl::Status Flush() override { return output_.Flush(); }

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "libcore/data/dataset.h"
 #include "libcore/ir/array.h"
+#include "libcore/train/answer.h"
 
 namespace pd {
 
@@ -39,6 +40,8 @@ struct Prediction {
   bool has_positions = false;
   std::vector<int64_t> positions;  ///< the class of each position
   std::string mask;                ///< the picture's path
+  bool has_boxes = false;
+  std::vector<DetectedBox> boxes;  ///< best first
   /// The record's arrays in an npz, with their names.
   std::vector<std::pair<std::string, Array>> arrays;
 };

@@ -12,6 +12,7 @@
 #include "libcore/data/class_colors.h"
 #include "libcore/data/dataset.h"
 #include "libcore/data/vocabulary.h"
+#include "libcore/report/draw_boxes.h"
 
 namespace pd {
 namespace {
@@ -20,6 +21,7 @@ constexpr int64_t kShownNumbers = 12;
 constexpr int64_t kShownColumns = 30;
 constexpr int64_t kShownWords = 60;
 constexpr int64_t kMostSide = 1024;  // of a picture
+constexpr float kShownScore = 0.3f;  // of a detected box
 
 double NumberAt(DType dtype, const void* data, int64_t i) {
   switch (dtype) {
@@ -50,6 +52,30 @@ std::string NumbersText(DType dtype, const void* data, int64_t begin,
   if (count > kShownNumbers)
     absl::StrAppend(&text, ", ... (", count, " numbers)");
   return text;
+}
+
+// The true boxes of record i; what has no size is padding.
+std::vector<DrawnBox> TrueBoxes(const BatchField& label,
+                                const BatchField& boxes, bool centred,
+                                int64_t i) {
+  std::vector<DrawnBox> truths;
+  const int64_t count = PerRecord(label.shape);
+  if (PerRecord(boxes.shape) != count * 4) return truths;
+  for (int64_t k = i * count; k < (i + 1) * count; ++k) {
+    double b[4];
+    for (int64_t j = 0; j < 4; ++j)
+      b[j] = NumberAt(boxes.dtype, boxes.data, k * 4 + j);
+    if (centred) {
+      const double width = b[2], height = b[3];
+      b[0] -= width / 2, b[1] -= height / 2;
+      b[2] = b[0] + width, b[3] = b[1] + height;
+    }
+    if (!(b[2] > b[0] && b[3] > b[1])) continue;
+    truths.push_back(
+        {static_cast<int64_t>(NumberAt(label.dtype, label.data, k)),
+         {b[0], b[1], b[2], b[3]}});
+  }
+  return truths;
 }
 
 // VisualDL's bucket of a probability. NaN is no reason to say yes.
@@ -139,6 +165,8 @@ void EvaluationView::OnBatch(const Batch& batch,
     LookAtPositions(batch, *output, *label);
   } else if (floats && label != nullptr && answer_.kind == AnswerKind::kMask) {
     LookAtMasks(batch, *output, *label);
+  } else if (output != nullptr && answer_.kind == AnswerKind::kBoxes) {
+    LookAtBoxes(batch, outputs);
   } else {
     for (int64_t i = 0; i < batch.size && samples_.size() < most_; ++i) {
       RecordView view;
@@ -237,6 +265,50 @@ void EvaluationView::LookAtMasks(const Batch& batch, const Tensor& output,
         counted > 0
             ? 100.0 * static_cast<double>(right) / static_cast<double>(counted)
             : 100.0);
+    Judge(batch, i, std::move(view));
+  }
+}
+
+void EvaluationView::LookAtBoxes(const Batch& batch,
+                                 const std::vector<const Tensor*>& outputs) {
+  // Of boxes in pixels: those of the network's picture.
+  double sides[2] = {1, 1};
+  for (const std::string& name : program_->inputs) {
+    const BatchField* field = FindField(batch, name);
+    if (answer_.normalized || field == nullptr || field->shape.size() != 4)
+      continue;
+    sides[0] = static_cast<double>(field->shape[3]);
+    sides[1] = static_cast<double>(field->shape[2]);
+  }
+  const BatchField* label = FindField(batch, answer_.label);
+  const BatchField* truths = FindField(batch, answer_.boxes);
+  for (int64_t i = 0; i < batch.size && samples_.size() < most_; ++i) {
+    const auto found = BoxesOf(answer_, outputs, i);
+    if (!found.ok()) return;
+    RecordView view;
+    std::vector<DrawnBox> drawn;
+    for (const DetectedBox& box : *found) {
+      if (box.score < kShownScore) break;
+      absl::StrAppendFormat(&view.answer, "%s%s %.2f",
+                            drawn.empty() ? "" : ", ", ClassName(box.number),
+                            box.score);
+      drawn.push_back({box.number, {}});
+      for (size_t k = 0; k < 4; ++k)
+        drawn.back().corners[k] =
+            static_cast<double>(box.corners[k]) / sides[k % 2];
+    }
+    const Image& picture = PictureOf(batch, i);
+    view.answer_mask = DrawBoxes(picture, drawn);
+    drawn.clear();
+    if (label != nullptr && truths != nullptr) {
+      drawn = TrueBoxes(*label, *truths, answer_.centred_boxes, i);
+      for (DrawnBox& box : drawn) {
+        for (size_t k = 0; k < 4; ++k) box.corners[k] /= sides[k % 2];
+        absl::StrAppend(&view.truth, view.truth.empty() ? "" : ", ",
+                        ClassName(box.number));
+      }
+      view.truth_mask = DrawBoxes(picture, drawn);
+    }
     Judge(batch, i, std::move(view));
   }
 }

@@ -29,7 +29,8 @@ struct RecordView {
   std::string place;   ///< its file, with the line in it; "" where it has none
   std::vector<std::pair<std::string, std::string>> inputs;  ///< name, text
   Image picture;                  ///< no pixels where there is no image
-  Image truth_mask, answer_mask;  ///< of kMask: the classes of its pixels
+  /// Of kMask: the classes of its pixels; of kBoxes: the picture with boxes.
+  Image truth_mask, answer_mask;
   std::string truth, answer;
   bool wrong = false;
   double confidence = 0;     ///< of the answer; of kClasses and kYesNo
@@ -96,6 +97,8 @@ class EvaluationView : public EvaluationObserver {
                        const BatchField& label);
   void LookAtMasks(const Batch& batch, const Tensor& output,
                    const BatchField& label);
+  void LookAtBoxes(const Batch& batch,
+                   const std::vector<const Tensor*>& outputs);
   std::string WordsText(const std::string& field, const int64_t* numbers,
                         int64_t count) const;
   int64_t LengthOf(const Batch& batch, const std::string& field, int64_t i,

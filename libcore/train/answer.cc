@@ -5,6 +5,10 @@
 #include <cmath>
 #include <set>
 
+#include "libcore/base/error.h"
+#include "libcore/nn/row_counts.h"
+#include "libcore/train/metrics/box_units.h"
+
 namespace pd {
 namespace {
 
@@ -87,7 +91,73 @@ Answer AnswerTo(const VarDesc& output, const FeedSpec& feed, bool yes_no) {
   return answer;
 }
 
+// Boxes are held against the classes that a metric of boxes reads. The metric
+// also says in which units they are, else the layer does. kNone where another
+// kind of thing is at `output`.
+Answer BoxesAnswer(const TrainProgram& program, size_t output) {
+  const auto& outputs = program.outputs;
+  const std::string counts = RowCountsOf(program.test, outputs[output]);
+  Answer answer;
+  if (counts.empty()) return answer;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (PastCopies(program.test, outputs[o]) != counts) continue;
+    answer.kind = AnswerKind::kBoxes;
+    answer.counts = o;
+  }
+  if (answer.kind == AnswerKind::kNone) return answer;
+  answer.output = output;
+  answer.made_by = MakerOf(program.test, outputs[output]);
+  const std::string rows = PastCopies(program.test, outputs[output]);
+  for (const OpDesc& op : program.test.global().ops)
+    if (op.Out("Out") == rows)
+      answer.normalized = op.AttrOr<bool>("normalized", true);
+  for (const MetricUse& use : program.metrics) {
+    if (PastCopies(program.test, use.prediction) != rows) continue;
+    answer.label = use.label;
+    if (const auto units = BoxUnitsOf(*use.metric); units.has_value()) {
+      answer.normalized = units->normalized;
+      answer.centred_boxes = units->centred;
+    }
+    for (const MetricUse::More& more : use.more)
+      if (more.slot == MetricSlot::kBox) answer.boxes = more.name;
+  }
+  return answer;
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<DetectedBox>> BoxesOf(
+    const Answer& answer, const std::vector<const Tensor*>& outputs,
+    int64_t record) {
+  const Tensor& rows = *outputs[answer.output];
+  const Tensor& counts = *outputs[answer.counts];
+  if (rows.dtype() != DType::kFloat32 || rows.rank() != 2 || rows.dim(1) != 6 ||
+      counts.dtype() != DType::kInt32 || counts.size() <= record)
+    return InvalidArgument(
+        "the detected boxes are %s%s and their counts %s%s; expected "
+        "float32[rows, 6] and a count for each record",
+        Name(rows.dtype()), ToString(rows.shape()), Name(counts.dtype()),
+        ToString(counts.shape()));
+  const int32_t* count = counts.data<int32_t>();
+  int64_t first = 0;
+  for (int64_t i = 0; i < record; ++i) first += count[i];
+  if (count[record] < 0 || first < 0 || first + count[record] > rows.dim(0))
+    return InvalidArgument("record %d has %d boxes behind %d others of %d",
+                           record, count[record], first, rows.dim(0));
+  std::vector<DetectedBox> boxes;
+  for (int64_t i = first; i < first + count[record]; ++i) {
+    const float* row = rows.data<float>() + i * 6;
+    if (!(row[0] >= 0)) continue;  // stands for no box
+    DetectedBox box{static_cast<int64_t>(row[0]), row[1], {}};
+    std::copy_n(row + 2, 4, box.corners);
+    boxes.push_back(box);
+  }
+  std::stable_sort(boxes.begin(), boxes.end(),
+                   [](const DetectedBox& a, const DetectedBox& b) {
+                     return a.score > b.score;
+                   });
+  return boxes;
+}
 
 int64_t PerRecord(const Shape& shape) {
   int64_t size = 1;
@@ -101,6 +171,8 @@ Answer FindAnswer(const TrainProgram& program) {
   for (size_t o = 0; o < program.outputs.size(); ++o) {
     const VarDesc* output = block.FindVar(program.outputs[o]);
     if (output == nullptr) continue;
+    const Answer boxes = BoxesAnswer(program, o);
+    if (boxes.kind == AnswerKind::kBoxes) return boxes;
     // A network may give out the probability, and its loss take the logit.
     const bool asks =
         yes_no.count(output->name) > 0 ||

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "libcore/tensor/tensor.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -22,6 +24,7 @@ enum class AnswerKind {
              ///< or int64 [records, length]: the classes themselves
   kMask,     ///< [records, classes, height, width] or classes last: scores
              ///< against a class a pixel
+  kBoxes,    ///< rows of class, score, box, as many as `counts` says
 };
 
 struct Answer {
@@ -31,6 +34,18 @@ struct Answer {
   std::string made_by;  ///< the op that makes it, which tells scores apart
   int64_t classes = 0;  ///< 2 of kYesNo; 0 of kNumbers and of int64 outputs
   int axis = 1;         ///< of the classes in scores
+  size_t counts = 0;    ///< of kBoxes: the place of the output that counts rows
+  std::string boxes;    ///< of kBoxes: the field of the true boxes, or ""
+  bool centred_boxes = false;  ///< those are centre, width, height
+  /// Of kBoxes: coordinates are parts of the picture, not pixels.
+  bool normalized = true;
+};
+
+/// A detected box.
+struct DetectedBox {
+  int64_t number;  ///< of its class
+  float score;
+  float corners[4];  ///< xmin, ymin, xmax, ymax
 };
 
 /// The first output that a label of the job can be held against.
@@ -52,6 +67,12 @@ float YesProbability(const std::string& made_by, float score);
 /// `place` counts a record's positions or pixels. Ties go to the first.
 int64_t LargestAt(const Answer& answer, const Shape& shape, const float* scores,
                   int64_t record, int64_t place);
+
+/// Of kBoxes: the boxes of record `record`, best first. InvalidArgument where
+/// the outputs do not fit each other.
+absl::StatusOr<std::vector<DetectedBox>> BoxesOf(
+    const Answer& answer, const std::vector<const Tensor*>& outputs,
+    int64_t record);
 
 /// Elements of one record.
 int64_t PerRecord(const Shape& shape);

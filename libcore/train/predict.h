@@ -21,7 +21,8 @@ namespace pd {
 struct Predictor {
   ProgramDesc program;
   std::vector<FeedSpec> inputs;      ///< first extents -1
-  std::vector<std::string> outputs;  ///< one row a record
+  /// One row a record, or detected boxes and how many each record has.
+  std::vector<std::string> outputs;
 };
 
 /// Sees a batch, its data set and the outputs, row-major; all are valid during
