@@ -28,7 +28,7 @@ struct RecordView {
   int64_t record = 0;  ///< its number in the data set
   std::string place;   ///< its file, with the line in it; "" where it has none
   std::vector<std::pair<std::string, std::string>> inputs;  ///< name, text
-  Image picture;                  ///< no pixels where there is no image
+  Image picture;  ///< no pixels where there is no image
   /// Of kMask: the classes of its pixels; of kBoxes: the picture with boxes.
   Image truth_mask, answer_mask;
   std::string truth, answer;

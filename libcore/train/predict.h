@@ -20,7 +20,7 @@ namespace pd {
 /// The program to run. Variables have their values in the session's scope.
 struct Predictor {
   ProgramDesc program;
-  std::vector<FeedSpec> inputs;      ///< first extents -1
+  std::vector<FeedSpec> inputs;  ///< first extents -1
   /// One row a record, or detected boxes and how many each record has.
   std::vector<std::string> outputs;
 };

@@ -133,14 +133,14 @@ TEST(Metrics, CocoByHand) {
   Values values;
   values[MetricSlot::kLabel].Set({1, 4}, std::vector<int64_t>{1, 1, 2, 2});
   values[MetricSlot::kBox].Set(
-      {1, 4, 4}, std::vector<float>{0,  0,  10, 10, 50, 50, 60, 60,
-                                    20, 20, 30, 30, 70, 70, 90, 90});
+      {1, 4, 4}, std::vector<float>{0, 0, 10, 10, 50, 50, 60, 60, 20, 20, 30,
+                                    30, 70, 70, 90, 90});
   values[MetricSlot::kDifficult].Set({1, 4}, std::vector<int64_t>{0, 0, 0, 1});
   values[MetricSlot::kInput].Set(
       {5, 6},
-      std::vector<float>{1, 0.9f, 0,  0,  10, 8.2f, 1, 0.8f, 80, 0,  90, 10,
-                         2, 0.9f, 70, 70, 75, 75, 2, 0.8f, 80, 80, 90, 90,
-                         2, 0.7f, 20, 20, 30, 30});
+      std::vector<float>{1,  0.9f, 0,  0,    10, 8.2f, 1,  0.8f, 80, 0,
+                         90, 10,   2,  0.9f, 70, 70,   75, 75,   2,  0.8f,
+                         80, 80,   90, 90,   2,  0.7f, 20, 20,   30, 30});
   values[MetricSlot::kInputLength].Set({1}, std::vector<int64_t>{5});
   const std::string text =
       "mean_average_precision { ap_type: coco is_bbox_normalized: false "

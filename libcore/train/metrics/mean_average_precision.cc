@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PaddlePaddle's DetectionMAP over padded batches, or COCO's rules (coco.h). Two
-// things differ from DetectionMAP's op: a class is left out by its number (the
-// op compares background_label with the number of its boxes), and pixels are
-// possible (the op cuts at 0 and 1).
+// PaddlePaddle's DetectionMAP over padded batches, or COCO's rules (coco.h).
+// Two things differ from DetectionMAP's op: a class is left out by its number
+// (the op compares background_label with the number of its boxes), and pixels
+// are possible (the op cuts at 0 and 1).
 #include <algorithm>
 #include <cmath>
 #include <limits>
