@@ -28,7 +28,7 @@ namespace {
 
 constexpr double kSecondsToEnd = 2;
 
-// What a child needs of its parent: nothing but the three streams.
+// A child has nothing of its parent but the three streams.
 class SpawnSetting {
  public:
   SpawnSetting() {

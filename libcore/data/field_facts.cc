@@ -139,7 +139,7 @@ std::optional<LabelRange> LookAtLabels(const Dataset& dataset, size_t field,
     return std::nullopt;
   LabelRange range;
   Record record;
-  if (dataset.size() == 0) return range;
+  if (dataset.size() == 0 || dataset.is_stream()) return range;
   // The first record says how large they are.
   int64_t most = kMostRecords;
   if (dataset.Read(0, &record).ok()) {

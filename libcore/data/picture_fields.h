@@ -22,7 +22,7 @@
 
 namespace pd {
 
-/// What one thread needs to transform pictures.
+/// The buffers that one thread needs to transform pictures.
 struct PictureScratch {
   TransformScratch picture, mask;
 };

@@ -161,6 +161,7 @@ class PredictionData::Impl {
   absl::StatusOr<Form> FormOf(const std::string& path) const;
   absl::StatusOr<std::unique_ptr<Loader>> Load(DatasetPtr dataset);
   absl::Status NotDescribed(const char* what) const;
+  absl::Status CheckTransforms() const;
 
   const LoadedJob& job_;
   const job::DataSet& set_;
@@ -321,6 +322,17 @@ absl::StatusOr<DatasetPtr> PredictionData::Impl::OpenPiece() {
   return dataset;
 }
 
+// Predictions of a picture are the same each time.
+absl::Status PredictionData::Impl::CheckTransforms() const {
+  const std::vector<Transform> transforms = TransformsOf(set_);
+  if (std::none_of(transforms.begin(), transforms.end(), IsRandom))
+    return absl::OkStatus();
+  return job_.At(
+      InvalidArgument("this data set changes pictures at random; data.eval "
+                      "with transforms that do not is needed to predict"),
+      set_);
+}
+
 // This source, and those behind it that are pictures too.
 absl::StatusOr<DatasetPtr> PredictionData::Impl::OpenPicturesFrom() {
   if (inputs_.size() != 1)
@@ -329,11 +341,6 @@ absl::StatusOr<DatasetPtr> PredictionData::Impl::OpenPicturesFrom() {
                                    inputs_.size(), path_),
                    leaf_);
   const std::vector<Transform> transforms = TransformsOf(set_);
-  if (std::any_of(transforms.begin(), transforms.end(), IsRandom))
-    return job_.At(
-        InvalidArgument("this data set changes pictures at random; data.eval "
-                        "with transforms that do not is needed to predict"),
-        set_);
   PicturesOptions options;
   options.field = inputs_[0].name;
   // MNIST's digits are grey, and may lie in a network's input in any shape.
@@ -375,6 +382,8 @@ absl::StatusOr<std::unique_ptr<Loader>> PredictionData::Impl::Load(
   const bool image = std::any_of(fields.begin(), fields.end(),
                                  [](const FieldSpec& f) { return f.is_image; });
   if (!image) options.transforms.clear();
+  if (image && form_ != Form::kOwn && form_ != Form::kArrays)
+    PD_RETURN_IF_ERROR(CheckTransforms());
   const auto missing = [&dataset](const FieldPadding& padding) {
     return dataset->FindField(padding.field) == nullptr;
   };

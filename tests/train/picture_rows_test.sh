@@ -46,7 +46,7 @@ model {
   layer { flatten {} }
   layer { name: "head" linear { out_features: 2 } }
 }
-loss { cross_entropy { label: "label" } }
+loss { cross_entropy {} }
 metric { accuracy {} }
 optimizer { sgd { learning_rate: 0.01 } }
 train { epochs: 2 seed: 3 log { every_steps: 1 } }
@@ -58,16 +58,20 @@ data {
     transform { to_tensor {} }
     batch_size: 2 shuffle: true
   }
+  eval { $2 transform { resize { size: [8, 8] } } transform { to_tensor {} } batch_size: 2 }
 }
 J
 }
-job 'dataset_folder { root: "set" extensions: [".png", ".jpg", ".bmp"] }' >folder.pbtxt
+job 'dataset_folder { root: "set" extensions: [".png", ".jpg", ".bmp"] }' \
+  'dataset_folder { root: "set" extensions: [".png", ".jpg", ".bmp"] }' >folder.pbtxt
 job 'csv { path: "set/rows.csv"
   field { name: "image" column: "file" picture {} }
-  field { name: "label" column: "kind" categories {} } }' >csv.pbtxt
+  field { name: "label" column: "kind" categories {} } }' \
+  'csv { path: "set/rows.csv" }' >csv.pbtxt
 job 'jsonl { path: "set/rows.jsonl"
   field { name: "image" path: "at.file" picture {} }
-  field { name: "label" path: "kind" categories {} } }' >jsonl.pbtxt
+  field { name: "label" path: "kind" categories {} } }' \
+  'jsonl { path: "set/rows.jsonl" }' >jsonl.pbtxt
 for kind in folder csv jsonl; do
   expect 0 "" pd-train -q -c $kind.pbtxt --out $kind
 done
@@ -81,12 +85,13 @@ expect 0 "" pd-eval -q --predict -m csv set/new.csv --out new.csv
 expect 0 "" pd-eval -q --predict -m csv set/ant/rgb.png --out one.csv
 
 field='data.train.csv.field'
-expect 2 "csv.pbtxt:[0-9:]*: .*field 'image' is a picture, whose pixels are uint8" \
+expect 2 "field 'image' is a picture, whose pixels are uint8" \
   pd-train -q -c csv.pbtxt --out no -o "${field}[0].dtype=float32"
 echo "ant/none.png,ant" >>set/rows.csv
 expect 3 "rows.csv':7:1: field 'image': cannot open '.*set/ant/none.png'" \
   pd-train -q -c csv.pbtxt --out no
-expect 0 "1 of|left out|skipped" pd-train -c csv.pbtxt --out skipped -o data.train.on_error=skip
+expect 0 "none.png" pd-train -c csv.pbtxt --out skipped -o data.train.on_error=skip \
+  -o data.eval.on_error=skip
 
 # Masks: the same pairs in Pascal VOC's archive, in folders and in rows.
 top=VOCdevkit/VOC2012
@@ -107,7 +112,7 @@ model {
   input { name: "image" shape: [-1, 3, 6, 6] }
   layer { name: "head" conv2d { out_channels: ${2:-16} kernel_size: 1 } }
 }
-loss { cross_entropy { axis: 1 ignore_index: 255 label: "label" } }
+loss { cross_entropy { axis: 1 ignore_index: 255 } }
 optimizer { sgd { learning_rate: 0.01 } }
 train { epochs: 2 seed: 3 log { every_steps: 1 } }
 data {
