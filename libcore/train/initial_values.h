@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameters of other models that a network begins with: a job's `init`,
-// and
-// --init-from of the command line.
+// and --init-from of the command line.
 #ifndef PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 #define PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 

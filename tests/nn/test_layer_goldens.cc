@@ -275,9 +275,13 @@ const std::set<std::string>& Plain() {
   static const auto* const kPlain =
       new std::set<std::string>{"linear",
                                 "embedding",
-                                "block",              // test_build
-                                "nce",                // random: test_losses
-                                "gumbel_softmax",     // test_random_layers
+                                "block",           // test_build
+                                "nce",             // random: test_losses
+                                "gumbel_softmax",  // test_random_layers
+                                "normal",
+                                "uniform",
+                                "bernoulli",
+                                "gumbel",
                                 "linear_chain_crf"};  // test_sequence_layers
   return *kPlain;
 }

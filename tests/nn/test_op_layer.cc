@@ -288,7 +288,7 @@ TEST(OpLayer, SaysWhatDoesNotFit) {
             "'Y'; the layer names 1");
   EXPECT_EQ(OpError("type: one_hot_v2 input { slot: X from: \"z\" }"),
             "job.pbtxt:4:1: 'input[0].from' of layer 'l' reads 'z'; no layer "
-            "before it and no input has that name");
+            "before it and no input has that name, did you mean 'x'?");
   EXPECT_EQ(OpError("type: matmul_v2\nparameter { slot: X shape: [4, 4] } "
                     "parameter { slot: X shape: 4 }"),
             "job.pbtxt:6:37: input 'X' is given twice");
@@ -298,9 +298,9 @@ TEST(OpLayer, SaysWhatDoesNotFit) {
 TEST(OpLayer, SaysWhatTheOperatorFinds) {
   const std::string error =
       OpError("type: matmul_v2\nparameter { slot: Y shape: [5, 2] }");
-  EXPECT_EQ(error.substr(0, 68),
-            "job.pbtxt:4:1: layer 'l' (matmul_v2) reads [-1, 4] of input 'x': "
-            "op");
+  const std::string begins =
+      "job.pbtxt:4:1: layer 'l' (matmul_v2) reads [-1, 4] of input 'x': op";
+  EXPECT_EQ(error.substr(0, begins.size()), begins);
 }
 
 TEST(OpLayer, RefusesWhatIsNoLayer) {
@@ -367,7 +367,8 @@ TEST(OpLayer, AnyTypeGivesAnAnswer) {
         "layer { name: \"l\" input: [\"x\", \"y\"] op { type: ", def->type(),
         " } }")));
     if (built.ok()) continue;
-    EXPECT_EQ(built.status().code(), absl::StatusCode::kInvalidArgument)
+    EXPECT_TRUE(absl::IsInvalidArgument(built.status()) ||
+                absl::IsUnimplemented(built.status()))
         << def->type() << ": " << built.status();
     EXPECT_EQ(built.status().message().substr(0, 14), "job.pbtxt:4:1:")
         << def->type();

@@ -116,7 +116,9 @@ job both 'init { from: "all.npz" rename { from: "fc.*" to: "other.*" } missing: 
 init { from: "all.npz" skip: "body.*" }'
 says 0 "8 of 10 parameters taken; skipped: 'body.bias', 'body.weight'" pd-train -c jobs/both.pbtxt --out both
 
-# Sources of every kind give the same values.
+# Sources of every kind give the same values. A step at a rate of 1e-30 moves
+# zeros alone.
+weights() { tensors "$1" | sed -E 's/[-0-9.]+e-3[0-9]/0/g'; }
 cp -r torch jobs/run
 pd-convert -q torch/checkpoints/step-1/model.pdparams jobs/all.safetensors >/dev/null
 cp torch/checkpoints/step-1/model.pdparams jobs/all.pdparams
@@ -126,7 +128,7 @@ for source in all.npz all.safetensors all.pdparams run run@step-1 all.onnx expor
   job each "init { from: \"$source\" missing: fail }"
   rm -rf each
   says 0 "10 of 10 parameters taken" pd-train -c jobs/each.pbtxt --out each --seed 3
-  diff <(tensors torch/checkpoints/step-1/model.pdparams) <(tensors each/checkpoints/step-1/model.pdparams) >/dev/null ||
+  diff <(weights torch/checkpoints/step-1/model.pdparams) <(weights each/checkpoints/step-1/model.pdparams) >/dev/null ||
     fail "$source gives other values"
 done
 
@@ -143,6 +145,6 @@ diff <(tensors torch/checkpoints/step-1/model.pdparams | grep mix) <(tensors slo
   fail "what learns has not changed"
 
 # A run keeps its sources: others are another job.
-says 2 "was trained by another job: init" \
+says 2 "was trained by another job: 'init" \
   pd-train -c jobs/frozen.pbtxt --out frozen --resume --steps 4 -o 'init[0].missing=ignore' -o optimizer.sgd.learning_rate=0.5
 [ $failures -eq 0 ]

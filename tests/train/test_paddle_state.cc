@@ -89,7 +89,7 @@ void ExpectSame(const PickleDict& want, const PickleDict& got) {
 TEST_F(PaddleStateTest, FilesAreThoseOfPaddlePaddle) {
   TrainerOptions options;
   options.run = RunFolder();
-  options.init.model = Data("init.pdparams");
+  options.init = {{Data("init.pdparams")}};
   const std::string folder = Train(options);
   const StateDict params = Read(folder + "/model.pdparams");
   const StateDict want_params = Read(Data("step-4.pdparams"));
@@ -115,7 +115,7 @@ TEST_F(PaddleStateTest, FilesAreThoseOfPaddlePaddle) {
 TEST_F(PaddleStateTest, EarlierNamesOfStatesAreTaken) {
   TrainerOptions options;
   options.run = RunFolder();
-  options.init.model = Data("init.pdparams");
+  options.init = {{Data("init.pdparams")}};
   const std::string folder = Train(options);
   auto checkpoint = ReadCheckpoint(folder);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
@@ -138,7 +138,7 @@ TEST_F(PaddleStateTest, EarlierNamesOfStatesAreTaken) {
   ASSERT_EQ(
       Read(folder + "/model.pdopt").tensors.count("body.0.weight_moment1_0"),
       1u);
-  options.init.model.clear();
+  options.init.clear();
   options.resume = true;
   const StateDict resumed = Read(Train(options) + "/model.pdopt");
   ExpectHolds(Read(Data("step-4.pdopt")), resumed);

@@ -174,6 +174,9 @@ TEST_P(PhaseGoldens, StepsAreThoseOfPaddlePaddle) {
           << "step " << step << ", phase " << phase;
   for (const auto& [name, value] : *golden) {
     if (!absl::StartsWith(name, "last/")) continue;
+    // The gradient of a bias in front of a batch normalization is nothing but
+    // rounding, which Adam makes steps of; the running mean follows the bias.
+    if (name == "last/g.fc1.bias" || name == "last/g.norm._mean") continue;
     const auto got = training.session().scope().Get(name.substr(5));
     ASSERT_TRUE(got.ok()) << got.status();
     ASSERT_EQ(got->shape, value.shape) << name;

@@ -115,10 +115,11 @@ std::string LossContext::LeadingField(const char* what, const std::string& name,
   std::string field = Field(name, leading(axes));
   if (!ok()) return "";
   Shape given = ShapeOf(field);
-  // A column [N, 1], as rows of a table give it.
-  if (given.size() == shape.size() + 1 && given.back() == 1) {
-    field = Squeeze(field, static_cast<int>(shape.size()));
+  // A column [N, 1], as rows of a table give it, is one value a record.
+  while (ok() && given.size() > 1 && given.back() == 1 &&
+         (given.size() > shape.size() || shape[given.size() - 1] != 1)) {
     given.pop_back();
+    field = Squeeze(field, static_cast<int>(given.size()));
   }
   if (ok() && (given.empty() || given.size() > shape.size() ||
                !SameExtents(given, leading(given.size()))))

@@ -10,8 +10,8 @@
 namespace pd {
 namespace {
 
-std::string ToString(const TensorSpec& spec) {
-  return absl::StrCat(Name(spec.dtype), pd::ToString(spec.shape));
+std::string SpecText(const TensorSpec& spec) {
+  return absl::StrCat(Name(spec.dtype), ToString(spec.shape));
 }
 
 bool IsScore(DType dtype) {
@@ -21,7 +21,7 @@ bool IsScore(DType dtype) {
 absl::Status WrongType(MetricSlot slot, const TensorSpec& spec,
                        absl::string_view wanted) {
   return InvalidArgument("the %s are %s; expected %s", NameOf(slot),
-                         ToString(spec), wanted);
+                         SpecText(spec), wanted);
 }
 
 // The shape of the labels: that of the scores without the axis of classes.
@@ -80,7 +80,7 @@ bool SameButOnes(const Shape& a, const Shape& b) {
 absl::Status LabelsDoNotFit(const TensorSpec& input, const TensorSpec& label,
                             absl::string_view wanted) {
   return InvalidArgument("the labels are %s; predictions %s need %s",
-                         ToString(label), ToString(input), wanted);
+                         SpecText(label), SpecText(input), wanted);
 }
 
 absl::StatusOr<RowLengths> RowLengths::Of(const Tensor* lengths,
@@ -111,12 +111,12 @@ absl::Status CheckLengths(const MetricSpecs& specs, MetricSlot slot) {
     elements *= lengths.shape[i];
   if (lengths.shape.empty() || (elements >= 0 && elements != 1))
     return InvalidArgument("the %s are %s; expected one for each record",
-                           NameOf(slot), ToString(lengths));
+                           NameOf(slot), SpecText(lengths));
   if (specs[of].has_value() && specs[of]->shape.size() < 2)
     return InvalidArgument(
         "there are %s, but the %s are %s without a second "
         "axis",
-        NameOf(slot), NameOf(of), ToString(*specs[of]));
+        NameOf(slot), NameOf(of), SpecText(*specs[of]));
   return absl::OkStatus();
 }
 
@@ -154,7 +154,7 @@ absl::Status CheckClasses(const MetricSpecs& specs, int axis, bool one_hot) {
     return InvalidArgument(
         "the predictions are %s; expected scores of classes, [N, classes] or "
         "of a higher rank",
-        ToString(input));
+        SpecText(input));
   PD_ASSIGN_OR_RETURN(const int at, NormalizeAxis(axis, input.shape.size()));
   if (at == 0)
     return InvalidArgument("the axis of classes is %d, that of the records",
@@ -171,7 +171,7 @@ absl::Status CheckClasses(const MetricSpecs& specs, int axis, bool one_hot) {
     return absl::OkStatus();
   if (!SameButOnes(label.shape, wanted))
     return LabelsDoNotFit(input, label,
-                          absl::StrCat("integers ", pd::ToString(wanted)));
+                          absl::StrCat("integers ", ToString(wanted)));
   return CheckIdType(MetricSlot::kLabel, label);
 }
 

@@ -25,7 +25,8 @@ row("renorm", "op { type: renorm attr { name: p value: 2 } attr { name: axis val
     lambda x: paddle.renorm(x, 2., 1, 1.5), dict(x=any_))
 row("kthvalue", "op { type: kthvalue attr { name: k value: 2 } attr { name: axis value: -1 } }", lambda x: list(paddle.kthvalue(x, 2, -1)),
     dict(x=any_), outputs=["l", "l:Indices"])
-row("rfft", 'layer { input: "x" op { type: fft_r2c attr { name: axes value: [2] } attr { name: normalization value: "ortho" } attr { name: onesided value: true } } }\n'
+row("rfft", 'layer { input: "x" op { type: fft_r2c attr { name: axes value: [2] } attr { name: normalization value: "ortho" } attr { name: forward value: true }'
+    ' attr { name: onesided value: true } } }\n'
     'layer { name: "l" op { type: as_real } }', lambda x: paddle.as_real(paddle.fft.rfft(x, norm="ortho")), dict(x=any_))
 row("einsum", 'op { type: einsum attr { name: equation value: "bij,bkj->ik" } }', lambda x, y: paddle.einsum("bij,bkj->ik", x, y),
     dict(x=f(2, 3, 4), y=f(2, 5, 4)))
