@@ -14,7 +14,6 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/model/name_patterns.h"
 #include "libcore/nn/job.pb.h"
-#include "libcore/nn/job_text.h"
 #include "libcore/optim/optimizer.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/match_params.h"
@@ -169,7 +168,7 @@ class PhaseBuilder {
         InvalidArgument("no loss of training has the name '%s'; there are %s",
                         wanted,
                         names.empty() ? "none with a name" : QuotedList(names)),
-        phase, ElementPath("loss", i));
+        phase, absl::StrCat("loss[", i, "]"));
   }
 
   // The names of the parameters that the phase may train.
@@ -192,7 +191,7 @@ class PhaseBuilder {
         return job_.At(
             InvalidArgument("no parameter's name matches '%s'; there are %s",
                             phase.parameters(i), QuotedList(names)),
-            phase, ElementPath("parameters", i));
+            phase, absl::StrCat("parameters[", i, "]"));
     }
     return absl::OkStatus();
   }

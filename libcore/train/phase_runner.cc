@@ -10,7 +10,7 @@
 namespace pd {
 namespace {
 
-// What stands in messages, and in the labels of plans.
+// The phase as messages and the labels of plans call it.
 std::string CalledPhase(const PhaseProgram& phase) {
   return absl::StrCat("phase '", phase.name, "'");
 }

@@ -53,7 +53,7 @@ struct PhaseProgram {
   bool new_batch = false;  ///< each run draws a batch
 };
 
-/// What makes parameters follow others.
+/// The programs that make parameters follow others.
 struct CopyProgram {
   ProgramDesc main;   ///< runs after a step
   int64_t every = 1;  ///< steps between two runs
@@ -86,8 +86,8 @@ struct TrainProgram {
   /// The learning rate of step `step` (from 0) in epoch `epoch`.
   std::function<double(int64_t step, int64_t epoch)> rate;
   std::vector<MetricUse> metrics;
-  /// What each step of training runs in turn, where the job has phases; else
-  /// it runs `main`.
+  /// The parts that each step of training runs in turn, where the job has
+  /// phases; else it runs `main`.
   std::vector<PhaseProgram> phases;
   int64_t batches_per_step = 1;
   /// Parameters that follow others: what is run after steps, and once before

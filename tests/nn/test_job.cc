@@ -141,7 +141,7 @@ TEST(Job, ExplainsGrammar) {
             "'float32'?");
   EXPECT_EQ(ErrorAfter("28] }", "28] dtype: \"float32\" }"),
             "job.pbtxt:2:55: 'dtype' takes a word without quotes (float32, "
-            "float64, int32, int64); got \"float32\"");
+            "float64, int32, int64, uint8, bool, float16); got \"float32\"");
   EXPECT_EQ(ErrorAfter("10 } }", "010 } }"),
             "job.pbtxt:5:34: 'out_features' takes an integer that does not "
             "start with 0; got '010'");

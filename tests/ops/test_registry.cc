@@ -81,6 +81,7 @@ const std::map<std::string, std::string>& CoveredElsewhere() {
       {"squeeze_grad", "test_index_gradients"},
       {"sync_batch_norm", "test_nn_gradients"},
       {"sync_batch_norm_grad", "test_nn_gradients"},
+      {"target_assign", "test_layer_goldens"},
       {"transpose_grad", "test_gradients"},
       {"uniform_random_inplace_grad", "test_math_ops"},
       {"unsqueeze", "test_index_gradients"},

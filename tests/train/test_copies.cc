@@ -51,7 +51,7 @@ absl::StatusOr<TrainProgram> Build(const std::string& text) {
 
 using Values = std::map<std::string, std::vector<float>>;
 
-// What the session has of the online or the target network.
+// The values of the online or the target network in the session.
 Values ValuesOf(const Session& session, const std::string& net) {
   Values values;
   for (const char* name : {".fc.weight", ".fc.bias", ".norm.weight",

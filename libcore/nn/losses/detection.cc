@@ -109,8 +109,8 @@ struct SsdHead {
   int64_t classes = 0;
 };
 
-// What the prior boxes are to predict, a row each of all images, and which of
-// them count.
+// The classes and offsets that prior boxes are to predict, a row each of all
+// images, and which of them count.
 struct SsdTargets {
   std::string labels, counted;
   std::string offsets, matched;

@@ -230,8 +230,9 @@ absl::StatusOr<Int8Channels> ReadInt8Channels(
   const bool norm = values.count("NormScale") > 0;
   if (norm && values.size() < 4 + values.count("Bias"))
     return InvalidArgument("a part of the batch normalisation is missing");
-  const double epsilon = op.Attr<float>("norm_epsilon");
-  const float scale = op.Attr<float>("x_scale");
+  // int8_dynamic_matmul has neither: it finds its input's scale when it runs.
+  const double epsilon = op.AttrOr("norm_epsilon", 1e-5f);
+  const float scale = op.AttrOr("x_scale", 1.0f);
   Int8Channels channels;
   for (size_t o = 0; o < static_cast<size_t>(weights.outputs); ++o) {
     double factor = double{scale} * weights.scales[o];
