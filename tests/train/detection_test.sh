@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-pd-train -c "$jobs/yolov3.pbtxt" --out yolo --steps 20 --require 'map>=0.005' >out.log 2>err.log || fail "training: $(tail -n 3 out.log err.log)"
+pd-train -c "$jobs/yolov3.pbtxt" --out yolo --steps 80 --require 'map>=0.3' >out.log 2>err.log || fail "training: $(tail -n 3 out.log err.log)"
 pd-eval -q -m yolo --predict --out boxes.csv >out.log 2>err.log || fail "--predict: $(cat err.log)"
 [ "$(head -n 1 boxes.csv)" = record,class,score,x1,y1,x2,y2 ] || fail "columns: $(head -n 1 boxes.csv)"
 [ "$(wc -l <boxes.csv)" -gt 64 ] || fail "boxes.csv has $(wc -l <boxes.csv) lines"
