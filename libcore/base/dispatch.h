@@ -19,17 +19,20 @@ struct TypeTag {
   using type = T;
 };
 
-/// Calls `body(TypeTag<T>{})` for the T among Types whose DType is `dtype`;
-/// the result of `body` is a Status or StatusOr. Unimplemented otherwise.
-template <typename... Types, typename Body>
-auto DispatchTypes(DType dtype, const Body& body) {
-  using First = std::tuple_element_t<0, std::tuple<Types...>>;
-  using Result = std::invoke_result_t<const Body&, TypeTag<First>>;
-  Result result = Unimplemented("no kernel for dtype %s", Name(dtype));
-  (void)((DTypeOf<Types>() == dtype ? (result = body(TypeTag<Types>{}), true)
-                                    : false) ||
-         ...);
-  return result;
+/// Unimplemented: no kernel takes `dtype`.
+absl::Status NoKernelFor(DType dtype);
+
+/// Calls `body(TypeTag<T>{})` for the T among First and Rest whose DType is
+/// `dtype`; the result of `body` is a Status or StatusOr. NoKernelFor(dtype)
+/// where none is.
+template <typename First, typename... Rest, typename Body>
+auto DispatchTypes(DType dtype, const Body& body)
+    -> std::invoke_result_t<const Body&, TypeTag<First>> {
+  if (DTypeOf<First>() == dtype) return body(TypeTag<First>{});
+  if constexpr (sizeof...(Rest) > 0)
+    return DispatchTypes<Rest...>(dtype, body);
+  else
+    return NoKernelFor(dtype);
 }
 
 /// float32 and float64.

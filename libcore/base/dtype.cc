@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/base/dtype.h"
 
+#include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
 
 namespace pd {
@@ -58,6 +59,10 @@ bool IsInteger(DType dtype) {
 
 bool IsComplex(DType dtype) {
   return dtype == DType::kComplex64 || dtype == DType::kComplex128;
+}
+
+absl::Status NoKernelFor(DType dtype) {
+  return Unimplemented("no kernel for dtype %s", Name(dtype));
 }
 
 }  // namespace pd

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/base/parallel.h"
 
+#include <omp.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <exception>
 #include <fstream>
 #include <string>
 
@@ -28,6 +32,28 @@ int CgroupCpus() {
   return 0;
 }
 
+// The first exception of several threads. An exception (of a container that
+// finds no memory) must not leave a parallel region: the process would end.
+class FirstException {
+ public:
+  template <typename Work>
+  void Keep(const Work& work) noexcept {
+    try {
+      work();
+    } catch (...) {
+      if (!taken_.test_and_set()) exception_ = std::current_exception();
+    }
+  }
+  // Throws it on, once the region has ended.
+  void Rethrow() const {
+    if (exception_ != nullptr) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::atomic_flag taken_ = ATOMIC_FLAG_INIT;
+  std::exception_ptr exception_;
+};
+
 }  // namespace
 
 int AvailableCpus() {
@@ -49,6 +75,38 @@ void SetThreads(int threads) {
 int Threads() {
   if (g_threads == 0) SetThreads(0);
   return g_threads;
+}
+
+void ParallelFor(int64_t n, int64_t grain,
+                 absl::FunctionRef<void(int64_t, int64_t)> body) {
+  const int64_t parts =
+      std::min<int64_t>(Threads(), n / std::max<int64_t>(grain, 1));
+  if (parts <= 1) {
+    if (n > 0) body(0, n);
+    return;
+  }
+  FirstException thrown;
+#pragma omp parallel num_threads(static_cast <int>(parts))
+  {
+    const int64_t count = omp_get_num_threads();
+    const int64_t me = omp_get_thread_num();
+    const int64_t begin = n * me / count;
+    const int64_t end = n * (me + 1) / count;
+    if (begin < end) thrown.Keep([&] { body(begin, end); });
+  }
+  thrown.Rethrow();
+}
+
+void ParallelParts(absl::FunctionRef<void(int, int)> body) {
+  const int threads = Threads();
+  if (threads <= 1) {
+    body(0, 1);
+    return;
+  }
+  FirstException thrown;
+#pragma omp parallel num_threads(threads)
+  thrown.Keep([&] { body(omp_get_thread_num(), omp_get_num_threads()); });
+  thrown.Rethrow();
 }
 
 }  // namespace pd
