@@ -325,8 +325,9 @@ absl::Status PredictRecords(const EvalOptions& options,
   const std::string config = options.config.empty()
                                  ? absl::StrCat(model.run, "/job.pbtxt")
                                  : options.config;
-  PD_ASSIGN_OR_RETURN(const LoadedJob job, ReadJobFor(config, options.overrides,
-                                                      options.common.seed));
+  PD_ASSIGN_OR_RETURN(
+      const LoadedJob job,
+      ReadJobFor(config, options.overrides, options.common.seed, model.run));
   const job::Data& sets = job.proto().data();
   if (!sets.has_eval() && !sets.has_train())
     return UsageError(job.Require({"data.eval"}, "pd-eval --predict"));

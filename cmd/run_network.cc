@@ -97,7 +97,7 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
       const LoadedJob job,
       ReadJobFor(
           config.empty() ? absl::StrCat(model->run, "/job.pbtxt") : config, {},
-          std::nullopt));
+          std::nullopt, model->run));
   auto test = BuildTestProgram(registry, job);
   if (!test.ok()) return UsageError(test.status());
   TrainProgram built = *std::move(test);
@@ -130,7 +130,7 @@ absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
   auto network = BuildTestProgram(registry, job);
   if (!network.ok()) return UsageError(network.status());
   Session session(&registry, job.proto().train().seed());
-  PD_RETURN_IF_ERROR(session.RunOnce(network->startup));
+  PD_RETURN_IF_ERROR(SetFirstValues(*network, &session));
   LoadedModel model;
   model.kind = LoadedModel::Kind::kInference;
   model.path = config;

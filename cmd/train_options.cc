@@ -96,6 +96,8 @@ Manual TrainManual() {
       {"RUN/vocabularies/FIELD.txt",
        "The words or classes that the training set gave numbers, a line each: "
        "`--resume` and pd-eval number by them."},
+      {"RUN/networks/",
+       "The saved networks that layers `model` of the job go on from."},
       {"RUN/checkpoints/step-N/",
        "A checkpoint: `model.pdmodel`, `model.pdparams`, `model.pdopt`, and "
        "`state.json` with sizes and checksums."},

@@ -209,6 +209,17 @@ class Page {
         "\"net.*\" } skip: \"net.classifier.*\" }\n"
         "parameter_group { match: \"net\\\\.features\\\\..*\" trainable: "
         "false }\n");
+    Paragraph(
+        "The same network from a file that holds it, as `paddle.jit.save` or "
+        "an export to ONNX writes one: the job needs nothing but the name of "
+        "the value that the new head reads. The run keeps the network and "
+        "needs "
+        "the file no more:");
+    Literal(
+        "layer { name: \"net\" model { file: \"mobilenet_v2.pdmodel\" cut: "
+        "\"flatten_0.tmp_0\" } }\n"
+        "layer { linear { out_features: 5 } }\n"
+        "parameter_group { match: \"net[.].*\" trainable: false }\n");
     Paragraph("A ResNet of torchvision's:");
     Literal(
         "init {\n"

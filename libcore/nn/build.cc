@@ -24,6 +24,7 @@
 #include "libcore/nn/losses/loss.h"
 #include "libcore/nn/quant_aware.h"
 #include "libcore/nn/row_counts.h"
+#include "libcore/nn/saved_networks.h"
 #include "libcore/nn/zoo/zoo.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/prune.h"
@@ -81,8 +82,8 @@ class ModelBuilder {
         built_(EmptyModel()),
         main_(&registry, &built_.main),
         startup_(&registry, &built_.startup),
-        parts_{&main_,    &startup_, &built_,    groups,
-               generated, form,      &has_forms_} {}
+        parts_{&main_,    &startup_, &built_,     groups,
+               generated, form,      &has_forms_, &job.networks()} {}
 
   // Whether something is in one form of the network only; known after Build.
   bool has_forms() const { return has_forms_; }
@@ -252,9 +253,10 @@ class ModelBuilder {
     for (const std::string& own : context.parameters())
       if (std::count(collected_->begin(), collected_->end(), own) == 0)
         collected_->push_back(own);
-    if (layer.has_op())
-      named_ops_.push_back(
-          {built_.main.global().ops.size() - 1, name.full, site.place});
+    const size_t ops = built_.main.global().ops.size();
+    for (size_t op = layer.has_op() ? ops - 1 : first_op;
+         op < ops && (layer.has_op() || layer.has_model()); ++op)
+      named_ops_.push_back({op, name.full, site.place});
     if (collected_ == &parameters) {
       collected_ = nullptr;
       SetNameScope(name.full, first_op);

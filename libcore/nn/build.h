@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "libcore/ir/array.h"
 #include "libcore/ir/program_desc.h"
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
@@ -50,9 +51,11 @@ struct LayerInfo {
 };
 
 struct BuiltModel {
-  ProgramDesc main;             ///< training: forward and losses
-  ProgramDesc test;             ///< the same with is_test set
-  ProgramDesc startup;          ///< fills every persistable variable of the two
+  ProgramDesc main;     ///< training: forward and losses
+  ProgramDesc test;     ///< the same with is_test set
+  ProgramDesc startup;  ///< fills every persistable variable of the two but
+                        ///< those in `values`
+  NamedArrays values;   ///< first values that saved networks give
   std::vector<VarDesc> inputs;  ///< the network's inputs, as declared
   std::vector<VarDesc> labels;  ///< further inputs of losses
   std::string loss;             ///< the sum of the losses, [1]; "" without any

@@ -18,6 +18,7 @@
 #include "libcore/nn/job_sizes.h"
 #include "libcore/nn/job_text.h"
 #include "libcore/nn/message_places.h"
+#include "libcore/nn/saved_networks.h"
 
 namespace pd {
 
@@ -38,6 +39,7 @@ struct LoadedJob::State {
   std::vector<std::string> overrides;
   job::Job proto;
   MessagePlaces places;
+  std::shared_ptr<const SavedNetworks> networks;
 };
 
 // Builds a LoadedJob step by step.
@@ -78,8 +80,23 @@ class JobLoader {
     state->overrides = before.overrides;
     state->proto = before.proto;
     state->places.written = before.places.written;
+    state->networks = before.networks;
     PD_RETURN_IF_ERROR(edit(&state->proto, &state->places.written));
     return Finish(std::move(state));
+  }
+
+  static LoadedJob With(const LoadedJob& job, SavedNetworks networks) {
+    auto state = std::make_shared<LoadedJob::State>();
+    state->path = job.state_->path;
+    state->overrides = job.state_->overrides;
+    state->proto = job.state_->proto;
+    state->places.written = job.state_->places.written;
+    state->places.Note(state->proto);
+    state->networks =
+        std::make_shared<const SavedNetworks>(std::move(networks));
+    LoadedJob with;
+    with.state_ = std::move(state);
+    return with;
   }
 
   static std::vector<OpenSize> Sizes(const LoadedJob& job) {
@@ -178,6 +195,11 @@ const job::Job& LoadedJob::proto() const { return state_->proto; }
 
 const std::string& LoadedJob::path() const { return state_->path; }
 
+const SavedNetworks& LoadedJob::networks() const {
+  static const auto* const kNone = new SavedNetworks;
+  return state_->networks == nullptr ? *kNone : *state_->networks;
+}
+
 std::string LoadedJob::Where(const Message& part,
                              absl::string_view field) const {
   const std::string place = state_->places.Where(part, field);
@@ -245,6 +267,10 @@ absl::StatusOr<LoadedJob> EditJob(const LoadedJob& job,
     edit(proto);
     return absl::OkStatus();
   });
+}
+
+LoadedJob WithNetworks(const LoadedJob& job, SavedNetworks networks) {
+  return JobLoader::With(job, std::move(networks));
 }
 
 std::vector<OpenSize> OpenSizes(const LoadedJob& job) {

@@ -6,6 +6,7 @@
 #define PD_LIBCORE_NN_JOB_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ namespace pd {
 namespace job {
 class Job;  // libcore/nn/job.pb.h
 }
+struct SavedNetwork;  // libcore/nn/saved_networks.h
+/// By NetworkKey.
+using SavedNetworks = std::map<std::string, SavedNetwork>;
 
 /// A job that has been read and checked. Copies share it.
 class LoadedJob {
@@ -44,6 +48,10 @@ class LoadedJob {
   /// InvalidArgument that says that `who` needs them.
   absl::Status Require(const std::vector<std::string>& fields,
                        absl::string_view who) const;
+
+  /// The saved networks that the job's layers go on from; empty before they
+  /// have been opened.
+  const SavedNetworks& networks() const;
 
   /// The job with its overrides, as a job file that means the same wherever it
   /// is stored (paths are absolute).
@@ -69,6 +77,9 @@ absl::StatusOr<LoadedJob> ReadJob(
 /// their places. InvalidArgument where it is no job any more.
 absl::StatusOr<LoadedJob> EditJob(const LoadedJob& job,
                                   const std::function<void(job::Job*)>& edit);
+
+/// The job with the saved networks that its layers `model` name.
+LoadedJob WithNetworks(const LoadedJob& job, SavedNetworks networks);
 
 /// ReadJob of a text that would stand in the file `path`.
 absl::StatusOr<LoadedJob> ParseJob(

@@ -104,7 +104,7 @@ class TrainingLoop {
     PD_ASSIGN_OR_RETURN(
         loader_, OpenLoader(job_, job_.proto().data().train(),
                             job_.proto().train().seed(), &vocabularies_));
-    PD_RETURN_IF_ERROR(session_.RunOnce(program_.startup));
+    PD_RETURN_IF_ERROR(SetFirstValues(program_, &session_));
     Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
     PD_INVARIANT(rate != nullptr);
     rate_ = &rate->tensor;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/program/test_mode.h"
 
 namespace pd {
 namespace {
@@ -17,31 +18,9 @@ constexpr char kClassNamesAttr[] = "class_names";
 
 using Names = std::set<std::string>;
 
-// Op types with `is_test`, for programs that leave attributes at their default.
-constexpr absl::string_view kOpsWithTestMode[] = {
-    "batch_norm", "sync_batch_norm", "inplace_abn",
-    "dropout",    "dropout_nd",      "lrn",
-    "rnn",        "cudnn_lstm"};
-
-// Op types on which `is_test` changes nothing; PaddlePaddle leaves it as it is.
-constexpr absl::string_view kIgnoresTestMode[] = {"conv2d", "depthwise_conv2d",
-                                                  "conv3d", "conv2d_transpose",
-                                                  "pool2d", "pool3d"};
-
-template <size_t n>
-bool IsOneOf(const std::string& type, const absl::string_view (&types)[n]) {
-  return std::find(types, types + n, type) != types + n;
-}
-
 bool IsTrainingOp(const OpDesc& op) {
   const auto role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
   return (role & (kRoleBackward | kRoleOptimize | kRoleLRSched)) != 0;
-}
-
-bool HasTestMode(const OpDesc& op) {
-  if (op.FindAttr("is_test") != nullptr)
-    return !IsOneOf(op.type, kIgnoresTestMode);
-  return IsOneOf(op.type, kOpsWithTestMode);
 }
 
 // Sub-blocks that the attributes of `op` name.

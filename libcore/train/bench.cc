@@ -166,7 +166,7 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
   const std::vector<FeedSpec> feeds = FeedsFor(program.feeds, report.batch);
   Session session(&registry, options.seed);
   session.set_pass_options(options.passes);
-  PD_RETURN_IF_ERROR(session.RunOnce(program.startup));
+  PD_RETURN_IF_ERROR(SetFirstValues(program, &session));
   PD_ASSIGN_OR_RETURN(
       auto plan, session.Compile(program.main, feeds, {program.loss}, "train"));
   Scope::Entry* rate = session.scope().Find(program.learning_rate);

@@ -267,14 +267,14 @@ absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
   return Annotate(taken.status(), from.place);
 }
 
-absl::Status SetInitialParameters(const ProgramDesc& test,
+absl::Status SetInitialParameters(const TrainProgram& program,
                                   const std::vector<InitialParameters>& sources,
                                   Session* session) {
   std::vector<std::string> missing;
   const InitialParameters* strictest = nullptr;
   for (const InitialParameters& source : sources) {
     PD_ASSIGN_OR_RETURN(const TakenParameters taken,
-                        TakeParameters(test, source, session));
+                        TakeParameters(program.test, source, session));
     if (strictest == nullptr) {
       missing = taken.initial;
     } else {
@@ -284,6 +284,11 @@ absl::Status SetInitialParameters(const ProgramDesc& test,
     if (strictest == nullptr || source.missing < strictest->missing)
       strictest = &source;
   }
+  missing.erase(std::remove_if(missing.begin(), missing.end(),
+                               [&](const std::string& name) {
+                                 return program.values.count(name) > 0;
+                               }),
+                missing.end());
   if (missing.empty() ||
       strictest->missing == InitialParameters::Missing::kIgnore)
     return absl::OkStatus();

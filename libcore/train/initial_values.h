@@ -13,6 +13,7 @@
 #include "libcore/exec/session.h"
 #include "libcore/ir/program_desc.h"
 #include "libcore/nn/job.h"
+#include "libcore/train/train_program.h"
 
 namespace pd {
 
@@ -59,8 +60,9 @@ absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
                                                Session* session);
 
 /// TakeParameters from one source after the other; says in the log, or refuses
-/// with InvalidArgument, what none of them gives.
-absl::Status SetInitialParameters(const ProgramDesc& test,
+/// with InvalidArgument, what none of them gives, nor a saved network that the
+/// job goes on from.
+absl::Status SetInitialParameters(const TrainProgram& program,
                                   const std::vector<InitialParameters>& sources,
                                   Session* session);
 

@@ -23,6 +23,7 @@
 #include "libcore/nn/job_sizes.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/open_internal.h"
+#include "libcore/train/open_networks.h"
 
 namespace pd {
 namespace {
@@ -313,10 +314,8 @@ absl::StatusOr<LoadedJob> WithScales(const LoadedJob& job,
   });
 }
 
-}  // namespace
-
-absl::StatusOr<LoadedJob> ResolveJob(const LoadedJob& job,
-                                     const std::string& run) {
+absl::StatusOr<LoadedJob> ResolveSizes(const LoadedJob& job,
+                                       const std::string& run) {
   PD_RETURN_IF_ERROR(CheckScales(job));
   const std::vector<OpenSize> sizes = OpenSizes(job);
   std::map<std::string, OpenScale> open = OpenScales(job);
@@ -354,6 +353,14 @@ absl::StatusOr<LoadedJob> ResolveJob(const LoadedJob& job,
   if (filled.ok() && !said.empty())
     LogInfo("of the training data: %s", absl::StrJoin(said, ", "));
   return filled;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedJob> ResolveJob(const LoadedJob& job,
+                                     const std::string& run) {
+  PD_ASSIGN_OR_RETURN(const LoadedJob whole, ResolveSizes(job, run));
+  return OpenNetworks(whole, run);
 }
 
 }  // namespace pd

@@ -14,11 +14,12 @@ namespace pd {
 
 /// The job as it can be built and trained: what it leaves open is looked up in
 /// data.train, which is read for it, and stands in the job like any number that
-/// was written, in its EffectiveText too. A job that leaves nothing open comes
-/// back as it is, and no data are read. `run` is a run that is gone on with or
-/// evaluated, or "": what its training set had goes before what data.train has
-/// now. InvalidArgument at the place of what the data do not say; errors of
-/// files name them.
+/// was written, in its EffectiveText too, and the saved networks that its
+/// layers go on from are opened (OpenNetworks). A job that leaves nothing open
+/// comes back as it is, and no data are read. `run` is a run that is gone on
+/// with or evaluated, or "": what its training set had goes before what
+/// data.train has now. InvalidArgument at the place of what the data do not
+/// say; errors of files name them.
 absl::StatusOr<LoadedJob> ResolveJob(const LoadedJob& job,
                                      const std::string& run = "");
 

@@ -45,8 +45,13 @@ bool IsFree(const JobChange& change) {
 // the new path.
 bool HasMoved(const JobChange& change) {
   std::error_code error;
-  return !change.old_file.empty() &&
-         !std::filesystem::exists(change.old_file, error) && !error;
+  if (change.old_file.empty()) return false;
+  // A model is also named by the beginning of its files' names, or as RUN@best.
+  for (const std::string& file :
+       {change.old_file, absl::StrCat(change.old_file, ".pdmodel"),
+        change.old_file.substr(0, change.old_file.rfind('@'))})
+    if (std::filesystem::exists(file, error) || error) return false;
+  return true;
 }
 
 // Whether results of before and results from here on are of two kinds.

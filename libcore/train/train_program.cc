@@ -87,6 +87,7 @@ absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
   program.outputs = built.outputs;
   program.layers = built.layers;
   program.paddle_names = built.paddle_names;
+  program.values = built.values;
   for (int i = 0; i < job.proto().metric_size(); ++i) {
     const job::Metric& metric = job.proto().metric(i);
     program.metrics.push_back(
@@ -284,6 +285,14 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
       AppendUpdates(spec, amp, optimizer, registry, std::move(pairs), &program);
   if (!status.ok()) return job.At(status, optimizer);
   return program;
+}
+
+absl::Status SetFirstValues(const TrainProgram& program, Session* session) {
+  for (const auto& [name, value] : program.values)
+    PD_RETURN_IF_ERROR(
+        Annotate(session->scope().Set(name, value),
+                 absl::StrCat("the value of '", name, "' in a saved network")));
+  return session->RunOnce(program.startup);
 }
 
 std::vector<FeedSpec> FeedsFor(const std::vector<FeedSpec>& feeds,

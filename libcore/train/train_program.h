@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/plan.h"
+#include "libcore/exec/session.h"
+#include "libcore/ir/array.h"
 #include "libcore/ir/program_desc.h"
 #include "libcore/nn/build.h"
 #include "libcore/nn/job.h"
@@ -64,7 +66,8 @@ struct TrainProgram {
   /// declares the persistable variables of all of them.
   ProgramDesc main;
   ProgramDesc test;     ///< forward and loss as evaluation runs them
-  ProgramDesc startup;  ///< initial values
+  ProgramDesc startup;  ///< initial values, but those of saved networks:
+  NamedArrays values;
   /// Model inputs, then labels; the first extent of the shapes is -1.
   std::vector<FeedSpec> feeds;
   std::vector<std::string> inputs;   ///< names of the model inputs among them
@@ -107,6 +110,10 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
 /// needs a model only.
 absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
                                               const LoadedJob& job);
+
+/// Gives all variables their first values: those of saved networks, then what
+/// the startup program makes.
+absl::Status SetFirstValues(const TrainProgram& program, Session* session);
 
 /// The feeds with `records` for the unknown first extent.
 std::vector<FeedSpec> FeedsFor(const std::vector<FeedSpec>& feeds,

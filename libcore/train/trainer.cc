@@ -21,6 +21,7 @@
 #include "libcore/train/job_amp.h"
 #include "libcore/train/monitors.h"
 #include "libcore/train/open_data.h"
+#include "libcore/train/open_networks.h"
 #include "libcore/train/resume_checkpoint.h"
 #include "libcore/train/resumed_job.h"
 #include "libcore/train/run_log.h"
@@ -154,6 +155,7 @@ absl::Status Trainer::Impl::OpenRun() {
   for (const std::string& text : WarningsOf(job_, program_, *loader_))
     LogWarning("%s", text);
   PD_RETURN_IF_ERROR(vocabularies_.Write(options_.run));
+  PD_RETURN_IF_ERROR(KeepNetworks(job_, options_.run));
   PD_RETURN_IF_ERROR(WriteFile(absl::StrCat(options_.run, "/job.pbtxt"),
                                job_.EffectiveText()));
   PD_ASSIGN_OR_RETURN(log_, RunLog::Open(options_.run, state_.log_bytes));
@@ -191,11 +193,11 @@ absl::Status Trainer::Impl::SetInitialValues() {
         "'%s' holds checkpoints: --resume goes on from the newest, another "
         "--out starts anew",
         options_.run);
-  PD_RETURN_IF_ERROR(session_.RunOnce(program_.startup));
+  PD_RETURN_IF_ERROR(SetFirstValues(program_, &session_));
   // A run that goes on has its values, and may outlive the files of its job.
   if (!newest.ok())
     PD_RETURN_IF_ERROR(SetInitialParameters(
-        program_.test,
+        program_,
         options_.init.empty() ? InitialParametersOf(job_) : options_.init,
         &session_));
   if (newest.ok()) {

@@ -177,9 +177,10 @@ TEST(InitialValuesOfTorch, TransposesMatricesAndChangesTypes) {
 }
 
 TEST_F(InitialValues, SeveralSources) {
-  const ProgramDesc network = Network({{"conv.weight", "conv.weight"},
-                                       {"stem.weight", "conv.weight"},
-                                       {"other.scale", "scale"}});
+  TrainProgram network;
+  network.test = Network({{"conv.weight", "conv.weight"},
+                          {"stem.weight", "conv.weight"},
+                          {"other.scale", "scale"}});
   InitialParameters first{kFile}, second{kFile};
   second.rename = {"conv.*=>stem.*"};
   first.missing = InitialParameters::Missing::kFail;

@@ -11,6 +11,7 @@
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layer_part.h"
 #include "libcore/nn/output_names.h"
+#include "libcore/nn/saved_networks.h"
 
 namespace pd {
 
@@ -199,9 +200,12 @@ absl::StatusOr<std::string> LayerContext::Plain(
   VarDesc var;
   var.name = name;
   var.shape = request.shape;
+  var.dtype = request.dtype;
   var.is_parameter = true;
   var.stop_gradient = !attr.trainable();
-  if (request.computed) {
+  if (request.value != nullptr && !attr.has_initializer())
+    parts_.built->values[name] = *request.value;
+  if (request.computed || parts_.built->values.count(name) > 0) {
     Keep(std::move(var));
   } else {
     const job::Initializer* all = parts_.groups->ForAll(request.bias);
@@ -212,8 +216,9 @@ absl::StatusOr<std::string> LayerContext::Plain(
   }
   ParameterSettings settings;
   settings.name = name;
-  settings.paddle_name = written.has_name()
-                             ? written.name()
+  settings.paddle_name = written.has_name() ? written.name()
+                         : request.value != nullptr
+                             ? name
                              : PaddleName(request.bias && !request.as_weight);
   parts_.built->paddle_names.emplace_back(name, settings.paddle_name);
   settings.layer = name_;
@@ -250,6 +255,43 @@ absl::StatusOr<std::string> LayerContext::Bias(
     const char* member) {
   return Parameter({attr, NewName(member, "b", &scope_.biases),
                     std::move(shape), otherwise, true});
+}
+
+const SavedNetwork* LayerContext::Network(const job::SavedModel& model) const {
+  const auto it = parts_.networks->find(NetworkKey(model));
+  return it == parts_.networks->end() ? nullptr : &it->second;
+}
+
+std::string LayerContext::Inner(const std::string& variable) {
+  if (!scope_.structured.empty())
+    return absl::StrCat(scope_.structured, ".", variable);
+  if (scope_.prefix.empty())
+    scope_.prefix = parts_.generated->Prefix(name_, scope_.kind, parts_.main);
+  return absl::StrCat(scope_.prefix, ".", variable);
+}
+
+absl::StatusOr<std::string> LayerContext::Saved(const VarDesc& var,
+                                                const Array& value) {
+  ParameterRequest request;
+  request.name = Inner(var.name);
+  request.shape = value.shape;
+  request.dtype = var.dtype;
+  request.value = &value;
+  if (var.is_parameter) return Plain(request);
+  if (const VarDesc* there = main()->FindVar(request.name)) {
+    if (parts_.share && there->persistable && there->shape == value.shape)
+      return request.name;
+    return InvalidArgument("layer '%s' (%s): there is a variable '%s' already",
+                           name_, kind_, request.name);
+  }
+  VarDesc kept = var;
+  kept.name = request.name;
+  kept.shape = value.shape;
+  kept.stop_gradient = true;
+  parts_.built->values[request.name] = value;
+  Keep(std::move(kept));
+  parts_.built->paddle_names.emplace_back(request.name, request.name);
+  return request.name;
 }
 
 void LayerContext::AddOutput(std::string name, std::string variable) {

@@ -21,8 +21,9 @@
 namespace pd {
 
 namespace job {
-class Layer;  // libcore/nn/job_layer.pb.h
-}
+class Layer;       // libcore/nn/job_layer.pb.h
+class SavedModel;  // libcore/nn/job_saved_model.pb.h
+}  // namespace job
 
 /// An input of a layer: a variable, and its maker ("layer 'conv1'").
 struct LayerInput {
@@ -79,6 +80,7 @@ struct ModelParts {
   /// The form that is built, and whether it differs from the other one.
   job::Phase::Kind form = job::Phase::train;
   bool* has_forms = nullptr;
+  const SavedNetworks* networks = nullptr;  ///< that layers go on from
   /// Layers take the parameters that there are under their names already.
   bool share = false;
 };
@@ -104,6 +106,10 @@ struct ParameterRequest {
   bool computed = false;  ///< first values come from others, not from attr
   /// PaddlePaddle counts it among the weights, a bias or not.
   bool as_weight = false;
+  DType dtype = DType::kFloat32;
+  /// First values that a saved network has, where no group gives others. Then
+  /// PaddlePaddle's name is the parameter's own.
+  const Array* value = nullptr;
 };
 
 class LayerContext {
@@ -189,6 +195,14 @@ class LayerContext {
   /// A persistable variable that no optimizer touches (running statistics).
   absl::StatusOr<std::string> Statistic(Shape shape, double value,
                                         const char* member);
+  /// The saved network of a layer `model`; null where it was not opened.
+  const SavedNetwork* Network(const job::SavedModel& model) const;
+  /// "trunk.conv2d_0.w_0", "model_0.conv2d_0.w_0": the name in this layer of a
+  /// saved network's variable.
+  std::string Inner(const std::string& variable);
+  /// A saved network's variable that lives on, with its value: a parameter
+  /// where it is one there, else a variable that no optimizer touches.
+  absl::StatusOr<std::string> Saved(const VarDesc& var, const Array& value);
   /// Gives the layer a further result beside the one that its function returns.
   void AddOutput(std::string name, std::string variable);
 

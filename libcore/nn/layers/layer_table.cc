@@ -23,6 +23,7 @@ const LayerSpec* FindLayer(int kind) {
     AddRecurrentLayers(table);
     AddRegionLayers(table);
     AddRnnLayers(table);
+    AddSavedModelLayers(table);
     AddSequenceLayers(table);
     AddShapeLayers(table);
     AddValueLayers(table);

@@ -48,6 +48,7 @@ void AddRandomLayers(LayerTable* table);
 void AddRecurrentLayers(LayerTable* table);
 void AddRegionLayers(LayerTable* table);
 void AddRnnLayers(LayerTable* table);
+void AddSavedModelLayers(LayerTable* table);
 void AddSequenceLayers(LayerTable* table);
 void AddShapeLayers(LayerTable* table);
 void AddValueLayers(LayerTable* table);

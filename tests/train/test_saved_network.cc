@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that go on from a saved network: its values where it is cut, and
+// trainings of a new head on it, frozen and as a whole, against PaddlePaddle's
+// (of a .pdmodel) and PyTorch's (of an .onnx file).
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "formats/npz.h"
+#include "libcore/kernels/attach.h"
+#include "libcore/model/checkpoint.h"
+#include "libcore/nn/job.h"
+#include "libcore/train/open_networks.h"
+#include "libcore/train/trainer.h"
+
+namespace pd {
+namespace {
+
+constexpr char kData[] = PD_TESTDATA "/saved_network";
+
+// The cut of each peer's file.
+struct Peer {
+  const char* name;
+  const char* file;
+  const char* cut;
+};
+constexpr Peer kPaddle = {"paddle", "mobile.pdmodel", "flatten_0.tmp_0"};
+constexpr Peer kTorch = {"torch", "mobile.onnx",
+                         "/features/features.6/Flatten_output_0"};
+
+constexpr char kJob[] = R"(
+model {
+  input { name: "image" shape: [-1, 3, 12, 12] }
+  layer { name: "trunk" model { file: "FILE" CUT MODE } }
+  layer { name: "head" linear { out_features: 3 } }
+  GROUP
+}
+init { from: "head.npz" }
+loss { cross_entropy {} }
+optimizer { sgd { learning_rate: 0.05 } }
+data { train { npz { path: "data.npz" } batch_size: 4 shuffle: false } }
+train { epochs: 1 log { every_steps: 1 } }
+)";
+constexpr char kFrozen[] =
+    R"(parameter_group { match: "trunk[.].*" trainable: false })";
+
+std::string JobText(const Peer& peer, const std::string& group,
+                    const std::string& mode = "") {
+  return absl::StrReplaceAll(kJob,
+                             {{"FILE", peer.file},
+                              {"CUT", absl::StrCat("cut: \"", peer.cut, "\"")},
+                              {"MODE", mode},
+                              {"GROUP", group}});
+}
+
+absl::StatusOr<LoadedJob> Open(const std::string& text) {
+  auto job = ParseJob(text, absl::StrCat(kData, "/job.pbtxt"));
+  if (!job.ok()) return job;
+  return OpenNetworks(*job, "");
+}
+
+// Keeps the losses of the steps.
+class Losses : public TrainObserver {
+ public:
+  void OnStep(const StepReport& report) override {
+    values.push_back(report.loss);
+  }
+  std::vector<double> values;
+};
+
+class SavedNetworkTest : public testing::Test {
+ protected:
+  SavedNetworkTest() {
+    EXPECT_TRUE(RegisterAllOps(&registry_).ok());
+    EXPECT_TRUE(AttachAllKernels(&registry_).ok());
+    auto expected = ReadNpz(absl::StrCat(kData, "/expected.npz"));
+    EXPECT_TRUE(expected.ok()) << expected.status();
+    if (expected.ok()) expected_ = *std::move(expected);
+  }
+
+  void ExpectNear(const std::string& name, const Array& got, double bound) {
+    ASSERT_EQ(expected_.count(name), 1u) << name;
+    const Array& want = expected_.at(name);
+    ASSERT_EQ(got.shape, want.shape) << name;
+    for (int64_t i = 0; i < want.size(); ++i) {
+      const double value = want.data<float>()[i];
+      ASSERT_NEAR(got.data<float>()[i], value,
+                  bound * std::max(1.0, std::abs(value)))
+          << name << ", element " << i;
+    }
+  }
+
+  // Five steps against the peer's; tolerances are of single values.
+  void ExpectTrains(const Peer& peer, const std::string& kind,
+                    const std::string& group, double bound) {
+    const auto job = Open(JobText(peer, group));
+    ASSERT_TRUE(job.ok()) << job.status();
+    TrainerOptions options;
+    options.run = absl::StrCat(testing::TempDir(), "/saved_", peer.name, kind);
+    std::filesystem::remove_all(options.run);
+    Losses losses;
+    auto trainer = Trainer::Create(&registry_, *job, options, &losses);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    const auto outcome = (*trainer)->Run();
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    const std::string about = absl::StrCat(peer.name, "/", kind, "/");
+    const Array& want = expected_.at(about + "losses");
+    ASSERT_EQ(static_cast<int64_t>(losses.values.size()), want.size());
+    for (int64_t i = 0; i < want.size(); ++i)
+      EXPECT_NEAR(losses.values[static_cast<size_t>(i)], want.data<double>()[i],
+                  bound)
+          << about << ", step " << i;
+    const auto checkpoint = ReadCheckpoint(outcome->checkpoint);
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    size_t compared = 0;
+    for (const auto& [name, value] : expected_) {
+      if (!absl::StartsWith(name, about) || absl::EndsWith(name, "losses"))
+        continue;
+      const std::string own = name.substr(about.size());
+      ASSERT_EQ(checkpoint->params.count(own), 1u) << own;
+      ExpectNear(name, checkpoint->params.at(own), bound);
+      ++compared;
+    }
+    EXPECT_GT(compared, 20u);
+    std::filesystem::remove_all(options.run);
+  }
+
+  void ExpectCut(const Peer& peer) {
+    const auto job = Open(JobText(peer, kFrozen));
+    ASSERT_TRUE(job.ok()) << job.status();
+    const auto program = BuildTestProgram(registry_, *job);
+    ASSERT_TRUE(program.ok()) << program.status();
+    Session session(&registry_);
+    const absl::Status first = SetFirstValues(*program, &session);
+    ASSERT_TRUE(first.ok()) << first;
+    const auto data = ReadNpz(absl::StrCat(kData, "/data.npz"));
+    ASSERT_TRUE(data.ok()) << data.status();
+    const std::string& cut = program->layers[0].output;
+    auto plan = session.Compile(program->test,
+                                {{"image", DType::kFloat32, {4, 3, 12, 12}}},
+                                {cut}, "test");
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    (*plan)->SetFeed(0, data->at("image").bytes.get());
+    const absl::Status ran = (*plan)->Run({});
+    ASSERT_TRUE(ran.ok()) << ran;
+    ExpectNear(absl::StrCat(peer.name, "/cut"), ToArray((*plan)->fetch(0)),
+               1e-5);
+  }
+
+  std::string ErrorOf(const std::string& text) {
+    const auto job = Open(text);
+    if (!job.ok()) return std::string(job.status().message());
+    return std::string(BuildTrainProgram(registry_, *job).status().message());
+  }
+
+  // Of the training program: how many of its batch normalizations use the
+  // batch's statistics.
+  int Normalizing(const std::string& group, const std::string& mode) {
+    const auto job = Open(JobText(kPaddle, group, mode));
+    EXPECT_TRUE(job.ok()) << job.status();
+    const auto program = BuildTrainProgram(registry_, *job);
+    EXPECT_TRUE(program.ok()) << program.status();
+    int count = 0;
+    for (const OpDesc& op : program->main.global().ops)
+      count += op.type == "batch_norm" && !op.Attr<bool>("is_test") &&
+               !op.Attr<bool>("use_global_stats");
+    for (const OpDesc& op : program->test.global().ops)
+      EXPECT_TRUE(op.type != "batch_norm" || op.Attr<bool>("is_test"));
+    return count;
+  }
+
+  OpRegistry registry_;
+  NamedArrays expected_;
+};
+
+TEST_F(SavedNetworkTest, CutOfPaddlePaddle) { ExpectCut(kPaddle); }
+TEST_F(SavedNetworkTest, CutOfOnnx) { ExpectCut(kTorch); }
+
+TEST_F(SavedNetworkTest, HeadOnFrozenPaddlePaddle) {
+  ExpectTrains(kPaddle, "frozen", kFrozen, 1e-5);
+}
+TEST_F(SavedNetworkTest, AllOfPaddlePaddle) {
+  ExpectTrains(kPaddle, "full", "", 1e-4);
+}
+TEST_F(SavedNetworkTest, HeadOnFrozenOnnx) {
+  ExpectTrains(kTorch, "frozen", kFrozen, 1e-5);
+}
+TEST_F(SavedNetworkTest, AllOfOnnx) { ExpectTrains(kTorch, "full", "", 1e-4); }
+
+TEST_F(SavedNetworkTest, FrozenBatchNormalizationsStayAsInEvaluation) {
+  EXPECT_EQ(Normalizing("", ""), 7);
+  EXPECT_EQ(Normalizing(kFrozen, ""), 0);
+  EXPECT_EQ(Normalizing("parameter_group { match: "
+                        "\"trunk[.]batch_norm2d_0.*\" trainable: false }",
+                        ""),
+            6);
+  EXPECT_EQ(Normalizing(kFrozen, "train_mode: true"), 7);
+  EXPECT_EQ(Normalizing("", "train_mode: false"), 0);
+}
+
+TEST_F(SavedNetworkTest, Errors) {
+  const auto with = [](const char* cut) {
+    return JobText({"", "mobile.pdmodel", cut}, "");
+  };
+  for (const auto& [text, part] :
+       std::vector<std::pair<std::string, const char*>>{
+           {with("flaten_0.tmp_0"),
+            "there is no variable or layer 'flaten_0.tmp_0', did you mean "
+            "'flatten_0.tmp_0'?; it has ..., "},
+           {with("flaten_0.tmp_0"), "'flatten_0.tmp_0' [-1, 6]"},
+           {with("flaten_0.tmp_0"), "job.pbtxt:4:"},
+           {with("flaten_0.tmp_0"), "mobile.pdmodel': "},
+           {with("conv2d_0.w_0"), "'conv2d_0.w_0' is a parameter, which no "},
+           {with("x"), "'x' is an input, which no operator computes"},
+           {JobText({"", "head.npz", "x"}, ""), "there are parameters only"},
+           {JobText({"", "none.pdmodel", "x"}, ""), "none.pdmodel"},
+           {JobText(kPaddle, "", "feed: \"y\""),
+            "'feed' names 'y'; 'testdata/saved_network/mobile.pdmodel' needs "
+            "'x' float32[-1, 3, 12, 12]"},
+           {absl::StrReplaceAll(JobText(kPaddle, ""),
+                                {{"[-1, 3, 12, 12]", "[-1, 12, 12]"}}),
+            "expects float32[-1, 3, 12, 12] for 'x' of"},
+           {absl::StrReplaceAll(JobText(kPaddle, ""),
+                                {{"[-1, 3, 12, 12]", "[-1, 4, 12, 12]"}}),
+            "mobile.pdmodel': op 'conv2d' that makes 'trunk.conv2d_0.tmp_0'"},
+           {absl::StrReplaceAll(JobText(kPaddle, ""),
+                                {{"layer { name: \"trunk\"",
+                                  "layer { name: \"trunk\" input: \"image\" "
+                                  "input: \"image\""}}),
+            "layer 'trunk' names 2 inputs; "}}) {
+    const std::string error = ErrorOf(text);
+    EXPECT_TRUE(absl::StrContains(error, part)) << error << "\nlacks " << part;
+  }
+}
+
+}  // namespace
+}  // namespace pd
