@@ -17,8 +17,8 @@ Manual ExportManual() {
   m.summary = "write the inference part of a model";
   m.synopsis = {
       "-m MODEL [-c JOB] [--to FORM] -o OUT [--opset N] [--input "
-      "NAME=SHAPE]... "
-      "[--fetch NAMES] [--optimize] [--verify FILE]",
+      "NAME=SHAPE:DTYPE]... "
+      "[--fetch NAMES] [--method METHOD]... [--optimize] [--verify FILE]",
       "-c JOB [--to FORM] -o OUT [...]"};
   m.description = {
       "Takes the part of a model that answers, sets it to its evaluation form, "
@@ -52,15 +52,24 @@ Manual ExportManual() {
       "words, classes and hash_buckets are numbered before the model is fed. "
       "What stays outside is logged, with the reason.",
       "An ONNX model is written at exactly the opset asked for, after ONNX's "
-      "own checker and shape inference have passed it; an operator that needs "
-      "a later opset is an error.",
+      "own checker and shape inference have passed it. Operators that have no "
+      "counterpart there, or only in a later opset, are an error that names "
+      "all of them with their places. Loops and branches become Loop and If "
+      "with their blocks, lists of tensors sequences.",
+      "Beside `OUT.pdmodel` and `OUT.pdiparams` stands, as of "
+      "paddle.jit.save, a table of the parameters, so that paddle.jit.load "
+      "knows which are trained. A `--method` is a function of the loaded "
+      "layer by its name: the halves of an autoencoder, the steps of a "
+      "decoder. pd-eval opens it as `OUT.NAME`.",
       "`--to dot` draws the model for Graphviz, for example `dot -Tsvg`: "
       "operators with their main attributes, shapes along the edges, the "
       "layers of a run as frames. A program that names no outputs, such as a "
       "training program, is drawn whole."};
-  m.files = {{"OUT.pdmodel, OUT.pdiparams",
+  m.files = {{"OUT.pdmodel, OUT.pdiparams, OUT.pdiparams.info",
               "What `--to paddle` writes: the form of PaddlePaddle's "
-              "save_inference_model."},
+              "paddle.jit.save, which save_inference_model shares but for the "
+              "last."},
+             {"OUT.NAME.pdmodel, OUT.NAME.pdiparams", "The method NAME."},
              {"OUT/__model__",
               "What `--to paddle-legacy` writes, with a file "
               "for each parameter beside it."}};
@@ -83,6 +92,14 @@ Manual ExportManual() {
       {"Fix the batch size",
        "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
        "out/lenet1.onnx"},
+      {"Take bytes in place of float32",
+       "pd-export -m RUN --to onnx --input image=:uint8 -o out/bytes.onnx"},
+      {"See that the written model answers as the given one",
+       "pd-export -m testdata/deploy/lenet --to onnx --verify "
+       "testdata/deploy/lenet-feed.npz -o out/checked.onnx"},
+      {"Both halves of an autoencoder as methods of one layer",
+       "pd-export -c testdata/jobs/apps/vae/job.pbtxt --method encode=mean "
+       "--method 'decode=reconstruction from code' -o out/vae"},
       {"Fold batch norms, and see by `diff -y` or a pager what that changes",
        "pd-export -c testdata/jobs/resnet_cifar.pbtxt --optimize --dump-passes "
        "passes -o out/resnet && ! diff passes/00-original.txt "
@@ -99,9 +116,10 @@ void BindExport(ExportOptions* o, OptionTable* table) {
                "the job whose network takes the parameters of a `.pdparams`, "
                "or of a run in place of its own job"},
               &o->config);
-  table->Texts({"--input", "NAME[=SHAPE]",
-                "an input, with another shape: `x=-1,3,224,224`; -1 is known "
-                "when it runs"},
+  table->Texts({"--input", "NAME[=[SHAPE][:DTYPE]]",
+                "an input, with another shape and element type: "
+                "`x=-1,3,224,224`, `x=:uint8`, `x=-1,64:int32`; -1 is known "
+                "when it runs, and a cast leads to what the network takes"},
                &o->inputs);
   table->DescribeDefault("--input", "the model's inputs as they are");
   table->Text({"--fetch", "NAMES",
@@ -109,6 +127,11 @@ void BindExport(ExportOptions* o, OptionTable* table) {
                "job"},
               &o->fetch);
   table->DescribeDefault("--fetch", "the model's outputs");
+  table->Texts({"--method", "NAME=OUTPUTS[ from INPUTS]",
+                "a function of the saved layer beside `forward`, with `--to "
+                "paddle`: its outputs, and where it does not begin with the "
+                "model's inputs those that it takes, as `--fetch` names them"},
+               &o->methods);
   table->Text({"--output-name", "NAME[,NAME]...",
                "what the outputs are called, in their order"},
               &o->output_name);
@@ -139,8 +162,9 @@ void BindExport(ExportOptions* o, OptionTable* table) {
                  "bits of the answers"},
                 &o->optimize);
   table->Text({"--verify", "FILE",
-               "runs the written PaddlePaddle model and the given one on these "
-               "npz inputs and compares"},
+               "reads the written model back, runs it and the given one on "
+               "these npz inputs and compares; ONNX Runtime runs an ONNX model "
+               "too where the machine has it"},
               &o->verify);
   table->TakesStream("--config", StandardStream::kInput);
   table->TakesStream("--verify", StandardStream::kInput);
@@ -184,10 +208,13 @@ Tool ExportTool(ExportOptions* options) {
           "--to ", options->to,
           " writes several files; --to onnx and --to dot write one, which "
           "standard output takes"));
-    if (table.Given("--verify") && options->to == "onnx")
+    if (table.Given("--verify") && options->out == kStandardStream)
       return CommandLineError(
-          "--verify runs PaddlePaddle models; ONNX models are checked by "
-          "ONNX's checker");
+          "--verify reads the model back, and standard output cannot be read");
+    if (table.Given("--method") && options->to != "paddle")
+      return CommandLineError(absl::StrCat(
+          "--method is for --to paddle; a model of --to ", options->to,
+          " has one function: --fetch and --input choose it"));
     return absl::OkStatus();
   };
   return tool;

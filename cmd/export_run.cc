@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/deploy/model_ends.h"
+#include "libcore/deploy/onnx/onnx_runtime.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
@@ -63,27 +65,65 @@ absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
   return WriteFile(options.out, DotGraph(program, dot));
 }
 
-// "x=-1,3,224,224" or "x": names in `names`, shapes in the result.
-absl::StatusOr<std::map<std::string, Shape>> InputsAsked(
-    const std::vector<std::string>& texts, FeedFetch* names) {
+// What --input says of the inputs that it names.
+struct InputsAsked {
   std::map<std::string, Shape> shapes;
+  std::map<std::string, DType> dtypes;
+};
+
+absl::StatusOr<Shape> ParseShape(const std::string& text) {
+  Shape shape;
+  for (const std::string& extent :
+       std::vector<std::string>(absl::StrSplit(text, ','))) {
+    PD_ASSIGN_OR_RETURN(const int64_t n,
+                        ParseInteger(extent, -1, int64_t{1} << 40));
+    shape.push_back(n);
+  }
+  return shape;
+}
+
+// "x", "x=-1,3,224,224", "x=:uint8" or "x=-1,64:int32": names in `names`.
+absl::StatusOr<InputsAsked> ParseInputs(const std::vector<std::string>& texts,
+                                        FeedFetch* names) {
+  InputsAsked asked;
   if (!texts.empty()) names->feeds.clear();
   for (const std::string& text : texts) {
     const size_t at = text.rfind('=');
     const std::string name = text.substr(0, at);
     names->feeds.push_back(name);
     if (at == std::string::npos) continue;
-    Shape& shape = shapes[name];
-    for (const std::string& extent :
-         std::vector<std::string>(absl::StrSplit(text.substr(at + 1), ','))) {
-      auto n = ParseInteger(extent, -1, int64_t{1} << 40);
-      if (!n.ok())
+    const size_t colon = text.find(':', at);
+    const std::string extents = text.substr(at + 1, colon - at - 1);
+    if (!extents.empty() || colon == std::string::npos) {
+      auto shape = ParseShape(extents);
+      if (!shape.ok())
         return CommandLineError(
-            absl::StrCat("--input '", text, "': ", n.status().message()));
-      shape.push_back(*n);
+            absl::StrCat("--input '", text, "': ", shape.status().message()));
+      asked.shapes[name] = *std::move(shape);
     }
+    if (colon == std::string::npos) continue;
+    const auto dtype = DTypeFromName(text.substr(colon + 1));
+    if (!dtype.has_value())
+      return CommandLineError(absl::StrCat(
+          "--input '", text, "': '", text.substr(colon + 1),
+          "' is no element type; expected one such as float32 or uint8"));
+    asked.dtypes[name] = *dtype;
   }
-  return shapes;
+  return asked;
+}
+
+// Declares inputs as --input asks for them.
+absl::Status SetInputs(const OpRegistry& registry, const InputsAsked& asked,
+                       InferenceModel* model) {
+  if (!asked.shapes.empty())
+    PD_RETURN_IF_ERROR(SetInputShapes(registry, asked.shapes, model));
+  for (const auto& [name, dtype] : asked.dtypes) {
+    const VarDesc* var = model->program.global().FindVar(name);
+    if (var == nullptr || var->dtype == dtype) continue;
+    PD_RETURN_IF_ERROR(
+        PrependSteps(registry, {name, dtype, var->shape, {}}, model));
+  }
+  return absl::OkStatus();
 }
 
 // Outputs are called as the layers that give them, unless something else of
@@ -189,8 +229,62 @@ std::vector<std::string> FetchesAsked(const std::string& text,
   return names;
 }
 
+// The inputs that the model reads.
+std::vector<std::string> FeedsRead(const InferenceModel& model) {
+  std::set<std::string> read;
+  for (const BlockDesc& block : model.program.blocks)
+    for (const OpDesc& op : block.ops)
+      for (const auto& slot : op.inputs)
+        read.insert(slot.second.begin(), slot.second.end());
+  std::vector<std::string> feeds;
+  for (const std::string& name : model.names.feeds)
+    if (read.count(name) > 0) feeds.push_back(name);
+  return feeds;
+}
+
+// "NAME=OUTPUTS" or "NAME=OUTPUTS from INPUTS".
+absl::StatusOr<PaddleMethod> MethodAsked(const std::string& text,
+                                         const OpRegistry& registry,
+                                         const InputsAsked& inputs,
+                                         const LoadedModel& loaded,
+                                         const NetworkOfJob& network) {
+  const size_t at = text.find('=');
+  if (at == std::string::npos || at == 0)
+    return CommandLineError(absl::StrCat(
+        "--method '", text, "': expected NAME=OUTPUTS[ from INPUTS]"));
+  const std::pair<std::string, std::string> ends =
+      absl::StrSplit(text.substr(at + 1), absl::MaxSplits(" from ", 1));
+  FeedFetch names;
+  names.classes = loaded.classes;
+  names.fetches = FetchesAsked(ends.first, loaded.program, network.layers);
+  names.feeds = ends.second.empty()
+                    ? loaded.feeds
+                    : FetchesAsked(ends.second, loaded.program, network.layers);
+  PaddleMethod method;
+  method.name = text.substr(0, at);
+  const std::string where = absl::StrCat("--method '", method.name, "'");
+  auto model = Freeze(loaded.program, names, loaded.params);
+  if (model.ok() && ends.second.empty()) {
+    names.feeds = FeedsRead(*model);
+    model = Freeze(loaded.program, names, loaded.params);
+  }
+  if (!model.ok()) return Annotate(model.status(), where);
+  method.model = *std::move(model);
+  InputsAsked own;
+  for (const std::string& feed : names.feeds) {
+    if (const auto it = inputs.shapes.find(feed); it != inputs.shapes.end())
+      own.shapes.insert(*it);
+    if (const auto it = inputs.dtypes.find(feed); it != inputs.dtypes.end())
+      own.dtypes.insert(*it);
+  }
+  PD_RETURN_IF_ERROR(Annotate(SetInputs(registry, own, &method.model), where));
+  NameByLayers(network.layers, &method.model);
+  return method;
+}
+
 absl::Status Write(const ExportOptions& options, const LoadedModel& loaded,
-                   const InferenceModel& model) {
+                   const InferenceModel& model,
+                   const std::vector<PaddleMethod>& methods) {
   if (options.to == "onnx") {
     const auto bytes = ToOnnx(model, static_cast<int>(options.opset));
     if (!bytes.ok()) return OfModel(loaded, bytes.status());
@@ -199,7 +293,7 @@ absl::Status Write(const ExportOptions& options, const LoadedModel& loaded,
   if (options.to == "paddle-legacy")
     return WritePaddleLegacyModel(model, options.out);
   return WritePaddleModel(
-      model, std::string(absl::StripSuffix(options.out, ".pdmodel")));
+      model, std::string(absl::StripSuffix(options.out, ".pdmodel")), methods);
 }
 
 absl::StatusOr<NamedArrays> Answers(const OpRegistry& registry,
@@ -254,11 +348,41 @@ absl::StatusOr<InferenceModel> FreezeQuantized(const ExportOptions& options,
   return model;
 }
 
+absl::Status Compare(const NamedArrays& got, const NamedArrays& want,
+                     const std::string& who, std::ostream& out) {
+  for (const Comparison& c : CompareArrays(got, want, {1e-5, 1e-6, true})) {
+    out << who << c.ToString() << "\n";
+    if (!c.ok())
+      return AnswerNo(absl::StrCat(who, "the written model answers otherwise"));
+  }
+  return absl::OkStatus();
+}
+
+// The same for ONNX Runtime's answers, where the machine has it.
+absl::Status VerifyInOnnxRuntime(const std::string& path,
+                                 const NamedArrays& feeds,
+                                 const std::vector<std::string>& fetches,
+                                 const NamedArrays& want, std::ostream& out) {
+  const auto runtime = OnnxRuntime::Open();
+  if (!runtime.ok()) {
+    LogInfo("only our own reader was asked: %s", runtime.status().message());
+    return absl::OkStatus();
+  }
+  PD_ASSIGN_OR_RETURN(const NamedArrays named,
+                      runtime->Run(path, feeds, fetches));
+  NamedArrays by_place;
+  for (size_t i = 0; i < fetches.size(); ++i)
+    by_place[absl::StrCat("output_", i)] = named.at(fetches[i]);
+  return Compare(by_place, want,
+                 absl::StrCat("ONNX Runtime ", runtime->version(), ": "), out);
+}
+
 // Reads back what was written and compares its answers.
 absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
                     const InferenceModel& model, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadNpz(options.verify));
-  PD_ASSIGN_OR_RETURN(const LoadedModel written, LoadModel(options.out));
+  PD_ASSIGN_OR_RETURN(const LoadedModel written,
+                      LoadModel(options.out, &feeds));
   PD_RETURN_IF_ERROR(
       FitFeedsOf(written, written.fetches, options.verify, &feeds));
   PD_ASSIGN_OR_RETURN(const NamedArrays want,
@@ -267,18 +391,18 @@ absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
   PD_ASSIGN_OR_RETURN(const NamedArrays got,
                       Answers(registry, written.program, written.params, feeds,
                               written.fetches));
-  for (const Comparison& c : CompareArrays(got, want, {1e-5, 1e-6, true})) {
-    out << c.ToString() << "\n";
-    if (!c.ok()) return AnswerNo("the written model answers otherwise");
-  }
-  return absl::OkStatus();
+  PD_RETURN_IF_ERROR(Compare(got, want, "", out));
+  return options.to == "onnx" ? VerifyInOnnxRuntime(options.out, feeds,
+                                                    written.fetches, want, out)
+                              : absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   FeedFetch names;
-  PD_ASSIGN_OR_RETURN(const auto shapes, InputsAsked(options.inputs, &names));
+  PD_ASSIGN_OR_RETURN(const InputsAsked inputs,
+                      ParseInputs(options.inputs, &names));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   NetworkOfJob network;
   LoadedModel loaded;
@@ -287,7 +411,8 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     PD_ASSIGN_OR_RETURN(loaded,
                         UntrainedNetwork(*registry, options.config, &network));
   } else {
-    PD_ASSIGN_OR_RETURN(loaded, LoadModel(options.model, nullptr, shapes));
+    PD_ASSIGN_OR_RETURN(loaded,
+                        LoadModel(options.model, nullptr, inputs.shapes));
     of_job = loaded.kind == LoadedModel::Kind::kRun ||
              loaded.kind == LoadedModel::Kind::kParameters;
     PD_RETURN_IF_ERROR(
@@ -302,7 +427,8 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   if (!options.fetch.empty())
     names.fetches = FetchesAsked(options.fetch, loaded.program, network.layers);
   if (options.to == "dot")
-    return Draw(options, loaded, names, network.layers, *registry, shapes);
+    return Draw(options, loaded, names, network.layers, *registry,
+                inputs.shapes);
   if (names.fetches.empty())
     return CommandLineError("this model names no outputs: give --fetch");
   const bool quantized = of_job && SimulatesQuantization(loaded.program);
@@ -314,14 +440,18 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                           : Freeze(loaded.program, names, loaded.params);
   if (!frozen.ok()) return OfModel(loaded, frozen.status());
   InferenceModel& model = *frozen;
-  if (!shapes.empty())
-    PD_RETURN_IF_ERROR(
-        OfModel(loaded, SetInputShapes(*registry, shapes, &model)));
+  PD_RETURN_IF_ERROR(OfModel(loaded, SetInputs(*registry, inputs, &model)));
   if (options.optimize)
     PD_RETURN_IF_ERROR(OfModel(
         loaded, OptimizeModel(MakePassOptions(options.passes), &model)));
   PD_RETURN_IF_ERROR(FinishEnds(options, *registry, loaded, network, &model));
-  PD_RETURN_IF_ERROR(Write(options, loaded, model));
+  std::vector<PaddleMethod> methods;
+  for (const std::string& text : options.methods) {
+    PD_ASSIGN_OR_RETURN(PaddleMethod method,
+                        MethodAsked(text, *registry, inputs, loaded, network));
+    methods.push_back(std::move(method));
+  }
+  PD_RETURN_IF_ERROR(Write(options, loaded, model, methods));
   size_t bytes = 0;
   for (const auto& [name, value] : model.params) bytes += value.size_bytes();
   const size_t ops = model.program.global().ops.size();

@@ -40,6 +40,9 @@ std::vector<FlagInfo>& Table() {
        "products and convolutions on a GPU may round float32 inputs to TF32"},
       {"FLAGS_multiple_of_cupti_buffer_size", int64_t{1},
        "MiB of each buffer that CUPTI records into", 1},
+      {"FLAGS_onnxruntime_dir", std::string(),
+       "folders, separated by colons, where libonnxruntime, which pd-export "
+       "--verify asks what it makes of an ONNX model, is looked for first"},
       {"FLAGS_use_mkldnn", true, "use oneDNN's kernels where they apply"},
   };
   return *table;

@@ -265,10 +265,14 @@ absl::Status PrependSteps(const OpRegistry& registry, const InputStage& stage,
     return absl::OkStatus();
   };
   std::string now = stage.input;
-  PD_RETURN_IF_ERROR(cast(stage.dtype, DType::kFloat32, &now));
-  for (const InputStep& step : stage.steps)
-    PD_RETURN_IF_ERROR(prefix.Apply(step, &now));
-  PD_RETURN_IF_ERROR(cast(DType::kFloat32, declared.dtype, &now));
+  if (stage.steps.empty()) {  // integers stay exact
+    PD_RETURN_IF_ERROR(cast(stage.dtype, declared.dtype, &now));
+  } else {
+    PD_RETURN_IF_ERROR(cast(stage.dtype, DType::kFloat32, &now));
+    for (const InputStep& step : stage.steps)
+      PD_RETURN_IF_ERROR(prefix.Apply(step, &now));
+    PD_RETURN_IF_ERROR(cast(DType::kFloat32, declared.dtype, &now));
+  }
   if (!Fits(builder.FindVar(now)->shape, declared.shape))
     PD_RETURN_IF_ERROR(prefix.Reshape(declared.shape, &now));
   std::vector<OpDesc> first = std::move(block.ops);

@@ -59,7 +59,8 @@ struct InputStage {
 };
 
 /// Puts the steps in front of an input: before them a cast to float32, behind
-/// them a cast and a reshape to what the network declares. NotFound where the
+/// them a cast and a reshape to what the network declares; without steps a cast
+/// from the stage's dtype alone. NotFound where the
 /// model has no such input; errors of inference where the steps do not fit.
 absl::Status PrependSteps(const OpRegistry& registry, const InputStage& stage,
                           InferenceModel* model);

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "formats/pdmodel.h"
+#include "formats/pickle.h"
 #include "formats/tensor_stream.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -22,6 +26,7 @@ namespace fs = std::filesystem;
 
 // The version of programs without one of their own: PaddlePaddle 2.3.0.
 constexpr int64_t kProgramVersion = 2003000;
+constexpr int kInfoProtocol = 2;  // as paddle.jit.save writes it
 
 // The program as its file holds it.
 absl::StatusOr<ProgramDesc> WithFeedFetch(const InferenceModel& model) {
@@ -62,25 +67,103 @@ absl::Status CheckFileName(const std::string& name) {
   return absl::OkStatus();
 }
 
+// Variables that an op of the program writes.
+std::set<std::string> Written(const ProgramDesc& program) {
+  std::set<std::string> written;
+  for (const BlockDesc& block : program.blocks)
+    for (const OpDesc& op : block.ops)
+      for (const auto& slot : op.outputs)
+        written.insert(slot.second.begin(), slot.second.end());
+  return written;
+}
+
+// What paddle.jit.load makes of the parameters: those that are trained have
+// `trainable`, buffers such as a batch norm's statistics have not.
+void AddInfo(const InferenceModel& model, PickleDict* info) {
+  const std::vector<VarDesc>& vars = model.program.global().vars;
+  // Programs of save_inference_model do not say which are parameters.
+  const bool marked =
+      std::any_of(vars.begin(), vars.end(),
+                  [](const VarDesc& v) { return v.is_parameter; });
+  const std::set<std::string> written = Written(model.program);
+  for (const auto& [name, value] : model.params) {
+    if (info->Find(name) != nullptr) continue;
+    const VarDesc* var = model.program.global().FindVar(name);
+    const bool parameter =
+        marked ? var != nullptr && var->is_parameter
+               : IsFloating(value.dtype) && written.count(name) == 0;
+    const bool trained = parameter && (var == nullptr || !var->stop_gradient);
+    PickleDict entry;
+    entry.Add("structured_name", {name});
+    entry.Add("stop_gradient", {!trained});
+    if (parameter) entry.Add("trainable", {trained});
+    info->Add(name, {std::move(entry)});
+  }
+}
+
+// A program and its parameters, to be renamed with the other files.
+absl::Status AddModel(const InferenceModel& model, const std::string& prefix,
+                      FileSet* files) {
+  PD_ASSIGN_OR_RETURN(const ProgramDesc program, WithFeedFetch(model));
+  PD_ASSIGN_OR_RETURN(const std::string program_path,
+                      files->Add(absl::StrCat(prefix, ".pdmodel")));
+  PD_RETURN_IF_ERROR(WriteProgram(program_path, program));
+  const std::string params = absl::StrCat(prefix, ".pdiparams");
+  // A file of parameters beside a model without any would be taken for its own.
+  if (model.params.empty()) return files->AddRemoval(params);
+  PD_ASSIGN_OR_RETURN(const std::string params_path, files->Add(params));
+  return WriteTensors(params_path, model.params);
+}
+
+absl::Status CheckMethods(const InferenceModel& model,
+                          const std::vector<PaddleMethod>& methods) {
+  std::set<std::string> names = {"forward"};
+  for (const PaddleMethod& method : methods) {
+    const std::string& name = method.name;
+    const bool starts =
+        !name.empty() &&
+        (absl::ascii_isalpha(static_cast<unsigned char>(name[0])) ||
+         name[0] == '_');
+    if (!starts || !std::all_of(name.begin(), name.end(), [](char c) {
+          return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+        }))
+      return InvalidArgument(
+          "'%s' cannot name a method: expected letters, digits and '_'", name);
+    if (!names.insert(name).second)
+      return InvalidArgument("two methods are named '%s'", name);
+    if (model.params.empty() && !method.model.params.empty())
+      return InvalidArgument(
+          "method '%s' has parameters and the model itself has none: "
+          "paddle.jit.load reads those of a method only beside some of the "
+          "model's",
+          name);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WritePaddleModel(const InferenceModel& model,
-                              const std::string& prefix) {
+                              const std::string& prefix,
+                              const std::vector<PaddleMethod>& methods) {
   PD_RETURN_IF_ERROR(CheckPrefix(prefix, "a model"));
-  PD_ASSIGN_OR_RETURN(const ProgramDesc program, WithFeedFetch(model));
+  PD_RETURN_IF_ERROR(CheckMethods(model, methods));
   PD_RETURN_IF_ERROR(MakeDirectories(FolderOf(prefix)));
   FileSet files;
-  PD_ASSIGN_OR_RETURN(const std::string program_path,
-                      files.Add(absl::StrCat(prefix, ".pdmodel")));
-  PD_RETURN_IF_ERROR(WriteProgram(program_path, program));
-  const std::string params = absl::StrCat(prefix, ".pdiparams");
-  if (model.params.empty()) {
-    // A file of parameters beside a model without any would be taken for its
-    // own.
-    PD_RETURN_IF_ERROR(files.AddRemoval(params));
+  PD_RETURN_IF_ERROR(AddModel(model, prefix, &files));
+  PickleDict info;
+  AddInfo(model, &info);
+  for (const PaddleMethod& method : methods) {
+    PD_RETURN_IF_ERROR(
+        AddModel(method.model, absl::StrCat(prefix, ".", method.name), &files));
+    AddInfo(method.model, &info);
+  }
+  const std::string info_path = absl::StrCat(prefix, ".pdiparams.info");
+  if (info.items.empty()) {
+    PD_RETURN_IF_ERROR(files.AddRemoval(info_path));
   } else {
-    PD_ASSIGN_OR_RETURN(const std::string params_path, files.Add(params));
-    PD_RETURN_IF_ERROR(WriteTensors(params_path, model.params));
+    PD_ASSIGN_OR_RETURN(const std::string place, files.Add(info_path));
+    PD_RETURN_IF_ERROR(WritePickle(place, {std::move(info)}, kInfoProtocol));
   }
   PD_RETURN_IF_ERROR(files.Commit());
   return SyncDirectory(FolderOf(prefix));

@@ -197,16 +197,19 @@ TEST(OnnxExport, Refusals) {
   EXPECT_EQ(message(OneOp("relu").Onnx(8)),
             "opset 8 cannot be written; it must be in [9, 17]");
   EXPECT_EQ(message(OneOp("relu_").Onnx(13)),
-            "op 'relu_' cannot be exported to ONNX; 'relu' can");
+            "block 0, op 0 'relu_', which makes 'y': it cannot be exported to "
+            "ONNX; 'relu' can");
   // Another op whose name is alike is no help.
-  EXPECT_EQ(message(OneOp("flip").Onnx(13)),
-            "op 'flip' cannot be exported to ONNX");
-  EXPECT_EQ(message(OneOp("expand_as_v2").Onnx(13)),
-            "op 'expand_as_v2' cannot be exported to ONNX");
+  EXPECT_EQ(message(OneOp("crop").Onnx(13)),
+            "block 0, op 0 'crop', which makes 'y': it cannot be exported to "
+            "ONNX");
   EXPECT_EQ(message(OneOp("softmax_v2").Onnx(13)),
-            "op 'softmax_v2' cannot be exported to ONNX; 'softmax' can");
-  EXPECT_EQ(message(OneOp("cumsum", {{"axis", int32_t{1}}}).Onnx(9)),
-            "op 'cumsum': opset 9 has no CumSum; it needs opset >= 11");
+            "block 0, op 0 'softmax_v2', which makes 'y': it cannot be "
+            "exported to ONNX; 'softmax' can");
+  EXPECT_EQ(
+      message(OneOp("cumsum", {{"axis", int32_t{1}}}).Onnx(9)),
+      "block 0, op 0 'cumsum', which makes 'y': opset 9 has no CumSum; it "
+      "needs opset >= 11");
   OneOp pow("pow", {{"factor", 2.0f}});
   for (VarDesc& var : pow.program.global().vars) var.dtype = DType::kInt32;
   const std::string checker = message(pow.Onnx(9));
@@ -218,7 +221,22 @@ TEST(OnnxExport, Refusals) {
   OneOp scale("relu");
   scale.Param("Scale", "s", {1});
   EXPECT_EQ(message(scale.Onnx(13)),
-            "op 'relu': input 'Scale' ('s') has no counterpart in ONNX");
+            "block 0, op 0 'relu', which makes 'y': input 'Scale' ('s') has no "
+            "counterpart in ONNX");
+}
+
+// One line for an op type and reason, and what reads their outputs is not
+// blamed.
+TEST(OnnxExport, AllRefusalsAtOnce) {
+  OneOp ops("crop");
+  for (const char* type : {"cumsum", "relu", "crop", "cumsum"})
+    AddOp(&ops.program, type, {{"X", {"y"}}}, {{"Out", {"y"}}});
+  EXPECT_EQ(ops.Onnx(9).status().message(),
+            "4 operators cannot be written as ONNX of opset 9:\n"
+            "  block 0, op 0 'crop', which makes 'y' (and 1 more): it cannot "
+            "be exported to ONNX\n"
+            "  block 0, op 1 'cumsum', which makes 'y' (and 1 more): opset 9 "
+            "has no CumSum; it needs opset >= 11");
 }
 
 TEST(OnnxExport, FileSurvivesAFailure) {

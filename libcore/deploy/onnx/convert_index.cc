@@ -112,6 +112,34 @@ void ConvertFillLike(OnnxOp* op) {
             op->Emit("Shape", {op->In("X")})});
 }
 
+// Start, start + step, ... before end.
+void ConvertRange(OnnxOp* op) {
+  op->Give("Out", "Range",
+           {op->Scalar(op->In("Start")), op->Scalar(op->In("End")),
+            op->Scalar(op->In("Step"))});
+}
+
+// The places where a condition holds, one a row.
+void ConvertWhereIndex(OnnxOp* op) {
+  std::string condition = op->In("Condition");
+  if (op->TypeOf("Condition") != DType::kBool)
+    condition = op->Cast(condition, DType::kBool);
+  op->Give("Out", "Transpose", {op->Emit("NonZero", {condition})},
+           {{"perm", std::vector<int64_t>{1, 0}}});
+}
+
+void ConvertMaskedSelect(OnnxOp* op) {
+  const std::string x = op->In("X"), mask = op->In("Mask");
+  if (op->ShapeOf("X") != op->ShapeOf("Mask")) {
+    op->Fail(Unimplemented("X of shape %s with a mask of shape %s",
+                           ToString(op->ShapeOf("X")),
+                           ToString(op->ShapeOf("Mask"))));
+    return;
+  }
+  op->Give("Y", "Compress", {op->Reshape(x, {-1}), op->Reshape(mask, {-1})},
+           {{"axis", int64_t{0}}});
+}
+
 // [a, b, ...] with the extent `input_dim_idx` of the input at `output_dim_idx`.
 void ConvertFillBatchLike(OnnxOp* op) {
   const DType dtype = op->OutVar("Out").dtype;
@@ -172,53 +200,6 @@ void ConvertTriangle(OnnxOp* op) {
             op->Const(0, op->TypeOf("X")), x});
 }
 
-// Nearest and linear resizing of [N, C, H, W].
-void ConvertResize(OnnxOp* op) {
-  const int64_t rank = op->Rank("X");
-  if (op->opset() < 11) {
-    op->Fail(Unimplemented("ONNX's Resize without PaddlePaddle's coordinates"));
-    return;
-  }
-  if (rank != 4 || op->Str("data_layout", "NCHW") != "NCHW") {
-    op->Fail(
-        Unimplemented("data of rank %d in layout '%s'; expected 4, "
-                      "'NCHW'",
-                      rank, op->Str("data_layout", "NCHW")));
-    return;
-  }
-  const bool nearest = op->type() == "nearest_interp_v2";
-  const bool corners = op->Bool("align_corners", true);
-  const bool centers = !nearest && op->Int("align_mode", 1) == 0;
-  OnnxAttrs attrs = {{"mode", std::string(nearest ? "nearest" : "linear")},
-                     {"coordinate_transformation_mode",
-                      std::string(corners   ? "align_corners"
-                                  : centers ? "half_pixel"
-                                            : "asymmetric")}};
-  if (nearest)
-    attrs.emplace_back("nearest_mode",
-                       std::string(corners ? "round_prefer_ceil" : "floor"));
-  const std::string x = op->In("X");
-  OnnxValues inputs = {x, "", ""};
-  if (op->opset() < 13)  // neither could be left out then
-    inputs[1] = inputs[2] =
-        op->ConstArray(MakeArray({0}, std::vector<float>()));
-  const int64_t height = op->Int("out_h", 0), width = op->Int("out_w", 0);
-  if (height > 0 && width > 0) {
-    const std::string outer = op->Slice(op->Emit("Shape", {x}), {0}, {0}, {2});
-    inputs.push_back(op->Emit("Concat", {outer, op->ConstInts({height, width})},
-                              {{"axis", int64_t{0}}}));
-  } else {
-    const auto scale = op->Floats("scale");
-    if (scale.size() != 2) {
-      op->Fail(Unimplemented("neither a size nor two scales are given"));
-      return;
-    }
-    inputs[2] = op->ConstArray(
-        MakeArray({4}, std::vector<float>{1, 1, scale[0], scale[1]}));
-  }
-  op->Give("Out", "Resize", inputs, attrs);
-}
-
 void ConvertPixelShuffle(OnnxOp* op) {
   if (op->Str("data_format", "NCHW") != "NCHW") {
     op->Fail(Unimplemented("attr 'data_format' is '%s'; expected 'NCHW'",
@@ -265,23 +246,25 @@ void ConvertChannelShuffle(OnnxOp* op) {
 
 OnnxConverters IndexConverters() {
   return {
-      {"bilinear_interp_v2", ConvertResize},
       {"cast", ConvertCast},
       {"channel_shuffle", ConvertChannelShuffle},
       {"fill_any_like", ConvertFillLike},
       {"fill_constant", ConvertFillConstant},
       {"fill_constant_batch_size_like", ConvertFillBatchLike},
+      {"fill_zeros_like", ConvertFillLike},
       {"gather", ConvertGather},
       {"gather_nd", ConvertGatherNd},
       {"index_select", ConvertGather},
       {"lookup_table", ConvertLookup},
       {"lookup_table_v2", ConvertLookup},
-      {"nearest_interp_v2", ConvertResize},
+      {"masked_select", ConvertMaskedSelect},
       {"one_hot_v2", ConvertOneHot},
       {"pixel_shuffle", ConvertPixelShuffle},
+      {"range", ConvertRange},
       {"shuffle_channel", ConvertChannelShuffle},
       {"tril_triu", ConvertTriangle},
       {"where", ConvertWhere},
+      {"where_index", ConvertWhereIndex},
   };
 }
 

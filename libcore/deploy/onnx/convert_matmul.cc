@@ -89,13 +89,21 @@ void ConvertAddmm(OnnxOp* op) {
             {"beta", static_cast<float>(op->Float("Beta", 1))}});
 }
 
+// Both write equations in the same letters. InnerCache and XShape are the
+// gradient's.
+void ConvertEinsum(OnnxOp* op) {
+  op->Give("Out", "Einsum", op->Ins("Operands"),
+           {{"equation", op->Str("equation", "")}});
+}
+
 }  // namespace
 
 OnnxConverters MatmulConverters() {
   return {
-      {"addmm", ConvertAddmm},   {"bmm", ConvertPlainMatmul},
-      {"matmul", ConvertMatmul}, {"matmul_v2", ConvertMatmulV2},
-      {"mul", ConvertMul},       {"mv", ConvertPlainMatmul},
+      {"addmm", ConvertAddmm},        {"bmm", ConvertPlainMatmul},
+      {"einsum", ConvertEinsum},      {"matmul", ConvertMatmul},
+      {"matmul_v2", ConvertMatmulV2}, {"mul", ConvertMul},
+      {"mv", ConvertPlainMatmul},
   };
 }
 

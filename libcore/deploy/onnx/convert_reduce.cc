@@ -116,6 +116,25 @@ void ConvertTopK(OnnxOp* op) {
   op->EmitTo(outputs, "TopK", inputs, attrs);
 }
 
+// All elements in order; equal ones keep theirs.
+void ConvertArgsort(OnnxOp* op) {
+  if (op->opset() < 11) {
+    op->Fail(Unimplemented("ONNX's TopK takes the least since opset 11"));
+    return;
+  }
+  const std::string x = op->In("X");
+  const std::vector<int64_t> axis = Normalized(op, {op->Int("axis", -1)});
+  if (!op->status().ok()) return;
+  const std::string count =
+      op->Slice(op->Emit("Shape", {x}), {0}, {axis[0]}, {axis[0] + 1});
+  OnnxValues outputs = op->NewOuts("Out");
+  for (const std::string& index : op->NewOuts("Indices"))
+    outputs.push_back(index);
+  op->EmitTo(
+      outputs, "TopK", {x, count},
+      {{"axis", axis[0]}, {"largest", int64_t{op->Bool("descending", false)}}});
+}
+
 void ConvertCumsum(OnnxOp* op) {
   std::string x = op->In("X");
   int64_t axis = op->Int("axis", -1);
@@ -161,6 +180,7 @@ OnnxConverters ReduceConverters() {
   return {
       {"arg_max", ConvertArg, "ArgMax"},
       {"arg_min", ConvertArg, "ArgMin"},
+      {"argsort", ConvertArgsort},
       {"cumsum", ConvertCumsum},
       {"frobenius_norm", ConvertReduce, "ReduceL2"},
       {"logsumexp", ConvertLogSumExp},

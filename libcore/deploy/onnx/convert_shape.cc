@@ -117,7 +117,7 @@ void ConvertStack(OnnxOp* op) {
 void ConvertUnstack(OnnxOp* op) {
   const int64_t axis = AxisOf(op, "axis", 0, op->Rank("X"));
   const std::string x = op->In("X");
-  const OnnxValues parts = op->NewOuts("Y");
+  const OnnxValues parts = op->NewOuts(op->type() == "unbind" ? "Out" : "Y");
   // A scalar place takes its axis away.
   for (size_t i = 0; i < parts.size(); ++i)
     op->EmitTo({parts[i]}, "Gather", {x, op->ConstInt(static_cast<int64_t>(i))},
@@ -216,6 +216,97 @@ void ConvertStridedSlice(OnnxOp* op) {
   op->Alias("Out", Decreased(op, y, "Input"));
 }
 
+// From the last element to the first along some axes.
+void ConvertFlip(OnnxOp* op) {
+  const int64_t rank = op->Rank("X");
+  std::vector<int64_t> axes;
+  for (int64_t axis : op->Ints("axis")) {
+    if (axis < 0) axis += rank;
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end())
+      axes.push_back(axis);
+  }
+  if (rank == 0 || axes.empty()) {
+    op->Alias("Out", op->In("X"));
+    return;
+  }
+  if (op->opset() < 10) {
+    op->Fail(Unimplemented("strides"));
+    return;
+  }
+  const std::vector<int64_t> back(axes.size(), -1);
+  const std::vector<int64_t> before(axes.size(),
+                                    std::numeric_limits<int32_t>::min());
+  op->Give("Out", "Slice",
+           {op->In("X"), op->ConstInts(back), op->ConstInts(before),
+            op->ConstInts(axes), op->ConstInts(back)});
+}
+
+// x with element i of an axis at i + shift (an int64 vector of one element),
+// around the end.
+std::string Rolled(OnnxOp* op, const std::string& x, int64_t axis,
+                   const std::string& shift) {
+  const std::string extent =
+      op->Slice(op->Emit("Shape", {x}), {0}, {axis}, {axis + 1});
+  const std::string places =
+      op->Emit("Range", {op->ConstInt(0), op->Scalar(extent), op->ConstInt(1)});
+  const std::string from =
+      op->Emit("Mod", {op->Emit("Sub", {places, shift}), extent});
+  return op->Emit("Gather", {x, from}, {{"axis", axis}});
+}
+
+void ConvertRoll(OnnxOp* op) {
+  if (op->opset() < 11) {
+    op->Fail(Unimplemented("ONNX has Range since opset 11"));
+    return;
+  }
+  const std::string in = op->In("X");
+  std::vector<int64_t> axes = op->Ints("axis");
+  const std::vector<int64_t> shifts = op->Ints("shifts");
+  const bool flat = axes.empty();
+  if (flat) axes = {0};
+  const std::string tensor =
+      op->Has("ShiftsTensor") ? op->IntVector("ShiftsTensor") : "";
+  if (tensor.empty() && shifts.size() != axes.size()) {
+    op->Fail(
+        InvalidArgument("%d shifts for %d axes", shifts.size(), axes.size()));
+    return;
+  }
+  if (op->Rank("X") == 0) {
+    op->Alias("Out", in);
+    return;
+  }
+  std::string y = flat ? op->Reshape(in, {-1}) : in;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    y = Rolled(op, y, axes[i] < 0 ? axes[i] + op->Rank("X") : axes[i],
+               tensor.empty() ? op->ConstInts({shifts[i]})
+                              : op->Slice(tensor, {0}, {at}, {at + 1}));
+  }
+  if (flat) y = op->Emit("Reshape", {y, op->Emit("Shape", {in})});
+  op->Alias("Out", y);
+}
+
+void ConvertExpandAs(OnnxOp* op) {
+  const std::string x = op->In("X");
+  const std::string shape = op->Has("Y")
+                                ? op->Emit("Shape", {op->In("Y")})
+                                : op->ConstInts(op->Ints("target_shape"));
+  op->Give("Out", "Expand", {x, shape});
+}
+
+void ConvertMeshgrid(OnnxOp* op) {
+  const OnnxValues x = op->Ins("X"), out = op->NewOuts("Out");
+  OnnxValues extents;
+  for (const std::string& one : x)
+    extents.push_back(op->Emit("Shape", {op->Reshape(one, {-1})}));
+  const std::string shape = op->Emit("Concat", extents, {{"axis", int64_t{0}}});
+  for (size_t i = 0; i < x.size() && i < out.size(); ++i) {
+    std::vector<int64_t> along(x.size(), 1);
+    along[i] = -1;
+    op->EmitTo({out[i]}, "Expand", {op->Reshape(x[i], along), shape});
+  }
+}
+
 void ConvertExpand(OnnxOp* op) {
   std::string shape;
   if (op->Has("expand_shapes_tensor")) {
@@ -292,13 +383,18 @@ OnnxConverters ShapeConverters() {
       {"assign", ConvertAssign},
       {"share_data", ConvertAssign},
       {"concat", ConvertConcat},
+      {"expand_as_v2", ConvertExpandAs},
       {"expand_v2", ConvertExpand},
       {"flatten2", ConvertFlatten},
       {"flatten_contiguous_range", ConvertFlattenRange},
+      {"flip", ConvertFlip},
+      {"meshgrid", ConvertMeshgrid},
       {"pad", ConvertPad},
       {"pad2d", ConvertPad},
       {"pad3d", ConvertPad},
       {"reshape2", ConvertReshape},
+      {"reverse", ConvertFlip},
+      {"roll", ConvertRoll},
       {"shape", ConvertShape},
       {"slice", ConvertSlice},
       {"split", ConvertSplit},
@@ -307,6 +403,7 @@ OnnxConverters ShapeConverters() {
       {"strided_slice", ConvertStridedSlice},
       {"tile", ConvertTile},
       {"transpose2", ConvertTranspose},
+      {"unbind", ConvertUnstack},
       {"unsqueeze2", ConvertUnsqueeze},
       {"unstack", ConvertUnstack},
   };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/deploy/onnx/converters.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -17,10 +19,11 @@ const std::map<std::string, OnnxConverter>& Table() {
   static const auto* table = [] {
     auto* all = new std::map<std::string, OnnxConverter>;
     for (const OnnxConverters& part :
-         {ActivationConverters(), ConvConverters(), ElementwiseConverters(),
-          IndexConverters(), MatmulConverters(), NormConverters(),
-          PoolConverters(), QuantizeConverters(), RecurrentConverters(),
-          ReduceConverters(), ShapeConverters()})
+         {ActivationConverters(), ControlFlowConverters(), ConvConverters(),
+          DetectionConverters(), ElementwiseConverters(), IndexConverters(),
+          MatmulConverters(), NormConverters(), PoolConverters(),
+          QuantizeConverters(), RecurrentConverters(), ReduceConverters(),
+          ResizeConverters(), ScatterConverters(), ShapeConverters()})
       for (const OnnxConverter& converter : part)
         PD_INVARIANT(all->emplace(converter.op_type, converter).second);
     return all;
@@ -48,7 +51,7 @@ absl::Status ConvertOp(const OpDesc& desc, OnnxGraph* graph) {
   const OnnxConverter* converter = FindOnnxConverter(desc.type);
   if (converter == nullptr) {
     const std::string other = OtherVersion(desc.type);
-    return Unimplemented("op '%s' cannot be exported to ONNX%s", desc.type,
+    return Unimplemented("it cannot be exported to ONNX%s",
                          other.empty() ? "" : "; '" + other + "' can");
   }
   OnnxOp op(desc, converter->onnx_type, graph);
@@ -56,11 +59,84 @@ absl::Status ConvertOp(const OpDesc& desc, OnnxGraph* graph) {
   return op.Finish();
 }
 
-absl::StatusOr<std::string> Convert(const InferenceModel& model, int opset) {
+// The first variable that an op makes.
+std::string FirstOutput(const OpDesc& op) {
+  for (const auto& slot : op.outputs)
+    for (const std::string& name : slot.second)
+      if (name != kEmptyVar) return name;
+  return "";
+}
+
+absl::StatusOr<std::string> Convert(const InferenceModel& model, int opset,
+                                    std::vector<OnnxFailure>* failures) {
   OnnxGraph graph(model, opset);
-  for (const OpDesc& op : model.program.global().ops)
-    PD_RETURN_IF_ERROR(ConvertOp(op, &graph));
+  ConvertBlock(0, &graph);
+  *failures = graph.failures();
+  if (!failures->empty())
+    return Unimplemented("%d operators fail", failures->size());
   return graph.Finish();
+}
+
+// Failures of one op type for one reason are one line.
+struct Complaint {
+  const OnnxFailure* first = nullptr;
+  size_t more = 0;
+  std::string reason;
+
+  std::string ToString() const {
+    const std::string output =
+        first->output.empty()
+            ? ""
+            : absl::StrCat(", which makes '", first->output, "'");
+    const std::string others =
+        more == 0 ? "" : absl::StrCat(" (and ", more, " more)");
+    return absl::StrCat("block ", first->block, ", op ", first->op, " '",
+                        first->type, "'", output, others, ": ", reason);
+  }
+};
+
+// The least opset beyond `opset` at which the op of a failure converts; 0: none
+// does.
+int OpsetFor(const OnnxFailure& failure,
+             const std::map<int, std::vector<OnnxFailure>>& later) {
+  for (const auto& [opset, failures] : later)
+    if (std::none_of(
+            failures.begin(), failures.end(),
+            [&](const OnnxFailure& f) { return f.SamePlace(failure); }))
+      return opset;
+  return 0;
+}
+
+// All failures as one error. The opset is never raised silently, but which one
+// would do is worth knowing.
+absl::Status Complain(const InferenceModel& model, int opset,
+                      const std::vector<OnnxFailure>& failures) {
+  std::map<int, std::vector<OnnxFailure>> later;
+  for (int next = opset + 1; next <= kMaxOnnxOpset; ++next)
+    Convert(model, next, &later[next]).IgnoreError();
+  std::vector<Complaint> complaints;
+  for (const OnnxFailure& failure : failures) {
+    std::string reason(failure.status.message());
+    if (const int needed = OpsetFor(failure, later); needed > 0)
+      absl::StrAppend(&reason, "; it needs opset >= ", needed);
+    const auto same = std::find_if(
+        complaints.begin(), complaints.end(), [&](const Complaint& c) {
+          return c.first->type == failure.type && c.reason == reason;
+        });
+    if (same != complaints.end())
+      ++same->more;
+    else
+      complaints.push_back({&failure, 0, reason});
+  }
+  if (complaints.size() == 1)
+    return absl::Status(failures[0].status.code(), complaints[0].ToString());
+  std::string text = absl::StrCat(failures.size(),
+                                  " operators cannot be written as ONNX of "
+                                  "opset ",
+                                  opset, ":");
+  for (const Complaint& complaint : complaints)
+    absl::StrAppend(&text, "\n  ", complaint.ToString());
+  return absl::Status(failures[0].status.code(), text);
 }
 
 }  // namespace
@@ -76,16 +152,32 @@ std::vector<std::string> OnnxOpTypes() {
   return types;
 }
 
+void ConvertBlock(int32_t block, OnnxGraph* graph) {
+  const int32_t before = graph->block();
+  graph->set_block(block);
+  const std::vector<OpDesc>& ops =
+      graph->model().program.blocks[static_cast<size_t>(block)].ops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const absl::Status status = ConvertOp(ops[i], graph);
+    if (status.ok()) continue;
+    graph->AddFailure({block, i, ops[i].type, FirstOutput(ops[i]), status});
+    // Ops that read what it makes are not to blame.
+    for (const auto& slot : ops[i].outputs)
+      for (const std::string& name : slot.second) graph->NewValueOf(name);
+  }
+  graph->set_block(before);
+}
+
 absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset) {
   if (opset < kMinOnnxOpset || opset > kMaxOnnxOpset)
     return OutOfRange("opset %d cannot be written; it must be in [%d, %d]",
                       opset, kMinOnnxOpset, kMaxOnnxOpset);
-  auto bytes = Convert(model, opset);
+  std::vector<OnnxFailure> failures;
+  auto bytes = Convert(model, opset, &failures);
+  if (!failures.empty()) return Complain(model, opset, failures);
   if (bytes.ok()) return bytes;
-  // The opset is never raised silently, but which one would do is worth
-  // knowing.
   for (int later = opset + 1; later <= kMaxOnnxOpset; ++later)
-    if (Convert(model, later).ok())
+    if (Convert(model, later, &failures).ok())
       return Unimplemented("%s; it needs opset >= %d", bytes.status().message(),
                            later);
   return bytes.status();

@@ -22,11 +22,17 @@ struct OnnxConverter {
 /// Null when there is none for the type.
 const OnnxConverter* FindOnnxConverter(const std::string& op_type);
 
+/// Writes the ops of a block of the program as nodes of the current graph.
+/// What cannot be written is told by OnnxGraph::failures.
+void ConvertBlock(int32_t block, OnnxGraph* graph);
+
 using OnnxConverters = std::vector<OnnxConverter>;
 
 // The parts, by family.
 OnnxConverters ActivationConverters();
+OnnxConverters ControlFlowConverters();
 OnnxConverters ConvConverters();
+OnnxConverters DetectionConverters();
 OnnxConverters ElementwiseConverters();
 OnnxConverters IndexConverters();
 OnnxConverters MatmulConverters();
@@ -35,6 +41,8 @@ OnnxConverters PoolConverters();
 OnnxConverters QuantizeConverters();
 OnnxConverters RecurrentConverters();
 OnnxConverters ReduceConverters();
+OnnxConverters ResizeConverters();
+OnnxConverters ScatterConverters();
 OnnxConverters ShapeConverters();
 
 }  // namespace pd

@@ -64,6 +64,14 @@ void FillTensor(const Array& array, const std::string& name,
   tensor->set_raw_data(array.bytes.get(), array.size_bytes());
 }
 
+}  // namespace
+
+struct OnnxSubgraph {
+  onnx::GraphProto graph;
+};
+
+namespace {
+
 struct AttrWriter {
   onnx::AttributeProto* out;
 
@@ -90,6 +98,10 @@ struct AttrWriter {
   void operator()(const std::vector<std::string>& v) const {
     out->set_type(onnx::AttributeProto::STRINGS);
     for (const std::string& s : v) out->add_strings(s);
+  }
+  void operator()(const std::shared_ptr<const OnnxSubgraph>& v) const {
+    out->set_type(onnx::AttributeProto::GRAPH);
+    *out->mutable_g() = v->graph;
   }
 };
 
@@ -121,7 +133,17 @@ int64_t OnnxElementType(DType dtype) { return ElementType(dtype); }
 
 struct OnnxGraph::Proto {
   onnx::ModelProto model;
-  onnx::GraphProto* graph = nullptr;
+  onnx::GraphProto* graph = nullptr;  // of the model
+  // The graphs that nodes are added to, the innermost last.
+  std::vector<std::shared_ptr<OnnxSubgraph>> inner;
+
+  onnx::GraphProto* current() {
+    return inner.empty() ? graph : &inner.back()->graph;
+  }
+};
+
+struct OnnxGraph::Outer {
+  std::map<std::string, std::string> values, absent;
 };
 
 OnnxGraph::OnnxGraph(const InferenceModel& model, int opset)
@@ -163,6 +185,58 @@ void OnnxGraph::DeclareInput(const VarDesc& var) {
   }
 }
 
+void OnnxGraph::BeginGraph() {
+  outer_.push_back({values_, absent_});
+  proto_->inner.push_back(std::make_shared<OnnxSubgraph>());
+  proto_->current()->set_name(NewValue("graph"));
+}
+
+std::string OnnxGraph::NewGraphInput(const std::string& hint) {
+  const std::string name = NewValue(hint);
+  proto_->current()->add_input()->set_name(name);
+  return name;
+}
+
+std::string OnnxGraph::NewScalarInput(const std::string& hint, DType dtype) {
+  const std::string name = NewGraphInput(hint);
+  auto* type = proto_->current()
+                   ->mutable_input()
+                   ->rbegin()
+                   ->mutable_type()
+                   ->mutable_tensor_type();
+  type->set_elem_type(ElementType(dtype));
+  type->mutable_shape();  // without extents
+  return name;
+}
+
+std::shared_ptr<const OnnxSubgraph> OnnxGraph::EndGraph(
+    const OnnxValues& outputs) {
+  auto done = proto_->inner.back();
+  for (const std::string& value : outputs) {
+    // An output is made in its own graph, and once.
+    const std::string name = NewValue(value);
+    auto* node = done->graph.add_node();
+    node->set_op_type("Identity");
+    node->set_name(absl::StrCat("output/", name));
+    node->add_input(value);
+    node->add_output(name);
+    done->graph.add_output()->set_name(name);
+  }
+  proto_->inner.pop_back();
+  values_ = std::move(outer_.back().values);
+  absent_ = std::move(outer_.back().absent);
+  outer_.pop_back();
+  return done;
+}
+
+void OnnxGraph::AddFailure(OnnxFailure failure) {
+  failures_.push_back(std::move(failure));
+}
+
+bool OnnxGraph::HasValue(const std::string& variable) const {
+  return values_.count(variable) > 0 || model_.params.count(variable) > 0;
+}
+
 absl::StatusOr<std::string> OnnxGraph::ValueOf(const std::string& variable) {
   const auto value = values_.find(variable);
   if (value != values_.end()) return value->second;
@@ -170,6 +244,7 @@ absl::StatusOr<std::string> OnnxGraph::ValueOf(const std::string& variable) {
   if (param != model_.params.end()) {
     FillTensor(param->second, variable, proto_->graph->add_initializer());
     values_[variable] = variable;
+    for (Outer& outer : outer_) outer.values.emplace(variable, variable);
     return variable;
   }
   const auto absent = absent_.find(variable);
@@ -183,20 +258,21 @@ absl::StatusOr<std::string> OnnxGraph::ValueOf(const std::string& variable) {
 
 void OnnxGraph::SetAlias(const std::string& variable,
                          const std::string& value) {
-  --writes_left_[variable];
+  if (outer_.empty()) --writes_left_[variable];
   values_[variable] = value;
 }
 
 void OnnxGraph::SetAbsent(const std::string& variable,
                           const std::string& op_type) {
-  --writes_left_[variable];
+  if (outer_.empty()) --writes_left_[variable];
   values_.erase(variable);
   absent_[variable] = op_type;
 }
 
 std::string OnnxGraph::NewValueOf(const std::string& variable) {
-  // A name can be made once only: the last of several writers has it.
-  const bool last = --writes_left_[variable] <= 0;
+  // A name can be made once only: the last of several writers has it. What a
+  // block inside makes may be made anew outside of it.
+  const bool last = outer_.empty() && --writes_left_[variable] <= 0;
   const bool own = last && names_.emplace(variable, 1).second;
   return values_[variable] = own ? variable : NewValue(variable);
 }
@@ -228,7 +304,7 @@ absl::Status OnnxGraph::AddNode(absl::string_view op_type,
                                 const OnnxAttrs& attrs) {
   if (!HasOperator(op_type, opset_))
     return Unimplemented("opset %d has no %s", opset_, op_type);
-  auto* node = proto_->graph->add_node();
+  auto* node = proto_->current()->add_node();
   node->set_op_type(std::string(op_type));
   node->set_name(name);
   // Trailing absent inputs are left out.

@@ -19,12 +19,29 @@
 
 namespace pd {
 
+/// A graph inside of a node (a body of Loop, a branch of If).
+struct OnnxSubgraph;
+
 using OnnxAttr = std::variant<int64_t, float, std::string, std::vector<int64_t>,
-                              std::vector<float>, std::vector<std::string>>;
+                              std::vector<float>, std::vector<std::string>,
+                              std::shared_ptr<const OnnxSubgraph>>;
 using OnnxAttrs = std::vector<std::pair<const char*, OnnxAttr>>;
 
 /// Names of values; "" stands for an optional input that is absent.
 using OnnxValues = std::vector<std::string>;
+
+/// An op that cannot be written, and why.
+struct OnnxFailure {
+  int32_t block = 0;
+  size_t op = 0;       ///< its place in the block
+  std::string type;    ///< of the op
+  std::string output;  ///< the first variable that it makes; may be ""
+  absl::Status status;
+
+  bool SamePlace(const OnnxFailure& o) const {
+    return block == o.block && op == o.op;
+  }
+};
 
 /// ONNX's number of a dtype, as Cast takes it.
 int64_t OnnxElementType(DType dtype);
@@ -38,6 +55,29 @@ class OnnxGraph {
   int opset() const { return opset_; }
   const InferenceModel& model() const { return model_; }
 
+  // Where the ops stand that are being converted. Inside of a subgraph nodes
+  // and what variables are go to it; constants and parameters stay outside.
+
+  /// The block of the program whose ops are converted.
+  int32_t block() const { return block_; }
+  void set_block(int32_t block) { block_ = block; }
+  /// Nodes from now on belong to a new graph inside of the current one.
+  void BeginGraph();
+  /// A new input of the current inner graph, which starts with `hint`; its type
+  /// is that of what the node is given.
+  std::string NewGraphInput(const std::string& hint);
+  /// The same, a scalar, for inputs that the node makes itself.
+  std::string NewScalarInput(const std::string& hint, DType dtype);
+  /// Ends the inner graph, whose outputs are copies of these values; variables
+  /// are again what they were before it.
+  std::shared_ptr<const OnnxSubgraph> EndGraph(const OnnxValues& outputs);
+
+  /// Ops that could not be converted are collected: all are told at once.
+  void AddFailure(OnnxFailure failure);
+  const std::vector<OnnxFailure>& failures() const { return failures_; }
+
+  /// Whether a variable has a value by now.
+  bool HasValue(const std::string& variable) const;
   /// The value that a variable of the program has now; parameters become
   /// initializers when first asked for. NotFound says which op should have
   /// made it.
@@ -66,6 +106,7 @@ class OnnxGraph {
 
  private:
   struct Proto;
+  struct Outer;  // what BeginGraph puts aside
 
   void DeclareInput(const VarDesc& var);
   absl::Status DeclareOutputs();
@@ -75,7 +116,10 @@ class OnnxGraph {
 
   const InferenceModel& model_;
   int opset_;
+  int32_t block_ = 0;
   std::unique_ptr<Proto> proto_;
+  std::vector<Outer> outer_;
+  std::vector<OnnxFailure> failures_;
   std::map<std::string, std::string> values_;     // variable -> value
   std::map<std::string, std::string> absent_;     // variable -> op type
   std::map<std::string, int> writes_left_;        // by ops not yet converted

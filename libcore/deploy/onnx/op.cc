@@ -43,7 +43,7 @@ void OnnxOp::Fail(const absl::Status& status) {
 }
 
 const VarDesc& OnnxOp::Var(const std::string& name) {
-  const VarDesc* var = graph_->model().program.FindVar(0, name);
+  const VarDesc* var = graph_->model().program.FindVar(graph_->block(), name);
   if (var != nullptr) return *var;
   Fail(NotFound("variable '%s' is not declared", name));
   return NoVar();
@@ -96,13 +96,19 @@ DType OnnxOp::TypeOf(absl::string_view slot) {
   return Has(slot) ? Var(desc_.In(slot)).dtype : DType::kFloat32;
 }
 
+bool OnnxOp::HasOut(absl::string_view slot) const {
+  const std::string& name = desc_.Out(slot);
+  return !name.empty() && name != kEmptyVar;
+}
+
 const VarDesc& OnnxOp::OutVar(absl::string_view slot) {
   return Var(desc_.Out(slot));
 }
 
 const OpDesc* OnnxOp::MakerOf(absl::string_view slot) const {
   const std::string& name = desc_.In(slot);
-  for (const OpDesc& op : model().program.global().ops)
+  for (const OpDesc& op :
+       model().program.blocks[static_cast<size_t>(graph_->block())].ops)
     for (const auto& [output, names] : op.outputs)
       for (const std::string& made : names)
         if (made == name) return &op;
@@ -225,6 +231,12 @@ std::string OnnxOp::ConstInts(const std::vector<int64_t>& values) {
   return ConstArray(MakeArray({static_cast<int64_t>(values.size())}, values));
 }
 
+std::string OnnxOp::ConstFloats(const std::vector<float>& values) {
+  return ConstArray(MakeArray({static_cast<int64_t>(values.size())}, values));
+}
+
+std::string OnnxOp::Scalar(const std::string& x) { return Reshape(x, {}); }
+
 std::string OnnxOp::ConstInt(int64_t value) {
   return ConstArray(MakeArray({}, std::vector<int64_t>{value}));
 }
@@ -338,8 +350,7 @@ absl::Status OnnxOp::Finish() {
       if (name != kEmptyVar && made_.count(name) == 0 &&
           graph_->model().params.count(name) == 0)
         graph_->SetAbsent(name, desc_.type);
-  if (status_.ok()) return status_;
-  return Annotate(status_, absl::StrCat("op '", desc_.type, "'"));
+  return status_;
 }
 
 }  // namespace pd

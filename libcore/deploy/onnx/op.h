@@ -25,6 +25,8 @@ class OnnxOp {
   const OpDesc& desc() const { return desc_; }
   const char* onnx_type() const { return onnx_type_; }
   int opset() const { return graph_->opset(); }
+  /// The graph in the making, for ops that run blocks.
+  OnnxGraph* graph() { return graph_; }
 
   // Inputs, by slot.
 
@@ -43,6 +45,7 @@ class OnnxOp {
   int64_t Rank(absl::string_view slot);
   DType TypeOf(absl::string_view slot);
   const VarDesc& OutVar(absl::string_view slot);
+  bool HasOut(absl::string_view slot) const;
   /// The value of a parameter; null for other variables.
   const Array* Param(absl::string_view slot) const;
   /// The op that makes the variable of an input slot; null when none does.
@@ -78,11 +81,14 @@ class OnnxOp {
   OnnxValues NewOuts(absl::string_view slot);
   /// The variable in `slot` is `value`, without a node.
   void Alias(absl::string_view slot, const std::string& value);
+  /// The converter has seen to this output variable by the graph itself.
+  void SetMade(const std::string& variable) { made_.insert(variable); }
 
   // Constants.
 
   std::string ConstInts(const std::vector<int64_t>& values);  ///< [n] int64
   std::string ConstInt(int64_t value);                        ///< [] int64
+  std::string ConstFloats(const std::vector<float>& values);  ///< [n] float
   /// A scalar of a numeric dtype.
   std::string Const(double value, DType dtype);
   std::string ConstArray(const Array& array);
@@ -108,6 +114,8 @@ class OnnxOp {
   /// Pads with `value`: all beginnings, then all ends, of every dimension.
   std::string Pad(const std::string& x, const std::vector<int64_t>& pads,
                   const std::string& mode, double value, DType dtype);
+  /// A tensor of one element as a scalar.
+  std::string Scalar(const std::string& x);
   std::string Slice(const std::string& x, const std::vector<int64_t>& axes,
                     const std::vector<int64_t>& starts,
                     const std::vector<int64_t>& ends);

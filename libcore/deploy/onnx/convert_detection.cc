@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+// Detection: YOLO's boxes, suppression of overlapping ones, RoI align.
+// NonMaxSuppression of ONNX gives rows (image, class, box), by image and class
+// and in each by falling score, as PaddlePaddle orders its detections. Boxes
+// whose corners are the wrong way round overlap nothing in PaddlePaddle and
+// something in ONNX.
+#include <limits>
+#include <numeric>
+
+#include "libcore/base/error.h"
+#include "libcore/deploy/onnx/converters.h"
+
+namespace pd {
+namespace {
+
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+using Ints = std::vector<int64_t>;
+
+// An extent of `x`, whose shape the program declares to be `shape`, as a
+// scalar.
+std::string Extent(OnnxOp* op, const std::string& x, const Shape& shape,
+                   size_t axis) {
+  if (axis < shape.size() && shape[axis] >= 0) return op->ConstInt(shape[axis]);
+  return op->Emit(
+      "Gather",
+      {op->Emit("Shape", {x}), op->ConstInt(static_cast<int64_t>(axis))},
+      {{"axis", int64_t{0}}});
+}
+
+// 0, 1, ... below a scalar.
+std::string Counting(OnnxOp* op, const std::string& count) {
+  return op->Emit("Range", {op->ConstInt(0), count, op->ConstInt(1)});
+}
+
+std::string Vector(OnnxOp* op, const OnnxValues& scalars) {
+  OnnxValues parts;
+  for (const std::string& scalar : scalars)
+    parts.push_back(op->Reshape(scalar, {1}));
+  return op->Emit("Concat", parts, {{"axis", int64_t{0}}});
+}
+
+std::string Mul(OnnxOp* op, const std::string& a, const std::string& b) {
+  return op->Emit("Mul", {a, b});
+}
+std::string Add(OnnxOp* op, const std::string& a, const std::string& b) {
+  return op->Emit("Add", {a, b});
+}
+std::string Sub(OnnxOp* op, const std::string& a, const std::string& b) {
+  return op->Emit("Sub", {a, b});
+}
+std::string Div(OnnxOp* op, const std::string& a, const std::string& b) {
+  return op->Emit("Div", {a, b});
+}
+
+// The lesser of a number and a scalar; the scalar where the number is negative.
+std::string AtMost(OnnxOp* op, int64_t most, const std::string& scalar) {
+  if (most < 0) return scalar;
+  const std::string limit = op->ConstInt(most);
+  return op->Emit("Where", {op->Emit("Less", {limit, scalar}), limit, scalar});
+}
+
+OnnxValues TopK(OnnxOp* op, const std::string& x, const std::string& k,
+                int64_t axis) {
+  return op->EmitSeveral(2, "TopK", {x, op->Reshape(k, {1})}, {{"axis", axis}});
+}
+
+std::string Column(OnnxOp* op, const std::string& rows, int64_t column) {
+  return op->Emit("Gather", {rows, op->ConstInt(column)},
+                  {{"axis", int64_t{1}}});
+}
+
+// The boxes [n, m, 4] and scores [n, classes, m] of some images.
+struct Candidates {
+  std::string boxes, scores;
+  std::string ranked;                   // scores, the background's the lowest
+  std::string images, classes, places;  // extents, scalars
+  std::string lowest;
+  DType dtype = DType::kFloat32;
+};
+
+Candidates ReadCandidates(OnnxOp* op) {
+  Candidates c;
+  const Shape boxes = op->ShapeOf("BBoxes"), scores = op->ShapeOf("Scores");
+  if (scores.size() != 3 || boxes.size() != 3 ||
+      (boxes[2] != 4 && boxes[2] != -1)) {
+    op->Fail(Unimplemented(
+        "boxes of shape %s with scores of shape %s; ONNX has [n, m, 4] with "
+        "[n, classes, m], no polygons and no boxes of a class's own",
+        ToString(boxes), ToString(scores)));
+    return c;
+  }
+  c.dtype = op->TypeOf("Scores");
+  c.boxes = op->In("BBoxes");
+  c.scores = c.ranked = op->In("Scores");
+  c.images = Extent(op, c.scores, scores, 0);
+  c.classes = Extent(op, c.scores, scores, 1);
+  c.places = Extent(op, c.scores, scores, 2);
+  c.lowest = op->Const(kLowest, c.dtype);
+  const int64_t background = op->Int("background_label", 0);
+  if (background >= 0) {
+    const std::string is_it =
+        op->Emit("Equal", {Counting(op, c.classes), op->ConstInt(background)});
+    c.ranked =
+        op->Emit("Where", {op->Unsqueeze(is_it, {1}), c.lowest, c.scores});
+  }
+  return c;
+}
+
+// Detections, each an element of four vectors.
+struct Detections {
+  std::string image, label, place, score;
+};
+
+void GiveDetections(OnnxOp* op, const Candidates& c, const Detections& d,
+                    const char* count_slot) {
+  const std::string at = op->Emit(
+      "Concat", {op->Unsqueeze(d.image, {1}), op->Unsqueeze(d.place, {1})},
+      {{"axis", int64_t{1}}});
+  op->Give("Out", "Concat",
+           {op->Unsqueeze(op->Cast(d.label, c.dtype), {1}),
+            op->Unsqueeze(d.score, {1}), op->Emit("GatherND", {c.boxes, at})},
+           {{"axis", int64_t{1}}});
+  if (op->HasOut("Index")) {
+    const std::string index = Add(op, Mul(op, d.image, c.places), d.place);
+    op->Alias("Index",
+              op->Unsqueeze(op->Cast(index, op->OutVar("Index").dtype), {1}));
+  }
+  if (op->HasOut(count_slot)) {
+    const std::string images = op->Unsqueeze(Counting(op, c.images), {1});
+    const std::string own =
+        op->Emit("Equal", {images, op->Unsqueeze(d.image, {0})});
+    op->Alias(count_slot,
+              op->Cast(op->Reduce("ReduceSum", op->Cast(own, DType::kInt64),
+                                  {1}, false),
+                       op->OutVar(count_slot).dtype));
+  }
+}
+
+// The rows of `selected` (image, class, box) that are the best `keep` of their
+// image: their scores are put at their places among those of all boxes.
+std::string KeepBest(OnnxOp* op, const Candidates& c,
+                     const std::string& selected, int64_t keep) {
+  const std::string of_image = Mul(op, c.classes, c.places);
+  const std::string in_image = Add(
+      op, Mul(op, Column(op, selected, 1), c.places), Column(op, selected, 2));
+  const std::string at =
+      Add(op, Mul(op, Column(op, selected, 0), of_image), in_image);
+  const std::string all = op->Reshape(c.scores, {-1});
+  const std::string scores =
+      op->Emit("ScatterElements",
+               {op->Emit("Expand", {c.lowest, op->Emit("Shape", {all})}), at,
+                op->Emit("Gather", {all, at}, {{"axis", int64_t{0}}})},
+               {{"axis", int64_t{0}}});
+  const std::string by_image =
+      op->Emit("Reshape", {scores, Vector(op, {c.images, of_image})});
+  const std::string best = TopK(op, by_image, AtMost(op, keep, of_image), 1)[1];
+  const std::string zero = op->Const(0, DType::kFloat32);
+  const std::string one = op->Const(1, DType::kFloat32);
+  const std::string mask =
+      op->Emit("ScatterElements",
+               {op->Emit("Expand", {zero, op->Emit("Shape", {by_image})}), best,
+                op->Emit("Expand", {one, op->Emit("Shape", {best})})},
+               {{"axis", int64_t{1}}});
+  const std::string kept =
+      op->Emit("Gather", {op->Reshape(mask, {-1}), at}, {{"axis", int64_t{0}}});
+  return op->Emit("Compress", {selected, op->Cast(kept, DType::kBool)},
+                  {{"axis", int64_t{0}}});
+}
+
+void ConvertMulticlassNms(OnnxOp* op) {
+  op->Ignore("RoisNum");  // of the form that has no counterpart
+  const double threshold = op->Float("nms_threshold", 0.3);
+  if (op->Float("nms_eta", 1) < 1 && threshold > 0.5) {
+    op->Fail(Unimplemented(
+        "attr 'nms_eta' is %g; ONNX's NonMaxSuppression has one threshold",
+        op->Float("nms_eta", 1)));
+    return;
+  }
+  if (!(threshold >= 0 && threshold <= 1)) {
+    op->Fail(Unimplemented("attr 'nms_threshold' is %g; ONNX takes 0 to 1",
+                           threshold));
+    return;
+  }
+  const Candidates c = ReadCandidates(op);
+  if (!op->status().ok()) return;
+  std::string ranked = c.ranked;
+  const int64_t top_k = op->Int("nms_top_k", -1);
+  const int64_t places = op->ShapeOf("Scores")[2];
+  if (top_k >= 0 && (places < 0 || top_k < places)) {
+    const OnnxValues best = TopK(op, ranked, AtMost(op, top_k, c.places), 2);
+    ranked =
+        op->Emit("ScatterElements",
+                 {op->Emit("Expand", {c.lowest, op->Emit("Shape", {ranked})}),
+                  best[1], best[0]},
+                 {{"axis", int64_t{2}}});
+  }
+  std::string boxes = c.boxes;
+  if (!op->Bool("normalized", true))  // corners name the last pixel
+    boxes = Add(op, boxes, op->Cast(op->ConstFloats({0, 0, 1, 1}), c.dtype));
+  std::string scores = c.scores;
+  if (c.dtype != DType::kFloat32) {
+    boxes = op->Cast(boxes, DType::kFloat32);
+    ranked = op->Cast(ranked, DType::kFloat32);
+  }
+  std::string selected = op->Emit(
+      "NonMaxSuppression",
+      {boxes, ranked, op->Reshape(c.places, {1}),
+       op->ConstFloats({static_cast<float>(threshold)}),
+       op->ConstFloats({static_cast<float>(op->Float("score_threshold", 0))})});
+  const int64_t keep = op->Int("keep_top_k", -1);
+  if (keep >= 0) selected = KeepBest(op, c, selected, keep);
+  Detections d;
+  d.image = Column(op, selected, 0);
+  d.label = Column(op, selected, 1);
+  d.place = Column(op, selected, 2);
+  d.score = op->Emit("GatherND", {scores, selected});
+  GiveDetections(op, c, d, "NmsRoisNum");
+}
+
+// Both corners' product of extents, 0 where the corners are the wrong way
+// round.
+std::string Area(OnnxOp* op, const std::string& low, const std::string& high,
+                 const std::string& extra, DType dtype) {
+  const std::string fits =
+      op->Cast(op->Emit("Not", {op->Emit("Less", {high, low})}), dtype);
+  return op->Reduce("ReduceProd",
+                    Mul(op, Add(op, Sub(op, high, low), extra), fits), {-1},
+                    false);
+}
+
+// Intersection over union of all pairs of boxes [n, classes, k, 4]: [n,
+// classes, k, k].
+std::string Overlaps(OnnxOp* op, const std::string& boxes, DType dtype) {
+  const std::string extra =
+      op->Const(op->Bool("normalized", true) ? 0 : 1, dtype);
+  const std::string low = op->Slice(boxes, {3}, {0}, {2});
+  const std::string high = op->Slice(boxes, {3}, {2}, {4});
+  const std::string area = Area(op, low, high, extra, dtype);
+  const std::string common = Area(
+      op, op->Emit("Max", {op->Unsqueeze(low, {3}), op->Unsqueeze(low, {2})}),
+      op->Emit("Min", {op->Unsqueeze(high, {3}), op->Unsqueeze(high, {2})}),
+      extra, dtype);
+  const std::string both = Sub(
+      op, Add(op, op->Unsqueeze(area, {3}), op->Unsqueeze(area, {2})), common);
+  const std::string none = op->Emit("Equal", {common, op->Const(0, dtype)});
+  return Div(op, common, op->Emit("Where", {none, op->Const(1, dtype), both}));
+}
+
+// What each of the scores [n, classes, k], which fall, is multiplied with.
+std::string Decay(OnnxOp* op, const std::string& boxes, const std::string& k,
+                  DType dtype) {
+  const std::string one = op->Const(1, dtype);
+  const std::string order = Counting(op, k);
+  const std::string better =  // [k, k]: the second box of a pair is
+      op->Emit("Less", {order, op->Unsqueeze(order, {1})});
+  const std::string iou =
+      Mul(op, Overlaps(op, boxes, dtype), op->Cast(better, dtype));
+  const std::string most =  // of the second box's own
+      op->Unsqueeze(op->Reduce("ReduceMax", iou, {3}, false), {2});
+  std::string decay;
+  if (op->Bool("use_gaussian", false)) {
+    decay = op->Emit("Exp",
+                     {Mul(op, Sub(op, Mul(op, most, most), Mul(op, iou, iou)),
+                          op->Const(op->Float("gaussian_sigma", 2), dtype))});
+  } else {
+    const std::string rest = Sub(op, one, most);
+    const std::string none = op->Emit("Equal", {rest, op->Const(0, dtype)});
+    decay = op->Emit("Where", {none, one, Div(op, Sub(op, one, iou), rest)});
+  }
+  return op->Reduce("ReduceMin", op->Emit("Where", {better, decay, one}), {3},
+                    false);
+}
+
+void ConvertMatrixNms(OnnxOp* op) {
+  const Candidates c = ReadCandidates(op);
+  if (!op->status().ok()) return;
+  const std::string k = AtMost(op, op->Int("nms_top_k", -1), c.places);
+  const OnnxValues best = TopK(op, c.ranked, k, 2);  // [n, classes, k]
+  const std::string first =
+      Mul(op, Counting(op, c.images), c.places);  // row of an image
+  const std::string rows = Add(op, best[1], op->Unsqueeze(first, {1, 2}));
+  const std::string boxes = op->Emit(
+      "Gather", {op->Reshape(c.boxes, {-1, 4}), rows}, {{"axis", int64_t{0}}});
+  const std::string scores = Mul(op, best[0], Decay(op, boxes, k, c.dtype));
+  const std::string found = op->Emit(
+      "And",
+      {op->Emit("Greater",
+                {best[0], op->Const(op->Float("score_threshold", 0), c.dtype)}),
+       op->Emit("Greater",
+                {scores, op->Const(op->Float("post_threshold", 0), c.dtype)})});
+  const std::string of_image = Mul(op, c.classes, k);
+  const std::string by_image = Vector(op, {c.images, of_image});
+  const OnnxValues kept =
+      TopK(op,
+           op->Emit("Reshape",
+                    {op->Emit("Where", {found, scores, c.lowest}), by_image}),
+           AtMost(op, op->Int("keep_top_k", -1), of_image), 1);
+  const std::string place = op->Emit(
+      "GatherElements", {op->Emit("Reshape", {best[1], by_image}), kept[1]},
+      {{"axis", int64_t{1}}});
+  const std::string image =
+      op->Emit("Expand", {op->Unsqueeze(Counting(op, c.images), {1}),
+                          op->Emit("Shape", {kept[1]})});
+  const std::string real =
+      op->Reshape(op->Emit("Greater", {kept[0], c.lowest}), {-1});
+  const auto of_real = [&](const std::string& x) {
+    return op->Emit("Compress", {op->Reshape(x, {-1}), real},
+                    {{"axis", int64_t{0}}});
+  };
+  GiveDetections(op, c,
+                 {of_real(image), of_real(Div(op, kept[1], k)), of_real(place),
+                  of_real(kept[0])},
+                 "RoisNum");
+}
+
+// One prediction of each anchor and cell [n, anchors, h, w].
+struct YoloHead {
+  std::string values;      // [n, anchors, 5 + classes, h, w]
+  std::string extents[2];  // w, h: scalars
+  std::string images[2];   // extents of the images: [n, 1, 1, 1]
+  std::string zero;
+  DType dtype = DType::kFloat32;
+
+  std::string Value(OnnxOp* op, int64_t i) const {
+    return op->Emit("Gather", {values, op->ConstInt(i)},
+                    {{"axis", int64_t{2}}});
+  }
+};
+
+// Both ends of the boxes along one axis: 0 across, 1 down.
+std::pair<std::string, std::string> YoloEnds(OnnxOp* op, const YoloHead& head,
+                                             int64_t axis) {
+  const auto at = static_cast<size_t>(axis);
+  const double scale = op->Float("scale_x_y", 1);
+  const auto number = [&](double v) { return op->Const(v, head.dtype); };
+  std::string cells = op->Cast(Counting(op, head.extents[at]), head.dtype);
+  if (axis == 1) cells = op->Unsqueeze(cells, {1});
+  const std::string grid = op->Cast(head.extents[at], head.dtype);
+  const std::string inside =
+      Mul(op, op->Emit("Sigmoid", {head.Value(op, axis)}), number(scale));
+  const std::string centre =
+      Div(op,
+          Mul(op, Add(op, Add(op, cells, inside), number(-0.5 * (scale - 1))),
+              head.images[at]),
+          grid);
+  const Ints anchors = op->Ints("anchors");
+  std::vector<float> own;
+  for (size_t i = at; i < anchors.size(); i += 2)
+    own.push_back(static_cast<float>(anchors[i]));
+  const std::string sizes =
+      op->Cast(op->Reshape(op->ConstFloats(own), {-1, 1, 1}), head.dtype);
+  const std::string extent =
+      Div(op,
+          Mul(op, Mul(op, op->Emit("Exp", {head.Value(op, 2 + axis)}), sizes),
+              head.images[at]),
+          Mul(op, grid,
+              number(static_cast<double>(op->Int("downsample_ratio", 32)))));
+  const std::string half = Div(op, extent, number(2));
+  std::string low = Sub(op, centre, half), high = Add(op, centre, half);
+  if (op->Bool("clip_bbox", true)) {
+    low = op->Emit("Max", {low, head.zero});
+    high = op->Emit("Min", {high, Sub(op, head.images[at], number(1))});
+  }
+  return {low, high};
+}
+
+void ConvertYoloBox(OnnxOp* op) {
+  const Shape& shape = op->ShapeOf("X");
+  const auto anchors = static_cast<int64_t>(op->Ints("anchors").size()) / 2;
+  const int64_t classes = op->Int("class_num", 1);
+  if (shape.size() != 4 || anchors < 1 || classes < 1) {
+    op->Fail(InvalidArgument("X of shape %s, %d anchors, %d classes",
+                             ToString(shape), anchors, classes));
+    return;
+  }
+  YoloHead head;
+  head.dtype = op->TypeOf("X");
+  const std::string x = op->In("X");
+  head.zero = op->Const(0, head.dtype);
+  head.extents[0] = Extent(op, x, shape, 3);
+  head.extents[1] = Extent(op, x, shape, 2);
+  const std::string sizes = op->Cast(op->In("ImgSize"), head.dtype);
+  for (const int64_t axis : {0, 1})
+    head.images[axis] = op->Unsqueeze(Column(op, sizes, 1 - axis), {1, 2, 3});
+  const bool iou_aware = op->Bool("iou_aware", false);
+  const std::string rest =
+      iou_aware ? op->Slice(x, {1}, {anchors}, {anchors * (classes + 6)}) : x;
+  head.values =
+      op->Emit("Reshape",
+               {rest, op->Emit("Concat",
+                               {op->ConstInts({0, anchors, classes + 5}),
+                                Vector(op, {head.extents[1], head.extents[0]})},
+                               {{"axis", int64_t{0}}})});
+  std::string confidence = op->Emit("Sigmoid", {head.Value(op, 4)});
+  if (iou_aware) {
+    const double factor = op->Float("iou_aware_factor", 0.5);
+    const std::string iou =
+        op->Emit("Sigmoid", {op->Slice(x, {1}, {0}, {anchors})});
+    confidence = Mul(
+        op, op->Emit("Pow", {confidence, op->Const(1 - factor, head.dtype)}),
+        op->Emit("Pow", {iou, op->Const(factor, head.dtype)}));
+  }
+  const std::string unsure = op->Emit(
+      "Less",
+      {confidence, op->Const(op->Float("conf_thresh", 0.01), head.dtype)});
+  const auto across = YoloEnds(op, head, 0), down = YoloEnds(op, head, 1);
+  OnnxValues ends;
+  for (const std::string& end :
+       {across.first, down.first, across.second, down.second})
+    ends.push_back(op->Unsqueeze(end, {4}));
+  const std::string boxes = op->Emit("Concat", ends, {{"axis", int64_t{4}}});
+  op->Give("Boxes", "Reshape",
+           {op->Emit("Where", {op->Unsqueeze(unsure, {4}), head.zero, boxes}),
+            op->ConstInts({0, -1, 4})});
+  const std::string scores = Mul(
+      op,
+      op->Emit("Sigmoid", {op->Slice(head.values, {2}, {5}, {5 + classes})}),
+      op->Unsqueeze(confidence, {2}));
+  op->Give("Scores", "Reshape",
+           {op->Transpose(op->Emit("Where", {op->Unsqueeze(unsure, {2}),
+                                             head.zero, scores}),
+                          {0, 1, 3, 4, 2}),
+            op->ConstInts({0, -1, classes})});
+}
+
+// The image of each roi: as many as the first counts are done before it.
+std::string ImagesOfRois(OnnxOp* op, const std::string& rois) {
+  const std::string count =
+      op->Emit("Gather", {op->Emit("Shape", {rois}), op->ConstInt(0)},
+               {{"axis", int64_t{0}}});
+  if (!op->Has("RoisNum")) {
+    if (op->ShapeOf("X").empty() || op->ShapeOf("X")[0] != 1)
+      op->Fail(Unimplemented(
+          "X of shape %s without 'RoisNum'; the LoD that tells whose the rois "
+          "are is not in ONNX, so there must be one image",
+          ToString(op->ShapeOf("X"))));
+    return op->Emit("Expand", {op->ConstInt(0), op->Reshape(count, {1})});
+  }
+  const std::string ends = op->Emit(
+      "CumSum", {op->Cast(op->In("RoisNum"), DType::kInt64), op->ConstInt(0)});
+  const std::string done = op->Emit(
+      "Not", {op->Emit("Less", {op->Unsqueeze(Counting(op, count), {1}),
+                                op->Unsqueeze(ends, {0})})});
+  return op->Reduce("ReduceSum", op->Cast(done, DType::kInt64), {1}, false);
+}
+
+void ConvertRoiAlign(OnnxOp* op) {
+  const std::string rois = op->In("ROIs");
+  OnnxAttrs attrs = {
+      {"mode", std::string("avg")},
+      {"output_height", op->Int("pooled_height", 1)},
+      {"output_width", op->Int("pooled_width", 1)},
+      {"sampling_ratio", std::max<int64_t>(op->Int("sampling_ratio", -1), 0)},
+      {"spatial_scale", static_cast<float>(op->Float("spatial_scale", 1))}};
+  const bool aligned = op->Bool("aligned", false);
+  if (op->opset() >= 16)
+    attrs.emplace_back(
+        "coordinate_transformation_mode",
+        std::string(aligned ? "half_pixel" : "output_half_pixel"));
+  else if (aligned)
+    op->Fail(Unimplemented("attr 'aligned' is true"));
+  op->Give("Out", "RoiAlign", {op->In("X"), rois, ImagesOfRois(op, rois)},
+           attrs);
+}
+
+}  // namespace
+
+OnnxConverters DetectionConverters() {
+  return {
+      {"matrix_nms", ConvertMatrixNms},
+      {"multiclass_nms2", ConvertMulticlassNms},
+      {"multiclass_nms3", ConvertMulticlassNms},
+      {"roi_align", ConvertRoiAlign},
+      {"yolo_box", ConvertYoloBox},
+  };
+}
+
+}  // namespace pd
