@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A running text as one row of tokens, of which records are windows. A window's
 // labels are its tokens moved by one: inputs and labels share the same bytes.
+// The length of the inputs is a field, as it is one where lines of text are
+// predicted.
 #include <memory>
 #include <utility>
 
@@ -21,15 +23,19 @@ class LanguageModelDataset : public Dataset {
       : stride_(options.stride), path_(absl::StrJoin(options.paths, "', '")) {
     fields_.push_back({options.input_name, DType::kInt64, {options.seq_len}});
     fields_.push_back({options.label_name, DType::kInt64, {options.seq_len}});
+    fields_.push_back(
+        {absl::StrCat(options.input_name, "_length"), DType::kInt64, {}});
   }
 
   absl::Status Load(const LanguageModelOptions& options);
 
   absl::Status Read(int64_t index, Record* record) const override {
-    record->fields.resize(2);
+    record->fields.resize(3);
     const int64_t* input = tokens_.data() + index * stride_;
     record->fields[0].data = reinterpret_cast<const std::byte*>(input);
     record->fields[1].data = reinterpret_cast<const std::byte*>(input + 1);
+    record->fields[2].data =
+        reinterpret_cast<const std::byte*>(fields_[0].shape.data());
     return absl::OkStatus();
   }
 
@@ -82,8 +88,8 @@ absl::Status LanguageModelDataset::Load(const LanguageModelOptions& options) {
   if (building)
     for (int64_t& token : tokens_) token = renumber[static_cast<size_t>(token)];
   if (encoder->vocabulary() != nullptr) {
-    for (const FieldSpec& field : fields_)
-      vocabularies_[field.name] = encoder->vocabulary();
+    for (size_t i = 0; i < 2; ++i)
+      vocabularies_[fields_[i].name] = encoder->vocabulary();
   }
   const auto tokens = static_cast<int64_t>(tokens_.size());
   const int64_t needed = fields_[0].shape[0] + 1;

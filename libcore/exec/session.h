@@ -30,6 +30,7 @@ class Session {
 
   Scope& scope() { return scope_; }
   const OpRegistry& registry() const { return *registry_; }
+  uint64_t seed() const { return seed_; }
   const std::shared_ptr<const DevicePlace>& place() const { return place_; }
   void set_plan_options(const PlanOptions& options) { options_ = options; }
   void set_pass_options(const PassOptions& options) { passes_ = options; }

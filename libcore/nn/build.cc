@@ -172,7 +172,7 @@ class ModelBuilder {
       if (series) all_series.insert(name);
       for (const LayerOutput& other : made.others)
         names->Set(absl::StrCat(name, ":", other.name),
-                   {other.variable, last.maker});
+                   {other.variable, last.maker, other.group});
       names->AddInner(made.inner);
     }
     return last;
@@ -244,6 +244,7 @@ class ModelBuilder {
           return Annotate(error, PlaceOfElement(holder, field, index));
         });
     const size_t first_op = built_.main.global().ops.size();
+    const size_t first_in_block = main_.block().ops.size();
     std::vector<std::string> parameters;
     if (collected_ == nullptr) collected_ = &parameters;
     const absl::StatusOr<std::string> variable = spec->build(&context);
@@ -253,10 +254,11 @@ class ModelBuilder {
     for (const std::string& own : context.parameters())
       if (std::count(collected_->begin(), collected_->end(), own) == 0)
         collected_->push_back(own);
-    const size_t ops = built_.main.global().ops.size();
-    for (size_t op = layer.has_op() ? ops - 1 : first_op;
-         op < ops && (layer.has_op() || layer.has_model()); ++op)
-      named_ops_.push_back({op, name.full, site.place});
+    const size_t ops = main_.block().ops.size();
+    if (layer.has_op() || layer.has_model())
+      for (size_t op = layer.has_op() ? ops - 1 : first_in_block; op < ops;
+           ++op)
+        named_ops_.push_back({main_.block_index(), op, name.full, site.place});
     if (collected_ == &parameters) {
       collected_ = nullptr;
       SetNameScope(name.full, first_op);
@@ -350,9 +352,11 @@ class ModelBuilder {
       return absl::OkStatus();
     }
     for (const std::string& name : layer.input()) {
-      PD_ASSIGN_OR_RETURN(
-          LayerInput input,
-          names.Find(name, absl::StrCat("layer '", full_name, "'")));
+      const std::string who = absl::StrCat("layer '", full_name, "'");
+      // A block hands on what it does not read itself.
+      PD_ASSIGN_OR_RETURN(LayerInput input, layer.has_block()
+                                                ? names.Find(name, who)
+                                                : names.FindTensor(name, who));
       inputs->push_back(std::move(input));
     }
     return absl::OkStatus();
@@ -375,15 +379,8 @@ class ModelBuilder {
     std::set<std::string> left_out;
     const absl::Status set = SetArguments(use, **block, &copy, &left_out);
     if (!set.ok()) return Annotate(set, site.place);
-    const int wanted = std::max(1, copy.input_size());
-    if (static_cast<int>(inputs.size()) != wanted ||
-        (use.repeat() > 1 && wanted != 1))
-      return Annotate(
-          InvalidArgument(
-              "block '%s' has %d inputs%s; layer '%s' names %d", copy.name(),
-              wanted, use.repeat() > 1 ? " (to repeat it, it needs one)" : "",
-              name.full, inputs.size()),
-          site.place);
+    const absl::Status fit = CheckBlockInputs(use, copy, name.full, inputs);
+    if (!fit.ok()) return Annotate(fit, site.place);
     const size_t local = name.full.rfind('/') + 1;  // 0 where there is none
     LayerResults results;
     std::map<std::string, LayerInput> inner;
@@ -413,6 +410,35 @@ class ModelBuilder {
     return results;
   }
 
+  // As many inputs as the block reads; optional ones may be missing.
+  static absl::Status CheckBlockInputs(const job::UseBlock& use,
+                                       const job::Block& block,
+                                       const std::string& layer,
+                                       const std::vector<LayerInput>& inputs) {
+    const auto least = static_cast<size_t>(std::max(1, block.input_size()));
+    const size_t most =
+        least + static_cast<size_t>(block.optional_input_size());
+    if (use.repeat() > 1 && least != 1)
+      return InvalidArgument(
+          "block '%s' has %d inputs (to repeat it, it needs one); layer '%s' "
+          "names %d",
+          block.name(), least, layer, inputs.size());
+    if (inputs.size() < least || inputs.size() > most)
+      return InvalidArgument(
+          "block '%s' has %d inputs%s; layer '%s' names %d", block.name(),
+          least,
+          most > least ? absl::StrCat(" and ", most - least, " optional ones")
+                       : "",
+          layer, inputs.size());
+    for (size_t i = 0; i < least; ++i)
+      if (inputs[i].left_out())
+        return InvalidArgument(
+            "layer '%s': input %d of block '%s' is not optional, and what is "
+            "named for it is left out in this use",
+            layer, i + 1, block.name());
+    return absl::OkStatus();
+  }
+
   // `shown` is before the names by which layers behind the block read its own.
   absl::StatusOr<LayerResults> PutBlock(const job::Block& block,
                                         const job::Block& written,
@@ -421,11 +447,16 @@ class ModelBuilder {
                                         const std::vector<LayerInput>& inputs,
                                         int depth) {
     LayerNames read;
-    if (block.input().empty()) read.Set("input", inputs[0]);
-    for (int i = 0; i < block.input_size(); ++i)
-      read.Set(block.input(i), inputs[static_cast<size_t>(i)]);
+    size_t next = 0;
+    const auto set = [&](const std::string& input) {
+      read.Set(input, next < inputs.size() ? inputs[next] : LayerInput());
+      ++next;
+    };
+    if (block.input().empty()) set("input");
+    for (const std::string& input : block.input()) set(input);
+    for (const std::string& input : block.optional_input()) set(input);
     LayerNames names = read;
-    const LayerInput first = inputs.size() == 1 ? inputs[0] : LayerInput();
+    const LayerInput first = block.input_size() <= 1 ? inputs[0] : LayerInput();
     LayerResults results;
     std::map<std::string, int> numbers;
     PD_ASSIGN_OR_RETURN(results.first,
@@ -433,14 +464,16 @@ class ModelBuilder {
                                     first, depth + 1, &names, &numbers));
     results.inner = names.Shown(shown, numbers, read);
     for (int i = 0; i < block.output_size(); ++i) {
-      auto found =
-          names.Find(block.output(i),
-                     absl::StrCat("the output of block '", block.name(), "'"));
+      const std::string who =
+          absl::StrCat("the output of block '", block.name(), "'");
+      auto found = i == 0 ? names.FindTensor(block.output(i), who)
+                          : names.Find(block.output(i), who);
       if (!found.ok()) return Annotate(found.status(), Where(written));
       if (i == 0) {
         results.first = *found;
       } else {
-        results.others.push_back({block.output(i), found->variable});
+        results.others.push_back(
+            {block.output(i), found->variable, found->group});
       }
     }
     return results;
@@ -454,7 +487,7 @@ class ModelBuilder {
       return absl::OkStatus();
     }
     for (int i = 0; i < model.output_size(); ++i) {
-      auto found = names_.Find(model.output(i), "the model's output");
+      auto found = names_.FindTensor(model.output(i), "the model's output");
       if (!found.ok())
         return job_.At(found.status(), model, ElementPath("output", i));
       built_.outputs.push_back(found->variable);
@@ -473,7 +506,7 @@ class ModelBuilder {
                                      written_outputs_, what),
                      part);
     }
-    auto found = names_.Find(part.input(), absl::StrCat("the ", what));
+    auto found = names_.FindTensor(part.input(), absl::StrCat("the ", what));
     if (!found.ok()) return job_.At(found.status(), part, "input");
     return found->variable;
   }

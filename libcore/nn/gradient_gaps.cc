@@ -2,6 +2,7 @@
 #include "libcore/nn/gradient_gaps.h"
 
 #include <map>
+#include <utility>
 
 #include "libcore/base/error.h"
 
@@ -12,7 +13,7 @@ namespace {
 template <typename Value>
 class Flow {
  public:
-  explicit Flow(const BlockDesc& block) : block_(block) {}
+  explicit Flow(const ProgramDesc& program) : program_(program) {}
 
   void Start(const std::string& variable, Value value) {
     values_.emplace(variable, std::move(value));
@@ -24,10 +25,10 @@ class Flow {
         if (const Value* value = At(name)) return value;
     return nullptr;
   }
-  void OutOf(const OpDesc& op, const Value& value) {
+  void OutOf(const OpDesc& op, int32_t block, const Value& value) {
     for (const auto& [slot, names] : op.outputs)
       for (const std::string& name : names) {
-        const VarDesc* var = block_.FindVar(name);
+        const VarDesc* var = program_.FindVar(block, name);
         if (var != nullptr && !var->stop_gradient &&
             (IsFloating(var->dtype) || IsComplex(var->dtype)))
           values_.emplace(name, value);
@@ -39,7 +40,7 @@ class Flow {
   }
 
  private:
-  const BlockDesc& block_;
+  const ProgramDesc& program_;
   std::map<std::string, Value> values_;
 };
 
@@ -49,35 +50,73 @@ struct Gap {
   std::string parameter;
 };
 
+// Follows parameters and gaps through the ops of a program.
+class Walk {
+ public:
+  Walk(const OpRegistry& registry, const BuiltModel& built,
+       const std::vector<NamedOp>& ops)
+      : registry_(registry),
+        program_(built.main),
+        parameters_(program_),
+        gaps_(program_) {
+    for (const NamedOp& op : ops) named_[{op.block, op.op}] = &op;
+    for (const ParameterSettings& p : built.parameters)
+      if (p.trainable) parameters_.Start(p.name, p.name);
+  }
+
+  void Block(int32_t index) {
+    const auto& ops = program_.blocks[static_cast<size_t>(index)].ops;
+    for (size_t i = 0; i < ops.size(); ++i) Op(index, i, ops[i]);
+  }
+  const Gap* At(const std::string& variable) const {
+    return gaps_.At(variable);
+  }
+
+ private:
+  void Op(int32_t block, size_t at, const OpDesc& op) {
+    const OpDef* def = registry_.Find(op.type);
+    if (def == nullptr) return;
+    if (def->runs_blocks()) return Inside(op);
+    const std::string* parameter = parameters_.Into(op);
+    const Gap* gap = gaps_.Into(op);
+    if (def->has_grad()) {
+      if (parameter != nullptr)
+        parameters_.OutOf(op, block, std::string(*parameter));
+      if (gap != nullptr) gaps_.OutOf(op, block, Gap(*gap));
+    } else if (const auto it = named_.find({block, at});
+               it != named_.end() && parameter != nullptr) {
+      gaps_.OutOf(op, block, {it->second, *parameter});
+    }
+  }
+
+  // A block writes variables around it under their own names. A second pass
+  // takes what one run of a loop hands on to the next.
+  void Inside(const OpDesc& op) {
+    const Attribute* attr = op.FindAttr("sub_block");
+    const auto* ref = attr == nullptr ? nullptr : std::get_if<BlockRef>(attr);
+    if (ref == nullptr) return;
+    for (int pass = 0; pass < 2; ++pass) Block(ref->index);
+  }
+
+  const OpRegistry& registry_;
+  const ProgramDesc& program_;
+  std::map<std::pair<int32_t, size_t>, const NamedOp*> named_;
+  Flow<std::string> parameters_;
+  Flow<Gap> gaps_;
+};
+
 }  // namespace
 
 absl::Status CheckGradientGaps(const OpRegistry& registry,
                                const BuiltModel& built,
                                const std::vector<NamedOp>& ops) {
   if (ops.empty() || built.loss.empty()) return absl::OkStatus();
-  const BlockDesc& block = built.main.global();
-  std::map<size_t, const NamedOp*> named;
-  for (const NamedOp& op : ops) named[op.op] = &op;
-  Flow<std::string> parameters(block);
-  for (const ParameterSettings& p : built.parameters)
-    if (p.trainable) parameters.Start(p.name, p.name);
-  Flow<Gap> gaps(block);
-  for (size_t i = 0; i < block.ops.size(); ++i) {
-    const OpDesc& op = block.ops[i];
-    const OpDef* def = registry.Find(op.type);
-    if (def == nullptr) continue;
-    const std::string* parameter = parameters.Into(op);
-    const Gap* gap = gaps.Into(op);
-    if (def->has_grad()) {
-      if (parameter != nullptr) parameters.OutOf(op, std::string(*parameter));
-      if (gap != nullptr) gaps.OutOf(op, Gap(*gap));
-    } else if (const auto it = named.find(i);
-               it != named.end() && parameter != nullptr) {
-      gaps.OutOf(op, {it->second, *parameter});
-    }
-  }
-  const Gap* gap = gaps.At(built.loss);
+  Walk walk(registry, built, ops);
+  walk.Block(0);
+  const Gap* gap = walk.At(built.loss);
   if (gap == nullptr) return absl::OkStatus();
+  const BlockDesc& block =
+      built.main.blocks[static_cast<size_t>(gap->op->block)];
   return Annotate(
       InvalidArgument("layer '%s': operator '%s' has no gradient, and the "
                       "parameter '%s' reaches the loss through it; put a layer "

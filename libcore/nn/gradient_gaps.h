@@ -5,6 +5,7 @@
 #define PD_LIBCORE_NN_GRADIENT_GAPS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace pd {
 
 /// An operator of the program that a job names itself.
 struct NamedOp {
-  size_t op;  ///< of the global block
+  int32_t block;
+  size_t op;  ///< its place in the block
   std::string layer;
   std::string place;  ///< "job.pbtxt:5:3"
 };

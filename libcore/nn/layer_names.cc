@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
 
 namespace pd {
 
@@ -26,7 +27,7 @@ absl::StatusOr<LayerInput> LayerNames::Find(const std::string& name,
                                             const std::string& who) const {
   if (const LayerInput* own = Own(name); own != nullptr) return *own;
   const auto it = inner_.find(name);
-  if (it != inner_.end() && !it->second.variable.empty()) return it->second;
+  if (it != inner_.end() && !it->second.left_out()) return it->second;
   if (it != inner_.end())
     return InvalidArgument(
         "%s reads '%s'; several blocks without names have a layer of that "
@@ -40,6 +41,22 @@ absl::StatusOr<LayerInput> LayerNames::Find(const std::string& name,
       "%s reads '%s'; no layer before it and no input has that name%s", who,
       name,
       nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?"));
+}
+
+absl::StatusOr<LayerInput> LayerNames::FindTensor(
+    const std::string& name, const std::string& who) const {
+  PD_ASSIGN_OR_RETURN(LayerInput input, Find(name, who));
+  if (input.left_out())
+    return InvalidArgument(
+        "%s reads '%s', an optional input that this use of the block leaves "
+        "out; only fields of layers and inputs of blocks read one",
+        who, name);
+  if (!input.group.empty())
+    return InvalidArgument(
+        "%s reads '%s', a group of %d tensors, where it takes one; fields that "
+        "are lists, like 'cache', take groups",
+        who, name, input.group.size());
+  return input;
 }
 
 std::map<std::string, LayerInput> LayerNames::Shown(

@@ -29,6 +29,10 @@ class LayerNames {
   /// InvalidArgument with the nearest name where there is none.
   absl::StatusOr<LayerInput> Find(const std::string& name,
                                   const std::string& who) const;
+  /// The same for who takes one tensor: neither a group nor an optional input
+  /// that is left out.
+  absl::StatusOr<LayerInput> FindTensor(const std::string& name,
+                                        const std::string& who) const;
 
   /// All names but those in `hidden`, each behind `prefix`. The only layer of
   /// its kind that has no name of its own, "flatten_0", is "flatten", too.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/job_text.h"
@@ -40,7 +41,21 @@ absl::Status AddFields(const Message& part, const std::string& path,
               list ? values->GetRepeatedString(part, field, k)
                    : values->GetString(part, field),
               absl::StrCat("'", called, "' of layer '", full_name, "'")));
-      reads->fields[called].push_back(std::move(input));
+      if (input.left_out()) {
+        if (field->options().GetExtension(job::rule).required() ||
+            field->options().GetExtension(job::rule).has_min_count())
+          return InvalidArgument(
+              "'%s' of layer '%s' must be given; this use of the block leaves "
+              "out its input",
+              called, full_name);
+        continue;
+      }
+      // A field of one name takes the first tensor of a group.
+      std::vector<LayerInput>& list = reads->fields[called];
+      if (input.group.empty()) list.push_back(input);
+      for (const std::string& variable : input.group)
+        if (list.empty() || field->is_repeated())
+          list.push_back({variable, input.maker});
     }
   }
   return absl::OkStatus();

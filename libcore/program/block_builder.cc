@@ -68,9 +68,29 @@ void Assign(TensorMeta meta, VarDesc* var) {
 
 BlockBuilder::BlockBuilder(const OpRegistry* registry, ProgramDesc* program,
                            int32_t block)
-    : registry_(registry), program_(program), block_(block) {
+    : registry_(registry), program_(program), levels_{{block, {}}} {
   const auto& vars = this->block().vars;
-  for (size_t i = 0; i < vars.size(); ++i) index_[vars[i].name] = i;
+  for (size_t i = 0; i < vars.size(); ++i) levels_[0].index[vars[i].name] = i;
+}
+
+int32_t BlockBuilder::Enter() {
+  BlockDesc inside;
+  inside.idx = static_cast<int32_t>(program_->blocks.size());
+  inside.parent_idx = block_index();
+  levels_.push_back({inside.idx, {}});
+  program_->blocks.push_back(std::move(inside));
+  return block_index();
+}
+
+void BlockBuilder::Leave() {
+  PD_INVARIANT(levels_.size() > 1);
+  levels_.pop_back();
+}
+
+void BlockBuilder::Drop() {
+  const auto gone = static_cast<size_t>(block_index());
+  Leave();
+  program_->blocks.resize(gone);
 }
 
 int BlockBuilder::NextNumber(absl::string_view kind) {
@@ -86,25 +106,41 @@ std::string BlockBuilder::UniqueTemporary(absl::string_view op_type) {
   return name;
 }
 
+VarDesc* BlockBuilder::AddTo(Level* level, VarDesc var) {
+  PD_INVARIANT(level->index.find(var.name) == level->index.end());
+  std::vector<VarDesc>& vars = BlockOf(*level).vars;
+  level->index[var.name] = vars.size();
+  vars.push_back(std::move(var));
+  return &vars.back();
+}
+
 VarDesc* BlockBuilder::AddVar(VarDesc var) {
-  PD_INVARIANT(index_.find(var.name) == index_.end());
-  index_[var.name] = block().vars.size();
-  block().vars.push_back(std::move(var));
-  return &block().vars.back();
+  return AddTo(var.persistable ? &levels_.front() : &levels_.back(),
+               std::move(var));
+}
+
+VarDesc* BlockBuilder::AddVarAround(VarDesc var) {
+  PD_INVARIANT(levels_.size() > 1);
+  return AddTo(&levels_[levels_.size() - 2], std::move(var));
 }
 
 VarDesc* BlockBuilder::MutableVar(absl::string_view name) {
-  const auto it = index_.find(name);
-  return it == index_.end() ? nullptr : &block().vars[it->second];
+  for (const Level* level : {&levels_.back(), &levels_.front()}) {
+    const auto it = level->index.find(name);
+    if (it == level->index.end()) continue;
+    VarDesc* var = &BlockOf(*level).vars[it->second];
+    if (level == &levels_.back() || var->persistable) return var;
+  }
+  return nullptr;
 }
 
 const VarDesc* BlockBuilder::FindVar(absl::string_view name) const {
-  const auto it = index_.find(name);
-  if (it != index_.end())
-    return &program_->blocks[static_cast<size_t>(block_)].vars[it->second];
-  const int32_t parent =
-      program_->blocks[static_cast<size_t>(block_)].parent_idx;
-  return parent >= 0 ? program_->FindVar(parent, name) : nullptr;
+  const Level& level = levels_.back();
+  const BlockDesc& block = program_->blocks[static_cast<size_t>(level.block)];
+  const auto it = level.index.find(name);
+  if (it != level.index.end()) return &block.vars[it->second];
+  return block.parent_idx >= 0 ? program_->FindVar(block.parent_idx, name)
+                               : nullptr;
 }
 
 absl::Status BlockBuilder::Append(OpDesc op) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends ops to a block: makes unique names, declares output variables, infers
-// their shapes and dtypes at once. Layers, gradients and optimizers are built
-// with it.
+// Appends ops to a block, or to blocks inside of it: makes unique names,
+// declares output variables, infers their shapes and dtypes at once. Layers,
+// gradients and optimizers are built with it.
 #ifndef PD_LIBCORE_PROGRAM_BLOCK_BUILDER_H_
 #define PD_LIBCORE_PROGRAM_BLOCK_BUILDER_H_
 
@@ -24,7 +24,8 @@ class BlockBuilder {
                int32_t block = 0);
 
   ProgramDesc* program() { return program_; }
-  BlockDesc& block() { return program_->blocks[static_cast<size_t>(block_)]; }
+  BlockDesc& block() { return BlockOf(levels_.back()); }
+  int32_t block_index() const { return levels_.back().block; }
   const OpRegistry& registry() const { return *registry_; }
 
   /// "relu" -> "relu_0.tmp_0", then "relu_1.tmp_0": PaddlePaddle's manner.
@@ -32,10 +33,22 @@ class BlockBuilder {
   /// "conv2d" -> 0, then 1: the number of the next layer of this kind.
   int NextNumber(absl::string_view kind);
 
-  /// Declares a variable (replaces nothing: the name must be new).
+  /// Begins a block inside the current one: ops and variables go there from now
+  /// on. Gives its number.
+  int32_t Enter();
+  /// Goes back to the block around the current one.
+  void Leave();
+  /// Leave, and the block and those inside of it are gone again.
+  void Drop();
+
+  /// Declares a variable (replaces nothing: the name must be new). A
+  /// persistable one goes to the block where the builder began.
   VarDesc* AddVar(VarDesc var);
+  /// Declares a variable in the block around the current one.
+  VarDesc* AddVarAround(VarDesc var);
   /// Null when this block and its parents have none.
   const VarDesc* FindVar(absl::string_view name) const;
+  /// A variable of this block, or a persistable one.
   VarDesc* MutableVar(absl::string_view name);
 
   /// Appends `op`: checks it against its schema, declares missing output
@@ -54,13 +67,21 @@ class BlockBuilder {
   void set_role(int32_t role) { role_ = role; }
 
  private:
+  // A block under construction.
+  struct Level {
+    int32_t block;
+    std::map<std::string, size_t, std::less<>> index;  // variable -> its place
+  };
+  BlockDesc& BlockOf(const Level& level) {
+    return program_->blocks[static_cast<size_t>(level.block)];
+  }
+  VarDesc* AddTo(Level* level, VarDesc var);
+
   const OpRegistry* registry_;
   ProgramDesc* program_;
-  int32_t block_;
+  std::vector<Level> levels_;  // from where the builder began to where it is
   int32_t role_ = kRoleForward;
   std::map<std::string, int> numbers_;
-  std::map<std::string, size_t, std::less<>>
-      index_;  // variable -> block().vars
 };
 
 /// Infers the outputs of one op from the variables of its block and writes

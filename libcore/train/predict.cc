@@ -41,6 +41,8 @@ absl::StatusOr<int64_t> Predict(const Predictor& predictor, Session* session,
   std::optional<PlanCache> plans;
   std::vector<BatchField> fields;
   int64_t records = 0;
+  RunContext run;  // each batch draws other numbers
+  run.seed = session->seed();
   // Detected boxes have rows of their own; another output counts them.
   std::vector<bool> counted;
   for (const std::string& output : predictor.outputs)
@@ -60,7 +62,8 @@ absl::StatusOr<int64_t> Predict(const Predictor& predictor, Session* session,
       PD_ASSIGN_OR_RETURN(const Batch* batch, loader->Next());
       if (batch == nullptr) break;
       PD_ASSIGN_OR_RETURN(Plan * plan, plans->Feed(batch->fields));
-      PD_RETURN_IF_ERROR(plan->Run({}));
+      PD_RETURN_IF_ERROR(plan->Run(run));
+      ++run.step;
       std::vector<const Tensor*> outputs;
       for (size_t i = 0; i < predictor.outputs.size(); ++i) {
         outputs.push_back(&plan->fetch(i));

@@ -14,6 +14,7 @@
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/sublayers.h"
+#include "libcore/nn/op_chain.h"
 
 namespace pd {
 namespace {
@@ -170,6 +171,7 @@ absl::StatusOr<std::string> BuildMultiHeadAttention(LayerContext* c) {
   if (p.need_weights()) c->AddOutput("weights", made.weights);
   c->AddOutput("k", made.k);
   c->AddOutput("v", made.v);
+  c->AddGroup("cache", {made.k, made.v});
   return made.out;
 }
 
@@ -238,6 +240,32 @@ absl::StatusOr<std::string> BuildSquareSubsequentMask(LayerContext* c) {
                  {"infer_flags", Ints{-1}},
                  {"decrease_axis", Ints{}}};
   return c->Append(std::move(slice), {"Out"});
+}
+
+absl::StatusOr<std::string> BuildPositions(LayerContext* c) {
+  PD_RETURN_IF_ERROR(c->ExpectRank(2, 64, "tokens [N, length, ...]"));
+  const LayerInput* cache = c->Named("cache");
+  if (cache != nullptr && c->ShapeOf(cache->variable).size() != 4)
+    return c->Misfit("cached keys [N, heads, keys, size]", *cache);
+  OpChain ops(c->main());
+  std::string tokens = c->input();
+  for (size_t axis = c->shape().size(); axis-- > 2;)
+    tokens = ops.Op("slice", {{"Input", tokens}}, {"Out"},
+                    {{"axes", Ints{static_cast<int32_t>(axis)}},
+                     {"starts", Ints{0}},
+                     {"ends", Ints{1}},
+                     {"infer_flags", Ints{1}},
+                     {"decrease_axis", Ints{static_cast<int32_t>(axis)}}});
+  const std::string ones = ops.Unary(
+      "fill_any_like", tokens,
+      {{"value", 1.0f}, {"dtype", static_cast<int32_t>(DType::kInt64)}});
+  std::string places =
+      ops.Scale(ops.Unary("cumsum", ones, {{"axis", int32_t{1}}}), 1, -1);
+  if (cache != nullptr)
+    places = ops.Add(places,
+                     ops.Cast(ops.Extent(cache->variable, 2), DType::kInt64));
+  auto made = ops.Give(places);
+  return made.ok() ? made : Annotate(made.status(), c->Described());
 }
 
 absl::StatusOr<std::string> BuildPaddingMask(LayerContext* c) {
@@ -397,6 +425,7 @@ absl::StatusOr<AttentionResult> Attend(const AttentionSpec& spec,
 void AddAttentionLayers(LayerTable* table) {
   (*table)[job::Layer::kMultiHeadAttention] = {BuildMultiHeadAttention};
   (*table)[job::Layer::kSquareSubsequentMask] = {BuildSquareSubsequentMask};
+  (*table)[job::Layer::kPositions] = {BuildPositions};
   (*table)[job::Layer::kPaddingMask] = {BuildPaddingMask};
   (*table)[job::Layer::kSparseAttention] = {BuildSparseAttention, 5, 5};
 }

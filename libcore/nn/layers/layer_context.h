@@ -27,8 +27,13 @@ class SavedModel;  // libcore/nn/job_saved_model.pb.h
 
 /// An input of a layer: a variable, and its maker ("layer 'conv1'").
 struct LayerInput {
-  std::string variable;
+  std::string variable;  ///< "" of a group, and of an input that is left out
   std::string maker;
+  /// The variables of a group that is read by one name (the keys and values of
+  /// all layers of a decoder).
+  std::vector<std::string> group = {};
+
+  bool left_out() const { return variable.empty() && group.empty(); }
 };
 
 /// All that a layer reads.
@@ -42,7 +47,8 @@ struct LayerReads {
 /// A further result of a layer: other layers read it as "LAYER:NAME".
 struct LayerOutput {
   std::string name;
-  std::string variable;
+  std::string variable;                 ///< "" of a group
+  std::vector<std::string> group = {};  ///< see LayerInput
 };
 
 /// The results of a layer.
@@ -205,6 +211,10 @@ class LayerContext {
   absl::StatusOr<std::string> Saved(const VarDesc& var, const Array& value);
   /// Gives the layer a further result beside the one that its function returns.
   void AddOutput(std::string name, std::string variable);
+  /// The same of several variables that are read by one name.
+  void AddGroup(std::string name, std::vector<std::string> variables) {
+    outputs_.push_back({std::move(name), "", std::move(variables)});
+  }
 
   /// Appends `op` with new variables in the output slots; gives them.
   absl::StatusOr<std::vector<std::string>> AppendAll(

@@ -9,12 +9,14 @@ const LayerSpec* FindLayer(int kind) {
     AddActivations(table);
     AddAttentionLayers(table);
     AddBeamSearchLayers(table);
+    AddControlFlowLayers(table);
     AddConvLayers(table);
     AddDropoutLayers(table);
     AddDecodeLayers(table);
     AddDetectionLayers(table);
     AddLinearLayers(table);
     AddFunctionLayers(table);
+    AddGenerateLayers(table);
     AddNormLayers(table);
     AddOpLayers(table);
     AddPaddingLayers(table);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rnn, bi_rnn: the steps of a sequence one after the other, each with ops of
-// its own, as PaddlePaddle's rnn() runs them. So gradients are those of any
-// other layers, and the number of steps must be known.
+// rnn, bi_rnn: the steps of a sequence one after the other. Where their number
+// is known each has ops of its own, as PaddlePaddle's rnn() runs them; where it
+// is not they are the runs of a loop.
 #include "libcore/nn/layers/recurrent.h"
 
 #include <utility>
@@ -11,6 +11,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
 #include "libcore/nn/layers/layer_table.h"
+#include "libcore/nn/layers/loop.h"
+#include "libcore/nn/op_chain.h"
 #include "libcore/nn/output_names.h"
 
 namespace pd {
@@ -68,6 +70,10 @@ absl::StatusOr<StepCell::Result> StepCell::Step(
         cell_.block().use(), states.size(), made.others.size());
   state_names_.clear();
   for (LayerOutput& state : made.others) {
+    if (state.variable.empty())
+      return InvalidArgument(
+          "'%s' of the block '%s' is no tensor; a state of a cell is one",
+          state.name, cell_.block().use());
     result.states.push_back(std::move(state.variable));
     state_names_.push_back(std::move(state.name));
   }
@@ -100,7 +106,8 @@ absl::StatusOr<Names> Unstack(const std::string& x, int axis, int64_t count,
 // The layer's input sequence, step by step.
 struct Sequence {
   int time_axis = 1, batch_axis = 0;
-  Names steps;
+  Names steps;          // none where their number is not known
+  std::string lengths;  // [N]; "" where the sequence has all steps
   Names kept,
       held;  // [N]: 1 in the sequence, 1 behind it; none without lengths
 };
@@ -112,18 +119,18 @@ absl::StatusOr<Sequence> ReadSequence(bool time_major, LayerContext* c) {
       time_major ? "sequences [time, N, ...]" : "sequences [N, time, ...]";
   PD_RETURN_IF_ERROR(c->ExpectRank(2, 8, wanted));
   const int64_t count = c->shape()[static_cast<size_t>(s.time_axis)];
-  if (count < 1 || count > kMostSteps)
-    return c->Misfit(absl::StrCat(wanted,
-                                  " with a known number of steps, 1 to ",
-                                  kMostSteps, ", on axis ", s.time_axis));
+  if (count == 0 || count > kMostSteps)
+    return c->Misfit(absl::StrCat(wanted, " with 1 to ", kMostSteps,
+                                  " steps, on axis ", s.time_axis));
   PD_ASSIGN_OR_RETURN(
-      const std::string lengths,
+      s.lengths,
       SequenceLengths(c->shape()[static_cast<size_t>(s.batch_axis)], c));
+  if (count < 0) return s;
   PD_ASSIGN_OR_RETURN(s.steps, Unstack(c->input(), s.time_axis, count, c));
-  if (lengths.empty()) return s;
+  if (s.lengths.empty()) return s;
   OpDesc op;
   op.type = "sequence_mask";
-  op.SetInput("X", {lengths});
+  op.SetInput("X", {s.lengths});
   op.attrs = {{"maxlen", static_cast<int32_t>(count)},
               {"out_dtype", static_cast<int32_t>(DType::kFloat32)}};
   PD_ASSIGN_OR_RETURN(const std::string mask, c->Append(std::move(op), {"Y"}));
@@ -136,19 +143,20 @@ absl::StatusOr<Sequence> ReadSequence(bool time_major, LayerContext* c) {
   return s;
 }
 
-// The new state in the sequence, the old one behind it.
+// The new state in the sequence, the old one behind it; `kept` and `held` are
+// of one step.
 absl::StatusOr<std::string> Held(const std::string& old,
-                                 const std::string& next, const Sequence& s,
-                                 size_t step, LayerContext* c) {
-  if (s.kept.empty()) return next;
+                                 const std::string& next,
+                                 const std::string& kept,
+                                 const std::string& held, LayerContext* c) {
   if (c->TypeOf(next) != DType::kFloat32)
     return InvalidArgument(
         "a state of the cell is %s; with 'sequence_length' expected float32",
         Name(c->TypeOf(next)));
   PD_ASSIGN_OR_RETURN(const std::string a,
-                      c->Binary("elementwise_mul", next, s.kept[step], 0));
+                      c->Binary("elementwise_mul", next, kept, 0));
   PD_ASSIGN_OR_RETURN(const std::string b,
-                      c->Binary("elementwise_mul", old, s.held[step], 0));
+                      c->Binary("elementwise_mul", old, held, 0));
   return c->Binary("elementwise_add", a, b);
 }
 
@@ -157,9 +165,120 @@ struct Ran {
   Names states, state_names;
 };
 
+// The steps of a sequence as the runs of a loop.
+class OpenRun {
+ public:
+  OpenRun(StepCell cell, const Sequence& s, bool reverse, LayerContext* c)
+      : cell_(std::move(cell)),
+        s_(s),
+        reverse_(reverse),
+        c_(c),
+        ops_(c->main()) {}
+
+  absl::StatusOr<Ran> Build(const Names& first) {
+    cell_.set_kwargs(c_->AllNamed("kwargs"));
+    count_ = ops_.Cast(ops_.Extent(c_->input(), s_.time_axis), DType::kInt64);
+    const std::string zero = ops_.Full({1}, DType::kInt64, 0);
+    if (!s_.lengths.empty()) {
+      kept_ = ops_.SequenceMask(s_.lengths, c_->input(), s_.time_axis);
+      held_ = ops_.Scale(kept_, -1, 1);
+    }
+    const std::string condition = ops_.Binary("less_than", zero, count_);
+    PD_RETURN_IF_ERROR(Check());
+    VarDesc outputs;
+    outputs.name = outputs_ = c_->main()->UniqueTemporary("array");
+    outputs.kind = VarKind::kLodTensorArray;
+    c_->main()->AddVar(std::move(outputs));
+    Loop loop(c_);
+    PD_ASSIGN_OR_RETURN(step_, loop.Add(zero, "the number of the step"));
+    for (const std::string& state : first) {
+      PD_ASSIGN_OR_RETURN(
+          std::string variable,
+          loop.Add(state,
+                   absl::StrCat("state ", states_.size() + 1, " of the cell")));
+      states_.push_back(std::move(variable));
+    }
+    PD_RETURN_IF_ERROR(loop.Build(condition, [this] { return Step(); }));
+    return End();
+  }
+
+ private:
+  absl::Status Check() const {
+    return Annotate(ops_.Give("").status(), c_->Described());
+  }
+
+  // x at `place` of an axis, without the axis.
+  std::string At(const std::string& x, const std::string& place, int axis) {
+    return ops_.Squeeze(ops_.Op("gather", {{"X", x}, {"Index", place}}, {"Out"},
+                                {{"axis", int32_t{axis}}}),
+                        axis);
+  }
+
+  absl::StatusOr<Loop::Run> Step() {
+    const std::string next = ops_.Scale(step_, 1, 1);
+    const std::string at = reverse_ ? ops_.Sub(count_, next) : step_;
+    const std::string x = At(c_->input(), at, s_.time_axis);
+    PD_RETURN_IF_ERROR(Check());
+    PD_ASSIGN_OR_RETURN(StepCell::Result made, cell_.Step(x, states_));
+    if (!kept_.empty()) {
+      const std::string kept = At(kept_, at, 1), held = At(held_, at, 1);
+      PD_RETURN_IF_ERROR(Check());
+      for (size_t k = 0; k < states_.size(); ++k) {
+        PD_ASSIGN_OR_RETURN(made.states[k],
+                            Held(states_[k], made.states[k], kept, held, c_));
+      }
+    }
+    OpDesc write;
+    write.type = "write_to_array";
+    write.SetInput("X", {made.output});
+    write.SetInput("I", {at});
+    write.SetOutput("Out", {outputs_});
+    PD_RETURN_IF_ERROR(c_->main()->Append(std::move(write)));
+    shape_ = c_->ShapeOf(made.output);
+    dtype_ = c_->TypeOf(made.output);
+    Loop::Run run;
+    run.condition = ops_.Binary("less_than", next, count_);
+    PD_RETURN_IF_ERROR(Check());
+    run.values = {next};
+    run.values.insert(run.values.end(), made.states.begin(), made.states.end());
+    return run;
+  }
+
+  absl::StatusOr<Ran> End() {
+    VarDesc* array = c_->main()->MutableVar(outputs_);
+    array->shape = shape_;
+    array->dtype = dtype_;
+    OpDesc join;
+    join.type = "tensor_array_to_tensor";
+    join.SetInput("X", {outputs_});
+    join.attrs = {{"axis", int32_t{s_.time_axis}}, {"use_stack", true}};
+    Ran ran;
+    PD_ASSIGN_OR_RETURN(ran.outputs,
+                        c_->Append(std::move(join), {"Out", "OutIndex"}));
+    shape_.insert(shape_.begin() + s_.time_axis, -1);
+    c_->main()->MutableVar(ran.outputs)->shape = shape_;
+    ran.states = states_;
+    ran.state_names = cell_.state_names();
+    return ran;
+  }
+
+  StepCell cell_;
+  const Sequence& s_;
+  const bool reverse_;
+  LayerContext* c_;
+  OpChain ops_;
+  std::string count_, step_;  // int64 [1]
+  std::string kept_, held_;   // [N, time]: see Sequence
+  std::string outputs_;       // the array of the cell's outputs
+  Names states_;
+  Shape shape_;  // of an output
+  DType dtype_ = DType::kFloat32;
+};
+
 absl::StatusOr<Ran> Run(StepCell cell, const Sequence& s, Names states,
                         bool reverse, LayerContext* c) {
   const size_t count = s.steps.size();
+  if (count == 0) return OpenRun(std::move(cell), s, reverse, c).Build(states);
   Names outputs(count);
   cell.set_kwargs(c->AllNamed("kwargs"));
   for (size_t i = 0; i < count; ++i) {
@@ -167,7 +286,12 @@ absl::StatusOr<Ran> Run(StepCell cell, const Sequence& s, Names states,
     PD_ASSIGN_OR_RETURN(StepCell::Result made, cell.Step(s.steps[at], states));
     outputs[at] = made.output;
     for (size_t k = 0; k < states.size(); ++k) {
-      PD_ASSIGN_OR_RETURN(states[k], Held(states[k], made.states[k], s, at, c));
+      if (s.kept.empty()) {
+        states[k] = made.states[k];
+        continue;
+      }
+      PD_ASSIGN_OR_RETURN(states[k], Held(states[k], made.states[k], s.kept[at],
+                                          s.held[at], c));
     }
   }
   OpDesc op;

@@ -191,14 +191,32 @@ absl::StatusOr<LayerResult> MakeLayer(const LayerArguments& a, bool decodes,
   return result;
 }
 
-void AddCaches(const LayerResult& made, bool decodes, const std::string& number,
-               LayerContext* c) {
-  c->AddOutput("k" + number, made.self.k);
-  c->AddOutput("v" + number, made.self.v);
-  if (!decodes) return;
-  c->AddOutput("static_k" + number, made.cross.k);
-  c->AddOutput("static_v" + number, made.cross.v);
-}
+// What layers looked at, one by one and all by one name.
+class Caches {
+ public:
+  Caches(bool decodes, LayerContext* c) : decodes_(decodes), c_(c) {}
+
+  void Add(const LayerResult& made, const std::string& number) {
+    AddOf(made.self, number, "", &self_);
+    if (decodes_) AddOf(made.cross, number, "static_", &cross_);
+  }
+  void Finish() {
+    c_->AddGroup("cache", std::move(self_));
+    if (decodes_) c_->AddGroup("static_cache", std::move(cross_));
+  }
+
+ private:
+  void AddOf(const AttentionResult& made, const std::string& number,
+             const std::string& prefix, std::vector<std::string>* all) {
+    c_->AddOutput(absl::StrCat(prefix, "k", number), made.k);
+    c_->AddOutput(absl::StrCat(prefix, "v", number), made.v);
+    all->insert(all->end(), {made.k, made.v});
+  }
+
+  const bool decodes_;
+  LayerContext* c_;
+  std::vector<std::string> self_, cross_;
+};
 
 // The decoder's second input, which a static cache makes superfluous.
 absl::Status ReadMemory(int64_t d_model, LayerContext* c, std::string* memory) {
@@ -225,7 +243,9 @@ absl::StatusOr<std::string> BuildEncoderLayer(LayerContext* c) {
   state.cache = cache[0];
   PD_ASSIGN_OR_RETURN(const LayerResult made,
                       MakeLayer(a, false, state, c->input(), c));
-  AddCaches(made, false, "", c);
+  Caches caches(false, c);
+  caches.Add(made, "");
+  caches.Finish();
   return made.out;
 }
 
@@ -243,7 +263,9 @@ absl::StatusOr<std::string> BuildDecoderLayer(LayerContext* c) {
   state.static_cache = fixed[0];
   PD_ASSIGN_OR_RETURN(const LayerResult made,
                       MakeLayer(a, true, state, c->input(), c));
-  AddCaches(made, true, "", c);
+  Caches caches(true, c);
+  caches.Add(made, "");
+  caches.Finish();
   return made.out;
 }
 
@@ -261,6 +283,7 @@ struct Stack {
 absl::StatusOr<std::string> MakeStack(const Stack& stack, std::string x,
                                       LayerContext* c) {
   std::string norm_name;  // PaddlePaddle is given it with the first layer
+  Caches caches(stack.decodes, c);
   for (int i = 0; i < stack.layers; ++i) {
     const LayerContext::Sublayer sublayer(c, "layer",
                                           absl::StrCat("layers.", i));
@@ -269,11 +292,12 @@ absl::StatusOr<std::string> MakeStack(const Stack& stack, std::string x,
     state.static_cache = stack.static_caches[static_cast<size_t>(i)];
     PD_ASSIGN_OR_RETURN(const LayerResult made,
                         MakeLayer(stack.arguments, stack.decodes, state, x, c));
-    if (stack.shows_caches) AddCaches(made, stack.decodes, absl::StrCat(i), c);
+    if (stack.shows_caches) caches.Add(made, absl::StrCat(i));
     x = made.out;
     if (i == 0 && stack.norm != nullptr)
       norm_name = c->CountInPaddle("layer_norm");
   }
+  if (stack.shows_caches) caches.Finish();
   if (stack.norm == nullptr) return x;
   const LayerContext::Sublayer norm(c, "layer_norm", "norm");
   c->NameInPaddle(norm_name);

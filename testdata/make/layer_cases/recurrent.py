@@ -92,10 +92,10 @@ BLOCKS = {
 }
 
 
-def row(message, make, reads="", results="h", block=None, time_major=False, steps=4, sizes=None):
+def row(message, make, reads="", results="h", block=None, time_major=False, steps=4, sizes=None, open_steps=False):
     reads = reads.split()
     shape = (steps, 3, 4) if time_major else (3, steps, 4)
-    inputs = dict(x=f(*shape, unknown=(1 if time_major else 0,)))
+    inputs = dict(x=f(*shape, unknown=(0, 1) if open_steps else (1 if time_major else 0,)))
     fields = message
     states = [r for r in reads if r not in ("n", "keys")]
     for s in states:
@@ -233,6 +233,15 @@ CASES = {
                              results="gru", block="cell"),
     "rnn_kwargs": row('rnn cell { block { use: "attending" } }', lambda: nn.RNN(Attending()), "h0 c0 h1 c1 keys",
                       results="lower lower:c upper upper:c", block="attending"),
+    "rnn_open": row(f"rnn cell {{ {LSTM} }}", lambda: nn.RNN(nn.LSTMCell(4, 3)), results="h c", open_steps=True),
+    "rnn_open_one_step": row(f"rnn cell {{ {GRU} }}", lambda: nn.RNN(nn.GRUCell(4, 3)), "h0", steps=1, open_steps=True),
+    "rnn_open_lengths": row(f"rnn cell {{ {LSTM} }} is_reverse: true", lambda: nn.RNN(nn.LSTMCell(4, 3), True), "n", results="h c",
+                            open_steps=True),
+    "rnn_open_kwargs": row('rnn cell { block { use: "attending" } }', lambda: nn.RNN(Attending()), "h0 c0 h1 c1 keys",
+                           results="lower lower:c upper upper:c", block="attending", open_steps=True),
+    "bi_rnn_open": row(f"bi_rnn cell_fw {{ {GRU} }} cell_bw {{ simple_rnn_cell {{ hidden_size: 2 }} }} time_major: true",
+                       lambda: nn.BiRNN(nn.GRUCell(4, 3), nn.SimpleRNNCell(4, 2), time_major=True), "h0 h1 n",
+                       results="fw:h bw:h", time_major=True, sizes={"h1": 2}, open_steps=True),
     "rnn_shared": (f"""
       layer {{ name: "ones" full {{ shape: [3, 4] fill_value: 1 }} }}
       layer {{ name: "wide" input: ["h", "ones"] matmul {{}} }}
