@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-// The runner that an op with sub-blocks sees, or one that hands values on.
+// The BlockRunner of one op that runs blocks or hands values on.
 class Runner : public BlockRunner {
  public:
   Runner(BlockExecutor* executor, Frame* frame)
@@ -68,8 +68,9 @@ absl::StatusOr<const BlockExecutor::Block*> BlockExecutor::BlockOf(
       declared.push_back(desc.FindVar(name) != nullptr);
     block.ops.push_back({*std::move(late), std::move(declared)});
   }
-  // No op creates a list: it is there, empty, when a block that declares it
-  // begins. A gradient block comes back to the lists of its forward block.
+  // No op creates a tensor array: it is there, empty, when a block that
+  // declares it begins. A gradient block goes on with the arrays of its forward
+  // block.
   if (desc.forward_block_idx <= 0)
     for (const VarDesc& var : desc.vars)
       if (var.kind == VarKind::kLodTensorArray)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a NanCheck for the steps of a device: a kernel behind each looks
-// through what the step has written, and what it finds is asked for when the
-// run has ended, so that nobody waits between steps. Internal to libcore/exec.
+// Counts NaN and infinities in tensors of a device, for NanCheck: kernels
+// behind the steps count them there, and the counts are copied to the host
+// once, when the run has ended, so that no step waits for the host. Internal to
+// libcore/exec.
 #ifndef PD_LIBCORE_EXEC_DEVICE_NON_FINITE_H_
 #define PD_LIBCORE_EXEC_DEVICE_NON_FINITE_H_
 
@@ -17,17 +18,18 @@ namespace pd {
 
 class DeviceNonFinite {
  public:
-  /// For `values` values. `place` outlives this.
+  /// Counters for values 0 to `values` - 1. `place` outlives this.
   static absl::StatusOr<std::unique_ptr<DeviceNonFinite>> Create(
       const DevicePlace* place, size_t values);
 
-  /// Forgets what was found.
+  /// Sets all counters to 0.
   absl::Status Clear();
-  /// Has the tensor looked at as value `number`, with others at once: the work
-  /// starts with Start, or when there are many.
+  /// Appends the tensor to the next kernel, which counts for value `number`.
+  /// The kernel takes several tensors; Start, or Add when it is full, launches
+  /// it.
   absl::Status Add(const Tensor& tensor, size_t number);
   absl::Status Start();
-  /// Waits. What was found since Clear, by number.
+  /// Waits for the kernels, and gives the counters since Clear, by number.
   absl::StatusOr<const NonFinite*> Found();
 
  private:
@@ -36,7 +38,8 @@ class DeviceNonFinite {
 
   const DevicePlace* place_;
   const size_t values_;
-  std::shared_ptr<void> there_, here_;  // NonFinite by number; here_ is pinned
+  // NonFinite by number, on the device and in pinned memory of the host.
+  std::shared_ptr<void> there_, here_;
   NonFiniteRequest request_;
 };
 

@@ -12,12 +12,13 @@
 
 namespace pd {
 
-// Outputs that the plan knows need no step where the device refuses their op:
-// the host holds them as long as the plan, and the device reads copies. Of
-// persistable variables only shapes are believed: others may set them anew.
-absl::StatusOr<bool> PlanBuilder::MakeConstants(
-    const OpDef& def, const std::map<std::string, Tensor*>& inputs,
-    const std::map<std::string, Tensor*>& outputs) {
+// An op whose outputs are known values needs no step where the device refuses
+// it: the host's tensors live as long as the plan, and the device reads copies.
+// The elements of persistable variables are never known values, since another
+// plan may write them.
+absl::StatusOr<bool> PlanBuilder::MakeConstants(const OpDef& def,
+                                                const TensorMap& inputs,
+                                                const TensorMap& outputs) {
   const bool of_shape = def.Has(Trait::kReadsShapesOnly);
   for (const auto& [name, tensor] : inputs)
     if (!of_shape && tensors_.InfoOf(tensor).kind != Kind::kConstant)

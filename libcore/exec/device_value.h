@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A persistable variable of which the host and a GPU have a copy each. The
-// copies are brought up to date when a side wants to read.
+// The copy in a GPU's memory of a persistable variable whose tensor is the
+// host's. Each of the two is brought up to date before its side reads it.
 #ifndef PD_LIBCORE_EXEC_DEVICE_VALUE_H_
 #define PD_LIBCORE_EXEC_DEVICE_VALUE_H_
 
@@ -20,8 +20,8 @@ class DeviceValue {
       std::shared_ptr<CudaDevice> device, Tensor* host);
 
   void* bytes() const { return bytes_.get(); }
-  /// Copies to the side that is asked for where the other has a newer value.
-  /// On the host the bytes are there when it returns.
+  /// Copies to this side where the other has a newer value. ToHost waits for
+  /// the copy, ToDevice does not.
   absl::Status ToDevice();
   absl::Status ToHost();
   /// Records the side that has written.

@@ -33,10 +33,9 @@ const Tensor* PlanBuilder::KnownValue(Tensor* tensor) {
   return value.get();
 }
 
-absl::Status PlanBuilder::LearnValues(
-    const OpDef& def, const OpDesc& op,
-    const std::map<std::string, Tensor*>& inputs,
-    const std::map<std::string, Tensor*>& outputs) {
+absl::Status PlanBuilder::LearnValues(const OpDef& def, const OpDesc& op,
+                                      const TensorMap& inputs,
+                                      const TensorMap& outputs) {
   if (!def.Has(Trait::kShapeArithmetic)) return absl::OkStatus();
   for (const auto& [name, tensor] : outputs)
     if (!IsSmall(*tensor) || tensors_.InfoOf(tensor).entry != nullptr)

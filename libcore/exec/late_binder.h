@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds a late op: its shapes are known by then. Internal to libcore/exec.
+// The BindContext of a late op, whose shapes are known when it runs. Internal
+// to libcore/exec.
 #ifndef PD_LIBCORE_EXEC_LATE_BINDER_H_
 #define PD_LIBCORE_EXEC_LATE_BINDER_H_
 
@@ -46,8 +47,8 @@ class LateBinder : public BindContext {
   Tensor* Scratch(size_t bytes) override {
     return New(DType::kUInt8, {static_cast<int64_t>(bytes)});
   }
-  // Values that a forward op keeps for its gradient are lost: the gradient's
-  // other implementations do without.
+  // A late gradient op finds nothing that its forward op has kept, so an
+  // implementation that needs it refuses.
   Tensor* Keep(const std::string&, DType dtype, Shape shape) override {
     return New(dtype, std::move(shape));
   }
@@ -70,12 +71,12 @@ class LateBinder : public BindContext {
   const std::vector<std::pair<Tensor*, Tensor*>>& aliases() const {
     return aliases_;
   }
-  /// The step reads its bytes.
+  /// The step reads the bytes of `input`, not its shape alone.
   bool Reads(const Tensor* input) const;
 
-  /// Gives the tensors that the implementation has asked for their bytes.
+  /// Allocates the scratch memory that the implementation has asked for.
   absl::Status AllocateScratch(const AllocateFn& allocate);
-  /// Takes them away again if they are more than `most` in sum.
+  /// Frees it again if it is more than `most` bytes in sum.
   void ReleaseScratch(size_t most);
 
  protected:

@@ -11,7 +11,7 @@
 namespace pd {
 namespace {
 
-// Bytes that a binding may hold between two runs.
+// The most bytes of scratch memory that a binding keeps between two runs.
 constexpr size_t kMostHeld = size_t{64} << 10;
 
 template <typename T>
@@ -54,8 +54,8 @@ bool IsSmall(const TensorMeta& meta) {
          meta.value->size() <= LateBindings::kMostValues;
 }
 
-// Other numbers, each moved by an amount of its own: the difference of two
-// would else stay as it is.
+// The same small integers, each changed by another amount, so that a shape that
+// follows from the difference of two of them changes as well.
 template <typename T>
 void Shift(int64_t by, Tensor* tensor) {
   for (int64_t i = 0; i < tensor->size(); ++i)
@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<LateBinding>> LateBinding::Make(
   return made;
 }
 
-// Gives the tensor that the op is bound to the bytes to write.
+// Gives the tensor that the op was bound to the memory of its output variable.
 absl::Status LateBinding::Prepare(const OpVariables::Item& item,
                                   Output* output) {
   Tensor* target = item.variable.tensor;

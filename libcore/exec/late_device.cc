@@ -27,7 +27,7 @@ size_t OffsetOfRows(const Tensor& selected) {
   return (selected.bytes() + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
 }
 
-// Numbers that tensors may give instead of an attribute.
+// An attribute of integers in whose place the op may read tensors.
 struct NumberSlots {
   const char *tensor, *list, *attr;
 };
@@ -52,8 +52,8 @@ bool SetNumbers(const std::vector<int64_t>& numbers, Attribute* attr) {
   return true;
 }
 
-// The op with such numbers in its attributes where they are the host's:
-// kernels do not wait for numbers.
+// The op with the elements of such tensors as attributes, where they are on the
+// host: a kernel's arguments must be known when it is launched.
 OpDesc WithNumbers(const OpDesc& op, const LateOp::Variables& inputs,
                    const std::function<bool(const Tensor&)>& on_device) {
   OpDesc result = op;
@@ -100,7 +100,8 @@ Tensor Empty(const Tensor& like) {
 
 }  // namespace
 
-// The binding of an implementation for one run: memory it keeps goes with it.
+// The DeviceBinding of one run of a late op, which owns the memory that the
+// implementation keeps.
 class LateDevice::Binding : public DeviceBinding {
  public:
   explicit Binding(LateDevice* late) : late_(late) {}
@@ -385,8 +386,8 @@ absl::StatusOr<bool> LateDevice::RunHere(const Call& call) {
     const TensorMeta& meta = call.metas.at(name);
     terms.Add(meta.dtype, meta.kind);
   }
-  // Kernels read and write fp16 and bf16 themselves; a late op that none takes
-  // is the host's.
+  // Kernels read and write fp16 and bf16 themselves; a late op that no kernel
+  // takes runs on the host.
   terms.low_precision = false;
   std::unique_ptr<Work> work;
   std::string label;

@@ -2,15 +2,15 @@
 // Late ops on a device. Internal to libcore/exec.
 //
 // A late op computes on the device where an implementation there takes it and
-// either an input lies there or its outputs are floats; the rest, above all
-// integers that decide loops and branches, stays on the host. So does
-// what writes a variable that is the host's. A value lies on one side, which
-// its address tells (CudaDevice::Holds); an op of the other side gets a copy.
+// either an input lies there or its outputs are floats. Other ops stay on the
+// host, above all those on integers that decide loops and branches, and so does
+// an op that writes a variable of the host. A value lies on one side, which its
+// address tells (CudaDevice::Holds); an op of the other side gets a copy.
 //
-// Outputs on the device have bytes of a pool. Such bytes are written once, by
-// the op that makes them, so copies of the value share them (Clone), and they
-// go back to the pool with the last of those. The row numbers of selected rows
-// lie behind the rows.
+// Outputs on the device are allocated from a pool. Their bytes are written
+// once, by the op that makes them, so copies of the value share them (Clone);
+// they return to the pool when the last copy ends. The row numbers of selected
+// rows lie behind the rows.
 #ifndef PD_LIBCORE_EXEC_LATE_DEVICE_H_
 #define PD_LIBCORE_EXEC_LATE_DEVICE_H_
 
@@ -27,7 +27,7 @@
 
 namespace pd {
 
-/// Floats that kernels know.
+/// The dtypes of floats that kernels of late ops compute with.
 inline bool IsDeviceFloat(DType dtype) {
   return IsFloating(dtype) && dtype != DType::kFloat64;
 }
@@ -47,13 +47,14 @@ class LateDevice : public Values {
   }
   const DevicePool& pool() const { return pool_; }
 
-  /// Computes an op that does not hand values on, here or on the host.
+  /// Computes an op, on the device or on the host. Not for ops that hand values
+  /// on (LateOp::MovesValues).
   absl::Status Run(const LateOp& op, const RunContext& context,
                    const LateOp::Variables& inputs,
                    const LateOp::Variables& outputs, const Metas& metas);
 
-  /// Ops that have run since this was asked last, handing on left out: on the
-  /// device, and on the host though they made floats.
+  /// The ops that Run has computed since the last call: on the device, and on
+  /// the host though their outputs are floats.
   struct Placed {
     int64_t here = 0, on_host = 0;
   };
@@ -83,12 +84,12 @@ class LateDevice : public Values {
   absl::StatusOr<int64_t*> RowsOf(const Tensor& selected);
   absl::Status Send(const Tensor& from, const Tensor& to);
   bool IsWanted(const Call& call) const;
-  // False: nothing takes it.
+  // False: no implementation of the device takes it.
   absl::StatusOr<bool> RunHere(const Call& call);
   absl::Status Bind(const Implementation& implementation, const Call& call,
                     Work* work);
   absl::Status RunOnHost(const Call& call);
-  // Runs an op that is no op of the program.
+  // Runs an op that the program does not have, such as a sum of parts.
   absl::Status Compute(const OpDesc& op,
                        const std::map<std::string, Frame::Variable>& variables);
 

@@ -54,8 +54,8 @@ std::vector<std::string> NamesIn(const SlotList& slots) {
   return all;
 }
 
-// A run of such an op depends on its dense inputs alone, and its outputs'
-// shapes are known before it.
+// Whether bindings of the op may be kept: a run of it depends on its dense
+// inputs alone, and the shapes of its outputs are known before it.
 bool MayKeepBindings(const OpDef& def) {
   return !def.runs_blocks() && !def.shape_from_data() &&
          !def.Has(Trait::kMovesValues) && !def.Has(Trait::kReadsArrays) &&
@@ -80,7 +80,7 @@ bool AreDense(const OpVariables& variables, const Metas& metas) {
   return true;
 }
 
-// Gives outputs what an op has made for them.
+// Moves the results of an op into its output variables.
 absl::Status Deliver(BlockRunner* blocks,
                      std::deque<std::pair<Frame::Variable, Tensor>>* fresh) {
   Values* values = blocks == nullptr ? HostValues() : blocks->values();

@@ -20,7 +20,7 @@ namespace pd {
 
 namespace {
 
-// The value of an output before its op runs.
+// An output of a late op, and its value from before the op.
 struct Restore {
   Tensor* output;
   const Tensor* before;  // null: no value
@@ -62,13 +62,12 @@ struct LateStep {
   }
 };
 
-// Integers that a loop or a branch may be decided by are not more.
+// A tensor of integers with more elements is no counter or condition of a loop.
 constexpr int64_t kMostCounters = 64;
 
 }  // namespace
 
-bool PlanBuilder::MustBeLate(
-    const OpDef& def, const std::map<std::string, Tensor*>& inputs) const {
+bool PlanBuilder::MustBeLate(const OpDef& def, const TensorMap& inputs) const {
   if (def.shape_from_data()) return true;
   for (const auto& [name, tensor] : inputs)
     if (tensors_.IsLate(tensor)) return true;
@@ -88,22 +87,22 @@ Tensor* PlanBuilder::MakeLateOutput(const std::string& name) {
     return &entry->tensor;
   }
   Tensor* tensor = tensors_.New(DType::kFloat32, {}, Kind::kLate);
-  // No op creates a list: a block finds it empty.
+  // No op creates a tensor array: it is there, empty, before its first writer.
   if (IsArray(name)) tensor->set_kind(VarKind::kLodTensorArray);
   tensors_.SetLate(tensor);
   return tensor;
 }
 
-// `previous`: the values from before the op of what it may leave as it is.
-absl::Status PlanBuilder::ResolveLateInputs(
-    const OpDesc& op, std::map<std::string, Tensor*>* inputs,
-    std::map<std::string, Tensor*>* previous,
-    std::map<std::string, Tensor*>* outputs) {
+// `previous`: for outputs that the op may leave unwritten, the values from
+// before it.
+absl::Status PlanBuilder::ResolveLateInputs(const OpDesc& op, TensorMap* inputs,
+                                            TensorMap* previous,
+                                            TensorMap* outputs) {
   const bool runs_blocks = registry_.Find(op.type)->runs_blocks();
   const OuterNames names = OuterNamesOf(program_, op);
   for (const std::string& name : names.reads) {
     absl::StatusOr<Tensor*> tensor = ResolveInput(name);
-    // A block may name what it does not come to read.
+    // A block may name a variable that this run of it never reads.
     if (tensor.ok())
       (*inputs)[name] = *tensor;
     else if (!runs_blocks)
@@ -125,7 +124,7 @@ absl::Status PlanBuilder::PrepareLate() {
   if (plan_->device_ != nullptr) {
     plan_->late_ = std::make_unique<LateDevice>(
         &registry_, plan_->device_.get(), program_.version);
-    // It is written before a run's first step.
+    // Memory for it must be there before a run's first step writes it.
     PD_RETURN_IF_ERROR(plan_->device_->SeedAndStep().status());
   }
   plan_->blocks_ = std::make_unique<BlockExecutor>(&registry_, &plan_->program_,
@@ -133,10 +132,10 @@ absl::Status PlanBuilder::PrepareLate() {
   return absl::OkStatus();
 }
 
-// Which side what the plan knows of a late op's variables is wanted on. Floats
-// are the device's where it may compute the op, and integers beside them
-// (ids); what loops and branches count with is the host's. A variable that only
-// the host has read is updated there.
+// Brings the inputs and outputs of a late op that the plan knows to one side.
+// Floats, and integers beside them (ids), go to the device where it may compute
+// the op; integers that loops and branches count with stay on the host. A
+// persistable variable that only the host has read is updated there.
 absl::Status PlanBuilder::PlaceLate(const LateOp& op, OpBinder* binder) {
   const bool blocks = op.def().runs_blocks(), hands_on = op.MovesValues({});
   const bool able = hands_on || op.def().HasImplementation(Place::kDevice);
@@ -158,7 +157,7 @@ absl::Status PlanBuilder::PlaceLate(const LateOp& op, OpBinder* binder) {
   });
 }
 
-// A late value that is fetched, on the host.
+// A tensor on the host for a fetch whose value is late.
 Tensor* PlanBuilder::LateFetch(const std::string& name, Tensor* tensor) {
   residency_->NeedsHost();
   Tensor* here = tensors_.New(tensor->dtype(), {}, Kind::kLate);
@@ -178,7 +177,7 @@ absl::Status PlanBuilder::AddLateOp(const OpDesc& op, size_t index) {
   PD_RETURN_IF_ERROR(PrepareLate());
   PD_ASSIGN_OR_RETURN(LateOp late,
                       LateOp::Make(registry_, op, program_.version));
-  std::map<std::string, Tensor*> inputs, previous, outputs;
+  TensorMap inputs, previous, outputs;
   PD_RETURN_IF_ERROR(ResolveLateInputs(op, &inputs, &previous, &outputs));
   const auto step = std::make_shared<LateStep>(std::move(late));
   OpBinder binder(this, step->op.op(), index, inputs, outputs);

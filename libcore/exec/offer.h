@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which implementation computes an op: those of a place are asked in one order,
-// the first that accepts is taken, and the reasons of the others are kept. The
-// rule is the same for ops of a plan and for late ops, on the host and on a
-// GPU. Internal to libcore/exec.
+// The choice of the implementation that computes an op: those of a place are
+// asked in one order, the first that accepts is taken, and the reasons of the
+// others are kept. The rule is the same for ops of a plan and for late ops, on
+// the host and on a GPU. Internal to libcore/exec.
 #ifndef PD_LIBCORE_EXEC_OFFER_H_
 #define PD_LIBCORE_EXEC_OFFER_H_
 

@@ -129,7 +129,7 @@ absl::StatusOr<bool> OpBinder::Upcast() {
   for (const auto* list : {&inputs_, &outputs_}) {
     for (const auto& [name, tensor] : *list) {
       if (!IsHalf(*tensor)) continue;
-      // The float32 of a variable that stays would be lost.
+      // The scope keeps the fp16 or bf16 variable, not its float32 copy.
       const bool stays =
           list == &outputs_ && tensors().InfoOf(tensor).entry != nullptr;
       if (tensor->kind() != VarKind::kLodTensor || stays) return false;
@@ -189,8 +189,8 @@ absl::StatusOr<Tensor*> OpBinder::Out(Tensor* tensor, const LayoutPtr& layout) {
   return copy;
 }
 
-// A persistable whose layout no step relies on. A device's copy of one has the
-// bytes that the other side knows.
+// Whether a variable may be rearranged for good: it is persistable and no step
+// relies on its layout. A device's copy must stay as the host's tensor is.
 bool OpBinder::StaysRearranged(const PlanTensors::Info& info) {
   return info.entry != nullptr && info.entry->pins == 0 && !info.device;
 }
@@ -259,8 +259,8 @@ void OpBinder::Refuse() {
   for (Tensor* tensor : relaid_) tensor->set_layout(nullptr);
 }
 
-// A persistable in another layout is written by the reorder that follows; the
-// step itself writes what that reads.
+// The variables of the step, for hooks. Where a persistable output has another
+// layout, the reorder that follows writes the variable, the step its source.
 StepVariables OpBinder::Variables() const {
   StepVariables variables;
   variables.index = static_cast<int64_t>(op_index_);
@@ -275,7 +275,8 @@ StepVariables OpBinder::Variables() const {
   return variables;
 }
 
-// Memory that it reads and writes, as far as the plan knows it.
+// Counts the bytes of the tensors that the step reads and writes; of late ones
+// the plan knows none.
 void OpBinder::CountBytes(StepInfo* info) const {
   if (info->implementation == "late") return;
   for (const auto& [name, out] : outputs_)
@@ -299,9 +300,8 @@ int OpBinder::AddMove(Move* move, const std::string& output,
   info.layer = op.layer;
   info.on_device = Crosses(*move) || tensors().InfoOf(move->to).device;
   if (move->cast && info.on_device) info.implementation = "cuda";
-  // A copy to the host waits for the bytes, and a variable of the host's that
-  // only has another shape is copied by the host in every run: neither can be
-  // captured.
+  // Neither can be captured: a copy to the host waits for its bytes, and a host
+  // variable that is only viewed in another shape is copied anew in every run.
   const bool from_host =
       !tensors().InfoOf(move->from).device &&
       tensors().InfoOf(tensors().Root(move->from)).entry != nullptr;
@@ -317,9 +317,9 @@ bool OpBinder::Crosses(const Move& move) const {
   return tensors().InfoOf(move.from).device != tensors().InfoOf(move.to).device;
 }
 
-// The step does not need every float32 of its inputs.
+// Whether the move is to be a step: some are not needed.
 bool OpBinder::IsWanted(const Move& move) const {
-  // Only its shape is wanted: nothing needs to come from the other side.
+  // The step reads its shape alone: no bytes need to be copied.
   if (Crosses(move) && Contains(no_buffer_, move.to)) return false;
   if (!move.cast || !Contains(no_buffer_, move.to)) return true;
   for (const Move& other : before_)
@@ -327,8 +327,8 @@ bool OpBinder::IsWanted(const Move& move) const {
   return Contains(touched_, move.to);
 }
 
-// Behind the step. What the op gives is the half, which may be infinite where
-// the float32 was not.
+// A cast of an output behind the step. Checks see the fp16 or bf16 value, which
+// may be infinite where the float32 one was not.
 void OpBinder::AddDowncast(Move* move, const StepInfo& op) {
   move->to->set_layout(move->from->layout());
   move->to->set_lod(move->from->lod());

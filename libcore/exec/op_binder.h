@@ -5,7 +5,6 @@
 #define PD_LIBCORE_EXEC_OP_BINDER_H_
 
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +16,7 @@ namespace pd {
 class OpBinder : public BindContext {
  public:
   OpBinder(PlanBuilder* builder, const OpDesc& op, size_t op_index,
-           const std::map<std::string, Tensor*>& inputs,
-           const std::map<std::string, Tensor*>& outputs)
+           const TensorMap& inputs, const TensorMap& outputs)
       : BindContext(op),
         builder_(builder),
         op_index_(op_index),
@@ -40,10 +38,12 @@ class OpBinder : public BindContext {
 
   /// Replaces every input and output in another layout by a row-major one.
   absl::Status MakeRowMajor();
-  /// Replaces every half by a float32 tensor: casts go around the step. False,
-  /// and nothing done, where there is none or one must stay.
+  /// Replaces every fp16 or bf16 tensor by one of float32, with casts around
+  /// the step. False, with nothing changed, where there is none, or where one
+  /// cannot be replaced.
   absl::StatusOr<bool> Upcast();
-  /// False: a tensor of the host's has a layout, which no device knows.
+  /// False: a tensor of the host has a layout other than row-major, which no
+  /// kernel of a device reads.
   bool CanMoveToDevice() const;
   /// Replaces every input and output by the one on the device, or the host;
   /// late ones stay as they are.
@@ -51,11 +51,11 @@ class OpBinder : public BindContext {
   /// The same for each as `device` says.
   absl::Status MoveEach(const std::function<bool(const std::string& name,
                                                  Tensor* tensor)>& device);
-  const std::map<std::string, Tensor*>& inputs() const { return inputs_; }
-  const std::map<std::string, Tensor*>& outputs() const { return outputs_; }
+  const TensorMap& inputs() const { return inputs_; }
+  const TensorMap& outputs() const { return outputs_; }
   /// Adds the steps and records what they touch.
   void Accept(Step step, StepInfo info);
-  /// OK, or a size that an implementation asked for and cannot have.
+  /// OK, or the error of scratch memory that was asked for and is too large.
   const absl::Status& sizes() const { return sizes_; }
   /// Undoes what a refusing implementation did to the outputs.
   void Refuse();
@@ -68,7 +68,7 @@ class OpBinder : public BindContext {
   struct Move {
     Tensor *from, *to;
     Step step;          // null: a cast that is bound when layouts are final
-    bool cast = false;  // between a half and its float32
+    bool cast = false;  // between fp16 or bf16 and float32
   };
 
   static bool StaysRearranged(const PlanTensors::Info& info);
@@ -84,8 +84,8 @@ class OpBinder : public BindContext {
 
   PlanBuilder* builder_;
   size_t op_index_;
-  bool device_ = false;  // MoveTo
-  std::map<std::string, Tensor*> inputs_, outputs_;
+  bool device_ = false;  // MoveTo has moved the op to the device
+  TensorMap inputs_, outputs_;
   std::vector<Move> before_, after_;
   std::vector<std::pair<Tensor*, Tensor*>> aliases_, sharings_;
   std::vector<Tensor*> touched_, no_buffer_, replaced_;

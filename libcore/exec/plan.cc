@@ -15,7 +15,7 @@
 namespace pd {
 namespace {
 
-// A check, then somebody else's hook.
+// A hook that calls two: the caller's, and the plan's check for NaN.
 class TwoHooks : public StepHook {
  public:
   TwoHooks(StepHook* first, StepHook* second)
@@ -101,7 +101,8 @@ const DevicePool* Plan::pool() const {
   return late_ == nullptr ? nullptr : &late_->pool();
 }
 
-// Where a late step has run: what only handed values on, where those are.
+// Records on which side a late step has run; one that only hands values on ran
+// where these are.
 void Plan::NoteLate(size_t step, const LateOp::Variables& outputs) {
   const LateDevice::Placed placed = late_->TakePlaced();
   bool here = placed.on_host == 0;

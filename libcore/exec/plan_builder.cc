@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
@@ -19,15 +18,12 @@
 #include "libcore/exec/offer.h"
 #include "libcore/exec/op_binder.h"
 #include "libcore/exec/plan_device.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/ops/gradient_inputs.h"
 #include "libcore/program/count_flops.h"
 
 namespace pd {
 namespace {
-
-bool IsFeedOrFetch(const OpDesc& op) {
-  return op.type == "feed" || op.type == "fetch";
-}
 
 bool HasBlocks(const OpDesc& op) {
   return std::any_of(op.attrs.begin(), op.attrs.end(), [](const auto& attr) {
@@ -68,7 +64,7 @@ void ForEachName(const SlotList& slots, const Body& body) {
       if (name != kEmptyVar) body(name);
 }
 
-// Which of the buffers asks for the most.
+// The largest of the buffers, for an error message.
 absl::Status ArenaError(const absl::Status& status,
                         const std::vector<PlannedBuffer>& buffers) {
   const auto largest = std::max_element(
@@ -122,8 +118,7 @@ absl::StatusOr<std::unique_ptr<Plan>> PlanBuilder::Build(
   PD_RETURN_IF_ERROR(AddFeeds(feeds));
   const std::vector<bool> needed = NeededOps(fetches);
   for (size_t i = 0; i < block_.ops.size(); ++i)
-    if (needed[i] && absl::EndsWith(block_.ops[i].type, "_grad"))
-      training_ = true;
+    if (needed[i] && IsGradientOp(block_.ops[i].type)) training_ = true;
   for (size_t i = 0; i < block_.ops.size(); ++i) {
     if (!needed[i]) continue;
     const OpDesc& op = block_.ops[i];
@@ -167,7 +162,7 @@ std::vector<bool> PlanBuilder::NeededOps(
     for (const std::string* name : writes)
       if (wanted.count(*name) > 0 || IsPersistable(*name)) needed[i] = true;
     if (!needed[i]) continue;
-    // A block or an array op may leave old values in what it writes.
+    // A block or an array op may leave an output as it was before.
     const OpDef* def = registry_.Find(op.type);
     if (def == nullptr || !def->runs_blocks())
       for (const std::string* name : writes)
@@ -201,7 +196,7 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
   if (def->runs_blocks()) return AddLateOp(original, index);
   OpDesc op = original;
   PD_RETURN_IF_ERROR(def->Normalize(&op));
-  std::map<std::string, Tensor*> inputs, outputs;
+  TensorMap inputs, outputs;
   for (const auto& [slot, names] : op.inputs) {
     for (const std::string& name : names) {
       if (name == kEmptyVar) continue;
@@ -259,7 +254,8 @@ absl::StatusOr<Tensor*> PlanBuilder::ResolveInput(const std::string& name) {
         name);
   Tensor* tensor = &entry->tensor;
   const Shape& declared = vars_[name]->shape;
-  // PaddlePaddle declares some helpers with the shape [] that hold anything.
+  // PaddlePaddle declares some helper variables with shape [] whatever they
+  // hold.
   if (!IsDynamic(declared) && !declared.empty() &&
       declared != tensor->shape() && NumElements(declared) != tensor->size())
     return InvalidArgument("variable '%s' has shape %s; the program expects %s",
@@ -289,10 +285,9 @@ absl::StatusOr<Tensor*> PlanBuilder::MakeOutput(const std::string& name,
   return &entry->tensor;
 }
 
-absl::Status PlanBuilder::BindOp(
-    const OpDef& def, const OpDesc& op, size_t index,
-    const std::map<std::string, Tensor*>& inputs,
-    const std::map<std::string, Tensor*>& outputs) {
+absl::Status PlanBuilder::BindOp(const OpDef& def, const OpDesc& op,
+                                 size_t index, const TensorMap& inputs,
+                                 const TensorMap& outputs) {
   StepInfo info = Describe(op);
   info.output = FirstOutput(op);
   const auto shape_of = [&](const std::string& name) -> const Shape* {
@@ -393,8 +388,8 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
 StepInfo PlanBuilder::Describe(const OpDesc& op) const {
   StepInfo info;
   info.op_type = op.type;
-  info.role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
-  info.layer = op.AttrOr<std::string>("op_namescope", "");
+  info.role = RoleOf(op);
+  info.layer = NameScopeOf(op);
   return info;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "libcore/exec/offer.h"
 #include "libcore/exec/plan.h"
 #include "libcore/exec/plan_tensors.h"
 #include "libcore/exec/residency.h"
@@ -55,17 +56,13 @@ class PlanBuilder {
   // known_values.cc: small values that follow from shapes and constants.
   const Tensor* KnownValue(Tensor* tensor);
   absl::Status LearnValues(const OpDef& def, const OpDesc& op,
-                           const std::map<std::string, Tensor*>& inputs,
-                           const std::map<std::string, Tensor*>& outputs);
+                           const TensorMap& inputs, const TensorMap& outputs);
 
   // late_steps.cc: ops that are inferred and bound when they run.
-  bool MustBeLate(const OpDef& def,
-                  const std::map<std::string, Tensor*>& inputs) const;
+  bool MustBeLate(const OpDef& def, const TensorMap& inputs) const;
   absl::Status AddLateOp(const OpDesc& op, size_t index);
-  absl::Status ResolveLateInputs(const OpDesc& op,
-                                 std::map<std::string, Tensor*>* inputs,
-                                 std::map<std::string, Tensor*>* previous,
-                                 std::map<std::string, Tensor*>* outputs);
+  absl::Status ResolveLateInputs(const OpDesc& op, TensorMap* inputs,
+                                 TensorMap* previous, TensorMap* outputs);
   Tensor* MakeLateOutput(const std::string& name);
   absl::Status PrepareLate();
   absl::Status PlaceLate(const LateOp& op, OpBinder* binder);
@@ -73,9 +70,8 @@ class PlanBuilder {
   bool IsArray(const std::string& name) const;
 
   // device_steps.cc: ops and values on a device.
-  absl::StatusOr<bool> MakeConstants(
-      const OpDef& def, const std::map<std::string, Tensor*>& inputs,
-      const std::map<std::string, Tensor*>& outputs);
+  absl::StatusOr<bool> MakeConstants(const OpDef& def, const TensorMap& inputs,
+                                     const TensorMap& outputs);
   // The newest value of a variable that an op has written.
   Tensor* NewestOf(Tensor* tensor) {
     return residency_ == nullptr ? tensor : residency_->Newest(tensor);
@@ -88,15 +84,14 @@ class PlanBuilder {
   absl::StatusOr<Tensor*> MakeOutput(const std::string& name,
                                      const TensorMeta& meta);
   absl::Status BindOp(const OpDef& def, const OpDesc& op, size_t index,
-                      const std::map<std::string, Tensor*>& inputs,
-                      const std::map<std::string, Tensor*>& outputs);
+                      const TensorMap& inputs, const TensorMap& outputs);
   absl::Status AddFetches(const std::vector<std::string>& fetches);
   int AddStep(Step step, StepInfo info);
   StepInfo Describe(const OpDesc& op) const;
   void SetVariables(int step, StepVariables variables);
   void Link(Tensor* in, Tensor* out, size_t op_index);
   absl::StatusOr<Step> Reorder(Tensor* from, Tensor* to);
-  // Between a half and float32, both of one layout; rounds to nearest.
+  // Between fp16 or bf16 and float32, both of one layout; rounds to nearest.
   absl::StatusOr<Step> Cast(Tensor* from, Tensor* to);
   // Binds one implementation; the plan has its step when it accepts.
   absl::Status Bind(const Implementation& implementation, bool upcast,

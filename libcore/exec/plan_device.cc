@@ -30,7 +30,7 @@ absl::StatusOr<const Tensor*> PlanDevice::ValueOf(const Tensor* tensor) {
   return &it->second->tensor;
 }
 
-// Late steps bind in every run, and have the same complaints each time.
+// Late steps bind in every run, and ask for the same error flags each time.
 absl::StatusOr<int32_t*> PlanDevice::ErrorFlag(std::string message) {
   const auto known =
       std::find(error_messages_.begin(), error_messages_.end(), message);
@@ -158,8 +158,8 @@ absl::Status PlanDevice::Begin(const RunContext& context) {
   return device()->Clear(flags_, error_messages_.size() * sizeof(int32_t));
 }
 
-// The first run of each slot is not captured: what libraries do once has no
-// place in what is repeated.
+// The first run of each slot is not captured: what libraries do at their first
+// call must not be repeated by every later run.
 absl::Status PlanDevice::Run(bool captures,
                              const std::function<absl::Status()>& steps) {
   Slot& slot = At(started_);

@@ -52,7 +52,7 @@ class PlanDevice : public DeviceBinding {
   absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) override;
   absl::StatusOr<const uint64_t*> SeedAndStep() override;
   absl::StatusOr<int64_t*> RowsOf(const Tensor* selected) override;
-  /// The same of a tensor that was asked for before; null for others.
+  /// The row numbers that RowsOf gave before; null where it was not called.
   int64_t* FindRows(const Tensor* selected) const {
     const auto it = rows_.find(selected);
     return it == rows_.end() ? nullptr : it->second;
@@ -74,28 +74,31 @@ class PlanDevice : public DeviceBinding {
   }
   /// Pinned bytes of a feed; the next one.
   absl::Status AddFeed(size_t bytes);
-  /// A tensor for a fetch, whose bytes are those of the last run that has
-  /// ended; the step brings them from `from`.
+  /// A tensor for a fetch: its bytes are those of the last run that has ended.
+  /// The step copies them from `from`.
   absl::StatusOr<Step> AddFetch(const Tensor* from, Tensor* to);
   /// The plan is complete. `all_here`: every step and fetch is the device's.
   absl::Status Complete(bool all_here, bool capture);
 
   bool runs_ahead() const { return all_here_; }
 
-  /// Before the first step.
+  /// To be called before the first step of a run.
   absl::Status Begin(const RunContext& context);
   /// Where the bytes of feed i go, after Begin: they are copied from there.
   void* FeedBytes(size_t i) { return At(started_).feeds[i].get(); }
-  /// Runs the steps, or the captured work that they are. `captures` is false
-  /// for runs that somebody watches.
+  /// Runs the steps, or the CUDA graph that was captured of them. `captures`:
+  /// the run may be captured; false for a run with a hook.
   absl::Status Run(bool captures, const std::function<absl::Status()>& steps);
-  /// After the last step, or the one that failed: who has written what.
+  /// To be called after the last step, or the one that failed: records which
+  /// side has written each persistable variable.
   void NoteWrites();
-  /// After a run without a failure: it is under way.
+  /// To be called after a run without a failure, which is under way from now
+  /// on.
   absl::Status End();
   /// Runs that are under way.
   int64_t under_way() const { return started_ - ended_; }
-  /// Waits for the oldest of them. InvalidArgument with its first complaint.
+  /// Waits for the oldest of them. InvalidArgument with the message of its
+  /// first error flag that is set.
   absl::Status Wait();
 
  private:
@@ -118,8 +121,9 @@ class PlanDevice : public DeviceBinding {
   std::vector<Use> uses_;
   std::map<const Tensor*, Scope::Entry*> twins_;
   std::vector<std::string> error_messages_;
-  int32_t* flags_ = nullptr;           // of the complaints, on the device
-  uint64_t* seed_and_step_ = nullptr;  // on the device, where somebody reads it
+  int32_t* flags_ = nullptr;  // error flags, on the device
+  uint64_t* seed_and_step_ =
+      nullptr;  // on the device; null: no kernel reads it
   std::map<const Tensor*, int64_t*> rows_;
   std::vector<Tensor*> fetches_;  // on the host
   std::array<Slot, kSlots> slots_;

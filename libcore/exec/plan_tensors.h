@@ -39,7 +39,7 @@ class PlanTensors {
       : tensors_(tensors), pinned_(pinned) {}
 
   Tensor* New(DType dtype, Shape shape, Kind kind);
-  /// Room for the same value elsewhere.
+  /// A tensor of the same dtype, shape and kind of value, without its bytes.
   Tensor* CopyOf(const Tensor* tensor, Kind kind);
   /// Makes a variable of the scope known.
   void AddPersistable(const std::string& name, Scope::Entry* entry);

@@ -23,7 +23,7 @@ Residency::Sides* Residency::SidesOf(Tensor* persistable) {
   return &sides;
 }
 
-// Made when it is asked for first.
+// The device's copy of a persistable variable, made at the first call.
 absl::StatusOr<Tensor*> Residency::DeviceSide(Sides* sides) {
   if (sides->on_device != nullptr) return sides->on_device;
   Tensor* host = sides->host;
@@ -59,7 +59,7 @@ absl::StatusOr<Tensor*> Residency::ConstantOnDevice(Tensor* host) {
 }
 
 absl::StatusOr<Tensor*> Residency::Read(Tensor* tensor, bool device) {
-  // Where it lies is known when it runs.
+  // The side of a late value is known when it runs.
   if (tensors_->IsLate(tensor)) return tensor;
   const PlanTensors::Info& info = tensors_->InfoOf(tensor);
   if (device && info.kind == PlanTensors::Kind::kConstant && !info.device)
@@ -85,7 +85,7 @@ absl::StatusOr<Tensor*> Residency::Write(Tensor* tensor, bool device) {
   return DeviceSide(sides);
 }
 
-void Residency::NoteWritten(const std::map<std::string, Tensor*>& outputs) {
+void Residency::NoteWritten(const TensorMap& outputs) {
   for (const auto& [name, tensor] : outputs) {
     const PlanTensors::Info& info = tensors_->InfoOf(tensor);
     if (info.entry == nullptr) continue;
@@ -110,7 +110,7 @@ bool Residency::IsUpdatedOnDevice(Tensor* persistable) {
 
 absl::StatusOr<Step> Residency::Transfer(Tensor* from, Tensor* to) {
   const bool to_device = tensors_->InfoOf(to).device;
-  // Memory of row numbers is asked for while the plan is made.
+  // Memory for row numbers is allocated while the plan is made.
   if (IsSelectedRows(from))
     PD_RETURN_IF_ERROR(device_->RowsOf(to_device ? to : from).status());
   return Step([device = device_, to_device, from, to](const RunContext&) {

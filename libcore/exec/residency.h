@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
+#include "libcore/exec/offer.h"
 #include "libcore/exec/plan_device.h"
 #include "libcore/exec/plan_tensors.h"
 
@@ -23,21 +24,22 @@ class Residency {
   Residency(PlanTensors* tensors, PlanDevice* device)
       : tensors_(tensors), device_(device) {}
 
-  /// The bytes, or a copy of them, are in the device's memory; so are those of
-  /// persistable floats, which a run brings there once, unless the host writes
-  /// them. Of float64 only values that a kernel made are there.
+  /// Whether a step of the device can read the value without a copy step: its
+  /// bytes, or a copy, are in the device's memory. That holds of persistable
+  /// floats too, which a run copies there before its first step, unless the
+  /// host writes them; of float64 only where a kernel made the value.
   bool OnDevice(Tensor* tensor);
   /// The tensor that a step of that side reads: itself, its other side, or null
   /// where the value must be copied.
   absl::StatusOr<Tensor*> Read(Tensor* tensor, bool device);
   /// The tensor that a step of that side writes.
   absl::StatusOr<Tensor*> Write(Tensor* tensor, bool device);
-  /// Records what an op that was accepted has written.
-  void NoteWritten(const std::map<std::string, Tensor*>& outputs);
+  /// Records the outputs of an op that was bound.
+  void NoteWritten(const TensorMap& outputs);
   /// The side of a variable that was written last.
   Tensor* Newest(Tensor* tensor);
-  /// The device reads or writes the variable, or the host does neither: an
-  /// update of it belongs to the device.
+  /// Whether an op that updates the variable belongs on the device: steps of
+  /// the device read or write it, or none of the host does.
   bool IsUpdatedOnDevice(Tensor* persistable);
 
   /// Copies a value to the other side, with the row numbers of selected rows.

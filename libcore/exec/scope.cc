@@ -84,14 +84,14 @@ absl::Status Scope::Set(const std::string& name, const Array& value) {
   if (entry->tensor.layout() != nullptr) {
     CopyElements(ToTensor(value), &entry->tensor);
   } else if (value.size_bytes() > 0) {
-    // From any address: the array may be a view of a file.
+    // The array may be a view of a file, at any alignment.
     std::memcpy(entry->tensor.raw(), value.bytes.get(), value.size_bytes());
   }
   entry->tensor.set_lod(value.lod);
   if (entry->device != nullptr) entry->device->WrittenByHost();
   if (const FlatVariable* flat = FindFlat(name))
     PD_RETURN_IF_ERROR(SetParts(*flat, value));
-  // The value is in memory once, not twice.
+  // So that the value is not in memory twice.
   ReleaseMapped(
       {reinterpret_cast<const char*>(value.bytes.get()), value.size_bytes()});
   return absl::OkStatus();

@@ -26,16 +26,16 @@ class Scope {
     int pins = 0;   ///< plans with a step that relies on the layout
     /// Where plans on a GPU use the variable: their copy.
     std::unique_ptr<DeviceValue> device;
-    /// Somebody outside of plans may write the tensor between runs: what the
-    /// host has counts when a run begins, and is up to date when it has ended.
+    /// A caller of Find may read and write the tensor between runs: a run on a
+    /// GPU begins with the host's value, and copies its own back when it ends.
     bool lent = false;
   };
 
-  /// Null when there is none, and, after a word in the log, when its value
-  /// cannot be brought from a GPU. The first form lends it.
+  /// Null when there is none, and, with a warning in the log, when its value
+  /// cannot be copied from a GPU. The first form sets Entry::lent.
   Entry* Find(const std::string& name);
   const Entry* Find(const std::string& name) const;
-  /// For plans: as the second form.
+  /// As the second form, for plans, which write the tensor.
   Entry* Peek(const std::string& name) const;
   /// A zeroed variable; the one that is there when shape and dtype are equal,
   /// else InvalidArgument with both.
@@ -47,9 +47,9 @@ class Scope {
   /// variable, that of its parts too. InvalidArgument with both shapes or
   /// dtypes when they differ.
   absl::Status Set(const std::string& name, const Array& value);
-  /// A float32 variable `name` of the shape of `of`, with what `make` writes,
-  /// or the one that was made before. The bytes of `of` go, where no plan
-  /// relies on them. Gives `name`.
+  /// Makes a float32 variable `name` of the shape of `of` and lets `make` write
+  /// its elements; one that was made before stays. Where no plan relies on the
+  /// layout of `of`, the bytes of `of` are freed. Gives `name`.
   absl::StatusOr<std::string> Remake(
       const std::string& of, const std::string& name,
       const std::function<void(float* out)>& make);

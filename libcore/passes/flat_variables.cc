@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/ops/control_flow/coalesce_tensor.h"
 
 namespace pd {
@@ -103,7 +104,7 @@ class Separation {
   absl::Status Take(OpDesc op) {
     Touched touched;
     AddTouched(*program_, op, &touched);
-    const auto role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
+    const auto role = RoleOf(op);
     for (Walked& w : walked_) {
       if (touched.runs_blocks) PD_RETURN_IF_ERROR(CheckBlocks(touched, w));
       if (w.stale && touched.reads.count(w.flat.name) > 0)

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
 
 namespace pd {
 namespace {
@@ -78,7 +79,7 @@ class Recomputer {
 
 absl::Status Recomputer::Divide(const std::vector<std::string>& checkpoints) {
   while (forward_ < ops_.size() &&
-         (ops_[forward_].AttrOr<int32_t>(kOpRoleAttr, 0) & kRoleBackward) == 0)
+         (RoleOf(ops_[forward_]) & kRoleBackward) == 0)
     ++forward_;
   if (forward_ == ops_.size())
     return InvalidArgument("the program has no gradient ops");

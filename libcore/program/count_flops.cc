@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/program/block_builder.h"
 
 namespace pd {
@@ -192,7 +193,7 @@ class Counter {
   }
 
   void Infer(const OpDesc& op) {
-    if (op.type == "feed" || op.type == "fetch") return;
+    if (IsFeedOrFetch(op)) return;
     if (CanInfer(op))
       InferOp(registry_, op, block_, &program_).IgnoreError();  // as declared
     // A first extent that stays open is the batch.

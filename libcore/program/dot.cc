@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "formats/json_text.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/program/text_dump.h"
 
 namespace pd {
@@ -153,7 +154,7 @@ class DotWriter {
     if (layer != options_.layer_of.end())
       path = layer->second;
     else if (op != nullptr)
-      path = op->AttrOr<std::string>("op_namescope", "");
+      path = NameScopeOf(*op);
     for (absl::string_view part : absl::StrSplit(path, '/', absl::SkipEmpty()))
       enter(std::string(part));
     return *frame;

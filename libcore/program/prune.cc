@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/program/test_mode.h"
 
 namespace pd {
@@ -19,7 +20,7 @@ constexpr char kClassNamesAttr[] = "class_names";
 using Names = std::set<std::string>;
 
 bool IsTrainingOp(const OpDesc& op) {
-  const auto role = op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
+  const auto role = RoleOf(op);
   return (role & (kRoleBackward | kRoleOptimize | kRoleLRSched)) != 0;
 }
 
@@ -230,7 +231,7 @@ absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,
   std::vector<bool> kept(ops.size(), false);
   for (size_t i = ops.size(); i-- > 0;) {
     const OpDesc& op = ops[i];
-    if (op.type == "feed" || op.type == "fetch") continue;
+    if (IsFeedOrFetch(op)) continue;
     const auto [reads, writes] = traffic.Of(op);
     for (const std::string& name : writes)
       if (needed.count(name) != 0 &&
@@ -341,12 +342,10 @@ absl::StatusOr<FeedFetch> StripFeedFetch(ProgramDesc* program) {
       if ((*list)[i].empty())
         return InvalidArgument("column %d of %d of op '%s' is missing", i,
                                list->size(), type);
-  block.ops.erase(std::remove_if(block.ops.begin(), block.ops.end(),
-                                 [](const OpDesc& op) {
-                                   return op.type == "feed" ||
-                                          op.type == "fetch";
-                                 }),
-                  block.ops.end());
+  block.ops.erase(
+      std::remove_if(block.ops.begin(), block.ops.end(),
+                     [](const OpDesc& op) { return IsFeedOrFetch(op); }),
+      block.ops.end());
   block.vars.erase(std::remove_if(block.vars.begin(), block.vars.end(),
                                   [](const VarDesc& var) {
                                     return var.kind ==

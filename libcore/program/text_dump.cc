@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/printable.h"
+#include "libcore/ir/op_names.h"
 
 namespace pd {
 namespace {
@@ -235,8 +236,7 @@ std::string DumpProgram(const ProgramDesc& program) {
     DumpVarsOf(block, &text);
     std::string role;
     for (const OpDesc& op : block.ops) {
-      const std::string here =
-          RoleName(op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward));
+      const std::string here = RoleName(RoleOf(op));
       if (here != role) absl::StrAppend(&text, "  ", here, "\n");
       role = here;
       absl::StrAppend(&text, "    ", DumpOp(program, block.idx, op), "\n");
