@@ -15,6 +15,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/exec/device_non_finite.h"
 #include "libcore/exec/nan_witness.h"
+#include "libcore/ir/op_names.h"
+#include "libcore/ops/non_finite.h"
 #include "libcore/tensor/magnitude.h"
 
 namespace pd {
@@ -101,17 +103,16 @@ NonFiniteCounts CountNonFinite(const Array& array) {
 
 namespace {
 
-// Ops whose infinities are expected, because dynamic loss scaling looks for
-// them and takes them away: the gradients before update_loss_scaling.
-bool LooksAtGradients(const OpDesc& op) {
-  return op.type == "check_finite_and_unscale" ||
-         op.type == "update_loss_scaling" ||
-         (op.AttrOr<int32_t>(kOpRoleAttr, kRoleForward) & kRoleBackward) != 0;
-}
+// Ops before this one may write infinities into gradients: dynamic loss scaling
+// looks for them and takes them away.
 size_t EndOfScaledGradients(const std::vector<OpDesc>& ops) {
   for (size_t i = ops.size(); i-- > 0;)
-    if (ops[i].type == "update_loss_scaling") return i + 1;
+    if (NonFiniteFactsOf(ops[i].type).clears_infinities) return i + 1;
   return 0;
+}
+bool WritesScaledGradients(const OpDesc& op) {
+  return (RoleOf(op) & kRoleBackward) != 0 ||
+         NonFiniteFactsOf(op.type).finds_infinities;
 }
 
 }  // namespace
@@ -146,12 +147,14 @@ void NanCheck::Prepare() {
   steps_.resize(ops.size());
   std::vector<std::vector<bool>> able(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
+    const bool skipped = rules_->Skips(ops[i]) ||
+                         NonFiniteFactsOf(ops[i].type).writes_nothing ||
+                         (i < scaled && WritesScaledGradients(ops[i]));
     for (const auto& [name, tensor] : plan_->variables(i).outputs) {
       Watched watched;
       watched.tensor = tensor;
       watched.name = &name;
-      watched.skipped = rules_->Skips(ops[i]) || rules_->Skips(ops[i], name) ||
-                        (i < scaled && LooksAtGradients(ops[i]));
+      watched.skipped = skipped || rules_->Skips(ops[i], name);
       watched.infinities = rules_->AllowsInfinities(ops[i], name);
       watched.mask = masks.count(name) > 0;
       watched.followed = rules_->follows(name);
@@ -271,7 +274,9 @@ absl::Status NanCheck::After(size_t step) {
 }
 
 absl::Status NanCheck::AfterInBlock(const BlockStep& step) {
-  if (level_ == Level::kOff || rules_->Skips(*step.op)) return absl::OkStatus();
+  if (level_ == Level::kOff || rules_->Skips(*step.op) ||
+      NonFiniteFactsOf(step.op->type).writes_nothing)
+    return absl::OkStatus();
   for (const auto& [name, variable] : *step.outputs) {
     Watched watched;
     watched.name = &name;

@@ -9,6 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
+#include "libcore/ops/non_finite.h"
 
 namespace pd {
 namespace {
@@ -40,37 +42,22 @@ bool Matches(const std::vector<std::pair<std::string, std::string>>& pairs,
   return false;
 }
 
-// The op puts this number everywhere; nothing for other ops.
-bool PutsMinusInfinity(const OpDesc& op) {
+// One of the op's attributes is -inf, or holds it.
+bool HasMinusInfinity(const OpDesc& op) {
   const auto is = [](double value) { return std::isinf(value) && value < 0; };
-  if (op.type == "fill_constant" || op.type == "fill_any_like" ||
-      op.type == "fill_constant_batch_size_like" || op.type == "fill_any") {
-    if (op.AttrOr<std::string>("str_value", "") == "-inf") return true;
-    return is(op.AttrOr<float>("value", 0)) ||
-           is(op.AttrOr<float>("value_float", 0));
+  for (const auto& [name, value] : op.attrs) {
+    if (const auto* text = std::get_if<std::string>(&value); text != nullptr)
+      if (*text == "-inf") return true;
+    if (const auto* number = std::get_if<float>(&value); number != nullptr)
+      if (is(double{*number})) return true;
+    if (const auto* numbers = std::get_if<std::vector<float>>(&value);
+        numbers != nullptr && std::any_of(numbers->begin(), numbers->end(), is))
+      return true;
+    if (const auto* numbers = std::get_if<std::vector<double>>(&value);
+        numbers != nullptr && std::any_of(numbers->begin(), numbers->end(), is))
+      return true;
   }
-  if (op.type == "assign_value")
-    for (float value : op.AttrOr<std::vector<float>>("fp32_values", {}))
-      if (is(value)) return true;
   return false;
-}
-
-// Ops that hand -inf on where they read it.
-bool MovesValues(const std::string& type) {
-  static const auto* types =
-      new std::set<std::string>{"assign",          "cast",
-                                "concat",          "elementwise_add",
-                                "elementwise_max", "elementwise_min",
-                                "expand",          "expand_as_v2",
-                                "expand_v2",       "flatten_contiguous_range",
-                                "gather",          "pad",
-                                "pad3d",           "reshape2",
-                                "slice",           "split",
-                                "squeeze2",        "stack",
-                                "strided_slice",   "tile",
-                                "transpose2",      "tril_triu",
-                                "unsqueeze2",      "where"};
-  return types->count(type) > 0;
 }
 
 }  // namespace
@@ -91,7 +78,7 @@ absl::StatusOr<NanRules> NanRules::FromEnvironment() {
 }
 
 void NanRules::SkipOps(const std::string& list) {
-  ops_ = {"coalesce_tensor"};  // makes room and writes nothing
+  ops_.clear();
   for (const std::string& item : Items(list)) ops_.insert(item);
 }
 
@@ -132,7 +119,7 @@ void NanRules::AllowInfinities(const std::string& list) {
 
 bool NanRules::Skips(const OpDesc& op) const {
   if (ops_.count(op.type) > 0) return true;
-  const int32_t role = op.AttrOr<int32_t>(kOpRoleAttr.data(), kRoleForward);
+  const int32_t role = RoleOf(op);
   return (roles_ & (role == kRoleForward ? kForwardBit : role)) != 0;
 }
 
@@ -148,10 +135,11 @@ bool NanRules::AllowsInfinities(const OpDesc& op,
 std::set<std::string> MaskVariables(const std::vector<OpDesc>& ops) {
   std::set<std::string> masks;
   for (const OpDesc& op : ops) {
-    bool mask = PutsMinusInfinity(op);
+    const NonFiniteFacts& facts = NonFiniteFactsOf(op.type);
+    bool mask = facts.writes_constants && HasMinusInfinity(op);
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
-        mask = mask || (masks.count(name) > 0 && MovesValues(op.type));
+        mask = mask || (facts.keeps_minus_infinity && masks.count(name) > 0);
     for (const auto& [slot, names] : op.outputs)
       for (const std::string& name : names) {
         if (mask)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values a quick check need not look at, because a later op turns any NaN
-// or infinity of theirs into one of its own: a sum, a product, a mean over all
-// elements. Finding that something is bad is then enough: the step is repeated
-// with a look at everything.
+// Values that a quick check for NaN leaves out, because a later op turns any
+// NaN or infinity of theirs into one of its own: a sum, a product, a mean over
+// all elements. A quick check finds only that a run has gone wrong; the run is
+// then repeated and every value of it is checked.
 #ifndef PD_LIBCORE_EXEC_NAN_WITNESS_H_
 #define PD_LIBCORE_EXEC_NAN_WITNESS_H_
 
@@ -12,17 +12,17 @@
 
 namespace pd {
 
-/// The output slot of `op` that holds a bad number whenever the variable in the
-/// input slot `slot` does, wherever it is there; "" when none surely does.
-/// `input` is the variable.
+/// The output slot of `op`, which is normalized, that by a rule of its type
+/// (NonFiniteRule) holds a NaN or an infinity whenever the variable `input` in
+/// the input slot `slot` does; "" when no rule says so.
 std::string WitnessSlot(const OpDesc& op, const std::string& slot,
                         const Tensor& input);
 
-/// For each step and each of its outputs, whether it must be looked at so that
-/// no bad number of the run stays unseen. `looked_at` says for each whether
-/// that is possible and means something there.
+/// For each step and each of its outputs, whether a quick check must read it,
+/// so that no NaN or infinity of the run is missed. `able` says for each
+/// whether the rules let it be checked: an exempt value reveals nothing.
 std::vector<std::vector<bool>> ValuesToCheck(
-    const Plan& plan, const std::vector<std::vector<bool>>& looked_at);
+    const Plan& plan, const std::vector<std::vector<bool>>& able);
 
 }  // namespace pd
 

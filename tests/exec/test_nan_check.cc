@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that count as bad, bit by bit, and values that the rules accept. That
-// the right op is named: tests/train/test_nan_injection.cc.
+// the right op is named: tests/check/test_nan_injection.cc.
 #include "libcore/exec/nan_check.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "libcore/exec/nan_witness.h"
 #include "libcore/tensor/layout.h"
 #include "libcore/tensor/magnitude.h"
 
@@ -187,7 +188,6 @@ TEST(NanRules, SkipsAsTheManualSays) {
   rules.SkipOps("softmax_with");
   EXPECT_FALSE(rules.Skips(Op("softmax_with_cross_entropy")));
   EXPECT_FALSE(rules.Skips(Op("mul")));
-  EXPECT_TRUE(rules.Skips(Op("coalesce_tensor")));
   ASSERT_TRUE(rules.SkipRoles("backward,optimize").ok());
   EXPECT_TRUE(rules.Skips(Op("mul_grad", kRoleBackward)));
   EXPECT_TRUE(rules.Skips(Op("mul_grad", kRoleBackward | kRoleLoss)));
@@ -247,6 +247,24 @@ TEST(MaskVariables, FollowMinusInfinity) {
             (std::set<std::string>{"m", "masked"}));
   fill.attrs["value"] = INFINITY;
   EXPECT_TRUE(MaskVariables({fill, add}).empty());
+}
+
+// Whether an input shows in an output, by the attributes and outputs of the op.
+TEST(NanWitness, RulesOfTheOp) {
+  OpDesc op = Op("conv2d");
+  op.attrs["strides"] = std::vector<int32_t>{1, 1};
+  op.attrs["dilations"] = std::vector<int32_t>{1, 1};
+  op.SetOutput("Output", {"y"});
+  const Tensor floats(DType::kFloat32, {2}), halves(DType::kFloat16, {2});
+  EXPECT_EQ(WitnessSlot(op, "Input", floats), "Output");
+  EXPECT_EQ(WitnessSlot(op, "Input", halves), "");
+  EXPECT_EQ(WitnessSlot(op, "Filter", floats), "");
+  op.SetOutput("Output", {std::string(kEmptyVar)});
+  EXPECT_EQ(WitnessSlot(op, "Input", floats), "");
+  op.SetOutput("Output", {"y"});
+  op.attrs["strides"] = std::vector<int32_t>{1, 2};
+  EXPECT_EQ(WitnessSlot(op, "Input", floats), "");
+  EXPECT_EQ(WitnessSlot(Op("softmax"), "X", floats), "");
 }
 
 }  // namespace

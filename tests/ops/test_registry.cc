@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "libcore/ops/non_finite.h"
 #include "tests/ops/golden_case.h"
 
 namespace pd {
@@ -165,6 +166,30 @@ TEST(Registry, NamesTheNearestOpThatExists) {
   const absl::Status status = registry.Get("elementwise_ad").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_NE(status.message().find("elementwise_add"), std::string::npos);
+}
+
+// The table of facts about NaN can be believed: its types, slots and attributes
+// exist.
+TEST(NonFiniteFacts, FitTheSchemas) {
+  OpRegistry registry;
+  ASSERT_TRUE(RegisterAllOps(&registry).ok());
+  for (const auto& [type, facts] : AllNonFiniteFacts()) {
+    const OpDef* def = registry.Find(type);
+    ASSERT_NE(def, nullptr) << type;
+    OpDesc op;
+    op.type = type;
+    const bool normal = def->NormalizeAttrs(&op).ok();
+    for (const NonFiniteRule& rule : facts.rules) {
+      EXPECT_NE(def->FindInput(rule.input), nullptr) << type << rule.input;
+      EXPECT_NE(def->FindOutput(rule.output), nullptr) << type << rule.output;
+      if (rule.holds == nullptr) continue;
+      ASSERT_TRUE(normal) << type;
+      rule.holds(op);  // reads attributes of the schema, else it ends the test
+    }
+    if (facts.keeps_minus_infinity) EXPECT_FALSE(def->inputs().empty()) << type;
+    if (facts.writes_constants) EXPECT_FALSE(def->attrs().empty()) << type;
+  }
+  EXPECT_TRUE(NonFiniteFactsOf("softmax").rules.empty());
 }
 
 }  // namespace
