@@ -418,9 +418,12 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     PD_RETURN_IF_ERROR(
         UseNetworkOfJob(*registry, options.config, &loaded, &network));
   }
-  // A mere copy of a program needs no check; converters read slots by name.
-  if (options.to == "onnx" || options.to == "dot" || options.optimize)
-    PD_RETURN_IF_ERROR(OfModel(loaded, CheckOps(*registry, loaded.program)));
+  // A mere copy of a program stays as it is.
+  const bool quantized = of_job && SimulatesQuantization(loaded.program);
+  if (options.to == "onnx" || options.to == "dot" || options.optimize ||
+      quantized)
+    PD_RETURN_IF_ERROR(
+        OfModel(loaded, NormalizeOps(*registry, &loaded.program)));
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
   names.classes = loaded.classes;
@@ -431,7 +434,6 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                 inputs.shapes);
   if (names.fetches.empty())
     return CommandLineError("this model names no outputs: give --fetch");
-  const bool quantized = of_job && SimulatesQuantization(loaded.program);
   if (!quantized && options.to == "paddle-fake")
     return CommandLineError(
         "--to paddle-fake is for networks that were trained with quant { }; "

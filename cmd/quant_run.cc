@@ -59,7 +59,7 @@ absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
   PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model));
   PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &loaded));
   PD_RETURN_IF_ERROR(
-      Annotate(CheckOps(registry, loaded.program), options.model));
+      Annotate(NormalizeOps(registry, &loaded.program), options.model));
   if (loaded.fetches.empty())
     return InvalidArgument(
         "'%s' names no outputs: export it with pd-export --fetch first",

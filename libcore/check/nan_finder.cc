@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/passes/pipeline.h"
+#include "libcore/program/verifier.h"
 
 namespace pd {
 namespace {
@@ -401,6 +402,7 @@ absl::StatusOr<std::optional<NanFinding>> FindNan(const NanQuery& query) {
         CopyElements(value, tensor);
     }
     ProgramDesc rewritten = *query.program;
+    PD_RETURN_IF_ERROR(NormalizeOps(query.session->registry(), &rewritten));
     PassContext context;
     context.registry = &query.session->registry();
     context.keep.insert(query.fetches.begin(), query.fetches.end());

@@ -16,7 +16,7 @@
 namespace pd {
 namespace {
 
-// Nobody should wonder why a GPU is slow.
+// Says which ops run on the CPU, since they may be why a GPU is slow.
 void LogStepsOnHost(const Plan& plan) {
   std::map<std::string, int> counts;
   size_t on_cpu = 0;
@@ -74,9 +74,8 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
     const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
     const std::vector<std::string>& fetches, const std::string& label) {
   RecordEvent event("compile plan");
-  // Passes read slots by name.
-  PD_RETURN_IF_ERROR(CheckOps(*registry_, program));
   ProgramDesc rewritten = program;
+  PD_RETURN_IF_ERROR(NormalizeOps(*registry_, &rewritten));
   PD_RETURN_IF_ERROR(ShareMemory(fetches, &rewritten));
   if (amp_.has_value()) PD_RETURN_IF_ERROR(MixPrecisionOf(fetches, &rewritten));
   PassContext context;
@@ -131,7 +130,7 @@ absl::StatusOr<NamedArrays> Session::Run(
   PD_RETURN_IF_ERROR(plan->Run(context));
   NamedArrays results;
   for (size_t k = 0; k < fetches.size(); ++k) {
-    // Arrays have elements instead.
+    // A tensor array has elements, and no bytes of its own.
     if (plan->fetch(k).raw() == nullptr && plan->fetch(k).size() > 0)
       return FailedPrecondition("variable '%s' to fetch has no value",
                                 fetches[k]);

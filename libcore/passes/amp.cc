@@ -15,6 +15,7 @@
 #include "libcore/base/half.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
 
 namespace pd {
 namespace {
@@ -224,9 +225,8 @@ std::string Mixer::Cast(const std::string& name, DType to, const OpDesc& reader,
   }
   if (!casts_.insert(cast_name).second) return cast_name;
   OpDesc op = CastOp(name, from, cast_name, to);
-  op.attrs[std::string(kOpRoleAttr)] =
-      reader.AttrOr<int32_t>(kOpRoleAttr, kRoleForward);
-  for (const char* attr : {"op_device", "op_namescope"})
+  op.attrs[std::string(kOpRoleAttr)] = RoleOf(reader);
+  for (const char* attr : {"op_device", kNameScopeAttr})
     if (const Attribute* value = reader.FindAttr(attr)) op.attrs[attr] = *value;
   // PaddlePaddle puts each before those of the same op that came earlier.
   casts->insert(casts->begin(), std::move(op));

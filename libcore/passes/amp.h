@@ -37,21 +37,21 @@ struct AmpLists {
   std::set<std::string> white, black, gray;
 };
 
-/// Ops that round to integers in floating point, and look for the ranges of
-/// these. They compute in float32 at every level: the steps of a half are as
-/// large as those of 8 bits.
+/// Whether the op simulates quantization: it rounds to integers in floating
+/// point, or measures the range for that. Such ops compute in float32 at every
+/// level, since the steps of fp16 and bf16 are as large as those of 8 bits.
 bool FindsRanges(absl::string_view op_type);
 
-/// PaddlePaddle's lists (2.3's) for this level, with the custom ones worked in.
-/// InvalidArgument for an op in both custom lists, or for one that finds ranges
-/// in the white one; NotFound for an op that does not exist.
+/// PaddlePaddle 2.3's lists for this level, changed by the custom lists.
+/// InvalidArgument for an op in both custom lists, or for one that simulates
+/// quantization in the white one; NotFound for an op that does not exist.
 absl::StatusOr<AmpLists> ListsFor(const AmpSpec& spec,
                                   const OpRegistry& registry);
 
 /// Rewrites block 0 of a forward program: inserts casts named as PaddlePaddle
 /// names them ("x.cast_bf16", "y.cast_fp32") and gives the variables their
 /// dtypes. An op with sub-blocks stays as it is, and what these read stays
-/// float32. Halves are rounded to nearest (use_mkldnn on the ops says so).
+/// float32. Casts round to nearest, which use_mkldnn on the ops asks for.
 /// Errors as in ListsFor.
 absl::Status MixPrecision(const OpRegistry& registry, const AmpSpec& spec,
                           ProgramDesc* program);
@@ -66,11 +66,11 @@ struct ParameterCast {
 /// each `to` from `from` once, as a persistable of this dtype.
 std::vector<ParameterCast> TakeParameterCasts(ProgramDesc* program);
 
-/// Float32 values as halves, rounded to nearest.
+/// Float32 values as fp16 or bf16, rounded to nearest.
 Array RoundedTo(DType dtype, const Array& value);
 
-/// Variables that mixed precision made halves are float32 again: what wrote one
-/// writes a half of another name, and a cast follows.
+/// Makes variables float32 again that mixed precision made fp16 or bf16: the op
+/// that writes one writes a new variable instead, and a cast follows.
 void UpcastOutputs(const std::vector<std::string>& names, ProgramDesc* program);
 
 /// A cast op of mixed precision: it rounds to nearest.

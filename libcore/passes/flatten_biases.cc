@@ -35,8 +35,7 @@ int AxisOf(const OpGraph& graph, const OpDesc& add, const OpDesc& reshape) {
   if (vector == nullptr || spread == nullptr || x == nullptr ||
       !vector->persistable || vector->shape.size() != 1 ||
       !graph.IsUnwritten(vector->name) ||
-      x->shape.size() != spread->shape.size() ||
-      add.AttrOr<int32_t>("axis", -1) > 0)
+      x->shape.size() != spread->shape.size() || add.Attr<int32_t>("axis") > 0)
     return kNone;
   return LongAxis(spread->shape, vector->shape[0]);
 }

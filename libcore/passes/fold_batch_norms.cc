@@ -43,11 +43,11 @@ class Folder {
         PatternOp{"conv", {"conv2d", "depthwise_conv2d"}, {"Input"}, "Output"}
             .If([this](const Match&, const OpDesc& conv) {
               return IsConstant(conv.In("Filter"), 4) &&
-                     conv.AttrOr<std::string>("data_format", "NCHW") != "NHWC";
+                     conv.Attr<std::string>("data_format") != "NHWC";
             }),
         PatternOp{"bias", {"elementwise_add"}, {"X"}, "Out"}
             .Optional()
-            .Attr("axis", int32_t{1}, int32_t{-1})
+            .Attr("axis", int32_t{1})
             .If([this](const Match&, const OpDesc& add) {
               return IsConstant(add.In("Y"), 1);
             }),
@@ -76,14 +76,14 @@ class Folder {
   }
 
   bool UsesGivenStatistics(const OpDesc& norm) const {
-    return norm.AttrOr("use_global_stats", false) ||
-           (norm.AttrOr("is_test", false) &&
-            !norm.AttrOr("trainable_statistics", false));
+    return norm.Attr<bool>("use_global_stats") ||
+           (norm.Attr<bool>("is_test") &&
+            !norm.Attr<bool>("trainable_statistics"));
   }
 
   bool MayFold(const OpDesc& conv, const OpDesc& norm) const {
     return UsesGivenStatistics(norm) &&
-           norm.AttrOr<std::string>("data_layout", "NCHW") == "NCHW" &&
+           norm.Attr<std::string>("data_layout") == "NCHW" &&
            IsStatistic(norm.In("Mean")) && IsStatistic(norm.In("Variance")) &&
            IsConstant(norm.In("Scale"), 1) && IsConstant(norm.In("Bias"), 1) &&
            graph_.Var(conv.In("Filter"))->shape[0] ==
@@ -104,7 +104,7 @@ class Folder {
                 variance = values(norm, "Variance");
     Array bias;
     if (match.Has("bias")) bias = values(match.op("bias"), "Y");
-    const double epsilon = norm.AttrOr<float>("epsilon", 1e-5f);
+    const double epsilon = norm.Attr<float>("epsilon");
     Factors factors;
     for (int64_t c = 0; c < scale.size(); ++c) {
       const double by = scale.data<float>()[c] /

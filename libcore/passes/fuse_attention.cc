@@ -18,15 +18,15 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/passes/pattern.h"
 
 namespace pd {
 namespace {
 
 bool HasTrans(const OpDesc& op, bool x, bool y) {
-  const bool old = op.type == "matmul";
-  return op.AttrOr(old ? "transpose_X" : "trans_x", false) == x &&
-         op.AttrOr(old ? "transpose_Y" : "trans_y", false) == y;
+  const ProductAttrs product = ProductAttrsOf(op);
+  return product.trans_x == x && product.trans_y == y;
 }
 
 bool HasRank4(const OpGraph& graph, const std::string& name) {
@@ -45,7 +45,7 @@ bool IsOutput(const Match& match, const OpDesc& op) {
 }
 
 bool IsSoftmax(const Match& match, const OpDesc& op) {
-  const int32_t axis = op.AttrOr<int32_t>("axis", -1);
+  const int32_t axis = op.Attr<int32_t>("axis");
   return (axis == -1 || axis == 3) && HasRank4(match.graph(), op.In("X"));
 }
 
@@ -73,7 +73,7 @@ bool AddsMask(const Match& match, const OpDesc& add) {
 Pattern Attention(bool scales_query, bool on_gpu) {
   const auto scale = [](const char* name) {
     return PatternOp{name, {"scale"}, {"X"}, "Out"}
-        .Attr("bias", 0.0f, 0.0f)
+        .Attr("bias", 0.0f)
         .Without("ScaleTensor")
         .GradientIsItself("scale");
   };
@@ -92,7 +92,7 @@ Pattern Attention(bool scales_query, bool on_gpu) {
   chain.push_back(scale("scale").Optional());
   chain.push_back(PatternOp{"add", {"elementwise_add"}, {"X"}, "Out"}
                       .Optional()
-                      .Attr("axis", int32_t{-1}, int32_t{-1})
+                      .Attr("axis", int32_t{-1})
                       .If(AddsMask));
   if (on_gpu) chain.push_back(cast("widened"));
   chain.push_back(
@@ -102,10 +102,10 @@ Pattern Attention(bool scales_query, bool on_gpu) {
       PatternOp{"dropout", {"dropout"}, {"X"}, "Out"}.Optional().Without(
           "Seed"));
   if (on_gpu) {
-    chain.back().Attr("is_test", true, false);
+    chain.back().Attr("is_test", true);
     chain.push_back(cast("narrowed").If(first_narrowing));
   }
-  chain.push_back(product("output").Attr("alpha", 1.0f, 1.0f).If(IsOutput));
+  chain.push_back(product("output").Attr("alpha", 1.0f).If(IsOutput));
   return chain;
 }
 
@@ -145,7 +145,7 @@ bool MayFuse(const Match& match, bool on_gpu) {
 }
 
 float ScaleOf(const Match& match, const char* name) {
-  return match.Has(name) ? match.op(name).AttrOr("scale", 1.0f) : 1.0f;
+  return match.Has(name) ? match.op(name).Attr<float>("scale") : 1.0f;
 }
 
 OpDesc Forward(const Match& match) {
@@ -159,7 +159,7 @@ OpDesc Forward(const Match& match) {
   fused.SetInput("value", output.Input("Y"));
   if (match.Has("add")) fused.SetInput("bias", match.op("add").Input("Y"));
   fused.SetOutput("output", output.Output("Out"));
-  fused.attrs["scale"] = product.AttrOr("alpha", 1.0f) *
+  fused.attrs["scale"] = ProductAttrsOf(product).alpha *
                          ScaleOf(match, "query scale") *
                          ScaleOf(match, "scale");
   if (!match.Has("dropout")) return fused;

@@ -15,9 +15,7 @@ OpDesc Fused(const OpDesc& norm, const OpDesc& act, const std::string& type) {
   fused.type = type;
   const bool relu6 = act.type == "relu6" || act.type == "relu6_grad";
   fused.attrs["act_type"] = std::string(relu6 ? "relu6" : "relu");
-  if (relu6) fused.attrs["fuse_alpha"] = act.AttrOr("threshold", 6.0f);
-  // The attribute's default is another than that of batch_norm.
-  fused.attrs["data_layout"] = norm.AttrOr<std::string>("data_layout", "NCHW");
+  if (relu6) fused.attrs["fuse_alpha"] = act.Attr<float>("threshold");
   return fused;
 }
 

@@ -20,8 +20,8 @@ bool IsBias(const Match& match, const OpDesc& add) {
   if (bias == nullptr || filter == nullptr || filter->shape.size() != 4 ||
       bias->shape != Shape{filter->shape[0]})
     return false;
-  const bool last = conv.AttrOr<std::string>("data_format", "NCHW") == "NHWC";
-  const int32_t axis = add.AttrOr<int32_t>("axis", -1);
+  const bool last = conv.Attr<std::string>("data_format") == "NHWC";
+  const int32_t axis = add.Attr<int32_t>("axis");
   return last ? axis == -1 || axis == 3 : axis == 1;
 }
 

@@ -15,7 +15,7 @@ namespace {
 bool MayTakeResidual(const Match&, const OpDesc& op) {
   return op.type != "fused_conv2d" ||
          (op.Input("ResidualData").empty() &&
-          op.AttrOr<std::string>("fuse_activation", "").empty());
+          op.Attr<std::string>("fuse_activation").empty());
 }
 
 // Both terms have the same known shape, but for extents that the data decides.

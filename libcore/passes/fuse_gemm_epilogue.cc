@@ -24,8 +24,8 @@ bool IsBias(const Match& match, const OpDesc& add) {
       !graph.IsParameter(y->name) || x->shape.size() < 2 ||
       y->shape.size() != 2)
     return false;
-  const int64_t n = y->shape[product.AttrOr("trans_y", false) ? 0 : 1];
-  const int64_t axis = add.AttrOr<int32_t>("axis", -1);
+  const int64_t n = y->shape[product.Attr<bool>("trans_y") ? 0 : 1];
+  const int64_t axis = add.Attr<int32_t>("axis");
   return bias->shape == Shape{n} &&
          (axis == -1 || axis + 1 == static_cast<int64_t>(x->shape.size()));
 }
@@ -69,8 +69,7 @@ bool Fuse(const Match& match, Fusion* fusion) {
 absl::Status FuseGemmEpilogue(const PassContext& context,
                               ProgramDesc* program) {
   static const auto* const kPattern = new Pattern{
-      PatternOp{"product", {"matmul_v2"}, {"X"}, "Out"}.Attr("trans_x", false,
-                                                             false),
+      PatternOp{"product", {"matmul_v2"}, {"X"}, "Out"}.Attr("trans_x", false),
       PatternOp{"add", {"elementwise_add"}, {"X"}, "Out"}.If(IsBias),
       PatternOp{"act", {"relu"}, {"X"}, "Out"}.Optional().KeepsGradient()};
   return FuseMatches(context, {kPattern}, Fuse, program);

@@ -17,7 +17,7 @@ namespace {
 bool JoinsLastAxis(const OpGraph& graph, const OpDesc& concat) {
   if (concat.type != "concat" || !concat.Input("AxisTensor").empty())
     return false;
-  const int64_t axis = concat.AttrOr<int32_t>("axis", 0);
+  const int64_t axis = concat.Attr<int32_t>("axis");
   const VarDesc* out = graph.Var(concat.Out("Out"));
   return axis == -1 || (out != nullptr && !out->shape.empty() &&
                         axis + 1 == static_cast<int64_t>(out->shape.size()));
@@ -54,7 +54,7 @@ void FuseIn(OpGraph* graph) {
       const OpDesc& lookup = graph->op(At(at));
       w.push_back(lookup.In("W"));
       ids.push_back(lookup.In("Ids"));
-      padding.push_back(lookup.AttrOr<int64_t>("padding_idx", -1));
+      padding.push_back(lookup.Attr<int64_t>("padding_idx"));
       if (std::find(lookups.begin(), lookups.end(), At(at)) != lookups.end())
         continue;
       lookups.push_back(At(at));

@@ -20,8 +20,8 @@
 //               activations between an int8_dequantize and an int8_quantize
 //   5 offsets   a tensor that is no less than 0 is kept as q, not as q + 128:
 //               its products then saturate no 16-bit sum
-// Whatever is not understood stays as it was, in floating point between an
-// int8_dequantize and an int8_quantize. Scales and weights must be constant, so
+// An op that no part knows stays in floating point, between an int8_dequantize
+// and an int8_quantize. Scales and weights must be constant, so
 // this is for programs that only infer; others, and programs without quantizing
 // ops, stay as they are.
 #include <algorithm>
@@ -30,6 +30,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/passes/int8_program.h"
 
 namespace pd {
@@ -45,19 +46,18 @@ bool OnlyMoves(const OpDesc& op) {
                                 "transpose2"};
   const bool nearest =
       (op.type == "nearest_interp" || op.type == "nearest_interp_v2") &&
-      op.AttrOr<std::string>("interp_method", "") == "nearest";
+      op.Attr<std::string>("interp_method") == "nearest";
   return nearest || kTypes->count(op.type) > 0;
 }
 
 bool IsMaxPool(const OpDesc& op) {
-  return op.type == "pool2d" &&
-         op.AttrOr<std::string>("pooling_type", "") == "max" &&
-         op.AttrOr<std::string>("data_format", "NCHW") != "NHWC";
+  return op.type == "pool2d" && op.Attr<std::string>("pooling_type") == "max" &&
+         op.Attr<std::string>("data_format") != "NHWC";
 }
 
 bool Trains(const ProgramDesc& program) {
   for (const OpDesc& op : program.global().ops)
-    if (absl::EndsWith(op.type, "_grad")) return true;
+    if (IsGradientOp(op.type)) return true;
   return false;
 }
 
@@ -166,12 +166,12 @@ bool Int8Program::JoinQuantizer(size_t at) {
   if (from == kNone) return false;
   const OpDesc dequantize = op(from);
   const std::string u = dequantize.In("X"), out = quantize.Out("Out");
-  const float scale = dequantize.AttrOr("x_scale", 1.0f);
-  const float factor = quantize.AttrOr("out_factor", 0.0f);
-  const int32_t zero = dequantize.AttrOr<int32_t>("x_zero", 0);
+  const float scale = dequantize.Attr<float>("x_scale");
+  const float factor = quantize.Attr<float>("out_factor");
+  const int32_t zero = dequantize.Attr<int32_t>("x_zero");
   const bool same = std::fabs(scale * factor - 1) < 1e-6f &&
-                    zero == quantize.AttrOr<int32_t>("out_zero", 0) &&
-                    quantize.AttrOr<int32_t>("out_low", 0) == 0 &&
+                    zero == quantize.Attr<int32_t>("out_zero") &&
+                    quantize.Attr<int32_t>("out_low") == 0 &&
                     !graph_->IsWanted(out);
   if (same) {
     RenameReads(out, u);
@@ -212,7 +212,7 @@ bool Int8Program::CollectReaders(
   for (const size_t i : graph_->Readers(name)) {
     const OpDesc& reader = graph_->op(i);
     const bool pool = reader.type == "int8_pool2d" &&
-                      reader.AttrOr<std::string>("pooling_type", "") == "max";
+                      reader.Attr<std::string>("pooling_type") == "max";
     if (pool || OnlyMoves(reader)) {
       if (!CollectReaders(reader.Out("Out"), readers, pools)) return false;
       continue;
@@ -231,6 +231,7 @@ void Int8Program::DropOffsets() {
   for (size_t i = 0; i < graph_->size(); ++i) {
     if (graph_->IsRemoved(i)) continue;
     OpDesc from = graph_->op(i);
+    // Not every op has these attributes.
     const std::string activation = from.AttrOr<std::string>("activation", "");
     const bool positive =
         activation == "relu" || activation == "hard_sigmoid" ||

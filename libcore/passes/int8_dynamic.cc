@@ -3,15 +3,16 @@
 // behind a dequantize_linear, becomes an int8_dynamic_matmul, and an rnn op an
 // int8_dynamic_rnn:
 //   w -> dequantize_linear -> matmul_v2 (quantization_type: dynamic)
-// PaddlePaddle runs the same file in floating point. Whatever does not fit
-// stays as it is. For programs that only infer.
+// PaddlePaddle runs the same file in floating point. A product that
+// does not fit stays as it is. For programs that only infer.
 #include "libcore/passes/int8_dynamic.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "libcore/ir/op_names.h"
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/ops/quantize/int8.h"
 #include "libcore/ops/quantize/int8_dynamic.h"
 #include "libcore/passes/op_graph.h"
@@ -20,14 +21,8 @@ namespace pd {
 namespace {
 
 bool IsMarked(const OpDesc& op) {
-  return (op.type == "matmul_v2" || op.type == "matmul" || op.type == "mul" ||
-          op.type == "rnn") &&
+  return (IsProduct(op.type) || op.type == "rnn") &&
          op.AttrOr<std::string>("quantization_type", "") == "dynamic";
-}
-
-bool Transposes(const OpDesc& op, char which) {
-  return which == 'x' ? op.AttrOr("trans_x", op.AttrOr("transpose_X", false))
-                      : op.AttrOr("trans_y", op.AttrOr("transpose_Y", false));
 }
 
 struct Weights {
@@ -43,10 +38,11 @@ bool FindWeights(const PassContext& context, const OpGraph& graph,
   weights->dequantize = graph.OnlyWriter(name);
   if (weights->dequantize == kNone) return false;
   const OpDesc& from = graph.op(At(weights->dequantize));
-  const auto own_axis = from.AttrOr<int32_t>("quant_axis", -1);
-  weights->bits = from.AttrOr<int32_t>("bit_length", 8);
-  if (from.type != "dequantize_linear" || weights->bits > 8 ||
-      from.AttrOr("only_observer", false) || !graph.IsUnwritten(from.In("X")) ||
+  if (from.type != "dequantize_linear") return false;
+  const int32_t own_axis = from.Attr<int32_t>("quant_axis");
+  weights->bits = from.Attr<int32_t>("bit_length");
+  if (weights->bits < 2 || weights->bits > 8 ||
+      from.Attr<bool>("only_observer") || !graph.IsUnwritten(from.In("X")) ||
       (own_axis >= 0 && own_axis != axis))
     return false;
   weights->values = from.In("X");
@@ -65,13 +61,13 @@ float LevelsOf(int32_t bits) {
 bool LowerProduct(const PassContext& context, const OpGraph& graph,
                   const OpDesc& op, OpDesc* made) {
   const VarDesc* x = graph.Var(op.In("X"));
-  const bool turned = Transposes(op, 'y');
+  const ProductAttrs product = ProductAttrsOf(op);
   Weights weights;
   if (x == nullptr || x->persistable || x->dtype != DType::kFloat32 ||
-      x->shape.size() < 2 || Transposes(op, 'x') ||
-      op.AttrOr("alpha", 1.0f) != 1.0f ||
-      op.AttrOr<int32_t>("y_num_col_dims", 1) != 1 ||
-      !FindWeights(context, graph, op.In("Y"), turned ? 0 : 1, &weights))
+      x->shape.size() < 2 || product.trans_x || product.alpha != 1.0f ||
+      product.y_num_col_dims != 1 ||
+      !FindWeights(context, graph, op.In("Y"), product.trans_y ? 0 : 1,
+                   &weights))
     return false;
   made->type = "int8_dynamic_matmul";
   made->SetInput("Input", {op.In("X")});
@@ -79,10 +75,10 @@ bool LowerProduct(const PassContext& context, const OpGraph& graph,
   made->SetInput("FilterScale", {weights.scale});
   made->SetOutput("Output", op.Output("Out"));
   const int32_t columns = op.type == "mul"
-                              ? op.AttrOr<int32_t>("x_num_col_dims", 1)
+                              ? product.x_num_col_dims
                               : static_cast<int32_t>(x->shape.size()) - 1;
   made->attrs = {{"x_num_col_dims", columns},
-                 {"trans_y", turned},
+                 {"trans_y", product.trans_y},
                  {"filter_levels", LevelsOf(weights.bits)}};
   CopyOpAttrs({&op}, made);
   return true;
@@ -91,8 +87,7 @@ bool LowerProduct(const PassContext& context, const OpGraph& graph,
 bool LowerRnn(const PassContext& context, const OpGraph& graph,
               const OpDesc& op, OpDesc* made) {
   const VarDesc* x = graph.Var(op.In("Input"));
-  if (x == nullptr || x->dtype != DType::kFloat32 ||
-      !op.AttrOr("is_test", false))
+  if (x == nullptr || x->dtype != DType::kFloat32 || !op.Attr<bool>("is_test"))
     return false;
   *made = op;
   made->type = "int8_dynamic_rnn";
@@ -118,7 +113,7 @@ absl::Status Int8Dynamic(const PassContext& context, ProgramDesc* program) {
     return absl::OkStatus();
   bool any = false;
   for (const OpDesc& op : program->global().ops) {
-    if (absl::EndsWith(op.type, "_grad")) return absl::OkStatus();
+    if (IsGradientOp(op.type)) return absl::OkStatus();
     any = any || IsMarked(op);
   }
   if (!any) return absl::OkStatus();

@@ -46,13 +46,11 @@ OpDesc Dequantize(const std::string& x, const std::string& out, float scale,
   return op;
 }
 
-bool Is8Bits(const OpDesc& op) {
-  return op.AttrOr<int32_t>("bit_length", 8) == 8;
-}
+bool Is8Bits(const OpDesc& op) { return op.Attr<int32_t>("bit_length") == 8; }
 
 // The least of int8: -128, or -127 where numbers are clipped to the scale.
-int32_t LowOf(const OpDesc& op, int32_t round_type) {
-  return op.AttrOr<int32_t>("round_type", round_type) == 0 ? 0 : 1;
+int32_t LowOf(const OpDesc& op) {
+  return op.Attr<int32_t>("round_type") == 0 ? 0 : 1;
 }
 
 bool IsFakeQuantize(const OpDesc& op) {
@@ -67,8 +65,8 @@ bool IsLinear(const OpDesc& op) {
 
 // Whether it is a quantizer of a whole tensor with a scale that is given.
 bool IsFixed(const OpDesc& op) {
-  return op.AttrOr("is_test", IsLinear(op)) && Is8Bits(op) &&
-         (!IsLinear(op) || op.AttrOr<int32_t>("quant_axis", 0) < 0);
+  return op.Attr<bool>("is_test") && Is8Bits(op) &&
+         (!IsLinear(op) || op.Attr<int32_t>("quant_axis") < 0);
 }
 
 }  // namespace
@@ -98,7 +96,7 @@ bool Int8Program::IsReadByDequantizers(const std::string& name) const {
     const bool scales =
         reader.type == "dequantize" ||
         (reader.type == "dequantize_linear" && IsFixed(reader) &&
-         !reader.AttrOr("only_observer", false) &&
+         !reader.Attr<bool>("only_observer") &&
          ScaleOf(reader.In("Scale")).has_value());
     if (!scales) return false;
   }
@@ -111,7 +109,7 @@ bool Int8Program::LowerOp(const OpDesc& op, std::vector<OpDesc>* ops) {
     const std::string& out = op.Out("Y");
     if (!scale.has_value() || !IsReadByDequantizers(out)) return false;
     ops->push_back(Quantize(op.In("X"), out, kLevels * (1.0f / *scale), kOffset,
-                            LowOf(op, 0)));
+                            LowOf(op)));
     MakeBytes(out);
     return true;
   }
@@ -126,17 +124,19 @@ bool Int8Program::LowerOp(const OpDesc& op, std::vector<OpDesc>* ops) {
     const bool back = absl::StrContains(op.type, "quantize_dequantize");
     const std::string bytes = NewBytes(op.Out("Out"));
     ops->push_back(Quantize(op.In("X"), bytes, kLevels * (1.0f / *scale),
-                            kOffset, LowOf(op, 1)));
+                            kOffset, LowOf(op)));
     ops->push_back(Dequantize(bytes, op.Out("Out"),
                               back ? *scale / kLevels : 1.0f, kOffset));
     return true;
   }
-  const auto shift = static_cast<int32_t>(op.AttrOr("Shift", 0.0f));
-  const float scale = op.AttrOr("Scale", 1.0f);
+  if (op.type != "quantize" && op.type != "dequantize") return false;
+  const float scale = op.Attr<float>("Scale"), given = op.Attr<float>("Shift");
+  const int32_t shift =
+      given >= 0 && given <= 255 ? static_cast<int32_t>(given) : -1;
   if (op.type == "quantize" && std::isfinite(scale) && scale > 0 &&
-      shift >= 0 && shift <= 255 && !op.AttrOr("bfloat16", false) &&
+      shift >= 0 && !op.Attr<bool>("bfloat16") &&
       IsReadByDequantizers(op.Out("Output"))) {
-    const bool is_signed = op.AttrOr("is_negative_input", false) && shift == 0;
+    const bool is_signed = op.Attr<bool>("is_negative_input") && shift == 0;
     ops->push_back(Quantize(op.In("Input"), op.Out("Output"), scale,
                             is_signed ? kOffset : shift, 0));
     MakeBytes(op.Out("Output"));
@@ -144,9 +144,8 @@ bool Int8Program::LowerOp(const OpDesc& op, std::vector<OpDesc>* ops) {
   }
   if (op.type == "dequantize" && bytes_.count(op.In("Input")) > 0) {
     const int quantize = WriterOf(op.In("Input"), "quantize");
-    const bool is_signed =
-        quantize != kNone && shift == 0 &&
-        this->op(quantize).AttrOr("is_negative_input", false);
+    const bool is_signed = quantize != kNone && shift == 0 &&
+                           this->op(quantize).Attr<bool>("is_negative_input");
     ops->push_back(Dequantize(op.In("Input"), op.Out("Output"), 1.0f / scale,
                               is_signed ? kOffset : shift));
     return true;
@@ -166,8 +165,8 @@ bool Int8Program::Lower() {
         const auto it = same.find(name);
         if (it != same.end()) name = it->second;
       }
-    if (IsLinear(op) && op.AttrOr("only_observer", false) &&
-        op.AttrOr("is_test", true) && !graph_->IsWanted(op.Out("Y"))) {
+    if (IsLinear(op) && op.Attr<bool>("only_observer") &&
+        op.Attr<bool>("is_test") && !graph_->IsWanted(op.Out("Y"))) {
       same[op.Out("Y")] = op.In("X");
       continue;
     }
@@ -177,6 +176,7 @@ bool Int8Program::Lower() {
       ops.push_back(std::move(op));
   }
   if (!any) return false;
+  for (OpDesc& op : ops) CompleteAttrs(context_, &op);
   program_->global().ops = std::move(ops);
   graph_.emplace(context_, program_);
   return true;

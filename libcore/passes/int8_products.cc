@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/ops/quantize/int8.h"
 #include "libcore/passes/int8_program.h"
 
@@ -40,41 +41,37 @@ bool ReadActivation(const OpDesc& op, OpDesc* to) {
     return true;
   };
   if (op.type == "relu") return set("relu", 0, 0, 0);
-  if (op.type == "relu6")
-    return set("clip", 0, op.AttrOr("threshold", 6.0f), 0);
+  if (op.type == "relu6") return set("clip", 0, op.Attr<float>("threshold"), 0);
   if (op.type == "leaky_relu")
-    return set("leaky_relu", op.AttrOr("alpha", 0.02f), 0, 0);
+    return set("leaky_relu", op.Attr<float>("alpha"), 0, 0);
   if (op.type == "hard_swish")
-    return set("hard_swish", op.AttrOr("threshold", 6.0f),
-               1.0f / op.AttrOr("scale", 6.0f), op.AttrOr("offset", 3.0f));
+    return set("hard_swish", op.Attr<float>("threshold"),
+               1.0f / op.Attr<float>("scale"), op.Attr<float>("offset"));
   if (op.type == "hard_sigmoid")
-    return set("hard_sigmoid", op.AttrOr("slope", 0.2f),
-               op.AttrOr("offset", 0.5f), 0);
-  if (op.type == "clip" && op.Input("Min").empty() && op.Input("Max").empty() &&
-      op.FindAttr("min") != nullptr && op.FindAttr("max") != nullptr)
-    return set("clip", op.AttrOr("min", 0.0f), op.AttrOr("max", 0.0f), 0);
+    return set("hard_sigmoid", op.Attr<float>("slope"),
+               op.Attr<float>("offset"), 0);
+  if (op.type == "clip" && op.Input("Min").empty() && op.Input("Max").empty())
+    return set("clip", op.Attr<float>("min"), op.Attr<float>("max"), 0);
   return false;
 }
 
 // Whether output channels are the second axis of the weights, not the first.
 bool OutputsAreLast(const OpDesc& made) {
   return made.type == "int8_conv2d_transpose" ||
-         (made.type == "int8_matmul" && !made.AttrOr("trans_y", false));
+         (made.type == "int8_matmul" && !made.Attr<bool>("trans_y"));
 }
 
 // Products as int8 ops that still read numbers; false for another op, or one
 // that has no such form.
 bool ReadConv(const OpDesc& from, OpDesc* made) {
-  if (!IsConv(from) ||
-      from.AttrOr<std::string>("data_format", "NCHW") == "NHWC" ||
+  if (!IsConv(from) || from.Attr<std::string>("data_format") == "NHWC" ||
       !from.Input("Bias").empty() || !from.Input("ResidualData").empty())
     return false;
   made->type = "int8_conv2d";
   CopyAttrs(from, kConvAttrs, made);
   if (IsTranspose(from)) {
     // Of groups, and of sizes in tensors, there is none.
-    if (from.AttrOr<int32_t>("groups", 1) != 1 ||
-        NamesOf(from.inputs).size() != 2)
+    if (from.Attr<int32_t>("groups") != 1 || NamesOf(from.inputs).size() != 2)
       return false;
     made->type = "int8_conv2d_transpose";
     CopyAttrs(from, kTransposeAttrs, made);
@@ -86,31 +83,29 @@ bool ReadConv(const OpDesc& from, OpDesc* made) {
 
 // `shape` is X's; null: not known.
 bool ReadMatrix(const OpDesc& from, const Shape* shape, OpDesc* made) {
-  const bool is_mul = from.type == "mul", is_old = from.type == "matmul";
-  if ((!is_mul && !is_old && from.type != "matmul_v2") || shape == nullptr ||
-      shape->size() < 2 ||
-      from.AttrOr(is_old ? "transpose_X" : "trans_x", false) ||
-      (is_old && from.AttrOr("alpha", 1.0f) != 1.0f) ||
-      from.AttrOr<int32_t>("y_num_col_dims", 1) != 1)
+  if (!IsProduct(from.type) || shape == nullptr || shape->size() < 2)
+    return false;
+  const ProductAttrs product = ProductAttrsOf(from);
+  if (product.trans_x || product.alpha != 1.0f || product.y_num_col_dims != 1)
     return false;
   made->type = "int8_matmul";
-  made->attrs["trans_y"] =
-      !is_mul && from.AttrOr(is_old ? "transpose_Y" : "trans_y", false);
-  made->attrs["x_num_col_dims"] =
-      is_mul ? from.AttrOr<int32_t>("x_num_col_dims", 1)
-             : static_cast<int32_t>(shape->size()) - 1;
+  made->attrs["trans_y"] = product.trans_y;
+  made->attrs["x_num_col_dims"] = from.type == "mul"
+                                      ? product.x_num_col_dims
+                                      : static_cast<int32_t>(shape->size()) - 1;
   made->SetInput("Input", from.Input("X"));
   made->SetInput("Filter", from.Input("Y"));
   return true;
 }
 
 bool ReadFc(const OpDesc& from, OpDesc* made) {
-  const auto activation = from.AttrOr<std::string>("activation_type", "");
-  if (from.type != "fc" || from.AttrOr("padding_weights", false) ||
+  if (from.type != "fc") return false;
+  const std::string& activation = from.Attr<std::string>("activation_type");
+  if (from.Attr<bool>("padding_weights") ||
       (!activation.empty() && activation != "relu"))
     return false;
   made->type = "int8_matmul";
-  made->attrs["x_num_col_dims"] = from.AttrOr<int32_t>("in_num_col_dims", 1);
+  made->attrs["x_num_col_dims"] = from.Attr<int32_t>("in_num_col_dims");
   made->attrs["activation"] = activation;
   made->SetInput("Input", from.Input("Input"));
   made->SetInput("Filter", from.Input("W"));
@@ -119,8 +114,8 @@ bool ReadFc(const OpDesc& from, OpDesc* made) {
 }
 
 void ReadFrom(const OpDesc& dequantize, const std::string& slot, OpDesc* to) {
-  to->attrs[slot + "_scale"] = dequantize.AttrOr("x_scale", 1.0f);
-  to->attrs[slot + "_zero"] = dequantize.AttrOr<int32_t>("x_zero", 0);
+  to->attrs[slot + "_scale"] = dequantize.Attr<float>("x_scale");
+  to->attrs[slot + "_zero"] = dequantize.Attr<int32_t>("x_zero");
 }
 
 }  // namespace
@@ -152,16 +147,20 @@ bool Int8Program::FindWeights(const std::string& name, Chain* chain) const {
   const int writer = graph_->OnlyWriter(name);
   if (writer == kNone) return false;
   const OpDesc& from = op(writer);
-  if (Constant(from.In("X")) == nullptr ||
-      from.AttrOr<int32_t>("bit_length", 8) != 8)
+  const bool whole = from.type == "fake_quantize_dequantize_abs_max";
+  const bool integers = from.type == "dequantize_linear";
+  if ((!whole && !integers &&
+       from.type != "fake_channel_wise_quantize_dequantize_abs_max") ||
+      Constant(from.In("X")) == nullptr ||
+      from.Attr<int32_t>("bit_length") != 8)
     return false;
   const Tensor& filter = *Constant(from.In("X"));
-  const int32_t axis = from.AttrOr<int32_t>("quant_axis", 0);
-  const bool right_axis = axis == (OutputsAreLast(made) ? 1 : 0);
+  const bool right_axis = whole || from.Attr<int32_t>("quant_axis") ==
+                                       (OutputsAreLast(made) ? 1 : 0);
   made.SetInput("Filter", {from.In("X")});
-  if (from.type == "dequantize_linear") {
+  if (integers) {
     const Tensor* scale = Constant(from.In("Scale"));
-    if (from.AttrOr("only_observer", false) || scale == nullptr ||
+    if (from.Attr<bool>("only_observer") || scale == nullptr ||
         (scale->size() != 1 && !right_axis) || filter.rank() < 2)
       return false;
     made.SetInput("FilterScale", {from.In("Scale")});
@@ -170,13 +169,9 @@ bool Int8Program::FindWeights(const std::string& name, Chain* chain) const {
   }
   made.attrs["filter_levels"] = 127.0f;
   made.attrs["filter_floats"] = true;
-  made.attrs["filter_round"] = from.AttrOr<int32_t>("round_type", 1);
-  if (from.type == "fake_quantize_dequantize_abs_max") {
-    made.attrs["filter_whole"] = true;
-    return true;
-  }
-  return from.type == "fake_channel_wise_quantize_dequantize_abs_max" &&
-         right_axis;
+  made.attrs["filter_round"] = from.Attr<int32_t>("round_type");
+  made.attrs["filter_whole"] = whole;
+  return right_axis;
 }
 
 bool Int8Program::FindProduct(size_t at, Chain* chain) const {
@@ -187,9 +182,10 @@ bool Int8Program::FindProduct(size_t at, Chain* chain) const {
   if (!ReadConv(from, &made) && !ReadFc(from, &made) &&
       !ReadMatrix(from, ShapeOf(from.In("X")), &made))
     return false;
+  CompleteAttrs(context_, &made);
   chain->out = from.Out(chain->is_conv ? "Output" : "Out");
   chain->has_bias = !made.Input("Bias").empty();
-  chain->has_activation = !made.AttrOr<std::string>("activation", "").empty();
+  chain->has_activation = !made.Attr<std::string>("activation").empty();
   const std::string y = made.In("Filter");
   const int dequantize = WriterOf(made.In("Input"), "int8_dequantize");
   if (dequantize == kNone || !FindWeights(y, chain)) return false;
@@ -214,17 +210,17 @@ bool Int8Program::FindScales(Chain* chain) const {
   if (from.type == "fake_dequantize_max_abs") {
     const std::optional<float> scale = ScaleOf(from.In("Scale"));
     if (!scale.has_value()) return false;
-    made.attrs["x_scale"] = made.AttrOr("x_scale", 1.0f) * *scale;
-    made.attrs["filter_levels"] = from.AttrOr("max_range", 1.0f);
+    made.attrs["x_scale"] = made.Attr<float>("x_scale") * *scale;
+    made.attrs["filter_levels"] = from.Attr<float>("max_range");
   } else if (from.type == "fake_channel_wise_dequantize_max_abs") {
     const std::vector<std::string>& scales = from.Input("Scales");
-    const auto bits = from.AttrOr("quant_bits", std::vector<int32_t>{8});
+    const auto bits = from.Attr<std::vector<int32_t>>("quant_bits");
     if (scales.size() != 2 || bits != std::vector<int32_t>{8, 8} ||
         Constant(scales[0]) == nullptr)
       return false;
     // The sums' channels lie along this axis.
     const Shape* shape = ShapeOf(chain->out);
-    const int32_t axis = std::max(from.AttrOr<int32_t>("x_num_col_dims", 1), 1);
+    const int32_t axis = std::max(from.Attr<int32_t>("x_num_col_dims"), 1);
     if (shape == nullptr ||
         axis != (chain->is_conv ? 1 : static_cast<int>(shape->size()) - 1))
       return false;
@@ -232,7 +228,7 @@ bool Int8Program::FindScales(Chain* chain) const {
     if (!scale.has_value()) return false;
     made.SetInput("FilterScale", {scales[0]});
     made.attrs["filter_levels"] = 127.0f;
-    made.attrs["x_scale"] = made.AttrOr("x_scale", 1.0f) * (*scale / 127.0f);
+    made.attrs["x_scale"] = made.Attr<float>("x_scale") * (*scale / 127.0f);
   } else {
     return false;
   }
@@ -243,9 +239,7 @@ bool Int8Program::FindScales(Chain* chain) const {
 
 // Whether the weights are what int8.h says, and no sum overflows.
 bool Int8Program::ReadsWeights(const Chain& chain) const {
-  OpDesc made = chain.made;
-  const OpDef* def = context_.registry->Find(made.type);
-  if (def == nullptr || !def->NormalizeAttrs(&made).ok()) return false;
+  const OpDesc& made = chain.made;
   const std::string& scale = made.In("FilterScale");
   const auto weights =
       ReadInt8Weights(made, *Constant(made.In("Filter")),
@@ -263,7 +257,7 @@ bool Int8Program::TakeBias(const OpDesc& add, Chain* chain) const {
   const Shape* sum = ShapeOf(chain->out);
   if (shape == nullptr || sum == nullptr) return false;
   // The axis of the sum that the bias' axis of channels meets.
-  const int32_t axis = add.AttrOr<int32_t>("axis", -1);
+  const int32_t axis = add.Attr<int32_t>("axis");
   const size_t start = axis < 0
                            ? sum->size() - std::min(sum->size(), shape->size())
                            : static_cast<size_t>(axis);
@@ -302,9 +296,9 @@ bool Int8Program::TakeResidual(const OpDesc& add, Chain* chain) const {
 
 bool Int8Program::TakeNorm(const OpDesc& norm, Chain* chain) const {
   const bool fixed =
-      norm.AttrOr("is_test", false) || norm.AttrOr("use_global_stats", false);
+      norm.Attr<bool>("is_test") || norm.Attr<bool>("use_global_stats");
   if (chain->has_norm || chain->has_residual || !chain->is_conv || !fixed ||
-      norm.AttrOr<std::string>("data_layout", "NCHW") == "NHWC")
+      norm.Attr<std::string>("data_layout") == "NHWC")
     return false;
   for (const char* slot : {"Scale", "Bias", "Mean", "Variance"}) {
     const Tensor* tensor = graph_->IsWanted(norm.In(slot))
@@ -315,7 +309,7 @@ bool Int8Program::TakeNorm(const OpDesc& norm, Chain* chain) const {
       return false;
     chain->made.SetInput(std::string("Norm") + slot, {norm.In(slot)});
   }
-  chain->made.attrs["norm_epsilon"] = norm.AttrOr("epsilon", 1e-5f);
+  chain->made.attrs["norm_epsilon"] = norm.Attr<float>("epsilon");
   chain->has_norm = true;
   return true;
 }
@@ -446,9 +440,9 @@ bool Int8Program::FindAverage(size_t at, Chain* chain) const {
   const OpDesc& from = graph_->op(at);
   const Shape* shape = ShapeOf(from.In("X"));
   if (from.type != "pool2d" ||
-      from.AttrOr<std::string>("pooling_type", "") != "avg" ||
-      from.AttrOr<std::string>("data_format", "NCHW") == "NHWC" ||
-      shape == nullptr || shape->size() != 4)
+      from.Attr<std::string>("pooling_type") != "avg" ||
+      from.Attr<std::string>("data_format") == "NHWC" || shape == nullptr ||
+      shape->size() != 4)
     return false;
   const int dequantize = WriterOf(from.In("X"), "int8_dequantize");
   if (dequantize == kNone) return false;

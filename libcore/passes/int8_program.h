@@ -31,7 +31,8 @@ class Int8Program {
   void TakeProducts();
   /// Part 4: sums, products and averages of dequantized tensors.
   void TakeElementwise();
-  /// Part 5: what is no less than 0 is kept without the offset of 128.
+  /// Part 5: tensors that are never negative are kept without the offset of
+  /// 128.
   void DropOffsets();
   void Finish();
 

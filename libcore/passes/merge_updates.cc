@@ -87,19 +87,22 @@ bool CanJoin(const OpDesc& first, const OpDesc& op, const OpGraph& graph) {
 
 // The attributes that may differ.
 void SetLists(const std::vector<const OpDesc*>& ops, OpDesc* merged) {
-  std::vector<std::string> methods;
-  std::vector<float> regularization, coeffs, ratios;
-  for (const OpDesc* op : ops) {
-    methods.push_back(op->AttrOr("regularization_method", std::string()));
-    regularization.push_back(op->AttrOr("regularization_coeff", 0.0f));
-    const bool decays = op->AttrOr("with_decay", false);
-    coeffs.push_back(decays ? op->AttrOr("coeff", 0.01f) : 0.0f);
-    ratios.push_back(op->AttrOr("lr_ratio", 1.0f));
-  }
   if (ops.front()->type == "momentum") {
+    std::vector<std::string> methods;
+    std::vector<float> coeffs;
+    for (const OpDesc* op : ops) {
+      methods.push_back(op->Attr<std::string>("regularization_method"));
+      coeffs.push_back(op->Attr<float>("regularization_coeff"));
+    }
     merged->attrs["regularization_method"] = std::move(methods);
-    merged->attrs["regularization_coeff"] = std::move(regularization);
+    merged->attrs["regularization_coeff"] = std::move(coeffs);
   } else if (ops.front()->type == "adamw") {
+    std::vector<float> coeffs, ratios;
+    for (const OpDesc* op : ops) {
+      const bool decays = op->Attr<bool>("with_decay");
+      coeffs.push_back(decays ? op->Attr<float>("coeff") : 0.0f);
+      ratios.push_back(op->Attr<float>("lr_ratio"));
+    }
     merged->attrs["coeff"] = std::move(coeffs);
     merged->attrs["lr_ratio"] = std::move(ratios);
   }

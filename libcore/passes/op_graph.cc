@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "libcore/ir/op_names.h"
 #include "libcore/program/outer_names.h"
 
 namespace pd {
@@ -207,6 +208,7 @@ void OpGraph::Replace(size_t at, OpDesc op, const std::vector<size_t>& others) {
   std::vector<size_t> dropped = others;
   dropped.push_back(at);
   Drop(std::move(dropped));
+  CompleteAttrs(context_, &op);
   block_.ops[at] = std::move(op);
   Add(at);
 }
@@ -300,11 +302,18 @@ void ForEachGraph(const PassContext& context,
   }
 }
 
+void CompleteAttrs(const PassContext& context, OpDesc* op) {
+  if (context.registry == nullptr) return;
+  const OpDef* def = context.registry->Find(op->type);
+  // An attribute of another type is an error when the op is bound.
+  if (def != nullptr) def->NormalizeAttrs(op).IgnoreError();
+}
+
 void SetFusedActivation(const OpDesc* activation, OpDesc* fused) {
   fused->attrs["fuse_activation"] =
       activation == nullptr ? std::string() : activation->type;
   if (activation != nullptr && activation->type == "relu6")
-    fused->attrs["fuse_alpha"] = activation->AttrOr("threshold", 6.0f);
+    fused->attrs["fuse_alpha"] = activation->Attr<float>("threshold");
 }
 
 void CopyOpAttrs(const std::vector<const OpDesc*>& from, OpDesc* to) {
@@ -313,7 +322,7 @@ void CopyOpAttrs(const std::vector<const OpDesc*>& from, OpDesc* to) {
     const auto vars = op->AttrOr<std::vector<std::string>>(
         kOpRoleVarAttr, std::vector<std::string>());
     role_vars.insert(role_vars.end(), vars.begin(), vars.end());
-    for (const char* name : {"op_role", "op_device", "op_namescope"})
+    for (const char* name : {"op_role", "op_device", kNameScopeAttr})
       if (const Attribute* a = op->FindAttr(name)) to->attrs[name] = *a;
   }
   if (!role_vars.empty())

@@ -15,9 +15,9 @@
 
 namespace pd {
 
-/// The number of an op that is not there.
+/// Stands for the index of an op where there is none.
 constexpr int kNone = -1;
-/// The number of an op that is.
+/// An index that is not kNone.
 inline size_t At(int i) { return static_cast<size_t>(i); }
 
 /// The blocks whose ops name a variable.
@@ -65,7 +65,8 @@ class OpGraph {
   bool IsWrittenBetween(const std::vector<std::string>& names, size_t first,
                         size_t last) const;
 
-  /// Puts `op` in the place of op `at` and removes `others`.
+  /// Puts `op`, with the defaults of its schema, in the place of op `at` and
+  /// removes `others`.
   void Replace(size_t at, OpDesc op, const std::vector<size_t>& others);
   void Remove(size_t at);
   /// Adds a variable to the block where it is not there.
@@ -125,6 +126,10 @@ std::vector<std::string> NamesOf(const SlotList& slots);
 void ForEachUse(const ProgramDesc& program, const OpDesc& op,
                 const std::function<void(const std::string&)>& read,
                 const std::function<void(const std::string&)>& write);
+
+/// Gives an op that a pass has made the defaults of its schema, so that later
+/// passes read it as they read any other.
+void CompleteAttrs(const PassContext& context, OpDesc* op);
 
 /// Gives a fused_conv2d, or its gradient op, its activation: relu, or relu6
 /// with its bound. Null: none.

@@ -157,12 +157,10 @@ bool Apply(const Match& match, Fusion fusion, OpGraph* graph) {
 
 }  // namespace
 
-PatternOp& PatternOp::Attr(const std::string& attr, Attribute value,
-                           Attribute otherwise) {
-  return If([attr, value = std::move(value), otherwise = std::move(otherwise)](
-                const Match&, const OpDesc& op) {
+PatternOp& PatternOp::Attr(const std::string& attr, Attribute value) {
+  return If([attr, value = std::move(value)](const Match&, const OpDesc& op) {
     const Attribute* given = op.FindAttr(attr);
-    return (given == nullptr ? otherwise : *given) == value;
+    return given == nullptr || *given == value;
   });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of ops as data: a pass says which ops follow each other, the matcher
-// finds them together with their gradient ops, and the rewriter puts one op in
-// the place of each side where nobody else sees what lies between.
+// Chains of ops as data: a pass lists the ops that follow each other, Matcher
+// finds such chains together with their gradient ops, and FuseMatches puts one
+// op in the place of each side, where no other op reads the variables between.
 //
 //   static const auto* const kNormAct = new Pattern{
 //       {"norm", {"batch_norm"}, {"X"}, "Y"},
@@ -33,6 +33,9 @@ struct PatternOp {
   /// Whether an op fits, given the ops that are bound ahead of it.
   using Condition = std::function<bool(const Match& match, const OpDesc& op)>;
 
+  /// How the op's gradient op is found: kMirrored: it has the type of the op
+  /// with "_grad" and stands in the chain of gradients; kKept and kItself: see
+  /// KeepsGradient and GradientIsItself.
   enum class Gradient { kMirrored, kKept, kItself };
 
   std::string name;                 ///< in the match
@@ -49,9 +52,8 @@ struct PatternOp {
   PatternOp& If(Condition fits) {
     return conditions.push_back(std::move(fits)), *this;
   }
-  /// The attribute has this value; where the op lacks it, `otherwise` counts.
-  PatternOp& Attr(const std::string& attr, Attribute value,
-                  Attribute otherwise);
+  /// The attribute has this value, or the op's type has no such attribute.
+  PatternOp& Attr(const std::string& attr, Attribute value);
   /// An input slot holds no name.
   PatternOp& Without(const std::string& slot);
   /// The op's gradient op is no part of the chain: it stays as it is.
@@ -94,7 +96,8 @@ class Match {
   /// the order in which they run.
   std::vector<size_t> Forward() const;
   const std::vector<size_t>& Backward() const { return backward_; }
-  /// Whether nobody but the ops of the match needs the variable.
+  /// Whether no op outside of the match reads or writes the variable, and it is
+  /// no fetch.
   bool IsPrivate(const std::string& variable) const;
 
  private:
@@ -152,9 +155,9 @@ struct Fusion {
 /// Fills in a fusion; false where the match is none after all.
 using FuseFn = std::function<bool(const Match& match, Fusion* fusion)>;
 
-/// Calls `fuse` for each match, in the order of the program, and replaces the
-/// matches that nobody else reads or writes anything of. At an op where several
-/// patterns match the first wins that can be replaced.
+/// Calls `fuse` for each match, in the order of the program, and replaces it
+/// where no other op reads or writes the variables between its ops. At an op
+/// where several patterns match, the first wins that can be replaced.
 absl::Status FuseMatches(const PassContext& context,
                          const std::vector<const Pattern*>& patterns,
                          const FuseFn& fuse, ProgramDesc* program);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/passes/pipeline.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/passes/int8_dynamic.h"
 
 namespace pd {
@@ -14,7 +14,7 @@ namespace {
 bool Trains(const ProgramDesc& program) {
   for (const BlockDesc& block : program.blocks)
     for (const OpDesc& op : block.ops)
-      if (absl::EndsWith(op.type, "_grad")) return true;
+      if (IsGradientOp(op.type)) return true;
   return false;
 }
 

@@ -7,6 +7,7 @@
 #include "formats/pdmodel.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
 
 namespace pd {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 std::string PlaceOf(const BlockDesc& block, size_t op) {
   return absl::StrCat("block ", block.idx, ", op ", op, " '",
                       block.ops[op].type, "'");
-}
-
-bool IsFeedOrFetch(const OpDesc& op) {
-  return op.type == "feed" || op.type == "fetch";
 }
 
 std::vector<std::string> DeclaredNames(const BlockDesc& block) {
@@ -132,18 +129,14 @@ absl::Status VerifyProgram(const OpRegistry& registry,
   return absl::OkStatus();
 }
 
-absl::Status CheckOps(const OpRegistry& registry, const ProgramDesc& program) {
-  for (const BlockDesc& block : program.blocks) {
-    OpDesc normalized;  // one for all: most ops fit into its memory
+absl::Status NormalizeOps(const OpRegistry& registry, ProgramDesc* program) {
+  for (BlockDesc& block : program->blocks)
     for (size_t i = 0; i < block.ops.size(); ++i) {
       const OpDef* def = registry.Find(block.ops[i].type);
       if (def == nullptr) continue;
-      normalized = block.ops[i];
-      const absl::Status status = def->Normalize(&normalized);
-      if (absl::IsInvalidArgument(status))
-        return Annotate(status, PlaceOf(block, i));
+      const absl::Status status = def->Normalize(&block.ops[i]);
+      if (!status.ok()) return Annotate(status, PlaceOf(block, i));
     }
-  }
   return absl::OkStatus();
 }
 

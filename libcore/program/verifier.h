@@ -26,12 +26,14 @@ namespace pd {
 absl::Status VerifyProgram(const OpRegistry& registry,
                            const ProgramDesc& program);
 
-/// The schemas alone: InvalidArgument, as "block 0, op 3: ...", for the first
-/// op of a known type that is not called as its schema says. Passes, converters
-/// and everything else that reads slots and attributes by name may rely on it.
-/// Types that are not known, and what only the op itself can judge, are left to
-/// those who run it.
-absl::Status CheckOps(const OpRegistry& registry, const ProgramDesc& program);
+/// Checks every op of a known type against its schema and gives it the schema's
+/// defaults (OpDef::Normalize), so that passes, converters and everything else
+/// that reads slots and attributes by name find all of them, each of its type.
+/// InvalidArgument for the first op that is not called as its schema says,
+/// Unimplemented for one with an attribute that a variable gives, both as
+/// "block 0, op 3 'relu': ...". Ops of unknown types stay as they are: running
+/// one is the error.
+absl::Status NormalizeOps(const OpRegistry& registry, ProgramDesc* program);
 
 /// InvalidArgument unless every variable that the program reads is persistable,
 /// made by an op, or one of `feeds`; NotFound for a feed that is not declared.

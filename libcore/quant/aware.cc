@@ -177,8 +177,8 @@ void RoundBeforeMoves(const InferenceModel& model, Quantization* q) {
   for (const std::string& name : model.names.fetches) ++readers[name];
   for (const std::string& name : model.names.feeds) ++readers[name];
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
-    const bool maximum = op->type == "pool2d" &&
-                         op->AttrOr<std::string>("pooling_type", "") == "max";
+    const bool maximum =
+        op->type == "pool2d" && op->Attr<std::string>("pooling_type") == "max";
     if (!maximum && kMoves->count(op->type) == 0) continue;
     const auto it = q->thresholds.find(op->Out("Out"));
     if (it != q->thresholds.end() && readers[op->In("X")] == 1)

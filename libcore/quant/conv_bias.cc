@@ -33,7 +33,7 @@ class Mover {
     const VarDesc* var = block_.FindVar(out);
     OpDesc* add = OnlyReader(out);
     if (!conv->In("Bias").empty() || add == nullptr || var == nullptr ||
-        conv->AttrOr<std::string>("data_format", "NCHW") == "NHWC" ||
+        conv->Attr<std::string>("data_format") == "NHWC" ||
         add->type != "elementwise_add" || add->In("X") != out ||
         var->shape.size() != 4)
       return 0;
@@ -83,7 +83,7 @@ class Mover {
              it->second.size() == channels;
     };
     const std::string& y = add.In("Y");
-    const int32_t axis = add.AttrOr<int32_t>("axis", -1);
+    const int32_t axis = add.Attr<int32_t>("axis");
     if (is_bias(y)) return axis == 1 ? y : "";
     for (const OpDesc& op : block_.ops) {
       if (op.type != "reshape2" || op.Out("Out") != y) continue;

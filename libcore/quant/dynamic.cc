@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/quant/op_table.h"
 #include "libcore/quant/quantize.h"
 #include "libcore/quant/rewriter.h"
@@ -53,7 +54,7 @@ absl::Status PlanDynamic(const InferenceModel& model, const SkipList& skips,
   std::vector<QuantOp> kept;
   for (QuantOp& op : q->plan.ops) {
     op.activations.clear();
-    if (MayMultiplyActivations(ops[op.op].type) && op.axis >= 0)
+    if (IsProduct(ops[op.op].type) && op.axis >= 0)
       kept.push_back(std::move(op));
     else
       q->plan.left.push_back(

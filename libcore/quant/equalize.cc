@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/passes/op_graph.h"
 #include "libcore/quant/op_table.h"
 
@@ -112,7 +113,7 @@ class Equalizer {
   bool LayerOf(size_t i, Layer* layer) const {
     const OpDesc& op = graph_.op(i);
     const bool conv = IsConv(op);
-    if (!conv && !MayMultiplyActivations(op.type)) return false;
+    if (!conv && !IsProduct(op.type)) return false;
     layer->weight = op.In(conv ? "Filter" : "Y");
     const Array* weight = Param(layer->weight);
     if (weight == nullptr || !IsOwn(layer->weight) ||
@@ -120,17 +121,13 @@ class Equalizer {
       return false;
     layer->shape = weight->shape;
     if (conv) {
-      layer->groups = op.AttrOr<int32_t>("groups", 1);
+      layer->groups = op.Attr<int32_t>("groups");
       return op.In("Bias").empty() &&
-             op.AttrOr<std::string>("data_format", "NCHW") != "NHWC";
+             op.Attr<std::string>("data_format") != "NHWC";
     }
-    layer->axis = op.AttrOr<bool>("trans_y", false) ||
-                          op.AttrOr<bool>("transpose_Y", false)
-                      ? 0
-                      : 1;
-    return !op.AttrOr<bool>("trans_x", false) &&
-           !op.AttrOr<bool>("transpose_X", false) &&
-           op.AttrOr<float>("alpha", 1) == 1;
+    const ProductAttrs product = ProductAttrsOf(op);
+    layer->axis = product.trans_y ? 0 : 1;
+    return !product.trans_x && product.alpha == 1;
   }
 
   // From op `i` to the layer that reads what it gives.
@@ -180,9 +177,9 @@ class Equalizer {
 
   static bool IsProportional(const OpDesc& op, bool image) {
     if (op.type == "relu" || op.type == "leaky_relu") return true;
-    if (op.type == "dropout") return op.AttrOr<bool>("is_test", false);
+    if (op.type == "dropout") return op.Attr<bool>("is_test");
     return image && op.type == "pool2d" &&
-           op.AttrOr<std::string>("data_format", "NCHW") != "NHWC";
+           op.Attr<std::string>("data_format") != "NHWC";
   }
 
   // The parameter with an element for each channel that the op adds to `name`,
@@ -190,7 +187,7 @@ class Equalizer {
   std::string BiasOf(const OpDesc& add, const std::string& name, bool flat,
                      int64_t channels) const {
     const std::string y = add.In("Y");
-    const int32_t axis = add.AttrOr<int32_t>("axis", -1);
+    const int32_t axis = add.Attr<int32_t>("axis");
     if (add.In("X") != name) return "";
     const auto fits = [&](const std::string& bias) {
       const Array* value = Param(bias);

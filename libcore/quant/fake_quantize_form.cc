@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "libcore/deploy/weight_ops.h"
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/quant/op_table.h"
 #include "libcore/quant/quantized_model.h"
 #include "libcore/quant/rewriter.h"
@@ -142,7 +143,7 @@ class FakeForm {
     // A grouped transposed filter holds the outputs of one group.
     std::vector<float> all;
     const int32_t groups =
-        op.type == "conv2d_transpose" ? op.AttrOr<int32_t>("groups", 1) : 1;
+        op.type == "conv2d_transpose" ? op.Attr<int32_t>("groups") : 1;
     for (int32_t g = 0; g < groups; ++g)
       all.insert(all.end(), weight.scales.begin(), weight.scales.end());
     rewriter_.AddParam(
@@ -154,10 +155,10 @@ class FakeForm {
     back.attrs["quant_bits"] = std::vector<int32_t>{weight.bits, 8};
     back.attrs["quant_axis"] = int32_t{weight.axis};
     int32_t columns = 1;
-    if (MayMultiplyActivations(op.type)) {
+    if (IsProduct(op.type)) {
       const VarDesc* out = rewriter_.FindVar(result);
-      columns = static_cast<int32_t>(out->shape.size()) - 1;
-      columns = op.AttrOr<int32_t>("x_num_col_dims", columns);
+      columns = op.type == "mul" ? ProductAttrsOf(op).x_num_col_dims
+                                 : static_cast<int32_t>(out->shape.size()) - 1;
     }
     back.attrs["x_num_col_dims"] = columns;
     return back;

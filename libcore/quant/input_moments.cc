@@ -11,6 +11,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/sgemm.h"
 #include "libcore/ops/conv/window.h"
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/quant/op_table.h"
 
 namespace pd {
@@ -32,9 +33,8 @@ WeightRows RowsOf(const OpDesc& op, const QuantOp& chosen, const Array& w) {
     rows.groups = op.Attr<int32_t>("groups");
     rows.outputs = w.shape[0] / rows.groups;
     rows.size = w.size() / w.shape[0];
-  } else if (MayMultiplyActivations(op.type) && chosen.axis >= 0 &&
-             !op.AttrOr<bool>("trans_x", false) &&
-             !op.AttrOr<bool>("transpose_X", false)) {
+  } else if (IsProduct(op.type) && chosen.axis >= 0 &&
+             !ProductAttrsOf(op).trans_x) {
     rows.columns = chosen.axis == 1;
     rows.outputs = w.shape[rows.columns ? 1 : 0];
     rows.size = w.shape[rows.columns ? 0 : 1];

@@ -67,7 +67,7 @@ class ChainFinder {
     const VarDesc* const x = Floats(op.In("X"));
     const auto bias = model_.params.find(op.In("Y"));
     if (x == nullptr || bias == model_.params.end()) return false;
-    const auto axis = op.AttrOr<int32_t>("axis", -1);
+    const auto axis = op.Attr<int32_t>("axis");
     const bool second = axis == 1 || (axis == -1 && x->shape.size() == 2);
     if (!second || x->shape[1] < 1 || bias->second.dtype != DType::kFloat32 ||
         bias->second.shape != Shape{x->shape[1]} || op.Out("Out") == op.In("X"))

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "libcore/ops/linalg/product_attrs.h"
+
 namespace pd {
 namespace {
 
@@ -130,12 +132,8 @@ const QuantSlots* FindQuantSlots(absl::string_view op_type) {
   return it == kTable->end() ? nullptr : &it->second;
 }
 
-bool MayMultiplyActivations(absl::string_view op_type) {
-  return op_type == "mul" || op_type == "matmul" || op_type == "matmul_v2";
-}
-
 bool MayHoldWeight(absl::string_view op_type) {
-  return MayMultiplyActivations(op_type) || op_type == "conv2d" ||
+  return IsProduct(op_type) || op_type == "conv2d" ||
          op_type == "depthwise_conv2d" || op_type == "conv2d_transpose";
 }
 

@@ -18,10 +18,9 @@ struct QuantSlots {
 /// Null for an op that the quantizer leaves alone.
 const QuantSlots* FindQuantSlots(absl::string_view op_type);
 
-/// Ops that multiply by a weight: convolutions and matrix products.
+/// Ops that multiply by a weight: convolutions and matrix products, of which
+/// those of two activations are quantized too.
 bool MayHoldWeight(absl::string_view op_type);
-/// Products of two activations are quantized too.
-bool MayMultiplyActivations(absl::string_view op_type);
 
 /// The variables in the slots of the table, without empty ones.
 std::vector<std::string> QuantInputs(const OpDesc& op);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/quant/op_table.h"
 
 namespace pd {
@@ -96,10 +97,7 @@ class Planner {
     if (op.type == "conv2d_transpose") return 1;
     const bool second = op.In("Y") == weight && op.In("X") != weight;
     if (!second || model_.params.at(weight).shape.size() != 2) return -1;
-    const bool transposed = op.type == "matmul_v2"
-                                ? op.AttrOr<bool>("trans_y", false)
-                                : op.AttrOr<bool>("transpose_Y", false);
-    return transposed ? 0 : 1;
+    return ProductAttrsOf(op).trans_y ? 0 : 1;
   }
 
   void AddOp(size_t i) {
@@ -123,7 +121,7 @@ class Planner {
     const std::string skip = SkippedBy(skips_, op);
     if (!skip.empty())
       return Leave(op, absl::StrCat("skipped by '", skip, "'"));
-    if (found.weight.empty() && !MayMultiplyActivations(op.type))
+    if (found.weight.empty() && !IsProduct(op.type))
       return Leave(op, "its filter is computed");
     if (found.activations.empty()) return Leave(op, "it reads no activation");
     found.output = QuantOutputs(op)[0];

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/deploy/weight_ops.h"
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/quant/op_table.h"
 #include "libcore/quant/quantized_model.h"
 #include "libcore/quant/rewriter.h"
@@ -152,7 +153,7 @@ class LinearForm {
       if (op.type == "elementwise_add" && ReadsOfParams(op.In("Y")))
         made = op.In("X");
       else
-        return MayMultiplyActivations(op.type) && chosen_.count(i) > 0 &&
+        return IsProduct(op.type) && chosen_.count(i) > 0 &&
                answers_.count(name) > 0;
     }
     return false;
@@ -246,7 +247,7 @@ class LinearForm {
     for (const OpDesc& op : rewriter_.ops()) {
       if (kMoves->count(op.type) == 0 ||
           (op.type == "pool2d" &&
-           op.AttrOr<std::string>("pooling_type", "max") != "max"))
+           op.Attr<std::string>("pooling_type") != "max"))
         continue;
       const std::vector<std::string> inputs = QuantInputs(op);
       for (const std::string& out : QuantOutputs(op))

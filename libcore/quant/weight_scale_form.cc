@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/ops/linalg/product_attrs.h"
 #include "libcore/quant/op_table.h"
 #include "libcore/quant/quantized_model.h"
 
@@ -17,11 +18,11 @@ bool IsConv(const OpDesc& op) { return WeightStepsAxis(op) == 0; }
 bool IsRowProduct(const BlockDesc& block, const OpDesc& op,
                   const QuantOp& chosen) {
   const VarDesc* x = block.FindVar(op.In("X"));
-  return MayMultiplyActivations(op.type) && chosen.axis == 1 && x != nullptr &&
-         x->shape.size() >= 2 &&
-         !op.AttrOr("trans_x", op.AttrOr("transpose_X", false)) &&
-         op.AttrOr("alpha", 1.0f) == 1.0f &&
-         op.AttrOr<int32_t>("y_num_col_dims", 1) == 1;
+  if (!IsProduct(op.type) || chosen.axis != 1 || x == nullptr ||
+      x->shape.size() < 2)
+    return false;
+  const ProductAttrs product = ProductAttrsOf(op);
+  return !product.trans_x && product.alpha == 1 && product.y_num_col_dims == 1;
 }
 
 void MakeMul(const BlockDesc& block, OpDesc* op) {

@@ -437,6 +437,41 @@ TEST(Fusion, IsObserved) {
                                 "net/fuse_conv_bias_act: " + conv}));
 }
 
+// A file may leave out attributes that are as their defaults: passes find the
+// schema's, so that they do the same.
+TEST(Fusion, ReadsDefaultsOfTheSchema) {
+  const auto types = [](const Net& net) {
+    Session session(&Registry());
+    for (const auto& [name, value] : net.params)
+      EXPECT_TRUE(session.scope().Set(name, value).ok());
+    std::vector<FeedSpec> feeds;
+    for (const auto& [name, value] : net.feeds)
+      feeds.push_back({name, value.dtype, value.shape});
+    const auto plan = session.Compile(net.program, feeds, net.fetches);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    std::string all;
+    if (plan.ok())
+      for (const StepInfo& step : (*plan)->steps()) all += step.op_type + " ";
+    return all;
+  };
+  Net net = Network();
+  net.fetches = {"loss"};
+  const std::string fused = types(net);
+  EXPECT_NE(fused.find("fused_conv2d"), std::string::npos) << fused;
+  size_t erased = 0;
+  for (OpDesc& op : net.program.global().ops)
+    for (const AttrDef& attr : Registry().Find(op.type)->attrs()) {
+      const Attribute* value = op.FindAttr(attr.name);
+      if (value == nullptr || !attr.default_value.has_value() ||
+          !(*value == *attr.default_value))
+        continue;
+      op.attrs.erase(attr.name);
+      ++erased;
+    }
+  EXPECT_GT(erased, 10u);
+  EXPECT_EQ(types(net), fused);
+}
+
 // Of a program with sub-blocks the passes are shown that are for such.
 TEST(Fusion, ShowsPassesThatKnowSubBlocks) {
   Net net = Network();

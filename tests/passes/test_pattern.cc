@@ -91,17 +91,18 @@ TEST(Pattern, EndsAtWhatOthersNeed) {
 
 TEST(Pattern, LooksAtAttributesAndSlots) {
   Pattern chain = Chain();
-  chain[0].Attr("scale", 2.0f, 1.0f).Without("ScaleTensor");
+  chain[0].Attr("scale", 2.0f).Without("ScaleTensor");
   Net net = ChainNet(false);
   EXPECT_EQ(SizeOfMatch(net, chain), 2u);
   OpDesc& scale = net.program.global().ops[0];
   scale.attrs["scale"] = 3.0f;
   EXPECT_EQ(SizeOfMatch(net, chain), 0u);
-  scale.attrs.erase("scale");
-  EXPECT_EQ(SizeOfMatch(net, chain), 0u);
-  chain[0].Attr("scale", 1.0f, 1.0f);
+  chain[0].Attr("scale", 1.0f);
   scale.attrs["scale"] = 2.0f;
   EXPECT_EQ(SizeOfMatch(net, chain), 0u);  // both must hold
+  chain = Chain();
+  chain[1].Attr("scale", 2.0f);  // its type has no such attribute
+  EXPECT_EQ(SizeOfMatch(net, chain), 2u);
   Net tensor = ChainNet(false);
   tensor.Var("by", {1}, false);
   tensor.program.global().ops[0].SetInput("ScaleTensor", {"by"});

@@ -48,6 +48,24 @@ TEST_F(VerifierTest, SlotAndAttribute) {
   EXPECT_NE(Message().find("'Y'"), std::string::npos) << Message();
 }
 
+TEST_F(VerifierTest, NormalizesOps) {
+  ops()[2].attrs.erase("axis");
+  ops()[3].type = "unknown_here";
+  const OpDesc unknown = ops()[3];
+  ASSERT_TRUE(NormalizeOps(registry_, &program_).ok());
+  EXPECT_EQ(ops()[2].Attr<int32_t>("axis"), -1);
+  EXPECT_EQ(ops()[3].attrs, unknown.attrs);
+  ops()[2].attrs["axis"] = VarRef{"a"};
+  const absl::Status given = NormalizeOps(registry_, &program_);
+  EXPECT_EQ(given.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(given.message(),
+            "block 0, op 2 'softmax': attr 'axis' is given by a variable");
+  ops()[2].attrs["axis"] = std::string("last");
+  EXPECT_EQ(NormalizeOps(registry_, &program_).message(),
+            "block 0, op 2 'softmax': attr 'axis' is of type string; expected "
+            "int");
+}
+
 TEST_F(VerifierTest, UndeclaredVariable) {
   ops()[2].SetInput("X", {"droped"});
   EXPECT_EQ(Message(),
