@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch's torch.save writes (.pt, .pth): a zip with a pickle and a file
+// The files of PyTorch's torch.save (.pt, .pth): a zip with a pickle and a file
 // for each storage, or, before PyTorch 1.6, pickles one after the other with
 // the storages behind them. The pickle is read as data (pickle.h); a tensor is
 // a window on a storage, with an offset and strides.

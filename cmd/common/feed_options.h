@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program is fed and starts from, of every tool that runs one as it is.
+// The inputs and first values of a program, for tools that run one as it is.
 #ifndef PD_CMD_COMMON_FEED_OPTIONS_H_
 #define PD_CMD_COMMON_FEED_OPTIONS_H_
 

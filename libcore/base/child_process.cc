@@ -264,7 +264,7 @@ void ChildProcess::End() {
     const double until = SteadySeconds() + kSecondsToEnd;
     while (!HasEnded(&how) && SteadySeconds() < until) ::usleep(2000);
   }
-  // Whatever it left behind, too. The group has its number as long as the
+  // All that it has started ends too. The group has its number as long as the
   // program has not been waited for.
   if (pid_ <= 0) return;
   ::kill(-pid_, SIGKILL);

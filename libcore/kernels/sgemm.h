@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fastest product of float32 matrices of this machine, for computations
-// that are no operators.
+// The fastest product of float32 matrices that this machine has, for code that
+// is no operator, such as calibration.
 #ifndef PD_LIBCORE_KERNELS_SGEMM_H_
 #define PD_LIBCORE_KERNELS_SGEMM_H_
 

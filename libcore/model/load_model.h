@@ -45,8 +45,8 @@ struct LoadedModel {
 /// InvalidArgument for one that holds neither a program nor parameters by name.
 /// `feeds` and `shapes`, where they are known already, settle what in an .onnx
 /// file hangs on inputs: their extents, and values that are axes or sizes.
-/// Whoever only puts the parameters into a scope takes them in any alignment:
-/// views of the file then.
+/// `alignment` is that of the parameters' bytes: a caller that only puts them
+/// into a scope takes any, and gets views of the file.
 absl::StatusOr<LoadedModel> LoadModel(
     const std::string& model, const NamedArrays* feeds = nullptr,
     const std::map<std::string, Shape>& shapes = {},

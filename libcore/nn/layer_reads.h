@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What layers read beside their `input`: how many they take, and the fields of
-// their messages that name layers. Internal to libcore/nn.
+// The layers that a layer reads beside its `input`: how many it takes, and the
+// fields of its message that name them. Internal to libcore/nn.
 #ifndef PD_LIBCORE_NN_LAYER_READS_H_
 #define PD_LIBCORE_NN_LAYER_READS_H_
 

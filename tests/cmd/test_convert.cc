@@ -476,7 +476,7 @@ TEST(Inspect, KindsThatAreNotRead) {
   EXPECT_EQ(ExitCode(Convert(garbage, "json", &output)), kExitFailed);
 }
 
-// Whatever a file holds, the tool answers or says in one line why not.
+// A file may hold anything: the tool answers or says in one line why not.
 TEST(Inspect, HostileFilesEndInOneMessage) {
   std::string output;
   for (const std::string& path : FilesOf("malformed", "")) {

@@ -190,7 +190,7 @@ TEST(Convert, ABareTensorStaysBare) {
   MustConvert(TestData("streams/lod2.pdtensor"), Scratch("t.npz"));
   MustConvert(Scratch("t.npz"), Scratch("t.pdtensor"));
   ExpectSameFiles(Scratch("t.pdtensor"), TestData("streams/lod2.pdtensor"));
-  // Whoever reads arrays sees arrays alone.
+  // A reader of arrays sees arrays alone.
   const auto arrays = ReadNpz(Scratch("t.npz"));
   ASSERT_TRUE(arrays.ok()) << arrays.status();
   EXPECT_EQ(arrays->size(), 1u);

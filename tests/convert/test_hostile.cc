@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever a file holds, reading it comes back soon with a value or one line
+// A file may hold anything: reading it comes back soon with a value or one line
 // that names the file, and asks for no more memory than a file of its size may.
 // Small good files of every format are cut at every byte and changed in every
 // byte; the damaged files of testdata are read as they are.

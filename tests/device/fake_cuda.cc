@@ -7,7 +7,7 @@
 // the real driver may do it, on memory that host code cannot touch and that
 // holds NaN until it is written, so that what would go wrong on a GPU, a
 // pointer of the other side or a wait that is missing, goes wrong here too.
-// Whoever calls fake_cuda_observe hears of every call and every piece of work
+// A caller of fake_cuda_observe hears of every call and every piece of work
 // (fake_activity.h).
 #include <dlfcn.h>
 #include <sys/mman.h>
