@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ir/op_names.h"
 #include "libcore/model/model_files.h"
 #include "libcore/program/match_params.h"
 #include "libcore/program/prune.h"
@@ -85,7 +86,7 @@ class Network {
 
   // "stage1.conv1" of an op that a job's layer made; "" of others.
   static std::string LayerOf(const OpDesc& op) {
-    const auto scope = op.AttrOr<std::string>("op_namescope", "");
+    const std::string scope = NameScopeOf(op);
     if (scope.size() < 3) return "";
     return absl::StrReplaceAll(scope.substr(1, scope.size() - 2), {{"/", "."}});
   }
