@@ -28,6 +28,38 @@ namespace fs = std::filesystem;
 constexpr int64_t kProgramVersion = 2003000;
 constexpr int kInfoProtocol = 2;  // as paddle.jit.save writes it
 
+bool IsAbsent(const std::vector<std::string>& names) {
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.empty() || name == kEmptyVar;
+  });
+}
+
+// Names the outputs of einsum that only its gradient reads, one for each
+// operand. paddle.jit.load makes the gradients of whatever it loads and refuses
+// a model that has pruned these, as paddle.jit.save's are.
+void NameOutputsOfEinsum(BlockDesc* block) {
+  std::vector<VarDesc> added;
+  for (OpDesc& op : block->ops) {
+    if (op.type != "einsum") continue;
+    for (const char* slot : {"InnerCache", "XShape"}) {
+      if (!IsAbsent(op.Output(slot))) continue;
+      std::vector<std::string> names;
+      for (const std::string& operand : op.Input("Operands")) {
+        VarDesc var;
+        if (const VarDesc* given = block->FindVar(operand)) var = *given;
+        var.name = absl::StrCat(op.Out("Out"), ".", slot, "_", names.size());
+        var.persistable = var.is_parameter = var.need_check_feed = false;
+        names.push_back(var.name);
+        added.push_back(std::move(var));
+      }
+      op.SetOutput(slot, std::move(names));
+    }
+  }
+  for (VarDesc& var : added)
+    if (block->FindVar(var.name) == nullptr)
+      block->vars.push_back(std::move(var));
+}
+
 // The program as its file holds it.
 absl::StatusOr<ProgramDesc> WithFeedFetch(const InferenceModel& model) {
   ProgramDesc program = model.program;
@@ -37,6 +69,7 @@ absl::StatusOr<ProgramDesc> WithFeedFetch(const InferenceModel& model) {
     return op.FindAttr("op_namescope") != nullptr;
   });
   PD_RETURN_IF_ERROR(AddFeedFetch(model.names, &program));
+  for (BlockDesc& block : program.blocks) NameOutputsOfEinsum(&block);
   // As PaddlePaddle: who loads the model may ask for the inputs' gradients, and
   // instance_norm_grad always makes its input's.
   for (const std::string& name : model.names.feeds)

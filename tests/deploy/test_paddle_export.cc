@@ -104,6 +104,12 @@ model {
   layer { name: "parts" split { num_or_sections: [1, -1] axis: -1 } }
   layer { name: "fc" linear { out_features: 2 weight_attr { weight_norm {} } } }
   layer { name: "c" input: "n" cast { dtype: float32 } }
+  layer {
+    name: "e"
+    input: ["rnn", "rnn"]
+    op { type: einsum attr { name: equation value: "bij,bkj->bik" } }
+  }
+  output: "e"
   output: "fc"
   output: "c"
 })";
@@ -143,7 +149,14 @@ TEST(PaddleExport, OpsHoldWhatTheirGradientsAskFor) {
   const OpDesc* cast = FindOp(*written, "cast");
   const OpDesc* norm = FindOp(*written, "frobenius_norm");
   const OpDesc* split = FindOp(*written, "split");
-  ASSERT_TRUE(cast != nullptr && norm != nullptr && split != nullptr);
+  const OpDesc* einsum = FindOp(*written, "einsum");
+  ASSERT_TRUE(cast != nullptr && norm != nullptr && split != nullptr &&
+              einsum != nullptr);
+  for (const char* slot : {"InnerCache", "XShape"}) {
+    ASSERT_EQ(einsum->Output(slot).size(), 2u) << slot;
+    for (const std::string& name : einsum->Output(slot))
+      EXPECT_NE(written->global().FindVar(name), nullptr) << name;
+  }
   EXPECT_NE(cast->FindAttr("use_mkldnn"), nullptr);
   EXPECT_NE(norm->FindAttr("out_dtype"), nullptr);
   EXPECT_EQ(split->AttrOr<int32_t>("axis", -1), 2);
