@@ -99,7 +99,7 @@ Manual ExportManual() {
        "testdata/deploy/lenet-feed.npz -o out/checked.onnx"},
       {"Both halves of an autoencoder as methods of one layer",
        "pd-export -c testdata/jobs/apps/vae/job.pbtxt --method encode=mean "
-       "--method 'decode=reconstruction from code' -o out/vae"},
+       "--method 'decode=reconstruction from mean' -o out/vae"},
       {"Fold batch norms, and see by `diff -y` or a pager what that changes",
        "pd-export -c testdata/jobs/resnet_cifar.pbtxt --optimize --dump-passes "
        "passes -o out/resnet && ! diff passes/00-original.txt "

@@ -4,7 +4,7 @@ scripts/check_interop.
 
   check_methods.py JOB MODEL WORK
 
-JOB is an autoencoder's job with layers `mean`, `code` and `reconstruction`; its
+JOB is an autoencoder's job with layers `mean` and `reconstruction`; its
 halves are exported as methods. MODEL is a network with batch norms. pd-export
 and pd-eval are found by PATH.
 """
@@ -23,7 +23,7 @@ def run(*command):
 def check_methods(job, work):
     out = f'{work}/autoencoder'
     run('pd-export', '-q', '-c', job, '--method', 'encode=mean', '--method',
-        'decode=reconstruction from code', '-o', out)
+        'decode=reconstruction from mean', '-o', out)
     layer = paddle.jit.load(out)
     x = np.random.default_rng(3).random((4, 1, 28, 28), 'float32')
     code = layer.encode(paddle.to_tensor(x))

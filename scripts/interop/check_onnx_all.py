@@ -21,7 +21,11 @@ import numpy as np
 
 from check_onnx import answers, expect
 
-OPSETS = (17,)
+OPSETS = (17, 11)
+
+# Where an index lies beyond a list's end PaddlePaddle puts empty tensors
+# between, and ONNX Runtime refuses it.
+NOT_IN_ONNX = ('tensor_array/length',)
 
 
 def run(*command):
@@ -58,7 +62,7 @@ def operator_case(name, folder, opset, count):
             if not k.endswith('@CT')}
     want = {k: v for k, v in np.load(f'{folder}/expect.npz').items()
             if not k.endswith('@GRAD')}
-    if not want or os.path.exists(f'{folder}/feed.lod.json'):
+    if name in NOT_IN_ONNX or not want or os.path.exists(f'{folder}/feed.lod.json'):
         return
     program = f'{folder}/forward.pdmodel'
     if not os.path.exists(program):
@@ -113,11 +117,12 @@ def made_up(model_path, batch=2):
     return feed
 
 
-def network(name, job, folder, count):
+def network(name, job, folder, count, fetch=None):
     os.makedirs(folder, exist_ok=True)
     # Both forms have the same first values: the job's seed gives them.
     ours = f'{folder}/paddle'
-    status, text = run('pd-export', '-q', '-c', job, '-o', ours)
+    chosen = ['--fetch', fetch] if fetch else []
+    status, text = run('pd-export', '-q', '-c', job, '-o', ours, *chosen)
     if status != 0:
         return count.fail(f'{name}: export to paddle', text)
     for opset in OPSETS:
@@ -156,6 +161,8 @@ def network(name, job, folder, count):
 def jobs(work, *paths):
     count = Count()
     for path in paths:
+        if re.search(r'^quant \{', open(path).read(), re.M):
+            continue  # means nothing before it is trained; check_interop does
         network(path, path, f'{work}/{re.sub("[^A-Za-z0-9]+", "_", path)}', count)
     return count.end()
 
@@ -195,7 +202,7 @@ def networks(work, *only):
         job = f'{work}/{name}.pbtxt'
         with open(job, 'w') as file:
             file.write(zoo_job(name))
-        network(name, job, f'{work}/{name}', count)
+        network(name, job, f'{work}/{name}', count, 'net')
     return count.end()
 
 

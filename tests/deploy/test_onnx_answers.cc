@@ -130,7 +130,7 @@ TEST(OnnxAnswers, ShuffledChannels) {
 }
 
 // The recorded cases of an operator, but those that ONNX cannot say: these have
-// a part of the reason.
+// a part of the reason, or "" where only running shows it.
 struct Operator {
   const char* zip;
   size_t cases;
@@ -164,8 +164,11 @@ void ExpectOperator(const Operator& op) {
     const auto bytes = ToOnnx(*model, kMaxOnnxOpset);
     const auto refused = op.refused.find(one.name);
     if (refused != op.refused.end()) {
-      EXPECT_TRUE(absl::StrContains(bytes.status().message(), refused->second))
-          << bytes.status();
+      if (*refused->second != '\0') {
+        EXPECT_TRUE(
+            absl::StrContains(bytes.status().message(), refused->second))
+            << bytes.status();
+      }
       continue;
     }
     ASSERT_TRUE(bytes.ok()) << bytes.status();
@@ -177,42 +180,87 @@ void ExpectOperator(const Operator& op) {
 }
 
 TEST(OnnxAnswers, ControlFlow) {
-  for (const Operator& op : std::vector<Operator>{{"while", 19},
-                                                  {"conditional_block", 1},
-                                                  {"select_input", 1},
-                                                  {"tensor_array", 1}})
-    ExpectOperator(op);
+  ExpectOperator({"while", 18, {{"collatz", "ONNX names each value once"}}});
+  ExpectOperator({"conditional_block", 15});
+  ExpectOperator({"select_input", 2});
+}
+
+// Lists of tensors are sequences, which our reader does not take through loops:
+// that ONNX Runtime does, scripts/check_interop asks it.
+TEST(OnnxAnswers, ListsOfTensorsAreWritten) {
+  size_t written = 0;
+  for (const Case& one : CasesOf("tensor_array.zip")) {
+    NamedArrays fed;
+    const auto model = Freeze(one.program, Ends(one, &fed), {});
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto bytes = ToOnnx(*model, kMaxOnnxOpset);
+    if (bytes.ok())
+      ++written;
+    else
+      EXPECT_TRUE(absl::StrContains(bytes.status().message(),
+                                    "it cannot be exported to ONNX"))
+          << one.name << ": " << bytes.status();
+  }
+  EXPECT_EQ(written, 10u);
 }
 
 TEST(OnnxAnswers, Detection) {
-  for (const Operator& op : std::vector<Operator>{{"multiclass_nms3", 1},
-                                                  {"multiclass_nms2", 1},
-                                                  {"matrix_nms", 1},
-                                                  {"yolo_box", 4},
-                                                  {"roi_align", 1}})
-    ExpectOperator(op);
+  ExpectOperator({"multiclass_nms3",
+                  4,
+                  {{"by_rois", "no boxes of a class's own"},
+                   {"pixels_eta", "attr 'nms_eta' is 0.9"}}});
+  ExpectOperator({"multiclass_nms2", 3});
+  ExpectOperator({"matrix_nms", 3});
+  ExpectOperator({"yolo_box", 4});
+  ExpectOperator({"roi_align", 4});
 }
 
 TEST(OnnxAnswers, Resizing) {
-  for (const Operator& op : std::vector<Operator>{{"bicubic_interp_v2", 1},
-                                                  {"bilinear_interp", 1},
-                                                  {"linear_interp_v2", 1},
-                                                  {"nearest_interp", 1},
-                                                  {"trilinear_interp_v2", 1},
-                                                  {"grid_sampler", 1}})
-    ExpectOperator(op);
+  ExpectOperator({"bicubic_interp_v2", 4});
+  ExpectOperator({"bilinear_interp", 3});
+  ExpectOperator({"bilinear_interp_v2", 12});
+  ExpectOperator({"linear_interp_v2", 4});
+  ExpectOperator({"nearest_interp", 3});
+  ExpectOperator({"nearest_interp_v2", 8});
+  ExpectOperator({"trilinear_interp_v2", 4});
+  ExpectOperator({"grid_sampler", 12, {{"five_d", "ONNX samples pictures"}}});
 }
 
 TEST(OnnxAnswers, Places) {
-  for (const Operator& op : std::vector<Operator>{{"flip", 1},
-                                                  {"roll", 1},
-                                                  {"scatter", 1},
-                                                  {"scatter_nd_add", 1},
-                                                  {"put_along_axis", 1},
-                                                  {"take_along_axis", 1},
-                                                  {"set_value", 1},
-                                                  {"einsum", 1}})
-    ExpectOperator(op);
+  const char* kReduce = "attr 'Reduce' is";
+  const char* kIndexPut = "'index_put'";
+  ExpectOperator({"flip", 5});
+  ExpectOperator({"roll", 4});
+  ExpectOperator({"scatter", 4});
+  ExpectOperator({"scatter_nd_add", 3});
+  // Our reader multiplies into no part of a tensor.
+  ExpectOperator({"put_along_axis",
+                  3,
+                  {{"multiply", ""},
+                   {"mode_add_noself", kReduce},
+                   {"mode_amax", kReduce},
+                   {"mode_amin", kReduce},
+                   {"mode_mean", kReduce},
+                   {"mode_mul_noself", kReduce}}});
+  ExpectOperator({"take_along_axis", 4});
+  ExpectOperator({"index_sample", 2});
+  ExpectOperator({"set_value",
+                  9,
+                  {{"bool_index", kIndexPut},
+                   {"mixed", kIndexPut},
+                   {"tensor_index", kIndexPut}}});
+}
+
+TEST(OnnxAnswers, Others) {
+  ExpectOperator({"argsort", 5});
+  ExpectOperator({"assign_value", 5});
+  ExpectOperator({"einsum", 8});
+  ExpectOperator({"expand_as_v2", 2});
+  ExpectOperator({"masked_select", 3});
+  ExpectOperator({"meshgrid", 2});
+  ExpectOperator({"range_struct", 5});
+  ExpectOperator({"unbind", 2});
+  ExpectOperator({"where_index", 4});
 }
 
 }  // namespace

@@ -63,8 +63,9 @@ ResizeTarget TargetOf(OnnxOp* op, const std::string& x, const Shape& shape) {
       extents.push_back(op->Int(kAttrs[3 - axes + i], 0));
     if (*std::min_element(extents.begin(), extents.end()) < 1)
       op->Fail(Unimplemented("neither extents nor scales are given"));
-  } else if (!second && !IsDynamic(Shape(shape.begin() + 2, shape.end()))) {
-    // The first version scales by what the extents say.
+  } else if ((!second || op->Bool("align_corners", true)) &&
+             !IsDynamic(Shape(shape.begin() + 2, shape.end()))) {
+    // The first version, and aligned corners, go by the extents.
     for (size_t i = 0; i < axes; ++i)
       extents.push_back(
           static_cast<int64_t>(static_cast<float>(shape[2 + i]) * scales[i]));

@@ -42,12 +42,22 @@ void ImportScatterElements(OnnxNode* node) {
   const Shape shape = node->ShapeOf(x), at = node->ShapeOf(node->In(1));
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t axis = node->Axis(node->Int("axis", 0), rank);
+  const std::string given = node->Str("reduction", "none");
+  // How many elements of a vector are named may depend on data.
+  if (rank == 1 && shape[0] > 0 && at.size() == 1 &&
+      (given == "none" || given == "add"))
+    return node->Give(
+        0, ScatterRows(node, x,
+                       node->Binary("elementwise_mod",
+                                    node->Cast(node->In(1), DType::kInt64),
+                                    node->ConstInts({shape[0]})),
+                       updates, given));
   if (!Static(node, shape, at)) return;
   if (at.size() != shape.size() || node->ShapeOf(updates) != at)
     return node->Fail(InvalidArgument(
         "indices of shape %s, updates of %s into %s", ToString(at),
         ToString(node->ShapeOf(updates)), ToString(shape)));
-  const std::string reduction = node->Str("reduction", "none");
+  const std::string& reduction = given;
   const double extent = static_cast<double>(shape[static_cast<size_t>(axis)]);
   const std::string index =
       node->Binary("elementwise_mod", node->Cast(node->In(1), DType::kInt64),
