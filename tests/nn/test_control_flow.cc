@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // while, cond and recurrences over an open number of steps: gradients against
-// finite differences in float64, extents that change, and what is said about what
-// does not fit. testdata/layers compares them with PaddlePaddle.
+// finite differences in float64, extents that change, and what is said about
+// what does not fit. testdata/layers compares them with PaddlePaddle.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -48,9 +48,9 @@ absl::StatusOr<Numbers> Gradient(BuiltModel built, const Shape& shape,
       const auto gradients,
       AppendBackward(ReferenceRegistry(), options, &built.main));
   Session session(&ReferenceRegistry());
-  PD_ASSIGN_OR_RETURN(const NamedArrays results,
-                      session.Run(built.main, {{"x", ArrayOf(shape, x)}},
-                                  {gradients.at("x")}));
+  PD_ASSIGN_OR_RETURN(
+      const NamedArrays results,
+      session.Run(built.main, {{"x", ArrayOf(shape, x)}}, {gradients.at("x")}));
   const Array& made = results.begin()->second;
   const auto* values = reinterpret_cast<const double*>(made.bytes.get());
   return Numbers(values, values + x.size());
@@ -88,11 +88,14 @@ void CheckGradient(const std::string& model, const Shape& shape,
 }
 
 constexpr char kSmall[] =
-    "block { name: \"large\" layer { square {} } layer { name: \"size\" sum {} } layer { name: "
+    "block { name: \"large\" layer { square {} } layer { name: \"size\" sum {} "
+    "} layer { name: "
     "\"limit\" full { shape: 1 fill_value: 0.5 dtype: float64 } } layer { "
     "input: [\"size\", \"limit\"] greater_than {} } }\n"
-    "block { name: \"step\" layer { name: \"s\" sin {} } layer { name: \"half\" scale { scale: "
-    "0.6 } } layer { name: \"m\" input: [\"half\", \"input\"] multiply {} } }\n";
+    "block { name: \"step\" layer { name: \"s\" sin {} } layer { name: "
+    "\"half\" scale { scale: "
+    "0.6 } } layer { name: \"m\" input: [\"half\", \"input\"] multiply {} } "
+    "}\n";
 
 // The number of runs depends on the values.
 TEST(ControlFlow, GradientsOfALoop) {
@@ -116,24 +119,25 @@ TEST(ControlFlow, GradientsOfBothBranches) {
 
 // What is read in the loop and behind it keeps its value.
 TEST(ControlFlow, ALoopLeavesItsFirstValues) {
-  CheckGradient(absl::StrCat(kSmall,
-                             "layer { name: \"y\" input: \"x\" scale { scale: 2 "
-                             "} }\n"
-                             "layer { name: \"l\" input: \"y\" while { cond { "
-                             "block { use: \"large\" } } body { block { use: "
-                             "\"step\" } } } }\n"
-                             "layer { input: [\"l\", \"y\"] multiply {} }\n"
-                             "layer { name: \"all\" input: [\"multiply_0\", "
-                             "\"x\"] add {} }\n"),
-                {2, 3}, {0.9, -1.3, 0.4, 1.7, -0.8, 0.3});
+  CheckGradient(
+      absl::StrCat(kSmall,
+                   "layer { name: \"y\" input: \"x\" scale { scale: 2 "
+                   "} }\n"
+                   "layer { name: \"l\" input: \"y\" while { cond { "
+                   "block { use: \"large\" } } body { block { use: "
+                   "\"step\" } } } }\n"
+                   "layer { input: [\"l\", \"y\"] multiply {} }\n"
+                   "layer { name: \"all\" input: [\"multiply_0\", "
+                   "\"x\"] add {} }\n"),
+      {2, 3}, {0.9, -1.3, 0.4, 1.7, -0.8, 0.3});
 }
 
 // Line 2 holds the inputs, lines from 3 on are `lines`.
 std::string ErrorOf(const std::string& lines) {
-  const auto built = Build(
-      absl::StrCat("model {\ninput { name: \"x\" shape: [-1, 3] } input { name: "
-                   "\"n\" shape: [-1, 1] dtype: int64 }\n",
-                   lines, "\n}\n"));
+  const auto built = Build(absl::StrCat(
+      "model {\ninput { name: \"x\" shape: [-1, 3] } input { name: "
+      "\"n\" shape: [-1, 1] dtype: int64 }\n",
+      lines, "\n}\n"));
   return built.ok() ? "no error" : std::string(built.status().message());
 }
 
@@ -149,25 +153,29 @@ TEST(ControlFlow, WhatDoesNotFit) {
             "job.pbtxt:4:1: the result of 'cond' is float32[-1, 3]; expected "
             "one bool, as a comparison of numbers [1] gives it");
   const std::string large =
-      "layer { name: \"s\" sum {} } layer { name: \"o\" full { shape: 1 fill_value: 0 } } "
+      "layer { name: \"s\" sum {} } layer { name: \"o\" full { shape: 1 "
+      "fill_value: 0 } } "
       "layer { input: [\"s\", \"o\"] greater_than {} }";
   EXPECT_EQ(loop(large, tanh), "no error");
   EXPECT_EQ(loop(large, "layer { name: \"a\" tanh {} } output: [\"a\", \"a\"]"),
             "job.pbtxt:4:1: 'body' gives 2 results; the loop has 1 variables: "
             "'output' of the block names their new values, in the order of the "
             "layer's 'input'");
-  EXPECT_EQ(loop(large, "layer { sum { axis: 1 } }"),
-            "job.pbtxt:4:1: variable 1 of the loop (input 'x') is float32[-1, "
-            "3] before a run of the loop and float32[-1] after it; it keeps its "
-            "element type and rank");
+  EXPECT_EQ(
+      loop(large, "layer { sum { axis: 1 } }"),
+      "job.pbtxt:4:1: variable 1 of the loop (input 'x') is float32[-1, "
+      "3] before a run of the loop and float32[-1] after it; it keeps its "
+      "element type and rank");
 }
 
 TEST(ControlFlow, BranchesGiveTheSame) {
   const auto branch = [](const std::string& body, const char* condition) {
     return ErrorOf(absl::StrCat(
         "block { name: \"a\" layer { tanh {} } } block { name: \"b\" ", body,
-        " }\nlayer { name: \"s\" input: \"x\" sum {} } layer { name: \"o\" full { "
-        "shape: 1 fill_value: 0 } } layer { name: \"g\" input: [\"s\", \"o\"] greater_than {} "
+        " }\nlayer { name: \"s\" input: \"x\" sum {} } layer { name: \"o\" "
+        "full { "
+        "shape: 1 fill_value: 0 } } layer { name: \"g\" input: [\"s\", \"o\"] "
+        "greater_than {} "
         "}\nlayer { name: \"l\" input: [\"",
         condition,
         "\", \"x\"] cond { true_fn { block { use: \"a\" } } false_fn { block { "

@@ -124,11 +124,10 @@ TEST(Generate, ShortBeginningsAreGoneOnWith) {
 TEST(Generate, OneBeamAndOneWordAreGreedy) {
   const auto greedy = Write("max_length: 12");
   ASSERT_TRUE(greedy.ok()) << greedy.status();
-  for (const char* settings :
-       {"decode_strategy: beam_search num_beams: 1",
-        "decode_strategy: sampling top_k: 1",
-        "decode_strategy: sampling top_p: 1e-6",
-        "decode_strategy: sampling temperature: 1e-4"}) {
+  for (const char* settings : {"decode_strategy: beam_search num_beams: 1",
+                               "decode_strategy: sampling top_k: 1",
+                               "decode_strategy: sampling top_p: 1e-6",
+                               "decode_strategy: sampling temperature: 1e-4"}) {
     const auto other = Write(absl::StrCat("max_length: 12 ", settings));
     ASSERT_TRUE(other.ok()) << settings << ": " << other.status();
     EXPECT_EQ(other->ids, greedy->ids) << settings;
@@ -160,21 +159,24 @@ TEST(Generate, ASeedDrawsTheSame) {
 
 TEST(Generate, WhatDoesNotFit) {
   EXPECT_EQ(ErrorOf(Layer("")), "no error");
-  EXPECT_EQ(ErrorOf(Layer("eos_token_id: 13")),
-            "job.pbtxt:4:1: 'eos_token_id' is 13; there are logits of 13 words");
+  EXPECT_EQ(
+      ErrorOf(Layer("eos_token_id: 13")),
+      "job.pbtxt:4:1: 'eos_token_id' is 13; there are logits of 13 words");
   EXPECT_EQ(ErrorOf(Layer("seed: 4")),
             "job.pbtxt:4:1: 'seed' is for decode_strategy: sampling");
-  EXPECT_EQ(ErrorOf(Layer("bos_token_id: 1")),
-            "job.pbtxt:4:1: 'bos_token_id' stands for the beginnings; leave out "
-            "'input', or it");
+  EXPECT_EQ(
+      ErrorOf(Layer("bos_token_id: 1")),
+      "job.pbtxt:4:1: 'bos_token_id' stands for the beginnings; leave out "
+      "'input', or it");
   EXPECT_EQ(ErrorOf("layer { name: \"l\" generate { decoder { block { use: "
                     "\"lm\" } } bos_token_id: 1 } }"),
             "job.pbtxt:4:1: with 'bos_token_id' the layer reads no beginnings; "
             "'kwargs' or 'inits' says how many sequences there are");
-  EXPECT_EQ(ErrorOf("layer { name: \"l\" input: \"h\" generate { decoder { "
-                    "block { use: \"lm\" } } } }"),
-            "job.pbtxt:4:1: layer 'l' (generate) expects ids int64 [N, length], "
-            "not float32; input 'h' gives [-1, 3]");
+  EXPECT_EQ(
+      ErrorOf("layer { name: \"l\" input: \"h\" generate { decoder { "
+              "block { use: \"lm\" } } } }"),
+      "job.pbtxt:4:1: layer 'l' (generate) expects ids int64 [N, length], "
+      "not float32; input 'h' gives [-1, 3]");
   EXPECT_EQ(ErrorOf(Layer("sequence_length: \"h\"")),
             "job.pbtxt:4:1: layer 'l' (generate) expects int64 [N] for "
             "'sequence_length'; input 'h' gives [-1, 3]");

@@ -26,8 +26,9 @@ OpDesc AssignOp(const std::string& from, const std::string& to) {
 absl::Status CheckCondition(const std::string& variable,
                             const std::string& called, const LayerContext& c) {
   const Shape& shape = c.ShapeOf(variable);
-  const bool one = std::all_of(shape.begin(), shape.end(),
-                               [](int64_t extent) { return extent == 1; });
+  const bool one = std::all_of(shape.begin(), shape.end(), [](int64_t extent) {
+    return extent == 1 || extent < 0;
+  });
   if (c.TypeOf(variable) == DType::kBool && one) return absl::OkStatus();
   return InvalidArgument(
       "%s is %s%s; expected one bool, as a comparison of "

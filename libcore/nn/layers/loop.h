@@ -51,7 +51,8 @@ class Loop {
   std::string condition_;
 };
 
-/// OK where `variable` is one bool; `called` is for messages.
+/// OK where `variable` may be one bool: whether open extents are 1 is seen when
+/// it runs. `called` is for messages.
 absl::Status CheckCondition(const std::string& variable,
                             const std::string& called, const LayerContext& c);
 

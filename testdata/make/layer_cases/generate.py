@@ -123,7 +123,7 @@ def stretched(end=None, lead=0.0):
 PROMPT = [[1, 6, 2], [5, 4, 9], [3, 3, 0], [10, 8, 7]]
 
 
-def row(fields, pick=greedy, steps=8, cached=True, end=None, lead=0.0, lengths=None, pad=None):
+def row(fields, pick=greedy, steps=6, cached=True, end=None, lead=0.0, lengths=None, pad=None):
     reads = "" if lengths is None else ' sequence_length: "n"'
     if end is not None:
         reads += f" eos_token_id: {end}"
@@ -210,16 +210,13 @@ CASES = {
     "greedy_ends": row("", end=4, lead=4.0),
     "greedy_pad": row("", end=4, lead=4.0, pad=0),
     "greedy_lengths": row("", end=4, lead=2.0, lengths=[2, 3, 1, 3]),
-    "greedy_lengths_no_cache": row("use_cache: false", end=4, lead=2.0, lengths=[2, 3, 1, 3], cached=False),
     "greedy_one": row("", steps=1),
-    "sampling": row("decode_strategy: sampling seed: 5", sampler(5, 4, 11)),
-    "sampling_temperature": row("decode_strategy: sampling seed: 6 temperature: 2.5", sampler(6, 4, 11, 2.5)),
-    "sampling_top_k": row("decode_strategy: sampling seed: 7 top_k: 3 temperature: 3", sampler(7, 4, 11, 3.0, 3)),
-    "sampling_top_p": row("decode_strategy: sampling seed: 8 top_p: 0.7 temperature: 3", sampler(8, 4, 11, 3.0, 0, 0.7), end=4, lead=1.0),
+    "sampling_temperature": row("decode_strategy: sampling seed: 6 temperature: 2.5", sampler(6, 4, 9, 2.5)),
+    "sampling_top_k": row("decode_strategy: sampling seed: 7 top_k: 3 temperature: 3", sampler(7, 4, 9, 3.0, 3)),
+    "sampling_top_p": row("decode_strategy: sampling seed: 8 top_p: 0.7 temperature: 3", sampler(8, 4, 9, 3.0, 0, 0.7), end=4, lead=1.0),
     "sampling_top_k_top_p": row("decode_strategy: sampling seed: 9 top_k: 5 top_p: 0.6 temperature: 3 use_cache: false",
-                                sampler(9, 4, 11, 3.0, 5, 0.6), cached=False),
+                                sampler(9, 4, 9, 3.0, 5, 0.6), cached=False),
     "beam_search": searched("", 3, 6, 4, 1.0),
-    "beam_search_no_cache": searched("use_cache: false", 3, 6, 4, 1.0),
     "beam_search_gru": ('''block { name: "gru" input: ["ids", "h"]
   layer { name: "emb" input: "ids" embedding { num_embeddings: 7 embedding_dim: 4 } }
   layer { name: "step" squeeze { axis: 1 } }
