@@ -11,6 +11,39 @@
 namespace pd {
 namespace {
 
+std::vector<Manual::Example> ExportExamples() {
+  return {
+      {"Train a little to have something to export",
+       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20 "
+       "-o train.checkpoint.best.metric=acc_top1"},
+      {"Write PaddlePaddle's inference form", "pd-export -m RUN -o out/lenet"},
+      {"Write the checkpoint with the best result of evaluation",
+       "pd-export -m RUN@best -o out/best"},
+      {"Write ONNX", "pd-export -m RUN --to onnx --opset 13 -o out/lenet.onnx"},
+      {"Draw the network, for example as a picture by `dot -Tsvg`",
+       "pd-export -m RUN --to dot -o out/lenet.dot"},
+      {"Draw a network that is not trained yet",
+       "pd-export -c testdata/jobs/mlp_mnist.pbtxt --to dot -o out/mlp.dot"},
+      {"A model that takes pixels and gives probabilities",
+       "pd-export -m RUN --to onnx --with-transforms --with-softmax "
+       "--output-name digit -o out/digits.onnx"},
+      {"Fix the batch size",
+       "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
+       "out/lenet1.onnx"},
+      {"Take bytes in place of float32",
+       "pd-export -m RUN --to onnx --input image=:uint8 -o out/bytes.onnx"},
+      {"See that the written model answers as the given one",
+       "pd-export -m testdata/deploy/lenet --to onnx --verify "
+       "testdata/deploy/lenet-feed.npz -o out/checked.onnx"},
+      {"Both halves of an autoencoder as methods of one layer",
+       "pd-export -c testdata/jobs/apps/vae/job.pbtxt --method encode=mean "
+       "--method 'decode=reconstruction from mean' -o out/vae"},
+      {"Fold batch norms, and see by `diff -y` or a pager what that changes",
+       "pd-export -c testdata/jobs/resnet_cifar.pbtxt --optimize --dump-passes "
+       "passes -o out/resnet && ! diff passes/00-original.txt "
+       "passes/01-fold_batch_norms.txt"}};
+}
+
 Manual ExportManual() {
   Manual m;
   m.name = "pd-export";
@@ -74,36 +107,7 @@ Manual ExportManual() {
               "What `--to paddle-legacy` writes, with a file "
               "for each parameter beside it."}};
   m.answer_no = "`--verify` found that the written model answers otherwise";
-  m.examples = {
-      {"Train a little to have something to export",
-       "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN --steps 20 "
-       "-o train.checkpoint.best.metric=acc_top1"},
-      {"Write PaddlePaddle's inference form", "pd-export -m RUN -o out/lenet"},
-      {"Write the checkpoint with the best result of evaluation",
-       "pd-export -m RUN@best -o out/best"},
-      {"Write ONNX", "pd-export -m RUN --to onnx --opset 13 -o out/lenet.onnx"},
-      {"Draw the network, for example as a picture by `dot -Tsvg`",
-       "pd-export -m RUN --to dot -o out/lenet.dot"},
-      {"Draw a network that is not trained yet",
-       "pd-export -c testdata/jobs/mlp_mnist.pbtxt --to dot -o out/mlp.dot"},
-      {"A model that takes pixels and gives probabilities",
-       "pd-export -m RUN --to onnx --with-transforms --with-softmax "
-       "--output-name digit -o out/digits.onnx"},
-      {"Fix the batch size",
-       "pd-export -m RUN --to onnx --input image=1,1,28,28 -o "
-       "out/lenet1.onnx"},
-      {"Take bytes in place of float32",
-       "pd-export -m RUN --to onnx --input image=:uint8 -o out/bytes.onnx"},
-      {"See that the written model answers as the given one",
-       "pd-export -m testdata/deploy/lenet --to onnx --verify "
-       "testdata/deploy/lenet-feed.npz -o out/checked.onnx"},
-      {"Both halves of an autoencoder as methods of one layer",
-       "pd-export -c testdata/jobs/apps/vae/job.pbtxt --method encode=mean "
-       "--method 'decode=reconstruction from mean' -o out/vae"},
-      {"Fold batch norms, and see by `diff -y` or a pager what that changes",
-       "pd-export -c testdata/jobs/resnet_cifar.pbtxt --optimize --dump-passes "
-       "passes -o out/resnet && ! diff passes/00-original.txt "
-       "passes/01-fold_batch_norms.txt"}};
+  m.examples = ExportExamples();
   m.see_also = {"pd-eval 1", "pd-train 1"};
   return m;
 }

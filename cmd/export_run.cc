@@ -65,7 +65,7 @@ absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
   return WriteFile(options.out, DotGraph(program, dot));
 }
 
-// What --input says of the inputs that it names.
+// Shapes and element types that --input gives the inputs that it names.
 struct InputsAsked {
   std::map<std::string, Shape> shapes;
   std::map<std::string, DType> dtypes;

@@ -110,7 +110,7 @@ std::set<std::string> Written(const ProgramDesc& program) {
   return written;
 }
 
-// What paddle.jit.load makes of the parameters: those that are trained have
+// Tells paddle.jit.load what the parameters are: those that are trained have
 // `trainable`, buffers such as a batch norm's statistics have not.
 void AddInfo(const InferenceModel& model, PickleDict* info) {
   const std::vector<VarDesc>& vars = model.program.global().vars;

@@ -17,11 +17,11 @@
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_sizes.h"
 #include "libcore/nn/job_text.h"
+#include "libcore/nn/judge_builder.h"
 #include "libcore/nn/layer_names.h"
 #include "libcore/nn/layer_part.h"
 #include "libcore/nn/layer_reads.h"
 #include "libcore/nn/layers/layer_table.h"
-#include "libcore/nn/losses/loss.h"
 #include "libcore/nn/quant_aware.h"
 #include "libcore/nn/row_counts.h"
 #include "libcore/nn/saved_networks.h"
@@ -99,12 +99,13 @@ class ModelBuilder {
                                    &names_, &numbers)
                            .status());
     PD_RETURN_IF_ERROR(FindOutputs());
-    PD_RETURN_IF_ERROR(BuildLosses());
+    JudgeBuilder judges(job_, parts_, names_, written_outputs_);
+    PD_RETURN_IF_ERROR(judges.BuildLosses());
     PD_RETURN_IF_ERROR(CheckGradientGaps(main_.registry(), built_, named_ops_));
     if (has_forms_ || form_ == job::Phase::eval)
       PD_RETURN_IF_ERROR(NameResults(&built_, &main_));
     for (const job::Metric& metric : job_.proto().metric())
-      PD_RETURN_IF_ERROR(BuildMetric(metric));
+      PD_RETURN_IF_ERROR(judges.BuildMetric(metric));
     return std::move(built_);
   }
 
@@ -140,7 +141,7 @@ class ModelBuilder {
     for (int i = 0; i < layers.size(); ++i) {
       const job::Layer& layer = layers[i];
       const std::string name = NumberedName(layer, numbers);
-      if (!InThisForm(layer)) continue;
+      if (!InThisForm(layer, parts_)) continue;
       // A numbered series of blocks may go on in another use: "features.0",
       // "features.1" of one block, "features.2" of another.
       const bool series = layer.block().has_first();
@@ -176,14 +177,6 @@ class ModelBuilder {
       names->AddInner(made.inner);
     }
     return last;
-  }
-
-  // Layers and losses say with `when` that they are in one form only.
-  template <typename Part>
-  bool InThisForm(const Part& part) {
-    if (!part.has_when()) return true;
-    has_forms_ = true;
-    return part.when() == form_;
   }
 
   // Where a layer, block or input was written, in the job or in the zoo.
@@ -493,89 +486,6 @@ class ModelBuilder {
       built_.outputs.push_back(found->variable);
     }
     written_outputs_ = AppendRowCounts(built_.main, &built_.outputs);
-    return absl::OkStatus();
-  }
-
-  // The variable that a loss or metric looks at.
-  template <typename Part>
-  absl::StatusOr<std::string> Judged(const Part& part, const char* what) {
-    if (!part.has_input()) {
-      if (written_outputs_ == 1) return built_.outputs[0];
-      return job_.At(InvalidArgument("the model has %d outputs; say with "
-                                     "'input' which one the %s takes",
-                                     written_outputs_, what),
-                     part);
-    }
-    auto found = names_.FindTensor(part.input(), absl::StrCat("the ", what));
-    if (!found.ok()) return job_.At(found.status(), part, "input");
-    return found->variable;
-  }
-
-  absl::Status DeclareLabel(const std::string& name, const AnswerSpec& spec) {
-    if (main_.FindVar(name) != nullptr) return absl::OkStatus();
-    VarDesc var;
-    var.name = name;
-    var.dtype = spec.dtype;
-    var.shape = spec.shape;
-    var.need_check_feed = true;
-    var.stop_gradient = true;
-    main_.AddVar(var);
-    built_.labels.push_back(std::move(var));
-    return absl::OkStatus();
-  }
-
-  // A layer's result, an input or a field of the data set.
-  absl::StatusOr<std::string> FindField(const std::string& name,
-                                        const AnswerSpec& spec) {
-    if (const LayerInput* own = names_.Own(name); own != nullptr)
-      return own->variable;
-    PD_RETURN_IF_ERROR(DeclareLabel(name, spec));
-    if (main_.FindVar(name)->need_check_feed) return name;
-    return InvalidArgument("'%s' is a parameter, not a field or layer", name);
-  }
-
-  absl::Status BuildLosses() {
-    std::vector<std::string> losses;
-    const auto& all = job_.proto().loss();
-    for (int i = 0; i < all.size(); ++i) {
-      if (!InThisForm(all[i])) continue;
-      PD_ASSIGN_OR_RETURN(const std::string input, Judged(all[i], "loss"));
-      const auto find = [this](const std::string& name,
-                               const AnswerSpec& spec) {
-        return FindField(name, spec);
-      };
-      auto value = BuildLoss(all[i], i, input, find, parts_);
-      if (!value.ok()) return job_.At(value.status(), all[i]);
-      losses.push_back(*value);
-      built_.losses.emplace_back(i, *value);
-    }
-    if (losses.empty())
-      return all.empty()
-                 ? absl::OkStatus()
-                 : job_.At(
-                       InvalidArgument("no loss is left where 'when' leaves "
-                                       "them out; at least one must be"),
-                       all[0]);
-    built_.loss = losses[0];
-    if (losses.size() == 1) return absl::OkStatus();
-    OpDesc op;
-    op.type = "sum";
-    op.SetInput("X", losses);
-    built_.loss = main_.UniqueTemporary("sum");
-    op.SetOutput("Out", {built_.loss});
-    return job_.At(main_.Append(std::move(op)), job_.proto().loss(0));
-  }
-
-  absl::Status BuildMetric(const job::Metric& metric) {
-    MetricInputs inputs;
-    PD_ASSIGN_OR_RETURN(inputs.input, Judged(metric, "metric"));
-    const LayerInput* lengths = names_.Own(metric.input_length());
-    if (metric.has_input_length() && lengths != nullptr)
-      inputs.input_length = lengths->variable;
-    // Rows of several images say themselves how many each has.
-    if (!metric.has_input_length() && metric.has_mean_average_precision())
-      inputs.input_length = RowCountsOf(built_.main, inputs.input);
-    built_.metrics.push_back(std::move(inputs));
     return absl::OkStatus();
   }
 

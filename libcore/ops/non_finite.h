@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NaN and infinities do in operators, for checks that look for them: a row
+// How operators treat NaN and infinities, for checks that look for them: a row
 // for each op type about which something is known. tests/ops/test_registry.cc
 // holds the rows against the schemas.
 #ifndef PD_LIBCORE_OPS_NON_FINITE_H_

@@ -63,7 +63,7 @@ void MakeParameters(Case* one, NamedArrays* params) {
   }
 }
 
-// What a case is fed with and gives, forward.
+// The inputs and outputs of a case, forward.
 FeedFetch Ends(const Case& one, NamedArrays* fed) {
   FeedFetch names;
   for (const auto& [name, array] : one.feed)

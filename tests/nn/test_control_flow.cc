@@ -117,7 +117,7 @@ TEST(ControlFlow, GradientsOfBothBranches) {
   CheckGradient(model, {1, 3}, {0.1, -0.2, 0.3});
 }
 
-// What is read in the loop and behind it keeps its value.
+// A value that is read in the loop and behind it is kept.
 TEST(ControlFlow, ALoopLeavesItsFirstValues) {
   CheckGradient(
       absl::StrCat(kSmall,

@@ -36,8 +36,8 @@ const VarDesc& Around(OnnxOp* op, const std::string& name) {
   return *op->model().program.FindVar(op->graph()->block(), name);
 }
 
-// What stands for a variable that has no value where a block does not run:
-// nothing reads it then, but ONNX wants one.
+// A value for a variable that has none where a block does not run: nothing
+// reads it then, but ONNX wants one.
 std::string Filler(OnnxOp* op, const VarDesc& var) {
   if (var.kind == VarKind::kLodTensorArray)
     return op->Emit("SequenceEmpty", {},

@@ -246,7 +246,7 @@ std::string Overlaps(OnnxOp* op, const std::string& boxes, DType dtype) {
   return Div(op, common, op->Emit("Where", {none, op->Const(1, dtype), both}));
 }
 
-// What each of the scores [n, classes, k], which fall, is multiplied with.
+// The factors of the scores [n, classes, k], which fall.
 std::string Decay(OnnxOp* op, const std::string& boxes, const std::string& k,
                   DType dtype) {
   const std::string one = op->Const(1, dtype);

@@ -23,7 +23,7 @@ struct OnnxConverter {
 const OnnxConverter* FindOnnxConverter(const std::string& op_type);
 
 /// Writes the ops of a block of the program as nodes of the current graph.
-/// What cannot be written is told by OnnxGraph::failures.
+/// OnnxGraph::failures tells which ops cannot be written.
 void ConvertBlock(int32_t block, OnnxGraph* graph);
 
 using OnnxConverters = std::vector<OnnxConverter>;

@@ -124,7 +124,7 @@ absl::StatusOr<Results> BuildBranch(const char* field,
   return made;
 }
 
-// What both shapes are; open where they differ.
+// The extents that both shapes have; open (-1) where they differ.
 Shape Common(Shape a, const Shape& b) {
   for (size_t i = 0; i < a.size(); ++i)
     if (a[i] != b[i]) a[i] = -1;

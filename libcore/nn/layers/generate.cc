@@ -42,7 +42,7 @@ struct Sequences {
   }
 };
 
-// What a step of the decoder gives.
+// The results of one step of the decoder.
 struct Decoded {
   std::string logits;  // float32 [rows, words]
   std::vector<LayerInput> states;

@@ -16,7 +16,7 @@ namespace pd {
 
 class Loop {
  public:
-  /// What one run of the body makes.
+  /// The results of one run of the body.
   struct Run {
     std::string condition;            ///< one bool: whether to run again
     std::vector<std::string> values;  ///< of the variables, in their order

@@ -191,7 +191,7 @@ absl::StatusOr<LayerResult> MakeLayer(const LayerArguments& a, bool decodes,
   return result;
 }
 
-// What layers looked at, one by one and all by one name.
+// Keys and values that layers have looked at, one by one and all by one name.
 class Caches {
  public:
   Caches(bool decodes, LayerContext* c) : decodes_(decodes), c_(c) {}
