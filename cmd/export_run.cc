@@ -397,6 +397,18 @@ absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
                               : absl::OkStatus();
 }
 
+// Converters and passes read slots and attributes by name. A drawing shows the
+// program as the file has it.
+absl::Status CheckOps(const ExportOptions& options, const OpRegistry& registry,
+                      ProgramDesc* program) {
+  ProgramDesc normalized = *program;
+  const absl::Status status = NormalizeOps(registry, &normalized);
+  if (options.to == "dot")
+    return absl::IsInvalidArgument(status) ? status : absl::OkStatus();
+  if (status.ok()) *program = std::move(normalized);
+  return status;
+}
+
 }  // namespace
 
 absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
@@ -423,7 +435,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   if (options.to == "onnx" || options.to == "dot" || options.optimize ||
       quantized)
     PD_RETURN_IF_ERROR(
-        OfModel(loaded, NormalizeOps(*registry, &loaded.program)));
+        OfModel(loaded, CheckOps(options, *registry, &loaded.program)));
   if (options.inputs.empty()) names.feeds = loaded.feeds;
   names.fetches = loaded.fetches;
   names.classes = loaded.classes;
