@@ -4,12 +4,14 @@
 // (of a .pdmodel) and PyTorch's (of an .onnx file).
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "formats/npz.h"
+#include "libcore/base/status_macros.h"
 #include "libcore/kernels/attach.h"
 #include "libcore/model/checkpoint.h"
 #include "libcore/nn/job.h"
@@ -199,6 +201,97 @@ TEST_F(SavedNetworkTest, FrozenBatchNormalizationsStayAsInEvaluation) {
             6);
   EXPECT_EQ(Normalizing(kFrozen, "train_mode: true"), 7);
   EXPECT_EQ(Normalizing("", "train_mode: false"), 0);
+}
+
+// The file is there when the run begins and gone from then on.
+TEST_F(SavedNetworkTest, RunNeedsNoFile) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "saved_network_files";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  for (const char* file :
+       {"mobile.pdmodel", "mobile.pdiparams", "data.npz", "head.npz"})
+    fs::copy_file(fs::path(kData) / file, folder / file);
+  const auto at = [&](const std::string& file, const std::string& text,
+                      const std::string& run) -> absl::StatusOr<LoadedJob> {
+    PD_ASSIGN_OR_RETURN(const LoadedJob job, ParseJob(text, file));
+    return OpenNetworks(job, run);
+  };
+  const std::string path = (folder / "job.pbtxt").string();
+  const std::string text = JobText(kPaddle, "");
+  const auto train = [&](const LoadedJob& job, const std::string& run) {
+    TrainerOptions options;
+    options.run = run;
+    options.resume = true;
+    TrainObserver nobody;
+    auto trainer = Trainer::Create(&registry_, job, options, &nobody);
+    EXPECT_TRUE(trainer.ok()) << trainer.status();
+    if (!trainer.ok()) return std::string();
+    const auto outcome = (*trainer)->Run();
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.ok() ? outcome->checkpoint : std::string();
+  };
+  const auto steps = [&](const char* count) {
+    return absl::StrReplaceAll(text, {{"epochs: 1", count}});
+  };
+  const std::string whole = (folder / "whole").string(),
+                    run = (folder / "run").string();
+  auto job = at(path, steps("epochs: 2"), "");
+  ASSERT_TRUE(job.ok()) << job.status();
+  const std::string want = train(*job, whole);
+  job = at(path, steps("epochs: 2 steps: 3"), "");
+  ASSERT_TRUE(job.ok()) << job.status();
+  train(*job, run);
+  fs::remove(folder / "mobile.pdmodel");
+  fs::remove(folder / "mobile.pdiparams");
+  EXPECT_FALSE(at(path, text, "").ok());
+  job = at(path, steps("epochs: 2"), run);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const std::string got = train(*job, run);
+  const auto first = ReadCheckpoint(want), second = ReadCheckpoint(got);
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  ASSERT_EQ(first->params.size(), second->params.size());
+  for (const auto& [name, value] : first->params) {
+    const Array& other = second->params.at(name);
+    ASSERT_EQ(value.size_bytes(), other.size_bytes()) << name;
+    EXPECT_EQ(0, std::memcmp(value.bytes.get(), other.bytes.get(),
+                             value.size_bytes()))
+        << name;
+  }
+  // Evaluation and export take the run's own job.
+  const auto own = ReadJob(run + "/job.pbtxt");
+  ASSERT_TRUE(own.ok()) << own.status();
+  const auto opened = OpenNetworks(*own, "");
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_TRUE(BuildTestProgram(registry_, *opened).ok());
+  fs::remove_all(folder);
+}
+
+TEST_F(SavedNetworkTest, DamagedFilesAreRefusedByName) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "saved_network_damage";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const std::string text = JobText(kPaddle, "");
+  const auto error = [&](const char* cut, uintmax_t bytes) {
+    for (const char* file : {"mobile.pdmodel", "mobile.pdiparams"}) {
+      fs::copy_file(fs::path(kData) / file, folder / file,
+                    fs::copy_options::overwrite_existing);
+      if (std::string(cut) == file) fs::resize_file(folder / file, bytes);
+    }
+    const auto job = ParseJob(text, (folder / "job.pbtxt").string());
+    EXPECT_TRUE(job.ok()) << job.status();
+    return std::string(OpenNetworks(*job, "").status().message());
+  };
+  for (const uintmax_t bytes : {0u, 1u, 100u, 3000u, 20000u})
+    EXPECT_TRUE(absl::StrContains(error("mobile.pdmodel", bytes),
+                                  (folder / "mobile.pd").string()))
+        << bytes << ": " << error("mobile.pdmodel", bytes);
+  for (const uintmax_t bytes : {0u, 2000u, 4900u})
+    EXPECT_TRUE(absl::StrContains(error("mobile.pdiparams", bytes),
+                                  (folder / "mobile.pdiparams").string()))
+        << bytes << ": " << error("mobile.pdiparams", bytes);
+  fs::remove_all(folder);
 }
 
 TEST_F(SavedNetworkTest, Errors) {
