@@ -213,8 +213,7 @@ class Page {
         "The same network from a file that holds it, as `paddle.jit.save` or "
         "an export to ONNX writes one: the job needs nothing but the name of "
         "the value that the new head reads. The run keeps the network and "
-        "needs "
-        "the file no more:");
+        "needs the file no more:");
     Literal(
         "layer { name: \"net\" model { file: \"mobilenet_v2.pdmodel\" cut: "
         "\"flatten_0.tmp_0\" } }\n"
