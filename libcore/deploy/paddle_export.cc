@@ -110,8 +110,8 @@ std::set<std::string> Written(const ProgramDesc& program) {
   return written;
 }
 
-// Tells paddle.jit.load what the parameters are: those that are trained have
-// `trainable`, buffers such as a batch norm's statistics have not.
+// Tells paddle.jit.load which parameters are trained there: a batch norm's
+// statistics are not.
 void AddInfo(const InferenceModel& model, PickleDict* info) {
   const std::vector<VarDesc>& vars = model.program.global().vars;
   // Programs of save_inference_model do not say which are parameters.
@@ -129,7 +129,7 @@ void AddInfo(const InferenceModel& model, PickleDict* info) {
     PickleDict entry;
     entry.Add("structured_name", {name});
     entry.Add("stop_gradient", {!trained});
-    if (parameter) entry.Add("trainable", {trained});
+    entry.Add("trainable", {trained});
     info->Add(name, {std::move(entry)});
   }
 }

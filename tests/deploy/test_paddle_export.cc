@@ -6,6 +6,7 @@
 #include <set>
 
 #include "formats/npz.h"
+#include "formats/pickle.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/attach.h"
 #include "libcore/nn/build.h"
@@ -245,6 +246,56 @@ TEST(PaddleExport, ModelWithoutParametersHasNoFileOfThem) {
   const auto written = ReadProgram(prefix + ".pdmodel");
   ASSERT_TRUE(written.ok());
   EXPECT_EQ(written->version, 2003000);
+}
+
+// scripts/interop/check_methods.py asks paddle.jit.load.
+TEST(PaddleExport, MethodsAndTheTableOfParameters) {
+  const auto lenet = ReadInferenceModel(DeployData("lenet"));
+  const auto resnet = ReadInferenceModel(DeployData("cifar_resnet"));
+  ASSERT_TRUE(lenet.ok() && resnet.ok());
+  const std::string folder = EmptyFolder(), prefix = folder + "/model";
+  ASSERT_TRUE(WritePaddleModel(*resnet, prefix, {{"other", *lenet}}).ok());
+  ASSERT_TRUE(WritePaddleModel(*lenet, folder + "/alone").ok());
+  for (const char* end : {".pdmodel", ".pdiparams"})
+    EXPECT_EQ(Contents(prefix + ".other" + end),
+              Contents(folder + "/alone" + end));
+  const auto info = ReadPickle(prefix + ".pdiparams.info");
+  ASSERT_TRUE(info.ok()) << info.status();
+  const auto* table = info->As<PickleDict>();
+  ASSERT_NE(table, nullptr);
+  std::set<std::string> names;
+  for (const InferenceModel* model : {&*lenet, &*resnet})
+    for (const auto& [name, value] : model->params) names.insert(name);
+  EXPECT_EQ(table->items.size(), names.size());
+  size_t buffers = 0;
+  for (const std::string& name : names) {
+    const PickleValue* entry = table->Find(name);
+    ASSERT_NE(entry, nullptr) << name;
+    // Means and variances of batch norms.
+    const bool buffer = name.find("batch_norm") == 0 &&
+                        (name.find(".w_1") != std::string::npos ||
+                         name.find(".w_2") != std::string::npos);
+    buffers += buffer ? 1 : 0;
+    const auto* dict = entry->As<PickleDict>();
+    ASSERT_NE(dict, nullptr) << name;
+    EXPECT_EQ(*dict->Find("trainable")->As<bool>(), !buffer) << name;
+    EXPECT_EQ(*dict->Find("stop_gradient")->As<bool>(), buffer) << name;
+    EXPECT_EQ(*dict->Find("structured_name")->As<std::string>(), name);
+  }
+  EXPECT_GT(buffers, 0u);
+}
+
+TEST(PaddleExport, NamesOfMethods) {
+  const auto model = ReadInferenceModel(DeployData("lenet"));
+  ASSERT_TRUE(model.ok());
+  const std::string prefix = EmptyFolder() + "/model";
+  const auto refusal = [&](const std::vector<PaddleMethod>& methods) {
+    return std::string(WritePaddleModel(*model, prefix, methods).message());
+  };
+  EXPECT_EQ(refusal({{"forward", *model}}), "two methods are named 'forward'");
+  EXPECT_EQ(refusal({{"a/b", *model}}),
+            "'a/b' cannot name a method: expected letters, digits and '_'");
+  EXPECT_FALSE(fs::exists(prefix + ".pdmodel"));
 }
 
 }  // namespace
