@@ -105,8 +105,8 @@ void DropOthers(const FieldDescriptor* field, Cursor* at) {
     ErasePlaces(JoinPath(at->path, set->name()), at->places);
 }
 
-absl::StatusOr<const FieldDescriptor*> FindField(const PathStep& step,
-                                                 const Cursor& at) {
+absl::StatusOr<const FieldDescriptor*> FieldOfStep(const PathStep& step,
+                                                   const Cursor& at) {
   const Descriptor* type = at.message->GetDescriptor();
   const FieldDescriptor* field = type->FindFieldByName(step.name);
   if (field == nullptr)
@@ -118,7 +118,7 @@ absl::StatusOr<const FieldDescriptor*> FindField(const PathStep& step,
 }
 
 absl::Status StepInto(const PathStep& step, Cursor* at) {
-  PD_ASSIGN_OR_RETURN(const FieldDescriptor* field, FindField(step, *at));
+  PD_ASSIGN_OR_RETURN(const FieldDescriptor* field, FieldOfStep(step, *at));
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE)
     return InvalidArgument("'%s' is a value: it has no fields", step.name);
   const Reflection* reflection = at->message->GetReflection();
@@ -196,7 +196,7 @@ absl::Status SetElement(const PathStep& step, const FieldDescriptor* field,
 
 absl::Status SetLast(const PathStep& step, absl::string_view value,
                      Cursor* at) {
-  PD_ASSIGN_OR_RETURN(const FieldDescriptor* field, FindField(step, *at));
+  PD_ASSIGN_OR_RETURN(const FieldDescriptor* field, FieldOfStep(step, *at));
   const std::string path = JoinPath(at->path, step.name);
   const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
   if (step.selected)

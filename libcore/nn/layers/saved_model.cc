@@ -100,18 +100,30 @@ class SavedLayer {
     return names_[name] = made;
   }
 
+  // Replaces a name of the file with the job's. A damaged program may read what
+  // nothing makes.
+  absl::Status Rename(std::string* name) const {
+    if (*name == kEmptyVar) return absl::OkStatus();
+    const auto it = names_.find(*name);
+    if (it == names_.end())
+      return InvalidArgument(
+          "'%s': variable '%s' is read, and nothing makes it", model_.file(),
+          *name);
+    *name = it->second;
+    return absl::OkStatus();
+  }
+
   absl::Status AppendOp(OpDesc op) {
     for (auto& [slot, names] : op.inputs)
-      for (std::string& name : names)
-        if (name != kEmptyVar) name = names_.at(name);
+      for (std::string& name : names) PD_RETURN_IF_ERROR(Rename(&name));
     for (auto& [slot, names] : op.outputs)
       for (std::string& name : names)
         if (name != kEmptyVar) name = Made(name, op.type);
     for (auto& [attr, value] : op.attrs) {
       if (auto* ref = std::get_if<VarRef>(&value))
-        ref->name = names_.at(ref->name);
+        PD_RETURN_IF_ERROR(Rename(&ref->name));
       if (auto* refs = std::get_if<VarRefs>(&value))
-        for (std::string& name : refs->names) name = names_.at(name);
+        for (std::string& name : refs->names) PD_RETURN_IF_ERROR(Rename(&name));
     }
     for (const char* attr : {"op_callstack", "op_device", "op_namescope",
                              "op_role", "op_role_var"})
