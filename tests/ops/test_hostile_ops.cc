@@ -2,14 +2,16 @@
 // Programs that nobody would write: every operator of PaddlePaddle's cases,
 // forward and gradient, with its integer attributes set to -1, 0, 2^30, 2^31
 // and 2^62 one by one, with attributes of other types, and with slots emptied,
-// renamed, doubled or given another variable. They must run or be refused: no
-// crash, no endless loop, no message of the standard library, no memory above
-// a small limit. A child process tries the changes; when one kills it, that one
-// fails by name and another child goes on behind it.
+// renamed, doubled or given another variable; and honest programs with hostile
+// data: such numbers, NaN and Inf, fewer rows, none. They must run or be
+// refused: no crash, no endless loop, no message of the standard library, no
+// memory above a small limit. A child process tries the changes; when one kills
+// it, that one fails by name and another child goes on behind it.
 //   test_hostile_ops --gtest_filter=*conv2d
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -68,19 +70,32 @@ class Hostile {
                    [&] {
                      ProgramDesc program = golden_.program;
                      change(&program.blocks[block_].ops[op_]);
-                     return Run(program, fast);
+                     return Run(program, golden_.feed, fast);
+                   });
+  }
+
+  // Runs the case with one feed changed.
+  void TryFeed(const std::string& name, const std::string& what,
+               const std::function<Array(const Array&)>& change) {
+    for (const bool fast : {true, false})
+      trials_->Add(absl::StrCat(golden_.name, ": feed '", name, "' ", what,
+                                fast ? ", fast" : ", reference"),
+                   [&] {
+                     NamedArrays feeds = golden_.feed;
+                     feeds[name] = change(feeds[name]);
+                     return Run(golden_.program, feeds, fast);
                    });
   }
 
  private:
   // The message if it is one that no error may have, else "".
-  std::string Run(const ProgramDesc& program, bool fast) const {
+  std::string Run(const ProgramDesc& program, const NamedArrays& feeds,
+                  bool fast) const {
     Session session(&Registry(fast), 1);
     if (!golden_.startup.blocks.empty() &&
         !session.RunOnce(golden_.startup).ok())
       return "";
-    const absl::Status status =
-        session.Run(program, golden_.feed, fetches_).status();
+    const absl::Status status = session.Run(program, feeds, fetches_).status();
     for (const char* raw :
          {"vector::", "bad_alloc", "basic_string", "std::", "_M_"})
       if (absl::StrContains(status.message(), raw)) return status.ToString();
@@ -208,6 +223,51 @@ void TrySlots(SlotsOf slots, const std::vector<std::string>& variables,
   }
 }
 
+// `array` with `value` at some places: the first, the last, all.
+template <typename T>
+Array With(const Array& array, T value, int where) {
+  std::vector<T> values(array.data<T>(), array.data<T>() + array.size());
+  if (where == 0) values.front() = value;
+  if (where == 1) values.back() = value;
+  if (where == 2) std::fill(values.begin(), values.end(), value);
+  Array changed = MakeArray(array.shape, values);
+  changed.lod = array.lod;
+  return changed;
+}
+
+template <typename T>
+void TryValues(const std::string& name, const std::vector<T>& values,
+               Hostile* hostile) {
+  const char* places[] = {"first", "last", "everywhere"};
+  for (const T value : values)
+    for (const int where : {0, 1, 2})
+      hostile->TryFeed(
+          name, absl::StrCat("has ", value, " ", places[where]),
+          [&](const Array& array) { return With(array, value, where); });
+}
+
+void TryFeeds(const GoldenCase& golden, Hostile* hostile) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const auto& [name, array] : golden.feed) {
+    if (array.size() > 0 && array.dtype == DType::kInt32)
+      TryValues(name, Extremes<int32_t>(), hostile);
+    if (array.size() > 0 && array.dtype == DType::kInt64)
+      TryValues(name, Extremes<int64_t>(), hostile);
+    if (array.size() > 0 && array.dtype == DType::kFloat32)
+      TryValues<float>(name, {std::nanf(""), -kInf, 1e30f, -1.0f}, hostile);
+    for (size_t axis = 0; axis < array.shape.size(); ++axis)
+      for (const int64_t extent : {int64_t{0}, array.shape[axis] - 1})
+        if (extent >= 0 && extent < array.shape[axis])
+          hostile->TryFeed(name,
+                           absl::StrCat("has extent ", extent, " at ", axis),
+                           [&](const Array& whole) {
+                             Array part = whole;
+                             part.shape[axis] = extent;
+                             return part;
+                           });
+  }
+}
+
 std::vector<std::string> Zips(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -298,6 +358,16 @@ TEST_P(HostileOps, TypesAndSlots) {
       if (variables.size() < 6) variables.push_back(var.name);
     TrySlots(&OpDesc::inputs, variables, hostile);
     TrySlots(&OpDesc::outputs, variables, hostile);
+  });
+}
+
+TEST_P(HostileOps, Feeds) {
+  static std::map<std::string, int> seen;
+  const GoldenCase* last = nullptr;  // of several ops one stands for the case
+  Try(&seen, [&last](const GoldenCase& golden, Hostile* hostile) {
+    // Loops that data tell to go on have no end: each would take its second.
+    if (&golden != last && !HasLoop(golden.program)) TryFeeds(golden, hostile);
+    last = &golden;
   });
 }
 
