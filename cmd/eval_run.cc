@@ -124,8 +124,8 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
     if (!gradients.ok()) return OfModel(model, gradients.status());
     for (const std::string& name : backward.wrt) {
       if (gradients->count(name) == 0)
-        return InvalidArgument("'%s' does not depend on '%s'", options.grad,
-                               name);
+        return OfModel(model, InvalidArgument("'%s' does not depend on '%s'",
+                                              options.grad, name));
       fetches.push_back(gradients->at(name));
     }
   }

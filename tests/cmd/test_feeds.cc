@@ -196,6 +196,25 @@ TEST(Feeds, WhatTheModelDoesNotKnowIsAWarning) {
       << ended.log;
 }
 
+// A gradient by a value that is behind the one asked about.
+TEST(Programs, AGradientThatIsNotThereNamesTheFile) {
+  const auto program = ReadProgram(Data("lenet.pdmodel"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  std::vector<std::string> made;
+  for (const OpDesc& op : program->global().ops)
+    if (op.type != "feed" && op.type != "fetch")
+      made.push_back(op.outputs[0].second[0]);
+  EvalOptions eval;
+  eval.model = Data("lenet");
+  eval.feed = Data("lenet-feed.npz");
+  eval.grad = made.front();
+  eval.wrt = made.back();
+  const absl::Status status = Captured(RunEval, eval).status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "does not depend on"))
+      << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "lenet.pdmodel'")) << status;
+}
+
 // Errors inside of a program name the program's file.
 TEST(Programs, ErrorsNameTheFile) {
   const auto good = ReadProgram(Data("lenet.pdmodel"));
