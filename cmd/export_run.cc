@@ -358,21 +358,25 @@ absl::Status Compare(const NamedArrays& got, const NamedArrays& want,
   return absl::OkStatus();
 }
 
-// The same for ONNX Runtime's answers, where the machine has it.
-absl::Status VerifyInOnnxRuntime(const std::string& path,
-                                 const NamedArrays& feeds,
-                                 const std::vector<std::string>& fetches,
+// The same for ONNX Runtime's answers, where the machine has it. It refuses
+// arrays that the model does not read.
+absl::Status VerifyInOnnxRuntime(const LoadedModel& written,
+                                 const NamedArrays& arrays,
                                  const NamedArrays& want, std::ostream& out) {
   const auto runtime = OnnxRuntime::Open();
   if (!runtime.ok()) {
     LogInfo("only our own reader was asked: %s", runtime.status().message());
     return absl::OkStatus();
   }
+  NamedArrays feeds;
+  for (const std::string& name : written.feeds)
+    if (const auto it = arrays.find(name); it != arrays.end())
+      feeds.insert(*it);
   PD_ASSIGN_OR_RETURN(const NamedArrays named,
-                      runtime->Run(path, feeds, fetches));
+                      runtime->Run(written.path, feeds, written.fetches));
   NamedArrays by_place;
-  for (size_t i = 0; i < fetches.size(); ++i)
-    by_place[absl::StrCat("output_", i)] = named.at(fetches[i]);
+  for (size_t i = 0; i < written.fetches.size(); ++i)
+    by_place[absl::StrCat("output_", i)] = named.at(written.fetches[i]);
   return Compare(by_place, want,
                  absl::StrCat("ONNX Runtime ", runtime->version(), ": "), out);
 }
@@ -392,8 +396,7 @@ absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
                       Answers(registry, written.program, written.params, feeds,
                               written.fetches));
   PD_RETURN_IF_ERROR(Compare(got, want, "", out));
-  return options.to == "onnx" ? VerifyInOnnxRuntime(options.out, feeds,
-                                                    written.fetches, want, out)
+  return options.to == "onnx" ? VerifyInOnnxRuntime(written, feeds, want, out)
                               : absl::OkStatus();
 }
 

@@ -276,6 +276,7 @@ const std::set<std::string>& Plain() {
       new std::set<std::string>{"linear",
                                 "embedding",
                                 "block",           // test_build
+                                "model",           // test_saved_network
                                 "nce",             // random: test_losses
                                 "gumbel_softmax",  // test_random_layers
                                 "normal",

@@ -28,7 +28,7 @@ constexpr char kInputs[] =
     "input { name: \"x\" shape: [-1, 4, 2] } "
     "input { name: \"h\" shape: [-1, 3] } "
     "input { name: \"open\" shape: [-1, -1, 2] } "
-    "input { name: \"none\" shape: [-1, 0, 2] }\n"
+    "input { name: \"many\" shape: [-1, 65537, 2] }\n"
     "block { name: \"cell\" input: [\"x\", \"h\"] layer { name: \"gru\" input: "
     "\"x\" gru_cell { hidden_size: 3 states: \"h\" } } layer { name: \"fc\" "
     "linear { out_features: 5 } } output: [\"fc\", \"gru\"] }\n";
@@ -172,11 +172,11 @@ TEST(Recurrent, WhatDoesNotFit) {
     return ErrorOf(absl::StrCat("layer { name: \"l\" input: \"", x, "\" rnn { ",
                                 arguments, " } }"));
   };
-  EXPECT_EQ(rnn("cell { gru_cell { hidden_size: 3 } }", "open"),
-            "no error");
-  EXPECT_EQ(rnn("cell { gru_cell { hidden_size: 3 } }", "none"),
-            "job.pbtxt:4:1: layer 'l' (rnn) expects sequences [N, time, ...] "
-            "with 1 to 65536 steps, on axis 1; input 'none' gives [-1, 0, 2]");
+  EXPECT_EQ(rnn("cell { gru_cell { hidden_size: 3 } }", "open"), "no error");
+  EXPECT_EQ(
+      rnn("cell { gru_cell { hidden_size: 3 } }", "many"),
+      "job.pbtxt:4:1: layer 'l' (rnn) expects sequences [N, time, ...] "
+      "with 1 to 65536 steps, on axis 1; input 'many' gives [-1, 65537, 2]");
   EXPECT_EQ(rnn("cell { block { use: \"sell\" } state_shape { shape: 3 } }"),
             "job.pbtxt:4:36: there is no block 'sell', did you mean 'cell'?");
   EXPECT_EQ(rnn("cell { block { use: \"cell\" } }"),
