@@ -20,7 +20,8 @@ namespace pd {
 /// between two others belongs to both pairs; all pairs are gone through until
 /// nothing changes by more than 1 %. relu6, hard_swish and the like bend at a
 /// fixed size: what they divide is left alone. Batch norms in between are in
-/// the way: fold them first. Gives the number of pairs.
+/// the way: fold them first. The ops are normalized (NormalizeOps). Gives the
+/// number of pairs.
 int EqualizeLayers(InferenceModel* model);
 
 }  // namespace pd

@@ -9,6 +9,7 @@
 #include "libcore/autodiff/backward.h"
 #include "libcore/exec/session.h"
 #include "libcore/program/block_builder.h"
+#include "libcore/program/verifier.h"
 
 namespace pd {
 namespace {
@@ -64,7 +65,10 @@ void Net::Run(const PassOptions& options) {
   PassContext context;
   context.registry = &Registry();
   context.keep.insert(fetches.begin(), fetches.end());
-  const absl::Status status = RunPasses(context, options, &program);
+  // As Session::Compile does.
+  absl::Status status = NormalizeOps(Registry(), &program);
+  ASSERT_TRUE(status.ok()) << status;
+  status = RunPasses(context, options, &program);
   ASSERT_TRUE(status.ok()) << status;
 }
 

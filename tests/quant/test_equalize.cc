@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libcore/program/verifier.h"
 #include "libcore/quant/layer_errors.h"
 #include "tests/quant/quant_fixture.h"
 
@@ -91,7 +92,8 @@ TEST_F(EqualizeLeNet, GivesBackWhatUnequalChannelsLose) {
 
 // conv2d -> `activation` -> depthwise_conv2d -> `activation` -> conv2d, with
 // four channels of very unequal sizes.
-InferenceModel Separable(const std::string& activation) {
+InferenceModel Separable(const OpRegistry& registry,
+                         const std::string& activation) {
   InferenceModel model;
   BlockDesc block;
   const auto add_var = [&](const std::string& name, Shape shape) {
@@ -144,6 +146,7 @@ InferenceModel Separable(const std::string& activation) {
   add_activation("c", "d");
   add_conv("conv2d", "d", "w2", "y");
   model.program.blocks = {block};
+  EXPECT_TRUE(NormalizeOps(registry, &model.program).ok());
   model.names = {{"x"}, {"y"}};
   return model;
 }
@@ -153,7 +156,7 @@ TEST_F(EqualizeLeNet, DepthwiseLayersBelongToBothPairs) {
   for (int i = 0; i < 2 * 3 * 36; ++i)
     values.push_back(std::cos(static_cast<float>(i)));
   const Array x = MakeArray<float>({2, 3, 6, 6}, values);
-  InferenceModel model = Separable("relu");
+  InferenceModel model = Separable(registry_, "relu");
   const Array before = Answers(model, x);
   float most = 0;
   for (int64_t i = 0; i < before.size(); ++i)
@@ -178,7 +181,7 @@ TEST_F(EqualizeLeNet, DepthwiseLayersBelongToBothPairs) {
 
 TEST_F(EqualizeLeNet, WhatBendsAtAFixedSizeIsLeftAlone) {
   for (const char* activation : {"relu6", "hard_swish", "sigmoid"}) {
-    InferenceModel model = Separable(activation);
+    InferenceModel model = Separable(registry_, activation);
     EXPECT_EQ(EqualizeLayers(&model), 0) << activation;
   }
 }
