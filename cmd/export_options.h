@@ -18,10 +18,10 @@ struct ExportOptions {
   std::string to = "paddle";
   std::string out;
   int64_t opset = 13;
-  std::vector<std::string> inputs;  ///< "x", "x=-1,3,224,224:uint8"
+  std::vector<std::string> inputs;   ///< "x", "x=-1,3,224,224:uint8"
   std::vector<std::string> methods;  ///< "NAME=OUTPUTS[ from INPUTS]"
-  std::string fetch;                ///< names, separated by commas
-  std::string output_name;          ///< names, separated by commas
+  std::string fetch;                 ///< names, separated by commas
+  std::string output_name;           ///< names, separated by commas
   bool with_transforms = false;
   bool with_softmax = false;
   bool optimize = false;
