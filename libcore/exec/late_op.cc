@@ -268,7 +268,9 @@ absl::Status LateOp::RunKept(const RunContext& context, const Variables& inputs,
     Metas metas;
     for (const auto& [name, variable] : inputs) {
       metas[name] = MetaOf(*variable.tensor);
-      metas[name].value = variable.tensor;
+      // Where only a shape is read, there may be no elements.
+      if (!def().Has(Trait::kReadsShapesOnly))
+        metas[name].value = variable.tensor;
     }
     PD_ASSIGN_OR_RETURN(const Metas made, Infer(metas));
     if (!AreDense(outputs, made) ||

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// reshape2 as a late op: the elements of its input 'Shape' belong to the
-// binding, for the shape of the output follows from them.
+// Late ops that the tests of the core alone do not have: the elements of
+// reshape2's input 'Shape' belong to the binding, for the shape of the output
+// follows from them; a plan computes the shape of integers that it does not
+// know yet.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +11,8 @@
 #include <vector>
 
 #include "libcore/exec/late_op.h"
+#include "libcore/exec/session.h"
+#include "libcore/ir/array.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -51,6 +55,38 @@ TEST(LateReshapeTest, FollowsTheElementsOfItsInput) {
     EXPECT_EQ(std::vector<float>(out.data<float>(), out.data<float>() + 6),
               values);
   }
+}
+
+// No element of the input is there when the plan is made.
+TEST(LateReshapeTest, TheShapeOfIntegersIsKnownBeforeTheyAre) {
+  OpRegistry registry;
+  ASSERT_TRUE(RegisterAllOps(&registry).ok());
+  ProgramDesc program;
+  program.blocks.emplace_back();
+  VarDesc ids;
+  ids.name = "ids";
+  ids.dtype = DType::kInt64;
+  ids.shape = {-1, -1};
+  program.blocks[0].vars.push_back(ids);
+  VarDesc extents;
+  extents.name = "extents";
+  extents.dtype = DType::kInt32;
+  program.blocks[0].vars.push_back(extents);
+  OpDesc op;
+  op.type = "shape";
+  op.SetInput("Input", {"ids"});
+  op.SetOutput("Out", {"extents"});
+  program.blocks[0].ops.push_back(op);
+  Session session(&registry);
+  const auto answers = session.Run(
+      program,
+      {{"ids", MakeArray<int64_t>({2, 28}, std::vector<int64_t>(56, 1))}},
+      {"extents"});
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  const Array& shape = answers->at("extents");
+  EXPECT_EQ(std::vector<int32_t>(shape.data<int32_t>(),
+                                 shape.data<int32_t>() + shape.size()),
+            (std::vector<int32_t>{2, 28}));
 }
 
 }  // namespace
