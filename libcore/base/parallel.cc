@@ -3,6 +3,9 @@
 
 #include <omp.h>
 #include <sched.h>
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -54,6 +57,23 @@ class FirstException {
   std::exception_ptr exception_;
 };
 
+// ThreadSanitizer does not see the order that libgomp's forks and barriers make
+// and has to be told: what the caller did comes before each thread's part, and
+// each thread's part before what the caller does next.
+class Order {
+ public:
+#if defined(__SANITIZE_THREAD__)
+  Order() { __tsan_release(this); }
+  void ThreadBegins() { __tsan_acquire(this); }
+  void ThreadEnds() { __tsan_release(this); }
+  void AllEnded() { __tsan_acquire(this); }
+#else
+  void ThreadBegins() {}
+  void ThreadEnds() {}
+  void AllEnded() {}
+#endif
+};
+
 }  // namespace
 
 int AvailableCpus() {
@@ -86,14 +106,18 @@ void ParallelFor(int64_t n, int64_t grain,
     return;
   }
   FirstException thrown;
+  Order order;
 #pragma omp parallel num_threads(static_cast <int>(parts))
   {
+    order.ThreadBegins();
     const int64_t count = omp_get_num_threads();
     const int64_t me = omp_get_thread_num();
     const int64_t begin = n * me / count;
     const int64_t end = n * (me + 1) / count;
     if (begin < end) thrown.Keep([&] { body(begin, end); });
+    order.ThreadEnds();
   }
+  order.AllEnded();
   thrown.Rethrow();
 }
 
@@ -104,8 +128,14 @@ void ParallelParts(absl::FunctionRef<void(int, int)> body) {
     return;
   }
   FirstException thrown;
+  Order order;
 #pragma omp parallel num_threads(threads)
-  thrown.Keep([&] { body(omp_get_thread_num(), omp_get_num_threads()); });
+  {
+    order.ThreadBegins();
+    thrown.Keep([&] { body(omp_get_thread_num(), omp_get_num_threads()); });
+    order.ThreadEnds();
+  }
+  order.AllEnded();
   thrown.Rethrow();
 }
 
