@@ -38,7 +38,7 @@ double SumOf(const Array& array) {
   return sum;
 }
 
-// Of the sum of the model's output by its input 'x', at `x`.
+// The gradient of the sum of the model's output by its input 'x', at `x`.
 absl::StatusOr<Numbers> Gradient(BuiltModel built, const Shape& shape,
                                  const Numbers& x) {
   BackwardOptions options;

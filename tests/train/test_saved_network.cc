@@ -158,7 +158,7 @@ class SavedNetworkTest : public testing::Test {
     return std::string(BuildTrainProgram(registry_, *job).status().message());
   }
 
-  // Of the training program: how many of its batch normalizations use the
+  // The number of batch normalizations of the training program that use the
   // batch's statistics.
   int Normalizing(const std::string& group, const std::string& mode) {
     const auto job = Open(JobText(kPaddle, group, mode));

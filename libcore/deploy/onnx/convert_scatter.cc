@@ -179,7 +179,8 @@ std::string PlacesAlong(OnnxOp* op, const std::string& x, size_t i,
   const auto is = [&](const std::string& value, int64_t number) {
     return op->Emit("Equal", {value, op->ConstInts({number})});
   };
-  // Of the last element, -1, the end is "0"; backwards -1 is the first's.
+  // PaddlePaddle writes the last element alone as [-1:0]; ONNX would take that
+  // for an empty slice, so its end becomes the largest integer.
   if (decreases)
     end = op->Emit("Where",
                    {op->Emit("And", {is(start, -1), is(end, 0)}),
