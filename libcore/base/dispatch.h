@@ -3,12 +3,15 @@
 #ifndef PD_LIBCORE_BASE_DISPATCH_H_
 #define PD_LIBCORE_BASE_DISPATCH_H_
 
+#include <complex>
+#include <cstdint>
 #include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/base/dtype.h"
 #include "libcore/base/error.h"
+#include "libcore/base/half.h"
 
 namespace pd {
 
@@ -46,6 +49,22 @@ template <typename Body>
 auto DispatchNumeric(DType dtype, const Body& body) {
   return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
                        uint8_t>(dtype, body);
+}
+
+/// float32, float64, int32, int64 and the complex dtypes: the dtypes that
+/// PaddlePaddle adds and multiplies.
+template <typename Body>
+auto DispatchArithmetic(DType dtype, const Body& body) {
+  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
+                       std::complex<double>>(dtype, body);
+}
+
+/// Every dtype.
+template <typename Body>
+auto DispatchAll(DType dtype, const Body& body) {
+  return DispatchTypes<float, double, int32_t, int64_t, bool, int16_t, int8_t,
+                       uint8_t, Float16, BFloat16, std::complex<float>,
+                       std::complex<double>>(dtype, body);
 }
 
 }  // namespace pd

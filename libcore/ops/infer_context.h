@@ -95,6 +95,8 @@ class InferContext {
 // Inference that many ops share.
 /// Out gets X's meta ("X" -> "Out").
 absl::Status InferUnary(InferContext* context);
+/// OK: the shapes are known when the op has run.
+inline absl::Status InferNothing(InferContext*) { return absl::OkStatus(); }
 /// Every output "<slot>@GRAD" gets the meta of the forward input <slot>.
 absl::Status InferGradLikeInput(InferContext* context);
 

@@ -39,10 +39,6 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   return p;
 }
 
-void* Raw(Tensor* tensor) {
-  return tensor == nullptr ? nullptr : tensor->raw();
-}
-
 absl::StatusOr<Step> BindGraph(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
   const Attention& a = p.a;
@@ -70,8 +66,8 @@ absl::StatusOr<Step> BindGraph(BindContext* context, DeviceBinding* binding) {
   Tensor* workspace = bytes == 0 ? nullptr : context->Scratch(bytes);
   return Step([=, bound = *std::move(bound)](const RunContext&) {
     return bound->Run(
-        {Raw(p.query), Raw(p.key), Raw(p.value), Raw(p.bias), Raw(p.output)},
-        Raw(workspace));
+        {RawOrNull(p.query), RawOrNull(p.key), RawOrNull(p.value), RawOrNull(p.bias), RawOrNull(p.output)},
+        RawOrNull(workspace));
   });
 }
 

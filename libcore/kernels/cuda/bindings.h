@@ -250,6 +250,11 @@ void AddMove(const std::string& type, KernelTable* kernels) {
   kernels->Add(type, Implementation("cuda", kBind).FollowsInputs());
 }
 
+/// The memory of `tensor`, which an op may lack.
+inline void* RawOrNull(Tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->raw();
+}
+
 /// The windows of pooling. Unimplemented for more than three axes.
 absl::StatusOr<PoolWindows> ReadWindows(const PoolGeometry& g);
 

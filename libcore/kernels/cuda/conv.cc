@@ -260,18 +260,14 @@ struct ConvTensors {
   Tensor *input, *filter, *residual, *bias, *output;
 };
 
-void* Raw(Tensor* tensor) {
-  return tensor == nullptr ? nullptr : tensor->raw();
-}
-
 Step GraphStep(BindContext* context, std::shared_ptr<const BoundGraph> graph,
                const ConvTensors& t) {
   Tensor* workspace =
       graph->workspace() == 0 ? nullptr : context->Scratch(graph->workspace());
   return Step([=, graph = std::move(graph)](const RunContext&) {
-    const ConvolutionData data = {Raw(t.input), Raw(t.filter), Raw(t.residual),
-                                  Raw(t.bias), Raw(t.output)};
-    return graph->Run(data, Raw(workspace));
+    const ConvolutionData data = {RawOrNull(t.input), RawOrNull(t.filter), RawOrNull(t.residual),
+                                  RawOrNull(t.bias), RawOrNull(t.output)};
+    return graph->Run(data, RawOrNull(workspace));
   });
 }
 
@@ -289,9 +285,9 @@ absl::StatusOr<Step> TailStep(DeviceBinding* binding, const Convolution& c,
   args.top = tail.top;
   return Step([=](const RunContext&) {
     ConvTailArgs run = args;
-    run.out = Raw(t.output);
-    run.residual = Raw(t.residual);
-    run.bias = Raw(t.bias);
+    run.out = RawOrNull(t.output);
+    run.residual = RawOrNull(t.residual);
+    run.bias = RawOrNull(t.bias);
     return start.Elements(run.n, run);
   });
 }

@@ -76,8 +76,7 @@ inline constexpr int64_t kGrain = 4096;  // elements per thread at least
 template <UnaryTypes kTypes, typename Body>
 auto Dispatch(DType dtype, const Body& body) {
   if constexpr (kTypes == UnaryTypes::kWithIntegers)
-    return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
-                         uint8_t>(dtype, body);
+    return DispatchNumeric(dtype, body);
   else if constexpr (kTypes == UnaryTypes::kWithComplex ||
                      kTypes == UnaryTypes::kComplexPromoting)
     return DispatchTypes<float, double, std::complex<float>,

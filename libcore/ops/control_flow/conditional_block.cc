@@ -20,8 +20,6 @@
 namespace pd {
 namespace {
 
-absl::Status InferNothing(InferContext*) { return absl::OkStatus(); }
-
 // Reads the condition each time it is asked.
 struct Condition {
   std::vector<Tensor*> tensors;

@@ -31,9 +31,7 @@ std::string Elements(const Tensor& tensor, int64_t most) {
   const int64_t n =
       most < 0 ? tensor.size() : std::min<int64_t>(most, tensor.size());
   std::vector<std::string> words;
-  (void)DispatchTypes<float, double, int32_t, int64_t, bool, int16_t, int8_t,
-                      uint8_t, Float16, BFloat16, std::complex<float>,
-                      std::complex<double>>(tensor.dtype(), [&](auto tag) {
+  (void)DispatchAll(tensor.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < n; ++i) {
       const auto v = Computed<T>(tensor.data<T>()[i]);

@@ -32,8 +32,6 @@
 namespace pd {
 namespace {
 
-absl::Status InferNothing(InferContext*) { return absl::OkStatus(); }
-
 absl::StatusOr<bool> ReadCondition(BlockRunner* blocks,
                                    const std::string& name) {
   const Frame::Variable* v = blocks->frame()->Find(name);

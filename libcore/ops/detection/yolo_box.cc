@@ -16,6 +16,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/detection/yolov3_loss.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -63,11 +64,6 @@ absl::StatusOr<YoloBox> ReadYoloBox(const OpDesc& op, const Shape& x) {
   return yolo;
 }
 
-template <typename T>
-T Sigmoid(T x) {
-  return T(1) / (T(1) + std::exp(-x));
-}
-
 // One cell of one anchor: its values lie `stride` apart.
 template <typename T>
 struct Cell {
@@ -87,7 +83,7 @@ void DecodeBox(const YoloBox& yolo, const Cell<T>& cell, int64_t anchor,
     const T size = static_cast<T>(image[1 - k]);
     const T grid = static_cast<T>(extents[k]);
     const T centre =
-        (static_cast<T>(places[k]) + Sigmoid(cell.At(k)) * scale + bias) *
+        (static_cast<T>(places[k]) + YoloSigmoid(cell.At(k)) * scale + bias) *
         size / grid;
     const T extent =
         std::exp(cell.At(2 + k)) *
@@ -116,15 +112,15 @@ void RunYoloBox(const YoloBox& yolo, const T* x, const int32_t* sizes, T* boxes,
     const int64_t before =
         (yolo.iou_aware ? yolo.count() : 0) + anchor * (yolo.classes + 5);
     const Cell<T> cell = {own + before * cells + at, cells};
-    T confidence = Sigmoid(cell.At(4));
+    T confidence = YoloSigmoid(cell.At(4));
     if (yolo.iou_aware)
       confidence = std::pow(confidence, static_cast<T>(1.0 - yolo.factor)) *
-                   std::pow(Sigmoid(own[anchor * cells + at]),
+                   std::pow(YoloSigmoid(own[anchor * cells + at]),
                             static_cast<T>(yolo.factor));
     if (confidence < static_cast<T>(yolo.threshold)) continue;
     DecodeBox(yolo, cell, anchor, at, sizes + 2 * image, boxes + row * 4);
     for (int64_t c = 0; c < yolo.classes; ++c)
-      scores[row * yolo.classes + c] = confidence * Sigmoid(cell.At(5 + c));
+      scores[row * yolo.classes + c] = confidence * YoloSigmoid(cell.At(5 + c));
   }
 }
 

@@ -78,11 +78,6 @@ absl::StatusOr<YoloLoss> ReadYoloLoss(const OpDesc& op, const Shape& x,
 namespace {
 
 template <typename T>
-T Sigmoid(T x) {
-  return T(1) / (T(1) + std::exp(-x));
-}
-
-template <typename T>
 T CrossEntropy(T x, T target) {
   return std::max(x, T(0)) - x * target +
          std::log(T(1) + std::exp(-std::abs(x)));
@@ -114,7 +109,7 @@ CentredBox<T> Predicted(const YoloLoss& loss, const T* x, int64_t m,
   for (int k = 0; k < 2; ++k) {
     const T* value = x + k * loss.cells();
     box.at[k] = (static_cast<T>(places[k]) +
-                 Sigmoid(value[0]) * static_cast<T>(loss.scale) + bias) /
+                 YoloSigmoid(value[0]) * static_cast<T>(loss.scale) + bias) /
                 static_cast<T>(loss.side);
     box.extent[k] = std::exp(value[2 * loss.cells()]) *
                     loss.Anchor<T>(loss.mask[static_cast<size_t>(m)], k) /
@@ -257,13 +252,13 @@ void ImageGrad(const YoloLoss& loss, const YoloTensors& t, int64_t image,
     const int64_t at = loss.Entry(image, m, truth.cell);
     for (int k = 0; k < 2; ++k)
       dx[at + k * cells] =
-          (Sigmoid(x[at + k * cells]) - truth.target[k]) * truth.weight * dloss;
+          (YoloSigmoid(x[at + k * cells]) - truth.target[k]) * truth.weight * dloss;
     for (int k = 2; k < 4; ++k)
       dx[at + k * cells] =
           (x[at + k * cells] > truth.target[k] ? 1 : -1) * truth.weight * dloss;
     for (int64_t c = 5; c < loss.classes + 5; ++c)
       dx[at + c * cells] =
-          (Sigmoid(x[at + c * cells]) -
+          (YoloSigmoid(x[at + c * cells]) -
            loss.Target<T>(c - 5 == t.labels->data<int32_t>()[b])) *
           score * dloss;
   }
@@ -271,9 +266,9 @@ void ImageGrad(const YoloLoss& loss, const YoloTensors& t, int64_t image,
   for (int64_t i = 0; i < loss.count() * cells; ++i) {
     const int64_t at = loss.Entry(image, i / cells, i % cells) + 4 * cells;
     if (mask[i] > T(1e-5))
-      dx[at] = (Sigmoid(x[at]) - T(1)) * mask[i] * dloss;
+      dx[at] = (YoloSigmoid(x[at]) - T(1)) * mask[i] * dloss;
     else if (mask[i] > T(-0.5))
-      dx[at] = Sigmoid(x[at]) * dloss;
+      dx[at] = YoloSigmoid(x[at]) * dloss;
   }
 }
 

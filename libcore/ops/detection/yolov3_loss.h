@@ -5,6 +5,7 @@
 #define PD_LIBCORE_OPS_DETECTION_YOLOV3_LOSS_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,12 @@
 #include "libcore/ir/program_desc.h"
 
 namespace pd {
+
+/// 1 / (1 + exp(-x)).
+template <typename T>
+T YoloSigmoid(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
 
 struct YoloLoss {
   std::vector<int32_t> anchors, mask;

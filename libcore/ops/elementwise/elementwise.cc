@@ -454,8 +454,7 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context) {
   };
   if constexpr (kArithmetic<Op>)
     return upcaster.Wrap(
-        DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                      std::complex<double>>(g.dout->dtype(), bind));
+        DispatchArithmetic(g.dout->dtype(), bind));
   else
     return upcaster.Wrap(DispatchOperands<Op>(g.dout->dtype(), bind));
 }

@@ -44,12 +44,6 @@ void Cross(const T* a, const T* b, int64_t stride, T* out) {
   out[2 * stride] = static_cast<T>(a0 * b1 - a1 * b0);
 }
 
-template <typename Body>
-auto Dispatch(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::StatusOr<Step> BindCross(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
@@ -57,7 +51,7 @@ absl::StatusOr<Step> BindCross(BindContext* context) {
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", x->dtype(), x->shape()));
   PD_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(context->op(), x->shape()));
   PD_ASSIGN_OR_RETURN(const AxisView view, ViewAxis(x->shape(), axis));
-  return Dispatch(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       ForEachLine(view, [&](int64_t, int64_t at) {
@@ -79,7 +73,7 @@ absl::StatusOr<Step> BindCrossGrad(BindContext* context) {
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", x->dtype(), x->shape()));
   PD_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(context->op(), x->shape()));
   PD_ASSIGN_OR_RETURN(const AxisView view, ViewAxis(x->shape(), axis));
-  return Dispatch(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       ForEachLine(view, [&](int64_t, int64_t at) {

@@ -17,19 +17,13 @@
 namespace pd {
 namespace {
 
-template <typename Body>
-auto DispatchDot(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::StatusOr<Step> BindDot(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", x->dtype(), x->shape()));
   PD_ASSIGN_OR_RETURN(const AxisView view, ViewAxis(x->shape(), -1));
-  return DispatchDot(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       const T *a = x->data<T>(), *b = y->data<T>();
@@ -54,7 +48,7 @@ absl::StatusOr<Step> BindDotGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const AxisView view, ViewAxis(x->shape(), -1));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Out@GRAD", x->dtype(), view.outer));
-  return DispatchDot(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       const T *a = x->data<T>(), *b = y->data<T>(), *g = dout->data<T>();

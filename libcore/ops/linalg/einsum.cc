@@ -158,12 +158,6 @@ Labelled<T> LabelledTensor(const Tensor* t, const Labels& labels) {
   return made;
 }
 
-template <typename Body>
-auto Dispatch(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::StatusOr<Equation> ReadEquation(const BindContext& context,
                                       const std::vector<Tensor*>& operands) {
   std::vector<Shape> shapes;
@@ -185,7 +179,7 @@ absl::StatusOr<Step> BindEinsum(BindContext* context) {
     if (Tensor* cache = context->Output("InnerCache", i); cache != nullptr)
       kept.emplace_back(operands[i], cache);
   PD_ASSIGN_OR_RETURN(const Equation e, ReadEquation(*context, operands));
-  return Dispatch(out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       std::vector<Labelled<T>> labelled;
@@ -268,7 +262,7 @@ absl::StatusOr<Step> BindEinsumGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const Equation e, ReadEquation(*context, operands));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", operands[0]->dtype(),
                                  e.ShapeOf(e.out)));
-  return Dispatch(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       for (size_t i = 0; i < grads.size(); ++i)

@@ -133,8 +133,7 @@ absl::StatusOr<Step> Cut(const Frames& f, Tensor* from, Tensor* to) {
 
 // to = the sum of the frames in `from`.
 absl::StatusOr<Step> Join(const Frames& f, Tensor* from, Tensor* to) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchArithmetic(
       to->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step(

@@ -17,12 +17,6 @@
 namespace pd {
 namespace {
 
-template <typename Body>
-auto Dispatch(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 // Both shapes with one rank.
 std::pair<Shape, Shape> Aligned(Shape x, Shape y) {
   const size_t rank = std::max(x.size(), y.size());
@@ -67,7 +61,7 @@ absl::StatusOr<Step> BindKron(BindContext* context) {
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", x->dtype(), y->shape()));
   const auto loop = PairLoop(x->shape(), y->shape());
-  return Dispatch(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       const T *a = x->data<T>(), *b = y->data<T>();
@@ -90,7 +84,7 @@ absl::StatusOr<Step> BindKronGrad(BindContext* context) {
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Out@GRAD", x->dtype(), x->size() * y->size()));
   const auto loop = PairLoop(x->shape(), y->shape());
-  return Dispatch(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       const T *a = x->data<T>(), *b = y->data<T>(), *g = dout->data<T>();

@@ -161,12 +161,6 @@ int64_t Source(int64_t i, const Shape& batch, const Shape& part) {
   return number;
 }
 
-template <typename Body>
-auto DispatchProduct(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 // The product itself: which matrices make which.
 GemmBatch ForwardBatch(const Product& p) {
   const int64_t count = NumElements(p.batch);
@@ -192,7 +186,7 @@ absl::StatusOr<Step> BindProduct(BindContext* context) {
   }
   const GemmShape shape{p.m, p.n, p.k, p.trans_x, p.trans_y};
   return upcaster.Wrap(
-      DispatchProduct(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+      DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([x, y, out, shape, batch = ForwardBatch(p),
                      alpha = static_cast<T>(p.alpha)](const RunContext&) {
@@ -303,7 +297,7 @@ absl::StatusOr<Step> BindProductGrad(BindContext* context) {
   if (dx != nullptr) x_grad = XGrad(p, y, dout, dx);
   if (dy != nullptr) y_grad = YGrad(p, x, dout, dy);
   return upcaster.Wrap(
-      DispatchProduct(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+      DispatchArithmetic(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([x_grad, y_grad,
                      alpha = static_cast<T>(p.alpha)](const RunContext&) {
@@ -377,7 +371,7 @@ absl::StatusOr<Step> BindProductSecond(BindContext* context) {
   if (s.dy != nullptr && s.ddx != nullptr)
     s.y_grad = YGrad(s.p, s.ddx, dout, s.dy);
   if (s.ddout != nullptr) s.sum = context->Scratch(dout->bytes());
-  return DispatchProduct(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     return SecondStep<typename decltype(tag)::type>(s);
   });
 }

@@ -16,16 +16,11 @@
 #include "libcore/ops/common/axis_view.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/labels.h"
+#include "libcore/ops/loss/log_probability.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
-
-template <typename T>
-T LogProbability(T p) {
-  const T log = std::log(p);
-  return log == -std::numeric_limits<T>::infinity() ? T(-1e20) : log;
-}
 
 // A view of lines along the last axis and their labels.
 struct Problem {

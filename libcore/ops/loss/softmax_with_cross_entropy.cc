@@ -19,6 +19,7 @@
 #include "libcore/ops/common/axis_view.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/labels.h"
+#include "libcore/ops/loss/log_probability.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -51,13 +52,6 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context, const Tensor& x) {
   PD_RETURN_IF_ERROR(ExpectElements(
       *context, "Label", p.soft_label ? x.dtype() : p.label->dtype(), labels));
   return p;
-}
-
-// log of a probability; that of 0 is PaddlePaddle's stand-in for -inf.
-template <typename T>
-T LogProbability(T p) {
-  const T log = std::log(p);
-  return log == -std::numeric_limits<T>::infinity() ? T(-1e20) : log;
 }
 
 // Loss of the line at `start`; fills its softmax.

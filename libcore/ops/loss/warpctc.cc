@@ -21,18 +21,11 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/loss/log_add.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-double LogAdd(double a, double b) {
-  if (a == kNever) return b;
-  if (b == kNever) return a;
-  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
-}
 
 // One sequence: log probabilities [T, K] and its label.
 struct Path {
@@ -59,7 +52,7 @@ struct Path {
 // a(t, s): [T, S].
 std::vector<double> Prefixes(const Path& p) {
   const size_t n = p.tokens.size();
-  std::vector<double> a(static_cast<size_t>(p.steps) * n, kNever);
+  std::vector<double> a(static_cast<size_t>(p.steps) * n, kLogZero);
   a[0] = p.At(0, 0);
   if (n > 1) a[1] = p.At(0, 1);
   for (int64_t t = 1; t < p.steps; ++t) {
@@ -83,7 +76,7 @@ double Align(const Path& p, int64_t stride, T* grad) {
   const double* last = a.data() + static_cast<size_t>(p.steps - 1) * n;
   double log_likelihood = last[n - 1];
   if (n > 1) log_likelihood = LogAdd(log_likelihood, last[n - 2]);
-  std::vector<double> b(n, kNever), after(n), expected(p.classes);
+  std::vector<double> b(n, kLogZero), after(n), expected(p.classes);
   b[n - 1] = 0;
   if (n > 1) b[n - 2] = 0;
   for (int64_t t = p.steps; t-- > 0;) {

@@ -18,18 +18,11 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/labels.h"
+#include "libcore/ops/loss/log_add.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-double LogAdd(double a, double b) {
-  if (a == kNever) return b;
-  if (b == kNever) return a;
-  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
-}
 
 // One sample: T frames, n = U + 1 states of it, rows `width` states apart.
 template <typename T>
@@ -49,7 +42,7 @@ struct Lattice {
   }
 
   std::vector<double> Before() const {
-    std::vector<double> a(At(frames, 0), kNever);
+    std::vector<double> a(At(frames, 0), kLogZero);
     a[0] = 0;
     for (int64_t t = 0; t < frames; ++t)
       for (int64_t u = 0; u < states; ++u) {
@@ -62,7 +55,7 @@ struct Lattice {
 
   // One frame more than there are: the end.
   std::vector<double> After() const {
-    std::vector<double> b(At(frames + 1, 0), kNever);
+    std::vector<double> b(At(frames + 1, 0), kLogZero);
     b[At(frames, states - 1)] = 0;
     for (int64_t t = frames; t-- > 0;)
       for (int64_t u = states; u-- > 0;) {

@@ -68,13 +68,6 @@ absl::Status InferCast(InferContext* context) {
   return absl::OkStatus();
 }
 
-template <typename Body>
-auto DispatchAll(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, bool, int16_t, int8_t,
-                       uint8_t, Float16, BFloat16, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::StatusOr<Step> BindCast(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");

@@ -152,8 +152,7 @@ absl::StatusOr<Step> BindTrace(BindContext* context) {
   Tensor* out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(const Diagonal d,
                       DiagonalOf(context->op(), x->shape(), true));
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchArithmetic(
       x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([=](const RunContext&) {

@@ -26,13 +26,6 @@
 namespace pd {
 namespace {
 
-template <typename Body>
-auto DispatchAll(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, bool, int16_t, int8_t,
-                       uint8_t, Float16, BFloat16, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::Status InferGrad(InferContext* context) {
   if (!context->HasInput("Out@GRAD"))
     return InvalidArgument("'Out@GRAD' is missing");

@@ -131,19 +131,12 @@ absl::StatusOr<Step> BindGather(BindContext* context) {
   });
 }
 
-// Types whose gradients are summed.
-template <typename Body>
-auto DispatchSum(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::StatusOr<Step> BindGatherGrad(BindContext* context) {
   Tensor* index = context->Input("Index");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   context->NoBuffer(context->Input("X"));
-  return DispatchSum(dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return SlicesStep(context, dx, dout, [=](const Slices& s) {
       PD_RETURN_IF_ERROR(CheckIndices("Index", *index, 0, s.extent));
@@ -234,7 +227,7 @@ absl::StatusOr<Step> BindGatherNdGrad(BindContext* context) {
                            Name(dout->dtype()), ToString(dout->shape()),
                            Name(dx->dtype()), ToString(dx->shape()),
                            ToString(index->shape()));
-  return DispatchSum(dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([index, dout, dx, rows, width](const RunContext&) {
       std::memset(dx->raw(), 0, dx->bytes());

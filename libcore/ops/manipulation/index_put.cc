@@ -210,8 +210,7 @@ absl::StatusOr<Step> BindIndexPutGrad(BindContext* context) {
   if (dx != nullptr && dx->shape() != dout->shape())
     return InvalidArgument("out@GRAD has shape %s; x has %s",
                            ToString(dout->shape()), ToString(dx->shape()));
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchArithmetic(
       dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([=](const RunContext&) {

@@ -239,8 +239,7 @@ absl::StatusOr<Step> BindPad(BindContext* context) {
           ? 0.0f
           : context->Attr<float>(Is(context->op(), "pad3d") ? "value"
                                                             : "pad_value");
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchArithmetic(
       x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return SourcesStep(context, x, out, [=](const PadSources& sources) {
@@ -262,8 +261,7 @@ absl::StatusOr<Step> BindPadGrad(BindContext* context) {
     return InvalidArgument("Out@GRAD is %s %s; X is %s %s", Name(dout->dtype()),
                            ToString(dout->shape()), Name(dx->dtype()),
                            ToString(dx->shape()));
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchArithmetic(
       dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return SourcesStep(context, dx, dout, [=](const PadSources& sources) {

@@ -78,8 +78,7 @@ absl::StatusOr<Step> SumRepeatsStep(BindContext* context, Tensor* dout,
     return Step();
   }
   const ReducePlan plan = MakeReducePlan(r.shape, r.repeat);
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchArithmetic(
       dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([plan, dout, dx](const RunContext&) {

@@ -21,12 +21,6 @@
 namespace pd {
 namespace {
 
-template <typename Body>
-auto DispatchSum(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 // Where slices go: slice i of the source is slice Of(i) of the target, both
 // `inner` elements long.
 class Places {
@@ -163,7 +157,7 @@ absl::StatusOr<Step> BindScatter(BindContext* context) {
   };
   if (x->dtype() == DType::kUInt8)
     return DispatchTypes<uint8_t>(x->dtype(), bind);
-  return DispatchSum(x->dtype(), bind);
+  return DispatchArithmetic(x->dtype(), bind);
 }
 
 absl::Status InferScatterGrad(InferContext* context) {
@@ -186,7 +180,7 @@ absl::StatusOr<Step> BindScatterGrad(BindContext* context) {
     return InvalidArgument("Out@GRAD is %s; %s is %s", Name(dout->dtype()),
                            slot, Name(source->dtype()));
   const bool clears = context->op().type == "scatter_grad";
-  return DispatchSum(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       PD_RETURN_IF_ERROR(places.Check());
@@ -233,7 +227,7 @@ absl::StatusOr<Step> BindIndexSample(BindContext* context) {
                            Name(full->dtype()), ToString(full->shape()),
                            ToString(index->shape()), Name(part->dtype()),
                            ToString(part->shape()));
-  return DispatchSum(full->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(full->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       const int64_t width = full->dim(1), count = part->dim(1);

@@ -24,13 +24,6 @@
 namespace pd {
 namespace {
 
-template <typename Body>
-auto DispatchValue(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, bool, int16_t, int8_t,
-                       uint8_t, Float16, BFloat16, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 // Numbers of an attribute, or of tensors read in every step.
 struct Ints {
   std::vector<int64_t> attr;
@@ -228,7 +221,7 @@ absl::StatusOr<Step> BindSetValue(BindContext* context) {
   if (value != nullptr && value->dtype() != input->dtype())
     return InvalidArgument("Input is %s; ValueTensor is %s",
                            Name(input->dtype()), Name(value->dtype()));
-  return DispatchValue(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchAll(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     std::vector<T> given;
     if (value == nullptr) {
@@ -277,8 +270,7 @@ absl::StatusOr<Step> BindSetValueGrad(BindContext* context) {
   if (dvalue != nullptr && dvalue->dtype() != dout->dtype())
     return InvalidArgument("Out@GRAD is %s; ValueTensor is %s",
                            Name(dout->dtype()), Name(dvalue->dtype()));
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchArithmetic(
       dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([=](const RunContext&) {

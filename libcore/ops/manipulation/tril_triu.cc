@@ -166,9 +166,7 @@ absl::Status InferEye(InferContext* context) {
 
 absl::StatusOr<Step> BindEye(BindContext* context) {
   Tensor* out = context->Output("Out");
-  return DispatchTypes<float, double, int32_t, int64_t, bool, int16_t, int8_t,
-                       uint8_t, Float16, BFloat16, std::complex<float>,
-                       std::complex<double>>(
+  return DispatchAll(
       out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([out](const RunContext&) {

@@ -92,13 +92,6 @@ absl::StatusOr<T> ValueOf(const OpDesc& op) {
   return Value<T>(number);
 }
 
-template <typename Body>
-auto DispatchAll(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, bool, int16_t, int8_t,
-                       uint8_t, Float16, BFloat16, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::StatusOr<Step> BindFill(BindContext* context) {
   for (const char* slot : {"X", "Input", "ShapeTensor", "ShapeTensorList"})
     for (size_t i = 0; i < context->InputCount(slot); ++i)

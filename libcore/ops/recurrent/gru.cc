@@ -15,21 +15,15 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/recurrent/fusion_slots.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
 
-// Slots are named differently in the two ops.
-bool IsFused(const OpDesc& op) { return op.type == "fusion_gru"; }
-const char* InputSlot(const OpDesc& op) { return IsFused(op) ? "X" : "Input"; }
-const char* WeightSlot(const OpDesc& op) {
-  return IsFused(op) ? "WeightH" : "Weight";
-}
-
 absl::Status InferGru(InferContext* context) {
-  const TensorMeta& x = context->Input(InputSlot(context->op()));
-  const TensorMeta& weight = context->Input(WeightSlot(context->op()));
+  const TensorMeta& x = context->Input(FusedInputSlot(context->op()));
+  const TensorMeta& weight = context->Input(FusedWeightSlot(context->op()));
   PD_RETURN_IF_ERROR(KnownSequences(x, "Input").status());
   const Shape& w = weight.shape;
   if (x.shape.size() != 2 || w.size() != 2 || w[0] < 0 || w[1] != 3 * w[0])
@@ -60,15 +54,15 @@ absl::Status InferGru(InferContext* context) {
 absl::StatusOr<Gru> ReadGru(BindContext* context) {
   const OpDesc& op = context->op();
   Gru g;
-  g.x = context->Input(InputSlot(op));
-  g.weight = context->Input(WeightSlot(op));
+  g.x = context->Input(FusedInputSlot(op));
+  g.weight = context->Input(FusedWeightSlot(op));
   g.h0 = context->Input("H0");
   g.bias = context->Input("Bias");
-  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(g.x, InputSlot(op)));
+  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(g.x, FusedInputSlot(op)));
   g.batches = BatchesOf(offsets, context->Attr<bool>("is_reverse"));
   g.rows = g.x->dim(0);
   g.cell.origin = context->Attr<bool>("origin_mode") &&
-                  (!IsFused(op) || op.AttrOr<bool>("use_mkldnn", false));
+                  (!IsFusion(op) || op.AttrOr<bool>("use_mkldnn", false));
   PD_ASSIGN_OR_RETURN(g.cell.node, ActivationAttr(op, "activation"));
   PD_ASSIGN_OR_RETURN(g.cell.gate, ActivationAttr(op, "gate_activation"));
   if (g.weight->rank() != 2 || g.x->rank() != 2)
@@ -80,8 +74,8 @@ absl::StatusOr<Gru> ReadGru(BindContext* context) {
   const int64_t n = g.cell.hidden = g.weight->dim(0);
   g.gates = 3 * n;
   PD_RETURN_IF_ERROR(
-      ExpectInput(*context, WeightSlot(op), dtype, {n, g.gates}));
-  if (IsFused(op)) {
+      ExpectInput(*context, FusedWeightSlot(op), dtype, {n, g.gates}));
+  if (IsFusion(op)) {
     g.weight_x = context->Input("WeightX");
     PD_RETURN_IF_ERROR(
         ExpectInput(*context, "WeightX", dtype, {g.x->dim(1), g.gates}));
@@ -132,7 +126,7 @@ absl::StatusOr<Step> BindGru(BindContext* context) {
     Tensor* t = context->Output(slot);
     return t != nullptr ? t : context->Scratch(bytes);
   };
-  const bool fused = IsFused(context->op());
+  const bool fused = IsFusion(context->op());
   Tensor* gates =
       out_or_scratch(fused ? "BatchedInput" : "BatchGate", 3 * state);
   Tensor* reset = fused ? context->Scratch(state)

@@ -16,22 +16,16 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/recurrent/fusion_slots.h"
 #include "libcore/ops/recurrent/gru_cell.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
 
-// Slots are named differently in the two ops.
-bool IsFused(const OpDesc& op) { return op.type == "fusion_lstm"; }
-const char* InputSlot(const OpDesc& op) { return IsFused(op) ? "X" : "Input"; }
-const char* WeightSlot(const OpDesc& op) {
-  return IsFused(op) ? "WeightH" : "Weight";
-}
-
 absl::Status InferLstm(InferContext* context) {
-  const TensorMeta& x = context->Input(InputSlot(context->op()));
-  const Shape& w = context->Input(WeightSlot(context->op())).shape;
+  const TensorMeta& x = context->Input(FusedInputSlot(context->op()));
+  const Shape& w = context->Input(FusedWeightSlot(context->op())).shape;
   PD_RETURN_IF_ERROR(KnownSequences(x, "Input").status());
   if (x.shape.size() != 2 || w.size() != 2 || w[0] < 0 || w[1] != 4 * w[0])
     return InvalidArgument(
@@ -63,13 +57,13 @@ absl::Status CheckLstm(BindContext* context, const Lstm& l) {
   const DType dtype = l.x->dtype();
   const int64_t n = l.cell.hidden;
   PD_RETURN_IF_ERROR(
-      ExpectInput(*context, WeightSlot(op), dtype, {n, l.gates}));
+      ExpectInput(*context, FusedWeightSlot(op), dtype, {n, l.gates}));
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", dtype,
                                     l.gates + (l.peepholes ? 3 * n : 0)));
   for (const char* slot : {"H0", "C0"})
     PD_RETURN_IF_ERROR(
         ExpectOptionalInput(*context, slot, dtype, {l.batches.sequences(), n}));
-  return IsFused(op)
+  return IsFusion(op)
              ? ExpectInput(*context, "WeightX", dtype, {l.x->dim(1), l.gates})
              : ExpectInput(*context, "Input", dtype, {l.rows, l.gates});
 }
@@ -79,13 +73,13 @@ absl::Status CheckLstm(BindContext* context, const Lstm& l) {
 absl::StatusOr<Lstm> ReadLstm(BindContext* context) {
   const OpDesc& op = context->op();
   Lstm l;
-  l.x = context->Input(InputSlot(op));
-  l.weight = context->Input(WeightSlot(op));
+  l.x = context->Input(FusedInputSlot(op));
+  l.weight = context->Input(FusedWeightSlot(op));
   l.h0 = context->Input("H0");
   l.c0 = context->Input("C0");
   l.bias = context->Input("Bias");
-  if (IsFused(op)) l.weight_x = context->Input("WeightX");
-  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(l.x, InputSlot(op)));
+  if (IsFusion(op)) l.weight_x = context->Input("WeightX");
+  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(l.x, FusedInputSlot(op)));
   l.batches = BatchesOf(offsets, context->Attr<bool>("is_reverse"));
   l.rows = l.x->dim(0);
   l.peepholes = context->Attr<bool>("use_peepholes");
@@ -148,7 +142,7 @@ void RunLstm(const Lstm& l, const Batched<T>& b, T* scratch) {
 
 absl::StatusOr<Step> BindLstm(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const Lstm l, ReadLstm(context));
-  const bool fused = IsFused(context->op());
+  const bool fused = IsFusion(context->op());
   const size_t element = SizeOf(l.x->dtype());
   const size_t state = static_cast<size_t>(l.rows * l.cell.hidden) * element;
   const auto out_or_scratch = [&](const char* slot, size_t bytes) {

@@ -17,12 +17,6 @@
 namespace pd {
 namespace {
 
-template <typename Body>
-auto DispatchCumprod(DType dtype, const Body& body) {
-  return DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                       std::complex<double>>(dtype, body);
-}
-
 absl::Status InferForward(InferContext* context) {
   const Shape& shape = context->Input("X").shape;
   if (!shape.empty())
@@ -38,7 +32,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   context->MayShare(x, out);
   PD_ASSIGN_OR_RETURN(const AxisView view,
                       ViewAxis(x->shape(), context->Attr<int32_t>("dim")));
-  return DispatchCumprod(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       ForEachLine(view, [&](int64_t, int64_t start) {
@@ -62,7 +56,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
       ExpectElements(*context, "Out@GRAD", x->dtype(), x->size()));
   PD_ASSIGN_OR_RETURN(const AxisView view,
                       ViewAxis(x->shape(), context->Attr<int32_t>("dim")));
-  return DispatchCumprod(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       ForEachLine(view, [&](int64_t, int64_t start) {

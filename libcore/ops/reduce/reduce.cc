@@ -419,8 +419,7 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context) {
   };
   if constexpr (!kReads)
     return upcaster.Wrap(
-        DispatchTypes<float, double, int32_t, int64_t, std::complex<float>,
-                      std::complex<double>>(g.dx->dtype(), bind));
+        DispatchArithmetic(g.dx->dtype(), bind));
   else
     return upcaster.Wrap(
         DispatchTypes<float, double, int32_t, int64_t>(g.dx->dtype(), bind));
