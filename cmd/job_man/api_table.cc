@@ -111,7 +111,7 @@ std::string Shown(absl::string_view path) {
                                    : absl::StrCat("`", path, "`");
 }
 
-bool Exists(absl::string_view path) {
+bool IsInSchema(absl::string_view path) {
   absl::string_view network = path;
   if (!absl::ConsumePrefix(&network, "zoo/")) return FindPath(path) != nullptr;
   const std::vector<std::string> networks = Kinds(std::string(kZoo));
@@ -137,7 +137,7 @@ Row FromAlias(const Name& name, absl::string_view alias) {
   for (absl::string_view path : absl::StrSplit(alias, ' ', absl::SkipEmpty())) {
     std::string full(path);
     if (absl::StartsWith(path, "layer.")) full = absl::StrCat("model.", path);
-    if (!Exists(full)) return {name, Answer::kHaveNot, ""};
+    if (!IsInSchema(full)) return {name, Answer::kHaveNot, ""};
     shown.push_back(Shown(full));
   }
   return {name, Answer::kHave, absl::StrJoin(shown, ", ")};

@@ -83,6 +83,23 @@ std::string OpChain::SequenceMask(const std::string& length,
              {"out_dtype", static_cast<int32_t>(DType::kFloat32)}});
 }
 
+OpChain::Largest OpChain::TopK(const std::string& x, int k) {
+  const std::string values = Op("top_k_v2", {{"X", x}}, {"Out", "Indices"},
+                                {{"k", static_cast<int32_t>(k)},
+                                 {"axis", int32_t{-1}},
+                                 {"largest", true},
+                                 {"sorted", true}});
+  return {values, TemporaryBeside(values, 1)};
+}
+
+OpChain::Continuations OpChain::BestContinuations(const std::string& scores,
+                                                  int beams, int words) {
+  const Largest best = TopK(scores, beams);
+  const std::string count = Full({1}, DType::kInt64, words);
+  return {best.values, Binary("elementwise_floordiv", best.indices, count),
+          Binary("elementwise_mod", best.indices, count)};
+}
+
 std::string OpChain::Full(const Shape& shape, DType dtype, double value) {
   return Op("fill_constant", {}, {"Out"},
             {{"shape", std::vector<int64_t>(shape)},

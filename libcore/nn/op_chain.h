@@ -63,6 +63,21 @@ class OpChain {
   /// float32 [N, extent of `axis` of x], 1 where the column is below length[n].
   std::string SequenceMask(const std::string& length, const std::string& x,
                            int axis);
+  /// The k largest numbers along the last axis in falling order, and their
+  /// int64 places on it.
+  struct Largest {
+    std::string values, indices;
+  };
+  Largest TopK(const std::string& x, int k);
+  /// The `beams` likeliest of all continuations of an example's sequences:
+  /// scores [N, beams * words], one for each sequence and next word. The
+  /// results are [N, beams]: their scores, the sequences they continue, the
+  /// words.
+  struct Continuations {
+    std::string scores, parents, words;
+  };
+  Continuations BestContinuations(const std::string& scores, int beams,
+                                  int words);
   std::string Full(const Shape& shape, DType dtype, double value);
   /// Numbers written into the program.
   std::string Values(const Shape& shape, DType dtype,

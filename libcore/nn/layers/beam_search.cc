@@ -14,7 +14,6 @@
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/recurrent.h"
 #include "libcore/nn/op_chain.h"
-#include "libcore/nn/output_names.h"
 
 namespace pd {
 namespace {
@@ -168,19 +167,13 @@ class BeamSearch {
         ops_.Mul(step, open), ops_.Mul(ops_.Unsqueeze(finished_, 2), ended_));
     const std::string scores = ops_.Reshape(
         ops_.Add(masked, ops_.Unsqueeze(log_probs_, 2)), {-1, beam_ * words});
-    log_probs_ = ops_.Op("top_k_v2", {{"X", scores}}, {"Out", "Indices"},
-                         {{"k", int32_t{beam_}},
-                          {"axis", int32_t{-1}},
-                          {"largest", true},
-                          {"sorted", true}});
-    const std::string best = TemporaryBeside(log_probs_, 1);
-    const std::string count = ops_.Full({1}, DType::kInt64, words);
-    const std::string parents =
-        ops_.Binary("elementwise_floordiv", best, count);
-    ids_ = ops_.Binary("elementwise_mod", best, count);
+    const OpChain::Continuations best =
+        ops_.BestContinuations(scores, beam_, words);
+    log_probs_ = best.scores;
+    ids_ = best.words;
     all_ids_.push_back(ids_);
-    all_parents_.push_back(parents);
-    Follow(parents);
+    all_parents_.push_back(best.parents);
+    Follow(best.parents);
     return Check();
   }
 

@@ -107,19 +107,26 @@ absl::Status ExpectBoxesAndScores(LayerContext* c) {
   return absl::OkStatus();
 }
 
+// NMS with the limits that `fields` gives.
+template <typename Fields>
+OpDesc MulticlassNms(const Fields& fields, bool normalized) {
+  OpDesc op;
+  op.type = "multiclass_nms3";
+  op.attrs = {{"background_label", fields.background_label()},
+              {"score_threshold", static_cast<float>(fields.score_threshold())},
+              {"nms_top_k", fields.nms_top_k()},
+              {"nms_threshold", static_cast<float>(fields.nms_threshold())},
+              {"keep_top_k", fields.keep_top_k()},
+              {"nms_eta", static_cast<float>(fields.nms_eta())},
+              {"normalized", normalized}};
+  return op;
+}
+
 absl::StatusOr<std::string> BuildMulticlassNms(LayerContext* c) {
   const job::MulticlassNMS& p = c->layer().multiclass_nms();
   PD_RETURN_IF_ERROR(ExpectBoxesAndScores(c));
-  OpDesc op;
-  op.type = "multiclass_nms3";
-  op.attrs = {{"background_label", p.background_label()},
-              {"score_threshold", static_cast<float>(p.score_threshold())},
-              {"nms_top_k", p.nms_top_k()},
-              {"nms_threshold", static_cast<float>(p.nms_threshold())},
-              {"keep_top_k", p.keep_top_k()},
-              {"nms_eta", static_cast<float>(p.nms_eta())},
-              {"normalized", p.normalized()}};
-  return AppendNms(c, std::move(op), c->input(0), c->input(1));
+  return AppendNms(c, MulticlassNms(p, p.normalized()), c->input(0),
+                   c->input(1));
 }
 
 absl::StatusOr<std::string> BuildMatrixNms(LayerContext* c) {
@@ -432,16 +439,7 @@ absl::StatusOr<std::string> BuildDetectionOutput(LayerContext* c) {
   turn.attrs = {{"axis", Ints{0, 2, 1}}};
   PD_ASSIGN_OR_RETURN(const std::string turned,
                       c->Append(std::move(turn), {"Out", "XShape"}));
-  OpDesc op;
-  op.type = "multiclass_nms3";
-  op.attrs = {{"background_label", p.background_label()},
-              {"score_threshold", static_cast<float>(p.score_threshold())},
-              {"nms_top_k", p.nms_top_k()},
-              {"nms_threshold", static_cast<float>(p.nms_threshold())},
-              {"keep_top_k", p.keep_top_k()},
-              {"nms_eta", static_cast<float>(p.nms_eta())},
-              {"normalized", true}};
-  return AppendNms(c, std::move(op), boxes, turned);
+  return AppendNms(c, MulticlassNms(p, true), boxes, turned);
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/loop.h"
 #include "libcore/nn/op_chain.h"
-#include "libcore/nn/output_names.h"
 
 namespace pd {
 namespace {
@@ -428,12 +427,9 @@ class Generator {
     if (sorts) {
       const int64_t k =
           p_.top_k() > 0 ? std::min<int64_t>(p_.top_k(), words_) : words_;
-      probs = ops_.Op("top_k_v2", {{"X", probs}}, {"Out", "Indices"},
-                      {{"k", static_cast<int32_t>(k)},
-                       {"axis", int32_t{-1}},
-                       {"largest", true},
-                       {"sorted", true}});
-      words = TemporaryBeside(probs, 1);
+      OpChain::Largest largest = ops_.TopK(probs, static_cast<int>(k));
+      probs = std::move(largest.values);
+      words = std::move(largest.indices);
     }
     const auto sums = [&](const std::string& x) {
       return ops_.Unary("cumsum", x, {{"axis", int32_t{1}}});
@@ -478,14 +474,7 @@ class Generator {
     }
     const std::string all =
         ops_.Reshape(ops_.Add(step, s->scores), {-1, beams_ * words});
-    std::string scores = ops_.Op("top_k_v2", {{"X", all}}, {"Out", "Indices"},
-                                 {{"k", int32_t{beams_}},
-                                  {"axis", int32_t{-1}},
-                                  {"largest", true},
-                                  {"sorted", true}});
-    const std::string best = TemporaryBeside(scores, 1);
-    const std::string count = ops_.Full({1}, DType::kInt64, words);
-    std::string parents = ops_.Binary("elementwise_floordiv", best, count);
+    auto [scores, parents, next] = ops_.BestContinuations(all, beams_, words);
     if (!begun.empty()) {
       const std::string stays = ops_.Reshape(begun, {-1, beams_});
       parents = ops_.Add(ops_.Mul(parents, Not(stays)), ops_.Mul(stays, own_));
@@ -505,7 +494,7 @@ class Generator {
     for (std::string& one : moved) one = follow(one);
     *states = Refilled(std::move(*states), moved);
     s->scores = ops_.Reshape(scores, {-1, 1});
-    return ops_.Reshape(ops_.Binary("elementwise_mod", best, count), {-1, 1});
+    return ops_.Reshape(next, {-1, 1});
   }
 
   absl::StatusOr<std::string> End(const Sequences& s) {
