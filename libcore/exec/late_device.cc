@@ -27,60 +27,6 @@ size_t OffsetOfRows(const Tensor& selected) {
   return (selected.bytes() + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
 }
 
-// An attribute of integers in whose place the op may read tensors.
-struct NumberSlots {
-  const char *tensor, *list, *attr;
-};
-constexpr NumberSlots kNumberSlots[] = {
-    {"StartsTensor", "StartsTensorList", "starts"},
-    {"EndsTensor", "EndsTensorList", "ends"},
-    {"StridesTensor", "StridesTensorList", "strides"},
-    {"AxisTensor", "", "axis"},
-    {"", "SectionsTensorList", "sections"},
-};
-
-bool SetNumbers(const std::vector<int64_t>& numbers, Attribute* attr) {
-  const std::vector<int32_t> ints(numbers.begin(), numbers.end());
-  if (std::holds_alternative<std::vector<int32_t>>(*attr))
-    *attr = ints;
-  else if (std::holds_alternative<std::vector<int64_t>>(*attr))
-    *attr = numbers;
-  else if (std::holds_alternative<int32_t>(*attr) && ints.size() == 1)
-    *attr = ints[0];
-  else
-    return false;
-  return true;
-}
-
-// The op with the elements of such tensors as attributes, where they are on the
-// host: a kernel's arguments must be known when it is launched.
-OpDesc WithNumbers(const OpDesc& op, const LateOp::Variables& inputs,
-                   const std::function<bool(const Tensor&)>& on_device) {
-  OpDesc result = op;
-  for (const NumberSlots& slots : kNumberSlots) {
-    const auto attr = result.attrs.find(slots.attr);
-    const bool list = op.Input(slots.tensor).empty();
-    const std::string slot = list ? slots.list : slots.tensor;
-    const std::vector<std::string> names = op.Input(slot);
-    if (names.empty() || attr == result.attrs.end()) continue;
-    std::vector<int64_t> numbers;
-    bool known = true;
-    for (const std::string& name : names) {
-      const Frame::Variable* input = inputs.Find(name);
-      known = known && input != nullptr && !on_device(*input->tensor) &&
-              (input->tensor->dtype() == DType::kInt32 ||
-               input->tensor->dtype() == DType::kInt64);
-      if (!known) break;
-      const std::vector<int64_t> more = IntsOf(*input->tensor);
-      numbers.insert(numbers.end(), more.begin(), more.end());
-    }
-    if (known && SetNumbers(numbers, &attr->second)) {
-      result.SetInput(slot, {});
-    }
-  }
-  return result;
-}
-
 // The same bytes as rows of a matrix, which the tensor outlives.
 Tensor AsRows(const Tensor& tensor, int64_t outer) {
   Tensor rows(tensor.dtype(), {outer, tensor.size() / outer});
@@ -372,9 +318,12 @@ bool LateDevice::IsWanted(const Call& call) const {
 }
 
 absl::StatusOr<bool> LateDevice::RunHere(const Call& call) {
-  const OpDesc op =
-      WithNumbers(call.op.op(), call.inputs,
-                  [this](const Tensor& tensor) { return Holds(tensor); });
+  const OpDesc op = WithIntsAsAttrs(
+      call.op.op(), [&](const std::string& name) -> const Tensor* {
+        const Frame::Variable* input = call.inputs.Find(name);
+        return input == nullptr || Holds(*input->tensor) ? nullptr
+                                                         : input->tensor;
+      });
   OfferTerms terms;
   terms.place = Place::kDevice;
   for (const auto& [name, variable] : call.inputs) {

@@ -14,8 +14,7 @@ namespace {
 using Attempt = std::pair<const Implementation*, bool>;
 
 std::vector<Attempt> AttemptsOf(const OpDef& def, const OfferTerms& terms) {
-  // A cast between two casts would not be that cast.
-  const bool upcasts = terms.low_precision && def.type() != "cast";
+  const bool upcasts = terms.low_precision && !def.Has(Trait::kConvertsDtype);
   std::vector<Attempt> attempts;
   for (const bool reference : {false, true})
     for (const bool upcast : {false, true}) {

@@ -128,6 +128,8 @@ enum class Trait : uint32_t {
   kReadsUnwritten = 1u << 5,
   /// It reads a few rows of its first input, as many as it writes.
   kReadsSomeRows = 1u << 6,
+  /// It converts between dtypes, so that its tensors are never upcast for it.
+  kConvertsDtype = 1u << 7,
 };
 
 class OpDef {

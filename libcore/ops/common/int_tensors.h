@@ -5,7 +5,9 @@
 #define PD_LIBCORE_OPS_COMMON_INT_TENSORS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -34,6 +36,14 @@ std::vector<int64_t> RequestedInts(const InferContext& context,
 /// An attribute that is ints in some versions and longs in others; empty when
 /// it is absent.
 std::vector<int64_t> IntsAttr(const OpDesc& op, absl::string_view name);
+
+/// The tensor of a name whose bytes are in the host's memory, or null.
+using HostTensorFn = std::function<const Tensor*(const std::string& name)>;
+
+/// `op` with the elements of such tensors as attributes where all of a slot are
+/// in the host's memory; their slots are empty then. A kernel on a GPU needs
+/// them as arguments.
+OpDesc WithIntsAsAttrs(const OpDesc& op, const HostTensorFn& on_host);
 
 }  // namespace pd
 

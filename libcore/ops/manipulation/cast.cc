@@ -120,6 +120,7 @@ absl::Status RegisterCast(OpRegistry* registry) {
   // PaddlePaddle's gradient of a cast asks for it.
   op.Attr("use_mkldnn", false);
   op.With(Trait::kShapeArithmetic)
+      .With(Trait::kConvertsDtype)
       .Infer(InferCast)
       .Grad(GradMaker(CastGrad))
       .Reference(BindKeepingRows<BindCast>);
