@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op whose shapes are known only when it runs: after where_index, in the
-// block of a while. It is inferred and bound then; what was bound is kept for
-// the next run with the same shapes (late_bindings.h). Its tensors are
-// row-major and have bytes of their own, on the host or, where the plan has a
-// device, in memory of that (late_device.h).
+// An op whose shapes are known only when it runs: after where_index, or in the
+// block of a while. Each run infers its shapes and binds an implementation, or
+// takes the binding of an earlier run with the same shapes (late_bindings.h).
+// Its tensors are row-major and own their bytes, in the host's memory or, for a
+// plan on a device, in the device's (late_device.h).
 #ifndef PD_LIBCORE_EXEC_LATE_OP_H_
 #define PD_LIBCORE_EXEC_LATE_OP_H_
 
@@ -30,8 +30,9 @@ class LateDevice;
 /// The metadata of variables, by name.
 using Metas = std::map<std::string, TensorMeta>;
 
-/// Infers the outputs of a normalized op from the metas of its inputs; of a
-/// gradient op, whose `forward` is given then, those are checked before.
+/// Infers the outputs of a normalized op from the metas of its inputs. For a
+/// gradient op `forward` is its forward op, by which the inputs are checked
+/// first.
 absl::StatusOr<Metas> InferOp(const OpDef& def, const OpDef* forward,
                               const OpDesc& op, int64_t version,
                               const Metas& inputs);
@@ -77,14 +78,14 @@ class LateOp {
   const std::vector<std::string>& inputs() const { return self_->inputs; }
   const std::vector<std::string>& outputs() const { return self_->outputs; }
 
-  /// It hands values on as they are, wherever their bytes are (values.h): ops
-  /// that run blocks, branches, and ops on arrays.
+  /// Whether it passes values on in whatever memory they are (values.h): ops
+  /// that run blocks, branches, and ops on arrays do.
   bool MovesValues(const Variables& inputs) const;
 
   /// Computes the op once on these variables. An output that is an input too
-  /// may change its shape unless it is fixed. `blocks` is for ops that hand
-  /// values on; null: only host values are there. `device` is where to compute;
-  /// null: on the host. Errors do not name the op.
+  /// may change its shape unless it is fixed. `blocks` serves ops that pass
+  /// values on; null: all values are in the host's memory. `device` computes
+  /// the op; null: the host does. Errors do not name the op.
   absl::Status Run(const RunContext& context, const Variables& inputs,
                    const Variables& outputs, BlockRunner* blocks,
                    LateDevice* device = nullptr) const;
@@ -116,25 +117,26 @@ class LateOp {
   explicit LateOp(std::shared_ptr<Self> self) : self_(std::move(self)) {}
 
   absl::StatusOr<Metas> Infer(const Metas& inputs) const;
-  // Of values on a device only those are copied that a shape needs.
+  // Copies from a device only the values that a shape depends on.
   absl::StatusOr<Metas> InferOutputs(const Variables& inputs,
                                      LateDevice* device) const;
-  // FailedPrecondition when something was not written.
+  // FailedPrecondition when an input has no value.
   absl::Status CheckValues(const Variables& inputs) const;
-  // Binds it to these variables for this one run.
+  // Binds the op to these variables and runs it, for this run only.
   absl::Status RunOnce(const RunContext& context, const Variables& inputs,
                        const Variables& outputs, const Metas& metas,
                        BlockRunner* blocks) const;
-  // Runs what was bound for these shapes before, or binds it and keeps that.
+  // Runs the binding kept for these shapes, or binds the op and keeps that.
   absl::Status RunKept(const RunContext& context, const Variables& inputs,
                        const Variables& outputs) const;
 
   std::shared_ptr<Self> self_;
 };
 
-/// Gives a tensor what was inferred besides shape and bytes.
+/// Sets the inferred LoD, kind and height of a tensor.
 void SetMeta(const TensorMeta& meta, Tensor* tensor);
-/// InvalidArgument unless the variable `name` is what its op makes.
+/// InvalidArgument unless `tensor`, the variable `name`, has the inferred dtype
+/// and shape.
 absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
                         const Tensor& tensor);
 

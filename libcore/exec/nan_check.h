@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLAGS_check_nan_inf: stops at the first op whose output holds NaN or Inf. It
-// looks at every output once, right after the op has written it. It says what
-// was found and where; FindNan (libcore/check/nan_finder.h) tells the rest.
+// FLAGS_check_nan_inf: stops at the first op whose output holds NaN or Inf.
+// Every output is checked once, directly after its op has written it. The error
+// has the counts and the output's name; FindNan (libcore/check/nan_finder.h)
+// finds the cause.
 #ifndef PD_LIBCORE_EXEC_NAN_CHECK_H_
 #define PD_LIBCORE_EXEC_NAN_CHECK_H_
 
@@ -16,10 +17,10 @@
 
 namespace pd {
 
-/// The first bad value of a run.
+/// The first output of a run that holds NaN or Inf.
 struct NonFiniteOutput {
   size_t step = 0;       ///< of the plan
-  int32_t block = 0;     ///< not 0: in an op of a block that the step runs
+  int32_t block = 0;     ///< of the op; not 0 in a sub-block
   size_t index = 0;      ///< of the op in its block
   OpDesc op;             ///< normalized
   std::string variable;  ///< the output
@@ -32,39 +33,40 @@ struct NonFiniteCounts {
   bool minus_only = true;  ///< every one is -inf
   int64_t all() const { return nan + inf; }
 };
-/// Complex elements: NaN where a part is, else infinite where a part is.
+/// Counts them; a complex element is NaN if a part is, else Inf if a part is.
 NonFiniteCounts CountNonFinite(const Array& array);
 
-/// True when every number of the value is finite: of all the rows of selected
-/// rows, of all the elements of a tensor array. A value without bytes is.
+/// Whether every element is finite, in all rows of selected rows and in all
+/// tensors of a tensor array. True for a tensor without bytes.
 bool AllFinite(const Tensor& tensor);
 
 class DeviceNonFinite;
 
 class NanCheck : public StepHook {
  public:
-  /// `plan` outlives the check. Null: the rules of the environment, whose
-  /// mistakes are InvalidArgument.
+  /// `plan` outlives the check. Null rules: those of the environment;
+  /// InvalidArgument when they are malformed.
   static absl::StatusOr<std::unique_ptr<NanCheck>> Create(
       const Plan* plan, std::shared_ptr<const NanRules> rules);
   ~NanCheck() override;
 
   void Before(size_t) override {}
   /// FailedPrecondition with the output's name and its counts of NaN and Inf.
-  /// Of a step on a device, work is started there that Finish asks for.
+  /// For a step on a device the check is only started; Finish has its result.
   absl::Status After(size_t step) override;
   absl::Status AfterInBlock(const BlockStep& step) override;
-  /// After a run, or `ran`, the error that ended it: the error of the first
-  /// step since the last Finish, in the order of the steps.
+  /// Called after a run that ended with the status `ran`. Returns the error of
+  /// the first step, in their order, that failed a check since the last Finish,
+  /// else `ran`.
   absl::Status Finish(const absl::Status& ran);
 
-  /// The values that the next runs check: none; enough to find any NaN or Inf
-  /// in the values that the rules watch, though maybe later than where it was
-  /// made; all of them, so that the first one is found.
+  /// The values that the next runs check: none; enough of them to find any NaN
+  /// or Inf in a watched value, though possibly at a later op (nan_witness.h);
+  /// all of them, so that the first bad output is found.
   enum class Level { kOff, kQuick, kAll };
   void set_level(Level level) { level_ = level; }
   /// The largest magnitude of the variables that the rules follow, in the runs
-  /// since it was asked last.
+  /// since the last call.
   double TakeLargest() { return std::exchange(largest_, 0.0); }
 
   /// The output that the last error was about.

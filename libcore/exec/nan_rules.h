@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exemptions from checks for NaN and Inf: PaddlePaddle's PADDLE_INF_NAN_SKIP_*
-// variables, and infinities that a model means.
+// variables, and infinities that a model uses on purpose.
 #ifndef PD_LIBCORE_EXEC_NAN_RULES_H_
 #define PD_LIBCORE_EXEC_NAN_RULES_H_
 
@@ -20,28 +20,28 @@ namespace pd {
 class NanRules {
  public:
   /// The rules of PADDLE_INF_NAN_SKIP_OP, _ROLE and _VAR. InvalidArgument names
-  /// the variable and what it should hold.
+  /// the environment variable and its format.
   static absl::StatusOr<NanRules> FromEnvironment();
 
-  // Lists are separated by commas; each takes the place of what was set before.
+  // Lists are separated by commas; each call replaces the list of the last one.
   /// Op types, compared whole: "mul,softmax_with_cross_entropy".
   void SkipOps(const std::string& list);
   /// forward, backward, optimize, rpc, dist, lrsched, loss or default.
   absl::Status SkipRoles(const std::string& list);
   /// "OP:VAR": the op type whole, any part of the variable's name.
   absl::Status SkipVariables(const std::string& list);
-  /// "OP" or "OP:VAR", where OP may be "*": infinities there are meant (a mask
-  /// that softmax reads); NaN is not.
+  /// "OP" or "OP:VAR", where OP may be "*": infinities are allowed there (a
+  /// mask that softmax reads), NaN is not.
   void AllowInfinities(const std::string& list);
 
-  /// Variables that a quick look is confined to; null: every one.
+  /// Confines quick checks to these variables; null: all are checked.
   void Watch(std::function<bool(const std::string& variable)> watched) {
     watched_ = std::move(watched);
   }
   bool watches(const std::string& variable) const {
     return watched_ == nullptr || watched_(variable) || follows(variable);
   }
-  /// Variables whose largest magnitude is kept.
+  /// Variables whose largest magnitude is recorded.
   void Follow(std::set<std::string> variables) {
     followed_ = std::move(variables);
   }
@@ -49,7 +49,7 @@ class NanRules {
     return followed_.count(variable) > 0;
   }
 
-  /// Whether nothing that this op writes is looked at.
+  /// Whether no output of this op is checked.
   bool Skips(const OpDesc& op) const;
   bool Skips(const OpDesc& op, const std::string& variable) const;
   bool AllowsInfinities(const OpDesc& op, const std::string& variable) const;
@@ -63,9 +63,8 @@ class NanRules {
   std::set<std::string> followed_;
 };
 
-/// Variables of block 0 that hold -inf because the program says so: constants
-/// of -inf, and what ops make of them that move or add numbers. Elements of
-/// -inf there, and only of -inf, are meant.
+/// Variables of block 0 that hold -inf on purpose: constants of -inf, and
+/// results of ops that move them or add to them. Only -inf is allowed there.
 std::set<std::string> MaskVariables(const std::vector<OpDesc>& ops);
 
 }  // namespace pd

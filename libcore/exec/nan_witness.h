@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that a quick check for NaN leaves out, because a later op turns any
-// NaN or infinity of theirs into one of its own: a sum, a product, a mean over
-// all elements. A quick check finds only that a run has gone wrong; the run is
-// then repeated and every value of it is checked.
+// Values that a quick check for NaN omits, because any NaN or infinity of
+// theirs appears in the output of a later op too: a sum, a product, a mean over
+// all elements. A quick check finds only that a run has a bad value; the run is
+// then repeated with every value checked.
 #ifndef PD_LIBCORE_EXEC_NAN_WITNESS_H_
 #define PD_LIBCORE_EXEC_NAN_WITNESS_H_
 
@@ -18,9 +18,9 @@ namespace pd {
 std::string WitnessSlot(const OpDesc& op, const std::string& slot,
                         const Tensor& input);
 
-/// For each step and each of its outputs, whether a quick check must read it,
-/// so that no NaN or infinity of the run is missed. `able` says for each
-/// whether the rules let it be checked: an exempt value reveals nothing.
+/// For each step and each of its outputs, whether a quick check must read it so
+/// that no NaN or infinity of the run is missed. `able` is false for outputs
+/// that the rules exempt from checks.
 std::vector<std::vector<bool>> ValuesToCheck(
     const Plan& plan, const std::vector<std::vector<bool>>& able);
 

@@ -24,12 +24,12 @@
 
 namespace pd {
 
-/// A variable that is given from outside at every run.
+/// A variable whose value the caller gives at every run.
 struct FeedSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
-  LoD lod = {};  ///< of sequences; a plan is for one LoD as it is for one shape
+  LoD lod = {};  ///< of sequences; a plan fits one LoD, as it fits one shape
 };
 
 struct PlanOptions {
@@ -39,16 +39,18 @@ struct PlanOptions {
   bool check_nan_inf = false;
   /// Exemptions from that check; null: those of the environment.
   std::shared_ptr<const NanRules> nan_rules;
-  /// No step writes over its inputs: they are there when it has run.
-  /// Persistable variables are still updated in place.
+  /// No step overwrites its inputs, so that a hook can read them after the
+  /// step. Persistable variables are still updated in place.
   bool separate = false;
-  /// Nobody outside of the plan writes persistable variables while it lives:
-  /// steps may keep what they make of weights, such as a form of their own.
+  /// Persistable variables do not change while the plan exists, except by the
+  /// plan itself, so steps may cache data derived from weights, such as a
+  /// packed form.
   bool frozen = false;
-  /// Where to compute; null: on the CPU. Ops that have no implementation there
-  /// run on the CPU, between copies.
+  /// The device of the plan; null: the CPU. Ops without an implementation on
+  /// the device run on the CPU, between copies.
   std::shared_ptr<const DevicePlace> place;
-  /// On a GPU, a run whose work is the same every time is captured once.
+  /// On a GPU, work that is the same in every run is captured into a CUDA graph
+  /// once and replayed.
   bool capture = true;
 };
 
@@ -59,50 +61,51 @@ inline PlanOptions InferencePlans() {
   return options;
 }
 
-/// The report on one op, or on a reorder that was put between ops.
+/// The report on the step of one op, or on a reorder or copy between ops.
 struct StepInfo {
   std::string op_type;         ///< "reorder" for a change of layout
   std::string output;          ///< its first output
   std::string implementation;  ///< the label that accepted
-  /// Or a copy to or from one. Of a late op: where the last run had it; of one
-  /// that runs blocks, that all of them that make floats were there.
+  /// Whether the step runs on the device. A copy between host and device does;
+  /// for a late op it is true when its last run did; for an op that runs
+  /// blocks, when every step of theirs that produces floats did.
   bool on_device = false;
-  /// "label: reason" of those that were asked before.
+  /// "label: reason" of each implementation that refused before.
   std::vector<std::string> refusals;
-  int32_t role = kRoleForward;  ///< op_role; of a reorder, its op's
+  int32_t role = kRoleForward;  ///< op_role; for a reorder, that of its op
   std::string layer;            ///< op_namescope: "/stage1/0/conv1/", or ""
-  /// As OpFlops counts; 0 for types that count nothing and for late ops.
+  /// As OpFlops counts; 0 for op types without a count and for late ops.
   int64_t flops = 0;
-  /// Of the tensors that it reads and writes; 0 for late ops.
+  /// Bytes of the tensors that the step reads and writes; 0 for late ops.
   int64_t bytes_read = 0, bytes_written = 0;
 };
 
 /// "op 'mul' that makes 'fc_0.tmp_0'".
 std::string DescribeStep(const StepInfo& info);
 
-/// A buffer of a plan's arena. Buffers that are alive in different steps share
+/// A buffer of a plan's arena. Buffers whose lifetimes do not overlap share
 /// bytes.
 struct PlannedBuffer {
   std::string name;  ///< the first variable in it; "" for scratch memory
   size_t bytes = 0;
-  int first = 0, last = 0;  ///< the steps that it is needed in
+  int first = 0, last = 0;  ///< its lifetime, in steps
 };
 
-/// Bytes, to be printed.
+/// Memory of a plan, in bytes.
 struct PlanStats {
   size_t arena_bytes = 0;      ///< allocated by the plan
-  size_t unplanned_bytes = 0;  ///< the same tensors without sharing memory
+  size_t unplanned_bytes = 0;  ///< if no two tensors shared memory
   size_t persistable_bytes = 0;
   size_t device_bytes = 0;  ///< the arena in a GPU's memory
 };
 
-/// The op of a step and its variables, whose tensors are those of the plan.
+/// The op of a step, and the plan's tensors of its variables.
 struct StepVariables {
   using List = std::vector<std::pair<std::string, Tensor*>>;
-  int64_t index = -1;  ///< of the op in block 0; -1 for reorders and copies
+  int64_t index = -1;  ///< the op's in block 0; -1 for reorders and copies
   OpDesc op;           ///< normalized
-  /// In name order. The bytes of an input are gone where the plan computes in
-  /// place or in another layout (PlanOptions::separate).
+  /// In name order. After the step the bytes of an input may be overwritten or
+  /// in another layout, unless PlanOptions::separate is set.
   List inputs, outputs;
 };
 
@@ -113,9 +116,9 @@ class PlanDevice;
 
 class Plan {
  public:
-  /// Compiles block 0 of `program`, whose feed and fetch ops are left out.
-  /// Only ops that fetches or persistable variables need are compiled. Errors
-  /// name the op. `registry` and `scope` outlive the plan.
+  /// Compiles block 0 of `program` without its feed and fetch ops, and without
+  /// ops that neither a fetch nor a persistable variable needs. Errors name the
+  /// op. `registry` and `scope` outlive the plan.
   static absl::StatusOr<std::unique_ptr<Plan>> Compile(
       const OpRegistry& registry, const ProgramDesc& program,
       const std::vector<FeedSpec>& feeds,
@@ -129,16 +132,16 @@ class Plan {
   void SetFeed(size_t i, const void* data);
   const Tensor& feed(size_t i) const { return *feeds_[i].tensors.front(); }
 
-  /// Runs every step. A hook's After comes before the plan's own check. An
+  /// Runs every step. `hook` is called before the plan's own check for NaN. An
   /// error names the op and its output.
   absl::Status Run(const RunContext& context, StepHook* hook = nullptr);
 
-  /// True where runs may be started ahead: on a GPU, with all of the work there
-  /// and nothing to look at between steps.
+  /// Whether a run may be started before the previous one has ended: on a GPU
+  /// that does all of the work, without hooks or checks between steps.
   bool runs_ahead() const;
-  /// The two parts of Run: while the GPU computes one run, the next can be fed
-  /// and started. At most two runs are under way; Wait ends the older one,
-  /// whose fetches are then there until the next Wait.
+  /// Run in two parts: while the GPU computes one run, the next one can be fed
+  /// and started. At most two runs are in flight; Wait blocks until the older
+  /// one has ended, whose fetches are valid until the next Wait.
   absl::Status Start(const RunContext& context, StepHook* hook = nullptr);
   absl::Status Wait();
 
@@ -146,21 +149,21 @@ class Plan {
   const Tensor& fetch(size_t i) const { return *fetches_[i]; }
 
   const std::vector<StepInfo>& steps() const { return infos_; }
-  /// The op of step i, what it reads and what it writes. Their bytes may be on
-  /// a device: see OnHost.
+  /// The op of step i with its inputs and outputs. Their bytes may be in a
+  /// device's memory: see OnHost.
   const StepVariables& variables(size_t i) const { return variables_[i]; }
   size_t feeds() const { return feeds_.size(); }
-  /// A variable of a step, or of an op of a block, as host code can read it: of
-  /// what lies on a device a copy, which is waited for. For hooks.
+  /// A variable of a step, or of an op of a block, in the host's memory: a
+  /// tensor in a device's memory is copied, synchronously. For hooks.
   absl::StatusOr<Tensor> OnHost(const Tensor& tensor) const;
-  /// Device memory for values whose shapes follow from data; null where there
-  /// are none.
+  /// Device memory for values whose shapes depend on data; null when the plan
+  /// has none.
   const DevicePool* pool() const;
-  /// Where it computes; null: on the CPU.
+  /// The plan's device; null: the CPU.
   const DevicePlace* place() const;
-  /// The tensor whose bytes this one is another view of (reshape), else itself.
+  /// The tensor that owns the bytes of `tensor`, which may be a view (reshape).
   const Tensor* ValueOf(const Tensor* tensor) const;
-  /// Null unless PlanOptions::check_nan_inf asked for it.
+  /// Null unless PlanOptions::check_nan_inf is set.
   NanCheck* nan_check() const { return check_.get(); }
   const PlanStats& stats() const { return stats_; }
   const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
@@ -181,17 +184,17 @@ class Plan {
   std::vector<Step> steps_;
   std::vector<StepInfo> infos_;
   std::vector<StepVariables> variables_;                    // per step
-  std::unordered_map<const Tensor*, const Tensor*> views_;  // -> of what
-  std::unique_ptr<NanCheck> check_;  // where it was asked for
+  std::unordered_map<const Tensor*, const Tensor*> views_;  // to its owner
+  std::unique_ptr<NanCheck> check_;                         // null: no check
   std::vector<Feed> feeds_;
   std::vector<Tensor*> fetches_;
   std::vector<Scope::Entry*> pinned_;
   std::shared_ptr<void> arena_;
-  std::unique_ptr<PlanDevice> device_;  // where it computes on one
-  ProgramDesc program_;                 // where steps run its blocks
-  std::unique_ptr<LateDevice> late_;    // both
+  std::unique_ptr<PlanDevice> device_;  // null: the CPU
+  ProgramDesc program_;                 // empty unless steps run its blocks
+  std::unique_ptr<LateDevice> late_;    // null without a device or late ops
   std::unique_ptr<BlockExecutor> blocks_;
-  std::deque<Frame> frames_;  // of those steps
+  std::deque<Frame> frames_;  // variables of steps that run blocks
   PlanStats stats_;
   std::vector<PlannedBuffer> buffers_;
 };

@@ -25,13 +25,6 @@
 namespace pd {
 namespace {
 
-bool HasBlocks(const OpDesc& op) {
-  return std::any_of(op.attrs.begin(), op.attrs.end(), [](const auto& attr) {
-    return std::holds_alternative<BlockRef>(attr.second) ||
-           std::holds_alternative<BlockRefs>(attr.second);
-  });
-}
-
 std::string FirstOutput(const OpDesc& op) {
   for (const auto& [slot, names] : op.outputs)
     for (const std::string& name : names)

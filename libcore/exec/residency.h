@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which side the values of a plan for a GPU lie while it is made, and the
-// steps that move them. A persistable variable has a tensor on each side; a
-// constant is sent to the device where it is read first; everything else lies
-// where its step writes it. Internal to libcore/exec.
+// Where the values of a plan for a GPU are, in the host's memory or the
+// device's, and the steps that copy them. A persistable variable has a tensor
+// in both; a constant is copied to the device when a step of it first reads it;
+// any other value is where its step writes it. Internal to libcore/exec.
 #ifndef PD_LIBCORE_EXEC_RESIDENCY_H_
 #define PD_LIBCORE_EXEC_RESIDENCY_H_
 
@@ -24,30 +24,30 @@ class Residency {
   Residency(PlanTensors* tensors, PlanDevice* device)
       : tensors_(tensors), device_(device) {}
 
-  /// Whether a step of the device can read the value without a copy step: its
-  /// bytes, or a copy, are in the device's memory. That holds of persistable
-  /// floats too, which a run copies there before its first step, unless the
-  /// host writes them; of float64 only where a kernel made the value.
+  /// Whether a step of the device can read the value without a copy step: the
+  /// device's memory holds it. Persistable floats, which a run copies to the
+  /// device before its first step, count unless the host writes them; float64
+  /// counts only if a kernel computed it.
   bool OnDevice(Tensor* tensor);
-  /// The tensor that a step of that side reads: itself, its other side, or null
-  /// where the value must be copied.
+  /// The tensor that a step on the device (or host) reads: `tensor`, its
+  /// counterpart in the other memory, or null when a copy step is needed.
   absl::StatusOr<Tensor*> Read(Tensor* tensor, bool device);
-  /// The tensor that a step of that side writes.
+  /// The tensor that a step on the device (or host) writes.
   absl::StatusOr<Tensor*> Write(Tensor* tensor, bool device);
-  /// Records the outputs of an op that was bound.
+  /// Records the outputs of a bound op.
   void NoteWritten(const TensorMap& outputs);
-  /// The side of a variable that was written last.
+  /// The tensor of a variable, on host or device, that was written last.
   Tensor* Newest(Tensor* tensor);
-  /// Whether an op that updates the variable belongs on the device: steps of
-  /// the device read or write it, or none of the host does.
+  /// Whether an op that updates the variable should run on the device: steps
+  /// there use it, or no step on the host does.
   bool IsUpdatedOnDevice(Tensor* persistable);
 
-  /// Copies a value to the other side, with the row numbers of selected rows.
+  /// Copies a value between host and device, with the rows of selected rows.
   absl::StatusOr<Step> Transfer(Tensor* from, Tensor* to);
   /// Copies bytes between two tensors of the device.
   Step CopyOnDevice(Tensor* in, Tensor* out);
 
-  /// A step or a fetch needs the host in every run, so runs cannot be captured.
+  /// Every run needs the host, for a step or a fetch: it cannot be captured.
   void NeedsHost() { needs_host_ = true; }
   bool needs_host() const { return needs_host_; }
   /// Tells the device which persistable variables runs read and write.

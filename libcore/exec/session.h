@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One set of variables and the programs that run over it.
+// A scope of variables and the programs that run over it.
 #ifndef PD_LIBCORE_EXEC_SESSION_H_
 #define PD_LIBCORE_EXEC_SESSION_H_
 
@@ -34,18 +34,18 @@ class Session {
   const std::shared_ptr<const DevicePlace>& place() const { return place_; }
   void set_plan_options(const PlanOptions& options) { options_ = options; }
   void set_pass_options(const PassOptions& options) { passes_ = options; }
-  /// Programs without gradients compute in mixed precision from now on; fetches
-  /// stay what they were. Halves of parameters come to lie in the scope.
+  /// Programs without gradients compute in mixed precision from now on; the
+  /// dtypes of fetches do not change. Copies of parameters in fp16 or bf16 are
+  /// added to the scope.
   void set_mixed_precision(std::optional<AmpSpec> amp) {
     amp_ = std::move(amp);
   }
 
-  /// Rewrites a copy of `program` by the passes and compiles it for feeds of
-  /// these shapes over this session's scope, for the place where it computes:
-  /// on a GPU with those passes alone that make what has kernels there, and a
-  /// line in the log names the ops that have none. Who observes the passes
-  /// knows the program by `label`; the same label is the same program and
-  /// fetches.
+  /// Runs the passes on a copy of `program` and compiles it for feeds of these
+  /// shapes, over this session's scope and for its device. On a GPU only passes
+  /// run whose results have kernels there, and a line in the log names the ops
+  /// without a kernel. `label` identifies the program, with its fetches, to an
+  /// observer of the passes.
   absl::StatusOr<std::unique_ptr<Plan>> Compile(
       const ProgramDesc& program, const std::vector<FeedSpec>& feeds,
       const std::vector<std::string>& fetches, const std::string& label = "");
@@ -54,8 +54,8 @@ class Session {
   absl::Status RunOnce(const ProgramDesc& program,
                        const std::string& label = "startup");
 
-  /// Compiles, runs once, and gives the fetches by name. A feed that the
-  /// program says is persistable becomes that variable's value.
+  /// Compiles, runs once, and returns the fetches by name. A feed of a
+  /// persistable variable becomes that variable's value.
   absl::StatusOr<NamedArrays> Run(const ProgramDesc& program,
                                   const NamedArrays& feeds,
                                   const std::vector<std::string>& fetches,
@@ -68,8 +68,8 @@ class Session {
   PlanOptions options_;
   absl::Status MixPrecisionOf(const std::vector<std::string>& fetches,
                               ProgramDesc* program);
-  // Variables that share memory get bytes of their own; the scope is told of
-  // those that stay.
+  // Gives variables that share memory (coalesce_tensor) bytes of their own
+  // where that is possible; the scope records the others.
   absl::Status ShareMemory(const std::vector<std::string>& fetches,
                            ProgramDesc* program);
 

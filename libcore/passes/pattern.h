@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of ops as data: a pass lists the ops that follow each other, Matcher
-// finds such chains together with their gradient ops, and FuseMatches puts one
-// op in the place of each side, where no other op reads the variables between.
+// Chains of ops as data: a pass lists ops of which each reads the previous
+// one's result, Matcher finds such chains together with their gradient ops, and
+// FuseMatches replaces the chain by one op and its gradient by another,
+// provided that no other op reads the variables in between.
 //
 //   static const auto* const kNormAct = new Pattern{
 //       {"norm", {"batch_norm"}, {"X"}, "Y"},
 //       {"act", {"relu", "relu6"}, {"X"}, "Out"}};
 //
-// A pattern begins with an op that must be there; matches are looked for at
-// each op in the order of the program, so that its first ops win. An op is
-// followed where its result has one reader beside gradient ops of the chain, so
-// matching takes time that is linear in the number of ops.
+// A pattern's first op is not optional. Matches are tried at each op in the
+// order of the program, so that earlier ops win. A chain continues only where a
+// result has a single reader beside the chain's gradient ops, so matching takes
+// time linear in the number of ops.
 #ifndef PD_LIBCORE_PASSES_PATTERN_H_
 #define PD_LIBCORE_PASSES_PATTERN_H_
 
@@ -30,7 +31,7 @@ class Match;
 
 /// One op of a pattern.
 struct PatternOp {
-  /// Whether an op fits, given the ops that are bound ahead of it.
+  /// Whether an op fits, given the ops that are bound before it.
   using Condition = std::function<bool(const Match& match, const OpDesc& op)>;
 
   /// How the op's gradient op is found: kMirrored: it has the type of the op

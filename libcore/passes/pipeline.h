@@ -17,28 +17,28 @@
 
 namespace pd {
 
-/// Behind the name of a variable that a pass has made anew.
+/// The suffix of a variable that a pass made from another one.
 constexpr char kFolded[] = "@folded";
 
-/// The context that every pass is given.
+/// The facts about a program that every pass is given.
 struct PassContext {
   const OpRegistry* registry = nullptr;
-  /// Variables that must still be computed: fetches. Persistable variables are
-  /// kept without being named.
+  /// Fetches: a pass may not remove them. Nor may it remove persistable
+  /// variables, which are not listed here.
   std::set<std::string> keep;
-  /// The program's purpose, told to PassOptions::observer: "train", "eval";
-  /// "" where there is only one.
+  /// The program's purpose, for PassOptions::observer: "train", "eval"; "" when
+  /// there is only one program.
   std::string label;
   /// Whether the program will run on a GPU.
   bool on_gpu = false;
-  /// The value that a persistable variable has before the program runs, or null
-  /// where nobody knows it. What the program writes is no constant all the
-  /// same.
+  /// The value of a persistable variable before the program runs, or null when
+  /// it is not known. A variable that the program writes is no constant even
+  /// so.
   std::function<const Tensor*(const std::string& name)> value;
-  /// Makes a variable of the float32 shape of persistable variable `of`, or
-  /// finds the one that was made of it for another plan, and gives its name,
-  /// `of` with kFolded behind it or the same one. `of` may have no value from
-  /// then on. Null where `value` may be another one when the program runs.
+  /// Creates a float32 variable of the shape of the persistable variable `of`,
+  /// filled by `make`, or finds the one that was created for another plan, and
+  /// returns its name: `of` with the suffix kFolded, or `of` itself. `of` may
+  /// lose its value. Null when values may change before the program runs.
   std::function<absl::StatusOr<std::string>(
       const std::string& of, const std::function<void(float* out)>& make)>
       define;
@@ -47,15 +47,15 @@ struct PassContext {
 using PassFn = absl::Status (*)(const PassContext& context,
                                 ProgramDesc* program);
 
-/// Which programs for a GPU a pass runs on. The passes that never do make ops
-/// that have no kernels there, or lose by it; some make ops without gradients
-/// there.
+/// The programs for a GPU that a pass runs on: none, where its ops have no
+/// kernels there or are slower; those without gradients, where its ops have no
+/// gradient kernels; or all.
 enum class OnGpu { kNever, kWithoutGradients, kAlways };
 
-/// Which blocks of a program a pass changes. In sub-blocks what it makes must
-/// compute as an op whose shapes are known only when it runs.
+/// The blocks of a program that a pass changes. Ops of sub-blocks are late ops,
+/// so a pass for them may only make ops that can be bound late.
 enum class InBlocks {
-  kOnly,   ///< the only block: a program with sub-blocks stays as it is
+  kOnly,   ///< the only one: programs with sub-blocks are left alone
   kFirst,  ///< the first
   kAll,    ///< all but those with gradients (see ForEachGraph)
 };
@@ -66,9 +66,9 @@ struct Pass {
   OnGpu on_gpu;
   InBlocks blocks;
   bool trains;        ///< whether it changes training programs too
-  const char* place;  ///< why it stands where it does in the order
-  /// The type of op that it takes out of a model's files too (OptimizeModel of
-  /// libcore/deploy); null: it is for plans alone.
+  const char* place;  ///< the reason of its position in the order
+  /// The op type that the pass removes from saved models too (OptimizeModel of
+  /// libcore/deploy); null: it runs for plans only.
   const char* folds_in_files = nullptr;
 };
 
@@ -77,16 +77,16 @@ const std::vector<Pass>& AllPasses();
 
 struct PassOptions {
   std::set<std::string> disabled;  ///< names
-  /// Sees the program before the first pass (`pass` is "") and after each that
-  /// runs, under its label; an error ends the run of passes.
+  /// Called with the program before the first pass (`pass` is "") and after
+  /// each pass that ran; an error ends the pipeline.
   std::function<absl::Status(const std::string& label, const std::string& pass,
                              const ProgramDesc& program)>
       observer;
 };
 
-/// Runs the passes on `program`, on a GPU those that are for one, on a program
-/// with sub-blocks those that are for such. NotFound for a disabled name that
-/// no pass has; other errors name the pass.
+/// Runs the passes that suit the program and its device (Pass::on_gpu,
+/// Pass::blocks). NotFound: a disabled name is no pass. Other errors name the
+/// pass.
 absl::Status RunPasses(const PassContext& context, const PassOptions& options,
                        ProgramDesc* program);
 
