@@ -21,6 +21,10 @@ int32_t RoleOf(const OpDesc& op);
 std::string NameScopeOf(const OpDesc& op);
 /// Whether the op computes gradients: "relu_grad".
 bool IsGradientOp(absl::string_view type);
+/// Whether any block of the program has such an op.
+bool HasGradientOps(const ProgramDesc& program);
+/// Whether the op runs blocks: an attribute names one.
+bool HasBlocks(const OpDesc& op);
 /// Whether it is one of the two ops that name a model's inputs and outputs and
 /// compute nothing.
 bool IsFeedOrFetch(const OpDesc& op);

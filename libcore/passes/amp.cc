@@ -37,14 +37,6 @@ bool KeepsFullOutput(const OpDesc& op, const std::string& slot) {
   return norm && slot != "Y";
 }
 
-bool HasBlocks(const OpDesc& op) {
-  for (const auto& [name, value] : op.attrs)
-    if (std::holds_alternative<BlockRef>(value) ||
-        std::holds_alternative<BlockRefs>(value))
-      return true;
-  return false;
-}
-
 // Slots by name, as PaddlePaddle walks them.
 std::vector<std::pair<std::string, std::vector<std::string>>> ByName(
     const SlotList& slots) {

@@ -40,7 +40,7 @@ int AxisOf(const OpGraph& graph, const OpDesc& add, const OpDesc& reshape) {
   return LongAxis(spread->shape, vector->shape[0]);
 }
 
-bool Fuse(const Match& match, Fusion* fusion) {
+bool ReplaceFlatBias(const Match& match, Fusion* fusion) {
   const OpDesc &reshape = match.op("reshape"), &add = match.op("add");
   const int axis = AxisOf(match.graph(), add, reshape);
   if (match.HasGradients() || axis == kNone) return false;
@@ -56,7 +56,7 @@ absl::Status FlattenBiases(const PassContext& context, ProgramDesc* program) {
   static const auto* const kPattern =
       new Pattern{PatternOp{"reshape", {"reshape2"}, {"X"}, "Out"},
                   PatternOp{"add", {"elementwise_add"}, {"Y"}, "Out"}};
-  return FuseMatches(context, {kPattern}, Fuse, program);
+  return FuseMatches(context, {kPattern}, ReplaceFlatBias, program);
 }
 
 }  // namespace pd

@@ -173,7 +173,7 @@ OpDesc Forward(const Match& match) {
   return fused;
 }
 
-OpDesc Backward(const Match& match, const OpDesc& forward) {
+OpDesc AttentionBackward(const Match& match, const OpDesc& forward) {
   const OpDesc &output = *match.grad("output"), &scores = *match.grad("scores");
   const OpDesc* scale = match.grad("query scale");
   OpDesc fused;
@@ -212,7 +212,7 @@ absl::Status FuseAttention(const PassContext& context, ProgramDesc* program) {
     if (!MayFuse(match, context.on_gpu)) return false;
     fusion->forward = Forward(match);
     if (match.HasGradients())
-      fusion->backward = Backward(match, fusion->forward);
+      fusion->backward = AttentionBackward(match, fusion->forward);
     return true;
   };
   return FuseMatches(context, {&scaled, &plain}, fuse, program);

@@ -10,7 +10,8 @@
 namespace pd {
 namespace {
 
-OpDesc Fused(const OpDesc& norm, const OpDesc& act, const std::string& type) {
+OpDesc BatchNormActFused(const OpDesc& norm, const OpDesc& act,
+                         const std::string& type) {
   OpDesc fused = norm;
   fused.type = type;
   const bool relu6 = act.type == "relu6" || act.type == "relu6_grad";
@@ -19,17 +20,17 @@ OpDesc Fused(const OpDesc& norm, const OpDesc& act, const std::string& type) {
   return fused;
 }
 
-bool Fuse(const Match& match, Fusion* fusion) {
+bool ReplaceBatchNormAct(const Match& match, Fusion* fusion) {
   const OpDesc &norm = match.op("norm"), &act = match.op("act");
   if (norm.Input("Scale").empty() || norm.Input("Bias").empty()) return false;
-  fusion->forward = Fused(norm, act, "fused_batch_norm_act");
+  fusion->forward = BatchNormActFused(norm, act, "fused_batch_norm_act");
   fusion->forward.SetOutput("Y", act.Output("Out"));
   // The norm's other results may be read before the activation.
   fusion->forward_at = FusedAt::kFirst;
   if (!match.HasGradients()) return true;
   const OpDesc& act_grad = *match.grad("act");
-  fusion->backward =
-      Fused(*match.grad("norm"), act_grad, "fused_batch_norm_act_grad");
+  fusion->backward = BatchNormActFused(*match.grad("norm"), act_grad,
+                                       "fused_batch_norm_act_grad");
   fusion->backward.SetInput("Y", act.Output("Out"));
   fusion->backward.SetInput("Y@GRAD", act_grad.Input("Out@GRAD"));
   return true;
@@ -42,7 +43,7 @@ absl::Status FuseBatchNormAct(const PassContext& context,
   static const auto* const kPattern =
       new Pattern{PatternOp{"norm", {"batch_norm"}, {"X"}, "Y"},
                   PatternOp{"act", {"relu", "relu6"}, {"X"}, "Out"}};
-  return FuseMatches(context, {kPattern}, Fuse, program);
+  return FuseMatches(context, {kPattern}, ReplaceBatchNormAct, program);
 }
 
 }  // namespace pd

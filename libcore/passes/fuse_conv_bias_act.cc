@@ -13,7 +13,7 @@
 namespace pd {
 namespace {
 
-bool IsBias(const Match& match, const OpDesc& add) {
+bool IsConvBias(const Match& match, const OpDesc& add) {
   const OpDesc& conv = match.op("conv");
   const VarDesc* bias = match.graph().Var(add.In("Y"));
   const VarDesc* filter = match.graph().Var(conv.In("Filter"));
@@ -26,7 +26,8 @@ bool IsBias(const Match& match, const OpDesc& add) {
 }
 
 // The convolution as an op of its own, or its gradient op, with what both have.
-OpDesc Fused(const Match& match, const OpDesc& conv, const std::string& type) {
+OpDesc ConvBiasFused(const Match& match, const OpDesc& conv,
+                     const std::string& type) {
   OpDesc fused;
   fused.type = type;
   fused.attrs = conv.attrs;
@@ -36,9 +37,9 @@ OpDesc Fused(const Match& match, const OpDesc& conv, const std::string& type) {
   return fused;
 }
 
-OpDesc Backward(const Match& match) {
+OpDesc ConvBiasBackward(const Match& match) {
   const OpDesc &conv = *match.grad("conv"), *add = match.grad("add");
-  OpDesc fused = Fused(match, conv, "fused_conv2d_grad");
+  OpDesc fused = ConvBiasFused(match, conv, "fused_conv2d_grad");
   fused.SetInput("Output", match.last().Output("Out"));
   fused.SetInput("Output@GRAD",
                  match.graph().op(match.Backward().front()).Input("Out@GRAD"));
@@ -55,13 +56,13 @@ OpDesc Backward(const Match& match) {
   return fused;
 }
 
-bool Fuse(const Match& match, Fusion* fusion) {
+bool ReplaceConvBias(const Match& match, Fusion* fusion) {
   if (match.Forward().size() == 1) return false;
-  fusion->forward = Fused(match, match.op("conv"), "fused_conv2d");
+  fusion->forward = ConvBiasFused(match, match.op("conv"), "fused_conv2d");
   if (match.Has("add"))
     fusion->forward.SetInput("Bias", match.op("add").Input("Y"));
   fusion->forward.SetOutput("Output", match.last().Output("Out"));
-  if (match.HasGradients()) fusion->backward = Backward(match);
+  if (match.HasGradients()) fusion->backward = ConvBiasBackward(match);
   return true;
 }
 
@@ -70,9 +71,10 @@ bool Fuse(const Match& match, Fusion* fusion) {
 absl::Status FuseConvBiasAct(const PassContext& context, ProgramDesc* program) {
   static const auto* const kPattern = new Pattern{
       PatternOp{"conv", {"conv2d", "depthwise_conv2d"}, {"Input"}, "Output"},
-      PatternOp{"add", {"elementwise_add"}, {"X"}, "Out"}.Optional().If(IsBias),
+      PatternOp{"add", {"elementwise_add"}, {"X"}, "Out"}.Optional().If(
+          IsConvBias),
       PatternOp{"act", {"relu", "relu6"}, {"X"}, "Out"}.Optional()};
-  return FuseMatches(context, {kPattern}, Fuse, program);
+  return FuseMatches(context, {kPattern}, ReplaceConvBias, program);
 }
 
 }  // namespace pd

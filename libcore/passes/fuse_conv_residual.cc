@@ -26,7 +26,7 @@ bool AddsSameShape(const Match& match, const OpDesc& add) {
          x->shape == y->shape;
 }
 
-bool Fuse(const Match& match, Fusion* fusion) {
+bool ReplaceConvResidual(const Match& match, Fusion* fusion) {
   if (match.HasGradients()) return false;
   OpDesc& fused = fusion->forward;
   fused = match.op("conv");
@@ -51,7 +51,7 @@ absl::Status FuseConvResidual(const PassContext& context,
                   PatternOp{"add", {"elementwise_add"}, {"X", "Y"}, "Out"}.If(
                       AddsSameShape),
                   PatternOp{"act", {"relu", "relu6"}, {"X"}, "Out"}.Optional()};
-  return FuseMatches(context, {kPattern}, Fuse, program);
+  return FuseMatches(context, {kPattern}, ReplaceConvResidual, program);
 }
 
 }  // namespace pd

@@ -14,7 +14,7 @@ namespace {
 
 // Y must be a matrix of parameters: others have gradients and layouts that a
 // plain product serves better.
-bool IsBias(const Match& match, const OpDesc& add) {
+bool IsGemmBias(const Match& match, const OpDesc& add) {
   const OpGraph& graph = match.graph();
   const OpDesc& product = match.op("product");
   const VarDesc* x = graph.Var(product.In("X"));
@@ -30,7 +30,7 @@ bool IsBias(const Match& match, const OpDesc& add) {
          (axis == -1 || axis + 1 == static_cast<int64_t>(x->shape.size()));
 }
 
-OpDesc Backward(const OpDesc& product, const OpDesc& add) {
+OpDesc GemmEpilogueBackward(const OpDesc& product, const OpDesc& add) {
   OpDesc fused;
   fused.type = "fused_gemm_epilogue_grad";
   fused.attrs = product.attrs;
@@ -47,7 +47,7 @@ OpDesc Backward(const OpDesc& product, const OpDesc& add) {
   return fused;
 }
 
-bool Fuse(const Match& match, Fusion* fusion) {
+bool ReplaceGemmEpilogue(const Match& match, Fusion* fusion) {
   const OpDesc& product = match.op("product");
   OpDesc& fused = fusion->forward;
   fused.type = "fused_gemm_epilogue";
@@ -58,7 +58,8 @@ bool Fuse(const Match& match, Fusion* fusion) {
   fused.SetInput("Bias", match.op("add").Input("Y"));
   fused.SetOutput("Out", match.last().Output("Out"));
   if (!match.HasGradients()) return true;
-  fusion->backward = Backward(*match.grad("product"), *match.grad("add"));
+  fusion->backward =
+      GemmEpilogueBackward(*match.grad("product"), *match.grad("add"));
   // The gradient of a bias in half precision is cast at once.
   fusion->backward_at = FusedAt::kLastOrFirst;
   return true;
@@ -70,9 +71,9 @@ absl::Status FuseGemmEpilogue(const PassContext& context,
                               ProgramDesc* program) {
   static const auto* const kPattern = new Pattern{
       PatternOp{"product", {"matmul_v2"}, {"X"}, "Out"}.Attr("trans_x", false),
-      PatternOp{"add", {"elementwise_add"}, {"X"}, "Out"}.If(IsBias),
+      PatternOp{"add", {"elementwise_add"}, {"X"}, "Out"}.If(IsGemmBias),
       PatternOp{"act", {"relu"}, {"X"}, "Out"}.Optional().KeepsGradient()};
-  return FuseMatches(context, {kPattern}, Fuse, program);
+  return FuseMatches(context, {kPattern}, ReplaceGemmEpilogue, program);
 }
 
 }  // namespace pd

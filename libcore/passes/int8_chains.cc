@@ -55,12 +55,6 @@ bool IsMaxPool(const OpDesc& op) {
          op.Attr<std::string>("data_format") != "NHWC";
 }
 
-bool Trains(const ProgramDesc& program) {
-  for (const OpDesc& op : program.global().ops)
-    if (IsGradientOp(op.type)) return true;
-  return false;
-}
-
 }  // namespace
 
 void CopyAttrs(const OpDesc& from, const std::vector<const char*>& names,
@@ -275,7 +269,8 @@ void Int8Program::Finish() {
 
 absl::Status Int8Chains(const PassContext& context, ProgramDesc* program) {
   // While a network is trained, its weights and scales change between runs.
-  if (context.value == nullptr || !context.label.empty() || Trains(*program))
+  if (context.value == nullptr || !context.label.empty() ||
+      HasGradientOps(*program))
     return absl::OkStatus();
   Int8Program int8(context, program);
   if (!int8.Lower()) return absl::OkStatus();

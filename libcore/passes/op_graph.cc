@@ -24,13 +24,6 @@ const std::vector<size_t>& NoOps() {
 constexpr int32_t kSeveralBlocks = -1;
 constexpr int kMaxDepth = 64;
 
-bool HasBlocks(const OpDesc& op) {
-  return std::any_of(op.attrs.begin(), op.attrs.end(), [](const auto& attr) {
-    return std::holds_alternative<BlockRef>(attr.second) ||
-           std::holds_alternative<BlockRefs>(attr.second);
-  });
-}
-
 // Blocks that are a gradient block or have one, and the blocks in these.
 std::vector<bool> BlocksOfGradients(const ProgramDesc& program) {
   const auto size = static_cast<int32_t>(program.blocks.size());

@@ -11,13 +11,6 @@ namespace pd {
 
 namespace {
 
-bool Trains(const ProgramDesc& program) {
-  for (const BlockDesc& block : program.blocks)
-    for (const OpDesc& op : block.ops)
-      if (IsGradientOp(op.type)) return true;
-  return false;
-}
-
 bool Runs(const Pass& pass, const PassContext& context, size_t blocks,
           bool gradients) {
   if (blocks > 1 && pass.blocks == InBlocks::kOnly) return false;
@@ -78,7 +71,7 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
                : options.observer(context.label, pass, *program);
   };
   PD_RETURN_IF_ERROR(show(""));
-  const bool gradients = Trains(*program);
+  const bool gradients = HasGradientOps(*program);
   for (const Pass& pass : AllPasses()) {
     if (options.disabled.count(pass.name) > 0 ||
         !Runs(pass, context, program->blocks.size(), gradients))

@@ -8,7 +8,7 @@ target_include_directories(pd_flags INTERFACE
 # The floor is AVX2; wider vectors are chosen at run time (Highway, oneDNN).
 target_compile_options(pd_flags INTERFACE
   -march=x86-64-v3 -Wall -Wextra -Werror=unused-result -Wno-missing-field-initializers
-  $<$<CONFIG:Release>:-O2>)
+  $<$<CONFIG:Release>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:PD_OPTIMISE>>,$<TARGET_PROPERTY:PD_OPTIMISE>,2>>)
 if(PD_SANITIZE)
   # Pointers' uses are checked where bytes of files and memory are handled;
   # everywhere would cost 40 % of the time to compile. Arithmetic is checked in
@@ -81,26 +81,40 @@ endfunction()
 option(PD_UNITY "compile sources of a room together" ON)
 
 # pd_unite(TARGET [ALONE SOURCES...]): its sources are compiled together but for
-# SOURCES. Names in their unnamed namespaces have to differ.
+# SOURCES, each folder's by themselves. Names in the unnamed namespaces of a folder
+# have to differ.
 function(pd_unite target)
   cmake_parse_arguments(its "" "" "ALONE" ${ARGN})
   set_source_files_properties(${its_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_target_properties(${target} PROPERTIES
-    UNITY_BUILD ${PD_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+    UNITY_BUILD ${PD_UNITY} UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  list(REMOVE_ITEM sources ${its_ALONE})
+  foreach(source ${sources})
+    set(folder generated)
+    if(NOT IS_ABSOLUTE ${source})
+      get_filename_component(folder ${source} DIRECTORY)
+      string(MAKE_C_IDENTIFIER "in_${folder}" folder)
+    endif()
+    math(EXPR batch "${count_${folder}} + 0")
+    math(EXPR group "${batch} / 8")
+    math(EXPR count_${folder} "${batch} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
 endfunction()
 
-# pd_room(NAME [PRECOMPILED p] SOURCES...): an object library of one folder;
-# libpd.so is made of them.
+# pd_room(NAME [PRECOMPILED p] [OPTIMISE o] SOURCES...): an object library of one
+# folder; libpd.so is made of them. Release builds compile it at -O2, or at -Oo.
 function(pd_room name)
-  cmake_parse_arguments(its "" "PRECOMPILED" "" ${ARGN})
+  cmake_parse_arguments(its "" "PRECOMPILED;OPTIMISE" "" ${ARGN})
   add_library(pd_${name} OBJECT ${its_UNPARSED_ARGUMENTS})
   target_link_libraries(pd_${name} PUBLIC pd_flags)
   target_link_libraries(pd_${name} PRIVATE OpenMP::OpenMP_CXX)
   set_property(GLOBAL APPEND PROPERTY PD_ROOMS pd_${name})
-  # Operators, kernels, passes and the bindings of libraries are compiled alone:
-  # each names its functions as its neighbours do, and the loops of operators and
-  # kernels take most of their time.
-  if(NOT name MATCHES "^(ops|kernels.*|passes|device)$")
+  set_target_properties(pd_${name} PROPERTIES PD_OPTIMISE "${its_OPTIMISE}")
+  # The bindings of libraries name their functions as their neighbours do, and
+  # Highway's files are compiled once for each instruction set.
+  if(NOT name MATCHES "^(kernels_cpu|device)$")
     pd_unite(pd_${name})
   endif()
   # A build for sanitizers compiles the many operators without optimisation,

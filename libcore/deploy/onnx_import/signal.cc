@@ -10,7 +10,7 @@ namespace pd {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
-constexpr int64_t kMaxMade = 1 << 24;
+constexpr int64_t kMaxSignal = 1 << 24;
 
 // c0 - c1 cos(2 pi n / N) + c2 cos(4 pi n / N).
 void GiveWindow(OnnxNode* node, double c0, double c1, double c2) {
@@ -18,7 +18,7 @@ void GiveWindow(OnnxNode* node, double c0, double c1, double c2) {
   const DType dtype = node->ElementType(node->Int("output_datatype", 1));
   const bool periodic = node->Int("periodic", 1) != 0;
   if (!node->ok()) return;
-  if (!(size >= 0 && size <= kMaxMade))
+  if (!(size >= 0 && size <= kMaxSignal))
     return node->Fail(InvalidArgument("a window of %g", size));
   std::vector<double> values(static_cast<size_t>(size));
   const double whole = periodic ? size : size - 1;
@@ -44,7 +44,7 @@ void ImportMelWeights(OnnxNode* node) {
   const DType dtype = node->ElementType(node->Int("output_datatype", 1));
   if (!node->ok()) return;
   const double columns = std::floor(length / 2) + 1;
-  if (!(bins >= 1 && columns >= 1 && bins * columns <= kMaxMade && rate > 0 &&
+  if (!(bins >= 1 && columns >= 1 && bins * columns <= kMaxSignal && rate > 0 &&
         low >= 0 && high >= low && high < 1e9))
     return node->Fail(InvalidArgument("%g bins of %g from %g to %g Hz", bins,
                                       length, low, high));
@@ -84,7 +84,7 @@ std::string WithLength(OnnxNode* node, const std::string& x, int64_t axis,
                        int64_t length) {
   const int64_t extent = node->Extent(x, axis);
   if (!node->ok() || extent == length) return x;
-  if (extent < 0 || length < 1 || length > kMaxMade) {
+  if (extent < 0 || length < 1 || length > kMaxSignal) {
     node->Fail(Unimplemented("an extent of %d made %d", extent, length));
     return "";
   }
@@ -146,11 +146,11 @@ void ImportStft(OnnxNode* node) {
   if (node->Has(2) && size < 0) size = node->Extent(node->In(2), 0);
   if (!node->ok()) return;
   if (node->Rank(x) != 3 || length < 0 || size < 1 || size > length ||
-      !(step >= 1 && step <= kMaxMade))
+      !(step >= 1 && step <= kMaxSignal))
     return node->Fail(
         Unimplemented("frames of %d each %g in %d", size, step, length));
   const int64_t frames = (length - size) / static_cast<int64_t>(step) + 1;
-  if (frames * size > kMaxMade)
+  if (frames * size > kMaxSignal)
     return node->Fail(Unimplemented("%d frames of %d", frames, size));
   OnnxNode::Ints index;
   for (int64_t i = 0; i < frames; ++i)

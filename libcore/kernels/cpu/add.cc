@@ -15,7 +15,7 @@ namespace pd {
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements per thread at least
+constexpr int64_t kAddGrain = 16384;  // elements per thread at least
 
 // The layout of most elements is kept: that of the first input that is not
 // row-major.
@@ -33,9 +33,10 @@ Step SumOfBrains(std::vector<Tensor*> inputs, Tensor* out) {
     for (size_t i = 0; i < inputs.size(); ++i)
       places[i] = inputs[i]->data<BFloat16>();
     BFloat16* to = out->data<BFloat16>();
-    ParallelFor(out->physical_size(), kGrain, [&](int64_t begin, int64_t end) {
-      SumBrains(places.data(), places.size(), begin, end, to);
-    });
+    ParallelFor(out->physical_size(), kAddGrain,
+                [&](int64_t begin, int64_t end) {
+                  SumBrains(places.data(), places.size(), begin, end, to);
+                });
     return absl::OkStatus();
   };
 }
@@ -61,16 +62,18 @@ absl::StatusOr<Step> BindSumOf(BindContext* context,
   if (brains) return SumOfBrains(std::move(inputs), out);
   return Step([inputs, out](const RunContext&) {
     float* to = out->data<float>();
-    ParallelFor(out->physical_size(), kGrain, [&](int64_t begin, int64_t end) {
-      const float *a = inputs[0]->data<float>(), *b = inputs[1]->data<float>();
+    ParallelFor(out->physical_size(), kAddGrain,
+                [&](int64_t begin, int64_t end) {
+                  const float *a = inputs[0]->data<float>(),
+                              *b = inputs[1]->data<float>();
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) to[i] = a[i] + b[i];
-      for (size_t k = 2; k < inputs.size(); ++k) {
-        const float* c = inputs[k]->data<float>();
+                  for (int64_t i = begin; i < end; ++i) to[i] = a[i] + b[i];
+                  for (size_t k = 2; k < inputs.size(); ++k) {
+                    const float* c = inputs[k]->data<float>();
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i) to[i] += c[i];
-      }
-    });
+                    for (int64_t i = begin; i < end; ++i) to[i] += c[i];
+                  }
+                });
     return absl::OkStatus();
   });
 }

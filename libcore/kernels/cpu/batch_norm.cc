@@ -17,7 +17,7 @@ namespace pd {
 namespace cpu {
 namespace {
 
-struct Problem {
+struct BatchNormProblem {
   ChannelView view;
   int64_t channels = 0;
   float epsilon = 0, momentum = 0;
@@ -59,7 +59,7 @@ absl::StatusOr<ChannelView> ViewOf(const Tensor& x, size_t axis) {
   return v;
 }
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context) {
+absl::StatusOr<BatchNormProblem> ReadBatchNormProblem(BindContext* context) {
   const OpDesc& op = context->op();
   const Tensor* x = context->Input("X");
   if (x->dtype() != DType::kFloat32 && x->dtype() != DType::kBFloat16)
@@ -68,7 +68,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
     return Unimplemented("X has no channels with elements");
   const bool last = op.Attr<std::string>("data_layout") == "NHWC";
   const size_t axis = last ? x->rank() - 1 : 1;
-  Problem p;
+  BatchNormProblem p;
   p.channels = x->dim(axis);
   PD_ASSIGN_OR_RETURN(p.view, ViewOf(*x, axis));
   p.epsilon = op.Attr<float>("epsilon");
@@ -113,7 +113,7 @@ void Pad(const float* from, int64_t n, int64_t width, float* to) {
 }
 
 struct Forward {
-  Problem problem;
+  BatchNormProblem problem;
   Scratch scratch;
   Tensor *x, *scale, *bias, *old_mean, *old_variance, *y;
   Tensor *new_mean, *new_variance, *saved_mean, *saved_inverse;
@@ -176,7 +176,7 @@ struct Forward {
 absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
   if (context->Input("MomentumTensor") != nullptr)
     return Unimplemented("it wants a momentum known beforehand");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const BatchNormProblem p, ReadBatchNormProblem(context));
   Tensor* x = context->Input("X");
   PD_ASSIGN_OR_RETURN(Tensor * y,
                       context->Out(context->Output("Y"), x->layout()));
@@ -205,7 +205,7 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
 namespace {
 
 struct Backward {
-  Problem problem;
+  BatchNormProblem problem;
   Scratch scratch;
   Tensor *x, *scale, *bias, *mean, *inverse, *dy;
   Tensor *dx, *dscale, *dbias;
@@ -250,7 +250,7 @@ struct Backward {
 }  // namespace
 
 absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const BatchNormProblem p, ReadBatchNormProblem(context));
   if (p.global) return Unimplemented("it is for statistics of the batch");
   Tensor* x = context->Input("X");
   Tensor* mean = context->Input("SavedMean");

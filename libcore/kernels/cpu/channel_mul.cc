@@ -17,7 +17,7 @@ namespace cpu {
 namespace {
 
 // X as [planes, positions, lanes], a plane being a block of channels.
-struct Problem {
+struct ChannelMulProblem {
   int64_t batch = 1, channels = 1, blocks = 1, positions = 1, lanes = 1;
 
   int64_t planes() const { return batch * blocks; }
@@ -35,7 +35,7 @@ struct Problem {
 constexpr int64_t kMaxLanes = 16;
 using Numbers = std::array<float, kMaxLanes>;
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context) {
+absl::StatusOr<ChannelMulProblem> ReadChannelMulProblem(BindContext* context) {
   const Tensor* x = context->Input("X");
   const Tensor* y = context->Input("Y");
   if (x->dtype() != DType::kFloat32 || y->dtype() != DType::kFloat32)
@@ -44,7 +44,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   for (size_t d = 2; d < wanted.size(); ++d) wanted[d] = 1;
   if (x->rank() < 3 || y->shape() != wanted || x->size() == 0)
     return Unimplemented("Y is not a number for each channel");
-  Problem p;
+  ChannelMulProblem p;
   p.batch = x->dim(0);
   p.channels = p.blocks = x->dim(1);
   p.positions = NumElements(x->shape(), 2, x->rank());
@@ -58,7 +58,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
 }
 
 template <typename Body>
-void ForPlanes(const Problem& p, const Body& body) {
+void ForPlanes(const ChannelMulProblem& p, const Body& body) {
   constexpr int64_t kGrain = 16384;  // floats per thread at least
   ParallelFor(p.planes(), kGrain / p.size() + 1,
               [&](int64_t begin, int64_t end) {
@@ -67,7 +67,7 @@ void ForPlanes(const Problem& p, const Body& body) {
 }
 
 // The numbers of a plane's channels, 0 for padding.
-Numbers NumbersOf(const Problem& p, const float* y, int64_t plane) {
+Numbers NumbersOf(const ChannelMulProblem& p, const float* y, int64_t plane) {
   Numbers numbers{};
   std::copy_n(y + p.First(plane), p.Channels(plane), numbers.begin());
   return numbers;
@@ -82,8 +82,8 @@ void Multiply(const float* x, const Numbers& by, int64_t positions,
       out[i * kLanes + l] = x[i * kLanes + l] * by[static_cast<size_t>(l)];
 }
 
-void MultiplyPlane(const Problem& p, const float* x, const Numbers& by,
-                   float* out) {
+void MultiplyPlane(const ChannelMulProblem& p, const float* x,
+                   const Numbers& by, float* out) {
   if (p.lanes == 16) return Multiply<16>(x, by, p.positions, out);
   if (p.lanes == 8) return Multiply<8>(x, by, p.positions, out);
   const float factor = by[0];
@@ -108,8 +108,8 @@ void Dot(const float* a, const float* b, int64_t size, double* sums) {
   }
 }
 
-void DotPlane(const Problem& p, const float* a, const float* b, int64_t plane,
-              float* to) {
+void DotPlane(const ChannelMulProblem& p, const float* a, const float* b,
+              int64_t plane, float* to) {
   double sums[kMaxLanes] = {};
   if (p.lanes == 8)
     Dot<8>(a, b, p.size(), sums);
@@ -125,7 +125,8 @@ void DotPlane(const Problem& p, const float* a, const float* b, int64_t plane,
 }  // namespace
 
 absl::StatusOr<Step> BindMulByChannels(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const ChannelMulProblem p,
+                      ReadChannelMulProblem(context));
   Tensor* x = context->Input("X");
   PD_ASSIGN_OR_RETURN(Tensor * y, context->In(context->Input("Y"), nullptr));
   PD_ASSIGN_OR_RETURN(Tensor * out,
@@ -143,7 +144,8 @@ absl::StatusOr<Step> BindMulByChannels(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindMulByChannelsGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const ChannelMulProblem p,
+                      ReadChannelMulProblem(context));
   Tensor* x = context->Input("X");
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", DType::kFloat32, x->shape()));

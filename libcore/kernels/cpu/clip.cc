@@ -13,7 +13,7 @@ namespace pd {
 namespace cpu {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements per thread at least
+constexpr int64_t kClipGrain = 16384;  // elements per thread at least
 
 }  // namespace
 
@@ -46,7 +46,7 @@ absl::StatusOr<Step> BindMulByNumber(BindContext* context) {
     const float factor = *y->data<float>();
     const float* in = x->data<float>();
     float* result = out->data<float>();
-    ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(n, kClipGrain, [&](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) result[i] = in[i] * factor;
     });

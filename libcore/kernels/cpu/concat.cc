@@ -18,7 +18,7 @@ namespace pd {
 namespace cpu {
 namespace {
 
-struct Parts {
+struct ConcatParts {
   std::vector<Tensor*> tensors;  // null: nobody wants it
   std::vector<int64_t> blocks;   // of each
   Tensor* joined = nullptr;
@@ -27,8 +27,9 @@ struct Parts {
 };
 
 // `shapes` are those of the parts.
-absl::StatusOr<Parts> ReadParts(const BindContext& context, Tensor* joined,
-                                const std::vector<Shape>& shapes) {
+absl::StatusOr<ConcatParts> ReadParts(const BindContext& context,
+                                      Tensor* joined,
+                                      const std::vector<Shape>& shapes) {
   const Shape& shape = joined->shape();
   PD_ASSIGN_OR_RETURN(
       const int axis,
@@ -38,7 +39,7 @@ absl::StatusOr<Parts> ReadParts(const BindContext& context, Tensor* joined,
   if (shape.size() < 3 || joined->dtype() != DType::kFloat32 ||
       joined->size() == 0)
     return Unimplemented("it is for images of float32");
-  Parts p;
+  ConcatParts p;
   p.joined = joined;
   p.batch = shape[0];
   const int64_t lanes = VectorFloats();
@@ -65,7 +66,7 @@ bool IsBlocked(const Tensor& tensor) {
 }
 
 // Planes [begin, end) of the joined tensor's.
-void CopyPlanes(const Parts& p, bool join, int64_t begin, int64_t end) {
+void CopyPlanes(const ConcatParts& p, bool join, int64_t begin, int64_t end) {
   int64_t image = begin / p.all_blocks, block = begin % p.all_blocks;
   size_t part = 0;
   for (; block >= p.blocks[part]; ++part) block -= p.blocks[part];
@@ -88,7 +89,7 @@ void CopyPlanes(const Parts& p, bool join, int64_t begin, int64_t end) {
   }
 }
 
-Step CopyParts(Parts p, bool join) {
+Step CopyParts(ConcatParts p, bool join) {
   return [p = std::move(p), join](const RunContext&) {
     const int64_t grain = static_cast<int64_t>(65536 / p.plane) + 1;
     ParallelFor(p.batch * p.all_blocks, grain, [&](int64_t begin, int64_t end) {
@@ -102,7 +103,7 @@ Step CopyParts(Parts p, bool join) {
 absl::StatusOr<Step> BindParting(BindContext* context, Tensor* joined,
                                  const std::vector<Shape>& shapes,
                                  const char* slot) {
-  PD_ASSIGN_OR_RETURN(Parts p, ReadParts(*context, joined, shapes));
+  PD_ASSIGN_OR_RETURN(ConcatParts p, ReadParts(*context, joined, shapes));
   PD_ASSIGN_OR_RETURN(p.joined,
                       context->In(joined, BlockedChannels(joined->shape())));
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -126,7 +127,7 @@ absl::StatusOr<Step> BindConcat(BindContext* context) {
     blocked |= IsBlocked(*context->Input("X", i));
   }
   if (!blocked) return Unimplemented("no part lies in blocks");
-  PD_ASSIGN_OR_RETURN(Parts p,
+  PD_ASSIGN_OR_RETURN(ConcatParts p,
                       ReadParts(*context, context->Output("Out"), shapes));
   for (size_t i = 0; i < shapes.size(); ++i) {
     PD_ASSIGN_OR_RETURN(Tensor * part, context->In(context->Input("X", i),

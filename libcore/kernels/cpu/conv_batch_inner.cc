@@ -20,7 +20,7 @@ namespace {
 using batch_inner::Geometry;
 
 // Parameters that every instance needs, resolved from the op.
-struct Problem {
+struct ConvBatchInnerProblem {
   Geometry geometry;
   LayoutPtr in_layout, out_layout;
   bool relu = false;
@@ -66,7 +66,8 @@ absl::Status CheckWorthwhile(const Geometry& g, bool amid_blocks) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context) {
+absl::StatusOr<ConvBatchInnerProblem> ReadConvBatchInnerProblem(
+    BindContext* context) {
   const OpDesc& op = context->op();
   const Tensor* input = context->Input("Input");
   const Tensor* filter = context->Input("Filter");
@@ -81,7 +82,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   const std::string activation = op.AttrOr<std::string>("fuse_activation", "");
   if (!activation.empty() && activation != "relu")
     return Unimplemented("it has no activation '%s'", activation);
-  Problem p;
+  ConvBatchInnerProblem p;
   p.relu = activation == "relu";
   Geometry& g = p.geometry;
   g.batch = c.batch;
@@ -115,7 +116,8 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
 }  // namespace
 
 absl::StatusOr<Step> BindConvBatchInner(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const ConvBatchInnerProblem p,
+                      ReadConvBatchInnerProblem(context));
   PD_ASSIGN_OR_RETURN(Tensor * x,
                       context->In(context->Input("Input"), p.in_layout));
   PD_ASSIGN_OR_RETURN(Tensor * w,
@@ -152,7 +154,7 @@ struct GradTensors {
 };
 
 absl::StatusOr<GradTensors> ReadGradTensors(BindContext* context,
-                                            const Problem& p) {
+                                            const ConvBatchInnerProblem& p) {
   GradTensors t;
   t.dy = context->Input("Output@GRAD");
   PD_RETURN_IF_ERROR(ExpectInput(
@@ -181,7 +183,8 @@ absl::StatusOr<GradTensors> ReadGradTensors(BindContext* context,
 }  // namespace
 
 absl::StatusOr<Step> BindConvGradBatchInner(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const ConvBatchInnerProblem p,
+                      ReadConvBatchInnerProblem(context));
   PD_ASSIGN_OR_RETURN(GradTensors t, ReadGradTensors(context, p));
   auto plan = std::make_shared<const batch_inner::WeightGradPlan>(
       batch_inner::PlanWeightGrad(p.geometry, Threads()));

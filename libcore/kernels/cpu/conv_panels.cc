@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMostPixels = 100;
 constexpr int64_t kFewestWeights = 1 << 19;
 
-absl::StatusOr<ConvGeometry> ReadGeometry(BindContext* context) {
+absl::StatusOr<ConvGeometry> ReadConvPanelsGeometry(BindContext* context) {
   const Tensor* x = context->Input("Input");
   const Tensor* w = context->Input("Filter");
   if (x->dtype() != DType::kFloat32 || w->dtype() != DType::kFloat32)
@@ -40,7 +40,7 @@ absl::StatusOr<ConvGeometry> ReadGeometry(BindContext* context) {
 }  // namespace
 
 absl::StatusOr<Step> BindConvPanels(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const ConvGeometry g, ReadGeometry(context));
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g, ReadConvPanelsGeometry(context));
   PD_ASSIGN_OR_RETURN(const ConvVariables variables,
                       BindConvVariables(context));
   Tensor* w = context->Input("Filter");

@@ -87,7 +87,7 @@ absl::Status ChooseTile(bool training, bool frozen, Choice* choice) {
       g.in_channels, g.out_channels, g.batch, g.in_h, g.in_w);
 }
 
-absl::StatusOr<Choice> ReadGeometry(BindContext* context) {
+absl::StatusOr<Choice> ReadConvWinogradGeometry(BindContext* context) {
   const Tensor* x = context->Input("Input");
   const Tensor* w = context->Input("Filter");
   if (x->dtype() != DType::kFloat32 || w->dtype() != DType::kFloat32)
@@ -149,7 +149,7 @@ absl::StatusOr<Weights> BindWeights(BindContext* context,
 }  // namespace
 
 absl::StatusOr<Step> BindConvWinograd(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Choice choice, ReadGeometry(context));
+  PD_ASSIGN_OR_RETURN(const Choice choice, ReadConvWinogradGeometry(context));
   const WinogradGeometry& g = choice.g;
   PD_ASSIGN_OR_RETURN(const ConvVariables variables,
                       BindConvVariables(context));

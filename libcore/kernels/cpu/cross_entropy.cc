@@ -13,12 +13,13 @@ namespace pd {
 namespace cpu {
 namespace {
 
-struct Problem {
+struct CrossEntropyProblem {
   int64_t rows = 0, columns = 0, ignored = 0;
   Tensor* label = nullptr;
 };
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context, const Tensor& x) {
+absl::StatusOr<CrossEntropyProblem> ReadCrossEntropyProblem(
+    BindContext* context, const Tensor& x) {
   if (x.dtype() != DType::kFloat32)
     return Unimplemented("it is for float32 only");
   if (context->Attr<bool>("soft_label") || !context->Attr<bool>("use_softmax"))
@@ -27,7 +28,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context, const Tensor& x) {
                       NormalizeAxis(context->Attr<int32_t>("axis"), x.rank()));
   if (axis + 1 != static_cast<int>(x.rank()) || x.size() == 0)
     return Unimplemented("it is for the last axis of a tensor with elements");
-  Problem p;
+  CrossEntropyProblem p;
   p.columns = x.shape().back();
   p.rows = x.size() / p.columns;
   p.ignored = context->Attr<int32_t>("ignore_index");
@@ -42,7 +43,8 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context, const Tensor& x) {
 
 absl::StatusOr<Step> BindCrossEntropy(BindContext* context) {
   Tensor* logits = context->Input("Logits");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, *logits));
+  PD_ASSIGN_OR_RETURN(const CrossEntropyProblem p,
+                      ReadCrossEntropyProblem(context, *logits));
   PD_ASSIGN_OR_RETURN(logits, context->In(logits, nullptr));
   PD_ASSIGN_OR_RETURN(Tensor * softmax,
                       context->Out(context->Output("Softmax"), nullptr));
@@ -73,7 +75,8 @@ absl::StatusOr<Step> BindCrossEntropy(BindContext* context) {
 
 absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context) {
   Tensor* softmax = context->Input("Softmax");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, *softmax));
+  PD_ASSIGN_OR_RETURN(const CrossEntropyProblem p,
+                      ReadCrossEntropyProblem(context, *softmax));
   Tensor* dloss = context->Input("Loss@GRAD");
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Loss@GRAD", DType::kFloat32, p.rows));

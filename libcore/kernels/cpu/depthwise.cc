@@ -17,7 +17,7 @@ namespace pd {
 namespace cpu {
 namespace {
 
-absl::StatusOr<DepthwiseGeometry> ReadProblem(BindContext* context) {
+absl::StatusOr<DepthwiseGeometry> ReadDepthwiseProblem(BindContext* context) {
   const Tensor* x = context->Input("Input");
   const Tensor* w = context->Input("Filter");
   if (x->dtype() != DType::kFloat32)
@@ -95,7 +95,7 @@ struct Gradients {
 }  // namespace
 
 absl::StatusOr<Step> BindDepthwiseGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const DepthwiseGeometry g, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const DepthwiseGeometry g, ReadDepthwiseProblem(context));
   Gradients s;
   s.g = g;
   Tensor* x = context->Input("Input");

@@ -19,11 +19,13 @@ namespace {
 
 constexpr int64_t kPart = 16384;  // elements of which one thread takes the most
 
-size_t Parts(int64_t n) { return static_cast<size_t>((n + kPart - 1) / kPart); }
+size_t FakeQuantizeParts(int64_t n) {
+  return static_cast<size_t>((n + kPart - 1) / kPart);
+}
 
 // `most` has room for Parts(n).
 float AbsMax(const float* x, int64_t n, float* most) {
-  const auto parts = static_cast<int64_t>(Parts(n));
+  const auto parts = static_cast<int64_t>(FakeQuantizeParts(n));
   ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
       float m = 0;
@@ -115,7 +117,8 @@ absl::StatusOr<Step> BindFakeQuantDequant(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Tensor * out,
                       context->Out(context->Output("Out"), x->layout()));
   context->MayShare(x, out);
-  Tensor* most = context->Scratch(sizeof(float) * Parts(x->physical_size()));
+  Tensor* most =
+      context->Scratch(sizeof(float) * FakeQuantizeParts(x->physical_size()));
   return Step(
       [=, levels = static_cast<float>(attrs.levels)](const RunContext&) {
         const float s = scale.Of(*x, most->data<float>());
@@ -131,7 +134,8 @@ absl::StatusOr<Step> BindObserveScale(BindContext* context) {
       context->Attr<bool>("is_test"))
     return Unimplemented("it is for float32 in training, without Out");
   PD_ASSIGN_OR_RETURN(const Scale scale, ReadScale(context, true));
-  Tensor* most = context->Scratch(sizeof(float) * Parts(x->physical_size()));
+  Tensor* most =
+      context->Scratch(sizeof(float) * FakeQuantizeParts(x->physical_size()));
   return Step([=](const RunContext&) {
     scale.Of(*x, most->data<float>());
     return absl::OkStatus();

@@ -16,7 +16,7 @@ namespace pd {
 namespace cpu {
 namespace {
 
-struct Problem {
+struct PoolBatchInnerProblem {
   PoolAxis h, w;
   PoolArgs args;
   LayoutPtr in_layout, out_layout;
@@ -48,8 +48,8 @@ int64_t LargestWindow(const PoolAxis& axis) {
   return largest;
 }
 
-absl::StatusOr<std::shared_ptr<Problem>> ReadProblem(BindContext* context,
-                                                     const LayoutPtr& have) {
+absl::StatusOr<std::shared_ptr<PoolBatchInnerProblem>>
+ReadPoolBatchInnerProblem(BindContext* context, const LayoutPtr& have) {
   const Tensor* x = context->Input("X");
   if (x->dtype() != DType::kFloat32)
     return Unimplemented("it is for float32 only");
@@ -58,7 +58,7 @@ absl::StatusOr<std::shared_ptr<Problem>> ReadProblem(BindContext* context,
   if (g.axes.size() != 2) return Unimplemented("it is for 2-D pooling");
   const std::vector<int> order = g.channels_last ? std::vector<int>{3, 1, 2, 0}
                                                  : std::vector<int>{1, 2, 3, 0};
-  auto p = std::make_shared<Problem>();
+  auto p = std::make_shared<PoolBatchInnerProblem>();
   p->in_layout = PermutedLayout(x->shape(), order);
   if (have == nullptr || !SameLayout(have, p->in_layout))
     return Unimplemented("X does not lie batch-inner");
@@ -87,8 +87,8 @@ std::string IndexName(const std::string& output) {
 
 absl::StatusOr<Step> BindPoolBatchInner(BindContext* context) {
   Tensor* x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(std::shared_ptr<Problem> p,
-                      ReadProblem(context, x->layout()));
+  PD_ASSIGN_OR_RETURN(std::shared_ptr<PoolBatchInnerProblem> p,
+                      ReadPoolBatchInnerProblem(context, x->layout()));
   PD_ASSIGN_OR_RETURN(Tensor * out,
                       context->Out(context->Output("Out"), p->out_layout));
   Tensor* index = p->args.max
@@ -107,9 +107,9 @@ absl::StatusOr<Step> BindPoolBatchInner(BindContext* context) {
 
 absl::StatusOr<Step> BindPoolGradBatchInner(BindContext* context) {
   Tensor* x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(
-      std::shared_ptr<Problem> p,
-      ReadProblem(context, context->LayoutOf(context->op().In("X"))));
+  PD_ASSIGN_OR_RETURN(std::shared_ptr<PoolBatchInnerProblem> p,
+                      ReadPoolBatchInnerProblem(
+                          context, context->LayoutOf(context->op().In("X"))));
   Tensor* dout = context->Input("Out@GRAD");
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", DType::kFloat32, p->out_shape));

@@ -65,9 +65,9 @@ absl::StatusOr<Step> BindGraph(BindContext* context, DeviceBinding* binding) {
   const size_t bytes = (*bound)->workspace();
   Tensor* workspace = bytes == 0 ? nullptr : context->Scratch(bytes);
   return Step([=, bound = *std::move(bound)](const RunContext&) {
-    return bound->Run(
-        {RawOrNull(p.query), RawOrNull(p.key), RawOrNull(p.value), RawOrNull(p.bias), RawOrNull(p.output)},
-        RawOrNull(workspace));
+    return bound->Run({RawOrNull(p.query), RawOrNull(p.key), RawOrNull(p.value),
+                       RawOrNull(p.bias), RawOrNull(p.output)},
+                      RawOrNull(workspace));
   });
 }
 
@@ -94,8 +94,8 @@ absl::StatusOr<Step> BindBias(DeviceBinding* binding, const Problem& p,
 }
 
 // scores = softmax(scores)
-absl::StatusOr<Step> BindSoftmax(DeviceBinding* binding, const Problem& p,
-                                 Tensor* scores) {
+absl::StatusOr<Step> BindAttentionSoftmax(DeviceBinding* binding,
+                                          const Problem& p, Tensor* scores) {
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<LinesArgs>::Find(binding, "softmax"));
   LinesArgs args{};
@@ -133,7 +133,7 @@ absl::StatusOr<Step> BindChain(BindContext* context, DeviceBinding* binding) {
     PD_ASSIGN_OR_RETURN(Step bias, BindBias(binding, p, scores));
     steps.push_back(std::move(bias));
   }
-  PD_ASSIGN_OR_RETURN(Step softmax, BindSoftmax(binding, p, scores));
+  PD_ASSIGN_OR_RETURN(Step softmax, BindAttentionSoftmax(binding, p, scores));
   steps.push_back(std::move(softmax));
   PD_ASSIGN_OR_RETURN(
       Step output,

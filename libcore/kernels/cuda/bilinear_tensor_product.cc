@@ -44,14 +44,16 @@ absl::StatusOr<Bilinear> ReadBilinear(BindContext* context) {
 }
 
 // The step that makes `part`.
-absl::StatusOr<Step> BindPart(BindContext* context, DeviceBinding* binding,
-                              const Bilinear& t, Tensor* part) {
+absl::StatusOr<Step> BindBilinearPart(BindContext* context,
+                                      DeviceBinding* binding, const Bilinear& t,
+                                      Tensor* part) {
   return BindProductStep(context, binding,
                          {t.args.n, t.columns(), t.b, false, true},
                          {t.y, t.weight, part});
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindBilinearForward(BindContext* context,
+                                         DeviceBinding* binding) {
   Tensor *bias = context->Input("Bias"), *out = context->Output("Out");
   PD_RETURN_IF_ERROR(OnlyFloat32({bias, out}));
   PD_ASSIGN_OR_RETURN(const Bilinear t, ReadBilinear(context));
@@ -59,7 +61,8 @@ absl::StatusOr<Step> BindForward(BindContext* context, DeviceBinding* binding) {
     PD_RETURN_IF_ERROR(
         ExpectElements(*context, "Bias", DType::kFloat32, t.args.k));
   Tensor* const part = context->Scratch(t.bytes());
-  PD_ASSIGN_OR_RETURN(Step product, BindPart(context, binding, t, part));
+  PD_ASSIGN_OR_RETURN(Step product,
+                      BindBilinearPart(context, binding, t, part));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<BilinearArgs>::Find(binding, "bilinear_out"));
   return Step([=, product = std::move(product)](const RunContext& of_run) {
@@ -77,7 +80,8 @@ absl::Status AddGradX(BindContext* context, DeviceBinding* binding,
                       const Bilinear& t, std::vector<Step>* steps) {
   Tensor *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
   Tensor* const part = context->Scratch(t.bytes());
-  PD_ASSIGN_OR_RETURN(Step product, BindPart(context, binding, t, part));
+  PD_ASSIGN_OR_RETURN(Step product,
+                      BindBilinearPart(context, binding, t, part));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<BilinearArgs>::Find(binding, "bilinear_grad_x"));
   steps->push_back(std::move(product));
@@ -121,8 +125,8 @@ absl::Status AddGradWeight(BindContext* context, DeviceBinding* binding,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context,
-                                  DeviceBinding* binding) {
+absl::StatusOr<Step> BindBilinearBackward(BindContext* context,
+                                          DeviceBinding* binding) {
   Tensor *dx = context->Output("X@GRAD"), *dy = context->Output("Y@GRAD"),
          *dweight = context->Output("Weight@GRAD"),
          *dbias = context->Output("Bias@GRAD");
@@ -153,8 +157,9 @@ absl::StatusOr<Step> BindBackward(BindContext* context,
 }  // namespace
 
 void AddBilinearTensorProduct(KernelTable* kernels) {
-  kernels->Add("bilinear_tensor_product", {"cublaslt", BindForward});
-  kernels->Add("bilinear_tensor_product_grad", {"cublaslt", BindBackward});
+  kernels->Add("bilinear_tensor_product", {"cublaslt", BindBilinearForward});
+  kernels->Add("bilinear_tensor_product_grad",
+               {"cublaslt", BindBilinearBackward});
 }
 
 }  // namespace pd::cuda

@@ -15,8 +15,8 @@
 namespace pd::cuda {
 namespace {
 
-absl::Status NoTensors(BindContext* context,
-                       std::initializer_list<const char*> slots) {
+absl::Status NoConcatTensors(BindContext* context,
+                             std::initializer_list<const char*> slots) {
   for (const char* slot : slots)
     if (context->InputCount(slot) > 0)
       return Unimplemented("numbers in '%s'", slot);
@@ -61,13 +61,13 @@ absl::StatusOr<Step> CopyParts(DeviceBinding* binding, const Parts& p) {
 }
 
 // Where an op has its parts and the whole of them.
-struct Slots {
+struct ConcatSlots {
   const char* type;
   const char *whole, *parts;  // slots
   bool join;                  // the whole is an output
   bool stack;                 // the axis is one of the whole alone
 };
-constexpr Slots kSlots[] = {
+constexpr ConcatSlots kConcatSlots[] = {
     {"concat", "Out", "X", true, false},
     {"concat_grad", "Out@GRAD", "X@GRAD", false, false},
     {"split", "X", "Out", false, false},
@@ -79,8 +79,9 @@ constexpr Slots kSlots[] = {
 };
 
 absl::StatusOr<Step> BindParts(BindContext* context, DeviceBinding* binding) {
-  PD_RETURN_IF_ERROR(NoTensors(context, {"AxisTensor", "SectionsTensorList"}));
-  const Slots* slots = kSlots;
+  PD_RETURN_IF_ERROR(
+      NoConcatTensors(context, {"AxisTensor", "SectionsTensorList"}));
+  const ConcatSlots* slots = kConcatSlots;
   while (context->op().type != slots->type) ++slots;
   const bool join = slots->join;
   Parts p{join ? context->Output(slots->whole) : context->Input(slots->whole),
@@ -144,7 +145,7 @@ absl::StatusOr<Step> CopyCut(DeviceBinding* binding, const Cut& cut,
 }
 
 absl::StatusOr<Step> BindSlice(BindContext* context, DeviceBinding* binding) {
-  PD_RETURN_IF_ERROR(NoTensors(
+  PD_RETURN_IF_ERROR(NoConcatTensors(
       context, {"StartsTensor", "StartsTensorList", "EndsTensor",
                 "EndsTensorList", "StridesTensor", "StridesTensorList"}));
   const OpDesc& op = context->op();
@@ -187,8 +188,9 @@ absl::StatusOr<Step> BindSlice(BindContext* context, DeviceBinding* binding) {
 }
 
 // pad and pad3d by constants; interp.cc has the other modes.
-absl::StatusOr<Step> BindPad(BindContext* context, DeviceBinding* binding) {
-  PD_RETURN_IF_ERROR(NoTensors(context, {"Paddings"}));
+absl::StatusOr<Step> BindConcatPad(BindContext* context,
+                                   DeviceBinding* binding) {
+  PD_RETURN_IF_ERROR(NoConcatTensors(context, {"Paddings"}));
   const OpDesc& op = context->op();
   const bool all = op.type == "pad" || op.type == "pad_grad";
   if (!all && op.Attr<std::string>("mode") != "constant")
@@ -318,7 +320,7 @@ absl::StatusOr<std::vector<int64_t>> ReadShifts(const OpDesc& op,
 
 // Each axis that is rolled is cut where it wraps: a copy for each box.
 absl::StatusOr<Step> BindRoll(BindContext* context, DeviceBinding* binding) {
-  PD_RETURN_IF_ERROR(NoTensors(context, {"ShiftsTensor"}));
+  PD_RETURN_IF_ERROR(NoConcatTensors(context, {"ShiftsTensor"}));
   const bool back = context->Output("X@GRAD") != nullptr;
   Tensor* from = context->Input(back ? "Out@GRAD" : "X");
   Tensor* to = context->Output(back ? "X@GRAD" : "Out");
@@ -361,7 +363,8 @@ absl::StatusOr<Step> BindRoll(BindContext* context, DeviceBinding* binding) {
 }  // namespace
 
 void AddConcat(KernelTable* kernels) {
-  for (const Slots& slots : kSlots) AddMove<BindParts>(slots.type, kernels);
+  for (const ConcatSlots& slots : kConcatSlots)
+    AddMove<BindParts>(slots.type, kernels);
   for (const char* type :
        {"slice", "slice_grad", "strided_slice", "strided_slice_grad"})
     AddMove<BindSlice>(type, kernels);
@@ -369,7 +372,7 @@ void AddConcat(KernelTable* kernels) {
   for (const char* type : {"roll", "roll_grad"})
     AddMove<BindRoll>(type, kernels);
   for (const char* type : {"pad", "pad_grad", "pad3d", "pad3d_grad"})
-    AddMove<BindPad>(type, kernels);
+    AddMove<BindConcatPad>(type, kernels);
   for (const std::string type :
        {"expand", "expand_v2", "expand_as_v2", "tile"}) {
     AddMove<BindRepeat>(type, kernels);

@@ -141,9 +141,9 @@ absl::StatusOr<Step> RunPart(BindContext* context, DeviceBinding* binding,
 
 // Nothing when nobody wants the result. `first` is the input, or of its
 // gradient the filter.
-absl::StatusOr<Step> BindPart(BindContext* context, DeviceBinding* binding,
-                              const Described& d, ConvolutionPart part,
-                              PartTensors t) {
+absl::StatusOr<Step> BindConvPart(BindContext* context, DeviceBinding* binding,
+                                  const Described& d, ConvolutionPart part,
+                                  PartTensors t) {
   if (t.result == nullptr) return Step();
   for (const Tensor* tensor : {t.first, t.second, t.result})
     if (tensor == nullptr || tensor->dtype() != d.c.dtype)
@@ -214,10 +214,10 @@ absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
     PD_RETURN_IF_ERROR(
         AskForChannelsLast(context, &d.c, {&input, &filter}, {&output}));
   if (IsTransposed(context->op()))
-    return BindPart(context, binding, d, ConvolutionPart::kInput,
-                    {filter, input, output});
-  return BindPart(context, binding, d, ConvolutionPart::kOutput,
-                  {input, filter, output});
+    return BindConvPart(context, binding, d, ConvolutionPart::kInput,
+                        {filter, input, output});
+  return BindConvPart(context, binding, d, ConvolutionPart::kOutput,
+                      {input, filter, output});
 }
 
 template <bool kLast>
@@ -240,16 +240,16 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context,
   std::vector<Step> steps;
   PD_ASSIGN_OR_RETURN(
       Step by_input,
-      transposed ? BindPart(context, binding, d, ConvolutionPart::kOutput,
-                            {dout, filter, din})
-                 : BindPart(context, binding, d, ConvolutionPart::kInput,
-                            {filter, dout, din}));
+      transposed ? BindConvPart(context, binding, d, ConvolutionPart::kOutput,
+                                {dout, filter, din})
+                 : BindConvPart(context, binding, d, ConvolutionPart::kInput,
+                                {filter, dout, din}));
   PD_ASSIGN_OR_RETURN(
       Step by_filter,
-      transposed ? BindPart(context, binding, d, ConvolutionPart::kFilter,
-                            {dout, input, dfilter})
-                 : BindPart(context, binding, d, ConvolutionPart::kFilter,
-                            {input, dout, dfilter}));
+      transposed ? BindConvPart(context, binding, d, ConvolutionPart::kFilter,
+                                {dout, input, dfilter})
+                 : BindConvPart(context, binding, d, ConvolutionPart::kFilter,
+                                {input, dout, dfilter}));
   for (Step* step : {&by_input, &by_filter})
     if (*step != nullptr) steps.push_back(std::move(*step));
   return InOrder(std::move(steps));
@@ -265,8 +265,9 @@ Step GraphStep(BindContext* context, std::shared_ptr<const BoundGraph> graph,
   Tensor* workspace =
       graph->workspace() == 0 ? nullptr : context->Scratch(graph->workspace());
   return Step([=, graph = std::move(graph)](const RunContext&) {
-    const ConvolutionData data = {RawOrNull(t.input), RawOrNull(t.filter), RawOrNull(t.residual),
-                                  RawOrNull(t.bias), RawOrNull(t.output)};
+    const ConvolutionData data = {RawOrNull(t.input), RawOrNull(t.filter),
+                                  RawOrNull(t.residual), RawOrNull(t.bias),
+                                  RawOrNull(t.output)};
     return graph->Run(data, RawOrNull(workspace));
   });
 }

@@ -29,8 +29,8 @@ absl::StatusOr<Step> BindScaled(DeviceBinding* binding, T factor, Tensor* from,
 }
 
 // to = from by a mask of extent 1 along some dimensions.
-absl::StatusOr<Step> BindMask(DeviceBinding* binding, float factor,
-                              Tensor* mask, Tensor* from, Tensor* to) {
+absl::StatusOr<Step> BindDropoutMask(DeviceBinding* binding, float factor,
+                                     Tensor* mask, Tensor* from, Tensor* to) {
   PD_RETURN_IF_ERROR(SameFloats({from, to}));
   const Shape &full = from->shape(), &own = mask->shape();
   bool fits = own.size() == full.size();
@@ -78,7 +78,8 @@ absl::StatusOr<Step> BindDropoutOf(BindContext* context,
   Step by_mask;
   if (mask->size() != x->size()) {
     PD_ASSIGN_OR_RETURN(
-        by_mask, BindMask(binding, static_cast<float>(factor), mask, x, out));
+        by_mask,
+        BindDropoutMask(binding, static_cast<float>(factor), mask, x, out));
   }
   PD_ASSIGN_OR_RETURN(const auto start, Starter<DropoutArgsOf<T>>::Find(
                                             binding, KernelFor<T>("dropout")));
@@ -123,7 +124,8 @@ absl::StatusOr<Step> BindDropoutGrad(BindContext* context,
     }
     if (mask == nullptr) return Unimplemented("no mask");
     if (mask->size() != dout->size())
-      return BindMask(binding, static_cast<float>(factor), mask, dout, dx);
+      return BindDropoutMask(binding, static_cast<float>(factor), mask, dout,
+                             dx);
     PD_ASSIGN_OR_RETURN(
         const auto start,
         Starter<DropoutArgsOf<T>>::Find(binding, KernelFor<T>("dropout_grad")));

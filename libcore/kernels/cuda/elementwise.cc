@@ -91,7 +91,7 @@ std::string KernelName(const Unary& unary, const OpDesc& op) {
 // UnaryArgs' a, b, c.
 using Numbers = std::array<double, 3>;
 
-Numbers ReadAttrs(const Unary& unary, const OpDesc& op) {
+Numbers ReadElementwiseAttrs(const Unary& unary, const OpDesc& op) {
   Numbers numbers{};
   for (size_t i = 0; i < 3; ++i)
     if (unary.attrs[i] != nullptr)
@@ -121,7 +121,7 @@ absl::StatusOr<Step> UnaryStep(DeviceBinding* binding, const std::string& name,
 }
 
 // clip's bounds, pow's factor.
-absl::Status NoTensors(const BindContext& context) {
+absl::Status NoElementwiseTensors(const BindContext& context) {
   for (const char* slot : {"Min", "Max", "FactorTensor"})
     if (context.Input(slot) != nullptr)
       return Unimplemented("an input '%s'", slot);
@@ -129,7 +129,7 @@ absl::Status NoTensors(const BindContext& context) {
 }
 
 absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
-  PD_RETURN_IF_ERROR(NoTensors(*context));
+  PD_RETURN_IF_ERROR(NoElementwiseTensors(*context));
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(SameNumbers({x, out}));
@@ -137,12 +137,12 @@ absl::StatusOr<Step> BindUnary(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(InOneLayout(context, {&x}, {&out}));
   context->MayShare(x, out);
   return UnaryStep(binding, KernelName(unary, context->op()),
-                   ReadAttrs(unary, context->op()), x, nullptr, out);
+                   ReadElementwiseAttrs(unary, context->op()), x, nullptr, out);
 }
 
 absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
                                    DeviceBinding* binding) {
-  PD_RETURN_IF_ERROR(NoTensors(*context));
+  PD_RETURN_IF_ERROR(NoElementwiseTensors(*context));
   const Unary& unary = *FindUnary(context->op().type);
   Tensor* v = context->Input(unary.of_x ? "X" : "Out");
   Tensor* dout = context->Input("Out@GRAD");
@@ -158,10 +158,11 @@ absl::StatusOr<Step> BindUnaryGrad(BindContext* context,
   context->MayShare(dout, dx);
   return UnaryStep(binding,
                    absl::StrCat(KernelName(unary, context->op()), "_grad"),
-                   ReadAttrs(unary, context->op()), v, dout, dx);
+                   ReadElementwiseAttrs(unary, context->op()), v, dout, dx);
 }
 
-absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindElementwiseScale(BindContext* context,
+                                          DeviceBinding* binding) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(SameNumbers({x, out}));
@@ -450,7 +451,7 @@ void AddElementwise(KernelTable* kernels) {
     kernels->Add(absl::StrCat(unary.type, "_grad"),
                  AnyLayout("cuda", BindUnaryGrad));
   }
-  kernels->Add("scale", AnyLayout("cuda", BindScale));
+  kernels->Add("scale", AnyLayout("cuda", BindElementwiseScale));
   for (const char* type : {"sign", "floor", "ceil", "round", "trunc"})
     kernels->Add(type, {"cuda", BindSteps});
   for (const char* type :

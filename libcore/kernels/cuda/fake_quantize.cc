@@ -79,8 +79,9 @@ absl::Status ReadAverage(BindContext* context, float rate, Quantizing* q) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding,
-                               Quantizing* q) {
+absl::StatusOr<Step> BindFakeQuantizeScale(BindContext* context,
+                                           DeviceBinding* binding,
+                                           Quantizing* q) {
   if (!q->learns) return Step();
   if (q->out_scale == nullptr) return Unimplemented("'OutScale' is missing");
   if (q->by_channel) {
@@ -106,7 +107,7 @@ absl::StatusOr<Step> BindScale(BindContext* context, DeviceBinding* binding,
 absl::StatusOr<Step> BindAll(BindContext* context, DeviceBinding* binding,
                              Quantizing q) {
   std::vector<Step> steps;
-  PD_ASSIGN_OR_RETURN(Step scale, BindScale(context, binding, &q));
+  PD_ASSIGN_OR_RETURN(Step scale, BindFakeQuantizeScale(context, binding, &q));
   if (scale != nullptr) steps.push_back(std::move(scale));
   if (q.observes && q.out != nullptr) {
     steps.push_back(

@@ -19,14 +19,14 @@ namespace pd::cuda {
 namespace {
 
 // Which slices of a tensor an index names; `slices`: how many there are.
-struct Named {
+struct NamedGather {
   Tensor* index = nullptr;
   PlacesArgs args{};
   int64_t slices = 0;
 };
 
-absl::StatusOr<Named> NameBy(BindContext* context, const char* slot) {
-  Named named;
+absl::StatusOr<NamedGather> NameBy(BindContext* context, const char* slot) {
+  NamedGather named;
   named.index = context->Input(slot);
   const DType dtype = named.index->dtype();
   if (dtype != DType::kInt64 && dtype != DType::kInt32)
@@ -41,7 +41,7 @@ absl::StatusOr<Named> NameBy(BindContext* context, const char* slot) {
 
 // Refuses what keys cannot hold.
 absl::Status Complete(BindContext* context, DeviceBinding* binding,
-                      Named* named) {
+                      NamedGather* named) {
   constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
   if (named->args.n == 0 || named->args.width == 0 || named->args.n >= kMost ||
       named->slices >= kMost)
@@ -52,7 +52,7 @@ absl::Status Complete(BindContext* context, DeviceBinding* binding,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> TakeStep(DeviceBinding* binding, const Named& named,
+absl::StatusOr<Step> TakeStep(DeviceBinding* binding, const NamedGather& named,
                               Tensor* from, Tensor* to) {
   const size_t bytes = SizeOf(from->dtype());
   if (to->dtype() != from->dtype() ||
@@ -80,7 +80,7 @@ struct Runs {
   bool clears = false;  // `to` is 0 before
 };
 absl::StatusOr<Step> RunsStep(BindContext* context, DeviceBinding* binding,
-                              const Named& named,
+                              const NamedGather& named,
                               const std::vector<Runs>& all) {
   for (const Runs& runs : all) {
     PD_RETURN_IF_ERROR(OnlyFloat32({runs.from, runs.to}));
@@ -117,7 +117,7 @@ absl::StatusOr<Step> RunsStep(BindContext* context, DeviceBinding* binding,
 
 // The op takes `part` out of `full`, or its gradient gives it back.
 absl::StatusOr<Step> TakeOrAdd(BindContext* context, DeviceBinding* binding,
-                               Named named, const std::string& full_slot,
+                               NamedGather named, const std::string& full_slot,
                                const std::string& part_slot) {
   PD_RETURN_IF_ERROR(Complete(context, binding, &named));
   Tensor* const given = context->Output(full_slot + "@GRAD");
@@ -137,7 +137,7 @@ Tensor* Full(BindContext* context, const std::string& slot) {
 
 absl::StatusOr<Step> BindGatherNd(BindContext* context,
                                   DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(Named named, NameBy(context, "Index"));
+  PD_ASSIGN_OR_RETURN(NamedGather named, NameBy(context, "Index"));
   const Shape& x = Full(context, "X")->shape();
   const Shape& index = named.index->shape();
   if (index.empty() || index.back() < 1 || index.back() > kMostDims ||
@@ -224,7 +224,7 @@ absl::StatusOr<Step> BindGatherRows(BindContext* context,
 absl::StatusOr<Step> BindGather(BindContext* context, DeviceBinding* binding) {
   if (context->Input("Axis") != nullptr)
     return Unimplemented("an axis in a tensor");
-  PD_ASSIGN_OR_RETURN(Named named, NameBy(context, "Index"));
+  PD_ASSIGN_OR_RETURN(NamedGather named, NameBy(context, "Index"));
   PD_ASSIGN_OR_RETURN(const AxisView view, ViewAxis(Full(context, "X")->shape(),
                                                     AxisAttr(context->op())));
   PlacesArgs& args = named.args;
@@ -238,10 +238,10 @@ absl::StatusOr<Step> BindGather(BindContext* context, DeviceBinding* binding) {
 }
 
 // An index of the rank of `full`, whose numbers count along an axis.
-absl::StatusOr<Named> NameAlong(BindContext* context, const char* slot,
-                                const Shape& full, int64_t along) {
+absl::StatusOr<NamedGather> NameAlong(BindContext* context, const char* slot,
+                                      const Shape& full, int64_t along) {
   if (full.empty()) return Unimplemented("an element without an axis");
-  PD_ASSIGN_OR_RETURN(Named named, NameBy(context, slot));
+  PD_ASSIGN_OR_RETURN(NamedGather named, NameBy(context, slot));
   PD_ASSIGN_OR_RETURN(const int at, NormalizeAxis(along, full.size()));
   const auto axis = static_cast<size_t>(at);
   const Shape& index = named.index->shape();
@@ -265,7 +265,7 @@ absl::StatusOr<Named> NameAlong(BindContext* context, const char* slot,
 absl::StatusOr<Step> BindIndexSample(BindContext* context,
                                      DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(
-      const Named named,
+      const NamedGather named,
       NameAlong(context, "Index", Full(context, "X")->shape(), 1));
   return TakeOrAdd(context, binding, named, "X", "Out");
 }
@@ -273,7 +273,7 @@ absl::StatusOr<Step> BindIndexSample(BindContext* context,
 absl::StatusOr<Step> BindTakeAlong(BindContext* context,
                                    DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(
-      const Named named,
+      const NamedGather named,
       NameAlong(context, "Index", Full(context, "Input")->shape(),
                 context->Attr<int32_t>("Axis")));
   return TakeOrAdd(context, binding, named, "Input", "Result");
@@ -283,23 +283,24 @@ absl::StatusOr<Step> BindTakeAlong(BindContext* context,
 absl::StatusOr<Step> BindSortedGrad(BindContext* context,
                                     DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(
-      const Named named,
+      const NamedGather named,
       NameAlong(context, "Indices", context->Output("X@GRAD")->shape(),
                 context->op().Attr<int32_t>("axis")));
   return TakeOrAdd(context, binding, named, "X", "Out");
 }
 
 // Value has a number for each of Index, and what is there takes part.
-absl::StatusOr<Named> ReadPut(BindContext* context, DeviceBinding* binding,
-                              const Tensor& full, const Tensor* value,
-                              RunKind* kind) {
+absl::StatusOr<NamedGather> ReadPut(BindContext* context,
+                                    DeviceBinding* binding, const Tensor& full,
+                                    const Tensor* value, RunKind* kind) {
   const OpDesc& op = context->op();
   const auto how = op.Attr<std::string>("Reduce");
   if ((how != "assign" && how != "add") || !op.Attr<bool>("Include_self"))
     return Unimplemented("attr 'Reduce' is '%s', or without Input", how);
   *kind = how == "add" ? kAddRun : kLastRun;
-  PD_ASSIGN_OR_RETURN(Named named, NameAlong(context, "Index", full.shape(),
-                                             context->Attr<int32_t>("Axis")));
+  PD_ASSIGN_OR_RETURN(NamedGather named,
+                      NameAlong(context, "Index", full.shape(),
+                                context->Attr<int32_t>("Axis")));
   if (value != nullptr && value->shape() != named.index->shape())
     return Unimplemented("Value has shape %s; Index has %s",
                          ToString(value->shape()),
@@ -322,7 +323,7 @@ absl::StatusOr<Step> BindPut(BindContext* context, DeviceBinding* binding) {
          *result = context->Output("Result");
   PD_RETURN_IF_ERROR(OnlyFloat32({input, value, result}));
   RunKind kind{};
-  PD_ASSIGN_OR_RETURN(const Named named,
+  PD_ASSIGN_OR_RETURN(const NamedGather named,
                       ReadPut(context, binding, *input, value, &kind));
   PD_ASSIGN_OR_RETURN(
       Step put, RunsStep(context, binding, named, {{kind, value, result}}));
@@ -335,7 +336,7 @@ absl::StatusOr<Step> BindPutGrad(BindContext* context, DeviceBinding* binding) {
          *dvalue = context->Output("Value@GRAD");
   PD_RETURN_IF_ERROR(OnlyFloat32({dout, dinput, dvalue}));
   RunKind kind{};
-  PD_ASSIGN_OR_RETURN(const Named named,
+  PD_ASSIGN_OR_RETURN(const NamedGather named,
                       ReadPut(context, binding, *dout, dvalue, &kind));
   for (const char* slot : {"Input", "Value", "Result"})
     if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
@@ -360,9 +361,9 @@ absl::StatusOr<Step> BindPutGrad(BindContext* context, DeviceBinding* binding) {
 }
 
 // Numbers that count among the `inside` positions of the same channel.
-absl::StatusOr<Named> NameInChannels(BindContext* context, const char* slot,
-                                     int64_t inside) {
-  PD_ASSIGN_OR_RETURN(Named named, NameBy(context, slot));
+absl::StatusOr<NamedGather> NameInChannels(BindContext* context,
+                                           const char* slot, int64_t inside) {
+  PD_ASSIGN_OR_RETURN(NamedGather named, NameBy(context, slot));
   const Shape& index = named.index->shape();
   if (index.size() < 3)
     return Unimplemented("'%s' has shape %s", slot, ToString(index));
@@ -382,7 +383,7 @@ int64_t PositionsOf(const Tensor& t) {
 absl::StatusOr<Step> BindMaskGrad(BindContext* context,
                                   DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(
-      Named named,
+      NamedGather named,
       NameInChannels(context, "Mask", PositionsOf(*context->Output("X@GRAD"))));
   named.args.negative = kNowhere;
   return TakeOrAdd(context, binding, named, "X", "Out");
@@ -392,7 +393,7 @@ absl::StatusOr<Step> BindUnpool(BindContext* context, DeviceBinding* binding) {
   Tensor *dx = context->Output("X@GRAD"),
          *out = dx != nullptr ? context->Input("Out@GRAD")
                               : context->Output("Out");
-  PD_ASSIGN_OR_RETURN(Named named,
+  PD_ASSIGN_OR_RETURN(NamedGather named,
                       NameInChannels(context, "Indices", PositionsOf(*out)));
   PD_RETURN_IF_ERROR(Complete(context, binding, &named));
   if (dx == nullptr)

@@ -37,16 +37,17 @@ absl::StatusOr<GroupArgs> ReadGroups(const BindContext& context,
 }
 
 // The slots of a group's mean and variance (instance_norm: 1 / deviation).
-struct Slots {
+struct GroupNormSlots {
   const char *mean, *variance;
 };
-Slots SlotsOf(const OpDesc& op) {
-  return IsInstance(op) ? Slots{"SavedMean", "SavedVariance"}
-                        : Slots{"Mean", "Variance"};
+GroupNormSlots GroupNormSlotsOf(const OpDesc& op) {
+  return IsInstance(op) ? GroupNormSlots{"SavedMean", "SavedVariance"}
+                        : GroupNormSlots{"Mean", "Variance"};
 }
 
-absl::StatusOr<Step> BindNorm(BindContext* context, DeviceBinding* binding) {
-  const Slots slots = SlotsOf(context->op());
+absl::StatusOr<Step> BindGroupNorm(BindContext* context,
+                                   DeviceBinding* binding) {
+  const GroupNormSlots slots = GroupNormSlotsOf(context->op());
   Tensor *x = context->Input("X"), *scale = context->Input("Scale"),
          *bias = context->Input("Bias"), *y = context->Output("Y"),
          *mean = context->Output(slots.mean),
@@ -69,9 +70,9 @@ absl::StatusOr<Step> BindNorm(BindContext* context, DeviceBinding* binding) {
   });
 }
 
-absl::StatusOr<Step> BindNormGrad(BindContext* context,
-                                  DeviceBinding* binding) {
-  const Slots slots = SlotsOf(context->op());
+absl::StatusOr<Step> BindGroupNormGrad(BindContext* context,
+                                       DeviceBinding* binding) {
+  const GroupNormSlots slots = GroupNormSlotsOf(context->op());
   Tensor *x = context->Input("X"), *y = context->Input("Y"),
          *scale = context->Input("Scale"), *bias = context->Input("Bias"),
          *mean = context->Input(slots.mean),
@@ -116,8 +117,8 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context,
 
 void AddGroupNorm(KernelTable* kernels) {
   for (const char* type : {"group_norm", "instance_norm"}) {
-    kernels->Add(type, {"cuda", BindNorm});
-    kernels->Add(absl::StrCat(type, "_grad"), {"cuda", BindNormGrad});
+    kernels->Add(type, {"cuda", BindGroupNorm});
+    kernels->Add(absl::StrCat(type, "_grad"), {"cuda", BindGroupNormGrad});
   }
 }
 

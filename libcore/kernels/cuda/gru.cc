@@ -151,7 +151,7 @@ class GruGradStepper {
   Starter<RnnSumArgs> sums_, add_;
 };
 
-absl::StatusOr<Gru> ReadFloat32(BindContext* context) {
+absl::StatusOr<Gru> ReadGruFloat32(BindContext* context) {
   PD_ASSIGN_OR_RETURN(Gru g, ReadGru(context));
   PD_RETURN_IF_ERROR(OnlyFloat32({g.x}));
   if (g.rows == 0 || g.cell.hidden == 0) return Unimplemented("no elements");
@@ -159,7 +159,7 @@ absl::StatusOr<Gru> ReadFloat32(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindGru(BindContext* context, DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const Gru g, ReadFloat32(context));
+  PD_ASSIGN_OR_RETURN(const Gru g, ReadGruFloat32(context));
   const bool fused = g.weight_x != nullptr;
   const int64_t n = g.cell.hidden, size = g.rows * n;
   const int64_t states = g.batches.sequences() * n;
@@ -211,7 +211,7 @@ absl::StatusOr<Step> BindGru(BindContext* context, DeviceBinding* binding) {
 }
 
 absl::StatusOr<Step> BindGruGrad(BindContext* context, DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const Gru g, ReadFloat32(context));
+  PD_ASSIGN_OR_RETURN(const Gru g, ReadGruFloat32(context));
   const int64_t n = g.cell.hidden, size = g.rows * n;
   const int64_t states = g.batches.sequences() * n;
   Tensor *gates = context->Input("BatchGate"),

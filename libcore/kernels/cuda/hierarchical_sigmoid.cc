@@ -10,9 +10,9 @@
 namespace pd::cuda {
 namespace {
 
-absl::StatusOr<HsigmoidArgs> ArgsOf(const BindContext& context,
-                                    DeviceBinding* binding,
-                                    const HsigmoidTree& tree) {
+absl::StatusOr<HsigmoidArgs> HsigmoidArgsOf(const BindContext& context,
+                                            DeviceBinding* binding,
+                                            const HsigmoidTree& tree) {
   const Tensor *x = context.Input("X"), *bias = context.Input("Bias");
   PD_RETURN_IF_ERROR(OnlyFloat32({x, bias}));
   HsigmoidArgs args{};
@@ -40,7 +40,7 @@ absl::StatusOr<HsigmoidArgs> ArgsOf(const BindContext& context,
 }
 
 // With what is known when a step runs.
-HsigmoidArgs Now(HsigmoidArgs args, const HsigmoidTree& tree) {
+HsigmoidArgs HsigmoidArgsNow(HsigmoidArgs args, const HsigmoidTree& tree) {
   args.label = tree.label->raw();
   if (tree.table == nullptr) return args;
   args.table = tree.table->raw();
@@ -55,7 +55,8 @@ absl::StatusOr<Step> BindHsigmoid(BindContext* context,
          *pre_out = context->Output("PreOut"),
          *w_out = context->Output("W_Out");
   PD_ASSIGN_OR_RETURN(const HsigmoidTree tree, ReadHsigmoidTree(*context));
-  PD_ASSIGN_OR_RETURN(const HsigmoidArgs args, ArgsOf(*context, binding, tree));
+  PD_ASSIGN_OR_RETURN(const HsigmoidArgs args,
+                      HsigmoidArgsOf(*context, binding, tree));
   const int64_t pairs = args.samples * args.depth;
   const size_t bytes = static_cast<size_t>(pairs) * sizeof(float);
   if (pre_out == nullptr) pre_out = context->Scratch(bytes);
@@ -66,7 +67,7 @@ absl::StatusOr<Step> BindHsigmoid(BindContext* context,
   return Step([=, device = binding->device()](const RunContext&) {
     if (w_out != nullptr && w_out->raw() != w->raw())
       PD_RETURN_IF_ERROR(device->Copy(w_out->raw(), w->raw(), w->bytes()));
-    HsigmoidArgs run = Now(args, tree);
+    HsigmoidArgs run = HsigmoidArgsNow(args, tree);
     run.x = At(x);
     run.w = At(w);
     run.bias = At(bias);
@@ -84,7 +85,8 @@ absl::StatusOr<Step> BindHsigmoidGrad(BindContext* context,
          *bias = context->Input("Bias"), *pre_out = context->Input("PreOut"),
          *dout = context->Input("Out@GRAD");
   PD_ASSIGN_OR_RETURN(const HsigmoidTree tree, ReadHsigmoidTree(*context));
-  PD_ASSIGN_OR_RETURN(const HsigmoidArgs args, ArgsOf(*context, binding, tree));
+  PD_ASSIGN_OR_RETURN(const HsigmoidArgs args,
+                      HsigmoidArgsOf(*context, binding, tree));
   const int64_t pairs = args.samples * args.depth;
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "PreOut", DType::kFloat32, pairs));
@@ -99,7 +101,7 @@ absl::StatusOr<Step> BindHsigmoidGrad(BindContext* context,
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<HsigmoidArgs>::Find(binding, "hsigmoid_slopes"));
   return Step([=](const RunContext&) {
-    HsigmoidArgs run = Now(args, tree);
+    HsigmoidArgs run = HsigmoidArgsNow(args, tree);
     run.pre_out = At(pre_out);
     run.dout = At(dout);
     run.dz = grads.dz();

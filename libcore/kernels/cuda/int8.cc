@@ -127,8 +127,9 @@ absl::StatusOr<Step> BindSums(BindContext* context, DeviceBinding* binding,
   });
 }
 
-absl::StatusOr<Step> BindWindows(BindContext* context, DeviceBinding* binding,
-                                 Int8WindowArgs window) {
+absl::StatusOr<Step> BindInt8Windows(BindContext* context,
+                                     DeviceBinding* binding,
+                                     Int8WindowArgs window) {
   PD_ASSIGN_OR_RETURN(const Tensors t, ReadTensors(*context));
   PD_ASSIGN_OR_RETURN(const Int8Constants c, ReadConstants(context, binding));
   const Int8In in = ReadInt8In(context->op(), "x");
@@ -168,14 +169,15 @@ Int8WindowArgs WindowsOf(const ConvGeometry& g, bool transposed) {
   return args;
 }
 
-absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindInt8Conv(BindContext* context,
+                                  DeviceBinding* binding) {
   const bool transposed = context->op().type == "int8_conv2d_transpose";
   const Shape &x = context->Input("Input")->shape(),
               &filter = context->Input("Filter")->shape();
   PD_ASSIGN_OR_RETURN(const ConvGeometry g,
                       transposed ? ReadConvTranspose(context->op(), x, filter)
                                  : ReadConv(context->op(), x, filter));
-  return BindWindows(context, binding, WindowsOf(g, transposed));
+  return BindInt8Windows(context, binding, WindowsOf(g, transposed));
 }
 
 // A matrix: rows of one position, channels side by side.
@@ -191,14 +193,14 @@ absl::StatusOr<Step> BindMatmul(BindContext* context, DeviceBinding* binding) {
   args.in_h = args.in_w = args.out_h = args.out_w = 1;
   args.kernel_w = args.stride_h = args.stride_w = 1;
   args.dilation_h = args.dilation_w = 1;
-  return BindWindows(context, binding, args);
+  return BindInt8Windows(context, binding, args);
 }
 
 }  // namespace
 
 void AddInt8(KernelTable* kernels) {
-  kernels->Add("int8_conv2d", {"cublaslt:int8", BindConv});
-  kernels->Add("int8_conv2d_transpose", {"cublaslt:int8", BindConv});
+  kernels->Add("int8_conv2d", {"cublaslt:int8", BindInt8Conv});
+  kernels->Add("int8_conv2d_transpose", {"cublaslt:int8", BindInt8Conv});
   kernels->Add("int8_matmul", {"cublaslt:int8", BindMatmul});
 }
 

@@ -76,7 +76,8 @@ absl::StatusOr<Step> BindPair(BindContext* context, DeviceBinding* binding) {
   });
 }
 
-absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindInt8TensorPool(BindContext* context,
+                                        DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   if (x == nullptr || x->dtype() != DType::kUInt8 || x->rank() != 4 ||
       x->size() == 0)
@@ -107,7 +108,7 @@ void AddInt8Tensor(KernelTable* kernels) {
   kernels->Add("int8_quantize", {"cuda", BindMap});
   kernels->Add("int8_dequantize", {"cuda", BindMap});
   kernels->Add("int8_elementwise", {"cuda", BindPair});
-  kernels->Add("int8_pool2d", {"cuda", BindPool});
+  kernels->Add("int8_pool2d", {"cuda", BindInt8TensorPool});
 }
 
 }  // namespace pd::cuda

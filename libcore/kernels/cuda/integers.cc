@@ -11,11 +11,11 @@
 namespace pd::cuda {
 namespace {
 
-struct Named {
+struct NamedInteger {
   const char* type;
   WholeFunction function;
 };
-constexpr Named kFunctions[] = {
+constexpr NamedInteger kFunctions[] = {
     {"elementwise_add", WholeFunction::kAdd},
     {"elementwise_sub", WholeFunction::kSub},
     {"elementwise_mul", WholeFunction::kMul},
@@ -35,7 +35,7 @@ constexpr Named kFunctions[] = {
 };
 
 WholeFunction FunctionOf(const std::string& type) {
-  const Named* named = kFunctions;
+  const NamedInteger* named = kFunctions;
   while (type != named->type) ++named;
   return named->function;
 }
@@ -123,7 +123,7 @@ absl::StatusOr<Step> BindIncrement(BindContext* context,
 }  // namespace
 
 void AddIntegers(KernelTable* kernels) {
-  for (const Named& named : kFunctions)
+  for (const NamedInteger& named : kFunctions)
     kernels->Add(named.type, Implementation("cuda", BindWhole).FollowsInputs());
   kernels->Add("logical_not", Implementation("cuda", BindNot).FollowsInputs());
   kernels->Add("increment", {"cuda", BindIncrement});

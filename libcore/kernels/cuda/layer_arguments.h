@@ -67,7 +67,7 @@ struct MaxoutArgs {
 };
 
 /// Where the windows of one axis begin, and their taps.
-struct WindowAxis {
+struct UnfoldAxis {
   int64_t extent, kernel, stride, dilation, before, windows;
 };
 /// Planes, and their windows as columns [kernel, windows].
@@ -75,7 +75,7 @@ struct WindowArgs {
   const float* from;
   float* to;
   int64_t planes;
-  WindowAxis down, across;
+  UnfoldAxis down, across;
 };
 
 /// bilinear_tensor_product of n rows: x [n, a]; `part` [n, k, a] is Weight y.

@@ -122,7 +122,8 @@ absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
   return InOrder(std::move(steps));
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindMatmulForward(BindContext* context,
+                                       DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const Product p, ReadProduct(context, false));
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(SameNumbers({context->Input("X"), out}));
@@ -151,8 +152,8 @@ Work YGrad(const Product& p, Tensor* x, Tensor* dout, Tensor* dy) {
   return {{p.k, p.n, p.m, !p.trans_x, false, 1, p.alpha}, of_x, of_dout, of_dy};
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context,
-                                  DeviceBinding* binding) {
+absl::StatusOr<Step> BindMatmulBackward(BindContext* context,
+                                        DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const Product p, ReadProduct(context, true));
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
@@ -196,8 +197,8 @@ absl::StatusOr<Step> BindProductStep(BindContext* context,
 
 void AddMatmul(KernelTable* kernels) {
   for (const char* type : {"matmul_v2", "matmul", "bmm", "mul"}) {
-    kernels->Add(type, {"cublaslt", BindForward});
-    kernels->Add(absl::StrCat(type, "_grad"), {"cublaslt", BindBackward});
+    kernels->Add(type, {"cublaslt", BindMatmulForward});
+    kernels->Add(absl::StrCat(type, "_grad"), {"cublaslt", BindMatmulBackward});
   }
 }
 

@@ -10,8 +10,8 @@
 namespace pd::cuda {
 namespace {
 
-absl::StatusOr<NceArgs> ArgsOf(const BindContext& context,
-                               DeviceBinding* binding, const NceProblem& p) {
+absl::StatusOr<NceArgs> NceArgsOf(const BindContext& context,
+                                  DeviceBinding* binding, const NceProblem& p) {
   PD_RETURN_IF_ERROR(OnlyFloat32({p.input}));
   NceArgs args{};
   args.samples = p.rows;
@@ -33,7 +33,7 @@ absl::StatusOr<NceArgs> ArgsOf(const BindContext& context,
 }
 
 // With what is known when a step runs.
-NceArgs Now(NceArgs args, const NceProblem& p) {
+NceArgs NceArgsNow(NceArgs args, const NceProblem& p) {
   args.x = At(p.input);
   args.w = At(p.weight);
   args.bias = At(p.bias);
@@ -48,7 +48,7 @@ NceArgs Now(NceArgs args, const NceProblem& p) {
 absl::StatusOr<Step> BindNce(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const NceProblem p, ReadNceProblem(*context));
   PD_ASSIGN_OR_RETURN(const NceDraws draws, ReadNceDraws(*context, p));
-  PD_ASSIGN_OR_RETURN(NceArgs args, ArgsOf(*context, binding, p));
+  PD_ASSIGN_OR_RETURN(NceArgs args, NceArgsOf(*context, binding, p));
   Tensor *cost = context->Output("Cost"),
          *logits = context->Output("SampleLogits"),
          *classes = context->Output("SampleLabels");
@@ -66,7 +66,7 @@ absl::StatusOr<Step> BindNce(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const auto multiply, Start::Find(binding, "nce_logits"));
   PD_ASSIGN_OR_RETURN(const auto sum, Start::Find(binding, "nce_cost"));
   return Step([=](const RunContext&) {
-    NceArgs run = Now(args, p);
+    NceArgs run = NceArgsNow(args, p);
     run.classes = classes->data<int64_t>();
     run.logits = At(logits);
     run.cost = At(cost);
@@ -78,7 +78,7 @@ absl::StatusOr<Step> BindNce(BindContext* context, DeviceBinding* binding) {
 
 absl::StatusOr<Step> BindNceGrad(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const NceProblem p, ReadNceProblem(*context));
-  PD_ASSIGN_OR_RETURN(const NceArgs args, ArgsOf(*context, binding, p));
+  PD_ASSIGN_OR_RETURN(const NceArgs args, NceArgsOf(*context, binding, p));
   Tensor *logits = context->Input("SampleLogits"),
          *classes = context->Input("SampleLabels"),
          *dcost = context->Input("Cost@GRAD");
@@ -99,7 +99,7 @@ absl::StatusOr<Step> BindNceGrad(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<NceArgs>::Find(binding, "nce_slopes"));
   return Step([=](const RunContext&) {
-    NceArgs run = Now(args, p);
+    NceArgs run = NceArgsNow(args, p);
     run.classes = classes->data<int64_t>();
     run.logits = At(logits);
     run.dcost = At(dcost);

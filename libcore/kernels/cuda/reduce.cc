@@ -338,7 +338,8 @@ absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
   return InOrder(std::move(steps));
 }
 
-absl::StatusOr<Step> BindNorm(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindReduceNorm(BindContext* context,
+                                    DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   PD_RETURN_IF_ERROR(SameReals({x, out}));
   PD_ASSIGN_OR_RETURN(const ReduceShape args,
@@ -355,8 +356,8 @@ absl::StatusOr<Step> BindNorm(BindContext* context, DeviceBinding* binding) {
   });
 }
 
-absl::StatusOr<Step> BindNormGrad(BindContext* context,
-                                  DeviceBinding* binding) {
+absl::StatusOr<Step> BindReduceNormGrad(BindContext* context,
+                                        DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const GradTensors t, ReadGrad(context));
   return SlopeStep(
       context->op(), binding,
@@ -408,8 +409,8 @@ void AddReduce(KernelTable* kernels) {
   kernels->Add("logsumexp", {"cuda", BindLogSumExp});
   kernels->Add("logsumexp_grad", {"cuda", BindLogSumExpGrad});
   for (const std::string type : {"p_norm", "frobenius_norm"}) {
-    kernels->Add(type, {"cuda", BindNorm});
-    kernels->Add(type + "_grad", {"cuda", BindNormGrad});
+    kernels->Add(type, {"cuda", BindReduceNorm});
+    kernels->Add(type + "_grad", {"cuda", BindReduceNormGrad});
   }
 }
 

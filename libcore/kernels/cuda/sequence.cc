@@ -27,7 +27,8 @@ absl::StatusOr<SequenceArgs> ReadSequences(const BindContext& context,
   return args;
 }
 
-absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindSequencePool(BindContext* context,
+                                      DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out"),
          *index = context->Output("MaxIndex");
   PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
@@ -45,8 +46,8 @@ absl::StatusOr<Step> BindPool(BindContext* context, DeviceBinding* binding) {
   });
 }
 
-absl::StatusOr<Step> BindPoolGrad(BindContext* context,
-                                  DeviceBinding* binding) {
+absl::StatusOr<Step> BindSequencePoolGrad(BindContext* context,
+                                          DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *index = context->Input("MaxIndex"),
          *dout = context->Input("Out@GRAD"), *dx = context->Output("X@GRAD");
   PD_RETURN_IF_ERROR(OnlyFloat32({dout, dx}));
@@ -72,7 +73,8 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context,
   });
 }
 
-absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindSequenceSoftmax(BindContext* context,
+                                         DeviceBinding* binding) {
   const bool grad = context->Output("X@GRAD") != nullptr;
   Tensor *x = context->Input("X"), *y = grad ? context->Input("Out") : nullptr,
          *dy = grad ? context->Input("Out@GRAD") : nullptr,
@@ -102,7 +104,8 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
   });
 }
 
-absl::StatusOr<Step> BindMask(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindSequenceMask(BindContext* context,
+                                      DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *y = context->Output("Y");
   PD_RETURN_IF_ERROR(OnlyFloat32({y}));
   if (Tensor* most = context->Input("MaxLenTensor")) context->NoBuffer(most);
@@ -167,13 +170,13 @@ absl::StatusOr<Step> BindScatter(BindContext* context, DeviceBinding* binding) {
 }  // namespace
 
 void AddSequence(KernelTable* kernels) {
-  kernels->Add("sequence_pool", {"cuda", BindPool});
-  kernels->Add("sequence_pool_grad", {"cuda", BindPoolGrad});
-  kernels->Add("sequence_mask", {"cuda", BindMask});
+  kernels->Add("sequence_pool", {"cuda", BindSequencePool});
+  kernels->Add("sequence_pool_grad", {"cuda", BindSequencePoolGrad});
+  kernels->Add("sequence_mask", {"cuda", BindSequenceMask});
   kernels->Add("sequence_scatter", {"cuda", BindScatter});
   kernels->Add("sequence_scatter_grad", {"cuda", BindScatter});
-  kernels->Add("sequence_softmax", {"cuda", BindSoftmax});
-  kernels->Add("sequence_softmax_grad", {"cuda", BindSoftmax});
+  kernels->Add("sequence_softmax", {"cuda", BindSequenceSoftmax});
+  kernels->Add("sequence_softmax_grad", {"cuda", BindSequenceSoftmax});
 }
 
 }  // namespace pd::cuda

@@ -73,15 +73,16 @@ class Columns {
   std::optional<RowGather> rows_, pads_;
 };
 
-absl::StatusOr<SequenceConv> ReadFloat32(BindContext* context) {
+absl::StatusOr<SequenceConv> ReadSequenceConvFloat32(BindContext* context) {
   PD_ASSIGN_OR_RETURN(SequenceConv c, ReadSequenceConv(context));
   PD_RETURN_IF_ERROR(OnlyFloat32({c.x}));
   if (c.x->size() == 0 || c.n == 0) return Unimplemented("no elements");
   return c;
 }
 
-absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadFloat32(context));
+absl::StatusOr<Step> BindSequenceConv(BindContext* context,
+                                      DeviceBinding* binding) {
+  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadSequenceConvFloat32(context));
   Tensor* const out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(const Columns columns,
                       Columns::Make(context, binding, c, MapsOf(c.window)));
@@ -158,9 +159,9 @@ absl::StatusOr<Step> BindRowGrads(BindContext* context, DeviceBinding* binding,
   });
 }
 
-absl::StatusOr<Step> BindConvGrad(BindContext* context,
-                                  DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadFloat32(context));
+absl::StatusOr<Step> BindSequenceConvGrad(BindContext* context,
+                                          DeviceBinding* binding) {
+  PD_ASSIGN_OR_RETURN(const SequenceConv c, ReadSequenceConvFloat32(context));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", DType::kFloat32,
                                  {c.window.rows(), c.n}));
   const BlockMaps maps = MapsOf(c.window);
@@ -179,9 +180,9 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context,
 }  // namespace
 
 void AddSequenceConv(KernelTable* kernels) {
-  kernels->Add("sequence_conv", {"cublaslt", BindConv});
-  kernels->Add("fusion_seqconv_eltadd_relu", {"cublaslt", BindConv});
-  kernels->Add("sequence_conv_grad", {"cublaslt", BindConvGrad});
+  kernels->Add("sequence_conv", {"cublaslt", BindSequenceConv});
+  kernels->Add("fusion_seqconv_eltadd_relu", {"cublaslt", BindSequenceConv});
+  kernels->Add("sequence_conv_grad", {"cublaslt", BindSequenceConvGrad});
 }
 
 }  // namespace pd::cuda

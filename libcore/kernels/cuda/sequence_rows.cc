@@ -82,7 +82,8 @@ absl::StatusOr<Step> BindConcatGrad(BindContext* context,
   return InOrder(std::move(steps));
 }
 
-absl::StatusOr<Step> BindPad(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindSequenceRowsPad(BindContext* context,
+                                         DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *value = context->Input("PadValue"),
          *out = context->Output("Out"), *length = context->Output("Length");
   PD_RETURN_IF_ERROR(SameFloats({x, out}));
@@ -128,7 +129,7 @@ void AddSequenceRows(KernelTable* kernels) {
   AddMove<BindExpand>("sequence_expand_as", kernels);
   AddMove<BindConcat>("sequence_concat", kernels);
   AddMove<BindConcatGrad>("sequence_concat_grad", kernels);
-  kernels->Add("sequence_pad", {"cuda", BindPad});
+  kernels->Add("sequence_pad", {"cuda", BindSequenceRowsPad});
   AddMove<BindPadGrad>("sequence_pad_grad", kernels);
   kernels->Add("sequence_expand_grad", {"cuda", BindExpandGrad});
   kernels->Add("sequence_expand_as_grad", {"cuda", BindExpandGrad});

@@ -12,7 +12,7 @@ namespace {
 
 // Lines without their numbers.
 template <typename T>
-LinesArgsOf<T> ArgsOf(const AxisView& view) {
+LinesArgsOf<T> SoftmaxArgsOf(const AxisView& view) {
   LinesArgsOf<T> args{};
   args.lines = view.lines();
   args.n = view.n;
@@ -36,7 +36,7 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
     PD_ASSIGN_OR_RETURN(const auto start,
                         Starter<LinesArgsOf<T>>::Find(
                             binding, KernelFor<T>(context->op().type)));
-    return Step([=, args = ArgsOf<T>(view)](const RunContext&) {
+    return Step([=, args = SoftmaxArgsOf<T>(view)](const RunContext&) {
       LinesArgsOf<T> run = args;
       run.x = Read<T>(x);
       run.out = Write<T>(out);
@@ -60,7 +60,7 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
     PD_ASSIGN_OR_RETURN(const auto start,
                         Starter<LinesArgsOf<T>>::Find(
                             binding, KernelFor<T>(context->op().type)));
-    return Step([=, args = ArgsOf<T>(view)](const RunContext&) {
+    return Step([=, args = SoftmaxArgsOf<T>(view)](const RunContext&) {
       LinesArgsOf<T> run = args;
       run.x = Read<T>(out);
       run.y = Read<T>(dout);
@@ -75,7 +75,7 @@ template <typename T>
 absl::StatusOr<LinesArgsOf<T>> ReadEntropy(BindContext* context,
                                            const Tensor& logits, bool* soft) {
   PD_ASSIGN_OR_RETURN(const AxisView view, ViewLines(*context, logits));
-  LinesArgsOf<T> args = ArgsOf<T>(view);
+  LinesArgsOf<T> args = SoftmaxArgsOf<T>(view);
   args.given = context->Attr<bool>("use_softmax") ? 0 : 1;
   *soft = context->Attr<bool>("soft_label");
   args.ignore = context->Attr<int32_t>("ignore_index");

@@ -8,26 +8,27 @@
 namespace pd::cuda {
 namespace {
 
-using Start = Starter<SpectralArgs>;
+using StartSpectralNorm = Starter<SpectralArgs>;
 
 // Each iteration is four kernels.
 constexpr int32_t kMostIterations = 256;
 
 struct Kernels {
-  Start start, columns, unit_v, rows, unit_u, results, out;
+  StartSpectralNorm start, columns, unit_v, rows, unit_u, results, out;
 
   static absl::StatusOr<Kernels> Find(DeviceBinding* binding,
                                       const char* name) {
     Kernels k;
     for (const auto& [starter, kernel] :
-         {std::pair<Start*, const char*>{&k.start, "spectral_start"},
+         {std::pair<StartSpectralNorm*, const char*>{&k.start,
+                                                     "spectral_start"},
           {&k.columns, "spectral_columns"},
           {&k.unit_v, "spectral_unit_v"},
           {&k.rows, "spectral_rows"},
           {&k.unit_u, "spectral_unit_u"},
           {&k.results, "spectral_results"},
           {&k.out, name}}) {
-      PD_ASSIGN_OR_RETURN(*starter, Start::Find(binding, kernel));
+      PD_ASSIGN_OR_RETURN(*starter, StartSpectralNorm::Find(binding, kernel));
     }
     return k;
   }

@@ -8,11 +8,12 @@
 namespace pd::cuda {
 namespace {
 
-WindowAxis AxisOf(const Direction& d) {
+UnfoldAxis AxisOf(const Direction& d) {
   return {d.extent, d.kernel, d.stride, d.dilation, d.before, d.Windows()};
 }
 
-absl::StatusOr<Step> BindWindows(BindContext* context, DeviceBinding* binding) {
+absl::StatusOr<Step> BindUnfoldWindows(BindContext* context,
+                                       DeviceBinding* binding) {
   const std::string& type = context->op().type;
   const bool grad = context->Output("X@GRAD") != nullptr;
   const bool of_images = type.rfind("unfold", 0) == 0;
@@ -52,7 +53,7 @@ absl::StatusOr<Step> BindWindows(BindContext* context, DeviceBinding* binding) {
 
 void AddUnfold(KernelTable* kernels) {
   for (const char* type : {"unfold", "unfold_grad", "fold", "fold_grad"})
-    kernels->Add(type, {"cuda", BindWindows});
+    kernels->Add(type, {"cuda", BindUnfoldWindows});
 }
 
 }  // namespace pd::cuda

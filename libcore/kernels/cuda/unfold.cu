@@ -32,7 +32,7 @@ struct Unfold {
 };
 
 // The window whose tap k is at `at`; -1: there is none.
-PD_DEVICE int64_t WindowAt(const WindowAxis& axis, int64_t at, int64_t k) {
+PD_DEVICE int64_t WindowAt(const UnfoldAxis& axis, int64_t at, int64_t k) {
   const int64_t begin = at + axis.before - k * axis.dilation;
   if (begin < 0 || begin % axis.stride != 0) return -1;
   const int64_t window = begin / axis.stride;

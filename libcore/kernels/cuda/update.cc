@@ -15,14 +15,14 @@ namespace pd::cuda {
 namespace {
 
 // A rule's state: input slots, and those of its outputs.
-struct Slots {
+struct UpdateSlots {
   const char *type, *kernel;
   struct {
     const char *in, *out;
   } moments[3];
   const char* powers[2];  // betas'; adam moves them on
 };
-constexpr Slots kSlots[] = {
+constexpr UpdateSlots kUpdateSlots[] = {
     {"sgd", "update_sgd", {}, {}},
     {"merged_sgd", "update_sgd", {}, {}},
     {"momentum", "update_momentum", {{"Velocity", "VelocityOut"}}, {}},
@@ -78,8 +78,8 @@ constexpr Slots kSlots[] = {
     {"proximal_gd", "update_proximal_gd", {}, {}},
 };
 
-const Slots& SlotsOf(const std::string& type) {
-  const Slots* slots = kSlots;
+const UpdateSlots& UpdateSlotsOf(const std::string& type) {
+  const UpdateSlots* slots = kUpdateSlots;
   while (type != slots->type) ++slots;
   return *slots;
 }
@@ -147,8 +147,8 @@ absl::Status ReadParam(BindContext* context, size_t i, Member* member) {
   return OnlyFloat32({member->param});
 }
 
-absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
-                                  size_t i) {
+absl::StatusOr<Member> ReadMember(BindContext* context,
+                                  const UpdateSlots& slots, size_t i) {
   Member member;
   PD_RETURN_IF_ERROR(ReadParam(context, i, &member));
   for (int k = 0; k < 3; ++k) {
@@ -185,8 +185,8 @@ absl::StatusOr<Member> ReadMember(BindContext* context, const Slots& slots,
   return member;
 }
 
-UpdateArgs ReadAttrs(const OpDesc& op, const Slots& slots, size_t count,
-                     bool rescales) {
+UpdateArgs ReadUpdateAttrs(const OpDesc& op, const UpdateSlots& slots,
+                           size_t count, bool rescales) {
   UpdateArgs args{};
   args.count = static_cast<int32_t>(count);
   const auto number = [&](const char* name, float otherwise) {
@@ -258,7 +258,7 @@ struct Updated {
 // stay as they are have a kernel for that; the others get a dense gradient.
 absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
                                       DeviceBinding* binding,
-                                      const Slots& slots, Updated u) {
+                                      const UpdateSlots& slots, Updated u) {
   const OpDesc& op = context->op();
   if (u.members.size() != 1) return Unimplemented("lists with selected rows");
   if (!u.members[0].copies.empty())
@@ -312,7 +312,7 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
       return Unimplemented("an input '%s'", slot);
   if (op.AttrOr("use_global_beta_pow", false))
     return Unimplemented("powers that somebody else moves on");
-  const Slots& slots = SlotsOf(op.type);
+  const UpdateSlots& slots = UpdateSlotsOf(op.type);
   Updated u;
   bool selected = false;
   for (size_t i = 0; i < context->InputCount("Param"); ++i) {
@@ -329,8 +329,8 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
       (u.skip->dtype() != DType::kBool || u.skip->size() != 1))
     return Unimplemented("'SkipUpdate' is %s", Name(u.skip->dtype()));
   // momentum reads its rescale_grad for selected rows alone.
-  u.args = ReadAttrs(op, slots, u.members.size(),
-                     op.type == "merged_momentum" || selected);
+  u.args = ReadUpdateAttrs(op, slots, u.members.size(),
+                           op.type == "merged_momentum" || selected);
   PD_ASSIGN_OR_RETURN(u.table,
                       binding->Keep(u.members.size() * sizeof(UpdateTensor)));
   if (selected) return BindUpdateByRows(context, binding, slots, std::move(u));
@@ -376,7 +376,7 @@ absl::Status CopyAll(CudaDevice* device, const Copies& copies) {
 }
 
 void AddUpdate(KernelTable* kernels) {
-  for (const Slots& slots : kSlots)
+  for (const UpdateSlots& slots : kUpdateSlots)
     kernels->Add(slots.type,
                  Implementation("cuda", BindUpdate).TakesSelectedRows());
 }

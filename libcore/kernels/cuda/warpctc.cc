@@ -10,8 +10,9 @@
 namespace pd::cuda {
 namespace {
 
-absl::StatusOr<CtcArgs> ArgsOf(const BindContext& context,
-                               DeviceBinding* binding, const CtcBatch& batch) {
+absl::StatusOr<CtcArgs> WarpctcArgsOf(const BindContext& context,
+                                      DeviceBinding* binding,
+                                      const CtcBatch& batch) {
   CtcArgs args{};
   PD_ASSIGN_OR_RETURN(
       args.logits, KeepSpans(context, binding, batch.logits, "LogitsLength"));
@@ -45,7 +46,7 @@ absl::StatusOr<Step> BindCtc(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(OnlyFloat32({logits, loss}));
   PD_ASSIGN_OR_RETURN(CtcBatch batch, ReadCtcLogits(*context));
   PD_RETURN_IF_ERROR(ReadCtcLabels(*context, &batch));
-  PD_ASSIGN_OR_RETURN(CtcArgs args, ArgsOf(*context, binding, batch));
+  PD_ASSIGN_OR_RETURN(CtcArgs args, WarpctcArgsOf(*context, binding, batch));
   PD_ASSIGN_OR_RETURN(
       args.labels, KeepSpans(*context, binding, batch.labels, "LabelLength"));
   PD_ASSIGN_OR_RETURN(args.wide, IsWide(*label));
@@ -90,7 +91,7 @@ absl::StatusOr<Step> BindCtcGrad(BindContext* context, DeviceBinding* binding) {
   context->NoBuffer(logits);
   PD_RETURN_IF_ERROR(OnlyFloat32({logits, dx}));
   PD_ASSIGN_OR_RETURN(const CtcBatch batch, ReadCtcLogits(*context));
-  PD_ASSIGN_OR_RETURN(CtcArgs args, ArgsOf(*context, binding, batch));
+  PD_ASSIGN_OR_RETURN(CtcArgs args, WarpctcArgsOf(*context, binding, batch));
   args.by_times = context->Attr<bool>("norm_by_times") ? 1 : 0;
   const int64_t rows = args.steps * args.count;
   PD_RETURN_IF_ERROR(

@@ -10,7 +10,7 @@
 namespace pd::cuda {
 namespace {
 
-using Start = Starter<YoloArgs>;
+using StartYolov3Loss = Starter<YoloArgs>;
 
 struct YoloInputs {
   Tensor *x, *boxes, *labels, *scores;
@@ -72,9 +72,12 @@ absl::StatusOr<Step> BindYolo(BindContext* context, DeviceBinding* binding) {
   if (loss == nullptr || objectness == nullptr || match == nullptr)
     return Unimplemented("an output is missing");
   PD_RETURN_IF_ERROR(OnlyFloat32({loss, objectness}));
-  PD_ASSIGN_OR_RETURN(const auto to_match, Start::Find(binding, "yolo_match"));
-  PD_ASSIGN_OR_RETURN(const auto to_mask, Start::Find(binding, "yolo_mask"));
-  PD_ASSIGN_OR_RETURN(const auto to_loss, Start::Find(binding, "yolo_loss"));
+  PD_ASSIGN_OR_RETURN(const auto to_match,
+                      StartYolov3Loss::Find(binding, "yolo_match"));
+  PD_ASSIGN_OR_RETURN(const auto to_mask,
+                      StartYolov3Loss::Find(binding, "yolo_mask"));
+  PD_ASSIGN_OR_RETURN(const auto to_loss,
+                      StartYolov3Loss::Find(binding, "yolo_loss"));
   return Step([=](const RunContext&) {
     YoloArgs run = t.Now();
     run.loss = At(loss);
@@ -103,8 +106,9 @@ absl::StatusOr<Step> BindYoloGrad(BindContext* context,
   PD_RETURN_IF_ERROR(ExpectInput(*context, "GTMatchMask", DType::kInt32,
                                  Shape{args.images, args.truths}));
   PD_ASSIGN_OR_RETURN(const auto to_owners,
-                      Start::Find(binding, "yolo_owners"));
-  PD_ASSIGN_OR_RETURN(const auto to_dx, Start::Find(binding, "yolo_grad"));
+                      StartYolov3Loss::Find(binding, "yolo_owners"));
+  PD_ASSIGN_OR_RETURN(const auto to_dx,
+                      StartYolov3Loss::Find(binding, "yolo_grad"));
   Tensor* const owners =
       context->Scratch(static_cast<size_t>(t.places()) * sizeof(int32_t));
   return Step([=](const RunContext&) {

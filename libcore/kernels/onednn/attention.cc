@@ -34,7 +34,7 @@ struct Block {
 };
 
 // The op on its tensors' bytes.
-struct Problem {
+struct AttentionProblem {
   Attention a;
   Tensor *query = nullptr, *key = nullptr, *value = nullptr;
   Tensor *bias = nullptr, *mask = nullptr;  // null for none
@@ -65,7 +65,7 @@ struct Problem {
 class Bench {
  public:
   // Floats of the scratch memory: two blocks, the sums of its rows, a factor.
-  static int64_t Floats(const Problem& p) {
+  static int64_t Floats(const AttentionProblem& p) {
     const int64_t factor =
         p.IsSmall()
             ? cpu::CacheProductFloats(
@@ -74,7 +74,7 @@ class Bench {
     return 2 * p.BlockFloats() + p.rows + factor;
   }
 
-  Bench(const Problem& p, bool alone, float* scratch)
+  Bench(const AttentionProblem& p, bool alone, float* scratch)
       : alone_(alone),
         small_(alone && p.IsSmall()),
         block_floats_(p.BlockFloats()),
@@ -102,19 +102,20 @@ class Bench {
 };
 
 // Where the probabilities of a block are made, or were.
-float* ProbabilitiesOf(const Problem& p, const Block& b, const Bench& bench) {
+float* ProbabilitiesOf(const AttentionProblem& p, const Block& b,
+                       const Bench& bench) {
   return p.kept == nullptr ? bench.block()
                            : p.kept->data<float>() + p.RowOf(b) * p.a.keys;
 }
 
-void MakeScores(const Problem& p, const Block& b, const Bench& bench,
+void MakeScores(const AttentionProblem& p, const Block& b, const Bench& bench,
                 float* scores) {
   bench.Multiply({b.count, p.a.keys, p.a.width, false, true},
                  static_cast<float>(p.a.scale), p.Queries(b), p.Keys(b), false,
                  scores);
 }
 
-void AddBias(const Problem& p, const Block& b, float* scores) {
+void AddBias(const AttentionProblem& p, const Block& b, float* scores) {
   if (p.bias == nullptr) return;
   const Attention& a = p.a;
   const float* bias = p.bias->data<float>() + a.BiasOf(b.head);
@@ -127,7 +128,7 @@ void AddBias(const Problem& p, const Block& b, float* scores) {
   }
 }
 
-void ForwardBlock(const Problem& p, DropoutSource::Numbers numbers,
+void ForwardBlock(const AttentionProblem& p, DropoutSource::Numbers numbers,
                   const Block& b, const Bench& bench, float* out,
                   float* logsumexp) {
   const Attention& a = p.a;
@@ -165,7 +166,7 @@ float* RowsAt(Tensor* t, int64_t rows, int64_t columns, int64_t head,
 // From the probabilities, or where they were not kept, the scores in p: what
 // dropout leaves of them in `left`, and in g, which holds what comes from the
 // values, the gradient of the scores.
-void SoftmaxAndGrad(const Problem& problem, const Block& b, bool alone,
+void SoftmaxAndGrad(const AttentionProblem& problem, const Block& b, bool alone,
                     float* p, float* left, float* g) {
   const int64_t keys = problem.a.keys;
   const uint8_t* mask = problem.Mask(b);
@@ -191,8 +192,8 @@ void SoftmaxAndGrad(const Problem& problem, const Block& b, bool alone,
 }
 
 // Adds a block to the gradients of its head, the first one to nothing.
-void BackwardBlock(const Problem& problem, const Gradients& t, const Block& b,
-                   const Bench& bench) {
+void BackwardBlock(const AttentionProblem& problem, const Gradients& t,
+                   const Block& b, const Bench& bench) {
   const Attention& a = problem.a;
   float *p = ProbabilitiesOf(problem, b, bench), *g = bench.second_block();
   const float* weights = problem.mask != nullptr ? bench.block() : p;
@@ -226,8 +227,8 @@ std::string KeptName(const std::string& output) {
   return absl::StrCat(output, "@PROBABILITIES");
 }
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context) {
-  Problem p;
+absl::StatusOr<AttentionProblem> ReadAttentionProblem(BindContext* context) {
+  AttentionProblem p;
   PD_ASSIGN_OR_RETURN(p.a, ReadAttention(*context));
   const Attention& a = p.a;
   if (context->Input("query")->dtype() != DType::kFloat32)
@@ -246,7 +247,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   return p;
 }
 
-Tensor* ScratchOfAll(const Problem& p, BindContext* context) {
+Tensor* ScratchOfAll(const AttentionProblem& p, BindContext* context) {
   return context->Scratch(static_cast<size_t>(Bench::Floats(p) * Threads()) *
                           sizeof(float));
 }
@@ -254,7 +255,7 @@ Tensor* ScratchOfAll(const Problem& p, BindContext* context) {
 }  // namespace
 
 absl::StatusOr<Step> BindAttention(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(AttentionProblem p, ReadAttentionProblem(context));
   const Attention& a = p.a;
   const int64_t rows = a.Heads() * a.queries;
   p.rows = RowsFor(a, Threads());
@@ -298,7 +299,7 @@ absl::StatusOr<Step> BindAttention(BindContext* context) {
 absl::StatusOr<Step> BindAttentionGrad(BindContext* context) {
   if (context->Output("bias@GRAD") != nullptr)
     return Unimplemented("it has no gradient of the bias");
-  PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(AttentionProblem p, ReadAttentionProblem(context));
   const bool alone = p.a.Heads() >= Threads();
   p.rows = RowsFor(p.a, 1);
   p.mask = p.a.Drops() ? context->Input("mask") : nullptr;

@@ -21,7 +21,7 @@ namespace pd {
 namespace onednn {
 namespace {
 
-struct Problem {
+struct ConvProblem {
   Convolution conv;        // layouts: as the tensors lie now, or any
   bool depthwise = false;  // weights have one dimension more in oneDNN
   int64_t groups = 1;      // several: likewise
@@ -30,7 +30,7 @@ struct Problem {
 };
 
 // oneDNN's [G, 1, 1, KH, KW] of a depthwise convolution is our [G, 1, KH, KW].
-absl::StatusOr<LayoutPtr> WeightLayout(const Problem& p,
+absl::StatusOr<LayoutPtr> WeightLayout(const ConvProblem& p,
                                        const LayoutPtr& theirs,
                                        const Shape& shape) {
   if (!p.depthwise || theirs == nullptr) return theirs;
@@ -49,7 +49,7 @@ absl::StatusOr<LayoutPtr> WeightLayout(const Problem& p,
   return Canonical(std::move(layout));
 }
 
-ArgSpec WeightSpec(const Problem& p, const Tensor& filter) {
+ArgSpec WeightSpec(const ConvProblem& p, const Tensor& filter) {
   ArgSpec spec;
   spec.shape = filter.shape();
   if (p.groups > 1) {
@@ -62,7 +62,7 @@ ArgSpec WeightSpec(const Problem& p, const Tensor& filter) {
 
 // oneDNN's blocks of channels do not straddle groups. What is no whole block
 // lies channels last, for which it has a kernel in either direction.
-void ChooseLayouts(const ConvGeometry& g, Problem* p) {
+void ChooseLayouts(const ConvGeometry& g, ConvProblem* p) {
   constexpr int64_t kBlock = 16;
   const bool whole = g.in_channels / g.groups % kBlock == 0 &&
                      g.out_channels / g.groups % kBlock == 0;
@@ -72,7 +72,7 @@ void ChooseLayouts(const ConvGeometry& g, Problem* p) {
   }
 }
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context) {
+absl::StatusOr<ConvProblem> ReadConvProblem(BindContext* context) {
   const OpDesc& op = context->op();
   const Tensor* x = context->Input("Input");
   const Tensor* w = context->Input("Filter");
@@ -84,7 +84,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
   if (g.channels_last) return Unimplemented("it is for NCHW");
   if (g.axes.size() != 2 && g.groups != 1)
     return Unimplemented("it is for one group of volumes");
-  Problem p;
+  ConvProblem p;
   p.groups = g.groups;
   p.depthwise =
       g.groups > 1 && g.groups == g.in_channels && g.groups == g.out_channels;
@@ -114,7 +114,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
 // Weights of several groups as `conv` wants them, or their gradient as it
 // writes it: rearranged before or after it.
 absl::StatusOr<PrimitivePtr> BindGroupedWeights(BindContext* context,
-                                                const Problem& p,
+                                                const ConvProblem& p,
                                                 Primitive* conv, Arg arg,
                                                 Tensor* filter) {
   PD_ASSIGN_OR_RETURN(const LayoutPtr theirs, conv->LayoutOf(arg));
@@ -138,7 +138,8 @@ absl::StatusOr<PrimitivePtr> BindGroupedWeights(BindContext* context,
 }
 
 // The weights of `conv`. What has to run before it, null for nothing.
-absl::StatusOr<PrimitivePtr> BindWeights(BindContext* context, const Problem& p,
+absl::StatusOr<PrimitivePtr> BindWeights(BindContext* context,
+                                         const ConvProblem& p,
                                          Primitive* conv) {
   Tensor* filter = context->Input("Filter");
   if (p.IsGrouped()) {
@@ -190,7 +191,7 @@ absl::StatusOr<Residual> BindResidual(BindContext* context, const Tensor* src,
 }  // namespace
 
 absl::StatusOr<Step> BindConv(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(ConvProblem p, ReadConvProblem(context));
   Tensor* bias = context->Input("Bias");
   p.conv.sum = context->Input("ResidualData") != nullptr;
   if (bias != nullptr) {
@@ -261,7 +262,7 @@ absl::StatusOr<Cut> BindCut(BindContext* context, const Relu& relu,
   return cut;
 }
 
-Convolution WithOutput(const Problem& p, const LayoutPtr& layout) {
+Convolution WithOutput(const ConvProblem& p, const LayoutPtr& layout) {
   Convolution c = p.conv;
   c.dst.any = false;
   c.dst.layout = layout;
@@ -271,8 +272,8 @@ Convolution WithOutput(const Problem& p, const LayoutPtr& layout) {
 // The layout in which both gradients read the incoming one: as the forward
 // output lies, or row-major where oneDNN has a gradient as a product of
 // matrices only.
-absl::StatusOr<LayoutPtr> IncomingLayout(const Problem& p, bool wants_weights,
-                                         bool wants_data) {
+absl::StatusOr<LayoutPtr> IncomingLayout(const ConvProblem& p,
+                                         bool wants_weights, bool wants_data) {
   PD_ASSIGN_OR_RETURN(const PrimitivePtr forward, ConvolutionForward(p.conv));
   PD_ASSIGN_OR_RETURN(const LayoutPtr layout, forward->LayoutOf(Arg::kDst));
   const Convolution c = WithOutput(p, layout);
@@ -289,7 +290,8 @@ struct Gradient {
   PrimitivePtr primitive, reorder;
 };
 
-absl::StatusOr<Gradient> BindWeightGrad(BindContext* context, const Problem& p,
+absl::StatusOr<Gradient> BindWeightGrad(BindContext* context,
+                                        const ConvProblem& p,
                                         const LayoutPtr& out_layout) {
   Tensor* dfilter = context->Output("Filter@GRAD");
   Tensor* dbias = context->Output("Bias@GRAD");
@@ -317,8 +319,9 @@ absl::StatusOr<Gradient> BindWeightGrad(BindContext* context, const Problem& p,
   return Gradient{weights, reorder};
 }
 
-absl::StatusOr<Gradient> BindDataGrad(BindContext* context, const Problem& p,
-                                      const LayoutPtr& out_layout) {
+absl::StatusOr<Gradient> BindConvDataGrad(BindContext* context,
+                                          const ConvProblem& p,
+                                          const LayoutPtr& out_layout) {
   PD_ASSIGN_OR_RETURN(PrimitivePtr data,
                       ConvolutionBackwardData(WithOutput(p, out_layout)));
   PD_ASSIGN_OR_RETURN(const PrimitivePtr weights,
@@ -332,7 +335,7 @@ absl::StatusOr<Gradient> BindDataGrad(BindContext* context, const Problem& p,
 }  // namespace
 
 absl::StatusOr<Step> BindConvGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(ConvProblem p, ReadConvProblem(context));
   if (context->Input("ResidualData") != nullptr)
     return Unimplemented("its residual has no gradient");
   Tensor* dout = context->Input("Output@GRAD");
@@ -361,7 +364,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
     context->NoBuffer(context->Input("Input"));
   }
   if (wants_data) {
-    PD_ASSIGN_OR_RETURN(data, BindDataGrad(context, p, out_layout));
+    PD_ASSIGN_OR_RETURN(data, BindConvDataGrad(context, p, out_layout));
     data.primitive->Bind(Arg::kDiffDst, dout);
   } else {
     context->NoBuffer(context->Input("Filter"));

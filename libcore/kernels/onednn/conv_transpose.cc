@@ -13,7 +13,7 @@ namespace onednn {
 namespace {
 
 // The convolution whose source is Output and whose destination is Input.
-absl::StatusOr<Convolution> ReadProblem(BindContext* context) {
+absl::StatusOr<Convolution> ReadConvTransposeProblem(BindContext* context) {
   const Tensor* x = context->Input("Input");
   const Tensor* w = context->Input("Filter");
   if (x->dtype() != DType::kFloat32)
@@ -48,7 +48,7 @@ absl::StatusOr<Convolution> ReadProblem(BindContext* context) {
 }  // namespace
 
 absl::StatusOr<Step> BindConvTranspose(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Convolution c, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(Convolution c, ReadConvTransposeProblem(context));
   // In training it rounds as little as it can, as conv2d does.
   c.winograd = !context->IsTraining();
   PD_ASSIGN_OR_RETURN(PrimitivePtr data, ConvolutionBackwardData(c));
@@ -63,7 +63,7 @@ absl::StatusOr<Step> BindConvTranspose(BindContext* context) {
 }
 
 absl::StatusOr<Step> BindConvTransposeGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(Convolution c, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(Convolution c, ReadConvTransposeProblem(context));
   c.winograd = true;
   Tensor* input = context->Input("Input");
   Tensor* filter = context->Input("Filter");

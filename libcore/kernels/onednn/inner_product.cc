@@ -23,13 +23,14 @@ namespace onednn {
 namespace {
 
 // Out[rows, n] = X[rows, k] W, where W is Y as [k, n] or [n, k].
-struct Problem {
+struct InnerProductProblem {
   int64_t rows = 1, k = 0, n = 0;
   DType dtype = DType::kFloat32;
   bool transposed = false;  // Y is [n, k]
 };
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context) {
+absl::StatusOr<InnerProductProblem> ReadInnerProductProblem(
+    BindContext* context) {
   const OpDesc& op = context->op();
   const Tensor* x = context->Input("X");
   const Tensor* y = context->Input("Y");
@@ -39,7 +40,7 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context) {
     return Unimplemented(
         "X has shape %s, Y has shape %s; it is for a matrix Y on the right",
         ToString(x->shape()), ToString(y->shape()));
-  Problem p;
+  InnerProductProblem p;
   p.dtype = x->dtype();
   size_t cut = x->rank() - 1;  // rows before, columns from here on
   if (op.type == "mul" || op.type == "mul_grad") {
@@ -78,14 +79,15 @@ LayoutPtr Transposed(const Tensor& y) {
 }
 
 // Between the layout of Y and that of oneDNN's weights [n, k].
-LayoutPtr Swapped(const Problem& p, const LayoutPtr& layout, Shape shape) {
+LayoutPtr Swapped(const InnerProductProblem& p, const LayoutPtr& layout,
+                  Shape shape) {
   if (p.transposed) return layout;
   Tensor tensor(DType::kFloat32, std::move(shape));
   tensor.set_layout(layout);
   return Transposed(tensor);
 }
 
-InnerProduct Describe(const Problem& p, const Tensor& y) {
+InnerProduct Describe(const InnerProductProblem& p, const Tensor& y) {
   InnerProduct ip;
   ip.src.dtype = ip.weights.dtype = ip.dst.dtype = ip.bias.dtype = p.dtype;
   ip.src.shape = {p.rows, p.k};
@@ -106,7 +108,7 @@ struct Product {
   LayoutPtr weights;
 };
 
-absl::StatusOr<Product> ConstantProduct(const Problem& p, bool bias,
+absl::StatusOr<Product> ConstantProduct(const InnerProductProblem& p, bool bias,
                                         const Relu& relu) {
   Matmul m;
   m.src.dtype = m.weights.dtype = m.dst.dtype = m.bias.dtype = p.dtype;
@@ -126,8 +128,9 @@ absl::StatusOr<Product> ConstantProduct(const Problem& p, bool bias,
   return Product{std::move(made), std::move(weights)};
 }
 
-absl::StatusOr<Product> TrainedProduct(const Problem& p, const Tensor& y,
-                                       bool bias, const Relu& relu) {
+absl::StatusOr<Product> TrainedProduct(const InnerProductProblem& p,
+                                       const Tensor& y, bool bias,
+                                       const Relu& relu) {
   InnerProduct ip = Describe(p, y);
   if (bias) ip.bias.shape = {p.n};
   ip.relu = relu;
@@ -139,7 +142,8 @@ absl::StatusOr<Product> TrainedProduct(const Problem& p, const Tensor& y,
 }  // namespace
 
 absl::StatusOr<Step> BindInnerProduct(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const InnerProductProblem p,
+                      ReadInnerProductProblem(context));
   Tensor* y = context->Input("Y");
   Tensor* bias = context->Input("Bias");
   if (bias != nullptr)
@@ -197,9 +201,9 @@ ArgSpec MatrixSpec(DType dtype, int64_t rows, int64_t columns) {
 }
 
 // dX[rows, k] = dOut[rows, n] W^T
-absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
-                                          const Problem& p, Tensor* dout,
-                                          Tensor* dx) {
+absl::StatusOr<PrimitivePtr> BindInnerProductDataGrad(
+    BindContext* context, const InnerProductProblem& p, Tensor* dout,
+    Tensor* dx) {
   Matmul m;
   m.src = MatrixSpec(p.dtype, p.rows, p.n);
   m.weights = p.transposed ? MatrixSpec(p.dtype, p.n, p.k)
@@ -219,7 +223,8 @@ absl::StatusOr<PrimitivePtr> BindDataGrad(BindContext* context,
 using Run = std::function<absl::Status()>;
 
 // dY = X^T dOut or, transposed, dOut^T X: [k or n, rows] [rows, n or k].
-absl::StatusOr<Run> BindNarrowWeightGrad(BindContext* context, const Problem& p,
+absl::StatusOr<Run> BindNarrowWeightGrad(BindContext* context,
+                                         const InnerProductProblem& p,
                                          Tensor* dout, Tensor* dy,
                                          Tensor* dbias) {
   const int64_t height = p.transposed ? p.n : p.k;
@@ -246,7 +251,8 @@ absl::StatusOr<Run> BindNarrowWeightGrad(BindContext* context, const Problem& p,
   });
 }
 
-absl::StatusOr<Run> BindWideWeightGrad(BindContext* context, const Problem& p,
+absl::StatusOr<Run> BindWideWeightGrad(BindContext* context,
+                                       const InnerProductProblem& p,
                                        Tensor* dout, Tensor* dy,
                                        Tensor* dbias) {
   // The gradient lies as the weights do, where oneDNN can write it so.
@@ -274,7 +280,8 @@ absl::StatusOr<Run> BindWideWeightGrad(BindContext* context, const Problem& p,
 }  // namespace
 
 absl::StatusOr<Step> BindInnerProductGrad(BindContext* context) {
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context));
+  PD_ASSIGN_OR_RETURN(const InnerProductProblem p,
+                      ReadInnerProductProblem(context));
   const GradSlots slots = SlotsOf(context->op());
   if (context->op().AttrOr<std::string>("activation_grad", "none") != "none")
     return Unimplemented("it has no gradient of activations");
@@ -290,7 +297,7 @@ absl::StatusOr<Step> BindInnerProductGrad(BindContext* context) {
   PrimitivePtr data;
   Run weights;
   if (dx != nullptr) {
-    PD_ASSIGN_OR_RETURN(data, BindDataGrad(context, p, dout, dx));
+    PD_ASSIGN_OR_RETURN(data, BindInnerProductDataGrad(context, p, dout, dx));
   } else {
     context->NoBuffer(context->Input("Y"));
   }

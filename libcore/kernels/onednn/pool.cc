@@ -43,8 +43,8 @@ LayoutPtr LayoutLike(const LayoutPtr& layout, const Shape& shape) {
   return Canonical(std::move(like));
 }
 
-absl::StatusOr<Pooling> ReadProblem(BindContext* context,
-                                    const LayoutPtr& layout) {
+absl::StatusOr<Pooling> ReadPoolProblem(BindContext* context,
+                                        const LayoutPtr& layout) {
   const Tensor* x = context->Input("X");
   PD_RETURN_IF_ERROR(TakesType(x->dtype()));
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
@@ -94,7 +94,7 @@ std::string WorkspaceName(const std::string& output) {
 
 absl::StatusOr<Step> BindPool(BindContext* context) {
   Tensor* x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const Pooling p, ReadProblem(context, x->layout()));
+  PD_ASSIGN_OR_RETURN(const Pooling p, ReadPoolProblem(context, x->layout()));
   PD_ASSIGN_OR_RETURN(PrimitivePtr pool, PoolingForward(p));
   PD_ASSIGN_OR_RETURN(Tensor * out,
                       context->Out(context->Output("Out"), p.dst.layout));
@@ -113,7 +113,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   PD_ASSIGN_OR_RETURN(
       const Pooling p,
-      ReadProblem(context, context->LayoutOf(context->op().In("X"))));
+      ReadPoolProblem(context, context->LayoutOf(context->op().In("X"))));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", p.dst.dtype, p.dst.shape));
   PD_ASSIGN_OR_RETURN(PrimitivePtr pool, PoolingBackward(p));

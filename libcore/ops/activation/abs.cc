@@ -96,7 +96,7 @@ absl::StatusOr<Step> BindAbsGrad(BindContext* context) {
   });
 }
 
-absl::Status InferSecond(InferContext* context) {
+absl::Status InferAbsSecond(InferContext* context) {
   TensorMeta out = context->Input("x");
   out.value = nullptr;
   out.dtype = RealDType(out.dtype);
@@ -104,7 +104,7 @@ absl::Status InferSecond(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindSecond(BindContext* context) {
+absl::StatusOr<Step> BindAbsSecond(BindContext* context) {
   Tensor* x = context->Input("x");
   Tensor* ddx = context->Input("grad_x@GRAD");
   Tensor* ddout = context->Output("grad_out@GRAD");
@@ -129,7 +129,7 @@ absl::StatusOr<Step> BindSecond(BindContext* context) {
   });
 }
 
-absl::StatusOr<std::vector<OpDesc>> SecondMaker(const GradRequest& request) {
+absl::StatusOr<std::vector<OpDesc>> AbsSecondMaker(const GradRequest& request) {
   const OpDesc& grad = request.op;
   std::vector<OpDesc> ops;
   if (!request.needs_grad(grad.In("Out@GRAD"))) return ops;
@@ -152,13 +152,13 @@ absl::Status RegisterAbs(OpRegistry* registry) {
 
   OpDef grad("abs_grad");
   grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
-  grad.Infer(InferGradLikeInput).Grad(GradMaker(SecondMaker));
+  grad.Infer(InferGradLikeInput).Grad(GradMaker(AbsSecondMaker));
   grad.Reference(BindAbsGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
 
   OpDef second("abs_double_grad");
   second.Input("x").Input("grad_x@GRAD").Output("grad_out@GRAD");
-  second.Infer(InferSecond).NoGrad().Reference(BindSecond);
+  second.Infer(InferAbsSecond).NoGrad().Reference(BindAbsSecond);
   return registry->Add(std::move(second));
 }
 

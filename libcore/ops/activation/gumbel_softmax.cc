@@ -19,7 +19,7 @@
 namespace pd {
 namespace {
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferGumbelSoftmaxForward(InferContext* context) {
   const float temperature = context->Attr<float>("temperature");
   if (!(temperature > 0))
     return InvalidArgument("attr 'temperature' is %g; expected more than 0",
@@ -55,7 +55,7 @@ void OneHot(const AxisView& view, int64_t start, const T* from, T* to) {
     to[i] = i == best ? T(1) : T(0);
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindGumbelSoftmaxForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* soft = context->Output("Soft");
@@ -90,7 +90,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindGumbelSoftmaxGrad(BindContext* context) {
   Tensor* soft = context->Input("Soft");
   const double factor =
       soft != nullptr ? 1 / context->Attr<float>("temperature") : 1.0;
@@ -122,12 +122,12 @@ absl::Status RegisterGumbelSoftmax(OpRegistry* registry) {
   OpDef op("gumbel_softmax"), grad("gumbel_softmax_grad");
   op.Input("X").Output("Out").IntermediateOutput("Soft");
   op.Attr("temperature", 1.0f).Attr("hard", false).Attr("axis", int32_t{-1});
-  op.Infer(InferForward).Reference(BindForward);
+  op.Infer(InferGumbelSoftmaxForward).Reference(BindGumbelSoftmaxForward);
   op.Grad(GradSpec{"gumbel_softmax_grad", {}, {"Out", "Soft"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   grad.Input("Out").OptionalInput("Soft").Input("Out@GRAD").Output("X@GRAD");
   grad.Attr("temperature", 1.0f).Attr("axis", int32_t{-1});
-  grad.Infer(InferGrad).NoGrad().Reference(BindGrad);
+  grad.Infer(InferGrad).NoGrad().Reference(BindGumbelSoftmaxGrad);
   return registry->Add(std::move(grad));
 }
 

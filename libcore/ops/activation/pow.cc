@@ -21,7 +21,7 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 2048;  // elements per thread at least
+constexpr int64_t kPowGrain = 2048;  // elements per thread at least
 
 // The factor of one step.
 struct Factor {
@@ -68,7 +68,7 @@ absl::StatusOr<Step> BindPow(BindContext* context) {
       const double by = factor.Value();
       const T* in = x->data<T>();
       T* result = out->data<T>();
-      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(n, kPowGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           result[i] = Stored<T>(Power(Computed<T>(in[i]), by));
       });
@@ -93,7 +93,7 @@ absl::StatusOr<Step> BindPowGrad(BindContext* context) {
       const T* in = x->data<T>();
       const T* d = dout->data<T>();
       T* result = dx->data<T>();
-      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(n, kPowGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           result[i] =
               Stored<T>(C(d[i]) * static_cast<C>(by) * Power(C(in[i]), by - 1));
@@ -103,13 +103,13 @@ absl::StatusOr<Step> BindPowGrad(BindContext* context) {
   });
 }
 
-absl::Status InferSecond(InferContext* context) {
+absl::Status InferPowSecond(InferContext* context) {
   context->Share("X", "X@GRAD");
   context->Share("X", "grad_out@GRAD");
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindSecond(BindContext* context) {
+absl::StatusOr<Step> BindPowSecond(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* dout = context->Input("grad_out");
   Tensor* ddx = context->Input("grad_x@GRAD");
@@ -137,7 +137,7 @@ absl::StatusOr<Step> BindSecond(BindContext* context) {
   });
 }
 
-absl::StatusOr<std::vector<OpDesc>> SecondMaker(const GradRequest& request) {
+absl::StatusOr<std::vector<OpDesc>> PowSecondMaker(const GradRequest& request) {
   const OpDesc& grad = request.op;
   const std::string x = grad.In("X"), dout = grad.In("Out@GRAD");
   std::vector<OpDesc> ops;
@@ -168,7 +168,7 @@ absl::Status RegisterPow(OpRegistry* registry) {
   OpDef grad("pow_grad");
   grad.Input("X").OptionalInput("FactorTensor").Input("Out@GRAD");
   grad.Output("X@GRAD").Attr("factor", 1.0f);
-  grad.Infer(InferGradLikeInput).Grad(GradMaker(SecondMaker));
+  grad.Infer(InferGradLikeInput).Grad(GradMaker(PowSecondMaker));
   grad.Reference(BindPowGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
 
@@ -176,7 +176,7 @@ absl::Status RegisterPow(OpRegistry* registry) {
   second.Input("X").OptionalInput("FactorTensor").Input("grad_out");
   second.Input("grad_x@GRAD").Attr("factor", 1.0f);
   second.OptionalOutput("X@GRAD").OptionalOutput("grad_out@GRAD");
-  second.Infer(InferSecond).NoGrad().Reference(BindSecond);
+  second.Infer(InferPowSecond).NoGrad().Reference(BindPowSecond);
   return registry->Add(std::move(second));
 }
 

@@ -16,7 +16,7 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements per thread at least
+constexpr int64_t kReluGrain = 16384;  // elements per thread at least
 
 absl::StatusOr<Step> BindRelu(BindContext* context) {
   Tensor* x = context->Input("X");
@@ -29,7 +29,7 @@ absl::StatusOr<Step> BindRelu(BindContext* context) {
         return Step([x, out, n = x->size()](const RunContext&) {
           const T* in = x->data<T>();
           T* result = out->data<T>();
-          ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+          ParallelFor(n, kReluGrain, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i)
               result[i] = in[i] < T(0) ? T(0) : in[i];
           });
@@ -53,7 +53,7 @@ absl::StatusOr<Step> BindMask(BindContext* context, const char* from,
           const T* y = out->data<T>();
           const T* dy = dout->data<T>();
           T* result = dx->data<T>();
-          ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+          ParallelFor(n, kReluGrain, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i)
               result[i] = y[i] > T(0) ? dy[i] : T(0);
           });

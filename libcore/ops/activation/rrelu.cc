@@ -15,7 +15,7 @@
 namespace pd {
 namespace {
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferRreluForward(InferContext* context) {
   const float lower = context->Attr<float>("lower");
   const float upper = context->Attr<float>("upper");
   if (!(lower >= 0.0f && lower <= upper && upper <= 1.0f))
@@ -26,7 +26,7 @@ absl::Status InferForward(InferContext* context) {
   return InferUnary(context);
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindRreluForward(BindContext* context) {
   Upcaster upcaster(context);
   Tensor* x = upcaster.In(context->Input("X"));
   Tensor* out = upcaster.Out(context->Output("Out"));
@@ -56,7 +56,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
       }));
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindRreluGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   context->NoBuffer(x);
   for (const char* slot : {"Noise", "Out@GRAD"})
@@ -82,11 +82,11 @@ absl::Status RegisterRrelu(OpRegistry* registry) {
   OpDef op("rrelu"), grad("rrelu_grad");
   op.Input("X").Output("Out").IntermediateOutput("Noise");
   op.Attr("is_test", false).Attr("lower", 0.125f).Attr("upper", 1.0f / 3.0f);
-  op.Infer(InferForward).Reference(BindForward);
+  op.Infer(InferRreluForward).Reference(BindRreluForward);
   op.Grad(GradSpec{"rrelu_grad", {"X"}, {"Noise"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   grad.Input("X").Input("Noise").Input("Out@GRAD").Output("X@GRAD");
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindRreluGrad);
   return registry->Add(std::move(grad));
 }
 

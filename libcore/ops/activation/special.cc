@@ -24,8 +24,8 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 1024;  // elements per thread at least
-constexpr double kLarge = 30.0;   // from here the asymptotic series is exact
+constexpr int64_t kSpecialGrain = 1024;  // elements per thread at least
+constexpr double kLarge = 30.0;  // from here the asymptotic series is exact
 
 // exp(-x) I(x) of order 0 or 1, x >= 0.
 double ScaledBessel(int order, double x) {
@@ -51,7 +51,7 @@ double ScaledBessel(int order, double x) {
   return std::exp(-x) * sum;
 }
 
-double Sign(double x) { return static_cast<double>(x > 0) - (x < 0); }
+double SpecialSign(double x) { return static_cast<double>(x > 0) - (x < 0); }
 double I0e(double x) { return ScaledBessel(0, std::fabs(x)); }
 double I1e(double x) { return std::copysign(ScaledBessel(1, std::fabs(x)), x); }
 double Grown(double scaled, double x) {
@@ -79,7 +79,7 @@ struct BesselI1 {
 struct BesselI1e {
   static double F(double x, int) { return I1e(x); }
   static double D(double x, int) {
-    return x == 0 ? 0.5 : I0e(x) - I1e(x) * (Sign(x) + 1.0 / x);
+    return x == 0 ? 0.5 : I0e(x) - I1e(x) * (SpecialSign(x) + 1.0 / x);
   }
 };
 struct Polygamma {
@@ -90,7 +90,7 @@ struct Polygamma {
 // Of polygamma alone; the other functions have no order.
 int32_t OrderOf(const OpDesc& op) { return op.AttrOr<int32_t>("n", 0); }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferSpecialForward(InferContext* context) {
   const int32_t n = OrderOf(context->op());
   if (n < 0) return InvalidArgument("attr 'n' is %d; expected 0 or more", n);
   context->Share("x", "out");
@@ -98,7 +98,7 @@ absl::Status InferForward(InferContext* context) {
 }
 
 template <typename Function>
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindSpecialForward(BindContext* context) {
   Tensor* x = context->Input("x");
   Tensor* out = context->Output("out");
   context->MayShare(x, out);
@@ -108,7 +108,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
     return Step([x, out, n](const RunContext&) {
       const T* in = x->data<T>();
       T* result = out->data<T>();
-      ParallelFor(x->size(), kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(x->size(), kSpecialGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           result[i] = static_cast<T>(Function::F(in[i], n));
       });
@@ -118,7 +118,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
 }
 
 template <typename Function>
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindSpecialGrad(BindContext* context) {
   Tensor* x = context->Input("x");
   Tensor* dout = context->Input("out@GRAD");
   Tensor* dx = context->Output("x@GRAD");
@@ -132,7 +132,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
     return Step([x, dout, dx, n](const RunContext&) {
       const T *in = x->data<T>(), *d = dout->data<T>();
       T* result = dx->data<T>();
-      ParallelFor(x->size(), kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(x->size(), kSpecialGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           result[i] = static_cast<T>(d[i] * Function::D(in[i], n));
       });
@@ -146,15 +146,15 @@ template <typename Function>
 absl::Status AddOp(OpRegistry* registry, const std::string& type,
                    bool gives_out) {
   OpDef op(type);
-  op.Input("x").Output("out").Infer(InferForward);
-  op.Reference(BindForward<Function>);
+  op.Input("x").Output("out").Infer(InferSpecialForward);
+  op.Reference(BindSpecialForward<Function>);
   GradSpec spec{type + "_grad", {"x"}, {}, {"out"}, {"x"}};
   if (gives_out) spec.outputs = {"out"};
   op.Grad(std::move(spec));
 
   OpDef grad(type + "_grad");
   grad.Input("x").OptionalInput("out").Input("out@GRAD").Output("x@GRAD");
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad<Function>);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindSpecialGrad<Function>);
   if (type == "polygamma") {
     op.RequiredAttr("n", AttrType::kInt);
     grad.RequiredAttr("n", AttrType::kInt);

@@ -215,7 +215,7 @@ struct Trunc : OfNothing {
   }
 };
 template <typename T>
-struct Sign : OfNothing {
+struct UnarySign : OfNothing {
   T F(T x) const {
     return x > T(0) ? T(1) : (x < T(0) ? static_cast<T>(-1) : x);
   }
@@ -238,7 +238,7 @@ absl::StatusOr<std::vector<OpDesc>> SignGrad(const GradRequest& request) {
 absl::Status AddSign(OpRegistry* registry) {
   OpDef op("sign");
   op.Input("X").Output("Out").Infer(InferUnary).Grad(GradMaker(SignGrad));
-  op.Reference(unary_internal::Bind<Sign, UnaryTypes::kWithIntegers>);
+  op.Reference(unary_internal::Bind<UnarySign, UnaryTypes::kWithIntegers>);
   return registry->Add(std::move(op));
 }
 

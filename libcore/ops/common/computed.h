@@ -52,6 +52,12 @@ T Stored(V value) {
     return static_cast<T>(value);
 }
 
+/// Whether `value`, or a part of it, is NaN.
+template <typename T>
+bool IsNotANumber(T value) {
+  return value != value;
+}
+
 /// The complex conjugate; a real number is its own.
 template <typename T>
 T Conj(T value) {

@@ -123,9 +123,9 @@ struct Search {
 };
 
 template <typename T>
-absl::Status Write(const std::vector<std::vector<Candidate>>& selected,
-                   const std::vector<int64_t>& sources, Tensor* ids,
-                   Tensor* scores, Tensor* parents) {
+absl::Status WriteBeams(const std::vector<std::vector<Candidate>>& selected,
+                        const std::vector<int64_t>& sources, Tensor* ids,
+                        Tensor* scores, Tensor* parents) {
   LoD lod(2);
   lod[0].assign(sources.begin(), sources.end());
   lod[1].push_back(0);
@@ -187,7 +187,8 @@ absl::StatusOr<Step> BindBeamSearch(BindContext* context) {
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      return Write<T>(search.Select<T>(), search.sources, ids, scores, parents);
+      return WriteBeams<T>(search.Select<T>(), search.sources, ids, scores,
+                           parents);
     });
   });
 }

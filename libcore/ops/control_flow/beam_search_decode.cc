@@ -84,7 +84,8 @@ absl::Status Follow(const Tensor& ids, const Tensor& scores, size_t source,
 }
 
 template <typename T>
-absl::Status Write(Sentences<T>* by_source, Tensor* ids, Tensor* scores) {
+absl::Status WriteSentences(Sentences<T>* by_source, Tensor* ids,
+                            Tensor* scores) {
   LoD lod = {{0}, {0}};
   int64_t total = 0;
   for (auto& sentences : *by_source) {
@@ -135,7 +136,8 @@ absl::Status Decode(const Tensor& ids, const Tensor& scores, int64_t end_id,
     for (size_t s = 0; s < sources; ++s)
       PD_RETURN_IF_ERROR(Follow<T>(id, score, s, end_id, &sentences[s]));
   }
-  PD_RETURN_IF_ERROR(Write<T>(&sentences, sentence_ids, sentence_scores));
+  PD_RETURN_IF_ERROR(
+      WriteSentences<T>(&sentences, sentence_ids, sentence_scores));
   return absl::OkStatus();
 }
 

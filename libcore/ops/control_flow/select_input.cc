@@ -15,8 +15,8 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<size_t> BranchOf(Values* values, const Tensor& given,
-                                size_t count) {
+absl::StatusOr<size_t> SelectedBranchOf(Values* values, const Tensor& given,
+                                        size_t count) {
   PD_ASSIGN_OR_RETURN(const Tensor mask, values->OnHost(given));
   if ((mask.dtype() != DType::kInt32 && mask.dtype() != DType::kInt64) ||
       mask.size() != 1)
@@ -41,9 +41,9 @@ absl::Status InferSelectInput(InferContext* context) {
 
 absl::StatusOr<Step> BindSelectInput(BindContext* context) {
   Values* values = ValuesOf(context);
-  PD_ASSIGN_OR_RETURN(
-      const size_t branch,
-      BranchOf(values, *context->Input("Mask"), context->InputCount("X")));
+  PD_ASSIGN_OR_RETURN(const size_t branch,
+                      SelectedBranchOf(values, *context->Input("Mask"),
+                                       context->InputCount("X")));
   Tensor* x = context->Input("X", branch);
   Tensor* out = context->Output("Out");
   if (x == nullptr || !x->has_value())
@@ -73,7 +73,7 @@ absl::StatusOr<Step> BindSelectOutput(BindContext* context) {
   Values* values = ValuesOf(context);
   return Step([=](const RunContext&) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const size_t branch,
-                        BranchOf(values, *mask, outputs.size()));
+                        SelectedBranchOf(values, *mask, outputs.size()));
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == nullptr) continue;
       if (i != branch) {

@@ -40,8 +40,8 @@ struct Branch {
   LoD lod;
 };
 
-absl::StatusOr<Branch> BranchOf(const LoD& lod, int64_t rows, size_t level,
-                                const Tensor& mask, bool which) {
+absl::StatusOr<Branch> SplitBranchOf(const LoD& lod, int64_t rows, size_t level,
+                                     const Tensor& mask, bool which) {
   Branch branch;
   for (int64_t i = 0; i < mask.dim(0); ++i) {
     if (mask.data<bool>()[i] != which) continue;
@@ -62,8 +62,8 @@ absl::Status InferSplit(InferContext* context) {
     TensorMeta out = WithRows(x, -1);
     out.lod_level = x.lod_level;
     if (mask.value != nullptr && x.shape[0] >= 0) {
-      PD_ASSIGN_OR_RETURN(Branch branch, BranchOf(x.lod, x.shape[0], level,
-                                                  *mask.value, which));
+      PD_ASSIGN_OR_RETURN(Branch branch, SplitBranchOf(x.lod, x.shape[0], level,
+                                                       *mask.value, which));
       out.shape[0] = static_cast<int64_t>(branch.rows.size());
       out.SetLoD(std::move(branch.lod));
     }
@@ -85,7 +85,7 @@ absl::StatusOr<Step> BindSplit(BindContext* context) {
       if (out == nullptr) continue;
       PD_ASSIGN_OR_RETURN(
           const Branch branch,
-          BranchOf(x->lod(), x->dim(0), level, *mask, out == yes));
+          SplitBranchOf(x->lod(), x->dim(0), level, *mask, out == yes));
       if (static_cast<int64_t>(branch.rows.size()) != out->dim(0))
         return InvalidArgument("'Mask' leaves %d rows; the output has %d",
                                branch.rows.size(), out->dim(0));

@@ -55,8 +55,8 @@ absl::Status InferWrite(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status Write(Values* values, const Tensor& x, const Tensor& index,
-                   Tensor* out) {
+absl::Status WriteElement(Values* values, const Tensor& x, const Tensor& index,
+                          Tensor* out) {
   if (x.is_array()) return NotAnArray();
   PD_ASSIGN_OR_RETURN(const Tensor here, values->OnHost(index));
   PD_ASSIGN_OR_RETURN(const int64_t at, IndexIn(here));
@@ -72,7 +72,7 @@ absl::StatusOr<Step> BindWrite(BindContext* context) {
   Tensor* index = context->Input("I");
   Tensor* out = context->Output("Out");
   return Step([=, values = ValuesOf(context)](const RunContext&) {
-    return Write(values, *x, *index, out);
+    return WriteElement(values, *x, *index, out);
   });
 }
 

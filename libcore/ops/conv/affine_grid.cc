@@ -21,7 +21,7 @@ namespace pd {
 namespace {
 
 // Theta's axes: 2 or 3.
-absl::StatusOr<size_t> AxesOf(const Shape& theta) {
+absl::StatusOr<size_t> AffineGridAxesOf(const Shape& theta) {
   for (int64_t axes : {2, 3})
     if (theta.size() == 3 && (theta[1] == axes || theta[1] < 0) &&
         (theta[2] == axes + 1 || theta[2] < 0))
@@ -32,7 +32,7 @@ absl::StatusOr<size_t> AxesOf(const Shape& theta) {
 
 absl::Status InferAffineGrid(InferContext* context) {
   const TensorMeta& theta = context->Input("Theta");
-  PD_ASSIGN_OR_RETURN(const size_t axes, AxesOf(theta.shape));
+  PD_ASSIGN_OR_RETURN(const size_t axes, AffineGridAxesOf(theta.shape));
   Shape shape(axes + 2, -1);
   const auto asked = RequestedInts(*context, "OutputShape", "", "output_shape");
   if (asked.size() == axes + 2)
@@ -89,7 +89,7 @@ void ForEachPosition(const Shape& grid, bool align_corners, const Body& body) {
 absl::StatusOr<Step> BindAffineGrid(BindContext* context) {
   Tensor* theta = context->Input("Theta");
   Tensor* out = context->Output("Output");
-  PD_ASSIGN_OR_RETURN(const size_t axes, AxesOf(theta->shape()));
+  PD_ASSIGN_OR_RETURN(const size_t axes, AffineGridAxesOf(theta->shape()));
   const bool align_corners = context->Attr<bool>("align_corners");
   return DispatchFloat(theta->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -153,7 +153,7 @@ absl::Status InferAffineGridGrad(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddAffineGridAttrs(OpDef* def) {
   def->Attr("output_shape", std::vector<int32_t>{}).Attr("align_corners", true);
 }
 
@@ -162,7 +162,7 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterAffineGrid(OpRegistry* registry) {
   OpDef op("affine_grid");
   op.Input("Theta").OptionalInput("OutputShape").Output("Output");
-  AddAttrs(&op);
+  AddAffineGridAttrs(&op);
   op.Infer(InferAffineGrid).Reference(BindAffineGrid);
   op.Grad(GradSpec{
       "affine_grid_grad", {"Theta", "OutputShape"}, {}, {"Output"}, {"Theta"}});
@@ -171,7 +171,7 @@ absl::Status RegisterAffineGrid(OpRegistry* registry) {
   OpDef grad("affine_grid_grad");
   grad.OptionalInput("Theta").OptionalInput("OutputShape");
   grad.Input("Output@GRAD").Output("Theta@GRAD");
-  AddAttrs(&grad);
+  AddAffineGridAttrs(&grad);
   grad.Infer(InferAffineGridGrad).NoGrad().Reference(BindAffineGridGrad);
   return registry->Add(std::move(grad));
 }

@@ -28,13 +28,14 @@ namespace pd {
 namespace {
 
 // "conv3d", "conv3d_grad": 3, else 2.
-size_t AxesOf(const OpDesc& op) {
+size_t ConvAxesOf(const OpDesc& op) {
   return op.type.find("3d") != std::string::npos ? 3 : 2;
 }
 
-absl::StatusOr<ConvGeometry> ReadGeometry(const OpDesc& op, const Shape& input,
-                                          const Shape& filter) {
-  const size_t rank = AxesOf(op) + 2;
+absl::StatusOr<ConvGeometry> ReadConvGeometry(const OpDesc& op,
+                                              const Shape& input,
+                                              const Shape& filter) {
+  const size_t rank = ConvAxesOf(op) + 2;
   if (input.size() != rank)
     return InvalidArgument("'Input' has shape %s; expected rank %d",
                            ToString(input), rank);
@@ -52,7 +53,7 @@ absl::StatusOr<Step> BindConv(BindContext* context) {
   Tensor* output = context->Output("Output");
   PD_ASSIGN_OR_RETURN(
       const ConvGeometry g,
-      ReadGeometry(context->op(), input->shape(), filter->shape()));
+      ReadConvGeometry(context->op(), input->shape(), filter->shape()));
   const ConvGemm conv(g);
   Tensor* scratch = ScratchFor(context, conv, input->dtype());
   return DispatchFloat(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -75,7 +76,7 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context) {
   if (din == nullptr) context->NoBuffer(filter);
   PD_ASSIGN_OR_RETURN(
       const ConvGeometry g,
-      ReadGeometry(context->op(), input->shape(), filter->shape()));
+      ReadConvGeometry(context->op(), input->shape(), filter->shape()));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Filter", input->dtype(), filter->shape()));
   PD_RETURN_IF_ERROR(
@@ -161,7 +162,7 @@ absl::StatusOr<Step> BindConvGradGrad(BindContext* context) {
   t.dfilter = context->Output(slots.dfilter);
   PD_ASSIGN_OR_RETURN(
       const ConvGeometry g,
-      ReadGeometry(context->op(), t.input->shape(), t.filter->shape()));
+      ReadConvGeometry(context->op(), t.input->shape(), t.filter->shape()));
   const DType dtype = t.input->dtype();
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Filter", dtype, t.filter->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, slots.dout, dtype, g.OutputShape()));
@@ -183,8 +184,9 @@ absl::StatusOr<Step> BindConvGradGrad(BindContext* context) {
 absl::Status InferConv(InferContext* context) {
   const TensorMeta& input = context->Input("Input");
   const TensorMeta& filter = context->Input("Filter");
-  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
-                      ReadGeometry(context->op(), input.shape, filter.shape));
+  PD_ASSIGN_OR_RETURN(
+      const ConvGeometry g,
+      ReadConvGeometry(context->op(), input.shape, filter.shape));
   if (input.dtype != filter.dtype)
     return InvalidArgument("'Input' is %s; 'Filter' is %s", Name(input.dtype),
                            Name(filter.dtype));
@@ -208,7 +210,8 @@ std::string GradOrEmpty(const GradRequest& request, const std::string& name) {
 
 // The gradient op of a gradient op: it wants the gradients of Input@GRAD and of
 // Filter@GRAD, those of them that exist.
-absl::StatusOr<std::vector<OpDesc>> MakeGradGrad(const GradRequest& request) {
+absl::StatusOr<std::vector<OpDesc>> MakeConvGradGrad(
+    const GradRequest& request) {
   const OpDesc& op = request.op;
   OpDesc second;
   second.type = op.type + "_grad";
@@ -236,7 +239,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeGradGrad(const GradRequest& request) {
   return ops;
 }
 
-void AddAttrs(OpDef* def, size_t axes) {
+void AddConvAttrs(OpDef* def, size_t axes) {
   def->Attr("strides", std::vector<int32_t>(axes, 1))
       .Attr("paddings", std::vector<int32_t>(axes, 0))
       .Attr("padding_algorithm", std::string("EXPLICIT"))
@@ -249,7 +252,7 @@ absl::Status AddConv(OpRegistry* registry, const std::string& type,
                      size_t axes) {
   OpDef conv(type);
   conv.Input("Input").Input("Filter").Output("Output");
-  AddAttrs(&conv, axes);
+  AddConvAttrs(&conv, axes);
   conv.Infer(InferConv).Reference(BindConv);
   conv.Grad(GradSpec{type + "_grad",
                      {"Input", "Filter"},
@@ -261,9 +264,9 @@ absl::Status AddConv(OpRegistry* registry, const std::string& type,
   OpDef grad(type + "_grad");
   grad.Input("Input").Input("Filter").Input("Output@GRAD");
   grad.OptionalOutput("Input@GRAD").OptionalOutput("Filter@GRAD");
-  AddAttrs(&grad, axes);
+  AddConvAttrs(&grad, axes);
   grad.Infer(InferGradLikeInput).Reference(BindConvGrad);
-  grad.Grad(GradMaker(MakeGradGrad));
+  grad.Grad(GradMaker(MakeConvGradGrad));
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
 
   OpDef second(type + "_grad_grad");
@@ -274,7 +277,7 @@ absl::Status AddConv(OpRegistry* registry, const std::string& type,
     for (const char* slot : {slots.ddout, slots.dinput, slots.dfilter})
       second.OptionalOutput(slot);
   }
-  AddAttrs(&second, axes);
+  AddConvAttrs(&second, axes);
   second.Infer(InferGradGrad).NoGrad().Reference(BindConvGradGrad);
   return registry->Add(std::move(second));
 }

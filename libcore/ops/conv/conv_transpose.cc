@@ -20,8 +20,9 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<ConvGeometry> ReadGeometry(const OpDesc& op, const Shape& input,
-                                          const Shape& filter) {
+absl::StatusOr<ConvGeometry> ReadConvTransposeGeometry(const OpDesc& op,
+                                                       const Shape& input,
+                                                       const Shape& filter) {
   const size_t rank = op.type.rfind("conv3d", 0) == 0 ? 5 : 4;
   if (input.size() != rank)
     return InvalidArgument("'Input' has shape %s; expected rank %d",
@@ -42,9 +43,9 @@ absl::StatusOr<Step> BindTranspose(BindContext* context) {
   Tensor* filter = context->Input("Filter");
   Tensor* bias = context->Input("Bias");
   Tensor* output = context->Output("Output");
-  PD_ASSIGN_OR_RETURN(
-      const ConvGeometry g,
-      ReadGeometry(context->op(), input->shape(), filter->shape()));
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConvTransposeGeometry(context->op(), input->shape(),
+                                                filter->shape()));
   const DType dtype = input->dtype();
   if (bias != nullptr)
     PD_RETURN_IF_ERROR(ExpectElements(*context, "Bias", dtype, g.in_channels));
@@ -70,9 +71,9 @@ absl::StatusOr<Step> BindTransposeGrad(BindContext* context) {
   Tensor* dfilter = context->Output("Filter@GRAD");
   if (dfilter == nullptr) context->NoBuffer(input);
   if (din == nullptr) context->NoBuffer(filter);
-  PD_ASSIGN_OR_RETURN(
-      const ConvGeometry g,
-      ReadGeometry(context->op(), input->shape(), filter->shape()));
+  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
+                      ReadConvTransposeGeometry(context->op(), input->shape(),
+                                                filter->shape()));
   const DType dtype = input->dtype();
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Filter", dtype, filter->shape()));
   PD_RETURN_IF_ERROR(
@@ -97,8 +98,9 @@ absl::StatusOr<Step> BindTransposeGrad(BindContext* context) {
 absl::Status InferTranspose(InferContext* context) {
   const TensorMeta& input = context->Input("Input");
   const TensorMeta& filter = context->Input("Filter");
-  PD_ASSIGN_OR_RETURN(const ConvGeometry g,
-                      ReadGeometry(context->op(), input.shape, filter.shape));
+  PD_ASSIGN_OR_RETURN(
+      const ConvGeometry g,
+      ReadConvTransposeGeometry(context->op(), input.shape, filter.shape));
   if (input.dtype != filter.dtype)
     return InvalidArgument("'Input' is %s; 'Filter' is %s", Name(input.dtype),
                            Name(filter.dtype));
@@ -106,7 +108,7 @@ absl::Status InferTranspose(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def, size_t axes) {
+void AddConvTransposeAttrs(OpDef* def, size_t axes) {
   def->Attr("strides", std::vector<int32_t>(axes, 1))
       .Attr("paddings", std::vector<int32_t>(axes, 0))
       .Attr("output_padding", std::vector<int32_t>{})
@@ -121,7 +123,7 @@ absl::Status AddTranspose(OpRegistry* registry, const std::string& type,
                           size_t axes) {
   OpDef conv(type);
   conv.Input("Input").Input("Filter").OptionalInput("Bias").Output("Output");
-  AddAttrs(&conv, axes);
+  AddConvTransposeAttrs(&conv, axes);
   conv.Infer(InferTranspose).Reference(BindTranspose);
   conv.Grad(GradSpec{type + "_grad",
                      {"Input", "Filter"},
@@ -134,7 +136,7 @@ absl::Status AddTranspose(OpRegistry* registry, const std::string& type,
   grad.Input("Input").Input("Filter").Input("Output@GRAD");
   grad.OptionalInput("Bias");
   grad.OptionalOutput("Input@GRAD").OptionalOutput("Filter@GRAD");
-  AddAttrs(&grad, axes);
+  AddConvTransposeAttrs(&grad, axes);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindTransposeGrad);
   return registry->Add(std::move(grad));
 }

@@ -184,7 +184,7 @@ Image<T> ImageAt(const Deformable& d, const Tensors& t, int64_t n) {
 }
 
 template <typename T>
-void Forward(const Deformable& d, const Tensors& t) {
+void DeformableConvForward(const Deformable& d, const Tensors& t) {
   const ConvGemm& c = d.conv;
   T* columns = t.scratch->data<T>();
   T* result = columns + c.rows * c.block;
@@ -204,7 +204,7 @@ void Forward(const Deformable& d, const Tensors& t) {
 }
 
 template <typename T>
-void Backward(const Deformable& d, const Tensors& t) {
+void DeformableConvBackward(const Deformable& d, const Tensors& t) {
   const ConvGemm& c = d.conv;
   for (Tensor* to : {t.din, t.doffset, t.dfilter, t.dmask})
     if (to != nullptr) std::fill_n(to->data<T>(), to->size(), T(0));
@@ -264,7 +264,7 @@ absl::StatusOr<Tensors> ReadTensors(BindContext* context, const Deformable& d) {
   return t;
 }
 
-absl::StatusOr<Step> Bind(BindContext* context) {
+absl::StatusOr<Step> BindDeformableConv(BindContext* context) {
   PD_ASSIGN_OR_RETURN(
       const Deformable d,
       ReadDeformable(context->op(), context->Input("Input")->shape(),
@@ -274,7 +274,7 @@ absl::StatusOr<Step> Bind(BindContext* context) {
   return DispatchFloat(t.input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      Forward<T>(d, t);
+      DeformableConvForward<T>(d, t);
       return absl::OkStatus();
     });
   });
@@ -296,13 +296,13 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
   return DispatchFloat(t.input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      Backward<T>(d, t);
+      DeformableConvBackward<T>(d, t);
       return absl::OkStatus();
     });
   });
 }
 
-absl::Status Infer(InferContext* context) {
+absl::Status InferDeformableConv(InferContext* context) {
   const TensorMeta& input = context->Input("Input");
   const Shape& filter = context->Input("Filter").shape;
   if (input.shape.size() != 4)
@@ -314,7 +314,7 @@ absl::Status Infer(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddSlotsAndAttrs(OpDef* def, bool mask) {
+void AddDeformableConvSlotsAndAttrs(OpDef* def, bool mask) {
   def->Input("Input").Input("Offset").Input("Filter");
   if (mask) def->Input("Mask");
   def->Attr("strides", std::vector<int32_t>{1, 1})
@@ -329,15 +329,15 @@ absl::Status Add(OpRegistry* registry, const std::string& type, bool mask) {
   std::vector<std::string> inputs = {"Input", "Offset", "Filter"};
   if (mask) inputs.push_back("Mask");
   OpDef op(type);
-  AddSlotsAndAttrs(&op, mask);
-  op.Output("Output").Infer(Infer).Reference(Bind);
+  AddDeformableConvSlotsAndAttrs(&op, mask);
+  op.Output("Output").Infer(InferDeformableConv).Reference(BindDeformableConv);
   GradSpec spec{type + "_grad", {}, {}, {"Output"}, {}};
   spec.inputs = spec.in_grads = inputs;
   op.Grad(std::move(spec));
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad(type + "_grad");
-  AddSlotsAndAttrs(&grad, mask);
+  AddDeformableConvSlotsAndAttrs(&grad, mask);
   grad.Input("Output@GRAD");
   for (const std::string& slot : inputs) grad.OptionalOutput(GradName(slot));
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);

@@ -299,7 +299,7 @@ absl::Status InferSampler(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddGridSamplerAttrs(OpDef* def) {
   def->Attr("mode", std::string("bilinear"))
       .Attr("padding_mode", std::string("zeros"))
       .Attr("align_corners", true);
@@ -310,7 +310,7 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterGridSampler(OpRegistry* registry) {
   OpDef op("grid_sampler");
   op.Input("X").Input("Grid").Output("Output");
-  AddAttrs(&op);
+  AddGridSamplerAttrs(&op);
   op.Infer(InferSampler).Reference(BindSampler);
   op.Grad(GradSpec{
       "grid_sampler_grad", {"X", "Grid"}, {}, {"Output"}, {"X", "Grid"}});
@@ -319,7 +319,7 @@ absl::Status RegisterGridSampler(OpRegistry* registry) {
   OpDef grad("grid_sampler_grad");
   grad.Input("X").Input("Grid").Input("Output@GRAD");
   grad.OptionalOutput("X@GRAD").OptionalOutput("Grid@GRAD");
-  AddAttrs(&grad);
+  AddGridSamplerAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindSamplerGrad);
   return registry->Add(std::move(grad));
 }

@@ -329,7 +329,7 @@ void ForwardRow(const Tables& t, int64_t z, int64_t y, const T* plane, T* out) {
 }
 
 template <typename T>
-void Forward(const Tables& t, const T* in, T* out) {
+void InterpForward(const Tables& t, const T* in, T* out) {
   const int64_t in_size = t.d.in * t.h.in * t.w.in * t.inner;
   const int64_t width = t.w.out * t.inner;
   const int64_t rows = t.d.out * t.h.out;
@@ -343,7 +343,7 @@ void Forward(const Tables& t, const T* in, T* out) {
 }
 
 template <typename T>
-void Backward(const Tables& t, const T* dout, T* dx) {
+void InterpBackward(const Tables& t, const T* dout, T* dx) {
   std::fill_n(dx, t.planes * t.d.in * t.h.in * t.w.in * t.inner, T(0));
   ForEachOutput(t, [&](int64_t from, int64_t to, int64_t z, int64_t y,
                        int64_t x) {
@@ -401,7 +401,7 @@ absl::StatusOr<Step> BindInterp(BindContext* context) {
         using T = typename decltype(tag)::type;
         return StepWithTables<T>(
             context, x->shape(), out->shape(), [=](const Tables& tables) {
-              Forward(tables, x->data<T>(), out->data<T>());
+              InterpForward(tables, x->data<T>(), out->data<T>());
             });
       });
 }
@@ -415,14 +415,14 @@ absl::StatusOr<Step> BindInterpGrad(BindContext* context) {
       ExpectInput(*context, "Out@GRAD", x->dtype(), dout->shape()));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return StepWithTables<T>(context, x->shape(), dout->shape(),
-                             [=](const Tables& tables) {
-                               Backward(tables, dout->data<T>(), dx->data<T>());
-                             });
+    return StepWithTables<T>(
+        context, x->shape(), dout->shape(), [=](const Tables& tables) {
+          InterpBackward(tables, dout->data<T>(), dx->data<T>());
+        });
   });
 }
 
-void AddSlotsAndAttrs(OpDef* def, bool v2) {
+void AddInterpSlotsAndAttrs(OpDef* def, bool v2) {
   def->Input("X").OptionalInput("OutSize");
   def->OptionalInputs("SizeTensor").OptionalInput("Scale");
   def->Attr("data_layout", std::string("NCHW"));
@@ -435,7 +435,7 @@ void AddSlotsAndAttrs(OpDef* def, bool v2) {
 
 absl::Status AddInterp(OpRegistry* registry, const std::string& type, bool v2) {
   OpDef op(type);
-  AddSlotsAndAttrs(&op, v2);
+  AddInterpSlotsAndAttrs(&op, v2);
   op.Output("Out").Infer(InferInterp).Reference(BindInterp);
   op.Grad(GradSpec{type + "_grad",
                    {"X", "OutSize", "SizeTensor", "Scale"},
@@ -445,7 +445,7 @@ absl::Status AddInterp(OpRegistry* registry, const std::string& type, bool v2) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad(type + "_grad");
-  AddSlotsAndAttrs(&grad, v2);
+  AddInterpSlotsAndAttrs(&grad, v2);
   grad.Input("Out@GRAD").Output("X@GRAD");
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindInterpGrad);
   return registry->Add(std::move(grad));

@@ -32,7 +32,7 @@ absl::StatusOr<PoolGeometry> ReadMaxPool(const OpDesc& op, const Shape& input) {
 
 namespace {
 
-absl::StatusOr<Step> BindPool(BindContext* context) {
+absl::StatusOr<Step> BindIndexedPool(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* mask = context->Output("Mask");
@@ -49,7 +49,7 @@ absl::StatusOr<Step> BindPool(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
+absl::StatusOr<Step> BindIndexedPoolGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* mask = context->Input("Mask");
   Tensor* dout = context->Input("Out@GRAD");
@@ -80,7 +80,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
   });
 }
 
-absl::Status InferPool(InferContext* context) {
+absl::Status InferIndexedPool(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
                       ReadMaxPool(context->op(), x.shape));
@@ -89,7 +89,7 @@ absl::Status InferPool(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def, size_t axes) {
+void AddIndexedPoolAttrs(OpDef* def, size_t axes) {
   def->RequiredAttr("ksize", AttrType::kInts)
       .Attr("strides", std::vector<int32_t>(axes, 1))
       .Attr("paddings", std::vector<int32_t>(axes, 0))
@@ -97,27 +97,27 @@ void AddAttrs(OpDef* def, size_t axes) {
       .Attr("adaptive", false);
 }
 
-absl::Status AddPool(OpRegistry* registry, const std::string& type,
-                     size_t axes) {
+absl::Status AddIndexedPool(OpRegistry* registry, const std::string& type,
+                            size_t axes) {
   OpDef pool(type);
   pool.Input("X").Output("Out").Output("Mask");
-  AddAttrs(&pool, axes);
-  pool.Infer(InferPool).Reference(BindPool);
+  AddIndexedPoolAttrs(&pool, axes);
+  pool.Infer(InferIndexedPool).Reference(BindIndexedPool);
   pool.Grad(GradSpec{type + "_grad", {"X"}, {"Mask"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(pool)));
 
   OpDef grad(type + "_grad");
   grad.Input("X").Input("Mask").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad, axes);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindPoolGrad);
+  AddIndexedPoolAttrs(&grad, axes);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindIndexedPoolGrad);
   return registry->Add(std::move(grad));
 }
 
 }  // namespace
 
 absl::Status RegisterMaxPoolWithIndex(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddPool(registry, "max_pool2d_with_index", 2));
-  return AddPool(registry, "max_pool3d_with_index", 3);
+  PD_RETURN_IF_ERROR(AddIndexedPool(registry, "max_pool2d_with_index", 2));
+  return AddIndexedPool(registry, "max_pool3d_with_index", 3);
 }
 
 }  // namespace pd

@@ -146,8 +146,8 @@ absl::StatusOr<Step> BindShuffleGrad(BindContext* context) {
   return CopyStep(PermuteLoop(s.parts, s.order, back), dout, dx);
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type,
-                   const char* factor) {
+absl::Status AddPixelShuffleOp(OpRegistry* registry, const std::string& type,
+                               const char* factor) {
   const auto add_attrs = [&](OpDef* op) {
     op->Attr(factor, int32_t{1});
     if (type != "shuffle_channel") op->Attr("data_format", std::string("NCHW"));
@@ -168,10 +168,12 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type,
 }  // namespace
 
 absl::Status RegisterPixelShuffle(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "pixel_shuffle", "upscale_factor"));
-  PD_RETURN_IF_ERROR(AddOp(registry, "pixel_unshuffle", "downscale_factor"));
-  PD_RETURN_IF_ERROR(AddOp(registry, "channel_shuffle", "groups"));
-  return AddOp(registry, "shuffle_channel", "group");
+  PD_RETURN_IF_ERROR(
+      AddPixelShuffleOp(registry, "pixel_shuffle", "upscale_factor"));
+  PD_RETURN_IF_ERROR(
+      AddPixelShuffleOp(registry, "pixel_unshuffle", "downscale_factor"));
+  PD_RETURN_IF_ERROR(AddPixelShuffleOp(registry, "channel_shuffle", "groups"));
+  return AddPixelShuffleOp(registry, "shuffle_channel", "group");
 }
 
 }  // namespace pd

@@ -19,8 +19,8 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<PoolGeometry> ReadGeometry(const OpDesc& op,
-                                          const Shape& input) {
+absl::StatusOr<PoolGeometry> ReadPoolGeometry(const OpDesc& op,
+                                              const Shape& input) {
   const size_t rank = op.type.rfind("pool3d", 0) == 0 ? 5 : 4;
   if (input.size() != rank)
     return InvalidArgument("'X' has shape %s; expected rank %d",
@@ -28,9 +28,10 @@ absl::StatusOr<PoolGeometry> ReadGeometry(const OpDesc& op,
   return ReadPool(op, input);
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context, Tensor* x, Tensor* out) {
+absl::StatusOr<Step> BindPoolForward(BindContext* context, Tensor* x,
+                                     Tensor* out) {
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
-                      ReadGeometry(context->op(), x->shape()));
+                      ReadPoolGeometry(context->op(), x->shape()));
   const PoolLoops pool(g);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -42,7 +43,7 @@ absl::StatusOr<Step> BindForward(BindContext* context, Tensor* x, Tensor* out) {
 }
 
 absl::StatusOr<Step> BindPool(BindContext* context) {
-  return BindForward(context, context->Input("X"), context->Output("Out"));
+  return BindPoolForward(context, context->Input("X"), context->Output("Out"));
 }
 
 absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
@@ -52,7 +53,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
   Tensor* out = context->Input("Out");
   if (out != nullptr) context->NoBuffer(out);
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
-                      ReadGeometry(context->op(), x->shape()));
+                      ReadPoolGeometry(context->op(), x->shape()));
   if (!g.max) context->NoBuffer(x);
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", x->dtype(), g.OutputShape()));
@@ -78,14 +79,14 @@ absl::StatusOr<Step> BindPoolGradGrad(BindContext* context) {
   if (ddx == nullptr || ddout == nullptr)
     return InvalidArgument("'%s' or '%s' is missing", kSecondIn[old],
                            kSecondOut[old]);
-  return BindForward(context, ddx, ddout);
+  return BindPoolForward(context, ddx, ddout);
 }
 
 absl::Status InferBetween(InferContext* context, const char* from,
                           const char* to) {
   const TensorMeta& x = context->Input(from);
   PD_ASSIGN_OR_RETURN(const PoolGeometry g,
-                      ReadGeometry(context->op(), x.shape));
+                      ReadPoolGeometry(context->op(), x.shape));
   context->SetOutput(to, g.OutputShape(), x.dtype);
   return absl::OkStatus();
 }
@@ -103,7 +104,8 @@ absl::Status InferPoolGradGrad(InferContext* context) {
   return InferBetween(context, kSecondIn[old], kSecondOut[old]);
 }
 
-absl::StatusOr<std::vector<OpDesc>> MakeGradGrad(const GradRequest& request) {
+absl::StatusOr<std::vector<OpDesc>> MakePoolGradGrad(
+    const GradRequest& request) {
   const OpDesc& op = request.op;
   const std::string& dout = op.Input("Out@GRAD")[0];
   std::vector<OpDesc> ops;
@@ -119,7 +121,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeGradGrad(const GradRequest& request) {
   return ops;
 }
 
-void AddAttrs(OpDef* def, size_t axes) {
+void AddPoolAttrs(OpDef* def, size_t axes) {
   def->RequiredAttr("pooling_type", AttrType::kString)
       .RequiredAttr("ksize", AttrType::kInts)
       .Attr("strides", std::vector<int32_t>(axes, 1))
@@ -136,16 +138,16 @@ absl::Status AddPool(OpRegistry* registry, const std::string& type,
                      size_t axes) {
   OpDef pool(type);
   pool.Input("X").Output("Out");
-  AddAttrs(&pool, axes);
+  AddPoolAttrs(&pool, axes);
   pool.Infer(InferPool).Reference(BindPool);
   pool.Grad(GradSpec{type + "_grad", {"X"}, {"Out"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(pool)));
 
   OpDef grad(type + "_grad");
   grad.Input("X").OptionalInput("Out").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad, axes);
+  AddPoolAttrs(&grad, axes);
   grad.Infer(InferGradLikeInput).Reference(BindPoolGrad);
-  axes == 2 ? grad.Grad(GradMaker(MakeGradGrad)) : grad.NoGrad();
+  axes == 2 ? grad.Grad(GradMaker(MakePoolGradGrad)) : grad.NoGrad();
   return registry->Add(std::move(grad));
 }
 
@@ -158,7 +160,7 @@ absl::Status RegisterPool(OpRegistry* registry) {
   OpDef second("pool2d_double_grad");
   for (const char* slot : kSecondIn) second.OptionalInput(slot);
   for (const char* slot : kSecondOut) second.OptionalOutput(slot);
-  AddAttrs(&second, 2);
+  AddPoolAttrs(&second, 2);
   second.Infer(InferPoolGradGrad).NoGrad().Reference(BindPoolGradGrad);
   return registry->Add(std::move(second));
 }

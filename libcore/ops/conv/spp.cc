@@ -117,7 +117,7 @@ absl::Status InferSpp(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddSppAttrs(OpDef* def) {
   def->RequiredAttr("pyramid_height", AttrType::kInt)
       .RequiredAttr("pooling_type", AttrType::kString);
 }
@@ -127,14 +127,14 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterSpp(OpRegistry* registry) {
   OpDef spp("spp");
   spp.Input("X").Output("Out");
-  AddAttrs(&spp);
+  AddSppAttrs(&spp);
   spp.Infer(InferSpp).Reference(BindSpp);
   spp.Grad(GradSpec{"spp_grad", {"X"}, {"Out"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(spp)));
 
   OpDef grad("spp_grad");
   grad.Input("X").OptionalInput("Out").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
+  AddSppAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindSppGrad);
   return registry->Add(std::move(grad));
 }

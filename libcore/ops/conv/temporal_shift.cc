@@ -62,8 +62,8 @@ void Shift(const Frames& f, int64_t sign, const T* in, T* out) {
   });
 }
 
-absl::StatusOr<Step> Bind(BindContext* context, Tensor* from, Tensor* to,
-                          int64_t sign) {
+absl::StatusOr<Step> BindTemporalShift(BindContext* context, Tensor* from,
+                                       Tensor* to, int64_t sign) {
   PD_ASSIGN_OR_RETURN(const Frames f, ReadFrames(context->op(), from->shape()));
   return DispatchFloat(from->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -74,16 +74,17 @@ absl::StatusOr<Step> Bind(BindContext* context, Tensor* from, Tensor* to,
   });
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
-  return Bind(context, context->Input("X"), context->Output("Out"), 1);
+absl::StatusOr<Step> BindTemporalShiftForward(BindContext* context) {
+  return BindTemporalShift(context, context->Input("X"), context->Output("Out"),
+                           1);
 }
 
 absl::StatusOr<Step> BindBackward(BindContext* context) {
-  return Bind(context, context->Input("Out@GRAD"), context->Output("X@GRAD"),
-              -1);
+  return BindTemporalShift(context, context->Input("Out@GRAD"),
+                           context->Output("X@GRAD"), -1);
 }
 
-absl::Status Infer(InferContext* context) {
+absl::Status InferTemporalShift(InferContext* context) {
   PD_RETURN_IF_ERROR(
       ReadFrames(context->op(), context->Input("X").shape).status());
   return InferUnary(context);
@@ -94,7 +95,7 @@ absl::Status InferGrad(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddTemporalShiftAttrs(OpDef* def) {
   def->RequiredAttr("seg_num", AttrType::kInt).Attr("shift_ratio", 0.25f);
   def->Attr("data_format", std::string("NCHW"));
 }
@@ -104,14 +105,14 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterTemporalShift(OpRegistry* registry) {
   OpDef op("temporal_shift");
   op.Input("X").Output("Out");
-  AddAttrs(&op);
-  op.Infer(Infer).Reference(BindForward);
+  AddTemporalShiftAttrs(&op);
+  op.Infer(InferTemporalShift).Reference(BindTemporalShiftForward);
   op.Grad(GradSpec{"temporal_shift_grad", {}, {}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("temporal_shift_grad");
   grad.Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
+  AddTemporalShiftAttrs(&grad);
   grad.Infer(InferGrad).NoGrad().Reference(BindBackward);
   return registry->Add(std::move(grad));
 }

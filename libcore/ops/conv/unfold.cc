@@ -222,8 +222,8 @@ absl::StatusOr<Step> BindFoldGrad(BindContext* context) {
   return Gather(c, dy, dx);
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
-                   BindFn bind, BindFn bind_grad) {
+absl::Status AddUnfoldOp(OpRegistry* registry, const std::string& type,
+                         InferFn infer, BindFn bind, BindFn bind_grad) {
   OpDef op(type), grad(type + "_grad");
   op.Input("X").Output("Y").Infer(infer).Reference(bind);
   op.Grad(GradSpec{type + "_grad", {"X"}, {}, {"Y"}, {"X"}});
@@ -243,8 +243,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
 
 absl::Status RegisterUnfold(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(
-      AddOp(registry, "unfold", InferUnfold, BindUnfold, BindUnfoldGrad));
-  return AddOp(registry, "fold", InferFold, BindFold, BindFoldGrad);
+      AddUnfoldOp(registry, "unfold", InferUnfold, BindUnfold, BindUnfoldGrad));
+  return AddUnfoldOp(registry, "fold", InferFold, BindFold, BindFoldGrad);
 }
 
 }  // namespace pd

@@ -131,7 +131,7 @@ absl::Status InferUnpool(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def, size_t axes) {
+void AddUnpoolAttrs(OpDef* def, size_t axes) {
   def->RequiredAttr("ksize", AttrType::kInts)
       .Attr("strides", std::vector<int32_t>(axes, 1))
       .Attr("paddings", std::vector<int32_t>(axes, 0))
@@ -142,7 +142,7 @@ absl::Status AddUnpool(OpRegistry* registry, const std::string& type,
                        size_t axes) {
   OpDef op(type);
   op.Input("X").Input("Indices").Output("Out");
-  AddAttrs(&op, axes);
+  AddUnpoolAttrs(&op, axes);
   op.Infer(InferUnpool).Reference(BindUnpool);
   op.Grad(GradSpec{type + "_grad", {"X", "Indices"}, {"Out"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
@@ -150,7 +150,7 @@ absl::Status AddUnpool(OpRegistry* registry, const std::string& type,
   OpDef grad(type + "_grad");
   grad.Input("X").Input("Indices").OptionalInput("Out").Input("Out@GRAD");
   grad.Output("X@GRAD");
-  AddAttrs(&grad, axes);
+  AddUnpoolAttrs(&grad, axes);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindUnpoolGrad);
   return registry->Add(std::move(grad));
 }

@@ -49,8 +49,8 @@ void Encode(const T* box, const T* prior, T extra, T* out) {
 }
 
 template <typename T>
-void Decode(const T* delta, const T* prior, const T* variance, T extra,
-            T* out) {
+void DecodeBox(const T* delta, const T* prior, const T* variance, T extra,
+               T* out) {
   for (int k = 0; k < 2; ++k) {
     const Extent<T> from = AxisOf(prior, k, extra);
     const T centre = variance[k] * delta[k] * from.size + from.centre;
@@ -88,8 +88,8 @@ void RunBoxCoder(const BoxCoder& c) {
                               : c.variances->data<T>() + p * 4;
       T* out = c.out->data<T>() + (i * c.columns + j) * 4;
       if (!c.encodes) {
-        Decode(c.targets->data<T>() + (i * c.columns + j) * 4, prior, variance,
-               extra, out);
+        DecodeBox(c.targets->data<T>() + (i * c.columns + j) * 4, prior,
+                  variance, extra, out);
         continue;
       }
       Encode(c.targets->data<T>() + i * 4, prior, extra, out);
@@ -170,13 +170,13 @@ absl::Status InferBoxCoder(InferContext* context) {
   return absl::OkStatus();
 }
 
-struct Assigner {
+struct BoxAssigner {
   Tensor *priors, *variance, *targets, *scores, *decoded, *assigned;
   float clip = 0;
 };
 
 template <typename T>
-void RunAssigner(const Assigner& a) {
+void RunAssigner(const BoxAssigner& a) {
   const int64_t rois = a.targets->dim(0), classes = a.scores->dim(1);
   const T clip = static_cast<T>(a.clip);
   static constexpr std::array<T, 4> kOnes = {T(1), T(1), T(1), T(1)};
@@ -230,7 +230,7 @@ absl::Status CheckAssigner(const Shape& priors, const Shape& targets,
 }
 
 absl::StatusOr<Step> BindAssigner(BindContext* context) {
-  Assigner a;
+  BoxAssigner a;
   a.priors = context->Input("PriorBox");
   a.variance = context->Input("PriorBoxVar");
   a.targets = context->Input("TargetBox");

@@ -159,7 +159,8 @@ void ForSamples(const DeformablePooling& d, const DeformableBin<T>& bin,
 
 // Calls body(index in Output, bin) for all bins.
 template <typename T, typename Body>
-absl::Status ForBins(const DeformablePooling& d, const Body& body) {
+absl::Status ForDeformableRoiBins(const DeformablePooling& d,
+                                  const Body& body) {
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> images, d.p.Images());
   const int64_t each = d.channels * d.p.bins();
   for (int64_t i = 0; i < d.p.count * each; ++i)
@@ -175,17 +176,18 @@ absl::StatusOr<Step> BindDeformable(BindContext* context) {
     using T = typename decltype(tag)::type;
     return Step([d, out, count](const RunContext&) {
       const T* x = d.p.x->data<T>();
-      return ForBins<T>(d, [&](int64_t i, const DeformableBin<T>& bin) {
-        T sum = T(0);
-        int64_t n = 0;
-        ForSamples(d, bin, [&](const Corners<T>& corners) {
-          for (int k = 0; k < 4; ++k)
-            sum += corners.Weight(k) * x[bin.plane + corners.at[k]];
-          ++n;
-        });
-        out->data<T>()[i] = n == 0 ? T(0) : sum / static_cast<T>(n);
-        if (count != nullptr) count->data<T>()[i] = static_cast<T>(n);
-      });
+      return ForDeformableRoiBins<T>(
+          d, [&](int64_t i, const DeformableBin<T>& bin) {
+            T sum = T(0);
+            int64_t n = 0;
+            ForSamples(d, bin, [&](const Corners<T>& corners) {
+              for (int k = 0; k < 4; ++k)
+                sum += corners.Weight(k) * x[bin.plane + corners.at[k]];
+              ++n;
+            });
+            out->data<T>()[i] = n == 0 ? T(0) : sum / static_cast<T>(n);
+            if (count != nullptr) count->data<T>()[i] = static_cast<T>(n);
+          });
     });
   });
 }
@@ -205,24 +207,25 @@ absl::StatusOr<Step> BindDeformableGrad(BindContext* context) {
       const T* x = d.p.x->data<T>();
       for (Tensor* grad : {dx, dtrans})
         if (grad != nullptr) std::fill_n(grad->data<T>(), grad->size(), T(0));
-      return ForBins<T>(d, [&](int64_t i, const DeformableBin<T>& bin) {
-        const T n = count->data<T>()[i];
-        if (!(n > 0)) return;
-        const T share = dout->data<T>()[i] / n;
-        ForSamples(d, bin, [&](const Corners<T>& c) {
-          if (dx != nullptr)
-            for (int k = 0; k < 4; ++k)
-              dx->data<T>()[bin.plane + c.at[k]] += c.Weight(k) * share;
-          if (dtrans == nullptr || d.trans == nullptr) return;
-          const auto at = [&](int k) { return x[bin.plane + c.at[k]]; };
-          const T slope[2] = {
-              (at(1) - at(0)) * (1 - c.dy) + (at(3) - at(2)) * c.dy,
-              (at(2) - at(0)) * (1 - c.dx) + (at(3) - at(1)) * c.dx};
-          for (int k = 0; k < 2; ++k)
-            dtrans->data<T>()[bin.trans + k * d.part_h * d.part_w] +=
-                slope[k] * static_cast<T>(d.trans_std) * bin.roi[k] * share;
-        });
-      });
+      return ForDeformableRoiBins<T>(
+          d, [&](int64_t i, const DeformableBin<T>& bin) {
+            const T n = count->data<T>()[i];
+            if (!(n > 0)) return;
+            const T share = dout->data<T>()[i] / n;
+            ForSamples(d, bin, [&](const Corners<T>& c) {
+              if (dx != nullptr)
+                for (int k = 0; k < 4; ++k)
+                  dx->data<T>()[bin.plane + c.at[k]] += c.Weight(k) * share;
+              if (dtrans == nullptr || d.trans == nullptr) return;
+              const auto at = [&](int k) { return x[bin.plane + c.at[k]]; };
+              const T slope[2] = {
+                  (at(1) - at(0)) * (1 - c.dy) + (at(3) - at(2)) * c.dy,
+                  (at(2) - at(0)) * (1 - c.dx) + (at(3) - at(1)) * c.dx};
+              for (int k = 0; k < 2; ++k)
+                dtrans->data<T>()[bin.trans + k * d.part_h * d.part_w] +=
+                    slope[k] * static_cast<T>(d.trans_std) * bin.roi[k] * share;
+            });
+          });
     });
   });
 }
@@ -237,7 +240,7 @@ absl::Status InferDeformable(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* op) {
+void AddDeformableRoiAttrs(OpDef* op) {
   op->Input("Input").Input("ROIs").Input("Trans");
   op->RequiredAttr("no_trans", AttrType::kBoolean);
   op->RequiredAttr("spatial_scale", AttrType::kFloat);
@@ -253,7 +256,7 @@ void AddAttrs(OpDef* op) {
 
 absl::Status RegisterDeformablePsroiPooling(OpRegistry* registry) {
   OpDef op("deformable_psroi_pooling");
-  AddAttrs(&op);
+  AddDeformableRoiAttrs(&op);
   op.Output("TopCount").Output("Output");
   op.Infer(InferDeformable).Reference(BindDeformable);
   op.Grad(GradSpec{"deformable_psroi_pooling_grad",
@@ -264,7 +267,7 @@ absl::Status RegisterDeformablePsroiPooling(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("deformable_psroi_pooling_grad");
-  AddAttrs(&grad);
+  AddDeformableRoiAttrs(&grad);
   grad.Input("TopCount").Input("Output@GRAD");
   grad.OptionalOutput("Input@GRAD").OptionalOutput("Trans@GRAD");
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindDeformableGrad);

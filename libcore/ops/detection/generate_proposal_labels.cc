@@ -51,11 +51,11 @@ struct Rows {
 };
 
 template <typename T>
-struct ImageBoxes {
+struct ProposalBoxes {
   std::vector<T> boxes;  // ground truths first
   std::vector<T> most;   // overlap with any of them
 
-  ImageBoxes(const Labeler& l, const Rows& rows, T scale) {
+  ProposalBoxes(const Labeler& l, const Rows& rows, T scale) {
     const T* truths = l.truths->data<T>() + rows.truth_begin * 4;
     boxes.assign(truths, truths + rows.truths() * 4);
     const size_t own = boxes.size();
@@ -83,7 +83,7 @@ struct ImageBoxes {
 // Foreground first.
 template <typename T>
 std::vector<Pick> Choose(const Labeler& l, const Rows& rows,
-                         const ImageBoxes<T>& image, RandomStream* random) {
+                         const ProposalBoxes<T>& image, RandomStream* random) {
   std::vector<Pick> first, second;
   for (size_t i = 0; i < image.most.size(); ++i) {
     const T* box = image.boxes.data() + i * 4;
@@ -91,7 +91,7 @@ std::vector<Pick> Choose(const Labeler& l, const Rows& rows,
     if (static_cast<int64_t>(i) < rows.truths() &&
         LabelAt(*l.crowd, rows.truth_begin + static_cast<int64_t>(i)) != 0)
       most = T(-1);
-    if (l.cascade && ImageBoxes<T>::IsEmpty(box)) continue;
+    if (l.cascade && ProposalBoxes<T>::IsEmpty(box)) continue;
     if (most >= static_cast<T>(l.foreground)) {
       for (int64_t j = 0; j < rows.truths(); ++j) {
         if (!(std::abs(most - PixelOverlap(box, image.boxes.data() + j * 4)) <
@@ -121,7 +121,8 @@ struct Results {
   std::vector<uint64_t> offsets = {0};
 
   absl::Status Add(const Labeler& l, const Rows& rows, T scale,
-                   const ImageBoxes<T>& image, const std::vector<Pick>& picks) {
+                   const ProposalBoxes<T>& image,
+                   const std::vector<Pick>& picks) {
     const size_t width = static_cast<size_t>(l.class_count) * 4;
     for (const Pick& pick : picks) {
       const T* box = image.boxes.data() + pick.box * 4;
@@ -150,8 +151,9 @@ struct Results {
 };
 
 template <typename T>
-absl::Status Write(const std::vector<T>& values, Shape shape,
-                   const std::vector<uint64_t>& offsets, Tensor* out) {
+absl::Status WriteProposalLabels(const std::vector<T>& values, Shape shape,
+                                 const std::vector<uint64_t>& offsets,
+                                 Tensor* out) {
   if (out == nullptr) return absl::OkStatus();
   PD_RETURN_IF_ERROR(out->Resize(DTypeOf<T>(), std::move(shape)));
   std::copy(values.begin(), values.end(), out->data<T>());
@@ -160,7 +162,7 @@ absl::Status Write(const std::vector<T>& values, Shape shape,
 }
 
 template <typename T>
-absl::Status Run(const Labeler& l, const RunContext& run) {
+absl::Status RunProposalLabels(const Labeler& l, const RunContext& run) {
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> truths,
                       RowOffsets("GtBoxes", *l.truths, nullptr));
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> rois,
@@ -175,7 +177,7 @@ absl::Status Run(const Labeler& l, const RunContext& run) {
   for (size_t i = 0; i < images; ++i) {
     const Rows rows = {truths[i], truths[i + 1], rois[i], rois[i + 1]};
     const T scale = l.info->data<T>()[i * 3 + 2];
-    const ImageBoxes<T> image(l, rows, scale);
+    const ProposalBoxes<T> image(l, rows, scale);
     const std::vector<Pick> picks =
         Choose(l, rows, image, l.random ? &random : nullptr);
     // Before the rows of targets grow.
@@ -186,12 +188,18 @@ absl::Status Run(const Labeler& l, const RunContext& run) {
   }
   const auto n = static_cast<int64_t>(results.labels.size());
   const Shape wide = {n, l.class_count * 4};
-  PD_RETURN_IF_ERROR(Write(results.rois, {n, 4}, results.offsets, l.outs[0]));
-  PD_RETURN_IF_ERROR(Write(results.labels, {n, 1}, results.offsets, l.outs[1]));
-  PD_RETURN_IF_ERROR(Write(results.targets, wide, results.offsets, l.outs[2]));
-  PD_RETURN_IF_ERROR(Write(results.weights, wide, results.offsets, l.outs[3]));
-  PD_RETURN_IF_ERROR(Write(results.weights, wide, results.offsets, l.outs[4]));
-  PD_RETURN_IF_ERROR(Write(results.overlaps, {n}, results.offsets, l.outs[5]));
+  PD_RETURN_IF_ERROR(
+      WriteProposalLabels(results.rois, {n, 4}, results.offsets, l.outs[0]));
+  PD_RETURN_IF_ERROR(
+      WriteProposalLabels(results.labels, {n, 1}, results.offsets, l.outs[1]));
+  PD_RETURN_IF_ERROR(
+      WriteProposalLabels(results.targets, wide, results.offsets, l.outs[2]));
+  PD_RETURN_IF_ERROR(
+      WriteProposalLabels(results.weights, wide, results.offsets, l.outs[3]));
+  PD_RETURN_IF_ERROR(
+      WriteProposalLabels(results.weights, wide, results.offsets, l.outs[4]));
+  PD_RETURN_IF_ERROR(
+      WriteProposalLabels(results.overlaps, {n}, results.offsets, l.outs[5]));
   return absl::OkStatus();
 }
 
@@ -243,7 +251,8 @@ absl::StatusOr<Step> BindLabels(BindContext* context) {
     PD_RETURN_IF_ERROR(ExpectElements(*context, "MaxOverlap", dtype, rois));
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return Step([l](const RunContext& run) { return Run<T>(l, run); });
+    return Step(
+        [l](const RunContext& run) { return RunProposalLabels<T>(l, run); });
   });
 }
 

@@ -19,7 +19,8 @@
 namespace pd {
 namespace {
 
-absl::Status CheckBoxes(absl::string_view slot, const Shape& shape) {
+absl::Status CheckIouSimilarityBoxes(absl::string_view slot,
+                                     const Shape& shape) {
   if (shape.size() == 2 && (shape[1] == 4 || shape[1] < 0))
     return absl::OkStatus();
   return InvalidArgument("'%s' has shape %s; expected [-1, 4]", slot,
@@ -45,8 +46,8 @@ absl::StatusOr<Step> BindSimilarity(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
   Tensor* out = context->Output("Out");
-  PD_RETURN_IF_ERROR(CheckBoxes("X", x->shape()));
-  PD_RETURN_IF_ERROR(CheckBoxes("Y", y->shape()));
+  PD_RETURN_IF_ERROR(CheckIouSimilarityBoxes("X", x->shape()));
+  PD_RETURN_IF_ERROR(CheckIouSimilarityBoxes("Y", y->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", x->dtype(), y->shape()));
   const bool normalized = context->Attr<bool>("box_normalized");
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -65,8 +66,8 @@ absl::StatusOr<Step> BindSimilarity(BindContext* context) {
 absl::Status InferSimilarity(InferContext* context) {
   TensorMeta out = context->Input("X");
   const Shape& y = context->Input("Y").shape;
-  PD_RETURN_IF_ERROR(CheckBoxes("X", out.shape));
-  PD_RETURN_IF_ERROR(CheckBoxes("Y", y));
+  PD_RETURN_IF_ERROR(CheckIouSimilarityBoxes("X", out.shape));
+  PD_RETURN_IF_ERROR(CheckIouSimilarityBoxes("Y", y));
   out.shape = {out.shape[0], y[0]};
   out.value = nullptr;
   context->SetOutput("Out", out);

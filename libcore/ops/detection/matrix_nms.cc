@@ -171,7 +171,7 @@ absl::Status InferMatrixNms(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status CheckBoxes(const Shape& boxes) {
+absl::Status CheckNmsBoxes(const Shape& boxes) {
   if (boxes.size() == 2 && (boxes[1] == 4 || boxes[1] < 0))
     return absl::OkStatus();
   return InvalidArgument("'Boxes' has shape %s; expected [-1, 4]",
@@ -191,7 +191,7 @@ bool OverlapsMore(const T* a, const T* b, float threshold) {
 absl::StatusOr<Step> BindNms(BindContext* context) {
   Tensor* boxes = context->Input("Boxes");
   Tensor* out = context->Output("KeepBoxesIdxs");
-  PD_RETURN_IF_ERROR(CheckBoxes(boxes->shape()));
+  PD_RETURN_IF_ERROR(CheckNmsBoxes(boxes->shape()));
   const float threshold = context->Attr<float>("iou_threshold");
   return DispatchFloat(boxes->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -212,7 +212,7 @@ absl::StatusOr<Step> BindNms(BindContext* context) {
 }
 
 absl::Status InferNms(InferContext* context) {
-  PD_RETURN_IF_ERROR(CheckBoxes(context->Input("Boxes").shape));
+  PD_RETURN_IF_ERROR(CheckNmsBoxes(context->Input("Boxes").shape));
   context->SetOutput("KeepBoxesIdxs", {-1}, DType::kInt64);
   return absl::OkStatus();
 }

@@ -243,8 +243,8 @@ absl::Status RunNms(const NmsTensors& t, const NmsOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status CheckShapes(const Shape& boxes, const Shape& scores,
-                         bool needs_rank_3) {
+absl::Status CheckMulticlassNmsShapes(const Shape& boxes, const Shape& scores,
+                                      bool needs_rank_3) {
   const bool own = scores.size() == 2 && !needs_rank_3;
   if (boxes.size() != 3 || (scores.size() != 3 && !own))
     return InvalidArgument("'BBoxes' has shape %s and 'Scores' %s",
@@ -264,7 +264,7 @@ absl::Status CheckShapes(const Shape& boxes, const Shape& scores,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindNms(BindContext* context) {
+absl::StatusOr<Step> BindMulticlassNms(BindContext* context) {
   const std::string& type = context->op().type;
   NmsOptions options;
   options.merges = type == "locality_aware_nms";
@@ -276,8 +276,8 @@ absl::StatusOr<Step> BindNms(BindContext* context) {
   t.index = context->Output("Index");
   t.number = context->Output("NmsRoisNum");
   t.has_index = type == "multiclass_nms2" || type == "multiclass_nms3";
-  PD_RETURN_IF_ERROR(
-      CheckShapes(t.boxes->shape(), t.scores->shape(), options.merges));
+  PD_RETURN_IF_ERROR(CheckMulticlassNmsShapes(
+      t.boxes->shape(), t.scores->shape(), options.merges));
   if (t.boxes->dtype() != t.scores->dtype())
     return InvalidArgument("'BBoxes' is %s; 'Scores' is %s",
                            Name(t.boxes->dtype()), Name(t.scores->dtype()));
@@ -296,11 +296,11 @@ absl::StatusOr<Step> BindNms(BindContext* context) {
       });
 }
 
-absl::Status InferNms(InferContext* context) {
+absl::Status InferMulticlassNms(InferContext* context) {
   const TensorMeta& boxes = context->Input("BBoxes");
   const TensorMeta& scores = context->Input("Scores");
-  PD_RETURN_IF_ERROR(CheckShapes(boxes.shape, scores.shape,
-                                 context->op().type == "locality_aware_nms"));
+  PD_RETURN_IF_ERROR(CheckMulticlassNmsShapes(
+      boxes.shape, scores.shape, context->op().type == "locality_aware_nms"));
   TensorMeta out;
   out.dtype = scores.dtype;
   out.shape = {-1, boxes.shape[2] < 0 ? -1 : boxes.shape[2] + 2};
@@ -326,7 +326,10 @@ OpDef NmsOp(absl::string_view type, int32_t background) {
   op.RequiredAttr("nms_top_k", AttrType::kInt);
   op.RequiredAttr("keep_top_k", AttrType::kInt);
   op.Attr("nms_threshold", 0.3f).Attr("nms_eta", 1.0f);
-  op.ShapeFromData().Infer(InferNms).NoGrad().Reference(BindNms);
+  op.ShapeFromData()
+      .Infer(InferMulticlassNms)
+      .NoGrad()
+      .Reference(BindMulticlassNms);
   return op;
 }
 

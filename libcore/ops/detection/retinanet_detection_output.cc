@@ -34,8 +34,8 @@ struct Prediction {
 };
 
 template <typename T>
-Prediction<T> Decode(const T* delta, const T* anchor, const T* info, T score,
-                     int64_t label) {
+Prediction<T> DecodeRetinanet(const T* delta, const T* anchor, const T* info,
+                              T score, int64_t label) {
   Prediction<T> p;
   p.score = score;
   p.label = label;
@@ -68,8 +68,8 @@ std::vector<Prediction<T>> DetectImage(const Retina& r, int64_t image) {
              is_last ? T(0) : static_cast<T>(r.score_threshold), r.top_k)) {
       const int64_t box = best.at / classes, label = best.at % classes;
       by_class[static_cast<size_t>(label)].push_back(
-          Decode(deltas + box * 4, r.anchors[l]->data<T>() + box * 4, info,
-                 best.score, label));
+          DecodeRetinanet(deltas + box * 4, r.anchors[l]->data<T>() + box * 4,
+                          info, best.score, label));
     }
   }
   std::vector<Prediction<T>> found;
@@ -95,7 +95,7 @@ std::vector<Prediction<T>> DetectImage(const Retina& r, int64_t image) {
 }
 
 template <typename T>
-absl::Status Run(const Retina& r) {
+absl::Status RunRetinanet(const Retina& r) {
   std::vector<T> rows;
   std::vector<uint64_t> offsets = {0};
   for (int64_t i = 0; i < r.scores[0]->dim(0); ++i) {
@@ -152,7 +152,7 @@ absl::StatusOr<Step> BindRetina(BindContext* context) {
       ExpectInput(*context, "ImInfo", dtype, Shape{r.scores[0]->dim(0), 3}));
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return Step([r](const RunContext&) { return Run<T>(r); });
+    return Step([r](const RunContext&) { return RunRetinanet<T>(r); });
   });
 }
 

@@ -121,7 +121,7 @@ absl::StatusOr<RoiAlign> ReadRoiAlign(const BindContext& context) {
 // Calls body(channel's first element, bin's number in Out, its samples, how
 // many) for every bin of every roi and channel.
 template <typename T, typename Body>
-absl::Status ForBins(const RoiAlign& align, const Body& body) {
+absl::Status ForRoiAlignBins(const RoiAlign& align, const Body& body) {
   const RoiPooling& p = align.pooling;
   if (p.pixels() == 0) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> images, p.Images());
@@ -150,14 +150,15 @@ absl::StatusOr<Step> BindRoiAlign(BindContext* context) {
       const T* x = align.pooling.x->data<T>();
       T* result = out->data<T>();
       std::fill_n(result, out->size(), T(0));
-      return ForBins<T>(align, [&](int64_t plane, int64_t at,
-                                   const Sample<T>* samples, int64_t n) {
-        T sum = T(0);
-        for (int64_t i = 0; i < n; ++i)
-          for (int k = 0; k < 4; ++k)
-            sum += samples[i].weight[k] * x[plane + samples[i].at[k]];
-        result[at] = n == 0 ? T(0) : sum / static_cast<T>(n);
-      });
+      return ForRoiAlignBins<T>(
+          align,
+          [&](int64_t plane, int64_t at, const Sample<T>* samples, int64_t n) {
+            T sum = T(0);
+            for (int64_t i = 0; i < n; ++i)
+              for (int k = 0; k < 4; ++k)
+                sum += samples[i].weight[k] * x[plane + samples[i].at[k]];
+            result[at] = n == 0 ? T(0) : sum / static_cast<T>(n);
+          });
     });
   });
 }
@@ -177,13 +178,14 @@ absl::StatusOr<Step> BindRoiAlignGrad(BindContext* context) {
       const T* dy = dout->data<T>();
       T* result = dx->data<T>();
       std::fill_n(result, dx->size(), T(0));
-      return ForBins<T>(align, [&](int64_t plane, int64_t at,
-                                   const Sample<T>* samples, int64_t n) {
-        for (int64_t i = 0; i < n; ++i)
-          for (int k = 0; k < 4; ++k)
-            result[plane + samples[i].at[k]] +=
-                dy[at] * samples[i].weight[k] / static_cast<T>(n);
-      });
+      return ForRoiAlignBins<T>(
+          align,
+          [&](int64_t plane, int64_t at, const Sample<T>* samples, int64_t n) {
+            for (int64_t i = 0; i < n; ++i)
+              for (int k = 0; k < 4; ++k)
+                result[plane + samples[i].at[k]] +=
+                    dy[at] * samples[i].weight[k] / static_cast<T>(n);
+          });
     });
   });
 }
@@ -194,7 +196,7 @@ absl::Status InferRoiAlign(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* op) {
+void AddRoiAlignAttrs(OpDef* op) {
   op->Attr("pooled_height", int32_t{1}).Attr("pooled_width", int32_t{1});
   op->Attr("spatial_scale", 1.0f).Attr("sampling_ratio", int32_t{-1});
   op->Attr("aligned", false);
@@ -205,7 +207,7 @@ void AddAttrs(OpDef* op) {
 absl::Status RegisterRoiAlign(OpRegistry* registry) {
   OpDef op("roi_align");
   op.Input("X").Input("ROIs").OptionalInput("RoisNum").Output("Out");
-  AddAttrs(&op);
+  AddRoiAlignAttrs(&op);
   op.Infer(InferRoiAlign).Reference(BindRoiAlign);
   op.Grad(
       GradSpec{"roi_align_grad", {"X", "ROIs", "RoisNum"}, {}, {"Out"}, {"X"}});
@@ -214,7 +216,7 @@ absl::Status RegisterRoiAlign(OpRegistry* registry) {
   OpDef grad("roi_align_grad");
   grad.Input("X").Input("ROIs").OptionalInput("RoisNum").Input("Out@GRAD");
   grad.Output("X@GRAD");
-  AddAttrs(&grad);
+  AddRoiAlignAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindRoiAlignGrad);
   return registry->Add(std::move(grad));
 }

@@ -60,7 +60,8 @@ Range MeanBin(T first, T last, float scale, int64_t bins, int64_t bin,
 
 // Calls body(image, roi, bin, rows, columns) for each bin of each roi.
 template <typename T, typename Bin, typename Body>
-absl::Status ForBins(const RoiPooling& p, const Bin& range, const Body& body) {
+absl::Status ForRoiPoolBins(const RoiPooling& p, const Bin& range,
+                            const Body& body) {
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> images, p.Images());
   for (int64_t r = 0; r < p.count; ++r) {
     const T* roi = p.rois->data<T>() + r * 4;
@@ -91,7 +92,7 @@ absl::StatusOr<Step> BindRoiPool(BindContext* context) {
     using T = typename decltype(tag)::type;
     return Step([p, out, argmax](const RunContext&) {
       const T* x = p.x->data<T>();
-      return ForBins<T>(
+      return ForRoiPoolBins<T>(
           p, MaxBin<T>,
           [&](int64_t image, int64_t r, int64_t bin, const Range& rows,
               const Range& columns) {
@@ -165,7 +166,7 @@ absl::StatusOr<int64_t> OutputChannels(const OpDesc& op, const Shape& x) {
 // in Out, pixels in the bin).
 template <typename T, typename Body>
 absl::Status ForMeans(const RoiPooling& p, int64_t channels, const Body& body) {
-  return ForBins<T>(
+  return ForRoiPoolBins<T>(
       p, MeanBin<T>,
       [&](int64_t image, int64_t r, int64_t bin, const Range& rows,
           const Range& columns) {
@@ -236,7 +237,7 @@ absl::Status InferPsroiPool(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* op, bool channels) {
+void AddRoiPoolAttrs(OpDef* op, bool channels) {
   op->Attr("pooled_height", int32_t{1}).Attr("pooled_width", int32_t{1});
   op->Attr("spatial_scale", 1.0f);
   if (channels) op->Attr("output_channels", int32_t{1});
@@ -245,7 +246,7 @@ void AddAttrs(OpDef* op, bool channels) {
 absl::Status AddPsroiPool(OpRegistry* registry) {
   OpDef op("psroi_pool");
   op.Input("X").Input("ROIs").OptionalInput("RoisNum").Output("Out");
-  AddAttrs(&op, true);
+  AddRoiPoolAttrs(&op, true);
   op.Infer(InferPsroiPool).Reference(BindPsroiPool);
   op.Grad(GradSpec{
       "psroi_pool_grad", {"X", "ROIs", "RoisNum"}, {}, {"Out"}, {"X"}});
@@ -254,7 +255,7 @@ absl::Status AddPsroiPool(OpRegistry* registry) {
   OpDef grad("psroi_pool_grad");
   grad.Input("X").Input("ROIs").OptionalInput("RoisNum").Input("Out@GRAD");
   grad.Output("X@GRAD");
-  AddAttrs(&grad, true);
+  AddRoiPoolAttrs(&grad, true);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindPsroiPoolGrad);
   return registry->Add(std::move(grad));
 }
@@ -265,7 +266,7 @@ absl::Status RegisterRoiPool(OpRegistry* registry) {
   OpDef op("roi_pool");
   op.Input("X").Input("ROIs").OptionalInput("RoisNum");
   op.Output("Out").IntermediateOutput("Argmax");
-  AddAttrs(&op, false);
+  AddRoiPoolAttrs(&op, false);
   op.Infer(InferRoiPool).Reference(BindRoiPool);
   op.Grad(GradSpec{
       "roi_pool_grad", {"X", "ROIs", "RoisNum"}, {"Argmax"}, {"Out"}, {"X"}});
@@ -274,7 +275,7 @@ absl::Status RegisterRoiPool(OpRegistry* registry) {
   OpDef grad("roi_pool_grad");
   grad.Input("X").Input("ROIs").OptionalInput("RoisNum").Input("Argmax");
   grad.Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad, false);
+  AddRoiPoolAttrs(&grad, false);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindRoiPoolGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
   return AddPsroiPool(registry);

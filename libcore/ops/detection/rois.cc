@@ -27,7 +27,7 @@ absl::Status CheckPooled(int64_t height, int64_t width) {
                          height, width);
 }
 
-absl::Status CheckShapes(const Shape& x, const Shape& rois) {
+absl::Status CheckRoisShapes(const Shape& x, const Shape& rois) {
   if (x.size() != 4)
     return InvalidArgument("the images have shape %s; expected rank 4",
                            ToString(x));
@@ -91,7 +91,7 @@ absl::StatusOr<RoiPooling> ReadRoiPooling(const BindContext& context,
                        ? nullptr
                        : context.Input("RoisNum");
   const Tensor* x = pooling.x;
-  PD_RETURN_IF_ERROR(CheckShapes(x->shape(), pooling.rois->shape()));
+  PD_RETURN_IF_ERROR(CheckRoisShapes(x->shape(), pooling.rois->shape()));
   if (pooling.rois->dtype() != x->dtype())
     return InvalidArgument("'ROIs' is %s; '%s' is %s",
                            Name(pooling.rois->dtype()), x_slot,
@@ -113,7 +113,7 @@ absl::StatusOr<Shape> InferRoiPooling(const InferContext& context,
                                       absl::string_view x_slot) {
   const Shape& x = context.Input(x_slot).shape;
   const Shape& rois = context.Input("ROIs").shape;
-  PD_RETURN_IF_ERROR(CheckShapes(x, rois));
+  PD_RETURN_IF_ERROR(CheckRoisShapes(x, rois));
   const int64_t height = context.Attr<int32_t>("pooled_height");
   const int64_t width = context.Attr<int32_t>("pooled_width");
   PD_RETURN_IF_ERROR(CheckPooled(height, width));

@@ -31,7 +31,7 @@
 namespace pd {
 namespace {
 
-struct Assigner {
+struct RpnTargetAssigner {
   Tensor *anchors, *truths, *labels, *crowd, *info;
   Tensor *location, *score, *target, *label, *weight, *number;
   float straddle = -1, positive = 0.7f, negative = 0.3f, fraction = -1;
@@ -51,7 +51,7 @@ struct Assigned {
 
 // An image's anchors within it, and its ground truths with their overlaps.
 template <typename T>
-struct ImageBoxes {
+struct RpnBoxes {
   std::vector<int64_t> inside;      // anchors
   std::vector<int64_t> truth_rows;  // of GtBoxes
   std::vector<T> truths;
@@ -59,7 +59,8 @@ struct ImageBoxes {
   std::vector<size_t> closest;  // the truth that gives it
   std::vector<bool> is_best_of_some;
 
-  ImageBoxes(const Assigner& a, const T* info, int64_t begin, int64_t end) {
+  RpnBoxes(const RpnTargetAssigner& a, const T* info, int64_t begin,
+           int64_t end) {
     const T* anchors = a.anchors->data<T>();
     const T slack = static_cast<T>(a.straddle);
     for (int64_t i = 0; i < a.anchors->dim(0); ++i) {
@@ -105,7 +106,7 @@ struct ImageBoxes {
 };
 
 template <typename T>
-Assigned Assign(const Assigner& a, const ImageBoxes<T>& image,
+Assigned Assign(const RpnTargetAssigner& a, const RpnBoxes<T>& image,
                 RandomStream* random) {
   std::vector<int64_t> first, second;
   for (size_t i = 0; i < image.inside.size(); ++i) {
@@ -148,7 +149,7 @@ struct Targets {
   std::vector<T> target, weight;
   std::vector<uint64_t> located = {0}, scored = {0};
 
-  void Add(const Assigner& a, const ImageBoxes<T>& image,
+  void Add(const RpnTargetAssigner& a, const RpnBoxes<T>& image,
            const Assigned& assigned, int64_t first_anchor) {
     int64_t left = assigned.stand_ins;
     for (int64_t i : assigned.located) {
@@ -182,14 +183,15 @@ struct Targets {
   }
 
  private:
-  static size_t Closest(const ImageBoxes<T>& image, int64_t i) {
+  static size_t Closest(const RpnBoxes<T>& image, int64_t i) {
     return image.closest[static_cast<size_t>(i)];
   }
 };
 
 template <typename T>
-absl::Status Write(const std::vector<T>& values, int64_t columns,
-                   const std::vector<uint64_t>& offsets, Tensor* out) {
+absl::Status WriteRpnTargets(const std::vector<T>& values, int64_t columns,
+                             const std::vector<uint64_t>& offsets,
+                             Tensor* out) {
   if (out == nullptr) return absl::OkStatus();
   const auto n = static_cast<int64_t>(values.size());
   Shape shape = {n};
@@ -201,7 +203,7 @@ absl::Status Write(const std::vector<T>& values, int64_t columns,
 }
 
 template <typename T>
-absl::Status AssignAll(const Assigner& a, const RunContext& run) {
+absl::Status AssignAll(const RpnTargetAssigner& a, const RunContext& run) {
   PD_ASSIGN_OR_RETURN(const std::vector<int64_t> starts,
                       RowOffsets("GtBoxes", *a.truths, nullptr));
   const auto images = static_cast<int64_t>(starts.size()) - 1;
@@ -212,25 +214,30 @@ absl::Status AssignAll(const Assigner& a, const RunContext& run) {
   Targets<T> targets;
   for (int64_t i = 0; i < images; ++i) {
     const auto at = static_cast<size_t>(i);
-    const ImageBoxes<T> image(a, a.info->data<T>() + i * 3, starts[at],
-                              starts[at + 1]);
+    const RpnBoxes<T> image(a, a.info->data<T>() + i * 3, starts[at],
+                            starts[at + 1]);
     if (image.truth_rows.empty() && a.labels != nullptr)
       return InvalidArgument("image %d has no ground truth that is no crowd",
                              i);
     targets.Add(a, image, Assign(a, image, a.random ? &random : nullptr),
                 i * a.anchors->dim(0));
   }
-  PD_RETURN_IF_ERROR(Write(targets.location, 0, targets.located, a.location));
-  PD_RETURN_IF_ERROR(Write(targets.score, 0, targets.scored, a.score));
-  PD_RETURN_IF_ERROR(Write(targets.target, 4, targets.located, a.target));
-  PD_RETURN_IF_ERROR(Write(targets.label, 1, targets.scored, a.label));
-  PD_RETURN_IF_ERROR(Write(targets.weight, 4, targets.located, a.weight));
-  PD_RETURN_IF_ERROR(Write(targets.number, 1, {}, a.number));
+  PD_RETURN_IF_ERROR(
+      WriteRpnTargets(targets.location, 0, targets.located, a.location));
+  PD_RETURN_IF_ERROR(
+      WriteRpnTargets(targets.score, 0, targets.scored, a.score));
+  PD_RETURN_IF_ERROR(
+      WriteRpnTargets(targets.target, 4, targets.located, a.target));
+  PD_RETURN_IF_ERROR(
+      WriteRpnTargets(targets.label, 1, targets.scored, a.label));
+  PD_RETURN_IF_ERROR(
+      WriteRpnTargets(targets.weight, 4, targets.located, a.weight));
+  PD_RETURN_IF_ERROR(WriteRpnTargets(targets.number, 1, {}, a.number));
   return absl::OkStatus();
 }
 
 absl::StatusOr<Step> BindAssign(BindContext* context) {
-  Assigner a;
+  RpnTargetAssigner a;
   const bool rpn = context->op().type == "rpn_target_assign";
   a.anchors = context->Input("Anchor");
   a.truths = context->Input("GtBoxes");

@@ -251,8 +251,8 @@ void ImageGrad(const YoloLoss& loss, const YoloTensors& t, int64_t image,
     const Truth<T> truth(loss, t.boxes->data<T>() + b * 4, m, score);
     const int64_t at = loss.Entry(image, m, truth.cell);
     for (int k = 0; k < 2; ++k)
-      dx[at + k * cells] =
-          (YoloSigmoid(x[at + k * cells]) - truth.target[k]) * truth.weight * dloss;
+      dx[at + k * cells] = (YoloSigmoid(x[at + k * cells]) - truth.target[k]) *
+                           truth.weight * dloss;
     for (int k = 2; k < 4; ++k)
       dx[at + k * cells] =
           (x[at + k * cells] > truth.target[k] ? 1 : -1) * truth.weight * dloss;
@@ -355,7 +355,7 @@ absl::Status InferYoloLoss(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* op) {
+void AddYolov3LossAttrs(OpDef* op) {
   op->Input("X").Input("GTBox").Input("GTLabel").OptionalInput("GTScore");
   op->Attr("anchors", std::vector<int32_t>{});
   op->Attr("anchor_mask", std::vector<int32_t>{});
@@ -368,7 +368,7 @@ void AddAttrs(OpDef* op) {
 
 absl::Status RegisterYolov3Loss(OpRegistry* registry) {
   OpDef op("yolov3_loss");
-  AddAttrs(&op);
+  AddYolov3LossAttrs(&op);
   op.Output("Loss").IntermediateOutput("ObjectnessMask");
   op.IntermediateOutput("GTMatchMask");
   op.Infer(InferYoloLoss).Reference(BindYoloLoss);
@@ -380,7 +380,7 @@ absl::Status RegisterYolov3Loss(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("yolov3_loss_grad");
-  AddAttrs(&grad);
+  AddYolov3LossAttrs(&grad);
   grad.Input("ObjectnessMask").Input("GTMatchMask").Input("Loss@GRAD");
   grad.Output("X@GRAD");
   // PaddlePaddle's op has these slots and never writes them.

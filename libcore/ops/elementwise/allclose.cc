@@ -64,18 +64,13 @@ absl::Status InferClose(InferContext* context) {
   return absl::OkStatus();
 }
 
-template <typename T>
-bool IsNan(T v) {
-  return v != v;
-}
-
 struct Close {
   double rtol, atol;
   bool equal_nan;
 
   template <typename T>
   bool operator()(T a, T b) const {
-    if (IsNan(a) || IsNan(b)) return equal_nan && IsNan(a) && IsNan(b);
+    if (IsNotANumber(a) || IsNotANumber(b)) return equal_nan && IsNotANumber(a) && IsNotANumber(b);
     if (a == b) return true;
     const auto distance = kIsComplex<T>
                               ? std::abs(a - b)

@@ -135,7 +135,7 @@ struct IsFinite {
 };
 
 template <bool kBits, typename Body>
-auto DispatchOperands(DType dtype, const Body& body) {
+auto DispatchCompareOperands(DType dtype, const Body& body) {
   if constexpr (kBits)
     return DispatchTypes<bool, int32_t, int64_t, int16_t, int8_t, uint8_t>(
         dtype, body);
@@ -169,7 +169,7 @@ absl::StatusOr<Step> BindTwo(BindContext* context) {
       BroadcastShapes(x->shape(), y->shape(),
                       context->op().AttrOr<int32_t>("axis", -1)));
   const StridedLoop<3> loop = BroadcastLoop(b);
-  return upcaster.Wrap(DispatchOperands<kBits>(
+  return upcaster.Wrap(DispatchCompareOperands<kBits>(
       x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         using Out = std::conditional_t<kBits, T, bool>;
@@ -203,7 +203,7 @@ absl::StatusOr<Step> BindOne(BindContext* context) {
   Upcaster upcaster(context);
   Tensor* x = upcaster.In(context->Input("X"));
   Tensor* out = context->Output("Out");
-  return upcaster.Wrap(DispatchOperands<kBits>(
+  return upcaster.Wrap(DispatchCompareOperands<kBits>(
       x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         using Out = std::conditional_t<kBits, T, bool>;
@@ -229,7 +229,7 @@ absl::StatusOr<Step> BindWhole(BindContext* context) {
   Upcaster upcaster(context);
   Tensor* x = upcaster.In(context->Input("X"));
   Tensor* out = context->Output("Out");
-  return upcaster.Wrap(DispatchOperands<false>(
+  return upcaster.Wrap(DispatchCompareOperands<false>(
       x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([x, out, n = x->size()](const RunContext&) {

@@ -41,7 +41,7 @@ namespace pd {
 namespace {
 
 // Each op: Forward(x, y), and DX, DY (x, y, out, dout) where it has a gradient.
-struct Add {
+struct AddFunctor {
   template <typename T>
   static T Forward(T x, T y) {
     return x + y;
@@ -55,7 +55,7 @@ struct Add {
     return d;
   }
 };
-struct Sub {
+struct SubFunctor {
   template <typename T>
   static T Forward(T x, T y) {
     return x - y;
@@ -69,7 +69,7 @@ struct Sub {
     return -d;
   }
 };
-struct Mul {
+struct MulFunctor {
   template <typename T>
   static T Forward(T x, T y) {
     if constexpr (std::is_same_v<T, bool>)
@@ -86,7 +86,7 @@ struct Mul {
     return d * Conj(x);
   }
 };
-struct Div {
+struct DivFunctor {
   template <typename T>
   static T Forward(T x, T y) {
     // The smallest integer over -1 would trap.
@@ -131,36 +131,32 @@ struct Min {
     return x >= y ? d : T(0);
   }
 };
-template <typename T>
-bool IsNan(T v) {
-  return v != v;
-}
 struct FMax {
   template <typename T>
   static T Forward(T x, T y) {
-    return x >= y || IsNan(y) ? x : y;
+    return x >= y || IsNotANumber(y) ? x : y;
   }
   template <typename T>
   static T DX(T x, T y, T, T d) {
-    return x >= y || IsNan(y) ? d : T(0);
+    return x >= y || IsNotANumber(y) ? d : T(0);
   }
   template <typename T>
   static T DY(T x, T y, T, T d) {
-    return x >= y || IsNan(y) ? T(0) : d;
+    return x >= y || IsNotANumber(y) ? T(0) : d;
   }
 };
 struct FMin {
   template <typename T>
   static T Forward(T x, T y) {
-    return x <= y || IsNan(y) ? x : y;
+    return x <= y || IsNotANumber(y) ? x : y;
   }
   template <typename T>
   static T DX(T x, T y, T, T d) {
-    return x <= y || IsNan(y) ? d : T(0);
+    return x <= y || IsNotANumber(y) ? d : T(0);
   }
   template <typename T>
   static T DY(T x, T y, T, T d) {
-    return x <= y || IsNan(y) ? T(0) : d;
+    return x <= y || IsNotANumber(y) ? T(0) : d;
   }
 };
 struct Pow {
@@ -210,7 +206,7 @@ struct FloorDiv {
   template <typename T>
   static T Forward(T x, T y) {
     if constexpr (std::is_integral_v<T>) {
-      const T quotient = Div::Forward(x, y);
+      const T quotient = DivFunctor::Forward(x, y);
       const bool exact = T(quotient * y) == x;
       return !exact && (x < T(0)) != (y < T(0)) ? T(quotient - 1) : quotient;
     } else {
@@ -259,18 +255,19 @@ absl::Status InferBinary(InferContext* context) {
 }
 
 template <typename Op>
-constexpr bool kDivides = std::is_same_v<Op, Div> || std::is_same_v<Op, Mod> ||
-                          std::is_same_v<Op, FloorDiv>;
+constexpr bool kDivides =
+    std::is_same_v<Op, DivFunctor> || std::is_same_v<Op, Mod> ||
+    std::is_same_v<Op, FloorDiv>;
 // Ops of the field operations: they take every dtype, and have second
 // gradients (elementwise_second.cc).
 template <typename Op>
 constexpr bool kArithmetic =
-    std::is_same_v<Op, Add> || std::is_same_v<Op, Sub> ||
-    std::is_same_v<Op, Mul> || std::is_same_v<Op, Div>;
+    std::is_same_v<Op, AddFunctor> || std::is_same_v<Op, SubFunctor> ||
+    std::is_same_v<Op, MulFunctor> || std::is_same_v<Op, DivFunctor>;
 
 template <typename Op, typename Body>
-auto DispatchOperands(DType dtype, const Body& body) {
-  if constexpr (std::is_same_v<Op, Mul>)
+auto DispatchElementwiseOperands(DType dtype, const Body& body) {
+  if constexpr (std::is_same_v<Op, MulFunctor>)
     return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
                          uint8_t, bool, std::complex<float>,
                          std::complex<double>>(dtype, body);
@@ -323,7 +320,7 @@ absl::StatusOr<Step> BindBinary(BindContext* context) {
       return absl::OkStatus();
     });
   };
-  return upcaster.Wrap(DispatchOperands<Op>(x->dtype(), bind));
+  return upcaster.Wrap(DispatchElementwiseOperands<Op>(x->dtype(), bind));
 }
 
 // The tensors that the gradient of one operand is computed from.
@@ -406,15 +403,15 @@ absl::Status CheckGradInputs(const BindContext& context) {
 template <typename Op>
 absl::StatusOr<Step> BindBinaryGrad(BindContext* context) {
   PD_RETURN_IF_ERROR(CheckGradInputs(*context));
-  constexpr bool kAdd = std::is_same_v<Op, Add>;
-  constexpr bool kLinear = kAdd || std::is_same_v<Op, Sub>;
+  constexpr bool kAdd = std::is_same_v<Op, AddFunctor>;
+  constexpr bool kLinear = kAdd || std::is_same_v<Op, SubFunctor>;
   Upcaster upcaster(context);
   GradOperands g;
   g.x = context->Input("X");
   g.y = context->Input("Y");
   g.dout = upcaster.In(context->Input("Out@GRAD"));
-  g.out =
-      std::is_same_v<Op, Div> ? upcaster.In(context->Input("Out")) : nullptr;
+  g.out = std::is_same_v<Op, DivFunctor> ? upcaster.In(context->Input("Out"))
+                                         : nullptr;
   PD_ASSIGN_OR_RETURN(const Broadcast b, BroadcastOf(context));
   if (b.out != g.dout->shape())
     return InvalidArgument("Out@GRAD has shape %s; X and Y make %s",
@@ -453,10 +450,10 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context) {
     });
   };
   if constexpr (kArithmetic<Op>)
-    return upcaster.Wrap(
-        DispatchArithmetic(g.dout->dtype(), bind));
+    return upcaster.Wrap(DispatchArithmetic(g.dout->dtype(), bind));
   else
-    return upcaster.Wrap(DispatchOperands<Op>(g.dout->dtype(), bind));
+    return upcaster.Wrap(
+        DispatchElementwiseOperands<Op>(g.dout->dtype(), bind));
 }
 
 template <typename Op>
@@ -471,7 +468,7 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, bool has_axis,
     op.NoGrad();
     return registry->Add(std::move(op));
   }
-  const bool reads_out = std::is_same_v<Op, Div>;
+  const bool reads_out = std::is_same_v<Op, DivFunctor>;
   GradSpec spec{type + "_grad", {"X", "Y"}, {}, {"Out"}, {"X", "Y"}};
   if (reads_out) spec.outputs = {"Out"};
   op.Grad(std::move(spec));
@@ -496,10 +493,14 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, bool has_axis,
 }  // namespace
 
 absl::Status RegisterElementwise(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp<Add>(registry, "elementwise_add", true, true));
-  PD_RETURN_IF_ERROR(AddOp<Sub>(registry, "elementwise_sub", true, true));
-  PD_RETURN_IF_ERROR(AddOp<Mul>(registry, "elementwise_mul", true, true));
-  PD_RETURN_IF_ERROR(AddOp<Div>(registry, "elementwise_div", true, true));
+  PD_RETURN_IF_ERROR(
+      AddOp<AddFunctor>(registry, "elementwise_add", true, true));
+  PD_RETURN_IF_ERROR(
+      AddOp<SubFunctor>(registry, "elementwise_sub", true, true));
+  PD_RETURN_IF_ERROR(
+      AddOp<MulFunctor>(registry, "elementwise_mul", true, true));
+  PD_RETURN_IF_ERROR(
+      AddOp<DivFunctor>(registry, "elementwise_div", true, true));
   PD_RETURN_IF_ERROR(AddOp<Max>(registry, "elementwise_max", true, true));
   PD_RETURN_IF_ERROR(AddOp<Min>(registry, "elementwise_min", true, true));
   PD_RETURN_IF_ERROR(AddOp<Pow>(registry, "elementwise_pow", true, true));

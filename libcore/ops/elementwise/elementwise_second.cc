@@ -34,21 +34,21 @@ struct Values {
   C x, y, out, dout, dx, ddx, ddy;
 };
 
-struct Add {
+struct AddSecond {
   static constexpr bool kGradX = false, kGradY = false, kGradOut = false;
   template <typename C>
   static C DDOut(const Values<C>& v) {
     return v.ddx + v.ddy;
   }
 };
-struct Sub {
+struct SubSecond {
   static constexpr bool kGradX = false, kGradY = false, kGradOut = false;
   template <typename C>
   static C DDOut(const Values<C>& v) {
     return v.ddx - v.ddy;
   }
 };
-struct Mul {
+struct MulSecond {
   static constexpr bool kGradX = true, kGradY = true, kGradOut = false;
   template <typename C>
   static C DDOut(const Values<C>& v) {
@@ -63,7 +63,7 @@ struct Mul {
     return v.dout * Conj(v.ddx);
   }
 };
-struct Div {
+struct DivSecond {
   static constexpr bool kGradX = false, kGradY = true, kGradOut = true;
   template <typename C>
   static C DDOut(const Values<C>& v) {
@@ -250,7 +250,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeSecond(const GradRequest& request) {
 }
 
 template <typename Op>
-absl::Status AddSecond(OpRegistry* registry, const std::string& type) {
+absl::Status AddSecondOp(OpRegistry* registry, const std::string& type) {
   OpDef op(type + "_grad_grad");
   op.Input("Y").OptionalInput("DDX").OptionalInput("DDY");
   if (type == "elementwise_mul") op.Input("X");
@@ -270,10 +270,10 @@ absl::Status AddSecond(OpRegistry* registry, const std::string& type) {
 GradMaker ElementwiseSecondMaker() { return MakeSecond; }
 
 absl::Status RegisterElementwiseSecond(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddSecond<Add>(registry, "elementwise_add"));
-  PD_RETURN_IF_ERROR(AddSecond<Sub>(registry, "elementwise_sub"));
-  PD_RETURN_IF_ERROR(AddSecond<Mul>(registry, "elementwise_mul"));
-  return AddSecond<Div>(registry, "elementwise_div");
+  PD_RETURN_IF_ERROR(AddSecondOp<AddSecond>(registry, "elementwise_add"));
+  PD_RETURN_IF_ERROR(AddSecondOp<SubSecond>(registry, "elementwise_sub"));
+  PD_RETURN_IF_ERROR(AddSecondOp<MulSecond>(registry, "elementwise_mul"));
+  return AddSecondOp<DivSecond>(registry, "elementwise_div");
 }
 
 }  // namespace pd

@@ -26,13 +26,13 @@
 namespace pd {
 namespace {
 
-enum class Pool { kNone, kSum, kMean, kMax, kMin };
+enum class GraphSendPool { kNone, kSum, kMean, kMax, kMin };
 
 // The three ops' slot names, and what the ops compute.
 struct Form {
   const char *x, *y, *src, *dst, *out;  // y: null when there is none
   bool per_edge;                        // y has a row for every edge
-  Pool pool = Pool::kNone;
+  GraphSendPool pool = GraphSendPool::kNone;
   bool multiplies = false;
 
   bool Pools() const { return y == nullptr || per_edge; }
@@ -60,13 +60,13 @@ absl::StatusOr<Form> FormOf(const OpDesc& op) {
   const auto pool =
       op.AttrOr<std::string>("pool_type", op.Attr<std::string>("reduce_op"));
   if (pool == "SUM")
-    f.pool = Pool::kSum;
+    f.pool = GraphSendPool::kSum;
   else if (pool == "MEAN")
-    f.pool = Pool::kMean;
+    f.pool = GraphSendPool::kMean;
   else if (pool == "MAX")
-    f.pool = Pool::kMax;
+    f.pool = GraphSendPool::kMax;
   else if (pool == "MIN")
-    f.pool = Pool::kMin;
+    f.pool = GraphSendPool::kMin;
   else
     return InvalidArgument(
         "attr 'reduce_op' is '%s'; expected SUM, MEAN, MAX or MIN", pool);
@@ -118,7 +118,7 @@ absl::Status InferSend(InferContext* context) {
                            ToString(x.shape), form.dst, ToString(dst.shape));
   PD_ASSIGN_OR_RETURN(const Broadcast message, MessageShape(form, x.shape, y));
   int64_t rows = dst.shape[0];
-  if (form.pool != Pool::kNone) {
+  if (form.pool != GraphSendPool::kNone) {
     rows = RowsAsked(*context);
     if (rows == 0) rows = x.shape[0];
     context->SetOutput("Dst_count", {rows}, DType::kInt32);
@@ -157,7 +157,7 @@ class Graph {
         g.src_->size() == g.dst_->size() && out.size() == g.rows_ * g.width_ &&
         out.dtype() == x.dtype() && (y == nullptr || y->dtype() == x.dtype()) &&
         (!form.per_edge || g.y_rows_ == g.src_->size()) &&
-        (form.pool != Pool::kNone || g.rows_ == g.src_->size());
+        (form.pool != GraphSendPool::kNone || g.rows_ == g.src_->size());
     if (!fits)
       return InvalidArgument(
           "%d sources, %d destinations, %s of shape %s; the "
@@ -170,7 +170,7 @@ class Graph {
   absl::Status Check() const {
     PD_RETURN_IF_ERROR(CheckIndices(form_.src, *src_, 0, nodes_));
     return CheckIndices(form_.dst, *dst_, 0,
-                        form_.pool != Pool::kNone ? rows_ : y_rows_);
+                        form_.pool != GraphSendPool::kNone ? rows_ : y_rows_);
   }
 
   // Calls body(row of out, element of it, element of x, element of y) for every
@@ -180,7 +180,7 @@ class Graph {
     const auto s = loop_.row_strides();
     for (int64_t e = 0; e < src_->size(); ++e) {
       const int64_t to = LabelAt(*dst_, e);
-      const int64_t row = form_.pool != Pool::kNone ? to : e;
+      const int64_t row = form_.pool != GraphSendPool::kNone ? to : e;
       const int64_t x = LabelAt(*src_, e) * x_width_;
       const int64_t y =
           form_.y == nullptr ? 0 : (form_.per_edge ? e : to) * y_width_;
@@ -241,14 +241,15 @@ absl::StatusOr<Step> BindSend(BindContext* context) {
             if (part++ % width == 0) ++arrived[row];
             const T m = Message(form, px + i, py + j);
             const bool first = arrived[row] == 1;
-            if (form.pool == Pool::kMax)
+            if (form.pool == GraphSendPool::kMax)
               to[at] = first ? m : std::max(to[at], m);
-            else if (form.pool == Pool::kMin)
+            else if (form.pool == GraphSendPool::kMin)
               to[at] = first ? m : std::min(to[at], m);
             else
               to[at] += m;
           });
-          for (int64_t i = 0; form.pool == Pool::kMean && i < out->size(); ++i)
+          for (int64_t i = 0;
+               form.pool == GraphSendPool::kMean && i < out->size(); ++i)
             if (arrived[i / width] > 1)
               to[i] /= static_cast<T>(arrived[i / width]);
           if (count != nullptr)
@@ -266,7 +267,8 @@ absl::StatusOr<Step> BindSendGrad(BindContext* context) {
   Tensor* dout = context->Input(GradName(form.out));
   Tensor* dx = context->Output(GradName(form.x));
   Tensor* dy = form.y != nullptr ? context->Output(GradName(form.y)) : nullptr;
-  const bool extremum = form.pool == Pool::kMax || form.pool == Pool::kMin;
+  const bool extremum =
+      form.pool == GraphSendPool::kMax || form.pool == GraphSendPool::kMin;
   if (x == nullptr || (form.y != nullptr && y == nullptr) ||
       (extremum && (out == nullptr || out->shape() != dout->shape() ||
                     out->dtype() != dout->dtype())))
@@ -288,11 +290,12 @@ absl::StatusOr<Step> BindSendGrad(BindContext* context) {
           if (gy != nullptr) std::fill_n(gy, dy->size(), T(0));
           int32_t* arrived = seen->data<int32_t>();
           std::fill_n(arrived, dout->dim(0), 0);
-          if (form.pool == Pool::kMean)
+          if (form.pool == GraphSendPool::kMean)
             graph.ForEdges([&](int64_t row) { ++arrived[row]; });
           graph.ForMessages([&](int64_t row, int64_t at, int64_t i, int64_t j) {
             T g = dout->data<T>()[at];
-            if (form.pool == Pool::kMean) g /= static_cast<T>(arrived[row]);
+            if (form.pool == GraphSendPool::kMean)
+              g /= static_cast<T>(arrived[row]);
             if (extremum && Message(form, px + i, py + j) != out->data<T>()[at])
               g = T(0);
             if (gx != nullptr) gx[i] += form.multiplies && py ? g * py[j] : g;
@@ -303,7 +306,7 @@ absl::StatusOr<Step> BindSendGrad(BindContext* context) {
       });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddGraphSendOp(OpRegistry* registry, const std::string& type) {
   const Form form = SlotsOf(type);
   const bool pools = form.Pools();
   OpDef op(type), grad(type + "_grad");
@@ -340,9 +343,9 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterGraphSend(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "graph_send_recv"));
-  PD_RETURN_IF_ERROR(AddOp(registry, "graph_send_ue_recv"));
-  return AddOp(registry, "graph_send_uv");
+  PD_RETURN_IF_ERROR(AddGraphSendOp(registry, "graph_send_recv"));
+  PD_RETURN_IF_ERROR(AddGraphSendOp(registry, "graph_send_ue_recv"));
+  return AddGraphSendOp(registry, "graph_send_uv");
 }
 
 }  // namespace pd

@@ -115,7 +115,7 @@ absl::Status InferLookup(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddLookupOp(OpRegistry* registry, const std::string& type) {
   OpDef lookup(type);
   lookup.Input("W").Input("Ids").Output("Out");
   lookup.Attr("padding_idx", kNoPadding).Attr("is_sparse", false);
@@ -133,8 +133,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterLookupTableV2(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "lookup_table"));
-  return AddOp(registry, "lookup_table_v2");
+  PD_RETURN_IF_ERROR(AddLookupOp(registry, "lookup_table"));
+  return AddLookupOp(registry, "lookup_table_v2");
 }
 
 }  // namespace pd

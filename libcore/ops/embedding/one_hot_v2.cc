@@ -62,7 +62,7 @@ absl::StatusOr<Step> BindOneHot(BindContext* context) {
       });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddOneHotOp(OpRegistry* registry, const std::string& type) {
   OpDef op(type);
   op.Input("X").OptionalInput("depth_tensor").Output("Out");
   op.Attr("depth", int32_t{-1}).Attr("dtype", int32_t{5});
@@ -74,8 +74,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterOneHotV2(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "one_hot_v2"));
-  return AddOp(registry, "one_hot");
+  PD_RETURN_IF_ERROR(AddOneHotOp(registry, "one_hot_v2"));
+  return AddOneHotOp(registry, "one_hot");
 }
 
 }  // namespace pd

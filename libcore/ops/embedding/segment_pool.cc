@@ -18,14 +18,14 @@
 namespace pd {
 namespace {
 
-enum class Pool { kSum, kMean, kMax, kMin };
+enum class SegmentPooling { kSum, kMean, kMax, kMin };
 
-absl::StatusOr<Pool> PoolOf(const OpDesc& op) {
+absl::StatusOr<SegmentPooling> PoolOf(const OpDesc& op) {
   const std::string type = op.Attr<std::string>("pooltype");
-  if (type == "SUM") return Pool::kSum;
-  if (type == "MEAN") return Pool::kMean;
-  if (type == "MAX") return Pool::kMax;
-  if (type == "MIN") return Pool::kMin;
+  if (type == "SUM") return SegmentPooling::kSum;
+  if (type == "MEAN") return SegmentPooling::kMean;
+  if (type == "MAX") return SegmentPooling::kMax;
+  if (type == "MIN") return SegmentPooling::kMin;
   return InvalidArgument(
       "attr 'pooltype' is '%s'; expected SUM, MEAN, MAX or MIN", type);
 }
@@ -101,7 +101,7 @@ absl::StatusOr<Step> BindSegmentPool(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* counts = context->Output("SummedIds");
-  PD_ASSIGN_OR_RETURN(const Pool pool, PoolOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const SegmentPooling pool, PoolOf(context->op()));
   PD_ASSIGN_OR_RETURN(const Segments segments,
                       Segments::Of(*context, *x, *out));
   return DispatchTypes<float, double, int32_t, int64_t>(
@@ -121,11 +121,12 @@ absl::StatusOr<Step> BindSegmentPool(BindContext* context) {
             for (int64_t row = begin + 1; row < end; ++row) {
               const T* from = x->data<T>() + row * width;
               for (int64_t j = 0; j < width; ++j)
-                to[j] = pool == Pool::kMax   ? std::max(to[j], from[j])
-                        : pool == Pool::kMin ? std::min(to[j], from[j])
-                                             : to[j] + from[j];
+                to[j] = pool == SegmentPooling::kMax ? std::max(to[j], from[j])
+                        : pool == SegmentPooling::kMin
+                            ? std::min(to[j], from[j])
+                            : to[j] + from[j];
             }
-            for (int64_t j = 0; pool == Pool::kMean && j < width; ++j)
+            for (int64_t j = 0; pool == SegmentPooling::kMean && j < width; ++j)
               to[j] /= n;
           });
           return absl::OkStatus();
@@ -139,7 +140,7 @@ absl::StatusOr<Step> BindSegmentPoolGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   if (Tensor* counts = context->Input("SummedIds")) context->NoBuffer(counts);
-  PD_ASSIGN_OR_RETURN(const Pool pool, PoolOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const SegmentPooling pool, PoolOf(context->op()));
   PD_ASSIGN_OR_RETURN(const Segments segments,
                       Segments::Of(*context, *dx, *dout));
   PD_RETURN_IF_ERROR(
@@ -150,10 +151,12 @@ absl::StatusOr<Step> BindSegmentPoolGrad(BindContext* context) {
         return Step([=](const RunContext&) {
           PD_RETURN_IF_ERROR(segments.Check());
           const int64_t width = segments.width();
-          const bool extremum = pool == Pool::kMax || pool == Pool::kMin;
+          const bool extremum =
+              pool == SegmentPooling::kMax || pool == SegmentPooling::kMin;
           segments.ForEach([&](int64_t id, int64_t begin, int64_t end) {
-            const T n =
-                pool == Pool::kMean ? static_cast<T>(end - begin) : T(1);
+            const T n = pool == SegmentPooling::kMean
+                            ? static_cast<T>(end - begin)
+                            : T(1);
             const T* d = dout->data<T>() + id * width;
             const T* best = out->data<T>() + id * width;
             for (int64_t row = begin; row < end; ++row) {

@@ -104,7 +104,7 @@ void ForEachOutput(const Conv& c, int64_t n, int64_t o, const Body& body) {
       body(n * c.out.n + o * c.out.c + y * c.out.h + x * c.out.w);
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindFusedConvForward(BindContext* context) {
   Tensor* input = context->Input("Input");
   Tensor* filter = context->Input("Filter");
   Tensor* bias = context->Input("Bias");
@@ -148,13 +148,13 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
 }
 
 // Tensors of the gradient op; null: not wanted.
-struct GradTensors {
+struct FusedConvGradTensors {
   Tensor *x, *w, *out, *dout, *cut;
   Tensor *dx, *dw, *dbias, *dresidual;
 };
 
 template <typename T>
-void Backward(const Conv& c, const GradTensors& t) {
+void FusedConvBackward(const Conv& c, const FusedConvGradTensors& t) {
   T* g = t.cut->data<T>();
   const T *dout = t.dout->data<T>(), *out = t.out->data<T>();
   for (int64_t i = 0; i < t.dout->size(); ++i)
@@ -192,8 +192,8 @@ void Backward(const Conv& c, const GradTensors& t) {
   });
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context) {
-  GradTensors t;
+absl::StatusOr<Step> BindFusedConvBackward(BindContext* context) {
+  FusedConvGradTensors t;
   t.x = context->Input("Input");
   t.w = context->Input("Filter");
   t.out = context->Input("Output");
@@ -214,13 +214,13 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      Backward<T>(c, t);
+      FusedConvBackward<T>(c, t);
       return absl::OkStatus();
     });
   });
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferFusedConvForward(InferContext* context) {
   const TensorMeta& input = context->Input("Input");
   const TensorMeta& filter = context->Input("Filter");
   if (input.shape.size() != 4)
@@ -235,7 +235,7 @@ absl::Status InferForward(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddFusedConvAttrs(OpDef* def) {
   def->Attr("strides", std::vector<int32_t>{1, 1})
       .Attr("paddings", std::vector<int32_t>{0, 0})
       .Attr("padding_algorithm", std::string("EXPLICIT"))
@@ -254,8 +254,8 @@ absl::Status RegisterFusedConv2d(OpRegistry* registry) {
   OpDef conv("fused_conv2d");
   conv.Input("Input").Input("Filter").OptionalInput("Bias");
   conv.OptionalInput("ResidualData").Output("Output");
-  AddAttrs(&conv);
-  conv.Infer(InferForward).Reference(BindForward);
+  AddFusedConvAttrs(&conv);
+  conv.Infer(InferFusedConvForward).Reference(BindFusedConvForward);
   conv.Grad(GradSpec{"fused_conv2d_grad",
                      {"Input", "Filter", "Bias", "ResidualData"},
                      {"Output"},
@@ -269,8 +269,8 @@ absl::Status RegisterFusedConv2d(OpRegistry* registry) {
   for (const char* slot :
        {"Input@GRAD", "Filter@GRAD", "Bias@GRAD", "ResidualData@GRAD"})
     grad.OptionalOutput(slot);
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindBackward);
+  AddFusedConvAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindFusedConvBackward);
   return registry->Add(std::move(grad));
 }
 

@@ -124,7 +124,7 @@ void ForEachElement(const StridedLoop<3>& loop, const Body& body) {
   });
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindElemwiseForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
   Tensor* out = context->Output("Out");
@@ -148,14 +148,14 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-struct GradTensors {
+struct ElemwiseGradTensors {
   Tensor *x, *y, *out, *inter, *dout;  // x, inter may be null
   Tensor *dx, *dy, *dinter;
 };
 
 template <typename T>
-void Backward(const Functions& f, const StridedLoop<3>& loop,
-              const GradTensors& t) {
+void ElemwiseBackward(const Functions& f, const StridedLoop<3>& loop,
+                      const ElemwiseGradTensors& t) {
   for (Tensor* to : {t.dx, t.dy, t.dinter})
     if (to != nullptr) std::fill_n(to->data<T>(), to->size(), T(0));
   const auto add = [](Tensor* to, int64_t i, T v) {
@@ -180,8 +180,8 @@ void Backward(const Functions& f, const StridedLoop<3>& loop,
   });
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context) {
-  GradTensors t;
+absl::StatusOr<Step> BindElemwiseBackward(BindContext* context) {
+  ElemwiseGradTensors t;
   t.x = context->Input("X");
   t.y = context->Input("Y");
   t.out = context->Input("Out");
@@ -213,13 +213,13 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=, loop = BroadcastLoop(b)](const RunContext&) {
-      Backward<T>(f, loop, t);
+      ElemwiseBackward<T>(f, loop, t);
       return absl::OkStatus();
     });
   });
 }
 
-absl::Status Infer(InferContext* context) {
+absl::Status InferElemwise(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   const TensorMeta& y = context->Input("Y");
   PD_ASSIGN_OR_RETURN(const Functions f, ReadFunctions(context->op(), false));
@@ -236,7 +236,7 @@ absl::Status Infer(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status InferGrad(InferContext* context) {
+absl::Status InferElemwiseGrad(InferContext* context) {
   PD_RETURN_IF_ERROR(InferGradLikeInput(context));
   PD_ASSIGN_OR_RETURN(const Functions f, ReadFunctions(context->op(), true));
   if (!context->HasInput("X")) context->Share("Out@GRAD", "X@GRAD");
@@ -244,7 +244,8 @@ absl::Status InferGrad(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
+absl::StatusOr<std::vector<OpDesc>> MakeElemwiseGrad(
+    const GradRequest& request) {
   const OpDesc& op = request.op;
   OpDesc grad;
   grad.type = op.type + "_grad";
@@ -266,7 +267,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
   return std::vector<OpDesc>{std::move(grad)};
 }
 
-void AddAttrs(OpDef* def) {
+void AddElemwiseAttrs(OpDef* def) {
   def->Attr("axis", int32_t{-1}).Attr("scale", 0.0f);
   def->Attr("save_intermediate_out", false);
   def->RequiredAttr("functor_list", AttrType::kStrings);
@@ -280,8 +281,10 @@ absl::Status RegisterFusedElemwiseActivation(OpRegistry* registry) {
     OpDef op(type);
     op.Input("X").Input("Y").Output("Out");
     op.IntermediateOutput("IntermediateOut");
-    AddAttrs(&op);
-    op.Infer(Infer).Reference(BindForward).Grad(GradMaker(MakeGrad));
+    AddElemwiseAttrs(&op);
+    op.Infer(InferElemwise)
+        .Reference(BindElemwiseForward)
+        .Grad(GradMaker(MakeElemwiseGrad));
     PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
     OpDef grad(std::string(type) + "_grad");
@@ -289,8 +292,8 @@ absl::Status RegisterFusedElemwiseActivation(OpRegistry* registry) {
     grad.OptionalInput("IntermediateOut");
     for (const char* slot : {"X@GRAD", "Y@GRAD", "IntermediateOut@GRAD"})
       grad.OptionalOutput(slot);
-    AddAttrs(&grad);
-    grad.Infer(InferGrad).NoGrad().Reference(BindBackward);
+    AddElemwiseAttrs(&grad);
+    grad.Infer(InferElemwiseGrad).NoGrad().Reference(BindElemwiseBackward);
     PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
   }
   return absl::OkStatus();

@@ -142,7 +142,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddEmbeddingSeqPoolAttrs(OpDef* op) {
   op->Attr("combiner", std::string("sum")).Attr("padding_idx", int64_t{-1});
   op->Attr("is_sparse", false);
 }
@@ -152,7 +152,7 @@ void AddAttrs(OpDef* op) {
 absl::Status RegisterFusedEmbeddingSeqPool(OpRegistry* registry) {
   OpDef op("fused_embedding_seq_pool");
   op.Input("W").Input("Ids").Output("Out");
-  AddAttrs(&op);
+  AddEmbeddingSeqPoolAttrs(&op);
   op.Infer(InferPool).Reference(BindPool);
   op.Grad(GradSpec{
       "fused_embedding_seq_pool_grad", {"Ids", "W"}, {}, {"Out"}, {"W"}});
@@ -160,7 +160,7 @@ absl::Status RegisterFusedEmbeddingSeqPool(OpRegistry* registry) {
 
   OpDef grad("fused_embedding_seq_pool_grad");
   grad.Input("Ids").Input("W").Input("Out@GRAD").Output("W@GRAD");
-  AddAttrs(&grad);
+  AddEmbeddingSeqPoolAttrs(&grad);
   grad.Infer(InferLookupGrad).NoGrad().Reference(BindPoolGrad);
   return registry->Add(std::move(grad));
 }

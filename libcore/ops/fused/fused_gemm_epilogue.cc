@@ -78,7 +78,7 @@ T Activate(Activation activation, T v) {
   return v;
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindGemmEpilogueForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
   Tensor* bias = context->Input("Bias");
@@ -112,12 +112,13 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-struct GradTensors {
+struct GemmEpilogueGradTensors {
   Tensor *x, *y, *dout, *dx, *dy, *dbias;
 };
 
 template <typename T>
-void Backward(const Problem& p, const GemmBatch& batch, const GradTensors& t) {
+void GemmEpilogueBackward(const Problem& p, const GemmBatch& batch,
+                          const GemmEpilogueGradTensors& t) {
   const T* g = t.dout->data<T>();
   const T* x = t.x->data<T>();
   const T* y = t.y->data<T>();
@@ -144,14 +145,14 @@ void Backward(const Problem& p, const GemmBatch& batch, const GradTensors& t) {
   });
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context) {
+absl::StatusOr<Step> BindGemmEpilogueBackward(BindContext* context) {
   const auto& activation = context->Attr<std::string>("activation_grad");
   if (activation != "none" && !activation.empty())
     return Unimplemented("attr 'activation_grad' is '%s'; only none is here",
                          activation);
-  GradTensors t = {context->Input("X"),    context->Input("Y"),
-                   context->Input("DOut"), context->Output("DX"),
-                   context->Output("DY"),  context->Output("DBias")};
+  GemmEpilogueGradTensors t = {
+      context->Input("X"),   context->Input("Y"),   context->Input("DOut"),
+      context->Output("DX"), context->Output("DY"), context->Output("DBias")};
   PD_ASSIGN_OR_RETURN(const Problem p,
                       ReadProblem(context->op(), t.x->shape(), t.y->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", t.x->dtype(), t.y->shape()));
@@ -160,13 +161,13 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   return DispatchFloat(t.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      Backward<T>(p, batch, t);
+      GemmEpilogueBackward<T>(p, batch, t);
       return absl::OkStatus();
     });
   });
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferGemmEpilogueForward(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   const TensorMeta& y = context->Input("Y");
   PD_ASSIGN_OR_RETURN(const Problem p,
@@ -190,7 +191,8 @@ absl::Status InferBackward(InferContext* context) {
 }
 
 // The activation's own gradient op, then the product's.
-absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
+absl::StatusOr<std::vector<OpDesc>> MakeGemmEpilogueGrad(
+    const GradRequest& request) {
   const OpDesc& op = request.op;
   const auto wanted = [&](const std::string& name) {
     return request.needs_grad(name) ? GradName(name) : std::string(kEmptyVar);
@@ -242,7 +244,9 @@ absl::Status RegisterFusedGemmEpilogue(OpRegistry* registry) {
   fused.OptionalOutput("ReserveSpace");
   fused.Attr("trans_x", false).Attr("trans_y", false);
   fused.Attr("activation", std::string("none")).Attr("approximate", false);
-  fused.Infer(InferForward).Grad(MakeGrad).Reference(BindForward);
+  fused.Infer(InferGemmEpilogueForward)
+      .Grad(MakeGemmEpilogueGrad)
+      .Reference(BindGemmEpilogueForward);
   PD_RETURN_IF_ERROR(registry->Add(std::move(fused)));
 
   OpDef grad("fused_gemm_epilogue_grad");
@@ -250,7 +254,7 @@ absl::Status RegisterFusedGemmEpilogue(OpRegistry* registry) {
   grad.OptionalOutput("DX").OptionalOutput("DY").OptionalOutput("DBias");
   grad.Attr("trans_x", false).Attr("trans_y", false);
   grad.Attr("activation_grad", std::string("none"));
-  grad.Infer(InferBackward).NoGrad().Reference(BindBackward);
+  grad.Infer(InferBackward).NoGrad().Reference(BindGemmEpilogueBackward);
   return registry->Add(std::move(grad));
 }
 

@@ -23,7 +23,7 @@ namespace pd {
 namespace {
 
 // Rows of `width` elements; the tensors but Out may be null.
-struct Rows {
+struct FusedLayerNormRows {
   int64_t count = 0, width = 0;
   double epsilon = 0;
   Tensor *scale = nullptr, *bias = nullptr, *mean = nullptr,
@@ -31,9 +31,12 @@ struct Rows {
 };
 
 // Reads the tensors of the norm. `slots` are those of scale and bias.
-absl::StatusOr<Rows> ReadRows(BindContext* context, int64_t count,
-                              int64_t width, DType dtype, const char* bias) {
-  Rows rows;
+absl::StatusOr<FusedLayerNormRows> ReadFusedLayerNormRows(BindContext* context,
+                                                          int64_t count,
+                                                          int64_t width,
+                                                          DType dtype,
+                                                          const char* bias) {
+  FusedLayerNormRows rows;
   rows.count = count;
   rows.width = width;
   rows.epsilon = context->Attr<float>("epsilon");
@@ -49,7 +52,7 @@ absl::StatusOr<Rows> ReadRows(BindContext* context, int64_t count,
 
 // Normalises `out` in place.
 template <typename T>
-void Normalize(const Rows& rows, T* out) {
+void Normalize(const FusedLayerNormRows& rows, T* out) {
   ParallelFor(rows.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       T* row = out + r * rows.width;
@@ -88,9 +91,10 @@ absl::StatusOr<Step> BindSkip(BindContext* context) {
   const size_t axis =
       static_cast<size_t>(context->Attr<int32_t>("begin_norm_axis"));
   PD_ASSIGN_OR_RETURN(
-      const Rows rows,
-      ReadRows(context, NumElements(x->shape(), 0, axis),
-               NumElements(x->shape(), axis, x->rank()), x->dtype(), "Bias"));
+      const FusedLayerNormRows rows,
+      ReadFusedLayerNormRows(context, NumElements(x->shape(), 0, axis),
+                             NumElements(x->shape(), axis, x->rank()),
+                             x->dtype(), "Bias"));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
@@ -108,8 +112,8 @@ absl::Status InferSkip(InferContext* context) {
   return InferUnary(context);
 }
 
-absl::StatusOr<Shape> FcShape(const OpDesc& op, const Shape& x,
-                              const Shape& w) {
+absl::StatusOr<Shape> FusedLayerNormFcShape(const OpDesc& op, const Shape& x,
+                                            const Shape& w) {
   const int32_t axis = op.Attr<int32_t>("x_num_col_dims");
   if (axis < 1 || axis >= static_cast<int32_t>(x.size()) || w.size() != 2)
     return InvalidArgument(
@@ -125,15 +129,16 @@ absl::StatusOr<Shape> FcShape(const OpDesc& op, const Shape& x,
   return out;
 }
 
-absl::StatusOr<Step> BindFc(BindContext* context) {
+absl::StatusOr<Step> BindFusedLayerNormFc(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* w = context->Input("W");
   Tensor* y = context->Input("Y");
   Tensor* bias = context->Input("Bias0");
   Tensor* out = context->Output("Out");
   const DType dtype = x->dtype();
-  PD_ASSIGN_OR_RETURN(const Shape shape,
-                      FcShape(context->op(), x->shape(), w->shape()));
+  PD_ASSIGN_OR_RETURN(
+      const Shape shape,
+      FusedLayerNormFcShape(context->op(), x->shape(), w->shape()));
   PD_RETURN_IF_ERROR(CheckAxis(context->op(), shape.size()));
   const GemmShape gemm{NumElements(shape, 0, shape.size() - 1), w->dim(1),
                        w->dim(0)};
@@ -144,9 +149,10 @@ absl::StatusOr<Step> BindFc(BindContext* context) {
   const size_t axis =
       static_cast<size_t>(context->Attr<int32_t>("begin_norm_axis"));
   PD_ASSIGN_OR_RETURN(
-      const Rows rows,
-      ReadRows(context, NumElements(shape, 0, axis),
-               NumElements(shape, axis, shape.size()), dtype, "Bias1"));
+      const FusedLayerNormRows rows,
+      ReadFusedLayerNormRows(context, NumElements(shape, 0, axis),
+                             NumElements(shape, axis, shape.size()), dtype,
+                             "Bias1"));
   const bool relu = context->Attr<std::string>("activation_type") == "relu";
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -164,10 +170,11 @@ absl::StatusOr<Step> BindFc(BindContext* context) {
   });
 }
 
-absl::Status InferFc(InferContext* context) {
+absl::Status InferFusedLayerNormFc(InferContext* context) {
   const TensorMeta& x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const Shape shape, FcShape(context->op(), x.shape,
-                                                 context->Input("W").shape));
+  PD_ASSIGN_OR_RETURN(
+      const Shape shape,
+      FusedLayerNormFcShape(context->op(), x.shape, context->Input("W").shape));
   PD_RETURN_IF_ERROR(CheckAxis(context->op(), shape.size()));
   const auto activation = context->Attr<std::string>("activation_type");
   if (activation != "" && activation != "relu")
@@ -196,9 +203,9 @@ absl::StatusOr<Step> BindEmbedding(BindContext* context) {
   }
   Tensor* out = context->Output("Out");
   const DType dtype = tables[0]->dtype();
-  PD_ASSIGN_OR_RETURN(
-      const Rows rows,
-      ReadRows(context, ids[0]->size(), tables[0]->dim(1), dtype, "Bias"));
+  PD_ASSIGN_OR_RETURN(const FusedLayerNormRows rows,
+                      ReadFusedLayerNormRows(context, ids[0]->size(),
+                                             tables[0]->dim(1), dtype, "Bias"));
   if (out->size() != rows.count * rows.width)
     return InvalidArgument("'Ids' has shape %s; expected one number a row",
                            ToString(ids[0]->shape()));
@@ -252,7 +259,7 @@ absl::Status RegisterFusedLayerNorm(OpRegistry* registry) {
   fc.OptionalOutput("Mean").OptionalOutput("Variance");
   fc.Attr("x_num_col_dims", int32_t{1}).Attr("activation_type", std::string());
   fc.Attr("epsilon", 1e-5f).Attr("begin_norm_axis", int32_t{1});
-  fc.Infer(InferFc).NoGrad().Reference(BindFc);
+  fc.Infer(InferFusedLayerNormFc).NoGrad().Reference(BindFusedLayerNormFc);
   PD_RETURN_IF_ERROR(registry->Add(std::move(fc)));
 
   OpDef embedding("fused_embedding_eltwise_layernorm");

@@ -161,7 +161,7 @@ absl::Status Join(const TensorMeta& piece, TensorMeta* out) {
   return absl::OkStatus();
 }
 
-absl::Status Infer(InferContext* context) {
+absl::Status InferLookupConcat(InferContext* context) {
   PD_RETURN_IF_ERROR(CheckLists(*context));
   const auto looked_up = context->op().Attr<std::vector<bool>>("looked_up");
   TensorMeta out;
@@ -191,7 +191,7 @@ absl::Status RegisterFusedLookupConcat(OpRegistry* registry) {
   op.Inputs("W").Inputs("Ids").OptionalInputs("X").Output("Out");
   op.RequiredAttr("looked_up", AttrType::kBooleans);
   op.RequiredAttr("padding_idx", AttrType::kLongs);
-  op.Infer(Infer).NoGrad().Reference(Bind);
+  op.Infer(InferLookupConcat).NoGrad().Reference(Bind);
   return registry->Add(std::move(op));
 }
 

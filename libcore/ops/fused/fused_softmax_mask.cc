@@ -18,18 +18,18 @@
 namespace pd {
 namespace {
 
-struct Rows {
+struct SoftmaxMaskRows {
   int64_t count, columns, rows, heads;
 };
 
-absl::StatusOr<Rows> ReadRows(const Shape& x) {
+absl::StatusOr<SoftmaxMaskRows> ReadSoftmaxMaskRows(const Shape& x) {
   if (x.size() != 4)
     return InvalidArgument("'X' has shape %s; expected rank 4", ToString(x));
-  return Rows{x[0] * x[1] * x[2], x[3], x[2], x[1]};
+  return SoftmaxMaskRows{x[0] * x[1] * x[2], x[3], x[2], x[1]};
 }
 
 template <typename Body>
-void ForEachRow(const Rows& rows, const Body& body) {
+void ForEachRow(const SoftmaxMaskRows& rows, const Body& body) {
   ParallelFor(rows.count, 4096 / (rows.columns + 1) + 1,
               [&](int64_t begin, int64_t end) {
                 for (int64_t r = begin; r < end; ++r) body(r);
@@ -52,7 +52,8 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* mask = context->Input("Mask");
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const Rows rows, ReadRows(x->shape()));
+  PD_ASSIGN_OR_RETURN(const SoftmaxMaskRows rows,
+                      ReadSoftmaxMaskRows(x->shape()));
   if (mask != nullptr)
     PD_RETURN_IF_ERROR(ExpectInput(*context, "Mask", x->dtype(),
                                    {x->dim(0), 1, x->dim(2), x->dim(3)}));
@@ -80,7 +81,8 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context) {
   Tensor* softmax = context->Input("Softmax");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_ASSIGN_OR_RETURN(const Rows rows, ReadRows(softmax->shape()));
+  PD_ASSIGN_OR_RETURN(const SoftmaxMaskRows rows,
+                      ReadSoftmaxMaskRows(softmax->shape()));
   PD_RETURN_IF_ERROR(
       ExpectInput(*context, "Out@GRAD", softmax->dtype(), softmax->shape()));
   return DispatchFloat(softmax->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -99,20 +101,21 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context) {
   });
 }
 
-absl::Status Infer(InferContext* context) {
+absl::Status InferSoftmaxMask(InferContext* context) {
   const Shape& x = context->Input("X").shape;
   if (x.size() != 4)
     return InvalidArgument("'X' has shape %s; expected rank 4", ToString(x));
   return InferUnary(context);
 }
 
-absl::Status InferGrad(InferContext* context) {
+absl::Status InferSoftmaxMaskGrad(InferContext* context) {
   context->Share("Softmax", "X@GRAD");
   return absl::OkStatus();
 }
 
 // The gradient op calls Out "Softmax".
-absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
+absl::StatusOr<std::vector<OpDesc>> MakeSoftmaxMaskGrad(
+    const GradRequest& request) {
   const OpDesc& op = request.op;
   std::vector<OpDesc> ops;
   if (!request.needs_grad(op.Input("X")[0])) return ops;
@@ -129,13 +132,13 @@ absl::Status Add(OpRegistry* registry, const std::string& type, bool mask) {
   OpDef op(type);
   op.Input("X");
   if (mask) op.Input("Mask");
-  op.Output("Out").Infer(Infer).Reference(BindSoftmax);
-  op.Grad(GradMaker(MakeGrad));
+  op.Output("Out").Infer(InferSoftmaxMask).Reference(BindSoftmax);
+  op.Grad(GradMaker(MakeSoftmaxMaskGrad));
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad(type + "_grad");
   grad.Input("Softmax").Input("Out@GRAD").Output("X@GRAD");
-  grad.Infer(InferGrad).NoGrad().Reference(BindSoftmaxGrad);
+  grad.Infer(InferSoftmaxMaskGrad).NoGrad().Reference(BindSoftmaxGrad);
   return registry->Add(std::move(grad));
 }
 

@@ -145,7 +145,7 @@ void AttendGrad(const Attention& a, const Head<T>& head, const T* dout,
   }
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindAttentionForward(BindContext* context) {
   Tensor* query = context->Input("query");
   Tensor* key = context->Input("key");
   Tensor* value = context->Input("value");
@@ -176,7 +176,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context) {
+absl::StatusOr<Step> BindAttentionBackward(BindContext* context) {
   Tensor* query = context->Input("query");
   Tensor* key = context->Input("key");
   Tensor* value = context->Input("value");
@@ -212,7 +212,7 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   });
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferAttentionForward(InferContext* context) {
   const TensorMeta& query = context->Input("query");
   const Shape& key = context->Input("key").shape;
   const Shape& value = context->Input("value").shape;
@@ -231,7 +231,7 @@ absl::Status InferForward(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddAttentionAttrs(OpDef* def) {
   def->Attr("scale", 1.0f)
       .Attr("dropout_prob", 0.0f)
       .Attr("is_test", false)
@@ -291,8 +291,8 @@ absl::Status RegisterScaledDotProductAttention(OpRegistry* registry) {
   op.Output("output")
       .IntermediateOutput("logsumexp")
       .IntermediateOutput("mask");
-  AddAttrs(&op);
-  op.Infer(InferForward).Reference(BindForward);
+  AddAttentionAttrs(&op);
+  op.Infer(InferAttentionForward).Reference(BindAttentionForward);
   op.Grad(GradSpec{"scaled_dot_product_attention_grad",
                    {"query", "key", "value", "bias"},
                    {"output", "mask"},
@@ -305,8 +305,8 @@ absl::Status RegisterScaledDotProductAttention(OpRegistry* registry) {
   grad.OptionalInput("output").OptionalInput("mask").Input("output@GRAD");
   grad.OptionalOutput("query@GRAD").OptionalOutput("key@GRAD");
   grad.OptionalOutput("value@GRAD").OptionalOutput("bias@GRAD");
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindBackward);
+  AddAttentionAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindAttentionBackward);
   return registry->Add(std::move(grad));
 }
 

@@ -25,7 +25,7 @@
 namespace pd {
 namespace {
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferSparseAttentionForward(InferContext* context) {
   const TensorMeta& q = context->Input("Q");
   if (q.shape.size() != 4)
     return InvalidArgument("Q has shape %s; expected [n, heads, length, d]",
@@ -126,7 +126,7 @@ void RowSoftmax(const T* dots, int64_t begin, int64_t end, T scale,
   for (int64_t k = begin; sum > T(0) && k < end; ++k) weights[k] /= sum;
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindSparseAttentionForward(BindContext* context) {
   Tensor* q = context->Input("Q");
   Tensor* k = context->Input("K");
   Tensor* v = context->Input("V");
@@ -234,7 +234,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
   });
 }
 
-absl::Status InferGrad(InferContext* context) {
+absl::Status InferSparseAttentionGrad(InferContext* context) {
   for (const char* slot : {"Q", "K", "V"})
     context->Share(slot, std::string(slot) + "@GRAD");
   return absl::OkStatus();
@@ -250,7 +250,7 @@ absl::Status RegisterSparseAttention(OpRegistry* registry) {
   }
   op.OptionalInput("KeyPaddingMask").OptionalInput("AttnMask");
   op.Output("Out").Output("SparseDotSdd").Output("Softmax");
-  op.Infer(InferForward).Reference(BindForward);
+  op.Infer(InferSparseAttentionForward).Reference(BindSparseAttentionForward);
   op.Grad(GradSpec{"sparse_attention_grad",
                    {"Q", "K", "V", "Offset", "Columns"},
                    {"SparseDotSdd", "Softmax"},
@@ -260,7 +260,7 @@ absl::Status RegisterSparseAttention(OpRegistry* registry) {
   grad.Input("SparseDotSdd").Input("Softmax").Input("Out@GRAD");
   for (const char* slot : {"Q@GRAD", "K@GRAD", "V@GRAD"})
     grad.OptionalOutput(slot);
-  grad.Infer(InferGrad).NoGrad().Reference(BindGrad);
+  grad.Infer(InferSparseAttentionGrad).NoGrad().Reference(BindGrad);
   return registry->Add(std::move(grad));
 }
 

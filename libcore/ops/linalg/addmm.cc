@@ -15,21 +15,21 @@
 namespace pd {
 namespace {
 
-struct Form {
+struct AddmmForm {
   int64_t m = 0, n = 0, k = 0;
   Broadcast input;  // Input and [m, n]
 
   Shape Out() const { return {m, n}; }
 };
 
-absl::StatusOr<Form> FormOf(const Shape& input, const Shape& x,
-                            const Shape& y) {
+absl::StatusOr<AddmmForm> AddmmFormOf(const Shape& input, const Shape& x,
+                                      const Shape& y) {
   if (x.size() != 2 || y.size() != 2 ||
       (x[1] != y[0] && x[1] >= 0 && y[0] >= 0))
     return InvalidArgument(
         "'X' has shape %s, 'Y' has shape %s; expected [m, k] and [k, n]",
         ToString(x), ToString(y));
-  Form f;
+  AddmmForm f;
   f.m = x[0];
   f.n = y[1];
   f.k = x[1];
@@ -44,13 +44,13 @@ absl::StatusOr<Form> FormOf(const Shape& input, const Shape& x,
   return f;
 }
 
-absl::StatusOr<Form> FormOf(const BindContext& context) {
+absl::StatusOr<AddmmForm> AddmmFormOf(const BindContext& context) {
   const Tensor* x = context.Input("X");
   const Tensor* y = context.Input("Y");
   const Tensor* input = context.Input("Input");
   PD_RETURN_IF_ERROR(ExpectInput(context, "Y", x->dtype(), y->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(context, "Input", x->dtype(), input->shape()));
-  return FormOf(input->shape(), x->shape(), y->shape());
+  return AddmmFormOf(input->shape(), x->shape(), y->shape());
 }
 
 absl::StatusOr<Step> BindAddmm(BindContext* context) {
@@ -60,7 +60,7 @@ absl::StatusOr<Step> BindAddmm(BindContext* context) {
   Tensor* out = context->Output("Out");
   const float alpha = context->Attr<float>("Alpha");
   const float beta = context->Attr<float>("Beta");
-  PD_ASSIGN_OR_RETURN(const Form f, FormOf(*context));
+  PD_ASSIGN_OR_RETURN(const AddmmForm f, AddmmFormOf(*context));
   const auto loop = BroadcastLoop(f.input);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -88,7 +88,7 @@ absl::StatusOr<Step> BindAddmmGrad(BindContext* context) {
   context->NoBuffer(context->Input("Input"));
   const float alpha = context->Attr<float>("Alpha");
   const float beta = context->Attr<float>("Beta");
-  PD_ASSIGN_OR_RETURN(const Form f, FormOf(*context));
+  PD_ASSIGN_OR_RETURN(const AddmmForm f, AddmmFormOf(*context));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", x->dtype(), f.Out()));
   const auto loop = BroadcastLoop(f.input);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -117,8 +117,9 @@ absl::StatusOr<Step> BindAddmmGrad(BindContext* context) {
 
 absl::Status InferAddmm(InferContext* context) {
   const TensorMeta& x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const Form f, FormOf(context->Input("Input").shape,
-                                           x.shape, context->Input("Y").shape));
+  PD_ASSIGN_OR_RETURN(const AddmmForm f,
+                      AddmmFormOf(context->Input("Input").shape, x.shape,
+                                  context->Input("Y").shape));
   context->SetOutput("Out", f.Out(), x.dtype);
   return absl::OkStatus();
 }

@@ -50,7 +50,7 @@ void AddScaled(int64_t n, T a, const T* x, T* y) {
   for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindBilinearForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
   Tensor* w = context->Input("Weight");
@@ -84,7 +84,7 @@ struct GradTensors {
 };
 
 template <typename T>
-void Backward(const Sizes& s, const GradTensors& t) {
+void BilinearBackward(const Sizes& s, const GradTensors& t) {
   for (Tensor* to : {t.dx, t.dy, t.dw, t.dbias})
     if (to != nullptr) std::fill_n(to->data<T>(), to->size(), T(0));
   for (int64_t n = 0; n < s.n; ++n) {
@@ -121,7 +121,7 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
-      Backward<T>(s, t);
+      BilinearBackward<T>(s, t);
       return absl::OkStatus();
     });
   });
@@ -154,7 +154,7 @@ absl::Status InferGrad(InferContext* context) {
 absl::Status RegisterBilinearTensorProduct(OpRegistry* registry) {
   OpDef op("bilinear_tensor_product");
   op.Input("X").Input("Y").Input("Weight").OptionalInput("Bias");
-  op.Output("Out").Infer(Infer).Reference(BindForward);
+  op.Output("Out").Infer(Infer).Reference(BindBilinearForward);
   op.Grad(GradSpec{"bilinear_tensor_product_grad",
                    {"X", "Y", "Weight"},
                    {},

@@ -66,7 +66,7 @@ absl::StatusOr<Step> BindCholeskyGrad(BindContext* context) {
 }
 
 // X and Y of cholesky_solve.
-absl::StatusOr<MatrixPairs> SystemOf(const Shape& x, const Shape& y) {
+absl::StatusOr<MatrixPairs> CholeskySystemOf(const Shape& x, const Shape& y) {
   PD_ASSIGN_OR_RETURN(const Matrices b, MatricesOf("X", x));
   PD_ASSIGN_OR_RETURN(const Matrices a, SquareMatricesOf("Y", y));
   if (a.rows != b.rows && a.rows >= 0 && b.rows >= 0)
@@ -91,7 +91,7 @@ absl::StatusOr<Step> BindCholeskySolve(BindContext* context) {
   PD_RETURN_IF_ERROR(CheckReal(x->dtype()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", x->dtype(), y->shape()));
   PD_ASSIGN_OR_RETURN(const MatrixPairs pairs,
-                      SystemOf(x->shape(), y->shape()));
+                      CholeskySystemOf(x->shape(), y->shape()));
   return Step([=](const RunContext&) {
     for (size_t i = 0; i < pairs.of_x.size(); ++i)
       Store(SolveByFactor(Load(y, pairs.y, pairs.of_y[i]), upper,
@@ -112,7 +112,7 @@ absl::StatusOr<Step> BindCholeskySolveGrad(BindContext* context) {
   const bool upper = context->Attr<bool>("upper");
   PD_RETURN_IF_ERROR(CheckReal(x->dtype()));
   PD_ASSIGN_OR_RETURN(const MatrixPairs pairs,
-                      SystemOf(x->shape(), y->shape()));
+                      CholeskySystemOf(x->shape(), y->shape()));
   const int64_t elements =
       static_cast<int64_t>(pairs.of_x.size()) * pairs.x.rows * pairs.x.cols;
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", x->dtype(), y->shape()));
@@ -149,7 +149,7 @@ absl::Status InferCholeskyGrad(InferContext* context) {
 absl::Status InferCholeskySolve(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const MatrixPairs pairs,
-                      SystemOf(x.shape, context->Input("Y").shape));
+                      CholeskySystemOf(x.shape, context->Input("Y").shape));
   Shape shape = pairs.batch;
   shape.push_back(pairs.x.rows);
   shape.push_back(pairs.x.cols);

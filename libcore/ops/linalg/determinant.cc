@@ -126,7 +126,7 @@ absl::Status InferDeterminant(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddDeterminantOp(OpRegistry* registry, const std::string& type) {
   OpDef op(type);
   op.Input("Input").Output("Out");
   op.Infer(InferDeterminant).Reference(BindDeterminant);
@@ -143,8 +143,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterDeterminant(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "determinant"));
-  return AddOp(registry, "slogdeterminant");
+  PD_RETURN_IF_ERROR(AddDeterminantOp(registry, "determinant"));
+  return AddDeterminantOp(registry, "slogdeterminant");
 }
 
 }  // namespace pd

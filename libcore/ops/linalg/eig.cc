@@ -63,8 +63,8 @@ MatrixXcd LoadComplexOrZero(const Tensor* t, const Matrices& m, int64_t i) {
 }
 
 // The factor between V^-H and V^H in X@GRAD.
-MatrixXcd Inner(const MatrixXcd& v, const MatrixXcd& w, const MatrixXcd& dw,
-                const MatrixXcd& dv) {
+MatrixXcd EigInner(const MatrixXcd& v, const MatrixXcd& w, const MatrixXcd& dw,
+                   const MatrixXcd& dv) {
   const MatrixXcd vh = v.adjoint();
   MatrixXcd inner = TimesComplex(vh, dv);
   const MatrixXcd overlap = TimesComplex(vh, v);
@@ -101,9 +101,9 @@ absl::StatusOr<Step> BindEigGrad(BindContext* context) {
   return Step([=](const RunContext&) {
     for (int64_t i = 0; i < m.count(); ++i) {
       const MatrixXcd v = LoadComplex(vectors, m, i);
-      const MatrixXcd inner = Inner(v, LoadComplex(values, columns, i),
-                                    LoadComplexOrZero(dvalues, columns, i),
-                                    LoadComplexOrZero(dvectors, m, i));
+      const MatrixXcd inner = EigInner(v, LoadComplex(values, columns, i),
+                                       LoadComplexOrZero(dvalues, columns, i),
+                                       LoadComplexOrZero(dvectors, m, i));
       StoreComplex(SolveComplex(v.adjoint(), TimesComplex(inner, v.adjoint())),
                    dx, m, i);
     }
@@ -126,7 +126,7 @@ absl::Status InferEigGrad(InferContext* context) {
   const TensorMeta& vectors = context->Input("Eigenvectors");
   context->SetOutput("X@GRAD", vectors.shape,
                      context->HasInput("X") ? context->Input("X").dtype
-                                            : RealOf(vectors.dtype));
+                                            : RealDTypeOf(vectors.dtype));
   return absl::OkStatus();
 }
 

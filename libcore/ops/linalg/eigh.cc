@@ -54,8 +54,8 @@ absl::StatusOr<Step> BindEigh(BindContext* context) {
 }
 
 // The factor between V and V^H in X@GRAD; `projected` is V^H dV.
-MatrixXcd Inner(const MatrixXd& w, const MatrixXd& dw,
-                const MatrixXcd& projected) {
+MatrixXcd EighInner(const MatrixXd& w, const MatrixXd& dw,
+                    const MatrixXcd& projected) {
   MatrixXcd inner = 0.5 * (projected - projected.adjoint());
   for (Eigen::Index i = 0; i < inner.rows(); ++i)
     for (Eigen::Index j = 0; j < inner.cols(); ++j) {
@@ -72,7 +72,7 @@ absl::StatusOr<Step> BindEighGrad(BindContext* context) {
   Tensor* dvalues = context->Input("Eigenvalues@GRAD");
   Tensor* dvectors = context->Input("Eigenvectors@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  const DType dtype = vectors->dtype(), real = RealOf(dtype);
+  const DType dtype = vectors->dtype(), real = RealDTypeOf(dtype);
   PD_RETURN_IF_ERROR(CheckRealOrComplex(dtype));
   PD_ASSIGN_OR_RETURN(const Matrices m,
                       SquareMatricesOf("Eigenvectors", vectors->shape()));
@@ -92,8 +92,9 @@ absl::StatusOr<Step> BindEighGrad(BindContext* context) {
       MatrixXcd projected = MatrixXcd::Zero(m.rows, m.cols);
       if (dvectors != nullptr)
         projected = TimesComplex(v.adjoint(), LoadComplex(dvectors, m, i));
-      const MatrixXcd inner = Inner(LoadOrZero(values, columns, i),
-                                    LoadOrZero(dvalues, columns, i), projected);
+      const MatrixXcd inner =
+          EighInner(LoadOrZero(values, columns, i),
+                    LoadOrZero(dvalues, columns, i), projected);
       StoreComplex(TimesComplex(TimesComplex(v, inner), v.adjoint()), dx, m, i);
     }
     return absl::OkStatus();
@@ -104,7 +105,7 @@ absl::Status InferEigh(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_RETURN_IF_ERROR(IsUpper(context->op()).status());
   PD_ASSIGN_OR_RETURN(const Matrices m, SquareMatricesOf("X", x.shape));
-  context->SetOutput("Eigenvalues", m.With({m.rows}), RealOf(x.dtype));
+  context->SetOutput("Eigenvalues", m.With({m.rows}), RealDTypeOf(x.dtype));
   context->SetOutput("Eigenvectors", x.shape, x.dtype);
   return absl::OkStatus();
 }

@@ -51,7 +51,7 @@ bool Has(const Labels& labels, Label label) {
 
 using Extents = std::map<Label, int64_t>;
 
-int64_t Product(const Labels& labels, const Extents& extents) {
+int64_t EinsumProduct(const Labels& labels, const Extents& extents) {
   int64_t product = 1;
   for (const Label label : labels) product *= extents.at(label);
   return product;
@@ -119,8 +119,10 @@ Labelled<T> Contract(const Labelled<T>& a, const Labelled<T>& b,
     if (!Has(a.labels, label) && Has(keep, label)) only_b.push_back(label);
   const auto left = Rearrange(a, Joined(both, only_a, summed), extents, false);
   const auto right = Rearrange(b, Joined(both, summed, only_b), extents, false);
-  const int64_t count = Product(both, extents), m = Product(only_a, extents),
-                n = Product(only_b, extents), k = Product(summed, extents);
+  const int64_t count = EinsumProduct(both, extents),
+                m = EinsumProduct(only_a, extents),
+                n = EinsumProduct(only_b, extents),
+                k = EinsumProduct(summed, extents);
   std::vector<T> out(static_cast<size_t>(count * m * n));
   GemmBatch batch(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i)
@@ -179,26 +181,28 @@ absl::StatusOr<Step> BindEinsum(BindContext* context) {
     if (Tensor* cache = context->Output("InnerCache", i); cache != nullptr)
       kept.emplace_back(operands[i], cache);
   PD_ASSIGN_OR_RETURN(const Equation e, ReadEquation(*context, operands));
-  return DispatchArithmetic(out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    return Step([=](const RunContext&) {
-      std::vector<Labelled<T>> labelled;
-      for (size_t i = 0; i < operands.size(); ++i)
-        labelled.push_back(LabelledTensor<T>(operands[i], e.operands[i]));
-      const auto result = ContractAll(std::move(labelled), e.out, e.extents);
-      std::copy(result.begin(), result.end(), out->data<T>());
-      for (const auto& [from, to] : kept)
-        if (from->bytes() > 0)
-          std::memcpy(to->raw(), from->raw(), from->bytes());
-      return absl::OkStatus();
-    });
-  });
+  return DispatchArithmetic(
+      out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return Step([=](const RunContext&) {
+          std::vector<Labelled<T>> labelled;
+          for (size_t i = 0; i < operands.size(); ++i)
+            labelled.push_back(LabelledTensor<T>(operands[i], e.operands[i]));
+          const auto result =
+              ContractAll(std::move(labelled), e.out, e.extents);
+          std::copy(result.begin(), result.end(), out->data<T>());
+          for (const auto& [from, to] : kept)
+            if (from->bytes() > 0)
+              std::memcpy(to->raw(), from->raw(), from->bytes());
+          return absl::OkStatus();
+        });
+      });
 }
 
 // The gradient of operand `which`, in its own shape.
 template <typename T>
-void Backward(const Equation& e, const std::vector<Tensor*>& operands,
-              const Tensor* dout, size_t which, Tensor* to) {
+void EinsumBackward(const Equation& e, const std::vector<Tensor*>& operands,
+                    const Tensor* dout, size_t which, Tensor* to) {
   Labelled<T> g = LabelledTensor<T>(dout, e.out);
   std::vector<Labelled<T>> others = {g};
   std::set<Label> known(e.out.begin(), e.out.end());
@@ -262,14 +266,16 @@ absl::StatusOr<Step> BindEinsumGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const Equation e, ReadEquation(*context, operands));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", operands[0]->dtype(),
                                  e.ShapeOf(e.out)));
-  return DispatchArithmetic(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    return Step([=](const RunContext&) {
-      for (size_t i = 0; i < grads.size(); ++i)
-        if (grads[i] != nullptr) Backward<T>(e, operands, dout, i, grads[i]);
-      return absl::OkStatus();
-    });
-  });
+  return DispatchArithmetic(
+      dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return Step([=](const RunContext&) {
+          for (size_t i = 0; i < grads.size(); ++i)
+            if (grads[i] != nullptr)
+              EinsumBackward<T>(e, operands, dout, i, grads[i]);
+          return absl::OkStatus();
+        });
+      });
 }
 
 absl::Status InferEinsum(InferContext* context) {

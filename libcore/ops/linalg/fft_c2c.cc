@@ -348,7 +348,7 @@ absl::StatusOr<Step> BindC2rGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op, const char* flag) {
+void AddFftAttrs(OpDef* op, const char* flag) {
   op->RequiredAttr("axes", AttrType::kLongs);
   op->RequiredAttr("normalization", AttrType::kString);
   op->RequiredAttr("forward", AttrType::kBoolean);
@@ -363,13 +363,13 @@ struct Functions {
   BindFn bind;
 };
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type,
-                   const char* flag, const Functions& forward,
-                   const Functions& backward) {
+absl::Status AddFft(OpRegistry* registry, const std::string& type,
+                    const char* flag, const Functions& forward,
+                    const Functions& backward) {
   const bool reads_x = type == "fft_r2c";
   OpDef op(type);
   op.Input("X").Output("Out").Infer(forward.infer).Reference(forward.bind);
-  AddAttrs(&op, flag);
+  AddFftAttrs(&op, flag);
   GradSpec spec{type + "_grad", {}, {}, {"Out"}, {"X"}};
   if (reads_x) spec.inputs = {"X"};
   op.Grad(std::move(spec));
@@ -377,7 +377,7 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type,
   OpDef grad(type + "_grad");
   if (reads_x) grad.Input("X");
   grad.Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad, flag);
+  AddFftAttrs(&grad, flag);
   grad.Infer(backward.infer).NoGrad().Reference(backward.bind);
   return registry->Add(std::move(grad));
 }
@@ -385,12 +385,13 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type,
 }  // namespace
 
 absl::Status RegisterFftC2c(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "fft_c2c", "", {InferC2c, BindC2c},
-                           {InferC2cGrad, BindC2cGrad}));
-  PD_RETURN_IF_ERROR(AddOp(registry, "fft_r2c", "onesided", {InferR2c, BindR2c},
-                           {InferGradLikeInput, BindR2cGrad}));
-  return AddOp(registry, "fft_c2r", "last_dim_size", {InferC2r, BindC2r},
-               {InferC2rGrad, BindC2rGrad});
+  PD_RETURN_IF_ERROR(AddFft(registry, "fft_c2c", "", {InferC2c, BindC2c},
+                            {InferC2cGrad, BindC2cGrad}));
+  PD_RETURN_IF_ERROR(AddFft(registry, "fft_r2c", "onesided",
+                            {InferR2c, BindR2c},
+                            {InferGradLikeInput, BindR2cGrad}));
+  return AddFft(registry, "fft_c2r", "last_dim_size", {InferC2r, BindC2r},
+                {InferC2rGrad, BindC2rGrad});
 }
 
 }  // namespace pd

@@ -133,24 +133,22 @@ absl::StatusOr<Step> Cut(const Frames& f, Tensor* from, Tensor* to) {
 
 // to = the sum of the frames in `from`.
 absl::StatusOr<Step> Join(const Frames& f, Tensor* from, Tensor* to) {
-  return DispatchArithmetic(
-      to->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return Step(
-            [from, to,
-             loop = f.Loop(f.samples == 0 ? 0 : to->size() / f.samples)](
-                const RunContext&) {
-              std::fill_n(to->data<T>(), to->size(), T(0));
-              const auto stride = loop.row_strides();
-              loop.ForParts(0, loop.size(), [&](const auto& at, int64_t n) {
-                T* sum = to->data<T>() + at[0];
-                const T* part = from->data<T>() + at[1];
-                for (int64_t j = 0; j < n; ++j)
-                  sum[j * stride[0]] += part[j * stride[1]];
-              });
-              return absl::OkStatus();
-            });
-      });
+  return DispatchArithmetic(to->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step(
+        [from, to, loop = f.Loop(f.samples == 0 ? 0 : to->size() / f.samples)](
+            const RunContext&) {
+          std::fill_n(to->data<T>(), to->size(), T(0));
+          const auto stride = loop.row_strides();
+          loop.ForParts(0, loop.size(), [&](const auto& at, int64_t n) {
+            T* sum = to->data<T>() + at[0];
+            const T* part = from->data<T>() + at[1];
+            for (int64_t j = 0; j < n; ++j)
+              sum[j * stride[0]] += part[j * stride[1]];
+          });
+          return absl::OkStatus();
+        });
+  });
 }
 
 absl::StatusOr<Step> BindFrame(BindContext* context) {
@@ -187,8 +185,8 @@ absl::StatusOr<Step> BindOverlapAddGrad(BindContext* context) {
   return Cut(f, context->Input("Out@GRAD"), dx);
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
-                   BindFn bind, BindFn bind_grad) {
+absl::Status AddFrameOp(OpRegistry* registry, const std::string& type,
+                        InferFn infer, BindFn bind, BindFn bind_grad) {
   OpDef op(type), grad(type + "_grad");
   op.Input("X").Output("Out").Infer(infer).Reference(bind);
   op.Grad(GradSpec{type + "_grad", {"X"}, {}, {"Out"}, {"X"}});
@@ -206,9 +204,9 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
 
 absl::Status RegisterFrame(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(
-      AddOp(registry, "frame", InferFrame, BindFrame, BindFrameGrad));
-  return AddOp(registry, "overlap_add", InferOverlapAdd, BindOverlapAdd,
-               BindOverlapAddGrad);
+      AddFrameOp(registry, "frame", InferFrame, BindFrame, BindFrameGrad));
+  return AddFrameOp(registry, "overlap_add", InferOverlapAdd, BindOverlapAdd,
+                    BindOverlapAddGrad);
 }
 
 }  // namespace pd

@@ -179,7 +179,7 @@ DType ComplexOf(DType dtype) {
   return dtype == DType::kFloat64 ? DType::kComplex128 : dtype;
 }
 
-DType RealOf(DType dtype) {
+DType RealDTypeOf(DType dtype) {
   if (dtype == DType::kComplex64) return DType::kFloat32;
   return dtype == DType::kComplex128 ? DType::kFloat64 : dtype;
 }

@@ -89,7 +89,7 @@ MatrixXd Lower(const MatrixXd& a, int shift = 0);
 /// complex64 for float32, complex128 for float64; complex types stay.
 DType ComplexOf(DType dtype);
 /// The reverse.
-DType RealOf(DType dtype);
+DType RealDTypeOf(DType dtype);
 
 }  // namespace pd
 

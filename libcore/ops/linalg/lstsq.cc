@@ -18,14 +18,15 @@
 namespace pd {
 namespace {
 
-struct Form {
+struct LstsqForm {
   Matrices x, y;
   bool with_rank = false, with_values = false, with_residuals = false;
   int64_t values = 0;
 };
 
-absl::StatusOr<Form> FormOf(const OpDesc& op, const Shape& x, const Shape& y) {
-  Form f;
+absl::StatusOr<LstsqForm> LstsqFormOf(const OpDesc& op, const Shape& x,
+                                      const Shape& y) {
+  LstsqForm f;
   PD_ASSIGN_OR_RETURN(f.x, MatricesOf("X", x));
   PD_ASSIGN_OR_RETURN(f.y, MatricesOf("Y", y));
   if (f.x.batch.size() != f.y.batch.size() ||
@@ -61,8 +62,8 @@ absl::StatusOr<Step> BindLstsq(BindContext* context) {
   Tensor* rank = context->Output("Rank");
   Tensor* values = context->Output("SingularValues");
   const double rcond = context->Attr<float>("rcond");
-  PD_ASSIGN_OR_RETURN(const Form f,
-                      FormOf(context->op(), x->shape(), y->shape()));
+  PD_ASSIGN_OR_RETURN(const LstsqForm f,
+                      LstsqFormOf(context->op(), x->shape(), y->shape()));
   if (f.x.batch != f.y.batch || y->dtype() != x->dtype())
     return InvalidArgument("'X' is %s %s, 'Y' is %s %s", Name(x->dtype()),
                            ToString(x->shape()), Name(y->dtype()),
@@ -105,7 +106,8 @@ absl::StatusOr<Step> BindLstsq(BindContext* context) {
 absl::Status InferLstsq(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(
-      const Form f, FormOf(context->op(), x.shape, context->Input("Y").shape));
+      const LstsqForm f,
+      LstsqFormOf(context->op(), x.shape, context->Input("Y").shape));
   context->SetOutput("Solution", f.x.With({f.x.cols, f.y.cols}), x.dtype);
   context->SetOutput(
       "Residuals", f.with_residuals ? f.x.With({f.y.cols}) : Shape{0}, x.dtype);

@@ -371,9 +371,10 @@ absl::StatusOr<Step> BindProductSecond(BindContext* context) {
   if (s.dy != nullptr && s.ddx != nullptr)
     s.y_grad = YGrad(s.p, s.ddx, dout, s.dy);
   if (s.ddout != nullptr) s.sum = context->Scratch(dout->bytes());
-  return DispatchArithmetic(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-    return SecondStep<typename decltype(tag)::type>(s);
-  });
+  return DispatchArithmetic(
+      dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        return SecondStep<typename decltype(tag)::type>(s);
+      });
 }
 
 absl::Status InferProductSecond(InferContext* context) {
@@ -411,7 +412,7 @@ absl::StatusOr<std::vector<OpDesc>> ProductSecond(const GradRequest& request) {
   return ops;
 }
 
-void AddAttrs(const std::string& type, OpDef* op) {
+void AddMatmulAttrs(const std::string& type, OpDef* op) {
   if (type == "matmul_v2") {
     op->Attr("trans_x", false).Attr("trans_y", false);
   } else if (type == "matmul") {
@@ -422,10 +423,10 @@ void AddAttrs(const std::string& type, OpDef* op) {
   }
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddMatmulOp(OpRegistry* registry, const std::string& type) {
   OpDef op(type);
   op.Input("X").Input("Y").Output("Out");
-  AddAttrs(type, &op);
+  AddMatmulAttrs(type, &op);
   op.Infer(InferProduct).Reference(BindProduct);
   op.Grad(GradSpec{type + "_grad", {"X", "Y"}, {}, {"Out"}, {"X", "Y"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
@@ -433,7 +434,7 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
   OpDef grad(type + "_grad");
   grad.Input("X").Input("Y").Input("Out@GRAD");
   grad.OptionalOutput("X@GRAD").OptionalOutput("Y@GRAD");
-  AddAttrs(type, &grad);
+  AddMatmulAttrs(type, &grad);
   grad.Infer(InferGradLikeInput).Reference(BindProductGrad);
   if (type != "matmul_v2") {
     grad.NoGrad();
@@ -447,7 +448,7 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
   second.OptionalInput("grad_x@GRAD").OptionalInput("grad_y@GRAD");
   second.OptionalOutput("X@GRAD").OptionalOutput("Y@GRAD");
   second.OptionalOutput("grad_out@GRAD");
-  AddAttrs(type, &second);
+  AddMatmulAttrs(type, &second);
   second.Infer(InferProductSecond).NoGrad().Reference(BindProductSecond);
   return registry->Add(std::move(second));
 }
@@ -456,7 +457,7 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 
 absl::Status RegisterMatmul(OpRegistry* registry) {
   for (const char* type : {"matmul_v2", "matmul", "bmm", "mul"})
-    PD_RETURN_IF_ERROR(AddOp(registry, type));
+    PD_RETURN_IF_ERROR(AddMatmulOp(registry, type));
   return absl::OkStatus();
 }
 

@@ -24,14 +24,15 @@ absl::StatusOr<VectorXd> Values(const MatrixXd& a, bool hermitian) {
   return VectorXd(eigen.values.cwiseAbs());
 }
 
-struct Form {
+struct MatrixRankForm {
   Matrices x;
   Broadcast batch;  // of X's batch and TolTensor
 };
 
-absl::StatusOr<Form> FormOf(const OpDesc& op, const Shape& x,
-                            const Shape& tolerance) {
-  Form f;
+absl::StatusOr<MatrixRankForm> MatrixRankFormOf(const OpDesc& op,
+                                                const Shape& x,
+                                                const Shape& tolerance) {
+  MatrixRankForm f;
   const bool hermitian = op.Attr<bool>("hermitian");
   PD_ASSIGN_OR_RETURN(
       f.x, hermitian ? SquareMatricesOf("X", x) : MatricesOf("X", x));
@@ -48,8 +49,9 @@ absl::StatusOr<Step> BindMatrixRank(BindContext* context) {
   const double tol = by_default ? 0.0 : context->Attr<float>("tol");
   const Shape of_tolerances =
       tolerances != nullptr ? tolerances->shape() : Shape{};
-  PD_ASSIGN_OR_RETURN(const Form f,
-                      FormOf(context->op(), x->shape(), of_tolerances));
+  PD_ASSIGN_OR_RETURN(
+      const MatrixRankForm f,
+      MatrixRankFormOf(context->op(), x->shape(), of_tolerances));
   PD_RETURN_IF_ERROR(
       ExpectOptionalInput(*context, "TolTensor", x->dtype(), of_tolerances));
   const auto loop = BroadcastLoop(f.batch);
@@ -90,7 +92,8 @@ absl::Status InferMatrixRank(InferContext* context) {
                                ? context->Input("TolTensor").shape
                                : Shape{};
   PD_ASSIGN_OR_RETURN(
-      Form f, FormOf(context->op(), context->Input("X").shape, tolerances));
+      MatrixRankForm f,
+      MatrixRankFormOf(context->op(), context->Input("X").shape, tolerances));
   context->SetOutput("Out", std::move(f.batch.out), DType::kInt32);
   return absl::OkStatus();
 }

@@ -54,9 +54,9 @@ absl::StatusOr<Chain> ChainOf(const std::vector<Shape>& shapes) {
 }
 
 // The product of factors [begin, end) in the best order.
-class Product {
+class MultiDotProduct {
  public:
-  explicit Product(const std::vector<MatrixXd>& factors)
+  explicit MultiDotProduct(const std::vector<MatrixXd>& factors)
       : factors_(factors), n_(factors.size()), split_(n_ * n_) {
     std::vector<double> cost(n_ * n_, 0.0);
     for (size_t length = 2; length <= n_; ++length) {
@@ -125,7 +125,8 @@ absl::StatusOr<Step> BindMultiDot(BindContext* context) {
   PD_RETURN_IF_ERROR(CheckReal(out->dtype()));
   return Step([=](const RunContext&) {
     const auto factors = in.Factors();
-    Store(Product(factors).Of(0, factors.size()), out, OutOf(in.chain), 0);
+    Store(MultiDotProduct(factors).Of(0, factors.size()), out, OutOf(in.chain),
+          0);
     return absl::OkStatus();
   });
 }
@@ -142,7 +143,7 @@ absl::StatusOr<Step> BindMultiDotGrad(BindContext* context) {
   return Step([=](const RunContext&) {
     const auto factors = in.Factors();
     const size_t n = factors.size();
-    const Product product(factors);
+    const MultiDotProduct product(factors);
     for (size_t i = 0; i < n; ++i) {
       if (dx[i] == nullptr) continue;
       MatrixXd g = Load(dout, OutOf(in.chain), 0);

@@ -19,7 +19,7 @@ namespace pd {
 namespace {
 
 // Shapes of Q and R for X [m, n].
-struct Form {
+struct QrForm {
   bool with_q = true, complete = false;
 
   int64_t Inner(int64_t m, int64_t n) const {
@@ -28,11 +28,11 @@ struct Form {
   }
 };
 
-absl::StatusOr<Form> FormOf(const OpDesc& op) {
+absl::StatusOr<QrForm> QrFormOf(const OpDesc& op) {
   const std::string mode = op.Attr<std::string>("mode");
-  if (mode == "reduced") return Form{true, false};
-  if (mode == "complete") return Form{true, true};
-  if (mode == "r") return Form{false, false};
+  if (mode == "reduced") return QrForm{true, false};
+  if (mode == "complete") return QrForm{true, true};
+  if (mode == "r") return QrForm{false, false};
   return InvalidArgument(
       "attr 'mode' is '%s'; expected 'reduced', 'complete' or 'r'", mode);
 }
@@ -42,7 +42,7 @@ absl::StatusOr<Step> BindQr(BindContext* context) {
   Tensor* q = context->Output("Q");
   Tensor* r = context->Output("R");
   PD_RETURN_IF_ERROR(CheckReal(x->dtype()));
-  PD_ASSIGN_OR_RETURN(const Form form, FormOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const QrForm form, QrFormOf(context->op()));
   PD_ASSIGN_OR_RETURN(const Matrices m, MatricesOf("X", x->shape()));
   const int64_t k = form.Inner(m.rows, m.cols);
   const Matrices of_q{m.batch, m.rows, k}, of_r{m.batch, k, m.cols};
@@ -75,7 +75,7 @@ absl::StatusOr<Step> BindQrGrad(BindContext* context) {
   Tensor* dr = context->Input("R@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   PD_RETURN_IF_ERROR(CheckReal(x->dtype()));
-  PD_ASSIGN_OR_RETURN(const Form form, FormOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const QrForm form, QrFormOf(context->op()));
   PD_ASSIGN_OR_RETURN(const Matrices m, MatricesOf("X", x->shape()));
   if (!form.with_q || (form.complete && m.rows > m.cols))
     return InvalidArgument("there is no gradient of %s for attr 'mode' '%s'",
@@ -114,7 +114,7 @@ absl::StatusOr<Step> BindQrGrad(BindContext* context) {
 
 absl::Status InferQr(InferContext* context) {
   const TensorMeta& x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const Form form, FormOf(context->op()));
+  PD_ASSIGN_OR_RETURN(const QrForm form, QrFormOf(context->op()));
   PD_ASSIGN_OR_RETURN(const Matrices m, MatricesOf("X", x.shape));
   const int64_t k = form.Inner(m.rows, m.cols);
   context->SetOutput("Q", form.with_q ? m.With({m.rows, k}) : Shape{0},

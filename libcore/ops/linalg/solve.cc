@@ -26,8 +26,8 @@ struct System {
   }
 };
 
-absl::StatusOr<System> SystemOf(const OpDesc& op, const Shape& x,
-                                const Shape& y) {
+absl::StatusOr<System> SolveSystemOf(const OpDesc& op, const Shape& x,
+                                     const Shape& y) {
   System s;
   PD_ASSIGN_OR_RETURN(const Matrices a, SquareMatricesOf("X", x));
   const bool general = op.type == "solve" || op.type == "solve_grad";
@@ -44,10 +44,10 @@ absl::StatusOr<System> SystemOf(const OpDesc& op, const Shape& x,
 }
 
 // How X is understood.
-struct Form {
+struct SolveForm {
   bool general = true, upper = true, transpose = false, unit = false;
 
-  explicit Form(const OpDesc& op)
+  explicit SolveForm(const OpDesc& op)
       : general(op.type == "solve" || op.type == "solve_grad"),
         upper(general || op.Attr<bool>("upper")),
         transpose(!general && op.Attr<bool>("transpose")),
@@ -83,10 +83,10 @@ absl::StatusOr<Step> BindSolve(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Input("Y");
   Tensor* out = context->Output("Out");
-  const Form form(context->op());
+  const SolveForm form(context->op());
   PD_RETURN_IF_ERROR(CheckReal(x->dtype()));
   PD_ASSIGN_OR_RETURN(const System s,
-                      SystemOf(context->op(), x->shape(), y->shape()));
+                      SolveSystemOf(context->op(), x->shape(), y->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Y", x->dtype(), y->shape()));
   return Step([=, pairs = s.pairs](const RunContext&) -> absl::Status {
     for (size_t i = 0; i < pairs.of_x.size(); ++i) {
@@ -108,10 +108,10 @@ absl::StatusOr<Step> BindSolveGrad(BindContext* context) {
   Tensor* dx = context->Output("X@GRAD");
   Tensor* dy = context->Output("Y@GRAD");
   context->NoBuffer(y);
-  const Form form(context->op());
+  const SolveForm form(context->op());
   PD_RETURN_IF_ERROR(CheckReal(x->dtype()));
   PD_ASSIGN_OR_RETURN(const System s,
-                      SystemOf(context->op(), x->shape(), y->shape()));
+                      SolveSystemOf(context->op(), x->shape(), y->shape()));
   for (const char* slot : {"Out", "Out@GRAD"})
     PD_RETURN_IF_ERROR(
         ExpectElements(*context, slot, x->dtype(), NumElements(s.Out())));
@@ -134,13 +134,13 @@ absl::StatusOr<Step> BindSolveGrad(BindContext* context) {
 
 absl::Status InferSolve(InferContext* context) {
   const TensorMeta& x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const System s, SystemOf(context->op(), x.shape,
-                                               context->Input("Y").shape));
+  PD_ASSIGN_OR_RETURN(const System s, SolveSystemOf(context->op(), x.shape,
+                                                    context->Input("Y").shape));
   context->SetOutput("Out", s.Out(), x.dtype);
   return absl::OkStatus();
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddSolveOp(OpRegistry* registry, const std::string& type) {
   OpDef op(type), grad(type + "_grad");
   for (OpDef* def : {&op, &grad}) {
     def->Input("X").Input("Y");
@@ -161,8 +161,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterSolve(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "solve"));
-  return AddOp(registry, "triangular_solve");
+  PD_RETURN_IF_ERROR(AddSolveOp(registry, "solve"));
+  return AddSolveOp(registry, "triangular_solve");
 }
 
 }  // namespace pd

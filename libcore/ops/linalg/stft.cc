@@ -74,7 +74,7 @@ absl::StatusOr<Plan> MakePlan(const BindContext& context, const Tensor& x) {
   return plan;
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindStftForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* window = context->Input("Window");
   Tensor* out = context->Output("Out");
@@ -140,7 +140,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
 absl::Status RegisterStft(OpRegistry* registry) {
   OpDef op("stft"), grad("stft_grad");
   op.Input("X").Input("Window").Output("Out");
-  op.Infer(InferForward).Reference(BindForward);
+  op.Infer(InferForward).Reference(BindStftForward);
   op.Grad(GradSpec{"stft_grad", {"X", "Window"}, {}, {"Out"}, {"X"}});
   grad.Input("X").Input("Window").Input("Out@GRAD").Output("X@GRAD");
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);

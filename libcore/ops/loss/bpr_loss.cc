@@ -28,7 +28,7 @@ T LogOnePlusExp(T v) {
   return std::log(std::isinf(e) ? T(1e20) : e);
 }
 
-absl::StatusOr<AxisView> ReadClasses(const BindContext& context) {
+absl::StatusOr<AxisView> ReadBprLossClasses(const BindContext& context) {
   const Tensor* x = context.Input("X");
   const Tensor* label = context.Input("Label");
   if (x->rank() == 0 || x->shape().back() < 2)
@@ -45,7 +45,7 @@ absl::StatusOr<Step> BindBprLoss(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* label = context->Input("Label");
   Tensor* y = context->Output("Y");
-  PD_ASSIGN_OR_RETURN(const AxisView view, ReadClasses(*context));
+  PD_ASSIGN_OR_RETURN(const AxisView view, ReadBprLossClasses(*context));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {
@@ -68,7 +68,7 @@ absl::StatusOr<Step> BindBprLossGrad(BindContext* context) {
   Tensor* label = context->Input("Label");
   Tensor* dy = context->Input("Y@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_ASSIGN_OR_RETURN(const AxisView view, ReadClasses(*context));
+  PD_ASSIGN_OR_RETURN(const AxisView view, ReadBprLossClasses(*context));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Y@GRAD", x->dtype(), view.outer));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {

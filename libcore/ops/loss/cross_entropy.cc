@@ -23,7 +23,7 @@ namespace pd {
 namespace {
 
 // A view of lines along the last axis and their labels.
-struct Problem {
+struct CrossEntropyProblem {
   AxisView view;
   Tensor* label;
   bool soft = false;
@@ -35,9 +35,9 @@ struct Problem {
   }
 };
 
-absl::StatusOr<Problem> ReadProblem(const BindContext& context, const Shape& x,
-                                    DType dtype) {
-  Problem p;
+absl::StatusOr<CrossEntropyProblem> ReadCrossEntropyProblem(
+    const BindContext& context, const Shape& x, DType dtype) {
+  CrossEntropyProblem p;
   if (x.empty()) return InvalidArgument("'X' is a scalar; expected classes");
   PD_ASSIGN_OR_RETURN(p.view, ViewAxis(x, -1));
   p.label = context.Input("Label");
@@ -51,14 +51,15 @@ absl::StatusOr<Problem> ReadProblem(const BindContext& context, const Shape& x,
   return p;
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindCrossEntropyForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Output("Y");
   Tensor* match = context->op().type == "cross_entropy2"
                       ? context->Output("MatchX")
                       : nullptr;
-  PD_ASSIGN_OR_RETURN(const Problem p,
-                      ReadProblem(*context, x->shape(), x->dtype()));
+  PD_ASSIGN_OR_RETURN(
+      const CrossEntropyProblem p,
+      ReadCrossEntropyProblem(*context, x->shape(), x->dtype()));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {
@@ -85,7 +86,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
 
 // `probability(line, at)` is X at the label of a line.
 template <typename T, typename Probability>
-void BackwardHard(const Problem& p, const T* dy, T* dx,
+void BackwardHard(const CrossEntropyProblem& p, const T* dy, T* dx,
                   const Probability& probability) {
   ForEachLine(p.view, [&](int64_t line, int64_t start) {
     std::fill(dx + start, dx + start + p.view.n, T(0));
@@ -95,12 +96,13 @@ void BackwardHard(const Problem& p, const T* dy, T* dx,
   });
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* dy = context->Input("Y@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_ASSIGN_OR_RETURN(const Problem p,
-                      ReadProblem(*context, x->shape(), x->dtype()));
+  PD_ASSIGN_OR_RETURN(
+      const CrossEntropyProblem p,
+      ReadCrossEntropyProblem(*context, x->shape(), x->dtype()));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Y@GRAD", x->dtype(), p.view.outer));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -130,8 +132,8 @@ absl::StatusOr<Step> BindGrad2(BindContext* context) {
   Tensor* dx = context->Output("X@GRAD");
   context->NoBuffer(context->Input("XShape"));
   const DType dtype = dx->dtype();
-  PD_ASSIGN_OR_RETURN(const Problem p,
-                      ReadProblem(*context, dx->shape(), dtype));
+  PD_ASSIGN_OR_RETURN(const CrossEntropyProblem p,
+                      ReadCrossEntropyProblem(*context, dx->shape(), dtype));
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Y@GRAD", dtype, p.view.outer));
   PD_RETURN_IF_ERROR(ExpectElements(*context, "MatchX", dtype, p.view.outer));
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
@@ -146,7 +148,7 @@ absl::StatusOr<Step> BindGrad2(BindContext* context) {
   });
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferCrossEntropyForward(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   if (x.shape.empty())
     return InvalidArgument("'X' is a scalar; expected classes");
@@ -178,20 +180,20 @@ absl::Status RegisterCrossEntropy(OpRegistry* registry) {
   OpDef op("cross_entropy");
   op.Input("X").Input("Label").Output("Y");
   op.Attr("soft_label", false).Attr("ignore_index", int32_t{-100});
-  op.Infer(InferForward).Reference(BindForward);
+  op.Infer(InferCrossEntropyForward).Reference(BindCrossEntropyForward);
   op.Grad(GradSpec{"cross_entropy_grad", {"X", "Label"}, {}, {"Y"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("cross_entropy_grad");
   grad.Input("X").Input("Label").Input("Y@GRAD").Output("X@GRAD");
   grad.Attr("soft_label", false).Attr("ignore_index", int32_t{-100});
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindCrossEntropyGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
 
   OpDef op2("cross_entropy2");
   op2.Input("X").Input("Label").Output("Y").Output("MatchX");
   op2.IntermediateOutput("XShape").Attr("ignore_index", int32_t{-100});
-  op2.Infer(InferForward).Reference(BindForward);
+  op2.Infer(InferCrossEntropyForward).Reference(BindCrossEntropyForward);
   op2.Grad(GradSpec{
       "cross_entropy_grad2", {"Label"}, {"MatchX", "XShape"}, {"Y"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op2)));

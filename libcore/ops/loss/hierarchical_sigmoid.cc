@@ -223,7 +223,7 @@ absl::Status InferHsigmoidGrad(InferContext* context) {
   return InferLinearRowsGrad(context, "W", "PreOut");
 }
 
-void AddArguments(OpDef* op) {
+void AddHsigmoidArguments(OpDef* op) {
   op->Input("X").Input("W").Input("Label").OptionalInput("PathTable");
   op->OptionalInput("PathCode").OptionalInput("Bias");
   op->Attr("num_classes", int32_t{2}).Attr("is_sparse", false);
@@ -233,7 +233,7 @@ void AddArguments(OpDef* op) {
 
 absl::Status RegisterHierarchicalSigmoid(OpRegistry* registry) {
   OpDef op("hierarchical_sigmoid");
-  AddArguments(&op);
+  AddHsigmoidArguments(&op);
   op.Output("Out").IntermediateOutput("PreOut").IntermediateOutput("W_Out");
   op.Infer(InferHsigmoid).Reference(BindHsigmoid);
   op.Grad(GradSpec{"hierarchical_sigmoid_grad",
@@ -244,7 +244,7 @@ absl::Status RegisterHierarchicalSigmoid(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("hierarchical_sigmoid_grad");
-  AddArguments(&grad);
+  AddHsigmoidArguments(&grad);
   grad.Input("PreOut").Input("Out@GRAD").OptionalOutput("X@GRAD");
   grad.OptionalOutput("W@GRAD").OptionalOutput("Bias@GRAD");
   grad.Infer(InferHsigmoidGrad).NoGrad();

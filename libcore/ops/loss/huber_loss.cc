@@ -14,7 +14,7 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kHuberLossGrain = 16384;
 
 absl::StatusOr<Step> BindHuberLoss(BindContext* context) {
   Tensor* x = context->Input("X");
@@ -31,7 +31,7 @@ absl::StatusOr<Step> BindHuberLoss(BindContext* context) {
       const T* b = y->data<T>();
       T* loss = out->data<T>();
       T* rest = residual != nullptr ? residual->data<T>() : nullptr;
-      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(n, kHuberLossGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T r = b[i] - a[i];
           const T size = std::abs(r);
@@ -61,7 +61,7 @@ absl::StatusOr<Step> BindHuberLossGrad(BindContext* context) {
       const T* g = dout->data<T>();
       T* to_x = dx != nullptr ? dx->data<T>() : nullptr;
       T* to_y = dy != nullptr ? dy->data<T>() : nullptr;
-      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(n, kHuberLossGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T slope = g[i] * std::min(std::max(r[i], -delta), delta);
           if (to_x != nullptr) to_x[i] = -slope;

@@ -43,7 +43,7 @@ struct Margins {
   }
 };
 
-absl::StatusOr<AxisView> ReadClasses(const BindContext& context) {
+absl::StatusOr<AxisView> ReadMarginClasses(const BindContext& context) {
   const Tensor* x = context.Input("Logits");
   const Tensor* label = context.Input("Label");
   if (x->rank() != 2)
@@ -59,13 +59,13 @@ absl::StatusOr<AxisView> ReadClasses(const BindContext& context) {
   return view;
 }
 
-absl::StatusOr<Step> BindLoss(BindContext* context) {
+absl::StatusOr<Step> BindMarginLoss(BindContext* context) {
   Tensor* x = context->Input("Logits");
   Tensor* label = context->Input("Label");
   Tensor* softmax = context->Output("Softmax");
   Tensor* loss = context->Output("Loss");
   const Margins margins(*context);
-  PD_ASSIGN_OR_RETURN(const AxisView view, ReadClasses(*context));
+  PD_ASSIGN_OR_RETURN(const AxisView view, ReadMarginClasses(*context));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {
@@ -91,14 +91,14 @@ absl::StatusOr<Step> BindLoss(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindLossGrad(BindContext* context) {
+absl::StatusOr<Step> BindMarginLossGrad(BindContext* context) {
   Tensor* x = context->Input("Logits");
   Tensor* label = context->Input("Label");
   Tensor* softmax = context->Input("Softmax");
   Tensor* dloss = context->Input("Loss@GRAD");
   Tensor* dx = context->Output("Logits@GRAD");
   const Margins margins(*context);
-  PD_ASSIGN_OR_RETURN(const AxisView view, ReadClasses(*context));
+  PD_ASSIGN_OR_RETURN(const AxisView view, ReadMarginClasses(*context));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Softmax", x->dtype(), x->shape()));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Loss@GRAD", x->dtype(), view.outer));
@@ -120,7 +120,7 @@ absl::StatusOr<Step> BindLossGrad(BindContext* context) {
   });
 }
 
-absl::Status InferLoss(InferContext* context) {
+absl::Status InferMarginLoss(InferContext* context) {
   const TensorMeta& x = context->Input("Logits");
   if (x.shape.size() != 2)
     return InvalidArgument("'Logits' has shape %s; expected [N, classes]",
@@ -130,7 +130,7 @@ absl::Status InferLoss(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddArguments(OpDef* op) {
+void AddMarginArguments(OpDef* op) {
   op->Input("Logits").Input("Label").Attr("nranks", int32_t{1});
   op->Attr("margin1", 1.0f).Attr("margin2", 0.5f).Attr("margin3", 0.0f);
   op->Attr("scale", 64.0f);
@@ -140,8 +140,11 @@ void AddArguments(OpDef* op) {
 
 absl::Status RegisterMarginCrossEntropy(OpRegistry* registry) {
   OpDef op("margin_cross_entropy");
-  AddArguments(&op);
-  op.Output("Softmax").Output("Loss").Infer(InferLoss).Reference(BindLoss);
+  AddMarginArguments(&op);
+  op.Output("Softmax")
+      .Output("Loss")
+      .Infer(InferMarginLoss)
+      .Reference(BindMarginLoss);
   op.Grad(GradSpec{"margin_cross_entropy_grad",
                    {"Logits", "Label"},
                    {"Softmax"},
@@ -150,9 +153,9 @@ absl::Status RegisterMarginCrossEntropy(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("margin_cross_entropy_grad");
-  AddArguments(&grad);
+  AddMarginArguments(&grad);
   grad.Input("Softmax").Input("Loss@GRAD").Output("Logits@GRAD");
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLossGrad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindMarginLossGrad);
   return registry->Add(std::move(grad));
 }
 

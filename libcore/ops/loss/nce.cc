@@ -221,7 +221,7 @@ absl::Status InferNceGrad(InferContext* context) {
   return InferLinearRowsGrad(context, "Weight", "SampleLabels");
 }
 
-void AddArguments(OpDef* op) {
+void AddNceArguments(OpDef* op) {
   op->Input("Input").Input("Label").Input("Weight").OptionalInput("Bias");
   op->OptionalInput("SampleWeight").OptionalInput("CustomDistProbs");
   op->OptionalInput("CustomDistAlias").OptionalInput("CustomDistAliasProbs");
@@ -234,7 +234,7 @@ void AddArguments(OpDef* op) {
 
 absl::Status RegisterNce(OpRegistry* registry) {
   OpDef op("nce");
-  AddArguments(&op);
+  AddNceArguments(&op);
   op.Output("Cost").IntermediateOutput("SampleLogits");
   op.IntermediateOutput("SampleLabels");
   op.Infer(InferNce).Reference(BindNce);
@@ -248,7 +248,7 @@ absl::Status RegisterNce(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("nce_grad");
-  AddArguments(&grad);
+  AddNceArguments(&grad);
   grad.Input("SampleLogits").Input("SampleLabels").Input("Cost@GRAD");
   grad.OptionalOutput("Input@GRAD").OptionalOutput("Weight@GRAD");
   grad.OptionalOutput("Bias@GRAD");

@@ -20,7 +20,7 @@ namespace {
 
 enum class Reduction { kNone, kSum, kMean };
 
-struct Problem {
+struct NllLossProblem {
   AxisView view;
   Tensor *label, *weight;
   int64_t ignore_index;
@@ -42,12 +42,12 @@ absl::StatusOr<Reduction> ReadReduction(const OpDesc& op) {
                          how);
 }
 
-absl::StatusOr<Problem> ReadProblem(const BindContext& context,
-                                    const Tensor& x) {
+absl::StatusOr<NllLossProblem> ReadNllLossProblem(const BindContext& context,
+                                                  const Tensor& x) {
   if (x.rank() < 2)
     return InvalidArgument("'X' has shape %s; expected [N, C, ...]",
                            ToString(x.shape()));
-  Problem p;
+  NllLossProblem p;
   PD_ASSIGN_OR_RETURN(p.view, ViewAxis(x.shape(), 1));
   PD_ASSIGN_OR_RETURN(p.reduction, ReadReduction(context.op()));
   p.label = context.Input("Label");
@@ -65,7 +65,7 @@ absl::StatusOr<Step> BindNllLoss(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* total = context->Output("Total_weight");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(*context, *x));
+  PD_ASSIGN_OR_RETURN(const NllLossProblem p, ReadNllLossProblem(*context, *x));
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {
@@ -97,7 +97,7 @@ absl::StatusOr<Step> BindNllLossGrad(BindContext* context) {
   Tensor* total = context->Input("Total_weight");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(*context, *x));
+  PD_ASSIGN_OR_RETURN(const NllLossProblem p, ReadNllLossProblem(*context, *x));
   context->NoBuffer(x);
   const bool each = p.reduction == Reduction::kNone;
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", x->dtype(),
@@ -140,7 +140,7 @@ absl::Status InferNllLoss(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddNllLossAttrs(OpDef* def) {
   def->Attr("ignore_index", int64_t{-100});
   def->Attr("reduction", std::string("mean"));
 }
@@ -151,7 +151,7 @@ absl::Status RegisterNllLoss(OpRegistry* registry) {
   OpDef loss("nll_loss");
   loss.Input("X").Input("Label").OptionalInput("Weight");
   loss.Output("Out").Output("Total_weight");
-  AddAttrs(&loss);
+  AddNllLossAttrs(&loss);
   loss.Infer(InferNllLoss).Reference(BindNllLoss);
   loss.Grad(GradSpec{"nll_loss_grad",
                      {"X", "Label", "Weight"},
@@ -163,7 +163,7 @@ absl::Status RegisterNllLoss(OpRegistry* registry) {
   OpDef grad("nll_loss_grad");
   grad.Input("X").Input("Label").OptionalInput("Weight");
   grad.Input("Total_weight").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
+  AddNllLossAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindNllLossGrad);
   return registry->Add(std::move(grad));
 }

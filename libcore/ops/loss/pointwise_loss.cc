@@ -19,7 +19,7 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 4096;
+constexpr int64_t kPointwiseLossGrain = 4096;
 
 struct Bce {
   static constexpr const char *kType = "bce_loss", *kPrediction = "X",
@@ -76,7 +76,7 @@ struct Hinge {
 };
 
 template <typename Rule>
-absl::StatusOr<Step> Bind(BindContext* context) {
+absl::StatusOr<Step> BindPointwiseLoss(BindContext* context) {
   Tensor* prediction = context->Input(Rule::kPrediction);
   Tensor* label = context->Input(Rule::kLabel);
   Tensor* loss = context->Output(Rule::kLoss);
@@ -94,7 +94,7 @@ absl::StatusOr<Step> Bind(BindContext* context) {
         if (!Rule::Accepts(p[i]))
           return InvalidArgument("'%s' holds %g at element %d; expected 0 to 1",
                                  Rule::kPrediction, p[i], i);
-      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(n, kPointwiseLossGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           out[i] = Rule::Loss(p[i], y[i], static_cast<T>(epsilon));
       });
@@ -104,7 +104,7 @@ absl::StatusOr<Step> Bind(BindContext* context) {
 }
 
 template <typename Rule>
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindPointwiseLossGrad(BindContext* context) {
   Tensor* prediction = context->Input(Rule::kPrediction);
   Tensor* label = context->Input(Rule::kLabel);
   Tensor* dloss = context->Input(GradName(Rule::kLoss));
@@ -122,7 +122,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
       const T* y = label->data<T>();
       const T* g = dloss->data<T>();
       T* result = dx->data<T>();
-      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(n, kPointwiseLossGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           result[i] = g[i] * Rule::Slope(p[i], y[i], static_cast<T>(epsilon));
       });
@@ -132,7 +132,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
 }
 
 template <typename Rule>
-absl::Status Infer(InferContext* context) {
+absl::Status InferPointwiseLoss(InferContext* context) {
   const TensorMeta& prediction = context->Input(Rule::kPrediction);
   const TensorMeta& label = context->Input(Rule::kLabel);
   if (label.shape.size() != prediction.shape.size())
@@ -144,13 +144,13 @@ absl::Status Infer(InferContext* context) {
 }
 
 template <typename Rule>
-absl::Status Add(OpRegistry* registry) {
+absl::Status AddPointwiseLoss(OpRegistry* registry) {
   const std::string grad_type = std::string(Rule::kType) + "_grad";
   const bool has_epsilon = std::is_same_v<Rule, Log>;
   OpDef def(Rule::kType);
   def.Input(Rule::kPrediction).Input(Rule::kLabel).Output(Rule::kLoss);
   if (has_epsilon) def.RequiredAttr("epsilon", AttrType::kFloat);
-  def.Infer(Infer<Rule>).Reference(Bind<Rule>);
+  def.Infer(InferPointwiseLoss<Rule>).Reference(BindPointwiseLoss<Rule>);
   def.Grad(GradSpec{grad_type,
                     {Rule::kPrediction, Rule::kLabel},
                     {},
@@ -162,16 +162,18 @@ absl::Status Add(OpRegistry* registry) {
   grad.Input(Rule::kPrediction).Input(Rule::kLabel);
   grad.Input(GradName(Rule::kLoss)).Output(GradName(Rule::kPrediction));
   if (has_epsilon) grad.RequiredAttr("epsilon", AttrType::kFloat);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad<Rule>);
+  grad.Infer(InferGradLikeInput)
+      .NoGrad()
+      .Reference(BindPointwiseLossGrad<Rule>);
   return registry->Add(std::move(grad));
 }
 
 }  // namespace
 
 absl::Status RegisterPointwiseLoss(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(Add<Bce>(registry));
-  PD_RETURN_IF_ERROR(Add<Log>(registry));
-  return Add<Hinge>(registry);
+  PD_RETURN_IF_ERROR(AddPointwiseLoss<Bce>(registry));
+  PD_RETURN_IF_ERROR(AddPointwiseLoss<Log>(registry));
+  return AddPointwiseLoss<Hinge>(registry);
 }
 
 }  // namespace pd

@@ -18,7 +18,7 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 4096;
+constexpr int64_t kRankLossGrain = 4096;
 
 struct RankNet {
   static constexpr const char *kType = "rank_loss", *kLeft = "Left",
@@ -51,7 +51,7 @@ absl::Status CheckSizes(const BindContext& context, DType dtype, int64_t n) {
 }
 
 template <typename Rule>
-absl::StatusOr<Step> Bind(BindContext* context) {
+absl::StatusOr<Step> BindRankLoss(BindContext* context) {
   Tensor* label = context->Input("Label");
   Tensor* left = context->Input(Rule::kLeft);
   Tensor* right = context->Input(Rule::kRight);
@@ -69,7 +69,7 @@ absl::StatusOr<Step> Bind(BindContext* context) {
       const T* b = right->data<T>();
       T* loss = out->data<T>();
       T* active = activated != nullptr ? activated->data<T>() : nullptr;
-      ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      ParallelFor(n, kRankLossGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           loss[i] = Rule::Loss(a[i] - b[i], y[i], static_cast<T>(margin));
           if (active != nullptr) active[i] = loss[i] > T(0) ? T(1) : T(0);
@@ -81,7 +81,7 @@ absl::StatusOr<Step> Bind(BindContext* context) {
 }
 
 template <typename Rule>
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindRankLossGrad(BindContext* context) {
   Tensor* label = context->Input("Label");
   Tensor* left = context->Input(Rule::kMargin ? "Activated" : Rule::kLeft);
   Tensor* right = Rule::kMargin ? left : context->Input(Rule::kRight);
@@ -112,7 +112,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
 }
 
 template <typename Rule>
-absl::Status Infer(InferContext* context) {
+absl::Status InferRankLoss(InferContext* context) {
   const Shape& label = context->Input("Label").shape;
   for (const char* slot : {Rule::kLeft, Rule::kRight})
     if (context->Input(slot).shape.size() != label.size())
@@ -134,7 +134,7 @@ absl::Status InferGrad(InferContext* context) {
 }
 
 template <typename Rule>
-absl::Status Add(OpRegistry* registry) {
+absl::Status AddRankLoss(OpRegistry* registry) {
   const std::string grad_type = std::string(Rule::kType) + "_grad";
   OpDef op(Rule::kType);
   op.Input("Label").Input(Rule::kLeft).Input(Rule::kRight).Output("Out");
@@ -149,20 +149,22 @@ absl::Status Add(OpRegistry* registry) {
     spec.inputs = {"Label", Rule::kLeft, Rule::kRight};
     grad.Input(Rule::kLeft).Input(Rule::kRight);
   }
-  op.Infer(Infer<Rule>).Reference(Bind<Rule>).Grad(std::move(spec));
+  op.Infer(InferRankLoss<Rule>)
+      .Reference(BindRankLoss<Rule>)
+      .Grad(std::move(spec));
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   grad.OptionalOutput(GradName(Rule::kLeft));
   grad.OptionalOutput(GradName(Rule::kRight));
-  grad.Infer(InferGrad<Rule>).NoGrad().Reference(BindGrad<Rule>);
+  grad.Infer(InferGrad<Rule>).NoGrad().Reference(BindRankLossGrad<Rule>);
   return registry->Add(std::move(grad));
 }
 
 }  // namespace
 
 absl::Status RegisterRankLoss(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(Add<RankNet>(registry));
-  return Add<Margin>(registry);
+  PD_RETURN_IF_ERROR(AddRankLoss<RankNet>(registry));
+  return AddRankLoss<Margin>(registry);
 }
 
 }  // namespace pd

@@ -17,9 +17,9 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 4096;
+constexpr int64_t kSigmoidCrossEntropyGrain = 4096;
 
-struct Problem {
+struct SigmoidCrossEntropyProblem {
   Tensor *x, *label, *weight;
   int64_t n;
   bool normalize;
@@ -40,8 +40,9 @@ struct Problem {
   }
 };
 
-absl::StatusOr<Problem> ReadProblem(const BindContext& context) {
-  Problem p;
+absl::StatusOr<SigmoidCrossEntropyProblem> ReadSigmoidCrossEntropyProblem(
+    const BindContext& context) {
+  SigmoidCrossEntropyProblem p;
   p.x = context.Input("X");
   p.label = context.Input("Label");
   p.weight = context.Input("pos_weight");
@@ -57,12 +58,13 @@ absl::StatusOr<Problem> ReadProblem(const BindContext& context) {
 
 // Calls result(i, x, label, f) for each element; ignored ones get 0.
 template <typename T, typename Result>
-void ForEach(const Problem& p, T* out, const Result& result) {
+void ForEach(const SigmoidCrossEntropyProblem& p, T* out,
+             const Result& result) {
   const T* x = p.x->data<T>();
   const T* label = p.label->data<T>();
   const T* weight = p.weight != nullptr ? p.weight->data<T>() : nullptr;
   const T divisor = p.Divisor<T>();
-  ParallelFor(p.n, kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(p.n, kSigmoidCrossEntropyGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T f = weight != nullptr ? weight[i] : T(1);
       out[i] =
@@ -71,9 +73,10 @@ void ForEach(const Problem& p, T* out, const Result& result) {
   });
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindSigmoidCrossEntropyForward(BindContext* context) {
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(*context));
+  PD_ASSIGN_OR_RETURN(const SigmoidCrossEntropyProblem p,
+                      ReadSigmoidCrossEntropyProblem(*context));
   context->MayShare(p.x, out);
   return DispatchFloat(p.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -87,10 +90,11 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindSigmoidCrossEntropyGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(*context));
+  PD_ASSIGN_OR_RETURN(const SigmoidCrossEntropyProblem p,
+                      ReadSigmoidCrossEntropyProblem(*context));
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", p.x->dtype(), p.n));
   context->MayShare(dout, dx);
   return DispatchFloat(p.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -105,7 +109,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
   });
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferSigmoidCrossEntropyForward(InferContext* context) {
   const Shape& x = context->Input("X").shape;
   const Shape& label = context->Input("Label").shape;
   if (x.size() != label.size())
@@ -114,7 +118,7 @@ absl::Status InferForward(InferContext* context) {
   return InferUnary(context);
 }
 
-void AddAttrs(OpDef* def) {
+void AddSigmoidCrossEntropyAttrs(OpDef* def) {
   def->Attr("normalize", false).Attr("ignore_index", int32_t{-100});
 }
 
@@ -123,8 +127,9 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterSigmoidCrossEntropyWithLogits(OpRegistry* registry) {
   OpDef op("sigmoid_cross_entropy_with_logits");
   op.Input("X").Input("Label").OptionalInput("pos_weight").Output("Out");
-  AddAttrs(&op);
-  op.Infer(InferForward).Reference(BindForward);
+  AddSigmoidCrossEntropyAttrs(&op);
+  op.Infer(InferSigmoidCrossEntropyForward)
+      .Reference(BindSigmoidCrossEntropyForward);
   op.Grad(GradSpec{"sigmoid_cross_entropy_with_logits_grad",
                    {"X", "Label", "pos_weight"},
                    {},
@@ -135,8 +140,10 @@ absl::Status RegisterSigmoidCrossEntropyWithLogits(OpRegistry* registry) {
   OpDef grad("sigmoid_cross_entropy_with_logits_grad");
   grad.Input("X").Input("Label").OptionalInput("pos_weight");
   grad.Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);
+  AddSigmoidCrossEntropyAttrs(&grad);
+  grad.Infer(InferGradLikeInput)
+      .NoGrad()
+      .Reference(BindSigmoidCrossEntropyGrad);
   return registry->Add(std::move(grad));
 }
 

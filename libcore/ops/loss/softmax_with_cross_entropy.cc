@@ -26,7 +26,7 @@ namespace pd {
 namespace {
 
 // Attributes and tensors of either op, resolved.
-struct Problem {
+struct SoftmaxCrossEntropyProblem {
   AxisView view;
   bool soft_label, use_softmax;
   int64_t ignore_index;
@@ -38,8 +38,9 @@ struct Problem {
   }
 };
 
-absl::StatusOr<Problem> ReadProblem(BindContext* context, const Tensor& x) {
-  Problem p;
+absl::StatusOr<SoftmaxCrossEntropyProblem> ReadSoftmaxCrossEntropyProblem(
+    BindContext* context, const Tensor& x) {
+  SoftmaxCrossEntropyProblem p;
   PD_ASSIGN_OR_RETURN(p.view,
                       ViewAxis(x.shape(), context->Attr<int32_t>("axis")));
   p.soft_label = context->Attr<bool>("soft_label");
@@ -56,8 +57,8 @@ absl::StatusOr<Problem> ReadProblem(BindContext* context, const Tensor& x) {
 
 // Loss of the line at `start`; fills its softmax.
 template <typename T>
-T ForwardLine(const Problem& p, const T* x, const T* soft, int64_t label,
-              int64_t start, T* softmax) {
+T ForwardLine(const SoftmaxCrossEntropyProblem& p, const T* x, const T* soft,
+              int64_t label, int64_t start, T* softmax) {
   const int64_t step = p.view.inner;
   const int64_t end = start + p.view.n * step;
   T max = T(0), log_sum = T(0);
@@ -84,8 +85,8 @@ T ForwardLine(const Problem& p, const T* x, const T* soft, int64_t label,
 }
 
 template <typename T>
-void BackwardLine(const Problem& p, const T* softmax, const T* soft,
-                  int64_t label, int64_t start, T g, T* dx) {
+void BackwardLine(const SoftmaxCrossEntropyProblem& p, const T* softmax,
+                  const T* soft, int64_t label, int64_t start, T g, T* dx) {
   const int64_t step = p.view.inner;
   const int64_t end = start + p.view.n * step;
   if (p.soft_label) {
@@ -107,11 +108,12 @@ void BackwardLine(const Problem& p, const T* softmax, const T* soft,
   }
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindSoftmaxCrossEntropyForward(BindContext* context) {
   Tensor* logits = context->Input("Logits");
   Tensor* softmax = context->Output("Softmax");
   Tensor* loss = context->Output("Loss");
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, *logits));
+  PD_ASSIGN_OR_RETURN(const SoftmaxCrossEntropyProblem p,
+                      ReadSoftmaxCrossEntropyProblem(context, *logits));
   return DispatchFloat(logits->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) -> absl::Status {
@@ -132,7 +134,8 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   Tensor* dloss = context->Input("Loss@GRAD");
   Tensor* dlogits = context->Output("Logits@GRAD");
   context->MayShare(softmax, dlogits);
-  PD_ASSIGN_OR_RETURN(const Problem p, ReadProblem(context, *softmax));
+  PD_ASSIGN_OR_RETURN(const SoftmaxCrossEntropyProblem p,
+                      ReadSoftmaxCrossEntropyProblem(context, *softmax));
   PD_RETURN_IF_ERROR(
       ExpectElements(*context, "Loss@GRAD", softmax->dtype(), p.view.lines()));
   return DispatchFloat(softmax->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -149,7 +152,7 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   });
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferSoftmaxCrossEntropyForward(InferContext* context) {
   const TensorMeta& logits = context->Input("Logits");
   const TensorMeta& label = context->Input("Label");
   if (logits.shape.empty())
@@ -183,7 +186,7 @@ absl::Status InferBackward(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddSoftmaxCrossEntropyAttrs(OpDef* def) {
   def->Attr("soft_label", false)
       .Attr("use_softmax", true)
       .Attr("numeric_stable_mode", true)
@@ -196,8 +199,9 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterSoftmaxWithCrossEntropy(OpRegistry* registry) {
   OpDef op("softmax_with_cross_entropy");
   op.Input("Logits").Input("Label").Output("Softmax").Output("Loss");
-  AddAttrs(&op);
-  op.Infer(InferForward).Reference(BindForward);
+  AddSoftmaxCrossEntropyAttrs(&op);
+  op.Infer(InferSoftmaxCrossEntropyForward)
+      .Reference(BindSoftmaxCrossEntropyForward);
   op.Grad(GradSpec{"softmax_with_cross_entropy_grad",
                    {"Label"},
                    {"Softmax"},
@@ -208,7 +212,7 @@ absl::Status RegisterSoftmaxWithCrossEntropy(OpRegistry* registry) {
   OpDef grad("softmax_with_cross_entropy_grad");
   grad.Input("Label").Input("Softmax").Input("Loss@GRAD");
   grad.Output("Logits@GRAD");
-  AddAttrs(&grad);
+  AddSoftmaxCrossEntropyAttrs(&grad);
   grad.Infer(InferBackward).NoGrad().Reference(BindBackward);
   return registry->Add(std::move(grad));
 }

@@ -29,7 +29,7 @@ struct Targets {
   T teacher;
 };
 
-absl::StatusOr<Step> BindLoss(BindContext* context) {
+absl::StatusOr<Step> BindTeacherStudentLoss(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* label = context->Input("Label");
   Tensor* y = context->Output("Y");
@@ -51,7 +51,7 @@ absl::StatusOr<Step> BindLoss(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindLossGrad(BindContext* context) {
+absl::StatusOr<Step> BindTeacherStudentLossGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* label = context->Input("Label");
   Tensor* dy = context->Input("Y@GRAD");
@@ -78,7 +78,7 @@ absl::StatusOr<Step> BindLossGrad(BindContext* context) {
   });
 }
 
-absl::Status InferLoss(InferContext* context) {
+absl::Status InferTeacherStudentLoss(InferContext* context) {
   TensorMeta y = context->Input("X");
   if (y.shape.size() != 2 || context->Input("Label").shape.size() != 2)
     return InvalidArgument(
@@ -97,14 +97,14 @@ absl::Status RegisterTeacherStudentSigmoidLoss(OpRegistry* registry) {
   OpDef op(type);
   op.Input("X").Input("Label").Output("Y");
   op.Attr("soft_max_up_bound", 15.0f).Attr("soft_max_lower_bound", -15.0f);
-  op.Infer(InferLoss).Reference(BindLoss);
+  op.Infer(InferTeacherStudentLoss).Reference(BindTeacherStudentLoss);
   op.Grad(GradSpec{type + "_grad", {"X", "Label"}, {}, {"Y"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad(type + "_grad");
   grad.Input("X").Input("Label").Input("Y@GRAD").Output("X@GRAD");
   grad.Attr("soft_max_up_bound", 15.0f).Attr("soft_max_lower_bound", -15.0f);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLossGrad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindTeacherStudentLossGrad);
   return registry->Add(std::move(grad));
 }
 

@@ -34,11 +34,12 @@ auto DispatchPut(DType dtype, const Body& body) {
 }
 
 // Which element of Input and of Value belongs to each element of Index.
-class Places {
+class AlongAxisPlaces {
  public:
-  static absl::StatusOr<Places> Of(const BindContext& context,
-                                   const Shape& input, const Shape& value) {
-    Places p;
+  static absl::StatusOr<AlongAxisPlaces> Of(const BindContext& context,
+                                            const Shape& input,
+                                            const Shape& value) {
+    AlongAxisPlaces p;
     p.index_ = context.Input("Index");
     PD_RETURN_IF_ERROR(CheckIndexType("Index", p.index_->dtype()));
     const Shape& index = p.index_->shape();
@@ -114,8 +115,9 @@ absl::StatusOr<Step> BindTake(BindContext* context) {
     return InvalidArgument("Result is %s %s; Input is %s, Index %s",
                            Name(part->dtype()), ToString(part->shape()),
                            Name(full->dtype()), ToString(index->shape()));
-  PD_ASSIGN_OR_RETURN(const Places places,
-                      Places::Of(*context, full->shape(), index->shape()));
+  PD_ASSIGN_OR_RETURN(
+      const AlongAxisPlaces places,
+      AlongAxisPlaces::Of(*context, full->shape(), index->shape()));
   return DispatchNumeric(full->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
@@ -180,8 +182,9 @@ absl::StatusOr<Step> BindPut(BindContext* context) {
   Tensor* result = context->Output("Result");
   PD_ASSIGN_OR_RETURN(const Put put, PutOf(context->op()));
   const bool self = context->op().Attr<bool>("Include_self");
-  PD_ASSIGN_OR_RETURN(const Places places,
-                      Places::Of(*context, input->shape(), value->shape()));
+  PD_ASSIGN_OR_RETURN(
+      const AlongAxisPlaces places,
+      AlongAxisPlaces::Of(*context, input->shape(), value->shape()));
   const size_t n = static_cast<size_t>(input->size());
   Tensor* counts = context->Scratch(n * sizeof(int64_t));
   return DispatchPut(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -207,7 +210,7 @@ absl::StatusOr<Step> BindPut(BindContext* context) {
 // The operands and results of the gradients of one put_along_axis.
 template <typename T>
 struct PutGrad {
-  Places places;
+  AlongAxisPlaces places;
   Put put;
   bool self;
   const T *input, *value, *result, *dout;
@@ -294,8 +297,8 @@ absl::StatusOr<Step> BindPutGrad(BindContext* context) {
   const Shape values = value != nullptr    ? value->shape()
                        : dvalue != nullptr ? dvalue->shape()
                                            : context->Input("Index")->shape();
-  PD_ASSIGN_OR_RETURN(const Places places,
-                      Places::Of(*context, dout->shape(), values));
+  PD_ASSIGN_OR_RETURN(const AlongAxisPlaces places,
+                      AlongAxisPlaces::Of(*context, dout->shape(), values));
   Tensor* counts =
       context->Scratch(static_cast<size_t>(dout->size()) * sizeof(int64_t));
   return DispatchFloat(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {

@@ -96,8 +96,8 @@ absl::StatusOr<Step> BindBroadcastGrad(BindContext* context) {
   return All(std::move(steps));
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type,
-                   InferFn infer) {
+absl::Status AddBroadcastTensorsOp(OpRegistry* registry,
+                                   const std::string& type, InferFn infer) {
   OpDef op(type);
   op.Inputs("X").Outputs("Out").Infer(infer).Reference(BindBroadcast);
   op.Grad(GradSpec{type + "_grad", {"X"}, {}, {"Out"}, {"X"}});
@@ -113,8 +113,9 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type,
 }  // namespace
 
 absl::Status RegisterBroadcastTensors(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "broadcast_tensors", InferBroadcast));
-  return AddOp(registry, "meshgrid", InferMeshgrid);
+  PD_RETURN_IF_ERROR(
+      AddBroadcastTensorsOp(registry, "broadcast_tensors", InferBroadcast));
+  return AddBroadcastTensorsOp(registry, "meshgrid", InferMeshgrid);
 }
 
 }  // namespace pd

@@ -33,8 +33,8 @@ struct Parts {
 
 // Part i's bytes of rows [begin, end) lie `offset` into those of the joined
 // tensor, which are `total` long.
-void CopyPart(const Parts& p, size_t i, size_t offset, size_t total, bool join,
-              int64_t begin, int64_t end) {
+void CopyConcatPart(const Parts& p, size_t i, size_t offset, size_t total,
+                    bool join, int64_t begin, int64_t end) {
   const size_t width = p.widths[i];
   char* const part = p.tensors[i]->data<char>();
   char* const joined = p.joined->data<char>() + offset;
@@ -63,7 +63,7 @@ Step CopyParts(const Parts& p, bool join) {
         size_t offset = 0;
         for (size_t i = 0; i < p.tensors.size(); ++i) {
           if (p.tensors[i] != nullptr && p.widths[i] > 0)
-            CopyPart(p, i, offset, total, join, begin, end);
+            CopyConcatPart(p, i, offset, total, join, begin, end);
           offset += p.widths[i];
         }
       }
@@ -80,8 +80,8 @@ void SetExtents(const Shape& shape, size_t axis, Parts* p, size_t* inner) {
 }
 
 // Nothing when a tensor gives the axis and is not known yet.
-absl::StatusOr<std::optional<size_t>> AxisOf(const InferContext& context,
-                                             size_t rank) {
+absl::StatusOr<std::optional<size_t>> ConcatAxisOf(const InferContext& context,
+                                                   size_t rank) {
   int64_t axis = context.op().Attr<int32_t>("axis");
   if (context.HasInput("AxisTensor")) {
     const TensorMeta& meta = context.Input("AxisTensor");
@@ -113,7 +113,8 @@ void AppendLoD(const LoD& more, LoD* lod) {
 
 absl::Status InferConcat(InferContext* context) {
   const TensorMeta& first = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const auto axis, AxisOf(*context, first.shape.size()));
+  PD_ASSIGN_OR_RETURN(const auto axis,
+                      ConcatAxisOf(*context, first.shape.size()));
   TensorMeta out = first;
   out.value = nullptr;
   for (size_t i = 1; i < context->InputCount("X"); ++i) {
@@ -291,7 +292,8 @@ absl::StatusOr<Shape> Sections(const InferContext& context, int64_t extent) {
 absl::Status InferSplit(InferContext* context) {
   TensorMeta part = context->Input("X");
   part.value = nullptr;
-  PD_ASSIGN_OR_RETURN(const auto axis, AxisOf(*context, part.shape.size()));
+  PD_ASSIGN_OR_RETURN(const auto axis,
+                      ConcatAxisOf(*context, part.shape.size()));
   if (!axis.has_value() || *axis == 0) {
     part.lod.clear();
     part.lod_level = 0;

@@ -152,7 +152,7 @@ absl::StatusOr<Step> BindCropGrad(BindContext* context) {
   });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddCropOp(OpRegistry* registry, const std::string& type) {
   const bool tensors = type == "crop_tensor";
   GradSpec spec{type + "_grad", {"X", "Offsets"}, {}, {"Out"}, {"X"}};
   if (tensors) spec.inputs.push_back("OffsetsTensor");
@@ -187,8 +187,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterCrop(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "crop"));
-  return AddOp(registry, "crop_tensor");
+  PD_RETURN_IF_ERROR(AddCropOp(registry, "crop"));
+  return AddCropOp(registry, "crop_tensor");
 }
 
 }  // namespace pd

@@ -37,7 +37,7 @@ struct AxisPair {
   size_t rows = 0, columns = 1;
 };
 
-absl::StatusOr<AxisPair> Axes(const OpDesc& op, size_t rank) {
+absl::StatusOr<AxisPair> DiagonalAxes(const OpDesc& op, size_t rank) {
   AxisPair pair;
   if (op.type.rfind("diag_v2", 0) == 0) return pair;
   const bool embed = op.type == "diag_embed";
@@ -68,7 +68,7 @@ struct Diagonal {
 
 absl::StatusOr<Diagonal> DiagonalOf(const OpDesc& op, const Shape& full,
                                     bool sum) {
-  PD_ASSIGN_OR_RETURN(const AxisPair axes, Axes(op, full.size()));
+  PD_ASSIGN_OR_RETURN(const AxisPair axes, DiagonalAxes(op, full.size()));
   const int64_t offset = op.Attr<int32_t>("offset");
   const auto strides = RowMajorStrides(full);
   const int64_t length =
@@ -119,7 +119,8 @@ void FillZero(Tensor* t) { std::memset(t->raw(), 0, t->bytes()); }
 
 absl::Status InferDiagonal(InferContext* context) {
   const TensorMeta& x = context->Input("Input");
-  PD_ASSIGN_OR_RETURN(const AxisPair axes, Axes(context->op(), x.shape.size()));
+  PD_ASSIGN_OR_RETURN(const AxisPair axes,
+                      DiagonalAxes(context->op(), x.shape.size()));
   Shape shape;
   for (size_t i = 0; i < x.shape.size(); ++i)
     if (i != axes.rows && i != axes.columns) shape.push_back(x.shape[i]);
@@ -152,27 +153,27 @@ absl::StatusOr<Step> BindTrace(BindContext* context) {
   Tensor* out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(const Diagonal d,
                       DiagonalOf(context->op(), x->shape(), true));
-  return DispatchArithmetic(
-      x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return Step([=](const RunContext&) {
-          T* result = out->data<T>();
-          std::fill_n(result, out->size(), T(0));
-          const auto strides = d.loop.row_strides();
-          d.loop.ForParts(0, d.loop.size(), [&](const auto& at, int64_t n) {
-            const T* in = x->data<T>() + d.base + at[0];
-            for (int64_t j = 0; j < n; ++j)
-              result[at[1] + j * strides[1]] += in[j * strides[0]];
-          });
-          return absl::OkStatus();
-        });
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([=](const RunContext&) {
+      T* result = out->data<T>();
+      std::fill_n(result, out->size(), T(0));
+      const auto strides = d.loop.row_strides();
+      d.loop.ForParts(0, d.loop.size(), [&](const auto& at, int64_t n) {
+        const T* in = x->data<T>() + d.base + at[0];
+        for (int64_t j = 0; j < n; ++j)
+          result[at[1] + j * strides[1]] += in[j * strides[0]];
       });
+      return absl::OkStatus();
+    });
+  });
 }
 
 absl::StatusOr<Step> BindTraceGrad(BindContext* context) {
   context->NoBuffer(context->Input("Input"));
   Tensor* dx = context->Output("Input@GRAD");
-  PD_ASSIGN_OR_RETURN(const AxisPair axes, Axes(context->op(), dx->rank()));
+  PD_ASSIGN_OR_RETURN(const AxisPair axes,
+                      DiagonalAxes(context->op(), dx->rank()));
   int64_t sums = 1;
   for (size_t i = 0; i < dx->rank(); ++i)
     if (i != axes.rows && i != axes.columns) sums *= dx->dim(i);
@@ -187,7 +188,7 @@ absl::Status InferDiagEmbed(InferContext* context) {
   const size_t rank = x.shape.size() + 1;
   if (x.shape.empty())
     return InvalidArgument("Input has rank 0; expected 1 or more");
-  PD_ASSIGN_OR_RETURN(const AxisPair axes, Axes(context->op(), rank));
+  PD_ASSIGN_OR_RETURN(const AxisPair axes, DiagonalAxes(context->op(), rank));
   const int64_t n = x.shape.back();
   const int64_t offset = context->Attr<int32_t>("offset");
   Shape shape;
@@ -262,14 +263,14 @@ absl::StatusOr<Step> BindDiagGrad(BindContext* context) {
   return DiagonalStep(d, taken ? dx : dout, taken ? dout : dx, taken, FillZero);
 }
 
-struct Kind {
+struct DiagonalKind {
   const char* type;
   const char* input;
   InferFn infer;
   BindFn bind, bind_grad;  // null: no gradient
 };
 
-absl::Status AddOp(OpRegistry* registry, const Kind& kind) {
+absl::Status AddDiagonalOp(OpRegistry* registry, const DiagonalKind& kind) {
   const std::string type = kind.type;
   const auto add_attrs = [&](OpDef* op) {
     op->Attr("offset", int32_t{0});
@@ -300,13 +301,16 @@ absl::Status AddOp(OpRegistry* registry, const Kind& kind) {
 }  // namespace
 
 absl::Status RegisterDiagonal(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, {"diagonal", "Input", InferDiagonal,
-                                      BindDiagonal, BindDiagonalGrad}));
-  PD_RETURN_IF_ERROR(AddOp(
+  PD_RETURN_IF_ERROR(AddDiagonalOp(
+      registry,
+      {"diagonal", "Input", InferDiagonal, BindDiagonal, BindDiagonalGrad}));
+  PD_RETURN_IF_ERROR(AddDiagonalOp(
       registry, {"trace", "Input", InferDiagonal, BindTrace, BindTraceGrad}));
-  PD_RETURN_IF_ERROR(AddOp(registry, {"diag_embed", "Input", InferDiagEmbed,
-                                      BindDiagEmbed, nullptr}));
-  return AddOp(registry, {"diag_v2", "X", InferDiag, BindDiag, BindDiagGrad});
+  PD_RETURN_IF_ERROR(AddDiagonalOp(
+      registry,
+      {"diag_embed", "Input", InferDiagEmbed, BindDiagEmbed, nullptr}));
+  return AddDiagonalOp(registry,
+                       {"diag_v2", "X", InferDiag, BindDiag, BindDiagGrad});
 }
 
 }  // namespace pd

@@ -21,10 +21,10 @@ namespace pd {
 namespace {
 
 // Slots and attribute that say how far.
-struct Request {
+struct ExpandRequest {
   const char *tensor, *list, *attr;
 };
-Request RequestOf(const std::string& type) {
+ExpandRequest ExpandRequestOf(const std::string& type) {
   if (type.rfind("expand_v2", 0) == 0)
     return {"Shape", "expand_shapes_tensor", "shape"};
   if (type.rfind("expand_as_v2", 0) == 0) return {"", "", "target_shape"};
@@ -35,7 +35,7 @@ Request RequestOf(const std::string& type) {
 
 // The requested numbers, or as many unknown ones as X has axes.
 OpenInts AskedOf(const InferContext& context) {
-  const Request request = RequestOf(context.op().type);
+  const ExpandRequest request = ExpandRequestOf(context.op().type);
   if (auto asked = RequestedOpenInts(context, request.tensor, request.list,
                                      request.attr))
     return *std::move(asked);
@@ -103,7 +103,7 @@ absl::Status InferTile(InferContext* context) {
 }
 
 void ForgetShapes(BindContext* context) {
-  const Request request = RequestOf(context->op().type);
+  const ExpandRequest request = ExpandRequestOf(context->op().type);
   for (const char* slot : {request.tensor, request.list, "Y"})
     for (size_t i = 0; i < context->InputCount(slot); ++i)
       if (Tensor* t = context->Input(slot, i)) context->NoBuffer(t);
@@ -130,9 +130,9 @@ absl::StatusOr<std::vector<OpDesc>> ExpandAsAgain(const GradRequest& request) {
   return ops;
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type,
-                   InferFn infer) {
-  const Request request = RequestOf(type);
+absl::Status AddExpandOp(OpRegistry* registry, const std::string& type,
+                         InferFn infer) {
+  const ExpandRequest request = ExpandRequestOf(type);
   const bool as = type == "expand_as_v2";
   const auto add_arguments = [&](OpDef* op) {
     if (as) {
@@ -165,10 +165,10 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type,
 }  // namespace
 
 absl::Status RegisterExpand(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "expand_v2", InferExpand));
-  PD_RETURN_IF_ERROR(AddOp(registry, "expand_as_v2", InferExpand));
-  PD_RETURN_IF_ERROR(AddOp(registry, "tile", InferTile));
-  return AddOp(registry, "expand", InferTile);
+  PD_RETURN_IF_ERROR(AddExpandOp(registry, "expand_v2", InferExpand));
+  PD_RETURN_IF_ERROR(AddExpandOp(registry, "expand_as_v2", InferExpand));
+  PD_RETURN_IF_ERROR(AddExpandOp(registry, "tile", InferTile));
+  return AddExpandOp(registry, "expand", InferTile);
 }
 
 }  // namespace pd

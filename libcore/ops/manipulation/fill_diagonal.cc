@@ -52,7 +52,7 @@ absl::StatusOr<Step> BindFillAny(BindContext* context) {
 
 // Elements of the diagonal: every `stride`-th from `first` on, below `end`,
 // that lies in [0, columns) columns from where `first` would be by itself.
-struct Diagonal {
+struct FilledDiagonal {
   int64_t columns = 1, stride = 1, end = 0, offset = 0;
 
   template <typename Body>
@@ -64,12 +64,12 @@ struct Diagonal {
   }
 };
 
-absl::StatusOr<Diagonal> DiagonalOf(const BindContext& context,
-                                    const Shape& shape) {
+absl::StatusOr<FilledDiagonal> FilledDiagonalOf(const BindContext& context,
+                                                const Shape& shape) {
   if (shape.size() < 2)
     return InvalidArgument("X has shape %s; expected rank 2 or more",
                            ToString(shape));
-  Diagonal d;
+  FilledDiagonal d;
   d.columns = shape.back();
   d.offset = context.Attr<int32_t>("offset");
   d.end = NumElements(shape);
@@ -100,8 +100,8 @@ absl::StatusOr<Step> BindFillDiagonal(BindContext* context) {
   Tensor* out = context->Output(grad ? "X@GRAD" : "Out");
   context->MayShare(x, out);
   const float value = grad ? 0.0f : context->Attr<float>("value");
-  PD_ASSIGN_OR_RETURN(const Diagonal diagonal,
-                      DiagonalOf(*context, x->shape()));
+  PD_ASSIGN_OR_RETURN(const FilledDiagonal diagonal,
+                      FilledDiagonalOf(*context, x->shape()));
   return DispatchAll(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=, v = Stored<T>(value)](const RunContext&) {
@@ -189,8 +189,9 @@ absl::StatusOr<Step> BindFillDiagonalTensor(BindContext* context) {
 // An op, whose `bind` computes its gradient op too, and attributes that
 // `add_attrs` adds to both.
 template <typename AddAttrs>
-absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
-                   BindFn bind, BindFn bind_grad, const AddAttrs& add_attrs) {
+absl::Status AddFillDiagonalOp(OpRegistry* registry, const std::string& type,
+                               InferFn infer, BindFn bind, BindFn bind_grad,
+                               const AddAttrs& add_attrs) {
   OpDef op(type);
   op.Input("X").Output("Out").Infer(infer).Reference(bind);
   if (type == "fill_diagonal_tensor") op.Input("Y");
@@ -207,20 +208,22 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
 }  // namespace
 
 absl::Status RegisterFillDiagonal(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "fill_any", InferUnary, BindFillAny,
-                           BindFillAny,
-                           [](OpDef* op) { op->Attr("value", 0.0f); }));
-  PD_RETURN_IF_ERROR(AddOp(registry, "fill_diagonal", InferFillDiagonal,
-                           BindFillDiagonal, BindFillDiagonal, [](OpDef* op) {
-                             op->Attr("value", 0.0f).Attr("offset", int32_t{0});
-                             op->Attr("wrap", false);
-                           }));
-  return AddOp(registry, "fill_diagonal_tensor", InferUnary,
-               BindFillDiagonalTensor<false>, BindFillDiagonalTensor<true>,
-               [](OpDef* op) {
-                 op->Attr("offset", int64_t{0}).Attr("dim1", int32_t{0});
-                 op->Attr("dim2", int32_t{1});
-               });
+  PD_RETURN_IF_ERROR(AddFillDiagonalOp(
+      registry, "fill_any", InferUnary, BindFillAny, BindFillAny,
+      [](OpDef* op) { op->Attr("value", 0.0f); }));
+  PD_RETURN_IF_ERROR(
+      AddFillDiagonalOp(registry, "fill_diagonal", InferFillDiagonal,
+                        BindFillDiagonal, BindFillDiagonal, [](OpDef* op) {
+                          op->Attr("value", 0.0f).Attr("offset", int32_t{0});
+                          op->Attr("wrap", false);
+                        }));
+  return AddFillDiagonalOp(
+      registry, "fill_diagonal_tensor", InferUnary,
+      BindFillDiagonalTensor<false>, BindFillDiagonalTensor<true>,
+      [](OpDef* op) {
+        op->Attr("offset", int64_t{0}).Attr("dim1", int32_t{0});
+        op->Attr("dim2", int32_t{1});
+      });
 }
 
 }  // namespace pd

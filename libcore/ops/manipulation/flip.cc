@@ -18,7 +18,7 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<std::vector<size_t>> Axes(const OpDesc& op, size_t rank) {
+absl::StatusOr<std::vector<size_t>> FlipAxes(const OpDesc& op, size_t rank) {
   std::vector<size_t> axes;
   for (int64_t axis : IntsAttr(op, "axis")) {
     if (rank == 0 && (axis == 0 || axis == -1)) continue;
@@ -30,14 +30,14 @@ absl::StatusOr<std::vector<size_t>> Axes(const OpDesc& op, size_t rank) {
 
 absl::Status InferFlip(InferContext* context) {
   PD_RETURN_IF_ERROR(
-      Axes(context->op(), context->Input("X").shape.size()).status());
+      FlipAxes(context->op(), context->Input("X").shape.size()).status());
   return InferUnary(context);
 }
 
 absl::StatusOr<Step> BindFlip(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const auto axes, Axes(context->op(), x->rank()));
+  PD_ASSIGN_OR_RETURN(const auto axes, FlipAxes(context->op(), x->rank()));
   std::vector<int64_t> strides = RowMajorStrides(x->shape());
   const auto to = strides;
   int64_t base = 0;
@@ -74,7 +74,7 @@ class Roll {
                                  bool back) {
     Roll r;
     r.back_ = back;
-    PD_ASSIGN_OR_RETURN(r.axes_, Axes(context->op(), shape.size()));
+    PD_ASSIGN_OR_RETURN(r.axes_, FlipAxes(context->op(), shape.size()));
     r.shape_ = shape;
     if (IntsAttr(context->op(), "axis").empty()) {
       r.shape_ = {NumElements(shape)};
@@ -150,7 +150,7 @@ class Roll {
 
 absl::Status InferRoll(InferContext* context) {
   PD_RETURN_IF_ERROR(
-      Axes(context->op(), context->Input("X").shape.size()).status());
+      FlipAxes(context->op(), context->Input("X").shape.size()).status());
   return InferUnary(context);
 }
 

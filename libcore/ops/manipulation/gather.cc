@@ -23,8 +23,8 @@ namespace pd {
 namespace {
 
 // The axis that Index counts along; nothing when it is not known yet.
-absl::StatusOr<std::optional<size_t>> AxisOf(const InferContext& context,
-                                             size_t rank) {
+absl::StatusOr<std::optional<size_t>> GatherAxisOf(const InferContext& context,
+                                                   size_t rank) {
   int64_t axis = context.op().Attr<int32_t>(
       context.op().type == "index_select" ? "dim" : "axis");
   if (context.HasInput("Axis")) {
@@ -45,7 +45,8 @@ absl::Status InferGather(InferContext* context) {
   out.value = nullptr;
   const TensorMeta& index = context->Input("Index");
   PD_RETURN_IF_ERROR(CheckIndexType("Index", index.dtype));
-  PD_ASSIGN_OR_RETURN(const auto axis, AxisOf(*context, out.shape.size()));
+  PD_ASSIGN_OR_RETURN(const auto axis,
+                      GatherAxisOf(*context, out.shape.size()));
   const bool column = index.shape.size() == 2 && index.shape[1] == 1;
   if (index.shape.size() > 1 && !column)
     return InvalidArgument("Index has shape %s; expected [n] or [n, 1]",
@@ -242,7 +243,7 @@ absl::StatusOr<Step> BindGatherNdGrad(BindContext* context) {
   });
 }
 
-struct Kind {
+struct GatherKind {
   const char* type;
   const char* axis_attr;  // null: none
   bool axis_tensor;
@@ -250,7 +251,7 @@ struct Kind {
   BindFn bind, bind_grad;
 };
 
-absl::Status AddOp(OpRegistry* registry, const Kind& kind) {
+absl::Status AddGatherOp(OpRegistry* registry, const GatherKind& kind) {
   const std::string type = kind.type;
   const auto add_arguments = [&](OpDef* op) {
     op->Input("X").Input("Index");
@@ -276,12 +277,13 @@ absl::Status AddOp(OpRegistry* registry, const Kind& kind) {
 }  // namespace
 
 absl::Status RegisterGather(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, {"gather", "axis", true, InferGather,
-                                      BindGather, BindGatherGrad}));
-  PD_RETURN_IF_ERROR(AddOp(registry, {"index_select", "dim", false, InferGather,
-                                      BindGather, BindGatherGrad}));
-  return AddOp(registry, {"gather_nd", nullptr, false, InferGatherNd,
-                          BindGatherNd, BindGatherNdGrad});
+  PD_RETURN_IF_ERROR(AddGatherOp(registry, {"gather", "axis", true, InferGather,
+                                            BindGather, BindGatherGrad}));
+  PD_RETURN_IF_ERROR(AddGatherOp(
+      registry,
+      {"index_select", "dim", false, InferGather, BindGather, BindGatherGrad}));
+  return AddGatherOp(registry, {"gather_nd", nullptr, false, InferGatherNd,
+                                BindGatherNd, BindGatherNdGrad});
 }
 
 }  // namespace pd

@@ -27,7 +27,7 @@ struct Index {
 };
 
 // An integer tensor as it is; a bool one as an index for each of its axes.
-void AddIndices(const Tensor& tensor, std::vector<Index>* indices) {
+void AddIndexPutIndices(const Tensor& tensor, std::vector<Index>* indices) {
   if (tensor.dtype() != DType::kBool) {
     Index index;
     index.shape = tensor.shape();
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<int64_t>> StartsOf(const std::vector<Index>& indices,
 absl::StatusOr<Named> NamedBy(const std::vector<Tensor*>& tensors,
                               const Shape& x, const Shape& value) {
   std::vector<Index> indices;
-  for (const Tensor* t : tensors) AddIndices(*t, &indices);
+  for (const Tensor* t : tensors) AddIndexPutIndices(*t, &indices);
   if (indices.empty() || indices.size() > x.size())
     return InvalidArgument("x has shape %s; there are %d indices", ToString(x),
                            indices.size());
@@ -138,7 +138,7 @@ absl::StatusOr<Named> NamedBy(const std::vector<Tensor*>& tensors,
 
 // Calls body(element of x, element of value), in the order of the indices.
 template <typename Body>
-void ForEach(const Named& named, const Body& body) {
+void ForEachIndexPutElement(const Named& named, const Body& body) {
   const int64_t step = named.value.row_strides()[0];
   int64_t i = 0;
   named.value.ForParts(0, named.value.size(), [&](const auto& at, int64_t n) {
@@ -186,7 +186,7 @@ absl::StatusOr<Step> BindIndexPut(BindContext* context) {
           const T* from = value->data<T>();
           T* to = out->data<T>();
           std::copy_n(x->data<T>(), x->size(), to);
-          ForEach(named, [&](int64_t at, int64_t v) {
+          ForEachIndexPutElement(named, [&](int64_t at, int64_t v) {
             to[at] = accumulate ? static_cast<T>(to[at] + from[v]) : from[v];
           });
           return absl::OkStatus();
@@ -219,15 +219,16 @@ absl::StatusOr<Step> BindIndexPutGrad(BindContext* context) {
           const T* from = dout->data<T>();
           if (dvalue != nullptr) {
             std::fill_n(dvalue->data<T>(), dvalue->size(), T(0));
-            ForEach(named, [&](int64_t at, int64_t v) {
+            ForEachIndexPutElement(named, [&](int64_t at, int64_t v) {
               dvalue->data<T>()[v] += from[at];
             });
           }
           if (dx != nullptr) {
             std::copy_n(from, dout->size(), dx->data<T>());
             if (!accumulate)
-              ForEach(named,
-                      [&](int64_t at, int64_t) { dx->data<T>()[at] = T(0); });
+              ForEachIndexPutElement(named, [&](int64_t at, int64_t) {
+                dx->data<T>()[at] = T(0);
+              });
           }
           return absl::OkStatus();
         });

@@ -239,18 +239,17 @@ absl::StatusOr<Step> BindPad(BindContext* context) {
           ? 0.0f
           : context->Attr<float>(Is(context->op(), "pad3d") ? "value"
                                                             : "pad_value");
-  return DispatchArithmetic(
-      x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return SourcesStep(context, x, out, [=](const PadSources& sources) {
-          const T* from = x->data<T>();
-          T* to = out->data<T>();
-          const T fill = static_cast<T>(value);
-          ForSources(sources, x->shape(), [&](int64_t i, int64_t at) {
-            to[i] = at < 0 ? fill : from[at];
-          });
-        });
+  return DispatchArithmetic(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return SourcesStep(context, x, out, [=](const PadSources& sources) {
+      const T* from = x->data<T>();
+      T* to = out->data<T>();
+      const T fill = static_cast<T>(value);
+      ForSources(sources, x->shape(), [&](int64_t i, int64_t at) {
+        to[i] = at < 0 ? fill : from[at];
       });
+    });
+  });
 }
 
 absl::StatusOr<Step> BindPadGrad(BindContext* context) {
@@ -261,18 +260,17 @@ absl::StatusOr<Step> BindPadGrad(BindContext* context) {
     return InvalidArgument("Out@GRAD is %s %s; X is %s %s", Name(dout->dtype()),
                            ToString(dout->shape()), Name(dx->dtype()),
                            ToString(dx->shape()));
-  return DispatchArithmetic(
-      dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return SourcesStep(context, dx, dout, [=](const PadSources& sources) {
-          std::memset(dx->raw(), 0, dx->bytes());
-          const T* from = dout->data<T>();
-          T* to = dx->data<T>();
-          ForSources(sources, dx->shape(), [&](int64_t i, int64_t at) {
-            if (at >= 0) to[at] += from[i];
-          });
-        });
+  return DispatchArithmetic(dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return SourcesStep(context, dx, dout, [=](const PadSources& sources) {
+      std::memset(dx->raw(), 0, dx->bytes());
+      const T* from = dout->data<T>();
+      T* to = dx->data<T>();
+      ForSources(sources, dx->shape(), [&](int64_t i, int64_t at) {
+        if (at >= 0) to[at] += from[i];
       });
+    });
+  });
 }
 
 absl::Status InferPadGrad(InferContext* context) {
@@ -320,7 +318,7 @@ absl::Status AddPad3dDoubleGrad(OpRegistry* registry) {
   return registry->Add(std::move(op));
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddPadOp(OpRegistry* registry, const std::string& type) {
   const auto add_arguments = [&](OpDef* op) {
     op->Attr("paddings", std::vector<int32_t>());
     op->Attr(type == "pad3d" ? "value" : "pad_value", 0.0f);
@@ -348,10 +346,10 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterPad(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "pad"));
-  PD_RETURN_IF_ERROR(AddOp(registry, "pad2d"));
+  PD_RETURN_IF_ERROR(AddPadOp(registry, "pad"));
+  PD_RETURN_IF_ERROR(AddPadOp(registry, "pad2d"));
   PD_RETURN_IF_ERROR(AddPad3dDoubleGrad(registry));
-  return AddOp(registry, "pad3d");
+  return AddPadOp(registry, "pad3d");
 }
 
 }  // namespace pd

@@ -142,7 +142,7 @@ absl::StatusOr<Step> BindPartialGrad(BindContext* context) {
       });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddPartialConcatOp(OpRegistry* registry, const std::string& type) {
   const auto add_arguments = [](OpDef* op) {
     op->Inputs("X").Attr("start_index", int32_t{0}).Attr("length", int32_t{-1});
   };
@@ -162,8 +162,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterPartialConcat(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "partial_concat"));
-  return AddOp(registry, "partial_sum");
+  PD_RETURN_IF_ERROR(AddPartialConcatOp(registry, "partial_concat"));
+  return AddPartialConcatOp(registry, "partial_sum");
 }
 
 }  // namespace pd

@@ -124,7 +124,7 @@ absl::StatusOr<Step> BindRepeatGrad(BindContext* context) {
                     context->Input("Out@GRAD"), true);
 }
 
-void AddArguments(OpDef* op) {
+void AddRepeatInterleaveArguments(OpDef* op) {
   op->Input("X").OptionalInput("RepeatsTensor");
   op->Attr("Repeats", int32_t{0}).Attr("dim", int32_t{0});
 }
@@ -133,14 +133,14 @@ void AddArguments(OpDef* op) {
 
 absl::Status RegisterRepeatInterleave(OpRegistry* registry) {
   OpDef op("repeat_interleave");
-  AddArguments(&op);
+  AddRepeatInterleaveArguments(&op);
   op.Output("Out").Infer(InferRepeat).Reference(BindRepeat);
   op.Grad(GradSpec{
       "repeat_interleave_grad", {"X", "RepeatsTensor"}, {}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("repeat_interleave_grad");
-  AddArguments(&grad);
+  AddRepeatInterleaveArguments(&grad);
   grad.Input("Out@GRAD").Output("X@GRAD");
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindRepeatGrad);
   return registry->Add(std::move(grad));

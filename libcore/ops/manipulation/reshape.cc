@@ -235,14 +235,14 @@ absl::StatusOr<std::vector<OpDesc>> ReshapeGradGrad(
   return ops;
 }
 
-struct Kind {
+struct ReshapeKind {
   const char* type;
   bool x_shape;  // false: the first version, whose gradient reads X
   InferFn infer;
 };
 
 // Inputs and attributes of an op and of its gradient.
-void AddArguments(const std::string& type, OpDef* op) {
+void AddReshapeArguments(const std::string& type, OpDef* op) {
   const std::vector<int32_t> none;
   if (type == "reshape2" || type == "reshape")
     op->OptionalInput("Shape")
@@ -260,12 +260,12 @@ void AddArguments(const std::string& type, OpDef* op) {
         .Attr("axes", none);
 }
 
-absl::Status AddOp(OpRegistry* registry, const Kind& kind) {
+absl::Status AddReshapeOp(OpRegistry* registry, const ReshapeKind& kind) {
   const std::string type = kind.type;
   OpDef op(type);
   op.Input("X").Output("Out");
   if (kind.x_shape) op.IntermediateOutput("XShape");
-  AddArguments(type, &op);
+  AddReshapeArguments(type, &op);
   op.Infer(kind.infer).Reference(BindReshape);
   op.With(Trait::kShapeArithmetic);
   GradSpec spec{type + "_grad", {}, {}, {"Out"}, {"X"}};
@@ -279,7 +279,7 @@ absl::Status AddOp(OpRegistry* registry, const Kind& kind) {
   OpDef grad(type + "_grad");
   grad.Input(kind.x_shape ? "XShape" : "X").Input("Out@GRAD").Output("X@GRAD");
   if (!kind.x_shape) grad.OptionalInput("Out");
-  AddArguments(type, &grad);
+  AddReshapeArguments(type, &grad);
   grad.Infer(InferReshapeGrad).Reference(BindReshapeGrad);
   if (type == "reshape2")
     grad.Grad(GradMaker(ReshapeGradGrad));
@@ -293,16 +293,17 @@ absl::Status AddOp(OpRegistry* registry, const Kind& kind) {
 }  // namespace
 
 absl::Status RegisterReshape(OpRegistry* registry) {
-  for (const Kind& kind : {Kind{"reshape2", true, InferReshape},
-                           Kind{"reshape", false, InferReshape},
-                           Kind{"flatten_contiguous_range", true, InferFlatten},
-                           Kind{"flatten2", true, InferFlattenToMatrix},
-                           Kind{"flatten", false, InferFlattenToMatrix},
-                           Kind{"squeeze2", true, InferSqueeze},
-                           Kind{"squeeze", false, InferSqueeze},
-                           Kind{"unsqueeze2", true, InferUnsqueeze},
-                           Kind{"unsqueeze", false, InferUnsqueeze}})
-    PD_RETURN_IF_ERROR(AddOp(registry, kind));
+  for (const ReshapeKind& kind :
+       {ReshapeKind{"reshape2", true, InferReshape},
+        ReshapeKind{"reshape", false, InferReshape},
+        ReshapeKind{"flatten_contiguous_range", true, InferFlatten},
+        ReshapeKind{"flatten2", true, InferFlattenToMatrix},
+        ReshapeKind{"flatten", false, InferFlattenToMatrix},
+        ReshapeKind{"squeeze2", true, InferSqueeze},
+        ReshapeKind{"squeeze", false, InferSqueeze},
+        ReshapeKind{"unsqueeze2", true, InferUnsqueeze},
+        ReshapeKind{"unsqueeze", false, InferUnsqueeze}})
+    PD_RETURN_IF_ERROR(AddReshapeOp(registry, kind));
 
   OpDef second("reshape2_grad_grad");
   second.Input("DOut").Input("DDX").Output("DDOut").NoGrad();

@@ -23,11 +23,11 @@ namespace {
 
 // Where slices go: slice i of the source is slice Of(i) of the target, both
 // `inner` elements long.
-class Places {
+class ScatterPlaces {
  public:
   // Of the op's index and the shapes of X and of what is put in.
-  static absl::StatusOr<Places> Of(const BindContext& context, const Shape& x,
-                                   const Shape& source);
+  static absl::StatusOr<ScatterPlaces> Of(const BindContext& context,
+                                          const Shape& x, const Shape& source);
 
   absl::Status Check() const {
     if (depth_ < 0) return CheckIndices(slot_, *index_, 0, extents_[0]);
@@ -79,10 +79,11 @@ Names NamesOf(const OpDesc& op) {
   return {"Index", "AddValue"};
 }
 
-absl::StatusOr<Places> Places::Of(const BindContext& context, const Shape& x,
-                                  const Shape& source) {
+absl::StatusOr<ScatterPlaces> ScatterPlaces::Of(const BindContext& context,
+                                                const Shape& x,
+                                                const Shape& source) {
   const OpDesc& op = context.op();
-  Places p;
+  ScatterPlaces p;
   p.slot_ = NamesOf(op).index;
   p.index_ = context.Input(p.slot_);
   PD_RETURN_IF_ERROR(CheckIndexType(p.slot_, p.index_->dtype()));
@@ -131,8 +132,8 @@ absl::StatusOr<Step> BindScatter(BindContext* context) {
   Tensor* source = context->Input(NamesOf(context->op()).source);
   Tensor* out = context->Output("Out");
   if (source != x) context->MayShare(x, out);
-  PD_ASSIGN_OR_RETURN(const Places places,
-                      Places::Of(*context, x->shape(), source->shape()));
+  PD_ASSIGN_OR_RETURN(const ScatterPlaces places,
+                      ScatterPlaces::Of(*context, x->shape(), source->shape()));
   const bool scatter = context->op().type == "scatter";
   const bool replace = scatter && context->Attr<bool>("overwrite");
   const auto bind = [&](auto tag) -> absl::StatusOr<Step> {
@@ -174,31 +175,33 @@ absl::StatusOr<Step> BindScatterGrad(BindContext* context) {
   context->NoBuffer(source);
   Tensor* dx = context->Output("X@GRAD");
   Tensor* dsource = context->Output(GradName(slot));
-  PD_ASSIGN_OR_RETURN(const Places places,
-                      Places::Of(*context, dout->shape(), source->shape()));
+  PD_ASSIGN_OR_RETURN(
+      const ScatterPlaces places,
+      ScatterPlaces::Of(*context, dout->shape(), source->shape()));
   if (source->dtype() != dout->dtype())
     return InvalidArgument("Out@GRAD is %s; %s is %s", Name(dout->dtype()),
                            slot, Name(source->dtype()));
   const bool clears = context->op().type == "scatter_grad";
-  return DispatchArithmetic(dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    return Step([=](const RunContext&) {
-      PD_RETURN_IF_ERROR(places.Check());
-      const int64_t n = places.inner();
-      if (dsource != nullptr)
-        places.ForSlices([&](int64_t i, int64_t at) {
-          std::copy_n(dout->data<T>() + at, n, dsource->data<T>() + i);
+  return DispatchArithmetic(
+      dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return Step([=](const RunContext&) {
+          PD_RETURN_IF_ERROR(places.Check());
+          const int64_t n = places.inner();
+          if (dsource != nullptr)
+            places.ForSlices([&](int64_t i, int64_t at) {
+              std::copy_n(dout->data<T>() + at, n, dsource->data<T>() + i);
+            });
+          if (dx != nullptr) {
+            std::copy_n(dout->data<T>(), dout->size(), dx->data<T>());
+            if (clears)
+              places.ForSlices([&](int64_t, int64_t at) {
+                std::fill_n(dx->data<T>() + at, n, T(0));
+              });
+          }
+          return absl::OkStatus();
         });
-      if (dx != nullptr) {
-        std::copy_n(dout->data<T>(), dout->size(), dx->data<T>());
-        if (clears)
-          places.ForSlices([&](int64_t, int64_t at) {
-            std::fill_n(dx->data<T>() + at, n, T(0));
-          });
-      }
-      return absl::OkStatus();
-    });
-  });
+      });
 }
 
 absl::Status InferIndexSample(InferContext* context) {
@@ -227,23 +230,24 @@ absl::StatusOr<Step> BindIndexSample(BindContext* context) {
                            Name(full->dtype()), ToString(full->shape()),
                            ToString(index->shape()), Name(part->dtype()),
                            ToString(part->shape()));
-  return DispatchArithmetic(full->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    return Step([=](const RunContext&) {
-      const int64_t width = full->dim(1), count = part->dim(1);
-      PD_RETURN_IF_ERROR(CheckIndices("Index", *index, 0, width));
-      if (back) std::memset(full->raw(), 0, full->bytes());
-      for (int64_t i = 0; i < part->size(); ++i) {
-        T& wide = full->data<T>()[i / count * width + LabelAt(*index, i)];
-        T& narrow = part->data<T>()[i];
-        back ? wide += narrow : narrow = wide;
-      }
-      return absl::OkStatus();
-    });
-  });
+  return DispatchArithmetic(
+      full->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        return Step([=](const RunContext&) {
+          const int64_t width = full->dim(1), count = part->dim(1);
+          PD_RETURN_IF_ERROR(CheckIndices("Index", *index, 0, width));
+          if (back) std::memset(full->raw(), 0, full->bytes());
+          for (int64_t i = 0; i < part->size(); ++i) {
+            T& wide = full->data<T>()[i / count * width + LabelAt(*index, i)];
+            T& narrow = part->data<T>()[i];
+            back ? wide += narrow : narrow = wide;
+          }
+          return absl::OkStatus();
+        });
+      });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddScatterOp(OpRegistry* registry, const std::string& type) {
   OpDesc named;
   named.type = type;
   const Names names = NamesOf(named);
@@ -271,7 +275,7 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 
 absl::Status RegisterScatter(OpRegistry* registry) {
   for (const char* type : {"scatter", "scatter_nd_add", "index_add"})
-    PD_RETURN_IF_ERROR(AddOp(registry, type));
+    PD_RETURN_IF_ERROR(AddScatterOp(registry, type));
 
   OpDef sample("index_sample");
   sample.Input("X").Input("Index").Output("Out");

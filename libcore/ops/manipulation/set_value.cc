@@ -53,9 +53,9 @@ bool Contains(const std::vector<int64_t>& list, size_t axis) {
 }
 
 // The part of a tensor that is set.
-class Part {
+class SetValuePart {
  public:
-  Part(const BindContext& context, const Shape& full)
+  SetValuePart(const BindContext& context, const Shape& full)
       : full_(full),
         axes_(IntsAttr(context.op(), "axes")),
         decrease_(IntsAttr(context.op(), "decrease_axes")),
@@ -83,8 +83,8 @@ class Part {
   Ints starts_, ends_, steps_;
 };
 
-void Part::Targets(const Shape& part, Shape* extents,
-                   std::vector<int64_t>* axes) const {
+void SetValuePart::Targets(const Shape& part, Shape* extents,
+                           std::vector<int64_t>* axes) const {
   size_t none = 0;
   const auto add = [&](int64_t extent, int64_t axis) {
     extents->push_back(extent);
@@ -99,7 +99,8 @@ void Part::Targets(const Shape& part, Shape* extents,
   for (; none < none_.size(); ++none) add(1, -1);
 }
 
-absl::StatusOr<Part::Place> Part::Find(const Shape& value) const {
+absl::StatusOr<SetValuePart::Place> SetValuePart::Find(
+    const Shape& value) const {
   const auto starts = starts_.Read(), ends = ends_.Read();
   auto steps = steps_.Read();
   if (steps.empty()) steps.assign(axes_.size(), 1);
@@ -154,7 +155,8 @@ absl::StatusOr<Part::Place> Part::Find(const Shape& value) const {
 
 // Calls body(element of the tensor, element of the value).
 template <typename Body>
-void ForEach(const Part::Place& place, const Body& body) {
+void ForEachSetValueElement(const SetValuePart::Place& place,
+                            const Body& body) {
   const auto strides = place.loop.row_strides();
   place.loop.ForParts(0, place.loop.size(), [&](const auto& at, int64_t n) {
     for (int64_t j = 0; j < n; ++j)
@@ -215,7 +217,7 @@ absl::StatusOr<Step> BindSetValue(BindContext* context) {
   Tensor* value = context->Input("ValueTensor");
   Tensor* out = context->Output("Out");
   if (value != input) context->MayShare(input, out);
-  const Part part(*context, input->shape());
+  const SetValuePart part(*context, input->shape());
   const Shape shape =
       value != nullptr ? value->shape() : IntsAttr(context->op(), "shape");
   if (value != nullptr && value->dtype() != input->dtype())
@@ -239,14 +241,15 @@ absl::StatusOr<Step> BindSetValue(BindContext* context) {
       std::memcpy(bytes->data() + i * sizeof(T), &v, sizeof(T));
     }
     return Step([=](const RunContext&) {
-      PD_ASSIGN_OR_RETURN(const Part::Place place, part.Find(shape));
+      PD_ASSIGN_OR_RETURN(const SetValuePart::Place place, part.Find(shape));
       const T* from = value != nullptr
                           ? value->data<T>()
                           : reinterpret_cast<const T*>(bytes->data());
       if (out->raw() != input->raw() && input->bytes() > 0)
         std::memcpy(out->raw(), input->raw(), input->bytes());
       T* to = out->data<T>();
-      ForEach(place, [&](int64_t at, int64_t v) { to[at] = from[v]; });
+      ForEachSetValueElement(place,
+                             [&](int64_t at, int64_t v) { to[at] = from[v]; });
       return absl::OkStatus();
     });
   });
@@ -265,7 +268,7 @@ absl::StatusOr<Step> BindSetValueGrad(BindContext* context) {
   Tensor* dinput = context->Output("Input@GRAD");
   Tensor* dvalue = context->Output("ValueTensor@GRAD");
   if (Tensor* value = context->Input("ValueTensor")) context->NoBuffer(value);
-  const Part part(*context, dout->shape());
+  const SetValuePart part(*context, dout->shape());
   const Shape shape = dvalue != nullptr ? dvalue->shape() : Shape();
   if (dvalue != nullptr && dvalue->dtype() != dout->dtype())
     return InvalidArgument("Out@GRAD is %s; ValueTensor is %s",
@@ -274,24 +277,27 @@ absl::StatusOr<Step> BindSetValueGrad(BindContext* context) {
       dout->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
         return Step([=](const RunContext&) {
-          PD_ASSIGN_OR_RETURN(const Part::Place place, part.Find(shape));
+          PD_ASSIGN_OR_RETURN(const SetValuePart::Place place,
+                              part.Find(shape));
           const T* from = dout->data<T>();
           if (dvalue != nullptr) {
             std::memset(dvalue->raw(), 0, dvalue->bytes());
             T* to = dvalue->data<T>();
-            ForEach(place, [&](int64_t at, int64_t v) { to[v] += from[at]; });
+            ForEachSetValueElement(
+                place, [&](int64_t at, int64_t v) { to[v] += from[at]; });
           }
           if (dinput != nullptr) {
             T* to = dinput->data<T>();
             std::copy_n(from, dout->size(), to);
-            ForEach(place, [&](int64_t at, int64_t) { to[at] = T(0); });
+            ForEachSetValueElement(place,
+                                   [&](int64_t at, int64_t) { to[at] = T(0); });
           }
           return absl::OkStatus();
         });
       });
 }
 
-void AddArguments(OpDef* op) {
+void AddSetValueArguments(OpDef* op) {
   op->OptionalInput("ValueTensor").OptionalInputs("StartsTensorList");
   op->OptionalInputs("EndsTensorList").OptionalInputs("StepsTensorList");
   op->RequiredAttr("axes", AttrType::kLongs).Attr("dtype", int32_t{5});
@@ -305,7 +311,7 @@ void AddArguments(OpDef* op) {
 absl::Status RegisterSetValue(OpRegistry* registry) {
   OpDef op("set_value");
   op.Input("Input").Output("Out");
-  AddArguments(&op);
+  AddSetValueArguments(&op);
   op.Infer(InferSetValue).Reference(BindSetValue);
   op.Grad(GradSpec{
       "set_value_grad",
@@ -318,7 +324,7 @@ absl::Status RegisterSetValue(OpRegistry* registry) {
   OpDef grad("set_value_grad");
   grad.Input("Out@GRAD").OptionalOutput("Input@GRAD");
   grad.OptionalOutput("ValueTensor@GRAD");
-  AddArguments(&grad);
+  AddSetValueArguments(&grad);
   grad.Infer(InferSetValueGrad).NoGrad().Reference(BindSetValueGrad);
   return registry->Add(std::move(grad));
 }

@@ -20,7 +20,7 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<std::vector<size_t>> Axes(const OpDesc& op, size_t rank) {
+absl::StatusOr<std::vector<size_t>> SliceAxes(const OpDesc& op, size_t rank) {
   std::vector<size_t> axes;
   for (int64_t axis : IntsAttr(op, "axes")) {
     PD_ASSIGN_OR_RETURN(const int i, NormalizeAxis(axis, rank, "axes"));
@@ -30,18 +30,18 @@ absl::StatusOr<std::vector<size_t>> Axes(const OpDesc& op, size_t rank) {
 }
 
 // One of starts, ends and strides, as far as it is known.
-struct Request {
+struct SliceRequest {
   std::vector<int64_t> values;
   bool known(size_t i) const { return open.empty() || !open[i]; }
   std::vector<bool> open;  // by axis; empty: all are known
 };
 
-Request RequestOf(const InferContext& context, const std::string& what,
-                  size_t axes) {
+SliceRequest SliceRequestOf(const InferContext& context,
+                            const std::string& what, size_t axes) {
   std::string attr = what;
   attr[0] = 's';
   if (what == "Ends") attr = "ends";
-  Request r;
+  SliceRequest r;
   r.values = RequestedInts(context, what + "Tensor", what + "TensorList", attr);
   for (const char* kind : {"Tensor", "TensorList"}) {
     const std::string slot = what + kind;
@@ -84,11 +84,11 @@ absl::Status InferSlice(InferContext* context) {
   TensorMeta out = context->Input("Input");
   out.value = nullptr;
   const OpDesc& op = context->op();
-  PD_ASSIGN_OR_RETURN(const auto axes, Axes(op, out.shape.size()));
+  PD_ASSIGN_OR_RETURN(const auto axes, SliceAxes(op, out.shape.size()));
   PD_ASSIGN_OR_RETURN(const auto drop, DroppedAxes(op, out.shape.size()));
-  const Request starts = RequestOf(*context, "Starts", axes.size());
-  const Request ends = RequestOf(*context, "Ends", axes.size());
-  Request strides = RequestOf(*context, "Strides", axes.size());
+  const SliceRequest starts = SliceRequestOf(*context, "Starts", axes.size());
+  const SliceRequest ends = SliceRequestOf(*context, "Ends", axes.size());
+  SliceRequest strides = SliceRequestOf(*context, "Strides", axes.size());
   strides.values.resize(axes.size(), 1);
   if (starts.values.size() != axes.size() || ends.values.size() != axes.size())
     return InvalidArgument("%d axes, %d starts, %d ends; expected as many",
@@ -119,11 +119,11 @@ absl::Status InferSlice(InferContext* context) {
 
 // The part of Input that an op takes: known, or read from tensors in every
 // step.
-class Part {
+class SlicePart {
  public:
   // `out` is the shape without the dropped axes.
-  static absl::StatusOr<Part> Of(BindContext* context, const Shape& input,
-                                 const Shape& out);
+  static absl::StatusOr<SlicePart> Of(BindContext* context, const Shape& input,
+                                      const Shape& out);
 
   bool fixed() const { return starts_.fixed() && strides_.fixed(); }
 
@@ -156,7 +156,8 @@ class Part {
   Ints starts_, strides_;
 };
 
-Part::Ints Part::IntsFrom(BindContext* context, const std::string& what) {
+SlicePart::Ints SlicePart::IntsFrom(BindContext* context,
+                                    const std::string& what) {
   Ints ints;
   std::string attr = what;
   attr[0] = 's';
@@ -167,11 +168,11 @@ Part::Ints Part::IntsFrom(BindContext* context, const std::string& what) {
   return ints;
 }
 
-absl::StatusOr<Part> Part::Of(BindContext* context, const Shape& input,
-                              const Shape& out) {
-  Part p;
+absl::StatusOr<SlicePart> SlicePart::Of(BindContext* context,
+                                        const Shape& input, const Shape& out) {
+  SlicePart p;
   p.input_ = input;
-  PD_ASSIGN_OR_RETURN(p.axes_, Axes(context->op(), input.size()));
+  PD_ASSIGN_OR_RETURN(p.axes_, SliceAxes(context->op(), input.size()));
   p.starts_ = IntsFrom(context, "Starts");
   p.strides_ = IntsFrom(context, "Strides");
   for (const char* slot : {"EndsTensor", "EndsTensorList"})
@@ -188,7 +189,7 @@ absl::StatusOr<Part> Part::Of(BindContext* context, const Shape& input,
   return p;
 }
 
-absl::StatusOr<Part::Place> Part::Find(bool back) const {
+absl::StatusOr<SlicePart::Place> SlicePart::Find(bool back) const {
   const std::vector<int64_t> starts = starts_.Read();
   std::vector<int64_t> by_axis = strides_.Read();
   by_axis.resize(axes_.size(), 1);
@@ -221,16 +222,16 @@ absl::StatusOr<Part::Place> Part::Find(bool back) const {
 }
 
 // The step that copies the part to `out`, or back into zeros.
-absl::StatusOr<Step> CopyPart(BindContext* context, Tensor* input, Tensor* out,
-                              bool back) {
-  PD_ASSIGN_OR_RETURN(const Part part,
-                      Part::Of(context, input->shape(), out->shape()));
+absl::StatusOr<Step> CopySlicePart(BindContext* context, Tensor* input,
+                                   Tensor* out, bool back) {
+  PD_ASSIGN_OR_RETURN(const SlicePart part,
+                      SlicePart::Of(context, input->shape(), out->shape()));
   if (input->dtype() != out->dtype())
     return InvalidArgument("Input is %s; Out is %s", Name(input->dtype()),
                            Name(out->dtype()));
   return DispatchBytes(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    const auto copy = [input, out, back](const Part::Place& place) {
+    const auto copy = [input, out, back](const SlicePart::Place& place) {
       if (back && input->bytes() > 0)
         std::memset(input->raw(), 0, input->bytes());
       if (out->size() == 0) return;
@@ -239,14 +240,14 @@ absl::StatusOr<Step> CopyPart(BindContext* context, Tensor* input, Tensor* out,
            : CopyLoop(place.loop, at, out->data<T>());
     };
     if (part.fixed()) {
-      PD_ASSIGN_OR_RETURN(const Part::Place place, part.Find(back));
+      PD_ASSIGN_OR_RETURN(const SlicePart::Place place, part.Find(back));
       return Step([copy, place](const RunContext&) {
         copy(place);
         return absl::OkStatus();
       });
     }
     return Step([copy, part, back](const RunContext&) {
-      PD_ASSIGN_OR_RETURN(const Part::Place place, part.Find(back));
+      PD_ASSIGN_OR_RETURN(const SlicePart::Place place, part.Find(back));
       copy(place);
       return absl::OkStatus();
     });
@@ -254,17 +255,17 @@ absl::StatusOr<Step> CopyPart(BindContext* context, Tensor* input, Tensor* out,
 }
 
 absl::StatusOr<Step> BindSlice(BindContext* context) {
-  return CopyPart(context, context->Input("Input"), context->Output("Out"),
-                  false);
+  return CopySlicePart(context, context->Input("Input"), context->Output("Out"),
+                       false);
 }
 
 absl::StatusOr<Step> BindSliceGrad(BindContext* context) {
   context->NoBuffer(context->Input("Input"));
-  return CopyPart(context, context->Output("Input@GRAD"),
-                  context->Input("Out@GRAD"), true);
+  return CopySlicePart(context, context->Output("Input@GRAD"),
+                       context->Input("Out@GRAD"), true);
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddSliceOp(OpRegistry* registry, const std::string& type) {
   const bool strided = type == "strided_slice";
   const auto add_arguments = [&](OpDef* op) {
     op->Input("Input");
@@ -305,8 +306,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterSlice(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "slice"));
-  return AddOp(registry, "strided_slice");
+  PD_RETURN_IF_ERROR(AddSliceOp(registry, "slice"));
+  return AddSliceOp(registry, "strided_slice");
 }
 
 }  // namespace pd

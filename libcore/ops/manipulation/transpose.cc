@@ -16,7 +16,8 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<std::vector<size_t>> Axes(const OpDesc& op, size_t rank) {
+absl::StatusOr<std::vector<size_t>> TransposeAxes(const OpDesc& op,
+                                                  size_t rank) {
   const std::vector<int64_t> given = IntsAttr(op, "axis");
   std::vector<size_t> axes;
   std::vector<bool> seen(rank, false);
@@ -36,7 +37,8 @@ absl::StatusOr<std::vector<size_t>> Axes(const OpDesc& op, size_t rank) {
 
 absl::Status InferTranspose(InferContext* context) {
   const TensorMeta& x = context->Input("X");
-  PD_ASSIGN_OR_RETURN(const auto axes, Axes(context->op(), x.shape.size()));
+  PD_ASSIGN_OR_RETURN(const auto axes,
+                      TransposeAxes(context->op(), x.shape.size()));
   Shape shape;
   for (size_t axis : axes) shape.push_back(x.shape[axis]);
   Shape x_shape = x.shape;
@@ -49,7 +51,7 @@ absl::Status InferTranspose(InferContext* context) {
 absl::StatusOr<Step> BindTranspose(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const auto axes, Axes(context->op(), x->rank()));
+  PD_ASSIGN_OR_RETURN(const auto axes, TransposeAxes(context->op(), x->rank()));
   const auto loop = PermuteLoop(x->shape(), axes, false);
   if (loop.row() == loop.size() && loop.row_strides()[0] <= 1) {
     context->Alias(x, out);  // only extents of 1 move
@@ -63,7 +65,8 @@ absl::StatusOr<Step> BindTransposeGrad(BindContext* context) {
     if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
-  PD_ASSIGN_OR_RETURN(const auto axes, Axes(context->op(), dx->rank()));
+  PD_ASSIGN_OR_RETURN(const auto axes,
+                      TransposeAxes(context->op(), dx->rank()));
   if (dout->size() != dx->size())
     return InvalidArgument("Out@GRAD has shape %s; X had %s",
                            ToString(dout->shape()), ToString(dx->shape()));
@@ -79,8 +82,8 @@ absl::Status InferTransposeGrad(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type,
-                   bool with_shape) {
+absl::Status AddTransposeOp(OpRegistry* registry, const std::string& type,
+                            bool with_shape) {
   OpDef op(type);
   op.Input("X").Output("Out").RequiredAttr("axis", AttrType::kInts);
   if (with_shape) op.IntermediateOutput("XShape");
@@ -104,8 +107,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type,
 }  // namespace
 
 absl::Status RegisterTranspose(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "transpose2", true));
-  return AddOp(registry, "transpose", false);
+  PD_RETURN_IF_ERROR(AddTransposeOp(registry, "transpose2", true));
+  return AddTransposeOp(registry, "transpose", false);
 }
 
 }  // namespace pd

@@ -166,22 +166,21 @@ absl::Status InferEye(InferContext* context) {
 
 absl::StatusOr<Step> BindEye(BindContext* context) {
   Tensor* out = context->Output("Out");
-  return DispatchAll(
-      out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return Step([out](const RunContext&) {
-          T* result = out->data<T>();
-          const int64_t rows = out->dim(0), columns = out->dim(1);
-          std::fill_n(result, out->size(), Stored<T>(0.0f));
-          for (int64_t i = 0; i < std::min(rows, columns); ++i)
-            result[i * columns + i] = Stored<T>(1.0f);
-          return absl::OkStatus();
-        });
-      });
+  return DispatchAll(out->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([out](const RunContext&) {
+      T* result = out->data<T>();
+      const int64_t rows = out->dim(0), columns = out->dim(1);
+      std::fill_n(result, out->size(), Stored<T>(0.0f));
+      for (int64_t i = 0; i < std::min(rows, columns); ++i)
+        result[i * columns + i] = Stored<T>(1.0f);
+      return absl::OkStatus();
+    });
+  });
 }
 
-absl::Status AddIndices(OpRegistry* registry, const std::string& type,
-                        const char* rows, const char* columns) {
+absl::Status AddTrilTriuIndices(OpRegistry* registry, const std::string& type,
+                                const char* rows, const char* columns) {
   OpDef op(type);
   op.Output("out").Attr(rows, int32_t{0}).Attr(columns, int32_t{0});
   op.Attr("offset", int32_t{0}).Attr("dtype", int32_t{3});
@@ -204,8 +203,10 @@ absl::Status RegisterTrilTriu(OpRegistry* registry) {
   grad.Infer(InferTriangle).NoGrad().Reference(BindTriangle);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
 
-  PD_RETURN_IF_ERROR(AddIndices(registry, "tril_indices", "rows", "cols"));
-  PD_RETURN_IF_ERROR(AddIndices(registry, "triu_indices", "row", "col"));
+  PD_RETURN_IF_ERROR(
+      AddTrilTriuIndices(registry, "tril_indices", "rows", "cols"));
+  PD_RETURN_IF_ERROR(
+      AddTrilTriuIndices(registry, "triu_indices", "row", "col"));
 
   OpDef eye("eye");
   eye.Output("Out").RequiredAttr("num_rows", AttrType::kLong);

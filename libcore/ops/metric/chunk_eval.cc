@@ -22,7 +22,7 @@ absl::StatusOr<ChunkScheme> SchemeOf(const BindContext& context) {
       context.Attr<std::vector<int32_t>>("excluded_chunk_types"));
 }
 
-float Ratio(int64_t part, int64_t whole) {
+float ChunkEvalRatio(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0f
                     : static_cast<float>(part) / static_cast<float>(whole);
 }
@@ -71,8 +71,8 @@ absl::StatusOr<Step> BindChunkEval(BindContext* context) {
       PD_RETURN_IF_ERROR(FindChunks(scheme, LabelsOf(*label, span), &wanted));
       counts.Add(scheme, found, wanted);
     }
-    const float p = Ratio(counts.correct, counts.inferred);
-    const float r = Ratio(counts.correct, counts.labelled);
+    const float p = ChunkEvalRatio(counts.correct, counts.inferred);
+    const float r = ChunkEvalRatio(counts.correct, counts.labelled);
     if (precision != nullptr) precision->data<float>()[0] = p;
     if (recall != nullptr) recall->data<float>()[0] = r;
     if (f1 != nullptr)

@@ -22,7 +22,7 @@ enum State { kTruePositive = 0, kFalsePositive, kTrueNegative, kFalseNegative };
 constexpr int64_t kStates = 4;
 
 template <typename T>
-T Ratio(T hits, T misses) {
+T PrecisionRecallRatio(T hits, T misses) {
   return hits > T(0) || misses > T(0) ? hits / (hits + misses) : T(1);
 }
 
@@ -40,13 +40,15 @@ void Metrics(const T* states, int64_t classes, double* out) {
   for (int64_t c = 0; c < classes; ++c) {
     const T* s = states + c * kStates;
     for (size_t k = 0; k < total.size(); ++k) total[k] += s[k];
-    precision += Ratio(s[kTruePositive], s[kFalsePositive]);
-    recall += Ratio(s[kTruePositive], s[kFalseNegative]);
+    precision += PrecisionRecallRatio(s[kTruePositive], s[kFalsePositive]);
+    recall += PrecisionRecallRatio(s[kTruePositive], s[kFalseNegative]);
   }
   precision /= static_cast<T>(classes);
   recall /= static_cast<T>(classes);
-  const T all_precision = Ratio(total[kTruePositive], total[kFalsePositive]);
-  const T all_recall = Ratio(total[kTruePositive], total[kFalseNegative]);
+  const T all_precision =
+      PrecisionRecallRatio(total[kTruePositive], total[kFalsePositive]);
+  const T all_recall =
+      PrecisionRecallRatio(total[kTruePositive], total[kFalseNegative]);
   out[0] = precision;
   out[1] = recall;
   out[2] = F1(precision, recall);

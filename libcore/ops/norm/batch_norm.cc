@@ -85,7 +85,7 @@ absl::StatusOr<Norm> ReadNorm(const OpDesc& op, const Shape& shape) {
 
 // Calls body(element) for every element of channel c.
 template <typename Body>
-void ForEachElement(const Norm& m, int64_t c, const Body& body) {
+void ForEachBatchNormElement(const Norm& m, int64_t c, const Body& body) {
   for (int64_t n = 0; n < m.n; ++n) {
     const int64_t start = n * m.n_step + c * m.channel_step;
     for (int64_t s = 0; s < m.positions; ++s) body(start + s * m.position_step);
@@ -106,12 +106,12 @@ struct Tensors {
 };
 
 template <typename T>
-T At(const Tensor* tensor, int64_t c, T otherwise) {
+T BatchNormAt(const Tensor* tensor, int64_t c, T otherwise) {
   return tensor != nullptr ? tensor->data<T>()[c] : otherwise;
 }
 
 template <typename T>
-void Store(Tensor* tensor, int64_t c, double value) {
+void StoreBatchNorm(Tensor* tensor, int64_t c, double value) {
   if (tensor != nullptr) tensor->data<T>()[c] = static_cast<T>(value);
 }
 
@@ -126,9 +126,9 @@ void ForwardChannel(const Norm& m, const Tensors& t, int64_t c) {
   const bool identity = !m.global && m.count() == 1;
   if (!m.global && !identity) {
     double sum = 0, squares = 0;
-    ForEachElement(m, c, [&](int64_t i) { sum += x[i]; });
+    ForEachBatchNormElement(m, c, [&](int64_t i) { sum += x[i]; });
     mean = sum / m.count();
-    ForEachElement(
+    ForEachBatchNormElement(
         m, c, [&](int64_t i) { squares += (x[i] - mean) * (x[i] - mean); });
     variance = squares / m.count();
     const double keep = t.momentum_tensor != nullptr
@@ -138,23 +138,23 @@ void ForwardChannel(const Norm& m, const Tensors& t, int64_t c) {
     new_variance = keep * running_variance + (1 - keep) * variance;
   }
   const double inverse = 1 / std::sqrt(variance + m.epsilon);
-  Store<T>(t.mean_out, c, new_mean);
-  Store<T>(t.variance_out, c, new_variance);
+  StoreBatchNorm<T>(t.mean_out, c, new_mean);
+  StoreBatchNorm<T>(t.variance_out, c, new_variance);
   if (!m.global) {
-    Store<T>(t.saved_mean, c, identity ? 0 : mean);
-    Store<T>(t.saved_variance, c, identity ? 0 : inverse);
+    StoreBatchNorm<T>(t.saved_mean, c, identity ? 0 : mean);
+    StoreBatchNorm<T>(t.saved_variance, c, identity ? 0 : inverse);
   }
-  const T factor = At<T>(t.scale, c, 1) * static_cast<T>(inverse);
-  const T shift = At<T>(t.bias, c, 0);
+  const T factor = BatchNormAt<T>(t.scale, c, 1) * static_cast<T>(inverse);
+  const T shift = BatchNormAt<T>(t.bias, c, 0);
   const T center = static_cast<T>(mean);
   if (identity)
-    ForEachElement(m, c, [&](int64_t i) { y[i] = x[i]; });
+    ForEachBatchNormElement(m, c, [&](int64_t i) { y[i] = x[i]; });
   else
-    ForEachElement(m, c,
-                   [&](int64_t i) { y[i] = (x[i] - center) * factor + shift; });
+    ForEachBatchNormElement(
+        m, c, [&](int64_t i) { y[i] = (x[i] - center) * factor + shift; });
   if (!m.clip) return;
   const T top = static_cast<T>(m.top);
-  ForEachElement(m, c, [&](int64_t i) {
+  ForEachBatchNormElement(m, c, [&](int64_t i) {
     if (y[i] <= 0) y[i] = 0;
     if (y[i] > top) y[i] = top;
   });
@@ -192,14 +192,14 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
   });
 }
 
-struct GradTensors {
+struct BatchNormGradTensors {
   Tensor *x, *scale, *mean, *variance, *dy;  // mean, variance: by Norm::global
   Tensor* y;                                 // of an activation
   Tensor *dx, *dscale, *dbias;
 };
 
 template <typename T>
-void BackwardChannel(const Norm& m, const GradTensors& t, int64_t c) {
+void BackwardChannel(const Norm& m, const BatchNormGradTensors& t, int64_t c) {
   const T* x = t.x->data<T>();
   const T* dy = t.dy->data<T>();
   const double mean = t.mean->data<T>()[c];
@@ -212,24 +212,25 @@ void BackwardChannel(const Norm& m, const GradTensors& t, int64_t c) {
   };
   double sum = 0, dot = 0;
   if (!identity)
-    ForEachElement(m, c, [&](int64_t i) {
+    ForEachBatchNormElement(m, c, [&](int64_t i) {
       sum += gradient(i);
       dot += gradient(i) * (x[i] - mean) * inverse;
     });
-  Store<T>(t.dbias, c, sum);
-  Store<T>(t.dscale, c, dot);
+  StoreBatchNorm<T>(t.dbias, c, sum);
+  StoreBatchNorm<T>(t.dscale, c, dot);
   if (t.dx == nullptr) return;
   T* dx = t.dx->data<T>();
-  const double factor = identity ? 1 : double{At<T>(t.scale, c, 1)} * inverse;
+  const double factor =
+      identity ? 1 : double{BatchNormAt<T>(t.scale, c, 1)} * inverse;
   const double share = m.global || identity ? 0 : 1.0 / m.count();
-  ForEachElement(m, c, [&](int64_t i) {
+  ForEachBatchNormElement(m, c, [&](int64_t i) {
     const double h = (x[i] - mean) * inverse;
     dx[i] = static_cast<T>(factor * (gradient(i) - share * (sum + h * dot)));
   });
 }
 
 absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
-  GradTensors t;
+  BatchNormGradTensors t;
   t.x = context->Input("X");
   if (StateType(t.x->dtype()) != t.x->dtype())
     return Unimplemented("halves are computed as float32");
@@ -261,33 +262,33 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
   });
 }
 
-struct SecondTensors {
+struct BatchNormSecondTensors {
   Tensor *x, *scale, *mean, *variance, *dy, *ddx, *ddscale, *ddbias;
   Tensor *ddy, *dx, *dscale;
 };
 
 template <typename T>
-void SecondChannel(const Norm& m, const SecondTensors& t, int64_t c) {
+void SecondChannel(const Norm& m, const BatchNormSecondTensors& t, int64_t c) {
   NormGroup group;
   const double second = t.variance->data<T>()[c];
   group.mean = t.mean->data<T>()[c];
   group.inverse = m.global ? 1 / std::sqrt(second + m.epsilon) : second;
-  group.scale = At<T>(t.scale, c, 1);
-  group.ddscale = At<T>(t.ddscale, c, 0);
-  group.ddbias = At<T>(t.ddbias, c, 0);
+  group.scale = BatchNormAt<T>(t.scale, c, 1);
+  group.ddscale = BatchNormAt<T>(t.ddscale, c, 0);
+  group.ddbias = BatchNormAt<T>(t.ddbias, c, 0);
   group.count = static_cast<double>(m.count());
   group.constant = m.global;
   const double dscale = SecondNormGrad<T>(
-      group, [&](const auto& body) { ForEachElement(m, c, body); },
+      group, [&](const auto& body) { ForEachBatchNormElement(m, c, body); },
       t.x->data<T>(), t.dy->data<T>(),
       t.ddx != nullptr ? t.ddx->data<T>() : nullptr,
       t.ddy != nullptr ? t.ddy->data<T>() : nullptr,
       t.dx != nullptr ? t.dx->data<T>() : nullptr);
-  Store<T>(t.dscale, c, dscale);
+  StoreBatchNorm<T>(t.dscale, c, dscale);
 }
 
 absl::StatusOr<Step> BindBatchNormGradGrad(BindContext* context) {
-  SecondTensors t;
+  BatchNormSecondTensors t;
   t.x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const Norm m, ReadNorm(context->op(), t.x->shape()));
   const DType dtype = t.x->dtype();
@@ -341,7 +342,7 @@ absl::Status InferBatchNorm(InferContext* context) {
 
 constexpr char kFused[] = "fused_batch_norm_act";
 
-void AddAttrs(OpDef* def, bool fused) {
+void AddBatchNormAttrs(OpDef* def, bool fused) {
   def->Attr("is_test", false)
       .Attr("momentum", 0.9f)
       .Attr("epsilon", 1e-5f)
@@ -366,7 +367,7 @@ absl::Status AddBatchNorm(OpRegistry* registry, const std::string& type) {
   norm.IntermediateOutput("SavedMean").IntermediateOutput("SavedVariance");
   norm.OptionalOutput("ReserveSpace");
   const bool fused = type == kFused;
-  AddAttrs(&norm, fused);
+  AddBatchNormAttrs(&norm, fused);
   norm.Infer(InferBatchNorm).Reference(BindBatchNorm);
   GradSpec spec{type + "_grad",
                 {"X", "Scale", "Bias", "Mean", "Variance"},
@@ -386,7 +387,7 @@ absl::Status AddBatchNorm(OpRegistry* registry, const std::string& type) {
   if (fused) grad.Input("Y");
   grad.OptionalOutput("X@GRAD").OptionalOutput("Scale@GRAD");
   grad.OptionalOutput("Bias@GRAD");
-  AddAttrs(&grad, fused);
+  AddBatchNormAttrs(&grad, fused);
   grad.Infer(InferGradLikeInput).Reference(BindBatchNormGrad);
   type == "batch_norm" ? grad.Grad(GradMaker(MakeBatchNormGradGrad))
                        : grad.NoGrad();
@@ -403,7 +404,7 @@ absl::Status RegisterBatchNorm(OpRegistry* registry) {
   OpDef second("batch_norm_grad_grad");
   AddNormGradGradSlots(&second);
   second.OptionalInput("Mean").OptionalInput("Variance");
-  AddAttrs(&second, false);
+  AddBatchNormAttrs(&second, false);
   second.Infer(InferNormGradGrad).NoGrad().Reference(BindBatchNormGradGrad);
   return registry->Add(std::move(second));
 }

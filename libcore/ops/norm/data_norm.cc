@@ -100,18 +100,19 @@ absl::StatusOr<Step> BindDataNorm(BindContext* context) {
   });
 }
 
-struct GradTensors {
+struct DataNormGradTensors {
   Tensor *x, *dy, *scale_w, *means, *scales;
   Tensor *dx, *dscale, *dbias, *dsize, *dsum, *dsquares;
 };
 
 template <typename T>
-void Store(Tensor* tensor, int64_t i, double value) {
+void StoreDataNorm(Tensor* tensor, int64_t i, double value) {
   if (tensor != nullptr) tensor->data<T>()[i] = static_cast<T>(value);
 }
 
 template <typename T>
-void BackwardColumn(const Table& table, const GradTensors& t, int64_t c) {
+void BackwardColumn(const Table& table, const DataNormGradTensors& t,
+                    int64_t c) {
   const double mean = t.means->data<T>()[c], scale = t.scales->data<T>()[c];
   const double weight = table.scaled ? double{t.scale_w->data<T>()[c]} : 1;
   double n = 0, sum = 0, squares = 0, dbias = 0, dscale = 0;
@@ -119,8 +120,8 @@ void BackwardColumn(const Table& table, const GradTensors& t, int64_t c) {
     const T* row = t.x->data<T>() + r * table.columns;
     const bool shown = table.Shown(row, c);
     const double dy = t.dy->data<T>()[r * table.columns + c];
-    Store<T>(t.dx, r * table.columns + c,
-             shown || !table.scaled ? dy * scale * weight : 0);
+    StoreDataNorm<T>(t.dx, r * table.columns + c,
+                     shown || !table.scaled ? dy * scale * weight : 0);
     if (!shown) continue;
     n += 1;
     sum += row[c];
@@ -128,17 +129,17 @@ void BackwardColumn(const Table& table, const GradTensors& t, int64_t c) {
     dbias += dy;
     dscale += dy * (row[c] - mean) * scale;
   }
-  Store<T>(t.dbias, c, dbias);
-  Store<T>(t.dscale, c, dscale);
+  StoreDataNorm<T>(t.dbias, c, dbias);
+  StoreDataNorm<T>(t.dscale, c, dscale);
   const bool slots = table.slot > 0 && table.rows > 0;
   const double share = slots && n > 0 ? n : 1;
-  Store<T>(t.dsize, c, n / share);
-  Store<T>(t.dsum, c, sum / share);
-  Store<T>(t.dsquares, c, squares / share + n * table.epsilon);
+  StoreDataNorm<T>(t.dsize, c, n / share);
+  StoreDataNorm<T>(t.dsum, c, sum / share);
+  StoreDataNorm<T>(t.dsquares, c, squares / share + n * table.epsilon);
 }
 
 absl::StatusOr<Step> BindDataNormGrad(BindContext* context) {
-  GradTensors t;
+  DataNormGradTensors t;
   t.x = context->Input("X");
   t.dy = context->Input("Y@GRAD");
   t.scale_w = context->Input("scale_w");
@@ -207,7 +208,7 @@ absl::StatusOr<std::vector<OpDesc>> MakeGrad(const GradRequest& request) {
   return std::vector<OpDesc>{std::move(grad)};
 }
 
-void AddAttrs(OpDef* def) {
+void AddDataNormAttrs(OpDef* def) {
   def->Attr("epsilon", 1e-4f)
       .Attr("slot_dim", int32_t{-1})
       .Attr("enable_scale_and_shift", false);
@@ -220,7 +221,7 @@ absl::Status RegisterDataNorm(OpRegistry* registry) {
   norm.OptionalInput("scale_w").OptionalInput("bias").Input("X");
   norm.Input("BatchSize").Input("BatchSum").Input("BatchSquareSum");
   norm.Output("Y").IntermediateOutput("Means").IntermediateOutput("Scales");
-  AddAttrs(&norm);
+  AddDataNormAttrs(&norm);
   norm.Infer(InferDataNorm).Reference(BindDataNorm);
   norm.Grad(GradMaker(MakeGrad));
   PD_RETURN_IF_ERROR(registry->Add(std::move(norm)));
@@ -234,7 +235,7 @@ absl::Status RegisterDataNorm(OpRegistry* registry) {
     grad.OptionalInput(slot);
     grad.OptionalOutput(slot).OptionalOutput(GradName(slot));
   }
-  AddAttrs(&grad);
+  AddDataNormAttrs(&grad);
   grad.Infer(InferDataNormGrad).NoGrad().Reference(BindDataNormGrad);
   return registry->Add(std::move(grad));
 }

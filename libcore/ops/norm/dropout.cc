@@ -197,7 +197,7 @@ absl::Status InferDropoutGrad(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddDropoutAttrs(OpDef* def) {
   def->Attr("dropout_prob", 0.5f)
       .Attr("is_test", false)
       .Attr("dropout_implementation", std::string("downgrade_in_infer"))
@@ -212,7 +212,7 @@ absl::Status RegisterDropout(OpRegistry* registry) {
     OpDef dropout(type);
     dropout.Input("X").OptionalInput("Seed").Output("Out");
     dropout.IntermediateOutput("Mask");
-    AddAttrs(&dropout);
+    AddDropoutAttrs(&dropout);
     if (type == "dropout_nd") dropout.Attr("axis", std::vector<int32_t>());
     dropout.Infer(InferDropout).Reference(BindDropout);
     dropout.Grad(GradSpec{type + "_grad", {}, {"Mask"}, {"Out"}, {"X"}});
@@ -220,7 +220,7 @@ absl::Status RegisterDropout(OpRegistry* registry) {
 
     OpDef grad(type + "_grad");
     grad.OptionalInput("Mask").Input("Out@GRAD").Output("X@GRAD");
-    AddAttrs(&grad);
+    AddDropoutAttrs(&grad);
     if (type == "dropout_nd") grad.Attr("axis", std::vector<int32_t>());
     grad.Infer(InferDropoutGrad).NoGrad().Reference(BindDropoutGrad);
     PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));

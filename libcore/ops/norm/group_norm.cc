@@ -68,7 +68,7 @@ absl::StatusOr<Groups> ReadGroups(const OpDesc& op, const Shape& shape) {
 
 // Calls body(element, channel) for a group of an image.
 template <typename Body>
-void ForEachElement(const Groups& g, int64_t at, const Body& body) {
+void ForEachGroupNormElement(const Groups& g, int64_t at, const Body& body) {
   const int64_t image = at / g.groups, first = at % g.groups * g.width;
   for (int64_t c = first; c < first + g.width; ++c) {
     const int64_t start = image * g.image_step + c * g.channel_step;
@@ -95,7 +95,7 @@ Slots SlotsOf(const OpDesc& op) {
 }
 
 template <typename T>
-T At(const Tensor* tensor, int64_t i, T otherwise) {
+T GroupNormAt(const Tensor* tensor, int64_t i, T otherwise) {
   return tensor != nullptr ? tensor->data<T>()[i] : otherwise;
 }
 
@@ -107,7 +107,7 @@ absl::Status CheckScaleAndBias(const BindContext& context, const Groups& g,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindNorm(BindContext* context) {
+absl::StatusOr<Step> BindGroupNorm(BindContext* context) {
   Tensor* x = context->Input("X");
   if (StateType(x->dtype()) != x->dtype())
     return Unimplemented("halves are computed as float32");
@@ -126,17 +126,18 @@ absl::StatusOr<Step> BindNorm(BindContext* context) {
       T* out = y->data<T>();
       ForEachGroup(g, [&](int64_t at) {
         double sum = 0, squares = 0;
-        ForEachElement(g, at, [&](int64_t i, int64_t) { sum += in[i]; });
+        ForEachGroupNormElement(g, at,
+                                [&](int64_t i, int64_t) { sum += in[i]; });
         const double mean = sum / g.count();
-        ForEachElement(g, at, [&](int64_t i, int64_t) {
+        ForEachGroupNormElement(g, at, [&](int64_t i, int64_t) {
           squares += (in[i] - mean) * (in[i] - mean);
         });
         const double variance = squares / g.count();
         const double inverse = 1 / std::sqrt(variance + g.epsilon);
-        ForEachElement(g, at, [&](int64_t i, int64_t c) {
-          out[i] =
-              static_cast<T>((in[i] - mean) * inverse) * At<T>(scale, c, 1) +
-              At<T>(bias, c, 0);
+        ForEachGroupNormElement(g, at, [&](int64_t i, int64_t c) {
+          out[i] = static_cast<T>((in[i] - mean) * inverse) *
+                       GroupNormAt<T>(scale, c, 1) +
+                   GroupNormAt<T>(bias, c, 0);
         });
         if (mean_out != nullptr) mean_out->data<T>()[at] = static_cast<T>(mean);
         if (variance_out != nullptr)
@@ -149,7 +150,7 @@ absl::StatusOr<Step> BindNorm(BindContext* context) {
 }
 
 // The tensors of the gradient. A null output is not wanted.
-struct GradTensors {
+struct GroupNormGradTensors {
   Tensor *x, *y, *scale, *bias, *mean, *variance, *dy;  // x or y
   Tensor *dx, *dscale, *dbias;
 };
@@ -157,7 +158,7 @@ struct GradTensors {
 template <typename T>
 struct Gradient {
   const Groups& g;
-  const GradTensors& t;
+  const GroupNormGradTensors& t;
 
   double Inverse(int64_t at) const {
     const double v = t.variance->data<T>()[at];
@@ -166,8 +167,8 @@ struct Gradient {
   // The normalised element.
   double H(int64_t i, int64_t c, double mean, double inverse) const {
     if (t.x != nullptr) return (t.x->data<T>()[i] - mean) * inverse;
-    const double scale = At<T>(t.scale, c, 1);
-    const double h = t.y->data<T>()[i] - double{At<T>(t.bias, c, 0)};
+    const double scale = GroupNormAt<T>(t.scale, c, 1);
+    const double h = t.y->data<T>()[i] - double{GroupNormAt<T>(t.bias, c, 0)};
     return scale != 0 ? h / scale : 0;
   }
 
@@ -177,15 +178,15 @@ struct Gradient {
     ForEachGroup(g, [&](int64_t at) {
       const double mean = t.mean->data<T>()[at], inverse = Inverse(at);
       double sum = 0, dot = 0;
-      ForEachElement(g, at, [&](int64_t i, int64_t c) {
-        const double d = dy[i] * double{At<T>(t.scale, c, 1)};
+      ForEachGroupNormElement(g, at, [&](int64_t i, int64_t c) {
+        const double d = dy[i] * double{GroupNormAt<T>(t.scale, c, 1)};
         sum += d;
         dot += d * H(i, c, mean, inverse);
       });
       sum = g.instance || t.scale != nullptr ? sum / g.count() : 0;
       dot /= g.count();
-      ForEachElement(g, at, [&](int64_t i, int64_t c) {
-        const double d = dy[i] * double{At<T>(t.scale, c, 1)};
+      ForEachGroupNormElement(g, at, [&](int64_t i, int64_t c) {
+        const double d = dy[i] * double{GroupNormAt<T>(t.scale, c, 1)};
         dx[i] =
             static_cast<T>(inverse * (d - sum - H(i, c, mean, inverse) * dot));
       });
@@ -214,12 +215,12 @@ struct Gradient {
   }
 };
 
-absl::StatusOr<Step> BindNormGrad(BindContext* context) {
+absl::StatusOr<Step> BindGroupNormGrad(BindContext* context) {
   const Tensor* dy = context->Input("Y@GRAD");
   if (dy != nullptr && StateType(dy->dtype()) != dy->dtype())
     return Unimplemented("halves are computed as float32");
   const Slots slots = SlotsOf(context->op());
-  GradTensors t;
+  GroupNormGradTensors t;
   t.x = context->Input("X");
   t.y = context->Input("Y");
   t.scale = context->Input("Scale");
@@ -251,7 +252,7 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context) {
   });
 }
 
-absl::Status InferNorm(InferContext* context) {
+absl::Status InferGroupNorm(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const Groups g, ReadGroups(context->op(), x.shape));
   for (const char* slot : {"Scale", "Bias"}) {
@@ -284,13 +285,13 @@ absl::Status InferNormGrad(InferContext* context) {
   return absl::OkStatus();
 }
 
-struct SecondTensors {
+struct GroupNormSecondTensors {
   Tensor *x, *scale, *mean, *inverse, *dy, *ddx, *ddscale, *ddbias;
   Tensor *ddy, *dx, *dscale;
 };
 
 template <typename T>
-void InstanceGradGrad(const Groups& g, const SecondTensors& t) {
+void InstanceGradGrad(const Groups& g, const GroupNormSecondTensors& t) {
   const T* ddx = t.ddx != nullptr ? t.ddx->data<T>() : nullptr;
   ParallelFor(g.channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
@@ -300,14 +301,15 @@ void InstanceGradGrad(const Groups& g, const SecondTensors& t) {
         NormGroup group;
         group.mean = t.mean->data<T>()[at];
         group.inverse = t.inverse->data<T>()[at];
-        group.scale = At<T>(t.scale, c, 1);
-        group.ddscale = At<T>(t.ddscale, c, 0);
-        group.ddbias = At<T>(t.ddbias, c, 0);
+        group.scale = GroupNormAt<T>(t.scale, c, 1);
+        group.ddscale = GroupNormAt<T>(t.ddscale, c, 0);
+        group.ddbias = GroupNormAt<T>(t.ddbias, c, 0);
         group.count = static_cast<double>(g.count());
         dscale += SecondNormGrad<T>(
             group,
             [&](const auto& body) {
-              ForEachElement(g, at, [&](int64_t i, int64_t) { body(i); });
+              ForEachGroupNormElement(g, at,
+                                      [&](int64_t i, int64_t) { body(i); });
             },
             t.x->data<T>(), t.dy->data<T>(), ddx,
             t.ddy != nullptr ? t.ddy->data<T>() : nullptr,
@@ -320,7 +322,7 @@ void InstanceGradGrad(const Groups& g, const SecondTensors& t) {
 
 absl::StatusOr<Step> BindInstanceGradGrad(BindContext* context) {
   const NormGradGradSlots& slots = NormSlotsOf(context->op());
-  SecondTensors t;
+  GroupNormSecondTensors t;
   t.x = context->Input(slots.x);
   t.scale = context->Input(slots.scale);
   t.mean = context->Input(slots.saved_mean);
@@ -358,7 +360,7 @@ absl::Status AddGroupNorm(OpRegistry* registry) {
   norm.IntermediateOutput("Mean").IntermediateOutput("Variance");
   norm.Attr("epsilon", 1e-5f).Attr("groups", int32_t{-1});
   norm.Attr("data_layout", std::string("NCHW"));
-  norm.Infer(InferNorm).Reference(BindNorm);
+  norm.Infer(InferGroupNorm).Reference(BindGroupNorm);
   norm.Grad(GradSpec{"group_norm_grad",
                      {"X", "Scale", "Bias"},
                      {"Y", "Mean", "Variance"},
@@ -373,7 +375,7 @@ absl::Status AddGroupNorm(OpRegistry* registry) {
   grad.OptionalOutput("Bias@GRAD");
   grad.Attr("epsilon", 1e-5f).Attr("groups", int32_t{-1});
   grad.Attr("data_layout", std::string("NCHW"));
-  grad.Infer(InferNormGrad).NoGrad().Reference(BindNormGrad);
+  grad.Infer(InferNormGrad).NoGrad().Reference(BindGroupNormGrad);
   return registry->Add(std::move(grad));
 }
 
@@ -381,7 +383,7 @@ absl::Status AddInstanceNorm(OpRegistry* registry) {
   OpDef norm("instance_norm");
   norm.Input("X").OptionalInput("Scale").OptionalInput("Bias").Output("Y");
   norm.IntermediateOutput("SavedMean").IntermediateOutput("SavedVariance");
-  norm.Attr("epsilon", 1e-5f).Infer(InferNorm).Reference(BindNorm);
+  norm.Attr("epsilon", 1e-5f).Infer(InferGroupNorm).Reference(BindGroupNorm);
   norm.Grad(GradSpec{"instance_norm_grad",
                      {"X", "Scale", "Bias"},
                      {"SavedMean", "SavedVariance"},
@@ -394,7 +396,7 @@ absl::Status AddInstanceNorm(OpRegistry* registry) {
   grad.Input("SavedMean").Input("SavedVariance").Input("Y@GRAD");
   grad.OptionalOutput("X@GRAD").OptionalOutput("Scale@GRAD");
   grad.OptionalOutput("Bias@GRAD").Attr("epsilon", 1e-5f);
-  grad.Infer(InferNormGrad).Reference(BindNormGrad);
+  grad.Infer(InferNormGrad).Reference(BindGroupNormGrad);
   grad.Grad(GradMaker([](const GradRequest& request) {
     return MakeNormGradGrad(request, "instance_norm_double_grad", {});
   }));

@@ -91,13 +91,13 @@ absl::StatusOr<Step> BindLayerNorm(BindContext* context) {
 }
 
 // The tensors of layer_norm_grad. A null output is not wanted.
-struct GradTensors {
+struct LayerNormGradTensors {
   Tensor *x, *scale, *mean, *variance, *dy;
   Tensor *dx, *dscale, *dbias;
 };
 
 template <typename T>
-void BackwardX(const Rows& rows, const GradTensors& t) {
+void BackwardX(const Rows& rows, const LayerNormGradTensors& t) {
   const T* s = DataOrNull<T>(t.scale);
   ParallelFor(rows.left, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -125,7 +125,7 @@ void BackwardX(const Rows& rows, const GradTensors& t) {
 }
 
 template <typename T>
-void BackwardScaleBias(const Rows& rows, const GradTensors& t) {
+void BackwardScaleBias(const Rows& rows, const LayerNormGradTensors& t) {
   // Each thread owns columns and walks down the rows.
   ParallelFor(rows.right, 64, [&](int64_t begin, int64_t end) {
     T* ds = t.dscale != nullptr ? t.dscale->data<T>() : nullptr;
@@ -147,7 +147,7 @@ void BackwardScaleBias(const Rows& rows, const GradTensors& t) {
 }
 
 absl::StatusOr<Step> BindLayerNormGrad(BindContext* context) {
-  GradTensors t;
+  LayerNormGradTensors t;
   t.x = context->Input("X");
   if (StateType(t.x->dtype()) != t.x->dtype())
     return Unimplemented("halves are computed as float32");
@@ -187,7 +187,7 @@ absl::Status InferLayerNorm(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddLayerNormAttrs(OpDef* def) {
   def->Attr("epsilon", 1e-5f).Attr("begin_norm_axis", int32_t{1});
 }
 
@@ -197,7 +197,7 @@ absl::Status RegisterLayerNorm(OpRegistry* registry) {
   OpDef norm("layer_norm");
   norm.Input("X").OptionalInput("Scale").OptionalInput("Bias").Output("Y");
   norm.IntermediateOutput("Mean").IntermediateOutput("Variance");
-  AddAttrs(&norm);
+  AddLayerNormAttrs(&norm);
   norm.Infer(InferLayerNorm).Reference(BindLayerNorm);
   norm.Grad(GradSpec{"layer_norm_grad",
                      {"X", "Scale", "Bias"},
@@ -211,7 +211,7 @@ absl::Status RegisterLayerNorm(OpRegistry* registry) {
   grad.Input("Mean").Input("Variance").Input("Y@GRAD");
   grad.OptionalOutput("X@GRAD").OptionalOutput("Scale@GRAD");
   grad.OptionalOutput("Bias@GRAD");
-  AddAttrs(&grad);
+  AddLayerNormAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLayerNormGrad);
   return registry->Add(std::move(grad));
 }

@@ -127,7 +127,7 @@ absl::Status InferLrn(InferContext* context) {
   return InferUnary(context);
 }
 
-void AddAttrs(OpDef* def) {
+void AddLrnAttrs(OpDef* def) {
   def->Attr("n", int32_t{5}).Attr("k", 2.0f).Attr("alpha", 1e-4f);
   def->Attr("beta", 0.75f).Attr("data_format", std::string("AnyLayout"));
 }
@@ -137,7 +137,7 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterLrn(OpRegistry* registry) {
   OpDef op("lrn");
   op.Input("X").Output("Out").IntermediateOutput("MidOut");
-  AddAttrs(&op);
+  AddLrnAttrs(&op);
   op.Infer(InferLrn).Reference(BindLrn);
   op.Grad(GradSpec{"lrn_grad", {"X"}, {"Out", "MidOut"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
@@ -145,7 +145,7 @@ absl::Status RegisterLrn(OpRegistry* registry) {
   OpDef grad("lrn_grad");
   grad.Input("X").Input("Out").Input("MidOut").Input("Out@GRAD");
   grad.Output("X@GRAD");
-  AddAttrs(&grad);
+  AddLrnAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLrnGrad);
   return registry->Add(std::move(grad));
 }

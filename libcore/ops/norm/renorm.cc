@@ -113,7 +113,7 @@ absl::StatusOr<Step> BindRenormGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddRenormAttrs(OpDef* op) {
   op->RequiredAttr("p", AttrType::kFloat);
   op->RequiredAttr("axis", AttrType::kInt);
   op->RequiredAttr("max_norm", AttrType::kFloat);
@@ -124,13 +124,13 @@ void AddAttrs(OpDef* op) {
 absl::Status RegisterRenorm(OpRegistry* registry) {
   OpDef op("renorm");
   op.Input("X").Output("Out").Infer(InferRenorm).Reference(BindRenorm);
-  AddAttrs(&op);
+  AddRenormAttrs(&op);
   op.Grad(GradSpec{"renorm_grad", {"X"}, {}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("renorm_grad");
   grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
+  AddRenormAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindRenormGrad);
   return registry->Add(std::move(grad));
 }

@@ -14,7 +14,7 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<Step> BindNorm(BindContext* context) {
+absl::StatusOr<Step> BindUnitNorm(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* norm = context->Output("Norm");
@@ -43,7 +43,7 @@ absl::StatusOr<Step> BindNorm(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindNormGrad(BindContext* context) {
+absl::StatusOr<Step> BindUnitNormGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* norm = context->Input("Norm");
   Tensor* dout = context->Input("Out@GRAD");
@@ -76,7 +76,7 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context) {
   });
 }
 
-absl::Status InferNorm(InferContext* context) {
+absl::Status InferUnitNorm(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(
       const int axis,
@@ -87,7 +87,7 @@ absl::Status InferNorm(InferContext* context) {
   return InferUnary(context);
 }
 
-void AddAttrs(OpDef* def) {
+void AddUnitNormAttrs(OpDef* def) {
   def->RequiredAttr("axis", AttrType::kInt).Attr("epsilon", 1e-10f);
 }
 
@@ -96,16 +96,16 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterUnitNorm(OpRegistry* registry) {
   OpDef op("norm");
   op.Input("X").Output("Out").IntermediateOutput("Norm");
-  AddAttrs(&op);
-  op.Infer(InferNorm).Reference(BindNorm);
+  AddUnitNormAttrs(&op);
+  op.Infer(InferUnitNorm).Reference(BindUnitNorm);
   op.Grad(GradSpec{"norm_grad", {"X"}, {"Norm"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("norm_grad");
   grad.Input("X").Input("Norm").OptionalInput("Out").Input("Out@GRAD");
   grad.Output("X@GRAD");
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindNormGrad);
+  AddUnitNormAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindUnitNormGrad);
   return registry->Add(std::move(grad));
 }
 

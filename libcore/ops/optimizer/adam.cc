@@ -163,8 +163,8 @@ absl::StatusOr<Step> DecayOtherRows(BindContext* context, double decay,
       });
 }
 
-absl::StatusOr<Step> BindOne(BindContext* context, const Adam& adam, size_t i,
-                             bool lazy) {
+absl::StatusOr<Step> BindOneAdam(BindContext* context, const Adam& adam,
+                                 size_t i, bool lazy) {
   PD_ASSIGN_OR_RETURN(Step step, BindWithPowers(context, adam, i));
   const Tensor* grad = context->Input("Grad", i);
   if (!IsSelectedRows(grad) || adam.decay == 0) return step;
@@ -210,7 +210,7 @@ absl::StatusOr<Step> BindAdam(BindContext* context) {
   if (context->op().type == "adamw" && context->Attr<bool>("with_decay"))
     adam.decay = double{context->Attr<float>("lr_ratio")} *
                  context->Attr<float>("coeff");
-  PD_ASSIGN_OR_RETURN(Step step, BindOne(context, adam, 0, lazy));
+  PD_ASSIGN_OR_RETURN(Step step, BindOneAdam(context, adam, 0, lazy));
   return WithSkip(context, std::move(step));
 }
 
@@ -229,7 +229,8 @@ absl::StatusOr<Step> BindMergedAdam(BindContext* context) {
   for (size_t i = 0; i < n; ++i) {
     PD_ASSIGN_OR_RETURN(Adam adam, ReadAdam(context, i));
     adam.decay = double{ratios[i]} * coeffs[i];
-    PD_ASSIGN_OR_RETURN(Step step, BindOne(context, adam, i, /*lazy=*/false));
+    PD_ASSIGN_OR_RETURN(Step step,
+                        BindOneAdam(context, adam, i, /*lazy=*/false));
     steps.push_back(std::move(step));
   }
   PD_ASSIGN_OR_RETURN(Step all, InOrder(std::move(steps)));

@@ -87,7 +87,7 @@ void MoveParam(const Lamb& l, const P* param) {
 }
 
 template <typename T, typename M, typename G, typename P>
-void Update(const Lamb& l, const G* grad, const P* param) {
+void UpdateLamb(const Lamb& l, const G* grad, const P* param) {
   MoveMoments<G, M>(l, grad, param);
   MoveParam<T, M>(l, param);
   if (l.beta1_pow_out != nullptr)
@@ -104,9 +104,9 @@ absl::Status Run(const Lamb& l) {
   }
   const auto with_param = [&](auto* grad) {
     if (l.p.master != nullptr)
-      Update<T, M>(l, grad, static_cast<const M*>(l.p.master->data<M>()));
+      UpdateLamb<T, M>(l, grad, static_cast<const M*>(l.p.master->data<M>()));
     else
-      Update<T, M>(l, grad, static_cast<const T*>(l.p.param->data<T>()));
+      UpdateLamb<T, M>(l, grad, static_cast<const T*>(l.p.param->data<T>()));
   };
   if (l.dense == nullptr) {
     with_param(static_cast<const G*>(l.p.grad->data<G>()));

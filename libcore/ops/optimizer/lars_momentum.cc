@@ -25,7 +25,7 @@ struct Lars {
 };
 
 template <typename T, typename M, typename G, typename P>
-void Update(const Lars& l, const G* grad, const P* param) {
+void UpdateLarsMomentum(const Lars& l, const G* grad, const P* param) {
   const int64_t n = l.p.param->size();
   double* squares = l.squares->data<double>();
   const double size = std::sqrt(SumOfSquares(param, n, squares));
@@ -52,7 +52,8 @@ void Update(const Lars& l, const G* grad, const P* param) {
   });
 }
 
-absl::StatusOr<Step> BindOne(BindContext* context, size_t i, float decay) {
+absl::StatusOr<Step> BindOneLarsMomentum(BindContext* context, size_t i,
+                                         float decay) {
   Lars l;
   PD_ASSIGN_OR_RETURN(l.p, ReadUpdatedParam(context, i));
   if (IsSelectedRows(l.p.grad))
@@ -74,9 +75,11 @@ absl::StatusOr<Step> BindOne(BindContext* context, size_t i, float decay) {
         return Step([l](const RunContext&) {
           const G* g = l.p.grad->data<G>();
           if (l.p.master != nullptr)
-            Update<T, M>(l, g, static_cast<const M*>(l.p.master->data<M>()));
+            UpdateLarsMomentum<T, M>(
+                l, g, static_cast<const M*>(l.p.master->data<M>()));
           else
-            Update<T, M>(l, g, static_cast<const T*>(l.p.param->data<T>()));
+            UpdateLarsMomentum<T, M>(
+                l, g, static_cast<const T*>(l.p.param->data<T>()));
           return absl::OkStatus();
         });
       });
@@ -99,7 +102,7 @@ absl::StatusOr<Step> BindLars(BindContext* context) {
         decays.size(), n);
   std::vector<Step> steps;
   for (size_t i = 0; i < n; ++i) {
-    PD_ASSIGN_OR_RETURN(Step step, BindOne(context, i, decays[i]));
+    PD_ASSIGN_OR_RETURN(Step step, BindOneLarsMomentum(context, i, decays[i]));
     steps.push_back(std::move(step));
   }
   return InOrder(std::move(steps));

@@ -65,7 +65,7 @@ struct Centered : Numbers {
   }
 };
 
-absl::StatusOr<Step> BindOne(BindContext* context, size_t i) {
+absl::StatusOr<Step> BindOneRmsprop(BindContext* context, size_t i) {
   if (context->Attr<bool>("centered"))
     return BindRule(context, Centered(context), i);
   PD_ASSIGN_OR_RETURN(Step step, BindRule(context, Uncentered(context), i));
@@ -81,13 +81,13 @@ absl::StatusOr<Step> BindOne(BindContext* context, size_t i) {
 }
 
 absl::StatusOr<Step> BindRmsprop(BindContext* context) {
-  return BindOne(context, 0);
+  return BindOneRmsprop(context, 0);
 }
 
 absl::StatusOr<Step> BindMergedRmsprop(BindContext* context) {
   std::vector<Step> steps;
   for (size_t i = 0; i < context->InputCount("Param"); ++i) {
-    PD_ASSIGN_OR_RETURN(Step step, BindOne(context, i));
+    PD_ASSIGN_OR_RETURN(Step step, BindOneRmsprop(context, i));
     steps.push_back(std::move(step));
   }
   return InOrder(std::move(steps));

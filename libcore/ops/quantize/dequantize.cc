@@ -39,7 +39,7 @@ absl::StatusOr<Step> BindMaxAbs(BindContext* context) {
       });
 }
 
-absl::StatusOr<Step> BindChannels(BindContext* context) {
+absl::StatusOr<Step> BindDequantizeChannels(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   const size_t count = context->InputCount("Scales");
@@ -124,7 +124,7 @@ absl::Status RegisterDequantize(OpRegistry* registry) {
   channels.Input("X").Inputs("Scales").Output("Out");
   channels.Attr("quant_bits", std::vector<int32_t>{8});
   channels.Attr("quant_axis", 0).Attr("x_num_col_dims", 1);
-  channels.Infer(InferBack).NoGrad().Reference(BindChannels);
+  channels.Infer(InferBack).NoGrad().Reference(BindDequantizeChannels);
   PD_RETURN_IF_ERROR(registry->Add(std::move(channels)));
 
   OpDef log("dequantize_log");

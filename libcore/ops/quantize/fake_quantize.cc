@@ -26,7 +26,7 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 8192;
+constexpr int64_t kFakeQuantizeGrain = 8192;
 constexpr int32_t kRoundType = 1;
 
 template <typename T>
@@ -40,7 +40,7 @@ template <typename T>
 void QuantizeAll(const Tensor& x, const Quantizer<T>& quantizer, Tensor* out) {
   const T* in = x.data<T>();
   T* result = out->data<T>();
-  ParallelFor(x.size(), kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(x.size(), kFakeQuantizeGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) result[i] = quantizer(in[i]);
   });
 }
@@ -67,7 +67,7 @@ absl::StatusOr<Step> BindAbsMax(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindChannels(BindContext* context) {
+absl::StatusOr<Step> BindFakeQuantizeChannels(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   Tensor* scale = context->Output("OutScale");
@@ -299,7 +299,7 @@ absl::Status RegisterFakeQuantize(OpRegistry* registry) {
     OpDef channels = Fake("fake_channel_wise_" + kind + "_abs_max", back);
     channels.Attr("quant_axis", 0);
     if (!back) channels.Attr("is_test", false);
-    channels.Infer(InferChannels).Reference(BindChannels);
+    channels.Infer(InferChannels).Reference(BindFakeQuantizeChannels);
     PD_RETURN_IF_ERROR(registry->Add(std::move(channels)));
 
     PD_RETURN_IF_ERROR(AddMovingAverage(

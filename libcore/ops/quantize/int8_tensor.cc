@@ -22,12 +22,12 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kInt8TensorGrain = 16384;
 
 // Calls put(at, z) of every number of `in`.
 template <typename Put>
 void Read(const Tensor& in, const Int8In& how, const Put& put) {
-  ParallelFor(in.size(), kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(in.size(), kInt8TensorGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       put(i,
           in.dtype() == DType::kUInt8
@@ -83,7 +83,7 @@ absl::StatusOr<Step> BindElementwise(BindContext* context) {
   const bool adds = operation == "add";
   return Step([=](const RunContext&) {
     const uint8_t *a = x->data<uint8_t>(), *b = y->data<uint8_t>();
-    ParallelFor(x->size(), kGrain, [&](int64_t begin, int64_t end) {
+    ParallelFor(x->size(), kInt8TensorGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const float left = static_cast<float>(a[i] - in.zero);
         const float right =

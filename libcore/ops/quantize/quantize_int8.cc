@@ -39,7 +39,7 @@ Step MapStep(Tensor* in, Tensor* out, const F& f) {
   };
 }
 
-absl::StatusOr<Step> BindQuantize(BindContext* context) {
+absl::StatusOr<Step> BindQuantizeInt8(BindContext* context) {
   Tensor* in = context->Input("Input");
   Tensor* out = context->Output("Output");
   const float scale = context->Attr<float>("Scale");
@@ -64,7 +64,7 @@ absl::StatusOr<Step> BindQuantize(BindContext* context) {
       });
 }
 
-absl::StatusOr<Step> BindDequantize(BindContext* context) {
+absl::StatusOr<Step> BindDequantizeInt8(BindContext* context) {
   Tensor* in = context->Input("Input");
   Tensor* out = context->Output("Output");
   const float scale = context->Attr<float>("Scale");
@@ -127,13 +127,13 @@ absl::Status RegisterQuantizeInt8(OpRegistry* registry) {
   quantize.Input("Input").Output("Output").Attr("is_negative_input", false);
   quantize.Attr("Scale", 1.0f).Attr("Shift", 0.0f).Attr("bfloat16", false);
   quantize.Attr("output_format", std::string("NHWC"));
-  quantize.Infer(InferInt8).NoGrad().Reference(BindQuantize);
+  quantize.Infer(InferInt8).NoGrad().Reference(BindQuantizeInt8);
   PD_RETURN_IF_ERROR(registry->Add(std::move(quantize)));
 
   OpDef dequantize("dequantize");
   dequantize.Input("Input").Output("Output");
   dequantize.Attr("Scale", 1.0f).Attr("Shift", 0.0f);
-  dequantize.Infer(InferInt8).NoGrad().Reference(BindDequantize);
+  dequantize.Infer(InferInt8).NoGrad().Reference(BindDequantizeInt8);
   PD_RETURN_IF_ERROR(registry->Add(std::move(dequantize)));
 
   OpDef requantize("requantize");

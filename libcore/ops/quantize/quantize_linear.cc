@@ -56,7 +56,7 @@ struct Quantize {
   }
 };
 
-absl::StatusOr<Step> BindQuantize(BindContext* context) {
+absl::StatusOr<Step> BindQuantizeLinear(BindContext* context) {
   Quantize q = {};
   q.x = context->Input("X");
   q.y = context->Output("Y");
@@ -90,7 +90,7 @@ absl::StatusOr<Step> BindQuantize(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindDequantize(BindContext* context) {
+absl::StatusOr<Step> BindDequantizeLinear(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* y = context->Output("Y");
   Tensor* scale = context->Input("Scale");
@@ -153,8 +153,8 @@ absl::Status RegisterQuantizeLinear(OpRegistry* registry) {
     op.Attr("quant_axis", 0).Attr("bit_length", 8).Attr("round_type", 0);
     op.Attr("is_test", true).Attr("only_observer", false);
     op.Infer(InferQuantize).NoGrad();
-    op.Reference(op.type() == "quantize_linear" ? BindQuantize
-                                                : BindDequantize);
+    op.Reference(op.type() == "quantize_linear" ? BindQuantizeLinear
+                                                : BindDequantizeLinear);
     PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   }
   return absl::OkStatus();

@@ -42,7 +42,7 @@ absl::Status InferFillConstant(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::Status InferBatchSizeLike(InferContext* context) {
+absl::Status InferFillBatchSizeLike(InferContext* context) {
   PD_ASSIGN_OR_RETURN(const DType dtype,
                       DTypeAttr(context->op(), DType::kFloat32));
   Shape shape = IntsAttr(context->op(), "shape");
@@ -154,7 +154,7 @@ absl::Status RegisterFill(OpRegistry* registry) {
   batch.RequiredAttr("shape", AttrType::kInts).Attr("dtype", int32_t{5});
   batch.Attr("value", 0.0f).Attr("str_value", std::string());
   batch.Attr("input_dim_idx", int32_t{0}).Attr("output_dim_idx", int32_t{0});
-  batch.Infer(InferBatchSizeLike).NoGrad().Reference(BindFill);
+  batch.Infer(InferFillBatchSizeLike).NoGrad().Reference(BindFill);
   PD_RETURN_IF_ERROR(registry->Add(std::move(batch)));
 
   PD_RETURN_IF_ERROR(AddLike(registry, "fill_any_like", true, true));

@@ -166,7 +166,7 @@ absl::StatusOr<Step> BindRandperm(BindContext* context) {
 }
 
 // The shape is attr `shape` with extent output_dim_idx from Input.
-absl::Status InferBatchSizeLike(InferContext* context) {
+absl::Status InferRandomBatchSizeLike(InferContext* context) {
   const int32_t code = context->Attr<int32_t>("dtype");
   const auto dtype = DTypeFromCode(code);
   if (!dtype.has_value())
@@ -204,7 +204,7 @@ absl::Status InferLowerCase(InferContext* context) {
 
 // No gradient flows through a tensor that is overwritten by random numbers:
 // that of X is zero.
-absl::StatusOr<Step> BindZeroGrad(BindContext* context) {
+absl::StatusOr<Step> BindRandomZeroGrad(BindContext* context) {
   const bool upper = context->Output("X@GRAD") != nullptr;
   Tensor* dout = context->Input(upper ? "Out@GRAD" : "out@GRAD");
   Tensor* dx = context->Output(upper ? "X@GRAD" : "x@GRAD");
@@ -219,7 +219,7 @@ absl::StatusOr<Step> BindZeroGrad(BindContext* context) {
       });
 }
 
-absl::Status InferZeroGrad(InferContext* context) {
+absl::Status InferRandomZeroGrad(InferContext* context) {
   for (const auto& [from, to] :
        {std::pair<const char*, const char*>{"Out@GRAD", "X@GRAD"},
         std::pair<const char*, const char*>{"out@GRAD", "x@GRAD"}})
@@ -246,7 +246,7 @@ absl::Status AddInplace(OpRegistry* registry) {
   for (OpDef* op : {&gaussian, &gaussian_grad})
     op->Attr("mean", 0.0f).Attr("std", 1.0f).Attr("seed", int32_t{0});
   for (OpDef* op : {&uniform_grad, &gaussian_grad})
-    op->Infer(InferZeroGrad).NoGrad().Reference(BindZeroGrad);
+    op->Infer(InferRandomZeroGrad).NoGrad().Reference(BindRandomZeroGrad);
   absl::Status s = registry->Add(std::move(uniform));
   s.Update(registry->Add(std::move(uniform_grad)));
   s.Update(registry->Add(std::move(gaussian)));
@@ -263,7 +263,7 @@ absl::Status AddBatchSizeLike(OpRegistry* registry) {
   for (OpDef* op : {&uniform, &gaussian}) {
     op->Input("Input").RequiredAttr("shape", AttrType::kInts);
     op->Attr("input_dim_idx", int32_t{0}).Attr("output_dim_idx", int32_t{0});
-    op->Infer(InferBatchSizeLike);
+    op->Infer(InferRandomBatchSizeLike);
   }
   PD_RETURN_IF_ERROR(registry->Add(std::move(uniform)));
   return registry->Add(std::move(gaussian));

@@ -275,7 +275,7 @@ absl::StatusOr<Step> BindSeed(BindContext* context) {
       });
 }
 
-absl::StatusOr<Step> BindZeroGrad(BindContext* context) {
+absl::StatusOr<Step> BindSamplingZeroGrad(BindContext* context) {
   Tensor* dx = context->Output("X@GRAD");
   context->NoBuffer(context->Input("Out@GRAD"));
   return DispatchFloat(dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
@@ -287,7 +287,7 @@ absl::StatusOr<Step> BindZeroGrad(BindContext* context) {
   });
 }
 
-absl::Status InferZeroGrad(InferContext* context) {
+absl::Status InferSamplingZeroGrad(InferContext* context) {
   if (!context->HasInput("Out@GRAD"))
     return InvalidArgument("'Out@GRAD' is missing");
   context->Share("Out@GRAD", "X@GRAD");
@@ -301,7 +301,7 @@ absl::Status AddFlat(OpRegistry* registry, OpDef op) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   OpDef grad(type);
   grad.Input("Out@GRAD").Output("X@GRAD");
-  grad.Infer(InferZeroGrad).NoGrad().Reference(BindZeroGrad);
+  grad.Infer(InferSamplingZeroGrad).NoGrad().Reference(BindSamplingZeroGrad);
   return registry->Add(std::move(grad));
 }
 

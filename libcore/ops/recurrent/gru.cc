@@ -58,7 +58,8 @@ absl::StatusOr<Gru> ReadGru(BindContext* context) {
   g.weight = context->Input(FusedWeightSlot(op));
   g.h0 = context->Input("H0");
   g.bias = context->Input("Bias");
-  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(g.x, FusedInputSlot(op)));
+  PD_ASSIGN_OR_RETURN(const Offsets offsets,
+                      SequencesOf(g.x, FusedInputSlot(op)));
   g.batches = BatchesOf(offsets, context->Attr<bool>("is_reverse"));
   g.rows = g.x->dim(0);
   g.cell.origin = context->Attr<bool>("origin_mode") &&
@@ -94,7 +95,7 @@ absl::StatusOr<Gru> ReadGru(BindContext* context) {
 namespace {
 
 template <typename T>
-void StartState(const Gru& g, T* h) {
+void StartGruState(const Gru& g, T* h) {
   const int64_t n = g.cell.hidden;
   if (g.h0 != nullptr)
     ToBatch(g.batches.order, n, g.h0->data<T>(), h);
@@ -107,7 +108,7 @@ template <typename T>
 void RunGru(const Gru& g, T* gates, T* reset, T* hidden, T* scratch) {
   const int64_t n = g.cell.hidden;
   T* h = scratch;  // the state before a step
-  StartState(g, h);
+  StartGruState(g, h);
   T* products = h + g.batches.sequences() * n;
   const T* last = h;
   for (int64_t t = 0; t < g.batches.steps(); ++t) {
@@ -174,7 +175,7 @@ void RunGruGrad(const Gru& g, const T* gates, const T* reset, const T* hidden,
   T* d_c = d_ur + 2 * size;
   T* batched = d_c + size;
   T* products = batched + 3 * size;
-  StartState(g, h0);
+  StartGruState(g, h0);
   ToBatch(g.batches.rows, n, dhidden, dnext);
   std::fill_n(dlast, g.batches.sequences() * n, T(0));
   for (int64_t t = g.batches.steps(); t-- > 0;) {
@@ -227,19 +228,19 @@ absl::StatusOr<Step> BindGruGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddGruAttrs(OpDef* op) {
   op->Attr("activation", std::string("tanh"));
   op->Attr("gate_activation", std::string("sigmoid"));
   op->Attr("is_reverse", false).Attr("origin_mode", false);
 }
 
-absl::Status AddFused(OpRegistry* registry) {
+absl::Status AddGruFused(OpRegistry* registry) {
   OpDef op("fusion_gru");
   op.Input("X").OptionalInput("H0").Input("WeightX").Input("WeightH");
   op.OptionalInput("Bias").Output("Hidden");
   for (const char* slot : {"ReorderedH0", "XX", "BatchedInput", "BatchedOut"})
     op.IntermediateOutput(slot);
-  AddAttrs(&op);
+  AddGruAttrs(&op);
   op.Infer(InferGru).NoGrad().Reference(BindGru);
   return registry->Add(std::move(op));
 }
@@ -258,8 +259,8 @@ absl::Status RegisterGru(OpRegistry* registry) {
     op.IntermediateOutput(slot);
     grad.Input(slot);
   }
-  AddAttrs(&op);
-  AddAttrs(&grad);
+  AddGruAttrs(&op);
+  AddGruAttrs(&grad);
   op.Infer(InferGru).Reference(BindGru);
   op.Grad(
       GradSpec{"gru_grad",
@@ -272,7 +273,7 @@ absl::Status RegisterGru(OpRegistry* registry) {
   grad.Output("Bias@GRAD").Infer(InferGradLikeInput).NoGrad();
   grad.Reference(BindGruGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
-  return AddFused(registry);
+  return AddGruFused(registry);
 }
 
 }  // namespace pd

@@ -121,7 +121,7 @@ absl::StatusOr<Step> BindGruUnitGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddGruUnitAttrs(OpDef* op) {
   op->Attr("activation", int32_t{2}).Attr("gate_activation", int32_t{1});
   op->Attr("origin_mode", false);
 }
@@ -133,7 +133,7 @@ absl::Status RegisterGruUnit(OpRegistry* registry) {
   op.Input("Input").Input("HiddenPrev").Input("Weight").OptionalInput("Bias");
   op.IntermediateOutput("Gate").IntermediateOutput("ResetHiddenPrev");
   op.Output("Hidden");
-  AddAttrs(&op);
+  AddGruUnitAttrs(&op);
   op.Infer(InferGruUnit).Reference(BindGruUnit);
   op.Grad(GradSpec{"gru_unit_grad",
                    {"Input", "HiddenPrev", "Weight", "Bias"},
@@ -148,7 +148,7 @@ absl::Status RegisterGruUnit(OpRegistry* registry) {
   grad.OptionalInput("Hidden").Input("Hidden@GRAD");
   grad.Output("Input@GRAD").Output("HiddenPrev@GRAD").Output("Weight@GRAD");
   grad.Output("Bias@GRAD");
-  AddAttrs(&grad);
+  AddGruUnitAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGruUnitGrad);
   return registry->Add(std::move(grad));
 }

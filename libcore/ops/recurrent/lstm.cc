@@ -79,7 +79,8 @@ absl::StatusOr<Lstm> ReadLstm(BindContext* context) {
   l.c0 = context->Input("C0");
   l.bias = context->Input("Bias");
   if (IsFusion(op)) l.weight_x = context->Input("WeightX");
-  PD_ASSIGN_OR_RETURN(const Offsets offsets, SequencesOf(l.x, FusedInputSlot(op)));
+  PD_ASSIGN_OR_RETURN(const Offsets offsets,
+                      SequencesOf(l.x, FusedInputSlot(op)));
   l.batches = BatchesOf(offsets, context->Attr<bool>("is_reverse"));
   l.rows = l.x->dim(0);
   l.peepholes = context->Attr<bool>("use_peepholes");
@@ -100,7 +101,7 @@ absl::StatusOr<Lstm> ReadLstm(BindContext* context) {
 namespace {
 
 template <typename T>
-void StartState(const Lstm& l, const Tensor* from, T* state) {
+void StartLstmState(const Lstm& l, const Tensor* from, T* state) {
   const int64_t n = l.cell.hidden;
   if (from != nullptr)
     ToBatch(l.batches.order, n, from->data<T>(), state);
@@ -121,8 +122,8 @@ void RunLstm(const Lstm& l, const Batched<T>& b, T* scratch) {
   T* h = scratch;
   T* c = h + state;
   T* products = c + state;
-  StartState(l, l.h0, h);
-  StartState(l, l.c0, c);
+  StartLstmState(l, l.h0, h);
+  StartLstmState(l, l.c0, c);
   AddRowBias(l.rows, l.gates, l.bias->data<T>(), b.gates);
   for (int64_t t = 0; t < l.batches.steps(); ++t) {
     const int64_t at = l.batches.start(t), m = l.batches.count(t);
@@ -203,8 +204,8 @@ void RunLstmGrad(const Lstm& l, Batched<T> b, const Tensor& hidden,
   T* before = b.cell + size;
   T* dh = before + size;
   T* dgates = dh + size;
-  StartState(l, l.h0, h0);
-  StartState(l, l.c0, c0);
+  StartLstmState(l, l.h0, h0);
+  StartLstmState(l, l.c0, c0);
   ToBatch(l.batches.rows, n, hidden.data<T>(), b.hidden);
   ToBatch(l.batches.rows, n, cell.data<T>(), b.cell);
   ToBatch(l.batches.rows, n, dhidden.data<T>(), dh);
@@ -275,21 +276,21 @@ absl::StatusOr<Step> BindLstmGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddLstmAttrs(OpDef* op) {
   op->Attr("use_peepholes", true).Attr("is_reverse", false);
   op->Attr("gate_activation", std::string("sigmoid"));
   op->Attr("cell_activation", std::string("tanh"));
   op->Attr("candidate_activation", std::string("tanh"));
 }
 
-absl::Status AddFused(OpRegistry* registry) {
+absl::Status AddLstmFused(OpRegistry* registry) {
   OpDef op("fusion_lstm");
   op.Input("X").Input("WeightX").Input("WeightH").Input("Bias");
   op.OptionalInput("H0").OptionalInput("C0").Output("Hidden").Output("Cell");
   for (const char* slot : {"XX", "BatchedInput", "BatchedHidden", "BatchedCell",
                            "ReorderedH0", "ReorderedC0", "CheckedCell"})
     op.IntermediateOutput(slot);
-  AddAttrs(&op);
+  AddLstmAttrs(&op);
   op.Infer(InferLstm).NoGrad().Reference(BindLstm);
   return registry->Add(std::move(op));
 }
@@ -301,7 +302,7 @@ absl::Status RegisterLstm(OpRegistry* registry) {
   op.Input("Input").OptionalInput("H0").OptionalInput("C0").Input("Weight");
   op.Input("Bias").Output("Hidden").Output("Cell");
   op.IntermediateOutput("BatchGate").IntermediateOutput("BatchCellPreAct");
-  AddAttrs(&op);
+  AddLstmAttrs(&op);
   op.Attr("is_test", false).Infer(InferLstm).Reference(BindLstm);
   op.Grad(GradSpec{"lstm_grad",
                    {"Input", "H0", "C0", "Weight", "Bias"},
@@ -317,10 +318,10 @@ absl::Status RegisterLstm(OpRegistry* registry) {
   for (const char* slot :
        {"Input@GRAD", "H0@GRAD", "C0@GRAD", "Weight@GRAD", "Bias@GRAD"})
     grad.Output(slot);
-  AddAttrs(&grad);
+  AddLstmAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLstmGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
-  return AddFused(registry);
+  return AddLstmFused(registry);
 }
 
 }  // namespace pd

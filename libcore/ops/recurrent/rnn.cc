@@ -198,7 +198,7 @@ absl::StatusOr<Step> BindRnnGrad(BindContext* context) {
       });
 }
 
-void AddAttrs(OpDef* op) {
+void AddRnnAttrs(OpDef* op) {
   op->Attr("dropout_prob", 0.0f).Attr("is_bidirec", false);
   op->Attr("input_size", int32_t{10}).Attr("hidden_size", int32_t{100});
   op->Attr("num_layers", int32_t{1}).Attr("mode", std::string("RNN_TANH"));
@@ -212,7 +212,7 @@ absl::Status RegisterRnn(OpRegistry* registry) {
   op.Input("Input").Inputs("PreState").Inputs("WeightList");
   op.OptionalInput("SequenceLength").Output("Out").Outputs("State");
   op.OptionalOutput("DropoutState").IntermediateOutput("Reserve");
-  AddAttrs(&op);
+  AddRnnAttrs(&op);
   op.Infer(InferRnn).Reference(BindRnn);
   op.Grad(GradSpec{"rnn_grad",
                    {"Input", "PreState", "WeightList", "SequenceLength"},
@@ -228,7 +228,7 @@ absl::Status RegisterRnn(OpRegistry* registry) {
   grad.OptionalInput("Out@GRAD").OptionalInputs("State@GRAD");
   grad.Output("Input@GRAD").Outputs("PreState@GRAD");
   grad.Outputs("WeightList@GRAD");
-  AddAttrs(&grad);
+  AddRnnAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindRnnGrad);
   return registry->Add(std::move(grad));
 }

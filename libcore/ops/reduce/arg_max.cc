@@ -72,7 +72,8 @@ absl::StatusOr<Step> BindArg(BindContext* context) {
   });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type, BindFn bind) {
+absl::Status AddArgMaxOp(OpRegistry* registry, const std::string& type,
+                         BindFn bind) {
   OpDef op(type);
   op.Input("X").Output("Out").RequiredAttr("axis", AttrType::kLong);
   op.Attr("keepdims", false).Attr("flatten", false).Attr("dtype", int32_t{3});
@@ -83,8 +84,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, BindFn bind) {
 }  // namespace
 
 absl::Status RegisterArgMax(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "arg_max", BindArg<true>));
-  return AddOp(registry, "arg_min", BindArg<false>);
+  PD_RETURN_IF_ERROR(AddArgMaxOp(registry, "arg_max", BindArg<true>));
+  return AddArgMaxOp(registry, "arg_min", BindArg<false>);
 }
 
 }  // namespace pd

@@ -141,8 +141,8 @@ absl::StatusOr<Step> BindMode(BindContext* context) {
   });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
-                   BindFn bind) {
+absl::Status AddArgsortOp(OpRegistry* registry, const std::string& type,
+                          InferFn infer, BindFn bind) {
   const auto add_attrs = [&](OpDef* op) {
     op->Attr("axis", int32_t{-1});
     if (type == "argsort") {
@@ -169,9 +169,11 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, InferFn infer,
 }  // namespace
 
 absl::Status RegisterArgsort(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "argsort", InferArgsort, BindArgsort));
-  PD_RETURN_IF_ERROR(AddOp(registry, "kthvalue", InferOne, BindKthvalue));
-  return AddOp(registry, "mode", InferOne, BindMode);
+  PD_RETURN_IF_ERROR(
+      AddArgsortOp(registry, "argsort", InferArgsort, BindArgsort));
+  PD_RETURN_IF_ERROR(
+      AddArgsortOp(registry, "kthvalue", InferOne, BindKthvalue));
+  return AddArgsortOp(registry, "mode", InferOne, BindMode);
 }
 
 }  // namespace pd

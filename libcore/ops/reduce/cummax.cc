@@ -16,7 +16,7 @@
 namespace pd {
 namespace {
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferCummaxForward(InferContext* context) {
   const TensorMeta& x = context->Input("x");
   const int32_t axis = context->Attr<int32_t>("axis");
   if (!x.shape.empty() || axis < -1 || axis > 0)
@@ -49,7 +49,7 @@ void Scan(const AxisView& view, const T* x, T* out, Index* indices) {
 }
 
 template <bool kMax>
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindCummaxForward(BindContext* context) {
   Tensor* x = context->Input("x");
   Tensor* out = context->Output("out");
   Tensor* indices = context->Output("indices");
@@ -90,7 +90,7 @@ absl::Status Scatter(const AxisView& view, const Index* indices, const T* dout,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindCummaxGrad(BindContext* context) {
   Tensor* x = context->Input("x");
   Tensor* indices = context->Input("indices");
   Tensor* dout = context->Input("out@GRAD");
@@ -116,31 +116,31 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
       });
 }
 
-void AddAttrs(OpDef* op) {
+void AddCummaxAttrs(OpDef* op) {
   op->Attr("axis", int32_t{-1}).Attr("dtype", int32_t{3});
 }
 
 template <bool kMax>
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddCummaxOp(OpRegistry* registry, const std::string& type) {
   OpDef op(type);
   op.Input("x").Output("out").Output("indices");
-  AddAttrs(&op);
-  op.Infer(InferForward).Reference(BindForward<kMax>);
+  AddCummaxAttrs(&op);
+  op.Infer(InferCummaxForward).Reference(BindCummaxForward<kMax>);
   op.Grad(GradSpec{type + "_grad", {"x"}, {"indices"}, {"out"}, {"x"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad(type + "_grad");
   grad.Input("x").Input("indices").Input("out@GRAD").Output("x@GRAD");
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);
+  AddCummaxAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindCummaxGrad);
   return registry->Add(std::move(grad));
 }
 
 }  // namespace
 
 absl::Status RegisterCummax(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp<true>(registry, "cummax"));
-  return AddOp<false>(registry, "cummin");
+  PD_RETURN_IF_ERROR(AddCummaxOp<true>(registry, "cummax"));
+  return AddCummaxOp<false>(registry, "cummin");
 }
 
 }  // namespace pd

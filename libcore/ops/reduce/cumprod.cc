@@ -17,7 +17,7 @@
 namespace pd {
 namespace {
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferCumprodForward(InferContext* context) {
   const Shape& shape = context->Input("X").shape;
   if (!shape.empty())
     PD_RETURN_IF_ERROR(
@@ -26,7 +26,7 @@ absl::Status InferForward(InferContext* context) {
   return InferUnary(context);
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindCumprodForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   context->MayShare(x, out);
@@ -47,7 +47,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindCumprodGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* dx = context->Output("X@GRAD");
   Tensor* dout = context->Input("Out@GRAD");
@@ -84,14 +84,14 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
 absl::Status RegisterCumprod(OpRegistry* registry) {
   OpDef op("cumprod");
   op.Input("X").Output("Out").RequiredAttr("dim", AttrType::kInt);
-  op.Infer(InferForward).Reference(BindForward);
+  op.Infer(InferCumprodForward).Reference(BindCumprodForward);
   op.Grad(GradSpec{"cumprod_grad", {"X"}, {"Out"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("cumprod_grad");
   grad.Input("X").Input("Out").Input("Out@GRAD").Output("X@GRAD");
   grad.RequiredAttr("dim", AttrType::kInt);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindCumprodGrad);
   return registry->Add(std::move(grad));
 }
 

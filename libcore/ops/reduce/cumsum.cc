@@ -79,7 +79,7 @@ absl::StatusOr<Step> BindCumsumGrad(BindContext* context) {
   return BindSums(context, dx->shape(), context->Input("Out@GRAD"), dx, true);
 }
 
-void AddAttrs(OpDef* op) {
+void AddCumsumAttrs(OpDef* op) {
   op->Attr("axis", int32_t{-1}).Attr("flatten", false);
   op->Attr("exclusive", false).Attr("reverse", false);
 }
@@ -89,13 +89,13 @@ void AddAttrs(OpDef* op) {
 absl::Status RegisterCumsum(OpRegistry* registry) {
   OpDef op("cumsum");
   op.Input("X").Output("Out").Infer(InferCumsum).Reference(BindCumsum);
-  AddAttrs(&op);
+  AddCumsumAttrs(&op);
   op.Grad(GradSpec{"cumsum_grad", {"X"}, {}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("cumsum_grad");
   grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
+  AddCumsumAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindCumsumGrad);
   return registry->Add(std::move(grad));
 }

@@ -19,7 +19,7 @@ namespace pd {
 namespace {
 
 // factor * exp(exponent)
-struct Scaled {
+struct LogcumsumexpScaled {
   double factor = 0.0;
   double exponent = -std::numeric_limits<double>::infinity();
 
@@ -54,7 +54,7 @@ absl::StatusOr<Plan> MakePlan(const BindContext& context, const Tensor& x) {
   return plan;
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferLogcumsumexpForward(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   if (context->Attr<bool>("flatten")) {
     context->SetOutput("Out", {IsDynamic(x.shape) ? -1 : NumElements(x.shape)},
@@ -67,7 +67,7 @@ absl::Status InferForward(InferContext* context) {
   return InferUnary(context);
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindLogcumsumexpForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(const Plan plan, MakePlan(*context, *x));
@@ -76,7 +76,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
     return Step([=](const RunContext&) {
       ForEachLine(plan.view, [&](int64_t, int64_t start) {
         const auto& [outer, n, inner] = plan.view;
-        Scaled sum;
+        LogcumsumexpScaled sum;
         for (int64_t i = 0; i < n; ++i) {
           const int64_t at = start + (plan.reverse ? n - 1 - i : i) * inner;
           const double v = x->data<T>()[at];
@@ -96,7 +96,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindLogcumsumexpGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Input("Out");
   Tensor* dout = context->Input("Out@GRAD");
@@ -109,7 +109,8 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
     return Step([=](const RunContext&) {
       ForEachLine(plan.view, [&](int64_t, int64_t start) {
         const auto& [outer, n, inner] = plan.view;
-        Scaled sum;  // of Out@GRAD[j] exp(-Out[j]), from the last j on
+        LogcumsumexpScaled
+            sum;  // of Out@GRAD[j] exp(-Out[j]), from the last j on
         for (int64_t i = n; i-- > 0;) {
           const int64_t at = start + (plan.reverse ? n - 1 - i : i) * inner;
           const double v = x->data<T>()[at], d = dout->data<T>()[at];
@@ -127,7 +128,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddLogcumsumexpAttrs(OpDef* op) {
   op->Attr("axis", int32_t{-1}).Attr("flatten", false);
   op->Attr("exclusive", false).Attr("reverse", false);
 }
@@ -136,15 +137,18 @@ void AddAttrs(OpDef* op) {
 
 absl::Status RegisterLogcumsumexp(OpRegistry* registry) {
   OpDef op("logcumsumexp");
-  op.Input("X").Output("Out").Infer(InferForward).Reference(BindForward);
-  AddAttrs(&op);
+  op.Input("X")
+      .Output("Out")
+      .Infer(InferLogcumsumexpForward)
+      .Reference(BindLogcumsumexpForward);
+  AddLogcumsumexpAttrs(&op);
   op.Grad(GradSpec{"logcumsumexp_grad", {"X"}, {"Out"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("logcumsumexp_grad");
   grad.Input("X").Input("Out").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);
+  AddLogcumsumexpAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLogcumsumexpGrad);
   return registry->Add(std::move(grad));
 }
 

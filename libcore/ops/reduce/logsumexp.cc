@@ -20,7 +20,8 @@
 namespace pd {
 namespace {
 
-absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
+absl::StatusOr<std::vector<bool>> LogsumexpReducedAxes(const OpDesc& op,
+                                                       size_t rank) {
   const std::vector<int64_t> axes = IntsAttr(op, "axis");
   const bool all = axes.empty() || op.Attr<bool>("reduce_all");
   std::vector<bool> reduced(rank, all);
@@ -33,10 +34,10 @@ absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
   return reduced;
 }
 
-absl::Status InferForward(InferContext* context) {
+absl::Status InferLogsumexpForward(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const std::vector<bool> reduced,
-                      ReducedAxes(context->op(), x.shape.size()));
+                      LogsumexpReducedAxes(context->op(), x.shape.size()));
   Shape shape;
   for (size_t i = 0; i < reduced.size(); ++i) {
     if (!reduced[i])
@@ -49,35 +50,36 @@ absl::Status InferForward(InferContext* context) {
 }
 
 // sum * exp(max)
-struct Scaled {
+struct LogsumexpScaled {
   double max = -std::numeric_limits<double>::infinity();
   double sum = 0.0;
 };
 
 template <typename T>
 struct Reducer {
-  using Acc = Scaled;
-  Scaled Identity() const { return {}; }
-  Scaled Load(T v) const { return {static_cast<double>(v), 1.0}; }
-  Scaled Combine(const Scaled& a, const Scaled& b) const {
+  using Acc = LogsumexpScaled;
+  LogsumexpScaled Identity() const { return {}; }
+  LogsumexpScaled Load(T v) const { return {static_cast<double>(v), 1.0}; }
+  LogsumexpScaled Combine(const LogsumexpScaled& a,
+                          const LogsumexpScaled& b) const {
     if (a.max == b.max) return {a.max, a.sum + b.sum};
     if (a.max > b.max) return {a.max, a.sum + b.sum * std::exp(b.max - a.max)};
     return {b.max, b.sum + a.sum * std::exp(a.max - b.max)};
   }
 };
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindLogsumexpForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   PD_ASSIGN_OR_RETURN(const std::vector<bool> reduced,
-                      ReducedAxes(context->op(), x->rank()));
+                      LogsumexpReducedAxes(context->op(), x->rank()));
   const ReducePlan plan = MakeReducePlan(x->shape(), reduced);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       T* result = out->data<T>();
       Reduce(plan, x->data<T>(), Reducer<T>(),
-             [&](int64_t i, const Scaled& total) {
+             [&](int64_t i, const LogsumexpScaled& total) {
                result[i] = static_cast<T>(std::log(total.sum) + total.max);
              });
       return absl::OkStatus();
@@ -85,13 +87,13 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindGrad(BindContext* context) {
+absl::StatusOr<Step> BindLogsumexpGrad(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Input("Out");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   PD_ASSIGN_OR_RETURN(const std::vector<bool> reduced,
-                      ReducedAxes(context->op(), x->rank()));
+                      LogsumexpReducedAxes(context->op(), x->rank()));
   Shape kept;
   for (size_t i = 0; i < reduced.size(); ++i)
     kept.push_back(reduced[i] ? 1 : x->dim(i));
@@ -122,7 +124,7 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddLogsumexpAttrs(OpDef* op) {
   op->Attr("axis", std::vector<int32_t>{0}).Attr("keepdim", false);
   op->Attr("reduce_all", false);
 }
@@ -131,15 +133,18 @@ void AddAttrs(OpDef* op) {
 
 absl::Status RegisterLogsumexp(OpRegistry* registry) {
   OpDef op("logsumexp");
-  op.Input("X").Output("Out").Infer(InferForward).Reference(BindForward);
-  AddAttrs(&op);
+  op.Input("X")
+      .Output("Out")
+      .Infer(InferLogsumexpForward)
+      .Reference(BindLogsumexpForward);
+  AddLogsumexpAttrs(&op);
   op.Grad(GradSpec{"logsumexp_grad", {"X"}, {"Out"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("logsumexp_grad");
   grad.Input("X").Input("Out").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindGrad);
+  AddLogsumexpAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLogsumexpGrad);
   return registry->Add(std::move(grad));
 }
 

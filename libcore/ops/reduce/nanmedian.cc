@@ -23,7 +23,8 @@ namespace pd {
 namespace {
 
 // The reduced axes in the order in which their elements are counted.
-absl::StatusOr<std::vector<size_t>> ReducedAxes(const OpDesc& op, size_t rank) {
+absl::StatusOr<std::vector<size_t>> NanmedianReducedAxes(const OpDesc& op,
+                                                         size_t rank) {
   std::vector<size_t> axes;
   for (int64_t axis : IntsAttr(op, "axis")) {
     if (rank == 0 && (axis == 0 || axis == -1)) continue;
@@ -41,7 +42,7 @@ absl::StatusOr<std::vector<size_t>> ReducedAxes(const OpDesc& op, size_t rank) {
 absl::Status InferNanmedian(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const auto axes,
-                      ReducedAxes(context->op(), x.shape.size()));
+                      NanmedianReducedAxes(context->op(), x.shape.size()));
   Shape shape;
   for (size_t i = 0; i < x.shape.size(); ++i) {
     if (std::find(axes.begin(), axes.end(), i) == axes.end())
@@ -61,7 +62,7 @@ struct Lines {
 };
 
 absl::StatusOr<Lines> LinesOf(const OpDesc& op, const Shape& x) {
-  PD_ASSIGN_OR_RETURN(const auto axes, ReducedAxes(op, x.size()));
+  PD_ASSIGN_OR_RETURN(const auto axes, NanmedianReducedAxes(op, x.size()));
   const auto strides = RowMajorStrides(x);
   Lines lines;
   for (size_t i = 0; i < x.size(); ++i)
@@ -166,7 +167,7 @@ absl::StatusOr<Step> BindNanmedianGrad(BindContext* context) {
       });
 }
 
-void AddAttrs(OpDef* op) {
+void AddNanmedianAttrs(OpDef* op) {
   op->Attr("axis", std::vector<int32_t>()).Attr("keepdim", true);
 }
 
@@ -175,14 +176,14 @@ void AddAttrs(OpDef* op) {
 absl::Status RegisterNanmedian(OpRegistry* registry) {
   OpDef op("nanmedian");
   op.Input("X").Output("Out").IntermediateOutput("MedianIndex");
-  AddAttrs(&op);
+  AddNanmedianAttrs(&op);
   op.Infer(InferNanmedian).Reference(BindNanmedian);
   op.Grad(GradSpec{"nanmedian_grad", {"X"}, {"MedianIndex"}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("nanmedian_grad");
   grad.Input("X").Input("MedianIndex").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
+  AddNanmedianAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindNanmedianGrad);
   return registry->Add(std::move(grad));
 }

@@ -27,7 +27,8 @@ namespace {
 bool IsPNorm(const OpDesc& op) { return op.type.rfind("p_norm", 0) == 0; }
 
 // Which axes are reduced.
-absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
+absl::StatusOr<std::vector<bool>> NormReducedAxes(const OpDesc& op,
+                                                  size_t rank) {
   std::vector<int64_t> axes;
   bool all = false;
   if (IsPNorm(op)) {
@@ -48,7 +49,7 @@ absl::StatusOr<std::vector<bool>> ReducedAxes(const OpDesc& op, size_t rank) {
 absl::Status InferNorm(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const auto reduced,
-                      ReducedAxes(context->op(), x.shape.size()));
+                      NormReducedAxes(context->op(), x.shape.size()));
   const bool keep =
       context->Attr<bool>(IsPNorm(context->op()) ? "keepdim" : "keep_dim");
   Shape shape;
@@ -93,7 +94,7 @@ absl::StatusOr<Step> BindNorm(BindContext* context) {
   Tensor* out = context->Output("Out");
   const double p = Order(context->op());
   PD_ASSIGN_OR_RETURN(const auto reduced,
-                      ReducedAxes(context->op(), x->rank()));
+                      NormReducedAxes(context->op(), x->rank()));
   const ReducePlan plan = MakeReducePlan(x->shape(), reduced);
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -130,7 +131,7 @@ absl::StatusOr<Step> BindNormGrad(BindContext* context) {
   Tensor* dx = context->Output("X@GRAD");
   const double p = Order(context->op());
   PD_ASSIGN_OR_RETURN(const auto reduced,
-                      ReducedAxes(context->op(), x->rank()));
+                      NormReducedAxes(context->op(), x->rank()));
   Shape kept = x->shape();
   for (size_t i = 0; i < kept.size(); ++i)
     if (reduced[i]) kept[i] = 1;

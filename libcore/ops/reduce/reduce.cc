@@ -418,14 +418,13 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context) {
     return GradStep<typename decltype(tag)::type, kKind>(g, n);
   };
   if constexpr (!kReads)
-    return upcaster.Wrap(
-        DispatchArithmetic(g.dx->dtype(), bind));
+    return upcaster.Wrap(DispatchArithmetic(g.dx->dtype(), bind));
   else
     return upcaster.Wrap(
         DispatchTypes<float, double, int32_t, int64_t>(g.dx->dtype(), bind));
 }
 
-void AddAttrs(bool long_dims, OpDef* op) {
+void AddReduceAttrs(bool long_dims, OpDef* op) {
   if (long_dims) {
     op->OptionalInput("AxisTensor").OptionalInputs("AxisTensorList");
     op->Attr("dim", std::vector<int64_t>{0});
@@ -437,14 +436,14 @@ void AddAttrs(bool long_dims, OpDef* op) {
 }
 
 template <Kind kKind>
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddReduceOp(OpRegistry* registry, const std::string& type) {
   constexpr bool kReads = kKind != Kind::kSum && kKind != Kind::kMean;
   const bool long_dims =
       IsLogical(kKind) || kKind == Kind::kAmax || kKind == Kind::kAmin;
   const bool has_attrs = type != "mean";
   OpDef op(type);
   op.Input("X").Output("Out");
-  if (has_attrs) AddAttrs(long_dims, &op);
+  if (has_attrs) AddReduceAttrs(long_dims, &op);
   op.Infer(InferReduce).Reference(BindReduce<kKind>);
   op.With(Trait::kShapeArithmetic);
   if constexpr (IsLogical(kKind)) {
@@ -459,7 +458,7 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
     OpDef grad(type + "_grad");
     grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
     if (kReads) grad.Input("Out");
-    if (has_attrs) AddAttrs(long_dims, &grad);
+    if (has_attrs) AddReduceAttrs(long_dims, &grad);
     grad.Infer(InferGradLikeInput).Reference(BindReduceGrad<kKind>);
     if (kReads)
       grad.NoGrad();
@@ -472,16 +471,16 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterReduce(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp<Kind::kMean>(registry, "mean"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kSum>(registry, "reduce_sum"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kMean>(registry, "reduce_mean"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kProd>(registry, "reduce_prod"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kMax>(registry, "reduce_max"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kMin>(registry, "reduce_min"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kAmax>(registry, "reduce_amax"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kAmin>(registry, "reduce_amin"));
-  PD_RETURN_IF_ERROR(AddOp<Kind::kAll>(registry, "reduce_all"));
-  return AddOp<Kind::kAny>(registry, "reduce_any");
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kMean>(registry, "mean"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kSum>(registry, "reduce_sum"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kMean>(registry, "reduce_mean"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kProd>(registry, "reduce_prod"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kMax>(registry, "reduce_max"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kMin>(registry, "reduce_min"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kAmax>(registry, "reduce_amax"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kAmin>(registry, "reduce_amin"));
+  PD_RETURN_IF_ERROR(AddReduceOp<Kind::kAll>(registry, "reduce_all"));
+  return AddReduceOp<Kind::kAny>(registry, "reduce_any");
 }
 
 }  // namespace pd

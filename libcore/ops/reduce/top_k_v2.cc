@@ -99,7 +99,7 @@ absl::StatusOr<Step> BindTopK(BindContext* context) {
   });
 }
 
-absl::Status AddOp(OpRegistry* registry, const std::string& type) {
+absl::Status AddTopKOp(OpRegistry* registry, const std::string& type) {
   const auto add_arguments = [&](OpDef* op) {
     op->OptionalInput("K").Attr("k", int32_t{1});
     if (type == "top_k") return;
@@ -122,8 +122,8 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type) {
 }  // namespace
 
 absl::Status RegisterTopKV2(OpRegistry* registry) {
-  PD_RETURN_IF_ERROR(AddOp(registry, "top_k_v2"));
-  return AddOp(registry, "top_k");
+  PD_RETURN_IF_ERROR(AddTopKOp(registry, "top_k_v2"));
+  return AddTopKOp(registry, "top_k");
 }
 
 }  // namespace pd

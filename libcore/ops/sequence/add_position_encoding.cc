@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<int64_t>> Positions(const Tensor& x) {
   return positions;
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindPositionEncodingForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* out = context->Output("Out");
   const float alpha = context->Attr<float>("alpha");
@@ -75,7 +75,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context) {
+absl::StatusOr<Step> BindPositionEncodingBackward(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
   const float alpha = context->Attr<float>("alpha");
@@ -90,7 +90,7 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   });
 }
 
-absl::Status Infer(InferContext* context) {
+absl::Status InferPositionEncoding(InferContext* context) {
   PD_RETURN_IF_ERROR(CheckShape(context->Input("X").shape));
   return InferUnary(context);
 }
@@ -105,14 +105,14 @@ absl::Status InferGrad(InferContext* context) {
 absl::Status RegisterAddPositionEncoding(OpRegistry* registry) {
   OpDef op("add_position_encoding");
   op.Input("X").Output("Out").Attr("alpha", 1.0f).Attr("beta", 1.0f);
-  op.Infer(Infer).Reference(BindForward);
+  op.Infer(InferPositionEncoding).Reference(BindPositionEncodingForward);
   op.Grad(GradSpec{"add_position_encoding_grad", {}, {}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("add_position_encoding_grad");
   grad.Input("Out@GRAD").Output("X@GRAD");
   grad.Attr("alpha", 1.0f).Attr("beta", 1.0f);
-  grad.Infer(InferGrad).NoGrad().Reference(BindBackward);
+  grad.Infer(InferGrad).NoGrad().Reference(BindPositionEncodingBackward);
   return registry->Add(std::move(grad));
 }
 

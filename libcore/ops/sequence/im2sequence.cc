@@ -120,7 +120,7 @@ void ForEachElement(const Patches& p, const Places& places, const Body& body) {
             }
 }
 
-absl::StatusOr<Step> BindForward(BindContext* context) {
+absl::StatusOr<Step> BindIm2sequenceForward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* sizes = context->Input("Y");
   Tensor* out = context->Output("Out");
@@ -141,7 +141,7 @@ absl::StatusOr<Step> BindForward(BindContext* context) {
   });
 }
 
-absl::StatusOr<Step> BindBackward(BindContext* context) {
+absl::StatusOr<Step> BindIm2sequenceBackward(BindContext* context) {
   Tensor* x = context->Input("X");
   Tensor* dout = context->Input("Out@GRAD");
   Tensor* dx = context->Output("X@GRAD");
@@ -163,7 +163,7 @@ absl::StatusOr<Step> BindBackward(BindContext* context) {
   });
 }
 
-absl::Status Infer(InferContext* context) {
+absl::Status InferIm2sequence(InferContext* context) {
   const TensorMeta& x = context->Input("X");
   PD_ASSIGN_OR_RETURN(const Patches p, ReadPatches(context->op(), x.shape));
   TensorMeta out;
@@ -182,7 +182,7 @@ absl::Status Infer(InferContext* context) {
   return absl::OkStatus();
 }
 
-void AddAttrs(OpDef* def) {
+void AddIm2sequenceAttrs(OpDef* def) {
   def->RequiredAttr("kernels", AttrType::kInts);
   def->Attr("strides", std::vector<int32_t>{1, 1});
   def->Attr("paddings", std::vector<int32_t>{0, 0, 0, 0});
@@ -194,15 +194,15 @@ void AddAttrs(OpDef* def) {
 absl::Status RegisterIm2sequence(OpRegistry* registry) {
   OpDef op("im2sequence");
   op.Input("X").OptionalInput("Y").Output("Out");
-  AddAttrs(&op);
-  op.Infer(Infer).Reference(BindForward);
+  AddIm2sequenceAttrs(&op);
+  op.Infer(InferIm2sequence).Reference(BindIm2sequenceForward);
   op.Grad(GradSpec{"im2sequence_grad", {"X"}, {}, {"Out"}, {"X"}});
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("im2sequence_grad");
   grad.Input("X").OptionalInput("Y").Input("Out@GRAD").Output("X@GRAD");
-  AddAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindBackward);
+  AddIm2sequenceAttrs(&grad);
+  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindIm2sequenceBackward);
   return registry->Add(std::move(grad));
 }
 

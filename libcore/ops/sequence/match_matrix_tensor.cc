@@ -19,7 +19,7 @@
 namespace pd {
 namespace {
 
-using Offsets = std::vector<uint64_t>;
+using LengthOffsets = std::vector<uint64_t>;
 
 // InvalidArgument unless the shapes and the attribute fit.
 absl::Status CheckShapes(const OpDesc& op, const Shape& x, const Shape& y,
@@ -36,10 +36,11 @@ absl::Status CheckShapes(const OpDesc& op, const Shape& x, const Shape& y,
 }
 
 // The offsets of Out's sequences.
-absl::StatusOr<Offsets> OutOffsets(const LoD& x, const LoD& y, int64_t dim_t) {
+absl::StatusOr<LengthOffsets> OutOffsets(const LoD& x, const LoD& y,
+                                         int64_t dim_t) {
   if (x.empty() || y.empty() || x[0].size() != y[0].size())
     return InvalidArgument("'X' and 'Y' have not the same number of sequences");
-  Offsets offsets = {0};
+  LengthOffsets offsets = {0};
   for (size_t i = 0; i + 1 < x[0].size(); ++i)
     offsets.push_back(offsets.back() + static_cast<uint64_t>(dim_t) *
                                            (x[0][i + 1] - x[0][i]) *
@@ -48,7 +49,7 @@ absl::StatusOr<Offsets> OutOffsets(const LoD& x, const LoD& y, int64_t dim_t) {
 }
 
 struct Match {
-  Offsets x, y, out;
+  LengthOffsets x, y, out;
   int64_t rows, dim_x, dim_y, dim_t;
 
   int64_t width() const { return dim_t * dim_y; }
@@ -78,7 +79,7 @@ absl::StatusOr<Match> ReadMatch(const BindContext& context) {
 
 // Calls body(out, row of Tmp, row of Y) with the first elements of each pair.
 template <typename Body>
-void ForEachPair(const Match& m, const Body& body) {
+void ForEachMatchMatrixPair(const Match& m, const Body& body) {
   for (size_t n = 0; n + 1 < m.x.size(); ++n) {
     int64_t out = static_cast<int64_t>(m.out[n]);
     for (int64_t t = 0; t < m.dim_t; ++t)
@@ -104,7 +105,7 @@ absl::StatusOr<Step> BindMatch(BindContext* context) {
     return Step([=](const RunContext&) {
       Gemm<T>({m.rows, m.width(), m.dim_x}, {{{0, 0}}}, T(1), x->data<T>(),
               w->data<T>(), tmp->data<T>());
-      ForEachPair(m, [&](int64_t to, int64_t i, int64_t j) {
+      ForEachMatchMatrixPair(m, [&](int64_t to, int64_t i, int64_t j) {
         T sum = T(0);
         for (int64_t d = 0; d < m.dim_y; ++d)
           sum += tmp->data<T>()[i + d] * y->data<T>()[j + d];
@@ -137,7 +138,7 @@ absl::StatusOr<Step> BindMatchGrad(BindContext* context) {
     return Step([=](const RunContext&) {
       std::fill_n(dtmp->data<T>(), m.rows * m.width(), T(0));
       if (dy != nullptr) std::fill_n(dy->data<T>(), dy->size(), T(0));
-      ForEachPair(m, [&](int64_t from, int64_t i, int64_t j) {
+      ForEachMatchMatrixPair(m, [&](int64_t from, int64_t i, int64_t j) {
         const T g = dout->data<T>()[from];
         for (int64_t d = 0; d < m.dim_y; ++d) {
           dtmp->data<T>()[i + d] += g * y->data<T>()[j + d];
@@ -170,7 +171,7 @@ absl::Status InferMatch(InferContext* context) {
   out.lod_level = 1;
   out.shape = {-1, 1};
   if (!x.lod.empty() && !y.lod.empty()) {
-    PD_ASSIGN_OR_RETURN(Offsets offsets, OutOffsets(x.lod, y.lod, dim_t));
+    PD_ASSIGN_OR_RETURN(LengthOffsets offsets, OutOffsets(x.lod, y.lod, dim_t));
     out.shape[0] = static_cast<int64_t>(offsets.back());
     out.SetLoD({std::move(offsets)});
   }

@@ -41,7 +41,7 @@ namespace {
 
 // Calls body(step, w) for every step and w that reach into one sequence.
 template <typename Body>
-void ForEachPair(const RowConv& s, const Body& body) {
+void ForEachRowConvPair(const RowConv& s, const Body& body) {
   for (size_t n = 0; n + 1 < s.offsets.size(); ++n)
     for (int64_t k = s.offsets[n]; k < s.offsets[n + 1]; ++k)
       for (int64_t w = 0; w < std::min(s.context, s.offsets[n + 1] - k); ++w)
@@ -65,7 +65,7 @@ absl::StatusOr<Step> BindRowConv(BindContext* context) {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       std::fill_n(out->data<T>(), out->size(), T(0));
-      ForEachPair(s, [&](int64_t k, int64_t w) {
+      ForEachRowConvPair(s, [&](int64_t k, int64_t w) {
         AddRows(s.columns, out->data<T>(), k, filter->data<T>(), w,
                 x->data<T>(), k + w);
       });
@@ -87,14 +87,14 @@ absl::StatusOr<Step> BindRowConvGrad(BindContext* context) {
     return Step([=](const RunContext&) {
       if (dx != nullptr) {
         std::fill_n(dx->data<T>(), dx->size(), T(0));
-        ForEachPair(s, [&](int64_t k, int64_t w) {
+        ForEachRowConvPair(s, [&](int64_t k, int64_t w) {
           AddRows(s.columns, dx->data<T>(), k + w, filter->data<T>(), w,
                   dout->data<T>(), k);
         });
       }
       if (dfilter != nullptr) {
         std::fill_n(dfilter->data<T>(), dfilter->size(), T(0));
-        ForEachPair(s, [&](int64_t k, int64_t w) {
+        ForEachRowConvPair(s, [&](int64_t k, int64_t w) {
           AddRows(s.columns, dfilter->data<T>(), w, x->data<T>(), k + w,
                   dout->data<T>(), k);
         });

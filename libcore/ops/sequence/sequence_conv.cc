@@ -170,7 +170,7 @@ absl::StatusOr<Step> BindFused(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddSequenceConvAttrs(OpDef* op) {
   op->RequiredAttr("contextLength", AttrType::kInt);
   op->Attr("contextStart", int32_t{0}).Attr("contextStride", int32_t{1});
 }
@@ -181,7 +181,7 @@ absl::Status RegisterSequenceConv(OpRegistry* registry) {
   OpDef op("sequence_conv");
   op.Input("X").OptionalInput("PaddingData").Input("Filter").Output("Out");
   op.Attr("paddingTrainable", false);
-  AddAttrs(&op);
+  AddSequenceConvAttrs(&op);
   op.Infer(InferConv).Reference(BindConv);
   op.Grad(GradSpec{"sequence_conv_grad",
                    {"X", "PaddingData", "Filter"},
@@ -194,14 +194,14 @@ absl::Status RegisterSequenceConv(OpRegistry* registry) {
   grad.Input("X").OptionalInput("PaddingData").Input("Filter");
   grad.Input("Out@GRAD").Output("X@GRAD").Output("PaddingData@GRAD");
   grad.Output("Filter@GRAD").Attr("paddingTrainable", false);
-  AddAttrs(&grad);
+  AddSequenceConvAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindConvGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
 
   OpDef fused("fusion_seqconv_eltadd_relu");
   fused.Input("X").Input("Filter").Input("Bias").Output("Out");
   fused.IntermediateOutput("ColMat");
-  AddAttrs(&fused);
+  AddSequenceConvAttrs(&fused);
   fused.Infer(InferConv).NoGrad().Reference(BindFused);
   return registry->Add(std::move(fused));
 }

@@ -190,7 +190,7 @@ absl::StatusOr<Step> BindPoolGrad(BindContext* context) {
   });
 }
 
-void AddAttrs(OpDef* op) {
+void AddSequencePoolAttrs(OpDef* op) {
   op->Attr("is_test", false).Attr("pooltype", std::string("AVERAGE"));
   op->Attr("pad_value", 0.0f);
 }
@@ -213,14 +213,14 @@ absl::StatusOr<std::vector<OpDesc>> MakePoolGrad(const GradRequest& request) {
 absl::Status RegisterSequencePool(OpRegistry* registry) {
   OpDef op("sequence_pool");
   op.Input("X").Output("Out").IntermediateOutput("MaxIndex");
-  AddAttrs(&op);
+  AddSequencePoolAttrs(&op);
   op.Infer(InferPool).Reference(BindPool).Grad(MakePoolGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
 
   OpDef grad("sequence_pool_grad");
   grad.Input("X").OptionalInput("MaxIndex").Input("Out@GRAD");
   grad.Output("X@GRAD");
-  AddAttrs(&grad);
+  AddSequencePoolAttrs(&grad);
   grad.Infer(InferGradLikeInput).NoGrad().Reference(BindPoolGrad);
   return registry->Add(std::move(grad));
 }
