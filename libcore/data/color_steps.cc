@@ -70,6 +70,8 @@ class ColorStep : public PictureStep {
                        Picture*) const override {
     return absl::OkStatus();
   }
+  void MoveBoxes(RandomStream*, int64_t, int64_t,
+                 std::vector<PixelBox>*) const override {}
 };
 
 class JitterStep : public ColorStep {

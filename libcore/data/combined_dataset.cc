@@ -4,8 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/box_fields.h"
 #include "libcore/data/row_datasets.h"
 
 namespace pd {
@@ -213,20 +215,15 @@ class Subset : public Dataset {
 };
 
 // Another dataset's records under field specs of its own.
-class Renamed : public Dataset {
+class Respecified : public Dataset {
  public:
-  Renamed(DatasetPtr whole,
-          const std::map<std::string, std::vector<std::string>>& classes)
+  Respecified(DatasetPtr whole, std::vector<FieldSpec> fields)
       : whole_(std::move(whole)) {
     size_ = whole_->size();
-    fields_ = whole_->fields();
+    fields_ = std::move(fields);
     left_out_ = whole_->left_out();
     notes_ = whole_->notes();
     vocabularies_ = whole_->vocabularies();
-    for (FieldSpec& field : fields_) {
-      const auto names = classes.find(field.name);
-      if (names != classes.end()) field.classes = names->second;
-    }
   }
 
   absl::Status Read(int64_t index, Record* record) const override {
@@ -274,7 +271,45 @@ absl::StatusOr<DatasetPtr> ComposeDatasets(std::vector<DatasetPtr> datasets) {
 DatasetPtr WithClasses(
     DatasetPtr dataset,
     const std::map<std::string, std::vector<std::string>>& classes) {
-  return std::make_shared<Renamed>(std::move(dataset), classes);
+  std::vector<FieldSpec> fields = dataset->fields();
+  for (FieldSpec& field : fields) {
+    const auto names = classes.find(field.name);
+    if (names != classes.end()) field.classes = names->second;
+  }
+  return std::make_shared<Respecified>(std::move(dataset), std::move(fields));
+}
+
+absl::StatusOr<DatasetPtr> WithBoxes(DatasetPtr dataset,
+                                     const BoxDeclaration& boxes) {
+  std::vector<FieldSpec> fields = dataset->fields();
+  const auto find = [&fields](const std::string& name) {
+    return std::find_if(fields.begin(), fields.end(),
+                        [&](const FieldSpec& f) { return f.name == name; });
+  };
+  const auto missing = [&fields](const std::string& name) {
+    std::vector<std::string> names;
+    for (const FieldSpec& field : fields) names.push_back(field.name);
+    return NotFound("the data set has no field '%s'; it has '%s'", name,
+                    absl::StrJoin(names, "', '"));
+  };
+  for (FieldSpec& field : fields) {
+    field.boxes = std::nullopt;
+    field.beside_boxes = false;
+  }
+  const auto field = find(boxes.field);
+  if (field == fields.end()) return missing(boxes.field);
+  field->boxes = boxes.form;
+  std::vector<std::string> beside = boxes.beside;
+  if (beside.empty())
+    for (const char* name : {"gt_label", "difficult"})
+      if (find(name) != fields.end()) beside.push_back(name);
+  for (const std::string& name : beside) {
+    const auto other = find(name);
+    if (other == fields.end()) return missing(name);
+    other->beside_boxes = true;
+  }
+  PD_RETURN_IF_ERROR(BoxFields::Create(fields).status());
+  return std::make_shared<Respecified>(std::move(dataset), std::move(fields));
 }
 
 absl::StatusOr<DatasetPtr> SubsetOf(DatasetPtr dataset,

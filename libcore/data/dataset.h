@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,17 @@ namespace pd {
 
 class Vocabulary;
 
+/// How the numbers of a field of boxes are meant, and when a box is gone.
+struct BoxForm {
+  bool centre = false;  ///< x and y of the centre, width, height; else corners
+  bool normalized = true;  ///< parts of the picture; else pixels of it
+  /// A box of which transforms leave a smaller part of its area is taken out.
+  double min_visible = 0.1;
+  bool operator==(const BoxForm& other) const {
+    return centre == other.centre && normalized == other.normalized;
+  }
+};
+
 /// Type and shape of one field of every record.
 struct FieldSpec {
   std::string name;
@@ -35,6 +47,11 @@ struct FieldSpec {
   /// The classes of the image's pixels, uint8 [height, width, 1]; batches hold
   /// them as int64 [height, width]. Transforms move them as the image's.
   bool is_mask = false;
+  /// Set for boxes in the record's first picture, float32 [n, 4]: transforms
+  /// move them. Boxes without width or height are none.
+  std::optional<BoxForm> boxes = {};
+  /// A row for each of the record's boxes, which stays beside it.
+  bool beside_boxes = false;
   /// The value that the loader pads short records with, unless overridden: a
   /// vocabulary's padding id.
   double pad_value = 0;
@@ -63,6 +80,7 @@ struct Record {
   std::vector<FieldView> fields;            ///< as Dataset::fields()
   std::vector<std::vector<uint8_t>> bytes;  ///< buffers that views may use
   std::vector<Record> parts;  ///< of datasets that are made of others
+  std::vector<std::vector<std::byte>> moved;  ///< by field: of MovedBoxes
 };
 
 /// Records that were left out because they could not be read.

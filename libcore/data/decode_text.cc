@@ -12,7 +12,7 @@
 namespace pd {
 namespace {
 
-constexpr char kUnknown[] = "\xEF\xBF\xBD";  // U+FFFD
+constexpr char kReplacement[] = "\xEF\xBF\xBD";  // U+FFFD
 
 // Whether a blank stands in front of a token that is not the first.
 bool HasBlankBefore(TokenizerKind kind, absl::string_view token) {
@@ -36,7 +36,7 @@ std::string ReplaceWrongBytes(const std::string& text) {
     size_t length = 1;
     while (length <= 4 && !IsUtf8(rest.substr(0, length))) ++length;
     if (length > 4) {
-      replaced += kUnknown;
+      replaced += kReplacement;
       length = 1;
     } else {
       replaced.append(rest.data(), length);
@@ -71,7 +71,7 @@ std::string TextEncoder::Decode(const int64_t* ids, size_t count) const {
     }
     const bool known = options_.vocabulary != nullptr && id >= 0 &&
                        id < options_.vocabulary->size();
-    absl::string_view token = kUnknown;
+    absl::string_view token = kReplacement;
     if (known) token = options_.vocabulary->tokens()[static_cast<size_t>(id)];
     const bool blank = HasBlankBefore(options_.kind, token);
     if (!text.empty() && blank) text += ' ';

@@ -46,6 +46,10 @@ struct Rotation {
 /// Counter-clockwise.
 absl::Status RotatePicture(double degrees, const Rotation& rotation,
                            Picture* picture, TransformScratch* scratch);
+/// The smallest upright boxes around those that RotatePicture turns with a
+/// picture of this size.
+void RotateBoxes(double degrees, const Rotation& rotation, int64_t height,
+                 int64_t width, std::vector<PixelBox>* boxes);
 
 }  // namespace pd
 

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of images, walked as paddle.vision.datasets does: folders in order
-// of their whole path, the files of each by name, links followed.
-#include <dirent.h>
+// Folders of images, in the order of paddle.vision.datasets.
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -25,6 +20,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/datasets.h"
+#include "libcore/data/folder_files.h"
 #include "libcore/data/read_picture.h"
 #include "libcore/data/table_dataset.h"
 
@@ -111,72 +107,6 @@ class Pictures : public Dataset {
   FileBytes standard_input_;
 };
 
-struct Listing {
-  std::vector<std::string> folders, files;  // names, sorted
-};
-
-absl::StatusOr<Listing> List(const std::string& path) {
-  DIR* directory = ::opendir(path.c_str());
-  if (directory == nullptr)
-    return ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
-  Listing listing;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    struct stat info;
-    if (::stat(absl::StrCat(path, "/", name).c_str(), &info) != 0) continue;
-    (S_ISDIR(info.st_mode) ? listing.folders : listing.files).push_back(name);
-  }
-  ::closedir(directory);
-  std::sort(listing.folders.begin(), listing.folders.end());
-  std::sort(listing.files.begin(), listing.files.end());
-  return listing;
-}
-
-bool HasExtension(const std::string& name,
-                  const std::vector<std::string>& extensions) {
-  return std::any_of(extensions.begin(), extensions.end(),
-                     [&name](const std::string& extension) {
-                       return absl::EndsWithIgnoreCase(name, extension);
-                     });
-}
-
-// Every folder at and below `path`; a link to a folder above itself is met
-// once.
-absl::Status Walk(const std::string& path,
-                  std::set<std::pair<dev_t, ino_t>>* above,
-                  std::vector<std::string>* folders) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) != 0)
-    return ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
-  const auto id = std::make_pair(info.st_dev, info.st_ino);
-  if (!above->insert(id).second) return absl::OkStatus();
-  folders->push_back(path);
-  PD_ASSIGN_OR_RETURN(const Listing listing, List(path));
-  for (const std::string& name : listing.folders)
-    PD_RETURN_IF_ERROR(Walk(absl::StrCat(path, "/", name), above, folders));
-  above->erase(id);
-  return absl::OkStatus();
-}
-
-// The images at and below `path`, in paddle's order.
-absl::Status Collect(const std::string& path,
-                     const std::vector<std::string>& extensions,
-                     std::vector<std::string>* paths) {
-  std::set<std::pair<dev_t, ino_t>> above;
-  std::vector<std::string> folders;
-  PD_RETURN_IF_ERROR(Walk(path, &above, &folders));
-  std::sort(folders.begin(), folders.end());
-  for (const std::string& folder : folders) {
-    PD_ASSIGN_OR_RETURN(const Listing listing, List(folder));
-    for (const std::string& name : listing.files) {
-      if (HasExtension(name, extensions))
-        paths->push_back(absl::StrCat(folder, "/", name));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Images with their class numbers, and what to say of classes without any.
 struct Labelled {
   std::vector<std::string> paths, classes, notes;
@@ -194,8 +124,8 @@ absl::StatusOr<Labelled> CollectClasses(const ImageFolderOptions& options) {
   std::vector<std::string> empty;
   for (const std::string& folder : folders) {
     const size_t before = all.paths.size();
-    PD_RETURN_IF_ERROR(Collect(absl::StrCat(options.root, "/", folder),
-                               options.extensions, &all.paths));
+    PD_RETURN_IF_ERROR(CollectFiles(absl::StrCat(options.root, "/", folder),
+                                    options.extensions, &all.paths));
     const auto known =
         std::find(all.classes.begin(), all.classes.end(), folder);
     if (all.paths.size() == before) {
@@ -223,21 +153,6 @@ absl::StatusOr<Labelled> CollectClasses(const ImageFolderOptions& options) {
   return all;
 }
 
-// Paths below `root` without their endings, each with its file.
-absl::StatusOr<std::map<std::string, std::string>> ByStem(
-    const std::string& root, const std::vector<std::string>& paths) {
-  std::map<std::string, std::string> files;
-  for (const std::string& path : paths) {
-    const std::string name = path.substr(root.size() + 1);
-    const auto [known, fresh] =
-        files.emplace(name.substr(0, name.rfind('.')), path);
-    if (!fresh)
-      return AlreadyExists("'%s' and '%s' differ in the ending alone",
-                           known->second, path);
-  }
-  return files;
-}
-
 // The stems of `files` that `others` does not have.
 std::vector<std::string> StemsWithout(
     const std::map<std::string, std::string>& files,
@@ -252,7 +167,7 @@ std::vector<std::string> StemsWithout(
 
 absl::StatusOr<std::vector<std::string>> ImageFolderClasses(
     const std::string& root) {
-  PD_ASSIGN_OR_RETURN(Listing listing, List(root));
+  PD_ASSIGN_OR_RETURN(FolderListing listing, ListFolder(root));
   return std::move(listing.folders);
 }
 
@@ -261,7 +176,8 @@ absl::StatusOr<DatasetPtr> OpenImageFolder(const ImageFolderOptions& options) {
   if (options.labels) {
     PD_ASSIGN_OR_RETURN(found, CollectClasses(options));
   } else {
-    PD_RETURN_IF_ERROR(Collect(options.root, options.extensions, &found.paths));
+    PD_RETURN_IF_ERROR(
+        CollectFiles(options.root, options.extensions, &found.paths));
   }
   if (found.paths.empty())
     return NotFound("'%s' holds no images; expected files ending in %s",
@@ -277,19 +193,19 @@ std::vector<std::string> PictureEndings() {
 }
 
 bool IsPictureName(const std::string& name) {
-  return HasExtension(name, PictureEndings());
+  return HasEnding(name, PictureEndings());
 }
 
 absl::StatusOr<DatasetPtr> OpenImageMaskFolder(
     const ImageMaskFolderOptions& options) {
   std::vector<std::string> images, masks;
-  PD_RETURN_IF_ERROR(Collect(options.images, options.extensions, &images));
-  PD_RETURN_IF_ERROR(Collect(options.masks, {".png"}, &masks));
+  PD_RETURN_IF_ERROR(CollectFiles(options.images, options.extensions, &images));
+  PD_RETURN_IF_ERROR(CollectFiles(options.masks, {".png"}, &masks));
   if (images.empty())
     return NotFound("'%s' holds no images; expected files ending in %s",
                     options.images, absl::StrJoin(options.extensions, ", "));
-  PD_ASSIGN_OR_RETURN(const auto image_of, ByStem(options.images, images));
-  PD_ASSIGN_OR_RETURN(const auto mask_of, ByStem(options.masks, masks));
+  PD_ASSIGN_OR_RETURN(const auto image_of, FilesByStem(options.images, images));
+  PD_ASSIGN_OR_RETURN(const auto mask_of, FilesByStem(options.masks, masks));
   const std::vector<std::string> bare = StemsWithout(image_of, mask_of);
   const std::vector<std::string> lone = StemsWithout(mask_of, image_of);
   const absl::Status no_mask = NotFound(
@@ -342,7 +258,7 @@ absl::StatusOr<DatasetPtr> OpenPictures(const PicturesOptions& options) {
       paths.push_back(path);
     } else {
       const size_t before = paths.size();
-      PD_RETURN_IF_ERROR(Collect(path, PictureEndings(), &paths));
+      PD_RETURN_IF_ERROR(CollectFiles(path, PictureEndings(), &paths));
       if (paths.size() == before)
         return NotFound("'%s' holds no images; expected files ending in %s",
                         path, absl::StrJoin(PictureEndings(), ", "));

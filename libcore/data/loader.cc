@@ -436,19 +436,19 @@ absl::StatusOr<bool> Loader::Impl::ReadStream(int64_t record, Record* read,
 absl::Status Loader::Impl::PutRecord(int64_t record, int64_t place,
                                      Record* read, Worker* worker,
                                      const Batch& batch) {
-  for (size_t i = 0; i < padders_.size(); ++i) {
-    if (!padders_[i].has_value()) continue;
-    const absl::Status status = padders_[i]->Cut(&read->fields[i]);
-    if (!status.ok()) return Annotate(status, dataset_->Describe(record));
-  }
   const auto out_of = [&](size_t field) {
     return batch.fields[field].data +
            static_cast<size_t>(place) * record_bytes_[field];
   };
   if (!pictures_->empty()) {
     const absl::Status status =
-        pictures_->Write(*read, TransformStream(options_.seed, epoch_, record),
-                         &worker->scratch, out_of);
+        pictures_->Write(TransformStream(options_.seed, epoch_, record),
+                         &worker->scratch, out_of, read);
+    if (!status.ok()) return Annotate(status, dataset_->Describe(record));
+  }
+  for (size_t i = 0; i < padders_.size(); ++i) {
+    if (!padders_[i].has_value()) continue;
+    const absl::Status status = padders_[i]->Cut(&read->fields[i]);
     if (!status.ok()) return Annotate(status, dataset_->Describe(record));
   }
   for (size_t i = 0; i < padders_.size(); ++i) {

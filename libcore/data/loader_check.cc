@@ -18,7 +18,8 @@ absl::Status CheckStream(const Dataset& dataset, const LoaderOptions& options) {
   if (!dataset.is_stream() ||
       !(options.shuffle || sampling.contiguous || sampling.replacement ||
         !sampling.weights.empty() || sampling.num_samples > 0 ||
-        sampling.num_replicas > 1 || !options.bucket_field.empty()))
+        sampling.per_class > 0 || sampling.num_replicas > 1 ||
+        !options.bucket_field.empty()))
     return absl::OkStatus();
   return InvalidArgument(
       "records come in the order of the stream, and shuffle, sampler, bucket "

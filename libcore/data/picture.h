@@ -22,6 +22,14 @@ struct Picture {
   const uint8_t* row(int64_t y) const { return pixels + y * stride(); }
 };
 
+/// A box while transforms move it, in pixels from the picture's edges: the whole
+/// picture is 0, 0, width, height.
+struct PixelBox {
+  double xmin = 0, ymin = 0, xmax = 0, ymax = 0;
+  double visible = 1;  ///< the part of its area that cuts have left
+  size_t row = 0;      ///< of the record's boxes
+};
+
 /// The taps of one output coordinate's resampling filter.
 struct ResampleTaps {
   std::vector<int> first, count;  ///< [outputs]

@@ -47,6 +47,7 @@ absl::StatusOr<PictureFields> PictureFields::Create(
     return InvalidArgument(
         "field '%s' is a mask, and the record has no picture that it is of",
         specs[*fields.mask_].name);
+  PD_ASSIGN_OR_RETURN(fields.boxes_, BoxFields::Create(specs));
   if (pictures == 0 && !transforms.empty())
     return InvalidArgument(
         "there are transforms, but %s holds no uint8 images to apply them to",
@@ -112,27 +113,33 @@ absl::Status PictureFields::CheckSize(const Field& field,
       picture.width, picture.height, field.width, field.height);
 }
 
-absl::Status PictureFields::Write(
-    const Record& record, const RandomStream& random, PictureScratch* scratch,
-    absl::FunctionRef<std::byte*(size_t)> out) const {
+absl::Status PictureFields::Write(const RandomStream& random,
+                                  PictureScratch* scratch,
+                                  absl::FunctionRef<std::byte*(size_t)> out,
+                                  Record* record) const {
   for (size_t i = 0; i < pictures_.size(); ++i) {
     const Field& field = pictures_[i];
     RandomStream same = random;
-    Picture picture = PictureOf(record.fields[field.number]), mask;
-    const bool masked = i == 0 && mask_.has_value();
-    if (masked) {
-      mask = PictureOf(record.fields[*mask_]);
-      PD_RETURN_IF_ERROR(field.pipeline.ApplyWithMask(
-          &same, &scratch->picture, &picture, &scratch->mask, &mask));
-    } else {
-      PD_RETURN_IF_ERROR(
-          field.pipeline.Apply(&same, &scratch->picture, &picture));
+    Picture picture = PictureOf(record->fields[field.number]), mask;
+    Companions others;
+    if (i == 0 && mask_.has_value()) {
+      mask = PictureOf(record->fields[*mask_]);
+      others.mask = &mask;
+      others.mask_scratch = &scratch->mask;
     }
+    if (i == 0 && boxes_.has_value()) {
+      PD_RETURN_IF_ERROR(boxes_->Take(*record, picture, &scratch->boxes));
+      others.boxes = &scratch->boxes;
+      others.min_visible = boxes_->min_visible();
+    }
+    PD_RETURN_IF_ERROR(
+        field.pipeline.Apply(&same, &scratch->picture, &picture, others));
     PD_RETURN_IF_ERROR(CheckSize(field, picture));
     field.pipeline.Write(picture, out(field.number));
-    if (masked)
+    if (others.mask != nullptr)
       std::copy_n(mask.pixels, field.height * field.width,
                   reinterpret_cast<int64_t*>(out(*mask_)));
+    if (others.boxes != nullptr) boxes_->Put(scratch->boxes, picture, record);
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pictures of a record, and the mask of the first: transformed alike, by
-// the same random numbers, and written into a batch.
+// The pictures of a record, and the mask and the boxes of the first:
+// transformed alike, by the same random numbers, and written into a batch.
 #ifndef PD_LIBCORE_DATA_PICTURE_FIELDS_H_
 #define PD_LIBCORE_DATA_PICTURE_FIELDS_H_
 
@@ -16,6 +16,7 @@
 #include "libcore/base/dtype.h"
 #include "libcore/base/rng.h"
 #include "libcore/base/shape.h"
+#include "libcore/data/box_fields.h"
 #include "libcore/data/dataset.h"
 #include "libcore/data/pipeline.h"
 #include "libcore/data/transforms.h"
@@ -25,6 +26,7 @@ namespace pd {
 /// The buffers that one thread needs to transform pictures.
 struct PictureScratch {
   TransformScratch picture, mask;
+  std::vector<PixelBox> boxes;
 };
 
 class PictureFields {
@@ -32,7 +34,7 @@ class PictureFields {
   /// The pictures of a data set with a pipeline of the transforms for each.
   /// Where their sizes are open after them, record 0 decides. InvalidArgument
   /// where the transforms do not fit, or there are transforms and no picture,
-  /// or a mask and no picture, or several masks.
+  /// or a mask or boxes and no picture, or several masks or fields of boxes.
   static absl::StatusOr<PictureFields> Create(
       const Dataset& dataset, const std::vector<Transform>& transforms,
       uint64_t seed);
@@ -45,10 +47,11 @@ class PictureFields {
   Shape shape(size_t field) const;
 
   /// Transforms a record's pictures and writes each to where `out` says for its
-  /// field. InvalidArgument where a size is not that of the batch.
-  absl::Status Write(const Record& record, const RandomStream& random,
-                     PictureScratch* scratch,
-                     absl::FunctionRef<std::byte*(size_t)> out) const;
+  /// field; boxes, and what is beside them, stay in the record.
+  /// InvalidArgument where a size is not that of the batch.
+  absl::Status Write(const RandomStream& random, PictureScratch* scratch,
+                     absl::FunctionRef<std::byte*(size_t)> out,
+                     Record* record) const;
 
  private:
   struct Field {
@@ -63,6 +66,7 @@ class PictureFields {
 
   std::vector<Field> pictures_;
   std::optional<size_t> mask_;  // of pictures_[0]
+  std::optional<BoxFields> boxes_;
 };
 
 }  // namespace pd

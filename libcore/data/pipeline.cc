@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/data/pipeline.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,25 @@ absl::Status AddToFinish(const Transform& transform, Finish* finish) {
   if (const auto* t = std::get_if<transforms::Normalize>(&transform))
     return finish->Add(*t);
   return finish->Add(std::get<transforms::Transpose>(transform));
+}
+
+// Ends boxes at the picture's edges, and takes out those that are gone.
+void CutBoxes(const Picture& picture, const Companions& with) {
+  const auto width = static_cast<double>(picture.width);
+  const auto height = static_cast<double>(picture.height);
+  const auto is_gone = [&](PixelBox& box) {
+    const double area = (box.xmax - box.xmin) * (box.ymax - box.ymin);
+    box.xmin = std::clamp(box.xmin, 0.0, width);
+    box.xmax = std::clamp(box.xmax, 0.0, width);
+    box.ymin = std::clamp(box.ymin, 0.0, height);
+    box.ymax = std::clamp(box.ymax, 0.0, height);
+    const double left = (box.xmax - box.xmin) * (box.ymax - box.ymin);
+    box.visible *= left / area;
+    return !(left > 0) || box.visible < with.min_visible;
+  };
+  with.boxes->erase(
+      std::remove_if(with.boxes->begin(), with.boxes->end(), is_gone),
+      with.boxes->end());
 }
 
 // Spreads the bits of x over all 64 (the finaliser of MurmurHash3).
@@ -68,24 +88,17 @@ absl::StatusOr<Pipeline> Pipeline::Create(const Shape& shape,
 DType Pipeline::output_dtype() const { return finish_->dtype(); }
 
 absl::Status Pipeline::Apply(RandomStream* random, TransformScratch* scratch,
-                             Picture* picture) const {
+                             Picture* picture, const Companions& others) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
+    RandomStream of_mask = *random, of_boxes = *random;
+    if (others.boxes != nullptr)
+      steps_[i]->MoveBoxes(&of_boxes, picture->height, picture->width,
+                           others.boxes);
     absl::Status status = steps_[i]->Run(random, scratch, picture);
+    if (status.ok() && others.mask != nullptr)
+      status = steps_[i]->RunMask(&of_mask, others.mask_scratch, others.mask);
     if (!status.ok()) return Annotate(status, names_[i]);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Pipeline::ApplyWithMask(RandomStream* random,
-                                     TransformScratch* scratch,
-                                     Picture* picture,
-                                     TransformScratch* mask_scratch,
-                                     Picture* mask) const {
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    RandomStream again = *random;
-    absl::Status status = steps_[i]->Run(random, scratch, picture);
-    if (status.ok()) status = steps_[i]->RunMask(&again, mask_scratch, mask);
-    if (!status.ok()) return Annotate(status, names_[i]);
+    if (others.boxes != nullptr) CutBoxes(*picture, others);
   }
   return absl::OkStatus();
 }

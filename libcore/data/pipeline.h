@@ -22,6 +22,15 @@ namespace pd {
 class Finish;
 class PictureStep;
 
+/// The mask and boxes that move with a picture.
+struct Companions {
+  Picture* mask = nullptr;  ///< the classes of its pixels
+  TransformScratch* mask_scratch = nullptr;
+  std::vector<PixelBox>* boxes = nullptr;
+  /// Boxes of which a smaller part of their area is left are taken out.
+  double min_visible = 0;
+};
+
 /// Runs on many threads at once, each with a scratch of its own.
 class Pipeline {
  public:
@@ -40,13 +49,10 @@ class Pipeline {
   /// The shape of the array that Write makes of such a picture.
   Shape ArrayShape(int64_t height, int64_t width) const;
 
-  /// Runs all transforms but the change into an array.
+  /// Runs all transforms but the change into an array; what goes with the
+  /// picture moves alike.
   absl::Status Apply(RandomStream* random, TransformScratch* scratch,
-                     Picture* picture) const;
-  /// The same for a picture and the classes of its pixels, which move alike.
-  absl::Status ApplyWithMask(RandomStream* random, TransformScratch* scratch,
-                             Picture* picture, TransformScratch* mask_scratch,
-                             Picture* mask) const;
+                     Picture* picture, const Companions& others = {}) const;
   /// Writes the array's elements, output_dtype(), to `out`.
   void Write(const Picture& picture, std::byte* out) const;
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "libcore/base/status_macros.h"
 #include "libcore/data/geometry.h"
@@ -139,6 +140,27 @@ void Smooth(const Picture& in, const Affine& a, int64_t height, int64_t width,
   }
 }
 
+double InFullCircle(double degrees) {
+  degrees = std::fmod(degrees, 360.0);
+  return degrees < 0 ? degrees + 360.0 : degrees;
+}
+
+// Whether Quarter makes the picture that is turned by `degrees`, 0 to 360.
+bool IsQuarter(double degrees, const Rotation& rotation, int64_t height,
+               int64_t width) {
+  if (!rotation.center.empty()) return false;
+  return degrees == 180 || ((degrees == 90 || degrees == 270) &&
+                            (rotation.expand || width == height));
+}
+
+// Where a point of the turned picture comes from, as `a` of a picture says,
+// when it is Quarter that turns it.
+Affine QuarterMap(int64_t degrees, double height, double width) {
+  if (degrees == 90) return {0, -1, width, 1, 0, 0};
+  if (degrees == 180) return {-1, 0, width, 0, -1, height};
+  return {0, 1, 0, -1, 0, height};
+}
+
 // Turns by 90, 180 or 270 degrees without loss.
 absl::Status Quarter(int64_t degrees, Picture* picture,
                      TransformScratch* scratch) {
@@ -168,15 +190,10 @@ absl::Status Quarter(int64_t degrees, Picture* picture,
 
 absl::Status RotatePicture(double degrees, const Rotation& rotation,
                            Picture* picture, TransformScratch* scratch) {
-  degrees = std::fmod(degrees, 360.0);
-  if (degrees < 0) degrees += 360.0;
-  if (rotation.center.empty()) {
-    if (degrees == 0) return absl::OkStatus();
-    const bool square = picture->width == picture->height;
-    if (degrees == 180 ||
-        ((degrees == 90 || degrees == 270) && (rotation.expand || square)))
-      return Quarter(static_cast<int64_t>(degrees), picture, scratch);
-  }
+  degrees = InFullCircle(degrees);
+  if (rotation.center.empty() && degrees == 0) return absl::OkStatus();
+  if (IsQuarter(degrees, rotation, picture->height, picture->width))
+    return Quarter(static_cast<int64_t>(degrees), picture, scratch);
   const Picture in = *picture;
   int64_t height = in.height, width = in.width;
   Affine a = InverseRotation(degrees, rotation.center, width, height);
@@ -197,6 +214,40 @@ absl::Status RotatePicture(double degrees, const Rotation& rotation,
   }
   *picture = {out, height, width, in.channels};
   return absl::OkStatus();
+}
+
+void RotateBoxes(double degrees, const Rotation& rotation, int64_t height,
+                 int64_t width, std::vector<PixelBox>* boxes) {
+  degrees = InFullCircle(degrees);
+  if (rotation.center.empty() && degrees == 0) return;
+  Affine a;
+  if (IsQuarter(degrees, rotation, height, width)) {
+    a = QuarterMap(static_cast<int64_t>(degrees), static_cast<double>(height),
+                   static_cast<double>(width));
+  } else {
+    a = InverseRotation(degrees, rotation.center, width, height);
+    if (rotation.expand) Expand(&a, &width, &height);
+  }
+  // The map's matrix is orthonormal: its inverse is the transposed one.
+  const auto x_of = [&a](double x, double y) {
+    return a[0] * (x - a[2]) + a[3] * (y - a[5]);
+  };
+  const auto y_of = [&a](double x, double y) {
+    return a[1] * (x - a[2]) + a[4] * (y - a[5]);
+  };
+  for (PixelBox& box : *boxes) {
+    const PixelBox in = box;
+    box.xmin = box.ymin = std::numeric_limits<double>::infinity();
+    box.xmax = box.ymax = -std::numeric_limits<double>::infinity();
+    for (const double x : {in.xmin, in.xmax}) {
+      for (const double y : {in.ymin, in.ymax}) {
+        box.xmin = std::min(box.xmin, x_of(x, y));
+        box.xmax = std::max(box.xmax, x_of(x, y));
+        box.ymin = std::min(box.ymin, y_of(x, y));
+        box.ymax = std::max(box.ymax, y_of(x, y));
+      }
+    }
+  }
 }
 
 }  // namespace pd

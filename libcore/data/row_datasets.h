@@ -89,6 +89,18 @@ DatasetPtr WithClasses(
     DatasetPtr dataset,
     const std::map<std::string, std::vector<std::string>>& classes);
 
+/// Which field of a dataset holds boxes, and which have a row for each box.
+struct BoxDeclaration {
+  std::string field;
+  BoxForm form;
+  /// Empty: "gt_label" and "difficult", where there are such fields.
+  std::vector<std::string> beside = {};
+};
+/// The same records; transforms move the boxes. NotFound for a field that is
+/// not there, InvalidArgument for shapes that do not fit.
+absl::StatusOr<DatasetPtr> WithBoxes(DatasetPtr dataset,
+                                     const BoxDeclaration& boxes);
+
 }  // namespace pd
 
 #endif  // PD_LIBCORE_DATA_ROW_DATASETS_H_

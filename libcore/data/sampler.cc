@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -44,6 +46,7 @@ void Shuffle(Draws* draws, T* values, size_t count) {
 
 constexpr uint64_t kOrder = StreamOf("data.order");
 constexpr uint64_t kPools = StreamOf("data.pools");
+constexpr uint64_t kClasses = StreamOf("data.classes");
 
 // Which bucket a length falls into: those below boundaries[0], then from each
 // boundary to the next.
@@ -75,6 +78,38 @@ absl::Status CheckWeights(int64_t records, const SamplerOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPerClass(int64_t records, const SamplerOptions& options) {
+  if (options.per_class == 0) return absl::OkStatus();
+  if (options.per_class < 1 || options.batch_size % options.per_class != 0)
+    return InvalidArgument(
+        "batches of %d records cannot hold %d records of each of their "
+        "classes; expected a multiple of %d",
+        options.batch_size, options.per_class, options.per_class);
+  if (options.shuffle || options.replacement || !options.weights.empty() ||
+      options.contiguous || options.num_replicas > 1 ||
+      !options.lengths.empty())
+    return InvalidArgument(
+        "batches by classes go with no other shuffling, sampling or bucketing");
+  if (static_cast<int64_t>(options.classes.size()) != records)
+    return InvalidArgument("there are %d classes for %d records",
+                           options.classes.size(), records);
+  const auto count = static_cast<int64_t>(
+      std::set<int64_t>(options.classes.begin(), options.classes.end()).size());
+  const int64_t wanted = options.batch_size / options.per_class;
+  if (wanted > count)
+    return InvalidArgument(
+        "a batch of %d records, %d of each class, holds %d classes; the data "
+        "has %d",
+        options.batch_size, options.per_class, wanted, count);
+  const int64_t drawn = options.num_samples > 0 ? options.num_samples : records;
+  if (drawn < options.batch_size)
+    return InvalidArgument(
+        "an epoch of %d records holds no whole batch of %d, and batches by "
+        "classes are whole",
+        drawn, options.batch_size);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Sampler::Check(int64_t records, const SamplerOptions& options) {
@@ -82,7 +117,9 @@ absl::Status Sampler::Check(int64_t records, const SamplerOptions& options) {
   if (options.num_samples < 0 || options.num_samples >= int64_t{1} << 32)
     return InvalidArgument("num_samples is %d; expected 1 to %d",
                            options.num_samples, (int64_t{1} << 32) - 1);
-  if (options.num_samples > records && !options.replacement)
+  PD_RETURN_IF_ERROR(CheckPerClass(records, options));
+  if (options.num_samples > records && !options.replacement &&
+      options.per_class == 0)
     return InvalidArgument(
         "num_samples is %d without replacement; the data set holds %d records",
         options.num_samples, records);
@@ -117,9 +154,20 @@ Sampler::Sampler(int64_t records, const SamplerOptions& options)
   batches_ = samples_ / options.batch_size;
   if (!options.drop_last && samples_ % options.batch_size != 0) ++batches_;
   if (options.contiguous) batches_ = records / options.batch_size;
+  if (options.per_class > 0) {
+    batches_ = drawn_ / options.batch_size;
+    samples_ = batches_ * options.batch_size;
+    std::map<int64_t, std::vector<uint32_t>> by_class;
+    for (size_t i = 0; i < options.classes.size(); ++i)
+      by_class[options.classes[i]].push_back(static_cast<uint32_t>(i));
+    for (auto& [number, of_class] : by_class)
+      by_class_.push_back(std::move(of_class));
+    options_.classes.clear();
+  }
   ordered_ = options.shuffle || options.replacement ||
              !options.weights.empty() || options.num_replicas > 1 ||
-             options.contiguous || !options.lengths.empty();
+             options.contiguous || !options.lengths.empty() ||
+             options.per_class > 0;
   // The number of batches is known before the first epoch begins.
   if (!options.lengths.empty() && !options.boundaries.empty()) StartEpoch(0);
 }
@@ -127,6 +175,7 @@ Sampler::Sampler(int64_t records, const SamplerOptions& options)
 void Sampler::StartEpoch(int64_t epoch) {
   if (!ordered_) return;
   if (options_.contiguous) return Interleave();
+  if (options_.per_class > 0) return DrawClasses(epoch);
   if (options_.weights.empty()) {
     Draw(epoch);
   } else {
@@ -182,6 +231,37 @@ void Sampler::DrawWeighted(int64_t epoch) {
   }
   std::sort(rings.begin(), rings.end());
   for (size_t i = 0; i < order_.size(); ++i) order_[i] = rings[i].second;
+}
+
+// Batch by batch a new choice of classes. Each class hands out its records in a
+// shuffled order; where the rest does not suffice for a batch it is shuffled
+// anew, so that a batch holds no record twice while the class has enough.
+void Sampler::DrawClasses(int64_t epoch) {
+  Draws draws(options_.seed, kClasses + static_cast<uint64_t>(epoch));
+  const auto each = static_cast<size_t>(options_.per_class);
+  const size_t chosen = static_cast<size_t>(options_.batch_size) / each;
+  // The order of an epoch owes nothing to the epochs before.
+  std::vector<std::vector<uint32_t>> orders = by_class_;
+  std::vector<size_t> next(orders.size());
+  for (size_t c = 0; c < orders.size(); ++c) next[c] = orders[c].size();
+  std::vector<size_t> classes(orders.size());
+  std::iota(classes.begin(), classes.end(), size_t{0});
+  order_.clear();
+  for (int64_t batch = 0; batch < batches_; ++batch) {
+    for (size_t i = 0; i < chosen; ++i) {
+      std::swap(classes[i], classes[i + draws.Below(classes.size() - i)]);
+      std::vector<uint32_t>& order = orders[classes[i]];
+      size_t& at = next[classes[i]];
+      for (size_t n = 0; n < each; ++n) {
+        const bool starts = n == 0 && order.size() - at < each;
+        if (starts || at == order.size()) {
+          Shuffle(&draws, order.data(), order.size());
+          at = 0;
+        }
+        order_.push_back(order[at++]);
+      }
+    }
+  }
 }
 
 // Rank r takes batches r, r + n, ...; what is left behind the last full round

@@ -25,6 +25,11 @@ struct SamplerOptions {
   /// replacement or without.
   std::vector<double> weights = {};
 
+  /// Batches of batch_size / per_class classes, per_class records of each side
+  /// by side; 0: no such batches. `classes` has the class of each record.
+  int64_t per_class = 0;
+  std::vector<int64_t> classes = {};
+
   /// paddle.io.DistributedBatchSampler: this process takes every
   /// `num_replicas`-th batch; the first records come again where the number
   /// does not divide.
@@ -74,6 +79,7 @@ class Sampler {
   }
   void Draw(int64_t epoch);
   void DrawWeighted(int64_t epoch);
+  void DrawClasses(int64_t epoch);
   void Distribute();
   void Interleave();
   void FillBuckets();
@@ -85,6 +91,7 @@ class Sampler {
   int64_t samples_ = 0;  // of this one
   int64_t batches_ = 0;
   bool ordered_ = false;  // order_ says which record; else they count up
+  std::vector<std::vector<uint32_t>> by_class_;  // where per_class is set
   std::vector<uint32_t> order_;
   std::vector<int64_t> begins_;  // of batches whose size is not batch_size
 };

@@ -83,6 +83,21 @@ absl::Status CheckRange(const char* name, const std::vector<float>& range) {
                          name);
 }
 
+// First enlarges boxes, then moves them.
+void ScaleAndShift(double across, double down, double right, double below,
+                   std::vector<PixelBox>* boxes) {
+  for (PixelBox& box : *boxes) {
+    box.xmin = box.xmin * across + right;
+    box.xmax = box.xmax * across + right;
+    box.ymin = box.ymin * down + below;
+    box.ymax = box.ymax * down + below;
+  }
+}
+
+double Ratio(int64_t a, int64_t b) {
+  return static_cast<double>(a) / static_cast<double>(b);
+}
+
 class ResizeStep : public PictureStep {
  public:
   ResizeStep(const Size& size, bool edge, Interpolation interpolation)
@@ -103,6 +118,12 @@ class ResizeStep : public PictureStep {
     const Size to = Target(mask->height, mask->width);
     return ResizePicture(to.height, to.width, Interpolation::kNearest, mask,
                          scratch);
+  }
+  void MoveBoxes(RandomStream*, int64_t height, int64_t width,
+                 std::vector<PixelBox>* boxes) const override {
+    const Size to = Target(height, width);
+    ScaleAndShift(Ratio(to.width, width), Ratio(to.height, height), 0, 0,
+                  boxes);
   }
 
  private:
@@ -130,13 +151,8 @@ class CenterCropStep : public PictureStep {
   }
   absl::Status Run(RandomStream*, TransformScratch* scratch,
                    Picture* picture) const override {
-    // Python's round: to even.
-    const auto margin = [](int64_t have, int64_t want) {
-      return static_cast<int64_t>(
-          std::nearbyint(static_cast<double>(have - want) / 2.0));
-    };
-    return CropPicture(margin(picture->height, size_.height),
-                       margin(picture->width, size_.width), size_.height,
+    return CropPicture(Margin(picture->height, size_.height),
+                       Margin(picture->width, size_.width), size_.height,
                        size_.width, picture, scratch);
   }
   absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
@@ -152,8 +168,18 @@ class CenterCropStep : public PictureStep {
                                   scratch));
     return Run(random, scratch, mask);
   }
+  void MoveBoxes(RandomStream*, int64_t height, int64_t width,
+                 std::vector<PixelBox>* boxes) const override {
+    ScaleAndShift(1, 1, -static_cast<double>(Margin(width, size_.width)),
+                  -static_cast<double>(Margin(height, size_.height)), boxes);
+  }
 
  private:
+  // Python's round: to even.
+  static int64_t Margin(int64_t have, int64_t want) {
+    return static_cast<int64_t>(
+        std::nearbyint(static_cast<double>(have - want) / 2.0));
+  }
   Size size_;
 };
 
@@ -174,6 +200,11 @@ class PadStep : public PictureStep {
   absl::Status RunMask(RandomStream*, TransformScratch* scratch,
                        Picture* mask) const override {
     return PadPicture(padding_, mode_, kMaskFill, mask, scratch);
+  }
+  void MoveBoxes(RandomStream*, int64_t, int64_t,
+                 std::vector<PixelBox>* boxes) const override {
+    ScaleAndShift(1, 1, static_cast<double>(padding_.left),
+                  static_cast<double>(padding_.top), boxes);
   }
 
  private:
@@ -208,24 +239,45 @@ class RandomCropStep : public PictureStep {
                        Picture* mask) const override {
     return Crop(kMaskFill, random, scratch, mask);
   }
+  void MoveBoxes(RandomStream* random, int64_t height, int64_t width,
+                 std::vector<PixelBox>* boxes) const override {
+    const Size padded = {height + padding_.top + padding_.bottom,
+                         width + padding_.left + padding_.right};
+    const Place place = Draw(random, padded);
+    ScaleAndShift(
+        1, 1, static_cast<double>(padding_.left + place.wide - place.left),
+        static_cast<double>(padding_.top + place.high - place.top), boxes);
+  }
 
  private:
-  absl::Status Crop(const std::array<uint8_t, 3>& fill, RandomStream* random,
-                    TransformScratch* scratch, Picture* picture) const {
-    PD_RETURN_IF_ERROR(PadPicture(padding_, mode_, fill, picture, scratch));
-    PD_RETURN_IF_ERROR(CheckFits(picture->height, picture->width));
-    const int64_t wide = std::max<int64_t>(size_.width - picture->width, 0);
-    const int64_t high = std::max<int64_t>(size_.height - picture->height, 0);
+  // How much a picture of that size is padded on each side, and which part of
+  // it is taken then.
+  struct Place {
+    int64_t wide, high, top, left;
+  };
+  Place Draw(RandomStream* random, const Size& picture) const {
+    Place place;
     // As paddle: by the whole difference on both sides.
-    PD_RETURN_IF_ERROR(
-        PadPicture({wide, high, wide, high}, mode_, fill, picture, scratch));
+    place.wide = std::max<int64_t>(size_.width - picture.width, 0);
+    place.high = std::max<int64_t>(size_.height - picture.height, 0);
     const auto draw = [random](int64_t room) {
       return static_cast<int64_t>(
           random->Below(static_cast<uint64_t>(room + 1)));
     };
-    const int64_t top = draw(picture->height - size_.height);
-    const int64_t left = draw(picture->width - size_.width);
-    return CropPicture(top, left, size_.height, size_.width, picture, scratch);
+    place.top = draw(picture.height + 2 * place.high - size_.height);
+    place.left = draw(picture.width + 2 * place.wide - size_.width);
+    return place;
+  }
+  absl::Status Crop(const std::array<uint8_t, 3>& fill, RandomStream* random,
+                    TransformScratch* scratch, Picture* picture) const {
+    PD_RETURN_IF_ERROR(PadPicture(padding_, mode_, fill, picture, scratch));
+    PD_RETURN_IF_ERROR(CheckFits(picture->height, picture->width));
+    const Place place = Draw(random, {picture->height, picture->width});
+    PD_RETURN_IF_ERROR(
+        PadPicture({place.wide, place.high, place.wide, place.high}, mode_,
+                   fill, picture, scratch));
+    return CropPicture(place.top, place.left, size_.height, size_.width,
+                       picture, scratch);
   }
   absl::Status CheckFits(int64_t height, int64_t width) const {
     if (pad_if_needed_ || (height >= size_.height && width >= size_.width))
@@ -263,18 +315,28 @@ class RandomResizedCropStep : public PictureStep {
                        Picture* mask) const override {
     return Crop(Interpolation::kNearest, random, scratch, mask);
   }
+  void MoveBoxes(RandomStream* random, int64_t height, int64_t width,
+                 std::vector<PixelBox>* boxes) const override {
+    int64_t top, left;
+    const Size crop = Draw(random, {height, width}, &top, &left);
+    ScaleAndShift(1, 1, -static_cast<double>(left), -static_cast<double>(top),
+                  boxes);
+    ScaleAndShift(Ratio(size_.width, crop.width),
+                  Ratio(size_.height, crop.height), 0, 0, boxes);
+  }
 
  private:
   absl::Status Crop(Interpolation interpolation, RandomStream* random,
                     TransformScratch* scratch, Picture* picture) const {
     int64_t top, left;
-    const Size crop = Draw(random, *picture, &top, &left);
+    const Size crop =
+        Draw(random, {picture->height, picture->width}, &top, &left);
     PD_RETURN_IF_ERROR(
         CropPicture(top, left, crop.height, crop.width, picture, scratch));
     return ResizePicture(size_.height, size_.width, interpolation, picture,
                          scratch);
   }
-  Size Draw(RandomStream* random, const Picture& picture, int64_t* top,
+  Size Draw(RandomStream* random, const Size& picture, int64_t* top,
             int64_t* left) const {
     const int64_t height = picture.height, width = picture.width;
     const double area = static_cast<double>(height) * width;
@@ -323,6 +385,18 @@ class FlipStep : public PictureStep {
                        Picture* mask) const override {
     return Run(random, scratch, mask);
   }
+  void MoveBoxes(RandomStream* random, int64_t height, int64_t width,
+                 std::vector<PixelBox>* boxes) const override {
+    if (!(random->Uniform() < prob_)) return;
+    for (PixelBox& box : *boxes) {
+      double& low = horizontally_ ? box.xmin : box.ymin;
+      double& high = horizontally_ ? box.xmax : box.ymax;
+      const auto side = static_cast<double>(horizontally_ ? width : height);
+      std::swap(low, high);
+      low = side - low;
+      high = side - high;
+    }
+  }
 
  private:
   bool horizontally_;
@@ -348,6 +422,10 @@ class RotationStep : public PictureStep {
     rotation.interpolation = Interpolation::kNearest;
     rotation.fill = kMaskFill;
     return RotatePicture(random->Uniform(low_, high_), rotation, mask, scratch);
+  }
+  void MoveBoxes(RandomStream* random, int64_t height, int64_t width,
+                 std::vector<PixelBox>* boxes) const override {
+    RotateBoxes(random->Uniform(low_, high_), rotation_, height, width, boxes);
   }
 
  private:

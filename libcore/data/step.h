@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,6 +34,10 @@ class PictureStep {
   /// ones are kMaskBorder.
   virtual absl::Status RunMask(RandomStream* random, TransformScratch* scratch,
                                Picture* mask) const = 0;
+  /// Moves boxes as Run moves the pixels of a picture of this size with the
+  /// same random numbers. They may reach beyond the new picture.
+  virtual void MoveBoxes(RandomStream* random, int64_t height, int64_t width,
+                         std::vector<PixelBox>* boxes) const = 0;
 };
 
 /// The step for a transform of pictures; null for ToTensor, Normalize and

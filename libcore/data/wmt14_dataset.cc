@@ -17,7 +17,7 @@
 namespace pd {
 namespace {
 
-constexpr int64_t kUnknown = 2;
+constexpr int64_t kUnknownId = 2;
 constexpr size_t kMostWords = 80;
 
 // The first `size` lines of the one member that ends in `ending`.
@@ -61,10 +61,10 @@ class Wmt14 {
   }
 
   absl::Status Init(const std::string& path) {
-    source_ = {&source_ids_, FindWord(source_ids_, kSentenceStart, kUnknown),
-               FindWord(source_ids_, kSentenceEnd, kUnknown), kUnknown};
+    source_ = {&source_ids_, FindWord(source_ids_, kSentenceStart, kUnknownId),
+               FindWord(source_ids_, kSentenceEnd, kUnknownId), kUnknownId};
     target_ = {&target_ids_, FindWord(target_ids_, kSentenceStart, -1),
-               FindWord(target_ids_, kSentenceEnd, -1), kUnknown};
+               FindWord(target_ids_, kSentenceEnd, -1), kUnknownId};
     if (target_.start < 0 || target_.end < 0)
       return NotFound("'%s': the first words of 'trg.dict' are without '%s'",
                       path, target_.start < 0 ? kSentenceStart : kSentenceEnd);

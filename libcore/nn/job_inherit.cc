@@ -25,6 +25,8 @@ const std::vector<Reading>& Readings() {
       {"tsv", {"field", "header", "delimiter", "quoting"}},
       {"jsonl", {"field"}},
       {"npz", {"field"}},
+      {"voc_detection", {"class", "background", "max_boxes"}},
+      {"coco_detection", {"background", "max_boxes"}},
       {"libsvm",
        {"num_features", "sparse", "zero_based", "num_classes", "label_value"}},
       {"language_model", {"text", "seq_len", "input", "label"}},
@@ -44,6 +46,8 @@ bool Has(const Message& message, const FieldDescriptor* field) {
 
 void InheritFields(job::Data* data) {
   const job::DataSet& train = data->train();
+  if (train.has_boxes() && !data->eval().has_boxes())
+    *data->mutable_eval()->mutable_boxes() = train.boxes();
   const auto* kinds = job::DataSet::descriptor();
   for (const Reading& reading : Readings()) {
     const FieldDescriptor* kind = kinds->FindFieldByName(reading.kind);

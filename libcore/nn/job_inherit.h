@@ -11,7 +11,8 @@ class Data;  // libcore/nn/job_data.pb.h
 
 /// Where data.eval is of rows or texts as data.train is and does not say how
 /// they are read, it is read as data.train: its fields, what lines look like,
-/// how records are padded. Files and batches are its own.
+/// how records are padded. Boxes are written as in data.train, whatever the
+/// kind. Files and batches are its own.
 void InheritFields(job::Data* data);
 
 }  // namespace pd

@@ -137,7 +137,8 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
   Session session(&registry, train.seed());
   session.set_pass_options(passes);
   PD_RETURN_IF_ERROR(MakeVariables(program.main, &session));
-  PD_RETURN_IF_ERROR(SetInitialParameters(program, sources, &session));
+  PD_RETURN_IF_ERROR(SetInitialParameters(
+      program, sources, loader->dataset().vocabularies(), &session));
   PD_ASSIGN_OR_RETURN(
       dry.train, LookAtData("train", loader.get(), data.train().batch_size()));
   const std::vector<TrainPart> parts = PartsOf(program);

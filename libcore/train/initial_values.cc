@@ -18,6 +18,7 @@
 #include "libcore/model/name_patterns.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/match_params.h"
+#include "libcore/train/initial_words.h"
 #include "libcore/train/shape_remedies.h"
 
 namespace pd {
@@ -253,6 +254,9 @@ std::vector<InitialParameters> InitialParametersOf(const LoadedJob& job) {
                          ? InitialParameters::Missing::kIgnore
                          : InitialParameters::Missing::kWarn;
     source.place = job.Where(init);
+    if (init.has_word_vectors())
+      source.words = {init.word_vectors().parameter(),
+                      init.word_vectors().field(), init.word_vectors().lower()};
   }
   return sources;
 }
@@ -269,10 +273,21 @@ absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
 
 absl::Status SetInitialParameters(const TrainProgram& program,
                                   const std::vector<InitialParameters>& sources,
+                                  const FieldVocabularies& vocabularies,
                                   Session* session) {
   std::vector<std::string> missing;
+  std::set<std::string> embeddings;
   const InitialParameters* strictest = nullptr;
+  int64_t models = 0;
   for (const InitialParameters& source : sources) {
+    if (source.words.has_value()) {
+      PD_RETURN_IF_ERROR(
+          TakeWordVectors(program.test, source, vocabularies, session)
+              .status());
+      embeddings.insert(source.words->parameter);
+      continue;
+    }
+    ++models;
     PD_ASSIGN_OR_RETURN(const TakenParameters taken,
                         TakeParameters(program.test, source, session));
     if (strictest == nullptr) {
@@ -286,17 +301,18 @@ absl::Status SetInitialParameters(const TrainProgram& program,
   }
   missing.erase(std::remove_if(missing.begin(), missing.end(),
                                [&](const std::string& name) {
-                                 return program.values.count(name) > 0;
+                                 return program.values.count(name) > 0 ||
+                                        embeddings.count(name) > 0;
                                }),
                 missing.end());
   if (missing.empty() ||
       strictest->missing == InitialParameters::Missing::kIgnore)
     return absl::OkStatus();
   const std::string text =
-      sources.size() == 1 ? absl::StrCat("'", sources[0].model, "' has no ",
-                                         QuotedList(missing))
-                          : absl::StrCat("none of the ", sources.size(),
-                                         " sources has ", QuotedList(missing));
+      models == 1 ? absl::StrCat("'", strictest->model, "' has no ",
+                                 QuotedList(missing))
+                  : absl::StrCat("none of the ", models, " sources has ",
+                                 QuotedList(missing));
   if (strictest->missing == InitialParameters::Missing::kWarn) {
     LogWarning("%s: initial values are kept", text);
     return absl::OkStatus();

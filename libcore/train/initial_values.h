@@ -4,12 +4,16 @@
 #ifndef PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 #define PD_LIBCORE_TRAIN_INITIAL_VALUES_H_
 
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/data/vocabulary.h"
 #include "libcore/exec/session.h"
 #include "libcore/ir/program_desc.h"
 #include "libcore/nn/job.h"
@@ -34,6 +38,13 @@ struct InitialParameters {
   /// About parameters of the network that no source gives; of several sources'
   /// the strictest counts.
   Missing missing = Missing::kWarn;
+  /// Set where the source is a text file of word vectors: the parameter that
+  /// they are rows of, and the field whose vocabulary numbers the rows.
+  struct Words {
+    std::string parameter, field;
+    bool lower = false;  ///< missing words are looked for in lower case
+  };
+  std::optional<Words> words = {};
   /// The source's place in a job, "job.pbtxt:31:1"; "" for the command line's.
   std::string place = {};
 };
@@ -59,11 +70,17 @@ absl::StatusOr<TakenParameters> TakeParameters(const ProgramDesc& test,
                                                const InitialParameters& from,
                                                Session* session);
 
-/// TakeParameters from one source after the other; says in the log, or refuses
-/// with InvalidArgument, what none of them gives, nor a saved network that the
-/// job goes on from.
+/// By field: what its numbers stand for (Dataset::vocabularies).
+using FieldVocabularies =
+    std::map<std::string, std::shared_ptr<const Vocabulary>>;
+
+/// TakeParameters, or TakeWordVectors, from one source after the other; says in
+/// the log, or refuses with InvalidArgument, what none of them gives, nor a
+/// saved network that the job goes on from. `vocabularies` are the training
+/// set's.
 absl::Status SetInitialParameters(const TrainProgram& program,
                                   const std::vector<InitialParameters>& sources,
+                                  const FieldVocabularies& vocabularies,
                                   Session* session);
 
 }  // namespace pd

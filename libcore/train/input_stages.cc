@@ -322,6 +322,8 @@ absl::StatusOr<InputStages> InputStagesOf(const LoadedJob& job,
     case job::DataSet::kFlowers:
     case job::DataSet::kVoc2012:
     case job::DataSet::kImageMaskFolder:
+    case job::DataSet::kVocDetection:
+    case job::DataSet::kCocoDetection:
       PD_RETURN_IF_ERROR(AddPictures(job, set, leaf, inputs, &out));
       break;
     default:

@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/boxes_dataset.h"
 #include "libcore/data/row_datasets.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/open_archives.h"
@@ -61,6 +63,69 @@ absl::StatusOr<DatasetPtr> OpenMasksOf(OpenContext* context,
   options.classes = folder.num_classes();
   options.skip_bad = context->skip_bad();
   return OpenImageMaskFolder(options);
+}
+
+BoxForm BoxFormOf(const job::Boxes& boxes) {
+  return {boxes.format() == job::Boxes::cxcywh, boxes.normalized(),
+          boxes.min_visible()};
+}
+
+template <typename Detection>
+BoxesOptions BoxesOptionsOf(const OpenContext& context,
+                            const Detection& detection) {
+  BoxesOptions options;
+  options.form = BoxFormOf(context.boxes());
+  options.max_boxes = detection.max_boxes();
+  options.background = detection.background();
+  options.skip_bad = context.skip_bad();
+  return options;
+}
+
+absl::StatusOr<DatasetPtr> OpenVocOf(OpenContext* context,
+                                     const job::VOCDetection& voc) {
+  const LoadedJob& job = context->job();
+  VocDetectionOptions options;
+  const bool folders = voc.has_images() || voc.has_annotations();
+  if (voc.has_root() && (folders || voc.has_list()))
+    return job.At(
+        InvalidArgument("root is given; images, annotations and list are for "
+                        "folders of one's own"),
+        voc, "root");
+  if (!voc.has_root() && !(voc.has_images() && voc.has_annotations()))
+    return job.At(InvalidArgument("give root, or images and annotations"), voc);
+  if (!voc.has_root() && voc.has_image_set())
+    return job.At(
+        InvalidArgument("image_set is a list of root; 'list' is the file of "
+                        "folders of one's own"),
+        voc, "image_set");
+  options.images = voc.images();
+  options.annotations = voc.annotations();
+  options.list = voc.list();
+  if (voc.has_root()) {
+    options.images = absl::StrCat(voc.root(), "/JPEGImages");
+    options.annotations = absl::StrCat(voc.root(), "/Annotations");
+    options.list =
+        absl::StrCat(voc.root(), "/ImageSets/Main/", voc.image_set(), ".txt");
+  }
+  options.boxes = BoxesOptionsOf(*context, voc);
+  options.boxes.skip_difficult = voc.skip_difficult();
+  options.classes = ListOf<std::string>(voc.class_());
+  if (options.classes.empty()) {
+    PD_ASSIGN_OR_RETURN(options.classes, context->Classes("gt_label"));
+    if (voc.background() && !options.classes.empty())
+      options.classes.erase(options.classes.begin());
+  }
+  return OpenVocDetection(options);
+}
+
+absl::StatusOr<DatasetPtr> OpenCocoOf(OpenContext* context,
+                                      const job::COCODetection& coco) {
+  CocoDetectionOptions options;
+  options.images = coco.images();
+  options.annotations = coco.annotations();
+  options.boxes = BoxesOptionsOf(*context, coco);
+  options.boxes.skip_difficult = coco.skip_crowd();
+  return OpenCocoDetection(options);
 }
 
 absl::StatusOr<DatasetPtr> OpenNpzOf(const job::Npz& npz) {
@@ -153,6 +218,10 @@ absl::StatusOr<DatasetPtr> OpenKind(OpenContext* context,
       return OpenPipeOf(context, set.pipe());
     case job::DataSet::kImageMaskFolder:
       return OpenMasksOf(context, set.image_mask_folder());
+    case job::DataSet::kVocDetection:
+      return OpenVocOf(context, set.voc_detection());
+    case job::DataSet::kCocoDetection:
+      return OpenCocoOf(context, set.coco_detection());
     case job::DataSet::KIND_NOT_SET:
       break;
   }
@@ -208,7 +277,15 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
                                        RunVocabularies* vocabularies) {
   const bool is_training = &set == &job.proto().data().train();
   OpenContext context(job, is_training, vocabularies);
+  context.set_boxes(&set.boxes());
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenPart(&context, set));
+  if (set.has_boxes()) {
+    auto boxed = WithBoxes(std::move(dataset),
+                           {set.boxes().field(), BoxFormOf(set.boxes()),
+                            ListOf<std::string>(set.boxes().beside())});
+    if (!boxed.ok()) return job.At(boxed.status(), set.boxes());
+    dataset = *std::move(boxed);
+  }
   if (is_training) {
     vocabularies->Add(*dataset);
   } else {

@@ -61,6 +61,12 @@ class OpenContext {
   absl::StatusOr<std::vector<std::string>> Columns(const std::string& field) {
     return vocabularies_->Columns(field);
   }
+  /// How boxes of VOC's and COCO's files are written; set before they are
+  /// opened.
+  void set_boxes(const job::Boxes* boxes) { boxes_ = boxes; }
+  const job::Boxes& boxes() const {
+    return boxes_ != nullptr ? *boxes_ : job::Boxes::default_instance();
+  }
   /// The classes of picture folders that are parts of one set.
   void set_folder_classes(std::vector<std::string> classes) {
     folder_classes_ = std::move(classes);
@@ -79,6 +85,7 @@ class OpenContext {
   const LoadedJob& job_;
   std::vector<std::string> folder_classes_;
   const std::set<std::string>* wanted_ = nullptr;
+  const job::Boxes* boxes_ = nullptr;
   bool is_training_, skip_bad_ = false, may_build_ = true;
   RunVocabularies* vocabularies_;
 };

@@ -102,6 +102,13 @@ absl::Status SetSampler(const job::DataSet& set, const Dataset& dataset,
     options->sampling.replacement = sampler.random().replacement();
     options->sampling.num_samples = sampler.random().num_samples();
   }
+  if (sampler.has_per_class()) {
+    const job::PerClassSampler& per_class = sampler.per_class();
+    options->sampling.per_class = per_class.records();
+    options->sampling.num_samples = per_class.num_samples();
+    PD_ASSIGN_OR_RETURN(options->sampling.classes,
+                        ReadClasses(dataset, per_class.field()));
+  }
   if (!sampler.has_weighted_random()) return absl::OkStatus();
   const job::WeightedRandomSampler& weighted = sampler.weighted_random();
   if (weighted.has_weights() == weighted.has_field())
@@ -137,7 +144,8 @@ absl::Status CheckOrder(const LoadedJob& job, const job::DataSet& set) {
         InvalidArgument("the sampler says the order; shuffle says another"),
         set, "shuffle");
   const bool random = set.shuffle() || set.sampler().has_random() ||
-                      set.sampler().has_weighted_random();
+                      set.sampler().has_weighted_random() ||
+                      set.sampler().has_per_class();
   if (random && ReadsStandardInput(set))
     return job.At(
         InvalidArgument("standard input is taken in the order in which it "

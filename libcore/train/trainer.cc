@@ -199,7 +199,7 @@ absl::Status Trainer::Impl::SetInitialValues() {
     PD_RETURN_IF_ERROR(SetInitialParameters(
         program_,
         options_.init.empty() ? InitialParametersOf(job_) : options_.init,
-        &session_));
+        loader_->dataset().vocabularies(), &session_));
   if (newest.ok()) {
     PD_ASSIGN_OR_RETURN(state_, ResumeFrom(program_, *newest,
                                            {train_.seed(), options_.threads,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/data/sampler.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -153,6 +155,91 @@ TEST(SamplerTest, ReadsPiecesSideBySide) {
   Sampler sampler(7, options);
   sampler.StartEpoch(0);
   EXPECT_EQ(Order(sampler), (std::vector<int64_t>{0, 3, 1, 4, 2, 5}));
+}
+
+// 40 records of 6 classes of different sizes, and one record alone.
+SamplerOptions ByClass(int64_t batch, int64_t records) {
+  SamplerOptions options;
+  options.batch_size = batch;
+  options.per_class = records;
+  for (int64_t i = 0; i < 40; ++i) options.classes.push_back(i * i % 11 * 10);
+  options.classes.push_back(7);
+  options.seed = 5;
+  return options;
+}
+
+TEST(SamplerTest, BatchesHoldSeveralRecordsOfEachClass) {
+  const SamplerOptions options = ByClass(12, 3);
+  ASSERT_TRUE(Sampler::Check(41, options).ok());
+  std::map<int64_t, int64_t> sizes;
+  for (const int64_t c : options.classes) ++sizes[c];
+  Sampler sampler(41, options);
+  ASSERT_EQ(sampler.batches(), 3);
+  std::map<int64_t, int> drawn;
+  std::set<int64_t> seen;
+  for (int epoch = 0; epoch < 400; ++epoch) {
+    sampler.StartEpoch(epoch);
+    const auto order = Order(sampler);
+    ASSERT_EQ(order.size(), 36u);
+    for (size_t batch = 0; batch < 36; batch += 12) {
+      std::set<int64_t> classes;
+      for (size_t first = batch; first < batch + 12; first += 3) {
+        const int64_t c = options.classes[static_cast<size_t>(order[first])];
+        EXPECT_TRUE(classes.insert(c).second);
+        std::set<int64_t> records;
+        for (size_t i = first; i < first + 3; ++i) {
+          EXPECT_EQ(options.classes[static_cast<size_t>(order[i])], c);
+          records.insert(order[i]);
+          seen.insert(order[i]);
+        }
+        EXPECT_EQ(records.size(),
+                  static_cast<size_t>(std::min<int64_t>(3, sizes[c])));
+        ++drawn[c];
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 41u);
+  // 4 of 7 classes for 1200 batches: 686 each, standard deviation 17.
+  ASSERT_EQ(drawn.size(), 7u);
+  for (const auto& [c, count] : drawn) EXPECT_NEAR(count, 4800.0 / 7, 80);
+}
+
+TEST(SamplerTest, DrawsClassesByTheEpochAlone) {
+  Sampler sampler(41, ByClass(8, 2)), other(41, ByClass(8, 2));
+  sampler.StartEpoch(3);
+  const auto third = Order(sampler);
+  sampler.StartEpoch(4);
+  EXPECT_NE(Order(sampler), third);
+  other.StartEpoch(3);
+  EXPECT_EQ(Order(other), third);
+  SamplerOptions options = ByClass(8, 2);
+  options.seed = 6;
+  Sampler seeded(41, options);
+  seeded.StartEpoch(3);
+  EXPECT_NE(Order(seeded), third);
+  options.num_samples = 400;  // more than there are
+  ASSERT_TRUE(Sampler::Check(41, options).ok());
+  EXPECT_EQ(Sampler(41, options).batches(), 50);
+}
+
+TEST(SamplerTest, RefusesClassesThatFillNoBatch) {
+  const auto refusal = [](const SamplerOptions& options) {
+    return std::string(Sampler::Check(41, options).message());
+  };
+  EXPECT_EQ(refusal(ByClass(10, 4)),
+            "batches of 10 records cannot hold 4 records of each of their "
+            "classes; expected a multiple of 4");
+  EXPECT_EQ(refusal(ByClass(16, 2)),
+            "a batch of 16 records, 2 of each class, holds 8 classes; the data "
+            "has 7");
+  SamplerOptions options = ByClass(8, 2);
+  options.num_samples = 7;
+  EXPECT_EQ(refusal(options),
+            "an epoch of 7 records holds no whole batch of 8, and batches by "
+            "classes are whole");
+  options = ByClass(8, 2);
+  options.shuffle = true;
+  EXPECT_NE(refusal(options), "");
 }
 
 }  // namespace

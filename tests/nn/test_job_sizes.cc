@@ -164,5 +164,23 @@ TEST(JobInherit, EvaluationReadsAsTraining) {
                          ": 'tsv' needs 'field'"));
 }
 
+TEST(JobInherit, EvaluationHasBoxesAsTraining) {
+  const std::string text =
+      "model { input { name: \"x\" shape: [-1, 2] } layer { relu {} } } data { "
+      "train { voc_detection { root: \"v\" class: \"a\" max_boxes: 9 } boxes { "
+      "normalized: false } } eval { ";
+  const auto voc = ParseJob(text + "voc_detection { root: \"w\" } } }", "d/j");
+  ASSERT_TRUE(voc.ok()) << voc.status();
+  const job::DataSet& eval = voc->proto().data().eval();
+  EXPECT_EQ(eval.voc_detection().root(), "d/w");
+  EXPECT_EQ(eval.voc_detection().max_boxes(), 9);
+  ASSERT_EQ(eval.voc_detection().class__size(), 1);
+  EXPECT_FALSE(eval.boxes().normalized());
+  const auto npz =
+      ParseJob(text + "npz { path: \"e.npz\" } boxes {} } }", "d/j");
+  ASSERT_TRUE(npz.ok()) << npz.status();
+  EXPECT_TRUE(npz->proto().data().eval().boxes().normalized());
+}
+
 }  // namespace
 }  // namespace pd

@@ -4,8 +4,13 @@
 // that do not fit.
 #include "libcore/train/initial_values.h"
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -185,14 +190,109 @@ TEST_F(InitialValues, SeveralSources) {
   second.rename = {"conv.*=>stem.*"};
   first.missing = InitialParameters::Missing::kFail;
   const absl::Status status =
-      SetInitialParameters(network, {first, second}, &session_);
+      SetInitialParameters(network, {first, second}, {}, &session_);
   EXPECT_NE(status.message().find("none of the 2 sources has 'other.scale'"),
             absl::string_view::npos)
       << status;
   second.skip = {"other.*"};  // left as it is on purpose
-  EXPECT_TRUE(SetInitialParameters(network, {first, second}, &session_).ok());
+  EXPECT_TRUE(
+      SetInitialParameters(network, {first, second}, {}, &session_).ok());
   EXPECT_TRUE(Holds("conv.weight", "conv.weight"));
   EXPECT_TRUE(Holds("stem.weight", "conv.weight"));
+}
+
+// A network of one embedding [rows, 2] whose values are 0, 1, 2, ...
+class InitialWords : public testing::Test {
+ protected:
+  InitialWords() : session_(&registry_) {
+    auto words = Vocabulary::Make(
+        {"<pad>", "<unk>", "<s>", "</s>", "whale", "Ship", "sea", "SHIP"});
+    EXPECT_TRUE(words.ok()) << words.status();
+    vocabularies_["text"] =
+        std::make_shared<const Vocabulary>(*std::move(words));
+    network_.test.blocks.emplace_back();
+    VarDesc var;
+    var.name = "words.weight";
+    var.persistable = true;
+    var.shape = {9, 2};
+    network_.test.global().vars.push_back(std::move(var));
+    std::vector<float> values(18);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(i);
+    EXPECT_TRUE(
+        session_.scope().Set("words.weight", MakeArray({9, 2}, values)).ok());
+    path_ = testing::TempDir() + "pd_words_" + std::to_string(::getpid());
+  }
+  ~InitialWords() override { std::remove(path_.c_str()); }
+
+  absl::Status Set(
+      const std::string& text, bool lower = false,
+      InitialParameters::Missing missing = InitialParameters::Missing::kWarn) {
+    std::ofstream(path_) << text;
+    InitialParameters source;
+    source.model = path_;
+    source.missing = missing;
+    source.words = {"words.weight", field_, lower};
+    source.place = "job.pbtxt:3:1";
+    return SetInitialParameters(network_, {source}, vocabularies_, &session_);
+  }
+  std::vector<float> Row(int64_t row) {
+    const auto value = session_.scope().Get("words.weight");
+    EXPECT_TRUE(value.ok()) << value.status();
+    const float* numbers = value->data<float>() + 2 * row;
+    return {numbers, numbers + 2};
+  }
+  void ExpectRefusal(const absl::Status& status, const std::string& what) {
+    EXPECT_NE(status.message().find(what), absl::string_view::npos) << status;
+  }
+
+  OpRegistry registry_;
+  Session session_;
+  TrainProgram network_;
+  FieldVocabularies vocabularies_;
+  std::string path_, field_ = "text";
+};
+
+TEST_F(InitialWords, TakesRowsByWord) {
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(Set("sea 0.5 -1\nship 3 4\nwhale 1e-3 7\nland 1 1\n").ok());
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("has no vector for 2 of 4 words of field 'text': 'Ship', "
+                     "'SHIP': their initial values are kept"),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(Row(4), (std::vector<float>{1e-3f, 7}));
+  EXPECT_EQ(Row(6), (std::vector<float>{0.5f, -1}));
+  for (const int64_t row : {0, 1, 2, 3, 5, 7, 8})  // these stay
+    EXPECT_EQ(Row(row),
+              (std::vector<float>{2.0f * static_cast<float>(row),
+                                  2.0f * static_cast<float>(row) + 1}));
+}
+
+TEST_F(InitialWords, LooksInLowerCaseForWhatIsMissing) {
+  ASSERT_TRUE(Set("4 2\nship 3 4\nShip 5 6\nwhale 1 7\nsea 8 9 \n", true,
+                  InitialParameters::Missing::kFail)
+                  .ok());
+  EXPECT_EQ(Row(5), (std::vector<float>{5, 6}));  // its own
+  EXPECT_EQ(Row(7), (std::vector<float>{3, 4}));  // of 'ship'
+  EXPECT_EQ(Row(4), (std::vector<float>{1, 7}));
+}
+
+TEST_F(InitialWords, RefusesWhatDoesNotFit) {
+  using Missing = InitialParameters::Missing;
+  ExpectRefusal(Set("sea 1 2\n", false, Missing::kFail),
+                "job.pbtxt:3:1: '" + path_ +
+                    "' has no vector for 3 of 4 words of field 'text'");
+  ExpectRefusal(Set("land 1 2\n"), "has none of the 4 words of field 'text'");
+  ExpectRefusal(Set("sea 1 2 3\n"),
+                "has 3 numbers for each word; parameter 'words.weight' has 2: "
+                "an embedding_dim of 3 fits");
+  ExpectRefusal(Set("sea 1 2\nwhale 1 x\n"), "line 2: 'x' is not a number");
+  network_.test.global().vars[0].shape = {7, 2};
+  ExpectRefusal(Set("sea 1 2\n"), "has 7 rows; field 'text' has 8 words");
+  field_ = "label";
+  ExpectRefusal(Set("sea 1 2\n"),
+                "field 'label' of data.train has no vocabulary");
 }
 
 TEST(NamePatterns, Stars) {
