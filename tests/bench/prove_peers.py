@@ -3,7 +3,11 @@
 """Trains in PyTorch what jobs of testdata/jobs train, on the same data, in as
 many steps, with the same optimizer and schedule. Prints one JSON line.
 
-    peers.py JOB TESTDATA [SEED]
+    prove_peers.py JOB TESTDATA [SEED [OUTPUTS]]
+
+JOB is apps/NAME for an application (prove_apps.py, prove_texts.py). OUTPUTS is
+what pd-eval --out wrote of a run of the same job: where numbers of pd-eval do not
+say how good it is, a line is printed about it, too.
 """
 import csv
 import gzip
@@ -17,6 +21,9 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+import prove_apps
+import prove_texts
 
 
 class Residual(nn.Module):
@@ -200,9 +207,16 @@ def main():
     job, data = sys.argv[1:3]
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     torch.manual_seed(seed)
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))))
+    name = os.path.basename(job)
+    find = lambda what: next((getattr(m, what) for m in (sys.modules[__name__], prove_apps, prove_texts) if hasattr(m, what)), None)
+    if len(sys.argv) > 4 and find("judge_" + name):
+        print(json.dumps({"job": job, "program": "pdkit", "seed": seed, **find("judge_" + name)(data, sys.argv[4])}))
+    if not find("train_" + name):
+        sys.stderr.write(f"{job}: there is no peer for it\n")
+        return
     start = time.time()
-    results = globals()["train_" + job](data, np.random.default_rng(seed))
+    results = find("train_" + name)(data, np.random.default_rng(seed))
     print(json.dumps({"job": job, "program": "torch " + torch.__version__, "seed": seed,
                       "seconds": round(time.time() - start, 1), **results}))
 

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# apps_test.sh BIN TESTDATA APP: a short run of an application of
+# testdata/jobs/apps learns: the mean of the first five losses is above one
+# number, that of the last five below another; some must reach a result, too.
+set -euo pipefail
+
+export PATH=$1:$PATH
+jobs=$2/jobs/apps
+app=$3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+fail() {
+  echo "apps_test: $app: $*" >&2
+  exit 1
+}
+# Application, steps, losses at first (above) and at last (below), what the
+# evaluation is to come to (-: there is none), changes of the job.
+table() {
+  cat <<'ROWS'
+addition             150  2     1.4   -
+anomaly              200  0.3   0.04  auc>=0.9
+distillation         100  28    21    teacher_acc>=0.97  data.eval.subset.range=0:500
+gan                  40   1.95  1.85  -                  data.train.batch_size=16
+image_search         40   2.8   2.5   -                  data.train.batch_size=32
+keypoints            40   0.3   0.1   -
+metric_learning      300  0.5   0.25  -                  data.train.batch_size=64
+ngram                60   7.8   6.5   -                  data.train.batch_size=8
+ocr                  20   4     2.8   -                  data.train.batch_size=8
+point_cloud          40   1.3   0.6   -
+recommendation       200  3.8   2.9   -
+segmentation         24   2     1.7   -                  data.train.batch_size=4
+super_resolution     20   0.02  0.01  -                  data.train.batch_size=8
+text_classification  200  0.68  0.6   -
+translation          60   3.8   2.2   -
+vae                  60   400   260   -                  data.train.batch_size=64
+word_vectors         200  0.65  0.5   acc>=0.8
+ROWS
+}
+row=$(table | grep "^$app ") || fail "no row of the table is about it"
+read -r _ steps first last result changes <<<"$row"
+options=()
+for change in $changes; do options+=(-o "$change"); done
+if [ "$result" = - ]; then
+  options+=(-o data.eval=)
+else
+  options+=(--require "$result")
+fi
+pd-train -q -c "$jobs/$app/job.pbtxt" --out run --steps "$steps" \
+  -o train.log.every_steps=1 "${options[@]}" >out.txt || fail "$(cat out.txt)"
+read -r begin end <<<"$(jq -c 'select(.loss) | .loss' run/log.jsonl |
+  awk '{ x[NR] = $1 } END { for (i = 1; i <= 5; ++i) { a += x[i]; b += x[NR + 1 - i] }
+         print a / 5, b / 5 }')"
+awk -v a="$begin" -v b="$end" -v from="$first" -v to="$last" \
+  'BEGIN { exit !(a > from && b < to) }' ||
+  fail "the losses go from $begin to $end, not from $first to $last"
+
+# The autoencoder draws in training and not in evaluation.
+if [ "$app" = vae ]; then
+  evaluate() {
+    pd-eval -q -m run -c "$jobs/vae/job.pbtxt" --format json --seed "$1" | jq .loss
+  }
+  [ "$(evaluate 1)" = "$(evaluate 2)" ] || fail "evaluation draws"
+fi
