@@ -40,7 +40,7 @@ uint32_t Little(absl::string_view bytes, size_t at, size_t size) {
   return value;
 }
 
-absl::Status ParseMasks(absl::string_view bytes, size_t header, Bmp* bmp) {
+absl::Status ParseMasks(absl::string_view bytes, Bmp* bmp) {
   if (bmp->compression != kFields) {
     if (bmp->bits == 16) bmp->masks = {0x7c00, 0x3e0, 0x1f};
     if (bmp->bits == 32) bmp->masks = {0xff0000, 0xff00, 0xff};
@@ -112,7 +112,7 @@ absl::StatusOr<Bmp> Parse(absl::string_view bytes) {
   if (bmp.width <= 0 || bmp.height <= 0)
     return DataLoss("the image is %d x %d pixels", bmp.width, bmp.height);
   PD_RETURN_IF_ERROR(CheckKind(bmp));
-  PD_RETURN_IF_ERROR(ParseMasks(bytes, header, &bmp));
+  PD_RETURN_IF_ERROR(ParseMasks(bytes, &bmp));
   if (start > bytes.size())
     return DataLoss("the pixels begin at byte %d of %d", start, bytes.size());
   if (bmp.indexed()) {
