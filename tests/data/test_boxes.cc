@@ -280,7 +280,7 @@ TEST(BoxesTest, OfRowsHaveALength) {
       << R"( "gt_label": [3]})"
       << "\n"
       << R"({"image": "000001.png", "gt_box": [[0, 0, 0.1, 0.1],)"
-      << R"( [0.75, 0, 1, 1]], "gt_label": [1, 2]})"
+      << R"( [0.625, 0, 1, 1]], "gt_label": [1, 2]})"
       << "\n";
   JsonlDatasetOptions options;
   options.paths = {folder + "/t.jsonl"};
@@ -297,7 +297,7 @@ TEST(BoxesTest, OfRowsHaveALength) {
   const auto batch = FirstBatch(*boxed, {CenterCrop{{32, 24}}});
   ExpectNear(batch.at("gt_box_length"), {1, 1});
   ExpectNear(batch.at("gt_label"), {3, 2});
-  ExpectNear(batch.at("gt_box"), {0, 0, 0.5, 1, 1, 0, 1, 1});
+  ExpectNear(batch.at("gt_box"), {0, 0, 0.5, 1, 0.75, 0, 1, 1});
   std::filesystem::remove_all(folder);
 }
 

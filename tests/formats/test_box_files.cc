@@ -60,13 +60,13 @@ TEST(VocXmlTest, RefusesWithTheLine) {
             "line 1, column 1: the outermost element is 'a'; expected "
             "'annotation'");
   EXPECT_EQ(XmlError(Object(kCorners)),
-            "line 2, column 93: the object that ends here has no 'name'");
+            "line 2, column 87: the object that ends here has no 'name'");
   EXPECT_TRUE(absl::StrContains(
       XmlError(Object("<name>a</name><bndbox><xmin>1</xmin></bndbox>")),
       "object 'a' has no whole 'bndbox'"));
   EXPECT_TRUE(
       absl::StrContains(XmlError(Object("<bndbox><xmin>1x</xmin></bndbox>")),
-                        "line 2, column 33: 'xmin': '1x' is not a number"))
+                        "line 2, column 26: 'xmin': '1x' is not a number"))
       << XmlError(Object("<bndbox><xmin>1x</xmin></bndbox>"));
   EXPECT_TRUE(
       absl::StrContains(XmlError(Object("<bndbox><xmin>1e300</xmin></bndbox>")),
@@ -77,7 +77,7 @@ TEST(VocXmlTest, RefusesWithTheLine) {
   EXPECT_TRUE(absl::StrContains(
       XmlError(
           "<!DOCTYPE a [<!ENTITY b \"c\">]>\n<annotation>&b;</annotation>"),
-      "line 1, column 1: a document type declaration; expected none"))
+      "line 1, column 13: a document type declaration; expected none"))
       << XmlError("<!DOCTYPE a [<!ENTITY b \"c\">]><annotation/>");
   std::string deep = "<annotation>";
   for (int i = 0; i < 100; ++i) deep += "<a>";
