@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/nn/job_inherit.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,11 @@ bool Has(const Message& message, const FieldDescriptor* field) {
              : message.GetReflection()->HasField(message, field);
 }
 
+bool Reads(const Reading& reading, const FieldDescriptor& field) {
+  return std::any_of(reading.fields.begin(), reading.fields.end(),
+                     [&](const char* name) { return field.name() == name; });
+}
+
 }  // namespace
 
 void InheritFields(job::Data* data) {
@@ -55,25 +61,20 @@ void InheritFields(job::Data* data) {
     const Message& from = train.GetReflection()->GetMessage(train, kind);
     job::DataSet* eval = data->mutable_eval();
     Message* to = eval->GetReflection()->MutableMessage(eval, kind);
+    const FieldDescriptor* columns =
+        to->GetDescriptor()->FindFieldByName("field");
+    const bool own_columns = columns != nullptr && Has(*to, columns);
+    // The fields of train that eval does not give, and nothing else.
     const std::unique_ptr<Message> taken(from.New());
     taken->CopyFrom(from);
-    bool own = false;
     std::vector<const FieldDescriptor*> given;
-    to->GetReflection()->ListFields(*to, &given);
-    const auto reads = [&](const FieldDescriptor* field) {
-      for (const char* name : reading.fields)
-        if (field->name() == name) return true;
-      return false;
-    };
-    for (const FieldDescriptor* field : given) own = own || reads(field);
-    given.clear();
-    taken->GetReflection()->ListFields(*taken, &given);
+    from.GetReflection()->ListFields(from, &given);
     for (const FieldDescriptor* field : given)
-      if (!reads(field)) taken->GetReflection()->ClearField(taken.get(), field);
-    if (!own) {
-      to->MergeFrom(*taken);
-      if (eval->pad_size() == 0) *eval->mutable_pad() = train.pad();
-    }
+      if (!Reads(reading, *field) || Has(*to, field))
+        taken->GetReflection()->ClearField(taken.get(), field);
+    to->MergeFrom(*taken);
+    if (!own_columns && eval->pad_size() == 0)
+      *eval->mutable_pad() = train.pad();
   }
 }
 

@@ -9,10 +9,11 @@ namespace job {
 class Data;  // libcore/nn/job_data.pb.h
 }
 
-/// Where data.eval is of rows or texts as data.train is and does not say how
-/// they are read, it is read as data.train: its fields, what lines look like,
-/// how records are padded. Boxes are written as in data.train, whatever the
-/// kind. Files and batches are its own.
+/// Where data.eval is of the same kind of rows or texts as data.train, it takes
+/// over each field that says how they are read and that it does not give
+/// itself: columns, the look of lines, sizes; the padding of records too,
+/// unless it has columns of its own. Boxes are written as in data.train,
+/// whatever the kind. Files and batches are its own.
 void InheritFields(job::Data* data);
 
 }  // namespace pd

@@ -149,16 +149,29 @@ TEST(JobInherit, EvaluationReadsAsTraining) {
   EXPECT_EQ(eval.csv().field(0).std(0), 2);
   EXPECT_EQ(eval.pad(0).value(), -1);
   EXPECT_EQ(eval.batch_size(), 1);
-  // One with fields of its own is read as it says, and so is another kind.
+  // Columns of its own take the place of all; lines look alike all the same.
   const auto own = ParseJob(
       model + train +
           "eval { csv { path: \"e.csv\" field { name: \"x\" column: \"*\" } } "
           "} }",
       "d/j");
   ASSERT_TRUE(own.ok()) << own.status();
-  EXPECT_TRUE(own->proto().data().eval().csv().header());
+  EXPECT_FALSE(own->proto().data().eval().csv().header());
   EXPECT_EQ(own->proto().data().eval().csv().field_size(), 1);
   EXPECT_EQ(own->proto().data().eval().pad_size(), 0);
+  // So do sizes alone: the text is still read by words.
+  const auto text = ParseJob(
+      model +
+          "data { train { language_model { path: \"t.txt\" seq_len: 8 text { "
+          "tokenizer: whitespace lower: true } } } eval { language_model { "
+          "path: \"e.txt\" seq_len: 4 } } }",
+      "d/j");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const job::LanguageModel& by_words =
+      text->proto().data().eval().language_model();
+  EXPECT_EQ(by_words.seq_len(), 4);
+  EXPECT_TRUE(by_words.text().lower());
+  // Another kind is read as it says.
   EXPECT_EQ(ErrorOf(model + train + "eval { tsv { path: \"e.tsv\" } } }"),
             absl::StrCat("job.pbtxt:1:", model.size() + train.size() + 8,
                          ": 'tsv' needs 'field'"));

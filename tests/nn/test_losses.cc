@@ -123,6 +123,13 @@ TEST(Losses, SayWhatDoesNotFit) {
 
 // Weights 0: every sigmoid is 1/2, whatever is drawn. A label costs
 // -log(o / (o + k/C)), a drawn class -log((k/C) / (o + k/C)), o = 1/2.
+TEST(Losses, ALayerIsNotItsOwnLabel) {
+  EXPECT_NE(ErrorOf("[-1, 3]", "label: \"l\" mse_loss {}")
+                .find("its label 'l' is the layer that the loss judges"),
+            std::string::npos);
+  EXPECT_EQ(ErrorOf("[-1, 3]", "label: \"x\" mse_loss {}"), "no error");
+}
+
 TEST(Losses, NoiseContrastiveEstimation) {
   for (const char* sampler :
        {"uniform", "custom_dist custom_dist: [0.25, 0.25, 0.25, 0.25]"}) {

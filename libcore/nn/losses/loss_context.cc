@@ -35,7 +35,13 @@ std::string LossContext::Field(const std::string& name, Shape shape,
 
 std::string LossContext::Label(Shape shape, DType dtype) {
   used_label_ = true;
-  return Field(loss_.label(), std::move(shape), dtype);
+  std::string label = Field(loss_.label(), std::move(shape), dtype);
+  if (ok() && label == prediction_.name)
+    Update(InvalidArgument(
+        "its label '%s' is the layer that the loss judges; a field of the data "
+        "with a layer's name is found by no loss: rename the layer",
+        loss_.label()));
+  return label;
 }
 
 std::string LossContext::SameLabel() {
