@@ -22,7 +22,7 @@ void WriteBox(const BoxForm& form, const PixelBox& box, int64_t height,
 
 class BoxFields {
  public:
-  /// Those of a data set's fields; nothing where none holds boxes.
+  /// The boxes among a data set's fields; nothing where no field holds boxes.
   /// InvalidArgument where there is no picture, where several fields are boxes,
   /// and on shapes that do not fit.
   static absl::StatusOr<std::optional<BoxFields>> Create(

@@ -16,7 +16,7 @@ namespace pd {
 struct FolderListing {
   std::vector<std::string> folders, files;  ///< names, sorted
 };
-/// What lies in one folder. Errors name it.
+/// The folders and files in one folder. Errors name it.
 absl::StatusOr<FolderListing> ListFolder(const std::string& path);
 
 /// True where the name ends in one of `endings`, without regard to case.
