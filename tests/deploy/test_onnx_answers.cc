@@ -259,6 +259,8 @@ TEST(OnnxAnswers, Others) {
   ExpectOperator({"masked_select", 3});
   ExpectOperator({"meshgrid", 2});
   ExpectOperator({"range_struct", 5});
+  ExpectOperator({"repeat_interleave", 2, {{"tensor", "repeats for each"}}});
+  ExpectOperator({"sequence_mask", 3});
   ExpectOperator({"unbind", 2});
   ExpectOperator({"where_index", 4});
 }

@@ -175,6 +175,50 @@ std::string Places(OnnxOp* op, const std::string& x, int64_t axis) {
   return op->Emit("Range", {op->ConstInt(0), extent, op->ConstInt(1)});
 }
 
+// Slice i of an axis is element i / Repeats of the input's.
+void ConvertRepeatInterleave(OnnxOp* op) {
+  if (op->Has("RepeatsTensor")) {
+    op->Fail(Unimplemented("a number of repeats for each slice"));
+    return;
+  }
+  const std::string x = op->In("X");
+  const int64_t dim = op->Int("dim", 0);
+  const int64_t axis = dim < 0 ? dim + op->Rank("X") : dim;
+  const std::string repeats = op->ConstInt(op->Int("Repeats", 1));
+  const std::string extent =
+      op->Emit("Gather", {op->Emit("Shape", {x}), op->ConstInt(axis)},
+               {{"axis", int64_t{0}}});
+  const std::string places = op->Emit(
+      "Range",
+      {op->ConstInt(0), op->Emit("Mul", {extent, repeats}), op->ConstInt(1)});
+  op->Give("Out", "Gather", {x, op->Emit("Div", {places, repeats})},
+           {{"axis", axis}});
+}
+
+// Whether j < X, for j from 0 to maxlen: the attribute, a tensor, or, where it
+// is negative, the largest of X.
+void ConvertSequenceMask(OnnxOp* op) {
+  const std::string lengths = op->Cast(op->In("X"), DType::kInt64);
+  const int64_t most = op->Int("maxlen", -1);
+  std::string width;
+  if (op->Has("MaxLenTensor")) {
+    const std::string given =
+        op->Scalar(op->Cast(op->In("MaxLenTensor"), DType::kInt64));
+    width =
+        op->Emit("Where", {op->Emit("Less", {given, op->ConstInt(0)}),
+                           op->Reduce("ReduceMax", lengths, {}, false), given});
+  } else {
+    width = most >= 0 ? op->ConstInt(most)
+                      : op->Reduce("ReduceMax", lengths, {}, false);
+  }
+  const std::string places =
+      op->Emit("Range", {op->ConstInt(0), width, op->ConstInt(1)});
+  const std::string below =
+      op->Emit("Less", {places, op->Unsqueeze(lengths, {op->Rank("X")})});
+  op->Give("Y", "Cast", {below},
+           {{"to", OnnxElementType(op->OutVar("Y").dtype)}});
+}
+
 // Elements outside of a triangle become 0, infinities too.
 void ConvertTriangle(OnnxOp* op) {
   const std::string x = op->In("X");
@@ -261,6 +305,8 @@ OnnxConverters IndexConverters() {
       {"one_hot_v2", ConvertOneHot},
       {"pixel_shuffle", ConvertPixelShuffle},
       {"range", ConvertRange},
+      {"repeat_interleave", ConvertRepeatInterleave},
+      {"sequence_mask", ConvertSequenceMask},
       {"shuffle_channel", ConvertChannelShuffle},
       {"tril_triu", ConvertTriangle},
       {"where", ConvertWhere},
