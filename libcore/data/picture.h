@@ -22,8 +22,8 @@ struct Picture {
   const uint8_t* row(int64_t y) const { return pixels + y * stride(); }
 };
 
-/// A box while transforms move it, in pixels from the picture's edges: the whole
-/// picture is 0, 0, width, height.
+/// A box while transforms move it, in pixels from the picture's edges: the
+/// whole picture is 0, 0, width, height.
 struct PixelBox {
   double xmin = 0, ymin = 0, xmax = 0, ymax = 0;
   double visible = 1;  ///< the part of its area that cuts have left

@@ -70,7 +70,8 @@ struct Close {
 
   template <typename T>
   bool operator()(T a, T b) const {
-    if (IsNotANumber(a) || IsNotANumber(b)) return equal_nan && IsNotANumber(a) && IsNotANumber(b);
+    if (IsNotANumber(a) || IsNotANumber(b))
+      return equal_nan && IsNotANumber(a) && IsNotANumber(b);
     if (a == b) return true;
     const auto distance = kIsComplex<T>
                               ? std::abs(a - b)

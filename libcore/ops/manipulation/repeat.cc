@@ -78,22 +78,19 @@ absl::StatusOr<Step> SumRepeatsStep(BindContext* context, Tensor* dout,
     return Step();
   }
   const ReducePlan plan = MakeReducePlan(r.shape, r.repeat);
-  return DispatchArithmetic(
-      dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return Step([plan, dout, dx](const RunContext&) {
-          T* result = dx->data<T>();
-          if (dout->size() == 0) {
-            std::fill_n(result, dx->size(), T(0));
-            return absl::OkStatus();
-          }
-          Reduce(plan, dout->data<T>(), SumReducer<T>(),
-                 [&](int64_t i, auto total) {
-                   result[i] = static_cast<T>(total);
-                 });
-          return absl::OkStatus();
-        });
-      });
+  return DispatchArithmetic(dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([plan, dout, dx](const RunContext&) {
+      T* result = dx->data<T>();
+      if (dout->size() == 0) {
+        std::fill_n(result, dx->size(), T(0));
+        return absl::OkStatus();
+      }
+      Reduce(plan, dout->data<T>(), SumReducer<T>(),
+             [&](int64_t i, auto total) { result[i] = static_cast<T>(total); });
+      return absl::OkStatus();
+    });
+  });
 }
 
 }  // namespace pd
