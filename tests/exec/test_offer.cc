@@ -59,8 +59,9 @@ TEST(Offer, FastOnesAreAskedBeforeTheReference) {
   EXPECT_EQ(AskedOf(op, terms, &refusals),
             "dense sparse dense+ sparse+ reference reference+ ");
   // A cast between two casts would not be that cast.
-  EXPECT_EQ(AskedOf(ManyWays("cast"), terms, &refusals),
-            "dense sparse reference ");
+  OpDef cast = ManyWays("converts");
+  cast.With(Trait::kConvertsDtype);
+  EXPECT_EQ(AskedOf(cast, terms, &refusals), "dense sparse reference ");
 }
 
 TEST(Offer, KindsThatAreNotTakenAreRefusals) {

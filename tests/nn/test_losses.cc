@@ -127,7 +127,7 @@ TEST(Losses, ALayerIsNotItsOwnLabel) {
   EXPECT_NE(ErrorOf("[-1, 3]", "label: \"l\" mse_loss {}")
                 .find("its label 'l' is the layer that the loss judges"),
             std::string::npos);
-  EXPECT_EQ(ErrorOf("[-1, 3]", "label: \"x\" mse_loss {}"), "no error");
+  EXPECT_EQ(ErrorOf("[-1, 3]", "label: \"y\" mse_loss {}"), "no error");
 }
 
 TEST(Losses, NoiseContrastiveEstimation) {

@@ -83,7 +83,8 @@ grep -q '"boxes":\[' found.jsonl || fail "found.jsonl: $(cat found.jsonl)"
 sed -e "s|npz { path: \"|&$detection/|" \
   -e 's/ *transform { to_tensor {} }/boxes { field: "gt_centre" format: cxcywh } transform { random_horizontal_flip {} }&/' \
   "$detection/yolov3.pbtxt" >arrays.pbtxt
-says 0 'loss' pd-train -c arrays.pbtxt --steps 2 --out arrays -o data.eval=
+says 0 '2 steps in' pd-train -c arrays.pbtxt --steps 2 --out arrays -o data.eval= -o train.log.every_steps=1
+[ "$(jq -c 'select(.loss > 0)' arrays/log.jsonl | wc -l)" = 2 ] || fail "arrays: $(cat arrays/log.jsonl)"
 
 # Messages about what is wrong have its place.
 says 2 'yolo.pbtxt:[0-9]+:[0-9]+: root is given' pd-train -c yolo.pbtxt --out no -o "data.train.voc_detection.list='x'"
