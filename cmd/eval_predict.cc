@@ -28,6 +28,7 @@
 #include "libcore/data/class_colors.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/program/prune.h"
 #include "libcore/train/answer.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/predict.h"
@@ -280,6 +281,20 @@ absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
   }
   predictor.program = std::move(spec.program);
   predictor.outputs = std::move(spec.outputs);
+  // A decoder's target, which training reads, is asked of nobody.
+  std::vector<std::string> feeds;
+  for (const FeedSpec& input : predictor.inputs)
+    if (predictor.program.global().FindVar(input.name) != nullptr)
+      feeds.push_back(input.name);
+  PD_ASSIGN_OR_RETURN(feeds,
+                      FeedsNeeded(predictor.program, feeds, predictor.outputs));
+  predictor.inputs.erase(
+      std::remove_if(predictor.inputs.begin(), predictor.inputs.end(),
+                     [&](const FeedSpec& input) {
+                       return std::count(feeds.begin(), feeds.end(),
+                                         input.name) == 0;
+                     }),
+      predictor.inputs.end());
   return predictor;
 }
 

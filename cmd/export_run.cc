@@ -33,6 +33,7 @@
 #include "libcore/model/load_model.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/dot.h"
+#include "libcore/program/prune.h"
 #include "libcore/program/verifier.h"
 #include "libcore/quant/aware.h"
 #include "libcore/quant/conv_bias.h"
@@ -229,19 +230,6 @@ std::vector<std::string> FetchesAsked(const std::string& text,
   return names;
 }
 
-// The inputs that the model reads.
-std::vector<std::string> FeedsRead(const InferenceModel& model) {
-  std::set<std::string> read;
-  for (const BlockDesc& block : model.program.blocks)
-    for (const OpDesc& op : block.ops)
-      for (const auto& slot : op.inputs)
-        read.insert(slot.second.begin(), slot.second.end());
-  std::vector<std::string> feeds;
-  for (const std::string& name : model.names.feeds)
-    if (read.count(name) > 0) feeds.push_back(name);
-  return feeds;
-}
-
 // "NAME=OUTPUTS" or "NAME=OUTPUTS from INPUTS".
 absl::StatusOr<PaddleMethod> MethodAsked(const std::string& text,
                                          const OpRegistry& registry,
@@ -263,11 +251,12 @@ absl::StatusOr<PaddleMethod> MethodAsked(const std::string& text,
   PaddleMethod method;
   method.name = text.substr(0, at);
   const std::string where = absl::StrCat("--method '", method.name, "'");
-  auto model = Freeze(loaded.program, names, loaded.params);
-  if (model.ok() && ends.second.empty()) {
-    names.feeds = FeedsRead(*model);
-    model = Freeze(loaded.program, names, loaded.params);
+  if (ends.second.empty()) {
+    auto needed = FeedsNeeded(loaded.program, names.feeds, names.fetches);
+    if (!needed.ok()) return Annotate(needed.status(), where);
+    names.feeds = *std::move(needed);
   }
+  auto model = Freeze(loaded.program, names, loaded.params);
   if (!model.ok()) return Annotate(model.status(), where);
   method.model = *std::move(model);
   InputsAsked own;
@@ -453,6 +442,12 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     return CommandLineError(
         "--to paddle-fake is for networks that were trained with quant { }; "
         "pd-quant quantizes others");
+  // A label that only a metric reads is no input of what is exported.
+  if (of_job && options.inputs.empty()) {
+    auto needed = FeedsNeeded(loaded.program, names.feeds, names.fetches);
+    if (!needed.ok()) return OfModel(loaded, needed.status());
+    names.feeds = *std::move(needed);
+  }
   auto frozen = quantized ? FreezeQuantized(options, loaded, names)
                           : Freeze(loaded.program, names, loaded.params);
   if (!frozen.ok()) return OfModel(loaded, frozen.status());

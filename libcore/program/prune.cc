@@ -266,6 +266,21 @@ absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,
   return pruned;
 }
 
+absl::StatusOr<std::vector<std::string>> FeedsNeeded(
+    const ProgramDesc& program, const std::vector<std::string>& feeds,
+    const std::vector<std::string>& fetches) {
+  PD_ASSIGN_OR_RETURN(const ProgramDesc pruned, Prune(program, feeds, fetches));
+  Names read(fetches.begin(), fetches.end());
+  for (const BlockDesc& block : pruned.blocks)
+    for (const OpDesc& op : block.ops)
+      for (const auto& [slot, names] : op.inputs)
+        read.insert(names.begin(), names.end());
+  std::vector<std::string> needed;
+  for (const std::string& name : feeds)
+    if (read.count(name) > 0) needed.push_back(name);
+  return needed;
+}
+
 absl::Status AddFeedFetch(const FeedFetch& names, ProgramDesc* program) {
   BlockDesc& block = program->global();
   for (const VarDesc& var : block.vars)

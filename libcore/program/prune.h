@@ -37,6 +37,12 @@ absl::StatusOr<ProgramDesc> Prune(const ProgramDesc& program,
                                   const std::vector<std::string>& feeds,
                                   const std::vector<std::string>& fetches);
 
+/// The names of `feeds`, in their order, that `fetches` depend on. Errors are
+/// those of Prune.
+absl::StatusOr<std::vector<std::string>> FeedsNeeded(
+    const ProgramDesc& program, const std::vector<std::string>& feeds,
+    const std::vector<std::string>& fetches);
+
 /// Adds feed and fetch ops as save_inference_model does: variables `feed` and
 /// `fetch`, an op a name with its column. Classes become an attribute of fetch
 /// ops, `class_names`, which PaddlePaddle keeps and does not look at.

@@ -57,6 +57,17 @@ awk -v a="$begin" -v b="$end" -v from="$first" -v to="$last" \
   'BEGIN { exit !(a > from && b < to) }' ||
   fail "the losses go from $begin to $end, not from $first to $last"
 
+# A sentence is enough for its translation; the class of a picture, which only
+# training reads, is no input of the exported network.
+if [ "$app" = translation ]; then
+  pd-eval -q --predict -m run "$jobs/translation/sentences.txt" --format json >answers.jsonl || fail "no translation"
+  [ "$(wc -l <answers.jsonl)" = "$(wc -l <"$jobs/translation/sentences.txt")" ] || fail "$(cat answers.jsonl)"
+fi
+if [ "$app" = image_search ]; then
+  pd-export -q -m run -o net
+  [ "$(pd-convert --inspect net.pdmodel --format json | jq -c '[.inputs[].name]')" = '["image"]' ] || fail "$(pd-convert --inspect net.pdmodel)"
+fi
+
 # The autoencoder draws in training and not in evaluation.
 if [ "$app" = vae ]; then
   evaluate() {
