@@ -230,6 +230,13 @@ std::vector<std::string> FetchesAsked(const std::string& text,
   return names;
 }
 
+// Takes the inputs that no output depends on out of `names`.
+absl::Status KeepNeeded(const ProgramDesc& program, FeedFetch* names) {
+  PD_ASSIGN_OR_RETURN(names->feeds,
+                      FeedsNeeded(program, names->feeds, names->fetches));
+  return absl::OkStatus();
+}
+
 // "NAME=OUTPUTS" or "NAME=OUTPUTS from INPUTS".
 absl::StatusOr<PaddleMethod> MethodAsked(const std::string& text,
                                          const OpRegistry& registry,
@@ -251,11 +258,8 @@ absl::StatusOr<PaddleMethod> MethodAsked(const std::string& text,
   PaddleMethod method;
   method.name = text.substr(0, at);
   const std::string where = absl::StrCat("--method '", method.name, "'");
-  if (ends.second.empty()) {
-    auto needed = FeedsNeeded(loaded.program, names.feeds, names.fetches);
-    if (!needed.ok()) return Annotate(needed.status(), where);
-    names.feeds = *std::move(needed);
-  }
+  if (ends.second.empty())
+    PD_RETURN_IF_ERROR(Annotate(KeepNeeded(loaded.program, &names), where));
   auto model = Freeze(loaded.program, names, loaded.params);
   if (!model.ok()) return Annotate(model.status(), where);
   method.model = *std::move(model);
@@ -443,11 +447,8 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
         "--to paddle-fake is for networks that were trained with quant { }; "
         "pd-quant quantizes others");
   // A label that only a metric reads is no input of what is exported.
-  if (of_job && options.inputs.empty()) {
-    auto needed = FeedsNeeded(loaded.program, names.feeds, names.fetches);
-    if (!needed.ok()) return OfModel(loaded, needed.status());
-    names.feeds = *std::move(needed);
-  }
+  if (of_job && options.inputs.empty())
+    PD_RETURN_IF_ERROR(OfModel(loaded, KeepNeeded(loaded.program, &names)));
   auto frozen = quantized ? FreezeQuantized(options, loaded, names)
                           : Freeze(loaded.program, names, loaded.params);
   if (!frozen.ok()) return OfModel(loaded, frozen.status());
