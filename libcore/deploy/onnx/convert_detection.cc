@@ -21,15 +21,7 @@ using Ints = std::vector<int64_t>;
 std::string Extent(OnnxOp* op, const std::string& x, const Shape& shape,
                    size_t axis) {
   if (axis < shape.size() && shape[axis] >= 0) return op->ConstInt(shape[axis]);
-  return op->Emit(
-      "Gather",
-      {op->Emit("Shape", {x}), op->ConstInt(static_cast<int64_t>(axis))},
-      {{"axis", int64_t{0}}});
-}
-
-// 0, 1, ... below a scalar.
-std::string Counting(OnnxOp* op, const std::string& count) {
-  return op->Emit("Range", {op->ConstInt(0), count, op->ConstInt(1)});
+  return op->Extent(x, static_cast<int64_t>(axis));
 }
 
 std::string Vector(OnnxOp* op, const OnnxValues& scalars) {
@@ -99,7 +91,7 @@ Candidates ReadCandidates(OnnxOp* op) {
   const int64_t background = op->Int("background_label", 0);
   if (background >= 0) {
     const std::string is_it =
-        op->Emit("Equal", {Counting(op, c.classes), op->ConstInt(background)});
+        op->Emit("Equal", {op->Counting(c.classes), op->ConstInt(background)});
     c.ranked =
         op->Emit("Where", {op->Unsqueeze(is_it, {1}), c.lowest, c.scores});
   }
@@ -126,7 +118,7 @@ void GiveDetections(OnnxOp* op, const Candidates& c, const Detections& d,
               op->Unsqueeze(op->Cast(index, op->OutVar("Index").dtype), {1}));
   }
   if (op->HasOut(count_slot)) {
-    const std::string images = op->Unsqueeze(Counting(op, c.images), {1});
+    const std::string images = op->Unsqueeze(op->Counting(c.images), {1});
     const std::string own =
         op->Emit("Equal", {images, op->Unsqueeze(d.image, {0})});
     op->Alias(count_slot,
@@ -250,7 +242,7 @@ std::string Overlaps(OnnxOp* op, const std::string& boxes, DType dtype) {
 std::string Decay(OnnxOp* op, const std::string& boxes, const std::string& k,
                   DType dtype) {
   const std::string one = op->Const(1, dtype);
-  const std::string order = Counting(op, k);
+  const std::string order = op->Counting(k);
   const std::string better =  // [k, k]: the second box of a pair is
       op->Emit("Less", {order, op->Unsqueeze(order, {1})});
   const std::string iou =
@@ -277,7 +269,7 @@ void ConvertMatrixNms(OnnxOp* op) {
   const std::string k = AtMost(op, op->Int("nms_top_k", -1), c.places);
   const OnnxValues best = TopK(op, c.ranked, k, 2);  // [n, classes, k]
   const std::string first =
-      Mul(op, Counting(op, c.images), c.places);  // row of an image
+      Mul(op, op->Counting(c.images), c.places);  // row of an image
   const std::string rows = Add(op, best[1], op->Unsqueeze(first, {1, 2}));
   const std::string boxes = op->Emit(
       "Gather", {op->Reshape(c.boxes, {-1, 4}), rows}, {{"axis", int64_t{0}}});
@@ -299,7 +291,7 @@ void ConvertMatrixNms(OnnxOp* op) {
       "GatherElements", {op->Emit("Reshape", {best[1], by_image}), kept[1]},
       {{"axis", int64_t{1}}});
   const std::string image =
-      op->Emit("Expand", {op->Unsqueeze(Counting(op, c.images), {1}),
+      op->Emit("Expand", {op->Unsqueeze(op->Counting(c.images), {1}),
                           op->Emit("Shape", {kept[1]})});
   const std::string real =
       op->Reshape(op->Emit("Greater", {kept[0], c.lowest}), {-1});
@@ -333,7 +325,7 @@ std::pair<std::string, std::string> YoloEnds(OnnxOp* op, const YoloHead& head,
   const auto at = static_cast<size_t>(axis);
   const double scale = op->Float("scale_x_y", 1);
   const auto number = [&](double v) { return op->Const(v, head.dtype); };
-  std::string cells = op->Cast(Counting(op, head.extents[at]), head.dtype);
+  std::string cells = op->Cast(op->Counting(head.extents[at]), head.dtype);
   if (axis == 1) cells = op->Unsqueeze(cells, {1});
   const std::string grid = op->Cast(head.extents[at], head.dtype);
   const std::string inside =
@@ -425,9 +417,7 @@ void ConvertYoloBox(OnnxOp* op) {
 
 // The image of each roi: as many as the first counts are done before it.
 std::string ImagesOfRois(OnnxOp* op, const std::string& rois) {
-  const std::string count =
-      op->Emit("Gather", {op->Emit("Shape", {rois}), op->ConstInt(0)},
-               {{"axis", int64_t{0}}});
+  const std::string count = op->Extent(rois, 0);
   if (!op->Has("RoisNum")) {
     if (op->ShapeOf("X").empty() || op->ShapeOf("X")[0] != 1)
       op->Fail(Unimplemented(
@@ -439,7 +429,7 @@ std::string ImagesOfRois(OnnxOp* op, const std::string& rois) {
   const std::string ends = op->Emit(
       "CumSum", {op->Cast(op->In("RoisNum"), DType::kInt64), op->ConstInt(0)});
   const std::string done = op->Emit(
-      "Not", {op->Emit("Less", {op->Unsqueeze(Counting(op, count), {1}),
+      "Not", {op->Emit("Less", {op->Unsqueeze(op->Counting(count), {1}),
                                 op->Unsqueeze(ends, {0})})});
   return op->Reduce("ReduceSum", op->Cast(done, DType::kInt64), {1}, false);
 }

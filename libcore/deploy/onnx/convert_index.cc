@@ -169,10 +169,7 @@ void ConvertWhere(OnnxOp* op) {
 
 // The numbers 0, 1, ... along one of the last two axes of x, before opset 14.
 std::string Places(OnnxOp* op, const std::string& x, int64_t axis) {
-  const std::string extent =
-      op->Emit("Gather", {op->Emit("Shape", {x}), op->ConstInt(axis)},
-               {{"axis", int64_t{0}}});
-  return op->Emit("Range", {op->ConstInt(0), extent, op->ConstInt(1)});
+  return op->Counting(op->Extent(x, axis));
 }
 
 // Slice i of an axis is element i / Repeats of the input's.
@@ -185,12 +182,8 @@ void ConvertRepeatInterleave(OnnxOp* op) {
   const int64_t dim = op->Int("dim", 0);
   const int64_t axis = dim < 0 ? dim + op->Rank("X") : dim;
   const std::string repeats = op->ConstInt(op->Int("Repeats", 1));
-  const std::string extent =
-      op->Emit("Gather", {op->Emit("Shape", {x}), op->ConstInt(axis)},
-               {{"axis", int64_t{0}}});
-  const std::string places = op->Emit(
-      "Range",
-      {op->ConstInt(0), op->Emit("Mul", {extent, repeats}), op->ConstInt(1)});
+  const std::string places =
+      op->Counting(op->Emit("Mul", {op->Extent(x, axis), repeats}));
   op->Give("Out", "Gather", {x, op->Emit("Div", {places, repeats})},
            {{"axis", axis}});
 }
@@ -211,10 +204,8 @@ void ConvertSequenceMask(OnnxOp* op) {
     width = most >= 0 ? op->ConstInt(most)
                       : op->Reduce("ReduceMax", lengths, {}, false);
   }
-  const std::string places =
-      op->Emit("Range", {op->ConstInt(0), width, op->ConstInt(1)});
-  const std::string below =
-      op->Emit("Less", {places, op->Unsqueeze(lengths, {op->Rank("X")})});
+  const std::string below = op->Emit(
+      "Less", {op->Counting(width), op->Unsqueeze(lengths, {op->Rank("X")})});
   op->Give("Y", "Cast", {below},
            {{"to", OnnxElementType(op->OutVar("Y").dtype)}});
 }

@@ -168,10 +168,7 @@ std::string PlacesAlong(OnnxOp* op, const std::string& x, size_t i,
     std::iota(numbers.begin(), numbers.end(), 0);
     all = op->ConstInts(numbers);
   } else {
-    const std::string extent =
-        op->Emit("Gather", {op->Emit("Shape", {x}), op->ConstInt(axis)},
-                 {{"axis", int64_t{0}}});
-    all = op->Emit("Range", {op->ConstInt(0), extent, op->ConstInt(1)});
+    all = op->Counting(op->Extent(x, axis));
   }
   const std::string start = Bound(op, "StartsTensorList", "starts", i);
   const std::string step = Bound(op, "StepsTensorList", "steps", i);

@@ -237,6 +237,15 @@ std::string OnnxOp::ConstFloats(const std::vector<float>& values) {
 
 std::string OnnxOp::Scalar(const std::string& x) { return Reshape(x, {}); }
 
+std::string OnnxOp::Extent(const std::string& x, int64_t axis) {
+  return Emit("Gather", {Emit("Shape", {x}), ConstInt(axis)},
+              {{"axis", int64_t{0}}});
+}
+
+std::string OnnxOp::Counting(const std::string& count) {
+  return Emit("Range", {ConstInt(0), count, ConstInt(1)});
+}
+
 std::string OnnxOp::ConstInt(int64_t value) {
   return ConstArray(MakeArray({}, std::vector<int64_t>{value}));
 }

@@ -116,6 +116,10 @@ class OnnxOp {
                   const std::string& mode, double value, DType dtype);
   /// A tensor of one element as a scalar.
   std::string Scalar(const std::string& x);
+  /// The extent of an axis of x when the graph runs, an int64 scalar.
+  std::string Extent(const std::string& x, int64_t axis);
+  /// The int64 numbers 0, 1, ... below a scalar.
+  std::string Counting(const std::string& count);
   std::string Slice(const std::string& x, const std::vector<int64_t>& axes,
                     const std::vector<int64_t>& starts,
                     const std::vector<int64_t>& ends);
