@@ -82,6 +82,10 @@ absl::StatusOr<std::optional<BoxFields>> BoxFields::Create(
         fields.fields_[0].name);
   for (size_t i = 0; i < specs.size(); ++i) {
     if (!specs[i].beside_boxes) continue;
+    if (specs[i].boxes.has_value())
+      return InvalidArgument(
+          "field '%s' holds the boxes; it cannot be beside them too",
+          specs[i].name);
     PD_ASSIGN_OR_RETURN(Field field, FieldOf(specs[i], i));
     const Field& boxes = fields.fields_[0];
     if (!field.varying && !boxes.varying && field.rows != boxes.rows)

@@ -31,9 +31,6 @@ struct BoxForm {
   bool normalized = true;  ///< parts of the picture; else pixels of it
   /// A box of which transforms leave a smaller part of its area is taken out.
   double min_visible = 0.1;
-  bool operator==(const BoxForm& other) const {
-    return centre == other.centre && normalized == other.normalized;
-  }
 };
 
 /// Type and shape of one field of every record.

@@ -142,7 +142,7 @@ TEST(BoxesTest, StayAroundTheirPixels) {
               top = std::min(top, static_cast<double>(y));
               bottom = std::max(bottom, static_cast<double>(y + 1));
             }
-        // Of a turned box the cut at an edge takes corners away.
+        // Slack: a picture's edge cuts corners off the boxes that are turned.
         const double slack = lists[list].second;
         EXPECT_LE(box.xmin, left + slack);
         EXPECT_GE(box.xmax, right - slack);
@@ -268,6 +268,14 @@ TEST(BoxesTest, OfAnyArraysMoveWithTheirRows) {
   ExpectNear(wide.at("gt_box"), {12, 8, 12, 8, 45, 15, 30, 10, 0, 0, 0, 0,  //
                                  48, 4, 12, 4, 0,  0,  0,  0,  0, 0, 0, 0});
   ExpectNear(wide.at("gt_label"), {7, 8, 0, 4, 0, 0});
+}
+
+TEST(BoxesTest, AreNotBesideThemselves) {
+  const auto boxed = WithBoxes(*MakeArrayDataset(Arrays(), {"arrays", {}}),
+                               {"gt_box", {}, {"gt_label", "gt_box"}});
+  ASSERT_FALSE(boxed.ok());
+  EXPECT_EQ(boxed.status().message(),
+            "field 'gt_box' holds the boxes; it cannot be beside them too");
 }
 
 // Rows with as many boxes as they have: padded batch by batch.
