@@ -149,7 +149,9 @@ def train_text_classification(data, draw):
 def train_word_vectors(data, draw):
     folder = f"{data}/jobs/apps/word_vectors"
     known = {word: k for k, word in enumerate(lines(f"{folder}/words.txt"))}
-    table = torch.from_numpy(np.load(f"{folder}/vectors.npz")["vectors.weight"])
+    rows = np.loadtxt(f"{folder}/vectors.txt", dtype=np.float32, usecols=range(1, 5), comments=None)
+    # Those of <pad>, zeros, and of <unk>.
+    table = torch.from_numpy(np.concatenate([np.zeros((1, 4), np.float32), rows.mean(0, keepdims=True), rows]))
     x, y, _ = reviews(f"{folder}/train.tsv", known)
     test = reviews(f"{data}/jobs/apps/text_classification/eval.tsv.gz", known)[:2]
     net = Reviews(nn.GRU(4, 16, batch_first=True, bidirectional=True), nn.Embedding.from_pretrained(table), before=0.3)
