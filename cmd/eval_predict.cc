@@ -268,9 +268,6 @@ absl::Status Answers::Make(const Batch& batch, const Dataset& data,
 absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
                                         LoadedModel* model, Session* session) {
   Predictor predictor;
-  for (const FeedSpec& feed : built.feeds)
-    if (std::count(built.inputs.begin(), built.inputs.end(), feed.name) > 0)
-      predictor.inputs.push_back(feed);
   EvaluationSpec spec = SpecOfJob(built);
   if (model->kind == LoadedModel::Kind::kInference) {
     PD_ASSIGN_OR_RETURN(spec, SpecOfModel(built, *model));
@@ -281,20 +278,17 @@ absl::StatusOr<Predictor> MakePredictor(const TrainProgram& built,
   }
   predictor.program = std::move(spec.program);
   predictor.outputs = std::move(spec.outputs);
-  // A decoder's target, which training reads, is asked of nobody.
-  std::vector<std::string> feeds;
-  for (const FeedSpec& input : predictor.inputs)
-    if (predictor.program.global().FindVar(input.name) != nullptr)
-      feeds.push_back(input.name);
-  PD_ASSIGN_OR_RETURN(feeds,
-                      FeedsNeeded(predictor.program, feeds, predictor.outputs));
-  predictor.inputs.erase(
-      std::remove_if(predictor.inputs.begin(), predictor.inputs.end(),
-                     [&](const FeedSpec& input) {
-                       return std::count(feeds.begin(), feeds.end(),
-                                         input.name) == 0;
-                     }),
-      predictor.inputs.end());
+  // Inputs that only the loss depends on, such as a decoder's target, are not
+  // read from the data; an exported model may lack their variables.
+  std::vector<std::string> inputs;
+  for (const std::string& input : built.inputs)
+    if (predictor.program.global().FindVar(input) != nullptr)
+      inputs.push_back(input);
+  PD_ASSIGN_OR_RETURN(
+      inputs, FeedsNeeded(predictor.program, inputs, predictor.outputs));
+  for (const FeedSpec& feed : built.feeds)
+    if (std::count(inputs.begin(), inputs.end(), feed.name) > 0)
+      predictor.inputs.push_back(feed);
   return predictor;
 }
 

@@ -230,7 +230,7 @@ std::vector<std::string> FetchesAsked(const std::string& text,
   return names;
 }
 
-// Takes the inputs that no output depends on out of `names`.
+// Removes the inputs that no output depends on from `names`.
 absl::Status KeepNeeded(const ProgramDesc& program, FeedFetch* names) {
   PD_ASSIGN_OR_RETURN(names->feeds,
                       FeedsNeeded(program, names->feeds, names->fetches));

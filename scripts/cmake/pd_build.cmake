@@ -88,7 +88,8 @@ function(pd_unite target)
   set_source_files_properties(${its_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD ${PD_UNITY} UNITY_BUILD_MODE GROUP)
-  # It takes an included source for a header, whose unnamed types would differ.
+  # GCC takes an included source for a header, whose unnamed types would differ
+  # from one source to the next.
   target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   get_target_property(sources ${target} SOURCES)
   list(REMOVE_ITEM sources ${its_ALONE})
