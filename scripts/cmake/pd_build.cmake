@@ -5,7 +5,9 @@ add_library(pd_flags INTERFACE)
 target_compile_features(pd_flags INTERFACE cxx_std_17)
 target_include_directories(pd_flags INTERFACE
   ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-# The floor is AVX2; wider vectors are chosen at run time (Highway, oneDNN).
+# The floor is AVX2; wider vectors are chosen at run time (Highway, oneDNN). The
+# level of optimisation of a Release build is a target's property PD_OPTIMISE, 2
+# by default: an option -O of the target itself would stand before this one.
 target_compile_options(pd_flags INTERFACE
   -march=x86-64-v3 -Wall -Wextra -Werror=unused-result -Wno-missing-field-initializers
   $<$<CONFIG:Release>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:PD_OPTIMISE>>,$<TARGET_PROPERTY:PD_OPTIMISE>,2>>)
@@ -52,10 +54,11 @@ set(PD_STD_HEADERS <algorithm> <array> <cmath> <complex> <cstdint> <cstring>
   <absl/strings/str_format.h> <absl/strings/str_join.h>
   <absl/strings/str_split.h> <absl/strings/string_view.h>)
 
-# pd_precompiled(NAME [HEADERS h...] [OPTIONS o...] [LIBRARIES l...]): an object
-# library that holds those headers and HEADERS, compiled with OPTIONS.
+# pd_precompiled(NAME [OPTIMISE o] [HEADERS h...] [OPTIONS o...] [LIBRARIES l...]):
+# an object library that holds those headers and HEADERS, compiled with OPTIONS and
+# in a Release build at -Oo.
 function(pd_precompiled name)
-  cmake_parse_arguments(its "" "" "HEADERS;OPTIONS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(its "" "OPTIMISE" "HEADERS;OPTIONS;LIBRARIES" ${ARGN})
   set(source ${PROJECT_BINARY_DIR}/precompiled/${name}.cc)
   file(CONFIGURE OUTPUT ${source} CONTENT "// Its target compiles headers.\n")
   add_library(${name} OBJECT ${source})
@@ -63,13 +66,18 @@ function(pd_precompiled name)
     absl::status absl::statusor absl::strings absl::str_format ${its_LIBRARIES})
   target_compile_options(${name} PRIVATE ${its_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${PD_STD_HEADERS} ${its_HEADERS})
-  set_target_properties(${name} PROPERTIES PD_OPTIONS "${its_OPTIONS}")
+  set_target_properties(${name} PROPERTIES PD_OPTIONS "${its_OPTIONS}"
+    PD_OPTIMISE "${its_OPTIMISE}")
 endfunction()
 
 # pd_use_precompiled(TARGET NAME): TARGET takes the headers of pd_precompiled(NAME)
 # and is compiled with the same options, without which they would be no use.
 function(pd_use_precompiled target name)
   get_target_property(options ${name} PD_OPTIONS)
+  get_target_property(optimise ${name} PD_OPTIMISE)
+  if(optimise)
+    set_target_properties(${target} PROPERTIES PD_OPTIMISE ${optimise})
+  endif()
   target_compile_options(${target} PRIVATE ${options})
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
