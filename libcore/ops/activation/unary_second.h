@@ -42,6 +42,17 @@ SecondSlots SlotsOf() {
   return slots;
 }
 
+/// The step of a second gradient op. A null row function: the op does not make
+/// dv. Rows are (v, ddX, dOut or dX) -> dv and (v, ddX) -> ddOut.
+absl::StatusOr<Step> BindSecondRows(BindContext* context,
+                                    const SecondSlots& slots,
+                                    MakeUnaryRowFn make_dv,
+                                    MakeUnaryRowFn make_ddout);
+/// The op, which follows gradient ops with slots X or Out, Out@GRAD and X@GRAD.
+OpDef MakeSecond(const std::string& type, const SecondSlots& slots,
+                 const UnaryAttrs& attrs);
+GradMaker SecondMaker(std::string type, SecondSlots slots);
+
 template <template <typename> class Function>
 absl::Status InferSecond(InferContext* context) {
   const SecondSlots slots = SlotsOf<Function>();
@@ -53,64 +64,32 @@ absl::Status InferSecond(InferContext* context) {
 }
 
 template <template <typename> class Function, UnaryTypes kTypes>
-absl::StatusOr<Step> BindSecond(BindContext* context) {
-  constexpr bool kBends = HasD2<Function<float>>::value;
-  const SecondSlots slots = SlotsOf<Function>();
-  const std::string with_slot = kBends ? slots.with : "grad_x@GRAD";
-  const Tensor* like = context->Input("grad_x@GRAD");
-  for (const std::string& slot : {slots.v, with_slot})
-    PD_RETURN_IF_ERROR(
-        ExpectElements(*context, slot, like->dtype(), like->size()));
-  Upcaster upcaster(context);
-  Tensor* v = upcaster.In(context->Input(slots.v));
-  Tensor* ddx = upcaster.In(context->Input("grad_x@GRAD"));
-  Tensor* with = upcaster.In(context->Input(with_slot));
-  Tensor* ddout = upcaster.Out(context->Output(GradName(slots.dout)));
-  Tensor* dv =
-      kBends ? upcaster.Out(context->Output(GradName(slots.v))) : nullptr;
-  return upcaster.Wrap(
-      Dispatch<kTypes>(ddx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-        using T = typename decltype(tag)::type;
-        return Step([=, n = ddx->size(),
-                     f = Function<T>{context->op()}](const RunContext&) {
-          const T *at = v->data<T>(), *d = ddx->data<T>();
-          if constexpr (kBends)
-            for (int64_t i = 0; dv != nullptr && i < n; ++i)
-              dv->data<T>()[i] = static_cast<T>(Conj<T>(d[i] * f.D2(at[i])) *
-                                                with->data<T>()[i]);
-          for (int64_t i = 0; ddout != nullptr && i < n; ++i)
-            ddout->data<T>()[i] = static_cast<T>(d[i] * f.D(at[i]));
-          return absl::OkStatus();
+absl::StatusOr<RowFunction> SecondOfV(DType dtype, const OpDesc& op) {
+  return Dispatch<kTypes>(dtype, [&](auto tag) -> absl::StatusOr<RowFunction> {
+    using T = typename decltype(tag)::type;
+    return RowFunction::Of<T, T, T, T>(
+        [f = Function<T>{op}](T v, T ddx, T with) {
+          return Conj<T>(ddx * f.D2(v)) * with;
         });
-      }));
+  });
 }
 
-// The second gradient op of a gradient op with slots X or Out, Out@GRAD and
-// X@GRAD.
-inline GradMaker SecondMaker(std::string type, SecondSlots slots) {
-  return
-      [type, slots](
-          const GradRequest& request) -> absl::StatusOr<std::vector<OpDesc>> {
-        const OpDesc& grad = request.op;
-        const std::string v = grad.In(slots.v), dout = grad.In("Out@GRAD");
-        const bool want_v = !slots.with.empty() && request.needs_grad(v);
-        const bool want_dout = request.needs_grad(dout);
-        std::vector<OpDesc> ops;
-        if (!want_v && !want_dout) return ops;
-        OpDesc op;
-        op.type = type;
-        op.attrs = grad.attrs;
-        op.SetInput(slots.v, {v});
-        if (slots.with == "grad_x")
-          op.SetInput("grad_x", {grad.Out("X@GRAD")});
-        else if (!slots.with.empty())
-          op.SetInput(slots.with, {dout});
-        op.SetInput("grad_x@GRAD", {GradName(grad.Out("X@GRAD"))});
-        if (want_v) op.SetOutput(GradName(slots.v), {GradName(v)});
-        if (want_dout) op.SetOutput(GradName(slots.dout), {GradName(dout)});
-        ops.push_back(std::move(op));
-        return ops;
-      };
+template <template <typename> class Function, UnaryTypes kTypes>
+absl::StatusOr<RowFunction> SecondOfDOut(DType dtype, const OpDesc& op) {
+  return Dispatch<kTypes>(dtype, [&](auto tag) -> absl::StatusOr<RowFunction> {
+    using T = typename decltype(tag)::type;
+    return RowFunction::Of<T, T, T>(
+        [f = Function<T>{op}](T v, T ddx) { return ddx * f.D(v); });
+  });
+}
+
+template <template <typename> class Function, UnaryTypes kTypes>
+absl::StatusOr<Step> BindSecond(BindContext* context) {
+  MakeUnaryRowFn make_dv = nullptr;
+  if constexpr (HasD2<Function<float>>::value)
+    make_dv = SecondOfV<Function, kTypes>;
+  return BindSecondRows(context, SlotsOf<Function>(), make_dv,
+                        SecondOfDOut<Function, kTypes>);
 }
 
 }  // namespace unary_internal
@@ -124,17 +103,13 @@ absl::Status AddUnaryTwice(OpRegistry* registry, const std::string& type,
                            const UnaryAttrs& attrs = {},
                            bool both_slots = false) {
   namespace in = unary_internal;
-  auto [op, grad] = in::MakeUnary<Function, kTypes>(type, attrs, both_slots);
+  auto [op, grad] =
+      in::MakeUnary(type, in::PartsOf<Function, kTypes>(), attrs, both_slots);
   const in::SecondSlots slots = in::SlotsOf<Function>();
   grad.Grad(in::SecondMaker(second_type, slots));
-  OpDef second(second_type);
-  second.Input(slots.v).Input("grad_x@GRAD");
-  if (!slots.with.empty()) second.Input(slots.with);
-  if (!slots.with.empty()) second.OptionalOutput(GradName(slots.v));
-  second.OptionalOutput(GradName(slots.dout));
+  OpDef second = in::MakeSecond(second_type, slots, attrs);
   second.Infer(in::InferSecond<Function>).NoGrad();
   second.Reference(in::BindSecond<Function, kTypes>);
-  for (const auto& [name, value] : attrs) second.Attr(name, value);
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
   return registry->Add(std::move(second));

@@ -131,8 +131,10 @@ absl::StatusOr<Step> BindAtan2Grad(BindContext* context) {
       const Shape& part = of_x ? b.x : b.y;
       Tensor* whole =
           part == b.out ? to : context->Scratch(sizeof(T) * loop.size());
-      Step sum =
-          part == b.out ? Step() : BroadcastSumStep<T>(b.out, part, whole, to);
+      Step sum;
+      if (part != b.out) {
+        PD_ASSIGN_OR_RETURN(sum, BroadcastSumStep(b.out, part, whole, to));
+      }
       steps.push_back([=](const RunContext& run) {
         Atan2Part<T>(loop, *x, *y, *dout, of_x, whole->data<T>());
         return sum != nullptr ? sum(run) : absl::OkStatus();

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back of a broadcast: a gradient of the result's shape is summed over
-// what an operand was repeated along.
+// the axes along which an operand was repeated.
 #ifndef PD_LIBCORE_OPS_ELEMENTWISE_BROADCAST_SUM_H_
 #define PD_LIBCORE_OPS_ELEMENTWISE_BROADCAST_SUM_H_
 
-#include <vector>
-
+#include "absl/status/statusor.h"
 #include "libcore/ops/bind_context.h"
-#include "libcore/ops/common/computed.h"
-#include "libcore/ops/common/reduce_loop.h"
 
 namespace pd {
 
-/// The step that sums `from`, of extents `full`, to `to`, of extents `part`
-/// (ones where it was broadcast), with the sign.
-template <typename T>
-Step BroadcastSumStep(const Shape& full, const Shape& part, Tensor* from,
-                      Tensor* to, bool negative = false) {
-  std::vector<bool> reduce(full.size());
-  for (size_t i = 0; i < full.size(); ++i)
-    reduce[i] = part[i] == 1 && full[i] != 1;
-  return [plan = MakeReducePlan(full, reduce), from, to,
-          negative](const RunContext&) {
-    T* result = to->data<T>();
-    Reduce(plan, from->data<T>(), SumReducer<T, Computed<T>>(),
-           [&](int64_t i, auto total) {
-             result[i] = Stored<T>(negative ? -total : total);
-           });
-    return absl::OkStatus();
-  };
-}
+/// The step that sums `from`, elements of the dtype of `to` with extents
+/// `full`, to `to`, with extents `part` (ones where it was broadcast), with
+/// the sign. Unimplemented for a dtype that has no gradients.
+absl::StatusOr<Step> BroadcastSumStep(const Shape& full, const Shape& part,
+                                      Tensor* from, Tensor* to,
+                                      bool negative = false);
 
 }  // namespace pd
 

@@ -12,10 +12,9 @@
 #include <type_traits>
 
 #include "libcore/base/dispatch.h"
-#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
-#include "libcore/ops/common/strided_loop.h"
+#include "libcore/ops/common/element_rows.h"
 #include "libcore/ops/common/upcast.h"
 #include "libcore/ops/registry.h"
 
@@ -158,37 +157,34 @@ absl::Status InferTwo(InferContext* context) {
   return absl::OkStatus();
 }
 
-template <typename Op, bool kBits>
-absl::StatusOr<Step> BindTwo(BindContext* context) {
+absl::StatusOr<Step> BindRows(BindContext* context, MakeRowFn make) {
   Upcaster upcaster(context);
   Tensor* x = upcaster.In(context->Input("X"));
-  Tensor* y = upcaster.In(context->Input("Y"));
   Tensor* out = context->Output("Out");
+  PD_ASSIGN_OR_RETURN(const RowFunction row, make(x->dtype()));
+  if (context->InputCount("Y") == 0)
+    return upcaster.Wrap(ElementStep(row, {x}, out));
+  Tensor* y = upcaster.In(context->Input("Y"));
   PD_ASSIGN_OR_RETURN(
       const Broadcast b,
       BroadcastShapes(x->shape(), y->shape(),
                       context->op().AttrOr<int32_t>("axis", -1)));
-  const StridedLoop<3> loop = BroadcastLoop(b);
-  return upcaster.Wrap(DispatchCompareOperands<kBits>(
-      x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+  return upcaster.Wrap(BroadcastStep(row, b, x, y, out));
+}
+
+template <typename Op, bool kBits>
+absl::StatusOr<RowFunction> RowOfTwo(DType dtype) {
+  return DispatchCompareOperands<kBits>(
+      dtype, [](auto tag) -> absl::StatusOr<RowFunction> {
         using T = typename decltype(tag)::type;
-        using Out = std::conditional_t<kBits, T, bool>;
-        return Step([x, y, out, loop](const RunContext&) {
-          const int64_t sx = loop.row_strides()[0], sy = loop.row_strides()[1];
-          ParallelFor(
-              loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-                loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
-                  const T* p = x->data<T>() + at[0];
-                  const T* q = y->data<T>() + at[1];
-                  Out* to = out->data<Out>() + at[2];
-#pragma omp simd
-                  for (int64_t j = 0; j < n; ++j)
-                    to[j] = Op::F(p[j * sx], q[j * sy]);
-                });
-              });
-          return absl::OkStatus();
-        });
-      }));
+        return RowFunction::Of<std::conditional_t<kBits, T, bool>, T, T>(
+            [](T x, T y) { return Op::F(x, y); });
+      });
+}
+
+template <typename Op, bool kBits>
+absl::StatusOr<Step> BindTwo(BindContext* context) {
+  return BindRows(context, RowOfTwo<Op, kBits>);
 }
 
 template <bool kBits>
@@ -199,23 +195,18 @@ absl::Status InferOne(InferContext* context) {
 }
 
 template <typename Op, bool kBits>
-absl::StatusOr<Step> BindOne(BindContext* context) {
-  Upcaster upcaster(context);
-  Tensor* x = upcaster.In(context->Input("X"));
-  Tensor* out = context->Output("Out");
-  return upcaster.Wrap(DispatchCompareOperands<kBits>(
-      x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+absl::StatusOr<RowFunction> RowOfOne(DType dtype) {
+  return DispatchCompareOperands<kBits>(
+      dtype, [](auto tag) -> absl::StatusOr<RowFunction> {
         using T = typename decltype(tag)::type;
-        using Out = std::conditional_t<kBits, T, bool>;
-        return Step([x, out, n = x->size()](const RunContext&) {
-          const T* in = x->data<T>();
-          Out* result = out->data<Out>();
-          ParallelFor(n, kElementGrain, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) result[i] = Op::F(in[i]);
-          });
-          return absl::OkStatus();
-        });
-      }));
+        return RowFunction::Of<std::conditional_t<kBits, T, bool>, T>(
+            [](T x) { return Op::F(x); });
+      });
+}
+
+template <typename Op, bool kBits>
+absl::StatusOr<Step> BindOne(BindContext* context) {
+  return BindRows(context, RowOfOne<Op, kBits>);
 }
 
 absl::Status InferWhole(InferContext* context) {

@@ -231,8 +231,10 @@ absl::StatusOr<Step> BindComplexGrad(BindContext* context) {
       if (to == nullptr) continue;
       const Shape& part = real ? b.x : b.y;
       Tensor* whole = part == b.out ? to : context->Scratch(bytes);
-      Step sum =
-          part == b.out ? Step() : BroadcastSumStep<R>(b.out, part, whole, to);
+      Step sum;
+      if (part != b.out) {
+        PD_ASSIGN_OR_RETURN(sum, BroadcastSumStep(b.out, part, whole, to));
+      }
       steps.push_back([=](const RunContext& run) {
         const auto* d = dout->data<std::complex<R>>();
         for (int64_t i = 0, n = dout->size(); i < n; ++i)

@@ -18,6 +18,7 @@
 // repeated along. Division of integers truncates, mod and floordiv have the
 // sign of the divisor, and a zero divisor is an error. mod and floordiv have
 // no gradient.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -25,11 +26,11 @@
 #include <type_traits>
 
 #include "libcore/base/dispatch.h"
-#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/element_rows.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/common/strided_loop.h"
 #include "libcore/ops/common/upcast.h"
@@ -215,27 +216,6 @@ struct FloorDiv {
   }
 };
 
-template <typename T>
-using Ptr = const T*;
-
-// out[j] = f(x[j or 0], y[j or 0]): a row of a broadcast loop.
-template <typename T, typename F>
-void Row(Ptr<T> x, int64_t sx, Ptr<T> y, int64_t sy, T* out, int64_t n,
-         const F& f) {
-  if (sx == 1 && sy == 1) {
-#pragma omp simd
-    for (int64_t j = 0; j < n; ++j) out[j] = f(x[j], y[j]);
-  } else if (sy == 0) {
-    const T b = y[0];
-#pragma omp simd
-    for (int64_t j = 0; j < n; ++j) out[j] = f(x[j], b);
-  } else {
-    const T a = x[0];
-#pragma omp simd
-    for (int64_t j = 0; j < n; ++j) out[j] = f(a, y[j]);
-  }
-}
-
 // Ops without the attribute (fmax, fmin, heaviside) line up the last axes.
 int64_t AxisOf(const OpDesc& op) { return op.AttrOr<int32_t>("axis", -1); }
 
@@ -284,19 +264,32 @@ absl::StatusOr<Broadcast> BroadcastOf(BindContext* context) {
                          context->Input("Y")->shape(), AxisOf(context->op()));
 }
 
-template <typename T>
-absl::Status CheckDivisor(const Tensor* y) {
-  if constexpr (std::is_integral_v<T>) {
-    const T* values = y->data<T>();
-    for (int64_t i = 0, n = y->size(); i < n; ++i)
-      if (values[i] == T(0))
-        return InvalidArgument("element %d of the divisor Y is 0", i);
-  }
-  return absl::OkStatus();
+// Integers are divided by no 0.
+absl::Status CheckDivisor(const Tensor& y) {
+  if (!IsInteger(y.dtype())) return absl::OkStatus();
+  return DispatchTypes<int32_t, int64_t, int16_t, int8_t, uint8_t>(
+      y.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        const T* values = y.data<T>();
+        const T* zero = std::find(values, values + y.size(), T(0));
+        if (zero == values + y.size()) return absl::OkStatus();
+        return InvalidArgument("element %d of the divisor Y is 0",
+                               zero - values);
+      });
 }
 
 template <typename Op>
-absl::StatusOr<Step> BindBinary(BindContext* context) {
+absl::StatusOr<RowFunction> ForwardRow(DType dtype) {
+  return DispatchElementwiseOperands<Op>(
+      dtype, [](auto tag) -> absl::StatusOr<RowFunction> {
+        using T = typename decltype(tag)::type;
+        return RowFunction::Of<T, T, T>(
+            [](T x, T y) { return Op::Forward(x, y); });
+      });
+}
+
+absl::StatusOr<Step> BindForward(BindContext* context, MakeRowFn make,
+                                 bool divides) {
   for (const char* slot : {"X", "Y"})
     if (context->Input(slot)->shape() == context->Output("Out")->shape())
       context->MayShare(context->Input(slot), context->Output("Out"));
@@ -305,83 +298,67 @@ absl::StatusOr<Step> BindBinary(BindContext* context) {
   Tensor* y = upcaster.In(context->Input("Y"));
   Tensor* out = upcaster.Out(context->Output("Out"));
   PD_ASSIGN_OR_RETURN(const Broadcast b, BroadcastOf(context));
-  const auto bind = [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    return Step([x, y, out, loop = BroadcastLoop(b)](const RunContext&) {
-      if constexpr (kDivides<Op>) PD_RETURN_IF_ERROR(CheckDivisor<T>(y));
-      const auto stride = loop.row_strides();
-      ParallelFor(loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-        loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
-          Row(x->data<T>() + at[0], stride[0], y->data<T>() + at[1], stride[1],
-              out->data<T>() + at[2], n,
-              [](T p, T q) { return static_cast<T>(Op::Forward(p, q)); });
-        });
-      });
-      return absl::OkStatus();
-    });
-  };
-  return upcaster.Wrap(DispatchElementwiseOperands<Op>(x->dtype(), bind));
+  PD_ASSIGN_OR_RETURN(const RowFunction row, make(x->dtype()));
+  Step step = BroadcastStep(row, b, x, y, out);
+  if (divides && IsInteger(y->dtype()))
+    step = [y, step](const RunContext& run) -> absl::Status {
+      PD_RETURN_IF_ERROR(CheckDivisor(*y));
+      return step(run);
+    };
+  return upcaster.Wrap(std::move(step));
 }
 
-// The tensors that the gradient of one operand is computed from.
+template <typename Op>
+absl::StatusOr<Step> BindBinary(BindContext* context) {
+  return BindForward(context, ForwardRow<Op>, kDivides<Op>);
+}
+
+// The tensors that the gradient of one operand is computed from, and the rows
+// of it: (x, y, out, dout).
 struct GradOperands {
-  Tensor *x, *y, *out, *dout;  // out only for Div; else null
-  StridedLoop<3> loop;
+  Tensor *x, *y, *out, *dout;  // out is dout where the op does not read it
+  Broadcast b;
+  StridedLoop<3> loop;  // like x; like y; like out
+
+  Step Compute(const RowFunction& row, Tensor* to) const {
+    const DType dtype = dout->dtype();
+    return LoopStep(
+        row, loop,
+        {{x, 0, dtype}, {y, 1, dtype}, {out, 2, dtype}, {dout, 2, dtype}},
+        {to, 2, dtype});
+  }
 };
 
-// The gradient before it is summed, in the shape of Out.
-template <typename T, typename F>
-void WholeGrad(const GradOperands& g, T* result, const F& f) {
-  const auto stride = g.loop.row_strides();
-  ParallelFor(g.loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-    g.loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
-      const T* x = g.x->data<T>() + at[0];
-      const T* y = g.y->data<T>() + at[1];
-      const T* dout = g.dout->data<T>() + at[2];
-      const T* out = g.out != nullptr ? g.out->data<T>() + at[2] : dout;
-      T* to = result + at[2];
-      if (stride[0] == 1 && stride[1] == 1) {
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) to[j] = f(x[j], y[j], out[j], dout[j]);
-      } else if (stride[1] == 0) {
-        const T b = y[0];
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) to[j] = f(x[j], b, out[j], dout[j]);
-      } else {
-        const T a = x[0];
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) to[j] = f(a, y[j], out[j], dout[j]);
-      }
-    });
-  });
-}
+// An operand's gradient: a multiple of dOut by 1 or -1, or of rows.
+struct OperandGrad {
+  int multiple;  // of dOut; 0: `make` makes rows
+  MakeRowFn make;
+};
 
 // The step that makes one operand's gradient; null when it is dOut itself.
-template <typename T, typename F>
 absl::StatusOr<Step> BindOneGrad(BindContext* context, Upcaster* upcaster,
-                                 const GradOperands& g, const Broadcast& b,
-                                 bool of_x, int linear, const F& f) {
+                                 const GradOperands& g, bool of_x,
+                                 const OperandGrad& grad) {
   Tensor* to = context->Output(of_x ? "X@GRAD" : "Y@GRAD");
   if (to == nullptr) return Step();
-  const Shape& part = of_x ? b.x : b.y;
-  if (part == b.out && linear == 1) {
+  const Shape& part = of_x ? g.b.x : g.b.y;
+  const bool whole = part == g.b.out;
+  if (whole && grad.multiple == 1) {
     context->Alias(context->Input("Out@GRAD"), to);
     return Step();
   }
   to = upcaster->Out(to);
-  if (part == b.out) {
-    return Step([g, to, f](const RunContext&) {
-      WholeGrad(g, to->data<T>(), f);
-      return absl::OkStatus();
-    });
-  }
-  if (linear != 0)
-    return BroadcastSumStep<T>(b.out, part, g.dout, to, linear < 0);
-  Tensor* whole =
-      context->Scratch(sizeof(T) * static_cast<size_t>(NumElements(b.out)));
-  Step sum = BroadcastSumStep<T>(b.out, part, whole, to, false);
-  return Step([g, whole, f, sum](const RunContext& run) {
-    WholeGrad(g, whole->data<T>(), f);
+  if (!whole && grad.multiple != 0)
+    return BroadcastSumStep(g.b.out, part, g.dout, to, grad.multiple < 0);
+  PD_ASSIGN_OR_RETURN(const RowFunction row, grad.make(g.dout->dtype()));
+  if (whole) return g.Compute(row, to);
+  // In the shape of Out, before it is summed.
+  Tensor* unsummed = context->Scratch(
+      SizeOf(g.dout->dtype()) * static_cast<size_t>(NumElements(g.b.out)));
+  PD_ASSIGN_OR_RETURN(Step sum, BroadcastSumStep(g.b.out, part, unsummed, to));
+  return Step([compute = g.Compute(row, unsummed),
+               sum](const RunContext& run) -> absl::Status {
+    PD_RETURN_IF_ERROR(compute(run));
     return sum(run);
   });
 }
@@ -400,60 +377,75 @@ absl::Status CheckGradInputs(const BindContext& context) {
   return ExpectInput(context, "Out", dout->dtype(), dout->shape());
 }
 
-template <typename Op>
-absl::StatusOr<Step> BindBinaryGrad(BindContext* context) {
+// The inputs that the gradient op reads, and how it makes both gradients.
+struct GradRule {
+  bool reads_operands, reads_out;
+  OperandGrad of_x, of_y;
+};
+
+absl::StatusOr<Step> BindGradient(BindContext* context, const GradRule& rule) {
   PD_RETURN_IF_ERROR(CheckGradInputs(*context));
-  constexpr bool kAdd = std::is_same_v<Op, AddFunctor>;
-  constexpr bool kLinear = kAdd || std::is_same_v<Op, SubFunctor>;
   Upcaster upcaster(context);
   GradOperands g;
   g.x = context->Input("X");
   g.y = context->Input("Y");
   g.dout = upcaster.In(context->Input("Out@GRAD"));
-  g.out = std::is_same_v<Op, DivFunctor> ? upcaster.In(context->Input("Out"))
-                                         : nullptr;
-  PD_ASSIGN_OR_RETURN(const Broadcast b, BroadcastOf(context));
-  if (b.out != g.dout->shape())
+  g.out = rule.reads_out ? upcaster.In(context->Input("Out")) : g.dout;
+  PD_ASSIGN_OR_RETURN(g.b, BroadcastOf(context));
+  if (g.b.out != g.dout->shape())
     return InvalidArgument("Out@GRAD has shape %s; X and Y make %s",
-                           ToString(g.dout->shape()), ToString(b.out));
-  g.loop = BroadcastLoop(b);
-  if (kLinear) {  // X and Y are not read; dOut stands in for them
+                           ToString(g.dout->shape()), ToString(g.b.out));
+  g.loop = BroadcastLoop(g.b);
+  if (rule.reads_operands) {
+    g.x = upcaster.In(g.x);
+    g.y = upcaster.In(g.y);
+  } else {  // dOut stands in for them
     context->NoBuffer(g.x);
     context->NoBuffer(g.y);
     g.x = g.y = g.dout;
-    g.loop = BroadcastLoop({b.out, b.out, b.out});
-  } else {
-    g.x = upcaster.In(g.x);
-    g.y = upcaster.In(g.y);
+    g.loop = BroadcastLoop({g.b.out, g.b.out, g.b.out});
   }
   // The last step to read dOut may write over it.
   Tensor* last = context->Output("Y@GRAD");
   if (last == nullptr) last = context->Output("X@GRAD");
-  if (last != nullptr && last->shape() == b.out)
+  if (last != nullptr && last->shape() == g.b.out)
     context->MayShare(context->Input("Out@GRAD"), last);
-  const auto bind = [&](auto tag) -> absl::StatusOr<Step> {
+  PD_ASSIGN_OR_RETURN(const Step x_step,
+                      BindOneGrad(context, &upcaster, g, true, rule.of_x));
+  PD_ASSIGN_OR_RETURN(const Step y_step,
+                      BindOneGrad(context, &upcaster, g, false, rule.of_y));
+  if (x_step == nullptr) return upcaster.Wrap(y_step);
+  if (y_step == nullptr) return upcaster.Wrap(x_step);
+  return upcaster.Wrap(
+      Step([x_step, y_step](const RunContext& run) -> absl::Status {
+        PD_RETURN_IF_ERROR(x_step(run));
+        return y_step(run);
+      }));
+}
+
+template <typename Op, bool kOfX>
+absl::StatusOr<RowFunction> GradRow(DType dtype) {
+  const auto make = [](auto tag) -> absl::StatusOr<RowFunction> {
     using T = typename decltype(tag)::type;
-    PD_ASSIGN_OR_RETURN(
-        Step x_step,
-        BindOneGrad<T>(context, &upcaster, g, b, true, kLinear ? 1 : 0,
-                       [](T x, T y, T o, T d) { return Op::DX(x, y, o, d); }));
-    PD_ASSIGN_OR_RETURN(
-        Step y_step,
-        BindOneGrad<T>(context, &upcaster, g, b, false,
-                       kAdd ? 1 : (kLinear ? -1 : 0),
-                       [](T x, T y, T o, T d) { return Op::DY(x, y, o, d); }));
-    if (x_step == nullptr) return y_step;
-    if (y_step == nullptr) return x_step;
-    return Step([x_step, y_step](const RunContext& run) {
-      PD_RETURN_IF_ERROR(x_step(run));
-      return y_step(run);
+    return RowFunction::Of<T, T, T, T, T>([](T x, T y, T out, T dout) {
+      return kOfX ? Op::DX(x, y, out, dout) : Op::DY(x, y, out, dout);
     });
   };
   if constexpr (kArithmetic<Op>)
-    return upcaster.Wrap(DispatchArithmetic(g.dout->dtype(), bind));
+    return DispatchArithmetic(dtype, make);
   else
-    return upcaster.Wrap(
-        DispatchElementwiseOperands<Op>(g.dout->dtype(), bind));
+    return DispatchElementwiseOperands<Op>(dtype, make);
+}
+
+template <typename Op>
+absl::StatusOr<Step> BindBinaryGrad(BindContext* context) {
+  constexpr bool kAdd = std::is_same_v<Op, AddFunctor>;
+  constexpr bool kLinear = kAdd || std::is_same_v<Op, SubFunctor>;
+  return BindGradient(context,
+                      {!kLinear,
+                       std::is_same_v<Op, DivFunctor>,
+                       {kLinear ? 1 : 0, GradRow<Op, true>},
+                       {kAdd ? 1 : (kLinear ? -1 : 0), GradRow<Op, false>}});
 }
 
 template <typename Op>

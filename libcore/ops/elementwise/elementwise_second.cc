@@ -143,41 +143,47 @@ void Fill(const Operands& o, T* to, const F& f) {
 
 // The step for one output whose extents are `part` in Out's rank.
 template <typename T, typename F>
-Step OneStep(BindContext* context, const Operands& o, Tensor* to,
-             const Shape& part, const F& f) {
+absl::StatusOr<Step> OneStep(BindContext* context, const Operands& o,
+                             Tensor* to, const Shape& part, const F& f) {
   if (part == o.b.out)
-    return [o, to, f](const RunContext&) {
+    return Step([o, to, f](const RunContext&) {
       Fill<T>(o, to->data<T>(), f);
       return absl::OkStatus();
-    };
+    });
   Tensor* whole =
       context->Scratch(sizeof(T) * static_cast<size_t>(o.loop.size()));
-  return [o, whole, f, sum = BroadcastSumStep<T>(o.b.out, part, whole, to)](
-             const RunContext& run) {
+  PD_ASSIGN_OR_RETURN(const Step sum,
+                      BroadcastSumStep(o.b.out, part, whole, to));
+  return Step([o, whole, f, sum](const RunContext& run) {
     Fill<T>(o, whole->data<T>(), f);
     return sum(run);
-  };
+  });
 }
 
 template <typename Op, typename T>
-std::vector<Step> MakeSteps(BindContext* context, const Operands& o) {
+absl::StatusOr<std::vector<Step>> MakeSteps(BindContext* context,
+                                            const Operands& o) {
   using V = Values<Computed<T>>;
   std::vector<Step> steps;
-  if (Tensor* to = context->Output("DDOut"))
-    steps.push_back(OneStep<T>(context, o, to, o.b.out,
-                               [](const V& v) { return Op::DDOut(v); }));
+  const auto add = [&](const char* slot, const Shape& part,
+                       const auto& f) -> absl::Status {
+    Tensor* to = context->Output(slot);
+    if (to == nullptr) return absl::OkStatus();
+    PD_ASSIGN_OR_RETURN(Step step, OneStep<T>(context, o, to, part, f));
+    steps.push_back(std::move(step));
+    return absl::OkStatus();
+  };
+  PD_RETURN_IF_ERROR(
+      add("DDOut", o.b.out, [](const V& v) { return Op::DDOut(v); }));
   if constexpr (Op::kGradX)
-    if (Tensor* to = context->Output("X@GRAD"))
-      steps.push_back(OneStep<T>(context, o, to, o.b.x,
-                                 [](const V& v) { return Op::GradX(v); }));
+    PD_RETURN_IF_ERROR(
+        add("X@GRAD", o.b.x, [](const V& v) { return Op::GradX(v); }));
   if constexpr (Op::kGradY)
-    if (Tensor* to = context->Output("Y@GRAD"))
-      steps.push_back(OneStep<T>(context, o, to, o.b.y,
-                                 [](const V& v) { return Op::GradY(v); }));
+    PD_RETURN_IF_ERROR(
+        add("Y@GRAD", o.b.y, [](const V& v) { return Op::GradY(v); }));
   if constexpr (Op::kGradOut)
-    if (Tensor* to = context->Output("DOut"))
-      steps.push_back(OneStep<T>(context, o, to, o.b.out,
-                                 [](const V& v) { return Op::GradOut(v); }));
+    PD_RETURN_IF_ERROR(
+        add("DOut", o.b.out, [](const V& v) { return Op::GradOut(v); }));
   return steps;
 }
 
@@ -193,11 +199,12 @@ absl::StatusOr<Step> BindSecond(BindContext* context) {
                        std::complex<double>>(
       o.y->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
-        return Step(
-            [steps = MakeSteps<Op, T>(context, o)](const RunContext& run) {
-              for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-              return absl::OkStatus();
-            });
+        PD_ASSIGN_OR_RETURN(const std::vector<Step> steps,
+                            (MakeSteps<Op, T>(context, o)));
+        return Step([steps](const RunContext& run) {
+          for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
+          return absl::OkStatus();
+        });
       });
 }
 

@@ -116,8 +116,10 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
       if (to == nullptr) continue;
       const Shape& part = of_x ? e.x : e.y;
       Tensor* whole = part == e.out ? to : context->Scratch(dout->bytes());
-      Step sum =
-          part == e.out ? Step() : BroadcastSumStep<T>(e.out, part, whole, to);
+      Step sum;
+      if (part != e.out) {
+        PD_ASSIGN_OR_RETURN(sum, BroadcastSumStep(e.out, part, whole, to));
+      }
       steps.push_back([=](const RunContext& run) {
         Weighted<T>(loop, *weight, *dout, of_x, whole->data<T>());
         return sum != nullptr ? sum(run) : absl::OkStatus();

@@ -25,8 +25,9 @@
 #include <vector>
 
 #include "libcore/base/dispatch.h"
-#include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/element_rows.h"
 #include "libcore/ops/common/int_tensors.h"
 #include "libcore/ops/common/linear_grad.h"
 #include "libcore/ops/common/reduce_loop.h"
@@ -165,36 +166,31 @@ struct Same {
   }
 };
 
-// n: elements that make one output.
-template <typename W>
-auto DividedBy(int64_t n) {
-  if constexpr (std::is_integral_v<W>)
-    return [n](W v) { return n == 0 ? W(0) : static_cast<W>(v / W(n)); };
-  else
-    return [n](W v) { return v / W(static_cast<double>(n)); };
-}
-
+// `each`: the elements that a mean divides by; 1 for a sum.
 template <typename T, typename Out>
-absl::StatusOr<Step> SumOrMean(const Operands& o, Kind kind) {
-  const SumReducer<T, Out> reducer;
-  if (kind == Kind::kSum) return ReduceStep<T, Out>(o, reducer, Same());
-  return ReduceStep<T, Out>(o, reducer,
-                            DividedBy<Wide<Out>>(o.plan.reduced.size()));
+Step SumOrMean(const Operands& o, int64_t each) {
+  using W = Wide<Out>;
+  return ReduceStep<T, Out>(o, SumReducer<T, Out>(), [each](W total) {
+    if constexpr (std::is_integral_v<W>)
+      return each == 0 ? W(0) : static_cast<W>(total / W(each));
+    else
+      return total / static_cast<RealOf<W>>(each);
+  });
 }
 
-absl::StatusOr<Step> BindSumOrMean(const Operands& o, Kind kind) {
+absl::StatusOr<Step> BindSumOrMean(const Operands& o, int64_t each) {
   const auto same = [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return SumOrMean<T, T>(o, kind);
+    return SumOrMean<T, T>(o, each);
   };
   const auto to_long = [&](auto tag) -> absl::StatusOr<Step> {
-    return SumOrMean<typename decltype(tag)::type, int64_t>(o, kind);
+    return SumOrMean<typename decltype(tag)::type, int64_t>(o, each);
   };
   const auto to_double = [&](auto tag) -> absl::StatusOr<Step> {
-    return SumOrMean<typename decltype(tag)::type, double>(o, kind);
+    return SumOrMean<typename decltype(tag)::type, double>(o, each);
   };
   const auto to_float = [&](auto tag) -> absl::StatusOr<Step> {
-    return SumOrMean<typename decltype(tag)::type, float>(o, kind);
+    return SumOrMean<typename decltype(tag)::type, float>(o, each);
   };
   if (o.x->dtype() == o.out->dtype())
     return DispatchTypes<float, double, int32_t, int64_t, int16_t, int8_t,
@@ -213,31 +209,39 @@ absl::StatusOr<Step> BindSumOrMean(const Operands& o, Kind kind) {
                        Name(o.out->dtype()));
 }
 
-template <Kind kKind>
-absl::StatusOr<Step> BindOne(const Operands& o) {
-  if constexpr (kKind == Kind::kSum || kKind == Kind::kMean)
-    return BindSumOrMean(o, kKind);
-  if constexpr (IsLogical(kKind)) {
-    if (o.out->dtype() != DType::kBool)
-      return InvalidArgument("Out is %s; expected bool", Name(o.out->dtype()));
-    return DispatchTypes<bool, float, double, int32_t, int64_t>(
-        o.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
-          return ReduceStep<typename decltype(tag)::type, bool>(
-              o, LogicalReducer<kKind == Kind::kAll>(), Same());
-        });
-  }
+template <bool kAll>
+absl::StatusOr<Step> BindLogical(const Operands& o) {
+  if (o.out->dtype() != DType::kBool)
+    return InvalidArgument("Out is %s; expected bool", Name(o.out->dtype()));
+  return DispatchTypes<bool, float, double, int32_t, int64_t>(
+      o.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        return ReduceStep<typename decltype(tag)::type, bool>(
+            o, LogicalReducer<kAll>(), Same());
+      });
+}
+
+// reduce_prod and the extrema.
+absl::StatusOr<Step> BindSameDType(const Operands& o, Kind kind) {
   if (o.x->dtype() != o.out->dtype())
     return Unimplemented("no kernel from %s to %s", Name(o.x->dtype()),
                          Name(o.out->dtype()));
   return DispatchTypes<float, double, int32_t, int64_t>(
       o.x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
-        if constexpr (kKind == Kind::kProd)
+        if (kind == Kind::kProd)
           return ReduceStep<T, T>(o, ProdReducer<T>(), Same());
-        else
-          return ReduceStep<T, T>(o, ExtremumReducer<T, IsMaximum(kKind)>(),
-                                  Same());
+        if (IsMaximum(kind))
+          return ReduceStep<T, T>(o, ExtremumReducer<T, true>(), Same());
+        return ReduceStep<T, T>(o, ExtremumReducer<T, false>(), Same());
       });
+}
+
+absl::StatusOr<Step> BindKind(const Operands& o, Kind kind) {
+  if (kind == Kind::kSum) return BindSumOrMean(o, 1);
+  if (kind == Kind::kMean) return BindSumOrMean(o, o.plan.reduced.size());
+  if (kind == Kind::kAll) return BindLogical<true>(o);
+  if (kind == Kind::kAny) return BindLogical<false>(o);
+  return BindSameDType(o, kind);
 }
 
 template <Kind kKind>
@@ -252,42 +256,30 @@ absl::StatusOr<Step> BindReduce(BindContext* context) {
   if (IsExtremum(kKind) && o.plan.reduced.size() == 0 && o.out->size() > 0)
     return InvalidArgument("X has shape %s: there is no extremum of nothing",
                            ToString(o.x->shape()));
-  return upcaster.Wrap(BindOne<kKind>(o));
+  return upcaster.Wrap(BindKind(o, kKind));
 }
 
-// The gradient: a loop over X (and X@GRAD) and what is spread over it.
+// The gradient: a loop over X (and X@GRAD) and the tensors that are spread over
+// it.
 struct GradOperands {
   Tensor *x, *out, *dout, *dx;  // x and out only where they are read
-  StridedLoop<2> loop;          // X; Out
+  StridedLoop<3> loop;          // X; Out; X@GRAD
   // amax, amin: the number of equal elements; prod: see ProductOfOthers.
   Tensor* counts = nullptr;
-};
 
-// dx[j] = f(x[j], out[j], dout[j], counts[j]) with what is not there as dout.
-template <typename T, typename F>
-void SpreadGrad(const GradOperands& g, const F& f) {
-  const int64_t stride = g.loop.row_strides()[1];
-  ParallelFor(g.loop.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-    g.loop.ForParts(begin, end, [&](const auto& at, int64_t n) {
-      T* dx = g.dx->data<T>() + at[0];
-      const T* x = g.x != nullptr ? g.x->data<T>() + at[0] : dx;
-      const T* dout = g.dout->data<T>() + at[1];
-      const T* out = g.out != nullptr ? g.out->data<T>() + at[1] : dout;
-      const T* counts =
-          g.counts != nullptr ? g.counts->data<T>() + at[1] : dout;
-      if (stride == 0) {
-        const T d = dout[0], o = out[0], c = counts[0];
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j) dx[j] = f(x[j], o, d, c);
-      } else {
-#pragma omp simd
-        for (int64_t j = 0; j < n; ++j)
-          dx[j] =
-              f(x[j], out[j * stride], dout[j * stride], counts[j * stride]);
-      }
-    });
-  });
-}
+  // dx = row(dout)
+  Step SpreadDOut(const RowFunction& row) const {
+    return LoopStep(row, loop, {{dout, 1, dx->dtype()}}, {dx, 2, dx->dtype()});
+  }
+  // dx = row(x, out, dout, counts)
+  Step SpreadAll(const RowFunction& row) const {
+    const DType dtype = dx->dtype();
+    return LoopStep(
+        row, loop,
+        {{x, 0, dtype}, {out, 1, dtype}, {dout, 1, dtype}, {counts, 1, dtype}},
+        {dx, 2, dtype});
+  }
+};
 
 // counts[i] = number of elements of X that equal Out[i].
 template <typename T>
@@ -325,28 +317,54 @@ void ProductOfOthers(const GradOperands& g) {
     if (zeros[i] != T(1)) others[i] = T(0);
 }
 
-template <typename T, Kind kKind>
-Step GradStep(const GradOperands& g, int64_t n) {
-  return [g, n](const RunContext&) {
-    if constexpr (kKind == Kind::kSum) {
-      SpreadGrad<T>(g, [](T, T, T d, T) { return d; });
-    } else if constexpr (kKind == Kind::kMean) {
-      const T count = static_cast<T>(static_cast<double>(n));
-      SpreadGrad<T>(g, [count](T, T, T d, T) { return d / count; });
-    } else if constexpr (kKind == Kind::kProd) {
-      ProductOfOthers<T>(g);
-      SpreadGrad<T>(g, [](T x, T o, T d, T others) {
-        return x == T(0) ? d * others : d * o / x;
-      });
-    } else if constexpr (kKind == Kind::kMax || kKind == Kind::kMin) {
-      SpreadGrad<T>(g, [](T x, T o, T d, T) { return x == o ? d : T(0); });
-    } else {
-      CountEqual<T>(g);
-      SpreadGrad<T>(g,
-                    [](T x, T o, T d, T c) { return x == o ? d / c : T(0); });
-    }
-    return absl::OkStatus();
+// `each`: the elements that a mean divides by; 1 for a sum.
+template <typename T>
+Step SumGrad(const GradOperands& g, int64_t each) {
+  const auto count = static_cast<RealOf<T>>(each);
+  return g.SpreadDOut(
+      RowFunction::Of<T, T>([count](T d) -> T { return d / count; }));
+}
+
+template <typename T>
+Step ProdGrad(const GradOperands& g) {
+  const Step spread = g.SpreadAll(
+      RowFunction::Of<T, T, T, T, T>([](T x, T out, T d, T others) -> T {
+        return x == T(0) ? d * others : d * out / x;
+      }));
+  return [g, spread](const RunContext& run) {
+    ProductOfOthers<T>(g);
+    return spread(run);
   };
+}
+
+// `shares`: equal elements share the gradient.
+template <typename T>
+Step ExtremumGrad(const GradOperands& g, bool shares) {
+  if (!shares)
+    return g.SpreadAll(RowFunction::Of<T, T, T, T, T>(
+        [](T x, T out, T d, T) { return x == out ? d : T(0); }));
+  const Step spread = g.SpreadAll(
+      RowFunction::Of<T, T, T, T, T>([](T x, T out, T d, T count) -> T {
+        return x == out ? d / count : T(0);
+      }));
+  return [g, spread](const RunContext& run) {
+    CountEqual<T>(g);
+    return spread(run);
+  };
+}
+
+absl::StatusOr<Step> GradStep(const GradOperands& g, Kind kind, int64_t each) {
+  if (kind == Kind::kSum || kind == Kind::kMean)
+    return DispatchArithmetic(
+        g.dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+          return SumGrad<typename decltype(tag)::type>(g, each);
+        });
+  return DispatchTypes<float, double, int32_t, int64_t>(
+      g.dx->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        using T = typename decltype(tag)::type;
+        if (kind == Kind::kProd) return ProdGrad<T>(g);
+        return ExtremumGrad<T>(g, kind == Kind::kAmax || kind == Kind::kAmin);
+      });
 }
 
 // The gradient of a sum or mean whose result has another dtype than X.
@@ -397,31 +415,26 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context) {
     kept.push_back(reduced[i] ? 1 : x->dim(i));
   const std::vector<int64_t> out_strides = RowMajorStrides(kept);
   for (size_t i = 0; i < reduced.size(); ++i)
-    g.loop.Add(x->dim(i), {strides[i], reduced[i] ? 0 : out_strides[i]});
+    g.loop.Add(x->dim(i),
+               {strides[i], reduced[i] ? 0 : out_strides[i], strides[i]});
   const int64_t outputs = NumElements(kept);
   if (g.dout->size() != outputs)
     return InvalidArgument("Out@GRAD has %d elements; X reduces to %d",
                            g.dout->size(), outputs);
-  const int64_t n = outputs == 0 ? 0 : x->size() / outputs;
+  const int64_t each =
+      kKind != Kind::kMean ? 1 : (outputs == 0 ? 0 : x->size() / outputs);
   if (g.dout->dtype() != g.dx->dtype())
-    return upcaster.Wrap(
-        BindConvertedGrad(g, kKind == Kind::kMean ? n : 1, kReads));
+    return upcaster.Wrap(BindConvertedGrad(g, each, kReads));
   if (kReads) {
     if (g.out == nullptr || g.out->size() != outputs ||
-        g.out->dtype() != x->dtype() || g.dx->size() != x->size())
+        g.out->dtype() != x->dtype() || g.dx->size() != x->size() ||
+        g.dx->dtype() != x->dtype())
       return InvalidArgument("Out is not what X %s reduces to",
                              ToString(x->shape()));
     g.counts =
         context->Scratch(2 * static_cast<size_t>(outputs) * SizeOf(x->dtype()));
   }
-  const auto bind = [&](auto tag) -> absl::StatusOr<Step> {
-    return GradStep<typename decltype(tag)::type, kKind>(g, n);
-  };
-  if constexpr (!kReads)
-    return upcaster.Wrap(DispatchArithmetic(g.dx->dtype(), bind));
-  else
-    return upcaster.Wrap(
-        DispatchTypes<float, double, int32_t, int64_t>(g.dx->dtype(), bind));
+  return upcaster.Wrap(GradStep(g, kKind, each));
 }
 
 void AddReduceAttrs(bool long_dims, OpDef* op) {
