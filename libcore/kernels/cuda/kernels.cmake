@@ -19,7 +19,7 @@ set(PD_CUDA_KERNELS
   dropout
   selected_rows
   where
-  integers
+  elementwise_integers
   prelu
   sequence
   sequence_rows

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers and truth values: counters, and what is decided by them. One
-// kernel for all functions, as there are few of them at a time.
+// Integers and booleans, element by element: arithmetic, comparisons, logical
+// functions. One kernel chooses the function at run time: such tensors,
+// counters and conditions, have few elements.
 #include <cstdint>
 
+#include "libcore/kernels/cuda/elementwise_integers_arguments.h"
 #include "libcore/kernels/cuda/strided_index.h"
-#include "libcore/kernels/cuda/integers_arguments.h"
 
 namespace pd::cuda {
 namespace {
@@ -23,12 +24,12 @@ PD_DEVICE void Store(NumberType type, void* to, int64_t i, int64_t value) {
     static_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(value);
 }
 
-// Beyond the largest number they go on with the smallest.
+// Sums and products outside of int64 wrap around.
 PD_DEVICE int64_t Wrapped(uint64_t value) {
   return static_cast<int64_t>(value);
 }
 
-// Towards minus infinity; y is not 0.
+// The quotient rounded towards minus infinity; y is not 0.
 PD_DEVICE int64_t FloorDiv(int64_t x, int64_t y) {
   if (y == -1) return Wrapped(0 - static_cast<uint64_t>(x));
   const int64_t quotient = x / y;
@@ -39,47 +40,47 @@ PD_DEVICE int64_t Mod(int64_t x, int64_t y) {
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-PD_DEVICE int64_t Compute(WholeFunction f, int64_t x, int64_t y) {
+PD_DEVICE int64_t Compute(IntegerFunction f, int64_t x, int64_t y) {
   const uint64_t a = static_cast<uint64_t>(x), b = static_cast<uint64_t>(y);
   switch (f) {
-    case WholeFunction::kAdd:
+    case IntegerFunction::kAdd:
       return Wrapped(a + b);
-    case WholeFunction::kSub:
+    case IntegerFunction::kSub:
       return Wrapped(a - b);
-    case WholeFunction::kMul:
+    case IntegerFunction::kMul:
       return Wrapped(a * b);
-    case WholeFunction::kMax:
+    case IntegerFunction::kMax:
       return x > y ? x : y;
-    case WholeFunction::kMin:
+    case IntegerFunction::kMin:
       return x < y ? x : y;
-    case WholeFunction::kMod:
+    case IntegerFunction::kMod:
       return Mod(x, y);
-    case WholeFunction::kFloorDiv:
+    case IntegerFunction::kFloorDiv:
       return FloorDiv(x, y);
-    case WholeFunction::kEqual:
+    case IntegerFunction::kEqual:
       return x == y;
-    case WholeFunction::kNotEqual:
+    case IntegerFunction::kNotEqual:
       return x != y;
-    case WholeFunction::kLess:
+    case IntegerFunction::kLess:
       return x < y;
-    case WholeFunction::kLessEqual:
+    case IntegerFunction::kLessEqual:
       return x <= y;
-    case WholeFunction::kGreater:
+    case IntegerFunction::kGreater:
       return x > y;
-    case WholeFunction::kGreaterEqual:
+    case IntegerFunction::kGreaterEqual:
       return x >= y;
-    case WholeFunction::kAnd:
+    case IntegerFunction::kAnd:
       return x != 0 && y != 0;
-    case WholeFunction::kOr:
+    case IntegerFunction::kOr:
       return x != 0 || y != 0;
-    case WholeFunction::kXor:
+    case IntegerFunction::kXor:
       return (x != 0) != (y != 0);
   }
   return 0;
 }
 
-struct WholeNumbers {
-  PD_DEVICE static void Run(const Block& block, const WholeArgs& p) {
+struct ElementwiseIntegers {
+  PD_DEVICE static void Run(const Block& block, const IntegerArgs& p) {
     block.Spread(p.n, [&](int64_t i) {
       int64_t at[2];
       Place(p.walk, i, at);
@@ -99,4 +100,4 @@ struct WholeNumbers {
 
 using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
-PD_KERNEL(whole_numbers, WholeNumbers, WholeArgs)
+PD_KERNEL(elementwise_integers, ElementwiseIntegers, IntegerArgs)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of the kernel of integers (integers.cu).
-#ifndef PD_LIBCORE_KERNELS_CUDA_INTEGERS_ARGUMENTS_H_
-#define PD_LIBCORE_KERNELS_CUDA_INTEGERS_ARGUMENTS_H_
+// Arguments of the kernel of integers (elementwise_integers.cu).
+#ifndef PD_LIBCORE_KERNELS_CUDA_ELEMENTWISE_INTEGERS_ARGUMENTS_H_
+#define PD_LIBCORE_KERNELS_CUDA_ELEMENTWISE_INTEGERS_ARGUMENTS_H_
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace pd::cuda {
 
-enum class WholeFunction : int32_t {
+enum class IntegerFunction : int32_t {
   kAdd,
   kSub,
   kMul,
@@ -29,16 +29,16 @@ enum class WholeFunction : int32_t {
 };
 
 /// out = f(x, y) over `walk`, or f(x, number) without y. Truth is 0 and 1.
-struct WholeArgs {
+struct IntegerArgs {
   const void *x, *y;
   void* out;
   int64_t n, number;
   int32_t* bad;  ///< set to 1 by a division by zero, where f divides
-  WholeFunction function;
+  IntegerFunction function;
   NumberType type, out_type;
   Walk<2> walk;
 };
 
 }  // namespace pd::cuda
 
-#endif  // PD_LIBCORE_KERNELS_CUDA_INTEGERS_ARGUMENTS_H_
+#endif  // PD_LIBCORE_KERNELS_CUDA_ELEMENTWISE_INTEGERS_ARGUMENTS_H_
