@@ -275,11 +275,11 @@ absl::StatusOr<PaddleMethod> MethodAsked(const std::string& text,
   return method;
 }
 
-absl::Status Write(const ExportOptions& options, const LoadedModel& loaded,
-                   const InferenceModel& model,
+absl::Status Write(const ExportOptions& options, const OpRegistry& registry,
+                   const LoadedModel& loaded, const InferenceModel& model,
                    const std::vector<PaddleMethod>& methods) {
   if (options.to == "onnx") {
-    const auto bytes = ToOnnx(model, static_cast<int>(options.opset));
+    const auto bytes = ToOnnx(registry, model, static_cast<int>(options.opset));
     if (!bytes.ok()) return OfModel(loaded, bytes.status());
     return WriteOnnxBytes(*bytes, options.out);
   }
@@ -464,7 +464,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                         MethodAsked(text, *registry, inputs, loaded, network));
     methods.push_back(std::move(method));
   }
-  PD_RETURN_IF_ERROR(Write(options, loaded, model, methods));
+  PD_RETURN_IF_ERROR(Write(options, *registry, loaded, model, methods));
   size_t bytes = 0;
   for (const auto& [name, value] : model.params) bytes += value.size_bytes();
   const size_t ops = model.program.global().ops.size();

@@ -383,7 +383,8 @@ class QuantRun {
     summary_.bytes_after = ParameterBytes(written);
     if (options_.to == "onnx") {
       MoveConvBiases(&written);
-      const auto bytes = ToOnnx(written, static_cast<int>(options_.opset));
+      const auto bytes =
+          ToOnnx(*registry_, written, static_cast<int>(options_.opset));
       if (!bytes.ok()) return Annotate(bytes.status(), options_.model);
       return WriteOnnxBytes(*bytes, options_.out);
     }

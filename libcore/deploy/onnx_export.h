@@ -14,6 +14,8 @@
 
 namespace pd {
 
+class OpRegistry;
+
 /// The opsets that can be written.
 inline constexpr int kMinOnnxOpset = 9;
 inline constexpr int kMaxOnnxOpset = 17;
@@ -21,17 +23,19 @@ inline constexpr int kMaxOnnxOpset = 17;
 /// The bytes of an ONNX model of exactly this opset, checked by ONNX's checker
 /// and strict shape inference. Inputs and outputs have the names of the feeds
 /// and fetches; extents of -1 are symbolic, the first one "batch".
-/// OutOfRange for an opset outside the two above; Unimplemented names the op
-/// that has no converter, or that needs a later opset and which.
-absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset);
+/// Attributes that ops leave out have the defaults of their schemas in
+/// `registry`. OutOfRange for an opset outside the two above; Unimplemented
+/// names the op that has no converter, or that needs a later opset and which.
+absl::StatusOr<std::string> ToOnnx(const OpRegistry& registry,
+                                   InferenceModel model, int opset);
 
 /// Writes what ToOnnx gave to a file; folders on the way are made, and the old
 /// file survives a failure.
 absl::Status WriteOnnxBytes(const std::string& bytes, const std::string& path);
 
 /// ToOnnx and WriteOnnxBytes.
-absl::Status WriteOnnxModel(const InferenceModel& model, int opset,
-                            const std::string& path);
+absl::Status WriteOnnxModel(const OpRegistry& registry, InferenceModel model,
+                            int opset, const std::string& path);
 
 /// The op types that have a converter, in name order.
 std::vector<std::string> OnnxOpTypes();

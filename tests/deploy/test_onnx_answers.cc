@@ -102,7 +102,7 @@ void ExpectAnswers(Case one, int opset, bool parameters) {
   const FeedFetch names = Ends(one, &fed);
   const auto model = Freeze(one.program, names, params);
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto bytes = ToOnnx(*model, opset);
+  const auto bytes = ToOnnx(Registry(), *model, opset);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   ExpectRead(*bytes, one, names, fed);
 }
@@ -142,7 +142,7 @@ void ExpectOlder(const Case& one, const InferenceModel& model,
                  const FeedFetch& names, const NamedArrays& fed) {
   for (const int opset : {9, 11, 13}) {
     SCOPED_TRACE(absl::StrCat("opset ", opset));
-    const auto bytes = ToOnnx(model, opset);
+    const auto bytes = ToOnnx(Registry(), model, opset);
     if (bytes.ok())
       ExpectRead(*bytes, one, names, fed);
     else
@@ -161,7 +161,7 @@ void ExpectOperator(const Operator& op) {
     if (names.fetches.empty()) continue;
     const auto model = Freeze(one.program, names, {});
     ASSERT_TRUE(model.ok()) << model.status();
-    const auto bytes = ToOnnx(*model, kMaxOnnxOpset);
+    const auto bytes = ToOnnx(Registry(), *model, kMaxOnnxOpset);
     const auto refused = op.refused.find(one.name);
     if (refused != op.refused.end()) {
       if (*refused->second != '\0') {
@@ -193,7 +193,7 @@ TEST(OnnxAnswers, ListsOfTensorsAreWritten) {
     NamedArrays fed;
     const auto model = Freeze(one.program, Ends(one, &fed), {});
     ASSERT_TRUE(model.ok()) << model.status();
-    const auto bytes = ToOnnx(*model, kMaxOnnxOpset);
+    const auto bytes = ToOnnx(Registry(), *model, kMaxOnnxOpset);
     if (bytes.ok())
       ++written;
     else

@@ -7,6 +7,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "tests/deploy/deploy_fixture.h"
+#include "tests/ops/registry.h"
 #include "tests/program/small_program.h"
 
 namespace pd {
@@ -47,7 +48,7 @@ struct OneOp {
   absl::StatusOr<std::string> Onnx(int opset) const {
     PD_ASSIGN_OR_RETURN(const InferenceModel model,
                         Freeze(program, {{"x"}, {"y"}}, params));
-    return ToOnnx(model, opset);
+    return ToOnnx(Registry(), model, opset);
   }
   Strings Nodes(int opset) const { return NodeTypes(Parsed(Onnx(opset))); }
 
@@ -61,7 +62,7 @@ TEST(OnnxExport, SavedModelsAtEveryOpset) {
     const auto model = ReadInferenceModel(DeployData(name));
     ASSERT_TRUE(model.ok()) << model.status();
     for (int opset = kMinOnnxOpset; opset <= kMaxOnnxOpset; ++opset) {
-      const onnx::ModelProto onnx = Parsed(ToOnnx(*model, opset));
+      const onnx::ModelProto onnx = Parsed(ToOnnx(Registry(), *model, opset));
       ASSERT_EQ(onnx.opset_import_size(), 1);
       EXPECT_EQ(onnx.opset_import(0).version(), opset);
       EXPECT_EQ(onnx.producer_name(), "pdkit");
@@ -75,7 +76,7 @@ TEST(OnnxExport, SavedModelsAtEveryOpset) {
 TEST(OnnxExport, InterfaceOfLeNet) {
   const auto model = ReadInferenceModel(DeployData("lenet"));
   ASSERT_TRUE(model.ok()) << model.status();
-  const onnx::ModelProto onnx = Parsed(ToOnnx(*model, 13));
+  const onnx::ModelProto onnx = Parsed(ToOnnx(Registry(), *model, 13));
   EXPECT_EQ(onnx.ir_version(), 7);
   ASSERT_EQ(onnx.graph().input_size(), 1);
   const auto& input = onnx.graph().input(0);
@@ -243,10 +244,10 @@ TEST(OnnxExport, FileSurvivesAFailure) {
   const std::string path = EmptyFolder() + "/new/model.onnx";
   const auto model = ReadInferenceModel(DeployData("lenet"));
   ASSERT_TRUE(model.ok());
-  ASSERT_TRUE(WriteOnnxModel(*model, 13, path).ok());
+  ASSERT_TRUE(WriteOnnxModel(Registry(), *model, 13, path).ok());
   const std::string old = Contents(path);
   EXPECT_FALSE(old.empty());
-  EXPECT_FALSE(WriteOnnxModel(*model, 8, path).ok());
+  EXPECT_FALSE(WriteOnnxModel(Registry(), *model, 8, path).ok());
   EXPECT_EQ(Contents(path), old);
 }
 

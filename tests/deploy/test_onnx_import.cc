@@ -78,7 +78,7 @@ TEST(OnnxImport, OurExportsAnswerTheSame) {
     const NamedArrays feeds = SomeFeeds(*model);
     const NamedArrays want = Answers(*model, feeds);
     for (int opset = kMinOnnxOpset; opset <= kMaxOnnxOpset; ++opset) {
-      const auto bytes = ToOnnx(*model, opset);
+      const auto bytes = ToOnnx(Registry(), *model, opset);
       ASSERT_TRUE(bytes.ok()) << bytes.status();
       const auto file = ParseOnnx(*bytes, "");
       ASSERT_TRUE(file.ok()) << file.status();

@@ -92,7 +92,7 @@ class Dynamic : public testing::Test {
   // The model written as ONNX and read again; `nodes_` gets how many of each
   // type there are.
   InferenceModel ThroughOnnx(const InferenceModel& model) {
-    const auto bytes = ToOnnx(model, 13);
+    const auto bytes = ToOnnx(registry_, model, 13);
     EXPECT_TRUE(bytes.ok()) << bytes.status();
     const auto file = ParseOnnx(*bytes, "");
     EXPECT_TRUE(file.ok()) << file.status();

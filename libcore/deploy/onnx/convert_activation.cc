@@ -12,30 +12,28 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-float Alpha(OnnxOp* op, const char* attr, double otherwise) {
-  return static_cast<float>(op->Float(attr, otherwise));
+float Alpha(OnnxOp* op, const char* attr) {
+  return static_cast<float>(op->Float(attr));
 }
 
 void ConvertLeakyRelu(OnnxOp* op) {
-  op->Give("Out", "LeakyRelu", {op->In("X")},
-           {{"alpha", Alpha(op, "alpha", 0.02)}});
+  op->Give("Out", "LeakyRelu", {op->In("X")}, {{"alpha", Alpha(op, "alpha")}});
 }
 
 void ConvertElu(OnnxOp* op) {
-  op->Give("Out", "Elu", {op->In("X")}, {{"alpha", Alpha(op, "alpha", 1)}});
+  op->Give("Out", "Elu", {op->In("X")}, {{"alpha", Alpha(op, "alpha")}});
 }
 
 void ConvertSelu(OnnxOp* op) {
   op->Give("Out", "Selu", {op->In("X")},
-           {{"alpha", Alpha(op, "alpha", 1.6732632423543772)},
-            {"gamma", Alpha(op, "scale", 1.0507009873554805)}});
+           {{"alpha", Alpha(op, "alpha")}, {"gamma", Alpha(op, "scale")}});
 }
 
 // max(x, 0) + alpha * elu(min(x, 0) / alpha)
 void ConvertCelu(OnnxOp* op) {
   const std::string x = op->In("X");
   const DType dtype = op->TypeOf("X");
-  const std::string alpha = op->Const(op->Float("alpha", 1), dtype);
+  const std::string alpha = op->Const(op->Float("alpha"), dtype);
   const std::string low = op->Clip(x, -kInfinity, 0, dtype);
   const std::string bent =
       op->Emit("Elu", {op->Emit("Div", {low, alpha})}, {{"alpha", 1.0f}});
@@ -46,11 +44,9 @@ void ConvertCelu(OnnxOp* op) {
 void ConvertClipped(OnnxOp* op, double low, double high) {
   op->Alias("Out", op->Clip(op->In("X"), low, high, op->TypeOf("X")));
 }
-void ConvertRelu6(OnnxOp* op) {
-  ConvertClipped(op, 0, op->Float("threshold", 6));
-}
+void ConvertRelu6(OnnxOp* op) { ConvertClipped(op, 0, op->Float("threshold")); }
 void ConvertBrelu(OnnxOp* op) {
-  ConvertClipped(op, op->Float("t_min", 0), op->Float("t_max", 24));
+  ConvertClipped(op, op->Float("t_min"), op->Float("t_max"));
 }
 
 void ConvertGelu(OnnxOp* op) {
@@ -58,7 +54,7 @@ void ConvertGelu(OnnxOp* op) {
   const DType dtype = op->TypeOf("X");
   const std::string half = op->Const(0.5, dtype), one = op->Const(1, dtype);
   std::string bent;
-  if (op->Bool("approximate", false)) {
+  if (op->Bool("approximate")) {
     // tanh(sqrt(2 / pi) * (x + 0.044715 x^3))
     const std::string cube = op->Emit("Mul", {op->Emit("Mul", {x, x}), x});
     const std::string sum = op->Emit(
@@ -74,8 +70,8 @@ void ConvertGelu(OnnxOp* op) {
 
 // x * clip(x + offset, 0, threshold) / scale
 void ConvertHardSwish(OnnxOp* op) {
-  const double threshold = op->Float("threshold", 6);
-  const double scale = op->Float("scale", 6), offset = op->Float("offset", 3);
+  const double threshold = op->Float("threshold");
+  const double scale = op->Float("scale"), offset = op->Float("offset");
   const std::string x = op->In("X");
   const DType dtype = op->TypeOf("X");
   if (op->opset() >= 14 && threshold == 6 && scale == 6 && offset == 3) {
@@ -88,9 +84,8 @@ void ConvertHardSwish(OnnxOp* op) {
 }
 
 void ConvertHardSigmoid(OnnxOp* op) {
-  op->Give(
-      "Out", "HardSigmoid", {op->In("X")},
-      {{"alpha", Alpha(op, "slope", 0.2)}, {"beta", Alpha(op, "offset", 0.5)}});
+  op->Give("Out", "HardSigmoid", {op->In("X")},
+           {{"alpha", Alpha(op, "slope")}, {"beta", Alpha(op, "offset")}});
 }
 
 // x * sigmoid(x): PaddlePaddle does not read swish's attr beta.
@@ -106,15 +101,15 @@ void ConvertMish(OnnxOp* op) {
 
 // log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
 void ConvertSoftplus(OnnxOp* op) {
-  const double beta = op->Float("beta", 1);
+  const double beta = op->Float("beta");
   const std::string x = op->In("X");
   const DType dtype = op->TypeOf("X");
   const std::string scale = op->Const(beta, dtype);
   const std::string scaled = beta == 1 ? x : op->Emit("Mul", {x, scale});
   std::string soft = op->Emit("Softplus", {scaled});
   if (beta != 1) soft = op->Emit("Div", {soft, scale});
-  const std::string linear = op->Emit(
-      "Greater", {scaled, op->Const(op->Float("threshold", 20), dtype)});
+  const std::string linear =
+      op->Emit("Greater", {scaled, op->Const(op->Float("threshold"), dtype)});
   op->Give("Out", "Where", {linear, x, soft});
 }
 
@@ -131,31 +126,30 @@ void ConvertTanhShrink(OnnxOp* op) {
 
 void ConvertShrink(OnnxOp* op) {
   const bool hard = op->type() == "hard_shrink";
-  const float lambda = Alpha(op, hard ? "threshold" : "lambda", 0.5);
+  const float lambda = Alpha(op, hard ? "threshold" : "lambda");
   op->Give("Out", "Shrink", {op->In("X")},
            {{"lambd", lambda}, {"bias", hard ? 0.0f : lambda}});
 }
 
 void ConvertThresholdedRelu(OnnxOp* op) {
   op->Give("Out", "ThresholdedRelu", {op->In("X")},
-           {{"alpha", Alpha(op, "threshold", 1)}});
+           {{"alpha", Alpha(op, "threshold")}});
 }
 
 void ConvertStanh(OnnxOp* op) {
   const DType dtype = op->TypeOf("X");
-  const std::string inner = op->Emit(
-      "Mul", {op->In("X"), op->Const(op->Float("scale_a", 0.67), dtype)});
+  const std::string inner =
+      op->Emit("Mul", {op->In("X"), op->Const(op->Float("scale_a"), dtype)});
   op->Give("Out", "Mul",
-           {op->Emit("Tanh", {inner}),
-            op->Const(op->Float("scale_b", 1.7159), dtype)});
+           {op->Emit("Tanh", {inner}), op->Const(op->Float("scale_b"), dtype)});
 }
 
 void ConvertPrelu(OnnxOp* op) {
   std::string slope = op->In("Alpha");
   const int64_t rank = op->Rank("X");
-  const std::string mode = op->Str("mode", "all");
+  const std::string mode = op->Str("mode");
   if (mode == "channel") {
-    const std::string format = op->Str("data_format", "NCHW");
+    const std::string format = op->Str("data_format");
     const bool last = !format.empty() && format.back() == 'C';
     std::vector<int64_t> shape = {-1};
     if (!last) shape.resize(static_cast<size_t>(rank > 1 ? rank - 1 : 1), 1);
@@ -170,12 +164,12 @@ void ConvertPrelu(OnnxOp* op) {
 // axis both meanings are the same.
 void ConvertSoftmax(OnnxOp* op) {
   const int64_t rank = op->Rank("X");
-  int64_t axis = op->Int("axis", -1);
+  int64_t axis = op->Int("axis");
   if (axis < 0) axis += rank;
   if (rank == 0 || axis < 0 || axis >= rank) {
     op->Fail(InvalidArgument(
         "attr 'axis' is %d; X has rank %d, so it must be in [%d, %d]",
-        op->Int("axis", -1), rank, -rank, rank - 1));
+        op->Int("axis"), rank, -rank, rank - 1));
     return;
   }
   if (op->opset() >= 13 || axis == rank - 1) {
@@ -194,13 +188,12 @@ void ConvertSoftmax(OnnxOp* op) {
 // In test mode: the input, scaled in the older of the two ways to train.
 void ConvertDropout(OnnxOp* op) {
   op->Ignore("Seed");
-  if (!op->Bool("is_test", false)) {
+  if (!op->Bool("is_test")) {
     op->Fail(Unimplemented("it draws random numbers: attr 'is_test' is false"));
     return;
   }
-  const bool upscaled = op->Str("dropout_implementation",
-                                "downgrade_in_infer") == "upscale_in_train";
-  const double keep = 1 - op->Float("dropout_prob", 0.5);
+  const bool upscaled = op->Str("dropout_implementation") == "upscale_in_train";
+  const double keep = 1 - op->Float("dropout_prob");
   if (upscaled || keep == 1)
     op->Alias("Out", op->In("X"));
   else
@@ -210,9 +203,9 @@ void ConvertDropout(OnnxOp* op) {
 // out = max over groups of channels
 void ConvertMaxout(OnnxOp* op) {
   const Shape& x = op->ShapeOf("X");
-  int64_t axis = op->Int("axis", 1);
+  int64_t axis = op->Int("axis");
   if (axis < 0) axis += static_cast<int64_t>(x.size());
-  const int64_t groups = op->Int("groups", 1);
+  const int64_t groups = op->Int("groups");
   std::vector<int64_t> shape;
   for (size_t i = 0; i < x.size(); ++i) {
     if (static_cast<int64_t>(i) != axis) {

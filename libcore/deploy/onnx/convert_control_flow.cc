@@ -114,7 +114,7 @@ void ConvertWhile(OnnxOp* op) {
 void ConvertConditionalBlock(OnnxOp* op) {
   const int32_t block = SubBlock(op);
   op->Ignore("Input");
-  if (!op->Bool("is_scalar_condition", false)) {
+  if (!op->Bool("is_scalar_condition")) {
     op->Fail(Unimplemented("a block that runs unless an input is empty"));
     return;
   }
@@ -158,7 +158,7 @@ void ConvertSelectInput(OnnxOp* op) {
 
 void ConvertIncrement(OnnxOp* op) {
   op->Give("Out", "Add",
-           {op->In("X"), op->Const(op->Float("step", 1), op->TypeOf("X"))});
+           {op->In("X"), op->Const(op->Float("step"), op->TypeOf("X"))});
 }
 
 // An element is put in the place of the one that is there, or behind the last.
@@ -197,8 +197,8 @@ void ConvertArrayLength(OnnxOp* op) {
 
 void ConvertArrayToTensor(OnnxOp* op) {
   op->Give("Out", "ConcatFromSequence", {op->In("X")},
-           {{"axis", op->Int("axis", 0)},
-            {"new_axis", int64_t{op->Bool("use_stack", false)}}});
+           {{"axis", op->Int("axis")},
+            {"new_axis", int64_t{op->Bool("use_stack")}}});
   if (op->HasOut("OutIndex"))  // which PaddlePaddle leaves empty
     op->Alias("OutIndex",
               op->ConstArray(MakeArray({0}, std::vector<int32_t>())));

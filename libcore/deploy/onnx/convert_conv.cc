@@ -18,14 +18,12 @@ void AddWindowAttrs(OnnxOp* op, const OnnxWindow& window, OnnxAttrs* attrs) {
     return;  // PaddlePaddle sets dilations to 1 then
   }
   attrs->emplace_back("pads", window.pads);
-  attrs->emplace_back(
-      "dilations",
-      op->Ints("dilations", std::vector<int64_t>(window.strides.size(), 1)));
+  attrs->emplace_back("dilations", op->Ints("dilations"));
 }
 
 void ConvertConv(OnnxOp* op) {
   const OnnxWindow window = ReadWindow(op, "Input");
-  OnnxAttrs attrs = {{"group", op->Int("groups", 1)}};
+  OnnxAttrs attrs = {{"group", op->Int("groups")}};
   AddWindowAttrs(op, window, &attrs);
   GiveChannelsFirst(op, window, "Output", "Conv",
                     {ToChannelsFirst(op, window, op->In("Input")),
@@ -87,12 +85,12 @@ std::vector<int64_t> PaddingFor(OnnxOp* op, const OnnxWindow& window,
 void ConvertConvTranspose(OnnxOp* op) {
   OnnxWindow window = ReadWindow(op, "Input");
   const size_t n = window.strides.size();
-  auto dilations = op->Ints("dilations", std::vector<int64_t>(n, 1));
+  auto dilations = op->Ints("dilations");
   if (window.same) {
     dilations.assign(n, 1);
     if (!PadsOfSame(op, &window)) return;
   }
-  OnnxAttrs attrs = {{"group", op->Int("groups", 1)},
+  OnnxAttrs attrs = {{"group", op->Int("groups")},
                      {"strides", window.strides},
                      {"pads", window.pads},
                      {"dilations", dilations}};

@@ -88,7 +88,7 @@ Candidates ReadCandidates(OnnxOp* op) {
   c.classes = Extent(op, c.scores, scores, 1);
   c.places = Extent(op, c.scores, scores, 2);
   c.lowest = op->Const(kLowest, c.dtype);
-  const int64_t background = op->Int("background_label", 0);
+  const int64_t background = op->Int("background_label");
   if (background >= 0) {
     const std::string is_it =
         op->Emit("Equal", {op->Counting(c.classes), op->ConstInt(background)});
@@ -161,11 +161,11 @@ std::string KeepBest(OnnxOp* op, const Candidates& c,
 
 void ConvertMulticlassNms(OnnxOp* op) {
   op->Ignore("RoisNum");  // of the form that has no counterpart
-  const double threshold = op->Float("nms_threshold", 0.3);
-  if (op->Float("nms_eta", 1) < 1 && threshold > 0.5) {
+  const double threshold = op->Float("nms_threshold");
+  if (op->Float("nms_eta") < 1 && threshold > 0.5) {
     op->Fail(Unimplemented(
         "attr 'nms_eta' is %g; ONNX's NonMaxSuppression has one threshold",
-        op->Float("nms_eta", 1)));
+        op->Float("nms_eta")));
     return;
   }
   if (!(threshold >= 0 && threshold <= 1)) {
@@ -176,7 +176,7 @@ void ConvertMulticlassNms(OnnxOp* op) {
   const Candidates c = ReadCandidates(op);
   if (!op->status().ok()) return;
   std::string ranked = c.ranked;
-  const int64_t top_k = op->Int("nms_top_k", -1);
+  const int64_t top_k = op->Int("nms_top_k");
   const int64_t places = op->ShapeOf("Scores")[2];
   if (top_k >= 0 && (places < 0 || top_k < places)) {
     const OnnxValues best = TopK(op, ranked, AtMost(op, top_k, c.places), 2);
@@ -187,7 +187,7 @@ void ConvertMulticlassNms(OnnxOp* op) {
                  {{"axis", int64_t{2}}});
   }
   std::string boxes = c.boxes;
-  if (!op->Bool("normalized", true))  // corners name the last pixel
+  if (!op->Bool("normalized"))  // corners name the last pixel
     boxes = Add(op, boxes, op->Cast(op->ConstFloats({0, 0, 1, 1}), c.dtype));
   std::string scores = c.scores;
   if (c.dtype != DType::kFloat32) {
@@ -198,8 +198,8 @@ void ConvertMulticlassNms(OnnxOp* op) {
       "NonMaxSuppression",
       {boxes, ranked, op->Reshape(c.places, {1}),
        op->ConstFloats({static_cast<float>(threshold)}),
-       op->ConstFloats({static_cast<float>(op->Float("score_threshold", 0))})});
-  const int64_t keep = op->Int("keep_top_k", -1);
+       op->ConstFloats({static_cast<float>(op->Float("score_threshold"))})});
+  const int64_t keep = op->Int("keep_top_k");
   if (keep >= 0) selected = KeepBest(op, c, selected, keep);
   Detections d;
   d.image = Column(op, selected, 0);
@@ -223,8 +223,7 @@ std::string Area(OnnxOp* op, const std::string& low, const std::string& high,
 // Intersection over union of all pairs of boxes [n, classes, k, 4]: [n,
 // classes, k, k].
 std::string Overlaps(OnnxOp* op, const std::string& boxes, DType dtype) {
-  const std::string extra =
-      op->Const(op->Bool("normalized", true) ? 0 : 1, dtype);
+  const std::string extra = op->Const(op->Bool("normalized") ? 0 : 1, dtype);
   const std::string low = op->Slice(boxes, {3}, {0}, {2});
   const std::string high = op->Slice(boxes, {3}, {2}, {4});
   const std::string area = Area(op, low, high, extra, dtype);
@@ -250,10 +249,10 @@ std::string Decay(OnnxOp* op, const std::string& boxes, const std::string& k,
   const std::string most =  // of the second box's own
       op->Unsqueeze(op->Reduce("ReduceMax", iou, {3}, false), {2});
   std::string decay;
-  if (op->Bool("use_gaussian", false)) {
+  if (op->Bool("use_gaussian")) {
     decay = op->Emit("Exp",
                      {Mul(op, Sub(op, Mul(op, most, most), Mul(op, iou, iou)),
-                          op->Const(op->Float("gaussian_sigma", 2), dtype))});
+                          op->Const(op->Float("gaussian_sigma"), dtype))});
   } else {
     const std::string rest = Sub(op, one, most);
     const std::string none = op->Emit("Equal", {rest, op->Const(0, dtype)});
@@ -266,7 +265,7 @@ std::string Decay(OnnxOp* op, const std::string& boxes, const std::string& k,
 void ConvertMatrixNms(OnnxOp* op) {
   const Candidates c = ReadCandidates(op);
   if (!op->status().ok()) return;
-  const std::string k = AtMost(op, op->Int("nms_top_k", -1), c.places);
+  const std::string k = AtMost(op, op->Int("nms_top_k"), c.places);
   const OnnxValues best = TopK(op, c.ranked, k, 2);  // [n, classes, k]
   const std::string first =
       Mul(op, op->Counting(c.images), c.places);  // row of an image
@@ -277,16 +276,16 @@ void ConvertMatrixNms(OnnxOp* op) {
   const std::string found = op->Emit(
       "And",
       {op->Emit("Greater",
-                {best[0], op->Const(op->Float("score_threshold", 0), c.dtype)}),
+                {best[0], op->Const(op->Float("score_threshold"), c.dtype)}),
        op->Emit("Greater",
-                {scores, op->Const(op->Float("post_threshold", 0), c.dtype)})});
+                {scores, op->Const(op->Float("post_threshold"), c.dtype)})});
   const std::string of_image = Mul(op, c.classes, k);
   const std::string by_image = Vector(op, {c.images, of_image});
   const OnnxValues kept =
       TopK(op,
            op->Emit("Reshape",
                     {op->Emit("Where", {found, scores, c.lowest}), by_image}),
-           AtMost(op, op->Int("keep_top_k", -1), of_image), 1);
+           AtMost(op, op->Int("keep_top_k"), of_image), 1);
   const std::string place = op->Emit(
       "GatherElements", {op->Emit("Reshape", {best[1], by_image}), kept[1]},
       {{"axis", int64_t{1}}});
@@ -323,7 +322,7 @@ struct YoloHead {
 std::pair<std::string, std::string> YoloEnds(OnnxOp* op, const YoloHead& head,
                                              int64_t axis) {
   const auto at = static_cast<size_t>(axis);
-  const double scale = op->Float("scale_x_y", 1);
+  const double scale = op->Float("scale_x_y");
   const auto number = [&](double v) { return op->Const(v, head.dtype); };
   std::string cells = op->Cast(op->Counting(head.extents[at]), head.dtype);
   if (axis == 1) cells = op->Unsqueeze(cells, {1});
@@ -341,15 +340,14 @@ std::pair<std::string, std::string> YoloEnds(OnnxOp* op, const YoloHead& head,
     own.push_back(static_cast<float>(anchors[i]));
   const std::string sizes =
       op->Cast(op->Reshape(op->ConstFloats(own), {-1, 1, 1}), head.dtype);
-  const std::string extent =
-      Div(op,
-          Mul(op, Mul(op, op->Emit("Exp", {head.Value(op, 2 + axis)}), sizes),
-              head.images[at]),
-          Mul(op, grid,
-              number(static_cast<double>(op->Int("downsample_ratio", 32)))));
+  const std::string extent = Div(
+      op,
+      Mul(op, Mul(op, op->Emit("Exp", {head.Value(op, 2 + axis)}), sizes),
+          head.images[at]),
+      Mul(op, grid, number(static_cast<double>(op->Int("downsample_ratio")))));
   const std::string half = Div(op, extent, number(2));
   std::string low = Sub(op, centre, half), high = Add(op, centre, half);
-  if (op->Bool("clip_bbox", true)) {
+  if (op->Bool("clip_bbox")) {
     low = op->Emit("Max", {low, head.zero});
     high = op->Emit("Min", {high, Sub(op, head.images[at], number(1))});
   }
@@ -359,7 +357,7 @@ std::pair<std::string, std::string> YoloEnds(OnnxOp* op, const YoloHead& head,
 void ConvertYoloBox(OnnxOp* op) {
   const Shape& shape = op->ShapeOf("X");
   const auto anchors = static_cast<int64_t>(op->Ints("anchors").size()) / 2;
-  const int64_t classes = op->Int("class_num", 1);
+  const int64_t classes = op->Int("class_num");
   if (shape.size() != 4 || anchors < 1 || classes < 1) {
     op->Fail(InvalidArgument("X of shape %s, %d anchors, %d classes",
                              ToString(shape), anchors, classes));
@@ -374,7 +372,7 @@ void ConvertYoloBox(OnnxOp* op) {
   const std::string sizes = op->Cast(op->In("ImgSize"), head.dtype);
   for (const int64_t axis : {0, 1})
     head.images[axis] = op->Unsqueeze(Column(op, sizes, 1 - axis), {1, 2, 3});
-  const bool iou_aware = op->Bool("iou_aware", false);
+  const bool iou_aware = op->Bool("iou_aware");
   const std::string rest =
       iou_aware ? op->Slice(x, {1}, {anchors}, {anchors * (classes + 6)}) : x;
   head.values =
@@ -385,7 +383,7 @@ void ConvertYoloBox(OnnxOp* op) {
                                {{"axis", int64_t{0}}})});
   std::string confidence = op->Emit("Sigmoid", {head.Value(op, 4)});
   if (iou_aware) {
-    const double factor = op->Float("iou_aware_factor", 0.5);
+    const double factor = op->Float("iou_aware_factor");
     const std::string iou =
         op->Emit("Sigmoid", {op->Slice(x, {1}, {0}, {anchors})});
     confidence = Mul(
@@ -393,8 +391,7 @@ void ConvertYoloBox(OnnxOp* op) {
         op->Emit("Pow", {iou, op->Const(factor, head.dtype)}));
   }
   const std::string unsure = op->Emit(
-      "Less",
-      {confidence, op->Const(op->Float("conf_thresh", 0.01), head.dtype)});
+      "Less", {confidence, op->Const(op->Float("conf_thresh"), head.dtype)});
   const auto across = YoloEnds(op, head, 0), down = YoloEnds(op, head, 1);
   OnnxValues ends;
   for (const std::string& end :
@@ -438,11 +435,11 @@ void ConvertRoiAlign(OnnxOp* op) {
   const std::string rois = op->In("ROIs");
   OnnxAttrs attrs = {
       {"mode", std::string("avg")},
-      {"output_height", op->Int("pooled_height", 1)},
-      {"output_width", op->Int("pooled_width", 1)},
-      {"sampling_ratio", std::max<int64_t>(op->Int("sampling_ratio", -1), 0)},
-      {"spatial_scale", static_cast<float>(op->Float("spatial_scale", 1))}};
-  const bool aligned = op->Bool("aligned", false);
+      {"output_height", op->Int("pooled_height")},
+      {"output_width", op->Int("pooled_width")},
+      {"sampling_ratio", std::max<int64_t>(op->Int("sampling_ratio"), 0)},
+      {"spatial_scale", static_cast<float>(op->Float("spatial_scale"))}};
+  const bool aligned = op->Bool("aligned");
   if (op->opset() >= 16)
     attrs.emplace_back(
         "coordinate_transformation_mode",

@@ -31,7 +31,7 @@ std::string Aligned(OnnxOp* op, const char* slot, int64_t rank, int64_t other,
 
 std::pair<std::string, std::string> Operands(OnnxOp* op) {
   const int64_t x = op->Rank("X"), y = op->Rank("Y");
-  const int64_t axis = op->Int("axis", -1);
+  const int64_t axis = op->HasAttr("axis") ? op->Int("axis") : -1;
   if (axis == -1 || x == y) return {op->In("X"), op->In("Y")};
   if (x > y) return {op->In("X"), Aligned(op, "Y", y, x, axis)};
   return {Aligned(op, "X", x, y, axis), op->In("Y")};
@@ -86,8 +86,8 @@ void ConvertMod(OnnxOp* op) {
 
 void ConvertScale(OnnxOp* op) {
   const DType dtype = op->TypeOf("X");
-  const double scale = op->Float("scale", 1), bias = op->Float("bias", 0);
-  const bool bias_last = op->Bool("bias_after_scale", true);
+  const double scale = op->Float("scale"), bias = op->Float("bias");
+  const bool bias_last = op->Bool("bias_after_scale");
   std::string y = op->In("X");
   const auto add_bias = [&] {
     if (bias != 0) y = op->Emit("Add", {y, op->Const(bias, dtype)});
@@ -115,17 +115,16 @@ void ConvertSum(OnnxOp* op) {
 
 void ConvertPow(OnnxOp* op) {
   const std::string factor =
-      op->Has("FactorTensor")
-          ? op->In("FactorTensor")
-          : op->Const(op->Float("factor", 1), op->TypeOf("X"));
+      op->Has("FactorTensor") ? op->In("FactorTensor")
+                              : op->Const(op->Float("factor"), op->TypeOf("X"));
   op->Give("Out", "Pow", {op->In("X"), factor});
 }
 
 void ConvertClip(OnnxOp* op) {
   const DType dtype = op->TypeOf("X");
   if (!op->Has("Min") && !op->Has("Max")) {
-    op->Alias("Out", op->Clip(op->In("X"), op->Float("min", 0),
-                              op->Float("max", 0), dtype));
+    op->Alias("Out",
+              op->Clip(op->In("X"), op->Float("min"), op->Float("max"), dtype));
     return;
   }
   if (op->opset() < 11) {
@@ -134,7 +133,7 @@ void ConvertClip(OnnxOp* op) {
   }
   const auto bound = [&](const char* slot, const char* attr) {
     return op->Has(slot) ? op->Reshape(op->In(slot), {})
-                         : op->Const(op->Float(attr, 0), dtype);
+                         : op->Const(op->Float(attr), dtype);
   };
   op->Give("Out", "Clip",
            {op->In("X"), bound("Min", "min"), bound("Max", "max")});

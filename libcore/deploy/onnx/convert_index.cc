@@ -23,7 +23,7 @@ std::string TableWithout(OnnxOp* op, const Array& table, int64_t row) {
 // holds.
 void ConvertLookup(OnnxOp* op) {
   const Array* param = op->Param("W");
-  const int64_t padding = op->Int("padding_idx", -1);
+  const int64_t padding = op->Int("padding_idx");
   std::string ids = op->In("Ids");
   const int64_t rank = op->Rank("Ids");
   const bool column = op->type() == "lookup_table";  // ids end with a 1
@@ -55,7 +55,7 @@ void ConvertGather(OnnxOp* op) {
   std::string index = op->In("Index");
   if (op->Rank("Index") == 2) index = op->Squeeze(index, {1});
   op->Give("Out", "Gather", {op->In("X"), index},
-           {{"axis", op->Int(op->type() == "gather" ? "axis" : "dim", 0)}});
+           {{"axis", op->Int(op->type() == "gather" ? "axis" : "dim")}});
 }
 
 void ConvertGatherNd(OnnxOp* op) {
@@ -67,14 +67,14 @@ void ConvertGatherNd(OnnxOp* op) {
 
 void ConvertOneHot(OnnxOp* op) {
   const DType dtype = op->OutVar("Out").dtype;
-  if (op->Bool("allow_out_of_range", false)) {
+  if (op->Bool("allow_out_of_range")) {
     op->Fail(Unimplemented("attr 'allow_out_of_range' is true"));
     return;
   }
   const std::string depth =
       op->Has("depth_tensor")
           ? op->Reshape(op->Cast(op->In("depth_tensor"), DType::kInt64), {})
-          : op->ConstInt(op->Int("depth", 1));
+          : op->ConstInt(op->Int("depth"));
   const std::string values = op->Emit("Concat",
                                       {op->Unsqueeze(op->Const(0, dtype), {0}),
                                        op->Unsqueeze(op->Const(1, dtype), {0})},
@@ -93,9 +93,8 @@ void ConvertCast(OnnxOp* op) {
 }
 
 double FillValue(OnnxOp* op) {
-  const std::string text = op->Str("str_value", "");
-  return text.empty() ? op->Float("value", 0)
-                      : std::strtod(text.c_str(), nullptr);
+  const std::string text = op->Str("str_value");
+  return text.empty() ? op->Float("value") : std::strtod(text.c_str(), nullptr);
 }
 
 void ConvertFillConstant(OnnxOp* op) {
@@ -107,9 +106,10 @@ void ConvertFillConstant(OnnxOp* op) {
 
 void ConvertFillLike(OnnxOp* op) {
   const DType dtype = op->OutVar("Out").dtype;
+  // fill_zeros_like has no value.
+  const double value = op->HasAttr("value") ? op->Float("value") : 0;
   op->Give("Out", "Expand",
-           {op->Const(op->Float("value", 0), dtype),
-            op->Emit("Shape", {op->In("X")})});
+           {op->Const(value, dtype), op->Emit("Shape", {op->In("X")})});
 }
 
 // Start, start + step, ... before end.
@@ -144,8 +144,8 @@ void ConvertMaskedSelect(OnnxOp* op) {
 void ConvertFillBatchLike(OnnxOp* op) {
   const DType dtype = op->OutVar("Out").dtype;
   const auto shape = op->Ints("shape");
-  const int64_t from = op->Int("input_dim_idx", 0);
-  const auto to = static_cast<size_t>(op->Int("output_dim_idx", 0));
+  const int64_t from = op->Int("input_dim_idx");
+  const auto to = static_cast<size_t>(op->Int("output_dim_idx"));
   if (to >= shape.size()) {
     op->Fail(InvalidArgument("attr 'output_dim_idx' is %d for shape %s", to,
                              ToString(shape)));
@@ -179,9 +179,9 @@ void ConvertRepeatInterleave(OnnxOp* op) {
     return;
   }
   const std::string x = op->In("X");
-  const int64_t dim = op->Int("dim", 0);
+  const int64_t dim = op->Int("dim");
   const int64_t axis = dim < 0 ? dim + op->Rank("X") : dim;
-  const std::string repeats = op->ConstInt(op->Int("Repeats", 1));
+  const std::string repeats = op->ConstInt(op->Int("Repeats"));
   const std::string places =
       op->Counting(op->Emit("Mul", {op->Extent(x, axis), repeats}));
   op->Give("Out", "Gather", {x, op->Emit("Div", {places, repeats})},
@@ -192,7 +192,7 @@ void ConvertRepeatInterleave(OnnxOp* op) {
 // is negative, the largest of X.
 void ConvertSequenceMask(OnnxOp* op) {
   const std::string lengths = op->Cast(op->In("X"), DType::kInt64);
-  const int64_t most = op->Int("maxlen", -1);
+  const int64_t most = op->Int("maxlen");
   std::string width;
   if (op->Has("MaxLenTensor")) {
     const std::string given =
@@ -213,8 +213,8 @@ void ConvertSequenceMask(OnnxOp* op) {
 // Elements outside of a triangle become 0, infinities too.
 void ConvertTriangle(OnnxOp* op) {
   const std::string x = op->In("X");
-  const int64_t diagonal = op->Int("diagonal", 0);
-  const bool lower = op->Bool("lower", false);
+  const int64_t diagonal = op->Int("diagonal");
+  const bool lower = op->Bool("lower");
   if (op->opset() >= 14) {
     op->Give("Out", "Trilu", {x, op->ConstInt(diagonal)},
              {{"upper", lower ? int64_t{0} : int64_t{1}}});
@@ -236,26 +236,26 @@ void ConvertTriangle(OnnxOp* op) {
 }
 
 void ConvertPixelShuffle(OnnxOp* op) {
-  if (op->Str("data_format", "NCHW") != "NCHW") {
+  if (op->Str("data_format") != "NCHW") {
     op->Fail(Unimplemented("attr 'data_format' is '%s'; expected 'NCHW'",
-                           op->Str("data_format", "NCHW")));
+                           op->Str("data_format")));
     return;
   }
   if (op->opset() < 11) {
     op->Fail(Unimplemented("ONNX's DepthToSpace without mode CRD"));
     return;
   }
-  op->Give("Out", "DepthToSpace", {op->In("X")},
-           {{"blocksize", op->Int("upscale_factor", 1)},
-            {"mode", std::string("CRD")}});
+  op->Give(
+      "Out", "DepthToSpace", {op->In("X")},
+      {{"blocksize", op->Int("upscale_factor")}, {"mode", std::string("CRD")}});
 }
 
 // Groups of channels, their first ones first, then their second ones: the axis
 // of channels becomes two, which change places.
 void ConvertChannelShuffle(OnnxOp* op) {
-  const bool last = op->Str("data_format", "NCHW") == "NHWC";
-  const int64_t groups =
-      op->Int(op->type() == "channel_shuffle" ? "groups" : "group", 1);
+  const bool old = op->type() == "shuffle_channel";
+  const bool last = !old && op->Str("data_format") == "NHWC";
+  const int64_t groups = op->Int(old ? "group" : "groups");
   const Shape& x = op->ShapeOf("X");
   const int64_t channels = x.size() == 4 ? x[last ? 3 : 1] : -1;
   if (channels < 0 || groups < 1 || channels % groups != 0) {

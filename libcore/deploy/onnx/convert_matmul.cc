@@ -33,15 +33,15 @@ void GiveProduct(OnnxOp* op, const std::string& x, const std::string& y) {
 
 void ConvertMatmulV2(OnnxOp* op) {
   if (GiveDynamicProduct(op)) return;
-  GiveProduct(op, Operand(op, "X", op->Bool("trans_x", false)),
-              Operand(op, "Y", op->Bool("trans_y", false)));
+  GiveProduct(op, Operand(op, "X", op->Bool("trans_x")),
+              Operand(op, "Y", op->Bool("trans_y")));
 }
 
 void ConvertMatmul(OnnxOp* op) {
   if (GiveDynamicProduct(op)) return;
-  std::string x = Operand(op, "X", op->Bool("transpose_X", false));
-  const std::string y = Operand(op, "Y", op->Bool("transpose_Y", false));
-  const double alpha = op->Float("alpha", 1);
+  std::string x = Operand(op, "X", op->Bool("transpose_X"));
+  const std::string y = Operand(op, "Y", op->Bool("transpose_Y"));
+  const double alpha = op->Float("alpha");
   if (alpha != 1) x = op->Emit("Mul", {x, op->Const(alpha, op->TypeOf("X"))});
   GiveProduct(op, x, y);
 }
@@ -61,8 +61,8 @@ std::string Extents(OnnxOp* op, const std::string& x, int64_t begin,
 // Out[a..., b...].
 void ConvertMul(OnnxOp* op) {
   if (GiveDynamicProduct(op)) return;
-  const int64_t x_cols = op->Int("x_num_col_dims", 1);
-  const int64_t y_cols = op->Int("y_num_col_dims", 1);
+  const int64_t x_cols = op->Int("x_num_col_dims");
+  const int64_t y_cols = op->Int("y_num_col_dims");
   const int64_t x_rank = op->Rank("X"), y_rank = op->Rank("Y");
   const std::string x = op->In("X"), y = op->In("Y");
   if (x_rank == x_cols + 1 && y_rank == 2 && y_cols == 1) {
@@ -85,15 +85,15 @@ void ConvertMul(OnnxOp* op) {
 // Input * Beta + X Y * Alpha.
 void ConvertAddmm(OnnxOp* op) {
   op->Give("Out", "Gemm", {op->In("X"), op->In("Y"), op->In("Input")},
-           {{"alpha", static_cast<float>(op->Float("Alpha", 1))},
-            {"beta", static_cast<float>(op->Float("Beta", 1))}});
+           {{"alpha", static_cast<float>(op->Float("Alpha"))},
+            {"beta", static_cast<float>(op->Float("Beta"))}});
 }
 
 // Both write equations in the same letters. InnerCache and XShape are the
 // gradient's.
 void ConvertEinsum(OnnxOp* op) {
   op->Give("Out", "Einsum", op->Ins("Operands"),
-           {{"equation", op->Str("equation", "")}});
+           {{"equation", op->Str("equation")}});
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string ScaleOr(OnnxOp* op, const char* slot, float value, int64_t n) {
 }
 
 void ConvertBatchNorm(OnnxOp* op) {
-  if (!op->Bool("is_test", false) && !op->Bool("use_global_stats", false)) {
+  if (!op->Bool("is_test") && !op->Bool("use_global_stats")) {
     op->Fail(Unimplemented(
         "it normalises with the batch's own statistics: attr 'is_test' is "
         "false"));
@@ -32,8 +32,7 @@ void ConvertBatchNorm(OnnxOp* op) {
   }
   const Shape& x = op->ShapeOf("X");
   OnnxWindow window;
-  window.channels_last =
-      op->Str("data_layout", "NCHW") == "NHWC" && x.size() > 2;
+  window.channels_last = op->Str("data_layout") == "NHWC" && x.size() > 2;
   window.strides.assign(x.size() > 2 ? x.size() - 2 : 0, 1);
   const Shape& channels = op->ShapeOf("Mean");
   const int64_t n = channels.empty() ? -1 : channels[0];
@@ -42,8 +41,8 @@ void ConvertBatchNorm(OnnxOp* op) {
       op, window, "Y", "BatchNormalization",
       {ToChannelsFirst(op, window, op->In("X")), ScaleOr(op, "Scale", 1, n),
        ScaleOr(op, "Bias", 0, n), op->In("Mean"), op->In("Variance")},
-      {{"epsilon", static_cast<float>(op->Float("epsilon", 1e-5))},
-       {"momentum", static_cast<float>(op->Float("momentum", 0.9))}});
+      {{"epsilon", static_cast<float>(op->Float("epsilon"))},
+       {"momentum", static_cast<float>(op->Float("momentum"))}});
 }
 
 // (x - mean) / sqrt(variance + epsilon) over `axes`.
@@ -72,7 +71,7 @@ void GiveAffine(OnnxOp* op, const std::string& x, const std::string& scale,
 }
 
 void ConvertLayerNorm(OnnxOp* op) {
-  const int64_t begin = op->Int("begin_norm_axis", 1);
+  const int64_t begin = op->Int("begin_norm_axis");
   const Shape& x = op->ShapeOf("X");
   const auto rank = static_cast<int64_t>(x.size());
   if (begin < 1 || begin >= rank) {
@@ -95,7 +94,7 @@ void ConvertLayerNorm(OnnxOp* op) {
     if (!scale.empty()) scale = op->Reshape(scale, inner);
     if (!bias.empty()) bias = op->Reshape(bias, inner);
   }
-  const double epsilon = op->Float("epsilon", 1e-5);
+  const double epsilon = op->Float("epsilon");
   if (op->opset() >= 17 && !scale.empty()) {
     op->Give("Y", "LayerNormalization", {op->In("X"), scale, bias},
              {{"axis", begin}, {"epsilon", static_cast<float>(epsilon)}});
@@ -112,17 +111,17 @@ void ConvertInstanceNorm(OnnxOp* op) {
   const int64_t n = x.size() > 1 ? x[1] : -1;
   op->Give("Y", "InstanceNormalization",
            {op->In("X"), ScaleOr(op, "Scale", 1, n), ScaleOr(op, "Bias", 0, n)},
-           {{"epsilon", static_cast<float>(op->Float("epsilon", 1e-5))}});
+           {{"epsilon", static_cast<float>(op->Float("epsilon"))}});
 }
 
 // Groups become channels of an instance normalisation.
 void ConvertGroupNorm(OnnxOp* op) {
   const Shape x = op->ShapeOf("X");
   OnnxWindow window;
-  const std::string layout = op->Str("data_layout", "NCHW");
+  const std::string layout = op->Str("data_layout");
   window.channels_last = !layout.empty() && layout.back() == 'C';
   window.strides.assign(x.size() > 2 ? x.size() - 2 : 0, 1);
-  const int64_t groups = op->Int("groups", 1);
+  const int64_t groups = op->Int("groups");
   if (x.size() < 3 || window.channels_last) {
     op->Fail(
         Unimplemented("an input of shape %s in layout '%s'; expected "
@@ -138,7 +137,7 @@ void ConvertGroupNorm(OnnxOp* op) {
       op->Emit("InstanceNormalization",
                {grouped, op->ConstArray(MakeArray({groups}, ones)),
                 op->ConstArray(MakeArray({groups}, zeros))},
-               {{"epsilon", static_cast<float>(op->Float("epsilon", 1e-5))}});
+               {{"epsilon", static_cast<float>(op->Float("epsilon"))}});
   const std::string back =
       op->Emit("Reshape", {normal, op->Emit("Shape", {in})});
   std::vector<int64_t> spatial;

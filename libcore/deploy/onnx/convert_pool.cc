@@ -138,10 +138,10 @@ void GiveAdaptivePool(OnnxOp* op, Pool pool, const std::string& x) {
 void ConvertPool(OnnxOp* op) {
   Pool pool;
   pool.window = ReadWindow(op, "X");
-  // max_pool2d_with_index has no pooling_type.
-  pool.max = op->Str("pooling_type", "max") == "max";
-  pool.exclusive = op->Bool("exclusive", true);
-  pool.ceil_mode = op->Bool("ceil_mode", false);
+  const bool with_index = op->type() == "max_pool2d_with_index";
+  pool.max = with_index || op->Str("pooling_type") == "max";
+  pool.exclusive = !with_index && op->Bool("exclusive");
+  pool.ceil_mode = !with_index && op->Bool("ceil_mode");
   pool.kernel = op->Ints("ksize");
   pool.extents = SpatialExtents(op, pool);
   if (pool.kernel.size() != pool.window.strides.size() ||
@@ -152,15 +152,15 @@ void ConvertPool(OnnxOp* op) {
     return;
   }
   const std::string x = ToChannelsFirst(op, pool.window, op->In("X"));
-  const bool adaptive = op->Bool("adaptive", false);
+  const bool adaptive = op->Bool("adaptive");
   const bool to_one = std::all_of(pool.kernel.begin(), pool.kernel.end(),
                                   [](int64_t k) { return k == 1; });
-  if (adaptive && pool.max && op->type() != "max_pool2d_with_index")
+  if (adaptive && pool.max && !with_index)
     // It has the extents of an adaptive pool with plain windows.
     op->Fail(
         Unimplemented("attr 'adaptive' with a maximum; PaddlePaddle's "
                       "adaptive maximum is max_pool2d_with_index"));
-  else if (op->Bool("global_pooling", false) || (adaptive && to_one))
+  else if (op->Bool("global_pooling") || (adaptive && to_one))
     GiveChannelsFirst(op, pool.window, "Out",
                       pool.max ? "GlobalMaxPool" : "GlobalAveragePool", {x},
                       {});

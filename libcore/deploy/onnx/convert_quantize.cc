@@ -27,14 +27,14 @@ void Convert(OnnxOp* op) {
   op->Ignore("ZeroPoint");
   op->Ignore("InAccum");
   op->Ignore("InState");
-  if (op->Bool("only_observer", false)) {
+  if (op->Bool("only_observer")) {
     op->Ignore("Scale");
     return op->Alias("Y", op->In("X"));
   }
   op->Ignore("Scale");
   if (IsForDynamicProducts(*op)) return op->Ignore("X");
   const Array* scale = op->Param("Scale");
-  const int64_t bits = op->Int("bit_length", 8);
+  const int64_t bits = op->Int("bit_length");
   if (scale == nullptr || scale->dtype != DType::kFloat32)
     return op->Fail(Unimplemented("a scale that is computed"));
   // Weights of fewer bits lie in int8 with longer steps.
@@ -43,12 +43,13 @@ void Convert(OnnxOp* op) {
     return op->Fail(Unimplemented("%d bits: ONNX has 8", bits));
   OnnxAttrs attrs;
   std::string step, zero;
-  const int64_t axis = op->Int("quant_axis", -1);
+  const int64_t axis = op->Int("quant_axis");
   if (op->Param("X") == nullptr && axis < 0) {
-    step = op->Const(op->Float("onnx_scale", StepsOf(*scale, bits)[0]),
+    const bool own = op->HasAttr("onnx_scale");
+    step = op->Const(own ? op->Float("onnx_scale") : StepsOf(*scale, bits)[0],
                      DType::kFloat32);
     zero = op->ConstArray(MakeArray<uint8_t>(
-        {}, {static_cast<uint8_t>(op->Int("onnx_zero_point", 128))}));
+        {}, {static_cast<uint8_t>(own ? op->Int("onnx_zero_point") : 128)}));
   } else {
     const std::vector<float> steps = StepsOf(*scale, bits);
     const Shape shape = axis < 0 ? Shape() : Shape{scale->size()};
@@ -70,7 +71,7 @@ std::string QuantizedBias(OnnxOp* op) {
   const OpDesc* const w = op->MakerOf("Filter");
   for (const OpDesc* maker : {x, w})
     if (maker == nullptr || maker->type != "dequantize_linear" ||
-        maker->AttrOr<bool>("only_observer", false))
+        maker->Attr<bool>("only_observer"))
       return op->OptionalIn("Bias");
   const NamedArrays& params = op->model().params;
   const auto scale_of = [&](const OpDesc& maker) {

@@ -25,7 +25,7 @@ struct Recurrent {
 
 Recurrent Read(OnnxOp* op) {
   Recurrent r;
-  const std::string mode = op->Str("mode", "RNN_TANH");
+  const std::string mode = op->Str("mode");
   if (mode == "LSTM") {
     r.onnx_type = "LSTM";
     r.gates = {0, 3, 1, 2};
@@ -40,9 +40,9 @@ Recurrent Read(OnnxOp* op) {
     op->Fail(InvalidArgument(
         "attr 'mode' is '%s'; expected RNN_TANH, RNN_RELU, LSTM or GRU", mode));
   }
-  r.hidden = op->Int("hidden_size", 100);
-  r.layers = op->Int("num_layers", 1);
-  r.directions = op->Bool("is_bidirec", false) ? 2 : 1;
+  r.hidden = op->Int("hidden_size");
+  r.layers = op->Int("num_layers");
+  r.directions = op->Bool("is_bidirec") ? 2 : 1;
   const size_t weights = op->desc().Input("WeightList").size();
   const size_t states = op->desc().Input("PreState").size();
   if (r.hidden < 1 || r.layers < 1 || weights != 4 * r.pairs() ||
@@ -131,7 +131,7 @@ OnnxAttrs AttrsOf(OnnxOp* op, const Recurrent& r) {
   // PaddlePaddle multiplies by the reset gate behind the product.
   if (absl::string_view(r.onnx_type) == "GRU")
     attrs.emplace_back("linear_before_reset", int64_t{1});
-  if (op->Str("mode", "") == "RNN_RELU")
+  if (op->Str("mode") == "RNN_RELU")
     attrs.emplace_back(
         "activations",
         std::vector<std::string>(static_cast<size_t>(r.directions), "Relu"));

@@ -35,8 +35,8 @@ void GiveReduced(OnnxOp* op, const std::string& y, bool scalar) {
 void GiveReduction(OnnxOp* op, const std::string& x, const char* onnx_type,
                    const char* dims_attr, const char* keep_attr, DType back) {
   std::vector<int64_t> axes = Normalized(op, op->Ints(dims_attr));
-  if (op->Bool("reduce_all", false)) axes.clear();
-  const bool keep = op->Bool(keep_attr, false);
+  if (op->Bool("reduce_all")) axes.clear();
+  const bool keep = op->Bool(keep_attr);
   const bool all =
       axes.empty() || static_cast<int64_t>(axes.size()) == op->Rank("X");
   std::string y =
@@ -69,9 +69,9 @@ void ConvertMean(OnnxOp* op) {
 
 void ConvertArg(OnnxOp* op) {
   std::string x = op->In("X");
-  int64_t axis = op->Int("axis", -1);
-  const bool flatten = op->Bool("flatten", false);
-  const bool keep = op->Bool("keepdims", false);
+  int64_t axis = op->Int("axis");
+  const bool flatten = op->Bool("flatten");
+  const bool keep = op->Bool("keepdims");
   if (flatten) {
     x = op->Reshape(x, {-1});
     axis = 0;
@@ -90,8 +90,8 @@ void ConvertArg(OnnxOp* op) {
 }
 
 void ConvertTopK(OnnxOp* op) {
-  const bool largest = op->Bool("largest", true);
-  int64_t axis = op->Int("axis", -1);
+  const bool largest = op->Bool("largest");
+  int64_t axis = op->Int("axis");
   if (axis < 0) axis += op->Rank("X");
   const std::string x = op->In("X");
   std::string k;
@@ -99,15 +99,15 @@ void ConvertTopK(OnnxOp* op) {
   OnnxAttrs attrs = {{"axis", axis}};
   if (op->opset() >= 11) {
     attrs.emplace_back("largest", int64_t{largest});
-    attrs.emplace_back("sorted", int64_t{op->Bool("sorted", true)});
+    attrs.emplace_back("sorted", int64_t{op->Bool("sorted")});
   } else if (!largest) {
     op->Fail(Unimplemented("attr 'largest' is false"));
   }
   OnnxValues inputs = {x};
   if (op->opset() >= 10)
-    inputs.push_back(k.empty() ? op->ConstInts({op->Int("k", 1)}) : k);
+    inputs.push_back(k.empty() ? op->ConstInts({op->Int("k")}) : k);
   else if (k.empty())
-    attrs.emplace_back("k", op->Int("k", 1));
+    attrs.emplace_back("k", op->Int("k"));
   else
     op->Fail(Unimplemented("input 'K' is a tensor"));
   OnnxValues outputs = op->NewOuts("Out");
@@ -123,38 +123,37 @@ void ConvertArgsort(OnnxOp* op) {
     return;
   }
   const std::string x = op->In("X");
-  const std::vector<int64_t> axis = Normalized(op, {op->Int("axis", -1)});
+  const std::vector<int64_t> axis = Normalized(op, {op->Int("axis")});
   if (!op->status().ok()) return;
   const std::string count =
       op->Slice(op->Emit("Shape", {x}), {0}, {axis[0]}, {axis[0] + 1});
   OnnxValues outputs = op->NewOuts("Out");
   for (const std::string& index : op->NewOuts("Indices"))
     outputs.push_back(index);
-  op->EmitTo(
-      outputs, "TopK", {x, count},
-      {{"axis", axis[0]}, {"largest", int64_t{op->Bool("descending", false)}}});
+  op->EmitTo(outputs, "TopK", {x, count},
+             {{"axis", axis[0]}, {"largest", int64_t{op->Bool("descending")}}});
 }
 
 void ConvertCumsum(OnnxOp* op) {
   std::string x = op->In("X");
-  int64_t axis = op->Int("axis", -1);
-  if (op->Bool("flatten", false)) {
+  int64_t axis = op->Int("axis");
+  if (op->Bool("flatten")) {
     x = op->Reshape(x, {-1});
     axis = 0;
   }
-  op->Give("Out", "CumSum", {x, op->ConstInt(axis)},
-           {{"exclusive", op->Int("exclusive", 0)},
-            {"reverse", op->Int("reverse", 0)}});
+  op->Give(
+      "Out", "CumSum", {x, op->ConstInt(axis)},
+      {{"exclusive", op->Int("exclusive")}, {"reverse", op->Int("reverse")}});
 }
 
 // (sum |x|^p)^(1/p) along an axis.
 void ConvertPNorm(OnnxOp* op) {
-  const double p = op->Float("porder", 2);
+  const double p = op->Float("porder");
   const DType dtype = op->TypeOf("X");
-  const bool all = op->Bool("asvector", false);
-  const bool keep = op->Bool("keepdim", false);
+  const bool all = op->Bool("asvector");
+  const bool keep = op->Bool("keepdim");
   const auto axes =
-      all ? std::vector<int64_t>{} : Normalized(op, {op->Int("axis", -1)});
+      all ? std::vector<int64_t>{} : Normalized(op, {op->Int("axis")});
   const std::string x = op->In("X");
   std::string y;
   if (p == 1 || p == 2) {

@@ -60,10 +60,10 @@ ResizeTarget TargetOf(OnnxOp* op, const std::string& x, const Shape& shape) {
   if (scales.empty()) {
     static constexpr const char* kAttrs[] = {"out_d", "out_h", "out_w"};
     for (size_t i = 0; i < axes; ++i)
-      extents.push_back(op->Int(kAttrs[3 - axes + i], 0));
+      extents.push_back(op->Int(kAttrs[3 - axes + i]));
     if (*std::min_element(extents.begin(), extents.end()) < 1)
       op->Fail(Unimplemented("neither extents nor scales are given"));
-  } else if ((!second || op->Bool("align_corners", true)) &&
+  } else if ((!second || op->Bool("align_corners")) &&
              !IsDynamic(Shape(shape.begin() + 2, shape.end()))) {
     // The first version, and aligned corners, go by the extents.
     for (size_t i = 0; i < axes; ++i)
@@ -80,9 +80,9 @@ ResizeTarget TargetOf(OnnxOp* op, const std::string& x, const Shape& shape) {
 }
 
 OnnxAttrs ModeOf(OnnxOp* op, const std::string& method) {
-  const bool corners = op->Bool("align_corners", true);
+  const bool corners = op->Bool("align_corners");
   const bool nearest = method == "nearest", cubic = method == "bicubic";
-  const bool centers = cubic || (!nearest && op->Int("align_mode", 1) == 0);
+  const bool centers = cubic || (!nearest && op->Int("align_mode") == 0);
   OnnxAttrs attrs = {{"mode", std::string(nearest ? "nearest"
                                           : cubic ? "cubic"
                                                   : "linear")},
@@ -108,7 +108,7 @@ void ConvertResize(OnnxOp* op) {
                              ToString(shape)));
     return;
   }
-  const std::string layout = op->Str("data_layout", "NCHW");
+  const std::string layout = op->Str("data_layout");
   const bool last = layout.size() > 1 && layout.back() == 'C';
   std::string x = op->In("X");
   std::vector<int64_t> to_front = {0, rank - 1}, to_back = {0};
@@ -124,9 +124,7 @@ void ConvertResize(OnnxOp* op) {
   if (op->opset() < 13)  // neither could be left out then
     for (const size_t i : {1, 2})
       if (inputs[i].empty()) inputs[i] = op->ConstFloats({});
-  // The type says it all where the attribute is missing.
-  std::string method = op->type().substr(0, op->type().find('_'));
-  method = op->Str("interp_method", method.c_str());
+  const std::string method = op->Str("interp_method");
   const OnnxAttrs attrs = ModeOf(op, method);
   if (!last)
     op->Give("Out", "Resize", inputs, attrs);
@@ -144,9 +142,9 @@ void ConvertGridSampler(OnnxOp* op) {
     return;
   }
   op->Give("Output", "GridSample", {op->In("X"), op->In("Grid")},
-           {{"mode", op->Str("mode", "bilinear")},
-            {"padding_mode", op->Str("padding_mode", "zeros")},
-            {"align_corners", int64_t{op->Bool("align_corners", true)}}});
+           {{"mode", op->Str("mode")},
+            {"padding_mode", op->Str("padding_mode")},
+            {"align_corners", int64_t{op->Bool("align_corners")}}});
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void ConvertScatter(OnnxOp* op) {
       op->Reshape(op->Cast(op->In("Ids"), DType::kInt64), {-1, 1});
   const std::string updates = op->In("Updates");
   std::string data = op->In("X");
-  const bool overwrite = op->Bool("overwrite", true);
+  const bool overwrite = op->Bool("overwrite");
   if (!overwrite)
     data = op->Emit(
         "ScatterND",
@@ -60,16 +60,16 @@ void ConvertScatterNdAdd(OnnxOp* op) {
 void ConvertPutAlongAxis(OnnxOp* op) {
   const std::string index = op->In("Index");
   OnnxAttrs attrs = {
-      {"axis", NormalAxis(op, op->Int("Axis", 0), op->Rank("Input"))}};
-  std::string reduce = op->Str("Reduce", "assign");
+      {"axis", NormalAxis(op, op->Int("Axis"), op->Rank("Input"))}};
+  std::string reduce = op->Str("Reduce");
   if (reduce == "multiply") reduce = "mul";
   if (reduce != "assign") {
     const bool known = reduce == "add" || reduce == "mul";
-    if (!known || !op->Bool("Include_self", true))
+    if (!known || !op->Bool("Include_self"))
       op->Fail(
           Unimplemented("attr 'Reduce' is '%s' and 'Include_self' %d; "
                         "ONNX adds and multiplies with what is there",
-                        reduce, op->Bool("Include_self", true)));
+                        reduce, op->Bool("Include_self")));
     if (op->opset() < 16)
       op->Fail(Unimplemented("ONNX reduces in ScatterElements since opset 16"));
     attrs.emplace_back("reduction", reduce);
@@ -81,7 +81,7 @@ void ConvertPutAlongAxis(OnnxOp* op) {
 
 void ConvertTakeAlongAxis(OnnxOp* op) {
   op->Give("Result", "GatherElements", {op->In("Input"), op->In("Index")},
-           {{"axis", NormalAxis(op, op->Int("Axis", 0), op->Rank("Input"))}});
+           {{"axis", NormalAxis(op, op->Int("Axis"), op->Rank("Input"))}});
 }
 
 void ConvertIndexSample(OnnxOp* op) {

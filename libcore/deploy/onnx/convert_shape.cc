@@ -10,8 +10,8 @@
 namespace pd {
 namespace {
 
-int64_t AxisOf(OnnxOp* op, const char* attr, int64_t otherwise, int64_t rank) {
-  const int64_t axis = op->Int(attr, otherwise);
+int64_t AxisOf(OnnxOp* op, const char* attr, int64_t rank) {
+  const int64_t axis = op->Int(attr);
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
   op->Fail(
       InvalidArgument("attr '%s' is %d; X has rank %d, so it must be in "
@@ -33,8 +33,8 @@ void ConvertFlattenRange(OnnxOp* op) {
     op->Alias("Out", op->Reshape(op->In("X"), {1}));
     return;
   }
-  const int64_t start = AxisOf(op, "start_axis", 1, rank);
-  const int64_t stop = AxisOf(op, "stop_axis", 1, rank);
+  const int64_t start = AxisOf(op, "start_axis", rank);
+  const int64_t stop = AxisOf(op, "stop_axis", rank);
   const std::string in = op->In("X");
   if (start == 1 && stop == rank - 1) {
     op->Give("Out", "Flatten", {in}, {{"axis", int64_t{1}}});
@@ -56,7 +56,7 @@ void ConvertFlattenRange(OnnxOp* op) {
 }
 
 void ConvertFlatten(OnnxOp* op) {
-  op->Give("Out", "Flatten", {op->In("X")}, {{"axis", op->Int("axis", 1)}});
+  op->Give("Out", "Flatten", {op->In("X")}, {{"axis", op->Int("axis")}});
 }
 
 void ConvertTranspose(OnnxOp* op) {
@@ -103,11 +103,11 @@ void ConvertUnsqueeze(OnnxOp* op) {
 
 void ConvertConcat(OnnxOp* op) {
   op->Give("Out", "Concat", op->Ins("X"),
-           {{"axis", AxisOf(op, "axis", 0, op->Rank("X"))}});
+           {{"axis", AxisOf(op, "axis", op->Rank("X"))}});
 }
 
 void ConvertStack(OnnxOp* op) {
-  const int64_t axis = AxisOf(op, "axis", 0, op->Rank("X") + 1);
+  const int64_t axis = AxisOf(op, "axis", op->Rank("X") + 1);
   OnnxValues parts;
   for (const std::string& x : op->Ins("X"))
     parts.push_back(op->Unsqueeze(x, {axis}));
@@ -115,7 +115,7 @@ void ConvertStack(OnnxOp* op) {
 }
 
 void ConvertUnstack(OnnxOp* op) {
-  const int64_t axis = AxisOf(op, "axis", 0, op->Rank("X"));
+  const int64_t axis = AxisOf(op, "axis", op->Rank("X"));
   const std::string x = op->In("X");
   const OnnxValues parts = op->NewOuts(op->type() == "unbind" ? "Out" : "Y");
   // A scalar place takes its axis away.
@@ -126,7 +126,7 @@ void ConvertUnstack(OnnxOp* op) {
 
 void ConvertSplit(OnnxOp* op) {
   const Shape& x = op->ShapeOf("X");
-  const int64_t axis = AxisOf(op, "axis", 0, op->Rank("X"));
+  const int64_t axis = AxisOf(op, "axis", op->Rank("X"));
   const std::string in = op->In("X");
   std::vector<int64_t> sections = op->Ints("sections");
   const int64_t extent = x.empty() ? -1 : x[static_cast<size_t>(axis)];
@@ -349,10 +349,11 @@ void ConvertPad(OnnxOp* op) {
   // spatial axes, pad3d from the last one.
   std::vector<int64_t> begins(rank, 0), ends(rank, 0);
   const bool spatial = op->type() != "pad";
+  const std::string format = spatial ? op->Str("data_format") : "NCHW";
   if (pads.size() != (spatial ? 2 * (rank - 2) : 2 * rank) ||
-      (spatial && op->Str("data_format", "NCHW").substr(0, 2) != "NC")) {
+      format.substr(0, 2) != "NC") {
     op->Fail(Unimplemented("%d paddings in layout '%s' for X of rank %d",
-                           pads.size(), op->Str("data_format", ""), rank));
+                           pads.size(), format, rank));
     return;
   }
   for (size_t i = 0; i < pads.size() / 2; ++i) {
@@ -363,7 +364,7 @@ void ConvertPad(OnnxOp* op) {
     ends[axis] = pads[2 * i + 1];
   }
   begins.insert(begins.end(), ends.begin(), ends.end());
-  std::string mode = op->Str("mode", "constant");
+  std::string mode = spatial ? op->Str("mode") : "constant";
   if (mode == "circular") {
     op->Fail(
         Unimplemented("attr 'mode' is 'circular', which ONNX has from "
@@ -371,8 +372,7 @@ void ConvertPad(OnnxOp* op) {
     return;
   }
   if (mode == "replicate") mode = "edge";
-  const double value =
-      op->Float(op->HasAttr("value") ? "value" : "pad_value", 0);
+  const double value = op->Float(op->HasAttr("value") ? "value" : "pad_value");
   op->Alias("Out", op->Pad(op->In("X"), begins, mode, value, op->TypeOf("X")));
 }
 

@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
+#include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
@@ -139,6 +142,19 @@ absl::Status Complain(const InferenceModel& model, int opset,
   return absl::Status(failures[0].status.code(), text);
 }
 
+// Gives ops the attributes that they leave out. Their slots are not held
+// against the schema: MoveConvBiases adds one that ONNX's convolutions have.
+absl::Status FillAttributes(const OpRegistry& registry, ProgramDesc* program) {
+  for (BlockDesc& block : program->blocks)
+    for (size_t i = 0; i < block.ops.size(); ++i)
+      if (const OpDef* def = registry.Find(block.ops[i].type))
+        PD_RETURN_IF_ERROR(
+            Annotate(def->NormalizeAttrs(&block.ops[i]),
+                     absl::StrFormat("block %d, op %d '%s'", block.idx, i,
+                                     block.ops[i].type)));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const OnnxConverter* FindOnnxConverter(const std::string& op_type) {
@@ -168,10 +184,12 @@ void ConvertBlock(int32_t block, OnnxGraph* graph) {
   graph->set_block(before);
 }
 
-absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset) {
+absl::StatusOr<std::string> ToOnnx(const OpRegistry& registry,
+                                   InferenceModel model, int opset) {
   if (opset < kMinOnnxOpset || opset > kMaxOnnxOpset)
     return OutOfRange("opset %d cannot be written; it must be in [%d, %d]",
                       opset, kMinOnnxOpset, kMaxOnnxOpset);
+  PD_RETURN_IF_ERROR(FillAttributes(registry, &model.program));
   std::vector<OnnxFailure> failures;
   auto bytes = Convert(model, opset, &failures);
   if (!failures.empty()) return Complain(model, opset, failures);
@@ -183,9 +201,10 @@ absl::StatusOr<std::string> ToOnnx(const InferenceModel& model, int opset) {
   return bytes.status();
 }
 
-absl::Status WriteOnnxModel(const InferenceModel& model, int opset,
-                            const std::string& path) {
-  PD_ASSIGN_OR_RETURN(const std::string bytes, ToOnnx(model, opset));
+absl::Status WriteOnnxModel(const OpRegistry& registry, InferenceModel model,
+                            int opset, const std::string& path) {
+  PD_ASSIGN_OR_RETURN(const std::string bytes,
+                      ToOnnx(registry, std::move(model), opset));
   return WriteOnnxBytes(bytes, path);
 }
 

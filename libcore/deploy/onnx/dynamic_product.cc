@@ -10,9 +10,12 @@
 namespace pd {
 namespace {
 
-bool Turns(const OpDesc& op, char which) {
-  return which == 'x' ? op.AttrOr("trans_x", op.AttrOr("transpose_X", false))
-                      : op.AttrOr("trans_y", op.AttrOr("transpose_Y", false));
+// Whether the product transposes its operand 'x' or 'y'.
+bool Transposes(const OpDesc& op, char operand) {
+  if (op.type == "mul") return false;
+  if (op.type == "matmul_v2")
+    return op.Attr<bool>(operand == 'x' ? "trans_x" : "trans_y");
+  return op.Attr<bool>(operand == 'x' ? "transpose_X" : "transpose_Y");
 }
 
 const Array* Find(const InferenceModel& model, const std::string& name) {
@@ -34,8 +37,8 @@ Array Turned(const Array& w) {
 // How much one step of each column's integers is: a scalar, or one each.
 Array StepsOf(const NamedArrays& params, const OpDesc& dequantize) {
   const Array& scale = params.at(dequantize.In("Scale"));
-  const auto levels = static_cast<float>(
-      QuantLevels(dequantize.AttrOr<int32_t>("bit_length", 8)));
+  const auto levels =
+      static_cast<float>(QuantLevels(dequantize.Attr<int32_t>("bit_length")));
   std::vector<float> steps;
   for (int64_t i = 0; i < scale.size(); ++i)
     steps.push_back(scale.data<float>()[i] / levels);
@@ -53,24 +56,24 @@ const OpDesc* WeightOf(const InferenceModel& model, const OpDesc& op) {
   const BlockDesc& block = model.program.global();
   const VarDesc* x = block.FindVar(op.In("X"));
   if (x == nullptr || x->persistable || x->dtype != DType::kFloat32 ||
-      x->shape.size() < 2 || Turns(op, 'x') ||
-      op.AttrOr("alpha", 1.0f) != 1.0f ||
-      op.AttrOr<int32_t>("y_num_col_dims", 1) != 1)
+      x->shape.size() < 2 || Transposes(op, 'x') ||
+      (op.type == "matmul" && op.Attr<float>("alpha") != 1.0f) ||
+      (op.type == "mul" && op.Attr<int32_t>("y_num_col_dims") != 1))
     return nullptr;
   const auto maker = std::find_if(
       block.ops.begin(), block.ops.end(),
       [&](const OpDesc& made) { return made.Out("Y") == op.In("Y"); });
   if (maker == block.ops.end() || maker->type != "dequantize_linear" ||
-      maker->AttrOr("only_observer", false) ||
-      maker->AttrOr<int32_t>("bit_length", 8) > 8)
+      maker->Attr<bool>("only_observer") ||
+      maker->Attr<int32_t>("bit_length") > 8)
     return nullptr;
   const Array* w = Find(model, maker->In("X"));
   const Array* scale = Find(model, maker->In("Scale"));
   if (w == nullptr || w->dtype != DType::kInt8 || w->shape.size() != 2 ||
       scale == nullptr || scale->dtype != DType::kFloat32)
     return nullptr;
-  const int32_t columns = Turns(op, 'y') ? 0 : 1;
-  const auto axis = maker->AttrOr<int32_t>("quant_axis", -1);
+  const int32_t columns = Transposes(op, 'y') ? 0 : 1;
+  const auto axis = maker->Attr<int32_t>("quant_axis");
   const bool fits =
       axis < 0 ? scale->size() == 1
                : axis == columns &&
@@ -88,10 +91,10 @@ bool GiveDynamicProduct(OnnxOp* op) {
   op->Ignore("Y");
   const NamedArrays& params = op->model().params;
   const Array& w = params.at(dequantize->In("X"));
-  const bool turned = Turns(op->desc(), 'y');
+  const bool turned = Transposes(op->desc(), 'y');
   const int64_t rank = op->Rank("X");
   const int64_t rows =
-      op->type() == "mul" ? op->Int("x_num_col_dims", 1) : rank - 1;
+      op->type() == "mul" ? op->Int("x_num_col_dims") : rank - 1;
   const std::string x = op->In("X");
   const std::string matrix =
       rows == rank - 1 ? x : op->Emit("Flatten", {x}, {{"axis", rows}});

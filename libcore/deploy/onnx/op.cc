@@ -125,50 +125,57 @@ bool OnnxOp::HasAttr(const char* name) const {
   return desc_.FindAttr(name) != nullptr;
 }
 
-int64_t OnnxOp::Int(const char* name, int64_t otherwise) {
-  const Attribute* a = desc_.FindAttr(name);
-  if (a == nullptr) return otherwise;
-  if (const auto* v = std::get_if<int32_t>(a)) return *v;
-  if (const auto* v = std::get_if<int64_t>(a)) return *v;
-  if (const auto* v = std::get_if<bool>(a)) return *v ? 1 : 0;
-  Fail(InvalidArgument("attr '%s' is of type %s; expected int", name,
-                       Name(pd::TypeOf(*a))));
-  return otherwise;
+const Attribute& OnnxOp::At(const char* name) {
+  static const Attribute kNone = int32_t{0};
+  if (const Attribute* a = desc_.FindAttr(name)) return *a;
+  Fail(InvalidArgument("attr '%s' is missing", name));
+  return kNone;
 }
 
-double OnnxOp::Float(const char* name, double otherwise) {
-  const Attribute* a = desc_.FindAttr(name);
-  if (a == nullptr) return otherwise;
-  if (const auto* v = std::get_if<float>(a)) return *v;
-  if (const auto* v = std::get_if<double>(a)) return *v;
-  if (const auto* v = std::get_if<ScalarAttr>(a)) {
+int64_t OnnxOp::Int(const char* name) {
+  const Attribute& a = At(name);
+  if (const auto* v = std::get_if<int32_t>(&a)) return *v;
+  if (const auto* v = std::get_if<int64_t>(&a)) return *v;
+  if (const auto* v = std::get_if<bool>(&a)) return *v ? 1 : 0;
+  Fail(InvalidArgument("attr '%s' is of type %s; expected int", name,
+                       Name(pd::TypeOf(a))));
+  return 0;
+}
+
+double OnnxOp::Float(const char* name) {
+  const Attribute& a = At(name);
+  if (const auto* v = std::get_if<float>(&a)) return *v;
+  if (const auto* v = std::get_if<double>(&a)) return *v;
+  if (const auto* v = std::get_if<ScalarAttr>(&a)) {
     if (const auto* d = std::get_if<double>(&v->value)) return *d;
     if (const auto* i = std::get_if<int64_t>(&v->value))
       return static_cast<double>(*i);
   }
-  return static_cast<double>(Int(name, 0));
+  return static_cast<double>(Int(name));
 }
 
-bool OnnxOp::Bool(const char* name, bool otherwise) {
-  return Int(name, otherwise ? 1 : 0) != 0;
+bool OnnxOp::Bool(const char* name) { return Int(name) != 0; }
+
+std::string OnnxOp::Str(const char* name) {
+  const Attribute& a = At(name);
+  if (const auto* v = std::get_if<std::string>(&a)) return *v;
+  Fail(InvalidArgument("attr '%s' is of type %s; expected string", name,
+                       Name(pd::TypeOf(a))));
+  return "";
 }
 
-std::string OnnxOp::Str(const char* name, const char* otherwise) {
-  return desc_.AttrOr<std::string>(name, otherwise);
-}
-
-std::vector<int64_t> OnnxOp::Ints(const char* name,
-                                  std::vector<int64_t> otherwise) {
-  const Attribute* a = desc_.FindAttr(name);
-  if (a == nullptr) return otherwise;
-  if (const auto* v = std::get_if<std::vector<int32_t>>(a))
+std::vector<int64_t> OnnxOp::Ints(const char* name) {
+  const Attribute& a = At(name);
+  if (const auto* v = std::get_if<std::vector<int32_t>>(&a))
     return {v->begin(), v->end()};
-  if (const auto* v = std::get_if<std::vector<int64_t>>(a)) return *v;
-  return {Int(name, 0)};
+  if (const auto* v = std::get_if<std::vector<int64_t>>(&a)) return *v;
+  return {Int(name)};
 }
 
 std::vector<float> OnnxOp::Floats(const char* name) {
-  return desc_.AttrOr<std::vector<float>>(name, {});
+  const Attribute& a = At(name);
+  if (const auto* v = std::get_if<std::vector<float>>(&a)) return *v;
+  return {};
 }
 
 std::string OnnxOp::NodeName(const std::string& output) const {

@@ -52,15 +52,15 @@ class OnnxOp {
   const OpDesc* MakerOf(absl::string_view slot) const;
   const InferenceModel& model() const { return graph_->model(); }
 
-  // Attributes, whatever integer or float type they were saved with.
+  // Attributes, whatever integer or float type they were saved with. The op is
+  // normalized: an attribute of its schema is there, another one may not be.
 
   bool HasAttr(const char* name) const;
-  int64_t Int(const char* name, int64_t otherwise);
-  double Float(const char* name, double otherwise);
-  bool Bool(const char* name, bool otherwise);
-  std::string Str(const char* name, const char* otherwise);
-  std::vector<int64_t> Ints(const char* name,
-                            std::vector<int64_t> otherwise = {});
+  int64_t Int(const char* name);
+  double Float(const char* name);
+  bool Bool(const char* name);
+  std::string Str(const char* name);
+  std::vector<int64_t> Ints(const char* name);
   std::vector<float> Floats(const char* name);
 
   // Nodes.
@@ -131,6 +131,7 @@ class OnnxOp {
   absl::Status Finish();
 
  private:
+  const Attribute& At(const char* name);
   std::string NodeName(const std::string& output) const;
   const VarDesc& Var(const std::string& name);
 

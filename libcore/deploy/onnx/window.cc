@@ -21,13 +21,16 @@ OnnxWindow ReadWindow(OnnxOp* op, const char* slot) {
   const int64_t rank = op->Rank(slot);
   const size_t n = rank > 2 ? static_cast<size_t>(rank) - 2 : 1;
   OnnxWindow window;
-  window.strides = op->Ints("strides", std::vector<int64_t>(n, 1));
-  const std::string format = op->Str("data_format", "NCHW");
+  window.strides = op->Ints("strides");
+  // max_pool2d_with_index has neither layouts nor algorithms.
+  const bool plain = !op->HasAttr("data_format");
+  const std::string format = plain ? "NCHW" : op->Str("data_format");
   window.channels_last = !format.empty() && format.back() == 'C';
-  const std::string algorithm = op->Str("padding_algorithm", "EXPLICIT");
+  const std::string algorithm =
+      plain ? "EXPLICIT" : op->Str("padding_algorithm");
   window.same = algorithm == "SAME";
   window.pads.assign(2 * n, 0);
-  const auto paddings = op->Ints("paddings", std::vector<int64_t>(n, 0));
+  const auto paddings = op->Ints("paddings");
   if (window.strides.size() != n ||
       (paddings.size() != n && paddings.size() != 2 * n)) {
     op->Fail(InvalidArgument(
