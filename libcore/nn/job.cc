@@ -118,7 +118,7 @@ class JobLoader {
   }
 
  private:
-  // What was read; the places of its parts are the caller's to note.
+  // The job as it was read; the places of its parts are the caller's to note.
   static std::shared_ptr<LoadedJob::State> CopyOf(const LoadedJob& job) {
     const LoadedJob::State& before = *job.state_;
     auto state = std::make_shared<LoadedJob::State>();

@@ -46,6 +46,11 @@ class BlockVerifier {
   const VarDesc* FindVar(const std::string& name) const {
     const auto it = declared_.find(name);
     if (it != declared_.end()) return it->second;
+    // A gradient block works on the variables of its forward block.
+    if (block_.forward_block_idx > 0) {
+      const VarDesc* var = program_.FindVar(block_.forward_block_idx, name);
+      if (var != nullptr) return var;
+    }
     return block_.parent_idx >= 0 ? program_.FindVar(block_.parent_idx, name)
                                   : nullptr;
   }

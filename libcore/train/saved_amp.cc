@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "libcore/autodiff/backward.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -41,27 +42,36 @@ Parts PartsOf(const ProgramDesc& program) {
   return parts;
 }
 
-// The program with the forward operators alone.
-ProgramDesc ForwardOf(const ProgramDesc& program, const Parts& parts,
-                      const std::vector<std::string>& keep) {
-  ProgramDesc forward = program;
+// The program with the forward operators alone. What the updates make and read,
+// but for gradients, stays declared: its names are taken.
+ProgramDesc ForwardOf(const TrainProgram& program, const Parts& parts) {
+  std::set<std::string> gradients;
+  for (const auto& [param, grad] : program.gradients) gradients.insert(grad);
+  std::vector<std::string> keep;
+  for (const FeedSpec& feed : program.feeds) keep.push_back(feed.name);
+  for (const OpDesc& op : parts.updates)
+    for (const SlotList* slots : {&op.inputs, &op.outputs})
+      for (const auto& [slot, names] : *slots)
+        for (const std::string& name : names)
+          if (gradients.count(name) == 0) keep.push_back(name);
+  ProgramDesc forward = program.main;
   forward.global().ops = parts.forward;
   DropUnused(keep, &forward);
   return forward;
 }
 
-// Gradient operators and the variables of the forward part that each reads, in
-// no order: sums and first gradients differ in how they are written.
+// Gradient operators with the parameters and feeds that each reads, in no
+// order: sums, first gradients and what else is read differ in how they are
+// written.
 std::multiset<std::string> Signature(const std::vector<OpDesc>& ops,
-                                     const ProgramDesc& forward) {
+                                     const std::set<std::string>& leaves) {
   std::multiset<std::string> signature;
   for (const OpDesc& op : ops) {
     if (!IsGradientOp(op.type)) continue;
     std::set<std::string> reads;
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
-        if (forward.global().FindVar(name) != nullptr)
-          reads.insert(slot + "=" + name);
+        if (leaves.count(name) > 0) reads.insert(name);
     std::string text = op.type;
     for (const std::string& read : reads) text += " " + read;
     signature.insert(std::move(text));
@@ -73,19 +83,36 @@ std::multiset<std::string> Signature(const std::vector<OpDesc>& ops,
 absl::Status CheckGradients(const OpRegistry& registry,
                             const TrainProgram& program, const Parts& parts,
                             ProgramDesc forward) {
-  const ProgramDesc bare = forward;
+  std::set<std::string> leaves;
+  for (const auto& [param, grad] : program.gradients) leaves.insert(param);
+  for (const FeedSpec& feed : program.feeds) leaves.insert(feed.name);
   BackwardOptions options;
   options.targets[program.loss] = "";
   PD_RETURN_IF_ERROR(AppendBackward(registry, options, &forward).status());
   const auto begin = forward.global().ops.begin() +
                      static_cast<std::ptrdiff_t>(parts.forward.size());
   const std::vector<OpDesc> made(begin, forward.global().ops.end());
-  if (Signature(made, bare) == Signature(parts.backward, bare))
+  if (Signature(made, leaves) == Signature(parts.backward, leaves))
     return absl::OkStatus();
   return Unimplemented(
       "the gradients of the saved program are not those of its loss alone, and "
       "mixed precision would make them anew; save it with "
       "paddle.static.amp.decorate instead");
+}
+
+// Whether the saved programs have mixed precision of their own: its operators,
+// or the names of its variables.
+bool IsMixed(const TrainProgram& program) {
+  for (const OpDesc& op : program.main.global().ops)
+    if (op.type == "check_finite_and_unscale" ||
+        op.type == "update_loss_scaling")
+      return true;
+  for (const ProgramDesc* each : {&program.main, &program.startup})
+    for (const VarDesc& var : each->global().vars)
+      for (const char* stem :
+           {"loss_scaling", "num_good_steps", "num_bad_steps"})
+        if (absl::StartsWith(var.name, stem)) return true;
+  return false;
 }
 
 // Behind the gradients: scales them back and has the updates use them. Where
@@ -114,10 +141,10 @@ absl::Status Mix(const OpRegistry& registry, const JobAmp& amp,
                  TrainProgram* program) {
   if (program->main.blocks.size() > 1)
     return Unimplemented("the saved program runs blocks (while, cond)");
+  if (IsMixed(*program))
+    return Unimplemented("the saved program has mixed precision already");
   const Parts parts = PartsOf(program->main);
-  std::vector<std::string> feeds;
-  for (const FeedSpec& feed : program->feeds) feeds.push_back(feed.name);
-  ProgramDesc mixed = ForwardOf(program->main, parts, feeds);
+  ProgramDesc mixed = ForwardOf(*program, parts);
   PD_RETURN_IF_ERROR(CheckGradients(registry, *program, parts, mixed));
   PD_RETURN_IF_ERROR(MixPrecision(registry, amp.precision, &mixed));
   BlockBuilder main(&registry, &mixed), startup(&registry, &program->startup);
@@ -155,7 +182,7 @@ absl::Status Mix(const OpRegistry& registry, const JobAmp& amp,
     pair.grad = grad;
     pairs.push_back(std::move(pair));
   }
-  // What the updates use besides: rates, moments, clipped gradients.
+  // Variables that the updates use besides: rates, moments, clipped gradients.
   ProgramDesc rest = program->main;
   rest.global().ops = parts.updates;
   RenameInOps(renames, &rest);
@@ -164,7 +191,6 @@ absl::Status Mix(const OpRegistry& registry, const JobAmp& amp,
     if (tail.FindVar(other.name) == nullptr) tail.AddVar(other);
   PD_RETURN_IF_ERROR(AppendSavedUpdates(amp, scaling, pairs,
                                         std::move(rest.global().ops), &tail));
-  DropUnused(feeds, &mixed);
   program->main = std::move(mixed);
   return absl::OkStatus();
 }

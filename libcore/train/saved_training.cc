@@ -225,7 +225,7 @@ class Taker {
     return absl::OkStatus();
   }
 
-  // What evaluation computes; inputs are what the answers depend on.
+  // The form for evaluation; inputs are what the answers depend on.
   absl::Status MakeTest() {
     PD_ASSIGN_OR_RETURN(built_.test, Prune(CloneForTest(built_.main), feeds_,
                                            {wanted_.begin(), wanted_.end()}));
