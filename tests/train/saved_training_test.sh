@@ -78,7 +78,7 @@ says 0 "outputs batch_norm_0.tmp_3" pd-export -m run --fetch batch_norm_0.tmp_3 
 # A run of its own, from the run's job and with the run's weights.
 says 0 "taken" pd-train -c run/job.pbtxt --out weights --init-from run --steps 1
 says 0 "" pd-train -c run/job.pbtxt -o init= --out anew --steps 3
-says 0 "" pd-profile -c run/job.pbtxt --steps 3 --out profile.json
+says 0 "" pd-profile -c run/job.pbtxt --timer-only --steps 20
 says 0 "" pd-check-naninf -c run/job.pbtxt -o init= --steps 3
 
 says 0 "" pd-train -c run/job.pbtxt -o init= --out checked --check-nan-inf --steps 2
