@@ -68,7 +68,8 @@ void WarnOfOtherNetwork(const std::string& run, const LoadedJob& job) {
   const auto trained = ReadJob(absl::StrCat(run, "/job.pbtxt"));
   if (!trained.ok()) return;
   for (const JobChange& change : CompareJobs(*trained, job))
-    if (absl::StartsWith(change.field, "model."))
+    if (absl::StartsWith(change.field, "model.") ||
+        change.field == "program.main")
       LogWarning("'%s' was trained with another network: %s", run,
                  change.ToString());
 }

@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/program/prune.h"
+#include "libcore/program/rename_variables.h"
 
 namespace pd {
 namespace {
@@ -57,7 +58,7 @@ absl::StatusOr<LoadedModel> FedAs(const TrainProgram& job,
   if (model.feeds.size() != job.inputs.size() ||
       std::all_of(model.feeds.begin(), model.feeds.end(), known))
     return model;
-  std::map<std::string, std::string> names;
+  Renames names;
   for (size_t i = 0; i < model.feeds.size(); ++i)
     names[model.feeds[i]] = job.inputs[i];
   for (VarDesc& var : model.program.global().vars) {
@@ -67,15 +68,7 @@ absl::StatusOr<LoadedModel> FedAs(const TrainProgram& job,
           "has this name",
           model.path, var.name);
   }
-  for (BlockDesc& block : model.program.blocks) {
-    for (VarDesc& var : block.vars)
-      if (names.count(var.name) > 0) var.name = names[var.name];
-    for (OpDesc& op : block.ops)
-      for (SlotList* slots : {&op.inputs, &op.outputs})
-        for (auto& [slot, variables] : *slots)
-          for (std::string& variable : variables)
-            if (names.count(variable) > 0) variable = names[variable];
-  }
+  RenameVariables(names, &model.program);
   for (std::string& feed : model.feeds) feed = names[feed];
   for (std::string& fetch : model.fetches)
     if (names.count(fetch) > 0) fetch = names[fetch];

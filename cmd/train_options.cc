@@ -43,6 +43,9 @@ std::vector<Manual::Example> TrainExamples() {
        "pd-train -c testdata/jobs/lenet_mnist.pbtxt --out RUN6 --steps 20 "
        "-o train.checkpoint.best.metric=acc_top1 "
        "-o train.evaluation.every_steps=10 && pd-eval -m RUN6@best"},
+      {"Train a program that PaddlePaddle saved",
+       "pd-train -c testdata/saved_training/job.pbtxt --out RUN7 && "
+       "pd-eval -m RUN7 && pd-export -m RUN7 -o lenet"},
       {"Begin with a job of one's own",
        "pd-train --new tabular-regression houses && cd houses && "
        "mkdir data && cp ../testdata/friedman/*.csv data && "
@@ -84,7 +87,8 @@ Manual TrainManual() {
       "every step over one set of variables. `--batches` is an npz file with "
       "an array of shape [steps, batch, ...] for each variable that is fed; "
       "a persistable variable, such as `learning_rate_0`, is set from it "
-      "before each step.",
+      "before each step. A job's `program` trains such a program on any data, "
+      "as a run: see pd-job(5).",
       "With `--new` it writes a commented job of a KIND to begin with into "
       "DIR, and a Makefile that trains, evaluates and exports; the job's first "
       "lines say what goes where. With `--data` the job is for these data and "
@@ -97,7 +101,8 @@ Manual TrainManual() {
        "The words or classes that the training set gave numbers, a line each: "
        "`--resume` and pd-eval number by them."},
       {"RUN/networks/",
-       "The saved networks that layers `model` of the job go on from."},
+       "The saved networks that layers `model` of the job go on from, or the "
+       "programs that its `program` names."},
       {"RUN/checkpoints/step-N/",
        "A checkpoint: `model.pdmodel`, `model.pdparams`, `model.pdopt`, and "
        "`state.json` with sizes and checksums."},
@@ -298,7 +303,9 @@ absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
         "--report", "--summary", "--dry-run", "--amp"})
     if (table.Given(job))
       return CommandLineError(
-          absl::StrCat(job, " is for a job; --program runs without one"));
+          absl::StrCat(job,
+                       " is for a job; --program runs without one, a job's "
+                       "'program' with one"));
   if (o.batches.empty()) return CommandLineError("--batches FILE is missing");
   if (o.loss.empty()) return CommandLineError("--loss NAMES is missing");
   if (o.startup.empty() && o.init.empty())

@@ -10,36 +10,15 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/program/block_builder.h"
+#include "libcore/program/rename_variables.h"
 
 namespace pd {
 namespace {
-
-using Renames = std::map<std::string, std::string>;
 
 bool HasVar(const ProgramDesc& program, const std::string& name) {
   return std::any_of(
       program.blocks.begin(), program.blocks.end(),
       [&](const BlockDesc& b) { return b.FindVar(name) != nullptr; });
-}
-
-void RenameInOps(const Renames& names, ProgramDesc* program) {
-  for (BlockDesc& block : program->blocks)
-    for (OpDesc& op : block.ops)
-      for (SlotList* slots : {&op.inputs, &op.outputs})
-        for (auto& [slot, variables] : *slots)
-          for (std::string& variable : variables) {
-            const auto it = names.find(variable);
-            if (it != names.end()) variable = it->second;
-          }
-}
-
-void RenameVariables(const Renames& names, ProgramDesc* program) {
-  RenameInOps(names, program);
-  for (BlockDesc& block : program->blocks)
-    for (VarDesc& var : block.vars) {
-      const auto it = names.find(var.name);
-      if (it != names.end()) var.name = it->second;
-    }
 }
 
 // Whether `made` can stand where `declared` is expected; -1 fits all.

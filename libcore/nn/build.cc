@@ -507,6 +507,10 @@ class ModelBuilder {
 
 absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
                                       const OpRegistry& registry) {
+  if (!job.proto().has_model())
+    return job.At(InvalidArgument("a saved program has no layers; expected a "
+                                  "job with a 'model'"),
+                  job.proto().program());
   for (const OpenSize& open : OpenSizes(job))
     return InvalidArgument("%s: '%s' is not known before data have been read",
                            open.place, open.text);

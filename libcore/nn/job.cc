@@ -40,6 +40,7 @@ struct LoadedJob::State {
   job::Job proto;
   MessagePlaces places;
   std::shared_ptr<const SavedNetworks> networks;
+  std::shared_ptr<const SavedPrograms> programs;
 };
 
 // Builds a LoadedJob step by step.
@@ -74,26 +75,17 @@ class JobLoader {
   template <typename Edit>
   static absl::StatusOr<LoadedJob> Edited(const LoadedJob& job,
                                           const Edit& edit) {
-    const LoadedJob::State& before = *job.state_;
-    auto state = std::make_shared<LoadedJob::State>();
-    state->path = before.path;
-    state->overrides = before.overrides;
-    state->proto = before.proto;
-    state->places.written = before.places.written;
-    state->networks = before.networks;
+    auto state = CopyOf(job);
     PD_RETURN_IF_ERROR(edit(&state->proto, &state->places.written));
     return Finish(std::move(state));
   }
 
-  static LoadedJob With(const LoadedJob& job, SavedNetworks networks) {
-    auto state = std::make_shared<LoadedJob::State>();
-    state->path = job.state_->path;
-    state->overrides = job.state_->overrides;
-    state->proto = job.state_->proto;
-    state->places.written = job.state_->places.written;
+  // The job with other opened files, as `set` changes its state.
+  template <typename Set>
+  static LoadedJob With(const LoadedJob& job, const Set& set) {
+    auto state = CopyOf(job);
     state->places.Note(state->proto);
-    state->networks =
-        std::make_shared<const SavedNetworks>(std::move(networks));
+    set(state.get());
     LoadedJob with;
     with.state_ = std::move(state);
     return with;
@@ -126,6 +118,19 @@ class JobLoader {
   }
 
  private:
+  // The job as it was read; the places of its parts are the caller's to note.
+  static std::shared_ptr<LoadedJob::State> CopyOf(const LoadedJob& job) {
+    const LoadedJob::State& before = *job.state_;
+    auto state = std::make_shared<LoadedJob::State>();
+    state->path = before.path;
+    state->overrides = before.overrides;
+    state->proto = before.proto;
+    state->places.written = before.places.written;
+    state->networks = before.networks;
+    state->programs = before.programs;
+    return state;
+  }
+
   template <typename Edit>
   static void EditPath(Message* message, const FieldDescriptor* field, int i,
                        const Edit& edit) {
@@ -200,6 +205,10 @@ const SavedNetworks& LoadedJob::networks() const {
   return state_->networks == nullptr ? *kNone : *state_->networks;
 }
 
+const SavedPrograms* LoadedJob::programs() const {
+  return state_->programs.get();
+}
+
 std::string LoadedJob::Where(const Message& part,
                              absl::string_view field) const {
   const std::string place = state_->places.Where(part, field);
@@ -214,6 +223,9 @@ absl::Status LoadedJob::At(const absl::Status& status, const Message& part,
 absl::Status LoadedJob::Require(const std::vector<std::string>& fields,
                                 absl::string_view who) const {
   for (const std::string& path : fields) {
+    // A saved program has its own.
+    if (proto().has_program() && (path == "loss" || path == "optimizer"))
+      continue;
     const Message* message = &state_->proto;
     for (absl::string_view name : absl::StrSplit(path, '.')) {
       const FieldDescriptor* field =
@@ -270,7 +282,13 @@ absl::StatusOr<LoadedJob> EditJob(const LoadedJob& job,
 }
 
 LoadedJob WithNetworks(const LoadedJob& job, SavedNetworks networks) {
-  return JobLoader::With(job, std::move(networks));
+  auto kept = std::make_shared<const SavedNetworks>(std::move(networks));
+  return JobLoader::With(job, [&](auto* state) { state->networks = kept; });
+}
+
+LoadedJob WithPrograms(const LoadedJob& job, SavedPrograms programs) {
+  auto kept = std::make_shared<const SavedPrograms>(std::move(programs));
+  return JobLoader::With(job, [&](auto* state) { state->programs = kept; });
 }
 
 std::vector<OpenSize> OpenSizes(const LoadedJob& job) {

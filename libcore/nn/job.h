@@ -23,7 +23,8 @@ namespace pd {
 namespace job {
 class Job;  // libcore/nn/job.pb.h
 }
-struct SavedNetwork;  // libcore/nn/saved_networks.h
+struct SavedNetwork;   // libcore/nn/saved_networks.h
+struct SavedPrograms;  // libcore/nn/saved_networks.h
 /// By NetworkKey.
 using SavedNetworks = std::map<std::string, SavedNetwork>;
 
@@ -52,6 +53,9 @@ class LoadedJob {
   /// The saved networks that the job's layers go on from; empty before they
   /// have been opened.
   const SavedNetworks& networks() const;
+  /// The programs of the job's `program`; null without one, and before they
+  /// have been opened.
+  const SavedPrograms* programs() const;
 
   /// The job with its overrides, as a job file that means the same wherever it
   /// is stored (paths are absolute).
@@ -80,6 +84,8 @@ absl::StatusOr<LoadedJob> EditJob(const LoadedJob& job,
 
 /// The job with the saved networks that its layers `model` name.
 LoadedJob WithNetworks(const LoadedJob& job, SavedNetworks networks);
+/// The job with the programs that its `program` names.
+LoadedJob WithPrograms(const LoadedJob& job, SavedPrograms programs);
 
 /// ReadJob of a text that would stand in the file `path`.
 absl::StatusOr<LoadedJob> ParseJob(

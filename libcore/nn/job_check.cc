@@ -247,6 +247,48 @@ absl::Status CheckModel(const LoadedJob& job) {
   return absl::OkStatus();
 }
 
+// A network of the job's own, or a saved program, which brings what trains it.
+absl::Status CheckProgram(const LoadedJob& job) {
+  const job::Job& proto = job.proto();
+  if (!proto.has_program())
+    return proto.has_model()
+               ? absl::OkStatus()
+               : job.At(InvalidArgument("a job needs 'model' or 'program'"),
+                        proto);
+  const Reflection* reflection = proto.GetReflection();
+  for (const char* name :
+       {"model", "loss", "optimizer", "phase", "copy", "quant"}) {
+    const FieldDescriptor* field = proto.GetDescriptor()->FindFieldByName(name);
+    const bool list = field->is_repeated();
+    if (list ? reflection->FieldSize(proto, field) == 0
+             : !reflection->HasField(proto, field))
+      continue;
+    return job.At(
+        InvalidArgument("'%s' cannot stand beside 'program' (%s): a saved "
+                        "program has its own network, loss, gradients and "
+                        "updates",
+                        name, job.Where(proto.program())),
+        list ? reflection->GetRepeatedMessage(proto, field, 0)
+             : reflection->GetMessage(proto, field));
+  }
+  const job::SavedProgram& program = proto.program();
+  std::set<std::string> fetches, feeds, fields;
+  for (int i = 0; i < program.fetch_size(); ++i)
+    if (!fetches.insert(program.fetch(i)).second)
+      return job.At(InvalidArgument("'%s' is fetched twice", program.fetch(i)),
+                    program, ElementPath("fetch", i));
+  for (const job::ProgramFeed& feed : program.feed()) {
+    if (!feeds.insert(feed.name()).second)
+      return job.At(InvalidArgument("'%s' is fed twice", feed.name()), feed,
+                    "name");
+    if (!fields.insert(feed.field()).second)
+      return job.At(InvalidArgument("field '%s' feeds another variable already",
+                                    feed.field()),
+                    feed, "field");
+  }
+  return absl::OkStatus();
+}
+
 template <typename List>
 absl::Status CheckRising(const LoadedJob& job, const Message& part,
                          const std::string& field, const List& values) {
@@ -408,6 +450,7 @@ std::string BoundsInWords(const Message& message) {
 
 absl::Status CheckJob(const LoadedJob& job) {
   PD_RETURN_IF_ERROR(RuleChecker(&job).Check(job.proto(), ""));
+  PD_RETURN_IF_ERROR(CheckProgram(job));
   PD_RETURN_IF_ERROR(CheckModel(job));
   PD_RETURN_IF_ERROR(CheckOptimizer(job, job.proto().optimizer()));
   std::set<std::string> phases;

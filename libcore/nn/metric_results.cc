@@ -64,7 +64,8 @@ std::vector<ResultInfo> ResultsOf(const job::Metric& metric) {
 
 std::vector<ResultInfo> ResultsOf(const job::Job& job) {
   std::vector<ResultInfo> results;
-  if (job.loss_size() > 0) results.push_back({"loss", false});
+  if (job.loss_size() > 0 || job.has_program())
+    results.push_back({"loss", false});
   for (const job::Metric& metric : job.metric())
     for (ResultInfo& result : ResultsOf(metric))
       results.push_back(std::move(result));

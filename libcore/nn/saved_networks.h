@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saved networks that layers `model` of a job go on from. This room puts their
-// ops into the job's program; whoever reads a job opens the files
-// (OpenNetworks of libcore/train/open_networks.h).
+// Saved networks that layers `model` of a job go on from, and the saved programs
+// that stand in place of its network. This room puts the networks' ops into the
+// job's program; whoever reads a job opens the files (OpenNetworks of
+// libcore/train/open_networks.h).
 #ifndef PD_LIBCORE_NN_SAVED_NETWORKS_H_
 #define PD_LIBCORE_NN_SAVED_NETWORKS_H_
 
@@ -27,6 +28,11 @@ struct SavedNetwork {
   std::vector<std::string> outputs;  ///< the variables of the cuts
   NamedArrays params;                ///< of every persistable variable
   std::string path;                  ///< of the file that was read
+};
+
+/// The programs of a job's `program`, as their files have them.
+struct SavedPrograms {
+  ProgramDesc main, startup;
 };
 
 /// Layers of one key go on from one network.

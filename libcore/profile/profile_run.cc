@@ -105,9 +105,7 @@ class TrainingLoop {
         loader_, OpenLoader(job_, job_.proto().data().train(),
                             job_.proto().train().seed(), &vocabularies_));
     PD_RETURN_IF_ERROR(SetFirstValues(program_, &session_));
-    Scope::Entry* rate = session_.scope().Find(program_.learning_rate);
-    PD_INVARIANT(rate != nullptr);
-    rate_ = &rate->tensor;
+    rate_ = RateTensor(program_, &session_.scope());
     PD_ASSIGN_OR_RETURN(
         plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
                                   {program_.loss}, loader_->fields(), "train",
@@ -119,7 +117,8 @@ class TrainingLoop {
 
   absl::Status Step(const Batch& batch, int64_t step, int64_t epoch) {
     PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch.fields));
-    *rate_->data<float>() = static_cast<float>(program_.rate(step, epoch));
+    if (rate_ != nullptr)
+      *rate_->data<float>() = static_cast<float>(program_.rate(step, epoch));
     RunContext context;
     context.seed = job_.proto().train().seed();
     context.step = static_cast<uint64_t>(step);

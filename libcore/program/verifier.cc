@@ -46,6 +46,11 @@ class BlockVerifier {
   const VarDesc* FindVar(const std::string& name) const {
     const auto it = declared_.find(name);
     if (it != declared_.end()) return it->second;
+    // A gradient block works on the variables of its forward block.
+    if (block_.forward_block_idx > 0) {
+      const VarDesc* var = program_.FindVar(block_.forward_block_idx, name);
+      if (var != nullptr) return var;
+    }
     return block_.parent_idx >= 0 ? program_.FindVar(block_.parent_idx, name)
                                   : nullptr;
   }
@@ -81,8 +86,11 @@ class BlockVerifier {
     const VarDesc* var = FindVar(name);
     if (var == nullptr) return Undeclared("input", slot, name);
     // A variable of an outer block may have been made by an earlier turn of a
-    // loop; persistables have values before the first op.
-    if (var->persistable || declared_.count(name) == 0) return absl::OkStatus();
+    // loop; persistables have values before the first op, and tensor arrays and
+    // the like start empty.
+    if (var->persistable || var->kind != VarKind::kLodTensor ||
+        declared_.count(name) == 0)
+      return absl::OkStatus();
     const auto made = first_.find(name);
     if (made == first_.end() || made->second < index) return absl::OkStatus();
     if (made->second == index && WritesInPlace(block_.ops[index], name))

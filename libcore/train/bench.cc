@@ -169,8 +169,7 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
   PD_RETURN_IF_ERROR(SetFirstValues(program, &session));
   PD_ASSIGN_OR_RETURN(
       auto plan, session.Compile(program.main, feeds, {program.loss}, "train"));
-  Scope::Entry* rate = session.scope().Find(program.learning_rate);
-  PD_INVARIANT(rate != nullptr);
+  Tensor* const rate = RateTensor(program, &session.scope());
   StepTimes times(plan.get());
   Runs runs(plan.get(), options.times ? &times : nullptr);
   std::vector<NamedArrays> batches;
@@ -182,7 +181,8 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
   const auto step = [&](size_t i) -> absl::StatusOr<double> {
     SetFeeds(feeds, batches[i % kBatches], plan.get());
     const int64_t number = static_cast<int64_t>(i);
-    *rate->tensor.data<float>() = static_cast<float>(program.rate(number, 0));
+    if (rate != nullptr)
+      *rate->data<float>() = static_cast<float>(program.rate(number, 0));
     RunContext context;
     context.seed = options.seed;
     context.step = i;

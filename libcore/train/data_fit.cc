@@ -29,6 +29,8 @@ absl::Status AtFeed(const LoadedJob& job, const std::string& name,
       return job.At(status, input, is_there ? "shape" : "name");
   for (const job::Loss& loss : job.proto().loss())
     if (loss.label() == name) return job.At(status, loss, "label");
+  for (const job::ProgramFeed& feed : job.proto().program().feed())
+    if (feed.field() == name) return job.At(status, feed, "field");
   return job.At(status, job.proto().data());
 }
 
@@ -164,7 +166,7 @@ class Warner {
   void Rates() {
     const job::Optimizer& optimizer = job_.proto().optimizer();
     const int64_t stride = std::max<int64_t>(1, steps_ / kMostRates);
-    if (!program_.phases.empty()) return;
+    if (program_.learning_rate.empty()) return;
     const double first = program_.rate(0, 0);
     bool same = true;
     for (int64_t step = 0; step < steps_ && same; step += stride)

@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
+#include "libcore/train/fetched_number.h"
 
 namespace pd {
 namespace {
@@ -237,9 +238,11 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
     return plan.fetch(IndexOf(fetches_, name));
   };
   result->records += batch.size;
-  if (!spec_.loss.empty())
-    loss_sum_ += static_cast<double>(*fetched(spec_.loss).data<float>()) *
-                 static_cast<double>(batch.size);
+  if (!spec_.loss.empty()) {
+    PD_ASSIGN_OR_RETURN(const float loss,
+                        FetchedNumber(spec_.loss, fetched(spec_.loss)));
+    loss_sum_ += static_cast<double>(loss) * static_cast<double>(batch.size);
+  }
   for (const MetricUse& use : spec_.metrics) {
     BySlot<Tensor> views;
     MetricBatch judged;

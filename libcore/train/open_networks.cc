@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "formats/pdmodel.h"
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 #include "libcore/base/path.h"
 #include "libcore/base/rng.h"
 #include "libcore/base/status_macros.h"
@@ -23,16 +25,30 @@
 namespace pd {
 namespace {
 
+std::string Absolute(const std::string& file) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(file, error);
+  return error ? file : absolute.lexically_normal().string();
+}
+
+// The name of what a run keeps of `file`; of one `key` there is one.
+std::string KeptName(const std::string& run, const std::string& file,
+                     const std::string& key) {
+  return absl::StrFormat("%s/networks/%s-%016x", run,
+                         std::filesystem::path(file).stem().string(),
+                         StreamOf(key));
+}
+
 // Where a run keeps the network: a prefix, the same for one file and cut.
 std::string KeptPrefix(const std::string& run, const job::SavedModel& model) {
-  namespace fs = std::filesystem;
   job::SavedModel whole = model;
-  std::error_code error;
-  const fs::path absolute = fs::absolute(model.file(), error);
-  if (!error) whole.set_file(absolute.lexically_normal().string());
-  return absl::StrFormat("%s/networks/%s-%016x", run,
-                         fs::path(model.file()).stem().string(),
-                         StreamOf(NetworkKey(whole)));
+  whole.set_file(Absolute(model.file()));
+  return KeptName(run, model.file(), NetworkKey(whole));
+}
+
+// Where a run keeps a program of the job's `program`.
+std::string KeptProgram(const std::string& run, const std::string& file) {
+  return absl::StrCat(KeptName(run, file, Absolute(file)), ".pdmodel");
 }
 
 // Files of ONNX often say one record for a batch.
@@ -66,13 +82,40 @@ absl::StatusOr<SavedNetwork> OpenNetwork(const job::SavedModel& model,
   return CutModel(std::move(loaded), {model.cut().begin(), model.cut().end()});
 }
 
+absl::StatusOr<ProgramDesc> OpenProgram(const std::string& file,
+                                        const std::string& run) {
+  if (!run.empty()) {
+    const std::string kept = KeptProgram(run, file);
+    if (Exists(kept)) return ReadProgram(kept);
+  }
+  return ReadProgram(file);
+}
+
+absl::StatusOr<LoadedJob> OpenPrograms(const LoadedJob& job,
+                                       const std::string& run) {
+  const job::SavedProgram& program = job.proto().program();
+  SavedPrograms programs;
+  PD_ASSIGN_OR_RETURN(programs.main, OpenProgram(program.main(), run));
+  PD_ASSIGN_OR_RETURN(programs.startup, OpenProgram(program.startup(), run));
+  return WithPrograms(job, std::move(programs));
+}
+
+absl::Status KeepProgram(const std::string& run, const std::string& file,
+                         const ProgramDesc& program) {
+  const std::string kept = KeptProgram(run, file);
+  if (Exists(kept)) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(MakeDirectories(absl::StrCat(run, "/networks")));
+  return WriteProgram(kept, program);
+}
+
 }  // namespace
 
 absl::StatusOr<LoadedJob> OpenNetworks(const LoadedJob& job,
                                        const std::string& run) {
+  const std::string keeper = run.empty() ? RunOfJobFile(job.path()) : run;
+  if (job.proto().has_program()) return OpenPrograms(job, keeper);
   const auto models = SavedModelsOf(job.proto());
   if (models.empty()) return job;
-  const std::string keeper = run.empty() ? RunOfJobFile(job.path()) : run;
   SavedNetworks networks;
   for (const job::SavedModel* model : models) {
     if (networks.count(NetworkKey(*model)) > 0) continue;
@@ -88,6 +131,11 @@ absl::StatusOr<LoadedJob> OpenNetworks(const LoadedJob& job,
 }
 
 absl::Status KeepNetworks(const LoadedJob& job, const std::string& run) {
+  if (const SavedPrograms* programs = job.programs(); programs != nullptr) {
+    const job::SavedProgram& program = job.proto().program();
+    PD_RETURN_IF_ERROR(KeepProgram(run, program.main(), programs->main));
+    return KeepProgram(run, program.startup(), programs->startup);
+  }
   for (const job::SavedModel* model : SavedModelsOf(job.proto())) {
     const std::string prefix = KeptPrefix(run, *model);
     const SavedNetwork& network = job.networks().at(NetworkKey(*model));

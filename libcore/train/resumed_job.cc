@@ -27,6 +27,7 @@ bool IsIn(absl::string_view field, absl::string_view part) {
 bool IsFree(const JobChange& change) {
   static constexpr const char* kFree[] = {"name",
                                           "metric",
+                                          "program.fetch",
                                           "data.eval",
                                           "data.train.num_workers",
                                           "data.train.prefetch_factor",

@@ -12,6 +12,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/exec/nan_check.h"
+#include "libcore/train/fetched_number.h"
 #include "libcore/train/heads.h"
 #include "libcore/train/run_log.h"
 
@@ -80,9 +81,7 @@ absl::Status StepRunner::MakePlanCaches() {
     return absl::OkStatus();
   }
   Scope& scope = options_.session->scope();
-  Scope::Entry* rate = scope.Find(program_.learning_rate);
-  PD_INVARIANT(rate != nullptr);  // the startup program made it
-  rate_ = &rate->tensor;
+  rate_ = RateTensor(program_, &scope);
   if (!program_.loss_scaling.empty())
     scale_.Begin(*scope.Find(program_.loss_scaling)->tensor.data<float>());
   PD_ASSIGN_OR_RETURN(
@@ -99,7 +98,8 @@ absl::Status StepRunner::Compile(const std::vector<BatchField>& fields) {
 
 std::vector<std::string> StepRunner::Fetches() const {
   std::vector<std::string> fetches = {program_.loss};
-  if (!program_.loss_scaling.empty()) fetches.push_back(program_.loss_scaling);
+  for (const std::string& more : {program_.loss_scaling, program_.own_rate})
+    if (!more.empty()) fetches.push_back(more);
   return fetches;
 }
 
@@ -149,7 +149,8 @@ absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
     return absl::OkStatus();
   }
   PD_RETURN_IF_ERROR(RunPlan(batch, plan, report));
-  const float loss = *plan->fetch(0).data<float>();
+  PD_ASSIGN_OR_RETURN(const float loss,
+                      FetchedNumber(program_.loss, plan->fetch(0)));
   if (!std::isfinite(loss) && options_.guard != nullptr)
     return TraceNan(batch, *plan, report,
                     NanFound(BadLossText(report.step, loss)));
@@ -186,7 +187,8 @@ absl::Status StepRunner::RunPhases(const Batch& batch, StepPosition at) {
 }
 
 RunContext StepRunner::BeginStep(const StepReport& report) {
-  *rate_->data<float>() = static_cast<float>(report.learning_rate);
+  if (rate_ != nullptr)
+    *rate_->data<float>() = static_cast<float>(report.learning_rate);
   RunContext context;
   context.seed = seed_;
   context.step = static_cast<uint64_t>(report.step - 1);
@@ -257,9 +259,14 @@ absl::Status StepRunner::Repeat(int64_t last) {
 }
 
 absl::Status StepRunner::TakeLoss(StepReport report, const Plan& plan) {
-  report.loss = *plan.fetch(0).data<float>();
+  PD_ASSIGN_OR_RETURN(report.loss, FetchedNumber(program_.loss, plan.fetch(0)));
   if (!program_.loss_scaling.empty())
     scale_.AfterStep(report.step, *plan.fetch(1).data<float>());
+  if (!program_.own_rate.empty()) {
+    const size_t place = program_.loss_scaling.empty() ? 1 : 2;
+    PD_ASSIGN_OR_RETURN(report.learning_rate,
+                        FetchedNumber(program_.own_rate, plan.fetch(place)));
+  }
   if (!std::isfinite(report.loss))
     return FailedPrecondition("%s", BadLossText(report.step, report.loss));
   return options_.on_step(report);

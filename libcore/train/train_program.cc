@@ -23,6 +23,8 @@
 #include "libcore/train/job_optimizer.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/phase_programs.h"
+#include "libcore/train/saved_amp.h"
+#include "libcore/train/saved_training.h"
 
 namespace pd {
 namespace {
@@ -97,11 +99,18 @@ absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
   return program;
 }
 
+// The network of the job's layers, or its saved program.
+absl::StatusOr<BuiltModel> ModelOf(const OpRegistry& registry,
+                                   const LoadedJob& job) {
+  return job.proto().has_program() ? TakeSavedTraining(registry, job)
+                                   : BuildModel(job, registry);
+}
+
 }  // namespace
 
 absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
                                               const LoadedJob& job) {
-  PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
+  PD_ASSIGN_OR_RETURN(BuiltModel built, ModelOf(registry, job));
   PD_ASSIGN_OR_RETURN(TrainProgram program, Common(job, built));
   program.test = std::move(built.test);
   program.startup = std::move(built.startup);
@@ -250,9 +259,16 @@ bool Fits(const Shape& feed, const Shape& field) {
 
 absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
                                                const LoadedJob& job) {
-  PD_ASSIGN_OR_RETURN(BuiltModel built, BuildModel(job, registry));
+  PD_ASSIGN_OR_RETURN(BuiltModel built, ModelOf(registry, job));
   PD_ASSIGN_OR_RETURN(TrainProgram program, Common(job, built));
   program.test = std::move(built.test);
+  if (job.proto().has_program()) {
+    program.main = std::move(built.main);
+    program.startup = std::move(built.startup);
+    PD_RETURN_IF_ERROR(FindUpdates(registry, job, &program));
+    PD_RETURN_IF_ERROR(ApplySavedAmp(registry, job, &program));
+    return program;
+  }
   PD_RETURN_IF_ERROR(BuildCopies(registry, job, &built, &program));
   if (job.proto().phase_size() > 0) {
     PD_RETURN_IF_ERROR(BuildPhases(registry, job, std::move(built), &program));
@@ -285,6 +301,13 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
       AppendUpdates(spec, amp, optimizer, registry, std::move(pairs), &program);
   if (!status.ok()) return job.At(status, optimizer);
   return program;
+}
+
+Tensor* RateTensor(const TrainProgram& program, Scope* scope) {
+  if (program.learning_rate.empty()) return nullptr;
+  Scope::Entry* rate = scope->Find(program.learning_rate);
+  PD_INVARIANT(rate != nullptr);  // the startup program made it
+  return &rate->tensor;
 }
 
 absl::Status SetFirstValues(const TrainProgram& program, Session* session) {

@@ -77,8 +77,12 @@ struct TrainProgram {
   std::vector<LayerInfo> layers;     ///< of `main` and `test`
   /// Parameters and statistics, and what PaddlePaddle calls them.
   std::vector<std::pair<std::string, std::string>> paddle_names;
-  /// Set before every step; "" with phases.
+  /// Set before every step; "" with phases, and in a saved program, which has
+  /// its own.
   std::string learning_rate;
+  /// The rate of a saved program: float32, as a step has left it. "" where it is
+  /// not known, and elsewhere.
+  std::string own_rate;
   /// The factor of the loss in mixed precision; "" where there is none.
   std::string loss_scaling;
   /// Trainable parameters and their gradients in `main`, before clipping.
@@ -86,7 +90,8 @@ struct TrainProgram {
   /// Put averages in the parameters' place for an evaluation, and take them
   /// back, where the job asks for averages.
   std::optional<AveragePrograms> averages;
-  /// The learning rate of step `step` (from 0) in epoch `epoch`.
+  /// The learning rate of step `step` (from 0) in epoch `epoch`; NaN in a saved
+  /// program, where it is not known before the step.
   std::function<double(int64_t step, int64_t epoch)> rate;
   std::vector<MetricUse> metrics;
   /// The parts that each step of training runs in turn, where the job has
@@ -110,6 +115,10 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
 /// needs a model only.
 absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
                                               const LoadedJob& job);
+
+/// The tensor in the scope that takes the learning rate of each step; null where
+/// `program.learning_rate` is "". The variables have their first values.
+Tensor* RateTensor(const TrainProgram& program, Scope* scope);
 
 /// Gives all variables their first values: those of saved networks, then what
 /// the startup program makes.
