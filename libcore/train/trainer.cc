@@ -279,7 +279,10 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
 }
 
 absl::Status Trainer::Impl::RunEpoch() {
-  if (state_.batch > 0 && policy_ != nullptr)
+  const bool inside =
+      state_.batch > 0 &&
+      (loader_->batches() == 0 || state_.batch < loader_->batches());
+  if (inside && policy_ != nullptr)
     LogWarning(
         "the run was stopped inside epoch %d and its environments begin new "
         "episodes: it does not go on to the bits of one that was not stopped",
