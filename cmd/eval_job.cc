@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <ostream>
 #include <sstream>
 #include <utility>
@@ -30,6 +31,7 @@
 #include "libcore/nn/metric_results.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/open_data.h"
+#include "libcore/train/policy.h"
 #include "libcore/train/prediction_data.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/run_vocabularies.h"
@@ -74,6 +76,21 @@ void WarnOfOtherNetwork(const std::string& run, const LoadedJob& job) {
                  change.ToString());
 }
 
+// The network that acts, where the data are of environments.
+absl::StatusOr<std::unique_ptr<Policy>> PolicyOf(const LoadedJob& job,
+                                                 const LoadedModel& model,
+                                                 const TrainProgram& program,
+                                                 Session* session,
+                                                 Loader* loader) {
+  const job::DataSet& set = job.proto().data().eval();
+  if (set.has_environment() && model.kind == LoadedModel::Kind::kInference)
+    return job.At(
+        InvalidArgument("an exported network does not act in environments; "
+                        "evaluate the run that it comes from"),
+        set, "environment");
+  return Policy::Attach(job, set, program, session, loader);
+}
+
 }  // namespace
 
 absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
@@ -115,6 +132,8 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
     guard.Begin(&session, {{}, {}, {}, own ? &built->layers : nullptr});
     spec.guard = &guard;
   }
+  PD_ASSIGN_OR_RETURN(const auto policy,
+                      PolicyOf(job, model, *built, &session, loader.get()));
   auto evaluator = Evaluator::Create(&session, loader.get(), std::move(spec));
   if (!evaluator.ok()) return MarkJobErrors(job, evaluator.status());
   Progress progress(Progress::Standard());

@@ -3,16 +3,19 @@
 #ifndef PD_CMD_COMMON_TRAINING_PROGRESS_H_
 #define PD_CMD_COMMON_TRAINING_PROGRESS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/progress.h"
 #include "cmd/common/stop_signals.h"
+#include "libcore/data/experience.h"
 #include "libcore/train/trainer.h"
 
 namespace pd {
 
-/// A bar for each epoch, with the last loss.
+/// A bar for each epoch, with the last loss and, in environments, the mean
+/// return of the last episodes.
 class TrainingProgress : public TrainObserver {
  public:
   void OnEpoch(int64_t epoch, int64_t epochs, int64_t batches,
@@ -23,8 +26,12 @@ class TrainingProgress : public TrainObserver {
   }
   void OnStep(const StepReport& report) override {
     records_ += report.records;
-    const ProgressValue value = {"loss", report.loss};
-    progress_.Update(report.batch, records_, {&value, 1});
+    ProgressValue values[] = {{"loss", report.loss}, {"return", 0}};
+    size_t count = 1;
+    if (report.experience != nullptr)
+      if (const auto mean = report.experience->returns.Mean())
+        values[count++].value = *mean;
+    progress_.Update(report.batch, records_, {values, count});
   }
   int StopSignal() override { return StopRequested(); }
   /// Takes the bar away, for other lines; the next step shows it again.

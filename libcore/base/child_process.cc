@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,11 +94,18 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
 }
 
 absl::Status ChildProcess::Spawn() {
-  int out[2], err[2];
+  int in[2], out[2], err[2];
+  Descriptor in_end, out_end, err_end;
+  // A pipe that nobody reads would end this process by SIGPIPE.
+  if (options_.takes_input) {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0)
+      return ErrnoToStatus(errno, "cannot make a pipe");
+    in_.Set(in[0]);
+    in_end.Set(in[1]);
+  }
   if (::pipe2(out, O_CLOEXEC) != 0)
     return ErrnoToStatus(errno, "cannot make a pipe");
   out_.Set(out[0]);
-  Descriptor out_end, err_end;
   out_end.Set(out[1]);
   if (::pipe2(err, O_CLOEXEC) != 0)
     return ErrnoToStatus(errno, "cannot make a pipe");
@@ -110,13 +118,16 @@ absl::Status ChildProcess::Spawn() {
   // Larger pieces at a time; where that is not allowed, the usual ones will do.
   constexpr int kPipeBytes = 1 << 20;
   ::fcntl(out_.get(), F_SETPIPE_SZ, kPipeBytes);
-  return SpawnInto(out_end.get(), err_end.get());
+  return SpawnInto(in_end.get(), out_end.get(), err_end.get());
 }
 
-absl::Status ChildProcess::SpawnInto(int out, int err) {
+absl::Status ChildProcess::SpawnInto(int in, int out, int err) {
   SpawnSetting setting;
   auto* actions = &setting.actions;
-  posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+  if (in >= 0)
+    posix_spawn_file_actions_adddup2(actions, in, 0);
+  else
+    posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(actions, out, 1);
   posix_spawn_file_actions_adddup2(actions, err, 2);
   // Descriptors that a library opened without O_CLOEXEC.
@@ -148,25 +159,28 @@ void ChildProcess::Stop() {
   (void)!::write(wake_.get(), &one, sizeof(one));
 }
 
-absl::StatusOr<bool> ChildProcess::Wait(double seconds, bool* output,
-                                        bool* error) const {
+absl::StatusOr<ChildProcess::Ready> ChildProcess::Wait(double seconds,
+                                                       bool write) const {
+  constexpr double kMost = 3600, kSecondsBetweenLooks = 0.1;
   const double until = SteadySeconds() + seconds;
+  const bool looks = options_.interrupted != nullptr;
   for (;;) {
-    pollfd fds[] = {{out_.get(), POLLIN, 0},
-                    {err_.get(), POLLIN, 0},
-                    {wake_.get(), POLLIN, 0}};
-    constexpr double kMost = 3600;
-    const double left = std::clamp(until - SteadySeconds(), 0.0, kMost);
+    pollfd fds[] = {{err_.get(), POLLIN, 0},
+                    {wake_.get(), POLLIN, 0},
+                    {write ? in_.get() : out_.get(),
+                     static_cast<short>(write ? POLLOUT : POLLIN), 0}};
+    const double left = std::clamp(until - SteadySeconds(), 0.0,
+                                   looks ? kSecondsBetweenLooks : kMost);
     const int ready = ::poll(fds, 3, static_cast<int>(left * 1000) + 1);
     if (stopped_.load()) return NotWanted();
     if (ready < 0 && errno != EINTR)
       return ErrnoToStatus(errno, "cannot wait for a program's output");
-    if (ready > 0) {
-      *output = fds[0].revents != 0;
-      *error = fds[1].revents != 0;
-      return true;
-    }
-    if (SteadySeconds() >= until) return false;
+    Ready streams;
+    streams.error = ready > 0 && fds[0].revents != 0;
+    (write ? streams.input : streams.output) = ready > 0 && fds[2].revents != 0;
+    if (streams.error || streams.input || streams.output) return streams;
+    if (looks && options_.interrupted()) return NotWanted();
+    if (SteadySeconds() >= until) return streams;
   }
 }
 
@@ -186,19 +200,49 @@ void ChildProcess::ReadErrors() {
 
 absl::StatusOr<size_t> ChildProcess::Read(char* to, size_t size) {
   for (;;) {
-    bool output = false, error = false;
-    PD_ASSIGN_OR_RETURN(const bool any,
-                        Wait(options_.timeout, &output, &error));
-    if (!any)
+    PD_ASSIGN_OR_RETURN(const Ready ready, Wait(options_.timeout, false));
+    if (!ready.output && !ready.error)
       return DeadlineExceeded("it has written nothing for %g seconds%s",
                               options_.timeout, LastWords());
-    if (error) ReadErrors();
-    if (!output) continue;
+    if (ready.error) ReadErrors();
+    if (!ready.output) continue;
     const ssize_t got = ::read(out_.get(), to, size);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno != EINTR && errno != EAGAIN)
       return ErrnoToStatus(errno, "cannot read a program's output");
   }
+}
+
+absl::Status ChildProcess::Write(const char* from, size_t size) {
+  PD_INVARIANT(options_.takes_input);
+  while (size > 0) {
+    // Most often there is room.
+    const ssize_t sent =
+        ::send(in_.get(), from, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) {
+      from += sent;
+      size -= static_cast<size_t>(sent);
+      continue;
+    }
+    if (errno == EPIPE || errno == ECONNRESET) return InputClosed();
+    if (errno != EINTR && errno != EAGAIN)
+      return ErrnoToStatus(errno, "cannot write to a program");
+    PD_ASSIGN_OR_RETURN(const Ready ready, Wait(options_.timeout, true));
+    if (!ready.input && !ready.error)
+      return DeadlineExceeded("it has read nothing for %g seconds%s",
+                              options_.timeout, LastWords());
+    if (ready.error) ReadErrors();
+  }
+  return absl::OkStatus();
+}
+
+// The program has closed its input, most often since it has ended.
+absl::Status ChildProcess::InputClosed() {
+  bool ended = false;
+  PD_RETURN_IF_ERROR(AwaitEnd(SteadySeconds() + kSecondsToEnd, &ended));
+  if (!ended)
+    return DataLoss("it has closed its standard input%s", LastWords());
+  return DataLoss("it has ended%s", LastWords());
 }
 
 // Leaves the process as it is, so that its number stays its own.
@@ -223,23 +267,34 @@ bool ChildProcess::HasEnded(absl::Status* how) {
   return true;
 }
 
-absl::Status ChildProcess::Finish() {
-  out_.Close();
-  const double until = SteadySeconds() + options_.timeout;
+// Waits for the program's end; its failure, if it failed.
+absl::Status ChildProcess::AwaitEnd(double until, bool* ended) {
   absl::Status how;
-  while (!HasEnded(&how)) {
-    if (SteadySeconds() >= until)
-      return DeadlineExceeded(
-          "it has closed its output and has not ended for %g seconds%s",
-          options_.timeout, LastWords());
+  for (;;) {
+    *ended = HasEnded(&how);
+    if (*ended) break;
+    if (SteadySeconds() >= until) return absl::OkStatus();
     constexpr double kSecondsBetweenLooks = 0.005;
-    bool output = false, error = false;
-    PD_RETURN_IF_ERROR(Wait(kSecondsBetweenLooks, &output, &error).status());
-    if (error) ReadErrors();
+    PD_ASSIGN_OR_RETURN(const Ready ready, Wait(kSecondsBetweenLooks, false));
+    if (ready.error) ReadErrors();
+    // Its output is not read here, and ready at once.
+    if (ready.output && !ready.error)
+      ::usleep(static_cast<useconds_t>(kSecondsBetweenLooks * 1e6));
   }
   if (err_.get() >= 0) ReadErrors();
   if (how.ok()) return how;
   return absl::Status(how.code(), absl::StrCat(how.message(), LastWords()));
+}
+
+absl::Status ChildProcess::Finish() {
+  out_.Close();
+  in_.Close();
+  bool ended = false;
+  PD_RETURN_IF_ERROR(AwaitEnd(SteadySeconds() + options_.timeout, &ended));
+  if (ended) return absl::OkStatus();
+  return DeadlineExceeded(
+      "it has closed its output and has not ended for %g seconds%s",
+      options_.timeout, LastWords());
 }
 
 std::string ChildProcess::LastWords() const {
@@ -255,6 +310,7 @@ std::string ChildProcess::LastWords() const {
 }
 
 void ChildProcess::End() {
+  in_.Close();
   out_.Close();  // a program that goes on writing ends by SIGPIPE
   err_.Close();
   if (pid_ <= 0) return;

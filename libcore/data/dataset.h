@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 
 namespace pd {
 
+class Experience;
 class Vocabulary;
 
 /// How the numbers of a field of boxes are meant, and when a box is gone.
@@ -115,14 +117,31 @@ class RecordStream {
   /// Ends the pass: a Next under way gives Cancelled soon.
   virtual void Stop() = 0;
 
+  /// Whether the record that Next gave last ends its batch, full or not.
+  virtual bool EndsBatch() const { return false; }
+
  protected:
   RecordStream() = default;
+};
+
+/// A network that acts in environments.
+class Actor {
+ public:
+  virtual ~Actor() = default;
+  /// Fills `actions` for `observations`, one row for each environment. `seed`
+  /// and `call` are those of the network's random numbers.
+  virtual absl::Status Act(const std::byte* observations, uint64_t seed,
+                           uint64_t call, std::byte* actions) = 0;
 };
 
 /// Which pass over a stream begins.
 struct StreamPass {
   uint64_t seed = 0;
   int64_t epoch = 0;
+  int64_t first_batch = 0;  ///< of the epoch; those before were seen
+  Actor* actor = nullptr;   ///< outlives the pass; null: none
+  /// As Loader::set_interrupted; may be null.
+  std::function<bool()> interrupted = nullptr;
 };
 
 /// N records with the same fields. Read may be called from many threads. The
@@ -147,6 +166,10 @@ class Dataset {
   /// True where records cannot be read by number: Start in place of Read.
   /// size() is then that of a pass, 0 where only its end shows it.
   virtual bool is_stream() const { return false; }
+  /// The past of environments that the network acts in; null where the records
+  /// come from none. Its next record depends on what the network
+  /// has learned of those before, so nothing is read ahead.
+  virtual Experience* experience() const { return nullptr; }
   /// Begins a pass over a stream. FailedPrecondition for other datasets.
   virtual absl::StatusOr<std::unique_ptr<RecordStream>> Start(
       const StreamPass& pass) const;

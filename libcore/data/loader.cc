@@ -69,6 +69,7 @@ class Loader::Impl {
   void set_interrupted(std::function<bool()> interrupted) {
     interrupted_ = std::move(interrupted);
   }
+  void set_actor(Actor* actor) { actor_ = actor; }
 
  private:
   absl::Status InitFields();
@@ -78,8 +79,12 @@ class Loader::Impl {
   absl::Status Take(int64_t index, std::unique_lock<std::mutex>* lock,
                     Slot* slot);
   absl::Status Await(std::unique_lock<std::mutex>* lock, const Slot* slot);
-  // A stream has one reader, of its own.
-  int workers() const { return is_stream() ? 1 : options_.num_workers; }
+  // A stream has one reader, of its own; what a network acts in has none.
+  int workers() const {
+    if (acts()) return 0;
+    return is_stream() ? 1 : options_.num_workers;
+  }
+  bool acts() const { return dataset_->experience() != nullptr; }
   absl::Status Fill(int64_t index, Worker* worker, Slot* slot);
   absl::StatusOr<bool> ReadStream(int64_t record, Record* read,
                                   absl::Status* bad);
@@ -136,6 +141,7 @@ class Loader::Impl {
   int64_t end_ = 0;        // batches of this epoch
   absl::Status error_;
   std::function<bool()> interrupted_;
+  Actor* actor_ = nullptr;
   LoaderStats stats_;
   BadRecords skipped_;
 };
@@ -257,7 +263,9 @@ absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
     next_fill_ = next_take_ = first_batch;
     if (is_stream()) {
       stream_ = nullptr;  // one program at a time
-      PD_ASSIGN_OR_RETURN(stream_, dataset_->Start({options_.seed, epoch}));
+      PD_ASSIGN_OR_RETURN(
+          stream_, dataset_->Start({options_.seed, epoch, first_batch, actor_,
+                                    interrupted_}));
       stream_record_ = 0;
     }
     end_ = ends_unknown() ? std::numeric_limits<int64_t>::max() : batches();
@@ -276,6 +284,7 @@ absl::Status Loader::Impl::Take(int64_t index,
   const Clock::time_point start = Clock::now();
   if (workers() == 0) {
     slot->status = Fill(index, &own_, slot);
+    if (slot->last) end_ = index + 1;
     stats_.fill_seconds += SecondsSince(start);
     stats_.wait_seconds += SecondsSince(start);
     return slot->status;
@@ -376,7 +385,8 @@ absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
     if (padders_[i].has_value()) worker->extents[i] = padders_[i]->Smallest();
   const int64_t wanted = RecordsOf(index);
   int64_t i = 0;
-  for (; i < wanted && !slot->last; ++i) {
+  bool full = false;
+  for (; i < wanted && !slot->last && !full; ++i) {
     if (cancel_.load(std::memory_order_relaxed))
       return absl::CancelledError("the loader was stopped");
     constexpr int64_t kAhead = 2;
@@ -391,6 +401,7 @@ absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
       PD_ASSIGN_OR_RETURN(const bool more, ReadStream(record, &read, &bad));
       slot->last = !more;
       if (!more) break;
+      full = stream_->EndsBatch();
     } else {
       bad = dataset_->Read(record, &read);
     }
@@ -420,6 +431,7 @@ absl::StatusOr<bool> Loader::Impl::ReadStream(int64_t record, Record* read,
       return absl::CancelledError("the loader was stopped");
     const absl::StatusOr<bool> more = stream_->Next(read);
     if (!more.ok() && !absl::IsOutOfRange(more.status())) return more.status();
+    if (acts()) return more;  // begins where it is told to
     // The last batch that was seen may have had one record.
     if (more.ok() && !*more && stream_record_ + options_.batch_size <= record)
       return FailedPrecondition(
@@ -524,6 +536,7 @@ bool Loader::is_stream() const { return impl_->is_stream(); }
 void Loader::set_interrupted(std::function<bool()> interrupted) {
   impl_->set_interrupted(std::move(interrupted));
 }
+void Loader::set_actor(Actor* actor) { impl_->set_actor(actor); }
 LoaderStats Loader::stats() const { return impl_->stats(); }
 const BadRecords& Loader::skipped() const { return impl_->skipped(); }
 const Dataset& Loader::dataset() const { return impl_->dataset(); }

@@ -96,6 +96,11 @@ class Loader {
   /// an error, which names file and record, Next repeats it until StartEpoch.
   absl::StatusOr<const Batch*> Next();
 
+  /// The network that acts where records come from environments, from the next
+  /// StartEpoch on; outlives the loader's epochs. Batches are then made inside
+  /// Next, whatever num_workers says.
+  void set_actor(Actor* actor);
+
   /// Asked ten times a second while Next waits for a stream: where it gives
   /// true, Next gives Cancelled.
   void set_interrupted(std::function<bool()> interrupted);

@@ -8,65 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "formats/npy.h"
 #include "libcore/base/child_process.h"
 #include "libcore/base/error.h"
-#include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/array_stream.h"
 
 namespace pd {
 namespace {
-
-// Of one array of the stream.
-constexpr int64_t kMostArrayBytes = int64_t{1} << 30;
-
-std::string ProgramName(const std::string& command) {
-  constexpr size_t kMostShown = 60;
-  const std::string shown = Printable(
-      command.substr(0, WholeCharacters(command.substr(0, kMostShown))));
-  return absl::StrCat("program '", shown,
-                      command.size() > kMostShown ? "..." : "", "'");
-}
-
-// The program's output with the bytes that were read too early.
-class ProgramOutput {
- public:
-  ProgramOutput() : bytes_(size_t{1} << 18) {}
-  void set_child(ChildProcess* child) { child_ = child; }
-
-  // Copies up to `size` bytes; fewer at the end.
-  absl::StatusOr<size_t> Read(std::byte* to, size_t size) {
-    size_t done = 0;
-    while (done < size) {
-      if (begin_ == end_) {
-        // Large arrays go where they belong at once.
-        const bool direct = size - done >= bytes_.size();
-        char* const room =
-            direct ? reinterpret_cast<char*>(to) + done : bytes_.data();
-        PD_ASSIGN_OR_RETURN(
-            const size_t got,
-            child_->Read(room, direct ? size - done : bytes_.size()));
-        if (got == 0) break;
-        if (direct) {
-          done += got;
-          continue;
-        }
-        begin_ = 0;
-        end_ = got;
-      }
-      const size_t n = std::min(size - done, end_ - begin_);
-      std::memcpy(to + done, bytes_.data() + begin_, n);
-      begin_ += n;
-      done += n;
-    }
-    return done;
-  }
-
- private:
-  ChildProcess* child_ = nullptr;
-  std::vector<char> bytes_;
-  size_t begin_ = 0, end_ = 0;
-};
 
 // Whether an array's extents are a record's.
 bool FitsRecord(const Shape& declared, const int64_t* extents) {
@@ -77,9 +25,7 @@ bool FitsRecord(const Shape& declared, const int64_t* extents) {
 
 // One field of the records that were read last.
 struct FieldBlock {
-  std::vector<std::byte> raw;
-  Array converted;  // where the bytes are in another order
-  const std::byte* data = nullptr;
+  StreamedArray array;
   Shape shape;  // of one record
   int64_t records = 0;
   size_t record_bytes = 0;
@@ -118,9 +64,8 @@ class PipeStream : public RecordStream {
       : options_(options),
         specs_(dataset.fields()),
         child_(std::move(child)),
-        blocks_(options.fields.size()) {
-    output_.set_child(child_.get());
-  }
+        arrays_(child_.get()),
+        blocks_(options.fields.size()) {}
 
   absl::StatusOr<bool> Next(Record* record) override {
     if (options_.records > 0 && record_ == options_.records) return false;
@@ -152,66 +97,17 @@ class PipeStream : public RecordStream {
                                          : status);
   }
   absl::StatusOr<bool> ReadBlocks();
-  absl::StatusOr<bool> ReadHeader(size_t field, NpyHeader* header);
   absl::StatusOr<int64_t> RecordsIn(size_t field, const Shape& shape) const;
-  absl::Status ReadElements(size_t field, const NpyHeader& header);
-  absl::Status Cut(size_t field);
   absl::Status Give(int64_t index, Record* record);
 
   const PipeDatasetOptions& options_;
   const std::vector<FieldSpec>& specs_;
   std::unique_ptr<ChildProcess> child_;
-  ProgramOutput output_;
-  std::vector<char> header_;
+  ArrayStream arrays_;
   std::vector<FieldBlock> blocks_;
   int64_t count_ = 0, next_ = 0;  // records of the blocks
   int64_t record_ = 0;            // of the pass
 };
-
-// The stream ends inside a record: because the program failed, or as it is.
-absl::Status PipeStream::Cut(size_t field) {
-  PD_RETURN_IF_ERROR(child_->Finish());
-  return DataLoss("the stream ends inside field '%s'",
-                  options_.fields[field].name);
-}
-
-// False where the stream ends in place of the first field.
-absl::StatusOr<bool> PipeStream::ReadHeader(size_t field, NpyHeader* header) {
-  constexpr size_t kStart = 12, kMostHeader = size_t{1} << 20;
-  header_.resize(kStart);
-  const auto room = [this](size_t at) {
-    return reinterpret_cast<std::byte*>(header_.data()) + at;
-  };
-  PD_ASSIGN_OR_RETURN(size_t got, output_.Read(room(0), kStart));
-  if (got == 0 && field == 0) {
-    PD_RETURN_IF_ERROR(child_->Finish());
-    return false;
-  }
-  const absl::string_view start(header_.data(), got);
-  // A program that prints, too, is the most usual mistake.
-  if (start.substr(0, kNpyMagic.size()) !=
-      kNpyMagic.substr(0, std::min(got, kNpyMagic.size())))
-    return DataLoss(
-        "field '%s': the stream has '%s' where an array begins; the program "
-        "may write nothing but arrays to its standard output",
-        options_.fields[field].name, Printable(start));
-  if (got < kStart) return Cut(field);
-  PD_ASSIGN_OR_RETURN(const size_t size, NpyHeaderBytes(start));
-  if (size > kMostHeader)
-    return DataLoss("field '%s': an array's header takes %d bytes",
-                    options_.fields[field].name, size);
-  if (size > kStart) {
-    header_.resize(size);
-    PD_ASSIGN_OR_RETURN(got, output_.Read(room(kStart), size - kStart));
-    if (got < size - kStart) return Cut(field);
-  }
-  auto parsed = ParseNpyHeader({header_.data(), header_.size()});
-  if (!parsed.ok())
-    return Annotate(parsed.status(),
-                    absl::StrCat("field '", options_.fields[field].name, "'"));
-  *header = *std::move(parsed);
-  return true;
-}
 
 // Sets nothing; 1 where the array is a record's own.
 absl::StatusOr<int64_t> PipeStream::RecordsIn(size_t field,
@@ -231,69 +127,34 @@ absl::StatusOr<int64_t> PipeStream::RecordsIn(size_t field,
       wanted.name, ToString(shape), ToString(declared));
 }
 
-absl::Status PipeStream::ReadElements(size_t field, const NpyHeader& header) {
-  // Memory grows with what has come, not with what a header promises.
-  constexpr size_t kStep = size_t{1} << 24;
-  FieldBlock& block = blocks_[field];
-  size_t done = 0;
-  block.raw.clear();
-  while (done < header.data_bytes) {
-    const size_t step = std::min(kStep, header.data_bytes - done);
-    block.raw.resize(done + step);
-    PD_ASSIGN_OR_RETURN(const size_t got,
-                        output_.Read(block.raw.data() + done, step));
-    if (got < step) return Cut(field);
-    done += step;
-  }
-  block.data = block.raw.data();
-  const RawLayout& layout = header.layout;
-  if (!layout.big_endian && !layout.fortran_order &&
-      layout.dtype != DType::kBool)
-    return absl::OkStatus();
-  const std::shared_ptr<const std::byte> unowned(block.raw.data(),
-                                                 [](const std::byte*) {});
-  PD_ASSIGN_OR_RETURN(block.converted,
-                      ArrayFromRaw(unowned, done, layout, header.shape));
-  block.data = block.converted.bytes.get();
-  return absl::OkStatus();
-}
-
 // False at the end of the stream.
 absl::StatusOr<bool> PipeStream::ReadBlocks() {
   next_ = count_ = 0;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const PipeField& field = options_.fields[i];
-    NpyHeader header;
-    PD_ASSIGN_OR_RETURN(const bool more, ReadHeader(i, &header));
-    if (!more) return false;
-    if (header.layout.dtype != field.dtype)
-      return InvalidArgument(
-          "field '%s' is %s; the job says %s (.astype(\"%s\") converts it)",
-          field.name, Name(header.layout.dtype), Name(field.dtype),
-          Name(field.dtype));
     FieldBlock& block = blocks_[i];
-    PD_ASSIGN_OR_RETURN(block.records, RecordsIn(i, header.shape));
-    if (block.records != blocks_[0].records)
+    const auto check = [&](const Shape& shape) -> absl::Status {
+      PD_ASSIGN_OR_RETURN(block.records, RecordsIn(i, shape));
+      if (block.records == blocks_[0].records) return absl::OkStatus();
       return InvalidArgument("field '%s' has %d records; field '%s' has %d",
                              field.name, block.records, options_.fields[0].name,
                              blocks_[0].records);
-    if (header.data_bytes > static_cast<size_t>(kMostArrayBytes))
-      return ResourceExhausted(
-          "field '%s': an array of the shape %s takes %d bytes; expected at "
-          "most %d",
-          field.name, ToString(header.shape), header.data_bytes,
-          kMostArrayBytes);
+    };
+    PD_ASSIGN_OR_RETURN(
+        const bool more,
+        arrays_.Read({field.name, field.dtype}, i == 0, check, &block.array));
+    if (!more) return false;
+    const Shape& shape = block.array.shape;
     // A number stands for an array of one.
     const size_t rank = field.shape.size();
     block.shape = field.shape;
-    if (header.shape.size() >= rank && IsDynamic(field.shape))
-      block.shape.assign(header.shape.end() - static_cast<std::ptrdiff_t>(rank),
-                         header.shape.end());
+    if (shape.size() >= rank && IsDynamic(field.shape))
+      block.shape.assign(shape.end() - static_cast<std::ptrdiff_t>(rank),
+                         shape.end());
     block.record_bytes =
         block.records > 0
-            ? header.data_bytes / static_cast<size_t>(block.records)
+            ? block.array.bytes / static_cast<size_t>(block.records)
             : 0;
-    PD_RETURN_IF_ERROR(ReadElements(i, header));
   }
   count_ = blocks_[0].records;
   return true;
@@ -305,7 +166,7 @@ absl::Status PipeStream::Give(int64_t index, Record* record) {
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const FieldBlock& block = blocks_[i];
     const std::byte* const from =
-        block.data + static_cast<size_t>(index) * block.record_bytes;
+        block.array.data + static_cast<size_t>(index) * block.record_bytes;
     std::vector<uint8_t>& room = record->bytes[i];
     room.resize(block.record_bytes);
     if (!room.empty()) std::memcpy(room.data(), from, room.size());

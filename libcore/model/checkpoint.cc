@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "formats/npz.h"
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "libcore/base/dump_json.h"
@@ -31,6 +33,7 @@ using Json = nlohmann::json;
 constexpr char kStateFile[] = "state.json";
 constexpr const char* kDataFiles[] = {"model.pdmodel", "model.pdparams",
                                       "model.pdopt"};
+constexpr char kExperienceFile[] = "experience.npz";
 constexpr int kStateVersion = 1;
 
 std::string Folder(const std::string& run) {
@@ -148,8 +151,14 @@ absl::Status WriteFiles(const std::string& folder, const Checkpoint& c) {
       WriteProgram(absl::StrCat(folder, "/", kDataFiles[0]), c.program));
   PD_RETURN_IF_ERROR(WriteParams(absl::StrCat(folder, "/", kDataFiles[1]), c));
   PD_RETURN_IF_ERROR(WriteOpt(absl::StrCat(folder, "/", kDataFiles[2]), c));
+  std::vector<std::string> names(std::begin(kDataFiles), std::end(kDataFiles));
+  if (!c.experience.empty()) {
+    names.push_back(kExperienceFile);
+    PD_RETURN_IF_ERROR(
+        WriteNpz(absl::StrCat(folder, "/", kExperienceFile), c.experience));
+  }
   Json state = ToJson(c.state);
-  for (const char* name : kDataFiles) {
+  for (const std::string& name : names) {
     PD_ASSIGN_OR_RETURN(FileBytes file,
                         ReadFile(absl::StrCat(folder, "/", name)));
     state["files"][name] = {{"bytes", file.size}, {"crc32", Checksum(file)}};
@@ -198,14 +207,21 @@ absl::StatusOr<TrainState> ReadStateFile(const std::string& folder,
   }
 }
 
-// The state, and its files as it says that they are.
-absl::StatusOr<TrainState> ReadState(const std::string& folder) {
-  return ReadStateFile(folder, [&folder](const Json& json) -> absl::Status {
-    for (const char* name : kDataFiles)
+// The state, and its files as it says that they are; `*experience` is whether
+// there is that of environments.
+absl::StatusOr<TrainState> ReadState(const std::string& folder,
+                                     bool* experience) {
+  const auto check = [&](const Json& json) -> absl::Status {
+    std::vector<std::string> names(std::begin(kDataFiles),
+                                   std::end(kDataFiles));
+    *experience = json.at("files").contains(kExperienceFile);
+    if (*experience) names.push_back(kExperienceFile);
+    for (const std::string& name : names)
       PD_RETURN_IF_ERROR(CheckFile(absl::StrCat(folder, "/", name),
                                    json.at("files").at(name)));
     return absl::OkStatus();
-  });
+  };
+  return ReadStateFile(folder, check);
 }
 
 // Where a folder goes that is to be removed. Removing takes many steps, a
@@ -339,7 +355,8 @@ absl::StatusOr<TrainState> ReadTrainState(const std::string& folder) {
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& folder) {
   Checkpoint c;
-  PD_ASSIGN_OR_RETURN(c.state, ReadState(folder));
+  bool experience = false;
+  PD_ASSIGN_OR_RETURN(c.state, ReadState(folder, &experience));
   PD_ASSIGN_OR_RETURN(c.program,
                       ReadProgram(absl::StrCat(folder, "/", kDataFiles[0])));
   PD_ASSIGN_OR_RETURN(StateDict params,
@@ -348,6 +365,10 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& folder) {
                       ReadStateDict(absl::StrCat(folder, "/", kDataFiles[2])));
   c.params = std::move(params.tensors);
   c.opt = std::move(opt.tensors);
+  if (experience) {
+    PD_ASSIGN_OR_RETURN(c.experience,
+                        ReadNpz(absl::StrCat(folder, "/", kExperienceFile)));
+  }
   return c;
 }
 

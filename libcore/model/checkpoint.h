@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a run: RUN/checkpoints/step-N/ with model.pdmodel,
-// model.pdparams, model.pdopt (as PaddlePaddle writes them) and state.json, and
-// RUN/latest, which names the newest. A checkpoint is written in a folder of
-// another name, synced and renamed, and renamed again before it is removed: it
-// is complete or absent. state.json holds sizes and checksums of the other
-// files, so damage is found when it is read.
+// model.pdparams, model.pdopt (as PaddlePaddle writes them) and state.json,
+// where the network acts in environments experience.npz, and RUN/latest, which
+// names the newest. A checkpoint is written in a folder of another name, synced
+// and renamed, and renamed again before it is removed: it is complete or
+// absent. state.json holds sizes and checksums of the other files, so damage is
+// found when it is read.
 #ifndef PD_LIBCORE_MODEL_CHECKPOINT_H_
 #define PD_LIBCORE_MODEL_CHECKPOINT_H_
 
@@ -56,6 +57,8 @@ struct Checkpoint {
   ProgramDesc program;  ///< the training program
   NamedArrays params;   ///< parameters
   NamedArrays opt;      ///< every other persistable variable
+  /// The past of environments (libcore/data/experience.h), where there is one.
+  NamedArrays experience;
   // Further contents that PaddlePaddle needs in the files; not read back.
   /// Variable -> PaddlePaddle's name of the parameter or statistic:
   /// "fc.weight" -> "linear_0.w_0".

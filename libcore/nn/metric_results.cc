@@ -69,6 +69,8 @@ std::vector<ResultInfo> ResultsOf(const job::Job& job) {
   for (const job::Metric& metric : job.metric())
     for (ResultInfo& result : ResultsOf(metric))
       results.push_back(std::move(result));
+  if (job.data().eval().has_environment())
+    results.push_back({kEpisodeReturn, true});
   return results;
 }
 

@@ -14,6 +14,9 @@ namespace job {
 class Metric;  // libcore/nn/job_metric.pb.h
 }
 
+/// The result of an evaluation in environments.
+inline constexpr char kEpisodeReturn[] = "episode_return";
+
 struct ResultInfo {
   std::string name;
   bool larger_is_better = true;
@@ -25,7 +28,8 @@ std::string NameOf(const job::Metric& metric);
 /// The results of one metric, in their order; a confusion matrix has none.
 std::vector<ResultInfo> ResultsOf(const job::Metric& metric);
 
-/// "loss", where the job has a loss, and the results of its metrics.
+/// "loss", where the job has a loss, the results of its metrics, and that of an
+/// evaluation in environments.
 std::vector<ResultInfo> ResultsOf(const job::Job& job);
 
 /// "loss, acc": names for messages.

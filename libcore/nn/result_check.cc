@@ -18,7 +18,8 @@ using google::protobuf::Message;
 
 // The results of the metrics have names of their own, which --require can say.
 absl::Status CheckMetrics(const LoadedJob& job) {
-  std::set<std::string> names = {"loss", "train_loss", "records", "seconds"};
+  std::set<std::string> names = {"loss", "train_loss", "records", "seconds",
+                                 kEpisodeReturn};
   for (const job::Metric& metric : job.proto().metric()) {
     if (metric.has_name() &&
         (metric.name().empty() ||

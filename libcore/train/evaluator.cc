@@ -9,6 +9,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
+#include "libcore/data/experience.h"
+#include "libcore/nn/metric_results.h"
 #include "libcore/train/fetched_number.h"
 
 namespace pd {
@@ -182,6 +184,14 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   for (const MetricUse& use : spec_.metrics)
     for (auto& entry : use.metric->Results())
       result.metrics.push_back(std::move(entry));
+  if (const Experience* experience = loader_->dataset().experience()) {
+    const std::optional<double> mean = experience->returns.Mean();
+    if (!mean.has_value())
+      return InvalidArgument(
+          "no episode ended in the evaluation; 'episodes' of its environment "
+          "says how many are played");
+    result.metrics.emplace_back(kEpisodeReturn, *mean);
+  }
   result.tables = TablesOf(spec_.metrics, loader_->dataset());
   for (const auto& [name, kept] : kept_) {
     Shape shape = kept.shape;

@@ -216,6 +216,8 @@ absl::StatusOr<DatasetPtr> OpenKind(OpenContext* context,
       return OpenNpzOf(set.npz());
     case job::DataSet::kPipe:
       return OpenPipeOf(context, set.pipe());
+    case job::DataSet::kEnvironment:
+      return OpenEnvironmentOf(context, set);
     case job::DataSet::kImageMaskFolder:
       return OpenMasksOf(context, set.image_mask_folder());
     case job::DataSet::kVocDetection:

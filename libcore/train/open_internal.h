@@ -119,6 +119,9 @@ absl::StatusOr<TextOptions> TextOptionsOf(OpenContext* context,
 /// pipe.
 absl::StatusOr<DatasetPtr> OpenPipeOf(OpenContext* context,
                                       const job::Pipe& pipe);
+/// environment.
+absl::StatusOr<DatasetPtr> OpenEnvironmentOf(OpenContext* context,
+                                             const job::DataSet& set);
 /// InvalidArgument where `set` or its parts ask a program's records for what a
 /// stream cannot give.
 absl::Status CheckStreamUse(const LoadedJob& job, const job::DataSet& set);

@@ -31,6 +31,14 @@ absl::StatusOr<DatasetPtr> OpenPipeOf(OpenContext* context,
   return dataset;
 }
 
+namespace {
+
+bool IsStream(const job::DataSet& set) {
+  return set.has_pipe() || set.has_environment();
+}
+
+}  // namespace
+
 absl::Status CheckStreamUse(const LoadedJob& job, const job::DataSet& set) {
   const auto wrong = [&](const job::DataSet& part, const char* field,
                          const char* what) {
@@ -40,14 +48,17 @@ absl::Status CheckStreamUse(const LoadedJob& job, const job::DataSet& set) {
                         what),
         part, field);
   };
-  if (set.has_pipe() && set.has_subset())
+  const auto kind = [](const job::DataSet& part) {
+    return part.has_pipe() ? "pipe" : "environment";
+  };
+  if (IsStream(set) && set.has_subset())
     return wrong(set, "subset", "'subset' chooses records by number");
   for (const job::DataSet& part : set.concat().dataset())
-    if (part.has_pipe())
-      return wrong(part, "pipe", "it cannot be a part of 'concat'");
+    if (IsStream(part))
+      return wrong(part, kind(part), "it cannot be a part of 'concat'");
   for (const job::DataSet& part : set.compose().dataset())
-    if (part.has_pipe())
-      return wrong(part, "pipe", "it cannot be a part of 'compose'");
+    if (IsStream(part))
+      return wrong(part, kind(part), "it cannot be a part of 'compose'");
   return absl::OkStatus();
 }
 

@@ -58,6 +58,7 @@ Form FormOfSet(const job::DataSet& leaf) {
       return Form::kLibSvm;
     case job::DataSet::kNpz:
     case job::DataSet::kPipe:
+    case job::DataSet::kEnvironment:
       return Form::kArrays;
     case job::DataSet::kLanguageModel:
     case job::DataSet::kParallelText:

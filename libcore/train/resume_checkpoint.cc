@@ -98,6 +98,10 @@ absl::StatusOr<TrainState> ResumeFrom(const TrainProgram& program,
   if (!read.ok()) return OfferOlder(folder, read.status());
   Checkpoint checkpoint = *std::move(read);
   const TrainState state = checkpoint.state;
+  if (options.experience != nullptr)
+    PD_RETURN_IF_ERROR(
+        Annotate(options.experience->FromArrays(checkpoint.experience),
+                 absl::StrCat("checkpoint '", folder, "'")));
   PD_RETURN_IF_ERROR(TakeValues(program, folder, std::move(checkpoint),
                                 options.weights_only, session));
   if (state.seed != options.seed)

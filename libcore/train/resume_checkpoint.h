@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "libcore/data/experience.h"
 #include "libcore/exec/session.h"
 #include "libcore/model/checkpoint.h"
 #include "libcore/train/train_program.h"
@@ -20,6 +21,8 @@ struct ResumeOptions {
   /// Takes only what the network has without its optimizer: parameters, and
   /// statistics such as those of batch norm.
   bool weights_only = false;
+  /// Takes what environments have given; null where the network acts in none.
+  Experience* experience = nullptr;
 };
 
 /// Puts the values of the checkpoint in `folder`, which must be the program's,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -30,6 +31,14 @@ Json JsonNumber(float value) {
       return std::strtod(text.c_str(), nullptr);
   }
   return std::strtod(absl::StrFormat("%.9g", value).c_str(), nullptr);
+}
+
+void AddEpisodes(const Experience* experience, Json* line) {
+  if (experience == nullptr) return;
+  const std::optional<double> mean = experience->returns.Mean();
+  if (!mean.has_value()) return;
+  (*line)["episodes"] = experience->returns.episodes();
+  (*line)["episode_return"] = *mean;
 }
 
 }  // namespace
@@ -71,32 +80,27 @@ absl::StatusOr<int64_t> RunLog::Sync() {
   return static_cast<int64_t>(size);
 }
 
-std::string StepLine(int64_t step, int64_t epoch, float loss, double rate) {
-  const Json line = {{"step", step},
-                     {"epoch", epoch},
-                     {"loss", JsonNumber(loss)},
-                     {"lr", rate}};
-  return DumpJson(line);
-}
-
-std::string PhasesLine(int64_t step, int64_t epoch, float loss,
-                       const std::vector<PhaseReport>& phases) {
-  Json by_name = Json::object();
-  for (const PhaseReport& phase : phases)
-    by_name[phase.name] = {{"loss", JsonNumber(phase.loss)},
-                           {"lr", phase.learning_rate}};
-  const Json line = {{"step", step},
-                     {"epoch", epoch},
-                     {"loss", JsonNumber(loss)},
-                     {"phases", by_name}};
+std::string StepLine(const StepReport& report) {
+  Json line = {{"step", report.step},
+               {"epoch", report.epoch + 1},
+               {"loss", JsonNumber(report.loss)}};
+  if (report.phases == nullptr) {
+    line["lr"] = report.learning_rate;
+  } else {
+    Json& by_name = line["phases"] = Json::object();
+    for (const PhaseReport& phase : *report.phases)
+      by_name[phase.name] = {{"loss", JsonNumber(phase.loss)},
+                             {"lr", phase.learning_rate}};
+  }
+  AddEpisodes(report.experience, &line);
   return DumpJson(line);
 }
 
 std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
-                      double mean_loss) {
-  const Json line = {{"step", step},
-                     {"epoch", epoch},
-                     {"train", {{"records", records}, {"loss", mean_loss}}}};
+                      double mean_loss, const Experience* experience) {
+  Json train = {{"records", records}, {"loss", mean_loss}};
+  AddEpisodes(experience, &train);
+  const Json line = {{"step", step}, {"epoch", epoch}, {"train", train}};
   return DumpJson(line);
 }
 

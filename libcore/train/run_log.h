@@ -14,10 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "libcore/data/experience.h"
 #include "libcore/data/loader.h"
 #include "libcore/nn/job_changes.h"
 #include "libcore/train/evaluator.h"
-#include "libcore/train/phase_runner.h"
+#include "libcore/train/step_runner.h"
 
 namespace pd {
 
@@ -39,15 +40,15 @@ class RunLog {
   std::FILE* file_ = nullptr;
 };
 
-/// {"step": 100, "epoch": 1, "loss": 0.25, "lr": 0.001}
-std::string StepLine(int64_t step, int64_t epoch, float loss, double rate);
+/// {"step": 100, "epoch": 1, "loss": 0.25, "lr": 0.001}, or with phases
 /// {"step": 100, "epoch": 1, "loss": 1.5, "phases": {"d": {"loss": 0.5,
-/// "lr": 0.001}, "g": {"loss": 1, "lr": 0.001}}}
-std::string PhasesLine(int64_t step, int64_t epoch, float loss,
-                       const std::vector<PhaseReport>& phases);
-/// {"step": 938, "epoch": 1, "train": {"records": 60000, "loss": 0.31}}
+/// "lr": 0.001}, "g": {"loss": 1, "lr": 0.001}}}; "episodes": 31,
+/// "episode_return": 21.5 too, where the network acts and episodes have ended
+std::string StepLine(const StepReport& report);
+/// {"step": 938, "epoch": 1, "train": {"records": 60000, "loss": 0.31}}, with
+/// episodes as StepLine
 std::string EpochLine(int64_t step, int64_t epoch, int64_t records,
-                      double mean_loss);
+                      double mean_loss, const Experience* experience);
 /// {"step": 938, "epoch": 1, "eval": {"records": 10000, "loss": ..., ...}}
 std::string EvaluationLine(int64_t step, int64_t epoch,
                            const EvaluationResult& result);

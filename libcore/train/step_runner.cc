@@ -137,8 +137,9 @@ absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
     PD_RETURN_IF_ERROR(Complete());
   PD_ASSIGN_OR_RETURN(Plan * plan, gradients ? FeedForGradients(batch)
                                              : plans_->Feed(batch.fields));
-  const StepReport report{at.step + 1, at.epoch, batch.index + 1,
-                          batch.size,  0,        options_.rate(at)};
+  StepReport report{at.step + 1, at.epoch, batch.index + 1,
+                    batch.size,  0,        options_.rate(at)};
+  report.experience = options_.loader->dataset().experience();
   if (!gradients && options_.guard == nullptr && copies_.empty() &&
       plan->runs_ahead()) {
     // The GPU gets the next step before it has done the last one.
@@ -178,6 +179,7 @@ absl::Status StepRunner::RunPhases(const Batch& batch, StepPosition at) {
   report.records = done->records;
   report.loss = done->loss;
   report.phases = &phases_->reports();
+  report.experience = options_.loader->dataset().experience();
   if (std::isfinite(report.loss)) return options_.on_step(report);
   for (const PhaseReport& phase : phases_->reports())
     if (!std::isfinite(phase.loss))

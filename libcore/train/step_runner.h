@@ -38,6 +38,8 @@ struct StepReport {
   double learning_rate = 0;  ///< with phases, the first one's
   /// Where the job has phases: each in this step, valid during the call.
   const std::vector<PhaseReport>* phases = nullptr;
+  /// Where the network acts in environments: what they have given so far.
+  const Experience* experience = nullptr;
 };
 
 /// The gradient of a parameter as the last backward pass made it, before

@@ -13,6 +13,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/data/experience.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
@@ -22,6 +23,7 @@
 #include "libcore/train/monitors.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/open_networks.h"
+#include "libcore/train/policy.h"
 #include "libcore/train/resume_checkpoint.h"
 #include "libcore/train/resumed_job.h"
 #include "libcore/train/run_log.h"
@@ -55,6 +57,7 @@ class Trainer::Impl {
 
  private:
   absl::Status OpenData();
+  absl::Status AttachPolicies();
   absl::Status SetInitialValues();
   StepRunnerOptions RunnerOptions();
   absl::Status ReportSkipped(const Loader& loader, absl::string_view set,
@@ -89,6 +92,7 @@ class Trainer::Impl {
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<RunLog> log_;
   std::optional<StepRunner> runner_;
+  std::unique_ptr<Policy> policy_, eval_policy_;
   ResumedChanges changes_;
   TrainState state_;
   TrainOutcome outcome_;
@@ -109,6 +113,11 @@ absl::Status Trainer::Impl::Prepare() {
                                    "NaN and Inf (--check-nan-inf)"),
                    job_.proto().phase(0));
   PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
+  if (options_.guard != nullptr && loader_->dataset().experience() != nullptr)
+    return job_.At(InvalidArgument("what a network does in environments cannot "
+                                   "be repeated, as the check for NaN and Inf "
+                                   "does (--check-nan-inf)"),
+                   job_.proto().data().train(), "environment");
   PD_RETURN_IF_ERROR(CheckDataFits(job_, program_, *loader_, "train"));
   if (eval_loader_ != nullptr)
     PD_RETURN_IF_ERROR(CheckDataFits(job_, program_, *eval_loader_, "eval"));
@@ -128,6 +137,7 @@ absl::Status Trainer::Impl::Prepare() {
   if (amp.has_value())
     WarnOfSlowHalves(session_.registry(), amp->precision.dtype);
   PD_RETURN_IF_ERROR(runner_->Prepare(state_.seed));
+  PD_RETURN_IF_ERROR(AttachPolicies());
   if (eval_loader_ != nullptr) {
     EvaluationSpec spec;
     spec.program = program_.test;
@@ -186,6 +196,17 @@ absl::Status Trainer::Impl::OpenData() {
   return absl::OkStatus();
 }
 
+absl::Status Trainer::Impl::AttachPolicies() {
+  const job::Data& data = job_.proto().data();
+  PD_ASSIGN_OR_RETURN(policy_, Policy::Attach(job_, data.train(), program_,
+                                              &session_, loader_.get()));
+  if (eval_loader_ == nullptr) return absl::OkStatus();
+  PD_ASSIGN_OR_RETURN(eval_policy_,
+                      Policy::Attach(job_, data.eval(), program_, &session_,
+                                     eval_loader_.get()));
+  return absl::OkStatus();
+}
+
 absl::Status Trainer::Impl::SetInitialValues() {
   const absl::StatusOr<std::string> newest = CheckpointToResume();
   if (newest.ok() && !options_.resume)
@@ -203,7 +224,8 @@ absl::Status Trainer::Impl::SetInitialValues() {
   if (newest.ok()) {
     PD_ASSIGN_OR_RETURN(state_, ResumeFrom(program_, *newest,
                                            {train_.seed(), options_.threads,
-                                            options_.weights_only},
+                                            options_.weights_only,
+                                            loader_->dataset().experience()},
                                            &session_));
     saved_step_ = state_.step;
     outcome_.checkpoint = *newest;
@@ -257,6 +279,14 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
 }
 
 absl::Status Trainer::Impl::RunEpoch() {
+  const bool inside =
+      state_.batch > 0 &&
+      (loader_->batches() == 0 || state_.batch < loader_->batches());
+  if (inside && policy_ != nullptr)
+    LogWarning(
+        "the run was stopped inside epoch %d and its environments begin new "
+        "episodes: it does not go on to the bits of one that was not stopped",
+        state_.epoch + 1);
   PD_RETURN_IF_ERROR(loader_->StartEpoch(state_.epoch, state_.batch));
   const auto no_batch = [this] {
     return InvalidArgument("the training set gives no batch of %d records",
@@ -319,11 +349,7 @@ absl::Status Trainer::Impl::TakeStep(const StepReport& report) {
   outcome_.records += report.records;
   observer_->OnStep(report);
   if (!Due(train_.log().every_steps(), report.step)) return absl::OkStatus();
-  if (report.phases != nullptr)
-    return Log(
-        PhasesLine(report.step, report.epoch + 1, report.loss, *report.phases));
-  return Log(StepLine(report.step, report.epoch + 1, report.loss,
-                      report.learning_rate));
+  return Log(StepLine(report));
 }
 
 // All evaluations of a step come before its checkpoint (AfterStep), so that a
@@ -336,7 +362,8 @@ absl::Status Trainer::Impl::AfterEpoch() {
   const double mean =
       state_.loss_sum / static_cast<double>(state_.loss_records);
   PD_RETURN_IF_ERROR(
-      Log(EpochLine(state_.step, state_.epoch, state_.loss_records, mean)));
+      Log(EpochLine(state_.step, state_.epoch, state_.loss_records, mean,
+                    loader_->dataset().experience())));
   best_ |= monitors_.OnEpoch(mean, &state_);
   state_.loss_sum = 0;
   state_.loss_records = 0;
@@ -412,8 +439,10 @@ absl::Status Trainer::Impl::Save() {
   if (saved_step_ == state_.step || options_.read_only) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());
   state_.threads = options_.threads;
-  PD_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                       TakeCheckpoint(job_, program_, state_, session_.scope()));
+  if (const Experience* experience = loader_->dataset().experience())
+    checkpoint.experience = experience->ToArrays();
   PD_RETURN_IF_ERROR(WriteCheckpoint(options_.run, checkpoint,
                                      train_.checkpoint().keep_last()));
   best_ = false;

@@ -5,7 +5,7 @@ many steps, with the same optimizer and schedule. Prints one JSON line.
 
     prove_peers.py JOB TESTDATA [SEED [OUTPUTS]]
 
-JOB is apps/NAME for an application (prove_apps.py, prove_texts.py). OUTPUTS is
+JOB is apps/NAME for an application (prove_apps.py, prove_texts.py, prove_acting.py). OUTPUTS is
 what pd-eval --out wrote of a run of the same job: where numbers of pd-eval do not
 say how good it is, a line is printed about it, too.
 """
@@ -22,6 +22,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+import prove_acting
 import prove_apps
 import prove_texts
 
@@ -209,7 +210,7 @@ def main():
     torch.manual_seed(seed)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))))
     name = os.path.basename(job)
-    find = lambda what: next((getattr(m, what) for m in (sys.modules[__name__], prove_apps, prove_texts) if hasattr(m, what)), None)
+    find = lambda what: next((getattr(m, what) for m in (sys.modules[__name__], prove_apps, prove_texts, prove_acting) if hasattr(m, what)), None)
     if len(sys.argv) > 4 and find("judge_" + name):
         print(json.dumps({"job": job, "program": "pdkit", "seed": seed, **find("judge_" + name)(data, sys.argv[4])}))
     if not find("train_" + name):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # apps_test.sh BIN TESTDATA APP: a short run of an application of
 # testdata/jobs/apps learns: the mean of the first five losses is above one
-# number, that of the last five below another; some must reach a result, too.
+# number, that of the last five below another, where losses say something; some
+# must reach a result, too.
 set -euo pipefail
 
 export PATH=$1:$PATH
@@ -16,12 +17,16 @@ fail() {
   echo "apps_test: $app: $*" >&2
   exit 1
 }
-# Application, steps, losses at first (above) and at last (below), what the
-# evaluation is to come to (-: there is none), changes of the job.
+# Application, steps, losses at first (above) and at last (below; -: they are
+# those of what was just tried), what the evaluation is to come to (-: there is
+# none), changes of the job.
 table() {
   cat <<'ROWS'
+actor_critic         200  -     -     episode_return>=150  data.eval.environment.episodes=20
 addition             150  2     1.4   -
+advantage_actor_critic 800 -    -     episode_return>=150  data.eval.environment.episodes=20
 anomaly              200  0.3   0.04  auc>=0.9
+ddpg                 1500 -     -     episode_return>=-500  data.eval.environment.episodes=20
 distillation         100  28    21    teacher_acc>=0.97  data.eval.subset.range=0:500
 gan                  40   1.95  1.85  -                  data.train.batch_size=16
 image_search         40   2.8   2.5   -                  data.train.batch_size=32
@@ -48,14 +53,22 @@ if [ "$result" = - ]; then
 else
   options+=(--require "$result")
 fi
+# An environment is compiled here, not beside its source.
+program=$(sed -n 's/^ *command: "\.\/\(.*\)"$/\1/p' "$jobs/$app/job.pbtxt" | sort -u)
+if [ -n "$program" ]; then
+  cc -O2 -o "$program" "$jobs"/*/"$program.c" -lm
+  for set in train eval; do options+=(-o "data.$set.environment.command=$dir/$program"); done
+fi
 pd-train -q -c "$jobs/$app/job.pbtxt" --out run --steps "$steps" \
   -o train.log.every_steps=1 "${options[@]}" >out.txt || fail "$(cat out.txt)"
-read -r begin end <<<"$(jq -c 'select(.loss) | .loss' run/log.jsonl |
-  awk '{ x[NR] = $1 } END { for (i = 1; i <= 5; ++i) { a += x[i]; b += x[NR + 1 - i] }
-         print a / 5, b / 5 }')"
-awk -v a="$begin" -v b="$end" -v from="$first" -v to="$last" \
-  'BEGIN { exit !(a > from && b < to) }' ||
-  fail "the losses go from $begin to $end, not from $first to $last"
+if [ "$first" != - ]; then
+  read -r begin end <<<"$(jq -c 'select(.loss) | .loss' run/log.jsonl |
+    awk '{ x[NR] = $1 } END { for (i = 1; i <= 5; ++i) { a += x[i]; b += x[NR + 1 - i] }
+           print a / 5, b / 5 }')"
+  awk -v a="$begin" -v b="$end" -v from="$first" -v to="$last" \
+    'BEGIN { exit !(a > from && b < to) }' ||
+    fail "the losses go from $begin to $end, not from $first to $last"
+fi
 
 # A sentence is enough for its translation; the class of a picture, which only
 # training reads, is no input of the exported network.
