@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saved networks that layers `model` of a job go on from, and the saved programs
-// that stand in place of its network. This room puts the networks' ops into the
-// job's program; whoever reads a job opens the files (OpenNetworks of
+// Saved networks that layers `model` of a job go on from, and the saved
+// programs that stand in place of its network. This room puts the networks' ops
+// into the job's program; whoever reads a job opens the files (OpenNetworks of
 // libcore/train/open_networks.h).
 #ifndef PD_LIBCORE_NN_SAVED_NETWORKS_H_
 #define PD_LIBCORE_NN_SAVED_NETWORKS_H_

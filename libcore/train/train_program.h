@@ -80,8 +80,8 @@ struct TrainProgram {
   /// Set before every step; "" with phases, and in a saved program, which has
   /// its own.
   std::string learning_rate;
-  /// The rate of a saved program: float32, as a step has left it. "" where it is
-  /// not known, and elsewhere.
+  /// The rate of a saved program: float32, as a step has left it. "" where it
+  /// is not known, and elsewhere.
   std::string own_rate;
   /// The factor of the loss in mixed precision; "" where there is none.
   std::string loss_scaling;
@@ -116,8 +116,8 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
 absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
                                               const LoadedJob& job);
 
-/// The tensor in the scope that takes the learning rate of each step; null where
-/// `program.learning_rate` is "". The variables have their first values.
+/// The tensor in the scope that takes the learning rate of each step; null
+/// where `program.learning_rate` is "". The variables have their first values.
 Tensor* RateTensor(const TrainProgram& program, Scope* scope);
 
 /// Gives all variables their first values: those of saved networks, then what

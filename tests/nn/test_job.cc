@@ -192,7 +192,8 @@ TEST(Job, ChecksRules) {
             "'conv1'");
   EXPECT_EQ(ErrorAfter("3 }", "3 padding: [1, 2, 3] }"),
             "job.pbtxt:3:65: 'padding' has 3 values; it takes 1, 2 or 4");
-  EXPECT_EQ(ErrorOf("name: \"x\""), "job.pbtxt: a job needs 'model' or 'program'");
+  EXPECT_EQ(ErrorOf("name: \"x\""),
+            "job.pbtxt: a job needs 'model' or 'program'");
 }
 
 TEST(Job, ChecksSchedules) {
