@@ -97,11 +97,13 @@ absl::Status FieldTable::FromArrays(const NamedArrays& arrays) {
     const auto* bytes = array.data<std::byte>();
     column.bytes.assign(bytes, bytes + array.size_bytes());
   }
-  if (next.size() != 1 || *next.data<int64_t>() < 0 ||
-      *next.data<int64_t>() >= capacity_ || *next.data<int64_t>() > rows)
-    return DataLoss("array '%s' is no row of a memory of %d", kNextRow, rows);
+  // Rows follow each other without gaps until the memory is full.
+  const int64_t row = next.size() == 1 ? *next.data<int64_t>() : -1;
+  if (row < 0 || row >= capacity_ || (rows < capacity_ && row != rows))
+    return DataLoss("array '%s' is %d, no place behind the newest of %d rows",
+                    kNextRow, row, rows);
   rows_ = rows;
-  next_ = *next.data<int64_t>();
+  next_ = row;
   return absl::OkStatus();
 }
 

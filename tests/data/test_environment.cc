@@ -318,6 +318,26 @@ TEST_F(EnvironmentTest, ADamagedExperienceIsRefused) {
   EXPECT_TRUE(kept.FromArrays(whole).ok());
 }
 
+TEST(FieldTable, RowsFollowEachOtherUntilItIsFull) {
+  FieldSpec spec;
+  spec.name = "reward";
+  spec.dtype = DType::kFloat32;
+  spec.shape = {1};
+  FieldTable table({spec}, 4);
+  const float value = 2;
+  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+  for (int i = 0; i < 3; ++i) table.Add({bytes});
+  NamedArrays arrays = table.ToArrays();
+  EXPECT_TRUE(table.FromArrays(arrays).ok());
+  for (const int64_t next : {0, 2, 4}) {
+    arrays["memory_next"] = MakeArray<int64_t>({1}, {next});
+    EXPECT_EQ(table.FromArrays(arrays).code(), absl::StatusCode::kDataLoss)
+        << next;
+  }
+  for (int i = 0; i < 2; ++i) table.Add({bytes});
+  EXPECT_EQ(table.rows(), 2);  // a refused memory is empty
+}
+
 TEST_F(EnvironmentTest, ProgramsThatFail) {
   Save("two", DType::kFloat32, {2}, Numbers{1, 2});
   Save("wide", DType::kFloat64, {}, std::vector<double>{1});
