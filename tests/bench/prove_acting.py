@@ -150,7 +150,7 @@ def train_advantage_actor_critic(data, draw):
         log_p = F.log_softmax(logits, 1)
         return 0.5 * F.mse_loss(value, target) + 0.01 * (log_p.exp() * log_p).sum(1).mean()
 
-    train_by_roll_outs(CartPoles(8, draw), (actor, critic), optimizer, 5000, 16, False, loss_of,
+    train_by_roll_outs(CartPoles(8, draw), (actor, critic), optimizer, 1500, 16, False, loss_of,
                        clip=0.5)
     return mean_return(CartPoles, lambda x: actor(x).argmax(1), draw)
 
