@@ -84,10 +84,10 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyOf(const LoadedJob& job,
                                                  Loader* loader) {
   const job::DataSet& set = job.proto().data().eval();
   if (set.has_environment() && model.kind == LoadedModel::Kind::kInference)
-    return job.At(
+    return UsageError(job.At(
         InvalidArgument("an exported network does not act in environments; "
                         "evaluate the run that it comes from"),
-        set, "environment");
+        set, "environment"));
   return Policy::Attach(job, set, program, session, loader);
 }
 

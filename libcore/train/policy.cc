@@ -63,6 +63,11 @@ absl::StatusOr<std::unique_ptr<Policy>> Policy::Attach(
   };
   const auto variable = VariableOf(program, action.layer());
   if (!variable.ok()) return placed(variable.status());
+  const DType gives = program.test.global().FindVar(*variable)->dtype;
+  const auto wanted = static_cast<DType>(action.dtype());
+  if (gives != wanted)
+    return placed(InvalidArgument("layer '%s' gives %s; 'dtype' says %s",
+                                  action.layer(), Name(gives), Name(wanted)));
   const auto feed = FeedOf(program, *loader, environment.environments());
   if (!feed.ok()) return placed(feed.status());
   const auto acting = Prune(program.test, {feed->name}, {*variable});
@@ -75,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Policy>> Policy::Attach(
   if (!plan.ok()) return placed(plan.status());
   policy->plan_ = *std::move(plan);
   policy->layer_ = action.layer();
-  policy->dtype_ = static_cast<DType>(action.dtype());
+  policy->dtype_ = wanted;
   policy->elements_ = environment.environments();
   for (int64_t extent : action.shape()) policy->elements_ *= extent;
   loader->set_actor(policy.get());

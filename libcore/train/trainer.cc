@@ -279,9 +279,8 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
 }
 
 absl::Status Trainer::Impl::RunEpoch() {
-  const bool inside =
-      state_.batch > 0 &&
-      (loader_->batches() == 0 || state_.batch < loader_->batches());
+  const bool inside = state_.batch > 0 && (loader_->batches() == 0 ||
+                                           state_.batch < loader_->batches());
   if (inside && policy_ != nullptr)
     LogWarning(
         "the run was stopped inside epoch %d and its environments begin new "

@@ -137,7 +137,7 @@ def train_by_roll_outs(env, nets, optimizer, batches, steps, whole, loss_of, cli
 def train_actor_critic(data, draw):
     actor, critic = mlp([4, 128, 2], nn.ReLU), mlp([4, 128, 1], nn.ReLU)
     optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], 0.002)
-    train_by_roll_outs(CartPoles(1, draw), (actor, critic), optimizer, 1000, 500, True,
+    train_by_roll_outs(CartPoles(1, draw), (actor, critic), optimizer, 300, 500, True,
                        lambda value, target, logits: F.smooth_l1_loss(value, target))
     return mean_return(CartPoles, lambda x: actor(x).argmax(1), draw)
 
@@ -150,7 +150,7 @@ def train_advantage_actor_critic(data, draw):
         log_p = F.log_softmax(logits, 1)
         return 0.5 * F.mse_loss(value, target) + 0.01 * (log_p.exp() * log_p).sum(1).mean()
 
-    train_by_roll_outs(CartPoles(8, draw), (actor, critic), optimizer, 5000, 16, False, loss_of,
+    train_by_roll_outs(CartPoles(8, draw), (actor, critic), optimizer, 1500, 16, False, loss_of,
                        clip=0.5)
     return mean_return(CartPoles, lambda x: actor(x).argmax(1), draw)
 
@@ -164,7 +164,7 @@ def train_ddpg(data, draw):
                   torch.optim.Adam(torque.parameters(), 0.001)]
     env = Pendulums(1, draw)
     memory = []
-    while len(memory) < 21000:
+    while len(memory) < 13000:
         seen = env.seen()
         with torch.no_grad():
             action = actor(torque, torch.from_numpy(seen)).numpy()

@@ -102,8 +102,13 @@ expect 2 "an evaluation keeps no steps in memory" \
   pd-train -q -c ddpg.pbtxt --out no -o data.eval.environment.memory.size=10
 expect 2 "cannot be repeated" pd-train -q -c actor_critic.pbtxt --out no --check-nan-inf
 rm -rf no
-expect 3 "layer 'drawn' gives int64.*; the actions of all environments are float32" \
+expect 2 "the network is fed 'action' as int64\[500, 1\]; the data set gives float32" \
   pd-train -q -c actor_critic.pbtxt --out no -o $set.action.dtype=float32
+expect 2 "layer 'actor.logits' gives float32; 'dtype' says int64" \
+  pd-train -q -c actor_critic.pbtxt --out no -o $set.action.layer=actor.logits
+rm -rf no
+expect 3 "layer 'actor.fc2' gives float32\[1, 16\]; the actions of all environments are float32, 1 numbers" \
+  pd-train -q -c ddpg.pbtxt --out no -o $set.action.layer=actor.fc2
 rm -rf no
 expect 3 "program './pendulum' environment 0 episode 1 step 0: field 'observation' has the shape \[3\]; the job says \[4\]" \
   pd-train -q -c actor_critic.pbtxt --out no -o $set.command=./pendulum
