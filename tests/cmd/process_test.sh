@@ -75,12 +75,14 @@ got=0
 grep -q 'Broken pipe' "$dir/err" || fail "closed pipe: no reason"
 
 # listens PID: waits until the process is the tool, no longer the shell or env,
-# and catches SIGTERM (bit 14 of the mask). Builds differ much in their start.
+# catches SIGTERM (bit 14 of the mask) and sleeps, which its steps do: a signal
+# before the first step ends the run at once. Builds differ much in their start.
 listens() {
   local mask
   while [ -d "/proc/$1" ]; do
     mask=$(sed -n 's/^SigCgt:\s*//p' "/proc/$1/status")
-    if [ "$(cat "/proc/$1/comm")" = pd-demo ] && [ $((0x$mask & 0x4000)) -ne 0 ]; then
+    if [ "$(cat "/proc/$1/comm")" = pd-demo ] && [ $((0x$mask & 0x4000)) -ne 0 ] &&
+      grep -q '^State:.S' "/proc/$1/status"; then
       return
     fi
     sleep 0.02
