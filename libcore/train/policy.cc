@@ -63,11 +63,6 @@ absl::StatusOr<std::unique_ptr<Policy>> Policy::Attach(
   };
   const auto variable = VariableOf(program, action.layer());
   if (!variable.ok()) return placed(variable.status());
-  const DType gives = program.test.global().FindVar(*variable)->dtype;
-  const auto wanted = static_cast<DType>(action.dtype());
-  if (gives != wanted)
-    return placed(InvalidArgument("layer '%s' gives %s; 'dtype' says %s",
-                                  action.layer(), Name(gives), Name(wanted)));
   const auto feed = FeedOf(program, *loader, environment.environments());
   if (!feed.ok()) return placed(feed.status());
   const auto acting = Prune(program.test, {feed->name}, {*variable});
@@ -75,6 +70,11 @@ absl::StatusOr<std::unique_ptr<Policy>> Policy::Attach(
     return placed(Annotate(
         acting.status(), absl::StrCat("layer '", action.layer(),
                                       "' chooses from the observation alone")));
+  const DType gives = program.test.global().FindVar(*variable)->dtype;
+  const auto wanted = static_cast<DType>(action.dtype());
+  if (gives != wanted)
+    return placed(InvalidArgument("layer '%s' gives %s; 'dtype' says %s",
+                                  action.layer(), Name(gives), Name(wanted)));
   std::unique_ptr<Policy> policy(new Policy);
   auto plan = session->Compile(*acting, {*feed}, {*variable}, "policy");
   if (!plan.ok()) return placed(plan.status());
