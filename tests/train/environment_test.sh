@@ -44,8 +44,8 @@ same() {
   done
 }
 for app in actor_critic advantage_actor_critic ddpg; do
-  options=(-c $app.pbtxt -o $set.batches=12 -o train.epochs=3)
-  [ $app != ddpg ] || options+=(-o $set.memory.size=300 -o $set.memory.begin=250 -o $set.memory.steps=8)
+  options=(-c "$app.pbtxt" -o "$set.batches=12" -o train.epochs=3)
+  [ $app != ddpg ] || options+=(-o "$set.memory.size=300" -o "$set.memory.begin=250" -o "$set.memory.steps=8")
   expect 0 "" "${train[@]}" "${options[@]}" --out $app
   expect 0 "" "${train[@]}" "${options[@]}" --out again
   same $app again
