@@ -104,7 +104,8 @@ Manual TrainManual() {
        "The saved networks that layers `model` of the job go on from, or the "
        "programs that its `program` names."},
       {"RUN/checkpoints/step-N/",
-       "A checkpoint: `model.pdmodel`, `model.pdparams`, `model.pdopt`, and "
+       "A checkpoint: `model.pdmodel`, `model.pdparams`, `model.pdopt`, "
+       "`experience.npz` where the network acts in environments, and "
        "`state.json` with sizes and checksums."},
       {"RUN/latest", "The name of the newest checkpoint."},
       {"RUN/report.html", "What `--report` writes."},
