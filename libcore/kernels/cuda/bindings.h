@@ -19,6 +19,7 @@
 #include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/kernel_table.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/conv/window.h"
 #include "libcore/ops/device_binding.h"
 #include "libcore/ops/device_place.h"
@@ -225,9 +226,6 @@ absl::Status CopyAll(CudaDevice* device, const Copies& copies);
 absl::StatusOr<Tensor*> InPlace(BindContext* context, const char* slot,
                                 const std::string& out_slot, size_t i,
                                 Copies* copies);
-
-/// The steps one after the other; none at all is no step.
-Step InOrder(std::vector<Step> steps);
 
 /// Refuses unless what the op makes first is floating-point numbers.
 template <DeviceBindFn kBind>

@@ -185,14 +185,6 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
   });
 }
 
-Step InOrder(std::vector<Step> steps) {
-  if (steps.empty()) return Step();
-  return [steps = std::move(steps)](const RunContext& run) {
-    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-    return absl::OkStatus();
-  };
-}
-
 void AddTranspose(KernelTable* kernels) {
   kernels->Add("fill_constant", {"cuda", FloatsOnly<BindFill>});
   for (const char* type :

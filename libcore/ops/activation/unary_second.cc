@@ -5,6 +5,7 @@
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/common/upcast.h"
 
 namespace pd {
@@ -38,10 +39,7 @@ absl::StatusOr<Step> BindSecondRows(BindContext* context,
                         make_ddout(ddx->dtype(), context->op()));
     steps.push_back(ElementStep(row, {v, ddx}, ddout));
   }
-  return upcaster.Wrap(Step([steps](const RunContext& run) -> absl::Status {
-    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-    return absl::OkStatus();
-  }));
+  return upcaster.Wrap(InOrder(std::move(steps)));
 }
 
 OpDef MakeSecond(const std::string& type, const SecondSlots& slots,

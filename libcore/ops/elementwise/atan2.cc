@@ -16,6 +16,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/common/upcast.h"
 #include "libcore/ops/elementwise/broadcast_sum.h"
 #include "libcore/ops/registry.h"
@@ -129,21 +130,17 @@ absl::StatusOr<Step> BindAtan2Grad(BindContext* context) {
       Tensor* to = context->Output(of_x ? "X1@GRAD" : "X2@GRAD");
       if (to == nullptr) continue;
       const Shape& part = of_x ? b.x : b.y;
-      Tensor* whole =
-          part == b.out ? to : context->Scratch(sizeof(T) * loop.size());
-      Step sum;
-      if (part != b.out) {
-        PD_ASSIGN_OR_RETURN(sum, BroadcastSumStep(b.out, part, whole, to));
-      }
-      steps.push_back([=](const RunContext& run) {
-        Atan2Part<T>(loop, *x, *y, *dout, of_x, whole->data<T>());
-        return sum != nullptr ? sum(run) : absl::OkStatus();
-      });
+      const auto compute = [&](Tensor* whole) -> Step {
+        return [=](const RunContext&) {
+          Atan2Part<T>(loop, *x, *y, *dout, of_x, whole->data<T>());
+          return absl::OkStatus();
+        };
+      };
+      PD_ASSIGN_OR_RETURN(Step step,
+                          SummedStep(context, b.out, part, to, compute));
+      steps.push_back(std::move(step));
     }
-    return Step([steps](const RunContext& run) {
-      for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-      return absl::OkStatus();
-    });
+    return InOrder(std::move(steps));
   });
 }
 

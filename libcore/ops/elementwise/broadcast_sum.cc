@@ -2,10 +2,13 @@
 #include "libcore/ops/elementwise/broadcast_sum.h"
 
 #include <complex>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/dispatch.h"
+#include "libcore/base/status_macros.h"
 #include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/common/reduce_loop.h"
 
 namespace pd {
@@ -29,6 +32,16 @@ absl::StatusOr<Step> BroadcastSumStep(const Shape& full, const Shape& part,
           return absl::OkStatus();
         });
       });
+}
+
+absl::StatusOr<Step> SummedStep(
+    BindContext* context, const Shape& full, const Shape& part, Tensor* to,
+    absl::FunctionRef<Step(Tensor* whole)> compute) {
+  if (part == full) return compute(to);
+  Tensor* whole = context->Scratch(SizeOf(to->dtype()) *
+                                   static_cast<size_t>(NumElements(full)));
+  PD_ASSIGN_OR_RETURN(Step sum, BroadcastSumStep(full, part, whole, to));
+  return InOrder({compute(whole), std::move(sum)});
 }
 
 }  // namespace pd

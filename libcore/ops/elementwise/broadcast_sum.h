@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_OPS_ELEMENTWISE_BROADCAST_SUM_H_
 #define PD_LIBCORE_OPS_ELEMENTWISE_BROADCAST_SUM_H_
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "libcore/ops/bind_context.h"
 
@@ -15,6 +16,13 @@ namespace pd {
 absl::StatusOr<Step> BroadcastSumStep(const Shape& full, const Shape& part,
                                       Tensor* from, Tensor* to,
                                       bool negative = false);
+
+/// The step of an operand's gradient `to`, with extents `part`: the step of
+/// `compute(whole)` fills `whole`, with extents `full`, which is `to` itself or
+/// is summed to it.
+absl::StatusOr<Step> SummedStep(BindContext* context, const Shape& full,
+                                const Shape& part, Tensor* to,
+                                absl::FunctionRef<Step(Tensor* whole)> compute);
 
 }  // namespace pd
 

@@ -22,6 +22,7 @@
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/elementwise/broadcast_sum.h"
 #include "libcore/ops/registry.h"
 
@@ -225,27 +226,23 @@ absl::StatusOr<Step> BindComplexGrad(BindContext* context) {
   return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using R = typename decltype(tag)::type;
     std::vector<Step> steps;
-    const size_t bytes = sizeof(R) * static_cast<size_t>(dout->size());
     for (bool real : {true, false}) {
       Tensor* to = context->Output(real ? "X@GRAD" : "Y@GRAD");
       if (to == nullptr) continue;
       const Shape& part = real ? b.x : b.y;
-      Tensor* whole = part == b.out ? to : context->Scratch(bytes);
-      Step sum;
-      if (part != b.out) {
-        PD_ASSIGN_OR_RETURN(sum, BroadcastSumStep(b.out, part, whole, to));
-      }
-      steps.push_back([=](const RunContext& run) {
-        const auto* d = dout->data<std::complex<R>>();
-        for (int64_t i = 0, n = dout->size(); i < n; ++i)
-          whole->data<R>()[i] = real ? d[i].real() : d[i].imag();
-        return sum != nullptr ? sum(run) : absl::OkStatus();
-      });
+      const auto compute = [&](Tensor* whole) -> Step {
+        return [=](const RunContext&) {
+          const auto* d = dout->data<std::complex<R>>();
+          for (int64_t i = 0, n = dout->size(); i < n; ++i)
+            whole->data<R>()[i] = real ? d[i].real() : d[i].imag();
+          return absl::OkStatus();
+        };
+      };
+      PD_ASSIGN_OR_RETURN(Step step,
+                          SummedStep(context, b.out, part, to, compute));
+      steps.push_back(std::move(step));
     }
-    return Step([steps](const RunContext& run) {
-      for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-      return absl::OkStatus();
-    });
+    return InOrder(std::move(steps));
   });
 }
 

@@ -31,6 +31,7 @@
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/computed.h"
 #include "libcore/ops/common/element_rows.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/common/strided_loop.h"
 #include "libcore/ops/common/upcast.h"
@@ -351,16 +352,8 @@ absl::StatusOr<Step> BindOneGrad(BindContext* context, Upcaster* upcaster,
   if (!whole && grad.multiple != 0)
     return BroadcastSumStep(g.b.out, part, g.dout, to, grad.multiple < 0);
   PD_ASSIGN_OR_RETURN(const RowFunction row, grad.make(g.dout->dtype()));
-  if (whole) return g.Compute(row, to);
-  // In the shape of Out, before it is summed.
-  Tensor* unsummed = context->Scratch(
-      SizeOf(g.dout->dtype()) * static_cast<size_t>(NumElements(g.b.out)));
-  PD_ASSIGN_OR_RETURN(Step sum, BroadcastSumStep(g.b.out, part, unsummed, to));
-  return Step([compute = g.Compute(row, unsummed),
-               sum](const RunContext& run) -> absl::Status {
-    PD_RETURN_IF_ERROR(compute(run));
-    return sum(run);
-  });
+  return SummedStep(context, g.b.out, part, to,
+                    [&](Tensor* unsummed) { return g.Compute(row, unsummed); });
 }
 
 // Checks the inputs of a gradient op, which a program may get wrong.
@@ -414,13 +407,7 @@ absl::StatusOr<Step> BindGradient(BindContext* context, const GradRule& rule) {
                       BindOneGrad(context, &upcaster, g, true, rule.of_x));
   PD_ASSIGN_OR_RETURN(const Step y_step,
                       BindOneGrad(context, &upcaster, g, false, rule.of_y));
-  if (x_step == nullptr) return upcaster.Wrap(y_step);
-  if (y_step == nullptr) return upcaster.Wrap(x_step);
-  return upcaster.Wrap(
-      Step([x_step, y_step](const RunContext& run) -> absl::Status {
-        PD_RETURN_IF_ERROR(x_step(run));
-        return y_step(run);
-      }));
+  return upcaster.Wrap(InOrder({x_step, y_step}));
 }
 
 template <typename Op, bool kOfX>

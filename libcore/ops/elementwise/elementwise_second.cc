@@ -22,6 +22,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/elementwise/broadcast_sum.h"
 #include "libcore/ops/registry.h"
 
@@ -145,18 +146,11 @@ void Fill(const Operands& o, T* to, const F& f) {
 template <typename T, typename F>
 absl::StatusOr<Step> OneStep(BindContext* context, const Operands& o,
                              Tensor* to, const Shape& part, const F& f) {
-  if (part == o.b.out)
-    return Step([o, to, f](const RunContext&) {
-      Fill<T>(o, to->data<T>(), f);
+  return SummedStep(context, o.b.out, part, to, [&](Tensor* whole) -> Step {
+    return [o, whole, f](const RunContext&) {
+      Fill<T>(o, whole->data<T>(), f);
       return absl::OkStatus();
-    });
-  Tensor* whole =
-      context->Scratch(sizeof(T) * static_cast<size_t>(o.loop.size()));
-  PD_ASSIGN_OR_RETURN(const Step sum,
-                      BroadcastSumStep(o.b.out, part, whole, to));
-  return Step([o, whole, f, sum](const RunContext& run) {
-    Fill<T>(o, whole->data<T>(), f);
-    return sum(run);
+    };
   });
 }
 
@@ -199,12 +193,9 @@ absl::StatusOr<Step> BindSecond(BindContext* context) {
                        std::complex<double>>(
       o.y->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
-        PD_ASSIGN_OR_RETURN(const std::vector<Step> steps,
+        PD_ASSIGN_OR_RETURN(std::vector<Step> steps,
                             (MakeSteps<Op, T>(context, o)));
-        return Step([steps](const RunContext& run) {
-          for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-          return absl::OkStatus();
-        });
+        return InOrder(std::move(steps));
       });
 }
 

@@ -10,6 +10,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/elementwise/broadcast_sum.h"
 #include "libcore/ops/registry.h"
 
@@ -115,20 +116,17 @@ absl::StatusOr<Step> BindGrad(BindContext* context) {
       Tensor* to = context->Output(of_x ? "X@GRAD" : "Y@GRAD");
       if (to == nullptr) continue;
       const Shape& part = of_x ? e.x : e.y;
-      Tensor* whole = part == e.out ? to : context->Scratch(dout->bytes());
-      Step sum;
-      if (part != e.out) {
-        PD_ASSIGN_OR_RETURN(sum, BroadcastSumStep(e.out, part, whole, to));
-      }
-      steps.push_back([=](const RunContext& run) {
-        Weighted<T>(loop, *weight, *dout, of_x, whole->data<T>());
-        return sum != nullptr ? sum(run) : absl::OkStatus();
-      });
+      const auto compute = [&](Tensor* whole) -> Step {
+        return [=](const RunContext&) {
+          Weighted<T>(loop, *weight, *dout, of_x, whole->data<T>());
+          return absl::OkStatus();
+        };
+      };
+      PD_ASSIGN_OR_RETURN(Step step,
+                          SummedStep(context, e.out, part, to, compute));
+      steps.push_back(std::move(step));
     }
-    return Step([steps](const RunContext& run) {
-      for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-      return absl::OkStatus();
-    });
+    return InOrder(std::move(steps));
   });
 }
 

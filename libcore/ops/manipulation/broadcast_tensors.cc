@@ -8,6 +8,7 @@
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/broadcast.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/manipulation/repeat.h"
 #include "libcore/ops/registry.h"
 
@@ -53,15 +54,6 @@ Shape ShapeIn(const OpDesc& op, const Tensor& x, size_t i, size_t count) {
   return shape;
 }
 
-// One step out of several.
-Step All(std::vector<Step> steps) {
-  return [steps = std::move(steps)](const RunContext& run) {
-    for (const Step& step : steps)
-      if (step) PD_RETURN_IF_ERROR(step(run));
-    return absl::OkStatus();
-  };
-}
-
 absl::StatusOr<Step> BindBroadcast(BindContext* context) {
   const size_t count = context->InputCount("X");
   std::vector<Step> steps;
@@ -74,7 +66,7 @@ absl::StatusOr<Step> BindBroadcast(BindContext* context) {
         RepeatStep(context, x, ShapeIn(context->op(), *x, i, count), out));
     steps.push_back(std::move(step));
   }
-  return All(std::move(steps));
+  return InOrder(std::move(steps));
 }
 
 absl::StatusOr<Step> BindBroadcastGrad(BindContext* context) {
@@ -93,7 +85,7 @@ absl::StatusOr<Step> BindBroadcastGrad(BindContext* context) {
                                        ShapeIn(context->op(), *dx, i, count)));
     steps.push_back(std::move(step));
   }
-  return All(std::move(steps));
+  return InOrder(std::move(steps));
 }
 
 absl::Status AddBroadcastTensorsOp(OpRegistry* registry,

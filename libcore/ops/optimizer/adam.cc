@@ -233,7 +233,7 @@ absl::StatusOr<Step> BindMergedAdam(BindContext* context) {
                         BindOneAdam(context, adam, i, /*lazy=*/false));
     steps.push_back(std::move(step));
   }
-  PD_ASSIGN_OR_RETURN(Step all, InOrder(std::move(steps)));
+  PD_ASSIGN_OR_RETURN(Step all, UpdateAll(std::move(steps)));
   return WithSkip(context, std::move(all));
 }
 

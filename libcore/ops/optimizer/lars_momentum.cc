@@ -105,7 +105,7 @@ absl::StatusOr<Step> BindLars(BindContext* context) {
     PD_ASSIGN_OR_RETURN(Step step, BindOneLarsMomentum(context, i, decays[i]));
     steps.push_back(std::move(step));
   }
-  return InOrder(std::move(steps));
+  return UpdateAll(std::move(steps));
 }
 
 absl::Status InferLars(InferContext* context) {

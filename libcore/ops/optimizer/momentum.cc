@@ -79,7 +79,7 @@ absl::StatusOr<Step> BindMergedMomentum(BindContext* context) {
                         BindRule(context, Momentum(context, i, decay), i));
     steps.push_back(std::move(step));
   }
-  return InOrder(std::move(steps));
+  return UpdateAll(std::move(steps));
 }
 
 absl::Status InferMomentum(InferContext* context) {

@@ -90,7 +90,7 @@ absl::StatusOr<Step> BindMergedRmsprop(BindContext* context) {
     PD_ASSIGN_OR_RETURN(Step step, BindOneRmsprop(context, i));
     steps.push_back(std::move(step));
   }
-  return InOrder(std::move(steps));
+  return UpdateAll(std::move(steps));
 }
 
 absl::Status InferRmsprop(InferContext* context) {

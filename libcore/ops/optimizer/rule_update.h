@@ -202,7 +202,7 @@ absl::StatusOr<Step> BindMergedRuleOf(BindContext* context) {
     PD_ASSIGN_OR_RETURN(Step step, BindRule(context, Rule(context), i));
     steps.push_back(std::move(step));
   }
-  return InOrder(std::move(steps));
+  return UpdateAll(std::move(steps));
 }
 
 /// Every output of the rule gets its input's meta.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/in_order.h"
 #include "libcore/ops/common/selected_rows.h"
 
 namespace pd {
@@ -95,12 +96,9 @@ OpDef MergedUpdate(const OpDef& update) {
   return merged;
 }
 
-absl::StatusOr<Step> InOrder(std::vector<Step> steps) {
+absl::StatusOr<Step> UpdateAll(std::vector<Step> steps) {
   if (steps.empty()) return InvalidArgument("'Param' is empty");
-  return Step([steps = std::move(steps)](const RunContext& run) {
-    for (const Step& step : steps) PD_RETURN_IF_ERROR(step(run));
-    return absl::OkStatus();
-  });
+  return InOrder(std::move(steps));
 }
 
 absl::StatusOr<UpdatedParam> ReadUpdatedParam(BindContext* context, size_t i) {

@@ -65,7 +65,7 @@ absl::Status CheckAlike(const BindContext& context, absl::string_view a,
 OpDef MergedUpdate(const OpDef& update);
 
 /// One step after the other; InvalidArgument without any: 'Param' is empty.
-absl::StatusOr<Step> InOrder(std::vector<Step> steps);
+absl::StatusOr<Step> UpdateAll(std::vector<Step> steps);
 
 /// Tensors of every update. A parameter in fp16 or bf16 may come with a master
 /// copy in float32, which is what is updated; the parameter is then its

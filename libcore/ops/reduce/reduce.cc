@@ -271,13 +271,13 @@ struct GradOperands {
   Step SpreadDOut(const RowFunction& row) const {
     return LoopStep(row, loop, {{dout, 1, dx->dtype()}}, {dx, 2, dx->dtype()});
   }
-  // dx = row(x, out, dout, counts)
+  // dx = row(x, out, dout), and counts where the op has them
   Step SpreadAll(const RowFunction& row) const {
     const DType dtype = dx->dtype();
-    return LoopStep(
-        row, loop,
-        {{x, 0, dtype}, {out, 1, dtype}, {dout, 1, dtype}, {counts, 1, dtype}},
-        {dx, 2, dtype});
+    std::vector<LoopOperand> in = {
+        {x, 0, dtype}, {out, 1, dtype}, {dout, 1, dtype}};
+    if (counts != nullptr) in.push_back({counts, 1, dtype});
+    return LoopStep(row, loop, in, {dx, 2, dtype});
   }
 };
 
@@ -341,8 +341,8 @@ Step ProdGrad(const GradOperands& g) {
 template <typename T>
 Step ExtremumGrad(const GradOperands& g, bool shares) {
   if (!shares)
-    return g.SpreadAll(RowFunction::Of<T, T, T, T, T>(
-        [](T x, T out, T d, T) { return x == out ? d : T(0); }));
+    return g.SpreadAll(RowFunction::Of<T, T, T, T>(
+        [](T x, T out, T d) { return x == out ? d : T(0); }));
   const Step spread = g.SpreadAll(
       RowFunction::Of<T, T, T, T, T>([](T x, T out, T d, T count) -> T {
         return x == out ? d / count : T(0);
@@ -431,8 +431,9 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context) {
         g.dx->dtype() != x->dtype())
       return InvalidArgument("Out is not what X %s reduces to",
                              ToString(x->shape()));
-    g.counts =
-        context->Scratch(2 * static_cast<size_t>(outputs) * SizeOf(x->dtype()));
+    if (kKind != Kind::kMax && kKind != Kind::kMin)
+      g.counts = context->Scratch(2 * static_cast<size_t>(outputs) *
+                                  SizeOf(x->dtype()));
   }
   return upcaster.Wrap(GradStep(g, kKind, each));
 }
