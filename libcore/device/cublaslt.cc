@@ -64,7 +64,7 @@ class Bound : public BoundProduct {
     PD_RETURN_IF_ERROR(p.trans_a ? layout(p.m, p.k, &second_)
                                  : layout(p.k, p.m, &second_));
     PD_RETURN_IF_ERROR(layout(p.n, p.m, &out_));
-    return Choose();
+    return Choose(static_cast<uint32_t>(p.alignment));
   }
 
   size_t workspace() const override { return choice_.workspace_size; }
@@ -134,12 +134,16 @@ class Bound : public BoundProduct {
     return absl::OkStatus();
   }
 
-  absl::Status Choose() {
+  absl::Status Choose(uint32_t alignment) {
     void* created = nullptr;
     PD_CUBLAS(lt_->MatmulPreferenceCreate(&created));
     const Handle preference(created, lt_->MatmulPreferenceDestroy);
     PD_CUBLAS(lt_->MatmulPreferenceSetAttribute(
         created, kCublasMaxWorkspace, &kMostWorkspace, sizeof(kMostWorkspace)));
+    for (const int matrix : {kCublasAlignmentA, kCublasAlignmentB,
+                             kCublasAlignmentC, kCublasAlignmentD})
+      PD_CUBLAS(lt_->MatmulPreferenceSetAttribute(created, matrix, &alignment,
+                                                  sizeof(alignment)));
     int found = 0;
     const CublasStatus status = lt_->MatmulAlgoGetHeuristic(
         lt_->handle, operation_.get(), first_.get(), second_.get(), out_.get(),

@@ -29,6 +29,9 @@ struct MatrixProduct {
   DType dtype = DType::kFloat32;
   bool tf32 = false;  ///< inputs may be rounded to 10 bits of mantissa
   bool shared_a = false, shared_b = false;
+  /// Bytes that the addresses of A, B and C are multiples of: algorithms that
+  /// load vectors want 16.
+  int alignment = 16;
 };
 
 /// One product with its descriptors and the algorithm that was chosen for it.
@@ -65,7 +68,9 @@ inline constexpr int kCublasCompute32 = 68, kCublasCompute64 = 70,
                      kCublasComputeInt32 = 72, kCublasComputeTf32 = 77;
 inline constexpr int kCublasTransA = 3, kCublasTransB = 4;
 inline constexpr int kCublasBatchCount = 5, kCublasBatchStride = 6;
-inline constexpr int kCublasMaxWorkspace = 1;
+inline constexpr int kCublasMaxWorkspace = 1, kCublasAlignmentA = 5,
+                     kCublasAlignmentB = 6, kCublasAlignmentC = 7,
+                     kCublasAlignmentD = 8;
 
 // PD_CUBLASLT(X): X(member, parameters); the exported name is "cublasLt" and
 // the member.

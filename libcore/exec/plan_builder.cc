@@ -32,6 +32,12 @@ std::string FirstOutput(const OpDesc& op) {
   return "";
 }
 
+// Buffers of such sizes lie at multiples of 256 bytes: workspaces must.
+size_t RoundedOnDevice(size_t bytes) {
+  constexpr size_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 absl::Status CheckLoD(const std::string& name, const LoD& lod,
                       const Shape& shape) {
   for (size_t level = 0; level < lod.size(); ++level) {
@@ -520,7 +526,8 @@ absl::Status PlanBuilder::PlaceBuffers(bool device) {
     if (info.root != &tensor || info.first < 0) continue;
     numbers[&tensor] = requests.size();
     requests.push_back(
-        {tensor.bytes(), info.first, info.keep ? end : info.last});
+        {device ? RoundedOnDevice(tensor.bytes()) : tensor.bytes(), info.first,
+         info.keep ? end : info.last});
     buffers.push_back(
         {info.name, tensor.bytes(), info.first, requests.back().last});
   }

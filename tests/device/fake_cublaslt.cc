@@ -31,6 +31,11 @@ struct Layout {
   int64_t rows = 0, columns = 0, ld = 0, stride = 0;
   int32_t batch = 1;
 };
+// For which addresses, multiples of this, the algorithm was asked.
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t alignment = 256;
+};
 struct Algo {
   uint64_t data[8];
 };
@@ -209,15 +214,17 @@ int cublasLtMatrixLayoutSetAttribute(void* handle, int which,
   return kNotSupported;
 }
 int cublasLtMatmulPreferenceCreate(void** handle) {
-  return Make<uint64_t>(handle);
+  return Make<Preference>(handle);
 }
 int cublasLtMatmulPreferenceDestroy(void* handle) {
-  return Delete<uint64_t>(handle);
+  return Delete<Preference>(handle);
 }
 int cublasLtMatmulPreferenceSetAttribute(void* handle, int which,
                                          const void* buffer, size_t bytes) {
-  if (which != 1) return kNotSupported;
-  return Read(buffer, bytes, static_cast<uint64_t*>(handle));
+  auto* preference = static_cast<Preference*>(handle);
+  if (which == 1) return Read(buffer, bytes, &preference->workspace);
+  if (which < 5 || which > 8) return kNotSupported;
+  return Read(buffer, bytes, &preference->alignment);
 }
 // NVIDIA's parameters are more than a function of ours may have.
 #define PD_LAYOUTS void *a, void *b, void *c, void *
@@ -235,11 +242,14 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void* op, PD_LAYOUTS,
                   nullptr,
                   nullptr};
   *found = 0;
-  if (!Fits(p) || *static_cast<uint64_t*>(preference) < kWorkspace)
-    return kNotSupported;
-  *results = {{{42}}, kWorkspace, kSuccess, 1.0f, {}};
+  const auto& wanted = *static_cast<Preference*>(preference);
+  if (!Fits(p) || wanted.workspace < kWorkspace) return kNotSupported;
+  *results = {{{42, wanted.alignment}}, kWorkspace, kSuccess, 1.0f, {}};
   *found = 1;
   return kSuccess;
+}
+bool IsAligned(const void* address, uint64_t to) {
+  return reinterpret_cast<uintptr_t>(address) % to == 0;
 }
 #define PD_FACTORS \
   const void *alpha, const void *x, void *a, const void *y, void *b
@@ -264,8 +274,10 @@ int cublasLtMatmul(void*, void* op, PD_FACTORS, PD_SUMMANDS, const Algo* algo,
                   z,
                   out};
   if (!Fits(p) || algo->data[0] != 42 || bytes < kWorkspace ||
-      workspace == nullptr || reinterpret_cast<uintptr_t>(workspace) % 64 != 0)
+      workspace == nullptr || !IsAligned(workspace, 256))
     return kInvalidValue;
+  for (const void* matrix : {x, y, z, static_cast<const void*>(out)})
+    if (!IsAligned(matrix, algo->data[1])) return kInvalidValue;
   pd::Enqueue([p, workspace] {
     std::memset(workspace, 0xff, kWorkspace);
     Compute(p);

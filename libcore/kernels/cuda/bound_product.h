@@ -15,6 +15,14 @@
 
 namespace pd::cuda {
 
+/// The alignment of matrices of float32 that begin at any row or column of
+/// larger ones: the steps of a sequence, the gates of a state.
+inline int AlignmentOfSlices(const MatrixProduct& p) {
+  const bool vectors =
+      p.k % 4 == 0 && p.n % 4 == 0 && (!p.trans_a || p.m % 4 == 0);
+  return vectors ? 16 : 4;
+}
+
 /// A product with memory to work in.
 class BoundAt {
  public:
@@ -23,6 +31,7 @@ class BoundAt {
                                       DeviceBinding* binding,
                                       MatrixProduct product) {
     product.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
+    product.alignment = AlignmentOfSlices(product);
     BoundAt bound;
     PD_ASSIGN_OR_RETURN(bound.product_,
                         BindProduct(binding->device(), product));
@@ -54,6 +63,7 @@ class BoundByRows {
     size_t workspace = 0;
     for (const int64_t m : rows) {
       product.m = m;
+      product.alignment = AlignmentOfSlices(product);
       auto& at = bound.products_[m];
       PD_ASSIGN_OR_RETURN(at, BindProduct(binding->device(), product));
       workspace = std::max(workspace, at->workspace());
