@@ -12,6 +12,9 @@ namespace pd::cuda {
 
 inline constexpr int kMostDims = 8;
 
+/// Elements that a thread of element-wise kernels takes at once.
+inline constexpr int kPack = 8;
+
 /// From the number of an element to its place in K tensors. Dimensions without
 /// an extent are not there.
 template <int K>
@@ -55,7 +58,8 @@ struct BinaryArgsOf {
   NumbersOut<T> out;
   bool* answers;  ///< of a comparison, in the place of `out`
   int64_t n;
-  int32_t same;  ///< no place differs: the walk is not looked at
+  int32_t same;   ///< no place differs: the walk is not looked at
+  int32_t packs;  ///< 8 elements in a row are so in x and y, or are one there
   Walk<2> walk;
 };
 using BinaryArgs = BinaryArgsOf<float>;
@@ -66,6 +70,9 @@ struct ReduceShape {
   int64_t n, m;
   double factor;
   Walk<3> outer, inner;
+  /// Of kernels that write partial results, out[part][i]: j is one of the
+  /// `part_size` elements of a part.
+  int64_t parts = 1, part_size = 0;
 };
 template <typename T>
 struct ReduceArgsOf : ReduceShape {

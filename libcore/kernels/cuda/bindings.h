@@ -60,6 +60,9 @@ class Starter {
   CudaFunction kernel_ = nullptr;
 };
 
+/// Packs of n elements, the last of which may be shorter.
+inline int64_t Packs(int64_t n) { return (n + kPack - 1) / kPack; }
+
 /// The elements of a float32 tensor; null where it is absent.
 inline float* At(Tensor* tensor) {
   return tensor == nullptr ? nullptr : tensor->data<float>();
@@ -199,13 +202,21 @@ absl::StatusOr<Step> BindCopy(DeviceBinding* binding, const StridedCopy& copy);
 absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
                                   Tensor* out);
 
-/// The step of the kernel `name`_by_block or _by_thread, whichever is better
-/// for the walks of `shape`; y has out's elements, or is null. Only x or out
-/// may be scratch.
-absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
-                                    const std::string& name,
-                                    const ReduceShape& shape, Tensor* x,
-                                    Tensor* out, Tensor* y = nullptr);
+/// A reduction by the kernel `kernel`_by_thread, _by_column or _by_block. Null
+/// operands are not read; those that are scratch hold floats, or doubles where
+/// another tensor has that dtype.
+struct Reduction {
+  std::string kernel;
+  ReduceShape shape;
+  Tensor *x = nullptr, *y = nullptr, *z = nullptr, *dz = nullptr;
+  Tensor* out = nullptr;
+  int read = 0;  ///< which of the walks' places tells what is beside what
+};
+
+/// The step of a reduction, in the way that is best for its walks. Where it has
+/// few results of many elements, parts of them are reduced first.
+absl::StatusOr<Step> BindReduction(BindContext* context, DeviceBinding* binding,
+                                   const Reduction& reduction);
 
 struct ProductTensors {
   Tensor *a, *b, *c;

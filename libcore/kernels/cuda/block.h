@@ -13,9 +13,11 @@
 
 #ifdef __CUDACC__
 #define PD_DEVICE __device__ __forceinline__
+#define PD_SHARED __shared__  // memory of the block
 #else
 #include <array>
 #define PD_DEVICE inline
+#define PD_SHARED
 #endif
 
 namespace pd::cuda {

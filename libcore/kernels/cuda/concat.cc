@@ -268,7 +268,9 @@ absl::StatusOr<Step> BindRepeatGrad(BindContext* context,
         !AddExtent<3>(extent, {strides[d], 0, 0}, &args.outer))
       return TooManyDims();
   }
-  return BindReduceStep(binding, "reduce_sum", args, dout, dx);
+  return BindReduction(
+      context, binding,
+      {"reduce_sum", args, dout, nullptr, nullptr, nullptr, dx});
 }
 
 absl::StatusOr<std::vector<size_t>> ReadAxes(const OpDesc& op, size_t rank) {

@@ -115,7 +115,7 @@ absl::StatusOr<Step> UnaryStep(DeviceBinding* binding, const std::string& name,
       run.a = static_cast<T>(numbers[0]);
       run.b = static_cast<T>(numbers[1]);
       run.c = static_cast<T>(numbers[2]);
-      return start.Elements(run.n, run);
+      return start.Elements(Packs(run.n), run);
     });
   });
 }
@@ -256,6 +256,19 @@ std::vector<int64_t> OperandStrides(const Operands& o, const Shape& shape) {
                           : BroadcastStrides(shape, o.b.out);
 }
 
+// Whether packs of elements begin at packs of both operands.
+bool GoesInPacks(const Walk<2>& walk) {
+  const int last = walk.dims - 1;
+  if (last < 0 || walk.extents[last] % kPack != 0) return false;
+  for (const int64_t stride : walk.strides[last])
+    if (stride != 0 && stride != 1) return false;
+  for (int d = 0; d < last; ++d)
+    for (int k = 0; k < 2; ++k)
+      if (walk.strides[last][k] == 1 && walk.strides[d][k] % kPack != 0)
+        return false;
+  return true;
+}
+
 absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
                                 const Operands& o, Tensor* out) {
   Walk<2> walk;
@@ -265,6 +278,7 @@ absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
     if (!AddExtent<2>(o.b.out[d], {x_strides[d], y_strides[d]}, &walk))
       return TooManyDims();
   const bool same = o.b.x == o.b.out && o.b.y == o.b.out;
+  const bool packs = !same && GoesInPacks(walk);
   // X may be scratch, which has no dtype.
   return ForReal(*o.y, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -281,8 +295,9 @@ absl::StatusOr<Step> BinaryStep(DeviceBinding* binding, const std::string& name,
             run.out = Write<T>(out);
           run.n = n;
           run.same = same;
+          run.packs = packs;
           run.walk = walk;
-          return start.Elements(run.n, run);
+          return start.Elements(same || packs ? Packs(run.n) : run.n, run);
         });
   });
 }
@@ -314,14 +329,25 @@ absl::StatusOr<Step> BindCompare(BindContext* context, DeviceBinding* binding) {
 }
 
 // The gradient of one operand: what it was repeated along is summed.
-absl::StatusOr<Step> OneGrad(DeviceBinding* binding, const std::string& name,
-                             const Operands& o, Tensor* out, Tensor* dout,
-                             bool of_x, Tensor* to) {
-  ReduceShape shape{};
-  shape.factor = 1;
-  shape.n = to->size();
-  shape.m = shape.n == 0 ? 0 : dout->size() / shape.n;
-  const Shape& part = of_x ? o.b.x : o.b.y;
+struct OperandGrad {
+  bool of_x;
+  Tensor *out, *dout, *to;
+};
+absl::StatusOr<Step> OneGrad(BindContext* context, DeviceBinding* binding,
+                             const std::string& name, const Operands& o,
+                             const OperandGrad& grad) {
+  Reduction r;
+  r.kernel = absl::StrCat("binary_", name, grad.of_x ? "_dx" : "_dy");
+  r.x = o.x;
+  r.y = o.y;
+  r.z = grad.out;
+  r.dz = grad.dout;
+  r.out = grad.to;
+  r.read = 2;
+  r.shape.factor = 1;
+  r.shape.n = grad.to->size();
+  r.shape.m = r.shape.n == 0 ? 0 : grad.dout->size() / r.shape.n;
+  const Shape& part = grad.of_x ? o.b.x : o.b.y;
   const auto x_strides = OperandStrides(o, o.b.x);
   const auto y_strides = OperandStrides(o, o.b.y);
   const auto z_strides = OperandStrides(o, o.b.out);
@@ -329,27 +355,10 @@ absl::StatusOr<Step> OneGrad(DeviceBinding* binding, const std::string& name,
   for (const size_t d : OrderIn(layout, part.size())) {
     const bool summed = part[d] == 1 && o.b.out[d] != 1;
     if (!AddExtent<3>(o.b.out[d], {x_strides[d], y_strides[d], z_strides[d]},
-                      summed ? &shape.inner : &shape.outer))
+                      summed ? &r.shape.inner : &r.shape.outer))
       return TooManyDims();
   }
-  const bool by_block = shape.n < 4096 && shape.m >= 256;
-  const std::string kernel =
-      absl::StrCat("binary_", name, of_x ? "_dx" : "_dy",
-                   by_block ? "_by_block" : "_by_thread");
-  return ForReal(*dout, [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    PD_ASSIGN_OR_RETURN(const auto start, Starter<ReduceArgsOf<T>>::Find(
-                                              binding, KernelFor<T>(kernel)));
-    return Step([=, x = o.x, y = o.y](const RunContext&) {
-      ReduceArgsOf<T> run{shape, {}, {}, {}, {}, {}};
-      run.x = Read<T>(x);
-      run.y = Read<T>(y);
-      run.z = Read<T>(out);
-      run.dz = Read<T>(dout);
-      run.out = Write<T>(to);
-      return by_block ? start.Blocks(run.n, run) : start.Elements(run.n, run);
-    });
-  });
+  return BindReduction(context, binding, r);
 }
 
 absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
@@ -397,8 +406,8 @@ absl::StatusOr<Step> BindBinaryGrad(BindContext* context,
       context->Alias(dout, to);
       continue;
     }
-    PD_ASSIGN_OR_RETURN(Step step,
-                        OneGrad(binding, name, o, out, dout, of_x, to));
+    PD_ASSIGN_OR_RETURN(
+        Step step, OneGrad(context, binding, name, o, {of_x, out, dout, to}));
     steps.push_back(std::move(step));
   }
   return InOrder(std::move(steps));

@@ -4,10 +4,12 @@
 // formulas are those of libcore/ops.
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/block.h"
 #include "libcore/kernels/cuda/float64.h"
+#include "libcore/kernels/cuda/packs.h"
 #include "libcore/kernels/cuda/strided_index.h"
 
 namespace pd::cuda {
@@ -44,8 +46,7 @@ PD_REAL T SoftplusOf(T x) { return Max(x, T(0)) + Log1p(Exp(-Abs(x))); }
   X(reciprocal, 1 / x, -v * v)                                                \
   X(scale, x* p.a + p.b, p.a)                                                 \
   X(scale_after, (x + p.b) * p.a, p.a)                                        \
-  X(clip, x < p.a ? p.a : (x > p.b ? p.b : x),                                \
-    v > p.a && v < p.b ? T(1) : T(0))                                         \
+  X(clip, x<p.a ? p.a : (x > p.b ? p.b : x), v> p.a&& v < p.b ? T(1) : T(0))  \
   X(sin, Sin(x), Cos(v))                                                      \
   X(cos, Cos(x), -Sin(v))                                                     \
   X(erf, Erf(x), T(1.1283791670955126) * Exp(-v * v))                         \
@@ -144,18 +145,53 @@ PD_REAL T GeluTanhGrad(T x) {
 PD_UNARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
+// Packs of n elements where all arrays begin at multiples of 16 bytes; what is
+// left is gone through one by one.
+template <typename... Arrays>
+PD_DEVICE int64_t PacksOf(int64_t n, const Arrays&... arrays) {
+  return (IsAligned<kPack>(arrays) && ...) ? n / kPack : 0;
+}
+template <typename... Arrays>
+PD_DEVICE int64_t PacksOf(int64_t, const double*, const Arrays&...) {
+  return 0;
+}
+
+// out[i] = f(the elements i of `in`...).
+template <typename T, typename F, typename... In>
+PD_DEVICE void ForEach(const Block& block, int64_t n, NumbersOut<T> out,
+                       const F& f, const In&... in) {
+  const int64_t packs = PacksOf(n, in..., out);
+  if constexpr (!std::is_same_v<T, double>)
+    block.Spread(packs, [&](int64_t i) {
+      const auto compute = [&](const auto&... raw) {
+        Pack<T, kPack> to;
+        const auto all = [&](const auto&... from) {
+          PD_UNROLL
+          for (int j = 0; j < kPack; ++j) to[j] = f(from[j]...);
+        };
+        all(Unpack(in, raw)...);
+        StorePack(out, i * kPack, to);
+      };
+      compute(LoadRaw<kPack>(in, i * kPack)...);
+    });
+  const int64_t first = packs * kPack;
+  block.Spread(n - first,
+               [&](int64_t i) { out[first + i] = f(T(in[first + i])...); });
+}
+
 template <typename Function, typename T>
 struct UnaryForward {
   PD_DEVICE static void Run(const Block& block, const UnaryArgsOf<T>& p) {
-    block.Spread(p.n, [&](int64_t i) { p.out[i] = Function::F(T(p.v[i]), p); });
+    ForEach<T>(
+        block, p.n, p.out, [&](T v) { return Function::F(v, p); }, p.v);
   }
 };
 template <typename Function, typename T>
 struct UnaryBackward {
   PD_DEVICE static void Run(const Block& block, const UnaryArgsOf<T>& p) {
-    block.Spread(p.n, [&](int64_t i) {
-      p.out[i] = p.dout[i] * Function::D(T(p.v[i]), p);
-    });
+    ForEach<T>(
+        block, p.n, p.out,
+        [&](T v, T dout) { return dout * Function::D(v, p); }, p.v, p.dout);
   }
 };
 
@@ -188,15 +224,60 @@ struct UnaryBackward {
 PD_BINARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-// kTo: the argument that is written.
-template <typename Function, typename T, auto kTo>
+// An operand along a pack: its elements, or one of them.
+PD_DEVICE Pack<float, kPack> Operand(const FloatsIn& from, int64_t at,
+                                     bool one) {
+  if (!one) return LoadPack<kPack>(from, at);
+  Pack<float, kPack> pack;
+  const float value = from[at];
+  PD_UNROLL
+  for (int j = 0; j < kPack; ++j) pack[j] = value;
+  return pack;
+}
+
+template <typename Function, typename T>
+PD_DEVICE T ResultAt(const BinaryArgsOf<T>& p, int64_t i) {
+  int64_t at[2] = {i, i};
+  if (!p.same) Place(p.walk, i, at);
+  return Function::F(T(p.x[at[0]]), T(p.y[at[1]]));
+}
+
+template <typename Function, typename T>
 struct BinaryForward {
   PD_DEVICE static void Run(const Block& block, const BinaryArgsOf<T>& p) {
-    block.Spread(p.n, [&](int64_t i) {
-      int64_t at[2] = {i, i};
-      if (!p.same) Place(p.walk, i, at);
-      (p.*kTo)[i] = Function::F(T(p.x[at[0]]), T(p.y[at[1]]));
+    if (p.same) {
+      ForEach<T>(
+          block, p.n, p.out, [](T x, T y) { return Function::F(x, y); }, p.x,
+          p.y);
+      return;
+    }
+    int64_t packs = 0;
+    if constexpr (!std::is_same_v<T, double>) {
+      if (p.packs) packs = PacksOf(p.n, p.x, p.y, p.out);
+      const int64_t* const inner = p.walk.strides[p.walk.dims - 1];
+      block.Spread(packs, [&](int64_t i) {
+        int64_t at[2];
+        Place(p.walk, i * kPack, at);
+        const auto x = Operand(p.x, at[0], inner[0] == 0),
+                   y = Operand(p.y, at[1], inner[1] == 0);
+        Pack<T, kPack> to;
+        PD_UNROLL
+        for (int j = 0; j < kPack; ++j) to[j] = Function::F(x[j], y[j]);
+        StorePack(p.out, i * kPack, to);
+      });
+    }
+    const int64_t first = packs * kPack;
+    block.Spread(p.n - first, [&](int64_t i) {
+      p.out[first + i] = ResultAt<Function>(p, first + i);
     });
+  }
+};
+
+template <typename Function, typename T>
+struct Comparison {
+  PD_DEVICE static void Run(const Block& block, const BinaryArgsOf<T>& p) {
+    block.Spread(p.n,
+                 [&](int64_t i) { p.answers[i] = ResultAt<Function>(p, i); });
   }
 };
 
@@ -299,6 +380,43 @@ struct ReduceByThread {
   }
 };
 
+// One block for each part of kWarp neighbouring results, whose elements lie
+// beside each other: a warp reads a row of them, the warps take the rows in
+// turn.
+template <typename Function, typename Op, typename T>
+struct ReduceByColumn {
+  PD_DEVICE static void Run(const Block& block, const ReduceArgsOf<T>& p) {
+    const int64_t tiles = (p.n + kWarp - 1) / kWarp;
+    const int lanes = block.threads() / kWarp;
+    for (int64_t b = block.index(); b < tiles * p.parts; b += block.blocks()) {
+      const int64_t part = b / tiles, column = b % tiles * kWarp;
+      const int64_t first = part * p.part_size;
+      const int64_t last =
+          first + p.part_size < p.m ? first + p.part_size : p.m;
+      PD_SHARED T results[kMostThreads];
+      block.Each([&](int thread) {
+        const int64_t i = column + thread % kWarp;
+        T result = Op::kNothing;
+        if (i < p.n) {
+          int64_t outer[3];
+          Place(p.outer, i, outer);
+          for (int64_t j = first + thread / kWarp; j < last; j += lanes)
+            result = Op()(result, ElementAt<Function>(p, outer, j));
+        }
+        results[thread] = result;
+      });
+      block.Each([&](int thread) {
+        const int64_t i = column + thread;
+        if (thread >= kWarp || i >= p.n) return;
+        T result = results[thread];
+        for (int lane = 1; lane < lanes; ++lane)
+          result = Op()(result, results[lane * kWarp + thread]);
+        p.out[part * p.n + i] = result * static_cast<T>(p.factor);
+      });
+    }
+  }
+};
+
 // Of a norm y of order `factor`.
 template <typename T>
 struct NormGrad {
@@ -321,26 +439,33 @@ struct NormGrad {
   }
 };
 
-// One block for each result.
+// One block for each part of a result.
 template <typename Function, typename Op, typename T>
 struct ReduceByBlock {
   PD_DEVICE static void Run(const Block& block, const ReduceArgsOf<T>& p) {
-    for (int64_t i = block.index(); i < p.n; i += block.blocks()) {
+    for (int64_t b = block.index(); b < p.n * p.parts; b += block.blocks()) {
+      const int64_t part = b / p.n, i = b % p.n;
+      const int64_t first = part * p.part_size;
+      const int64_t last =
+          first + p.part_size < p.m ? first + p.part_size : p.m;
       int64_t outer[3];
       Place(p.outer, i, outer);
-      PerThread<T> part(Op::kNothing);
+      PerThread<T> sum(Op::kNothing);
       block.Each([&](int thread) {
-        for (int64_t j = thread; j < p.m; j += block.threads())
-          part[thread] = Op()(part[thread], ElementAt<Function>(p, outer, j));
+        for (int64_t j = first + thread; j < last; j += block.threads())
+          sum[thread] = Op()(sum[thread], ElementAt<Function>(p, outer, j));
       });
-      const T result = block.Reduce(&part, Op());
+      const T result = block.Reduce(&sum, Op());
       block.Each([&](int thread) {
-        if (thread == 0) p.out[i] = result * static_cast<T>(p.factor);
+        if (thread == 0) p.out[b] = result * static_cast<T>(p.factor);
       });
     }
   }
 };
 
+struct alignas(16) SixteenBytes {
+  uint64_t words[2];
+};
 template <typename T>
 struct CopyStrided {
   PD_DEVICE static void Run(const Block& block, const CopyArgs& p) {
@@ -383,11 +508,12 @@ PD_UNARY_FUNCTIONS(PD_FUNCTION)
 #define PD_REDUCTION(name, Of, Op, suffix, T)                                 \
   using Thread_##name##suffix = ReduceByThread<Of, Op, T>;                    \
   using Block_##name##suffix = ReduceByBlock<Of, Op, T>;                      \
+  using Column_##name##suffix = ReduceByColumn<Of, Op, T>;                    \
   PD_KERNEL(name##_by_thread##suffix, Thread_##name##suffix, ReduceArgsOf<T>) \
+  PD_KERNEL(name##_by_column##suffix, Column_##name##suffix, ReduceArgsOf<T>) \
   PD_KERNEL(name##_by_block##suffix, Block_##name##suffix, ReduceArgsOf<T>)
 #define PD_BINARY(name, suffix, T)                                         \
-  using Result_##name##suffix =                                            \
-      BinaryForward<Binary_##name, T, &BinaryArgsOf<T>::out>;              \
+  using Result_##name##suffix = BinaryForward<Binary_##name, T>;           \
   PD_KERNEL(binary_##name##suffix, Result_##name##suffix, BinaryArgsOf<T>) \
   PD_REDUCTION(binary_##name##_dx, Binary_##name##_dx, Sum, suffix, T)     \
   PD_REDUCTION(binary_##name##_dy, Binary_##name##_dy, Sum, suffix, T)
@@ -397,9 +523,8 @@ PD_UNARY_FUNCTIONS(PD_FUNCTION)
 PD_BINARY_FUNCTIONS(PD_FUNCTION)
 #undef PD_FUNCTION
 
-#define PD_COMPARISON(name, suffix, T)                             \
-  using Answer_##name##suffix =                                    \
-      BinaryForward<Compare_##name, T, &BinaryArgsOf<T>::answers>; \
+#define PD_COMPARISON(name, suffix, T)                         \
+  using Answer_##name##suffix = Comparison<Compare_##name, T>; \
   PD_KERNEL(compare_##name##suffix, Answer_##name##suffix, BinaryArgsOf<T>)
 #define PD_FUNCTION(name, sign) \
   PD_COMPARISON(name, , float)  \
@@ -433,6 +558,7 @@ PD_KERNEL(copy_1, CopyStrided<uint8_t>, CopyArgs)
 PD_KERNEL(copy_2, CopyStrided<uint16_t>, CopyArgs)
 PD_KERNEL(copy_4, CopyStrided<uint32_t>, CopyArgs)
 PD_KERNEL(copy_8, CopyStrided<uint64_t>, CopyArgs)
+PD_KERNEL(copy_16, CopyStrided<SixteenBytes>, CopyArgs)
 PD_KERNEL(fill_1, Fill<uint8_t>, FillArgs)
 PD_KERNEL(fill_2, Fill<uint16_t>, FillArgs)
 PD_KERNEL(fill_4, Fill<uint32_t>, FillArgs)

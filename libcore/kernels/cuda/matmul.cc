@@ -76,8 +76,9 @@ absl::StatusOr<Tensor*> Spread(BindContext* context, DeviceBinding* binding,
 }
 
 // The sums of `wide` over the axes that the result's own batch does not have.
-absl::StatusOr<Step> BindSumOver(DeviceBinding* binding, Tensor* wide,
-                                 const Matrices& m, const Shape& batch) {
+absl::StatusOr<Step> BindSumOver(BindContext* context, DeviceBinding* binding,
+                                 Tensor* wide, const Matrices& m,
+                                 const Shape& batch) {
   PD_RETURN_IF_ERROR(OnlyFloat32({m.tensor}));
   ReduceArgs args{};
   args.factor = 1;
@@ -91,7 +92,9 @@ absl::StatusOr<Step> BindSumOver(DeviceBinding* binding, Tensor* wide,
                       summed ? &args.inner : &args.outer))
       return TooManyDims();
   }
-  return BindReduceStep(binding, "reduce_sum", args, wide, m.tensor);
+  return BindReduction(
+      context, binding,
+      {"reduce_sum", args, wide, nullptr, nullptr, nullptr, m.tensor});
 }
 
 absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
@@ -116,7 +119,8 @@ absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
                       BindProductStep(context, binding, product, {a, b, c}));
   steps.push_back(std::move(step));
   if (sums) {
-    PD_ASSIGN_OR_RETURN(Step sum, BindSumOver(binding, c, work.c, batch));
+    PD_ASSIGN_OR_RETURN(Step sum,
+                        BindSumOver(context, binding, c, work.c, batch));
     steps.push_back(std::move(sum));
   }
   return InOrder(std::move(steps));

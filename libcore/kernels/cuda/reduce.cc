@@ -80,12 +80,12 @@ absl::StatusOr<Step> BindReduce(BindContext* context, DeviceBinding* binding) {
   const auto is = [&](const char* a, const char* b) {
     return type == a || type == b;
   };
-  return BindReduceStep(binding,
-                        is("reduce_max", "reduce_amax")   ? "reduce_max"
+  return BindReduction(context, binding,
+                       {is("reduce_max", "reduce_amax")   ? "reduce_max"
                         : is("reduce_min", "reduce_amin") ? "reduce_min"
                         : type == "reduce_prod"           ? "reduce_prod"
                                                           : "reduce_sum",
-                        args, x, out);
+                        args, x, nullptr, nullptr, nullptr, out});
 }
 
 // X@GRAD of sums and means: Out@GRAD, divided, repeated along what was reduced.
@@ -130,7 +130,7 @@ absl::StatusOr<Step> BindReduceGrad(BindContext* context,
       args.out = Write<T>(part, dout);
       args.n = dout->size();
       args.a = static_cast<T>(factor);
-      PD_RETURN_IF_ERROR(scale.Elements(args.n, args));
+      PD_RETURN_IF_ERROR(scale.Elements(Packs(args.n), args));
       return spread.Elements(dx->size(),
                              {part->raw(), dx->raw(), dx->size(), walk});
     });
@@ -212,8 +212,10 @@ absl::StatusOr<Step> BindSharedGrad(BindContext* context,
   PD_ASSIGN_OR_RETURN(const ReduceShape args,
                       ReadReduction(context->op(), *t.x, *t.out));
   Tensor* const counts = context->Scratch(BytesOfReals(*t.out));
-  PD_ASSIGN_OR_RETURN(Step count, BindReduceStep(binding, "reduce_equal", args,
-                                                 t.x, counts, t.out));
+  PD_ASSIGN_OR_RETURN(Step count,
+                      BindReduction(context, binding,
+                                    {"reduce_equal", args, t.x, t.out, nullptr,
+                                     nullptr, counts}));
   PD_ASSIGN_OR_RETURN(
       Step share, SlopeStep(context->op(), binding,
                             {"shared_grad", t.x, t.out, counts, t.dout, t.dx}));
@@ -229,10 +231,14 @@ absl::StatusOr<Step> BindProductGrad(BindContext* context,
   context->NoBuffer(t.out);
   Tensor *const products = context->Scratch(BytesOfReals(*t.out)),
                 *const zeros = context->Scratch(BytesOfReals(*t.out));
-  PD_ASSIGN_OR_RETURN(Step multiply, BindReduceStep(binding, "reduce_nonzero",
-                                                    args, t.x, products));
+  PD_ASSIGN_OR_RETURN(Step multiply,
+                      BindReduction(context, binding,
+                                    {"reduce_nonzero", args, t.x, nullptr,
+                                     nullptr, nullptr, products}));
   PD_ASSIGN_OR_RETURN(
-      Step count, BindReduceStep(binding, "reduce_zeros", args, t.x, zeros));
+      Step count, BindReduction(context, binding,
+                                {"reduce_zeros", args, t.x, nullptr, nullptr,
+                                 nullptr, zeros}));
   PD_ASSIGN_OR_RETURN(
       Step slope, SlopeStep(context->op(), binding,
                             {"prod_grad", t.x, products, zeros, t.dout, t.dx}));
@@ -248,10 +254,12 @@ absl::StatusOr<Step> BindLogSumExp(BindContext* context,
                       ReadReduction(context->op(), *x, *out));
   Tensor *const tops = context->Scratch(BytesOfReals(*out)),
                 *const sums = context->Scratch(BytesOfReals(*out));
-  PD_ASSIGN_OR_RETURN(Step top,
-                      BindReduceStep(binding, "reduce_max", args, x, tops));
-  PD_ASSIGN_OR_RETURN(
-      Step sum, BindReduceStep(binding, "reduce_exp", args, x, sums, tops));
+  PD_ASSIGN_OR_RETURN(Step top, BindReduction(context, binding,
+                                              {"reduce_max", args, x, nullptr,
+                                               nullptr, nullptr, tops}));
+  PD_ASSIGN_OR_RETURN(Step sum, BindReduction(context, binding,
+                                              {"reduce_exp", args, x, tops,
+                                               nullptr, nullptr, sums}));
   ReduceShape each{};
   each.factor = 1;
   each.n = out->size();
@@ -294,7 +302,7 @@ absl::StatusOr<Step> EachStep(DeviceBinding* binding, const char* name,
     UnaryArgsOf<T> run = args;
     run.v = Read<T>(v);
     run.out = Write<T>(out);
-    return start.Elements(run.n, run);
+    return start.Elements(Packs(run.n), run);
   });
 }
 
@@ -305,8 +313,10 @@ absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   UnaryArgsOf<T> number{};
   if (p == 0) {  // all but the zeros
-    PD_ASSIGN_OR_RETURN(Step zeros,
-                        BindReduceStep(binding, "reduce_zeros", args, x, out));
+    PD_ASSIGN_OR_RETURN(
+        Step zeros, BindReduction(context, binding,
+                                  {"reduce_zeros", args, x, nullptr, nullptr,
+                                   nullptr, out}));
     number.a = -1;
     number.b = static_cast<T>(args.m);
     PD_ASSIGN_OR_RETURN(Step rest, EachStep<T>(binding, "unary_scale", number,
@@ -324,11 +334,12 @@ absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
                                                 sizes, sizes, x->size()));
     steps.insert(steps.begin() + 1, std::move(power));
   }
-  PD_ASSIGN_OR_RETURN(steps.back(), BindReduceStep(binding,
-                                                   !std::isinf(p) ? "reduce_sum"
+  PD_ASSIGN_OR_RETURN(steps.back(), BindReduction(context, binding,
+                                                  {!std::isinf(p) ? "reduce_sum"
                                                    : p > 0        ? "reduce_max"
                                                            : "reduce_min",
-                                                   args, sizes, out));
+                                                   args, sizes, nullptr,
+                                                   nullptr, nullptr, out}));
   if (!whole) {
     number.a = 1 / p;
     PD_ASSIGN_OR_RETURN(Step root, EachStep<T>(binding, "unary_pow", number,
@@ -349,7 +360,9 @@ absl::StatusOr<Step> BindReduceNorm(BindContext* context,
     using T = typename decltype(tag)::type;
     if (p != 2) return BindNormOf(context, binding, args, T{p});
     PD_ASSIGN_OR_RETURN(
-        Step sum, BindReduceStep(binding, "reduce_squares", args, x, out));
+        Step sum, BindReduction(context, binding,
+                                {"reduce_squares", args, x, nullptr, nullptr,
+                                 nullptr, out}));
     PD_ASSIGN_OR_RETURN(Step root, EachStep<T>(binding, "unary_sqrt", {}, out,
                                                out, out->size()));
     return InOrder({std::move(sum), std::move(root)});
@@ -364,34 +377,100 @@ absl::StatusOr<Step> BindReduceNormGrad(BindContext* context,
       {"norm_grad", t.x, t.out, nullptr, t.dout, t.dx, OrderOf(context->op())});
 }
 
+// How a reduction's elements are spread over threads, and in how many parts.
+struct ReductionWay {
+  const char* name;
+  int64_t parts = 1;
+};
+ReductionWay WayOf(const CudaDevice& device, const Reduction& r) {
+  const ReduceShape& s = r.shape;
+  const auto step_of = [&](const Walk<3>& walk) {
+    return walk.dims == 0 ? INT64_MAX : walk.strides[walk.dims - 1][r.read];
+  };
+  // As many blocks as keep the GPU busy, and work enough for each.
+  const int64_t busy = int64_t{device.info().multiprocessors} * 4;
+  const auto parts = [&](int64_t blocks, int64_t least) {
+    return std::max<int64_t>(1, std::min(busy / blocks, s.m / least));
+  };
+  // Neighbouring threads should read neighbouring elements.
+  if (step_of(s.outer) < step_of(s.inner)) {
+    if (s.m < 16) return {"_by_thread"};
+    return {"_by_column", parts((s.n + kWarp - 1) / kWarp, 64)};
+  }
+  if (s.m < 32) return {"_by_thread"};
+  return {"_by_block", parts(s.n, 8 * kThreads)};
+}
+
+bool IsDouble(const Reduction& r) {
+  for (const Tensor* t : {r.x, r.y, r.z, r.dz, r.out})
+    if (t != nullptr && t->dtype() == DType::kFloat64) return true;
+  return false;
+}
+
+// Partial products and extrema are joined as they were made, all else is
+// summed.
+std::string JoiningKernel(const std::string& kernel) {
+  if (kernel == "reduce_nonzero") return "reduce_prod";
+  for (const char* same : {"reduce_max", "reduce_min", "reduce_prod"})
+    if (kernel == same) return kernel;
+  return "reduce_sum";
+}
+
+template <typename T>
+absl::StatusOr<Step> ReductionOf(DeviceBinding* binding, const Reduction& r,
+                                 const ReductionWay& way) {
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      Starter<ReduceArgsOf<T>>::Find(
+                          binding, KernelFor<T>(r.kernel + way.name)));
+  const bool by_thread = absl::string_view(way.name) == "_by_thread";
+  const bool by_column = absl::string_view(way.name) == "_by_column";
+  const int64_t results =
+      by_column ? (r.shape.n + kWarp - 1) / kWarp : r.shape.n;
+  return Step([=](const RunContext&) {
+    ReduceArgsOf<T> run{r.shape, {}, {}, {}, {}, {}};
+    run.parts = way.parts;
+    run.part_size = (r.shape.m + way.parts - 1) / way.parts;
+    run.x = Read<T>(r.x);
+    run.y = Read<T>(r.y);
+    run.z = Read<T>(r.z);
+    run.dz = Read<T>(r.dz);
+    run.out = Write<T>(r.out);
+    return by_thread ? start.Elements(run.n, run)
+                     : start.Items(results * way.parts, run);
+  });
+}
+// `wide`: scratch holds doubles.
+absl::StatusOr<Step> OneReduction(DeviceBinding* binding, const Reduction& r,
+                                  const ReductionWay& way, bool wide = false) {
+  return wide || IsDouble(r) ? ReductionOf<double>(binding, r, way)
+                             : ReductionOf<float>(binding, r, way);
+}
+
 }  // namespace
 
-absl::StatusOr<Step> BindReduceStep(DeviceBinding* binding,
-                                    const std::string& name,
-                                    const ReduceShape& args, Tensor* x,
-                                    Tensor* out, Tensor* y) {
-  // Neighbouring threads should read neighbouring elements.
-  const auto step_of = [](const Walk<3>& walk) {
-    return walk.dims == 0 ? INT64_MAX : walk.strides[walk.dims - 1][0];
-  };
-  const bool columns = step_of(args.outer) < step_of(args.inner);
-  const bool by_block = !columns && args.m >= 32;
-  const std::string kernel =
-      absl::StrCat(name, by_block ? "_by_block" : "_by_thread");
-  // Either may be scratch, which has no dtype.
-  const Tensor& typed = out->dtype() == DType::kFloat64 ? *out : *x;
-  return ForReal(typed, [&](auto tag) -> absl::StatusOr<Step> {
-    using T = typename decltype(tag)::type;
-    PD_ASSIGN_OR_RETURN(const auto start, Starter<ReduceArgsOf<T>>::Find(
-                                              binding, KernelFor<T>(kernel)));
-    return Step([=](const RunContext&) {
-      ReduceArgsOf<T> run{args, {}, {}, {}, {}, {}};
-      run.x = Read<T>(x);
-      run.y = Read<T>(y);
-      run.out = Write<T>(out);
-      return by_block ? start.Items(run.n, run) : start.Elements(run.n, run);
-    });
-  });
+absl::StatusOr<Step> BindReduction(BindContext* context, DeviceBinding* binding,
+                                   const Reduction& r) {
+  const ReductionWay way = WayOf(*binding->device(), r);
+  if (way.parts == 1) return OneReduction(binding, r, way);
+  const bool wide = IsDouble(r);
+  Reduction first = r, second;
+  first.shape.factor = 1;
+  first.out = context->Scratch(static_cast<size_t>(way.parts * r.shape.n) *
+                               (wide ? sizeof(double) : sizeof(float)));
+  second.kernel = JoiningKernel(r.kernel);
+  second.shape.factor = r.shape.factor;
+  second.shape.n = r.shape.n;
+  second.shape.m = way.parts;
+  AddExtent<3>(r.shape.n, {1, 1, 1}, &second.shape.outer);
+  AddExtent<3>(way.parts, {r.shape.n, r.shape.n, r.shape.n},
+               &second.shape.inner);
+  second.x = first.out;
+  second.out = r.out;
+  PD_ASSIGN_OR_RETURN(Step reduce, OneReduction(binding, first, way, wide));
+  PD_ASSIGN_OR_RETURN(
+      Step join, OneReduction(binding, second,
+                              {WayOf(*binding->device(), second).name}, wide));
+  return InOrder({std::move(reduce), std::move(join)});
 }
 
 void AddReduce(KernelTable* kernels) {

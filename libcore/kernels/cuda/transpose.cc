@@ -2,7 +2,9 @@
 // Constants, and what changes places or shapes only; the kernels are in
 // elementwise.cu.
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,6 +111,25 @@ absl::StatusOr<Step> BindShuffle(BindContext* context, DeviceBinding* binding) {
   return BindCopy(binding, {from, to, from->size(), walk});
 }
 
+constexpr int64_t kVector = 16;  // bytes
+
+// The walk of a copy over vectors of 16 bytes, where all of them are whole.
+std::optional<Walk<2>> InVectors(const StridedCopy& copy, int64_t bytes) {
+  const int64_t elements = kVector / bytes;
+  Walk<2> walk = copy.walk;
+  const int last = walk.dims - 1;
+  if (last < 0 || walk.extents[last] % elements != 0 ||
+      walk.strides[last][0] != 1 || walk.strides[last][1] != 1)
+    return std::nullopt;
+  walk.extents[last] /= elements;
+  for (int d = 0; d < last; ++d)
+    for (int64_t& stride : walk.strides[d]) {
+      if (stride % elements != 0) return std::nullopt;
+      stride /= elements;
+    }
+  return walk;
+}
+
 }  // namespace
 
 absl::StatusOr<Step> BindCopy(DeviceBinding* binding, const StridedCopy& copy) {
@@ -121,13 +142,22 @@ absl::StatusOr<Step> BindCopy(DeviceBinding* binding, const StridedCopy& copy) {
   PD_ASSIGN_OR_RETURN(
       const auto start,
       Starter<CopyArgs>::Find(binding, absl::StrCat("copy_", size)));
+  PD_ASSIGN_OR_RETURN(const auto start_wide,
+                      Starter<CopyArgs>::Find(binding, "copy_16"));
+  const auto bytes = static_cast<int64_t>(size);
+  const auto wide = InVectors(copy, bytes);
   return Step([=](const RunContext&) {
-    const auto at = [&](Tensor* t, int64_t first) {
-      return t->data<char>() + first * static_cast<int64_t>(size);
+    CopyArgs run{copy.from->data<char>() + copy.from_start * bytes,
+                 copy.to->data<char>() + copy.to_start * bytes, copy.n,
+                 copy.walk};
+    const auto aligned = [](const void* address) {
+      return reinterpret_cast<uintptr_t>(address) % kVector == 0;
     };
-    return start.Elements(
-        copy.n, {at(copy.from, copy.from_start), at(copy.to, copy.to_start),
-                 copy.n, copy.walk});
+    if (!wide.has_value() || !aligned(run.from) || !aligned(run.to))
+      return start.Elements(run.n, run);
+    run.n = copy.n * bytes / kVector;
+    run.walk = *wide;
+    return start_wide.Elements(run.n, run);
   });
 }
 
