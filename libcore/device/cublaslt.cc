@@ -69,8 +69,9 @@ class Bound : public BoundProduct {
 
   size_t workspace() const override { return choice_.workspace_size; }
 
-  absl::Status Run(const void* a, const void* b, void* c,
-                   void* workspace) const override {
+  absl::Status Run(const void* a, const void* b, void* c, void* workspace,
+                   const void* bias) const override {
+    if (has_bias_) PD_RETURN_IF_ERROR(SetBias(bias));
     // Factors are of the type that sums are scaled in; 0 is the same in each.
     const int32_t one = 1;
     const double none = 0, wide = double{alpha_};
@@ -88,7 +89,8 @@ class Bound : public BoundProduct {
 
  private:
   absl::Status UseIntegers(const MatrixProduct& p) {
-    if (p.trans_a || !p.trans_b || p.alpha != 1 || p.k % 4 != 0 || p.n % 4 != 0)
+    if (p.trans_a || !p.trans_b || p.alpha != 1 || p.k % 4 != 0 ||
+        p.n % 4 != 0 || p.epilogue != ProductEpilogue::kNone)
       return Unimplemented("a product of int8 of %d x %d x %d", p.m, p.n, p.k);
     integers_ = true;
     type_ = kCublasInt8;
@@ -108,11 +110,28 @@ class Bound : public BoundProduct {
                                     : wide    ? kCublasFloat64
                                               : kCublasFloat32));
     operation_ = Handle(operation, lt_->MatmulDescDestroy);
+    if (p.epilogue != ProductEpilogue::kNone) {
+      const int32_t epilogue = p.epilogue == ProductEpilogue::kBias
+                                   ? kCublasEpilogueBias
+                                   : kCublasEpilogueReluBias;
+      PD_CUBLAS(lt_->MatmulDescSetAttribute(operation, kCublasEpilogue,
+                                            &epilogue, sizeof(epilogue)));
+      // An algorithm is chosen for the address of a bias: any one as aligned.
+      has_bias_ = true;
+      PD_RETURN_IF_ERROR(SetBias(
+          reinterpret_cast<const void*>(static_cast<uintptr_t>(p.alignment))));
+    }
     const int32_t first = p.trans_b, second = p.trans_a;
     PD_CUBLAS(lt_->MatmulDescSetAttribute(operation, kCublasTransA, &first,
                                           sizeof(first)));
     PD_CUBLAS(lt_->MatmulDescSetAttribute(operation, kCublasTransB, &second,
                                           sizeof(second)));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetBias(const void* bias) const {
+    PD_CUBLAS(lt_->MatmulDescSetAttribute(operation_.get(), kCublasBiasPointer,
+                                          &bias, sizeof(bias)));
     return absl::OkStatus();
   }
 
@@ -157,7 +176,7 @@ class Bound : public BoundProduct {
   CudaDevice* device_;
   float alpha_;
   int type_ = kCublasFloat32, out_type_ = kCublasFloat32;
-  bool integers_ = false;
+  bool integers_ = false, has_bias_ = false;
   Handle operation_, first_, second_, out_;
   CublasHeuristic choice_{};
 };

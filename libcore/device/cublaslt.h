@@ -15,6 +15,10 @@
 
 namespace pd {
 
+/// What is done to a product before it is stored. Bias: a vector [n] of C's
+/// dtype is added to each row.
+enum class ProductEpilogue { kNone, kBias, kBiasRelu };
+
 /// Row-major matrices of float32, float16 or bfloat16, with sums in float32, or
 /// of float64, with sums in it: A is [m, k], or [k, m] with trans_a; B is
 /// [k, n], or [n, k] with trans_b; C is [m, n]. The matrices of a batch lie one
@@ -32,6 +36,7 @@ struct MatrixProduct {
   /// Bytes that the addresses of A, B and C are multiples of: algorithms that
   /// load vectors want 16.
   int alignment = 16;
+  ProductEpilogue epilogue = ProductEpilogue::kNone;
 };
 
 /// One product with its descriptors and the algorithm that was chosen for it.
@@ -40,9 +45,11 @@ class BoundProduct {
   virtual ~BoundProduct() = default;
   /// Bytes of device memory that Run wants, 256-byte aligned.
   virtual size_t workspace() const = 0;
-  /// C = alpha op(A) op(B), on the device's stream.
+  /// C = alpha op(A) op(B), on the device's stream. The bias is read where the
+  /// epilogue has one.
   virtual absl::Status Run(const void* a, const void* b, void* c,
-                           void* workspace) const = 0;
+                           void* workspace,
+                           const void* bias = nullptr) const = 0;
 };
 
 /// Chooses an algorithm. Unavailable when the library is missing; Unimplemented
@@ -67,6 +74,8 @@ inline constexpr int kCublasFloat32 = 0, kCublasFloat64 = 1, kCublasFloat16 = 2,
 inline constexpr int kCublasCompute32 = 68, kCublasCompute64 = 70,
                      kCublasComputeInt32 = 72, kCublasComputeTf32 = 77;
 inline constexpr int kCublasTransA = 3, kCublasTransB = 4;
+inline constexpr int kCublasEpilogue = 7, kCublasBiasPointer = 8;
+inline constexpr int kCublasEpilogueBias = 4, kCublasEpilogueReluBias = 6;
 inline constexpr int kCublasBatchCount = 5, kCublasBatchStride = 6;
 inline constexpr int kCublasMaxWorkspace = 1, kCublasAlignmentA = 5,
                      kCublasAlignmentB = 6, kCublasAlignmentC = 7,

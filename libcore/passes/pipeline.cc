@@ -42,7 +42,7 @@ const std::vector<Pass>& AllPasses() {
       {"fuse_attention", FuseAttention, OnGpu::kWithoutGradients,
        InBlocks::kAll, true,
        "before fuse_gemm_epilogue: it knows products as plain ops"},
-      {"fuse_gemm_epilogue", FuseGemmEpilogue, OnGpu::kNever, InBlocks::kAll,
+      {"fuse_gemm_epilogue", FuseGemmEpilogue, OnGpu::kAlways, InBlocks::kAll,
        true, "after fuse_attention, which reads plain products"},
       {"fuse_lookup_concat", FuseLookupConcat, OnGpu::kNever, InBlocks::kAll,
        false, "anywhere: no other pass knows lookups"},

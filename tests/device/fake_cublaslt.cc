@@ -25,6 +25,8 @@ struct Operation {
   int compute = 0;
   int scale = kFloat32;
   int32_t trans_a = 0, trans_b = 0;
+  int32_t epilogue = 1;  // none; 4: a bias, 6: and a ReLU
+  const void* bias = nullptr;
 };
 struct Layout {
   int type = 0;
@@ -63,8 +65,10 @@ double Load(int type, const void* data, int64_t i) {
   return double{static_cast<const float*>(data)[i]};
 }
 // The product and what is added to it, in the type that sums are scaled in.
-void Store(int type, void* data, int64_t i, double product, double before) {
-  const float value = static_cast<float>(product) + static_cast<float>(before);
+void Store(int type, void* data, int64_t i, double product, double before,
+           bool relu) {
+  float value = static_cast<float>(product) + static_cast<float>(before);
+  if (relu && value < 0) value = 0;
   if (type == kFloat64)
     static_cast<double*>(data)[i] = product + before;
   else if (type == kFloat16)
@@ -85,6 +89,12 @@ double At(const void* data, const Layout& layout, int32_t batch,
 
 // Of integers: A transposed, B not, m, k and distances in fours, addresses too.
 bool TypesFit(const Problem& p) {
+  // A bias is for floats, and one bias for one product.
+  if (p.op.epilogue != 1 &&
+      ((p.op.epilogue != 4 && p.op.epilogue != 6) || p.op.bias == nullptr ||
+       p.op.compute == kCompute64 || p.op.compute == kComputeInt32 ||
+       p.c.batch != 1))
+    return false;
   if (p.op.compute == kCompute64)
     return p.op.scale == kFloat64 && p.a.type == kFloat64 &&
            p.b.type == kFloat64 && p.c.type == kFloat64;
@@ -140,9 +150,9 @@ void Compute(const Problem& p) {
           sum += At(p.x, p.a, batch, p.op.trans_a != 0, i, k) *
                  At(p.y, p.b, batch, p.op.trans_b != 0, k, j);
         const int64_t at = batch * p.c.stride + i + j * p.c.ld;
-        const double before =
-            p.beta == 0 ? 0 : p.beta * Load(p.c.type, p.z, at);
-        Store(p.c.type, p.out, at, p.alpha * sum, before);
+        double before = p.beta == 0 ? 0 : p.beta * Load(p.c.type, p.z, at);
+        if (p.op.epilogue != 1) before += Load(p.c.type, p.op.bias, i);
+        Store(p.c.type, p.out, at, p.alpha * sum, before, p.op.epilogue == 6);
       }
     }
   }
@@ -182,7 +192,7 @@ int cublasLtMatmulDescCreate(void** handle, int compute, int scale) {
                 : compute == kCompute64  ? kFloat64
                                          : kFloat32))
     return kNotSupported;
-  *handle = new Operation{compute, scale, 0, 0};
+  *handle = new Operation{compute, scale};
   return kSuccess;
 }
 int cublasLtMatmulDescDestroy(void* handle) {
@@ -193,6 +203,8 @@ int cublasLtMatmulDescSetAttribute(void* handle, int which, const void* buffer,
   auto* op = static_cast<Operation*>(handle);
   if (which == 3) return Read(buffer, bytes, &op->trans_a);
   if (which == 4) return Read(buffer, bytes, &op->trans_b);
+  if (which == 7) return Read(buffer, bytes, &op->epilogue);
+  if (which == 8) return Read(buffer, bytes, &op->bias);
   return kNotSupported;
 }
 int cublasLtMatrixLayoutCreate(void** handle, int type, uint64_t rows,

@@ -218,8 +218,14 @@ struct Reduction {
 absl::StatusOr<Step> BindReduction(BindContext* context, DeviceBinding* binding,
                                    const Reduction& reduction);
 
+/// The step to = to + bias, whose elements are as many as `to` has in its last
+/// dimension, with a ReLU behind it.
+absl::StatusOr<Step> BindBiasStep(DeviceBinding* binding, Tensor* bias,
+                                  bool relu, Tensor* to);
+
 struct ProductTensors {
   Tensor *a, *b, *c;
+  Tensor* bias = nullptr;  ///< where the product's epilogue has one
 };
 
 /// The step c = op(a) op(b), by cuBLASLt.

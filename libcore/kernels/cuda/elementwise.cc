@@ -454,6 +454,18 @@ absl::StatusOr<Step> BindSum(BindContext* context, DeviceBinding* binding) {
 
 }  // namespace
 
+absl::StatusOr<Step> BindBiasStep(DeviceBinding* binding, Tensor* bias,
+                                  bool relu, Tensor* to) {
+  Shape row(to->rank(), 1);
+  row.back() = bias->size();
+  const Operands o{to, bias, {to->shape(), row, to->shape()}, nullptr};
+  PD_ASSIGN_OR_RETURN(Step add, BinaryStep(binding, "binary_add", o, to));
+  if (!relu) return add;
+  PD_ASSIGN_OR_RETURN(Step act,
+                      UnaryStep(binding, "unary_relu", {}, to, nullptr, to));
+  return InOrder({std::move(add), std::move(act)});
+}
+
 void AddElementwise(KernelTable* kernels) {
   for (const Unary& unary : kUnary) {
     kernels->Add(unary.type, AnyLayout("cuda", BindUnary));

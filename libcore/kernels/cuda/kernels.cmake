@@ -42,6 +42,7 @@ set(PD_CUDA_KERNELS
   update
   lamb
   matmul
+  fused_gemm_epilogue
   int8
   int8_tensor
   int8_dynamic

@@ -194,8 +194,8 @@ absl::StatusOr<Step> BindProductStep(BindContext* context,
   Tensor* workspace =
       bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
   return Step([t, bound = std::move(bound), workspace](const RunContext&) {
-    return bound->Run(t.a->raw(), t.b->raw(), t.c->raw(),
-                      workspace == nullptr ? nullptr : workspace->raw());
+    return bound->Run(t.a->raw(), t.b->raw(), t.c->raw(), RawOrNull(workspace),
+                      RawOrNull(t.bias));
   });
 }
 
