@@ -24,8 +24,17 @@ class DeviceSizes : public DevicePlan {
     for (int64_t i = 0; i < NumElements(shape); ++i)
       numbers.push_back(1.2f *
                         std::sin(static_cast<float>(i * i % 7919) * 0.37f));
-    specs_.push_back({name, DType::kFloat32, std::move(shape)});
-    feeds_.push_back(std::move(numbers));
+    specs_.push_back({name, DType::kFloat32, shape});
+    feeds_.push_back(Floats(numbers, std::move(shape)));
+  }
+  // Numbers below `most` that follow no pattern.
+  void FeedIds(const std::string& name, const Shape& shape, int64_t most) {
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < NumElements(shape); ++i)
+      ids.push_back(i * i % 7919 % most);
+    Var(name, DType::kInt64, shape);
+    specs_.push_back({name, DType::kInt64, shape});
+    feeds_.push_back(MakeArray<int64_t>(shape, ids));
   }
   void Out(OpDesc* op, const std::string& slot, DType dtype, Shape shape) {
     Var(slot, dtype, std::move(shape));
@@ -40,7 +49,7 @@ class DeviceSizes : public DevicePlan {
     for (const StepInfo& step : (*plan)->steps())
       EXPECT_EQ(step.on_device, on_gpu) << step.op_type;
     for (size_t i = 0; i < feeds_.size(); ++i)
-      (*plan)->SetFeed(i, feeds_[i].data());
+      (*plan)->SetFeed(i, feeds_[i].bytes.get());
     const absl::Status ran = (*plan)->Run({});
     EXPECT_TRUE(ran.ok()) << ran;
     std::vector<Array> result;
@@ -57,7 +66,7 @@ class DeviceSizes : public DevicePlan {
   }
 
   std::vector<FeedSpec> specs_;
-  std::vector<std::vector<float>> feeds_;
+  std::vector<Array> feeds_;
   std::vector<std::string> fetches_;
 };
 
@@ -111,6 +120,30 @@ TEST_F(DeviceSizes, LongLinesAreSummed) {
     Out(op, "Out", DType::kFloat32, {3, 1500, 2});
     ExpectTheCpus(1e-4);  // another order of sums
   }
+}
+
+// Positions are made from ones; none of it is the host's work.
+TEST_F(DeviceSizes, IntegersAreFilledSummedAndScaled) {
+  for (const DType dtype : {DType::kInt64, DType::kInt32})
+    for (const int64_t n : {7, 40, 700}) {
+      StartAnew();
+      Feed("X", {5, n, 3});
+      Var("ones", dtype, {5, n, 3});
+      Var("places", dtype, {5, n, 3});
+      OpDesc* op = Op("fill_any_like", "X", "ones");
+      op->attrs["value"] = 3.0f;
+      op->attrs["dtype"] = static_cast<int32_t>(dtype);
+      op = Op("cumsum", "ones", "places");
+      op->attrs["axis"] = int32_t{1};
+      op->attrs["exclusive"] = op->attrs["reverse"] = n == 40;
+      op = Op("scale");
+      op->SetInput("X", {"places"});
+      op->attrs["scale"] = -2.5f;
+      op->attrs["bias"] = -4.0f;
+      op->attrs["bias_after_scale"] = n != 7;
+      Out(op, "Out", dtype, {5, n, 3});
+      ExpectTheCpus();
+    }
 }
 
 }  // namespace
