@@ -146,5 +146,25 @@ TEST_F(DeviceSizes, IntegersAreFilledSummedAndScaled) {
     }
 }
 
+// Sums of one row, of many in several runs, and of more ids than are put in
+// order at once; a padding id names no row.
+TEST_F(DeviceSizes, RowsAreSummedByTheirIds) {
+  struct Table {
+    int64_t rows, width, ids;
+  };
+  for (const Table& table : std::initializer_list<Table>{
+           {2, 6, 700}, {5, 3, 32}, {64, 5, 600}, {9000, 4, 1000}}) {
+    StartAnew();
+    Feed("W", {table.rows, table.width});
+    FeedIds("Ids", {table.ids}, table.rows);
+    Feed("Out@GRAD", {table.ids, table.width});
+    OpDesc* op = Op("lookup_table_v2_grad");
+    for (const FeedSpec& spec : specs_) op->SetInput(spec.name, {spec.name});
+    op->attrs["padding_idx"] = int64_t{table.rows == 64 ? 9 : -1};
+    Out(op, "W@GRAD", DType::kFloat32, {table.rows, table.width});
+    ExpectTheCpus();
+  }
+}
+
 }  // namespace
 }  // namespace pd

@@ -178,8 +178,8 @@ using PoolArgs = PoolArgsOf<float>;
 /// Rows of a table by number.
 template <typename T>
 struct LookupArgsOf {
-  const T* from;  ///< the table, or Out's gradient
-  T* to;
+  NumbersIn<T> from;  ///< the table
+  NumbersOut<T> to;
   const void* ids;
   int64_t count, rows, width, padding;
   int32_t ids64;  ///< else int32

@@ -10,6 +10,13 @@
 
 namespace pd::cuda {
 
+/// i / d of numbers that are not negative. A GPU divides 32 bits much faster.
+PD_DEVICE int64_t Quotient(int64_t i, int64_t d) {
+  if (((i | d) >> 32) == 0)
+    return static_cast<uint32_t>(i) / static_cast<uint32_t>(d);
+  return i / d;
+}
+
 /// Where element i lies in each of the tensors.
 template <int K>
 PD_DEVICE void Place(const Walk<K>& walk, int64_t i, int64_t* places) {
