@@ -166,5 +166,64 @@ TEST_F(DeviceSizes, RowsAreSummedByTheirIds) {
   }
 }
 
+// Windows with channels first and last, in packs of channels and not; the
+// gradient finds the places of the maxima, or looks for them.
+TEST_F(DeviceSizes, WindowsArePooled) {
+  struct Windows {
+    const char *type, *format;
+    int64_t channels;
+    int32_t kernel, stride, pad;  // kernel 0: the whole plane
+  };
+  for (const Windows& w :
+       std::initializer_list<Windows>{{"max", "NHWC", 16, 3, 2, 1},
+                                      {"max", "NHWC", 12, 3, 2, 1},
+                                      {"max", "NCHW", 3, 3, 2, 1},
+                                      {"max", "NCHW", 8, 2, 2, 0},
+                                      {"max", "NHWC", 8, 20, 1, 9},
+                                      {"avg", "NHWC", 16, 3, 1, 1},
+                                      {"avg", "NHWC", 8, 0, 1, 0},
+                                      {"avg", "NCHW", 5, 0, 1, 0},
+                                      {"avg", "NCHW", 3, 2, 2, 0},
+                                      {"max", "NHWC", 8, 0, 1, 0}})
+    for (const bool with_forward : {true, false}) {
+      StartAnew();
+      const auto extent = [&](int64_t in) {
+        return w.kernel == 0 ? 1 : (in + 2 * w.pad - w.kernel) / w.stride + 1;
+      };
+      const auto shape_of = [&](int64_t height, int64_t width) {
+        return w.format == std::string("NHWC")
+                   ? Shape{2, height, width, w.channels}
+                   : Shape{2, w.channels, height, width};
+      };
+      const Shape in = shape_of(13, 9), out = shape_of(extent(13), extent(9));
+      Feed("numbers", in);
+      Feed("Out@GRAD", out);
+      Var("X", DType::kFloat32, in);
+      Op("relu", "numbers", "X");  // many maxima are 0
+      const auto set_attrs = [&](OpDesc* op) {
+        op->SetInput("X", {"X"});
+        op->attrs["pooling_type"] = std::string(w.type);
+        op->attrs["data_format"] = std::string(w.format);
+        op->attrs["ksize"] = std::vector<int32_t>{w.kernel, w.kernel};
+        op->attrs["strides"] = std::vector<int32_t>{w.stride, w.stride};
+        op->attrs["paddings"] = std::vector<int32_t>{w.pad, w.pad};
+        op->attrs["global_pooling"] = w.kernel == 0;
+      };
+      OpDesc* op = Op("pool2d");
+      if (with_forward) {
+        set_attrs(op);
+        Out(op, "Out", DType::kFloat32, out);
+        op = Op("pool2d_grad");
+        op->SetInput("Out", {"Out"});
+      } else {
+        op->type = "pool2d_grad";
+      }
+      set_attrs(op);
+      op->SetInput("Out@GRAD", {"Out@GRAD"});
+      Out(op, "X@GRAD", DType::kFloat32, in);
+      ExpectTheCpus();
+    }
+}
+
 }  // namespace
 }  // namespace pd

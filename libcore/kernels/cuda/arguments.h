@@ -172,6 +172,8 @@ struct PoolArgsOf : PoolWindows {
   NumbersIn<T> x, dout;
   NumbersOut<T> out;
   int32_t* mask;  ///< null, or where each maximum is in its channel
+  /// Null, or which tap of its window each maximum is: 255 for none.
+  uint8_t* places;
 };
 using PoolArgs = PoolArgsOf<float>;
 
