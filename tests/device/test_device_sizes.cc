@@ -225,5 +225,70 @@ TEST_F(DeviceSizes, WindowsArePooled) {
     }
 }
 
+// In packs of elements, and one by one.
+TEST_F(DeviceSizes, ElementsAreDropped) {
+  for (const int64_t n : {6400, 641}) {
+    StartAnew();
+    Feed("X", {n});
+    Feed("Out@GRAD", {n});
+    OpDesc* op = Op("dropout");
+    op->SetInput("X", {"X"});
+    op->attrs["dropout_prob"] = 0.3f;
+    op->attrs["dropout_implementation"] = std::string("upscale_in_train");
+    const auto attrs = op->attrs;
+    Out(op, "Out", DType::kFloat32, {n});
+    Out(op, "Mask", DType::kUInt8, {n});
+    op = Op("dropout_grad");
+    op->attrs = attrs;
+    op->SetInput("Out@GRAD", {"Out@GRAD"});
+    op->SetInput("Mask", {"Mask"});
+    Out(op, "X@GRAD", DType::kFloat32, {n});
+    ExpectTheCpus();
+  }
+}
+
+// By blocks of one warp to many, along the last axis and another.
+TEST_F(DeviceSizes, LinesHaveASoftmax) {
+  for (const int64_t n : {10, 128, 300, 5000})
+    for (const int64_t inner : {1, 3}) {
+      StartAnew();
+      Feed("X", {7, n, inner});
+      Feed("Out@GRAD", {7, n, inner});
+      for (const std::string type : {"softmax", "softmax_grad"}) {
+        OpDesc* op = Op(type);
+        op->attrs["axis"] = int32_t{1};
+        op->SetInput("X", {"X"});
+        if (type == "softmax") {
+          Out(op, "Out", DType::kFloat32, {7, n, inner});
+        } else {
+          op->inputs.clear();
+          op->SetInput("Out", {"Out"});
+          op->SetInput("Out@GRAD", {"Out@GRAD"});
+          Out(op, "X@GRAD", DType::kFloat32, {7, n, inner});
+        }
+      }
+      ExpectTheCpus();
+    }
+}
+
+TEST_F(DeviceSizes, LinesHaveACrossEntropy) {
+  for (const int64_t n : {10, 128, 5000}) {
+    StartAnew();
+    Feed("Logits", {9, n});
+    FeedIds("Label", {9, 1}, n);
+    Feed("Loss@GRAD", {9, 1});
+    OpDesc* op = Op("softmax_with_cross_entropy");
+    op->SetInput("Logits", {"Logits"});
+    op->SetInput("Label", {"Label"});
+    Out(op, "Softmax", DType::kFloat32, {9, n});
+    Out(op, "Loss", DType::kFloat32, {9, 1});
+    op = Op("softmax_with_cross_entropy_grad");
+    for (const char* slot : {"Softmax", "Label", "Loss@GRAD"})
+      op->SetInput(slot, {slot});
+    Out(op, "Logits@GRAD", DType::kFloat32, {9, n});
+    ExpectTheCpus();
+  }
+}
+
 }  // namespace
 }  // namespace pd
