@@ -24,8 +24,17 @@ class DeviceSizes : public DevicePlan {
     for (int64_t i = 0; i < NumElements(shape); ++i)
       numbers.push_back(1.2f *
                         std::sin(static_cast<float>(i * i % 7919) * 0.37f));
-    specs_.push_back({name, DType::kFloat32, std::move(shape)});
-    feeds_.push_back(std::move(numbers));
+    specs_.push_back({name, DType::kFloat32, shape});
+    feeds_.push_back(Floats(numbers, std::move(shape)));
+  }
+  // Numbers below `most` that follow no pattern.
+  void FeedIds(const std::string& name, const Shape& shape, int64_t most) {
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < NumElements(shape); ++i)
+      ids.push_back(i * i % 7919 % most);
+    Var(name, DType::kInt64, shape);
+    specs_.push_back({name, DType::kInt64, shape});
+    feeds_.push_back(MakeArray<int64_t>(shape, ids));
   }
   void Out(OpDesc* op, const std::string& slot, DType dtype, Shape shape) {
     Var(slot, dtype, std::move(shape));
@@ -40,7 +49,7 @@ class DeviceSizes : public DevicePlan {
     for (const StepInfo& step : (*plan)->steps())
       EXPECT_EQ(step.on_device, on_gpu) << step.op_type;
     for (size_t i = 0; i < feeds_.size(); ++i)
-      (*plan)->SetFeed(i, feeds_[i].data());
+      (*plan)->SetFeed(i, feeds_[i].bytes.get());
     const absl::Status ran = (*plan)->Run({});
     EXPECT_TRUE(ran.ok()) << ran;
     std::vector<Array> result;
@@ -57,7 +66,7 @@ class DeviceSizes : public DevicePlan {
   }
 
   std::vector<FeedSpec> specs_;
-  std::vector<std::vector<float>> feeds_;
+  std::vector<Array> feeds_;
   std::vector<std::string> fetches_;
 };
 
@@ -110,6 +119,174 @@ TEST_F(DeviceSizes, LongLinesAreSummed) {
     op->attrs["exclusive"] = reverse;
     Out(op, "Out", DType::kFloat32, {3, 1500, 2});
     ExpectTheCpus(1e-4);  // another order of sums
+  }
+}
+
+// Positions are made from ones; none of it is the host's work.
+TEST_F(DeviceSizes, IntegersAreFilledSummedAndScaled) {
+  for (const DType dtype : {DType::kInt64, DType::kInt32})
+    for (const int64_t n : {7, 40, 700}) {
+      StartAnew();
+      Feed("X", {5, n, 3});
+      Var("ones", dtype, {5, n, 3});
+      Var("places", dtype, {5, n, 3});
+      OpDesc* op = Op("fill_any_like", "X", "ones");
+      op->attrs["value"] = 3.0f;
+      op->attrs["dtype"] = static_cast<int32_t>(dtype);
+      op = Op("cumsum", "ones", "places");
+      op->attrs["axis"] = int32_t{1};
+      op->attrs["exclusive"] = op->attrs["reverse"] = n == 40;
+      op = Op("scale");
+      op->SetInput("X", {"places"});
+      op->attrs["scale"] = -2.5f;
+      op->attrs["bias"] = -4.0f;
+      op->attrs["bias_after_scale"] = n != 7;
+      Out(op, "Out", dtype, {5, n, 3});
+      ExpectTheCpus();
+    }
+}
+
+// Sums of one row, of many in several runs, and of more ids than are put in
+// order at once; a padding id names no row.
+TEST_F(DeviceSizes, RowsAreSummedByTheirIds) {
+  struct Table {
+    int64_t rows, width, ids;
+  };
+  for (const Table& table : std::initializer_list<Table>{
+           {2, 6, 700}, {5, 3, 32}, {64, 5, 600}, {9000, 4, 1000}}) {
+    StartAnew();
+    Feed("W", {table.rows, table.width});
+    FeedIds("Ids", {table.ids}, table.rows);
+    Feed("Out@GRAD", {table.ids, table.width});
+    OpDesc* op = Op("lookup_table_v2_grad");
+    for (const FeedSpec& spec : specs_) op->SetInput(spec.name, {spec.name});
+    op->attrs["padding_idx"] = int64_t{table.rows == 64 ? 9 : -1};
+    Out(op, "W@GRAD", DType::kFloat32, {table.rows, table.width});
+    ExpectTheCpus();
+  }
+}
+
+// Windows with channels first and last, in packs of channels and not; the
+// gradient finds the places of the maxima, or looks for them.
+TEST_F(DeviceSizes, WindowsArePooled) {
+  struct Windows {
+    const char *type, *format;
+    int64_t channels;
+    int32_t kernel, stride, pad;  // kernel 0: the whole plane
+  };
+  for (const Windows& w :
+       std::initializer_list<Windows>{{"max", "NHWC", 16, 3, 2, 1},
+                                      {"max", "NHWC", 12, 3, 2, 1},
+                                      {"max", "NCHW", 3, 3, 2, 1},
+                                      {"max", "NCHW", 8, 2, 2, 0},
+                                      {"max", "NHWC", 8, 20, 1, 9},
+                                      {"avg", "NHWC", 16, 3, 1, 1},
+                                      {"avg", "NHWC", 8, 0, 1, 0},
+                                      {"avg", "NCHW", 5, 0, 1, 0},
+                                      {"avg", "NCHW", 3, 2, 2, 0},
+                                      {"max", "NHWC", 8, 0, 1, 0}})
+    for (const bool with_forward : {true, false}) {
+      StartAnew();
+      const auto extent = [&](int64_t in) {
+        return w.kernel == 0 ? 1 : (in + 2 * w.pad - w.kernel) / w.stride + 1;
+      };
+      const auto shape_of = [&](int64_t height, int64_t width) {
+        return w.format == std::string("NHWC")
+                   ? Shape{2, height, width, w.channels}
+                   : Shape{2, w.channels, height, width};
+      };
+      const Shape in = shape_of(13, 9), out = shape_of(extent(13), extent(9));
+      Feed("numbers", in);
+      Feed("Out@GRAD", out);
+      Var("X", DType::kFloat32, in);
+      Op("relu", "numbers", "X");  // many maxima are 0
+      const auto set_attrs = [&](OpDesc* op) {
+        op->SetInput("X", {"X"});
+        op->attrs["pooling_type"] = std::string(w.type);
+        op->attrs["data_format"] = std::string(w.format);
+        op->attrs["ksize"] = std::vector<int32_t>{w.kernel, w.kernel};
+        op->attrs["strides"] = std::vector<int32_t>{w.stride, w.stride};
+        op->attrs["paddings"] = std::vector<int32_t>{w.pad, w.pad};
+        op->attrs["global_pooling"] = w.kernel == 0;
+      };
+      OpDesc* op = Op("pool2d");
+      if (with_forward) {
+        set_attrs(op);
+        Out(op, "Out", DType::kFloat32, out);
+        op = Op("pool2d_grad");
+        op->SetInput("Out", {"Out"});
+      } else {
+        op->type = "pool2d_grad";
+      }
+      set_attrs(op);
+      op->SetInput("Out@GRAD", {"Out@GRAD"});
+      Out(op, "X@GRAD", DType::kFloat32, in);
+      ExpectTheCpus();
+    }
+}
+
+// In packs of elements, and one by one.
+TEST_F(DeviceSizes, ElementsAreDropped) {
+  for (const int64_t n : {6400, 641}) {
+    StartAnew();
+    Feed("X", {n});
+    Feed("Out@GRAD", {n});
+    OpDesc* op = Op("dropout");
+    op->SetInput("X", {"X"});
+    op->attrs["dropout_prob"] = 0.3f;
+    op->attrs["dropout_implementation"] = std::string("upscale_in_train");
+    const auto attrs = op->attrs;
+    Out(op, "Out", DType::kFloat32, {n});
+    Out(op, "Mask", DType::kUInt8, {n});
+    op = Op("dropout_grad");
+    op->attrs = attrs;
+    op->SetInput("Out@GRAD", {"Out@GRAD"});
+    op->SetInput("Mask", {"Mask"});
+    Out(op, "X@GRAD", DType::kFloat32, {n});
+    ExpectTheCpus();
+  }
+}
+
+// By blocks of one warp to many, along the last axis and another.
+TEST_F(DeviceSizes, LinesHaveASoftmax) {
+  for (const int64_t n : {10, 128, 300, 5000})
+    for (const int64_t inner : {1, 3}) {
+      StartAnew();
+      Feed("X", {7, n, inner});
+      Feed("Out@GRAD", {7, n, inner});
+      for (const std::string type : {"softmax", "softmax_grad"}) {
+        OpDesc* op = Op(type);
+        op->attrs["axis"] = int32_t{1};
+        op->SetInput("X", {"X"});
+        if (type == "softmax") {
+          Out(op, "Out", DType::kFloat32, {7, n, inner});
+        } else {
+          op->inputs.clear();
+          op->SetInput("Out", {"Out"});
+          op->SetInput("Out@GRAD", {"Out@GRAD"});
+          Out(op, "X@GRAD", DType::kFloat32, {7, n, inner});
+        }
+      }
+      ExpectTheCpus();
+    }
+}
+
+TEST_F(DeviceSizes, LinesHaveACrossEntropy) {
+  for (const int64_t n : {10, 128, 5000}) {
+    StartAnew();
+    Feed("Logits", {9, n});
+    FeedIds("Label", {9, 1}, n);
+    Feed("Loss@GRAD", {9, 1});
+    OpDesc* op = Op("softmax_with_cross_entropy");
+    op->SetInput("Logits", {"Logits"});
+    op->SetInput("Label", {"Label"});
+    Out(op, "Softmax", DType::kFloat32, {9, n});
+    Out(op, "Loss", DType::kFloat32, {9, 1});
+    op = Op("softmax_with_cross_entropy_grad");
+    for (const char* slot : {"Softmax", "Label", "Loss@GRAD"})
+      op->SetInput(slot, {slot});
+    Out(op, "Logits@GRAD", DType::kFloat32, {9, n});
+    ExpectTheCpus();
   }
 }
 

@@ -179,14 +179,16 @@ struct PoolArgsOf : PoolWindows {
   NumbersIn<T> x, dout;
   NumbersOut<T> out;
   int32_t* mask;  ///< null, or where each maximum is in its channel
+  /// Null, or which tap of its window each maximum is: 255 for none.
+  uint8_t* places;
 };
 using PoolArgs = PoolArgsOf<float>;
 
 /// Rows of a table by number.
 template <typename T>
 struct LookupArgsOf {
-  const T* from;  ///< the table, or Out's gradient
-  T* to;
+  NumbersIn<T> from;  ///< the table
+  NumbersOut<T> to;
   const void* ids;
   int64_t count, rows, width, padding;
   int32_t ids64;  ///< else int32

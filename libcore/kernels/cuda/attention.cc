@@ -9,6 +9,7 @@
 #include "libcore/base/flags.h"
 #include "libcore/device/cudnn_attention.h"
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/line_starter.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/fused/attention.h"
 
@@ -97,7 +98,7 @@ absl::StatusOr<Step> BindBias(DeviceBinding* binding, const Problem& p,
 absl::StatusOr<Step> BindAttentionSoftmax(DeviceBinding* binding,
                                           const Problem& p, Tensor* scores) {
   PD_ASSIGN_OR_RETURN(const auto start,
-                      Starter<LinesArgs>::Find(binding, "softmax"));
+                      LineStarter<float>::Find(binding, "softmax"));
   LinesArgs args{};
   args.lines = p.a.Heads() * p.a.queries;
   args.n = p.a.keys;
@@ -106,7 +107,7 @@ absl::StatusOr<Step> BindAttentionSoftmax(DeviceBinding* binding,
     LinesArgs run = args;
     run.x = {FloatTypeOf(*p.query), scores->raw()};
     run.out = Write<float>(scores, p.query);
-    return start.Items(run.lines, run);
+    return start(run);
   });
 }
 

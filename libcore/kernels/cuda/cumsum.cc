@@ -8,11 +8,47 @@
 namespace pd::cuda {
 namespace {
 
+template <typename T>
+absl::StatusOr<Step> SumLines(BindContext* context, DeviceBinding* binding,
+                              const AxisView& view, bool backward, Tensor* x,
+                              Tensor* out) {
+  CumsumArgsOf<T> args{};
+  args.lines = view.lines();
+  args.n = view.n;
+  args.inner = view.inner;
+  args.exclusive = context->Attr<bool>("exclusive");
+  args.reverse = context->Attr<bool>("reverse") != backward;
+  // Integers have one sum in any order.
+  const int64_t long_line = std::is_integral_v<T> ? 32 : 1024;
+  const bool by_block = args.n >= long_line && args.lines <= 4096;
+  const char* const dtype = std::is_same_v<T, int64_t>   ? "_int64"
+                            : std::is_same_v<T, int32_t> ? "_int32"
+                                                         : "";
+  PD_ASSIGN_OR_RETURN(
+      const auto start,
+      Starter<CumsumArgsOf<T>>::Find(
+          binding,
+          absl::StrCat("cumsum_by_", by_block ? "block" : "thread", dtype)));
+  Tensor* const parts =
+      by_block ? context->Scratch(static_cast<size_t>(args.lines * kThreads) *
+                                  sizeof(T))
+               : nullptr;
+  return Step([=](const RunContext&) {
+    CumsumArgsOf<T> run = args;
+    run.x = At<T>(x);
+    run.out = At<T>(out);
+    run.parts = At<T>(parts);
+    return by_block ? start.Items(run.lines, run)
+                    : start.Elements(run.lines, run);
+  });
+}
+
 absl::StatusOr<Step> BindCumsum(BindContext* context, DeviceBinding* binding) {
   Tensor* const dx = context->Output("X@GRAD");
   Tensor* x = dx != nullptr ? context->Input("Out@GRAD") : context->Input("X");
   Tensor* out = dx != nullptr ? dx : context->Output("Out");
-  PD_RETURN_IF_ERROR(OnlyFloat32({x, out}));
+  PD_RETURN_IF_ERROR(
+      OneDType({x, out}, {DType::kFloat32, DType::kInt32, DType::kInt64}));
   if (x->size() != out->size() || x->size() == 0)
     return Unimplemented("sums of %d of %d elements", out->size(), x->size());
   AxisView view;
@@ -22,36 +58,18 @@ absl::StatusOr<Step> BindCumsum(BindContext* context, DeviceBinding* binding) {
                         ViewAxis(out->shape(), context->Attr<int32_t>("axis")));
   }
   if (dx != nullptr) context->NoBuffer(context->Input("X"));
-  CumsumArgs args{};
-  args.lines = view.lines();
-  args.n = view.n;
-  args.inner = view.inner;
-  args.exclusive = context->Attr<bool>("exclusive");
-  args.reverse = context->Attr<bool>("reverse") != (dx != nullptr);
-  const bool by_block = args.n >= 1024 && args.lines <= 4096;
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<CumsumArgs>::Find(
-          binding, by_block ? "cumsum_by_block" : "cumsum_by_thread"));
-  Tensor* const parts =
-      by_block ? context->Scratch(static_cast<size_t>(args.lines * kThreads) *
-                                  sizeof(float))
-               : nullptr;
-  return Step([=](const RunContext&) {
-    CumsumArgs run = args;
-    run.x = At(x);
-    run.out = At(out);
-    run.parts = At(parts);
-    return by_block ? start.Items(run.lines, run)
-                    : start.Elements(run.lines, run);
-  });
+  return DispatchTypes<float, int32_t, int64_t>(
+      x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+        return SumLines<typename decltype(tag)::type>(context, binding, view,
+                                                      dx != nullptr, x, out);
+      });
 }
 
 }  // namespace
 
 void AddCumsum(KernelTable* kernels) {
-  kernels->Add("cumsum", {"cuda", BindCumsum});
-  kernels->Add("cumsum_grad", {"cuda", BindCumsum});
+  AddMove<BindCumsum>("cumsum", kernels);
+  AddMove<BindCumsum>("cumsum_grad", kernels);
 }
 
 }  // namespace pd::cuda

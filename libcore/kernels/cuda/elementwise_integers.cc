@@ -2,6 +2,7 @@
 // Integers and booleans that lie on the device already, and the counters of
 // steps that training programs increment; the kernel is in
 // elementwise_integers.cu.
+#include <cmath>
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
@@ -123,6 +124,33 @@ absl::StatusOr<Step> BindIncrement(BindContext* context,
   return IntegerStep(binding, args, x, nullptr, out);
 }
 
+// Scale and bias are cut to whole numbers, as on the CPU.
+absl::StatusOr<Step> BindIntegerScale(BindContext* context,
+                                      DeviceBinding* binding) {
+  Tensor *x = context->Input("X"), *out = context->Output("Out");
+  if (context->Input("ScaleTensor") != nullptr)
+    return Unimplemented("a scale in a tensor");
+  IntegerArgs args{};
+  PD_ASSIGN_OR_RETURN(args.type, IntegerType(*x));
+  if (args.type == NumberType::kBool || out->dtype() != x->dtype())
+    return Unimplemented("no kernel for dtype %s", Name(x->dtype()));
+  const float scale = context->Attr<float>("scale");
+  const float bias = context->Attr<float>("bias");
+  for (const float number : {scale, bias})
+    if (!(std::abs(number) <= 0x1p53f))
+      return Unimplemented("integers scaled by %g, with a bias of %g", scale,
+                           bias);
+  const bool after = context->Attr<bool>("bias_after_scale");
+  args.function = IntegerFunction::kMul;
+  args.out_type = args.type;
+  args.number = static_cast<int64_t>(scale);
+  (after ? args.behind : args.before) = static_cast<int64_t>(bias);
+  args.n = x->size();
+  AddExtent<2>(args.n, {1, 0}, &args.walk);
+  context->MayShare(x, out);
+  return IntegerStep(binding, args, x, nullptr, out);
+}
+
 }  // namespace
 
 void AddElementwiseIntegers(KernelTable* kernels) {
@@ -132,6 +160,8 @@ void AddElementwiseIntegers(KernelTable* kernels) {
   kernels->Add("logical_not",
                Implementation("cuda", BindLogicalNot).FollowsInputs());
   kernels->Add("increment", {"cuda", BindIncrement});
+  kernels->Add("scale",
+               Implementation("cuda", BindIntegerScale).FollowsInputs());
 }
 
 }  // namespace pd::cuda

@@ -28,6 +28,9 @@ PD_DEVICE void Store(NumberType type, void* to, int64_t i, int64_t value) {
 PD_DEVICE int64_t Wrapped(uint64_t value) {
   return static_cast<int64_t>(value);
 }
+PD_DEVICE int64_t Sum(int64_t x, int64_t y) {
+  return Wrapped(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+}
 
 // The quotient rounded towards minus infinity; y is not 0.
 PD_DEVICE int64_t FloorDiv(int64_t x, int64_t y) {
@@ -44,7 +47,7 @@ PD_DEVICE int64_t Compute(IntegerFunction f, int64_t x, int64_t y) {
   const uint64_t a = static_cast<uint64_t>(x), b = static_cast<uint64_t>(y);
   switch (f) {
     case IntegerFunction::kAdd:
-      return Wrapped(a + b);
+      return Sum(x, y);
     case IntegerFunction::kSub:
       return Wrapped(a - b);
     case IntegerFunction::kMul:
@@ -84,13 +87,13 @@ struct ElementwiseIntegers {
     block.Spread(p.n, [&](int64_t i) {
       int64_t at[2];
       Place(p.walk, i, at);
-      const int64_t x = Load(p.type, p.x, at[0]);
+      const int64_t x = Sum(Load(p.type, p.x, at[0]), p.before);
       const int64_t y = p.y != nullptr ? Load(p.type, p.y, at[1]) : p.number;
       if (p.bad != nullptr && y == 0) {
         *p.bad = 1;
         return;
       }
-      Store(p.out_type, p.out, i, Compute(p.function, x, y));
+      Store(p.out_type, p.out, i, Sum(Compute(p.function, x, y), p.behind));
     });
   }
 };

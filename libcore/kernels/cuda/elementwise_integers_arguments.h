@@ -28,11 +28,12 @@ enum class IntegerFunction : int32_t {
   kXor,
 };
 
-/// out = f(x, y) over `walk`, or f(x, number) without y. Truth is 0 and 1.
+/// out = f(x + before, y) + behind over `walk`; without y, `number` is in its
+/// place. Truth is 0 and 1.
 struct IntegerArgs {
   const void *x, *y;
   void* out;
-  int64_t n, number;
+  int64_t n, number, before, behind;
   int32_t* bad;  ///< set to 1 by a division by zero, where f divides
   IntegerFunction function;
   NumberType type, out_type;

@@ -12,6 +12,7 @@
 #include "libcore/kernels/cuda/argsort.h"
 #include "libcore/kernels/cuda/gather_arguments.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/kernels/cuda/row_sums.h"
 #include "libcore/ops/common/axis_view.h"
 #include "libcore/ops/common/check.h"
 
@@ -197,7 +198,7 @@ absl::StatusOr<Step> BindGatherRows(BindContext* context,
   Tensor *x = context->Input("X"), *index = context->Input("Index"),
          *from = grad ? context->Input("Out@GRAD") : x,
          *to = grad ? context->Output("X@GRAD") : context->Output("Out");
-  PD_RETURN_IF_ERROR(SameReals({from, to}));
+  PD_RETURN_IF_ERROR(SameNumbers({from, to}));
   if (grad) context->NoBuffer(x);
   return ForReal(*from, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -205,17 +206,15 @@ absl::StatusOr<Step> BindGatherRows(BindContext* context,
                         ReadGatherRows<T>(context, binding, *x, *index));
     if ((grad ? from : to)->size() != args.count * args.width)
       return Unimplemented("a variable of another size");
-    PD_ASSIGN_OR_RETURN(
-        const auto start,
-        Starter<LookupArgsOf<T>>::Find(
-            binding, KernelFor<T>(grad ? "lookup_grad" : "lookup")));
-    return Step([=, device = binding->device()](const RunContext&) {
-      if (grad) PD_RETURN_IF_ERROR(device->Clear(to->raw(), to->bytes()));
+    if (grad) return BindRowSums(context, binding, args, index, from, to);
+    PD_ASSIGN_OR_RETURN(const auto start, Starter<LookupArgsOf<T>>::Find(
+                                              binding, KernelFor<T>("lookup")));
+    return Step([=](const RunContext&) {
       LookupArgsOf<T> run = args;
-      run.from = At<T>(from);
-      run.to = At<T>(to);
+      run.from = Read<T>(from);
+      run.to = Write<T>(to);
       run.ids = index->raw();
-      return start.Elements(grad ? run.width : run.count * run.width, run);
+      return start.Elements(run.count * run.width, run);
     });
   });
 }

@@ -54,7 +54,7 @@ set(PD_CUDA_KERNELS
   attention
 )
 # What several of them start: foo.cc and foo.cu.
-set(PD_CUDA_SHARED argsort linear_rows non_finite row_maps)
+set(PD_CUDA_SHARED argsort linear_rows non_finite row_maps row_sums)
 
 # PD_CUDA_DEVICE_SOURCES: every .cu, from the root of the tree.
 set(PD_CUDA_DEVICE_SOURCES "")

@@ -20,9 +20,10 @@ struct PreluArgs {
 
 /// Sums along lines of n elements `inner` apart. `parts`: where a block has a
 /// line, a number for each thread of each block.
-struct CumsumArgs {
-  const float* x;
-  float *out, *parts;
+template <typename T>
+struct CumsumArgsOf {
+  const T* x;
+  T *out, *parts;
   int64_t lines, n, inner;
   int32_t exclusive, reverse;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embedding lookups; the kernels are in lookup_table_v2.cu, those of gradients
-// that are selected rows in selected_rows.cu.
+// Embedding lookups; the kernel is in lookup_table_v2.cu, those of gradients in
+// row_sums.cu, or selected_rows.cu where they are selected rows.
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/kernels/cuda/row_sums.h"
 #include "libcore/kernels/cuda/selected_rows.h"
 #include "libcore/ops/common/check.h"
 
@@ -37,7 +38,7 @@ absl::StatusOr<LookupArgsOf<T>> ReadLookup(BindContext* context,
 absl::StatusOr<Step> BindLookup(BindContext* context, DeviceBinding* binding) {
   Tensor *w = context->Input("W"), *ids = context->Input("Ids"),
          *out = context->Output("Out");
-  PD_RETURN_IF_ERROR(SameReals({w, out}));
+  PD_RETURN_IF_ERROR(SameNumbers({w, out}));
   return ForReal(*w, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     PD_ASSIGN_OR_RETURN(const LookupArgsOf<T> args,
@@ -46,8 +47,8 @@ absl::StatusOr<Step> BindLookup(BindContext* context, DeviceBinding* binding) {
                                               binding, KernelFor<T>("lookup")));
     return Step([=](const RunContext&) {
       LookupArgsOf<T> run = args;
-      run.from = At<T>(w);
-      run.to = At<T>(out);
+      run.from = Read<T>(w);
+      run.to = Write<T>(out);
       run.ids = ids->raw();
       return start.Elements(run.count * run.width, run);
     });
@@ -59,7 +60,7 @@ absl::StatusOr<Step> BindLookupGrad(BindContext* context,
   Tensor *w = context->Input("W"), *ids = context->Input("Ids"),
          *dout = context->Input("Out@GRAD"), *dw = context->Output("W@GRAD");
   if (IsSelectedRows(dw)) return BindLookupRows(context, binding);
-  PD_RETURN_IF_ERROR(SameReals({w, dout, dw}));
+  PD_RETURN_IF_ERROR(SameNumbers({w, dout, dw}));
   context->NoBuffer(w);
   return ForReal(*dw, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
@@ -67,17 +68,7 @@ absl::StatusOr<Step> BindLookupGrad(BindContext* context,
                         ReadLookup<T>(context, binding, *w, *ids));
     PD_RETURN_IF_ERROR(ExpectElements(*context, "Out@GRAD", w->dtype(),
                                       args.count * args.width));
-    PD_ASSIGN_OR_RETURN(
-        const auto start,
-        Starter<LookupArgsOf<T>>::Find(binding, KernelFor<T>("lookup_grad")));
-    return Step([=, device = binding->device()](const RunContext&) {
-      PD_RETURN_IF_ERROR(device->Clear(dw->raw(), dw->bytes()));
-      LookupArgsOf<T> run = args;
-      run.from = At<T>(dout);
-      run.to = At<T>(dw);
-      run.ids = ids->raw();
-      return start.Elements(run.width, run);
-    });
+    return BindRowSums(context, binding, args, ids, dout, dw);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "libcore/kernels/cuda/float64.h"
 #include "libcore/kernels/cuda/layer_arguments.h"
+#include "libcore/kernels/cuda/strided_index.h"
 
 namespace pd::cuda {
 namespace {
@@ -17,28 +18,11 @@ template <typename T>
 struct Lookup {
   PD_DEVICE static void Run(const Block& block, const LookupArgsOf<T>& p) {
     block.Spread(p.count * p.width, [&](int64_t k) {
-      const int64_t id = IdOf(p, k / p.width);
+      const int64_t i = Quotient(k, p.width), column = k - i * p.width;
+      const int64_t id = IdOf(p, i);
       const bool good = id >= 0 && id < p.rows;
       if (!good && id != p.padding) *p.bad = 1;
-      p.to[k] =
-          good && id != p.padding ? p.from[id * p.width + k % p.width] : T(0);
-    });
-  }
-};
-
-// A thread owns a column, so equal ids are summed in their order. `to` is 0.
-template <typename T>
-struct LookupGrad {
-  PD_DEVICE static void Run(const Block& block, const LookupArgsOf<T>& p) {
-    block.Spread(p.width, [&](int64_t column) {
-      for (int64_t i = 0; i < p.count; ++i) {
-        const int64_t id = IdOf(p, i);
-        if (id == p.padding) continue;
-        if (id >= 0 && id < p.rows)
-          p.to[id * p.width + column] += p.from[i * p.width + column];
-        else
-          *p.bad = 1;
-      }
+      p.to[k] = good && id != p.padding ? p.from[id * p.width + column] : T(0);
     });
   }
 };
@@ -48,8 +32,5 @@ struct LookupGrad {
 
 using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
-#define PD_LOOKUP(suffix, T)                            \
-  PD_KERNEL(lookup##suffix, Lookup<T>, LookupArgsOf<T>) \
-  PD_KERNEL(lookup_grad##suffix, LookupGrad<T>, LookupArgsOf<T>)
-PD_LOOKUP(, float)
-PD_LOOKUP(_64, double)
+PD_KERNEL(lookup, Lookup<float>, LookupArgsOf<float>)
+PD_KERNEL(lookup_64, Lookup<double>, LookupArgsOf<double>)

@@ -16,15 +16,20 @@ struct DrawArgs {
   uint64_t seed, stream;
 };
 
-/// Number i of Philox4x32-10.
-PD_DEVICE uint32_t PhiloxBits(const DrawArgs& draws, uint64_t i) {
+/// Four numbers of Philox4x32-10.
+struct PhiloxFour {
+  uint32_t c[4];
+};
+
+/// Numbers 4 * i to 4 * i + 3.
+PD_DEVICE PhiloxFour PhiloxBlock(const DrawArgs& draws, uint64_t i) {
   const uint64_t seed = draws.run != nullptr ? draws.run[0] : draws.seed;
   const uint64_t stream =
       draws.stream +
       (draws.run != nullptr ? draws.run[1] * 0x9E3779B97F4A7C15ull : 0);
-  uint32_t c[4] = {
-      static_cast<uint32_t>(i >> 2), static_cast<uint32_t>(i >> 34),
-      static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
+  uint32_t c[4] = {static_cast<uint32_t>(i), static_cast<uint32_t>(i >> 32),
+                   static_cast<uint32_t>(stream),
+                   static_cast<uint32_t>(stream >> 32)};
   uint32_t k0 = static_cast<uint32_t>(seed);
   uint32_t k1 = static_cast<uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -37,13 +42,27 @@ PD_DEVICE uint32_t PhiloxBits(const DrawArgs& draws, uint64_t i) {
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
+  return {{c[0], c[1], c[2], c[3]}};
+}
+
+/// Number i.
+PD_DEVICE uint32_t PhiloxBits(const DrawArgs& draws, uint64_t i) {
+  const PhiloxFour four = PhiloxBlock(draws, i >> 2);
   const uint32_t which = static_cast<uint32_t>(i & 3);
-  return which == 0 ? c[0] : which == 1 ? c[1] : which == 2 ? c[2] : c[3];
+  return which == 0   ? four.c[0]
+         : which == 1 ? four.c[1]
+         : which == 2 ? four.c[2]
+                      : four.c[3];
+}
+
+/// A number as one that is uniform in [0, 1).
+PD_DEVICE float UniformOf(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
 }
 
 /// Number i, uniform in [0, 1).
 PD_DEVICE float PhiloxUniform(const DrawArgs& draws, uint64_t i) {
-  return static_cast<float>(PhiloxBits(draws, i) >> 8) * 0x1p-24f;
+  return UniformOf(PhiloxBits(draws, i));
 }
 
 /// Below n, which has 32 bits at most, of numbers i and i + 1.

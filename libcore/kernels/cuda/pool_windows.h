@@ -10,6 +10,9 @@
 
 namespace pd::cuda {
 
+/// Channels that a thread of pool_packs has.
+inline constexpr int kPoolPack = 8;
+
 /// The input positions [begin, end) of window `o` on an axis.
 PD_DEVICE void WindowOf(const PoolAxis& a, bool adaptive, int32_t o,
                         int32_t* begin, int32_t* end, int32_t* padded) {

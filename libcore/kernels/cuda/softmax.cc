@@ -4,6 +4,7 @@
 #include <string>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/line_starter.h"
 #include "libcore/ops/common/axis_view.h"
 #include "libcore/ops/common/check.h"
 
@@ -34,13 +35,12 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context, DeviceBinding* binding) {
   return ForReal(*x, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     PD_ASSIGN_OR_RETURN(const auto start,
-                        Starter<LinesArgsOf<T>>::Find(
-                            binding, KernelFor<T>(context->op().type)));
+                        LineStarter<T>::Find(binding, context->op().type));
     return Step([=, args = SoftmaxArgsOf<T>(view)](const RunContext&) {
       LinesArgsOf<T> run = args;
       run.x = Read<T>(x);
       run.out = Write<T>(out);
-      return start.Items(run.lines, run);
+      return start(run);
     });
   });
 }
@@ -58,14 +58,13 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context,
   return ForReal(*out, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     PD_ASSIGN_OR_RETURN(const auto start,
-                        Starter<LinesArgsOf<T>>::Find(
-                            binding, KernelFor<T>(context->op().type)));
+                        LineStarter<T>::Find(binding, context->op().type));
     return Step([=, args = SoftmaxArgsOf<T>(view)](const RunContext&) {
       LinesArgsOf<T> run = args;
       run.x = Read<T>(out);
       run.y = Read<T>(dout);
       run.out = Write<T>(dx);
-      return start.Items(run.lines, run);
+      return start(run);
     });
   });
 }
@@ -108,9 +107,8 @@ absl::StatusOr<Step> BindEntropyOf(BindContext* context,
           "'Label' of softmax_with_cross_entropy that makes '%s' holds a "
           "number outside [0, %d) that is not ignore_index %d",
           context->op().Out("Loss"), args.n, args.ignore)));
-  PD_ASSIGN_OR_RETURN(
-      const auto start,
-      Starter<LinesArgsOf<T>>::Find(binding, KernelFor<T>("cross_entropy")));
+  PD_ASSIGN_OR_RETURN(const auto start,
+                      LineStarter<T>::Find(binding, "cross_entropy"));
   return Step([=](const RunContext&) {
     LinesArgsOf<T> run = args;
     run.x = Read<T>(x);
@@ -118,7 +116,7 @@ absl::StatusOr<Step> BindEntropyOf(BindContext* context,
     run.label = label->raw();
     run.out = Write<T>(out);
     run.second = Write<T>(loss);
-    return start.Items(run.lines, run);
+    return start(run);
   });
 }
 

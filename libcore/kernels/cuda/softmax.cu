@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on lines of a tensor, a block each: softmax and cross entropy. The
-// formulas are those of libcore/ops.
+// Work on lines of a tensor, a block each, which may be one warp: softmax and
+// cross entropy. The formulas are those of libcore/ops.
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "libcore/kernels/cuda/arguments.h"
 #include "libcore/kernels/cuda/float64.h"
+#include "libcore/kernels/cuda/packs.h"
+#include "libcore/kernels/cuda/strided_index.h"
 #include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
@@ -15,7 +18,9 @@ struct Larger {
   PD_REAL T operator()(T a, T b) const { return a > b ? a : b; }
 };
 PD_REAL int64_t StartOf(const LinesArgsOf<T>& p, int64_t line) {
-  return line / p.inner * p.n * p.inner + line % p.inner;
+  if (p.inner == 1) return line * p.n;
+  const int64_t outer = Quotient(line, p.inner);
+  return outer * p.n * p.inner + line - outer * p.inner;
 }
 
 PD_REAL int64_t LabelOf(const LinesArgsOf<T>& p, int64_t line) {
@@ -173,24 +178,45 @@ struct CrossEntropy {
 // out = z[line] * (x - label), x the softmax; y: soft labels or null
 template <typename T>
 struct CrossEntropyGrad {
-  PD_DEVICE static void Run(const Block& block, const LinesArgsOf<T>& p) {
-    block.Spread(p.lines * p.n, [&](int64_t k) {
-      const int64_t line = k / p.n, i = k % p.n;
+  // W elements of a line, side by side where they are several.
+  template <int W>
+  PD_DEVICE static void SetPacks(const Block& block, const LinesArgsOf<T>& p) {
+    const int64_t packs = p.n / W;
+    block.Spread(p.lines * packs, [&](int64_t k) {
+      const int64_t line = Quotient(k, packs), i = (k - line * packs) * W;
       const int64_t at = StartOf(p, line) + i * p.inner;
       const T g = p.z[line];
+      const Pack<T, W> x = LoadPack<W>(p.x, at);
+      Pack<T, W> out;
       if (p.y != nullptr) {
-        p.out[at] =
-            p.given != 0 ? -g * p.y[at] / p.x[at] : g * (p.x[at] - p.y[at]);
-        return;
+        const Pack<T, W> y = LoadPack<W>(p.y, at);
+        PD_UNROLL
+        for (int j = 0; j < W; ++j)
+          out[j] = p.given != 0 ? -g * y[j] / x[j] : g * (x[j] - y[j]);
+      } else {
+        const int64_t label = LabelOf(p, line);
+        const bool counts = label != p.ignore;
+        PD_UNROLL
+        for (int j = 0; j < W; ++j) {
+          const bool hit = i + j == label;
+          if (p.given != 0)
+            out[j] = hit && counts ? -g / x[j] : T(0);
+          else
+            out[j] = counts ? g * x[j] - (hit ? g : T(0)) : T(0);
+        }
       }
-      const int64_t label = LabelOf(p, line);
-      if (p.given != 0) {
-        p.out[at] = i == label && label != p.ignore ? -g / p.x[at] : T(0);
-        return;
-      }
-      const T hit = i == label ? g : T(0);
-      p.out[at] = label == p.ignore ? T(0) : g * p.x[at] - hit;
+      StorePack<W>(p.out, at, out);
     });
+  }
+
+  PD_DEVICE static void Run(const Block& block, const LinesArgsOf<T>& p) {
+    if constexpr (std::is_same_v<T, float>)
+      if (p.inner == 1 && p.n % 8 == 0 && IsAligned<8>(p.x) &&
+          IsAligned<8>(p.y) && IsAligned<8>(p.out)) {
+        SetPacks<8>(block, p);
+        return;
+      }
+    SetPacks<1>(block, p);
   }
 };
 

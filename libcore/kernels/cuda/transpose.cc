@@ -33,6 +33,16 @@ absl::StatusOr<Step> BindFill(BindContext* context, DeviceBinding* binding) {
   return BindFillStep(binding, value, out);
 }
 
+// Integers as well, where there are too many to be a shape.
+absl::StatusOr<Step> BindFillLike(BindContext* context,
+                                  DeviceBinding* binding) {
+  constexpr int64_t kMostOfShape = 64;
+  const Tensor& out = *context->Output("Out");
+  if (!IsFloating(out.dtype()) && out.size() <= kMostOfShape)
+    return Unimplemented("few %s, which the host may read", Name(out.dtype()));
+  return BindFill(context, binding);
+}
+
 absl::StatusOr<Step> BindAssign(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   if (x == nullptr || out == nullptr || x->bytes() != out->bytes())
@@ -218,8 +228,10 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
 void AddTranspose(KernelTable* kernels) {
   kernels->Add("fill_constant", {"cuda", FloatsOnly<BindFill>});
   for (const char* type :
-       {"fill_any_like", "fill_zeros_like", "fill_constant_batch_size_like"})
-    AddMove<BindFill>(type, kernels);
+       {"fill_any_like", "fill_zeros_like", "fill_constant_batch_size_like"}) {
+    kernels->Add(type, {"cuda", BindFillLike});
+    kernels->Add(type, Implementation("cuda", BindFill).FollowsInputs());
+  }
   AddMove<BindAssign>("assign", kernels);
   kernels->Add("memcpy",
                Implementation("alias", BindSameBytes).FollowsInputs());
