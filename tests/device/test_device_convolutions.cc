@@ -358,6 +358,32 @@ TEST_F(DeviceLayouts, HalvesHaveChannelsLastFromBorderToBorder) {
   }
 }
 
+// Float32 goes to tensor cores where it may be rounded for them.
+TEST_F(DeviceLayouts, Float32HasChannelsLastWhereItMayBeRounded) {
+  const auto build = [&] {
+    Begin();
+    Conv("x", "first");
+    Norm("first", "normed");
+    Act("relu", "normed", "active");
+    Conv("active", "second");
+    Norm("second", "again");
+    Two("elementwise_add", "again", "active", "sum");
+    Act("relu", "sum", "out");
+    Pool("out", "pooled", "max");
+    Var("loss", DType::kFloat32, {1});
+    Op("mean", "pooled", "loss");
+    AskForGradients();
+    Compare(1e-4);
+  };
+  build();
+  EXPECT_EQ(reorders_, 0);
+  ASSERT_TRUE(SetFlag("enable_cublas_tensor_op_math", "true").ok());
+  build();
+  ASSERT_TRUE(SetFlag("enable_cublas_tensor_op_math", "false").ok());
+  // As with halves.
+  EXPECT_EQ(reorders_, 8);
+}
+
 // A factor and a term for each channel, averages, what is read twice, and what
 // is row-major in between.
 TEST_F(DeviceLayouts, WhatIsRepeatedAlongImages) {

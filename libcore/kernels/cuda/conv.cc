@@ -191,7 +191,7 @@ struct InLayouts {
 // have copies of that kind for whatever goes there.
 bool WantsChannelsLast(const Convolution& c) {
   return c.input.size() == 4 && !c.channels_last &&
-         c.dtype != DType::kFloat32;
+         (c.dtype != DType::kFloat32 || c.tf32);
 }
 
 // cuDNN's engines are for filters that lie as the images do, so filters of
@@ -365,6 +365,7 @@ void AddConv(KernelTable* kernels) {
     kernels->Add(type + "_grad", AnyLayout("cudnn", BindConvGrad<true>));
     kernels->Add(type + "_grad", AnyLayout("cudnn", BindConvGrad<false>));
   }
+  kernels->Add("fused_conv2d", AnyLayout("cudnn", BindFused<true>));
   kernels->Add("fused_conv2d", AnyLayout("cudnn", BindFused<false>));
 }
 
