@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptors of cuDNN's graphs, and how a graph gets an engine: what
-// convolutions (cudnn_graph.cc) and attention (cudnn_attention.cc) share.
+// convolutions (cudnn_convolution.cc) and attention (cudnn_attention.cc) share.
 #ifndef PD_LIBCORE_DEVICE_CUDNN_NODES_H_
 #define PD_LIBCORE_DEVICE_CUDNN_NODES_H_
 
