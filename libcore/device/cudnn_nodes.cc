@@ -103,8 +103,8 @@ struct GraphPlan::Recommended {
   std::vector<int> notes;
 };
 
-// What cuDNN recommends in one of kModes; of an engine that does not tell about
-// itself there is nothing.
+// Recommendations of one of kModes, without engines that do not tell about
+// themselves.
 absl::StatusOr<std::vector<GraphPlan::Recommended>> GraphPlan::Ask(
     size_t mode) const {
   CudnnNode heuristics = Make(kHeuristics);

@@ -28,9 +28,9 @@ struct Operation {
   Work work;
   int mode = 0;  // of a function, of a reduction
   double top = 0;
-  // What is read, and the result. `other`: the filter or, of a gradient, that
-  // of the output; what is added; the second matrix. x of the input's gradient
-  // is the filter.
+  // Two that are read, and the result. `other`: the filter or, of a gradient,
+  // that of the output; what is added; the second matrix. x of the input's
+  // gradient is the filter.
   Named x, other, y;
 
   bool Is(int of_kind, int of_mode = 0) const {

@@ -258,12 +258,9 @@ TEST(CudaDeclarations, Graphs) {
     EXPECT_EQ(pairs[i].first, pairs[i].second) << i;
 }
 
-TEST(CudaDeclarations, AttributesOfGraphs) {
+TEST(CudaDeclarations, AttributesOfConvolutions) {
   using namespace cudnn_graph;  // NOLINT: its numbers
   const std::pair<int, int> pairs[] = {
-      {kPointwiseMode, CUDNN_ATTR_POINTWISE_MODE},
-      {kPointwiseMathType, CUDNN_ATTR_POINTWISE_MATH_PREC},
-      {kPointwiseReluUpper, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP},
       {kConvolutionType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE},
       {kConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE},
       {kConvolutionDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS},
@@ -271,13 +268,6 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
       {kConvolutionPostPaddings, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS},
       {kConvolutionPrePaddings, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS},
       {kConvolutionDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS},
-      {kHeuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE},
-      {kHeuristicsGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH},
-      {kHeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS},
-      {kConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE},
-      {kPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE},
-      {kPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG},
-      {kPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE},
       {kForwardAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA},
       {kForwardBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
       {kForwardConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
@@ -296,7 +286,24 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
       {kFilterDw, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW},
       {kFilterX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X},
-      {kFilterDy, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+      {kFilterDy, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}};
+  for (size_t i = 0; i < std::size(pairs); ++i)
+    EXPECT_EQ(pairs[i].first, pairs[i].second) << i;
+}
+
+TEST(CudaDeclarations, AttributesOfGraphs) {
+  using namespace cudnn_graph;  // NOLINT: its numbers
+  const std::pair<int, int> pairs[] = {
+      {kPointwiseMode, CUDNN_ATTR_POINTWISE_MODE},
+      {kPointwiseMathType, CUDNN_ATTR_POINTWISE_MATH_PREC},
+      {kPointwiseReluUpper, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP},
+      {kHeuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE},
+      {kHeuristicsGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH},
+      {kHeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS},
+      {kConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE},
+      {kPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE},
+      {kPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG},
+      {kPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE},
       {kOperationPointwise, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
       {kOperationX, CUDNN_ATTR_OPERATION_POINTWISE_XDESC},
       {kOperationB, CUDNN_ATTR_OPERATION_POINTWISE_BDESC},
