@@ -31,8 +31,8 @@ std::vector<FlagInfo>& Table() {
       {"FLAGS_cudnn_dir", std::string(),
        "folders, separated by colons, where libcudnn is looked for first"},
       {"FLAGS_cudnn_exhaustive_search", false,
-       "has cuDNN run all its algorithms for each new convolution on a GPU and "
-       "keeps which was the fastest in ~/.cache/pdkit"},
+       "runs ten engines of cuDNN for each new convolution on a GPU and keeps "
+       "which was the fastest in ~/.cache/pdkit"},
       {"FLAGS_cupti_dir", std::string(),
        "folders, separated by colons, where libcupti, which pd-profile asks "
        "what GPUs did, is looked for first"},

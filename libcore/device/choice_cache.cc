@@ -19,9 +19,9 @@
 namespace pd {
 namespace {
 
-constexpr absl::string_view kHeader = "pdkit choices 1";
+constexpr absl::string_view kHeader = "pdkit choices 2";
 constexpr size_t kMostBytes = size_t{16} << 20;
-constexpr int kMostNumber = 1000;
+constexpr int kMostNumber = 1000000;
 
 std::string CacheFolder() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
@@ -45,8 +45,8 @@ absl::Status ParseLine(absl::string_view line, ChoiceCache::Choices* choices) {
   if (parts.size() != 3 || parts[0].empty())
     return DataLoss("a key and two numbers are expected");
   KeptChoice choice;
-  PD_ASSIGN_OR_RETURN(choice.algorithm, Number(parts[1]));
-  PD_ASSIGN_OR_RETURN(choice.math, Number(parts[2]));
+  PD_ASSIGN_OR_RETURN(choice.position, Number(parts[1]));
+  PD_ASSIGN_OR_RETURN(choice.engine, Number(parts[2]));
   if (!choices->emplace(std::string(parts[0]), choice).second)
     return DataLoss("its key was there before");
   return absl::OkStatus();
@@ -72,7 +72,7 @@ ChoiceCache& ChoiceCache::OfUser(absl::string_view name) {
 std::string ChoiceCache::Text(const Choices& choices) {
   std::string text = absl::StrCat(kHeader, "\n");
   for (const auto& [key, choice] : choices)
-    absl::StrAppend(&text, key, "\t", choice.algorithm, "\t", choice.math,
+    absl::StrAppend(&text, key, "\t", choice.position, "\t", choice.engine,
                     "\n");
   absl::StrAppend(&text, "end ", choices.size(), "\n");
   return text;

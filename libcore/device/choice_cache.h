@@ -15,9 +15,10 @@
 
 namespace pd {
 
-/// An algorithm of a library, by its numbers.
+/// An engine of a library: where it stands among those that the library
+/// recommends, and its number there.
 struct KeptChoice {
-  int algorithm = 0, math = 0;
+  int position = 0, engine = 0;
 };
 
 class ChoiceCache {

@@ -37,6 +37,7 @@ class Bound : public BoundAttention {
         const CudnnNode output,
         InMemory({a_.batch, a_.heads, a_.queries, a_.values}, kO));
     PD_RETURN_IF_ERROR(AddProduct(weights, value, output));
+    PD_RETURN_IF_ERROR(plan_.Finish());
     EngineDemands demands;
     demands.deterministic = a_.deterministic;
     demands.most_workspace = a_.most_workspace;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descriptors of cuDNN's graphs, and how a graph gets an engine: what
-// convolutions (cudnn_graph.cc) and attention (cudnn_attention.cc) share.
+// convolutions (cudnn_convolution.cc) and attention (cudnn_attention.cc) share.
 #ifndef PD_LIBCORE_DEVICE_CUDNN_NODES_H_
 #define PD_LIBCORE_DEVICE_CUDNN_NODES_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/base/error.h"
+#include "libcore/device/cuda_device.h"
 #include "libcore/device/cudnn.h"
 #include "libcore/device/cudnn_graph.h"
 
@@ -86,6 +89,14 @@ struct EngineDemands {
   size_t most_workspace = 0;   ///< bytes
 };
 
+/// An engine with its settings, ready to run a graph.
+struct GraphEngine {
+  CudnnNode config, plan;
+  size_t workspace = 0;  ///< bytes
+  int position = 0;      ///< among cuDNN's recommendations for the graph
+  int number = 0;        ///< the engine's
+};
+
 /// A graph while it is made, and then with its engine.
 class GraphPlan {
  public:
@@ -104,26 +115,40 @@ class GraphPlan {
                             const CudnnNode* b, const CudnnNode& y);
   size_t operations() const { return operations_.size(); }
 
-  /// Takes the engine that cuDNN recommends first of those that do as demanded;
-  /// Unimplemented for none: "cuDNN has no engine for `what`".
+  /// Finalizes the graph. Comes after all operations and before the engines.
+  absl::Status Finish();
+  /// Takes the engine that cuDNN recommends first of those that do as demanded,
+  /// ones that it has to compile after the others. Unimplemented for none:
+  /// "cuDNN has no engine for `what`".
   absl::Status Choose(const EngineDemands& demands, const char* what);
-  size_t workspace() const { return workspace_; }
+  /// Engines that do as demanded, `most` of them at most, as recommended.
+  /// Unimplemented for none.
+  absl::StatusOr<std::vector<GraphEngine>> Engines(const EngineDemands& demands,
+                                                   size_t most) const;
+  /// The engine at a position, if it has this number and does as demanded.
+  absl::StatusOr<GraphEngine> EngineAt(int position, int number,
+                                       const EngineDemands& demands) const;
+  void Take(GraphEngine engine) { engine_ = std::move(engine); }
+
+  size_t workspace() const { return engine_->workspace; }
   /// On the device's stream; `pointers` of the tensors with these ids.
   absl::Status Run(const std::vector<int64_t>& ids,
                    const std::vector<const void*>& pointers, void* workspace,
                    const char* what) const;
 
  private:
-  absl::Status ChooseFor(const EngineDemands& demands, const CudnnNode& graph);
-  absl::Status Take(const EngineDemands& demands, const CudnnNode& config);
+  struct Recommended;
+  absl::StatusOr<std::vector<Recommended>> Ask(size_t mode) const;
+  absl::StatusOr<GraphEngine> Prepare(const EngineDemands& demands,
+                                      const Recommended& one) const;
 
   CudaDevice* device_;
   const Cudnn* cudnn_ = nullptr;
   const CudnnGraph* functions_ = nullptr;
   // They stay while the plan is there.
   std::vector<CudnnNode> nodes_, operations_;
-  std::unique_ptr<CudnnNode> plan_;
-  size_t workspace_ = 0;
+  std::optional<CudnnNode> graph_;
+  std::optional<GraphEngine> engine_;
 };
 
 }  // namespace pd

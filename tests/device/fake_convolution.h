@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions by plain loops over what descriptors describe, for both of the
-// fake cuDNN's interfaces.
+// Convolutions by plain loops over what descriptors describe.
 #ifndef PD_TESTS_DEVICE_FAKE_CONVOLUTION_H_
 #define PD_TESTS_DEVICE_FAKE_CONVOLUTION_H_
 
@@ -17,11 +16,10 @@ constexpr int kFloat32 = 0, kFloat16 = 2, kBFloat16 = 9;
 struct Tensor {
   int type = -1;
   std::vector<int> dims, strides;
-  bool last = false;  // of a filter: its channels are
 };
 struct Work {
   std::vector<int> paddings, strides, dilations;
-  int groups = 1, math = 0;
+  int groups = 1;
 };
 inline float Load(int type, const void* data, int64_t i) {
   if (type == kFloat32) return static_cast<const float*>(data)[i];
@@ -57,6 +55,23 @@ inline int64_t Place(const Tensor& t, const std::vector<int>& index) {
   return at;
 }
 
+// One behind the other in memory, row-major or with channels last.
+inline bool Lies(const Tensor& t, bool last) {
+  int step = last ? t.dims[1] : 1;
+  for (size_t d = t.dims.size(); d-- > 0;) {
+    if (d == 1 && last) continue;
+    if (t.dims[d] != 1 && t.strides[d] != step) return false;
+    step *= t.dims[d];
+  }
+  return !last || t.dims[1] == 1 || t.strides[1] == 1;
+}
+// The engines are for data and filters in one order.
+inline bool LieAlike(const Tensor& x, const Tensor& w, const Tensor& y) {
+  for (const bool last : {false, true})
+    if (Lies(x, last) && Lies(w, last) && Lies(y, last)) return true;
+  return false;
+}
+
 inline bool Fits(const Tensor& x, const Tensor& w, const Tensor& y,
                  const Work& work) {
   const size_t rank = x.dims.size();
@@ -65,7 +80,6 @@ inline bool Fits(const Tensor& x, const Tensor& w, const Tensor& y,
       x.type != y.type || x.dims[0] != y.dims[0] || y.dims[1] != w.dims[0] ||
       x.dims[1] != w.dims[1] * work.groups || y.dims[1] % work.groups != 0)
     return false;
-  if (w.last && (x.strides[1] != 1 || y.strides[1] != 1)) return false;
   for (size_t d = 0; d + 2 < rank; ++d) {
     const int window = work.dilations[d] * (w.dims[d + 2] - 1) + 1;
     const int space = x.dims[d + 2] + 2 * work.paddings[d] - window;

@@ -34,23 +34,20 @@ inline int CapturedRuns() {
   return count == nullptr ? -1 : count();
 }
 
-/// How often cuDNN has run its algorithms.
-inline int ConvolutionSearches() {
+/// A count that the fake cuDNN keeps; 0 before it is loaded.
+inline int CudnnCount(const char* name) {
   void* library = dlopen(PD_BINARY_DIR "/tests/device/fakes/good/libcudnn.so.9",
                          RTLD_NOW | RTLD_NOLOAD);
   auto* count = reinterpret_cast<int (*)()>(
-      library == nullptr ? nullptr : dlsym(library, "fake_cudnn_searches"));
-  return count == nullptr ? -1 : count();
+      library == nullptr ? nullptr : dlsym(library, name));
+  return count == nullptr ? 0 : count();
 }
 
-/// How often cuDNN has run a graph.
-inline int GraphRuns() {
-  void* library = dlopen(PD_BINARY_DIR "/tests/device/fakes/good/libcudnn.so.9",
-                         RTLD_NOW | RTLD_NOLOAD);
-  auto* count = reinterpret_cast<int (*)()>(
-      library == nullptr ? nullptr : dlsym(library, "fake_cudnn_graphs"));
-  return count == nullptr ? -1 : count();
-}
+/// How often cuDNN has run a graph, and one of several operations.
+inline int GraphRuns() { return CudnnCount("fake_cudnn_runs"); }
+inline int FusedGraphRuns() { return CudnnCount("fake_cudnn_fused_runs"); }
+/// How many plans of graphs cuDNN was asked for.
+inline int GraphPlans() { return CudnnCount("fake_cudnn_plans"); }
 
 /// Images that look as if nvcc had made them.
 inline std::vector<KernelImage> FakeDriverImages() {

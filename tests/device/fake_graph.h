@@ -28,10 +28,18 @@ struct Operation {
   Work work;
   int mode = 0;  // of a function, of a reduction
   double top = 0;
-  Named x, other, y;  // `other`: the filter, what is added, the second matrix
+  // Two that are read, and the result. `other`: the filter or, of a gradient,
+  // that of the output; what is added; the second matrix. x of the input's
+  // gradient is the filter.
+  Named x, other, y;
 
   bool Is(int of_kind, int of_mode = 0) const {
     return kind == of_kind && mode == of_mode;
+  }
+  bool IsConvolution() const {
+    return kind == numbers::kConvolutionForward ||
+           kind == numbers::kConvolutionBackwardData ||
+           kind == numbers::kConvolutionBackwardFilter;
   }
 };
 using Program = std::vector<Operation>;
@@ -79,12 +87,21 @@ class Values {
   std::map<int64_t, Numbers> made_;
 };
 
+// Sums by place, stored where the result's elements lie.
 inline void Convolve(const Operation& op, const Values& values, Numbers* to) {
-  ForEachProduct(op.x.tensor, op.other.tensor, op.y.tensor, op.work,
-                 [&](int64_t i, int64_t j, int64_t k) {
-                   (*to)[static_cast<size_t>(k)] +=
-                       values.At(op.x, i) * values.At(op.other, j);
-                 });
+  const bool data = op.kind == numbers::kConvolutionBackwardData;
+  const bool filter = op.kind == numbers::kConvolutionBackwardFilter;
+  const Tensor& x = data ? op.y.tensor : op.x.tensor;
+  const Tensor& w = data ? op.x.tensor : filter ? op.y.tensor : op.other.tensor;
+  const Tensor& y = data || filter ? op.other.tensor : op.y.tensor;
+  ForEachProduct(x, w, y, op.work, [&](int64_t i, int64_t j, int64_t k) {
+    const int64_t first = data ? j : i, second = data || filter ? k : j,
+                  result = data     ? i
+                           : filter ? j
+                                    : k;
+    (*to)[static_cast<size_t>(result)] +=
+        values.At(op.x, first) * values.At(op.other, second);
+  });
 }
 
 inline double Function(const Operation& op, double x, double other) {
@@ -147,7 +164,7 @@ inline void Run(const Program& program, const std::map<int64_t, void*>& memory,
   Values values(memory, single);
   for (const Operation& op : program) {
     Numbers result(static_cast<size_t>(SizeOf(op.y.tensor)), 0.0);
-    if (op.kind == numbers::kConvolutionForward)
+    if (op.IsConvolution())
       Convolve(op, values, &result);
     else if (op.kind == numbers::kMatmulOperation)
       Multiply(op, values, &result);

@@ -29,12 +29,12 @@ TEST(ChoiceCache, WhatIsKeptComesBack) {
   one.Keep("a", {4, 3});
   other.Keep("b b", {0, 1});
   other.Keep("a", {5, 0});
-  EXPECT_EQ(one.Find("a")->algorithm, 4);  // as it was when it was read
+  EXPECT_EQ(one.Find("a")->position, 4);  // as it was when it was read
   ChoiceCache later(path);
   ASSERT_TRUE(later.Find("a").has_value());
-  EXPECT_EQ(later.Find("a")->algorithm, 5);
-  EXPECT_EQ(later.Find("a")->math, 0);
-  EXPECT_EQ(later.Find("b b")->math, 1);
+  EXPECT_EQ(later.Find("a")->position, 5);
+  EXPECT_EQ(later.Find("a")->engine, 0);
+  EXPECT_EQ(later.Find("b b")->engine, 1);
 }
 
 TEST(ChoiceCache, LiesWhereCachesLie) {
@@ -49,7 +49,7 @@ TEST(ChoiceCache, LiesWhereCachesLie) {
   ChoiceCache& none = ChoiceCache::OfUser("x.txt");
   EXPECT_EQ(none.path(), "");
   none.Keep("a", {1, 2});
-  EXPECT_EQ(none.Find("a")->math, 2);
+  EXPECT_EQ(none.Find("a")->engine, 2);
 }
 
 TEST(ChoiceCache, SaysWhatIsDamaged) {
@@ -57,18 +57,18 @@ TEST(ChoiceCache, SaysWhatIsDamaged) {
     return std::string(ChoiceCache::Parse(text).status().message());
   };
   EXPECT_EQ(says(""), "its last line has no end");
-  EXPECT_EQ(says("\n"), "it does not begin with 'pdkit choices 1'");
-  EXPECT_EQ(says("pdkit choices 2\nend 0\n"),
-            "it does not begin with 'pdkit choices 1'");
-  EXPECT_EQ(says("pdkit choices 1\n"), "line 1: expected 'end 0'");
-  EXPECT_EQ(says("pdkit choices 1\na\t1\t2\n"), "line 2: expected 'end 0'");
-  EXPECT_EQ(says("pdkit choices 1\na\t1\t2\nend 2\n"),
+  EXPECT_EQ(says("\n"), "it does not begin with 'pdkit choices 2'");
+  EXPECT_EQ(says("pdkit choices 1\nend 0\n"),
+            "it does not begin with 'pdkit choices 2'");
+  EXPECT_EQ(says("pdkit choices 2\n"), "line 1: expected 'end 0'");
+  EXPECT_EQ(says("pdkit choices 2\na\t1\t2\n"), "line 2: expected 'end 0'");
+  EXPECT_EQ(says("pdkit choices 2\na\t1\t2\nend 2\n"),
             "line 3: expected 'end 1'");
-  EXPECT_EQ(says("pdkit choices 1\na\t1\nend 1\n"),
+  EXPECT_EQ(says("pdkit choices 2\na\t1\nend 1\n"),
             "line 2: a key and two numbers are expected");
-  EXPECT_EQ(says("pdkit choices 1\na\t1\t-2\nend 1\n"),
-            "line 2: '-2' is no number below 1000");
-  EXPECT_EQ(says("pdkit choices 1\na\t1\t2\na\t1\t2\nend 2\n"),
+  EXPECT_EQ(says("pdkit choices 2\na\t1\t-2\nend 1\n"),
+            "line 2: '-2' is no number below 1000000");
+  EXPECT_EQ(says("pdkit choices 2\na\t1\t2\na\t1\t2\nend 2\n"),
             "line 3: its key was there before");
 }
 
@@ -93,7 +93,7 @@ TEST(ChoiceCache, ComesBackFromEveryDamage) {
 
 TEST(ChoiceCache, ADamagedFileIsWrittenAnew) {
   const std::string path = NewPath("damaged.txt");
-  ASSERT_TRUE(WriteFile(path, "pdkit choices 1\na\t1\t2\nend").ok());
+  ASSERT_TRUE(WriteFile(path, "pdkit choices 2\na\t1\t2\nend").ok());
   ChoiceCache cache(path);
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(cache.Find("a").has_value());
@@ -103,7 +103,7 @@ TEST(ChoiceCache, ADamagedFileIsWrittenAnew) {
                          "line has no end\n"));
   cache.Keep("b", {3, 4});
   EXPECT_EQ(testing::MustRead(path).view(),
-            "pdkit choices 1\nb\t3\t4\nend 1\n");
+            "pdkit choices 2\nb\t3\t4\nend 1\n");
 }
 
 }  // namespace

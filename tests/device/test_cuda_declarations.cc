@@ -207,72 +207,19 @@ TEST(CudaDeclarations, RealCublasLtTakesTheDescriptors) {
 }
 
 #ifdef CUDNN_MAJOR
-// Deprecated, since cuDNN would rather be called by its graphs; still there.
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
-TEST(CudaDeclarations, Convolutions) {
+TEST(CudaDeclarations, Cudnn) {
 #define PD_EACH(member, parameters) \
   static_assert(                    \
       SameCall<decltype(Cudnn::member), decltype(&cudnn##member)>::value);
   PD_CUDNN(PD_EACH)
 #undef PD_EACH
-  const auto same = [](auto rated) {
-    using Rated = decltype(rated);
-    EXPECT_EQ(sizeof(CudnnRated), sizeof(Rated));
-    EXPECT_EQ(offsetof(CudnnRated, status), offsetof(Rated, status));
-    EXPECT_EQ(offsetof(CudnnRated, memory), offsetof(Rated, memory));
-    EXPECT_EQ(offsetof(CudnnRated, determinism), offsetof(Rated, determinism));
-    EXPECT_EQ(offsetof(CudnnRated, math), offsetof(Rated, mathType));
-  };
-  same(cudnnConvolutionFwdAlgoPerf_t());
-  same(cudnnConvolutionBwdDataAlgoPerf_t());
-  same(cudnnConvolutionBwdFilterAlgoPerf_t());
   EXPECT_EQ(kCudnnFloat32, CUDNN_DATA_FLOAT);
   EXPECT_EQ(kCudnnFloat16, CUDNN_DATA_HALF);
   EXPECT_EQ(kCudnnBFloat16, CUDNN_DATA_BFLOAT16);
-  EXPECT_EQ(kCudnnDefaultMath, CUDNN_DEFAULT_MATH);
-  EXPECT_EQ(kCudnnTensorMath, CUDNN_TENSOR_OP_MATH);
-  EXPECT_EQ(kCudnnFmaMath, CUDNN_FMA_MATH);
-  EXPECT_EQ(kCudnnNchw, CUDNN_TENSOR_NCHW);
-  EXPECT_EQ(kCudnnNhwc, CUDNN_TENSOR_NHWC);
   EXPECT_EQ(kCudnnCrossCorrelation, CUDNN_CROSS_CORRELATION);
-  EXPECT_EQ(kCudnnDeterministic, CUDNN_DETERMINISTIC);
   EXPECT_EQ(0, CUDNN_STATUS_SUCCESS);
 }
-#endif
 
-TEST(CudaDeclarations, RealCudnnTakesTheDescriptors) {
-  const auto library = OpenCudnn();
-  if (!library.ok()) GTEST_SKIP() << library.status().message();
-  Cudnn cudnn;
-#define PD_BIND(member, parameters) \
-  ASSERT_TRUE(library->Bind("cudnn" #member, &cudnn.member).ok());
-  PD_CUDNN(PD_BIND)
-#undef PD_BIND
-  void *tensor = nullptr, *filter = nullptr, *work = nullptr;
-  const int dims[] = {2, 6, 5, 7}, strides[] = {210, 1, 42, 6};
-  const int taps[] = {8, 3, 3, 3}, ones[] = {1, 1};
-  ASSERT_EQ(cudnn.CreateTensorDescriptor(&tensor), 0);
-  EXPECT_EQ(
-      cudnn.SetTensorNdDescriptor(tensor, kCudnnBFloat16, 4, dims, strides), 0);
-  ASSERT_EQ(cudnn.CreateFilterDescriptor(&filter), 0);
-  for (const int format : {kCudnnNchw, kCudnnNhwc})
-    EXPECT_EQ(
-        cudnn.SetFilterNdDescriptor(filter, kCudnnBFloat16, format, 4, taps),
-        0);
-  ASSERT_EQ(cudnn.CreateConvolutionDescriptor(&work), 0);
-  EXPECT_EQ(
-      cudnn.SetConvolutionNdDescriptor(work, 2, ones, ones, ones,
-                                       kCudnnCrossCorrelation, kCudnnFloat32),
-      0);
-  EXPECT_EQ(cudnn.SetConvolutionGroupCount(work, 2), 0);
-  EXPECT_EQ(cudnn.SetConvolutionMathType(work, kCudnnFmaMath), 0);
-  EXPECT_EQ(cudnn.DestroyConvolutionDescriptor(work), 0);
-  EXPECT_EQ(cudnn.DestroyFilterDescriptor(filter), 0);
-  EXPECT_EQ(cudnn.DestroyTensorDescriptor(tensor), 0);
-}
-
-#ifdef CUDNN_MAJOR
 TEST(CudaDeclarations, Graphs) {
 #define PD_EACH(member, parameters)                    \
   static_assert(SameCall<decltype(CudnnGraph::member), \
@@ -289,6 +236,10 @@ TEST(CudaDeclarations, Graphs) {
       {kPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR},
       {kConvolutionForward,
        CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR},
+      {kConvolutionBackwardData,
+       CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR},
+      {kConvolutionBackwardFilter,
+       CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR},
       {kPointwiseOperation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR},
       {kOperationGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
       {kVariantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR},
@@ -308,8 +259,42 @@ TEST(CudaDeclarations, Graphs) {
       {kTypeConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE},
       {kTypeHeuristicsMode, CUDNN_TYPE_HEUR_MODE},
       {kTypeNumericalNote, CUDNN_TYPE_NUMERICAL_NOTE},
+      {kTypeBehaviorNote, CUDNN_TYPE_BEHAVIOR_NOTE},
       {kTypePointwiseMode, CUDNN_TYPE_POINTWISE_MODE},
       {kTypeDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR}};
+  for (size_t i = 0; i < std::size(pairs); ++i)
+    EXPECT_EQ(pairs[i].first, pairs[i].second) << i;
+}
+
+TEST(CudaDeclarations, AttributesOfConvolutions) {
+  using namespace cudnn_graph;  // NOLINT: its numbers
+  const std::pair<int, int> pairs[] = {
+      {kConvolutionType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE},
+      {kConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE},
+      {kConvolutionDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS},
+      {kConvolutionStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES},
+      {kConvolutionPostPaddings, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS},
+      {kConvolutionPrePaddings, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS},
+      {kConvolutionDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS},
+      {kForwardAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA},
+      {kForwardBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+      {kForwardConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
+      {kForwardW, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W},
+      {kForwardX, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X},
+      {kForwardY, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+      {kDataAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA},
+      {kDataBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+      {kDataConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC},
+      {kDataW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W},
+      {kDataDx, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX},
+      {kDataDy, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+      {kFilterAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA},
+      {kFilterBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+      {kFilterConvolution,
+       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC},
+      {kFilterDw, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW},
+      {kFilterX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X},
+      {kFilterDy, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY}};
   for (size_t i = 0; i < std::size(pairs); ++i)
     EXPECT_EQ(pairs[i].first, pairs[i].second) << i;
 }
@@ -320,13 +305,6 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
       {kPointwiseMode, CUDNN_ATTR_POINTWISE_MODE},
       {kPointwiseMathType, CUDNN_ATTR_POINTWISE_MATH_PREC},
       {kPointwiseReluUpper, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP},
-      {kConvolutionType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE},
-      {kConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE},
-      {kConvolutionDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS},
-      {kConvolutionStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES},
-      {kConvolutionPostPaddings, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS},
-      {kConvolutionPrePaddings, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS},
-      {kConvolutionDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS},
       {kHeuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE},
       {kHeuristicsGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH},
       {kHeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS},
@@ -334,12 +312,6 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
       {kPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE},
       {kPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG},
       {kPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE},
-      {kForwardAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA},
-      {kForwardBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-      {kForwardConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC},
-      {kForwardW, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W},
-      {kForwardX, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X},
-      {kForwardY, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
       {kOperationPointwise, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR},
       {kOperationX, CUDNN_ATTR_OPERATION_POINTWISE_XDESC},
       {kOperationB, CUDNN_ATTR_OPERATION_POINTWISE_BDESC},
@@ -356,7 +328,9 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
       {kPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS},
       {kPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS},
       {kPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE},
+      {kEngineNumber, CUDNN_ATTR_ENGINE_GLOBAL_INDEX},
       {kEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE},
+      {kEngineBehavior, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE},
       {kMatmulType, CUDNN_ATTR_MATMUL_COMP_TYPE},
       {kMatmulA, CUDNN_ATTR_OPERATION_MATMUL_ADESC},
       {kMatmulB, CUDNN_ATTR_OPERATION_MATMUL_BDESC},
@@ -377,6 +351,7 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
       {kReluForward, CUDNN_POINTWISE_RELU_FWD},
       {kModeA, CUDNN_HEUR_MODE_A},
       {kModeFallback, CUDNN_HEUR_MODE_FALLBACK},
+      {kBehaviorCompiles, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION},
       {kNoteTensorCore, CUDNN_NUMERICAL_NOTE_TENSOR_CORE},
       {kNoteDownConvert, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS},
       {kNoteReducedReduction, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION},
@@ -384,6 +359,7 @@ TEST(CudaDeclarations, AttributesOfGraphs) {
   for (size_t i = 0; i < std::size(pairs); ++i)
     EXPECT_EQ(pairs[i].first, pairs[i].second) << i;
   EXPECT_GE(kNotes, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  EXPECT_GE(kBehaviors, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
 }
 #endif
 

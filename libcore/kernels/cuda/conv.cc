@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "libcore/base/flags.h"
-#include "libcore/device/cudnn.h"
-#include "libcore/device/cudnn_graph.h"
+#include "libcore/device/cudnn_convolution.h"
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/kernels/cuda/conv_arguments.h"
 #include "libcore/kernels/cuda/layouts.h"
@@ -134,8 +133,8 @@ absl::StatusOr<Step> RunPart(BindContext* context, DeviceBinding* binding,
   Tensor* workspace =
       bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
   return Step([=, bound = std::move(bound)](const RunContext&) {
-    return bound->Run(t.first->raw(), t.second->raw(), t.result->raw(),
-                      workspace == nullptr ? nullptr : workspace->raw());
+    return bound->Run({t.first->raw(), t.second->raw(), t.result->raw()},
+                      RawOrNull(workspace));
   });
 }
 
@@ -182,24 +181,44 @@ absl::StatusOr<Described> ReadOp(const BindContext& context) {
   return Describe(g, filter->shape(), input->dtype());
 }
 
-// Tensor cores read halves with channels last, filters too. Of images that are
-// row-major in the program.
-absl::Status AskForChannelsLast(BindContext* context, Convolution* c,
-                                std::initializer_list<Tensor**> inputs,
-                                std::initializer_list<Tensor**> outputs) {
-  if (c->dtype == DType::kFloat32 || c->input.size() != 4 || c->channels_last)
-    return Unimplemented("channels last are for images of halves");
-  c->channels_last = c->filter_last = true;
-  for (Tensor** input : inputs)
-    if (*input != nullptr) {
-      PD_ASSIGN_OR_RETURN(*input,
-                          context->In(*input, ChannelsLast((*input)->shape())));
-    }
-  for (Tensor** output : outputs)
-    if (*output != nullptr) {
-      PD_ASSIGN_OR_RETURN(
-          *output, context->Out(*output, ChannelsLast((*output)->shape())));
-    }
+// The tensors of a convolution, each as its op lists it; null: there is none.
+struct InLayouts {
+  std::vector<Tensor**> images, filters;     // inputs
+  std::vector<Tensor**> made, made_filters;  // outputs
+};
+
+// Tensor cores read channels last: images that are row-major in the program
+// have copies of that kind for whatever goes there.
+bool WantsChannelsLast(const Convolution& c) {
+  return c.input.size() == 4 && !c.channels_last &&
+         (c.dtype != DType::kFloat32 || c.tf32);
+}
+
+// cuDNN's engines are for filters that lie as the images do, so filters of
+// images that have channels last in the program are rearranged, too.
+absl::Status AskForLayouts(BindContext* context, bool last, Convolution* c,
+                           const InLayouts& t) {
+  if (last && !WantsChannelsLast(*c))
+    return Unimplemented("channels last are for images on tensor cores");
+  const bool filters = last || c->channels_last;
+  if (last) c->channels_last = true;
+  const auto layout = [](bool wanted, const Tensor* tensor) {
+    return wanted ? ChannelsLast(tensor->shape()) : nullptr;
+  };
+  for (const auto& [tensors, wanted] :
+       {std::pair(&t.images, last), std::pair(&t.filters, filters)})
+    for (Tensor** tensor : *tensors)
+      if (*tensor != nullptr) {
+        PD_ASSIGN_OR_RETURN(*tensor,
+                            context->In(*tensor, layout(wanted, *tensor)));
+      }
+  for (const auto& [tensors, wanted] :
+       {std::pair(&t.made, last), std::pair(&t.made_filters, filters)})
+    for (Tensor** tensor : *tensors)
+      if (*tensor != nullptr) {
+        PD_ASSIGN_OR_RETURN(*tensor,
+                            context->Out(*tensor, layout(wanted, *tensor)));
+      }
   return absl::OkStatus();
 }
 
@@ -210,9 +229,8 @@ absl::StatusOr<Step> BindConv(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(Described d, ReadOp(*context));
   Tensor *input = context->Input("Input"), *filter = context->Input("Filter"),
          *output = context->Output("Output");
-  if (kLast)
-    PD_RETURN_IF_ERROR(
-        AskForChannelsLast(context, &d.c, {&input, &filter}, {&output}));
+  PD_RETURN_IF_ERROR(AskForLayouts(context, kLast, &d.c,
+                                   {{&input}, {&filter}, {&output}, {}}));
   if (IsTransposed(context->op()))
     return BindConvPart(context, binding, d, ConvolutionPart::kInput,
                         {filter, input, output});
@@ -234,9 +252,8 @@ absl::StatusOr<Step> BindConvGrad(BindContext* context,
                      NumElements(transposed ? d.inside : d.c.output)));
   if (dfilter == nullptr) context->NoBuffer(std::exchange(input, nullptr));
   if (din == nullptr) context->NoBuffer(std::exchange(filter, nullptr));
-  if (kLast)
-    PD_RETURN_IF_ERROR(AskForChannelsLast(
-        context, &d.c, {&input, &filter, &dout}, {&din, &dfilter}));
+  PD_RETURN_IF_ERROR(AskForLayouts(
+      context, kLast, &d.c, {{&input, &dout}, {&filter}, {&din}, {&dfilter}}));
   std::vector<Step> steps;
   PD_ASSIGN_OR_RETURN(
       Step by_input,
@@ -260,15 +277,15 @@ struct ConvTensors {
   Tensor *input, *filter, *residual, *bias, *output;
 };
 
-Step GraphStep(BindContext* context, std::shared_ptr<const BoundGraph> graph,
+Step GraphStep(BindContext* context,
+               std::shared_ptr<const BoundConvolution> graph,
                const ConvTensors& t) {
   Tensor* workspace =
       graph->workspace() == 0 ? nullptr : context->Scratch(graph->workspace());
   return Step([=, graph = std::move(graph)](const RunContext&) {
-    const ConvolutionData data = {RawOrNull(t.input), RawOrNull(t.filter),
-                                  RawOrNull(t.residual), RawOrNull(t.bias),
-                                  RawOrNull(t.output)};
-    return graph->Run(data, RawOrNull(workspace));
+    return graph->Run({t.input->raw(), t.filter->raw(), t.output->raw(),
+                       RawOrNull(t.residual), RawOrNull(t.bias)},
+                      RawOrNull(workspace));
   });
 }
 
@@ -293,8 +310,9 @@ absl::StatusOr<Step> TailStep(DeviceBinding* binding, const Convolution& c,
   });
 }
 
+template <bool kLast>
 absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
-  PD_ASSIGN_OR_RETURN(const Described d, ReadOp(*context));
+  PD_ASSIGN_OR_RETURN(Described d, ReadOp(*context));
   const Convolution& c = d.c;
   ConvTensors t = {context->Input("Input"), context->Input("Filter"),
                    context->Input("ResidualData"), context->Input("Bias"),
@@ -312,9 +330,16 @@ absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
   tail.bias = t.bias != nullptr;
   tail.relu = !activation.empty();
   if (activation == "relu6") tail.top = op.Attr<float>("fuse_alpha");
+  if (t.bias != nullptr) {
+    PD_ASSIGN_OR_RETURN(t.bias, context->In(t.bias, nullptr));
+  }
+  PD_RETURN_IF_ERROR(
+      AskForLayouts(context, kLast, &d.c,
+                    {{&t.input, &t.residual}, {&t.filter}, {&t.output}, {}}));
   std::vector<Step> steps;
   PD_ASSIGN_OR_RETURN(t.input, Padded(context, binding, d, t.input, &steps));
-  auto graph = BindConvolutionGraph(binding->device(), c, tail);
+  auto graph =
+      BindConvolution(binding->device(), c, ConvolutionPart::kOutput, tail);
   if (graph.ok()) {
     steps.push_back(GraphStep(context, *std::move(graph), t));
     return InOrder(std::move(steps));
@@ -336,11 +361,12 @@ void AddConv(KernelTable* kernels) {
        {"conv2d", "depthwise_conv2d", "conv3d", "conv2d_transpose",
         "depthwise_conv2d_transpose", "conv3d_transpose"}) {
     kernels->Add(type, AnyLayout("cudnn", BindConv<true>));
-    kernels->Add(type, {"cudnn", BindConv<false>});
+    kernels->Add(type, AnyLayout("cudnn", BindConv<false>));
     kernels->Add(type + "_grad", AnyLayout("cudnn", BindConvGrad<true>));
-    kernels->Add(type + "_grad", {"cudnn", BindConvGrad<false>});
+    kernels->Add(type + "_grad", AnyLayout("cudnn", BindConvGrad<false>));
   }
-  kernels->Add("fused_conv2d", {"cudnn", BindFused});
+  kernels->Add("fused_conv2d", AnyLayout("cudnn", BindFused<true>));
+  kernels->Add("fused_conv2d", AnyLayout("cudnn", BindFused<false>));
 }
 
 }  // namespace pd::cuda

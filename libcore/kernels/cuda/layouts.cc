@@ -9,7 +9,9 @@
 namespace pd::cuda {
 
 LayoutPtr ChannelsLast(const Shape& shape) {
-  return shape.size() == 4 ? PermutedLayout(shape, {0, 2, 3, 1}) : nullptr;
+  if (shape.size() == 4) return PermutedLayout(shape, {0, 2, 3, 1});
+  if (shape.size() == 5) return PermutedLayout(shape, {0, 2, 3, 4, 1});
+  return nullptr;
 }
 
 std::vector<int64_t> StridesIn(const LayoutPtr& layout, const Shape& shape) {

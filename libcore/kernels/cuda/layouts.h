@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts on a device: convolutions of halves want channels last, what works on
-// elements takes any. There are no other layouts, and no padding.
+// Layouts on a device: convolutions on tensor cores want channels last, what
+// works on elements takes any. There are no other layouts, and no padding.
 #ifndef PD_LIBCORE_KERNELS_CUDA_LAYOUTS_H_
 #define PD_LIBCORE_KERNELS_CUDA_LAYOUTS_H_
 
@@ -15,8 +15,9 @@
 
 namespace pd::cuda {
 
-/// Of [batch, channels, height, width], and of filters: channels lie last. Null
-/// where that is row-major, and for other ranks.
+/// Of [batch, channels, height, width] or [batch, channels, depth, height,
+/// width], and of filters: channels lie last. Null where that is row-major, and
+/// for other ranks.
 LayoutPtr ChannelsLast(const Shape& shape);
 
 /// Elements between neighbours of each dimension.
