@@ -3,6 +3,7 @@
 // PaddlePaddle's goldens, beside the CPU's references, which these have proved.
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "tests/device/device_plan.h"
 #include "tests/ops/compare.h"
 
@@ -17,13 +18,13 @@ class DeviceSizes : public DevicePlan {
     feeds_.clear();
     fetches_.clear();
   }
-  // Numbers between -1.2 and 1.2 that differ and follow no pattern.
-  void Feed(const std::string& name, Shape shape) {
+  // Numbers between -1.2 and 1.2 that differ and follow no pattern, and more.
+  void Feed(const std::string& name, Shape shape, float more = 0) {
     Var(name, DType::kFloat32, shape);
     std::vector<float> numbers;
     for (int64_t i = 0; i < NumElements(shape); ++i)
-      numbers.push_back(1.2f *
-                        std::sin(static_cast<float>(i * i % 7919) * 0.37f));
+      numbers.push_back(
+          more + 1.2f * std::sin(static_cast<float>(i * i % 7919) * 0.37f));
     specs_.push_back({name, DType::kFloat32, shape});
     feeds_.push_back(Floats(numbers, std::move(shape)));
   }
@@ -35,6 +36,20 @@ class DeviceSizes : public DevicePlan {
     Var(name, DType::kInt64, shape);
     specs_.push_back({name, DType::kInt64, shape});
     feeds_.push_back(MakeArray<int64_t>(shape, ids));
+  }
+  // The same of another type, by a cast.
+  std::string Feed(const std::string& name, Shape shape, DType dtype) {
+    if (dtype == DType::kFloat32) {
+      Feed(name, shape);
+      return name;
+    }
+    const std::string cast = name + "_cast";
+    Feed(name, shape);
+    Var(cast, dtype, shape);
+    OpDesc* op = Op("cast", name, cast);
+    op->attrs["in_dtype"] = static_cast<int32_t>(DType::kFloat32);
+    op->attrs["out_dtype"] = static_cast<int32_t>(dtype);
+    return cast;
   }
   void Out(OpDesc* op, const std::string& slot, DType dtype, Shape shape) {
     Var(slot, dtype, std::move(shape));
@@ -289,6 +304,127 @@ TEST_F(DeviceSizes, LinesHaveACrossEntropy) {
     ExpectTheCpus();
   }
 }
+// Where channels lie, how many they are, and how many elements each has decide
+// how many numbers a thread reads at once, and how many blocks there are.
+class DeviceNorms : public DeviceSizes,
+                    public testing::WithParamInterface<DType> {
+ protected:
+  // A rounding of a half; sums in another order.
+  double Tolerance() const {
+    return GetParam() == DType::kFloat32   ? 1e-4
+           : GetParam() == DType::kFloat16 ? 0x1p-9
+                                           : 0x1p-6;
+  }
+
+  void BatchNorm(const Shape& shape, const std::string& layout) {
+    const int64_t channels = layout == "NHWC" ? shape.back() : shape[1];
+    StartAnew();
+    const std::string x = Feed("X", shape, GetParam());
+    for (const char* name : {"Scale", "Bias", "Mean", "Variance"})
+      Feed(name, {channels});
+    OpDesc* op = Op("batch_norm");
+    op->SetInput("X", {x});
+    for (const char* name : {"Scale", "Bias", "Mean", "Variance"})
+      op->SetInput(name, {name});
+    op->attrs["data_layout"] = layout;
+    Out(op, "Y", GetParam(), shape);
+    for (const char* name :
+         {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"})
+      Out(op, name, DType::kFloat32, {channels});
+    ExpectTheCpus(Tolerance());
+  }
+
+  void BatchNormGrad(const Shape& shape, const std::string& layout) {
+    const int64_t channels = layout == "NHWC" ? shape.back() : shape[1];
+    StartAnew();
+    const std::string x = Feed("X", shape, GetParam());
+    const std::string dy = Feed("Y@GRAD", shape, GetParam());
+    for (const char* name : {"Scale", "Bias", "SavedMean", "SavedVariance"})
+      Feed(name, {channels});
+    OpDesc* op = Op("batch_norm_grad");
+    op->SetInput("X", {x});
+    op->SetInput("Y@GRAD", {dy});
+    for (const char* name : {"Scale", "Bias", "SavedMean", "SavedVariance"})
+      op->SetInput(name, {name});
+    op->attrs["data_layout"] = layout;
+    Out(op, "X@GRAD", GetParam(), shape);
+    Out(op, "Scale@GRAD", DType::kFloat32, {channels});
+    Out(op, "Bias@GRAD", DType::kFloat32, {channels});
+    ExpectTheCpus(Tolerance());
+  }
+
+  void LayerNorm(int64_t rows, int64_t n) {
+    StartAnew();
+    const std::string x = Feed("X", {rows, n}, GetParam());
+    Feed("Scale", {n});
+    Feed("Bias", {n});
+    OpDesc* op = Op("layer_norm");
+    op->SetInput("X", {x});
+    op->SetInput("Scale", {"Scale"});
+    op->SetInput("Bias", {"Bias"});
+    op->attrs["begin_norm_axis"] = int32_t{1};
+    Out(op, "Y", GetParam(), {rows, n});
+    Out(op, "Mean", DType::kFloat32, {rows});
+    Out(op, "Variance", DType::kFloat32, {rows});
+    ExpectTheCpus(Tolerance());
+  }
+
+  void LayerNormGrad(int64_t rows, int64_t n) {
+    StartAnew();
+    const std::string x = Feed("X", {rows, n}, GetParam());
+    const std::string dy = Feed("Y@GRAD", {rows, n}, GetParam());
+    Feed("Scale", {n});
+    Feed("Bias", {n});
+    Feed("Mean", {rows});
+    Feed("Variance", {rows}, 2);
+    OpDesc* op = Op("layer_norm_grad");
+    op->SetInput("X", {x});
+    op->SetInput("Y@GRAD", {dy});
+    for (const char* name : {"Scale", "Bias", "Mean", "Variance"})
+      op->SetInput(name, {name});
+    op->attrs["begin_norm_axis"] = int32_t{1};
+    Out(op, "X@GRAD", GetParam(), {rows, n});
+    Out(op, "Scale@GRAD", DType::kFloat32, {n});
+    Out(op, "Bias@GRAD", DType::kFloat32, {n});
+    ExpectTheCpus(Tolerance());
+  }
+};
+
+TEST_P(DeviceNorms, BatchNormIsTheCpus) {
+  for (const auto& [shape, layout] :
+       std::vector<std::pair<Shape, std::string>>{{{2, 3, 9, 9}, "NCHW"},
+                                                  {{3, 8, 10, 10}, "NCHW"},
+                                                  {{2, 20, 7}, "NCHW"},
+                                                  {{2, 2, 64, 65}, "NCHW"},
+                                                  {{1, 2048, 3, 3}, "NCHW"},
+                                                  {{7, 64}, "NCHW"},
+                                                  {{130, 20}, "NCHW"},
+                                                  {{2, 9, 9, 3}, "NHWC"},
+                                                  {{5, 7, 9, 8}, "NHWC"},
+                                                  {{2, 5, 7, 20}, "NHWC"},
+                                                  {{2, 30, 31, 64}, "NHWC"},
+                                                  {{1, 3, 11, 2048}, "NHWC"}}) {
+    SCOPED_TRACE(layout + " " + ToString(shape));
+    BatchNorm(shape, layout);
+    BatchNormGrad(shape, layout);
+  }
+}
+
+TEST_P(DeviceNorms, LayerNormIsTheCpus) {
+  for (const auto& [rows, n] : std::vector<std::pair<int64_t, int64_t>>{
+           {8, 8}, {1, 3}, {300, 256}, {70, 768}, {33, 1001}, {2, 20000}}) {
+    SCOPED_TRACE(absl::StrCat(rows, " rows of ", n));
+    LayerNorm(rows, n);
+    LayerNormGrad(rows, n);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DeviceNorms,
+                         testing::Values(DType::kFloat32, DType::kFloat16,
+                                         DType::kBFloat16),
+                         [](const auto& info) {
+                           return std::string(Name(info.param));
+                         });
 
 }  // namespace
 }  // namespace pd

@@ -128,6 +128,17 @@ struct CastArgs {
   int32_t truncates;  ///< to halves; else to the nearest
 };
 
+/// A matrix that lies row by row, in `chunks` parts of `chunk` rows, of which a
+/// block takes `across` times `width` columns (columns.h).
+struct ColumnGrid {
+  int64_t rows, columns, chunk, chunks;
+  int32_t across;  ///< threads beside each other, a power of two
+  int32_t width;   ///< columns of a thread: 1, 4 or 8
+};
+
+/// Packs of a row of layer_norm that a thread keeps, of all tensors together.
+inline constexpr int kRowPacks = 4;
+
 /// layer_norm over rows of n elements, and its gradients.
 template <typename T>
 struct NormArgsOf {
@@ -135,17 +146,19 @@ struct NormArgsOf {
   NumbersOut<T> y;     ///< of the gradients: dx
   T *mean, *variance;  ///< of the gradients: inputs
   NumbersOut<T> dscale, dbias;
+  T* parts;  ///< of dscale and dbias: a row of each for a chunk
   int64_t rows, n;
   T epsilon;
+  int32_t lanes;  ///< threads of a row: a power of two
+  int32_t width;  ///< numbers that a thread takes at once: 1 or 4
+  ColumnGrid grid;
 };
 using NormArgs = NormArgsOf<float>;
 
-/// Elements of a channel that a block takes, or, where channels are last, a
-/// thread, whose neighbours take the neighbouring channels.
-inline constexpr uint32_t kChannelChunk = 8192, kLastChunk = 128;
-
-/// Channels of `count` elements each, in `chunks` parts of `chunk`: element i
-/// is position i % positions of image i / positions.
+/// Channels of `count` elements each: element i is position i % positions of
+/// image i / positions. Where channels are last, they are the grid's columns;
+/// else a block takes a chunk of the elements of a channel, its threads
+/// `grid.width` of them at once.
 template <typename T>
 struct ChannelArgsOf {
   NumbersIn<T> x, dy;
@@ -154,8 +167,8 @@ struct ChannelArgsOf {
   T *mean_out, *variance_out, *saved_mean, *saved_inverse;
   T *dscale, *dbias;
   T* parts;  ///< two numbers a chunk
-  int64_t channels, chunks, count, positions;
-  uint32_t chunk;
+  int64_t channels, count, positions;
+  ColumnGrid grid;
   int32_t last;  ///< channels are
   T epsilon, keep;
   int32_t inverted;  ///< `variance` is 1 / sqrt(variance + epsilon)

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/column_grid.h"
 #include "libcore/kernels/cuda/layouts.h"
+#include "libcore/kernels/cuda/packs.h"
 #include "libcore/ops/common/check.h"
 
 namespace pd::cuda {
@@ -12,6 +14,22 @@ namespace {
 
 bool IsLastInProgram(const OpDesc& op, const Shape& shape) {
   return shape.size() > 2 && op.Attr<std::string>("data_layout") == "NHWC";
+}
+
+// Parts of a channel whose elements are not beside those of others: a block has
+// a few numbers for each thread at least, and many where there are many.
+template <typename T>
+ColumnGrid ChunksOf(const ChannelArgsOf<T>& a) {
+  constexpr int64_t kBlocks = 2048, kLeast = 2048, kMost = 16384, kBatch = 1024;
+  const int64_t busy = a.count * a.channels / kBlocks;
+  const int64_t most = std::clamp(busy, kLeast, kMost);
+  ColumnGrid g{a.count, a.channels, 0, (a.count + most - 1) / most, 1, 1};
+  const int64_t batches =
+      (a.count + g.chunks * kBatch - 1) / (g.chunks * kBatch);
+  g.chunk = batches * kBatch;
+  g.chunks = (a.count + g.chunk - 1) / g.chunk;
+  if (std::is_same_v<T, float> && a.positions % 4 == 0) g.width = 4;
+  return g;
 }
 
 // X as channels; `constant` is set where the running statistics are used.
@@ -26,13 +44,14 @@ absl::StatusOr<ChannelArgsOf<T>> ReadChannels(const BindContext& context,
   a.channels = last ? shape.back() : shape[1];
   a.positions = last ? NumElements(shape, 1, shape.size() - 1)
                      : NumElements(shape, 2, shape.size());
-  a.last = last || x.layout() != nullptr;
-  a.chunk = a.last ? kLastChunk : kChannelChunk;
-  const int64_t count = shape[0] * a.positions;
-  if (count < 1 || count > INT32_MAX || a.channels < 1)
-    return Unimplemented("%d elements of a channel", count);
-  a.count = count;
-  a.chunks = (a.count + a.chunk - 1) / a.chunk;
+  a.last = last || x.layout() != nullptr || a.positions == 1;
+  a.count = shape[0] * a.positions;
+  if (a.count < 1 || a.count > INT32_MAX || a.channels < 1)
+    return Unimplemented("%d elements of a channel", a.count);
+  const bool packs = std::is_same_v<T, float> && a.channels % 8 == 0;
+  a.grid = a.last ? GridOf(a.count, a.channels, packs ? 8 : 1) : ChunksOf(a);
+  if (a.channels > INT32_MAX / a.grid.chunks)
+    return Unimplemented("%d channels", a.channels);
   a.epsilon = T{op.Attr<float>("epsilon")};
   a.keep = T{op.Attr<float>("momentum")};
   a.constant =
@@ -61,17 +80,41 @@ absl::Status AskForImages(BindContext* context,
   return absl::OkStatus();
 }
 
-// A block for each chunk, or a thread.
+// Whether numbers can be loaded by 16 bytes wherever the grid's packs begin.
+template <typename T>
+bool HasPacks(const ChannelArgsOf<T>& a) {
+  if constexpr (std::is_same_v<T, float>) {
+    bool aligned = true;
+    for (const T* numbers : std::initializer_list<const T*>{
+             a.scale, a.bias, a.mean, a.variance, a.dscale, a.dbias})
+      aligned &= IsAligned<8>(numbers, NumberType::kFloat32);
+    return aligned && IsAligned<8>(a.x) && IsAligned<8>(a.dy) &&
+           IsAligned<8>(a.y);
+  }
+  return false;
+}
+
+// A block for each chunk of a channel, or of a tile of channels.
 template <typename T>
 absl::Status StartChunks(const Starter<ChannelArgsOf<T>>& start,
-                         const ChannelArgsOf<T>& args) {
-  const int64_t chunks = args.channels * args.chunks;
-  return args.last ? start.Elements(chunks, args) : start.Items(chunks, args);
+                         ChannelArgsOf<T> args) {
+  ColumnGrid& g = args.grid;
+  if (!HasPacks(args)) g = WithoutPacks(g);
+  return start.Blocks((args.last ? TilesOf(g) : args.channels) * g.chunks,
+                      args);
+}
+
+// A block for each channel.
+template <typename T>
+absl::Status StartJoin(const Starter<ChannelArgsOf<T>>& start,
+                       const ChannelArgsOf<T>& args) {
+  return start.Blocks(args.channels, args,
+                      args.grid.chunks <= kWarp ? kWarp : kThreads);
 }
 
 template <typename T>
 Tensor* PartsOf(BindContext* context, const ChannelArgsOf<T>& a) {
-  return context->Scratch(static_cast<size_t>(a.channels * a.chunks) * 2 *
+  return context->Scratch(static_cast<size_t>(a.channels * a.grid.chunks) * 2 *
                           sizeof(T));
 }
 
@@ -147,7 +190,7 @@ absl::StatusOr<Step> BindBatchNormOf(BindContext* context,
     run.saved_mean = At<T>(saved_mean);
     run.saved_inverse = At<T>(saved_inverse);
     PD_RETURN_IF_ERROR(StartChunks(parts, run));
-    PD_RETURN_IF_ERROR(join.Items(run.channels, run));
+    PD_RETURN_IF_ERROR(StartJoin(join, run));
     run.mean = run.saved_mean;
     run.variance = run.saved_inverse;
     run.inverted = 1;
@@ -205,7 +248,7 @@ absl::StatusOr<Step> BindBatchNormGradOf(BindContext* context,
     run.dbias = At<T>(dbias);
     run.parts = At<T>(room);
     PD_RETURN_IF_ERROR(StartChunks(parts, run));
-    PD_RETURN_IF_ERROR(join.Items(run.channels, run));
+    PD_RETURN_IF_ERROR(StartJoin(join, run));
     return dx != nullptr ? StartChunks(by_x, run) : absl::OkStatus();
   });
 }

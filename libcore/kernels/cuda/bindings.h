@@ -26,7 +26,7 @@
 
 namespace pd::cuda {
 
-inline constexpr int kThreads = 256;
+inline constexpr int kThreads = kSmallBlock;
 
 /// Starts one kernel with arguments that are known when it runs.
 template <typename Args>
@@ -51,8 +51,9 @@ class Starter {
     constexpr int64_t kMostBlocks = 1 << 20;
     return Blocks(std::min(n, kMostBlocks), args);
   }
-  absl::Status Blocks(int64_t blocks, const Args& args) const {
-    return device_->Launch(kernel_, blocks, kThreads, &args);
+  absl::Status Blocks(int64_t blocks, const Args& args,
+                      int threads = kThreads) const {
+    return device_->Launch(kernel_, blocks, threads, &args);
   }
 
  private:

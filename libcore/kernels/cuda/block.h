@@ -13,31 +13,41 @@
 
 #ifdef __CUDACC__
 #define PD_DEVICE __device__ __forceinline__
-#define PD_SHARED __shared__  // memory of the block
+#define PD_UNROLL _Pragma("unroll")
+#define PD_KEEP_LOOP _Pragma("unroll 1")
 #else
 #include <array>
+#include <cstdlib>
 #define PD_DEVICE inline
-#define PD_SHARED
+#define PD_UNROLL
+#define PD_KEEP_LOOP
 #endif
 
 namespace pd::cuda {
 
 inline constexpr int kMostThreads = 1024;
 inline constexpr int kWarp = 32;
+/// The most threads of a kernel that is declared by PD_SMALL_KERNEL.
+inline constexpr int kSmallBlock = 256;
 
 /// A variable of each thread.
 template <typename T>
 class PerThread {
  public:
 #ifdef __CUDACC__
+  PD_DEVICE PerThread() {}
   PD_DEVICE explicit PerThread(T value) : value_(value) {}
   PD_DEVICE T& operator[](int) { return value_; }
 
  private:
   T value_;
 #else
+  PerThread() = default;
   explicit PerThread(T value) { values_.fill(value); }
   T& operator[](int thread) { return values_[static_cast<size_t>(thread)]; }
+  const T& operator[](int thread) const {
+    return values_[static_cast<size_t>(thread)];
+  }
 
  private:
   std::array<T, kMostThreads> values_;
@@ -52,6 +62,11 @@ class Block {
   PD_DEVICE int64_t blocks() const { return gridDim.x; }
   PD_DEVICE int threads() const { return static_cast<int>(blockDim.x); }
 
+  /// f(thread) for every thread, whose results no other thread reads.
+  template <typename F>
+  PD_DEVICE void EachAlone(F f) const {
+    f(static_cast<int>(threadIdx.x));
+  }
   /// f(thread) for every thread, then a barrier.
   template <typename F>
   PD_DEVICE void Each(F f) const {
@@ -65,6 +80,10 @@ class Block {
   int64_t blocks() const { return blocks_; }
   int threads() const { return threads_; }
 
+  template <typename F>
+  void EachAlone(F f) const {
+    Each(f);
+  }
   template <typename F>
   void Each(F f) const {
     for (int thread = 0; thread < threads_; ++thread) f(thread);
@@ -114,6 +133,27 @@ class Block {
 #endif
   }
 
+  /// Gives each thread op over the values of its group, `size` neighbours: all
+  /// threads of the block, or a power of two of at most kWarp.
+  template <typename T, typename Op>
+  PD_DEVICE void ReduceGroups(PerThread<T>* values, int size, Op op) const {
+    if (size > kWarp) {
+      const T result = Reduce(values, op);
+      EachAlone([&](int thread) { (*values)[thread] = result; });
+      return;
+    }
+    for (int distance = size / 2; distance > 0; distance /= 2) {
+#ifdef __CUDACC__
+      T& value = (*values)[0];
+      value = op(value, __shfl_xor_sync(0xffffffffu, value, distance));
+#else
+      const PerThread<T> before = *values;
+      for (int i = 0; i < threads_; ++i)
+        (*values)[i] = op(before[i], before[i ^ distance]);
+#endif
+    }
+  }
+
 #ifndef __CUDACC__
  private:
   int64_t index_, blocks_;
@@ -123,20 +163,36 @@ class Block {
 
 }  // namespace pd::cuda
 
+/// PD_SHARED(T, name, count): an array of the block; its threads see what
+/// others wrote before a barrier.
+///
 /// PD_KERNEL(name, Body, Args): the kernel `name`, which the host starts by
 /// that name with an Args; Body::Run(block, args) is what a block does.
+/// PD_SMALL_KERNEL: one whose threads, kSmallBlock at most, may have 85
+/// registers instead of 64.
 #ifdef __CUDACC__
-#define PD_KERNEL(name, Body, Args)                                    \
-  extern "C" __global__ void __launch_bounds__(pd::cuda::kMostThreads) \
-      name(const __grid_constant__ Args args) {                        \
-    Body::Run(pd::cuda::Block(), args);                                \
+#define PD_SHARED(T, name, count) __shared__ T name[count]
+#define PD_BOUNDED_KERNEL(name, Body, Args, ...)            \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__) \
+      name(const __grid_constant__ Args args) {             \
+    Body::Run(pd::cuda::Block(), args);                     \
   }
+#define PD_KERNEL(name, Body, Args) \
+  PD_BOUNDED_KERNEL(name, Body, Args, pd::cuda::kMostThreads)
+#define PD_SMALL_KERNEL(name, Body, Args) \
+  PD_BOUNDED_KERNEL(name, Body, Args, pd::cuda::kSmallBlock, 3)
 #else
-#define PD_KERNEL(name, Body, Args)                          \
+#define PD_SHARED(T, name, count) T name[count]
+#define PD_SMALL_KERNEL(name, Body, Args) \
+  PD_BOUNDED_KERNEL(name, Body, Args, pd::cuda::kSmallBlock)
+#define PD_KERNEL(name, Body, Args) \
+  PD_BOUNDED_KERNEL(name, Body, Args, pd::cuda::kMostThreads)
+#define PD_BOUNDED_KERNEL(name, Body, Args, most)            \
   extern "C" {                                               \
   extern const size_t name##_bytes;                          \
   const size_t name##_bytes = sizeof(Args);                  \
   void name(const void* args, int64_t blocks, int threads) { \
+    if (threads > most) std::abort();                        \
     for (int64_t i = 0; i < blocks; ++i)                     \
       Body::Run(pd::cuda::Block(i, blocks, threads),         \
                 *static_cast<const Args*>(args));            \

@@ -393,7 +393,7 @@ struct ReduceByColumn {
       const int64_t first = part * p.part_size;
       const int64_t last =
           first + p.part_size < p.m ? first + p.part_size : p.m;
-      PD_SHARED T results[kMostThreads];
+      PD_SHARED(T, results, kMostThreads);
       block.Each([&](int thread) {
         const int64_t i = column + thread % kWarp;
         T result = Op::kNothing;

@@ -12,12 +12,6 @@
 
 #include "libcore/kernels/cuda/low_precision.h"
 
-#ifdef __CUDACC__
-#define PD_UNROLL _Pragma("unroll")
-#else
-#define PD_UNROLL
-#endif
-
 namespace pd::cuda {
 
 /// W numbers to compute with: 1, 4 or 8.
@@ -212,6 +206,13 @@ PD_DEVICE void StorePack(double* out, int64_t i, const Pack<double, W>& pack) {
 template <int W, typename In>
 PD_DEVICE auto LoadPack(const In& in, int64_t i) {
   return Unpack(in, LoadRaw<W>(in, i));
+}
+
+template <int W>
+PD_DEVICE Pack<float, W> LoadPack(const float* in, int64_t i) {
+  FloatsIn floats;
+  floats.at = in;
+  return LoadPack<W>(floats, i);
 }
 
 }  // namespace pd::cuda
