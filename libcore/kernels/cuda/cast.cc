@@ -37,7 +37,7 @@ absl::StatusOr<Step> BindCast(BindContext* context, DeviceBinding* binding) {
     run.from = x->raw();
     run.to = out->raw();
     run.n = x->size();
-    return start.Elements(run.n, run);
+    return start.Elements(floats ? Packs(run.n) : run.n, run);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/packs.h"
 #include "libcore/kernels/cuda/update_arguments.h"
 
 namespace pd::cuda {
@@ -19,10 +20,36 @@ PD_DEVICE void StoreNumber(const CastArgs& p, int64_t i, float value) {
     StoreFloat(p.to_type, p.to, i, value);
 }
 
+// A number that was truncated is one of its type: storing rounds it no more.
+PD_DEVICE float TruncatedTo(NumberType type, float value) {
+  return type == NumberType::kFloat16 ? FromFloat16(ToTruncatedFloat16(value))
+         : type == NumberType::kBFloat16
+             ? FromBFloat16(ToTruncatedBFloat16(value))
+             : value;
+}
+
 struct CastFloats {
   PD_DEVICE static void Run(const Block& block, const CastArgs& p) {
-    block.Spread(p.n, [&](int64_t i) {
-      StoreNumber(p, i, LoadFloat(p.from_type, p.from, i));
+    FloatsIn from;
+    from.at = p.from;
+    from.type = p.from_type;
+    FloatsOut to;
+    to.at = p.to;
+    to.type = p.to_type;
+    const int64_t packs =
+        IsAligned<kPack>(from) && IsAligned<kPack>(to) ? p.n / kPack : 0;
+    block.Spread(packs, [&](int64_t i) {
+      auto pack = LoadPack<kPack>(from, i * kPack);
+      if (p.truncates) {
+        PD_UNROLL
+        for (int j = 0; j < kPack; ++j)
+          pack[j] = TruncatedTo(p.to_type, pack[j]);
+      }
+      StorePack(to, i * kPack, pack);
+    });
+    const int64_t first = packs * kPack;
+    block.Spread(p.n - first, [&](int64_t i) {
+      StoreNumber(p, first + i, from[first + i]);
     });
   }
 };
