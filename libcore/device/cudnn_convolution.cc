@@ -101,8 +101,11 @@ class Bound : public BoundConvolution {
     demands.exact = c_.dtype == DType::kFloat32 && !c_.tf32;
     demands.deterministic = c_.deterministic;
     demands.most_workspace = c_.most_workspace;
-    if (c_.exhaustive && ChooseByTrying(key, demands)) return absl::OkStatus();
-    return plan_.Choose(demands, "a convolution");
+    if (!c_.exhaustive || !ChooseByTrying(key, demands))
+      PD_RETURN_IF_ERROR(plan_.Choose(demands, "a convolution"));
+    LogDebug("engine %d, number %d of those that cuDNN recommends, for %s",
+             plan_.engine().number, plan_.engine().position, key);
+    return absl::OkStatus();
   }
 
   size_t workspace() const override { return plan_.workspace(); }

@@ -130,6 +130,7 @@ class GraphPlan {
                                        const EngineDemands& demands) const;
   void Take(GraphEngine engine) { engine_ = std::move(engine); }
 
+  const GraphEngine& engine() const { return *engine_; }
   size_t workspace() const { return engine_->workspace; }
   /// On the device's stream; `pointers` of the tensors with these ids.
   absl::Status Run(const std::vector<int64_t>& ids,

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "libcore/base/file.h"
+#include "libcore/base/log.h"
 #include "libcore/device/choice_cache.h"
 #include "libcore/kernels/cuda/place.h"
 #include "tests/device/fake_driver.h"
@@ -115,6 +116,16 @@ TEST_F(CudnnSearch, TheOneThatRanFastestIsTakenAndKept) {
   EXPECT_EQ(runs_, 0);
   c_.exhaustive = false;
   EXPECT_EQ(Choose(), kGreedy);
+}
+
+TEST_F(CudnnSearch, SaysWhichOneItTakes) {
+  SetLogLevel(LogLevel::kDebug);
+  Choose();
+  SetLogLevel(LogLevel::kInfo);
+  EXPECT_TRUE(absl::StartsWith(
+      said_,
+      "engine 14, number 64 of those that cuDNN recommends, for Fake GPU 0; "))
+      << said_;
 }
 
 TEST_F(CudnnSearch, WhatIsTakenFitsAndIsDeterministic) {
