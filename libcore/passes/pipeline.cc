@@ -37,7 +37,7 @@ const std::vector<Pass>& AllPasses() {
       {"fuse_conv_residual", FuseConvResidual, OnGpu::kWithoutGradients,
        InBlocks::kAll, false,
        "after fuse_conv_bias_act: it reads fused_conv2d"},
-      {"fuse_batch_norm_act", FuseBatchNormAct, OnGpu::kNever, InBlocks::kAll,
+      {"fuse_batch_norm_act", FuseBatchNormAct, OnGpu::kAlways, InBlocks::kAll,
        true, "after fold_batch_norms, which leaves no norm to fuse"},
       {"fuse_attention", FuseAttention, OnGpu::kWithoutGradients,
        InBlocks::kAll, true,

@@ -30,6 +30,7 @@ CASES = {
     ("resnet18_cifar", "train", 512, "tf32"): 1.1,
     ("lstm_lm", "train", 20, "tf32"): 2,
     ("lenet_mnist", "train", 64, "tf32"): 2,
+    ("transformer_small", "train", 32, "tf32"): 1.1,
     ("resnet50_imagenet", "infer", 1, "tf32"): 1.1,
     ("bert_base_seq128", "infer", 1, "tf32"): 1.1,
     ("simplenet_amp", "train", 2048, "float32"): None,

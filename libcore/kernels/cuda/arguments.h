@@ -173,6 +173,7 @@ struct ChannelArgsOf {
   T epsilon, keep;
   int32_t inverted;  ///< `variance` is 1 / sqrt(variance + epsilon)
   int32_t constant;  ///< mean and variance are not of x
+  T top;             ///< of kernels with a ReLU: where it ends; 0: nowhere
 };
 using ChannelArgs = ChannelArgsOf<float>;
 

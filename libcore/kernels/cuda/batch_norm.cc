@@ -32,6 +32,19 @@ ColumnGrid ChunksOf(const ChannelArgsOf<T>& a) {
   return g;
 }
 
+// The suffix of kernels with the op's activation, which is "" or a ReLU.
+absl::StatusOr<std::string> ActivationOf(const OpDesc& op) {
+  const auto act = op.AttrOr<std::string>("act_type", "");
+  if (act.empty()) return std::string();
+  if (act == "relu" || act == "relu6") return std::string("_relu");
+  return Unimplemented("the activation '%s'", act);
+}
+float TopOf(const OpDesc& op) {
+  return op.AttrOr<std::string>("act_type", "") == "relu6"
+             ? op.Attr<float>("fuse_alpha")
+             : 0.0f;
+}
+
 // X as channels; `constant` is set where the running statistics are used.
 template <typename T>
 absl::StatusOr<ChannelArgsOf<T>> ReadChannels(const BindContext& context,
@@ -54,6 +67,7 @@ absl::StatusOr<ChannelArgsOf<T>> ReadChannels(const BindContext& context,
     return Unimplemented("%d channels", a.channels);
   a.epsilon = T{op.Attr<float>("epsilon")};
   a.keep = T{op.Attr<float>("momentum")};
+  a.top = T{TopOf(op)};
   a.constant =
       op.Attr<bool>("use_global_stats") ||
       (op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics"));
@@ -160,8 +174,9 @@ absl::StatusOr<Step> BindBatchNormOf(BindContext* context,
                       Start::Find(binding, KernelFor<T>("norm_parts")));
   PD_ASSIGN_OR_RETURN(const auto join,
                       Start::Find(binding, KernelFor<T>("norm_join")));
+  PD_ASSIGN_OR_RETURN(const std::string act, ActivationOf(context->op()));
   PD_ASSIGN_OR_RETURN(const auto apply,
-                      Start::Find(binding, KernelFor<T>("norm_apply")));
+                      Start::Find(binding, KernelFor<T>("norm_apply" + act)));
   Tensor* const room = args.constant ? nullptr : PartsOf(context, args);
   if (!args.constant) {
     saved_mean = OrScratch<T>(context, saved_mean, args.channels);
@@ -227,12 +242,21 @@ absl::StatusOr<Step> BindBatchNormGradOf(BindContext* context,
   if (mean == nullptr || variance == nullptr)
     return Unimplemented("no statistics");
   using Start = Starter<ChannelArgsOf<T>>;
-  PD_ASSIGN_OR_RETURN(const auto parts,
-                      Start::Find(binding, KernelFor<T>("norm_grad_parts")));
+  PD_ASSIGN_OR_RETURN(const std::string act, ActivationOf(context->op()));
+  Tensor* bias = nullptr;
+  if (!act.empty()) {
+    bias = context->Input("Bias");
+    PD_RETURN_IF_ERROR(ExpectChannels<T>(*context, args.channels, {"Bias"}));
+    if (bias == nullptr) return Unimplemented("no bias");
+    if (Tensor* y = context->Input("Y")) context->NoBuffer(y);
+  }
+  PD_ASSIGN_OR_RETURN(
+      const auto parts,
+      Start::Find(binding, KernelFor<T>("norm_grad_parts" + act)));
   PD_ASSIGN_OR_RETURN(const auto join,
                       Start::Find(binding, KernelFor<T>("norm_grad_join")));
   PD_ASSIGN_OR_RETURN(const auto by_x,
-                      Start::Find(binding, KernelFor<T>("norm_grad_x")));
+                      Start::Find(binding, KernelFor<T>("norm_grad_x" + act)));
   Tensor* const room = PartsOf(context, args);
   dscale = OrScratch<T>(context, dscale, args.channels);
   dbias = OrScratch<T>(context, dbias, args.channels);
@@ -241,6 +265,7 @@ absl::StatusOr<Step> BindBatchNormGradOf(BindContext* context,
     run.x = Read<T>(x);
     run.dy = Read<T>(dy);
     run.scale = At<T>(scale);
+    run.bias = At<T>(bias);
     run.mean = At<T>(mean);
     run.variance = At<T>(variance);
     run.y = Write<T>(dx);
@@ -263,8 +288,10 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context,
 }  // namespace
 
 void AddBatchNorm(KernelTable* kernels) {
-  kernels->Add("batch_norm", AnyLayout("cuda", BindBatchNorm));
-  kernels->Add("batch_norm_grad", AnyLayout("cuda", BindBatchNormGrad));
+  for (const std::string type : {"batch_norm", "fused_batch_norm_act"}) {
+    kernels->Add(type, AnyLayout("cuda", BindBatchNorm));
+    kernels->Add(type + "_grad", AnyLayout("cuda", BindBatchNormGrad));
+  }
 }
 
 }  // namespace pd::cuda

@@ -206,13 +206,41 @@ struct Moments : Numbers<T, 2 * C + 1> {
   }
 };
 
-// The sums of dy, and of dy times what x differs from its mean, of C channels.
+// y before its activation, for C channels from c on.
 template <typename T, int C>
-struct GradSums : Numbers<T, 2 * C> {
+struct Line {
+  PD_DEVICE Line() {}
+  PD_DEVICE Line(const ChannelArgsOf<T>& p, int64_t c)
+      : mean(LoadPack<C>(p.mean, c)),
+        factor(ChannelsOf<C, T>(p.scale, c, 1)),
+        shift(ChannelsOf<C, T>(p.bias, c, 0)) {
+    const Pack<T, C> inverse = InversesOf<C>(p, c);
+    PD_UNROLL
+    for (int j = 0; j < C; ++j) factor[j] *= inverse[j];
+  }
+  PD_DEVICE T At(T x, int c) const {
+    return (x - mean[c]) * factor[c] + shift[c];
+  }
+  // dy, or 0 where the ReLU lets no gradient through. y is not read: computing
+  // it anew is quicker.
+  PD_DEVICE T Gated(const ChannelArgsOf<T>& p, T x, T dy, int c) const {
+    const T y = At(x, c);
+    return y > 0 && !(p.top > 0 && y >= p.top) ? dy : T(0);
+  }
+
+  Pack<T, C> mean, factor, shift;
+};
+
+// The sums of dy, and of dy times what x differs from its mean, of C channels.
+template <typename T, int C, bool kRelu>
+struct GradSumsOf : Numbers<T, 2 * C> {
   static constexpr int kTensors = 2;
 
   PD_DEVICE void Start(const ChannelArgsOf<T>& p, int64_t c) {
-    mean = LoadPack<C>(p.mean, c);
+    if constexpr (kRelu)
+      line = Line<T, C>(p, c);
+    else
+      line.mean = LoadPack<C>(p.mean, c);
   }
   template <int W, int U>
   PD_DEVICE void Add(const ChannelArgsOf<T>& p, const int64_t (&places)[U]) {
@@ -223,12 +251,13 @@ struct GradSums : Numbers<T, 2 * C> {
       PD_UNROLL
       for (int j = 0; j < W; ++j) {
         const int c = C == 1 ? 0 : j;
-        this->at[c] += dy[j];
-        this->at[C + c] += dy[j] * (x[j] - mean[c]);
+        const T d = kRelu ? line.Gated(p, x[j], dy[j], c) : dy[j];
+        this->at[c] += d;
+        this->at[C + c] += d * (x[j] - line.mean[c]);
       }
     }
   }
-  PD_DEVICE void Join(const GradSums& other) {
+  PD_DEVICE void Join(const GradSumsOf& other) {
     PD_UNROLL
     for (int j = 0; j < 2 * C; ++j) this->at[j] += other[j];
   }
@@ -237,8 +266,12 @@ struct GradSums : Numbers<T, 2 * C> {
     to[1] = this->at[C + c] * InversesOf<1>(p, first + c)[0];
   }
 
-  Pack<T, C> mean;
+  Line<T, C> line;
 };
+template <typename T, int C>
+using GradSums = GradSumsOf<T, C, false>;
+template <typename T, int C>
+using GradSumsRelu = GradSumsOf<T, C, true>;
 
 // Two numbers of every chunk of every channel, by S<T, C>.
 template <typename T, template <typename, int> class S>
@@ -342,18 +375,11 @@ struct NormGradJoin {
 };
 
 // y of x for C channels from c on.
-template <typename T, int C>
-struct Normed {
+template <typename T, int C, bool kRelu>
+struct NormedOf {
   static constexpr int kTensors = 2;
 
-  PD_DEVICE Normed(const ChannelArgsOf<T>& p, int64_t c)
-      : mean(LoadPack<C>(p.mean, c)),
-        factor(ChannelsOf<C, T>(p.scale, c, 1)),
-        shift(ChannelsOf<C, T>(p.bias, c, 0)) {
-    const Pack<T, C> inverse = InversesOf<C>(p, c);
-    PD_UNROLL
-    for (int j = 0; j < C; ++j) factor[j] *= inverse[j];
-  }
+  PD_DEVICE NormedOf(const ChannelArgsOf<T>& p, int64_t c) : line(p, c) {}
   template <int W, int U>
   PD_DEVICE void Write(const ChannelArgsOf<T>& p,
                        const int64_t (&places)[U]) const {
@@ -363,31 +389,35 @@ struct Normed {
       Pack<T, W> x = all[k];
       PD_UNROLL
       for (int j = 0; j < W; ++j) {
-        const int c = C == 1 ? 0 : j;
-        x[j] = (x[j] - mean[c]) * factor[c] + shift[c];
+        x[j] = line.At(x[j], C == 1 ? 0 : j);
+        if (!kRelu) continue;
+        if (x[j] < 0) x[j] = 0;
+        if (p.top > 0 && x[j] > p.top) x[j] = p.top;
       }
       StorePack(p.y, places[k], x);
     }
   }
 
-  Pack<T, C> mean, factor, shift;
+  Line<T, C> line;
 };
+template <typename T, int C>
+using Normed = NormedOf<T, C, false>;
+template <typename T, int C>
+using NormedRelu = NormedOf<T, C, true>;
 
 // dx = factor * (dy - sum - (x - mean) * slope)
-template <typename T, int C>
-struct NormedGrad {
+template <typename T, int C, bool kRelu>
+struct NormedGradOf {
   static constexpr int kTensors = 2;
 
-  PD_DEVICE NormedGrad(const ChannelArgsOf<T>& p, int64_t c)
-      : mean(LoadPack<C>(p.mean, c)),
-        factor(ChannelsOf<C, T>(p.scale, c, 1)),
+  PD_DEVICE NormedGradOf(const ChannelArgsOf<T>& p, int64_t c)
+      : line(p, c),
         sum(ChannelsOf<C, T>(p.constant ? nullptr : p.dbias, c, 0)),
         slope(ChannelsOf<C, T>(p.constant ? nullptr : p.dscale, c, 0)) {
     const Pack<T, C> inverse = InversesOf<C>(p, c);
     const T share = 1 / static_cast<T>(p.count);
     PD_UNROLL
     for (int j = 0; j < C; ++j) {
-      factor[j] *= inverse[j];
       sum[j] *= share;
       slope[j] *= share * inverse[j];
     }
@@ -403,14 +433,21 @@ struct NormedGrad {
       PD_UNROLL
       for (int j = 0; j < W; ++j) {
         const int c = C == 1 ? 0 : j;
-        dy[j] = factor[c] * (dy[j] - sum[c] - (x[j] - mean[c]) * slope[c]);
+        const T d = kRelu ? line.Gated(p, x[j], dy[j], c) : dy[j];
+        dy[j] =
+            line.factor[c] * (d - sum[c] - (x[j] - line.mean[c]) * slope[c]);
       }
       StorePack(p.y, places[k], dy);
     }
   }
 
-  Pack<T, C> mean, factor, sum, slope;
+  Line<T, C> line;
+  Pack<T, C> sum, slope;
 };
+template <typename T, int C>
+using NormedGrad = NormedGradOf<T, C, false>;
+template <typename T, int C>
+using NormedGradRelu = NormedGradOf<T, C, true>;
 
 // Writes every element by F<T, C>.
 template <typename T, template <typename, int> class F>
@@ -449,21 +486,31 @@ using NormMoments = NormParts<T, Moments>;
 template <typename T>
 using NormGradSums = NormParts<T, GradSums>;
 template <typename T>
+using NormGradSumsRelu = NormParts<T, GradSumsRelu>;
+template <typename T>
 using NormApply = NormWrite<T, Normed>;
 template <typename T>
+using NormApplyRelu = NormWrite<T, NormedRelu>;
+template <typename T>
 using NormGradX = NormWrite<T, NormedGrad>;
+template <typename T>
+using NormGradXRelu = NormWrite<T, NormedGradRelu>;
 
 }  // namespace
 }  // namespace pd::cuda
 
 using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
-#define PD_BATCH_NORM(suffix, T)                                              \
-  PD_SMALL_KERNEL(norm_parts##suffix, NormMoments<T>, ChannelArgsOf<T>)       \
-  PD_KERNEL(norm_join##suffix, NormJoin<T>, ChannelArgsOf<T>)                 \
-  PD_SMALL_KERNEL(norm_apply##suffix, NormApply<T>, ChannelArgsOf<T>)         \
-  PD_SMALL_KERNEL(norm_grad_parts##suffix, NormGradSums<T>, ChannelArgsOf<T>) \
-  PD_KERNEL(norm_grad_join##suffix, NormGradJoin<T>, ChannelArgsOf<T>)        \
-  PD_SMALL_KERNEL(norm_grad_x##suffix, NormGradX<T>, ChannelArgsOf<T>)
+#define PD_BATCH_NORM(suffix, T)                                               \
+  PD_SMALL_KERNEL(norm_parts##suffix, NormMoments<T>, ChannelArgsOf<T>)        \
+  PD_KERNEL(norm_join##suffix, NormJoin<T>, ChannelArgsOf<T>)                  \
+  PD_SMALL_KERNEL(norm_apply##suffix, NormApply<T>, ChannelArgsOf<T>)          \
+  PD_SMALL_KERNEL(norm_apply_relu##suffix, NormApplyRelu<T>, ChannelArgsOf<T>) \
+  PD_SMALL_KERNEL(norm_grad_parts##suffix, NormGradSums<T>, ChannelArgsOf<T>)  \
+  PD_SMALL_KERNEL(norm_grad_parts_relu##suffix, NormGradSumsRelu<T>,           \
+                  ChannelArgsOf<T>)                                            \
+  PD_KERNEL(norm_grad_join##suffix, NormGradJoin<T>, ChannelArgsOf<T>)         \
+  PD_SMALL_KERNEL(norm_grad_x##suffix, NormGradX<T>, ChannelArgsOf<T>)         \
+  PD_SMALL_KERNEL(norm_grad_x_relu##suffix, NormGradXRelu<T>, ChannelArgsOf<T>)
 PD_BATCH_NORM(, float)
 PD_BATCH_NORM(_64, double)

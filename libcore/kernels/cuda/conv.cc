@@ -188,10 +188,14 @@ struct InLayouts {
 };
 
 // Tensor cores read channels last: images that are row-major in the program
-// have copies of that kind for whatever goes there.
+// have copies of that kind for whatever goes there. float32 does so where the
+// channels are whole vectors of 16 bytes, or the few of a picture: a network of
+// others is quicker without copies.
 bool WantsChannelsLast(const Convolution& c) {
-  return c.input.size() == 4 && !c.channels_last &&
-         (c.dtype != DType::kFloat32 || c.tf32);
+  if (c.input.size() != 4 || c.channels_last) return false;
+  if (c.dtype != DType::kFloat32) return true;
+  const int64_t in = c.input[1], out = c.output[1];
+  return c.tf32 && out % 4 == 0 && (in % 4 == 0 || in < 4);
 }
 
 // cuDNN's engines are for filters that lie as the images do, so filters of
