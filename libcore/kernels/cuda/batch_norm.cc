@@ -58,9 +58,10 @@ absl::StatusOr<ChannelArgsOf<T>> ReadChannels(const BindContext& context,
   a.positions = last ? NumElements(shape, 1, shape.size() - 1)
                      : NumElements(shape, 2, shape.size());
   a.last = last || x.layout() != nullptr || a.positions == 1;
-  a.count = shape[0] * a.positions;
-  if (a.count < 1 || a.count > INT32_MAX || a.channels < 1)
-    return Unimplemented("%d elements of a channel", a.count);
+  const int64_t count = shape[0] * a.positions;
+  if (count < 1 || count > INT32_MAX || a.channels < 1)
+    return Unimplemented("%d elements of a channel", count);
+  a.count = count;
   const bool packs = std::is_same_v<T, float> && a.channels % 8 == 0;
   a.grid = a.last ? GridOf(a.count, a.channels, packs ? 8 : 1) : ChunksOf(a);
   if (a.channels > INT32_MAX / a.grid.chunks)

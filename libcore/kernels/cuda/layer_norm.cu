@@ -83,12 +83,27 @@ struct LongRow {
   }
   template <typename F>
   PD_DEVICE void ForEach(const F& f) const {
+    constexpr int U = 2;
+    int64_t i = first;
     PD_KEEP_LOOP
-    for (int64_t i = first; i < length; i += step) {
+    for (; i + (U - 1) * step < length; i += U * step) Visit<U>(i, f);
+    PD_KEEP_LOOP
+    for (; i < length; i += step) Visit<1>(i, f);
+  }
+  template <int U, typename F>
+  PD_DEVICE void Visit(int64_t i, const F& f) const {
+    decltype(LoadRaw<W>(row[0], 0)) raw[U][N];
+    PD_UNROLL
+    for (int k = 0; k < U; ++k) {
+      PD_UNROLL
+      for (int t = 0; t < N; ++t) raw[k][t] = LoadRaw<W>(row[t], i + k * step);
+    }
+    PD_UNROLL
+    for (int k = 0; k < U; ++k) {
       Pack<T, W> packs[N];
       PD_UNROLL
-      for (int t = 0; t < N; ++t) packs[t] = LoadPack<W>(row[t], i);
-      f(i, packs);
+      for (int t = 0; t < N; ++t) packs[t] = Unpack(row[t], raw[k][t]);
+      f(i + k * step, packs);
     }
   }
 

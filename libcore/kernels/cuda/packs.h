@@ -39,18 +39,17 @@ PD_DEVICE bool IsAligned(const FloatsOut& out) {
   return IsAligned<W>(out.at, out.type);
 }
 
-#ifdef __CUDACC__
-
-/// W numbers of FloatsIn as they lie in memory.
+/// W numbers of FloatsIn as they were loaded.
 template <int W>
 struct RawPack {
-  static_assert(W == 4 || W == 8, "packs of 16 bytes");
-  uint4 words[W / 4];
+#ifdef __CUDACC__
+  uint4 words[W == 8 ? 2 : 1];
+#else
+  Pack<float, W> pack;
+#endif
 };
-template <>
-struct RawPack<1> {
-  uint32_t word;
-};
+
+#ifdef __CUDACC__
 
 /// Numbers i to i + W - 1 of `in`.
 template <int W>
@@ -60,9 +59,9 @@ PD_DEVICE RawPack<W> LoadRaw(const FloatsIn& in, int64_t i) {
   const char* const from = static_cast<const char*>(in.at) + i * (wide ? 4 : 2);
   if constexpr (W == 1) {
     if (wide)
-      raw.word = *reinterpret_cast<const uint32_t*>(from);
+      raw.words[0].x = *reinterpret_cast<const uint32_t*>(from);
     else
-      raw.word = *reinterpret_cast<const uint16_t*>(from);
+      raw.words[0].x = *reinterpret_cast<const uint16_t*>(from);
   } else if constexpr (W == 4) {
     if (wide) {
       raw.words[0] = *reinterpret_cast<const uint4*>(from);
@@ -98,10 +97,10 @@ template <int W>
 PD_DEVICE Pack<float, W> Unpack(const FloatsIn& in, const RawPack<W>& raw) {
   Pack<float, W> pack;
   if constexpr (W == 1) {
-    pack[0] = in.type == NumberType::kFloat32 ? __uint_as_float(raw.word)
+    pack[0] = in.type == NumberType::kFloat32 ? __uint_as_float(raw.words[0].x)
               : in.type == NumberType::kFloat16
-                  ? FromFloat16(static_cast<uint16_t>(raw.word))
-                  : FromBFloat16(static_cast<uint16_t>(raw.word));
+                  ? FromFloat16(static_cast<uint16_t>(raw.words[0].x))
+                  : FromBFloat16(static_cast<uint16_t>(raw.words[0].x));
   } else if (in.type == NumberType::kFloat32) {
     PD_UNROLL
     for (int j = 0; j < W / 4; ++j) {
@@ -163,10 +162,6 @@ PD_DEVICE void StorePack(const FloatsOut& out, int64_t i,
 
 #else
 
-template <int W>
-struct RawPack {
-  Pack<float, W> pack;
-};
 template <int W>
 RawPack<W> LoadRaw(const FloatsIn& in, int64_t i) {
   RawPack<W> raw;
