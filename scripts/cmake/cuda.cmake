@@ -64,5 +64,7 @@ ${images}  };
 }
 }  // namespace pd
 ")
-  set_source_files_properties(${output} PROPERTIES OBJECT_DEPENDS "${binaries}")
+  # Alone: an object of several sources does not know what one of them depends on.
+  set_source_files_properties(${output} PROPERTIES OBJECT_DEPENDS "${binaries}"
+    SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -202,8 +202,8 @@ class DeviceLayouts : public DevicePlan {
 
   void Conv(const std::string& x, const std::string& out, int groups = 1) {
     const std::string w = out + ".w";
-    Var(w, DType::kFloat32, {kChannels, kChannels / groups, 3, 3}, true);
-    Var(out, DType::kFloat32, kImages);
+    Var(w, DType::kFloat32, {channels_, channels_ / groups, 3, 3}, true);
+    Var(out, DType::kFloat32, Images());
     parameters_.push_back(w);
     OpDesc* op = Op(groups == 1 ? "conv2d" : "depthwise_conv2d");
     op->SetInput("Input", {x});
@@ -213,7 +213,8 @@ class DeviceLayouts : public DevicePlan {
     op->attrs["groups"] = int32_t{groups};
   }
   void Norm(const std::string& x, const std::string& out,
-            int64_t channels = kChannels) {
+            int64_t channels = 0) {
+    if (channels == 0) channels = channels_;
     OpDesc* op = Op("batch_norm");
     op->SetInput("X", {x});
     for (const auto& [in, output] :
@@ -231,22 +232,22 @@ class DeviceLayouts : public DevicePlan {
       Var(absl::StrCat(out, slot), DType::kFloat32, {channels});
       op->SetOutput(slot, {absl::StrCat(out, slot)});
     }
-    Var(out, DType::kFloat32, kImages);
+    Var(out, DType::kFloat32, Images());
     op->SetOutput("Y", {out});
   }
   void Act(const char* type, const std::string& x, const std::string& out) {
-    Var(out, DType::kFloat32, kImages);
+    Var(out, DType::kFloat32, Images());
     Op(type, x, out);
   }
   OpDesc* Two(const char* type, const std::string& x, const std::string& y,
               const std::string& out) {
-    Var(out, DType::kFloat32, kImages);
+    Var(out, DType::kFloat32, Images());
     OpDesc* op = Op(type, x, out);
     op->SetInput("Y", {y});
     return op;
   }
   OpDesc* Pool(const std::string& x, const std::string& out, const char* type) {
-    Var(out, DType::kFloat32, {2, kChannels, 3, 2});
+    Var(out, DType::kFloat32, {2, channels_, 3, 2});
     OpDesc* op = Op("pool2d", x, out);
     op->attrs["pooling_type"] = std::string(type);
     op->attrs["ksize"] = std::vector<int32_t>{2, 2};
@@ -258,7 +259,7 @@ class DeviceLayouts : public DevicePlan {
     program_ = {};
     program_.blocks.resize(1);
     parameters_.clear();
-    Var("x", DType::kFloat32, kImages);
+    Var("x", DType::kFloat32, Images());
   }
   // In O1, with gradients of what is trained and of x.
   void End(const std::string& last, DType half) {
@@ -325,6 +326,8 @@ class DeviceLayouts : public DevicePlan {
     }
   }
 
+  Shape Images() const { return {2, channels_, 6, 5}; }
+
   static Array Numbers(const VarDesc& var) {
     std::vector<float> values(static_cast<size_t>(NumElements(var.shape)));
     const bool positive = absl::EndsWith(var.name, ".Variance");
@@ -335,8 +338,7 @@ class DeviceLayouts : public DevicePlan {
     return Floats(values, var.shape);
   }
 
-  static constexpr int64_t kChannels = 6;
-  const Shape kImages = {2, kChannels, 6, 5};
+  int64_t channels_ = 6;
   std::vector<std::string> parameters_, fetches_;
   int reorders_ = 0;
 };
@@ -350,7 +352,7 @@ TEST_F(DeviceLayouts, HalvesHaveChannelsLastFromBorderToBorder) {
     Act("relu", "normed", "active");
     Conv("active", "second");
     Norm("second", "again");
-    Conv("again", "deep", kChannels);
+    Conv("again", "deep", channels_);
     Two("elementwise_add", "deep", "active", "sum");
     Act("leaky_relu", "sum", "out");
     Pool("out", "pooled", "max");
@@ -362,7 +364,8 @@ TEST_F(DeviceLayouts, HalvesHaveChannelsLastFromBorderToBorder) {
   }
 }
 
-// Float32 goes to tensor cores where it may be rounded for them.
+// Float32 goes to tensor cores where it may be rounded for them and has
+// channels in vectors.
 TEST_F(DeviceLayouts, Float32HasChannelsLastWhereItMayBeRounded) {
   const auto build = [&] {
     Begin();
@@ -383,6 +386,9 @@ TEST_F(DeviceLayouts, Float32HasChannelsLastWhereItMayBeRounded) {
   EXPECT_EQ(reorders_, 0);
   ASSERT_TRUE(SetFlag("enable_cublas_tensor_op_math", "true").ok());
   build();
+  EXPECT_EQ(reorders_, 0);
+  channels_ = 8;
+  build();
   ASSERT_TRUE(SetFlag("enable_cublas_tensor_op_math", "false").ok());
   // As with halves.
   EXPECT_EQ(reorders_, 8);
@@ -395,14 +401,14 @@ TEST_F(DeviceLayouts, WhatIsRepeatedAlongImages) {
     SCOPED_TRACE(Name(half));
     Begin();
     Conv("x", "first");
-    Var("bias", DType::kFloat32, {kChannels}, true);
+    Var("bias", DType::kFloat32, {channels_}, true);
     parameters_.push_back("bias");
     Two("elementwise_add", "first", "bias", "biased")->attrs["axis"] =
         int32_t{1};
     Pool("biased", "mean", "avg")->attrs["global_pooling"] = true;
-    program_.global().vars.back().shape = {2, kChannels, 1, 1};
+    program_.global().vars.back().shape = {2, channels_, 1, 1};
     Act("sigmoid", "mean", "factor");
-    program_.global().vars.back().shape = {2, kChannels, 1, 1};
+    program_.global().vars.back().shape = {2, channels_, 1, 1};
     Two("elementwise_mul", "biased", "factor", "scaled");
     Two("elementwise_mul", "scaled", "biased", "square");
     Act("tanh", "square", "bounded");
