@@ -50,17 +50,24 @@ absl::Status CudaDevice::Start() {
       driver_->Check(driver_->DevicePrimaryCtxRetain(&context_, ordinal_),
                      "cuDevicePrimaryCtxRetain"));
   PD_RETURN_IF_ERROR(Enter());
-  return driver_->Check(driver_->StreamCreate(&stream_, kCudaStreamNonBlocking),
-                        "cuStreamCreate");
+  for (CudaStream* stream : {&stream_, &send_stream_})
+    PD_RETURN_IF_ERROR(
+        driver_->Check(driver_->StreamCreate(stream, kCudaStreamNonBlocking),
+                       "cuStreamCreate"));
+  return driver_->Check(driver_->EventCreate(&sent_, 0), "cuEventCreate");
 }
 
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   Report(Enter());
-  if (stream_ != nullptr) {
-    Report(Synchronize());
-    Report(driver_->Check(driver_->StreamDestroy(stream_), "cuStreamDestroy"));
+  for (CudaStream stream : {send_stream_, stream_}) {
+    if (stream == nullptr) continue;
+    Report(driver_->Check(driver_->StreamSynchronize(stream),
+                          "cuStreamSynchronize"));
+    Report(driver_->Check(driver_->StreamDestroy(stream), "cuStreamDestroy"));
   }
+  if (sent_ != nullptr)
+    Report(driver_->Check(driver_->EventDestroy(sent_), "cuEventDestroy"));
   for (CudaModule module : modules_)
     if (module != nullptr)
       Report(driver_->Check(driver_->ModuleUnload(module), "cuModuleUnload"));
@@ -144,6 +151,22 @@ absl::Status CudaDevice::ToDevice(void* to, const void* from, size_t bytes) {
   return driver_->Check(
       driver_->MemcpyHtoDAsync(AddressOf(to), from, bytes, stream_),
       "cuMemcpyHtoDAsync");
+}
+
+absl::Status CudaDevice::SendBeside(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return absl::OkStatus();
+  PD_RETURN_IF_ERROR(Enter());
+  return driver_->Check(
+      driver_->MemcpyHtoDAsync(AddressOf(to), from, bytes, send_stream_),
+      "cuMemcpyHtoDAsync");
+}
+
+absl::Status CudaDevice::AwaitSent() {
+  PD_RETURN_IF_ERROR(Enter());
+  PD_RETURN_IF_ERROR(driver_->Check(driver_->EventRecord(sent_, send_stream_),
+                                    "cuEventRecord"));
+  return driver_->Check(driver_->StreamWaitEvent(stream_, sent_, 0),
+                        "cuStreamWaitEvent");
 }
 
 absl::Status CudaDevice::ToHost(void* to, const void* from, size_t bytes) {

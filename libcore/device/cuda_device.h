@@ -85,6 +85,11 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   /// `from` may be changed when the call returns, unless it is pinned memory:
   /// that must stay as it is until the work is done.
   absl::Status ToDevice(void* to, const void* from, size_t bytes);
+  /// ToDevice on a stream beside that of the work, so that bytes of the next
+  /// run travel while the GPU computes. `from` is pinned memory. The work that
+  /// is started after AwaitSent finds them.
+  absl::Status SendBeside(void* to, const void* from, size_t bytes);
+  absl::Status AwaitSent();
   /// The bytes are there after Synchronize.
   absl::Status ToHost(void* to, const void* from, size_t bytes);
   absl::Status Copy(void* to, const void* from, size_t bytes);
@@ -128,7 +133,8 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   std::vector<CudaModule> modules_;  // of images_; null: not loaded yet
   CudaOrdinal ordinal_ = 0;
   CudaContext context_ = nullptr;
-  CudaStream stream_ = nullptr;
+  CudaStream stream_ = nullptr, send_stream_ = nullptr;
+  CudaEvent sent_ = nullptr;  // behind what was sent beside the work
   std::unordered_map<std::string, CudaFunction> kernels_;
   mutable std::mutex mutex_;  // of what follows: any thread may free
   std::map<CudaAddress, size_t> allocated_;

@@ -68,6 +68,7 @@ inline constexpr int kCudaCaptureThreadLocal = 1;
   X(StreamCreate, "cuStreamCreate", (CudaStream*, unsigned))                   \
   X(StreamDestroy, "cuStreamDestroy_v2", (CudaStream))                         \
   X(StreamSynchronize, "cuStreamSynchronize", (CudaStream))                    \
+  X(StreamWaitEvent, "cuStreamWaitEvent", (CudaStream, CudaEvent, unsigned))   \
   X(EventCreate, "cuEventCreate", (CudaEvent*, unsigned))                      \
   X(EventDestroy, "cuEventDestroy_v2", (CudaEvent))                            \
   X(EventRecord, "cuEventRecord", (CudaEvent, CudaStream))                     \

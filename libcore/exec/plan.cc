@@ -145,6 +145,7 @@ absl::Status Plan::RunOnDevice(const RunContext& context, StepHook* hook) {
     std::memcpy(pinned, feeds_[i].data, feed(i).bytes());
     Attach(feeds_[i], pinned);
   }
+  PD_RETURN_IF_ERROR(device_->SendFeeds(hook == nullptr));
   const absl::Status ran =
       device_->Run(hook == nullptr, [&] { return RunSteps(context, hook); });
   device_->NoteWrites();

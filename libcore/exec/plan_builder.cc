@@ -511,7 +511,8 @@ absl::Status PlanBuilder::PlaceBuffers() {
   PD_RETURN_IF_ERROR(PlaceBuffers(false));
   if (plan_->device_ == nullptr) return absl::OkStatus();
   PD_RETURN_IF_ERROR(CompleteDevice());
-  return PlaceBuffers(true);
+  PD_RETURN_IF_ERROR(PlaceBuffers(true));
+  return plan_->device_->StageFeeds();
 }
 
 absl::Status PlanBuilder::PlaceBuffers(bool device) {

@@ -70,7 +70,30 @@ absl::StatusOr<int64_t*> PlanDevice::RowsOf(const Tensor* selected) {
   return rows;
 }
 
+absl::Status PlanDevice::StageFeeds() {
+  if (!all_here_) return absl::OkStatus();
+  for (Slot& slot : slots_)
+    for (Feed& feed : slot.feeds) {
+      PD_ASSIGN_OR_RETURN(feed.on_device, device()->Allocate(feed.size));
+    }
+  return absl::OkStatus();
+}
+
+absl::Status PlanDevice::SendFeeds(bool beside) {
+  Slot& slot = At(started_);
+  slot.feeds_sent = all_here_ && beside;
+  if (!slot.feeds_sent) return absl::OkStatus();
+  for (const Feed& feed : slot.feeds)
+    PD_RETURN_IF_ERROR(device()->SendBeside(feed.on_device.get(),
+                                            feed.bytes.get(), feed.size));
+  return device()->AwaitSent();
+}
+
 absl::Status PlanDevice::Send(const Tensor& from, const Tensor& to) {
+  if (At(started_).feeds_sent)
+    for (const Feed& feed : At(started_).feeds)
+      if (feed.bytes.get() == from.raw())
+        return device()->Copy(to.raw(), feed.on_device.get(), to.bytes());
   PD_RETURN_IF_ERROR(device()->ToDevice(to.raw(), from.raw(), to.bytes()));
   if (!IsSelectedRows(&from)) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(int64_t* const rows, RowsOf(&to));
@@ -114,7 +137,7 @@ absl::StatusOr<void*> PlanDevice::AllocateArena(
 absl::Status PlanDevice::AddFeed(size_t bytes) {
   for (Slot& slot : slots_) {
     PD_ASSIGN_OR_RETURN(auto pinned, device()->AllocatePinned(bytes));
-    slot.feeds.push_back(std::move(pinned));
+    slot.feeds.push_back({std::move(pinned), nullptr, bytes});
   }
   return absl::OkStatus();
 }

@@ -80,12 +80,19 @@ class PlanDevice : public DeviceBinding {
   /// The plan is complete. `all_here`: every step and fetch is the device's.
   absl::Status Complete(bool all_here, bool capture);
 
+  /// Memory of a plan that runs ahead for what SendFeeds sends.
+  absl::Status StageFeeds();
+
   bool runs_ahead() const { return all_here_; }
 
   /// To be called before the first step of a run.
   absl::Status Begin(const RunContext& context);
   /// Where the bytes of feed i go, after Begin: they are copied from there.
-  void* FeedBytes(size_t i) { return At(started_).feeds[i].get(); }
+  void* FeedBytes(size_t i) { return At(started_).feeds[i].bytes.get(); }
+  /// To be called when the bytes of all feeds are there. `beside`: those of a
+  /// plan that runs ahead are on their way to the device from now on, while it
+  /// still does the work of the run before; else steps send them.
+  absl::Status SendFeeds(bool beside);
   /// Runs the steps, or the CUDA graph that was captured of them. `captures`:
   /// the run may be captured; false for a run with a hook.
   absl::Status Run(bool captures, const std::function<absl::Status()>& steps);
@@ -105,14 +112,21 @@ class PlanDevice : public DeviceBinding {
   static constexpr size_t kMostErrorFlags = 4096;
   static constexpr size_t kSlots = 2;
 
+  struct Feed {
+    std::shared_ptr<void> bytes;      // pinned
+    std::shared_ptr<void> on_device;  // where a plan that runs ahead has it
+    size_t size;
+  };
   // The resources of one run, while another is under way.
   struct Slot {
-    std::vector<std::shared_ptr<void>> feeds, fetches;  // pinned
-    std::shared_ptr<void> answers;                      // the error flags
-    std::shared_ptr<void> numbers;                      // of this run; pinned
+    std::vector<Feed> feeds;
+    std::vector<std::shared_ptr<void>> fetches;  // pinned
+    std::shared_ptr<void> answers;               // the error flags
+    std::shared_ptr<void> numbers;               // of this run; pinned
     std::unique_ptr<CudaMark> end;
     std::unique_ptr<CapturedWork> work;
-    bool warm = false;  // it has run
+    bool warm = false;        // it has run
+    bool feeds_sent = false;  // beside the work, in this run
   };
   Slot& At(int64_t run) { return slots_[static_cast<size_t>(run) % kSlots]; }
 

@@ -52,21 +52,29 @@ struct Graph {
   Work work;
 };
 
-// One device with one stream: all streams are it.
+// One device, whose work is that of one stream but for copies beside it.
 struct Device {
   std::map<uintptr_t, size_t> memory;  // device addresses -> mapped bytes
   std::map<uintptr_t, size_t> pinned;
   size_t used = 0;
   Work pending, captured;
   bool capturing = false;
-  long done = 0;  // pieces of work
+  bool new_context = true;  // its first stream is that of `pending`
+  long done = 0;            // pieces of work
   int graphs = 0;
   const FakeObserver* observer = nullptr;
   unsigned correlation = 0;  // of the call at hand
 };
 
+// A stream beside the first: what it copies is there when the first waits for
+// it, and not before.
+struct SideStream {
+  Work pending;
+};
+
 struct Event {
   long done = -1;  // never recorded
+  SideStream* side = nullptr;
 };
 
 Device& TheDevice() {
@@ -146,6 +154,13 @@ FakeWork Copy(FakeWork::Kind kind, size_t bytes) {
   what.kind = kind;
   what.bytes = bytes;
   return what;
+}
+
+// Null for the first stream.
+SideStream* SideOf(void* stream) {
+  return stream == &TheDevice() || stream == nullptr
+             ? nullptr
+             : static_cast<SideStream*>(stream);
 }
 
 // A wait while a stream is captured is an error, as with the real driver.
@@ -229,6 +244,7 @@ int cuDeviceGetAttribute(int* value, int which, int) {
 
 int cuDevicePrimaryCtxRetain(void** context, int) {
   *context = &TheDevice();
+  TheDevice().new_context = true;
   return kSuccess;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
@@ -287,10 +303,17 @@ int cuMemFreeHost(void* pointer) {
 
 // Pageable bytes are taken at once, pinned ones when the copy is done.
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from,  // NOLINT
-                         size_t bytes, void*) {
+                         size_t bytes, void* stream) {
   const Call call("cuMemcpyHtoDAsync_v2");
   if (!OnDevice(to, bytes)) return kInvalidValue;
-  const FakeWork what = Copy(FakeWork::Kind::kHostToDevice, bytes);
+  FakeWork what = Copy(FakeWork::Kind::kHostToDevice, bytes);
+  if (SideStream* side = SideOf(stream)) {
+    if (!Inside(TheDevice().pinned, from, bytes)) return kNotPermitted;
+    what.correlation = TheDevice().correlation;
+    side->pending.push_back(
+        {[=] { std::memcpy(Pointer(to), from, bytes); }, what});
+    return kSuccess;
+  }
   if (Inside(TheDevice().pinned, from, bytes)) {
     Add([=] { std::memcpy(Pointer(to), from, bytes); }, what);
     return kSuccess;
@@ -330,13 +353,29 @@ int cuMemsetD8Async(unsigned long long to, unsigned char value,  // NOLINT
 }
 
 int cuStreamCreate(void** stream, unsigned) {
-  *stream = &TheDevice();
+  if (std::exchange(TheDevice().new_context, false))
+    *stream = &TheDevice();
+  else
+    *stream = new SideStream;
   return kSuccess;
 }
-int cuStreamDestroy_v2(void*) { return kSuccess; }
+int cuStreamDestroy_v2(void* stream) {
+  delete SideOf(stream);
+  return kSuccess;
+}
 int cuStreamSynchronize(void*) {
   const Call call("cuStreamSynchronize");
   return Wait();
+}
+int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  const auto* one = static_cast<Event*>(event);
+  if (SideOf(stream) != nullptr || one->side == nullptr ||
+      TheDevice().capturing)
+    return kNotPermitted;
+  for (Piece& piece : one->side->pending)
+    TheDevice().pending.push_back(std::move(piece));
+  one->side->pending.clear();
+  return kSuccess;
 }
 // An event knows how much work was done before it; each takes a microsecond.
 int cuEventCreate(void** event, unsigned) {
@@ -348,8 +387,10 @@ int cuEventDestroy_v2(void* event) {
   delete static_cast<Event*>(event);
   return waited;
 }
-int cuEventRecord(void* event, void*) {
+int cuEventRecord(void* event, void* stream) {
   auto* one = static_cast<Event*>(event);
+  one->side = SideOf(stream);
+  if (one->side != nullptr) return kSuccess;
   Add([one] { one->done = TheDevice().done; });
   return kSuccess;
 }

@@ -102,6 +102,7 @@ TEST(CudaDeclarations, Work) {
   PD_SAME(StreamCreate, cuStreamCreate);
   PD_SAME(StreamDestroy, cuStreamDestroy);
   PD_SAME(StreamSynchronize, cuStreamSynchronize);
+  PD_SAME(StreamWaitEvent, cuStreamWaitEvent);
   PD_SAME(EventCreate, cuEventCreate);
   PD_SAME(EventDestroy, cuEventDestroy);
   PD_SAME(EventRecord, cuEventRecord);

@@ -77,6 +77,19 @@ TEST_F(CudaDeviceTest, PinnedBytesAreTakenWhenTheCopyRuns) {
   EXPECT_EQ(Floats(a, 1), (std::vector<float>{2}));
 }
 
+TEST_F(CudaDeviceTest, BytesSentBesideAreThereWhenTheWorkWaits) {
+  auto pinned = device_->AllocatePinned(sizeof(float));
+  ASSERT_TRUE(pinned.ok());
+  *static_cast<float*>(pinned->get()) = 3;
+  void *a = Memory(sizeof(float)), *early = Memory(sizeof(float));
+  ASSERT_TRUE(device_->Clear(a, sizeof(float)).ok());
+  ASSERT_TRUE(device_->SendBeside(a, pinned->get(), sizeof(float)).ok());
+  ASSERT_TRUE(device_->Copy(early, a, sizeof(float)).ok());
+  ASSERT_TRUE(device_->AwaitSent().ok());
+  EXPECT_EQ(Floats(early, 1), (std::vector<float>{0}));
+  EXPECT_EQ(Floats(a, 1), (std::vector<float>{3}));
+}
+
 TEST_F(CudaDeviceTest, HostCodeCannotTouchDeviceMemory) {
   void* a = Memory(sizeof(float));
   EXPECT_DEATH(*static_cast<volatile float*>(a) = 1, "");

@@ -68,13 +68,13 @@ expect 0 "shown by operators, not by kernels: CUPTI has no function 'cuptiGetVer
   env FLAGS_cupti_dir="$fakes/old" "${profile[@]}" --trace "$dir/trace.json"
 says 'Kernel Summary'
 says '^  Kernel  +[1-9][0-9]* '
-says '^cublaslt<matmul_v2>  +[1-9]'
+says '^cublaslt<fused_gemm_epilogue>  +[1-9]'
 says '^copy:host<->device  +[1-9]'
 jq -e '[.traceEvents[] | select(.cat == "Kernel")] | length > 20' "$dir/trace.json" >/dev/null ||
   fail "no kernels in the trace"
 jq -e '[.traceEvents[] | select(.ph == "s" or .ph == "f")] | length > 40' "$dir/trace.json" >/dev/null ||
   fail "kernels are not tied to what started them"
-expect 0 'cublaslt<matmul_v2>' "$bin/pd-profile" --load "$dir/trace.json" --sorted-by GPUTotal
+expect 0 'cublaslt<fused_gemm_epilogue>' "$bin/pd-profile" --load "$dir/trace.json" --sorted-by GPUTotal
 
 # With it, by kernels, each with an arrow from the call that started it.
 expect 0 'Kernel Summary' env FLAGS_cupti_dir="$fakes/good" "${profile[@]}" --trace "$dir/kernels.json" --html "$dir/page.html"
