@@ -15,8 +15,8 @@
 
 namespace pd {
 
-/// What is done to a product before it is stored. Bias: a vector [n] of C's
-/// dtype is added to each row.
+/// Work on a product before it is stored. Bias: a vector [n] of C's dtype is
+/// added to each row.
 enum class ProductEpilogue { kNone, kBias, kBiasRelu };
 
 /// Row-major matrices of float32, float16 or bfloat16, with sums in float32, or

@@ -236,20 +236,6 @@ struct ResizeArgs {
   ResizeAxis axes[3];
 };
 
-inline constexpr int kTrustParts = 256;
-
-/// The update of one parameter by the norms of it and of its step.
-struct TrustArgs {
-  float *param, *first, *second, *power1, *power2;
-  const float *grad, *rate;
-  void* half;           ///< the rounded copy of `param`, or null
-  float *step, *parts;  ///< parts: of both sums of squares, kTrustParts each
-  int64_t n, blocks;    ///< blocks that wrote parts
-  float mu, beta1, beta2, epsilon, rescale, decay, coeff;
-  int32_t adapts;
-  NumberType half_type;
-};
-
 /// Rows of k classes that were picked, and the label of each.
 struct AccuracyArgs {
   const int64_t* picked;

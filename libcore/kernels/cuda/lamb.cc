@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/kernels/cuda/bindings.h"
+#include "libcore/kernels/cuda/update_arguments.h"
 
 namespace pd::cuda {
 namespace {

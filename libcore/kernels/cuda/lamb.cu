@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/update_arguments.h"
 #include "libcore/kernels/cuda/sums.h"
 
 namespace pd::cuda {
