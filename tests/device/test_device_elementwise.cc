@@ -160,6 +160,20 @@ TEST_F(DeviceElementwise, ReluOfASum) {
     }
 }
 
+TEST_F(DeviceElementwise, ReluGradOfASum) {
+  for (const DType dtype : kDTypes)
+    for (const int64_t n : {1, 7, 8, 9, 1001, 100003}) {
+      OpDesc* op = One("sum_relu_grad", dtype, {{"A", {n}}, {"Out", {n}}},
+                       {{"X@GRAD", {n}}});
+      op->inputs.clear();
+      op->SetInput("Out", {"Out"});
+      op->SetInput("X", {"A", "B"});
+      Var("B", dtype, {n});
+      feeds_["B"] = UnusualNumbersOf(feeds_.at("A"), 24);
+      ExpectTheCpus(dtype, 0);
+    }
+}
+
 TEST_F(DeviceElementwise, ReluOfASumIsThatOfTwoOps) {
   for (const DType dtype : kDTypes)
     for (const int64_t n : {1, 8, 1001}) {
@@ -170,6 +184,27 @@ TEST_F(DeviceElementwise, ReluOfASumIsThatOfTwoOps) {
       Op("relu", "Out", "Relu");
       fetches_ = {"Relu"};
       ExpectTheNumbersWithout("fuse_add_act", "fused_elemwise_activation");
+    }
+}
+
+TEST_F(DeviceElementwise, ReluGradOfASumIsThatOfTwoOps) {
+  for (const DType dtype : kDTypes)
+    for (const int64_t n : {1, 8, 1001}) {
+      OpDesc* op = One("sum", dtype, {{"A", {n}}, {"B", {n}}, {"R", {n}}},
+                       {{"Out", {n}}});
+      op->inputs.clear();
+      op->SetInput("X", {"A", "B"});
+      Var("G", dtype, {n});
+      op = Op("relu_grad");
+      op->SetInput("Out", {"R"});
+      op->SetInput("Out@GRAD", {"Out"});
+      op->SetOutput("X@GRAD", {"G"});
+      fetches_ = {"G"};
+      feeds_["B"] =
+          Filled(dtype, {n}, [](int64_t i) { return NumberAt(i + 9); });
+      feeds_["R"] =
+          Filled(dtype, {n}, [](int64_t i) { return NumberAt(i + 99); });
+      ExpectTheNumbersWithout("fuse_add_act", "sum_relu_grad");
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fused_elemwise_activation of the one kind that passes make: the ReLU of a sum
-// of two tensors of one shape.
+// of two tensors of one shape. sum_relu_grad, which is for the other direction.
 #include <string>
 #include <vector>
 
@@ -13,6 +13,7 @@ namespace {
 
 struct AddReluTensors {
   Tensor *x, *y;
+  Tensor* relu;  // null, or of the gradient
   Tensor* out;
 };
 absl::StatusOr<Step> AddReluStep(DeviceBinding* binding,
@@ -26,6 +27,7 @@ absl::StatusOr<Step> AddReluStep(DeviceBinding* binding,
       AddReluArgsOf<T> run{};
       run.x = Read<T>(t.x);
       run.y = Read<T>(t.y);
+      run.relu = Read<T>(t.relu);
       run.out = Write<T>(t.out);
       run.n = t.out->size();
       return start.Elements(Packs(run.n), run);
@@ -49,13 +51,31 @@ absl::StatusOr<Step> BindAddRelu(BindContext* context, DeviceBinding* binding) {
   PD_RETURN_IF_ERROR(InOneLayout(context, {&x, &y}, {&out}));
   context->MayShare(x, out);
   context->MayShare(y, out);
-  return AddReluStep(binding, "add_relu", {x, y, out});
+  return AddReluStep(binding, "add_relu", {x, y, nullptr, out});
+}
+
+// As a ReLU's gradient, of the sum of two gradients.
+absl::StatusOr<Step> BindSumReluGrad(BindContext* context,
+                                     DeviceBinding* binding) {
+  Tensor *x = context->Input("X", 0), *y = context->Input("X", 1);
+  Tensor* relu = context->Input("Out");
+  Tensor* out = context->Output("X@GRAD");
+  for (const Tensor* t : {x, y})
+    if (t->shape() != relu->shape())
+      return InvalidArgument("'X' has shape %s; 'Out' has %s",
+                             ToString(t->shape()), ToString(relu->shape()));
+  PD_RETURN_IF_ERROR(SameNumbers({relu, x, y, out}));
+  PD_RETURN_IF_ERROR(InOneLayout(context, {&relu, &x, &y}, {&out}));
+  context->MayShare(x, out);
+  context->MayShare(y, out);
+  return AddReluStep(binding, "sum_relu_grad", {x, y, relu, out});
 }
 
 }  // namespace
 
 void AddFusedElemwiseActivation(KernelTable* kernels) {
   kernels->Add("fused_elemwise_activation", AnyLayout("cuda", BindAddRelu));
+  kernels->Add("sum_relu_grad", AnyLayout("cuda", BindSumReluGrad));
 }
 
 }  // namespace pd::cuda

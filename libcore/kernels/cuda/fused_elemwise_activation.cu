@@ -22,6 +22,16 @@ struct AddRelu {
   }
 };
 
+template <typename T>
+struct SumReluGrad {
+  PD_DEVICE static void Run(const Block& block, const AddReluArgsOf<T>& p) {
+    ForEach<T>(
+        block, p.n, p.out,
+        [](T x, T y, T relu) { return relu > 0 ? x + y : T(0); }, p.x, p.y,
+        p.relu);
+  }
+};
+
 }  // namespace
 }  // namespace pd::cuda
 
@@ -29,3 +39,5 @@ using namespace pd::cuda;  // NOLINT: kernels have no namespace
 
 PD_KERNEL(add_relu, AddRelu<float>, AddReluArgsOf<float>)
 PD_KERNEL(add_relu_64, AddRelu<double>, AddReluArgsOf<double>)
+PD_KERNEL(sum_relu_grad, SumReluGrad<float>, AddReluArgsOf<float>)
+PD_KERNEL(sum_relu_grad_64, SumReluGrad<double>, AddReluArgsOf<double>)

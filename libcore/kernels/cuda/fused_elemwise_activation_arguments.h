@@ -9,10 +9,12 @@
 
 namespace pd::cuda {
 
-/// out = relu(x + y), for n elements that lie alike in all arrays.
+/// out = relu(x + y), or x + y where the ReLU gave more than 0, for n elements
+/// that lie alike in all arrays.
 template <typename T>
 struct AddReluArgsOf {
   NumbersIn<T> x, y;
+  NumbersIn<T> relu;  ///< of the gradient: the ReLU's result
   NumbersOut<T> out;
   int64_t n;
 };
