@@ -44,6 +44,8 @@ const std::vector<Pass>& AllPasses() {
        "before fuse_gemm_epilogue: it knows products as plain ops"},
       {"fuse_gemm_epilogue", FuseGemmEpilogue, OnGpu::kAlways, InBlocks::kAll,
        true, "after fuse_attention, which reads plain products"},
+      {"fuse_add_act", FuseAddAct, OnGpu::kAlways, InBlocks::kAll, true,
+       "after fuse_conv_residual and fuse_gemm_epilogue, which take more ops"},
       {"fuse_lookup_concat", FuseLookupConcat, OnGpu::kNever, InBlocks::kAll,
        false, "anywhere: no other pass knows lookups"},
       {"advance_updates", AdvanceUpdates, OnGpu::kNever, InBlocks::kFirst, true,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -297,9 +298,9 @@ class DeviceLayouts : public DevicePlan {
     const absl::Status ran = (*plan)->Run({7, 0});
     EXPECT_TRUE(ran.ok()) << ran;
     if ((*plan)->place() != nullptr) {
-      reorders_ = 0;
+      ran_.clear();
       for (const StepInfo& step : (*plan)->steps()) {
-        reorders_ += step.op_type == "reorder";
+        ++ran_[step.op_type];
         EXPECT_TRUE(step.on_device) << step.op_type;
       }
     }
@@ -340,7 +341,7 @@ class DeviceLayouts : public DevicePlan {
 
   int64_t channels_ = 6;
   std::vector<std::string> parameters_, fetches_;
-  int reorders_ = 0;
+  std::map<std::string, int> ran_;  // how often each type, on the GPU
 };
 
 TEST_F(DeviceLayouts, HalvesHaveChannelsLastFromBorderToBorder) {
@@ -360,7 +361,35 @@ TEST_F(DeviceLayouts, HalvesHaveChannelsLastFromBorderToBorder) {
     Check(half);
     // x and its gradient, what was pooled and its gradient, two filters and
     // their gradients; a depthwise filter lies the same either way.
-    EXPECT_EQ(reorders_, 8);
+    EXPECT_EQ(ran_["reorder"], 8);
+  }
+}
+
+// Blocks of ResNet: a sum with its ReLU is one op, and so is the sum of the
+// gradients of what two ops read with the gradient of the ReLU.
+TEST_F(DeviceLayouts, SumsOfResidualBlocksAreOneOpWithTheirRelu) {
+  for (const DType half : {DType::kFloat16, DType::kBFloat16}) {
+    SCOPED_TRACE(Name(half));
+    Begin();
+    Conv("x", "stem");
+    Act("relu", "stem", "r0");
+    for (const std::string i : {"1", "2"}) {
+      const std::string in = i == "1" ? "r0" : "r1";
+      Conv(in, "c" + i);
+      Norm("c" + i, "n" + i);
+      Two("elementwise_add", "n" + i, in, "s" + i);
+      Act("relu", "s" + i, "r" + i);
+    }
+    Pool("r2", "pooled", "max");
+    End("pooled", half);
+    Check(half);
+    // x, what was pooled, three filters, and the gradients of all.
+    EXPECT_EQ(ran_["reorder"], 10);
+    EXPECT_EQ(ran_["fused_elemwise_activation"], 2);
+    EXPECT_EQ(ran_["sum_relu_grad"], 2);
+    EXPECT_EQ(ran_["elementwise_add"] + ran_["sum"], 0);
+    EXPECT_EQ(ran_["elementwise_add_grad"], 0) << "they are aliases";
+    EXPECT_EQ(ran_["relu"] + ran_["relu_grad"], 2);  // the first, the last
   }
 }
 
@@ -383,15 +412,15 @@ TEST_F(DeviceLayouts, Float32HasChannelsLastWhereItMayBeRounded) {
     Compare(1e-4);
   };
   build();
-  EXPECT_EQ(reorders_, 0);
+  EXPECT_EQ(ran_["reorder"], 0);
   ASSERT_TRUE(SetFlag("enable_cublas_tensor_op_math", "true").ok());
   build();
-  EXPECT_EQ(reorders_, 0);
+  EXPECT_EQ(ran_["reorder"], 0);
   channels_ = 8;
   build();
   ASSERT_TRUE(SetFlag("enable_cublas_tensor_op_math", "false").ok());
   // As with halves.
-  EXPECT_EQ(reorders_, 8);
+  EXPECT_EQ(ran_["reorder"], 8);
 }
 
 // A factor and a term for each channel, averages, what is read twice, and what

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/half.h"
 #include "libcore/program/block_builder.h"
 #include "tests/device/device_plan.h"
@@ -13,12 +14,13 @@
 namespace pd {
 namespace {
 
-// Numbers between -1.2 and 1.2 that follow no pattern, rounded to the dtype.
-Array NumbersOf(DType dtype, Shape shape) {
+// number(i) at each i, rounded to the dtype.
+template <typename Number>
+Array Filled(DType dtype, Shape shape, const Number& number) {
   std::byte* bytes = nullptr;
   Array array = *NewArray(dtype, std::move(shape), &bytes);
   for (int64_t i = 0; i < array.size(); ++i) {
-    const double v = 1.2 * std::sin(static_cast<double>(i * i % 7919) * 0.37);
+    const double v = number(i);
     if (dtype == DType::kFloat64)
       reinterpret_cast<double*>(bytes)[i] = v;
     else if (dtype == DType::kFloat16)
@@ -29,6 +31,22 @@ Array NumbersOf(DType dtype, Shape shape) {
       reinterpret_cast<float*>(bytes)[i] = static_cast<float>(v);
   }
   return array;
+}
+
+// Between -1.2 and 1.2, following no pattern.
+double NumberAt(int64_t i) {
+  return 1.2 * std::sin(static_cast<double>(i * i % 7919) * 0.37);
+}
+Array NumbersOf(DType dtype, Shape shape) {
+  return Filled(dtype, std::move(shape), NumberAt);
+}
+// With zeros, NaN, infinities, and what is infinite when it is doubled.
+Array UnusualNumbersOf(const Array& like, int64_t first) {
+  return Filled(like.dtype, like.shape, [&](int64_t i) {
+    const double unusual[] = {0, -0.0, NAN, HUGE_VAL, -HUGE_VAL, 6e4, -6e4};
+    const int64_t k = first + i;
+    return k % 3 == 0 ? unusual[k / 3 % 7] : NumberAt(k);
+  });
 }
 
 class DeviceElementwise : public DevicePlan {
@@ -67,8 +85,12 @@ class DeviceElementwise : public DevicePlan {
     auto plan = session.Compile(program_, specs, fetches_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return {};
-    for (const StepInfo& step : (*plan)->steps())
+    types_.clear();
+    for (const StepInfo& step : (*plan)->steps()) {
       EXPECT_EQ(step.on_device, on_gpu) << step.op_type;
+      if (step.op_type == "copy") continue;
+      absl::StrAppend(&types_, types_.empty() ? "" : " ", step.op_type);
+    }
     size_t i = 0;
     for (const auto& [name, value] : feeds_)
       (*plan)->SetFeed(i++, value.bytes.get());
@@ -91,8 +113,27 @@ class DeviceElementwise : public DevicePlan {
           << fetches_[i] << ToString(want[i].shape);
   }
 
+  // The pass makes one op of the program, and the numbers are as without it.
+  void ExpectTheNumbersWithout(const std::string& pass,
+                               const std::string& fused) {
+    const auto got = Run(OnGpu(), true);
+    EXPECT_EQ(types_, fused);
+    PassOptions options;
+    options.disabled = {pass};
+    Session session = OnGpu();
+    session.set_pass_options(options);
+    const auto want = Run(std::move(session), true);
+    EXPECT_NE(types_, fused);
+    ASSERT_EQ(got.size(), 1u);
+    ASSERT_EQ(want.size(), 1u);
+    EXPECT_EQ(Difference(got[0], want[0], 0, 0), "")
+        << fused << " of " << Name(want[0].dtype) << ToString(want[0].shape);
+  }
+
   std::map<std::string, Array> feeds_;
   std::vector<std::string> fetches_;
+  std::string
+      types_;  // of the ops that ran, but for copies from and to the host
 };
 
 constexpr DType kDTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16,
@@ -105,6 +146,65 @@ TEST_F(DeviceElementwise, WholeAndBrokenPacks) {
       ExpectTheCpus(dtype, 0);
       One("elementwise_mul", dtype, {{"X", {n}}, {"Y", {n}}}, {{"Out", {n}}});
       ExpectTheCpus(dtype, 1e-6);
+    }
+}
+
+TEST_F(DeviceElementwise, ReluOfASum) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64})
+    for (const int64_t n : {1, 7, 8, 9, 1001, 100003}) {
+      OpDesc* op = One("fused_elemwise_activation", dtype,
+                       {{"X", {n}}, {"Y", {n}}}, {{"Out", {n}}});
+      op->attrs["functor_list"] =
+          std::vector<std::string>{"relu", "elementwise_add"};
+      ExpectTheCpus(dtype, 0);
+    }
+}
+
+TEST_F(DeviceElementwise, ReluGradOfASum) {
+  for (const DType dtype : kDTypes)
+    for (const int64_t n : {1, 7, 8, 9, 1001, 100003}) {
+      OpDesc* op = One("sum_relu_grad", dtype, {{"A", {n}}, {"Out", {n}}},
+                       {{"X@GRAD", {n}}});
+      op->inputs.clear();
+      op->SetInput("Out", {"Out"});
+      op->SetInput("X", {"A", "B"});
+      Var("B", dtype, {n});
+      feeds_["B"] = UnusualNumbersOf(feeds_.at("A"), 24);
+      ExpectTheCpus(dtype, 0);
+    }
+}
+
+TEST_F(DeviceElementwise, ReluOfASumIsThatOfTwoOps) {
+  for (const DType dtype : kDTypes)
+    for (const int64_t n : {1, 8, 1001}) {
+      One("elementwise_add", dtype, {{"X", {n}}, {"Y", {n}}}, {{"Out", {n}}});
+      feeds_["X"] = UnusualNumbersOf(feeds_["X"], 0);
+      feeds_["Y"] = UnusualNumbersOf(feeds_["Y"], 24);
+      Var("Relu", dtype, {n});
+      Op("relu", "Out", "Relu");
+      fetches_ = {"Relu"};
+      ExpectTheNumbersWithout("fuse_add_act", "fused_elemwise_activation");
+    }
+}
+
+TEST_F(DeviceElementwise, ReluGradOfASumIsThatOfTwoOps) {
+  for (const DType dtype : kDTypes)
+    for (const int64_t n : {1, 8, 1001}) {
+      OpDesc* op = One("sum", dtype, {{"A", {n}}, {"B", {n}}, {"R", {n}}},
+                       {{"Out", {n}}});
+      op->inputs.clear();
+      op->SetInput("X", {"A", "B"});
+      Var("G", dtype, {n});
+      op = Op("relu_grad");
+      op->SetInput("Out", {"R"});
+      op->SetInput("Out@GRAD", {"Out"});
+      op->SetOutput("X@GRAD", {"G"});
+      fetches_ = {"G"};
+      feeds_["B"] =
+          Filled(dtype, {n}, [](int64_t i) { return NumberAt(i + 9); });
+      feeds_["R"] =
+          Filled(dtype, {n}, [](int64_t i) { return NumberAt(i + 99); });
+      ExpectTheNumbersWithout("fuse_add_act", "sum_relu_grad");
     }
 }
 

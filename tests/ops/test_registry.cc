@@ -80,6 +80,7 @@ const std::map<std::string, std::string>& CoveredElsewhere() {
       {"sparse_attention_grad", "test_nn_gradients"},
       {"squeeze", "test_index_gradients"},
       {"squeeze_grad", "test_index_gradients"},
+      {"sum_relu_grad", "test_fuse_add_act, test_device_elementwise"},
       {"sync_batch_norm", "test_nn_gradients"},
       {"sync_batch_norm_grad", "test_nn_gradients"},
       {"target_assign", "test_layer_goldens"},

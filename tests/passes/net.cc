@@ -64,6 +64,7 @@ std::string Net::Types() const {
 void Net::Run(const PassOptions& options) {
   PassContext context;
   context.registry = &Registry();
+  context.on_gpu = on_gpu;
   context.keep.insert(fetches.begin(), fetches.end());
   // As Session::Compile does.
   absl::Status status = NormalizeOps(Registry(), &program);

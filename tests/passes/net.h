@@ -19,6 +19,7 @@ struct Net {
   ProgramDesc program;
   NamedArrays feeds, params;
   std::vector<std::string> fetches;
+  bool on_gpu = false;  ///< the passes run for a GPU
 
   Net() { program.blocks.resize(1); }
   /// A feed or a parameter, with numbers that depend on its shape.

@@ -20,6 +20,7 @@ set(PD_CUDA_KERNELS
   selected_rows
   where
   elementwise_integers
+  fused_elemwise_activation
   prelu
   sequence
   sequence_rows
