@@ -147,9 +147,9 @@ absl::StatusOr<Step> BindBilinearBackward(BindContext* context,
     AddExtent<3>(t.args.k, {1, 0, 0}, &sum.outer);
     AddExtent<3>(t.args.n, {t.args.k, 0, 0}, &sum.inner);
     PD_ASSIGN_OR_RETURN(
-        Step step, BindReduction(context, binding,
-                                 {"reduce_sum", sum, context->Input("Out@GRAD"),
-                                  nullptr, nullptr, nullptr, dbias}));
+        Step step,
+        BindReduction(context, binding,
+                      {"reduce_sum", sum, context->Input("Out@GRAD"), dbias}));
     steps.push_back(std::move(step));
   }
   return InOrder(std::move(steps));

@@ -209,8 +209,8 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
 struct Reduction {
   std::string kernel;
   ReduceShape shape;
-  Tensor *x = nullptr, *y = nullptr, *z = nullptr, *dz = nullptr;
-  Tensor* out = nullptr;
+  Tensor *x = nullptr, *out = nullptr;
+  Tensor *y = nullptr, *z = nullptr, *dz = nullptr;
   int read = 0;  ///< which of the walks' places tells what is beside what
 };
 

@@ -268,9 +268,7 @@ absl::StatusOr<Step> BindRepeatGrad(BindContext* context,
         !AddExtent<3>(extent, {strides[d], 0, 0}, &args.outer))
       return TooManyDims();
   }
-  return BindReduction(
-      context, binding,
-      {"reduce_sum", args, dout, nullptr, nullptr, nullptr, dx});
+  return BindReduction(context, binding, {"reduce_sum", args, dout, dx});
 }
 
 absl::StatusOr<std::vector<size_t>> ReadAxes(const OpDesc& op, size_t rank) {

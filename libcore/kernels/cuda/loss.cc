@@ -234,10 +234,8 @@ absl::StatusOr<Step> SquaresStep(BindContext* context, DeviceBinding* binding,
   sum.n = 1;
   sum.m = parts;
   AddExtent<3>(parts, {1, 0, 0}, &sum.inner);
-  PD_ASSIGN_OR_RETURN(
-      Step join,
-      BindReduction(context, binding,
-                    {"reduce_sum", sum, room, nullptr, nullptr, nullptr, out}));
+  PD_ASSIGN_OR_RETURN(Step join, BindReduction(context, binding,
+                                               {"reduce_sum", sum, room, out}));
   return Step([=, join = std::move(join)](const RunContext& context_of_run) {
     LossArgsOf<T> run{};
     run.x = Read<T>(x);
@@ -304,9 +302,8 @@ absl::StatusOr<Step> BindKldivOf(BindContext* context, DeviceBinding* binding) {
     sum.n = 1;
     sum.m = n;
     AddExtent<3>(n, {1, 0, 0}, &sum.inner);
-    PD_ASSIGN_OR_RETURN(join, BindReduction(context, binding,
-                                            {"reduce_sum", sum, each, nullptr,
-                                             nullptr, nullptr, loss}));
+    PD_ASSIGN_OR_RETURN(
+        join, BindReduction(context, binding, {"reduce_sum", sum, each, loss}));
   }
   return Step([=, join = std::move(join)](const RunContext& context_of_run) {
     LossArgsOf<T> run{};

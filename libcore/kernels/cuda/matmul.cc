@@ -92,9 +92,7 @@ absl::StatusOr<Step> BindSumOver(BindContext* context, DeviceBinding* binding,
                       summed ? &args.inner : &args.outer))
       return TooManyDims();
   }
-  return BindReduction(
-      context, binding,
-      {"reduce_sum", args, wide, nullptr, nullptr, nullptr, m.tensor});
+  return BindReduction(context, binding, {"reduce_sum", args, wide, m.tensor});
 }
 
 absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,

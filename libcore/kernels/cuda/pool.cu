@@ -38,7 +38,7 @@ inline constexpr int kFirstAxis = W > 1 ? 1 : 0;
 template <int W>
 using Offset = std::conditional_t<(W > 1), int32_t, int64_t>;
 
-// What a window has of the input.
+// The part of the input that a window covers.
 struct Box {
   int32_t begin[3], end[3];
 };

@@ -85,7 +85,7 @@ absl::StatusOr<Step> BindReduce(BindContext* context, DeviceBinding* binding) {
                         : is("reduce_min", "reduce_amin") ? "reduce_min"
                         : type == "reduce_prod"           ? "reduce_prod"
                                                           : "reduce_sum",
-                        args, x, nullptr, nullptr, nullptr, out});
+                        args, x, out});
 }
 
 // X@GRAD of sums and means: Out@GRAD, divided, repeated along what was reduced.
@@ -212,10 +212,9 @@ absl::StatusOr<Step> BindSharedGrad(BindContext* context,
   PD_ASSIGN_OR_RETURN(const ReduceShape args,
                       ReadReduction(context->op(), *t.x, *t.out));
   Tensor* const counts = context->Scratch(BytesOfReals(*t.out));
-  PD_ASSIGN_OR_RETURN(Step count,
-                      BindReduction(context, binding,
-                                    {"reduce_equal", args, t.x, t.out, nullptr,
-                                     nullptr, counts}));
+  PD_ASSIGN_OR_RETURN(
+      Step count, BindReduction(context, binding,
+                                {"reduce_equal", args, t.x, counts, t.out}));
   PD_ASSIGN_OR_RETURN(
       Step share, SlopeStep(context->op(), binding,
                             {"shared_grad", t.x, t.out, counts, t.dout, t.dx}));
@@ -231,14 +230,12 @@ absl::StatusOr<Step> BindProductGrad(BindContext* context,
   context->NoBuffer(t.out);
   Tensor *const products = context->Scratch(BytesOfReals(*t.out)),
                 *const zeros = context->Scratch(BytesOfReals(*t.out));
-  PD_ASSIGN_OR_RETURN(Step multiply,
-                      BindReduction(context, binding,
-                                    {"reduce_nonzero", args, t.x, nullptr,
-                                     nullptr, nullptr, products}));
   PD_ASSIGN_OR_RETURN(
-      Step count, BindReduction(context, binding,
-                                {"reduce_zeros", args, t.x, nullptr, nullptr,
-                                 nullptr, zeros}));
+      Step multiply,
+      BindReduction(context, binding, {"reduce_nonzero", args, t.x, products}));
+  PD_ASSIGN_OR_RETURN(
+      Step count,
+      BindReduction(context, binding, {"reduce_zeros", args, t.x, zeros}));
   PD_ASSIGN_OR_RETURN(
       Step slope, SlopeStep(context->op(), binding,
                             {"prod_grad", t.x, products, zeros, t.dout, t.dx}));
@@ -254,12 +251,11 @@ absl::StatusOr<Step> BindLogSumExp(BindContext* context,
                       ReadReduction(context->op(), *x, *out));
   Tensor *const tops = context->Scratch(BytesOfReals(*out)),
                 *const sums = context->Scratch(BytesOfReals(*out));
-  PD_ASSIGN_OR_RETURN(Step top, BindReduction(context, binding,
-                                              {"reduce_max", args, x, nullptr,
-                                               nullptr, nullptr, tops}));
-  PD_ASSIGN_OR_RETURN(Step sum, BindReduction(context, binding,
-                                              {"reduce_exp", args, x, tops,
-                                               nullptr, nullptr, sums}));
+  PD_ASSIGN_OR_RETURN(
+      Step top, BindReduction(context, binding, {"reduce_max", args, x, tops}));
+  PD_ASSIGN_OR_RETURN(
+      Step sum,
+      BindReduction(context, binding, {"reduce_exp", args, x, sums, tops}));
   ReduceShape each{};
   each.factor = 1;
   each.n = out->size();
@@ -314,9 +310,8 @@ absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
   UnaryArgsOf<T> number{};
   if (p == 0) {  // all but the zeros
     PD_ASSIGN_OR_RETURN(
-        Step zeros, BindReduction(context, binding,
-                                  {"reduce_zeros", args, x, nullptr, nullptr,
-                                   nullptr, out}));
+        Step zeros,
+        BindReduction(context, binding, {"reduce_zeros", args, x, out}));
     number.a = -1;
     number.b = static_cast<T>(args.m);
     PD_ASSIGN_OR_RETURN(Step rest, EachStep<T>(binding, "unary_scale", number,
@@ -338,8 +333,7 @@ absl::StatusOr<Step> BindNormOf(BindContext* context, DeviceBinding* binding,
                                                   {!std::isinf(p) ? "reduce_sum"
                                                    : p > 0        ? "reduce_max"
                                                            : "reduce_min",
-                                                   args, sizes, nullptr,
-                                                   nullptr, nullptr, out}));
+                                                   args, sizes, out}));
   if (!whole) {
     number.a = 1 / p;
     PD_ASSIGN_OR_RETURN(Step root, EachStep<T>(binding, "unary_pow", number,
@@ -360,9 +354,8 @@ absl::StatusOr<Step> BindReduceNorm(BindContext* context,
     using T = typename decltype(tag)::type;
     if (p != 2) return BindNormOf(context, binding, args, T{p});
     PD_ASSIGN_OR_RETURN(
-        Step sum, BindReduction(context, binding,
-                                {"reduce_squares", args, x, nullptr, nullptr,
-                                 nullptr, out}));
+        Step sum,
+        BindReduction(context, binding, {"reduce_squares", args, x, out}));
     PD_ASSIGN_OR_RETURN(Step root, EachStep<T>(binding, "unary_sqrt", {}, out,
                                                out, out->size()));
     return InOrder({std::move(sum), std::move(root)});
