@@ -224,6 +224,15 @@ absl::StatusOr<Step> BindReduction(BindContext* context, DeviceBinding* binding,
 absl::StatusOr<Step> BindBiasStep(DeviceBinding* binding, Tensor* bias,
                                   bool relu, Tensor* to);
 
+/// The product that makes the gradient of an operand of C = alpha op(A) op(B),
+/// of C's gradient and the other operand. `of_c_first`: C's gradient is its A.
+struct GradProduct {
+  MatrixProduct product;
+  bool of_c_first;
+};
+GradProduct GradOfA(const MatrixProduct& p);
+GradProduct GradOfB(const MatrixProduct& p);
+
 struct ProductTensors {
   Tensor *a, *b, *c;
   Tensor* bias = nullptr;  ///< where the product's epilogue has one

@@ -91,20 +91,18 @@ absl::StatusOr<Step> BindFusedGemmGrad(BindContext* context,
   if (dx == nullptr) context->NoBuffer(y);
   if (dy == nullptr) context->NoBuffer(x);
   std::vector<Step> steps;
-  const auto add = [&](MatrixProduct product, const ProductTensors& t) {
-    product.dtype = x->dtype();
-    auto step = BindProductStep(context, binding, product, t);
+  const MatrixProduct forward{e.m, e.n, e.k, e.trans_x, e.trans_y};
+  const auto add = [&](GradProduct grad, Tensor* other, Tensor* result) {
+    grad.product.dtype = x->dtype();
+    const ProductTensors t = grad.of_c_first
+                                 ? ProductTensors{dout, other, result}
+                                 : ProductTensors{other, dout, result};
+    auto step = BindProductStep(context, binding, grad.product, t);
     if (step.ok()) steps.push_back(*std::move(step));
     return step.status();
   };
-  if (dx != nullptr)
-    PD_RETURN_IF_ERROR(
-        e.trans_x ? add({e.k, e.m, e.n, e.trans_y, true}, {y, dout, dx})
-                  : add({e.m, e.k, e.n, false, !e.trans_y}, {dout, y, dx}));
-  if (dy != nullptr)
-    PD_RETURN_IF_ERROR(
-        e.trans_y ? add({e.n, e.k, e.m, true, e.trans_x}, {dout, x, dy})
-                  : add({e.k, e.n, e.m, !e.trans_x, false}, {x, dout, dy}));
+  if (dx != nullptr) PD_RETURN_IF_ERROR(add(GradOfA(forward), y, dx));
+  if (dy != nullptr) PD_RETURN_IF_ERROR(add(GradOfB(forward), x, dy));
   if (dbias != nullptr) {
     PD_ASSIGN_OR_RETURN(Step sum,
                         BindBiasGrad(context, binding, e, dout, dbias));

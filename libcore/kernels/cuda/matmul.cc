@@ -124,34 +124,26 @@ absl::StatusOr<Step> BindWork(BindContext* context, DeviceBinding* binding,
   return InOrder(std::move(steps));
 }
 
+MatrixProduct ForwardOf(const Product& p) {
+  return {p.m, p.n, p.k, p.trans_x, p.trans_y, 1, p.alpha};
+}
+
 absl::StatusOr<Step> BindMatmulForward(BindContext* context,
                                        DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const Product p, ReadProduct(context, false));
   Tensor* out = context->Output("Out");
   PD_RETURN_IF_ERROR(SameNumbers({context->Input("X"), out}));
   return BindWork(context, binding, p.batch,
-                  {{p.m, p.n, p.k, p.trans_x, p.trans_y, 1, p.alpha},
+                  {ForwardOf(p),
                    {context->Input("X"), &p.x_batch},
                    {context->Input("Y"), &p.y_batch},
                    {out, &p.batch}});
 }
 
-// dX = dOut op(Y)^T, or its transposed.
-Work XGrad(const Product& p, Tensor* y, Tensor* dout, Tensor* dx) {
-  const Matrices of_y = {y, &p.y_batch}, of_dout = {dout, &p.batch},
-                 of_dx = {dx, &p.x_batch};
-  if (p.trans_x)
-    return {{p.k, p.m, p.n, p.trans_y, true, 1, p.alpha}, of_y, of_dout, of_dx};
-  return {{p.m, p.k, p.n, false, !p.trans_y, 1, p.alpha}, of_dout, of_y, of_dx};
-}
-
-// dY = op(X)^T dOut, or its transposed.
-Work YGrad(const Product& p, Tensor* x, Tensor* dout, Tensor* dy) {
-  const Matrices of_x = {x, &p.x_batch}, of_dout = {dout, &p.batch},
-                 of_dy = {dy, &p.y_batch};
-  if (p.trans_y)
-    return {{p.n, p.k, p.m, true, p.trans_x, 1, p.alpha}, of_dout, of_x, of_dy};
-  return {{p.k, p.n, p.m, !p.trans_x, false, 1, p.alpha}, of_x, of_dout, of_dy};
+Work GradWork(const GradProduct& grad, const Matrices& of_dout,
+              const Matrices& other, const Matrices& result) {
+  if (grad.of_c_first) return {grad.product, of_dout, other, result};
+  return {grad.product, other, of_dout, result};
 }
 
 absl::StatusOr<Step> BindMatmulBackward(BindContext* context,
@@ -163,16 +155,21 @@ absl::StatusOr<Step> BindMatmulBackward(BindContext* context,
   if (dout == nullptr || dout->size() != NumElements(p.out))
     return Unimplemented("'Out@GRAD' is missing or has another size");
   PD_RETURN_IF_ERROR(SameNumbers({context->Input("X"), dout, dx, dy}));
+  const Matrices of_dout = {dout, &p.batch};
   Step first, second;
   if (dx != nullptr) {
     PD_ASSIGN_OR_RETURN(first,
                         BindWork(context, binding, p.batch,
-                                 XGrad(p, context->Input("Y"), dout, dx)));
+                                 GradWork(GradOfA(ForwardOf(p)), of_dout,
+                                          {context->Input("Y"), &p.y_batch},
+                                          {dx, &p.x_batch})));
   }
   if (dy != nullptr) {
     PD_ASSIGN_OR_RETURN(second,
                         BindWork(context, binding, p.batch,
-                                 YGrad(p, context->Input("X"), dout, dy)));
+                                 GradWork(GradOfB(ForwardOf(p)), of_dout,
+                                          {context->Input("X"), &p.x_batch},
+                                          {dy, &p.y_batch})));
   }
   return Step([first = std::move(first),
                second = std::move(second)](const RunContext& run) {
@@ -182,6 +179,18 @@ absl::StatusOr<Step> BindMatmulBackward(BindContext* context,
 }
 
 }  // namespace
+
+// dA = dC op(B)^T, or its transposed.
+GradProduct GradOfA(const MatrixProduct& p) {
+  if (p.trans_a) return {{p.k, p.m, p.n, p.trans_b, true, 1, p.alpha}, false};
+  return {{p.m, p.k, p.n, false, !p.trans_b, 1, p.alpha}, true};
+}
+
+// dB = op(A)^T dC, or its transposed.
+GradProduct GradOfB(const MatrixProduct& p) {
+  if (p.trans_b) return {{p.n, p.k, p.m, true, p.trans_a, 1, p.alpha}, true};
+  return {{p.k, p.n, p.m, !p.trans_a, false, 1, p.alpha}, false};
+}
 
 absl::StatusOr<Step> BindProductStep(BindContext* context,
                                      DeviceBinding* binding,
