@@ -11,8 +11,9 @@ foreach(tool ${tools})
   set_target_properties(${command} PROPERTIES INSTALL_RPATH "\$ORIGIN/${up}")
   install(TARGETS ${command} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endforeach()
-set_target_properties(pd_onnx PROPERTIES INSTALL_RPATH "\$ORIGIN")
-install(TARGETS pd pd_onnx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+get_property(engines GLOBAL PROPERTY PD_ENGINES)
+set_target_properties(pd_onnx ${engines} PROPERTIES INSTALL_RPATH "\$ORIGIN")
+install(TARGETS pd pd_onnx ${engines} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # Public headers: those of libcore and formats that show no other library, nor
 # include one that does.

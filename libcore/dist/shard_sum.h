@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over the shards of a batch, in the order of one binary tree over shard
+// numbers, whatever process computes which shards: neighbours first, then
+// neighbours of these. So 1, 2, 3, ... processes come to the same bits. Each
+// process adds up the subtrees that lie within its own shards; then each gets
+// its share of the numbers of all subtrees from the others, adds them up in the
+// tree's order, and hands the sums out. That moves about as many bytes as a
+// ring all-reduce does.
+#ifndef PD_LIBCORE_DIST_SHARD_SUM_H_
+#define PD_LIBCORE_DIST_SHARD_SUM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/dist/communicator.h"
+
+namespace pd {
+
+/// The shards [begin, end) of process `rank` of `size`; empty where there are
+/// fewer shards than processes.
+struct ShardRange {
+  int64_t begin = 0, end = 0;
+  static ShardRange Of(int64_t shards, int rank, int size);
+};
+
+class ShardSum {
+ public:
+  /// `count` float32 numbers of each shard. `processes` outlives this.
+  ShardSum(int64_t shards, int64_t count, const Communicator* processes);
+
+  /// Room for the numbers of this process's next shard, in ascending order.
+  float* NextShard();
+  /// The numbers of that shard are there. A shard without records is left out
+  /// of all sums: `present` false.
+  void Add(bool present);
+  /// After the last shard of this process: the sums, the same in all. Valid
+  /// until NextShard.
+  absl::StatusOr<const float*> Finish();
+
+ private:
+  // A subtree: 2^level shards from index * 2^level on.
+  struct Node {
+    int level = 0;
+    int64_t index = 0;
+    float* data = nullptr;  // null: no shard of it is present
+  };
+  void Push(Node node, int64_t count, std::vector<Node>* stack);
+  void MergeTop(int64_t count, std::vector<Node>* stack);
+  void CompleteTree(int64_t count, std::vector<Node>* stack);
+  absl::StatusOr<const float*> Exchange();
+  float* TakeBuffer();
+
+  const int64_t shards_, count_;
+  const Communicator& processes_;
+  const int64_t share_;  // numbers that a process adds up for all
+  const ShardRange own_;
+  int64_t next_ = 0;                         // shard
+  float* leaf_ = nullptr;                    // of NextShard
+  std::vector<Node> nodes_;                  // of this process
+  std::vector<std::vector<float>> buffers_;  // of count_ numbers
+  std::vector<float*> free_;
+  std::vector<float> sends_, receives_, sums_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DIST_SHARD_SUM_H_

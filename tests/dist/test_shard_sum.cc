@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any number of processes comes to the bits of one.
+#include "libcore/dist/shard_sum.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include "tests/dist/thread_transport.h"
+
+namespace pd {
+namespace {
+
+// Numbers whose sum depends on the order of additions.
+float NumberOf(int64_t shard, int64_t i) {
+  return std::sin(static_cast<float>(shard * 7919 + i)) *
+         std::pow(10.0f, static_cast<float>((shard * 13 + i) % 9));
+}
+
+// The sums of a process; shards in `absent` have no records.
+std::vector<float> SumsOf(const Communicator& processes, int64_t shards,
+                          int64_t count, int64_t absent, int steps) {
+  ShardSum sum(shards, count, &processes);
+  const ShardRange own =
+      ShardRange::Of(shards, processes.rank(), processes.size());
+  std::vector<float> sums;
+  for (int step = 0; step < steps; ++step) {
+    for (int64_t s = own.begin; s < own.end; ++s) {
+      float* numbers = sum.NextShard();
+      for (int64_t i = 0; i < count; ++i) numbers[i] = NumberOf(s + step, i);
+      sum.Add(s != absent);
+    }
+    const auto found = sum.Finish();
+    EXPECT_TRUE(found.ok()) << found.status();
+    if (found.ok()) sums.assign(*found, *found + count);
+  }
+  return sums;
+}
+
+TEST(ShardSum, HasTheSameBitsForAnyNumberOfProcesses) {
+  for (const int64_t shards : {1, 2, 3, 4, 7, 8, 12})
+    for (const int64_t count : {1, 3, 1000})
+      for (const int64_t absent : {int64_t{-1}, shards - 1, int64_t{0}}) {
+        if (shards == 1 && absent == 0) continue;
+        const std::vector<float> one =
+            SumsOf(Communicator(), shards, count, absent, 2);
+        for (int64_t i = 0; i < count; ++i) {
+          double sum = 0, size = 0;
+          for (int64_t s = 0; s < shards; ++s) {
+            if (s == absent) continue;
+            sum += NumberOf(s + 1, i);
+            size += std::abs(NumberOf(s + 1, i));
+          }
+          ASSERT_NEAR(one[static_cast<size_t>(i)], sum, 1e-6 * size + 1e-6);
+        }
+        for (int size = 2; size <= std::min<int64_t>(shards, 6); ++size)
+          RunTogether(size, [&](const Communicator& processes) {
+            const std::vector<float> many =
+                SumsOf(processes, shards, count, absent, 2);
+            EXPECT_EQ(std::memcmp(many.data(), one.data(),
+                                  one.size() * sizeof(float)),
+                      0)
+                << shards << " shards, " << size << " processes, " << count
+                << " numbers, absent " << absent;
+          });
+      }
+}
+
+TEST(ShardSum, DividesShardsAmongProcesses) {
+  for (const int64_t shards : {1, 3, 8, 100})
+    for (int size = 1; size <= 7; ++size) {
+      int64_t next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const ShardRange range = ShardRange::Of(shards, rank, size);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_LE(range.end - range.begin, shards / size + 1);
+        next = range.end;
+      }
+      EXPECT_EQ(next, shards);
+    }
+}
+
+TEST(ShardSum, IsAnErrorWithoutARecord) {
+  const Communicator alone;
+  ShardSum sum(1, 4, &alone);
+  sum.NextShard();
+  sum.Add(false);
+  EXPECT_FALSE(sum.Finish().ok());
+}
+
+}  // namespace
+}  // namespace pd
