@@ -112,7 +112,10 @@ void SetMeta(const TensorMeta& meta, Tensor* tensor) {
 
 absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
                         const Tensor& tensor) {
-  if (tensor.dtype() == meta.dtype && tensor.shape() == meta.shape)
+  // One number may be [] here and [1] there.
+  const bool one = tensor.size() == 1 && NumElements(meta.shape) == 1 &&
+                   tensor.shape().size() + meta.shape.size() == 1;
+  if (tensor.dtype() == meta.dtype && (tensor.shape() == meta.shape || one))
     return absl::OkStatus();
   return InvalidArgument("variable '%s' holds %s%s; the op makes %s%s", name,
                          Name(tensor.dtype()), ToString(tensor.shape()),

@@ -197,6 +197,7 @@ class Plan {
   std::deque<Frame> frames_;  // variables of steps that run blocks
   PlanStats stats_;
   std::vector<PlannedBuffer> buffers_;
+  const World* world_ = nullptr;
 };
 
 }  // namespace pd

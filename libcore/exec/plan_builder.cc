@@ -99,6 +99,7 @@ PlanBuilder::PlanBuilder(const OpRegistry& registry, const ProgramDesc& program,
       options_(options),
       plan_(new Plan),
       tensors_(&plan_->tensors_, &plan_->pinned_) {
+  plan_->world_ = registry.world();
   if (options.place != nullptr) {
     plan_->device_ = std::make_unique<PlanDevice>(options.place);
     residency_ = std::make_unique<Residency>(&tensors_, plan_->device_.get());
@@ -157,12 +158,14 @@ std::vector<bool> PlanBuilder::NeededOps(
       ForEachName(op.inputs, add_to(&reads));
       ForEachName(op.outputs, add_to(&writes));
     }
-    needed[i] = writes.empty();  // it is there for what it says: assert
+    const OpDef* def = registry_.Find(op.type);
+    // It is there for what it does: assert, send_v2.
+    needed[i] = writes.empty() ||
+                (def != nullptr && def->Has(Trait::kCommunicates));
     for (const std::string* name : writes)
       if (wanted.count(*name) > 0 || IsPersistable(*name)) needed[i] = true;
     if (!needed[i]) continue;
     // A block or an array op may leave an output as it was before.
-    const OpDef* def = registry_.Find(op.type);
     if (def == nullptr || !def->runs_blocks())
       for (const std::string* name : writes)
         if (!IsArray(*name)) wanted.erase(*name);

@@ -19,10 +19,15 @@
 
 namespace pd {
 
+class World;
+
 /// Values that change from run to run.
 struct RunContext {
   uint64_t seed = 0;  ///< the user's
   uint64_t step = 0;  ///< the training step, for random ops
+  /// The processes that work together; a plan sets its registry's. Null: this
+  /// one is alone.
+  const World* world = nullptr;
 };
 
 /// Computes the op once. Captured Tensors have their bytes when it is called.

@@ -18,6 +18,7 @@
 namespace pd {
 
 struct DevicePlace;
+class World;
 
 /// Makes the step that copies `from` to `to`, which differ in layout only.
 using BindReorderFn = absl::StatusOr<Step> (*)(Tensor* from, Tensor* to);
@@ -48,6 +49,11 @@ class OpRegistry {
   }
   const std::shared_ptr<const DevicePlace>& device() const { return device_; }
 
+  /// The processes with which plans over this registry work together; null, as
+  /// it is at first: none. The registry does not own them.
+  void SetWorld(const World* world) { world_ = world; }
+  const World* world() const { return world_; }
+
   /// How layouts are changed; null: by plain loops.
   void SetReorder(BindReorderFn bind) { reorder_ = bind; }
   BindReorderFn reorder() const { return reorder_; }
@@ -56,6 +62,7 @@ class OpRegistry {
   std::map<std::string, std::unique_ptr<OpDef>> ops_;
   BindReorderFn reorder_ = nullptr;
   std::shared_ptr<const DevicePlace> device_;
+  const World* world_ = nullptr;
 };
 
 /// Every op with its reference kernel alone (generated); see MakeRegistry.

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "libcore/base/half.h"
-#include "libcore/ops/common/truncate_half.h"
+#include "libcore/base/truncate_half.h"
 
 namespace pd {
 

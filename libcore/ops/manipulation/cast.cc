@@ -13,7 +13,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/common/strided_loop.h"
-#include "libcore/ops/common/truncate_half.h"
+#include "libcore/base/truncate_half.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {

@@ -15,17 +15,22 @@
 // fuse_alpha. Its gradient reads Y and takes Y@GRAD as 0 where Y <= 0 or
 // Y >= fuse_alpha. Passes put it in the place of batch_norm and its activation;
 // PaddlePaddle's own, for its GPUs, has relu and channels last alone.
-// The second gradient stands in norm_groups.h. sync_batch_norm, over the
-// devices of a job, is the same on one. Training with M = 1 is the identity, as
-// in PaddlePaddle: Y = X, the running statistics stay, Saved outputs and the
-// gradients of Scale and Bias are 0.
+// The second gradient stands in norm_groups.h. sync_batch_norm: M, mean and
+// var, and the sums in X@GRAD, are of all processes that work together, of
+// which each has a part of the batch; Scale@GRAD and Bias@GRAD are of this
+// part, and in one process all is the same. Training with M = 1 is the
+// identity, as in PaddlePaddle: Y = X, the running statistics stay, Saved
+// outputs and the gradients of Scale and Bias are 0.
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/dist/world.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/norm/norm_groups.h"
 #include "libcore/ops/optimizer/update.h"
@@ -49,6 +54,13 @@ struct Norm {
   }
 
   int64_t count() const { return n * positions; }
+};
+
+// Sums of a channel over all processes, where several work together.
+struct ChannelSums {
+  double count = 0;   // elements
+  double first = 0;   // forward: the mean; backward: sum(Y@GRAD)
+  double second = 0;  // forward: the variance; backward: of Y@GRAD * h
 };
 
 absl::StatusOr<Norm> ReadNorm(const OpDesc& op, const Shape& shape) {
@@ -116,21 +128,39 @@ void StoreBatchNorm(Tensor* tensor, int64_t c, double value) {
 }
 
 template <typename T>
-void ForwardChannel(const Norm& m, const Tensors& t, int64_t c) {
+double SumOf(const Norm& m, int64_t c, const T* x, double sum) {
+  ForEachBatchNormElement(m, c, [&](int64_t i) { sum += x[i]; });
+  return sum;
+}
+
+template <typename T>
+double SquaresOf(const Norm& m, int64_t c, const T* x, double mean) {
+  double squares = 0;
+  ForEachBatchNormElement(
+      m, c, [&](int64_t i) { squares += (x[i] - mean) * (x[i] - mean); });
+  return squares;
+}
+
+// Adds up numbers [0, count) of each process.
+absl::Status AddUp(const RunContext& run, double* numbers, int64_t count) {
+  return run.world->all().AllReduce(Reduction::kSum, DType::kFloat64, count,
+                                    numbers, numbers);
+}
+
+template <typename T>
+void ForwardChannel(const Norm& m, const Tensors& t, int64_t c,
+                    const ChannelSums* of_all = nullptr) {
   const T* x = t.x->data<T>();
   T* y = t.y->data<T>();
   const double running_mean = t.mean->data<T>()[c];
   const double running_variance = t.variance->data<T>()[c];
   double mean = running_mean, variance = running_variance;
   double new_mean = running_mean, new_variance = running_variance;
-  const bool identity = !m.global && m.count() == 1;
+  const bool identity = !m.global && of_all == nullptr && m.count() == 1;
   if (!m.global && !identity) {
-    double sum = 0, squares = 0;
-    ForEachBatchNormElement(m, c, [&](int64_t i) { sum += x[i]; });
-    mean = sum / m.count();
-    ForEachBatchNormElement(
-        m, c, [&](int64_t i) { squares += (x[i] - mean) * (x[i] - mean); });
-    variance = squares / m.count();
+    mean = of_all != nullptr ? of_all->first : SumOf(m, c, x, 0) / m.count();
+    variance = of_all != nullptr ? of_all->second
+                                 : SquaresOf(m, c, x, mean) / m.count();
     const double keep = t.momentum_tensor != nullptr
                             ? ScalarOf(*t.momentum_tensor)
                             : t.momentum;
@@ -160,6 +190,36 @@ void ForwardChannel(const Norm& m, const Tensors& t, int64_t c) {
   });
 }
 
+// The statistics of all processes; `numbers` has room for one a channel and
+// one more.
+template <typename T>
+absl::Status ForwardTogether(const Norm& m, const Tensors& t,
+                             const RunContext& run, double* numbers) {
+  const T* x = t.x->data<T>();
+  ForEachChannel(m, [&](int64_t c) { numbers[c] = SumOf(m, c, x, 0); });
+  numbers[m.channels] = static_cast<double>(m.count());
+  PD_RETURN_IF_ERROR(AddUp(run, numbers, m.channels + 1));
+  std::vector<ChannelSums> sums(static_cast<size_t>(m.channels));
+  for (int64_t c = 0; c < m.channels; ++c) {
+    ChannelSums& sum = sums[static_cast<size_t>(c)];
+    sum.count = numbers[m.channels];
+    sum.first = numbers[c] / sum.count;
+    numbers[c] = SquaresOf(m, c, x, sum.first);
+  }
+  PD_RETURN_IF_ERROR(AddUp(run, numbers, m.channels));
+  ForEachChannel(m, [&](int64_t c) {
+    ChannelSums& sum = sums[static_cast<size_t>(c)];
+    sum.second = numbers[c] / sum.count;
+    ForwardChannel<T>(m, t, c, &sum);
+  });
+  return absl::OkStatus();
+}
+
+// Whether the statistics are those of several processes.
+bool WorksTogether(const OpDesc& op, const Norm& m) {
+  return !m.global && absl::StartsWith(op.type, "sync_");
+}
+
 absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
   Tensors t;
   t.x = context->Input("X");
@@ -183,9 +243,17 @@ absl::StatusOr<Step> BindBatchNorm(BindContext* context) {
   t.variance_out = context->Output("VarianceOut");
   t.saved_mean = context->Output("SavedMean");
   t.saved_variance = context->Output("SavedVariance");
+  const bool together = WorksTogether(context->op(), m);
+  Tensor* numbers = together
+                        ? context->Scratch(static_cast<size_t>(m.channels + 1) *
+                                           sizeof(double))
+                        : nullptr;
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return Step([m, t](const RunContext&) {
+    return Step([m, t, together, numbers](const RunContext& run) {
+      if (together && run.world != nullptr)
+        return ForwardTogether<T>(m, t, run,
+                                  static_cast<double*>(numbers->raw()));
       ForEachChannel(m, [&](int64_t c) { ForwardChannel<T>(m, t, c); });
       return absl::OkStatus();
     });
@@ -198,35 +266,70 @@ struct BatchNormGradTensors {
   Tensor *dx, *dscale, *dbias;
 };
 
+// Without the sums of all processes `sums` are set to those of this one, and
+// stay local; with them dx follows.
 template <typename T>
-void BackwardChannel(const Norm& m, const BatchNormGradTensors& t, int64_t c) {
+void BackwardChannel(const Norm& m, const BatchNormGradTensors& t, int64_t c,
+                     const ChannelSums* of_all = nullptr,
+                     ChannelSums* local = nullptr) {
   const T* x = t.x->data<T>();
   const T* dy = t.dy->data<T>();
   const double mean = t.mean->data<T>()[c];
   const double second = t.variance->data<T>()[c];
   const double inverse = m.global ? 1 / std::sqrt(second + m.epsilon) : second;
-  const bool identity = !m.global && m.count() == 1;
+  const bool identity =
+      !m.global && of_all == nullptr && local == nullptr && m.count() == 1;
   const T* y = m.clip ? t.y->data<T>() : nullptr;
   const auto gradient = [&](int64_t i) {
     return y == nullptr || m.Passes(y[i]) ? dy[i] : T(0);
   };
-  double sum = 0, dot = 0;
-  if (!identity)
-    ForEachBatchNormElement(m, c, [&](int64_t i) {
-      sum += gradient(i);
-      dot += gradient(i) * (x[i] - mean) * inverse;
-    });
-  StoreBatchNorm<T>(t.dbias, c, sum);
-  StoreBatchNorm<T>(t.dscale, c, dot);
+  double sum = of_all != nullptr ? of_all->first : 0;
+  double dot = of_all != nullptr ? of_all->second : 0;
+  if (of_all == nullptr) {
+    if (!identity)
+      ForEachBatchNormElement(m, c, [&](int64_t i) {
+        sum += gradient(i);
+        dot += gradient(i) * (x[i] - mean) * inverse;
+      });
+    StoreBatchNorm<T>(t.dbias, c, sum);
+    StoreBatchNorm<T>(t.dscale, c, dot);
+  }
+  if (local != nullptr) {
+    *local = {static_cast<double>(m.count()), sum, dot};
+    return;
+  }
   if (t.dx == nullptr) return;
   T* dx = t.dx->data<T>();
   const double factor =
       identity ? 1 : double{BatchNormAt<T>(t.scale, c, 1)} * inverse;
-  const double share = m.global || identity ? 0 : 1.0 / m.count();
+  const double count =
+      of_all != nullptr ? of_all->count : static_cast<double>(m.count());
+  const double share = m.global || identity ? 0 : 1.0 / count;
   ForEachBatchNormElement(m, c, [&](int64_t i) {
     const double h = (x[i] - mean) * inverse;
     dx[i] = static_cast<T>(factor * (gradient(i) - share * (sum + h * dot)));
   });
+}
+
+// With the sums of all processes; `numbers` has room for two a channel and one
+// more.
+template <typename T>
+absl::Status BackwardTogether(const Norm& m, const BatchNormGradTensors& t,
+                              const RunContext& run, double* numbers) {
+  ForEachChannel(m, [&](int64_t c) {
+    ChannelSums sums;
+    BackwardChannel<T>(m, t, c, nullptr, &sums);
+    numbers[2 * c] = sums.first;
+    numbers[2 * c + 1] = sums.second;
+  });
+  const int64_t last = 2 * m.channels;
+  numbers[last] = static_cast<double>(m.count());
+  PD_RETURN_IF_ERROR(AddUp(run, numbers, last + 1));
+  ForEachChannel(m, [&](int64_t c) {
+    const ChannelSums sums{numbers[last], numbers[2 * c], numbers[2 * c + 1]};
+    BackwardChannel<T>(m, t, c, &sums);
+  });
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
@@ -253,9 +356,17 @@ absl::StatusOr<Step> BindBatchNormGrad(BindContext* context) {
   t.dx = context->Output("X@GRAD");
   t.dscale = context->Output("Scale@GRAD");
   t.dbias = context->Output("Bias@GRAD");
+  const bool together = WorksTogether(context->op(), m);
+  Tensor* numbers =
+      together ? context->Scratch(static_cast<size_t>(2 * m.channels + 1) *
+                                  sizeof(double))
+               : nullptr;
   return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
-    return Step([m, t](const RunContext&) {
+    return Step([m, t, together, numbers](const RunContext& run) {
+      if (together && run.world != nullptr)
+        return BackwardTogether<T>(m, t, run,
+                                   static_cast<double*>(numbers->raw()));
       ForEachChannel(m, [&](int64_t c) { BackwardChannel<T>(m, t, c); });
       return absl::OkStatus();
     });

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// send_v2: X goes to process `peer` of the ring.
+// recv_v2: Out = what process `peer` sends; its dtype and out_shape are
+//   attributes, and known: an extent of -1 is refused.
+// partial_send, partial_recv: the same with part `id` of `num` equal parts of
+//   the elements in row-major order; the rest of Out is 0.
+// A message begins with its dtype and shape, so that processes that do not
+// agree learn it.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/status_macros.h"
+#include "libcore/ops/collective/ring.h"
+#include "libcore/ops/registry.h"
+
+namespace pd {
+namespace {
+
+constexpr size_t kMostAxes = 9;
+
+// What stands before the elements of a message.
+struct Header {
+  int64_t dtype = 0, axes = 0;
+  int64_t extents[kMostAxes] = {};
+};
+
+absl::StatusOr<Header> HeaderOf(DType dtype, const Shape& shape) {
+  Header header;
+  if (shape.size() > kMostAxes)
+    return InvalidArgument("shape %s has %d axes; at most %d can be sent",
+                           ToString(shape), shape.size(), kMostAxes);
+  header.dtype = static_cast<int64_t>(dtype);
+  header.axes = static_cast<int64_t>(shape.size());
+  std::copy(shape.begin(), shape.end(), header.extents);
+  return header;
+}
+
+absl::Status ExpectMessage(const Header& header, const Tensor& out) {
+  if (header.axes < 0 || header.axes > static_cast<int64_t>(kMostAxes))
+    return Internal("a message of %d axes has arrived", header.axes);
+  const Shape shape(header.extents, header.extents + header.axes);
+  if (shape == out.shape() && header.dtype == static_cast<int64_t>(out.dtype()))
+    return absl::OkStatus();
+  const auto dtype = DTypeFromCode(static_cast<int32_t>(header.dtype));
+  return InvalidArgument("%s %s was sent; %s %s is expected",
+                         dtype.has_value() ? Name(*dtype) : "no dtype",
+                         ToString(shape), Name(out.dtype()),
+                         ToString(out.shape()));
+}
+
+// The part of a tensor that an op moves.
+struct PartOf {
+  size_t id = 0, num = 1;
+  size_t bytes(const Tensor& tensor) const { return tensor.bytes() / num; }
+  size_t begin(const Tensor& tensor) const { return id * bytes(tensor); }
+};
+
+absl::StatusOr<PartOf> PartAttributes(const OpDesc& op) {
+  if (op.FindAttr("num") == nullptr) return PartOf{};
+  const auto num = op.Attr<int32_t>("num"), id = op.Attr<int32_t>("id");
+  if (num < 1 || id < 0 || id >= num)
+    return InvalidArgument("id is %d of num %d", id, num);
+  return PartOf{static_cast<size_t>(id), static_cast<size_t>(num)};
+}
+
+absl::StatusOr<Step> BindSend(BindContext* context) {
+  Tensor* x = context->Input("X");
+  PD_ASSIGN_OR_RETURN(const Header header, HeaderOf(x->dtype(), x->shape()));
+  PD_ASSIGN_OR_RETURN(const PartOf part, PartAttributes(context->op()));
+  PD_RETURN_IF_ERROR(
+      ExpectMultiple("X", x->size(), static_cast<int32_t>(part.num)));
+  return Step([=, id = context->Attr<int32_t>("ring_id"),
+               peer = context->Attr<int32_t>("peer")](
+                  const RunContext& run) -> absl::Status {
+    PD_ASSIGN_OR_RETURN(const Communicator* ring, RingOf(run, id));
+    PD_RETURN_IF_ERROR(ring->Send(peer, &header, sizeof(header)));
+    return ring->Send(peer,
+                      static_cast<const std::byte*>(x->raw()) + part.begin(*x),
+                      part.bytes(*x));
+  });
+}
+
+absl::Status InferReceive(InferContext* context) {
+  const auto code = context->Attr<int32_t>("dtype");
+  const std::optional<DType> dtype = DTypeFromCode(code);
+  if (!dtype.has_value())
+    return InvalidArgument("dtype is %d, which is none", code);
+  const auto& shape = context->Attr<std::vector<int32_t>>("out_shape");
+  for (const int32_t extent : shape)
+    if (extent < 0)
+      return Unimplemented("out_shape has an extent of %d", extent);
+  context->SetOutput("Out", Shape(shape.begin(), shape.end()), *dtype);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> BindReceive(BindContext* context) {
+  Tensor* out = context->Output("Out");
+  PD_ASSIGN_OR_RETURN(const PartOf part, PartAttributes(context->op()));
+  PD_RETURN_IF_ERROR(
+      ExpectMultiple("Out", out->size(), static_cast<int32_t>(part.num)));
+  return Step([=, id = context->Attr<int32_t>("ring_id"),
+               peer = context->Attr<int32_t>("peer")](
+                  const RunContext& run) -> absl::Status {
+    PD_ASSIGN_OR_RETURN(const Communicator* ring, RingOf(run, id));
+    Header header;
+    PD_RETURN_IF_ERROR(ring->Receive(peer, &header, sizeof(header)));
+    PD_RETURN_IF_ERROR(ExpectMessage(header, *out));
+    if (part.num > 1 && out->bytes() > 0)
+      std::memset(out->raw(), 0, out->bytes());
+    return ring->Receive(peer,
+                         static_cast<std::byte*>(out->raw()) + part.begin(*out),
+                         part.bytes(*out));
+  });
+}
+
+OpDef SendLike(const char* type) {
+  OpDef op(type);
+  op.Input("X").Attr("ring_id", int32_t{0}).Attr("peer", int32_t{0});
+  op.Attr("use_calc_stream", false).Infer(InferNothing).NoGrad();
+  op.With(Trait::kCommunicates).Reference(BindSend);
+  return op;
+}
+
+OpDef ReceiveLike(const char* type) {
+  OpDef op(type);
+  op.Output("Out").Attr("ring_id", int32_t{0}).Attr("peer", int32_t{0});
+  op.Attr("dtype", int32_t{5}).Attr("out_shape", std::vector<int32_t>{});
+  op.Attr("use_calc_stream", false).Infer(InferReceive).NoGrad();
+  op.With(Trait::kCommunicates).Reference(BindReceive);
+  return op;
+}
+
+}  // namespace
+
+absl::Status RegisterSendV2(OpRegistry* registry) {
+  OpDef send = SendLike("send_v2");
+  send.Attr("dynamic_shape", false);
+  PD_RETURN_IF_ERROR(registry->Add(std::move(send)));
+  OpDef receive = ReceiveLike("recv_v2");
+  receive.Attr("dynamic_shape", false);
+  PD_RETURN_IF_ERROR(registry->Add(std::move(receive)));
+  OpDef part = SendLike("partial_send");
+  part.Attr("num", int32_t{1}).Attr("id", int32_t{0});
+  PD_RETURN_IF_ERROR(registry->Add(std::move(part)));
+  OpDef receive_part = ReceiveLike("partial_recv");
+  receive_part.Attr("num", int32_t{1}).Attr("id", int32_t{0});
+  return registry->Add(std::move(receive_part));
+}
+
+}  // namespace pd
