@@ -14,7 +14,7 @@
 #include "cmd/check_naninf_text.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
-#include "cmd/common/one_process.h"
+#include "cmd/common/processes.h"
 #include "cmd/common/training_progress.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"

@@ -46,6 +46,7 @@ Manual EvalManual() {
       "record's answer is a class with its probability, a number, a text, or a "
       "picture of classes, as the job's label is. Streams are read and "
       "answered piece by piece."};
+  m.environment = ProcessEnvironment();
   m.answer_no =
       "an array differs from what `--expect` says, or a result from what "
       "`--require` says";
@@ -204,6 +205,7 @@ Tool EvalTool(EvalOptions* options) {
   tool.manual = EvalManual();
   tool.common = &options->common;
   tool.takes_gpu = true;
+  tool.processes = &options->processes;
   tool.bind = [options](OptionTable* table) {
     BindEval(options, table);
     BindAmpOptions(table, &options->amp);

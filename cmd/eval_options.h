@@ -41,6 +41,7 @@ struct EvalOptions {
   std::vector<std::string> shapes;  ///< "x=1,3,224,224"
   AmpFlags amp;
   PassFlags passes;
+  ProcessOptions processes;
 };
 
 Tool EvalTool(EvalOptions* options);

@@ -9,6 +9,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
+#include "cmd/common/processes.h"
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
 #include "cmd/eval_job.h"
@@ -23,6 +24,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_finder.h"
+#include "libcore/dist/rings.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/make_registry.h"
@@ -44,7 +46,8 @@ absl::StatusOr<std::vector<std::string>> NamesToFetch(
     return model.fetches;
   std::vector<std::string> names;
   for (const auto& [name, array] : expected) names.push_back(name);
-  if (names.empty())
+  // One of several processes may only send.
+  if (names.empty() && options.common.world == nullptr)
     return CommandLineError(
         "this model names no outputs: say which variables to give with "
         "--fetch");
@@ -202,6 +205,23 @@ void PrintShapes(const NamedArrays& results, bool json, std::ostream& out) {
   if (json) out << DumpJson(object) << "\n";
 }
 
+// The files of this process among several, which run a network that was made
+// for as many.
+absl::StatusOr<EvalOptions> OptionsFor(const EvalOptions& asked) {
+  const World* world = asked.common.world.get();
+  if (world == nullptr) return asked;
+  if (asked.feed.empty())
+    return UsageError(Unimplemented(
+        "%d processes run a network on --feed only; start one", world->size()));
+  EvalOptions options = asked;
+  if (world->rank() > 0 && options.out.find("%r") == std::string::npos)
+    options.out.clear();
+  for (std::string* path : {&options.model, &options.feed, &options.lod,
+                            &options.startup, &options.expect, &options.out})
+    *path = ForRank(*path, world);
+  return options;
+}
+
 }  // namespace
 
 absl::Status DeliverResults(const EvalOptions& options,
@@ -243,7 +263,9 @@ absl::Status DeliverResults(const EvalOptions& options,
   return absl::OkStatus();
 }
 
-absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
+absl::Status RunEval(const EvalOptions& asked, std::ostream& out) {
+  World* world = asked.common.world.get();
+  PD_ASSIGN_OR_RETURN(const EvalOptions options, OptionsFor(asked));
   if (!options.predict && !options.sources.empty())
     return CommandLineError(
         absl::StrCat("'", options.sources[0], "': a FILE is for --predict"));
@@ -258,6 +280,9 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  registry->SetWorld(world);
+  if (world != nullptr)
+    PD_RETURN_IF_ERROR(DeclareRings({&model.program}, {}, world));
   if (const auto amp = AmpSpecOf(options.amp)) {
     const auto lists = ListsFor(*amp, *registry);
     if (!lists.ok())

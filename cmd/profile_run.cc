@@ -14,7 +14,7 @@
 #include "absl/strings/strip.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
-#include "cmd/common/one_process.h"
+#include "cmd/common/processes.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
 #include "cmd/common/version.h"

@@ -46,6 +46,17 @@ std::vector<Manual::Example> TrainExamples() {
       {"Train a program that PaddlePaddle saved",
        "pd-train -c testdata/saved_training/job.pbtxt --out RUN7 && "
        "pd-eval -m RUN7 && pd-export -m RUN7 -o lenet"},
+      {"Train the programs of two processes that PaddlePaddle's fleet wrote",
+       "pd-train --processes 2 --program "
+       "testdata/fleet/example/rank%r/main.pdmodel "
+       "--startup testdata/fleet/example/rank%r/startup.pdmodel "
+       "--batches testdata/fleet/example/rank%r/batches.npz --loss "
+       "mean_1.tmp_0"},
+      {"Train a job with shards in two processes, to the bits of one",
+       "pd-train -c testdata/fleet/shards/picture.pbtxt --processes 2 --out "
+       "RUN8 && pd-train -c testdata/fleet/shards/picture.pbtxt --out RUN9 && "
+       "cmp RUN8/checkpoints/step-10/model.pdparams "
+       "RUN9/checkpoints/step-10/model.pdparams"},
       {"Begin with a job of one's own",
        "pd-train --new tabular-regression houses && cd houses && "
        "mkdir data && cp ../testdata/friedman/*.csv data && "
@@ -89,6 +100,15 @@ Manual TrainManual() {
       "a persistable variable, such as `learning_rate_0`, is set from it "
       "before each step. A job's `program` trains such a program on any data, "
       "as a run: see pd-job(5).",
+      "Programs of several processes, as PaddlePaddle's fleet writes them, run "
+      "in as many: `mpirun -n 2 pd-train --program rank%r.pdmodel ...`, where "
+      "`%r` in a file's name is the process's rank, from 0. Their rings are "
+      "those of `--startup`, or of `--ring`. Rank 0 prints and writes; a name "
+      "with `%r` is written by each.",
+      "Several processes train a job that says `distributed { shards: S }` "
+      "together, on one machine (`--processes N`) or on many (`mpirun -n N "
+      "pd-train ...`, and what the section ENVIRONMENT names), and end in the "
+      "bits of one; see pd-job(5). Rank 0 writes RUN and prints.",
       "With `--new` it writes a commented job of a KIND to begin with into "
       "DIR, and a Makefile that trains, evaluates and exports; the job's first "
       "lines say what goes where. With `--data` the job is for these data and "
@@ -117,6 +137,7 @@ Manual TrainManual() {
       {"RUN/summary.json",
        "What the run came to: steps, times, the last evaluation, and the step "
        "with the best result, which `RUN@best` names."}};
+  m.environment = ProcessEnvironment();
   m.answer_no = "a result is not what `--require` says";
   m.stops_by_signal = true;
   m.examples = TrainExamples();
@@ -200,6 +221,11 @@ void BindPrograms(TrainOptions* o, OptionTable* table) {
                "writes `PREFIX.pdmodel`, `PREFIX.pdparams` and "
                "`PREFIX.pdopt` at the end"},
               &o->save);
+  table->Integer({"--micro-batches", "N",
+                  "the parts of a batch that the stages of a pipeline run one "
+                  "after the other"},
+                 {1, 1 << 20}, &o->micro_batches);
+  table->DescribeDefault("--micro-batches", "what the last stage tells");
   table->TakesStream("--startup", StandardStream::kInput);
   table->TakesStream("--batches", StandardStream::kInput);
   table->TakesStream("--lod", StandardStream::kInput);
@@ -227,6 +253,11 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
                  "with --resume, takes only the network's weights from the "
                  "checkpoint: the optimizer starts anew"},
                 &o->weights_only);
+  table->Integer(
+      {"--max-restarts", "N",
+       "with --processes, starts all processes again from the newest "
+       "checkpoint when one fails, up to N times"},
+      {0, INT64_MAX}, &o->processes.max_restarts);
   table->Text({"--init-from", "MODEL",
                "takes parameters by name from a model, a run (`RUN`, "
                "`RUN@best`, `RUN@step-N`), a `.pdparams`, a PyTorch file or "
@@ -301,7 +332,7 @@ absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
 absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
   for (const char* job :
        {"-o", "--out", "--resume", "--init-from", "--bench", "--log",
-        "--report", "--summary", "--dry-run", "--amp"})
+        "--report", "--summary", "--dry-run", "--amp", "--max-restarts"})
     if (table.Given(job))
       return CommandLineError(
           absl::StrCat(job,
@@ -336,6 +367,7 @@ Tool TrainTool(TrainOptions* options) {
   tool.manual = TrainManual();
   tool.common = &options->common;
   tool.takes_gpu = true;
+  tool.processes = &options->processes;
   tool.computes = [options] {
     return options->new_kind.empty() && !options->networks && !options->summary;
   };
@@ -369,8 +401,9 @@ Tool TrainTool(TrainOptions* options) {
                                            "': only --new takes a DIR"));
     if (options->networks) return absl::OkStatus();
     if (!options->programs.empty()) return ValidatePrograms(*options, table);
-    for (const char* name : {"--startup", "--init", "--batches", "--lod",
-                             "--loss", "--fetch", "--save"})
+    for (const char* name :
+         {"--startup", "--init", "--batches", "--lod", "--loss", "--fetch",
+          "--save", "--micro-batches", "--ring"})
       PD_RETURN_IF_ERROR(table.Needs(name, "--program"));
     if (options->config.empty())
       return CommandLineError("-c JOB or --program FILE is missing");
@@ -385,6 +418,7 @@ Tool TrainTool(TrainOptions* options) {
       return CommandLineError("--out RUN is missing");
     if (options->bench.has_value() && table.Given("--out"))
       return CommandLineError("--bench writes no RUN: leave out --out");
+    PD_RETURN_IF_ERROR(table.Needs("--max-restarts", "--processes"));
     PD_RETURN_IF_ERROR(table.Needs("--weights-only", "--resume"));
     PD_RETURN_IF_ERROR(table.Needs("--require", "--out"));
     if (options->resume && !options->init_from.empty())

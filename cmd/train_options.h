@@ -46,8 +46,10 @@ struct TrainOptions {
   std::string loss;     ///< names, separated by commas
   std::string fetch;    ///< names, separated by commas
   std::string save;     ///< PREFIX
+  std::optional<int64_t> micro_batches;
   AmpFlags amp;
   PassFlags passes;
+  ProcessOptions processes;
 };
 
 /// The source of --init-from and its companions; none where it is not given.

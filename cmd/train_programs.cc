@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
+#include "cmd/common/processes.h"
 #include "cmd/common/progress.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
@@ -30,8 +32,10 @@
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
+#include "libcore/dist/rings.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/program/match_feeds.h"
+#include "libcore/train/pipeline_stage.h"
 #include "libcore/train/program_training.h"
 
 namespace pd {
@@ -66,16 +70,39 @@ Json ElementsOf(const Array& array) {
   return elements.size() == 1 ? elements[0] : elements;
 }
 
-absl::Status SetInitialState(const TrainOptions& options, Session* session) {
+// The files of this process.
+struct TrainFiles {
+  std::optional<ProgramDesc> startup;
+  std::string startup_path, init, save, log_json;  // "": none
+};
+
+absl::StatusOr<TrainFiles> FilesFor(const TrainOptions& options) {
+  const World* world = options.common.world.get();
+  // Rank 0 writes for all, unless each has a file of its own.
+  const auto written = [&](const std::string& path) {
+    const bool all = path.find("%r") != std::string::npos;
+    return world == nullptr || world->rank() == 0 || all ? ForRank(path, world)
+                                                         : std::string();
+  };
+  TrainFiles files;
+  files.init = ForRank(options.init, world);
+  files.save = written(options.save);
+  files.log_json = written(options.log_json);
   if (!options.startup.empty()) {
-    PD_ASSIGN_OR_RETURN(const ProgramDesc startup,
-                        ReadProgram(options.startup));
-    PD_RETURN_IF_ERROR(Annotate(session->RunOnce(startup), options.startup));
+    files.startup_path = ForRank(options.startup, world);
+    PD_ASSIGN_OR_RETURN(files.startup, ReadProgram(files.startup_path));
   }
-  if (options.init.empty()) return absl::OkStatus();
+  return files;
+}
+
+absl::Status SetInitialState(const TrainFiles& files, Session* session) {
+  if (files.startup.has_value())
+    PD_RETURN_IF_ERROR(
+        Annotate(session->RunOnce(*files.startup), files.startup_path));
+  if (files.init.empty()) return absl::OkStatus();
   bool any = false;
   for (const char* suffix : {".pdparams", ".pdopt"}) {
-    const std::string path = absl::StrCat(options.init, suffix);
+    const std::string path = absl::StrCat(files.init, suffix);
     if (!Exists(path)) continue;
     any = true;
     PD_ASSIGN_OR_RETURN(const StateDict state, ReadStateDict(path));
@@ -85,8 +112,8 @@ absl::Status SetInitialState(const TrainOptions& options, Session* session) {
           Annotate(session->scope().Set(name, state.tensors.at(name)), path));
   }
   if (!any)
-    return NotFound("neither '%s.pdparams' nor '%s.pdopt' exists", options.init,
-                    options.init);
+    return NotFound("neither '%s.pdparams' nor '%s.pdopt' exists", files.init,
+                    files.init);
   return absl::OkStatus();
 }
 
@@ -100,6 +127,9 @@ absl::Status FitBatches(const std::string& path,
       const VarDesc* var = program.global().FindVar(name);
       if (var == nullptr || array.shape.empty()) continue;
       Shape step(array.shape.begin() + 1, array.shape.end());
+      // A stage of a pipeline declares a part of the batch.
+      if (MicroBatchesOf(program) != 1 && !step.empty() && !var->shape.empty())
+        step[0] = var->shape[0];
       if (!inputs->lods.empty() && !step.empty() && !var->shape.empty())
         step[0] = var->shape[0];
       if (!var->persistable && !TakesShape(var->shape, step))
@@ -116,8 +146,10 @@ absl::Status FitBatches(const std::string& path,
 }
 
 absl::StatusOr<ProgramTrainingOptions> ReadInputs(const TrainOptions& options) {
+  const World* world = options.common.world.get();
   ProgramTrainingOptions inputs;
-  for (const std::string& path : options.programs) {
+  for (const std::string& given : options.programs) {
+    const std::string path = ForRank(given, world);
     PD_ASSIGN_OR_RETURN(ProgramDesc program, ReadProgram(path));
     inputs.programs.push_back(std::move(program));
     inputs.paths.push_back(path);
@@ -126,12 +158,74 @@ absl::StatusOr<ProgramTrainingOptions> ReadInputs(const TrainOptions& options) {
   inputs.fetches = SplitNames(options.fetch);
   inputs.passes = MakePassOptions(options.passes);
   inputs.seed = static_cast<uint64_t>(options.common.seed.value_or(0));
-  PD_ASSIGN_OR_RETURN(inputs.batches, ReadNpz(options.batches));
+  const std::string batches = ForRank(options.batches, world);
+  PD_ASSIGN_OR_RETURN(inputs.batches, ReadNpz(batches));
   if (!options.lod.empty()) {
-    PD_ASSIGN_OR_RETURN(inputs.lods, ReadLoDsBySteps(options.lod));
+    PD_ASSIGN_OR_RETURN(inputs.lods,
+                        ReadLoDsBySteps(ForRank(options.lod, world)));
   }
-  PD_RETURN_IF_ERROR(FitBatches(options.batches, &inputs));
+  PD_RETURN_IF_ERROR(FitBatches(batches, &inputs));
   return inputs;
+}
+
+int64_t StepsOf(const ProgramTrainingOptions& inputs) {
+  int64_t steps = 0;
+  for (const auto& [name, array] : inputs.batches)
+    if (!array.shape.empty()) steps = array.shape[0];
+  return steps;
+}
+
+// One of the processes has to have each loss.
+absl::Status ExpectLosses(const World& world,
+                          const ProgramTrainingOptions& inputs) {
+  for (const std::string& name : inputs.losses) {
+    int32_t known = 0;
+    for (const ProgramDesc& program : inputs.programs)
+      if (program.global().FindVar(name) != nullptr) known = 1;
+    PD_RETURN_IF_ERROR(world.all().AllReduce(Reduction::kMax, DType::kInt32, 1,
+                                             &known, &known));
+    if (known == 0)
+      return NotFound("the program of no process has the loss '%s'", name);
+  }
+  return absl::OkStatus();
+}
+
+// Rings, micro-batches and steps, on which the processes have to agree. Also
+// for a process that works alone.
+absl::Status Agree(const TrainOptions& options, const TrainFiles& files,
+                   World* world, ProgramTrainingOptions* inputs) {
+  int64_t told = 1;
+  for (const ProgramDesc& program : inputs->programs)
+    told = MicroBatchesOf(program) == 1 ? told : MicroBatchesOf(program);
+  if (world != nullptr) {
+    std::vector<const ProgramDesc*> programs;
+    for (const ProgramDesc& program : inputs->programs)
+      programs.push_back(&program);
+    if (files.startup.has_value()) programs.push_back(&*files.startup);
+    PD_RETURN_IF_ERROR(DeclareRings(programs, {}, world));
+    // A stage in the middle of a pipeline is fed nothing.
+    const int64_t own = StepsOf(*inputs);
+    inputs->steps = own;
+    PD_RETURN_IF_ERROR(world->all().AllReduce(Reduction::kMax, DType::kInt64, 1,
+                                              &own, &inputs->steps));
+    PD_RETURN_IF_ERROR(world->ExpectSame(
+        "the number of steps",
+        absl::StrCat(inputs->batches.empty() ? inputs->steps : own)));
+    PD_RETURN_IF_ERROR(ExpectLosses(*world, *inputs));
+    // A stage that does not tell has 0, a process without stages 1.
+    int64_t most = told;
+    PD_RETURN_IF_ERROR(world->all().AllReduce(Reduction::kMax, DType::kInt64, 1,
+                                              &most, &most));
+    if (told != 1 || most > 1) told = most;
+  }
+  inputs->micro_batches = options.micro_batches.value_or(told);
+  if (inputs->micro_batches == 0)
+    return InvalidArgument(
+        "the stages of this pipeline do not tell how many micro-batches they "
+        "run; give --micro-batches");
+  if (inputs->micro_batches > 1)
+    LogInfo("pipeline: %d micro-batches a step", inputs->micro_batches);
+  return absl::OkStatus();
 }
 
 Json LogLine(int64_t step, const ProgramTraining& training) {
@@ -139,7 +233,7 @@ Json LogLine(int64_t step, const ProgramTraining& training) {
   const std::vector<double>& losses = training.losses();
   if (losses.size() == 1) {
     line["loss"] = NumberOrText(losses[0]);
-  } else {
+  } else if (!losses.empty()) {
     line["loss"] = Json::array();
     for (double loss : losses) line["loss"].push_back(NumberOrText(loss));
   }
@@ -154,6 +248,15 @@ struct Outcome {
   double seconds = 0;
   int stopped_by = 0;
 };
+
+// A signal that any of the processes has got: they stop after the same step.
+absl::StatusOr<int> StopRequestedAnywhere(const World* world) {
+  int32_t signal = StopRequested();
+  if (world != nullptr)
+    PD_RETURN_IF_ERROR(world->all().AllReduce(Reduction::kMax, DType::kInt32, 1,
+                                              &signal, &signal));
+  return signal;
+}
 
 absl::StatusOr<Outcome> RunSteps(int64_t steps, std::ostream* log_json,
                                  ProgramTraining* training) {
@@ -170,9 +273,12 @@ absl::StatusOr<Outcome> RunSteps(int64_t steps, std::ostream* log_json,
       progress.Clear();
       *log_json << DumpJson(LogLine(step + 1, *training)) << std::endl;
     }
-    const ProgressValue value = {"loss", training->losses()[0]};
-    progress.Update(step + 1, step + 1, {&value, 1});
-    outcome.stopped_by = StopRequested();
+    const bool has_loss = !training->losses().empty();
+    const ProgressValue value = {"loss", has_loss ? training->losses()[0] : 0};
+    progress.Update(step + 1, step + 1, {&value, has_loss ? 1u : 0u});
+    PD_ASSIGN_OR_RETURN(
+        outcome.stopped_by,
+        StopRequestedAnywhere(training->session().registry().world()));
     if (outcome.stopped_by != 0) break;
   }
   progress.End();
@@ -180,38 +286,42 @@ absl::StatusOr<Outcome> RunSteps(int64_t steps, std::ostream* log_json,
   return outcome;
 }
 
-void Report(const TrainOptions& options, const Outcome& outcome,
+void Report(bool as_json, const std::string& save, const Outcome& outcome,
             const ProgramTraining& training, std::ostream& out) {
-  if (options.common.json()) {
+  if (as_json) {
     Json json = LogLine(outcome.steps, training);
     json["seconds"] = outcome.seconds;
-    json["saved"] = options.save;
+    json["saved"] = save;
     out << DumpJson(json) << "\n";
     return;
   }
-  out << absl::StrFormat("%d steps in %.1f s; loss", outcome.steps,
-                         outcome.seconds);
+  out << absl::StrFormat("%d steps in %.1f s", outcome.steps, outcome.seconds)
+      << (training.losses().empty() ? "" : "; loss");
   for (double loss : training.losses()) out << " " << ShortNumber(loss);
-  if (!options.save.empty()) out << "\nsaved " << options.save << ".pdparams";
+  if (!save.empty()) out << "\nsaved " << save << ".pdparams";
   out << "\n";
 }
 
 }  // namespace
 
 absl::Status TrainPrograms(const TrainOptions& options, std::ostream& out) {
+  World* world = options.common.world.get();
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  registry->SetWorld(world);
   PD_ASSIGN_OR_RETURN(ProgramTrainingOptions inputs, ReadInputs(options));
+  PD_ASSIGN_OR_RETURN(const TrainFiles files, FilesFor(options));
+  PD_RETURN_IF_ERROR(Agree(options, files, world, &inputs));
   NanGuardOptions guarding;
   PD_ASSIGN_OR_RETURN(guarding.rules, NanRulesOfEnvironment());
   NanGuard guard(std::move(guarding));
   if (GetFlag<bool>("FLAGS_check_nan_inf")) inputs.guard = &guard;
   PD_ASSIGN_OR_RETURN(auto training, ProgramTraining::Create(
                                          registry.get(), std::move(inputs)));
-  PD_RETURN_IF_ERROR(SetInitialState(options, &training->session()));
+  PD_RETURN_IF_ERROR(SetInitialState(files, &training->session()));
   std::unique_ptr<OutputFile> file;
   std::ostream* log_json = nullptr;
-  if (!options.log_json.empty()) {
-    PD_ASSIGN_OR_RETURN(file, OutputFile::Open(options.log_json));
+  if (!files.log_json.empty()) {
+    PD_ASSIGN_OR_RETURN(file, OutputFile::Open(files.log_json));
     log_json = &file->stream();
   }
   const int64_t steps =
@@ -222,12 +332,12 @@ absl::Status TrainPrograms(const TrainOptions& options, std::ostream& out) {
     return ReportNan(ran.status(), guard.finding(), options.common.json(), out);
   const Outcome& outcome = *ran;
   if (file != nullptr) PD_RETURN_IF_ERROR(file->Finish());
-  if (!options.save.empty()) PD_RETURN_IF_ERROR(training->Save(options.save));
+  if (!files.save.empty()) PD_RETURN_IF_ERROR(training->Save(files.save));
   if (outcome.stopped_by != 0)
     return StoppedBySignal(
         outcome.stopped_by,
-        absl::StrCat("saved '", options.save, "' after step ", outcome.steps));
-  Report(options, outcome, *training, out);
+        absl::StrCat("saved '", files.save, "' after step ", outcome.steps));
+  Report(options.common.json(), files.save, outcome, *training, out);
   return absl::OkStatus();
 }
 

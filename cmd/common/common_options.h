@@ -17,6 +17,7 @@
 namespace pd {
 
 struct DevicePlace;
+class World;
 
 struct CommonOptions {
   bool help = false;
@@ -32,6 +33,9 @@ struct CommonOptions {
   std::vector<std::string> flags;
   /// The place that `device` names, once RunTool has opened it; null: the CPU.
   std::shared_ptr<const DevicePlace> place;
+  /// The processes that work together, once RunTool has joined them; null: this
+  /// one works alone.
+  std::shared_ptr<World> world;
 
   bool json() const { return format == "json"; }
 };

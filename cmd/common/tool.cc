@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 #include "cmd/common/devices.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/help.h"
+#include "cmd/common/launcher.h"
 #include "cmd/common/print_error.h"
 #include "cmd/common/standard_output.h"
 #include "cmd/common/stop_signals.h"
@@ -52,6 +54,28 @@ bool ServeEarly(const Tool& tool, const OptionTable& table, int argc,
   return true;
 }
 
+absl::Status RunBody(const OptionTable& table, const ToolBody& body,
+                     std::ostream& out) {
+  if (!table.WritesStandardOutput()) return body(out);
+  OutputStream results(STDERR_FILENO, "standard error");
+  const absl::Status status = body(results);
+  (void)results.Finish();  // whoever closed it wants no results
+  return status;
+}
+
+// The body in one of several processes, of which rank 0 prints results.
+absl::Status RunTogether(const Tool& tool, const OptionTable& table,
+                         const LaunchedBy& launch, const ToolBody& body,
+                         std::ostream& out) {
+  PD_ASSIGN_OR_RETURN(tool.common->world,
+                      JoinProcesses(tool.manual.name, *tool.processes, launch,
+                                    tool.common->threads.has_value()));
+  World* world = tool.common->world.get();
+  std::ostream nothing(nullptr);
+  return LeaveProcesses(
+      world, RunBody(table, body, world->rank() == 0 ? out : nothing));
+}
+
 absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
                          const ToolBody& body, std::ostream& out) {
   OptionTable table;
@@ -67,15 +91,21 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
   PD_RETURN_IF_ERROR(PrepareForMemoryLimit());
   const std::string& device = tool.common->device;
   const bool idle = tool.computes && !tool.computes();
+  std::optional<LaunchedBy> launch;
+  if (tool.processes != nullptr && !idle) {
+    PD_ASSIGN_OR_RETURN(launch, LaunchedHere(*tool.processes));
+    const int64_t wanted = tool.processes->processes.value_or(1);
+    if (!launch.has_value() && wanted > 1)
+      return LaunchProcesses(static_cast<int>(wanted),
+                             tool.processes->max_restarts,
+                             const_cast<char* const*>(argv));
+  }
   if (!idle || (device != "auto" && device != "cpu")) {
     PD_ASSIGN_OR_RETURN(tool.common->place,
                         OpenDevice(device, tool.manual.name, tool.takes_gpu));
   }
-  if (!table.WritesStandardOutput()) return body(out);
-  OutputStream results(STDERR_FILENO, "standard error");
-  const absl::Status status = body(results);
-  (void)results.Finish();  // whoever closed it wants no results
-  return status;
+  return launch.has_value() ? RunTogether(tool, table, *launch, body, out)
+                            : RunBody(table, body, out);
 }
 
 // Messages of the standard library ("vector::_M_default_append") say nothing
@@ -111,6 +141,7 @@ absl::Status Guarded(const std::function<absl::Status()>& work) {
 
 void BindAll(const Tool& tool, OptionTable* table) {
   tool.bind(table);
+  if (tool.processes != nullptr) BindProcessOptions(table, tool.processes);
   BindCommonOptions(table, tool.common);
 }
 

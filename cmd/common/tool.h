@@ -22,6 +22,7 @@
 #include "cmd/common/common_options.h"
 #include "cmd/common/manual.h"
 #include "cmd/common/option_table.h"
+#include "cmd/common/processes.h"
 
 namespace pd {
 
@@ -37,6 +38,8 @@ struct Tool {
   /// Asked after `validate`: false where this call computes nothing, so no word
   /// is said of a device. Empty: it always computes.
   std::function<bool()> computes;
+  /// The tool can work in several processes; null: it cannot.
+  ProcessOptions* processes = nullptr;
 };
 
 /// The tool's work: results go to `out`, which is standard output, or standard

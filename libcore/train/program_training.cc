@@ -13,6 +13,7 @@
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
+#include "libcore/train/pipeline_stage.h"
 
 namespace pd {
 namespace {
@@ -89,10 +90,53 @@ absl::Status ProgramTraining::Assign(const std::string& name,
   return NotFound("variable '%s' does not exist in the program", name);
 }
 
+bool ProgramTraining::Knows(const std::string& name) const {
+  return std::any_of(
+      options_.programs.begin(), options_.programs.end(),
+      [&](const auto& p) { return p.global().FindVar(name) != nullptr; });
+}
+
+// Each program becomes three, of which the second runs for each micro-batch.
+absl::Status ProgramTraining::CutIntoStages() {
+  if (options_.micro_batches == 1) {
+    parts_.resize(options_.programs.size());
+    return absl::OkStatus();
+  }
+  if (options_.guard != nullptr)
+    return Unimplemented(
+        "the search for NaN does not follow %d micro-batches; leave "
+        "FLAGS_check_nan_inf out",
+        options_.micro_batches);
+  std::vector<ProgramDesc> programs;
+  std::vector<std::string> paths;
+  for (size_t p = 0; p < options_.programs.size(); ++p) {
+    PipelineStage stage = CutPipelineStage(options_.programs[p]);
+    for (ProgramDesc* part : {&stage.before, &stage.micro_batch, &stage.after})
+      programs.push_back(std::move(*part));
+    parts_.resize(programs.size());
+    parts_[programs.size() - 2].micro_batches = options_.micro_batches;
+    if (p < options_.paths.size())
+      paths.insert(paths.end(), 3, options_.paths[p]);
+  }
+  options_.programs = std::move(programs);
+  options_.paths = std::move(paths);
+  return absl::OkStatus();
+}
+
 absl::Status ProgramTraining::Prepare() {
   PD_INVARIANT(!options_.programs.empty());
+  given_ = options_.programs;
+  if (session_.registry().world() != nullptr) {
+    auto& losses = options_.losses;
+    losses.erase(std::remove_if(losses.begin(), losses.end(),
+                                [&](const auto& name) { return !Knows(name); }),
+                 losses.end());
+  }
+  const bool one_each = options_.losses.size() == options_.programs.size();
+  PD_RETURN_IF_ERROR(CutIntoStages());
   if (options_.guard != nullptr) BeginGuard();
   bool first = true;
+  steps_ = options_.steps;
   for (const auto& [name, array] : options_.batches) {
     if (array.shape.empty())
       return InvalidArgument("batches: '%s' has no axis of steps", name);
@@ -106,7 +150,6 @@ absl::Status ProgramTraining::Prepare() {
       static_cast<int64_t>(options_.lods.size()) != steps_)
     return InvalidArgument("sequence lengths for %d steps; batches have %d",
                            options_.lods.size(), steps_);
-  parts_.resize(options_.programs.size());
   for (const auto& [name, array] : options_.batches) {
     bool known = false;
     for (size_t p = 0; p < parts_.size(); ++p) {
@@ -121,10 +164,10 @@ absl::Status ProgramTraining::Prepare() {
     if (!known)
       return NotFound("batches: no program has a variable '%s'", name);
   }
-  const bool one_each = options_.losses.size() == parts_.size();
   for (size_t i = 0; i < options_.losses.size(); ++i) {
     size_t program = i;
-    if (!one_each || !Makes(i, options_.losses[i]))
+    if (!one_each || options_.micro_batches > 1 ||
+        !Makes(i, options_.losses[i]))
       PD_RETURN_IF_ERROR(Assign(options_.losses[i], &program));
     loss_program_.push_back(program);
     parts_[program].fetches.push_back(options_.losses[i]);
@@ -137,7 +180,8 @@ absl::Status ProgramTraining::Prepare() {
     if (std::count(fetches.begin(), fetches.end(), name) == 0)
       fetches.push_back(name);
   }
-  losses_.resize(options_.losses.size());
+  losses_.resize(options_.losses.size() *
+                 static_cast<size_t>(options_.micro_batches));
   for (const ProgramDesc& program : options_.programs)
     for (FlatVariable& flat : FlatWeightsOfRnn(program))
       session_.scope().Share(std::move(flat));
@@ -195,12 +239,34 @@ absl::StatusOr<Plan*> ProgramTraining::PlanFor(size_t program,
   return (part.plans[key] = std::move(plan)).get();
 }
 
-absl::Status ProgramTraining::RunProgram(size_t program, int64_t step) {
+absl::StatusOr<NamedArrays> ProgramTraining::FeedsOf(
+    size_t program, int64_t step, int64_t micro_batch) const {
   const Part& part = parts_[program];
   NamedArrays feeds;
   for (const std::string& name : part.feeds) {
-    PD_ASSIGN_OR_RETURN(feeds[name], BatchOf(name, step));
+    PD_ASSIGN_OR_RETURN(Array batch, BatchOf(name, step));
+    if (part.micro_batches > 1) {
+      if (batch.shape.empty() || batch.shape[0] % part.micro_batches != 0 ||
+          !batch.lod.empty())
+        return InvalidArgument(
+            "the batch of '%s', %s, cannot be cut into %d micro-batches", name,
+            ToString(batch.shape), part.micro_batches);
+      batch.shape[0] /= part.micro_batches;
+      const size_t offset =
+          static_cast<size_t>(micro_batch) * batch.size_bytes();
+      batch.bytes = std::shared_ptr<const std::byte>(
+          batch.bytes, batch.bytes.get() + offset);
+    }
+    feeds[name] = std::move(batch);
   }
+  return feeds;
+}
+
+absl::Status ProgramTraining::RunProgram(size_t program, int64_t step,
+                                         int64_t micro_batch) {
+  const Part& part = parts_[program];
+  PD_ASSIGN_OR_RETURN(const NamedArrays feeds,
+                      FeedsOf(program, step, micro_batch));
   PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(program, feeds));
   size_t i = 0;
   for (const auto& [name, array] : feeds) plan->SetFeed(i++, array.bytes.get());
@@ -219,7 +285,9 @@ absl::Status ProgramTraining::RunProgram(size_t program, int64_t step) {
   for (size_t k = 0; k < options_.losses.size(); ++k) {
     if (loss_program_[k] != program) continue;
     const std::string& name = options_.losses[k];
-    PD_ASSIGN_OR_RETURN(losses_[k], NumberOf(name, results.at(name)));
+    const size_t at = k * static_cast<size_t>(options_.micro_batches) +
+                      static_cast<size_t>(micro_batch);
+    PD_ASSIGN_OR_RETURN(losses_[at], NumberOf(name, results.at(name)));
   }
   for (size_t k = 0; k < options_.fetches.size(); ++k)
     if (fetch_program_[k] == program)
@@ -231,7 +299,9 @@ absl::Status ProgramTraining::RunPrograms(int64_t step, size_t count) {
   PD_RETURN_IF_ERROR(SetPersistables(step));
   step_plans_.clear();
   for (size_t p = 0; p < count; ++p) {
-    const absl::Status status = RunProgram(p, step);
+    absl::Status status;
+    for (int64_t k = 0; k < parts_[p].micro_batches && status.ok(); ++k)
+      status = RunProgram(p, step, k);
     if (status.ok() || IsNanFound(status) || p >= options_.paths.size()) {
       PD_RETURN_IF_ERROR(status);
     } else {
@@ -278,10 +348,7 @@ absl::Status ProgramTraining::TraceNan(int64_t last,
     const size_t bad = step_plans_.size() - 1;
     guard->Rewind();
     PD_RETURN_IF_ERROR(RunPrograms(step, bad));
-    NamedArrays feeds;
-    for (const std::string& name : parts_[bad].feeds) {
-      PD_ASSIGN_OR_RETURN(feeds[name], BatchOf(name, step));
-    }
+    PD_ASSIGN_OR_RETURN(const NamedArrays feeds, FeedsOf(bad, step, 0));
     PD_ASSIGN_OR_RETURN(Plan * plan, PlanFor(bad, feeds));
     std::vector<std::string> names;
     for (const auto& [name, array] : feeds) names.push_back(name);
@@ -300,7 +367,7 @@ absl::Status ProgramTraining::TraceNan(int64_t last,
 
 absl::Status ProgramTraining::Save(const std::string& prefix) const {
   StateDict params, opt;
-  for (const ProgramDesc& program : options_.programs) {
+  for (const ProgramDesc& program : given_) {
     for (const VarDesc& var : program.global().vars) {
       if (!var.persistable) continue;
       const Scope& scope = const_cast<ProgramTraining*>(this)->session_.scope();
@@ -314,7 +381,7 @@ absl::Status ProgramTraining::Save(const std::string& prefix) const {
   FileSet files;
   PD_ASSIGN_OR_RETURN(const std::string program_path,
                       files.Add(absl::StrCat(prefix, ".pdmodel")));
-  PD_RETURN_IF_ERROR(WriteProgram(program_path, options_.programs.front()));
+  PD_RETURN_IF_ERROR(WriteProgram(program_path, given_.front()));
   PD_ASSIGN_OR_RETURN(const std::string params_path,
                       files.Add(absl::StrCat(prefix, ".pdparams")));
   PD_RETURN_IF_ERROR(WriteStateDict(params_path, params));
