@@ -14,7 +14,6 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
-#include "cmd/common/one_process.h"
 #include "cmd/common/requirement.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
@@ -32,6 +31,7 @@
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
+#include "libcore/dist/world.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/metric_results.h"
@@ -158,7 +158,9 @@ absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
     if (summary.ok()) return ReportFinished(options, *summary, outcome, out);
   }
   const Json json = ToJson(outcome, options.out);
-  PD_RETURN_IF_ERROR(WriteFile(path, DumpJson(json, 2) + "\n"));
+  const World* world = options.common.world.get();
+  if (world == nullptr || world->rank() == 0)
+    PD_RETURN_IF_ERROR(WriteFile(path, DumpJson(json, 2) + "\n"));
   LogVerbose("peak memory %.1f MB", PeakRssMegabytes());
   if (options.common.json()) {
     out << DumpJson(json) << "\n";
@@ -190,7 +192,10 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   PD_RETURN_IF_ERROR(CheckRequired(options, job));
   std::unique_ptr<OutputFile> file;
   std::ostream* log_json = nullptr;
-  if (!options.log_json.empty()) {
+  const World* world = options.common.world.get();
+  // Rank 0 writes the run.
+  const bool writes = world == nullptr || world->rank() == 0;
+  if (!options.log_json.empty() && writes) {
     PD_ASSIGN_OR_RETURN(file, OutputFile::Open(options.log_json));
     log_json = &file->stream();
   }
@@ -202,6 +207,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
       (options.resume && Exists(absl::StrCat(options.out, "/report.html")));
   watch.facts = MachineFacts();
   PD_ASSIGN_OR_RETURN(watch.logs, LogKindsOf(options.logs));
+  if (!writes) watch = WatchOptions();
   RunWatcher watcher(std::move(watch));
   ObserverList observers({&display});
   if (watcher.wanted()) observers = ObserverList({&display, &watcher});
@@ -247,6 +253,29 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   return Report(options, *outcome, out);
 }
 
+// What a job says of processes against those that there are.
+absl::Status FitProcesses(const TrainOptions& options, const LoadedJob& job) {
+  World* world = options.common.world.get();
+  const bool distributed = job.proto().has_distributed();
+  if (distributed && !options.common.threads.has_value())
+    SetThreads(job.proto().distributed().threads());
+  if (world == nullptr) return absl::OkStatus();
+  if (options.bench.has_value() || options.dry_run)
+    return UsageError(
+        Unimplemented("--bench and --dry-run work in one process; there are %d",
+                      world->size()));
+  if (!distributed)
+    return UsageError(InvalidArgument(
+        "%d processes train, and the job does not say how: add 'distributed { "
+        "shards: %d }', or -o distributed.shards=%d",
+        world->size(), world->size(), world->size()));
+  PD_RETURN_IF_ERROR(
+      UsageError(world->ExpectSame("the job", job.EffectiveText())));
+  PD_RETURN_IF_ERROR(
+      UsageError(world->ExpectSame("--threads", absl::StrCat(Threads()))));
+  return UsageError(world->ExpectSame("--out", options.out));
+}
+
 }  // namespace
 
 absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
@@ -264,7 +293,6 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
     return WriteStarter(options.new_kind, options.new_folder[0],
                         {options.new_data, options.new_target},
                         options.common.json(), out);
-  PD_RETURN_IF_ERROR(RequireOneProcess());
   if (!options.programs.empty()) return TrainPrograms(options, out);
   std::vector<std::string> overrides = options.overrides;
   if (options.steps.has_value())
@@ -274,7 +302,9 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(const LoadedJob job,
                       ReadJobFor(options.config, overrides, options.common.seed,
                                  options.resume ? options.out : ""));
+  PD_RETURN_IF_ERROR(FitProcesses(options, job));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  registry->SetWorld(options.common.world.get());
   if (options.summary) return PrintSummary(options, *registry, job, out);
   if (!options.bench.has_value()) {
     const bool phases = job.proto().phase_size() > 0;

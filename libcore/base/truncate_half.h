@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // float to half as PaddlePaddle converts on CPU: towards zero, and to infinity
 // above the largest float16. The storage types themselves round to nearest.
-#ifndef PD_LIBCORE_OPS_COMMON_TRUNCATE_HALF_H_
-#define PD_LIBCORE_OPS_COMMON_TRUNCATE_HALF_H_
+#ifndef PD_LIBCORE_BASE_TRUNCATE_HALF_H_
+#define PD_LIBCORE_BASE_TRUNCATE_HALF_H_
 
 #include <cmath>
 #include <cstdint>
@@ -33,4 +33,4 @@ inline BFloat16 TruncatedBFloat16(float value) {
 
 }  // namespace pd
 
-#endif  // PD_LIBCORE_OPS_COMMON_TRUNCATE_HALF_H_
+#endif  // PD_LIBCORE_BASE_TRUNCATE_HALF_H_

@@ -91,13 +91,31 @@ class Loader::Impl {
   absl::Status PutRecord(int64_t record, int64_t place, Record* read,
                          Worker* worker, const Batch& batch);
   absl::Status FillVarying(Worker* worker, Slot* slot);
-  int64_t RecordOf(int64_t batch, int64_t place) const {
-    return is_stream() ? batch * options_.batch_size + place
-                       : sampler_.Record(batch, place);
+  // Pieces, that is shards or batches, count through the epoch.
+  int64_t RecordOf(int64_t piece, int64_t place) const {
+    return is_stream()
+               ? piece * options_.batch_size + place
+               : sampler_.Record(BatchOf(piece), BeginOf(piece) + place);
   }
-  // Records of a batch; of a stream whose end is not known, as many as fit.
-  int64_t RecordsOf(int64_t batch) const {
-    return ends_unknown() ? options_.batch_size : sampler_.BatchRecords(batch);
+  // Records of a piece; of a stream whose end is not known, as many as fit.
+  int64_t RecordsOf(int64_t piece) const {
+    return ends_unknown() ? options_.batch_size
+                          : BeginOf(piece, 1) - BeginOf(piece);
+  }
+  // Shards of a batch that Next gives.
+  int64_t pieces() const { return options_.end_shard - options_.first_shard; }
+  int64_t BatchOf(int64_t piece) const { return piece / pieces(); }
+  int64_t ShardOf(int64_t piece) const {
+    return options_.first_shard + piece % pieces();
+  }
+  // The first record of the piece, or of the one behind it, in its batch.
+  int64_t BeginOf(int64_t piece, int64_t behind = 0) const {
+    return sampler_.BatchRecords(BatchOf(piece)) * (ShardOf(piece) + behind) /
+           options_.shards;
+  }
+  // Records of a full piece.
+  int64_t FullPiece() const {
+    return (options_.batch_size + options_.shards - 1) / options_.shards;
   }
   bool ends_unknown() const { return is_stream() && dataset_->size() == 0; }
   int64_t TraceId(int64_t index) const;
@@ -208,16 +226,15 @@ absl::Status Loader::Impl::InitFields() {
                           CheckedBytes(field.shape, SizeOf(field.dtype)));
       record_bytes_[i] = static_cast<size_t>(bytes);
     }
-    field.shape.insert(field.shape.begin(), options_.batch_size);
+    field.shape.insert(field.shape.begin(), FullPiece());
     if (!IsDynamic(field.shape))
       PD_RETURN_IF_ERROR(
           CheckedBytes(field.shape, SizeOf(field.dtype)).status());
     fields_.push_back(std::move(field));
   }
   for (size_t i : lengths_)
-    fields_.push_back({absl::StrCat(specs[i].name, "_length"),
-                       DType::kInt64,
-                       {options_.batch_size}});
+    fields_.push_back(
+        {absl::StrCat(specs[i].name, "_length"), DType::kInt64, {FullPiece()}});
   return absl::OkStatus();
 }
 
@@ -227,7 +244,7 @@ absl::Status Loader::Impl::InitSlots() {
                                : static_cast<size_t>(options_.prefetch) + 1);
   for (Slot& slot : slots_) {
     slot.batch.fields = fields_;
-    slot.batch.records.reserve(static_cast<size_t>(options_.batch_size));
+    slot.batch.records.reserve(static_cast<size_t>(FullPiece()));
     for (BatchField& field : slot.batch.fields) {
       Shape shape = field.shape;
       if (IsDynamic(shape)) shape = {0};  // grows with the batches
@@ -240,8 +257,7 @@ absl::Status Loader::Impl::InitSlots() {
 }
 
 void Loader::Impl::InitWorker(Worker* worker) const {
-  worker->records.resize(varying_ ? static_cast<size_t>(options_.batch_size)
-                                  : 1);
+  worker->records.resize(varying_ ? static_cast<size_t>(FullPiece()) : 1);
   worker->extents.resize(padders_.size());
 }
 
@@ -260,7 +276,7 @@ absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
     cancel_.store(false, std::memory_order_relaxed);
     sampler_.StartEpoch(epoch);
     epoch_ = epoch;
-    next_fill_ = next_take_ = first_batch;
+    next_fill_ = next_take_ = first_batch * pieces();
     if (is_stream()) {
       stream_ = nullptr;  // one program at a time
       PD_ASSIGN_OR_RETURN(
@@ -268,7 +284,8 @@ absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
                                     interrupted_}));
       stream_record_ = 0;
     }
-    end_ = ends_unknown() ? std::numeric_limits<int64_t>::max() : batches();
+    end_ = ends_unknown() ? std::numeric_limits<int64_t>::max()
+                          : batches() * pieces();
     error_ = absl::OkStatus();
     skipped_ = BadRecords();
     for (Slot& slot : slots_) slot.ready = false;
@@ -318,7 +335,8 @@ absl::Status Loader::Impl::Await(std::unique_lock<std::mutex>* lock,
 int64_t Loader::Impl::TraceId(int64_t index) const {
   constexpr int64_t kMostOfStream = int64_t{1} << 28;
   return number_ * (int64_t{1} << 40) +
-         epoch_ * (ends_unknown() ? kMostOfStream : batches()) + index + 1;
+         epoch_ * (ends_unknown() ? kMostOfStream : batches() * pieces()) +
+         index + 1;
 }
 
 absl::StatusOr<const Batch*> Loader::Impl::Next() {
@@ -332,7 +350,7 @@ absl::StatusOr<const Batch*> Loader::Impl::Next() {
     error_ = Take(index, &lock, &slot);
     if (!error_.ok()) return error_;
     if (slot.bad.count > 0) skipped_.Add(slot.bad);
-    if (slot.batch.size == 0) continue;
+    if (slot.batch.size == 0 && options_.shards == 1) continue;
     ++stats_.batches;
     return &slot.batch;
   }
@@ -377,13 +395,15 @@ absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
   RecordEvent event("make batch");
   event.set_id(TraceId(index));
   Batch& batch = slot->batch;
-  batch.index = index;
+  batch.index = BatchOf(index);
+  batch.shard = ShardOf(index);
   batch.records.clear();
   slot->bad = BadRecords();
   slot->last = false;
   for (size_t i = 0; i < padders_.size(); ++i)
     if (padders_[i].has_value()) worker->extents[i] = padders_[i]->Smallest();
   const int64_t wanted = RecordsOf(index);
+  batch.whole = is_stream() ? 0 : sampler_.BatchRecords(batch.index);
   int64_t i = 0;
   bool full = false;
   for (; i < wanted && !slot->last && !full; ++i) {
@@ -391,7 +411,7 @@ absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {
       return absl::CancelledError("the loader was stopped");
     constexpr int64_t kAhead = 2;
     if (i + kAhead < wanted && !is_stream())
-      dataset_->Prefetch(sampler_.Record(index, i + kAhead));
+      dataset_->Prefetch(RecordOf(index, i + kAhead));
     const int64_t record = RecordOf(index, i);
     const auto place = static_cast<int64_t>(batch.records.size());
     // Where fields vary, records stay until the batch's extents are known.

@@ -37,6 +37,9 @@ struct BatchField {
 struct Batch {
   int64_t index = 0;  ///< in its epoch, from 0
   int64_t size = 0;   ///< records in it
+  /// Where batches are divided into shards (LoaderOptions::shards): this one's
+  /// number, and the records of the whole batch.
+  int64_t shard = 0, whole = 0;
   /// In the dataset's order; lengths of those that were padded at the end.
   std::vector<BatchField> fields;
   std::vector<int64_t> records;  ///< `size` record numbers
@@ -56,6 +59,10 @@ struct LoaderOptions {
   SamplerOptions sampling;
   std::string bucket_field;  ///< takes sampling.lengths from this field
   bool skip_bad = false;     ///< leaves out records that cannot be read
+  /// Each batch is divided into so many shards, equal where the batch is full.
+  /// Next gives those of [first_shard, end_shard) one after the other, each as
+  /// a batch of its own, also where it has no record. Not of a stream.
+  int64_t shards = 1, first_shard = 0, end_shard = 1;
 };
 
 /// Since the loader was made.
@@ -78,8 +85,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The fields of a batch; the first extent is batch_size, others
-  /// are -1 where each batch decides.
+  /// The fields of a batch, or of a shard of a full one; the first extent is
+  /// its records, others are -1 where each batch decides.
   const std::vector<BatchField>& fields() const;
   /// Batches of an epoch; 0 also for a stream whose end shows how many.
   int64_t batches() const;
@@ -91,9 +98,10 @@ class Loader {
   /// stream is begun anew, and what is before that batch read and dropped.
   absl::Status StartEpoch(int64_t epoch, int64_t first_batch = 0);
 
-  /// The next batch, or null at the end of the epoch. A batch of which every
-  /// record was left out is passed over (Batch::index goes on counting). After
-  /// an error, which names file and record, Next repeats it until StartEpoch.
+  /// The next batch or shard, or null at the end of the epoch. A batch of which
+  /// every record was left out is passed over (Batch::index goes on counting).
+  /// After an error, which names file and record, Next repeats it until
+  /// StartEpoch.
   absl::StatusOr<const Batch*> Next();
 
   /// The network that acts where records come from environments, from the next

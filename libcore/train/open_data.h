@@ -28,11 +28,16 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
 /// The transforms of `set`, in their order.
 std::vector<Transform> TransformsOf(const job::DataSet& set);
 
+/// The shards of each batch that a process trains on.
+struct OwnShards {
+  int64_t shards = 1, begin = 0, end = 1;  ///< [begin, end) of `shards`
+};
+
 /// A loader over OpenDataset with the batch size, order and threads of `set`;
-/// the data set's notes are warnings in the log.
+/// the data set's notes are warnings in the log. With `own` it gives shards.
 absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
     const LoadedJob& job, const job::DataSet& set, uint64_t seed,
-    RunVocabularies* vocabularies);
+    RunVocabularies* vocabularies, const OwnShards& own = {});
 
 }  // namespace pd
 

@@ -132,9 +132,9 @@ absl::Status SetSampler(const job::DataSet& set, const Dataset& dataset,
 absl::Status CheckOneProcess(const LoadedJob& job, const job::DataSet& set) {
   if (!set.has_distributed()) return absl::OkStatus();
   return job.At(
-      Unimplemented("'distributed' reads one process's part of the records, "
-                    "and several processes cannot work together yet: leave it "
-                    "out"),
+      Unimplemented("a data set's 'distributed' leaves records out; the job's "
+                    "own 'distributed { shards: S }' divides batches among "
+                    "processes"),
       set, "distributed");
 }
 
@@ -198,13 +198,21 @@ LoaderOptions PlainLoaderOptions(const job::DataSet& set, uint64_t seed) {
 
 absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
     const LoadedJob& job, const job::DataSet& set, uint64_t seed,
-    RunVocabularies* vocabularies) {
+    RunVocabularies* vocabularies, const OwnShards& own) {
   PD_RETURN_IF_ERROR(CheckOneProcess(job, set));
   PD_RETURN_IF_ERROR(CheckOrder(job, set));
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set, vocabularies));
   // Here, since a set is opened for its sizes and classes too.
   for (const std::string& note : dataset->notes()) LogWarning("%s", note);
+  if (own.shards > 1 && dataset->is_stream())
+    return job.At(
+        Unimplemented("a stream of records cannot be divided into %d shards",
+                      own.shards),
+        set);
   LoaderOptions options = PlainLoaderOptions(set, seed);
+  options.shards = own.shards;
+  options.first_shard = own.begin;
+  options.end_shard = own.end;
   options.shuffle = set.shuffle();
   options.drop_last = set.drop_last();
   options.sampling.contiguous = set.contiguous();

@@ -84,6 +84,12 @@ absl::Status StepRunner::MakePlanCaches() {
   rate_ = RateTensor(program_, &scope);
   if (!program_.loss_scaling.empty())
     scale_.Begin(*scope.Find(program_.loss_scaling)->tensor.data<float>());
+  if (program_.shards.has_value()) {
+    PD_ASSIGN_OR_RETURN(shards_,
+                        ShardRunner::Create(options_.session, &program_, loader,
+                                            options_.on_plan));
+    return absl::OkStatus();
+  }
   PD_ASSIGN_OR_RETURN(
       plans_, PlanCache::Create(options_.session, &program_.main,
                                 program_.feeds, Fetches(), loader->fields(),
@@ -92,6 +98,7 @@ absl::Status StepRunner::MakePlanCaches() {
 }
 
 absl::Status StepRunner::Compile(const std::vector<BatchField>& fields) {
+  if (shards_ != nullptr) return shards_->Compile(fields);
   return phases_.has_value() ? phases_->Compile(fields)
                              : plans_->Feed(fields).status();
 }
@@ -132,6 +139,7 @@ absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
   gradients_ = nullptr;
   batches_done_ = batch.index + 1;
   if (phases_.has_value()) return RunPhases(batch, at);
+  if (shards_ != nullptr) return RunShards(batch, at);
   // A plan of other shapes may take the memory of the one that runs.
   if (gradients || plans_->Find(batch.fields) != pending_.plan)
     PD_RETURN_IF_ERROR(Complete());
@@ -186,6 +194,26 @@ absl::Status StepRunner::RunPhases(const Batch& batch, StepPosition at) {
       return FailedPrecondition("phase '%s': %s", phase.name,
                                 BadLossText(report.step, phase.loss));
   return FailedPrecondition("%s", BadLossText(report.step, report.loss));
+}
+
+absl::Status StepRunner::RunShards(const Batch& batch, StepPosition at) {
+  StepReport report{at.step + 1, at.epoch, batch.index + 1,
+                    batch.whole, 0,        options_.rate(at)};
+  BeginStep(report);
+  const auto loss = shards_->Run(batch, seed_, at.step);
+  if (!loss.ok())
+    return Annotate(ExplainLabels(HeadsOf(program_), batch,
+                                  options_.loader->dataset(), loss.status()),
+                    StepName(report));
+  PD_RETURN_IF_ERROR(Annotate(RunCopies(report.step), StepName(report)));
+  report.loss = *loss;
+  if (!program_.loss_scaling.empty()) {
+    const auto* scale = options_.session->scope().Find(program_.loss_scaling);
+    scale_.AfterStep(report.step, *scale->tensor.data<float>());
+  }
+  if (!std::isfinite(report.loss))
+    return FailedPrecondition("%s", BadLossText(report.step, report.loss));
+  return options_.on_step(report);
 }
 
 RunContext StepRunner::BeginStep(const StepReport& report) {

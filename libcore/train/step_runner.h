@@ -22,6 +22,7 @@
 #include "libcore/train/job_amp.h"
 #include "libcore/train/phase_runner.h"
 #include "libcore/train/plan_cache.h"
+#include "libcore/train/shard_runner.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -118,6 +119,7 @@ class StepRunner {
   absl::StatusOr<Plan*> FeedForGradients(const Batch& batch);
   absl::Status RunCopies(int64_t step);
   absl::Status RunPhases(const Batch& batch, StepPosition at);
+  absl::Status RunShards(const Batch& batch, StepPosition at);
   RunContext BeginStep(const StepReport& report);
   absl::Status RunPlan(const Batch& batch, Plan* plan,
                        const StepReport& report);
@@ -130,7 +132,8 @@ class StepRunner {
   const TrainProgram& program_;
   uint64_t seed_ = 0;
   std::optional<PlanCache> plans_, gradient_plans_;
-  std::optional<PhaseRunner> phases_;  // instead of plans_
+  std::optional<PhaseRunner> phases_;    // instead of plans_
+  std::unique_ptr<ShardRunner> shards_;  // the same
   std::vector<std::unique_ptr<Plan>> copies_;
   int64_t batches_done_ = 0;
   const Plan* gradients_ = nullptr;  // of the last step that kept them

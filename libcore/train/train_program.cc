@@ -25,6 +25,7 @@
 #include "libcore/train/phase_programs.h"
 #include "libcore/train/saved_amp.h"
 #include "libcore/train/saved_training.h"
+#include "libcore/train/shard_programs.h"
 
 namespace pd {
 namespace {
@@ -261,6 +262,7 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
                                                const LoadedJob& job) {
   PD_ASSIGN_OR_RETURN(BuiltModel built, ModelOf(registry, job));
   PD_ASSIGN_OR_RETURN(TrainProgram program, Common(job, built));
+  PD_RETURN_IF_ERROR(CheckTakesShards(job));
   program.test = std::move(built.test);
   if (job.proto().has_program()) {
     program.main = std::move(built.main);
@@ -294,12 +296,15 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
     return job.At(InvalidArgument("the loss depends on no trainable parameter"),
                   job.proto().model());
   PD_RETURN_IF_ERROR(ApplyRecompute(job, built, &program.main));
+  const size_t gradient_ops = program.main.global().ops.size();
   const job::Optimizer& optimizer = job.proto().optimizer();
   PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job, optimizer));
   PD_ASSIGN_OR_RETURN(program.rate, RateOf(job, optimizer));
   const absl::Status status =
       AppendUpdates(spec, amp, optimizer, registry, std::move(pairs), &program);
   if (!status.ok()) return job.At(status, optimizer);
+  if (job.proto().has_distributed())
+    PD_RETURN_IF_ERROR(CutForShards(job, gradient_ops, &program));
   return program;
 }
 

@@ -61,6 +61,18 @@ struct CopyProgram {
   int64_t every = 1;  ///< steps between two runs
 };
 
+/// A step in which several processes work together (shard_runner.h): `main` in
+/// two.
+struct ShardPrograms {
+  int64_t shards = 1;
+  ProgramDesc shard;   ///< forward and backward, for each shard of a batch
+  ProgramDesc update;  ///< once, fed the means of the gradients
+  std::vector<FeedSpec> gradients;  ///< fetched of `shard`, fed to `update`
+  /// Float32 variables that `shard` writes and that stay: their means over
+  /// shards count.
+  std::vector<std::string> statistics;
+};
+
 struct TrainProgram {
   /// Forward, loss, backward, optimizer; with phases the last one's, which
   /// declares the persistable variables of all of them.
@@ -97,6 +109,7 @@ struct TrainProgram {
   /// The parts that each step of training runs in turn, where the job has
   /// phases; else it runs `main`.
   std::vector<PhaseProgram> phases;
+  std::optional<ShardPrograms> shards;  ///< where the job is `distributed`
   int64_t batches_per_step = 1;
   /// Parameters that follow others: what is run after steps, and once before
   /// the first one of a run that does not go on from a checkpoint.

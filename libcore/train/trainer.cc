@@ -15,6 +15,8 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/data/experience.h"
 #include "libcore/data/loader.h"
+#include "libcore/dist/shard_sum.h"
+#include "libcore/dist/world.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/train/data_fit.h"
@@ -64,7 +66,17 @@ class Trainer::Impl {
                              int64_t epoch);
 
   absl::StatusOr<std::string> CheckpointToResume() const;
+  absl::Status TakeRun();
   absl::Status OpenRun();
+
+  // The processes that train together; null: this one alone. All hold the same
+  // state, so that each decides the same; rank 0 writes.
+  const World* world() const { return session_.registry().world(); }
+  bool writes() const {
+    return !options_.read_only && (world() == nullptr || world()->rank() == 0);
+  }
+  absl::StatusOr<int> StopSignal();
+  absl::Status ShareEvaluation();
 
   absl::Status RunEpoch();
   absl::Status Step(const Batch& batch);
@@ -112,6 +124,10 @@ absl::Status Trainer::Impl::Prepare() {
     return job_.At(InvalidArgument("a job with a 'phase' cannot be checked for "
                                    "NaN and Inf (--check-nan-inf)"),
                    job_.proto().phase(0));
+  if (options_.guard != nullptr && program_.shards.has_value())
+    return job_.At(Unimplemented("the search for NaN and Inf "
+                                 "(--check-nan-inf) does not follow shards"),
+                   job_.proto().distributed());
   PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
   if (options_.guard != nullptr && loader_->dataset().experience() != nullptr)
     return job_.At(InvalidArgument("what a network does in environments cannot "
@@ -123,16 +139,12 @@ absl::Status Trainer::Impl::Prepare() {
     PD_RETURN_IF_ERROR(CheckDataFits(job_, program_, *eval_loader_, "eval"));
   state_.seed = train_.seed();
   runner_.emplace(RunnerOptions());
-  if (!options_.read_only) {
-    PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
-    PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
-    RemoveRemainsOfRun(options_.run);
-  }
+  PD_RETURN_IF_ERROR(TakeRun());
   PD_RETURN_IF_ERROR(SetInitialValues());
   outcome_.nothing_left = state_.done && ReachedLimit();
   if (!outcome_.nothing_left) ForgetChanged(changes_, &state_);
   monitors_.Begin(program_.rate(0, 0), options_.weights_only, &state_);
-  if (!options_.read_only) PD_RETURN_IF_ERROR(OpenRun());
+  if (writes()) PD_RETURN_IF_ERROR(OpenRun());
   PD_ASSIGN_OR_RETURN(const auto amp, AmpOf(job_));
   if (amp.has_value())
     WarnOfSlowHalves(session_.registry(), amp->precision.dtype);
@@ -155,6 +167,16 @@ absl::Status Trainer::Impl::Prepare() {
   }
   return observer_->OnStart({&job_, &program_, &session_, loader_.get(),
                              eval_loader_.get(), options_.run, state_.step});
+}
+
+absl::Status Trainer::Impl::TakeRun() {
+  if (writes()) {
+    PD_RETURN_IF_ERROR(MakeDirectories(options_.run));
+    PD_ASSIGN_OR_RETURN(lock_, FolderLock::Take(options_.run));
+    RemoveRemainsOfRun(options_.run);
+  }
+  // The others read what is there now.
+  return world() == nullptr ? absl::OkStatus() : world()->all().Barrier();
 }
 
 // A finished run is not written to.
@@ -185,8 +207,21 @@ absl::Status Trainer::Impl::OpenData() {
   // A resumed run keeps its vocabularies: the numbers of its words.
   if (options_.resume && CheckpointToResume().ok())
     vocabularies_ = RunVocabularies(options_.run);
-  PD_ASSIGN_OR_RETURN(
-      loader_, OpenLoader(job_, data.train(), train_.seed(), &vocabularies_));
+  OwnShards own;
+  if (program_.shards.has_value()) {
+    own.shards = program_.shards->shards;
+    const int rank = world() == nullptr ? 0 : world()->rank();
+    const int size = world() == nullptr ? 1 : world()->size();
+    const ShardRange range = ShardRange::Of(own.shards, rank, size);
+    if (size > own.shards)
+      return job_.At(InvalidArgument("%d processes cannot share %d shards",
+                                     size, own.shards),
+                     job_.proto().distributed(), "shards");
+    own.begin = range.begin;
+    own.end = range.end;
+  }
+  PD_ASSIGN_OR_RETURN(loader_, OpenLoader(job_, data.train(), train_.seed(),
+                                          &vocabularies_, own));
   loader_->set_interrupted([this] { return observer_->StopSignal() != 0; });
   if (data.has_eval()) {
     PD_ASSIGN_OR_RETURN(
@@ -309,8 +344,10 @@ absl::Status Trainer::Impl::RunEpoch() {
                      state_.batch);
   for (;;) {
     const absl::StatusOr<const Batch*> next = loader_->Next();
-    if (absl::IsCancelled(next.status()) && observer_->StopSignal() != 0)
+    if (absl::IsCancelled(next.status()) && observer_->StopSignal() != 0) {
+      outcome_.stopped_by = observer_->StopSignal();
       return StopBySignal();
+    }
     PD_ASSIGN_OR_RETURN(const Batch* batch, next);
     if (loader_->is_stream() && batch == nullptr && state_.batch == 0)
       return no_batch();
@@ -331,8 +368,9 @@ absl::Status Trainer::Impl::RunEpoch() {
 }
 
 absl::Status Trainer::Impl::Step(const Batch& batch) {
-  const bool gradients =
-      program_.phases.empty() && observer_->WantsGradients(state_.step + 1);
+  const bool gradients = program_.phases.empty() &&
+                         !program_.shards.has_value() &&
+                         observer_->WantsGradients(state_.step + 1);
   PD_RETURN_IF_ERROR(
       runner_->Run(batch, {state_.step, state_.epoch}, gradients));
   ++state_.step;
@@ -381,11 +419,20 @@ absl::Status Trainer::Impl::AfterStep() {
       (when.every_minutes() > 0 && minutes >= when.every_minutes()))
     PD_RETURN_IF_ERROR(Save());
   PD_RETURN_IF_ERROR(observer_->Failure());
-  return observer_->StopSignal() == 0 ? absl::OkStatus() : StopBySignal();
+  PD_ASSIGN_OR_RETURN(outcome_.stopped_by, StopSignal());
+  return outcome_.stopped_by == 0 ? absl::OkStatus() : StopBySignal();
+}
+
+// A signal that any of the processes has got: they stop after the same step.
+absl::StatusOr<int> Trainer::Impl::StopSignal() {
+  int32_t signal = observer_->StopSignal();
+  if (world() != nullptr)
+    PD_RETURN_IF_ERROR(world()->all().AllReduce(Reduction::kMax, DType::kInt32,
+                                                1, &signal, &signal));
+  return signal;
 }
 
 absl::Status Trainer::Impl::StopBySignal() {
-  outcome_.stopped_by = observer_->StopSignal();
   stop_ = true;
   return Save();
 }
@@ -430,12 +477,27 @@ absl::Status Trainer::Impl::RunEvaluator() {
   PD_RETURN_IF_ERROR(evaluation.status());
   PD_RETURN_IF_ERROR(ReportSkipped(*eval_loader_, "eval", state_.epoch));
   outcome_.evaluation = *std::move(evaluation);
+  return ShareEvaluation();
+}
+
+// What follows from an evaluation has to be the same in all processes: the
+// numbers are rank 0's.
+absl::Status Trainer::Impl::ShareEvaluation() {
+  if (world() == nullptr) return absl::OkStatus();
+  EvaluationResult& result = outcome_.evaluation;
+  std::vector<double> numbers = {result.loss.value_or(0)};
+  for (const auto& [name, value] : result.metrics) numbers.push_back(value);
+  PD_RETURN_IF_ERROR(world()->all().Broadcast(0, numbers.data(),
+                                              numbers.size() * sizeof(double)));
+  if (result.loss.has_value()) result.loss = numbers[0];
+  size_t i = 1;
+  for (auto& [name, value] : result.metrics) value = numbers[i++];
   return absl::OkStatus();
 }
 
 absl::Status Trainer::Impl::Save() {
   PD_RETURN_IF_ERROR(runner_->Complete());
-  if (saved_step_ == state_.step || options_.read_only) return absl::OkStatus();
+  if (saved_step_ == state_.step || !writes()) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());
   state_.threads = options_.threads;
   PD_ASSIGN_OR_RETURN(Checkpoint checkpoint,

@@ -16,7 +16,7 @@
 #include <cuda_fp16.h>
 #else
 #include "libcore/base/half.h"
-#include "libcore/ops/common/truncate_half.h"
+#include "libcore/base/truncate_half.h"
 #endif
 
 namespace pd::cuda {

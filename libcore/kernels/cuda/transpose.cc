@@ -13,7 +13,7 @@
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/int_tensors.h"
-#include "libcore/ops/common/truncate_half.h"
+#include "libcore/base/truncate_half.h"
 #include "libcore/ops/conv/pixel_shuffle.h"
 
 namespace pd::cuda {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/shard_programs.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/nn/job.pb.h"
+
+namespace pd {
+namespace {
+
+// The variables that ops [begin, end) of block 0 write, or read.
+std::set<std::string> NamesIn(const ProgramDesc& program, size_t begin,
+                              size_t end, bool written) {
+  std::set<std::string> names;
+  for (size_t i = begin; i < end; ++i) {
+    const OpDesc& op = program.global().ops[i];
+    for (const auto& [slot, variables] : written ? op.outputs : op.inputs)
+      names.insert(variables.begin(), variables.end());
+  }
+  names.erase(std::string(kEmptyVar));
+  return names;
+}
+
+absl::Status AddGradients(const TrainProgram& program, ShardPrograms* shards) {
+  for (const auto& [parameter, gradient] : program.gradients) {
+    const VarDesc* var = program.main.global().FindVar(parameter);
+    const VarDesc* made = program.main.global().FindVar(gradient);
+    PD_INVARIANT(var != nullptr);
+    if (made != nullptr && made->kind != VarKind::kLodTensor)
+      return Unimplemented(
+          "the gradient of '%s' is sparse (selected rows), which shards do not "
+          "add up yet; leave 'sparse' out",
+          parameter);
+    if (var->dtype != DType::kFloat32)
+      return Unimplemented("parameter '%s' is %s; shards add up float32 alone",
+                           parameter, Name(var->dtype));
+    shards->gradients.push_back({gradient, DType::kFloat32, var->shape});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTakesShards(const LoadedJob& job) {
+  const job::Job& proto = job.proto();
+  if (!proto.has_distributed()) return absl::OkStatus();
+  if (proto.phase_size() > 0)
+    return job.At(Unimplemented("a job with a 'phase' trains in one process, "
+                                "without 'distributed'"),
+                  proto.phase(0));
+  if (proto.has_program())
+    return job.At(Unimplemented("a saved program trains in one process, "
+                                "without 'distributed'; pd-train --program "
+                                "runs those that fleet has written"),
+                  proto.program());
+  const int64_t shards = proto.distributed().shards();
+  const int64_t records = proto.data().train().batch_size();
+  if (proto.data().has_train() && records % shards != 0)
+    return job.At(
+        InvalidArgument("%d shards do not divide a batch of %d records "
+                        "(data.train.batch_size) into equal parts",
+                        shards, records),
+        proto.distributed(), "shards");
+  return absl::OkStatus();
+}
+
+absl::Status CutForShards(const LoadedJob& job, size_t gradient_ops,
+                          TrainProgram* program) {
+  const job::DistributedTraining& distributed = job.proto().distributed();
+  const auto wrong = [&](const absl::Status& status) {
+    return job.At(status, distributed);
+  };
+  for (const OpDesc& op : program->main.global().ops)
+    if (op.type == "sync_batch_norm")
+      return wrong(Unimplemented(
+          "sync_batch_norm needs all shards of a batch at once, and a process "
+          "computes its own one after the other; use batch_norm, whose "
+          "statistics are those of a shard"));
+  ShardPrograms shards;
+  shards.shards = distributed.shards();
+  const absl::Status added = AddGradients(*program, &shards);
+  if (!added.ok()) return wrong(added);
+  std::set<std::string> fed;
+  for (const FeedSpec& gradient : shards.gradients) fed.insert(gradient.name);
+
+  const size_t all = program->main.global().ops.size();
+  PD_INVARIANT(gradient_ops <= all);
+  const std::set<std::string> made =
+      NamesIn(program->main, 0, gradient_ops, true);
+  for (const std::string& name : made) {
+    const VarDesc* var = program->main.global().FindVar(name);
+    if (var == nullptr || !var->persistable) continue;
+    if (var->dtype != DType::kFloat32)
+      return wrong(Unimplemented(
+          "training changes '%s' of %s in each step before the update; that "
+          "has no mean over shards",
+          name, Name(var->dtype)));
+    shards.statistics.push_back(name);
+  }
+  for (const std::string& name :
+       NamesIn(program->main, gradient_ops, all, false)) {
+    const VarDesc* var = program->main.global().FindVar(name);
+    if (made.count(name) > 0 && fed.count(name) == 0 &&
+        (var == nullptr || !var->persistable))
+      return wrong(Unimplemented(
+          "the update reads '%s', which each shard makes for itself", name));
+  }
+  shards.shard = shards.update = program->main;
+  auto& forward = shards.shard.global().ops;
+  forward.erase(forward.begin() + static_cast<ptrdiff_t>(gradient_ops),
+                forward.end());
+  auto& updates = shards.update.global().ops;
+  updates.erase(updates.begin(),
+                updates.begin() + static_cast<ptrdiff_t>(gradient_ops));
+  program->shards = std::move(shards);
+  return absl::OkStatus();
+}
+
+}  // namespace pd

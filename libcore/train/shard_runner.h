@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step of training over the shards of a batch, of which this process
+// computes some: gradients by shard, their means over all processes, one update
+// everywhere. The bits are those of any other number of processes.
+#ifndef PD_LIBCORE_TRAIN_SHARD_RUNNER_H_
+#define PD_LIBCORE_TRAIN_SHARD_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/data/loader.h"
+#include "libcore/dist/communicator.h"
+#include "libcore/dist/shard_sum.h"
+#include "libcore/exec/session.h"
+#include "libcore/train/plan_cache.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+
+class ShardRunner {
+ public:
+  /// All arguments but `on_plan`, which may be null, outlive the runner; the
+  /// session's variables exist. InvalidArgument where there are more processes
+  /// than shards.
+  static absl::StatusOr<std::unique_ptr<ShardRunner>> Create(
+      Session* session, const TrainProgram* program, Loader* loader,
+      const std::function<void(int64_t records, const Plan& plan)>& on_plan);
+
+  /// Compiles the plans of shards of these fields.
+  absl::Status Compile(const std::vector<BatchField>& fields);
+
+  /// Runs step `step` (from 0): on `batch`, the loader's last shard, and on the
+  /// further ones of this process, which it takes from the loader. Random
+  /// numbers are those of `seed`, the step and the shard. Gives the mean loss
+  /// of the batch's records.
+  absl::StatusOr<float> Run(const Batch& batch, uint64_t seed, int64_t step);
+
+ private:
+  ShardRunner(Session* session, const TrainProgram* program, Loader* loader);
+  absl::Status RunShard(const Batch& shard, RunContext context, float* numbers);
+  absl::Status Update(const float* means, const RunContext& context);
+
+  // Numbers of one kind within those that are added up.
+  struct Part {
+    int64_t begin = 0, size = 0;
+  };
+
+  Session* session_;
+  const ShardPrograms& program_;
+  const std::string loss_;
+  Loader* loader_;
+  Communicator alone_;
+  const Communicator* processes_;
+  ShardRange own_;
+  std::vector<Part> gradients_, statistics_;  // in the program's order
+  std::vector<Tensor*> values_;               // of the statistics
+  std::vector<std::vector<float>> before_;    // the step: their values
+  std::unique_ptr<ShardSum> sum_;
+  std::unique_ptr<PlanCache> plans_;
+  std::unique_ptr<Plan> update_;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_SHARD_RUNNER_H_
