@@ -44,6 +44,46 @@ bool Fits(DType declared, DType given) {
   return declared == given || (IsInteger(declared) && IsInteger(given));
 }
 
+// Shows the variables of each step to hooks, and lets a profile see it too.
+class Watch : public StepHook {
+ public:
+  Watch(const Plan* plan, StepHook* times,
+        const std::vector<Engine::Hook>* outputs,
+        const std::vector<Engine::Hook>* inputs)
+      : plan_(plan), times_(times), outputs_(outputs), inputs_(inputs) {}
+
+  void Before(size_t step) override {
+    const StepVariables& now = plan_->variables(step);
+    if (now.index >= 0) error_ = Show(now.op.type, now.inputs, *inputs_);
+    if (times_ != nullptr) times_->Before(step);
+  }
+  absl::Status After(size_t step) override {
+    if (times_ != nullptr) PD_RETURN_IF_ERROR(times_->After(step));
+    PD_RETURN_IF_ERROR(error_);
+    const StepVariables& now = plan_->variables(step);
+    if (now.index < 0) return absl::OkStatus();
+    return Show(now.op.type, now.outputs, *outputs_);
+  }
+
+ private:
+  absl::Status Show(const std::string& type, const StepVariables::List& list,
+                    const std::vector<Engine::Hook>& hooks) const {
+    if (hooks.empty()) return absl::OkStatus();
+    for (const auto& [name, tensor] : list) {
+      if (tensor->kind() != VarKind::kLodTensor || tensor->raw() == nullptr)
+        continue;
+      PD_ASSIGN_OR_RETURN(const Tensor value, plan_->OnHost(*tensor));
+      for (const Engine::Hook& hook : hooks) hook(type, name, value);
+    }
+    return absl::OkStatus();
+  }
+
+  const Plan* const plan_;
+  StepHook* const times_;
+  const std::vector<Engine::Hook>*const outputs_, *const inputs_;
+  absl::Status error_;
+};
+
 }  // namespace
 
 Engine::Engine(std::shared_ptr<SharedModel> model)
@@ -85,9 +125,12 @@ absl::Status Engine::Run() {
   if (running_.exchange(true, std::memory_order_acquire))
     return FailedPrecondition(
         "another thread runs this predictor; give each thread a Clone");
-  const absl::Status status = RunAlone();
-  running_.store(false, std::memory_order_release);
-  return status;
+  // A hook of the user's may throw.
+  struct Done {
+    std::atomic<bool>* running;
+    ~Done() { running->store(false, std::memory_order_release); }
+  } const done{&running_};
+  return RunAlone();
 }
 
 bool Engine::SameInputs() const {
@@ -167,7 +210,11 @@ absl::Status Engine::RunAlone() {
   Compiled& now = compiled_.front();
   for (size_t i = 0; i < fed_.size(); ++i)
     now.plan->SetFeed(i, fed_[i]->data());
-  const absl::Status ran = model_->Run(now.plan.get(), now.times.get());
+  Watch watch(now.plan.get(), now.times.get(), &output_hooks_, &input_hooks_);
+  const bool watched = !output_hooks_.empty() || !input_hooks_.empty();
+  const absl::Status ran =
+      model_->Run(now.plan.get(),
+                  watched ? static_cast<StepHook*>(&watch) : now.times.get());
   if (!ran.ok()) {
     for (const auto& output : outputs_) output->TakeAway();
     return ran;

@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,6 +51,13 @@ class Engine {
   /// runs this predictor; InvalidArgument for an input of another type than
   /// the model declares; the errors of compiling and running.
   absl::Status Run();
+  /// `hook` sees the variables of each op in every run, with the op's type and
+  /// their names; outputs after it, or inputs before it.
+  using Hook =
+      std::function<void(const std::string& op_type, const std::string& name,
+                         const Tensor& value)>;
+  void AddOutputHook(Hook hook) { output_hooks_.push_back(std::move(hook)); }
+  void AddInputHook(Hook hook) { input_hooks_.push_back(std::move(hook)); }
   /// Forgets the plans but for the last one used.
   void ForgetOthers();
   /// Forgets all plans; outputs stay. Gives the bytes that they had.
@@ -73,6 +82,7 @@ class Engine {
   std::list<Compiled> compiled_;  // the last one used is first
   bool chosen_ = false;           // the first one fits seen_
   uint64_t runs_ = 0;
+  std::vector<Hook> output_hooks_, input_hooks_;
   std::atomic<bool> running_{false};
 };
 

@@ -79,6 +79,37 @@ bool Predictor::Run() {
   return true;
 }
 
+bool Predictor::Run(const std::vector<paddle::Tensor>& inputs,
+                    std::vector<paddle::Tensor>* outputs) {
+  Border([&] {
+    return pd::inference::RunOnTensors(inputs, outputs, engine_.get());
+  });
+  return true;
+}
+
+namespace {
+
+// A user's hook, which sees row-major values.
+pd::inference::Engine::Hook HookOf(const OutputTensorHookFunc& hook) {
+  if (!hook) Check(pd::InvalidArgument("the hook is empty"));
+  return [hook](const std::string& op_type, const std::string& name,
+                const pd::Tensor& value) {
+    const pd::Array array = pd::ToArray(value);
+    const auto tensor = pd::inference::PaddleTensorOf(
+        name, array.dtype, array.shape, array.bytes.get());
+    if (tensor.ok()) hook(op_type, name, *tensor);
+  };
+}
+
+}  // namespace
+
+void Predictor::RegisterOutputHook(const OutputTensorHookFunc& hook) {
+  engine_->AddOutputHook(HookOf(hook));
+}
+void Predictor::RegisterInputHook(const InputTensorHookFunc& hook) {
+  engine_->AddInputHook(HookOf(hook));
+}
+
 std::unique_ptr<Predictor> Predictor::Clone(void* stream) {
   Check(engine_->CheckStream(stream));
   return std::make_unique<Predictor>(engine_->Clone());

@@ -93,6 +93,18 @@ struct Access {
   }
 };
 
+/// The dtype of paddle::Tensor's, and back; InvalidArgument for one that the
+/// other side lacks.
+absl::StatusOr<DType> DTypeOfPhi(phi::DataType type);
+absl::StatusOr<phi::DataType> PhiTypeOf(DType dtype);
+/// Row-major elements as a tensor with memory of its own.
+absl::StatusOr<paddle::Tensor> PaddleTensorOf(const std::string& name,
+                                              DType dtype, const Shape& shape,
+                                              const void* elements);
+/// Feeds, runs, and fetches: Predictor::Run on tensors.
+absl::Status RunOnTensors(const std::vector<paddle::Tensor>& inputs,
+                          std::vector<paddle::Tensor>* outputs, Engine* engine);
+
 /// The engine of a config, which is spent by it.
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
     const paddle::AnalysisConfig& config);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // paddle_inference_api.h in its installed form: answers, handles, clones,
 // threads, and wrong calls.
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include "paddle_infer_contrib.h"
@@ -285,6 +287,68 @@ TEST_F(LenetTest, WrongCallsAreErrorsWithWords) {
               [&] { predictor->Clone(&spent); });
   ExpectError("UnimplementedError", "strings",
               [&] { handle->ReshapeStrings(2); });
+}
+
+TEST_F(LenetTest, TensorsByName) {
+  auto predictor = CreatePredictor(LenetConfig());
+  const std::vector<int64_t> shape = picture().shape;
+  paddle::Tensor tensor = paddle::empty(shape);
+  std::copy_n(picture().data<float>(), picture().size(), tensor.data<float>());
+  tensor.set_name(input());
+  std::vector<paddle::Tensor> outputs;
+  ASSERT_TRUE(predictor->Run({tensor}, &outputs));
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].name(), predictor->GetOutputNames()[0]);
+  EXPECT_EQ(outputs[0].dtype(), paddle::DataType::FLOAT32);
+  const paddle::Tensor copy = outputs[0].copy_to(paddle::CPUPlace(), true);
+  ExpectValues({copy.data<float>(), copy.data<float>() + copy.numel()},
+               expected_);
+  // The memory of the call is not read afterwards.
+  ExpectError("PreconditionNotMetError", "has no elements",
+              [&] { predictor->Run(); });
+  ExpectError("PreconditionNotMetError", "has no value",
+              [&] { predictor->Run({paddle::Tensor()}, &outputs); });
+  ExpectError("InvalidArgumentError", "2 inputs are given", [&] {
+    predictor->Run({tensor, tensor}, &outputs);
+  });
+  tensor.set_name("nothing");
+  ExpectError("PreconditionNotMetError", "no input 'nothing'",
+              [&] { predictor->Run({tensor}, &outputs); });
+  ExpectError("UnavailableError", "gpu:0", [&] {
+    paddle::empty(shape, paddle::DataType::FLOAT32, paddle::GPUPlace());
+  });
+}
+
+TEST_F(LenetTest, HooksSeeEachOp) {
+  Config config = LenetConfig();
+  config.SwitchIrOptim(false);
+  auto predictor = CreatePredictor(config);
+  Feed(feed_, predictor.get());
+  std::vector<std::string> before, after;
+  std::vector<float> last;
+  predictor->RegisterInputHook([&](const std::string& type, const std::string&,
+                                   const paddle::Tensor& value) {
+    EXPECT_TRUE(value.initialized());
+    before.push_back(type);
+  });
+  predictor->RegisterOutputHook([&](const std::string& type, const std::string&,
+                                    const paddle::Tensor& value) {
+    after.push_back(type);
+    // The model's last op, a scale by 1, is no step.
+    if (value.numel() == expected_.size())
+      last.assign(value.data<float>(), value.data<float>() + value.numel());
+  });
+  predictor->Run();
+  EXPECT_EQ(std::count(after.begin(), after.end(), "conv2d"), 2);
+  // Input and filter of each.
+  EXPECT_EQ(std::count(before.begin(), before.end(), "conv2d"), 4);
+  ExpectValues(last, expected_);
+  predictor->RegisterOutputHook(
+      [](const std::string&, const std::string&, const paddle::Tensor&) {
+        throw std::runtime_error("enough");
+      });
+  EXPECT_THROW(predictor->Run(), std::runtime_error);
+  EXPECT_THROW(predictor->Run(), std::runtime_error);  // it is free again
 }
 
 TEST_F(LenetTest, Contrib) {

@@ -6,6 +6,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "paddle_analysis_config.h"
 #include "paddle_api.h"
+#include "paddle_host_tensor.h"
 
 typedef struct CUstream_st* cudaStream_t;
 
@@ -31,6 +33,11 @@ using PrecisionType = paddle::AnalysisConfig::Precision;
 using Config = paddle::AnalysisConfig;
 using DistConfig = paddle::DistConfig;
 using XpuConfig = paddle::XpuConfig;
+
+/// Type of an op, name of a variable, its value.
+using OutputTensorHookFunc = std::function<void(
+    const std::string&, const std::string&, const paddle::Tensor&)>;
+using InputTensorHookFunc = OutputTensorHookFunc;
 
 namespace experimental {
 class InternalUtils;
@@ -63,6 +70,15 @@ class PD_INFER_DECL Predictor {
   /// Computes the outputs from the inputs' present values; true.
   /// PreconditionNotMet names an input without a value.
   bool Run();
+  /// Inputs go by their names, those without one by position; their memory is
+  /// read during the call alone. Outputs have memory of their own.
+  bool Run(const std::vector<paddle::Tensor>& inputs,
+           std::vector<paddle::Tensor>* outputs);
+  /// Called in each run for every output of an op right after it, for every
+  /// input right before it. Ops are those that passes made:
+  /// SwitchIrOptim(false) keeps the model's. Clones have no hooks.
+  void RegisterOutputHook(const OutputTensorHookFunc& hook);
+  void RegisterInputHook(const InputTensorHookFunc& hook);
 
   /// A stream is given where the config had SetExecStream, and only there.
   std::unique_ptr<Predictor> Clone(void* stream = nullptr);
