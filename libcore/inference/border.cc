@@ -26,7 +26,11 @@ namespace inference {
 
 void Check(const absl::Status& status) {
   if (status.ok()) return;
-  throw phi::enforce::EnforceNotMet(std::string(ErrorKindName(status.code())),
+  // PaddlePaddle has no kind of its own for damaged files.
+  const absl::StatusCode code = absl::IsDataLoss(status)
+                                    ? absl::StatusCode::kInvalidArgument
+                                    : status.code();
+  throw phi::enforce::EnforceNotMet(std::string(ErrorKindName(code)),
                                     std::string(status.message()));
 }
 

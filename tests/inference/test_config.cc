@@ -8,6 +8,7 @@
 
 #include "paddle/common/flags.h"
 #include "paddle/fluid/inference/api/paddle_api.h"
+#include "paddle/fluid/platform/enforce.h"
 #include "tests/inference/predictor_case.h"
 
 PD_DEFINE_int32(test_number, 3, "a number");
@@ -215,6 +216,20 @@ TEST(HalfTest, RoundsToNearest) {
       ASSERT_EQ(phi::dtype::float16(wide).x, bits);
     }
   }
+}
+
+TEST(EnforceTest, KindsAndMessages) {
+  namespace errors = paddle::platform::errors;
+  const int three = 3;
+  PADDLE_ENFORCE_EQ(three, 3, errors::Fatal("never"));
+  PADDLE_ENFORCE_NOT_NULL(&three, errors::Fatal("never"));
+  ExpectError("OutOfRangeError", "3 of 2 wheels", [&] {
+    PADDLE_ENFORCE_LE(
+        three, 2,
+        errors::OutOfRange("%d of %s wheels", three, std::string("2")));
+  });
+  ExpectError("UnavailableError", "100% gone",
+              [] { PADDLE_THROW(phi::errors::Unavailable("100% gone")); });
 }
 
 TEST(FlagsTest, ArgumentsAndValues) {

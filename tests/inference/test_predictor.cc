@@ -230,6 +230,15 @@ TEST_F(LenetTest, WrongCallsAreErrorsWithWords) {
               [] { CreatePredictor(Config()); });
   ExpectError("NotFoundError", "nowhere.pdmodel",
               [] { CreatePredictor(Config("nowhere.pdmodel", "x")); });
+  Config damaged;
+  damaged.SetModelBuffer("no program", "");
+  ExpectError("InvalidArgumentError", "program in memory",
+              [&] { CreatePredictor(damaged); });
+  damaged.SetModelBuffer(BytesOfFile(kDeploy + "lenet.pdmodel"), "abc");
+  ExpectError("InvalidArgumentError", "parameters in memory",
+              [&] { CreatePredictor(damaged); });
+  ExpectError("InvalidArgumentError", "null pointer",
+              [&] { damaged.SetModelBuffer(nullptr, 3, nullptr, 0); });
   Config spent = LenetConfig();
   auto predictor = CreatePredictor(spent);
   EXPECT_FALSE(spent.is_valid());

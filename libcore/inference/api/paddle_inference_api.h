@@ -127,6 +127,15 @@ class PD_INFER_DECL PredictorPool {
 
 namespace experimental {
 
+/// Settings of a run on a Kunlun chip, which is not here.
+struct XpuRuntimeConfig {
+  size_t context_gm_size = 0;
+  void* stream = nullptr;
+  size_t l3_size = 0;
+  void* l3_ptr = nullptr;
+  size_t l3_autotune_size = 0;
+};
+
 /// Calls for NVIDIA's streams. On the CPU a run with a stream is a run.
 class PD_INFER_DECL InternalUtils {
  public:
