@@ -24,10 +24,8 @@ std::vector<std::string> PassNames();
 void BindPassOptions(std::vector<std::string> all, OptionTable* table,
                      PassFlags* flags);
 
-/// How programs are rewritten. Its observer writes text (DumpProgram) to
-/// DUMP/00-original.txt and, after the second pass, DUMP/02-NAME.txt; with a
-/// label before it, as in train-00-original.txt. A label that comes again is
-/// not written again; a pass that is off has no file.
+/// How programs are rewritten, with DumpAfterPasses (pass_dump.h) as observer
+/// where a folder is given.
 PassOptions MakePassOptions(const PassFlags& flags);
 
 }  // namespace pd

@@ -14,10 +14,13 @@
 #include <fstream>
 #include <string>
 
+#include "libcore/base/thread_count.h"
+
 namespace pd {
 namespace {
 
-int g_threads = 0;
+std::atomic<int> g_threads{0};
+thread_local int t_threads = 0;  // of the calling thread alone; 0: g_threads
 
 // Cores that cgroup v2 or v1 grants, or 0 when there is no limit.
 int CgroupCpus() {
@@ -87,14 +90,27 @@ int AvailableCpus() {
 }
 
 void SetThreads(int threads) {
-  g_threads = threads > 0 ? threads : AvailableCpus();
-  omp_set_num_threads(g_threads);
+  const int count = threads > 0 ? threads : AvailableCpus();
+  g_threads.store(count, std::memory_order_relaxed);
+  omp_set_num_threads(count);
   omp_set_dynamic(0);
 }
 
 int Threads() {
-  if (g_threads == 0) SetThreads(0);
-  return g_threads;
+  if (t_threads > 0) return t_threads;
+  if (g_threads.load(std::memory_order_relaxed) == 0) SetThreads(0);
+  return g_threads.load(std::memory_order_relaxed);
+}
+
+ThreadCount::ThreadCount(int threads)
+    : before_(t_threads), omp_before_(omp_get_max_threads()) {
+  t_threads = threads > 0 ? threads : AvailableCpus();
+  if (t_threads != omp_before_) omp_set_num_threads(t_threads);
+}
+
+ThreadCount::~ThreadCount() {
+  if (t_threads != omp_before_) omp_set_num_threads(omp_before_);
+  t_threads = before_;
 }
 
 void ParallelFor(int64_t n, int64_t grain,

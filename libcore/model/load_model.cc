@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "formats/pdmodel.h"
 #include "formats/pdparams.h"
+#include "formats/tensor_stream.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
@@ -113,6 +115,58 @@ absl::StatusOr<LoadedModel> LoadModel(
   }
   PD_RETURN_IF_ERROR(OfFile(loaded.path, status));
   return loaded;
+}
+
+namespace {
+
+// `program_name` and `params_name` are for messages.
+absl::StatusOr<LoadedModel> TakeInference(const std::string& program_name,
+                                          const FileBytes& program,
+                                          const std::string& params_name,
+                                          const FileBytes& params,
+                                          Alignment alignment) {
+  LoadedModel loaded;
+  loaded.path = program_name;
+  PD_ASSIGN_OR_RETURN(loaded.program,
+                      OfFile(program_name, ParseProgram(program.view())));
+  if (params.size > 0 || !PersistableTensors(loaded.program).empty()) {
+    PD_ASSIGN_OR_RETURN(
+        loaded.params,
+        OfFile(params_name,
+               ParseTensors(params, PersistableTensors(loaded.program),
+                            alignment)));
+  }
+  PD_RETURN_IF_ERROR(OfFile(program_name, TakeSaved(&loaded)));
+  if (loaded.kind != LoadedModel::Kind::kInference)
+    return InvalidArgument(
+        "'%s': the program has no fetch op; expected an inference model, as "
+        "save_inference_model writes it",
+        program_name);
+  return loaded;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedModel> LoadModelFiles(const std::string& program,
+                                           const std::string& params,
+                                           Alignment alignment) {
+  if (params.empty()) {
+    PD_ASSIGN_OR_RETURN(LoadedModel loaded,
+                        LoadModel(program, nullptr, {}, alignment));
+    if (loaded.kind == LoadedModel::Kind::kInference) return loaded;
+    return InvalidArgument(
+        "'%s' is no inference model: it has no inputs and outputs", program);
+  }
+  PD_ASSIGN_OR_RETURN(const FileBytes program_bytes, ReadFile(program));
+  PD_ASSIGN_OR_RETURN(const FileBytes params_bytes, ReadFile(params));
+  return TakeInference(program, program_bytes, params, params_bytes, alignment);
+}
+
+absl::StatusOr<LoadedModel> LoadModelBytes(const FileBytes& program,
+                                           const FileBytes& params,
+                                           Alignment alignment) {
+  return TakeInference("program in memory", program, "parameters in memory",
+                       params, alignment);
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "formats/raw_array.h"
+#include "libcore/base/file.h"
 #include "libcore/exec/scope.h"
 #include "libcore/ir/array.h"
 #include "libcore/ir/program_desc.h"
@@ -51,6 +52,18 @@ absl::StatusOr<LoadedModel> LoadModel(
     const std::string& model, const NamedArrays* feeds = nullptr,
     const std::map<std::string, Shape>& shapes = {},
     Alignment alignment = Alignment::kNatural);
+
+/// An inference model of two files: a program, and the joint file of its
+/// parameters ("": where PaddlePaddle looks for them). InvalidArgument for a
+/// program without feed and fetch ops; the readers' errors name the file.
+absl::StatusOr<LoadedModel> LoadModelFiles(const std::string& program,
+                                           const std::string& params,
+                                           Alignment alignment);
+
+/// The same from the bytes of such files; `params` may be empty.
+absl::StatusOr<LoadedModel> LoadModelBytes(const FileBytes& program,
+                                           const FileBytes& params,
+                                           Alignment alignment);
 
 /// Puts the model's parameters into a scope. InvalidArgument names the
 /// persistable variables of the program without a value, and those whose shape

@@ -14,12 +14,20 @@ endforeach()
 get_property(engines GLOBAL PROPERTY PD_ENGINES)
 set_target_properties(pd_onnx ${engines} PROPERTIES INSTALL_RPATH "\$ORIGIN")
 install(TARGETS pd pd_onnx ${engines} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# PaddlePaddle's prediction APIs, which programs link as paddle_inference and,
+# in C, as paddle_inference_c.
+set_target_properties(paddle_inference PROPERTIES INSTALL_RPATH "\$ORIGIN")
+install(TARGETS paddle_inference LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_BINARY_DIR}/lib/libpaddle_inference_c.so
+  DESTINATION ${CMAKE_INSTALL_LIBDIR})
+get_property(compat GLOBAL PROPERTY PD_COMPAT)
+install(DIRECTORY ${compat} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pdkit)
 
 # Public headers: those of libcore and formats that show no other library, nor
 # include one that does.
 file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   formats/*.h libcore/*/*.h)
-list(FILTER headers EXCLUDE REGEX "^libcore/kernels/")
+list(FILTER headers EXCLUDE REGEX "^libcore/(kernels|inference)/")
 set(private "<(dnnl|google/|Eigen/|hwy/|onnx/|nlohmann/)|\"[^\"]*[.]pb[.]h|\"libcore/(kernels|[a-z]+/[a-z]+)/")
 set(before "")
 while(NOT before STREQUAL headers)
@@ -42,8 +50,8 @@ endforeach()
 
 set(PD_VERSION ${PROJECT_VERSION})
 set(package ${PROJECT_SOURCE_DIR}/scripts/cmake/package)
-foreach(pair pdkit.pc:pkgconfig pdkitConfig.cmake:cmake/pdkit
-    pdkitConfigVersion.cmake:cmake/pdkit)
+foreach(pair pdkit.pc:pkgconfig pdkit-inference.pc:pkgconfig
+    pdkitConfig.cmake:cmake/pdkit pdkitConfigVersion.cmake:cmake/pdkit)
   string(REPLACE ":" ";" pair ${pair})
   list(POP_FRONT pair name)
   file(RELATIVE_PATH PD_UP ${CMAKE_INSTALL_FULL_LIBDIR}/${pair} ${CMAKE_INSTALL_PREFIX})
@@ -92,8 +100,8 @@ Python: pd-train trains one that a text file describes, pd-eval evaluates it,
 pd-export writes it for PaddlePaddle and ONNX runtimes, pd-quant makes it
 compute with 8-bit integers, pd-convert converts and shows model and parameter
 files, pd-check-naninf finds the first number that is none, pd-profile shows
-where time and memory go. The library libpd with its headers is in the package
-too.")
+where time and memory go. The library libpd with its headers, and
+PaddlePaddle's prediction APIs in C++ and C, are in the package too.")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_VERBATIM_VARIABLES ON)

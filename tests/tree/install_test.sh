@@ -126,6 +126,29 @@ END
   cmake --build "$dir/user/build"; } >"$dir/cmake.log" 2>&1 || { cat "$dir/cmake.log"; fail "find_package(pdkit) gives no program"; }
 [ "$("$dir/user/build/user" "$model")" = "$said" ] || fail "the program of CMake says something else"
 
+# Programs written for PaddlePaddle: those of the pages, by pkg-config and by
+# find_package; the module of libpd serves them too.
+lenet=("$testdata/deploy/lenet.pdmodel" "$testdata/deploy/lenet.pdiparams")
+sed -n '/^```cpp$/,/^```$/p' "$prefix/share/doc/pdkit/libcore/inference/CPP.md" | sed '1d;$d' >"$dir/page.cc"
+sed -n '/^```c$/,/^```$/p' "$prefix/share/doc/pdkit/libcore/inference/C.md" | sed '1d;$d' >"$dir/page.c"
+read -ra flags <<<"$(pkg-config --cflags --libs pdkit-inference)"
+c++ "$dir/page.cc" "${flags[@]}" -o "$dir/page" || fail "pdkit-inference: no program in C++"
+cc "$dir/page.c" "${flags[@]}" -o "$dir/page_c" || fail "pdkit-inference: no program in C"
+read -ra flags <<<"$(pkg-config --variable=compat_cflags pdkit) $(pkg-config --libs pdkit)"
+c++ "$dir/page.cc" "${flags[@]}" -o "$dir/page_pdkit" || fail "compat_cflags of pdkit: no program"
+cat >"$dir/user/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(user LANGUAGES CXX)
+find_package(pdkit 0.1 REQUIRED)
+add_executable(user ../page.cc)
+target_link_libraries(user PRIVATE pdkit::inference)
+END
+{ cmake -S "$dir/user" -B "$dir/user/page" -DCMAKE_PREFIX_PATH="$prefix" &&
+  cmake --build "$dir/user/page"; } >"$dir/cmake.log" 2>&1 || { cat "$dir/cmake.log"; fail "pdkit::inference gives no program"; }
+for program in "$dir/page" "$dir/page_c" "$dir/page_pdkit" "$dir/user/page/user"; do
+  [ "$(LD_LIBRARY_PATH=$prefix/lib "$program" "${lenet[@]}")" = "class 8 of 10" ] || fail "$program gives another answer"
+done
+
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$dir/deb" >"$dir/cpack.log" 2>&1 || { cat "$dir/cpack.log"; exit 1; }
 "$here/package_test.sh" "$dir"/deb/pdkit_*.deb "$testdata" || fail "the package is wrong"
 [ $failures -eq 0 ]

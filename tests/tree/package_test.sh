@@ -32,7 +32,9 @@ dpkg-deb -c "$package" >"$dir/list"
 if grep -vE ' root/root ' "$dir/list"; then fail "files do not belong to root"; fi
 if grep -E '^-.w..w|^-....w..w' "$dir/list"; then fail "files that others may write"; fi
 for file in usr/bin/pd-check-naninf usr/bin/pd-convert usr/bin/pd-eval usr/bin/pd-export usr/bin/pd-profile usr/bin/pd-quant usr/bin/pd-train usr/lib/libpd.so.0 \
-  usr/lib/pkgconfig/pdkit.pc usr/lib/cmake/pdkit/pdkitConfig.cmake usr/include/pdkit/libcore/base/error.h \
+  usr/lib/libpaddle_inference.so.0 usr/lib/libpaddle_inference_c.so \
+  usr/include/pdkit/paddle_compat/paddle_inference_api.h usr/include/pdkit/paddle_compat/pd_inference_api.h \
+  usr/lib/pkgconfig/pdkit-inference.pc usr/lib/pkgconfig/pdkit.pc usr/lib/cmake/pdkit/pdkitConfig.cmake usr/include/pdkit/libcore/base/error.h \
   usr/share/man/man1/pd-train.1.gz usr/share/man/man5/pd-job.5.gz usr/share/doc/pdkit/copyright \
   usr/share/doc/pdkit/changelog.gz usr/share/bash-completion/completions/pd-train \
   usr/share/zsh/vendor-completions/_pd-train usr/share/fish/vendor_completions.d/pd-train.fish; do

@@ -10,6 +10,7 @@
 #include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/blocked_channels.h"
 #include "libcore/kernels/cpu/conv_args.h"
+#include "libcore/kernels/cpu/kept_weights.h"
 #include "libcore/kernels/cpu/vector_floats.h"
 #include "libcore/kernels/cpu/winograd.h"
 #include "libcore/ops/conv/window.h"
@@ -115,7 +116,7 @@ absl::StatusOr<Choice> ReadConvWinogradGeometry(BindContext* context) {
 // The transformed weights: kept, or made anew from `filter` in each run.
 struct Weights {
   WinogradGeometry g;
-  std::shared_ptr<std::vector<float>> kept;
+  KeptWeights kept;
   Tensor *filter = nullptr, *made = nullptr;
 
   const float* Get() const {
@@ -137,12 +138,18 @@ absl::StatusOr<Weights> BindWeights(BindContext* context,
     w.made = context->Scratch(floats * sizeof(float));
     return w;
   }
-  Tensor blocks(DType::kFloat32, w.filter->shape());
-  blocks.set_layout(layout);
-  PD_RETURN_IF_ERROR(blocks.Allocate());
-  CopyElements(*w.filter, &blocks);
-  w.kept = std::make_shared<std::vector<float>>(floats);
-  WinogradTransform(g, blocks.data<float>(), w.kept->data());
+  PD_ASSIGN_OR_RETURN(
+      w.kept,
+      KeepWeights(w.filter, static_cast<int>(g.tile),
+                  [&]() -> absl::StatusOr<KeptWeights> {
+                    Tensor blocks(DType::kFloat32, w.filter->shape());
+                    blocks.set_layout(layout);
+                    PD_RETURN_IF_ERROR(blocks.Allocate());
+                    CopyElements(*w.filter, &blocks);
+                    auto kept = std::make_shared<std::vector<float>>(floats);
+                    WinogradTransform(g, blocks.data<float>(), kept->data());
+                    return kept;
+                  }));
   return w;
 }
 

@@ -411,6 +411,7 @@ absl::StatusOr<Step> BindWeights(BindContext* context, const Int8Weights& w,
           p->OfPanel(), high,
           p->weights.get() + static_cast<size_t>(panel) * p->PanelBytes(),
           &p->order);
+  ShareWeights(p->weight_bytes, &p->weights);
   p->padding.assign(static_cast<size_t>(p->in_stride + 4 * p->quads),
                     static_cast<uint8_t>(p->zero));
   p->share_panels =

@@ -138,6 +138,7 @@ absl::StatusOr<Step> BindDepthwise(BindContext* context) {
                               ReadInt8In(context->op(), "x").high)
                 ? DotKind::kPairs
                 : DotKind::kExact;
+  ShareWeights(d->weight_bytes, &d->weights);
   PD_ASSIGN_OR_RETURN(d->x, context->In(d->x, ChannelsLast(d->x->shape())));
   d->out = context->Output("Output");
   PD_ASSIGN_OR_RETURN(d->out,

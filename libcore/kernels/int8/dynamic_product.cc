@@ -79,9 +79,10 @@ void DynamicProduct::Pack(const Int8Weights& w) {
         panel[(k / 4 * width + column) * 4 + k % 4] = v;
     }
   }
-  if (kind_ != DotKind::kPairs) return;
-  for (int64_t p = 0; p < panels_; ++p)
-    GroupQuads(OfPanel(), kHigh, weights_.get() + p * PanelBytes(), &order_);
+  if (kind_ == DotKind::kPairs)
+    for (int64_t p = 0; p < panels_; ++p)
+      GroupQuads(OfPanel(), kHigh, weights_.get() + p * PanelBytes(), &order_);
+  ShareWeights(static_cast<size_t>(PanelBytes() * panels_), &weights_);
 }
 
 size_t DynamicProduct::ScratchBytes(int64_t rows) const {

@@ -37,7 +37,7 @@ class DynamicProduct {
   const Tiles* tiles_;
   DotKind kind_;
   int64_t depth_, columns_, quads_, panels_;
-  std::unique_ptr<int8_t[], Free> weights_;
+  std::shared_ptr<int8_t[]> weights_;
   std::vector<int32_t> order_;  // of each panel
   // Of each column, in the order of the weights, with whole panels.
   std::vector<int32_t> sums_;

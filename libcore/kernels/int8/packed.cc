@@ -4,22 +4,53 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <numeric>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "libcore/base/status_macros.h"
 
 namespace pd {
 namespace int8 {
 
-std::unique_ptr<int8_t[], Free> ZeroedWeights(size_t bytes) {
+std::shared_ptr<int8_t[]> ZeroedWeights(size_t bytes) {
   constexpr size_t kLine = 64;
   const size_t whole = (bytes + 2 * kLine - 1) / kLine * kLine;
   void* p = std::aligned_alloc(kLine, whole);
   PD_INVARIANT(p != nullptr);
   std::memset(p, 0, whole);
-  return std::unique_ptr<int8_t[], Free>(static_cast<int8_t*>(p));
+  return std::shared_ptr<int8_t[]>(static_cast<int8_t*>(p), std::free);
+}
+
+void ShareWeights(size_t bytes, std::shared_ptr<int8_t[]>* weights) {
+  struct Held {
+    std::weak_ptr<int8_t[]> weights;
+    size_t bytes = 0;
+  };
+  static auto* const mutex = new std::mutex;
+  static auto* const table = new std::unordered_multimap<size_t, Held>;
+  const size_t hash = std::hash<std::string_view>()(
+      {reinterpret_cast<const char*>(weights->get()), bytes});
+  const std::lock_guard<std::mutex> lock(*mutex);
+  const auto [begin, end] = table->equal_range(hash);
+  for (auto it = begin; it != end;) {
+    const std::shared_ptr<int8_t[]> held = it->second.weights.lock();
+    if (held != nullptr && it->second.bytes == bytes &&
+        std::memcmp(held.get(), weights->get(), bytes) == 0) {
+      *weights = held;
+      return;
+    }
+    it = held == nullptr ? table->erase(it) : std::next(it);
+  }
+  // Entries of models that are gone would fill the table.
+  for (auto it = table->begin(); it != table->end();)
+    it = it->second.weights.expired() ? table->erase(it) : std::next(it);
+  table->emplace(hash, Held{*weights, bytes});
 }
 
 absl::Status FillChannels(BindContext* context, const Int8Weights& w,

@@ -3,7 +3,6 @@
 #ifndef PD_LIBCORE_KERNELS_INT8_PACKED_H_
 #define PD_LIBCORE_KERNELS_INT8_PACKED_H_
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -14,16 +13,13 @@
 namespace pd {
 namespace int8 {
 
-struct Free {
-  void operator()(void* p) const { std::free(p); }
-};
 /// Zeroed bytes on a cache line's border.
-std::unique_ptr<int8_t[], Free> ZeroedWeights(size_t bytes);
+std::shared_ptr<int8_t[]> ZeroedWeights(size_t bytes);
 
 /// Members that every product has.
 struct Packed {
   const Tiles* tiles = nullptr;
-  std::unique_ptr<int8_t[], Free> weights;
+  std::shared_ptr<int8_t[]> weights;
   size_t weight_bytes = 0;
   std::vector<int32_t> order;  ///< of each panel, GroupQuads
   /// Of each output channel, in the order of the weights, with whole vectors.
@@ -39,6 +35,11 @@ struct Packed {
 /// Reads the epilogue, and fills offsets, scales and bias.
 absl::Status FillChannels(BindContext* context, const Int8Weights& w,
                           const std::vector<int64_t>& order, Packed* packed);
+
+/// Takes the equal weights that another step holds, where there are any, so
+/// that clones of a predictor and further shapes of its inputs need no more.
+/// Nobody writes weights afterwards.
+void ShareWeights(size_t bytes, std::shared_ptr<int8_t[]>* weights);
 
 /// Sees whether the finish only clamps; all else of `packed` is set.
 void PrepareFinish(const Int8Weights& w, Packed* packed);
