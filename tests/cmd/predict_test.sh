@@ -211,3 +211,22 @@ grep -q "'new.csv': a FILE is for --predict" err || fail "a file without --predi
 refused "--masks is for networks that give each pixel a class" -m rows new.csv --masks there
 refused "predictions are written as .csv, .jsonl or .npz" -m rows new.csv --out out.txt
 refused "has no column 'x1'" -m rows sums.tsv
+refused "it was read as a table, like the job's data set: --from says what it is" -m rows - <<<'some text'
+
+# A table of texts: without a name that tells it is read as the job's, and a
+# message says how texts alone are read.
+printf 'text\tkind\ngood film\tyes\nbad film\tno\n' >films.tsv
+cat >films.pbtxt <<EOF
+model { input { name: "text" shape: [-1, -1] dtype: int64 }
+  layer { embedding { num_embeddings: 20 embedding_dim: 2 } } layer { mean { axis: 1 } }
+  layer { name: "fc" linear { out_features: 2 } } }
+loss { label: "kind" cross_entropy {} }
+data { train { tsv { path: "films.tsv" field { name: "text" column: "text" text {} }
+  field { name: "kind" column: "kind" categories {} } } batch_size: 2 } }
+$still
+EOF
+"$bin/pd-train" -c films.pbtxt --out films >/dev/null 2>err || fail "films: $(cat err)"
+refused "'-' has no column 'text'; its only column is 'good film'; it was read as a table, like the job's data set: --from says what it is, --from text a text a line" \
+  -m films - <<<'good film'
+predict -m films - --from text <<<'good film' >out
+predict -m films - <<<$'text\ngood film' | sed 's/^2,/1,/' | same "a text alone" out
