@@ -74,6 +74,9 @@ struct LayerName {
   /// "stage2.0.conv1": what PaddlePaddle's state_dict puts before ".weight" of
   /// a layer with this attribute's name; "" where the job gives no name.
   std::string structured;
+  /// The layer whose parameters it has: `full`, but in a use of a block that
+  /// takes the parameters of another.
+  std::string owner;
 };
 
 /// The programs and tables that all layers of one model are built into.
@@ -275,7 +278,7 @@ class LayerContext {
   VarDesc* FindParameter(const std::string& name);
 
   const job::Layer& layer_;
-  std::string name_, kind_;
+  std::string name_, owner_, kind_;
   LayerReads reads_;
   ModelParts parts_;
   PartFn part_;
