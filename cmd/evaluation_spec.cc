@@ -99,6 +99,7 @@ absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
   spec.heads = HeadsOf(job);
   for (MetricUse use : job.metrics) {
     std::vector<std::string*> names = {&use.prediction};
+    if (use.label_variable) names.push_back(&use.label);
     for (MetricUse::More& more : use.more)
       if (more.variable) names.push_back(&more.name);
     for (std::string* name : names) {

@@ -35,6 +35,7 @@ struct ParameterSettings {
 /// The inputs of one metric of the job besides fields of the data set.
 struct MetricInputs {
   std::string input;         ///< a variable of the test program
+  std::string label;         ///< another one; "" when that is a field
   std::string input_length;  ///< another one; "" when that is a field or none
 };
 

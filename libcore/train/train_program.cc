@@ -35,7 +35,8 @@ MetricUse MetricOf(const LoadedJob& job, const job::Metric& metric,
   use.metric = MakeMetric(metric);
   use.name = NameOf(metric);
   use.prediction = inputs.input;
-  use.label = metric.label();
+  use.label_variable = !inputs.label.empty();
+  use.label = use.label_variable ? inputs.label : metric.label();
   use.place = job.Where(metric);
   if (metric.has_length())
     use.more.push_back({MetricSlot::kLength, metric.length()});
@@ -63,7 +64,7 @@ absl::Status CheckMetric(const LoadedJob& job, const BuiltModel& built,
                          const job::Metric& metric, const MetricUse& use) {
   MetricSpecs specs;
   const auto add = [&](MetricSlot slot, const std::string& name) {
-    const VarDesc* var = built.main.global().FindVar(name);
+    const VarDesc* var = built.test.global().FindVar(name);
     if (var != nullptr) specs[slot] = TensorSpec{var->dtype, var->shape};
   };
   add(MetricSlot::kInput, use.prediction);

@@ -37,7 +37,9 @@ struct MetricUse {
   std::shared_ptr<Metric> metric;
   std::string name;        ///< as the job calls it
   std::string prediction;  ///< a variable of the test program
-  std::string label;       ///< a field of the data set
+  /// A field of the data set, or a variable of the test program.
+  std::string label;
+  bool label_variable = false;
   std::vector<More> more;
   std::string place;  ///< in the job: FILE:LINE:COLUMN
 };
