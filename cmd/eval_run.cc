@@ -36,6 +36,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The results under the names that asked for them.
+NamedArrays Called(const std::vector<std::string>& names,
+                   const std::vector<std::string>& variables,
+                   const NamedArrays& results) {
+  NamedArrays called;
+  for (size_t i = 0; i < names.size(); ++i)
+    called[names[i]] = results.at(variables[i]);
+  return called;
+}
+
 absl::StatusOr<std::vector<std::string>> NamesToFetch(
     const EvalOptions& options, const LoadedModel& model,
     const NamedArrays& expected) {
@@ -102,7 +112,8 @@ absl::StatusOr<std::optional<NanFinding>> FindAgain(
 }
 
 absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
-                     LoadedModel model, NamedArrays feeds, std::ostream& out) {
+                     LoadedModel model, const NetworkOfJob& network,
+                     NamedArrays feeds, std::ostream& out) {
   NamedArrays expected;
   if (!options.expect.empty()) {
     PD_ASSIGN_OR_RETURN(expected, ReadNpz(options.expect));
@@ -111,9 +122,12 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
   PrepareSession(options, &session);
   PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
-  std::vector<std::string> fetches;
+  std::vector<std::string> names, fetches;
   if (options.grad.empty()) {
-    PD_ASSIGN_OR_RETURN(fetches, NamesToFetch(options, model, expected));
+    PD_ASSIGN_OR_RETURN(names, NamesToFetch(options, model, expected));
+    auto found = VariablesNamed(names, model.program, network);
+    if (!found.ok()) return OfModel(model, found.status());
+    fetches = *std::move(found);
     PD_RETURN_IF_ERROR(FitFeedsOf(model, fetches, options.feed, &feeds));
   } else {
     PD_ASSIGN_OR_RETURN(const BackwardOptions backward,
@@ -128,6 +142,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
                                               options.grad, name));
       fetches.push_back(gradients->at(name));
     }
+    names = fetches;
   }
   const absl::StatusOr<NamedArrays> results =
       session.Run(model.program, feeds, fetches);
@@ -140,7 +155,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
     return ReportNan(OfModel(model, results.status()), finding,
                      options.common.json(), out);
   }
-  return DeliverResults(options, *results, "", out);
+  return DeliverResults(options, Called(names, fetches, *results), "", out);
 }
 
 // "x=1,3,224,224"
@@ -273,12 +288,15 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   if (given && !options.config.empty() && !job_decides)
     return CommandLineError(absl::StrCat(
         "'", options.model, "' is a network already; leave -c out"));
+  NetworkOfJob network;
   if (given)
-    PD_RETURN_IF_ERROR(UseNetworkOfJob(*registry, options.config, &model));
+    PD_RETURN_IF_ERROR(
+        UseNetworkOfJob(*registry, options.config, &model, &network));
   if (options.bench.has_value())
     return RunBench(options, *registry, model, out);
   if (!options.feed.empty())
-    return RunFeed(options, *registry, std::move(model), std::move(feeds), out);
+    return RunFeed(options, *registry, std::move(model), network,
+                   std::move(feeds), out);
   if (options.config.empty() && job_decides && model.run.empty())
     return NeedsJob(model);
   if (options.config.empty() && model.kind != LoadedModel::Kind::kRun)

@@ -569,6 +569,7 @@ absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
                              : built.status();
   if (!train.has_forms()) {
     built->test = CloneForTest(built->main);
+    built->test_layers = built->layers;
   } else {
     generated.Restart();
     ModelBuilder eval(job, registry, job::Phase::eval, &groups, &generated);

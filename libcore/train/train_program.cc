@@ -89,6 +89,7 @@ absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
   program.loss = program.test_loss = built.loss;
   program.outputs = built.outputs;
   program.layers = built.layers;
+  program.test_layers = built.test_layers;
   program.paddle_names = built.paddle_names;
   program.values = built.values;
   for (int i = 0; i < job.proto().metric_size(); ++i) {

@@ -76,7 +76,8 @@ struct TrainProgram {
   std::string loss;                  ///< of `main`: float32, one element
   std::string test_loss;             ///< that of `test`
   std::vector<std::string> outputs;  ///< the predictions
-  std::vector<LayerInfo> layers;     ///< of `main` and `test`
+  std::vector<LayerInfo> layers;       ///< of `main`
+  std::vector<LayerInfo> test_layers;  ///< of `test`
   /// Parameters and statistics, and what PaddlePaddle calls them.
   std::vector<std::pair<std::string, std::string>> paddle_names;
   /// Set before every step; "" with phases, and in a saved program, which has
