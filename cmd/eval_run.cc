@@ -21,6 +21,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_finder.h"
 #include "libcore/exec/nan_check.h"
@@ -30,6 +31,7 @@
 #include "libcore/program/prune.h"
 #include "libcore/train/bench.h"
 #include "libcore/train/job_amp.h"
+#include "libcore/train/preprocess.h"
 
 namespace pd {
 namespace {
@@ -217,6 +219,17 @@ void PrintShapes(const NamedArrays& results, bool json, std::ostream& out) {
   if (json) out << DumpJson(object) << "\n";
 }
 
+// The options, with the job beside an exported model where none is given.
+EvalOptions WithPreprocess(const EvalOptions& options,
+                           const LoadedModel& model) {
+  EvalOptions own = options;
+  const std::string path = PreprocessPath(model.path);
+  if (model.kind == LoadedModel::Kind::kInference && own.config.empty() &&
+      IsFile(path))
+    own.config = path;
+  return own;
+}
+
 }  // namespace
 
 absl::Status DeliverResults(const EvalOptions& options,
@@ -280,8 +293,9 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
           absl::StrCat("--amp: ", lists.status().message()));
     WarnOfSlowHalves(*registry, amp->dtype);
   }
+  const EvalOptions own = WithPreprocess(options, model);
   if (options.predict)
-    return PredictRecords(options, *registry, std::move(model), out);
+    return PredictRecords(own, *registry, std::move(model), out);
   const bool job_decides = model.kind == LoadedModel::Kind::kRun ||
                            model.kind == LoadedModel::Kind::kParameters;
   const bool given = options.bench.has_value() || !options.feed.empty();
@@ -297,12 +311,12 @@ absl::Status RunEval(const EvalOptions& options, std::ostream& out) {
   if (!options.feed.empty())
     return RunFeed(options, *registry, std::move(model), network,
                    std::move(feeds), out);
-  if (options.config.empty() && job_decides && model.run.empty())
+  if (own.config.empty() && job_decides && model.run.empty())
     return NeedsJob(model);
-  if (options.config.empty() && model.kind != LoadedModel::Kind::kRun)
+  if (own.config.empty() && model.kind != LoadedModel::Kind::kRun)
     return CommandLineError(
         "say what to run the model on: -c JOB, --feed FILE or --bench SECONDS");
-  return EvaluateJob(options, *registry, std::move(model), out);
+  return EvaluateJob(own, *registry, std::move(model), out);
 }
 
 }  // namespace pd

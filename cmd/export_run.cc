@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/export_run.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <utility>
@@ -21,7 +23,9 @@
 #include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/deploy/model_ends.h"
@@ -38,6 +42,7 @@
 #include "libcore/program/verifier.h"
 #include "libcore/quant/aware.h"
 #include "libcore/quant/conv_bias.h"
+#include "libcore/train/preprocess.h"
 
 namespace pd {
 namespace {
@@ -183,6 +188,46 @@ absl::StatusOr<NamedArrays> Answers(const OpRegistry& registry,
   for (size_t i = 0; i < fetches.size(); ++i)
     by_place[absl::StrCat("output_", i)] = named.at(fetches[i]);
   return by_place;
+}
+
+// Whether the model has the inputs and outputs of what was loaded.
+bool HasEndsOf(const LoadedModel& loaded, const InferenceModel& model) {
+  const auto as_loaded = [&](const std::string& name) {
+    const VarDesc* before = loaded.program.global().FindVar(name);
+    const VarDesc* now = model.program.global().FindVar(name);
+    return std::count(loaded.feeds.begin(), loaded.feeds.end(), name) > 0 &&
+           before != nullptr && now != nullptr && before->dtype == now->dtype;
+  };
+  const auto& feeds = model.names.feeds;
+  return std::all_of(feeds.begin(), feeds.end(), as_loaded) &&
+         model.names.fetches.size() == loaded.fetches.size();
+}
+
+// Writes how data become what the model is fed, where that is known and stays
+// as it is; else removes what an earlier export left.
+absl::Status Preprocess(const ExportOptions& options, const LoadedModel& loaded,
+                        const NetworkOfJob& network,
+                        const InferenceModel& model) {
+  if (IsDirectTarget(options.out)) return absl::OkStatus();
+  const std::string path = PreprocessPath(
+      options.to == "paddle-legacy" ? absl::StrCat(options.out, "/__model__")
+                                    : options.out);
+  std::optional<LoadedJob> job = network.job;
+  std::string names = network.run;
+  if (!job.has_value()) {
+    const std::string beside = PreprocessPath(loaded.path);
+    if (beside == path) return absl::OkStatus();
+    if (IsFile(beside)) {
+      PD_ASSIGN_OR_RETURN(job, ReadJob(beside));
+      names = NamesOfPreprocess(beside);
+    }
+  }
+  if (!job.has_value() || !job->proto().has_model() ||
+      !job->proto().has_data() || !options.fetch.empty() ||
+      options.with_transforms || !HasEndsOf(loaded, model))
+    return RemovePreprocess(path);
+  LogInfo("'%s' says how data become what the model is fed", path);
+  return WritePreprocess(*job, names, path);
 }
 
 void PrintSummary(const ExportOptions& options, const InferenceModel& model,
@@ -369,6 +414,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     methods.push_back(std::move(method));
   }
   PD_RETURN_IF_ERROR(Write(options, *registry, loaded, model, methods));
+  PD_RETURN_IF_ERROR(Preprocess(options, loaded, network, model));
   PrintSummary(options, model, out);
   if (options.verify.empty()) return absl::OkStatus();
   return Verify(options, *registry, model, out);

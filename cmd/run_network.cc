@@ -111,7 +111,8 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
              ? model->params.erase(it)
              : std::next(it);
   const Answer& answer = described.answer;
-  RunVocabularies vocabularies(run ? model->run : RunOfJobFile(config));
+  described.run = run ? model->run : RunOfJobFile(config);
+  RunVocabularies vocabularies(described.run);
   if (!answer.label.empty()) {
     PD_ASSIGN_OR_RETURN(model->classes[built.outputs[answer.output]],
                         vocabularies.Classes(answer.label));

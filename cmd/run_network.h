@@ -23,6 +23,7 @@ struct NetworkOfJob {
   std::optional<LoadedJob> job;   ///< none for a model with its own network
   std::vector<LayerInfo> layers;  ///< as evaluation runs them
   std::vector<std::string> training_layers;  ///< names, as training runs them
+  std::string run;  ///< whose words and classes count; "": none
   std::vector<FeedSpec> inputs;
   Answer answer;  ///< which of the model's fetches says what
 };
