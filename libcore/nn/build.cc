@@ -21,6 +21,7 @@
 #include "libcore/nn/layer_names.h"
 #include "libcore/nn/layer_part.h"
 #include "libcore/nn/layer_reads.h"
+#include "libcore/nn/layers/filled_caches.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/quant_aware.h"
 #include "libcore/nn/row_counts.h"
@@ -93,7 +94,9 @@ class ModelBuilder {
         main_(&registry, &built_.main),
         startup_(&registry, &built_.startup),
         parts_{&main_,    &startup_, &built_,     groups,
-               generated, form,      &has_forms_, &job.networks()} {}
+               generated, form,      &has_forms_, &job.networks()} {
+    parts_.filled = &filled_;
+  }
 
   // Whether something is in one form of the network only; known after Build.
   bool has_forms() const { return has_forms_; }
@@ -229,6 +232,7 @@ class ModelBuilder {
           site.place);
     if (layer.has_block())
       return UseBlock(layer, name, site, std::move(reads.inputs), depth);
+    PD_RETURN_IF_ERROR(filled_.FillReads(&reads, &main_));
     const LayerSpec* spec = FindLayer(layer.kind_case());
     const int count = static_cast<int>(reads.inputs.size());
     if (count < spec->min_inputs || count > spec->max_inputs)
@@ -546,6 +550,7 @@ class ModelBuilder {
   ModelParts parts_;
   LayerNames names_;
   BlockWeights weights_;
+  FilledCaches filled_;
 };
 
 }  // namespace

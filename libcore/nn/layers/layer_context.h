@@ -25,6 +25,8 @@ class Layer;       // libcore/nn/job_layer.pb.h
 class SavedModel;  // libcore/nn/job_saved_model.pb.h
 }  // namespace job
 
+class FilledCaches;  // libcore/nn/layers/filled_caches.h
+
 /// An input of a layer: a variable, and its maker ("layer 'conv1'").
 struct LayerInput {
   std::string variable;  ///< "" of a group, and of an input that is left out
@@ -92,6 +94,7 @@ struct ModelParts {
   const SavedNetworks* networks = nullptr;  ///< that layers go on from
   /// Layers take the parameters that there are under their names already.
   bool share = false;
+  FilledCaches* filled = nullptr;
 };
 
 /// How the parameters that are made next are called.
@@ -148,6 +151,8 @@ class LayerContext {
   const std::vector<LayerInput>& AllNamed(const char* field) const;
   BlockBuilder* main() { return parts_.main; }
   const BlockBuilder* main() const { return parts_.main; }
+  /// The keys and values that `generate` goes on with.
+  FilledCaches* filled() const { return parts_.filled; }
   /// Whether the form for evaluation is built. A layer that asks differs in the
   /// two forms.
   bool Evaluates() {
