@@ -55,7 +55,10 @@ absl::Status CheckModel(const CheckNaninfOptions& options,
   NetworkOfJob network;
   PD_RETURN_IF_ERROR(
       UseNetworkOfJob(registry, options.config, &model, &network));
-  std::vector<std::string> fetches = SplitNames(options.fetch);
+  auto named =
+      VariablesNamed(SplitNames(options.fetch), model.program, network);
+  if (!named.ok()) return OfModel(model, named.status());
+  std::vector<std::string> fetches = *std::move(named);
   if (fetches.empty()) fetches = model.fetches;
   if (fetches.empty()) fetches = LastVariables(model.program);
   PD_RETURN_IF_ERROR(FitFeedsOf(model, fetches, options.feed, &feeds));

@@ -129,7 +129,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   NanGuard guard(std::move(guarding));
   if (GetFlag<bool>("FLAGS_check_nan_inf")) {
     const bool own = model.kind != LoadedModel::Kind::kInference;
-    guard.Begin(&session, {{}, {}, {}, own ? &built->layers : nullptr});
+    guard.Begin(&session, {{}, {}, {}, own ? &built->test_layers : nullptr});
     spec.guard = &guard;
   }
   PD_ASSIGN_OR_RETURN(const auto policy,

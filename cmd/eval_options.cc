@@ -41,9 +41,10 @@ Manual EvalManual() {
       "With `--predict` it answers new records: rows of tables, lines of text "
       "or JSON, pictures, arrays. They need no labels. The run's job says how "
       "records are read: its evaluation set's fields, words and transforms, "
-      "with the classes and columns that the run has learned; for a model "
-      "without a job, such as an exported one, `-c RUN/job.pbtxt` says it. A "
-      "record's answer is a class with its probability, a number, a text, or a "
+      "with the classes and columns that the run has learned; an exported "
+      "model has that beside it, in `OUT.preprocess.pbtxt`, and for one that "
+      "has not `-c RUN/job.pbtxt` says it. A record's answer is a class with "
+      "its probability, a number, a text, or a "
       "picture of classes, as the job's label is. Streams are read and "
       "answered piece by piece."};
   m.environment = ProcessEnvironment();

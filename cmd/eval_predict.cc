@@ -33,6 +33,7 @@
 #include "libcore/train/job_amp.h"
 #include "libcore/train/predict.h"
 #include "libcore/train/prediction_data.h"
+#include "libcore/train/preprocess.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/run_vocabularies.h"
 #include "libcore/train/train_program.h"
@@ -329,8 +330,8 @@ absl::Status PredictRecords(const EvalOptions& options,
   if (options.config.empty() && model.run.empty())
     return CommandLineError(absl::StrCat(
         "'", options.model,
-        "' is no run, whose job says how records are read: say it with -c, as "
-        "-c RUN/job.pbtxt"));
+        "' is no run, whose job says how records are read, and there is no '",
+        PreprocessPath(model.path), "': say it with -c, as -c RUN/job.pbtxt"));
   const std::string config = options.config.empty()
                                  ? absl::StrCat(model.run, "/job.pbtxt")
                                  : options.config;

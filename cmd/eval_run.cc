@@ -22,6 +22,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_finder.h"
 #include "libcore/dist/rings.h"
@@ -32,11 +33,22 @@
 #include "libcore/program/prune.h"
 #include "libcore/train/bench.h"
 #include "libcore/train/job_amp.h"
+#include "libcore/train/preprocess.h"
 
 namespace pd {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// The results under the names that asked for them.
+NamedArrays Called(const std::vector<std::string>& names,
+                   const std::vector<std::string>& variables,
+                   const NamedArrays& results) {
+  NamedArrays called;
+  for (size_t i = 0; i < names.size(); ++i)
+    called[names[i]] = results.at(variables[i]);
+  return called;
+}
 
 absl::StatusOr<std::vector<std::string>> NamesToFetch(
     const EvalOptions& options, const LoadedModel& model,
@@ -105,7 +117,8 @@ absl::StatusOr<std::optional<NanFinding>> FindAgain(
 }
 
 absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
-                     LoadedModel model, NamedArrays feeds, std::ostream& out) {
+                     LoadedModel model, const NetworkOfJob& network,
+                     NamedArrays feeds, std::ostream& out) {
   NamedArrays expected;
   if (!options.expect.empty()) {
     PD_ASSIGN_OR_RETURN(expected, ReadNpz(options.expect));
@@ -114,9 +127,12 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
   PrepareSession(options, &session);
   PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
-  std::vector<std::string> fetches;
+  std::vector<std::string> names, fetches;
   if (options.grad.empty()) {
-    PD_ASSIGN_OR_RETURN(fetches, NamesToFetch(options, model, expected));
+    PD_ASSIGN_OR_RETURN(names, NamesToFetch(options, model, expected));
+    auto found = VariablesNamed(names, model.program, network);
+    if (!found.ok()) return OfModel(model, found.status());
+    fetches = *std::move(found);
     PD_RETURN_IF_ERROR(FitFeedsOf(model, fetches, options.feed, &feeds));
   } else {
     PD_ASSIGN_OR_RETURN(const BackwardOptions backward,
@@ -131,6 +147,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
                                               options.grad, name));
       fetches.push_back(gradients->at(name));
     }
+    names = fetches;
   }
   const absl::StatusOr<NamedArrays> results =
       session.Run(model.program, feeds, fetches);
@@ -143,7 +160,7 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
     return ReportNan(OfModel(model, results.status()), finding,
                      options.common.json(), out);
   }
-  return DeliverResults(options, *results, "", out);
+  return DeliverResults(options, Called(names, fetches, *results), "", out);
 }
 
 // "x=1,3,224,224"
@@ -222,6 +239,17 @@ absl::StatusOr<EvalOptions> OptionsFor(const EvalOptions& asked) {
   return options;
 }
 
+// The options, with the job beside an exported model where none is given.
+EvalOptions WithPreprocess(const EvalOptions& options,
+                           const LoadedModel& model) {
+  EvalOptions own = options;
+  const std::string path = PreprocessPath(model.path);
+  if (model.kind == LoadedModel::Kind::kInference && own.config.empty() &&
+      IsFile(path))
+    own.config = path;
+  return own;
+}
+
 }  // namespace
 
 absl::Status DeliverResults(const EvalOptions& options,
@@ -290,26 +318,30 @@ absl::Status RunEval(const EvalOptions& asked, std::ostream& out) {
           absl::StrCat("--amp: ", lists.status().message()));
     WarnOfSlowHalves(*registry, amp->dtype);
   }
+  const EvalOptions own = WithPreprocess(options, model);
   if (options.predict)
-    return PredictRecords(options, *registry, std::move(model), out);
+    return PredictRecords(own, *registry, std::move(model), out);
   const bool job_decides = model.kind == LoadedModel::Kind::kRun ||
                            model.kind == LoadedModel::Kind::kParameters;
   const bool given = options.bench.has_value() || !options.feed.empty();
   if (given && !options.config.empty() && !job_decides)
     return CommandLineError(absl::StrCat(
         "'", options.model, "' is a network already; leave -c out"));
+  NetworkOfJob network;
   if (given)
-    PD_RETURN_IF_ERROR(UseNetworkOfJob(*registry, options.config, &model));
+    PD_RETURN_IF_ERROR(
+        UseNetworkOfJob(*registry, options.config, &model, &network));
   if (options.bench.has_value())
     return RunBench(options, *registry, model, out);
   if (!options.feed.empty())
-    return RunFeed(options, *registry, std::move(model), std::move(feeds), out);
-  if (options.config.empty() && job_decides && model.run.empty())
+    return RunFeed(options, *registry, std::move(model), network,
+                   std::move(feeds), out);
+  if (own.config.empty() && job_decides && model.run.empty())
     return NeedsJob(model);
-  if (options.config.empty() && model.kind != LoadedModel::Kind::kRun)
+  if (own.config.empty() && model.kind != LoadedModel::Kind::kRun)
     return CommandLineError(
         "say what to run the model on: -c JOB, --feed FILE or --bench SECONDS");
-  return EvaluateJob(options, *registry, std::move(model), out);
+  return EvaluateJob(own, *registry, std::move(model), out);
 }
 
 }  // namespace pd

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/program/prune.h"
 #include "libcore/program/rename_variables.h"
@@ -22,6 +23,14 @@ absl::Status AppendLoss(const TrainProgram& job, const LoadedModel& model,
   for (const FeedSpec& feed : job.feeds) given.push_back(feed.name);
   PD_ASSIGN_OR_RETURN(const ProgramDesc loss,
                       Prune(job.test, given, {job.loss}));
+  for (const VarDesc& var : loss.global().vars) {
+    if (!var.persistable) continue;
+    LogWarning(
+        "the loss is left out: it does not follow from the outputs of '%s' but "
+        "from layers inside, which have parameters such as '%s'",
+        model.path, var.name);
+    return absl::OkStatus();
+  }
   std::map<std::string, std::string> names;
   for (const FeedSpec& feed : job.feeds) names[feed.name] = feed.name;
   for (size_t i = 0; i < job.outputs.size(); ++i)
@@ -99,6 +108,7 @@ absl::StatusOr<EvaluationSpec> SpecOfModel(const TrainProgram& job,
   spec.heads = HeadsOf(job);
   for (MetricUse use : job.metrics) {
     std::vector<std::string*> names = {&use.prediction};
+    if (use.label_variable) names.push_back(&use.label);
     for (MetricUse::More& more : use.more)
       if (more.variable) names.push_back(&more.name);
     for (std::string* name : names) {

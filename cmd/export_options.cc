@@ -35,6 +35,10 @@ std::vector<Manual::Example> ExportExamples() {
       {"See that the written model answers as the given one",
        "pd-export -m testdata/deploy/lenet --to onnx --verify "
        "testdata/deploy/lenet-feed.npz -o out/checked.onnx"},
+      {"A model that answers records by itself, without its run",
+       "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
+       "&& pd-export -m ROWS -o out/rows && pd-eval --predict -m out/rows "
+       "testdata/friedman/eval.csv"},
       {"Both halves of an autoencoder as methods of one layer",
        "pd-export -c testdata/jobs/apps/vae/job.pbtxt --method encode=mean "
        "--method 'decode=reconstruction from mean' -o out/vae"},
@@ -94,6 +98,15 @@ Manual ExportManual() {
       "knows which are trained. A `--method` is a function of the loaded "
       "layer by its name: the halves of an autoencoder, the steps of a "
       "decoder. pd-eval opens it as `OUT.NAME`.",
+      "What the network is fed is made from data as the job's data set for "
+      "evaluation says, else the one for training. So that a model needs no "
+      "run, this part of the job stands beside it, in `OUT.preprocess.pbtxt`, "
+      "with the words and classes that the run has learned in "
+      "`OUT.preprocess`: pd-eval `--predict` reads records by it, wherever the "
+      "files are. It is written for the inputs and outputs of the job's "
+      "network, and taken along from a model that has it; with "
+      "`--with-transforms`, where the model takes what the data hold, it is "
+      "not.",
       "`--to dot` draws the model for Graphviz, for example `dot -Tsvg`: "
       "operators with their main attributes, shapes along the edges, the "
       "layers of a run as frames. A program that names no outputs, such as a "
@@ -103,6 +116,10 @@ Manual ExportManual() {
               "paddle.jit.save, which save_inference_model shares but for the "
               "last."},
              {"OUT.NAME.pdmodel, OUT.NAME.pdiparams", "The method NAME."},
+             {"OUT.preprocess.pbtxt, OUT.preprocess",
+              "How data become what the model is fed; without the ending of "
+              "`OUT.onnx`, and in `paddle-legacy`'s folder as "
+              "`preprocess.pbtxt`."},
              {"OUT/__model__",
               "What `--to paddle-legacy` writes, with a file "
               "for each parameter beside it."}};

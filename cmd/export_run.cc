@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/export_run.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <utility>
@@ -15,12 +17,15 @@
 #include "cmd/common/exit_status.h"
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
+#include "cmd/export_ends.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
 #include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
+#include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/deploy/model_ends.h"
@@ -37,8 +42,7 @@
 #include "libcore/program/verifier.h"
 #include "libcore/quant/aware.h"
 #include "libcore/quant/conv_bias.h"
-#include "libcore/train/answer.h"
-#include "libcore/train/input_stages.h"
+#include "libcore/train/preprocess.h"
 
 namespace pd {
 namespace {
@@ -66,175 +70,53 @@ absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
   return WriteFile(options.out, DotGraph(program, dot));
 }
 
-// Shapes and element types that --input gives the inputs that it names.
-struct InputsAsked {
-  std::map<std::string, Shape> shapes;
-  std::map<std::string, DType> dtypes;
-};
-
-absl::StatusOr<Shape> ParseShape(const std::string& text) {
-  Shape shape;
-  for (const std::string& extent :
-       std::vector<std::string>(absl::StrSplit(text, ','))) {
-    PD_ASSIGN_OR_RETURN(const int64_t n,
-                        ParseInteger(extent, -1, int64_t{1} << 40));
-    shape.push_back(n);
-  }
-  return shape;
-}
-
-// "x", "x=-1,3,224,224", "x=:uint8" or "x=-1,64:int32": names in `names`.
-absl::StatusOr<InputsAsked> ParseInputs(const std::vector<std::string>& texts,
-                                        FeedFetch* names) {
-  InputsAsked asked;
-  if (!texts.empty()) names->feeds.clear();
-  for (const std::string& text : texts) {
-    const size_t at = text.rfind('=');
-    const std::string name = text.substr(0, at);
-    names->feeds.push_back(name);
-    if (at == std::string::npos) continue;
-    const size_t colon = text.find(':', at);
-    const std::string extents = text.substr(at + 1, colon - at - 1);
-    if (!extents.empty() || colon == std::string::npos) {
-      auto shape = ParseShape(extents);
-      if (!shape.ok())
-        return CommandLineError(
-            absl::StrCat("--input '", text, "': ", shape.status().message()));
-      asked.shapes[name] = *std::move(shape);
-    }
-    if (colon == std::string::npos) continue;
-    const auto dtype = DTypeFromName(text.substr(colon + 1));
-    if (!dtype.has_value())
-      return CommandLineError(absl::StrCat(
-          "--input '", text, "': '", text.substr(colon + 1),
-          "' is no element type; expected one such as float32 or uint8"));
-    asked.dtypes[name] = *dtype;
-  }
-  return asked;
-}
-
-// Declares inputs as --input asks for them.
-absl::Status SetInputs(const OpRegistry& registry, const InputsAsked& asked,
-                       InferenceModel* model) {
-  if (!asked.shapes.empty())
-    PD_RETURN_IF_ERROR(SetInputShapes(registry, asked.shapes, model));
-  for (const auto& [name, dtype] : asked.dtypes) {
-    const VarDesc* var = model->program.global().FindVar(name);
-    if (var == nullptr || var->dtype == dtype) continue;
-    PD_RETURN_IF_ERROR(
-        PrependSteps(registry, {name, dtype, var->shape, {}}, model));
-  }
-  return absl::OkStatus();
-}
-
-// Outputs are called as the layers that give them, unless something else of
-// the model has that name.
-void NameByLayers(const std::vector<LayerInfo>& layers, InferenceModel* model) {
-  for (size_t i = 0; i < model->names.fetches.size(); ++i) {
-    std::vector<std::string> names = model->names.fetches;
-    for (const LayerInfo& layer : layers)
-      if (layer.output == model->names.fetches[i]) names[i] = layer.name;
-    RenameOutputs(names, model).IgnoreError();
-  }
-}
-
-// Puts probabilities in the place of the scores that answer.
-absl::Status AddSoftmax(const OpRegistry& registry, const LoadedModel& loaded,
-                        const NetworkOfJob& network, InferenceModel* model) {
-  const Answer& answer = network.answer;
-  const std::string* fetch = nullptr;
-  for (const std::string& name : model->names.fetches)
-    if (answer.kind != AnswerKind::kNone &&
-        name == loaded.fetches[answer.output])
-      fetch = &name;
-  const bool yes_no = answer.kind == AnswerKind::kYesNo;
-  if (fetch == nullptr || (!yes_no && answer.classes == 0))
-    return CommandLineError(
-        network.job.has_value()
-            ? "--with-softmax: the job's label and loss make no classifier of "
-              "its network"
-            : absl::StrCat("--with-softmax asks the job which output has "
-                           "scores, and '",
-                           loaded.path, "' has none: export the run"));
-  for (const char* made : {"softmax", "sigmoid"})
-    if (answer.made_by == made && MakerOf(model->program, *fetch) == made) {
-      LogInfo("output '%s' is a %s already", *fetch, made);
-      return absl::OkStatus();
-    }
-  if (answer.made_by == "log_softmax")
-    return CommandLineError(
-        absl::StrCat("--with-softmax: output '", *fetch, "' is a log_softmax"));
-  const std::string name = yes_no ? "probability" : "probabilities";
-  return AppendProbabilities(registry, std::string(*fetch),
-                             yes_no ? "sigmoid" : "softmax", answer.axis, name,
-                             model);
-}
-
-// Puts what the job's data do in front of the network.
-absl::Status AddTransforms(const OpRegistry& registry,
-                           const LoadedModel& loaded,
-                           const NetworkOfJob& network, InferenceModel* model) {
-  if (!network.job.has_value())
-    return CommandLineError(absl::StrCat(
-        "--with-transforms needs the job that says what its data are, and '",
-        loaded.path, "' has none: export the run"));
-  const job::Data& sets = network.job->proto().data();
-  if (!sets.has_eval() && !sets.has_train())
-    return UsageError(
-        network.job->Require({"data.train"}, "--with-transforms"));
-  PD_ASSIGN_OR_RETURN(
-      const InputStages stages,
-      InputStagesOf(*network.job, sets.has_eval() ? sets.eval() : sets.train(),
-                    network.inputs));
-  for (const std::string& sentence : stages.outside)
-    LogWarning("--with-transforms: %s", sentence);
-  if (stages.stages.empty())
-    LogWarning(
-        "--with-transforms adds nothing: the network is fed what the data "
-        "hold");
-  for (const InputStage& stage : stages.stages)
-    PD_RETURN_IF_ERROR(PrependSteps(registry, stage, model));
-  return absl::OkStatus();
-}
-
-// Names and whatever stands around the network.
-absl::Status FinishEnds(const ExportOptions& options,
-                        const OpRegistry& registry, const LoadedModel& loaded,
-                        const NetworkOfJob& network, InferenceModel* model) {
-  if (options.with_softmax)
-    PD_RETURN_IF_ERROR(AddSoftmax(registry, loaded, network, model));
-  if (options.with_transforms)
-    PD_RETURN_IF_ERROR(AddTransforms(registry, loaded, network, model));
-  NameByLayers(network.layers, model);
-  if (options.output_name.empty()) return absl::OkStatus();
-  const absl::Status named =
-      RenameOutputs(SplitNames(options.output_name), model);
-  if (named.ok()) return named;
-  return CommandLineError(absl::StrCat("--output-name '", options.output_name,
-                                       "': ", named.message()));
-}
-
-// Variables, or layers by name, which stand for what they give.
-std::vector<std::string> FetchesAsked(const std::string& text,
-                                      const ProgramDesc& program,
-                                      const std::vector<LayerInfo>& layers) {
-  std::vector<std::string> names = SplitNames(text);
-  for (std::string& name : names) {
-    if (program.global().FindVar(name) != nullptr) continue;
-    for (const LayerInfo& layer : layers)
-      if (layer.name == name) {
-        name = layer.output;
-        break;
-      }
-  }
-  return names;
-}
-
 // Removes the inputs that no output depends on from `names`.
 absl::Status KeepNeeded(const ProgramDesc& program, FeedFetch* names) {
   PD_ASSIGN_OR_RETURN(names->feeds,
                       FeedsNeeded(program, names->feeds, names->fetches));
   return absl::OkStatus();
+}
+
+// The part of --input that is about what `model` is fed.
+InputsAsked OfModelInputs(const InputsAsked& asked,
+                          const InferenceModel& model) {
+  InputsAsked own;
+  for (const std::string& feed : model.names.feeds) {
+    if (const auto it = asked.shapes.find(feed); it != asked.shapes.end())
+      own.shapes.insert(*it);
+    if (const auto it = asked.dtypes.find(feed); it != asked.dtypes.end())
+      own.dtypes.insert(*it);
+  }
+  return own;
+}
+
+// "OUTPUTS" or "OUTPUTS from INPUTS".
+absl::StatusOr<InferenceModel> FunctionAsked(const std::string& text,
+                                             const OpRegistry& registry,
+                                             const InputsAsked& inputs,
+                                             const LoadedModel& loaded,
+                                             const NetworkOfJob& network) {
+  const std::pair<std::string, std::string> ends =
+      absl::StrSplit(text, absl::MaxSplits(" from ", 1));
+  PD_ASSIGN_OR_RETURN(const Ends outputs, EndsNamed(SplitNames(ends.first),
+                                                    loaded.program, network));
+  Ends fed;
+  FeedFetch names;
+  names.classes = loaded.classes;
+  names.fetches = outputs.variables;
+  names.feeds = loaded.feeds;
+  if (ends.second.empty()) {
+    PD_RETURN_IF_ERROR(KeepNeeded(loaded.program, &names));
+  } else {
+    PD_ASSIGN_OR_RETURN(
+        fed, EndsNamed(SplitNames(ends.second), loaded.program, network));
+    names.feeds = fed.variables;
+  }
+  PD_ASSIGN_OR_RETURN(InferenceModel model,
+                      Freeze(loaded.program, names, loaded.params));
+  PD_RETURN_IF_ERROR(SetInputs(registry, OfModelInputs(inputs, model), &model));
+  NameEnds(network, fed, outputs, &model);
+  return model;
 }
 
 // "NAME=OUTPUTS" or "NAME=OUTPUTS from INPUTS".
@@ -247,32 +129,35 @@ absl::StatusOr<PaddleMethod> MethodAsked(const std::string& text,
   if (at == std::string::npos || at == 0)
     return CommandLineError(absl::StrCat(
         "--method '", text, "': expected NAME=OUTPUTS[ from INPUTS]"));
-  const std::pair<std::string, std::string> ends =
-      absl::StrSplit(text.substr(at + 1), absl::MaxSplits(" from ", 1));
-  FeedFetch names;
-  names.classes = loaded.classes;
-  names.fetches = FetchesAsked(ends.first, loaded.program, network.layers);
-  names.feeds = ends.second.empty()
-                    ? loaded.feeds
-                    : FetchesAsked(ends.second, loaded.program, network.layers);
   PaddleMethod method;
   method.name = text.substr(0, at);
-  const std::string where = absl::StrCat("--method '", method.name, "'");
-  if (ends.second.empty())
-    PD_RETURN_IF_ERROR(Annotate(KeepNeeded(loaded.program, &names), where));
-  auto model = Freeze(loaded.program, names, loaded.params);
-  if (!model.ok()) return Annotate(model.status(), where);
+  auto model =
+      FunctionAsked(text.substr(at + 1), registry, inputs, loaded, network);
+  if (!model.ok())
+    return Annotate(model.status(),
+                    absl::StrCat("--method '", method.name, "'"));
   method.model = *std::move(model);
-  InputsAsked own;
-  for (const std::string& feed : names.feeds) {
-    if (const auto it = inputs.shapes.find(feed); it != inputs.shapes.end())
-      own.shapes.insert(*it);
-    if (const auto it = inputs.dtypes.find(feed); it != inputs.dtypes.end())
-      own.dtypes.insert(*it);
-  }
-  PD_RETURN_IF_ERROR(Annotate(SetInputs(registry, own, &method.model), where));
-  NameByLayers(network.layers, &method.model);
   return method;
+}
+
+absl::Status FindEnds(const ExportOptions& options, const InputsAsked& asked,
+                      const LoadedModel& loaded, const NetworkOfJob& network,
+                      Ends* inputs, Ends* outputs) {
+  auto in = EndsNamed(asked.names, loaded.program, network);
+  if (!in.ok()) return OfModel(loaded, Annotate(in.status(), "--input"));
+  *inputs = *std::move(in);
+  if (options.fetch.empty()) return absl::OkStatus();
+  auto out = EndsNamed(SplitNames(options.fetch), loaded.program, network);
+  if (!out.ok()) return OfModel(loaded, Annotate(out.status(), "--fetch"));
+  *outputs = *std::move(out);
+  return absl::OkStatus();
+}
+
+absl::Status NameOutputs(const std::string& names, InferenceModel* model) {
+  const absl::Status named = RenameOutputs(SplitNames(names), model);
+  if (named.ok()) return named;
+  return CommandLineError(
+      absl::StrCat("--output-name '", names, "': ", named.message()));
 }
 
 absl::Status Write(const ExportOptions& options, const OpRegistry& registry,
@@ -303,6 +188,67 @@ absl::StatusOr<NamedArrays> Answers(const OpRegistry& registry,
   for (size_t i = 0; i < fetches.size(); ++i)
     by_place[absl::StrCat("output_", i)] = named.at(fetches[i]);
   return by_place;
+}
+
+// Whether the model has the inputs and outputs of what was loaded.
+bool HasEndsOf(const LoadedModel& loaded, const InferenceModel& model) {
+  const auto as_loaded = [&](const std::string& name) {
+    const VarDesc* before = loaded.program.global().FindVar(name);
+    const VarDesc* now = model.program.global().FindVar(name);
+    return std::count(loaded.feeds.begin(), loaded.feeds.end(), name) > 0 &&
+           before != nullptr && now != nullptr && before->dtype == now->dtype;
+  };
+  const auto& feeds = model.names.feeds;
+  return std::all_of(feeds.begin(), feeds.end(), as_loaded) &&
+         model.names.fetches.size() == loaded.fetches.size();
+}
+
+// Writes how data become what the model is fed, where that is known and stays
+// as it is; else removes what an earlier export left.
+absl::Status Preprocess(const ExportOptions& options, const LoadedModel& loaded,
+                        const NetworkOfJob& network,
+                        const InferenceModel& model) {
+  if (IsDirectTarget(options.out)) return absl::OkStatus();
+  const std::string path = PreprocessPath(
+      options.to == "paddle-legacy" ? absl::StrCat(options.out, "/__model__")
+                                    : options.out);
+  std::optional<LoadedJob> job = network.job;
+  std::string names = network.run;
+  if (!job.has_value()) {
+    const std::string beside = PreprocessPath(loaded.path);
+    if (beside == path) return absl::OkStatus();
+    if (IsFile(beside)) {
+      PD_ASSIGN_OR_RETURN(job, ReadJob(beside));
+      names = NamesOfPreprocess(beside);
+    }
+  }
+  if (!job.has_value() || !job->proto().has_model() ||
+      !job->proto().has_data() || !options.fetch.empty() ||
+      options.with_transforms || !HasEndsOf(loaded, model))
+    return RemovePreprocess(path);
+  LogInfo("'%s' says how data become what the model is fed", path);
+  return WritePreprocess(*job, names, path);
+}
+
+void PrintSummary(const ExportOptions& options, const InferenceModel& model,
+                  std::ostream& out) {
+  size_t bytes = 0;
+  for (const auto& [name, value] : model.params) bytes += value.size_bytes();
+  const size_t ops = model.program.global().ops.size();
+  if (options.common.json()) {
+    const nlohmann::ordered_json line = {{"out", options.out},
+                                         {"to", options.to},
+                                         {"inputs", model.names.feeds},
+                                         {"outputs", model.names.fetches},
+                                         {"ops", ops},
+                                         {"parameter_bytes", bytes}};
+    out << DumpJson(line) << "\n";
+  } else {
+    out << "wrote " << options.out << " (" << options.to << "): " << ops
+        << " operators, " << bytes << " bytes of parameters, inputs "
+        << absl::StrJoin(model.names.feeds, ", ") << ", outputs "
+        << absl::StrJoin(model.names.fetches, ", ") << "\n";
+  }
 }
 
 // The inference model of a network that was trained with quant { }.
@@ -409,8 +355,7 @@ absl::Status CheckOps(const ExportOptions& options, const OpRegistry& registry,
 
 absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   FeedFetch names;
-  PD_ASSIGN_OR_RETURN(const InputsAsked inputs,
-                      ParseInputs(options.inputs, &names));
+  PD_ASSIGN_OR_RETURN(const InputsAsked asked, ParseInputs(options.inputs));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
   NetworkOfJob network;
   LoadedModel loaded;
@@ -420,7 +365,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
                         UntrainedNetwork(*registry, options.config, &network));
   } else {
     PD_ASSIGN_OR_RETURN(loaded,
-                        LoadModel(options.model, nullptr, inputs.shapes));
+                        LoadModel(options.model, nullptr, asked.shapes));
     of_job = loaded.kind == LoadedModel::Kind::kRun ||
              loaded.kind == LoadedModel::Kind::kParameters;
     PD_RETURN_IF_ERROR(
@@ -432,11 +377,12 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
       quantized)
     PD_RETURN_IF_ERROR(
         OfModel(loaded, CheckOps(options, *registry, &loaded.program)));
-  if (options.inputs.empty()) names.feeds = loaded.feeds;
-  names.fetches = loaded.fetches;
+  Ends fed, outputs;
+  PD_RETURN_IF_ERROR(FindEnds(options, asked, loaded, network, &fed, &outputs));
+  names.feeds = options.inputs.empty() ? loaded.feeds : fed.variables;
+  names.fetches = options.fetch.empty() ? loaded.fetches : outputs.variables;
   names.classes = loaded.classes;
-  if (!options.fetch.empty())
-    names.fetches = FetchesAsked(options.fetch, loaded.program, network.layers);
+  const InputsAsked inputs = OfVariables(asked, fed);
   if (options.to == "dot")
     return Draw(options, loaded, names, network.layers, *registry,
                 inputs.shapes);
@@ -457,7 +403,10 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   if (options.optimize)
     PD_RETURN_IF_ERROR(OfModel(
         loaded, OptimizeModel(MakePassOptions(options.passes), &model)));
-  PD_RETURN_IF_ERROR(FinishEnds(options, *registry, loaded, network, &model));
+  PD_RETURN_IF_ERROR(AddAround(options, *registry, loaded, network, &model));
+  NameEnds(network, fed, outputs, &model);
+  if (!options.output_name.empty())
+    PD_RETURN_IF_ERROR(NameOutputs(options.output_name, &model));
   std::vector<PaddleMethod> methods;
   for (const std::string& text : options.methods) {
     PD_ASSIGN_OR_RETURN(PaddleMethod method,
@@ -465,23 +414,8 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     methods.push_back(std::move(method));
   }
   PD_RETURN_IF_ERROR(Write(options, *registry, loaded, model, methods));
-  size_t bytes = 0;
-  for (const auto& [name, value] : model.params) bytes += value.size_bytes();
-  const size_t ops = model.program.global().ops.size();
-  if (options.common.json()) {
-    const nlohmann::ordered_json line = {{"out", options.out},
-                                         {"to", options.to},
-                                         {"inputs", model.names.feeds},
-                                         {"outputs", model.names.fetches},
-                                         {"ops", ops},
-                                         {"parameter_bytes", bytes}};
-    out << DumpJson(line) << "\n";
-  } else {
-    out << "wrote " << options.out << " (" << options.to << "): " << ops
-        << " operators, " << bytes << " bytes of parameters, inputs "
-        << absl::StrJoin(model.names.feeds, ", ") << ", outputs "
-        << absl::StrJoin(model.names.fetches, ", ") << "\n";
-  }
+  PD_RETURN_IF_ERROR(Preprocess(options, loaded, network, model));
+  PrintSummary(options, model, out);
   if (options.verify.empty()) return absl::OkStatus();
   return Verify(options, *registry, model, out);
 }

@@ -77,7 +77,9 @@ NetworkOfJob Describe(const LoadedJob& job, TrainProgram* built) {
   NetworkOfJob network;
   network.job = job;
   network.answer = FindAnswer(*built);
-  network.layers = std::move(built->layers);
+  network.layers = std::move(built->test_layers);
+  for (const LayerInfo& layer : built->layers)
+    network.training_layers.push_back(layer.name);
   for (const FeedSpec& feed : built->feeds)
     if (std::count(built->inputs.begin(), built->inputs.end(), feed.name) > 0)
       network.inputs.push_back(feed);
@@ -109,7 +111,8 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
              ? model->params.erase(it)
              : std::next(it);
   const Answer& answer = described.answer;
-  RunVocabularies vocabularies(run ? model->run : RunOfJobFile(config));
+  described.run = run ? model->run : RunOfJobFile(config);
+  RunVocabularies vocabularies(described.run);
   if (!answer.label.empty()) {
     PD_ASSIGN_OR_RETURN(model->classes[built.outputs[answer.output]],
                         vocabularies.Classes(answer.label));
@@ -120,6 +123,35 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
   model->fetches = std::move(built.outputs);
   model->kind = LoadedModel::Kind::kInference;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> VariablesNamed(
+    std::vector<std::string> names, const ProgramDesc& program,
+    const NetworkOfJob& network) {
+  std::vector<std::string> known;
+  for (const LayerInfo& layer : network.layers) known.push_back(layer.name);
+  for (std::string& name : names) {
+    if (program.global().FindVar(name) != nullptr) continue;
+    const auto layer = std::find(known.begin(), known.end(), name);
+    if (layer != known.end()) {
+      name = network.layers[static_cast<size_t>(layer - known.begin())].output;
+      continue;
+    }
+    if (known.empty()) continue;
+    const auto& training = network.training_layers;
+    const std::string nearest = Nearest(name, known);
+    return NotFound(
+        "'%s' is neither a layer nor a variable of the network as evaluation "
+        "runs it%s%s",
+        name,
+        std::count(training.begin(), training.end(), name) > 0
+            ? "; it is a layer of training alone"
+            : "",
+        nearest.empty()
+            ? ""
+            : absl::StrCat("; the nearest layer is '", nearest, "'"));
+  }
+  return names;
 }
 
 absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,

@@ -20,8 +20,10 @@ namespace pd {
 
 /// A network of a job, with what the job says of it.
 struct NetworkOfJob {
-  std::optional<LoadedJob> job;  ///< none for a model with its own network
-  std::vector<LayerInfo> layers;
+  std::optional<LoadedJob> job;   ///< none for a model with its own network
+  std::vector<LayerInfo> layers;  ///< as evaluation runs them
+  std::vector<std::string> training_layers;  ///< names, as training runs them
+  std::string run;  ///< whose words and classes count; "": none
   std::vector<FeedSpec> inputs;
   Answer answer;  ///< which of the model's fetches says what
 };
@@ -41,6 +43,13 @@ absl::Status UseNetworkOfJob(const OpRegistry& registry,
 absl::StatusOr<LoadedModel> UntrainedNetwork(const OpRegistry& registry,
                                              const std::string& config,
                                              NetworkOfJob* network);
+
+/// The variables of `program` that the names stand for: a variable's own, or a
+/// layer's for what it gives in evaluation. NotFound for a name that a job's
+/// network does not have; other models keep theirs, whose users know them.
+absl::StatusOr<std::vector<std::string>> VariablesNamed(
+    std::vector<std::string> names, const ProgramDesc& program,
+    const NetworkOfJob& network);
 
 /// Puts into the scope whatever the model brought, and what the startup program
 /// (a file, or "") makes.

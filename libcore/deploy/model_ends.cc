@@ -150,35 +150,45 @@ absl::Status Prefix::Move(const char* type, const char* attr,
   return builder_.Append(std::move(op));
 }
 
+// Gives the variables `ends`, each an `end` ("output"), the names; none of them
+// may be among `others` too, each of which is `other` ("an input").
+absl::Status RenameEnds(const char* end, const char* other,
+                        const std::vector<std::string>& others,
+                        const std::vector<std::string>& ends,
+                        const std::vector<std::string>& names,
+                        InferenceModel* model) {
+  if (names.size() != ends.size())
+    return InvalidArgument("%d names are given for %d %ss, '%s'", names.size(),
+                           ends.size(), end, absl::StrJoin(ends, "', '"));
+  Renames renames;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (std::count(names.begin(), names.end(), names[i]) > 1)
+      return InvalidArgument("two %ss are named '%s'", end, names[i]);
+    if (names[i] != ends[i]) renames[ends[i]] = names[i];
+  }
+  for (const auto& [old_name, name] : renames) {
+    if (HasVar(model->program, name) && renames.count(name) == 0)
+      return InvalidArgument(
+          "%s '%s' cannot be named '%s': another variable of the model has "
+          "this name",
+          end, old_name, name);
+    if (std::count(others.begin(), others.end(), old_name) > 0 ||
+        model->params.count(old_name) > 0)
+      return InvalidArgument(
+          "%s '%s' cannot be renamed: it is %s or a parameter too", end,
+          old_name, other);
+  }
+  RenameVariables(renames, &model->program);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RenameOutputs(const std::vector<std::string>& names,
                            InferenceModel* model) {
   auto& fetches = model->names.fetches;
-  if (names.size() != fetches.size())
-    return InvalidArgument("%d names are given for %d outputs, '%s'",
-                           names.size(), fetches.size(),
-                           absl::StrJoin(fetches, "', '"));
-  Renames renames;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (std::count(names.begin(), names.end(), names[i]) > 1)
-      return InvalidArgument("two outputs are named '%s'", names[i]);
-    if (names[i] != fetches[i]) renames[fetches[i]] = names[i];
-  }
-  const auto& feeds = model->names.feeds;
-  for (const auto& [old_name, name] : renames) {
-    if (HasVar(model->program, name) && renames.count(name) == 0)
-      return InvalidArgument(
-          "output '%s' cannot be named '%s': another variable of the model has "
-          "this name",
-          old_name, name);
-    if (std::count(feeds.begin(), feeds.end(), old_name) > 0 ||
-        model->params.count(old_name) > 0)
-      return InvalidArgument(
-          "output '%s' cannot be renamed: it is an input or a parameter too",
-          old_name);
-  }
-  RenameVariables(renames, &model->program);
+  PD_RETURN_IF_ERROR(RenameEnds("output", "an input", model->names.feeds,
+                                fetches, names, model));
   std::map<std::string, std::vector<std::string>> classes;
   for (size_t i = 0; i < names.size(); ++i) {
     const auto known = model->names.classes.find(fetches[i]);
@@ -187,6 +197,15 @@ absl::Status RenameOutputs(const std::vector<std::string>& names,
   }
   fetches = names;
   model->names.classes = std::move(classes);
+  return absl::OkStatus();
+}
+
+absl::Status RenameInputs(const std::vector<std::string>& names,
+                          InferenceModel* model) {
+  auto& feeds = model->names.feeds;
+  PD_RETURN_IF_ERROR(RenameEnds("input", "an output", model->names.fetches,
+                                feeds, names, model));
+  feeds = names;
   return absl::OkStatus();
 }
 

@@ -23,6 +23,10 @@ namespace pd {
 absl::Status RenameOutputs(const std::vector<std::string>& names,
                            InferenceModel* model);
 
+/// The same for the inputs. An input that is an output as well keeps its name.
+absl::Status RenameInputs(const std::vector<std::string>& names,
+                          InferenceModel* model);
+
 /// Puts `op`, "softmax" or "sigmoid", behind output `fetch`, which `name` takes
 /// the place of. `axis` is a softmax's. InvalidArgument where a variable has
 /// that name.

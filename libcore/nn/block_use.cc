@@ -166,4 +166,62 @@ absl::Status SetArguments(const job::UseBlock& use, const job::Block& written,
   return CheckRules(*block, "block");
 }
 
+absl::Status CheckBlockInputs(const job::UseBlock& use, const job::Block& block,
+                              const std::string& layer,
+                              const std::vector<LayerInput>& inputs) {
+  const auto least = static_cast<size_t>(std::max(1, block.input_size()));
+  const size_t most = least + static_cast<size_t>(block.optional_input_size());
+  if (use.repeat() > 1 && least != 1)
+    return InvalidArgument(
+        "block '%s' has %d inputs (to repeat it, it needs one); layer '%s' "
+        "names %d",
+        block.name(), least, layer, inputs.size());
+  if (inputs.size() < least || inputs.size() > most)
+    return InvalidArgument(
+        "block '%s' has %d inputs%s; layer '%s' names %d", block.name(), least,
+        most > least ? absl::StrCat(" and ", most - least, " optional ones")
+                     : "",
+        layer, inputs.size());
+  for (size_t i = 0; i < least; ++i)
+    if (inputs[i].left_out())
+      return InvalidArgument(
+          "layer '%s': input %d of block '%s' is not optional, and what is "
+          "named for it is left out in this use",
+          layer, i + 1, block.name());
+  return absl::OkStatus();
+}
+
+void BlockWeights::Enter(
+    const google::protobuf::RepeatedPtrField<job::Layer>& layers,
+    const std::string& prefix) {
+  for (const job::Layer& layer : layers)
+    if (layer.block().has_weights_of())
+      lenders_.insert(prefix + layer.block().weights_of());
+}
+
+absl::StatusOr<const std::vector<BlockWeights::Copy>*> BlockWeights::Lender(
+    const job::UseBlock& use, const std::string& layer) const {
+  const std::string name =
+      layer.substr(0, layer.rfind('/') + 1) + use.weights_of();
+  const auto found = uses_.find(name);
+  if (found == uses_.end())
+    return InvalidArgument(
+        "layer '%s' is to have the weights of '%s'; no layer of this name uses "
+        "a block before it",
+        layer, use.weights_of());
+  const Use& lender = found->second;
+  if (lender.block != use.use())
+    return InvalidArgument(
+        "layer '%s' uses block '%s'; '%s', whose weights it is to have, uses "
+        "'%s'",
+        layer, use.use(), use.weights_of(), lender.block);
+  const size_t copies = lender.copies.size();
+  if (copies != 1 && copies != static_cast<size_t>(use.repeat()))
+    return InvalidArgument(
+        "layer '%s' repeats its block %d times; '%s', whose weights it is to "
+        "have, does so %d times",
+        layer, use.repeat(), use.weights_of(), copies);
+  return &lender.copies;
+}
+
 }  // namespace pd

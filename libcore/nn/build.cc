@@ -21,6 +21,7 @@
 #include "libcore/nn/layer_names.h"
 #include "libcore/nn/layer_part.h"
 #include "libcore/nn/layer_reads.h"
+#include "libcore/nn/layers/filled_caches.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/quant_aware.h"
 #include "libcore/nn/row_counts.h"
@@ -39,9 +40,19 @@ using Layers = google::protobuf::RepeatedPtrField<job::Layer>;
 // Where a list of layers stands.
 struct Inside {
   std::string prefix = {};  // before names: "stage1.0/"
+  std::string owner = {};   // the same of the layers that own its parameters
   std::string used = {};    // behind places: " (used at job.pbtxt:5:3)"
   std::set<std::string> left_out = {};  // layers that arguments took away
   std::string in_job = {};  // where the job uses the block: "job.pbtxt:5:3"
+};
+
+// A block as one use of it has it.
+struct BlockUse {
+  const job::Block& block;    // with the use's arguments
+  const job::Block& written;  // as the file holds it, for places
+  std::set<std::string> left_out;
+  // The parameters that it has, where they are another use's.
+  const std::vector<BlockWeights::Copy>* lent = nullptr;
 };
 
 // A layer as the file holds it, and its place for messages.
@@ -83,7 +94,9 @@ class ModelBuilder {
         main_(&registry, &built_.main),
         startup_(&registry, &built_.startup),
         parts_{&main_,    &startup_, &built_,     groups,
-               generated, form,      &has_forms_, &job.networks()} {}
+               generated, form,      &has_forms_, &job.networks()} {
+    parts_.filled = &filled_;
+  }
 
   // Whether something is in one form of the network only; known after Build.
   bool has_forms() const { return has_forms_; }
@@ -138,6 +151,7 @@ class ModelBuilder {
                                          int depth, LayerNames* names,
                                          std::map<std::string, int>* numbers) {
     std::set<std::string> all_series;
+    weights_.Enter(layers, inside.prefix);
     for (int i = 0; i < layers.size(); ++i) {
       const job::Layer& layer = layers[i];
       const std::string name = NumberedName(layer, numbers);
@@ -153,8 +167,9 @@ class ModelBuilder {
                         Where(written[i]));
       LayerName called;
       called.full = inside.prefix + name;
+      called.owner = inside.owner + name;
       if (layer.has_name())
-        called.structured = absl::StrReplaceAll(called.full, {{"/", "."}});
+        called.structured = absl::StrReplaceAll(called.owner, {{"/", "."}});
       const Site site{
           &written[i], Where(written[i]) + inside.used, inside.used,
           ZooPlace(written[i]).empty() ? Where(written[i]) : inside.in_job};
@@ -217,6 +232,7 @@ class ModelBuilder {
           site.place);
     if (layer.has_block())
       return UseBlock(layer, name, site, std::move(reads.inputs), depth);
+    PD_RETURN_IF_ERROR(filled_.FillReads(&reads, &main_));
     const LayerSpec* spec = FindLayer(layer.kind_case());
     const int count = static_cast<int>(reads.inputs.size());
     if (count < spec->min_inputs || count > spec->max_inputs)
@@ -293,14 +309,15 @@ class ModelBuilder {
     job::Layer layer;
     PD_RETURN_IF_ERROR(Annotate(MakePart(part, field, &layer), site.place));
     // Called after the holder, "rnn.cell", or as the part says.
-    const std::string& outer = holder->name.full;
     LayerName name = holder->name;
     const bool own_name = layer.has_name();
     if (own_name) {
-      name.full = outer.substr(0, outer.rfind('/') + 1) + layer.name();
-      name.structured = absl::StrReplaceAll(name.full, {{"/", "."}});
+      for (std::string* outer : {&name.full, &name.owner})
+        *outer = outer->substr(0, outer->rfind('/') + 1) + layer.name();
+      name.structured = absl::StrReplaceAll(name.owner, {{"/", "."}});
     } else if (!name.structured.empty()) {
-      name.full = absl::StrCat(outer, "/", field);
+      for (std::string* outer : {&name.full, &name.owner})
+        absl::StrAppend(outer, "/", field);
       absl::StrAppend(&name.structured, ".", field);
       layer.set_name(field);
     }
@@ -374,71 +391,102 @@ class ModelBuilder {
     if (!set.ok()) return Annotate(set, site.place);
     const absl::Status fit = CheckBlockInputs(use, copy, name.full, inputs);
     if (!fit.ok()) return Annotate(fit, site.place);
-    const size_t local = name.full.rfind('/') + 1;  // 0 where there is none
+    BlockUse used{copy, **block, std::move(left_out)};
+    if (use.has_weights_of()) {
+      auto lent = weights_.Lender(use, name.full);
+      if (!lent.ok()) return Annotate(lent.status(), site.place);
+      used.lent = *lent;
+    }
+    return RepeatBlock(used, layer, name, site, std::move(inputs), depth);
+  }
+
+  absl::StatusOr<LayerResults> RepeatBlock(
+      const BlockUse& used, const job::Layer& layer, const LayerName& name,
+      const Site& site, std::vector<LayerInput> inputs, int depth) {
+    const job::UseBlock& use = layer.block();
+    const auto local = [](const std::string& full) {
+      return full.rfind('/') + 1;  // 0 where there is none
+    };
+    const bool numbered = use.repeat() > 1 || use.has_first();
+    // A block that is used once and without a name does not show in names.
+    const bool plain = !layer.has_name() && !numbered;
     LayerResults results;
     std::map<std::string, LayerInput> inner;
+    std::vector<BlockWeights::Copy> copies;
     for (int r = 0; r < use.repeat(); ++r) {
-      const bool numbered = use.repeat() > 1 || use.has_first();
-      const std::string called =
-          numbered ? absl::StrCat(name.full,
-                                  absl::EndsWith(name.full, "_") ? "" : ".",
+      const auto called = [&](const std::string& full) {
+        return numbered
+                   ? absl::StrCat(full, absl::EndsWith(full, "_") ? "" : ".",
                                   r + use.first())
-                   : name.full;
-      // A block that is used once and without a name does not show in names.
-      const bool plain = !layer.has_name() && !numbered;
+                   : full;
+      };
+      const auto prefix = [&](const std::string& full) {
+        return plain ? full.substr(0, local(full)) : called(full) + "/";
+      };
+      const std::string own = called(name.full);
       Inside inside;
-      inside.prefix = plain ? name.full.substr(0, local) : called + "/";
+      inside.prefix = prefix(name.full);
       inside.used = absl::StrCat(" (used at ", Where(*site.written), ")");
-      inside.left_out = left_out;
+      inside.left_out = used.left_out;
       inside.in_job = site.in_job;
-      const std::string shown = plain ? "" : called.substr(local) + ".";
+      const std::string shown = plain ? "" : own.substr(local(own)) + ".";
+      BlockWeights::Copy copy{prefix(name.owner), {}};
+      if (used.lent != nullptr)
+        copy =
+            (*used.lent)[used.lent->size() == 1 ? 0 : static_cast<size_t>(r)];
+      else if (weights_.Lends(name.full))
+        copy.mark = parts_.generated->mark();
+      inside.owner = copy.prefix;
       PD_ASSIGN_OR_RETURN(
-          results, PutBlock(copy, **block, inside, shown, inputs, depth));
-      results.first.maker = absl::StrCat("layer '", called, "'");
+          results,
+          used.lent == nullptr
+              ? PutBlock(used, inside, shown, inputs, depth)
+              : PutLent(used, copy.mark, inside, shown, inputs, site, depth));
+      copies.push_back(std::move(copy));
+      results.first.maker = absl::StrCat("layer '", own, "'");
       inputs = {results.first};
       inner.merge(results.inner);
-      if (numbered) inner[called.substr(local)] = results.first;
+      if (numbered) inner[own.substr(local(own))] = results.first;
     }
+    if (weights_.Lends(name.full))
+      weights_.Keep(name.full, use.use(), std::move(copies));
     results.inner = std::move(inner);
     return results;
   }
 
-  // As many inputs as the block reads; optional ones may be missing.
-  static absl::Status CheckBlockInputs(const job::UseBlock& use,
-                                       const job::Block& block,
-                                       const std::string& layer,
-                                       const std::vector<LayerInput>& inputs) {
-    const auto least = static_cast<size_t>(std::max(1, block.input_size()));
-    const size_t most =
-        least + static_cast<size_t>(block.optional_input_size());
-    if (use.repeat() > 1 && least != 1)
-      return InvalidArgument(
-          "block '%s' has %d inputs (to repeat it, it needs one); layer '%s' "
-          "names %d",
-          block.name(), least, layer, inputs.size());
-    if (inputs.size() < least || inputs.size() > most)
-      return InvalidArgument(
-          "block '%s' has %d inputs%s; layer '%s' names %d", block.name(),
-          least,
-          most > least ? absl::StrCat(" and ", most - least, " optional ones")
-                       : "",
-          layer, inputs.size());
-    for (size_t i = 0; i < least; ++i)
-      if (inputs[i].left_out())
-        return InvalidArgument(
-            "layer '%s': input %d of block '%s' is not optional, and what is "
-            "named for it is left out in this use",
-            layer, i + 1, block.name());
-    return absl::OkStatus();
+  // PutBlock with the parameters of the layers behind `inside.owner`; `mark` is
+  // where the generated names stood before these.
+  absl::StatusOr<LayerResults> PutLent(const BlockUse& used,
+                                       const GeneratedNames::Mark& mark,
+                                       const Inside& inside,
+                                       const std::string& shown,
+                                       const std::vector<LayerInput>& inputs,
+                                       const Site& site, int depth) {
+    const GeneratedNames::Mark now = parts_.generated->mark();
+    const bool shared = std::exchange(parts_.share, true);
+    const size_t known = built_.paddle_names.size();
+    parts_.generated->Return(mark);
+    PD_ASSIGN_OR_RETURN(LayerResults results,
+                        PutBlock(used, inside, shown, inputs, depth));
+    parts_.generated->Return(now);
+    parts_.share = shared;
+    if (built_.paddle_names.size() > known)
+      return Annotate(
+          InvalidArgument("the block that lends its weights has no '%s'; both "
+                          "uses need the same arguments",
+                          built_.paddle_names[known].first),
+          site.place);
+    return results;
   }
 
   // `shown` is before the names by which layers behind the block read its own.
-  absl::StatusOr<LayerResults> PutBlock(const job::Block& block,
-                                        const job::Block& written,
+  absl::StatusOr<LayerResults> PutBlock(const BlockUse& used,
                                         const Inside& inside,
                                         const std::string& shown,
                                         const std::vector<LayerInput>& inputs,
                                         int depth) {
+    const job::Block& block = used.block;
+    const job::Block& written = used.written;
     LayerNames read;
     size_t next = 0;
     const auto set = [&](const std::string& input) {
@@ -501,6 +549,8 @@ class ModelBuilder {
   BlockBuilder main_, startup_;
   ModelParts parts_;
   LayerNames names_;
+  BlockWeights weights_;
+  FilledCaches filled_;
 };
 
 }  // namespace
@@ -524,6 +574,7 @@ absl::StatusOr<BuiltModel> BuildModel(const LoadedJob& job,
                              : built.status();
   if (!train.has_forms()) {
     built->test = CloneForTest(built->main);
+    built->test_layers = built->layers;
   } else {
     generated.Restart();
     ModelBuilder eval(job, registry, job::Phase::eval, &groups, &generated);

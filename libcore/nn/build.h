@@ -35,6 +35,7 @@ struct ParameterSettings {
 /// The inputs of one metric of the job besides fields of the data set.
 struct MetricInputs {
   std::string input;         ///< a variable of the test program
+  std::string label;         ///< another one; "" when that is a field
   std::string input_length;  ///< another one; "" when that is a field or none
 };
 
@@ -66,7 +67,8 @@ struct BuiltModel {
   std::vector<ParameterSettings> parameters;  ///< in the order of their making
   /// Parameters and statistics, and what PaddlePaddle calls them.
   std::vector<std::pair<std::string, std::string>> paddle_names;
-  std::vector<LayerInfo> layers;
+  std::vector<LayerInfo> layers;       ///< of `main`
+  std::vector<LayerInfo> test_layers;  ///< of `test`
 };
 
 /// Builds the job's model. InvalidArgument "FILE:LINE:COLUMN: ..." names both

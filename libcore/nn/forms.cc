@@ -75,6 +75,7 @@ absl::Status JoinForms(BuiltModel eval, BuiltModel* built) {
   built->test = CloneForTest(eval.main);
   AddLabels(built->labels, &built->test);
   built->metrics = std::move(eval.metrics);
+  built->test_layers = std::move(eval.layers);
   return absl::OkStatus();
 }
 

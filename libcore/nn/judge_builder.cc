@@ -81,9 +81,20 @@ absl::Status JudgeBuilder::BuildLosses() {
   return job_.At(parts_.main->Append(std::move(op)), job_.proto().loss(0));
 }
 
+absl::StatusOr<std::string> JudgeBuilder::LabelOf(
+    const job::Metric& metric) const {
+  const LayerInput* own = names_.Own(metric.label());
+  // An input of the network is fed from the field of its name.
+  if (own == nullptr || own->variable == metric.label()) return std::string();
+  auto found = names_.FindTensor(metric.label(), "the metric");
+  if (!found.ok()) return job_.At(found.status(), metric, "label");
+  return found->variable;
+}
+
 absl::Status JudgeBuilder::BuildMetric(const job::Metric& metric) {
   MetricInputs inputs;
   PD_ASSIGN_OR_RETURN(inputs.input, Judged(metric, "metric"));
+  PD_ASSIGN_OR_RETURN(inputs.label, LabelOf(metric));
   const LayerInput* lengths = names_.Own(metric.input_length());
   if (metric.has_input_length() && lengths != nullptr)
     inputs.input_length = lengths->variable;

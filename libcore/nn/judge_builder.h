@@ -41,6 +41,9 @@ class JudgeBuilder {
   // The variable that a loss or metric looks at.
   template <typename Part>
   absl::StatusOr<std::string> Judged(const Part& part, const char* what) const;
+  // The variable of the layer that holds a metric's answers; "" where a field
+  // of the data set does.
+  absl::StatusOr<std::string> LabelOf(const job::Metric& metric) const;
   absl::Status DeclareLabel(const std::string& name, const AnswerSpec& spec);
   // A layer's result, an input or a field of the data set.
   absl::StatusOr<std::string> FindField(const std::string& name,

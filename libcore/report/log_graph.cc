@@ -29,7 +29,7 @@ std::string Clean(const std::string& name) {
 class GraphMaker {
  public:
   explicit GraphMaker(const TrainProgram& program) : program_(program) {
-    for (const LayerInfo& layer : program.layers) {
+    for (const LayerInfo& layer : program.test_layers) {
       for (const std::string& variable : layer.variables)
         layer_of_.emplace(variable, layer.name);
       for (const std::string& parameter : layer.parameters)

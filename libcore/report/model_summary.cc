@@ -42,7 +42,7 @@ class Summarizer {
   absl::StatusOr<ModelSummary> Make() {
     PD_RETURN_IF_ERROR(InferShapes());
     int64_t outputs = 0, inputs = 0;
-    for (const LayerInfo& layer : built_.layers) {
+    for (const LayerInfo& layer : built_.test_layers) {
       LayerRow row = RowOf(layer);
       summary_.parameters += row.parameters;
       summary_.trainable += row.trainable;

@@ -113,7 +113,7 @@ Answer BoxesAnswer(const TrainProgram& program, size_t output) {
       answer.normalized = op.AttrOr<bool>("normalized", true);
   for (const MetricUse& use : program.metrics) {
     if (PastCopies(program.test, use.prediction) != rows) continue;
-    answer.label = use.label;
+    if (!use.label_variable) answer.label = use.label;
     if (const auto units = BoxUnitsOf(*use.metric); units.has_value()) {
       answer.normalized = units->normalized;
       answer.centred_boxes = units->centred;

@@ -74,6 +74,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
   add(spec.loss);
   for (const MetricUse& use : spec.metrics) {
     add(use.prediction);
+    if (use.label_variable) add(use.label);
     for (const MetricUse::More& more : use.more)
       if (more.variable) add(more.name);
   }
@@ -102,10 +103,13 @@ absl::Status Evaluator::CheckMetrics() const {
       if (field != nullptr)
         specs[slot] = TensorSpec{field->dtype, field->shape};
       if (field == nullptr && required)
-        return Annotate(InvalidArgument("the data set has no field '%s', which "
-                                        "holds the %s",
-                                        name, NameOf(slot)),
-                        place);
+        return Annotate(
+            InvalidArgument(
+                "the data set has no field '%s', which holds the %s%s", name,
+                NameOf(slot),
+                slot == MetricSlot::kLabel ? ", nor the network such a layer"
+                                           : ""),
+            place);
       return absl::OkStatus();
     };
     const auto add_variable = [&](MetricSlot slot, const std::string& name) {
@@ -113,7 +117,10 @@ absl::Status Evaluator::CheckMetrics() const {
       if (var != nullptr) specs[slot] = TensorSpec{var->dtype, var->shape};
     };
     add_variable(MetricSlot::kInput, use.prediction);
-    PD_RETURN_IF_ERROR(add_field(MetricSlot::kLabel, use.label, true));
+    if (use.label_variable)
+      add_variable(MetricSlot::kLabel, use.label);
+    else
+      PD_RETURN_IF_ERROR(add_field(MetricSlot::kLabel, use.label, true));
     for (const MetricUse::More& more : use.more) {
       if (more.variable)
         add_variable(more.slot, more.name);
@@ -227,7 +234,7 @@ void Evaluator::KeepPending(const Batch& batch) {
 
 bool Evaluator::IsJudged(const std::string& field) const {
   for (const MetricUse& use : spec_.metrics) {
-    if (use.label == field) return true;
+    if (!use.label_variable && use.label == field) return true;
     for (const MetricUse::More& more : use.more)
       if (!more.variable && more.name == field) return true;
   }
@@ -263,7 +270,10 @@ absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
       judged[slot] = &views[slot];
     };
     judged[MetricSlot::kInput] = &fetched(use.prediction);
-    look_at(MetricSlot::kLabel, use.label);
+    if (use.label_variable)
+      judged[MetricSlot::kLabel] = &fetched(use.label);
+    else
+      look_at(MetricSlot::kLabel, use.label);
     for (const MetricUse::More& more : use.more) {
       if (more.variable)
         judged[more.slot] = &fetched(more.name);

@@ -74,7 +74,7 @@ std::optional<Head> HeadOf(const TrainProgram& program, const OpDesc& op) {
   });
   const LayerInfo* layer = nullptr;
   Backward(test, logits, [&](const std::string& name) {
-    for (const LayerInfo& one : program.layers)
+    for (const LayerInfo& one : program.test_layers)
       if (std::count(one.variables.begin(), one.variables.end(), name) > 0)
         layer = &one;
     return layer != nullptr;

@@ -13,6 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/nan_check.h"
 #include "libcore/model/edit_arrays.h"
 #include "libcore/model/load_model.h"
 #include "libcore/model/name_patterns.h"
@@ -168,6 +169,47 @@ void WarnOfSquares(const ProgramDesc& test, const InitialParameters& from,
       squares.front());
 }
 
+// A parameter of which values are not finite, in words.
+struct Broken {
+  std::string name;
+  NonFiniteCounts counts;
+  int64_t values = 0;
+};
+std::string InWords(const std::vector<Broken>& parameters,
+                    int64_t NonFiniteCounts::*kind) {
+  constexpr size_t kShown = 5;
+  std::vector<std::string> texts;
+  for (const Broken& one : parameters) {
+    if (one.counts.*kind == 0) continue;
+    texts.push_back(absl::StrCat("'", one.name, "' (", one.counts.*kind, " of ",
+                                 one.values, " values)"));
+  }
+  const size_t all = texts.size();
+  if (all > kShown) texts.resize(kShown);
+  return absl::StrCat(
+      absl::StrJoin(texts, ", "),
+      all > kShown ? absl::StrCat(" and ", all - kShown, " more") : "");
+}
+
+// NaN in a parameter is NaN in every answer: whoever wrote the file lost its
+// values. An infinity may be meant, as in a mask.
+absl::Status CheckFinite(const InitialParameters& from, const std::string& path,
+                         const std::vector<Broken>& broken) {
+  const auto first =
+      std::find_if(broken.begin(), broken.end(),
+                   [](const Broken& one) { return one.counts.nan > 0; });
+  if (first != broken.end())
+    return InvalidArgument(
+        "'%s' holds NaN, which every answer of the network would be: %s; %s "
+        "'%s' keeps the initial values of one",
+        path, InWords(broken, &NonFiniteCounts::nan), InitOption(from, "skip"),
+        first->name);
+  if (!broken.empty())
+    LogWarning("'%s' holds infinities: %s", path,
+               InWords(broken, &NonFiniteCounts::inf));
+  return absl::OkStatus();
+}
+
 // In the shape and floating type in which the network declares it.
 absl::StatusOr<Array> AsDeclared(const ProgramDesc& test,
                                  const std::string& name, Array value) {
@@ -206,16 +248,20 @@ absl::StatusOr<TakenParameters> Take(const ProgramDesc& test,
     return ShapeError(test, from, model.path, match.misshapen);
   result.initial = match.missing;
   result.left = match.surplus;
+  std::vector<Broken> broken;
   for (const std::string& name : wanted) {
     const auto value = model.params.find(name);
     if (value == model.params.end()) continue;
     PD_ASSIGN_OR_RETURN(const Array declared,
                         AsDeclared(test, name, value->second));
+    const NonFiniteCounts counts = CountNonFinite(declared);
+    if (counts.all() > 0) broken.push_back({name, counts, declared.size()});
     PD_RETURN_IF_ERROR(
         Annotate(session->scope().Set(name, declared), model.path));
     const auto old = before.find(name);
     result.taken.emplace_back(name, old == before.end() ? "" : old->second);
   }
+  PD_RETURN_IF_ERROR(CheckFinite(from, model.path, broken));
   if (result.taken.empty())
     return InvalidArgument(
         "'%s' holds no parameter of this network: it has %s, the network %s; "

@@ -23,7 +23,7 @@ constexpr char kObservation[] = "observation";
 absl::StatusOr<std::string> VariableOf(const TrainProgram& program,
                                        const std::string& layer) {
   std::vector<std::string> names;
-  for (const LayerInfo& info : program.layers) {
+  for (const LayerInfo& info : program.test_layers) {
     names.push_back(absl::StrReplaceAll(info.name, {{"/", "."}}));
     if (names.back() == layer &&
         program.test.global().FindVar(info.output) != nullptr)

@@ -155,7 +155,9 @@ class PredictionData::Impl {
   absl::Status Begin();
   absl::Status BeginCsv(Form form);
   absl::Status BeginText();
+  std::vector<TextField> TextsRead() const;
   absl::StatusOr<DatasetPtr> OpenPiece();
+  absl::StatusOr<DatasetPtr> InForm(absl::StatusOr<DatasetPtr> opened) const;
   absl::StatusOr<DatasetPtr> OpenWhole();
   absl::StatusOr<DatasetPtr> OpenPicturesFrom();
   absl::StatusOr<DatasetPtr> OpenArrays() const;
@@ -217,11 +219,31 @@ absl::Status PredictionData::Impl::BeginCsv(Form form) {
   return absl::OkStatus();
 }
 
-// Each line is the only text that the network reads.
-absl::Status PredictionData::Impl::BeginText() {
+std::vector<TextField> PredictionData::Impl::TextsRead() const {
   std::vector<TextField> fields;
   for (const TextField& field : TextFieldsOf(leaf_))
     if (context_.Wants(field.name)) fields.push_back(field);
+  return fields;
+}
+
+// An error of reading a source whose form is a guess says so: most often the
+// source holds the texts alone.
+absl::StatusOr<DatasetPtr> PredictionData::Impl::InForm(
+    absl::StatusOr<DatasetPtr> opened) const {
+  if (opened.ok() || !sources_.form.empty() || FormOfPath(path_).has_value())
+    return opened;
+  return absl::Status(
+      opened.status().code(),
+      absl::StrCat(
+          opened.status().message(), "; it was read as ",
+          form_ == Form::kJsonl ? "lines of JSON" : "a table",
+          ", like the job's data set: --from says what it is",
+          TextsRead().size() == 1 ? ", --from text a text a line" : ""));
+}
+
+// Each line is the only text that the network reads.
+absl::Status PredictionData::Impl::BeginText() {
+  const std::vector<TextField> fields = TextsRead();
   if (fields.size() != 1)
     return fields.empty()
                ? NotDescribed("lines of text")
@@ -292,7 +314,7 @@ absl::StatusOr<DatasetPtr> PredictionData::Impl::OpenPiece() {
   switch (form_) {
     case Form::kJsonl:
       jsonl_.piece = &piece_;
-      return OpenJsonl(jsonl_);
+      return InForm(OpenJsonl(jsonl_));
     case Form::kLibSvm:
       libsvm_.piece = &piece_;
       return OpenLibSvm(libsvm_);
@@ -320,7 +342,7 @@ absl::StatusOr<DatasetPtr> PredictionData::Impl::OpenPiece() {
   csv_.piece = &rows;
   auto dataset = OpenCsv(csv_);
   csv_.piece = nullptr;
-  return dataset;
+  return InForm(std::move(dataset));
 }
 
 // Predictions of a picture are the same each time.

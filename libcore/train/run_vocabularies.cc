@@ -14,6 +14,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/train/preprocess.h"
 
 namespace pd {
 namespace {
@@ -170,7 +171,7 @@ absl::StatusOr<NamesByField> ReadRunClasses(const std::string& run) {
 std::string RunOfJobFile(const std::string& config) {
   namespace fs = std::filesystem;
   const fs::path path(config);
-  if (path.filename() != "job.pbtxt") return "";
+  if (path.filename() != "job.pbtxt") return NamesOfPreprocess(config);
   const fs::path run = path.has_parent_path() ? path.parent_path() : ".";
   for (const char* folder : {"checkpoints", "classes", "vocabularies"})
     if (IsFolder((run / folder).string())) return run.string();

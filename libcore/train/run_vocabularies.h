@@ -77,8 +77,9 @@ class RunVocabularies {
 /// none. DataLoss when a file is no such list.
 absl::StatusOr<NamesByField> ReadRunClasses(const std::string& run);
 
-/// The run directory whose own job file `config` is, RUN/job.pbtxt; "" where it
-/// is another job's.
+/// The folder that keeps the names of the job file `config`: RUN of
+/// RUN/job.pbtxt, OUT.preprocess of OUT.preprocess.pbtxt (preprocess.h); "" of
+/// other files.
 std::string RunOfJobFile(const std::string& config);
 
 }  // namespace pd

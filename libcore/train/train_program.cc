@@ -36,7 +36,8 @@ MetricUse MetricOf(const LoadedJob& job, const job::Metric& metric,
   use.metric = MakeMetric(metric);
   use.name = NameOf(metric);
   use.prediction = inputs.input;
-  use.label = metric.label();
+  use.label_variable = !inputs.label.empty();
+  use.label = use.label_variable ? inputs.label : metric.label();
   use.place = job.Where(metric);
   if (metric.has_length())
     use.more.push_back({MetricSlot::kLength, metric.length()});
@@ -64,7 +65,7 @@ absl::Status CheckMetric(const LoadedJob& job, const BuiltModel& built,
                          const job::Metric& metric, const MetricUse& use) {
   MetricSpecs specs;
   const auto add = [&](MetricSlot slot, const std::string& name) {
-    const VarDesc* var = built.main.global().FindVar(name);
+    const VarDesc* var = built.test.global().FindVar(name);
     if (var != nullptr) specs[slot] = TensorSpec{var->dtype, var->shape};
   };
   add(MetricSlot::kInput, use.prediction);
@@ -89,6 +90,7 @@ absl::StatusOr<TrainProgram> Common(const LoadedJob& job,
   program.loss = program.test_loss = built.loss;
   program.outputs = built.outputs;
   program.layers = built.layers;
+  program.test_layers = built.test_layers;
   program.paddle_names = built.paddle_names;
   program.values = built.values;
   for (int i = 0; i < job.proto().metric_size(); ++i) {

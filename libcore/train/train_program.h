@@ -37,7 +37,9 @@ struct MetricUse {
   std::shared_ptr<Metric> metric;
   std::string name;        ///< as the job calls it
   std::string prediction;  ///< a variable of the test program
-  std::string label;       ///< a field of the data set
+  /// A field of the data set, or a variable of the test program.
+  std::string label;
+  bool label_variable = false;
   std::vector<More> more;
   std::string place;  ///< in the job: FILE:LINE:COLUMN
 };
@@ -86,7 +88,8 @@ struct TrainProgram {
   std::string loss;                  ///< of `main`: float32, one element
   std::string test_loss;             ///< that of `test`
   std::vector<std::string> outputs;  ///< the predictions
-  std::vector<LayerInfo> layers;     ///< of `main` and `test`
+  std::vector<LayerInfo> layers;       ///< of `main`
+  std::vector<LayerInfo> test_layers;  ///< of `test`
   /// Parameters and statistics, and what PaddlePaddle calls them.
   std::vector<std::pair<std::string, std::string>> paddle_names;
   /// Set before every step; "" with phases, and in a saved program, which has

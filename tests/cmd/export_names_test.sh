@@ -124,3 +124,47 @@ inspect clicked | grep -q '"outputs":\[{"name":"probability",' || fail "yes or n
 inspect clicked | grep -q '"sigmoid":1' || fail "yes or no: $(inspect clicked)"
 sed 's/loss {.*/loss { label: "y" mse_loss {} }/' clicks.pbtxt >numbers.pbtxt
 refused "make no classifier" -c numbers.pbtxt -o no --with-softmax
+
+# Layers of a network whose evaluation differs are those of evaluation: the code
+# is the mean there, double is not trained and noisy not evaluated.
+printf 'a,b,y\n1,2,3\n4,5,6\n' >halves.csv
+cat >halves.pbtxt <<EOF
+model { input { name: "x" shape: [-1, 2] }
+  layer { name: "mean" linear { out_features: 2 $(fixed "1, 0, 0, 1") } }
+  layer { name: "std" exp {} }
+  layer { name: "noisy" when: train normal { mean_of: "mean" std_of: "std" } }
+  layer { name: "code" normal { mean_of: "mean" std_of: "std" in_evaluation: mean } }
+  layer { name: "double" when: eval input: "code" scale { scale: 2 } }
+  layer { name: "made" input: "code" linear { out_features: 1 $(fixed "10, 1") } } }
+loss { label: "y" mse_loss {} }
+data { train { csv { path: "halves.csv" field { name: "x" column: ["a", "b"] } field { name: "y" column: "y" } } batch_size: 2 } }
+$still
+EOF
+"$bin/pd-train" -c halves.pbtxt --out halves >/dev/null 2>err || fail "halves: $(cat err)"
+array x '<f4' '1, 2' '\x00\x00\x80\x3f\x00\x00\x00\x40'       # 1, 2
+array code '<f4' '1, 2' '\x00\x00\x80\x3f\x00\x00\x00\x40'
+array double '<f4' '1, 2' '\x00\x00\x00\x40\x00\x00\x80\x40'  # 2, 4
+array made '<f4' '1, 1' '\x00\x00\x40\x41'                      # 12
+for name in code double made; do
+  pd_export -m halves --fetch $name -o half
+  inspect half | grep -q "\"outputs\":\[{\"name\":\"$name\"," || fail "output $name: $(inspect half)"
+  answers half x $name
+  # pd-eval takes and gives the names of layers, too.
+  "$bin/pd-eval" -q -m halves --feed x.npz --fetch $name --expect $name.npz >out 2>err || fail "--fetch $name: $(cat out err)"
+done
+pd_export -m halves --input code=-1,2 --fetch made -o decoder
+inspect decoder | grep -q '"inputs":\[{"name":"code","shape":\[-1,2\]' || fail "the input: $(inspect decoder)"
+answers decoder code made
+pd_export -m halves --method 'encode=code' --method 'decode=made from code' -o halved
+answers halved.encode x code
+answers halved.decode code made
+# other MESSAGE TOOL ARGUMENT...: fails and says so.
+other() {
+  local got=0
+  "$bin/$2" "${@:3}" >out 2>err || got=$?
+  [ $got -ne 0 ] || fail "$2 ${*:3} is taken"
+  grep -qF -- "$1" err || fail "$2 ${*:3} says: $(cat err)"
+}
+other "--fetch: 'noisy' is neither a layer nor a variable of the network as evaluation runs it; it is a layer of training alone" pd-export -m halves --fetch noisy -o no
+other "'cod' is neither a layer nor a variable of the network as evaluation runs it; the nearest layer is 'code'" pd-eval -m halves --feed x.npz --fetch cod
+other "'mean' and 'code' are one variable of the network as evaluation runs it; name one of them" pd-export -m halves --fetch mean,code -o no

@@ -62,9 +62,10 @@ done
 # Without files: the job's own records.
 predict -m rows | cut -d, -f1,2 >out
 printf 'line,class\n2,"bee\n3,ant\n4,ant\n' | same "the job's own records" out
-# A model that was exported has no job; the run's says how rows are read.
+# A model whose file stands alone has no job; the run's says how rows are read.
 "$bin/pd-export" -m rows --to paddle -o exported >/dev/null 2>&1
 "$bin/pd-export" -m rows --to onnx -o exported.onnx >/dev/null 2>&1
+rm -r exported.preprocess*
 predict -m rows new.csv >out
 for model in exported exported.onnx; do
   predict -m $model -c rows/job.pbtxt new.csv >out2
@@ -211,3 +212,57 @@ grep -q "'new.csv': a FILE is for --predict" err || fail "a file without --predi
 refused "--masks is for networks that give each pixel a class" -m rows new.csv --masks there
 refused "predictions are written as .csv, .jsonl or .npz" -m rows new.csv --out out.txt
 refused "has no column 'x1'" -m rows sums.tsv
+refused "it was read as a table, like the job's data set: --from says what it is" -m rows - <<<'some text'
+
+# A table of texts: without a name that tells it is read as the job's, and a
+# message says how texts alone are read.
+printf 'text\tkind\ngood film\tyes\nbad film\tno\n' >films.tsv
+cat >films.pbtxt <<EOF
+model { input { name: "text" shape: [-1, -1] dtype: int64 }
+  layer { embedding { num_embeddings: 20 embedding_dim: 2 } } layer { mean { axis: 1 } }
+  layer { name: "fc" linear { out_features: 2 } } }
+loss { label: "kind" cross_entropy {} }
+data { train { tsv { path: "films.tsv" field { name: "text" column: "text" text {} }
+  field { name: "kind" column: "kind" categories {} } } batch_size: 2 } }
+$still
+EOF
+"$bin/pd-train" -c films.pbtxt --out films >/dev/null 2>err || fail "films: $(cat err)"
+refused "'-' has no column 'text'; its only column is 'good film'; it was read as a table, like the job's data set: --from says what it is, --from text a text a line" \
+  -m films - <<<'good film'
+predict -m films - --from text <<<'good film' >out
+predict -m films - <<<$'text\ngood film' | sed 's/^2,/1,/' | same "a text alone" out
+
+# What an exported model needs to read records is beside it, the words and
+# classes too, wherever the files are and whatever becomes of the run.
+predict -m rows new.csv >rows.want
+predict -m films - --from text <<<'good film' >films.want
+for to in paddle paddle-legacy onnx; do
+  for run in films rows; do
+    rm -rf there away
+    mkdir there
+    name=$run
+    [ $to != onnx ] || name=$run.onnx
+    "$bin/pd-export" -m $run --to $to -o there/$name >/dev/null 2>err || fail "export: $(cat err)"
+    mv there away
+    mv $run gone
+    if [ $run = films ]; then
+      predict -m away/$name - --from text <<<'good film' >out
+    else
+      predict -m away/$name new.csv >out
+    fi
+    mv gone $run
+    cmp out $run.want || fail "$run as $to, with what stands beside it: $(cat out)"
+  done
+done
+# It is a job, and evaluates; no other model's stays behind.
+"$bin/pd-export" -m rows -o beside >/dev/null 2>err
+"$bin/pd-eval" -q -m beside >out 2>err || fail "what stands beside a model evaluates: $(cat err)"
+"$bin/pd-eval" -q -m rows >out2 2>err
+diff out out2 || fail "an exported model is evaluated otherwise"
+"$bin/pd-export" -m beside --to onnx -o copied.onnx >/dev/null 2>err
+predict -m copied.onnx new.csv | same "a model that is exported again" rows.want
+"$bin/pd-export" -m beside --to onnx -o beside.onnx >/dev/null 2>err
+predict -m beside.onnx new.csv | same "a model that is exported again under its name" rows.want
+"$bin/pd-export" -m rows -o beside --with-transforms >/dev/null 2>err
+[ ! -e beside.preprocess.pbtxt ] || fail "a model that reads what the data hold has the job's transforms beside it"
+[ ! -e beside.preprocess ] || fail "names stay behind"

@@ -26,7 +26,19 @@ constexpr char kModel[] =
     "[\"vocab_size=13\", \"hidden_size=8\", \"num_hidden_layers=2\", "
     "\"num_attention_heads=2\", \"intermediate_size=16\", "
     "\"max_position_embeddings=40\"] } } output: [\"gpt\", "
-    "\"gpt:gpt:decoder:cache\"] }\n";
+    "\"gpt:gpt:decoder:cache\"] } "
+    // Reads its mask in another layer before attention does.
+    "block { name: \"own\" input: \"ids\" optional_input: \"cache\" "
+    "layer { name: \"at\" input: \"ids\" positions { cache: \"cache\" } } "
+    "layer { name: \"where\" embedding { num_embeddings: 40 embedding_dim: 8 } "
+    "} layer { name: \"words\" input: \"ids\" embedding { num_embeddings: 13 "
+    "embedding_dim: 8 } } layer { name: \"x\" input: [\"words\", \"where\"] "
+    "add {} } layer { name: \"mask\" input: \"ids\" square_subsequent_mask { "
+    "cache: \"cache\" } } layer { name: \"half\" scale { scale: 0.5 } } layer "
+    "{ name: \"a\" input: \"x\" multi_head_attention { num_heads: 2 "
+    "attn_mask: \"half\" cache: \"cache\" } } layer { name: "
+    "\"head\" linear { out_features: 13 } } output: [\"head\", "
+    "\"a:cache\"] }\n";
 
 absl::StatusOr<BuiltModel> Build(const std::string& lines) {
   const auto job = ParseJob(absl::StrCat(kModel, lines, "\n}\n"), "job.pbtxt");
@@ -34,11 +46,12 @@ absl::StatusOr<BuiltModel> Build(const std::string& lines) {
   return BuildModel(*job, ReferenceRegistry());
 }
 
-std::string Layer(const std::string& settings) {
+std::string Layer(const std::string& settings,
+                  const std::string& decoder = "lm") {
   return absl::StrCat(
       "layer { name: \"l\" input: \"ids\" generate { decoder { name: \"net\" "
-      "block { use: \"lm\" } } ",
-      settings, " } }");
+      "block { use: \"",
+      decoder, "\" } } ", settings, " } }");
 }
 
 std::string ErrorOf(const std::string& lines) {
@@ -61,10 +74,11 @@ struct Written {
 
 // Four beginnings of three ids, by parameters that are random and large enough
 // that what comes next depends on what was before.
-absl::StatusOr<Written> Write(const std::string& settings) {
+absl::StatusOr<Written> Write(const std::string& settings,
+                              const std::string& decoder = "lm") {
   PD_ASSIGN_OR_RETURN(
       const BuiltModel built,
-      Build(Layer(settings) + "\noutput: [\"l\", \"l:scores\"]"));
+      Build(Layer(settings, decoder) + "\noutput: [\"l\", \"l:scores\"]"));
   Session session(&ReferenceRegistry(), 7);
   PD_RETURN_IF_ERROR(session.RunOnce(built.startup));
   for (const ParameterSettings& p : built.parameters) {
@@ -88,7 +102,7 @@ absl::StatusOr<Written> Write(const std::string& settings) {
                  Values<float>(results.at(built.outputs[1]))};
 }
 
-TEST(Generate, CachesChangeNothing) {
+void ExpectCachesChangeNothing(const std::string& decoder) {
   for (const char* settings :
        {"", "eos_token_id: 4", "sequence_length: \"n\"",
         "decode_strategy: sampling seed: 3 top_k: 9 top_p: 0.9",
@@ -96,9 +110,9 @@ TEST(Generate, CachesChangeNothing) {
         "decode_strategy: beam_search num_beams: 3 eos_token_id: 4 "
         "sequence_length: \"n\""}) {
     const std::string both = absl::StrCat("max_length: 8 ", settings);
-    const auto cached = Write(both);
+    const auto cached = Write(both, decoder);
     ASSERT_TRUE(cached.ok()) << settings << ": " << cached.status();
-    const auto plain = Write(both + " use_cache: false");
+    const auto plain = Write(both + " use_cache: false", decoder);
     ASSERT_TRUE(plain.ok()) << settings << ": " << plain.status();
     EXPECT_EQ(cached->shape, (Shape{4, 11}));
     EXPECT_EQ(cached->ids, plain->ids) << settings;
@@ -106,6 +120,29 @@ TEST(Generate, CachesChangeNothing) {
     for (size_t i = 0; i < 4; ++i)
       EXPECT_NEAR(cached->scores[i], plain->scores[i], 1e-5) << settings;
   }
+}
+
+TEST(Generate, CachesChangeNothing) { ExpectCachesChangeNothing("lm"); }
+
+// Attention with a mask of the filled keys reads no others.
+TEST(Generate, CachesAreReadAsIfTheyGrew) { ExpectCachesChangeNothing("own"); }
+
+// All shapes of a step are those of the last one: what it takes to make or to
+// measure keys and values that grow is not in the loop.
+TEST(Generate, CachesKeepTheirShape) {
+  const auto built = Build(Layer("max_length: 8"));
+  ASSERT_TRUE(built.ok()) << built.status();
+  ASSERT_EQ(built->test.blocks.size(), 2u);
+  size_t written = 0;
+  for (const OpDesc& op : built->test.blocks[1].ops) {
+    for (const char* type : {"concat", "shape", "tril_triu", "slice"})
+      if (op.type == type)
+        EXPECT_EQ(op.AttrOr<std::vector<int32_t>>("axes", {}),
+                  std::vector<int32_t>{1})  // of the logits
+            << op.type << " that makes " << op.Out("Out");
+    written += op.type == "put_along_axis";
+  }
+  EXPECT_EQ(written, 4u);
 }
 
 // One that begins earlier writes what stands alone would write.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters that others are made of (weight_norm, spectral_norm) and first
-// values for all of them. (Results and gradients are in testdata/layers.)
+// Parameters that others are made of (weight_norm, spectral_norm), first values
+// for all of them, and those that two uses of a block share. (Results and
+// gradients are in testdata/layers.)
 #include <cmath>
 #include <string>
 #include <vector>
@@ -231,6 +232,104 @@ TEST(GlobalInitializer, GoesBeforeTheLayersOwnOnly) {
   Session other(&ReferenceRegistry(), 3);
   Start(*one, &other);
   EXPECT_EQ(ValuesOf(&other, "l.bias"), std::vector<float>(2, 0));
+}
+
+// Layers with names and without, parameters and running statistics.
+const char kTower[] = R"(
+  block { name: "tower"
+    layer { name: "fc" linear { out_features: 3 } }
+    layer { batch_norm1d {} }
+    layer { relu {} }
+    layer { linear { out_features: 3 } } }
+  block { name: "other" layer { name: "fc" linear { out_features: 3 } } }
+)";
+
+std::string PaddleNamesOf(const BuiltModel& built) {
+  std::vector<std::string> names;
+  for (const auto& [name, paddle] : built.paddle_names)
+    names.push_back(absl::StrCat(name, "=", paddle));
+  return absl::StrJoin(names, " ");
+}
+
+TEST(Parameters, TwoUsesOfABlockShareThem) {
+  const std::string left = R"(
+    layer { name: "left" input: "x" block { use: "tower" } })";
+  const auto one = Build("[-1, 3]", kTower + left);
+  ASSERT_TRUE(one.ok()) << one.status();
+  const auto two = Build("[-1, 3]", kTower + left + R"(
+    layer { name: "right" input: "x" block { use: "tower" weights_of: "left" } }
+    layer { input: "left" block { use: "tower" weights_of: "right" } }
+    layer { name: "rows" input: "left"
+            block { use: "tower" weights_of: "left" repeat: 2 } }
+    layer { name: "own" input: "x" linear { out_features: 1 } }
+    output: ["left", "right", "own"])");
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_EQ(NamesOf(*two), NamesOf(*one) + " own.weight own.bias");
+  EXPECT_EQ(PaddleNamesOf(*two), PaddleNamesOf(*one) +
+                                     " own.weight=linear_2.w_0 "
+                                     "own.bias=linear_2.b_0");
+  EXPECT_EQ(two->layers[4].name, "right/fc");
+  EXPECT_EQ(absl::StrJoin(two->layers[4].parameters, " "),
+            "left.fc.weight left.fc.bias");
+  Session session(&ReferenceRegistry());
+  Start(*two, &session);
+  const NamedArrays feeds = {
+      {"x", MakeArray({2, 3}, std::vector<float>{1, -2, 3, 0.5f, 4, -1})}};
+  const auto results =
+      session.Run(two->test, feeds, {two->outputs[0], two->outputs[1]});
+  ASSERT_TRUE(results.ok()) << results.status();
+  const Array& a = results->at(two->outputs[0]);
+  const Array& b = results->at(two->outputs[1]);
+  for (int64_t i = 0; i < 6; ++i)
+    EXPECT_EQ(a.data<float>()[i], b.data<float>()[i]) << i;
+}
+
+TEST(Parameters, BlocksInsideOfSharedOnesShareTheirs) {
+  const std::string outer = std::string(kTower) + R"(
+    block { name: "outer"
+      layer { name: "inner" block { use: "tower" } }
+      layer { name: "again" block { use: "tower" weights_of: "inner" } } }
+    layer { name: "a" input: "x" block { use: "outer" repeat: 2 } })";
+  const auto one = Build("[-1, 3]", outer);
+  ASSERT_TRUE(one.ok()) << one.status();
+  const auto two = Build("[-1, 3]", outer + R"(
+    layer { name: "b" input: "x"
+            block { use: "outer" weights_of: "a" repeat: 2 } })");
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_EQ(NamesOf(*two), NamesOf(*one));
+  EXPECT_EQ(PaddleNamesOf(*two), PaddleNamesOf(*one));
+  EXPECT_EQ(absl::StrJoin(two->layers.back().parameters, " "),
+            absl::StrJoin(one->layers.back().parameters, " "));
+}
+
+TEST(Parameters, ExplainsWeightsThatAreNotLent) {
+  const auto error = [](const std::string& use) {
+    return ErrorOf(std::string(kTower) + R"(
+    layer { name: "left" input: "x" block { use: "tower" } }
+    layer { name: "right" input: "x" block { )" +
+                   use + " } }");
+  };
+  EXPECT_EQ(error("use: \"tower\" weights_of: \"lefft\""),
+            "job.pbtxt:10:5: layer 'right' is to have the weights of 'lefft'; "
+            "no layer of this name uses a block before it");
+  EXPECT_EQ(error("use: \"other\" weights_of: \"left\""),
+            "job.pbtxt:10:5: layer 'right' uses block 'other'; 'left', whose "
+            "weights it is to have, uses 'tower'");
+  EXPECT_EQ(ErrorOf(std::string(kTower) + R"(
+    layer { name: "left" input: "x" block { use: "tower" repeat: 2 } }
+    layer { name: "right" input: "x"
+            block { use: "tower" repeat: 3 weights_of: "left" } })"),
+            "job.pbtxt:10:5: layer 'right' repeats its block 3 times; 'left', "
+            "whose weights it is to have, does so 2 times");
+  EXPECT_EQ(ErrorOf(R"(
+    block { name: "b" argument { name: "n" sets: "more.linear.out_features"
+                           zero_leaves_out: "more" }
+      layer { name: "fc" linear { out_features: 3 } }
+      layer { name: "more" linear { out_features: 3 } } }
+    layer { name: "left" input: "x" block { use: "b" set: "n=0" } }
+    layer { name: "right" input: "x" block { use: "b" weights_of: "left" } })"),
+            "job.pbtxt:7:5: the block that lends its weights has no "
+            "'left.more.weight'; both uses need the same arguments");
 }
 
 }  // namespace

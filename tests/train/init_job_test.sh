@@ -144,6 +144,27 @@ diff <(tensors torch/checkpoints/step-1/model.pdparams | grep body) <(tensors sl
 diff <(tensors torch/checkpoints/step-1/model.pdparams | grep mix) <(tensors slow/checkpoints/step-3/model.pdparams | grep mix) >/dev/null &&
   fail "what learns has not changed"
 
+# NaN in a file would be in every answer; infinities may be meant.
+# numbers NAME BYTES: body.weight, [784, 4], of one number.
+numbers() {
+  local head='{"body.weight":{"dtype":"F32","shape":[784,4],"data_offsets":[0,12544]}}'
+  {
+    printf "\\x$(printf %02x ${#head})\\0\\0\\0\\0\\0\\0\\0%s" "$head"
+    printf "$2%.0s" $(seq 3136)
+  } >"jobs/$1.safetensors"
+}
+numbers nan '\xff\xff\xff\xff'
+numbers inf '\x00\x00\x80\x7f'
+job with_nan 'init { from: "nan.safetensors" missing: ignore }'
+says 2 "jobs/with_nan.pbtxt:[0-9]*:[0-9]*: 'jobs/nan.safetensors' holds NaN, .*: 'body.weight' (3136 of 3136 values); skip: 'body.weight' keeps" \
+  pd-train -c jobs/with_nan.pbtxt --out with_nan
+[ ! -e with_nan/checkpoints ] || fail "a run begins with NaN"
+job with_inf 'init { from: "inf.safetensors" missing: ignore }'
+says 3 "'jobs/inf.safetensors' holds infinities: 'body.weight' (3136 of 3136 values)" \
+  pd-train -c jobs/with_inf.pbtxt --out with_inf
+says 3 "'body.weight' (3136 of 3136 values); --init-skip 'body.weight' keeps" \
+  pd-train -c jobs/each.pbtxt -o 'init=' --init-from jobs/nan.safetensors --out nothing
+
 # A run keeps its sources: others are another job.
 says 2 "was trained by another job: 'init" \
   pd-train -c jobs/frozen.pbtxt --out frozen --resume --steps 4 -o 'init[0].missing=ignore' -o optimizer.sgd.learning_rate=0.5

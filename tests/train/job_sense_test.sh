@@ -140,6 +140,17 @@ done
 expect 2 "none of auto, cpu" pd-convert --inspect run --device tpu
 expect 0 "^device: " pd-eval -m run
 
+# The answers of a metric are a field, or what a layer makes of inputs.
+awk 'BEGIN { print "a,b,y,s"; for (i = 0; i < 30; ++i) printf "%g,%g,%d,%g\n", i / 8, i % 7, i % 3, i / 8 + i % 7 }' >sums.csv
+sed -e 's/rows.csv/sums.csv/; s/field { name: "x"/field { name: "s" column: "s" } &/' \
+  -e 's/^metric.*/metric { name: "by_field" input: "head_sum" label: "s" mse {} } metric { name: "by_layer" input: "head_sum" label: "sum" mse {} }/' \
+  -e 's/^  layer { name: "head".*/&\n  layer { name: "head_sum" sum { axis: 1 keepdim: true } }\n  layer { name: "sum" input: "x" sum { axis: 1 keepdim: true } }\n  output: "head"/' job.pbtxt >sums.pbtxt
+expect 0 "" pd-train -q -c sums.pbtxt --out sums
+pd-eval -q -m sums --format json >out.txt
+jq -e '(.by_field - .by_layer | fabs) < 1e-5 and .by_field > 0' out.txt >/dev/null || fail "a layer as label: $(cat out.txt)"
+expect 2 "sums.pbtxt:[0-9]+:[0-9]+: metric 'by_layer': the data set has no field 'some', which holds the labels, nor the network such a layer" \
+  pd-train -q -c sums.pbtxt --out no -o 'metric[1].label=some'
+
 # Records that --steps leaves in the middle of an epoch.
 { cat rows.csv; echo "1,2,x"; } >bad.csv
 sed 's/rows.csv/bad.csv/; s/batch_size: 20/& on_error: skip/' job.pbtxt >skip.pbtxt

@@ -143,24 +143,8 @@ void ConvertMaskedSelect(OnnxOp* op) {
 // [a, b, ...] with the extent `input_dim_idx` of the input at `output_dim_idx`.
 void ConvertFillBatchLike(OnnxOp* op) {
   const DType dtype = op->OutVar("Out").dtype;
-  const auto shape = op->Ints("shape");
-  const int64_t from = op->Int("input_dim_idx");
-  const auto to = static_cast<size_t>(op->Int("output_dim_idx"));
-  if (to >= shape.size()) {
-    op->Fail(InvalidArgument("attr 'output_dim_idx' is %d for shape %s", to,
-                             ToString(shape)));
-    return;
-  }
-  OnnxValues parts;
-  const auto place = shape.begin() + static_cast<ptrdiff_t>(to);
-  if (to > 0) parts.push_back(op->ConstInts({shape.begin(), place}));
-  parts.push_back(
-      op->Slice(op->Emit("Shape", {op->In("Input")}), {0}, {from}, {from + 1}));
-  if (to + 1 < shape.size())
-    parts.push_back(op->ConstInts({place + 1, shape.end()}));
   op->Give("Out", "Expand",
-           {op->Const(FillValue(op), dtype),
-            op->Emit("Concat", parts, {{"axis", int64_t{0}}})});
+           {op->Const(FillValue(op), dtype), op->BatchLikeShape()});
 }
 
 void ConvertWhere(OnnxOp* op) {

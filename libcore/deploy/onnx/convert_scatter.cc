@@ -25,8 +25,7 @@ std::string ExpandAs(OnnxOp* op, const std::string& value,
   return op->Emit("Expand", {value, op->Emit("Shape", {like})});
 }
 
-void GiveScatterNd(OnnxOp* op, const std::string& data,
-                   const std::string& index, const std::string& updates,
+void GiveScatterNd(OnnxOp* op, const char* slot, const OnnxValues& inputs,
                    bool add) {
   OnnxAttrs attrs;
   if (add) {
@@ -34,7 +33,7 @@ void GiveScatterNd(OnnxOp* op, const std::string& data,
       op->Fail(Unimplemented("ONNX adds in ScatterND since opset 16"));
     attrs.emplace_back("reduction", std::string("add"));
   }
-  op->Give("Out", "ScatterND", {data, index, updates}, attrs);
+  op->Give(slot, "ScatterND", inputs, attrs);
 }
 
 // Rows of Updates replace rows of X; without overwrite these are 0 first and
@@ -49,12 +48,12 @@ void ConvertScatter(OnnxOp* op) {
     data = op->Emit(
         "ScatterND",
         {data, rows, ExpandAs(op, op->Const(0, op->TypeOf("X")), updates)});
-  GiveScatterNd(op, data, rows, updates, !overwrite);
+  GiveScatterNd(op, "Out", {data, rows, updates}, !overwrite);
 }
 
 void ConvertScatterNdAdd(OnnxOp* op) {
   const std::string index = op->Cast(op->In("Index"), DType::kInt64);
-  GiveScatterNd(op, op->In("X"), index, op->In("Updates"), true);
+  GiveScatterNd(op, "Out", {op->In("X"), index, op->In("Updates")}, true);
 }
 
 void ConvertPutAlongAxis(OnnxOp* op) {
@@ -265,11 +264,70 @@ void ConvertSetValue(OnnxOp* op) {
   op->Alias("Out", y);
 }
 
+// The numbers of one index for each axis of x that it names: integers as they
+// are, of a mask those of the places where it holds.
+OnnxValues IndicesOf(OnnxOp* op, const std::string& variable,
+                     const std::string& value) {
+  const VarDesc* var = op->model().program.global().FindVar(variable);
+  if (var == nullptr || var->dtype != DType::kBool)
+    return {op->Cast(value, DType::kInt64)};
+  const std::string places = op->Emit("NonZero", {value});
+  OnnxValues axes;
+  for (int64_t i = 0; i < static_cast<int64_t>(var->shape.size()); ++i)
+    axes.push_back(op->Squeeze(op->Slice(places, {0}, {i}, {i + 1}), {0}));
+  return axes;
+}
+
+// Slices of x that the indices name together become the value, or get it added.
+void ConvertIndexPut(OnnxOp* op) {
+  const std::string x = op->In("x");
+  const OnnxValues given = op->Ins("indices");
+  const auto& variables = op->desc().Input("indices");
+  OnnxValues indices;
+  int64_t common = 1;  // the rank that they have together
+  for (size_t i = 0; i < given.size(); ++i) {
+    const VarDesc* var = op->model().program.global().FindVar(variables[i]);
+    if (var != nullptr && var->dtype != DType::kBool)
+      common = std::max(common, static_cast<int64_t>(var->shape.size()));
+    for (std::string& one : IndicesOf(op, variables[i], given[i]))
+      indices.push_back(std::move(one));
+  }
+  const auto named = static_cast<int64_t>(indices.size());
+  if (named == 0 || named > op->Rank("x")) {
+    op->Fail(InvalidArgument("%d indices of a tensor of rank %d", named,
+                             op->Rank("x")));
+    return;
+  }
+  // A sum of zeros has the shape to which all of them broadcast.
+  std::string zeros;
+  for (const std::string& index : indices) {
+    const std::string none = op->Emit("Mul", {index, op->ConstInts({0})});
+    zeros = zeros.empty() ? none : op->Emit("Add", {zeros, none});
+  }
+  for (std::string& index : indices)
+    index = op->Unsqueeze(op->Emit("Add", {index, zeros}), {common});
+  const std::string shape = op->Emit(
+      "Concat",
+      {op->Emit("Shape", {zeros}),
+       op->Slice(op->Emit("Shape", {x}), {0}, {named}, {op->Rank("x")})},
+      {{"axis", int64_t{0}}});
+  std::string value = op->In("value");
+  Ints surplus;
+  for (int64_t i = common + op->Rank("x") - named; i < op->Rank("value"); ++i)
+    surplus.push_back(static_cast<int64_t>(surplus.size()));
+  if (!surplus.empty()) value = op->Squeeze(value, surplus);
+  GiveScatterNd(op, "out",
+                {x, op->Emit("Concat", indices, {{"axis", int64_t{-1}}}),
+                 op->Emit("Expand", {value, shape})},
+                op->Bool("accumulate"));
+}
+
 }  // namespace
 
 OnnxConverters ScatterConverters() {
   return {
       {"assign_value", ConvertAssignValue},
+      {"index_put", ConvertIndexPut},
       {"index_sample", ConvertIndexSample},
       {"put_along_axis", ConvertPutAlongAxis},
       {"scatter", ConvertScatter},

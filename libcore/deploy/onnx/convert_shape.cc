@@ -307,6 +307,17 @@ void ConvertMeshgrid(OnnxOp* op) {
   }
 }
 
+// ONNX's Expand broadcasts both ways.
+void ConvertBroadcastTensors(OnnxOp* op) {
+  const OnnxValues x = op->Ins("X"), out = op->NewOuts("Out");
+  std::string widest = x.empty() ? std::string() : x[0];
+  for (size_t i = 1; i < x.size(); ++i)
+    widest = op->Emit("Expand", {widest, op->Emit("Shape", {x[i]})});
+  const std::string shape = op->Emit("Shape", {widest});
+  for (size_t i = 0; i < x.size() && i < out.size(); ++i)
+    op->EmitTo({out[i]}, "Expand", {x[i], shape});
+}
+
 void ConvertExpand(OnnxOp* op) {
   std::string shape;
   if (op->Has("expand_shapes_tensor")) {
@@ -380,6 +391,7 @@ void ConvertPad(OnnxOp* op) {
 
 OnnxConverters ShapeConverters() {
   return {
+      {"broadcast_tensors", ConvertBroadcastTensors},
       {"assign", ConvertAssign},
       {"share_data", ConvertAssign},
       {"concat", ConvertConcat},

@@ -39,6 +39,7 @@ OnnxConverters MatmulConverters();
 OnnxConverters NormConverters();
 OnnxConverters PoolConverters();
 OnnxConverters QuantizeConverters();
+OnnxConverters RandomConverters();
 OnnxConverters RecurrentConverters();
 OnnxConverters ReduceConverters();
 OnnxConverters ResizeConverters();

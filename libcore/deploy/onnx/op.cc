@@ -277,6 +277,24 @@ std::string OnnxOp::RequestedShape(absl::string_view slot) {
   return Has(slot) ? IntVector(slot) : ConstInts(Ints("shape"));
 }
 
+std::string OnnxOp::BatchLikeShape() {
+  const auto shape = Ints("shape");
+  const int64_t from = Int("input_dim_idx");
+  const auto to = static_cast<size_t>(Int("output_dim_idx"));
+  if (to >= shape.size()) {
+    Fail(InvalidArgument("attr 'output_dim_idx' is %d for shape %s", to,
+                         ToString(shape)));
+    return "";
+  }
+  OnnxValues parts;
+  const auto place = shape.begin() + static_cast<ptrdiff_t>(to);
+  if (to > 0) parts.push_back(ConstInts({shape.begin(), place}));
+  parts.push_back(Slice(Emit("Shape", {In("Input")}), {0}, {from}, {from + 1}));
+  if (to + 1 < shape.size())
+    parts.push_back(ConstInts({place + 1, shape.end()}));
+  return Emit("Concat", parts, {{"axis", int64_t{0}}});
+}
+
 std::string OnnxOp::IntVector(absl::string_view slot) {
   OnnxValues parts;
   for (const std::string& value : Ins(slot))

@@ -99,6 +99,10 @@ class OnnxOp {
   /// else those of `slot`, else attr "shape".
   std::string RequestedShape(absl::string_view slot);
 
+  /// The shape of an op of the kind batch_size_like, as an int64 vector: attr
+  /// "shape" with one extent of Input's.
+  std::string BatchLikeShape();
+
   // Nodes that differ between opsets; `dtype` is the element type of `x`.
 
   std::string Reshape(const std::string& x, const std::vector<int64_t>& shape);

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
+#include "libcore/nn/layers/filled_caches.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/sublayers.h"
 #include "libcore/nn/op_chain.h"
@@ -102,6 +103,37 @@ absl::Status CheckCache(const AttentionSpec& spec, const KeysValues& cache,
   return absl::OkStatus();
 }
 
+// `now`, [N, heads, 1, size], in a cache that has a place for it: the whole.
+absl::StatusOr<std::string> Write(const std::string& cache,
+                                  const std::string& now, LayerContext* c) {
+  OpChain ops(c->main());
+  return ops.Give(c->filled()->Write(cache, now, &ops));
+}
+
+// Whether a cache takes keys where it is; else what is filled of it grows.
+bool HasPlaces(const LayerInput& cache, const std::string& now,
+               LayerContext* c) {
+  return c->filled()->CountOf(cache.variable) != nullptr &&
+         c->filled()->InRun(*c->main()) && c->ShapeOf(now)[2] == 1;
+}
+
+absl::StatusOr<std::string> FilledPart(const std::string& variable,
+                                       LayerContext* c) {
+  OpChain ops(c->main());
+  return ops.Give(c->filled()->Filled(variable, &ops));
+}
+
+// The cache with `now` behind it.
+absl::StatusOr<std::string> WithKeys(const LayerInput& cache,
+                                     const std::string& now, LayerContext* c) {
+  if (HasPlaces(cache, now, c)) return Write(cache.variable, now, c);
+  std::string before = cache.variable;
+  if (c->filled()->CountOf(before) != nullptr) {
+    PD_ASSIGN_OR_RETURN(before, FilledPart(before, c));
+  }
+  return Concat(before, now, 2, c);
+}
+
 // Keys and values, those of the cache in front.
 absl::Status MakeKeysValues(const AttentionSpec& spec,
                             const AttentionReads& reads, LayerContext* c,
@@ -120,11 +152,45 @@ absl::Status MakeKeysValues(const AttentionSpec& spec,
                       Projection("v_proj", spec, spec.vdim, reads.value, c));
   PD_ASSIGN_OR_RETURN(made->k, SplitHeads(spec, k, c));
   PD_ASSIGN_OR_RETURN(made->v, SplitHeads(spec, v, c));
-  if (!reads.cache.given()) return absl::OkStatus();
+  if (!reads.cache.given()) {
+    if (reads.key != reads.query || reads.value != reads.query)
+      return absl::OkStatus();
+    c->filled()->MarkGrowing(made->k);
+    c->filled()->MarkGrowing(made->v);
+    return absl::OkStatus();
+  }
   PD_RETURN_IF_ERROR(CheckCache(spec, reads.cache, *c));
-  PD_ASSIGN_OR_RETURN(made->k, Concat(reads.cache.k.variable, made->k, 2, c));
-  PD_ASSIGN_OR_RETURN(made->v, Concat(reads.cache.v.variable, made->v, 2, c));
+  PD_ASSIGN_OR_RETURN(made->k, WithKeys(reads.cache.k, made->k, c));
+  PD_ASSIGN_OR_RETURN(made->v, WithKeys(reads.cache.v, made->v, c));
   return absl::OkStatus();
+}
+
+// What the query looks at, and the mask that goes with it.
+struct LookedAt {
+  std::string keys, values, mask;
+};
+
+// Of keys in a cache with free places all of it, with these masked, unless a
+// mask is about the filled ones.
+absl::StatusOr<LookedAt> WhatIsLookedAt(const AttentionReads& reads,
+                                        const AttentionResult& made,
+                                        LayerContext* c) {
+  LookedAt at{made.k, made.v, reads.mask};
+  const FilledCaches& filled = *c->filled();
+  const bool places =
+      filled.CountOf(made.k) != nullptr && filled.CountOf(made.v) != nullptr;
+  const bool own_mask = at.mask.empty() || filled.IsMask(at.mask);
+  if (places && own_mask) {
+    OpChain ops(c->main());
+    PD_ASSIGN_OR_RETURN(at.mask,
+                        ops.Give(c->filled()->Mask(made.k, false, &ops)));
+    return at;
+  }
+  for (std::string* one : {&at.keys, &at.values, &at.mask})
+    if (filled.CountOf(*one) != nullptr || filled.IsMask(*one)) {
+      PD_ASSIGN_OR_RETURN(*one, FilledPart(*one, c));
+    }
+  return at;
 }
 
 absl::StatusOr<std::string> BuildMultiHeadAttention(LayerContext* c) {
@@ -224,8 +290,16 @@ absl::StatusOr<std::string> BuildSquareSubsequentMask(LayerContext* c) {
   }
   if (c->ShapeOf(cache->variable).size() != 4)
     return c->Misfit("cached keys [N, heads, keys, size]", *cache);
+  LayerInput filled = *cache;
+  if (c->filled()->CountOf(filled.variable) != nullptr) {
+    // One token sees all keys before it, and itself.
+    OpChain ops(c->main());
+    if (length == 1 && c->filled()->InRun(*c->main()))
+      return ops.Give(c->filled()->Mask(filled.variable, true, &ops));
+    PD_ASSIGN_OR_RETURN(filled.variable, FilledPart(filled.variable, c));
+  }
   PD_ASSIGN_OR_RETURN(const std::string before,
-                      ExtentTensor(cache->variable, 2, c));
+                      ExtentTensor(filled.variable, 2, c));
   PD_ASSIGN_OR_RETURN(const std::string now, ExtentTensor(c->input(), 1, c));
   PD_ASSIGN_OR_RETURN(const std::string keys,
                       c->Binary("elementwise_add", before, now));
@@ -261,9 +335,13 @@ absl::StatusOr<std::string> BuildPositions(LayerContext* c) {
       {{"value", 1.0f}, {"dtype", static_cast<int32_t>(DType::kInt64)}});
   std::string places =
       ops.Scale(ops.Unary("cumsum", ones, {{"axis", int32_t{1}}}), 1, -1);
-  if (cache != nullptr)
-    places = ops.Add(places,
-                     ops.Cast(ops.Extent(cache->variable, 2), DType::kInt64));
+  if (cache != nullptr) {
+    const std::string* count = c->filled()->CountOf(cache->variable);
+    places = ops.Add(
+        places, count != nullptr
+                    ? *count
+                    : ops.Cast(ops.Extent(cache->variable, 2), DType::kInt64));
+  }
   auto made = ops.Give(places);
   return made.ok() ? made : Annotate(made.status(), c->Described());
 }
@@ -401,16 +479,17 @@ absl::StatusOr<AttentionResult> Attend(const AttentionSpec& spec,
   const double size = static_cast<double>(spec.embed_dim / spec.num_heads);
   PD_ASSIGN_OR_RETURN(const std::string scaled,
                       Scale(q, 1 / std::sqrt(size), 0, c));
-  PD_ASSIGN_OR_RETURN(std::string product, Product(scaled, made.k, true, c));
-  if (!reads.mask.empty()) {
+  PD_ASSIGN_OR_RETURN(const LookedAt at, WhatIsLookedAt(reads, made, c));
+  PD_ASSIGN_OR_RETURN(std::string product, Product(scaled, at.keys, true, c));
+  if (!at.mask.empty()) {
     PD_ASSIGN_OR_RETURN(product,
-                        c->Binary("elementwise_add", product, reads.mask));
+                        c->Binary("elementwise_add", product, at.mask));
   }
   PD_ASSIGN_OR_RETURN(const std::string weights,
                       c->Unary("softmax", product, {{"axis", int32_t{-1}}}));
   PD_ASSIGN_OR_RETURN(made.weights, DropOut(spec.dropout, weights, c));
   PD_ASSIGN_OR_RETURN(const std::string heads,
-                      Product(made.weights, made.v, false, c));
+                      Product(made.weights, at.values, false, c));
   PD_ASSIGN_OR_RETURN(const std::string together,
                       WithXShape("transpose2", heads, "axis", {0, 2, 1, 3}, c));
   PD_ASSIGN_OR_RETURN(

@@ -3,7 +3,8 @@
 // each, and a loop has the decoder read what was chosen, as long as a sequence
 // is open. The ids lie in a tensor that has its length from the beginning. With
 // beam search the rows of all tensors are the sequences that are followed,
-// those of a record beside each other.
+// those of a record beside each other. Keys and values that attention keeps lie
+// in tensors of their final length, too (filled_caches.h).
 #include <algorithm>
 #include <climits>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job_layer.pb.h"
+#include "libcore/nn/layers/filled_caches.h"
 #include "libcore/nn/layers/layer_table.h"
 #include "libcore/nn/layers/loop.h"
 #include "libcore/nn/op_chain.h"
@@ -62,6 +64,7 @@ class Generator {
     PD_ASSIGN_OR_RETURN(Decoded made, Decode(first_ids_, inits_));
     cached_ = p_.use_cache() && !made.states.empty();
     PD_RETURN_IF_ERROR(CheckStates(made.states));
+    grows_ = GrowingStates::Find(made.states, *c_);
     Sequences s = start_;
     PD_RETURN_IF_ERROR(Choose(made.logits, &s, &made.states));
     if (p_.max_length() > 1 || !prompt_lengths_.empty())
@@ -278,7 +281,7 @@ class Generator {
   absl::Status CheckStates(const std::vector<LayerInput>& states) const {
     if (!cached_) return absl::OkStatus();
     const int64_t rows = c_->ShapeOf(start_.ids)[0];
-    for (const std::string& name : Flat(states)) {
+    for (const std::string& name : VariablesOf(states)) {
       const Shape& shape = c_->ShapeOf(name);
       if (searches() && (shape.empty() || shape[0] != rows))
         return InvalidArgument(
@@ -290,29 +293,11 @@ class Generator {
     return absl::OkStatus();
   }
 
-  static Names Flat(const std::vector<LayerInput>& states) {
-    Names flat;
-    for (const LayerInput& state : states) {
-      if (state.group.empty()) flat.push_back(state.variable);
-      flat.insert(flat.end(), state.group.begin(), state.group.end());
-    }
-    return flat;
-  }
-
-  // The same states in other variables.
-  static std::vector<LayerInput> Refilled(std::vector<LayerInput> states,
-                                          const Names& names) {
-    size_t next = 0;
-    for (LayerInput& state : states) {
-      if (state.group.empty()) state.variable = names[next++];
-      for (std::string& one : state.group) one = names[next++];
-    }
-    return states;
-  }
-
   // The loop behind the first ids.
   absl::Status GoOn(std::vector<LayerInput> states, Sequences* s) {
     if (!cached_) states.clear();
+    GrowingStates growing(c_, grows_);
+    PD_ASSIGN_OR_RETURN(Names counts, growing.MakeRoom(end_, &states));
     PD_RETURN_IF_ERROR(Check());
     Loop loop(c_);
     const std::string condition = Open(*s);
@@ -321,29 +306,40 @@ class Generator {
       PD_ASSIGN_OR_RETURN(*one, loop.Add(*one, "what was written"));
     }
     Names carried;
-    for (const std::string& name : Flat(states)) {
+    for (const std::string& name : VariablesOf(states)) {
       PD_ASSIGN_OR_RETURN(
           std::string one,
           loop.Add(name, absl::StrCat("state ", carried.size() + 1,
                                       " of the decoder")));
       carried.push_back(std::move(one));
     }
-    states = Refilled(std::move(states), carried);
-    return loop.Build(condition, [&]() -> absl::StatusOr<Loop::Run> {
-      Sequences next = *s;
-      const std::string ids =
-          cached_ ? next.last : Slice(next.ids, 0, next.place);
-      PD_ASSIGN_OR_RETURN(Decoded made, Decode(ids, cached_ ? states : inits_));
-      if (!cached_) made.states.clear();
-      PD_RETURN_IF_ERROR(Choose(made.logits, &next, &made.states));
-      Loop::Run run;
-      run.condition = Open(next);
-      for (std::string* one : next.all()) run.values.push_back(*one);
-      for (std::string& one : Flat(made.states))
-        run.values.push_back(std::move(one));
-      PD_RETURN_IF_ERROR(Check());
-      return run;
-    });
+    states = WithVariables(std::move(states), carried);
+    for (std::string& count : counts) {
+      PD_ASSIGN_OR_RETURN(count, loop.Add(count, "how many keys there are"));
+    }
+    const absl::Status status =
+        loop.Build(condition, [&]() -> absl::StatusOr<Loop::Run> {
+          growing.BeginRun(states, counts, places_);
+          Sequences next = *s;
+          const std::string ids =
+              cached_ ? next.last : Slice(next.ids, 0, next.place);
+          PD_ASSIGN_OR_RETURN(Decoded made,
+                              Decode(ids, cached_ ? states : inits_));
+          if (!cached_) made.states.clear();
+          PD_ASSIGN_OR_RETURN(const Names filled,
+                              growing.CountsOf(made.states));
+          PD_RETURN_IF_ERROR(Choose(made.logits, &next, &made.states));
+          Loop::Run run;
+          run.condition = Open(next);
+          for (std::string* one : next.all()) run.values.push_back(*one);
+          for (std::string& one : VariablesOf(made.states))
+            run.values.push_back(std::move(one));
+          run.values.insert(run.values.end(), filled.begin(), filled.end());
+          PD_RETURN_IF_ERROR(Check());
+          return run;
+        });
+    c_->filled()->BeginRun(kNoBlock);
+    return status;
   }
 
   // Whether there is a place left and a sequence that has not ended.
@@ -490,9 +486,9 @@ class Generator {
     };
     for (std::string* one : {&s->ids, &s->finished, &s->lengths})
       *one = follow(*one);
-    Names moved = Flat(*states);
+    Names moved = VariablesOf(*states);
     for (std::string& one : moved) one = follow(one);
-    *states = Refilled(std::move(*states), moved);
+    *states = WithVariables(std::move(*states), moved);
     s->scores = ops_.Reshape(scores, {-1, 1});
     return ops_.Reshape(next, {-1, 1});
   }
@@ -539,7 +535,8 @@ class Generator {
   OpChain ops_;
   const int32_t beams_;
   int64_t words_ = 0;
-  bool cached_ = false;  // the decoder reads the last id and its states
+  bool cached_ = false;      // the decoder reads the last id and its states
+  std::vector<bool> grows_;  // by state: keys and values, one for each id
   std::vector<LayerInput> inits_, kwargs_;  // [rows, ...]
   std::string first_ids_;                   // the beginnings
   std::string places_;                      // int64 [rows, places]: 0, 1, ...

@@ -20,6 +20,7 @@ LayerContext::LayerContext(const job::Layer& layer, LayerName name,
                            PartFn part, PlaceFn place)
     : layer_(layer),
       name_(std::move(name.full)),
+      owner_(std::move(name.owner)),
       kind_(layer.has_op() ? layer.op().type() : KindOf(layer)),
       reads_(std::move(reads)),
       parts_(parts),
@@ -33,6 +34,7 @@ LayerContext::LayerContext(const std::string& loss_kind, LayerName name,
                            const ModelParts& parts)
     : layer_(job::Layer::default_instance()),
       name_(std::move(name.full)),
+      owner_(name_),
       kind_(loss_kind),
       parts_(parts) {
   scope_.structured = std::move(name.structured);
@@ -130,19 +132,19 @@ std::string LayerContext::NewName(const char* member, const char* suffix,
     return *member == '\0' ? scope_.structured
                            : absl::StrCat(scope_.structured, ".", member);
   if (scope_.prefix.empty())
-    scope_.prefix = parts_.generated->Prefix(name_, scope_.kind, parts_.main);
+    scope_.prefix = parts_.generated->Prefix(owner_, scope_.kind, parts_.main);
   return absl::StrCat(scope_.prefix, ".", suffix, "_", (*number)++);
 }
 
 std::string LayerContext::PaddleName(bool bias) {
   if (scope_.paddle_prefix.empty())
-    scope_.paddle_prefix = parts_.generated->PaddlePrefix(name_, scope_.kind);
+    scope_.paddle_prefix = parts_.generated->PaddlePrefix(owner_, scope_.kind);
   int& number = bias ? scope_.paddle_biases : scope_.paddle_weights;
   return absl::StrCat(scope_.paddle_prefix, bias ? ".b_" : ".w_", number++);
 }
 
 std::string LayerContext::CountInPaddle(const char* kind) {
-  return parts_.generated->PaddlePrefix(name_, kind);
+  return parts_.generated->PaddlePrefix(owner_, kind);
 }
 
 VarDesc* LayerContext::FindParameter(const std::string& name) {
@@ -266,7 +268,7 @@ std::string LayerContext::Inner(const std::string& variable) {
   if (!scope_.structured.empty())
     return absl::StrCat(scope_.structured, ".", variable);
   if (scope_.prefix.empty())
-    scope_.prefix = parts_.generated->Prefix(name_, scope_.kind, parts_.main);
+    scope_.prefix = parts_.generated->Prefix(owner_, scope_.kind, parts_.main);
   return absl::StrCat(scope_.prefix, ".", variable);
 }
 

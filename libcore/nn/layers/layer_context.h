@@ -25,6 +25,8 @@ class Layer;       // libcore/nn/job_layer.pb.h
 class SavedModel;  // libcore/nn/job_saved_model.pb.h
 }  // namespace job
 
+class FilledCaches;  // libcore/nn/layers/filled_caches.h
+
 /// An input of a layer: a variable, and its maker ("layer 'conv1'").
 struct LayerInput {
   std::string variable;  ///< "" of a group, and of an input that is left out
@@ -74,6 +76,9 @@ struct LayerName {
   /// "stage2.0.conv1": what PaddlePaddle's state_dict puts before ".weight" of
   /// a layer with this attribute's name; "" where the job gives no name.
   std::string structured;
+  /// The layer whose parameters it has: `full`, but in a use of a block that
+  /// takes the parameters of another.
+  std::string owner;
 };
 
 /// The programs and tables that all layers of one model are built into.
@@ -89,6 +94,7 @@ struct ModelParts {
   const SavedNetworks* networks = nullptr;  ///< that layers go on from
   /// Layers take the parameters that there are under their names already.
   bool share = false;
+  FilledCaches* filled = nullptr;
 };
 
 /// How the parameters that are made next are called.
@@ -145,6 +151,8 @@ class LayerContext {
   const std::vector<LayerInput>& AllNamed(const char* field) const;
   BlockBuilder* main() { return parts_.main; }
   const BlockBuilder* main() const { return parts_.main; }
+  /// The keys and values that `generate` goes on with.
+  FilledCaches* filled() const { return parts_.filled; }
   /// Whether the form for evaluation is built. A layer that asks differs in the
   /// two forms.
   bool Evaluates() {
@@ -275,7 +283,7 @@ class LayerContext {
   VarDesc* FindParameter(const std::string& name);
 
   const job::Layer& layer_;
-  std::string name_, kind_;
+  std::string name_, owner_, kind_;
   LayerReads reads_;
   ModelParts parts_;
   PartFn part_;

@@ -186,14 +186,21 @@ absl::StatusOr<Step> BindPut(BindContext* context) {
       const AlongAxisPlaces places,
       AlongAxisPlaces::Of(*context, input->shape(), value->shape()));
   const size_t n = static_cast<size_t>(input->size());
-  Tensor* counts = context->Scratch(n * sizeof(int64_t));
+  // What is assigned does not hang on what is there.
+  const bool assigns = put == Put::kAssign;
+  Tensor* counts = assigns ? nullptr : context->Scratch(n * sizeof(int64_t));
   return DispatchPut(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
     using T = typename decltype(tag)::type;
     return Step([=](const RunContext&) {
       PD_RETURN_IF_ERROR(places.Check());
       const T* from = value->data<T>();
       T* to = result->data<T>();
-      std::copy_n(input->data<T>(), n, to);
+      if (to != input->data<T>()) std::copy_n(input->data<T>(), n, to);
+      if (assigns) {
+        places.ForEach(
+            [&](int64_t, int64_t at, int64_t v) { to[at] = from[v]; });
+        return absl::OkStatus();
+      }
       int64_t* count = counts->data<int64_t>();  // operands so far
       std::fill_n(count, n, self ? 1 : 0);
       places.ForEach([&](int64_t, int64_t at, int64_t v) {
