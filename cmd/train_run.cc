@@ -253,7 +253,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   return Report(options, *outcome, out);
 }
 
-// What a job says of processes against those that there are.
+// Holds the job against the processes that there are.
 absl::Status FitProcesses(const TrainOptions& options, const LoadedJob& job) {
   World* world = options.common.world.get();
   const bool distributed = job.proto().has_distributed();

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -247,11 +248,37 @@ class Launcher {
   Clock::time_point failed_at_;
 };
 
+// The block that paddle.distributed.launch prints first.
+void LogConfiguration(int processes, char* const* argv) {
+  std::vector<std::string> arguments;
+  for (char* const* word = argv + 1; *word != nullptr; ++word)
+    arguments.push_back(absl::StrCat("'", *word, "'"));
+  LogVerbose("----- Configuration Arguments -----");
+  const std::pair<const char*, std::string> lines[] = {
+      {"gpus", "None"},
+      {"heter_worker_num", "None"},
+      {"heter_workers", ""},
+      {"http_port", "None"},
+      {"ips", "127.0.0.1"},
+      {"log_dir", "None"},
+      {"nproc_per_node", absl::StrCat(processes)},
+      {"server_num", "None"},
+      {"servers", ""},
+      {"training_script", argv[0]},
+      {"training_script_args",
+       absl::StrCat("[", absl::StrJoin(arguments, ", "), "]")},
+      {"worker_num", "None"},
+      {"workers", ""}};
+  for (const auto& [name, value] : lines) LogVerbose("%s: %s", name, value);
+  LogVerbose("-----");
+}
+
 }  // namespace
 
 absl::Status LaunchProcesses(int processes, int64_t restarts,
                              char* const* argv) {
   PassSignalsOn();
+  LogConfiguration(processes, argv);
   std::vector<char*> words;
   for (char* const* word = argv; *word != nullptr; ++word)
     words.push_back(*word);

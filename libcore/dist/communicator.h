@@ -22,8 +22,8 @@ namespace pd {
 enum class Reduction { kSum, kProd, kMax, kMin };
 
 /// into[i] = into[i] (op) other[i] for `count` elements; fp16 and bf16 are
-/// computed in float32 and rounded, fp16 towards zero as in PaddlePaddle. Unimplemented for other dtypes than
-/// numbers.
+/// computed in float32 and rounded, fp16 towards zero as in PaddlePaddle.
+/// Unimplemented for other dtypes than numbers.
 absl::Status Reduce(Reduction op, DType dtype, int64_t count, const void* other,
                     void* into);
 

@@ -18,7 +18,7 @@
 
 namespace pd {
 
-/// What a launcher says in the environment: an engine ("mpi" or "gloo") and
+/// A launcher's environment: an engine ("mpi" or "gloo") and
 /// this process's place. PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM,
 /// PADDLE_TRAINER_ENDPOINTS and PADDLE_CURRENT_ENDPOINT of
 /// paddle.distributed.launch, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT,

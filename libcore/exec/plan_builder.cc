@@ -160,8 +160,8 @@ std::vector<bool> PlanBuilder::NeededOps(
     }
     const OpDef* def = registry_.Find(op.type);
     // It is there for what it does: assert, send_v2.
-    needed[i] = writes.empty() ||
-                (def != nullptr && def->Has(Trait::kCommunicates));
+    needed[i] =
+        writes.empty() || (def != nullptr && def->Has(Trait::kCommunicates));
     for (const std::string* name : writes)
       if (wanted.count(*name) > 0 || IsPersistable(*name)) needed[i] = true;
     if (!needed[i]) continue;

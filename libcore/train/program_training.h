@@ -28,7 +28,7 @@ struct ProgramTrainingOptions {
   std::vector<std::string> fetches;  ///< found as losses are
   /// Variable -> [steps, ...]: what is fed, or set where it is persistable.
   NamedArrays batches;
-  int64_t steps = 0;  ///< where there are no batches
+  int64_t steps = 0;       ///< where there are no batches
   std::vector<LoDs> lods;  ///< by step, for feeds that are sequences
   uint64_t seed = 0;
   /// Parts of a batch, equal and along axis 0, that stages of pipelines run one
@@ -49,9 +49,7 @@ class ProgramTraining {
   Session& session() { return session_; }
   int64_t steps() const { return steps_; }
   /// The losses that programs of this process have.
-  const std::vector<std::string>& loss_names() const {
-    return options_.losses;
-  }
+  const std::vector<std::string>& loss_names() const { return options_.losses; }
 
   /// Step `step` (from 0): sets and feeds its batch and runs every program.
   absl::Status Run(int64_t step);

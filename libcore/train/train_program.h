@@ -84,10 +84,10 @@ struct TrainProgram {
   NamedArrays values;
   /// Model inputs, then labels; the first extent of the shapes is -1.
   std::vector<FeedSpec> feeds;
-  std::vector<std::string> inputs;   ///< names of the model inputs among them
-  std::string loss;                  ///< of `main`: float32, one element
-  std::string test_loss;             ///< that of `test`
-  std::vector<std::string> outputs;  ///< the predictions
+  std::vector<std::string> inputs;     ///< names of the model inputs among them
+  std::string loss;                    ///< of `main`: float32, one element
+  std::string test_loss;               ///< that of `test`
+  std::vector<std::string> outputs;    ///< the predictions
   std::vector<LayerInfo> layers;       ///< of `main`
   std::vector<LayerInfo> test_layers;  ///< of `test`
   /// Parameters and statistics, and what PaddlePaddle calls them.

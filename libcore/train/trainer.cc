@@ -480,8 +480,7 @@ absl::Status Trainer::Impl::RunEvaluator() {
   return ShareEvaluation();
 }
 
-// What follows from an evaluation has to be the same in all processes: the
-// numbers are rank 0's.
+// All processes decide by the numbers of an evaluation: they are rank 0's.
 absl::Status Trainer::Impl::ShareEvaluation() {
   if (world() == nullptr) return absl::OkStatus();
   EvaluationResult& result = outcome_.evaluation;

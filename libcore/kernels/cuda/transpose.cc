@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "libcore/base/truncate_half.h"
 #include "libcore/kernels/cuda/bindings.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/int_tensors.h"
-#include "libcore/base/truncate_half.h"
 #include "libcore/ops/conv/pixel_shuffle.h"
 
 namespace pd::cuda {

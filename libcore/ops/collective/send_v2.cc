@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMostAxes = 9;
 
-// What stands before the elements of a message.
+// The beginning of a message.
 struct Header {
   int64_t dtype = 0, axes = 0;
   int64_t extents[kMostAxes] = {};

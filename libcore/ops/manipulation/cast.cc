@@ -11,9 +11,9 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/base/truncate_half.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/common/strided_loop.h"
-#include "libcore/base/truncate_half.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
