@@ -14,6 +14,46 @@
 namespace pd {
 namespace {
 
+// Ops of programs of several processes.
+void AddFleetTests(std::map<std::string, std::string>* list) {
+  for (const std::string type : {"alltoall",
+                                 "barrier",
+                                 "c_allgather",
+                                 "c_allreduce_max",
+                                 "c_allreduce_min",
+                                 "c_allreduce_prod",
+                                 "c_allreduce_sum",
+                                 "c_broadcast",
+                                 "c_concat",
+                                 "c_embedding",
+                                 "c_identity",
+                                 "c_reduce_max",
+                                 "c_reduce_min",
+                                 "c_reduce_prod",
+                                 "c_reduce_sum",
+                                 "c_reducescatter",
+                                 "c_scatter",
+                                 "c_softmax_with_cross_entropy",
+                                 "c_split",
+                                 "c_sync_calc_stream",
+                                 "c_sync_comm_stream",
+                                 "c_wait_comm",
+                                 "c_wait_compute",
+                                 "global_gather",
+                                 "global_scatter",
+                                 "mp_allreduce_sum",
+                                 "partial_allgather",
+                                 "partial_recv",
+                                 "partial_send",
+                                 "recv_v2",
+                                 "send_v2"})
+    (*list)[type] = "dist_fleet_ops_test";
+  for (const std::string type :
+       {"c_comm_init", "c_embedding_grad", "c_gen_nccl_id",
+        "c_softmax_with_cross_entropy_grad", "depend", "nop", "share_buffer"})
+    (*list)[type] = "dist_fleet_training_test";
+}
+
 // Ops without a case in testdata/ops, and the test that covers each.
 const std::map<std::string, std::string>& CoveredElsewhere() {
   static auto* list = new std::map<std::string, std::string>{
@@ -92,42 +132,7 @@ const std::map<std::string, std::string>& CoveredElsewhere() {
   for (const std::string type : {"conv2d", "conv2d_transpose", "dequantize",
                                  "elementwise", "matmul", "pool2d", "quantize"})
     (*list)["int8_" + type] = "test_int8_kernels, test_int8_chains";
-  for (const std::string type : {"alltoall",
-                                 "barrier",
-                                 "c_allgather",
-                                 "c_allreduce_max",
-                                 "c_allreduce_min",
-                                 "c_allreduce_prod",
-                                 "c_allreduce_sum",
-                                 "c_broadcast",
-                                 "c_concat",
-                                 "c_embedding",
-                                 "c_identity",
-                                 "c_reduce_max",
-                                 "c_reduce_min",
-                                 "c_reduce_prod",
-                                 "c_reduce_sum",
-                                 "c_reducescatter",
-                                 "c_scatter",
-                                 "c_softmax_with_cross_entropy",
-                                 "c_split",
-                                 "c_sync_calc_stream",
-                                 "c_sync_comm_stream",
-                                 "c_wait_comm",
-                                 "c_wait_compute",
-                                 "global_gather",
-                                 "global_scatter",
-                                 "mp_allreduce_sum",
-                                 "partial_allgather",
-                                 "partial_recv",
-                                 "partial_send",
-                                 "recv_v2",
-                                 "send_v2"})
-    (*list)[type] = "dist_fleet_ops_test";
-  for (const std::string type :
-       {"c_comm_init", "c_embedding_grad", "c_gen_nccl_id",
-        "c_softmax_with_cross_entropy_grad", "depend", "nop", "share_buffer"})
-    (*list)[type] = "dist_fleet_training_test";
+  AddFleetTests(list);
   return *list;
 }
 
