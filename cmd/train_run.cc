@@ -106,6 +106,8 @@ Json ToJson(const TrainOutcome& outcome, const std::string& run) {
                {"wait_seconds", outcome.wait_seconds},
                {"records", outcome.records},
                {"peak_rss_mb", PeakRssMegabytes()}};
+  if (outcome.exchange_seconds > 0)
+    json["exchange_seconds"] = outcome.exchange_seconds;
   if (!outcome.stopped_early.empty())
     json["stopped_early"] = outcome.stopped_early;
   if (outcome.best.step >= 0)
@@ -171,6 +173,9 @@ absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
       outcome.seconds > 0
           ? static_cast<double>(outcome.records) / outcome.seconds
           : 0.0);
+  if (outcome.exchange_seconds > 0)
+    out << absl::StrFormat(", %.0f %% of the time between processes",
+                           100 * outcome.exchange_seconds / outcome.seconds);
   if (outcome.evaluation.records > 0)
     out << "; " << ResultText(outcome.evaluation);
   out << "\nsaved " << outcome.checkpoint << "\n";

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/dist/world.h"
@@ -128,7 +129,9 @@ absl::StatusOr<float> ShardRunner::Run(const Batch& batch, uint64_t seed,
                                   absl::StrCat("shard ", shard)));
     sum_->Add(at->size > 0);
   }
+  const double begin = SteadySeconds();
   PD_ASSIGN_OR_RETURN(const float* means, sum_->Finish());
+  if (processes_->size() > 1) exchange_seconds_ += SteadySeconds() - begin;
   PD_RETURN_IF_ERROR(Update(means, context));
   return means[0];
 }

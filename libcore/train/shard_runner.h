@@ -40,6 +40,10 @@ class ShardRunner {
   /// of the batch's records.
   absl::StatusOr<float> Run(const Batch& batch, uint64_t seed, int64_t step);
 
+  /// Spent in exchanging numbers with the other processes, and waiting for
+  /// them.
+  double exchange_seconds() const { return exchange_seconds_; }
+
  private:
   ShardRunner(Session* session, const TrainProgram* program, Loader* loader);
   absl::Status RunShard(const Batch& shard, RunContext context, float* numbers);
@@ -63,6 +67,7 @@ class ShardRunner {
   std::unique_ptr<ShardSum> sum_;
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<Plan> update_;
+  double exchange_seconds_ = 0;
 };
 
 }  // namespace pd

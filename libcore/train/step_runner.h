@@ -93,6 +93,11 @@ class StepRunner {
   /// gradients.
   absl::Status Run(const Batch& batch, StepPosition at, bool gradients);
 
+  /// Spent in exchanging numbers with other processes; 0 without shards.
+  double exchange_seconds() const {
+    return shards_ == nullptr ? 0 : shards_->exchange_seconds();
+  }
+
   /// Batches of the epoch that are done after Run.
   int64_t batches_done() const { return batches_done_; }
 

@@ -310,6 +310,7 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
   outcome_.best = monitors_.Best(state_);
   outcome_.seconds = SteadySeconds() - begin;
   outcome_.wait_seconds = loader_->stats().wait_seconds;
+  outcome_.exchange_seconds = runner_->exchange_seconds();
   return outcome_;
 }
 

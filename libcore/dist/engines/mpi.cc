@@ -24,6 +24,7 @@ namespace {
 // MPI counts with int: longer messages go in pieces.
 constexpr size_t kPiece = size_t{1} << 30;
 constexpr int kTag = 7;
+constexpr int kDiscard = 9;  // a port that stands for any
 
 absl::Status Check(int code, const char* what) {
   if (code == MPI_SUCCESS) return absl::OkStatus();
@@ -238,8 +239,8 @@ class MpiEngine : public Engine {
   }
 
  private:
-  // Rank 0 serves the table on the address that its host name has; on one
-  // machine, only there.
+  // Rank 0 serves the table: on one machine only there, else on the address by
+  // which it reaches the others.
   absl::Status OpenTable(Meeting meeting) {
     struct Address {
       char host[256] = "";
@@ -249,24 +250,34 @@ class MpiEngine : public Engine {
     gethostname(own.host, sizeof(own.host) - 1);
     std::vector<Address> all(static_cast<size_t>(meeting.size));
     PD_RETURN_IF_ERROR(all_->AllGather(&own, sizeof(own), all.data()));
-    const bool one_machine =
-        std::all_of(all.begin(), all.end(), [&](const Address& address) {
-          return std::strcmp(address.host, all[0].host) == 0;
+    const auto other =
+        std::find_if(all.begin(), all.end(), [&](const Address& address) {
+          return std::strcmp(address.host, all[0].host) != 0;
         });
-    meeting.host = one_machine ? "127.0.0.1" : all[0].host;
+    absl::Status opened;
     if (meeting.rank == 0) {
-      auto table = Rendezvous::Open(meeting);
-      if (table.ok()) table_ = *std::move(table);
-      own.port = table.ok() ? table_->port() : -1;
-      PD_RETURN_IF_ERROR(all_->Broadcast(0, &own, sizeof(own)));
-      PD_RETURN_IF_ERROR(table.status());
-    } else {
-      PD_RETURN_IF_ERROR(all_->Broadcast(0, &own, sizeof(own)));
-      if (own.port < 0) return Unavailable("rank 0 has failed");
-      meeting.port = own.port;
-      PD_ASSIGN_OR_RETURN(table_, Rendezvous::Open(meeting));
+      absl::StatusOr<std::string> host = std::string("127.0.0.1");
+      if (other != all.end()) host = AddressTowards(other->host, kDiscard);
+      opened = host.status();
+      if (host.ok()) meeting.host = *host;
+      if (opened.ok()) opened = Take(Rendezvous::Open(meeting));
+      own.port = opened.ok() ? table_->port() : -1;
+      meeting.host.copy(own.host, sizeof(own.host) - 1);
+      own.host[std::min(meeting.host.size(), sizeof(own.host) - 1)] = '\0';
     }
+    PD_RETURN_IF_ERROR(all_->Broadcast(0, &own, sizeof(own)));
+    PD_RETURN_IF_ERROR(opened);
+    if (own.port < 0) return Unavailable("rank 0 has failed");
+    meeting.port = own.port;
+    meeting.host = own.host;
+    if (meeting.rank > 0) PD_RETURN_IF_ERROR(Take(Rendezvous::Open(meeting)));
     return table_->Join();
+  }
+
+  absl::Status Take(absl::StatusOr<std::unique_ptr<Rendezvous>> table) {
+    PD_RETURN_IF_ERROR(table.status());
+    table_ = *std::move(table);
+    return absl::OkStatus();
   }
 
   std::unique_ptr<MpiTransport> all_;

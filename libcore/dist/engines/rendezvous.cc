@@ -54,7 +54,8 @@ class Patience {
   milliseconds pause_{5};
 };
 
-// The address from which this machine reaches `host`.
+}  // namespace
+
 absl::StatusOr<std::string> AddressTowards(const std::string& host, int port) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
@@ -82,8 +83,6 @@ absl::StatusOr<std::string> AddressTowards(const std::string& host, int port) {
   if (address.empty()) return Unavailable("no route to host '%s'", host);
   return address;
 }
-
-}  // namespace
 
 Rendezvous::Rendezvous(const Meeting& meeting) : meeting_(meeting) {}
 

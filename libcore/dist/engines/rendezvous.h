@@ -21,6 +21,10 @@ namespace pd {
 
 class RendezvousServer;
 
+/// The address of this machine on the way to `host`, as text: a host's own name
+/// often means the loopback interface to itself. Unavailable without a route.
+absl::StatusOr<std::string> AddressTowards(const std::string& host, int port);
+
 class Rendezvous {
  public:
   /// Serves the table on meeting.host:port (port 0: any that is free) where

@@ -19,13 +19,22 @@
 namespace pd {
 namespace {
 
+// An extent of all processes; -1 stays.
+absl::StatusOr<int64_t> Joined(int64_t extent, int32_t nranks) {
+  int64_t all = -1;
+  if (extent >= 0 && __builtin_mul_overflow(extent, int64_t{nranks}, &all))
+    return OutOfRange("%d processes have %d each, which is too much", nranks,
+                      extent);
+  return all;
+}
+
 absl::Status InferAllGather(InferContext* context) {
   TensorMeta x = context->Input("X");
   const auto nranks = context->Attr<int32_t>("nranks");
   if (nranks < 1 || x.shape.empty())
     return InvalidArgument("nranks is %d and X has shape %s", nranks,
                            ToString(x.shape));
-  if (x.shape[0] >= 0) x.shape[0] *= nranks;
+  PD_ASSIGN_OR_RETURN(x.shape[0], Joined(x.shape[0], nranks));
   context->SetOutput("Out", x.shape, x.dtype);
   return absl::OkStatus();
 }
@@ -54,8 +63,8 @@ absl::Status InferAlongLast(InferContext* context, bool cut) {
     PD_RETURN_IF_ERROR(
         ExpectMultiple("the last axis of X", shape.back(), nranks));
     if (shape.back() >= 0) shape.back() /= nranks;
-  } else if (shape.back() >= 0) {
-    shape.back() *= nranks;
+  } else {
+    PD_ASSIGN_OR_RETURN(shape.back(), Joined(shape.back(), nranks));
   }
   context->SetOutput("Out", std::move(shape), x.dtype);
   return absl::OkStatus();
