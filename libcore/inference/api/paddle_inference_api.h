@@ -103,6 +103,14 @@ PD_INFER_DECL std::tuple<int, int, int> GetTrtCompileVersion();
 PD_INFER_DECL std::tuple<int, int, int> GetTrtRuntimeVersion();
 /// Sets a flag of FLAGS_; NotFound for a name that is none.
 PD_INFER_DECL void UpdateDllFlag(const char* name, const char* value);
+/// Writes a model whose ops, but for types of `black_list` and those that lose
+/// too much by it, compute in 16 bits, with weights of 16 bits (kHalf, kBf16).
+/// Unimplemented unless `keep_io_types`.
+PD_INFER_DECL void ConvertToMixedPrecision(
+    const std::string& model_file, const std::string& params_file,
+    const std::string& mixed_model_file, const std::string& mixed_params_file,
+    PrecisionType mixed_precision, PlaceType backend, bool keep_io_types = true,
+    std::unordered_set<std::string> black_list = {});
 
 namespace services {
 
