@@ -197,6 +197,11 @@ TEST(OlderTest, NativeConfigAndTensorsByValue) {
           ->second);
   ExpectError("InvalidArgumentError", "1 inputs are given; the model has 4",
               [&] { predictor->Run({tensor}, &outputs); });
+  tensor.data.Reset(nullptr, sizeof(words));
+  ExpectError("InvalidArgumentError", "null pointer", [&] {
+    predictor->Run(std::vector<paddle::PaddleTensor>(4, tensor), &outputs);
+  });
+  tensor.data.Reset(words, sizeof(words));
   tensor.shape = {5, 1};
   ExpectError("InvalidArgumentError", "holds 32 bytes", [&] {
     predictor->Run(std::vector<paddle::PaddleTensor>(4, tensor), &outputs);
