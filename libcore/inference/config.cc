@@ -96,8 +96,6 @@ AnalysisConfig& AnalysisConfig::operator=(const AnalysisConfig& other) {
 }
 AnalysisConfig::~AnalysisConfig() = default;
 
-pd::inference::Settings& AnalysisConfig::settings() { return *settings_; }
-
 void AnalysisConfig::SetModel(const std::string& model_dir) {
   settings_->model_dir = model_dir;
 }

@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
-#include "libcore/inference/api/flags.h"
+#include "libcore/inference/api/paddle_flags.h"
 #include "libcore/inference/border.h"
 
 namespace paddle {

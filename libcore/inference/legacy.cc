@@ -28,6 +28,9 @@ absl::Status Feed(const PaddleTensor& tensor, Variable* input) {
         "input '%s': the buffer holds %d bytes; shape %s needs %d",
         input->name(), tensor.data.length(), pd::ToString(input->shape()),
         needed);
+  if (tensor.data.data() == nullptr && needed > 0)
+    return pd::InvalidArgument("input '%s': the buffer is a null pointer",
+                               input->name());
   pd::LoD lod;
   for (const std::vector<size_t>& level : tensor.lod)
     lod.emplace_back(level.begin(), level.end());

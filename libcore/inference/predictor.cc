@@ -112,7 +112,7 @@ void Predictor::RegisterInputHook(const InputTensorHookFunc& hook) {
 
 std::unique_ptr<Predictor> Predictor::Clone(void* stream) {
   Check(engine_->CheckStream(stream));
-  return std::make_unique<Predictor>(engine_->Clone());
+  return std::unique_ptr<Predictor>(new Predictor(engine_->Clone()));
 }
 
 void Predictor::ClearIntermediateTensor() { engine_->ForgetOthers(); }

@@ -16,7 +16,7 @@ fail() {
   failures=$((failures + 1))
 }
 include=$build/paddle_compat
-link=(-L"$build/lib" -lpaddle_inference_c "-Wl,-rpath,$build/lib" -Wl,--allow-shlib-undefined)
+link=(-L"$build/lib" -lpaddle_inference_c "-Wl,-rpath,$build/lib")
 c_compiler=${compiler/clang++/clang}
 c_compiler=${c_compiler/c++/cc}
 c_compiler=${c_compiler/g++/gcc}

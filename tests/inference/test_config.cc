@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "paddle/common/flags.h"
 #include "paddle/fluid/inference/api/paddle_api.h"
@@ -114,6 +115,43 @@ TEST(ConfigTest, ProgramsAreDumped) {
   std::remove(folder.c_str());
 }
 
+TEST(ConfigTest, MixedPrecisionOfSavedModels) {
+  const char* given = std::getenv("TMPDIR");
+  std::string folder =
+      std::string(given == nullptr ? "/tmp" : given) + "/pd_mixed_XXXXXX";
+  ASSERT_NE(mkdtemp(&folder[0]), nullptr);
+  const std::string model = folder + "/m.pdmodel",
+                    params = folder + "/m.params";
+  const Config lenet = LenetConfig();
+  const auto convert = [&](paddle_infer::PrecisionType precision, bool keep) {
+    paddle_infer::ConvertToMixedPrecision(
+        lenet.prog_file(), lenet.params_file(), model, params, precision,
+        paddle_infer::PlaceType::kGPU, keep);
+  };
+  const auto size = [](const std::string& path) {
+    return std::ifstream(path, std::ios::ate | std::ios::binary).tellg();
+  };
+  const Array expected = LenetExpected();
+  for (const auto precision : {paddle_infer::PrecisionType::kHalf,
+                               paddle_infer::PrecisionType::kBf16}) {
+    convert(precision, true);
+    EXPECT_LT(size(params), size(lenet.params_file()) * 6 / 10);
+    const std::vector<float> got = LenetAnswer(Config(model, params));
+    ASSERT_EQ(static_cast<int64_t>(got.size()), expected.size());
+    // bfloat16 has 8 bits, float16 has 11.
+    const float most =
+        precision == paddle_infer::PrecisionType::kHalf ? 0.02f : 0.2f;
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], expected.data<float>()[i], most);
+  }
+  ExpectError("InvalidArgumentError", "kHalf or kBf16",
+              [&] { convert(paddle_infer::PrecisionType::kInt8, true); });
+  ExpectError("UnimplementedError", "keep_io_types",
+              [&] { convert(paddle_infer::PrecisionType::kHalf, false); });
+  for (const std::string& file : {model, params, folder})
+    std::remove(file.c_str());
+}
+
 TEST(ConfigTest, TheSummaryIsATable) {
   Config config = LenetConfig();
   config.SetCpuMathLibraryNumThreads(7);
@@ -159,6 +197,11 @@ TEST(OlderTest, NativeConfigAndTensorsByValue) {
           ->second);
   ExpectError("InvalidArgumentError", "1 inputs are given; the model has 4",
               [&] { predictor->Run({tensor}, &outputs); });
+  tensor.data.Reset(nullptr, sizeof(words));
+  ExpectError("InvalidArgumentError", "null pointer", [&] {
+    predictor->Run(std::vector<paddle::PaddleTensor>(4, tensor), &outputs);
+  });
+  tensor.data.Reset(words, sizeof(words));
   tensor.shape = {5, 1};
   ExpectError("InvalidArgumentError", "holds 32 bytes", [&] {
     predictor->Run(std::vector<paddle::PaddleTensor>(4, tensor), &outputs);

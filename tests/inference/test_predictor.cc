@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "paddle/extension.h"
 #include "paddle_infer_contrib.h"
 #include "tests/inference/predictor_case.h"
 

@@ -129,8 +129,9 @@ END
 # Programs written for PaddlePaddle: those of the pages, by pkg-config and by
 # find_package; the module of libpd serves them too.
 lenet=("$testdata/deploy/lenet.pdmodel" "$testdata/deploy/lenet.pdiparams")
-sed -n '/^```cpp$/,/^```$/p' "$prefix/share/doc/pdkit/libcore/inference/CPP.md" | sed '1d;$d' >"$dir/page.cc"
-sed -n '/^```c$/,/^```$/p' "$prefix/share/doc/pdkit/libcore/inference/C.md" | sed '1d;$d' >"$dir/page.c"
+block() { sed -n "/^\`\`\`$2\$/,/^\`\`\`\$/p" "$prefix/share/doc/pdkit/libcore/inference/$1" | sed '1d;$d'; }
+block CPP.md cpp >"$dir/page.cc"
+block C.md c >"$dir/page.c"
 read -ra flags <<<"$(pkg-config --cflags --libs pdkit-inference)"
 c++ "$dir/page.cc" "${flags[@]}" -o "$dir/page" || fail "pdkit-inference: no program in C++"
 cc "$dir/page.c" "${flags[@]}" -o "$dir/page_c" || fail "pdkit-inference: no program in C"

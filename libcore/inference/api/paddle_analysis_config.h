@@ -166,7 +166,6 @@ struct PD_INFER_DECL AnalysisConfig : public AcceleratorSettings {
 
  private:
   friend struct ::pd::inference::Access;
-  ::pd::inference::Settings& settings();
   std::unique_ptr<::pd::inference::Settings> settings_;
 };
 

@@ -17,7 +17,6 @@
 
 #include "paddle_analysis_config.h"
 #include "paddle_api.h"
-#include "paddle_host_tensor.h"
 
 typedef struct CUstream_st* cudaStream_t;
 
@@ -26,6 +25,10 @@ namespace inference {
 class Engine;
 }  // namespace inference
 }  // namespace pd
+
+namespace paddle {
+class Tensor;  // paddle/extension.h defines it
+}  // namespace paddle
 
 namespace paddle_infer {
 
@@ -39,10 +42,6 @@ using OutputTensorHookFunc = std::function<void(
     const std::string&, const std::string&, const paddle::Tensor&)>;
 using InputTensorHookFunc = OutputTensorHookFunc;
 
-namespace experimental {
-class InternalUtils;
-}  // namespace experimental
-
 /// A model ready to run. One thread at a time uses a predictor; Clone gives
 /// others one that shares the parameters. Every error is thrown as
 /// phi::enforce::EnforceNotMet.
@@ -52,7 +51,6 @@ class PD_INFER_DECL Predictor {
   /// InvalidArgument for a config that has made a predictor already and for a
   /// model that cannot run, NotFound for a missing file.
   explicit Predictor(const Config& config);
-  explicit Predictor(std::unique_ptr<pd::inference::Engine> engine);
   ~Predictor();
 
   /// In the order of the model.
@@ -89,7 +87,7 @@ class PD_INFER_DECL Predictor {
   void* GetExecStream() const { return nullptr; }
 
  private:
-  friend class experimental::InternalUtils;
+  explicit Predictor(std::unique_ptr<pd::inference::Engine> engine);
   std::unique_ptr<pd::inference::Engine> engine_;
 };
 
@@ -103,6 +101,14 @@ PD_INFER_DECL std::tuple<int, int, int> GetTrtCompileVersion();
 PD_INFER_DECL std::tuple<int, int, int> GetTrtRuntimeVersion();
 /// Sets a flag of FLAGS_; NotFound for a name that is none.
 PD_INFER_DECL void UpdateDllFlag(const char* name, const char* value);
+/// Writes a model whose ops, but for types of `black_list` and those that lose
+/// too much by it, compute in 16 bits, with weights of 16 bits (kHalf, kBf16).
+/// Unimplemented unless `keep_io_types`.
+PD_INFER_DECL void ConvertToMixedPrecision(
+    const std::string& model_file, const std::string& params_file,
+    const std::string& mixed_model_file, const std::string& mixed_params_file,
+    PrecisionType mixed_precision, PlaceType backend, bool keep_io_types = true,
+    std::unordered_set<std::string> black_list = {});
 
 namespace services {
 

@@ -2,8 +2,8 @@
 // Command line flags of a program, as paddle/common/flags.h has them:
 // PD_DEFINE_int32(name, 1, "help") defines FLAGS_name, and
 // paddle::flags::ParseCommandLineFlags reads --name=2.
-#ifndef PD_LIBCORE_INFERENCE_API_FLAGS_H_
-#define PD_LIBCORE_INFERENCE_API_FLAGS_H_
+#ifndef PD_LIBCORE_INFERENCE_API_PADDLE_FLAGS_H_
+#define PD_LIBCORE_INFERENCE_API_PADDLE_FLAGS_H_
 
 #include <cstdint>
 #include <string>
@@ -76,4 +76,4 @@ class PD_INFER_DECL FlagRegisterer {
 #define PD_DECLARE_double(name) PD_DECLARE_VARIABLE_OF(double, name)
 #define PD_DECLARE_string(name) PD_DECLARE_VARIABLE_OF(std::string, name)
 
-#endif  // PD_LIBCORE_INFERENCE_API_FLAGS_H_
+#endif  // PD_LIBCORE_INFERENCE_API_PADDLE_FLAGS_H_
