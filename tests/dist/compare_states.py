@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """compare_states.py FOLDER: what pd-train made of a training of
 testdata/fleet/train against PaddlePaddle's, without NumPy.
+compare_states.py GOT.npz WANT.npz LIMIT: all arrays of WANT.
 
 losses: |got - want| <= 2e-5 |want| + 1e-6. States: the tolerance that case.json
 gives for each variable."""
@@ -69,5 +70,15 @@ def main(folder):
     return 1 if bad or compared == 0 else 0
 
 
+def compare(got, want, limit):
+    """0 where each array of `want` is in `got` within `limit`."""
+    got, want = arrays(got), arrays(want)
+    bad = [n for n, values in want.items()
+           if n not in got or worst(got[n], values, lambda _: limit) > 0]
+    for name in bad:
+        print(f"'{name}' is missing or differs by more than {limit}", file=sys.stderr)
+    return 1 if bad or not want else 0
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else compare(*sys.argv[1:3], float(sys.argv[3])))
