@@ -19,11 +19,11 @@ enum class OpMove {
   kInPlace,  ///< its output takes the bytes of an input, which it changes
 };
 
-/// What each op of `block` may do. Moved are values of the block's own
-/// variables that an op with dense tensors makes, that such ops read, and that
-/// an assign reads last. In place is changed what comes from outside and is
-/// given a moved value later, if the op alone reads it. Not for blocks with a
-/// gradient block, which keep their variables.
+/// The moves that each op of `block` may do. Moved are values of the block's
+/// own variables that an op with dense tensors makes, that such ops read, and
+/// that an assign reads last. In place is changed what comes from outside and
+/// is given a moved value later, if the op alone reads it. Not for blocks with
+/// a gradient block, which keep their variables.
 std::vector<OpMove> FindMoves(const ProgramDesc& program,
                               const BlockDesc& block,
                               const std::vector<LateOp>& ops);
