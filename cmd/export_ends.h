@@ -42,7 +42,7 @@ absl::StatusOr<Ends> EndsNamed(std::vector<std::string> names,
                                const ProgramDesc& program,
                                const NetworkOfJob& network);
 
-/// What --input says of `inputs`, by variable.
+/// The shapes and types that --input gives `inputs`, by variable.
 InputsAsked OfVariables(const InputsAsked& asked, const Ends& inputs);
 
 /// Declares inputs as --input asks for them.

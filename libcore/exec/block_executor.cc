@@ -46,6 +46,12 @@ class Runner : public BlockRunner {
   Frame* frame_;
 };
 
+// A value whose bytes may go to another variable.
+bool IsMovable(const Tensor& tensor) {
+  return tensor.kind() == VarKind::kLodTensor && tensor.layout() == nullptr &&
+         tensor.raw() != nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<const BlockExecutor::Block*> BlockExecutor::BlockOf(
@@ -67,6 +73,12 @@ absl::StatusOr<const BlockExecutor::Block*> BlockExecutor::BlockOf(
     for (const std::string& name : late->outputs())
       declared.push_back(desc.FindVar(name) != nullptr);
     block.ops.push_back({*std::move(late), std::move(declared)});
+  }
+  if (!HasGradient(index)) {
+    std::vector<LateOp> ops;
+    for (const BlockOp& op : block.ops) ops.push_back(op.op);
+    const std::vector<OpMove> moves = FindMoves(*program_, desc, ops);
+    for (size_t i = 0; i < moves.size(); ++i) block.ops[i].move = moves[i];
   }
   // No op creates a tensor array: it is there, empty, when a block that
   // declares it begins. A gradient block goes on with the arrays of its forward
@@ -153,7 +165,7 @@ std::vector<std::string> BlockExecutor::LoopVariables(
 
 absl::Status BlockExecutor::RunIn(const Block& block, size_t index,
                                   Frame* frame, const RunContext& context) {
-  const auto& [op, declared] = block.ops[index];
+  const auto& [op, declared, move] = block.ops[index];
   LateOp::Variables inputs, outputs;
   for (const std::string& name : op.inputs()) {
     const Frame::Variable* variable = frame->Find(name);
@@ -169,17 +181,55 @@ absl::Status BlockExecutor::RunIn(const Block& block, size_t index,
         declared[i] ? frame->FindLocal(name) : frame->Find(name);
     outputs.Add(name, variable != nullptr ? *variable : frame->Make(name));
   }
-  if (hook_ == nullptr) return RunOp(op, inputs, outputs, frame, context);
+  if (hook_ == nullptr) {
+    const bool may_move = device_ == nullptr && move != OpMove::kNone;
+    if (may_move && move == OpMove::kInPlace)
+      ShareInPlace(op, &inputs, &outputs);
+    if (may_move && move == OpMove::kMove && Move(inputs, outputs))
+      return absl::OkStatus();
+    return RunOp(op, inputs, outputs, frame, context);
+  }
   const BlockStep step = {block.index, index, &op.op(), &inputs, &outputs};
   hook_->BeforeInBlock(step);
   PD_RETURN_IF_ERROR(RunOp(op, inputs, outputs, frame, context));
   return hook_->AfterInBlock(step);
 }
 
+bool BlockExecutor::Move(const LateOp::Variables& inputs,
+                         const LateOp::Variables& outputs) {
+  const Frame::Variable& from = inputs[0].variable;
+  const Frame::Variable& to = outputs[0].variable;
+  if (from.fixed || to.fixed || !IsMovable(*from.tensor)) return false;
+  std::swap(*from.tensor, *to.tensor);
+  moved_[to.tensor] = to.tensor->raw();
+  return true;
+}
+
+void BlockExecutor::ShareInPlace(const LateOp& op, LateOp::Variables* inputs,
+                                 LateOp::Variables* outputs) {
+  const InPlaceSlots* slots = InPlaceSlotsOf(op.op().type);
+  const std::string& changed = op.op().In(slots->input);
+  const std::string& result = op.op().Out(slots->output);
+  for (auto& input : *inputs) {
+    if (input.name != changed) continue;
+    for (auto& output : *outputs) {
+      if (output.name != result) continue;
+      Frame::Variable &from = input.variable, &to = output.variable;
+      const auto moved = moved_.find(from.tensor);
+      if (from.fixed || to.fixed || !IsMovable(*from.tensor) ||
+          moved == moved_.end() || moved->second != from.tensor->raw())
+        return;
+      std::swap(*from.tensor, *to.tensor);
+      from = to = {to.tensor, /*fixed=*/true};
+    }
+  }
+}
+
 absl::Status BlockExecutor::RunOp(const LateOp& op,
                                   const LateOp::Variables& inputs,
                                   const LateOp::Variables& outputs,
                                   Frame* frame, const RunContext& context) {
+  if (op.def().runs_blocks()) moved_.clear();
   Runner runner(this, frame);
   RecordEvent event(op.op().type, EventType::kOperatorInner);
   const absl::Status status =

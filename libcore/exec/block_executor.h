@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "libcore/exec/block_moves.h"
 #include "libcore/exec/late_op.h"
 #include "libcore/exec/step_hook.h"
 #include "libcore/ir/program_desc.h"
@@ -48,6 +49,7 @@ class BlockExecutor {
   struct BlockOp {
     LateOp op;
     std::vector<bool> declared;  // by output: the block itself declares it
+    OpMove move = OpMove::kNone;
   };
   struct Block {
     int32_t index = 0;
@@ -58,12 +60,20 @@ class BlockExecutor {
   absl::StatusOr<const Block*> BlockOf(int32_t index);
   absl::Status RunIn(const Block& block, size_t index, Frame* frame,
                      const RunContext& context);
+  // Whether the bytes of inputs[0] are those of outputs[0] now.
+  bool Move(const LateOp::Variables& inputs, const LateOp::Variables& outputs);
+  // Gives the output the bytes of the input that the op changes, where these
+  // are the variable's alone.
+  void ShareInPlace(const LateOp& op, LateOp::Variables* inputs,
+                    LateOp::Variables* outputs);
 
   const OpRegistry* registry_;
   const ProgramDesc* program_;
   LateDevice* device_;
   std::map<int32_t, Block> blocks_;
   int depth_ = 0;
+  // Variables with bytes that a move gave them in the loop that runs.
+  std::map<const Tensor*, const void*> moved_;
   StepHook* hook_ = nullptr;
 };
 

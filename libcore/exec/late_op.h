@@ -78,6 +78,10 @@ class LateOp {
   const std::vector<std::string>& inputs() const { return self_->inputs; }
   const std::vector<std::string>& outputs() const { return self_->outputs; }
 
+  /// Whether a run of it reads its dense inputs and writes outputs in memory of
+  /// their own, and does nothing else.
+  bool is_dense() const { return self_->bindings != nullptr; }
+
   /// Whether it passes values on in whatever memory they are (values.h): ops
   /// that run blocks, branches, and ops on arrays do.
   bool MovesValues(const Variables& inputs) const;

@@ -165,7 +165,7 @@ absl::Status MakeKeysValues(const AttentionSpec& spec,
   return absl::OkStatus();
 }
 
-// What the query looks at, and the mask that goes with it.
+// The keys and values that the query looks at, with the mask for them.
 struct LookedAt {
   std::string keys, values, mask;
 };

@@ -60,7 +60,7 @@ class FilledCaches {
   /// `cache` with one more key, `now` of [N, heads, 1, size].
   std::string Write(const std::string& cache, const std::string& now,
                     OpChain* ops);
-  /// What is added to products with the keys of `cache`: 0, but -1e9 where none
+  /// A mask to add to products with the keys of `cache`: 0, but -1e9 where none
   /// is, [N, 1, 1, all]. With `next` as it is after one more key.
   std::string Mask(const std::string& cache, bool next, OpChain* ops);
   /// The part of a cache that is filled, or of a mask that is about such keys.

@@ -24,7 +24,6 @@ namespace job {
 class Layer;       // libcore/nn/job_layer.pb.h
 class SavedModel;  // libcore/nn/job_saved_model.pb.h
 }  // namespace job
-
 class FilledCaches;  // libcore/nn/layers/filled_caches.h
 
 /// An input of a layer: a variable, and its maker ("layer 'conv1'").
@@ -76,9 +75,7 @@ struct LayerName {
   /// "stage2.0.conv1": what PaddlePaddle's state_dict puts before ".weight" of
   /// a layer with this attribute's name; "" where the job gives no name.
   std::string structured;
-  /// The layer whose parameters it has: `full`, but in a use of a block that
-  /// takes the parameters of another.
-  std::string owner;
+  std::string owner;  ///< `full`, or the layer whose parameters this one has
 };
 
 /// The programs and tables that all layers of one model are built into.

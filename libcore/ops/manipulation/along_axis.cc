@@ -186,7 +186,7 @@ absl::StatusOr<Step> BindPut(BindContext* context) {
       const AlongAxisPlaces places,
       AlongAxisPlaces::Of(*context, input->shape(), value->shape()));
   const size_t n = static_cast<size_t>(input->size());
-  // What is assigned does not hang on what is there.
+  // An assigned number does not hang on the one that is there.
   const bool assigns = put == Put::kAssign;
   Tensor* counts = assigns ? nullptr : context->Scratch(n * sizeof(int64_t));
   return DispatchPut(input->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
