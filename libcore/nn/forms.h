@@ -14,8 +14,9 @@ namespace pd {
 /// them, the same in both forms.
 absl::Status NameResults(BuiltModel* built, BlockBuilder* main);
 
-/// Makes `eval`'s main the test program of `built`, with its layers. InvalidArgument when it has
-/// a parameter that training has not, or of another shape.
+/// Makes `eval`'s main the test program of `built`, with its layers.
+/// InvalidArgument when it has a parameter that training has not, or of another
+/// shape.
 absl::Status JoinForms(BuiltModel eval, BuiltModel* built);
 
 /// An error with the form in which it arose: "training".
