@@ -62,6 +62,10 @@ void BindProcessOptions(OptionTable* table, ProcessOptions* options) {
                "a process that has shown no sign of life for so long is gone, "
                "and the others end"},
               {1, 86400}, &options->silence_timeout);
+  table->Real({"--collective-timeout", "SECONDS",
+               "how long an operation of all processes waits for one that "
+               "lives and does not come to it"},
+              {1, 604800}, &options->collective_timeout);
   table->Texts({"--ring", "ID=RANKS",
                 "the processes of a ring_id of saved programs, `7=0,2`; "
                 "without any, and without a startup program that says it, each "
@@ -98,6 +102,7 @@ absl::StatusOr<std::optional<LaunchedBy>> LaunchedHere(
         *options.processes, meeting.size));
   meeting.rendezvous_seconds = options.rendezvous_timeout;
   meeting.silence_seconds = options.silence_timeout;
+  meeting.operation_seconds = options.collective_timeout;
   return *std::move(launch);
 }
 

@@ -23,6 +23,7 @@ struct ProcessOptions {
   int64_t max_restarts = 0;          ///< of all of them, when one fails
   double rendezvous_timeout = 60;    ///< seconds until all are there
   double silence_timeout = 10;       ///< seconds without a sign of life
+  double collective_timeout = 1800;  ///< seconds that an operation waits
   std::vector<std::string> rings;    ///< "7=0,2"
 };
 

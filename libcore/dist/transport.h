@@ -55,10 +55,10 @@ struct Meeting {
   std::string host, own_address;
   int port = 0;
   double rendezvous_seconds = 60;  ///< until all are there
-  /// A process that has shown no sign of life for so long counts as gone; also
-  /// the longest that an operation waits for one that is late is unlimited as
-  /// long as it lives.
+  /// A process that has shown no sign of life for so long counts as gone.
   double silence_seconds = 10;
+  /// The longest that an operation waits for a process that lives.
+  double operation_seconds = 1800;
 };
 
 /// All processes, connected, with a watch over them.

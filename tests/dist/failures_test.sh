@@ -96,4 +96,18 @@ status=0
 wait $launcher || status=$?
 [ $status -eq 143 ] || fail "SIGTERM: exit $status: $(cat "$top/err")"
 [ -e "$top/stopped/latest" ] || fail "SIGTERM: nothing was saved"
+
+# A collective operation that one process does not come to.
+python3 -m zipfile -e testdata/fleet/ops/c_allreduce_sum.zip "$top/sum"
+python3 -m zipfile -e testdata/fleet/ops/c_identity.zip "$top/identity"
+mkdir "$top/odd"
+cp -r "$top/sum/float32_w2/rank0" "$top/odd/rank0"
+cp -r "$top/identity/float32_w2/rank1" "$top/odd/rank1"
+status=0
+timeout 60 pd-eval -q --processes 2 -m "$top/odd/rank%r/program.pdmodel" \
+  --feed "$top/odd/rank%r/feed.npz" --fetch out_out --collective-timeout 2 \
+  >/dev/null 2>"$top/err" || status=$?
+[ $status -eq 3 ] || fail "an operation without rank 1: exit $status: $(cat "$top/err")"
+grep -q "rank 1 on .* has come to its end.*c_allreduce_sum" "$top/err" ||
+  fail "an operation without rank 1: $(cat "$top/err")"
 echo "failures_test: passed"

@@ -67,9 +67,8 @@ class GlooTransport : public Transport {
       : table_(table),
         device_(std::move(device)),
         context_(std::make_shared<gloo::rendezvous::Context>(rank, size)) {
-    // The watch over processes ends a wait for one that is gone; until then a
-    // process may take its time.
-    context_->setTimeout(std::chrono::hours(24 * 7));
+    context_->setTimeout(std::chrono::milliseconds(
+        static_cast<int64_t>(table->meeting().operation_seconds * 1000)));
     KeyStore store(table, group);
     context_->connectFullMesh(store, device_);
   }

@@ -35,8 +35,10 @@ absl::Status Check(int code, const char* what) {
 }
 
 // Waits for all requests: busily for a moment, then with naps.
-absl::Status Wait(std::vector<MPI_Request>* requests, const char* what) {
+absl::Status WaitFor(double seconds, std::vector<MPI_Request>* requests,
+                     const char* what) {
   constexpr int kBusyRounds = 2000;
+  const auto begin = std::chrono::steady_clock::now();
   for (int round = 0;; ++round) {
     int done = 0;
     PD_RETURN_IF_ERROR(
@@ -44,16 +46,21 @@ absl::Status Wait(std::vector<MPI_Request>* requests, const char* what) {
                           &done, MPI_STATUSES_IGNORE),
               what));
     if (done != 0) return absl::OkStatus();
-    if (round > kBusyRounds)
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    else
+    if (round <= kBusyRounds) {
       std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    const std::chrono::duration<double> waited =
+        std::chrono::steady_clock::now() - begin;
+    if (waited.count() > seconds)
+      return Unavailable("%s: timed out after %g s", what, seconds);
   }
 }
 
 class MpiTransport : public Transport {
  public:
-  explicit MpiTransport(MPI_Comm comm) : comm_(comm) {
+  MpiTransport(MPI_Comm comm, double seconds) : comm_(comm), seconds_(seconds) {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);
@@ -123,7 +130,7 @@ class MpiTransport : public Transport {
     MPI_Group_free(&members);
     MPI_Group_free(&all);
     PD_RETURN_IF_ERROR(Check(made, "new group"));
-    return std::make_unique<MpiTransport>(comm);
+    return std::make_unique<MpiTransport>(comm, seconds_);
   }
 
  private:
@@ -133,8 +140,13 @@ class MpiTransport : public Transport {
     return offsets;
   }
 
+  absl::Status Wait(std::vector<MPI_Request>* requests,
+                    const char* what) const {
+    return WaitFor(seconds_, requests, what);
+  }
+
   template <typename F>
-  static absl::Status Run(const char* what, const F& start) {
+  absl::Status Run(const char* what, const F& start) const {
     std::vector<MPI_Request> request(1);
     PD_RETURN_IF_ERROR(Check(start(request.data()), what));
     return Wait(&request, what);
@@ -195,6 +207,7 @@ class MpiTransport : public Transport {
   }
 
   MPI_Comm comm_;
+  const double seconds_;  // the longest that an operation waits
   int rank_ = 0, size_ = 1;
 };
 
@@ -219,7 +232,7 @@ class MpiEngine : public Engine {
     MPI_Comm all = MPI_COMM_NULL;
     PD_RETURN_IF_ERROR(
         Check(MPI_Comm_dup(MPI_COMM_WORLD, &all), "MPI_Comm_dup"));
-    all_ = std::make_unique<MpiTransport>(all);
+    all_ = std::make_unique<MpiTransport>(all, meeting.operation_seconds);
     meeting.rank = all_->rank();
     meeting.size = all_->size();
     return OpenTable(meeting);

@@ -228,8 +228,9 @@ void Rendezvous::BeatUntilStopped() {
 }
 
 std::string Rendezvous::WhoIsGone() {
-  // Two beats that are missed, and a little more.
-  Patience patience(4);
+  // Two beats that are missed, and then the time in which a process that lives
+  // would have said that it is in trouble too.
+  Patience patience(8);
   do {
     const auto gone = Beat(true);
     if (!gone.ok())

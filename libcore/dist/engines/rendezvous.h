@@ -36,6 +36,7 @@ class Rendezvous {
   /// Waits until all processes are there. Unavailable names the ranks that
   /// did not come, AlreadyExists two processes of one rank.
   absl::Status Join();
+  const Meeting& meeting() const { return meeting_; }
   int port() const { return meeting_.port; }
   /// This process's address as the others reach it.
   const std::string& own_address() const { return meeting_.own_address; }

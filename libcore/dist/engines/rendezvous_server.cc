@@ -18,6 +18,9 @@ constexpr size_t kMostKeys = 1 << 20;
 // Beats come each second. While another process is in trouble, one that has
 // missed two is the cause.
 constexpr double kMissedSeconds = 2.5;
+// While another process is in trouble, one that lives and is not after so long
+// is elsewhere.
+constexpr double kElsewhereSeconds = 5;
 
 double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -128,7 +131,10 @@ void RendezvousServer::Beat(const httplib::Request& request,
   Member& member = found->second;
   const Clock::time_point now = Clock::now();
   member.seen = now;
-  member.trouble |= request.body == "trouble";
+  if (request.body == "trouble" && !member.trouble) {
+    member.trouble = true;
+    member.trouble_since = now;
+  }
   member.left |= request.body == "left";
   member.failed |= request.body == "failed";
   response.set_content(Gone(now), "text/plain");
@@ -160,6 +166,16 @@ std::string RendezvousServer::Gone(Clock::time_point now) {
     if (member.failed)
       return absl::StrCat("rank ", rank, " on ", member.host,
                           " has ended with an error");
+  const bool long_enough =
+      std::any_of(members_.begin(), members_.end(), [&](const auto& item) {
+        return item.second.trouble &&
+               Seconds(now - item.second.trouble_since) > kElsewhereSeconds;
+      });
+  for (const auto& [rank, member] : members_)
+    if (long_enough && (member.left || !member.trouble))
+      return absl::StrCat("rank ", rank, " on ", member.host,
+                          member.left ? " has come to its end"
+                                      : " lives and does something else");
   return "";
 }
 

@@ -32,6 +32,7 @@ class RendezvousServer {
   struct Member {
     std::string host;  // "node7 (process 4711)"
     Clock::time_point seen;
+    Clock::time_point trouble_since;
     bool trouble = false, left = false, failed = false;
   };
 

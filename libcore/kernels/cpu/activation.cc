@@ -322,7 +322,10 @@ absl::StatusOr<Step> BindActivationGrad(BindContext* context) {
   Tensor* dout = context->Input("Out@GRAD");
   if (v == nullptr || !IsTaken(*v))
     return Unimplemented("it is for float32 and bfloat16");
-  PD_RETURN_IF_ERROR(ExpectInput(*context, "Out@GRAD", v->dtype(), v->shape()));
+  PD_RETURN_IF_ERROR(
+      ExpectElements(*context, "Out@GRAD", v->dtype(), v->size()));
+  if (context->Input("Out@GRAD")->shape() != v->shape())
+    return Unimplemented("the gradient has another shape than its operand");
   PD_ASSIGN_OR_RETURN(dout, context->In(dout, v->layout()));
   PD_ASSIGN_OR_RETURN(Tensor * dx,
                       context->Out(context->Output("X@GRAD"), v->layout()));

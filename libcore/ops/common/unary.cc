@@ -56,7 +56,18 @@ absl::Status InferPromoting(InferContext* context) {
 absl::Status InferGrad(InferContext* context) {
   if (!context->HasInput("Out@GRAD"))
     return InvalidArgument("'Out@GRAD' is missing");
-  context->Share("Out@GRAD", "X@GRAD");
+  TensorMeta grad = context->Input("Out@GRAD");
+  grad.value = nullptr;
+  // PaddlePaddle's gradient of c_split joins parts along another axis than the
+  // split one: what follows takes its elements in the shape of the operand.
+  for (const char* slot : {"X", "Out"}) {
+    if (!context->HasInput(slot)) continue;
+    const Shape& shape = context->Input(slot).shape;
+    if (!IsDynamic(shape) && !IsDynamic(grad.shape) &&
+        NumElements(shape) == NumElements(grad.shape))
+      grad.shape = shape;
+  }
+  context->SetOutput("X@GRAD", std::move(grad));
   return absl::OkStatus();
 }
 
