@@ -233,6 +233,12 @@ class MpiEngine : public Engine {
     PD_RETURN_IF_ERROR(
         Check(MPI_Comm_dup(MPI_COMM_WORLD, &all), "MPI_Comm_dup"));
     all_ = std::make_unique<MpiTransport>(all, meeting.operation_seconds);
+    if (all_->size() == 1)
+      return Unavailable(
+          "the environment says that this is one of several processes, and MPI "
+          "knows of this one alone; start them by Open MPI's mpirun, or by "
+          "srun "
+          "--mpi=pmix");
     meeting.rank = all_->rank();
     meeting.size = all_->size();
     return OpenTable(meeting);
