@@ -26,7 +26,7 @@ start() {
   for rank in 0 1 2; do
     env PADDLE_TRAINERS_NUM=3 PADDLE_TRAINER_ID=$rank \
       PADDLE_TRAINER_ENDPOINTS="127.0.0.1:$at,127.0.0.1:1,127.0.0.1:2" \
-      "${train[@]}" --out "$1" --resume --silence-timeout 2 \
+      "${train[@]}" --out "$1" --resume --silence-timeout 5 \
       >/dev/null 2>"$top/err$rank" &
     pids+=($!)
   done
@@ -41,7 +41,7 @@ expect() {
 # Waits until the run has a checkpoint that it had not.
 await_step() {
   local before=$1
-  for _ in $(seq 1 400); do
+  for _ in $(seq 1 1200); do
     [ "$(cat "$top/run/latest" 2>/dev/null)" != "$before" ] && return
     sleep 0.05
   done
@@ -90,7 +90,10 @@ pgrep -f "$top/launched" && fail "a process is left"
 pd-train -q -c "$job" -o train.epochs=2000 --processes 2 --out "$top/stopped" \
   >/dev/null 2>"$top/err" &
 launcher=$!
-sleep 2
+for _ in $(seq 1 1200); do
+  [ -s "$top/stopped/log.jsonl" ] && break
+  sleep 0.05
+done
 kill -TERM $launcher
 status=0
 wait $launcher || status=$?

@@ -222,6 +222,7 @@ void Rendezvous::BeatUntilStopped() {
     lock.lock();
     if (found.empty() || stop_) continue;
     lock.unlock();
+    LetOthersLearn();
     lost_(found);
     return;
   }
@@ -235,9 +236,17 @@ std::string Rendezvous::WhoIsGone() {
     const auto gone = Beat(true);
     if (!gone.ok())
       return absl::StrCat("rank 0 on ", meeting_.host, " is gone");
-    if (!gone->empty()) return *gone;
+    if (gone->empty()) continue;
+    LetOthersLearn();
+    return *gone;
   } while (patience.Wait());
   return "";
+}
+
+// Rank 0 serves the table: it stays for two beats of the others, which would
+// take it for the process that is gone.
+void Rendezvous::LetOthersLearn() const {
+  if (server_ != nullptr) std::this_thread::sleep_for(milliseconds(2200));
 }
 
 void Rendezvous::SayGoodbye(bool failed) {

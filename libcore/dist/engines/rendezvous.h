@@ -56,6 +56,7 @@ class Rendezvous {
   // "": nothing is wrong. `trouble`: an operation of ours has failed.
   absl::StatusOr<std::string> Beat(bool trouble);
   void BeatUntilStopped();
+  void LetOthersLearn() const;
   absl::Status Request(const std::string& method, const std::string& path,
                        const std::string& body, int* status,
                        std::string* answer);
