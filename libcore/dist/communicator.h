@@ -34,7 +34,7 @@ absl::Status ReduceTree(Reduction op, DType dtype, int64_t count,
 
 class Communicator {
  public:
-  /// Of one process: every operation is a copy.
+  /// A communicator of one process: every operation is a copy.
   Communicator() = default;
   /// `transport` outlives the communicator.
   explicit Communicator(Transport* transport) : transport_(transport) {}

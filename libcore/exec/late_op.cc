@@ -14,6 +14,7 @@
 #include "libcore/exec/late_binder.h"
 #include "libcore/exec/late_bindings.h"
 #include "libcore/exec/late_device.h"
+#include "libcore/exec/one_number.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/gradient_inputs.h"
 #include "libcore/ops/values.h"
@@ -112,10 +113,8 @@ void SetMeta(const TensorMeta& meta, Tensor* tensor) {
 
 absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
                         const Tensor& tensor) {
-  // One number may be [] here and [1] there.
-  const bool one = tensor.size() == 1 && NumElements(meta.shape) == 1 &&
-                   tensor.shape().size() + meta.shape.size() == 1;
-  if (tensor.dtype() == meta.dtype && (tensor.shape() == meta.shape || one))
+  if (tensor.dtype() == meta.dtype &&
+      (tensor.shape() == meta.shape || IsOneNumber(tensor, meta.shape)))
     return absl::OkStatus();
   return InvalidArgument("variable '%s' holds %s%s; the op makes %s%s", name,
                          Name(tensor.dtype()), ToString(tensor.shape()),

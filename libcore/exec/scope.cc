@@ -9,6 +9,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/mapped_copy.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/one_number.h"
 
 namespace pd {
 namespace {
@@ -60,9 +61,7 @@ absl::StatusOr<Scope::Entry*> Scope::GetOrCreate(const std::string& name,
     if (!t.has_value() && entry->pins == 0)
       PD_RETURN_IF_ERROR(Annotate(t.Resize(dtype, shape),
                                   absl::StrCat("variable '", name, "'")));
-    // One number may be [] in one program and [1] in another.
-    if (t.dtype() == dtype && t.shape() != shape && t.size() == 1 &&
-        t.shape().size() + shape.size() == 1) {
+    if (t.dtype() == dtype && IsOneNumber(t, shape)) {
       PD_ASSIGN_OR_RETURN(Array value, Get(name));
       PD_RETURN_IF_ERROR(t.Resize(shape));
       std::memcpy(t.raw(), value.bytes.get(), t.bytes());

@@ -110,7 +110,8 @@ absl::Status RunOnTensors(const std::vector<paddle::Tensor>& inputs,
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
     const paddle::AnalysisConfig& config);
 
-/// Of a type of the API, and back; float32 for a dtype that the API lacks.
+/// The dtype of a type of the API, and back; float32 for a dtype that the API
+/// lacks.
 DType DTypeOfApi(paddle_infer::DataType type);
 paddle_infer::DataType ApiTypeOf(DType dtype);
 /// FLOAT32 and so on, of variables by name, as the model declares them.

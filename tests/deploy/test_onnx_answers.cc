@@ -267,7 +267,8 @@ TEST(OnnxAnswers, Others) {
   ExpectOperator({"where_index", 4});
 }
 
-// Nobody draws the same numbers: their shapes, means and bounds are right.
+// Random numbers differ by who draws them: shapes, means and bounds are held
+// against what was asked for.
 TEST(OnnxAnswers, RandomNumbers) {
   InferenceModel model;
   model.program.version = 2003000;

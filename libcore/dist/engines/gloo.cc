@@ -168,10 +168,10 @@ class GlooTransport : public Transport {
   std::shared_ptr<gloo::rendezvous::Context> context_;
 };
 
-class GlooEngine : public Engine {
+class GlooEngine : public EngineWithTable {
  public:
   ~GlooEngine() override {
-    if (table_ != nullptr && !left_) table_->SayGoodbye(true);
+    EndTable();
     all_.reset();
   }
 
@@ -188,10 +188,6 @@ class GlooEngine : public Engine {
   }
 
   Transport& all() override { return *all_; }
-  void Watch(std::function<void(const std::string&)> lost) override {
-    table_->Watch(std::move(lost));
-  }
-  std::string WhoIsGone() override { return table_->WhoIsGone(); }
   absl::Status Leave() override {
     table_->SayGoodbye(false);
     // Rank 0 serves the table: it stays until the others have said goodbye.
@@ -201,9 +197,7 @@ class GlooEngine : public Engine {
   }
 
  private:
-  std::unique_ptr<Rendezvous> table_;
   std::unique_ptr<GlooTransport> all_;
-  bool left_ = false;
 };
 
 }  // namespace
@@ -211,7 +205,5 @@ class GlooEngine : public Engine {
 
 extern "C" pd::Engine* pd_make_engine(const pd::Meeting& meeting,
                                       absl::Status* error) {
-  auto engine = std::make_unique<pd::GlooEngine>();
-  *error = engine->Connect(meeting);
-  return error->ok() ? engine.release() : nullptr;
+  return pd::MakeEngine<pd::GlooEngine>(meeting, error);
 }

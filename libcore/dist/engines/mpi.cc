@@ -211,10 +211,10 @@ class MpiTransport : public Transport {
   int rank_ = 0, size_ = 1;
 };
 
-class MpiEngine : public Engine {
+class MpiEngine : public EngineWithTable {
  public:
   ~MpiEngine() override {
-    if (table_ != nullptr && !left_) table_->SayGoodbye(true);
+    EndTable();
     table_.reset();
     all_.reset();
     // Without MPI_Finalize, which would wait for the others, mpirun sees the
@@ -245,10 +245,6 @@ class MpiEngine : public Engine {
   }
 
   Transport& all() override { return *all_; }
-  void Watch(std::function<void(const std::string&)> lost) override {
-    table_->Watch(std::move(lost));
-  }
-  std::string WhoIsGone() override { return table_->WhoIsGone(); }
   absl::Status Leave() override {
     table_->SayGoodbye(false);
     PD_RETURN_IF_ERROR(all_->Barrier());
@@ -300,8 +296,6 @@ class MpiEngine : public Engine {
   }
 
   std::unique_ptr<MpiTransport> all_;
-  std::unique_ptr<Rendezvous> table_;
-  bool left_ = false;
 };
 
 }  // namespace
@@ -309,7 +303,5 @@ class MpiEngine : public Engine {
 
 extern "C" pd::Engine* pd_make_engine(const pd::Meeting& meeting,
                                       absl::Status* error) {
-  auto engine = std::make_unique<pd::MpiEngine>();
-  *error = engine->Connect(meeting);
-  return error->ok() ? engine.release() : nullptr;
+  return pd::MakeEngine<pd::MpiEngine>(meeting, error);
 }

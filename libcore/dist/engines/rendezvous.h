@@ -5,13 +5,13 @@
 #ifndef PD_LIBCORE_DIST_ENGINES_RENDEZVOUS_H_
 #define PD_LIBCORE_DIST_ENGINES_RENDEZVOUS_H_
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -69,6 +69,32 @@ class Rendezvous {
   std::condition_variable wake_;
   bool stop_ = false;
 };
+
+/// The part of an engine that is about its table.
+class EngineWithTable : public Engine {
+ public:
+  void Watch(std::function<void(const std::string&)> lost) override {
+    table_->Watch(std::move(lost));
+  }
+  std::string WhoIsGone() override { return table_->WhoIsGone(); }
+
+ protected:
+  /// For destructors: tells the others where the run did not go well.
+  void EndTable() {
+    if (table_ != nullptr && !left_) table_->SayGoodbye(true);
+  }
+
+  std::unique_ptr<Rendezvous> table_;
+  bool left_ = false;
+};
+
+/// The body of a library's MakeEngineFn.
+template <typename T>
+Engine* MakeEngine(const Meeting& meeting, absl::Status* error) {
+  auto engine = std::make_unique<T>();
+  *error = engine->Connect(meeting);
+  return error->ok() ? engine.release() : nullptr;
+}
 
 }  // namespace pd
 

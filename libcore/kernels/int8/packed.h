@@ -38,7 +38,7 @@ absl::Status FillChannels(BindContext* context, const Int8Weights& w,
 
 /// Takes the equal weights that another step holds, where there are any, so
 /// that clones of a predictor and further shapes of its inputs need no more.
-/// Nobody writes weights afterwards.
+/// Weights are not written afterwards.
 void ShareWeights(size_t bytes, std::shared_ptr<int8_t[]>* weights);
 
 /// Sees whether the finish only clamps; all else of `packed` is set.

@@ -151,30 +151,14 @@ absl::StatusOr<Step> BindPartialAllGather(BindContext* context) {
   });
 }
 
-// A gradient op with the forward op's ring, rank and nranks.
-absl::StatusOr<std::vector<OpDesc>> GradBy(const GradRequest& request,
-                                           const char* type) {
-  std::vector<OpDesc> ops;
-  const OpDesc& forward = request.op;
-  if (!request.needs_grad(forward.In("X"))) return ops;
-  OpDesc op;
-  op.type = type;
-  op.SetInput("X", {GradName(forward.Out("Out"))});
-  op.SetOutput("Out", {GradName(forward.In("X"))});
-  for (const char* name : {"ring_id", "nranks", "rank"})
-    if (const Attribute* value = forward.FindAttr(name))
-      op.attrs[name] = *value;
-  ops.push_back(std::move(op));
-  return ops;
-}
 absl::StatusOr<std::vector<OpDesc>> AllGatherGrad(const GradRequest& request) {
-  return GradBy(request, "c_reducescatter");
+  return GradOnRing(request, "c_reducescatter");
 }
 absl::StatusOr<std::vector<OpDesc>> ConcatGrad(const GradRequest& request) {
-  return GradBy(request, "c_split");
+  return GradOnRing(request, "c_split");
 }
 absl::StatusOr<std::vector<OpDesc>> SplitGrad(const GradRequest& request) {
-  return GradBy(request, "c_concat");
+  return GradOnRing(request, "c_concat");
 }
 
 }  // namespace

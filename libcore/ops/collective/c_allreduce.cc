@@ -59,27 +59,12 @@ absl::StatusOr<Step> BindReduceToRoot(BindContext* context) {
   });
 }
 
-// Out@GRAD through `type`, over the same ring.
-absl::StatusOr<std::vector<OpDesc>> GradThrough(const GradRequest& request,
-                                                const char* type) {
-  std::vector<OpDesc> ops;
-  const OpDesc& forward = request.op;
-  if (!request.needs_grad(forward.In("X"))) return ops;
-  OpDesc op;
-  op.type = type;
-  op.SetInput("X", {GradName(forward.Out("Out"))});
-  op.SetOutput("Out", {GradName(forward.In("X"))});
-  op.attrs["ring_id"] = forward.Attr<int32_t>("ring_id");
-  ops.push_back(std::move(op));
-  return ops;
-}
-
 absl::StatusOr<std::vector<OpDesc>> AllReduceGrad(const GradRequest& request) {
-  return GradThrough(request, "c_allreduce_sum");
+  return GradOnRing(request, "c_allreduce_sum");
 }
 absl::StatusOr<std::vector<OpDesc>> MpAllReduceGrad(
     const GradRequest& request) {
-  return GradThrough(request, "c_identity");
+  return GradOnRing(request, "c_identity");
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 // c_broadcast: Out = the X of process `root` of the ring.
 // c_scatter: Out = this process's part of the X of process `root`, cut in
 //   nranks along axis 0. The other processes' X gives the shape alone.
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/collective/ring.h"
+#include "libcore/ops/optimizer/update.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -21,8 +21,7 @@ absl::StatusOr<Step> BindBroadcast(BindContext* context) {
                root = context->Attr<int32_t>("root")](
                   const RunContext& run) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Communicator* ring, RingOf(run, id));
-    if (ring->rank() == root && x->raw() != out->raw() && x->bytes() > 0)
-      std::memcpy(out->raw(), x->raw(), x->bytes());
+    if (ring->rank() == root) CopyUnlessSame(x, out);
     return ring->Broadcast(root, out->raw(), out->bytes());
   });
 }

@@ -6,13 +6,13 @@
 //   other anyway.
 // barrier: Out = X when all processes of the ring have come to it.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/collective/ring.h"
 #include "libcore/ops/common/selected_rows.h"
+#include "libcore/ops/optimizer/update.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -41,9 +41,7 @@ absl::StatusOr<Step> BindPairs(BindContext* context) {
   for (size_t i = 0; i < count; ++i)
     pairs.emplace_back(context->Input("X", i), context->Output("Out", i));
   return Step([pairs = std::move(pairs)](const RunContext&) {
-    for (const auto& [x, out] : pairs)
-      if (x->raw() != out->raw() && x->bytes() > 0)
-        std::memcpy(out->raw(), x->raw(), x->bytes());
+    for (const auto& [x, out] : pairs) CopyUnlessSame(x, out);
     return absl::OkStatus();
   });
 }
@@ -55,24 +53,16 @@ absl::StatusOr<Step> BindBarrier(BindContext* context) {
   return Step([=, id = context->Attr<int32_t>("ring_id")](
                   const RunContext& run) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Communicator* ring, RingOf(run, id));
-    if (x->raw() != out->raw() && x->bytes() > 0)
-      std::memcpy(out->raw(), x->raw(), x->bytes());
+    CopyUnlessSame(x, out);
     return ring->Barrier();
   });
 }
 
 absl::StatusOr<std::vector<OpDesc>> IdentityGrad(const GradRequest& request) {
-  std::vector<OpDesc> ops;
-  const OpDesc& forward = request.op;
-  if (!request.needs_grad(forward.In("X"))) return ops;
-  OpDesc op;
-  op.type = "c_allreduce_sum";
-  op.SetInput("X", {GradName(forward.Out("Out"))});
-  op.SetOutput("Out", {GradName(forward.In("X"))});
-  op.attrs["ring_id"] = forward.Attr<int32_t>("ring_id");
-  op.attrs["use_calc_stream"] = true;
-  op.attrs["use_model_parallel"] = true;
-  ops.push_back(std::move(op));
+  PD_ASSIGN_OR_RETURN(std::vector<OpDesc> ops,
+                      GradOnRing(request, "c_allreduce_sum"));
+  for (OpDesc& op : ops)
+    op.attrs["use_calc_stream"] = op.attrs["use_model_parallel"] = true;
   return ops;
 }
 

@@ -51,30 +51,12 @@ absl::StatusOr<Step> BindAllToAll(BindContext* context) {
   });
 }
 
-// `type` from Out@GRAD to X@GRAD, with the ring of the forward op.
-OpDesc Backwards(const OpDesc& forward, const char* type) {
-  OpDesc op;
-  op.type = type;
-  op.SetInput("X", {GradName(forward.Out("Out"))});
-  op.SetOutput("Out", {GradName(forward.In("X"))});
-  op.attrs["ring_id"] = forward.Attr<int32_t>("ring_id");
-  return op;
-}
-
 absl::StatusOr<std::vector<OpDesc>> ReduceScatterGrad(
     const GradRequest& request) {
-  std::vector<OpDesc> ops;
-  if (!request.needs_grad(request.op.In("X"))) return ops;
-  ops.push_back(Backwards(request.op, "c_allgather"));
-  ops[0].attrs["nranks"] = request.op.Attr<int32_t>("nranks");
-  return ops;
+  return GradOnRing(request, "c_allgather");
 }
-
 absl::StatusOr<std::vector<OpDesc>> AllToAllGrad(const GradRequest& request) {
-  std::vector<OpDesc> ops;
-  if (request.needs_grad(request.op.In("X")))
-    ops.push_back(Backwards(request.op, "alltoall"));
-  return ops;
+  return GradOnRing(request, "alltoall");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/ops/collective/ring.h"
 
+#include <utility>
+
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
@@ -33,6 +35,22 @@ absl::Status ExpectMultiple(const char* slot, int64_t extent, int32_t nranks) {
     return InvalidArgument("%s cannot be divided: %d elements among %d", slot,
                            extent, nranks);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OpDesc>> GradOnRing(const GradRequest& request,
+                                               const char* type) {
+  std::vector<OpDesc> ops;
+  const OpDesc& forward = request.op;
+  if (!request.needs_grad(forward.In("X"))) return ops;
+  OpDesc op;
+  op.type = type;
+  op.SetInput("X", {GradName(forward.Out("Out"))});
+  op.SetOutput("Out", {GradName(forward.In("X"))});
+  for (const char* name : {"ring_id", "nranks", "rank"})
+    if (const Attribute* value = forward.FindAttr(name))
+      op.attrs[name] = *value;
+  ops.push_back(std::move(op));
+  return ops;
 }
 
 }  // namespace pd

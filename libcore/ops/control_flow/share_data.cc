@@ -3,12 +3,12 @@
 // place (there is only one here). No gradients.
 // share_buffer: Out[i] = XOut[i] = X[i]. PaddlePaddle's passes put it before an
 // op that is to write its result over its operand; here plans decide that.
-#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/selected_rows.h"
+#include "libcore/ops/optimizer/update.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -40,9 +40,7 @@ absl::StatusOr<Step> BindShareBuffer(BindContext* context) {
       pairs.emplace_back(x, out);
     }
   return Step([pairs = std::move(pairs)](const RunContext&) {
-    for (const auto& [x, out] : pairs)
-      if (x->raw() != out->raw() && x->bytes() > 0)
-        std::memcpy(out->raw(), x->raw(), x->bytes());
+    for (const auto& [x, out] : pairs) CopyUnlessSame(x, out);
     return absl::OkStatus();
   });
 }
