@@ -321,5 +321,23 @@ TEST_F(PlanTest, ErrorsNameTheOp) {
       session_.Compile(program_, {{"x", DType::kFloat32, {-1}}}, {"a"}).ok());
 }
 
+// One number is the same with and without an axis; no other shape fits it.
+TEST(Scope, TakesOneNumberInEitherShape) {
+  Scope scope;
+  const auto made = scope.GetOrCreate("loss", DType::kFloat32, {});
+  ASSERT_TRUE(made.ok());
+  ASSERT_TRUE((*made)->tensor.Allocate().ok());
+  *(*made)->tensor.data<float>() = 2.5f;
+  const auto again = scope.GetOrCreate("loss", DType::kFloat32, {1});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->tensor.shape(), Shape{1});
+  EXPECT_EQ(*(*again)->tensor.data<float>(), 2.5f);
+  ASSERT_TRUE(scope.GetOrCreate("loss", DType::kFloat32, {}).ok());
+  for (const Shape& shape : {Shape{3}, Shape{0}, Shape{1, 1}})
+    EXPECT_EQ(scope.GetOrCreate("loss", DType::kFloat32, shape).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << ToString(shape);
+}
+
 }  // namespace
 }  // namespace pd
