@@ -25,6 +25,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
+#include "libcore/dist/world.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/job_changes.h"
@@ -91,6 +92,19 @@ absl::StatusOr<std::unique_ptr<Policy>> PolicyOf(const LoadedJob& job,
   return Policy::Attach(job, set, program, session, loader);
 }
 
+// Outputs by their place, so that a run and its exported model compare.
+NamedArrays OutputsByPlace(const TrainProgram& built, const LoadedModel& model,
+                           EvaluationResult* result) {
+  NamedArrays outputs;
+  for (size_t i = 0; i < built.outputs.size(); ++i) {
+    const std::string& name = model.kind == LoadedModel::Kind::kInference
+                                  ? model.fetches[i]
+                                  : built.outputs[i];
+    outputs[absl::StrCat("output_", i)] = std::move(result->outputs[name]);
+  }
+  return outputs;
+}
+
 }  // namespace
 
 absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
@@ -103,9 +117,10 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
                       ParseRequirements(options.requirements));
   PD_RETURN_IF_ERROR(CheckRequirements(requirements, ResultsOf(job.proto())));
   RunVocabularies vocabularies(RunOf(options, model));
-  PD_ASSIGN_OR_RETURN(auto loader,
-                      OpenLoader(job, job.proto().data().eval(),
-                                 job.proto().train().seed(), &vocabularies));
+  PD_ASSIGN_OR_RETURN(
+      auto loader,
+      OpenLoader(job, job.proto().data().eval(), job.proto().train().seed(),
+                 &vocabularies, OwnData::BatchesOf(registry.world())));
   auto built = BuildTestProgram(registry, job);
   if (!built.ok()) return UsageError(built.status());
   Session session(&registry, job.proto().train().seed());
@@ -128,6 +143,9 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   PD_ASSIGN_OR_RETURN(guarding.rules, NanRulesOfEnvironment());
   NanGuard guard(std::move(guarding));
   if (GetFlag<bool>("FLAGS_check_nan_inf")) {
+    if (registry.world() != nullptr)
+      return UsageError(Unimplemented(
+          "an evaluation that looks for NaN runs in one process; start one"));
     const bool own = model.kind != LoadedModel::Kind::kInference;
     guard.Begin(&session, {{}, {}, {}, own ? &built->test_layers : nullptr});
     spec.guard = &guard;
@@ -138,7 +156,9 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   if (!evaluator.ok()) return MarkJobErrors(job, evaluator.status());
   Progress progress(Progress::Standard());
   progress.Begin("evaluating", loader->batches());
-  const bool keep = !options.out.empty() || !options.expect.empty();
+  const bool writes =
+      registry.world() == nullptr || registry.world()->rank() == 0;
+  const bool keep = writes && (!options.out.empty() || !options.expect.empty());
   auto result = (*evaluator)->Run(keep, [&](int64_t batches, int64_t records) {
     progress.Update(batches, records);
     return true;
@@ -147,27 +167,20 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   if (!result.ok())
     return ReportNan(result.status(), guard.finding(), options.common.json(),
                      out);
-  const BadRecords bad = AllSkipped(*loader);
-  if (bad.count > 0) LogWarning("%s", SkippedText(bad, "eval"));
+  const BadRecords bad = AllSkipped(loader->dataset(), result->left_out);
+  if (bad.count > 0 && writes) LogWarning("%s", SkippedText(bad, "eval"));
   const std::vector<Judgement> judgements = Judge(requirements, *result);
   // With --expect there is more to say, in the same JSON object.
   const bool later = options.common.json() && !options.expect.empty();
   std::ostringstream evaluation;
   PrintEvaluation(*result, judgements, options.common.json(),
                   later ? evaluation : out);
-  if (!options.report.empty())
+  if (!options.report.empty() && writes)
     PD_RETURN_IF_ERROR(
         WriteEvaluationReport(options.report, job, model, view, *result));
   if (!keep) return MissedRequirements(judgements);
-  // Outputs by their place, so that a run and its exported model compare.
-  NamedArrays outputs;
-  for (size_t i = 0; i < built->outputs.size(); ++i) {
-    const std::string& name = model.kind == LoadedModel::Kind::kInference
-                                  ? model.fetches[i]
-                                  : built->outputs[i];
-    outputs[absl::StrCat("output_", i)] = std::move(result->outputs[name]);
-  }
-  PD_RETURN_IF_ERROR(DeliverResults(options, outputs, evaluation.str(), out));
+  PD_RETURN_IF_ERROR(DeliverResults(
+      options, OutputsByPlace(*built, model, &*result), evaluation.str(), out));
   return MissedRequirements(judgements);
 }
 

@@ -32,7 +32,9 @@ Manual EvalManual() {
       "each variable.",
       "With a job it prints loss and metrics of the job's evaluation set and, "
       "for classes, a confusion table. For a run directory the job may be left "
-      "out: the run's own is taken.",
+      "out: the run's own is taken. Several processes (`--processes`, "
+      "`mpirun`) "
+      "share the batches and print what one would.",
       "With `--feed` it runs the program on the arrays of an npz file, and "
       "writes or compares what it gives. Any variable of the program may be "
       "fetched, such as `x@GRAD`. `--grad` differentiates the program first: "
@@ -57,6 +59,8 @@ Manual EvalManual() {
       {"Print metrics of the job's evaluation set",
        "pd-eval -m RUN -c testdata/jobs/lenet_mnist.pbtxt"},
       {"The same for scripts", "pd-eval -m RUN --format json -q"},
+      {"The same in two processes, which share the batches",
+       "pd-eval -m RUN -q --processes 2"},
       {"Fail when the model is not good enough",
        "pd-eval -m RUN -q --require 'acc_top1>=0.5' --require 'loss<2'"},
       {"Keep the predictions of all records",

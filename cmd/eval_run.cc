@@ -227,9 +227,10 @@ void PrintShapes(const NamedArrays& results, bool json, std::ostream& out) {
 absl::StatusOr<EvalOptions> OptionsFor(const EvalOptions& asked) {
   const World* world = asked.common.world.get();
   if (world == nullptr) return asked;
-  if (asked.feed.empty())
+  if (asked.predict || asked.bench.has_value())
     return UsageError(Unimplemented(
-        "%d processes run a network on --feed only; start one", world->size()));
+        "%d processes run a network on --feed or evaluate it; start one for %s",
+        world->size(), asked.predict ? "--predict" : "--bench"));
   EvalOptions options = asked;
   if (world->rank() > 0 && options.out.find("%r") == std::string::npos)
     options.out.clear();

@@ -64,6 +64,7 @@ class Loader::Impl {
   const std::vector<BatchField>& fields() const { return fields_; }
   int64_t batches() const { return sampler_.batches(); }
   bool is_stream() const { return dataset_->is_stream(); }
+  int64_t stride() const { return options_.stride; }
   const BadRecords& skipped() const { return skipped_; }
   const Dataset& dataset() const { return *dataset_; }
   void set_interrupted(std::function<bool()> interrupted) {
@@ -104,7 +105,14 @@ class Loader::Impl {
   }
   // Shards of a batch that Next gives.
   int64_t pieces() const { return options_.end_shard - options_.first_shard; }
-  int64_t BatchOf(int64_t piece) const { return piece / pieces(); }
+  int64_t BatchOf(int64_t piece) const {
+    return piece / pieces() * options_.stride + options_.stride_begin;
+  }
+  // Batches of an epoch before number `batch` that Next gives.
+  int64_t OwnBatches(int64_t batch) const {
+    return (batch + options_.stride - 1 - options_.stride_begin) /
+           options_.stride;
+  }
   int64_t ShardOf(int64_t piece) const {
     return options_.first_shard + piece % pieces();
   }
@@ -276,7 +284,7 @@ absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
     cancel_.store(false, std::memory_order_relaxed);
     sampler_.StartEpoch(epoch);
     epoch_ = epoch;
-    next_fill_ = next_take_ = first_batch * pieces();
+    next_fill_ = next_take_ = OwnBatches(first_batch) * pieces();
     if (is_stream()) {
       stream_ = nullptr;  // one program at a time
       PD_ASSIGN_OR_RETURN(
@@ -285,7 +293,7 @@ absl::Status Loader::Impl::StartEpoch(int64_t epoch, int64_t first_batch) {
       stream_record_ = 0;
     }
     end_ = ends_unknown() ? std::numeric_limits<int64_t>::max()
-                          : batches() * pieces();
+                          : OwnBatches(batches()) * pieces();
     error_ = absl::OkStatus();
     skipped_ = BadRecords();
     for (Slot& slot : slots_) slot.ready = false;
@@ -350,7 +358,8 @@ absl::StatusOr<const Batch*> Loader::Impl::Next() {
     error_ = Take(index, &lock, &slot);
     if (!error_.ok()) return error_;
     if (slot.bad.count > 0) skipped_.Add(slot.bad);
-    if (slot.batch.size == 0 && options_.shards == 1) continue;
+    if (slot.batch.size == 0 && options_.shards == 1 && options_.stride == 1)
+      continue;
     ++stats_.batches;
     return &slot.batch;
   }
@@ -552,6 +561,7 @@ absl::Status Loader::StartEpoch(int64_t epoch, int64_t first_batch) {
   return impl_->StartEpoch(epoch, first_batch);
 }
 absl::StatusOr<const Batch*> Loader::Next() { return impl_->Next(); }
+int64_t Loader::stride() const { return impl_->stride(); }
 bool Loader::is_stream() const { return impl_->is_stream(); }
 void Loader::set_interrupted(std::function<bool()> interrupted) {
   impl_->set_interrupted(std::move(interrupted));

@@ -63,6 +63,10 @@ struct LoaderOptions {
   /// Next gives those of [first_shard, end_shard) one after the other, each as
   /// a batch of its own, also where it has no record. Not of a stream.
   int64_t shards = 1, first_shard = 0, end_shard = 1;
+  /// Of an epoch's batches Next gives number `stride_begin`, and from there on
+  /// every `stride`-th, each also where it has no record. Not of a stream, and
+  /// not with shards.
+  int64_t stride = 1, stride_begin = 0;
 };
 
 /// Since the loader was made.
@@ -88,8 +92,11 @@ class Loader {
   /// The fields of a batch, or of a shard of a full one; the first extent is
   /// its records, others are -1 where each batch decides.
   const std::vector<BatchField>& fields() const;
-  /// Batches of an epoch; 0 also for a stream whose end shows how many.
+  /// Batches of an epoch, those that a stride leaves out too; 0 also for a
+  /// stream whose end shows how many.
   int64_t batches() const;
+  /// LoaderOptions::stride.
+  int64_t stride() const;
   /// True where records come from a stream (Dataset::is_stream): one thread
   /// reads it whatever num_workers says, from StartEpoch on and not before.
   bool is_stream() const;

@@ -39,6 +39,13 @@ absl::Status CheckLoaderOptions(const LoaderOptions& options) {
   if (options.prefetch < 1 || options.prefetch > 4096)
     return InvalidArgument("prefetch is %d; expected 1 to 4096",
                            options.prefetch);
+  if (options.stride < 1 || options.stride_begin < 0 ||
+      options.stride_begin >= options.stride ||
+      (options.stride > 1 && options.shards > 1))
+    return InvalidArgument(
+        "stride is %d and begins at %d; expected one of "
+        "[0, stride), and no shards",
+        options.stride, options.stride_begin);
   return absl::OkStatus();
 }
 

@@ -10,8 +10,10 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/data/experience.h"
+#include "libcore/dist/world.h"
 #include "libcore/nn/metric_results.h"
 #include "libcore/train/fetched_number.h"
+#include "libcore/train/shared_evaluation.h"
 
 namespace pd {
 namespace {
@@ -159,30 +161,9 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
   const double begin = SteadySeconds();
   if (spec_.observer != nullptr) spec_.observer->OnBegin();
   PD_RETURN_IF_ERROR(loader_->StartEpoch(0));
-  for (;;) {
-    PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
-    if (batch == nullptr) break;
-    if (plans_->Find(batch->fields) != pending_.plan)
-      PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
-    PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch->fields));
-    if (spec_.guard == nullptr && plan->runs_ahead()) {
-      PD_RETURN_IF_ERROR(plan->Start({}));
-      PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
-      pending_.plan = plan;
-      KeepPending(*batch);
-    } else {
-      const absl::Status ran = plan->Run({});
-      if (spec_.guard != nullptr && IsNanFound(ran))
-        PD_RETURN_IF_ERROR(ExplainNan(*batch, *plan));
-      PD_RETURN_IF_ERROR(Explained(*batch, ran));
-      PD_RETURN_IF_ERROR(Collect(*batch, *plan, &result, keep_outputs));
-    }
-    if (progress != nullptr && !progress(batch->index + 1, result.records)) {
-      PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
-      return absl::CancelledError("evaluation was stopped");
-    }
-  }
-  PD_RETURN_IF_ERROR(CollectPending(&result, keep_outputs));
+  PD_RETURN_IF_ERROR(loader_->stride() > 1
+                         ? RunShared(keep_outputs, progress, &result)
+                         : RunAlone(keep_outputs, progress, &result));
   if (result.records == 0)
     return InvalidArgument("the evaluation set holds no records");
   result.seconds = SteadySeconds() - begin;
@@ -211,6 +192,82 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(
     result.outputs[name] = std::move(array);
   }
   return result;
+}
+
+absl::Status Evaluator::Compute(const Batch& batch, Plan* plan) {
+  const absl::Status ran = plan->Run({});
+  if (spec_.guard != nullptr && IsNanFound(ran))
+    PD_RETURN_IF_ERROR(ExplainNan(batch, *plan));
+  return Explained(batch, ran);
+}
+
+absl::Status Evaluator::RunAlone(bool keep_outputs, const Seen& progress,
+                                 EvaluationResult* result) {
+  for (;;) {
+    PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
+    if (batch == nullptr) break;
+    if (plans_->Find(batch->fields) != pending_.plan)
+      PD_RETURN_IF_ERROR(CollectPending(result, keep_outputs));
+    PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch->fields));
+    if (spec_.guard == nullptr && plan->runs_ahead()) {
+      PD_RETURN_IF_ERROR(plan->Start({}));
+      PD_RETURN_IF_ERROR(CollectPending(result, keep_outputs));
+      pending_.plan = plan;
+      KeepPending(*batch);
+    } else {
+      PD_RETURN_IF_ERROR(Compute(*batch, plan));
+      PD_RETURN_IF_ERROR(
+          Collect(*batch, FetchesOf(*plan), result, keep_outputs));
+    }
+    if (progress != nullptr && !progress(batch->index + 1, result->records)) {
+      PD_RETURN_IF_ERROR(CollectPending(result, keep_outputs));
+      return absl::CancelledError("evaluation was stopped");
+    }
+  }
+  PD_RETURN_IF_ERROR(CollectPending(result, keep_outputs));
+  result->left_out = loader_->skipped();
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::RunShared(bool keep_outputs, const Seen& progress,
+                                  EvaluationResult* result) {
+  const Communicator& processes = session_->registry().world()->all();
+  // An observer sees whole batches, and any of the processes may have one.
+  int32_t observed = spec_.observer != nullptr;
+  PD_RETURN_IF_ERROR(processes.AllReduce(Reduction::kMax, DType::kInt32, 1,
+                                         &observed, &observed));
+  SharedEvaluation shared(&processes, [&](const std::string& field) {
+    return observed != 0 || IsJudged(field);
+  });
+  const auto see = [&](const BatchOutcome& outcome) {
+    std::vector<const Tensor*> fetched;
+    for (const Tensor& output : outcome.outputs) fetched.push_back(&output);
+    PD_RETURN_IF_ERROR(Collect(outcome.batch, fetched, result, keep_outputs));
+    return progress == nullptr ||
+                   progress(outcome.batch.index + 1, result->records)
+               ? absl::OkStatus()
+               : absl::CancelledError("evaluation was stopped");
+  };
+  for (bool more = true; more;) {
+    PD_ASSIGN_OR_RETURN(const Batch* batch, loader_->Next());
+    std::vector<const Tensor*> fetched;
+    if (batch != nullptr && batch->size > 0) {
+      PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(batch->fields));
+      PD_RETURN_IF_ERROR(Compute(*batch, plan));
+      fetched = FetchesOf(*plan);
+    }
+    PD_ASSIGN_OR_RETURN(more,
+                        shared.Round(batch, fetched, loader_->skipped(), see));
+  }
+  result->left_out = shared.left_out();
+  return absl::OkStatus();
+}
+
+std::vector<const Tensor*> Evaluator::FetchesOf(const Plan& plan) const {
+  std::vector<const Tensor*> fetched;
+  for (size_t i = 0; i < fetches_.size(); ++i)
+    fetched.push_back(&plan.fetch(i));
+  return fetched;
 }
 
 // The loader's batch is gone when its answers come.
@@ -246,13 +303,14 @@ absl::Status Evaluator::CollectPending(EvaluationResult* result,
   Plan* const plan = std::exchange(pending_.plan, nullptr);
   if (plan == nullptr) return absl::OkStatus();
   PD_RETURN_IF_ERROR(plan->Wait());
-  return Collect(pending_.batch, *plan, result, keep_outputs);
+  return Collect(pending_.batch, FetchesOf(*plan), result, keep_outputs);
 }
 
-absl::Status Evaluator::Collect(const Batch& batch, const Plan& plan,
+absl::Status Evaluator::Collect(const Batch& batch,
+                                const std::vector<const Tensor*>& values,
                                 EvaluationResult* result, bool keep_outputs) {
   const auto fetched = [&](const std::string& name) -> const Tensor& {
-    return plan.fetch(IndexOf(fetches_, name));
+    return *values[IndexOf(fetches_, name)];
   };
   result->records += batch.size;
   if (!spec_.loss.empty()) {

@@ -67,6 +67,7 @@ struct EvaluationResult {
   /// for, else that of the first accuracy.
   std::vector<ClassTable> tables;
   NamedArrays outputs;  ///< predictions of all records, when kept
+  BadRecords left_out;  ///< records that could not be read
 
   /// "loss" or a metric's name; nothing when there is no such result.
   std::optional<double> Find(const std::string& name) const;
@@ -82,6 +83,8 @@ class Evaluator {
 
   /// One pass over the loader's data. `progress` (may be null) is told batches
   /// and records done; when it returns false the pass ends with Cancelled.
+  /// Where the loader has a stride, as many processes evaluate together
+  /// (shared_evaluation.h), and each gets the results of all.
   absl::StatusOr<EvaluationResult> Run(
       bool keep_outputs,
       const std::function<bool(int64_t batches, int64_t records)>& progress);
@@ -92,8 +95,17 @@ class Evaluator {
   absl::Status ExplainNan(const Batch& batch, const Plan& plan);
   // An error that a label of the batch is to blame for says so.
   absl::Status Explained(const Batch& batch, const absl::Status& status) const;
-  absl::Status Collect(const Batch& batch, const Plan& plan,
+  std::vector<const Tensor*> FetchesOf(const Plan& plan) const;
+  // `values` are those of fetches_.
+  absl::Status Collect(const Batch& batch,
+                       const std::vector<const Tensor*>& values,
                        EvaluationResult* result, bool keep_outputs);
+  using Seen = std::function<bool(int64_t batches, int64_t records)>;
+  absl::Status RunAlone(bool keep_outputs, const Seen& progress,
+                        EvaluationResult* result);
+  absl::Status RunShared(bool keep_outputs, const Seen& progress,
+                         EvaluationResult* result);
+  absl::Status Compute(const Batch& batch, Plan* plan);
   /// Whether a metric reads this field of the data set.
   bool IsJudged(const std::string& field) const;
   void KeepPending(const Batch& batch);

@@ -14,6 +14,7 @@
 #include "libcore/train/run_vocabularies.h"
 
 namespace pd {
+class World;
 namespace job {
 class DataSet;
 }
@@ -28,16 +29,22 @@ absl::StatusOr<DatasetPtr> OpenDataset(const LoadedJob& job,
 /// The transforms of `set`, in their order.
 std::vector<Transform> TransformsOf(const job::DataSet& set);
 
-/// The shards of each batch that a process trains on.
-struct OwnShards {
+/// The data of one process among several: shards of each batch, or some of the
+/// batches.
+struct OwnData {
   int64_t shards = 1, begin = 0, end = 1;  ///< [begin, end) of `shards`
+  /// As in LoaderOptions. A stream is read whole by each process.
+  int64_t stride = 1, stride_begin = 0;
+  /// The batches of an evaluation that this process computes; all of them
+  /// where `world` is null.
+  static OwnData BatchesOf(const World* world);
 };
 
 /// A loader over OpenDataset with the batch size, order and threads of `set`;
-/// the data set's notes are warnings in the log. With `own` it gives shards.
+/// the data set's notes are warnings in the log. It gives what `own` says.
 absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
     const LoadedJob& job, const job::DataSet& set, uint64_t seed,
-    RunVocabularies* vocabularies, const OwnShards& own = {});
+    RunVocabularies* vocabularies, const OwnData& own = {});
 
 }  // namespace pd
 

@@ -13,6 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/dist/world.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/open_internal.h"
 
@@ -196,9 +197,17 @@ LoaderOptions PlainLoaderOptions(const job::DataSet& set, uint64_t seed) {
   return options;
 }
 
+OwnData OwnData::BatchesOf(const World* world) {
+  OwnData own;
+  if (world == nullptr) return own;
+  own.stride = world->size();
+  own.stride_begin = world->rank();
+  return own;
+}
+
 absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
     const LoadedJob& job, const job::DataSet& set, uint64_t seed,
-    RunVocabularies* vocabularies, const OwnShards& own) {
+    RunVocabularies* vocabularies, const OwnData& own) {
   PD_RETURN_IF_ERROR(CheckOneProcess(job, set));
   PD_RETURN_IF_ERROR(CheckOrder(job, set));
   PD_ASSIGN_OR_RETURN(DatasetPtr dataset, OpenDataset(job, set, vocabularies));
@@ -213,6 +222,10 @@ absl::StatusOr<std::unique_ptr<Loader>> OpenLoader(
   options.shards = own.shards;
   options.first_shard = own.begin;
   options.end_shard = own.end;
+  if (!dataset->is_stream()) {
+    options.stride = own.stride;
+    options.stride_begin = own.stride_begin;
+  }
   options.shuffle = set.shuffle();
   options.drop_last = set.drop_last();
   options.sampling.contiguous = set.contiguous();

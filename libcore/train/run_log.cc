@@ -129,9 +129,9 @@ std::string BadLossText(int64_t step, float loss) {
       step, loss);
 }
 
-BadRecords AllSkipped(const Loader& loader) {
-  BadRecords bad = loader.dataset().left_out();
-  bad.Add(loader.skipped());
+BadRecords AllSkipped(const Dataset& dataset, const BadRecords& by_loaders) {
+  BadRecords bad = dataset.left_out();
+  bad.Add(by_loaders);
   return bad;
 }
 

@@ -61,8 +61,8 @@ std::string ChangesLine(int64_t step, int64_t epoch,
 /// Why training stops at a loss that is no number.
 std::string BadLossText(int64_t step, float loss);
 
-/// Records left out by a loader in its epoch, and by its data set before.
-BadRecords AllSkipped(const Loader& loader);
+/// Records left out by loaders in an epoch, and by their data set before.
+BadRecords AllSkipped(const Dataset& dataset, const BadRecords& by_loaders);
 /// {"step": 938, "epoch": 1, "skipped": {"set": "train", "records": 3,
 /// "first": ["'a.csv':17:3: ..."]}}
 std::string SkippedLine(int64_t step, int64_t epoch, const BadRecords& bad,

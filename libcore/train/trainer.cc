@@ -62,8 +62,11 @@ class Trainer::Impl {
   absl::Status AttachPolicies();
   absl::Status SetInitialValues();
   StepRunnerOptions RunnerOptions();
-  absl::Status ReportSkipped(const Loader& loader, absl::string_view set,
+  absl::Status ReportSkipped(const BadRecords& bad, absl::string_view set,
                              int64_t epoch);
+  BadRecords TrainSkipped() const {
+    return AllSkipped(loader_->dataset(), loader_->skipped());
+  }
 
   absl::StatusOr<std::string> CheckpointToResume() const;
   absl::Status TakeRun();
@@ -72,9 +75,8 @@ class Trainer::Impl {
   // The processes that train together; null: this one alone. All hold the same
   // state, so that each decides the same; rank 0 writes.
   const World* world() const { return session_.registry().world(); }
-  bool writes() const {
-    return !options_.read_only && (world() == nullptr || world()->rank() == 0);
-  }
+  bool leads() const { return world() == nullptr || world()->rank() == 0; }
+  bool writes() const { return !options_.read_only && leads(); }
   absl::StatusOr<int> StopSignal();
   absl::Status ShareEvaluation();
 
@@ -207,7 +209,7 @@ absl::Status Trainer::Impl::OpenData() {
   // A resumed run keeps its vocabularies: the numbers of its words.
   if (options_.resume && CheckpointToResume().ok())
     vocabularies_ = RunVocabularies(options_.run);
-  OwnShards own;
+  OwnData own;
   if (program_.shards.has_value()) {
     own.shards = program_.shards->shards;
     const int rank = world() == nullptr ? 0 : world()->rank();
@@ -225,8 +227,8 @@ absl::Status Trainer::Impl::OpenData() {
   loader_->set_interrupted([this] { return observer_->StopSignal() != 0; });
   if (data.has_eval()) {
     PD_ASSIGN_OR_RETURN(
-        eval_loader_,
-        OpenLoader(job_, data.eval(), train_.seed(), &vocabularies_));
+        eval_loader_, OpenLoader(job_, data.eval(), train_.seed(),
+                                 &vocabularies_, OwnData::BatchesOf(world())));
   }
   return absl::OkStatus();
 }
@@ -360,7 +362,8 @@ absl::Status Trainer::Impl::RunEpoch() {
         (!loader_->is_stream() &&
          state_.batch + program_.batches_per_step > loader_->batches());
     if (last) {
-      PD_RETURN_IF_ERROR(ReportSkipped(*loader_, "train", state_.epoch + 1));
+      PD_RETURN_IF_ERROR(
+          ReportSkipped(TrainSkipped(), "train", state_.epoch + 1));
       PD_RETURN_IF_ERROR(AfterEpoch());
     }
     PD_RETURN_IF_ERROR(AfterStep());
@@ -439,10 +442,9 @@ absl::Status Trainer::Impl::StopBySignal() {
 }
 
 // Says which records were left out of the epoch that ended.
-absl::Status Trainer::Impl::ReportSkipped(const Loader& loader,
+absl::Status Trainer::Impl::ReportSkipped(const BadRecords& bad,
                                           absl::string_view set,
                                           int64_t epoch) {
-  const BadRecords bad = AllSkipped(loader);
   if (bad.count == 0) return absl::OkStatus();
   LogWarning("%s", SkippedText(bad, set));
   return Log(SkippedLine(state_.step, epoch, bad, set));
@@ -476,8 +478,11 @@ absl::Status Trainer::Impl::RunEvaluator() {
     PD_RETURN_IF_ERROR(
         session_.RunOnce(program_.averages->restore, "restore_averages"));
   PD_RETURN_IF_ERROR(evaluation.status());
-  PD_RETURN_IF_ERROR(ReportSkipped(*eval_loader_, "eval", state_.epoch));
   outcome_.evaluation = *std::move(evaluation);
+  if (leads())
+    PD_RETURN_IF_ERROR(ReportSkipped(
+        AllSkipped(eval_loader_->dataset(), outcome_.evaluation.left_out),
+        "eval", state_.epoch));
   return ShareEvaluation();
 }
 
@@ -521,7 +526,8 @@ absl::Status Trainer::Impl::Log(const std::string& line) {
 
 absl::Status Trainer::Impl::Finish() {
   if (state_.batch > 0)  // train.steps ended it inside an epoch
-    PD_RETURN_IF_ERROR(ReportSkipped(*loader_, "train", state_.epoch + 1));
+    PD_RETURN_IF_ERROR(
+        ReportSkipped(TrainSkipped(), "train", state_.epoch + 1));
   PD_RETURN_IF_ERROR(Evaluate(/*planned=*/false));
   // Evaluated and logged by the process that was stopped here.
   if (evaluator_ != nullptr && outcome_.evaluation.records == 0)

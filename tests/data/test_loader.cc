@@ -150,6 +150,25 @@ TEST(LoaderTest, StartsAtAnyBatchOfAnyEpoch) {
   EXPECT_FALSE(loader->StartEpoch(-1).ok());
 }
 
+TEST(LoaderTest, AStrideGivesSomeOfTheBatches) {
+  const auto whole = Epoch(Make(Options(0)).get(), 3);
+  for (int64_t stride : {2, 3, 20}) {
+    for (int64_t begin = 0; begin < stride; ++begin) {
+      LoaderOptions options = Options(2);
+      options.stride = stride;
+      options.stride_begin = begin;
+      const auto loader = Make(options);
+      EXPECT_EQ(loader->batches(), 13);
+      for (int64_t first = 0; first <= loader->batches(); ++first) {
+        std::vector<std::string> own;
+        for (int64_t i = begin; i < loader->batches(); i += stride)
+          if (i >= first) own.push_back(whole[static_cast<size_t>(i)]);
+        EXPECT_EQ(Epoch(loader.get(), 3, first), own);
+      }
+    }
+  }
+}
+
 TEST(LoaderTest, LeavesOutAPartialBatchWhenAsked) {
   LoaderOptions options = Options(1);
   options.drop_last = true;
@@ -241,6 +260,8 @@ TEST(LoaderTest, RefusesOptionsOutOfRange) {
   EXPECT_TRUE(refused([](LoaderOptions* o) { o->prefetch = 0; }));
   EXPECT_TRUE(refused(
       [](LoaderOptions* o) { o->transforms = {transforms::Resize{{0}}}; }));
+  EXPECT_TRUE(refused([](LoaderOptions* o) { o->stride_begin = 1; }));
+  EXPECT_TRUE(refused([](LoaderOptions* o) { o->stride = o->shards = 2; }));
 }
 
 TEST(LoaderTest, FeedsMnist) {
