@@ -108,6 +108,8 @@ Json ToJson(const TrainOutcome& outcome, const std::string& run) {
                {"peak_rss_mb", PeakRssMegabytes()}};
   if (outcome.exchange_seconds > 0)
     json["exchange_seconds"] = outcome.exchange_seconds;
+  if (outcome.communication_seconds > 0)
+    json["communication_seconds"] = outcome.communication_seconds;
   if (!outcome.stopped_early.empty())
     json["stopped_early"] = outcome.stopped_early;
   if (outcome.best.step >= 0)

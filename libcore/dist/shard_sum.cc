@@ -35,7 +35,14 @@ ShardSum::ShardSum(int64_t shards, int64_t count, const Communicator* processes)
       processes_(*processes),
       share_((count + processes->size() - 1) / processes->size()),
       own_(ShardRange::Of(shards, processes->rank(), processes->size())),
-      next_(own_.begin) {}
+      next_(own_.begin) {
+  for (int r = 0; r < processes_.size(); ++r) {
+    const ShardRange range = ShardRange::Of(shards_, r, processes_.size());
+    subtrees_.emplace_back();
+    for (int64_t s = range.begin; s < range.end; ++s)
+      Push({0, s, nullptr}, 0, &subtrees_.back());
+  }
+}
 
 float* ShardSum::TakeBuffer() {
   if (free_.empty()) {
@@ -59,6 +66,7 @@ void ShardSum::Add(bool present) {
     leaf.data = nullptr;
   }
   leaf_ = nullptr;
+  present_.push_back(present);
   Push(leaf, count_, &nodes_);
 }
 
@@ -96,78 +104,84 @@ void ShardSum::CompleteTree(int64_t count, std::vector<Node>* stack) {
   }
 }
 
-absl::StatusOr<const float*> ShardSum::Finish() {
-  PD_INVARIANT(leaf_ == nullptr && next_ == own_.end);
+absl::StatusOr<std::vector<uint8_t>> ShardSum::GatherPresent() const {
+  PD_INVARIANT(complete());
+  const int size = processes_.size();
+  // As many from each process, so that they lie one behind the other.
+  const auto most = static_cast<size_t>((shards_ + size - 1) / size);
+  std::vector<uint8_t> own = present_, all(most * static_cast<size_t>(size));
+  own.resize(most);
+  PD_RETURN_IF_ERROR(processes_.AllGather(own.data(), most, all.data()));
+  std::vector<uint8_t> present;
+  for (int r = 0; r < size; ++r) {
+    const ShardRange range = ShardRange::Of(shards_, r, size);
+    const auto from = all.begin() + r * static_cast<int64_t>(most);
+    present.insert(present.end(), from, from + (range.end - range.begin));
+  }
+  return present;
+}
+
+absl::StatusOr<const float*> ShardSum::Finish(
+    const std::vector<uint8_t>& present) {
+  PD_INVARIANT(complete());
   next_ = own_.begin;
-  const absl::StatusOr<const float*> sums = Exchange();
+  const absl::StatusOr<const float*> sums = Exchange(present);
   for (const Node& node : nodes_)
     if (node.data != nullptr) free_.push_back(node.data);
   nodes_.clear();
+  present_.clear();
   return sums;
 }
 
-absl::StatusOr<const float*> ShardSum::Exchange() {
-  const int size = processes_.size();
-  if (size == 1) {
+// Each process's share of each of our subtrees, by process: a single one lies
+// that way already.
+const float* ShardSum::Sends() {
+  if (nodes_.size() == 1 && nodes_[0].data != nullptr) return nodes_[0].data;
+  sends_.resize(nodes_.size() * static_cast<size_t>(share_) * subtrees_.size());
+  float* to = sends_.data();
+  for (size_t r = 0; r < subtrees_.size(); ++r)
+    for (const Node& node : nodes_) {
+      if (node.data != nullptr)
+        std::copy_n(node.data + static_cast<int64_t>(r) * share_, share_, to);
+      to += share_;
+    }
+  return sends_.data();
+}
+
+absl::StatusOr<const float*> ShardSum::Exchange(
+    const std::vector<uint8_t>& present) {
+  PD_INVARIANT(present.size() == static_cast<size_t>(shards_));
+  if (processes_.size() == 1) {
     CompleteTree(count_, &nodes_);
     if (nodes_[0].data == nullptr) return NoRecord();
     return nodes_[0].data;
   }
-  const int64_t share = share_;
-  // The subtrees of every process, and which of them are present.
-  std::vector<std::vector<Node>> subtrees(static_cast<size_t>(size));
-  int64_t most = 1;
-  for (int r = 0; r < size; ++r) {
-    const ShardRange range = ShardRange::Of(shards_, r, size);
-    auto& nodes = subtrees[static_cast<size_t>(r)];
-    for (int64_t s = range.begin; s < range.end; ++s)
-      Push({0, s, nullptr}, 0, &nodes);
-    most = std::max(most, static_cast<int64_t>(nodes.size()));
-  }
-  std::vector<uint8_t> present(static_cast<size_t>(most), 0);
-  for (size_t n = 0; n < nodes_.size(); ++n)
-    present[n] = nodes_[n].data != nullptr;
-  std::vector<uint8_t> all_present(present.size() * subtrees.size());
-  PD_RETURN_IF_ERROR(
-      processes_.AllGather(present.data(), present.size(), all_present.data()));
-  // Each process's share of each of our subtrees, by process: a single one lies
-  // that way already.
-  const auto own = static_cast<int64_t>(nodes_.size());
-  const float* out = own == 1 ? nodes_[0].data : nullptr;
-  if (out == nullptr) {
-    sends_.resize(static_cast<size_t>(own * share * size));
-    float* to = sends_.data();
-    for (int r = 0; r < size; ++r)
-      for (const Node& node : nodes_) {
-        if (node.data != nullptr) std::copy_n(node.data + r * share, share, to);
-        to += share;
-      }
-    out = sends_.data();
-  }
-  const size_t bytes = static_cast<size_t>(share) * sizeof(float);
-  std::vector<size_t> sends(subtrees.size(), static_cast<size_t>(own) * bytes);
+  const size_t bytes = static_cast<size_t>(share_) * sizeof(float);
+  const std::vector<size_t> sends(subtrees_.size(), nodes_.size() * bytes);
   std::vector<size_t> receives;
   size_t total = 0;
-  for (const auto& nodes : subtrees) {
+  for (const auto& nodes : subtrees_) {
     receives.push_back(nodes.size() * bytes);
     total += nodes.size();
   }
-  receives_.resize(total * static_cast<size_t>(share));
+  receives_.resize(total * static_cast<size_t>(share_));
   PD_RETURN_IF_ERROR(
-      processes_.AllToAll(out, sends, receives_.data(), receives));
+      processes_.AllToAll(Sends(), sends, receives_.data(), receives));
   std::vector<Node> stack;
   float* from = receives_.data();
-  for (size_t r = 0; r < subtrees.size(); ++r) {
-    for (size_t n = 0; n < subtrees[r].size(); ++n) {
-      Node node = subtrees[r][n];
-      node.data = all_present[r * present.size() + n] != 0 ? from : nullptr;
-      from += share;
-      Push(node, share, &stack);
+  for (const auto& nodes : subtrees_)
+    for (Node node : nodes) {
+      const int64_t begin = node.index << node.level;
+      const int64_t end = std::min(shards_, (node.index + 1) << node.level);
+      const bool any = std::count(present.begin() + begin,
+                                  present.begin() + end, 0) < end - begin;
+      node.data = any ? from : nullptr;
+      from += share_;
+      Push(node, share_, &stack);
     }
-  }
-  CompleteTree(share, &stack);
+  CompleteTree(share_, &stack);
   if (stack[0].data == nullptr) return NoRecord();
-  sums_.resize(static_cast<size_t>(share * size));
+  sums_.resize(static_cast<size_t>(share_) * subtrees_.size());
   PD_RETURN_IF_ERROR(processes_.AllGather(stack[0].data, bytes, sums_.data()));
   return sums_.data();
 }

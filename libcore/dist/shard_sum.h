@@ -36,9 +36,16 @@ class ShardSum {
   /// The numbers of that shard are there. A shard without records is left out
   /// of all sums: `present` false.
   void Add(bool present);
-  /// After the last shard of this process: the sums, the same in all. Valid
-  /// until NextShard.
-  absl::StatusOr<const float*> Finish();
+  /// After the last shard of this process: whether each shard of the batch has
+  /// records. Processes ask together.
+  absl::StatusOr<std::vector<uint8_t>> GatherPresent() const;
+  /// The sums over the shards that `present` says, which is what GatherPresent
+  /// gives here or gave for other numbers of the same batch; the same in all
+  /// processes. Valid until NextShard.
+  absl::StatusOr<const float*> Finish(const std::vector<uint8_t>& present);
+
+  /// This process has added all of its shards.
+  bool complete() const { return leaf_ == nullptr && next_ == own_.end; }
 
  private:
   // A subtree: 2^level shards from index * 2^level on.
@@ -50,13 +57,16 @@ class ShardSum {
   void Push(Node node, int64_t count, std::vector<Node>* stack);
   void MergeTop(int64_t count, std::vector<Node>* stack);
   void CompleteTree(int64_t count, std::vector<Node>* stack);
-  absl::StatusOr<const float*> Exchange();
+  const float* Sends();
+  absl::StatusOr<const float*> Exchange(const std::vector<uint8_t>& present);
   float* TakeBuffer();
 
   const int64_t shards_, count_;
   const Communicator& processes_;
   const int64_t share_;  // numbers that a process adds up for all
   const ShardRange own_;
+  std::vector<std::vector<Node>> subtrees_;  // of every process
+  std::vector<uint8_t> present_;             // of own shards
   int64_t next_ = 0;                         // shard
   float* leaf_ = nullptr;                    // of NextShard
   std::vector<Node> nodes_;                  // of this process

@@ -82,6 +82,7 @@ absl::Status CutForShards(const LoadedJob& job, size_t gradient_ops,
           "statistics are those of a shard"));
   ShardPrograms shards;
   shards.shards = distributed.shards();
+  shards.bucket_bytes = int64_t{distributed.fuse_grad_size_in_mb()} << 20;
   const absl::Status added = AddGradients(*program, &shards);
   if (!added.ok()) return wrong(added);
   std::set<std::string> fed;

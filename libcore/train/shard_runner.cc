@@ -2,6 +2,7 @@
 #include "libcore/train/shard_runner.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,9 @@ namespace {
 
 // Parts begin at multiples of a cache line, as kernels like their operands.
 constexpr int64_t kAlignment = 16;
+
+// The first bucket of gradients is small, in bytes, so that it goes out early.
+constexpr int64_t kFirstBucket = int64_t{1} << 20;
 
 // The seed of a shard's random numbers (the multiplier of SplitMix64).
 uint64_t SeedOf(uint64_t seed, int64_t shard) {
@@ -45,26 +49,10 @@ absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Create(
     return InvalidArgument(
         "%d processes cannot share %d shards (distributed.shards)",
         runner->processes_->size(), shards.shards);
-  int64_t at = kAlignment;  // the loss is the first number
-  const auto add = [&at](int64_t size) {
-    const Part part{at, size};
-    at += (size + kAlignment - 1) / kAlignment * kAlignment;
-    return part;
-  };
   std::vector<std::string> fetches = {program->loss};
-  for (const FeedSpec& gradient : shards.gradients) {
+  for (const FeedSpec& gradient : shards.gradients)
     fetches.push_back(gradient.name);
-    runner->gradients_.push_back(add(NumElements(gradient.shape)));
-  }
-  for (const std::string& name : shards.statistics) {
-    Scope::Entry* entry = session->scope().Find(name);
-    PD_INVARIANT(entry != nullptr && entry->tensor.has_value());
-    runner->values_.push_back(&entry->tensor);
-    runner->statistics_.push_back(add(entry->tensor.size()));
-    runner->before_.emplace_back(static_cast<size_t>(entry->tensor.size()));
-  }
-  runner->sum_ =
-      std::make_unique<ShardSum>(shards.shards, at, runner->processes_);
+  runner->MakeBuckets();
   PD_ASSIGN_OR_RETURN(PlanCache plans,
                       PlanCache::Create(session, &shards.shard, program->feeds,
                                         std::move(fetches), loader->fields(),
@@ -85,26 +73,160 @@ absl::Status ShardRunner::Compile(const std::vector<BatchField>& fields) {
   return absl::OkStatus();
 }
 
-absl::Status ShardRunner::RunShard(const Batch& shard, RunContext context,
-                                   float* numbers) {
+// Backward makes the gradients of the last parameters first. What is there
+// after all of them, statistics and the loss, is in the last bucket.
+void ShardRunner::MakeBuckets() {
+  std::vector<int64_t> counts = {0};
+  const auto add = [&](int64_t size) {
+    const Part part{counts.size() - 1, counts.back(), size};
+    counts.back() += (size + kAlignment - 1) / kAlignment * kAlignment;
+    return part;
+  };
+  const auto numbers = static_cast<int64_t>(sizeof(float));
+  int64_t most = std::min(kFirstBucket, program_.bucket_bytes) / numbers;
+  gradients_.resize(program_.gradients.size());
+  for (size_t i = gradients_.size(); i-- > 0;) {
+    const int64_t size = NumElements(program_.gradients[i].shape);
+    if (counts.back() > 0 && counts.back() + size > most) {
+      counts.push_back(0);
+      most = program_.bucket_bytes / numbers;
+    }
+    gradients_[i] = add(size);
+  }
+  for (const std::string& name : program_.statistics) {
+    Scope::Entry* entry = session_->scope().Find(name);
+    PD_INVARIANT(entry != nullptr && entry->tensor.has_value());
+    values_.push_back(&entry->tensor);
+    statistics_.push_back(add(entry->tensor.size()));
+    before_.emplace_back(static_cast<size_t>(entry->tensor.size()));
+  }
+  loss_part_ = add(2);  // and whether a process has failed
+  sums_ = std::make_unique<BucketSums>(program_.shards, counts, processes_);
+  leaves_.resize(counts.size());
+  means_.resize(counts.size());
+}
+
+// Gives buckets away as the run of a plan fills them.
+class ShardRunner::LastShard : public StepHook {
+ public:
+  LastShard(ShardRunner* runner, const Plan& plan)
+      : runner_(runner), plan_(plan), left_(runner->leaves_.size(), 0) {
+    std::unordered_map<const Tensor*, size_t> gradients;
+    for (size_t i = 0; i < runner->gradients_.size(); ++i) {
+      gradients[plan.ValueOf(&plan.fetch(i + 1))] = i;
+      ++left_[runner->gradients_[i].bucket];
+    }
+    ++left_.back();  // the loss comes when all is done
+    // The last step that writes a gradient makes it.
+    makes_.resize(plan.steps().size());
+    for (size_t step = makes_.size(); step-- > 0;)
+      for (const auto& [name, tensor] : plan.variables(step).outputs) {
+        const auto gradient = gradients.find(plan.ValueOf(tensor));
+        if (gradient == gradients.end()) continue;
+        makes_[step].push_back(gradient->second);
+        gradients.erase(gradient);
+      }
+    for (const auto& [tensor, gradient] : gradients) rest_.push_back(gradient);
+  }
+
+  void Before(size_t) override {}
+  absl::Status After(size_t step) override {
+    for (const size_t gradient : makes_[step]) Take(gradient);
+    return absl::OkStatus();
+  }
+  // Gradients that no step is known to make.
+  void TakeRest() {
+    for (const size_t gradient : rest_) Take(gradient);
+  }
+
+ private:
+  void Take(size_t gradient) {
+    runner_->TakeGradient(plan_, gradient);
+    const size_t bucket = runner_->gradients_[gradient].bucket;
+    if (--left_[bucket] == 0) runner_->Add(bucket, true);
+  }
+
+  ShardRunner* const runner_;
+  const Plan& plan_;
+  std::vector<int> left_;                   // gradients, by bucket
+  std::vector<std::vector<size_t>> makes_;  // gradients, by step
+  std::vector<size_t> rest_;
+};
+
+void ShardRunner::Take(const float* from, const Part& part) {
+  float* to = leaves_[part.bucket] + part.begin;
+  for (int64_t i = 0; i < part.size; ++i) to[i] = from[i] * weight_;
+}
+
+void ShardRunner::TakeGradient(const Plan& plan, size_t i) {
+  Take(plan.fetch(i + 1).data<float>(), gradients_[i]);
+}
+
+void ShardRunner::Add(size_t bucket, bool present) {
+  leaves_[bucket] = nullptr;
+  sums_->Add(bucket, present);
+}
+
+// The buckets that are not full. Those of a process that has failed go out all
+// the same, since the others wait for them, and say so.
+void ShardRunner::AddRest(bool failed) {
+  for (size_t bucket = 0; bucket < leaves_.size(); ++bucket) {
+    if (leaves_[bucket] == nullptr) continue;
+    if (failed && bucket == loss_part_.bucket)
+      leaves_[bucket][loss_part_.begin + 1] = 1;
+    Add(bucket, true);
+  }
+}
+
+absl::Status ShardRunner::RunShard(const Batch& shard, RunContext context) {
   context.seed = SeedOf(context.seed, shard.shard);
   for (size_t i = 0; i < values_.size(); ++i)
     std::copy(before_[i].begin(), before_[i].end(), values_[i]->data<float>());
   PD_ASSIGN_OR_RETURN(Plan * plan, plans_->Feed(shard.fields));
-  PD_RETURN_IF_ERROR(plan->Run(context));
   // A mean over the batch is one over records.
-  const auto weight = static_cast<float>(static_cast<double>(shard.size) /
-                                         static_cast<double>(shard.whole));
-  const auto take = [&](const float* from, const Part& part) {
-    float* to = numbers + part.begin;
-    for (int64_t i = 0; i < part.size; ++i) to[i] = from[i] * weight;
-  };
-  std::fill_n(numbers, kAlignment, 0.0f);
-  take(plan->fetch(0).data<float>(), {0, 1});
-  for (size_t i = 0; i < gradients_.size(); ++i)
-    take(plan->fetch(i + 1).data<float>(), gradients_[i]);
+  weight_ = static_cast<float>(static_cast<double>(shard.size) /
+                               static_cast<double>(shard.whole));
+  // On a GPU gradients come to the host when all is done.
+  if (shard.shard + 1 == own_.end && processes_->size() > 1 &&
+      plan->place() == nullptr) {
+    LastShard last(this, *plan);
+    PD_RETURN_IF_ERROR(plan->Run(context, &last));
+    last.TakeRest();
+  } else {
+    PD_RETURN_IF_ERROR(plan->Run(context));
+    for (size_t i = 0; i < gradients_.size(); ++i) TakeGradient(*plan, i);
+  }
+  const float loss[] = {*plan->fetch(0).data<float>(), 0};
+  Take(loss, loss_part_);
   for (size_t i = 0; i < statistics_.size(); ++i)
-    take(values_[i]->data<float>(), statistics_[i]);
+    Take(values_[i]->data<float>(), statistics_[i]);
+  return absl::OkStatus();
+}
+
+// The shards of this process, from `batch` on. With the last one, failed or
+// not, all buckets are handed out.
+absl::Status ShardRunner::RunShards(const Batch& batch,
+                                    const RunContext& context,
+                                    bool* handed_out) {
+  const Batch* at = &batch;
+  const int64_t index = batch.index;
+  for (int64_t shard = own_.begin; shard < own_.end; ++shard) {
+    if (shard > own_.begin) {
+      PD_ASSIGN_OR_RETURN(at, loader_->Next());
+    }
+    PD_INVARIANT(at != nullptr && at->index == index && at->shard == shard);
+    for (size_t bucket = 0; bucket < leaves_.size(); ++bucket)
+      leaves_[bucket] = sums_->NextShard(bucket);
+    *handed_out = shard + 1 == own_.end;
+    if (at->size == 0) {
+      for (size_t bucket = 0; bucket < leaves_.size(); ++bucket)
+        Add(bucket, false);
+      continue;
+    }
+    const absl::Status ran = RunShard(*at, context);
+    if (ran.ok() || *handed_out) AddRest(!ran.ok());
+    if (!ran.ok()) return Annotate(ran, absl::StrCat("shard ", shard));
+  }
   return absl::OkStatus();
 }
 
@@ -116,33 +238,32 @@ absl::StatusOr<float> ShardRunner::Run(const Batch& batch, uint64_t seed,
   for (size_t i = 0; i < values_.size(); ++i)
     std::copy_n(values_[i]->data<float>(), values_[i]->size(),
                 before_[i].begin());
-  const Batch* at = &batch;
-  const int64_t index = batch.index;
-  for (int64_t shard = own_.begin; shard < own_.end; ++shard) {
-    if (shard > own_.begin) {
-      PD_ASSIGN_OR_RETURN(at, loader_->Next());
-    }
-    PD_INVARIANT(at != nullptr && at->index == index && at->shard == shard);
-    float* numbers = sum_->NextShard();
-    if (at->size > 0)
-      PD_RETURN_IF_ERROR(Annotate(RunShard(*at, context, numbers),
-                                  absl::StrCat("shard ", shard)));
-    sum_->Add(at->size > 0);
-  }
+  bool handed_out = false;
+  const absl::Status ran = RunShards(batch, context, &handed_out);
+  if (!ran.ok() && !handed_out) return ran;
   const double begin = SteadySeconds();
-  PD_ASSIGN_OR_RETURN(const float* means, sum_->Finish());
+  absl::Status exchanged;
+  for (size_t bucket = 0; bucket < means_.size(); ++bucket) {
+    const absl::StatusOr<const float*> means = sums_->Finish(bucket);
+    exchanged.Update(means.status());
+    if (means.ok()) means_[bucket] = *means;
+  }
   if (processes_->size() > 1) exchange_seconds_ += SteadySeconds() - begin;
-  PD_RETURN_IF_ERROR(Update(means, context));
-  return means[0];
+  PD_RETURN_IF_ERROR(ran);
+  PD_RETURN_IF_ERROR(exchanged);
+  const float* loss = means_[loss_part_.bucket] + loss_part_.begin;
+  if (loss[1] != 0)
+    return Unavailable("step %d: another process has failed", step + 1);
+  PD_RETURN_IF_ERROR(Update(context));
+  return loss[0];
 }
 
-absl::Status ShardRunner::Update(const float* means,
-                                 const RunContext& context) {
+absl::Status ShardRunner::Update(const RunContext& context) {
   for (size_t i = 0; i < statistics_.size(); ++i)
-    std::copy_n(means + statistics_[i].begin, statistics_[i].size,
-                values_[i]->data<float>());
+    std::copy_n(means_[statistics_[i].bucket] + statistics_[i].begin,
+                statistics_[i].size, values_[i]->data<float>());
   for (size_t i = 0; i < gradients_.size(); ++i)
-    update_->SetFeed(i, means + gradients_[i].begin);
+    update_->SetFeed(i, means_[gradients_[i].bucket] + gradients_[i].begin);
   return update_->Run(context);
 }
 

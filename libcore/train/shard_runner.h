@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/data/loader.h"
+#include "libcore/dist/bucket_sums.h"
 #include "libcore/dist/communicator.h"
 #include "libcore/dist/shard_sum.h"
 #include "libcore/exec/session.h"
@@ -40,19 +41,30 @@ class ShardRunner {
   /// of the batch's records.
   absl::StatusOr<float> Run(const Batch& batch, uint64_t seed, int64_t step);
 
-  /// Spent in exchanging numbers with the other processes, and waiting for
-  /// them.
+  /// Spent in waiting for numbers of the other processes.
   double exchange_seconds() const { return exchange_seconds_; }
+  /// Spent in exchanging them, the time included that was hidden behind the
+  /// computation of further gradients.
+  double communication_seconds() const { return sums_->exchange_seconds(); }
 
  private:
-  ShardRunner(Session* session, const TrainProgram* program, Loader* loader);
-  absl::Status RunShard(const Batch& shard, RunContext context, float* numbers);
-  absl::Status Update(const float* means, const RunContext& context);
-
-  // Numbers of one kind within those that are added up.
+  class LastShard;
+  // Numbers of one kind within a bucket of those that are added up.
   struct Part {
+    size_t bucket = 0;
     int64_t begin = 0, size = 0;
   };
+
+  ShardRunner(Session* session, const TrainProgram* program, Loader* loader);
+  void MakeBuckets();
+  absl::Status RunShards(const Batch& batch, const RunContext& context,
+                         bool* handed_out);
+  absl::Status RunShard(const Batch& shard, RunContext context);
+  void Take(const float* from, const Part& part);
+  void TakeGradient(const Plan& plan, size_t i);
+  void Add(size_t bucket, bool present);
+  void AddRest(bool failed);
+  absl::Status Update(const RunContext& context);
 
   Session* session_;
   const ShardPrograms& program_;
@@ -61,10 +73,16 @@ class ShardRunner {
   Communicator alone_;
   const Communicator* processes_;
   ShardRange own_;
+  Part loss_part_;
   std::vector<Part> gradients_, statistics_;  // in the program's order
   std::vector<Tensor*> values_;               // of the statistics
   std::vector<std::vector<float>> before_;    // the step: their values
-  std::unique_ptr<ShardSum> sum_;
+  std::unique_ptr<BucketSums> sums_;
+  // Of the shard at hand, by bucket: where its numbers go; null when they are
+  // there.
+  std::vector<float*> leaves_;
+  float weight_ = 0;                 // of the shard at hand
+  std::vector<const float*> means_;  // by bucket
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<Plan> update_;
   double exchange_seconds_ = 0;

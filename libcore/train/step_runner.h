@@ -93,9 +93,12 @@ class StepRunner {
   /// gradients.
   absl::Status Run(const Batch& batch, StepPosition at, bool gradients);
 
-  /// Spent in exchanging numbers with other processes; 0 without shards.
+  /// As ShardRunner's; 0 without shards.
   double exchange_seconds() const {
     return shards_ == nullptr ? 0 : shards_->exchange_seconds();
+  }
+  double communication_seconds() const {
+    return shards_ == nullptr ? 0 : shards_->communication_seconds();
   }
 
   /// Batches of the epoch that are done after Run.

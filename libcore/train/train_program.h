@@ -67,6 +67,7 @@ struct CopyProgram {
 /// two.
 struct ShardPrograms {
   int64_t shards = 1;
+  int64_t bucket_bytes = 0;  ///< of gradients that travel together
   ProgramDesc shard;   ///< forward and backward, for each shard of a batch
   ProgramDesc update;  ///< once, fed the means of the gradients
   std::vector<FeedSpec> gradients;  ///< fetched of `shard`, fed to `update`

@@ -313,6 +313,7 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
   outcome_.seconds = SteadySeconds() - begin;
   outcome_.wait_seconds = loader_->stats().wait_seconds;
   outcome_.exchange_seconds = runner_->exchange_seconds();
+  outcome_.communication_seconds = runner_->communication_seconds();
   return outcome_;
 }
 

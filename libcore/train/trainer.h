@@ -93,7 +93,9 @@ struct TrainOutcome {
   std::string stopped_early;    ///< why early stopping ended it; "" when not
   double seconds = 0;           ///< of training in this process
   double wait_seconds = 0;      ///< of them, waiting for data
-  double exchange_seconds = 0;  ///< of them, exchanging with other processes
+  double exchange_seconds = 0;  ///< of them, waiting for other processes
+  /// Exchanging with other processes, also while gradients were computed.
+  double communication_seconds = 0;
   int64_t records = 0;          ///< trained on in this process
   std::string checkpoint;       ///< the last one's folder
   EvaluationResult evaluation;  ///< the last one; 0 records when there is none

@@ -46,6 +46,17 @@ for job in "${jobs[@]}"; do
   same "$top/$name.1" "$top/$name.on" "$name, resumed"
 done
 
+# Gradients of several megabytes travel in buckets.
+large=(-c "${jobs[0]}" -o "model.layer[conv].conv2d.out_channels=1000" -o train.steps=3)
+pd-train -q "${large[@]}" --out "$top/large.1" >/dev/null
+for n in 2 3; do
+  pd-train -q "${large[@]}" --processes $n --out "$top/large.$n" >/dev/null
+  same "$top/large.1" "$top/large.$n" "large gradients in $n processes"
+done
+pd-train -q "${large[@]}" --processes 2 --out "$top/large.one" -o distributed.fuse_grad_size_in_MB=1 >/dev/null
+same "$top/large.1" "$top/large.one" "large gradients in buckets of another size"
+grep -q '"communication_seconds"' "$top/large.2/summary.json" || fail "no time of communication"
+
 # refuses STATUS PATTERN COMMAND...
 refuses() {
   local want=$1 pattern=$2 status=0

@@ -32,7 +32,12 @@ std::vector<float> SumsOf(const Communicator& processes, int64_t shards,
       for (int64_t i = 0; i < count; ++i) numbers[i] = NumberOf(s + step, i);
       sum.Add(s != absent);
     }
-    const auto found = sum.Finish();
+    const auto present = sum.GatherPresent();
+    EXPECT_TRUE(present.ok()) << present.status();
+    if (!present.ok()) return sums;
+    for (int64_t s = 0; s < shards; ++s)
+      EXPECT_EQ((*present)[static_cast<size_t>(s)] != 0, s != absent);
+    const auto found = sum.Finish(*present);
     EXPECT_TRUE(found.ok()) << found.status();
     if (found.ok()) sums.assign(*found, *found + count);
   }
@@ -87,7 +92,7 @@ TEST(ShardSum, IsAnErrorWithoutARecord) {
   ShardSum sum(1, 4, &alone);
   sum.NextShard();
   sum.Add(false);
-  EXPECT_FALSE(sum.Finish().ok());
+  EXPECT_FALSE(sum.Finish({0}).ok());
 }
 
 }  // namespace

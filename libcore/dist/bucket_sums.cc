@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/dist/bucket_sums.h"
+
+#include <utility>
+
+#include "libcore/base/clock.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/base/thread_count.h"
+
+namespace pd {
+
+BucketSums::BucketSums(int64_t shards, const std::vector<int64_t>& counts,
+                       const Communicator* processes)
+    : results_(counts.size(), nullptr), full_(counts.size(), 0) {
+  for (const int64_t count : counts)
+    sums_.push_back(std::make_unique<ShardSum>(shards, count, processes));
+  if (processes->size() > 1) thread_ = std::thread([this] { Work(); });
+}
+
+BucketSums::~BucketSums() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BucketSums::Add(size_t bucket, bool present) {
+  sums_[bucket]->Add(present);
+  if (!sums_[bucket]->complete()) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    full_[bucket] = 1;
+  }
+  changed_.notify_all();
+}
+
+absl::StatusOr<const float*> BucketSums::Sum(size_t bucket) {
+  if (bucket == 0) {
+    PD_ASSIGN_OR_RETURN(present_, sums_[0]->GatherPresent());
+  }
+  return sums_[bucket]->Finish(present_);
+}
+
+absl::StatusOr<const float*> BucketSums::Finish(size_t bucket) {
+  if (!thread_.joinable()) return Sum(bucket);
+  std::unique_lock<std::mutex> lock(mutex_);
+  PD_INVARIANT(full_[bucket] != 0);
+  changed_.wait(lock, [&] { return done_ > bucket; });
+  const absl::StatusOr<const float*> result = results_[bucket];
+  if (bucket + 1 == sums_.size()) {
+    done_ = 0;
+    full_.assign(full_.size(), 0);
+  }
+  return result;
+}
+
+double BucketSums::exchange_seconds() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return exchange_seconds_;
+}
+
+// All processes send the buckets in one order. After an error the rest of the
+// batch's buckets have it too: the others may have left this exchange.
+void BucketSums::Work() {
+  const ThreadCount one(1);  // the others compute
+  absl::Status status;
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] {
+      return stop_ || (done_ < full_.size() && full_[done_] != 0);
+    });
+    if (stop_) return;
+    const size_t bucket = done_;
+    lock.unlock();
+    const double begin = SteadySeconds();
+    absl::StatusOr<const float*> result = nullptr;
+    if (status.ok()) {
+      result = Sum(bucket);
+      status = result.status();
+    } else {
+      result = status;
+    }
+    const double seconds = SteadySeconds() - begin;
+    lock.lock();
+    results_[bucket] = std::move(result);
+    exchange_seconds_ += seconds;
+    ++done_;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace pd
