@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench_processes.py BIN [WORKLOAD...]: records a second of a training in several
-processes on this machine beside one process with as many threads, as a table.
+"""bench_processes.py BIN [--link GBIT] [WORKLOAD...]: records a second of a training
+in several processes on this machine beside one process with as many threads, as a
+table.
 
-    scripts/bench --processes [WORKLOAD...]
+    scripts/bench --processes [--link GBIT] [WORKLOAD...]
 
 Each workload trains on random data: one process with N threads and no shards,
 then N processes of one thread each with N shards, in turn, three times; the
-median of each counts. "between" is the share of the time that rank 0 spends in
-exchanging numbers and waiting for the others."""
+median of each counts. "between" is the share of the time that rank 0 waits for
+numbers of the others, "hidden" the share of their exchange that it does not wait
+for, since it computes meanwhile.
+
+With --link the processes run in a network namespace of their own whose loopback
+carries GBIT Gbit/s for each of them, with a delay of 50 us where the kernel has
+netem. That takes root."""
+import contextlib
 import json
 import os
 import statistics
@@ -49,22 +56,51 @@ def write_data(path, fields, records):
 
 
 def run(tool, job, folder, options):
-    """Records a second, and the share of the time between processes."""
+    """Records a second, and the shares of the time that are between processes and
+    of the exchange that is hidden."""
     out = os.path.join(folder, "run")
     subprocess.run(["rm", "-rf", out], check=True)
-    subprocess.run([tool, "-q", "-c", job, "--out", out] + options, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(tool + ["-q", "-c", job, "--out", out] + options, check=True, stdout=subprocess.DEVNULL)
     with open(os.path.join(out, "summary.json"), encoding="utf-8") as f:
         summary = json.load(f)
-    return (summary["records"] / summary["seconds"],
-            summary.get("exchange_seconds", 0) / summary["seconds"])
+    waited = summary.get("exchange_seconds", 0)
+    exchange = summary.get("communication_seconds", 0)
+    return (summary["records"] / summary["seconds"], waited / summary["seconds"],
+            1 - waited / exchange if exchange > 0 else 0)
+
+
+@contextlib.contextmanager
+def link(gbit, processes):
+    """The command that runs others behind such a link."""
+    if gbit is None:
+        yield []
+        return
+    name = f"pd_bench_{os.getpid()}"
+    inside = ["ip", "netns", "exec", name]
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    try:
+        subprocess.run(inside + ["ip", "link", "set", "lo", "up"], check=True)
+        rate = f"{gbit * processes:g}gbit"
+        shape = inside + ["tc", "qdisc", "add", "dev", "lo", "root"]
+        if subprocess.run(shape + ["netem", "delay", "50us", "rate", rate, "limit", "100000"],
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            subprocess.run(shape + ["tbf", "rate", rate, "burst", "256kb", "limit", "100mb"], check=True)
+            print("this kernel has no netem: the link has its rate and no delay", file=sys.stderr)
+        yield inside
+    finally:
+        subprocess.run(["ip", "netns", "del", name], check=True)
 
 
 def main(arguments):
-    tool = os.path.join(arguments[0], "pd-train")
-    names = arguments[1:] or list(WORKLOADS)
+    tool = [os.path.join(arguments[0], "pd-train")]
+    gbit = None
+    names = arguments[1:]
+    if names[:1] == ["--link"]:
+        gbit, names = float(names[1]), names[2:]
+    names = names or list(WORKLOADS)
     cores = len(os.sched_getaffinity(0))
-    print("| workload | threads or processes | one process, records/s | several | ratio | between |")
-    print("|---|---|---|---|---|---|")
+    print("| workload | threads or processes | one process, records/s | several | ratio | between | hidden |")
+    print("|---|---|---|---|---|---|---|")
     for name in names:
         fields, records, batch = WORKLOADS[name]
         job = f"{ROOT}/testdata/jobs/bench/{name}.pbtxt"
@@ -77,14 +113,16 @@ def main(arguments):
                 one, several = [], []
                 for _ in range(3):
                     one.append(run(tool, job, folder, common + ["--threads", str(n)])[0])
-                    several.append(run(tool, job, folder, common + [
-                        "--processes", str(n), "--threads", "1", "-o", f"distributed.shards={n}"]))
+                    with link(gbit, n) as inside:
+                        several.append(run(inside + tool, job, folder, common + [
+                            "--processes", str(n), "--threads", "1", "-o", f"distributed.shards={n}"]))
                 a = statistics.median(one)
-                b, between = statistics.median(several)
-                print(f"| {name} | {n} | {a:.1f} | {b:.1f} | {b / a:.2f} | {between:.0%} |", flush=True)
+                b, between, hidden = sorted(several)[len(several) // 2]
+                print(f"| {name} | {n} | {a:.1f} | {b:.1f} | {b / a:.2f} | {between:.0%} | {hidden:.0%} |", flush=True)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or any(w not in WORKLOADS for w in sys.argv[2:]):
+    ASKED = sys.argv[4:] if sys.argv[2:3] == ["--link"] else sys.argv[2:]
+    if len(sys.argv) < 2 or any(w not in WORKLOADS for w in ASKED):
         sys.exit(__doc__)
     main(sys.argv[1:])
