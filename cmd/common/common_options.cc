@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <set>
-#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -34,9 +32,6 @@ absl::Status SetFlags(const std::vector<std::string>& lists) {
   };
   if (const absl::Status set = SetFlagsFromEnvironment(); !set.ok())
     return wrong("environment", set);
-  // Each is said once, wherever it was given.
-  const std::vector<std::string> around = UnreadFlagsInEnvironment();
-  std::set<std::string> unread(around.begin(), around.end());
   for (const std::string& list : lists) {
     for (absl::string_view item : absl::StrSplit(list, ',')) {
       const size_t equals = item.find('=');
@@ -46,13 +41,10 @@ absl::Status SetFlags(const std::vector<std::string>& lists) {
                                              "name=value"));
       const absl::Status set =
           SetFlag(item.substr(0, equals), item.substr(equals + 1));
-      if (absl::IsUnimplemented(set))
-        unread.insert(std::string(set.message()));
-      else if (!set.ok())
-        return wrong("option '--flags'", set);
+      if (!set.ok()) return wrong("option '--flags'", set);
     }
   }
-  for (const std::string& text : unread) LogWarning("%s", text);
+  for (const std::string& text : FlagsWithoutEffect()) LogWarning("%s", text);
   return absl::OkStatus();
 }
 
@@ -90,13 +82,23 @@ int ThreadsFromEnvironment() {
   return threads.ok() ? static_cast<int>(*threads) : 0;
 }
 
-std::string ValueText(const FlagValue& value) {
-  if (const auto* on = std::get_if<bool>(&value)) return *on ? "true" : "false";
-  if (const auto* text = std::get_if<std::string>(&value))
-    return text->empty() ? "nothing" : *text;
-  if (const auto* real = std::get_if<double>(&value))
-    return absl::StrCat(*real);
-  return absl::StrCat(std::get<int64_t>(value));
+// The limits of memory and threads that flags say, where no option does.
+void ApplyFlags(const OptionTable& table, const CommonOptions& options) {
+  const double share = GetFlag<double>("FLAGS_fraction_of_cpu_memory_to_use");
+  if (!table.Given("--memory-limit") && share < 1)
+    SetMemoryLimit(std::max<int64_t>(
+        1, static_cast<int64_t>(share * static_cast<double>(MemoryLimit()))));
+  if (options.threads.has_value())
+    SetThreads(static_cast<int>(*options.threads));
+  else if (FlagGiven("FLAGS_paddle_num_threads"))
+    SetThreads(static_cast<int>(GetFlag<int64_t>("FLAGS_paddle_num_threads")));
+  else
+    SetThreads(ThreadsFromEnvironment());
+}
+
+std::string DefaultText(const FlagInfo& flag) {
+  const std::string text = FlagText(flag.initial);
+  return text.empty() ? "nothing" : text;
 }
 
 // "FLAGS_check_nan_inf=", for shells to go on from.
@@ -120,6 +122,10 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
                  "print the values of `--device` that this machine has, with "
                  "memory, compute capability, driver and libraries, and exit"},
                 &options->devices);
+  table->Switch({"--list-flags", "",
+                 "print every flag with its type, default and value, and what "
+                 "it does or why there is nothing to switch, and exit"},
+                &options->list_flags);
   table->Text({"--device", "DEVICE",
                "where to compute: `auto`, `cpu`, `gpu` or `gpu:N`"},
               &options->device);
@@ -156,9 +162,14 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
 std::vector<Manual::Entry> CommonEnvironment() {
   std::vector<Manual::Entry> entries;
   for (const FlagInfo& flag : AllFlags())
-    entries.push_back({std::string(flag.name),
-                       absl::StrCat("Flag, ", ValueText(flag.value),
-                                    " when not set: ", flag.help, ".")});
+    if (flag.use == FlagUse::kWorks)
+      entries.push_back({std::string(flag.name),
+                         absl::StrCat("Flag, ", DefaultText(flag),
+                                      " when not set: ", flag.help, ".")});
+  entries.push_back({"FLAGS_*",
+                     "The other flags of PaddlePaddle are listed by "
+                     "`--list-flags`, with the reason why there is nothing to "
+                     "switch."});
   entries.push_back({"OMP_NUM_THREADS",
                      "Number of compute threads where `--threads` is not "
                      "given."});
@@ -185,8 +196,7 @@ absl::Status ApplyCommonOptions(const OptionTable& table,
     PD_ASSIGN_OR_RETURN(const int64_t limit, ParseSize(options.memory_limit));
     SetMemoryLimit(limit);
   }
-  SetThreads(options.threads.has_value() ? static_cast<int>(*options.threads)
-                                         : ThreadsFromEnvironment());
+  ApplyFlags(table, options);
   return absl::OkStatus();
 }
 

@@ -23,6 +23,7 @@ struct CommonOptions {
   bool help = false;
   bool version = false;
   bool devices = false;
+  bool list_flags = false;
   std::string device = "auto";
   std::optional<int64_t> threads;  ///< CPUs that may be used when not set
   std::optional<int64_t> seed;     ///< the job's when not set

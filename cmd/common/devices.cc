@@ -6,11 +6,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/table.h"
 #include "cmd/common/version.h"
 #include "libcore/base/error.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
 #include "libcore/device/gpu_support.h"
@@ -133,6 +135,14 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
   if (!gpu)
     return CommandLineError(absl::StrCat("option '--device': '", device,
                                          "' is none of auto, cpu, gpu, gpu:N"));
+  // The first of the GPUs that a flag selects.
+  const std::string& selected = GetFlag<std::string>("FLAGS_selected_gpus");
+  if (device == "gpu" && !selected.empty() &&
+      (!absl::SimpleAtoi(*absl::StrSplit(selected, ',').begin(), &index) ||
+       index >= kMostDevices))
+    return CommandLineError(absl::StrCat("FLAGS_selected_gpus is '", selected,
+                                         "'; there are at most ", kMostDevices,
+                                         " GPUs"));
   const std::string option = absl::StrCat("'--device ", device, "'");
   auto place = OpenGpu(index);
   if (!place.ok()) return Annotate(place.status(), option);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/devices.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/flag_list.h"
 #include "cmd/common/help.h"
 #include "cmd/common/launcher.h"
 #include "cmd/common/print_error.h"
@@ -39,7 +40,8 @@ bool ServeEarly(const Tool& tool, const OptionTable& table, int argc,
     return true;
   }
   const bool devices = table.Given("--devices");
-  if (!devices && !table.Given("--version")) return false;
+  const bool flags = table.Given("--list-flags");
+  if (!devices && !flags && !table.Given("--version")) return false;
   bool json = false;
   for (int i = 1; i < argc; ++i) {
     const absl::string_view word = argv[i];
@@ -48,6 +50,10 @@ bool ServeEarly(const Tool& tool, const OptionTable& table, int argc,
   }
   // They say where libraries are looked for; mistakes are told when it runs.
   (void)SetFlagsFromEnvironment();
+  if (flags) {
+    out << FlagsText(json);
+    return true;
+  }
   const GpuList gpus = ListGpus();
   out << (devices ? DevicesText(gpus, json)
                   : VersionText(tool.manual.name, gpus, json));

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/data/loader_check.h"
 #include "libcore/data/picture_fields.h"
@@ -87,6 +88,7 @@ class Loader::Impl {
   }
   bool acts() const { return dataset_->experience() != nullptr; }
   absl::Status Fill(int64_t index, Worker* worker, Slot* slot);
+  absl::Status FillOrRepeat(int64_t index, Worker* worker, Slot* slot);
   absl::StatusOr<bool> ReadStream(int64_t record, Record* read,
                                   absl::Status* bad);
   absl::Status PutRecord(int64_t record, int64_t place, Record* read,
@@ -144,6 +146,7 @@ class Loader::Impl {
   std::vector<std::optional<Padder>> padders_;  // of each field that varies
   std::vector<size_t> lengths_;  // fields whose lengths follow the others
   bool varying_ = false;
+  const bool repeats_ = GetFlag<bool>("FLAGS_reader_queue_speed_test_mode");
   std::optional<PictureFields> pictures_;
   std::vector<Slot> slots_;
   Worker own_;  // of Next() where there are no workers
@@ -308,7 +311,7 @@ absl::Status Loader::Impl::Take(int64_t index,
                                 Slot* slot) {
   const Clock::time_point start = Clock::now();
   if (workers() == 0) {
-    slot->status = Fill(index, &own_, slot);
+    slot->status = FillOrRepeat(index, &own_, slot);
     if (slot->last) end_ = index + 1;
     stats_.fill_seconds += SecondsSince(start);
     stats_.wait_seconds += SecondsSince(start);
@@ -386,7 +389,7 @@ void Loader::Impl::Work(Worker* worker) {
     ++busy_;
     lock.unlock();
     const Clock::time_point start = Clock::now();
-    absl::Status status = Fill(index, worker, &slot);
+    absl::Status status = FillOrRepeat(index, worker, &slot);
     const double seconds = SecondsSince(start);
     lock.lock();
     slot.status = std::move(status);
@@ -398,6 +401,18 @@ void Loader::Impl::Work(Worker* worker) {
     --busy_;
     ready_.notify_all();
   }
+}
+
+// In the test mode a full batch that stands in a slot is given once more.
+absl::Status Loader::Impl::FillOrRepeat(int64_t index, Worker* worker,
+                                        Slot* slot) {
+  if (!repeats_ || is_stream() || slot->batch.size == 0 ||
+      slot->batch.size != RecordsOf(index))
+    return Fill(index, worker, slot);
+  slot->batch.index = BatchOf(index);
+  slot->batch.shard = ShardOf(index);
+  slot->batch.whole = sampler_.BatchRecords(slot->batch.index);
+  return absl::OkStatus();
 }
 
 absl::Status Loader::Impl::Fill(int64_t index, Worker* worker, Slot* slot) {

@@ -249,4 +249,22 @@ size_t PlanMemory(std::vector<BufferRequest>* buffers) {
   return total;
 }
 
+void KeepToTheEnd(double reused, int end, std::vector<BufferRequest>* buffers) {
+  if (reused >= 1) return;
+  std::vector<BufferRequest*> largest_first;
+  double left = 0;
+  for (BufferRequest& buffer : *buffers) {
+    largest_first.push_back(&buffer);
+    left += reused * static_cast<double>(buffer.bytes);
+  }
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [](const BufferRequest* a, const BufferRequest* b) {
+                     return a->bytes > b->bytes;
+                   });
+  for (BufferRequest* buffer : largest_first) {
+    left -= static_cast<double>(buffer->bytes);
+    if (left < 0) buffer->last = end;
+  }
+}
+
 }  // namespace pd

@@ -22,6 +22,10 @@ struct BufferRequest {
 /// Lee, "Efficient memory management for deep neural net inference", 2020).
 size_t PlanMemory(std::vector<BufferRequest>* buffers);
 
+/// Before PlanMemory: buffers, the smallest ones, keep their bytes to step
+/// `end`, so that those of the others are at most the share `reused` of all.
+void KeepToTheEnd(double reused, int end, std::vector<BufferRequest>* buffers);
+
 }  // namespace pd
 
 #endif  // PD_LIBCORE_EXEC_MEMORY_PLANNER_H_

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
+#include "libcore/base/flags.h"
 #include "libcore/base/guarded.h"
 #include "libcore/base/memory_limit.h"
 #include "libcore/base/status_macros.h"
@@ -36,6 +37,13 @@ std::string FirstOutput(const OpDesc& op) {
 size_t RoundedOnDevice(size_t bytes) {
   constexpr size_t kAlignment = 256;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// The share of a plan's bytes that later steps use again, as flags say.
+double ReusedShare() {
+  return GetFlag<double>("FLAGS_eager_delete_tensor_gb") < 0
+             ? 0
+             : GetFlag<double>("FLAGS_memory_fraction_of_eager_deletion");
 }
 
 absl::Status CheckLoD(const std::string& name, const LoD& lod,
@@ -535,6 +543,7 @@ absl::Status PlanBuilder::PlaceBuffers(bool device) {
     buffers.push_back(
         {info.name, tensor.bytes(), info.first, requests.back().last});
   }
+  KeepToTheEnd(ReusedShare(), end, &requests);
   const size_t total = PlanMemory(&requests);
   constexpr size_t kAlignment = 4096;
   constexpr size_t kTail = 256;  // whole-vector reads past the last buffer

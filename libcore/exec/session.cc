@@ -10,6 +10,7 @@
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/program/sub_graphs.h"
 #include "libcore/program/verifier.h"
 #include "libcore/trace/recorder.h"
 
@@ -31,6 +32,18 @@ void LogStepsOnHost(const Plan& plan) {
     types.push_back(count == 1 ? type : absl::StrCat(type, " x ", count));
   LogInfo("device: %d of %d steps run on the CPU, having no kernel there: %s",
           on_cpu, plan.steps().size(), absl::StrJoin(types, ", "));
+}
+
+void LogMemory(const std::string& label, const Plan& plan) {
+  const PlanStats& stats = plan.stats();
+  constexpr double kMib = 1 << 20;
+  LogInfo(
+      "memory: plan '%s' takes %.1f MiB, %.1f MiB on the device and %.1f MiB "
+      "if no two tensors shared memory; parameters and states take %.1f MiB",
+      label, static_cast<double>(stats.arena_bytes) / kMib,
+      static_cast<double>(stats.device_bytes) / kMib,
+      static_cast<double>(stats.unplanned_bytes) / kMib,
+      static_cast<double>(stats.persistable_bytes) / kMib);
 }
 
 }  // namespace
@@ -91,6 +104,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   PlanOptions options = options_;
   options.place = place_;
   options.check_nan_inf |= GetFlag<bool>("FLAGS_check_nan_inf");
+  options.poison |= GetFlag<bool>("FLAGS_init_allocated_mem");
   // A check for NaN runs the program as it was written, with its weights.
   if (options.frozen && !options.check_nan_inf)
     context.define = [this](const std::string& of,
@@ -101,6 +115,9 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   PD_ASSIGN_OR_RETURN(auto plan, Plan::Compile(*registry_, rewritten, feeds,
                                                fetches, &scope_, options));
   if (place_ != nullptr) LogStepsOnHost(*plan);
+  if (GetFlag<bool>("FLAGS_benchmark")) LogMemory(label, *plan);
+  const std::string& path = GetFlag<std::string>("FLAGS_print_sub_graph_dir");
+  if (!path.empty()) PD_RETURN_IF_ERROR(AddSubGraphs(label, rewritten, path));
   return plan;
 }
 

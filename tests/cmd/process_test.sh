@@ -38,14 +38,28 @@ expect 3 'UnavailableError: ' env FLAGS_cuda_dir=/nowhere "${run[@]}" --device g
 expect 2 'is none of auto, cpu' "${run[@]}" --device tpu
 expect 2 "did you mean 'FLAGS_check_nan_inf'?" "${run[@]}" --flags check_nan_in=1
 expect 0 '' "${run[@]}" --flags check_nan_inf=true,use_mkldnn=false
-# Flags that nothing reads: a warning each, once.
-expect 0 "warning: flag 'FLAGS_eager_delete_tensor_gb' of PaddlePaddle has no effect here" \
-  env FLAGS_eager_delete_tensor_gb=x "${run[@]}" --flags eager_delete_tensor_gb=0
-[ "$(grep -c eager_delete "$dir/err")" -eq 1 ] || fail "a flag without effect is not said once"
+# Flags that have nothing to switch: a warning each, once, with the reason.
+expect 0 "warning: FLAGS_rpc_deadline=9 changes nothing: there is no parameter server here" \
+  env FLAGS_rpc_deadline=8 "${run[@]}" --flags rpc_deadline=9
+[ "$(grep -c rpc_deadline "$dir/err")" -eq 1 ] || fail "a flag without effect is not said once"
+expect 2 "FLAGS_eager_delete_tensor_gb is 'x'; expected a number" \
+  env FLAGS_eager_delete_tensor_gb=x "${run[@]}"
 expect 0 "unknown flag 'FLAGS_check_nan_nif', did you mean 'FLAGS_check_nan_inf'?" \
   env FLAGS_check_nan_nif=1 "${run[@]}"
 expect 0 "unknown flag 'FLAGS_zzzzzzzz'$" env FLAGS_zzzzzzzz=1 "${run[@]}"
-expect 0 'has no effect' "${run[@]}" --flags FLAGS_allocator_strategy=naive_best_fit
+expect 0 'changes nothing' "${run[@]}" --flags FLAGS_allocator_strategy=naive_best_fit
+expect 0 '' "$demo" --list-flags
+grep -q '^FLAGS_rpc_deadline=180000  (integer, nothing to switch)$' "$dir/out" || fail "--list-flags"
+FLAGS_benchmark=1 "$demo" --list-flags --format json >"$dir/out"
+python3 - "$dir/out" <<'END' || fail "--list-flags --format json"
+import json, sys
+flags = {f["name"]: f for f in json.load(open(sys.argv[1]))}
+assert len(flags) >= 54
+assert flags["FLAGS_benchmark"]["value"] is True and flags["FLAGS_benchmark"]["default"] is False
+assert flags["FLAGS_memory_fraction_of_eager_deletion"]["max"] == 1
+assert all(f["text"] and f["state"] in ("works", "nothing to switch") for f in flags.values())
+END
+expect 0 '^device: cpu, 1 thread ' env FLAGS_paddle_num_threads=1 OMP_NUM_THREADS=2 "$demo" -c job
 expect 2 "FLAGS_conv_workspace_size_limit is '-5'; expected an integer of at least 0" \
   env FLAGS_conv_workspace_size_limit=-5 "${run[@]}"
 expect 2 "expected an integer of at least 1" "${run[@]}" --flags multiple_of_cupti_buffer_size=0

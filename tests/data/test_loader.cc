@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "libcore/base/error.h"
+#include "libcore/base/flags.h"
 #include "libcore/data/datasets.h"
 
 namespace {
@@ -167,6 +168,25 @@ TEST(LoaderTest, AStrideGivesSomeOfTheBatches) {
       }
     }
   }
+}
+
+TEST(LoaderTest, RepeatsBatchesWhereAFlagSaysSo) {
+  ASSERT_TRUE(SetFlag("reader_queue_speed_test_mode", "true").ok());
+  for (int workers : {0, 1}) {
+    LoaderOptions options = Options(workers);
+    options.prefetch = 1;
+    const auto loader = Make(options);
+    const auto whole = Epoch(loader.get(), 0);
+    ASSERT_EQ(whole.size(), 13u);
+    const auto after = [](const std::string& batch) {
+      return batch.substr(batch.find(':'));
+    };
+    const size_t slots = workers == 0 ? 1 : 2;
+    for (size_t i = slots; i < 12; ++i)
+      EXPECT_EQ(after(whole[i]), after(whole[i - slots])) << workers;
+    EXPECT_NE(after(whole[12]), after(whole[12 - slots]));  // a smaller one
+  }
+  ASSERT_TRUE(SetFlag("reader_queue_speed_test_mode", "false").ok());
 }
 
 TEST(LoaderTest, LeavesOutAPartialBatchWhenAsked) {

@@ -181,5 +181,24 @@ TEST(MemoryPlanner, TrainedChainWastesNothing) {
   EXPECT_EQ(PlanMemory(&buffers), sum);
 }
 
+TEST(MemoryPlanner, KeepsBytesForADebugger) {
+  const std::vector<BufferRequest> buffers = {
+      {640, 0, 1}, {64, 1, 2}, {256, 2, 3}, {64, 3, 4}};
+  const auto lasts = [&](double reused) {
+    std::vector<BufferRequest> kept = buffers;
+    KeepToTheEnd(reused, 9, &kept);
+    std::vector<int> all;
+    for (const BufferRequest& buffer : kept) all.push_back(buffer.last);
+    return all;
+  };
+  EXPECT_EQ(lasts(1), (std::vector<int>{1, 2, 3, 4}));
+  EXPECT_EQ(lasts(0.9), (std::vector<int>{1, 9, 3, 9}));
+  EXPECT_EQ(lasts(0.7), (std::vector<int>{1, 9, 9, 9}));
+  EXPECT_EQ(lasts(0), (std::vector<int>{9, 9, 9, 9}));
+  std::vector<BufferRequest> all = buffers;
+  KeepToTheEnd(0, 9, &all);
+  EXPECT_EQ(PlanMemory(&all), 640u + 64 + 256 + 64);
+}
+
 }  // namespace
 }  // namespace pd
