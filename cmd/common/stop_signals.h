@@ -16,6 +16,13 @@ void InstallStopSignals();
 /// SIGINT or SIGTERM once one has come, else 0. Asked after each step.
 int StopRequested();
 
+/// Catches SIGHUP from now on, unless it was ignored at start. For tools that
+/// look at their files again on it.
+void InstallHangup();
+
+/// True once for the SIGHUPs that have come since the last call.
+bool TakeHangup();
+
 /// "SIGINT", "SIGTERM", or "a signal".
 absl::string_view SignalName(int signal);
 
