@@ -8,22 +8,8 @@
 namespace pd {
 namespace {
 
-Manual EvalManual() {
-  Manual m;
-  m.name = "pd-eval";
-  m.summary = "evaluate a model, or run it on given inputs";
-  m.synopsis = {
-      "-m MODEL -c JOB [-o PATH=VALUE]... [--require NAME>=NUMBER]... "
-      "[--out FILE] [--expect FILE]",
-      "-m MODEL [-c JOB] --feed FILE [--lod FILE] [--startup FILE] [--fetch "
-      "NAMES] "
-      "[--out FILE] "
-      "[--expect FILE]",
-      "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
-      "--predict -m MODEL [-c JOB] [--out FILE] [FILE]...",
-      "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]...",
-      "--serve HOST:PORT -m [NAME=]MODEL..."};
-  m.description = {
+std::vector<std::string> EvalDescription() {
+  return {
       "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
       "`.pdparams`, a folder with `__model__`, a run directory of pd-train "
       "(its newest checkpoint), `RUN@best` or `RUN@step-N` for another of its "
@@ -57,6 +43,24 @@ Manual EvalManual() {
       "inputs agree but for the first axis are joined where a trial has shown "
       "that this changes no answer. `/metrics` is for Prometheus. SIGTERM ends "
       "it when all that came is answered."};
+}
+
+Manual EvalManual() {
+  Manual m;
+  m.name = "pd-eval";
+  m.summary = "evaluate a model, or run it on given inputs";
+  m.synopsis = {
+      "-m MODEL -c JOB [-o PATH=VALUE]... [--require NAME>=NUMBER]... "
+      "[--out FILE] [--expect FILE]",
+      "-m MODEL [-c JOB] --feed FILE [--lod FILE] [--startup FILE] [--fetch "
+      "NAMES] "
+      "[--out FILE] "
+      "[--expect FILE]",
+      "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
+      "--predict -m MODEL [-c JOB] [--out FILE] [FILE]...",
+      "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]...",
+      "--serve HOST:PORT -m [NAME=]MODEL..."};
+  m.description = EvalDescription();
   m.environment = ProcessEnvironment();
   m.answer_no =
       "an array differs from what `--expect` says, or a result from what "

@@ -69,8 +69,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> Listen(const HttpOptions& options,
                                                    HttpHandler* handler,
                                                    Metrics* metrics);
 
-/// What libpd_http.so exports under the name kMakeHttpServer; null with the
-/// error.
+/// The function that libpd_http.so exports under the name kMakeHttpServer; null
+/// with the error.
 using MakeHttpServerFn = HttpServer* (*)(const HttpOptions&, HttpHandler*,
                                          Metrics*, absl::Status*);
 inline constexpr char kMakeHttpServer[] = "PdMakeHttpServer";

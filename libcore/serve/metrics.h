@@ -32,7 +32,7 @@ class Histogram {
   double sum_ = 0;
 };
 
-/// What is counted of one version of a model, also while it is reloaded.
+/// Counts of one version of a model, which go on when it is reloaded.
 struct ModelMetrics {
   ModelMetrics();
   std::atomic<uint64_t> requests{0};

@@ -26,7 +26,7 @@ struct ModelPlaces {
   std::vector<std::string> folders;  ///< in which models may appear later
 };
 
-/// What these arguments mean: NAME=MODEL, MODEL, a folder of versions, or a
+/// The meaning of arguments: NAME=MODEL, MODEL, a folder of versions, or a
 /// folder of models. InvalidArgument for a name that no address can hold and
 /// for one that comes twice; NotFound for what is not there.
 absl::StatusOr<ModelPlaces> PlacesOf(const std::vector<std::string>& arguments);

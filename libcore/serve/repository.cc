@@ -174,7 +174,8 @@ absl::Status Repository::Update(const std::string& name, Look look) {
     }
     newest = LoadVersion(place, number, path);
   }
-  // What is gone, or older than those to keep, goes when another one is there.
+  // A version without files, or older than those to keep, goes when another
+  // one is there.
   std::vector<int64_t> gone;
   bool others = false;
   {

@@ -17,7 +17,7 @@
 namespace pd {
 namespace serve {
 
-/// What all connections of a server look at.
+/// State of the server that all its connections look at.
 struct ServerState {
   std::atomic<bool> draining{false};
   std::atomic<bool> crowded{false};  ///< one more waits for a thread

@@ -2,6 +2,7 @@
 // The HTTP server over cpp-httplib, which parses requests and writes responses.
 // Limits, the end of connections and the end of the server are our own.
 #include <httplib.h>
+#include <linux/filter.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -44,6 +45,19 @@ void Fill(HttpResponse&& from, httplib::Response* to) {
   to->body = std::move(from.body);
   to->set_header("Content-Type", from.type);
   for (const auto& [name, value] : from.headers) to->set_header(name, value);
+}
+
+// Lets no new connection begin, so that the kernel's queue of those that have
+// runs empty: to close the socket would reset them.
+void RefuseNew(int listener) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13),            // the flags of TCP
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x02, 1, 0),  // SYN: drop
+      BPF_STMT(BPF_RET | BPF_K, 0xffffffff), BPF_STMT(BPF_RET | BPF_K, 0)};
+  const sock_fprog program{4, code};
+  // Where the system has no filters, a moment is left in which one is reset.
+  (void)setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+                   sizeof(program));
 }
 
 void FillError(int status, absl::string_view why, httplib::Response* to) {
@@ -122,7 +136,8 @@ void Server::Drain() {
   if (!thread_.joinable()) return;
   using std::chrono::milliseconds;
   state_.draining = true;
-  // Those whose connection the kernel has taken already are let in.
+  RefuseNew(listener_);
+  // Clients whose connection the kernel has taken already are let in.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   do std::this_thread::sleep_for(milliseconds(100));
   while (state_.crowded && std::chrono::steady_clock::now() < end);
@@ -142,9 +157,9 @@ bool Server::process_and_close_socket(socket_t socket) {
     bool closed = false;
     more = process_request(connection, false, closed,
                            [&](httplib::Request& head) { CheckHead(&head); });
-    // Without a request the head was none, and no one knows where it ends.
-    more = more && !closed && !own.close && own.request != nullptr &&
-           !state_.draining;
+    // Without a request the head was none, and no one knows where it ends. A
+    // client that was not told of the end may send once more.
+    more = more && !closed && !own.close && own.request != nullptr;
     metrics_->body_bytes -= own.held;
     exchange = nullptr;
   }
@@ -165,14 +180,13 @@ void Server::Refuse(int status, std::string why) {
   CloseAfter();
 }
 
-// What follows from the head alone, before the body is read.
+// Refusals that follow from the head alone, before the body is read.
 void Server::CheckHead(httplib::Request* request) {
   exchange->connection->BeginBody();
   exchange->request = request;
   request->ranges.clear();
   // A compressed answer would cost more time than it saves.
   request->headers.erase("Accept-Encoding");
-  if (state_.draining) CloseAfter();
   const size_t lengths = request->get_header_value_count("Content-Length");
   const std::string coding = request->get_header_value("Transfer-Encoding");
   const bool chunked = request->has_header("Transfer-Encoding");
@@ -258,6 +272,7 @@ void Server::Answer(const httplib::Request& request, std::string body,
   own.json_length = request.get_header_value("Inference-Header-Content-Length");
   own.body = std::move(body);
   Fill(handler_->Answer(own), response);
+  if (state_.draining) CloseAfter();
 }
 
 void Server::SetHandlers() {
