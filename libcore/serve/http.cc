@@ -31,7 +31,7 @@ absl::StatusOr<std::pair<std::string, int>> ParseAddress(
   int port = -1;
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != std::string::npos)
+  else if (host.find_first_of(":[]") != std::string::npos)
     host.clear();
   if (host.empty() || !absl::SimpleAtoi(address.substr(at + 1), &port) ||
       port < 0 || port > 65535 || address.substr(at + 1) != absl::StrCat(port))

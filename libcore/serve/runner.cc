@@ -50,9 +50,9 @@ std::string JoinKey(const NamedArrays& inputs) {
     if (array.shape.empty() || !array.lod.empty()) return "";
     if (rows >= 0 && array.shape[0] != rows) return "";
     rows = array.shape[0];
-    absl::StrAppend(&key, name, "|", Name(array.dtype),
-                    ToString(Shape(array.shape.begin() + 1, array.shape.end())),
-                    "|");
+    absl::StrAppend(
+        &key, key.empty() ? "" : ", ", "'", name, "' ", Name(array.dtype),
+        "[n]", ToString(Shape(array.shape.begin() + 1, array.shape.end())));
   }
   return key;
 }

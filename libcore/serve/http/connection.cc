@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr size_t kMostHeadBytes = 64 << 10;
 constexpr milliseconds kSlice(50);       // between looks at the state
 constexpr milliseconds kDrainIdle(500);  // a client may be about to send
-constexpr milliseconds kCrowdedIdle(1000);
+constexpr milliseconds kCrowdedIdle(200);
 constexpr milliseconds kLinger(2000);
 
 std::chrono::steady_clock::duration ToDuration(double seconds) {
