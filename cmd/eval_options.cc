@@ -93,6 +93,12 @@ Manual EvalManual() {
        "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
        "&& head -n 5 testdata/friedman/eval.csv | pd-eval --predict -m ROWS "
        "-"}};
+  m.examples.push_back(
+      {"Serve an exported model, ask it which inputs it has, and end it",
+       "pd-export -m RUN --to paddle -o digits && "
+       "{ pd-eval --serve 127.0.0.1:0 -m digits.pdmodel >address & } && "
+       "until url=$(grep -o 'http.*' address); do sleep 0.1; done; "
+       "curl -s -f \"$url/v2/models/digits\" && kill $! && wait $!"});
   m.see_also = {"pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }
