@@ -39,6 +39,8 @@ serve::RepositoryOptions RepositoryOptionsOf(const EvalOptions& options) {
   model.threads = std::max(1, Threads() / static_cast<int>(flags.workers));
   // A plan for each number of rows that requests are joined to, and some more.
   model.kept_plans = 16;
+  // Clients choose the shapes.
+  model.kept_bytes = uint64_t{1} << 30;
   model.disabled_passes.insert(options.passes.disabled.begin(),
                                options.passes.disabled.end());
   model.dump_folder = options.passes.dump;

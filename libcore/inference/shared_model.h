@@ -27,7 +27,8 @@ struct ModelOptions {
   /// Instead of files, where not null.
   std::shared_ptr<const std::string> program_bytes, params_bytes;
   int threads = 1;
-  size_t kept_plans = 10;  ///< per predictor; 0: all
+  size_t kept_plans = 10;   ///< per predictor; 0: all
+  uint64_t kept_bytes = 0;  ///< of their arenas but the last one's; 0: any
   bool onednn = true;
   std::set<std::string> disabled_passes;
   std::string dump_folder;  ///< of programs after passes; "": none

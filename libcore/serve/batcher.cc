@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 
 namespace pd {
 namespace serve {
@@ -31,13 +32,21 @@ absl::Status OfRun(const absl::Status& status) {
 
 Batcher::Batcher(std::shared_ptr<inference::SharedModel> model,
                  const BatchOptions& options,
-                 std::shared_ptr<ModelMetrics> metrics)
+                 std::shared_ptr<ModelMetrics> metrics,
+                 const NamedArrays& example)
     : model_(std::move(model)),
       options_(options),
       metrics_(std::move(metrics)) {
   for (int i = 0; i < options_.workers; ++i) {
     runners_.push_back(std::make_unique<Runner>(model_));
     Runner* const runner = runners_.back().get();
+    if (!example.empty()) {
+      // Zeros may be no input that the model takes.
+      const auto answer = runner->Run(example);
+      if (!answer.ok())
+        LogVerbose("a run on zeros: %s",
+                   std::string(answer.status().message()));
+    }
     threads_.emplace_back([this, runner] { Work(runner); });
   }
 }

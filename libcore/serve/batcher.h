@@ -37,8 +37,11 @@ struct BatchOptions {
 
 class Batcher {
  public:
+  /// Runs `example`, where it is not empty, in each engine first, so that the
+  /// first request does not wait for the model to be compiled.
   Batcher(std::shared_ptr<inference::SharedModel> model,
-          const BatchOptions& options, std::shared_ptr<ModelMetrics> metrics);
+          const BatchOptions& options, std::shared_ptr<ModelMetrics> metrics,
+          const NamedArrays& example = {});
   ~Batcher() { Close(); }
 
   /// Waits for the answer. ResourceExhausted: the queue is full;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/serve/served_model.h"
 
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,26 @@
 
 namespace pd {
 namespace serve {
+namespace {
+
+// One row of zeros; empty where an extent other than the first is open.
+NamedArrays ExampleOf(const Signature& signature) {
+  NamedArrays example;
+  for (const TensorInfo& info : signature.inputs) {
+    Shape shape = info.shape;
+    if (!shape.empty() && shape[0] < 0) shape[0] = 1;
+    std::byte* bytes = nullptr;
+    if (IsDynamic(shape) || !CheckInput(info, info.dtype, shape).ok())
+      return {};
+    auto array = NewArray(info.dtype, shape, &bytes);
+    if (!array.ok()) return {};
+    std::memset(bytes, 0, array->size_bytes());
+    example[info.name] = *std::move(array);
+  }
+  return example;
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(
     const std::string& name, int64_t version, const std::string& path,
@@ -37,8 +58,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(
     BatchOptions own = batch;
     if (!served->signature.why_alone.empty()) own.max_batch = 1;
     served->metrics = metrics->Of(name, version);
-    served->batcher =
-        std::make_unique<Batcher>(std::move(shared), own, served->metrics);
+    served->batcher = std::make_unique<Batcher>(
+        std::move(shared), own, served->metrics, ExampleOf(served->signature));
     LogInfo("model '%s' version %d is served from '%s'%s", Printable(name),
             version, Printable(path),
             served->signature.why_alone.empty()
