@@ -80,8 +80,7 @@ void PrintAddress(const std::string& host, int port, bool json,
 }  // namespace
 
 absl::Status ServeModels(const EvalOptions& options, std::ostream& out) {
-  InstallStopSignals();
-  InstallHangup();
+  InstallServerSignals();
   PD_ASSIGN_OR_RETURN(const auto address,
                       serve::ParseAddress(options.serve.address));
   auto places = serve::PlacesOf(options.models);

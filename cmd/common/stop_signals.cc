@@ -20,6 +20,10 @@ void OnStop(int signal) {
   g_stop = signal;
 }
 
+void OnServerStop(int signal) {
+  if (g_stop == 0) g_stop = signal;
+}
+
 void OnHangup(int) { g_hangup = true; }
 
 void Catch(int signal, void (*handler)(int)) {
@@ -52,8 +56,10 @@ void InstallStopSignals() {
   Catch(SIGTERM, OnStop);
 }
 
-void InstallHangup() {
+void InstallServerSignals() {
   UseOwnStack();
+  Catch(SIGINT, OnStop);
+  Catch(SIGTERM, OnServerStop);
   Catch(SIGHUP, OnHangup);
 }
 

@@ -16,9 +16,10 @@ void InstallStopSignals();
 /// SIGINT or SIGTERM once one has come, else 0. Asked after each step.
 int StopRequested();
 
-/// Catches SIGHUP from now on, unless it was ignored at start. For tools that
-/// look at their files again on it.
-void InstallHangup();
+/// The same for a server, and SIGHUP. A second SIGTERM changes nothing:
+/// supervisors send it to the process and to its group, and what has come is
+/// to be answered.
+void InstallServerSignals();
 
 /// True once for the SIGHUPs that have come since the last call.
 bool TakeHangup();

@@ -11,6 +11,7 @@
 #include "libcore/base/guarded.h"
 #include "libcore/base/printable.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/model/lod_json.h"
 #include "libcore/serve/json_tensor.h"
 
 namespace pd {
@@ -106,8 +107,18 @@ class Tail {
   absl::string_view bytes_;
 };
 
-absl::StatusOr<Array> ReadInput(const Json& input, const TensorInfo& info,
-                                size_t body_size, bool has_tail, Tail* tail) {
+// The parameter "lod" of an input: lengths of its sequences, by level.
+absl::Status ReadLoD(const Json& levels, const std::string& where, Array* to) {
+  auto lods = ParseLoDs(DumpJson(Json{{where, levels}}));
+  if (!lods.ok()) return Annotate(lods.status(), "the parameter \"lod\"");
+  to->lod = std::move(lods->at(where));
+  return absl::OkStatus();
+}
+
+Json LengthsOf(const LoD& lod) { return Json::parse(LoDText({{"", lod}}))[""]; }
+
+absl::StatusOr<Array> ReadValues(const Json& input, const TensorInfo& info,
+                                 size_t body_size, bool has_tail, Tail* tail) {
   const std::string where = absl::StrCat("input '", info.name, "'");
   PD_ASSIGN_OR_RETURN(const std::string name, TextOf(input, "datatype", where));
   const auto dtype = DatatypeFromName(name);
@@ -146,6 +157,20 @@ absl::StatusOr<Array> ReadInput(const Json& input, const TensorInfo& info,
         "has bytes",
         where, ToString(shape));
   return ArrayOfJson(*data, *dtype, shape, where);
+}
+
+absl::StatusOr<Array> ReadInput(const Json& input, const TensorInfo& info,
+                                size_t body_size, bool has_tail, Tail* tail) {
+  PD_ASSIGN_OR_RETURN(Array array,
+                      ReadValues(input, info, body_size, has_tail, tail));
+  const Json* const parameters = Member(input, "parameters");
+  const Json* const lod = parameters != nullptr && parameters->is_object()
+                              ? Member(*parameters, "lod")
+                              : nullptr;
+  if (lod != nullptr)
+    PD_RETURN_IF_ERROR(
+        ReadLoD(*lod, absl::StrCat("input '", info.name, "'"), &array));
+  return array;
 }
 
 std::vector<std::string> Names(const std::vector<TensorInfo>& list) {
@@ -349,10 +374,14 @@ absl::StatusOr<Body> WriteInferAnswer(const AnswerHead& head,
       absl::StrAppend(&text, "{\"name\":", Quoted(name), ",\"datatype\":\"",
                       DatatypeName(array.dtype),
                       "\",\"shape\":", DumpJson(Json(array.shape)));
+      Json parameters = Json::object();
+      if (!array.lod.empty()) parameters["lod"] = LengthsOf(array.lod);
+      if (one.binary) parameters["binary_data_size"] = array.size_bytes();
+      if (!parameters.empty())
+        absl::StrAppend(&text, ",\"parameters\":", DumpJson(parameters));
       if (one.binary) {
         binary = true;
-        absl::StrAppend(&text, ",\"parameters\":{\"binary_data_size\":",
-                        array.size_bytes(), "}}");
+        text += '}';
         tail.append(array.data<char>(), array.size_bytes());
         continue;
       }

@@ -31,6 +31,7 @@ absl::StatusOr<TensorInfo> InfoOf(const inference::SharedModel& model,
         "'%s' is of a kind or type (%s) that the protocol has no word for",
         name, Name(var->dtype));
   info.dtype = var->dtype;
+  info.sequences = var->lod_level > 0;
   for (const int64_t extent : var->shape)
     info.shape.push_back(extent < 0 ? -1 : extent);
   return info;
@@ -38,11 +39,14 @@ absl::StatusOr<TensorInfo> InfoOf(const inference::SharedModel& model,
 
 std::string WhyAlone(const Signature& signature) {
   for (const auto* list : {&signature.inputs, &signature.outputs})
-    for (const TensorInfo& info : *list)
+    for (const TensorInfo& info : *list) {
+      if (info.sequences)
+        return absl::StrCat("'", info.name, "' holds sequences");
       if (info.shape.empty() || info.shape[0] != -1)
         return absl::StrCat("'", info.name, "' has the shape ",
                             ToString(info.shape),
                             ", whose first extent is not open");
+    }
   return "";
 }
 

@@ -22,8 +22,9 @@ namespace serve {
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kFloat32;
-  Shape shape;         ///< an extent of -1 is open
-  bool needed = true;  ///< of inputs: an output depends on it
+  Shape shape;             ///< an extent of -1 is open
+  bool needed = true;      ///< of inputs: an output depends on it
+  bool sequences = false;  ///< it has a LoD
 };
 
 struct Signature {

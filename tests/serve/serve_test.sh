@@ -37,9 +37,10 @@ start() {
   [ -n "$url" ] || fail "no address: $(cat out.log)"
 }
 
-# stop: the end is in order.
+# stop: the end is in order, also where the signal comes twice.
 stop() {
   local status=0
+  kill -TERM "$server"
   kill -TERM "$server"
   wait "$server" || status=$?
   server=

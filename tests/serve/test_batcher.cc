@@ -163,6 +163,22 @@ TEST(BatcherTest, AWrongRequestDoesNotFailItsNeighbours) {
   EXPECT_EQ(failed, 1);
 }
 
+TEST(BatcherTest, SequencesAndWhatDoesNotFitThem) {
+  const std::string path = std::string(PD_TESTDATA) + "/inference/ner";
+  NamedArrays feed = ArraysOf(path + "-feed.npz");
+  const Array want = ArraysOf(path + "-expect.npz").begin()->second;
+  Batcher batcher(ModelOf(path), {}, std::make_shared<ModelMetrics>());
+  for (auto& [name, array] : feed) array.lod = {{0, 3, 5, 9}};
+  const auto answer = batcher.Answer(feed);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ExpectClose((*answer)[0], want);
+  for (const LoD& bad : {LoD{{0, 3, 5, 8}}, LoD{{0, 3}, {0, 9}}, LoD{{}},
+                         LoD{{0, 1ull << 60}}}) {
+    feed.begin()->second.lod = bad;
+    EXPECT_FALSE(batcher.Answer(feed).ok());
+  }
+}
+
 TEST(BatcherTest, LimitsOfTheQueue) {
   BatchOptions options;
   options.max_batch = 64;

@@ -216,6 +216,29 @@ TEST(ProtocolTest, AnswersHoldTheNumbersExactly) {
             0);
 }
 
+TEST(ProtocolTest, LengthsOfSequences) {
+  const auto read = [](const std::string& lod) {
+    return ReadInferRequest(
+        absl::StrCat(
+            R"({"inputs":[{"name":"x","datatype":"INT64","shape":[5],)",
+            R"("data":[1,2,3,4,5],"parameters":{"lod":)", lod, "}}]}"),
+        std::nullopt, Only(DType::kInt64));
+  };
+  const auto good = read("[[1,1],[2,3]]");
+  ASSERT_TRUE(good.ok()) << good.status();
+  const LoD lod = {{0, 1, 2}, {0, 2, 5}};
+  EXPECT_EQ(good->inputs.at("x").lod, lod);
+  for (const char* bad : {"3", "[3]", "[[-1]]", "[[1.5]]", "[[\"a\"]]",
+                          "[[18446744073709551615]]"})
+    EXPECT_TRUE(absl::IsInvalidArgument(read(bad).status())) << bad;
+  Outputs outputs = {good->inputs.at("x")};
+  const auto text = WriteInferAnswer({"m", "1", ""}, Only(DType::kInt64),
+                                     {{0, false}}, outputs);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(Json::parse(text->bytes)["outputs"][0]["parameters"]["lod"],
+            Json::parse("[[1,1],[2,3]]"));
+}
+
 TEST(ProtocolTest, JsonHasNoWordForNaN) {
   const Outputs outputs = {
       MakeArray<float>({1}, {std::numeric_limits<float>::quiet_NaN()})};
