@@ -18,7 +18,7 @@ void BindServeOptions(OptionTable* table, ServeFlags* flags) {
                  {1, 1 << 16}, &flags->max_batch);
   table->Real({"--max-delay", "MS",
                "milliseconds that a request waits for others to be joined "
-               "with; 0: those that are there"},
+               "with; 0: those that are there, as far as that saves time"},
               {0, 60000}, &flags->max_delay);
   table->Integer({"--workers", "N",
                   "runs of a model side by side, which share --threads and the "

@@ -120,14 +120,17 @@ Batcher::Batch Batcher::Take() {
   Batch batch = {queue_.front()};
   if (!queue_.front()->key.empty()) {
     int64_t rows = batch[0]->rows;
+    const int64_t most =
+        options_.max_delay > 0
+            ? options_.max_batch
+            : sizes_.Most(batch[0]->key, rows, options_.max_batch);
     size_t best = IsPowerOfTwo(rows) ? 1 : 0;
-    for (size_t i = 1; i < queue_.size() && rows < options_.max_batch; ++i) {
+    for (size_t i = 1; i < queue_.size() && rows < most; ++i) {
       Request* const one = queue_[i];
-      if (one->key != batch[0]->key || rows + one->rows > options_.max_batch)
-        continue;
+      if (one->key != batch[0]->key || rows + one->rows > most) continue;
       rows += one->rows;
       batch.push_back(one);
-      if (IsPowerOfTwo(rows) || rows == options_.max_batch) best = batch.size();
+      if (IsPowerOfTwo(rows) || rows == most) best = batch.size();
     }
     if (best > 0) batch.resize(best);
   }
@@ -170,8 +173,10 @@ void Batcher::Run(const Batch& batch, Runner* runner) {
       requests.push_back(one->inputs);
       rows += one->rows;
     }
+    const auto begin = Clock::now();
     auto answers = runner->RunJoined(requests);
     if (answers.ok()) {
+      sizes_.Note(batch[0]->key, rows, Seconds(Clock::now() - begin).count());
       metrics_->batch_rows.Observe(static_cast<double>(rows));
       metrics_->batch_requests.Observe(static_cast<double>(batch.size()));
       for (size_t i = 0; i < batch.size(); ++i)
@@ -181,7 +186,10 @@ void Batcher::Run(const Batch& batch, Runner* runner) {
     // One of them may be at fault, which must not fail the others.
   }
   for (Request* one : batch) {
+    const auto begin = Clock::now();
     one->answer = runner->Run(*one->inputs);
+    if (one->answer.ok())
+      sizes_.Note(one->key, one->rows, Seconds(Clock::now() - begin).count());
     if (!one->answer.ok()) one->answer = OfRun(one->answer.status());
     metrics_->batch_rows.Observe(static_cast<double>(one->rows));
     metrics_->batch_requests.Observe(1);

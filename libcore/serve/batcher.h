@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "libcore/inference/shared_model.h"
 #include "libcore/ir/array.h"
+#include "libcore/serve/batch_sizes.h"
 #include "libcore/serve/join_proof.h"
 #include "libcore/serve/metrics.h"
 #include "libcore/serve/runner.h"
@@ -28,8 +29,10 @@ namespace pd {
 namespace serve {
 
 struct BatchOptions {
-  int64_t max_batch = 8;         ///< rows of a joined run; 1: none is joined
-  double max_delay = 0;          ///< seconds that a request waits for others
+  int64_t max_batch = 8;  ///< rows of a joined run; 1: none is joined
+  /// Seconds that a request waits for others. 0: those that are there are
+  /// joined, as far as that saves time.
+  double max_delay = 0;
   int64_t max_queue = 256;       ///< requests that wait
   double max_wait_seconds = 10;  ///< in the queue
   int workers = 1;               ///< threads with an engine each
@@ -75,6 +78,7 @@ class Batcher {
   const BatchOptions options_;
   const std::shared_ptr<ModelMetrics> metrics_;
   JoinProof proof_;
+  BatchSizes sizes_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Request*> queue_;

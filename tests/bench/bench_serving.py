@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """bench_serving.py BIN MODEL.onnx [RATE...]: pd-eval --serve beside a plain
-ONNX Runtime server (uvicorn, a thread for each request) at fixed rates.
+ONNX Runtime server (uvicorn and a pool of threads) at fixed rates.
 
     PADDLE_PYTHON=PYTHON scripts/bench --serving MODEL.onnx [RATE...]
 
 PYTHON has numpy, onnxruntime and uvicorn. Requests of one row, as bytes of the
 KServe v2 protocol, come at RATE a second for ten seconds from sixteen kept
 connections, to each server in turn, twice. A request's time counts from when it
-was due, so waiting for a connection counts as well. Both servers may use all
-CPUs; the clients share them."""
+was due, so waiting for a connection counts as well. Both servers run as many
+requests side by side as there are CPUs, each in one thread; the clients share
+the CPUs with them."""
 import asyncio
+import concurrent.futures
 import http.client
 import json
 import os
@@ -29,6 +31,8 @@ def serve_onnx(model, port):
     import uvicorn
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
 
@@ -51,7 +55,7 @@ def serve_onnx(model, port):
         length = dict(scope["headers"]).get(b"inference-header-content-length")
         head, content = b"", b"{}"
         if length is not None:
-            head, content = await asyncio.to_thread(answer, body, int(length))
+            head, content = await asyncio.get_running_loop().run_in_executor(pool, answer, body, int(length))
         await send({"type": "http.response.start", "status": 200, "headers": [
             (b"content-length", str(len(content)).encode()),
             (b"inference-header-content-length", str(len(head)).encode())]})
@@ -120,7 +124,8 @@ def main():
     rates = [float(text) for text in sys.argv[3:]] or [50, 100, 200]
     body, headers = question(model)
     commands = {
-        "pdkit": [tool, "-q", "--serve", "127.0.0.1:18431", "-m", "m=" + model],
+        "pdkit": [tool, "-q", "--serve", "127.0.0.1:18431", "-m", "m=" + model,
+                  "--workers", str(os.cpu_count())],
         "ONNX Runtime": [sys.executable, os.path.abspath(__file__), "--peer", model, "18432"],
     }
     servers = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands.values()]

@@ -61,6 +61,39 @@ void AnswerRows(Batcher* batcher, const NamedArrays& feed, const Array& want,
   for (std::thread& thread : threads) thread.join();
 }
 
+// Runs as often as are needed for a judgement, of sizes up to 8.
+void NoteRuns(BatchSizes* sizes, double alone, double two, double four,
+              double eight) {
+  EXPECT_EQ(sizes->Most("k", 1, 8), 1);
+  const double seconds[] = {alone, two, four, eight};
+  for (int i = 0; i < 4; ++i)
+    for (int run = 0; run < 3; ++run)
+      sizes->Note("k", 1 << i, seconds[i] * (1 << i));
+}
+
+TEST(BatchSizesTest, ADoublingHasToSaveTime) {
+  BatchSizes saves, not_at_all, to_four, compiles;
+  NoteRuns(&saves, 8, 7, 6, 5);
+  EXPECT_EQ(saves.Most("k", 1, 8), 8);
+  EXPECT_EQ(saves.Most("k", 1, 4), 4);
+  EXPECT_EQ(saves.Most("k", 1, 7), 4);
+  EXPECT_EQ(saves.Most("k", 1, 1), 1);
+  NoteRuns(&not_at_all, 8, 8, 1, 1);
+  EXPECT_EQ(not_at_all.Most("k", 1, 8), 1);
+  NoteRuns(&to_four, 8, 7, 6, 9);
+  EXPECT_EQ(to_four.Most("k", 1, 8), 4);
+  // It is tried again now and then.
+  int tried = 0;
+  for (int i = 0; i < 64; ++i) tried += to_four.Most("k", 1, 8) != 4;
+  EXPECT_EQ(tried, 1);
+  // The first run of a size, which compiles, does not count.
+  EXPECT_EQ(compiles.Most("k", 1, 8), 1);
+  for (const double seconds : {100, 8, 8}) compiles.Note("k", 1, seconds);
+  EXPECT_EQ(compiles.Most("k", 1, 8), 2);
+  for (const double seconds : {500, 12, 12}) compiles.Note("k", 2, seconds);
+  EXPECT_EQ(compiles.Most("k", 1, 2), 2);
+}
+
 TEST(BatcherTest, JoinedRequestsHaveTheAnswersOfPaddlePaddle) {
   const NamedArrays feed = ArraysOf(Deployed("lenet-feed.npz"));
   const Array want = ArraysOf(Deployed("lenet-expect.npz")).begin()->second;

@@ -155,8 +155,14 @@ bool Server::process_and_close_socket(socket_t socket) {
     own.metrics = metrics_;
     exchange = &own;
     bool closed = false;
-    more = process_request(connection, false, closed,
-                           [&](httplib::Request& head) { CheckHead(&head); });
+    try {
+      more = process_request(connection, false, closed,
+                             [&](httplib::Request& head) { CheckHead(&head); });
+    } catch (const std::exception& error) {
+      // Memory may run out before the library looks for a handler.
+      LogWarning("a connection is given up: %s", error.what());
+      more = false;
+    }
     // Without a request the head was none, and no one knows where it ends. A
     // client that was not told of the end may send once more.
     more = more && !closed && !own.close && own.request != nullptr;
