@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench_serving.py BIN MODEL.onnx [RATE...]: pd-eval --serve beside a plain
+"""bench_serving.py BIN MODEL MODEL.onnx [RATE...]: pd-eval --serve beside a plain
 ONNX Runtime server (uvicorn and a pool of threads) at fixed rates.
 
-    PADDLE_PYTHON=PYTHON scripts/bench --serving MODEL.onnx [RATE...]
+    PADDLE_PYTHON=PYTHON scripts/bench --serving MODEL MODEL.onnx [RATE...]
 
-PYTHON has numpy, onnxruntime and uvicorn. Requests of one row, as bytes of the
-KServe v2 protocol, come at RATE a second for ten seconds from sixteen kept
-connections, to each server in turn, twice. A request's time counts from when it
+The first MODEL is served by pd-eval, the second, the same network, by ONNX
+Runtime. PYTHON has numpy, onnxruntime and uvicorn. Requests of one row, as
+bytes of the KServe v2 protocol, come at RATE a second for ten seconds from
+sixteen kept connections, to each server in turn, twice. A request's time counts from when it
 was due, so waiting for a connection counts as well. Both servers run as many
 requests side by side as there are CPUs, each in one thread; the clients share
 the CPUs with them."""
@@ -120,11 +121,11 @@ def wait_for(port):
 def main():
     if sys.argv[1] == "--peer":
         return serve_onnx(sys.argv[2], int(sys.argv[3]))
-    tool, model = os.path.join(sys.argv[1], "pd-eval"), sys.argv[2]
-    rates = [float(text) for text in sys.argv[3:]] or [50, 100, 200]
+    tool, own, model = os.path.join(sys.argv[1], "pd-eval"), sys.argv[2], sys.argv[3]
+    rates = [float(text) for text in sys.argv[4:]] or [50, 100, 200]
     body, headers = question(model)
     commands = {
-        "pdkit": [tool, "-q", "--serve", "127.0.0.1:18431", "-m", "m=" + model,
+        "pdkit": [tool, "-q", "--serve", "127.0.0.1:18431", "-m", "m=" + own,
                   "--workers", str(os.cpu_count())],
         "ONNX Runtime": [sys.executable, os.path.abspath(__file__), "--peer", model, "18432"],
     }

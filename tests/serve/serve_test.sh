@@ -146,7 +146,7 @@ grep -h -v -e '^200$' -e '^curl 7:' codes.* && fail "requests were lost"
 # The session of the page, as it stands there but for the port.
 cp "$testdata/deploy/lenet.pdmodel" "$testdata/deploy/lenet.pdiparams" .
 port=$((20000 + $$ % 20000))
-sed -n '/^```sh$/,/^```$/p' "$page" | sed '1d;$d' | sed "s/8321/$port/" >session
+sed -n "/^\`\`\`sh\$/,/^\`\`\`\$/p" "$page" | sed '1d;$d' | sed "s/8321/$port/" >session
 grep -q "$port" session || fail "SERVING.md has no session"
 bash -e session >session.log 2>err.log || fail "the session of SERVING.md"
 grep -q '"model_version":"1","id":"1"' session.log || fail "$(cat session.log)"
