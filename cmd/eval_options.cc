@@ -8,21 +8,8 @@
 namespace pd {
 namespace {
 
-Manual EvalManual() {
-  Manual m;
-  m.name = "pd-eval";
-  m.summary = "evaluate a model, or run it on given inputs";
-  m.synopsis = {
-      "-m MODEL -c JOB [-o PATH=VALUE]... [--require NAME>=NUMBER]... "
-      "[--out FILE] [--expect FILE]",
-      "-m MODEL [-c JOB] --feed FILE [--lod FILE] [--startup FILE] [--fetch "
-      "NAMES] "
-      "[--out FILE] "
-      "[--expect FILE]",
-      "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
-      "--predict -m MODEL [-c JOB] [--out FILE] [FILE]...",
-      "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]..."};
-  m.description = {
+std::vector<std::string> EvalDescription() {
+  return {
       "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
       "`.pdparams`, a folder with `__model__`, a run directory of pd-train "
       "(its newest checkpoint), `RUN@best` or `RUN@step-N` for another of its "
@@ -48,7 +35,34 @@ Manual EvalManual() {
       "has not `-c RUN/job.pbtxt` says it. A record's answer is a class with "
       "its probability, a number, a text, or a "
       "picture of classes, as the job's label is. Streams are read and "
-      "answered piece by piece."};
+      "answered piece by piece.",
+      "With `--serve` it answers requests over HTTP in the KServe v2 protocol: "
+      "JSON, or tensors as bytes. Each `-m` is an inference model under the "
+      "name of its file or `NAME`, a folder whose folders `1`, `2`, ... are "
+      "versions of one, or a folder of models. The newest version answers, and "
+      "`/versions/N` addresses another. New folders are loaded while requests "
+      "are answered; SIGHUP also loads files that have changed. Requests whose "
+      "inputs agree but for the first axis are joined where a trial has shown "
+      "that this changes no answer. `/metrics` is for Prometheus. SIGTERM ends "
+      "it when all that came is answered."};
+}
+
+Manual EvalManual() {
+  Manual m;
+  m.name = "pd-eval";
+  m.summary = "evaluate a model, or run it on given inputs";
+  m.synopsis = {
+      "-m MODEL -c JOB [-o PATH=VALUE]... [--require NAME>=NUMBER]... "
+      "[--out FILE] [--expect FILE]",
+      "-m MODEL [-c JOB] --feed FILE [--lod FILE] [--startup FILE] [--fetch "
+      "NAMES] "
+      "[--out FILE] "
+      "[--expect FILE]",
+      "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
+      "--predict -m MODEL [-c JOB] [--out FILE] [FILE]...",
+      "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]...",
+      "--serve HOST:PORT -m [NAME=]MODEL..."};
+  m.description = EvalDescription();
   m.environment = ProcessEnvironment();
   m.answer_no =
       "an array differs from what `--expect` says, or a result from what "
@@ -83,6 +97,12 @@ Manual EvalManual() {
        "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
        "&& head -n 5 testdata/friedman/eval.csv | pd-eval --predict -m ROWS "
        "-"}};
+  m.examples.push_back(
+      {"Serve an exported model, ask it which inputs it has, and end it",
+       "pd-export -m RUN --to paddle -o digits && "
+       "{ pd-eval --serve 127.0.0.1:0 -m digits.pdmodel >address & } && "
+       "until url=$(grep -o 'http.*' address); do sleep 0.1; done; "
+       "curl -s -f \"$url/v2/models/digits\" && kill $! && wait $!"});
   m.see_also = {"pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }
@@ -111,7 +131,10 @@ void BindPrediction(EvalOptions* o, OptionTable* table) {
 
 void BindEval(EvalOptions* o, OptionTable* table) {
   table->Group("Model");
-  table->Text({"-m,--model", "MODEL", "what to run"}, &o->model);
+  table->Texts({"-m,--model", "MODEL",
+                "what to run; with --serve also NAME=MODEL, a folder of "
+                "versions or of models, and given again"},
+               &o->models);
   table->Require("--model");
   BindStartupOption(table, &o->startup);
   table->Group("Data");
@@ -172,13 +195,18 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->Texts({"--shape", "NAME=SHAPE",
                 "shape of an input of --bench: `x=1,3,224,224`"},
                &o->shapes);
+  BindServeOptions(table, &o->serve);
   table->TakesStream("--config", StandardStream::kInput);
   table->TakesStream("FILE", StandardStream::kInput);
   table->TakesStream("--out", StandardStream::kOutput);
   table->TakesStream("--report", StandardStream::kOutput);
 }
 
-absl::Status ValidateEval(const OptionTable& table) {
+absl::Status ValidateEval(const OptionTable& table,
+                          const EvalOptions& options) {
+  if (options.models.size() > 1 && options.serve.address.empty())
+    return CommandLineError("--model is given twice; several are for --serve");
+  PD_RETURN_IF_ERROR(ValidateServe(table, options.serve));
   PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench", "--predict"}));
   for (const char* other : {"--report", "--require", "--expect", "--fetch"})
     PD_RETURN_IF_ERROR(table.AtMostOne({"--predict", other}));
@@ -216,7 +244,9 @@ Tool EvalTool(EvalOptions* options) {
     BindAmpOptions(table, &options->amp);
     BindPassOptions(PassNames(), table, &options->passes);
   };
-  tool.validate = [](const OptionTable& table) { return ValidateEval(table); };
+  tool.validate = [options](const OptionTable& table) {
+    return ValidateEval(table, *options);
+  };
   return tool;
 }
 

@@ -10,12 +10,14 @@
 #include "cmd/common/amp_options.h"
 #include "cmd/common/pass_options.h"
 #include "cmd/common/tool.h"
+#include "cmd/eval_serve_options.h"
 
 namespace pd {
 
 struct EvalOptions {
   CommonOptions common;
-  std::string model;
+  std::vector<std::string> models;  ///< as given; several are for `serve`
+  std::string model;                ///< the only one
   std::string config;
   std::vector<std::string> overrides;
   std::string feed;     ///< npz
@@ -41,6 +43,7 @@ struct EvalOptions {
   std::vector<std::string> shapes;  ///< "x=1,3,224,224"
   AmpFlags amp;
   PassFlags passes;
+  ServeFlags serve;
   ProcessOptions processes;
 };
 

@@ -14,6 +14,7 @@
 #include "cmd/compare.h"
 #include "cmd/eval_job.h"
 #include "cmd/eval_predict.h"
+#include "cmd/eval_serve.h"
 #include "cmd/eval_session.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
@@ -226,12 +227,15 @@ void PrintShapes(const NamedArrays& results, bool json, std::ostream& out) {
 // for as many.
 absl::StatusOr<EvalOptions> OptionsFor(const EvalOptions& asked) {
   const World* world = asked.common.world.get();
-  if (world == nullptr) return asked;
-  if (asked.predict || asked.bench.has_value())
+  EvalOptions options = asked;
+  if (!asked.models.empty()) options.model = asked.models.front();
+  if (world == nullptr) return options;
+  const bool serves = !asked.serve.address.empty();
+  if (asked.predict || serves || asked.bench.has_value())
     return UsageError(Unimplemented(
         "%d processes run a network on --feed or evaluate it; start one for %s",
-        world->size(), asked.predict ? "--predict" : "--bench"));
-  EvalOptions options = asked;
+        world->size(),
+        asked.predict ? "--predict" : (serves ? "--serve" : "--bench")));
   if (world->rank() > 0 && options.out.find("%r") == std::string::npos)
     options.out.clear();
   for (std::string* path : {&options.model, &options.feed, &options.lod,
@@ -298,6 +302,7 @@ absl::Status RunEval(const EvalOptions& asked, std::ostream& out) {
   if (!options.predict && !options.sources.empty())
     return CommandLineError(
         absl::StrCat("'", options.sources[0], "': a FILE is for --predict"));
+  if (!options.serve.address.empty()) return ServeModels(options, out);
   if (options.check_nan_inf)
     PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
   PD_RETURN_IF_ERROR(NanRulesOfEnvironment().status());

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/common/stop_signals.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace pd {
 namespace {
 
 volatile std::sig_atomic_t g_stop = 0;
+std::atomic<bool> g_hangup{false};
 
 void OnStop(int signal) {
   if (g_stop != 0) {
@@ -18,12 +20,18 @@ void OnStop(int signal) {
   g_stop = signal;
 }
 
-void Catch(int signal) {
+void OnServerStop(int signal) {
+  if (g_stop == 0) g_stop = signal;
+}
+
+void OnHangup(int) { g_hangup = true; }
+
+void Catch(int signal, void (*handler)(int)) {
   struct sigaction old {};
   if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN)
     return;
   struct sigaction action {};
-  action.sa_handler = OnStop;
+  action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigaction(signal, &action, nullptr);
@@ -44,9 +52,18 @@ void UseOwnStack() {
 
 void InstallStopSignals() {
   UseOwnStack();
-  Catch(SIGINT);
-  Catch(SIGTERM);
+  Catch(SIGINT, OnStop);
+  Catch(SIGTERM, OnStop);
 }
+
+void InstallServerSignals() {
+  UseOwnStack();
+  Catch(SIGINT, OnStop);
+  Catch(SIGTERM, OnServerStop);
+  Catch(SIGHUP, OnHangup);
+}
+
+bool TakeHangup() { return g_hangup.exchange(false); }
 
 int StopRequested() { return g_stop; }
 

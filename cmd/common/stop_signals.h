@@ -16,6 +16,14 @@ void InstallStopSignals();
 /// SIGINT or SIGTERM once one has come, else 0. Asked after each step.
 int StopRequested();
 
+/// The same for a server, and SIGHUP. A second SIGTERM changes nothing:
+/// supervisors send it to the process and to its group, and what has come is
+/// to be answered.
+void InstallServerSignals();
+
+/// True once for the SIGHUPs that have come since the last call.
+bool TakeHangup();
+
 /// "SIGINT", "SIGTERM", or "a signal".
 absl::string_view SignalName(int signal);
 

@@ -42,14 +42,6 @@ void SayOnce(absl::string_view call, absl::string_view what) {
     LogWarning("%s: %s", std::string(call), std::string(what));
 }
 
-void ReadEnvironmentOnce() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    const absl::Status status = SetFlagsFromEnvironment();
-    if (!status.ok()) LogWarning("%s", std::string(status.message()));
-  });
-}
-
 absl::Status SetPaddleFlag(absl::string_view name, absl::string_view value) {
   const absl::Status status = SetFlag(name, value);
   if (!absl::IsUnimplemented(status)) return status;

@@ -33,9 +33,6 @@ auto Border(const Work& work) {
 /// One line in the log, a warning, the first time that `call` is seen.
 void SayOnce(absl::string_view call, absl::string_view what);
 
-/// Before the first model: flags from the environment.
-void ReadEnvironmentOnce();
-
 /// As SetFlag. A flag of PaddlePaddle's that nothing reads here is accepted and
 /// said once.
 absl::Status SetPaddleFlag(absl::string_view name, absl::string_view value);

@@ -195,6 +195,7 @@ absl::Status Engine::ChoosePlan() {
       made.times = std::make_unique<StepTimes>(made.plan.get());
     made.feeds = std::move(feeds);
     compiled_.push_front(std::move(made));
+    ForgetLarge();
   }
   for (size_t i = 0; i < fed_.size(); ++i) seen_[i] = fed_[i]->version();
   chosen_ = true;
@@ -223,6 +224,18 @@ absl::Status Engine::RunAlone() {
   for (size_t i = 0; i < outputs_.size(); ++i)
     PD_RETURN_IF_ERROR(outputs_[i]->Deliver(now.plan->fetch(i)));
   return absl::OkStatus();
+}
+
+void Engine::ForgetLarge() {
+  const uint64_t most = model_->options().kept_bytes;
+  if (most == 0) return;
+  uint64_t bytes = 0;
+  for (const Compiled& one : compiled_) bytes += one.plan->stats().arena_bytes;
+  while (compiled_.size() > 1 && bytes > most) {
+    bytes -= compiled_.back().plan->stats().arena_bytes;
+    model_->Forget(std::move(compiled_.back().plan));
+    compiled_.pop_back();
+  }
 }
 
 void Engine::ForgetOthers() {

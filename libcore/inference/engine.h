@@ -73,6 +73,7 @@ class Engine {
   bool SameInputs() const;
   absl::StatusOr<std::vector<FeedSpec>> Feeds() const;
   absl::Status ChoosePlan();
+  void ForgetLarge();
   void LogProfile() const;
 
   const std::shared_ptr<SharedModel> model_;

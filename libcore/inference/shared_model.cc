@@ -10,9 +10,9 @@
 #include "formats/pdmodel.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/base/thread_count.h"
-#include "libcore/inference/border.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/passes/pass_dump.h"
 #include "libcore/program/prune.h"
@@ -26,6 +26,15 @@ FileBytes BytesOf(const std::shared_ptr<const std::string>& text) {
   return {std::shared_ptr<const std::byte>(
               text, reinterpret_cast<const std::byte*>(text->data())),
           text->size()};
+}
+
+// Before the first model: flags from the environment.
+void ReadEnvironmentOnce() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const absl::Status status = SetFlagsFromEnvironment();
+    if (!status.ok()) LogWarning("%s", std::string(status.message()));
+  });
 }
 
 absl::StatusOr<LoadedModel> Read(const ModelOptions& options) {
@@ -86,8 +95,15 @@ absl::StatusOr<std::shared_ptr<SharedModel>> SharedModel::Load(
     const ModelOptions& options) {
   ReadEnvironmentOnce();
   const ThreadCount threads(options.threads);
+  PD_ASSIGN_OR_RETURN(LoadedModel model, Read(options));
+  return Make(std::move(model), options);
+}
+
+absl::StatusOr<std::shared_ptr<SharedModel>> SharedModel::Make(
+    LoadedModel model, const ModelOptions& options) {
+  const ThreadCount threads(options.threads);
   std::shared_ptr<SharedModel> shared(new SharedModel(options));
-  PD_ASSIGN_OR_RETURN(shared->model_, Read(options));
+  shared->model_ = std::move(model);
   shared->options_.program_bytes = shared->options_.params_bytes = nullptr;
   PD_RETURN_IF_ERROR(shared->Annotated(shared->FillSession()));
   return shared;

@@ -27,7 +27,8 @@ struct ModelOptions {
   /// Instead of files, where not null.
   std::shared_ptr<const std::string> program_bytes, params_bytes;
   int threads = 1;
-  size_t kept_plans = 10;  ///< per predictor; 0: all
+  size_t kept_plans = 10;   ///< per predictor; 0: all
+  uint64_t kept_bytes = 0;  ///< of their arenas but the last one's; 0: any
   bool onednn = true;
   std::set<std::string> disabled_passes;
   std::string dump_folder;  ///< of programs after passes; "": none
@@ -45,6 +46,10 @@ class SharedModel {
   /// the options name none.
   static absl::StatusOr<std::shared_ptr<SharedModel>> Load(
       const ModelOptions& options);
+  /// Of a model that has been read already, with the process's flags as they
+  /// are; the files of `options` are not looked at.
+  static absl::StatusOr<std::shared_ptr<SharedModel>> Make(
+      LoadedModel model, const ModelOptions& options);
 
   const ModelOptions& options() const { return options_; }
   const std::string& path() const { return model_.path; }

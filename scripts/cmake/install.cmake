@@ -27,7 +27,7 @@ install(DIRECTORY ${compat} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pdkit)
 # include one that does.
 file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   formats/*.h libcore/*/*.h)
-list(FILTER headers EXCLUDE REGEX "^libcore/(kernels|inference)/")
+list(FILTER headers EXCLUDE REGEX "^libcore/(kernels|inference|serve)/")
 set(private "<(dnnl|google/|Eigen/|hwy/|onnx/|nlohmann/)|\"[^\"]*[.]pb[.]h|\"libcore/(kernels|[a-z]+/[a-z]+)/")
 set(before "")
 while(NOT before STREQUAL headers)
