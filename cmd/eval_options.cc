@@ -3,6 +3,7 @@
 
 #include "cmd/common/exit_status.h"
 #include "cmd/common/feed_options.h"
+#include "cmd/common/plugin_option.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -211,6 +212,7 @@ Tool EvalTool(EvalOptions* options) {
     BindEval(options, table);
     BindAmpOptions(table, &options->amp);
     BindPassOptions(PassNames(), table, &options->passes);
+    BindPluginOption(table, &options->common);
   };
   tool.validate = [](const OptionTable& table) { return ValidateEval(table); };
   return tool;

@@ -17,14 +17,15 @@
 #include "libcore/exec/one_number.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/gradient_inputs.h"
+#include "libcore/ops/resizing.h"
 #include "libcore/ops/values.h"
 
 namespace pd {
 namespace {
 
 // Gives an output the shape that was inferred.
-absl::Status Prepare(const std::string& name, const TensorMeta& meta,
-                     const Frame::Variable& variable, bool shape_from_data) {
+absl::Status Prepare(const OpDef& def, const std::string& name,
+                     const TensorMeta& meta, const Frame::Variable& variable) {
   Tensor* tensor = variable.tensor;
   if (meta.kind == VarKind::kLodTensorArray) {
     tensor->set_kind(meta.kind);
@@ -32,7 +33,8 @@ absl::Status Prepare(const std::string& name, const TensorMeta& meta,
   }
   if (variable.fixed) {
     PD_RETURN_IF_ERROR(CheckFixed(name, meta, *tensor));
-  } else if (shape_from_data) {
+  } else if (def.shape_from_data() ||
+             (IsDynamic(meta.shape) && def.Has(kMayResizeOutputs))) {
     tensor->Reset(meta.dtype, {0});
   } else {
     if (IsDynamic(meta.shape))
@@ -315,9 +317,8 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
     if (hands_on && variable.fixed && !IsDynamic(meta->second.shape))
       PD_RETURN_IF_ERROR(CheckFixed(name, meta->second, *variable.tensor));
     if (!hands_on || array)
-      PD_RETURN_IF_ERROR(Prepare(name, meta->second,
-                                 {out[name], variable.fixed},
-                                 def().shape_from_data()));
+      PD_RETURN_IF_ERROR(Prepare(def(), name, meta->second,
+                                 {out[name], variable.fixed}));
   }
   PD_RETURN_IF_ERROR(CheckValues(inputs));
   // Values that are handed on are not computed with.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "paddle_infer_declare.h"
-#include "paddle_infer_error.h"
+#include "paddle_error.h"
 #include "paddle_tensor.h"
 
 namespace paddle {
