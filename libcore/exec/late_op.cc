@@ -61,6 +61,7 @@ std::vector<std::string> NamesIn(const SlotList& slots) {
 // inputs alone, and the shapes of its outputs are known before it.
 bool MayKeepBindings(const OpDef& def) {
   return !def.runs_blocks() && !def.shape_from_data() &&
+         !def.Has(kMayResizeOutputs) &&
          !def.Has(Trait::kMovesValues) && !def.Has(Trait::kReadsArrays) &&
          !def.Has(Trait::kReadsUnwritten);
 }
@@ -299,6 +300,7 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
     read.insert(variable.tensor);
   }
   const bool hands_on = MovesValues(inputs);
+  const bool resizes = def().Has(kMayResizeOutputs);
   // Outputs that are inputs, and such that an op would give other bytes.
   std::deque<std::pair<Frame::Variable, Tensor>> fresh;
   for (const auto& [name, variable] : outputs) {
@@ -310,7 +312,8 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
           "output '%s' follows from an input that is missing", name);
     const bool array = meta->second.kind == VarKind::kLodTensorArray;
     if (!array &&
-        (variable.fixed ? hands_on : read.count(variable.tensor) > 0)) {
+        (variable.fixed ? hands_on || resizes
+                        : read.count(variable.tensor) > 0)) {
       fresh.emplace_back(variable, Tensor());
       out[name] = &fresh.back().second;
     }
@@ -318,7 +321,7 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
       PD_RETURN_IF_ERROR(CheckFixed(name, meta->second, *variable.tensor));
     if (!hands_on || array)
       PD_RETURN_IF_ERROR(Prepare(def(), name, meta->second,
-                                 {out[name], variable.fixed}));
+                                 {out[name], variable.fixed && !resizes}));
   }
   PD_RETURN_IF_ERROR(CheckValues(inputs));
   // Values that are handed on are not computed with.

@@ -6,8 +6,9 @@
 
 namespace pd {
 
-/// Inference may leave extents open though all inputs are known: then the step
-/// calls Tensor::Resize on the outputs, as with ShapeFromData.
+/// The step calls Tensor::Resize on outputs, as with ShapeFromData, where
+/// inference leaves extents open though all inputs are known. Where no other op
+/// reads the outputs, their shapes may differ from the inferred ones as well.
 constexpr Trait kMayResizeOutputs = static_cast<Trait>(1u << 9);
 
 }  // namespace pd

@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/exec/late_binder.h"
 #include "libcore/plugin/convert.h"
 #include "libcore/plugin/custom_op.h"
 #include "libcore/plugin/plugin_scope.h"
@@ -24,7 +25,7 @@ struct BoundKernel {
   const CustomOp* op = nullptr;
   std::vector<paddle::any> attrs;
   std::vector<std::vector<Tensor*>> inputs, outputs;
-  bool resizes = false;  // the shapes are known when the kernel has run
+  bool resizes = false;  // the outputs take the shapes of the results
 
   absl::Status Run() const;
 
@@ -180,28 +181,6 @@ absl::Status BoundKernel::Run() const {
   return Take(std::move(by_pointer ? arguments.written : arguments.results));
 }
 
-// The shapes of the outputs, as far as those of the inputs tell.
-absl::StatusOr<bool> HasOpenShape(const BoundKernel& kernel) {
-  CustomTypes inputs;
-  for (const auto& list : kernel.inputs) {
-    inputs.shapes.emplace_back();
-    inputs.dtypes.emplace_back();
-    for (const Tensor* tensor : list) {
-      inputs.shapes.back().push_back(tensor->shape());
-      inputs.dtypes.back().push_back(PhiTypeOf(tensor->dtype()));
-    }
-  }
-  std::vector<size_t> counts;
-  for (const auto& list : kernel.outputs) counts.push_back(list.size());
-  PD_ASSIGN_OR_RETURN(
-      const CustomTypes types,
-      InferCustomOp(*kernel.op, kernel.attrs, inputs, counts));
-  for (const auto& list : types.shapes)
-    for (const auto& shape : list)
-      if (IsDynamic(shape)) return true;
-  return false;
-}
-
 }  // namespace
 
 absl::StatusOr<Step> BindCustom(BindContext* context) {
@@ -220,7 +199,10 @@ absl::StatusOr<Step> BindCustom(BindContext* context) {
     for (size_t i = 0; i < context->OutputCount(slot.name); ++i)
       kernel.outputs.back().push_back(context->Output(slot.name, i));
   }
-  PD_ASSIGN_OR_RETURN(kernel.resizes, HasOpenShape(kernel));
+  // A late op's outputs are its own. There the kernel is right where InferShape
+  // is not, as in PaddlePaddle.
+  kernel.resizes = dynamic_cast<LateBinder*>(context) != nullptr &&
+                   op.declaration->infer_shape.call != nullptr;
   const auto reads = [&](const Tensor* tensor) {
     size_t times = 0;
     for (const auto& list : kernel.inputs)

@@ -110,12 +110,13 @@ const char* KindText(ParameterKind kind) {
 }
 
 // Compares the parameters of a function with the lists of inputs and
-// attributes. A function may take fewer attributes than there are.
+// attributes. A function may take fewer attributes than there are, inference
+// fewer inputs.
 absl::Status CheckParameters(const char* function,
                              const std::vector<Parameter>& parameters,
                              const std::vector<CustomOp::Slot>& inputs,
                              const std::vector<CustomOp::Attr>& attrs,
-                             size_t most_outputs) {
+                             size_t most_outputs, bool fewer_inputs) {
   size_t input = 0, attr = 0, output = 0;
   for (const Parameter& parameter : parameters) {
     if (parameter.kind == ParameterKind::kAttr) {
@@ -141,7 +142,7 @@ absl::Status CheckParameters(const char* function,
       ++input;
     }
   }
-  if (input < inputs.size())
+  if (input < inputs.size() && !fewer_inputs)
     return InvalidArgument("%s takes %d inputs; Inputs has %d", function, input,
                            inputs.size());
   if (output > 0 && output != most_outputs)
@@ -255,7 +256,8 @@ absl::StatusOr<CustomOp> CheckDeclaration(std::string type,
         "it has no kernel: expected SetKernelFn(PD_KERNEL(...)); operators "
         "written against PaddlePaddle's own sources cannot run here");
   PD_RETURN_IF_ERROR(CheckParameters("the kernel", declaration.kernel.parameters,
-                                     op.inputs, op.attrs, op.outputs.size()));
+                                     op.inputs, op.attrs, op.outputs.size(),
+                                     false));
   // A list of int64_t is a shape in the eyes of InferShape.
   std::vector<CustomOp::Attr> shape_attrs;
   for (const CustomOp::Attr& attr : op.attrs)
@@ -263,11 +265,11 @@ absl::StatusOr<CustomOp> CheckDeclaration(std::string type,
   if (declaration.infer_shape.call != nullptr)
     PD_RETURN_IF_ERROR(CheckParameters("InferShape",
                                        declaration.infer_shape.parameters,
-                                       op.inputs, shape_attrs, 0));
+                                       op.inputs, shape_attrs, 0, true));
   if (declaration.infer_dtype.call != nullptr)
     PD_RETURN_IF_ERROR(CheckParameters("InferDtype",
                                        declaration.infer_dtype.parameters,
-                                       op.inputs, op.attrs, 0));
+                                       op.inputs, op.attrs, 0, true));
   if (forward != nullptr) PD_RETURN_IF_ERROR(CheckAgainstForward(op, *forward));
   return op;
 }
@@ -278,7 +280,8 @@ OpDef OpDefOf(const CustomOp& op, const CustomOp* gradient) {
   AddSlots(op.outputs, false, &def);
   for (const CustomOp::Attr& attr : op.attrs)
     def.Attr(attr.name, DefaultOf(attr));
-  def.Infer(InferCustom).With(kMayResizeOutputs).Reference(BindCustom);
+  def.Infer(InferCustom).Reference(BindCustom);
+  if (op.declaration->infer_shape.call != nullptr) def.With(kMayResizeOutputs);
   if (gradient == nullptr)
     def.NoGrad();
   else
