@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "paddle_infer_error.h"
+#include "paddle_error.h"
 
 namespace phi {
 
