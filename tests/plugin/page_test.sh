@@ -38,5 +38,5 @@ pd-eval --plugin ./bent_identity.so -m small --bench 0.1 >out 2>log || fail "the
 # The statuses of errors.
 status=0
 pd-eval --plugin nowhere.so -m housing --bench 0.1 2>log || status=$?
-[ $status = 1 ] || fail "a missing file gives status $status"
+[ $status = 3 ] || fail "a missing file gives status $status"
 grep -q "plug-in 'nowhere.so'" log || fail "the error does not name the file: $(cat log)"
