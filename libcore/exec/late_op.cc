@@ -61,9 +61,8 @@ std::vector<std::string> NamesIn(const SlotList& slots) {
 // inputs alone, and the shapes of its outputs are known before it.
 bool MayKeepBindings(const OpDef& def) {
   return !def.runs_blocks() && !def.shape_from_data() &&
-         !def.Has(kMayResizeOutputs) &&
-         !def.Has(Trait::kMovesValues) && !def.Has(Trait::kReadsArrays) &&
-         !def.Has(Trait::kReadsUnwritten);
+         !def.Has(kMayResizeOutputs) && !def.Has(Trait::kMovesValues) &&
+         !def.Has(Trait::kReadsArrays) && !def.Has(Trait::kReadsUnwritten);
 }
 
 bool AreDense(const OpVariables& variables) {
@@ -311,9 +310,8 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
       return InvalidArgument(
           "output '%s' follows from an input that is missing", name);
     const bool array = meta->second.kind == VarKind::kLodTensorArray;
-    if (!array &&
-        (variable.fixed ? hands_on || resizes
-                        : read.count(variable.tensor) > 0)) {
+    if (!array && (variable.fixed ? hands_on || resizes
+                                  : read.count(variable.tensor) > 0)) {
       fresh.emplace_back(variable, Tensor());
       out[name] = &fresh.back().second;
     }

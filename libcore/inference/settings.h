@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "libcore/inference/api/paddle_analysis_config.h"
-#include "libcore/plugin/api/paddle_host_tensor.h"
 #include "libcore/inference/api/paddle_inference_api.h"
 #include "libcore/inference/engine.h"
 #include "libcore/inference/shared_model.h"
+#include "libcore/plugin/api/paddle_host_tensor.h"
 
 namespace pd {
 namespace inference {

@@ -41,8 +41,8 @@ phi::DataType PhiTypeOf(DType type) {
 
 absl::Status StatusOf(const phi::enforce::EnforceNotMet& error) {
   const absl::string_view text = absl::StripPrefix(error.what(), error.kind());
-  for (int code = 1; code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
-       ++code)
+  for (int code = 1;
+       code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code)
     if (ErrorKindName(static_cast<absl::StatusCode>(code)) == error.kind())
       return absl::Status(static_cast<absl::StatusCode>(code),
                           absl::StripPrefix(text, ": "));

@@ -51,16 +51,16 @@ InferArguments<T> ArgumentsOf(const CustomOp& op, const BySlot<T>& inputs) {
   return arguments;
 }
 
-// What the plug-in's function says, `what` in messages, by slot and variable.
+// The answer of the plug-in's function, `what` in messages, by slot and
+// variable.
 template <typename T>
-absl::Status Ask(const CustomOp& op,
-                 const paddle::detail::InferFn<T>& function, const char* what,
-                 std::vector<paddle::any> attrs, const BySlot<T>& inputs,
-                 const std::vector<size_t>& counts, BySlot<T>* outputs) {
+absl::Status Ask(const CustomOp& op, const paddle::detail::InferFn<T>& function,
+                 const char* what, std::vector<paddle::any> attrs,
+                 const BySlot<T>& inputs, const std::vector<size_t>& counts,
+                 BySlot<T>* outputs) {
   InferArguments<T> arguments = ArgumentsOf(op, inputs);
   arguments.attrs = std::move(attrs);
-  PD_RETURN_IF_ERROR(
-      CallPlugin(op, [&] { function.call(arguments); }));
+  PD_RETURN_IF_ERROR(CallPlugin(op, [&] { function.call(arguments); }));
   size_t plain = 0, at = 0;
   for (size_t i = 0; i < op.outputs.size(); ++i)
     if (op.outputs[i].partner < 0)
@@ -134,8 +134,8 @@ absl::StatusOr<CustomTypes> InferCustomOp(const CustomOp& op,
                            std::move(own), inputs.shapes, counts,
                            &types.shapes));
   } else {
-    PD_RETURN_IF_ERROR(Follow(op, "shape", "SetInferShapeFn", inputs.shapes,
-                              &types.shapes));
+    PD_RETURN_IF_ERROR(
+        Follow(op, "shape", "SetInferShapeFn", inputs.shapes, &types.shapes));
   }
   if (declared.infer_dtype.call != nullptr)
     PD_RETURN_IF_ERROR(Ask(op, declared.infer_dtype, "InferDtype", attrs,
@@ -143,8 +143,8 @@ absl::StatusOr<CustomTypes> InferCustomOp(const CustomOp& op,
   else if (op.is_gradient)
     FollowGradients(op, inputs.dtypes, counts, &types.dtypes);
   else
-    PD_RETURN_IF_ERROR(Follow(op, "type", "SetInferDtypeFn", inputs.dtypes,
-                              &types.dtypes));
+    PD_RETURN_IF_ERROR(
+        Follow(op, "type", "SetInferDtypeFn", inputs.dtypes, &types.dtypes));
   return types;
 }
 

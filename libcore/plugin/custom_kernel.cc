@@ -105,8 +105,7 @@ absl::Status BoundKernel::Store(const paddle::Tensor& result,
   } else if (result.shape() != out->shape()) {
     return InvalidArgument(
         "%s: the kernel gives output '%s' the shape %s; InferShape says %s",
-        op->Describe(), slot, ToString(result.shape()),
-        ToString(out->shape()));
+        op->Describe(), slot, ToString(result.shape()), ToString(out->shape()));
   }
   if (out->bytes() > 0 && result.data() != out->raw())
     std::memmove(out->raw(), result.data(), out->bytes());
@@ -118,14 +117,16 @@ absl::Status BoundKernel::Take(std::vector<paddle::Tensor> results) const {
   std::vector<std::pair<const std::string*, Tensor*>> places;
   for (size_t i = 0; i < outputs.size(); ++i)
     for (Tensor* out : outputs[i])
-      if (op->outputs[i].partner < 0) places.emplace_back(&op->outputs[i].name, out);
+      if (op->outputs[i].partner < 0)
+        places.emplace_back(&op->outputs[i].name, out);
   if (results.size() != places.size())
     return InvalidArgument("%s: the kernel returns %d tensors; expected %d",
                            op->Describe(), results.size(), places.size());
   // A result in the memory of another output would be overwritten.
   for (size_t i = 0; i < results.size(); ++i)
     for (size_t k = 0; k < places.size(); ++k)
-      if (k != i && results[i].data() != nullptr && places[k].second != nullptr &&
+      if (k != i && results[i].data() != nullptr &&
+          places[k].second != nullptr &&
           results[i].data() == places[k].second->raw())
         results[i] = results[i].copy_to(paddle::CPUPlace());
   for (size_t i = 0; i < results.size(); ++i)
@@ -170,13 +171,13 @@ absl::Status BoundKernel::Run() const {
         offered.push_back(lent.Lend(*out));
   bool by_pointer = false;
   for (const auto& parameter : op->declaration->kernel.parameters)
-    by_pointer = by_pointer ||
-                 parameter.kind == paddle::detail::ParameterKind::kOutput;
+    by_pointer =
+        by_pointer || parameter.kind == paddle::detail::ParameterKind::kOutput;
   if (by_pointer) arguments.written.resize(outputs.size());
   {
     const Offer offer(&offered);
-    PD_RETURN_IF_ERROR(CallPlugin(
-        *op, [&] { op->declaration->kernel.call(arguments); }));
+    PD_RETURN_IF_ERROR(
+        CallPlugin(*op, [&] { op->declaration->kernel.call(arguments); }));
   }
   return Take(std::move(by_pointer ? arguments.written : arguments.results));
 }
@@ -211,14 +212,14 @@ absl::StatusOr<Step> BindCustom(BindContext* context) {
   };
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (op.inputs[i].partner < 0 || kernel.resizes) continue;
-    const auto& outs = kernel.outputs[static_cast<size_t>(op.inputs[i].partner)];
+    const auto& outs =
+        kernel.outputs[static_cast<size_t>(op.inputs[i].partner)];
     for (size_t k = 0; k < kernel.inputs[i].size() && k < outs.size(); ++k)
       if (outs[k] != nullptr && reads(kernel.inputs[i][k]) == 1)
         context->MayShare(kernel.inputs[i][k], outs[k]);
   }
-  return Step([kernel = std::move(kernel)](const RunContext&) {
-    return kernel.Run();
-  });
+  return Step(
+      [kernel = std::move(kernel)](const RunContext&) { return kernel.Run(); });
 }
 
 }  // namespace pd

@@ -37,8 +37,7 @@ absl::StatusOr<std::vector<CustomOp::Slot>> SlotsOf(
   std::vector<CustomOp::Slot> slots;
   std::set<std::string> seen;
   for (const std::string& name : names) {
-    if (name.empty())
-      return InvalidArgument("%s has an empty name", list);
+    if (name.empty()) return InvalidArgument("%s has an empty name", list);
     if (!seen.insert(name).second)
       return InvalidArgument("%s has '%s' twice", list, name);
     slots.push_back({name, absl::StrContains(name, "@VECTOR"),
@@ -218,9 +217,8 @@ int IndexOf(const std::vector<CustomOp::Slot>& slots, const std::string& name) {
 }  // namespace
 
 std::string CustomOp::Describe() const {
-  return file.empty()
-             ? absl::StrCat("custom op '", type, "'")
-             : absl::StrCat("plug-in '", file, "', op '", type, "'");
+  return file.empty() ? absl::StrCat("custom op '", type, "'")
+                      : absl::StrCat("plug-in '", file, "', op '", type, "'");
 }
 
 int CustomOp::FindInput(const std::string& name) const {
@@ -255,9 +253,9 @@ absl::StatusOr<CustomOp> CheckDeclaration(std::string type,
     return Unimplemented(
         "it has no kernel: expected SetKernelFn(PD_KERNEL(...)); operators "
         "written against PaddlePaddle's own sources cannot run here");
-  PD_RETURN_IF_ERROR(CheckParameters("the kernel", declaration.kernel.parameters,
-                                     op.inputs, op.attrs, op.outputs.size(),
-                                     false));
+  PD_RETURN_IF_ERROR(CheckParameters("the kernel",
+                                     declaration.kernel.parameters, op.inputs,
+                                     op.attrs, op.outputs.size(), false));
   // A list of int64_t is a shape in the eyes of InferShape.
   std::vector<CustomOp::Attr> shape_attrs;
   for (const CustomOp::Attr& attr : op.attrs)
@@ -327,38 +325,39 @@ std::vector<paddle::any> AttrsOf(const CustomOp& op, const OpDesc& desc) {
 // inputs and outputs, and the gradients of its outputs.
 GradMaker MakeCustomGradient(const CustomOp& forward,
                              const CustomOp& gradient) {
-  return [&forward, &gradient](const GradRequest& request)
-             -> absl::StatusOr<std::vector<OpDesc>> {
-    const OpDesc& op = request.op;
-    OpDesc grad;
-    grad.type = gradient.type;
-    grad.attrs = op.attrs;
-    for (const CustomOp::Slot& slot : gradient.inputs) {
-      std::vector<std::string> names;
-      if (forward.FindInput(slot.name) >= 0) {
-        names = op.Input(slot.name);
-      } else if (forward.FindOutput(slot.name) >= 0) {
-        names = op.Output(slot.name);
-      } else {
-        for (const std::string& output : op.Output(GradientOf(slot.name)))
-          names.push_back(GradName(output));
-      }
-      if (!names.empty()) grad.SetInput(slot.name, std::move(names));
-    }
-    bool needed = false;
-    for (const CustomOp::Slot& slot : gradient.outputs) {
-      std::vector<std::string> names;
-      for (const std::string& input : op.Input(GradientOf(slot.name))) {
-        const bool need = request.needs_grad(input);
-        needed = needed || need;
-        names.push_back(need ? GradName(input) : std::string(kEmptyVar));
-      }
-      if (!names.empty()) grad.SetOutput(slot.name, std::move(names));
-    }
-    std::vector<OpDesc> ops;
-    if (needed) ops.push_back(std::move(grad));
-    return ops;
-  };
+  return
+      [&forward, &gradient](
+          const GradRequest& request) -> absl::StatusOr<std::vector<OpDesc>> {
+        const OpDesc& op = request.op;
+        OpDesc grad;
+        grad.type = gradient.type;
+        grad.attrs = op.attrs;
+        for (const CustomOp::Slot& slot : gradient.inputs) {
+          std::vector<std::string> names;
+          if (forward.FindInput(slot.name) >= 0) {
+            names = op.Input(slot.name);
+          } else if (forward.FindOutput(slot.name) >= 0) {
+            names = op.Output(slot.name);
+          } else {
+            for (const std::string& output : op.Output(GradientOf(slot.name)))
+              names.push_back(GradName(output));
+          }
+          if (!names.empty()) grad.SetInput(slot.name, std::move(names));
+        }
+        bool needed = false;
+        for (const CustomOp::Slot& slot : gradient.outputs) {
+          std::vector<std::string> names;
+          for (const std::string& input : op.Input(GradientOf(slot.name))) {
+            const bool need = request.needs_grad(input);
+            needed = needed || need;
+            names.push_back(need ? GradName(input) : std::string(kEmptyVar));
+          }
+          if (!names.empty()) grad.SetOutput(slot.name, std::move(names));
+        }
+        std::vector<OpDesc> ops;
+        if (needed) ops.push_back(std::move(grad));
+        return ops;
+      };
 }
 
 }  // namespace pd

@@ -79,8 +79,7 @@ absl::Status CallPlugin(const CustomOp& op, const std::function<void()>& call) {
 void TellCrashes() {
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     struct sigaction now;
-    if (::sigaction(number, nullptr, &now) != 0 ||
-        now.sa_handler != SIG_DFL)
+    if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_DFL)
       continue;
     struct sigaction told = {};
     told.sa_handler = OnCrash;

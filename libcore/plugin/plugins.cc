@@ -78,8 +78,8 @@ int report_file = -1;
 
 [[noreturn]] void EndTrial(const absl::Status& status) {
   if (status.ok()) ::_exit(kLoaded);
-  const std::string text = absl::StrCat(static_cast<int>(status.code()), " ",
-                                        status.message());
+  const std::string text =
+      absl::StrCat(static_cast<int>(status.code()), " ", status.message());
   if (::write(report_file, text.data(), text.size()) < 0) ::_exit(kRefused);
   ::_exit(kRefused);
 }
@@ -96,7 +96,7 @@ int report_file = -1;
   EndTrial(Open(path));
 }
 
-// What the trial's process said, or how it ended.
+// The report of the trial's process, or how it ended.
 absl::Status StatusOfTrial(int status, const SharedText& report,
                            const SharedText& errors) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kLoaded)
@@ -105,17 +105,17 @@ absl::Status StatusOfTrial(int status, const SharedText& report,
   const size_t blank = text.find(' ');
   if (WIFEXITED(status) && WEXITSTATUS(status) == kRefused &&
       blank != std::string::npos)
-    return absl::Status(
-        static_cast<absl::StatusCode>(std::atoi(text.c_str())),
-        text.substr(blank + 1));
+    return absl::Status(static_cast<absl::StatusCode>(std::atoi(text.c_str())),
+                        text.substr(blank + 1));
   std::string said(absl::StripAsciiWhitespace(errors.Read()));
   const bool foreign = absl::StrContains(said, "undefined symbol") &&
                        absl::StrContains(said, "paddle");
   if (!said.empty())
     said = absl::StrCat(": ", said.substr(said.find_last_of('\n') + 1));
   if (foreign)
-    said += "; was it built with PaddlePaddle's own headers? Compile it with "
-            "those that 'pkg-config --variable=compat_cflags pdkit' names";
+    said +=
+        "; was it built with PaddlePaddle's own headers? Compile it with "
+        "those that 'pkg-config --variable=compat_cflags pdkit' names";
   if (WIFSIGNALED(status)) {
     const char* name = ::sigabbrev_np(WTERMSIG(status));
     return InvalidArgument("it crashes while it is loaded (SIG%s)%s",
@@ -133,7 +133,8 @@ absl::Status TryToLoad(const std::string& path) {
   if (child == 0) RunTrial(path, errors.file());
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return ErrnoToStatus(errno, "cannot wait for a process");
+    if (errno != EINTR)
+      return ErrnoToStatus(errno, "cannot wait for a process");
   return StatusOfTrial(status, report, errors);
 }
 

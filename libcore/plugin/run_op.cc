@@ -55,8 +55,8 @@ Attribute NumberAs(const paddle::Scalar& value, AttrType type) {
 Attribute AttributeOf(const paddle::any& value, AttrType type) {
   if (const auto* v = value.get<paddle::Scalar>()) return NumberAs(*v, type);
   if (const auto* v = value.get<phi::DataType>())
-    return Attribute(static_cast<int32_t>(
-        DTypeOfPhi(*v).value_or(static_cast<DType>(-1))));
+    return Attribute(
+        static_cast<int32_t>(DTypeOfPhi(*v).value_or(static_cast<DType>(-1))));
   if (const auto* v = value.get<bool>()) return NumberAs(*v, type);
   if (const auto* v = value.get<int>()) return NumberAs(*v, type);
   if (const auto* v = value.get<float>()) return NumberAs(*v, type);
@@ -137,8 +137,7 @@ absl::Status Run(OpCall* call) {
     std::vector<std::string> names;
     results.emplace_back();
     for (size_t i = 0; i < count; ++i)
-      results.back().push_back(
-          outputs.Add(slot, i, Tensor(), &names));
+      results.back().push_back(outputs.Add(slot, i, Tensor(), &names));
     op.SetOutput(slot, std::move(names));
   }
   PD_ASSIGN_OR_RETURN(const LateOp late,
@@ -166,7 +165,7 @@ extern "C" void PD_PluginRunOp(int abi, paddle::detail::OpCall* call) {
         "the plug-in was built with headers of ABI %d; this pdkit has %d: "
         "compile it anew",
         abi, PD_PLUGIN_ABI));
-  const absl::Status status = pd::Annotate(
-      pd::Run(call), absl::StrCat("op '", call->type, "'"));
+  const absl::Status status =
+      pd::Annotate(pd::Run(call), absl::StrCat("op '", call->type, "'"));
   if (!status.ok()) throw pd::ErrorOf(status);
 }

@@ -30,11 +30,12 @@ std::vector<paddle::Tensor> Relu(const paddle::Tensor& x) {
   PD_CHECK(x.is_cpu(), "x must be in the host's memory");
   paddle::Tensor out = paddle::empty_like(x);
   PD_DISPATCH_FLOATING_TYPES(x.type(), "Relu", ([&] {
+                               const int64_t n = x.size();
                                const data_t* from = x.data<data_t>();
                                data_t* to = out.data<data_t>();
-                               for (int64_t i = 0; i < x.size(); ++i)
-                                 to[i] = from[i] > data_t(0) ? from[i]
-                                                             : data_t(0);
+                               for (int64_t i = 0; i < n; ++i)
+                                 to[i] =
+                                     from[i] > data_t(0) ? from[i] : data_t(0);
                              }));
   return {out};
 }
@@ -56,14 +57,14 @@ void ReluInto(const paddle::Tensor& x, paddle::Tensor* out) {
   // The forms of 2.0: a shape first, memory with the type.
   *out = paddle::Tensor(paddle::PlaceType::kCPU);
   out->reshape(x.shape());
-  PD_DISPATCH_FLOATING_TYPES(x.type(), "ReluInto", ([&] {
-                               const data_t* from = x.data<data_t>();
-                               data_t* to =
-                                   out->mutable_data<data_t>(x.place());
-                               for (int64_t i = 0; i < x.size(); ++i)
-                                 to[i] = from[i] > data_t(0) ? from[i]
-                                                             : data_t(0);
-                             }));
+  PD_DISPATCH_FLOATING_TYPES(
+      x.type(), "ReluInto", ([&] {
+        const int64_t n = x.size();
+        const data_t* from = x.data<data_t>();
+        data_t* to = out->mutable_data<data_t>(x.place());
+        for (int64_t i = 0; i < n; ++i)
+          to[i] = from[i] > data_t(0) ? from[i] : data_t(0);
+      }));
 }
 void ReluGradInto(const paddle::Tensor& /*x*/, const paddle::Tensor& out,
                   const paddle::Tensor& out_grad, paddle::Tensor* x_grad) {

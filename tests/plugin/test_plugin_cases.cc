@@ -30,10 +30,10 @@ std::vector<std::string> Listed(const char* variable,
 }
 
 absl::StatusOr<std::unique_ptr<OpRegistry>> Registry() {
-  for (const std::string& file :
-       Listed("PD_PLUGINS", absl::StrCat(PD_PLUGIN_FOLDER, "/librelu_ops.so,",
-                                         PD_PLUGIN_FOLDER, "/libvec_ops.so,",
-                                         PD_PLUGIN_FOLDER, "/libinplace_ops.so")))
+  for (const std::string& file : Listed(
+           "PD_PLUGINS", absl::StrCat(PD_PLUGIN_FOLDER, "/librelu_ops.so,",
+                                      PD_PLUGIN_FOLDER, "/libvec_ops.so,",
+                                      PD_PLUGIN_FOLDER, "/libinplace_ops.so")))
     PD_RETURN_IF_ERROR(LoadPlugin(file));
   PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry());
   PD_RETURN_IF_ERROR(AddPluginOps(registry.get()));
@@ -103,8 +103,8 @@ TEST(PluginCases, MatchPaddlePaddle) {
       EXPECT_TRUE(saved.ok()) << zip << "/" << golden.name << ": " << saved;
       if (golden.targets.empty()) continue;
       const absl::Status ours = RunOurBackward(**registry, golden);
-      EXPECT_TRUE(ours.ok()) << zip << "/" << golden.name << " backward: "
-                             << ours;
+      EXPECT_TRUE(ours.ok())
+          << zip << "/" << golden.name << " backward: " << ours;
     }
   }
 }

@@ -42,26 +42,26 @@ TEST(PluginErrors, SayWhatIsWrongWithAFile) {
   ExpectRefused("nowhere.so", "plug-in 'nowhere.so': cannot be read: No such");
   ExpectRefused("tests", "plug-in 'tests': it is no file");
   ExpectRefused("README.md", "plug-in 'README.md': .*(ELF header|too short)");
-  ExpectRefused(File("no_ops"), "no_ops.so': it declares no operators");
-  ExpectRefused(File("other_abi"),
+  ExpectRefused(File("bad_no_ops"), "no_ops.so': it declares no operators");
+  ExpectRefused(File("bad_other_abi"),
                 "other_abi.so': it was built with headers of ABI 999; this "
                 "pdkit has 1: compile it anew");
-  ExpectRefused(File("grad_first"),
+  ExpectRefused(File("bad_grad_first"),
                 "PD_BUILD_GRAD_OP.custom_same. stands before PD_BUILD_OP");
-  ExpectRefused(File("built_in"),
+  ExpectRefused(File("bad_built_in"),
                 "built_in.so', op 'softmax': pdkit has an operator of this "
                 "name");
-  ExpectRefused(File("wrong_list"),
+  ExpectRefused(File("bad_wrong_list"),
                 "op 'custom_same': the kernel takes 1 inputs; Inputs has 2");
 }
 
 TEST(PluginErrors, TellHowAnInitialiserEnds) {
-  ExpectRefused(File("throws"),
+  ExpectRefused(File("bad_throws"),
                 "throws.so': its initialiser threw: no licence was found");
-  ExpectRefused(File("crashes"), "crashes.so': it (crashes|ends the process)");
-  ExpectRefused(File("exits"),
+  ExpectRefused(File("bad_crashes"), "crashes.so': it (crashes|ends the process)");
+  ExpectRefused(File("bad_exits"),
                 "exits.so': it ends the process while it is loaded .status 7");
-  ExpectRefused(File("foreign"), "foreign.so': .*PaddlePaddle's own headers");
+  ExpectRefused(File("bad_foreign"), "foreign.so': .*PaddlePaddle's own headers");
 }
 
 absl::Status RunFail(const std::string& how) {
@@ -92,7 +92,7 @@ absl::Status RunFail(const std::string& how) {
 TEST(PluginErrors, NameFileAndOperatorWhereAKernelFails) {
   EXPECT_TRUE(RunFail("not at all").ok()) << RunFail("not at all");
   const std::pair<const char*, const char*> cases[] = {
-      {"check", "x must be a GPU Tensor. [" },
+      {"check", "x must be a GPU Tensor. ["},
       {"throw", "out of ideas"},
       {"number", "it threw something that is no std::exception"},
       {"type", "the type float64; InferDtype says float32"},

@@ -96,7 +96,9 @@ TEST(PluginFunctions, OfOneTensor) {
        [](double x) { return x + 1; }},
       // digamma(x + 1) = digamma(x) + 1 / x
       {"digamma",
-       [](const Tensor& x) { return paddle::digamma(x + 1) - paddle::digamma(x); },
+       [](const Tensor& x) {
+         return paddle::digamma(x + 1) - paddle::digamma(x);
+       },
        [](double x) { return 1 / x; }},
   };
   for (const Case& one : cases) {
@@ -117,7 +119,8 @@ TEST(PluginFunctions, OfOneTensor) {
   EXPECT_EQ(paddle::conj(z).data<paddle::complex64>()->imag, 4);
   ExpectF(paddle::bernoulli(F({2}, {0, 1})), {2}, {0, 1});
   EXPECT_GE(*paddle::poisson(F({1}, {4})).data<float>(), 0);
-  ExpectF(paddle::reshape(paddle::det(F({2, 2}, {1, 2, 3, 5})), {1}), {1}, {-1});
+  ExpectF(paddle::reshape(paddle::det(F({2, 2}, {1, 2, 3, 5})), {1}), {1},
+          {-1});
 }
 
 TEST(PluginFunctions, OfTwoTensors) {
@@ -128,7 +131,8 @@ TEST(PluginFunctions, OfTwoTensors) {
   ExpectF(paddle::divide(x, y), {2}, {1.5f, -3.5f});
   ExpectF(paddle::maximum(x, y), {2}, {6, 2});
   ExpectF(paddle::minimum(x, y), {2}, {4, -7});
-  ExpectF(paddle::atan2(x, y), {2}, {std::atan2(6.f, 4.f), std::atan2(-7.f, 2.f)});
+  ExpectF(paddle::atan2(x, y), {2},
+          {std::atan2(6.f, 4.f), std::atan2(-7.f, 2.f)});
   ExpectI(paddle::floor_divide(I({1}, {7}), I({1}, {2})), {1}, {3});
   EXPECT_EQ(*paddle::dot(x, y).data<float>(), 10);
   ExpectB(paddle::equal_all(x, x), {true});
@@ -196,20 +200,23 @@ TEST(PluginFunctions, ThatArrange) {
   ExpectF(paddle::gather(m, I({1}, {1})), {1, 3}, {4, 5, 6});
   ExpectF(paddle::gather_nd(m, I({1, 2}, {1, 0})), {1}, {4});
   ExpectF(paddle::index_sample(m, I({2, 1}, {2, 0})), {2, 1}, {3, 4});
-  ExpectF(paddle::masked_select(F({3}, {1, 2, 3}),
-                                Of<uint8_t>({3}, {1, 0, 1}).cast(DataType::BOOL)),
-          {2}, {1, 3});
+  ExpectF(
+      paddle::masked_select(F({3}, {1, 2, 3}),
+                            Of<uint8_t>({3}, {1, 0, 1}).cast(DataType::BOOL)),
+      {2}, {1, 3});
   const Tensor more = m > paddle::full({1}, 3);
   ExpectF(paddle::where(more, m, paddle::full_like(m, 0)), {2, 3},
           {0, 0, 0, 4, 5, 6});
-  ExpectF(paddle::scatter(m, I({1}, {0}), F({1, 3}, {7, 8, 9}), true).slice(0, 1),
-          {1, 3}, {7, 8, 9});
+  ExpectF(
+      paddle::scatter(m, I({1}, {0}), F({1, 3}, {7, 8, 9}), true).slice(0, 1),
+      {1, 3}, {7, 8, 9});
   ExpectF(paddle::scatter_nd_add(F({2}, {1, 2}), I({1, 1}, {1}), F({1}, {5})),
           {2}, {1, 7});
   const auto sorted = paddle::argsort(F({3}, {3, 1, 2}), 0, false);
   ExpectF(std::get<0>(sorted), {3}, {1, 2, 3});
   ExpectI(std::get<1>(sorted), {3}, {1, 2, 0});
-  ExpectF(std::get<0>(paddle::kthvalue(F({3}, {3, 1, 2}), 2, 0, true)), {1}, {2});
+  ExpectF(std::get<0>(paddle::kthvalue(F({3}, {3, 1, 2}), 2, 0, true)), {1},
+          {2});
   ExpectF(std::get<0>(paddle::mode(F({3}, {1, 2, 2}), 0, true)), {1}, {2});
   const auto unique =
       paddle::unique(I({3}, {5, 2, 5}), true, true, true, {}, DataType::INT64);

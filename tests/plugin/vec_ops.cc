@@ -62,9 +62,9 @@ std::vector<paddle::Tensor> Part(const std::vector<paddle::Tensor>& like,
     parts.push_back(paddle::empty_like(one));
     const Rows to(one.shape(), axis, element);
     for (size_t row = 0; row < to.outer; ++row)
-      std::copy_n(static_cast<const char*>(whole.data()) + row * from.inner + at,
-                  to.inner,
-                  static_cast<char*>(parts.back().data()) + row * to.inner);
+      std::copy_n(
+          static_cast<const char*>(whole.data()) + row * from.inner + at,
+          to.inner, static_cast<char*>(parts.back().data()) + row * to.inner);
     at += to.inner;
   }
   return parts;

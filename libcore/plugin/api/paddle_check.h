@@ -48,11 +48,11 @@ namespace paddle {
 using common::PD_Exception;
 }  // namespace paddle
 
-#define PD_CHECK(condition, ...)                                       \
-  do {                                                                 \
-    if (__builtin_expect(!(condition), 0))                             \
-      PD_THROW_AS("Expected " #condition ", but it's not satisfied.",  \
-                  ##__VA_ARGS__);                                      \
+#define PD_CHECK(condition, ...)                                      \
+  do {                                                                \
+    if (__builtin_expect(!(condition), 0))                            \
+      PD_THROW_AS("Expected " #condition ", but it's not satisfied.", \
+                  ##__VA_ARGS__);                                     \
   } while (0)
 #define PD_THROW(...) PD_THROW_AS("An error occurred.", ##__VA_ARGS__)
 #define PD_THROW_AS(otherwise, ...) \

@@ -12,13 +12,13 @@
 #include "paddle_scalar.h"
 
 // Every type of elements.
-#define PD_DISPATCH_ALL_TYPES(TYPE, name, ...)                              \
-  PD_DISPATCH_SWITCH(                                                        \
-      TYPE, name,                                                           \
-      PD_CASE(BOOL, bool, __VA_ARGS__) PD_CASES_FLOATING(__VA_ARGS__)        \
-          PD_CASES_HALF(__VA_ARGS__)                                         \
-              PD_CASE(BFLOAT16, ::phi::dtype::bfloat16, __VA_ARGS__)         \
-                  PD_CASES_INTEGRAL(__VA_ARGS__) PD_CASES_COMPLEX(__VA_ARGS__))
+#define PD_DISPATCH_ALL_TYPES(TYPE, name, ...)                                 \
+  PD_DISPATCH_SWITCH(                                                          \
+      TYPE, name,                                                              \
+      PD_CASE(BOOL, bool, __VA_ARGS__) PD_CASES_FLOATING(__VA_ARGS__)          \
+          PD_CASES_HALF(__VA_ARGS__) PD_CASE(BFLOAT16, ::phi::dtype::bfloat16, \
+                                             __VA_ARGS__)                      \
+              PD_CASES_INTEGRAL(__VA_ARGS__) PD_CASES_COMPLEX(__VA_ARGS__))
 
 namespace paddle {
 namespace detail {
@@ -35,9 +35,8 @@ inline void Fill(const Scalar& value, Tensor* tensor) {
 inline Scalar ElementOf(const Tensor& tensor) {
   PD_CHECK(tensor.numel() == 1, "a Scalar is made of a tensor of one element; ",
            "this one has ", tensor.numel());
-  return PD_DISPATCH_ALL_TYPES(tensor.dtype(), "Scalar", [&] {
-    return Scalar(*tensor.data<data_t>());
-  });
+  return PD_DISPATCH_ALL_TYPES(tensor.dtype(), "Scalar",
+                               [&] { return Scalar(*tensor.data<data_t>()); });
 }
 
 inline std::vector<int64_t> IntegersOf(const Tensor& tensor) {

@@ -11,7 +11,8 @@ namespace phi {
 namespace enforce {
 
 /// An error with PaddlePaddle's kind and a message that says what is wrong.
-class __attribute__((visibility("default"))) EnforceNotMet : public std::exception {
+class __attribute__((visibility("default"))) EnforceNotMet
+    : public std::exception {
  public:
   EnforceNotMet(std::string kind, const std::string& message)
       : kind_(std::move(kind)), text_(kind_ + ": " + message) {}

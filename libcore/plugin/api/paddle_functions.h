@@ -4,6 +4,8 @@
 #define PD_LIBCORE_PLUGIN_API_PADDLE_FUNCTIONS_H_
 
 #include "paddle_arrange.h"
+#include "paddle_create.h"
+#include "paddle_linalg.h"
 #include "paddle_math.h"
 
 namespace paddle {
@@ -159,9 +161,9 @@ using experimental::zeros_like;
 
 #define PD_ONE(name) \
   inline Tensor Tensor::name() const { return experimental::name(*this); }
-#define PD_TWO(name)                                 \
+#define PD_TWO(name)                                  \
   inline Tensor Tensor::name(const Tensor& y) const { \
-    return experimental::name(*this, y);             \
+    return experimental::name(*this, y);              \
   }
 PD_TENSOR_METHODS(PD_ONE, PD_TWO)
 #undef PD_ONE
@@ -192,14 +194,14 @@ inline Tensor Tensor::expand(const IntArray& shape) const {
 }
 
 // A number beside a tensor is a tensor of one element of its type.
-#define PD_OPERATOR(op, function)                                        \
-  inline Tensor operator op(const Tensor& x, const Tensor& y) {          \
-    return experimental::function(x, y);                                 \
-  }                                                                      \
-  inline Tensor operator op(const Tensor& x, const Scalar& y) {          \
+#define PD_OPERATOR(op, function)                                            \
+  inline Tensor operator op(const Tensor& x, const Tensor& y) {              \
+    return experimental::function(x, y);                                     \
+  }                                                                          \
+  inline Tensor operator op(const Tensor& x, const Scalar& y) {              \
     return experimental::function(x, experimental::full({1}, y, x.dtype())); \
-  }                                                                      \
-  inline Tensor operator op(const Scalar& x, const Tensor& y) {          \
+  }                                                                          \
+  inline Tensor operator op(const Scalar& x, const Tensor& y) {              \
     return experimental::function(experimental::full({1}, x, y.dtype()), y); \
   }
 PD_OPERATOR(+, add)

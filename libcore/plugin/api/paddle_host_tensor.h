@@ -4,8 +4,8 @@
 #ifndef PD_LIBCORE_PLUGIN_API_PADDLE_HOST_TENSOR_H_
 #define PD_LIBCORE_PLUGIN_API_PADDLE_HOST_TENSOR_H_
 
-#include <cstring>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -60,9 +60,7 @@ class Tensor {
 
   using DDim = phi::DDim;
 
-  int64_t numel() const {
-    return value_ == nullptr ? 0 : phi::product(dims());
-  }
+  int64_t numel() const { return value_ == nullptr ? 0 : phi::product(dims()); }
   int64_t size() const { return numel(); }
   const DDim& dims() const {
     static const DDim none;
@@ -179,8 +177,7 @@ class Tensor {
     CheckPlace(place);
     if (!initialized()) Throw("PreconditionNotMetError", "it has no value");
     Tensor copy(dtype(), shape());
-    if (Bytes() > 0)
-      std::memcpy(copy.Raw(), Raw(), Bytes());
+    if (Bytes() > 0) std::memcpy(copy.Raw(), Raw(), Bytes());
     copy.name_ = name_;
     return copy;
   }

@@ -55,10 +55,10 @@ template <typename T>
 struct AttrType {
   static constexpr const char* Name() { return nullptr; }
 };
-#define PD_ATTR_TYPE(T, spelling)                              \
-  template <>                                                  \
-  struct AttrType<T> {                                         \
-    static constexpr const char* Name() { return spelling; }   \
+#define PD_ATTR_TYPE(T, spelling)                            \
+  template <>                                                \
+  struct AttrType<T> {                                       \
+    static constexpr const char* Name() { return spelling; } \
   }
 PD_ATTR_TYPE(bool, "bool");
 PD_ATTR_TYPE(int, "int");
@@ -71,8 +71,8 @@ PD_ATTR_TYPE(std::vector<int64_t>, "std::vector<int64_t>");
 PD_ATTR_TYPE(std::vector<std::string>, "std::vector<std::string>");
 #undef PD_ATTR_TYPE
 
-/// What a parameter of type P (without const and reference) of a function
-/// about values T is given: argument `i` of its kind.
+/// The argument of a parameter of type P (without const and reference) of a
+/// function about values T: argument `i` of its kind.
 template <typename T, typename P>
 struct ArgumentOf {
   static_assert(AttrType<P>::Name() != nullptr,
@@ -84,14 +84,14 @@ struct ArgumentOf {
     return any_cast<P>(arguments.attrs.at(i));
   }
 };
-#define PD_ARGUMENT(P, kind, field)                            \
-  template <typename T>                                        \
-  struct ArgumentOf<T, P> {                                    \
+#define PD_ARGUMENT(P, kind, field)                             \
+  template <typename T>                                         \
+  struct ArgumentOf<T, P> {                                     \
     static constexpr ParameterKind kKind = ParameterKind::kind; \
-    template <typename Arguments>                              \
-    static P& Get(Arguments& arguments, size_t i) {            \
-      return arguments.inputs.at(i).field;                     \
-    }                                                          \
+    template <typename Arguments>                               \
+    static P& Get(Arguments& arguments, size_t i) {             \
+      return arguments.inputs.at(i).field;                      \
+    }                                                           \
   }
 PD_ARGUMENT(T, kOne, one);
 PD_ARGUMENT(std::vector<T>, kMany, many);

@@ -5,28 +5,28 @@
 #ifndef PD_LIBCORE_PLUGIN_API_PADDLE_METHODS_H_
 #define PD_LIBCORE_PLUGIN_API_PADDLE_METHODS_H_
 
-#define PD_TENSOR_METHODS(ONE, TWO)                                        \
-  ONE(abs)                                                                 \
-  ONE(bitwise_not)                                                         \
-  ONE(exp)                                                                 \
-  ONE(floor)                                                               \
-  ONE(log)                                                                 \
-  TWO(add)                                                                 \
-  TWO(subtract)                                                            \
-  TWO(multiply)                                                            \
-  TWO(divide)                                                              \
-  TWO(less_than)                                                           \
-  TWO(less_equal)                                                          \
-  TWO(equal)                                                               \
-  TWO(not_equal)                                                           \
-  TWO(greater_than)                                                        \
-  TWO(greater_equal)                                                       \
-  TWO(bitwise_and)                                                         \
-  TWO(bitwise_or)                                                          \
-  TWO(bitwise_xor)                                                         \
-  TWO(maximum)                                                             \
-  TWO(minimum)                                                             \
-  TWO(elementwise_pow)                                                     \
+#define PD_TENSOR_METHODS(ONE, TWO) \
+  ONE(abs)                          \
+  ONE(bitwise_not)                  \
+  ONE(exp)                          \
+  ONE(floor)                        \
+  ONE(log)                          \
+  TWO(add)                          \
+  TWO(subtract)                     \
+  TWO(multiply)                     \
+  TWO(divide)                       \
+  TWO(less_than)                    \
+  TWO(less_equal)                   \
+  TWO(equal)                        \
+  TWO(not_equal)                    \
+  TWO(greater_than)                 \
+  TWO(greater_equal)                \
+  TWO(bitwise_and)                  \
+  TWO(bitwise_or)                   \
+  TWO(bitwise_xor)                  \
+  TWO(maximum)                      \
+  TWO(minimum)                      \
+  TWO(elementwise_pow)              \
   TWO(gather_nd)
 
 #endif  // PD_LIBCORE_PLUGIN_API_PADDLE_METHODS_H_

@@ -14,7 +14,7 @@
 namespace paddle {
 namespace detail {
 
-/// What the library is told. An attribute is one of the types of operators'
+/// The call in words. An attribute is one of the types of operators'
 /// attributes, or a Scalar, which becomes what the operator declares.
 struct OpCall {
   const char* type = "";

@@ -42,7 +42,7 @@ struct InferFn {
   std::vector<Parameter> parameters;
 };
 
-/// What a plug-in says of one operator; the library owns it.
+/// One operator as a plug-in describes it; the library owns this.
 struct OpDeclaration {
   std::vector<std::string> inputs, outputs, attrs;
   std::unordered_map<std::string, std::string> inplace;  // input -> output
@@ -63,11 +63,11 @@ void CallKernel(KernelArguments& arguments, std::false_type /*void*/) {
 template <typename F, F f>
 struct KernelOf {
   using Caller = CallerOf<Tensor, F, f>;
-  static_assert(std::is_void<typename Caller::Result>::value ||
-                    std::is_same<typename Caller::Result,
-                                 std::vector<Tensor>>::value,
-                "a kernel returns std::vector<paddle::Tensor>, or nothing "
-                "where all its outputs are written in place");
+  static_assert(
+      std::is_void<typename Caller::Result>::value ||
+          std::is_same<typename Caller::Result, std::vector<Tensor>>::value,
+      "a kernel returns std::vector<paddle::Tensor>, or nothing "
+      "where all its outputs are written in place");
   static void Call(KernelArguments& arguments) {
     CallKernel<Caller>(arguments, std::is_void<typename Caller::Result>());
   }
@@ -92,8 +92,9 @@ extern "C" {
 /// The declaration of operator `name`, its gradient (1) or its second gradient
 /// (2), to be filled in. What is wrong with it is said when the plug-in has
 /// been loaded.
-PD_PLUGIN_DECL paddle::detail::OpDeclaration* PD_PluginDeclare(
-    int abi, const char* name, size_t order);
+PD_PLUGIN_DECL paddle::detail::OpDeclaration* PD_PluginDeclare(int abi,
+                                                               const char* name,
+                                                               size_t order);
 }
 
 namespace paddle {
@@ -144,20 +145,20 @@ class OpMetaInfoBuilder {
 
 #define PD_KERNEL(...) \
   ::paddle::detail::KernelOf<decltype(&__VA_ARGS__), &__VA_ARGS__>::Make()
-#define PD_INFER_SHAPE(...)                                          \
-  ::paddle::detail::InferOf<::paddle::detail::Extents,               \
-                            decltype(&__VA_ARGS__), &__VA_ARGS__>::Make()
+#define PD_INFER_SHAPE(...)                                                    \
+  ::paddle::detail::InferOf<::paddle::detail::Extents, decltype(&__VA_ARGS__), \
+                            &__VA_ARGS__>::Make()
 #define PD_INFER_DTYPE(...)                                             \
   ::paddle::detail::InferOf<::paddle::DataType, decltype(&__VA_ARGS__), \
                             &__VA_ARGS__>::Make()
 
 // A declaration stands at the global namespace, where its name is the only one.
-#define PD_BUILD_ORDER(name, suffix, order)                                  \
-  struct pd_check_global_##name##suffix {};                                  \
-  static_assert(std::is_same<::pd_check_global_##name##suffix,               \
-                             pd_check_global_##name##suffix>::value,         \
-                "an operator is declared in the global namespace");          \
-  static ::paddle::OpMetaInfoBuilder pd_builder_##name##suffix               \
+#define PD_BUILD_ORDER(name, suffix, order)                          \
+  struct pd_check_global_##name##suffix {};                          \
+  static_assert(std::is_same<::pd_check_global_##name##suffix,       \
+                             pd_check_global_##name##suffix>::value, \
+                "an operator is declared in the global namespace");  \
+  static ::paddle::OpMetaInfoBuilder pd_builder_##name##suffix       \
       __attribute__((unused)) = ::paddle::OpMetaInfoBuilder(#name, order)
 #define PD_BUILD_OP(name) PD_BUILD_ORDER(name, , 0)
 #define PD_BUILD_GRAD_OP(name) PD_BUILD_ORDER(name, _grad, 1)

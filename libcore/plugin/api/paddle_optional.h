@@ -18,9 +18,9 @@ template <typename T>
 class optional {
  public:
   optional() = default;
-  optional(none_t) {}                                        // NOLINT
-  optional(const T& value) : value_(new T(value)) {}         // NOLINT
-  optional(T&& value) : value_(new T(std::move(value))) {}   // NOLINT
+  optional(none_t) {}                                       // NOLINT
+  optional(const T& value) : value_(new T(value)) {}        // NOLINT
+  optional(T&& value) : value_(new T(std::move(value))) {}  // NOLINT
   optional(const optional& other)
       : value_(other.value_ ? new T(*other.value_) : nullptr) {}
   optional(optional&& other) noexcept = default;
@@ -60,8 +60,8 @@ class any {
   template <typename T, typename = typename std::enable_if<!std::is_same<
                             typename std::decay<T>::type, any>::value>::type>
   any(T&& value)  // NOLINT
-      : value_(new Holder<typename std::decay<T>::type>(
-            std::forward<T>(value))) {}
+      : value_(
+            new Holder<typename std::decay<T>::type>(std::forward<T>(value))) {}
   any(const any& other)
       : value_(other.value_ ? other.value_->Copy() : nullptr) {}
   any(any&& other) noexcept = default;

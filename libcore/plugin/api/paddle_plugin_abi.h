@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plug-in and the library agree on.
+// The agreement of a plug-in and the library.
 #ifndef PD_LIBCORE_PLUGIN_API_PADDLE_PLUGIN_ABI_H_
 #define PD_LIBCORE_PLUGIN_API_PADDLE_PLUGIN_ABI_H_
 

@@ -6,5 +6,7 @@
 #include "paddle/extension.h"
 
 std::vector<paddle::Tensor> Same(const paddle::Tensor& x) { return {x}; }
-PD_BUILD_OP(custom_same).Inputs({"X"}).Outputs({"Out"}).SetKernelFn(
-    PD_KERNEL(Same));
+PD_BUILD_OP(custom_same)
+    .Inputs({"X"})
+    .Outputs({"Out"})
+    .SetKernelFn(PD_KERNEL(Same));
