@@ -58,10 +58,12 @@ TEST(PluginErrors, SayWhatIsWrongWithAFile) {
 TEST(PluginErrors, TellHowAnInitialiserEnds) {
   ExpectRefused(File("bad_throws"),
                 "throws.so': its initialiser threw: no licence was found");
-  ExpectRefused(File("bad_crashes"), "crashes.so': it (crashes|ends the process)");
+  ExpectRefused(File("bad_crashes"),
+                "crashes.so': it (crashes|ends the process)");
   ExpectRefused(File("bad_exits"),
                 "exits.so': it ends the process while it is loaded .status 7");
-  ExpectRefused(File("bad_foreign"), "foreign.so': .*PaddlePaddle's own headers");
+  ExpectRefused(File("bad_foreign"),
+                "foreign.so': .*PaddlePaddle's own headers");
 }
 
 absl::Status RunFail(const std::string& how) {
