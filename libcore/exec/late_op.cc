@@ -17,7 +17,6 @@
 #include "libcore/exec/one_number.h"
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/gradient_inputs.h"
-#include "libcore/ops/resizing.h"
 #include "libcore/ops/values.h"
 
 namespace pd {
@@ -34,7 +33,7 @@ absl::Status Prepare(const OpDef& def, const std::string& name,
   if (variable.fixed) {
     PD_RETURN_IF_ERROR(CheckFixed(name, meta, *tensor));
   } else if (def.shape_from_data() ||
-             (IsDynamic(meta.shape) && def.Has(kMayResizeOutputs))) {
+             (IsDynamic(meta.shape) && def.Has(Trait::kMayResizeOutputs))) {
     tensor->Reset(meta.dtype, {0});
   } else {
     if (IsDynamic(meta.shape))
@@ -61,7 +60,7 @@ std::vector<std::string> NamesIn(const SlotList& slots) {
 // inputs alone, and the shapes of its outputs are known before it.
 bool MayKeepBindings(const OpDef& def) {
   return !def.runs_blocks() && !def.shape_from_data() &&
-         !def.Has(kMayResizeOutputs) && !def.Has(Trait::kMovesValues) &&
+         !def.Has(Trait::kMayResizeOutputs) && !def.Has(Trait::kMovesValues) &&
          !def.Has(Trait::kReadsArrays) && !def.Has(Trait::kReadsUnwritten);
 }
 
@@ -299,7 +298,7 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
     read.insert(variable.tensor);
   }
   const bool hands_on = MovesValues(inputs);
-  const bool resizes = def().Has(kMayResizeOutputs);
+  const bool resizes = def().Has(Trait::kMayResizeOutputs);
   // Outputs that are inputs, and such that an op would give other bytes.
   std::deque<std::pair<Frame::Variable, Tensor>> fresh;
   for (const auto& [name, variable] : outputs) {

@@ -21,7 +21,6 @@
 #include "libcore/exec/plan_device.h"
 #include "libcore/ir/op_names.h"
 #include "libcore/ops/gradient_inputs.h"
-#include "libcore/ops/resizing.h"
 #include "libcore/program/count_flops.h"
 
 namespace pd {
@@ -208,7 +207,7 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
     }
   }
   if (MustBeLate(*def, inputs) ||
-      (def->Has(kMayResizeOutputs) && !IsReadByOps(op)))
+      (def->Has(Trait::kMayResizeOutputs) && !IsReadByOps(op)))
     return AddLateOp(original, index);
   std::map<std::string, TensorMeta> metas;
   PD_RETURN_IF_ERROR(InferOutputs(*def, op, &metas));

@@ -11,7 +11,6 @@
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/ops/resizing.h"
 
 namespace pd {
 namespace {
@@ -279,7 +278,8 @@ OpDef OpDefOf(const CustomOp& op, const CustomOp* gradient) {
   for (const CustomOp::Attr& attr : op.attrs)
     def.Attr(attr.name, DefaultOf(attr));
   def.Infer(InferCustom).Reference(BindCustom);
-  if (op.declaration->infer_shape.call != nullptr) def.With(kMayResizeOutputs);
+  if (op.declaration->infer_shape.call != nullptr)
+    def.With(Trait::kMayResizeOutputs);
   if (gradient == nullptr)
     def.NoGrad();
   else

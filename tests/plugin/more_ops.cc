@@ -6,37 +6,43 @@
 
 #include "paddle/extension.h"
 
-// The sum of all numbers and lengths of texts.
-std::vector<paddle::Tensor> SumOfAttrs(const paddle::Tensor& x, bool a, int b,
-                                       float c, int64_t d, std::string e,
-                                       const std::vector<int>& f,
-                                       std::vector<float> g,
-                                       const std::vector<int64_t>& h,
-                                       const std::vector<std::string>& i) {
-  double sum = (a ? 1 : 0) + b + c + static_cast<double>(d) +
-               static_cast<double>(e.size());
+// Adds numbers, and the length of a text.
+std::vector<paddle::Tensor> AddNumbers(const paddle::Tensor& x, bool a, int b,
+                                       float c, int64_t d, std::string e) {
+  return {x + ((a ? 1 : 0) + b + c + static_cast<double>(d) +
+               static_cast<double>(e.size()))};
+}
+std::vector<std::vector<int64_t>> SameShape(const std::vector<int64_t>& x,
+                                            const bool&, int, float, int64_t,
+                                            const std::string&) {
+  return {x};
+}
+PD_BUILD_OP(add_numbers)
+    .Inputs({"X"})
+    .Outputs({"Out"})
+    .Attrs({"a: bool", "b: int", "c: float", "d: int64_t", "e: std::string"})
+    .SetKernelFn(PD_KERNEL(AddNumbers))
+    .SetInferShapeFn(PD_INFER_SHAPE(SameShape));
+
+// Adds the elements of lists, and the lengths of texts.
+std::vector<paddle::Tensor> AddLists(const paddle::Tensor& x,
+                                     const std::vector<int>& f,
+                                     std::vector<float> g,
+                                     const std::vector<int64_t>& h,
+                                     const std::vector<std::string>& i) {
+  double sum = 0;
   for (const int v : f) sum += v;
   for (const float v : g) sum += v;
   for (const int64_t v : h) sum += static_cast<double>(v);
   for (const std::string& v : i) sum += static_cast<double>(v.size());
   return {x + sum};
 }
-std::vector<std::vector<int64_t>> SameShape(const std::vector<int64_t>& x,
-                                            const bool&, int, float, int64_t,
-                                            const std::string&,
-                                            const std::vector<int>&,
-                                            const std::vector<float>&,
-                                            const std::vector<std::string>&) {
-  return {x};
-}
-PD_BUILD_OP(add_attrs)
+PD_BUILD_OP(add_lists)
     .Inputs({"X"})
     .Outputs({"Out"})
-    .Attrs({"a: bool", "b: int", "c: float", "d: int64_t", "e: std::string",
-            "f: std::vector<int>", "g: std::vector<float>",
+    .Attrs({"f: std::vector<int>", "g: std::vector<float>",
             "h: std::vector<int64_t>", "i: std::vector<std::string>"})
-    .SetKernelFn(PD_KERNEL(SumOfAttrs))
-    .SetInferShapeFn(PD_INFER_SHAPE(SameShape));
+    .SetKernelFn(PD_KERNEL(AddLists));
 
 std::vector<paddle::Tensor> AddIfThere(
     const paddle::Tensor& x, const paddle::optional<paddle::Tensor>& y) {

@@ -72,24 +72,26 @@ OpDesc Op(const std::string& type) {
 }
 
 TEST(PluginKernels, TakeAttributesOfNineTypes) {
-  OpDesc op = Op("add_attrs");
-  op.attrs["a"] = true;
-  op.attrs["b"] = int32_t{2};
-  op.attrs["c"] = 0.5f;
-  op.attrs["d"] = int64_t{1} << 20;
-  op.attrs["e"] = std::string("four");
-  op.attrs["f"] = std::vector<int32_t>{1, 2};
-  op.attrs["g"] = std::vector<float>{0.25f, 0.25f};
-  op.attrs["h"] = std::vector<int64_t>{10, 20};
-  op.attrs["i"] = std::vector<std::string>{"a", "bc"};
+  OpDesc numbers = Op("add_numbers"), lists = Op("add_lists");
+  numbers.attrs["a"] = true;
+  numbers.attrs["b"] = int32_t{2};
+  numbers.attrs["c"] = 0.5f;
+  numbers.attrs["d"] = int64_t{1} << 20;
+  numbers.attrs["e"] = std::string("four");
+  lists.attrs["f"] = std::vector<int32_t>{1, 2};
+  lists.attrs["g"] = std::vector<float>{0.25f, 0.25f};
+  lists.attrs["h"] = std::vector<int64_t>{10, 20};
+  lists.attrs["i"] = std::vector<std::string>{"a", "bc"};
   Network network;
-  network.Add(op, "x", "out");
+  network.Add(numbers, "x", "middle");
+  network.Add(lists, "middle", "out");
   Session session(&Registry());
   ExpectFirst(network.Run(&session, 1), {2, 2},
               1 + 1 + 2 + 0.5f + (1 << 20) + 4 + 3 + 0.5f + 30 + 3);
-  // Those that a program lacks have PaddlePaddle's defaults.
+  // A program that lacks them gets PaddlePaddle's defaults.
   Network plain;
-  plain.Add(Op("add_attrs"), "x", "out");
+  plain.Add(Op("add_numbers"), "x", "middle");
+  plain.Add(Op("add_lists"), "middle", "out");
   ExpectFirst(plain.Run(&session, 1), {2, 2}, 1 + 0 + 1 + 1 + 1);
 }
 
