@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/feed_options.h"
+#include "cmd/common/plugin_option.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
@@ -210,6 +211,7 @@ Tool CheckNaninfTool(CheckNaninfOptions* options) {
   tool.bind = [options](OptionTable* table) {
     BindWhat(options, table);
     BindHow(options, table);
+    BindPluginOption(table, &options->common);
   };
   tool.validate = [options](const OptionTable& table) {
     return ValidateCheck(*options, table);

@@ -14,6 +14,7 @@
 #include "cmd/check_naninf_text.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/text.h"
 #include "cmd/run_network.h"
 #include "libcore/base/error.h"
@@ -21,7 +22,6 @@
 #include "libcore/check/nan_finder.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/make_registry.h"
 #include "libcore/model/load_model.h"
 
 namespace pd {
@@ -97,7 +97,7 @@ absl::Status CheckModel(const CheckNaninfOptions& options,
 
 absl::Status RunCheckNaninf(const CheckNaninfOptions& options,
                             std::ostream& out) {
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   if (!options.model.empty()) return CheckModel(options, *registry, out);
   if (!options.config.empty() || options.bisect)
     return CheckJob(options, *registry, out);

@@ -3,6 +3,7 @@
 
 #include "cmd/common/exit_status.h"
 #include "cmd/common/feed_options.h"
+#include "cmd/common/plugin_option.h"
 #include "libcore/base/status_macros.h"
 
 namespace pd {
@@ -243,6 +244,7 @@ Tool EvalTool(EvalOptions* options) {
     BindEval(options, table);
     BindAmpOptions(table, &options->amp);
     BindPassOptions(PassNames(), table, &options->passes);
+    BindPluginOption(table, &options->common);
   };
   tool.validate = [options](const OptionTable& table) {
     return ValidateEval(table, *options);

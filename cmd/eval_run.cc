@@ -9,6 +9,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/processes.h"
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
@@ -29,7 +30,6 @@
 #include "libcore/dist/rings.h"
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/make_registry.h"
 #include "libcore/model/load_model.h"
 #include "libcore/program/prune.h"
 #include "libcore/train/bench.h"
@@ -313,7 +313,7 @@ absl::Status RunEval(const EvalOptions& asked, std::ostream& out) {
   }
   PD_ASSIGN_OR_RETURN(LoadedModel model,
                       LoadModel(options.model, &feeds, {}, Alignment::kAny));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   registry->SetWorld(world);
   if (world != nullptr)
     PD_RETURN_IF_ERROR(DeclareRings({&model.program}, {}, world));

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/plugin_option.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
@@ -204,6 +205,7 @@ Tool ExportTool(ExportOptions* options) {
   tool.bind = [options](OptionTable* table) {
     BindExport(options, table);
     BindPassOptions(ModelPassNames(), table, &options->passes);
+    BindPluginOption(table, &options->common);
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     if (!table.Given("--model") && !table.Given("--config"))

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
 #include "cmd/export_ends.h"
@@ -34,7 +35,6 @@
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
 #include "libcore/exec/session.h"
-#include "libcore/kernels/make_registry.h"
 #include "libcore/model/load_model.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/dot.h"
@@ -356,7 +356,7 @@ absl::Status CheckOps(const ExportOptions& options, const OpRegistry& registry,
 absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   FeedFetch names;
   PD_ASSIGN_OR_RETURN(const InputsAsked asked, ParseInputs(options.inputs));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   NetworkOfJob network;
   LoadedModel loaded;
   bool of_job = true;  // the network is a job's, not a model's own

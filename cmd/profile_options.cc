@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/feed_options.h"
+#include "cmd/common/plugin_option.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/profile/scheduler.h"
 #include "libcore/profile/summary.h"
@@ -231,6 +232,7 @@ Tool ProfileTool(ProfileOptions* options) {
     BindRecording(options, table);
     BindTables(options, table);
     BindPassOptions(PassNames(), table, &options->passes);
+    BindPluginOption(table, &options->common);
   };
   tool.validate = [options](const OptionTable& table) {
     return ValidateProfile(*options, table);

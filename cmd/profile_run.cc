@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/processes.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
@@ -24,7 +25,6 @@
 #include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/profile/advice.h"
 #include "libcore/profile/compare_traces.h"
@@ -281,7 +281,7 @@ absl::Status ProfileWork(const ProfileOptions& options, std::ostream& out) {
     return output.Take(trace);
   };
   Profiler profiler(std::move(profiling));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   ProfileRunOptions run;
   run.steps = options.steps.value_or(
       scheduler.has_value() ? scheduler->end().value_or(kStepsWithoutEnd)

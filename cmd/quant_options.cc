@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cmd/common/exit_status.h"
+#include "cmd/common/plugin_option.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_export.h"
@@ -215,7 +216,10 @@ Tool QuantTool(QuantOptions* options) {
   tool.manual = QuantManual();
   tool.common = &options->common;
   tool.takes_gpu = true;
-  tool.bind = [options](OptionTable* table) { BindQuant(options, table); };
+  tool.bind = [options](OptionTable* table) {
+    BindQuant(options, table);
+    BindPluginOption(table, &options->common);
+  };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.Needs("--bits", "--weight-only"));
     PD_RETURN_IF_ERROR(table.Needs("--max-drop", "--compare"));

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/progress.h"
 #include "cmd/quant_compare.h"
 #include "cmd/quant_text.h"
@@ -27,7 +28,6 @@
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/deploy/optimize.h"
 #include "libcore/deploy/paddle_export.h"
-#include "libcore/kernels/make_registry.h"
 #include "libcore/model/load_model.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/verifier.h"
@@ -451,7 +451,7 @@ class QuantRun {
 }  // namespace
 
 absl::Status RunQuant(const QuantOptions& options, std::ostream& out) {
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   return QuantRun(options, registry.get()).Run(out);
 }
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/starter.h"
 #include "cmd/train_preview.h"
 #include "libcore/base/status_macros.h"
@@ -376,6 +377,7 @@ Tool TrainTool(TrainOptions* options) {
     BindLook(options, table);
     BindAmpOptions(table, &options->amp);
     BindPassOptions(PassNames(), table, &options->passes);
+    BindPluginOption(table, &options->common);
     BindNew(options, table);
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {

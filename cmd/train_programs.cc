@@ -16,6 +16,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/processes.h"
 #include "cmd/common/progress.h"
 #include "cmd/common/stop_signals.h"
@@ -33,7 +34,6 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/dist/rings.h"
-#include "libcore/kernels/make_registry.h"
 #include "libcore/program/match_feeds.h"
 #include "libcore/train/pipeline_stage.h"
 #include "libcore/train/program_training.h"
@@ -306,7 +306,7 @@ void Report(bool as_json, const std::string& save, const Outcome& outcome,
 
 absl::Status TrainPrograms(const TrainOptions& options, std::ostream& out) {
   World* world = options.common.world.get();
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   registry->SetWorld(world);
   PD_ASSIGN_OR_RETURN(ProgramTrainingOptions inputs, ReadInputs(options));
   PD_ASSIGN_OR_RETURN(const TrainFiles files, FilesFor(options));

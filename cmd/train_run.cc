@@ -14,6 +14,7 @@
 #include "cmd/common/engine.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/nan_report.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/requirement.h"
 #include "cmd/common/stop_signals.h"
 #include "cmd/common/text.h"
@@ -32,7 +33,6 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/dist/world.h"
-#include "libcore/kernels/make_registry.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/nn/metric_results.h"
 #include "libcore/nn/zoo/zoo.h"
@@ -310,7 +310,7 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
                       ReadJobFor(options.config, overrides, options.common.seed,
                                  options.resume ? options.out : ""));
   PD_RETURN_IF_ERROR(FitProcesses(options, job));
-  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(options.common.place));
+  PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   registry->SetWorld(options.common.world.get());
   if (options.summary) return PrintSummary(options, *registry, job, out);
   if (!options.bench.has_value()) {

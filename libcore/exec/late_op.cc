@@ -23,8 +23,8 @@ namespace pd {
 namespace {
 
 // Gives an output the shape that was inferred.
-absl::Status Prepare(const std::string& name, const TensorMeta& meta,
-                     const Frame::Variable& variable, bool shape_from_data) {
+absl::Status Prepare(const OpDef& def, const std::string& name,
+                     const TensorMeta& meta, const Frame::Variable& variable) {
   Tensor* tensor = variable.tensor;
   if (meta.kind == VarKind::kLodTensorArray) {
     tensor->set_kind(meta.kind);
@@ -32,7 +32,8 @@ absl::Status Prepare(const std::string& name, const TensorMeta& meta,
   }
   if (variable.fixed) {
     PD_RETURN_IF_ERROR(CheckFixed(name, meta, *tensor));
-  } else if (shape_from_data) {
+  } else if (def.shape_from_data() ||
+             (IsDynamic(meta.shape) && def.Has(Trait::kMayResizeOutputs))) {
     tensor->Reset(meta.dtype, {0});
   } else {
     if (IsDynamic(meta.shape))
@@ -59,8 +60,8 @@ std::vector<std::string> NamesIn(const SlotList& slots) {
 // inputs alone, and the shapes of its outputs are known before it.
 bool MayKeepBindings(const OpDef& def) {
   return !def.runs_blocks() && !def.shape_from_data() &&
-         !def.Has(Trait::kMovesValues) && !def.Has(Trait::kReadsArrays) &&
-         !def.Has(Trait::kReadsUnwritten);
+         !def.Has(Trait::kMayResizeOutputs) && !def.Has(Trait::kMovesValues) &&
+         !def.Has(Trait::kReadsArrays) && !def.Has(Trait::kReadsUnwritten);
 }
 
 bool AreDense(const OpVariables& variables) {
@@ -297,6 +298,7 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
     read.insert(variable.tensor);
   }
   const bool hands_on = MovesValues(inputs);
+  const bool resizes = def().Has(Trait::kMayResizeOutputs);
   // Outputs that are inputs, and such that an op would give other bytes.
   std::deque<std::pair<Frame::Variable, Tensor>> fresh;
   for (const auto& [name, variable] : outputs) {
@@ -307,17 +309,16 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
       return InvalidArgument(
           "output '%s' follows from an input that is missing", name);
     const bool array = meta->second.kind == VarKind::kLodTensorArray;
-    if (!array &&
-        (variable.fixed ? hands_on : read.count(variable.tensor) > 0)) {
+    if (!array && (variable.fixed ? hands_on || resizes
+                                  : read.count(variable.tensor) > 0)) {
       fresh.emplace_back(variable, Tensor());
       out[name] = &fresh.back().second;
     }
     if (hands_on && variable.fixed && !IsDynamic(meta->second.shape))
       PD_RETURN_IF_ERROR(CheckFixed(name, meta->second, *variable.tensor));
     if (!hands_on || array)
-      PD_RETURN_IF_ERROR(Prepare(name, meta->second,
-                                 {out[name], variable.fixed},
-                                 def().shape_from_data()));
+      PD_RETURN_IF_ERROR(Prepare(def(), name, meta->second,
+                                 {out[name], variable.fixed && !resizes}));
   }
   PD_RETURN_IF_ERROR(CheckValues(inputs));
   // Values that are handed on are not computed with.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -213,7 +214,9 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
       PD_ASSIGN_OR_RETURN(inputs[name], ResolveInput(name));
     }
   }
-  if (MustBeLate(*def, inputs)) return AddLateOp(original, index);
+  if (MustBeLate(*def, inputs) ||
+      (def->Has(Trait::kMayResizeOutputs) && !IsReadByOps(op)))
+    return AddLateOp(original, index);
   std::map<std::string, TensorMeta> metas;
   PD_RETURN_IF_ERROR(InferOutputs(*def, op, &metas));
   for (const auto& [name, meta] : metas)
@@ -234,6 +237,18 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
   PD_RETURN_IF_ERROR(BindOp(*def, op, index, inputs, outputs));
   for (const auto& [name, tensor] : outputs) current_[name] = NewestOf(tensor);
   return absl::OkStatus();
+}
+
+bool PlanBuilder::IsReadByOps(const OpDesc& op) const {
+  std::set<absl::string_view> made;
+  for (const auto& [slot, names] : op.outputs)
+    made.insert(names.begin(), names.end());
+  for (const BlockDesc& block : program_.blocks)
+    for (const OpDesc& reader : block.ops)
+      for (const auto& [slot, names] : reader.inputs)
+        for (const std::string& name : names)
+          if (name != kEmptyVar && made.count(name) > 0) return true;
+  return false;
 }
 
 absl::Status PlanBuilder::InferOutputs(

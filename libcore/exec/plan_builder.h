@@ -51,6 +51,8 @@ class PlanBuilder {
   std::vector<bool> NeededOps(const std::vector<std::string>& fetches) const;
   absl::Status AddFeeds(const std::vector<FeedSpec>& feeds);
   absl::Status AddOp(const OpDesc& op, size_t index);
+  // Whether an op of the program reads an output of `op`.
+  bool IsReadByOps(const OpDesc& op) const;
   absl::Status InferOutputs(const OpDef& def, const OpDesc& op,
                             std::map<std::string, TensorMeta>* outputs);
   // known_values.cc: small values that follow from shapes and constants.

@@ -5,33 +5,17 @@
 #include <set>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
-#include "libcore/inference/api/paddle_infer_error.h"
-
-namespace phi {
-namespace enforce {
-
-EnforceNotMet::EnforceNotMet(std::string kind, const std::string& message)
-    : kind_(std::move(kind)), text_(absl::StrCat(kind_, ": ", message)) {}
-EnforceNotMet::~EnforceNotMet() = default;
-
-}  // namespace enforce
-}  // namespace phi
+#include "libcore/plugin/convert.h"
 
 namespace pd {
 namespace inference {
 
 void Check(const absl::Status& status) {
   if (status.ok()) return;
-  // PaddlePaddle has no kind of its own for damaged files.
-  const absl::StatusCode code = absl::IsDataLoss(status)
-                                    ? absl::StatusCode::kInvalidArgument
-                                    : status.code();
-  throw phi::enforce::EnforceNotMet(std::string(ErrorKindName(code)),
-                                    std::string(status.message()));
+  throw ErrorOf(status);
 }
 
 void SayOnce(absl::string_view call, absl::string_view what) {

@@ -7,25 +7,11 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/inference/settings.h"
+#include "libcore/plugin/convert.h"
 
 namespace pd {
 namespace inference {
 namespace {
-
-constexpr std::pair<phi::DataType, DType> kTypes[] = {
-    {phi::DataType::BOOL, DType::kBool},
-    {phi::DataType::UINT8, DType::kUInt8},
-    {phi::DataType::INT8, DType::kInt8},
-    {phi::DataType::INT16, DType::kInt16},
-    {phi::DataType::INT32, DType::kInt32},
-    {phi::DataType::INT64, DType::kInt64},
-    {phi::DataType::FLOAT16, DType::kFloat16},
-    {phi::DataType::BFLOAT16, DType::kBFloat16},
-    {phi::DataType::FLOAT32, DType::kFloat32},
-    {phi::DataType::FLOAT64, DType::kFloat64},
-    {phi::DataType::COMPLEX64, DType::kComplex64},
-    {phi::DataType::COMPLEX128, DType::kComplex128},
-};
 
 // Gives the input back its emptiness: the memory was the caller's for a call.
 class Borrowed {
@@ -53,24 +39,10 @@ class Borrowed {
 
 }  // namespace
 
-absl::StatusOr<DType> DTypeOfPhi(phi::DataType type) {
-  for (const auto& [phi, dtype] : kTypes)
-    if (phi == type) return dtype;
-  return InvalidArgument("%s is no type of inputs",
-                         phi::DataTypeToString(type));
-}
-
-absl::StatusOr<phi::DataType> PhiTypeOf(DType type) {
-  for (const auto& [phi, dtype] : kTypes)
-    if (dtype == type) return phi;
-  return InvalidArgument("paddle::Tensor has no type %s", Name(type));
-}
-
 absl::StatusOr<paddle::Tensor> PaddleTensorOf(const std::string& name,
                                               DType dtype, const Shape& shape,
                                               const void* elements) {
-  PD_ASSIGN_OR_RETURN(const phi::DataType type, PhiTypeOf(dtype));
-  paddle::Tensor tensor(type, shape);
+  paddle::Tensor tensor(PhiTypeOf(dtype), shape);
   const size_t bytes = static_cast<size_t>(NumElements(shape)) * SizeOf(dtype);
   if (bytes > 0) std::memcpy(tensor.data(), elements, bytes);
   tensor.set_name(name);

@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "libcore/inference/api/paddle_analysis_config.h"
-#include "libcore/inference/api/paddle_host_tensor.h"
 #include "libcore/inference/api/paddle_inference_api.h"
 #include "libcore/inference/engine.h"
 #include "libcore/inference/shared_model.h"
+#include "libcore/plugin/api/paddle_host_tensor.h"
 
 namespace pd {
 namespace inference {
@@ -94,10 +94,6 @@ struct Access {
   }
 };
 
-/// The dtype of paddle::Tensor's, and back; InvalidArgument for one that the
-/// other side lacks.
-absl::StatusOr<DType> DTypeOfPhi(phi::DataType type);
-absl::StatusOr<phi::DataType> PhiTypeOf(DType dtype);
 /// Row-major elements as a tensor with memory of its own.
 absl::StatusOr<paddle::Tensor> PaddleTensorOf(const std::string& name,
                                               DType dtype, const Shape& shape,

@@ -15,6 +15,7 @@
 #include "libcore/base/thread_count.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/passes/pass_dump.h"
+#include "libcore/plugin/plugins.h"
 #include "libcore/program/prune.h"
 
 namespace pd {
@@ -51,15 +52,23 @@ absl::StatusOr<LoadedModel> Read(const ModelOptions& options) {
       "Either model_dir or prog_file should be set: call SetModel");
 }
 
+// With the operators that the program has, or has loaded, until now.
+absl::StatusOr<std::unique_ptr<OpRegistry>> RegistryOn(
+    std::shared_ptr<const DevicePlace> place) {
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(std::move(place)));
+  PD_RETURN_IF_ERROR(AddPluginOps(registry.get()));
+  return registry;
+}
+
 // Which kernels a registry has depends on a flag of the process.
 absl::StatusOr<std::unique_ptr<OpRegistry>> RegistryFor(
     const ModelOptions& options) {
   static std::mutex* const mutex = new std::mutex;
   const std::lock_guard<std::mutex> lock(*mutex);
   const bool before = GetFlag<bool>("FLAGS_use_mkldnn");
-  if (options.onednn || !before) return MakeRegistry(options.place);
+  if (options.onednn || !before) return RegistryOn(options.place);
   PD_RETURN_IF_ERROR(SetFlag("FLAGS_use_mkldnn", "false"));
-  auto registry = MakeRegistry(options.place);
+  auto registry = RegistryOn(options.place);
   PD_RETURN_IF_ERROR(SetFlag("FLAGS_use_mkldnn", "true"));
   return registry;
 }

@@ -133,6 +133,10 @@ enum class Trait : uint32_t {
   /// It works together with other processes, so it runs even where nobody here
   /// reads what it makes.
   kCommunicates = 1u << 8,
+  /// The step calls Tensor::Resize on outputs, as with ShapeFromData, where
+  /// inference leaves extents open though all inputs are known. Where no other
+  /// op reads the outputs, their shapes may differ from the inferred ones too.
+  kMayResizeOutputs = 1u << 9,
 };
 
 class OpDef {

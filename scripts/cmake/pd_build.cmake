@@ -162,6 +162,25 @@ function(pd_camel_case name variable)
   set(${variable} ${camel} PARENT_SCOPE)
 endfunction()
 
+# The folder of the headers that programs for PaddlePaddle include, as it is
+# installed.
+set(PD_COMPAT ${PROJECT_BINARY_DIR}/paddle_compat)
+set_property(GLOBAL PROPERTY PD_COMPAT ${PD_COMPAT})
+
+# pd_compat_header(FILE): it is in that folder.
+function(pd_compat_header file)
+  get_filename_component(name ${file} NAME)
+  configure_file(${file} ${PD_COMPAT}/${name} COPYONLY)
+endfunction()
+
+# pd_compat_alias(HEADER PATH): programs may include HEADER of that folder as PATH.
+function(pd_compat_alias header path)
+  get_filename_component(folder ${path} DIRECTORY)
+  file(RELATIVE_PATH up ${PD_COMPAT}/${folder} ${PD_COMPAT})
+  file(CONFIGURE OUTPUT ${PD_COMPAT}/${path} CONTENT
+    "// SPDX-License-Identifier: Apache-2.0\n#include \"${up}${header}\"\n")
+endfunction()
+
 # pd_embed(OUTPUT HEADER TYPE FUNCTION FILES...): OUTPUT is made, the source of
 # FUNCTION of HEADER, with the texts of FILES.
 function(pd_embed output header type function)

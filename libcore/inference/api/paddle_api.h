@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "paddle_error.h"
 #include "paddle_infer_declare.h"
-#include "paddle_infer_error.h"
 #include "paddle_tensor.h"
 
 namespace paddle {

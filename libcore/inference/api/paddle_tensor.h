@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A handle of an input or output of a predictor. Errors are thrown as
-// phi::enforce::EnforceNotMet (paddle_infer_error.h).
+// phi::enforce::EnforceNotMet (paddle_error.h).
 #ifndef PD_LIBCORE_INFERENCE_API_PADDLE_TENSOR_H_
 #define PD_LIBCORE_INFERENCE_API_PADDLE_TENSOR_H_
 

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// paddle::Tensor in the host's memory: a value that its copies share.
-#ifndef PD_LIBCORE_INFERENCE_API_PADDLE_HOST_TENSOR_H_
-#define PD_LIBCORE_INFERENCE_API_PADDLE_HOST_TENSOR_H_
+// paddle::Tensor in the host's memory: a value that its copies share. Its
+// methods that compute are defined in paddle_functions.h.
+#ifndef PD_LIBCORE_PLUGIN_API_PADDLE_HOST_TENSOR_H_
+#define PD_LIBCORE_PLUGIN_API_PADDLE_HOST_TENSOR_H_
 
+#include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "paddle_infer_error.h"
+#include "paddle_error.h"
+#include "paddle_memory.h"
+#include "paddle_methods.h"
 #include "paddle_place.h"
+#include "paddle_scalar.h"
+
+#ifdef PADDLE_WITH_CUDA
+#include <cuda_runtime.h>
+using gpuStream_t = cudaStream_t;
+#endif
 
 namespace paddle {
 
-/// Called with the memory when the last tensor that uses it goes.
-using Deleter = std::function<void(void*)>;
+namespace detail {
+struct TensorAccess;
+}  // namespace detail
 
 /// A default one is undefined. Errors are thrown as EnforceNotMet.
 class Tensor {
@@ -42,35 +52,49 @@ class Tensor {
          const Deleter& deleter = nullptr)
       : Tensor(CPUPlace(), shape) {
     value_->dtype = dtype;
-    value_->bytes = std::shared_ptr<void>(data, [deleter](void* memory) {
-      if (deleter) deleter(memory);
-    });
-    value_->capacity = Bytes();
+    value_->memory = detail::Borrow(
+        data, Bytes(), std::shared_ptr<void>(data, [deleter](void* memory) {
+          if (deleter) deleter(memory);
+        }));
   }
 
   using DDim = phi::DDim;
 
-  int64_t numel() const {
-    int64_t product = 1;
-    for (const int64_t extent : dims().extents()) product *= extent;
-    return value_ == nullptr ? 0 : product;
-  }
+  int64_t numel() const { return value_ == nullptr ? 0 : phi::product(dims()); }
   int64_t size() const { return numel(); }
   const DDim& dims() const {
     static const DDim none;
     return value_ == nullptr ? none : value_->dims;
   }
   std::vector<int64_t> shape() const { return dims().extents(); }
+  /// Elements from one index to the next, by axis.
+  std::vector<int64_t> strides() const {
+    std::vector<int64_t> steps = shape();
+    int64_t step = 1;
+    for (size_t i = steps.size(); i-- > 0;) {
+      const int64_t extent = steps[i];
+      steps[i] = step;
+      step *= extent;
+    }
+    return steps;
+  }
   DataType dtype() const {
     return value_ == nullptr ? DataType::UNDEFINED : value_->dtype;
   }
   DataType type() const { return dtype(); }
   DataLayout layout() const { return DataLayout::NCHW; }
+#ifdef PADDLE_WITH_CUDA
+  /// Unavailable: operators of plug-ins compute on the host.
+  gpuStream_t stream() const {
+    Throw("UnavailableError", "a tensor of the host has no stream");
+  }
+#endif
   bool is_dense_tensor() const { return defined(); }
   bool is_selected_rows() const { return false; }
   bool is_sparse_coo_tensor() const { return false; }
   bool is_sparse_csr_tensor() const { return false; }
   bool is_string_tensor() const { return false; }
+  bool is_dist_tensor() const { return false; }
   Place place() const { return defined() ? Place(CPUPlace()) : Place(); }
   bool is_cpu() const { return defined(); }
   bool is_gpu() const { return false; }
@@ -80,12 +104,18 @@ class Tensor {
 
   bool defined() const { return value_ != nullptr; }
   bool initialized() const {
-    return defined() && (value_->bytes != nullptr || numel() == 0);
+    return defined() && (value_->memory != nullptr || numel() == 0);
   }
   bool is_initialized() const { return initialized(); }
   void reset() { value_.reset(); }
   const std::string& name() const { return name_; }
   void set_name(const std::string& name) { name_ = name; }
+  void bump_inplace_version() {
+    if (defined()) ++value_->version;
+  }
+  uint32_t current_inplace_version() const {
+    return defined() ? value_->version : 0;
+  }
 
   /// A tensor with a value keeps its number of elements.
   void reshape(const std::vector<int64_t>& shape) {
@@ -93,7 +123,7 @@ class Tensor {
     const DDim before = value_->dims;
     const int64_t elements = numel();
     value_->dims = DDim(shape);
-    if (value_->bytes == nullptr || numel() == elements) return;
+    if (value_->memory == nullptr || numel() == elements) return;
     value_->dims = before;
     Throw("InvalidArgumentError", "reshape of a tensor of " +
                                       std::to_string(elements) +
@@ -104,27 +134,42 @@ class Tensor {
   template <typename T>
   const T* data() const {
     CheckType(phi::CppTypeToDataType<T>::Type());
-    return static_cast<const T*>(value_->bytes.get());
+    return static_cast<const T*>(Raw());
   }
   template <typename T>
   T* data() {
     CheckType(phi::CppTypeToDataType<T>::Type());
-    return static_cast<T*>(value_->bytes.get());
+    return static_cast<T*>(Raw());
   }
-  const void* data() const { return defined() ? value_->bytes.get() : nullptr; }
-  void* data() { return defined() ? value_->bytes.get() : nullptr; }
+  const void* data() const { return Raw(); }
+  void* data() { return Raw(); }
   /// Memory for the shape; the element type becomes T.
   template <typename T>
   T* mutable_data() {
     if (!defined()) Throw("PreconditionNotMetError", "it has no shape");
     value_->dtype = phi::CppTypeToDataType<T>::Type();
     Allocate();
-    return static_cast<T*>(value_->bytes.get());
+    return static_cast<T*>(Raw());
   }
   template <typename T>
   T* mutable_data(const Place& place) {
     CheckPlace(place);
     return mutable_data<T>();
+  }
+  /// Indices [begin, end) of the first axis, in the same memory.
+  Tensor slice(int64_t begin, int64_t end) const {
+    if (!initialized()) Throw("PreconditionNotMetError", "it has no value");
+    if (dims().size() == 0 || begin < 0 || begin > end || end > dims()[0])
+      Throw("InvalidArgumentError", "slice(" + std::to_string(begin) + ", " +
+                                        std::to_string(end) +
+                                        ") is not within its first axis");
+    const int64_t row = dims()[0] == 0 ? 0 : numel() / dims()[0];
+    Tensor part;
+    part.value_ = std::make_shared<Value>(*value_);
+    part.value_->dims[0] = end - begin;
+    part.value_->offset +=
+        static_cast<size_t>(begin * row) * phi::SizeOf(dtype());
+    return part;
   }
 
   /// A copy with memory of its own.
@@ -132,21 +177,46 @@ class Tensor {
     CheckPlace(place);
     if (!initialized()) Throw("PreconditionNotMetError", "it has no value");
     Tensor copy(dtype(), shape());
-    if (Bytes() > 0)
-      std::memcpy(copy.value_->bytes.get(), value_->bytes.get(), Bytes());
+    if (Bytes() > 0) std::memcpy(copy.Raw(), Raw(), Bytes());
     copy.name_ = name_;
     return copy;
   }
   void copy_(const Tensor& src, const Place& place, bool blocking = true) {
     value_ = src.copy_to(place, blocking).value_;
   }
+  /// The form of 2.0. InvalidArgument when T is not the element type.
+  template <typename T>
+  Tensor copy_to(const Place& place) const {
+    CheckType(phi::CppTypeToDataType<T>::Type());
+    return copy_to(place, true);
+  }
+
+  // Operators as methods; see paddle_functions.h.
+#define PD_ONE(name) Tensor name() const;
+#define PD_TWO(name) Tensor name(const Tensor& y) const;
+  PD_TENSOR_METHODS(PD_ONE, PD_TWO)
+#undef PD_ONE
+#undef PD_TWO
+  Tensor cast(DataType dtype) const;
+  Tensor pow(const Scalar& y) const;
+  Tensor matmul(const Tensor& y, bool transpose_x = false,
+                bool transpose_y = false) const;
+  Tensor sum(const IntArray& axis = {}, DataType dtype = DataType::UNDEFINED,
+             bool keepdim = false) const;
+  Tensor scale(const Scalar& scale = 1.0f, float bias = 0.0f,
+               bool bias_after_scale = true) const;
+  Tensor tile(const IntArray& repeat_times) const;
+  Tensor expand(const IntArray& shape) const;
 
  private:
+  friend struct detail::TensorAccess;
+
   struct Value {
     DDim dims;
     DataType dtype = DataType::UNDEFINED;
-    std::shared_ptr<void> bytes;
-    size_t capacity = 0;
+    detail::MemoryPtr memory;
+    size_t offset = 0;  // bytes
+    uint32_t version = 0;
   };
 
   [[noreturn]] void Throw(const char* kind, const std::string& what) const {
@@ -165,43 +235,60 @@ class Tensor {
             std::string("it holds ") + phi::DataTypeToString(dtype()) +
                 " and is read as " + phi::DataTypeToString(wanted));
   }
-  size_t Bytes() const {
-    return static_cast<size_t>(numel()) * phi::SizeOf(dtype());
+  void* Raw() const {
+    return !defined() || value_->memory == nullptr ||
+                   value_->memory->data == nullptr
+               ? nullptr
+               : static_cast<char*>(value_->memory->data) + value_->offset;
   }
-  void Allocate() {
-    for (const int64_t extent : value_->dims.extents())
+  size_t Bytes() const {
+    size_t bytes = phi::SizeOf(dtype());
+    for (const int64_t extent : value_->dims.extents()) {
       if (extent < 0)
         Throw("InvalidArgumentError", "its shape has a negative extent");
-    if (value_->bytes != nullptr && value_->capacity >= Bytes()) return;
-    // Units as large as the widest element, for its alignment.
-    const size_t units = Bytes() / sizeof(double) + 2;
-    value_->bytes = std::shared_ptr<void>(new double[units],
-                                          std::default_delete<double[]>());
-    value_->capacity = Bytes();
+      if (__builtin_mul_overflow(bytes, static_cast<size_t>(extent), &bytes))
+        Throw("ResourceExhaustedError", "its shape is larger than any memory");
+    }
+    return bytes;
+  }
+  void Allocate() {
+    const size_t bytes = Bytes();
+    if (value_->memory != nullptr &&
+        value_->memory->bytes >= value_->offset + bytes)
+      return;
+    value_->memory = detail::NewMemory(bytes);
+    value_->offset = 0;
   }
 
   std::shared_ptr<Value> value_;
   std::string name_;
 };
 
-/// Memory of this shape, whose contents are undefined.
-inline Tensor empty(const std::vector<int64_t>& shape,
-                    DataType dtype = DataType::FLOAT32,
-                    const Place& place = CPUPlace()) {
-  Tensor tensor(place);  // refuses a place that is not here
-  return Tensor(dtype, shape);
-}
+namespace detail {
+
+/// How the library makes tensors of memory that it has.
+struct TensorAccess {
+  static Tensor Make(DataType dtype, std::vector<int64_t> shape,
+                     MemoryPtr memory) {
+    Tensor tensor(CPUPlace(), {});
+    tensor.value_->dims = phi::DDim(std::move(shape));
+    tensor.value_->dtype = dtype;
+    tensor.value_->memory = std::move(memory);
+    return tensor;
+  }
+};
+
+}  // namespace detail
 
 /// A tensor over the caller's memory, without a copy.
-inline Tensor from_blob(void* data, const std::vector<int64_t>& shape,
-                        DataType dtype,
+inline Tensor from_blob(void* data, const IntArray& shape, DataType dtype,
                         DataLayout /*layout*/ = DataLayout::NCHW,
                         const Place& place = Place(),
                         const Deleter& deleter = nullptr) {
-  Tensor tensor(place);
-  return Tensor(data, dtype, shape, deleter);
+  Tensor tensor(place);  // refuses a place that is not here
+  return Tensor(data, dtype, shape.GetData(), deleter);
 }
 
 }  // namespace paddle
 
-#endif  // PD_LIBCORE_INFERENCE_API_PADDLE_HOST_TENSOR_H_
+#endif  // PD_LIBCORE_PLUGIN_API_PADDLE_HOST_TENSOR_H_

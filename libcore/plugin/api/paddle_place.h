@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types, places, layouts and shapes of paddle::Tensor.
-#ifndef PD_LIBCORE_INFERENCE_API_PADDLE_PLACE_H_
-#define PD_LIBCORE_INFERENCE_API_PADDLE_PLACE_H_
+// Places and shapes of paddle::Tensor.
+#ifndef PD_LIBCORE_PLUGIN_API_PADDLE_PLACE_H_
+#define PD_LIBCORE_PLUGIN_API_PADDLE_PLACE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,116 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "paddle_half.h"
+#include "paddle_dtype.h"
+
+namespace paddle {
+
+/// The places of programs for PaddlePaddle 2.0; its values are those of
+/// AllocationType.
+enum class PlaceType { kUNK = 0, kCPU = 1, kGPU = 2 };
+
+}  // namespace paddle
 
 namespace phi {
-
-enum class DataType {
-  UNDEFINED = 0,
-  BOOL,
-  UINT8,
-  INT8,
-  UINT16,
-  INT16,
-  UINT32,
-  INT32,
-  UINT64,
-  INT64,
-  FLOAT32,
-  FLOAT64,
-  COMPLEX64,
-  COMPLEX128,
-  PSTRING,
-  FLOAT16,
-  BFLOAT16,
-  NUM_DATA_TYPES,
-  ALL_DTYPE = UNDEFINED,
-};
-
-/// Bytes of an element; 0 for UNDEFINED and PSTRING.
-inline size_t SizeOf(DataType type) {
-  switch (type) {
-    case DataType::BOOL:
-    case DataType::UINT8:
-    case DataType::INT8:
-      return 1;
-    case DataType::UINT16:
-    case DataType::INT16:
-    case DataType::FLOAT16:
-    case DataType::BFLOAT16:
-      return 2;
-    case DataType::UINT32:
-    case DataType::INT32:
-    case DataType::FLOAT32:
-      return 4;
-    case DataType::UINT64:
-    case DataType::INT64:
-    case DataType::FLOAT64:
-    case DataType::COMPLEX64:
-      return 8;
-    case DataType::COMPLEX128:
-      return 16;
-    default:
-      return 0;
-  }
-}
-
-/// "float32", "bool", "Undefined".
-inline const char* DataTypeToString(DataType type) {
-  static const char* const kNames[] = {
-      "Undefined", "bool",       "uint8",   "int8",    "uint16",  "int16",
-      "uint32",    "int32",      "uint64",  "int64",   "float32", "float64",
-      "complex64", "complex128", "pstring", "float16", "bfloat16"};
-  const size_t index = static_cast<size_t>(type);
-  return index < sizeof(kNames) / sizeof(kNames[0]) ? kNames[index] : "unknown";
-}
-
-inline std::ostream& operator<<(std::ostream& out, DataType type) {
-  return out << DataTypeToString(type);
-}
-
-/// The DataType of a type of C++.
-template <typename T>
-struct CppTypeToDataType;
-#define PD_CPP_TYPE(T, type)                                    \
-  template <>                                                   \
-  struct CppTypeToDataType<T> {                                 \
-    static constexpr DataType Type() { return DataType::type; } \
-  }
-PD_CPP_TYPE(bool, BOOL);
-PD_CPP_TYPE(uint8_t, UINT8);
-PD_CPP_TYPE(int8_t, INT8);
-PD_CPP_TYPE(uint16_t, UINT16);
-PD_CPP_TYPE(int16_t, INT16);
-PD_CPP_TYPE(uint32_t, UINT32);
-PD_CPP_TYPE(int32_t, INT32);
-PD_CPP_TYPE(uint64_t, UINT64);
-PD_CPP_TYPE(int64_t, INT64);
-PD_CPP_TYPE(float, FLOAT32);
-PD_CPP_TYPE(double, FLOAT64);
-PD_CPP_TYPE(phi::dtype::float16, FLOAT16);
-PD_CPP_TYPE(phi::dtype::bfloat16, BFLOAT16);
-#undef PD_CPP_TYPE
-
-enum class DataLayout {
-  ANY = 0,
-  UNDEFINED = 0,
-  ALL_LAYOUT = 0,
-  kAnyLayout = 0,
-  NHWC,
-  kNHWC = NHWC,
-  NCHW,
-  kNCHW = NCHW,
-  ONEDNN,
-  kMKLDNN = ONEDNN,
-  SPARSE_COO,
-  SPARSE_CSR,
-  PSTRING_UNION,
-  NDHWC,
-  kNDHWC = NDHWC,
-  NCDHW,
-  kNCDHW = NCDHW,
-};
 
 enum class AllocationType : int8_t {
   UNDEFINED = 0,
@@ -143,6 +44,8 @@ class Place {
       : type_(type), device_(id), dev_type_(std::move(dev_type)) {}
   explicit Place(AllocationType type, std::string dev_type = "")
       : Place(type, 0, std::move(dev_type)) {}
+  Place(paddle::PlaceType type)  // NOLINT: programs compare places with these
+      : Place(static_cast<AllocationType>(type)) {}
 
   AllocationType GetType() const { return type_; }
   int8_t GetDeviceId() const { return device_; }
@@ -184,6 +87,13 @@ class Place {
   int8_t device_ = 0;
   std::string dev_type_;
 };
+
+inline bool operator==(paddle::PlaceType type, const Place& place) {
+  return place == Place(type);
+}
+inline bool operator!=(paddle::PlaceType type, const Place& place) {
+  return place != Place(type);
+}
 
 struct CPUPlace : public Place {
   CPUPlace() : Place(AllocationType::CPU) {}
@@ -240,6 +150,20 @@ class DDim {
   std::vector<int64_t> extents_;
 };
 
+inline DDim make_ddim(std::vector<int64_t> extents) {
+  return DDim(std::move(extents));
+}
+template <typename T = int64_t>
+std::vector<T> vectorize(const DDim& dims) {
+  return std::vector<T>(dims.extents().begin(), dims.extents().end());
+}
+/// The number of elements.
+inline int64_t product(const DDim& dims) {
+  int64_t elements = 1;
+  for (const int64_t extent : dims.extents()) elements *= extent;
+  return elements;
+}
+
 }  // namespace phi
 
 namespace paddle {
@@ -247,20 +171,20 @@ namespace paddle {
 using phi::AllocationType;
 using phi::CPUPlace;
 using phi::CustomPlace;
-using phi::DataLayout;
-using phi::DataType;
 using phi::GPUPinnedPlace;
 using phi::GPUPlace;
 using phi::IPUPlace;
 using phi::Place;
 using phi::XPUPlace;
 
+/// The device that is used now: there is one at most.
+inline GPUPlace DefaultGPUPlace() { return GPUPlace(0); }
+
 namespace experimental {
 using phi::AllocationType;
-using phi::DataLayout;
-using phi::DataType;
+using phi::Place;
 }  // namespace experimental
 
 }  // namespace paddle
 
-#endif  // PD_LIBCORE_INFERENCE_API_PADDLE_PLACE_H_
+#endif  // PD_LIBCORE_PLUGIN_API_PADDLE_PLACE_H_

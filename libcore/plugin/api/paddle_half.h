@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of 16 bits as programs hand them to tensors: float16 (IEEE binary16)
 // and bfloat16, stored in `x`, computed with as float.
-#ifndef PD_LIBCORE_INFERENCE_API_PADDLE_HALF_H_
-#define PD_LIBCORE_INFERENCE_API_PADDLE_HALF_H_
+#ifndef PD_LIBCORE_PLUGIN_API_PADDLE_HALF_H_
+#define PD_LIBCORE_PLUGIN_API_PADDLE_HALF_H_
 
 #include <cmath>
 #include <cstdint>
@@ -95,4 +95,4 @@ using bfloat16 = phi::dtype::bfloat16;
 }  // namespace platform
 }  // namespace paddle
 
-#endif  // PD_LIBCORE_INFERENCE_API_PADDLE_HALF_H_
+#endif  // PD_LIBCORE_PLUGIN_API_PADDLE_HALF_H_

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks that throw phi::enforce::EnforceNotMet, and the kinds of errors:
 // PADDLE_ENFORCE_EQ(a, b, paddle::platform::errors::InvalidArgument("%d", a)).
-#ifndef PD_LIBCORE_INFERENCE_API_PADDLE_ENFORCE_H_
-#define PD_LIBCORE_INFERENCE_API_PADDLE_ENFORCE_H_
+#ifndef PD_LIBCORE_PLUGIN_API_PADDLE_ENFORCE_H_
+#define PD_LIBCORE_PLUGIN_API_PADDLE_ENFORCE_H_
 
 #include <cstdio>
 #include <string>
 #include <utility>
 
-#include "paddle_infer_error.h"
+#include "paddle_error.h"
 
 namespace phi {
 
@@ -120,4 +120,4 @@ namespace errors = phi::errors;
 #define PADDLE_ENFORCE_LE(a, b, ...) \
   PD_ENFORCE_CONDITION((a) <= (b), #a " <= " #b, __VA_ARGS__)
 
-#endif  // PD_LIBCORE_INFERENCE_API_PADDLE_ENFORCE_H_
+#endif  // PD_LIBCORE_PLUGIN_API_PADDLE_ENFORCE_H_

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception of the prediction API. Nothing else is thrown out of it.
-#ifndef PD_LIBCORE_INFERENCE_API_PADDLE_INFER_ERROR_H_
-#define PD_LIBCORE_INFERENCE_API_PADDLE_INFER_ERROR_H_
+// The exceptions of PaddlePaddle's interfaces.
+#ifndef PD_LIBCORE_PLUGIN_API_PADDLE_ERROR_H_
+#define PD_LIBCORE_PLUGIN_API_PADDLE_ERROR_H_
 
 #include <exception>
 #include <string>
-
-#include "paddle_infer_declare.h"
+#include <utility>
 
 namespace phi {
 namespace enforce {
 
 /// An error with PaddlePaddle's kind and a message that says what is wrong.
-class PD_INFER_DECL EnforceNotMet : public std::exception {
+class __attribute__((visibility("default"))) EnforceNotMet
+    : public std::exception {
  public:
-  EnforceNotMet(std::string kind, const std::string& message);
-  ~EnforceNotMet() override;
+  EnforceNotMet(std::string kind, const std::string& message)
+      : kind_(std::move(kind)), text_(kind_ + ": " + message) {}
   /// "InvalidArgumentError: " and the message.
   const char* what() const noexcept override { return text_.c_str(); }
   /// "InvalidArgumentError", "PreconditionNotMetError", ...
@@ -35,4 +35,4 @@ using EnforceNotMet = phi::enforce::EnforceNotMet;
 }  // namespace platform
 }  // namespace paddle
 
-#endif  // PD_LIBCORE_INFERENCE_API_PADDLE_INFER_ERROR_H_
+#endif  // PD_LIBCORE_PLUGIN_API_PADDLE_ERROR_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contexts of places, of which there is the host's.
+#ifndef PD_LIBCORE_PLUGIN_API_PADDLE_CONTEXT_POOL_H_
+#define PD_LIBCORE_PLUGIN_API_PADDLE_CONTEXT_POOL_H_
+
+#include "paddle_error.h"
+#include "paddle_place.h"
+
+namespace Eigen {
+struct DefaultDevice;
+}  // namespace Eigen
+
+namespace phi {
+
+/// The context of the host.
+class CPUContext {
+ public:
+  const Place& GetPlace() const { return place_; }
+  /// Not null. A program that computes with it includes Eigen, whose
+  /// DefaultDevice is an empty struct.
+  Eigen::DefaultDevice* eigen_device() const {
+    return reinterpret_cast<Eigen::DefaultDevice*>(&device_);
+  }
+  void Wait() const {}
+
+ private:
+  Place place_ = CPUPlace();
+  mutable char device_ = 0;
+};
+
+}  // namespace phi
+
+namespace paddle {
+namespace experimental {
+
+class DeviceContextPool {
+ public:
+  static DeviceContextPool& Instance() {
+    static DeviceContextPool pool;
+    return pool;
+  }
+  /// Unavailable for a place other than the host.
+  const phi::CPUContext* Get(const Place& place) const {
+    if (place.GetType() != AllocationType::CPU)
+      throw phi::enforce::EnforceNotMet(
+          "UnavailableError", "there is no context of " + place.DebugString());
+    return &cpu_;
+  }
+  template <AllocationType type>
+  const phi::CPUContext* Get(const Place& place) const {
+    static_assert(type == AllocationType::CPU,
+                  "operators of plug-ins compute on the host");
+    return Get(place);
+  }
+
+ private:
+  DeviceContextPool() = default;
+  phi::CPUContext cpu_;
+};
+
+}  // namespace experimental
+}  // namespace paddle
+
+#endif  // PD_LIBCORE_PLUGIN_API_PADDLE_CONTEXT_POOL_H_
