@@ -106,9 +106,10 @@ absl::Status Engine::CheckStream(const void* stream) const {
   if ((stream != nullptr) == model_->options().external_stream)
     return absl::OkStatus();
   return InvalidArgument(
+      "Clone: %s",
       stream == nullptr
-          ? "Clone: the config had SetExecStream, so a clone needs a stream"
-          : "Clone: a stream is given, and the config had no SetExecStream");
+          ? "the config had SetExecStream, so a clone needs a stream"
+          : "a stream is given, and the config had no SetExecStream");
 }
 
 absl::StatusOr<std::shared_ptr<Variable>> Engine::Input(

@@ -71,9 +71,9 @@ absl::StatusOr<void*> Variable::Mutable(DType dtype) {
 absl::StatusOr<const void*> Variable::Value(DType dtype) const {
   if (data_ == nullptr)
     return FailedPrecondition(
-        is_input_ ? "input '%s' has no elements; call Reshape and CopyFromCpu"
-                  : "output '%s' has no value; run the predictor first",
-        name_);
+        "%s '%s' has no %s", is_input_ ? "input" : "output", name_,
+        is_input_ ? "elements; call Reshape and CopyFromCpu"
+                  : "value; run the predictor first");
   if (dtype != dtype_)
     return InvalidArgument("%s '%s' holds %s; it is read as %s",
                            is_input_ ? "input" : "output", name_, Name(dtype_),
