@@ -98,7 +98,9 @@ function(pd_unite target)
     UNITY_BUILD ${PD_UNITY} UNITY_BUILD_MODE GROUP)
   # GCC takes an included source for a header, whose unnamed types would differ
   # from one source to the next.
-  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
   get_target_property(sources ${target} SOURCES)
   list(REMOVE_ITEM sources ${its_ALONE})
   foreach(source ${sources})
