@@ -214,6 +214,48 @@ TEST(OnnxImport, ConstantsAreComputedAndNamesKept) {
   EXPECT_EQ(model->params.begin()->second.data<float>()[3], 8);
 }
 
+// A bias by channel and bounds behind a convolution in the forms that passes
+// take into it; other shapes as they are.
+TEST(OnnxImport, ABiasByChannelIsThatOfAConvolution) {
+  const std::vector<float> zeros(24, 0.5f);
+  const auto ops_for = [&](Shape bias, float high) {
+    OnnxFile file =
+        Model({Node("Conv", {"x", "w"}, {"c"}), Node("Add", {"b", "c"}, {"d"}),
+               Node("Clip", {"d", "low", "high"}, {"y"})});
+    file.graph.inputs = {Input("x", {-1, 2, 5, 5})};
+    file.graph.outputs = {Input("y", {-1, 3, 4, 4})};
+    file.graph.initializers["w"] = MakeArray<float>({3, 2, 2, 2}, zeros);
+    file.graph.initializers["b"] = MakeArray<float>(
+        bias, std::vector<float>(static_cast<size_t>(NumElements(bias)), 1));
+    file.graph.initializers["low"] = MakeArray<float>({}, {0});
+    file.graph.initializers["high"] = MakeArray<float>({}, {high});
+    const auto model = FromOnnx(Registry(), file);
+    EXPECT_TRUE(model.ok()) << model.status();
+    std::string text;
+    if (!model.ok()) return text;
+    for (const OpDesc& op : model->program.global().ops)
+      text += op.type +
+              (op.type == "elementwise_add"
+                   ? std::to_string(op.Attr<int32_t>("axis"))
+                   : "") +
+              " ";
+    // 0.5 times eight ones and the bias: bounded.
+    const NamedArrays answers = Answers(
+        *model,
+        {{"x", MakeArray<float>({1, 2, 5, 5}, std::vector<float>(50, 1))}});
+    for (const auto& [name, array] : answers)
+      for (int64_t i = 0; i < array.size(); ++i)
+        EXPECT_EQ(array.data<float>()[i], std::min(5.0f, high));
+    return text;
+  };
+  EXPECT_EQ(ops_for({1, 3, 1, 1}, 6), "conv2d elementwise_add1 relu6 ");
+  EXPECT_EQ(ops_for({3, 1, 1}, 6), "conv2d elementwise_add1 relu6 ");
+  EXPECT_EQ(ops_for({3, 1, 1}, 4), "conv2d elementwise_add1 clip ");
+  EXPECT_EQ(ops_for({3, 4, 1}, 6), "conv2d elementwise_add-1 relu6 ");
+  EXPECT_EQ(ops_for({4}, 6), "conv2d elementwise_add-1 relu6 ");
+  EXPECT_EQ(ops_for({1, 1, 1, 1}, 6), "conv2d elementwise_add-1 relu6 ");
+}
+
 // Raw protobuf: a model whose one initializer names another file.
 std::string WithExternalData(const std::string& location) {
   const auto field = [](int number, const std::string& bytes) {

@@ -2,6 +2,7 @@
 // Operators on elements of one, two or many tensors with numpy's broadcasting.
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/importers.h"
@@ -45,6 +46,37 @@ void ImportBinary(OnnxNode* node) {
   node->Give(0, IsNarrow(dtype) && node->TypeOf(out) == DType::kInt32
                     ? node->Cast(out, dtype)
                     : out);
+}
+
+// The elements of a constant that has one number for each channel, axis 1 of
+// an operand of this rank; nothing for another constant.
+std::optional<Array> ChannelsOf(const Array* constant, size_t rank) {
+  if (constant == nullptr || constant->dtype != DType::kFloat32 || rank < 3 ||
+      constant->shape.size() > rank || constant->shape.size() + 1 < rank)
+    return std::nullopt;
+  const size_t axis = 1 - (rank - constant->shape.size());
+  if (constant->shape[axis] < 2 ||
+      constant->shape[axis] != NumElements(constant->shape))
+    return std::nullopt;
+  Array channels = *constant;
+  channels.shape = {constant->shape[axis]};
+  return channels;
+}
+
+// A bias by channel in the form that passes look for behind a convolution.
+void ImportAdd(OnnxNode* node) {
+  for (const size_t i : {1, 0}) {
+    const std::string x = node->In(1 - i);
+    const auto bias = ChannelsOf(node->Known(i), node->ShapeOf(x).size());
+    if (node->opset() < 7 || !bias.has_value() ||
+        node->ShapeOf(x)[1] != bias->shape[0])
+      continue;
+    return node->Give(0,
+                      node->Emit("elementwise_add",
+                                 {{"X", {x}}, {"Y", {node->Constant(*bias)}}},
+                                 {{"axis", static_cast<int32_t>(1)}}));
+  }
+  ImportBinary(node);
 }
 
 void ImportUnary(OnnxNode* node) {
@@ -150,6 +182,13 @@ void ImportClip(OnnxNode* node) {
         (i == 1 ? low : high) = static_cast<float>(OnnxNumbers(*bound)[0]);
     }
   }
+  // As a convolution takes them in.
+  if (known && dtype == DType::kFloat32 && low == 0 &&
+      (high == 6 || high == kInfinity)) {
+    node->Give(0, high == 6 ? node->Unary("relu6", x, {{"threshold", 6.0f}})
+                            : node->Unary("relu", x));
+    return;
+  }
   if (known && dtype == DType::kFloat32) {
     node->Give(0, node->Unary("clip", x, {{"min", low}, {"max", high}}));
     return;
@@ -238,7 +277,7 @@ OnnxImportEntries ElementwiseImports() {
       {"Abs", ImportWideUnary, "abs"},
       {"Acos", ImportUnary, "acos"},
       {"Acosh", ImportUnary, "acosh"},
-      {"Add", ImportBinary, "elementwise_add"},
+      {"Add", ImportAdd, "elementwise_add"},
       {"And", ImportBinary, "logical_and"},
       {"Asin", ImportUnary, "asin"},
       {"Asinh", ImportUnary, "asinh"},
