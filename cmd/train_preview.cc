@@ -157,6 +157,14 @@ Json DryJson(const DryRun& dry) {
   json["steps"] = dry.steps > 0 ? Json(dry.steps) : Json(nullptr);
   json["step_flops"] =
       dry.step_flops.has_value() ? Json(*dry.step_flops) : Json(nullptr);
+  if (dry.exchange.has_value()) {
+    Json sent = Json::array();
+    for (const ExchangePlan::Sent& one : dry.exchange->sent)
+      sent.push_back({{"processes", one.processes}, {"bytes", one.bytes}});
+    json["distributed"] = {{"shards", dry.exchange->shards},
+                           {"bytes", dry.exchange->bytes},
+                           {"sent", std::move(sent)}};
+  }
   json["warnings"] = dry.warnings;
   return json;
 }
@@ -180,6 +188,19 @@ void PrintMemory(const char* name, const DataPlan& data, std::ostream& out) {
   out << absl::StrFormat("%-12s activations %s (%s without sharing)\n", name,
                          Megabytes(data.activation_bytes),
                          Megabytes(data.unshared_bytes));
+}
+
+void PrintExchange(const ExchangePlan& plan, std::ostream& out) {
+  std::vector<std::string> sent;
+  for (const ExchangePlan::Sent& one : plan.sent)
+    sent.push_back(absl::StrFormat("%s in each of %d processes",
+                                   Megabytes(static_cast<size_t>(one.bytes)),
+                                   one.processes));
+  out << absl::StrFormat("%-12s %d, each with %s of gradients and statistics\n",
+                         "shards", plan.shards, Megabytes(plan.bytes));
+  if (!sent.empty())
+    out << absl::StrFormat("%-12s a step sends %s\n", "",
+                           absl::StrJoin(sent, ", "));
 }
 
 }  // namespace
@@ -261,6 +282,7 @@ absl::Status PrintDryRun(const TrainOptions& options,
   if (dry->step_flops.has_value())
     out << absl::StrFormat("%-12s %s, two for each multiply-add\n", "a step",
                            FlopsText(*dry->step_flops));
+  if (dry->exchange.has_value()) PrintExchange(*dry->exchange, out);
   return absl::OkStatus();
 }
 

@@ -44,6 +44,24 @@ ShardSum::ShardSum(int64_t shards, int64_t count, const Communicator* processes)
   }
 }
 
+int64_t ShardSum::BytesSent(int64_t shards, int64_t count, int size) {
+  const int64_t share = (count + size - 1) / size;
+  int64_t most = 0;
+  for (int r = 0; r < size; ++r) {
+    const ShardRange range = ShardRange::Of(shards, r, size);
+    // The subtrees within the range: each as large as it begins and ends.
+    int64_t subtrees = 0;
+    for (int64_t s = range.begin; s < range.end; ++subtrees) {
+      int64_t length = 1;
+      while (s % (2 * length) == 0 && s + 2 * length <= range.end) length *= 2;
+      s += length;
+    }
+    most = std::max(most, subtrees);
+  }
+  // Shares of its subtrees to each of the others, then its share of the sums.
+  return (most + 1) * share * (size - 1) * static_cast<int64_t>(sizeof(float));
+}
+
 float* ShardSum::TakeBuffer() {
   if (free_.empty()) {
     buffers_.emplace_back(static_cast<size_t>(share_ * processes_.size()));

@@ -31,6 +31,9 @@ class ShardSum {
   /// `count` float32 numbers of each shard. `processes` outlives this.
   ShardSum(int64_t shards, int64_t count, const Communicator* processes);
 
+  /// The most bytes that one of `size` processes sends for the sums of a batch.
+  static int64_t BytesSent(int64_t shards, int64_t count, int size);
+
   /// Room for the numbers of this process's next shard, in ascending order.
   float* NextShard();
   /// The numbers of that shard are there. A shard without records is left out

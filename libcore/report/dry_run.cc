@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/dist/shard_sum.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
 #include "libcore/program/count_flops.h"
@@ -110,6 +111,26 @@ void CountVariables(const TrainProgram& program, DryRun* dry) {
   }
 }
 
+ExchangePlan PlanExchange(const TrainProgram& program) {
+  const ShardPrograms& shards = *program.shards;
+  int64_t numbers = 2;  // the loss, and whether a process has failed
+  for (const FeedSpec& gradient : shards.gradients)
+    numbers += NumElements(gradient.shape);
+  for (const std::string& name : shards.statistics)
+    numbers += NumElements(program.main.global().FindVar(name)->shape);
+  ExchangePlan plan;
+  plan.shards = shards.shards;
+  plan.bytes = static_cast<size_t>(numbers) * sizeof(float);
+  const auto add = [&](int64_t processes) {
+    const int size = static_cast<int>(processes);
+    plan.sent.push_back(
+        {size, ShardSum::BytesSent(shards.shards, numbers, size)});
+  };
+  for (int64_t n = 2; n < shards.shards; n *= 2) add(n);
+  if (shards.shards > 1) add(shards.shards);
+  return plan;
+}
+
 }  // namespace
 
 absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
@@ -134,6 +155,7 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
   DryRun dry;
   dry.warnings = WarningsOf(job, program, *loader);
   CountVariables(program, &dry);
+  if (program.shards.has_value()) dry.exchange = PlanExchange(program);
   Session session(&registry, train.seed());
   session.set_pass_options(passes);
   PD_RETURN_IF_ERROR(MakeVariables(program.main, &session));

@@ -27,6 +27,17 @@ struct DataPlan {
   size_t unshared_bytes = 0;       ///< the same without sharing memory
 };
 
+/// A training in several processes (the job's `distributed`).
+struct ExchangePlan {
+  int64_t shards = 1;
+  size_t bytes = 0;  ///< of a shard's gradients, statistics and loss
+  struct Sent {
+    int processes = 1;
+    int64_t bytes = 0;  ///< that one of them sends in a step, at most
+  };
+  std::vector<Sent> sent;  ///< for 2, 4, 8, ... processes, and one a shard
+};
+
 struct DryRun {
   int64_t parameters = 0, trainable = 0;  ///< elements
   size_t parameter_bytes = 0;
@@ -38,6 +49,7 @@ struct DryRun {
   /// Operations of one step, two for each multiply-add of its convolutions and
   /// matrix products, gradients included; nothing when a shape is not known.
   std::optional<int64_t> step_flops;
+  std::optional<ExchangePlan> exchange;
   /// Settings that work but can hardly be meant, with places in the job.
   std::vector<std::string> warnings;
 };

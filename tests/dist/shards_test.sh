@@ -57,6 +57,11 @@ pd-train -q "${large[@]}" --processes 2 --out "$top/large.one" -o distributed.fu
 same "$top/large.1" "$top/large.one" "large gradients in buckets of another size"
 grep -q '"communication_seconds"' "$top/large.2/summary.json" || fail "no time of communication"
 
+# What a step sends is known before.
+pd-train -q "${large[@]}" --dry-run >"$top/dry"
+grep -qE '^shards +4, each with [0-9.]+ MB of gradients' "$top/dry" || fail "$(cat "$top/dry")"
+grep -qE 'a step sends .* in each of 2 processes, .* in each of 4 processes' "$top/dry" || fail "$(cat "$top/dry")"
+
 # refuses STATUS PATTERN COMMAND...
 refuses() {
   local want=$1 pattern=$2 status=0

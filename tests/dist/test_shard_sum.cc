@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <mutex>
 
 #include "tests/dist/thread_transport.h"
 
@@ -85,6 +84,22 @@ TEST(ShardSum, DividesShardsAmongProcesses) {
       }
       EXPECT_EQ(next, shards);
     }
+}
+
+TEST(ShardSum, BytesSentAreThoseThatTravel) {
+  constexpr int64_t kCount = 1000;
+  for (const int64_t shards : {2, 3, 4, 7, 12})
+    for (int size = 2; size <= std::min<int64_t>(shards, 6); ++size) {
+      const int64_t most =
+          RunTogether(size, [&](const Communicator& processes) {
+            (void)SumsOf(processes, shards, kCount, -1, 1);
+          });
+      // The table of shards with records is a byte for each.
+      const int64_t numbers = ShardSum::BytesSent(shards, kCount, size);
+      EXPECT_GE(most, numbers) << shards << " in " << size;
+      EXPECT_LE(most, numbers + shards * size) << shards << " in " << size;
+    }
+  EXPECT_EQ(ShardSum::BytesSent(4, 100, 2), 2 * 50 * 4);
 }
 
 TEST(ShardSum, IsAnErrorWithoutARecord) {

@@ -4,7 +4,9 @@
 #ifndef PD_TESTS_DIST_THREAD_TRANSPORT_H_
 #define PD_TESTS_DIST_THREAD_TRANSPORT_H_
 
+#include <algorithm>
 #include <condition_variable>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -52,6 +54,8 @@ class ThreadTransport : public Transport {
       : boxes_(boxes), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  /// Bytes to the others, so far.
+  int64_t sent() const { return sent_; }
 
   absl::Status Broadcast(int root, void* data, size_t bytes) override {
     for (int r = 0; rank_ == root && r < size_; ++r)
@@ -83,6 +87,7 @@ class ThreadTransport : public Transport {
     return absl::OkStatus();
   }
   absl::Status Send(int to, const void* data, size_t bytes) override {
+    if (to != rank_) sent_ += static_cast<int64_t>(bytes);
     boxes_->Put(rank_, to, std::string(static_cast<const char*>(data), bytes));
     return absl::OkStatus();
   }
@@ -105,11 +110,13 @@ class ThreadTransport : public Transport {
  private:
   Mailboxes* boxes_;
   int rank_, size_;
+  int64_t sent_ = 0;
 };
 
-/// Runs `work` in `size` threads, as the processes of a communicator.
-inline void RunTogether(int size,
-                        const std::function<void(const Communicator&)>& work) {
+/// Runs `work` in `size` threads, as the processes of a communicator. The most
+/// bytes that one of them has sent.
+inline int64_t RunTogether(
+    int size, const std::function<void(const Communicator&)>& work) {
   Mailboxes boxes;
   std::vector<std::unique_ptr<ThreadTransport>> transports;
   std::vector<std::thread> threads;
@@ -121,6 +128,10 @@ inline void RunTogether(int size,
       work(communicator);
     });
   for (std::thread& thread : threads) thread.join();
+  int64_t most = 0;
+  for (const auto& transport : transports)
+    most = std::max(most, transport->sent());
+  return most;
 }
 
 }  // namespace pd
