@@ -17,7 +17,8 @@ class FlagsTest : public ::testing::Test {
   void TearDown() override {
     for (const FlagInfo& flag : AllFlags())
       if (flag.value != flag.initial)
-        EXPECT_TRUE(SetFlag(flag.name, FlagText(flag.initial)).ok()) << flag.name;
+        EXPECT_TRUE(SetFlag(flag.name, FlagText(flag.initial)).ok())
+            << flag.name;
   }
 };
 

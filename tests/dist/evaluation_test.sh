@@ -94,5 +94,6 @@ same few -o data.eval.batch_size=30 --require 'acc>=1.5'
 grep -q 'status 1' "$top/few.4" || fail "status: $(cat "$top/few.4")"
 status=0
 pd-eval -q -m "$top/run" --processes 2 --bench 1 >"$top/out" 2>&1 || status=$?
-[ $status = 2 ] && grep -q 'start one for --bench' "$top/out" || fail "--bench: $(cat "$top/out")"
+[ $status = 2 ] || fail "--bench ends with status $status"
+grep -q 'start one for --bench' "$top/out" || fail "--bench: $(cat "$top/out")"
 echo "evaluation_test: passed"
