@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   return 0;
 }
 SOURCE
-flags=("-I$build/paddle_compat" "-L$build/lib" -lpaddle_inference "-Wl,--push-state,--as-needed" -lpd -Wl,--pop-state "-Wl,-rpath,$build/lib")
+flags=("-I$build/paddle_compat" "-L$build/lib" -lpaddle_inference "-Wl,--push-state,--as-needed" -lpd "-Wl,--pop-state" "-Wl,-rpath,$build/lib")
 "$compiler" -std=c++17 predict.cc -o opens "${flags[@]}" || fail "no program that opens a library"
 "$compiler" -std=c++17 predict.cc bent_identity.cc -o has "${flags[@]}" || fail "no program with operators in it"
 ./opens housing.pdmodel housing.pdiparams ./bent_identity.so >one 2>log || fail "a program that opens the library: $(cat log)"
