@@ -118,7 +118,9 @@ std::vector<OpDef> CheckedOps() {
   DeclaredTable& table = Declared();
   const std::lock_guard<std::mutex> lock(table.mutex);
   std::vector<OpDef> defs;
-  for (const auto& [name, family] : table.families) {
+  for (const auto& entry : table.families) {
+    const std::string& name = entry.first;
+    const auto& family = entry.second;
     if (!family.checked) continue;
     for (size_t order = 0; order < kOrders; ++order) {
       const auto find = [&](size_t at) -> const CustomOp* {

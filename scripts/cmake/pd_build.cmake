@@ -54,6 +54,13 @@ set(PD_STD_HEADERS <algorithm> <array> <cmath> <complex> <cstdint> <cstring>
   <absl/strings/str_format.h> <absl/strings/str_join.h>
   <absl/strings/str_split.h> <absl/strings/string_view.h>)
 
+# Clang takes precompiled headers only where -fopenmp is given alike.
+function(pd_openmp_for_clang target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  endif()
+endfunction()
+
 # pd_precompiled(NAME [OPTIMISE o] [HEADERS h...] [OPTIONS o...] [LIBRARIES l...]):
 # an object library that holds those headers and HEADERS, compiled with OPTIONS and
 # in a Release build at -Oo.
@@ -65,6 +72,7 @@ function(pd_precompiled name)
   target_link_libraries(${name} PRIVATE pd_flags absl::flat_hash_map
     absl::status absl::statusor absl::strings absl::str_format ${its_LIBRARIES})
   target_compile_options(${name} PRIVATE ${its_OPTIONS})
+  pd_openmp_for_clang(${name})
   target_precompile_headers(${name} PRIVATE ${PD_STD_HEADERS} ${its_HEADERS})
   set_target_properties(${name} PROPERTIES PD_OPTIONS "${its_OPTIONS}"
     PD_OPTIMISE "${its_OPTIMISE}")
@@ -79,6 +87,7 @@ function(pd_use_precompiled target name)
     set_target_properties(${target} PROPERTIES PD_OPTIMISE ${optimise})
   endif()
   target_compile_options(${target} PRIVATE ${options})
+  pd_openmp_for_clang(${target})
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
