@@ -292,8 +292,9 @@ TEST(RandomLayers, MeansInEvaluation) {
           session.Run(test ? built->test : built->main, feeds, built->outputs);
       ASSERT_TRUE(results.ok()) << results.status();
       const float* y = results->at(built->outputs[0]).data<float>();
-      const bool same = std::all_of(
-          y, y + 6, [&](float v) { return std::abs(v - mean) < 1e-6f; });
+      const bool same = std::all_of(y, y + 6, [expected = mean](float v) {
+        return std::abs(v - expected) < 1e-6f;
+      });
       EXPECT_EQ(same, test) << layer;
     }
   }
