@@ -63,9 +63,9 @@ struct LoaderOptions {
   /// Next gives those of [first_shard, end_shard) one after the other, each as
   /// a batch of its own, also where it has no record. Not of a stream.
   int64_t shards = 1, first_shard = 0, end_shard = 1;
-  /// Of an epoch's batches Next gives number `stride_begin`, and from there on
-  /// every `stride`-th, each also where it has no record. Not of a stream, and
-  /// not with shards.
+  /// Next gives batch `stride_begin` of an epoch and from there on every
+  /// `stride`-th, each also where it has no record. Streams have stride 1, and
+  /// so have shards.
   int64_t stride = 1, stride_begin = 0;
 };
 

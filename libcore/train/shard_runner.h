@@ -78,8 +78,7 @@ class ShardRunner {
   std::vector<Tensor*> values_;               // of the statistics
   std::vector<std::vector<float>> before_;    // the step: their values
   std::unique_ptr<BucketSums> sums_;
-  // Of the shard at hand, by bucket: where its numbers go; null when they are
-  // there.
+  // Rooms for the numbers of the shard at hand, by bucket; a full one is null.
   std::vector<float*> leaves_;
   float weight_ = 0;                 // of the shard at hand
   std::vector<const float*> means_;  // by bucket

@@ -93,7 +93,7 @@ class StepRunner {
   /// gradients.
   absl::Status Run(const Batch& batch, StepPosition at, bool gradients);
 
-  /// As ShardRunner's; 0 without shards.
+  /// Times of the ShardRunner; 0 without shards.
   double exchange_seconds() const {
     return shards_ == nullptr ? 0 : shards_->exchange_seconds();
   }

@@ -67,7 +67,7 @@ PD_ONE(tan, tan);
 PD_ONE(tanh, tanh);
 #undef PD_ONE
 
-// Of two tensors: the name, the operator's, its slots.
+// A function of two tensors: its name, the operator's, and the slots.
 #define PD_TWO(name, type, X, Y)                                   \
   inline Tensor name(const Tensor& x, const Tensor& y) {           \
     return detail::Op(#type).In(#X, x).In(#Y, y).Out("Out").One(); \
