@@ -36,30 +36,33 @@ ShardSum::ShardSum(int64_t shards, int64_t count, const Communicator* processes)
       share_((count + processes->size() - 1) / processes->size()),
       own_(ShardRange::Of(shards, processes->rank(), processes->size())),
       next_(own_.begin) {
-  for (int r = 0; r < processes_.size(); ++r) {
-    const ShardRange range = ShardRange::Of(shards_, r, processes_.size());
-    subtrees_.emplace_back();
-    for (int64_t s = range.begin; s < range.end; ++s)
-      Push({0, s, nullptr}, 0, &subtrees_.back());
+  for (int r = 0; r < processes_.size(); ++r)
+    subtrees_.push_back(
+        SubtreesOf(ShardRange::Of(shards_, r, processes_.size())));
+}
+
+// Each is as large as it begins and ends within the range.
+std::vector<ShardSum::Node> ShardSum::SubtreesOf(const ShardRange& range) {
+  std::vector<Node> subtrees;
+  for (int64_t s = range.begin; s < range.end;) {
+    Node node;
+    while (s % (int64_t{2} << node.level) == 0 &&
+           s + (int64_t{2} << node.level) <= range.end)
+      ++node.level;
+    node.index = s >> node.level;
+    s += int64_t{1} << node.level;
+    subtrees.push_back(node);
   }
+  return subtrees;
 }
 
 int64_t ShardSum::BytesSent(int64_t shards, int64_t count, int size) {
   const int64_t share = (count + size - 1) / size;
-  int64_t most = 0;
-  for (int r = 0; r < size; ++r) {
-    const ShardRange range = ShardRange::Of(shards, r, size);
-    // The subtrees within the range: each as large as it begins and ends.
-    int64_t subtrees = 0;
-    for (int64_t s = range.begin; s < range.end; ++subtrees) {
-      int64_t length = 1;
-      while (s % (2 * length) == 0 && s + 2 * length <= range.end) length *= 2;
-      s += length;
-    }
-    most = std::max(most, subtrees);
-  }
+  size_t most = 0;
+  for (int r = 0; r < size; ++r)
+    most = std::max(most, SubtreesOf(ShardRange::Of(shards, r, size)).size());
   // Shares of its subtrees to each of the others, then its share of the sums.
-  return (most + 1) * share * (size - 1) * static_cast<int64_t>(sizeof(float));
+  return static_cast<int64_t>((most + 1) * sizeof(float)) * share * (size - 1);
 }
 
 float* ShardSum::TakeBuffer() {

@@ -57,6 +57,7 @@ class ShardSum {
     int64_t index = 0;
     float* data = nullptr;  // null: no shard of it is present
   };
+  static std::vector<Node> SubtreesOf(const ShardRange& range);
   void Push(Node node, int64_t count, std::vector<Node>* stack);
   void MergeTop(int64_t count, std::vector<Node>* stack);
   void CompleteTree(int64_t count, std::vector<Node>* stack);

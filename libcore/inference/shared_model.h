@@ -46,8 +46,8 @@ class SharedModel {
   /// the options name none.
   static absl::StatusOr<std::shared_ptr<SharedModel>> Load(
       const ModelOptions& options);
-  /// Shares a model that has been read already, with the process's flags as they
-  /// are; the files of `options` are not looked at.
+  /// Shares a model that has been read already, with the process's flags as
+  /// they are; the files of `options` are not looked at.
   static absl::StatusOr<std::shared_ptr<SharedModel>> Make(
       LoadedModel model, const ModelOptions& options);
 
