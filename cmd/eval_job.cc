@@ -156,8 +156,7 @@ absl::Status EvaluateJob(const EvalOptions& options, const OpRegistry& registry,
   if (!evaluator.ok()) return MarkJobErrors(job, evaluator.status());
   Progress progress(Progress::Standard());
   progress.Begin("evaluating", loader->batches());
-  const bool writes =
-      registry.world() == nullptr || registry.world()->rank() == 0;
+  const bool writes = Leads(registry.world());
   const bool keep = writes && (!options.out.empty() || !options.expect.empty());
   auto result = (*evaluator)->Run(keep, [&](int64_t batches, int64_t records) {
     progress.Update(batches, records);

@@ -34,6 +34,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/check/nan_guard.h"
 #include "libcore/dist/rings.h"
+#include "libcore/dist/world.h"
 #include "libcore/program/match_feeds.h"
 #include "libcore/train/pipeline_stage.h"
 #include "libcore/train/program_training.h"
@@ -81,8 +82,7 @@ absl::StatusOr<TrainFiles> FilesFor(const TrainOptions& options) {
   // Rank 0 writes for all, unless each has a file of its own.
   const auto written = [&](const std::string& path) {
     const bool all = path.find("%r") != std::string::npos;
-    return world == nullptr || world->rank() == 0 || all ? ForRank(path, world)
-                                                         : std::string();
+    return Leads(world) || all ? ForRank(path, world) : std::string();
   };
   TrainFiles files;
   files.init = ForRank(options.init, world);

@@ -163,7 +163,7 @@ absl::Status Report(const TrainOptions& options, const TrainOutcome& outcome,
   }
   const Json json = ToJson(outcome, options.out);
   const World* world = options.common.world.get();
-  if (world == nullptr || world->rank() == 0)
+  if (Leads(world))
     PD_RETURN_IF_ERROR(WriteFile(path, DumpJson(json, 2) + "\n"));
   LogVerbose("peak memory %.1f MB", PeakRssMegabytes());
   if (options.common.json()) {
@@ -201,7 +201,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
   std::ostream* log_json = nullptr;
   const World* world = options.common.world.get();
   // Rank 0 writes the run.
-  const bool writes = world == nullptr || world->rank() == 0;
+  const bool writes = Leads(world);
   if (!options.log_json.empty() && writes) {
     PD_ASSIGN_OR_RETURN(file, OutputFile::Open(options.log_json));
     log_json = &file->stream();

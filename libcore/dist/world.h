@@ -99,6 +99,12 @@ class World {
   bool declared_ = false;
 };
 
+/// Whether this process speaks for the run, printing and writing: it is alone
+/// (`world` null) or rank 0.
+inline bool Leads(const World* world) {
+  return world == nullptr || world->rank() == 0;
+}
+
 }  // namespace pd
 
 #endif  // PD_LIBCORE_DIST_WORLD_H_

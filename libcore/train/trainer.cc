@@ -75,8 +75,7 @@ class Trainer::Impl {
   // The processes that train together; null: this one alone. All hold the same
   // state, so that each decides the same; rank 0 writes.
   const World* world() const { return session_.registry().world(); }
-  bool leads() const { return world() == nullptr || world()->rank() == 0; }
-  bool writes() const { return !options_.read_only && leads(); }
+  bool writes() const { return !options_.read_only && Leads(world()); }
   absl::StatusOr<int> StopSignal();
   absl::Status ShareEvaluation();
 
@@ -480,7 +479,7 @@ absl::Status Trainer::Impl::RunEvaluator() {
         session_.RunOnce(program_.averages->restore, "restore_averages"));
   PD_RETURN_IF_ERROR(evaluation.status());
   outcome_.evaluation = *std::move(evaluation);
-  if (leads())
+  if (Leads(world()))
     PD_RETURN_IF_ERROR(ReportSkipped(
         AllSkipped(eval_loader_->dataset(), outcome_.evaluation.left_out),
         "eval", state_.epoch));
