@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libcore/base/dispatch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/half.h"
 #include "libcore/base/printable.h"
@@ -182,32 +183,24 @@ absl::Status AppendAll(const Array& array, size_t levels,
   return absl::OkStatus();
 }
 
+// Calls `body` with the type of the elements; `otherwise` for complex numbers,
+// which the protocol does not have.
+template <typename Body>
+absl::Status WithType(DType dtype, const absl::Status& otherwise,
+                      const Body& body) {
+  if (IsComplex(dtype)) return otherwise;
+  return DispatchTypes<bool, uint8_t, int8_t, int16_t, int32_t, int64_t,
+                       Float16, BFloat16, float, double>(dtype, body);
+}
+
 absl::Status Append(const Array& array, size_t levels, const std::string& where,
                     std::string* text) {
-  switch (array.dtype) {
-    case DType::kBool:
-      return AppendAll<bool>(array, levels, where, text);
-    case DType::kUInt8:
-      return AppendAll<uint8_t>(array, levels, where, text);
-    case DType::kInt8:
-      return AppendAll<int8_t>(array, levels, where, text);
-    case DType::kInt16:
-      return AppendAll<int16_t>(array, levels, where, text);
-    case DType::kInt32:
-      return AppendAll<int32_t>(array, levels, where, text);
-    case DType::kInt64:
-      return AppendAll<int64_t>(array, levels, where, text);
-    case DType::kFloat16:
-      return AppendAll<Float16>(array, levels, where, text);
-    case DType::kBFloat16:
-      return AppendAll<BFloat16>(array, levels, where, text);
-    case DType::kFloat32:
-      return AppendAll<float>(array, levels, where, text);
-    case DType::kFloat64:
-      return AppendAll<double>(array, levels, where, text);
-    default:
-      return Unimplemented("%s holds %s", where, Name(array.dtype));
-  }
+  return WithType(array.dtype,
+                  Unimplemented("%s holds %s", where, Name(array.dtype)),
+                  [&](auto tag) {
+                    using T = typename decltype(tag)::type;
+                    return AppendAll<T>(array, levels, where, text);
+                  });
 }
 
 }  // namespace
@@ -241,34 +234,13 @@ absl::StatusOr<Array> ArrayOfJson(const Json& data, DType dtype,
                            where, data.size(), ToString(shape),
                            NumElements(shape));
   PD_ASSIGN_OR_RETURN(Array array, NewArray(dtype, shape, &bytes));
-  const auto filled = [&]() -> absl::Status {
-    switch (dtype) {
-      case DType::kBool:
-        return Fill<bool>(data, shape, where, bytes);
-      case DType::kUInt8:
-        return Fill<uint8_t>(data, shape, where, bytes);
-      case DType::kInt8:
-        return Fill<int8_t>(data, shape, where, bytes);
-      case DType::kInt16:
-        return Fill<int16_t>(data, shape, where, bytes);
-      case DType::kInt32:
-        return Fill<int32_t>(data, shape, where, bytes);
-      case DType::kInt64:
-        return Fill<int64_t>(data, shape, where, bytes);
-      case DType::kFloat16:
-        return Fill<Float16>(data, shape, where, bytes);
-      case DType::kBFloat16:
-        return Fill<BFloat16>(data, shape, where, bytes);
-      case DType::kFloat32:
-        return Fill<float>(data, shape, where, bytes);
-      case DType::kFloat64:
-        return Fill<double>(data, shape, where, bytes);
-      default:
-        return Unimplemented("%s: %s is no type of the protocol", where,
-                             Name(dtype));
-    }
-  }();
-  PD_RETURN_IF_ERROR(filled);
+  PD_RETURN_IF_ERROR(WithType(
+      dtype,
+      Unimplemented("%s: %s is no type of the protocol", where, Name(dtype)),
+      [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return Fill<T>(data, shape, where, bytes);
+      }));
   return array;
 }
 
