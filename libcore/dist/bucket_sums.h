@@ -36,8 +36,8 @@ class BucketSums {
   /// order.
   float* NextShard(size_t bucket) { return sums_[bucket]->NextShard(); }
   /// The bucket's numbers of that shard are there. After the last shard of this
-  /// process the bucket travels when the buckets before it have. A shard without
-  /// records (`present` false) is left out of all sums.
+  /// process the bucket travels when the buckets before it have. A shard
+  /// without records (`present` false) is left out of all sums.
   void Add(size_t bucket, bool present);
   /// Waits for the sums of the bucket, the same in all processes. Valid until
   /// its NextShard. Buckets are asked for in ascending order, each once.

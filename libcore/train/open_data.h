@@ -33,8 +33,8 @@ std::vector<Transform> TransformsOf(const job::DataSet& set);
 /// batches.
 struct OwnData {
   int64_t shards = 1, begin = 0, end = 1;  ///< [begin, end) of `shards`
-  /// The stride of LoaderOptions, 1 and 0 for a stream, which each process reads
-  /// whole.
+  /// The stride of LoaderOptions, 1 and 0 for a stream, which each process
+  /// reads whole.
   int64_t stride = 1, stride_begin = 0;
   /// The batches of an evaluation that this process computes; all of them
   /// where `world` is null.
