@@ -150,14 +150,47 @@ function(pd_room name)
   endif()
 endfunction()
 
-# pd_test(NAME SOURCES...): one gtest executable and its ctest entry.
-function(pd_test name)
+# pd_test_program(NAME SOURCES...): a program of gtest's tests.
+function(pd_test_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE pd pd_test_main)
+  target_link_libraries(${name} PRIVATE pd pd_test_main OpenMP::OpenMP_CXX)
   pd_use_precompiled(${name} pd_precompiled_tests)
   target_compile_definitions(${name} PRIVATE
     PD_TESTDATA="testdata" PD_BINARY_DIR="${PD_BINARY_DIR}")
+endfunction()
+
+# pd_test(NAME SOURCES...): a program and its ctest entry, for tests that replace
+# operator new or would disturb their neighbours otherwise, and for lone ones.
+function(pd_test name)
+  pd_test_program(${name} ${ARGN})
   add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+# pd_tests(TESTS... [WITH SOURCES...] [LIBRARIES l...]): the sources TEST.cc of a
+# folder, compiled together as one program tests_FOLDER with what they share. Each
+# has the ctest entry TEST, a process that runs the tests of this source alone. All
+# that a source declares stands in a namespace of its name.
+function(pd_tests)
+  cmake_parse_arguments(its "" "" "WITH;LIBRARIES" ${ARGN})
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set(program tests_${folder})
+  set(sources ${its_UNPARSED_ARGUMENTS})
+  list(TRANSFORM sources APPEND .cc)
+  pd_test_program(${program} ${sources} ${its_WITH})
+  target_link_libraries(${program} PRIVATE ${its_LIBRARIES})
+  pd_unite(${program} ALONE ${its_WITH})
+  # GCC warns of GoogleTest's macros in included sources.
+  target_compile_options(${program} PRIVATE -Wno-dangling-else)
+  foreach(test ${its_UNPARSED_ARGUMENTS})
+    pd_test_again(${test} ${test})
+  endforeach()
+endfunction()
+
+# pd_test_again(NAME TEST): one more ctest entry for a TEST of this folder's
+# pd_tests, for another environment.
+function(pd_test_again name test)
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  add_test(NAME ${name} COMMAND tests_${folder} --source=${test}.cc)
 endfunction()
 
 # pd_camel_case(NAME VARIABLE): VARIABLE is FooBar for the name foo_bar.

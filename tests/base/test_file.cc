@@ -20,17 +20,17 @@
 #include "libcore/base/file_target.h"
 
 namespace pd {
-namespace {
+namespace test_file {
 
 namespace fs = std::filesystem;
 
 // An empty folder of its own.
-class FileTest : public testing::Test {
+class FileTest : public ::testing::Test {
  protected:
   void SetUp() override {
     // A process remembers what it has seen in a folder.
-    folder_ = testing::TempDir() + "/pd_file_" + std::to_string(::getpid()) +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = ::testing::TempDir() + "/pd_file_" + std::to_string(::getpid()) +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder_);
     fs::create_directory(folder_);
   }
@@ -239,5 +239,5 @@ TEST(DumpJsonTest, TakesAnyBytes) {
   EXPECT_EQ(DumpJson(json), "{\"run\":\"a\xef\xbf\xbd\xc3\xa4\"}");
 }
 
-}  // namespace
+}  // namespace test_file
 }  // namespace pd

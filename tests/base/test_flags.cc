@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 
 namespace pd {
-namespace {
+namespace test_flags {
 
 // Puts the flags back that a test has set.
 class FlagsTest : public ::testing::Test {
@@ -99,5 +99,5 @@ TEST_F(FlagsTest, TheEnvironmentSetsThem) {
   unsetenv("FLAGS_no_such");
 }
 
-}  // namespace
+}  // namespace test_flags
 }  // namespace pd

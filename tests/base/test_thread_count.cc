@@ -10,7 +10,7 @@
 #include "libcore/base/parallel.h"
 
 namespace pd {
-namespace {
+namespace test_thread_count {
 
 // How many parts a loop has.
 int Parts() {
@@ -52,5 +52,5 @@ TEST(ThreadCountTest, IsOfTheCallingThreadWhileItLives) {
   SetThreads(0);
 }
 
-}  // namespace
+}  // namespace test_thread_count
 }  // namespace pd

@@ -20,9 +20,9 @@
 #include "libcore/program/prune.h"
 
 namespace pd {
-namespace {
+namespace test_nan_finder {
 
-class NanFinder : public testing::Test {
+class NanFinder : public ::testing::Test {
  protected:
   NanFinder() : session_(&registry_) {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -130,7 +130,7 @@ struct CauseCase {
 };
 
 class NanCause : public NanFinder,
-                 public testing::WithParamInterface<CauseCase> {};
+                 public ::testing::WithParamInterface<CauseCase> {};
 
 TEST_P(NanCause, IsSaid) {
   SlotList in;
@@ -148,7 +148,7 @@ TEST_P(NanCause, IsSaid) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, NanCause,
-    testing::Values(
+    ::testing::Values(
         CauseCase{"log", {{"X", 0}}, "log of zero"},
         CauseCase{"log", {{"X", -2}}, "log of a negative number"},
         CauseCase{"log2", {{"X", 0}}, "log of zero"},
@@ -174,7 +174,7 @@ TEST_F(NanFinder, DumpRepeatsIt) {
   const auto f = Find({{"x", MakeArray<float>({3}, {1, 0, -1})},
                        {"z", MakeArray<float>({3}, {0, 0, 0})}});
   ASSERT_TRUE(f.has_value());
-  const std::string folder = testing::TempDir() + "/nan_dump_test";
+  const std::string folder = ::testing::TempDir() + "/nan_dump_test";
   const auto paths = DumpFinding(*f, folder);
   ASSERT_TRUE(paths.ok()) << paths.status();
   EXPECT_EQ(paths->size(), 3u);
@@ -214,5 +214,5 @@ TEST(HalfRange, CountsAtTheLimits) {
   EXPECT_EQ(b.fp16_under, 3);
 }
 
-}  // namespace
+}  // namespace test_nan_finder
 }  // namespace pd

@@ -20,7 +20,7 @@
 #include "tests/train/golden_run.h"
 
 namespace pd {
-namespace {
+namespace test_nan_injection {
 
 // Where an element lies in memory.
 int64_t OffsetOf(const Tensor& tensor, int64_t index) {
@@ -125,7 +125,7 @@ bool IsForLossScaling(const Plan& plan, const Place& place) {
               0);
 }
 
-class NanInjection : public testing::TestWithParam<std::string> {
+class NanInjection : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
@@ -211,8 +211,8 @@ std::vector<std::string> Cases() {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NanInjection);
-INSTANTIATE_TEST_SUITE_P(Cases, NanInjection, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, NanInjection, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
+}  // namespace test_nan_injection
 }  // namespace pd

@@ -18,7 +18,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_convert {
 
 namespace fs = std::filesystem;
 using testing::ExpectSameArray;
@@ -290,5 +290,5 @@ TEST(MatchParams, OnesAndUnknownExtentsDoNotCount) {
               "'[3, 1]' has shape [4], the program declares [3, 1]");
 }
 
-}  // namespace
+}  // namespace test_convert
 }  // namespace pd

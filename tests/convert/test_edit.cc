@@ -12,7 +12,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_edit {
 
 using testing::ExpectSameArray;
 using testing::Scratch;
@@ -148,5 +148,5 @@ TEST_F(Edit, SaysWhatIsWrong) {
   expect(edits, "holds 2 tensors");
 }
 
-}  // namespace
+}  // namespace test_edit
 }  // namespace pd

@@ -13,7 +13,7 @@
 #include "libcore/data/vocabulary.h"
 
 namespace pd {
-namespace {
+namespace test_answers {
 
 std::unique_ptr<TextEncoder> Encoder(TokenizerKind kind,
                                      std::vector<std::string> tokens) {
@@ -78,5 +78,5 @@ TEST(PictureChannelsTest, FollowTheNetworksInput) {
       PictureChannels({-1, 1, 28, 28}, {transforms::Grayscale{1}, tensor}), 3);
 }
 
-}  // namespace
+}  // namespace test_answers
 }  // namespace pd

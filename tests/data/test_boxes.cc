@@ -23,7 +23,7 @@
 #include "libcore/data/row_datasets.h"
 
 namespace pd {
-namespace {
+namespace test_boxes {
 
 using namespace transforms;  // NOLINT: the structs are what is tested
 using nlohmann::json;
@@ -478,5 +478,5 @@ TEST(BoxesTest, RefusesWhatDoesNotFit) {
                                 "boxes are float32 [boxes, 4]"));
 }
 
-}  // namespace
+}  // namespace test_boxes
 }  // namespace pd

@@ -17,7 +17,7 @@
 #include "libcore/data/row_datasets.h"
 
 namespace pd {
-namespace {
+namespace test_datasets {
 
 namespace fs = std::filesystem;
 
@@ -408,5 +408,5 @@ TEST_F(DatasetTest, Arrays) {
       "array 'label' holds 2 records; array 'image' holds 3"));
 }
 
-}  // namespace
+}  // namespace test_datasets
 }  // namespace pd

@@ -24,7 +24,7 @@
 #include "libcore/data/loader.h"
 
 namespace pd {
-namespace {
+namespace test_environment {
 
 using Numbers = std::vector<float>;
 
@@ -457,5 +457,5 @@ TEST_F(EnvironmentTest, WhatCannotBe) {
   });
 }
 
-}  // namespace
+}  // namespace test_environment
 }  // namespace pd

@@ -21,7 +21,7 @@
 #include "libcore/data/step.h"
 
 namespace pd {
-namespace {
+namespace test_paddle_datasets {
 
 std::string In(const std::string& name) {
   return PD_TESTDATA "/datasets/" + name;
@@ -358,5 +358,5 @@ TEST(Masks, KeepTheirClassesThroughColoursAndMixing) {
   }
 }
 
-}  // namespace
+}  // namespace test_paddle_datasets
 }  // namespace pd

@@ -18,7 +18,7 @@
 #include "libcore/data/row_datasets.h"
 
 namespace pd {
-namespace {
+namespace test_picture_rows {
 
 class PictureRowsTest : public ::testing::Test {
  protected:
@@ -242,5 +242,5 @@ TEST_F(PictureRowsTest, FoldersOfPicturesAndMasks) {
             absl::StatusCode::kAlreadyExists);
 }
 
-}  // namespace
+}  // namespace test_picture_rows
 }  // namespace pd

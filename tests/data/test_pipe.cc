@@ -24,7 +24,7 @@
 #include "libcore/data/loader.h"
 
 namespace pd {
-namespace {
+namespace test_pipe {
 
 class PipeTest : public ::testing::Test {
  protected:
@@ -383,5 +383,5 @@ TEST_F(PipeTest, NoOtherOrderThanTheStreams) {
   EXPECT_EQ(Failure(nowhere).code(), absl::StatusCode::kNotFound);
 }
 
-}  // namespace
+}  // namespace test_pipe
 }  // namespace pd

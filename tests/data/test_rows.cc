@@ -15,7 +15,7 @@
 #include "libcore/data/row_datasets.h"
 
 namespace pd {
-namespace {
+namespace test_rows {
 
 class RowsTest : public ::testing::Test {
  protected:
@@ -280,5 +280,5 @@ TEST_F(RowsTest, SmallElementTypes) {
   }
 }
 
-}  // namespace
+}  // namespace test_rows
 }  // namespace pd

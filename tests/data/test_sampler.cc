@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace pd {
-namespace {
+namespace test_sampler {
 
 std::vector<int64_t> Order(const Sampler& sampler) {
   std::vector<int64_t> order;
@@ -242,5 +242,5 @@ TEST(SamplerTest, RefusesClassesThatFillNoBatch) {
   EXPECT_NE(refusal(options), "");
 }
 
-}  // namespace
+}  // namespace test_sampler
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "libcore/data/pipeline.h"
 
 namespace pd {
-namespace {
+namespace test_transforms {
 
 using namespace transforms;  // NOLINT: the structs are what is tested
 using List = std::vector<Transform>;
@@ -248,5 +248,5 @@ TEST(TransformsTest, RefusesWhatDoesNotFit) {
   }
 }
 
-}  // namespace
+}  // namespace test_transforms
 }  // namespace pd

@@ -45,9 +45,9 @@ inline std::string Contents(const std::string& path) {
 
 /// An empty folder of the test's own.
 inline std::string EmptyFolder() {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const std::string folder =
-      testing::TempDir() + "pd_" + test->test_suite_name() + "_" + test->name();
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  const std::string folder = ::testing::TempDir() + "pd_" +
+                             test->test_suite_name() + "_" + test->name();
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

@@ -21,7 +21,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_onnx_answers {
 
 struct Case {
   std::string name;
@@ -341,5 +341,5 @@ TEST(OnnxAnswers, RandomNumbers) {
   }
 }
 
-}  // namespace
+}  // namespace test_onnx_answers
 }  // namespace pd

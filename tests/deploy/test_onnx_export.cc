@@ -11,7 +11,7 @@
 #include "tests/program/small_program.h"
 
 namespace pd {
-namespace {
+namespace test_onnx_export {
 
 onnx::ModelProto Parsed(const absl::StatusOr<std::string>& bytes) {
   onnx::ModelProto model;
@@ -251,5 +251,5 @@ TEST(OnnxExport, FileSurvivesAFailure) {
   EXPECT_EQ(Contents(path), old);
 }
 
-}  // namespace
+}  // namespace test_onnx_export
 }  // namespace pd

@@ -13,7 +13,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_onnx_import {
 
 std::vector<OnnxNodeCase> NodeCases() {
   auto cases = ReadOnnxNodeCases(PD_TESTDATA "/onnx/node_tests.zip");
@@ -285,5 +285,5 @@ TEST(OnnxImport, ExternalDataStayInTheFolder) {
   EXPECT_FALSE(ParseOnnx(WithExternalData("w.bin"), "").ok());
 }
 
-}  // namespace
+}  // namespace test_onnx_import
 }  // namespace pd

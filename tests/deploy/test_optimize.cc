@@ -12,7 +12,7 @@
 #include "tests/deploy/deploy_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_optimize {
 
 int Count(const InferenceModel& model, const std::string& type) {
   int count = 0;
@@ -155,5 +155,5 @@ TEST(FoldBatchNorms, ConvolutionWithAnotherReaderStays) {
   EXPECT_LT(LargestDifference(*model), 1e-4);
 }
 
-}  // namespace
+}  // namespace test_optimize
 }  // namespace pd

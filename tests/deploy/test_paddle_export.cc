@@ -16,7 +16,7 @@
 #include "tests/program/small_program.h"
 
 namespace pd {
-namespace {
+namespace test_paddle_export {
 
 namespace fs = std::filesystem;
 
@@ -298,5 +298,5 @@ TEST(PaddleExport, NamesOfMethods) {
   EXPECT_FALSE(fs::exists(prefix + ".pdmodel"));
 }
 
-}  // namespace
+}  // namespace test_paddle_export
 }  // namespace pd

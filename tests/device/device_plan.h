@@ -18,7 +18,7 @@
 
 namespace pd {
 
-class DevicePlan : public testing::Test {
+class DevicePlan : public ::testing::Test {
  protected:
   void SetUp() override {
     SetLogLevel(LogLevel::kWarning);

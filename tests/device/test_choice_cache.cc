@@ -13,7 +13,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_choice_cache {
 
 std::string NewPath(const std::string& name) {
   const std::string path = testing::Scratch(name);
@@ -106,5 +106,5 @@ TEST(ChoiceCache, ADamagedFileIsWrittenAnew) {
             "pdkit choices 2\nb\t3\t4\nend 1\n");
 }
 
-}  // namespace
+}  // namespace test_choice_cache
 }  // namespace pd

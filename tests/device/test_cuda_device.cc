@@ -15,9 +15,9 @@
 #include "tests/device/fake_driver.h"
 
 namespace pd {
-namespace {
+namespace test_cuda_device {
 
-class CudaDeviceTest : public testing::Test {
+class CudaDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(UseFakeDriver().ok());
@@ -206,5 +206,5 @@ TEST_F(CudaDeviceTest, APoolsMemoryEnds) {
   EXPECT_NE(said.find("a smaller batch needs less"), std::string::npos) << said;
 }
 
-}  // namespace
+}  // namespace test_cuda_device
 }  // namespace pd

@@ -20,10 +20,10 @@
 #include "tests/device/fake_driver.h"
 
 namespace pd {
-namespace {
+namespace test_cudnn {
 
 // Each test has a folder of its own.
-class CudnnSearch : public testing::Test {
+class CudnnSearch : public ::testing::Test {
  protected:
   static constexpr size_t kGreedy = size_t{3} << 20,
                           kCompiled = size_t{1} << 20, kModest = 2048;
@@ -193,5 +193,5 @@ TEST_F(CudnnSearch, WithoutMemoryToTryTheExpectedOneIsTaken) {
   EXPECT_EQ(Text(), "");
 }
 
-}  // namespace
+}  // namespace test_cudnn
 }  // namespace pd

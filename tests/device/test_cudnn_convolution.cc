@@ -13,12 +13,12 @@
 #include "tests/device/fake_driver.h"
 
 namespace pd {
-namespace {
+namespace test_cudnn_convolution {
 
 constexpr size_t kGreedy = size_t{3} << 20, kCompiled = size_t{1} << 20,
                  kModest = 2048;
 
-class CudnnConvolution : public testing::Test {
+class CudnnConvolution : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(UseFakeDriver().ok());
@@ -181,7 +181,7 @@ TEST_F(CudnnConvolution, EveryTailInEveryOrderOfMemory) {
           tail.bias = bias;
           tail.relu = top >= 0;
           tail.top = std::max(top, 0.0f);
-          SCOPED_TRACE(testing::Message() << last << residual << bias << top);
+          SCOPED_TRACE(::testing::Message() << last << residual << bias << top);
           c_.dtype = DType::kFloat32;
           Check<float>(tail, 1e-6);
           c_.dtype = DType::kBFloat16;
@@ -196,7 +196,7 @@ TEST_F(CudnnConvolution, GradientsInEveryOrderOfMemory) {
     for (const int64_t groups : {1, 2})
       for (const auto part :
            {ConvolutionPart::kInput, ConvolutionPart::kFilter}) {
-        SCOPED_TRACE(testing::Message()
+        SCOPED_TRACE(::testing::Message()
                      << last << groups << static_cast<int>(part));
         c_.channels_last = last;
         c_.groups = groups;
@@ -273,5 +273,5 @@ TEST_F(CudnnConvolution, WhatHasNoEngineIsRefused) {
   EXPECT_EQ(Bind().status().message(), "a convolution of float64");
 }
 
-}  // namespace
+}  // namespace test_cudnn_convolution
 }  // namespace pd

@@ -14,7 +14,7 @@
 #include "tests/device/device_plan.h"
 
 namespace pd {
-namespace {
+namespace test_device_attention {
 
 constexpr char kFused[] = "scaled_dot_product_attention";
 constexpr int64_t kBatch = 2, kHeads = 3, kQueries = 5, kKeys = 7;
@@ -159,7 +159,7 @@ TEST_F(DeviceAttention, IsOneGraph) {
         f.mask = mask;
         f.level = level;
         f.dropout = mask ? "" : "upscale_in_train";
-        SCOPED_TRACE(testing::Message()
+        SCOPED_TRACE(::testing::Message()
                      << Name(half) << (level == AmpSpec::Level::kO2) << " "
                      << (mask ? ToString(*mask) : "no mask"));
         const int before = FusedGraphRuns();
@@ -176,7 +176,7 @@ TEST_F(DeviceAttention, IsOneGraph) {
 TEST_F(DeviceAttention, IsItsPartsWithoutAnEngine) {
   for (const DType half : {DType::kFloat16, DType::kBFloat16})
     for (const auto& mask : Masks()) {
-      SCOPED_TRACE(testing::Message()
+      SCOPED_TRACE(::testing::Message()
                    << Name(half) << (mask ? ToString(*mask) : "no mask"));
       Form f;
       f.mask = mask;
@@ -197,7 +197,7 @@ TEST_F(DeviceAttention, IsItsPartsWithoutAnEngine) {
 // In a process of its own, which has not found the library before. Nor does it
 // find one that is too old.
 TEST_F(DeviceAttention, IsItsPartsWithoutCudnn) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto run = [&] {
     ASSERT_TRUE(SetFlag("cudnn_dir",
                         std::string(PD_BINARY_DIR) + "/tests/device/fakes/old")
@@ -207,7 +207,7 @@ TEST_F(DeviceAttention, IsItsPartsWithoutCudnn) {
     EXPECT_TRUE(absl::StrContains(Fused().refusals[0], "8.9.7"));
     EXPECT_EQ(Fused().implementation, "cublaslt");
   };
-  EXPECT_EXIT((run(), exit(HasFailure() ? 1 : 0)), testing::ExitedWithCode(0),
+  EXPECT_EXIT((run(), exit(HasFailure() ? 1 : 0)), ::testing::ExitedWithCode(0),
               "");
 }
 
@@ -269,5 +269,5 @@ TEST_F(DeviceAttention, WhatHasNoEngineIsRefused) {
   EXPECT_EQ(why(), "attention of float32");
 }
 
-}  // namespace
+}  // namespace test_device_attention
 }  // namespace pd

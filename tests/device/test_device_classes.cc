@@ -8,7 +8,7 @@
 #include "tests/device/device_plan.h"
 
 namespace pd {
-namespace {
+namespace test_device_classes {
 
 constexpr int64_t kSamples = 5, kWidth = 4, kClasses = 9, kNegatives = 3;
 
@@ -263,5 +263,5 @@ TEST_F(DeviceClasses, ALabelThatIsNoClassFailsTheRun) {
             "'Label' of hierarchical_sigmoid holds a number outside [0, 10)");
 }
 
-}  // namespace
+}  // namespace test_device_classes
 }  // namespace pd

@@ -19,7 +19,7 @@
 #include "tests/ops/compare.h"
 
 namespace pd {
-namespace {
+namespace test_device_convolutions {
 
 // FLAGS_cudnn_exhaustive_search: each new convolution is tried once.
 TEST_F(DevicePlan, ConvolutionsTryTheirAlgorithms) {
@@ -172,7 +172,7 @@ TEST_F(DeviceChain, IsOneGraphOrAConvolutionAndAKernel) {
       for (const bool last : {false, true})
         for (const bool residual : {false, true})
           for (const char* activation : {"", "relu", "relu6"}) {
-            SCOPED_TRACE(testing::Message()
+            SCOPED_TRACE(::testing::Message()
                          << rounds << groups << last << residual << activation);
             Chain chain;
             chain.groups = groups;
@@ -473,5 +473,5 @@ TEST_F(DeviceLayouts, NormsHaveManyElements) {
   }
 }
 
-}  // namespace
+}  // namespace test_device_convolutions
 }  // namespace pd

@@ -10,7 +10,7 @@
 #include "tests/device/device_plan.h"
 
 namespace pd {
-namespace {
+namespace test_device_doubles {
 
 using Attrs = std::map<std::string, Attribute>;
 
@@ -469,5 +469,5 @@ TEST_F(DeviceDoubles, Updates) {
     }
 }
 
-}  // namespace
+}  // namespace test_device_doubles
 }  // namespace pd

@@ -12,7 +12,7 @@
 #include "tests/ops/compare.h"
 
 namespace pd {
-namespace {
+namespace test_device_elementwise {
 
 // number(i) at each i, rounded to the dtype.
 template <typename Number>
@@ -289,5 +289,5 @@ TEST_F(DeviceElementwise, ProductsWithBiases) {
     }
 }
 
-}  // namespace
+}  // namespace test_device_elementwise
 }  // namespace pd

@@ -44,7 +44,7 @@ std::set<std::string>& Proved() {
   return *kProved;
 }
 
-class Device : public testing::Test {
+class Device : public ::testing::Test {
  protected:
   void SetUp() override {
     if (OnRealGpu() && !TestPlace().ok())
@@ -141,7 +141,7 @@ TEST_F(Device, OpsGivePaddlePaddlesAnswers) {
 }
 
 class DeviceTraining : public Device,
-                       public testing::WithParamInterface<std::string> {};
+                       public ::testing::WithParamInterface<std::string> {};
 
 void ExpectPaddlePaddlesTraining(const std::string& name,
                                  const PassOptions& passes) {
@@ -194,7 +194,7 @@ std::vector<std::string> Trainings() {
 }
 
 class DeviceQuantAware : public Device,
-                         public testing::WithParamInterface<AwareCase> {};
+                         public ::testing::WithParamInterface<AwareCase> {};
 
 // Without the device's kernels for convolutions.
 const OpRegistry& WithoutConvolutions() {
@@ -255,16 +255,17 @@ TEST_P(DeviceQuantAware, TrainsWithConvolutions) {
   TrainOn(DeviceRegistry(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceQuantAware, testing::ValuesIn(AwareCases()),
+INSTANTIATE_TEST_SUITE_P(All, DeviceQuantAware,
+                         ::testing::ValuesIn(AwareCases()),
                          [](const auto& info) {
                            return std::string(info.param.name);
                          });
 
 // When all tests have run: every kernel was part of an answer.
-class EveryKernel : public testing::Environment {
+class EveryKernel : public ::testing::Environment {
  public:
   void TearDown() override {
-    if (!TestPlace().ok() || testing::GTEST_FLAG(filter) != "*") return;
+    if (!TestPlace().ok() || ::testing::GTEST_FLAG(filter) != "*") return;
     std::vector<std::string> missing;
     for (const OpDef* def : DeviceRegistry().All()) {
       const auto& all = def->implementations();
@@ -283,10 +284,10 @@ class EveryKernel : public testing::Environment {
     EXPECT_EQ(absl::StrJoin(missing, " "), "");
   }
 };
-const testing::Environment* const kEveryKernel =
-    testing::AddGlobalTestEnvironment(new EveryKernel);
+const ::testing::Environment* const kEveryKernel =
+    ::testing::AddGlobalTestEnvironment(new EveryKernel);
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceTraining, testing::ValuesIn(Trainings()),
+INSTANTIATE_TEST_SUITE_P(All, DeviceTraining, ::testing::ValuesIn(Trainings()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -21,7 +21,7 @@
 #include "tests/ops/golden_case.h"
 
 namespace pd {
-namespace {
+namespace test_device_halves {
 
 bool IsHalf(const Tensor& tensor) {
   return tensor.dtype() == DType::kFloat16 ||
@@ -95,7 +95,7 @@ class HalvesPlan : public DevicePlan {
 
 class DeviceHalves
     : public HalvesPlan,
-      public testing::WithParamInterface<std::tuple<std::string, DType>> {
+      public ::testing::WithParamInterface<std::tuple<std::string, DType>> {
  protected:
   // In mixed precision, with gradients whose cotangents are halves too.
   absl::Status Build(const GoldenCase& golden, DType half) {
@@ -198,18 +198,18 @@ std::vector<std::string> Zips() {
   return absl::StrSplit(names, ' ');
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, DeviceHalves,
-                         testing::Combine(testing::ValuesIn(Zips()),
-                                          testing::Values(DType::kFloat16,
-                                                          DType::kBFloat16)),
-                         [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param), "_",
-                                               Name(std::get<1>(info.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Ops, DeviceHalves,
+    ::testing::Combine(::testing::ValuesIn(Zips()),
+                       ::testing::Values(DType::kFloat16, DType::kBFloat16)),
+    [](const auto& info) {
+      return absl::StrCat(std::get<0>(info.param), "_",
+                          Name(std::get<1>(info.param)));
+    });
 
 // The networks of testdata/amp, and the gradients of their parameters.
 class DeviceNetworks : public HalvesPlan,
-                       public testing::WithParamInterface<
+                       public ::testing::WithParamInterface<
                            std::tuple<const char*, AmpSpec::Level, DType>> {
  protected:
   // Values the network reads: small numbers, labels 1 and 2, variances above 0.
@@ -291,9 +291,10 @@ TEST_P(DeviceNetworks, HaveTheCpusGradients) {
 
 INSTANTIATE_TEST_SUITE_P(
     Amp, DeviceNetworks,
-    testing::Combine(testing::Values("mlp", "lenet", "transformer", "residual"),
-                     testing::Values(AmpSpec::Level::kO1, AmpSpec::Level::kO2),
-                     testing::Values(DType::kFloat16, DType::kBFloat16)),
+    ::testing::Combine(
+        ::testing::Values("mlp", "lenet", "transformer", "residual"),
+        ::testing::Values(AmpSpec::Level::kO1, AmpSpec::Level::kO2),
+        ::testing::Values(DType::kFloat16, DType::kBFloat16)),
     [](const auto& info) {
       return absl::StrCat(
           std::get<0>(info.param),
@@ -301,5 +302,5 @@ INSTANTIATE_TEST_SUITE_P(
           Name(std::get<2>(info.param)));
     });
 
-}  // namespace
+}  // namespace test_device_halves
 }  // namespace pd

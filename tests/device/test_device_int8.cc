@@ -20,14 +20,14 @@
 #include "tests/train/aware_case.h"
 
 namespace pd {
-namespace {
+namespace test_device_int8 {
 
 struct Answer {
   Array values;
   std::set<std::string> on_device, on_host;  // types of steps
 };
 
-class DeviceInt8 : public testing::Test {
+class DeviceInt8 : public ::testing::Test {
  protected:
   void SetUp() override {
     if (OnRealGpu() && !TestPlace().ok())
@@ -114,5 +114,5 @@ TEST_F(DeviceInt8, FakeQuantize) {
   Check(WithFakeQuantize(learned_.model, learned_.quantization));
 }
 
-}  // namespace
+}  // namespace test_device_int8
 }  // namespace pd

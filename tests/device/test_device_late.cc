@@ -15,7 +15,7 @@
 #include "tests/train/golden_run.h"
 
 namespace pd {
-namespace {
+namespace test_device_late {
 
 // Looks where the ops of blocks leave what they make.
 class Watcher : public StepHook {
@@ -65,7 +65,7 @@ void PrintTo(const Trained& trained, std::ostream* out) {
 }
 
 class DeviceLateTraining : public DeviceLate,
-                           public testing::WithParamInterface<Trained> {};
+                           public ::testing::WithParamInterface<Trained> {};
 
 TEST_P(DeviceLateTraining, FloatsAreTheDevices) {
   const TrainCase c = LoadTrainCase(GetParam().name);
@@ -104,7 +104,7 @@ TEST_P(DeviceLateTraining, FloatsAreTheDevices) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, DeviceLateTraining,
-    testing::Values(
+    ::testing::Values(
         Trained{"rnn_cell_arrays",
                 {"read_from_array", "write_to_array", "matmul_v2", "tanh",
                  "matmul_v2_grad", "tanh_grad", "increment", "less_than"},
@@ -328,5 +328,5 @@ TEST_F(DeviceLate, TooLittleMemoryIsAnError) {
   EXPECT_EQ((*plan)->fetch(0).size(), kMany);
 }
 
-}  // namespace
+}  // namespace test_device_late
 }  // namespace pd

@@ -12,7 +12,7 @@
 #include "tests/device/device_plan.h"
 
 namespace pd {
-namespace {
+namespace test_device_plan {
 
 TEST_F(DevicePlan, DropsTheSameElementsAsTheCpu) {
   Var("x", DType::kFloat32, {3, 101});
@@ -566,5 +566,5 @@ TEST_F(DeviceRuns, ParametersInOtherShapes) {
   }
 }
 
-}  // namespace
+}  // namespace test_device_plan
 }  // namespace pd

@@ -7,7 +7,7 @@
 #include "tests/device/device_plan.h"
 
 namespace pd {
-namespace {
+namespace test_device_rows {
 
 constexpr int64_t kHeight = 7, kWidth = 3, kIds = 6;
 
@@ -232,5 +232,5 @@ TEST_F(DeviceRows, AnIdThatIsNoRowFailsTheRun) {
             "[0, 7)");
 }
 
-}  // namespace
+}  // namespace test_device_rows
 }  // namespace pd

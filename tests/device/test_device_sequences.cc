@@ -10,7 +10,7 @@
 #include "tests/device/device_plan.h"
 
 namespace pd {
-namespace {
+namespace test_device_sequences {
 
 std::vector<float> Numbers(int64_t n, float phase) {
   std::vector<float> numbers;
@@ -306,5 +306,5 @@ TEST_F(DeviceSequences, LengthsAndLabelsThatAreNoneFailTheRun) {
             "'LogitsLength' of warpctc holds a number outside [0, 4]");
 }
 
-}  // namespace
+}  // namespace test_device_sequences
 }  // namespace pd

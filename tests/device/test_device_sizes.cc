@@ -8,7 +8,7 @@
 #include "tests/ops/compare.h"
 
 namespace pd {
-namespace {
+namespace test_device_sizes {
 
 class DeviceSizes : public DevicePlan {
  protected:
@@ -307,7 +307,7 @@ TEST_F(DeviceSizes, LinesHaveACrossEntropy) {
 // Where channels lie, how many they are, and how many elements each has decide
 // how many numbers a thread reads at once, and how many blocks there are.
 class DeviceNorms : public DeviceSizes,
-                    public testing::WithParamInterface<DType> {
+                    public ::testing::WithParamInterface<DType> {
  protected:
   // A rounding of a half; sums in another order.
   double Tolerance() const {
@@ -420,11 +420,11 @@ TEST_P(DeviceNorms, LayerNormIsTheCpus) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, DeviceNorms,
-                         testing::Values(DType::kFloat32, DType::kFloat16,
-                                         DType::kBFloat16),
+                         ::testing::Values(DType::kFloat32, DType::kFloat16,
+                                           DType::kBFloat16),
                          [](const auto& info) {
                            return std::string(Name(info.param));
                          });
 
-}  // namespace
+}  // namespace test_device_sizes
 }  // namespace pd

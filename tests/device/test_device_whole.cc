@@ -5,10 +5,10 @@
 #include "tests/device/device_plan.h"
 
 namespace pd {
-namespace {
+namespace test_device_whole {
 
 class DeviceWhole : public DevicePlan,
-                    public testing::WithParamInterface<DType> {
+                    public ::testing::WithParamInterface<DType> {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(DevicePlan::SetUp());
@@ -90,10 +90,10 @@ TEST_P(DeviceWhole, ADivisionByZeroFailsTheRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceWhole,
-                         testing::Values(DType::kInt32, DType::kInt64),
+                         ::testing::Values(DType::kInt32, DType::kInt64),
                          [](const auto& info) {
                            return std::string(Name(info.param));
                          });
 
-}  // namespace
+}  // namespace test_device_whole
 }  // namespace pd

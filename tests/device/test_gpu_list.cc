@@ -12,7 +12,7 @@
 #include "libcore/device/gpu_support.h"
 
 namespace pd {
-namespace {
+namespace test_gpu_list {
 
 const std::string kFakes = std::string(PD_BINARY_DIR) + "/tests/device/fakes";
 
@@ -44,7 +44,7 @@ TEST(DynamicLibrary, SaysWhereItLooked) {
 }
 
 TEST(DynamicLibrary, SaysWhatIsWrongWithAFile) {
-  const std::string dir = testing::TempDir();
+  const std::string dir = ::testing::TempDir();
   const std::string file = dir + "/libpd_broken.so";
   FILE* f = fopen(file.c_str(), "w");
   ASSERT_NE(f, nullptr);
@@ -129,5 +129,5 @@ TEST(GpuSupport, SaysWhatItCannotComputeOn) {
   EXPECT_EQ(CheckGpu(gpu, 13000, 0).code(), absl::StatusCode::kUnavailable);
 }
 
-}  // namespace
+}  // namespace test_gpu_list
 }  // namespace pd

@@ -13,13 +13,13 @@
 #include "tests/device/fake_driver.h"
 
 namespace pd {
-namespace {
+namespace test_gpu_recorder {
 
 // A clock whose every reading is another.
 uint64_t ticks = 0;
 uint64_t Tick() { return ++ticks; }
 
-class GpuRecorderTest : public testing::Test {
+class GpuRecorderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(UseFakeDriver().ok());
@@ -179,5 +179,5 @@ TEST_F(GpuRecorderTest, ARefusalIsToldInNvidiasWords) {
   EXPECT_TRUE(activity->calls.empty());
 }
 
-}  // namespace
+}  // namespace test_gpu_recorder
 }  // namespace pd

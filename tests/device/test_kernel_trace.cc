@@ -30,9 +30,9 @@
 #include "tests/device/fake_driver.h"
 
 namespace pd {
-namespace {
+namespace test_kernel_trace {
 
-class KernelTrace : public testing::Test {
+class KernelTrace : public ::testing::Test {
  protected:
   void SetUp() override {
     SetLogLevel(LogLevel::kWarning);
@@ -247,5 +247,5 @@ TEST_F(KernelTrace, ARefusalLeavesTheOperators) {
   EXPECT_EQ(kernels.count("gpu:0 Fake GPU 0: cudnn of conv2d"), 1u);
 }
 
-}  // namespace
+}  // namespace test_kernel_trace
 }  // namespace pd

@@ -14,7 +14,7 @@
 #include "libcore/device/cudnn_nodes.h"
 
 namespace pd {
-namespace {
+namespace test_real_cudnn {
 
 struct DestroyNode {
   CudnnStatus (*destroy)(void*);
@@ -182,7 +182,7 @@ constexpr char kProperties[] =
     R"("memClockRateKHz":2619000,"l2CacheSize":52428800,"cudaDeviceId":0,)"
     R"("deviceVer":900,"driverVer":13000,"deviceName":"NVIDIA H100"})";
 
-class RealConvolutions : public testing::Test {
+class RealConvolutions : public ::testing::Test {
  protected:
   // Numbers that the library does not need.
   static constexpr int kProperty = 38, kPropertyText = 2702,
@@ -320,7 +320,7 @@ TEST_F(RealConvolutions, HaveEnginesForEveryPart) {
         for (const bool last : {false, true})
           for (const DType dtype :
                {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-            SCOPED_TRACE(testing::Message()
+            SCOPED_TRACE(::testing::Message()
                          << static_cast<int>(part) << " " << dims << " "
                          << groups << last << Name(dtype));
             const CudnnNode operation =
@@ -331,5 +331,5 @@ TEST_F(RealConvolutions, HaveEnginesForEveryPart) {
           }
 }
 
-}  // namespace
+}  // namespace test_real_cudnn
 }  // namespace pd

@@ -12,7 +12,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_block_moves {
 
 OpDesc Op(const std::string& type,
           const std::vector<std::pair<std::string, std::string>>& inputs,
@@ -98,5 +98,5 @@ TEST(BlockMoves, WhatOthersHoldStays) {
             "-m");
 }
 
-}  // namespace
+}  // namespace test_block_moves
 }  // namespace pd

@@ -16,7 +16,7 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_late_op {
 
 int binds = 0;
 
@@ -234,5 +234,5 @@ TEST_F(LateOpTest, AnInputWithoutAValueIsAnErrorInEveryRun) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-}  // namespace
+}  // namespace test_late_op
 }  // namespace pd

@@ -16,7 +16,7 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_late_reshape {
 
 template <typename T>
 Tensor MakeTensor(DType dtype, Shape shape, const std::vector<T>& values) {
@@ -89,5 +89,5 @@ TEST(LateReshapeTest, TheShapeOfIntegersIsKnownBeforeTheyAre) {
             (std::vector<int32_t>{2, 28}));
 }
 
-}  // namespace
+}  // namespace test_late_reshape
 }  // namespace pd

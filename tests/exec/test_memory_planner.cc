@@ -15,7 +15,7 @@
 #include "libcore/base/rng.h"
 
 namespace pd {
-namespace {
+namespace test_memory_planner {
 
 bool AliveTogether(const BufferRequest& a, const BufferRequest& b) {
   return a.first <= b.last && b.first <= a.last;
@@ -200,5 +200,5 @@ TEST(MemoryPlanner, KeepsBytesForADebugger) {
   EXPECT_EQ(PlanMemory(&all), 640u + 64 + 256 + 64);
 }
 
-}  // namespace
+}  // namespace test_memory_planner
 }  // namespace pd

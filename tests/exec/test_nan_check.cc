@@ -17,7 +17,7 @@
 #include "libcore/tensor/magnitude.h"
 
 namespace pd {
-namespace {
+namespace test_nan_check {
 
 // Every bit pattern of a half, beside an ordinary number.
 template <typename T>
@@ -267,5 +267,5 @@ TEST(NanWitness, RulesOfTheOp) {
   EXPECT_EQ(WitnessSlot(Op("softmax"), "X", floats), "");
 }
 
-}  // namespace
+}  // namespace test_nan_check
 }  // namespace pd

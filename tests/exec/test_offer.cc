@@ -12,7 +12,7 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_offer {
 
 absl::StatusOr<Step> NoHostBind(BindContext*) {
   return Unimplemented("never called");
@@ -165,5 +165,5 @@ TEST(Offer, LateOpsAreUpcastToo) {
   EXPECT_EQ(static_cast<float>(out.data<Float16>()[1]), 0.5f);
 }
 
-}  // namespace
+}  // namespace test_offer
 }  // namespace pd

@@ -97,7 +97,7 @@ absl::StatusOr<Step> BindDouble(BindContext* context) {
   });
 }
 
-class PlanTest : public testing::Test {
+class PlanTest : public ::testing::Test {
  protected:
   PlanTest() : session_(&registry_) {
     OpDef plus_one("plus_one");

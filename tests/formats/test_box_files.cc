@@ -14,7 +14,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_box_files {
 
 const std::string kBoxes = PD_TESTDATA "/boxes/";
 
@@ -236,5 +236,5 @@ TEST(BoxFilesTest, SurviveDamage) {
                           });
 }
 
-}  // namespace
+}  // namespace test_box_files
 }  // namespace pd

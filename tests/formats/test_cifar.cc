@@ -10,7 +10,7 @@
 #include "libcore/base/file.h"
 
 namespace pd {
-namespace {
+namespace test_cifar {
 
 class CifarTest : public ::testing::Test {
  protected:
@@ -45,5 +45,5 @@ TEST_F(CifarTest, RefusesPartsOfRecords) {
   EXPECT_FALSE(Read("\x1f\x8b broken", 1).ok());
 }
 
-}  // namespace
+}  // namespace test_cifar
 }  // namespace pd

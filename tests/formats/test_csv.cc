@@ -17,7 +17,7 @@
 #include "tests/formats/hostile.h"
 
 namespace pd {
-namespace {
+namespace test_csv {
 
 // Numbers of some columns, row by row.
 struct CsvNumbers {
@@ -172,5 +172,5 @@ TEST_F(CsvTest, SurvivesDamage) {
   ForEachFlip(good, read);
 }
 
-}  // namespace
+}  // namespace test_csv
 }  // namespace pd

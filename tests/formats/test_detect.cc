@@ -7,7 +7,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_detect {
 
 using testing::MustRead;
 using testing::TestData;
@@ -114,5 +114,5 @@ TEST(Detect, SurvivesDamage) {
         [](const FileBytes& file) { DetectKind(file.view(), ""); });
 }
 
-}  // namespace
+}  // namespace test_detect
 }  // namespace pd

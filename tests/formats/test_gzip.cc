@@ -9,7 +9,7 @@
 #include "tests/formats/hostile.h"
 
 namespace pd {
-namespace {
+namespace test_gzip {
 
 std::string Gzip(const std::string& content) {
   z_stream stream = {};
@@ -95,5 +95,5 @@ TEST(GzipTest, RefusesDamage) {
   });
 }
 
-}  // namespace
+}  // namespace test_gzip
 }  // namespace pd

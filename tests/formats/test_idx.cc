@@ -14,7 +14,7 @@
 #include "tests/formats/hostile.h"
 
 namespace pd {
-namespace {
+namespace test_idx {
 
 class IdxTest : public ::testing::Test {
  protected:
@@ -82,5 +82,5 @@ TEST_F(IdxTest, RefusesDamage) {
   EXPECT_GE(refused, 34);
 }
 
-}  // namespace
+}  // namespace test_idx
 }  // namespace pd

@@ -15,7 +15,7 @@
 #include "tests/formats/hostile.h"
 
 namespace pd {
-namespace {
+namespace test_image {
 
 const char* const kFiles[] = {"rgb.png",
                               "grey.png",
@@ -144,7 +144,7 @@ TEST(ImageTest, TiffAndWebpSayWhatIsWrong) {
     return std::string(DecodeImage(bytes, {}, &image).message());
   };
   const std::string grey = FileOf("white.tif"), lzw = FileOf("lzw.tif");
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(message(WithTag(grey, 257, 5000)),
             "TIFF image: 199 bytes are too few for 11 x 5000 pixels");
   EXPECT_EQ(message(WithTag(grey, 256, 0)),
@@ -161,7 +161,7 @@ TEST(ImageTest, TiffAndWebpSayWhatIsWrong) {
     EXPECT_FALSE(absl::StrContains(cut, "\n")) << cut;
   }
   // libtiff and its warnings do not speak on their own.
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 
   const std::string webp = FileOf("lossy.webp");
   EXPECT_EQ(message(webp.substr(0, 60)), "WebP image: the file is truncated");
@@ -290,5 +290,5 @@ TEST(ImageTest, SurvivesDamage) {
   }
 }
 
-}  // namespace
+}  // namespace test_image
 }  // namespace pd

@@ -10,7 +10,7 @@
 #include "tests/formats/hostile.h"
 
 namespace pd {
-namespace {
+namespace test_json_line {
 
 std::string JsonError(const std::string& text) {
   JsonLine line;
@@ -104,5 +104,5 @@ TEST(LineReaderTest, Lines) {
   EXPECT_EQ(lines.number(), 3);
 }
 
-}  // namespace
+}  // namespace test_json_line
 }  // namespace pd

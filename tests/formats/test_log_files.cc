@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 
 namespace pd {
-namespace {
+namespace test_log_files {
 
 // The fields of a protobuf message by number: varints and fixed numbers as
 // they lie in the file, everything else as bytes.
@@ -245,5 +245,5 @@ TEST(EncodePng, ReadsBack) {
   }
 }
 
-}  // namespace
+}  // namespace test_log_files
 }  // namespace pd

@@ -9,7 +9,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_mat {
 
 FileBytes File(const std::string& name) {
   return testing::MustRead(PD_TESTDATA "/datasets/formats/" + name);
@@ -67,5 +67,5 @@ TEST(Mat, ComesBackFromAnyDamage) {
   }
 }
 
-}  // namespace
+}  // namespace test_mat
 }  // namespace pd

@@ -5,7 +5,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_npy {
 
 using testing::ExpectSameArray;
 using testing::ExpectSameFiles;
@@ -152,5 +152,5 @@ TEST(Npz, SurvivesDamage) {
       [](const FileBytes& file) { ParseNpz(file).status().IgnoreError(); });
 }
 
-}  // namespace
+}  // namespace test_npy
 }  // namespace pd

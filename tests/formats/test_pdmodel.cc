@@ -4,7 +4,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_pdmodel {
 
 using testing::FilesOf;
 using testing::MustRead;
@@ -157,5 +157,5 @@ TEST(PdModel, SurvivesDamage) {
   });
 }
 
-}  // namespace
+}  // namespace test_pdmodel
 }  // namespace pd

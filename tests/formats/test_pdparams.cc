@@ -5,7 +5,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_pdparams {
 
 using testing::ExpectSameArray;
 using testing::ExpectSameFiles;
@@ -94,5 +94,5 @@ TEST(PdParams, SurvivesDamage) {
   }
 }
 
-}  // namespace
+}  // namespace test_pdparams
 }  // namespace pd

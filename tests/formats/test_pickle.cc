@@ -5,7 +5,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_pickle {
 
 using testing::ExpectSameArray;
 using testing::FilesOf;
@@ -192,5 +192,5 @@ TEST(Pickle, SurvivesDamage) {
         });
 }
 
-}  // namespace
+}  // namespace test_pickle
 }  // namespace pd

@@ -17,7 +17,7 @@
 #include "tests/profile/small_trace.h"
 
 namespace pd {
-namespace {
+namespace test_profile_trace {
 
 using Json = nlohmann::json;
 using testing::SmallTrace;
@@ -184,5 +184,5 @@ TEST(ProfileTrace, ReadsWhatPaddlePaddleWrote) {
   EXPECT_EQ(steps, (std::vector<int64_t>{2, 3, 4}));
 }
 
-}  // namespace
+}  // namespace test_profile_trace
 }  // namespace pd

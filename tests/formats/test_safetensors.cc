@@ -9,7 +9,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_safetensors {
 
 using testing::ExpectSameArray;
 using testing::ForEveryDamage;
@@ -154,5 +154,5 @@ TEST(JsonText, Utf8) {
     EXPECT_FALSE(IsUtf8(bad)) << bad;
 }
 
-}  // namespace
+}  // namespace test_safetensors
 }  // namespace pd

@@ -10,7 +10,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_tar {
 
 using Members = std::map<std::string, std::string>;
 
@@ -101,5 +101,5 @@ TEST(Tar, ComesBackFromAnyDamage) {
   }
 }
 
-}  // namespace
+}  // namespace test_tar
 }  // namespace pd

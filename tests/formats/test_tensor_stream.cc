@@ -5,7 +5,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_tensor_stream {
 
 using testing::ExpectSameArray;
 using testing::ExpectSameFiles;
@@ -120,5 +120,5 @@ TEST(TensorStream, SurvivesDamage) {
                           });
 }
 
-}  // namespace
+}  // namespace test_tensor_stream
 }  // namespace pd

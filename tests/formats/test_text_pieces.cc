@@ -18,7 +18,7 @@
 #include "formats/gzip.h"
 
 namespace pd {
-namespace {
+namespace test_text_pieces {
 
 class TextPiecesTest : public ::testing::Test {
  protected:
@@ -141,5 +141,5 @@ TEST_F(TextPiecesTest, HandsOnWhatCameWhereAPipePauses) {
   writer.join();
 }
 
-}  // namespace
+}  // namespace test_text_pieces
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_torch {
 
 using testing::ExpectSameArray;
 using testing::MustRead;
@@ -113,5 +113,5 @@ TEST(Torch, IsKnownByItsBytes) {
   EXPECT_EQ(DetectKind("PK\x05\x06", "a.pth"), FileKind::kTorch);
 }
 
-}  // namespace
+}  // namespace test_torch
 }  // namespace pd

@@ -24,7 +24,7 @@ namespace {
 
 // PD_TEST_ISA=avx2 holds our kernels to AVX2; ONEDNN_MAX_CPU_ISA does it for
 // oneDNN.
-class IsaEnvironment : public testing::Environment {
+class IsaEnvironment : public ::testing::Environment {
  public:
   void SetUp() override {
     SetThreads(2);
@@ -34,8 +34,8 @@ class IsaEnvironment : public testing::Environment {
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   }
 };
-const testing::Environment* const kEnvironment =
-    testing::AddGlobalTestEnvironment(new IsaEnvironment);
+const ::testing::Environment* const kEnvironment =
+    ::testing::AddGlobalTestEnvironment(new IsaEnvironment);
 
 const char* WantedDevice() { return std::getenv("PD_TEST_DEVICE"); }
 

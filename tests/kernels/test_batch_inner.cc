@@ -11,7 +11,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_batch_inner {
 
 struct ConvShape {
   int64_t batch, in, height, width, out, kernel_h, kernel_w;
@@ -43,7 +43,7 @@ KernelCase ConvCase(const ConvShape& s, bool channels_last = false) {
   return c;
 }
 
-class BatchInner : public testing::TestWithParam<ConvShape> {};
+class BatchInner : public ::testing::TestWithParam<ConvShape> {};
 
 TEST_P(BatchInner, Conv2d) {
   for (bool channels_last : {false, true}) {
@@ -79,16 +79,16 @@ TEST_P(BatchInner, NoGradientOfData) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BatchInner,
-    testing::Values(ConvShape{64, 1, 12, 12, 6, 3, 3, 1, 1, 1},
-                    ConvShape{64, 6, 9, 9, 7, 5, 5, 1, 0, 1},
-                    ConvShape{15, 1, 9, 7, 5, 3, 3, 1, 1, 1},
-                    ConvShape{16, 3, 8, 8, 5, 3, 2, 1, 1, 1},
-                    ConvShape{24, 2, 11, 9, 3, 3, 3, 2, 1, 1},
-                    ConvShape{37, 5, 12, 13, 2, 3, 3, 3, 2, 2},
-                    ConvShape{32, 4, 6, 6, 5, 1, 1, 1, 0, 1},
-                    ConvShape{16, 2, 16, 5, 5, 7, 7, 1, 3, 1},
-                    ConvShape{100, 1, 5, 20, 1, 2, 11, 2, 5, 1},
-                    ConvShape{15, 7, 4, 4, 1, 3, 3, 1, 2, 1}));
+    ::testing::Values(ConvShape{64, 1, 12, 12, 6, 3, 3, 1, 1, 1},
+                      ConvShape{64, 6, 9, 9, 7, 5, 5, 1, 0, 1},
+                      ConvShape{15, 1, 9, 7, 5, 3, 3, 1, 1, 1},
+                      ConvShape{16, 3, 8, 8, 5, 3, 2, 1, 1, 1},
+                      ConvShape{24, 2, 11, 9, 3, 3, 3, 2, 1, 1},
+                      ConvShape{37, 5, 12, 13, 2, 3, 3, 3, 2, 2},
+                      ConvShape{32, 4, 6, 6, 5, 1, 1, 1, 0, 1},
+                      ConvShape{16, 2, 16, 5, 5, 7, 7, 1, 3, 1},
+                      ConvShape{100, 1, 5, 20, 1, 2, 11, 2, 5, 1},
+                      ConvShape{15, 7, 4, 4, 1, 3, 3, 1, 2, 1}));
 
 TEST(BatchInner, LeavesFullBlocksToOthers) {
   const ConvShape shape{4, 16, 6, 6, 16, 3, 3, 1, 1, 1};
@@ -104,7 +104,7 @@ struct PoolShape {
   bool exclusive = true, ceil_mode = false, adaptive = false;
 };
 
-class BatchInnerPool : public testing::TestWithParam<PoolShape> {};
+class BatchInnerPool : public ::testing::TestWithParam<PoolShape> {};
 
 // Behind a convolution, whose output lies batch-inner.
 TEST_P(BatchInnerPool, Pool2d) {
@@ -132,7 +132,7 @@ TEST_P(BatchInnerPool, Pool2d) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BatchInnerPool,
-    testing::Values(
+    ::testing::Values(
         PoolShape{"max", 64, 8, 8, {2, 2}, {2, 2}, {0, 0}},
         PoolShape{"max", 37, 9, 7, {3, 3}, {2, 2}, {1, 1}},
         PoolShape{"max", 16, 7, 8, {3, 2}, {1, 2}, {0, 1}, true, true},
@@ -164,5 +164,5 @@ TEST(BatchInnerPool, NotANumber) {
       c, {{"pool2d", "cpu:batch_inner"}, {"pool2d_grad", "cpu:batch_inner"}});
 }
 
-}  // namespace
+}  // namespace test_batch_inner
 }  // namespace pd

@@ -16,7 +16,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_channel_kernels {
 
 OpDesc Op(const char* type, const char* in, const char* out) {
   OpDesc op;
@@ -64,7 +64,7 @@ struct Input {
   int64_t channels;
 };
 
-class Norm : public testing::TestWithParam<Input> {};
+class Norm : public ::testing::TestWithParam<Input> {};
 
 TEST_P(Norm, IsTheReferences) {
   for (const char* act : {"", "relu", "relu6"})
@@ -88,15 +88,15 @@ TEST_P(Norm, IsTheReferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Norm,
-                         testing::Values(Input{{4, 3, 35}, "NCHW", 3},
-                                         Input{{2, 17, 64}, "NCHW", 17},
-                                         Input{{3, 5, 7, 4}, "NHWC", 4},
-                                         Input{{3, 5, 7, 35}, "NHWC", 35},
-                                         Input{{9, 21}, "NCHW", 21},
-                                         Input{{2, 3, 40}, "NCHW", 3},
-                                         Input{{3, 37, 9, 9}, "NCHW", 37},
-                                         Input{{2, 2, 40, 41}, "NCHW", 2},
-                                         Input{{2, 3, 4, 5, 6}, "NCHW", 3}));
+                         ::testing::Values(Input{{4, 3, 35}, "NCHW", 3},
+                                           Input{{2, 17, 64}, "NCHW", 17},
+                                           Input{{3, 5, 7, 4}, "NHWC", 4},
+                                           Input{{3, 5, 7, 35}, "NHWC", 35},
+                                           Input{{9, 21}, "NCHW", 21},
+                                           Input{{2, 3, 40}, "NCHW", 3},
+                                           Input{{3, 37, 9, 9}, "NCHW", 37},
+                                           Input{{2, 2, 40, 41}, "NCHW", 2},
+                                           Input{{2, 3, 4, 5, 6}, "NCHW", 3}));
 
 // Numbers far from 0 keep their variance.
 TEST(Norm, FarFromZero) {
@@ -150,7 +150,7 @@ struct Kind {
   double tolerance;
 };
 
-class Activations : public testing::TestWithParam<Kind> {};
+class Activations : public ::testing::TestWithParam<Kind> {};
 
 // Between two convolutions with the batch innermost, and on its own.
 TEST_P(Activations, InAnyLayout) {
@@ -207,11 +207,11 @@ TEST_P(Activations, FarNumbersAndNan) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Activations,
-    testing::Values(Kind{"relu", 2e-5}, Kind{"relu6", 2e-5},
-                    Kind{"leaky_relu", 2e-5}, Kind{"hard_swish", 2e-5},
-                    Kind{"swish", 2e-5}, Kind{"silu", 2e-5},
-                    Kind{"sigmoid", 2e-5}, Kind{"tanh", 2e-5},
-                    Kind{"erf", 2e-5}));
+    ::testing::Values(Kind{"relu", 2e-5}, Kind{"relu6", 2e-5},
+                      Kind{"leaky_relu", 2e-5}, Kind{"hard_swish", 2e-5},
+                      Kind{"swish", 2e-5}, Kind{"silu", 2e-5},
+                      Kind{"sigmoid", 2e-5}, Kind{"tanh", 2e-5},
+                      Kind{"erf", 2e-5}));
 
-}  // namespace
+}  // namespace test_channel_kernels
 }  // namespace pd

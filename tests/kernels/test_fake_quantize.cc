@@ -10,7 +10,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_fake_quantize {
 
 constexpr char kMoving[] = "fake_quantize_dequantize_moving_average_abs_max";
 constexpr char kBatch[] = "fake_quantize_dequantize_abs_max";
@@ -99,5 +99,5 @@ TEST(FakeQuantize, RoundsAsTheReference) {
   }
 }
 
-}  // namespace
+}  // namespace test_fake_quantize
 }  // namespace pd

@@ -23,7 +23,7 @@
 #include "libcore/program/block_builder.h"
 
 namespace pd {
-namespace {
+namespace test_halves {
 
 const OpRegistry& Registry(bool fast) {
   static const OpRegistry* const kRegistries[] = {
@@ -210,7 +210,8 @@ float At(const Array& array, int64_t i) {
   }
 }
 
-class Halves : public testing::TestWithParam<std::tuple<Case, DType, bool>> {};
+class Halves : public ::testing::TestWithParam<std::tuple<Case, DType, bool>> {
+};
 
 TEST_P(Halves, AreFloatsRoundedOnce) {
   const auto& [c, dtype, fast] = GetParam();
@@ -238,9 +239,9 @@ TEST_P(Halves, AreFloatsRoundedOnce) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ops, Halves,
-    testing::Combine(testing::ValuesIn(Cases()),
-                     testing::Values(DType::kBFloat16, DType::kFloat16),
-                     testing::Bool()),
+    ::testing::Combine(::testing::ValuesIn(Cases()),
+                       ::testing::Values(DType::kBFloat16, DType::kFloat16),
+                       ::testing::Bool()),
     [](const auto& info) {
       return absl::StrCat(std::get<0>(info.param).name, "_",
                           std::string(Name(std::get<1>(info.param))),
@@ -279,5 +280,5 @@ TEST(HalfKernels, TakeBrainFloats) {
   }
 }
 
-}  // namespace
+}  // namespace test_halves
 }  // namespace pd

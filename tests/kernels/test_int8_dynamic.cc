@@ -17,7 +17,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_int8_dynamic {
 
 KernelCase Case(Array x, Array w, Array scale, bool turned = false) {
   KernelCase c;
@@ -105,5 +105,5 @@ TEST(Int8Dynamic, KernelsGiveTheReferencesBits) {
     }
 }
 
-}  // namespace
+}  // namespace test_int8_dynamic
 }  // namespace pd

@@ -16,7 +16,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_int8_kernels {
 
 using Attrs = std::map<std::string, Attribute>;
 
@@ -596,5 +596,5 @@ TEST(Int8Tensor, Pools) {
       }
 }
 
-}  // namespace
+}  // namespace test_int8_kernels
 }  // namespace pd

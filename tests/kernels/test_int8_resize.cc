@@ -12,7 +12,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_int8_resize {
 
 Array Bytes(const Shape& shape) {
   const Philox random(11, 1);
@@ -68,5 +68,5 @@ TEST(Int8Resize, ToTheNearest) {
   }
 }
 
-}  // namespace
+}  // namespace test_int8_resize
 }  // namespace pd

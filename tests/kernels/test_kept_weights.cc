@@ -10,7 +10,7 @@
 #include "libcore/kernels/int8/packed.h"
 
 namespace pd {
-namespace {
+namespace test_kept_weights {
 
 using cpu::KeepWeights;
 using cpu::KeptWeights;
@@ -63,5 +63,5 @@ TEST(KeptWeightsTest, EqualBytesAreShared) {
   EXPECT_EQ(second[99], 7);
 }
 
-}  // namespace
+}  // namespace test_kept_weights
 }  // namespace pd

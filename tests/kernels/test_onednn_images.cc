@@ -10,7 +10,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_onednn_images {
 
 OpDesc Conv(const char* type, const std::string& x, const std::string& w,
             const std::string& y, int32_t stride, int32_t pad, int32_t groups) {
@@ -31,7 +31,7 @@ struct ConvShape {
   const char* inference = "onednn";  // its kernel without gradients
 };
 
-class OnednnConv : public testing::TestWithParam<ConvShape> {};
+class OnednnConv : public ::testing::TestWithParam<ConvShape> {};
 
 TEST_P(OnednnConv, Conv2d) {
   const ConvShape& s = GetParam();
@@ -100,14 +100,14 @@ TEST_P(OnednnConv, Residual) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, OnednnConv,
-    testing::Values(ConvShape{2, 16, 7, 9, 32, 3, 1, 1},
-                    ConvShape{3, 17, 8, 8, 31, 3, 2, 1},
-                    ConvShape{2, 3, 11, 9, 16, 5, 2, 2},
-                    ConvShape{1, 32, 5, 5, 48, 1, 1, 0},
-                    ConvShape{2, 64, 6, 6, 64, 1, 2, 0},
-                    // Of a size for Winograd.
-                    ConvShape{3, 50, 33, 27, 40, 3, 1, 1, "cpu:winograd"},
-                    ConvShape{2, 40, 30, 30, 40, 3, 1, 1, "cpu:winograd"}));
+    ::testing::Values(ConvShape{2, 16, 7, 9, 32, 3, 1, 1},
+                      ConvShape{3, 17, 8, 8, 31, 3, 2, 1},
+                      ConvShape{2, 3, 11, 9, 16, 5, 2, 2},
+                      ConvShape{1, 32, 5, 5, 48, 1, 1, 0},
+                      ConvShape{2, 64, 6, 6, 64, 1, 2, 0},
+                      // Of a size for Winograd.
+                      ConvShape{3, 50, 33, 27, 40, 3, 1, 1, "cpu:winograd"},
+                      ConvShape{2, 40, 30, 30, 40, 3, 1, 1, "cpu:winograd"}));
 
 TEST(OnednnConv, FusedDepthwise) {
   KernelCase c;
@@ -416,5 +416,5 @@ TEST(OnednnPool, GlobalAdaptiveAndCeil) {
   }
 }
 
-}  // namespace
+}  // namespace test_onednn_images
 }  // namespace pd

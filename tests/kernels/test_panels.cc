@@ -8,9 +8,9 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_panels {
 
-class PanelOps : public testing::TestWithParam<ConvShape> {};
+class PanelOps : public ::testing::TestWithParam<ConvShape> {};
 
 TEST_P(PanelOps, FusedConv2d) {
   for (const char* activation : {"", "relu", "relu6"})
@@ -40,14 +40,14 @@ TEST_P(PanelOps, Training) {
 // pixel, strides, dilations and windows of other sizes.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, PanelOps,
-    testing::Values(ConvShape{1, 1024, 7, 7, 520, 0, 1},
-                    ConvShape{2, 330, 5, 6, 200, 1, 3, 1},
-                    ConvShape{1, 1030, 13, 14, 512, 0, 1, 2},
-                    ConvShape{1, 300, 6, 5, 200, 2, 3, 1, 2},
-                    ConvShape{1, 64, 9, 9, 400, 1, 5},
-                    ConvShape{3, 2048, 1, 1, 300, 0, 1},
-                    ConvShape{1, 250, 7, 7, 250, 1, 3, 1},
-                    ConvShape{2, 900, 3, 3, 33, 2, 5, 2}));
+    ::testing::Values(ConvShape{1, 1024, 7, 7, 520, 0, 1},
+                      ConvShape{2, 330, 5, 6, 200, 1, 3, 1},
+                      ConvShape{1, 1030, 13, 14, 512, 0, 1, 2},
+                      ConvShape{1, 300, 6, 5, 200, 2, 3, 1, 2},
+                      ConvShape{1, 64, 9, 9, 400, 1, 5},
+                      ConvShape{3, 2048, 1, 1, 300, 0, 1},
+                      ConvShape{1, 250, 7, 7, 250, 1, 3, 1},
+                      ConvShape{2, 900, 3, 3, 33, 2, 5, 2}));
 
 TEST(PanelOps, ANaNStays) {
   for (const char* activation : {"", "relu"}) {
@@ -60,5 +60,5 @@ TEST(PanelOps, ANaNStays) {
   }
 }
 
-}  // namespace
+}  // namespace test_panels
 }  // namespace pd

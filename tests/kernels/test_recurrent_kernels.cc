@@ -9,7 +9,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_recurrent_kernels {
 
 struct Network {
   const char* mode;
@@ -19,7 +19,7 @@ struct Network {
   float dropout = 0;
 };
 
-class Rnn : public testing::TestWithParam<Network> {};
+class Rnn : public ::testing::TestWithParam<Network> {};
 
 // The op's weights and states as variables of the case.
 OpDesc RnnOp(const Network& n, KernelCase* c) {
@@ -86,15 +86,15 @@ TEST_P(Rnn, IsTheReferences) {
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, Rnn,
-    testing::Values(Network{"LSTM", 4, 5, 3, 7, 9, 1},
-                    Network{"LSTM", 4, 6, 20, 32, 40, 2},
-                    Network{"LSTM", 4, 5, 4, 7, 16, 2, true, true},
-                    Network{"LSTM", 4, 4, 3, 8, 11, 2, false, false, 0.5f},
-                    Network{"GRU", 3, 5, 3, 7, 9, 1},
-                    Network{"GRU", 3, 5, 4, 7, 33, 2, true, true},
-                    Network{"RNN_TANH", 1, 5, 3, 7, 9, 2},
-                    Network{"RNN_RELU", 1, 5, 3, 7, 17, 2, true, true},
-                    Network{"LSTM", 4, 1, 1, 1, 1, 1}));
+    ::testing::Values(Network{"LSTM", 4, 5, 3, 7, 9, 1},
+                      Network{"LSTM", 4, 6, 20, 32, 40, 2},
+                      Network{"LSTM", 4, 5, 4, 7, 16, 2, true, true},
+                      Network{"LSTM", 4, 4, 3, 8, 11, 2, false, false, 0.5f},
+                      Network{"GRU", 3, 5, 3, 7, 9, 1},
+                      Network{"GRU", 3, 5, 4, 7, 33, 2, true, true},
+                      Network{"RNN_TANH", 1, 5, 3, 7, 9, 2},
+                      Network{"RNN_RELU", 1, 5, 3, 7, 17, 2, true, true},
+                      Network{"LSTM", 4, 1, 1, 1, 1, 1}));
 
-}  // namespace
+}  // namespace test_recurrent_kernels
 }  // namespace pd

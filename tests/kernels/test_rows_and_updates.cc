@@ -9,7 +9,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_rows_and_updates {
 
 TEST(CrossEntropy, Rows) {
   for (const Shape& shape : {Shape{64, 10}, Shape{3, 1}, Shape{5, 16},
@@ -81,7 +81,7 @@ struct Product {
   bool trans_y = false;
 };
 
-class InnerProduct : public testing::TestWithParam<Product> {};
+class InnerProduct : public ::testing::TestWithParam<Product> {};
 
 OpDesc ProductOp(const char* type, bool trans_y) {
   OpDesc op;
@@ -127,12 +127,12 @@ TEST_P(InnerProduct, FusedGemmEpilogue) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, InnerProduct,
-                         testing::Values(Product{{64, 400}, {400, 120}},
-                                         Product{{7, 84}, {84, 10}},
-                                         Product{{1, 33}, {33, 17}},
-                                         Product{{128, 64}, {64, 256}},
-                                         Product{{3, 5, 20}, {20, 31}},
-                                         Product{{9, 40}, {65, 40}, true}));
+                         ::testing::Values(Product{{64, 400}, {400, 120}},
+                                           Product{{7, 84}, {84, 10}},
+                                           Product{{1, 33}, {33, 17}},
+                                           Product{{128, 64}, {64, 256}},
+                                           Product{{3, 5, 20}, {20, 31}},
+                                           Product{{9, 40}, {65, 40}, true}));
 
 // Two parameters, one of a size that fills no vector; two steps of one plan
 // would need a loop, so one step from random states.
@@ -325,5 +325,5 @@ TEST(Updates, MergedMomentum) {
   ExpectLikeReference(c, {{"merged_momentum", "cpu:any_layout"}}, 1e-6);
 }
 
-}  // namespace
+}  // namespace test_rows_and_updates
 }  // namespace pd

@@ -13,7 +13,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_transformer_kernels {
 
 OpDesc Unary(const char* type) {
   OpDesc op;
@@ -28,7 +28,7 @@ struct Factors {
   bool trans_x = false, trans_y = false;
 };
 
-class BatchedMatmul : public testing::TestWithParam<Factors> {};
+class BatchedMatmul : public ::testing::TestWithParam<Factors> {};
 
 TEST_P(BatchedMatmul, IsTheReferences) {
   const Factors& p = GetParam();
@@ -48,13 +48,13 @@ TEST_P(BatchedMatmul, IsTheReferences) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BatchedMatmul,
-    testing::Values(Factors{{2, 3, 17, 9}, {2, 3, 9, 21}},
-                    Factors{{2, 3, 17, 9}, {2, 3, 21, 9}, false, true},
-                    Factors{{2, 3, 9, 17}, {2, 3, 9, 21}, true, false},
-                    Factors{{2, 3, 9, 17}, {2, 3, 21, 9}, true, true},
-                    Factors{{4, 64, 64}, {4, 64, 64}, false, true},
-                    Factors{{5, 1, 3}, {5, 3, 1}},
-                    Factors{{40, 7}, {40, 33}, true, false}));
+    ::testing::Values(Factors{{2, 3, 17, 9}, {2, 3, 9, 21}},
+                      Factors{{2, 3, 17, 9}, {2, 3, 21, 9}, false, true},
+                      Factors{{2, 3, 9, 17}, {2, 3, 9, 21}, true, false},
+                      Factors{{2, 3, 9, 17}, {2, 3, 21, 9}, true, true},
+                      Factors{{4, 64, 64}, {4, 64, 64}, false, true},
+                      Factors{{5, 1, 3}, {5, 3, 1}},
+                      Factors{{40, 7}, {40, 33}, true, false}));
 
 TEST(Matmul, BroadcastsABatch) {
   KernelCase c;
@@ -69,7 +69,7 @@ TEST(Matmul, BroadcastsABatch) {
       c, {{"matmul_v2", "onednn:matmul"}, {"matmul_v2_grad", "reference"}});
 }
 
-class Rows : public testing::TestWithParam<Shape> {};
+class Rows : public ::testing::TestWithParam<Shape> {};
 
 TEST_P(Rows, Softmax) {
   KernelCase c;
@@ -151,9 +151,9 @@ TEST_P(Rows, DropoutDrawsTheSameNumbers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Rows,
-                         testing::Values(Shape{1, 1}, Shape{3, 7}, Shape{5, 16},
-                                         Shape{2, 3, 33}, Shape{64, 768},
-                                         Shape{19, 1031}));
+                         ::testing::Values(Shape{1, 1}, Shape{3, 7},
+                                           Shape{5, 16}, Shape{2, 3, 33},
+                                           Shape{64, 768}, Shape{19, 1031}));
 
 // Heads with blocks of one length and of two, fewer than threads, and small and
 // large products; the last one's probabilities are too many to be kept.
@@ -162,7 +162,7 @@ struct AttentionSize {
   Shape bias;
 };
 
-class Attention : public testing::TestWithParam<AttentionSize> {};
+class Attention : public ::testing::TestWithParam<AttentionSize> {};
 
 TEST_P(Attention, IsTheReferences) {
   const AttentionSize& p = GetParam();
@@ -199,14 +199,14 @@ TEST_P(Attention, IsTheReferences) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sizes, Attention,
-    testing::Values(AttentionSize{2, 3, 5, 7, 6, 9, {}},
-                    AttentionSize{1, 1, 1, 1, 1, 1, {1}},
-                    AttentionSize{3, 2, 1, 37, 33, 17, {3, 1, 1, 37}},
-                    AttentionSize{2, 2, 19, 16, 32, 40, {2, 19, 1}},
-                    AttentionSize{1, 3, 341, 203, 20, 12, {341, 203}},
-                    AttentionSize{1, 1, 300, 130, 64, 64, {1, 1, 300, 130}},
-                    AttentionSize{1, 4, 128, 128, 64, 64, {}},
-                    AttentionSize{2, 1, 1500, 1501, 5, 6, {1501}}));
+    ::testing::Values(AttentionSize{2, 3, 5, 7, 6, 9, {}},
+                      AttentionSize{1, 1, 1, 1, 1, 1, {1}},
+                      AttentionSize{3, 2, 1, 37, 33, 17, {3, 1, 1, 37}},
+                      AttentionSize{2, 2, 19, 16, 32, 40, {2, 19, 1}},
+                      AttentionSize{1, 3, 341, 203, 20, 12, {341, 203}},
+                      AttentionSize{1, 1, 300, 130, 64, 64, {1, 1, 300, 130}},
+                      AttentionSize{1, 4, 128, 128, 64, 64, {}},
+                      AttentionSize{2, 1, 1500, 1501, 5, 6, {1501}}));
 
 // The far ends, where 1 + erf(x) has lost its digits, and infinity.
 TEST(Gelu, FarFromZero) {
@@ -235,5 +235,5 @@ TEST(Gelu, FarFromZero) {
   }
 }
 
-}  // namespace
+}  // namespace test_transformer_kernels
 }  // namespace pd

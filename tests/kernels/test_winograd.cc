@@ -17,7 +17,7 @@
 #include "tests/kernels/kernel_test.h"
 
 namespace pd {
-namespace {
+namespace test_winograd {
 
 using cpu::ConvArgs;
 using cpu::WinogradGeometry;
@@ -121,7 +121,7 @@ TEST(Winograd, IsTheSumByDefinition) {
   }
 }
 
-class WinogradOps : public testing::TestWithParam<ConvShape> {};
+class WinogradOps : public ::testing::TestWithParam<ConvShape> {};
 
 TEST_P(WinogradOps, FusedConv2d) {
   for (const char* activation : {"", "relu", "relu6"})
@@ -140,10 +140,10 @@ TEST_P(WinogradOps, Residual) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, WinogradOps,
-                         testing::Values(ConvShape{1, 64, 28, 28, 64, 1},
-                                         ConvShape{3, 50, 33, 27, 40, 1},
-                                         ConvShape{2, 96, 14, 15, 95, 0},
-                                         ConvShape{1, 96, 20, 20, 96, 2}));
+                         ::testing::Values(ConvShape{1, 64, 28, 28, 64, 1},
+                                           ConvShape{3, 50, 33, 27, 40, 1},
+                                           ConvShape{2, 96, 14, 15, 95, 0},
+                                           ConvShape{1, 96, 20, 20, 96, 2}));
 
 // Weights that may change are transformed in each run, and gradients are those
 // of the convolution.
@@ -169,5 +169,5 @@ TEST(WinogradOps, ANaNStays) {
   }
 }
 
-}  // namespace
+}  // namespace test_winograd
 }  // namespace pd

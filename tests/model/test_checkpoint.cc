@@ -13,7 +13,7 @@
 #include <string>
 
 namespace pd {
-namespace {
+namespace test_checkpoint {
 
 namespace fs = std::filesystem;
 
@@ -38,7 +38,7 @@ void KillAtFirstRemoval(int watch, pid_t child) {
 
 TEST(Checkpoints, AKilledRemovalLeavesNoneHalf) {
   const std::string run =
-      testing::TempDir() + "/pd_checkpoint_" + std::to_string(::getpid());
+      ::testing::TempDir() + "/pd_checkpoint_" + std::to_string(::getpid());
   fs::remove_all(run);
   ASSERT_TRUE(WriteCheckpoint(run, AtStep(1), 1).ok());
   const std::string old = CheckpointPath(run, 1);
@@ -72,5 +72,5 @@ TEST(Checkpoints, AKilledRemovalLeavesNoneHalf) {
   fs::remove_all(run);
 }
 
-}  // namespace
+}  // namespace test_checkpoint
 }  // namespace pd

@@ -26,7 +26,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_content {
 
 namespace fs = std::filesystem;
 using testing::ExpectSameArray;
@@ -234,5 +234,5 @@ TEST(Content, FilesThatAreNoModels) {
   EXPECT_TRUE(absl::StrContains(refused.message(), other->notes[0])) << refused;
 }
 
-}  // namespace
+}  // namespace test_content
 }  // namespace pd

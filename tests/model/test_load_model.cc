@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace pd {
-namespace {
+namespace test_load_model {
 
 constexpr char kFile[] = PD_TESTDATA "/formats/pickles/model.p2.pdparams";
 
@@ -95,5 +95,5 @@ TEST(LoadModel, OtherFilesAreNone) {
       << model.status();
 }
 
-}  // namespace
+}  // namespace test_load_model
 }  // namespace pd

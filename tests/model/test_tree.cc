@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace pd {
-namespace {
+namespace test_tree {
 
 TEST(Tree, FlatNamesAndTypes) {
   PickleDict inner;
@@ -40,5 +40,5 @@ TEST(Tree, RefusesJsonThatIsNoTree) {
   EXPECT_FALSE(TreeFromJson(deep, {}).ok());
 }
 
-}  // namespace
+}  // namespace test_tree
 }  // namespace pd

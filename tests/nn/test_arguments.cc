@@ -10,7 +10,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_arguments {
 
 // Inputs `x` of this shape and type, and what `more` adds.
 std::string ErrorOf(const std::string& x, const std::string& layer,
@@ -178,5 +178,5 @@ TEST(Arguments, ActivationsByName) {
         << wrong << ": " << layer(wrong);
 }
 
-}  // namespace
+}  // namespace test_arguments
 }  // namespace pd

@@ -21,7 +21,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_build {
 
 absl::StatusOr<BuiltModel> Build(const std::string& text) {
   const auto job = ParseJob(text, "job.pbtxt");
@@ -589,5 +589,5 @@ TEST(Build, SimpleLayersRun) {
   }
 }
 
-}  // namespace
+}  // namespace test_build
 }  // namespace pd

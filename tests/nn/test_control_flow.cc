@@ -16,7 +16,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_control_flow {
 
 absl::StatusOr<BuiltModel> Build(const std::string& text) {
   const auto job = ParseJob(text, "job.pbtxt");
@@ -216,5 +216,5 @@ TEST(ControlFlow, OptionalInputs) {
             "only fields of layers and inputs of blocks read one");
 }
 
-}  // namespace
+}  // namespace test_control_flow
 }  // namespace pd

@@ -16,7 +16,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_forms {
 
 absl::StatusOr<BuiltModel> Build(const std::string& lines,
                                  const std::string& rest = "") {
@@ -174,5 +174,5 @@ TEST(ParameterGroups, ExplainWhatMatchesNothing) {
             "job.pbtxt:5:19: 'a(' is no regular expression: missing ): a(");
 }
 
-}  // namespace
+}  // namespace test_forms
 }  // namespace pd

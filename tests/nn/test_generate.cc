@@ -15,7 +15,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_generate {
 
 // Line 2 holds the inputs, line 3 the blocks, line 4 and on `lines`.
 constexpr char kModel[] =
@@ -231,5 +231,5 @@ TEST(Generate, ADecoderGivesLogits) {
             "float32 [N, length, words] or [N, words]");
 }
 
-}  // namespace
+}  // namespace test_generate
 }  // namespace pd

@@ -18,7 +18,7 @@
 #include "libcore/nn/job_changes.h"
 
 namespace pd {
-namespace {
+namespace test_job {
 
 // A job of seven lines; tests change one place of it.
 constexpr char kJob[] = R"(model {
@@ -472,5 +472,5 @@ TEST(Job, FoldersOfPicturesNameTheEndingsThatAreRead) {
   }
 }
 
-}  // namespace
+}  // namespace test_job
 }  // namespace pd

@@ -13,7 +13,7 @@
 #include "libcore/nn/job.pb.h"
 
 namespace pd {
-namespace {
+namespace test_job_sizes {
 
 constexpr char kJob[] = R"(model {
   input { name: "x" shape: [-1, @columns] }
@@ -195,5 +195,5 @@ TEST(JobInherit, EvaluationHasBoxesAsTraining) {
   EXPECT_TRUE(npz->proto().data().eval().boxes().normalized());
 }
 
-}  // namespace
+}  // namespace test_job_sizes
 }  // namespace pd

@@ -5,7 +5,7 @@
 // by the reference kernels and by the fast ones (by these also with each pass
 // off that changes the program), its results, its running statistics, and by
 // our append_backward its gradients.
-//   test_layer_goldens --gtest_filter=*conv
+//   tests_nn --gtest_filter=*conv
 // PD_LAYER_GOLDENS names another folder of such zips.
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@
 #include "tests/passes/pass_choices.h"
 
 namespace pd {
-namespace {
+namespace test_layer_goldens {
 
 struct LayerCase {
   std::string family, name, job;
@@ -255,7 +255,7 @@ absl::Status RunCase(const LayerCase& one, bool fast) {
   return Annotate(RunTraining(one, built, fast), "training");
 }
 
-class LayerGoldens : public testing::TestWithParam<std::string> {};
+class LayerGoldens : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LayerGoldens, MatchPaddlePaddle) {
   const auto cases = ReadCases(Folder() + "/" + GetParam() + ".zip");
@@ -306,8 +306,8 @@ TEST(LayerKinds, EveryOtherHasACase) {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LayerGoldens);
-INSTANTIATE_TEST_SUITE_P(Layers, LayerGoldens, testing::ValuesIn(Families()),
+INSTANTIATE_TEST_SUITE_P(Layers, LayerGoldens, ::testing::ValuesIn(Families()),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
+}  // namespace test_layer_goldens
 }  // namespace pd

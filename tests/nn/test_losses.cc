@@ -15,7 +15,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_losses {
 
 absl::StatusOr<BuiltModel> Build(const std::string& shape,
                                  const std::string& loss) {
@@ -246,5 +246,5 @@ TEST(Losses, SampleWeight) {
       (std::vector<float>{-2, 1, 0, 0, -0.5}));
 }
 
-}  // namespace
+}  // namespace test_losses
 }  // namespace pd

@@ -16,7 +16,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_op_layer {
 
 absl::StatusOr<BuiltModel> Build(const std::string& text,
                                  const std::vector<std::string>& changes = {}) {
@@ -375,5 +375,5 @@ TEST(OpLayer, AnyTypeGivesAnAnswer) {
   }
 }
 
-}  // namespace
+}  // namespace test_op_layer
 }  // namespace pd

@@ -14,7 +14,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_parameters {
 
 // A model of `lines` over x; `more` stands in front of its input.
 absl::StatusOr<BuiltModel> Build(const std::string& shape,
@@ -332,5 +332,5 @@ TEST(Parameters, ExplainsWeightsThatAreNotLent) {
             "'left.more.weight'; both uses need the same arguments");
 }
 
-}  // namespace
+}  // namespace test_parameters
 }  // namespace pd

@@ -16,7 +16,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_random_layers {
 
 struct Trained {
   std::vector<float> y, dx;  // of sum(y)
@@ -353,5 +353,5 @@ TEST(RandomLayers, ClassCenterSampleKeepsTheLabelsClasses) {
     EXPECT_NEAR(drawn[c], c == 2 || c == 7 || c == 11 ? 600 : 200, 55) << c;
 }
 
-}  // namespace
+}  // namespace test_random_layers
 }  // namespace pd

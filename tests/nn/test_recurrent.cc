@@ -15,7 +15,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_recurrent {
 
 absl::StatusOr<BuiltModel> Build(const std::string& text) {
   const auto job = ParseJob(text, "job.pbtxt");
@@ -266,5 +266,5 @@ TEST(Recurrent, ABlockThatUsesItself) {
   EXPECT_TRUE(absl::StrContains(error, "does 'self' use itself?")) << error;
 }
 
-}  // namespace
+}  // namespace test_recurrent
 }  // namespace pd

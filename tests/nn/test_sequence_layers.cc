@@ -14,7 +14,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_sequence_layers {
 
 absl::StatusOr<BuiltModel> Build(const std::string& text) {
   const auto job = ParseJob(text, "job.pbtxt");
@@ -249,5 +249,5 @@ TEST(SequenceLayers, ExplainMisfits) {
             "one");
 }
 
-}  // namespace
+}  // namespace test_sequence_layers
 }  // namespace pd

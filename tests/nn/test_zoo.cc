@@ -29,7 +29,7 @@
 #include "tests/passes/pass_choices.h"
 
 namespace pd {
-namespace {
+namespace test_zoo {
 
 using nlohmann::json;
 
@@ -111,7 +111,7 @@ absl::StatusOr<BuiltModel> BuildNetwork(const std::string& name,
   return BuildModel(*job, Registry());
 }
 
-class Zoo : public testing::TestWithParam<std::string> {
+class Zoo : public ::testing::TestWithParam<std::string> {
  protected:
   void Load() {
     const auto bytes = ReadFileGunzip(
@@ -347,8 +347,8 @@ TEST(ZooHeadless, Outputs) {
   EXPECT_GE(compared, 6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Zoo, testing::ValuesIn(Recorded()),
+INSTANTIATE_TEST_SUITE_P(Networks, Zoo, ::testing::ValuesIn(Recorded()),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
+}  // namespace test_zoo
 }  // namespace pd

@@ -7,11 +7,11 @@
 #include "tests/ops/op_test.h"
 
 namespace pd {
-namespace {
+namespace test_detection_gradients {
 
 using Ints = std::vector<int32_t>;
 
-class DetectionGradients : public testing::Test {
+class DetectionGradients : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -75,5 +75,5 @@ TEST_F(DetectionGradients, DeformablePsroiPooling) {
   Check(pool);
 }
 
-}  // namespace
+}  // namespace test_detection_gradients
 }  // namespace pd

@@ -11,11 +11,11 @@
 #include "libcore/program/block_builder.h"
 
 namespace pd {
-namespace {
+namespace test_fused_ops {
 
 using Slots = std::vector<std::pair<std::string, std::string>>;
 
-class FusedOps : public testing::Test {
+class FusedOps : public ::testing::Test {
  protected:
   FusedOps() : session_(&registry_) {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -163,5 +163,5 @@ TEST_F(FusedOps, MultiheadMatmul) {
                     qkv[(n * kSteps * 3 + 2) * 2 * kWidth + i], 1e-9);
 }
 
-}  // namespace
+}  // namespace test_fused_ops
 }  // namespace pd

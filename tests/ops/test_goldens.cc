@@ -7,7 +7,7 @@
 // testdata/ops/not_yet.txt lists what does not pass yet ("zip/case", "zip/case
 // fast", "zip/case backward" or "zip/case pruned"); what is listed there and
 // passes is a failure too, so the list only shrinks.
-//   test_goldens --gtest_filter=*elementwise_add
+//   tests_ops --gtest_filter=*elementwise_add
 // PD_OP_GOLDENS names another folder of such zips.
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@
 #include "tests/passes/pass_choices.h"
 
 namespace pd {
-namespace {
+namespace test_goldens {
 
 std::string Folder() {
   const char* other = std::getenv("PD_OP_GOLDENS");
@@ -168,7 +168,7 @@ absl::Status RunOurBackward(const GoldenCase& golden, ProgramDesc program) {
   return RunAndCompare(golden, program, names, false);
 }
 
-class Goldens : public testing::TestWithParam<std::string> {};
+class Goldens : public ::testing::TestWithParam<std::string> {};
 
 void Judge(const std::string& name, const absl::Status& status,
            const std::set<std::string>& not_yet) {
@@ -196,8 +196,8 @@ TEST_P(Goldens, MatchPaddlePaddle) {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Goldens);
-INSTANTIATE_TEST_SUITE_P(Ops, Goldens, testing::ValuesIn(Zips()),
+INSTANTIATE_TEST_SUITE_P(Ops, Goldens, ::testing::ValuesIn(Zips()),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
+}  // namespace test_goldens
 }  // namespace pd

@@ -8,7 +8,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_gradient_inputs {
 
 // X [2, 3] times Y [3, 4]; the gradient that comes in has `shape`.
 absl::Status RunMulGrad(int32_t x_num_col_dims, Shape shape) {
@@ -58,5 +58,5 @@ TEST(GradientInputs, AreThoseOfTheForwardOp) {
   }
 }
 
-}  // namespace
+}  // namespace test_gradient_inputs
 }  // namespace pd

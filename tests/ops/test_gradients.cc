@@ -10,12 +10,12 @@
 #include "tests/ops/op_test.h"
 
 namespace pd {
-namespace {
+namespace test_gradients {
 
 using Inputs = std::vector<std::pair<std::string, std::vector<Shape>>>;
 using Ints = std::vector<int32_t>;
 
-class Gradients : public testing::Test {
+class Gradients : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -318,5 +318,5 @@ TEST_F(Gradients, WrongOnesAreFound) {
   }
 }
 
-}  // namespace
+}  // namespace test_gradients
 }  // namespace pd

@@ -325,7 +325,7 @@ std::vector<Spot> Choose(const std::vector<GoldenCase>& cases,
   return places;
 }
 
-class HostileOps : public testing::TestWithParam<std::string> {
+class HostileOps : public ::testing::TestWithParam<std::string> {
  protected:
   void Try(std::map<std::string, int>* seen, const Tries& tries) {
     constexpr unsigned kSeconds = 60;
@@ -377,7 +377,7 @@ TEST_P(HostileOps, Feeds) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostileOps, testing::ValuesIn(AllZips()),
+INSTANTIATE_TEST_SUITE_P(All, HostileOps, ::testing::ValuesIn(AllZips()),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '/', '_');

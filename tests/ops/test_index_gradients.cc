@@ -8,12 +8,12 @@
 #include "tests/ops/op_test.h"
 
 namespace pd {
-namespace {
+namespace test_index_gradients {
 
 using Ints = std::vector<int32_t>;
 using Longs = std::vector<int64_t>;
 
-class IndexGradients : public testing::Test {
+class IndexGradients : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -248,5 +248,5 @@ TEST_F(IndexGradients, SegmentsAndGraphs) {
   Check(pairs, "dst_index", Indices({4}, {1, 0, 1, 0}), "out");
 }
 
-}  // namespace
+}  // namespace test_index_gradients
 }  // namespace pd

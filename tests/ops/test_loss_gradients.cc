@@ -11,9 +11,9 @@
 #include "tests/ops/op_test.h"
 
 namespace pd {
-namespace {
+namespace test_loss_gradients {
 
-class LossGradients : public testing::Test {
+class LossGradients : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -58,7 +58,7 @@ TEST_F(LossGradients, Triangles) {
   for (const bool upper : {false, true})
     for (const bool transpose : {false, true})
       for (const bool unit : {false, true}) {
-        SCOPED_TRACE(testing::Message()
+        SCOPED_TRACE(::testing::Message()
                      << upper << " " << transpose << " " << unit);
         Check({"triangular_solve",
                {{"X", {{2, 3, 3}}}, {"Y", {{3, 2}}}},
@@ -94,5 +94,5 @@ TEST_F(LossGradients, Determinants) {
     Check({"matrix_power", {{"X", {{3, 3}}}}, {{"n", n}}, 0.2, 1.0}, 1e-5);
 }
 
-}  // namespace
+}  // namespace test_loss_gradients
 }  // namespace pd

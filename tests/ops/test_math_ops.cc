@@ -16,11 +16,11 @@
 #include "tests/ops/op_test.h"
 
 namespace pd {
-namespace {
+namespace test_math_ops {
 
 using Ints = std::vector<int32_t>;
 
-class MathOps : public testing::Test {
+class MathOps : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -278,5 +278,5 @@ TEST_F(MathOps, ZeroGradients) {
   }
 }
 
-}  // namespace
+}  // namespace test_math_ops
 }  // namespace pd

@@ -14,7 +14,7 @@
 #include "tests/ops/op_test.h"
 
 namespace pd {
-namespace {
+namespace test_nn_gradients {
 
 using Ints = std::vector<int32_t>;
 
@@ -26,7 +26,7 @@ Array Doubles(const Shape& shape, const std::string& name, double low = -1,
   return MakeArray(shape, values);
 }
 
-class NnGradients : public testing::Test {
+class NnGradients : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -235,5 +235,5 @@ TEST_F(NnGradients, SparseAttention) {
   Check(check);
 }
 
-}  // namespace
+}  // namespace test_nn_gradients
 }  // namespace pd

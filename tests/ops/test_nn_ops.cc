@@ -15,7 +15,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_nn_ops {
 
 // A program of `ops`; what they make is declared, what `feeds` holds is fed.
 ProgramDesc ProgramOf(const std::vector<OpDesc>& ops,
@@ -249,5 +249,5 @@ TEST(FusedGemmEpilogue, IsMatmulAddActivation) {
                 got->at("want").data<double>()[i], 1e-14);
 }
 
-}  // namespace
+}  // namespace test_nn_ops
 }  // namespace pd

@@ -12,7 +12,7 @@
 #include "tests/ops/golden_case.h"
 
 namespace pd {
-namespace {
+namespace test_registry {
 
 // Ops of programs of several processes.
 void AddFleetTests(std::map<std::string, std::string>* list) {
@@ -237,5 +237,5 @@ TEST(NonFiniteFacts, FitTheSchemas) {
   EXPECT_TRUE(NonFiniteFactsOf("softmax").rules.empty());
 }
 
-}  // namespace
+}  // namespace test_registry
 }  // namespace pd

@@ -14,11 +14,11 @@
 #include "tests/ops/op_test.h"
 
 namespace pd {
-namespace {
+namespace test_sequence_ops {
 
 using Ints = std::vector<int32_t>;
 
-class SequenceOps : public testing::Test {
+class SequenceOps : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -236,5 +236,5 @@ TEST_F(SequenceOps, CoalesceTensor) {
   EXPECT_EQ(got->at("d").data<float>()[2], 5);
 }
 
-}  // namespace
+}  // namespace test_sequence_ops
 }  // namespace pd

@@ -13,13 +13,13 @@
 #include "libcore/program/block_builder.h"
 
 namespace pd {
-namespace {
+namespace test_small_ops {
 
 using Slots = std::map<std::string, Array>;
 using Attrs = std::map<std::string, Attribute>;
 using Ints = std::vector<int32_t>;
 
-class SmallOps : public testing::Test {
+class SmallOps : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(RegisterAllOps(&registry_).ok()); }
 
@@ -252,5 +252,5 @@ TEST_F(SmallOps, BoxesOfACellAreCountedFirst) {
   EXPECT_TRUE(absl::StrContains(dense.message(), "a cell has")) << dense;
 }
 
-}  // namespace
+}  // namespace test_small_ops
 }  // namespace pd

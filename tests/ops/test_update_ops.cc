@@ -8,14 +8,14 @@
 #include "libcore/program/block_builder.h"
 
 namespace pd {
-namespace {
+namespace test_update_ops {
 
 using Attrs = std::map<std::string, Attribute>;
 using Slots = std::map<std::string, std::vector<std::string>>;
 using Strings = std::vector<std::string>;
 
 // A program of one block and its feeds, built op by op.
-class UpdateOps : public testing::Test {
+class UpdateOps : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
@@ -295,5 +295,5 @@ TEST_F(UpdateOps, ConditionalBlockOfInference) {
   }
 }
 
-}  // namespace
+}  // namespace test_update_ops
 }  // namespace pd

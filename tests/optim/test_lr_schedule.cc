@@ -11,7 +11,7 @@
 #include <string>
 
 namespace pd {
-namespace {
+namespace test_lr_schedule {
 
 std::map<std::string, std::vector<double>> Goldens() {
   std::map<std::string, std::vector<double>> rates;
@@ -130,5 +130,5 @@ TEST(ReduceOnPlateau, AgreesWithPaddlePaddle) {
   }
 }
 
-}  // namespace
+}  // namespace test_lr_schedule
 }  // namespace pd

@@ -17,7 +17,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_optimizer {
 
 using Kind = OptimizerSpec::Kind;
 
@@ -286,5 +286,5 @@ TEST(Optimizer, RefusesBadArguments) {
   refused(spec);
 }
 
-}  // namespace
+}  // namespace test_optimizer
 }  // namespace pd

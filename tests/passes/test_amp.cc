@@ -35,7 +35,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_amp {
 
 using Json = nlohmann::json;
 
@@ -114,7 +114,7 @@ const std::map<std::string, AmpSpec>& Settings() {
 }
 
 class Rewrite
-    : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+    : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(Rewrite, IsPaddlePaddles) {
   const auto& [network, setting] = GetParam();
@@ -133,9 +133,10 @@ TEST_P(Rewrite, IsPaddlePaddles) {
 
 INSTANTIATE_TEST_SUITE_P(
     Networks, Rewrite,
-    testing::Combine(testing::Values("mlp", "lenet", "transformer", "residual"),
-                     testing::Values("O1-float16", "O1-bfloat16", "O2-float16",
-                                     "O1-custom", "O2-custom")),
+    ::testing::Combine(
+        ::testing::Values("mlp", "lenet", "transformer", "residual"),
+        ::testing::Values("O1-float16", "O1-bfloat16", "O2-float16",
+                          "O1-custom", "O2-custom")),
     [](const auto& info) {
       std::string name =
           absl::StrCat(std::get<0>(info.param), "_", std::get<1>(info.param));
@@ -181,7 +182,7 @@ absl::StatusOr<Training> Train(const ProgramDesc& forward, const AmpSpec& spec,
   return t;
 }
 
-class WholeStep : public testing::TestWithParam<std::string> {};
+class WholeStep : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(WholeStep, HasPaddlePaddlesOps) {
   OptimizerSpec adamw;
@@ -208,8 +209,8 @@ TEST_P(WholeStep, HasPaddlePaddlesOps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, WholeStep,
-                         testing::Values("mlp", "lenet", "transformer",
-                                         "residual"));
+                         ::testing::Values("mlp", "lenet", "transformer",
+                                           "residual"));
 
 Array Numbers(const Shape& shape, const std::vector<float>& values) {
   return MakeArray<float>(shape, values);
@@ -468,5 +469,5 @@ TEST(Rewrite, RangesStayFloat32) {
   }
 }
 
-}  // namespace
+}  // namespace test_amp
 }  // namespace pd

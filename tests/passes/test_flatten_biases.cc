@@ -8,7 +8,7 @@
 #include "tests/passes/net.h"
 
 namespace pd {
-namespace {
+namespace test_flatten_biases {
 
 // The ops that PaddlePaddle 2.6 saves for a convolution with a bias.
 Net ReshapedBias(bool last, int32_t channels) {
@@ -68,5 +68,5 @@ TEST(FlattenBiases, LeavesOneThatIsReadOrSpreadOtherwise) {
   EXPECT_NE(trained.Types().find("reshape2"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace test_flatten_biases
 }  // namespace pd

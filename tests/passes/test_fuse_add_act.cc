@@ -12,7 +12,7 @@
 #include "tests/passes/net.h"
 
 namespace pd {
-namespace {
+namespace test_fuse_add_act {
 
 // The end of a block of ResNet, where the shortcut is x or a repeated row.
 Net SumNet(const char* activation, const Shape& shortcut = {4, 6}) {
@@ -128,5 +128,5 @@ TEST(FuseAddAct, LeavesASumOfGradientsAndAReluGrad) {
   EXPECT_EQ(fused(read), 1);
 }
 
-}  // namespace
+}  // namespace test_fuse_add_act
 }  // namespace pd

@@ -18,7 +18,7 @@
 #include "tests/passes/net.h"
 
 namespace pd {
-namespace {
+namespace test_fuse_attention {
 
 constexpr char kFused[] = "scaled_dot_product_attention";
 
@@ -124,7 +124,7 @@ NamedArrays Answers(const OpRegistry& registry, const Net& net,
   return values.ok() ? *values : NamedArrays();
 }
 
-class FuseAttention : public testing::TestWithParam<int> {};
+class FuseAttention : public ::testing::TestWithParam<int> {};
 
 TEST_P(FuseAttention, IsTheChain) {
   OpRegistry references;
@@ -153,7 +153,7 @@ TEST_P(FuseAttention, IsTheChain) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, FuseAttention, testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Threads, FuseAttention, ::testing::Values(1, 2, 4));
 
 bool IsFused(Net net) {
   net.Run();
@@ -377,5 +377,5 @@ TEST(Attention, SavesLogSumExp) {
   }
 }
 
-}  // namespace
+}  // namespace test_fuse_attention
 }  // namespace pd

@@ -15,7 +15,7 @@
 #include "tests/passes/net.h"
 
 namespace pd {
-namespace {
+namespace test_fusion {
 
 const std::map<std::string, Attribute> kChannelAxis = {{"axis", int32_t{1}}};
 
@@ -515,5 +515,5 @@ TEST(Fusion, NamesTheNearestPass) {
             "'fuse_conv_bias_act'?");
 }
 
-}  // namespace
+}  // namespace test_fusion
 }  // namespace pd

@@ -20,7 +20,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_int8_chains {
 
 using Attrs = std::map<std::string, Attribute>;
 
@@ -577,5 +577,5 @@ TEST(Int8Chains, LeavesProductsInFloatingPoint) {
   weights.Expect("int8_quantize int8_dequantize conv2d", 1e-4f);
 }
 
-}  // namespace
+}  // namespace test_int8_chains
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "tests/passes/net.h"
 
 namespace pd {
-namespace {
+namespace test_merge_updates {
 
 // The state that an update keeps beside the parameter, and its attributes.
 struct UpdateKind {
@@ -138,5 +138,5 @@ TEST(MergeUpdates, Attributes) {
             (std::vector<float>{0.5f, 1.0f}));
 }
 
-}  // namespace
+}  // namespace test_merge_updates
 }  // namespace pd

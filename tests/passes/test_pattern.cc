@@ -14,7 +14,7 @@
 #include "tests/passes/net.h"
 
 namespace pd {
-namespace {
+namespace test_pattern {
 
 // scale [-> relu] -> tanh
 const Pattern& Chain() {
@@ -285,5 +285,5 @@ TEST(Fuse, LooksAtEachOpOnce) {
   EXPECT_EQ(looks, 2 * kChains);
 }
 
-}  // namespace
+}  // namespace test_pattern
 }  // namespace pd

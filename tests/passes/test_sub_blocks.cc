@@ -15,7 +15,7 @@
 #include "tests/passes/net.h"
 
 namespace pd {
-namespace {
+namespace test_sub_blocks {
 
 // A network whose second block is the body of a loop over `i` below `n`, which
 // hands `y` from one iteration to the next.
@@ -270,5 +270,5 @@ TEST(SubBlocks, MergeTheUpdatesOfABranch) {
   EXPECT_EQ(net.InnerTypes(), "merged_sgd");
 }
 
-}  // namespace
+}  // namespace test_sub_blocks
 }  // namespace pd

@@ -21,7 +21,7 @@
 #include "tests/ops/golden_case.h"
 
 namespace pd {
-namespace {
+namespace test_plugin_cases {
 
 std::vector<std::string> Listed(const char* variable,
                                 const std::string& otherwise) {
@@ -109,5 +109,5 @@ TEST(PluginCases, MatchPaddlePaddle) {
   }
 }
 
-}  // namespace
+}  // namespace test_plugin_cases
 }  // namespace pd

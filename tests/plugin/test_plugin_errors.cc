@@ -16,7 +16,7 @@
 #include "libcore/program/block_builder.h"
 
 namespace pd {
-namespace {
+namespace test_plugin_errors {
 
 std::string File(const std::string& name) {
   return absl::StrCat(PD_PLUGIN_FOLDER, "/lib", name, ".so");
@@ -35,7 +35,7 @@ void ExpectRefused(const std::string& file, const std::string& said) {
         std::fprintf(stderr, "%s", status.ToString().c_str());
         std::_Exit(status.ok() ? 0 : 1);
       },
-      testing::ExitedWithCode(1), said);
+      ::testing::ExitedWithCode(1), said);
 }
 
 TEST(PluginErrors, SayWhatIsWrongWithAFile) {
@@ -117,12 +117,12 @@ TEST(PluginErrors, NameFileAndOperatorWhereAKernelFails) {
 
 #ifndef PD_WITH_SANITIZER
 TEST(PluginErrors, NameFileAndOperatorOfACrash) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  EXPECT_EXIT((void)RunFail("crash"), testing::KilledBySignal(SIGSEGV),
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT((void)RunFail("crash"), ::testing::KilledBySignal(SIGSEGV),
               "crash .SIGSEGV. inside plug-in '.*libbad_kernels.so', op "
               "'custom_fail'");
 }
 #endif
 
-}  // namespace
+}  // namespace test_plugin_errors
 }  // namespace pd

@@ -8,7 +8,7 @@
 
 #include "paddle/extension.h"
 
-namespace {
+namespace test_plugin_functions {
 
 using paddle::DataType;
 using paddle::Tensor;
@@ -278,4 +278,4 @@ TEST(PluginTensor, SharesCopiesAndSlices) {
             (std::vector<int64_t>{3, 4}));
 }
 
-}  // namespace
+}  // namespace test_plugin_functions

@@ -11,7 +11,7 @@
 #include "libcore/program/block_builder.h"
 
 namespace pd {
-namespace {
+namespace test_plugin_kernels {
 
 const OpRegistry& Registry() {
   static const auto* const registry = [] {
@@ -129,5 +129,5 @@ TEST(PluginKernels, AreRightWhereInferShapeIsNot) {
       << status;
 }
 
-}  // namespace
+}  // namespace test_plugin_kernels
 }  // namespace pd

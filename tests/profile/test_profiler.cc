@@ -16,7 +16,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_profiler {
 
 struct Outcome {
   std::vector<ProfileTrace> traces;
@@ -139,5 +139,5 @@ TEST(Profiler, TakesTimesAlone) {
   }
 }
 
-}  // namespace
+}  // namespace test_profiler
 }  // namespace pd

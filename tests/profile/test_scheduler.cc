@@ -9,7 +9,7 @@
 #include "libcore/profile/scheduler.h"
 
 namespace pd {
-namespace {
+namespace test_scheduler {
 
 std::string States(const std::string& text) {
   const auto scheduler = Scheduler::Parse(text);
@@ -65,5 +65,5 @@ TEST(Scheduler, RefusesWhatRecordsNothing) {
         << text << ": " << States(text);
 }
 
-}  // namespace
+}  // namespace test_scheduler
 }  // namespace pd

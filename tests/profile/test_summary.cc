@@ -22,7 +22,7 @@
 #include "tests/profile/small_trace.h"
 
 namespace pd {
-namespace {
+namespace test_summary {
 
 using testing::SmallTrace;
 
@@ -306,5 +306,5 @@ TEST(Advice, SaysWhatTheNumbersSay) {
   EXPECT_TRUE(absl::StrContains(text, "reorders and copies a step")) << text;
 }
 
-}  // namespace
+}  // namespace test_summary
 }  // namespace pd

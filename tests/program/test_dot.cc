@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 
 namespace pd {
-namespace {
+namespace test_dot {
 
 // x -> conv2d (weight w) -> relu -> y, and a name that would end a string.
 ProgramDesc Small() {
@@ -102,5 +102,5 @@ TEST(DotGraph, EmptyProgram) {
   EXPECT_TRUE(absl::EndsWith(DotGraph(ProgramDesc(), {}), "}\n"));
 }
 
-}  // namespace
+}  // namespace test_dot
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "tests/program/small_program.h"
 
 namespace pd {
-namespace {
+namespace test_match_feeds {
 
 VarDesc Var(DType dtype, Shape shape) {
   VarDesc var;
@@ -109,5 +109,5 @@ TEST(FitFeeds, TakesAnyShapeOfWhatAnOpMakes) {
   EXPECT_FALSE(Fit({"prob"}, feeds).ok());
 }
 
-}  // namespace
+}  // namespace test_match_feeds
 }  // namespace pd

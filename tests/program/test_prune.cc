@@ -6,7 +6,7 @@
 #include "tests/program/small_program.h"
 
 namespace pd {
-namespace {
+namespace test_prune {
 
 std::vector<std::string> OpTypes(const ProgramDesc& program) {
   std::vector<std::string> types;
@@ -139,5 +139,5 @@ TEST(FeedFetch, BadColumns) {
             "column 1 of 3 of op 'feed' is missing");
 }
 
-}  // namespace
+}  // namespace test_prune
 }  // namespace pd

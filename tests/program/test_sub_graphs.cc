@@ -9,7 +9,7 @@
 #include "libcore/base/file.h"
 
 namespace pd {
-namespace {
+namespace test_sub_graphs {
 
 OpDesc Op(const std::string& type, std::vector<std::string> in,
           std::vector<std::string> out) {
@@ -65,5 +65,5 @@ TEST(SubGraphs, AFileHasThoseOfAllPrograms) {
   EXPECT_FALSE(AddSubGraphs("x", Program({}), "/nowhere/file").ok());
 }
 
-}  // namespace
+}  // namespace test_sub_graphs
 }  // namespace pd

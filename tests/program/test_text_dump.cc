@@ -10,7 +10,7 @@
 #include "tests/program/small_program.h"
 
 namespace pd {
-namespace {
+namespace test_text_dump {
 
 TEST(TextDump, WholeProgram) {
   EXPECT_EQ(DumpProgram(SmallProgram()), R"(program version 2003000
@@ -72,5 +72,5 @@ TEST(TextDump, NumbersReadBackAsTheSame) {
   EXPECT_EQ(DumpAttribute(VarRefs{{"a", "b"}}), "[%a,%b]");
 }
 
-}  // namespace
+}  // namespace test_text_dump
 }  // namespace pd

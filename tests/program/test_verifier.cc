@@ -8,9 +8,9 @@
 #include "tests/program/small_program.h"
 
 namespace pd {
-namespace {
+namespace test_verifier {
 
-class VerifierTest : public testing::Test {
+class VerifierTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
@@ -107,5 +107,5 @@ TEST_F(VerifierTest, Feeds) {
             "feed 'image' is not a variable of the program");
 }
 
-}  // namespace
+}  // namespace test_verifier
 }  // namespace pd

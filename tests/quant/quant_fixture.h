@@ -47,7 +47,7 @@ inline std::unique_ptr<Loader> LoaderOf(const Array& x, int64_t batch = 32) {
   return *std::move(loader);
 }
 
-class QuantizeLeNet : public testing::Test {
+class QuantizeLeNet : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());

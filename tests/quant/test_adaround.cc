@@ -12,7 +12,7 @@
 #include "tests/quant/quant_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_adaround {
 
 std::vector<float> Numbers(size_t n, uint64_t stream) {
   const Philox random(7, stream);
@@ -162,5 +162,5 @@ TEST_F(LearnLeNet, HelpsOnOtherPictures) {
   }
 }
 
-}  // namespace
+}  // namespace test_adaround
 }  // namespace pd

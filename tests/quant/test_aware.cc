@@ -15,9 +15,9 @@
 #include "libcore/train/train_program.h"
 
 namespace pd {
-namespace {
+namespace test_aware {
 
-class AwareModel : public testing::Test {
+class AwareModel : public ::testing::Test {
  protected:
   // PaddlePaddle's state at the end of a case of testdata/quant/aware.
   void Load(const std::string& name,
@@ -109,5 +109,5 @@ TEST_F(AwareModel, ScalesMustBePositive) {
   EXPECT_FALSE(LearnQuantization(program_.test, names_, params_, false).ok());
 }
 
-}  // namespace
+}  // namespace test_aware
 }  // namespace pd

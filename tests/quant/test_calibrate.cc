@@ -14,9 +14,9 @@
 #include "tests/quant/quant_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_calibrate {
 
-class Calibrates : public testing::Test {
+class Calibrates : public ::testing::Test {
  protected:
   static constexpr int64_t kRecords = 48, kChannels = 16, kSide = 9;
 
@@ -170,5 +170,5 @@ TEST_F(Calibrates, NamesWhereABadNumberComesFrom) {
             "NaN and 5184 Inf among 5184 values");
 }
 
-}  // namespace
+}  // namespace test_calibrate
 }  // namespace pd

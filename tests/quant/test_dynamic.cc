@@ -22,9 +22,9 @@
 #include "tests/program/small_program.h"
 
 namespace pd {
-namespace {
+namespace test_dynamic {
 
-class Dynamic : public testing::Test {
+class Dynamic : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(RegisterAllOps(&reference_).ok());
@@ -275,5 +275,5 @@ TEST_F(Dynamic, LeavesWhatIsSkippedAndWhatIsNoLayer) {
   EXPECT_TRUE(absl::StrContains(none.message(), "no linear")) << none;
 }
 
-}  // namespace
+}  // namespace test_dynamic
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "tests/quant/quant_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_equalize {
 
 float LargestDifference(const Array& a, const Array& b) {
   float largest = 0;
@@ -186,5 +186,5 @@ TEST_F(EqualizeLeNet, WhatBendsAtAFixedSizeIsLeftAlone) {
   }
 }
 
-}  // namespace
+}  // namespace test_equalize
 }  // namespace pd

@@ -8,7 +8,7 @@
 #include "tests/quant/quant_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_float_search {
 
 TEST(FewestWithin, IsWhatTryingAllOfThemGives) {
   for (size_t count = 0; count <= 20; ++count) {
@@ -104,5 +104,5 @@ TEST_F(QuantizeLeNet, TheSearchLeavesTheFewestOperators) {
   EXPECT_EQ(measured.size(), order->size());
 }
 
-}  // namespace
+}  // namespace test_float_search
 }  // namespace pd

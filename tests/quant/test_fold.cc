@@ -9,7 +9,7 @@
 #include "tests/quant/quant_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_fold {
 
 class FoldQuantizedTest : public QuantizeLeNet {
  protected:
@@ -127,5 +127,5 @@ TEST_F(FoldQuantizedTest, OneScaleAndBadNumbers) {
   EXPECT_TRUE(absl::IsInvalidArgument(folded.status())) << folded.status();
 }
 
-}  // namespace
+}  // namespace test_fold
 }  // namespace pd

@@ -12,7 +12,7 @@
 #include "tests/quant/quant_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_quantize {
 
 TEST_F(QuantizeLeNet, ThresholdsArePaddlePaddles) {
   std::ifstream file(std::string(PD_TESTDATA) + "/quant/lenet-thresholds.json");
@@ -153,5 +153,5 @@ TEST_F(QuantizeLeNet, ErrorsAndSensitivities) {
   EXPECT_GT((*all)[0].Cosine(), 0.99);
 }
 
-}  // namespace
+}  // namespace test_quantize
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "libcore/quant/growing_histogram.h"
 
 namespace pd {
-namespace {
+namespace test_thresholds {
 
 Histogram Counted(const std::vector<int64_t>& counts, double width) {
   Histogram histogram(0, width * static_cast<double>(counts.size()),
@@ -237,5 +237,5 @@ TEST(ParseQuantAlgorithm, KnowsItsNames) {
   EXPECT_FALSE(ParseQuantAlgorithm("kl").ok());
 }
 
-}  // namespace
+}  // namespace test_thresholds
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "tests/deploy/deploy_fixture.h"
 
 namespace pd {
-namespace {
+namespace test_weight_scales {
 
 const char* const kForms[] = {"int8_channels", "int8_whole", "int16_channels",
                               "int16_whole"};
@@ -27,7 +27,7 @@ WeightOptions OptionsOf(const std::string& form) {
   return options;
 }
 
-class WeightScales : public testing::Test {
+class WeightScales : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(RegisterAllOps(&registry_).ok());
@@ -166,5 +166,5 @@ TEST_F(WeightScales, WhatDoesNotFitIsRefused) {
   says("mul", "fc_0.w_0_quant_scale", Floats{1, 1, -1, 1, 1}, "holds -1");
 }
 
-}  // namespace
+}  // namespace test_weight_scales
 }  // namespace pd

@@ -7,7 +7,7 @@
 #include <cmath>
 
 namespace pd {
-namespace {
+namespace test_weights {
 
 QuantizedWeight Quantize(const Array& w, int axis,
                          const WeightOptions& options = {}) {
@@ -98,5 +98,5 @@ TEST(QuantizeWeight, RefusesWhatIsNoNumber) {
       << q.status();
 }
 
-}  // namespace
+}  // namespace test_weights
 }  // namespace pd

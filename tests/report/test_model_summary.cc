@@ -11,7 +11,7 @@
 #include "libcore/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_model_summary {
 
 ModelSummary Summarize(const std::string& model) {
   OpRegistry registry;
@@ -115,5 +115,5 @@ TEST(PaddleClassName, Names) {
   EXPECT_EQ(PaddleClassName("log_softmax"), "LogSoftmax");
 }
 
-}  // namespace
+}  // namespace test_model_summary
 }  // namespace pd

@@ -22,7 +22,7 @@
 #include "libcore/train/observer_list.h"
 
 namespace pd {
-namespace {
+namespace test_run_watcher {
 
 namespace fs = std::filesystem;
 
@@ -216,5 +216,5 @@ TEST_F(WatcherTest, DryRun) {
             absl::StatusCode::kNotFound);
 }
 
-}  // namespace
+}  // namespace test_run_watcher
 }  // namespace pd

@@ -12,7 +12,7 @@
 
 namespace pd {
 namespace serve {
-namespace {
+namespace test_batcher {
 
 // y = x less the mean of the batch: it keeps the shape [-1, 4], and a row's
 // answer depends on the others.
@@ -249,6 +249,6 @@ TEST(BatcherTest, ARequestThatWaitsTooLongIsGivenUp) {
   EXPECT_EQ(metrics->waiting, 0);
 }
 
-}  // namespace
+}  // namespace test_batcher
 }  // namespace serve
 }  // namespace pd

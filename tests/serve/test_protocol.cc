@@ -13,7 +13,7 @@
 
 namespace pd {
 namespace serve {
-namespace {
+namespace test_protocol {
 
 using Json = nlohmann::json;
 
@@ -281,6 +281,6 @@ TEST(ProtocolTest, TheOlderProtocol) {
   EXPECT_EQ(*text, R"({"predictions":{"y":[[1,2],[3,4.5]],"n":[5,6]}})");
 }
 
-}  // namespace
+}  // namespace test_protocol
 }  // namespace serve
 }  // namespace pd

@@ -12,7 +12,7 @@
 
 namespace pd {
 namespace serve {
-namespace {
+namespace test_repository {
 
 namespace fs = std::filesystem;
 
@@ -175,6 +175,6 @@ TEST(RepositoryTest, NoRequestIsLostWhileModelsAreReplaced) {
   EXPECT_EQ(Newest(*repository, "m"), 6);
 }
 
-}  // namespace
+}  // namespace test_repository
 }  // namespace serve
 }  // namespace pd

@@ -15,7 +15,7 @@
 #include "libcore/train/step_runner.h"
 
 namespace pd {
-namespace {
+namespace test_copies {
 
 // The online network learns what the target says of other records.
 constexpr char kJob[] = R"(
@@ -142,5 +142,5 @@ TEST(Copies, ErrorsHaveTheirPlace) {
   }
 }
 
-}  // namespace
+}  // namespace test_copies
 }  // namespace pd

@@ -6,7 +6,7 @@
 // too early or an update in the wrong order shows here. Then the test program
 // with the final state, and the parameters that averages apply. And the loss
 // curve and the final state with each pass off that changes a program.
-//   test_golden_training --gtest_filter=*opt_adam_Fast*
+//   tests_train --gtest_filter=*opt_adam_Fast*
 // PD_TRAIN_GOLDENS names another folder of such cases.
 #include <gtest/gtest.h>
 
@@ -21,13 +21,13 @@
 #include "tests/train/golden_run.h"
 
 namespace pd {
-namespace {
+namespace test_golden_training {
 
 namespace fs = std::filesystem;
 
 // Case, fast kernels or the references alone, passes on or off.
 class GoldenTraining
-    : public testing::TestWithParam<std::tuple<std::string, bool, bool>> {
+    : public ::testing::TestWithParam<std::tuple<std::string, bool, bool>> {
  protected:
   GoldenTraining() {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -116,18 +116,18 @@ std::vector<bool> Choices() {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTraining);
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenTraining,
-                         testing::Combine(testing::ValuesIn(TrainCaseNames()),
-                                          testing::ValuesIn(Choices()),
-                                          testing::ValuesIn(Choices())),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) +
-                                  (std::get<1>(info.param) ? "_Fast"
-                                                           : "_Reference") +
-                                  (std::get<2>(info.param) ? "Fused" : "Plain");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GoldenTraining,
+    ::testing::Combine(::testing::ValuesIn(TrainCaseNames()),
+                       ::testing::ValuesIn(Choices()),
+                       ::testing::ValuesIn(Choices())),
+    [](const auto& info) {
+      return std::get<0>(info.param) +
+             (std::get<1>(info.param) ? "_Fast" : "_Reference") +
+             (std::get<2>(info.param) ? "Fused" : "Plain");
+    });
 
-class EachPassOff : public testing::TestWithParam<std::string> {};
+class EachPassOff : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EachPassOff, FollowsTheLossCurve) {
   OpRegistry registry;
@@ -160,7 +160,7 @@ std::vector<std::string> CasesForPasses() {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EachPassOff);
 INSTANTIATE_TEST_SUITE_P(Cases, EachPassOff,
-                         testing::ValuesIn(CasesForPasses()),
+                         ::testing::ValuesIn(CasesForPasses()),
                          [](const auto& info) { return info.param; });
 
 // A pass that changes no program here is not proved here.
@@ -190,5 +190,5 @@ TEST(EachPassOff, EveryPassChangesOne) {
 
 TEST(GoldenTrainingData, IsThere) { EXPECT_GE(TrainCaseNames().size(), 17u); }
 
-}  // namespace
+}  // namespace test_golden_training
 }  // namespace pd

@@ -19,13 +19,13 @@
 #include "libcore/model/name_patterns.h"
 
 namespace pd {
-namespace {
+namespace test_initial_values {
 
 using Strings = std::vector<std::string>;
 
 constexpr char kFile[] = PD_TESTDATA "/formats/pickles/model.p2.pdparams";
 
-class InitialValues : public testing::Test {
+class InitialValues : public ::testing::Test {
  protected:
   InitialValues() : session_(&registry_) {}
   void SetUp() override {
@@ -202,7 +202,7 @@ TEST_F(InitialValues, SeveralSources) {
 }
 
 // A network of one embedding [rows, 2] whose values are 0, 1, 2, ...
-class InitialWords : public testing::Test {
+class InitialWords : public ::testing::Test {
  protected:
   InitialWords() : session_(&registry_) {
     auto words = Vocabulary::Make(
@@ -221,7 +221,7 @@ class InitialWords : public testing::Test {
       values[i] = static_cast<float>(i);
     EXPECT_TRUE(
         session_.scope().Set("words.weight", MakeArray({9, 2}, values)).ok());
-    path_ = testing::TempDir() + "pd_words_" + std::to_string(::getpid());
+    path_ = ::testing::TempDir() + "pd_words_" + std::to_string(::getpid());
   }
   ~InitialWords() override { std::remove(path_.c_str()); }
 
@@ -254,9 +254,9 @@ class InitialWords : public testing::Test {
 };
 
 TEST_F(InitialWords, TakesRowsByWord) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   ASSERT_TRUE(Set("sea 0.5 -1\nship 3 4\nwhale 1e-3 7\nland 1 1\n").ok());
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("has no vector for 2 of 4 words of field 'text': 'Ship', "
                      "'SHIP': their initial values are kept"),
             std::string::npos)
@@ -314,5 +314,5 @@ TEST(NamePatterns, Changes) {
     EXPECT_FALSE(NameChange::Parse(bad).ok()) << bad;
 }
 
-}  // namespace
+}  // namespace test_initial_values
 }  // namespace pd

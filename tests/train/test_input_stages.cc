@@ -20,7 +20,7 @@
 #include "libcore/train/open_data.h"
 
 namespace pd {
-namespace {
+namespace test_input_stages {
 
 constexpr int64_t kRecords = 2, kHeight = 3, kWidth = 2;
 
@@ -78,7 +78,7 @@ struct PictureCase {
   bool grey = false;
 };
 
-class InputStagesTest : public testing::TestWithParam<PictureCase> {};
+class InputStagesTest : public ::testing::TestWithParam<PictureCase> {};
 
 TEST_P(InputStagesTest, PixelsGiveWhatThePipelineGives) {
   const PictureCase& test = GetParam();
@@ -141,7 +141,7 @@ const char kThree[] = "mean: [0.1, 0.2, 0.3] std: [0.5, 0.25, 2]";
 
 INSTANTIATE_TEST_SUITE_P(
     Transforms, InputStagesTest,
-    testing::Values(
+    ::testing::Values(
         PictureCase{kTensor}, PictureCase{kTensor, true},
         PictureCase{"transform { to_tensor { data_format: HWC } }"},
         PictureCase{
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Resize and CenterCrop inside of the model against the data pipeline, which is
 // Pillow's bit for bit (tests/data), over pictures of several sizes.
-class PictureFitTest : public testing::TestWithParam<std::string> {};
+class PictureFitTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PictureFitTest, PicturesGiveWhatThePipelineGives) {
   const auto job =
@@ -209,14 +209,15 @@ TEST_P(PictureFitTest, PicturesGiveWhatThePipelineGives) {
 
 INSTANTIATE_TEST_SUITE_P(
     Transforms, PictureFitTest,
-    testing::Values("transform { resize { size: [6, 4] } } ",
-                    "transform { center_crop { size: [6, 4] } } ",
-                    "transform { resize { size: 8 } } transform { center_crop "
-                    "{ size: [6, 4] } } ",
-                    "transform { resize { size: 5 } } transform { center_crop "
-                    "{ size: [6, 4] } } ",
-                    "transform { resize { size: [9, 7] } } transform { "
-                    "center_crop { size: [6, 4] } } "));
+    ::testing::Values(
+        "transform { resize { size: [6, 4] } } ",
+        "transform { center_crop { size: [6, 4] } } ",
+        "transform { resize { size: 8 } } transform { center_crop "
+        "{ size: [6, 4] } } ",
+        "transform { resize { size: 5 } } transform { center_crop "
+        "{ size: [6, 4] } } ",
+        "transform { resize { size: [9, 7] } } transform { "
+        "center_crop { size: [6, 4] } } "));
 
 TEST(InputStages, OtherTransformsStayOutsideWithTheReason) {
   const auto outside = [](const std::string& transforms) -> std::string {
@@ -326,5 +327,5 @@ TEST(ModelEnds, ClassesGoWithTheProgram) {
   EXPECT_EQ(names->classes, model.names.classes);
 }
 
-}  // namespace
+}  // namespace test_input_stages
 }  // namespace pd

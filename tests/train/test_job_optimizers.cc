@@ -15,7 +15,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_job_optimizers {
 
 absl::StatusOr<TrainProgram> Build(const std::string& optimizer) {
   auto job = ParseJob(absl::StrCat(R"(
@@ -175,5 +175,5 @@ TEST(JobOptimizers, RefusesWhatDoesNotFit) {
     EXPECT_FALSE(Build(text).ok()) << text;
 }
 
-}  // namespace
+}  // namespace test_job_optimizers
 }  // namespace pd

@@ -19,7 +19,7 @@
 #include "libcore/train/train_program.h"
 
 namespace pd {
-namespace {
+namespace test_metrics {
 
 using Json = nlohmann::json;
 
@@ -365,5 +365,5 @@ TEST(ExactSum, LosesNothing) {
   EXPECT_EQ(sum.Value(), std::numeric_limits<double>::infinity());
 }
 
-}  // namespace
+}  // namespace test_metrics
 }  // namespace pd

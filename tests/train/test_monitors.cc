@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 namespace pd {
-namespace {
+namespace test_monitors {
 
 std::string Text(const std::string& rest) {
   return absl::StrCat(
@@ -184,5 +184,5 @@ TEST(Monitors, FollowWhatThereIs) {
             "'=', '!' or blank; got 'a<b'");
 }
 
-}  // namespace
+}  // namespace test_monitors
 }  // namespace pd

@@ -21,7 +21,7 @@
 #include "tests/train/golden_run.h"
 
 namespace pd {
-namespace {
+namespace test_our_training {
 
 using Kind = OptimizerSpec::Kind;
 using Averages = std::function<absl::StatusOr<AveragePrograms>(
@@ -157,7 +157,7 @@ absl::StatusOr<Made> Make(const TrainCase& c, const Ours& ours) {
   return made;
 }
 
-class OurTraining : public testing::TestWithParam<std::string> {};
+class OurTraining : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(OurTraining, EndsWherePaddlePaddleDoes) {
   const TrainCase c = LoadTrainCase(GetParam());
@@ -188,7 +188,7 @@ std::vector<std::string> Names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, OurTraining, testing::ValuesIn(Names()),
+INSTANTIATE_TEST_SUITE_P(Cases, OurTraining, ::testing::ValuesIn(Names()),
                          [](const auto& info) { return info.param; });
 
 TEST(Recompute, RepeatsForwardOps) {
@@ -204,5 +204,5 @@ TEST(Recompute, RepeatsForwardOps) {
             absl::StatusCode::kNotFound);
 }
 
-}  // namespace
+}  // namespace test_our_training
 }  // namespace pd

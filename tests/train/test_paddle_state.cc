@@ -14,7 +14,7 @@
 #include "libcore/train/trainer.h"
 
 namespace pd {
-namespace {
+namespace test_paddle_state {
 
 namespace fs = std::filesystem;
 
@@ -30,12 +30,12 @@ StateDict Read(const std::string& path) {
 
 // An empty folder of the test's own.
 std::string RunFolder() {
-  const std::string folder = testing::TempDir() + "/paddle_state_run";
+  const std::string folder = ::testing::TempDir() + "/paddle_state_run";
   fs::remove_all(folder);
   return folder;
 }
 
-class PaddleStateTest : public testing::Test {
+class PaddleStateTest : public ::testing::Test {
  protected:
   PaddleStateTest() {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -161,5 +161,5 @@ TEST(SchedulerState, OfAPlateau) {
   EXPECT_DOUBLE_EQ(*state.Find("last_lr")->As<double>(), 0.05);
 }
 
-}  // namespace
+}  // namespace test_paddle_state
 }  // namespace pd

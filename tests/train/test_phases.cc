@@ -19,7 +19,7 @@
 #include "libcore/train/step_runner.h"
 
 namespace pd {
-namespace {
+namespace test_phases {
 
 constexpr char kModel[] = R"(
 model {
@@ -143,7 +143,7 @@ class Training {
   std::vector<std::vector<float>> losses_;  // by step and phase
 };
 
-class PhaseGoldens : public testing::TestWithParam<const char*> {};
+class PhaseGoldens : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PhaseGoldens, StepsAreThoseOfPaddlePaddle) {
   const std::string file = absl::StrCat("testdata/phases/", GetParam(), ".npz");
@@ -186,7 +186,7 @@ TEST_P(PhaseGoldens, StepsAreThoseOfPaddlePaddle) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PhaseGoldens, testing::Values("shared", "own"));
+INSTANTIATE_TEST_SUITE_P(All, PhaseGoldens, ::testing::Values("shared", "own"));
 
 std::string Gan() {
   return absl::StrCat(kModel, absl::StrReplaceAll(kPhases, {{"D_HOW", ""}}),
@@ -309,5 +309,5 @@ TEST(Phases, SayWhichParametersNobodyTrains) {
             (std::vector<std::string>{"g.norm.weight", "g.norm.bias"}));
 }
 
-}  // namespace
+}  // namespace test_phases
 }  // namespace pd

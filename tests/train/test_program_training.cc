@@ -14,7 +14,7 @@
 #include "tests/train/golden_run.h"
 
 namespace pd {
-namespace {
+namespace test_program_training {
 
 namespace fs = std::filesystem;
 
@@ -33,7 +33,7 @@ ProgramTrainingOptions OptionsOf(const TrainCase& c) {
   return options;
 }
 
-class ProgramTrainingTest : public testing::TestWithParam<std::string> {
+class ProgramTrainingTest : public ::testing::TestWithParam<std::string> {
  protected:
   ProgramTrainingTest() {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -63,7 +63,7 @@ TEST_P(ProgramTrainingTest, FromStateToState) {
 
   // The saved files are the state, under the names that PaddlePaddle gave it.
   const std::string prefix =
-      (fs::path(testing::TempDir()) / ("program_" + GetParam())).string();
+      (fs::path(::testing::TempDir()) / ("program_" + GetParam())).string();
   ASSERT_TRUE((*training)->Save(prefix).ok());
   for (const char* suffix : {".pdparams", ".pdopt"}) {
     const auto saved = ReadStateDict(prefix + suffix);
@@ -85,9 +85,9 @@ TEST_P(ProgramTrainingTest, FromStateToState) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, ProgramTrainingTest,
-                         testing::Values("opt_adam", "opt_sched_step",
-                                         "gan_two_programs", "crf_tagger_lod",
-                                         "while_rnn", "opt_gradient_merge"),
+                         ::testing::Values("opt_adam", "opt_sched_step",
+                                           "gan_two_programs", "crf_tagger_lod",
+                                           "while_rnn", "opt_gradient_merge"),
                          [](const auto& info) { return info.param; });
 
 TEST(ProgramTraining, SaysWhatDoesNotFit) {
@@ -124,5 +124,5 @@ TEST(LoDJson, Forms) {
     EXPECT_FALSE(ParseLoDs(bad).ok()) << bad;
 }
 
-}  // namespace
+}  // namespace test_program_training
 }  // namespace pd

@@ -15,16 +15,16 @@
 #include "tests/train/aware_case.h"
 
 namespace pd {
-namespace {
+namespace test_quant_aware {
 
-class Aware : public testing::TestWithParam<AwareCase> {};
+class Aware : public ::testing::TestWithParam<AwareCase> {};
 
 TEST_P(Aware, TrainsAsPaddlePaddle) {
   Session session(&Registry());
   TrainAsPaddlePaddle(GetParam(), BuildAware(GetParam(), Registry()), &session);
 }
 
-INSTANTIATE_TEST_SUITE_P(Options, Aware, testing::ValuesIn(AwareCases()),
+INSTANTIATE_TEST_SUITE_P(Options, Aware, ::testing::ValuesIn(AwareCases()),
                          [](const auto& info) {
                            return std::string(info.param.name);
                          });
@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Options, Aware, testing::ValuesIn(AwareCases()),
 // the measure.
 INSTANTIATE_TEST_SUITE_P(
     Mixed, Aware,
-    testing::Values(
+    ::testing::Values(
         AwareCase{"channels",
                   {"quant.weight_quantize_type=channel_wise_abs_max",
                    "amp.level=O1", "amp.dtype=bfloat16"},
@@ -144,5 +144,5 @@ TEST(QuantJob, BatchesHaveTheirOwnScalesIfAsked) {
   EXPECT_EQ(Count(built->main, kWeight), 4);
 }
 
-}  // namespace
+}  // namespace test_quant_aware
 }  // namespace pd

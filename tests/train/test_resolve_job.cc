@@ -16,7 +16,7 @@
 #include "libcore/train/open_data.h"
 
 namespace pd {
-namespace {
+namespace test_resolve_job {
 
 // Absolute, as a run's job.pbtxt has it.
 const std::string& Table() {
@@ -105,7 +105,7 @@ TEST(ResolveJob, MeasuresTheSubset) {
 
 // np.log1p comes first; a column that does not vary has std 1.
 TEST(ResolveJob, LogarithmsAndConstants) {
-  const std::string path = testing::TempDir() + "/constant.csv";
+  const std::string path = ::testing::TempDir() + "/constant.csv";
   ASSERT_TRUE(WriteFile(path, "a,b,y\n3,1e9,0\n3,1000000001,1\n").ok());
   const auto constant = Resolve(
       "layer { relu {} }",
@@ -126,7 +126,7 @@ TEST(ResolveJob, LogarithmsAndConstants) {
 }
 
 TEST(ResolveJob, EachSizeOfItsField) {
-  const std::string path = testing::TempDir() + "/sizes.csv";
+  const std::string path = ::testing::TempDir() + "/sizes.csv";
   std::string rows = "a,b,words,who,kind,n\n";
   for (int i = 0; i < 12; ++i)
     absl::StrAppend(&rows, i, ",", i * i, ",a w", i % 4, " b,u", i, ",k", i % 3,
@@ -161,7 +161,7 @@ TEST(ResolveJob, EachSizeOfItsField) {
 }
 
 TEST(ResolveJob, Folders) {
-  const std::string root = testing::TempDir() + "/folders";
+  const std::string root = ::testing::TempDir() + "/folders";
   for (const char* name : {"ant", "bee", "cat"}) {
     std::filesystem::create_directories(root + "/" + name);
     std::filesystem::copy_file(
@@ -212,5 +212,5 @@ TEST(ResolveJob, Errors) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace test_resolve_job
 }  // namespace pd

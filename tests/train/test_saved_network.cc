@@ -19,7 +19,7 @@
 #include "libcore/train/trainer.h"
 
 namespace pd {
-namespace {
+namespace test_saved_network {
 
 constexpr char kData[] = PD_TESTDATA "/saved_network";
 
@@ -73,7 +73,7 @@ class Losses : public TrainObserver {
   std::vector<double> values;
 };
 
-class SavedNetworkTest : public testing::Test {
+class SavedNetworkTest : public ::testing::Test {
  protected:
   SavedNetworkTest() {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -101,7 +101,8 @@ class SavedNetworkTest : public testing::Test {
     const auto job = Open(JobText(peer, group));
     ASSERT_TRUE(job.ok()) << job.status();
     TrainerOptions options;
-    options.run = absl::StrCat(testing::TempDir(), "/saved_", peer.name, kind);
+    options.run =
+        absl::StrCat(::testing::TempDir(), "/saved_", peer.name, kind);
     std::filesystem::remove_all(options.run);
     Losses losses;
     auto trainer = Trainer::Create(&registry_, *job, options, &losses);
@@ -206,7 +207,8 @@ TEST_F(SavedNetworkTest, FrozenBatchNormalizationsStayAsInEvaluation) {
 // The file is there when the run begins and gone from then on.
 TEST_F(SavedNetworkTest, RunNeedsNoFile) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(testing::TempDir()) / "saved_network_files";
+  const fs::path folder =
+      fs::path(::testing::TempDir()) / "saved_network_files";
   fs::remove_all(folder);
   fs::create_directories(folder);
   for (const char* file :
@@ -269,7 +271,8 @@ TEST_F(SavedNetworkTest, RunNeedsNoFile) {
 
 TEST_F(SavedNetworkTest, DamagedFilesAreRefusedByName) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(testing::TempDir()) / "saved_network_damage";
+  const fs::path folder =
+      fs::path(::testing::TempDir()) / "saved_network_damage";
   fs::remove_all(folder);
   fs::create_directories(folder);
   const std::string text = JobText(kPaddle, "");
@@ -329,5 +332,5 @@ TEST_F(SavedNetworkTest, Errors) {
   }
 }
 
-}  // namespace
+}  // namespace test_saved_network
 }  // namespace pd

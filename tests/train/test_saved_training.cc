@@ -27,7 +27,7 @@
 #include "tests/train/golden_run.h"
 
 namespace pd {
-namespace {
+namespace test_saved_training {
 
 namespace fs = std::filesystem;
 
@@ -55,7 +55,7 @@ absl::StatusOr<LoadedJob> Open(const std::string& text,
   return OpenNetworks(job, "");
 }
 
-class SavedTrainingTest : public testing::Test {
+class SavedTrainingTest : public ::testing::Test {
  protected:
   SavedTrainingTest() {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -101,7 +101,7 @@ TEST_F(SavedTrainingTest, TrainsAsPaddlePaddle) {
   const NamedArrays& expected = *read;
   const auto job = Open(job_text_, absl::StrCat(kData, "/job.pbtxt"));
   ASSERT_TRUE(job.ok()) << job.status();
-  const std::string run = absl::StrCat(testing::TempDir(), "/saved_training");
+  const std::string run = absl::StrCat(::testing::TempDir(), "/saved_training");
   fs::remove_all(run);
   Watcher watcher;
   const Checkpoint checkpoint = Train(*job, run, &watcher);
@@ -271,7 +271,7 @@ TEST_F(SavedTrainingTest, DataThatDoNotFit) {
 }
 
 TEST_F(SavedTrainingTest, DamagedProgramsAreRefusedByName) {
-  const fs::path folder = fs::path(testing::TempDir()) / "saved_training_bad";
+  const fs::path folder = fs::path(::testing::TempDir()) / "saved_training_bad";
   fs::remove_all(folder);
   fs::create_directories(folder);
   for (const char* file : {"main.pdmodel", "startup.pdmodel"}) {
@@ -298,7 +298,7 @@ TEST_F(SavedTrainingTest, HostileProgramsAreRefused) {
   const auto job = Open(job_text_, absl::StrCat(kData, "/job.pbtxt"));
   ASSERT_TRUE(job.ok()) << job.status();
   const ProgramDesc good = LoadProgram(fs::path(kData) / "main.pdmodel");
-  const fs::path folder = fs::path(testing::TempDir()) / "saved_training_odd";
+  const fs::path folder = fs::path(::testing::TempDir()) / "saved_training_odd";
   const auto error = [&](const auto& change, const std::string& more = "") {
     fs::remove_all(folder);
     fs::create_directories(folder);
@@ -364,7 +364,7 @@ TEST_F(SavedTrainingTest, HostileProgramsAreRefused) {
 
 // Recorded trainings of one program on batches of records, whole: each over the
 // data set that its batches make.
-class RecordedTraining : public testing::TestWithParam<std::string> {};
+class RecordedTraining : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RecordedTraining, AsAJob) {
   OpRegistry registry;
@@ -372,7 +372,7 @@ TEST_P(RecordedTraining, AsAJob) {
   ASSERT_TRUE(AttachAllKernels(&registry).ok());
   const TrainCase c = LoadTrainCase(GetParam());
   const fs::path folder =
-      fs::path(testing::TempDir()) / absl::StrCat("recorded_", GetParam());
+      fs::path(::testing::TempDir()) / absl::StrCat("recorded_", GetParam());
   fs::remove_all(folder);
   fs::create_directories(folder);
   NamedArrays records;
@@ -412,10 +412,12 @@ TEST_P(RecordedTraining, AsAJob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, RecordedTraining,
-                         testing::Values("mlp_float64", "opt_gradient_merge",
-                                         "opt_lr_warmup_piecewise", "opt_ema",
-                                         "lenet_adam", "amp_o1_dynamic_scaling",
-                                         "lstm_text_classifier", "cond_branch"),
+                         ::testing::Values("mlp_float64", "opt_gradient_merge",
+                                           "opt_lr_warmup_piecewise", "opt_ema",
+                                           "lenet_adam",
+                                           "amp_o1_dynamic_scaling",
+                                           "lstm_text_classifier",
+                                           "cond_branch"),
                          [](const auto& info) { return info.param; });
 
 // The feeds of a program follow from its operators, in every recorded case.
@@ -451,5 +453,5 @@ TEST(FedVariables, OfAllRecordedTrainings) {
   EXPECT_GT(compared, 50);
 }
 
-}  // namespace
+}  // namespace test_saved_training
 }  // namespace pd

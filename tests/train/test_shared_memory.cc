@@ -14,7 +14,7 @@
 #include "libcore/train/program_training.h"
 
 namespace pd {
-namespace {
+namespace test_shared_memory {
 
 std::string Data(const std::string& name) {
   return std::string(PD_TESTDATA "/shared_memory/") + name;
@@ -43,7 +43,7 @@ void ExpectNear(const Array& want, const Array& got, double atol,
         << what << ", element " << i;
 }
 
-class SharedMemoryTest : public testing::Test {
+class SharedMemoryTest : public ::testing::Test {
  protected:
   SharedMemoryTest() {
     EXPECT_TRUE(RegisterAllOps(&registry_).ok());
@@ -102,7 +102,7 @@ void Train(const OpRegistry& registry, bool startup) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_NEAR((*training)->losses()[0], losses.data<float>()[step], 1e-5);
   }
-  const std::string prefix = testing::TempDir() + "/shared_memory_rnn";
+  const std::string prefix = ::testing::TempDir() + "/shared_memory_rnn";
   ASSERT_TRUE((*training)->Save(prefix).ok());
   for (const char* suffix : {".pdparams", ".pdopt"}) {
     const StateDict want = Take(ReadStateDict(Data("rnn/final") + suffix));
@@ -138,5 +138,5 @@ TEST_F(SharedMemoryTest, SettingAFlatVariableSetsItsParts) {
   EXPECT_FALSE(scope.Set("flat", value).ok());
 }
 
-}  // namespace
+}  // namespace test_shared_memory
 }  // namespace pd

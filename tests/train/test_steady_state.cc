@@ -77,7 +77,7 @@ void operator delete(void* p, size_t, std::align_val_t) noexcept {
 namespace pd {
 namespace {
 
-class SteadyState : public testing::TestWithParam<const char*> {};
+class SteadyState : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SteadyState, TrainingStepAllocatesNothing) {
   OpRegistry registry;
@@ -109,9 +109,9 @@ TEST_P(SteadyState, TrainingStepAllocatesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, SteadyState,
-                         testing::Values("lenet_mnist", "mlp_mnist",
-                                         "resnet_cifar", "words_csv",
-                                         "clicks_fm"),
+                         ::testing::Values("lenet_mnist", "mlp_mnist",
+                                           "resnet_cifar", "words_csv",
+                                           "clicks_fm"),
                          [](const auto& info) {
                            return std::string(info.param);
                          });
@@ -133,7 +133,7 @@ std::string VaryingJob(const std::string& name) {
   return path;
 }
 
-class VaryingShapes : public testing::TestWithParam<const char*> {};
+class VaryingShapes : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(VaryingShapes, SeenOnesAllocateNothing) {
   OpRegistry registry;
@@ -215,7 +215,7 @@ data { train {
   EXPECT_EQ(in_a_row, kWanted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, VaryingShapes, testing::Values("0", "2"),
+INSTANTIATE_TEST_SUITE_P(Workers, VaryingShapes, ::testing::Values("0", "2"),
                          [](const auto& info) {
                            return std::string(info.param) + "_workers";
                          });

@@ -17,7 +17,7 @@
 #include "libcore/train/open_data.h"
 
 namespace pd {
-namespace {
+namespace test_step_runner {
 
 constexpr int64_t kRecords = 10, kBatch = 4;  // batches of 4, 4 and 2
 
@@ -32,7 +32,7 @@ NamedArrays Line(int64_t bad) {
           {"y", MakeArray<float>({kRecords, 1}, y)}};
 }
 
-class StepRunnerTest : public testing::Test {
+class StepRunnerTest : public ::testing::Test {
  protected:
   // The parts of a training on Line(bad).
   void Start(int64_t bad, NanGuard* guard = nullptr) {
@@ -180,5 +180,5 @@ TEST_F(StepRunnerTest, TheGuardExplainsTheStepThatIsBad) {
   EXPECT_EQ(guard.finding()->place.records, (std::vector<int64_t>{8, 9}));
 }
 
-}  // namespace
+}  // namespace test_step_runner
 }  // namespace pd

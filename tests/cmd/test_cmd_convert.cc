@@ -23,7 +23,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_convert {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
@@ -530,5 +530,5 @@ TEST(Inspect, DamagedProgramsAreCountedWithoutHarm) {
   EXPECT_GT(read, 500);
 }
 
-}  // namespace
+}  // namespace test_cmd_convert
 }  // namespace pd

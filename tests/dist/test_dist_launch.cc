@@ -8,7 +8,7 @@
 #include "libcore/dist/world.h"
 
 namespace pd {
-namespace {
+namespace test_dist_launch {
 
 using Environment = std::map<std::string, std::string>;
 
@@ -105,5 +105,5 @@ TEST(Launch, RefusesContradictions) {
                    .ok());
 }
 
-}  // namespace
+}  // namespace test_dist_launch
 }  // namespace pd

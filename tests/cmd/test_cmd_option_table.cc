@@ -8,7 +8,7 @@
 #include "tests/cmd/demo_tool.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_option_table {
 
 struct Parsed {
   DemoOptions options;
@@ -137,5 +137,5 @@ TEST(OptionTableTest, DescribesWhatItParses) {
   EXPECT_EQ(groups[0].options[2].fallback, "3");
 }
 
-}  // namespace
+}  // namespace test_cmd_option_table
 }  // namespace pd

@@ -11,9 +11,9 @@
 #include "libcore/base/log.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_progress {
 
-class ProgressTest : public testing::Test {
+class ProgressTest : public ::testing::Test {
  protected:
   ProgressTest() : stream_(open_memstream(&text_, &size_)) {}
   ~ProgressTest() override {
@@ -128,5 +128,5 @@ TEST(ShortNumberTest, Formats) {
   EXPECT_EQ(ShortNumber(std::nan("")), "nan");
 }
 
-}  // namespace
+}  // namespace test_cmd_progress
 }  // namespace pd

@@ -21,7 +21,7 @@
 #include "tests/formats/format_test.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_inspect_blocks {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
@@ -147,5 +147,5 @@ TEST(Inspect, NamesThatCommandATerminalAreEscaped) {
   EXPECT_TRUE(absl::StrContains(text, "a\\xc2\\x9b2Jb")) << text;
 }
 
-}  // namespace
+}  // namespace test_cmd_inspect_blocks
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
-namespace {
+namespace test_base_sizes {
 
 constexpr int64_t kHuge = int64_t{1} << 62;
 
@@ -46,7 +46,7 @@ TEST(NumElements, NeverLooksSmall) {
             kMostBytes);
 }
 
-class WithLimit : public testing::Test {
+class WithLimit : public ::testing::Test {
  protected:
   void SetUp() override { SetMemoryLimit(int64_t{1} << 20); }
   void TearDown() override { SetMemoryLimit(before_); }
@@ -102,5 +102,5 @@ TEST(ParallelFor, ThrowsWhatAPartThrows) {
   SetThreads(0);
 }
 
-}  // namespace
+}  // namespace test_base_sizes
 }  // namespace pd

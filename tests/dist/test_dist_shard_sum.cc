@@ -10,7 +10,7 @@
 #include "tests/dist/thread_transport.h"
 
 namespace pd {
-namespace {
+namespace test_dist_shard_sum {
 
 // Numbers whose sum depends on the order of additions.
 float NumberOf(int64_t shard, int64_t i) {
@@ -110,5 +110,5 @@ TEST(ShardSum, IsAnErrorWithoutARecord) {
   EXPECT_FALSE(sum.Finish({0}).ok());
 }
 
-}  // namespace
+}  // namespace test_dist_shard_sum
 }  // namespace pd

@@ -10,7 +10,7 @@
 #include "tests/ops/registry.h"
 
 namespace pd {
-namespace {
+namespace test_exec_sizes {
 
 constexpr int64_t kHuge = int64_t{1} << 62;
 using Longs = std::vector<int64_t>;
@@ -25,7 +25,7 @@ OpDesc Op(const std::string& type, SlotList inputs, SlotList outputs,
   return op;
 }
 
-class Sizes : public testing::Test {
+class Sizes : public ::testing::Test {
  protected:
   void SetUp() override { SetMemoryLimit(int64_t{256} << 20); }
   void TearDown() override { SetMemoryLimit(before_); }
@@ -135,5 +135,5 @@ TEST_F(Sizes, PaddingIsRefusedByTheLimit) {
                 {{"x", MakeArray<float>({2}, {1, 2})}});
 }
 
-}  // namespace
+}  // namespace test_exec_sizes
 }  // namespace pd

@@ -17,7 +17,7 @@ PD_DEFINE_bool(test_switch, true, "a switch");
 PD_DEFINE_string(test_word, "none", "a word");
 
 namespace pd {
-namespace {
+namespace test_inference_config {
 
 using paddle_infer::Config;
 using paddle_infer::CreatePredictor;
@@ -303,5 +303,5 @@ TEST(FlagsTest, ArgumentsAndValues) {
               [] { paddle_infer::UpdateDllFlag("paddle_num_threads2", "10"); });
 }
 
-}  // namespace
+}  // namespace test_inference_config
 }  // namespace pd

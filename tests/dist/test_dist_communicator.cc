@@ -11,7 +11,7 @@
 #include "tests/dist/thread_transport.h"
 
 namespace pd {
-namespace {
+namespace test_dist_communicator {
 
 float NumberAt(int rank, int64_t i) {
   return static_cast<float>((rank * 31 + i * 17) % 101) / 7.0f - 5.0f;
@@ -112,5 +112,5 @@ TEST(Communicator, RefusesRanksThatAreNone) {
   });
 }
 
-}  // namespace
+}  // namespace test_dist_communicator
 }  // namespace pd

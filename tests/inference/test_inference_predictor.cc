@@ -13,7 +13,7 @@
 #include "tests/inference/predictor_case.h"
 
 namespace pd {
-namespace {
+namespace test_inference_predictor {
 
 const std::string kDeploy = std::string(PD_TESTDATA) + "/deploy/";
 const std::string kModels = std::string(PD_TESTDATA) + "/inference/";
@@ -379,5 +379,5 @@ TEST_F(LenetTest, Contrib) {
   EXPECT_TRUE(get_status([] {})() == Status::OK());
 }
 
-}  // namespace
+}  // namespace test_inference_predictor
 }  // namespace pd

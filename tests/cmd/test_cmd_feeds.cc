@@ -16,7 +16,7 @@
 #include "formats/pdmodel.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_feeds {
 
 namespace fs = std::filesystem;
 
@@ -58,9 +58,9 @@ template <typename Run, typename Options>
 Ended Captured(const Run& run, const Options& options) {
   Ended ended;
   std::ostringstream out;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   ended.status = run(options, out);
-  ended.log = testing::internal::GetCapturedStderr();
+  ended.log = ::testing::internal::GetCapturedStderr();
   ended.out = out.str();
   return ended;
 }
@@ -281,5 +281,5 @@ TEST(Programs, ErrorsNameTheFile) {
       5);
 }
 
-}  // namespace
+}  // namespace test_cmd_feeds
 }  // namespace pd

@@ -11,7 +11,7 @@
 #include "tests/cmd/demo_tool.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_mdoc {
 
 TEST(MdocTextTest, BreaksSentencesAndSetsLiterals) {
   EXPECT_EQ(MdocText("One. Two `--out`, three. `x` ends (`y`)."),
@@ -33,7 +33,7 @@ TEST(MdocPageTest, PassesLint) {
   const Tool tool = DemoTool(&options);
   OptionTable table;
   BindAll(tool, &table);
-  const std::string path = testing::TempDir() + "/pd-demo.1";
+  const std::string path = ::testing::TempDir() + "/pd-demo.1";
   std::ofstream(path) << MdocPage(tool.manual, table.Describe());
   EXPECT_EQ(std::system(("mandoc -Tlint -Wwarning " + path).c_str()), 0);
   std::remove(path.c_str());
@@ -56,5 +56,5 @@ TEST(HelpTextTest, HoldsEveryOptionWithin80Columns) {
   }
 }
 
-}  // namespace
+}  // namespace test_cmd_mdoc
 }  // namespace pd

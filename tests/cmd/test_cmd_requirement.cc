@@ -8,7 +8,7 @@
 #include "cmd/common/exit_status.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_requirement {
 
 using Operator = Requirement::Operator;
 
@@ -76,5 +76,5 @@ TEST(Requirement, AllThatAreMissedAreNamed) {
   EXPECT_TRUE(MissedRequirements({judgements[0]}).ok());
 }
 
-}  // namespace
+}  // namespace test_cmd_requirement
 }  // namespace pd

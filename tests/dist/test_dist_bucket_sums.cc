@@ -11,7 +11,7 @@
 #include "tests/dist/thread_transport.h"
 
 namespace pd {
-namespace {
+namespace test_dist_bucket_sums {
 
 constexpr int64_t kShards = 5;
 const std::vector<int64_t> kCounts = {3, 1000, 1, 64};
@@ -97,5 +97,5 @@ TEST(BucketSums, AnErrorIsThatOfAllBuckets) {
   EXPECT_FALSE(sums.Finish(1).ok());
 }
 
-}  // namespace
+}  // namespace test_dist_bucket_sums
 }  // namespace pd

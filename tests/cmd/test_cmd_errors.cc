@@ -14,7 +14,7 @@
 #include "libcore/base/printable.h"
 
 namespace pd {
-namespace {
+namespace test_cmd_errors {
 
 TEST(ExitCodeTest, MarksSayTheStatus) {
   EXPECT_EQ(ExitCode(absl::OkStatus()), 0);
@@ -153,5 +153,5 @@ TEST(OutputStreamTest, WritesMoreThanItsBuffer) {
   EXPECT_EQ(got, text + "1");
 }
 
-}  // namespace
+}  // namespace test_cmd_errors
 }  // namespace pd
