@@ -62,6 +62,7 @@ std::vector<Manual::Example> TrainExamples() {
        "pd-train --new tabular-regression houses && cd houses && "
        "mkdir data && cp ../testdata/friedman/*.csv data && "
        "make TRAINFLAGS='--steps 20'"},
+      {"See that this installation computes", "pd-train --run-check"},
       {"Have a job made for a table",
        "pd-train --new tabular-regression friedman --data "
        "testdata/friedman/train.csv --target y && "
@@ -82,7 +83,8 @@ Manual TrainManual() {
       "-c JOB --dry-run [-o PATH=VALUE]...",
       "--program FILE... [--startup FILE] [--init PREFIX] --batches FILE "
       "--loss NAMES [--fetch NAMES] [--save PREFIX]",
-      "--new KIND DIR [--data PATH [--target COLUMN]]"};
+      "--new KIND DIR [--data PATH [--target COLUMN]]",
+      "--run-check"};
   m.description = {
       "Trains the network that the job file describes, evaluates it when the "
       "job says so, and saves checkpoints that PaddlePaddle can load. The same "
@@ -192,6 +194,15 @@ void BindLook(TrainOptions* o, OptionTable* table) {
                  "trains nothing: checks job and data and prints the memory "
                  "and the work that training would take"},
                 &o->dry_run);
+}
+
+void BindChecks(TrainOptions* o, OptionTable* table) {
+  table->Group("This installation");
+  table->Switch({"--run-check", "",
+                 "trains three steps of a small network on the CPU, on each "
+                 "GPU and in two processes, holds the losses against the "
+                 "formula's, and exits 1 where one does not work"},
+                &o->run_check);
 }
 
 void BindPrograms(TrainOptions* o, OptionTable* table) {
@@ -370,7 +381,8 @@ Tool TrainTool(TrainOptions* options) {
   tool.takes_gpu = true;
   tool.processes = &options->processes;
   tool.computes = [options] {
-    return options->new_kind.empty() && !options->networks && !options->summary;
+    return options->new_kind.empty() && !options->networks &&
+           !options->summary && !options->run_check;
   };
   tool.bind = [options](OptionTable* table) {
     BindTrain(options, table);
@@ -379,6 +391,7 @@ Tool TrainTool(TrainOptions* options) {
     BindPassOptions(PassNames(), table, &options->passes);
     BindPluginOption(table, &options->common);
     BindNew(options, table);
+    BindChecks(options, table);
   };
   tool.validate = [options](const OptionTable& table) -> absl::Status {
     PD_RETURN_IF_ERROR(table.Needs("--require", "--config"));
@@ -394,14 +407,14 @@ Tool TrainTool(TrainOptions* options) {
             absl::StrCat("--init-rename: ", status.message()));
     }
     PD_RETURN_IF_ERROR(ValidateAmp(table));
-    PD_RETURN_IF_ERROR(
-        table.AtMostOne({"--config", "--program", "--new", "--networks"}));
+    PD_RETURN_IF_ERROR(table.AtMostOne(
+        {"--config", "--program", "--new", "--networks", "--run-check"}));
     if (!options->new_kind.empty()) return ValidateNew(*options, table);
     if (!options->new_folder.empty())
       return CommandLineError(absl::StrCat("unexpected argument '",
                                            options->new_folder[0],
                                            "': only --new takes a DIR"));
-    if (options->networks) return absl::OkStatus();
+    if (options->networks || options->run_check) return absl::OkStatus();
     if (!options->programs.empty()) return ValidatePrograms(*options, table);
     for (const char* name :
          {"--startup", "--init", "--batches", "--lod", "--loss", "--fetch",

@@ -31,6 +31,7 @@ struct TrainOptions {
   std::optional<double> bench;          ///< seconds
   std::string log_json;                 ///< "-" or a file
   bool networks = false;                ///< lists the zoo
+  bool run_check = false;               ///< does this installation compute?
   std::string new_kind;                 ///< of a job to begin with, or "list"
   std::vector<std::string> new_folder;  ///< where it goes; none or one
   std::string new_data, new_target;     ///< of that job

@@ -20,6 +20,7 @@
 #include "cmd/common/text.h"
 #include "cmd/common/training_progress.h"
 #include "cmd/common/version.h"
+#include "cmd/run_check.h"
 #include "cmd/starter.h"
 #include "cmd/train_preview.h"
 #include "cmd/train_programs.h"
@@ -288,6 +289,7 @@ absl::Status FitProcesses(const TrainOptions& options, const LoadedJob& job) {
 absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   if (options.check_nan_inf)
     PD_RETURN_IF_ERROR(SetFlag("FLAGS_check_nan_inf", "true"));
+  if (options.run_check) return RunCheck(options.common.json(), out);
   if (options.networks) {
     PrintAbout(ZooNetworks(), options.common.json(), out);
     return absl::OkStatus();

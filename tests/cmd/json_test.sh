@@ -48,6 +48,8 @@ prints 0 '.["tabular-regression"] != null' pd-train --new list
 prints 0 '.files | length == 2' pd-train --new tabular-regression own
 prints 0 'length > 0' pd-train -c $job --summary
 prints 0 'length > 0' pd-train -c $job --dry-run
+prints 0 '.cpu.works and (.cpu.losses | length == 3) and .["2 processes"].works' pd-train --run-check
+silent 2 pd-train -c $job --run-check
 silent 2 pd-train -c $job --out run --steps 3
 silent 2 pd-train -c own/nothing.pbtxt --out run2 -o no.such=1
 prints 0 '.loss | type == "number"' pd-eval -m run

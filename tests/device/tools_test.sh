@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# pd-check-naninf, pd-quant and pd-profile, and --check-nan-inf of pd-train and
-# pd-eval, as whole processes on the fake driver, beside the CPU.
+# pd-check-naninf, pd-quant and pd-profile, --check-nan-inf of pd-train and
+# pd-eval, and pd-train --run-check, as whole processes on the fake driver, beside the CPU.
 set -euo pipefail
 
 bin=$1 testdata=$2 fakes=$3
@@ -35,6 +35,12 @@ fi
 job=(-c "$testdata/jobs/mlp_mnist.pbtxt" -o 'model.layer[fc1].linear.out_features=32'
   -o 'model.layer[fc2].linear.out_features=16' -o data.train.batch_size=64)
 bad=(-o optimizer.adam.learning_rate=1e37)
+
+# What works here: each GPU is a line, one that is too old is a "no".
+FAKE_CUDA=gpus=2 expect 0 '^gpu:1 +works' "$bin/pd-train" --run-check
+FAKE_CUDA=capability=61 expect 1 'capability 6\.1' "$bin/pd-train" --run-check
+says '^gpu:0 +does not work: '
+says '^cpu +works'
 
 # The first NaN or Inf: the op and tensor of the CPU, in the GPU's words.
 expect 0 'no NaN and no Inf in 3 steps' "$bin/pd-check-naninf" "${job[@]}" --steps 3 --device gpu
