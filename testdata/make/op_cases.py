@@ -905,3 +905,366 @@ for suffix, make, dtype in (("", f, "float32"), ("_f64", d, "float64")):
         "adagrad" + suffix: (update("adagrad", {"Moment": "v"}, "ParamOut MomentOut", epsilon=1e-4), dict(**fed, v=moments["v"]), "", exact),
         "lamb" + suffix: (update("lamb", adam, adam_outs, weight_decay=.05), dict(**fed, **moments, **powers), "", exact),
     })
+
+
+# ---- ops that PaddlePaddle's programs hold and its CPU kernels lack --------
+def by_answer(body, inputs, answer, by=None, **tolerances):
+    return (body, inputs, by, dict(answer=answer, **tolerances))
+
+
+for name, function in dict(abs="abs", cos="cos", erf="erf", exp="exp", sin="sin", tanh="tanh").items():
+    family("primitives", {})[name] = by_answer(f"op('{name}_p', {{'X': x}}, 'Y')", dict(x=d(2, 3)), f"paddle.{function}(x)", "")
+for name in "log rsqrt sqrt".split():
+    family("primitives", {})[name] = by_answer(f"op('{name}_p', {{'X': x}}, 'Y')", dict(x=f(2, 3, lo=.5, hi=2)), f"paddle.{name}(x)", "")
+for name, function in dict(add="add", sub="subtract", mul="multiply", div="divide", max="maximum", pow="pow", eq="equal", ne="not_equal",
+                           ge="greater_equal", gt="greater_than").items():
+    positive = dict(lo=.5, hi=2) if name in ("div", "pow") else {}
+    family("primitives", {})[name] = by_answer(f"op('{name}_p', {{'X': x, 'Y': y}}, 'Z')", dict(x=d(3, 4, **positive), y=d(3, 4, **positive)),
+                                               f"paddle.{function}(x, y)", "")
+family("primitives", {}).update({
+    "eq_ties": by_answer("op('eq_p', {'X': x, 'Y': y}, 'Z')", dict(x=i(20, lo=0, hi=3), y=i(20, lo=0, hi=3)), "paddle.equal(x, y)"),
+    "matmul": by_answer("op('matmul_p', {'X': x, 'Y': y}, 'Z')", dict(x=f(2, 3), y=f(3, 4)), "paddle.matmul(x, y)", ""),
+    "matmul_lists": by_answer("op('matmul_p', {'X': x, 'Y': y}, 'Z')", dict(x=d(2, 2, 3), y=d(2, 3, 4)), "paddle.matmul(x, y)", ""),
+    "select": by_answer("op('select_p', {'Condition': c, 'X': x, 'Y': y}, 'Z', 'float32')", dict(c=b(2, 3), x=f(2, 3), y=f(2, 3)), "paddle.where(c, x, y)", ""),
+    "cast": by_answer("op('cast_p', {'X': x}, 'Y', 'int64', attr_dtype=3)", dict(x=f(5, lo=-9, hi=9)), "paddle.cast(x, 'int64')", ""),
+    "fill_constant": by_answer("op('fill_constant_p', {}, 'Y', 'float32', shape=[2, 3], value=1.5, attr_dtype=5) + x", dict(x=f(2, 3)), "paddle.full([2, 3], 1.5) + x", ""),
+    "bernoulli_sure": by_answer("op('bernoulli_p', {}, 'Y', 'float32', shape=[2, 3], p=1., attr_dtype=5) + x", dict(x=f(2, 3)), "paddle.ones([2, 3]) + x", ""),
+    "uniform_narrow": by_answer("op('uniform_random_p', {}, 'Out', 'float32', shape=[2, 3], min=2., max=2.000001, seed=3, attr_dtype=5) + x", dict(x=f(2, 3)),
+                                "paddle.full([2, 3], 2.) + x", ""),
+    "broadcast": by_answer("op('broadcast_p', {'X': x}, 'Y', shape=[2, 3, 4])", dict(x=f(3, 1)), "paddle.broadcast_to(x, [2, 3, 4])", ""),
+    "reshape": by_answer("op('reshape_p', {'X': x}, 'Y', shape=[4, 3])", dict(x=f(2, 6)), "paddle.reshape(x, [4, 3])", ""),
+    "transpose": by_answer("op('transpose_p', {'X': x}, 'Y', axis=[2, 0, 1])", dict(x=f(2, 3, 4)), "paddle.transpose(x, [2, 0, 1])", ""),
+    "concat": by_answer("op('concat_p', {'XS': [x, y]}, 'Y', axis=1)", dict(x=f(2, 3), y=f(2, 1)), "paddle.concat([x, y], 1)", ""),
+    "reduce_sum": by_answer("op('reduce_sum_p', {'X': x}, 'Y', axis=[0, 2], keepdim=True)", dict(x=d(2, 3, 4)), "paddle.sum(x, [0, 2], keepdim=True)", ""),
+    "reduce_sum_one": by_answer("op('reduce_sum_p', {'X': x}, 'Y', axis=[-1], keepdim=False)", dict(x=d(2, 3, 4)), "paddle.sum(x, -1)", ""),
+    "slice_select": by_answer("op('slice_select_p', {'X': x}, 'Y', axis=[0, 1], starts=[0, 1], ends=[3, 6], strides=[2, 2])", dict(x=f(4, 6)), "x[0:3:2, 1:6:2]", ""),
+    "slice_assign": by_answer("op('slice_assign_p', {'X': x, 'Y': y}, 'Z', axis=[1], starts=[1], ends=[5], strides=[2])", dict(x=f(3, 6), y=f(3, 2)),
+                              "paddle.static.setitem(x * 1., (slice(None), slice(1, 5, 2)), y)", ""),
+    "gather": by_answer("op('gather_p', {'X': x}, 'Y', axis=1, index=[2, 0])", dict(x=f(2, 3)), "paddle.index_select(x, paddle.to_tensor([2, 0]), 1)", ""),
+    "gather_tensor": by_answer("op('gather_p', {'X': x, 'IndexTensor': k}, 'Y', axis=0)", dict(x=f(3, 2), k=A([2, 2, 0], "int32")), "paddle.gather(x, k, 0)", ""),
+    "scatter_add": by_answer("op('scatter_add_p', {'X': x, 'Y': y, 'IndexTensor': k}, 'Z', axis=0)", dict(x=f(4, 2), y=f(3, 2), k=A([2, 2, 0], "int32")),
+                             "paddle.index_add(x, k, 0, y)", ""),
+    "scatter_add_list": by_answer("op('scatter_add_p', {'X': x, 'Y': y}, 'Z', axis=1, index=[1, 1])", dict(x=f(2, 3), y=f(2, 2)),
+                                  "paddle.index_add(x, paddle.to_tensor([1, 1]), 1, y)", ""),
+})
+
+
+def split_primitive(x):
+    helper = LayerHelper("split_p")
+    outs = [helper.create_variable_for_type_inference(x.dtype) for _ in range(2)]
+    helper.append_op(type="split_p", inputs={"X": x}, outputs={"YS": outs}, attrs={"axis": 1, "num_or_sections": [1, 2]})
+    return outs
+
+
+family("primitives", {})["split"] = by_answer(split_primitive, dict(x=f(2, 3)), "paddle.split(x, [1, 2], 1)", "")
+
+
+def strided(places):
+    return f"paddle.gather(paddle.flatten(x), paddle.to_tensor(np.array({places}).ravel())).reshape(np.array({places}).shape)"
+
+
+family("views", {
+    "as_strided": by_answer("op('as_strided', {'input': x}, 'out', dims=[2, 2], stride=[4, 2], offset=8)", dict(x=d(3, 4)), strided("[[1, 3], [5, 7]]")),
+    "as_strided_overlap": by_answer("op('as_strided', {'input': x}, 'out', dims=[3, 2], stride=[1, 1], offset=0)", dict(x=f(4)), strided("[[0, 1], [1, 2], [2, 3]]")),
+    "tensor_unfold": by_answer("op('tensor_unfold', {'input': x}, 'out', axis=1, size=3, step=2)", dict(x=d(2, 6)),
+                               strided("[[[0, 1, 2], [2, 3, 4]], [[6, 7, 8], [8, 9, 10]]]")),
+    "tensor_unfold_first": by_answer("op('tensor_unfold', {'input': x}, 'out', axis=0, size=2, step=1)", dict(x=f(3, 2)),
+                                     strided("[[[0, 2], [1, 3]], [[2, 4], [3, 5]]]")),
+    "index_select_strided": by_answer("op('index_select_strided', {'x': x}, 'out', index=1, axis=1)", dict(x=d(3, 4)), "x[:, 1]"),
+    "index_select_negative": by_answer("op('index_select_strided', {'x': x}, 'out', index=2, axis=-2)", dict(x=f(3, 4)), "x[2]"),
+    "view_shape": by_answer("op('view_shape', {'input': x}, 'out', dims=[2, 6])", dict(x=d(3, 4)), "paddle.reshape(x, [2, 6])"),
+    "view_dtype": by_answer("op('view_dtype', {'input': x}, 'out', 'int32', attr_dtype=2)", dict(x=A([[1, -1], [3, 1 << 40]])),
+                            "paddle.to_tensor(np.array([[1, 0, -1, -1], [3, 0, 0, 256]], 'int32')) + paddle.cast(paddle.sum(x) * 0, 'int32')"),
+    "view_dtype_same": by_answer("op('view_dtype', {'input': x}, 'out', 'int32', attr_dtype=2)", dict(x=A([1., -2.], "float32")),
+                                 "paddle.to_tensor(np.array([0x3F800000, -0x40000000], 'int32')) + paddle.cast(paddle.sum(x) * 0, 'int32')", ""),
+    "transfer_layout": ("op('transfer_layout', {'X': x}, src_layout=2, dst_layout=1)", dict(x=f(1, 2, 3, 4)), ""),
+    "transfer_dtype": ("op('transfer_dtype', {'X': x}, 'Out', 'int64', in_dtype=5, out_dtype=3)", dict(x=f(2, 3, lo=-9, hi=9)), ""),
+    "npu_identity": ("op('npu_identity', {'x': x}, 'out')", dict(x=f(2, 3)), ""),
+    "memcpy_h2d": ("op('memcpy_h2d', {'X': x}, dst_place_type=0)", dict(x=f(2, 3)), ""),
+    "memcpy_d2h": ("op('memcpy_d2h', {'X': x}, dst_place_type=0)", dict(x=i(2, 3))),
+    "shadow_output": by_answer("op('shadow_output', {'x': x}, 'out', name='kept')", dict(x=f(2, 3)), "x * 1.", ""),
+    "fetch_v2": by_answer("op('fetch_v2', {'X': x}, col=0)", dict(x=f(2, 3)), "x * 1.", ""),
+    "identity_loss_sum": ("op('identity_loss', {'X': x}, reduction=0)", dict(x=d(2, 3)), ""),
+    "identity_loss_sum_grad": by_answer("op('identity_loss', {'X': x}, reduction=0)", dict(x=d(2, 3)), "paddle.sum(x)"),
+    "identity_loss_mean": by_answer("op('identity_loss', {'X': x}, reduction=1)", dict(x=d(2, 3)), "paddle.mean(x)"),
+    "identity_loss_none": by_answer("op('identity_loss', {'X': x}, reduction=2)", dict(x=f(2, 3)), "x * 1."),
+    "grad_add": ("op('grad_add', {'X': x, 'Y': y})", dict(x=f(2, 3), y=f(2, 3)), ""),
+    "fill": by_answer("op('fill', {}, 'Out', 'float32', value=[1., 2., 3., 4.], shape=[2, 2], attr_dtype=5) + x", dict(x=f(2, 2)),
+                      "paddle.to_tensor(np.array([[1, 2], [3, 4]], 'float32')) + x", ""),
+    "full_int_array": by_answer("op('full_int_array', {}, 'out', 'int64', value=[4, 5], attr_dtype=3) + x", dict(x=i(2)), "paddle.to_tensor(np.array([4, 5])) + x"),
+    "check_numerics": ("op('check_numerics', {'tensor': x}, 'stats values', every=True, check_nan_inf_level=3, op_type='a', var_name='b')",
+                       dict(x=A([[0, 1.5], [-2, 3]], "float32")), ""),
+    "hash_int64": ("op('hash', {'X': x}, num_hash=3, mod_by=10000)", dict(x=i(4, 2, lo=0, hi=1000))),
+    "hash_int32_long": ("op('hash', {'X': x}, num_hash=2, mod_by=1000000)", dict(x=i32(3, 11, lo=0, hi=1000))),
+    "lookup_table_dequant": ("op('lookup_table_dequant', {'W': w, 'Ids': k}, dtype='float32')", dict(w=f(3, 5, lo=1, hi=9), k=A([[1], [2]])), ""),
+})
+
+rotary = "op('fused_rotary_position_embedding', {'q': q, 'k': k, 'sin': s, 'cos': c}, 'out_q out_k', every=True, use_neox_rotary_style=%s)"
+
+
+def rotary_pairs(q, k, s, c):
+    def turn(x):
+        other = paddle.reshape(paddle.stack([-x[..., 1::2], x[..., 0::2]], -1), x.shape)
+        return x * paddle.unsqueeze(c, 1) + other * paddle.unsqueeze(s, 1)
+    return [turn(q), turn(k)]
+
+
+def rotary_halves(q, k, s, c):
+    def turn(x):
+        a, b = paddle.split(x, 2, -1)
+        return x * paddle.unsqueeze(c, 1) + paddle.concat([-b, a], -1) * paddle.unsqueeze(s, 1)
+    return [turn(q), turn(k)]
+
+
+def rotary_natural(q):
+    angle = np.arange(3)[:, None] / 10000. ** (np.arange(4) // 2 * 2 / 4.)
+    c, s = [paddle.to_tensor(v(angle)[:, None]) for v in (np.cos, np.sin)]
+    return q * c + paddle.reshape(paddle.stack([-q[..., 1::2], q[..., 0::2]], -1), q.shape) * s
+
+
+def attend(q, k, v, scale, mask=None):
+    q, k, v = [paddle.transpose(t, [0, 2, 1, 3]) for t in (q, k, v)]
+    k, v = [paddle.repeat_interleave(t, q.shape[1] // k.shape[1], 1) for t in (k, v)]
+    scores = paddle.matmul(q, k, transpose_y=True) * scale
+    scores = scores if mask is None else scores + mask
+    return paddle.transpose(paddle.matmul(F.softmax(scores, -1), v), [0, 2, 1, 3])
+
+
+
+def heads_first(attention):
+    """[batch, heads, steps, width] for a function of [batch, steps, heads, width]."""
+    return lambda *tensors: paddle.transpose(attention(*[paddle.transpose(t, [0, 2, 1, 3]) for t in tensors]), [0, 2, 1, 3])
+
+
+def causal(queries, keys):
+    return paddle.to_tensor(np.triu(np.full((queries, keys), -1e30), keys - queries + 1))
+
+
+def flash_plain(q, k, v):
+    return attend(q, k, v, 4 ** -.5)
+
+
+def flash_masked(q, k, v, m):
+    return attend(q, k, v, 4 ** -.5, m)
+
+
+def flash_causal(q, k, v):
+    return attend(q, k, v, 4 ** -.5, causal(3, 5))
+
+
+def flash_sequences(q, k, v):
+    parts = [attend(q[a:b].unsqueeze(0), k[c:e].unsqueeze(0), v[c:e].unsqueeze(0), .3)[0] for a, b, c, e in ((0, 2, 0, 3), (2, 5, 3, 5))]
+    return paddle.concat(parts, 0)
+
+
+def variable_lengths(q, k, v):
+    parts = [heads_first(lambda *t: attend(*t, .5))(q[n:n + 1, :, :a], k[n:n + 1, :, :c], v[n:n + 1, :, :c]) for n, a, c in ((0, 3, 2), (1, 1, 4))]
+    return paddle.concat([F.pad(p, [0, 0, 0, 3 - p.shape[2]]) for p in parts], 0)
+
+
+def dropout_norm(x, r, b, g, s):
+    return F.layer_norm(r + x + b, [4], g, s, 1e-5)
+
+
+def rms(x, w, b):
+    return x * paddle.rsqrt(paddle.mean(x * x, -1, keepdim=True) + 1e-5) * w + b
+
+
+fused = family("fused_on_devices", {
+    "rotary_pairs": by_answer(rotary % True, dict(q=d(2, 3, 2, 4), k=d(2, 3, 1, 4), s=d(3, 4), c=d(3, 4)), rotary_pairs, "q k"),
+    "rotary_halves": by_answer(rotary % False, dict(q=f(2, 3, 2, 4), k=f(2, 3, 2, 4), s=f(3, 4), c=f(3, 4)), rotary_halves, "q k"),
+    "rotary_natural": by_answer("op('fused_rotary_position_embedding', {'q': q}, 'out_q')", dict(q=d(2, 3, 2, 4)), rotary_natural, "q", **FLOAT_FACTOR),
+    "rotary_positions": by_answer("op('fused_rotary_position_embedding', {'q': q, 'sin': s, 'cos': c, 'position_ids': p}, 'out_q')",
+                                  dict(q=d(2, 3, 2, 4), s=d(5, 4), c=d(5, 4), p=A([[4, 0, 2], [4, 0, 2]])),
+                                  lambda q, s, c, p: rotary_pairs(q, q, paddle.gather(s, p[0]), paddle.gather(c, p[0]))[0], "q"),
+    "flash_attn": by_answer("op('flash_attn', {'q': q, 'k': k, 'v': v}, 'out softmax softmax_lse seed_offset')",
+                            dict(q=d(2, 3, 2, 4), k=d(2, 5, 2, 4), v=d(2, 5, 2, 4)), flash_plain),
+    "flash_attn_shared_heads": by_answer("op('flash_attn', {'q': q, 'k': k, 'v': v}, 'out softmax softmax_lse seed_offset')",
+                                         dict(q=d(2, 3, 4, 4), k=d(2, 5, 2, 4), v=d(2, 5, 2, 4)), flash_plain),
+    "flash_attn_masked": by_answer("op('flash_attn', {'q': q, 'k': k, 'v': v, 'attn_mask': m}, 'out softmax softmax_lse seed_offset')",
+                                   dict(q=f(2, 3, 2, 4), k=f(2, 5, 2, 4), v=f(2, 5, 2, 4), m=f(2, 1, 3, 5)), flash_masked, "q k v"),
+    "flash_attn_causal": by_answer("op('flash_attn', {'q': q, 'k': k, 'v': v}, 'out softmax softmax_lse seed_offset', causal=True)",
+                                   dict(q=d(2, 3, 2, 4), k=d(2, 5, 2, 4), v=d(2, 5, 2, 4)), flash_causal),
+    "flash_attn_unpadded": by_answer("op('flash_attn_unpadded', {'q': q, 'k': k, 'v': v, 'cu_seqlens_q': a, 'cu_seqlens_k': c}, 'out softmax softmax_lse seed_offset', "
+                                     "max_seqlen_q=3, max_seqlen_k=3, scale=.3)",
+                                     dict(q=d(5, 2, 4), k=d(5, 2, 4), v=d(5, 2, 4), a=A([0, 2, 5], "int32"), c=A([0, 3, 5], "int32")),
+                                     lambda q, k, v, a, c: flash_sequences(q, k, v)),
+    "memory_efficient_attention": by_answer("op('memory_efficient_attention', {'query': q, 'key': k, 'value': v, 'bias': m}, 'output logsumexp seed_and_offset', "
+                                            "max_seqlen_q=3., max_seqlen_k=5., causal=False, dropout_p=0., scale=-1., is_test=True)",
+                                            dict(q=f(2, 3, 2, 4), k=f(2, 5, 2, 4), v=f(2, 5, 2, 4), m=f(2, 1, 3, 5)), flash_masked, "q k v"),
+    "variable_lengths": by_answer("op('variable_length_memory_efficient_attention', {'query': q, 'key': k, 'value': v, 'seq_lens': a, 'kv_seq_lens': c}, 'out', "
+                                  "scale=.5, causal=False, pre_cache_length=0)",
+                                  dict(q=d(2, 2, 3, 4), k=d(2, 2, 4, 4), v=d(2, 2, 4, 4), a=A([[3], [1]], "int32"), c=A([[2], [4]], "int32")),
+                                  lambda q, k, v, a, c: variable_lengths(q, k, v), ""),
+    "dropout_add_none": by_answer("op('fused_dropout_add', {'x': x, 'y': y}, 'out seed_offset', p=0., is_test=False, mode='upscale_in_train')",
+                                  dict(x=d(2, 3), y=d(2, 3)), "x + y"),
+    "dropout_add_test": by_answer("op('fused_dropout_add', {'x': x, 'y': y}, 'out seed_offset', p=.25, is_test=True, mode='downgrade_in_infer')",
+                                  dict(x=d(2, 3), y=d(2, 3)), "x * .75 + y"),
+    "dropout_norm": by_answer("op('fused_bias_dropout_residual_layer_norm', {'X': x, 'Residual': r, 'Bias': b, 'LnScale': g, 'LnBias': s}, "
+                              "'Y BiasDropoutResidualOut DropoutMaskOut LnMean LnVariance', dropout_rate=0.)",
+                              dict(x=d(2, 3, 4), r=d(2, 3, 4), b=d(4), g=d(4), s=d(4)), dropout_norm),
+    "dropout_norm_bare": by_answer("op('fused_bias_dropout_residual_layer_norm', {'X': x, 'Residual': r}, "
+                                   "'Y BiasDropoutResidualOut DropoutMaskOut LnMean LnVariance', dropout_rate=.5, is_test=True)",
+                                   dict(x=f(2, 3, 4), r=f(2, 3, 4)), "F.layer_norm(r + x * .5, [4], None, None, 1e-5)", ""),
+    "bias_residual_layernorm": by_answer("op('fused_bias_residual_layernorm', {'x': x, 'bias': b, 'residual': r, 'norm_weight': g, 'norm_bias': s}, "
+                                         "'out residual_out mean variance', every=True, epsilon=1e-5, residual_alpha=.5, begin_norm_axis=1, quant_scale=-1., "
+                                         "quant_round_type=1, quant_max_bound=127., quant_min_bound=-127.)[:2]",
+                                         dict(x=f(3, 4), b=f(4), r=f(3, 4), g=f(4), s=f(4)), "[F.layer_norm(x + b + r * .5, [4], g, s, 1e-5), x + b + r * .5]", ""),
+    "rms_norm": by_answer("op('rms_norm', {'x': x, 'norm_weight': w, 'norm_bias': b}, 'out', epsilon=1e-5, begin_norm_axis=1, quant_scale=-1., "
+                          "quant_round_type=1, quant_max_bound=127., quant_min_bound=-127.)", dict(x=d(3, 4), w=d(4), b=d(4)), rms, ""),
+    "rms_norm_residual": by_answer("op('rms_norm', {'x': x, 'residual': r, 'norm_weight': w, 'norm_bias': b}, 'out residual_out', every=True, epsilon=1e-5, "
+                                   "begin_norm_axis=2, quant_scale=-1., quant_round_type=1, quant_max_bound=127., quant_min_bound=-127.)",
+                                   dict(x=f(2, 3, 4), r=f(2, 3, 4), w=f(4), b=f(4)), lambda x, r, w, b: [rms(x + r, w, b), x + r], ""),
+    "linear_param_grad_add": by_answer("op('fused_linear_param_grad_add', {'x': x, 'dout': g, 'dweight': w, 'dbias': b}, 'dweight_out dbias_out', every=True, multi_precision=False)",
+                                       dict(x=d(2, 3, 4), g=d(2, 3, 5), w=d(4, 5), b=d(5)),
+                                       "[paddle.matmul(x.reshape([6, 4]), g.reshape([6, 5]), transpose_x=True) + w, g.sum([0, 1]) + b]", ""),
+    "batch_fc": by_answer("op('batch_fc', {'Input': x, 'W': w, 'Bias': b})", dict(x=d(2, 3, 4), w=d(2, 4, 5), b=d(2, 5)), "paddle.bmm(x, w) + b.unsqueeze(1)"),
+    "correlation": by_answer("op('correlation', {'Input1': x, 'Input2': y}, 'Output', pad_size=1, kernel_size=1, max_displacement=1, stride1=1, stride2=1)",
+                             dict(x=d(2, 3, 4, 5), y=d(2, 3, 4, 5)),
+                             "paddle.stack([paddle.mean(x * F.pad(y, [1, 1, 1, 1])[:, :, j:j + 4, i:i + 5], 1) for j in range(3) for i in range(3)], 1)"),
+    "embedding_fc_lstm": ("op('fused_embedding_fc_lstm', {'Ids': k, 'Embeddings': w, 'WeightH': h, 'Bias': b}, 'Hidden Cell XX BatchedInput BatchedHidden BatchedCell "
+                          "ReorderedH0 ReorderedC0', dtype='float32', every=True, use_peepholes=True)[:2]",
+                          dict(k=In(lambda rng: rng.randint(0, 5, (5, 1)), [[2, 3]]), w=f(5, 8), h=f(2, 8), b=f(1, 14)), ""),
+    "embedding_fc_lstm_reverse": ("op('fused_embedding_fc_lstm', {'Ids': k, 'Embeddings': w, 'WeightH': h, 'Bias': b}, 'Hidden Cell XX BatchedInput BatchedHidden "
+                                  "BatchedCell ReorderedH0 ReorderedC0', dtype='float64', every=True, use_peepholes=False, is_reverse=True)[:2]",
+                                  dict(k=In(lambda rng: rng.randint(0, 5, (5, 1)), [[2, 3]]), w=d(5, 8), h=d(2, 8), b=d(1, 8)), ""),
+    "seqpool_cvm": by_answer("op('fused_seqpool_cvm', {'X': [x], 'CVM': c})", dict(x=In(lambda rng: rng.uniform(0, 3, (5, 4)).astype('float32'), [[2, 3]]), c=f(2, 2)),
+                             "op('cvm', {'X': op('sequence_pool', {'X': x}, 'Out MaxIndex', pooltype='SUM'), 'CVM': c}, 'Y', use_cvm=True)", ""),
+    "transpose_flatten_concat": by_answer("op('fusion_transpose_flatten_concat', {'X': [x, y]}, trans_axis=[0, 2, 3, 1], flatten_axis=1, concat_axis=1)",
+                                          dict(x=f(2, 3, 4, 5), y=f(2, 1, 2, 2)),
+                                          "paddle.concat([paddle.flatten(paddle.transpose(t, [0, 2, 3, 1]), 1) for t in (x, y)], 1)", ""),
+    "conv2d_add_act": by_answer("op('fused_conv2d_add_act', {'Input': x, 'Filter': w, 'Bias': b, 'ResidualData': r}, 'Output', paddings=[1, 1], activation='sigmoid')",
+                                dict(x=f(2, 3, 4, 4), w=f(2, 3, 3, 3), b=f(2), r=f(2, 2, 4, 4)), "F.sigmoid(F.conv2d(x, w, b, padding=1) + r)", ""),
+    "token_prune": by_answer("op('fused_token_prune', {'Attn': a, 'X': x, 'Mask': m, 'NewMask': n}, 'SlimmedX CLSInds')",
+                             dict(a=A([[[[1, 2, 3, 4], [4, 3, 2, 1], [5, 9, 5, 4], [9, 6, 5, 4]], [[8, 5, 2, 0], [1, 0, 2, 3], [2, 2, 3, 2], [7, 4, 1, 8]]]], "float32"),
+                                  x=f(1, 4, 3), m=A([[[[-1, -1, -1, 1]] + [[-1, -1, 1, 1]] * 3, [[-1, -1, 1, 1]] * 4]], "float32"), n=f(1, 2, 2, 2)),
+                             "paddle.index_select(x, paddle.to_tensor([0, 3]), 1)", ""),
+})
+for act, function in dict(gelu="F.gelu(x + b)", relu="F.relu(x + b)", swiglu="F.silu((x + b)[:, :3]) * (x + b)[:, 3:]", geglu="F.gelu((x + b)[:, :3]) * (x + b)[:, 3:]").items():
+    fused["bias_act_" + act] = by_answer(f"op('fused_bias_act', {{'x': x, 'bias': b}}, 'out', act_method='{act}')", dict(x=f(4, 6), b=f(6)), function, "")
+fused["bias_act_smooth"] = by_answer("op('fused_bias_act', {'x': x, 'shift': s, 'smooth': m}, 'out', act_method='relu')", dict(x=f(4, 6), s=f(6), m=f(6)),
+                                     "(F.relu(x) + s) * m", "")
+
+# ---- ops that PaddlePaddle's oneDNN passes write ---------------------------
+onednn = family("onednn_fused", {
+    "conv3d": ("op('fused_conv3d', {'Input': x, 'Filter': w}, 'Output', strides=[1, 1, 1], paddings=[0, 0, 0], dilations=[1, 1, 1], data_format='NCDHW', "
+               "fuse_activation='relu', use_mkldnn=True)", dict(x=f(1, 2, 3, 4, 4), w=f(3, 2, 2, 2, 2)), ""),
+    "conv3d_all": by_answer("op('fused_conv3d', {'Input': x, 'Filter': w, 'Bias': b, 'ResidualData': r}, 'Output', strides=[1, 1, 1], paddings=[0, 0, 0], "
+                            "dilations=[1, 1, 1], data_format='NCDHW', fuse_activation='sigmoid')",
+                            dict(x=f(1, 2, 3, 4, 4), w=f(3, 2, 2, 2, 2), b=f(3), r=f(1, 3, 2, 3, 3)), "F.sigmoid(F.conv3d(x, w, b) + r)", ""),
+    "softplus": by_answer("op('fused_softplus', {'X': x}, beta=2., fuse_activation='tanh')", dict(x=f(3, 4, lo=-3, hi=3)), "paddle.tanh(F.softplus(x, 2.))", ""),
+    "matmul": by_answer("op('fused_matmul', {'X': x, 'Y': y, 'ResidualData': r}, trans_y=True, matmul_alpha=.5, fuse_activation='relu', fused_output_scale=2.)",
+                        dict(x=f(2, 3), y=f(4, 3), r=f(2, 4)), "F.relu(paddle.matmul(x, y, transpose_y=True) * .5 + r) * 2.", ""),
+    "matmul_moved": by_answer("op('fused_matmul', {'X': x, 'Y': y}, fused_reshape_X=[0, 0, 2, 3], fused_transpose_X=[0, 2, 1, 3], fused_transpose_Out=[0, 2, 1, 3], "
+                              "fused_reshape_Out=[0, 0, 8])", dict(x=f(2, 5, 6), y=f(2, 2, 3, 4)),
+                              "paddle.matmul(x.reshape([2, 5, 2, 3]).transpose([0, 2, 1, 3]), y).transpose([0, 2, 1, 3]).reshape([2, 5, 8])", ""),
+    "transpose": by_answer("op('fused_transpose', {'X': x}, 'Out XShape', axis=[1, 0], fused_squeeze2_axes=[1], fused_unsqueeze2_axes=[0])", dict(x=f(2, 1, 3)),
+                           "x.squeeze(1).transpose([1, 0]).unsqueeze(0)", ""),
+    "transpose_reshape": by_answer("op('fused_transpose', {'X': x}, 'Out XShape', axis=[0, 2, 1], fused_reshape2_shape=[2, 12])", dict(x=f(2, 3, 4)),
+                                   "x.transpose([0, 2, 1]).reshape([2, 12])", ""),
+    "elementwise_scales": by_answer("op('fused_elementwise_mul', {'X': x, 'Y': y}, fused_output_scale=.5, scale_x=2., scale_y=4., scale_out=3., fused_unsqueeze2_axes=[0])",
+                                    dict(x=f(2, 3), y=f(3)), "((x / 2. * (y / 4.)) * 3. * .5).unsqueeze(0)", ""),
+    "multi_gru": by_answer("op('multi_gru', {'X': x, 'WeightX': [a, b], 'WeightH': [c, e], 'Bias': [g, h]}, 'Hidden')",
+                           dict(x=In(lambda rng: rng.uniform(-1, 1, (5, 3)).astype('float32'), [[2, 3]]), a=f(3, 6), b=f(3, 6), c=f(2, 6), e=f(2, 6), g=f(1, 6), h=f(1, 6)),
+                           "paddle.concat([op('fusion_gru', {'X': x, 'WeightX': wx, 'WeightH': wh, 'Bias': bias}, 'Hidden XX BatchedInput BatchedOut ReorderedH0', "
+                           "is_reverse=r) for wx, wh, bias, r in ((a, c, g, False), (b, e, h, True))], 1)", ""),
+})
+for name, sign in dict(add="+", sub="-", mul="*", div="/").items():
+    onednn["elementwise_" + name] = by_answer(f"op('fused_elementwise_{name}', {{'X': x, 'Y': y}}, fuse_activation='tanh')", dict(x=f(2, 3), y=f(3, lo=.5, hi=2)),
+                                              f"paddle.tanh(x {sign} y)", "")
+for act, answer in dict(swish="x * F.sigmoid(1.5 * x)", hard_swish="x * paddle.clip(1.5 * x + .25, 0., 1.)", hard_sigmoid="paddle.clip(1.5 * x + .25, 0., 1.)",
+                        relu6="paddle.clip(x, 0., 1.5)", gelu_erf="F.gelu(x)", gelu_tanh="F.gelu(x, True)", mish="F.mish(x)", linear="x * 1.5 + .25").items():
+    onednn["act_" + act] = by_answer(f"op('fused_elementwise_add', {{'X': x, 'Y': y}}, fuse_activation='{act}', fuse_alpha=1.5, fuse_beta=.25)",
+                                     dict(x=f(3, 4, lo=-3, hi=3), y=A([0.], "float32")), answer, "")
+
+# ---- updates again ---------------------------------------------------------
+family("more_updates", {
+    "fused_adam": ("op('fused_adam', {'Params': [p], 'Grads': [g], 'LearningRate': r, 'Moments1': [m], 'Moments2': [v], 'Beta1Pows': [a], 'Beta2Pows': [b]}, "
+                   "'ParamsOut Moments1Out Moments2Out Beta1PowsOut Beta2PowsOut', every=True, chunk_size=65536)",
+                   dict(p=f(3, 4), g=f(3, 4), r=A([.1], "float32"), m=f(3, 4), v=f(3, 4, lo=.1, hi=1), a=A([.9], "float32"), b=A([.99], "float32")), ""),
+    "fused_adamw": ("op('fused_adam', {'Params': [p], 'Grads': [g], 'LearningRate': r, 'Moments1': [m], 'Moments2': [v], 'Beta1Pows': [a], 'Beta2Pows': [b]}, "
+                    "'ParamsOut Moments1Out Moments2Out Beta1PowsOut Beta2PowsOut', every=True, chunk_size=65536, use_adamw=True, weight_decay=.1)",
+                    dict(p=f(3, 4), g=f(3, 4), r=A([.1], "float32"), m=f(3, 4), v=f(3, 4, lo=.1, hi=1), a=A([.9], "float32"), b=A([.99], "float32")), ""),
+    "dgc_clip": ("op('dgc_clip_by_norm', {'X': x, 'current_step': s}, max_norm=.5, rampup_begin_step=2.)", dict(x=f(3, 4), s=A([2], "float32")), ""),
+    "dgc_clip_small": ("op('dgc_clip_by_norm', {'X': x, 'current_step': s}, max_norm=50., rampup_begin_step=2.)", dict(x=f(3, 4), s=A([3], "float32")), ""),
+    "dgc_clip_early": by_answer("op('dgc_clip_by_norm', {'X': x, 'current_step': s}, max_norm=.5, rampup_begin_step=2.)", dict(x=f(3, 4), s=A([1], "float32")), "x * 1.", ""),
+    "dgc_momentum_early": by_answer("op('dgc_momentum', {'Param': p, 'Grad': g, 'Velocity': v, 'LearningRate': r, 'current_step': s, 'nranks': n}, "
+                                    "'ParamOut VelocityOut Grad_out', every=True, mu=.9, rampup_begin_step=2.)",
+                                    dict(p=f(3, 4), g=f(3, 4), v=f(3, 4), r=A([.1], "float32"), s=A([1], "float32"), n=A([2], "float32")),
+                                    "[p - .1 * (.9 * v + g / 2), .9 * v + g / 2, g / 2]", ""),
+    "dgc_momentum_late": by_answer("op('dgc_momentum', {'Param': p, 'Grad': g, 'Velocity': v, 'LearningRate': r, 'current_step': s, 'nranks': n}, "
+                                   "'ParamOut VelocityOut Grad_out', every=True, mu=.9, rampup_begin_step=2.)",
+                                   dict(p=f(3, 4), g=f(3, 4), v=f(3, 4), r=A([.1], "float32"), s=A([2], "float32"), n=A([2], "float32")),
+                                   "[p - .1 * (g / 2), v * 1., g / 2]", ""),
+})
+
+# ---- graphs, samples, experts ----------------------------------------------
+graph = dict(row=A([3, 7, 0, 9, 1, 4, 2, 9, 3, 9, 1, 9, 7]), ptr=A([0, 2, 4, 5, 6, 7, 9, 11, 11, 13, 13]), x=A([0, 8, 1, 2]))
+family("samples", {
+    "neighbors_all": ("op('graph_sample_neighbors', {'Row': row, 'Col_Ptr': ptr, 'X': x}, 'Out Out_Count Out_Eids', every=True, sample_size=5)[:2]", graph, ""),
+    "neighbors_some": ("op('graph_sample_neighbors', {'Row': row, 'Col_Ptr': ptr, 'X': x}, 'Out Out_Count Out_Eids', every=True, sample_size=2)[:2]", graph, ""),
+    "neighbors_edges": ("op('graph_sample_neighbors', {'Row': row, 'Col_Ptr': ptr, 'X': x, 'Eids': e}, 'Out Out_Count Out_Eids', every=True, sample_size=5, return_eids=True)",
+                        dict(graph, e=A(list(range(20, 33)))), ""),
+    "neighbors_weighted": ("op('weighted_sample_neighbors', {'row': row, 'colptr': ptr, 'edge_weight': w, 'input_nodes': x}, 'out_neighbors out_count out_eids', "
+                           "every=True, sample_size=5, return_eids=False)[:2]", dict(graph, w=f(13, lo=.1, hi=1)), ""),
+    "number_count": by_answer("op('number_count', {'numbers': x}, upper_range=4)", dict(x=A([0, 2, 2, 1, -1])), "paddle.to_tensor(np.array([1, 1, 2, 0])) + 0 * x[0]", ""),
+    "assign_pos": by_answer("op('assign_pos', {'X': x, 'cum_count': c, 'eff_num_len': n})", dict(x=A([0, 2, -1, 2, 1]), c=A([1, 2, 4]), n=A([4])),
+                            "paddle.to_tensor(np.array([0, 4, 3, 1])) + 0 * x[0]", ""),
+    "limit_by_capacity": by_answer("op('limit_by_capacity', {'expert_count': x, 'capacity': c}, n_worker=2)", dict(x=A([3, 1, 4, 5]), c=A([5, 4])),
+                                   "paddle.to_tensor(np.array([3, 1, 2, 3])) + 0 * x[0]", ""),
+    "prune_gate": by_answer("op('prune_gate_by_capacity', {'GateIdx': x, 'ExpertCount': c}, 'NewGateIdx', n_expert=3, n_worker=1)", dict(x=A([1, 0, 1, 1, 2]), c=A([1, 2, 0])),
+                            "paddle.to_tensor(np.array([1, 0, 1, -1, -1])) + 0 * x[0]", ""),
+    "random_routing": by_answer("op('random_routing', {'Prob': p, 'TopK_Value': v, 'TopK_Idx': k}, 'Out', 'int64')",
+                                dict(p=A([.1, .9], "float32"), v=A([[.8, .2], [.6, .4]], "float32"), k=A([[0, 2], [2, 1]])),
+                                "paddle.to_tensor(np.array([[0, 2], [2, -1]])) + 0 * k[0, 0]", ""),
+    "top_p_likeliest": by_answer("op('top_p_sampling', {'x': x, 'ps': p}, 'out ids')", dict(x=A([[.2, .5, .3], [.6, .3, .1]], "float32"), p=A([[.1], [.2]], "float32")),
+                                 "paddle.max(x, 1, keepdim=True)", ""),
+    "unzip": by_answer("op('unzip', {'X': x, 'lod': n}, 'Y', len=2)", dict(x=f(2, 2), n=A([0, 2, 2, 4])), "paddle.concat([x[:1], x[:1] * 0., x[1:]], 0)", ""),
+})
+
+
+def attend_step(x, cache, bias, mask):
+    """Two heads of width 2, at step 2 of a cache of 4."""
+    q, k, v = [t.squeeze(1) for t in paddle.split(paddle.reshape(x, [2, 3, 2, 2]) + bias, 3, 1)]
+    keys, values = [paddle.concat([old[:, :, :2], new.unsqueeze(2)], 2) for old, new in ((cache[0], k), (cache[1], v))]
+    scores = paddle.sum(q.unsqueeze(2) * keys, -1) * 2 ** -.5 + mask[:, 0]
+    out = paddle.sum(F.softmax(scores, -1).unsqueeze(-1) * values, 2)
+    return [paddle.reshape(out, [2, 4]), paddle.stack([paddle.concat([t, old[:, :, 3:]], 2) for t, old in ((keys, cache[0]), (values, cache[1]))])]
+
+
+family("samples", {}).update({
+    "tdm_sampler": ("op('tdm_sampler', {'X': x, 'Travel': t, 'Layer': n}, 'Out Labels Mask', every=True, neg_samples_num_list=[1, 1], layer_offset_lod=[0, 2, 4])",
+                    dict(x=A([[1], [2], [0], [3]]), t=A([[0, 0], [1, 3], [2, 4], [1, 0]]), n=A([[1], [2], [3], [4]])), ""),
+    "rank_attention": by_answer("op('rank_attention', {'X': x, 'RankOffset': k, 'RankParam': p}, 'Out InputHelp InsRank', MaxRank=2)",
+                                dict(x=d(3, 2), k=A([[1, 1, 0, 2, 1], [2, 1, 2, 0, 0], [0, 0, 0, 0, 0]], "int32"), p=d(8, 3)),
+                                "paddle.stack([paddle.matmul(x[0], p[:2]) + paddle.matmul(x[1], p[2:4]), paddle.matmul(x[2], p[4:6]), x[0, 0] * 0 * p[0]])", "p"),
+})
+fused["masked_multihead_attention"] = by_answer(
+    "op('masked_multihead_attention', {'x': x, 'cache_kv': c, 'bias': b, 'src_mask': m}, 'out cache_kv_out', every=True, seq_len=1, rotary_emb_dims=0)",
+    dict(x=f(2, 12), c=f(2, 2, 2, 4, 2), b=f(3, 2, 2), m=f(2, 1, 1, 3)), lambda x, c, b, m: attend_step(x, c, b, m), "")
+fused["masked_multihead_attention_lengths"] = by_answer(
+    "op('masked_multihead_attention', {'x': x, 'cache_kv': c, 'bias': b, 'src_mask': m, 'sequence_lengths': n}, 'out cache_kv_out', every=True, seq_len=1, rotary_emb_dims=0)",
+    dict(x=d(2, 12), c=d(2, 2, 2, 4, 2), b=d(3, 2, 2), m=d(2, 1, 1, 3), n=A([[2], [2]], "int32")), lambda x, c, b, m, n: attend_step(x, c, b, m), "", **FLOAT_FACTOR)
+fused["scale_bias_add_relu"] = by_answer("op('fused_scale_bias_add_relu', {'x1': x, 'scale1': s, 'bias1': b, 'x2': y}, 'out', fuse_dual=False, exhaustive_search=False)",
+                                         dict(x=f(2, 3, 3, 4), s=f(4), b=f(4), y=f(2, 3, 3, 4)), "F.relu(x * s + b + y)", "")
+fused["scale_bias_add_relu_dual"] = by_answer(
+    "op('fused_scale_bias_add_relu', {'x1': x, 'scale1': s, 'bias1': b, 'x2': y, 'scale2': t, 'bias2': c}, 'out', fuse_dual=True, exhaustive_search=False)",
+    dict(x=f(2, 3, 3, 4), s=f(4), b=f(4), y=f(2, 3, 3, 4), t=f(4), c=f(4)), "F.relu(x * s + b + y * t + c)", "")
+family("views", {})["fake_init"] = by_answer("op('fake_init', {}, 'Out', 'float32', shape=[2, 3]) + x", dict(x=f(2, 3)), "x * 1.", "")
+
+# ---- 8-bit weights ---------------------------------------------------------
+eighths = In(lambda rng: np.concatenate([np.full((1, 64), 127 / 64), rng.randint(-126, 127, (63, 64)) / 64]).astype("float16"))
+WEIGHTS = [[3, -7, 120, 5], [-127, 0, 1, 64], [9, 33, -2, -90]]
+family("llm_int8", {
+    "weight_quantize": ("op('weight_quantize', {'x': x}, 'out scale', dtype='int8', every=True, algo='llm.int8', arch=80)[:1]", dict(x=eighths), ""),
+    "weight_dequantize": by_answer("op('weight_dequantize', {'x': x, 'scale': s}, 'out', 'float32', algo='llm.int8', out_dtype=5)", dict(x=A(WEIGHTS, 'int8'), s=f(3), v=A(WEIGHTS, 'float32')),
+                                   "paddle.transpose(v * s.unsqueeze(1), [1, 0])", ""),
+    # A row of whole numbers with a greatest one of 127 is not rounded.
+    "llm_int8_linear": by_answer("op('llm_int8_linear', {'x': x, 'weight': w, 'bias': b, 'weight_scale': s}, 'out', threshold=6.)",
+                                 dict(x=A([[1.27, .5, -.3, 9.], [-.2, 1.27, .01, .1]], "float32"), w=A(WEIGHTS, 'int8'), b=f(3), s=f(3), v=A(WEIGHTS, 'float32')),
+                                 "paddle.matmul(x, v * s.unsqueeze(1), transpose_y=True) + b", "", rtol=1e-5, atol=1e-5),
+    "quant_linear": by_answer("op('quant_linear', {'x': x, 'w': w, 'bias': b}, 'out', scale_in=.5, scale_weights=[2., 4., 1., .5], activation_type='relu')",
+                              dict(x=f(5, 3, lo=-3, hi=3), w=A(WEIGHTS, 'int8'), b=f(4), v=A(WEIGHTS, 'float32')),
+                              "F.relu(paddle.matmul(paddle.clip(paddle.round(x * 63.5), -127., 127.), v) / "
+                              "(127. * 127. * .5 * paddle.to_tensor(np.array([2, 4, 1, .5], 'float32'))) + b)", ""),
+})

@@ -13,8 +13,10 @@ testdata/ops (its README has it), so the test takes the result at once:
 
 CASES in op_cases.py is the table. A row is an expression, or a function
 where one expression is too short; its inputs; and the inputs to differentiate
-by, where that is not "every input of floats". The answers' tolerance follows
-the narrowest type fed. A row that PaddlePaddle refuses is reported, and the
+by, where that is not "every input of floats"; last, tolerances and `answer`,
+another expression that says the same, for ops that PaddlePaddle has no CPU
+kernel for: its answer is the case's. The answers' tolerance follows the
+narrowest type fed. A row that PaddlePaddle refuses is reported, and the
 exit status is 1.
 """
 import inspect
@@ -36,17 +38,31 @@ from op_cases import CASES
 
 
 def op(type, inputs, outputs="Out", dtype=None, every=False, **attrs):
-    """One operator by name. `outputs` are slots; the first one is returned, or all."""
+    """One operator by name. `outputs` are slots; the first one is returned, or all.
+    `dtype` is theirs; `attr_dtype` is an attribute of that name."""
     helper = LayerHelper(type)
-    first = next(iter(inputs.values()))
+    if "attr_dtype" in attrs:
+        attrs["dtype"] = attrs.pop("attr_dtype")
+    first = next(iter(inputs.values()), None)
     first = first[0] if isinstance(first, list) else first
     made = {slot: helper.create_variable_for_type_inference(dtype or first.dtype)
             for slot in outputs.split()}
-    helper.append_op(type=type, inputs=inputs, outputs=made, attrs=attrs)
+    if type in KERNELS:
+        helper.append_op(type=type, inputs=inputs, outputs=made, attrs=attrs)
+    else:  # PaddlePaddle's inference of shapes asks for a kernel
+        desc = helper.main_program.current_block().desc.append_op()
+        desc.set_type(type)
+        for slot, given in inputs.items():
+            desc.set_input(slot, [v.name for v in (given if isinstance(given, list) else [given])])
+        for slot, variable in made.items():
+            desc.set_output(slot, [variable.name])
+        for name, value in attrs.items():
+            desc._set_attr(name, value)
     return list(made.values()) if every else made[outputs.split()[0]]
 
 
-NAMES = dict(paddle=paddle, F=F, S=S, np=np, op=op)
+KERNELS = paddle.base.core._get_all_register_op_kernels("all")
+NAMES = dict(paddle=paddle, F=F, S=S, np=np, op=op, LayerHelper=LayerHelper)
 
 
 def source_of(body):
@@ -91,14 +107,15 @@ def run(program, feed, lods, fetches):
 
 
 def op_types(program):
-    return [o.type for o in program.global_block().ops]
+    block = program.global_block().desc
+    return [block.op(k).type() for k in range(block.op_size())]
 
 
 def saved(program):
     """Its bytes, without the Python call stack of each op."""
     for block in program.blocks:
-        for o in block.ops:
-            o.desc.remove_attr("op_callstack")
+        for k in range(block.desc.op_size()):
+            block.desc.op(k).remove_attr("op_callstack")
     return program.desc.serialize_to_string()
 
 
@@ -108,8 +125,70 @@ def save_npz(arrays):
     return out.getvalue()
 
 
-def make(name, body, inputs, by=None, rtol=None, atol=None):
+def declare(inputs, feed, lods, by):
+    """The variables of a program's inputs."""
+    variables = {}
+    for key, array in feed.items():
+        unknown = inputs[key].unknown or ((0,) if key in lods else ())
+        shape = [-1 if d in unknown else n for d, n in enumerate(array.shape)]
+        variables[key] = static.data(key, shape, str(array.dtype), len(lods.get(key, [])))
+        variables[key].stop_gradient = key not in by
+    return variables
+
+
+def make_by_answer(name, body, answer, inputs, by=None, rtol=None, atol=None):
+    """The same for an op that PaddlePaddle computes on other devices: what it
+    answers to `answer`, which says the same in other ops. The program has no
+    gradient ops; the gradient is `answer`'s."""
+    rng = np.random.RandomState(zlib.crc32(name.encode()))
+    feed = {key: value.make(rng) for key, value in inputs.items()}
+    lods = {key: value.lod for key, value in inputs.items() if value.lod}
+    by = [k for k, a in feed.items() if is_float(a)] if by is None else by.split()
+    program, other = static.Program(), static.Program()
+    case = dict(made_by=source_of(body), answered_by=source_of(answer))
+    case["rtol"], case["atol"] = tolerance(feed)
+    case["rtol"] = case["rtol"] if rtol is None else rtol
+    case["atol"] = case["atol"] if atol is None else atol
+    fed = dict(feed)
+    with static.program_guard(program, static.Program()), paddle.utils.unique_name.guard():
+        names = [o.name for o in flat(call(body, declare(inputs, feed, lods, by)))]
+        case["ops"] = op_types(program)
+    with static.program_guard(other, static.Program()), paddle.utils.unique_name.guard():
+        variables = declare(inputs, feed, lods, by)
+        outputs = flat(call(answer, variables))
+        answers, levels = run(other, feed, lods, outputs)
+        assert len(outputs) == len(names), "as many answers as outputs"
+        targets = [k for k, o in enumerate(outputs) if by and not o.stop_gradient and is_float(answers[k])]
+        grads = {}
+        if targets:
+            cotangents = []
+            for k in targets:
+                key = names[k] + "@CT"
+                cotangents.append(static.data(key, answers[k].shape, outputs[k].dtype))
+                fed[key] = np.asarray(rng.uniform(-1, 1, answers[k].shape)).astype(answers[k].dtype)
+            found = static.gradients([outputs[k] for k in targets], [variables[k] for k in by], cotangents)
+            grads = {key: g for key, g in zip(by, found) if g is not None}
+            case["grad_ops"] = []
+            case["grad"] = dict(targets={names[k]: names[k] + "@CT" for k in targets},
+                                inputs=list(grads), grads={key: key + "@GRAD" for key in grads})
+        answers, levels = run(other, fed, lods, outputs + list(grads.values()))
+    with static.program_guard(program, static.Program()):
+        for key in set(fed) - set(feed):
+            static.data(key, fed[key].shape, str(fed[key].dtype))
+    named = names + [key + "@GRAD" for key in grads]
+    files = {"program.pdmodel": saved(program), "case.json": json.dumps(case, indent=1),
+             "feed.npz": save_npz(fed), "expect.npz": save_npz(dict(zip(named, answers)))}
+    if targets:
+        files["forward.pdmodel"] = files["program.pdmodel"]
+    if lods:
+        files["feed.lod.json"] = json.dumps(lods)
+    return files
+
+
+def make(name, body, inputs, by=None, rtol=None, atol=None, answer=None):
     """The files of one case: name -> bytes."""
+    if answer is not None:
+        return make_by_answer(name, body, answer, inputs, by, rtol, atol)
     rng = np.random.RandomState(zlib.crc32(name.encode()))
     feed = {key: value.make(rng) for key, value in inputs.items()}
     lods = {key: value.lod for key, value in inputs.items() if value.lod}
@@ -117,12 +196,7 @@ def make(name, body, inputs, by=None, rtol=None, atol=None):
     paddle.seed(1)
     program = static.Program()
     with static.program_guard(program, static.Program()), paddle.utils.unique_name.guard():
-        variables = {}
-        for key, array in feed.items():
-            unknown = inputs[key].unknown or ((0,) if key in lods else ())
-            shape = [-1 if d in unknown else n for d, n in enumerate(array.shape)]
-            variables[key] = static.data(key, shape, str(array.dtype), len(lods.get(key, [])))
-            variables[key].stop_gradient = key not in by
+        variables = declare(inputs, feed, lods, by)
         outputs = flat(call(body, variables))
         forward = saved(program)
         case = dict(ops=op_types(program), made_by=source_of(body))
