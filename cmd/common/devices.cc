@@ -149,7 +149,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
   if (!takes_gpu)
     return Unavailable("%s: %s computes on the CPU only; expected auto or cpu",
                        option, tool);
-  const GpuInfo& info = (*place)->device->info();
+  const GpuInfo& info = GpuOf(**place);
   LogInfo("device: gpu:%d, %s, %s, compute capability %s", index, info.name,
           GibText(info.memory_bytes), Capability(info));
   return place;

@@ -66,7 +66,7 @@ class GruGradStepper {
                     int64_t rows) {
     cell_ = cell;
     rows_ = rows;
-    device_ = binding->device();
+    device_ = CudaOf(binding);
     const int64_t n = cell.hidden;
     states_ = *counts.rbegin() * n;
     d_ur_ = ScratchFloats(context, 2 * rows * n);
@@ -307,7 +307,7 @@ absl::StatusOr<Step> BindUnitGrad(BindContext* context,
   PD_RETURN_IF_ERROR(
       stepper.Bind(context, binding, u.cell, {u.batch}, u.batch));
   return Step(
-      [=, device = binding->device()](const RunContext&) -> absl::Status {
+      [=, device = CudaOf(binding)](const RunContext&) -> absl::Status {
         GruGradArgs args{};
         args.gates = At(gates);
         args.h = At(u.h);
