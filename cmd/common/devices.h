@@ -16,8 +16,9 @@ namespace pd {
 
 struct DevicePlace;
 
-/// The place of `device`, "auto", "cpu", "gpu" or "gpu:N", null for the CPU;
-/// logs the choice. CommandLineError for other texts; Unavailable, with all
+/// The place of `device`, "auto", "cpu", "gpu", "gpu:N", or "TYPE:N" of a
+/// plug-in's device, null for the CPU; logs the choice. For a TYPE the folder of
+/// CUSTOM_DEVICE_ROOT is loaded. CommandLineError for other texts; Unavailable, with all
 /// that is missing, for a GPU that machine or build cannot compute on, or that
 /// `tool` does not take.
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
