@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans need of a device that has memory of its own: that memory, and one
+// A device with memory of its own as plans use it: that memory, and one
 // stream on which all work runs in the order of the calls. A GPU of NVIDIA
 // (cuda_device.h) and the devices of plug-ins (plugin/plugin_device.h) are the
 // two kinds. Calls may return before the work is done; what went wrong with it

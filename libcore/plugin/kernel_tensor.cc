@@ -42,7 +42,7 @@ absl::Status Exists(const void* tensor) {
              : absl::InvalidArgumentError("a tensor that is absent is used");
 }
 
-// What a getter gives of a tensor; zero where it is null.
+// The answer of a getter; zero where it is null.
 template <typename T, typename Get>
 T Read(const PD_Tensor* tensor, PD_Status* status, const Get& get) {
   const absl::Status exists = Exists(tensor);

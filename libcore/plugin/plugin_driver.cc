@@ -33,7 +33,7 @@ DriverTable& Drivers() {
   return *table;
 }
 
-// What drivers print goes to standard error: standard output is a tool's.
+// Lines of drivers go to standard error: standard output is a tool's.
 class OutputAside {
  public:
   OutputAside() : output_(::dup(STDOUT_FILENO)) {

@@ -45,13 +45,14 @@ void Full(const Context& dev_ctx, const phi::IntArray& shape,
 }
 PD_REGISTER_KERNEL(full, CPU, ALL_LAYOUT, Full, float, int64_t) {}
 
-// Inputs that may be absent, several outputs, numbers.
+// Inputs that may be absent, several outputs, numbers; no context.
 template <typename T, typename Context>
-void LayerNorm(const Context& dev_ctx, const phi::DenseTensor& x,
+void LayerNorm(const phi::DenseTensor& x,
                const paddle::optional<phi::DenseTensor>& scale,
                const paddle::optional<phi::DenseTensor>& bias, float epsilon,
                int begin_norm_axis, phi::DenseTensor* y, phi::DenseTensor* mean,
                phi::DenseTensor* variance) {
+  const Context dev_ctx;  // of the host
   const phi::DDim dims = x.dims();
   int64_t rows = 1;
   for (int i = 0; i < begin_norm_axis; ++i) rows *= dims[i];

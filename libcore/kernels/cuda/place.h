@@ -20,7 +20,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenGpu(int index);
 absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
     int index, const std::vector<KernelImage>& images);
 
-/// What is known of the GPU of a place that is one.
+/// The facts about the GPU of a place that is one.
 const GpuInfo& GpuOf(const DevicePlace& place);
 
 /// The kernels of this build, as nvcc wrote them; empty without nvcc.

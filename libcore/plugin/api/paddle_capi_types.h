@@ -169,7 +169,7 @@ class IntArray {
   PD_IntArray* array_;
 };
 
-/// What the body of PD_BUILD_PHI_KERNEL may change of its arguments.
+/// An argument, as the body of PD_BUILD_PHI_KERNEL may change it.
 class TensorArgDef {
  public:
   explicit TensorArgDef(PD_TensorArgDef* def) : def_(def) {}

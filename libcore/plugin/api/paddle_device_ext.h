@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /* <paddle/phi/backends/device_ext.h>: the table of functions by which a device
  * of a user is driven, in the order of PaddlePaddle 2.6. A library that defines
  * InitPlugin is the driver of a kind of device. */

@@ -197,9 +197,7 @@ struct KernelEntry {
 
 /// Calls `f`, a kernel's function.
 template <typename F, F f>
-struct KernelCall {
-  static_assert(sizeof(F) == 0, "a kernel is a function that returns nothing");
-};
+struct KernelCall;  // of functions that return nothing
 template <typename... P, void (*f)(P...)>
 struct KernelCall<void (*)(P...), f> {
   static KernelEntry EntryOf(PD_DataType dtype) {
@@ -242,18 +240,12 @@ class KernelRegistrar {
                   void (*define)(const PD_KernelKey*, PD_Kernel*),
                   const std::vector<KernelEntry>& entries) {
     for (const KernelEntry& entry : entries) {
-      const PD_KernelDeclaration declaration = {name,
-                                                backend,
-                                                entry.dtype,
-                                                layout,
-                                                entry.inputs.size(),
-                                                entry.inputs.data(),
-                                                entry.attributes.size(),
-                                                entry.attributes.data(),
-                                                entry.outputs.size(),
-                                                entry.outputs.data(),
-                                                define,
-                                                entry.run};
+      const auto &in = entry.inputs, &with = entry.attributes;
+      const auto& out = entry.outputs;
+      const PD_KernelDeclaration declaration = {
+          name,       backend,    entry.dtype, layout,
+          in.size(),  in.data(),  with.size(), with.data(),
+          out.size(), out.data(), define,      entry.run};
       PD_PluginRegisterKernel(PD_PLUGIN_ABI, &declaration);
     }
   }

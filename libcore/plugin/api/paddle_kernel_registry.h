@@ -30,7 +30,7 @@ enum class Backend {
   CUSTOM,
 };
 
-/// What the body of a declaration may change of a kernel's arguments.
+/// An argument, as the body of a declaration may change it.
 class TensorArgDef {
  public:
   explicit TensorArgDef(PD_TensorArgDef* def) : def_(def) {}
