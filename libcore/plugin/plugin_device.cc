@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -54,10 +55,13 @@ absl::Status FindNonFiniteOnHost(Device* device,
     PD_RETURN_IF_ERROR(device->ToHost(here.raw(), value.numbers, here.bytes()));
     PD_RETURN_IF_ERROR(device->ToHost(&found, value.found, sizeof(found)));
     PD_RETURN_IF_ERROR(device->Synchronize());
-    const auto largest =
-        static_cast<float>(LargestMagnitude(value.dtype, here.raw(), value.n));
+    // A double that no float holds is large, and finite.
+    double largest =
+        std::abs(LargestMagnitude(value.dtype, here.raw(), value.n));
+    if (std::isfinite(largest))
+      largest = std::min<double>(largest, std::numeric_limits<float>::max());
+    const auto magnitude = static_cast<float>(largest);
     uint32_t bits = 0;
-    const float magnitude = std::abs(largest);
     std::memcpy(&bits, &magnitude, sizeof(bits));
     found.largest = std::max(found.largest, bits);
     if (!std::isfinite(largest)) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans on the device of a plug-in whose addresses the host cannot follow.
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "absl/strings/match.h"
 #include "libcore/kernels/make_registry.h"
@@ -83,6 +85,38 @@ TEST(PluginDevice, SaysHowMuchMemoryIsFree) {
   ASSERT_TRUE(device.Clear(there->get(), text.size()).ok());
   ASSERT_TRUE(device.ToHost(back.data(), there->get(), text.size()).ok());
   EXPECT_EQ(back, std::string(text.size(), '\0'));
+}
+
+TEST(PluginDevice, LooksForNanOnTheHost) {
+  ASSERT_TRUE(LoadPlugin(PD_PLUGIN_FOLDER "/libsmall_device.so").ok());
+  auto place = OpenPluginDevice("small", 0);
+  ASSERT_TRUE(place.ok()) << place.status();
+  Device& device = *(*place)->device;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto find = [&](const std::vector<double>& numbers) {
+    const size_t bytes = numbers.size() * sizeof(double);
+    auto there = device.Allocate(bytes), found = device.Allocate(64);
+    EXPECT_TRUE(there.ok() && found.ok());
+    EXPECT_TRUE(device.ToDevice(there->get(), numbers.data(), bytes).ok());
+    EXPECT_TRUE(device.Clear(found->get(), sizeof(NonFinite)).ok());
+    NonFiniteRequest request;
+    request.count = 1;
+    request.values[0] = {there->get(), static_cast<int64_t>(numbers.size()),
+                         static_cast<NonFinite*>(found->get()),
+                         DType::kFloat64};
+    EXPECT_TRUE((*place)->find_non_finite(&device, request).ok());
+    NonFinite got;
+    EXPECT_TRUE(device.ToHost(&got, found->get(), sizeof(got)).ok());
+    return got;
+  };
+  const NonFinite bad = find({1, NAN, infinity, -infinity, infinity});
+  EXPECT_EQ(bad.nan, 1u);
+  EXPECT_EQ(bad.inf, 3u);
+  EXPECT_EQ(bad.plus, 2u);
+  EXPECT_GT(bad.largest, 0x7f800000u);
+  const NonFinite good = find({1, -1e300});
+  EXPECT_EQ(good.nan + good.inf, 0u);
+  EXPECT_LT(good.largest, 0x7f800000u);
 }
 
 TEST(PluginDevice, IsFoundByTypeAndNumber) {
