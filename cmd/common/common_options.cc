@@ -126,9 +126,11 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
                  "print every flag with its type, default and value, and what "
                  "it does or why there is nothing to switch, and exit"},
                 &options->list_flags);
-  table->Text({"--device", "DEVICE",
-               "where to compute: `auto`, `cpu`, `gpu` or `gpu:N`"},
-              &options->device);
+  table->Text(
+      {"--device", "DEVICE",
+       "where to compute: `auto`, `cpu`, `gpu`, `gpu:N` or `TYPE:N` of a "
+       "plug-in"},
+      &options->device);
   table->Suggest("--device", {"auto", "cpu", "gpu"});
   table->Integer({"--threads", "N", "number of compute threads"},
                  {1, kMostThreads}, &options->threads);
@@ -178,6 +180,9 @@ std::vector<Manual::Entry> CommonEnvironment() {
                      "neither this nor `OMP_WAIT_POLICY` is set, a small "
                      "number is used, so that the tool slows down only in "
                      "proportion when other programs want the CPUs."});
+  entries.push_back({"CUSTOM_DEVICE_ROOT",
+                     "A folder whose shared libraries are loaded as plug-ins "
+                     "where `--device` names a type of theirs."});
   entries.push_back({"NO_COLOR", "When set, nothing is printed in colour."});
   entries.push_back({"COLUMNS", "Width of the progress line at most."});
   return entries;

@@ -32,7 +32,8 @@ struct CommonOptions {
   int quiet = 0;    ///< times -q was given
   int verbose = 0;  ///< times -v was given
   std::vector<std::string> flags;
-  std::vector<std::string> plugins;  ///< shared libraries with operators
+  std::vector<std::string> plugins;   ///< shared libraries of users
+  std::string prefer_plugin = "yes";  ///< "no": their kernels are asked last
   /// The place that `device` names, once RunTool has opened it; null: the CPU.
   std::shared_ptr<const DevicePlace> place;
   /// The processes that work together, once RunTool has joined them; null: this

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/common/devices.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "cmd/common/exit_status.h"
@@ -15,9 +17,12 @@
 #include "libcore/base/flags.h"
 #include "libcore/base/log.h"
 #include "libcore/base/parallel.h"
+#include "libcore/base/status_macros.h"
 #include "libcore/device/gpu_support.h"
 #include "libcore/exec/session.h"
 #include "libcore/kernels/cuda/place.h"
+#include "libcore/plugin/plugin_device.h"
+#include "libcore/plugin/plugins.h"
 
 namespace pd {
 namespace {
@@ -117,6 +122,35 @@ Json ObjectOf(const GpuList& list) {
   return object;
 }
 
+// A plug-in's device, "TYPE:N" or "TYPE".
+absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenOther(
+    absl::string_view device, absl::string_view tool, bool takes_gpu) {
+  const std::vector<std::string> parts = absl::StrSplit(device, ':');
+  int index = 0;
+  if (parts[0].empty() || parts[0] == "gpu" || parts.size() > 2 ||
+      (parts.size() == 2 && (!absl::SimpleAtoi(parts[1], &index) || index < 0 ||
+                             index >= kMostDevices)))
+    return CommandLineError(
+        absl::StrCat("option '--device': '", device,
+                     "' is none of auto, cpu, gpu, gpu:N, TYPE:N"));
+  PD_RETURN_IF_ERROR(LoadDevicePlugins());
+  const std::string option = absl::StrCat("'--device ", device, "'");
+  const std::vector<std::string> types = DriverTypes();
+  if (std::find(types.begin(), types.end(), parts[0]) == types.end())
+    return CommandLineError(absl::StrCat(
+        "option '--device': '", device, "' is none of auto, cpu, gpu, gpu:N",
+        types.empty() ? std::string(", and no plug-in with devices is loaded")
+                      : absl::StrCat(", and plug-ins have devices of type '",
+                                     absl::StrJoin(types, "', '"), "'")));
+  auto place = OpenPluginDevice(parts[0], index);
+  if (!place.ok()) return Annotate(place.status(), option);
+  if (!takes_gpu)
+    return Unavailable("%s: %s computes on the CPU only; expected auto or cpu",
+                       option, tool);
+  LogInfo("device: %s", (*place)->device->title());
+  return place;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
@@ -132,9 +166,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
                    (rest.empty() || (absl::ConsumePrefix(&rest, ":") &&
                                      absl::SimpleAtoi(rest, &index) &&
                                      index >= 0 && index < kMostDevices));
-  if (!gpu)
-    return CommandLineError(absl::StrCat("option '--device': '", device,
-                                         "' is none of auto, cpu, gpu, gpu:N"));
+  if (!gpu) return OpenOther(device, tool, takes_gpu);
   // The first of the GPUs that a flag selects.
   const std::string& selected = GetFlag<std::string>("FLAGS_selected_gpus");
   if (device == "gpu" && !selected.empty() &&
@@ -149,7 +181,7 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
   if (!takes_gpu)
     return Unavailable("%s: %s computes on the CPU only; expected auto or cpu",
                        option, tool);
-  const GpuInfo& info = (*place)->device->info();
+  const GpuInfo& info = GpuOf(**place);
   LogInfo("device: gpu:%d, %s, %s, compute capability %s", index, info.name,
           GibText(info.memory_bytes), Capability(info));
   return place;

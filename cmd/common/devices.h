@@ -16,10 +16,11 @@ namespace pd {
 
 struct DevicePlace;
 
-/// The place of `device`, "auto", "cpu", "gpu" or "gpu:N", null for the CPU;
-/// logs the choice. CommandLineError for other texts; Unavailable, with all
-/// that is missing, for a GPU that machine or build cannot compute on, or that
-/// `tool` does not take.
+/// The place of `device`, "auto", "cpu", "gpu", "gpu:N", or "TYPE:N" of a
+/// plug-in's device, null for the CPU; logs the choice. For a TYPE the folder
+/// of CUSTOM_DEVICE_ROOT is loaded. CommandLineError for other texts;
+/// Unavailable, with all that is missing, for a GPU that machine or build
+/// cannot compute on, or that `tool` does not take.
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
     absl::string_view device, absl::string_view tool, bool takes_gpu);
 

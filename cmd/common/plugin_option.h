@@ -12,11 +12,14 @@
 
 namespace pd {
 
-/// Adds --plugin under the title "Plug-ins".
+/// Adds --plugin and --prefer-plugin under the title "Plug-ins".
 void BindPluginOption(OptionTable* table, CommonOptions* options);
 
+/// Loads the plug-ins of `options`. The errors are those of LoadPlugin.
+absl::Status LoadPlugins(const CommonOptions& options);
+
 /// Every operator, on the place of `options`, and those of its plug-ins, which
-/// are loaded. The errors are those of LoadPlugin and AddPluginOps.
+/// are loaded. The errors are those of LoadPlugins and AddPluginOps.
 absl::StatusOr<std::unique_ptr<OpRegistry>> RegistryFor(
     const CommonOptions& options);
 

@@ -18,6 +18,7 @@
 #include "cmd/common/flag_list.h"
 #include "cmd/common/help.h"
 #include "cmd/common/launcher.h"
+#include "cmd/common/plugin_option.h"
 #include "cmd/common/print_error.h"
 #include "cmd/common/standard_output.h"
 #include "cmd/common/stop_signals.h"
@@ -107,6 +108,7 @@ absl::Status ParseAndRun(const Tool& tool, int argc, const char* const* argv,
                              const_cast<char* const*>(argv));
   }
   if (!idle || (device != "auto" && device != "cpu")) {
+    PD_RETURN_IF_ERROR(LoadPlugins(*tool.common));
     PD_ASSIGN_OR_RETURN(tool.common->place,
                         OpenDevice(device, tool.manual.name, tool.takes_gpu));
   }

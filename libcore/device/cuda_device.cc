@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
@@ -22,7 +23,7 @@ void Report(const absl::Status& status) {
 
 }  // namespace
 
-CapturedWork::~CapturedWork() {
+CudaCapturedWork::~CudaCapturedWork() {
   Report(
       driver_->Check(driver_->GraphExecDestroy(exec_), "cuGraphExecDestroy"));
   Report(driver_->Check(driver_->GraphDestroy(graph_), "cuGraphDestroy"));
@@ -82,6 +83,14 @@ absl::Status CudaDevice::Enter() const {
       driver_->Check(driver_->CtxSetCurrent(context_), "cuCtxSetCurrent"));
   current = this;
   return absl::OkStatus();
+}
+
+std::string CudaDevice::name() const {
+  return absl::StrCat("gpu:", info_.index);
+}
+
+std::string CudaDevice::title() const {
+  return absl::StrCat(name(), " ", info_.name);
 }
 
 absl::StatusOr<std::shared_ptr<void>> CudaDevice::Allocate(size_t bytes) {
@@ -231,7 +240,7 @@ absl::Status CudaDevice::Synchronize() {
                         "cuStreamSynchronize");
 }
 
-absl::StatusOr<std::unique_ptr<CudaMark>> CudaDevice::MakeMark() {
+absl::StatusOr<std::unique_ptr<DeviceMark>> CudaDevice::MakeMark() {
   PD_RETURN_IF_ERROR(Enter());
   CudaEvent event = nullptr;
   PD_RETURN_IF_ERROR(
@@ -239,24 +248,28 @@ absl::StatusOr<std::unique_ptr<CudaMark>> CudaDevice::MakeMark() {
   return std::make_unique<CudaMark>(driver_, event);
 }
 
-absl::Status CudaDevice::Put(const CudaMark& mark) {
+absl::Status CudaDevice::Put(const DeviceMark& mark) {
   PD_RETURN_IF_ERROR(Enter());
-  return driver_->Check(driver_->EventRecord(mark.event_, stream_),
-                        "cuEventRecord");
+  return driver_->Check(
+      driver_->EventRecord(static_cast<const CudaMark&>(mark).event_, stream_),
+      "cuEventRecord");
 }
 
-absl::Status CudaDevice::WaitFor(const CudaMark& mark) {
+absl::Status CudaDevice::WaitFor(const DeviceMark& mark) {
   PD_RETURN_IF_ERROR(Enter());
-  return driver_->Check(driver_->EventSynchronize(mark.event_),
-                        "cuEventSynchronize");
+  return driver_->Check(
+      driver_->EventSynchronize(static_cast<const CudaMark&>(mark).event_),
+      "cuEventSynchronize");
 }
 
-absl::StatusOr<double> CudaDevice::SecondsBetween(const CudaMark& from,
-                                                  const CudaMark& to) {
+absl::StatusOr<double> CudaDevice::SecondsBetween(const DeviceMark& from,
+                                                  const DeviceMark& to) {
   PD_RETURN_IF_ERROR(Enter());
   float milliseconds = 0;
   PD_RETURN_IF_ERROR(driver_->Check(
-      driver_->EventElapsedTime(&milliseconds, from.event_, to.event_),
+      driver_->EventElapsedTime(&milliseconds,
+                                static_cast<const CudaMark&>(from).event_,
+                                static_cast<const CudaMark&>(to).event_),
       "cuEventElapsedTime"));
   return static_cast<double>(milliseconds) * 1e-3;
 }
@@ -280,13 +293,15 @@ absl::StatusOr<std::unique_ptr<CapturedWork>> CudaDevice::EndCapture() {
     Report(driver_->Check(driver_->GraphDestroy(graph), "cuGraphDestroy"));
     return made;
   }
-  return std::make_unique<CapturedWork>(driver_, graph, exec);
+  return std::make_unique<CudaCapturedWork>(driver_, graph, exec);
 }
 
 absl::Status CudaDevice::Run(const CapturedWork& work) {
   PD_RETURN_IF_ERROR(Enter());
-  return driver_->Check(driver_->GraphLaunch(work.exec_, stream_),
-                        "cuGraphLaunch");
+  return driver_->Check(
+      driver_->GraphLaunch(static_cast<const CudaCapturedWork&>(work).exec_,
+                           stream_),
+      "cuGraphLaunch");
 }
 
 }  // namespace pd

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU to compute on: its memory, its kernels, and one stream on which all
-// work runs in the order of the calls. Calls return before the work is done;
-// what went wrong with it is told by a later one, at the latest Synchronize.
+// One GPU to compute on: its memory, its kernels, and its stream (device.h).
 #ifndef PD_LIBCORE_DEVICE_CUDA_DEVICE_H_
 #define PD_LIBCORE_DEVICE_CUDA_DEVICE_H_
 
@@ -17,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libcore/device/cuda_driver.h"
+#include "libcore/device/device.h"
 #include "libcore/device/gpu_list.h"
 
 namespace pd {
@@ -27,14 +26,15 @@ struct KernelImage {
   const void* data = nullptr;
 };
 
-/// Work that was recorded once and is started again as a whole.
-class CapturedWork {
+/// A CUDA graph.
+class CudaCapturedWork : public CapturedWork {
  public:
-  CapturedWork(const CudaDriver* driver, CudaGraph graph, CudaGraphExec exec)
+  CudaCapturedWork(const CudaDriver* driver, CudaGraph graph,
+                   CudaGraphExec exec)
       : driver_(driver), graph_(graph), exec_(exec) {}
-  ~CapturedWork();
-  CapturedWork(const CapturedWork&) = delete;
-  CapturedWork& operator=(const CapturedWork&) = delete;
+  ~CudaCapturedWork() override;
+  CudaCapturedWork(const CudaCapturedWork&) = delete;
+  CudaCapturedWork& operator=(const CudaCapturedWork&) = delete;
 
  private:
   friend class CudaDevice;
@@ -43,12 +43,12 @@ class CapturedWork {
   CudaGraphExec exec_;
 };
 
-/// A place in the stream that can be waited for, and whose time is known.
-class CudaMark {
+/// A CUDA event.
+class CudaMark : public DeviceMark {
  public:
   CudaMark(const CudaDriver* driver, CudaEvent event)
       : driver_(driver), event_(event) {}
-  ~CudaMark();
+  ~CudaMark() override;
   CudaMark(const CudaMark&) = delete;
   CudaMark& operator=(const CudaMark&) = delete;
 
@@ -58,42 +58,35 @@ class CudaMark {
   CudaEvent event_;
 };
 
-class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
+class CudaDevice : public Device,
+                   public std::enable_shared_from_this<CudaDevice> {
  public:
   /// Starts GPU `index`. Unavailable as FindGpu says. `images` are the modules
   /// that Kernel looks into; they are loaded when they are needed.
   static absl::StatusOr<std::shared_ptr<CudaDevice>> Open(
       int index, std::vector<KernelImage> images);
-  ~CudaDevice();
+  ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   const GpuInfo& info() const { return info_; }
   CudaStream stream() const { return stream_; }
 
-  /// Device memory, 256-byte aligned, freed with the last reference after the
-  /// work that may use it. ResourceExhausted says how much was asked for and
-  /// how much is free. Host code must not follow the pointer.
-  absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes);
-  /// The address is in memory that Allocate has given.
-  bool Holds(const void* address) const;
-  /// The most bytes that Allocate had given at once.
-  size_t peak_bytes() const;
-  /// Host memory that the GPU copies from and to on its own.
-  absl::StatusOr<std::shared_ptr<void>> AllocatePinned(size_t bytes);
+  std::string name() const override;
+  std::string title() const override;
+  /// 256-byte aligned.
+  absl::StatusOr<std::shared_ptr<void>> Allocate(size_t bytes) override;
+  bool Holds(const void* address) const override;
+  size_t peak_bytes() const override;
+  absl::StatusOr<std::shared_ptr<void>> AllocatePinned(size_t bytes) override;
 
-  /// `from` may be changed when the call returns, unless it is pinned memory:
-  /// that must stay as it is until the work is done.
-  absl::Status ToDevice(void* to, const void* from, size_t bytes);
-  /// ToDevice on a stream beside that of the work, so that bytes of the next
-  /// run travel while the GPU computes. `from` is pinned memory. The work that
-  /// is started after AwaitSent finds them.
-  absl::Status SendBeside(void* to, const void* from, size_t bytes);
-  absl::Status AwaitSent();
-  /// The bytes are there after Synchronize.
-  absl::Status ToHost(void* to, const void* from, size_t bytes);
-  absl::Status Copy(void* to, const void* from, size_t bytes);
-  absl::Status Clear(void* to, size_t bytes);
+  absl::Status ToDevice(void* to, const void* from, size_t bytes) override;
+  /// On a stream beside that of the work.
+  absl::Status SendBeside(void* to, const void* from, size_t bytes) override;
+  absl::Status AwaitSent() override;
+  absl::Status ToHost(void* to, const void* from, size_t bytes) override;
+  absl::Status Copy(void* to, const void* from, size_t bytes) override;
+  absl::Status Clear(void* to, size_t bytes) override;
 
   /// A kernel by name; NotFound when no module has it.
   absl::StatusOr<CudaFunction> Kernel(const std::string& name);
@@ -101,23 +94,18 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   absl::Status Launch(CudaFunction kernel, int64_t blocks, int threads,
                       const void* argument);
 
-  /// Waits for all work.
-  absl::Status Synchronize();
+  absl::Status Synchronize() override;
 
-  /// A mark for places in the stream; it does not outlive the device.
-  absl::StatusOr<std::unique_ptr<CudaMark>> MakeMark();
-  /// Puts the mark behind the work so far.
-  absl::Status Put(const CudaMark& mark);
-  /// Waits for the work before it.
-  absl::Status WaitFor(const CudaMark& mark);
-  /// Between two marks whose work is done.
-  absl::StatusOr<double> SecondsBetween(const CudaMark& from,
-                                        const CudaMark& to);
+  absl::StatusOr<std::unique_ptr<DeviceMark>> MakeMark() override;
+  absl::Status Put(const DeviceMark& mark) override;
+  absl::Status WaitFor(const DeviceMark& mark) override;
+  absl::StatusOr<double> SecondsBetween(const DeviceMark& from,
+                                        const DeviceMark& to) override;
 
-  /// Between the two, work is recorded instead of run.
-  absl::Status BeginCapture();
-  absl::StatusOr<std::unique_ptr<CapturedWork>> EndCapture();
-  absl::Status Run(const CapturedWork& work);
+  bool captures() const override { return true; }
+  absl::Status BeginCapture() override;
+  absl::StatusOr<std::unique_ptr<CapturedWork>> EndCapture() override;
+  absl::Status Run(const CapturedWork& work) override;
 
  private:
   CudaDevice(const CudaDriver* driver, GpuInfo info,

@@ -24,9 +24,9 @@ size_t BlockBytes(size_t bytes) {
 }  // namespace
 
 struct DevicePool::State {
-  explicit State(std::shared_ptr<CudaDevice> on) : device(std::move(on)) {}
+  explicit State(std::shared_ptr<Device> on) : device(std::move(on)) {}
 
-  const std::shared_ptr<CudaDevice> device;
+  const std::shared_ptr<Device> device;
   mutable std::mutex mutex;
   std::map<size_t, std::vector<std::shared_ptr<void>>> idle;  // by size
   std::map<uintptr_t, size_t> taken;                          // -> size
@@ -44,7 +44,7 @@ struct DevicePool::State {
   }
 };
 
-DevicePool::DevicePool(std::shared_ptr<CudaDevice> device)
+DevicePool::DevicePool(std::shared_ptr<Device> device)
     : state_(std::make_shared<State>(std::move(device))) {}
 
 absl::StatusOr<std::shared_ptr<void>> DevicePool::Take(size_t bytes) {

@@ -9,13 +9,13 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "libcore/device/cuda_device.h"
+#include "libcore/device/device.h"
 
 namespace pd {
 
 class DevicePool {
  public:
-  explicit DevicePool(std::shared_ptr<CudaDevice> device);
+  explicit DevicePool(std::shared_ptr<Device> device);
 
   /// Memory of this size at least, 256-byte aligned, that goes back with the
   /// last reference, which may outlive the pool. Nobody waits. When the device

@@ -36,7 +36,7 @@ absl::Status DeviceNonFinite::Start() {
 }
 
 absl::StatusOr<const NonFinite*> DeviceNonFinite::Found() {
-  CudaDevice* device = place_->device.get();
+  Device* device = place_->device.get();
   PD_RETURN_IF_ERROR(
       device->ToHost(here_.get(), there_.get(), values_ * sizeof(NonFinite)));
   PD_RETURN_IF_ERROR(device->Synchronize());

@@ -6,7 +6,7 @@
 namespace pd {
 
 absl::StatusOr<std::unique_ptr<DeviceValue>> DeviceValue::Create(
-    std::shared_ptr<CudaDevice> device, Tensor* host) {
+    std::shared_ptr<Device> device, Tensor* host) {
   PD_ASSIGN_OR_RETURN(std::shared_ptr<void> bytes,
                       device->Allocate(host->bytes()));
   return std::unique_ptr<DeviceValue>(

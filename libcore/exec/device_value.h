@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "libcore/device/cuda_device.h"
+#include "libcore/device/device.h"
 #include "libcore/tensor/tensor.h"
 
 namespace pd {
@@ -17,7 +17,7 @@ class DeviceValue {
   /// Device memory of the size of `host`, whose bytes are the value. `host`
   /// outlives this.
   static absl::StatusOr<std::unique_ptr<DeviceValue>> Create(
-      std::shared_ptr<CudaDevice> device, Tensor* host);
+      std::shared_ptr<Device> device, Tensor* host);
 
   void* bytes() const { return bytes_.get(); }
   /// Copies to this side where the other has a newer value. ToHost waits for
@@ -30,11 +30,11 @@ class DeviceValue {
 
  private:
   enum class Side { kNone, kHost, kDevice };
-  DeviceValue(std::shared_ptr<CudaDevice> device, Tensor* host,
+  DeviceValue(std::shared_ptr<Device> device, Tensor* host,
               std::shared_ptr<void> bytes)
       : device_(std::move(device)), host_(host), bytes_(std::move(bytes)) {}
 
-  std::shared_ptr<CudaDevice> device_;
+  std::shared_ptr<Device> device_;
   Tensor* host_;
   std::shared_ptr<void> bytes_;
   Side newer_ = Side::kHost;

@@ -52,7 +52,7 @@ class LateDevice::Binding : public DeviceBinding {
  public:
   explicit Binding(LateDevice* late) : late_(late) {}
 
-  CudaDevice* device() override { return late_->plan_->device(); }
+  Device* device() override { return late_->plan_->device(); }
   absl::StatusOr<int32_t*> ErrorFlag(std::string message) override {
     return late_->plan_->ErrorFlag(std::move(message));
   }
@@ -140,7 +140,7 @@ absl::StatusOr<Tensor> LateDevice::OnHost(const Tensor& value) {
   if (!Holds(value)) return value;
   Tensor here = Empty(value);
   PD_RETURN_IF_ERROR(here.Allocate());
-  CudaDevice* device = plan_->device();
+  Device* device = plan_->device();
   PD_RETURN_IF_ERROR(device->ToHost(here.raw(), value.raw(), value.bytes()));
   if (IsSelectedRows(&value)) {
     PD_ASSIGN_OR_RETURN(const int64_t* const rows, RowsOf(value));
@@ -156,7 +156,7 @@ absl::StatusOr<Tensor> LateDevice::Clone(const Tensor& value) {
   if (pool_.Holds(value.raw())) return value;
   Tensor copy = Empty(value);
   PD_RETURN_IF_ERROR(Allocate(&copy));
-  CudaDevice* device = plan_->device();
+  Device* device = plan_->device();
   PD_RETURN_IF_ERROR(device->Copy(copy.raw(), value.raw(), value.bytes()));
   if (!IsSelectedRows(&value)) return copy;
   PD_ASSIGN_OR_RETURN(int64_t* const to, RowsOf(copy));

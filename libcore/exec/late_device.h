@@ -5,7 +5,7 @@
 // either an input lies there or its outputs are floats. Other ops stay on the
 // host, above all those on integers that decide loops and branches, and so does
 // an op that writes a variable of the host. A value lies on one side, which its
-// address tells (CudaDevice::Holds); an op of the other side gets a copy.
+// address tells (Device::Holds); an op of the other side gets a copy.
 //
 // Outputs on the device are allocated from a pool. Their bytes are written
 // once, by the op that makes them, so copies of the value share them (Clone);

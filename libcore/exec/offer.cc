@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
@@ -13,14 +14,21 @@ namespace {
 // An implementation, and whether it is asked with upcast tensors.
 using Attempt = std::pair<const Implementation*, bool>;
 
+// Implementations of a lower number are asked before those of a higher one.
+int TurnOf(const Implementation& i) {
+  if (absl::StartsWith(i.label, kPluginFirst)) return 0;
+  if (absl::StartsWith(i.label, kPluginLast)) return 3;
+  return i.is_reference ? 2 : 1;
+}
+
 std::vector<Attempt> AttemptsOf(const OpDef& def, const OfferTerms& terms) {
   const bool upcasts = terms.low_precision && !def.Has(Trait::kConvertsDtype);
   std::vector<Attempt> attempts;
-  for (const bool reference : {false, true})
+  for (const int turn : {0, 1, 2, 3})
     for (const bool upcast : {false, true}) {
       if (upcast && !upcasts) continue;
       for (const Implementation& i : def.implementations())
-        if (i.place == terms.place && i.is_reference == reference)
+        if (i.place == terms.place && TurnOf(i) == turn)
           attempts.emplace_back(&i, upcast);
     }
   return attempts;

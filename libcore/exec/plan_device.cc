@@ -156,7 +156,7 @@ absl::StatusOr<Step> PlanDevice::AddFetch(const Tensor* from, Tensor* to) {
 
 absl::Status PlanDevice::Complete(bool all_here, bool capture) {
   all_here_ = all_here;
-  same_work_ = same_work_ && all_here && capture;
+  same_work_ = same_work_ && all_here && capture && device()->captures();
   for (Slot& slot : slots_) {
     PD_ASSIGN_OR_RETURN(slot.end, device()->MakeMark());
   }

@@ -46,7 +46,7 @@ class PlanDevice : public DeviceBinding {
   explicit PlanDevice(std::shared_ptr<const DevicePlace> place)
       : place_(std::move(place)) {}
 
-  CudaDevice* device() override { return place_->device.get(); }
+  Device* device() override { return place_->device.get(); }
   absl::StatusOr<int32_t*> ErrorFlag(std::string message) override;
   absl::StatusOr<void*> Keep(size_t bytes) override;
   absl::StatusOr<const Tensor*> ValueOf(const Tensor* tensor) override;
@@ -123,7 +123,7 @@ class PlanDevice : public DeviceBinding {
     std::vector<std::shared_ptr<void>> fetches;  // pinned
     std::shared_ptr<void> answers;               // the error flags
     std::shared_ptr<void> numbers;               // of this run; pinned
-    std::unique_ptr<CudaMark> end;
+    std::unique_ptr<DeviceMark> end;
     std::unique_ptr<CapturedWork> work;
     bool warm = false;        // it has run
     bool feeds_sent = false;  // beside the work, in this run

@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
   context.registry = registry_;
   context.keep.insert(fetches.begin(), fetches.end());
   context.label = label;
-  context.on_gpu = place_ != nullptr;
+  context.on_gpu = place_ != nullptr && place_->is_gpu;
   context.value = [this](const std::string& name) -> const Tensor* {
     const Scope::Entry* entry = std::as_const(scope_).Find(name);
     return entry != nullptr && entry->tensor.has_value() ? &entry->tensor
@@ -111,7 +111,9 @@ absl::StatusOr<std::unique_ptr<Plan>> Session::Compile(
                             const std::function<void(float*)>& make) {
       return scope_.Remake(of, of + kFolded, make);
     };
-  PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
+  // The kernels of a plug-in's device are for plain ops.
+  if (place_ == nullptr || place_->is_gpu)
+    PD_RETURN_IF_ERROR(RunPasses(context, passes_, &rewritten));
   PD_ASSIGN_OR_RETURN(auto plan, Plan::Compile(*registry_, rewritten, feeds,
                                                fetches, &scope_, options));
   if (place_ != nullptr) LogStepsOnHost(*plan);

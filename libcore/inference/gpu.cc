@@ -25,9 +25,8 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> GpuNumber(int index) {
 }
 
 int64_t GpuMemory(const DevicePlace* place) {
-  return place == nullptr
-             ? 0
-             : static_cast<int64_t>(place->device->info().memory_bytes);
+  return place == nullptr ? 0
+                          : static_cast<int64_t>(GpuOf(*place).memory_bytes);
 }
 
 }  // namespace inference

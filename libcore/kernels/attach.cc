@@ -7,6 +7,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/make_registry.h"
 #include "libcore/kernels/reorder.h"
+#include "libcore/ops/device_place.h"
 
 namespace pd {
 
@@ -28,7 +29,10 @@ absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry(
     std::shared_ptr<const DevicePlace> device) {
   auto registry = std::make_unique<OpRegistry>();
   PD_RETURN_IF_ERROR(RegisterAllOps(registry.get()));
-  PD_RETURN_IF_ERROR(AttachAllKernels(registry.get()));
+  if (device == nullptr || device->is_gpu)
+    PD_RETURN_IF_ERROR(AttachAllKernels(registry.get()));
+  else
+    PD_RETURN_IF_ERROR(AttachHostKernels(registry.get()));
   registry->SetDevice(std::move(device));
   return registry;
 }

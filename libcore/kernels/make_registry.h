@@ -16,7 +16,7 @@ namespace pd {
 /// reference kernels, which are many times slower. FLAGS_use_mkldnn=false, in
 /// the environment or set before, leaves oneDNN's kernels out. A Session
 /// borrows the registry, which must outlive it, and computes on `device`; null:
-/// on the CPU.
+/// on the CPU. The kernels of a plug-in's device come with AddPluginOps.
 absl::StatusOr<std::unique_ptr<OpRegistry>> MakeRegistry(
     std::shared_ptr<const DevicePlace> device = nullptr);
 

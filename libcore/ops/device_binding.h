@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resources of a plan on a GPU, as implementations of ops see them.
+// The resources of a plan on a device, as implementations of ops see them.
 #ifndef PD_LIBCORE_OPS_DEVICE_BINDING_H_
 #define PD_LIBCORE_OPS_DEVICE_BINDING_H_
 
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "libcore/device/cuda_device.h"
+#include "libcore/device/device.h"
 #include "libcore/ops/bind_context.h"
 
 namespace pd {
@@ -17,7 +17,7 @@ namespace pd {
 class DeviceBinding {
  public:
   virtual ~DeviceBinding() = default;
-  virtual CudaDevice* device() = 0;
+  virtual Device* device() = 0;
   /// One int32 in device memory, 0 when a run begins: a run in which a kernel
   /// sets it fails with InvalidArgument and `message` after its last step.
   virtual absl::StatusOr<int32_t*> ErrorFlag(std::string message) = 0;

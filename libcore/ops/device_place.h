@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU that plans compute on, with the functions of its kernels that are no
-// op's: the search for NaN and Inf, changes of layout.
+// A device that plans compute on, with the functions of its kernels that are
+// no op's: the search for NaN and Inf, changes of layout.
 #ifndef PD_LIBCORE_OPS_DEVICE_PLACE_H_
 #define PD_LIBCORE_OPS_DEVICE_PLACE_H_
 
@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libcore/device/cuda_device.h"
+#include "libcore/device/device.h"
 #include "libcore/ops/bind_context.h"
 
 namespace pd {
@@ -35,15 +35,18 @@ struct NonFiniteRequest {
   Value values[kMost];
   int count = 0;
 };
-using FindNonFiniteFn = absl::Status (*)(CudaDevice*, const NonFiniteRequest&);
+using FindNonFiniteFn = absl::Status (*)(Device*, const NonFiniteRequest&);
 
 /// Copies elements into a tensor of another layout.
 using DeviceReorderFn = absl::StatusOr<Step> (*)(DeviceBinding*, Tensor* from,
                                                  Tensor* to);
 
-/// A GPU, and the functions that `kernels` gives for it.
+/// A GPU with the functions that `kernels` gives for it, or the device of a
+/// plug-in.
 struct DevicePlace {
-  std::shared_ptr<CudaDevice> device;
+  std::shared_ptr<Device> device;
+  /// A GPU: it has the kernels of kernels/cuda, and passes make ops for them.
+  bool is_gpu = true;
   FindNonFiniteFn find_non_finite = nullptr;
   DeviceReorderFn reorder = nullptr;
 };

@@ -215,11 +215,6 @@ int IndexOf(const std::vector<CustomOp::Slot>& slots, const std::string& name) {
 
 }  // namespace
 
-std::string CustomOp::Describe() const {
-  return file.empty() ? absl::StrCat("custom op '", type, "'")
-                      : absl::StrCat("plug-in '", file, "', op '", type, "'");
-}
-
 int CustomOp::FindInput(const std::string& name) const {
   return IndexOf(inputs, name);
 }

@@ -13,10 +13,11 @@
 #include "libcore/ir/program_desc.h"
 #include "libcore/ops/op_def.h"
 #include "libcore/plugin/api/paddle_op_meta_info.h"
+#include "libcore/plugin/plugin_scope.h"
 
 namespace pd {
 
-struct CustomOp {
+struct CustomOp : PluginPart {
   struct Slot {
     std::string name;  // decorated: "X@VECTOR"
     bool is_list = false;
@@ -28,15 +29,11 @@ struct CustomOp {
     AttrType stored = AttrType::kInt;
   };
 
-  std::string type;  // "custom_relu_grad"
-  std::string file;  // of the plug-in; "" where the program itself has it
   const paddle::detail::OpDeclaration* declaration = nullptr;
   std::vector<Slot> inputs, outputs;
   std::vector<Attr> attrs;
   bool is_gradient = false;
 
-  /// "plug-in 'librelu.so', op 'custom_relu'".
-  std::string Describe() const;
   /// -1: there is none.
   int FindInput(const std::string& name) const;
   int FindOutput(const std::string& name) const;

@@ -102,6 +102,12 @@ void SetDeclaringFile(const std::string& file) {
   table.file = file;
 }
 
+std::string DeclaringFile() {
+  DeclaredTable& table = Declared();
+  const std::lock_guard<std::mutex> lock(table.mutex);
+  return table.file;
+}
+
 absl::StatusOr<std::vector<std::string>> CheckNewDeclarations() {
   DeclaredTable& table = Declared();
   const std::lock_guard<std::mutex> lock(table.mutex);

@@ -14,6 +14,7 @@ namespace pd {
 
 /// Declarations that come from now on are of this file.
 void SetDeclaringFile(const std::string& file);
+std::string DeclaringFile();
 /// Checks the declarations that nobody has checked. Gives the names of their
 /// operators, without gradients. Errors name plug-in and operator.
 absl::StatusOr<std::vector<std::string>> CheckNewDeclarations();

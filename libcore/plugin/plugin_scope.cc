@@ -16,8 +16,8 @@
 namespace pd {
 namespace {
 
-// The operator whose function this thread runs.
-thread_local const CustomOp* running = nullptr;
+// The part whose function this thread runs.
+thread_local const PluginPart* running = nullptr;
 
 void Write(const std::string& text) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
@@ -34,7 +34,9 @@ void OnCrash(int number) {
     say(name != nullptr ? name : "?");
     say(") inside plug-in '");
     Write(running->file);
-    say("', op '");
+    say("', ");
+    say(running->kind);
+    say(" '");
     Write(running->type);
     say("'\n");
   }
@@ -44,11 +46,13 @@ void OnCrash(int number) {
 
 class Running {
  public:
-  explicit Running(const CustomOp* op) : before_(running) { running = op; }
+  explicit Running(const PluginPart* part) : before_(running) {
+    running = part;
+  }
   ~Running() { running = before_; }
 
  private:
-  const CustomOp* before_;
+  const PluginPart* before_;
 };
 
 }  // namespace
@@ -57,10 +61,17 @@ std::string OneLine(const std::exception& error) {
   return absl::StrReplaceAll(error.what(), {{"\n  [", " ["}, {"\n", " "}});
 }
 
-absl::Status CallPlugin(const CustomOp& op, const std::function<void()>& call) {
-  const Running scope(&op);
+std::string PluginPart::Describe() const {
+  return file.empty()
+             ? absl::StrCat("custom ", kind, " '", type, "'")
+             : absl::StrCat("plug-in '", file, "', ", kind, " '", type, "'");
+}
+
+absl::Status CallPlugin(const PluginPart& part,
+                        const std::function<void()>& call) {
+  const Running scope(&part);
   const auto annotated = [&](const absl::Status& status) {
-    return Annotate(status, op.Describe());
+    return Annotate(status, part.Describe());
   };
   try {
     call();

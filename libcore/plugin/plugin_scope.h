@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // The border between the library and a plug-in's functions: what they throw
-// becomes a Status that names the plug-in and the operator, and a crash in them
+// becomes a Status that names the plug-in and its part, and a crash in them
 // is told before the process ends.
 #ifndef PD_LIBCORE_PLUGIN_PLUGIN_SCOPE_H_
 #define PD_LIBCORE_PLUGIN_PLUGIN_SCOPE_H_
 
 #include <exception>
 #include <functional>
+#include <string>
 
 #include "absl/status/status.h"
-#include "libcore/plugin/custom_op.h"
 
 namespace pd {
 
-/// Runs a function of `op`'s plug-in.
-absl::Status CallPlugin(const CustomOp& op, const std::function<void()>& call);
+/// A thing that a plug-in has, as messages name it.
+struct PluginPart {
+  const char* kind = "op";  ///< or "kernel", "device"
+  std::string type;         ///< "custom_relu_grad"
+  std::string file;         ///< of the plug-in; "" where the program has it
+
+  /// "plug-in 'librelu.so', op 'custom_relu'".
+  std::string Describe() const;
+};
+
+/// Runs a function of that plug-in.
+absl::Status CallPlugin(const PluginPart& part,
+                        const std::function<void()>& call);
 
 /// The text of an exception in one line.
 std::string OneLine(const std::exception& error);

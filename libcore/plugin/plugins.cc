@@ -10,19 +10,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <set>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/plugin/convert.h"
 #include "libcore/plugin/declared_ops.h"
+#include "libcore/plugin/plugin_device.h"
+#include "libcore/plugin/plugin_kernels.h"
 #include "libcore/plugin/plugin_scope.h"
 
 namespace pd {
@@ -45,10 +51,10 @@ absl::Status Thrown() {
   }
 }
 
-absl::Status Open(const std::string& path) {
+absl::StatusOr<void*> Open(const std::string& path) {
   try {
-    if (::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr)
-      return absl::OkStatus();
+    void* library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (library != nullptr) return library;
   } catch (...) {
     return Thrown();
   }
@@ -84,6 +90,11 @@ int report_file = -1;
   ::_exit(kRefused);
 }
 
+absl::Status OpenAndInitialise(const std::string& path) {
+  PD_ASSIGN_OR_RETURN(void* library, Open(path));
+  return AddDriver(library, path).status();
+}
+
 // An exception need not come to the handlers of Open: the C library declares
 // that dlopen throws none. It ends here at the latest, in the handler below.
 [[noreturn]] void RunTrial(const std::string& path, int errors) noexcept {
@@ -94,7 +105,7 @@ int report_file = -1;
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     ::signal(number, SIG_DFL);
   std::set_terminate([] { EndTrial(Thrown()); });
-  EndTrial(Open(path));
+  EndTrial(OpenAndInitialise(path));
 }
 
 // The report of the trial's process, or how it ended.
@@ -156,18 +167,30 @@ absl::Status Load(const std::string& file) {
   PD_RETURN_IF_ERROR(CheckNewDeclarations().status());
   SetDeclaringFile(file);
   PD_RETURN_IF_ERROR(TryToLoad(path));
-  PD_RETURN_IF_ERROR(Open(path));
+  PD_ASSIGN_OR_RETURN(void* library, Open(path));
   SetDeclaringFile("");
+  PD_ASSIGN_OR_RETURN(const bool drives, AddDriver(library, file));
   PD_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                       CheckNewDeclarations());
-  if (names.empty())
+  size_t useful = 0;
+  PD_ASSIGN_OR_RETURN(const std::vector<std::string> kernels,
+                      CheckNewKernels(&useful));
+  if (names.empty() && kernels.empty() && !drives)
     return InvalidArgument(
-        "it declares no operators: expected PD_BUILD_OP in its source, and "
-        "that it was built with the headers that 'pkg-config "
-        "--variable=compat_cflags pdkit' names");
+        "it declares no operators, kernels or devices: expected PD_BUILD_OP, "
+        "PD_REGISTER_KERNEL or InitPlugin in its source, and that it was built "
+        "with the headers that 'pkg-config --variable=compat_cflags pdkit' "
+        "names");
+  if (names.empty() && !drives && useful == 0)
+    return InvalidArgument(
+        "its kernels (%s) are of no operator here; expected names as in "
+        "PaddlePaddle's kernels: 'add', 'matmul', 'softmax_grad'",
+        absl::StrJoin(kernels, ", "));
   loaded->insert(path);
   for (const std::string& name : names)
     LogDebug("plug-in '%s': op '%s'", file, name);
+  for (const std::string& name : kernels)
+    LogDebug("plug-in '%s': kernel '%s'", file, name);
   return absl::OkStatus();
 }
 
@@ -182,8 +205,26 @@ absl::Status LoadPlugin(const std::string& file) {
              : Annotate(status, context);
 }
 
-absl::Status AddPluginOps(OpRegistry* registry) {
+absl::Status LoadDevicePlugins() {
+  const char* folder = std::getenv("CUSTOM_DEVICE_ROOT");
+  if (folder == nullptr || *folder == '\0') return absl::OkStatus();
+  std::error_code error;
+  std::vector<std::string> files;
+  for (std::filesystem::directory_iterator it(folder, error), end;
+       !error && it != end; it.increment(error))
+    if (it->path().extension() == ".so") files.push_back(it->path().string());
+  if (error)
+    return InvalidArgument("CUSTOM_DEVICE_ROOT: folder '%s': %s", folder,
+                           error.message());
+  std::sort(files.begin(), files.end());
+  for (const std::string& file : files) PD_RETURN_IF_ERROR(LoadPlugin(file));
+  return absl::OkStatus();
+}
+
+absl::Status AddPluginOps(OpRegistry* registry, bool prefer_kernels) {
+  size_t useful = 0;
   PD_RETURN_IF_ERROR(CheckNewDeclarations().status());
+  PD_RETURN_IF_ERROR(CheckNewKernels(&useful).status());
   for (OpDef& def : CheckedOps()) {
     const std::string type = def.type();
     const absl::Status added = registry->Add(std::move(def));
@@ -193,7 +234,7 @@ absl::Status AddPluginOps(OpRegistry* registry) {
           FindCustomOp(type)->Describe());
     PD_RETURN_IF_ERROR(added);
   }
-  return absl::OkStatus();
+  return AttachPluginKernels(prefer_kernels, registry);
 }
 
 }  // namespace pd

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plug-ins: shared libraries with operators written for PaddlePaddle's
-// <paddle/extension.h> (OPERATORS.md). A registry knows the operators of a
-// process's plug-ins when AddPluginOps has been called.
+// Plug-ins: shared libraries with operators and kernels written for
+// PaddlePaddle's headers (OPERATORS.md, KERNELS.md). A registry knows those of
+// a process's plug-ins when AddPluginOps has been called.
 #ifndef PD_LIBCORE_PLUGIN_PLUGINS_H_
 #define PD_LIBCORE_PLUGIN_PLUGINS_H_
 
@@ -12,17 +12,24 @@
 
 namespace pd {
 
-/// Loads a shared library, which stays, and checks the operators that it
-/// declares. A library that is loaded already is left alone. It is loaded in a
-/// process of its own first, so that one that ends, throws or crashes while it
-/// is loaded is an error: NotFound where there is no such file, InvalidArgument
-/// with the reason where it cannot be loaded or declares nothing, AlreadyExists
-/// for an operator that another plug-in has. Errors name the file.
+/// Loads a shared library, which stays, and checks the operators and kernels
+/// that it declares. A library that is loaded already is left alone. It is
+/// loaded in a process of its own first, so that one that ends, throws or
+/// crashes while it is loaded is an error: NotFound where there is no such
+/// file, InvalidArgument with the reason where it cannot be loaded or declares
+/// nothing, AlreadyExists for an operator that another plug-in has. Errors name
+/// the file.
 absl::Status LoadPlugin(const std::string& file);
 
+/// Loads every shared library in the folder that the environment variable
+/// CUSTOM_DEVICE_ROOT names, if it is set. The errors are LoadPlugin's.
+absl::Status LoadDevicePlugins();
+
 /// Adds the operators of all plug-ins that were loaded, and of the program
-/// itself. AlreadyExists for one that the registry has.
-absl::Status AddPluginOps(OpRegistry* registry);
+/// itself, and their kernels for operators that the registry has, which are
+/// asked before pdkit's own, or, without `prefer_kernels`, after them.
+/// AlreadyExists for an operator that the registry has.
+absl::Status AddPluginOps(OpRegistry* registry, bool prefer_kernels = true);
 
 }  // namespace pd
 

@@ -16,13 +16,12 @@ int64_t NextNumber() {
   return ++number;
 }
 
-// One row of a trace for each GPU.
-std::shared_ptr<EventRing> RingOf(const CudaDevice& device) {
-  static auto* const kRings = new std::map<int, std::shared_ptr<EventRing>>;
-  auto& ring = (*kRings)[device.info().index];
-  if (ring == nullptr)
-    ring = Recorder::Get().MakeRing(
-        absl::StrCat("gpu:", device.info().index, " ", device.info().name));
+// One row of a trace for each device.
+std::shared_ptr<EventRing> RingOf(const Device& device) {
+  static auto* const kRings =
+      new std::map<std::string, std::shared_ptr<EventRing>>;
+  auto& ring = (*kRings)[device.name()];
+  if (ring == nullptr) ring = Recorder::Get().MakeRing(device.title());
   return ring;
 }
 
@@ -44,7 +43,7 @@ TraceSite SiteOf(const StepInfo& info) {
 
 DeviceTracer::DeviceTracer(const Plan& plan)
     : device_(plan.place()->device), ring_(RingOf(*device_)) {
-  const auto mark = [this](std::unique_ptr<CudaMark>* to) {
+  const auto mark = [this](std::unique_ptr<DeviceMark>* to) {
     auto made = device_->MakeMark();
     Note(made.status());
     if (made.ok()) *to = *std::move(made);
@@ -91,9 +90,9 @@ absl::Status DeviceTracer::EndRun() {
       static_cast<double>(end.ticks - begun_.ticks) * 1e9 /
       static_cast<double>(std::max<uint64_t>(end.ns - begun_.ns, 1));
   // Each from the mark before it: a long time has few digits.
-  const CudaMark* last = begin_.get();
+  const DeviceMark* last = begin_.get();
   double seconds = 0;
-  const auto at = [&](const CudaMark& mark) -> absl::StatusOr<uint64_t> {
+  const auto at = [&](const DeviceMark& mark) -> absl::StatusOr<uint64_t> {
     PD_ASSIGN_OR_RETURN(const double more,
                         device_->SecondsBetween(*last, mark));
     seconds += std::max(more, 0.0);

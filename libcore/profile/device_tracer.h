@@ -34,16 +34,16 @@ class DeviceTracer {
  private:
   // Of a step on the device.
   struct Traced {
-    std::unique_ptr<CudaMark> marks[2];
+    std::unique_ptr<DeviceMark> marks[2];
     SiteId site = 0;
     int64_t number = 0;
   };
   void Put(size_t step, int which);
   void Note(const absl::Status& status);
 
-  std::shared_ptr<CudaDevice> device_;
+  std::shared_ptr<Device> device_;
   std::shared_ptr<EventRing> ring_;
-  std::unique_ptr<CudaMark> begin_;
+  std::unique_ptr<DeviceMark> begin_;
   TraceClock::Anchor begun_;
   std::vector<std::unique_ptr<Traced>> steps_;  // null: the host's
   std::vector<Traced*> order_;

@@ -45,8 +45,11 @@ std::string KernelTracer::LibraryText() const {
 }
 
 size_t KernelTracer::AddPlan(const Plan& plan) {
-  const auto& device = plan.place()->device;
-  devices_[device->info().index] = device;
+  if (plan.place()->is_gpu) {
+    auto device = std::static_pointer_cast<CudaDevice>(plan.place()->device);
+    const int index = device->info().index;
+    devices_[index] = std::move(device);
+  }
   const size_t first = sources_.size();
   for (const StepInfo& info : plan.steps())
     sources_.push_back({info.output, info.layer});

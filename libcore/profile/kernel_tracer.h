@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libcore/device/cuda_device.h"
 #include "libcore/device/gpu_recorder.h"
 #include "libcore/exec/plan.h"
 #include "libcore/trace/recorder.h"

@@ -452,7 +452,7 @@ TEST_F(DevicePlan, LooksAtNumbersOfEveryWidth) {
         1}},
       {DType::kFloat16, {0x3c00, 0xc000, 0x7e00, 0x7c00, 0xfc00, 0x7bff, 1}},
       {DType::kBFloat16, {0x3f80, 0xc000, 0x7fc0, 0x7f80, 0xff80, 0x7f7f, 1}}};
-  CudaDevice* device = place_->device.get();
+  Device* device = place_->device.get();
   for (const auto& [dtype, numbers] : cases) {
     const size_t size = SizeOf(dtype);
     // How large the largest is: of all, of the finite ones, of the denormal.

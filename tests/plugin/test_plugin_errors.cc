@@ -42,7 +42,8 @@ TEST(PluginErrors, SayWhatIsWrongWithAFile) {
   ExpectRefused("nowhere.so", "plug-in 'nowhere.so': cannot be read: No such");
   ExpectRefused("tests", "plug-in 'tests': it is no file");
   ExpectRefused("README.md", "plug-in 'README.md': .*(ELF header|too short)");
-  ExpectRefused(File("bad_no_ops"), "no_ops.so': it declares no operators");
+  ExpectRefused(File("bad_no_ops"),
+                "no_ops.so': it declares no operators, kernels or devices");
   ExpectRefused(File("bad_other_abi"),
                 "other_abi.so': it was built with headers of ABI 999; this "
                 "pdkit has 1: compile it anew");

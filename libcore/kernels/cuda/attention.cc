@@ -58,7 +58,7 @@ absl::StatusOr<Step> BindGraph(BindContext* context, DeviceBinding* binding) {
   graph.dtype = p.query->dtype();
   graph.deterministic = GetFlag<bool>("FLAGS_cudnn_deterministic");
   graph.most_workspace = kMostWorkspace;
-  auto bound = BindAttentionGraph(binding->device(), graph);
+  auto bound = BindAttentionGraph(CudaOf(binding), graph);
   // The chain does without the library.
   if (absl::IsUnavailable(bound.status()))
     return Unimplemented("%s", bound.status().message());

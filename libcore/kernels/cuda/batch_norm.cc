@@ -185,7 +185,7 @@ absl::StatusOr<Step> BindBatchNormOf(BindContext* context,
     mean_out = OrScratch<T>(context, mean_out, args.channels);
     variance_out = OrScratch<T>(context, variance_out, args.channels);
   }
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     ChannelArgsOf<T> run = args;
     run.x = Read<T>(x);
     run.y = Write<T>(y);

@@ -18,6 +18,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/device/cublaslt.h"
 #include "libcore/kernels/cuda/arguments.h"
+#include "libcore/kernels/cuda/cuda_of.h"
 #include "libcore/kernels/cuda/kernel_table.h"
 #include "libcore/ops/common/in_order.h"
 #include "libcore/ops/conv/window.h"
@@ -35,7 +36,7 @@ class Starter {
   static absl::StatusOr<Starter> Find(DeviceBinding* binding,
                                       const std::string& name) {
     Starter starter;
-    starter.device_ = binding->device();
+    starter.device_ = CudaOf(binding);
     PD_ASSIGN_OR_RETURN(starter.kernel_, starter.device_->Kernel(name));
     return starter;
   }
@@ -284,7 +285,7 @@ inline void* RawOrNull(Tensor* tensor) {
 absl::StatusOr<PoolWindows> ReadWindows(const PoolGeometry& g);
 
 /// Looks through values for what is not finite, in one kernel.
-absl::Status FindNonFinite(CudaDevice* device, const NonFiniteRequest& request);
+absl::Status FindNonFinite(Device* gpu, const NonFiniteRequest& request);
 
 }  // namespace pd::cuda
 

@@ -33,8 +33,7 @@ class BoundAt {
     product.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
     product.alignment = AlignmentOfSlices(product);
     BoundAt bound;
-    PD_ASSIGN_OR_RETURN(bound.product_,
-                        BindProduct(binding->device(), product));
+    PD_ASSIGN_OR_RETURN(bound.product_, BindProduct(CudaOf(binding), product));
     if (bound.product_->workspace() > 0)
       bound.workspace_ = context->Scratch(bound.product_->workspace());
     return bound;
@@ -65,7 +64,7 @@ class BoundByRows {
       product.m = m;
       product.alignment = AlignmentOfSlices(product);
       auto& at = bound.products_[m];
-      PD_ASSIGN_OR_RETURN(at, BindProduct(binding->device(), product));
+      PD_ASSIGN_OR_RETURN(at, BindProduct(CudaOf(binding), product));
       workspace = std::max(workspace, at->workspace());
     }
     if (workspace > 0) bound.workspace_ = context->Scratch(workspace);

@@ -88,7 +88,7 @@ absl::StatusOr<Gradients> ReadGradients(BindContext* context,
 template <typename Work>
 Step WithTable(DeviceBinding* binding, Gradients g, const Work& work) {
   auto filled = std::make_shared<bool>(false);
-  return [=, device = binding->device(),
+  return [=, device = CudaOf(binding),
           g = std::move(g)](const RunContext&) -> absl::Status {
     if (!*filled) PD_RETURN_IF_ERROR(g.Fill(device));
     *filled = true;

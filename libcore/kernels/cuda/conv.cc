@@ -114,7 +114,7 @@ absl::StatusOr<Tensor*> Padded(BindContext* context, DeviceBinding* binding,
                                std::vector<Step>* steps) {
   if (!d.padded || tensor == nullptr) return tensor;
   Tensor* const padded = PaddedScratch(context, d);
-  steps->emplace_back([=, device = binding->device()](const RunContext&) {
+  steps->emplace_back([=, device = CudaOf(binding)](const RunContext&) {
     return device->Clear(padded->raw(), padded->bytes());
   });
   PD_ASSIGN_OR_RETURN(Step copy, CopyInside(binding, d, tensor, padded, false));
@@ -129,7 +129,7 @@ struct PartTensors {
 absl::StatusOr<Step> RunPart(BindContext* context, DeviceBinding* binding,
                              const Convolution& c, ConvolutionPart part,
                              const PartTensors& t) {
-  PD_ASSIGN_OR_RETURN(auto bound, BindConvolution(binding->device(), c, part));
+  PD_ASSIGN_OR_RETURN(auto bound, BindConvolution(CudaOf(binding), c, part));
   Tensor* workspace =
       bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
   return Step([=, bound = std::move(bound)](const RunContext&) {
@@ -343,7 +343,7 @@ absl::StatusOr<Step> BindFused(BindContext* context, DeviceBinding* binding) {
   std::vector<Step> steps;
   PD_ASSIGN_OR_RETURN(t.input, Padded(context, binding, d, t.input, &steps));
   auto graph =
-      BindConvolution(binding->device(), c, ConvolutionPart::kOutput, tail);
+      BindConvolution(CudaOf(binding), c, ConvolutionPart::kOutput, tail);
   if (graph.ok()) {
     steps.push_back(GraphStep(context, *std::move(graph), t));
     return InOrder(std::move(steps));

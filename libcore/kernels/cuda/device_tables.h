@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libcore/base/status_macros.h"
-#include "libcore/device/cuda_device.h"
+#include "libcore/kernels/cuda/cuda_of.h"
 #include "libcore/ops/device_binding.h"
 
 namespace pd::cuda {
@@ -18,7 +18,7 @@ absl::StatusOr<const T*> KeepTable(DeviceBinding* binding,
   if (numbers.empty()) return static_cast<const T*>(nullptr);
   const size_t bytes = numbers.size() * sizeof(T);
   PD_ASSIGN_OR_RETURN(void* const table, binding->Keep(bytes));
-  PD_RETURN_IF_ERROR(binding->device()->ToDevice(table, numbers.data(), bytes));
+  PD_RETURN_IF_ERROR(CudaOf(binding)->ToDevice(table, numbers.data(), bytes));
   return static_cast<const T*>(table);
 }
 

@@ -111,7 +111,7 @@ absl::StatusOr<Step> BindAll(BindContext* context, DeviceBinding* binding,
   if (scale != nullptr) steps.push_back(std::move(scale));
   if (q.observes && q.out != nullptr) {
     steps.push_back(
-        [x = q.x, out = q.out, device = binding->device()](const RunContext&) {
+        [x = q.x, out = q.out, device = CudaOf(binding)](const RunContext&) {
           return x->raw() == out->raw()
                      ? absl::OkStatus()
                      : device->Copy(out->raw(), x->raw(), x->bytes());

@@ -98,7 +98,7 @@ absl::StatusOr<Step> RunsStep(BindContext* context, DeviceBinding* binding,
   PD_ASSIGN_OR_RETURN(const auto to_runs,
                       Starter<RunsArgs>::Find(binding, "slice_runs"));
   Tensor* const room = context->Scratch(sort.bytes());
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PlacesArgs run = named.args;
     run.index = named.index->raw();
     run.keys = room->data<uint64_t>();
@@ -310,7 +310,7 @@ absl::StatusOr<NamedGather> ReadPut(BindContext* context,
 
 // The step to = from, then `next`.
 Step AfterCopy(DeviceBinding* binding, Tensor* from, Tensor* to, Step next) {
-  return [=, device = binding->device(),
+  return [=, device = CudaOf(binding),
           next = std::move(next)](const RunContext& run) {
     PD_RETURN_IF_ERROR(device->Copy(to->raw(), from->raw(), to->bytes()));
     return next(run);

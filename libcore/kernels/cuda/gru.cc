@@ -66,7 +66,7 @@ class GruGradStepper {
                     int64_t rows) {
     cell_ = cell;
     rows_ = rows;
-    device_ = binding->device();
+    device_ = CudaOf(binding);
     const int64_t n = cell.hidden;
     states_ = *counts.rbegin() * n;
     d_ur_ = ScratchFloats(context, 2 * rows * n);
@@ -306,21 +306,20 @@ absl::StatusOr<Step> BindUnitGrad(BindContext* context,
   GruGradStepper stepper;
   PD_RETURN_IF_ERROR(
       stepper.Bind(context, binding, u.cell, {u.batch}, u.batch));
-  return Step(
-      [=, device = binding->device()](const RunContext&) -> absl::Status {
-        GruGradArgs args{};
-        args.gates = At(gates);
-        args.h = At(u.h);
-        args.dhidden = At(dhidden);
-        args.dx = At(dx);
-        args.m = u.batch;
-        PD_RETURN_IF_ERROR(stepper.Run(args, 0, At(u.weight)));
-        if (dh != nullptr) {
-          PD_ASSIGN_OR_RETURN(Tensor* const sum, stepper.End());
-          PD_RETURN_IF_ERROR(device->Copy(dh->raw(), sum->raw(), dh->bytes()));
-        }
-        return stepper.Sums(At(u.h), At(reset), dweight, dbias);
-      });
+  return Step([=, device = CudaOf(binding)](const RunContext&) -> absl::Status {
+    GruGradArgs args{};
+    args.gates = At(gates);
+    args.h = At(u.h);
+    args.dhidden = At(dhidden);
+    args.dx = At(dx);
+    args.m = u.batch;
+    PD_RETURN_IF_ERROR(stepper.Run(args, 0, At(u.weight)));
+    if (dh != nullptr) {
+      PD_ASSIGN_OR_RETURN(Tensor* const sum, stepper.End());
+      PD_RETURN_IF_ERROR(device->Copy(dh->raw(), sum->raw(), dh->bytes()));
+    }
+    return stepper.Sums(At(u.h), At(reset), dweight, dbias);
+  });
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ absl::StatusOr<Step> BindHsigmoid(BindContext* context,
   using Start = Starter<HsigmoidArgs>;
   PD_ASSIGN_OR_RETURN(const auto nodes, Start::Find(binding, "hsigmoid_nodes"));
   PD_ASSIGN_OR_RETURN(const auto sum, Start::Find(binding, "hsigmoid_out"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     if (w_out != nullptr && w_out->raw() != w->raw())
       PD_RETURN_IF_ERROR(device->Copy(w_out->raw(), w->raw(), w->bytes()));
     HsigmoidArgs run = HsigmoidArgsNow(args, tree);

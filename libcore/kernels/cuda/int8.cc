@@ -89,7 +89,7 @@ absl::StatusOr<Step> BindSums(BindContext* context, DeviceBinding* binding,
   const bool as_is = window.shift == 0 && window.channel_step == 1 &&
                      window.taps == 1 && window.depth == window.channels;
   PD_ASSIGN_OR_RETURN(auto bound,
-                      BindBytes(binding->device(), window.rows, sum.width,
+                      BindBytes(CudaOf(binding), window.rows, sum.width,
                                 window.depth, window.groups));
   PD_ASSIGN_OR_RETURN(const int8_t* const packed,
                       Upload(binding, PackWeights(weights, sum.groups,

@@ -44,7 +44,7 @@ absl::StatusOr<const T*> Upload(DeviceBinding* binding,
                                 const std::vector<T>& values) {
   const size_t bytes = values.size() * sizeof(T);
   PD_ASSIGN_OR_RETURN(void* const to, binding->Keep(bytes));
-  PD_RETURN_IF_ERROR(binding->device()->ToDevice(to, values.data(), bytes));
+  PD_RETURN_IF_ERROR(CudaOf(binding)->ToDevice(to, values.data(), bytes));
   return static_cast<const T*>(to);
 }
 

@@ -35,7 +35,7 @@ absl::StatusOr<Step> BindDynamic(BindContext* context, DeviceBinding* binding) {
   args.width = RoundUp(p.columns, kInt8Width);
   const int8_t* packed = nullptr;
   PD_RETURN_IF_ERROR(UploadWeights(binding, c.weights, &args, &packed));
-  PD_ASSIGN_OR_RETURN(auto bound, BindBytes(binding->device(), args.rows,
+  PD_ASSIGN_OR_RETURN(auto bound, BindBytes(CudaOf(binding), args.rows,
                                             args.width, args.depth, 1));
   PD_ASSIGN_OR_RETURN(const auto gather, Starter<Int8DynamicArgs>::Find(
                                              binding, "int8_dynamic_rows"));

@@ -76,7 +76,7 @@ absl::StatusOr<ResizeAxis> Upload(DeviceBinding* binding, const Reads& reads) {
     char* const to = at;
     at += bytes;
     const absl::Status copied =
-        binding->device()->ToDevice(to, numbers.data(), bytes);
+        CudaOf(binding)->ToDevice(to, numbers.data(), bytes);
     return std::pair<char*, absl::Status>(to, copied);
   };
   const auto begins = copy(reads.begins);

@@ -126,7 +126,7 @@ absl::StatusOr<Step> BindLamb(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const auto update, Start::Find(binding, "update_lamb"));
   PD_ASSIGN_OR_RETURN(const auto powers, Start::Find(binding, "lamb_powers"));
   PD_ASSIGN_OR_RETURN(const Step widen, BindUpcast(binding, t));
-  return Step([=, device = binding->device()](const RunContext& run) {
+  return Step([=, device = CudaOf(binding)](const RunContext& run) {
     PD_RETURN_IF_ERROR(CopyAll(device, t.copies));
     if (widen != nullptr) PD_RETURN_IF_ERROR(widen(run));
     const TrustArgs args = t.Now();
@@ -167,7 +167,7 @@ absl::StatusOr<Step> BindLars(BindContext* context, DeviceBinding* binding) {
     t.step = t.wide != nullptr ? t.wide : t.grad;
     PD_ASSIGN_OR_RETURN(Step widen, BindUpcast(binding, t));
     if (widen != nullptr) steps.push_back(std::move(widen));
-    steps.push_back([=, device = binding->device()](const RunContext&) {
+    steps.push_back([=, device = CudaOf(binding)](const RunContext&) {
       PD_RETURN_IF_ERROR(CopyAll(device, t.copies));
       const TrustArgs args = t.Now();
       PD_RETURN_IF_ERROR(squares.Blocks(args.blocks, args));

@@ -18,7 +18,7 @@ class LineStarter {
   static absl::StatusOr<LineStarter> Find(DeviceBinding* binding,
                                           const std::string& name) {
     LineStarter starter;
-    starter.device_ = binding->device();
+    starter.device_ = CudaOf(binding);
     PD_ASSIGN_OR_RETURN(starter.kernel_,
                         starter.device_->Kernel(KernelFor<T>(name)));
     return starter;

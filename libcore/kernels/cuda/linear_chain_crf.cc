@@ -47,7 +47,7 @@ absl::StatusOr<Step> BindCrf(BindContext* context, DeviceBinding* binding) {
   using Start = Starter<CrfArgs>;
   PD_ASSIGN_OR_RETURN(const auto first, Start::Find(binding, "crf_exps"));
   PD_ASSIGN_OR_RETURN(const auto then, Start::Find(binding, "crf_cost"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PD_RETURN_IF_ERROR(device->Clear(alpha->raw(), emission->bytes()));
     CrfArgs run = args;
     run.spans.lengths = LengthsOf(r.spans);
@@ -99,7 +99,7 @@ absl::StatusOr<Step> BindCrfGrad(BindContext* context, DeviceBinding* binding) {
   PD_ASSIGN_OR_RETURN(const auto first, Start::Find(binding, "crf_grad"));
   PD_ASSIGN_OR_RETURN(const auto then,
                       Start::Find(binding, "crf_transition_grad"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PD_RETURN_IF_ERROR(device->Clear(de->raw(), exps->bytes()));
     CrfGradArgs run = args;
     run.spans.lengths = LengthsOf(r.spans);
@@ -141,7 +141,7 @@ absl::StatusOr<Step> BindDecoding(BindContext* context,
       context->Scratch(static_cast<size_t>(emission->size()) * sizeof(int32_t));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<CrfDecodeArgs>::Find(binding, "crf_decode"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PD_RETURN_IF_ERROR(device->Clear(path->raw(), path->bytes()));
     CrfDecodeArgs run = args;
     run.spans.lengths = LengthsOf(r.spans);

@@ -12,7 +12,7 @@ absl::StatusOr<LinearRows> LinearRows::Make(BindContext* context,
   PD_RETURN_IF_ERROR(OnlyFloat32({x, w, to.dx, to.dw, to.dbias}));
   LinearRows grads;
   grads.to_ = to;
-  grads.device_ = binding->device();
+  grads.device_ = CudaOf(binding);
   grads.x_ = x;
   grads.w_ = w;
   grads.args_.samples = x->dim(0);

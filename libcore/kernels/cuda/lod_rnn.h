@@ -41,7 +41,7 @@ class StartState {
                                          const SequenceBatches& batches,
                                          Tensor* given, int64_t n) {
     StartState state;
-    state.device_ = binding->device();
+    state.device_ = CudaOf(binding);
     state.given_ = given;
     if (given == nullptr) return state;
     PD_ASSIGN_OR_RETURN(

@@ -21,7 +21,7 @@ class LstmSteps {
  public:
   absl::Status Read(BindContext* context, DeviceBinding* binding) {
     PD_ASSIGN_OR_RETURN(lstm_, ReadLstm(context));
-    device_ = binding->device();
+    device_ = CudaOf(binding);
     PD_RETURN_IF_ERROR(OnlyFloat32({lstm_.x}));
     if (lstm_.rows == 0 || n() == 0) return Unimplemented("no elements");
     form_.n = n();

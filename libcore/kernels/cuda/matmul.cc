@@ -197,7 +197,7 @@ absl::StatusOr<Step> BindProductStep(BindContext* context,
                                      MatrixProduct product,
                                      const ProductTensors& t) {
   product.tf32 = GetFlag<bool>("FLAGS_enable_cublas_tensor_op_math");
-  PD_ASSIGN_OR_RETURN(auto bound, BindProduct(binding->device(), product));
+  PD_ASSIGN_OR_RETURN(auto bound, BindProduct(CudaOf(binding), product));
   Tensor* workspace =
       bound->workspace() == 0 ? nullptr : context->Scratch(bound->workspace());
   return Step([t, bound = std::move(bound), workspace](const RunContext&) {

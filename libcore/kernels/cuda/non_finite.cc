@@ -25,8 +25,8 @@ absl::StatusOr<NonFiniteArgs::Kind> KindOf(DType dtype) {
 
 }  // namespace
 
-absl::Status FindNonFinite(CudaDevice* device,
-                           const NonFiniteRequest& request) {
+absl::Status FindNonFinite(Device* gpu, const NonFiniteRequest& request) {
+  auto* const device = static_cast<CudaDevice*>(gpu);
   static_assert(NonFiniteRequest::kMost == NonFiniteArgs::kMost);
   static_assert(offsetof(NonFinite, nan) == 4 &&
                 offsetof(NonFinite, inf) == 8 &&

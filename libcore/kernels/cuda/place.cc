@@ -16,6 +16,10 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenGpu(int index) {
   return MakePlace(index, KernelImages());
 }
 
+const GpuInfo& GpuOf(const DevicePlace& place) {
+  return static_cast<const CudaDevice&>(*place.device).info();
+}
+
 absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
     int index, const std::vector<KernelImage>& images) {
   auto place = std::make_shared<DevicePlace>();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "libcore/device/cuda_device.h"
 #include "libcore/ops/device_place.h"
 
 namespace pd {
@@ -18,6 +19,9 @@ absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenGpu(int index);
 /// The same with these kernels, whatever this build has: for tests.
 absl::StatusOr<std::shared_ptr<const DevicePlace>> MakePlace(
     int index, const std::vector<KernelImage>& images);
+
+/// The facts about the GPU of a place that is one.
+const GpuInfo& GpuOf(const DevicePlace& place);
 
 /// The kernels of this build, as nvcc wrote them; empty without nvcc.
 const std::vector<KernelImage>& KernelImages();

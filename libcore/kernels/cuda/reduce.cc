@@ -443,7 +443,7 @@ absl::StatusOr<Step> OneReduction(DeviceBinding* binding, const Reduction& r,
 
 absl::StatusOr<Step> BindReduction(BindContext* context, DeviceBinding* binding,
                                    const Reduction& r) {
-  const ReductionWay way = WayOf(*binding->device(), r);
+  const ReductionWay way = WayOf(*CudaOf(binding), r);
   if (way.parts == 1) return OneReduction(binding, r, way);
   const bool wide = IsDouble(r);
   Reduction first = r, second;
@@ -462,7 +462,7 @@ absl::StatusOr<Step> BindReduction(BindContext* context, DeviceBinding* binding,
   PD_ASSIGN_OR_RETURN(Step reduce, OneReduction(binding, first, way, wide));
   PD_ASSIGN_OR_RETURN(
       Step join, OneReduction(binding, second,
-                              {WayOf(*binding->device(), second).name}, wide));
+                              {WayOf(*CudaOf(binding), second).name}, wide));
   return InOrder({std::move(reduce), std::move(join)});
 }
 

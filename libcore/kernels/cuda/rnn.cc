@@ -24,7 +24,7 @@ class RnnSteps {
     PD_ASSIGN_OR_RETURN(inputs_, ReadRnnInputs(context));
     context_ = context;
     binding_ = binding;
-    device_ = binding->device();
+    device_ = CudaOf(binding);
     if (d().rows() == 0 || d().input == 0) return Unimplemented("no elements");
     PD_RETURN_IF_ERROR(OnlyFloat32({inputs_.x}));
     if (inputs_.lengths != nullptr)

@@ -69,7 +69,7 @@ absl::StatusOr<Step> BindRowSums(BindContext* context, DeviceBinding* binding,
       context->Scratch(static_cast<size_t>(part_rows * args.width) * sizeof(T));
   return Step([=, put_in_order = std::move(put_in_order), keys = ordered[0],
                begins = ordered[1], ends = ordered[2],
-               device = binding->device()](const RunContext& of_run) {
+               device = CudaOf(binding)](const RunContext& of_run) {
     PD_RETURN_IF_ERROR(device->Clear(to->raw(), to->bytes()));
     PD_RETURN_IF_ERROR(put_in_order(of_run));
     RowSumsArgsOf<T> run = args;

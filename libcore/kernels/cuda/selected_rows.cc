@@ -24,7 +24,7 @@ absl::StatusOr<Step> JoinRows(DeviceBinding* binding,
     n += term->dim(0);
   }
   if (n != out->dim(0)) return Unimplemented("rows that do not add up");
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     char* to = out->data<char>();
     int64_t* to_rows = rows;
     for (const auto& [term, numbers] : from) {
@@ -61,7 +61,7 @@ absl::StatusOr<Step> BindSumOfRows(BindContext* context,
                         OrderedRows::Make(context, binding, x, *out));
     terms.push_back(std::move(rows));
   }
-  return Step([=, device = binding->device(), from = dense[0],
+  return Step([=, device = CudaOf(binding), from = dense[0],
                terms = std::move(terms)](const RunContext&) {
     PD_RETURN_IF_ERROR(device->Copy(out->raw(), from->raw(), out->bytes()));
     for (const OrderedRows& rows : terms) {

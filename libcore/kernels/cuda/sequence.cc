@@ -63,7 +63,7 @@ absl::StatusOr<Step> BindSequencePoolGrad(BindContext* context,
         ExpectElements(*context, "MaxIndex", DType::kInt32, count));
   PD_ASSIGN_OR_RETURN(const auto start, Starter<SequenceArgs>::Find(
                                             binding, "pool_sequences_grad"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PD_RETURN_IF_ERROR(device->Clear(dx->raw(), dx->bytes()));
     SequenceArgs run = args;
     run.from = At(dout);
@@ -149,7 +149,7 @@ absl::StatusOr<Step> BindScatter(BindContext* context, DeviceBinding* binding) {
       const auto start,
       Starter<SequenceScatterArgs>::Find(
           binding, grad ? "sequence_scatter_grad" : "sequence_scatter"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     SequenceScatterArgs run = args;
     run.ids = places.ids->raw();
     if (!grad) {

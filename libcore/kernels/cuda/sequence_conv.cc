@@ -40,7 +40,7 @@ class Columns {
                                       const BlockMaps& maps) {
     Columns columns;
     const int64_t width = c.window.width;
-    columns.device_ = binding->device();
+    columns.device_ = CudaOf(binding);
     columns.x_ = c.x;
     columns.bytes_ = maps.x.size() * static_cast<size_t>(width) * sizeof(float);
     columns.col_ = context->Output("ColMat");

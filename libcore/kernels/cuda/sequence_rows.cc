@@ -99,7 +99,7 @@ absl::StatusOr<Step> BindSequenceRowsPad(BindContext* context,
   for (size_t i = 0; i + 1 < offsets.size(); ++i)
     lengths.push_back(offsets[i + 1] - offsets[i]);
   PD_ASSIGN_OR_RETURN(const int64_t* const known, KeepTable(binding, lengths));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PD_RETURN_IF_ERROR(gather.Run(x->raw(), out->raw(), *value));
     return length == nullptr
                ? absl::OkStatus()

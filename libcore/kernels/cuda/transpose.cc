@@ -47,7 +47,7 @@ absl::StatusOr<Step> BindAssign(BindContext* context, DeviceBinding* binding) {
   Tensor *x = context->Input("X"), *out = context->Output("Out");
   if (x == nullptr || out == nullptr || x->bytes() != out->bytes())
     return Unimplemented("a variable is missing or has another size");
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     return device->Copy(out->raw(), x->raw(), out->bytes());
   });
 }
@@ -213,7 +213,7 @@ absl::StatusOr<Step> BindFillStep(DeviceBinding* binding, double value,
                                   Tensor* out) {
   PD_ASSIGN_OR_RETURN(const uint64_t bits, FillBits(out->dtype(), value));
   if (bits == 0)
-    return Step([=, device = binding->device()](const RunContext&) {
+    return Step([=, device = CudaOf(binding)](const RunContext&) {
       return device->Clear(out->raw(), out->bytes());
     });
   PD_ASSIGN_OR_RETURN(

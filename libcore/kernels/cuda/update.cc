@@ -286,7 +286,7 @@ absl::StatusOr<Step> BindUpdateByRows(BindContext* context,
   PD_ASSIGN_OR_RETURN(
       const auto decay_others,
       Starter<UpdateRowsArgs>::Find(binding, "decay_other_rows"));
-  return Step([=, device = binding->device(),
+  return Step([=, device = CudaOf(binding),
                dense = member.dense](const RunContext&) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
     if (adam) PD_RETURN_IF_ERROR(powers.Elements(run.count, run));
@@ -346,7 +346,7 @@ absl::StatusOr<Step> BindUpdate(BindContext* context, DeviceBinding* binding) {
     PD_ASSIGN_OR_RETURN(const auto powers,
                         Start::Find(binding, KernelFor<T>("adam_powers")));
     return Step(
-        [=, device = binding->device()](const RunContext&) -> absl::Status {
+        [=, device = CudaOf(binding)](const RunContext&) -> absl::Status {
           PD_RETURN_IF_ERROR(CopyAll(device, copies));
           PD_ASSIGN_OR_RETURN(const UpdateArgs run, u.Now(device));
           PD_RETURN_IF_ERROR(start.Blocks(u.blocks, run));

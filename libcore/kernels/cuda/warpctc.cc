@@ -66,7 +66,7 @@ absl::StatusOr<Step> BindCtc(BindContext* context, DeviceBinding* binding) {
   using Start = Starter<CtcArgs>;
   PD_ASSIGN_OR_RETURN(const auto softmax, Start::Find(binding, "ctc_softmax"));
   PD_ASSIGN_OR_RETURN(const auto align, Start::Find(binding, "ctc_align"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PD_RETURN_IF_ERROR(device->Clear(kept->raw(), kept_bytes));
     CtcArgs run = args;
     run.logits.lengths = LengthsOf(batch.logits);
@@ -100,7 +100,7 @@ absl::StatusOr<Step> BindCtcGrad(BindContext* context, DeviceBinding* binding) {
                                     rows * args.classes));
   PD_ASSIGN_OR_RETURN(const auto start,
                       Starter<CtcArgs>::Find(binding, "ctc_grad"));
-  return Step([=, device = binding->device()](const RunContext&) {
+  return Step([=, device = CudaOf(binding)](const RunContext&) {
     PD_RETURN_IF_ERROR(device->Clear(dx->raw(), dx->bytes()));
     CtcArgs run = args;
     run.logits.lengths = LengthsOf(batch.logits);

@@ -3,6 +3,7 @@
 #ifndef PD_LIBCORE_PLUGIN_API_PADDLE_CONTEXT_POOL_H_
 #define PD_LIBCORE_PLUGIN_API_PADDLE_CONTEXT_POOL_H_
 
+#include "paddle_dense_tensor.h"
 #include "paddle_error.h"
 #include "paddle_place.h"
 
@@ -13,18 +14,16 @@ struct DefaultDevice;
 namespace phi {
 
 /// The context of the host.
-class CPUContext {
+class CPUContext : public DeviceContext {
  public:
-  const Place& GetPlace() const { return place_; }
+  using DeviceContext::DeviceContext;
   /// Not null. A program that computes with it includes Eigen, whose
   /// DefaultDevice is an empty struct.
   Eigen::DefaultDevice* eigen_device() const {
     return reinterpret_cast<Eigen::DefaultDevice*>(&device_);
   }
-  void Wait() const {}
 
  private:
-  Place place_ = CPUPlace();
   mutable char device_ = 0;
 };
 

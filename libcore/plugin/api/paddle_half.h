@@ -61,6 +61,13 @@ inline uint16_t BrainBits(float value) {
 
 }  // namespace detail
 
+// Assignments that compute, rounded once.
+#define PD_HALF_ASSIGNS(T)                                               \
+  T& operator+=(float value) { return *this = T(float(*this) + value); } \
+  T& operator-=(float value) { return *this = T(float(*this) - value); } \
+  T& operator*=(float value) { return *this = T(float(*this) * value); } \
+  T& operator/=(float value) { return *this = T(float(*this) / value); }
+
 struct alignas(2) float16 {
   uint16_t x = 0;
 
@@ -69,6 +76,7 @@ struct alignas(2) float16 {
   template <typename T>
   explicit float16(const T& value) : float16(static_cast<float>(value)) {}
   operator float() const { return detail::FromHalfBits(x); }
+  PD_HALF_ASSIGNS(float16)
 };
 
 struct alignas(2) bfloat16 {
@@ -81,7 +89,9 @@ struct alignas(2) bfloat16 {
   operator float() const {
     return detail::FloatOf(static_cast<uint32_t>(x) << 16);
   }
+  PD_HALF_ASSIGNS(bfloat16)
 };
+#undef PD_HALF_ASSIGNS
 
 }  // namespace dtype
 }  // namespace phi

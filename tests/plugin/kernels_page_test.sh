@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# kernels_page_test.sh SOURCE BUILD COMPILER: the kernel of KERNELS.md compiles
+# as it stands there, and a tool trains on a device whose addresses the host
+# cannot follow, to the numbers of the host.
+set -euo pipefail
+
+source=$1
+build=$2
+compiler=$3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+fail() {
+  echo "kernels_page_test: $1" >&2
+  exit 1
+}
+flags=(-O1 -shared -fPIC -Wall -Wextra -Werror "-I$build/paddle_compat")
+sed -n "/^\`\`\`cpp\$/,/^\`\`\`\$/p" "$source/libcore/plugin/KERNELS.md" | sed '1d;$d' >"$dir/dot.cc"
+"$compiler" -std=c++14 "${flags[@]}" "$dir/dot.cc" -o "$dir/dot.so" || fail "the page's kernel does not compile"
+"$compiler" -std=c++17 "${flags[@]}" "$source/tests/plugin/small_device.cc" -o "$dir/small.so" ||
+  fail "the small device does not compile"
+cp "$source/testdata/housing/housing.data" "$dir"
+cd "$dir"
+export PATH=$build/bin:$PATH
+cat >job.pbtxt <<'JOB'
+name: "housing"
+model {
+  input { name: "feature" shape: [-1, 13] }
+  layer { name: "fc1" linear { out_features: 16 } }
+  layer { op { type: "relu" } }
+  layer { name: "fc2" linear { out_features: 1 } }
+}
+loss { label: "target" mse_loss {} }
+metric { label: "target" mse {} }
+optimizer { adam { learning_rate: 0.01 } }
+data {
+  train {
+    uci_housing { data_file: "housing.data" mode: train }
+    batch_size: 32
+    shuffle: true
+  }
+  eval {
+    uci_housing { data_file: "housing.data" mode: test }
+    batch_size: 102
+  }
+}
+train { epochs: 20 seed: 3 }
+JOB
+pd-train --plugin ./small.so --device small:3 -c job.pbtxt --out there >out 2>log || fail "training on the device: $(tail -3 log)"
+grep -q "this line is not a tool's output" out && fail "the driver's line is in the tool's output"
+grep -q 'device: small:3 v7' log || fail "the log does not name the device: $(cat log)"
+mkdir drivers
+cp small.so drivers
+pd-eval -m there --require "mse<=60" >out 2>log || fail "what was trained on the device: $(cat out log)"
+CUSTOM_DEVICE_ROOT=drivers pd-eval --device small -m there --require "mse<=60" >out 2>log ||
+  fail "evaluation on the device: $(cat out log)"
+
+# Errors, and their statuses.
+status=0
+pd-eval --device small -m there 2>log || status=$?
+[ $status = 2 ] || fail "a type that nobody drives gives status $status"
+status=0
+pd-eval --plugin ./small.so --device small:1 -m there 2>log || status=$?
+[ $status = 3 ] || fail "a device that is not there gives status $status"
+grep -q 'has no device 1; it has 0, 3' log || fail "the error does not name the devices: $(cat log)"

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans on the device of a plug-in whose addresses the host cannot follow.
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "absl/strings/match.h"
+#include "libcore/kernels/make_registry.h"
+#include "libcore/plugin/plugin_device.h"
+#include "libcore/plugin/plugins.h"
+#include "tests/plugin/plugin_network.h"
+
+namespace pd {
+namespace test_plugin_device {
+
+absl::StatusOr<std::unique_ptr<OpRegistry>> OnDevice(int id) {
+  PD_RETURN_IF_ERROR(LoadPlugin(PD_PLUGIN_FOLDER "/libsmall_device.so"));
+  PD_ASSIGN_OR_RETURN(auto place, OpenPluginDevice("small", id));
+  PD_ASSIGN_OR_RETURN(auto registry, MakeRegistry(place));
+  PD_RETURN_IF_ERROR(AddPluginOps(registry.get()));
+  return registry;
+}
+
+TEST(PluginDevice, ComputesWhatItHasKernelsForAndTheHostTheRest) {
+  auto registry = OnDevice(3);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  PluginNetwork network(registry->get());
+  network.Feed<float>("x", DType::kFloat32, {1, 2}, {1, -2});
+  network.Feed<float>("y", DType::kFloat32, {2, 2}, {1, 2, 3, 4});
+  ASSERT_TRUE(network
+                  .Add("matmul_v2", {{"X", {"x"}}, {"Y", {"y"}}},
+                       {{"Out", {"product"}}})
+                  .ok());
+  ASSERT_TRUE(network
+                  .Add("scale", {{"X", {"product"}}}, {{"Out", {"half"}}},
+                       {{"scale", -0.5f}})
+                  .ok());
+  ASSERT_TRUE(network.Add("relu", {{"X", {"half"}}}, {{"Out", {"out"}}}).ok());
+  const auto product = network.StepOf("product"), half = network.StepOf("half");
+  ASSERT_TRUE(product.ok() && half.ok()) << product.status() << half.status();
+  EXPECT_EQ(product->implementation, "plugin:matmul");
+  EXPECT_TRUE(product->on_device);
+  EXPECT_FALSE(half->on_device);
+  ExpectValues<float>(network.Run("product"), {1, 2}, {-5, -6});
+  ExpectValues<float>(network.Run("half"), {1, 2}, {2.5, 3});
+  ExpectValues<float>(network.Run("out"), {1, 2}, {2.5, 3});
+}
+
+TEST(PluginDevice, TellsWhatItsKernelsRefuse) {
+  auto registry = OnDevice(0);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  PluginNetwork network(registry->get());
+  network.Feed<float>("x", DType::kFloat32, {1, 2, 2}, {1, 2, 3, 4});
+  ASSERT_TRUE(
+      network.Add("matmul_v2", {{"X", {"x"}}, {"Y", {"x"}}}, {{"Out", {"out"}}})
+          .ok());
+  const absl::Status status = network.Run("out").status();
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "this device knows matrices only"))
+      << status;
+  EXPECT_TRUE(absl::StrContains(status.message(),
+                                "libsmall_device.so', kernel 'matmul'"))
+      << status;
+}
+
+TEST(PluginDevice, SaysHowMuchMemoryIsFree) {
+  ASSERT_TRUE(LoadPlugin(PD_PLUGIN_FOLDER "/libsmall_device.so").ok());
+  auto place = OpenPluginDevice("small", 0);
+  ASSERT_TRUE(place.ok()) << place.status();
+  auto memory = (*place)->device->Allocate(size_t{1} << 30);
+  EXPECT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(
+      absl::StrContains(memory.status().message(), "of 64 MiB are free"))
+      << memory.status();
+  const std::string text = "bytes that travel";
+  auto there = (*place)->device->Allocate(text.size());
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_TRUE((*place)->device->Holds(there->get()));
+  EXPECT_FALSE((*place)->device->Holds(text.data()));
+  std::string back(text.size(), ' ');
+  Device& device = *(*place)->device;
+  ASSERT_TRUE(device.ToDevice(there->get(), text.data(), text.size()).ok());
+  ASSERT_TRUE(device.ToHost(back.data(), there->get(), text.size()).ok());
+  EXPECT_EQ(back, text);
+  ASSERT_TRUE(device.Clear(there->get(), text.size()).ok());
+  ASSERT_TRUE(device.ToHost(back.data(), there->get(), text.size()).ok());
+  EXPECT_EQ(back, std::string(text.size(), '\0'));
+}
+
+TEST(PluginDevice, LooksForNanOnTheHost) {
+  ASSERT_TRUE(LoadPlugin(PD_PLUGIN_FOLDER "/libsmall_device.so").ok());
+  auto place = OpenPluginDevice("small", 0);
+  ASSERT_TRUE(place.ok()) << place.status();
+  Device& device = *(*place)->device;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto find = [&](const std::vector<double>& numbers) {
+    const size_t bytes = numbers.size() * sizeof(double);
+    auto there = device.Allocate(bytes), found = device.Allocate(64);
+    EXPECT_TRUE(there.ok() && found.ok());
+    EXPECT_TRUE(device.ToDevice(there->get(), numbers.data(), bytes).ok());
+    EXPECT_TRUE(device.Clear(found->get(), sizeof(NonFinite)).ok());
+    NonFiniteRequest request;
+    request.count = 1;
+    request.values[0] = {there->get(), static_cast<int64_t>(numbers.size()),
+                         static_cast<NonFinite*>(found->get()),
+                         DType::kFloat64};
+    EXPECT_TRUE((*place)->find_non_finite(&device, request).ok());
+    NonFinite got;
+    EXPECT_TRUE(device.ToHost(&got, found->get(), sizeof(got)).ok());
+    return got;
+  };
+  const NonFinite bad = find({1, NAN, infinity, -infinity, infinity});
+  EXPECT_EQ(bad.nan, 1u);
+  EXPECT_EQ(bad.inf, 3u);
+  EXPECT_EQ(bad.plus, 2u);
+  EXPECT_GT(bad.largest, 0x7f800000u);
+  const NonFinite good = find({1, -1e300});
+  EXPECT_EQ(good.nan + good.inf, 0u);
+  EXPECT_LT(good.largest, 0x7f800000u);
+}
+
+TEST(PluginDevice, IsFoundByTypeAndNumber) {
+  ASSERT_TRUE(LoadPlugin(PD_PLUGIN_FOLDER "/libsmall_device.so").ok());
+  EXPECT_TRUE(absl::StrContains(OpenPluginDevice("small", 1).status().message(),
+                                "has no device 1; it has 0, 3"));
+  EXPECT_TRUE(absl::StrContains(OpenPluginDevice("large", 0).status().message(),
+                                "no plug-in drives devices of type 'large', "
+                                "but of 'small'"));
+}
+
+void ExpectRefused(const std::string& name, const std::string& said) {
+  EXPECT_EXIT(
+      {
+        const absl::Status status =
+            LoadPlugin(PD_PLUGIN_FOLDER "/lib" + name + ".so");
+        std::fprintf(stderr, "%s", status.ToString().c_str());
+        std::_Exit(status.ok() ? 0 : 1);
+      },
+      testing::ExitedWithCode(1), said);
+}
+
+// Of a suite that runs first: no other library has the kernels then.
+TEST(PluginDeviceDeathTest, NeedsATypeAndItsFunctions) {
+  ExpectRefused("bad_device_copy",
+                "device 'small': its table lacks memory_copy_d2h, which every "
+                "device needs");
+  ExpectRefused("bad_device_type", "its InitPlugin names no device_type");
+}
+
+}  // namespace test_plugin_device
+}  // namespace pd
