@@ -246,7 +246,8 @@ TEST_F(DeviceAttention, WhatHasNoEngineIsRefused) {
   graph.width = graph.values = 8;
   graph.most_workspace = size_t{1} << 20;
   const auto why = [&] {
-    const auto bound = BindAttentionGraph(place_->device.get(), graph);
+    const auto bound = BindAttentionGraph(
+        static_cast<CudaDevice*>(place_->device.get()), graph);
     EXPECT_TRUE(bound.ok() || absl::IsUnimplemented(bound.status()));
     return std::string(bound.status().message());
   };
