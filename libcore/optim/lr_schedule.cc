@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -223,6 +225,46 @@ absl::Status CheckRule(const CyclicLR& r) {
   PD_RETURN_IF_ERROR(NotNegative("base_learning_rate", r.base_learning_rate));
   PD_RETURN_IF_ERROR(NotNegative("step_size_down", r.step_size_down));
   return Positive("step_size_up", r.step_size_up);
+}
+
+double Rate(const LinearLR& r, int64_t step) {
+  const double part = static_cast<double>(std::min(step, r.total_steps)) /
+                      static_cast<double>(r.total_steps);
+  return r.learning_rate *
+         (r.start_factor + (r.end_factor - r.start_factor) * part);
+}
+absl::Status CheckRule(const LinearLR& r) {
+  PD_RETURN_IF_ERROR(NotNegative("learning_rate", r.learning_rate));
+  PD_RETURN_IF_ERROR(Positive("total_steps", r.total_steps));
+  PD_RETURN_IF_ERROR(Positive("start_factor", r.start_factor));
+  PD_RETURN_IF_ERROR(NotNegative("end_factor", r.end_factor));
+  for (const auto& [name, factor] : {std::pair("start_factor", r.start_factor),
+                                     std::pair("end_factor", r.end_factor)})
+    if (factor > 1)
+      return InvalidArgument("'%s' is %g; expected at most 1", name, factor);
+  return absl::OkStatus();
+}
+
+double Rate(const CosineAnnealingWarmRestarts& r, int64_t step) {
+  int64_t length = r.t_0;
+  if (r.t_mult == 1) {
+    step %= length;
+  } else {
+    // A length that the next product would overflow is longer than any step.
+    while (step >= length &&
+           length <= std::numeric_limits<int64_t>::max() / r.t_mult) {
+      step -= length;
+      length *= r.t_mult;
+    }
+  }
+  const double turn = static_cast<double>(step) / static_cast<double>(length);
+  return r.eta_min +
+         (r.learning_rate - r.eta_min) * (1 + std::cos(kPi * turn)) / 2;
+}
+absl::Status CheckRule(const CosineAnnealingWarmRestarts& r) {
+  PD_RETURN_IF_ERROR(NotNegative("learning_rate", r.learning_rate));
+  PD_RETURN_IF_ERROR(Positive("T_0", r.t_0));
+  return Positive("T_mult", r.t_mult);
 }
 
 }  // namespace

@@ -100,12 +100,29 @@ struct CyclicLR {
   double exp_gamma = 1;
 };
 
+/// learning_rate times a factor that goes in a line from start_factor to
+/// end_factor over total_steps and stays there.
+struct LinearLR {
+  double learning_rate = 0.001;
+  int64_t total_steps = 1;
+  double start_factor = 1.0 / 3, end_factor = 1;
+};
+/// Half a cosine from learning_rate down to eta_min over T_0 steps, again and
+/// again, each T_mult times as long as the one before. Loshchilov and Hutter,
+/// 2017.
+struct CosineAnnealingWarmRestarts {
+  double learning_rate = 0.001;
+  int64_t t_0 = 1, t_mult = 1;
+  double eta_min = 0;
+};
+
 class LrSchedule {
  public:
   using Rule = std::variant<ConstantLR, NoamDecay, ExponentialDecay,
                             NaturalExpDecay, InverseTimeDecay, PolynomialDecay,
                             PiecewiseDecay, CosineAnnealingDecay, StepDecay,
-                            MultiStepDecay, LinearWarmup, OneCycleLR, CyclicLR>;
+                            MultiStepDecay, LinearWarmup, OneCycleLR, CyclicLR,
+                            LinearLR, CosineAnnealingWarmRestarts>;
   LrSchedule(Rule rule) : rule_(std::move(rule)) {}  // NOLINT: a variant
 
   /// InvalidArgument naming an argument that is out of range. At needs OK.

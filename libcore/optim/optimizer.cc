@@ -51,6 +51,12 @@ const char* OpType(Kind kind) {
       return "ftrl";
     case Kind::kLamb:
       return "lamb";
+    case Kind::kDecayedAdagrad:
+      return "decayed_adagrad";
+    case Kind::kProximalGd:
+      return "proximal_gd";
+    case Kind::kProximalAdagrad:
+      return "proximal_adagrad";
   }
   return "";
 }
@@ -58,6 +64,7 @@ const char* OpType(Kind kind) {
 std::vector<Accumulator> AccumulatorsOf(const OptimizerSpec& spec) {
   switch (spec.kind) {
     case Kind::kSgd:
+    case Kind::kProximalGd:
       return {};
     case Kind::kMomentum:
     case Kind::kLarsMomentum:
@@ -74,6 +81,8 @@ std::vector<Accumulator> AccumulatorsOf(const OptimizerSpec& spec) {
               {"InfNorm", "InfNormOut", "inf_norm", 0, false},
               {"Beta1Pow", nullptr, "beta1_pow_acc", spec.beta1, true}};
     case Kind::kAdagrad:
+    case Kind::kDecayedAdagrad:
+    case Kind::kProximalAdagrad:
       return {{"Moment", "MomentOut", "moment", spec.initial_accumulator_value,
                false}};
     case Kind::kAdadelta:
@@ -95,6 +104,13 @@ std::vector<Accumulator> AccumulatorsOf(const OptimizerSpec& spec) {
 bool HasBetas(Kind kind) {
   return kind == Kind::kAdam || kind == Kind::kAdamW || kind == Kind::kAdamax ||
          kind == Kind::kLamb;
+}
+
+// Whether the op can keep float32 parameters of its own beside those of 16
+// bits.
+bool HasMaster(Kind kind) {
+  return kind != Kind::kFtrl && kind != Kind::kDecayedAdagrad &&
+         kind != Kind::kProximalGd && kind != Kind::kProximalAdagrad;
 }
 
 bool HasOwnDecay(Kind kind) {
@@ -215,7 +231,7 @@ void SetMomentumAttrs(const OptimizerSpec& spec, const ParamGrad& pair,
 
 void SetAttrs(const OptimizerSpec& spec, const ParamGrad& pair,
               const WeightDecay& decay, OpDesc* op) {
-  if (spec.kind != Kind::kFtrl) op->attrs["multi_precision"] = false;
+  if (HasMaster(spec.kind)) op->attrs["multi_precision"] = false;
   switch (spec.kind) {
     case Kind::kSgd:
       break;
@@ -246,6 +262,15 @@ void SetAttrs(const OptimizerSpec& spec, const ParamGrad& pair,
       op->attrs["l1"] = static_cast<float>(spec.l1);
       op->attrs["l2"] = static_cast<float>(spec.l2);
       op->attrs["lr_power"] = static_cast<float>(spec.lr_power);
+      break;
+    case Kind::kDecayedAdagrad:
+      op->attrs["decay"] = static_cast<float>(spec.decay);
+      op->attrs["epsilon"] = static_cast<float>(spec.epsilon);
+      break;
+    case Kind::kProximalGd:
+    case Kind::kProximalAdagrad:
+      op->attrs["l1"] = static_cast<float>(spec.l1);
+      op->attrs["l2"] = static_cast<float>(spec.l2);
       break;
   }
 }

@@ -44,7 +44,10 @@ struct OptimizerSpec {
     kAdadelta,
     kRmsProp,
     kFtrl,
-    kLamb
+    kLamb,
+    kDecayedAdagrad,
+    kProximalGd,
+    kProximalAdagrad
   };
   Kind kind = Kind::kSgd;
   double learning_rate = 0.001;  ///< the value before the first step
@@ -55,7 +58,8 @@ struct OptimizerSpec {
   bool use_nesterov = false;
   double rescale_grad = 1;
   double lars_coeff = 0.001;
-  // adam, adamw, adamax, lamb; epsilon of all but sgd, momentum and ftrl
+  // adam, adamw, adamax, lamb; epsilon of all but sgd, momentum,
+  // ftrl and proximal
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   bool lazy_mode = false;
   // adamw, lamb, lars_momentum
@@ -63,10 +67,11 @@ struct OptimizerSpec {
   /// Whether a parameter decays; null: all do.
   std::function<bool(const std::string& param)> apply_decay_param_fun;
   bool always_adapt = false;               ///< lamb
-  double initial_accumulator_value = 0;    ///< adagrad
+  double initial_accumulator_value = 0;    ///< adagrad, proximal_adagrad
   double rho = 0.95;                       ///< adadelta, rmsprop
+  double decay = 0.95;                     ///< decayed_adagrad
   bool centered = false;                   ///< rmsprop
-  double l1 = 0, l2 = 0, lr_power = -0.5;  ///< ftrl
+  double l1 = 0, l2 = 0, lr_power = -0.5;  ///< ftrl; proximal: l1, l2
   // adamw
   /// A factor of the learning rate per parameter; null: 1.
   std::function<double(const std::string& param)> lr_ratio;

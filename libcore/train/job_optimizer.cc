@@ -75,6 +75,11 @@ void SetMoreKinds(const job::Optimizer& optimizer, OptimizerSpec* spec) {
     spec->epsilon = optimizer.adagrad().epsilon();
     spec->initial_accumulator_value =
         optimizer.adagrad().initial_accumulator_value();
+  } else if (optimizer.has_decayed_adagrad()) {
+    spec->kind = Kind::kDecayedAdagrad;
+    spec->learning_rate = optimizer.decayed_adagrad().learning_rate();
+    spec->epsilon = optimizer.decayed_adagrad().epsilon();
+    spec->decay = optimizer.decayed_adagrad().decay();
   } else if (optimizer.has_adadelta()) {
     spec->kind = Kind::kAdadelta;
     spec->learning_rate = optimizer.adadelta().learning_rate();
@@ -101,6 +106,23 @@ void SetMoreKinds(const job::Optimizer& optimizer, OptimizerSpec* spec) {
     spec->coeff = lamb.lamb_weight_decay();
     spec->always_adapt = lamb.always_adapt();
     spec->apply_decay_param_fun = Excluding(lamb.exclude_from_weight_decay());
+  }
+}
+
+void SetProximalKinds(const job::Optimizer& optimizer, OptimizerSpec* spec) {
+  using Kind = OptimizerSpec::Kind;
+  const auto set = [&](const auto& proximal, Kind kind) {
+    spec->kind = kind;
+    spec->learning_rate = proximal.learning_rate();
+    spec->l1 = proximal.l1();
+    spec->l2 = proximal.l2();
+  };
+  if (optimizer.has_proximal_gd()) {
+    set(optimizer.proximal_gd(), Kind::kProximalGd);
+  } else {
+    set(optimizer.proximal_adagrad(), Kind::kProximalAdagrad);
+    spec->initial_accumulator_value =
+        optimizer.proximal_adagrad().initial_accumulator_value();
   }
 }
 
@@ -142,7 +164,12 @@ OptimizerSpec SpecOf(const job::Optimizer& optimizer) {
     case job::Optimizer::kRmsprop:
     case job::Optimizer::kFtrl:
     case job::Optimizer::kLamb:
+    case job::Optimizer::kDecayedAdagrad:
       SetMoreKinds(optimizer, &spec);
+      break;
+    case job::Optimizer::kProximalGd:
+    case job::Optimizer::kProximalAdagrad:
+      SetProximalKinds(optimizer, &spec);
       break;
     case job::Optimizer::KIND_NOT_SET:
       PD_INVARIANT(!"an optimizer without a kind passed the job's check");
@@ -199,6 +226,15 @@ LrSchedule WarmupOf(const job::LinearWarmup& warmup, double rate) {
   return LrSchedule(rule);
 }
 
+LrSchedule LinearOf(const job::LinearLR& linear, double rate) {
+  LinearLR rule;
+  rule.learning_rate = RateOr(linear, rate);
+  rule.total_steps = linear.total_steps();
+  if (linear.has_start_factor()) rule.start_factor = linear.start_factor();
+  rule.end_factor = linear.end_factor();
+  return LrSchedule(rule);
+}
+
 LrSchedule ScheduleOf(const job::LRScheduler& lr, double rate) {
   switch (lr.kind_case()) {
     case job::LRScheduler::kNoamDecay:
@@ -231,6 +267,13 @@ LrSchedule ScheduleOf(const job::LRScheduler& lr, double rate) {
       return LrSchedule(
           CosineAnnealingDecay{RateOr(c, rate), c.t_max(), c.eta_min()});
     }
+    case job::LRScheduler::kCosineAnnealingWarmRestarts: {
+      const auto& c = lr.cosine_annealing_warm_restarts();
+      return LrSchedule(CosineAnnealingWarmRestarts{RateOr(c, rate), c.t_0(),
+                                                    c.t_mult(), c.eta_min()});
+    }
+    case job::LRScheduler::kLinearLr:
+      return LinearOf(lr.linear_lr(), rate);
     case job::LRScheduler::kLinearWarmup:
       return WarmupOf(lr.linear_warmup(), rate);
     case job::LRScheduler::kStepDecay: {

@@ -34,6 +34,11 @@ SCHEDULES = {
     "one_cycle": lambda: lr.OneCycleLR(1.0, 30),
     "one_cycle_linear": lambda: lr.OneCycleLR(
         0.8, 30, 10.0, 0.001, 0.4, "linear", three_phase=True),
+    "linear": lambda: lr.LinearLR(0.5, 12, 0.25, 0.75),
+    "linear_default": lambda: lr.LinearLR(0.5, 40),
+    "warm_restarts": lambda: lr.CosineAnnealingWarmRestarts(0.5, 7, 1, 0.02),
+    "warm_restarts_longer":
+        lambda: lr.CosineAnnealingWarmRestarts(0.5, 3, 2),
     "cyclic": lambda: lr.CyclicLR(0.1, 0.9, 4, 6),
     "cyclic_triangular2": lambda: lr.CyclicLR(0.1, 0.9, 3, None, "triangular2"),
     "cyclic_exp_range":

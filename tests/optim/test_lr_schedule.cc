@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <sstream>
 #include <string>
@@ -50,6 +51,10 @@ std::map<std::string, LrSchedule::Rule> Schedules() {
       {"one_cycle_linear", linear},
       {"cyclic", CyclicLR{0.1, 0.9, 4, 6}},
       {"cyclic_triangular2", CyclicLR{0.1, 0.9, 3, 0, Mode::kTriangular2}},
+      {"linear", LinearLR{0.5, 12, 0.25, 0.75}},
+      {"linear_default", LinearLR{0.5, 40}},
+      {"warm_restarts", CosineAnnealingWarmRestarts{0.5, 7, 1, 0.02}},
+      {"warm_restarts_longer", CosineAnnealingWarmRestarts{0.5, 3, 2}},
       {"cyclic_exp_range", CyclicLR{0.1, 0.9, 4, 2, Mode::kExpRange, 0.95}},
   };
 }
@@ -76,6 +81,12 @@ TEST(LrSchedule, AgreesWithPaddlePaddle) {
 TEST(LrSchedule, StaysAtItsEnds) {
   EXPECT_EQ(LrSchedule(PolynomialDecay{0.5, 10, 0.1}).At(1000), 0.1);
   EXPECT_EQ(LrSchedule(PiecewiseDecay{{}, {0.3}}).At(1000), 0.3);
+  EXPECT_EQ(LrSchedule(LinearLR{0.5, 10, 0.5, 0.25}).At(1000), 0.125);
+  // The lengths of the half cosines do not overflow.
+  const LrSchedule restarts(CosineAnnealingWarmRestarts{
+      0.5, 1, std::numeric_limits<int64_t>::max(), 0.1});
+  EXPECT_EQ(restarts.At(0), 0.5);
+  EXPECT_EQ(restarts.At(1), 0.5);
   const LrSchedule cycle(OneCycleLR{1.0, 30});
   EXPECT_EQ(cycle.At(31), cycle.At(30));
 }
@@ -101,6 +112,11 @@ TEST(LrSchedule, RefusesArgumentsOutOfRange) {
   refused(CosineAnnealingDecay{0.1, 0});
   refused(PolynomialDecay{0.1, 0});
   refused(CyclicLR{0.1, 0.2, 0});
+  refused(LinearLR{0.1, 0});
+  refused(LinearLR{0.1, 5, 0});
+  refused(LinearLR{0.1, 5, 0.5, 1.5});
+  refused(CosineAnnealingWarmRestarts{0.1, 0});
+  refused(CosineAnnealingWarmRestarts{0.1, 1, 0});
 }
 
 TEST(ReduceOnPlateau, AgreesWithPaddlePaddle) {

@@ -86,7 +86,11 @@ TEST(JobOptimizers, EveryOneTrains) {
       {"rmsprop { learning_rate: 0.01 momentum: 0.5 centered: true }",
        "rmsprop"},
       {"ftrl { learning_rate: 0.1 l1: 0.001 }", "ftrl"},
-      {"lamb { learning_rate: 0.05 exclude_from_weight_decay: 'b_' }", "lamb"}};
+      {"lamb { learning_rate: 0.05 exclude_from_weight_decay: 'b_' }", "lamb"},
+      {"decayed_adagrad { learning_rate: 0.05 decay: 0.9 }", "decayed_adagrad"},
+      {"proximal_gd { learning_rate: 0.05 l1: 0.001 l2: 0.01 }", "proximal_gd"},
+      {"proximal_adagrad { learning_rate: 0.05 l1: 0.001 }",
+       "proximal_adagrad"}};
   for (const auto& [text, type] : cases) {
     SCOPED_TRACE(text);
     const auto program = Build(text);
