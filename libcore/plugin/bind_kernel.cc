@@ -201,7 +201,7 @@ absl::Status CheckOutputs(const PluginKernel& kernel,
           "its parameter for '%s' is one tensor; the op has "
           "%d",
           signature.outputs[i], outputs[i].size());
-    const PD_DataType said = kernel.arguments.outputs[i].dtype;
+    const C_DataType said = kernel.arguments.outputs[i].dtype;
     for (const Tensor* out : outputs[i])
       if (out != nullptr && said != UNDEFINED && said != CTypeOf(out->dtype()))
         return Unimplemented("it writes '%s' as %s; the op's is %s",

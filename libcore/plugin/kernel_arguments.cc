@@ -104,7 +104,7 @@ PD_VALUE_AT(Int32, int32_t)
 PD_VALUE_AT(Int64, int64_t)
 PD_VALUE_AT(Float, float)
 PD_VALUE_AT(Double, double)
-PD_VALUE_AT(DataType, PD_DataType)
+PD_VALUE_AT(DataType, C_DataType)
 PD_VALUE_AT(DataLayout, PD_DataLayout)
 #undef PD_VALUE_AT
 
@@ -171,7 +171,7 @@ PD_SCALAR_AS(UInt64, uint64_t)
 PD_SCALAR_AS(Float32, float)
 PD_SCALAR_AS(Float64, double)
 #undef PD_SCALAR_AS
-PD_DataType PD_ScalarGetDataType(PD_Scalar* scalar) { return scalar->dtype; }
+C_DataType PD_ScalarGetDataType(PD_Scalar* scalar) { return scalar->dtype; }
 
 PD_List PD_IntArrayGetDataPointer(PD_IntArray* array) {
   return pd::Lent(array->values);

@@ -136,7 +136,7 @@ absl::StatusOr<KernelAttr> ListFor(const std::string& name,
 
 // PaddlePaddle's code of a type; -1 leaves it open.
 absl::StatusOr<KernelAttr> TypeFor(const std::string& name, int64_t code) {
-  if (code == -1) return KernelAttr(PD_DataType{UNDEFINED});
+  if (code == -1) return KernelAttr(C_DataType{UNDEFINED});
   const std::optional<DType> dtype = DTypeFromCode(static_cast<int32_t>(code));
   if (!dtype.has_value())
     return Unimplemented("attribute '%s' is %d, which is no element type", name,

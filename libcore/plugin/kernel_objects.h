@@ -20,11 +20,11 @@
 namespace pd {
 
 /// InvalidArgument for types that tensors do not have here (uint32).
-absl::StatusOr<DType> DTypeOfC(PD_DataType dtype);
-PD_DataType CTypeOf(DType dtype);
+absl::StatusOr<DType> DTypeOfC(C_DataType dtype);
+C_DataType CTypeOf(DType dtype);
 /// "float32", as in messages; also of types that we do not have.
-std::string NameOfC(PD_DataType dtype);
-size_t SizeOfC(PD_DataType dtype);
+std::string NameOfC(C_DataType dtype);
+size_t SizeOfC(C_DataType dtype);
 
 /// Bytes of the host or of a device; `owner` keeps them.
 struct KernelMemory {
@@ -36,7 +36,7 @@ struct KernelMemory {
 
 /// A number; exactly one of the fields is its value.
 struct KernelScalar {
-  PD_DataType dtype = FLOAT64;
+  C_DataType dtype = FLOAT64;
   double real = 0;
   int64_t integer = 0;
 };
@@ -52,7 +52,7 @@ using KernelAttr =
     std::variant<bool, int32_t, int64_t, float, double, std::string,
                  std::vector<uint8_t>, std::vector<int32_t>, std::vector<float>,
                  std::vector<double>, std::vector<std::string>,
-                 std::vector<int64_t>, PD_DataType, PD_DataLayout,
+                 std::vector<int64_t>, C_DataType, PD_DataLayout,
                  std::unique_ptr<PD_Scalar>, std::unique_ptr<PD_IntArray>,
                  std::unique_ptr<PD_Place>, std::vector<PD_Scalar>>;
 
@@ -74,7 +74,7 @@ struct PD_Place : pd::KernelPlace {};
 struct PD_Tensor {
   std::vector<int64_t> dims;
   std::vector<int64_t> strides;  // empty: row-major
-  PD_DataType dtype = UNDEFINED;
+  C_DataType dtype = UNDEFINED;
   PD_DataLayout layout = NCHW;
   std::shared_ptr<pd::KernelMemory> memory;
   size_t offset = 0;  // bytes
@@ -100,7 +100,7 @@ struct PD_KernelContext {
 };
 
 struct PD_TensorArgDef {
-  PD_DataType dtype = UNDEFINED;
+  C_DataType dtype = UNDEFINED;
   PD_DataLayout layout = ALL_LAYOUT;
   bool on_host = false;
 };
@@ -111,7 +111,7 @@ struct PD_Kernel {
   PD_KernelArgsDef arguments;
 };
 struct PD_KernelKey {
-  PD_DataType dtype = UNDEFINED;
+  C_DataType dtype = UNDEFINED;
   PD_DataLayout layout = ALL_LAYOUT;
 };
 

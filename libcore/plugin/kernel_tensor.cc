@@ -15,7 +15,7 @@
 namespace pd {
 namespace {
 
-constexpr std::pair<PD_DataType, DType> kCTypes[] = {
+constexpr std::pair<C_DataType, DType> kCTypes[] = {
     {BOOL, DType::kBool},           {UINT8, DType::kUInt8},
     {INT8, DType::kInt8},           {INT16, DType::kInt16},
     {INT32, DType::kInt32},         {INT64, DType::kInt64},
@@ -50,7 +50,7 @@ T Read(const PD_Tensor* tensor, PD_Status* status, const Get& get) {
   return exists.ok() ? static_cast<T>(get(*tensor)) : T{};
 }
 
-absl::StatusOr<size_t> BytesOf(const PD_Tensor& tensor, PD_DataType dtype) {
+absl::StatusOr<size_t> BytesOf(const PD_Tensor& tensor, C_DataType dtype) {
   size_t bytes = SizeOfC(dtype);
   if (bytes == 0)
     return absl::InvalidArgumentError(
@@ -77,7 +77,7 @@ absl::StatusOr<std::shared_ptr<void>> HostMemory(size_t bytes) {
 
 absl::StatusOr<void*> AllocateFor(const PD_DeviceContext* context,
                                   PD_Tensor* tensor, size_t bytes,
-                                  PD_DataType dtype) {
+                                  C_DataType dtype) {
   if (tensor == nullptr) return Exists(tensor);
   const bool on_device = context != nullptr && context->allocate != nullptr;
   const absl::StatusOr<size_t> needed = BytesOf(*tensor, dtype);
@@ -147,26 +147,26 @@ PD_List CopiedList(const std::vector<size_t>& values) {
 
 }  // namespace
 
-absl::StatusOr<DType> DTypeOfC(PD_DataType dtype) {
+absl::StatusOr<DType> DTypeOfC(C_DataType dtype) {
   for (const auto& [c, ours] : kCTypes)
     if (c == dtype) return ours;
   return absl::InvalidArgumentError(
       absl::StrCat(NameOfC(dtype), " is no type of tensors here"));
 }
 
-PD_DataType CTypeOf(DType dtype) {
+C_DataType CTypeOf(DType dtype) {
   for (const auto& [c, ours] : kCTypes)
     if (ours == dtype) return c;
   return UNDEFINED;
 }
 
-std::string NameOfC(PD_DataType dtype) {
+std::string NameOfC(C_DataType dtype) {
   for (const auto& [c, ours] : kCTypes)
     if (c == dtype) return std::string(Name(ours));
   return absl::StrCat("number ", static_cast<int>(dtype));
 }
 
-size_t SizeOfC(PD_DataType dtype) {
+size_t SizeOfC(C_DataType dtype) {
   for (const auto& [c, ours] : kCTypes)
     if (c == dtype) return SizeOf(ours);
   return 0;
@@ -186,8 +186,8 @@ const char* PD_PluginLastError(void) { return pd::last_error.c_str(); }
 PD_Tensor* PD_NewTensor(void) { return new PD_Tensor; }
 void PD_DeleteTensor(PD_Tensor* tensor) { delete tensor; }
 
-PD_DataType PD_TensorGetPDDataType(const PD_Tensor* tensor, PD_Status* status) {
-  return Read<PD_DataType>(tensor, status, [](auto& t) { return t.dtype; });
+C_DataType PD_TensorGetPDDataType(const PD_Tensor* tensor, PD_Status* status) {
+  return Read<C_DataType>(tensor, status, [](auto& t) { return t.dtype; });
 }
 PD_DataLayout PD_TensorGetDataLayout(const PD_Tensor* tensor,
                                      PD_Status* status) {
@@ -277,7 +277,7 @@ void PD_TensorSetOffset(PD_Tensor* tensor, int64_t offset, PD_Status* status) {
                    "a tensor that begins at byte ", offset, " of its memory")),
       status);
 }
-void PD_TensorSetDataType(PD_Tensor* tensor, PD_DataType dtype,
+void PD_TensorSetDataType(PD_Tensor* tensor, C_DataType dtype,
                           PD_Status* status) {
   Say(pd::Exists(tensor), status);
   if (tensor != nullptr) tensor->dtype = dtype;
@@ -315,7 +315,7 @@ PD_Stream PD_DeviceContextGetStream(const PD_DeviceContext* context,
 }
 void* PD_DeviceContextAllocateTensor(const PD_DeviceContext* context,
                                      PD_Tensor* tensor, size_t bytes,
-                                     PD_DataType dtype, PD_Status* status) {
+                                     C_DataType dtype, PD_Status* status) {
   const absl::StatusOr<void*> data =
       pd::AllocateFor(context, tensor, bytes, dtype);
   Say(data.status(), status);

@@ -179,7 +179,7 @@ absl::StatusOr<std::vector<std::string>> CheckNewKernels(size_t* useful) {
 }
 
 const PluginKernel* FindKernel(const KernelSignature& signature,
-                               const std::string& backend, PD_DataType dtype) {
+                               const std::string& backend, C_DataType dtype) {
   KernelTable& table = Table();
   const std::lock_guard<std::mutex> lock(table.mutex);
   for (const PluginKernel& kernel : table.kernels)
@@ -242,7 +242,7 @@ void PD_TensorArgDefSetDataLayout(PD_TensorArgDef* def, PD_DataLayout layout,
   *status = C_SUCCESS;
   def->layout = layout;
 }
-void PD_TensorArgDefSetDataType(PD_TensorArgDef* def, PD_DataType dtype,
+void PD_TensorArgDefSetDataType(PD_TensorArgDef* def, C_DataType dtype,
                                 PD_Status* status) {
   *status = C_SUCCESS;
   def->dtype = dtype;
@@ -255,8 +255,7 @@ PD_DataLayout PD_KernelKeyGetLayout(const PD_KernelKey* key,
   *status = C_SUCCESS;
   return key->layout;
 }
-PD_DataType PD_KernelKeyGetDataType(const PD_KernelKey* key,
-                                    PD_Status* status) {
+C_DataType PD_KernelKeyGetDataType(const PD_KernelKey* key, PD_Status* status) {
   *status = C_SUCCESS;
   return key->dtype;
 }

@@ -23,7 +23,7 @@ constexpr char kHostBackend[] = "CPU";
 struct PluginKernel {
   PluginPart part;      // for messages
   std::string backend;  // "CPU", or the type of a device
-  PD_DataType dtype = UNDEFINED;
+  C_DataType dtype = UNDEFINED;
   PD_DataLayout layout = ALL_LAYOUT;
   bool takes_context = false;
   std::vector<PD_KernelArgumentType> inputs, attributes, outputs;
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<std::string>> CheckNewKernels(size_t* useful);
 /// The kernel of a signature for an element type, null where there is none; it
 /// stays.
 const PluginKernel* FindKernel(const KernelSignature& signature,
-                               const std::string& backend, PD_DataType dtype);
+                               const std::string& backend, C_DataType dtype);
 /// The types for which there are kernels of a name: "float32, int8".
 std::string TypesOfKernel(const std::string& kernel,
                           const std::string& backend);

@@ -16,7 +16,6 @@
 extern "C" {
 
 typedef C_Status PD_Status;
-typedef C_DataType PD_DataType;
 typedef C_DataLayout PD_DataLayout;
 typedef C_Stream PD_Stream;
 
@@ -73,7 +72,7 @@ typedef enum {
 typedef struct {
   const char* name;     ///< "softmax_grad"
   const char* backend;  ///< "CPU", or the type of a device
-  PD_DataType dtype;
+  C_DataType dtype;
   PD_DataLayout layout;
   size_t input_count;
   const PD_KernelArgumentType* inputs;
@@ -114,7 +113,7 @@ PD_ATTR_AT(Float, float);
 PD_ATTR_AT(Double, double);
 PD_ATTR_AT(Scalar, PD_Scalar*);
 PD_ATTR_AT(IntArray, PD_IntArray*);
-PD_ATTR_AT(DataType, PD_DataType);
+PD_ATTR_AT(DataType, C_DataType);
 PD_ATTR_AT(DataLayout, PD_DataLayout);
 PD_ATTR_AT(String, char*);
 PD_ATTR_AT(ListBool, PD_List);
@@ -133,7 +132,7 @@ PD_PLUGIN_DECL void PD_DeleteTensor(PD_Tensor* tensor);
 #define PD_TENSOR_GET(name, type)                                 \
   PD_PLUGIN_DECL type PD_TensorGet##name(const PD_Tensor* tensor, \
                                          PD_Status* status)
-PD_TENSOR_GET(PDDataType, PD_DataType);
+PD_TENSOR_GET(PDDataType, C_DataType);
 PD_TENSOR_GET(DataLayout, PD_DataLayout);
 PD_TENSOR_GET(ByteSize, int64_t);
 PD_TENSOR_GET(DataPointer, void*);
@@ -162,7 +161,7 @@ PD_PLUGIN_DECL void PD_TensorSetStrides(PD_Tensor* tensor, int64_t nstrides,
                                         PD_Status* status);
 PD_PLUGIN_DECL void PD_TensorSetOffset(PD_Tensor* tensor, int64_t offset,
                                        PD_Status* status);
-PD_PLUGIN_DECL void PD_TensorSetDataType(PD_Tensor* tensor, PD_DataType dtype,
+PD_PLUGIN_DECL void PD_TensorSetDataType(PD_Tensor* tensor, C_DataType dtype,
                                          PD_Status* status);
 PD_PLUGIN_DECL void PD_TensorSetDataLayout(PD_Tensor* tensor,
                                            PD_DataLayout layout,
@@ -181,7 +180,7 @@ PD_DeviceContextGetStream(const PD_DeviceContext* context, PD_Status* status);
 /// many as its shape needs.
 PD_PLUGIN_DECL void* PD_DeviceContextAllocateTensor(
     const PD_DeviceContext* context, PD_Tensor* tensor, size_t bytes,
-    PD_DataType dtype, PD_Status* status);
+    C_DataType dtype, PD_Status* status);
 PD_PLUGIN_DECL void PD_DeviceContextSetSeed(const PD_DeviceContext* context,
                                             uint64_t seed, PD_Status* status);
 PD_PLUGIN_DECL uint64_t PD_DeviceContextGetSeed(const PD_DeviceContext* context,
@@ -203,14 +202,14 @@ PD_PLUGIN_DECL void PD_TensorArgDefSetDataLayout(PD_TensorArgDef* def,
                                                  PD_DataLayout layout,
                                                  PD_Status* status);
 PD_PLUGIN_DECL void PD_TensorArgDefSetDataType(PD_TensorArgDef* def,
-                                               PD_DataType dtype,
+                                               C_DataType dtype,
                                                PD_Status* status);
 /// Whether the host has the bytes, whatever the kernel's backend.
 PD_PLUGIN_DECL void PD_PluginArgDefSetOnHost(PD_TensorArgDef* def, bool host);
 PD_PLUGIN_DECL PD_DataLayout PD_KernelKeyGetLayout(const PD_KernelKey* key,
                                                    PD_Status* status);
-PD_PLUGIN_DECL PD_DataType PD_KernelKeyGetDataType(const PD_KernelKey* key,
-                                                   PD_Status* status);
+PD_PLUGIN_DECL C_DataType PD_KernelKeyGetDataType(const PD_KernelKey* key,
+                                                  PD_Status* status);
 
 // Numbers, lists of integers, places.
 #define PD_SCALAR_GET(name, type) \
@@ -227,7 +226,7 @@ PD_SCALAR_GET(UInt64, uint64_t);
 PD_SCALAR_GET(Float32, float);
 PD_SCALAR_GET(Float64, double);
 #undef PD_SCALAR_GET
-PD_PLUGIN_DECL PD_DataType PD_ScalarGetDataType(PD_Scalar* scalar);
+PD_PLUGIN_DECL C_DataType PD_ScalarGetDataType(PD_Scalar* scalar);
 /// Lent.
 PD_PLUGIN_DECL PD_List PD_IntArrayGetDataPointer(PD_IntArray* array);
 PD_PLUGIN_DECL size_t PD_IntArrayGetElementCount(PD_IntArray* array);

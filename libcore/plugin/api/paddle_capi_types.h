@@ -15,20 +15,23 @@
 #include "paddle_kernel_call.h"
 #include "paddle_tensor_handle.h"
 
+/// Here alone: the prediction API in C has another type of this name.
+typedef C_DataType PD_DataType;
+
 namespace phi {
 namespace capi {
 
-using DataType = PD_DataType;
+using DataType = C_DataType;
 using DataLayout = PD_DataLayout;
 using LoD = std::vector<std::vector<size_t>>;
 
 /// The DataType of a type of C++.
 template <typename T>
 struct CppTypeToPDType;
-#define PD_CAPI_TYPE(T, name)                              \
-  template <>                                              \
-  struct CppTypeToPDType<T> {                              \
-    static constexpr PD_DataType Type() { return ::name; } \
+#define PD_CAPI_TYPE(T, name)                             \
+  template <>                                             \
+  struct CppTypeToPDType<T> {                             \
+    static constexpr C_DataType Type() { return ::name; } \
   }
 PD_CAPI_TYPE(bool, BOOL);
 PD_CAPI_TYPE(uint8_t, UINT8);

@@ -24,7 +24,7 @@ namespace detail {
 /// The element types and layouts of both sides of the border.
 struct TypePair {
   DataType cpp;
-  PD_DataType c;
+  C_DataType c;
 };
 inline const TypePair* TypePairs() {
   static const TypePair pairs[] = {{DataType::BOOL, ::BOOL},
@@ -45,12 +45,12 @@ inline const TypePair* TypePairs() {
                                    {DataType::UNDEFINED, ::UNDEFINED}};
   return pairs;
 }
-inline PD_DataType ToC(DataType dtype) {
+inline C_DataType ToC(DataType dtype) {
   const TypePair* pair = TypePairs();
   while (pair->cpp != dtype && pair->cpp != DataType::UNDEFINED) ++pair;
   return pair->c;
 }
-inline DataType FromC(PD_DataType dtype) {
+inline DataType FromC(C_DataType dtype) {
   const TypePair* pair = TypePairs();
   while (pair->c != dtype && pair->c != ::UNDEFINED) ++pair;
   return pair->cpp;

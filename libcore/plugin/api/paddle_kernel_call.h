@@ -190,7 +190,7 @@ using Decayed =
 
 /// A kernel's function for one element type, and the kinds of its parameters.
 struct KernelEntry {
-  PD_DataType dtype;
+  C_DataType dtype;
   std::vector<PD_KernelArgumentType> inputs, attributes, outputs;
   void (*run)(PD_KernelContext* context);
 };
@@ -200,7 +200,7 @@ template <typename F, F f>
 struct KernelCall;  // of functions that return nothing
 template <typename... P, void (*f)(P...)>
 struct KernelCall<void (*)(P...), f> {
-  static KernelEntry EntryOf(PD_DataType dtype) {
+  static KernelEntry EntryOf(C_DataType dtype) {
     KernelEntry entry;
     entry.dtype = dtype;
     const Role roles[] = {KernelParameter<Decayed<P>>::kRole...};

@@ -106,7 +106,7 @@ class TensorHandle {
   }
 
  protected:
-  void SetType(PD_DataType dtype) {
+  void SetType(C_DataType dtype) {
     PD_Status status = C_FAILED;
     PD_TensorSetDataType(tensor_, dtype, &status);
     CheckStatus(status);
@@ -116,10 +116,10 @@ class TensorHandle {
     PD_TensorSetDataLayout(tensor_, layout, &status);
     CheckStatus(status);
   }
-  PD_DataType Type() const { return Get(&PD_TensorGetPDDataType); }
+  C_DataType Type() const { return Get(&PD_TensorGetPDDataType); }
   PD_DataLayout Layout() const { return Get(&PD_TensorGetDataLayout); }
   /// The elements, which have to be of this type.
-  void* Elements(PD_DataType wanted) const {
+  void* Elements(C_DataType wanted) const {
     if (wanted != Type())
       throw enforce::EnforceNotMet("InvalidArgumentError",
                                    "a tensor is read as another type than "
@@ -167,7 +167,7 @@ class TensorHandle {
 /// Memory for a tensor of the context's device; a null context: of the host.
 inline void* AllocateTensor(const PD_DeviceContext* context,
                             const TensorHandle& tensor, size_t bytes,
-                            PD_DataType dtype) {
+                            C_DataType dtype) {
   PD_Status status = C_FAILED;
   void* data = PD_DeviceContextAllocateTensor(context, tensor.raw_data(), bytes,
                                               dtype, &status);
