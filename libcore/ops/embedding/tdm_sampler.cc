@@ -37,7 +37,7 @@ absl::StatusOr<TdmLayers> ReadTdm(const OpDesc& op) {
     // The path's node is none of the others.
     fits = t.offsets[l + 1] > t.offsets[l] && t.negatives[l] >= 0 &&
            t.negatives[l] < t.offsets[l + 1] - t.offsets[l];
-    t.width += t.negatives[l] + (t.positive ? 1 : 0);
+    t.width += int64_t{t.negatives[l]} + (t.positive ? 1 : 0);
   }
   if (fits) return t;
   return InvalidArgument(
