@@ -94,6 +94,14 @@ absl::StatusOr<Step> BindComposedGrad(BindContext* context) {
   return BindPartsGrad(context, compose);
 }
 
+/// Adds `def`, which has all but inference and kernel, as an op without a
+/// gradient.
+template <ComposeFn compose>
+absl::Status AddComposed(OpRegistry* registry, OpDef def) {
+  def.Infer(InferComposed<compose>).NoGrad().Reference(BindComposed<compose>);
+  return registry->Add(std::move(def));
+}
+
 /// Adds `def`, which has all but its gradient, and its gradient op: it reads
 /// every input and the gradients of the outputs `from`, and writes those of the
 /// inputs `to`. `bind` is BindComposedGrad.

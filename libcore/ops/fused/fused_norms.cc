@@ -13,7 +13,7 @@
 //   batch_fc: for each slot Input W + Bias
 //   fused_scale_bias_add_relu: relu(x1 scale1 + bias1 + x2), or with fuse_dual
 //     x2 scale2 + bias2; channels last
-// Those with quantized operands or results (scales given) are refused.
+// Quantized operands or results (scales given) are refused.
 #include <numeric>
 #include <string>
 #include <vector>
@@ -218,12 +218,6 @@ absl::Status ComposeScaleBiasAddRelu(Composition* parts) {
   return absl::OkStatus();
 }
 
-template <ComposeFn compose>
-absl::Status AddNorm(OpRegistry* registry, OpDef op) {
-  op.Infer(InferComposed<compose>).NoGrad().Reference(BindComposed<compose>);
-  return registry->Add(std::move(op));
-}
-
 void AddQuantAttrs(OpDef* op) {
   op->Attr("quant_scale", -1.0f).Attr("quant_round_type", int32_t{1});
   op->Attr("quant_max_bound", 127.0f).Attr("quant_min_bound", -127.0f);
@@ -236,7 +230,7 @@ absl::Status AddBiasAct(OpRegistry* registry) {
   op.Attr("act_method", std::string("gelu"));
   op.Attr("compute_dtype", std::string("default"));
   AddQuantAttrs(&op);
-  return AddNorm<ComposeBiasAct>(registry, std::move(op));
+  return AddComposed<ComposeBiasAct>(registry, std::move(op));
 }
 
 absl::Status AddResidualNorms(OpRegistry* registry) {
@@ -252,8 +246,8 @@ absl::Status AddResidualNorms(OpRegistry* registry) {
   norm.IntermediateOutput("mean").IntermediateOutput("variance");
   norm.RequiredAttr("residual_alpha", AttrType::kFloat);
   PD_RETURN_IF_ERROR(
-      AddNorm<ComposeBiasResidualLayerNorm>(registry, std::move(norm)));
-  return AddNorm<ComposeRmsNorm>(registry, std::move(rms));
+      AddComposed<ComposeBiasResidualLayerNorm>(registry, std::move(norm)));
+  return AddComposed<ComposeRmsNorm>(registry, std::move(rms));
 }
 
 }  // namespace
@@ -268,7 +262,7 @@ absl::Status RegisterFusedNorms(OpRegistry* registry) {
   linear.OptionalOutput("dbias_out");
   linear.Attr("multi_precision", true).Attr("has_bias", true);
   PD_RETURN_IF_ERROR(
-      AddNorm<ComposeLinearParamGrad>(registry, std::move(linear)));
+      AddComposed<ComposeLinearParamGrad>(registry, std::move(linear)));
 
   OpDef relu("fused_scale_bias_add_relu");
   for (const char* slot : {"x1", "scale1", "bias1", "x2"}) relu.Input(slot);
@@ -276,7 +270,7 @@ absl::Status RegisterFusedNorms(OpRegistry* registry) {
   relu.RequiredAttr("fuse_dual", AttrType::kBoolean);
   relu.RequiredAttr("exhaustive_search", AttrType::kBoolean);
   PD_RETURN_IF_ERROR(
-      AddNorm<ComposeScaleBiasAddRelu>(registry, std::move(relu)));
+      AddComposed<ComposeScaleBiasAddRelu>(registry, std::move(relu)));
 
   OpDef fc("batch_fc");
   fc.Input("Input").Input("W").Input("Bias").Output("Out");

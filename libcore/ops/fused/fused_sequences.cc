@@ -131,12 +131,6 @@ absl::Status ComposeConvAddAct(Composition* parts) {
   return absl::OkStatus();
 }
 
-template <ComposeFn compose>
-absl::Status AddSequenceFusion(OpRegistry* registry, OpDef op) {
-  op.Infer(InferComposed<compose>).NoGrad().Reference(BindComposed<compose>);
-  return registry->Add(std::move(op));
-}
-
 absl::Status AddEmbeddingLstm(OpRegistry* registry) {
   OpDef op("fused_embedding_fc_lstm");
   for (const char* slot : {"Ids", "Embeddings", "WeightH", "Bias"})
@@ -149,7 +143,7 @@ absl::Status AddEmbeddingLstm(OpRegistry* registry) {
   op.Attr("use_seq", true).Attr("gate_activation", std::string("sigmoid"));
   op.Attr("cell_activation", std::string("tanh"));
   op.Attr("candidate_activation", std::string("tanh"));
-  return AddSequenceFusion<ComposeEmbeddingLstm>(registry, std::move(op));
+  return AddComposed<ComposeEmbeddingLstm>(registry, std::move(op));
 }
 
 absl::Status AddConvAddAct(OpRegistry* registry) {
@@ -163,7 +157,7 @@ absl::Status AddConvAddAct(OpRegistry* registry) {
   op.Attr("activation", std::string("relu"));
   op.Attr("split_channels", IntList()).Attr("exhaustive_search", false);
   op.Attr("workspace_size_MB", int32_t{32}).Attr("fuse_alpha", 0.0f);
-  return AddSequenceFusion<ComposeConvAddAct>(registry, std::move(op));
+  return AddComposed<ComposeConvAddAct>(registry, std::move(op));
 }
 
 }  // namespace
@@ -173,15 +167,14 @@ absl::Status RegisterFusedSequences(OpRegistry* registry) {
   pool.Inputs("X").Input("CVM").Outputs("Out");
   pool.Attr("pooltype", std::string("SUM")).Attr("pad_value", 0.0f);
   pool.Attr("use_cvm", true).Attr("cvm_offset", int32_t{2});
-  PD_RETURN_IF_ERROR(
-      AddSequenceFusion<ComposeSeqpoolCvm>(registry, std::move(pool)));
+  PD_RETURN_IF_ERROR(AddComposed<ComposeSeqpoolCvm>(registry, std::move(pool)));
   PD_RETURN_IF_ERROR(AddEmbeddingLstm(registry));
   OpDef flat("fusion_transpose_flatten_concat");
   flat.Inputs("X").Output("Out").RequiredAttr("trans_axis", AttrType::kInts);
   flat.RequiredAttr("flatten_axis", AttrType::kInt);
   flat.RequiredAttr("concat_axis", AttrType::kInt);
   PD_RETURN_IF_ERROR(
-      AddSequenceFusion<ComposeTransposeFlatten>(registry, std::move(flat)));
+      AddComposed<ComposeTransposeFlatten>(registry, std::move(flat)));
   return AddConvAddAct(registry);
 }
 

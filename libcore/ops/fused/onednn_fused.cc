@@ -192,12 +192,6 @@ absl::Status ComposeMultiGru(Composition* parts) {
   return absl::OkStatus();
 }
 
-template <ComposeFn compose>
-absl::Status AddFused(OpRegistry* registry, OpDef op) {
-  op.Infer(InferComposed<compose>).NoGrad().Reference(BindComposed<compose>);
-  return registry->Add(std::move(op));
-}
-
 void AddFuseAttrs(OpDef* op) {
   op->Attr("fuse_activation", std::string());
   op->Attr("fuse_alpha", 0.0f).Attr("fuse_beta", 0.0f);
@@ -213,12 +207,12 @@ absl::Status AddElementwise(OpRegistry* registry) {
       op.Attr(scale, 1.0f);
     op.Attr("fused_unsqueeze2_axes", AxisList());
     PD_RETURN_IF_ERROR(
-        AddFused<ComposeFusedElementwise>(registry, std::move(op)));
+        AddComposed<ComposeFusedElementwise>(registry, std::move(op)));
   }
   OpDef softplus("fused_softplus");
   softplus.Input("X").Output("Out").Attr("beta", 1.0f).Attr("threshold", 20.0f);
   AddFuseAttrs(&softplus);
-  return AddFused<ComposeFusedSoftplus>(registry, std::move(softplus));
+  return AddComposed<ComposeFusedSoftplus>(registry, std::move(softplus));
 }
 
 absl::Status AddMatmul(OpRegistry* registry) {
@@ -234,7 +228,7 @@ absl::Status AddMatmul(OpRegistry* registry) {
   for (const char* scale : {"Scale_x", "Scale_y", "Scale_out"})
     op.Attr(scale, 1.0f);
   op.Attr("Scale_in_eltwise", 0.0f).Attr("force_fp32_output", false);
-  return AddFused<ComposeFusedMatmul>(registry, std::move(op));
+  return AddComposed<ComposeFusedMatmul>(registry, std::move(op));
 }
 
 absl::Status AddTransposes(OpRegistry* registry) {
@@ -246,7 +240,7 @@ absl::Status AddTransposes(OpRegistry* registry) {
     op.Attr(name, AxisList());
   op.Attr("scale", 1.0f).Attr("shift", 0.0f);
   op.Attr("output_data_type", std::string());
-  return AddFused<ComposeFusedTranspose>(registry, std::move(op));
+  return AddComposed<ComposeFusedTranspose>(registry, std::move(op));
 }
 
 }  // namespace
@@ -265,7 +259,8 @@ absl::Status RegisterOnednnFused(OpRegistry* registry) {
   conv.Attr("data_format", std::string("NCHW"));
   AddFuseAttrs(&conv);
   conv.Attr("fuse_residual_connection", false).Attr("force_fp32_output", false);
-  PD_RETURN_IF_ERROR(AddFused<ComposeFusedConv3d>(registry, std::move(conv)));
+  PD_RETURN_IF_ERROR(
+      AddComposed<ComposeFusedConv3d>(registry, std::move(conv)));
 
   OpDef gru("multi_gru");
   gru.Input("X").Inputs("WeightX").Inputs("WeightH").OptionalInputs("Bias");
@@ -275,7 +270,7 @@ absl::Status RegisterOnednnFused(OpRegistry* registry) {
   gru.Attr("layers", int32_t{1}).Attr("origin_mode", false);
   gru.Attr("Scale_data", 1.0f).Attr("Shift_data", 0.0f);
   gru.Attr("force_fp32_output", false);
-  return AddFused<ComposeMultiGru>(registry, std::move(gru));
+  return AddComposed<ComposeMultiGru>(registry, std::move(gru));
 }
 
 }  // namespace pd

@@ -111,12 +111,6 @@ absl::Status ComposeFakeInit(Composition* parts) {
   return absl::OkStatus();
 }
 
-template <ComposeFn compose>
-absl::Status AddPass(OpRegistry* registry, OpDef op) {
-  op.Infer(InferComposed<compose>).NoGrad().Reference(BindComposed<compose>);
-  return registry->Add(std::move(op));
-}
-
 OpDef XToOut(const char* type) {
   OpDef op(type);
   op.Input("X").Output("Out");
@@ -127,7 +121,7 @@ absl::Status AddCopies(OpRegistry* registry) {
   for (const char* type : {"memcpy_d2h", "memcpy_h2d"}) {
     OpDef op = XToOut(type);
     op.RequiredAttr("dst_place_type", AttrType::kInt);
-    PD_RETURN_IF_ERROR(AddPass<ComposePass>(registry, std::move(op)));
+    PD_RETURN_IF_ERROR(AddComposed<ComposePass>(registry, std::move(op)));
   }
   OpDef fetch = XToOut("fetch_v2"), npu("npu_identity"),
         shadow("shadow_output");
@@ -135,7 +129,7 @@ absl::Status AddCopies(OpRegistry* registry) {
   npu.Input("x").Output("out").Attr("format", int32_t{-1});
   shadow.Input("x").Output("out").RequiredAttr("name", AttrType::kString);
   for (OpDef* op : {&fetch, &npu, &shadow})
-    PD_RETURN_IF_ERROR(AddPass<ComposePass>(registry, std::move(*op)));
+    PD_RETURN_IF_ERROR(AddComposed<ComposePass>(registry, std::move(*op)));
 
   OpDef dtype = XToOut("transfer_dtype"), layout = XToOut("transfer_layout");
   dtype.RequiredAttr("out_dtype", AttrType::kInt);
@@ -143,8 +137,9 @@ absl::Status AddCopies(OpRegistry* registry) {
   dtype.With(Trait::kConvertsDtype);
   layout.Attr("src_layout", int32_t{-1});
   layout.RequiredAttr("dst_layout", AttrType::kInt);
-  PD_RETURN_IF_ERROR(AddPass<ComposeTransferDtype>(registry, std::move(dtype)));
-  return AddPass<ComposeTransferLayout>(registry, std::move(layout));
+  PD_RETURN_IF_ERROR(
+      AddComposed<ComposeTransferDtype>(registry, std::move(dtype)));
+  return AddComposed<ComposeTransferLayout>(registry, std::move(layout));
 }
 
 }  // namespace
@@ -153,7 +148,7 @@ absl::Status RegisterPassThrough(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(AddCopies(registry));
   OpDef add("grad_add");
   add.Input("X").Input("Y").Output("Out").Attr("axis", int32_t{-1});
-  PD_RETURN_IF_ERROR(AddPass<ComposeGradAdd>(registry, std::move(add)));
+  PD_RETURN_IF_ERROR(AddComposed<ComposeGradAdd>(registry, std::move(add)));
 
   OpDef fill("fill"), ints("full_int_array");
   fill.Output("Out").RequiredAttr("value", AttrType::kFloats);
@@ -161,12 +156,12 @@ absl::Status RegisterPassThrough(OpRegistry* registry) {
   fill.Attr("force_cpu", false);
   ints.Output("out").RequiredAttr("value", AttrType::kLongs);
   ints.Attr("dtype", int32_t{5}).Attr("place", int32_t{1});
-  PD_RETURN_IF_ERROR(AddPass<ComposeValues>(registry, std::move(fill)));
-  PD_RETURN_IF_ERROR(AddPass<ComposeValues>(registry, std::move(ints)));
+  PD_RETURN_IF_ERROR(AddComposed<ComposeValues>(registry, std::move(fill)));
+  PD_RETURN_IF_ERROR(AddComposed<ComposeValues>(registry, std::move(ints)));
 
   OpDef init("fake_init");
   init.Output("Out").RequiredAttr("shape", AttrType::kLongs);
-  PD_RETURN_IF_ERROR(AddPass<ComposeFakeInit>(registry, std::move(init)));
+  PD_RETURN_IF_ERROR(AddComposed<ComposeFakeInit>(registry, std::move(init)));
 
   OpDef loss = XToOut("identity_loss");
   loss.Attr("reduction", int32_t{1});

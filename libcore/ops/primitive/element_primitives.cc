@@ -103,12 +103,6 @@ absl::Status ComposeCastPrimitive(Composition* parts) {
   return absl::OkStatus();
 }
 
-template <ComposeFn compose>
-absl::Status AddElementPrimitive(OpRegistry* registry, OpDef op) {
-  op.Infer(InferComposed<compose>).NoGrad().Reference(BindComposed<compose>);
-  return registry->Add(std::move(op));
-}
-
 OpDef TwoOperands(const char* type) {
   OpDef op(type);
   op.Input("X").Input("Y").Output("Z");
@@ -122,23 +116,23 @@ absl::Status RegisterElementPrimitives(OpRegistry* registry) {
     OpDef op(row.type);
     op.Input("X").Output("Y");
     PD_RETURN_IF_ERROR(
-        AddElementPrimitive<ComposeUnaryPrimitive>(registry, std::move(op)));
+        AddComposed<ComposeUnaryPrimitive>(registry, std::move(op)));
   }
   for (const ElementPrimitive& row : kBinaryPrimitives)
-    PD_RETURN_IF_ERROR(AddElementPrimitive<ComposeBinaryPrimitive>(
-        registry, TwoOperands(row.type)));
-  PD_RETURN_IF_ERROR(AddElementPrimitive<ComposeMatmulPrimitive>(
-      registry, TwoOperands("matmul_p")));
+    PD_RETURN_IF_ERROR(
+        AddComposed<ComposeBinaryPrimitive>(registry, TwoOperands(row.type)));
+  PD_RETURN_IF_ERROR(
+      AddComposed<ComposeMatmulPrimitive>(registry, TwoOperands("matmul_p")));
 
   OpDef select("select_p");
   select.Input("Condition").Input("X").Input("Y").Output("Z");
   PD_RETURN_IF_ERROR(
-      AddElementPrimitive<ComposeSelectPrimitive>(registry, std::move(select)));
+      AddComposed<ComposeSelectPrimitive>(registry, std::move(select)));
 
   OpDef cast("cast_p");
   cast.Input("X").Output("Y").RequiredAttr("dtype", AttrType::kInt);
   cast.With(Trait::kConvertsDtype);
-  return AddElementPrimitive<ComposeCastPrimitive>(registry, std::move(cast));
+  return AddComposed<ComposeCastPrimitive>(registry, std::move(cast));
 }
 
 }  // namespace pd

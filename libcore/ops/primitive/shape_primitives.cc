@@ -180,12 +180,6 @@ absl::Status ComposeSumPrimitive(Composition* parts) {
   return absl::OkStatus();
 }
 
-template <ComposeFn compose>
-absl::Status AddShapePrimitive(OpRegistry* registry, OpDef op) {
-  op.Infer(InferComposed<compose>).NoGrad().Reference(BindComposed<compose>);
-  return registry->Add(std::move(op));
-}
-
 OpDef OneOperand(const char* type) {
   OpDef op(type);
   op.Input("X").Output("Y");
@@ -212,11 +206,10 @@ absl::Status AddMakers(OpRegistry* registry) {
   for (OpDef* op : {&fill, &bernoulli, &uniform})
     op->RequiredAttr("dtype", AttrType::kInt);
   PD_RETURN_IF_ERROR(
-      AddShapePrimitive<ComposeFillPrimitive>(registry, std::move(fill)));
-  PD_RETURN_IF_ERROR(AddShapePrimitive<ComposeBernoulliPrimitive>(
-      registry, std::move(bernoulli)));
-  return AddShapePrimitive<ComposeUniformPrimitive>(registry,
-                                                    std::move(uniform));
+      AddComposed<ComposeFillPrimitive>(registry, std::move(fill)));
+  PD_RETURN_IF_ERROR(
+      AddComposed<ComposeBernoulliPrimitive>(registry, std::move(bernoulli)));
+  return AddComposed<ComposeUniformPrimitive>(registry, std::move(uniform));
 }
 
 absl::Status AddIndexed(OpRegistry* registry) {
@@ -227,9 +220,8 @@ absl::Status AddIndexed(OpRegistry* registry) {
         .RequiredAttr("axis", AttrType::kLong)
         .Attr("index", Longs{0});
   PD_RETURN_IF_ERROR(
-      AddShapePrimitive<ComposeGatherPrimitive>(registry, std::move(gather)));
-  return AddShapePrimitive<ComposeScatterPrimitive>(registry,
-                                                    std::move(scatter));
+      AddComposed<ComposeGatherPrimitive>(registry, std::move(gather)));
+  return AddComposed<ComposeScatterPrimitive>(registry, std::move(scatter));
 }
 
 }  // namespace
@@ -242,27 +234,27 @@ absl::Status RegisterShapePrimitives(OpRegistry* registry) {
     op.RequiredAttr(std::string(type) == "transpose_p" ? "axis" : "shape",
                     AttrType::kLongs);
     PD_RETURN_IF_ERROR(
-        AddShapePrimitive<ComposeShapePrimitive>(registry, std::move(op)));
+        AddComposed<ComposeShapePrimitive>(registry, std::move(op)));
   }
   OpDef concat("concat_p"), split("split_p");
   concat.Inputs("XS").Output("Y").RequiredAttr("axis", AttrType::kLong);
   split.Input("X").Outputs("YS").RequiredAttr("axis", AttrType::kLong);
   split.RequiredAttr("num_or_sections", AttrType::kLongs);
   PD_RETURN_IF_ERROR(
-      AddShapePrimitive<ComposeConcatPrimitive>(registry, std::move(concat)));
+      AddComposed<ComposeConcatPrimitive>(registry, std::move(concat)));
   PD_RETURN_IF_ERROR(
-      AddShapePrimitive<ComposeSplitPrimitive>(registry, std::move(split)));
+      AddComposed<ComposeSplitPrimitive>(registry, std::move(split)));
 
   OpDef assign("slice_assign_p");
   assign.Input("X").Input("Y").Output("Z");
-  PD_RETURN_IF_ERROR(AddShapePrimitive<ComposeSlicePrimitive>(
+  PD_RETURN_IF_ERROR(AddComposed<ComposeSlicePrimitive>(
       registry, WithSlice(OneOperand("slice_select_p"))));
-  PD_RETURN_IF_ERROR(AddShapePrimitive<ComposeAssignPrimitive>(
+  PD_RETURN_IF_ERROR(AddComposed<ComposeAssignPrimitive>(
       registry, WithSlice(std::move(assign))));
 
   OpDef sum = OneOperand("reduce_sum_p");
   sum.RequiredAttr("axis", AttrType::kLongs).Attr("keepdim", false);
-  return AddShapePrimitive<ComposeSumPrimitive>(registry, std::move(sum));
+  return AddComposed<ComposeSumPrimitive>(registry, std::move(sum));
 }
 
 }  // namespace pd
