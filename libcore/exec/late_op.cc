@@ -140,16 +140,6 @@ absl::StatusOr<Metas> InferOp(const OpDef& def, const OpDef* forward,
   return outputs;
 }
 
-TensorMeta MetaOf(const Tensor& tensor) {
-  TensorMeta meta;
-  meta.dtype = tensor.dtype();
-  meta.shape = tensor.shape();
-  meta.SetLoD(tensor.lod());
-  meta.kind = tensor.kind();
-  meta.height = tensor.height();
-  return meta;
-}
-
 std::string DescribeOp(const OpDesc& op) {
   for (const auto& [slot, names] : op.outputs)
     for (const std::string& name : names)

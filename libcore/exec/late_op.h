@@ -144,9 +144,6 @@ void SetMeta(const TensorMeta& meta, Tensor* tensor);
 absl::Status CheckFixed(const std::string& name, const TensorMeta& meta,
                         const Tensor& tensor);
 
-/// The metadata of a tensor, without its value.
-TensorMeta MetaOf(const Tensor& tensor);
-
 /// "op 'relu' that makes 'relu_0.tmp_0'": what an error is annotated with.
 std::string DescribeOp(const OpDesc& op);
 

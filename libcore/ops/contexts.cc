@@ -7,6 +7,16 @@
 
 namespace pd {
 
+TensorMeta MetaOf(const Tensor& tensor) {
+  TensorMeta meta;
+  meta.dtype = tensor.dtype();
+  meta.shape = tensor.shape();
+  meta.SetLoD(tensor.lod());
+  meta.kind = tensor.kind();
+  meta.height = tensor.height();
+  return meta;
+}
+
 bool InferContext::HasInput(absl::string_view slot) const {
   const auto& names = op_.Input(slot);
   return !names.empty() && names.front() != kEmptyVar;

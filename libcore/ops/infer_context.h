@@ -39,6 +39,9 @@ struct TensorMeta {
   }
 };
 
+/// The metadata of a tensor, without its value.
+TensorMeta MetaOf(const Tensor& tensor);
+
 class InferContext {
  public:
   /// `op` is normalized. `find` gives an input's meta, null if unknown.

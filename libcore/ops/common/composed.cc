@@ -38,16 +38,6 @@ bool IsThere(const std::vector<std::string>& names, size_t i) {
   return i < names.size() && names[i] != kEmptyVar;
 }
 
-TensorMeta MetaOf(const Tensor& tensor) {
-  TensorMeta meta;
-  meta.dtype = tensor.dtype();
-  meta.shape = tensor.shape();
-  meta.SetLoD(tensor.lod());
-  meta.kind = tensor.kind();
-  meta.height = tensor.height();
-  return meta;
-}
-
 }  // namespace
 
 Composition::Composition(const OpDesc& op, FindFn find)
