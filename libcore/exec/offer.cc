@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "libcore/base/error.h"
@@ -16,8 +15,8 @@ using Attempt = std::pair<const Implementation*, bool>;
 
 // Implementations of a lower number are asked before those of a higher one.
 int TurnOf(const Implementation& i) {
-  if (absl::StartsWith(i.label, kPluginFirst)) return 0;
-  if (absl::StartsWith(i.label, kPluginLast)) return 3;
+  if (i.turn == Implementation::Turn::kFirst) return 0;
+  if (i.turn == Implementation::Turn::kLast) return 3;
   return i.is_reference ? 2 : 1;
 }
 

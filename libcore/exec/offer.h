@@ -13,15 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "libcore/ops/op_def.h"
 
 namespace pd {
-
-/// How the labels of implementations begin that are a plug-in's: asked before
-/// all others, or after the reference.
-constexpr absl::string_view kPluginFirst = "plugin:";
-constexpr absl::string_view kPluginLast = "plugin(last):";
 
 using TensorMap = std::map<std::string, Tensor*>;
 
@@ -44,8 +38,9 @@ OfferTerms TermsOf(Place place, const TensorMap& inputs,
 using AskFn =
     std::function<absl::Status(const Implementation&, bool /*upcast*/)>;
 
-/// Asks until one accepts: those of plug-ins, the fast ones as the tensors are,
-/// then upcast, then the reference likewise. False: none accepted. Each refusal
+/// Asks until one accepts: the fast ones as the tensors are, then upcast, then
+/// the reference likewise; before or after all of them those whose `turn` says
+/// so. False: none accepted. Each refusal
 /// is appended as "label: reason"; another error than a refusal ends it.
 absl::StatusOr<bool> Offer(const OpDef& def, const OfferTerms& terms,
                            const AskFn& ask,

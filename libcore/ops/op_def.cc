@@ -181,6 +181,14 @@ Implementation& Implementation::FollowsInputs() {
   follows_inputs = true;
   return *this;
 }
+Implementation& Implementation::AskedFirst() {
+  turn = Turn::kFirst;
+  return *this;
+}
+Implementation& Implementation::AskedLast() {
+  turn = Turn::kLast;
+  return *this;
+}
 
 OpDef::OpDef(absl::string_view type) : type_(type) {}
 OpDef::OpDef(const OpDef& other) = default;

@@ -93,6 +93,8 @@ struct Implementation {
   Implementation& TakesLayouts();
   Implementation& TakesSelectedRows();
   Implementation& FollowsInputs();
+  Implementation& AskedFirst();
+  Implementation& AskedLast();
 
   std::string label;  ///< "reference", "onednn", "cpu:batch_inner", "cublaslt"
   Place place = Place::kHost;
@@ -105,6 +107,10 @@ struct Implementation {
   /// The reference takes every kind of variable that its op has, and is asked
   /// last.
   bool is_reference = false;
+  /// Of a plug-in: asked before all others of its place, or after the
+  /// reference.
+  enum class Turn { kFirst, kUsual, kLast };
+  Turn turn = Turn::kUsual;
   /// Of a device: asked only where an input is there already. It moves few
   /// bytes or makes integers, so it is not worth a copy.
   bool follows_inputs = false;

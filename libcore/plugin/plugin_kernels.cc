@@ -13,7 +13,6 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
-#include "libcore/exec/offer.h"
 #include "libcore/plugin/bind_kernel.h"
 #include "libcore/plugin/convert.h"
 #include "libcore/plugin/declared_ops.h"
@@ -201,15 +200,20 @@ std::string TypesOfKernel(const std::string& kernel,
 }
 
 absl::Status AttachPluginKernels(bool first, OpRegistry* registry) {
-  const absl::string_view turn = first ? kPluginFirst : kPluginLast;
   PD_RETURN_IF_ERROR(Attach(kHostBackend, registry, [&](const auto& kernel) {
-    return Implementation(absl::StrCat(turn, kernel), BindHostKernel);
+    return first
+               ? Implementation(absl::StrCat("plugin:", kernel), BindHostKernel)
+                     .AskedFirst()
+               : Implementation(absl::StrCat("plugin(last):", kernel),
+                                BindHostKernel)
+                     .AskedLast();
   }));
   const auto& place = registry->device();
   if (place == nullptr || place->is_gpu) return absl::OkStatus();
   const auto& device = static_cast<const PluginDevice&>(*place->device);
   return Attach(device.type(), registry, [&](const auto& kernel) {
-    return Implementation(absl::StrCat(kPluginFirst, kernel), BindDeviceKernel);
+    return Implementation(absl::StrCat("plugin:", kernel), BindDeviceKernel)
+        .AskedFirst();
   });
 }
 
