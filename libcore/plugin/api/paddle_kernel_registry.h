@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "paddle_context_pool.h"
+#include "paddle_declared_kernel.h"
 #include "paddle_dense_tensor.h"
 #include "paddle_enforce.h"
 #include "paddle_extension.h"
@@ -72,32 +73,7 @@ class KernelKey {
   const PD_KernelKey* key_;
 };
 
-class Kernel {
- public:
-  explicit Kernel(PD_Kernel* kernel) : kernel_(kernel) {}
-  TensorArgDef InputAt(size_t i) const {
-    return At(&PD_KernelArgsDefGetInputArgDefs, i);
-  }
-  TensorArgDef OutputAt(size_t i) const {
-    return At(&PD_KernelArgsDefGetOutputArgDefs, i);
-  }
-
- private:
-  TensorArgDef At(PD_List (*get)(PD_KernelArgsDef*, PD_Status*),
-                  size_t i) const {
-    PD_Status status = C_FAILED;
-    PD_KernelArgsDef* defs = PD_KernelGetArgsDef(kernel_, &status);
-    detail::CheckStatus(status);
-    const PD_List list = get(defs, &status);
-    detail::CheckStatus(status);
-    PD_CHECK(i < list.size, "the kernel has ", list.size,
-             " such arguments; its body names number ", i);
-    PD_TensorArgDef* def = static_cast<PD_TensorArgDef**>(list.data)[i];
-    PD_DeletePointerList(list);
-    return TensorArgDef(def);
-  }
-  PD_Kernel* kernel_;
-};
+using Kernel = detail::DeclaredKernel<TensorArgDef>;
 
 namespace detail {
 
