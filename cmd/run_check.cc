@@ -18,7 +18,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "cmd/common/exit_status.h"
 #include "cmd/common/stop_signals.h"
 #include "libcore/base/child_process.h"
@@ -27,6 +26,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/device/gpu_list.h"
+#include "libcore/report/run_history.h"
 
 namespace pd {
 namespace {
@@ -174,15 +174,13 @@ absl::StatusOr<std::vector<double>> Train(const std::string& folder,
     if (size == 0) break;
   }
   PD_RETURN_IF_ERROR(child->Finish());
-  const std::string log = absl::StrCat(folder, "/", run, "/log.jsonl");
-  PD_ASSIGN_OR_RETURN(const FileBytes lines, ReadFile(log));
+  RunHistory history;
+  PD_RETURN_IF_ERROR(history.Read(absl::StrCat(folder, "/", run)));
   std::vector<double> losses;
-  for (const auto line : absl::StrSplit(lines.view(), '\n')) {
-    const auto json =
-        nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-    if (json.is_object() && json.contains("loss") && json["loss"].is_number())
-      losses.push_back(json["loss"].get<double>());
-  }
+  const auto logged = history.series().find("train/loss");
+  if (logged != history.series().end())
+    for (const RunHistory::Point& point : logged->second)
+      losses.push_back(point.value);
   return losses;
 }
 
