@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "libcore/ops/registry.h"
 #include "libcore/plugin/plugins.h"
+#include "tests/plugin/expect_refused.h"
 #include "tests/plugin/plugin_network.h"
 
 namespace pd {
@@ -153,17 +154,6 @@ TEST(PhiKernels, TellCrashes) {
               "'tanh'");
 }
 #endif
-
-void ExpectRefused(const std::string& name, const std::string& said) {
-  EXPECT_EXIT(
-      {
-        const absl::Status status =
-            LoadPlugin(PD_PLUGIN_FOLDER "/lib" + name + ".so");
-        std::fprintf(stderr, "%s", status.ToString().c_str());
-        std::_Exit(status.ok() ? 0 : 1);
-      },
-      testing::ExitedWithCode(1), said);
-}
 
 TEST(PhiKernels, OfNoUseAreRefused) {
   ExpectRefused("bad_kernel_name",

@@ -8,6 +8,7 @@
 #include "libcore/kernels/make_registry.h"
 #include "libcore/plugin/plugin_device.h"
 #include "libcore/plugin/plugins.h"
+#include "tests/plugin/expect_refused.h"
 #include "tests/plugin/plugin_network.h"
 
 namespace pd {
@@ -128,18 +129,8 @@ TEST(PluginDevice, IsFoundByTypeAndNumber) {
                                 "but of 'small'"));
 }
 
-void ExpectRefused(const std::string& name, const std::string& said) {
-  EXPECT_EXIT(
-      {
-        const absl::Status status =
-            LoadPlugin(PD_PLUGIN_FOLDER "/lib" + name + ".so");
-        std::fprintf(stderr, "%s", status.ToString().c_str());
-        std::_Exit(status.ok() ? 0 : 1);
-      },
-      testing::ExitedWithCode(1), said);
-}
-
-// Of a suite that runs first: no other library has the kernels then.
+// GoogleTest runs a suite of death tests first: no other library has declared
+// kernels by then.
 TEST(PluginDeviceDeathTest, NeedsATypeAndItsFunctions) {
   ExpectRefused("bad_device_copy",
                 "device 'small': its table lacks memory_copy_d2h, which every "
