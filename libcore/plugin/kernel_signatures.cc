@@ -86,7 +86,7 @@ constexpr Row kRows[] = {
     {"where", "where", "Condition *X Y", "", "Out"},
 };
 
-// Of one value each, named as the op is.
+// Kernels of one input, whose names are those of their ops.
 constexpr const char* kUnary[] = {
     "abs",      "acos",       "acosh",   "asin", "asinh", "atan",  "atanh",
     "ceil",     "cos",        "cosh",    "erf",  "exp",   "expm1", "floor",

@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ConvShape{2, 3, 11, 9, 16, 5, 2, 2},
                       ConvShape{1, 32, 5, 5, 48, 1, 1, 0},
                       ConvShape{2, 64, 6, 6, 64, 1, 2, 0},
-                      // Of a size for Winograd.
+                      // An image of a size for Winograd.
                       ConvShape{3, 50, 33, 27, 40, 3, 1, 1, "cpu:winograd"},
                       ConvShape{2, 40, 30, 30, 40, 3, 1, 1, "cpu:winograd"}));
 

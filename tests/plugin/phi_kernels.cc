@@ -141,7 +141,7 @@ void Tanh(const Context& dev_ctx, const phi::DenseTensor& x,
 }
 PD_REGISTER_KERNEL(tanh, CPU, ALL_LAYOUT, Tanh, float) {}
 
-// Of a device that nobody drives: it is never asked.
+// This kernel is for a device without a driver: it is never asked.
 template <typename T, typename Context>
 void Relu(const Context& dev_ctx, const phi::DenseTensor& x,
           phi::DenseTensor* out) {
