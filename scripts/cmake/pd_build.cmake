@@ -19,8 +19,11 @@ if(PD_SANITIZE)
     "signed-integer-overflow,shift,integer-divide-by-zero,bounds,enum,bool,return"
     PD_SANITIZE_ALL "${PD_SANITIZE}")
   target_compile_options(pd_flags INTERFACE
-    -fsanitize=${PD_SANITIZE_ALL} -fno-omit-frame-pointer -g1)
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PD_UNSANITIZED>>>:-fsanitize=${PD_SANITIZE_ALL}>
+    -fno-omit-frame-pointer -g1)
   target_link_options(pd_flags INTERFACE -fsanitize=${PD_SANITIZE})
+  # GCC and Clang name their own macros differently.
+  target_compile_definitions(pd_flags INTERFACE PD_WITH_SANITIZER)
 endif()
 
 find_program(PD_CCACHE ccache)
@@ -139,15 +142,27 @@ function(pd_room name)
   if(NOT name MATCHES "^(kernels_cpu|device)$")
     pd_unite(pd_${name})
   endif()
-  # A build for sanitizers compiles the many operators without optimisation,
-  # which halves its time; what the tests spend their time in is worth it.
+  # A build for sanitizers compiles without optimisation, which halves its time
+  # and more; the kernels, which the tests spend their time in, are worth it.
   if(its_PRECOMPILED)
     pd_use_precompiled(pd_${name} ${its_PRECOMPILED})
-  elseif(PD_SANITIZE AND name MATCHES "^(kernels.*|base|formats|data|tensor)$")
+  elseif(PD_SANITIZE AND name MATCHES "^kernels")
     pd_use_precompiled(pd_${name} pd_precompiled_o1)
+  elseif(PD_SANITIZE AND name MATCHES "^(base|formats|data|tensor)$")
+    pd_use_precompiled(pd_${name} pd_precompiled_files)
   else()
     pd_use_precompiled(pd_${name} pd_precompiled)
   endif()
+endfunction()
+
+# pd_generated_room(NAME SOURCES...): a room of classes that protoc wrote. They
+# read little and are compiled quickly; sanitizers would look for protoc's mistakes.
+function(pd_generated_room name)
+  pd_room(${name} OPTIMISE 1 ${ARGN})
+  set_target_properties(pd_${name} PROPERTIES PD_UNSANITIZED ON
+    DISABLE_PRECOMPILE_HEADERS ON)
+  # Not ours to warn about.
+  target_compile_options(pd_${name} PRIVATE -w)
 endfunction()
 
 # pd_test_program(NAME SOURCES...): a program of gtest's tests.

@@ -203,7 +203,7 @@ TEST_P(NanInjection, NamesExactlyTheOp) {
 
 // Under sanitizers few: one of each kind of step.
 std::vector<std::string> Cases() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PD_WITH_SANITIZER
   return {"lenet_adam", "while_rnn", "mf_recommender_sparse_sgd"};
 #else
   return TrainCaseNames();

@@ -43,7 +43,7 @@ std::atomic<size_t> largest{0};  // bytes of one allocation
 
 }  // namespace
 
-#ifndef __SANITIZE_ADDRESS__
+#ifndef PD_WITH_SANITIZER
 // Sees every `new` of this program and of the libraries it has loaded.
 void* operator new(size_t size) {
   size_t seen = largest;

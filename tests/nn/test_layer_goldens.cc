@@ -194,7 +194,7 @@ absl::Status RunChoices(const LayerCase& one, const ProgramDesc& program,
                         const std::map<std::string, std::string>& wanted,
                         bool fast) {
   PD_RETURN_IF_ERROR(RunAndCompare(one, program, feeds, wanted, fast, {}));
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PD_WITH_SANITIZER
   fast = false;  // test_golden_training does that there, with fewer cases
 #endif
   if (!fast) return absl::OkStatus();

@@ -292,7 +292,7 @@ double Zoo::Error(const Array& g, const std::string& name) const {
 }
 
 std::vector<std::string> Recorded() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PD_WITH_SANITIZER
   // One of each kind: the others only take longer.
   return {"googlenet",           "lenet",        "mobilenet_v2", "resnet18",
           "shufflenet_v2_x0_25", "squeezenet1_1"};

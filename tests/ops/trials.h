@@ -15,7 +15,7 @@ namespace pd {
 
 /// Builds with sanitizers take ten times the time, and memory of their
 /// own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef PD_WITH_SANITIZER
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;

@@ -108,7 +108,7 @@ TEST_P(GoldenTraining, FollowsTheLossCurve) {
 // Under sanitizers only what users run: fast kernels and every pass. The
 // references would take many minutes there, and test_goldens runs them too.
 std::vector<bool> Choices() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PD_WITH_SANITIZER
   return {true};
 #else
   return {false, true};
@@ -151,7 +151,7 @@ TEST_P(EachPassOff, FollowsTheLossCurve) {
 
 // Under sanitizers few, which together every pass changes.
 std::vector<std::string> CasesForPasses() {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PD_WITH_SANITIZER
   return {"lenet_adam", "vgg_bn_rmsprop", "bert_encoder_adamw"};
 #else
   return TrainCaseNames();
