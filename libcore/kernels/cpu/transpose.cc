@@ -129,6 +129,9 @@ absl::StatusOr<Matrices> ReadMatrices(const Tensor& from, const Tensor& to) {
   return Unimplemented("it is not a transpose of matrices");
 }
 
+// The loop for this CPU.
+auto ColumnsLoop() { return HWY_DYNAMIC_DISPATCH(TransposeColumns); }
+
 }  // namespace
 }  // namespace cpu
 
@@ -139,7 +142,7 @@ absl::StatusOr<Step> BindTranspose(Tensor* from, Tensor* to) {
     return Unimplemented("a layout has blocks or gaps");
   PD_ASSIGN_OR_RETURN(const cpu::Matrices m, cpu::ReadMatrices(*from, *to));
   return Step([=](const RunContext&) {
-    const auto run = HWY_DYNAMIC_DISPATCH(cpu::TransposeColumns);
+    const auto run = cpu::ColumnsLoop();
     constexpr int64_t kGrain = 16384;  // elements per thread at least
     const float* source = from->data<float>();
     float* destination = to->data<float>();
