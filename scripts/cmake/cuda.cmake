@@ -4,7 +4,7 @@
 set(WITH_GPU AUTO CACHE STRING "kernels for NVIDIA GPUs: AUTO (where nvcc is found), ON or OFF")
 # Machine code for each and, for what is newer than the last or between them,
 # code of the oldest that the driver compiles when it loads it. Packages take
-# 75;80;86;89;90. 75-virtual is the latter alone, in half of the time.
+# 75;80;86;89;90. N-virtual is code of N for the driver alone, in half of the time.
 set(PD_CUDA_ARCHS "75;90" CACHE STRING "compute capabilities that the kernels are compiled for")
 
 set(PD_CUDA_VERSION 0)
@@ -28,13 +28,14 @@ function(pd_cuda_images output)
   if(PD_CUDA_VERSION)
     set(targets "")
     foreach(arch ${PD_CUDA_ARCHS})
-      if(NOT arch MATCHES "-virtual$")
-        list(APPEND targets -gencode arch=compute_${arch},code=sm_${arch})
+      string(REPLACE "-virtual" "" number ${arch})
+      if(arch STREQUAL number)
+        list(APPEND targets -gencode arch=compute_${number},code=sm_${number})
+      endif()
+      if(NOT arch STREQUAL number OR NOT targets MATCHES "code=compute_")
+        list(APPEND targets -gencode arch=compute_${number},code=compute_${number})
       endif()
     endforeach()
-    list(GET PD_CUDA_ARCHS 0 arch)
-    string(REPLACE "-virtual" "" arch ${arch})
-    list(APPEND targets -gencode arch=compute_${arch},code=compute_${arch})
     foreach(file ${ARGN})
       get_filename_component(name ${file} NAME_WE)
       set(binary ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
