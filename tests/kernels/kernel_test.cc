@@ -154,6 +154,14 @@ void Append(KernelCase* c, OpDesc op) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
+std::vector<std::string> FusedActivations() {
+#ifdef PD_WITH_SANITIZER
+  return {"relu6"};
+#else
+  return {"", "relu", "relu6"};
+#endif
+}
+
 KernelCase FusedConv(const ConvShape& s, const std::string& activation) {
   KernelCase c;
   c.frozen = true;

@@ -47,6 +47,10 @@ struct ConvShape {
   int32_t kernel = 3, stride = 1, dilation = 1;
 };
 
+/// Activations to fuse with a convolution. Sanitizers look at memory, which
+/// they do not change: relu6 alone there.
+std::vector<std::string> FusedActivations();
+
 /// Feeds "x", parameters "w" and "b", result "y"; its input is "made", which
 /// another op makes, so that its buffer is the plan's to share. Frozen.
 KernelCase FusedConv(const ConvShape& shape, const std::string& activation);

@@ -46,14 +46,14 @@ TEST_P(OnednnConv, Conv2d) {
 
 TEST_P(OnednnConv, FusedConv2d) {
   const ConvShape& s = GetParam();
-  for (const char* activation : {"", "relu", "relu6"}) {
+  for (const std::string& activation : FusedActivations()) {
     KernelCase c;
     Feed(&c, "x", RandomArray({s.batch, s.in, s.height, s.width}, 1));
     Parameter(&c, "w", RandomArray({s.out, s.in, s.kernel, s.kernel}, 2));
     Parameter(&c, "b", RandomArray({s.out}, 3));
     OpDesc op = Conv("fused_conv2d", "x", "w", "y", s.stride, s.pad, 1);
     op.SetInput("Bias", {"b"});
-    op.attrs["fuse_activation"] = std::string(activation);
+    op.attrs["fuse_activation"] = activation;
     op.attrs["fuse_alpha"] = 12.0f;  // among the numbers
     Append(&c, op);
     c.fetches = {"y"};
@@ -71,7 +71,7 @@ TEST_P(OnednnConv, Residual) {
   const bool alike = s.in == s.out && s.height == height && s.width == width;
   for (const bool itself : {false, true}) {
     if (itself && !alike) continue;
-    for (const char* activation : {"", "relu", "relu6"}) {
+    for (const std::string& activation : FusedActivations()) {
       KernelCase c;
       Feed(&c, "image", RandomArray({s.batch, s.in, s.height, s.width}, 1));
       Feed(&c, "other", RandomArray({s.batch, s.out, height, width}, 4));
@@ -89,7 +89,7 @@ TEST_P(OnednnConv, Residual) {
           Conv("fused_conv2d", "image_relu", "w", "y", s.stride, s.pad, 1);
       op.SetInput("Bias", {"b"});
       op.SetInput("ResidualData", {itself ? "image_relu" : "other_relu"});
-      op.attrs["fuse_activation"] = std::string(activation);
+      op.attrs["fuse_activation"] = activation;
       op.attrs["fuse_alpha"] = 12.0f;  // among the numbers
       Append(&c, op);
       c.fetches = {"y"};

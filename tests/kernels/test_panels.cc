@@ -13,7 +13,7 @@ namespace test_panels {
 class PanelOps : public ::testing::TestWithParam<ConvShape> {};
 
 TEST_P(PanelOps, FusedConv2d) {
-  for (const char* activation : {"", "relu", "relu6"})
+  for (const std::string& activation : FusedActivations())
     ExpectLikeReference(FusedConv(GetParam(), activation),
                         {{"fused_conv2d", "cpu:panels"}});
 }

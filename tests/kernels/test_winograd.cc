@@ -124,7 +124,7 @@ TEST(Winograd, IsTheSumByDefinition) {
 class WinogradOps : public ::testing::TestWithParam<ConvShape> {};
 
 TEST_P(WinogradOps, FusedConv2d) {
-  for (const char* activation : {"", "relu", "relu6"})
+  for (const std::string& activation : FusedActivations())
     ExpectLikeReference(FusedConv(GetParam(), activation),
                         {{"fused_conv2d", "cpu:winograd"}});
 }
