@@ -12,7 +12,7 @@ target_compile_options(pd_flags INTERFACE
   -march=x86-64-v3 -Wall -Wextra -Werror=unused-result -Wno-missing-field-initializers
   $<$<CONFIG:Release>:-O$<IF:$<BOOL:$<TARGET_PROPERTY:PD_OPTIMISE>>,$<TARGET_PROPERTY:PD_OPTIMISE>,2>>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # GCC collects garbage from 128 MB on, a tenth of its time here; where each of
+  # GCC collects garbage from 128 MB on, up to a tenth of its time; where each of
   # ninja's compilers may have 2 GB, only from 1 GB on.
   cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)
   cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
@@ -31,12 +31,6 @@ if(PD_SANITIZE)
   target_compile_options(pd_flags INTERFACE
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PD_UNSANITIZED>>>:-fsanitize=${PD_SANITIZE_ALL}>
     -fno-omit-frame-pointer -g1)
-  # ASan's checks as calls instead of code at each access take a quarter less time
-  # to compile; kernels, which the tests spend their time in, have the code.
-  if(PD_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    target_compile_options(pd_flags INTERFACE
-      $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PD_INLINE_CHECKS>>>:--param=asan-instrumentation-with-call-threshold=0>)
-  endif()
   target_link_options(pd_flags INTERFACE -fsanitize=${PD_SANITIZE})
   # GCC and Clang name their own macros differently.
   target_compile_definitions(pd_flags INTERFACE PD_WITH_SANITIZER)
@@ -164,7 +158,6 @@ function(pd_room name)
     pd_use_precompiled(pd_${name} ${its_PRECOMPILED})
   elseif(PD_SANITIZE AND name MATCHES "^kernels")
     pd_use_precompiled(pd_${name} pd_precompiled_o1)
-    set_target_properties(pd_${name} PROPERTIES PD_INLINE_CHECKS ON)
   elseif(PD_SANITIZE AND name MATCHES "^(base|formats|data|tensor)$")
     pd_use_precompiled(pd_${name} pd_precompiled_files)
   else()
