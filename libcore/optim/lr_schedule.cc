@@ -267,6 +267,39 @@ absl::Status CheckRule(const CosineAnnealingWarmRestarts& r) {
   return Positive("T_mult", r.t_mult);
 }
 
+// The first steps and then powers of two show most mistakes before a training
+// begins; a later rate is as PaddlePaddle would take it.
+absl::Status CheckFactor(const std::shared_ptr<const Formula>& factor,
+                         int64_t first) {
+  if (factor == nullptr) return InvalidArgument("'lr_lambda' is missing");
+  constexpr int64_t kEach = 1000, kLast = int64_t{1} << 20;
+  for (int64_t t = first; t <= kLast; t += t < kEach ? 1 : t) {
+    const double value = factor->At(t);
+    if (!std::isfinite(value))
+      return InvalidArgument(
+          "'lr_lambda' \"%s\" is %g at t = %d; expected a "
+          "finite number",
+          factor->text(), value, t);
+  }
+  return absl::OkStatus();
+}
+
+double Rate(const LambdaDecay& r, int64_t step) {
+  return r.learning_rate * r.lr_lambda->At(step);
+}
+absl::Status CheckRule(const LambdaDecay& r) {
+  PD_RETURN_IF_ERROR(NotNegative("learning_rate", r.learning_rate));
+  return CheckFactor(r.lr_lambda, 0);
+}
+
+double Rate(const MultiplicativeDecay& r, int64_t step) {
+  return r.lr_lambda->Product(r.learning_rate, step);
+}
+absl::Status CheckRule(const MultiplicativeDecay& r) {
+  PD_RETURN_IF_ERROR(NotNegative("learning_rate", r.learning_rate));
+  return CheckFactor(r.lr_lambda, 1);
+}
+
 }  // namespace
 
 absl::Status LrSchedule::Check() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "libcore/optim/formula.h"
 
 namespace pd {
 
@@ -115,14 +116,24 @@ struct CosineAnnealingWarmRestarts {
   int64_t t_0 = 1, t_mult = 1;
   double eta_min = 0;
 };
+/// learning_rate * lr_lambda(step)
+struct LambdaDecay {
+  double learning_rate = 0.001;
+  std::shared_ptr<const Formula> lr_lambda;
+};
+/// learning_rate * lr_lambda(1) * ... * lr_lambda(step)
+struct MultiplicativeDecay {
+  double learning_rate = 0.001;
+  std::shared_ptr<const Formula> lr_lambda;
+};
 
 class LrSchedule {
  public:
-  using Rule = std::variant<ConstantLR, NoamDecay, ExponentialDecay,
-                            NaturalExpDecay, InverseTimeDecay, PolynomialDecay,
-                            PiecewiseDecay, CosineAnnealingDecay, StepDecay,
-                            MultiStepDecay, LinearWarmup, OneCycleLR, CyclicLR,
-                            LinearLR, CosineAnnealingWarmRestarts>;
+  using Rule = std::variant<
+      ConstantLR, NoamDecay, ExponentialDecay, NaturalExpDecay,
+      InverseTimeDecay, PolynomialDecay, PiecewiseDecay, CosineAnnealingDecay,
+      StepDecay, MultiStepDecay, LinearWarmup, OneCycleLR, CyclicLR, LinearLR,
+      CosineAnnealingWarmRestarts, LambdaDecay, MultiplicativeDecay>;
   LrSchedule(Rule rule) : rule_(std::move(rule)) {}  // NOLINT: a variant
 
   /// InvalidArgument naming an argument that is out of range. At needs OK.

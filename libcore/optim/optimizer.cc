@@ -57,6 +57,8 @@ const char* OpType(Kind kind) {
       return "proximal_gd";
     case Kind::kProximalAdagrad:
       return "proximal_adagrad";
+    case Kind::kDpsgd:
+      return "dpsgd";
   }
   return "";
 }
@@ -65,6 +67,7 @@ std::vector<Accumulator> AccumulatorsOf(const OptimizerSpec& spec) {
   switch (spec.kind) {
     case Kind::kSgd:
     case Kind::kProximalGd:
+    case Kind::kDpsgd:
       return {};
     case Kind::kMomentum:
     case Kind::kLarsMomentum:
@@ -110,7 +113,8 @@ bool HasBetas(Kind kind) {
 // bits.
 bool HasMaster(Kind kind) {
   return kind != Kind::kFtrl && kind != Kind::kDecayedAdagrad &&
-         kind != Kind::kProximalGd && kind != Kind::kProximalAdagrad;
+         kind != Kind::kProximalGd && kind != Kind::kProximalAdagrad &&
+         kind != Kind::kDpsgd;
 }
 
 bool HasOwnDecay(Kind kind) {
@@ -271,6 +275,11 @@ void SetAttrs(const OptimizerSpec& spec, const ParamGrad& pair,
     case Kind::kProximalAdagrad:
       op->attrs["l1"] = static_cast<float>(spec.l1);
       op->attrs["l2"] = static_cast<float>(spec.l2);
+      break;
+    case Kind::kDpsgd:
+      op->attrs["clip"] = static_cast<float>(spec.clip);
+      op->attrs["batch_size"] = static_cast<float>(spec.batch_size);
+      op->attrs["sigma"] = static_cast<float>(spec.sigma);
       break;
   }
 }

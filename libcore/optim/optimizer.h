@@ -47,7 +47,8 @@ struct OptimizerSpec {
     kLamb,
     kDecayedAdagrad,
     kProximalGd,
-    kProximalAdagrad
+    kProximalAdagrad,
+    kDpsgd
   };
   Kind kind = Kind::kSgd;
   double learning_rate = 0.001;  ///< the value before the first step
@@ -59,7 +60,7 @@ struct OptimizerSpec {
   double rescale_grad = 1;
   double lars_coeff = 0.001;
   // adam, adamw, adamax, lamb; epsilon of all but sgd, momentum,
-  // ftrl and proximal
+  // ftrl, proximal and dpsgd
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   bool lazy_mode = false;
   // adamw, lamb, lars_momentum
@@ -72,6 +73,8 @@ struct OptimizerSpec {
   double decay = 0.95;                     ///< decayed_adagrad
   bool centered = false;                   ///< rmsprop
   double l1 = 0, l2 = 0, lr_power = -0.5;  ///< ftrl; proximal: l1, l2
+  // dpsgd
+  double clip = 0.9, batch_size = 0.999, sigma = 1e-8;
   // adamw
   /// A factor of the learning rate per parameter; null: 1.
   std::function<double(const std::string& param)> lr_ratio;

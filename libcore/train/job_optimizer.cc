@@ -171,6 +171,13 @@ OptimizerSpec SpecOf(const job::Optimizer& optimizer) {
     case job::Optimizer::kProximalAdagrad:
       SetProximalKinds(optimizer, &spec);
       break;
+    case job::Optimizer::kDpsgd:
+      spec.kind = OptimizerSpec::Kind::kDpsgd;
+      spec.learning_rate = optimizer.dpsgd().learning_rate();
+      spec.clip = optimizer.dpsgd().clip();
+      spec.batch_size = optimizer.dpsgd().batch_size();
+      spec.sigma = optimizer.dpsgd().sigma();
+      break;
     case job::Optimizer::KIND_NOT_SET:
       PD_INVARIANT(!"an optimizer without a kind passed the job's check");
   }
@@ -183,7 +190,8 @@ double RateOr(const Message& message, double otherwise) {
   return message.has_learning_rate() ? message.learning_rate() : otherwise;
 }
 
-LrSchedule ScheduleOf(const job::LRScheduler& lr, double rate);
+absl::StatusOr<LrSchedule> ScheduleOf(const LoadedJob& job,
+                                      const job::LRScheduler& lr, double rate);
 
 LrSchedule OneCycleOf(const job::OneCycleLR& cycle, double rate) {
   OneCycleLR rule;
@@ -214,12 +222,16 @@ LrSchedule CyclicOf(const job::CyclicLR& cyclic, double rate) {
   return LrSchedule(rule);
 }
 
-LrSchedule WarmupOf(const job::LinearWarmup& warmup, double rate) {
+absl::StatusOr<LrSchedule> WarmupOf(const LoadedJob& job,
+                                    const job::LinearWarmup& warmup,
+                                    double rate) {
   LinearWarmup rule;
   const double later = RateOr(warmup, rate);
-  rule.after = std::make_shared<const LrSchedule>(
-      warmup.has_after() ? ScheduleOf(warmup.after(), later)
-                         : LrSchedule(ConstantLR{later}));
+  LrSchedule after(ConstantLR{later});
+  if (warmup.has_after()) {
+    PD_ASSIGN_OR_RETURN(after, ScheduleOf(job, warmup.after(), later));
+  }
+  rule.after = std::make_shared<const LrSchedule>(std::move(after));
   rule.warmup_steps = warmup.warmup_steps();
   rule.start_lr = warmup.start_lr();
   rule.end_lr = warmup.end_lr();
@@ -235,7 +247,18 @@ LrSchedule LinearOf(const job::LinearLR& linear, double rate) {
   return LrSchedule(rule);
 }
 
-LrSchedule ScheduleOf(const job::LRScheduler& lr, double rate) {
+// Rule is LambdaDecay or MultiplicativeDecay.
+template <typename Rule>
+absl::StatusOr<LrSchedule> ByFormula(const LoadedJob& job,
+                                     const job::LambdaDecay& decay,
+                                     double rate) {
+  auto formula = Formula::Parse(decay.lr_lambda());
+  if (!formula.ok()) return job.At(formula.status(), decay, "lr_lambda");
+  return LrSchedule(Rule{RateOr(decay, rate), *std::move(formula)});
+}
+
+absl::StatusOr<LrSchedule> ScheduleOf(const LoadedJob& job,
+                                      const job::LRScheduler& lr, double rate) {
   switch (lr.kind_case()) {
     case job::LRScheduler::kNoamDecay:
       return LrSchedule(
@@ -275,7 +298,12 @@ LrSchedule ScheduleOf(const job::LRScheduler& lr, double rate) {
     case job::LRScheduler::kLinearLr:
       return LinearOf(lr.linear_lr(), rate);
     case job::LRScheduler::kLinearWarmup:
-      return WarmupOf(lr.linear_warmup(), rate);
+      return WarmupOf(job, lr.linear_warmup(), rate);
+    case job::LRScheduler::kLambdaDecay:
+      return ByFormula<LambdaDecay>(job, lr.lambda_decay(), rate);
+    case job::LRScheduler::kMultiplicativeDecay:
+      return ByFormula<MultiplicativeDecay>(job, lr.multiplicative_decay(),
+                                            rate);
     case job::LRScheduler::kStepDecay: {
       const auto& s = lr.step_decay();
       return LrSchedule(StepDecay{RateOr(s, rate), s.step_size(), s.gamma()});
@@ -321,8 +349,8 @@ absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job,
 absl::StatusOr<std::function<double(int64_t, int64_t)>> RateOf(
     const LoadedJob& job, const job::Optimizer& optimizer) {
   const double base = SpecOf(optimizer).learning_rate;
-  auto schedule =
-      std::make_shared<const LrSchedule>(ScheduleOf(optimizer.lr(), base));
+  PD_ASSIGN_OR_RETURN(LrSchedule made, ScheduleOf(job, optimizer.lr(), base));
+  auto schedule = std::make_shared<const LrSchedule>(std::move(made));
   const absl::Status valid = schedule->Check();
   if (!valid.ok()) return job.At(valid, optimizer, "lr");
   const bool by_epoch = optimizer.lr().by() == job::LRScheduler::epoch;
@@ -339,7 +367,8 @@ absl::StatusOr<std::optional<PickleDict>> SchedulerStateOf(
   if (lr.kind_case() == job::LRScheduler::KIND_NOT_SET) return std::nullopt;
   if (state.plateau.has_value())
     return SchedulerState(*state.plateau, state.epoch);
-  const LrSchedule schedule = ScheduleOf(lr, SpecOf(optimizer).learning_rate);
+  PD_ASSIGN_OR_RETURN(const LrSchedule schedule,
+                      ScheduleOf(job, lr, SpecOf(optimizer).learning_rate));
   const absl::Status valid = schedule.Check();
   if (!valid.ok()) return job.At(valid, optimizer, "lr");
   const bool by_epoch = lr.by() == job::LRScheduler::epoch;

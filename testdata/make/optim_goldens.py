@@ -41,6 +41,11 @@ SCHEDULES = {
         lambda: lr.CosineAnnealingWarmRestarts(0.5, 3, 2),
     "cyclic": lambda: lr.CyclicLR(0.1, 0.9, 4, 6),
     "cyclic_triangular2": lambda: lr.CyclicLR(0.1, 0.9, 3, None, "triangular2"),
+    "lambda": lambda: lr.LambdaDecay(0.5, lambda t: 0.95**t),
+    "multiplicative": lambda: lr.MultiplicativeDecay(
+        0.5, lambda t: 0.9 if t % 3 == 0 else 1 - 1 / (t + 10)),
+    "warmup_lambda": lambda: lr.LinearWarmup(
+        lr.LambdaDecay(0.5, lambda t: 1 / (1 + t / 4)), 5, 0.0, 0.5),
     "cyclic_exp_range":
         lambda: lr.CyclicLR(0.1, 0.9, 4, 2, "exp_range", exp_gamma=0.95),
 }

@@ -26,6 +26,12 @@ std::map<std::string, std::vector<double>> Goldens() {
   return rates;
 }
 
+std::shared_ptr<const Formula> Parsed(const std::string& text) {
+  auto formula = Formula::Parse(text);
+  EXPECT_TRUE(formula.ok()) << formula.status();
+  return formula.ok() ? *formula : nullptr;
+}
+
 // The schedules of testdata/make/optim_goldens.py.
 std::map<std::string, LrSchedule::Rule> Schedules() {
   using Mode = CyclicLR::Mode;
@@ -55,6 +61,13 @@ std::map<std::string, LrSchedule::Rule> Schedules() {
       {"linear_default", LinearLR{0.5, 40}},
       {"warm_restarts", CosineAnnealingWarmRestarts{0.5, 7, 1, 0.02}},
       {"warm_restarts_longer", CosineAnnealingWarmRestarts{0.5, 3, 2}},
+      {"lambda", LambdaDecay{0.5, Parsed("0.95 ^ t")}},
+      {"multiplicative",
+       MultiplicativeDecay{
+           0.5, Parsed("t - 3 * floor(t / 3) == 0 ? 0.9 : 1 - 1 / (t + 10)")}},
+      {"warmup_lambda",
+       LinearWarmup{shared(LambdaDecay{0.5, Parsed("1 / (1 + t / 4)")}), 5, 0,
+                    0.5}},
       {"cyclic_exp_range", CyclicLR{0.1, 0.9, 4, 2, Mode::kExpRange, 0.95}},
   };
 }
@@ -117,6 +130,39 @@ TEST(LrSchedule, RefusesArgumentsOutOfRange) {
   refused(LinearLR{0.1, 5, 0.5, 1.5});
   refused(CosineAnnealingWarmRestarts{0.1, 0});
   refused(CosineAnnealingWarmRestarts{0.1, 1, 0});
+  refused(LambdaDecay{0.1, nullptr});
+  EXPECT_EQ(refused(LambdaDecay{0.1, Parsed("1 / (t - 12)")}),
+            "'lr_lambda' \"1 / (t - 12)\" is inf at t = 12; expected a finite "
+            "number");
+  // A factor before the first step is not taken.
+  EXPECT_TRUE(
+      LrSchedule(MultiplicativeDecay{0.1, Parsed("1 / t")}).Check().ok());
+  refused(MultiplicativeDecay{0.1, Parsed("sqrt(500 - t)")});
+}
+
+TEST(Formula, RefusesWhatIsNoExpressionOfT) {
+  for (const std::string& text :
+       {std::string(""), std::string("0.9 ^"), std::string("(t"),
+        std::string("x + t"), std::string("t, t"), std::string("t t"),
+        std::string("\"t\""), std::string("min()"), std::string(1001, '1'),
+        std::string("f(t)")}) {
+    const auto formula = Formula::Parse(text);
+    ASSERT_FALSE(formula.ok()) << text;
+    EXPECT_EQ(formula.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  // Depth is no danger: the parser keeps a stack of its own.
+  EXPECT_TRUE(
+      Formula::Parse(std::string(400, '(') + "t" + std::string(400, ')')).ok());
+}
+
+TEST(Formula, ProductsGoOnAndBack) {
+  const auto formula = Parsed("1 / t");
+  ASSERT_NE(formula, nullptr);
+  EXPECT_EQ(formula->Product(12, 0), 12);
+  EXPECT_EQ(formula->Product(12, 3), 2);
+  EXPECT_EQ(formula->Product(12, 4), 0.5);
+  EXPECT_EQ(formula->Product(12, 2), 6);
+  EXPECT_EQ(formula->Product(6, 3), 1);
 }
 
 TEST(ReduceOnPlateau, AgreesWithPaddlePaddle) {

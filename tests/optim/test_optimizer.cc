@@ -292,6 +292,41 @@ TEST(Optimizer, StepsByFormula) {
   }
 }
 
+// Each gradient is divided by its norm over `clip` where that is more than 1;
+// a draw of noise moves all elements alike.
+TEST(Optimizer, DpsgdClipsAndAddsNoise) {
+  const Array w = Start({1, 3, 4}), b = Start({1, 4});
+  for (const double sigma : {0.0, 8.0}) {
+    OptimizerSpec spec;
+    spec.kind = Kind::kDpsgd;
+    spec.learning_rate = 0.1;
+    spec.clip = 0.5;
+    spec.batch_size = 4;
+    spec.sigma = sigma;
+    Session session(&ReferenceRegistry());
+    RunSteps(spec, w, b, &session);
+    const auto got = session.scope().Get("w");
+    ASSERT_TRUE(got.ok()) << got.status();
+    const Array start = Start(got->shape);
+    double squares = 0;
+    for (int64_t i = 0; i < w.size(); ++i)
+      squares += double{w.data<float>()[i]} * double{w.data<float>()[i]};
+    ASSERT_GT(std::sqrt(squares), spec.clip);
+    const auto noise = [&](int64_t i) {
+      const double clipped =
+          w.data<float>()[i] * spec.clip / std::sqrt(squares);
+      return double{start.data<float>()[i]} - 0.1 * clipped -
+             double{got->data<float>()[i]};
+    };
+    for (int64_t i = 0; i < start.size(); ++i)
+      EXPECT_NEAR(noise(i), noise(0), 1e-6) << "element " << i;
+    if (sigma == 0)
+      EXPECT_NEAR(noise(0), 0, 1e-6);
+    else
+      EXPECT_GT(std::abs(noise(0)), 1e-4);
+  }
+}
+
 TEST(Optimizer, WritesTheLearningRateOfTheProgramsVersion) {
   for (const auto& [version, shape] :
        std::map<int64_t, Shape>{{2003000, {1}}, {2005000, {}}}) {

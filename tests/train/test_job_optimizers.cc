@@ -90,7 +90,8 @@ TEST(JobOptimizers, EveryOneTrains) {
       {"decayed_adagrad { learning_rate: 0.05 decay: 0.9 }", "decayed_adagrad"},
       {"proximal_gd { learning_rate: 0.05 l1: 0.001 l2: 0.01 }", "proximal_gd"},
       {"proximal_adagrad { learning_rate: 0.05 l1: 0.001 }",
-       "proximal_adagrad"}};
+       "proximal_adagrad"},
+      {"dpsgd { learning_rate: 0.1 clip: 5 sigma: 0.001 }", "dpsgd"}};
   for (const auto& [text, type] : cases) {
     SCOPED_TRACE(text);
     const auto program = Build(text);
@@ -159,7 +160,12 @@ TEST(JobOptimizers, Schedules) {
   for (const char* text :
        {"one_cycle { max_learning_rate: 0.1 total_steps: 20 }",
         "cyclic { max_learning_rate: 0.1 step_size_up: 4 mode: triangular2 "
-        "}"}) {
+        "}",
+        "lambda_decay { lr_lambda: '1 + t' }",
+        "multiplicative_decay { learning_rate: 0.5 lr_lambda: '1.5' }",
+        "linear_warmup { warmup_steps: 2 start_lr: 0 end_lr: 0.01 after { "
+        "lambda_decay { "
+        "lr_lambda: 'min(t, 2)' } } }"}) {
     const auto program =
         Build(absl::StrCat("sgd { learning_rate: 0.01 } lr { ", text, " }"));
     ASSERT_TRUE(program.ok()) << program.status();
@@ -175,7 +181,10 @@ TEST(JobOptimizers, RefusesWhatDoesNotFit) {
         "sgd {} model_average { average_window_rate: 0.1 "
         "min_average_window: 20 max_average_window: 10 }",
         "sgd {} recompute { checkpoint: 'no_such_layer' }",
-        "sgd {} lr { one_cycle { total_steps: 2 } }"})
+        "sgd {} lr { lambda_decay { lr_lambda: '0.9 ^' } }",
+        "sgd {} lr { lambda_decay {} }",
+        "sgd {} lr { multiplicative_decay { lr_lambda: 'ln(t - 5)' } }",
+        "dpsgd { clip: 0 }", "sgd {} lr { one_cycle { total_steps: 2 } }"})
     EXPECT_FALSE(Build(text).ok()) << text;
 }
 
