@@ -24,7 +24,10 @@ std::vector<std::string> Description() {
       "them. What is read: pickles of protocol 0 to 5 (`.pdparams`, `.pdopt`, "
       "nested objects, `.pdiparams.info`; big parameters in slices are "
       "joined), programs, tensor files, joint files, SelectedRows, `.npy`, "
-      "`.npz`, `.safetensors`, the weights of `.onnx`, and what PyTorch's "
+      "`.npz`, `.safetensors`, `.onnx` models, networks of Caffe (a "
+      "`.prototxt` "
+      "with the `.caffemodel` of its name, or the only one, beside it; a "
+      "`.caffemodel` whose network `--program` names), and what PyTorch's "
       "`torch.save` writes (`.pt`, `.pth`: tensors and nested objects of them, "
       "read as data; a file that calls anything else is refused).",
       "OUT is a file, a folder, a prefix or `-`, standard output. The ending "
@@ -102,6 +105,8 @@ Manual ConvertManual() {
        "pd-convert testdata/formats/pickles/model.p4.pdparams w.safetensors && "
        "pd-convert w.safetensors w.pdparams && "
        "cmp w.pdparams testdata/formats/pickles/model.p4.pdparams"},
+      {"A network of Caffe, whose weights stand beside it",
+       "pd-convert testdata/caffe/resnet.prototxt resnet.pdmodel"},
       {"The network in a checkpoint of PyTorch's, under PaddlePaddle's names "
        "and with its layout of linear weights",
        "pd-convert testdata/formats/torch/checkpoint.pth net.pdparams --keep "
@@ -144,10 +149,12 @@ void BindConvert(ConvertOptions* o, OptionTable* table) {
   table->DescribeDefault("--to", "what the ending of OUT says");
   table->Integer({"--protocol", "N", "of pickles that are written"}, {2, 4},
                  &o->protocol);
-  table->Text({"--program", "FILE",
-               "a .pdmodel whose variables name the tensors of a joint file, "
-               "and which is written with the values where OUT is a model"},
-              &o->program);
+  table->Text(
+      {"--program", "FILE",
+       "a .pdmodel whose variables name the tensors of a joint file, "
+       "and which is written with the values where OUT is a model; of a "
+       "`.caffemodel`, the `.prototxt` of its network"},
+      &o->program);
   table->DescribeDefault("--program", "the program beside IN");
   table->Choice({"--names", "WHICH",
                  "names tensors as the network's layers (`fc.weight`) or as "

@@ -95,7 +95,8 @@ absl::Status RunConvert(const ConvertOptions& options, std::ostream& out) {
   WriteOptions writing;
   writing.protocol = static_cast<int>(options.protocol);
   writing.arrays_only = options.arrays_only;
-  if (!options.program.empty()) {
+  // Weights of Caffe have taken the network that it names.
+  if (!options.program.empty() && !content.onnx.has_value()) {
     PD_ASSIGN_OR_RETURN(writing.program, ReadProgram(options.program));
   }
   PD_ASSIGN_OR_RETURN(Written written,

@@ -14,7 +14,8 @@ std::vector<std::string> EvalDescription() {
       "A `MODEL` is a prefix or file of `.pdmodel` with `.pdiparams` or "
       "`.pdparams`, a folder with `__model__`, a run directory of pd-train "
       "(its newest checkpoint), `RUN@best` or `RUN@step-N` for another of its "
-      "checkpoints, a checkpoint's folder, an `.onnx` file, or, with `-c`, "
+      "checkpoints, a checkpoint's folder, an `.onnx` file, a `.prototxt` of "
+      "Caffe with its `.caffemodel` beside it, or, with `-c`, "
       "parameters of the network that the job describes: a `.pdparams` of "
       "PaddlePaddle's, an `.npz`, a `.safetensors`, a folder of a file for "
       "each variable.",

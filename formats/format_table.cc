@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "formats/bmp.h"
+#include "formats/caffe_file.h"
 #include "formats/gzip.h"
 #include "formats/idx.h"
 #include "formats/image.h"
@@ -55,6 +56,7 @@ std::vector<FileFormat> MakeTable() {
       {FileKind::kTar, "tar", {}, IsTar},
       {FileKind::kPdModel, "pdmodel", {".pdmodel", "__model__"}, IsProgram},
       {FileKind::kOnnx, "onnx", {".onnx"}, IsOnnx},
+      {FileKind::kCaffeModel, "caffemodel", {".caffemodel"}, IsCaffeModel},
       {FileKind::kTensorBoard, "tensorboard", {}, IsTfEvents},
       {FileKind::kImage,
        "jpeg",
@@ -87,6 +89,7 @@ std::vector<FileFormat> MakeTable() {
        {".webp"},
        IsWebp,
        {"WebP", ParseWebpHeader, DecodeWebp}},
+      {FileKind::kCaffeText, "prototxt", {".prototxt"}},
       {FileKind::kJson, "json"},
       {FileKind::kText, "text"},
   };

@@ -32,6 +32,8 @@ enum class FileKind {
   kNpz,
   kZip,  ///< a zip that is not an npz
   kOnnx,
+  kCaffeModel,  ///< a network of Caffe with its weights
+  kCaffeText,   ///< a network of Caffe as text
   kSafetensors,
   kHdf5,
   kIdx,    ///< MNIST's idx

@@ -145,11 +145,12 @@ absl::Status WriteJointBeside(const WriteJob& job, const std::string& path,
   return WritePickle(info_path, job.content.info, 2);
 }
 
-// An ONNX model becomes a program of PaddlePaddle's ops.
+// A model of ONNX or Caffe becomes a program of PaddlePaddle's ops.
 absl::Status WriteOnnxAs(const WriteJob& job, Target target) {
   if (target != Target::kPaddle && target != Target::kLegacy)
     return InvalidArgument(
-        "'%s': an ONNX model is written as .pdmodel with .pdiparams, or as a "
+        "'%s': a model of another framework is written as .pdmodel with "
+        ".pdiparams, or as a "
         "folder with '__model__' and a file for each parameter",
         job.content.path);
   OpRegistry registry;

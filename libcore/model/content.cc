@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "formats/caffe_file.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/pdmodel.h"
@@ -17,8 +18,10 @@
 #include "formats/torch.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file_target.h"
+#include "libcore/base/log.h"
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/deploy/caffe_graph.h"
 #include "libcore/model/model_files.h"
 #include "libcore/model/tree.h"
 #include "libcore/program/match_params.h"
@@ -147,6 +150,41 @@ absl::Status ReadOnnxObject(const ReadOptions&, Content* out) {
   return absl::OkStatus();
 }
 
+// Caffe keeps a network as text and its weights in another file; the graph of
+// both is as one of ONNX.
+absl::Status TakeCaffe(const CaffeNet& net, const CaffeNet* weights,
+                       Content* out) {
+  PD_ASSIGN_OR_RETURN(out->onnx, CaffeAsOnnx(net, weights));
+  out->object = DictOf(out->onnx->graph.initializers);
+  return absl::OkStatus();
+}
+
+absl::Status ReadCaffeModel(const ReadOptions& options, Content* out) {
+  PD_ASSIGN_OR_RETURN(const CaffeNet net, ParseCaffeModel(out->bytes.view()));
+  if (options.program.empty()) {
+    const absl::Status whole = TakeCaffe(net, nullptr, out);
+    if (whole.ok()) return whole;
+    LogWarning("'%s': only its weights are read: %s", out->file,
+               whole.message());
+    out->object = DictOf(CaffeWeights(net));
+    return absl::OkStatus();
+  }
+  PD_ASSIGN_OR_RETURN(const FileBytes text, ReadFile(options.program));
+  PD_ASSIGN_OR_RETURN(const CaffeNet layers,
+                      OfFile(options.program, ParseCaffeText(text.view())));
+  return TakeCaffe(layers, &net, out);
+}
+
+absl::Status ReadCaffeText(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(const CaffeNet net, ParseCaffeText(out->bytes.view()));
+  PD_ASSIGN_OR_RETURN(const std::string path, CaffeModelBeside(out->file));
+  if (path.empty()) return TakeCaffe(net, nullptr, out);
+  PD_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(path));
+  PD_ASSIGN_OR_RETURN(const CaffeNet weights,
+                      OfFile(path, ParseCaffeModel(bytes.view())));
+  return TakeCaffe(net, &weights, out);
+}
+
 absl::Status ReadModel(const ReadOptions& options, Content* out) {
   PD_ASSIGN_OR_RETURN(out->program, ParseProgram(out->bytes.view()));
   PD_ASSIGN_OR_RETURN(FoundParams found,
@@ -193,6 +231,8 @@ constexpr Source kSources[] = {
     {"safetensors", FileKind::kSafetensors, ReadSafetensorsObject},
     {"onnx", FileKind::kOnnx, ReadOnnxObject},
     {"torch", FileKind::kTorch, ReadTorchObject},
+    {"caffemodel", FileKind::kCaffeModel, ReadCaffeModel},
+    {"prototxt", FileKind::kCaffeText, ReadCaffeText},
 };
 
 absl::Status OpenFile(const ReadOptions& options, Content* out) {
@@ -308,8 +348,8 @@ absl::Status NoModel(const Content& content) {
   return InvalidArgument(
       "'%s' is no model: it is of kind '%s'; expected a .pdmodel file, a "
       "prefix of one, a folder with '__model__', a run directory, RUN@best, "
-      "RUN@step-N, an .onnx file or parameters (.pdparams, .npz, .safetensors, "
-      ".pt)",
+      "RUN@step-N, an .onnx file, a .prototxt of Caffe or "
+      "parameters (.pdparams, .npz, .safetensors, .pt)",
       content.path, content.format);
 }
 

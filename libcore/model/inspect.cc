@@ -132,7 +132,7 @@ absl::Status InspectImage(const Content& content, Inspection* out) {
   return absl::OkStatus();
 }
 
-absl::Status InspectSafetensors(const Content& content, Inspection* out) {
+absl::Status InspectNamedArrays(const Content& content, Inspection* out) {
   out->content = "parameters";
   constexpr size_t kMostText = 60;  // of a value that is shown
   for (const auto& [key, value] : content.metadata)
@@ -206,7 +206,8 @@ absl::Status InspectFile(const Content& content, Inspection* out) {
     case FileKind::kNpz:
       return InspectNpz(content, out);
     case FileKind::kSafetensors:
-      return InspectSafetensors(content, out);
+    case FileKind::kCaffeModel:
+      return InspectNamedArrays(content, out);
     case FileKind::kIdx:
       return InspectIdx(content, out);
     case FileKind::kImage:

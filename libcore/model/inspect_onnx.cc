@@ -28,8 +28,9 @@ void CountNodes(const OnnxFileGraph& graph,
   }
 }
 
-// FLOPs of the program that the model becomes.
-FlopCount FlopsOf(const OpRegistry& registry, const OnnxFile& onnx) {
+// The program that the model becomes.
+absl::StatusOr<InferenceModel> ImportedFrom(const OpRegistry& registry,
+                                            const OnnxFile& onnx) {
   OnnxKnownInputs known;
   auto program = FromOnnx(registry, onnx, known);
   if (absl::IsFailedPrecondition(program.status())) {
@@ -42,9 +43,14 @@ FlopCount FlopsOf(const OpRegistry& registry, const OnnxFile& onnx) {
     }
     program = FromOnnx(registry, onnx, known);
   }
-  if (program.ok()) return CountFlops(registry, std::move(program->program));
+  return program;
+}
+
+FlopCount FlopsOf(const OpRegistry& registry,
+                  absl::StatusOr<InferenceModel> imported) {
+  if (imported.ok()) return CountFlops(registry, std::move(imported->program));
   FlopCount none;
-  none.why_unknown = std::string(program.status().message());
+  none.why_unknown = std::string(imported.status().message());
   return none;
 }
 
@@ -59,7 +65,8 @@ absl::Status InspectOnnx(const OpRegistry& registry, const Content& content,
         onnx.producer_version.empty()
             ? onnx.producer
             : absl::StrCat(onnx.producer, " ", onnx.producer_version);
-  out->facts.push_back({"ir_version", onnx.ir_version});
+  if (onnx.ir_version > 0)
+    out->facts.push_back({"ir_version", onnx.ir_version});
   for (const auto& [domain, version] : onnx.opsets)
     out->facts.push_back(
         {domain.empty() ? "opset" : absl::StrCat("opset ", domain), version});
@@ -67,15 +74,22 @@ absl::Status InspectOnnx(const OpRegistry& registry, const Content& content,
   for (const OnnxFileValue& input : onnx.graph.inputs)
     if (onnx.graph.initializers.count(input.name) == 0)
       model.inputs.push_back(VariableOf(input));
-  for (const OnnxFileValue& output : onnx.graph.outputs)
-    model.outputs.push_back(VariableOf(output));
+  auto imported = ImportedFrom(registry, onnx);
+  for (const OnnxFileValue& output : onnx.graph.outputs) {
+    VariableInfo info = VariableOf(output);
+    const VarDesc* var = imported.ok() && !output.shape.has_value()
+                             ? imported->program.global().FindVar(output.name)
+                             : nullptr;
+    if (var != nullptr) info.shape = var->shape;
+    model.outputs.push_back(std::move(info));
+  }
   FeedFetch names;
   for (const VariableInfo& output : model.outputs)
     names.fetches.push_back(output.name);
   TakeClassMetadata(onnx.metadata, &names);
   AddClasses(names, out);
   CountNodes(onnx.graph, &model.ops);
-  model.flops = FlopsOf(registry, onnx);
+  model.flops = FlopsOf(registry, std::move(imported));
   out->model = std::move(model);
   for (const auto& [name, array] : onnx.graph.initializers)
     out->tensors.push_back(InfoOf(name, array, *out));

@@ -140,6 +140,27 @@ absl::StatusOr<std::string> ProgramInFolder(const std::string& folder) {
   return found;
 }
 
+absl::StatusOr<std::string> CaffeModelBeside(const std::string& path) {
+  constexpr char kEnding[] = ".caffemodel";
+  const fs::path file(path);
+  const std::string same = fs::path(file).replace_extension(kEnding).string();
+  if (IsFile(same)) return same;
+  const std::string folder =
+      file.has_parent_path() ? file.parent_path().string() : ".";
+  std::string found;
+  for (const std::string& name : FilesOf(folder)) {
+    if (!absl::EndsWith(name, kEnding)) continue;
+    const std::string other = absl::StrCat(folder, "/", name);
+    if (!found.empty())
+      return InvalidArgument(
+          "beside '%s' stand '%s' and '%s'; give the one with its weights "
+          "the name '%s'",
+          path, found, other, same);
+    found = other;
+  }
+  return found;
+}
+
 absl::StatusOr<FoundParams> FindParams(const std::string& path,
                                        const ProgramDesc& program,
                                        Alignment alignment) {

@@ -45,6 +45,11 @@ std::string ProgramBeside(const std::string& path);
 /// several.
 absl::StatusOr<std::string> ProgramInFolder(const std::string& folder);
 
+/// The file with the weights of the network in the .prototxt `path`: the
+/// .caffemodel of its name, or the only one in its folder; "" when there is
+/// none, InvalidArgument when there are several.
+absl::StatusOr<std::string> CaffeModelBeside(const std::string& path);
+
 /// The tensors of a file of one variable each in `folder`, under the files'
 /// names. InvalidArgument names a file that is none.
 absl::StatusOr<NamedArrays> ReadTensorFolder(

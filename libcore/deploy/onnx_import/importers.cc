@@ -19,13 +19,14 @@ const std::map<std::string, OnnxImportEntry>& Table() {
   static const auto* table = [] {
     auto* all = new std::map<std::string, OnnxImportEntry>;
     for (const OnnxImportEntries& part :
-         {ActivationImports(),  ControlFlowImports(), ConvImports(),
-          ElementwiseImports(), IndexImports(),       LossImports(),
-          MatmulImports(),      NormImports(),        PadImports(),
-          PoolImports(),        QuantizeImports(),    RandomImports(),
-          RecurrentImports(),   ReduceImports(),      ResizeImports(),
-          ScatterImports(),     SequenceImports(),    ShapeImports(),
-          SignalImports(),      TrainingImports(),    VisionImports()})
+         {ActivationImports(),  CaffeNetworkImports(), CaffeTensorImports(),
+          ControlFlowImports(), ConvImports(),         ElementwiseImports(),
+          IndexImports(),       LossImports(),         MatmulImports(),
+          NormImports(),        PadImports(),          PoolImports(),
+          QuantizeImports(),    RandomImports(),       RecurrentImports(),
+          ReduceImports(),      ResizeImports(),       ScatterImports(),
+          SequenceImports(),    ShapeImports(),        SignalImports(),
+          TrainingImports(),    VisionImports()})
       for (const OnnxImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.onnx_type, entry).second);
     return all;

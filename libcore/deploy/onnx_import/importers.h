@@ -29,6 +29,8 @@ const OnnxImportEntry* FindOnnxImport(const std::string& domain,
 
 // The parts, by family.
 OnnxImportEntries ActivationImports();
+OnnxImportEntries CaffeNetworkImports();
+OnnxImportEntries CaffeTensorImports();
 OnnxImportEntries ControlFlowImports();
 OnnxImportEntries ConvImports();
 OnnxImportEntries ElementwiseImports();
