@@ -27,7 +27,9 @@ std::vector<std::string> Description() {
       "`.npz`, `.safetensors`, `.onnx` models, networks of Caffe (a "
       "`.prototxt` "
       "with the `.caffemodel` of its name, or the only one, beside it; a "
-      "`.caffemodel` whose network `--program` names), and what PyTorch's "
+      "`.caffemodel` whose network `--program` names), networks of PyTorch's "
+      "`torch.export.save` (`.pt2` as PyTorch 2.15 writes it), and what "
+      "PyTorch's "
       "`torch.save` writes (`.pt`, `.pth`: tensors and nested objects of them, "
       "read as data; a file that calls anything else is refused).",
       "OUT is a file, a folder, a prefix or `-`, standard output. The ending "
@@ -107,6 +109,8 @@ Manual ConvertManual() {
        "cmp w.pdparams testdata/formats/pickles/model.p4.pdparams"},
       {"A network of Caffe, whose weights stand beside it",
        "pd-convert testdata/caffe/resnet.prototxt resnet.pdmodel"},
+      {"A network that PyTorch has exported",
+       "pd-convert testdata/torch_export/resnet.pt2 net.pdmodel"},
       {"The network in a checkpoint of PyTorch's, under PaddlePaddle's names "
        "and with its layout of linear weights",
        "pd-convert testdata/formats/torch/checkpoint.pth net.pdparams --keep "

@@ -31,7 +31,7 @@ struct CaffeLayer {
 
 struct CaffeNet {
   std::string name;
-  /// What the network is given: blobs and their shapes. Without a shape where
+  /// Blobs that the network is given and their shapes. Without a shape where
   /// the file has none.
   std::vector<std::pair<std::string, Shape>> inputs;
   /// The layers of the phase TEST that are no inputs.

@@ -42,7 +42,8 @@ const FileFormat& DetectFormat(absl::string_view bytes,
     // An npz without arrays is a zip without entries; the entries of a zip may
     // have been put into another order.
     if (format.kind == FileKind::kZip && by_name != nullptr &&
-        (by_name->kind == FileKind::kNpz || by_name->kind == FileKind::kTorch))
+        (by_name->kind == FileKind::kNpz || by_name->kind == FileKind::kTorch ||
+         by_name->kind == FileKind::kTorchExport))
       return *by_name;
     return format;
   }

@@ -23,6 +23,7 @@
 #include "formats/tfevents.h"
 #include "formats/tiff.h"
 #include "formats/torch.h"
+#include "formats/torch_export.h"
 #include "formats/webp.h"
 #include "formats/zip_archive.h"
 
@@ -41,6 +42,7 @@ std::vector<FileFormat> MakeTable() {
       {FileKind::kHdf5, "hdf5", {}, IsHdf5},
       {FileKind::kNpz, "npz", {".npz"}, IsNpz},
       {FileKind::kTorch, "torch", {".pt", ".pth"}, IsTorch},
+      {FileKind::kTorchExport, "torch export", {".pt2"}, IsTorchExport},
       {FileKind::kZip, "zip", {}, IsZip},
       {FileKind::kTensorStream,
        "tensor stream",

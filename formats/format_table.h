@@ -27,6 +27,7 @@ enum class FileKind {
   kTensorStream,  ///< one or many PaddlePaddle tensors
   kSelectedRows,  ///< PaddlePaddle's SelectedRows
   kTorch,         ///< what torch.save writes
+  kTorchExport,   ///< what torch.export.save writes
   kPickle,        ///< a state dict or another pickle
   kNpy,
   kNpz,

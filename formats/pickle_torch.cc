@@ -3,8 +3,8 @@
 // tensors, which are windows on them.
 #include <utility>
 
-#include "absl/numeric/int128.h"
 #include "formats/pickle_machine.h"
+#include "formats/torch_window.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 
@@ -33,11 +33,6 @@ constexpr StorageClass kStorageClasses[] = {
     {"ComplexDoubleStorage", DType::kComplex128},
 };
 
-struct Window {
-  Shape shape, strides;  // in elements
-  int64_t offset = 0;
-};
-
 absl::Status BadTensor() {
   return PermissionDenied(
       "it makes a tensor in a way that state dicts do not need: refused, "
@@ -56,46 +51,6 @@ absl::Status ReadInts(const Node& tuple, Shape* out) {
     out->push_back(item->integer);
   }
   return absl::OkStatus();
-}
-
-// Whether all elements of the window lie within `count`.
-bool LiesWithin(const Window& window, int64_t count) {
-  absl::int128 last = window.offset;
-  for (size_t i = 0; i < window.shape.size(); ++i) {
-    if (window.shape[i] == 0) return true;  // there are none
-    last += absl::int128(window.shape[i] - 1) * window.strides[i];
-    if (last >= count) return false;  // before it could overflow
-  }
-  return last < count;
-}
-
-bool IsContiguous(const Window& window) {
-  int64_t expected = 1;
-  for (size_t i = window.shape.size(); i-- > 0;) {
-    if (window.shape[i] != 1 && window.strides[i] != expected) return false;
-    expected *= window.shape[i];
-  }
-  return true;
-}
-
-// Copies the window's elements, row-major. There is at least one.
-void Gather(const Window& window, const std::byte* from, size_t size,
-            std::byte* to) {
-  const size_t rank = window.shape.size();
-  Shape index(rank, 0);
-  int64_t at = window.offset;
-  for (;;) {
-    std::memcpy(to, from + static_cast<size_t>(at) * size, size);
-    to += size;
-    size_t axis = rank;
-    while (axis-- > 0) {
-      at += window.strides[axis];
-      if (++index[axis] < window.shape[axis]) break;
-      at -= window.strides[axis] * window.shape[axis];
-      index[axis] = 0;
-    }
-    if (axis == static_cast<size_t>(-1)) return;
-  }
 }
 
 }  // namespace
@@ -178,7 +133,7 @@ absl::Status Machine::CallTorch(Global callable, const Node& args) {
 absl::Status Machine::SetTensor(const Node& storage, const Node& offset,
                                 const Node& shape, const Node& strides,
                                 Node* array) {
-  Window window;
+  TorchWindow window;
   window.offset = offset.integer;
   PD_RETURN_IF_ERROR(ReadInts(shape, &window.shape));
   PD_RETURN_IF_ERROR(ReadInts(strides, &window.strides));

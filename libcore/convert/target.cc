@@ -140,7 +140,8 @@ absl::StatusOr<Target> TargetFromPath(const std::string& path,
         "'%s': pd-export --to onnx writes ONNX models; pd-convert reads their "
         "weights",
         path);
-  if (DetectKind("", path) == FileKind::kTorch)
+  if (const FileKind kind = DetectKind("", path);
+      kind == FileKind::kTorch || kind == FileKind::kTorchExport)
     return InvalidArgument(
         "'%s': files of PyTorch are read, not written; PyTorch reads "
         ".safetensors",

@@ -16,12 +16,14 @@
 #include "formats/pdparams.h"
 #include "formats/safetensors.h"
 #include "formats/torch.h"
+#include "formats/torch_export.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/log.h"
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/caffe_graph.h"
+#include "libcore/deploy/torch_graph.h"
 #include "libcore/model/model_files.h"
 #include "libcore/model/tree.h"
 #include "libcore/program/match_params.h"
@@ -185,6 +187,13 @@ absl::Status ReadCaffeText(const ReadOptions&, Content* out) {
   return TakeCaffe(net, &weights, out);
 }
 
+absl::Status ReadTorchExport(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(const TorchExport exported, ParseTorchExport(out->bytes));
+  PD_ASSIGN_OR_RETURN(out->onnx, TorchAsOnnx(exported));
+  out->object = DictOf(out->onnx->graph.initializers);
+  return absl::OkStatus();
+}
+
 absl::Status ReadModel(const ReadOptions& options, Content* out) {
   PD_ASSIGN_OR_RETURN(out->program, ParseProgram(out->bytes.view()));
   PD_ASSIGN_OR_RETURN(FoundParams found,
@@ -231,6 +240,7 @@ constexpr Source kSources[] = {
     {"safetensors", FileKind::kSafetensors, ReadSafetensorsObject},
     {"onnx", FileKind::kOnnx, ReadOnnxObject},
     {"torch", FileKind::kTorch, ReadTorchObject},
+    {"torch-export", FileKind::kTorchExport, ReadTorchExport},
     {"caffemodel", FileKind::kCaffeModel, ReadCaffeModel},
     {"prototxt", FileKind::kCaffeText, ReadCaffeText},
 };
@@ -348,7 +358,7 @@ absl::Status NoModel(const Content& content) {
   return InvalidArgument(
       "'%s' is no model: it is of kind '%s'; expected a .pdmodel file, a "
       "prefix of one, a folder with '__model__', a run directory, RUN@best, "
-      "RUN@step-N, an .onnx file, a .prototxt of Caffe or "
+      "RUN@step-N, an .onnx file, a .pt2 of PyTorch, a .prototxt of Caffe or "
       "parameters (.pdparams, .npz, .safetensors, .pt)",
       content.path, content.format);
 }

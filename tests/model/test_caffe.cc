@@ -177,8 +177,8 @@ TEST(Caffe, LayersOfOtherPhasesAreLeftOut) {
                   .ok());
 }
 
-// What is said of a network that is not: every type of layer with parameters of
-// every sign over tensors of any rank ends in a status.
+// Every type of layer, with parameters of every sign over tensors of any rank,
+// ends in a status.
 TEST(Caffe, HostileParameters) {
   CaffeNet net;
   net.inputs = {{"x", {2, 4, 3, 5}}, {"y", {2}}};
