@@ -124,7 +124,9 @@ class Sharing {
   // value that shares its memory.
   absl::Status Check(const TorchExport& exported, size_t index) const {
     const TorchNode& node = exported.nodes[index];
-    if (!TargetOf(node.target).in_place || node.inputs.empty() ||
+    // Dropout of a network that does not train changes nothing.
+    if (!TargetOf(node.target).in_place ||
+        MayShare(TargetOf(node.target).name) || node.inputs.empty() ||
         node.inputs[0].second.names.empty())
       return absl::OkStatus();
     const std::string& changed = node.inputs[0].second.names[0];

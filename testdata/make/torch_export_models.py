@@ -206,6 +206,18 @@ class Shapes(nn.Module):
                 torch.bmm(x, x.transpose(1, 2)), x.triu(1))
 
 
+class Assign(nn.Module):
+    """Parts of tensors are written, which only decompositions say without memory that is shared."""
+
+    def forward(self, x):
+        mask = torch.zeros(2, 6, 4)
+        mask[:, 1:3] = 1
+        mask[:, -1] = 2
+        y = x.clone()
+        y[0, :, 1] = torch.fmod(x[0, :, 0], 0.6)
+        return y * mask, F.cosine_similarity(x, y + 1, dim=-1), torch.clamp(x, min=y, max=mask)
+
+
 def randomised(net):
     for module in net.modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -225,7 +237,7 @@ def tensors(value):
 def write(folder, name, net, inputs, core=False, **options):
     net = randomised(net)
     program = torch.export.export(net, inputs, **options)
-    for suffix in ("", "_core") if core else ("",):
+    for suffix in ("_core",) if core == "only" else ("", "_core") if core else ("",):
         if suffix:
             program = program.run_decompositions()
         base = os.path.join(folder, name + suffix)
@@ -254,3 +266,4 @@ if __name__ == "__main__":
     write(out, "heads", Heads(), (torch.rand(2, 9, 5), torch.randn(2, 9, 4)))
     write(out, "elementwise", Elementwise(), (torch.randn(4, 5), torch.randn(4, 5)))
     write(out, "shapes", Shapes(), (torch.randn(1, 4, 6),))
+    write(out, "assign", Assign(), (torch.randn(2, 6, 4),), core="only")

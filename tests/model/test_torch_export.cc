@@ -71,7 +71,7 @@ TEST(TorchExport, AnswersOfEveryNetwork) {
       ExpectClose(got->at(name), array, name);
     }
   }
-  EXPECT_EQ(networks, 17);
+  EXPECT_EQ(networks, 18);
 }
 
 TorchExport Parsed(const std::string& name) {

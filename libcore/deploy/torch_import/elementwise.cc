@@ -25,6 +25,10 @@ void ImportSameType(TorchCall* call) {
 
 // Dropout of a network that does not train, copies, views of the whole.
 void ImportSame(TorchCall* call) {
+  if (call->Int("train", 0) != 0)
+    call->Fail(Unimplemented(
+        "dropout that trains; expected a network that was exported after "
+        "eval()"));
   const char* name = call->Has("input") ? "input" : "self";
   call->Give(call->Tensor(name));
 }
@@ -44,6 +48,13 @@ void ImportClamp(TorchCall* call) {
   const std::string low = bound("min", "min_val");
   const std::string high = bound("max", "max_val");
   call->Give(call->Emit("Clip", {call->Tensor("self"), low, high}));
+}
+
+void ImportClampByTensors(TorchCall* call) {
+  std::string x = call->Tensor("self");
+  if (call->Has("min")) x = call->Emit("Max", {x, call->Tensor("min")});
+  if (call->Has("max")) x = call->Emit("Min", {x, call->Tensor("max")});
+  call->Give(x);
 }
 
 void ImportHardtanh(TorchCall* call) {
@@ -146,6 +157,14 @@ void ImportDiv(TorchCall* call) {
     out = call->Emit("Floor", {out});
   }
   call->Give(out);
+}
+
+// The remainder has the sign of what is divided.
+void ImportFmod(TorchCall* call) {
+  const DType dtype = call->OutType();
+  call->Give(call->Emit(
+      "Mod", {OperandIn(call, "self", dtype), OperandIn(call, "other", dtype)},
+      {{"fmod", OnnxInt(1)}}));
 }
 
 void ImportRsub(TorchCall* call) {
@@ -268,6 +287,7 @@ TorchImportEntries TorchElementwiseImports() {
       {"atan.default", ImportUnary, "Atan"},
       {"ceil.default", ImportSameType, "Ceil"},
       {"clamp.default", ImportClamp},
+      {"clamp.Tensor", ImportClampByTensors},
       {"clamp_max.default", ImportClamp},
       {"clamp_min.default", ImportClamp},
       {"cos.default", ImportUnary, "Cos"},
@@ -278,6 +298,8 @@ TorchImportEntries TorchElementwiseImports() {
       {"erf.default", ImportUnary, "Erf"},
       {"exp.default", ImportUnary, "Exp"},
       {"floor.default", ImportSameType, "Floor"},
+      {"fmod.Scalar", ImportFmod},
+      {"fmod.Tensor", ImportFmod},
       {"gelu.default", ImportGelu},
       {"hardsigmoid.default", ImportHardsigmoid},
       {"hardswish.default", ImportSameType, "HardSwish"},

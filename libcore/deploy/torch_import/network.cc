@@ -399,6 +399,23 @@ void ImportVariance(TorchCall* call) {
   call->Give(out);
 }
 
+// x y over the norms, of which none is below eps.
+void ImportCosineSimilarity(TorchCall* call) {
+  const std::string x = call->Tensor("x1"), y = call->Tensor("x2");
+  const DType dtype = call->OutType();
+  const std::string axes =
+      call->ConstInts({call->Axis(call->Int("dim", 1), call->Rank("x1"))});
+  const std::string least = call->Scalar(call->Number("eps", 1e-8), dtype);
+  const Attrs drop = {{"keepdims", OnnxInt(0)}};
+  const auto norm = [&](const std::string& v) {
+    return call->Emit("Max", {call->Emit("ReduceL2", {v, axes}, drop), least});
+  };
+  const std::string product =
+      call->Emit("ReduceSum", {call->Emit("Mul", {x, y}), axes}, drop);
+  call->Give(
+      call->Emit("Div", {product, call->Emit("Mul", {norm(x), norm(y)})}));
+}
+
 void ImportNorm(TorchCall* call) {
   const double p = call->Number(call->Has("ord") ? "ord" : "p", 2);
   if (p != 1 && p != 2) call->Fail(Unimplemented("a norm of order %g", p));
@@ -442,6 +459,7 @@ TorchImportEntries TorchNetworkImports() {
       {"conv_transpose2d.input", ImportConvTranspose},
       {"conv_transpose3d.input", ImportConvTranspose},
       {"convolution.default", ImportConvolution},
+      {"cosine_similarity.default", ImportCosineSimilarity},
       {"einsum.default", ImportEinsum},
       {"embedding.default", ImportEmbedding},
       {"group_norm.default", ImportGroupNorm},

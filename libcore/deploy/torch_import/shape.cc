@@ -59,6 +59,73 @@ void ImportSlice(TorchCall* call) {
                      call->Int("step", 1)));
 }
 
+// The tensor with a slice of it replaced.
+void ImportSliceScatter(TorchCall* call) {
+  const std::string x = call->Tensor("self");
+  const int64_t axis = call->Axis(call->Int("dim", 0), call->Rank("self"));
+  const int64_t extent = call->Extent("self", axis);
+  if (call->Int("step", 1) != 1) call->Fail(Unimplemented("a step"));
+  const auto place = [&](const char* name, int64_t otherwise) {
+    const int64_t at = call->Int(name, otherwise);
+    return std::clamp<int64_t>(at < 0 ? at + extent : at, 0, extent);
+  };
+  const int64_t start = place("start", 0);
+  const int64_t end = std::max(start, place("end", extent));
+  TorchCall::Names parts;
+  if (start > 0) parts.push_back(SliceOf(call, x, axis, 0, start));
+  if (end > start) parts.push_back(call->Tensor("src"));
+  if (end < extent) parts.push_back(SliceOf(call, x, axis, end, extent));
+  call->Give(parts.size() == 1
+                 ? parts[0]
+                 : call->Emit("Concat", parts, {{"axis", OnnxInt(axis)}}));
+}
+
+void ImportSelectScatter(TorchCall* call) {
+  const std::string x = call->Tensor("self");
+  const int64_t axis = call->Axis(call->Int("dim", 0), call->Rank("self"));
+  const int64_t extent = call->Extent("self", axis);
+  int64_t index = call->Int("index", 0);
+  if (index < 0) index += extent;
+  if (call->ok() && (index < 0 || index >= extent))
+    call->Fail(InvalidArgument("index %d of an axis of %d", index, extent));
+  if (!call->ok()) return;
+  TorchCall::Names parts;
+  if (index > 0) parts.push_back(SliceOf(call, x, axis, 0, index));
+  parts.push_back(
+      call->Emit("Unsqueeze", {call->Tensor("src"), call->ConstInts({axis})}));
+  if (index + 1 < extent)
+    parts.push_back(SliceOf(call, x, axis, index + 1, extent));
+  call->Give(call->Emit("Concat", parts, {{"axis", OnnxInt(axis)}}));
+}
+
+// `src` in the shape and the dtype of what it is written over.
+void ImportCopy(TorchCall* call) {
+  if (IsDynamic(call->OutShape()))
+    call->Fail(
+        Unimplemented("a copy into shape %s", ToString(call->OutShape())));
+  std::string src = call->Tensor("src");
+  if (call->TypeOf("src") != call->OutType())
+    src = call->Cast(src, call->OutType());
+  call->Give(call->Emit("Expand", {src, call->ConstInts(call->OutShape())}));
+}
+
+// The elements as they lie in memory, where all are taken in their order.
+void ImportAsStrided(TorchCall* call) {
+  const Shape &from = call->ShapeOf("self"), &to = call->OutShape();
+  const Ints strides = call->IntList("stride");
+  int64_t step = 1;
+  bool plain =
+      !IsDynamic(from) && !IsDynamic(to) && CheckedBytes(from, 8).ok() &&
+      CheckedBytes(to, 8).ok() && NumElements(from) == NumElements(to) &&
+      strides.size() == to.size() && call->Int("storage_offset", 0) == 0;
+  for (size_t i = to.size(); plain && i-- > 0; step *= to[i])
+    plain = to[i] == 1 || strides[i] == step;
+  if (!plain)
+    call->Fail(Unimplemented("strides %s of shape %s", ToString(strides),
+                             ToString(to)));
+  call->Give(call->Reshape(call->Tensor("self")));
+}
+
 void ImportCat(TorchCall* call) {
   const TorchCall::Names xs = call->Tensors("tensors");
   const int64_t axis = call->Axis(
@@ -295,11 +362,14 @@ TorchImportEntries TorchShapeImports() {
       {"arange.start_step", ImportArange},
       {"argmax.default", ImportArg, "ArgMax"},
       {"argmin.default", ImportArg, "ArgMin"},
+      {"as_strided.default", ImportAsStrided},
       {"cat.default", ImportCat},
       {"chunk.default", ImportSplit},
       {"constant_pad_nd.default", ImportPad},
+      {"copy.default", ImportCopy},
       {"cumsum.default", ImportCumsum},
       {"expand.default", ImportExpand},
+      {"expand_as.default", ImportExpand},
       {"flatten.using_ints", ImportReshape},
       {"flip.default", ImportFlip},
       {"full.default", ImportFull},
@@ -321,7 +391,9 @@ TorchImportEntries TorchShapeImports() {
       {"roll.default", ImportRoll},
       {"scalar_tensor.default", ImportFull},
       {"select.int", ImportSelect},
+      {"select_scatter.default", ImportSelectScatter},
       {"slice.Tensor", ImportSlice},
+      {"slice_scatter.default", ImportSliceScatter},
       {"split.Tensor", ImportSplit},
       {"split.default", ImportSplit},
       {"split_with_sizes.default", ImportSplit},
@@ -339,6 +411,7 @@ TorchImportEntries TorchShapeImports() {
       {"unsqueeze.default", ImportReshape},
       {"view.default", ImportReshape},
       {"view_as.default", ImportReshape},
+      {"zero.default", ImportFull, "zeros"},
       {"zeros.default", ImportFull, "zeros"},
       {"zeros_like.default", ImportFull, "zeros"},
   };
