@@ -182,7 +182,7 @@ absl::Status MarkParameters(const LoadedModel& model, SavedNetwork* network) {
           var.name, Name(var.dtype));
     var.is_parameter = IsFloating(var.dtype) && fixed.count(var.name) == 0 &&
                        (!marked || var.is_parameter) &&
-                       !(model.format == "onnx" && var.shape.empty());
+                       !(model.imported && var.shape.empty());
     var.need_check_feed = false;
   }
   return absl::OkStatus();

@@ -44,6 +44,7 @@ absl::Status TakeOnnx(const OnnxFile& file, const NamedArrays* feeds,
   PD_ASSIGN_OR_RETURN(InferenceModel imported,
                       ImportOnnx(registry, file, feeds, shapes));
   model->kind = LoadedModel::Kind::kInference;
+  model->imported = true;
   model->program = std::move(imported.program);
   model->feeds = std::move(imported.names.feeds);
   model->fetches = std::move(imported.names.fetches);

@@ -27,8 +27,11 @@ struct LoadedModel {
     kParameters  ///< arrays by name alone: a job's network takes them
   };
   Kind kind = Kind::kProgram;
-  std::string path;     ///< the program's file, for messages
-  std::string format;   ///< of that file, as format_table.h calls it: "torch"
+  std::string path;    ///< the program's file, for messages
+  std::string format;  ///< of that file, as format_table.h calls it: "torch"
+  /// Of another framework (ONNX, PyTorch, Caffe): numbers that no training is
+  /// to change are parameters too, and files often say one record for a batch.
+  bool imported = false;
   ProgramDesc program;  ///< without feed and fetch ops
   std::vector<std::string> feeds,
       fetches;  ///< of an inference model, by column

@@ -51,10 +51,9 @@ std::string KeptProgram(const std::string& run, const std::string& file) {
   return absl::StrCat(KeptName(run, file, Absolute(file)), ".pdmodel");
 }
 
-// Files of ONNX often say one record for a batch.
 absl::StatusOr<LoadedModel> LoadForAnyBatch(const std::string& file) {
   PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(file));
-  if (model.format != "onnx") return model;
+  if (!model.imported) return model;
   std::map<std::string, Shape> open;
   for (const std::string& feed : model.feeds) {
     const VarDesc* var = model.program.global().FindVar(feed);

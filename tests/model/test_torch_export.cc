@@ -74,6 +74,31 @@ TEST(TorchExport, AnswersOfEveryNetwork) {
   EXPECT_EQ(networks, 18);
 }
 
+// A network that was exported with two pictures answers for three of them.
+TEST(TorchExport, AnotherBatch) {
+  const auto model =
+      LoadModel(Exported("resnet.pt2"), nullptr, {{"x", {-1, 3, 33, 33}}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->program.global().FindVar("flatten")->shape, (Shape{-1, 16}));
+  auto arrays = ParseNpz(testing::MustRead(Exported("resnet.npz")));
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  const Array two = arrays->at("x"), want = arrays->at("out.linear");
+  std::vector<float> pictures(two.data<float>(),
+                              two.data<float>() + two.size());
+  pictures.insert(pictures.end(), pictures.begin(),
+                  pictures.begin() + two.size() / 2);
+  Session session(&Registry());
+  ASSERT_TRUE(FillScope(*model, &session.scope()).ok());
+  const auto got = session.Run(
+      model->program, {{"x", MakeArray({3, 3, 33, 33}, pictures)}}, {"linear"});
+  ASSERT_TRUE(got.ok()) << got.status();
+  const Array& rows = got->at("linear");
+  ASSERT_EQ(rows.shape, (Shape{3, 10}));
+  for (int64_t i = 0; i < rows.size(); ++i)
+    EXPECT_NEAR(rows.data<float>()[i], want.data<float>()[i % want.size()],
+                1e-5);
+}
+
 TorchExport Parsed(const std::string& name) {
   auto exported = ParseTorchExport(testing::MustRead(Exported(name)));
   EXPECT_TRUE(exported.ok()) << exported.status();

@@ -279,10 +279,15 @@ std::string TorchCall::Cast(const std::string& x, DType dtype) {
 }
 
 std::string TorchCall::Reshape(const std::string& x, size_t i) {
-  const Shape shape = OutShape(i);
+  Shape shape = OutShape(i);
+  const Shape from = Has("self") ? ShapeOf("self") : Shape();
+  const bool empty = std::count(shape.begin(), shape.end(), 0) > 0;
+  if (!empty && !shape.empty() && !from.empty() && shape[0] == from[0])
+    shape[0] = 0;
   if (std::count(shape.begin(), shape.end(), -1) > 1)
     Fail(Unimplemented("a shape with several extents that are not known"));
-  return Emit("Reshape", {x, ConstInts(shape)}, {{"allowzero", OnnxInt(1)}});
+  return Emit("Reshape", {x, ConstInts(shape)},
+              {{"allowzero", OnnxInt(empty ? 1 : 0)}});
 }
 
 std::string TorchCall::Transpose(const std::string& x, const Ints& perm) {
@@ -329,7 +334,21 @@ bool TorchCall::Wants(size_t i) {
 void TorchCall::Give(const std::string& value, size_t i) {
   if (!ok()) return;
   if (i >= outputs().size()) return Fail(DataLoss("it has no output %d", i));
-  build_->values[outputs()[i]] = value;
+  const std::string& name = outputs()[i];
+  bool made = false;
+  auto& nodes = build_->graph.nodes;
+  for (size_t k = first_node_; k < nodes.size(); ++k)
+    made = made || std::count(nodes[k].outputs.begin(), nodes[k].outputs.end(),
+                              value) > 0;
+  if (!made || build_->graph.initializers.count(name) > 0 ||
+      std::count(outputs().begin(), outputs().end(), value) > 0) {
+    build_->values[name] = value;
+    return;
+  }
+  for (size_t k = first_node_; k < nodes.size(); ++k)
+    for (Names* names : {&nodes[k].inputs, &nodes[k].outputs})
+      std::replace(names->begin(), names->end(), value, name);
+  build_->values[name] = name;
 }
 
 }  // namespace pd

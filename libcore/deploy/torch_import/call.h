@@ -34,7 +34,10 @@ class TorchCall {
   using Attrs = std::map<std::string, OnnxFileAttr>;
 
   TorchCall(const TorchNode& node, const char* onnx_type, TorchBuild* build)
-      : node_(node), onnx_type_(onnx_type), build_(build) {}
+      : node_(node),
+        onnx_type_(onnx_type),
+        build_(build),
+        first_node_(build->graph.nodes.size()) {}
 
   const char* onnx_type() const { return onnx_type_; }  ///< the table's word
   bool ok() const { return status_.ok(); }
@@ -84,7 +87,8 @@ class TorchCall {
   std::string Scalar(double value, DType dtype);
   std::string Cast(const std::string& x, DType dtype);
   /// Into the shape that the file says of output `i`: a symbol, of which there
-  /// is one at most, is what is left.
+  /// is one at most, is what is left. A first extent that stays is taken from
+  /// `x`, whatever batch it has.
   std::string Reshape(const std::string& x, size_t i = 0);
   std::string Transpose(const std::string& x, const Ints& perm);
   /// A matrix with its axes exchanged: of a weight now, as NAME.T.
@@ -92,7 +96,8 @@ class TorchCall {
   /// The array of a weight; null for another value.
   const Array* Weight(const char* name) const;
 
-  /// Says the value of output `i`; elements of lists of outputs count.
+  /// Says the value of output `i`; elements of lists of outputs count. A value
+  /// that this call has made gets the output's name.
   void Give(const std::string& value, size_t i = 0);
   /// Whether anything reads output `i`: others need not be given.
   bool Wants(size_t i);
@@ -106,6 +111,7 @@ class TorchCall {
   const TorchNode& node_;
   const char* onnx_type_;
   TorchBuild* build_;
+  size_t first_node_;  // of those that this call appends
   absl::Status status_;
   Names outputs_;
 };
