@@ -158,8 +158,12 @@ class Builder {
     if (blobs.size() > forms.size())
       return DataLoss("it has %d weights; expected at most %d", blobs.size(),
                       forms.size());
-    for (size_t i = 0; i < blobs.size(); ++i)
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      if (blobs[i].size() == 0)
+        return DataLoss("weight %d has shape %s, and so no numbers", i,
+                        ToString(blobs[i].shape));
       Flatten(forms[i]->rank, &blobs[i].shape);
+    }
     return blobs;
   }
 

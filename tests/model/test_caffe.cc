@@ -165,6 +165,21 @@ TEST(Caffe, SaysWhatIsWrong) {
       "node 't' (caffe:Tile): axis is 7; a tensor of 4 dimensions has [-4, 3]");
 }
 
+TEST(Caffe, WeightsWithoutNumbersAreRefused) {
+  CaffeNet net;
+  net.inputs = {{"x", {1, 3}}};
+  CaffeLayer layer;
+  layer.name = "p";
+  layer.type = "InnerProduct";
+  layer.bottoms = {"x"};
+  layer.tops = {"p"};
+  layer.blobs = {MakeArray<float>({3, 0}, std::vector<float>())};
+  net.layers = {layer};
+  const auto graph = CaffeAsOnnx(net, nullptr);
+  ASSERT_FALSE(graph.ok());
+  EXPECT_TRUE(absl::StrContains(graph.status().message(), "no numbers"));
+}
+
 TEST(Caffe, LayersOfOtherPhasesAreLeftOut) {
   EXPECT_TRUE(Loaded(After("layer { name: 'd' type: 'Data' top: 'data' include "
                            "{ phase: TRAIN } }"
