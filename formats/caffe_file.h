@@ -21,7 +21,7 @@ struct CaffeLayer {
   std::string name;
   std::string type;                        ///< "Convolution", "Pooling", ...
   std::vector<std::string> bottoms, tops;  ///< inputs, outputs
-  std::vector<Array> blobs;                ///< weights, float32 or float64
+  std::vector<Array> blobs;                ///< weights, float32
   /// The numbers that the file gives for the layer, by the field's name:
   /// "kernel_size". Enumerators by their number, bool as 0 and 1.
   std::map<std::string, std::vector<double>> params;

@@ -212,7 +212,8 @@ class Builder {
     OnnxFileNode& before = file_.graph.nodes.back();
     const std::string& blob = layer.bottoms[0];
     if (before.op_type != "BatchNorm" || values_.count(blob) == 0 ||
-        before.outputs[0] != values_.at(blob) || before.inputs.size() != 5)
+        before.outputs.size() != 1 || before.outputs[0] != values_.at(blob) ||
+        before.inputs.size() != 5)
       return nullptr;
     const Array& mean = file_.graph.initializers.at(before.inputs[3]);
     for (const Array& array : blobs)

@@ -180,6 +180,26 @@ TEST(Caffe, WeightsWithoutNumbersAreRefused) {
   EXPECT_TRUE(absl::StrContains(graph.status().message(), "no numbers"));
 }
 
+TEST(Caffe, ABatchNormWithoutATopIsNoneToScale) {
+  CaffeNet net;
+  net.inputs = {{"x", {1, 2, 3, 3}}};
+  const Array two = MakeArray<float>({2}, {1, 2});
+  CaffeLayer norm, scale;
+  norm.name = "n";
+  norm.type = "BatchNorm";
+  norm.bottoms = {"x"};
+  norm.blobs = {two, two, MakeArray<float>({1}, {1})};
+  scale.name = "s";
+  scale.type = "Scale";
+  scale.bottoms = {"x"};
+  scale.tops = {"y"};
+  scale.blobs = {two};
+  net.layers = {norm, scale};
+  const auto graph = CaffeAsOnnx(net, nullptr);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->graph.nodes.size(), 2u);
+}
+
 TEST(Caffe, LayersOfOtherPhasesAreLeftOut) {
   EXPECT_TRUE(Loaded(After("layer { name: 'd' type: 'Data' top: 'data' include "
                            "{ phase: TRAIN } }"
