@@ -204,12 +204,8 @@ absl::StatusOr<PickleValue> ParseLegacy(const FileBytes& file,
 
 bool IsTorch(absl::string_view bytes) {
   if (absl::StartsWith(bytes, kLegacyMagic)) return true;
-  // The pickle is the first entry, whose name has its length in bytes 26, 27.
-  constexpr size_t kHeader = 30;
-  if (!IsZip(bytes) || bytes.size() < kHeader) return false;
-  const size_t length = static_cast<unsigned char>(bytes[26]) +
-                        256u * static_cast<unsigned char>(bytes[27]);
-  return absl::EndsWith(bytes.substr(kHeader, length), kPickleName);
+  // The pickle is the first entry.
+  return absl::EndsWith(FirstZipName(bytes), kPickleName);
 }
 
 absl::StatusOr<PickleValue> ParseTorch(const FileBytes& file,

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "formats/torch_window.h"
 #include "formats/zip_archive.h"
@@ -314,12 +313,7 @@ class Archive {
 }  // namespace
 
 bool IsTorchExport(absl::string_view bytes) {
-  // The length of the first entry's name stands in bytes 26 and 27.
-  constexpr size_t kHeader = 30;
-  if (!IsZip(bytes) || bytes.size() < kHeader) return false;
-  const size_t length = static_cast<unsigned char>(bytes[26]) +
-                        256u * static_cast<unsigned char>(bytes[27]);
-  const absl::string_view name = bytes.substr(kHeader, length);
+  const absl::string_view name = FirstZipName(bytes);
   return absl::EndsWith(name, kFormat) ||
          std::any_of(std::begin(kFolders), std::end(kFolders),
                      [&](absl::string_view folder) {

@@ -176,4 +176,13 @@ bool IsZip(absl::string_view bytes) {
          absl::StartsWith(bytes, "PK\x05\x06");
 }
 
+absl::string_view FirstZipName(absl::string_view bytes) {
+  // Its length stands in bytes 26 and 27 of the entry's header.
+  constexpr size_t kHeader = 30;
+  if (!IsZip(bytes) || bytes.size() < kHeader) return "";
+  const size_t length = static_cast<unsigned char>(bytes[26]) +
+                        256u * static_cast<unsigned char>(bytes[27]);
+  return bytes.substr(kHeader, length);
+}
+
 }  // namespace pd

@@ -20,6 +20,10 @@ namespace pd {
 /// Whether bytes begin as a zip does, with entries or without.
 bool IsZip(absl::string_view bytes);
 
+/// The name of the first entry of bytes that begin as a zip does; "" where
+/// there is none.
+absl::string_view FirstZipName(absl::string_view bytes);
+
 /// An entry that is being unpacked.
 class ZipEntry {
  public:

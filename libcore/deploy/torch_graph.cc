@@ -82,13 +82,6 @@ absl::Status CheckTargets(const TorchExport& exported) {
       }));
 }
 
-absl::StatusOr<int32_t> ElementType(const TorchValue& value) {
-  PD_ASSIGN_OR_RETURN(const DType dtype, DTypeFromTorch(value.scalar_type));
-  for (int32_t type = 1; type < 17; ++type)
-    if (DTypeFromOnnx(type) == dtype) return type;
-  return Unimplemented("a tensor of %s", Name(dtype));
-}
-
 absl::Status TakeEnds(const TorchExport& exported, TorchBuild* build) {
   for (const bool input : {true, false}) {
     for (const std::string& name : input ? exported.inputs : exported.outputs) {
@@ -98,7 +91,9 @@ absl::Status TakeEnds(const TorchExport& exported, TorchBuild* build) {
       OnnxFileValue end;
       end.name = name;
       end.is_tensor = true;
-      PD_ASSIGN_OR_RETURN(end.element_type, ElementType(value->second));
+      PD_ASSIGN_OR_RETURN(const DType dtype,
+                          DTypeFromTorch(value->second.scalar_type));
+      PD_ASSIGN_OR_RETURN(end.element_type, OnnxElementType(dtype));
       end.shape = value->second.shape;
       (input ? build->graph.inputs : build->graph.outputs)
           .push_back(std::move(end));

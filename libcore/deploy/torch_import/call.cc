@@ -2,10 +2,10 @@
 #include "libcore/deploy/torch_import/call.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "formats/torch_window.h"
 #include "libcore/base/error.h"
 
 namespace pd {
@@ -48,6 +48,12 @@ OnnxFileAttr OnnxText(std::string value) {
   OnnxFileAttr attr = OfKind(OnnxFileAttr::Kind::kString);
   attr.s = std::move(value);
   return attr;
+}
+
+absl::StatusOr<int32_t> OnnxElementType(DType dtype) {
+  for (int32_t type = 1; type < 17; ++type)
+    if (DTypeFromOnnx(type) == dtype) return type;
+  return Unimplemented("a tensor of %s", Name(dtype));
 }
 
 const TorchArgument* TorchCall::Find(const char* name) const {
@@ -158,27 +164,34 @@ const TorchValue* TorchCall::ValueOf(const std::string& name) {
   return nullptr;
 }
 
+const TorchValue* TorchCall::ArgumentValue(const char* name) {
+  const TorchArgument* argument = Find(name);
+  return argument == nullptr || argument->kind != ArgKind::kTensor
+             ? nullptr
+             : ValueOf(argument->names[0]);
+}
+
+const TorchValue* TorchCall::OutValue(size_t i) {
+  return i < outputs().size() ? ValueOf(outputs()[i]) : nullptr;
+}
+
+DType TorchCall::TypeOfValue(const TorchValue* value) {
+  if (value == nullptr) return DType::kFloat32;
+  const auto dtype = DTypeFromTorch(value->scalar_type);
+  if (!dtype.ok()) Fail(dtype.status());
+  return dtype.ok() ? *dtype : DType::kFloat32;
+}
+
 const Shape& TorchCall::ShapeOf(const char* name) {
   static const Shape none;
-  const TorchArgument* argument = Find(name);
-  const TorchValue* value =
-      argument == nullptr || argument->kind != ArgKind::kTensor
-          ? nullptr
-          : ValueOf(argument->names[0]);
+  const TorchValue* value = ArgumentValue(name);
   if (value != nullptr) return value->shape;
   Fail(InvalidArgument("'%s' is no tensor", name));
   return none;
 }
 
 DType TorchCall::TypeOf(const char* name) {
-  const TorchArgument* argument = Find(name);
-  const TorchValue* value =
-      argument == nullptr || argument->kind != ArgKind::kTensor
-          ? nullptr
-          : ValueOf(argument->names[0]);
-  const auto dtype = DTypeFromTorch(value == nullptr ? 7 : value->scalar_type);
-  if (!dtype.ok()) Fail(dtype.status());
-  return dtype.ok() ? *dtype : DType::kFloat32;
+  return TypeOfValue(ArgumentValue(name));
 }
 
 const TorchCall::Names& TorchCall::outputs() {
@@ -190,20 +203,13 @@ const TorchCall::Names& TorchCall::outputs() {
 
 const Shape& TorchCall::OutShape(size_t i) {
   static const Shape none;
-  const TorchValue* value =
-      i < outputs().size() ? ValueOf(outputs()[i]) : nullptr;
+  const TorchValue* value = OutValue(i);
   if (value != nullptr) return value->shape;
   Fail(DataLoss("it has no output %d", i));
   return none;
 }
 
-DType TorchCall::OutType(size_t i) {
-  const TorchValue* value =
-      i < outputs().size() ? ValueOf(outputs()[i]) : nullptr;
-  const auto dtype = DTypeFromTorch(value == nullptr ? 7 : value->scalar_type);
-  if (!dtype.ok()) Fail(dtype.status());
-  return dtype.ok() ? *dtype : DType::kFloat32;
-}
+DType TorchCall::OutType(size_t i) { return TypeOfValue(OutValue(i)); }
 
 int64_t TorchCall::Axis(int64_t axis, int64_t rank) {
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
@@ -271,10 +277,9 @@ std::string TorchCall::Scalar(double value, DType dtype) {
 }
 
 std::string TorchCall::Cast(const std::string& x, DType dtype) {
-  for (int32_t type = 1; type < 17; ++type)
-    if (DTypeFromOnnx(type) == dtype)
-      return Emit("Cast", {x}, {{"to", OnnxInt(type)}});
-  Fail(Unimplemented("a cast to %s", Name(dtype)));
+  const auto type = OnnxElementType(dtype);
+  if (type.ok()) return Emit("Cast", {x}, {{"to", OnnxInt(*type)}});
+  Fail(type.status());
   return "";
 }
 
@@ -309,11 +314,8 @@ std::string TorchCall::TransposedWeight(const char* name) {
     Fail(array.status());
     return "";
   }
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i, to += size)
-      std::memcpy(
-          to, weight->bytes.get() + static_cast<size_t>(i * columns + j) * size,
-          size);
+  if (rows > 0 && columns > 0)
+    Gather({{columns, rows}, {1, columns}}, weight->bytes.get(), size, to);
   build_->graph.initializers[transposed] = *std::move(array);
   return transposed;
 }

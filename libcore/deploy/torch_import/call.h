@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "formats/onnx_file.h"
 #include "formats/torch_export.h"
 
@@ -107,6 +108,9 @@ class TorchCall {
  private:
   const TorchArgument* Find(const char* name) const;
   const TorchValue* ValueOf(const std::string& name);
+  const TorchValue* ArgumentValue(const char* name);  // null: no tensor
+  const TorchValue* OutValue(size_t i);               // null: no such output
+  DType TypeOfValue(const TorchValue* value);
 
   const TorchNode& node_;
   const char* onnx_type_;
@@ -115,6 +119,12 @@ class TorchCall {
   absl::Status status_;
   Names outputs_;
 };
+
+/// ONNX's number of a dtype.
+absl::StatusOr<int32_t> OnnxElementType(DType dtype);
+
+/// Tensors that an importer makes now have at most so many elements.
+inline constexpr int64_t kMaxMade = int64_t{1} << 24;
 
 OnnxFileAttr OnnxInt(int64_t value);
 OnnxFileAttr OnnxInts(std::vector<int64_t> values);

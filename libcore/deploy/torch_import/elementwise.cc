@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ATen's operators that compute by element, with broadcasting.
 #include <cmath>
-#include <limits>
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/torch_import/call.h"
@@ -41,12 +40,10 @@ void ImportRelu6(TorchCall* call) {
 
 void ImportClamp(TorchCall* call) {
   const DType dtype = call->TypeOf("self");
-  const auto bound = [&](const char* name, const char* other) {
-    const char* given = call->Has(name) ? name : other;
-    return call->Has(given) ? call->Scalar(call->Number(given, 0), dtype) : "";
+  const auto bound = [&](const char* name) {
+    return call->Has(name) ? call->Scalar(call->Number(name, 0), dtype) : "";
   };
-  const std::string low = bound("min", "min_val");
-  const std::string high = bound("max", "max_val");
+  const std::string low = bound("min"), high = bound("max");
   call->Give(call->Emit("Clip", {call->Tensor("self"), low, high}));
 }
 

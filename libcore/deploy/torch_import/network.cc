@@ -3,9 +3,7 @@
 // normalize or attend.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/deploy/torch_import/call.h"
 
@@ -14,9 +12,6 @@ namespace {
 
 using Attrs = TorchCall::Attrs;
 using Ints = TorchCall::Ints;
-
-// Weights and masks that are made have at most so many elements.
-constexpr int64_t kMaxWeights = int64_t{1} << 24;
 
 Ints BothSides(const Ints& pads) {
   Ints both = pads;
@@ -29,7 +24,7 @@ TorchCall::Names WithBias(TorchCall* call, TorchCall::Names inputs) {
   return inputs;
 }
 
-void Convolve(TorchCall* call, bool transposed, const char* padding) {
+void Convolve(TorchCall* call, bool transposed) {
   const int64_t rank = call->Rank("weight") - 2;
   if (call->ok() && rank < 1)
     call->Fail(InvalidArgument("a filter of shape %s",
@@ -41,12 +36,12 @@ void Convolve(TorchCall* call, bool transposed, const char* padding) {
   Attrs attrs = {{"strides", OnnxInts(call->IntsOf("stride", axes, 1))},
                  {"dilations", OnnxInts(call->IntsOf("dilation", axes, 1))},
                  {"group", OnnxInt(call->Int("groups", 1))}};
-  const std::string mode = call->Text(padding, "");
+  const std::string mode = call->Text("padding", "");
   if (mode == "same")
     attrs["auto_pad"] = OnnxText("SAME_UPPER");
   else
     attrs["pads"] = OnnxInts(BothSides(
-        mode.empty() ? call->IntsOf(padding, axes, 0) : Ints(axes, 0)));
+        mode.empty() ? call->IntsOf("padding", axes, 0) : Ints(axes, 0)));
   if (transposed)
     attrs["output_padding"] = OnnxInts(call->IntsOf("output_padding", axes, 0));
   call->Give(call->Emit(
@@ -54,10 +49,10 @@ void Convolve(TorchCall* call, bool transposed, const char* padding) {
       WithBias(call, {call->Tensor("input"), call->Tensor("weight")}), attrs));
 }
 
-void ImportConv(TorchCall* call) { Convolve(call, false, "padding"); }
-void ImportConvTranspose(TorchCall* call) { Convolve(call, true, "padding"); }
+void ImportConv(TorchCall* call) { Convolve(call, false); }
+void ImportConvTranspose(TorchCall* call) { Convolve(call, true); }
 void ImportConvolution(TorchCall* call) {
-  Convolve(call, call->Int("transposed", 0) != 0, "padding");
+  Convolve(call, call->Int("transposed", 0) != 0);
 }
 
 // [outputs, inputs] is stored as [inputs, outputs], as PaddlePaddle has it.
@@ -106,7 +101,7 @@ void ImportEmbedding(TorchCall* call) {
 std::string WeightOr(TorchCall* call, const char* name, int64_t count,
                      float otherwise) {
   if (call->Has(name)) return call->Tensor(name);
-  if (count > kMaxWeights) call->Fail(Unimplemented("%d channels", count));
+  if (count > kMaxMade) call->Fail(Unimplemented("%d channels", count));
   if (!call->ok()) return "";
   return call->Constant(MakeArray<float>(
       {count}, std::vector<float>(static_cast<size_t>(count), otherwise)));
@@ -136,7 +131,7 @@ void ImportLayerNorm(TorchCall* call) {
   if (!call->ok()) return;
   const Shape last(shape.end() - axes, shape.end());
   if (IsDynamic(last) || !CheckedBytes(last, 4).ok() ||
-      NumElements(last) > kMaxWeights)
+      NumElements(last) > kMaxMade)
     return call->Fail(Unimplemented("axes of %s", ToString(last)));
   std::string scale = call->TensorOr("weight");
   if (scale.empty())
@@ -315,8 +310,8 @@ void ImportAttention(TorchCall* call) {
   if (call->Int("is_causal", 0) != 0) {
     const int64_t rows = call->Extent("query", -2);
     const int64_t columns = call->Extent("key", -2);
-    if (call->ok() && (rows > kMaxWeights || columns > kMaxWeights ||
-                       rows * columns > kMaxWeights))
+    if (call->ok() &&
+        (rows > kMaxMade || columns > kMaxMade || rows * columns > kMaxMade))
       call->Fail(Unimplemented("a causal mask of %d x %d", rows, columns));
     if (!call->ok()) return;
     std::vector<float> mask(static_cast<size_t>(rows * columns), 0);
@@ -339,31 +334,30 @@ void ImportAttention(TorchCall* call) {
   call->Give(call->Emit("MatMul", {weights, call->Tensor("value")}));
 }
 
-// Over `dim`, all axes where it is not given.
-void ImportReduce(TorchCall* call) {
-  std::string x = call->Tensor("self");
-  const DType dtype = call->OutType();
-  if (call->TypeOf("self") != dtype) x = call->Cast(x, dtype);
+// x over `dim`, all axes where it is not given.
+std::string Reduced(TorchCall* call, const char* op_type,
+                    const std::string& x) {
   Ints axes = call->IntList("dim");
   for (int64_t& axis : axes) axis = call->Axis(axis, call->Rank("self"));
   TorchCall::Names inputs = {x};
   if (!axes.empty()) inputs.push_back(call->ConstInts(axes));
-  call->Give(call->Emit(call->onnx_type(), inputs,
-                        {{"keepdims", OnnxInt(call->Int("keepdim", 0))}}));
+  return call->Emit(op_type, inputs,
+                    {{"keepdims", OnnxInt(call->Int("keepdim", 0))}});
+}
+
+void ImportReduce(TorchCall* call) {
+  std::string x = call->Tensor("self");
+  const DType dtype = call->OutType();
+  if (call->TypeOf("self") != dtype) x = call->Cast(x, dtype);
+  call->Give(Reduced(call, call->onnx_type(), x));
 }
 
 // any and all: the largest and the smallest of 0 and 1.
 void ImportTruth(TorchCall* call) {
   std::string x = call->Tensor("self");
   if (call->TypeOf("self") != DType::kBool) x = call->Cast(x, DType::kBool);
-  Ints axes = call->IntList("dim");
-  for (int64_t& axis : axes) axis = call->Axis(axis, call->Rank("self"));
-  TorchCall::Names inputs = {call->Cast(x, DType::kInt32)};
-  if (!axes.empty()) inputs.push_back(call->ConstInts(axes));
-  call->Give(
-      call->Cast(call->Emit(call->onnx_type(), inputs,
-                            {{"keepdims", OnnxInt(call->Int("keepdim", 0))}}),
-                 DType::kBool));
+  x = call->Cast(x, DType::kInt32);
+  call->Give(call->Cast(Reduced(call, call->onnx_type(), x), DType::kBool));
 }
 
 // With `correction` fewer elements than there are in the quotient.
@@ -419,11 +413,8 @@ void ImportCosineSimilarity(TorchCall* call) {
 void ImportNorm(TorchCall* call) {
   const double p = call->Number(call->Has("ord") ? "ord" : "p", 2);
   if (p != 1 && p != 2) call->Fail(Unimplemented("a norm of order %g", p));
-  Ints axes = call->IntList("dim");
-  TorchCall::Names inputs = {call->Tensor("self")};
-  if (!axes.empty()) inputs.push_back(call->ConstInts(axes));
-  call->Give(call->Emit(p == 1 ? "ReduceL1" : "ReduceL2", inputs,
-                        {{"keepdims", OnnxInt(call->Int("keepdim", 0))}}));
+  call->Give(
+      Reduced(call, p == 1 ? "ReduceL1" : "ReduceL2", call->Tensor("self")));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/deploy/torch_import/call.h"
 
@@ -12,9 +11,6 @@ namespace pd {
 namespace {
 
 using Ints = TorchCall::Ints;
-
-// Tensors that are made now have at most so many elements.
-constexpr int64_t kMaxMade = int64_t{1} << 24;
 
 void ImportReshape(TorchCall* call) {
   call->Give(call->Reshape(call->Tensor("self")));
