@@ -107,8 +107,10 @@ void BindWhat(CheckNaninfOptions* o, OptionTable* table) {
                  "NaN and Inf, or from its start, and writes nothing there"},
                 &o->bisect);
   table->Group("Model");
-  table->Text({"-m,--model", "MODEL", "the model to run, see `pd-eval`"},
-              &o->model);
+  table->Text(
+      {"-m,--model,--model_file", "MODEL", "the model to run, see `pd-eval`"},
+      &o->model);
+  BindParamsFile(table, &o->params_file);
   BindFeedOptions(table, &o->feed, &o->lod);
   BindStartupOption(table, &o->startup);
   table->Text({"--fetch", "NAMES", "variables to compute, separated by commas"},
@@ -175,7 +177,8 @@ absl::Status ValidateCheck(const CheckNaninfOptions& o,
         "-c JOB, -m MODEL and FILE exclude each other: one at a time");
   if (!o.model.empty() && o.feed.empty())
     return CommandLineError("--feed FILE is missing: what to run MODEL on");
-  for (const char* name : {"--feed", "--lod", "--startup", "--fetch"})
+  for (const char* name :
+       {"--params_file", "--feed", "--lod", "--startup", "--fetch"})
     PD_RETURN_IF_ERROR(table.Needs(name, "--model"));
   PD_RETURN_IF_ERROR(table.Needs("-o", "--config"));
   PD_RETURN_IF_ERROR(table.Needs("--init-from", "--config"));

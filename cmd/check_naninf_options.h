@@ -19,7 +19,7 @@ struct CheckNaninfOptions {
   std::optional<int64_t> steps;
   std::string init_from;  ///< a MODEL
   bool bisect = false;    ///< the one of `files` is a run
-  std::string model;
+  std::string model, params_file;
   std::string feed;     ///< npz
   std::string lod;      ///< JSON: sequence lengths of the feed
   std::string startup;  ///< a startup program

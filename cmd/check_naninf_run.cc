@@ -50,8 +50,11 @@ absl::Status CheckModel(const CheckNaninfOptions& options,
                         const OpRegistry& registry, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(const NanRules rules, RulesOf(options));
   PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadFeeds(options.feed, options.lod));
-  PD_ASSIGN_OR_RETURN(LoadedModel model,
-                      LoadModel(options.model, &feeds, {}, Alignment::kAny));
+  LoadOptions reading;
+  reading.feeds = &feeds;
+  reading.alignment = Alignment::kAny;
+  reading.params = options.params_file;
+  PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.model, reading));
   NetworkOfJob network;
   PD_RETURN_IF_ERROR(
       UseNetworkOfJob(registry, options.config, &model, &network));

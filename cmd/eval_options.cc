@@ -107,6 +107,10 @@ Manual EvalManual() {
        "{ pd-eval --serve 127.0.0.1:0 -m digits.pdmodel >address & } && "
        "until url=$(grep -o 'http.*' address); do sleep 0.1; done; "
        "curl -s -f \"$url/v2/models/digits\" && kill $! && wait $!"});
+  m.examples.push_back(
+      {"A model whose two files have names of their own",
+       "mv digits.pdmodel program && mv digits.pdiparams weights && "
+       "pd-eval --model_file program --params_file weights --bench 0.1"});
   m.see_also = {"pd-export 1", "pd-train 1", "pd-job 5"};
   return m;
 }
@@ -135,11 +139,12 @@ void BindPrediction(EvalOptions* o, OptionTable* table) {
 
 void BindEval(EvalOptions* o, OptionTable* table) {
   table->Group("Model");
-  table->Texts({"-m,--model", "MODEL",
+  table->Texts({"-m,--model,--model_file", "MODEL",
                 "what to run; with --serve also NAME=MODEL, a folder of "
                 "versions or of models, and given again"},
                &o->models);
   table->Require("--model");
+  BindParamsFile(table, &o->params_file);
   BindStartupOption(table, &o->startup);
   table->Group("Data");
   table->Text(
@@ -210,6 +215,10 @@ absl::Status ValidateEval(const OptionTable& table,
                           const EvalOptions& options) {
   if (options.models.size() > 1 && options.serve.address.empty())
     return CommandLineError("--model is given twice; several are for --serve");
+  if (table.Given("--params_file") && table.Given("--serve"))
+    return CommandLineError(
+        "--params_file is for one model; --serve looks for the parameters "
+        "beside each");
   PD_RETURN_IF_ERROR(ValidateServe(table, options.serve));
   PD_RETURN_IF_ERROR(table.AtMostOne({"--feed", "--bench", "--predict"}));
   for (const char* other : {"--report", "--require", "--expect", "--fetch"})

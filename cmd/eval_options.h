@@ -17,7 +17,7 @@ namespace pd {
 struct EvalOptions {
   CommonOptions common;
   std::vector<std::string> models;  ///< as given; several are for `serve`
-  std::string model;                ///< the only one
+  std::string model, params_file;   ///< of the only one
   std::string config;
   std::vector<std::string> overrides;
   std::string feed;     ///< npz

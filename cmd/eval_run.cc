@@ -238,8 +238,9 @@ absl::StatusOr<EvalOptions> OptionsFor(const EvalOptions& asked) {
         asked.predict ? "--predict" : (serves ? "--serve" : "--bench")));
   if (world->rank() > 0 && options.out.find("%r") == std::string::npos)
     options.out.clear();
-  for (std::string* path : {&options.model, &options.feed, &options.lod,
-                            &options.startup, &options.expect, &options.out})
+  for (std::string* path :
+       {&options.model, &options.params_file, &options.feed, &options.lod,
+        &options.startup, &options.expect, &options.out})
     *path = ForRank(*path, world);
   return options;
 }
@@ -311,8 +312,11 @@ absl::Status RunEval(const EvalOptions& asked, std::ostream& out) {
   if (!options.feed.empty()) {
     PD_ASSIGN_OR_RETURN(feeds, ReadFeeds(options.feed, options.lod));
   }
-  PD_ASSIGN_OR_RETURN(LoadedModel model,
-                      LoadModel(options.model, &feeds, {}, Alignment::kAny));
+  LoadOptions reading;
+  reading.feeds = &feeds;
+  reading.alignment = Alignment::kAny;
+  reading.params = options.params_file;
+  PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.model, reading));
   PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   registry->SetWorld(world);
   if (world != nullptr)

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/common/feed_options.h"
 #include "cmd/common/plugin_option.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
@@ -132,7 +133,9 @@ Manual ExportManual() {
 
 void BindExport(ExportOptions* o, OptionTable* table) {
   table->Group("Model");
-  table->Text({"-m,--model", "MODEL", "what to export"}, &o->model);
+  table->Text({"-m,--model,--model_file", "MODEL", "what to export"},
+              &o->model);
+  BindParamsFile(table, &o->params_file);
   table->DescribeDefault("--model", "the network of JOB, untrained");
   table->Text({"-c,--config", "JOB",
                "the job whose network takes the parameters of a `.pdparams`, "
@@ -216,6 +219,7 @@ Tool ExportTool(ExportOptions* options) {
         if (table.Given(name))
           return CommandLineError(absl::StrCat(
               name, " changes the model; --to dot draws it as it is"));
+    PD_RETURN_IF_ERROR(table.Needs("--params_file", "--model"));
     PD_RETURN_IF_ERROR(table.Needs("--disable-pass", "--optimize"));
     PD_RETURN_IF_ERROR(table.Needs("--dump-passes", "--optimize"));
     if (table.Given("--opset") && options->to != "onnx")

@@ -13,7 +13,7 @@ namespace pd {
 
 struct ExportOptions {
   CommonOptions common;
-  std::string model;
+  std::string model, params_file;
   std::string config;  ///< "": the run's own job
   std::string to = "paddle";
   std::string out;

@@ -324,8 +324,10 @@ absl::Status VerifyInOnnxRuntime(const LoadedModel& written,
 absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
                     const InferenceModel& model, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadNpz(options.verify));
+  LoadOptions reading;
+  reading.feeds = &feeds;
   PD_ASSIGN_OR_RETURN(const LoadedModel written,
-                      LoadModel(options.out, &feeds));
+                      LoadModel(options.out, reading));
   PD_RETURN_IF_ERROR(
       FitFeedsOf(written, written.fetches, options.verify, &feeds));
   PD_ASSIGN_OR_RETURN(const NamedArrays want,
@@ -364,8 +366,10 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
     PD_ASSIGN_OR_RETURN(loaded,
                         UntrainedNetwork(*registry, options.config, &network));
   } else {
-    PD_ASSIGN_OR_RETURN(loaded,
-                        LoadModel(options.model, nullptr, asked.shapes));
+    LoadOptions reading;
+    reading.shapes = asked.shapes;
+    reading.params = options.params_file;
+    PD_ASSIGN_OR_RETURN(loaded, LoadModel(options.model, reading));
     of_job = loaded.kind == LoadedModel::Kind::kRun ||
              loaded.kind == LoadedModel::Kind::kParameters;
     PD_RETURN_IF_ERROR(

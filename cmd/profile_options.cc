@@ -100,8 +100,10 @@ void BindWork(ProfileOptions* o, OptionTable* table) {
               &o->config);
   table->Texts({"-o", "PATH=VALUE", "changes a field of the job"},
                &o->overrides);
-  table->Text({"-m,--model", "MODEL", "a model to run instead, see `pd-eval`"},
+  table->Text({"-m,--model,--model_file", "MODEL",
+               "a model to run instead, see `pd-eval`"},
               &o->model);
+  BindParamsFile(table, &o->params_file);
   BindFeedOptions(table, &o->feed, &o->lod);
   table->Integer({"--steps", "N", "runs N steps at most"}, {1, 1000000000},
                  &o->steps);
@@ -176,9 +178,9 @@ void BindTables(ProfileOptions* o, OptionTable* table) {
 
 absl::Status ValidateLoad(const ProfileOptions& o, const OptionTable& table) {
   for (const char* other :
-       {"--config", "-o", "--model", "--feed", "--lod", "--steps",
-        "--scheduler", "--timer-only", "--buffer", "--counters", "--roofline",
-        "--disable-pass", "--dump-passes"})
+       {"--config", "-o", "--model", "--params_file", "--feed", "--lod",
+        "--steps", "--scheduler", "--timer-only", "--buffer", "--counters",
+        "--roofline", "--disable-pass", "--dump-passes"})
     if (table.Given(other))
       return CommandLineError(
           absl::StrCat(other, " does not go with --load, which runs nothing"));
@@ -207,6 +209,7 @@ absl::Status ValidateProfile(const ProfileOptions& o,
       return CommandLineError("-o changes a job that is trained: leave out -m");
   }
   PD_RETURN_IF_ERROR(table.Needs("--feed", "--model"));
+  PD_RETURN_IF_ERROR(table.Needs("--params_file", "--model"));
   PD_RETURN_IF_ERROR(table.Needs("--lod", "--feed"));
   if (!o.timer_only) return Scheduler::Parse(o.scheduler).status();
   for (const char* other :

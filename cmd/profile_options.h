@@ -16,7 +16,7 @@ struct ProfileOptions {
   CommonOptions common;
   std::string config;
   std::vector<std::string> overrides;
-  std::string model;
+  std::string model, params_file;
   std::string feed;                ///< npz
   std::string lod;                 ///< JSON: sequence lengths of the feed
   std::optional<int64_t> steps;    ///< as many as the scheduler needs

@@ -188,8 +188,11 @@ absl::StatusOr<ProfileRunEnd> RunModel(const ProfileOptions& options,
                                        const ProfileRunOptions& run,
                                        Profiler* profiler) {
   PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadFeeds(options.feed, options.lod));
-  PD_ASSIGN_OR_RETURN(LoadedModel model,
-                      LoadModel(options.model, &feeds, {}, Alignment::kAny));
+  LoadOptions reading;
+  reading.feeds = &feeds;
+  reading.alignment = Alignment::kAny;
+  reading.params = options.params_file;
+  PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(options.model, reading));
   PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &model));
   PD_RETURN_IF_ERROR(NameInputsAndOutputs(feeds, &model));
   PD_RETURN_IF_ERROR(FitFeedsOf(model, model.fetches, options.feed, &feeds));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cmd/common/exit_status.h"
+#include "cmd/common/feed_options.h"
 #include "cmd/common/plugin_option.h"
 #include "libcore/base/file_target.h"
 #include "libcore/base/status_macros.h"
@@ -147,8 +148,10 @@ void BindWeights(QuantOptions* o, OptionTable* table) {
 
 void BindQuant(QuantOptions* o, OptionTable* table) {
   table->Group("Model");
-  table->Text({"-m,--model", "MODEL", "what to quantize, see `pd-eval`"},
-              &o->model);
+  table->Text(
+      {"-m,--model,--model_file", "MODEL", "what to quantize, see `pd-eval`"},
+      &o->model);
+  BindParamsFile(table, &o->params_file);
   table->Require("--model");
   table->Text({"-c,--config", "JOB",
                "the job whose network takes the parameters of a `.pdparams`"},

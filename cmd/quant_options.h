@@ -13,7 +13,7 @@ namespace pd {
 
 struct QuantOptions {
   CommonOptions common;
-  std::string model;
+  std::string model, params_file;
   std::string config;  ///< a job whose network takes bare parameters
   std::string calib;   ///< npz, or a job
   std::string calib_set = "train";

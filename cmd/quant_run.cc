@@ -56,7 +56,9 @@ constexpr double kFewDb = 20;
 absl::StatusOr<InferenceModel> ReadModel(const QuantOptions& options,
                                          const OpRegistry& registry,
                                          size_t* bytes) {
-  PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model));
+  LoadOptions reading;
+  reading.params = options.params_file;
+  PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(options.model, reading));
   PD_RETURN_IF_ERROR(UseNetworkOfJob(registry, options.config, &loaded));
   PD_RETURN_IF_ERROR(
       Annotate(NormalizeOps(registry, &loaded.program), options.model));

@@ -3,6 +3,15 @@
 
 namespace pd {
 
+void BindParamsFile(OptionTable* table, std::string* params_file) {
+  table->Text({"--params_file", "FILE",
+               "the parameters of MODEL where its program does not find them: "
+               "a joint file (`.pdiparams`), a `.pdparams`, the "
+               "`.caffemodel` of a `.prototxt`"},
+              params_file);
+  table->DescribeDefault("--params_file", "the file beside the program");
+}
+
 void BindFeedOptions(OptionTable* table, std::string* feed, std::string* lod) {
   table->Text({"--feed", "FILE", "an npz file with an array for each input"},
               feed);

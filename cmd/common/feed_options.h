@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs and first values of a program, for tools that run one as it is.
+// The parameters, inputs and first values of a program, for tools that run one
+// as it is.
 #ifndef PD_CMD_COMMON_FEED_OPTIONS_H_
 #define PD_CMD_COMMON_FEED_OPTIONS_H_
 
@@ -8,6 +9,9 @@
 #include "cmd/common/option_table.h"
 
 namespace pd {
+
+/// Adds --params_file, which goes with --model.
+void BindParamsFile(OptionTable* table, std::string* params_file);
 
 /// Adds --feed and --lod, which may be standard input.
 void BindFeedOptions(OptionTable* table, std::string* feed, std::string* lod);

@@ -119,7 +119,10 @@ OptionTable::Entry& OptionTable::Add(OptionText text, std::string fallback,
   shown.help = text.help;
   for (absl::string_view name : absl::StrSplit(text.names, ',')) {
     if (absl::ConsumePrefix(&name, "--")) {
-      shown.long_name = std::string(name);
+      if (shown.long_name.empty())
+        shown.long_name = std::string(name);
+      else
+        absl::StrAppend(&shown.help, "; `--", name, "` is the same");
     } else if (absl::ConsumePrefix(&name, "-")) {
       shown.short_name = std::string(name);
     }

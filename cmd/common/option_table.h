@@ -34,7 +34,8 @@ absl::StatusOr<double> ParseReal(
     double max = std::numeric_limits<double>::max());
 
 /// How an option is written: {"-c,--config", "FILE", "the job file"}. The help
-/// is a phrase in lower case without a full stop.
+/// is a phrase in lower case without a full stop. Further long names are other
+/// ways to write the first, under which the option is known here.
 struct OptionText {
   std::string names, value, help;
 };

@@ -177,9 +177,12 @@ absl::Status ReadCaffeModel(const ReadOptions& options, Content* out) {
   return TakeCaffe(layers, &net, out);
 }
 
-absl::Status ReadCaffeText(const ReadOptions&, Content* out) {
+absl::Status ReadCaffeText(const ReadOptions& options, Content* out) {
   PD_ASSIGN_OR_RETURN(const CaffeNet net, ParseCaffeText(out->bytes.view()));
-  PD_ASSIGN_OR_RETURN(const std::string path, CaffeModelBeside(out->file));
+  std::string path = options.params;
+  if (path.empty()) {
+    PD_ASSIGN_OR_RETURN(path, CaffeModelBeside(out->file));
+  }
   if (path.empty()) return TakeCaffe(net, nullptr, out);
   PD_ASSIGN_OR_RETURN(const FileBytes bytes, ReadFile(path));
   PD_ASSIGN_OR_RETURN(const CaffeNet weights,
@@ -196,8 +199,11 @@ absl::Status ReadTorchExport(const ReadOptions&, Content* out) {
 
 absl::Status ReadModel(const ReadOptions& options, Content* out) {
   PD_ASSIGN_OR_RETURN(out->program, ParseProgram(out->bytes.view()));
-  PD_ASSIGN_OR_RETURN(FoundParams found,
-                      FindParams(out->file, *out->program, options.alignment));
+  PD_ASSIGN_OR_RETURN(
+      FoundParams found,
+      options.params.empty()
+          ? FindParams(out->file, *out->program, options.alignment)
+          : ReadParams(options.params, *out->program, options.alignment));
   if (found.form == FoundParams::Form::kNone) return absl::OkStatus();
   ParamMatch match = MatchParams(*out->program, found.values);
   match.missing.clear();  // whoever needs them all says so
@@ -256,12 +262,23 @@ absl::Status OpenFile(const ReadOptions& options, Content* out) {
                              : source.name != options.from)
       continue;
     out->kind = source.kind;
+    if (!options.params.empty() && out->kind != FileKind::kPdModel &&
+        out->kind != FileKind::kCaffeText)
+      return InvalidArgument(
+          "'%s' is of kind '%s', whose parameters lie in it; only a program "
+          "takes those of '%s'",
+          out->file, out->format, options.params);
     return OfFile(out->file, source.read(options, out));
   }
   return absl::OkStatus();
 }
 
-absl::Status OpenCheckpoint(Content* out) {
+absl::Status OpenCheckpoint(const ReadOptions& options, Content* out) {
+  if (!options.params.empty())
+    return InvalidArgument(
+        "'%s' is a checkpoint, which has its parameters; only a program takes "
+        "those of '%s'",
+        out->path, options.params);
   PD_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                       ReadRunCheckpoint(*out->checkpoint));
   out->kind = FileKind::kPdModel;
@@ -312,7 +329,7 @@ absl::Status Open(const std::string& argument, const ReadOptions& options,
   if (out->checkpoint.has_value()) {
     out->form = Content::Form::kCheckpoint;
     out->file = out->checkpoint->folder;
-    return OpenCheckpoint(out);
+    return OpenCheckpoint(options, out);
   }
   if (folder) return OpenFolder(options, out);
   for (const char* ending : {".pdparams", ".pdopt"}) {

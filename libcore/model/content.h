@@ -66,6 +66,9 @@ struct Content {
 struct ReadOptions {
   std::string from = "";     ///< one of SourceNames(); "": the bytes decide
   std::string program = "";  ///< a program whose variables name a joint file's
+  /// Of a program (or a .prototxt): the file of its parameters; "": the one
+  /// beside it.
+  std::string params = "";
   Alignment alignment = Alignment::kAny;
   /// False where the arrays of an npz, which have no views, are not to be read,
   /// and formats of arrays by name as they are: without the tree that

@@ -85,18 +85,18 @@ PickleValue NetworkIn(PickleValue root, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<LoadedModel> LoadModel(
-    const std::string& model, const NamedArrays* feeds,
-    const std::map<std::string, Shape>& shapes, Alignment alignment) {
-  ReadOptions options;
-  options.alignment = alignment;
-  PD_ASSIGN_OR_RETURN(Content content, OpenContent(model, options));
+absl::StatusOr<LoadedModel> LoadModel(const std::string& model,
+                                      const LoadOptions& options) {
+  ReadOptions reading;
+  reading.alignment = options.alignment;
+  reading.params = options.params;
+  PD_ASSIGN_OR_RETURN(Content content, OpenContent(model, reading));
   LoadedModel loaded;
   loaded.path = content.file;
   loaded.format = content.format;
   absl::Status status;
   if (content.onnx.has_value()) {
-    status = TakeOnnx(*content.onnx, feeds, shapes, &loaded);
+    status = TakeOnnx(*content.onnx, options.feeds, options.shapes, &loaded);
   } else if (content.program.has_value()) {
     loaded.program = *std::move(content.program);
     loaded.params = ArraysIn(content.object);
@@ -118,56 +118,41 @@ absl::StatusOr<LoadedModel> LoadModel(
   return loaded;
 }
 
-namespace {
-
-// `program_name` and `params_name` are for messages.
-absl::StatusOr<LoadedModel> TakeInference(const std::string& program_name,
-                                          const FileBytes& program,
-                                          const std::string& params_name,
-                                          const FileBytes& params,
-                                          Alignment alignment) {
-  LoadedModel loaded;
-  loaded.path = program_name;
-  PD_ASSIGN_OR_RETURN(loaded.program,
-                      OfFile(program_name, ParseProgram(program.view())));
-  if (params.size > 0 || !PersistableTensors(loaded.program).empty()) {
-    PD_ASSIGN_OR_RETURN(
-        loaded.params,
-        OfFile(params_name,
-               ParseTensors(params, PersistableTensors(loaded.program),
-                            alignment)));
-  }
-  PD_RETURN_IF_ERROR(OfFile(program_name, TakeSaved(&loaded)));
-  if (loaded.kind != LoadedModel::Kind::kInference)
-    return InvalidArgument(
-        "'%s': the program has no fetch op; expected an inference model, as "
-        "save_inference_model writes it",
-        program_name);
-  return loaded;
-}
-
-}  // namespace
-
 absl::StatusOr<LoadedModel> LoadModelFiles(const std::string& program,
                                            const std::string& params,
                                            Alignment alignment) {
-  if (params.empty()) {
-    PD_ASSIGN_OR_RETURN(LoadedModel loaded,
-                        LoadModel(program, nullptr, {}, alignment));
-    if (loaded.kind == LoadedModel::Kind::kInference) return loaded;
-    return InvalidArgument(
-        "'%s' is no inference model: it has no inputs and outputs", program);
-  }
-  PD_ASSIGN_OR_RETURN(const FileBytes program_bytes, ReadFile(program));
-  PD_ASSIGN_OR_RETURN(const FileBytes params_bytes, ReadFile(params));
-  return TakeInference(program, program_bytes, params, params_bytes, alignment);
+  LoadOptions options;
+  options.alignment = alignment;
+  options.params = params;
+  PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(program, options));
+  if (loaded.kind == LoadedModel::Kind::kInference) return loaded;
+  return InvalidArgument(
+      "'%s' is no inference model: it has no inputs and outputs, as "
+      "save_inference_model writes them",
+      program);
 }
 
 absl::StatusOr<LoadedModel> LoadModelBytes(const FileBytes& program,
                                            const FileBytes& params,
                                            Alignment alignment) {
-  return TakeInference("program in memory", program, "parameters in memory",
-                       params, alignment);
+  LoadedModel loaded;
+  loaded.path = "program in memory";
+  PD_ASSIGN_OR_RETURN(loaded.program,
+                      OfFile(loaded.path, ParseProgram(program.view())));
+  if (params.size > 0 || !PersistableTensors(loaded.program).empty()) {
+    PD_ASSIGN_OR_RETURN(
+        loaded.params,
+        OfFile("parameters in memory",
+               ParseTensors(params, PersistableTensors(loaded.program),
+                            alignment)));
+  }
+  PD_RETURN_IF_ERROR(OfFile(loaded.path, TakeSaved(&loaded)));
+  if (loaded.kind != LoadedModel::Kind::kInference)
+    return InvalidArgument(
+        "'%s': the program has no fetch op; expected an inference model, as "
+        "save_inference_model writes it",
+        loaded.path);
+  return loaded;
 }
 
 namespace {

@@ -45,16 +45,22 @@ struct LoadedModel {
   std::string run;
 };
 
+struct LoadOptions {
+  /// Where they are known already, these settle what in an .onnx file hangs on
+  /// inputs: their extents, and values that are axes or sizes.
+  const NamedArrays* feeds = nullptr;
+  std::map<std::string, Shape> shapes = {};
+  /// Of the parameters' bytes: a caller that only puts them into a scope takes
+  /// any, and gets views of the file.
+  Alignment alignment = Alignment::kNatural;
+  /// The file of a program's parameters; "": the one beside it.
+  std::string params = "";
+};
+
 /// Makes what OpenContent (content.h) finds under the name MODEL ready to run.
 /// InvalidArgument for one that holds neither a program nor parameters by name.
-/// `feeds` and `shapes`, where they are known already, settle what in an .onnx
-/// file hangs on inputs: their extents, and values that are axes or sizes.
-/// `alignment` is that of the parameters' bytes: a caller that only puts them
-/// into a scope takes any, and gets views of the file.
-absl::StatusOr<LoadedModel> LoadModel(
-    const std::string& model, const NamedArrays* feeds = nullptr,
-    const std::map<std::string, Shape>& shapes = {},
-    Alignment alignment = Alignment::kNatural);
+absl::StatusOr<LoadedModel> LoadModel(const std::string& model,
+                                      const LoadOptions& options = {});
 
 /// An inference model of two files: a program, and the joint file of its
 /// parameters ("": where PaddlePaddle looks for them). InvalidArgument for a

@@ -193,6 +193,24 @@ absl::StatusOr<FoundParams> FindParams(const std::string& path,
   return found;
 }
 
+absl::StatusOr<FoundParams> ReadParams(const std::string& params,
+                                       const ProgramDesc& program,
+                                       Alignment alignment) {
+  PD_ASSIGN_OR_RETURN(const FileKind kind, DetectFile(params));
+  FoundParams found;
+  if (kind == FileKind::kTensorStream) {
+    PD_RETURN_IF_ERROR(ReadJoint(params, program, alignment, &found));
+  } else if (kind == FileKind::kPickle) {
+    PD_RETURN_IF_ERROR(ReadState(params, alignment, &found));
+  } else {
+    return InvalidArgument(
+        "'%s' holds no parameters of a program; expected a file such as "
+        ".pdiparams or .pdparams",
+        params);
+  }
+  return found;
+}
+
 absl::StatusOr<NamedArrays> ReadTensorFolder(const std::string& folder,
                                              Alignment alignment) {
   NamedArrays arrays;

@@ -36,6 +36,12 @@ absl::StatusOr<FoundParams> FindParams(
     const std::string& path, const ProgramDesc& program,
     Alignment alignment = Alignment::kNatural);
 
+/// The parameters of `program` in the file `params`: a joint file, which must
+/// fit, or a .pdparams. InvalidArgument for a file of another kind.
+absl::StatusOr<FoundParams> ReadParams(
+    const std::string& params, const ProgramDesc& program,
+    Alignment alignment = Alignment::kNatural);
+
 /// The file of the program whose parameters the joint file `path` holds; ""
 /// when there is none.
 std::string ProgramBeside(const std::string& path);

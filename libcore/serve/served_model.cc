@@ -40,8 +40,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> ServedModel::Load(
     const inference::ModelOptions& model, const BatchOptions& batch,
     Metrics* metrics) {
   return Guarded([&]() -> absl::StatusOr<std::shared_ptr<ServedModel>> {
-    PD_ASSIGN_OR_RETURN(LoadedModel loaded,
-                        LoadModel(path, nullptr, {}, Alignment::kAny));
+    LoadOptions reading;
+    reading.alignment = Alignment::kAny;
+    PD_ASSIGN_OR_RETURN(LoadedModel loaded, LoadModel(path, reading));
     if (loaded.kind != LoadedModel::Kind::kInference)
       return Unimplemented(
           "'%s' is no inference model: export it with pd-export first", path);

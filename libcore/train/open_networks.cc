@@ -54,16 +54,17 @@ std::string KeptProgram(const std::string& run, const std::string& file) {
 absl::StatusOr<LoadedModel> LoadForAnyBatch(const std::string& file) {
   PD_ASSIGN_OR_RETURN(LoadedModel model, LoadModel(file));
   if (!model.imported) return model;
-  std::map<std::string, Shape> open;
+  LoadOptions any_batch;
   for (const std::string& feed : model.feeds) {
     const VarDesc* var = model.program.global().FindVar(feed);
     if (var == nullptr || var->shape.empty() || var->shape[0] < 0) continue;
-    open[feed] = var->shape;
-    open[feed][0] = -1;
+    Shape& shape = any_batch.shapes[feed];
+    shape = var->shape;
+    shape[0] = -1;
   }
-  if (open.empty()) return model;
+  if (any_batch.shapes.empty()) return model;
   // A structure that hangs on the batch stays as it is.
-  absl::StatusOr<LoadedModel> any = LoadModel(file, nullptr, open);
+  absl::StatusOr<LoadedModel> any = LoadModel(file, any_batch);
   if (any.ok()) return any;
   return model;
 }

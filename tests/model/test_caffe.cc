@@ -46,7 +46,7 @@ TEST(Caffe, AnswersOfEveryNetwork) {
     if (entry.path().extension() != ".prototxt") continue;
     SCOPED_TRACE(entry.path());
     ++networks;
-    const auto model = LoadModel(entry.path(), nullptr);
+    const auto model = LoadModel(entry.path());
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ(model->kind, LoadedModel::Kind::kInference);
     EXPECT_EQ(model->format, "prototxt");
@@ -73,7 +73,7 @@ TEST(Caffe, AnswersOfEveryNetwork) {
 }
 
 TEST(Caffe, NormsAndScalesAreOne) {
-  const auto model = LoadModel(CaffeData("resnet.prototxt"), nullptr);
+  const auto model = LoadModel(CaffeData("resnet.prototxt"));
   ASSERT_TRUE(model.ok()) << model.status();
   int norms = 0;
   for (const OpDesc& op : model->program.global().ops) {

@@ -4,9 +4,12 @@
 #include "libcore/model/load_model.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 
@@ -93,6 +96,44 @@ TEST(LoadModel, OtherFilesAreNone) {
   ASSERT_FALSE(model.ok());
   EXPECT_NE(model.status().message().find("is no model"), std::string::npos)
       << model.status();
+}
+
+constexpr char kModels[] = PD_TESTDATA "/formats/models/";
+
+TEST(LoadModel, TheParametersOfAProgramInAnyFile) {
+  const std::string program = absl::StrCat(kModels, "inference.pdmodel");
+  const auto usual = LoadModel(program);
+  ASSERT_TRUE(usual.ok()) << usual.status();
+  const std::string folder = ::testing::TempDir() + "/load_model_params";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(program, folder + "/net",
+                             std::filesystem::copy_options::overwrite_existing);
+  LoadOptions options;
+  options.params = absl::StrCat(kModels, "inference.pdiparams");
+  const auto model = LoadModel(folder + "/net", options);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(Names(model->params), Names(usual->params));
+  EXPECT_EQ(model->fetches, usual->fetches);
+}
+
+TEST(LoadModel, AFileThatIsNoneOfTheProgramsParametersIsNamed) {
+  const std::string program = absl::StrCat(kModels, "inference.pdmodel");
+  const auto message = [&](const std::string& model,
+                           const std::string& params) {
+    LoadOptions options;
+    options.params = params;
+    return std::string(LoadModel(model, options).status().message());
+  };
+  EXPECT_EQ(message(program, "missing.pdiparams"),
+            absl::StrCat("'", program,
+                         "': cannot open 'missing.pdiparams': No such file or "
+                         "directory"));
+  EXPECT_TRUE(absl::StrContains(message(program, program),
+                                "holds no parameters of a program"))
+      << message(program, program);
+  EXPECT_TRUE(absl::StrContains(message(kFile, "x"),
+                                "is of kind 'pickle', whose parameters lie in"))
+      << message(kFile, "x");
 }
 
 }  // namespace test_load_model

@@ -49,7 +49,7 @@ TEST(TorchExport, AnswersOfEveryNetwork) {
     if (entry.path().extension() != ".pt2") continue;
     SCOPED_TRACE(entry.path());
     ++networks;
-    const auto model = LoadModel(entry.path(), nullptr);
+    const auto model = LoadModel(entry.path());
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ(model->kind, LoadedModel::Kind::kInference);
     auto arrays = ParseNpz(testing::MustRead(
@@ -76,8 +76,9 @@ TEST(TorchExport, AnswersOfEveryNetwork) {
 
 // A network that was exported with two pictures answers for three of them.
 TEST(TorchExport, AnotherBatch) {
-  const auto model =
-      LoadModel(Exported("resnet.pt2"), nullptr, {{"x", {-1, 3, 33, 33}}});
+  LoadOptions open;
+  open.shapes = {{"x", {-1, 3, 33, 33}}};
+  const auto model = LoadModel(Exported("resnet.pt2"), open);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->program.global().FindVar("flatten")->shape, (Shape{-1, 16}));
   auto arrays = ParseNpz(testing::MustRead(Exported("resnet.npz")));
@@ -111,7 +112,7 @@ TEST(TorchExport, WeightsHaveTheirNames) {
   EXPECT_EQ(exported.values.at("x").shape, (Shape{-1, 3, 20, 18}));
   EXPECT_EQ(exported.weights.at("features.0.weight").shape,
             (Shape{8, 3, 3, 3}));
-  const auto model = LoadModel(Exported("cnn.pt2"), nullptr);
+  const auto model = LoadModel(Exported("cnn.pt2"));
   ASSERT_TRUE(model.ok()) << model.status();
   // As PaddlePaddle's linear layers have them.
   EXPECT_EQ(model->params.at("classifier.1.weight.T").shape, (Shape{72, 20}));
