@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/convert_upgrade.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/convert/write.h"
 #include "libcore/model/name_patterns.h"
@@ -49,6 +50,13 @@ std::vector<std::string> Description() {
       "form cannot hold is an error that "
       "names it; `--arrays-only` leaves it out. When values are written with a "
       "program, missing and misshapen ones are named.",
+      "With `--upgrade`, operator types of PaddlePaddle 1.x that a model uses "
+      "are replaced by those of 2.x, which newer versions need: `lookup_table` "
+      "by `squeeze2` and `lookup_table_v2`. An op that cannot be replaced "
+      "stays, with a warning that says the reason. A Python source, whose "
+      "name ends in `.py`, gets the names of 2.0 where a call stays right with "
+      "them, and a warning with the place for any other. `pd-upgrade`(7) has "
+      "the tables.",
       "On the way tensors are averaged with those of other files, kept, "
       "dropped, renamed, transposed and set, in this order. A pattern is a "
       "name in which `*` stands for any characters, and must match a tensor. "
@@ -89,7 +97,8 @@ Manual ConvertManual() {
   m.summary = "convert model and parameter files, or say what is in one";
   m.synopsis = {
       "IN OUT [--from FORM] [--to FORM] [--protocol N] [--program FILE] "
-      "[--names WHICH] [--arrays-only] [--average FILE]... [--keep PATTERN]... "
+      "[--names WHICH] [--arrays-only] [--upgrade] [--average FILE]... "
+      "[--keep PATTERN]... "
       "[--drop PATTERN]... [--rename A=>B]... [--transpose PATTERN]... [--set "
       "NAME=VALUE]...",
       "--inspect FILE [--no-stats] [--format text|json] [-v]"};
@@ -135,11 +144,18 @@ Manual ConvertManual() {
        "pd-convert testdata/formats/models/inference.pdiparams w.npz && "
        "pd-convert w.npz changed.pdmodel --to paddle --program "
        "testdata/formats/models/inference.pdmodel"},
+      {"A model of PaddlePaddle 1.x with the operators of 2.x",
+       "pd-convert testdata/upgrade/classes new2.pdmodel --upgrade && "
+       "pd-eval -m new2 --feed testdata/upgrade/classes.feed.npz --expect "
+       "testdata/upgrade/classes.expect.npz"},
+      {"A training script of PaddlePaddle 1.x; a warning for each name that "
+       "needs a look",
+       "pd-convert testdata/upgrade/mnist.py mnist2.py --upgrade"},
       {"The range of the pixels of a data set",
        "pd-convert --inspect testdata/mnist/t10k-images-idx3-ubyte.gz"},
       {"A damaged file is refused with a reason",
        "pd-convert --inspect testdata/formats/malformed/npz_cut.npz", 3}};
-  m.see_also = {"pd-eval 1", "pd-export 1", "pd-train 1"};
+  m.see_also = {"pd-eval 1", "pd-export 1", "pd-train 1", "pd-upgrade 7"};
   return m;
 }
 
@@ -168,6 +184,11 @@ void BindConvert(ConvertOptions* o, OptionTable* table) {
   table->Switch(
       {"--arrays-only", "", "leaves out what the form written cannot hold"},
       &o->arrays_only);
+  table->Switch({"--upgrade", "",
+                 "replaces operator types of PaddlePaddle 1.x by those of 2.x; "
+                 "of a Python source (`.py`), names below `paddle.fluid`, see "
+                 "`pd-upgrade`(7)"},
+                &o->upgrade);
   table->Group("Editing");
   table->Texts({"--average", "FILE",
                 "writes the mean of IN's floating tensors and FILE's, which "
@@ -209,9 +230,10 @@ absl::Status ValidateConvert(const ConvertOptions& options,
   if (!options.inspect.empty()) {
     if (!options.in.empty())
       return CommandLineError("--inspect takes the place of IN and OUT");
-    for (const char* name : {"--from", "--to", "--protocol", "--program",
-                             "--names", "--arrays-only", "--average", "--keep",
-                             "--drop", "--rename", "--transpose", "--set"})
+    for (const char* name :
+         {"--from", "--to", "--protocol", "--program", "--names",
+          "--arrays-only", "--upgrade", "--average", "--keep", "--drop",
+          "--rename", "--transpose", "--set"})
       if (table.Given(name))
         return CommandLineError(
             absl::StrCat(name, " is for conversions, not for --inspect"));
@@ -220,6 +242,14 @@ absl::Status ValidateConvert(const ConvertOptions& options,
   if (options.in.empty())
     return CommandLineError("IN and OUT are missing, or --inspect FILE");
   if (options.out.empty()) return CommandLineError("OUT is missing");
+  if (IsSource(options))
+    for (const char* name : {"--from", "--to", "--protocol", "--program",
+                             "--names", "--arrays-only", "--average", "--keep",
+                             "--drop", "--rename", "--transpose", "--set"})
+      if (table.Given(name))
+        return CommandLineError(
+            absl::StrCat(name, " is for models, and '", options.in.front(),
+                         "' is a Python source by its name"));
   for (const std::string& text : options.edits.rename) {
     const absl::Status status = NameChange::Parse(text).status();
     if (!status.ok())

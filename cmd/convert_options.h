@@ -20,7 +20,8 @@ struct ConvertOptions {
   int64_t protocol = 4;
   bool arrays_only = false;
   TensorEdits edits;
-  std::string inspect;  ///< a file, a folder, or a prefix of a .pdmodel
+  bool upgrade = false;  ///< 1.x becomes 2.x
+  std::string inspect;   ///< a file, a folder, or a prefix of a .pdmodel
   bool no_stats = false;
 };
 

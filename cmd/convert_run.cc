@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/convert_run.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cmd/common/exit_status.h"
+#include "cmd/convert_upgrade.h"
 #include "cmd/inspection_text.h"
 #include "formats/pdmodel.h"
 #include "libcore/base/file_target.h"
@@ -37,18 +39,24 @@ absl::Status RunInspect(const ConvertOptions& options, std::ostream& out) {
   return inspection.cannot_run;
 }
 
-std::string WrittenJson(const ConvertOptions& options, const Written& written) {
-  const nlohmann::ordered_json json = {{"in", options.in.front()},
-                                       {"files", written.files},
-                                       {"tensors", written.arrays},
-                                       {"bytes", written.bytes},
-                                       {"left_out", written.left_out}};
+// Ops that --upgrade has replaced, by old type.
+using Replaced = std::map<std::string, int64_t>;
+
+std::string WrittenJson(const ConvertOptions& options, const Written& written,
+                        const Replaced& replaced) {
+  nlohmann::ordered_json json = {{"in", options.in.front()},
+                                 {"files", written.files},
+                                 {"tensors", written.arrays},
+                                 {"bytes", written.bytes},
+                                 {"left_out", written.left_out}};
+  if (options.upgrade) json["replaced"] = replaced;
   return json.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void Report(const ConvertOptions& options, const Content& content,
-            const Written& written, std::ostream& out) {
+            const Written& written, const Replaced& replaced,
+            std::ostream& out) {
   if (content.numbered())
     LogWarning(
         "'%s' holds tensors without names and no program is beside it: they "
@@ -59,7 +67,7 @@ void Report(const ConvertOptions& options, const Content& content,
   if (options.out.front() == kStandardStream)
     return;  // the result itself is there
   if (options.common.json())
-    out << WrittenJson(options, written) << "\n";
+    out << WrittenJson(options, written, replaced) << "\n";
   else if (written.files.size() > 8)
     out << "wrote " << written.files.size() << " files to "
         << options.out.front() << ": " << written.arrays << " tensors, "
@@ -67,12 +75,15 @@ void Report(const ConvertOptions& options, const Content& content,
   else
     out << "wrote " << absl::StrJoin(written.files, ", ") << ": "
         << written.arrays << " tensors, " << written.bytes << " bytes\n";
+  if (options.upgrade && !options.common.json())
+    out << ReplacedText(replaced) << "\n";
 }
 
 }  // namespace
 
 absl::Status RunConvert(const ConvertOptions& options, std::ostream& out) {
   if (!options.inspect.empty()) return RunInspect(options, out);
+  if (IsSource(options)) return UpgradeSourceFile(options, out);
   const std::string& to = options.out.front();
   ReadOptions reading;
   reading.from = options.from;
@@ -84,6 +95,10 @@ absl::Status RunConvert(const ConvertOptions& options, std::ostream& out) {
   if (!target.ok()) return UsageError(target.status());
   if (!options.names.empty())
     PD_RETURN_IF_ERROR(RenameTensors(options.names == "parameter", &content));
+  Replaced replaced;
+  if (options.upgrade) {
+    PD_ASSIGN_OR_RETURN(replaced, UpgradeModel(&content));
+  }
   std::vector<std::string> left_out;
   if (options.edits.any()) {
     const absl::Status status = EditTensors(options.edits, &content, &left_out);
@@ -103,7 +118,7 @@ absl::Status RunConvert(const ConvertOptions& options, std::ostream& out) {
                       WriteContent(content, *target, to, writing));
   written.left_out.insert(written.left_out.begin(), left_out.begin(),
                           left_out.end());
-  Report(options, content, written, out);
+  Report(options, content, written, replaced, out);
   return absl::OkStatus();
 }
 

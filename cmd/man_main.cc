@@ -3,6 +3,7 @@
 // tests, not installed.
 //
 //   pd-man TOOL               its man page
+//   pd-man pd-upgrade         pd-upgrade(7)
 //   pd-man --list             the names of all tools
 //   pd-man --examples TOOL    "STATUS<tab>COMMAND" for each example
 //   pd-man --bash TOOL        its completion; also --zsh, --fish
@@ -15,12 +16,15 @@
 #include "cmd/common/exit_status.h"
 #include "cmd/common/mdoc.h"
 #include "cmd/completion/completion.h"
+#include "cmd/upgrade_man.h"
 
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   const std::string name = argc > 2 ? argv[2] : first;
   const bool list = first == "--list";
-  bool found = list;
+  const bool upgrade = name == "pd-upgrade" && first == name;
+  if (upgrade) std::cout << pd::UpgradePage();
+  bool found = list || upgrade;
   for (const pd::Tool& tool : pd::AllTools()) {
     if (list) std::cout << tool.manual.name << "\n";
     if (tool.manual.name != name) continue;

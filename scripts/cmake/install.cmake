@@ -64,6 +64,7 @@ endforeach()
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/man/*.1)
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${PROJECT_SOURCE_DIR}/man/pd-job.5 DESTINATION ${CMAKE_INSTALL_MANDIR}/man5)
+install(FILES ${PROJECT_SOURCE_DIR}/man/pd-upgrade.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/share/bash-completion
   ${PROJECT_BINARY_DIR}/share/fish DESTINATION ${CMAKE_INSTALL_DATADIR})
 # Debian's zsh looks for packages' functions in a folder of another name.

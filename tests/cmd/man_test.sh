@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# man_test.sh PD-MAN DIR: each DIR/TOOL.1 equals what pd-man prints and passes
-# mandoc's lint; --update writes them instead.
+# man_test.sh PD-MAN DIR: each DIR/TOOL.1, and DIR/pd-upgrade.7, equals what
+# pd-man prints and passes mandoc's lint; --update writes them instead.
 set -euo pipefail
 
 update=no
@@ -14,11 +14,11 @@ dir=$2
 failures=0
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
-for tool in $("$pd_man" --list); do
-  "$pd_man" "$tool" >"$fresh"
-  if [ $update = yes ]; then cp "$fresh" "$dir/$tool.1"; fi
-  if ! diff -u "$dir/$tool.1" "$fresh"; then
-    echo "man_test: man/$tool.1 is not what the tables say: run scripts/make_man" >&2
+for page in $("$pd_man" --list | sed 's/$/.1/') pd-upgrade.7; do
+  "$pd_man" "${page%.*}" >"$fresh"
+  if [ $update = yes ]; then cp "$fresh" "$dir/$page"; fi
+  if ! diff -u "$dir/$page" "$fresh"; then
+    echo "man_test: man/$page is not what the tables say: run scripts/make_man" >&2
     failures=$((failures + 1))
   fi
 done
