@@ -103,9 +103,10 @@ class Examiner : public StepHook {
   SeenOp seen_;
 };
 
-// The first element of an array, or the part of selected rows, that matters.
+// The first element of an array, or the part of a sparse tensor or of selected
+// rows, that matters.
 Array PlainOf(const Tensor& tensor) {
-  if (!tensor.is_array()) return ToArray(tensor);
+  if (!tensor.is_array() && !tensor.is_sparse()) return ToArray(tensor);
   for (const Tensor& element : tensor.elements())
     if (!AllFinite(element)) return ToArray(element);
   return Array();

@@ -2,7 +2,6 @@
 #include "libcore/exec/late_binder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "libcore/base/error.h"
 #include "libcore/base/guarded.h"
@@ -31,14 +30,7 @@ absl::Status CheckDense(const TensorMap& tensors) {
 }  // namespace
 
 absl::StatusOr<Step> LateBinder::Finish(Step step) const {
-  if (!aliases_.empty())
-    step = [aliases = aliases_, step](const RunContext& run) -> absl::Status {
-      if (step != nullptr) PD_RETURN_IF_ERROR(step(run));
-      for (const auto& [in, out] : aliases)
-        if (out->bytes() > 0 && out->raw() != in->raw())
-          std::memmove(out->raw(), in->raw(), out->bytes());
-      return absl::OkStatus();
-    };
+  step = WithCopies(std::move(step));
   if (!upcaster_.has_value()) return step;
   return upcaster_->Wrap(std::move(step));
 }
@@ -69,12 +61,6 @@ Tensor* LateBinder::FindInput(const std::string& name) const {
 Tensor* LateBinder::FindOutput(const std::string& name) const {
   Tensor* const tensor = Find(outputs_, name);
   return upcaster_.has_value() ? upcaster_->Out(tensor) : tensor;
-}
-
-absl::StatusOr<Tensor*> LateBinder::RowMajorOnly(Tensor* tensor,
-                                                 const LayoutPtr& layout) {
-  if (layout == nullptr) return tensor;
-  return Unimplemented("shapes are known only when it runs");
 }
 
 absl::StatusOr<HostBinding> BindOnHost(const OpDef& def, const OpDesc& op,

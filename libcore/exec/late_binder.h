@@ -14,12 +14,12 @@
 
 #include "libcore/exec/late_op.h"
 #include "libcore/exec/offer.h"
-#include "libcore/ops/bind_context.h"
+#include "libcore/ops/common/row_major_binder.h"
 #include "libcore/ops/common/upcast.h"
 
 namespace pd {
 
-class LateBinder : public BindContext {
+class LateBinder : public RowMajorBinder {
  public:
   /// Gives a tensor bytes.
   using AllocateFn = std::function<absl::Status(Tensor*)>;
@@ -28,7 +28,7 @@ class LateBinder : public BindContext {
   /// those in fp16 and bf16.
   LateBinder(const OpDesc& op, TensorMap inputs, TensorMap outputs,
              BlockRunner* blocks, bool upcast = false)
-      : BindContext(op),
+      : RowMajorBinder(op),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
         blocks_(blocks) {
@@ -39,10 +39,6 @@ class LateBinder : public BindContext {
   /// asked for in place of a step, and the casts around it. For the host.
   absl::StatusOr<Step> Finish(Step step) const;
 
-  void Alias(Tensor* in, Tensor* out) override {
-    aliases_.emplace_back(in, out);
-  }
-  void MayShare(Tensor*, Tensor*) override {}
   void NoBuffer(Tensor* input) override { no_buffer_.push_back(input); }
   Tensor* Scratch(size_t bytes) override {
     return New(DType::kUInt8, {static_cast<int64_t>(bytes)});
@@ -52,25 +48,9 @@ class LateBinder : public BindContext {
   Tensor* Keep(const std::string&, DType dtype, Shape shape) override {
     return New(dtype, std::move(shape));
   }
-  Tensor* Kept(const std::string&) override { return nullptr; }
   BlockRunner* blocks() override { return blocks_; }
-  absl::StatusOr<Tensor*> In(Tensor* tensor, const LayoutPtr& layout) override {
-    return RowMajorOnly(tensor, layout);
-  }
-  absl::StatusOr<Tensor*> Out(Tensor* tensor,
-                              const LayoutPtr& layout) override {
-    return RowMajorOnly(tensor, layout);
-  }
-  LayoutPtr LayoutOf(const std::string&) const override { return nullptr; }
-  bool IsConstant(const Tensor*) const override { return false; }
-  bool IsFrozen(const Tensor*) const override { return false; }
   bool IsTraining() const override { return true; }
 
-  /// Pairs of tensors that take the place of a step: the second is to become
-  /// the bytes of the first.
-  const std::vector<std::pair<Tensor*, Tensor*>>& aliases() const {
-    return aliases_;
-  }
   /// The step reads the bytes of `input`, not its shape alone.
   bool Reads(const Tensor* input) const;
 
@@ -88,14 +68,10 @@ class LateBinder : public BindContext {
     scratch_.emplace_back(dtype, std::move(shape));
     return &scratch_.back();
   }
-  static absl::StatusOr<Tensor*> RowMajorOnly(Tensor* tensor,
-                                              const LayoutPtr& layout);
-
   TensorMap inputs_, outputs_;
   BlockRunner* blocks_;
   // It makes float32 tensors when the implementation asks for one.
   mutable std::optional<Upcaster> upcaster_;
-  std::vector<std::pair<Tensor*, Tensor*>> aliases_;
   std::vector<const Tensor*> no_buffer_;
   std::deque<Tensor> scratch_;
 };

@@ -309,7 +309,7 @@ bool LateDevice::IsWanted(const Call& call) const {
   for (const auto& [name, variable] : call.outputs) {
     const TensorMeta& meta = call.metas.at(name);
     if (variable.fixed && !Holds(*variable.tensor)) return false;
-    if (IsDynamic(meta.shape)) return false;
+    if (IsDynamic(meta.shape) || IsSparse(meta.kind)) return false;
     wanted = wanted || IsDeviceFloat(meta.dtype);
   }
   for (const auto& [name, variable] : call.inputs)

@@ -30,7 +30,10 @@ absl::Status Prepare(const OpDef& def, const std::string& name,
     tensor->set_kind(meta.kind);
     return absl::OkStatus();
   }
-  if (variable.fixed) {
+  if (tensor->is_sparse()) tensor->elements().clear();
+  if (IsSparse(meta.kind)) {  // the step makes its parts
+    tensor->Reset(meta.dtype, {0});
+  } else if (variable.fixed) {
     PD_RETURN_IF_ERROR(CheckFixed(name, meta, *tensor));
   } else if (def.shape_from_data() ||
              (IsDynamic(meta.shape) && def.Has(Trait::kMayResizeOutputs))) {
@@ -227,7 +230,8 @@ absl::Status LateOp::CheckValues(const Variables& inputs) const {
   for (const auto& [name, variable] : inputs) {
     const Tensor& t = *variable.tensor;
     const bool numbers = t.kind() == VarKind::kLodTensor || IsSelectedRows(&t);
-    if (!numbers && t.kind() != VarKind::kLodRankTable &&
+    const bool sparse = t.is_sparse() && def().Has(Trait::kReadsSparse);
+    if (!numbers && !sparse && t.kind() != VarKind::kLodRankTable &&
         !(arrays && t.is_array()))
       return InvalidArgument("variable '%s' is no tensor, which '%s' reads",
                              name, op().type);
@@ -298,17 +302,20 @@ absl::Status LateOp::RunOnce(const RunContext& context, const Variables& inputs,
     if (meta == metas.end())
       return InvalidArgument(
           "output '%s' follows from an input that is missing", name);
-    const bool array = meta->second.kind == VarKind::kLodTensorArray;
-    if (!array && (variable.fixed ? hands_on || resizes
+    const VarKind kind = meta->second.kind;
+    const bool array = kind == VarKind::kLodTensorArray;
+    const bool sparse = IsSparse(kind);
+    if (!array && (variable.fixed ? hands_on || resizes || sparse
                                   : read.count(variable.tensor) > 0)) {
       fresh.emplace_back(variable, Tensor());
       out[name] = &fresh.back().second;
     }
     if (hands_on && variable.fixed && !IsDynamic(meta->second.shape))
       PD_RETURN_IF_ERROR(CheckFixed(name, meta->second, *variable.tensor));
-    if (!hands_on || array)
-      PD_RETURN_IF_ERROR(Prepare(def(), name, meta->second,
-                                 {out[name], variable.fixed && !resizes}));
+    if (!hands_on || array || sparse)
+      PD_RETURN_IF_ERROR(
+          Prepare(def(), name, meta->second,
+                  {out[name], variable.fixed && !resizes && !sparse}));
   }
   PD_RETURN_IF_ERROR(CheckValues(inputs));
   // Values that are handed on are not computed with.

@@ -51,7 +51,7 @@ NonFiniteCounts CountComplex(const std::complex<T>* values, int64_t n) {
 }
 
 double Largest(const Tensor& tensor) {
-  if (tensor.is_array()) {
+  if (tensor.is_array() || tensor.is_sparse()) {
     double most = 0;
     for (const Tensor& element : tensor.elements()) {
       const double one = Largest(element);
@@ -75,7 +75,7 @@ NonFiniteCounts CountNonFinite(const Tensor& tensor) {
     counts.inf += more.inf;
     counts.minus_only = counts.minus_only && more.minus_only;
   };
-  if (!tensor.is_array()) add(tensor);
+  if (!tensor.is_array() && !tensor.is_sparse()) add(tensor);
   for (const Tensor& element : tensor.elements()) add(element);
   return counts;
 }

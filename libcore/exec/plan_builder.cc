@@ -220,7 +220,7 @@ absl::Status PlanBuilder::AddOp(const OpDesc& original, size_t index) {
   std::map<std::string, TensorMeta> metas;
   PD_RETURN_IF_ERROR(InferOutputs(*def, op, &metas));
   for (const auto& [name, meta] : metas)
-    if (IsDynamic(meta.shape) || meta.kind == VarKind::kLodTensorArray)
+    if (IsDynamic(meta.shape) || HasParts(meta.kind))
       return AddLateOp(original, index);
   for (const auto& [slot, names] : op.outputs) {
     for (const std::string& name : names) {
@@ -385,9 +385,8 @@ absl::Status PlanBuilder::AddFetches(const std::vector<std::string>& fetches) {
       return NotFound("variable '%s' to fetch does not exist", name);
     PD_ASSIGN_OR_RETURN(Tensor * tensor, ResolveInput(name));
     const auto var = vars_.find(name);
-    if (var != vars_.end() && var->second->kind == VarKind::kLodTensorArray)
-      return InvalidArgument("variable '%s' to fetch is an array of tensors",
-                             name);
+    if (var != vars_.end() && HasParts(var->second->kind))
+      return InvalidArgument("variable '%s' to fetch is no dense tensor", name);
     if (tensor->layout() != nullptr) {
       Tensor* plain =
           tensors_.New(tensor->dtype(), tensor->shape(), Kind::kArena);

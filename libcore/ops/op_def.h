@@ -143,6 +143,8 @@ enum class Trait : uint32_t {
   /// inference leaves extents open though all inputs are known. Where no other
   /// op reads the outputs, their shapes may differ from the inferred ones too.
   kMayResizeOutputs = 1u << 9,
+  /// Inputs may be sparse tensors.
+  kReadsSparse = 1u << 10,
 };
 
 class OpDef {

@@ -22,9 +22,19 @@ namespace pd {
 
 class Frame;
 
+/// COO or CSR.
+inline bool IsSparse(VarKind kind) {
+  return kind == VarKind::kSparseCoo || kind == VarKind::kSparseCsr;
+}
+/// Values that consist of tensors: arrays, and sparse tensors.
+inline bool HasParts(VarKind kind) {
+  return kind == VarKind::kLodTensorArray || IsSparse(kind);
+}
+
 /// A variable's value: a tensor; some rows of a tall tensor (kSelectedRows, the
-/// gradient of an embedding); a list of tensors (kLodTensorArray); the
-/// variables that a block left behind (kStepScopes).
+/// gradient of an embedding); a list of tensors (kLodTensorArray); a sparse
+/// tensor, whose elements are its parts (kSparseCoo, kSparseCsr:
+/// libcore/ops/sparse); the variables that a block left behind (kStepScopes).
 class Tensor {
  public:
   Tensor() = default;
@@ -61,17 +71,20 @@ class Tensor {
   }
   void* raw() const { return data_; }
 
-  /// kLodTensor, kSelectedRows, kLodTensorArray or kStepScopes.
+  /// kLodTensor, kSelectedRows, kLodTensorArray, kSparseCoo, kSparseCsr or
+  /// kStepScopes.
   VarKind kind() const { return kind_; }
   void set_kind(VarKind kind) { kind_ = kind; }
   bool is_array() const { return kind_ == VarKind::kLodTensorArray; }
+  bool is_sparse() const { return IsSparse(kind_); }
   /// Selected rows: the row numbers, as many as dim(0), and the extent of the
   /// first axis of the tensor that they are rows of.
   std::vector<int64_t>& rows() { return rows_; }
   const std::vector<int64_t>& rows() const { return rows_; }
   int64_t height() const { return height_; }
   void set_height(int64_t height) { height_ = height; }
-  /// A tensor array's; an element that was never written has no bytes.
+  /// A tensor array's, of which one that was never written has no bytes; the
+  /// parts of a sparse tensor, which has no bytes itself.
   std::vector<Tensor>& elements() { return elements_; }
   const std::vector<Tensor>& elements() const { return elements_; }
   /// Step scopes: one frame for each run of the block.

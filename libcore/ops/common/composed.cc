@@ -10,22 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/row_major_binder.h"
 #include "libcore/ops/missing_input.h"
 
 namespace pd {
 namespace {
-
-constexpr int64_t kNewestVersion = 2006000;  // values inside have rank 0
-
-// The ops that parts are made of.
-const OpRegistry& PartOps() {
-  static const OpRegistry* const kOps = [] {
-    auto* made = new OpRegistry;
-    PD_INVARIANT(RegisterAllOps(made).ok());
-    return made;
-  }();
-  return *kOps;
-}
 
 std::string FirstOutput(const OpDesc& op) {
   for (const auto& [slot, names] : op.outputs)
@@ -39,6 +28,15 @@ bool IsThere(const std::vector<std::string>& names, size_t i) {
 }
 
 }  // namespace
+
+const OpRegistry& ReferenceOps() {
+  static const OpRegistry* const kOps = [] {
+    auto* made = new OpRegistry;
+    PD_INVARIANT(RegisterAllOps(made).ok());
+    return made;
+  }();
+  return *kOps;
+}
 
 Composition::Composition(const OpDesc& op, FindFn find)
     : op_(op), find_(std::move(find)), prefix_(FirstOutput(op)) {}
@@ -106,7 +104,7 @@ class PartTable {
   // Completes the parts' attributes and infers what they write.
   absl::Status Infer() {
     for (OpDesc& part : parts_.parts()) {
-      PD_ASSIGN_OR_RETURN(const OpDef* def, PartOps().Get(part.type));
+      PD_ASSIGN_OR_RETURN(const OpDef* def, ReferenceOps().Get(part.type));
       const absl::Status status = InferPart(*def, &part);
       if (!status.ok())
         return Annotate(status, absl::StrCat("its part '", part.type, "'"));
@@ -122,7 +120,7 @@ class PartTable {
   absl::Status InferPart(const OpDef& def, OpDesc* part) {
     PD_RETURN_IF_ERROR(def.Normalize(part));
     InferContext context(
-        *part, kNewestVersion,
+        *part, kPartsVersion,
         [this](const std::string& name) { return Find(name); },
         [this](const std::string& name, TensorMeta meta) {
           metas_[name] = std::move(meta);
@@ -136,47 +134,22 @@ class PartTable {
 
 namespace {
 
-// A part in the step of its op. Layouts are row-major, nothing is kept for
-// gradients, and nothing shares memory.
-class PartBinder : public BindContext {
+// A part in the step of its op.
+class PartBinder : public RowMajorBinder {
  public:
   using Values = std::map<std::string, Tensor*>;
   PartBinder(const OpDesc& part, BindContext* whole, const Values& inputs,
              const Values& outputs)
-      : BindContext(part), whole_(whole), inputs_(inputs), outputs_(outputs) {}
+      : RowMajorBinder(part),
+        whole_(whole),
+        inputs_(inputs),
+        outputs_(outputs) {}
 
-  void Alias(Tensor* in, Tensor* out) override {
-    aliases_.emplace_back(in, out);
-  }
-  void MayShare(Tensor*, Tensor*) override {}
-  void NoBuffer(Tensor*) override {}
   Tensor* Scratch(size_t bytes) override { return whole_->Scratch(bytes); }
   Tensor* Keep(const std::string& name, DType dtype, Shape shape) override {
     return whole_->Keep(name, dtype, std::move(shape));
   }
-  Tensor* Kept(const std::string&) override { return nullptr; }
-  absl::StatusOr<Tensor*> In(Tensor* tensor, const LayoutPtr& layout) override {
-    return RowMajor(tensor, layout);
-  }
-  absl::StatusOr<Tensor*> Out(Tensor* tensor,
-                              const LayoutPtr& layout) override {
-    return RowMajor(tensor, layout);
-  }
-  LayoutPtr LayoutOf(const std::string&) const override { return nullptr; }
-  bool IsConstant(const Tensor*) const override { return false; }
-  bool IsFrozen(const Tensor*) const override { return false; }
   bool IsTraining() const override { return whole_->IsTraining(); }
-
-  // The step, and the copies that the part asked for in place of one.
-  Step Finish(Step step) const {
-    if (aliases_.empty()) return step;
-    return [aliases = aliases_, step](const RunContext& run) -> absl::Status {
-      if (step != nullptr) PD_RETURN_IF_ERROR(step(run));
-      for (const auto& [in, out] : aliases)
-        if (out->bytes() > 0) std::memmove(out->raw(), in->raw(), out->bytes());
-      return absl::OkStatus();
-    };
-  }
 
  protected:
   Tensor* FindInput(const std::string& name) const override {
@@ -191,16 +164,10 @@ class PartBinder : public BindContext {
     const auto it = values.find(name);
     return it == values.end() ? nullptr : it->second;
   }
-  static absl::StatusOr<Tensor*> RowMajor(Tensor* tensor,
-                                          const LayoutPtr& layout) {
-    if (layout == nullptr) return tensor;
-    return Unimplemented("parts of an op are row-major");
-  }
 
   BindContext* whole_;
   const Values& inputs_;
   const Values& outputs_;
-  std::vector<std::pair<Tensor*, Tensor*>> aliases_;
 };
 
 // The values inside a step, and their scratch memory.
@@ -237,10 +204,10 @@ absl::StatusOr<Step> BindAll(BindContext* context, Composition* parts) {
         values->scratch.push_back(context->Scratch(static_cast<size_t>(bytes)));
         outputs[name] = &values->tensors.back();
       }
-    const OpDef* def = PartOps().Find(part.type);
+    const OpDef* def = ReferenceOps().Find(part.type);
     PartBinder binder(part, context, inputs, outputs);
     PD_ASSIGN_OR_RETURN(Step step, def->implementations().back().bind(&binder));
-    step = binder.Finish(std::move(step));
+    step = binder.WithCopies(std::move(step));
     if (step != nullptr) steps.push_back(std::move(step));
     for (const auto& [slot, names] : part.outputs)
       for (const std::string& name : names)
@@ -306,7 +273,7 @@ class PartsBackward {
   // Gradients read outputs that parts may leave out.
   void KeepIntermediates() {
     for (OpDesc& part : parts_.parts())
-      if (const OpDef* def = PartOps().Find(part.type))
+      if (const OpDef* def = ReferenceOps().Find(part.type))
         for (const SlotDef& slot : def->outputs())
           if (slot.intermediate && part.Output(slot.name).empty())
             part.SetOutput(slot.name, {parts_.Temp()});
@@ -349,7 +316,7 @@ class PartsBackward {
         any = any || (it != gradients_.end() && !it->second.empty());
       }
     if (!any) return absl::OkStatus();
-    PD_ASSIGN_OR_RETURN(const OpDef* def, PartOps().Get(part.type));
+    PD_ASSIGN_OR_RETURN(const OpDef* def, ReferenceOps().Get(part.type));
     if (!def->has_grad()) return absl::OkStatus();
     OpDesc normal = part;
     PD_RETURN_IF_ERROR(def->Normalize(&normal));
@@ -389,7 +356,7 @@ absl::Status InferParts(InferContext* context, ComposeFn compose) {
   PD_RETURN_IF_ERROR(compose(&parts));
   PartTable table(&parts);
   PD_RETURN_IF_ERROR(table.Infer());
-  const OpDef* def = PartOps().Find(context->op().type);
+  const OpDef* def = ReferenceOps().Find(context->op().type);
   for (const auto& [slot, names] : context->op().outputs)
     for (size_t i = 0; i < names.size(); ++i)
       if (const TensorMeta* meta = table.Find(parts.Out(slot, i))) {

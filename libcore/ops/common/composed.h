@@ -19,6 +19,13 @@
 
 namespace pd {
 
+/// The version of the programs that such ops are parts of: values inside have
+/// rank 0.
+inline constexpr int64_t kPartsVersion = 2006000;
+
+/// Every operator with its reference kernel alone: what others are made of.
+const OpRegistry& ReferenceOps();
+
 /// The ops that an op consists of, in the making.
 class Composition {
  public:

@@ -17,6 +17,7 @@
 #include "libcore/ops/common/selected_rows.h"
 #include "libcore/ops/common/strided_loop.h"
 #include "libcore/ops/registry.h"
+#include "libcore/ops/sparse/sparse_tensor.h"
 #include "libcore/ops/values.h"
 
 namespace pd {
@@ -44,7 +45,8 @@ absl::Status InferRows(InferContext* context) {
 
 absl::Status InferSum(InferContext* context) {
   if (context->InputCount("X") > 0 &&
-      context->Input("X").kind == VarKind::kLodTensorArray) {
+      (context->Input("X").kind == VarKind::kLodTensorArray ||
+       IsSparse(context->Input("X").kind))) {
     context->Share("X", "Out");
     return absl::OkStatus();
   }
@@ -173,9 +175,31 @@ absl::StatusOr<Step> SumArrays(BindContext* context, Tensor* out) {
   });
 }
 
+// Sparse tensors with the same places: the gradients of one.
+absl::StatusOr<Step> SumSparse(BindContext* context, Tensor* out) {
+  std::vector<Tensor*> terms;
+  for (size_t i = 0; i < context->InputCount("X"); ++i) {
+    Tensor* x = context->Input("X", i);
+    if (x == nullptr || !x->is_sparse() ||
+        !HaveSamePlaces(*context->Input("X"), *x))
+      return InvalidArgument("X[%d] has other places than X[0]", i);
+    terms.push_back(x);
+  }
+  return Giving(out, [terms](const Eager& eager) -> absl::StatusOr<Tensor> {
+    Tensor sum = SparseValues(*terms[0]);
+    for (size_t i = 1; i < terms.size(); ++i) {
+      PD_ASSIGN_OR_RETURN(sum, eager.Run("elementwise_add",
+                                         {{"X", &sum},
+                                          {"Y", &SparseValues(*terms[i])}}));
+    }
+    return WithValues(*terms[0], std::move(sum));
+  });
+}
+
 absl::StatusOr<Step> BindSum(BindContext* context) {
   Tensor* out = context->Output("Out");
   if (out->is_array()) return SumArrays(context, out);
+  if (out->is_sparse()) return SumSparse(context, out);
   std::vector<Tensor*> terms, sparse;
   for (size_t i = 0; i < context->InputCount("X"); ++i) {
     Tensor* x = context->Input("X", i);
@@ -218,6 +242,7 @@ absl::Status RegisterSum(OpRegistry* registry) {
   OpDef op("sum");
   op.Inputs("X").Output("Out");
   op.With(Trait::kMovesArrays)
+      .With(Trait::kReadsSparse)
       .Infer(InferSum)
       .Grad(GradMaker(SumGrad))
       .Reference(BindSum);
