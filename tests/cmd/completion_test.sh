@@ -42,7 +42,7 @@ for tool in pd-check-naninf pd-convert pd-eval pd-export pd-profile pd-quant pd-
   source "$share/bash-completion/completions/$tool"
   complete -p "$tool" >/dev/null || fail "bash: $tool has no completion"
   # Every option that the help shows is offered, and nothing else.
-  shown=$("$tool" --help | grep -oE '^  (-[a-z], |    )?--[a-z-]+|^  -[a-z]\b' | grep -oE -- '-[a-z-]+' | sort -u)
+  shown=$("$tool" --help | grep -oE '^  (-[a-z], |    )?--[a-z_-]+|^  -[a-z]\b' | grep -oE -- '-[a-z_-]+' | sort -u)
   got=$(offers "$tool" - | tr ' ' '\n' | sort -u)
   [ "$got" = "$shown" ] || fail "bash: $tool offers $(diff <(echo "$got") <(echo "$shown") || true)"
 done
