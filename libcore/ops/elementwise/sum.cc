@@ -188,9 +188,9 @@ absl::StatusOr<Step> SumSparse(BindContext* context, Tensor* out) {
   return Giving(out, [terms](const Eager& eager) -> absl::StatusOr<Tensor> {
     Tensor sum = SparseValues(*terms[0]);
     for (size_t i = 1; i < terms.size(); ++i) {
-      PD_ASSIGN_OR_RETURN(sum, eager.Run("elementwise_add",
-                                         {{"X", &sum},
-                                          {"Y", &SparseValues(*terms[i])}}));
+      PD_ASSIGN_OR_RETURN(
+          sum, eager.Run("elementwise_add",
+                         {{"X", &sum}, {"Y", &SparseValues(*terms[i])}}));
     }
     return WithValues(*terms[0], std::move(sum));
   });
