@@ -384,8 +384,8 @@ absl::Status CheckNoGradients(const ProgramDesc& program) {
           (op.AttrOr<int32_t>(std::string(kOpRoleAttr), 0) & kRoleBackward) !=
               0)
         return InvalidArgument(
-            "the program has the gradient '%s'; expected one that was saved "
-            "for inference, as save_inference_model writes it",
+            "the program has '%s', an op of its backward pass; expected one "
+            "that was saved for inference, as save_inference_model writes it",
             op.type);
   return absl::OkStatus();
 }
