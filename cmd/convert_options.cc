@@ -224,16 +224,19 @@ void BindConvert(ConvertOptions* o, OptionTable* table) {
   table->TakesStream("OUT", StandardStream::kOutput);
 }
 
+constexpr absl::string_view kUpgrade = "--upgrade";
+constexpr const char* kOfConversions[] = {
+    "--from",        "--to",        "--protocol", "--program", "--names",
+    "--arrays-only", "--upgrade",   "--average",  "--keep",    "--drop",
+    "--rename",      "--transpose", "--set"};
+
 absl::Status ValidateConvert(const ConvertOptions& options,
                              const OptionTable& table) {
   PD_RETURN_IF_ERROR(table.Needs("--no-stats", "--inspect"));
   if (!options.inspect.empty()) {
     if (!options.in.empty())
       return CommandLineError("--inspect takes the place of IN and OUT");
-    for (const char* name :
-         {"--from", "--to", "--protocol", "--program", "--names",
-          "--arrays-only", "--upgrade", "--average", "--keep", "--drop",
-          "--rename", "--transpose", "--set"})
+    for (const char* name : kOfConversions)
       if (table.Given(name))
         return CommandLineError(
             absl::StrCat(name, " is for conversions, not for --inspect"));
@@ -243,10 +246,8 @@ absl::Status ValidateConvert(const ConvertOptions& options,
     return CommandLineError("IN and OUT are missing, or --inspect FILE");
   if (options.out.empty()) return CommandLineError("OUT is missing");
   if (IsSource(options))
-    for (const char* name : {"--from", "--to", "--protocol", "--program",
-                             "--names", "--arrays-only", "--average", "--keep",
-                             "--drop", "--rename", "--transpose", "--set"})
-      if (table.Given(name))
+    for (const char* name : kOfConversions)
+      if (name != kUpgrade && table.Given(name))
         return CommandLineError(
             absl::StrCat(name, " is for models, and '", options.in.front(),
                          "' is a Python source by its name"));

@@ -123,27 +123,6 @@ OpDesc Retyped(const OpDesc& op, const char* type, const Renames& slots = {},
   return made;
 }
 
-absl::Status UpgradeReshape(const OpDesc& op, Rewriter* to) {
-  return to->Emit(Retyped(op, "reshape2"));
-}
-absl::Status UpgradeTranspose(const OpDesc& op, Rewriter* to) {
-  return to->Emit(Retyped(op, "transpose2"));
-}
-absl::Status UpgradeSqueeze(const OpDesc& op, Rewriter* to) {
-  return to->Emit(Retyped(op, "squeeze2"));
-}
-absl::Status UpgradeUnsqueeze(const OpDesc& op, Rewriter* to) {
-  return to->Emit(Retyped(op, "unsqueeze2"));
-}
-absl::Status UpgradeFlatten(const OpDesc& op, Rewriter* to) {
-  return to->Emit(Retyped(op, "flatten2"));
-}
-absl::Status UpgradeTopK(const OpDesc& op, Rewriter* to) {
-  return to->Emit(Retyped(op, "top_k_v2"));
-}
-absl::Status UpgradeFillZerosLike(const OpDesc& op, Rewriter* to) {
-  return to->Emit(Retyped(op, "fill_any_like"));
-}
 absl::Status UpgradeDiag(const OpDesc& op, Rewriter* to) {
   return to->Emit(Retyped(op, "diag_v2", {{"Diagonal", "X"}}));
 }
@@ -334,6 +313,7 @@ struct Rule {
   const char* from;
   const char* to;
   const char* condition;
+  /// Null: the op gets the type `to`, and all else stays.
   absl::Status (*rewrite)(const OpDesc& op, Rewriter* to);
 };
 
@@ -348,8 +328,8 @@ constexpr Rule kRules[] = {
     {"expand", "tile", "", UpgradeExpand},
     {"expand_as", "expand_as_v2 or tile", "the extents are declared",
      UpgradeExpandAs},
-    {"fill_zeros_like", "fill_any_like", "", UpgradeFillZerosLike},
-    {"flatten", "flatten2", "", UpgradeFlatten},
+    {"fill_zeros_like", "fill_any_like", "", nullptr},
+    {"flatten", "flatten2", "", nullptr},
     {"isfinite", "isfinite_v2, reduce_all, reshape2", "", UpgradeWhole},
     {"isinf", "isinf_v2, reduce_any, reshape2", "", UpgradeWhole},
     {"isnan", "isnan_v2, reduce_any, reshape2", "", UpgradeWhole},
@@ -360,14 +340,14 @@ constexpr Rule kRules[] = {
     {"one_hot", "squeeze2, one_hot_v2", kLastOne, UpgradeOneHot},
     {"pad_constant_like", "pad", "the extents are declared",
      UpgradePadConstantLike},
-    {"reshape", "reshape2", "", UpgradeReshape},
+    {"reshape", "reshape2", "", nullptr},
     {"squared_l2_distance", "elementwise_sub, square, reduce_sum",
      "X is declared as a matrix", UpgradeSquaredL2Distance},
-    {"squeeze", "squeeze2", "", UpgradeSqueeze},
-    {"top_k", "top_k_v2", "", UpgradeTopK},
-    {"transpose", "transpose2", "", UpgradeTranspose},
+    {"squeeze", "squeeze2", "", nullptr},
+    {"top_k", "top_k_v2", "", nullptr},
+    {"transpose", "transpose2", "", nullptr},
     {"trilinear_interp", "trilinear_interp_v2", kFactor, UpgradeInterp},
-    {"unsqueeze", "unsqueeze2", "", UpgradeUnsqueeze},
+    {"unsqueeze", "unsqueeze2", "", nullptr},
 };
 
 const Rule* RuleOf(const std::string& type) {
@@ -425,7 +405,9 @@ class Upgrader {
     if (known != nullptr) PD_RETURN_IF_ERROR(known->Normalize(&normalized));
     to->Begin(&normalized);
     const size_t before = to->count();
-    const absl::Status status = rule->rewrite(normalized, to);
+    const absl::Status status = rule->rewrite != nullptr
+                                    ? rule->rewrite(normalized, to)
+                                    : to->Emit(Retyped(normalized, rule->to));
     if (status.ok()) {
       ++report.replaced[op.type];
       return status;

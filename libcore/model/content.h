@@ -66,7 +66,7 @@ struct Content {
 struct ReadOptions {
   std::string from = "";     ///< one of SourceNames(); "": the bytes decide
   std::string program = "";  ///< a program whose variables name a joint file's
-  /// Of a program (or a .prototxt): the file of its parameters; "": the one
+  /// The file of the parameters of a program (or of a .prototxt); "": the one
   /// beside it.
   std::string params = "";
   Alignment alignment = Alignment::kAny;

@@ -50,8 +50,8 @@ struct LoadOptions {
   /// inputs: their extents, and values that are axes or sizes.
   const NamedArrays* feeds = nullptr;
   std::map<std::string, Shape> shapes = {};
-  /// Of the parameters' bytes: a caller that only puts them into a scope takes
-  /// any, and gets views of the file.
+  /// The alignment of the parameters' bytes: a caller that only puts them into
+  /// a scope takes any, and gets views of the file.
   Alignment alignment = Alignment::kNatural;
   /// The file of a program's parameters; "": the one beside it.
   std::string params = "";

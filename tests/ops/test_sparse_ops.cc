@@ -223,8 +223,8 @@ TEST_F(SparseOps, GradientsOfAxesOfValues) {
   });
 }
 
-// Of a batch of CSR matrices over the rows, where PaddlePaddle's answer depends
-// on the width.
+// Sums over the rows of a batch of CSR matrices: PaddlePaddle's answer depends
+// on the width there.
 TEST_F(SparseOps, SumsOfABatchOfRows) {
   Network net(registry_);
   net.Feed("v", Doubles({4}, {1, 2, 3, 4}));

@@ -33,11 +33,9 @@ absl::Status InferValues(InferContext* context) {
   PD_RETURN_IF_ERROR(NeedSparse(*context, "x"));
   const TensorMeta& x = context->Input("x");
   // How many axes are sparse is not known before it runs.
-  if (IsCsr(x.kind)) context->SetOutput("out", {-1}, x.dtype);
-  if (x.value != nullptr)
-    context->SetOutput("out", SparseValues(*x.value).shape(), x.dtype);
-  if (!IsCsr(x.kind) && x.value == nullptr)
-    context->SetOutput("out", {-1}, x.dtype);
+  context->SetOutput(
+      "out", x.value != nullptr ? SparseValues(*x.value).shape() : Shape{-1},
+      x.dtype);
   return absl::OkStatus();
 }
 
@@ -161,7 +159,7 @@ absl::StatusOr<Step> BindToFormGrad(BindContext* context) {
           const std::vector<int64_t> order = CsrOrder(*x);
           PD_ASSIGN_OR_RETURN(
               values,
-              ScatterRows(values, order, static_cast<int64_t>(order.size())));
+              SumRowsBy(values, order, static_cast<int64_t>(order.size())));
         }
         return WithValues(*x, std::move(values));
       });

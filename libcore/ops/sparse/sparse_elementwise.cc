@@ -30,18 +30,8 @@ Union Joined(const Places& x, const Places& y, bool everywhere) {
     std::set_union(x.flat.begin(), x.flat.end(), y.flat.begin(), y.flat.end(),
                    std::back_inserter(all.places.flat));
   }
-  const auto rows = [&](const Places& of) {
-    std::vector<int64_t> found;
-    size_t k = 0;
-    for (const int64_t at : all.places.flat) {
-      const bool there = k < of.flat.size() && of.flat[k] == at;
-      found.push_back(there ? static_cast<int64_t>(k) : -1);
-      k += there ? 1 : 0;
-    }
-    return found;
-  };
-  all.x = rows(x);
-  all.y = rows(y);
+  all.x = RowsAt(x, all.places.flat);
+  all.y = RowsAt(y, all.places.flat);
   return all;
 }
 

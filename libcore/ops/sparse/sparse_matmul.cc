@@ -200,44 +200,6 @@ absl::Status InferMaskedMatmul(InferContext* context) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> BindMaskedMatmul(BindContext* context) {
-  Tensor* x = context->Input("x");
-  Tensor* y = context->Input("y");
-  Tensor* mask = context->Input("mask");
-  return Giving(
-      context->Output("out"), [=](const Eager&) -> absl::StatusOr<Tensor> {
-        PD_ASSIGN_OR_RETURN(const Rows rows, RowsOf(*mask));
-        const int64_t depth = x->dim(x->rank() - 1), width = rows.width;
-        Tensor values;
-        PD_RETURN_IF_ERROR(
-            values.Resize(x->dtype(), SparseValues(*mask).shape()));
-        PD_RETURN_IF_ERROR(
-            DispatchFloat(x->dtype(), [&](auto tag) -> absl::Status {
-              using T = typename decltype(tag)::type;
-              ParallelFor(rows.batches * rows.height, 16,
-                          [&](int64_t begin, int64_t end) {
-                            for (int64_t r = begin; r < end; ++r) {
-                              const T* a = x->data<T>() + r * depth;
-                              const T* b = y->data<T>() +
-                                           r / rows.height * depth * width;
-                              const auto at = static_cast<size_t>(r);
-                              for (int64_t k = rows.begins[at];
-                                   k < rows.begins[at + 1]; ++k) {
-                                T sum = 0;
-                                const int64_t c =
-                                    rows.columns[static_cast<size_t>(k)];
-                                for (int64_t d = 0; d < depth; ++d)
-                                  sum += a[d] * b[d * width + c];
-                                values.data<T>()[k] = sum;
-                              }
-                            }
-                          });
-              return absl::OkStatus();
-            }));
-        return WithValues(*mask, std::move(values));
-      });
-}
-
 absl::Status InferMv(InferContext* context) {
   PD_RETURN_IF_ERROR(NeedSparse(*context, "x"));
   PD_RETURN_IF_ERROR(NeedDense(*context, "vec"));
@@ -345,6 +307,18 @@ absl::StatusOr<Tensor> RowProducts(const Tensor& a, const Tensor& b,
     return absl::OkStatus();
   }));
   return WithValues(x, std::move(values));
+}
+
+absl::StatusOr<Step> BindMaskedMatmul(BindContext* context) {
+  Tensor* x = context->Input("x");
+  Tensor* y = context->Input("y");
+  Tensor* mask = context->Input("mask");
+  return Giving(context->Output("out"),
+                [=](const Eager& eager) -> absl::StatusOr<Tensor> {
+                  PD_ASSIGN_OR_RETURN(const Tensor turned,
+                                      ExchangedDense(eager, y));
+                  return RowProducts(*x, turned, *mask);
+                });
 }
 
 // The gradients of x y; that of a sparse product has values at its places

@@ -309,7 +309,7 @@ absl::StatusOr<Tensor> SlicedGrad(const Eager& eager, const Tensor& x,
     grad = std::move(grads[0]);
   }
   PD_ASSIGN_OR_RETURN(Tensor values,
-                      ScatterRows(grad, plan.rows, SparseValues(coo).dim(0)));
+                      SumRowsBy(grad, plan.rows, SparseValues(coo).dim(0)));
   return WithValues(x, std::move(values));
 }
 
@@ -397,18 +397,13 @@ struct Merged {
 
   Merged(const Tensor& coo, size_t axis, const Shape& shape) {
     const Places all = PlacesOf(coo);
-    const size_t sparse = all.extents.size();
     places.dtype = all.dtype;
     places.extents.assign(
         shape.begin(),
         shape.end() - static_cast<int64_t>(SparseValues(coo).rank() - 1));
-    const int64_t extent = all.extents[axis];
-    const int64_t step = NumElements(all.extents, axis + 1, sparse);
     std::map<int64_t, int64_t> numbers;  // in order
-    for (const int64_t at : all.flat) {
-      group.push_back(at / (step * extent) * step + at % step);
-      numbers[group.back()] = 0;
-    }
+    group = WithoutAxis(all, axis);
+    for (const int64_t at : group) numbers[at] = 0;
     for (auto& [at, number] : numbers) {
       number = static_cast<int64_t>(places.flat.size());
       places.flat.push_back(at);

@@ -20,17 +20,12 @@ namespace {
 // The group of each value: those that differ in the coordinate `axis` alone.
 std::vector<int64_t> GroupsAlong(const Places& places, size_t axis,
                                  int64_t* count) {
-  const int64_t step =
-      NumElements(places.extents, axis + 1, places.extents.size());
   std::map<int64_t, int64_t> numbers;
   std::vector<int64_t> groups;
-  for (const int64_t at : places.flat) {
-    const int64_t others =
-        at / (step * places.extents[axis]) * step + at % step;
+  for (const int64_t others : WithoutAxis(places, axis))
     groups.push_back(
         numbers.emplace(others, static_cast<int64_t>(numbers.size()))
             .first->second);
-  }
   *count = static_cast<int64_t>(numbers.size());
   return groups;
 }

@@ -158,6 +158,16 @@ Places PlacesOf(const Tensor& coo) {
   return places;
 }
 
+std::vector<int64_t> WithoutAxis(const Places& places, size_t axis) {
+  const int64_t step =
+      NumElements(places.extents, axis + 1, places.extents.size());
+  const int64_t span = step * places.extents[axis];
+  std::vector<int64_t> left;
+  for (const int64_t at : places.flat)
+    left.push_back(at / span * step + at % step);
+  return left;
+}
+
 absl::StatusOr<Tensor> IndicesOf(const Places& places) {
   const auto rank = static_cast<int64_t>(places.extents.size());
   const auto nnz = static_cast<int64_t>(places.flat.size());
@@ -442,12 +452,6 @@ std::vector<int64_t> RowsAt(const Places& of,
 
 std::vector<int64_t> CsrOrder(const Tensor& coo) {
   return Ascending(PlacesOf(coo).flat);
-}
-
-absl::StatusOr<Tensor> ScatterRows(const Tensor& values,
-                                   const std::vector<int64_t>& rows,
-                                   int64_t count) {
-  return SumRowsBy(values, rows, count);
 }
 
 absl::Status NeedSparse(const InferContext& context, absl::string_view slot) {

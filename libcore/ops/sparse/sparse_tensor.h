@@ -59,6 +59,8 @@ struct Places {
   DType dtype = DType::kInt64;  ///< of the indices
 };
 Places PlacesOf(const Tensor& coo);
+/// The same numbers of the coordinates along all sparse axes but one.
+std::vector<int64_t> WithoutAxis(const Places& places, size_t axis);
 /// The indices of places.
 absl::StatusOr<Tensor> IndicesOf(const Places& places);
 
@@ -121,11 +123,6 @@ absl::StatusOr<Tensor> ValuesAt(const Tensor& dense, const Tensor& x);
 std::vector<int64_t> RowsAt(const Places& of, const std::vector<int64_t>& flat);
 /// The rows of a COO tensor in the order of its CSR form.
 std::vector<int64_t> CsrOrder(const Tensor& coo);
-/// `values` with row k at `rows[k]`, of `count` rows; others are zeros.
-absl::StatusOr<Tensor> ScatterRows(const Tensor& values,
-                                   const std::vector<int64_t>& rows,
-                                   int64_t count);
-
 /// InvalidArgument unless the input is a sparse tensor, in inference.
 absl::Status NeedSparse(const InferContext& context, absl::string_view slot);
 absl::Status NeedDense(const InferContext& context, absl::string_view slot);

@@ -60,12 +60,17 @@ absl::Status InferUnaryValues(InferContext* context) {
   return absl::OkStatus();
 }
 
+Eager::Attrs AttrsOf(const BindContext& context, const Unary& unary) {
+  Eager::Attrs attrs;
+  for (const AttrDef& attr : unary.attrs)
+    attrs[attr.name] = *context.op().FindAttr(attr.name);
+  return attrs;
+}
+
 absl::StatusOr<Step> BindUnaryValues(BindContext* context) {
   Tensor* x = context->Input("x");
   const Unary& unary = UnaryOf(context->op().type);
-  Eager::Attrs attrs;
-  for (const AttrDef& attr : unary.attrs)
-    attrs[attr.name] = *context->op().FindAttr(attr.name);
+  const Eager::Attrs attrs = AttrsOf(*context, unary);
   return Giving(
       context->Output("out"),
       [=, dense = unary.dense](const Eager& eager) -> absl::StatusOr<Tensor> {
@@ -83,9 +88,7 @@ absl::StatusOr<Step> BindUnaryGrad(BindContext* context) {
   Tensor* x_grad = context->Output("x@GRAD");
   const std::string& type = context->op().type;
   const Unary& unary = UnaryOf(type.substr(0, type.size() - 5));  // "_grad"
-  Eager::Attrs attrs;
-  for (const AttrDef& attr : unary.attrs)
-    attrs[attr.name] = *context->op().FindAttr(attr.name);
+  const Eager::Attrs attrs = AttrsOf(*context, unary);
   return Giving(
       x_grad,
       [=, dense = unary.dense](const Eager& eager) -> absl::StatusOr<Tensor> {
