@@ -54,8 +54,9 @@ std::vector<std::string> Description() {
       "are replaced by those of 2.x, which newer versions need: `lookup_table` "
       "by `squeeze2` and `lookup_table_v2`. An op that cannot be replaced "
       "stays, with a warning that says the reason. A Python source, whose "
-      "name ends in `.py`, gets the names of 2.0 where a call stays right with "
-      "them, and a warning with the place for any other. `pd-upgrade`(7) has "
+      "name ends in `.py`, gets the names and arguments of 2.0 where these do "
+      "the same, and a warning with the place of any other call. "
+      "`pd-upgrade`(7) has "
       "the tables.",
       "On the way tensors are averaged with those of other files, kept, "
       "dropped, renamed, transposed and set, in this order. A pattern is a "
@@ -186,7 +187,8 @@ void BindConvert(ConvertOptions* o, OptionTable* table) {
       &o->arrays_only);
   table->Switch({"--upgrade", "",
                  "replaces operator types of PaddlePaddle 1.x by those of 2.x; "
-                 "of a Python source (`.py`), names below `paddle.fluid`, see "
+                 "of a Python source (`.py`), names below `paddle.fluid` and "
+                 "the arguments of their calls, see "
                  "`pd-upgrade`(7)"},
                 &o->upgrade);
   table->Group("Editing");

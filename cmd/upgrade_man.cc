@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cmd/common/mdoc.h"
+#include "libcore/convert/api_arguments.h"
 #include "libcore/convert/api_names.h"
 #include "libcore/convert/upgrade.h"
 
@@ -13,11 +14,17 @@ std::string Item(absl::string_view name, absl::string_view text) {
   return absl::StrCat(".It Li \\&", MdocEscape(name), "\n", MdocText(text));
 }
 
+std::string WithParameters(const ApiName& row) {
+  const std::string parameters = DescribeParameters(row.old_name);
+  return parameters.empty() ? row.new_names
+                            : absl::StrCat(row.new_names, "; ", parameters);
+}
+
 std::string Names(bool same) {
   std::string list = ".Bl -tag -width Ds -compact\n";
   for (const ApiName& row : ApiNames())
     if (row.same == same)
-      absl::StrAppend(&list, Item(row.old_name, row.new_names));
+      absl::StrAppend(&list, Item(row.old_name, WithParameters(row)));
   return list + ".El\n";
 }
 
@@ -55,11 +62,17 @@ std::string UpgradePage() {
           "has imported it. The name is replaced where the table below says "
           "that a call stays right with the new one; any other gets a warning "
           "with file, line and column, and the names to choose from. Imports "
-          "that nothing needs any more become `import paddle`. Arguments are "
-          "not touched: many are called differently in 2.0 (`dim` is `axis`, "
-          "`keep_dim` is `keepdim`, `parameter_list` is `parameters`), and "
-          "`act` is gone, so a source wants to be read after it. Names in "
-          "strings and comments stay."),
+          "that nothing needs any more become `import paddle`. Names in "
+          "strings "
+          "and comments stay."),
+      MdocText(
+          "Arguments of a replaced call become those of 2.0: they get their "
+          "new names (`dim` is `axis`), a name where they have another place "
+          "now, and are added where the default changed (`argmax` takes "
+          "`axis=0`). Arguments that 2.0 lacks go where they say what 2.0 "
+          "does; a call that says something else, such as `act=\"relu\"` of a "
+          "sum, stays, with a warning, and so does one whose arguments are "
+          "unpacked from a list (`*args`)."),
       ".Sh OPERATOR TYPES\n", Operators(), ".Sh NAMES THAT ARE REPLACED\n",
       MdocText("Before each name stands `paddle.`, which is left out here. Of "
                "several new names the first is taken."),

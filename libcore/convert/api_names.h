@@ -17,15 +17,16 @@ struct ApiName {
   /// "static.nn.fc, nn.functional.linear"; the first is the one that takes the
   /// old one's place where `same` is true.
   const char* new_names;
-  /// True where a call stays right, up to the names of its arguments, when the
-  /// name alone changes.
+  /// True where the new name, called with the arguments that api_arguments.h
+  /// makes of the old ones, does and gives the same.
   bool same;
 };
 
 /// In name order, each old name once. Of the manual's 362 rows two repeat a
-/// name; `layers.embedding`, which it has with both answers, counts as one that
-/// changes. `dygraph.BatchNorm` is a row of three names, between which the rank
-/// of the input decides, so it counts so too.
+/// name. It calls some names the same that take or give something else, by the
+/// two versions themselves; here they are not: `layers.argsort` gave the sorted
+/// values too, `save_dygraph` added an ending, `metrics.Accuracy` was updated
+/// with other values.
 const std::vector<ApiName>& ApiNames();
 
 /// The row of an old name without "paddle."; null when there is none.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,7 +11,10 @@
 #include "absl/strings/strip.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/convert/api_arguments.h"
 #include "libcore/convert/api_names.h"
+#include "libcore/convert/python_tokens.h"
+#include "libcore/convert/upgrade_call.h"
 
 namespace pd {
 namespace {
@@ -20,107 +22,7 @@ namespace {
 constexpr absl::string_view kPackage = "paddle.";
 constexpr absl::string_view kFluid = "paddle.fluid";
 
-// A word or a sign of the source; strings, comments and blanks are none.
-struct Token {
-  enum class Kind { kName, kSign, kEnd } kind;
-  size_t begin, end;  // bytes of the source
-  int depth;          // of brackets around it
-};
-
-bool StartsName(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return absl::ascii_isalpha(byte) || c == '_' || byte >= 0x80;
-}
-bool InName(char c) {
-  return StartsName(c) || absl::ascii_isdigit(static_cast<unsigned char>(c));
-}
-
-class Lexer {
- public:
-  explicit Lexer(absl::string_view text) : text_(text) {}
-
-  absl::StatusOr<std::vector<Token>> All() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '\n') {
-        if (depth_ == 0) Add(Token::Kind::kEnd, 1);
-        at_ += depth_ == 0 ? 0 : 1;
-      } else if (c == '\\' && at_ + 1 < text_.size()) {
-        at_ += absl::StartsWith(text_.substr(at_), "\\\r\n") ? 3 : 2;
-      } else if (c == '#') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (c == '"' || c == '\'') {
-        PD_RETURN_IF_ERROR(String());
-      } else if (StartsName(c)) {
-        Name();
-      } else if (absl::ascii_isspace(static_cast<unsigned char>(c))) {
-        ++at_;
-      } else if (absl::ascii_isdigit(static_cast<unsigned char>(c))) {
-        Number();
-      } else {
-        Sign(c);
-      }
-    }
-    Add(Token::Kind::kEnd, 0);
-    return std::move(tokens_);
-  }
-
- private:
-  void Add(Token::Kind kind, size_t size) {
-    tokens_.push_back({kind, at_, at_ + size, depth_});
-    at_ += size;
-  }
-
-  void Name() {
-    size_t end = at_;
-    while (end < text_.size() && InName(text_[end])) ++end;
-    // The letters before a string: rb"", f''.
-    if (end < text_.size() && end - at_ <= 2 &&
-        (text_[end] == '"' || text_[end] == '\'')) {
-      at_ = end;
-      return;
-    }
-    Add(Token::Kind::kName, end - at_);
-  }
-
-  void Number() {  // 1e5, 0x1f, 1.5: no names, nor a dot that leads to one
-    while (at_ < text_.size() && (InName(text_[at_]) || text_[at_] == '.'))
-      ++at_;
-  }
-
-  void Sign(char c) {
-    if (c == ')' || c == ']' || c == '}') depth_ = std::max(depth_ - 1, 0);
-    Add(Token::Kind::kSign, 1);
-    if (c == '(' || c == '[' || c == '{') ++depth_;
-  }
-
-  absl::Status String() {
-    const size_t begin = at_;
-    const absl::string_view rest = text_.substr(at_);
-    const size_t quotes =
-        absl::StartsWith(rest, "\"\"\"") || absl::StartsWith(rest, "'''") ? 3
-                                                                          : 1;
-    const absl::string_view quote = rest.substr(0, quotes);
-    for (at_ += quotes; at_ < text_.size(); ++at_) {
-      if (text_[at_] == '\\') {
-        ++at_;
-      } else if (text_[at_] == '\n' && quotes == 1) {
-        break;
-      } else if (absl::StartsWith(text_.substr(at_), quote)) {
-        at_ += quotes;
-        return absl::OkStatus();
-      }
-    }
-    const auto before = text_.substr(0, begin);
-    return InvalidArgument("line %d: the string has no end",
-                           std::count(before.begin(), before.end(), '\n') + 1);
-  }
-
-  absl::string_view text_;
-  size_t at_ = 0;
-  int depth_ = 0;
-  std::vector<Token> tokens_;
-};
+using Kind = PythonToken::Kind;
 
 // An import statement of the source.
 struct Import {
@@ -136,18 +38,18 @@ class Source {
   explicit Source(absl::string_view text) : text_(text) {}
 
   absl::StatusOr<UpgradedSource> Upgrade() {
-    PD_ASSIGN_OR_RETURN(tokens_, Lexer(text_).All());
+    PD_ASSIGN_OR_RETURN(tokens_, PythonTokens(text_));
     bool starts = true;  // a statement
     while (at_ < tokens_.size()) {
       const absl::string_view word = Text(tokens_[at_]);
       if (starts && (word == "import" || word == "from")) {
         ReadImport();
         starts = false;
-      } else if (tokens_[at_].kind == Token::Kind::kName) {
+      } else if (tokens_[at_].kind == Kind::kName) {
         Use();
         starts = false;
       } else {
-        starts = tokens_[at_].kind == Token::Kind::kEnd || word == ";" ||
+        starts = tokens_[at_].kind == Kind::kEnd || word == ";" ||
                  (word == ":" && tokens_[at_].depth == 0);
         ++at_;
       }
@@ -158,30 +60,26 @@ class Source {
   }
 
  private:
-  struct Edit {
-    size_t begin, end;
-    std::string text;
-  };
   struct Binding {
     std::string path;
     size_t import;
   };
 
-  absl::string_view Text(const Token& token) const {
+  absl::string_view Text(const PythonToken& token) const {
     return text_.substr(token.begin, token.end - token.begin);
   }
   bool Is(size_t at, absl::string_view sign) const {
     return at < tokens_.size() && Text(tokens_[at]) == sign;
   }
   bool IsName(size_t at) const {
-    return at < tokens_.size() && tokens_[at].kind == Token::Kind::kName;
+    return at < tokens_.size() && tokens_[at].kind == Kind::kName;
   }
 
   void Note(size_t byte, std::string text) {
     const absl::string_view before = text_.substr(0, byte);
     const size_t line_start = before.rfind('\n');
     SourceNote note;
-    note.line = std::count(before.begin(), before.end(), '\n') + 1;
+    note.line = LineOf(text_, byte);
     note.column = static_cast<int64_t>(
         line_start == absl::string_view::npos ? byte + 1 : byte - line_start);
     note.text = std::move(text);
@@ -261,7 +159,7 @@ class Source {
   }
 
   bool Ends() const {
-    return at_ >= tokens_.size() || tokens_[at_].kind == Token::Kind::kEnd ||
+    return at_ >= tokens_.size() || tokens_[at_].kind == Kind::kEnd ||
            Is(at_, ";");
   }
 
@@ -308,14 +206,25 @@ class Source {
       return false;
     }
     const std::string taken = names.substr(0, names.find(' '));
-    edits_.push_back(
-        {begin, end,
-         absl::StrCat(taken, absl::string_view(path).substr(found.size()))});
+    const absl::string_view attributes =
+        absl::string_view(path).substr(found.size());
+    const std::vector<ApiParameter>& parameters = ApiParameters(old);
+    UpgradedCall call;
+    if (attributes.empty() && !parameters.empty()) {
+      if (Is(at_, "("))
+        call = UpgradeCall(text_, tokens_, at_, parameters);
+      else
+        Note(begin, absl::StrCat(found, " became ", taken,
+                                 ", but where it is called cannot be seen: ",
+                                 DescribeParameters(old)));
+      if (!call.refusal.empty()) {
+        Note(begin, absl::StrCat(found, " is ", taken, " now, ", call.refusal));
+        return false;
+      }
+    }
+    edits_.push_back({begin, end, absl::StrCat(taken, attributes)});
+    edits_.insert(edits_.end(), call.edits.begin(), call.edits.end());
     ++out_.replaced[found];
-    if (found == "paddle.fluid.layers.cross_entropy")
-      Note(begin, absl::StrCat(found, " became ", taken,
-                               ", which takes logits and the mean: say "
-                               "use_softmax=False, reduction='none'"));
     return true;
   }
 
@@ -347,10 +256,11 @@ class Source {
   std::string Edited() {
     std::stable_sort(
         edits_.begin(), edits_.end(),
-        [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+        [](const TextEdit& a, const TextEdit& b) { return a.begin < b.begin; });
     std::string text;
     size_t at = 0;
-    for (const Edit& edit : edits_) {
+    for (const TextEdit& edit : edits_) {
+      if (edit.begin < at) continue;  // in an argument that goes
       absl::StrAppend(&text, text_.substr(at, edit.begin - at), edit.text);
       at = edit.end;
     }
@@ -359,11 +269,11 @@ class Source {
   }
 
   absl::string_view text_;
-  std::vector<Token> tokens_;
+  std::vector<PythonToken> tokens_;
   size_t at_ = 0;
   std::map<std::string, Binding, std::less<>> bindings_;
   std::vector<Import> imports_;
-  std::vector<Edit> edits_;
+  std::vector<TextEdit> edits_;
   UpgradedSource out_;
 };
 

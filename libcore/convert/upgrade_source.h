@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python sources that call PaddlePaddle 1.8, with the names of 2.0 where these
-// alone make the difference, by the table of api_names.h.
+// Python sources that call PaddlePaddle 1.8, with the names and arguments of
+// 2.0, by the tables of api_names.h and api_arguments.h.
 #ifndef PD_LIBCORE_CONVERT_UPGRADE_SOURCE_H_
 #define PD_LIBCORE_CONVERT_UPGRADE_SOURCE_H_
 
@@ -28,9 +28,10 @@ struct UpgradedSource {
 };
 
 /// Rewrites the uses of names below paddle.fluid, under whatever names the
-/// source has imported them, and the imports that nothing needs any more.
-/// Strings, comments, arguments and layout stay. InvalidArgument for a string
-/// without an end, with its line.
+/// source has imported them, the arguments of their calls
+/// (api_arguments.h), and the imports that nothing needs any more. A call that
+/// 2.0 cannot be told stays, with a note. Strings, comments and layout stay.
+/// InvalidArgument for a string or a bracket without an end, with its line.
 absl::StatusOr<UpgradedSource> UpgradeSource(absl::string_view text);
 
 }  // namespace pd
