@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // pd-api-table FOLDER: PaddlePaddle's names beside what a job can say, from
-// FOLDER/paddle_api.txt and FOLDER/aliases.txt. Used by scripts/make_api_table
-// and its test, not installed.
+// paddle_api.txt, functions.txt and aliases.txt in FOLDER. Used by
+// scripts/make_api_table and its test, not installed.
 #include <iostream>
 #include <string>
 
 #include "cmd/common/exit_status.h"
 #include "cmd/job_man/api_table.h"
 #include "libcore/base/file.h"
+#include "libcore/ops/registry.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -16,13 +17,18 @@ int main(int argc, char** argv) {
   }
   const std::string folder = argv[1];
   const auto names = pd::ReadFile(folder + "/paddle_api.txt");
+  const auto functions = pd::ReadFile(folder + "/functions.txt");
   const auto aliases = pd::ReadFile(folder + "/aliases.txt");
-  for (const absl::Status& status : {names.status(), aliases.status()}) {
+  pd::OpRegistry operators;
+  for (const absl::Status& status :
+       {names.status(), functions.status(), aliases.status(),
+        pd::RegisterAllOps(&operators)}) {
     if (status.ok()) continue;
     std::cerr << "pd-api-table: error: " << status.message() << "\n";
     return pd::kExitFailed;
   }
-  const auto table = pd::MakeApiTable(names->view(), aliases->view());
+  const auto table = pd::MakeApiTable(
+      {names->view(), functions->view(), aliases->view()}, operators);
   if (!table.ok()) {
     std::cerr << "pd-api-table: error: " << table.status().message() << "\n";
     return pd::kExitFailed;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -25,6 +26,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
 constexpr absl::string_view kZoo = "zoo";
+constexpr absl::string_view kOperator = "op/";
 constexpr absl::string_view kInitializer =
     "model.layer.linear.weight_attr.initializer";
 
@@ -49,15 +51,19 @@ const std::map<std::string, std::vector<std::string>>& Places() {
   return *kPlaces;
 }
 
-struct Name {
+struct ApiEntry {
   std::string space, name;
   bool later = false;
 };
 
+// By namespace and name: what aliases.txt says, or the operator types of
+// functions.txt in the same form.
+using Answers = std::map<std::string, std::string>;
+
 enum class Answer { kHave, kHaveNot, kPythonOnly };
 
 struct Row {
-  Name name;
+  ApiEntry name;
   Answer answer = Answer::kHaveNot;
   std::string text;  // the field, or why there is none
 };
@@ -100,6 +106,8 @@ std::string Bare(absl::string_view name) {
 
 std::string Shown(absl::string_view path) {
   absl::string_view rest = path;
+  if (absl::ConsumePrefix(&rest, kOperator))
+    return absl::StrCat("`", rest, "`");
   if (absl::ConsumePrefix(&rest, "zoo/"))
     return absl::StrCat("`block { use: \"", rest, "\" }`");
   if (absl::ConsumePrefix(&rest, kInitializer))
@@ -111,14 +119,17 @@ std::string Shown(absl::string_view path) {
                                    : absl::StrCat("`", path, "`");
 }
 
-bool IsInSchema(absl::string_view path) {
-  absl::string_view network = path;
+// A field of the schema, a network of the zoo or an operator.
+bool Exists(absl::string_view path, const OpRegistry& operators) {
+  absl::string_view network = path, type = path;
+  if (absl::ConsumePrefix(&type, kOperator))
+    return operators.Find(type) != nullptr;
   if (!absl::ConsumePrefix(&network, "zoo/")) return FindPath(path) != nullptr;
   const std::vector<std::string> networks = Kinds(std::string(kZoo));
   return std::find(networks.begin(), networks.end(), network) != networks.end();
 }
 
-Row Search(const Name& name, const std::vector<std::string>& places) {
+Row Search(const ApiEntry& name, const std::vector<std::string>& places) {
   for (const std::string& place : places) {
     for (const std::string& kind : Kinds(place)) {
       if (Bare(kind) != Bare(name.name)) continue;
@@ -129,15 +140,20 @@ Row Search(const Name& name, const std::vector<std::string>& places) {
   return {name, Answer::kHaveNot, ""};
 }
 
-Row FromAlias(const Name& name, absl::string_view alias) {
-  if (absl::ConsumePrefix(&alias, "- "))
-    return {name, Answer::kPythonOnly, std::string(alias)};
-  absl::ConsumePrefix(&alias, "= ");
+Row FromAnswer(const ApiEntry& name, absl::string_view answer,
+               const OpRegistry& operators) {
+  if (absl::ConsumePrefix(&answer, "- "))
+    return {name, Answer::kPythonOnly, std::string(answer)};
+  if (absl::ConsumePrefix(&answer, "@ "))
+    return {name, Answer::kHave, std::string(answer)};
+  absl::ConsumePrefix(&answer, "= ");
   std::vector<std::string> shown;
-  for (absl::string_view path : absl::StrSplit(alias, ' ', absl::SkipEmpty())) {
+  for (absl::string_view path :
+       absl::StrSplit(answer, ' ', absl::SkipEmpty())) {
     std::string full(path);
     if (absl::StartsWith(path, "layer.")) full = absl::StrCat("model.", path);
-    if (!IsInSchema(full)) return {name, Answer::kHaveNot, ""};
+    if (!Exists(full, operators))
+      return {name, Answer::kHaveNot, absl::StrCat(" (no ", Shown(full), ")")};
     shown.push_back(Shown(full));
   }
   return {name, Answer::kHave, absl::StrJoin(shown, ", ")};
@@ -147,40 +163,57 @@ bool IsComment(absl::string_view line) {
   return line.empty() || line[0] == '#';
 }
 
-absl::StatusOr<std::vector<Name>> ReadNames(absl::string_view text) {
-  std::vector<Name> names;
+absl::StatusOr<std::vector<ApiEntry>> ReadNames(absl::string_view text) {
+  std::vector<ApiEntry> names;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (IsComment(line)) continue;
     const std::vector<std::string> words = absl::StrSplit(line, ' ');
     const bool later = words.size() == 3 && words[2] == "later";
-    if ((words.size() != 2 && !later) || Places().count(words[0]) == 0)
+    if (words.size() != 2 && !later)
       return InvalidArgument(
-          "'%s' is not a namespace that is known, a name and perhaps 'later'",
-          line);
+          "'%s' is not a namespace, a name and perhaps 'later'", line);
     names.push_back({words[0], words[1], later});
   }
   return names;
 }
 
-absl::StatusOr<std::map<std::string, std::string>> ReadAliases(
-    absl::string_view text, const std::vector<Name>& names) {
-  std::map<std::string, std::string> aliases;
+absl::Status CheckKnown(absl::string_view line, const std::string& full,
+                        const std::set<std::string>& known) {
+  return known.count(full) > 0
+             ? absl::OkStatus()
+             : InvalidArgument("'%s': there is no such name", line);
+}
+
+// "NAME = PATH...", "NAME @ TEXT", "NAME - REASON".
+absl::Status ReadAliases(absl::string_view text,
+                         const std::set<std::string>& known, Answers* answers) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (IsComment(line)) continue;
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(' ', 1));
-    const bool known =
-        std::any_of(names.begin(), names.end(), [&](const Name& name) {
-          return absl::StrCat(name.space, ".", name.name) == parts.first;
-        });
-    const absl::string_view what = parts.second;
-    if (!known ||
-        !(absl::StartsWith(what, "= ") || absl::StartsWith(what, "- ")))
-      return InvalidArgument("'%s' is not 'NAME = PATH' or 'NAME - REASON'",
-                             line);
-    aliases.insert(parts);
+    PD_RETURN_IF_ERROR(CheckKnown(line, parts.first, known));
+    const std::string sign = parts.second.substr(0, 2);
+    if (sign != "= " && sign != "@ " && sign != "- ")
+      return InvalidArgument(
+          "'%s' is not 'NAME = PATH', 'NAME @ TEXT' or 'NAME - REASON'", line);
+    (*answers)[parts.first] = parts.second;
   }
-  return aliases;
+  return absl::OkStatus();
+}
+
+// "NAME TYPE...".
+absl::Status ReadFunctions(absl::string_view text,
+                           const std::set<std::string>& known,
+                           Answers* answers) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (IsComment(line)) continue;
+    std::vector<std::string> words = absl::StrSplit(line, ' ');
+    PD_RETURN_IF_ERROR(CheckKnown(line, words[0], known));
+    std::string& answer = (*answers)[words[0]] = "=";
+    for (size_t i = 1; i < words.size(); ++i)
+      absl::StrAppend(&answer, " ", kOperator, words[i]);
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> Spaces(const std::vector<Row>& rows) {
@@ -225,7 +258,7 @@ ApiTable Write(const std::vector<Row>& rows) {
       if (row.name.space != space) continue;
       const std::string text = row.answer == Answer::kHave ? row.text
                                : row.answer == Answer::kHaveNot
-                                   ? "**have not**"
+                                   ? "**have not**" + row.text
                                    : "(Python: " + row.text + ")";
       absl::StrAppend(&table.names, "| ", row.name.name,
                       row.name.later ? " (after 2.3)" : "", " | ", text,
@@ -238,16 +271,25 @@ ApiTable Write(const std::vector<Row>& rows) {
 
 }  // namespace
 
-absl::StatusOr<ApiTable> MakeApiTable(absl::string_view names,
-                                      absl::string_view aliases) {
-  PD_ASSIGN_OR_RETURN(const auto all, ReadNames(names));
-  PD_ASSIGN_OR_RETURN(const auto alias_of, ReadAliases(aliases, all));
+absl::StatusOr<ApiTable> MakeApiTable(const ApiFiles& files,
+                                      const OpRegistry& operators) {
+  PD_ASSIGN_OR_RETURN(const auto names, ReadNames(files.names));
+  std::set<std::string> known;
+  for (const ApiEntry& name : names)
+    known.insert(absl::StrCat(name.space, ".", name.name));
+  Answers answers;
+  PD_RETURN_IF_ERROR(ReadFunctions(files.functions, known, &answers));
+  PD_RETURN_IF_ERROR(ReadAliases(files.aliases, known, &answers));
   std::vector<Row> rows;
-  for (const Name& name : all) {
-    const auto alias = alias_of.find(absl::StrCat(name.space, ".", name.name));
-    rows.push_back(alias != alias_of.end()
-                       ? FromAlias(name, alias->second)
-                       : Search(name, Places().at(name.space)));
+  for (const ApiEntry& name : names) {
+    const auto answer = answers.find(absl::StrCat(name.space, ".", name.name));
+    const auto places = Places().find(name.space);
+    if (answer != answers.end())
+      rows.push_back(FromAnswer(name, answer->second, operators));
+    else if (places != Places().end())
+      rows.push_back(Search(name, places->second));
+    else
+      rows.push_back({name, Answer::kHaveNot, ""});
   }
   return Write(rows);
 }

@@ -8,6 +8,10 @@ import importlib
 
 SPACES = ("nn nn.functional nn.initializer optimizer optimizer.lr regularizer metric vision.models vision.datasets "
           "vision.transforms text io").split()
+# Packages of functions; which of their names 2.3 has is not marked.
+FUNCTIONS = ("linalg fft signal sparse sparse.nn sparse.nn.functional distribution vision.ops geometric incubate "
+             "incubate.nn incubate.nn.functional incubate.autograd incubate.optimizer incubate.optimizer.functional "
+             "autograd distributed").split()
 # Names that came after 2.3, by PaddlePaddle's release notes of 2.4 to 2.6 and the __all__ of paddle.nn as it was
 # when 2.3 was released.
 LATER = {
@@ -26,7 +30,7 @@ LATER = {
 
 def main():
     print("# Public names of PaddlePaddle 2.6.2, from each package's __all__ by testdata/make/api_names.py.\n"
-          "# \"later\" marks those that 2.3 does not have.")
+          "# \"later\" marks those of the first packages, down to paddle.io, that 2.3 does not have.")
     for space in SPACES:
         names = set(importlib.import_module("paddle." + space).__all__)
         later = set(LATER.get(space, "").split())
@@ -35,6 +39,9 @@ def main():
         for name in sorted(names):
             is_dataset = space != "text" or not name.lower().startswith("viterbi")
             print(f"paddle.{shown if is_dataset else space} {name}" + (" later" if name in later else ""))
+    for space in ["paddle"] + ["paddle." + space for space in FUNCTIONS]:
+        for name in sorted(set(importlib.import_module(space).__all__)):
+            print(space, name)
 
 
 main()
