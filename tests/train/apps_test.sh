@@ -24,7 +24,7 @@ table() {
   cat <<'ROWS'
 actor_critic         200  -     -     episode_return>=100  data.eval.environment.episodes=20
 addition             150  2     1.4   -
-advantage_actor_critic 800 -    -     episode_return>=150  data.eval.environment.episodes=20
+advantage_actor_critic 800 -    -     episode_return>=80  data.eval.environment.episodes=20
 anomaly              200  0.3   0.04  auc>=0.9
 ddpg                 4000 -     -     episode_return>=-400  data.eval.environment.episodes=20
 distillation         100  28    21    teacher_acc>=0.97  data.eval.subset.range=0:500
