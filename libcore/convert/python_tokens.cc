@@ -12,7 +12,7 @@
 namespace pd {
 namespace {
 
-using Kind = PythonToken::Kind;
+using TokenKind = PythonToken::Kind;
 
 bool StartsName(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -31,7 +31,7 @@ class Lexer {
       const char c = text_[at_];
       if (c == '\n') {
         if (open_.empty())
-          Add(Kind::kEnd, at_ + 1);
+          Add(TokenKind::kEnd, at_ + 1);
         else
           ++at_;
       } else if (c == '\\' && at_ + 1 < text_.size()) {
@@ -53,12 +53,12 @@ class Lexer {
     if (!open_.empty())
       return InvalidArgument("line %d: the '%c' has no end",
                              LineOf(text_, open_.back()), text_[open_.back()]);
-    Add(Kind::kEnd, at_);
+    Add(TokenKind::kEnd, at_);
     return std::move(tokens_);
   }
 
  private:
-  void Add(Kind kind, size_t end) {
+  void Add(TokenKind kind, size_t end) {
     tokens_.push_back({kind, at_, end, static_cast<int>(open_.size())});
     at_ = end;
   }
@@ -70,7 +70,7 @@ class Lexer {
     if (end < text_.size() && end - at_ <= 2 &&
         (text_[end] == '"' || text_[end] == '\''))
       return String(end);
-    Add(Kind::kName, end);
+    Add(TokenKind::kName, end);
     return absl::OkStatus();
   }
 
@@ -78,7 +78,7 @@ class Lexer {
     size_t end = at_;
     while (end < text_.size() && (InName(text_[end]) || text_[end] == '.'))
       ++end;
-    Add(Kind::kLiteral, end);
+    Add(TokenKind::kLiteral, end);
   }
 
   absl::Status Sign(char c) {
@@ -91,7 +91,7 @@ class Lexer {
       open_.pop_back();
     }
     const size_t at = at_;
-    Add(Kind::kSign, at_ + 1);
+    Add(TokenKind::kSign, at_ + 1);
     if (kOpen.find(c) != absl::string_view::npos) open_.push_back(at);
     return absl::OkStatus();
   }
@@ -109,7 +109,7 @@ class Lexer {
       } else if (text_[end] == '\n' && quotes == 1) {
         break;
       } else if (absl::StartsWith(text_.substr(end), quote)) {
-        Add(Kind::kLiteral, end + quotes);
+        Add(TokenKind::kLiteral, end + quotes);
         return absl::OkStatus();
       }
     }

@@ -11,7 +11,7 @@
 namespace pd {
 namespace {
 
-using Kind = ApiParameter::Kind;
+using ParameterKind = ApiParameter::Kind;
 
 // One argument of a call, by the numbers of its tokens.
 struct Argument {
@@ -37,7 +37,7 @@ class Call {
     for (size_t i = 0; i < parameters.size() && out_.refusal.empty(); ++i) {
       const ApiParameter& parameter = parameters[i];
       if (said_[i]) continue;
-      if (parameter.kind == Kind::kRequired)
+      if (parameter.kind == ParameterKind::kRequired)
         Refuse("which does what ", parameter.old_name, "=", parameter.value,
                " did: say that where it is meant");
       else if (!parameter.new_name.empty() && !parameter.value.empty())
@@ -103,7 +103,7 @@ class Call {
                           : At(index, parameters);
     if (parameter == nullptr) return;
     said_[parameter - parameters.data()] = true;
-    if (parameter->kind != Kind::kKept) {
+    if (parameter->kind != ParameterKind::kKept) {
       Drop(argument, *parameter);
     } else if (!argument->by_name) {
       if (!parameter->positional)
@@ -118,7 +118,7 @@ class Call {
   const ApiParameter* Named(absl::string_view name,
                             const std::vector<ApiParameter>& parameters) {
     for (const ApiParameter& parameter : parameters)
-      if (parameter.kind != Kind::kAdded && parameter.old_name == name)
+      if (parameter.kind != ParameterKind::kAdded && parameter.old_name == name)
         return &parameter;
     Refuse("but 1.8 has no argument '", name, "' of it");
     return nullptr;
@@ -126,7 +126,8 @@ class Call {
 
   const ApiParameter* At(size_t index,
                          const std::vector<ApiParameter>& parameters) {
-    if (index < parameters.size() && parameters[index].kind != Kind::kAdded)
+    if (index < parameters.size() &&
+        parameters[index].kind != ParameterKind::kAdded)
       return &parameters[index];
     Refuse("but 1.8 takes fewer arguments than these ", arguments_.size());
     return nullptr;
@@ -139,7 +140,7 @@ class Call {
                      tokens_[argument->last].end - tokens_[first].begin);
     if (parameter.value.empty() || Same(value, parameter.value))
       argument->removed = true;
-    else if (parameter.kind == Kind::kRequired)
+    else if (parameter.kind == ParameterKind::kRequired)
       Refuse("which does what ", parameter.old_name, "=", parameter.value,
              " did, and here it is ", value);
     else

@@ -22,7 +22,7 @@ namespace {
 constexpr absl::string_view kPackage = "paddle.";
 constexpr absl::string_view kFluid = "paddle.fluid";
 
-using Kind = PythonToken::Kind;
+using TokenKind = PythonToken::Kind;
 
 // An import statement of the source.
 struct Import {
@@ -45,11 +45,11 @@ class Source {
       if (starts && (word == "import" || word == "from")) {
         ReadImport();
         starts = false;
-      } else if (tokens_[at_].kind == Kind::kName) {
+      } else if (tokens_[at_].kind == TokenKind::kName) {
         Use();
         starts = false;
       } else {
-        starts = tokens_[at_].kind == Kind::kEnd || word == ";" ||
+        starts = tokens_[at_].kind == TokenKind::kEnd || word == ";" ||
                  (word == ":" && tokens_[at_].depth == 0);
         ++at_;
       }
@@ -72,7 +72,7 @@ class Source {
     return at < tokens_.size() && Text(tokens_[at]) == sign;
   }
   bool IsName(size_t at) const {
-    return at < tokens_.size() && tokens_[at].kind == Kind::kName;
+    return at < tokens_.size() && tokens_[at].kind == TokenKind::kName;
   }
 
   void Note(size_t byte, std::string text) {
@@ -159,7 +159,7 @@ class Source {
   }
 
   bool Ends() const {
-    return at_ >= tokens_.size() || tokens_[at_].kind == Kind::kEnd ||
+    return at_ >= tokens_.size() || tokens_[at_].kind == TokenKind::kEnd ||
            Is(at_, ";");
   }
 
