@@ -19,7 +19,9 @@
 #include "formats/pnm.h"
 #include "formats/safetensors.h"
 #include "formats/tar.h"
+#include "formats/tensor_bundle.h"
 #include "formats/tensor_stream.h"
+#include "formats/tensorflow_file.h"
 #include "formats/tfevents.h"
 #include "formats/tiff.h"
 #include "formats/torch.h"
@@ -58,6 +60,12 @@ std::vector<FileFormat> MakeTable() {
       {FileKind::kTar, "tar", {}, IsTar},
       {FileKind::kPdModel, "pdmodel", {".pdmodel", "__model__"}, IsProgram},
       {FileKind::kOnnx, "onnx", {".onnx"}, IsOnnx},
+      {FileKind::kTensorflow, "tensorflow", {}, IsTensorflowGraph},
+      {FileKind::kSavedModel,
+       "saved model",
+       {"saved_model.pb"},
+       IsTensorflowSavedModel},
+      {FileKind::kTensorBundle, "tensor bundle", {".index"}, IsTensorBundle},
       {FileKind::kCaffeModel, "caffemodel", {".caffemodel"}, IsCaffeModel},
       {FileKind::kTensorBoard, "tensorboard", {}, IsTfEvents},
       {FileKind::kImage,

@@ -33,8 +33,11 @@ enum class FileKind {
   kNpz,
   kZip,  ///< a zip that is not an npz
   kOnnx,
-  kCaffeModel,  ///< a network of Caffe with its weights
-  kCaffeText,   ///< a network of Caffe as text
+  kCaffeModel,    ///< a network of Caffe with its weights
+  kCaffeText,     ///< a network of Caffe as text
+  kTensorflow,    ///< a graph of TensorFlow with its weights
+  kSavedModel,    ///< saved_model.pb of TensorFlow
+  kTensorBundle,  ///< the index of TensorFlow's variables
   kSafetensors,
   kHdf5,
   kIdx,    ///< MNIST's idx

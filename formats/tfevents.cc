@@ -29,11 +29,6 @@ std::array<uint32_t, 256> CrcTable() {
   return table;
 }
 
-uint32_t Masked(absl::string_view bytes) {
-  const uint32_t crc = Crc32c(bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
-
 template <typename T>
 absl::string_view BytesOf(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
@@ -49,7 +44,7 @@ T Load(const char* from) {
 std::string Framed(const format::Event& event) {
   const std::string message = event.SerializeAsString();
   const uint64_t size = message.size();
-  const uint32_t size_crc = Masked(BytesOf(size)), crc = Masked(message);
+  const uint32_t size_crc = MaskedCrc32c(BytesOf(size)), crc = MaskedCrc32c(message);
   std::string bytes;
   for (absl::string_view part : {BytesOf(size), BytesOf(size_crc),
                                  absl::string_view(message), BytesOf(crc)})
@@ -220,6 +215,11 @@ uint32_t Crc32c(absl::string_view bytes) {
   return ~crc;
 }
 
+uint32_t MaskedCrc32c(absl::string_view bytes) {
+  const uint32_t crc = Crc32c(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
 std::string EncodeTfEvent(const LogRecord& record) {
   format::Event event;
   event.set_seconds(record.seconds);
@@ -242,13 +242,13 @@ absl::StatusOr<std::vector<LogMark>> ScanTfEvents(absl::string_view bytes) {
   while (bytes.size() - at >= kHead + kTail) {
     const char* here = bytes.data() + at;
     const auto size = Load<uint64_t>(here);
-    if (Load<uint32_t>(here + 8) != Masked(bytes.substr(at, 8)))
+    if (Load<uint32_t>(here + 8) != MaskedCrc32c(bytes.substr(at, 8)))
       return DataLoss("the length at byte %d has another checksum", at);
     if (size > bytes.size() - at - kHead - kTail) break;
     const absl::string_view message =
         bytes.substr(at + kHead, static_cast<size_t>(size));
     format::Event event;
-    if (Load<uint32_t>(message.data() + message.size()) != Masked(message) ||
+    if (Load<uint32_t>(message.data() + message.size()) != MaskedCrc32c(message) ||
         size > INT32_MAX ||
         !event.ParseFromArray(message.data(), static_cast<int>(size)))
       return DataLoss("the event at byte %d is damaged", at);

@@ -35,6 +35,10 @@ absl::StatusOr<std::vector<LogMark>> ScanTfEvents(absl::string_view bytes);
 /// The CRC-32 with Castagnoli's polynomial (RFC 3720).
 uint32_t Crc32c(absl::string_view bytes);
 
+/// The same as TensorFlow stores it beside the bytes: turned, and a constant
+/// added.
+uint32_t MaskedCrc32c(absl::string_view bytes);
+
 }  // namespace pd
 
 #endif  // PD_FORMATS_TFEVENTS_H_

@@ -42,7 +42,8 @@ TEST(FuzzReplay, EveryTargetComesBackFromItsCorpus) {
     for (const char* seeds : {"malformed", "models", "numpy", "onnx", "pickles",
                               "safetensors", "streams", "torch"})
       EXPECT_GT(Replay(absl::StrCat(testdata, "/formats/", seeds), target), 0);
-    for (const char* networks : {"/caffe", "/torch_export"})
+    for (const char* networks : {"/caffe", "/torch_export", "/tensorflow",
+                                 "/tensorflow/v1", "/tensorflow/v1/variables"})
       EXPECT_GT(Replay(testdata + networks, target), 0);
     EXPECT_GT(Replay(testdata + "/images", target), 0);
     EXPECT_GT(Replay(testdata + "/datasets/formats", target), 0);
