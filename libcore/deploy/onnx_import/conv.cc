@@ -13,6 +13,9 @@ namespace {
 
 using Ints = OnnxNode::Ints;
 
+// The word of the table for nodes whose groups follow from the channels.
+constexpr char kByChannels[] = "by channels";
+
 Ints KernelOf(OnnxNode* node, const std::string& w) {
   const Shape& shape = node->ShapeOf(w);
   if (shape.size() < 3 || IsDynamic(shape)) {
@@ -23,13 +26,25 @@ Ints KernelOf(OnnxNode* node, const std::string& w) {
   return Ints(shape.begin() + 2, shape.end());
 }
 
-OnnxNode::Attrs WindowAttrs(OnnxNode* node, const ImportWindow& w) {
+// TensorFlow does not say the number of groups: as many as the filter's
+// channels fit into those of x.
+int64_t GroupsOf(OnnxNode* node, const std::string& x,
+                 const std::string& filter) {
+  if (absl::string_view(node->op_type()) != kByChannels)
+    return node->Int("group", 1);
+  const int64_t all = node->Extent(x, 1), each = node->Extent(filter, 1);
+  if (node->ok() && (all < 1 || each < 1 || all % each != 0))
+    node->Fail(InvalidArgument("%d channels; the filter is for %d", all, each));
+  return node->ok() ? all / each : 1;
+}
+
+OnnxNode::Attrs WindowAttrs(const ImportWindow& w, int64_t groups) {
   return {
       {"strides", OnnxAttrInts(w.strides)},
       {"dilations", OnnxAttrInts(w.dilations)},
       {"paddings", OnnxAttrInts(w.pads)},
       {"padding_algorithm", std::string(w.same_upper ? "SAME" : "EXPLICIT")},
-      {"groups", OnnxAttrInts({node->Int("group", 1)})[0]}};
+      {"groups", OnnxAttrInts({groups})[0]}};
 }
 
 // The pads as PaddlePaddle's programs usually have them.
@@ -107,7 +122,7 @@ void ImportConvTranspose(OnnxNode* node) {
       extra[i] = 0;
     }
   Shorten(&w.pads);
-  OnnxNode::Attrs attrs = WindowAttrs(node, w);
+  OnnxNode::Attrs attrs = WindowAttrs(w, node->Int("group", 1));
   if (std::any_of(extra.begin(), extra.end(), [](auto e) { return e != 0; }))
     attrs["output_padding"] = OnnxAttrInts(extra);
   std::string out = node->Emit(
@@ -126,6 +141,7 @@ std::string OnnxConvolve(OnnxNode* node, std::string x, std::string filter) {
                                   [](int64_t d) { return d != 1; }))
     node->Fail(Unimplemented("auto_pad with dilations over shape %s",
                              ToString(node->ShapeOf(x))));
+  const int64_t groups = GroupsOf(node, x, filter);
   const bool one = w.rank() == 1;
   if (one) {
     AddAxis(&w);
@@ -135,12 +151,14 @@ std::string OnnxConvolve(OnnxNode* node, std::string x, std::string filter) {
   Shorten(&w.pads);
   const std::string out = node->Emit(w.rank() == 3 ? "conv3d" : "conv2d",
                                      {{"Input", {x}}, {"Filter", {filter}}},
-                                     WindowAttrs(node, w), "Output");
+                                     WindowAttrs(w, groups), "Output");
   return one ? node->Squeeze(out, {2}) : out;
 }
 
 OnnxImportEntries ConvImports() {
-  return {{"Conv", ImportConv}, {"ConvTranspose", ImportConvTranspose}};
+  return {{"Conv", ImportConv},
+          {"ConvTranspose", ImportConvTranspose},
+          {"tensorflow:Conv", ImportConv, kByChannels}};
 }
 
 }  // namespace pd

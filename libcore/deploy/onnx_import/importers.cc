@@ -26,7 +26,7 @@ const std::map<std::string, OnnxImportEntry>& Table() {
           QuantizeImports(),    RandomImports(),       RecurrentImports(),
           ReduceImports(),      ResizeImports(),       ScatterImports(),
           SequenceImports(),    ShapeImports(),        SignalImports(),
-          TrainingImports(),    VisionImports()})
+          TensorflowImports(),  TrainingImports(),     VisionImports()})
       for (const OnnxImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.onnx_type, entry).second);
     return all;

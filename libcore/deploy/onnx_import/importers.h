@@ -49,6 +49,7 @@ OnnxImportEntries ScatterImports();
 OnnxImportEntries SequenceImports();
 OnnxImportEntries ShapeImports();
 OnnxImportEntries SignalImports();
+OnnxImportEntries TensorflowImports();
 OnnxImportEntries TrainingImports();
 OnnxImportEntries VisionImports();
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph of TensorFlow whose calls of functions are replaced by the functions'
+// nodes, in an order in which every node comes after those that it reads.
+#ifndef PD_LIBCORE_DEPLOY_TENSORFLOW_IMPORT_FLATTEN_H_
+#define PD_LIBCORE_DEPLOY_TENSORFLOW_IMPORT_FLATTEN_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "formats/tensorflow_file.h"
+
+namespace pd {
+
+struct TfFlatGraph {
+  /// Names are unique; inputs are "NODE" or "NODE:1", none of them only for
+  /// order; attributes are those of the calls.
+  std::vector<TfNode> nodes;
+  /// By value of the graph as it was: that of these nodes.
+  std::map<std::string, std::string> values;
+  /// By node of the graph as it was, functions apart: the name of this one.
+  std::map<std::string, std::string> names;
+};
+
+/// The nodes that `wanted` values ("NODE:0") need. Nodes keep their names
+/// where nodes of several functions do not share them and `taken` has none of
+/// them.
+absl::StatusOr<TfFlatGraph> FlattenTf(const TfGraph& graph,
+                                      const std::vector<std::string>& wanted,
+                                      std::set<std::string> taken);
+
+/// By node that makes a variable: its key among the saved ones, as the graph's
+/// node `restore` reads them.
+absl::StatusOr<std::map<std::string, std::string>> TfVariableKeys(
+    const TfGraph& graph, const std::string& restore);
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_DEPLOY_TENSORFLOW_IMPORT_FLATTEN_H_
