@@ -15,6 +15,7 @@
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "formats/safetensors.h"
+#include "formats/tensorflow_file.h"
 #include "formats/torch.h"
 #include "formats/torch_export.h"
 #include "libcore/base/error.h"
@@ -23,8 +24,10 @@
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/caffe_graph.h"
+#include "libcore/deploy/tensorflow_graph.h"
 #include "libcore/deploy/torch_graph.h"
 #include "libcore/model/model_files.h"
+#include "libcore/model/saved_model.h"
 #include "libcore/model/tree.h"
 #include "libcore/program/match_params.h"
 
@@ -197,6 +200,27 @@ absl::Status ReadTorchExport(const ReadOptions&, Content* out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadTensorflow(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(const TfGraph graph,
+                      ParseTensorflowGraph(out->bytes.view()));
+  PD_ASSIGN_OR_RETURN(out->onnx, TensorflowAsOnnx(graph));
+  out->object = DictOf(out->onnx->graph.initializers);
+  return absl::OkStatus();
+}
+
+absl::Status ReadSaved(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->onnx, ReadSavedModel(out->file, out->bytes));
+  out->object = DictOf(out->onnx->graph.initializers);
+  return absl::OkStatus();
+}
+
+absl::Status ReadBundle(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(const NamedArrays tensors,
+                      ReadTensorBundle(out->file, out->bytes));
+  out->object = DictOf(tensors);
+  return absl::OkStatus();
+}
+
 absl::Status ReadModel(const ReadOptions& options, Content* out) {
   PD_ASSIGN_OR_RETURN(out->program, ParseProgram(out->bytes.view()));
   PD_ASSIGN_OR_RETURN(
@@ -249,6 +273,9 @@ constexpr Source kSources[] = {
     {"torch-export", FileKind::kTorchExport, ReadTorchExport},
     {"caffemodel", FileKind::kCaffeModel, ReadCaffeModel},
     {"prototxt", FileKind::kCaffeText, ReadCaffeText},
+    {"tensorflow", FileKind::kTensorflow, ReadTensorflow},
+    {"saved-model", FileKind::kSavedModel, ReadSaved},
+    {"tensor-bundle", FileKind::kTensorBundle, ReadBundle},
 };
 
 absl::Status OpenFile(const ReadOptions& options, Content* out) {
@@ -292,6 +319,11 @@ absl::Status OpenCheckpoint(const ReadOptions& options, Content* out) {
 }
 
 absl::Status OpenFolder(const ReadOptions& options, Content* out) {
+  if (std::string saved = SavedModelIn(out->path); !saved.empty()) {
+    out->form = Content::Form::kFolder;
+    out->file = std::move(saved);
+    return OpenFile(options, out);
+  }
   const auto program = ProgramInFolder(out->path);
   if (program.ok()) {
     out->form = Content::Form::kFolder;
@@ -375,8 +407,9 @@ absl::Status NoModel(const Content& content) {
   return InvalidArgument(
       "'%s' is no model: it is of kind '%s'; expected a .pdmodel file, a "
       "prefix of one, a folder with '__model__', a run directory, RUN@best, "
-      "RUN@step-N, an .onnx file, a .pt2 of PyTorch, a .prototxt of Caffe or "
-      "parameters (.pdparams, .npz, .safetensors, .pt)",
+      "RUN@step-N, an .onnx file, a .pt2 of PyTorch, a .prototxt of Caffe, a "
+      "SavedModel or frozen .pb of TensorFlow, or parameters (.pdparams, .npz, "
+      ".safetensors, .pt)",
       content.path, content.format);
 }
 
