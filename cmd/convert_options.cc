@@ -20,19 +20,20 @@ std::vector<std::string> Description() {
       "IN is a file, a model with the parameters beside it (`.pdmodel` or its "
       "prefix), a folder with `__model__` and a joint file or a file for each "
       "variable, a folder of variables alone, a run directory of `pd-train`, "
-      "`RUN@best` or `RUN@step-N` for one of its checkpoints, "
-      "or `-`, standard input. Its bytes decide what it is; `--from` overrules "
-      "them. What is read: pickles of protocol 0 to 5 (`.pdparams`, `.pdopt`, "
-      "nested objects, `.pdiparams.info`; big parameters in slices are "
-      "joined), programs, tensor files, joint files, SelectedRows, `.npy`, "
-      "`.npz`, `.safetensors`, `.onnx` models, networks of Caffe (a "
-      "`.prototxt` "
-      "with the `.caffemodel` of its name, or the only one, beside it; a "
+      "`RUN@best` or `RUN@step-N` for one of its checkpoints, or `-`, standard "
+      "input. Its bytes decide what it is; `--from` overrules them. What is "
+      "read: pickles of protocol 0 to 5 (`.pdparams`, `.pdopt`, nested "
+      "objects, `.pdiparams.info`; big parameters in slices are joined), "
+      "programs, tensor files, joint files, SelectedRows, `.npy`, `.npz`, "
+      "`.safetensors`, `.onnx` models, networks of Caffe (a `.prototxt` with "
+      "the `.caffemodel` of its name, or the only one, beside it; a "
       "`.caffemodel` whose network `--program` names), networks of PyTorch's "
-      "`torch.export.save` (`.pt2` as PyTorch 2.15 writes it), and what "
-      "PyTorch's "
-      "`torch.save` writes (`.pt`, `.pth`: tensors and nested objects of them, "
-      "read as data; a file that calls anything else is refused).",
+      "`torch.export.save` (`.pt2` as PyTorch 2.15 writes it), networks of "
+      "TensorFlow (a SavedModel's folder, with the signature `serving_default` "
+      "or only one; a frozen `.pb`; the `.index` of a checkpoint), and what "
+      "PyTorch's `torch.save` writes (`.pt`, `.pth`: tensors and nested "
+      "objects of them, read as data; a file that calls anything else is "
+      "refused).",
       "OUT is a file, a folder, a prefix or `-`, standard output. The ending "
       "of its name decides what is written, or `--to` does: `pdparams` "
       "(`pdopt`, `pickle`), `paddle` (`.pdmodel` and `.pdiparams`), "
@@ -47,9 +48,9 @@ std::vector<std::string> Description() {
       "there an array's name is the way to it, `model/fc.weight` or `list/0`. "
       "An npz of a plain state dict holds its arrays and nothing else, so the "
       "order of the names and the table of parameter names are lost. What a "
-      "form cannot hold is an error that "
-      "names it; `--arrays-only` leaves it out. When values are written with a "
-      "program, missing and misshapen ones are named.",
+      "form cannot hold is an error that names it; `--arrays-only` leaves it "
+      "out. When values are written with a program, missing and misshapen ones "
+      "are named.",
       "With `--upgrade`, operator types of PaddlePaddle 1.x that a model uses "
       "are replaced by those of 2.x, which newer versions need: `lookup_table` "
       "by `squeeze2` and `lookup_table_v2`. An op that cannot be replaced "
@@ -119,6 +120,8 @@ Manual ConvertManual() {
        "cmp w.pdparams testdata/formats/pickles/model.p4.pdparams"},
       {"A network of Caffe, whose weights stand beside it",
        "pd-convert testdata/caffe/resnet.prototxt resnet.pdmodel"},
+      {"A SavedModel of TensorFlow",
+       "pd-convert testdata/tensorflow/convnet net.pdmodel"},
       {"A network that PyTorch has exported",
        "pd-convert testdata/torch_export/resnet.pt2 net.pdmodel"},
       {"The network in a checkpoint of PyTorch's, under PaddlePaddle's names "

@@ -17,7 +17,8 @@ std::vector<std::string> EvalDescription() {
       "checkpoints, a checkpoint's folder, an `.onnx` file, a `.pt2` of "
       "PyTorch's "
       "`torch.export.save`, a `.prototxt` of "
-      "Caffe with its `.caffemodel` beside it, or, with `-c`, "
+      "Caffe with its `.caffemodel` beside it, a SavedModel (its folder) or a "
+      "frozen `.pb` of TensorFlow, or, with `-c`, "
       "parameters of the network that the job describes: a `.pdparams` of "
       "PaddlePaddle's, an `.npz`, a `.safetensors`, a folder of a file for "
       "each variable.",
