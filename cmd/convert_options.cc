@@ -54,11 +54,10 @@ std::vector<std::string> Description() {
       "With `--upgrade`, operator types of PaddlePaddle 1.x that a model uses "
       "are replaced by those of 2.x, which newer versions need: `lookup_table` "
       "by `squeeze2` and `lookup_table_v2`. An op that cannot be replaced "
-      "stays, with a warning that says the reason. A Python source, whose "
-      "name ends in `.py`, gets the names and arguments of 2.0 where these do "
-      "the same, and a warning with the place of any other call. "
-      "`pd-upgrade`(7) has "
-      "the tables.",
+      "stays, with a warning that says the reason. A Python source, whose name "
+      "ends in `.py`, gets the names and arguments of 2.0 where these do the "
+      "same, and a warning with the place of any other call. `pd-upgrade`(7) "
+      "has the tables.",
       "On the way tensors are averaged with those of other files, kept, "
       "dropped, renamed, transposed and set, in this order. A pattern is a "
       "name in which `*` stands for any characters, and must match a tensor. "

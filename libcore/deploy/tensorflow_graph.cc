@@ -2,6 +2,8 @@
 #include "libcore/deploy/tensorflow_graph.h"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -153,12 +155,20 @@ absl::Status GiveOutput(const GraphEnd& end, const std::string& value,
   return absl::OkStatus();
 }
 
-// Constants that the importers have read, or made others of.
+// Nodes and constants that importers have made others of.
 void DropUnread(OnnxFileGraph* graph) {
   std::set<std::string> read;
-  for (const OnnxFileNode& node : graph->nodes)
-    read.insert(node.inputs.begin(), node.inputs.end());
   for (const OnnxFileValue& output : graph->outputs) read.insert(output.name);
+  std::vector<OnnxFileNode> kept;
+  for (auto node = graph->nodes.rbegin(); node != graph->nodes.rend(); ++node) {
+    if (std::none_of(node->outputs.begin(), node->outputs.end(),
+                     [&](const auto& name) { return read.count(name) > 0; }))
+      continue;
+    read.insert(node->inputs.begin(), node->inputs.end());
+    kept.push_back(std::move(*node));
+  }
+  graph->nodes.assign(std::make_move_iterator(kept.rbegin()),
+                      std::make_move_iterator(kept.rend()));
   for (auto it = graph->initializers.begin(); it != graph->initializers.end();)
     it = read.count(it->first) > 0 ? std::next(it)
                                    : graph->initializers.erase(it);

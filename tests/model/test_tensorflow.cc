@@ -117,16 +117,29 @@ TfNode& NodeOfType(TfGraph* graph, const std::string& op) {
   return *node;
 }
 
+int CountOps(const LoadedModel& model, const std::string& type) {
+  int count = 0;
+  for (const OpDesc& op : model.program.global().ops) count += op.type == type;
+  return count;
+}
+
 // Between convolutions nothing is turned around.
 TEST(Tensorflow, PicturesAreTurnedOnce) {
   for (const auto& [name, most] : std::map<std::string, int>{
            {"convnet.pb", 2}, {"resnet.pb", 2}, {"mobile", 1}, {"nchw", 0}}) {
     const auto model = LoadModel(Saved(name));
     ASSERT_TRUE(model.ok()) << model.status();
-    int turned = 0;
-    for (const OpDesc& op : model->program.global().ops)
-      turned += op.type == "transpose2";
-    EXPECT_EQ(turned, most) << name;
+    EXPECT_EQ(CountOps(*model, "transpose2"), most) << name;
+  }
+}
+
+// Keras writes them as products and sums.
+TEST(Tensorflow, BatchNormsOfKeras) {
+  for (const auto& [name, norms] : std::map<std::string, int>{
+           {"convnet.pb", 1}, {"resnet.pb", 6}, {"mobile", 5}}) {
+    const auto model = LoadModel(Saved(name));
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(CountOps(*model, "batch_norm"), norms) << name;
   }
 }
 

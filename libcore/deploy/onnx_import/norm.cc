@@ -50,30 +50,28 @@ void TrainingBatchNorm(OnnxNode* node, const std::string& x, float epsilon) {
   }
 }
 
-void ImportBatchNorm(OnnxNode* node) {
-  const std::string x = node->In(0);
-  const float epsilon = node->Float("epsilon", 1e-5f);
-  if (node->Int("training_mode", 0) != 0)
-    return TrainingBatchNorm(node, x, epsilon);
-  if (node->opset() < 9 && node->Int("spatial", 1) == 0)
-    return node->Fail(Unimplemented("batch norm of each place by itself"));
+// The names of a batch norm's inputs.
+struct NormInputs {
+  std::string x, scale, bias, mean, variance;
+};
+
+void GiveBatchNorm(OnnxNode* node, const NormInputs& in, float epsilon) {
   OnnxImporter& importer = node->importer();
-  const std::string mean = node->In(3), variance = node->In(4);
   OpDesc op;
   op.type = "batch_norm";
-  op.SetInput("X", {x});
-  op.SetInput("Scale", {node->In(1)});
-  op.SetInput("Bias", {node->In(2)});
-  op.SetInput("Mean", {mean});
-  op.SetInput("Variance", {variance});
+  op.SetInput("X", {in.x});
+  op.SetInput("Scale", {in.scale});
+  op.SetInput("Bias", {in.bias});
+  op.SetInput("Mean", {in.mean});
+  op.SetInput("Variance", {in.variance});
   // PaddlePaddle wants the statistics to be written where they are read.
   const auto kept = [&](const std::string& v) {
     return importer.ParamOf(v) != nullptr ? v : importer.NewVariable();
   };
   const std::string y = importer.NewVariable();
   op.SetOutput("Y", {y});
-  op.SetOutput("MeanOut", {kept(mean)});
-  op.SetOutput("VarianceOut", {kept(variance)});
+  op.SetOutput("MeanOut", {kept(in.mean)});
+  op.SetOutput("VarianceOut", {kept(in.variance)});
   op.SetOutput("SavedMean", {importer.NewVariable()});
   op.SetOutput("SavedVariance", {importer.NewVariable()});
   op.attrs = {{"epsilon", epsilon},
@@ -82,6 +80,38 @@ void ImportBatchNorm(OnnxNode* node) {
   if (!node->ok()) return;
   node->Fail(importer.builder().Append(std::move(op)));
   node->Give(0, y);
+}
+
+void ImportBatchNorm(OnnxNode* node) {
+  const std::string x = node->In(0);
+  const float epsilon = node->Float("epsilon", 1e-5f);
+  if (node->Int("training_mode", 0) != 0)
+    return TrainingBatchNorm(node, x, epsilon);
+  if (node->opset() < 9 && node->Int("spatial", 1) == 0)
+    return node->Fail(Unimplemented("batch norm of each place by itself"));
+  GiveBatchNorm(node, {x, node->In(1), node->In(2), node->In(3), node->In(4)},
+                epsilon);
+}
+
+// x m + s by channel: the batch norm of Keras, which has put the statistics
+// into m and s. As an op it goes into the convolution before it.
+void ImportScaledByChannel(OnnxNode* node) {
+  const std::string x = node->In(0), m = node->In(1), s = node->In(2);
+  const Shape shape = node->ShapeOf(x);
+  if (!node->ok()) return;
+  const auto fits = [&](const std::string& v) {
+    return node->importer().ParamOf(v) != nullptr && shape.size() == 4 &&
+           node->ShapeOf(v) == Shape{shape[1]} &&
+           node->TypeOf(v) == DType::kFloat32;
+  };
+  if (fits(m) && fits(s))
+    return GiveBatchNorm(node,
+                         {x, m, s, node->FullLike(m, 0, DType::kFloat32),
+                          node->FullLike(m, 1, DType::kFloat32)},
+                         0);
+  const auto rank = static_cast<int64_t>(shape.size());
+  node->Give(0, node->Add(node->Mul(x, ByChannel(node, m, rank)),
+                          ByChannel(node, s, rank)));
 }
 
 void ImportInstanceNorm(OnnxNode* node) {
@@ -193,6 +223,7 @@ OnnxImportEntries NormImports() {
       {"LayerNormalization", ImportLayerNorm},
       {"LpNormalization", ImportLpNorm},
       {"MeanVarianceNormalization", ImportMeanVariance},
+      {"tensorflow:ScaledByChannel", ImportScaledByChannel},
   };
 }
 

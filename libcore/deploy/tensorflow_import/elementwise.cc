@@ -3,6 +3,7 @@
 // the channels in either place.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/tensorflow_import/call.h"
@@ -119,6 +120,35 @@ void ImportTwo(TfCall* call) {
   GiveAs(call, o, call->Emit(call->onnx_type(), o.names));
 }
 
+// The picture and the vector that a product has; nothing for another one.
+std::optional<Names> ProductByChannel(TfCall* call, const TfNode& product) {
+  for (const size_t i : {0, 1}) {
+    if (product.inputs.size() != 2) break;
+    const auto picture = call->build().values.find(product.inputs[i]);
+    const auto vector = call->build().values.find(product.inputs[1 - i]);
+    if (picture != call->build().values.end() &&
+        vector != call->build().values.end() &&
+        !picture->second->first.empty() && vector->second->rank == 1)
+      return Names{picture->second->first, vector->second->plain};
+  }
+  return std::nullopt;
+}
+
+// A batch norm as Keras writes it is a product and a sum by channel.
+void ImportSum(TfCall* call) {
+  for (const size_t i : {0, 1}) {
+    if (!call->IsFirst(i) || call->Rank(1 - i) != 1) continue;
+    const TfNode* product = call->Maker(call->node(), i, "Mul");
+    if (product == nullptr) continue;
+    auto names = ProductByChannel(call, *product);
+    if (!names.has_value()) continue;
+    names->push_back(call->In(1 - i));
+    return call->GiveFirst(call->Emit("tensorflow:ScaledByChannel", *names),
+                           call->Rank(i));
+  }
+  ImportTwo(call);
+}
+
 void ImportNotEqual(TfCall* call) {
   const TfOperands o = OperandsOf(call, 0, 2);
   GiveAs(call, o, call->Emit("Not", {call->Emit("Equal", o.names)}));
@@ -204,9 +234,9 @@ TfImportEntries TfElementwiseImports() {
       {"Abs", ImportOne, "Abs"},
       {"Acos", ImportOne, "Acos"},
       {"Acosh", ImportOne, "Acosh"},
-      {"Add", ImportTwo, "Add"},
+      {"Add", ImportSum, "Add"},
       {"AddN", ImportMany},
-      {"AddV2", ImportTwo, "Add"},
+      {"AddV2", ImportSum, "Add"},
       {"Asin", ImportOne, "Asin"},
       {"Asinh", ImportOne, "Asinh"},
       {"Atan", ImportOne, "Atan"},
