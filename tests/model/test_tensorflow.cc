@@ -17,6 +17,7 @@
 #include "libcore/deploy/onnx_import.h"
 #include "libcore/deploy/tensorflow_graph.h"
 #include "libcore/exec/session.h"
+#include "libcore/model/inspect.h"
 #include "libcore/model/load_model.h"
 #include "tests/formats/format_test.h"
 #include "tests/ops/registry.h"
@@ -329,6 +330,11 @@ TEST(TensorBundle, IsAModelOfParameters) {
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->kind, LoadedModel::Kind::kParameters);
   EXPECT_EQ(model->params.at("dense/bias").shape, (Shape{8}));
+  const auto seen =
+      Inspect(Registry(), Saved("v1/variables/variables.index"), false, {});
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->kind, "tensor bundle");
+  EXPECT_EQ(seen->tensors.size(), 2u);
 }
 
 }  // namespace test_tensorflow
