@@ -303,10 +303,15 @@ absl::StatusOr<Step> BindOne(BindContext* context,
   bound->outputs = TensorsOf(*context, signature.outputs, true);
   bound->names = signature.outputs;
   const Tensor* typed = nullptr;
-  if (!bound->inputs.empty() && !bound->inputs[signature.typed].empty())
-    typed = bound->inputs[signature.typed][0];
-  else if (!bound->outputs[0].empty())
-    typed = bound->outputs[0][0];
+  const auto first_of = [](const std::vector<Tensor*>& list) {
+    return list.empty() ? nullptr : list[0];
+  };
+  if (signature.typed_by_output)
+    typed = first_of(bound->outputs[signature.typed]);
+  else if (!bound->inputs.empty())
+    typed = first_of(bound->inputs[signature.typed]);
+  if (typed == nullptr && !signature.typed_by_output)
+    typed = first_of(bound->outputs[0]);
   if (typed == nullptr) return Unimplemented("the op has no tensor");
   bound->kernel = FindKernel(signature, side->backend, CTypeOf(typed->dtype()));
   if (bound->kernel == nullptr) {

@@ -23,6 +23,7 @@ constexpr std::pair<const char*, AttrType> kAttrTypes[] = {
     {"bool", AttrType::kBoolean},
     {"int", AttrType::kInt},
     {"float", AttrType::kFloat},
+    {"double", AttrType::kFloat64},
     {"int64_t", AttrType::kLong},
     {"std::string", AttrType::kString},
     {"std::vector<int>", AttrType::kInts},
@@ -290,6 +291,8 @@ Attribute DefaultOf(const CustomOp::Attr& attr) {
       return Attribute(int32_t{1});
     case AttrType::kFloat:
       return Attribute(1.0f);
+    case AttrType::kFloat64:
+      return Attribute(1.0);
     case AttrType::kLong:
       return Attribute(int64_t{1});
     case AttrType::kInts:

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/plugin/convert.h"
 
@@ -83,6 +84,9 @@ absl::Status Check(const std::string& name, Family* family,
       return Annotate(op.status(), named.Describe());
     }
     op->file = family->file;
+    if (family->declared[order]->has_tensorrt)
+      LogInfo("%s: there is no TensorRT here; its kernel is used",
+              op->Describe());
     const auto [at, fresh] = table->checked.try_emplace(
         type, std::make_unique<const CustomOp>(*std::move(op)));
     if (!fresh)

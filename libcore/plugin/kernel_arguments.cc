@@ -192,4 +192,17 @@ void PD_DeleteUInt64List(PD_List list) {
   delete[] static_cast<size_t*>(list.data);
 }
 
+void PD_DeleteInt64List(PD_List list) {
+  delete[] static_cast<int64_t*>(list.data);
+}
+void PD_DeleteInt32List(PD_List list) {
+  delete[] static_cast<int32_t*>(list.data);
+}
+void PD_DeleteFloat64List(PD_List list) {
+  delete[] static_cast<double*>(list.data);
+}
+void PD_DeleteFloat32List(PD_List list) {
+  delete[] static_cast<float*>(list.data);
+}
+
 }  // extern "C"

@@ -236,6 +236,11 @@ absl::StatusOr<KernelAttr> AttrFor(const SignatureAttr& attr, const OpDesc& op,
     if (!op.Input(slot).empty())
       return Unimplemented("it takes '%s' as an attribute; the op has '%s'",
                            attr.name, slot);
+  if (attr.fixed.has_value()) {
+    AttrNumbers value;
+    value.Add(*attr.fixed);
+    return NumberFor(attr.name, value, kind);
+  }
   if (attr.name == "$value") return FillValue(op, kind);
   if (attr.name == "$values") return AssignedValues(op, kind);
   const std::string name = attr.name == "$dims" ? "dim" : attr.name;

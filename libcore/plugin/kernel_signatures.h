@@ -5,6 +5,8 @@
 #ifndef PD_LIBCORE_PLUGIN_KERNEL_SIGNATURES_H_
 #define PD_LIBCORE_PLUGIN_KERNEL_SIGNATURES_H_
 
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +20,17 @@ struct SignatureAttr {
   /// Slots that hold the value in another way; the kernel does not suit an op
   /// that has one of them.
   std::vector<std::string> slots;
+  /// The value of an attribute that ops of this release do not have.
+  std::optional<bool> fixed;
 };
 
 struct KernelSignature {
   std::string op, kernel;
   std::vector<std::string> inputs, outputs;  // slots
-  size_t typed = 0;  // the input whose element type is the kernel's
+  /// The kernel's element type is that of this input, or of this output where
+  /// there are no inputs or `typed_by_output`.
+  size_t typed = 0;
+  bool typed_by_output = false;
   std::vector<SignatureAttr> attrs;
   /// Y's axes are the last ones of X: `axis` says nothing else.
   bool trailing = false;
@@ -32,12 +39,21 @@ struct KernelSignature {
   std::string Text() const;
 };
 
-/// All, those of an op in the order in which they are tried.
-const std::vector<KernelSignature>& KernelSignatures();
+/// All, those of an op in the order in which they are tried: the table of
+/// kernel_signatures.txt, and families of operators.
+const std::deque<KernelSignature>& KernelSignatures();
+/// Adds that of an operator of a plug-in, before it is used.
+void AddKernelSignature(KernelSignature signature);
 
 /// Names of attributes that no kernel is given, since they say how an op is
 /// computed and not what.
 bool IsAboutExecution(absl::string_view attribute);
+
+/// A text of the build: kernel_signatures.txt.
+struct SignatureText {
+  const char *name, *text;
+};
+const std::vector<SignatureText>& SignatureFiles();
 
 }  // namespace pd
 

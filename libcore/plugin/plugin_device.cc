@@ -16,6 +16,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ir/array.h"
 #include "libcore/ops/device_binding.h"
+#include "libcore/plugin/plugin_collectives.h"
 #include "libcore/plugin/plugin_drivers.h"
 #include "libcore/tensor/magnitude.h"
 
@@ -104,6 +105,12 @@ absl::StatusOr<std::shared_ptr<PluginDevice>> PluginDevice::Open(
   return device;
 }
 
+PluginDevice::PluginDevice(PluginDriver* driver, int id)
+    : driver_(driver), collectives_(std::make_unique<PluginCollectives>(this)) {
+  device_.id = id;
+  number_ = id;
+}
+
 absl::Status PluginDevice::Start() {
   const C_DeviceInterface& table = driver_->table;
   if (table.init_device != nullptr)
@@ -145,6 +152,7 @@ PluginDevice::~PluginDevice() {
   };
   if (!initialized_) return;
   report(Enter());
+  collectives_.reset();
   if (table.create_stream != nullptr && table.destroy_stream != nullptr)
     report(driver_->Call("destroy_stream", table.destroy_stream, &device_,
                          stream_));
@@ -172,13 +180,24 @@ size_t PluginDevice::Rounded(size_t bytes) const {
   return over == 0 ? bytes : bytes + (chunk_ - over);
 }
 
-std::string PluginDevice::FreeText() {
+PluginDeviceInfo PluginDevice::Describe() {
+  PluginDeviceInfo info = {name(), title(), driver_->part.file};
   size_t total = 0, free = 0;
   const auto stats = driver_->table.device_memory_stats;
-  if (stats == nullptr || stats(&device_, &total, &free) != C_SUCCESS)
-    return "";
-  return absl::StrCat(", of which ", free >> 20, " of ", total >> 20,
-                      " MiB are free");
+  if (stats != nullptr &&
+      driver_->Call("device_memory_stats", stats, &device_, &total, &free)
+          .ok()) {
+    info.memory_bytes = total;
+    info.free_bytes = free;
+  }
+  return info;
+}
+
+std::string PluginDevice::FreeText() {
+  const PluginDeviceInfo info = Describe();
+  if (!info.memory_bytes.has_value()) return "";
+  return absl::StrCat(", of which ", *info.free_bytes >> 20, " of ",
+                      *info.memory_bytes >> 20, " MiB are free");
 }
 
 absl::StatusOr<std::shared_ptr<void>> PluginDevice::Allocate(size_t bytes) {
@@ -371,6 +390,18 @@ absl::Status PluginDevice::Run(const CapturedWork&) {
 }
 
 std::shared_ptr<const KernelSide> PluginDevice::side() { return side_; }
+
+absl::StatusOr<std::vector<PluginDeviceInfo>> ListPluginDevices(
+    const std::string& type) {
+  PD_ASSIGN_OR_RETURN(const PluginDriver* driver, StartedDriver(type));
+  std::vector<PluginDeviceInfo> devices;
+  for (const size_t id : driver->ids) {
+    PD_ASSIGN_OR_RETURN(const auto device,
+                        PluginDevice::Open(type, static_cast<int>(id)));
+    devices.push_back(device->Describe());
+  }
+  return devices;
+}
 
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenPluginDevice(
     const std::string& type, int id) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,20 @@ absl::StatusOr<bool> AddDriver(void* library, const std::string& file);
 /// Types of the drivers so far.
 std::vector<std::string> DriverTypes();
 
+/// A device as a list of them shows it.
+struct PluginDeviceInfo {
+  std::string name;                                ///< "small:0"
+  std::string title;                               ///< "small:0 v7"
+  std::string file;                                ///< of the plug-in
+  std::optional<size_t> memory_bytes, free_bytes;  ///< where the driver tells
+};
+/// Every device of a driver, each started for a moment. The errors are those
+/// of PluginDevice::Open.
+absl::StatusOr<std::vector<PluginDeviceInfo>> ListPluginDevices(
+    const std::string& type);
+
+class PluginCollectives;
+
 class PluginDevice : public Device,
                      public std::enable_shared_from_this<PluginDevice> {
  public:
@@ -91,16 +106,19 @@ class PluginDevice : public Device,
   absl::StatusOr<std::unique_ptr<CapturedWork>> EndCapture() override;
   absl::Status Run(const CapturedWork& work) override;
 
+  PluginDeviceInfo Describe();
+  const PluginDriver& driver() const { return *driver_; }
+  C_Stream stream() const { return stream_; }
+  /// Makes it the current one of this thread.
+  absl::Status Enter();
+  /// Its operations together with other processes.
+  PluginCollectives& collectives() { return *collectives_; }
   /// The side of its kernels; it does not outlive the device.
   std::shared_ptr<const KernelSide> side();
 
  private:
-  PluginDevice(PluginDriver* driver, int id) : driver_(driver) {
-    device_.id = id;
-    number_ = id;
-  }
+  PluginDevice(PluginDriver* driver, int id);
   absl::Status Start();
-  absl::Status Enter();
   absl::Status Free(void* pointer, size_t bytes);
   size_t Rounded(size_t bytes) const;
   std::string FreeText();
@@ -112,6 +130,7 @@ class PluginDevice : public Device,
   C_Stream stream_ = nullptr;
   size_t chunk_ = 1, padding_ = 0;
   std::shared_ptr<const KernelSide> side_;
+  std::unique_ptr<PluginCollectives> collectives_;
   mutable std::mutex mutex_;  // of what follows
   std::map<const char*, size_t> allocated_;
   size_t bytes_ = 0, peak_bytes_ = 0;

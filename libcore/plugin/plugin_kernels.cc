@@ -16,6 +16,7 @@
 #include "libcore/plugin/bind_kernel.h"
 #include "libcore/plugin/convert.h"
 #include "libcore/plugin/declared_ops.h"
+#include "libcore/plugin/plugin_collectives.h"
 #include "libcore/plugin/plugin_device.h"
 
 namespace pd {
@@ -86,17 +87,21 @@ bool Suits(const PluginKernel& kernel, const KernelSignature& signature) {
          kernel.outputs.size() == signature.outputs.size();
 }
 
-// A name that operators use, with other parameters than theirs.
-absl::Status CheckCounts(const PluginKernel& kernel, bool* useful) {
+// Whether an operator has the kernel; `*problem`: operators use the name, with
+// other parameters.
+bool IsUseful(const PluginKernel& kernel, std::string* problem) {
   std::vector<std::string> expected;
   for (const KernelSignature& signature : KernelSignatures()) {
     if (signature.kernel != kernel.part.type) continue;
-    expected.push_back(signature.Text());
-    *useful = *useful || Suits(kernel, signature);
+    if (Suits(kernel, signature)) return true;
+    if (std::find(expected.begin(), expected.end(), signature.Text()) ==
+        expected.end())
+      expected.push_back(signature.Text());
   }
-  if (*useful || expected.empty()) return absl::OkStatus();
-  return InvalidArgument("%s takes %s; expected %s", kernel.part.Describe(),
-                         CountsOf(kernel), absl::StrJoin(expected, " or "));
+  if (!expected.empty())
+    *problem = absl::StrCat(kernel.part.Describe(), " takes ", CountsOf(kernel),
+                            "; expected ", absl::StrJoin(expected, " or "));
+  return false;
 }
 
 PD_List ListOf(std::vector<PD_TensorArgDef>* defs) {
@@ -109,6 +114,11 @@ PD_List ListOf(std::vector<PD_TensorArgDef>* defs) {
 absl::Status Attach(
     const std::string& backend, OpRegistry* registry,
     const std::function<Implementation(const std::string& kernel)>& make) {
+  {
+    KernelTable& table = Table();
+    const std::lock_guard<std::mutex> lock(table.mutex);
+    if (table.kernels.empty()) return absl::OkStatus();
+  }
   std::set<std::string> done;
   for (const KernelSignature& signature : KernelSignatures()) {
     const OpDef* def = registry->Find(signature.op);
@@ -161,20 +171,22 @@ absl::Status DeclareKernel(int abi, const PD_KernelDeclaration* declaration) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> CheckNewKernels(size_t* useful) {
+NewKernels CheckNewKernels() {
   KernelTable& table = Table();
   const std::lock_guard<std::mutex> lock(table.mutex);
-  std::vector<std::string> names;
-  *useful = 0;
+  NewKernels found;
+  const auto add = [](const std::string& text, std::vector<std::string>* list) {
+    if (std::find(list->begin(), list->end(), text) == list->end())
+      list->push_back(text);
+  };
   for (; table.checked < table.kernels.size(); ++table.checked) {
     const PluginKernel& kernel = table.kernels[table.checked];
-    bool suits = false;
-    PD_RETURN_IF_ERROR(CheckCounts(kernel, &suits));
-    *useful += suits;
-    if (std::find(names.begin(), names.end(), kernel.part.type) == names.end())
-      names.push_back(kernel.part.type);
+    std::string problem;
+    found.useful += IsUseful(kernel, &problem);
+    if (!problem.empty()) add(problem, &found.unsuited);
+    add(kernel.part.type, &found.names);
   }
-  return names;
+  return found;
 }
 
 const PluginKernel* FindKernel(const KernelSignature& signature,
@@ -210,7 +222,8 @@ absl::Status AttachPluginKernels(bool first, OpRegistry* registry) {
   }));
   const auto& place = registry->device();
   if (place == nullptr || place->is_gpu) return absl::OkStatus();
-  const auto& device = static_cast<const PluginDevice&>(*place->device);
+  auto& device = static_cast<PluginDevice&>(*place->device);
+  PD_RETURN_IF_ERROR(AttachCollectives(&device, registry));
   return Attach(device.type(), registry, [&](const auto& kernel) {
     return Implementation(absl::StrCat("plugin:", kernel), BindDeviceKernel)
         .AskedFirst();

@@ -35,9 +35,16 @@ struct PluginKernel {
 /// same name, backend, type and layout.
 absl::Status DeclareKernel(int abi, const PD_KernelDeclaration* declaration);
 
-/// Checks the kernels that nobody has checked against PaddlePaddle's
-/// arguments. Gives their names; `*useful` counts those that an operator has.
-absl::StatusOr<std::vector<std::string>> CheckNewKernels(size_t* useful);
+/// Kernels since the last look at them.
+struct NewKernels {
+  std::vector<std::string> names;
+  size_t useful = 0;  // an operator has them
+  /// Sentences about those whose arguments are not PaddlePaddle's.
+  std::vector<std::string> unsuited;
+};
+/// Compares the kernels that nobody has looked at with PaddlePaddle's
+/// arguments.
+NewKernels CheckNewKernels();
 
 /// The kernel of a signature for an element type, null where there is none; it
 /// stays.

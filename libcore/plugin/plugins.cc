@@ -27,6 +27,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/plugin/convert.h"
 #include "libcore/plugin/declared_ops.h"
+#include "libcore/plugin/kernel_operators.h"
 #include "libcore/plugin/plugin_device.h"
 #include "libcore/plugin/plugin_kernels.h"
 #include "libcore/plugin/plugin_scope.h"
@@ -172,25 +173,28 @@ absl::Status Load(const std::string& file) {
   PD_ASSIGN_OR_RETURN(const bool drives, AddDriver(library, file));
   PD_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                       CheckNewDeclarations());
-  size_t useful = 0;
-  PD_ASSIGN_OR_RETURN(const std::vector<std::string> kernels,
-                      CheckNewKernels(&useful));
-  if (names.empty() && kernels.empty() && !drives)
+  const NewKernels kernels = CheckNewKernels();
+  if (names.empty() && kernels.names.empty() && !drives)
     return InvalidArgument(
         "it declares no operators, kernels or devices: expected PD_BUILD_OP, "
         "PD_REGISTER_KERNEL or InitPlugin in its source, and that it was built "
         "with the headers that 'pkg-config --variable=compat_cflags pdkit' "
         "names");
-  if (names.empty() && !drives && useful == 0)
+  const bool useless = names.empty() && !drives && kernels.useful == 0;
+  if (useless && !kernels.unsuited.empty())
+    return InvalidArgument("%s", kernels.unsuited[0]);
+  if (useless)
     return InvalidArgument(
         "its kernels (%s) are of no operator here; expected names as in "
         "PaddlePaddle's kernels: 'add', 'matmul', 'softmax_grad'",
-        absl::StrJoin(kernels, ", "));
+        absl::StrJoin(kernels.names, ", "));
   loaded->insert(path);
   for (const std::string& name : names)
     LogDebug("plug-in '%s': op '%s'", file, name);
-  for (const std::string& name : kernels)
+  for (const std::string& name : kernels.names)
     LogDebug("plug-in '%s': kernel '%s'", file, name);
+  for (const std::string& problem : kernels.unsuited)
+    LogWarning("%s; it is left out", problem);
   return absl::OkStatus();
 }
 
@@ -222,9 +226,8 @@ absl::Status LoadDevicePlugins() {
 }
 
 absl::Status AddPluginOps(OpRegistry* registry, bool prefer_kernels) {
-  size_t useful = 0;
   PD_RETURN_IF_ERROR(CheckNewDeclarations().status());
-  PD_RETURN_IF_ERROR(CheckNewKernels(&useful).status());
+  CheckNewKernels();
   for (OpDef& def : CheckedOps()) {
     const std::string type = def.type();
     const absl::Status added = registry->Add(std::move(def));
@@ -233,6 +236,11 @@ absl::Status AddPluginOps(OpRegistry* registry, bool prefer_kernels) {
           "%s: pdkit has an operator of this name; expected another one",
           FindCustomOp(type)->Describe());
     PD_RETURN_IF_ERROR(added);
+  }
+  for (OpDef& def : KernelOperators()) {
+    // PaddlePaddle takes the kernel for its own operator of that name.
+    const absl::Status added = registry->Add(std::move(def));
+    if (!absl::IsAlreadyExists(added)) PD_RETURN_IF_ERROR(added);
   }
   return AttachPluginKernels(prefer_kernels, registry);
 }

@@ -55,6 +55,15 @@ pd-eval -m there --require "mse<=60" >out 2>log || fail "what was trained on the
 CUSTOM_DEVICE_ROOT=drivers pd-eval --device small -m there --require "mse<=60" >out 2>log ||
   fail "evaluation on the device: $(cat out log)"
 
+# What there is.
+pd-eval --plugin ./small.so --devices >out 2>log || fail "the list of devices: $(cat out log)"
+grep -q "small:0 .*small:0 v7, 0.1 GiB, 0.1 GiB free, of plug-in './small.so'" out || fail "device 0 is not listed: $(cat out)"
+grep -q 'small:3' out || fail "device 3 is not listed: $(cat out)"
+CUSTOM_DEVICE_ROOT=drivers pd-train --devices --format json >out 2>log || fail "the list as JSON: $(cat out log)"
+grep -q '"device": "small:3"' out || fail "JSON does not list device 3: $(cat out)"
+CUSTOM_DEVICE_ROOT=nowhere pd-train --devices >out 2>log || fail "a list without plug-ins: $(cat out log)"
+grep -q "plug-ins .*nowhere" out || fail "the list does not say why there are no plug-ins: $(cat out)"
+
 # Errors, and their statuses.
 status=0
 pd-eval --device small -m there 2>log || status=$?

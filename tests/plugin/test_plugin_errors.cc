@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -46,7 +47,7 @@ TEST(PluginErrors, SayWhatIsWrongWithAFile) {
                 "no_ops.so': it declares no operators, kernels or devices");
   ExpectRefused(File("bad_other_abi"),
                 "other_abi.so': it was built with headers of ABI 999; this "
-                "pdkit has 1: compile it anew");
+                "pdkit has 2: compile it anew");
   ExpectRefused(File("bad_grad_first"),
                 "PD_BUILD_GRAD_OP.custom_same. stands before PD_BUILD_OP");
   ExpectRefused(File("bad_built_in"),
@@ -65,6 +66,24 @@ TEST(PluginErrors, TellHowAnInitialiserEnds) {
                 "exits.so': it ends the process while it is loaded .status 7");
   ExpectRefused(File("bad_foreign"),
                 "foreign.so': .*PaddlePaddle's own headers");
+}
+
+TEST(PluginErrors, NameBothFilesWhereTwoDeclareAnOperator) {
+  const std::string copy = ::testing::TempDir() + "/libanother_everything.so";
+  std::filesystem::copy_file(File("every_op_name"), copy,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EXIT(
+      {
+        absl::Status status = LoadPlugin(File("every_op_name"));
+        if (status.ok()) status = LoadPlugin(File("every_op_name"));
+        std::fprintf(stderr, "first: %d ", status.ok());
+        status = LoadPlugin(copy);
+        std::fprintf(stderr, "%s", status.ToString().c_str());
+        std::_Exit(status.ok() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(1),
+      "first: 1 ALREADY_EXISTS: plug-in '.*another_everything.so'.*op "
+      "'custom_everything' is declared already, by '.*every_op_name.so'");
 }
 
 absl::Status RunFail(const std::string& how) {

@@ -278,4 +278,49 @@ TEST(PluginTensor, SharesCopiesAndSlices) {
             (std::vector<int64_t>{3, 4}));
 }
 
+TEST(PluginFunctions, OfLaterReleases) {
+  namespace exp = paddle::experimental;
+  const Tensor x = F({2, 2}, {1, -2, 3, 4});
+  ExpectF(exp::add_n({x, x, x}), {2, 2}, {3, -6, 9, 12});
+  ExpectI(exp::argmax(x, 1), {2}, {0, 1});
+  ExpectF(exp::bmm(F({1, 1, 2}, {1, 2}), F({1, 2, 1}, {3, 4})), {1, 1, 1},
+          {11});
+  ExpectF(exp::cumsum(x, 0), {2, 2}, {1, -2, 4, 2});
+  ExpectF(exp::embedding(I({1}, {1}), x), {1, 2}, {3, 4});
+  ExpectF(paddle::frame(F({4}, {1, 2, 3, 4}), 2, 1), {2, 3},
+          {1, 2, 3, 2, 3, 4});
+  ExpectF(paddle::overlap_add(F({2, 2}, {1, 2, 3, 4}), 1), {3}, {1, 5, 4});
+  ExpectF(paddle::hardswish(F({3}, {-4, 0, 3})), {3}, {0, 0, 3});
+  ExpectF(paddle::hardtanh(F({3}, {-4, 1, 30})), {3}, {0, 1, 24});
+  ExpectF(exp::index_select(x, I({1}, {1}), 1), {2, 1}, {-2, 4});
+  ExpectF(exp::layer_norm(F({1, 2}, {1, 3}), paddle::none, paddle::none, 0.0f),
+          {1, 2}, {-1, 1});
+  ExpectF(exp::leaky_relu(F({2}, {-2, 2}), 0.5f), {2}, {-1, 2});
+  ExpectF(exp::log_softmax(F({2}, {1, 1})), {2},
+          {-std::log(2.0f), -std::log(2.0f)});
+  const auto grids = paddle::meshgrid({F({2}, {1, 2}), F({1}, {3})});
+  ExpectF(grids.at(0), {2, 1}, {1, 2});
+  ExpectF(grids.at(1), {2, 1}, {3, 3});
+  ExpectF(paddle::npu_identity(x), {2, 2}, {1, -2, 3, 4});
+  ExpectF(exp::p_norm(F({2}, {3, 4})), {}, {5});
+  ExpectF(paddle::put_along_axis(x, I({1, 2}, {1, 0}), F({1, 2}, {7, 8}), 0),
+          {2, 2}, {1, 8, 7, 4});
+  const Tensor from = I({3}, {0, 1, 1}), to = I({3}, {1, 0, 1});
+  ExpectF(paddle::send_u_recv(x, from, to), {2, 2}, {3, 4, 4, 2});
+  ExpectF(paddle::send_ue_recv(x, F({3, 1}, {1, 2, 3}), from, to), {2, 2},
+          {5, 6, 8, 6});
+  ExpectF(paddle::send_uv(x, x, from, to, "MUL"), {3, 2},
+          {3, -8, 3, -8, 9, 16});
+  ExpectF(exp::slice(x, {1}, {1}, {2}), {2, 1}, {-2, 4});
+  ExpectF(exp::softplus(F({1}, {0})), {1}, {std::log(2.0f)});
+  ExpectF(exp::squeeze(F({1, 2, 1}, {1, 2}), {0}), {2, 1}, {1, 2});
+  ExpectF(paddle::swish(F({2}, {0, 1})), {2}, {0, 1 / (1 + std::exp(-1.0f))});
+  ExpectF(exp::take_along_axis(x, I({1, 2}, {1, 0}), 0), {1, 2}, {3, -2});
+  const auto largest = exp::topk(x, 1);
+  ExpectF(std::get<0>(largest), {2, 1}, {1, 4});
+  ExpectI(std::get<1>(largest), {2, 1}, {0, 1});
+  ExpectF(paddle::tril(x), {2, 2}, {1, 0, 3, 4});
+  ExpectF(exp::triu(x), {2, 2}, {1, -2, 0, 4});
+}
+
 }  // namespace test_plugin_functions

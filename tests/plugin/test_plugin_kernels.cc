@@ -2,6 +2,8 @@
 // The ways in which arguments reach kernels, and tensors come out of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -114,6 +116,27 @@ TEST(PluginKernels, KeepTensorsAsTheyWere) {
   ExpectFirst(network.Run(&session, 5), {2, 2}, 0);
   ExpectFirst(network.Run(&session, 7), {2, 2}, 5);
   ExpectFirst(network.Run(&session, 9), {2, 2}, 7);
+}
+
+// As PaddlePaddle 2.6.2 answers the same program: relu's result has the LoD of
+// its input, that of a custom operator has none.
+TEST(PluginKernels, GiveNoLoD) {
+  Network network;
+  network.program.global().vars[0].lod_level = 1;
+  network.Add(Op("add_if_there"), "x", "out");
+  network.Add(Op("relu"), "x", "kept");
+  NamedArrays feeds;
+  Tensor value(DType::kFloat32, {2, 2});
+  ASSERT_TRUE(value.Allocate().ok());
+  std::fill(value.data<float>(), value.data<float>() + 4, 3.0f);
+  feeds["x"] = ToArray(value);
+  feeds["x"].lod = {{0, 1, 2}};
+  Session session(&Registry());
+  const auto results = session.Run(network.program, feeds, {"out", "kept"});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->at("kept").lod, feeds["x"].lod);
+  EXPECT_TRUE(results->at("out").lod.empty());
+  ExpectFirst(results->at("out"), {2, 2}, 3);
 }
 
 TEST(PluginKernels, AreRightWhereInferShapeIsNot) {

@@ -236,6 +236,10 @@ PD_PLUGIN_DECL int8_t PD_PlaceGetDeviceId(PD_Place* place);
 PD_PLUGIN_DECL void PD_DeletePointerList(PD_List list);
 PD_PLUGIN_DECL void PD_DeleteUInt8List(PD_List list);
 PD_PLUGIN_DECL void PD_DeleteUInt64List(PD_List list);
+PD_PLUGIN_DECL void PD_DeleteInt64List(PD_List list);
+PD_PLUGIN_DECL void PD_DeleteInt32List(PD_List list);
+PD_PLUGIN_DECL void PD_DeleteFloat64List(PD_List list);
+PD_PLUGIN_DECL void PD_DeleteFloat32List(PD_List list);
 
 }  // extern "C"
 

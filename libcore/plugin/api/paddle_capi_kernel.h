@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "paddle_capi_meta.h"
 #include "paddle_capi_types.h"
 
 namespace phi {

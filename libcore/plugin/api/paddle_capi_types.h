@@ -71,14 +71,10 @@ class DenseTensor : public detail::TensorHandle {
   std::vector<int64_t> strides() const { return steps(); }
   DataType dtype() const { return Type(); }
   DataLayout layout() const { return Layout(); }
-  /// InvalidArgument where T is not the element type.
+  /// InvalidArgument where T is of another size than the elements.
   template <typename T>
-  const T* data() const {
-    return static_cast<const T*>(Elements(CppTypeToPDType<T>::Type()));
-  }
-  template <typename T>
-  T* data() {
-    return static_cast<T*>(Elements(CppTypeToPDType<T>::Type()));
+  T* data() const {
+    return static_cast<T*>(ElementsOf(sizeof(T)));
   }
   void Resize(const std::vector<int64_t>& dims) { SetExtents(dims); }
   void set_dtype(DataType dtype) { SetType(dtype); }
@@ -210,9 +206,23 @@ class KernelKey {
   const PD_KernelKey* key_;
 };
 
+using KernelArgsDef = detail::DeclaredArguments<TensorArgDef>;
 using Kernel = detail::DeclaredKernel<TensorArgDef>;
+
+/// A list that lends the numbers of a vector.
+template <typename T>
+PD_List PDListFromVector(std::vector<T>* values) {
+  return {values->size(), values->data()};
+}
+template <typename T>
+std::vector<T> PDListToVector(PD_List list) {
+  return detail::Numbers<T>(list);
+}
 
 }  // namespace capi
 }  // namespace phi
+
+#define PD_CHECK_STATUS(status) ::phi::detail::CheckStatus(status)
+#define PD_DATALAYOUT(layout) C_DataLayout::layout
 
 #endif  // PD_LIBCORE_PLUGIN_API_PADDLE_CAPI_TYPES_H_

@@ -3,31 +3,9 @@
 #ifndef PD_LIBCORE_PLUGIN_API_PADDLE_CONTEXT_POOL_H_
 #define PD_LIBCORE_PLUGIN_API_PADDLE_CONTEXT_POOL_H_
 
-#include "paddle_dense_tensor.h"
+#include "paddle_device_context.h"
 #include "paddle_error.h"
 #include "paddle_place.h"
-
-namespace Eigen {
-struct DefaultDevice;
-}  // namespace Eigen
-
-namespace phi {
-
-/// The context of the host.
-class CPUContext : public DeviceContext {
- public:
-  using DeviceContext::DeviceContext;
-  /// Not null. A program that computes with it includes Eigen, whose
-  /// DefaultDevice is an empty struct.
-  Eigen::DefaultDevice* eigen_device() const {
-    return reinterpret_cast<Eigen::DefaultDevice*>(&device_);
-  }
-
- private:
-  mutable char device_ = 0;
-};
-
-}  // namespace phi
 
 namespace paddle {
 namespace experimental {

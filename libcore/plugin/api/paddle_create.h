@@ -63,6 +63,16 @@ inline Tensor cast(const Tensor& x, DataType dtype) {
 }
 
 }  // namespace experimental
+
+/// A tensor over the caller's memory, without a copy.
+inline Tensor from_blob(void* data, const IntArray& shape, DataType dtype,
+                        DataLayout /*layout*/ = DataLayout::NCHW,
+                        const Place& place = Place(),
+                        const Deleter& deleter = nullptr) {
+  Tensor tensor(place);  // refuses a place that is not here
+  return Tensor(data, dtype, shape.GetData(), deleter);
+}
+
 }  // namespace paddle
 
 #endif  // PD_LIBCORE_PLUGIN_API_PADDLE_CREATE_H_

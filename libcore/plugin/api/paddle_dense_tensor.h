@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// phi::DenseTensor and the contexts of kernels in the C++ form
+// phi::DenseTensor and the context of devices, of kernels in the C++ form
 // (<paddle/phi/extension.h>).
 #ifndef PD_LIBCORE_PLUGIN_API_PADDLE_DENSE_TENSOR_H_
 #define PD_LIBCORE_PLUGIN_API_PADDLE_DENSE_TENSOR_H_
@@ -8,15 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "paddle_device_context.h"
 #include "paddle_place.h"
 #include "paddle_scalar.h"
 #include "paddle_tensor_handle.h"
 
 namespace phi {
 
-using paddle::experimental::IntArray;
-using paddle::experimental::Scalar;
-using ScalarArray = IntArray;
 using LoD = std::vector<std::vector<size_t>>;
 
 namespace detail {
@@ -84,13 +82,6 @@ inline DataLayout FromC(PD_DataLayout layout) {
   }
 }
 
-/// The place of a context; null: the host.
-inline Place PlaceOf(const PD_DeviceContext* context) {
-  int id = 0;
-  const std::string type = PD_PluginContextDevice(context, &id);
-  return type == "cpu" ? Place(CPUPlace()) : Place(CustomPlace(type, id));
-}
-
 }  // namespace detail
 
 /// Shape, type and layout of a tensor.
@@ -147,6 +138,11 @@ class DenseTensor : public detail::TensorHandle {
   }
   const void* data() const { return Bytes(); }
   void* data() { return Bytes(); }
+  /// Memory of the context for its shape, which holds elements of that type.
+  void* AllocateIn(const PD_DeviceContext* context, DataType dtype,
+                   size_t bytes) {
+    return detail::AllocateTensor(context, *this, bytes, detail::ToC(dtype));
+  }
   void Resize(const DDim& dims) { SetExtents(dims.extents()); }
   void set_type(DataType dtype) { SetType(detail::ToC(dtype)); }
   void set_layout(DataLayout layout) { SetLayout(detail::ToC(layout)); }
@@ -167,53 +163,19 @@ class DenseTensor : public detail::TensorHandle {
   mutable DDim dims_;
 };
 
-/// The place of a kernel, with its memory.
-class DeviceContext {
- public:
-  DeviceContext() : DeviceContext(nullptr) {}
-  explicit DeviceContext(PD_DeviceContext* context)
-      : context_(context), place_(detail::PlaceOf(context)) {}
-
-  const Place& GetPlace() const { return place_; }
-  /// Memory for a tensor; its element type becomes T. `bytes` 0: as many as
-  /// its shape needs.
-  template <typename T>
-  T* Alloc(DenseTensor* tensor, size_t bytes = 0) const {
-    return static_cast<T*>(Alloc(tensor, CppTypeToDataType<T>::Type(), bytes));
-  }
-  void* Alloc(DenseTensor* tensor, DataType dtype, size_t bytes = 0) const {
-    return detail::AllocateTensor(context_, *tensor, bytes, detail::ToC(dtype));
-  }
-  /// The same in the host's memory.
-  template <typename T>
-  T* HostAlloc(DenseTensor* tensor, size_t bytes = 0) const {
-    return static_cast<T*>(
-        HostAlloc(tensor, CppTypeToDataType<T>::Type(), bytes));
-  }
-  void* HostAlloc(DenseTensor* tensor, DataType dtype, size_t bytes = 0) const {
-    return detail::AllocateTensor(nullptr, *tensor, bytes, detail::ToC(dtype));
-  }
-  /// Work of this device's stream is started in order, so nothing is awaited.
-  void Wait() const {}
-
- protected:
-  void* Stream() const {
-    PD_Status status = C_FAILED;
-    void* stream = PD_DeviceContextGetStream(context_, &status);
-    detail::CheckStatus(status);
-    return stream;
-  }
-
- private:
-  PD_DeviceContext* context_;
-  Place place_;
-};
-
 /// A device of a plug-in.
 class CustomContext : public DeviceContext {
  public:
   using DeviceContext::DeviceContext;
-  void* stream() const { return Stream(); }
+  void* stream() const {
+    PD_Status status = C_FAILED;
+    void* stream = PD_DeviceContextGetStream(raw_data(), &status);
+    detail::CheckStatus(status);
+    return stream;
+  }
+  void* GetStream() const { return stream(); }
+  /// Null: there is no Eigen for devices of plug-ins.
+  Eigen::DefaultDevice* eigen_device() const { return nullptr; }
 };
 
 }  // namespace phi

@@ -13,6 +13,7 @@
 #include "paddle_check.h"
 #include "paddle_context_pool.h"
 #include "paddle_dispatch.h"
+#include "paddle_enforce.h"
 #include "paddle_functions.h"
 #include "paddle_host_tensor.h"
 #include "paddle_op_meta_info.h"

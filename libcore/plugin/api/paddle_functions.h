@@ -7,6 +7,7 @@
 #include "paddle_create.h"
 #include "paddle_linalg.h"
 #include "paddle_math.h"
+#include "paddle_newer.h"
 
 namespace paddle {
 
@@ -191,6 +192,22 @@ inline Tensor Tensor::tile(const IntArray& repeat_times) const {
 }
 inline Tensor Tensor::expand(const IntArray& shape) const {
   return experimental::expand(*this, shape);
+}
+inline Tensor Tensor::assign() const { return experimental::assign(*this); }
+inline Tensor Tensor::max(const IntArray& axis, bool keepdim) const {
+  return experimental::max(*this, axis, keepdim);
+}
+inline Tensor Tensor::roll(const IntArray& shifts,
+                           const std::vector<int64_t>& axis) const {
+  return experimental::roll(*this, shifts, axis);
+}
+inline Tensor Tensor::scatter(const Tensor& index, const Tensor& updates,
+                              bool overwrite) const {
+  return experimental::scatter(*this, index, updates, overwrite);
+}
+inline Tensor Tensor::scatter_nd_add(const Tensor& index,
+                                     const Tensor& updates) const {
+  return experimental::scatter_nd_add(*this, index, updates);
 }
 
 // A number beside a tensor is a tensor of one element of its type.

@@ -83,6 +83,9 @@ class Tensor {
   }
   DataType type() const { return dtype(); }
   DataLayout layout() const { return DataLayout::NCHW; }
+  /// Every tensor is.
+  bool is_contiguous() const { return defined(); }
+  Tensor contiguous() const { return *this; }
 #ifdef PADDLE_WITH_CUDA
   /// Unavailable: operators of plug-ins compute on the host.
   gpuStream_t stream() const {
@@ -207,6 +210,13 @@ class Tensor {
                bool bias_after_scale = true) const;
   Tensor tile(const IntArray& repeat_times) const;
   Tensor expand(const IntArray& shape) const;
+  Tensor assign() const;
+  Tensor max(const IntArray& axis = {}, bool keepdim = false) const;
+  Tensor roll(const IntArray& shifts,
+              const std::vector<int64_t>& axis = {}) const;
+  Tensor scatter(const Tensor& index, const Tensor& updates,
+                 bool overwrite = true) const;
+  Tensor scatter_nd_add(const Tensor& index, const Tensor& updates) const;
 
  private:
   friend struct detail::TensorAccess;
@@ -279,15 +289,6 @@ struct TensorAccess {
 };
 
 }  // namespace detail
-
-/// A tensor over the caller's memory, without a copy.
-inline Tensor from_blob(void* data, const IntArray& shape, DataType dtype,
-                        DataLayout /*layout*/ = DataLayout::NCHW,
-                        const Place& place = Place(),
-                        const Deleter& deleter = nullptr) {
-  Tensor tensor(place);  // refuses a place that is not here
-  return Tensor(data, dtype, shape.GetData(), deleter);
-}
 
 }  // namespace paddle
 

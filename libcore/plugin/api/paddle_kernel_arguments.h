@@ -63,6 +63,7 @@ struct AttrType {
 PD_ATTR_TYPE(bool, "bool");
 PD_ATTR_TYPE(int, "int");
 PD_ATTR_TYPE(float, "float");
+PD_ATTR_TYPE(double, "double");
 PD_ATTR_TYPE(int64_t, "int64_t");
 PD_ATTR_TYPE(std::string, "std::string");
 PD_ATTR_TYPE(std::vector<int>, "std::vector<int>");
@@ -77,7 +78,7 @@ template <typename T, typename P>
 struct ArgumentOf {
   static_assert(AttrType<P>::Name() != nullptr,
                 "a parameter is a tensor, a vector of them, an optional of "
-                "either, or one of the nine attribute types");
+                "either, or one of the ten attribute types");
   static constexpr ParameterKind kKind = ParameterKind::kAttr;
   template <typename Arguments>
   static const P& Get(Arguments& arguments, size_t i) {

@@ -49,7 +49,10 @@ struct OpDeclaration {
   KernelFn kernel;
   InferFn<Extents> infer_shape;
   InferFn<DataType> infer_dtype;
+  bool has_tensorrt = false;  // functions that nobody calls here
 };
+/// A function for TensorRT, which is not here.
+struct TensorRtFn {};
 
 template <typename Caller>
 void CallKernel(KernelArguments& arguments, std::true_type /*void*/) {
@@ -113,7 +116,7 @@ class OpMetaInfoBuilder {
     op_->outputs = std::move(names);
     return *this;
   }
-  /// "name: type", of nine types.
+  /// "name: type", of ten types.
   OpMetaInfoBuilder& Attrs(std::vector<std::string>&& attrs) {
     op_->attrs = std::move(attrs);
     return *this;
@@ -136,6 +139,16 @@ class OpMetaInfoBuilder {
     op_->infer_dtype = std::move(infer);
     return *this;
   }
+  /// Accepted and not used.
+  OpMetaInfoBuilder& SetTrtInferShapeFn(const detail::TensorRtFn&) {
+    op_->has_tensorrt = true;
+    return *this;
+  }
+  OpMetaInfoBuilder& SetTrtSupportsFormatConfig(
+      const std::vector<std::string>&) {
+    op_->has_tensorrt = true;
+    return *this;
+  }
 
  private:
   detail::OpDeclaration* op_;
@@ -151,6 +164,9 @@ class OpMetaInfoBuilder {
 #define PD_INFER_DTYPE(...)                                             \
   ::paddle::detail::InferOf<::paddle::DataType, decltype(&__VA_ARGS__), \
                             &__VA_ARGS__>::Make()
+
+#define PD_TRT_INFER_SHAPE(...) \
+  (static_cast<void>(&__VA_ARGS__), ::paddle::detail::TensorRtFn())
 
 // A declaration stands at the global namespace, where its name is the only one.
 #define PD_BUILD_ORDER(name, suffix, order)                          \

@@ -18,7 +18,7 @@ namespace paddle {
 
 /// The places of programs for PaddlePaddle 2.0; its values are those of
 /// AllocationType.
-enum class PlaceType { kUNK = 0, kCPU = 1, kGPU = 2 };
+enum class PlaceType { kUNK = 0, kCPU = 1, kGPU = 2, kXPU = 4, kNPU = 5 };
 
 }  // namespace paddle
 
@@ -113,17 +113,21 @@ struct XPUPlace : public Place {
   XPUPlace() : XPUPlace(0) {}
   explicit XPUPlace(int id)
       : Place(AllocationType::XPU, static_cast<int8_t>(id)) {}
+  XPUPlace(const Place& place) : XPUPlace(place.GetDeviceId()) {}  // NOLINT
 };
 struct IPUPlace : public Place {
   IPUPlace() : IPUPlace(0) {}
   explicit IPUPlace(int id)
       : Place(AllocationType::IPU, static_cast<int8_t>(id)) {}
+  IPUPlace(const Place& place) : IPUPlace(place.GetDeviceId()) {}  // NOLINT
 };
 struct CustomPlace : public Place {
   CustomPlace() : Place(AllocationType::CUSTOM) {}
   explicit CustomPlace(std::string type, int id = 0)
       : Place(AllocationType::CUSTOM, static_cast<int8_t>(id),
               std::move(type)) {}
+  CustomPlace(const Place& place)  // NOLINT
+      : CustomPlace(place.GetDeviceType(), place.GetDeviceId()) {}
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Place& place) {

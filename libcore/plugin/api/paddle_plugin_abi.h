@@ -5,7 +5,7 @@
 
 /// Changes with every change of a type or function that both sides see. A
 /// plug-in tells it, and the library refuses one of another number.
-#define PD_PLUGIN_ABI 1
+#define PD_PLUGIN_ABI 2
 
 #define PD_PLUGIN_DECL __attribute__((visibility("default")))
 

@@ -145,6 +145,7 @@ using experimental::Scalar;
 namespace phi {
 using paddle::experimental::IntArray;
 using paddle::experimental::Scalar;
+using ScalarArray = IntArray;  // 2.2
 }  // namespace phi
 
 #endif  // PD_LIBCORE_PLUGIN_API_PADDLE_SCALAR_H_

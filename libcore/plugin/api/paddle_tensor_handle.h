@@ -126,6 +126,14 @@ class TensorHandle {
                                    "that of its elements");
     return Get(&PD_TensorGetDataPointer);
   }
+  /// The same, of any type of that size.
+  void* ElementsOf(size_t size) const {
+    if (memory_size() != numel() * static_cast<int64_t>(size))
+      throw enforce::EnforceNotMet("InvalidArgumentError",
+                                   "a tensor is read as a type of another "
+                                   "size than that of its elements");
+    return Get(&PD_TensorGetDataPointer);
+  }
   void* Bytes() const { return Get(&PD_TensorGetDataPointer); }
 
  private:
