@@ -120,7 +120,8 @@ void BindCommonOptions(OptionTable* table, CommonOptions* options) {
                 &options->version);
   table->Switch({"--devices", "",
                  "print the values of `--device` that this machine has, with "
-                 "memory, compute capability, driver and libraries, and exit"},
+                 "memory, compute capability, driver and libraries, and those "
+                 "of plug-ins (`--plugin`, `CUSTOM_DEVICE_ROOT`), and exit"},
                 &options->devices);
   table->Switch({"--list-flags", "",
                  "print every flag with its type, default and value, and what "
@@ -182,7 +183,8 @@ std::vector<Manual::Entry> CommonEnvironment() {
                      "proportion when other programs want the CPUs."});
   entries.push_back({"CUSTOM_DEVICE_ROOT",
                      "A folder whose shared libraries are loaded as plug-ins "
-                     "where `--device` names a type of theirs."});
+                     "where `--device` names a type of theirs, and for "
+                     "`--devices`."});
   entries.push_back({"NO_COLOR", "When set, nothing is printed in colour."});
   entries.push_back({"COLUMNS", "Width of the progress line at most."});
   return entries;

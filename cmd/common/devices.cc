@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -122,6 +123,49 @@ Json ObjectOf(const GpuList& list) {
   return object;
 }
 
+// The devices of plug-ins, and why there are no more of them.
+struct PluginList {
+  std::vector<PluginDeviceInfo> devices;
+  absl::Status error;
+};
+
+PluginList ListOfPlugins(const std::vector<std::string>& files) {
+  PluginList list;
+  for (const std::string& file : files) list.error.Update(LoadPlugin(file));
+  list.error.Update(LoadDevicePlugins());
+  for (const std::string& type : DriverTypes()) {
+    const auto devices = ListPluginDevices(type);
+    list.error.Update(devices.status());
+    if (devices.ok())
+      list.devices.insert(list.devices.end(), devices->begin(), devices->end());
+  }
+  return list;
+}
+
+Json ObjectOf(const PluginDeviceInfo& device) {
+  Json object = {{"device", device.name},
+                 {"title", device.title},
+                 {"plugin", device.file},
+                 {"memory_bytes", nullptr},
+                 {"free_bytes", nullptr}};
+  if (device.memory_bytes.has_value()) {
+    object["memory_bytes"] = *device.memory_bytes;
+    object["free_bytes"] = *device.free_bytes;
+  }
+  return object;
+}
+
+std::string TextOf(const PluginDeviceInfo& device) {
+  const auto gib = [](const std::optional<size_t>& bytes) {
+    return GibText(static_cast<int64_t>(*bytes));
+  };
+  std::string text = device.title;
+  if (device.memory_bytes.has_value())
+    text += absl::StrCat(", ", gib(device.memory_bytes), ", ",
+                         gib(device.free_bytes), " free");
+  return absl::StrCat(text, ", of plug-in '", device.file, "'");
+}
+
 // A plug-in's device, "TYPE:N" or "TYPE".
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenOther(
     absl::string_view device, absl::string_view tool, bool takes_gpu) {
@@ -214,16 +258,26 @@ std::vector<std::pair<std::string, std::string>> GpuRows(const GpuList& list) {
 
 std::string GpuJson(const GpuList& list) { return ObjectOf(list).dump(); }
 
-std::string DevicesText(const GpuList& list, bool json) {
+std::string DevicesText(const GpuList& list,
+                        const std::vector<std::string>& files, bool json) {
+  const PluginList plugins = ListOfPlugins(files);
   if (json) {
     Json object = {{"cpu", {{"name", CpuName()}, {"threads", Threads()}}}};
     object.update(ObjectOf(list));
+    object["plugin_devices"] = Json::array();
+    for (const PluginDeviceInfo& device : plugins.devices)
+      object["plugin_devices"].push_back(ObjectOf(device));
+    if (!plugins.error.ok())
+      object["missing"]["plugin_devices"] = Said(plugins.error);
     return object.dump(2) + "\n";
   }
   Table table(2);
   table.Add({"cpu", absl::StrCat(CpuName(), ", ", Threads(), " thread",
                                  Threads() == 1 ? "" : "s")});
   for (const auto& [name, value] : GpuRows(list)) table.Add({name, value});
+  for (const PluginDeviceInfo& device : plugins.devices)
+    table.Add({device.name, TextOf(device)});
+  if (!plugins.error.ok()) table.Add({"plug-ins", Said(plugins.error)});
   return table.ToString();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --device and what --devices and --version say of the GPUs of a machine.
+// --device and what --devices and --version say of the GPUs of a machine and
+// of the devices of plug-ins.
 #ifndef PD_CMD_COMMON_DEVICES_H_
 #define PD_CMD_COMMON_DEVICES_H_
 
@@ -24,8 +25,10 @@ struct DevicePlace;
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenDevice(
     absl::string_view device, absl::string_view tool, bool takes_gpu);
 
-/// The output of --devices: a table, or one JSON object.
-std::string DevicesText(const GpuList& list, bool json);
+/// The output of --devices: a table, or one JSON object. Of plug-ins it lists
+/// the devices of `files` and of the folder of CUSTOM_DEVICE_ROOT.
+std::string DevicesText(const GpuList& list,
+                        const std::vector<std::string>& files, bool json);
 
 /// Name and value of the lines of --version about GPUs and their libraries.
 std::vector<std::pair<std::string, std::string>> GpuRows(const GpuList& list);

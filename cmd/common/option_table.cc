@@ -433,6 +433,13 @@ bool OptionTable::Given(absl::string_view name) const {
   return entry != nullptr && !entry->given.empty();
 }
 
+std::vector<std::string> OptionTable::WordsOf(absl::string_view name) const {
+  const Entry* entry = Find(name);
+  return entry == nullptr ? std::vector<std::string>()
+                          : std::vector<std::string>(entry->given.begin(),
+                                                     entry->given.end());
+}
+
 absl::Status OptionTable::AtMostOne(
     const std::vector<std::string>& names) const {
   std::string first;

@@ -102,6 +102,8 @@ class OptionTable {
 
   /// True when the command line held this option ("--config").
   bool Given(absl::string_view name) const;
+  /// The words that the command line gave to this option, as they stand there.
+  std::vector<std::string> WordsOf(absl::string_view name) const;
   /// True when an option writes a file to standard output, where nothing else
   /// may go then.
   bool WritesStandardOutput() const;

@@ -56,7 +56,7 @@ bool ServeEarly(const Tool& tool, const OptionTable& table, int argc,
     return true;
   }
   const GpuList gpus = ListGpus();
-  out << (devices ? DevicesText(gpus, json)
+  out << (devices ? DevicesText(gpus, table.WordsOf("--plugin"), json)
                   : VersionText(tool.manual.name, gpus, json));
   return true;
 }
