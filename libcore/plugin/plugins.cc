@@ -194,7 +194,7 @@ absl::Status Load(const std::string& file) {
   for (const std::string& name : kernels.names)
     LogDebug("plug-in '%s': kernel '%s'", file, name);
   for (const std::string& problem : kernels.unsuited)
-    LogWarning("%s; it is left out", problem);
+    LogInfo("%s; it is left out", problem);
   return absl::OkStatus();
 }
 

@@ -150,3 +150,41 @@ void Relu(const Context& dev_ctx, const phi::DenseTensor& x,
 }
 PD_REGISTER_PLUGIN_KERNEL(relu, NoSuchDevice, ALL_LAYOUT, Relu, float,
                           phi::dtype::float16) {}
+
+// An argument of later releases than the op.
+template <typename T, typename Context>
+void Argsort(const Context& dev_ctx, const phi::DenseTensor& x, int axis,
+             bool descending, bool stable, phi::DenseTensor* out,
+             phi::DenseTensor* indices) {
+  PD_CHECK(axis == -1 && x.dims().size() == 1 && descending && !stable);
+  int64_t* order = dev_ctx.template Alloc<int64_t>(indices);
+  T* to = dev_ctx.template Alloc<T>(out);
+  std::iota(order, order + x.numel(), 0);
+  std::sort(order, order + x.numel(), [&](int64_t a, int64_t b) {
+    return x.data<T>()[a] > x.data<T>()[b];
+  });
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = x.data<T>()[order[i]];
+}
+PD_REGISTER_KERNEL(argsort, CPU, ALL_LAYOUT, Argsort, float) {
+  kernel->OutputAt(1).SetDataType(phi::DataType::INT64);
+}
+
+// The element type is that of the output.
+template <typename T, typename Context>
+void FullLike(const Context& dev_ctx, const phi::DenseTensor& x,
+              const phi::Scalar& value, phi::DataType dtype,
+              phi::DenseTensor* out) {
+  PD_CHECK(dtype == out->dtype() && x.dtype() != dtype);
+  T* to = dev_ctx.template Alloc<T>(out);
+  std::fill(to, to + out->numel(), value.to<T>());
+}
+PD_REGISTER_KERNEL(full_like, CPU, ALL_LAYOUT, FullLike, int64_t) {}
+
+// Other arguments than those of PaddlePaddle's kernel.
+template <typename T, typename Context>
+void Abs(const Context& dev_ctx, const phi::DenseTensor& x, float scale,
+         phi::DenseTensor* out) {
+  T* to = dev_ctx.template Alloc<T>(out);
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = x.data<T>()[i] * T(scale);
+}
+PD_REGISTER_KERNEL(abs, CPU, ALL_LAYOUT, Abs, float) {}

@@ -96,6 +96,39 @@ TEST(PhiKernels, TakeInputsThatMayBeAbsent) {
   }
 }
 
+TEST(PhiKernels, OfLaterReleasesGetWhatTheOpLacks) {
+  PluginNetwork network(&Preferring());
+  network.Feed<float>("x", DType::kFloat32, {3}, {2, 5, 3});
+  ASSERT_TRUE(network
+                  .Add("argsort", {{"X", {"x"}}},
+                       {{"Out", {"sorted"}}, {"Indices", {"order"}}},
+                       {{"descending", true}})
+                  .ok());
+  EXPECT_EQ(ImplementationOf(network, "sorted"), "plugin:argsort");
+  ExpectValues<float>(network.Run("sorted"), {3}, {5, 3, 2});
+  ExpectValues<int64_t>(network.Run("order"), {3}, {1, 2, 0});
+}
+
+TEST(PhiKernels, HaveTheTypeOfTheOutputWhereTheOpChoosesIt) {
+  PluginNetwork network(&Preferring());
+  network.Feed<float>("x", DType::kFloat32, {2}, {2, 5});
+  ASSERT_TRUE(network
+                  .Add("fill_any_like", {{"X", {"x"}}}, {{"Out", {"sevens"}}},
+                       {{"value", 7.0f},
+                        {"dtype", static_cast<int32_t>(DType::kInt64)}})
+                  .ok());
+  EXPECT_EQ(ImplementationOf(network, "sevens"), "plugin:full_like");
+  ExpectValues<int64_t>(network.Run("sevens"), {2}, {7, 7});
+}
+
+TEST(PhiKernels, WithOtherArgumentsAreLeftOut) {
+  PluginNetwork network(&Preferring());
+  network.Feed<float>("x", DType::kFloat32, {2}, {-2, 5});
+  ASSERT_TRUE(network.Add("abs", {{"X", {"x"}}}, {{"Out", {"out"}}}).ok());
+  EXPECT_EQ(ImplementationOf(network, "out"), "reference");
+  ExpectValues<float>(network.Run("out"), {2}, {2, 5});
+}
+
 TEST(PhiKernels, GiveMemoryOfTheirOwn) {
   PluginNetwork network(&Preferring());
   network.Feed<double>("x", DType::kFloat64, {2, 2}, {0, 0, 0, std::log(3.0)});
