@@ -37,6 +37,11 @@ std::vector<Manual::Example> ExportExamples() {
       {"See that the written model answers as the given one",
        "pd-export -m testdata/deploy/lenet --to onnx --verify "
        "testdata/deploy/lenet-feed.npz -o out/checked.onnx"},
+      {"A bundle for libpd_run, and the answers of the two compared",
+       "pd-export -m testdata/deploy/lenet --to bundle --verify "
+       "testdata/deploy/lenet-feed.npz -o out/lenet.pdb"},
+      {"The same as C++ sources that build anywhere",
+       "pd-export -m testdata/deploy/lenet --to c -o out/lenet_c"},
       {"A model that answers records by itself, without its run",
        "pd-train -c testdata/jobs/regression_csv.pbtxt --out ROWS --steps 50 "
        "&& pd-export -m ROWS -o out/rows && pd-eval --predict -m out/rows "
@@ -48,6 +53,23 @@ std::vector<Manual::Example> ExportExamples() {
        "pd-export -c testdata/jobs/resnet_cifar.pbtxt --optimize --dump-passes "
        "passes -o out/resnet && ! diff passes/00-original.txt "
        "passes/01-fold_batch_norms.txt"}};
+}
+
+std::vector<Manual::Entry> ExportFiles() {
+  return {{"OUT.pdmodel, OUT.pdiparams, OUT.pdiparams.info",
+           "What `--to paddle` writes: the form of PaddlePaddle's "
+           "paddle.jit.save, which save_inference_model shares but for the "
+           "last."},
+          {"OUT.NAME.pdmodel, OUT.NAME.pdiparams", "The method NAME."},
+          {"OUT.preprocess.pbtxt, OUT.preprocess",
+           "How data become what the model is fed; without the ending of "
+           "`OUT.onnx`, and in `paddle-legacy`'s folder as "
+           "`preprocess.pbtxt`."},
+          {"OUT/CMakeLists.txt, OUT/model.h, OUT/pd_run.h, OUT/main.cc",
+           "What `--to c` writes, with the other sources beside them."},
+          {"OUT/__model__",
+           "What `--to paddle-legacy` writes, with a file "
+           "for each parameter beside it."}};
 }
 
 Manual ExportManual() {
@@ -109,22 +131,18 @@ Manual ExportManual() {
       "network, and taken along from a model that has it; with "
       "`--with-transforms`, where the model takes what the data hold, it is "
       "not.",
+      "`--to bundle` writes one small file for libpd_run, a library of ten "
+      "functions in C and no other library (`pkg-config pdkit-run`; "
+      "libcore/bundle/README.md has a program). `--to c` writes the same as a "
+      "folder of C++17 sources, with the kernels that the model needs and a "
+      "CMakeLists.txt, for any processor and compiler. Both fold batch norms "
+      "into convolutions. Operators that they have no kernel for are an error "
+      "that names all of them.",
       "`--to dot` draws the model for Graphviz, for example `dot -Tsvg`: "
       "operators with their main attributes, shapes along the edges, the "
       "layers of a run as frames. A program that names no outputs, such as a "
       "training program, is drawn whole."};
-  m.files = {{"OUT.pdmodel, OUT.pdiparams, OUT.pdiparams.info",
-              "What `--to paddle` writes: the form of PaddlePaddle's "
-              "paddle.jit.save, which save_inference_model shares but for the "
-              "last."},
-             {"OUT.NAME.pdmodel, OUT.NAME.pdiparams", "The method NAME."},
-             {"OUT.preprocess.pbtxt, OUT.preprocess",
-              "How data become what the model is fed; without the ending of "
-              "`OUT.onnx`, and in `paddle-legacy`'s folder as "
-              "`preprocess.pbtxt`."},
-             {"OUT/__model__",
-              "What `--to paddle-legacy` writes, with a file "
-              "for each parameter beside it."}};
+  m.files = ExportFiles();
   m.answer_no = "`--verify` found that the written model answers otherwise";
   m.examples = ExportExamples();
   m.see_also = {"pd-eval 1", "pd-train 1"};
@@ -172,13 +190,15 @@ void BindExport(ExportOptions* o, OptionTable* table) {
                  "behind a score of yes or no"},
                 &o->with_softmax);
   table->Group("Result");
-  table->Choice({"--to", "FORM", "what to write"},
-                {"paddle", "paddle-fake", "paddle-legacy", "onnx", "dot"},
-                &o->to);
-  table->Text({"-o,--out", "OUT",
-               "prefix, folder or file to write; with `--to onnx` and `--to "
-               "dot`, which are one file"},
-              &o->out);
+  table->Choice(
+      {"--to", "FORM", "what to write"},
+      {"paddle", "paddle-fake", "paddle-legacy", "onnx", "bundle", "c", "dot"},
+      &o->to);
+  table->Text(
+      {"-o,--out", "OUT",
+       "prefix, folder or file to write; with `--to onnx`, `--to bundle` "
+       "and `--to dot`, which are one file"},
+      &o->out);
   table->Require("--out");
   table->Integer({"--opset", "N", "the ONNX operator set"},
                  {kMinOnnxOpset, kMaxOnnxOpset}, &o->opset);
@@ -189,7 +209,7 @@ void BindExport(ExportOptions* o, OptionTable* table) {
   table->Text({"--verify", "FILE",
                "reads the written model back, runs it and the given one on "
                "these npz inputs and compares; ONNX Runtime runs an ONNX model "
-               "too where the machine has it"},
+               "too where the machine has it, and libpd_run runs a bundle"},
               &o->verify);
   table->TakesStream("--config", StandardStream::kInput);
   table->TakesStream("--verify", StandardStream::kInput);
@@ -229,12 +249,17 @@ Tool ExportTool(ExportOptions* options) {
       return CommandLineError(
           "--to dot writes a drawing: --verify and --format json do not go "
           "with it");
+    if (table.Given("--verify") && options->to == "c")
+      return CommandLineError(
+          "--to c writes sources, which --verify cannot run; --to bundle "
+          "writes "
+          "the same model");
     if (options->out == kStandardStream && options->to != "dot" &&
-        options->to != "onnx")
+        options->to != "onnx" && options->to != "bundle")
       return CommandLineError(absl::StrCat(
           "--to ", options->to,
-          " writes several files; --to onnx and --to dot write one, which "
-          "standard output takes"));
+          " writes several files; --to onnx, --to bundle and --to dot write "
+          "one, which standard output takes"));
     if (table.Given("--verify") && options->out == kStandardStream)
       return CommandLineError(
           "--verify reads the model back, and standard output cannot be read");

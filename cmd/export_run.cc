@@ -18,6 +18,7 @@
 #include "cmd/common/plugin_option.h"
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
+#include "cmd/export_bundle.h"
 #include "cmd/export_ends.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
@@ -28,6 +29,8 @@
 #include "libcore/base/log.h"
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/bundle/bundle_writer.h"
+#include "libcore/bundle/c_writer.h"
 #include "libcore/deploy/inference_model.h"
 #include "libcore/deploy/model_ends.h"
 #include "libcore/deploy/onnx/onnx_runtime.h"
@@ -68,6 +71,11 @@ absl::Status Draw(const ExportOptions& options, const LoadedModel& loaded,
     program = std::move(model->program);
   }
   return WriteFile(options.out, DotGraph(program, dot));
+}
+
+// Whether nodes of a bundle are made of the program.
+bool IsBundle(const ExportOptions& options) {
+  return options.to == "bundle" || options.to == "c";
 }
 
 // Removes the inputs that no output depends on from `names`.
@@ -168,6 +176,10 @@ absl::Status Write(const ExportOptions& options, const OpRegistry& registry,
     if (!bytes.ok()) return OfModel(loaded, bytes.status());
     return WriteOnnxBytes(*bytes, options.out);
   }
+  if (options.to == "bundle")
+    return OfModel(loaded, WriteBundle(registry, model, options.out));
+  if (options.to == "c")
+    return OfModel(loaded, WriteSourceFolder(registry, model, options.out));
   if (options.to == "paddle-legacy")
     return WritePaddleLegacyModel(model, options.out);
   return WritePaddleModel(
@@ -208,7 +220,8 @@ bool HasEndsOf(const LoadedModel& loaded, const InferenceModel& model) {
 absl::Status Preprocess(const ExportOptions& options, const LoadedModel& loaded,
                         const NetworkOfJob& network,
                         const InferenceModel& model) {
-  if (IsDirectTarget(options.out)) return absl::OkStatus();
+  // Nothing reads records for a bundle.
+  if (IsDirectTarget(options.out) || IsBundle(options)) return absl::OkStatus();
   const std::string path = PreprocessPath(
       options.to == "paddle-legacy" ? absl::StrCat(options.out, "/__model__")
                                     : options.out);
@@ -320,10 +333,26 @@ absl::Status VerifyInOnnxRuntime(const LoadedModel& written,
                  absl::StrCat("ONNX Runtime ", runtime->version(), ": "), out);
 }
 
+absl::Status VerifyBundle(const ExportOptions& options,
+                          const OpRegistry& registry,
+                          const InferenceModel& model, const NamedArrays& feeds,
+                          std::ostream& out) {
+  NamedArrays read;  // feeds of other inputs are no harm
+  for (const std::string& name : model.names.feeds)
+    if (const auto it = feeds.find(name); it != feeds.end()) read.insert(*it);
+  PD_ASSIGN_OR_RETURN(const NamedArrays got, RunBundle(options.out, read));
+  PD_ASSIGN_OR_RETURN(const NamedArrays want,
+                      Answers(registry, model.program, model.params, read,
+                              model.names.fetches));
+  return Compare(got, want, "", out);
+}
+
 // Reads back what was written and compares its answers.
 absl::Status Verify(const ExportOptions& options, const OpRegistry& registry,
                     const InferenceModel& model, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(NamedArrays feeds, ReadNpz(options.verify));
+  if (options.to == "bundle")
+    return VerifyBundle(options, registry, model, feeds, out);
   LoadOptions reading;
   reading.feeds = &feeds;
   PD_ASSIGN_OR_RETURN(const LoadedModel written,
@@ -378,7 +407,7 @@ absl::Status RunExport(const ExportOptions& options, std::ostream& out) {
   // A mere copy of a program stays as it is.
   const bool quantized = of_job && SimulatesQuantization(loaded.program);
   if (options.to == "onnx" || options.to == "dot" || options.optimize ||
-      quantized)
+      quantized || IsBundle(options))
     PD_RETURN_IF_ERROR(
         OfModel(loaded, CheckOps(options, *registry, &loaded.program)));
   Ends fed, outputs;

@@ -20,6 +20,11 @@ set_target_properties(paddle_inference PROPERTIES INSTALL_RPATH "\$ORIGIN")
 install(TARGETS paddle_inference LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_BINARY_DIR}/lib/libpaddle_inference_c.so
   DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# What runs bundles, for programs that take nothing else of pdkit.
+install(TARGETS pd_run_static pd_run_shared
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/libcore/bundle/runtime/pd_run.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 get_property(compat GLOBAL PROPERTY PD_COMPAT)
 install(DIRECTORY ${compat} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pdkit)
 
@@ -27,7 +32,7 @@ install(DIRECTORY ${compat} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pdkit)
 # include one that does.
 file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   formats/*.h libcore/*/*.h)
-list(FILTER headers EXCLUDE REGEX "^libcore/(kernels|inference|serve)/")
+list(FILTER headers EXCLUDE REGEX "^libcore/(bundle|kernels|inference|serve)/")
 set(private "<(dnnl|google/|Eigen/|hwy/|onnx/|nlohmann/)|\"[^\"]*[.]pb[.]h|\"libcore/(kernels|[a-z]+/[a-z]+)/")
 set(before "")
 while(NOT before STREQUAL headers)
@@ -51,6 +56,7 @@ endforeach()
 set(PD_VERSION ${PROJECT_VERSION})
 set(package ${PROJECT_SOURCE_DIR}/scripts/cmake/package)
 foreach(pair pdkit.pc:pkgconfig pdkit-inference.pc:pkgconfig
+    pdkit-run.pc:pkgconfig
     pdkitConfig.cmake:cmake/pdkit pdkitConfigVersion.cmake:cmake/pdkit)
   string(REPLACE ":" ";" pair ${pair})
   list(POP_FRONT pair name)

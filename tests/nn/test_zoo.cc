@@ -25,6 +25,7 @@
 #include "libcore/nn/build.h"
 #include "libcore/nn/job_model.pb.h"
 #include "libcore/nn/zoo/zoo.h"
+#include "tests/bundle/bundle_fixture.h"
 #include "tests/ops/registry.h"
 #include "tests/passes/pass_choices.h"
 
@@ -230,6 +231,31 @@ TEST_P(Zoo, Inference) {
   if (GetParam() == "mobilenet_v2") {
     EXPECT_EQ(choices.count("fuse_conv_residual"), 1u);
   }
+}
+
+// The same as a bundle, which libpd_run runs.
+TEST_P(Zoo, Bundle) {
+  ASSERT_NO_FATAL_FAILURE(Load());
+  InferenceModel model;
+  model.program = built_.test;
+  model.names = {{"image"}, built_.outputs};
+  for (const VarDesc& var : built_.test.global().vars)
+    if (var.persistable)
+      model.params[var.name] = Parameter(var.name, var.shape, golden_["gain"]);
+  const NamedArrays feeds = {
+      {"image", Numbers(golden_["picture"].get<std::string>(), image_, 1)}};
+  const auto answers = BundleAnswers(model, feeds, 2);
+  // These have operators that bundles have no kernel for.
+  static const std::map<std::string, const char*> kRefused = {
+      {"crnn", "'rnn'"}, {"unet_small", "'conv2d_transpose'"}};
+  if (const auto refused = kRefused.find(GetParam());
+      refused != kRefused.end()) {
+    EXPECT_TRUE(absl::StrContains(answers.status().message(), refused->second))
+        << answers.status();
+    return;
+  }
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  CompareOutputs(*answers, 3e-5);
 }
 
 void Zoo::CompareOutputs(const NamedArrays& results, double tolerance) const {

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of pictures, [N, C, H, W].
+//
+// conv: for each image and group a product of the filters [out, in * kh * kw]
+// with a matrix of one column for each output position. The matrix is never
+// there as a whole: the product asks for it in panels (gemm.h), which are
+// gathered from the picture.
+//
+// depthwise_conv: each channel with its own filters, tap after tap along rows.
+#include <algorithm>
+
+#include "libcore/bundle/runtime/gemm.h"
+#include "libcore/bundle/runtime/kernels.h"
+#include "libcore/bundle/runtime/window.h"
+
+namespace pd_run {
+namespace {
+
+struct Conv {
+  WindowAxis h, w;
+  int64_t batch = 0, channels = 0, out = 0, groups = 1;
+  int64_t depth = 0;  // numbers that one output is made of
+
+  int64_t positions() const { return h.out * w.out; }
+};
+
+constexpr int64_t kMostChannels = int64_t{1} << 24;
+
+bool ReadConv(Call* call, Conv* conv) {
+  if (!ReadWindow(call, false, &conv->h, &conv->w) ||
+      !call->Within(ConvInts::kOut, 1, kMostChannels) ||
+      !call->Within(ConvInts::kGroups, 1, kMostChannels) ||
+      !ExpectFunction(call, ConvInts::kFunction))
+    return false;
+  const Shape& x = call->In(0).shape;
+  conv->batch = x[0];
+  conv->channels = x[1];
+  conv->out = call->Int(ConvInts::kOut);
+  conv->groups = call->Int(ConvInts::kGroups);
+  if (conv->channels % conv->groups != 0 || conv->out % conv->groups != 0)
+    return call->Fail("channels do not divide into groups");
+  if (!Multiply({conv->channels / conv->groups, conv->h.kernel, conv->w.kernel},
+                &conv->depth))
+    return call->Fail("a filter cannot be so large");
+  return call->ExpectVector(2, conv->out) &&
+         call->Give(0, DType::kFloat32,
+                    {4, {x[0], conv->out, conv->h.out, conv->w.out}});
+}
+
+// Panels of the matrix of one image and group.
+class PictureColumns : public Columns {
+ public:
+  PictureColumns(const Conv& conv, const float* picture)
+      : conv_(conv), picture_(picture) {
+    h_ = conv.h;
+    w_ = conv.w;
+    // Without paddings and strides a filter of one element reads the picture as
+    // it is: as one long row.
+    if (h_.kernel * w_.kernel == 1 && h_.stride * w_.stride == 1 &&
+        h_.before + h_.after + w_.before + w_.after == 0) {
+      w_.in *= h_.in;
+      w_.out *= h_.out;
+      h_.in = h_.out = 1;
+    }
+  }
+
+  const float* Panel(int64_t panel, int64_t begin, int64_t end,
+                     float* memory) const override {
+    const int64_t first = panel * kPanelColumns;
+    const int64_t count = std::min(kPanelColumns, conv_.positions() - first);
+    int64_t tap_w = begin % w_.kernel;
+    int64_t tap_h = begin / w_.kernel % h_.kernel;
+    const float* plane =
+        picture_ + begin / (h_.kernel * w_.kernel) * (h_.in * w_.in);
+    for (int64_t k = begin; k < end; ++k, memory += kPanelColumns) {
+      Gather(plane, tap_h, tap_w, first, count, memory);
+      std::fill(memory + count, memory + kPanelColumns, 0.0f);
+      if (++tap_w < w_.kernel) continue;
+      tap_w = 0;
+      if (++tap_h < h_.kernel) continue;
+      tap_h = 0;
+      plane += h_.in * w_.in;
+    }
+    return memory - (end - begin) * kPanelColumns;
+  }
+
+ private:
+  // The elements that one tap of `count` windows reads, row by row.
+  void Gather(const float* plane, int64_t tap_h, int64_t tap_w, int64_t first,
+              int64_t count, float* to) const {
+    const auto [inside, inside_end] = w_.Inside(tap_w);
+    int64_t y = first / w_.out, x = first % w_.out;
+    while (count > 0) {
+      const int64_t end = std::min(x + count, w_.out);
+      const int64_t row = h_.Source(y, tap_h);
+      int64_t at = x;
+      if (row >= 0 && row < h_.in) {
+        const float* from = plane + row * w_.in + w_.Source(0, tap_w);
+        const int64_t low = std::min(std::max(inside, x), end);
+        const int64_t high = std::min(std::max(inside_end, low), end);
+        for (; at < low; ++at) *to++ = 0.0f;
+        if (w_.stride == 1) {
+          to = std::copy_n(from + at, high - at, to);
+          at = high;
+        } else {
+          for (; at < high; ++at) *to++ = from[at * w_.stride];
+        }
+      }
+      for (; at < end; ++at) *to++ = 0.0f;
+      count -= end - x;
+      x = 0;
+      ++y;
+    }
+  }
+
+  const Conv& conv_;
+  WindowAxis h_, w_;
+  const float* picture_;
+};
+
+bool PrepareConv(Call* call) {
+  Conv conv;
+  if (!ReadConv(call, &conv)) return false;
+  int64_t weights = 0;
+  if (!Multiply({RowPanels(conv.out / conv.groups), kPanelRows, conv.groups,
+                 conv.depth},
+                &weights))
+    return call->Fail("the filters cannot be so large");
+  return call->ExpectVector(1, weights) && call->NeedScratch(kPanelFloats);
+}
+
+bool RunConv(Call* call) {
+  Conv conv;
+  if (!ReadConv(call, &conv)) return false;
+  const int64_t group_in = conv.channels / conv.groups;
+  const int64_t group_out = conv.out / conv.groups;
+  const int64_t column_panels = ColumnPanels(conv.positions());
+  const int64_t row_panels = RowPanels(group_out);
+  // Where there are few panels of columns, threads share those of rows, too.
+  const int64_t tasks = conv.batch * conv.groups * column_panels;
+  const int64_t wanted = 2 * call->threads()->count();
+  const int64_t shares =
+      call->threads()->count() == 1 || tasks >= wanted
+          ? 1
+          : std::min(row_panels,
+                     (wanted + tasks - 1) / std::max<int64_t>(tasks, 1));
+  call->threads()->For(
+      tasks * shares, [&](int64_t begin, int64_t end, int thread) {
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t share = task % shares;
+          const int64_t panel = task / shares % column_panels;
+          const int64_t group = task / shares / column_panels % conv.groups;
+          const int64_t image = task / shares / column_panels / conv.groups;
+          const PictureColumns columns(
+              conv, call->In(0).as<float>() +
+                        (image * conv.channels + group * group_in) * conv.h.in *
+                            conv.w.in);
+          Gemm gemm;
+          gemm.a = call->In(1).as<float>() +
+                   group * row_panels * kPanelRows * conv.depth;
+          gemm.b = &columns;
+          gemm.c = call->Out(0).as<float>() +
+                   (image * conv.out + group * group_out) * conv.positions();
+          gemm.rows = group_out;
+          gemm.columns = gemm.c_stride = conv.positions();
+          gemm.depth = conv.depth;
+          if (call->Has(2))
+            gemm.row_bias = call->In(2).as<float>() + group * group_out;
+          gemm.activation = FunctionOf(*call, ConvInts::kFunction);
+          gemm.Run(panel, panel + 1, share * row_panels / shares,
+                   (share + 1) * row_panels / shares, call->Scratch(thread));
+        }
+      });
+  return true;
+}
+
+bool PrepareDepthwise(Call* call) {
+  Conv conv;
+  if (!ReadConv(call, &conv)) return false;
+  if (conv.groups != conv.channels)
+    return call->Fail("%lld groups; expected one for each channel",
+                      static_cast<long long>(conv.groups));
+  int64_t weights = 0;
+  if (!Multiply({conv.out, conv.depth}, &weights))
+    return call->Fail("the filters cannot be so large");
+  return call->ExpectVector(1, weights);
+}
+
+// One channel of the result.
+void ConvolvePlane(const Conv& conv, const float* plane, const float* filter,
+                   float bias, float* out) {
+  std::fill_n(out, conv.positions(), bias);
+  for (int64_t kh = 0; kh < conv.h.kernel; ++kh) {
+    const auto [top, bottom] = conv.h.Inside(kh);
+    for (int64_t kw = 0; kw < conv.w.kernel; ++kw) {
+      const auto [left, right] = conv.w.Inside(kw);
+      const float weight = filter[kh * conv.w.kernel + kw];
+      const int64_t stride = conv.w.stride;
+      for (int64_t y = top; y < bottom; ++y) {
+        const float* from =
+            plane + conv.h.Source(y, kh) * conv.w.in + conv.w.Source(0, kw);
+        float* to = out + y * conv.w.out;
+        if (stride == 1)
+          for (int64_t x = left; x < right; ++x) to[x] += weight * from[x];
+        else
+          for (int64_t x = left; x < right; ++x)
+            to[x] += weight * from[x * stride];
+      }
+    }
+  }
+}
+
+bool RunDepthwise(Call* call) {
+  Conv conv;
+  if (!ReadConv(call, &conv)) return false;
+  const Activation activation = FunctionOf(*call, ConvInts::kFunction);
+  const int64_t each = conv.out / conv.groups;
+  call->threads()->For(
+      conv.batch * conv.out, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t channel = i % conv.out;
+          const float* plane = call->In(0).as<float>() +
+                               (i / conv.out * conv.channels + channel / each) *
+                                   conv.h.in * conv.w.in;
+          float* out = call->Out(0).as<float>() + i * conv.positions();
+          ConvolvePlane(
+              conv, plane, call->In(1).as<float>() + channel * conv.depth,
+              call->Has(2) ? call->In(2).as<float>()[channel] : 0.0f, out);
+          if (activation.function != Function::kNone)
+            activation.Apply(conv.positions(), out, out);
+        }
+      });
+  return true;
+}
+
+}  // namespace
+
+const Kernel kConv = {"conv",
+                      {2, 3},
+                      {1, 1},
+                      {ConvInts::kAll, ConvInts::kAll},
+                      {kFunctionFloats, kFunctionFloats},
+                      PrepareConv,
+                      RunConv};
+
+const Kernel kDepthwiseConv = {"depthwise_conv",
+                               {2, 3},
+                               {1, 1},
+                               {ConvInts::kAll, ConvInts::kAll},
+                               {kFunctionFloats, kFunctionFloats},
+                               PrepareDepthwise,
+                               RunDepthwise};
+
+}  // namespace pd_run

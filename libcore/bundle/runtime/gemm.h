@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices, C = A B, which convolutions are, too. The operands lie
+// in panels (panels.h).
+#ifndef PD_LIBCORE_BUNDLE_RUNTIME_GEMM_H_
+#define PD_LIBCORE_BUNDLE_RUNTIME_GEMM_H_
+
+#include <cstdint>
+
+#include "libcore/bundle/runtime/functions.h"
+#include "libcore/bundle/runtime/panels.h"
+
+namespace pd_run {
+
+/// Depth at a time: a panel of B of so many rows fits into the first cache.
+inline constexpr int64_t kDepthAtOnce = 256;
+/// Floats of memory that a panel of B is made in.
+inline constexpr int64_t kPanelFloats = kDepthAtOnce * kPanelColumns;
+
+/// The right operand.
+class Columns {
+ public:
+  virtual ~Columns() = default;
+  /// Rows [begin, end) of panel `panel`, made in `memory` where they do not lie
+  /// there already.
+  virtual const float* Panel(int64_t panel, int64_t begin, int64_t end,
+                             float* memory) const = 0;
+};
+
+/// B in panels, as the weights of a bundle.
+class PackedColumns : public Columns {
+ public:
+  PackedColumns(const float* panels, int64_t depth)
+      : panels_(panels), depth_(depth) {}
+  const float* Panel(int64_t panel, int64_t begin, int64_t end,
+                     float* memory) const override;
+
+ private:
+  const float* panels_;
+  int64_t depth_;
+};
+
+/// B with any strides.
+class StridedColumns : public Columns {
+ public:
+  StridedColumns(const float* b, int64_t columns, int64_t row_stride,
+                 int64_t column_stride)
+      : b_(b),
+        columns_(columns),
+        row_stride_(row_stride),
+        column_stride_(column_stride) {}
+  const float* Panel(int64_t panel, int64_t begin, int64_t end,
+                     float* memory) const override;
+
+ private:
+  const float* b_;
+  int64_t columns_, row_stride_, column_stride_;
+};
+
+/// A product, then biases (either may be null), then a function.
+struct Gemm {
+  const float* a = nullptr;  ///< in panels
+  const Columns* b = nullptr;
+  float* c = nullptr;
+  int64_t rows = 0, columns = 0, depth = 0;
+  int64_t c_stride = 0;  ///< from one row of C to the next
+  const float* row_bias = nullptr;
+  const float* column_bias = nullptr;
+  Activation activation;
+
+  /// Computes panels [begin, end) of C's columns in panels [row_begin, row_end)
+  /// of its rows; `memory` holds kPanelFloats.
+  void Run(int64_t begin, int64_t end, int64_t row_begin, int64_t row_end,
+           float* memory) const;
+};
+
+/// "AVX-512", "AVX2", "NEON" or "portable": the instructions that products use.
+const char* Instructions();
+
+}  // namespace pd_run
+
+#endif  // PD_LIBCORE_BUNDLE_RUNTIME_GEMM_H_
