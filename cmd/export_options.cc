@@ -132,10 +132,11 @@ Manual ExportManual() {
       "`--with-transforms`, where the model takes what the data hold, it is "
       "not.",
       "`--to bundle` writes one small file for libpd_run, a library of ten "
-      "functions in C and no other library (`pkg-config pdkit-run`; "
-      "libcore/bundle/README.md has a program). `--to c` writes the same as a "
-      "folder of C++17 sources, with the kernels that the model needs and a "
-      "CMakeLists.txt, for any processor and compiler. Both fold batch norms "
+      "functions in C that needs no other: `pkg-config pdkit-run` finds it, "
+      "and "
+      "libcore/bundle/README.md has a whole program. `--to c` writes the same "
+      "as a folder of C++17 sources, with the kernels that the model needs and "
+      "a CMakeLists.txt, for any compiler and processor. Both fold batch norms "
       "into convolutions. Operators that they have no kernel for are an error "
       "that names all of them.",
       "`--to dot` draws the model for Graphviz, for example `dot -Tsvg`: "

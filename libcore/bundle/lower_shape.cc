@@ -148,6 +148,25 @@ void LowerGather(BundleOp* op) {
   op->Give("Out", "gather", {x, index}, {axis, -1});
 }
 
+// Channel i of group j becomes channel j of group i.
+void LowerShuffle(BundleOp* op) {
+  const bool first = op->type() == "shuffle_channel";
+  const int64_t groups = op->Int(first ? "group" : "groups");
+  const Shape& shape = op->ShapeOf("X");
+  const uint32_t x = op->In("X");
+  if (!first && op->Str("data_format") != "NCHW")
+    op->Refuse("its channels come last");
+  if (shape.size() != 4 || shape[1] < 1 || groups < 1 || shape[1] % groups != 0)
+    return op->Refuse(absl::StrCat("'X' has shape ", ToString(shape),
+                                   "; expected a multiple of ", groups,
+                                   " channels"));
+  std::vector<int64_t> order;
+  for (int64_t c = 0; c < shape[1]; ++c)
+    order.push_back(c % groups * (shape[1] / groups) + c / groups);
+  op->Give("Out", "gather", {x, op->Constant(MakeArray({shape[1]}, order))},
+           {1, -1});
+}
+
 void LowerLookup(BundleOp* op) {
   uint32_t ids = op->In("Ids");
   if (op->type() == "lookup_table")
@@ -268,6 +287,7 @@ void LowerAssignValue(BundleOp* op) {
 Lowerings ShapeLowerings() {
   return {
       {"assign_value", LowerAssignValue},
+      {"channel_shuffle", LowerShuffle},
       {"concat", LowerConcat},
       {"expand_as_v2", LowerExpandAs},
       {"expand_v2", LowerExpand},
@@ -288,6 +308,7 @@ Lowerings ShapeLowerings() {
       {"reshape", LowerReshape},
       {"reshape2", LowerReshape},
       {"shape", LowerShapeOf},
+      {"shuffle_channel", LowerShuffle},
       {"slice", LowerSlice},
       {"split", LowerSplit},
       {"squeeze2", LowerSqueeze},

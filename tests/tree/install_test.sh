@@ -129,9 +129,9 @@ END
 # Programs written for PaddlePaddle: those of the pages, by pkg-config and by
 # find_package; the module of libpd serves them too.
 lenet=("$testdata/deploy/lenet.pdmodel" "$testdata/deploy/lenet.pdiparams")
-block() { sed -n "/^\`\`\`$2\$/,/^\`\`\`\$/p" "$prefix/share/doc/pdkit/libcore/inference/$1" | sed '1d;$d'; }
-block CPP.md cpp >"$dir/page.cc"
-block C.md c >"$dir/page.c"
+block() { sed -n "/^\`\`\`$2\$/,/^\`\`\`\$/p" "$prefix/share/doc/pdkit/libcore/$1" | sed '1d;$d'; }
+block inference/CPP.md cpp >"$dir/page.cc"
+block inference/C.md c >"$dir/page.c"
 read -ra flags <<<"$(pkg-config --cflags --libs pdkit-inference)"
 c++ "$dir/page.cc" "${flags[@]}" -o "$dir/page" || fail "pdkit-inference: no program in C++"
 cc "$dir/page.c" "${flags[@]}" -o "$dir/page_c" || fail "pdkit-inference: no program in C"
@@ -149,6 +149,15 @@ END
 for program in "$dir/page" "$dir/page_c" "$dir/page_pdkit" "$dir/user/page/user"; do
   [ "$(LD_LIBRARY_PATH=$prefix/lib "$program" "${lenet[@]}")" = "class 8 of 10" ] || fail "$program gives another answer"
 done
+
+# A bundle, and a program that takes nothing else of pdkit.
+block bundle/README.md c >"$dir/bundle.c"
+read -ra flags <<<"$(pkg-config --cflags --libs pdkit-run)"
+cc -std=c99 "$dir/bundle.c" "${flags[@]}" -o "$dir/bundle" || fail "pdkit-run: no program in C"
+"$prefix/bin/pd-export" -q -m "$testdata/deploy/lenet" --to bundle -o "$dir/lenet.pdb" >/dev/null || fail "no bundle"
+[ "$(LD_LIBRARY_PATH=$prefix/lib "$dir/bundle" "$dir/lenet.pdb")" = "class 1 of 10" ] || fail "the bundle gives another answer"
+ldd "$prefix/lib/libpd_run.so" | grep -E 'libpd\.so|absl|protobuf|gomp' && fail "libpd_run takes other libraries"
+[ -s "$prefix/lib/libpd_run.a" ] || fail "libpd_run.a is missing"
 
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$dir/deb" >"$dir/cpack.log" 2>&1 || { cat "$dir/cpack.log"; exit 1; }
 "$here/package_test.sh" "$dir"/deb/pdkit_*.deb "$testdata" || fail "the package is wrong"

@@ -6,10 +6,6 @@
 
 #include "libcore/bundle/runtime/tile.h"
 
-#if defined(__GNUC__) && defined(__x86_64__)
-#define PD_RUN_X86 1
-#endif
-
 namespace pd_run {
 namespace {
 
@@ -18,39 +14,19 @@ using TileFunction = void (*)(const Tile&);
 void TilePortable(const Tile& tile) { MultiplyTile<4>(tile); }
 
 #ifdef PD_RUN_X86
-
-__attribute__((target("avx2,fma"))) void TileAvx2(const Tile& tile) {
-  MultiplyTile<8>(tile);
-}
-
-__attribute__((target("avx512f"))) void TileAvx512(const Tile& tile) {
-  MultiplyTile<16>(tile);
-}
-
+PD_RUN_AVX2 void TileAvx2(const Tile& tile) { MultiplyTile<8>(tile); }
+PD_RUN_AVX512 void TileAvx512(const Tile& tile) { MultiplyTile<16>(tile); }
 #endif
 
-struct Choice {
-  TileFunction tile;
-  const char* name;
-};
-
-const Choice& Chosen() {
-  static const Choice chosen = []() -> Choice {
+TileFunction ChooseTile() {
 #ifdef PD_RUN_X86
-    if (__builtin_cpu_supports("avx512f")) return {TileAvx512, "AVX-512"};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-      return {TileAvx2, "AVX2"};
-#elif defined(__ARM_NEON)
-    return {TilePortable, "NEON"};
+  if (Available() == Instructions::kAvx512) return TileAvx512;
+  if (Available() == Instructions::kAvx2) return TileAvx2;
 #endif
-    return {TilePortable, "portable"};
-  }();
-  return chosen;
+  return TilePortable;
 }
 
 }  // namespace
-
-const char* Instructions() { return Chosen().name; }
 
 const float* PackedColumns::Panel(int64_t panel, int64_t begin, int64_t,
                                   float*) const {
@@ -78,7 +54,7 @@ const float* StridedColumns::Panel(int64_t panel, int64_t begin, int64_t end,
 
 void Gemm::Run(int64_t begin, int64_t end, int64_t row_begin, int64_t row_end,
                float* memory) const {
-  const TileFunction multiply = Chosen().tile;
+  const TileFunction multiply = ChooseTile();
   // Tiles that reach beyond the last column are computed beside C.
   alignas(64) float beside[kPanelRows * kPanelColumns];
   for (int64_t panel = begin; panel < end; ++panel) {

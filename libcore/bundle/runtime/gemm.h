@@ -73,9 +73,6 @@ struct Gemm {
            float* memory) const;
 };
 
-/// "AVX-512", "AVX2", "NEON" or "portable": the instructions that products use.
-const char* Instructions();
-
 }  // namespace pd_run
 
 #endif  // PD_LIBCORE_BUNDLE_RUNTIME_GEMM_H_

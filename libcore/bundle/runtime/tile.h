@@ -9,12 +9,7 @@
 #include <cstring>
 
 #include "libcore/bundle/runtime/gemm.h"
-
-#if defined(__GNUC__)
-#define PD_RUN_INLINE inline __attribute__((always_inline))
-#else
-#define PD_RUN_INLINE inline
-#endif
+#include "libcore/bundle/runtime/processor.h"
 
 namespace pd_run {
 
