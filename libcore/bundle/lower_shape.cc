@@ -22,7 +22,23 @@ BundleOp::Ints WithMode(int64_t mode, const BundleOp::Ints& rest) {
   return ints;
 }
 
+// A parameter in another shape, as biases of PaddlePaddle's convolutions are,
+// is a parameter again, which a convolution takes.
+bool ReshapeParam(BundleOp* op) {
+  const BundleOp::Ints shape = op->IntsOf("shape");
+  if (!op->IsParam("X") || op->TypeOf("X") != DType::kFloat32 ||
+      op->Has("Shape") || op->Has("ShapeTensor") || shape.empty() ||
+      *std::min_element(shape.begin(), shape.end()) < 1)
+    return false;
+  Array param = *op->Param("X");
+  if (NumElements(shape) != param.size()) return false;
+  param.shape = shape;
+  op->Alias("Out", op->Constant(std::move(param)));
+  return true;
+}
+
 void LowerReshape(BundleOp* op) {
+  if (ReshapeParam(op)) return;
   const uint32_t x = op->In("X");
   const uint32_t given = op->IntVector("Shape", "ShapeTensor");
   op->Give("Out", "reshape", {x, given},
