@@ -52,44 +52,51 @@ const float* StridedColumns::Panel(int64_t panel, int64_t begin, int64_t end,
   return memory;
 }
 
+void Gemm::Finish(int64_t row, int64_t column, int64_t width,
+                  float* line) const {
+  if (row_bias != nullptr)
+    for (int64_t j = 0; j < width; ++j) line[j] += row_bias[row];
+  if (column_bias != nullptr)
+    for (int64_t j = 0; j < width; ++j) line[j] += column_bias[column + j];
+  if (activation.function != Function::kNone)
+    activation.Apply(width, line, line);
+}
+
+void Gemm::Multiply(Tile tile, int64_t row, int64_t column, bool last,
+                    float* beside) const {
+  float* const to = c + row * c_stride + column;
+  // A tile that reaches beyond the last column is computed beside C.
+  const bool partial = tile.columns < kPanelColumns;
+  tile.rows = std::min(kPanelRows, rows - row);
+  tile.c = partial ? beside : to;
+  tile.c_stride = partial ? kPanelColumns : c_stride;
+  if (partial && tile.add)
+    for (int64_t r = 0; r < tile.rows; ++r)
+      std::copy_n(to + r * c_stride, tile.columns, beside + r * kPanelColumns);
+  ChooseTile()(tile);
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    float* const line = tile.c + r * tile.c_stride;
+    if (last) Finish(row + r, column, tile.columns, line);
+    if (partial) std::copy_n(line, tile.columns, to + r * c_stride);
+  }
+}
+
 void Gemm::Run(int64_t begin, int64_t end, int64_t row_begin, int64_t row_end,
                float* memory) const {
-  const TileFunction multiply = ChooseTile();
-  // Tiles that reach beyond the last column are computed beside C.
-  alignas(64) float beside[kPanelRows * kPanelColumns];
+  alignas(64) float beside[kPanelRows * kPanelColumns] = {};
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t column = panel * kPanelColumns;
-    const int64_t width = std::min(kPanelColumns, columns - column);
+    // An empty depth gives the biases.
     for (int64_t k = 0; k == 0 || k < depth; k += kDepthAtOnce) {
       const int64_t k_end = std::min(k + kDepthAtOnce, depth);
-      const float* right = b->Panel(panel, k, k_end, memory);
+      Tile tile = {};
+      tile.depth = k_end - k;
+      tile.b = b->Panel(panel, k, k_end, memory);
+      tile.columns = std::min(kPanelColumns, columns - column);
+      tile.add = k > 0;
       for (int64_t p = row_begin; p < row_end; ++p) {
-        const int64_t row = p * kPanelRows;
-        float* to = c + row * c_stride + column;
-        Tile tile = {k_end - k, a + (p * depth + k) * kPanelRows, right, to,
-                     c_stride,  std::min(kPanelRows, rows - row), width, k > 0};
-        if (width < kPanelColumns) {
-          tile.c = beside;
-          tile.c_stride = kPanelColumns;
-          for (int64_t r = 0; tile.add && r < tile.rows; ++r)
-            std::copy_n(to + r * c_stride, width, beside + r * kPanelColumns);
-        }
-        multiply(tile);
-        const bool last = k_end == depth;
-        for (int64_t r = 0; r < tile.rows; ++r) {
-          float* line = tile.c + r * tile.c_stride;
-          if (last) {
-            if (row_bias != nullptr)
-              for (int64_t j = 0; j < width; ++j) line[j] += row_bias[row + r];
-            if (column_bias != nullptr)
-              for (int64_t j = 0; j < width; ++j)
-                line[j] += column_bias[column + j];
-            if (activation.function != Function::kNone)
-              activation.Apply(width, line, line);
-          }
-          if (line != to + r * c_stride)
-            std::copy_n(line, width, to + r * c_stride);
-        }
+        tile.a = a + (p * depth + k) * kPanelRows;
+        Multiply(tile, p * kPanelRows, column, k_end == depth, beside);
       }
     }
   }

@@ -56,6 +56,17 @@ class StridedColumns : public Columns {
   int64_t columns_, row_stride_, column_stride_;
 };
 
+/// A block of C: += or = over `depth`.
+struct Tile {
+  int64_t depth;
+  const float* a;  ///< [depth][6]
+  const float* b;  ///< [depth][32]
+  float* c;
+  int64_t c_stride;
+  int64_t rows, columns;  ///< at most 6 and 32
+  bool add;
+};
+
 /// A product, then biases (either may be null), then a function.
 struct Gemm {
   const float* a = nullptr;  ///< in panels
@@ -71,6 +82,11 @@ struct Gemm {
   /// of its rows; `memory` holds kPanelFloats.
   void Run(int64_t begin, int64_t end, int64_t row_begin, int64_t row_end,
            float* memory) const;
+
+ private:
+  void Multiply(Tile tile, int64_t row, int64_t column, bool last,
+                float* beside) const;
+  void Finish(int64_t row, int64_t column, int64_t width, float* line) const;
 };
 
 }  // namespace pd_run

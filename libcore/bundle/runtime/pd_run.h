@@ -16,8 +16,9 @@
 //   use((const float*)y.data, y.bytes / sizeof(float));
 //   pd_run_close(model);
 //
-// Every function says by its result whether it worked, and then changes nothing
-// when it did not; pd_run_error gives the reason in words.
+// Every function says by its result whether it worked; pd_run_error gives the
+// reason in words. One that fails leaves the model as it was, but for what a run
+// has written to the outputs.
 //
 // Threads: a model is used by one thread at a time. Several threads have each a
 // clone, which shares the weights. pd_run_error is each thread's own.

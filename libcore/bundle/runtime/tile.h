@@ -13,17 +13,6 @@
 
 namespace pd_run {
 
-/// A block of C: += or = over `depth`.
-struct Tile {
-  int64_t depth;
-  const float* a;  ///< [depth][6]
-  const float* b;  ///< [depth][32]
-  float* c;
-  int64_t c_stride;
-  int64_t rows, columns;  ///< at most 6 and 32
-  bool add;
-};
-
 /// kLanes numbers that are computed with together.
 template <int kLanes>
 struct Lanes {
