@@ -134,7 +134,8 @@ Manual TrainManual() {
       {"RUN/report.html", "What `--report` writes."},
       {"RUN/times.jsonl",
        "Speed and memory by step, where `--log` or `--report` is given."},
-      {"RUN/vdlrecords.TIME.log, RUN/events.out.tfevents.TIME.HOST",
+      {"RUN/vdlrecords.TIME.log, RUN/vdlgraph.pdmodel, "
+       "RUN/events.out.tfevents.TIME.HOST",
        "What `--log` writes: open RUN with `visualdl --logdir` or `tensorboard "
        "--logdir`."},
       {"RUN/summary.json",

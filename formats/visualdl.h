@@ -16,7 +16,7 @@
 namespace pd {
 
 /// The record as the file holds it; "" for what VisualDL has no record of (a
-/// graph, which it reads from the model's file, and an end).
+/// graph, which it reads from a model's file, and an end).
 std::string EncodeVisualDl(const LogRecord& record);
 
 /// VisualDL looks for hyper-parameters here, whatever the record says.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "formats/json_text.h"
+#include "formats/pdmodel.h"
 #include "formats/tfevents.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
@@ -85,6 +86,10 @@ absl::Status RunWatcher::OnStart(const TrainStart& start) {
   for (const LogKind kind : options_.logs) {
     PD_ASSIGN_OR_RETURN(logs_.emplace_back(),
                         LogFile::Open(kind, start.run, start.step));
+    // VisualDL draws the model's file that lies beside its records.
+    if (kind == LogKind::kVisualDl)
+      PD_RETURN_IF_ERROR(
+          WriteProgram(start.run + "/vdlgraph.pdmodel", start.program->test));
   }
   PD_RETURN_IF_ERROR(OpenTimes());
   if (!logs_.empty()) Add("graph", 0, GraphOf(*start.program));

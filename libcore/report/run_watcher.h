@@ -5,7 +5,8 @@
 // Tags: train/loss, train/lr, train/epoch_loss, train/records_per_second,
 // eval/loss, eval/METRIC, memory/rss_mb; weights/PARAMETER and
 // gradients/PARAMETER (histograms); samples/RECORD (pictures); pr/CLASS,
-// roc/CLASS and auc/CLASS; embedding/LAYER; hyper-parameters; the graph.
+// roc/CLASS and auc/CLASS; embedding/LAYER; hyper-parameters; the graph, which
+// VisualDL has in a file of its own, vdlgraph.pdmodel.
 #ifndef PD_LIBCORE_REPORT_RUN_WATCHER_H_
 #define PD_LIBCORE_REPORT_RUN_WATCHER_H_
 

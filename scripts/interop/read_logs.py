@@ -57,8 +57,10 @@ def near(a, b):
 def visualdl():
     from PIL import Image
     from visualdl import LogReader
+    from visualdl.reader.graph_reader import GraphReader
     files = glob.glob(run + "/vdlrecords.*.log")
     check("visualdl: one file", len(files) == 1)
+    check("visualdl: graph", GraphReader(run).graphs().get(os.path.realpath(run)) == "vdlgraph.pdmodel")
     reader = LogReader(file_path=files[0])
     tags = reader.get_tags()
     for tag, points in scalars.items():

@@ -7,13 +7,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "formats/npz.h"
+#include "formats/pdmodel.h"
 #include "formats/tfevents.h"
 #include "formats/visualdl.h"
 #include "libcore/base/file.h"
@@ -156,6 +159,18 @@ TEST_F(WatcherTest, HoldsWhatHappened) {
       EXPECT_EQ(marks.count({"weights/fc2.bias", step}), 1u);
     }
   }
+}
+
+// scripts/check_logs asks VisualDL to draw it.
+TEST_F(WatcherTest, VisualDlHasTheNetworkBesideItsRecords) {
+  ASSERT_TRUE(Train("run", 4, true).ok());
+  const auto graph = ReadProgram(folder_ + "/run/vdlgraph.pdmodel");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<std::string> scopes;
+  for (const OpDesc& op : graph->global().ops)
+    scopes.push_back(op.AttrOr<std::string>("op_namescope", ""));
+  EXPECT_EQ(std::count(scopes.begin(), scopes.end(), "/fc1/"), 2)
+      << absl::StrJoin(scopes, " ");
 }
 
 TEST_F(WatcherTest, GoesOnWithoutDoubles) {
