@@ -272,6 +272,10 @@ OpDef& OpDef::With(Trait trait) {
   traits_ |= static_cast<uint32_t>(trait);
   return *this;
 }
+OpDef& OpDef::Expand(ExpandFn expand) {
+  expand_ = expand;
+  return *this;
+}
 OpDef& OpDef::Reference(BindFn bind) {
   implementations_.push_back({"reference", bind});
   implementations_.back().is_reference = true;

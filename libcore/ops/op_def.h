@@ -71,6 +71,17 @@ using GradMaker =
 
 using InferFn = absl::Status (*)(InferContext*);
 
+/// The ops that an op consists of, and the values between them; other names are
+/// those of the op's variables.
+struct Expansion {
+  std::vector<OpDesc> parts;
+  std::vector<std::pair<std::string, TensorMeta>> inside;
+};
+/// The meta of a variable; null where it is not known.
+using FindMetaFn = std::function<const TensorMeta*(const std::string& name)>;
+using ExpandFn = absl::StatusOr<Expansion> (*)(const OpDesc& op,
+                                               const FindMetaFn& find);
+
 /// Reads attributes and shapes of an op, once per compiled plan, and returns
 /// the step that is run many times. A status of kUnimplemented is a refusal
 /// with its reason, and the next implementation is asked.
@@ -183,6 +194,9 @@ class OpDef {
   OpDef& RunsBlocks();
   OpDef& With(Trait trait);
   OpDef& Reference(BindFn bind);
+  /// Other ops may take the place of the op, which have fast kernels where it
+  /// has none (the pass expand_fused). `op` is normalized.
+  OpDef& Expand(ExpandFn expand);
   /// Adds an implementation that is asked before the reference and after those
   /// added earlier.
   void AddImplementation(Implementation implementation);
@@ -208,6 +222,7 @@ class OpDef {
     return implementations_;
   }
   bool HasImplementation(Place place) const;
+  ExpandFn expand() const { return expand_; }  ///< null: it stays
   const SlotDef* FindInput(absl::string_view name) const;
   const SlotDef* FindOutput(absl::string_view name) const;
 
@@ -230,6 +245,7 @@ class OpDef {
   std::vector<SlotDef> inputs_, outputs_;
   std::vector<AttrDef> attrs_;
   InferFn infer_ = nullptr;
+  ExpandFn expand_ = nullptr;
   GradMaker grad_;
   bool no_grad_ = false;
   bool shape_from_data_ = false;

@@ -22,8 +22,11 @@ bool Runs(const Pass& pass, const PassContext& context, size_t blocks,
 
 const std::vector<Pass>& AllPasses() {
   static const std::vector<Pass>* const kPasses = new std::vector<Pass>{
+      {"expand_fused", ExpandFused, OnGpu::kAlways, InBlocks::kAll, true,
+       "first: what follows fuses the parts in its own way"},
       {"flatten_biases", FlattenBiases, OnGpu::kWithoutGradients,
-       InBlocks::kAll, false, "first: what follows knows biases as vectors"},
+       InBlocks::kAll, false,
+       "before what fuses: that knows biases as vectors"},
       {"fold_batch_norms", FoldBatchNorms, OnGpu::kWithoutGradients,
        InBlocks::kFirst, false, "before what fuses: it makes biases of norms",
        "batch_norm"},

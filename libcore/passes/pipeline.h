@@ -92,6 +92,7 @@ absl::Status RunPasses(const PassContext& context, const PassOptions& options,
 
 // The passes.
 absl::Status AdvanceUpdates(const PassContext& context, ProgramDesc* program);
+absl::Status ExpandFused(const PassContext& context, ProgramDesc* program);
 absl::Status FuseAddAct(const PassContext& context, ProgramDesc* program);
 absl::Status FuseAttention(const PassContext& context, ProgramDesc* program);
 absl::Status FuseBatchNormAct(const PassContext& context, ProgramDesc* program);

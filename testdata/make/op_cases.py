@@ -1145,6 +1145,134 @@ for act, function in dict(gelu="F.gelu(x + b)", relu="F.relu(x + b)", swiglu="F.
 fused["bias_act_smooth"] = by_answer("op('fused_bias_act', {'x': x, 'shift': s, 'smooth': m}, 'out', act_method='relu')", dict(x=f(4, 6), s=f(6), m=f(6)),
                                      "(F.relu(x) + s) * m", "")
 
+def layer_attention(x, w, o, flat=False, pre=False, residual=True, bias=None, mask=None, cache=None, out_bias=None, g1=None, s1=None, g2=None, s2=None):
+    """A layer's half, of two heads of width 3: its output, and its keys and values."""
+    rows = F.layer_norm(x, [6], g1, s1, 1e-5) if pre else x
+    all = paddle.matmul(rows, w if flat else paddle.transpose(w.reshape([18, 6]), [1, 0]))
+    all = all if bias is None else all + bias.reshape([18])
+    q, k, v = [paddle.transpose(t.reshape([0, 0, 2, 3]), [0, 2, 1, 3]) for t in paddle.split(all, 3, -1)]
+    if cache is not None:
+        k, v = paddle.concat([cache[0], k], 2), paddle.concat([cache[1], v], 2)
+    scores = paddle.matmul(q, k, transpose_y=True) / 3 ** .5
+    weights = F.softmax(scores if mask is None else scores + mask)
+    out = paddle.matmul(paddle.transpose(paddle.matmul(weights, v), [0, 2, 1, 3]).reshape([0, 0, 6]), o)
+    out = out if out_bias is None else out + out_bias
+    out = out + x if residual else out
+    return out if pre else F.layer_norm(out, [6], g2, s2, 1e-5), paddle.stack([k, v])
+
+
+def layer_feed_forward(x, w1, w2, act=None, pre=False, residual=True, b1=None, b2=None, g=None, s=None):
+    rows = F.layer_norm(x, [6], g, s, 1e-5) if pre else x
+    hidden = paddle.matmul(rows, w1)
+    out = paddle.matmul((act or F.gelu)(hidden if b1 is None else hidden + b1), w2)
+    out = out if b2 is None else out + b2
+    out = out + x if residual else out
+    return out if pre else F.layer_norm(out, [6], g, s, 1e-5)
+
+
+def transformer_layer(x, w, o, w1, w2, gate=None, pre=True, **more):
+    out, kept = layer_attention(x, w, o, pre=pre, **{k: v for k, v in more.items() if k in "bias mask cache out_bias g1 s1 g2 s2 flat".split()})
+    return layer_feed_forward(out, w1, w2, gate, pre, b1=more.get("b1"), b2=more.get("b2"), g=more.get("g"), s=more.get("s")), kept
+
+
+def rms_layer(x, w, o, w1, w2, g, e):
+    """With norms of another kind in front, and half of what is passed by."""
+    all = paddle.matmul(rms(x, g, 0.), paddle.transpose(w.reshape([18, 6]), [1, 0]))
+    q, k, v = [t.reshape([0, 0, 2, 3]) for t in paddle.split(all, 3, -1)]
+    x = x * .5 + paddle.matmul(attend(q, k, v, 3 ** -.5).reshape([0, 0, 6]), o)
+    return x * .5 + paddle.matmul(F.gelu(paddle.matmul(rms(x, e, 0.), w1)), w2)
+
+
+def gated(act):
+    return lambda x: act(paddle.split(x, 2, -1)[0]) * paddle.split(x, 2, -1)[1]
+
+
+attention_kept = ("Y LnMean LnVariance LnOut QKVOut QKVBiasOut TransposeOut2 QKOut QKTVOut SoftmaxOut SrcMaskOut AttnDropoutOut AttnDropoutMaskOut FMHAOut "
+                  "OutLinearOut DropoutMaskOut Ln2Mean Ln2Variance BiasDropoutResidualOut")
+feed_forward_kept = "Out Dropout1Mask Dropout2Mask Linear1Out Dropout1Out Dropout2Out Ln1Out Ln1Mean Ln1Variance Ln2Mean Ln2Variance"
+no_dropout = "attn_dropout_rate=0., dropout_rate=0."
+attention_in = dict(x=d(2, 3, 6), w=d(3, 2, 3, 6), o=d(6, 6))
+all_biases = dict(b=d(3, 2, 3), c=d(6), g=d(6, lo=.5, hi=1.5), s=d(6))
+feed_forward_in = dict(x=d(2, 3, 6), w1=d(6, 5), w2=d(5, 6))
+layer_in = dict(x=d(2, 3, 6), w=d(3, 2, 3, 6), o=d(6, 6), w1=d(6, 5), w2=d(5, 6))
+one_layer = "'QKVW': [w], 'OutLinearW': [o], 'FFN1Weight': [w1], 'FFN2Weight': [w2]"
+two_layers = dict(x=f(2, 3, 6), **{name + n: make for n in "12" for name, make in dict(
+    w=f(3, 2, 3, 6), o=f(6, 6), u=f(6, 5), v=f(5, 6), a=f(6), b=f(3, 2, 3), c=f(6), e=f(6), h=f(5), k=f(6), p=f(6), q=f(6)).items()})
+
+
+def two_transformer_layers(x, **t):
+    for n in "12":
+        x = transformer_layer(x, t["w" + n], t["o" + n], t["u" + n], t["v" + n], g1=t["a" + n], s1=t["p" + n], bias=t["b" + n], out_bias=t["c" + n],
+                              g=t["e" + n], s=t["q" + n], b1=t["h" + n], b2=t["k" + n])[0]
+    return x
+
+
+def one_step(x, w, o, w1, w2, k, bias=None, mask=None):
+    """Step 2 of a cache of 4 steps."""
+    out, kept = transformer_layer(x, w, o, w1, w2, cache=k[:, :, :, :2], bias=bias, mask=mask)
+    return [out, paddle.concat([kept, k[:, :, :, 3:]], 3)]
+
+
+def first_steps(x, w, o, w1, w2, k):
+    out, kept = transformer_layer(x, w, o, w1, w2)
+    return [out, paddle.concat([kept, k[:, :, :, 3:]], 3)]
+
+
+family("fused_transformer", {
+    "attention": by_answer(f"op('fused_attention', {{'X': x, 'QKVW': w, 'OutLinearW': o}}, '{attention_kept}', {no_dropout})", attention_in,
+                           lambda x, w, o: layer_attention(x, w, o)[0]),
+    "attention_post": by_answer(f"op('fused_attention', {{'X': x, 'QKVW': w, 'OutLinearW': o, 'QKVBias': b, 'OutLinearBias': c, 'SrcMask': m, 'Ln2Scale': g, 'Ln2Bias': s}}, "
+                                f"'{attention_kept}', {no_dropout})", dict(**attention_in, **all_biases, m=d(2, 1, 3, 3)),
+                                lambda x, w, o, b, c, g, s, m: layer_attention(x, w, o, bias=b, out_bias=c, mask=m, g2=g, s2=s)[0], "x w o b c g s"),
+    "attention_pre": by_answer(f"op('fused_attention', {{'X': x, 'QKVW': w, 'OutLinearW': o, 'QKVBias': b, 'OutLinearBias': c, 'SrcMask': m, 'LnScale': g, 'LnBias': s}}, "
+                               f"'{attention_kept}', {no_dropout}, pre_layer_norm=True)", dict(**attention_in, **all_biases, m=d(2, 2, 3, 3)),
+                               lambda x, w, o, b, c, g, s, m: layer_attention(x, w, o, pre=True, bias=b, out_bias=c, mask=m, g1=g, s1=s)[0], "x w o b c g s"),
+    "attention_flat": by_answer(f"op('fused_attention', {{'X': x, 'QKVW': w, 'OutLinearW': o, 'QKVBias': b}}, '{attention_kept}', {no_dropout}, pre_layer_norm=True, "
+                                "num_heads=2, transpose_qkv_wb=True, add_residual=False)", dict(x=d(2, 3, 6), w=d(6, 18), o=d(6, 6), b=d(18)),
+                                lambda x, w, o, b: layer_attention(x, w, o, flat=True, pre=True, residual=False, bias=b)[0]),
+    "attention_cache": by_answer(f"op('fused_attention', {{'X': x, 'QKVW': w, 'OutLinearW': o, 'CacheKV': k}}, 'Y CacheKVOut', every=True, pre_layer_norm=True, is_test=True, "
+                                 "attn_dropout_rate=.3, dropout_rate=.5, dropout_implementation='upscale_in_train')",
+                                 dict(x=f(2, 1, 6), w=f(3, 2, 3, 6), o=f(6, 6), k=f(2, 2, 2, 4, 3)), lambda x, w, o, k: list(layer_attention(x, w, o, pre=True, cache=k)), ""),
+    "feed_forward": by_answer(f"op('fused_feedforward', {{'X': x, 'Linear1Weight': w1, 'Linear2Weight': w2}}, '{feed_forward_kept}', dropout1_rate=0., dropout2_rate=0.)",
+                              feed_forward_in, lambda x, w1, w2: layer_feed_forward(x, w1, w2)),
+    "feed_forward_post": by_answer(f"op('fused_feedforward', {{'X': x, 'Linear1Weight': w1, 'Linear2Weight': w2, 'Linear1Bias': p, 'Linear2Bias': q, 'Ln2Scale': g, 'Ln2Bias': s}}, "
+                                   f"'{feed_forward_kept}', dropout1_rate=0., dropout2_rate=0., act_method='relu')",
+                                   dict(**feed_forward_in, p=d(5), q=d(6), g=d(6), s=d(6)),
+                                   lambda x, w1, w2, p, q, g, s: layer_feed_forward(x, w1, w2, F.relu, b1=p, b2=q, g=g, s=s)),
+    "feed_forward_pre": by_answer(f"op('fused_feedforward', {{'X': x, 'Linear1Weight': w1, 'Linear2Weight': w2, 'Linear1Bias': p, 'Linear2Bias': q, 'Ln1Scale': g, 'Ln1Bias': s}}, "
+                                  f"'{feed_forward_kept}', dropout1_rate=0., dropout2_rate=0., pre_layer_norm=True)",
+                                  dict(**feed_forward_in, p=d(5), q=d(6), g=d(6), s=d(6)),
+                                  lambda x, w1, w2, p, q, g, s: layer_feed_forward(x, w1, w2, pre=True, b1=p, b2=q, g=g, s=s)),
+    "feed_forward_alone": by_answer(f"op('fused_feedforward', {{'X': x, 'Linear1Weight': w1, 'Linear2Weight': w2}}, '{feed_forward_kept}', dropout1_rate=0., dropout2_rate=0., "
+                                    "pre_layer_norm=True, add_residual=False, act_method='relu')", feed_forward_in,
+                                    lambda x, w1, w2: layer_feed_forward(x, w1, w2, F.relu, pre=True, residual=False)),
+    "feed_forward_test": by_answer("op('fused_feedforward', {'X': x, 'Linear1Weight': w1, 'Linear2Weight': w2}, is_test=True, pre_layer_norm=True, dropout1_rate=.25, "
+                                   "dropout2_rate=.5)", dict(x=f(2, 3, 6), w1=f(6, 5), w2=f(5, 6)),
+                                   lambda x, w1, w2: x + layer_feed_forward(x, w1, w2 * .75 * .5, pre=True, residual=False), ""),
+    "transformer": by_answer("op('fused_multi_transformer', {'X': x, 'LnScale': [a1, a2], 'LnBias': [p1, p2], 'QKVW': [w1, w2], 'QKVBias': [b1, b2], 'OutLinearW': [o1, o2], "
+                             "'OutLinearBias': [c1, c2], 'FFNLnScale': [e1, e2], 'FFNLnBias': [q1, q2], 'FFN1Weight': [u1, u2], 'FFN1Bias': [h1, h2], "
+                             "'FFN2Weight': [v1, v2], 'FFN2Bias': [k1, k2]})", two_layers, two_transformer_layers, ""),
+    "transformer_post": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'LnScale': [g], 'FFNLnBias': [s], 'SrcMask': m}}, pre_layer_norm=False, act_method='relu')",
+                                  dict(**layer_in, g=d(6), s=d(6), m=d(2, 1, 3, 3)),
+                                  lambda x, w, o, w1, w2, g, s, m: transformer_layer(x, w, o, w1, w2, F.relu, pre=False, mask=m, g2=g, s=s)[0], ""),
+    "transformer_flat": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}}}, trans_qkvw=False, act_method='none')", {**layer_in, 'w': d(6, 3, 2, 3)},
+                                  lambda x, w, o, w1, w2: transformer_layer(x, w.reshape([6, 18]), o, w1, w2, lambda x: x, flat=True)[0], ""),
+    "transformer_swiglu": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}}}, act_method='swiglu')", {**layer_in, 'w1': d(6, 10)},
+                                    lambda x, w, o, w1, w2: transformer_layer(x, w, o, w1, w2, gated(F.silu))[0], ""),
+    "transformer_rms": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'LnScale': [g], 'FFNLnScale': [e]}}, norm_type='rmsnorm', residual_alpha=.5)",
+                                 dict(x=f(2, 3, 6), w=f(3, 2, 3, 6), o=f(6, 6), w1=f(6, 5), w2=f(5, 6), g=f(6), e=f(6)),
+                                 rms_layer, ""),
+    "transformer_first_steps": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'CacheKV': [k]}}, 'Out CacheKVOut', every=True)", dict(**layer_in, k=d(2, 2, 2, 4, 3)),
+                                         first_steps, ""),
+    "transformer_one_step": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'CacheKV': [k], 'TimeStep': t}}, 'Out CacheKVOut', every=True)",
+                                      dict({**layer_in, 'x': d(2, 1, 6)}, k=d(2, 2, 2, 4, 3), t=A([2], "int32")), lambda t, **more: one_step(**more), ""),
+    "transformer_one_step_masked": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'CacheKV': [k], 'TimeStep': t, 'QKVBias': [b], 'SrcMask': m}}, "
+                                             "'Out CacheKVOut', every=True)",
+                                             dict({**layer_in, 'x': d(2, 1, 6)}, k=d(2, 2, 2, 4, 3), t=A([2], "int32"), b=d(3, 2, 3), m=d(2, 1, 1, 3)),
+                                             lambda t, b, m, **more: one_step(bias=b, mask=m, **more), ""),
+})
+
+
 # ---- ops that PaddlePaddle's oneDNN passes write ---------------------------
 onednn = family("onednn_fused", {
     "conv3d": ("op('fused_conv3d', {'Input': x, 'Filter': w}, 'Output', strides=[1, 1, 1], paddings=[0, 0, 0], dilations=[1, 1, 1], data_format='NCDHW', "

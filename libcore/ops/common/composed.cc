@@ -370,6 +370,57 @@ absl::Status InferParts(InferContext* context, ComposeFn compose) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// The program's variables by the names that parts have for them.
+std::map<std::string, std::string> VariablesOf(const Composition& parts) {
+  std::map<std::string, std::string> names;
+  for (const auto& [slot, variables] : parts.op().inputs)
+    for (size_t i = 0; i < variables.size(); ++i)
+      if (IsThere(variables, i)) names[parts.In(slot, i)] = variables[i];
+  for (const auto& [slot, variables] : parts.op().outputs)
+    for (size_t i = 0; i < variables.size(); ++i)
+      if (IsThere(variables, i)) names[parts.Out(slot, i)] = variables[i];
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<Expansion> ExpandParts(const OpDesc& op, const FindMetaFn& find,
+                                      ComposeFn compose) {
+  Composition parts(op, [&](absl::string_view slot, size_t i) {
+    return find(op.Input(slot)[i]);
+  });
+  try {
+    PD_RETURN_IF_ERROR(compose(&parts));
+  } catch (const MissingInput& missing) {
+    return InvalidArgument("the shape of '%s' is not known", missing.slot);
+  }
+  PartTable table(&parts);
+  PD_RETURN_IF_ERROR(table.Infer());
+  const std::map<std::string, std::string> variables = VariablesOf(parts);
+  Expansion expansion;
+  std::set<std::string> declared;
+  for (OpDesc& part : parts.parts()) {
+    for (SlotList* slots : {&part.inputs, &part.outputs})
+      for (auto& [slot, names] : *slots)
+        for (std::string& name : names) {
+          const auto variable = variables.find(name);
+          if (variable != variables.end()) {
+            name = variable->second;
+            continue;
+          }
+          const TensorMeta* meta = table.Find(name);
+          if (name == kEmptyVar || !declared.insert(name).second) continue;
+          if (meta == nullptr)
+            return InvalidArgument("the shape of '%s' is not known", name);
+          expansion.inside.push_back({name, *meta});
+        }
+    expansion.parts.push_back(std::move(part));
+  }
+  return expansion;
+}
+
 absl::StatusOr<Step> BindParts(BindContext* context, ComposeFn compose) {
   return BindWith(context, compose);
 }

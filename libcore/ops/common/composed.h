@@ -66,6 +66,7 @@ class Composition {
                     Attrs attrs = {}, absl::string_view slot = "Out");
 
   std::vector<OpDesc>& parts() { return parts_; }
+  const std::vector<OpDesc>& parts() const { return parts_; }
 
  private:
   friend class PartTable;
@@ -88,6 +89,15 @@ absl::StatusOr<Step> BindParts(BindContext* context, ComposeFn compose);
 /// has the forward op's inputs, "<output>@GRAD", and writes "<input>@GRAD".
 absl::StatusOr<Step> BindPartsGrad(BindContext* context, ComposeFn compose);
 
+/// The parts under the names of the program's variables.
+absl::StatusOr<Expansion> ExpandParts(const OpDesc& op, const FindMetaFn& find,
+                                      ComposeFn compose);
+
+template <ComposeFn compose>
+absl::StatusOr<Expansion> ExpandComposed(const OpDesc& op,
+                                         const FindMetaFn& find) {
+  return ExpandParts(op, find, compose);
+}
 template <ComposeFn compose>
 absl::Status InferComposed(InferContext* context) {
   return InferParts(context, compose);

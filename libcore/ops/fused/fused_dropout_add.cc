@@ -223,6 +223,7 @@ absl::Status AddDropoutNorm(OpRegistry* registry) {
   AddNormAttrs(&op);
   op.Infer(InferComposed<ComposeDropoutNorm>);
   op.Reference(BindComposed<ComposeDropoutNorm>);
+  op.Expand(ExpandComposed<ComposeDropoutNorm>);
   op.Grad(GradSpec{
       grad.type(),
       {"X", "Residual", "Bias", "LnScale", "LnBias"},
@@ -242,6 +243,7 @@ absl::Status AddDropoutNorm(OpRegistry* registry) {
   AddNormAttrs(&grad);
   grad.Infer(InferDropoutNormGrad).NoGrad();
   grad.Reference(BindComposed<ComposeDropoutNormGrad>);
+  grad.Expand(ExpandComposed<ComposeDropoutNormGrad>);
   return registry->Add(std::move(grad));
 }
 

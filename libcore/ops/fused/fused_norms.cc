@@ -230,6 +230,7 @@ absl::Status AddBiasAct(OpRegistry* registry) {
   op.Attr("act_method", std::string("gelu"));
   op.Attr("compute_dtype", std::string("default"));
   AddQuantAttrs(&op);
+  op.Expand(ExpandComposed<ComposeBiasAct>);
   return AddComposed<ComposeBiasAct>(registry, std::move(op));
 }
 
@@ -245,6 +246,8 @@ absl::Status AddResidualNorms(OpRegistry* registry) {
   }
   norm.IntermediateOutput("mean").IntermediateOutput("variance");
   norm.RequiredAttr("residual_alpha", AttrType::kFloat);
+  norm.Expand(ExpandComposed<ComposeBiasResidualLayerNorm>);
+  rms.Expand(ExpandComposed<ComposeRmsNorm>);
   PD_RETURN_IF_ERROR(
       AddComposed<ComposeBiasResidualLayerNorm>(registry, std::move(norm)));
   return AddComposed<ComposeRmsNorm>(registry, std::move(rms));

@@ -10,6 +10,7 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/computed.h"
+#include "libcore/ops/common/strided_loop.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {

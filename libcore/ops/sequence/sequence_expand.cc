@@ -17,15 +17,15 @@ namespace pd {
 namespace {
 
 // How Out follows from the two LoDs.
-struct Expansion {
+struct SequenceExpansion {
   RowMap map;
   LoD lod;
 };
 
 // `rows` is X's number of rows, -1 while it is not known.
-absl::StatusOr<Expansion> Expand(const LoD& x, int64_t rows,
-                                 const std::vector<uint64_t>& times) {
-  Expansion e;
+absl::StatusOr<SequenceExpansion> Expand(const LoD& x, int64_t rows,
+                                         const std::vector<uint64_t>& times) {
+  SequenceExpansion e;
   if (times.size() <= 1) {  // nothing to repeat by: a copy
     for (int64_t r = 0; r < rows; ++r) e.map.push_back(r);
     e.lod = x;
@@ -72,7 +72,8 @@ absl::Status InferExpand(InferContext* context) {
     PD_ASSIGN_OR_RETURN(
         const size_t level,
         Level(context->Attr<int32_t>("ref_level"), y.lod.size()));
-    PD_ASSIGN_OR_RETURN(Expansion e, Expand(x.lod, x.shape[0], y.lod[level]));
+    PD_ASSIGN_OR_RETURN(SequenceExpansion e,
+                        Expand(x.lod, x.shape[0], y.lod[level]));
     out.shape[0] = y.lod[level].size() <= 1
                        ? x.shape[0]
                        : static_cast<int64_t>(e.map.size());
@@ -95,8 +96,8 @@ absl::StatusOr<RowMap> ExpansionMap(BindContext* context) {
   PD_ASSIGN_OR_RETURN(
       const size_t level,
       Level(as ? -1 : context->Attr<int32_t>("ref_level"), y->lod().size()));
-  PD_ASSIGN_OR_RETURN(
-      Expansion e, Expand(as ? LoD() : x->lod(), x->dim(0), y->lod()[level]));
+  PD_ASSIGN_OR_RETURN(SequenceExpansion e, Expand(as ? LoD() : x->lod(),
+                                                  x->dim(0), y->lod()[level]));
   return std::move(e.map);
 }
 
