@@ -2,6 +2,7 @@
 // c_allgather: Out = the X of the processes of the ring, one after the other
 //   along axis 0.
 // c_concat: the same along the last axis. Its gradient is this process's part.
+// dist_concat: c_concat from x to out, without a gradient.
 // c_split: Out = part `rank` of X, cut in nranks along the last axis. Its
 //   gradient joins the parts of all processes along that axis; PaddlePaddle
 //   joins them along axis 0, which is wrong.
@@ -50,11 +51,21 @@ absl::StatusOr<Step> BindAllGather(BindContext* context) {
   });
 }
 
-// Along the last axis: `to_parts` says which side is cut.
+// The slots of an op along the last axis.
+struct LastAxisSlots {
+  const char *x, *out;
+};
+LastAxisSlots SlotsAlongLast(const OpDesc& op) {
+  if (op.type == "dist_concat") return {"x", "out"};
+  return {"X", "Out"};
+}
+
+// Along the last axis: `cut` says that Out is the cut side.
 absl::Status InferAlongLast(InferContext* context, bool cut) {
-  const TensorMeta& x = context->Input("X");
+  const LastAxisSlots slots = SlotsAlongLast(context->op());
+  const TensorMeta& x = context->Input(slots.x);
   const auto nranks = context->Attr<int32_t>("nranks");
-  const auto rank = context->Attr<int32_t>("rank");
+  const auto rank = context->op().AttrOr<int32_t>("rank", 0);
   if (nranks < 1 || rank < 0 || rank >= nranks || x.shape.empty())
     return InvalidArgument("rank is %d of nranks %d, and X has shape %s", rank,
                            nranks, ToString(x.shape));
@@ -66,7 +77,7 @@ absl::Status InferAlongLast(InferContext* context, bool cut) {
   } else {
     PD_ASSIGN_OR_RETURN(shape.back(), Joined(shape.back(), nranks));
   }
-  context->SetOutput("Out", std::move(shape), x.dtype);
+  context->SetOutput(slots.out, std::move(shape), x.dtype);
   return absl::OkStatus();
 }
 absl::Status InferConcat(InferContext* context) {
@@ -77,14 +88,15 @@ absl::Status InferSplit(InferContext* context) {
 }
 
 absl::StatusOr<Step> BindConcat(BindContext* context) {
-  Tensor* x = context->Input("X");
-  Tensor* out = context->Output("Out");
+  const LastAxisSlots slots = SlotsAlongLast(context->op());
+  Tensor* x = context->Input(slots.x);
+  Tensor* out = context->Output(slots.out);
   const auto nranks = context->Attr<int32_t>("nranks");
   Tensor* gathered = context->Scratch(out->bytes());
   const size_t width =
       static_cast<size_t>(x->shape().back()) * SizeOf(x->dtype());
   return Step([=, id = context->Attr<int32_t>("ring_id"),
-               rank = context->Attr<int32_t>("rank")](
+               rank = context->op().AttrOr<int32_t>("rank", -1)](
                   const RunContext& run) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Communicator* ring,
                         RingOf(run, id, nranks, rank));
@@ -179,6 +191,12 @@ absl::Status RegisterCAllgather(OpRegistry* registry) {
   concat.Infer(InferConcat).Grad(GradMaker(ConcatGrad));
   concat.With(Trait::kCommunicates).Reference(BindConcat);
   PD_RETURN_IF_ERROR(registry->Add(std::move(concat)));
+
+  OpDef dist("dist_concat");
+  dist.Input("x").Output("out").Attr("nranks", int32_t{1});
+  dist.Attr("ring_id", int32_t{0}).Infer(InferConcat).NoGrad();
+  dist.With(Trait::kCommunicates).Reference(BindConcat);
+  PD_RETURN_IF_ERROR(registry->Add(std::move(dist)));
 
   OpDef split("c_split");
   split.Input("X").Output("Out").Attr("rank", int32_t{0});
