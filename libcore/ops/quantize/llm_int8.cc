@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers with weights of 8 bits, as PaddlePaddle's large language models
-// have them; 127 is the greatest number.
-//   weight_quantize (llm.int8): out [n, k] = round(x^T / scale) of x [k, n],
-//     scale[j] = max |x[:, j]| / 127
-//   weight_dequantize (llm.int8): the floats [k, n] again
+// have them; 127 is the greatest number, and 7 of 4 bits.
+//   weight_quantize: out = round(x^T / scale) of x [k, n], scale[j] = max |x[:,
+//     j]| / 127 or 7. By llm.int8 it is [n, k]; weight_only_int8 and
+//     weight_only_int4 store it in a GPU's order (weight_layout.h), the latter
+//     in [n / 2, k] bytes
+//   weight_dequantize: the floats [k, n] again
+//   weight_only_linear: x times these floats, plus bias
 //   llm_int8_linear: x W^T + bias (T. Dettmers et al., "LLM.int8()", 2022).
 //     Columns of x with an element above threshold are multiplied in floats;
 //     the others of a row by 8-bit numbers, with a scale for each row
 //   quant_linear: x is rounded to max_bound scale_in x, multiplied by w [k, n]
 //     in integers, divided by max_bound^2 scale_in scale_weights; then bias,
 //     relu
-// The other algorithms of weight_quantize store weights in the order of a GPU's
-// matrix instructions; they are refused. No gradients.
+// No gradients.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,20 +25,43 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/computed.h"
+#include "libcore/ops/quantize/weight_layout.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
 
 constexpr float kMostInt8 = 127;
+// Orders have not changed since.
+constexpr int64_t kNewestArch = 90;
 
-absl::Status ExpectLlmInt8(const OpDesc& op) {
-  const std::string& algo = op.Attr<std::string>("algo");
-  if (algo == "llm.int8") return absl::OkStatus();
-  return Unimplemented(
-      "attr 'algo' is '%s', whose weights lie in the order of a GPU's matrix "
-      "instructions; expected llm.int8",
-      algo);
+// How the numbers of a weight are stored.
+struct WeightForm {
+  int bits = 8;
+  bool in_gpu_order = false;
+  int64_t columns_in_byte() const { return 8 / bits; }
+};
+
+absl::StatusOr<WeightForm> WeightFormOf(const std::string& algo, int64_t arch) {
+  if (algo == "llm.int8") return WeightForm{};
+  if (algo != "weight_only_int8" && algo != "weight_only_int4")
+    return InvalidArgument(
+        "the algorithm is '%s'; expected llm.int8, weight_only_int8 or "
+        "weight_only_int4",
+        algo);
+  if (arch < 75)
+    return Unimplemented("attr 'arch' is %d; orders are known here from 75 on",
+                         arch);
+  return WeightForm{algo == "weight_only_int8" ? 8 : 4, true};
+}
+
+// Whether a weight [k, n] can be stored so; -1 is not known.
+absl::Status ExpectFit(const WeightForm& form, int64_t k, int64_t n) {
+  if (!form.in_gpu_order || ((k < 0 || k % 64 == 0) && (n < 0 || n % 16 == 0)))
+    return absl::OkStatus();
+  return InvalidArgument(
+      "a weight of %d rows and %d columns; expected multiples of 64 and 16", k,
+      n);
 }
 
 absl::Status ExpectMatrix(const char* slot, const Shape& shape) {
@@ -47,52 +72,87 @@ absl::Status ExpectMatrix(const char* slot, const Shape& shape) {
 
 absl::Status InferWeightQuantize(InferContext* context) {
   const TensorMeta& x = context->Input("x");
-  PD_RETURN_IF_ERROR(ExpectLlmInt8(context->op()));
+  PD_ASSIGN_OR_RETURN(const WeightForm form,
+                      WeightFormOf(context->Attr<std::string>("algo"),
+                                   context->Attr<int32_t>("arch")));
   PD_RETURN_IF_ERROR(ExpectMatrix("x", x.shape));
-  context->SetOutput("out", {x.shape[1], x.shape[0]}, DType::kInt8);
+  PD_RETURN_IF_ERROR(ExpectFit(form, x.shape[0], x.shape[1]));
+  const int64_t columns = x.shape[1];
+  context->SetOutput(
+      "out", {columns < 0 ? -1 : columns / form.columns_in_byte(), x.shape[0]},
+      DType::kInt8);
   context->SetOutput("scale", {x.shape[1]}, x.dtype);
   return absl::OkStatus();
+}
+
+template <typename T>
+void QuantizeWeight(const WeightForm& form, const Tensor& x, Tensor* scale,
+                    Tensor* out) {
+  const int64_t k = x.dim(0), n = x.dim(1);
+  const T* from = x.data<T>();
+  const WeightLayout layout(form.bits, k);
+  const auto bound = static_cast<float>(layout.most());
+  auto* to = out->data<int8_t>();
+  std::fill_n(to, out->size(), int8_t{0});
+  for (int64_t j = 0; j < n; ++j) {
+    float most = 0;
+    for (int64_t i = 0; i < k; ++i)
+      most = std::max(most, std::fabs(static_cast<float>(from[i * n + j])));
+    scale->data<T>()[j] = Stored<T>(most / bound);
+    const auto step = static_cast<float>(scale->data<T>()[j]);
+    for (int64_t i = 0; i < k; ++i) {
+      const float v = step > 0 ? static_cast<float>(from[i * n + j]) / step : 0;
+      // NaN has no number of 8 bits; it becomes 0.
+      const auto number = static_cast<int32_t>(
+          v == v ? std::clamp(std::round(v), -bound, bound) : 0);
+      if (form.in_gpu_order)
+        layout.Write(number, layout.PlaceOf(i, j), to);
+      else
+        to[j * k + i] = static_cast<int8_t>(number);
+    }
+  }
 }
 
 absl::StatusOr<Step> BindWeightQuantize(BindContext* context) {
   Tensor* x = context->Input("x");
   Tensor* out = context->Output("out");
   Tensor* scale = context->Output("scale");
+  PD_ASSIGN_OR_RETURN(const WeightForm form,
+                      WeightFormOf(context->Attr<std::string>("algo"),
+                                   context->Attr<int32_t>("arch")));
+  PD_RETURN_IF_ERROR(ExpectFit(form, x->dim(0), x->dim(1)));
   return DispatchTypes<float, Float16, BFloat16>(
       x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
-        return Step([=, k = x->dim(0), n = x->dim(1)](const RunContext&) {
-          const T* from = x->data<T>();
-          for (int64_t j = 0; j < n; ++j) {
-            float most = 0;
-            for (int64_t i = 0; i < k; ++i)
-              most = std::max(most,
-                              std::fabs(static_cast<float>(from[i * n + j])));
-            const float step = most / kMostInt8;
-            scale->data<T>()[j] = T(step);
-            for (int64_t i = 0; i < k; ++i) {
-              const float v =
-                  step > 0 ? static_cast<float>(from[i * n + j]) / step : 0;
-              // NaN has no number of 8 bits; it becomes 0.
-              out->data<int8_t>()[j * k + i] = static_cast<int8_t>(
-                  v == v ? std::clamp(std::round(v), -kMostInt8, kMostInt8)
-                         : 0);
-            }
-          }
+        return Step([=](const RunContext&) {
+          QuantizeWeight<T>(form, *x, scale, out);
           return absl::OkStatus();
         });
       });
 }
 
+// The number of the weight [k, n] at row i and column j.
+int32_t NumberAt(const WeightForm& form, const WeightLayout& layout,
+                 const Tensor& stored, int64_t i, int64_t j) {
+  const auto* bytes = stored.data<int8_t>();
+  if (!form.in_gpu_order) return bytes[j * stored.dim(1) + i];
+  return layout.Read(bytes, layout.PlaceOf(i, j));
+}
+
 absl::Status InferWeightDequantize(InferContext* context) {
   const TensorMeta& x = context->Input("x");
-  PD_RETURN_IF_ERROR(ExpectLlmInt8(context->op()));
+  PD_ASSIGN_OR_RETURN(
+      const WeightForm form,
+      WeightFormOf(context->Attr<std::string>("algo"), kNewestArch));
   PD_RETURN_IF_ERROR(ExpectMatrix("x", x.shape));
+  const int64_t columns =
+      x.shape[0] < 0 ? -1 : x.shape[0] * form.columns_in_byte();
+  PD_RETURN_IF_ERROR(ExpectFit(form, x.shape[1], columns));
   const auto dtype = DTypeFromCode(context->Attr<int32_t>("out_dtype"));
   if (!dtype.has_value())
     return InvalidArgument("attr 'out_dtype' is %d, which is no dtype",
                            context->Attr<int32_t>("out_dtype"));
-  context->SetOutput("out", {x.shape[1], x.shape[0]}, *dtype);
+  context->SetOutput("out", {x.shape[1], columns}, *dtype);
   return absl::OkStatus();
 }
 
@@ -102,18 +162,24 @@ absl::StatusOr<Step> BindWeightDequantize(BindContext* context) {
   Tensor* out = context->Output("out");
   PD_RETURN_IF_ERROR(ExpectInput(*context, "x", DType::kInt8, x->shape()));
   const DType dtype = scale->dtype();
-  PD_RETURN_IF_ERROR(ExpectElements(*context, "scale", dtype, x->dim(0)));
+  PD_ASSIGN_OR_RETURN(
+      const WeightForm form,
+      WeightFormOf(context->Attr<std::string>("algo"), kNewestArch));
+  const int64_t k = x->dim(1), n = x->dim(0) * form.columns_in_byte();
+  PD_RETURN_IF_ERROR(ExpectFit(form, k, n));
+  PD_RETURN_IF_ERROR(ExpectElements(*context, "scale", dtype, n));
   if (out->dtype() != dtype)
     return InvalidArgument("'scale' is %s and 'out' %s; expected one dtype",
                            Name(dtype), Name(out->dtype()));
   return DispatchTypes<float, Float16, BFloat16>(
       dtype, [&](auto tag) -> absl::StatusOr<Step> {
         using T = typename decltype(tag)::type;
-        return Step([=, n = x->dim(0), k = x->dim(1)](const RunContext&) {
+        return Step([=](const RunContext&) {
+          const WeightLayout layout(form.bits, k);
           for (int64_t j = 0; j < n; ++j)
             for (int64_t i = 0; i < k; ++i)
               out->data<T>()[i * n + j] =
-                  T(static_cast<float>(x->data<int8_t>()[j * k + i]) *
+                  T(static_cast<float>(NumberAt(form, layout, *x, i, j)) *
                     static_cast<float>(scale->data<T>()[j]));
           return absl::OkStatus();
         });
@@ -198,6 +264,67 @@ absl::StatusOr<Step> BindLlmLinear(BindContext* context) {
   return Step([l](const RunContext&) {
     MultiplyLlm(l);
     return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<WeightForm> WeightOnlyForm(const OpDesc& op) {
+  const std::string& dtype = op.Attr<std::string>("weight_dtype");
+  return WeightFormOf("weight_only_" + dtype, op.Attr<int32_t>("arch"));
+}
+
+absl::Status InferWeightOnlyLinear(InferContext* context) {
+  const TensorMeta& x = context->Input("x");
+  const Shape& w = context->Input("weight").shape;
+  PD_ASSIGN_OR_RETURN(const WeightForm form, WeightOnlyForm(context->op()));
+  PD_RETURN_IF_ERROR(ExpectMatrix("weight", w));
+  const int64_t n = w[0] < 0 ? -1 : w[0] * form.columns_in_byte();
+  PD_RETURN_IF_ERROR(ExpectFit(form, w[1], n));
+  if (x.shape.empty() ||
+      (x.shape.back() >= 0 && w[1] >= 0 && x.shape.back() != w[1]))
+    return InvalidArgument("'x' has shape %s, 'weight' has %s",
+                           ToString(x.shape), ToString(w));
+  Shape out = x.shape;
+  out.back() = n;
+  context->SetOutput("out", std::move(out), x.dtype);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> BindWeightOnlyLinear(BindContext* context) {
+  Tensor* x = context->Input("x");
+  Tensor* weight = context->Input("weight");
+  Tensor* scale = context->Input("weight_scale");
+  Tensor* bias = context->Input("bias");
+  Tensor* out = context->Output("out");
+  PD_ASSIGN_OR_RETURN(const WeightForm form, WeightOnlyForm(context->op()));
+  const int64_t k = weight->dim(1), n = weight->dim(0) * form.columns_in_byte();
+  const DType dtype = x->dtype();
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "weight", DType::kInt8, weight->shape()));
+  PD_RETURN_IF_ERROR(ExpectElements(*context, "weight_scale", dtype, n));
+  if (bias != nullptr)
+    PD_RETURN_IF_ERROR(ExpectElements(*context, "bias", dtype, n));
+  return DispatchFloat(dtype, [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([=](const RunContext&) {
+      const WeightLayout layout(form.bits, k);
+      const int64_t rows = k == 0 ? 0 : x->size() / k;
+      ParallelFor(n, 1, [&](int64_t begin, int64_t end) {
+        std::vector<T> column(static_cast<size_t>(k));
+        for (int64_t j = begin; j < end; ++j) {
+          for (int64_t i = 0; i < k; ++i)
+            column[static_cast<size_t>(i)] =
+                static_cast<T>(NumberAt(form, layout, *weight, i, j)) *
+                scale->data<T>()[j];
+          for (int64_t r = 0; r < rows; ++r) {
+            T sum = bias != nullptr ? bias->data<T>()[j] : T(0);
+            for (int64_t i = 0; i < k; ++i)
+              sum += x->data<T>()[r * k + i] * column[static_cast<size_t>(i)];
+            out->data<T>()[r * n + j] = sum;
+          }
+        }
+      });
+      return absl::OkStatus();
+    });
   });
 }
 
@@ -291,7 +418,8 @@ absl::StatusOr<Step> BindQuantLinear(BindContext* context) {
 
 absl::Status RegisterLlmInt8(OpRegistry* registry) {
   OpDef quantize("weight_quantize"), dequantize("weight_dequantize"),
-      llm("llm_int8_linear"), linear("quant_linear");
+      llm("llm_int8_linear"), linear("quant_linear"),
+      floats("weight_only_linear");
   for (OpDef* op : {&quantize, &dequantize})
     op->Input("x").Output("out").Attr("algo", std::string("weight_only_int8"));
   quantize.Output("scale").Attr("arch", int32_t{80});
@@ -302,6 +430,10 @@ absl::Status RegisterLlmInt8(OpRegistry* registry) {
   llm.Input("x").Input("weight").OptionalInput("bias").Input("weight_scale");
   llm.Output("out").Attr("threshold", 6.0f);
   llm.Infer(InferLlmLinear).Reference(BindLlmLinear);
+  floats.Input("x").Input("weight").OptionalInput("bias");
+  floats.Input("weight_scale").Output("out").Attr("arch", int32_t{80});
+  floats.RequiredAttr("weight_dtype", AttrType::kString);
+  floats.Infer(InferWeightOnlyLinear).Reference(BindWeightOnlyLinear);
   linear.Input("x").Input("w").OptionalInput("bias").Output("out");
   linear.Attr("in_num_col_dims", int32_t{1});
   linear.Attr("activation_type", std::string()).Attr("padding_weights", false);
@@ -310,7 +442,7 @@ absl::Status RegisterLlmInt8(OpRegistry* registry) {
   linear.Attr("quant_round_type", int32_t{1}).Attr("quant_max_bound", 127.0f);
   linear.Attr("quant_min_bound", -127.0f);
   linear.Infer(InferQuantLinear).Reference(BindQuantLinear);
-  for (OpDef* op : {&quantize, &dequantize, &llm, &linear}) {
+  for (OpDef* op : {&quantize, &dequantize, &llm, &linear, &floats}) {
     op->NoGrad();
     PD_RETURN_IF_ERROR(registry->Add(std::move(*op)));
   }
