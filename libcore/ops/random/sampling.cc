@@ -2,14 +2,16 @@
 // Random numbers whose distribution a tensor says:
 //   bernoulli: 1 with probability X, else 0
 //   poisson: of mean X; exponential: -log(u) / lambda, of X's shape
+//   standard_gamma: gamma variables of shape x and scale 1
 //   dirichlet: gamma variables of shape Alpha, divided by their sum along the
 //     last axis
+//   binomial: how many of `count` trials succeed, each with probability prob
 //   multinomial: num_samples indices into the last axis, with probabilities in
 //     proportion to X; without `replacement` no index twice
 //   sampling_id: for each row of X, the index where the sum of probabilities
 //     passes a number between min and max
 //   seed: the attribute `seed`; a random one when it is 0
-// Gradients of bernoulli are not made; those of poisson and exponential are 0.
+// Gradients of poisson and exponential are 0; others are not made.
 // Where the numbers come from is in random_source.h.
 #include <algorithm>
 #include <cmath>
@@ -20,6 +22,8 @@
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/check.h"
+#include "libcore/ops/common/labels.h"
 #include "libcore/ops/random/random_source.h"
 #include "libcore/ops/registry.h"
 
@@ -120,6 +124,109 @@ double Gamma(double shape, ElementStream* numbers) {
         0.5 * x * x + d - d * v + d * std::log(v))
       return factor * d * v;
   }
+}
+
+absl::StatusOr<Step> BindStandardGamma(BindContext* context) {
+  Tensor* x = context->Input("x");
+  Tensor* out = context->Output("out");
+  return DispatchFloat(x->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([x, out, source = RandomSourceOf(*context, "out")](
+                    const RunContext& run) -> absl::Status {
+      const Philox numbers = source.Numbers(run);
+      for (int64_t i = 0, n = x->size(); i < n; ++i) {
+        const double shape = x->data<T>()[i];
+        if (!(shape > 0.0) || std::isinf(shape))
+          return InvalidArgument(
+              "element %d of x is %g; expected a positive number", i, shape);
+        ElementStream stream(numbers, i);
+        out->data<T>()[i] = static_cast<T>(Gamma(shape, &stream));
+      }
+      return absl::OkStatus();
+    });
+  });
+}
+
+// Of few successes, up to one half: the trials up to each one are a geometric
+// variable.
+double FewSuccesses(double trials, double p, ElementStream* numbers) {
+  if (!(p > 0.0)) return 0.0;
+  double successes = 0.0, tried = 0.0;
+  while (true) {
+    tried += std::ceil(std::log(numbers->Uniform()) / std::log1p(-p));
+    if (tried > trials) return successes;
+    successes += 1.0;
+  }
+}
+
+// Of many: Hormann's transformed rejection ("The generation of binomial random
+// variates", 1993, algorithm BTRS).
+double ManySuccesses(double trials, double p, ElementStream* numbers) {
+  const double root = std::sqrt(trials * p * (1.0 - p));
+  const double b = 1.15 + 2.53 * root, a = -0.0873 + 0.0248 * b + 0.01 * p;
+  const double v_r = 0.92 - 4.2 / b, alpha = (2.83 + 5.1 / b) * root;
+  const double mode = std::floor((trials + 1.0) * p);
+  int sign;
+  const double at_mode =
+      ::lgamma_r(mode + 1.0, &sign) + ::lgamma_r(trials - mode + 1.0, &sign);
+  while (true) {
+    const double u = numbers->Uniform() - 0.5, v = numbers->Uniform();
+    const double us = 0.5 - std::fabs(u);
+    const double k = std::floor((2.0 * a / us + b) * u + trials * p + 0.5);
+    if (k < 0.0 || k > trials) continue;
+    if (us >= 0.07 && v <= v_r) return k;
+    if (std::log(v * alpha / (a / (us * us) + b)) <=
+        at_mode - ::lgamma_r(k + 1.0, &sign) -
+            ::lgamma_r(trials - k + 1.0, &sign) +
+            (k - mode) * std::log(p / (1.0 - p)))
+      return k;
+  }
+}
+
+double Successes(double trials, double p, ElementStream* numbers) {
+  if (p > 0.5) return trials - Successes(trials, 1.0 - p, numbers);
+  return trials * p < 10.0 ? FewSuccesses(trials, p, numbers)
+                           : ManySuccesses(trials, p, numbers);
+}
+
+absl::Status InferBinomial(InferContext* context) {
+  const TensorMeta& count = context->Input("count");
+  if (count.dtype != DType::kInt32 && count.dtype != DType::kInt64)
+    return InvalidArgument("'count' is %s; expected int32 or int64",
+                           Name(count.dtype));
+  context->SetOutput("out", count.shape, DType::kInt64);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> BindBinomial(BindContext* context) {
+  Tensor* count = context->Input("count");
+  Tensor* prob = context->Input("prob");
+  Tensor* out = context->Output("out");
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "prob", prob->dtype(), count->shape()));
+  return DispatchFloat(prob->dtype(), [&](auto tag) -> absl::StatusOr<Step> {
+    using T = typename decltype(tag)::type;
+    return Step([=, source = RandomSourceOf(*context, "out")](
+                    const RunContext& run) -> absl::Status {
+      const Philox numbers = source.Numbers(run);
+      for (int64_t i = 0, n = count->size(); i < n; ++i) {
+        const int64_t trials = LabelAt(*count, i);
+        const double p = prob->data<T>()[i];
+        if (trials < 0 || !(p >= 0.0 && p <= 1.0))
+          return InvalidArgument(
+              "element %d is %d trials of probability %g; expected 0 or more, "
+              "and 0 to 1",
+              i, trials, p);
+        ElementStream stream(numbers, i);
+        const double successes =
+            Successes(static_cast<double>(trials), p, &stream);
+        out->data<int64_t>()[i] = successes < static_cast<double>(trials)
+                                      ? static_cast<int64_t>(successes)
+                                      : trials;
+      }
+      return absl::OkStatus();
+    });
+  });
 }
 
 absl::StatusOr<Step> BindDirichlet(BindContext* context) {
@@ -323,6 +430,19 @@ absl::Status RegisterSampling(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(AddFlat(registry, std::move(exponential)));
   PD_RETURN_IF_ERROR(
       AddFlat(registry, Sampled("poisson", "X", InferUnary, BindPoisson)));
+
+  OpDef gamma("standard_gamma");
+  gamma.Input("x").Output("out").NoGrad();
+  gamma.Infer([](InferContext* c) {
+    c->Share("x", "out");
+    return absl::OkStatus();
+  });
+  PD_RETURN_IF_ERROR(
+      registry->Add(std::move(gamma.Reference(BindStandardGamma))));
+  OpDef binomial("binomial");
+  binomial.Input("count").Input("prob").Output("out").NoGrad();
+  binomial.Infer(InferBinomial).Reference(BindBinomial);
+  PD_RETURN_IF_ERROR(registry->Add(std::move(binomial)));
 
   OpDef dirichlet =
       Sampled("dirichlet", "Alpha", InferDirichlet, BindDirichlet);
