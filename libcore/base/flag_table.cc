@@ -144,6 +144,9 @@ const FlagInfo kRows[] = {
     {"FLAGS_print_sub_graph_dir", std::string(),
      "a file that gets the parts of each compiled program that hang together "
      "by no variable"},
+    {"FLAGS_program_files", std::string(),
+     "the folder below which a program's own operators (load, save, read_file) "
+     "may read and write files; without it they may not"},
     {"FLAGS_reader_queue_speed_test_mode", false,
      "batches are made once and given again and again, so that reading costs "
      "nothing"},

@@ -319,7 +319,8 @@ absl::Status OpDef::CheckVariables(const OpDesc& op) const {
             "output '%s' writes '%s', which another output of the op writes "
             "too",
             slot, name);
-  if (written.empty() && !outputs_.empty())
+  // Ops that communicate or write a file are there for that.
+  if (written.empty() && !outputs_.empty() && !Has(Trait::kCommunicates))
     return InvalidArgument("no output is named; the op has %s",
                            NamesOf(outputs_));
   return absl::OkStatus();

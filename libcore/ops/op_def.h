@@ -147,8 +147,8 @@ enum class Trait : uint32_t {
   kReadsSomeRows = 1u << 6,
   /// It converts between dtypes, so that its tensors are never upcast for it.
   kConvertsDtype = 1u << 7,
-  /// It works together with other processes, so it runs even where nobody here
-  /// reads what it makes.
+  /// It works together with other processes or writes files, so it runs even
+  /// where nobody here reads what it makes.
   kCommunicates = 1u << 8,
   /// The step calls Tensor::Resize on outputs, as with ShapeFromData, where
   /// inference leaves extents open though all inputs are known. Where no other
