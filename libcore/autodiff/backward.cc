@@ -150,7 +150,6 @@ bool Backward::Propagate(int32_t index) {
       if (ref != nullptr && ref->index > index)
         while (Propagate(ref->index)) {
         }
-      continue;
     }
     if (!def->has_grad()) continue;
     bool depends = false;
@@ -202,8 +201,10 @@ absl::Status Backward::Visit(size_t at) {
                           Differentiable(name) && kept_.Overwrites(at, name));
   if (depends) {
     PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op(at).type));
-    PD_RETURN_IF_ERROR(def->runs_blocks() ? VisitBlocks(at, outputs)
-                                          : VisitOp(at));
+    // The gradient of a pylayer is a block that is there already.
+    PD_RETURN_IF_ERROR(def->runs_blocks() && !def->has_grad()
+                           ? VisitBlocks(at, outputs)
+                           : VisitOp(at));
   }
   for (const auto& [slot, names] : op(at).outputs)
     for (const std::string& name : names) {
@@ -297,6 +298,7 @@ absl::Status Backward::VisitBlocks(size_t at, std::vector<std::string> given) {
   const auto* ref = attr == nullptr ? nullptr : std::get_if<BlockRef>(attr);
   if (ref == nullptr || ref->index <= block_ ||
       static_cast<size_t>(ref->index) >= program_->blocks.size() ||
+      !(loop || absl::StartsWith(type, "conditional_block")) ||
       absl::EndsWith(type, "_grad"))
     return Unimplemented("op '%s' has no gradient", type);
   const int32_t sub_block = ref->index;

@@ -3,7 +3,10 @@
 
 (expression or function, inputs[, inputs to differentiate by[, tolerances]])
 """
+import os
+
 import numpy as np
+from PIL import Image
 
 
 class In:
@@ -1395,4 +1398,292 @@ family("llm_int8", {
                               dict(x=f(5, 3, lo=-3, hi=3), w=A(WEIGHTS, 'int8'), b=f(4), v=A(WEIGHTS, 'float32')),
                               "F.relu(paddle.matmul(paddle.clip(paddle.round(x * 63.5), -127., 127.), v) / "
                               "(127. * 127. * .5 * paddle.to_tensor(np.array([2, 4, 1, .5], 'float32'))) + b)", ""),
+})
+
+def quantized(w, bits):
+    """A weight rounded to whole multiples of its columns' steps."""
+    step = paddle.max(paddle.abs(w), 0) / (2. ** (bits - 1) - 1)
+    return paddle.round(w / step) * step
+
+
+def weight_only_linear(x, w, b, bits):
+    weight, scale = paddle.nn.quant.weight_quantize(w, f"weight_only_int{bits}", 80)
+    return op("weight_only_linear", {"x": x, "weight": weight, "weight_scale": scale, "bias": b}, "out", "float32", weight_dtype=f"int{bits}", arch=80)
+
+
+def weight_dequantize(w, bits):
+    weight, scale = paddle.nn.quant.weight_quantize(w, f"weight_only_int{bits}", 80)
+    return op("weight_dequantize", {"x": weight, "scale": scale}, "out", "float32", algo=f"weight_only_int{bits}", out_dtype=5)
+
+
+linear = dict(x=f(3, 64), w=f(64, 32), b=f(32))
+family("llm_int8", {}).update({
+    "weight_only_quantize_int8": ("op('weight_quantize', {'x': x}, 'out scale', dtype='int8', every=True, algo='weight_only_int8', arch=80)[:1]", dict(x=h(128, 32)), ""),
+    "weight_only_quantize_int4": ("op('weight_quantize', {'x': x}, 'out scale', dtype='int8', every=True, algo='weight_only_int4', arch=80)[:1]", dict(x=h(128, 32)), ""),
+    "weight_only_linear_int8": by_answer(lambda x, w, b: weight_only_linear(x, w, b, 8), linear, lambda x, w, b: paddle.matmul(x, quantized(w, 8)) + b, "", rtol=1e-4, atol=1e-5),
+    "weight_only_linear_int4": by_answer(lambda x, w, b: weight_only_linear(x, w, b, 4), linear, lambda x, w, b: paddle.matmul(x, quantized(w, 4)) + b, "", rtol=1e-4, atol=1e-5),
+    "weight_only_dequantize_int8": by_answer(lambda w: weight_dequantize(w, 8), dict(w=f(64, 16)), lambda w: quantized(w, 8), ""),
+    "weight_only_dequantize_int4": by_answer(lambda w: weight_dequantize(w, 4), dict(w=f(64, 16)), lambda w: quantized(w, 4), ""),
+})
+
+# ---- operators that few programs have --------------------------------------
+hops = dict(row=A([1, 2, 0, 3, 4, 0, 2, 1]), ptr=A([0, 2, 4, 5, 6, 8]), x=A([0, 2]), e=A([10, 11, 12, 13, 14, 15, 16, 17]))
+pictures = dict(x=f(34, 1, lod=[[24, 4, 6]]), r=f(9, 1, lod=[[4, 2, 3]]), c=f(5, 1, lod=[[3, 1, 1]]))
+
+
+def hop(row, outputs, **attrs):
+    arguments = ", ".join(f"{k}={v!r}" for k, v in attrs.items())
+    return f"op('graph_khop_sampler', {{{row}'Row': row, 'Col_Ptr': ptr, 'X': x}}, '{outputs}', every=True, {arguments})"
+
+
+def var_conv(channels, filters, height, width, **strides):
+    sizes = dict(InputChannel=channels, OutputChannel=filters, KernelH=height, KernelW=width, **strides)
+    return f"op('var_conv_2d', {{'X': x, 'ROW': r, 'COLUMN': c, 'W': w}}, 'Out Col', **{sizes!r})"
+
+
+def pyramid(**attrs):
+    numbers = dict(dict(num_emb=6, rand_len=2, space_len=40, pyramid_layer=3, drop_out_percent=.5, is_training=0, use_filter=False, seed=3), **attrs)
+    return f"op('pyramid_hash', {{'X': x, 'W': w, 'WhiteList': a, 'BlackList': b}}, 'Out DropPos X_Temp_Out', 'float32', **{numbers!r})"
+
+
+def bloom_filter(*groups):
+    """PaddlePaddle's Bloom filter, 256 bits and 2 hashes, of groups of words."""
+    bits = bytearray(32)
+    for group in groups:
+        for seed in range(2):
+            for place in murmur3(np.array(group, "float32").tobytes(), seed):
+                bits[place % 256 // 8] |= 128 >> place % 8
+    head = np.array([17070416, 256, 2, len(groups)], "uint64").tobytes()
+    return A(np.frombuffer(head + bytes(bits), "float32").reshape(-1, 1), "float32")
+
+
+def murmur3(data, seed):
+    """A. Appleby's MurmurHash3 for 64-bit machines: 128 bits of whole words, as two numbers."""
+    most = 2 ** 64 - 1
+    rotated = lambda v, n: (v << n | v >> 64 - n) & most
+    factors = 0x87c37b91114253d5, 0x4cf5ad432745937f
+    h = [seed, seed]
+    for start in range(0, len(data), 16):
+        block = data[start:start + 16]
+        for k, (turn, after, addend) in enumerate(((31, 27, 0x52dce729), (33, 31, 0x38495ab5))):
+            word = int.from_bytes(block[8 * k:8 * k + 8], "little") * factors[k] & most
+            h[k] ^= rotated(word, turn) * factors[1 - k] & most
+            if len(block) == 16:
+                h[k] = (rotated(h[k], after) + h[1 - k]) * 5 + addend & most
+
+    def mixed(v):
+        v = (v ^ v >> 33) * 0xff51afd7ed558ccd & most
+        v = (v ^ v >> 33) * 0xc4ceb9fe1a85ec53 & most
+        return v ^ v >> 33
+
+    h = [v ^ len(data) for v in h]
+    h[0] = h[0] + h[1] & most
+    h[1] = h[1] + h[0] & most
+    h = [mixed(v) for v in h]
+    h[0] = h[0] + h[1] & most
+    return h[0], h[1] + h[0] & most
+
+
+words = dict(x=A([[3], [1], [4], [1], [5], [9], [2], [6]], "int32"), w=f(42, 1))
+words["x"].lod = [[4, 1, 3]]
+no_filters = dict(words, a=f(1, 1), b=f(1, 1))
+family("rare_types", {
+    "khop": (hop("", "Out_Src Out_Dst Sample_Index Reindex_X Out_Eids", sample_sizes=[5, 5])[:-1] + ")[:4]", hops, ""),
+    "khop_edges": (hop("'Eids': e, ", "Out_Src Out_Dst Sample_Index Reindex_X Out_Eids", sample_sizes=[5, 5, 5], return_eids=True), hops, ""),
+    "khop_int32": (hop("", "Out_Src Out_Dst Sample_Index Reindex_X Out_Eids", sample_sizes=[2])[:-1] + ")[:4]",
+                   dict(row=A([1, 2, 0, 3, 4, 0, 2, 1], "int32"), ptr=A([0, 2, 4, 5, 6, 8], "int32"), x=A([4, 1], "int32")), ""),
+    "var_conv": (var_conv(2, 3, 3, 3), dict(pictures, w=f(3, 18)), "x w"),
+    "var_conv_strides": (var_conv(2, 2, 2, 4, StrideH=2, StrideW=3), dict(pictures, w=f(2, 16)), "x w"),
+    "pyramid_hash": (pyramid(), no_filters, ""),
+    "pyramid_hash_layers": (pyramid(pyramid_layer=8, num_emb=4, rand_len=4, space_len=38), no_filters, ""),
+    "pyramid_hash_training": (pyramid(is_training=1, seed=7), no_filters, ""),
+    "pyramid_hash_filters": (pyramid(use_filter=True, white_list_len=16, black_list_len=16),
+                             dict(words, a=bloom_filter([3, 1], [1, 4], [4, 1], [3, 1, 4], [9, 2, 6]), b=bloom_filter([1, 4])), ""),
+})
+
+
+def sliced(x, grid, guide, offset):
+    """bilateral_slice: grid_sample reads the coefficients of each pixel."""
+    (n, c, h, w), places = x.shape, [(paddle.arange(k, dtype=x.dtype) + .5) * 2 / k - 1 for k in x.shape[:1:-1]]
+    flow = paddle.stack([paddle.expand(places[0], [n, h, w]), paddle.expand(places[1].unsqueeze(1), [n, h, w]), guide * 2 - 1], -1)
+    read = F.grid_sample(grid, flow.unsqueeze(1), padding_mode="border", align_corners=False).squeeze(2)
+    width = c + offset
+    return paddle.stack([sum((read[:, o * width + i] * (x[:, i] if i < c else 1.) for i in range(1, width)), read[:, o * width] * x[:, 0])
+                         for o in range(grid.shape[1] // width)], 1)
+
+
+def lstm_layers(x, h, c, weights, lengths=None, bidirectional=False):
+    """The rnn operator; returns the output and both states."""
+    helper = LayerHelper("rnn")
+    out, last_h, last_c, reserve, drop = (helper.create_variable_for_type_inference(x.dtype) for _ in range(5))
+    inputs = {"Input": [x], "PreState": [h, c], "WeightList": weights}
+    if lengths is not None:
+        inputs["SequenceLength"] = [lengths]
+    helper.append_op(type="rnn", inputs=inputs, outputs={"Out": [out], "State": [last_h, last_c], "Reserve": [reserve], "DropoutState": [drop]},
+                     attrs=dict(mode="LSTM", input_size=3, hidden_size=4, num_layers=len(weights) // (8 if bidirectional else 4), is_bidirec=bidirectional,
+                                dropout_prob=0., is_test=False, seed=0))
+    return [out, last_h, last_c]
+
+
+def cudnn_lstm(inputs, **attrs):
+    return f"op('cudnn_lstm', {{'Input': x, 'InitH': h, 'InitC': c, {inputs}}}, 'Out LastH LastC StateOut Reserve', every=True, **{attrs!r})[:3]"
+
+
+def flat_lstm(x, h, c, w):
+    parts = [paddle.reshape(w[a:b], shape) for a, b, shape in ((0, 48, [16, 3]), (48, 112, [16, 4]), (112, 128, [16]), (128, 144, [16]))]
+    return lstm_layers(x, h, c, parts)
+
+
+def experts(x, gate, a, b, c, d, act):
+    """moe: every expert computes every token; those it does not take count 0."""
+    taken = paddle.sum(F.one_hot(paddle.topk(paddle.transpose(gate, [0, 2, 1]), x.shape[1] // 16)[1], x.shape[1]), 2)
+    inner = act(paddle.einsum("bsd,edf->bsef", x, a) + paddle.transpose(b, [1, 0, 2]))
+    outer = paddle.einsum("bsef,efd->bsed", inner, c) + paddle.transpose(d, [1, 0, 2])
+    share = F.softmax(gate, -1) * paddle.transpose(taken, [0, 2, 1])
+    return x + paddle.sum(share.unsqueeze(-1) * outer, 2)
+
+
+def conv_nhwc(x, w, padding):
+    return paddle.transpose(F.conv2d(paddle.transpose(x, [0, 3, 1, 2]), w, padding=padding), [0, 2, 3, 1])
+
+
+CONV = "paddings=[1, 1], dilations=[1, 1], strides=[1, 1], padding_algorithm='EXPLICIT', groups=1, data_format='NHWC', exhaustive_search=False"
+
+
+def conv_bn(x, w, g, b, m, v, s=None, t=None):
+    out = conv_nhwc(x if s is None else F.relu(x * s + t), w, 1)
+    mean, variance = paddle.mean(out, [0, 1, 2]), paddle.var(out, [0, 1, 2], unbiased=False)
+    inverse = 1 / paddle.sqrt(variance + 1e-5)
+    return [out, m * .9 + mean * .1, v * .9 + variance * .1, mean, inverse, g * inverse, b - g * inverse * mean]
+
+
+def batch_statistics(x):
+    return paddle.mean(x, [0, 1, 2]), 1 / paddle.sqrt(paddle.var(x, [0, 1, 2], unbiased=False) + 1e-5)
+
+
+def conv_bn_gradients(x, w, g, b, dy, y=None, e=None, k=None, more=None):
+    """What autograd makes of conv2d(relu(batch_norm(x) + ...))."""
+    given = [v for v in (x, w, g, b, y, e, k) if v is not None]
+    for v in given:
+        v.stop_gradient = False
+    normed = lambda x, g, b: (x - paddle.mean(x, [0, 1, 2])) * batch_statistics(x)[1] * g + b
+    seen = F.relu(normed(x, g, b) + (0 if y is None else y if e is None else normed(y, e, k)))
+    targets, cotangents = [conv_nhwc(seen, w, 1)], [dy]
+    if more is not None:
+        targets, cotangents = targets + [seen * 1.], cotangents + [more]
+    return static.gradients(targets, [w, x, g, b] + [v for v in (y, e, k) if v is not None], cotangents)
+
+
+def fused_dconv(x, w, g, b, dy, y=None, e=None, k=None, more=None):
+    (mean, inverse), shortcut, dual = batch_statistics(x), y is not None and e is None, e is not None
+    inputs = {"grad_output": dy, "weight": w, "bn1_mean": mean, "bn1_inv_std": inverse, "bn1_gamma": g, "bn1_beta": b, "bn1_input": x}
+    scaled = lambda x, mean, inverse, g, b: (x - mean) * inverse * g + b
+    outputs = "grad_weight grad_bn1_input grad_bn1_gamma grad_bn1_beta"
+    if dual:
+        means = batch_statistics(y)
+        inputs.update(bn2_mean=means[0], bn2_inv_std=means[1], bn2_gamma=e, bn2_beta=k, bn2_input=y)
+        inputs["conv_input"] = F.relu(scaled(x, mean, inverse, g, b) + scaled(y, *means, e, k))
+        outputs += " grad_bn2_input grad_bn2_gamma grad_bn2_beta"
+    elif shortcut:
+        inputs.update(residual_input=y, conv_input=F.relu(scaled(x, mean, inverse, g, b) + y))
+        outputs += " grad_bn2_input"
+    else:
+        inputs.update(bn1_eqscale=inverse * g, bn1_eqbias=b - mean * inverse * g)
+    if more is not None:
+        inputs["grad_output_add"] = more
+    return op("fused_dconv_drelu_dbn", inputs, outputs, every=True, paddings=[1, 1], dilations=[1, 1], strides=[1, 1], padding_algorithm="EXPLICIT", groups=1,
+              data_format="NHWC", exhaustive_search=False, fuse_shortcut=shortcut, fuse_dual=dual, fuse_add=more is not None)
+
+
+def custom_square(x, w):
+    """Its author says that the gradient is 5 times what it is."""
+    return static.nn.static_pylayer(lambda a: a * a, [x * w], lambda dy: dy * 5.) + x
+
+
+def static_rnn(x, w, u, h, reverse):
+    """The layer of PaddlePaddle 1.x, operator by operator."""
+    program = static.default_main_program()
+    outer, inner = program.current_block(), program._create_block()
+    row = inner.create_var(name=x.name, shape=x.shape[1:], dtype=x.dtype)
+    before = inner.create_var(name="before", shape=h.shape, dtype=h.dtype)
+    state = paddle.tanh(paddle.matmul(row, w) + paddle.matmul(before, u))
+    result = state * 2.
+    program._rollback()
+    out = outer.create_var(name=result.name, shape=[x.shape[0]] + list(h.shape), dtype=x.dtype)
+    scopes = outer.create_var(type=paddle.base.core.VarDesc.VarType.STEP_SCOPES)
+    outer.append_op(type="recurrent", inputs={"inputs": [x], "initial_states": [h], "parameters": [w, u]},
+                    outputs={"outputs": [out], "step_scopes": [scopes]},
+                    attrs=dict(has_states=True, ex_states=[before.name], states=[state.name], sub_block=inner, reverse=reverse, is_train=True))
+    return out
+
+
+def without(x):
+    """A variable that is deleted."""
+    y, z = x * 2., x * 3.
+    LayerHelper("delete_var").append_op(type="delete_var", inputs={"X": [y]}, outputs={})
+    return z
+
+
+def jpeg(name, mode):
+    """A picture of testdata/images, and as Pillow decodes it."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "images", name)
+    with open(path, "rb") as file:
+        data = np.frombuffer(file.read(), "uint8")
+    pixels = np.array(Image.open(path) if mode == "unchanged" else Image.open(path).convert("L" if mode == "gray" else "RGB"))
+    pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+    return by_answer(f"op('decode_jpeg', {{'X': x}}, mode='{mode}')", dict(x=A(data, "uint8"), y=A(pixels, "uint8")), "paddle.assign(y)", "")
+
+
+slices = dict(x=d(2, 3, 4, 5), grid=d(2, 8, 3, 2, 3), guide=d(2, 4, 5, lo=.05, hi=.95))
+lstm = dict(x=d(5, 2, 3), h=d(1, 2, 4), c=d(1, 2, 4))
+cells = dict(x=d(3, 2, 3), h=d(4, 2, 4), c=d(4, 2, 4), **{f"w{k}": d(16, (3, 4, 3, 4, 8, 4, 8, 4)[k]) for k in range(8)}, **{f"b{k}": d(16) for k in range(8)})
+weights = ", ".join([f"w{k}" for k in range(8)] + [f"b{k}" for k in range(8)])
+moe = dict(x=f(2, 32, 4), gate=apart(2, 32, 3), a=f(3, 4, 5), b=f(3, 1, 5), c=f(3, 5, 4), d=f(3, 1, 4))
+MOE = "op('moe', {'X': x, 'Gate': gate, 'Bmm0': a, 'Bias0': b, 'Bmm1': c, 'Bias1': d}, act_type='%s')"
+norms = dict(x=f(2, 4, 5, 3), w=f(4, 3, 3, 3), g=f(4), b=f(4), m=f(4), v=f(4, lo=.5, hi=2))
+NORM = ("op('fused_scale_bias_relu_conv_bn', {'x': x, 'w': w, 'bn_scale': g, 'bn_bias': b, 'input_running_mean': m, 'input_running_var': v%s}, "
+        "'out out_running_mean out_running_var saved_mean saved_var eq_scale eq_bias', every=True, " + CONV + ", momentum=.9, epsilon=1e-5, fuse_prologue=%s)")
+dconv = dict(x=f(2, 4, 5, 3), w=f(4, 3, 3, 3), g=f(3, lo=.5, hi=2), b=f(3), dy=f(2, 4, 5, 4))
+dual = dict(dconv, y=f(2, 4, 5, 3), e=f(3, lo=.5, hi=2), k=f(3))
+segments = dict(
+    info=A([[80, 100, 2], [60, 60, 1], [30, 40, .5]], "float32"), cls=A([[1], [2], [2], [1]], "int32"), crowd=A([[0], [0], [0], [1]], "int32"),
+    segms=A([[5, 5], [20, 8], [18, 25], [4, 19], [30, 10], [44, 12], [37, 30], [31, 33], [45, 33], [40, 38], [10, 10], [50, 12.5], [41, 47], [22, 30], [9, 40], [1, 1], [5, 1], [3, 6]], "float32"),
+    rois=A([[8, 8, 42, 52], [58, 18, 92, 80], [0, 0, 30, 30], [8, 9, 48, 45], [1, 2, 9, 8], [1, 3, 7, 9], [2, 2, 5, 6]], "float32"), label=A([[1], [2], [0], [2], [0], [-1], [0]], "int32"))
+for name, lod in dict(cls=[[2, 1, 1]], crowd=[[2, 1, 1]], segms=[[2, 1, 1], [1, 2, 1, 1], [4, 4, 2, 5, 3]], rois=[[3, 2, 2]], label=[[3, 2, 2]]).items():
+    segments[name].lod = lod
+MASKS = ("op('generate_mask_labels', {'ImInfo': info, 'GtClasses': cls, 'IsCrowd': crowd, 'GtSegms': segms, 'Rois': rois, 'LabelsInt32': label}, "
+         "'MaskRois RoiHasMaskInt32 MaskInt32', every=True, num_classes=3, resolution=%d)")
+family("rare_types", {}).update({
+    "bilateral_slice": by_answer("op('bilateral_slice', {'X': x, 'Grid': grid, 'Guide': guide}, has_offset=True)", slices,
+                                 lambda x, grid, guide: sliced(x, grid, guide, 1), rtol=5e-4, atol=1e-4),
+    "bilateral_slice_linear": by_answer("op('bilateral_slice', {'X': x, 'Grid': grid, 'Guide': guide}, has_offset=False)", dict(slices, grid=d(2, 6, 4, 3, 2)),
+                                        lambda x, grid, guide: sliced(x, grid, guide, 0), rtol=5e-4, atol=1e-4),
+    "cudnn_lstm": by_answer(cudnn_lstm("'WeightList': [w, u, a, b], 'SequenceLength': n", hidden_size=4, num_layers=1),
+                            dict(lstm, w=d(16, 3), u=d(16, 4), a=d(16), b=d(16), n=A([5, 3], "int32")),
+                            lambda x, h, c, w, u, a, b, n: lstm_layers(x, h, c, [w, u, a, b], n)),
+    "cudnn_lstm_flat": by_answer(cudnn_lstm("'W': w", hidden_size=4, num_layers=1), dict(lstm, w=d(144)), flat_lstm),
+    "cudnn_lstm_layers": by_answer(cudnn_lstm(f"'WeightList': [{weights}]", hidden_size=4, num_layers=2, is_bidirec=True), cells,
+                                   lambda x, h, c, **w: lstm_layers(x, h, c, list(w.values()), bidirectional=True)),
+    "moe": by_answer(MOE % "gelu", moe, lambda x, gate, a, b, c, d: experts(x, gate, a, b, c, d, F.gelu), ""),
+    "moe_relu": by_answer(MOE % "relu", moe, lambda x, gate, a, b, c, d: experts(x, gate, a, b, c, d, F.relu), ""),
+    "conv_bn": by_answer(NORM % ("", False), norms, lambda x, w, g, b, m, v: conv_bn(x, w, g, b, m, v), "", rtol=1e-4, atol=1e-5),
+    "conv_bn_prologue": by_answer(NORM % (", 'scale': s, 'bias': t", True), dict(norms, s=f(3), t=f(3)),
+                                  lambda x, w, g, b, m, v, s, t: conv_bn(x, w, g, b, m, v, s, t), "", rtol=1e-4, atol=1e-5),
+    "dconv": by_answer(lambda x, w, g, b, dy: fused_dconv(x, w, g, b, dy), dconv, lambda x, w, g, b, dy: conv_bn_gradients(x, w, g, b, dy), "", rtol=1e-4, atol=1e-4),
+    "dconv_shortcut": by_answer(lambda x, w, g, b, dy, y: fused_dconv(x, w, g, b, dy, y), dict(dconv, y=f(2, 4, 5, 3)),
+                                lambda x, w, g, b, dy, y: conv_bn_gradients(x, w, g, b, dy, y), "", rtol=1e-4, atol=1e-4),
+    "dconv_dual": by_answer(lambda x, w, g, b, dy, y, e, k: fused_dconv(x, w, g, b, dy, y, e, k), dual,
+                            lambda x, w, g, b, dy, y, e, k: conv_bn_gradients(x, w, g, b, dy, y, e, k), "", rtol=1e-4, atol=1e-4),
+    "dconv_add": by_answer(lambda x, w, g, b, dy, more: fused_dconv(x, w, g, b, dy, more=more), dict(dconv, more=f(2, 4, 5, 3)),
+                           lambda x, w, g, b, dy, more: conv_bn_gradients(x, w, g, b, dy, more=more), "", rtol=1e-4, atol=1e-4),
+    "mask_labels": (MASKS % 7, segments, ""),
+    "mask_labels_fine": (MASKS % 14, segments, ""),
+    "float_status": by_answer("op('get_float_status', {'FloatStatus': op('clear_float_status', {'FloatStatus': op('alloc_float_status', {}, 'FloatStatus', 'float32')}, "
+                              "'FloatStatusOut')}, 'FloatStatusOut') + x", dict(x=f(8)), "x * 1.", ""),
+    "delete_var": by_answer(without, dict(x=f(3)), "x * 3.", ""),
+    "decode_jpeg_grey": jpeg("grey.jpg", "unchanged"), "decode_jpeg_grey_rgb": jpeg("grey.jpg", "rgb"),
+    "decode_jpeg": jpeg("rgb_420.jpg", "unchanged"), "decode_jpeg_to_grey": jpeg("rgb_420.jpg", "gray"),
+    "pylayer": (custom_square, dict(x=f(2, 3), w=f(3))),
+    "static_rnn": (lambda x, w, u, h: static_rnn(x, w, u, h, False), dict(x=f(4, 2, 3), w=f(3, 5), u=f(5, 5), h=f(2, 5)), ""),
+    "static_rnn_reverse": (lambda x, w, u, h: static_rnn(x, w, u, h, True), dict(x=f(4, 2, 3), w=f(3, 5), u=f(5, 5), h=f(2, 5)), ""),
 })

@@ -6,7 +6,7 @@
   op_goldens.py OUT_DIR [FILTER...]   a zip for each family
   op_goldens.py --list                runs nothing, prints the names
 
-Needs paddlepaddle 2.6. A FILTER is part of "family/case". The layout is that of
+Needs paddlepaddle 2.6 and Pillow. A FILTER is part of "family/case". The layout is that of
 testdata/ops (its README has it), so the test takes the result at once:
 
   PD_OP_GOLDENS=OUT_DIR test_goldens
@@ -62,7 +62,7 @@ def op(type, inputs, outputs="Out", dtype=None, every=False, **attrs):
 
 
 KERNELS = paddle.base.core._get_all_register_op_kernels("all")
-NAMES = dict(paddle=paddle, F=F, S=S, np=np, op=op, LayerHelper=LayerHelper)
+NAMES = dict(paddle=paddle, static=static, F=F, S=S, np=np, op=op, LayerHelper=LayerHelper)
 
 
 def source_of(body):
