@@ -18,6 +18,7 @@
 #include "libcore/autodiff/restore_outputs.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/op_formula.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/program/outer_names.h"
 
@@ -74,6 +75,7 @@ class Backward {
   void StartFromTargets();
   absl::Status VisitAll();
   absl::Status Visit(size_t at);
+  absl::Status CheckNumbers(size_t at, std::vector<OpDesc>* grads) const;
   absl::Status VisitOp(size_t at);
   absl::Status VisitBlocks(size_t at, std::vector<std::string> given);
   void AddLoopGradients(size_t at, int32_t sub_block,
@@ -104,21 +106,43 @@ class Backward {
   KeptValues kept_;
 };
 
+// A gradient of integers would be zero or nonsense.
+absl::Status CheckType(const char* what, const VarDesc& var) {
+  if (var.kind != VarKind::kLodTensor || IsFloating(var.dtype) ||
+      IsComplex(var.dtype))
+    return absl::OkStatus();
+  return InvalidArgument("%s '%s' is %s; expected floating-point numbers", what,
+                         var.name, Name(var.dtype));
+}
+
+// Gradient ops without a gradient of their own end a derivative of a higher
+// order with an error. Other ops without one, as comparisons, just pass nothing
+// on.
+bool IsGradientOp(const std::string& type) {
+  return absl::EndsWith(type, "_grad");
+}
+
 absl::Status Backward::CheckNames() const {
   for (const auto& [target, cotangent] : options_.targets) {
-    if (block().FindVar(target) == nullptr)
+    const VarDesc* var = block().FindVar(target);
+    if (var == nullptr)
       return NotFound("target '%s' of the gradient does not exist", target);
+    PD_RETURN_IF_ERROR(CheckType("target", *var));
     if (!cotangent.empty() && block().FindVar(cotangent) == nullptr)
       return NotFound("cotangent '%s' does not exist", cotangent);
   }
-  for (const std::string& name : options_.wrt)
-    if (block().FindVar(name) == nullptr)
+  for (const std::string& name : options_.wrt) {
+    const VarDesc* var = block().FindVar(name);
+    if (var == nullptr)
       return NotFound("variable '%s' to differentiate by does not exist", name);
+    PD_RETURN_IF_ERROR(CheckType("variable to differentiate by", *var));
+  }
   return absl::OkStatus();
 }
 
 bool Backward::IsLeaf(const VarDesc& var) const {
-  if (options_.no_grad.count(var.name) > 0) return false;
+  if (!options_.parameters || options_.no_grad.count(var.name) > 0)
+    return false;
   return var.is_parameter && !var.stop_gradient && IsFloating(var.dtype);
 }
 
@@ -151,7 +175,7 @@ bool Backward::Propagate(int32_t index) {
         while (Propagate(ref->index)) {
         }
     }
-    if (!def->has_grad()) continue;
+    if (!def->has_grad() && !IsGradientOp(op.type)) continue;
     bool depends = false;
     for (const auto& [slot, names] : op.inputs)
       for (const std::string& name : names)
@@ -223,10 +247,31 @@ absl::Status Backward::Visit(size_t at) {
   return absl::OkStatus();
 }
 
+// Refuses gradients that are right for real numbers alone where the op has
+// complex ones.
+absl::Status Backward::CheckNumbers(size_t at,
+                                    std::vector<OpDesc>* grads) const {
+  bool real = true;
+  for (const auto& [slot, names] : op(at).outputs)
+    for (const std::string& name : names) {
+      const VarDesc* var = program_->FindVar(block_, name);
+      real = real && (var == nullptr || !IsComplex(var->dtype));
+    }
+  for (OpDesc& grad : *grads)
+    if (grad.attrs.erase(kRealNumbersAttr) > 0 && !real)
+      return Unimplemented("op '%s' has no gradient for complex numbers",
+                           op(at).type);
+  return absl::OkStatus();
+}
+
 absl::Status Backward::VisitOp(size_t at) {
   PD_ASSIGN_OR_RETURN(const OpDef* def, registry_.Get(op(at).type));
   if (!def->says_about_grad())
     return Unimplemented("op '%s' has no gradient", op(at).type);
+  if (!def->has_grad() && IsGradientOp(op(at).type))
+    return Unimplemented(
+        "op '%s' has no gradient: no derivative of this order goes through it",
+        op(at).type);
   if (!def->has_grad()) return absl::OkStatus();
   const auto needs_grad = [this](const std::string& name) {
     return Differentiable(name);
@@ -238,6 +283,7 @@ absl::Status Backward::VisitOp(size_t at) {
   const OpDesc& forward = op(at);  // gradient ops are not in the block yet
   PD_ASSIGN_OR_RETURN(std::vector<OpDesc> grads,
                       def->grad()(GradRequest{forward, needs_grad}));
+  PD_RETURN_IF_ERROR(CheckNumbers(at, &grads));
   for (OpDesc& grad : grads) {
     FillMissing(at, grad);
     kept_.Redirect(at, &grad);
@@ -531,6 +577,7 @@ absl::StatusOr<std::map<std::string, std::string>> AppendBackward(
     renamed.wrt.push_back(hidden.Hidden(name));
   for (const std::string& name : options.no_grad)
     renamed.no_grad.insert(hidden.Hidden(name));
+  renamed.parameters = options.parameters;
   auto made = Backward(registry, renamed, hidden, program, 0).Run();
   hidden.Show(program);
   if (!made.ok()) return made;

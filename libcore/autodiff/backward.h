@@ -23,13 +23,16 @@ struct BackwardOptions {
   std::vector<std::string> wrt;
   /// Variables that get no gradient, as if their stop_gradient were true.
   std::set<std::string> no_grad;
+  /// False: parameters are constants, and `wrt` alone is differentiated by.
+  bool parameters = true;
 };
 
 /// Appends the gradient ops of the targets to block 0, and the gradients of the
 /// sub-blocks of while and conditional_block as new blocks. Gives variable ->
 /// gradient for every parameter and `wrt` variable that the targets depend on.
-/// NotFound for unknown variables; Unimplemented naming an op without a
-/// gradient on the way.
+/// NotFound for unknown variables; InvalidArgument for targets and `wrt` of
+/// integers; Unimplemented naming an op without a gradient on the way, a
+/// gradient op too where the program has gradients already.
 absl::StatusOr<std::map<std::string, std::string>> AppendBackward(
     const OpRegistry& registry, const BackwardOptions& options,
     ProgramDesc* program);

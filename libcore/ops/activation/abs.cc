@@ -15,6 +15,7 @@
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/computed.h"
 #include "libcore/ops/common/strided_loop.h"
+#include "libcore/ops/common/unary_curve.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -158,7 +159,8 @@ absl::Status RegisterAbs(OpRegistry* registry) {
 
   OpDef second("abs_double_grad");
   second.Input("x").Input("grad_x@GRAD").Output("grad_out@GRAD");
-  second.Infer(InferAbsSecond).NoGrad().Reference(BindAbsSecond);
+  second.Infer(InferAbsSecond).Grad(LinearThird("abs_grad", "X", "x"));
+  second.Reference(BindAbsSecond);
   return registry->Add(std::move(second));
 }
 

@@ -33,7 +33,9 @@
 #include <cmath>
 #include <limits>
 
+#include "libcore/base/error.h"
 #include "libcore/ops/activation/unary_second.h"
+#include "libcore/ops/common/op_formula.h"
 
 namespace pd {
 namespace {
@@ -298,6 +300,40 @@ struct Logit : OfX {
 };
 
 // `approximate` is the only attribute of the family that is no float.
+// D' = (2 - x^2) exp(-x^2 / 2) / sqrt(2 pi); the constant is erf's slope at 0
+// over sqrt(8), right in every dtype.
+absl::StatusOr<std::vector<OpDesc>> GeluSecond(const GradRequest& request) {
+  const OpDesc& grad = request.op;
+  if (grad.Attr<bool>("approximate"))
+    return Unimplemented(
+        "op 'gelu_grad' has no gradient where gelu is "
+        "approximate");
+  const std::string x = grad.In("X"), dout = grad.In("Out@GRAD");
+  const std::string p = CotangentOf(grad, "X@GRAD");
+  OpFormula f(grad);
+  if (request.needs_grad(dout)) {
+    OpDesc again;
+    again.type = grad.type;
+    again.attrs = grad.attrs;
+    again.SetInput("X", {x});
+    again.SetInput("Out@GRAD", {p});
+    again.SetOutput("X@GRAD", {GradName(dout)});
+    f.Add(std::move(again));
+  }
+  if (request.needs_grad(x)) {
+    const std::string square = f.Mul(x, x);
+    const std::string bell = f.Mul(f.Unary("exp", f.Scale(square, -0.5)),
+                                   f.Unary("rsqrt", f.Like(x, 8)));
+    OpDesc slope;
+    slope.type = "erf_grad";
+    slope.SetInput("X", {f.Like(x, 0)});
+    slope.SetInput("Out@GRAD", {f.Mul(f.Mul(p, dout), bell)});
+    f.Give(f.Mul(f.Apply(std::move(slope), "X@GRAD"), f.Scale(square, -1, 2)),
+           x);
+  }
+  return f.Take();
+}
+
 absl::Status AddGelu(OpRegistry* registry) {
   using unary_internal::Bind;
   using unary_internal::BindGrad;
@@ -308,7 +344,8 @@ absl::Status AddGelu(OpRegistry* registry) {
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   OpDef grad("gelu_grad");
   grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
-  grad.Attr("approximate", false).Infer(unary_internal::InferGrad).NoGrad();
+  grad.Attr("approximate", false).Infer(unary_internal::InferGrad);
+  grad.Grad(GradMaker(GeluSecond));
   grad.Reference(BindGrad<Gelu, UnaryTypes::kReal>);
   return registry->Add(std::move(grad));
 }

@@ -7,6 +7,7 @@
 
 #include "libcore/ops/activation/softmax_lines.h"
 #include "libcore/ops/common/axis_view.h"
+#include "libcore/ops/common/op_formula.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -35,6 +36,23 @@ struct LogSoftmaxFormula {
       for (int64_t i = begin; i < end; i += view.inner)
         dx[i] = dy[i] - std::exp(y[i]) * sum;
     });
+  }
+
+  // For the cotangent p of X@GRAD, with E = exp(Out): Out@GRAD gets
+  // p - sum(p E), Out gets -p E sum(Out@GRAD).
+  static absl::StatusOr<std::vector<OpDesc>> Second(
+      const GradRequest& request) {
+    const OpDesc& grad = request.op;
+    const int32_t axis = grad.Attr<int32_t>("axis");
+    const std::string out = grad.In("Out"), dout = grad.In("Out@GRAD");
+    const std::string p = CotangentOf(grad, "X@GRAD");
+    OpFormula f(grad);
+    const std::string weighed = f.Mul(p, f.Unary("exp", out));
+    if (request.needs_grad(dout))
+      f.Give(f.Sub(p, f.SumAlong(weighed, axis)), dout);
+    if (request.needs_grad(out))
+      f.Give(f.Scale(f.Mul(weighed, f.SumAlong(dout, axis)), -1), out);
+    return f.Take();
   }
 };
 

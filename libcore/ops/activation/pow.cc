@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "libcore/base/dispatch.h"
+#include "libcore/base/error.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/computed.h"
 #include "libcore/ops/common/number_of.h"
+#include "libcore/ops/common/op_formula.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -156,6 +158,57 @@ absl::StatusOr<std::vector<OpDesc>> PowSecondMaker(const GradRequest& request) {
   return ops;
 }
 
+// With P_k(p) = p k x^(k - 1), which pow_grad computes, n P_(n-1)(p) is p times
+// the derivative of n x^(n - 1).
+class PowPowers {
+ public:
+  explicit PowPowers(const OpDesc& second)
+      : f_(second), second_(second), n_(second.Attr<float>("factor")) {}
+
+  OpFormula& f() { return f_; }
+  std::string Slope(const std::string& p) { return Power(p, n_); }
+  std::string Bend(const std::string& p) {
+    return f_.Scale(Power(p, n_ - 1), n_);
+  }
+  std::string Third(const std::string& p) {
+    return f_.Scale(f_.Scale(Power(p, n_ - 2), n_ - 1), n_);
+  }
+
+ private:
+  std::string Power(const std::string& p, float k) {
+    OpDesc op;
+    op.type = "pow_grad";
+    op.SetInput("X", {second_.In("X")});
+    op.SetInput("Out@GRAD", {p});
+    op.attrs["factor"] = k;
+    return f_.Apply(std::move(op), "X@GRAD");
+  }
+
+  OpFormula f_;
+  const OpDesc& second_;
+  const float n_;
+};
+
+absl::StatusOr<std::vector<OpDesc>> PowThirdMaker(const GradRequest& request) {
+  const OpDesc& op = request.op;
+  if (!op.Input("FactorTensor").empty())
+    return Unimplemented("op '%s' has no gradient with 'FactorTensor'",
+                         op.type);
+  const std::string x = op.In("X"), dout = op.In("grad_out");
+  const std::string ddx = op.In("grad_x@GRAD");
+  const std::string a = CotangentOf(op, "grad_out@GRAD");
+  const std::string b = CotangentOf(op, "X@GRAD");
+  PowPowers at(op);
+  OpFormula& f = at.f();
+  if (!a.empty() && request.needs_grad(ddx)) f.Give(at.Slope(a), ddx);
+  if (!a.empty() && request.needs_grad(x)) f.Give(at.Bend(f.Mul(a, ddx)), x);
+  if (b.empty()) return f.Take();
+  if (request.needs_grad(ddx)) f.Give(at.Bend(f.Mul(b, dout)), ddx);
+  if (request.needs_grad(dout)) f.Give(at.Bend(f.Mul(b, ddx)), dout);
+  if (request.needs_grad(x)) f.Give(at.Third(f.Mul(f.Mul(b, ddx), dout)), x);
+  return f.Take();
+}
+
 }  // namespace
 
 absl::Status RegisterPow(OpRegistry* registry) {
@@ -176,7 +229,8 @@ absl::Status RegisterPow(OpRegistry* registry) {
   second.Input("X").OptionalInput("FactorTensor").Input("grad_out");
   second.Input("grad_x@GRAD").Attr("factor", 1.0f);
   second.OptionalOutput("X@GRAD").OptionalOutput("grad_out@GRAD");
-  second.Infer(InferPowSecond).NoGrad().Reference(BindPowSecond);
+  second.Infer(InferPowSecond).Grad(GradMaker(PowThirdMaker));
+  second.Reference(BindPowSecond);
   return registry->Add(std::move(second));
 }
 

@@ -11,6 +11,7 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/common/unary_curve.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -104,7 +105,8 @@ absl::Status RegisterRelu(OpRegistry* registry) {
 
   OpDef second("relu_grad_grad");
   second.Input("Out").Input("grad_x@GRAD").Output("grad_out@GRAD");
-  second.Infer(InferReluGrad).NoGrad().Reference(BindReluGradGrad);
+  second.Infer(InferReluGrad).Grad(LinearThird("relu_grad", "Out", "Out"));
+  second.Reference(BindReluGradGrad);
   return registry->Add(std::move(second));
 }
 

@@ -8,6 +8,7 @@
 #include "libcore/ops/activation/softmax_grad.h"
 #include "libcore/ops/activation/softmax_lines.h"
 #include "libcore/ops/common/axis_view.h"
+#include "libcore/ops/common/op_formula.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -26,6 +27,35 @@ struct SoftmaxFormula {
   template <typename T>
   static void Gradient(const AxisView& view, const T* y, const T* dy, T* dx) {
     SoftmaxGrad(view, y, dy, T(1), dx);
+  }
+
+  // Of X@GRAD = Out (Out@GRAD - S), S = sum(Out Out@GRAD), for its cotangent p:
+  // Out@GRAD gets the op again, Out gets p (Out@GRAD - S) - Out@GRAD sum(p
+  // Out).
+  static absl::StatusOr<std::vector<OpDesc>> Second(
+      const GradRequest& request) {
+    const OpDesc& grad = request.op;
+    const int32_t axis = grad.Attr<int32_t>("axis");
+    const std::string out = grad.In("Out"), dout = grad.In("Out@GRAD");
+    const std::string p = CotangentOf(grad, "X@GRAD");
+    OpFormula f(grad);
+    if (request.needs_grad(dout)) {
+      OpDesc again;
+      again.type = grad.type;
+      again.attrs = grad.attrs;
+      again.SetInput("Out", {out});
+      again.SetInput("Out@GRAD", {p});
+      again.SetOutput("X@GRAD", {GradName(dout)});
+      f.Add(std::move(again));
+    }
+    if (request.needs_grad(out)) {
+      const std::string centred =
+          f.Sub(dout, f.SumAlong(f.Mul(out, dout), axis));
+      f.Give(f.Sub(f.Mul(p, centred),
+                   f.Mul(dout, f.SumAlong(f.Mul(p, out), axis))),
+             out);
+    }
+    return f.Take();
   }
 };
 

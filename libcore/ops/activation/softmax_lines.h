@@ -89,7 +89,7 @@ absl::Status AddSoftmaxLines(OpRegistry* registry, const std::string& type) {
   OpDef grad(grad_type);
   grad.Input("Out").Input("Out@GRAD").Output("X@GRAD");
   grad.Attr("axis", int32_t{-1});
-  grad.Infer(InferSoftmaxLinesGrad).NoGrad();
+  grad.Infer(InferSoftmaxLinesGrad).Grad(GradMaker(Formula::Second));
   grad.Reference(BindSoftmaxLinesGrad<Formula>);
   return registry->Add(std::move(grad));
 }

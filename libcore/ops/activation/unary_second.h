@@ -108,7 +108,8 @@ absl::Status AddUnaryTwice(OpRegistry* registry, const std::string& type,
   const in::SecondSlots slots = in::SlotsOf<Function>();
   grad.Grad(in::SecondMaker(second_type, slots));
   OpDef second = in::MakeSecond(second_type, slots, attrs);
-  second.Infer(in::InferSecond<Function>).NoGrad();
+  second.Infer(in::InferSecond<Function>);
+  SetUnaryThird(type, Function<float>::kReads, slots.with, slots.dout, &second);
   second.Reference(in::BindSecond<Function, kTypes>);
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));

@@ -35,6 +35,21 @@ inline GradMaker ForwardAgain(std::string forward, std::string in,
       };
 }
 
+/// A maker for a gradient op X@GRAD = A Out@GRAD with a symmetric A, such as a
+/// mask: the gradient with respect to Out@GRAD is the op itself.
+inline GradMaker GradientAgain() {
+  return [](const GradRequest& request) -> absl::StatusOr<std::vector<OpDesc>> {
+    std::vector<OpDesc> ops;
+    const std::string dout = request.op.In("Out@GRAD");
+    if (!request.needs_grad(dout)) return ops;
+    OpDesc op = request.op;
+    op.SetInput("Out@GRAD", {GradName(request.op.Out("X@GRAD"))});
+    op.SetOutput("X@GRAD", {GradName(dout)});
+    ops.push_back(std::move(op));
+    return ops;
+  };
+}
+
 }  // namespace pd
 
 #endif  // PD_LIBCORE_OPS_COMMON_LINEAR_GRAD_H_

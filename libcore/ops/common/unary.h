@@ -10,7 +10,7 @@
 //     T D(T out) const { return out; }
 //   };
 // Halves are computed as float (widen.h). Second gradients are in
-// unary_second.h.
+// unary_curve.h and, where PaddlePaddle has an op for them, unary_second.h.
 #ifndef PD_LIBCORE_OPS_COMMON_UNARY_H_
 #define PD_LIBCORE_OPS_COMMON_UNARY_H_
 
@@ -25,12 +25,10 @@
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/computed.h"
 #include "libcore/ops/common/element_rows.h"
+#include "libcore/ops/common/unary_curve.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
-
-/// The argument of D.
-enum class GradReads { kNothing, kX, kOut };
 
 /// The element types of a function; all take floating-point numbers.
 enum class UnaryTypes {
@@ -166,7 +164,7 @@ absl::Status AddUnary(OpRegistry* registry, const std::string& type,
                       const UnaryAttrs& attrs = {}, bool both_slots = false) {
   auto [op, grad] = unary_internal::MakeUnary(
       type, unary_internal::PartsOf<Function, kTypes>(), attrs, both_slots);
-  grad.NoGrad();
+  SetUnarySecond(type, Function<float>::kReads, &grad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(op)));
   return registry->Add(std::move(grad));
 }

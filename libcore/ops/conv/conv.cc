@@ -20,6 +20,7 @@
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/bilinear_grad.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/conv/conv_gemm.h"
 #include "libcore/ops/registry.h"
@@ -278,7 +279,12 @@ absl::Status AddConv(OpRegistry* registry, const std::string& type,
       second.OptionalOutput(slot);
   }
   AddConvAttrs(&second, axes);
-  second.Infer(InferGradGrad).NoGrad().Reference(BindConvGradGrad);
+  second.Infer(InferGradGrad).Reference(BindConvGradGrad);
+  second.Grad(
+      BilinearThird(type + "_grad",
+                    {kNewSlots.dout, kNewSlots.ddinput, kNewSlots.ddfilter,
+                     kNewSlots.ddout, kNewSlots.dinput, kNewSlots.dfilter},
+                    {"Input", "Filter", "Output"}));
   return registry->Add(std::move(second));
 }
 

@@ -13,6 +13,7 @@
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/bilinear_grad.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/conv/conv_gemm.h"
 #include "libcore/ops/registry.h"
@@ -137,7 +138,8 @@ absl::Status AddTranspose(OpRegistry* registry, const std::string& type,
   grad.OptionalInput("Bias");
   grad.OptionalOutput("Input@GRAD").OptionalOutput("Filter@GRAD");
   AddConvTransposeAttrs(&grad, axes);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindTransposeGrad);
+  grad.Infer(InferGradLikeInput).Reference(BindTransposeGrad);
+  grad.Grad(BilinearSecond(type, {"Input", "Filter", "Output"}));
   return registry->Add(std::move(grad));
 }
 

@@ -16,6 +16,7 @@
 #include "libcore/ops/common/computed.h"
 #include "libcore/ops/common/number_of.h"
 #include "libcore/ops/common/selected_rows.h"
+#include "libcore/ops/common/unary_curve.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -168,7 +169,8 @@ absl::Status RegisterClip(OpRegistry* registry) {
   second.Input("X").OptionalInput("Min").OptionalInput("Max");
   second.Input("grad_x@GRAD").Output("grad_out@GRAD");
   AddAttrs(&second);
-  second.Infer(InferDoubleGrad).NoGrad().Reference(BindClipDoubleGrad);
+  second.Infer(InferDoubleGrad).Reference(BindClipDoubleGrad);
+  second.Grad(LinearThird("clip_grad", "X", "X", {"Min", "Max"}));
   return registry->Add(std::move(second));
 }
 

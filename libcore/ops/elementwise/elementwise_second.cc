@@ -11,6 +11,8 @@
 // As in elementwise.cc what an operand was repeated along is summed. div's op
 // gets X@GRAD after such a sum, so X must have the shape of Out there.
 #include "libcore/ops/elementwise/elementwise_second.h"
+#include "libcore/ops/common/bilinear_grad.h"
+#include "libcore/ops/common/op_formula.h"
 
 #include <complex>
 #include <string>
@@ -210,22 +212,63 @@ absl::Status InferSecond(InferContext* context) {
   return absl::OkStatus();
 }
 
+// By ops, since PaddlePaddle's op needs DX of Out's shape: with r = DDX / Y and
+// s = Out DDY / Y
+//   DDOut = r - s, Y@GRAD = sum(-DOut r / Y) + sum(DOut s / Y),
+//   Out@GRAD = -DOut DDY / Y
+// where the sums are elementwise_div_grad's.
+absl::StatusOr<std::vector<OpDesc>> MakeDivSecond(const GradRequest& request) {
+  const OpDesc& grad = request.op;
+  const int32_t axis = grad.Attr<int32_t>("axis");
+  const std::string y = grad.In("Y"), out = grad.In("Out");
+  const std::string dout = grad.In("Out@GRAD");
+  const std::string ddx = CotangentOf(grad, "X@GRAD");
+  const std::string ddy = CotangentOf(grad, "Y@GRAD");
+  OpFormula f(grad);
+  const auto give_y = [&](const std::string& ratio, const std::string& of) {
+    OpDesc op;
+    op.type = grad.type;
+    op.attrs = grad.attrs;
+    op.SetInput("X", {ratio});
+    op.SetInput("Y", {y});
+    op.SetInput("Out", {ratio});
+    op.SetInput("Out@GRAD", {of});
+    op.SetOutput("Y@GRAD", {GradName(y)});
+    f.Add(std::move(op));
+  };
+  if (!ddx.empty()) {
+    const std::string r = f.Binary("elementwise_div", ddx, y, axis);
+    if (request.needs_grad(dout)) f.Give(r, dout);
+    if (request.needs_grad(y)) give_y(r, dout);
+  }
+  if (!ddy.empty()) {
+    const auto over = [&](const std::string& x) {
+      return f.Binary("elementwise_div",
+                      f.Binary("elementwise_mul", x, ddy, axis), y, axis);
+    };
+    const std::string s = over(out);
+    if (request.needs_grad(dout)) f.Give(f.Scale(s, -1), dout);
+    if (request.needs_grad(y)) give_y(s, f.Scale(dout, -1));
+    if (request.needs_grad(out)) f.Give(f.Scale(over(dout), -1), out);
+  }
+  return f.Take();
+}
+
 absl::StatusOr<std::vector<OpDesc>> MakeSecond(const GradRequest& request) {
   const OpDesc& grad = request.op;
+  if (absl::StartsWith(grad.type, "elementwise_div"))
+    return MakeDivSecond(request);
   const bool mul = absl::StartsWith(grad.type, "elementwise_mul");
-  const bool div = absl::StartsWith(grad.type, "elementwise_div");
   OpDesc op;
   op.type = grad.type + "_grad";
   op.attrs = grad.attrs;
   op.SetInput("Y", {grad.In("Y")});
   if (mul) op.SetInput("X", {grad.In("X")});
-  if (div) op.SetInput("Out", {grad.In("Out")});
-  if (!div) op.SetInput("DOut", {grad.In("Out@GRAD")});
+  op.SetInput("DOut", {grad.In("Out@GRAD")});
   for (const char* slot : {"X", "Y"}) {
     const std::string& made = grad.Out(GradName(slot));
     if (made.empty() || made == kEmptyVar) continue;
     op.SetInput(std::string("DD") + slot, {GradName(made)});
-    if (div && slot[0] == 'X') op.SetInput("DX", {made});
   }
   bool needed = false;
   const auto wants = [&](const char* slot, const std::string& variable) {
@@ -235,15 +278,34 @@ absl::StatusOr<std::vector<OpDesc>> MakeSecond(const GradRequest& request) {
   };
   wants("DDOut", grad.In("Out@GRAD"));
   if (mul) wants("X@GRAD", grad.In("X"));
-  if (mul || div) wants("Y@GRAD", grad.In("Y"));
-  if (div) wants("DOut", grad.In("Out"));
+  if (mul) wants("Y@GRAD", grad.In("Y"));
   std::vector<OpDesc> ops;
   if (!needed) return ops;
-  if (div && op.Input("DX").empty())
-    return Unimplemented(
-        "the gradient of '%s' needs its output X@GRAD, which it does not make",
-        grad.type);
   ops.push_back(std::move(op));
+  return ops;
+}
+
+// Of DDOut = DDX + DDY or DDX - DDY: the gradient op of the sum, for the shapes
+// of its operands.
+absl::StatusOr<std::vector<OpDesc>> MakeSumThird(const GradRequest& request) {
+  const OpDesc& second = request.op;
+  std::vector<OpDesc> ops;
+  OpDesc op;
+  op.type = second.type.substr(0, second.type.size() - 5);  // without "_grad"
+  op.attrs = second.attrs;
+  const std::string ddx = Present(second.In("DDX"));
+  const std::string ddy = Present(second.In("DDY"));
+  op.SetInput("X", {ddx.empty() ? second.In("DOut") : ddx});
+  op.SetInput("Y", {ddy.empty() ? second.In("Y") : ddy});
+  op.SetInput("Out@GRAD", {CotangentOf(second, "DDOut")});
+  bool needed = false;
+  for (const auto& [slot, name] :
+       {std::make_pair("X@GRAD", ddx), std::make_pair("Y@GRAD", ddy)}) {
+    if (name.empty() || !request.needs_grad(name)) continue;
+    op.SetOutput(slot, {GradName(name)});
+    needed = true;
+  }
+  if (needed) ops.push_back(std::move(op));
   return ops;
 }
 
@@ -259,7 +321,14 @@ absl::Status AddSecondOp(OpRegistry* registry, const std::string& type) {
   if (Op::kGradX) op.OptionalOutput("X@GRAD");
   if (Op::kGradY) op.OptionalOutput("Y@GRAD");
   op.OptionalOutput("DDOut").Attr("axis", int32_t{-1});
-  op.Infer(InferSecond).NoGrad().Reference(BindSecond<Op>);
+  op.Infer(InferSecond).Reference(BindSecond<Op>);
+  if (Op::kGradOut)
+    op.NoGrad();
+  else if (Op::kGradX)
+    op.Grad(BilinearThird(type + "_grad",
+                          {"DOut", "DDX", "DDY", "DDOut", "X@GRAD", "Y@GRAD"}));
+  else
+    op.Grad(GradMaker(MakeSumThird));
   return registry->Add(std::move(op));
 }
 

@@ -16,6 +16,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/labels.h"
+#include "libcore/ops/common/linear_grad.h"
 #include "libcore/ops/embedding/sparse_lookup.h"
 #include "libcore/ops/registry.h"
 
@@ -126,7 +127,8 @@ absl::Status AddLookupOp(OpRegistry* registry, const std::string& type) {
   OpDef grad(type + "_grad");
   grad.Input("Ids").Input("W").Input("Out@GRAD").Output("W@GRAD");
   grad.Attr("padding_idx", kNoPadding).Attr("is_sparse", false);
-  grad.Infer(InferLookupGrad).NoGrad().Reference(BindLookupGrad);
+  grad.Infer(InferLookupGrad).Reference(BindLookupGrad);
+  grad.Grad(ForwardAgain(type, "W", "Out", {"Ids"}));
   return registry->Add(std::move(grad));
 }
 

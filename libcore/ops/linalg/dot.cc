@@ -10,6 +10,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/axis_view.h"
+#include "libcore/ops/common/bilinear_grad.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/unary.h"
 #include "libcore/ops/registry.h"
@@ -147,7 +148,8 @@ absl::Status RegisterDot(OpRegistry* registry) {
   OpDef dot_grad("dot_grad");
   dot_grad.Input("X").Input("Y").Input("Out@GRAD");
   dot_grad.OptionalOutput("X@GRAD").OptionalOutput("Y@GRAD");
-  dot_grad.Infer(InferGradLikeInput).NoGrad().Reference(BindDotGrad);
+  dot_grad.Infer(InferGradLikeInput).Grad(BilinearSecond("dot"));
+  dot_grad.Reference(BindDotGrad);
   PD_RETURN_IF_ERROR(registry->Add(std::move(dot_grad)));
 
   OpDef mv("mv");
@@ -158,7 +160,8 @@ absl::Status RegisterDot(OpRegistry* registry) {
   OpDef mv_grad("mv_grad");
   mv_grad.Input("X").Input("Vec").Input("Out@GRAD");
   mv_grad.OptionalOutput("X@GRAD").OptionalOutput("Vec@GRAD");
-  mv_grad.Infer(InferGradLikeInput).NoGrad().Reference(BindMvGrad);
+  mv_grad.Infer(InferGradLikeInput).Reference(BindMvGrad);
+  mv_grad.Grad(BilinearSecond("mv", {"X", "Vec", "Out"}));
   return registry->Add(std::move(mv_grad));
 }
 

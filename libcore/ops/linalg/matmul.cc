@@ -18,6 +18,7 @@
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/bilinear_grad.h"
 #include "libcore/ops/common/broadcast.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/gemm.h"
@@ -437,7 +438,7 @@ absl::Status AddMatmulOp(OpRegistry* registry, const std::string& type) {
   AddMatmulAttrs(type, &grad);
   grad.Infer(InferGradLikeInput).Reference(BindProductGrad);
   if (type != "matmul_v2") {
-    grad.NoGrad();
+    grad.Grad(BilinearSecond(type));
     return registry->Add(std::move(grad));
   }
   grad.Grad(GradMaker(ProductSecond));
@@ -449,7 +450,10 @@ absl::Status AddMatmulOp(OpRegistry* registry, const std::string& type) {
   second.OptionalOutput("X@GRAD").OptionalOutput("Y@GRAD");
   second.OptionalOutput("grad_out@GRAD");
   AddMatmulAttrs(type, &second);
-  second.Infer(InferProductSecond).NoGrad().Reference(BindProductSecond);
+  second.Infer(InferProductSecond).Reference(BindProductSecond);
+  second.Grad(
+      BilinearThird("matmul_v2_grad", {"grad_out", "grad_x@GRAD", "grad_y@GRAD",
+                                       "grad_out@GRAD", "X@GRAD", "Y@GRAD"}));
   return registry->Add(std::move(second));
 }
 

@@ -17,6 +17,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/indices.h"
 #include "libcore/ops/common/int_tensors.h"
+#include "libcore/ops/common/linear_grad.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -270,7 +271,8 @@ absl::Status AddGatherOp(OpRegistry* registry, const GatherKind& kind) {
   OpDef grad(type + "_grad");
   add_arguments(&grad);
   grad.Input("Out@GRAD").Output("X@GRAD");
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(kind.bind_grad);
+  grad.Infer(InferGradLikeInput).Reference(kind.bind_grad);
+  grad.Grad(ForwardAgain(type, "X", "Out", {"Index", "Axis"}));
   return registry->Add(std::move(grad));
 }
 

@@ -235,6 +235,20 @@ absl::StatusOr<std::vector<OpDesc>> ReshapeGradGrad(
   return ops;
 }
 
+// The op reads DOut for its shape alone: going back, that is DDX's.
+absl::StatusOr<std::vector<OpDesc>> ReshapeBack(const GradRequest& request) {
+  std::vector<OpDesc> ops;
+  const std::string& ddx = request.op.In("DDX");
+  if (!request.needs_grad(ddx)) return ops;
+  OpDesc op;
+  op.type = request.op.type;
+  op.SetInput("DOut", {ddx});
+  op.SetInput("DDX", {GradName(request.op.Out("DDOut"))});
+  op.SetOutput("DDOut", {GradName(ddx)});
+  ops.push_back(std::move(op));
+  return ops;
+}
+
 struct ReshapeKind {
   const char* type;
   bool x_shape;  // false: the first version, whose gradient reads X
@@ -306,8 +320,9 @@ absl::Status RegisterReshape(OpRegistry* registry) {
     PD_RETURN_IF_ERROR(AddReshapeOp(registry, kind));
 
   OpDef second("reshape2_grad_grad");
-  second.Input("DOut").Input("DDX").Output("DDOut").NoGrad();
-  second.Infer(InferReshapeGradGrad).Reference(BindReshapeGradGrad);
+  second.Input("DOut").Input("DDX").Output("DDOut");
+  second.Infer(InferReshapeGradGrad).Grad(GradMaker(ReshapeBack));
+  second.Reference(BindReshapeGradGrad);
   return registry->Add(std::move(second));
 }
 

@@ -16,6 +16,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/computed.h"
 #include "libcore/ops/common/copy_loop.h"
+#include "libcore/ops/common/linear_grad.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -200,7 +201,8 @@ absl::Status RegisterTrilTriu(OpRegistry* registry) {
   OpDef grad("tril_triu_grad");
   grad.Input("Out@GRAD").Output("X@GRAD");
   grad.Attr("diagonal", int32_t{0}).Attr("lower", false);
-  grad.Infer(InferTriangle).NoGrad().Reference(BindTriangle);
+  grad.Infer(InferTriangle).Grad(GradientAgain());
+  grad.Reference(BindTriangle);
   PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
 
   PD_RETURN_IF_ERROR(

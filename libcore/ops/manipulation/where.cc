@@ -6,6 +6,7 @@
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/copy_loop.h"
+#include "libcore/ops/common/op_formula.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
@@ -74,6 +75,26 @@ absl::StatusOr<Step> BindWhereGrad(BindContext* context) {
   });
 }
 
+// The op again, zeros for a gradient that is not made.
+absl::StatusOr<std::vector<OpDesc>> WhereSecond(const GradRequest& request) {
+  const OpDesc& grad = request.op;
+  const std::string dout = grad.In("Out@GRAD");
+  std::vector<OpDesc> ops;
+  if (!request.needs_grad(dout)) return ops;
+  OpFormula f(grad);
+  OpDesc op;
+  op.type = "where";
+  op.SetInput("Condition", {grad.In("Condition")});
+  for (const char* slot : {"X", "Y"}) {
+    const std::string cotangent = CotangentOf(grad, GradName(slot));
+    op.SetInput(slot,
+                {cotangent.empty() ? f.Like(grad.In(slot), 0) : cotangent});
+  }
+  op.SetOutput("Out", {GradName(dout)});
+  f.Add(std::move(op));
+  return f.Take();
+}
+
 }  // namespace
 
 absl::Status RegisterWhere(OpRegistry* registry) {
@@ -87,7 +108,8 @@ absl::Status RegisterWhere(OpRegistry* registry) {
   OpDef grad("where_grad");
   grad.Input("Condition").Input("X").Input("Y").Input("Out@GRAD");
   grad.OptionalOutput("X@GRAD").OptionalOutput("Y@GRAD");
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindWhereGrad);
+  grad.Infer(InferGradLikeInput).Grad(GradMaker(WhereSecond));
+  grad.Reference(BindWhereGrad);
   return registry->Add(std::move(grad));
 }
 

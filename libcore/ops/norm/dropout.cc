@@ -12,6 +12,7 @@
 // name of Out and the step. fix_seed takes `seed` instead and leaves the step
 // out, so that every step drops the same elements; so does the input Seed.
 #include "libcore/ops/norm/dropout.h"
+#include "libcore/ops/common/linear_grad.h"
 
 #include <algorithm>
 
@@ -222,7 +223,8 @@ absl::Status RegisterDropout(OpRegistry* registry) {
     grad.OptionalInput("Mask").Input("Out@GRAD").Output("X@GRAD");
     AddDropoutAttrs(&grad);
     if (type == "dropout_nd") grad.Attr("axis", std::vector<int32_t>());
-    grad.Infer(InferDropoutGrad).NoGrad().Reference(BindDropoutGrad);
+    grad.Infer(InferDropoutGrad).Reference(BindDropoutGrad);
+    grad.Grad(GradientAgain());
     PD_RETURN_IF_ERROR(registry->Add(std::move(grad)));
   }
   return absl::OkStatus();

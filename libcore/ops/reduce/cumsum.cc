@@ -8,6 +8,7 @@
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/common/linear_grad.h"
 #include "libcore/ops/common/upcast.h"
 #include "libcore/ops/registry.h"
 
@@ -96,7 +97,8 @@ absl::Status RegisterCumsum(OpRegistry* registry) {
   OpDef grad("cumsum_grad");
   grad.Input("X").Input("Out@GRAD").Output("X@GRAD");
   AddCumsumAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindCumsumGrad);
+  grad.Infer(InferGradLikeInput).Reference(BindCumsumGrad);
+  grad.Grad(ForwardAgain("cumsum", "X", "Out"));
   return registry->Add(std::move(grad));
 }
 
