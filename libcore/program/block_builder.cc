@@ -69,7 +69,13 @@ void Assign(TensorMeta meta, VarDesc* var) {
 BlockBuilder::BlockBuilder(const OpRegistry* registry, ProgramDesc* program,
                            int32_t block)
     : registry_(registry), program_(program), levels_{{block, {}}} {
-  const auto& vars = this->block().vars;
+  Refresh();
+}
+
+void BlockBuilder::Refresh() {
+  PD_INVARIANT(levels_.size() == 1);
+  levels_[0].index.clear();
+  const auto& vars = block().vars;
   for (size_t i = 0; i < vars.size(); ++i) levels_[0].index[vars[i].name] = i;
 }
 

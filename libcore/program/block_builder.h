@@ -36,6 +36,9 @@ class BlockBuilder {
   /// Begins a block inside the current one: ops and variables go there from now
   /// on. Gives its number.
   int32_t Enter();
+  /// Looks the variables of the block where the builder began up again, after
+  /// others have appended to it. Only there, not within another block.
+  void Refresh();
   /// Goes back to the block around the current one.
   void Leave();
   /// Leave, and the block and those inside of it are gone again.

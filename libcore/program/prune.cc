@@ -204,12 +204,14 @@ ProgramDesc CloneForTest(const ProgramDesc& program) {
     for (OpDesc& op : block.ops) {
       if (!HasTestMode(op)) continue;
       op.attrs["is_test"] = true;
-      // Batch norms keep workspace for their gradient there.
-      op.outputs.erase(std::remove_if(op.outputs.begin(), op.outputs.end(),
-                                      [](const auto& slot) {
-                                        return slot.first == "ReserveSpace";
-                                      }),
-                       op.outputs.end());
+      // Batch norms keep workspace for their gradient there, also where the
+      // network computes with a gradient.
+      for (SlotList* slots : {&op.inputs, &op.outputs})
+        slots->erase(std::remove_if(slots->begin(), slots->end(),
+                                    [](const auto& slot) {
+                                      return slot.first == "ReserveSpace";
+                                    }),
+                     slots->end());
     }
   }
   std::vector<std::string> feeds;  // stay, so that the interface is the same

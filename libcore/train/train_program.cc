@@ -285,12 +285,14 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
                       ApplyAmp(job, registry, &program, &target));
   BackwardOptions backward;
   backward.targets[target] = "";
-  PD_ASSIGN_OR_RETURN(const auto gradients,
-                      AppendBackward(registry, backward, &program.main));
+  const auto gradients = AppendBackward(registry, backward, &program.main);
+  // Second gradients of a layer grad may be missing.
+  if (!gradients.ok())
+    return job.At(gradients.status(), job.proto().model());
   std::vector<ParamGrad> pairs;
   for (const ParameterSettings& settings : built.parameters) {
-    const auto gradient = gradients.find(settings.name);
-    if (!settings.trainable || gradient == gradients.end()) continue;
+    const auto gradient = gradients->find(settings.name);
+    if (!settings.trainable || gradient == gradients->end()) continue;
     pairs.push_back(ParamGradOf(settings, gradient->second));
     program.gradients.emplace_back(settings.name, gradient->second);
   }

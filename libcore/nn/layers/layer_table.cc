@@ -17,6 +17,7 @@ const LayerSpec* FindLayer(int kind) {
     AddLinearLayers(table);
     AddFunctionLayers(table);
     AddGenerateLayers(table);
+    AddGradientLayers(table);
     AddNormLayers(table);
     AddOpLayers(table);
     AddPaddingLayers(table);

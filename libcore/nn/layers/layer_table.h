@@ -42,6 +42,7 @@ void AddDetectionLayers(LayerTable* table);
 void AddLinearLayers(LayerTable* table);
 void AddFunctionLayers(LayerTable* table);
 void AddGenerateLayers(LayerTable* table);
+void AddGradientLayers(LayerTable* table);
 void AddNormLayers(LayerTable* table);
 void AddOpLayers(LayerTable* table);
 void AddPaddingLayers(LayerTable* table);
