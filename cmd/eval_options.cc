@@ -31,7 +31,18 @@ std::vector<std::string> EvalDescription() {
       "writes or compares what it gives. Any variable of the program may be "
       "fetched, such as `x@GRAD`. `--grad` differentiates the program first: "
       "it gives `NAME@GRAD` for each name in `--wrt`, the gradient of the sum "
-      "of output times cotangent, where cotangents are arrays of the feed.",
+      "of output times cotangent, where cotangents are arrays of the feed. "
+      "Given again, it differentiates what is there then, the gradients before "
+      "it included. In a program that has gradients already, new ones are "
+      "variables with PaddlePaddle's names for them, `grad/grad/x@GRAD`, and "
+      "the next `grad/grad/grad/x@GRAD`; such a result is also called "
+      "`NAME@GRAD` unless another result of the command is. `--jvp` gives "
+      "`OUT@JVP`, how an output changes along tangents, which `--wrt` names, "
+      "`--jacobian` `OUT@JACOBIAN` [M, N] for M elements of the output and N "
+      "of all names in `--wrt` together, and `--hessian` `OUT@HESSIAN` [N, N]: "
+      "what paddle.incubate.autograd makes, zeros included where an output "
+      "does not depend on a name, which `--grad` refuses. A matrix takes a run "
+      "for each row.",
       "With `--predict` it answers new records: rows of tables, lines of text "
       "or JSON, pictures, arrays. They need no labels. The run's job says how "
       "records are read: its evaluation set's fields, words and transforms, "
@@ -63,7 +74,14 @@ Manual EvalManual() {
       "NAMES] "
       "[--out FILE] "
       "[--expect FILE]",
-      "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES --out FILE",
+      "-m MODEL --feed FILE --grad OUT=COTANGENT --wrt NAMES "
+      "[--grad OUT=COTANGENT --wrt NAMES]... [--out FILE] [--expect FILE]",
+      "-m MODEL --feed FILE --jvp OUT --wrt NAME=TANGENT [--out FILE] "
+      "[--expect FILE]",
+      "-m MODEL --feed FILE --jacobian OUT --wrt NAMES [--batched] "
+      "[--out FILE] [--expect FILE]",
+      "-m MODEL --feed FILE --hessian OUT --wrt NAMES [--batched] "
+      "[--out FILE] [--expect FILE]",
       "--predict -m MODEL [-c JOB] [--out FILE] [FILE]...",
       "-m MODEL --bench SECONDS [--batch N] [--shape NAME=SHAPE]...",
       "--serve HOST:PORT -m [NAME=]MODEL..."};
@@ -138,6 +156,36 @@ void BindPrediction(EvalOptions* o, OptionTable* table) {
   table->DescribeDefault("--masks", "beside --out, for segmentation");
 }
 
+void BindDerivatives(EvalOptions* o, OptionTable* table) {
+  table->Group("Gradients");
+  table->Texts(
+      {"--grad", "OUT[=COTANGENT][,...]",
+       "differentiates these outputs; cotangents are arrays of --feed, ones "
+       "where none is named. Given again, it also takes the results of those "
+       "before it"},
+      &o->grads);
+  table->Texts({"--wrt", "NAME[,...]",
+                "by these variables; for each --grad, or once for all. With "
+                "--jvp, NAME=TANGENT names an array of --feed in the place of "
+                "ones"},
+               &o->wrt);
+  table->Text({"--jvp", "OUT[,...]",
+               "gives how these outputs change along the tangents"},
+              &o->jvp);
+  table->Text({"--jacobian", "OUT[,...]",
+               "gives the derivatives of each element of these outputs by each "
+               "element of --wrt"},
+              &o->jacobian);
+  table->Text({"--hessian", "OUT",
+               "gives the second derivatives of an output of one element"},
+              &o->hessian);
+  table->Switch(
+      {"--batched", "",
+       "for --jacobian and --hessian, a matrix for each record: first "
+       "axes count records, which do not depend on each other"},
+      &o->batched);
+}
+
 void BindEval(EvalOptions* o, OptionTable* table) {
   table->Group("Model");
   table->Texts({"-m,--model,--model_file", "MODEL",
@@ -189,12 +237,7 @@ void BindEval(EvalOptions* o, OptionTable* table) {
                 "< and ==. May be given again"},
                &o->requirements);
   BindPrediction(o, table);
-  table->Group("Gradients");
-  table->Text({"--grad", "OUT=COTANGENT[,...]",
-               "differentiates these outputs; cotangents are arrays of --feed"},
-              &o->grad);
-  table->Text({"--wrt", "NAMES", "by these variables, separated by commas"},
-              &o->wrt);
+  BindDerivatives(o, table);
   table->Group("Benchmark");
   table->Real({"--bench", "SECONDS",
                "times inference on random data and prints one JSON line; -v: "
@@ -212,6 +255,30 @@ void BindEval(EvalOptions* o, OptionTable* table) {
   table->TakesStream("--report", StandardStream::kOutput);
 }
 
+absl::Status ValidateDerivatives(const OptionTable& table,
+                                 const EvalOptions& options) {
+  const std::vector<std::string> kinds = {"--grad", "--jvp", "--jacobian",
+                                          "--hessian"};
+  PD_RETURN_IF_ERROR(table.AtMostOne(kinds));
+  bool any = false;
+  for (const std::string& kind : kinds) {
+    any = any || table.Given(kind);
+    for (const char* needed : {"--wrt", "--feed"})
+      PD_RETURN_IF_ERROR(table.Needs(kind, needed));
+    for (const char* other : {"--amp", "--fetch"})
+      PD_RETURN_IF_ERROR(table.AtMostOne({other, kind}));
+  }
+  if (table.Given("--wrt") && !any)
+    return CommandLineError(
+        "--wrt is for --grad, --jvp, --jacobian and --hessian");
+  if (options.batched && !table.Given("--jacobian") &&
+      !table.Given("--hessian"))
+    return CommandLineError("--batched is for --jacobian and --hessian");
+  if (options.wrt.size() > 1 && !table.Given("--grad"))
+    return CommandLineError("--wrt is given twice; several are for --grad");
+  return absl::OkStatus();
+}
+
 absl::Status ValidateEval(const OptionTable& table,
                           const EvalOptions& options) {
   if (options.models.size() > 1 && options.serve.address.empty())
@@ -226,7 +293,6 @@ absl::Status ValidateEval(const OptionTable& table,
     PD_RETURN_IF_ERROR(table.AtMostOne({"--predict", other}));
   for (const char* own : {"--from", "--top", "--masks"})
     PD_RETURN_IF_ERROR(table.Needs(own, "--predict"));
-  PD_RETURN_IF_ERROR(table.AtMostOne({"--amp", "--grad"}));
   PD_RETURN_IF_ERROR(ValidateAmp(table));
   if (table.Given("--report") &&
       (table.Given("--feed") || table.Given("--bench")))
@@ -234,9 +300,7 @@ absl::Status ValidateEval(const OptionTable& table,
   if (table.Given("--require") &&
       (table.Given("--feed") || table.Given("--bench")))
     return CommandLineError("--require is for results of a job's metrics");
-  PD_RETURN_IF_ERROR(table.Needs("--grad", "--wrt"));
-  PD_RETURN_IF_ERROR(table.Needs("--grad", "--feed"));
-  PD_RETURN_IF_ERROR(table.Needs("--wrt", "--grad"));
+  PD_RETURN_IF_ERROR(ValidateDerivatives(table, options));
   PD_RETURN_IF_ERROR(table.Needs("--lod", "--feed"));
   PD_RETURN_IF_ERROR(table.Needs("--batch", "--bench"));
   PD_RETURN_IF_ERROR(table.Needs("--shape", "--bench"));

@@ -35,8 +35,11 @@ struct EvalOptions {
   bool equal_nan = false;
   bool check_nan_inf = false;
   std::string report;                     ///< an HTML file
-  std::string grad;                       ///< "out=cotangent,..."
-  std::string wrt;                        ///< names, separated by commas
+  std::vector<std::string> grads;         ///< "out=cotangent,..." each
+  std::vector<std::string> wrt;           ///< names, separated by commas, each
+  std::string jvp, jacobian;              ///< names, separated by commas
+  std::string hessian;                    ///< a name
+  bool batched = false;                   ///< of jacobian and hessian
   std::vector<std::string> requirements;  ///< "acc>=0.99"
   std::optional<double> bench;
   int64_t batch = 1;

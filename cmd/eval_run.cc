@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/eval_run.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
@@ -13,13 +14,13 @@
 #include "cmd/common/processes.h"
 #include "cmd/common/text.h"
 #include "cmd/compare.h"
+#include "cmd/eval_derivatives.h"
 #include "cmd/eval_job.h"
 #include "cmd/eval_predict.h"
 #include "cmd/eval_serve.h"
 #include "cmd/eval_session.h"
 #include "cmd/run_network.h"
 #include "formats/npz.h"
-#include "libcore/autodiff/backward.h"
 #include "libcore/base/dump_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/flags.h"
@@ -42,13 +43,31 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // The results under the names that asked for them.
-NamedArrays Called(const std::vector<std::string>& names,
-                   const std::vector<std::string>& variables,
-                   const NamedArrays& results) {
+NamedArrays Called(const NamedFetches& fetches, const NamedArrays& results) {
   NamedArrays called;
-  for (size_t i = 0; i < names.size(); ++i)
-    called[names[i]] = results.at(variables[i]);
+  for (size_t i = 0; i < fetches.names.size(); ++i)
+    called[fetches.names[i]] = results.at(fetches.variables[i]);
   return called;
+}
+
+std::vector<std::string> WithoutRepeats(const std::vector<std::string>& names) {
+  std::vector<std::string> once;
+  for (const std::string& name : names)
+    if (std::count(once.begin(), once.end(), name) == 0) once.push_back(name);
+  return once;
+}
+
+// The gradients that are called otherwise than their variables.
+ResultVariables VariablesOf(const EvalOptions& options,
+                            const NamedFetches& fetches) {
+  ResultVariables variables;
+  for (size_t i = 0; !options.grads.empty() && i < fetches.names.size(); ++i) {
+    const std::string& variable = fetches.variables[i];
+    if (fetches.names[i] == variable) continue;
+    variables[fetches.names[i]] = variable;
+    LogInfo("'%s' is the program's variable '%s'", fetches.names[i], variable);
+  }
+  return variables;
 }
 
 absl::StatusOr<std::vector<std::string>> NamesToFetch(
@@ -64,42 +83,6 @@ absl::StatusOr<std::vector<std::string>> NamesToFetch(
     return CommandLineError(
         "this model names no outputs: say which variables to give with "
         "--fetch");
-  return names;
-}
-
-// "out=cotangent,..." into targets; a name without "=" has ones.
-absl::StatusOr<BackwardOptions> GradientsAsked(const EvalOptions& options,
-                                               ProgramDesc* program,
-                                               const NamedArrays& feeds) {
-  BackwardOptions backward;
-  backward.wrt = SplitNames(options.wrt);
-  for (const std::string& part : SplitNames(options.grad)) {
-    // A variable's name may hold '=': the last one separates.
-    const size_t at = part.rfind('=');
-    const std::string target = part.substr(0, at);
-    const std::string cotangent =
-        at == std::string::npos ? "" : part.substr(at + 1);
-    backward.targets[target] = cotangent;
-    if (cotangent.empty()) continue;
-    const auto feed = feeds.find(cotangent);
-    if (feed == feeds.end())
-      return NotFound("cotangent '%s' of '%s' is no array of the feed",
-                      cotangent, target);
-    if (program->global().FindVar(cotangent) != nullptr) continue;
-    VarDesc var;
-    var.name = cotangent;
-    var.dtype = feed->second.dtype;
-    var.shape = feed->second.shape;
-    var.stop_gradient = true;
-    program->global().vars.push_back(std::move(var));
-  }
-  return backward;
-}
-
-std::vector<std::string> TargetsOf(const BackwardOptions& backward) {
-  std::vector<std::string> names;
-  for (const auto& [target, cotangent] : backward.targets)
-    names.push_back(target);
   return names;
 }
 
@@ -128,40 +111,40 @@ absl::Status RunFeed(const EvalOptions& options, const OpRegistry& registry,
                   static_cast<uint64_t>(options.common.seed.value_or(0)));
   PrepareSession(options, &session);
   PD_RETURN_IF_ERROR(SetVariables(model, options.startup, &session));
-  std::vector<std::string> names, fetches;
-  if (options.grad.empty()) {
-    PD_ASSIGN_OR_RETURN(names, NamesToFetch(options, model, expected));
-    auto found = VariablesNamed(names, model.program, network);
-    if (!found.ok()) return OfModel(model, found.status());
-    fetches = *std::move(found);
-    PD_RETURN_IF_ERROR(FitFeedsOf(model, fetches, options.feed, &feeds));
-  } else {
-    PD_ASSIGN_OR_RETURN(const BackwardOptions backward,
-                        GradientsAsked(options, &model.program, feeds));
-    PD_RETURN_IF_ERROR(
-        FitFeedsOf(model, TargetsOf(backward), options.feed, &feeds));
-    auto gradients = AppendBackward(registry, backward, &model.program);
-    if (!gradients.ok()) return OfModel(model, gradients.status());
-    for (const std::string& name : backward.wrt) {
-      if (gradients->count(name) == 0)
-        return OfModel(model, InvalidArgument("'%s' does not depend on '%s'",
-                                              options.grad, name));
-      fetches.push_back(gradients->at(name));
-    }
-    names = fetches;
+  if (AsksMatrix(options)) {
+    const auto matrices =
+        ComputeMatrices(options, {registry, network, &model, &feeds}, &session);
+    if (!matrices.ok())
+      return ReportNan(matrices.status(), std::nullopt, options.common.json(),
+                       out);
+    return DeliverResults(options, *matrices, "", out);
   }
+  NamedFetches fetches;
+  if (options.wrt.empty()) {
+    PD_ASSIGN_OR_RETURN(fetches.names, NamesToFetch(options, model, expected));
+    auto found = VariablesNamed(fetches.names, model.program, network);
+    if (!found.ok()) return OfModel(model, found.status());
+    fetches.variables = *std::move(found);
+    PD_RETURN_IF_ERROR(
+        FitFeedsOf(model, fetches.variables, options.feed, &feeds));
+  } else {
+    PD_ASSIGN_OR_RETURN(fetches, AppendDerivatives(options, {registry, network,
+                                                             &model, &feeds}));
+  }
+  const std::vector<std::string> variables = WithoutRepeats(fetches.variables);
   const absl::StatusOr<NamedArrays> results =
-      session.Run(model.program, feeds, fetches);
+      session.Run(model.program, feeds, variables);
   if (!results.ok()) {
     std::optional<NanFinding> finding;
     if (IsNanFound(results.status())) {
-      PD_ASSIGN_OR_RETURN(finding,
-                          FindAgain(options, registry, model, feeds, fetches));
+      PD_ASSIGN_OR_RETURN(
+          finding, FindAgain(options, registry, model, feeds, variables));
     }
     return ReportNan(OfModel(model, results.status()), finding,
                      options.common.json(), out);
   }
-  return DeliverResults(options, Called(names, fetches, *results), "", out);
+  return DeliverResults(options, Called(fetches, *results), "", out,
+                        VariablesOf(options, fetches));
 }
 
 // "x=1,3,224,224"
@@ -213,12 +196,17 @@ absl::Status RunBench(const EvalOptions& options, const OpRegistry& registry,
 }
 
 // Names, types and shapes of what was computed.
-void PrintShapes(const NamedArrays& results, bool json, std::ostream& out) {
+void PrintShapes(const NamedArrays& results, const ResultVariables& variables,
+                 bool json, std::ostream& out) {
   Json object = Json::object();
   for (const auto& [name, array] : results) {
+    const auto variable = variables.find(name);
+    const bool renamed = variable != variables.end();
     if (!json)
-      out << name << " " << Name(array.dtype) << ToString(array.shape) << "\n";
+      out << name << " " << Name(array.dtype) << ToString(array.shape)
+          << (renamed ? absl::StrCat(" = ", variable->second) : "") << "\n";
     object[name] = {{"dtype", Name(array.dtype)}, {"shape", array.shape}};
+    if (renamed) object[name]["variable"] = variable->second;
   }
   if (json) out << DumpJson(object) << "\n";
 }
@@ -260,11 +248,12 @@ EvalOptions WithPreprocess(const EvalOptions& options,
 
 absl::Status DeliverResults(const EvalOptions& options,
                             const NamedArrays& results,
-                            const std::string& evaluation, std::ostream& out) {
+                            const std::string& evaluation, std::ostream& out,
+                            const ResultVariables& variables) {
   if (!options.out.empty()) PD_RETURN_IF_ERROR(WriteNpz(options.out, results));
   if (options.expect.empty()) {
     if (!options.out.empty()) return absl::OkStatus();
-    PrintShapes(results, options.common.json(), out);
+    PrintShapes(results, variables, options.common.json(), out);
     return absl::OkStatus();
   }
   PD_ASSIGN_OR_RETURN(const NamedArrays expected, ReadNpz(options.expect));
