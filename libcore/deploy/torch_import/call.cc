@@ -13,48 +13,12 @@ namespace {
 
 using ArgKind = TorchArgument::Kind;
 
-OnnxFileAttr OfKind(OnnxFileAttr::Kind kind) {
-  OnnxFileAttr attr;
-  attr.kind = kind;
-  return attr;
-}
-
 template <typename T>
 Array NumberArray(Shape shape, double value) {
   return MakeArray<T>(std::move(shape), {static_cast<T>(value)});
 }
 
 }  // namespace
-
-OnnxFileAttr OnnxInt(int64_t value) {
-  OnnxFileAttr attr = OfKind(OnnxFileAttr::Kind::kInt);
-  attr.i = value;
-  return attr;
-}
-
-OnnxFileAttr OnnxInts(std::vector<int64_t> values) {
-  OnnxFileAttr attr = OfKind(OnnxFileAttr::Kind::kInts);
-  attr.ints = std::move(values);
-  return attr;
-}
-
-OnnxFileAttr OnnxFloat(double value) {
-  OnnxFileAttr attr = OfKind(OnnxFileAttr::Kind::kFloat);
-  attr.f = static_cast<float>(value);
-  return attr;
-}
-
-OnnxFileAttr OnnxText(std::string value) {
-  OnnxFileAttr attr = OfKind(OnnxFileAttr::Kind::kString);
-  attr.s = std::move(value);
-  return attr;
-}
-
-absl::StatusOr<int32_t> OnnxElementType(DType dtype) {
-  for (int32_t type = 1; type < 17; ++type)
-    if (DTypeFromOnnx(type) == dtype) return type;
-  return Unimplemented("a tensor of %s", Name(dtype));
-}
 
 const TorchArgument* TorchCall::Find(const char* name) const {
   for (const auto& [parameter, argument] : node_.inputs)

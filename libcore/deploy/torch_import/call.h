@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "formats/onnx_file.h"
 #include "formats/torch_export.h"
+#include "libcore/deploy/onnx_attrs.h"
 
 namespace pd {
 
@@ -119,17 +120,6 @@ class TorchCall {
   absl::Status status_;
   Names outputs_;
 };
-
-/// ONNX's number of a dtype.
-absl::StatusOr<int32_t> OnnxElementType(DType dtype);
-
-/// Tensors that an importer makes now have at most so many elements.
-inline constexpr int64_t kMaxMade = int64_t{1} << 24;
-
-OnnxFileAttr OnnxInt(int64_t value);
-OnnxFileAttr OnnxInts(std::vector<int64_t> values);
-OnnxFileAttr OnnxFloat(double value);
-OnnxFileAttr OnnxText(std::string value);
 
 struct TorchImportEntry {
   const char* target;  ///< "conv2d.default"
