@@ -14,9 +14,8 @@ namespace {
 std::vector<std::string> Description() {
   return {
       "Reads parameters, models and nested objects in any form that "
-      "PaddlePaddle writes or has written, and in those of its neighbours, and "
-      "writes them in another one. Values keep their bits. Or, with "
-      "`--inspect`, says what FILE is and what it holds.",
+      "PaddlePaddle writes or has written, or its neighbours, and writes them "
+      "in another one, bit for bit. `--inspect` says what FILE is and holds.",
       "IN is a file, a model with the parameters beside it (`.pdmodel` or its "
       "prefix), a folder with `__model__` and a joint file or a file for each "
       "variable, a folder of variables alone, a run directory of `pd-train`, "
@@ -30,7 +29,9 @@ std::vector<std::string> Description() {
       "`.caffemodel` whose network `--program` names), networks of PyTorch's "
       "`torch.export.save` (`.pt2` as PyTorch 2.15 writes it), networks of "
       "TensorFlow (a SavedModel's folder, with the signature `serving_default` "
-      "or only one; a frozen `.pb`; the `.index` of a checkpoint), and what "
+      "or only one; a frozen `.pb`; the `.index` of a checkpoint), of Keras 2 "
+      "and 3 (`.h5`, `.keras`; of other HDF5 files the datasets, by their "
+      "paths) and of TFLite (`.tflite`), and what "
       "PyTorch's `torch.save` writes (`.pt`, `.pth`: tensors and nested "
       "objects of them, read as data; a file that calls anything else is "
       "refused).",
@@ -69,8 +70,7 @@ std::vector<std::string> Description() {
       "end, so a damaged one is an error; `--no-stats` reads only what "
       "describes the values. Beyond what can be converted, FILE may be an idx "
       "file (also gzip), an image, or the folder of a checkpoint. Of "
-      "HDF5, tar, TensorBoard, zip, JSON and other text files only the kind is "
-      "said.",
+      "tar, TensorBoard, zip, JSON and other texts only the kind is said.",
       "Of a program it also prints inputs, outputs, the number of ops by type, "
       "and FLOPs: two for each multiply-add of convolutions and matrix "
       "products, which are `conv2d`, `depthwise_conv2d`, `matmul`, "
@@ -123,6 +123,8 @@ Manual ConvertManual() {
        "pd-convert testdata/tensorflow/convnet net.pdmodel"},
       {"A network that PyTorch has exported",
        "pd-convert testdata/torch_export/resnet.pt2 net.pdmodel"},
+      {"A network that Keras has saved",
+       "pd-convert testdata/keras/unet.keras net.pdmodel"},
       {"The network in a checkpoint of PyTorch's, under PaddlePaddle's names "
        "and with its layout of linear weights",
        "pd-convert testdata/formats/torch/checkpoint.pth net.pdparams --keep "

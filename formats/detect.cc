@@ -43,7 +43,8 @@ const FileFormat& DetectFormat(absl::string_view bytes,
     // have been put into another order.
     if (format.kind == FileKind::kZip && by_name != nullptr &&
         (by_name->kind == FileKind::kNpz || by_name->kind == FileKind::kTorch ||
-         by_name->kind == FileKind::kTorchExport))
+         by_name->kind == FileKind::kTorchExport ||
+         by_name->kind == FileKind::kKeras))
       return *by_name;
     return format;
   }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/format_table.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "formats/bmp.h"
 #include "formats/caffe_file.h"
 #include "formats/gzip.h"
+#include "formats/hdf5.h"
 #include "formats/idx.h"
 #include "formats/image.h"
 #include "formats/image_header.h"
 #include "formats/jpeg.h"
+#include "formats/keras_file.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/onnx_file.h"
@@ -23,6 +24,7 @@
 #include "formats/tensor_stream.h"
 #include "formats/tensorflow_file.h"
 #include "formats/tfevents.h"
+#include "formats/tflite.h"
 #include "formats/tiff.h"
 #include "formats/torch.h"
 #include "formats/torch_export.h"
@@ -32,20 +34,17 @@
 namespace pd {
 namespace {
 
-// No reader: the name is all that is said of such files.
-bool IsHdf5(absl::string_view bytes) {
-  return absl::StartsWith(bytes, "\x89HDF\r\n\x1a\n");
-}
-
 std::vector<FileFormat> MakeTable() {
   return {
       {FileKind::kNpy, "npy", {".npy"}, IsNpy},
       {FileKind::kGzip, "gzip", {}, IsGzip},
-      {FileKind::kHdf5, "hdf5", {}, IsHdf5},
+      {FileKind::kHdf5, "hdf5", {".h5", ".hdf5"}, IsHdf5},
       {FileKind::kNpz, "npz", {".npz"}, IsNpz},
       {FileKind::kTorch, "torch", {".pt", ".pth"}, IsTorch},
       {FileKind::kTorchExport, "torch export", {".pt2"}, IsTorchExport},
+      {FileKind::kKeras, "keras", {".keras"}, IsKeras},
       {FileKind::kZip, "zip", {}, IsZip},
+      {FileKind::kTflite, "tflite", {".tflite"}, IsTflite},
       {FileKind::kTensorStream,
        "tensor stream",
        {".pdiparams", "__params__"},

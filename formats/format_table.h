@@ -28,6 +28,8 @@ enum class FileKind {
   kSelectedRows,  ///< PaddlePaddle's SelectedRows
   kTorch,         ///< what torch.save writes
   kTorchExport,   ///< what torch.export.save writes
+  kKeras,         ///< a network as Keras 3 saves it
+  kTflite,
   kPickle,        ///< a state dict or another pickle
   kNpy,
   kNpz,
@@ -39,7 +41,7 @@ enum class FileKind {
   kSavedModel,    ///< saved_model.pb of TensorFlow
   kTensorBundle,  ///< the index of TensorFlow's variables
   kSafetensors,
-  kHdf5,
+  kHdf5,   ///< among them networks as Keras 2 saves them
   kIdx,    ///< MNIST's idx
   kImage,  ///< a picture
   kGzip,

@@ -146,6 +146,13 @@ absl::StatusOr<Target> TargetFromPath(const std::string& path,
         "'%s': files of PyTorch are read, not written; PyTorch reads "
         ".safetensors",
         path);
+  if (const FileKind kind = DetectKind("", path); kind == FileKind::kKeras ||
+                                                  kind == FileKind::kHdf5 ||
+                                                  kind == FileKind::kTflite)
+    return InvalidArgument(
+        "'%s': files of Keras and TFLite are read, not written; pd-export "
+        "--to onnx writes a network",
+        path);
   if (const auto target = TargetOfEnding(path)) return *target;
   if (absl::EndsWith(path, ".pdtensor"))
     return content.rows.has_value() ? Target::kSelectedRows : Target::kTensor;

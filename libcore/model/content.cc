@@ -10,12 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "formats/caffe_file.h"
+#include "formats/keras_file.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/pdmodel.h"
 #include "formats/pdparams.h"
 #include "formats/safetensors.h"
 #include "formats/tensorflow_file.h"
+#include "formats/tflite.h"
 #include "formats/torch.h"
 #include "formats/torch_export.h"
 #include "libcore/base/error.h"
@@ -24,7 +26,9 @@
 #include "libcore/base/path.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/caffe_graph.h"
+#include "libcore/deploy/keras_graph.h"
 #include "libcore/deploy/tensorflow_graph.h"
+#include "libcore/deploy/tflite_graph.h"
 #include "libcore/deploy/torch_graph.h"
 #include "libcore/model/model_files.h"
 #include "libcore/model/saved_model.h"
@@ -208,6 +212,12 @@ absl::Status ReadTensorflow(const ReadOptions&, Content* out) {
   return absl::OkStatus();
 }
 
+absl::Status TakeKeras(const KerasFile& keras, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->onnx, KerasAsOnnx(keras));
+  out->object = DictOf(out->onnx->graph.initializers);
+  return absl::OkStatus();
+}
+
 absl::Status ReadSaved(const ReadOptions&, Content* out) {
   PD_ASSIGN_OR_RETURN(out->onnx, ReadSavedModel(out->file, out->bytes));
   out->object = DictOf(out->onnx->graph.initializers);
@@ -218,6 +228,26 @@ absl::Status ReadBundle(const ReadOptions&, Content* out) {
   PD_ASSIGN_OR_RETURN(const NamedArrays tensors,
                       ReadTensorBundle(out->file, out->bytes));
   out->object = DictOf(tensors);
+  return absl::OkStatus();
+}
+
+absl::Status ReadKeras(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(const KerasFile keras, ParseKeras(out->bytes));
+  return TakeKeras(keras, out);
+}
+
+// A network of Keras, or the datasets of any other HDF5 file.
+absl::Status ReadHdf5(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(const KerasFile keras, ParseKerasHdf5(out->bytes));
+  if (keras.model.has_value()) return TakeKeras(keras, out);
+  out->object = DictOf(keras.arrays);
+  return absl::OkStatus();
+}
+
+absl::Status ReadTflite(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(const TfliteFile tflite, ParseTflite(out->bytes));
+  PD_ASSIGN_OR_RETURN(out->onnx, TfliteAsOnnx(tflite));
+  out->object = DictOf(out->onnx->graph.initializers);
   return absl::OkStatus();
 }
 
@@ -271,6 +301,9 @@ constexpr Source kSources[] = {
     {"onnx", FileKind::kOnnx, ReadOnnxObject},
     {"torch", FileKind::kTorch, ReadTorchObject},
     {"torch-export", FileKind::kTorchExport, ReadTorchExport},
+    {"keras", FileKind::kKeras, ReadKeras},
+    {"hdf5", FileKind::kHdf5, ReadHdf5},
+    {"tflite", FileKind::kTflite, ReadTflite},
     {"caffemodel", FileKind::kCaffeModel, ReadCaffeModel},
     {"prototxt", FileKind::kCaffeText, ReadCaffeText},
     {"tensorflow", FileKind::kTensorflow, ReadTensorflow},
@@ -407,8 +440,9 @@ absl::Status NoModel(const Content& content) {
   return InvalidArgument(
       "'%s' is no model: it is of kind '%s'; expected a .pdmodel file, a "
       "prefix of one, a folder with '__model__', a run directory, RUN@best, "
-      "RUN@step-N, an .onnx file, a .pt2 of PyTorch, a .prototxt of Caffe, a "
-      "SavedModel or frozen .pb of TensorFlow, or parameters (.pdparams, .npz, "
+      "RUN@step-N, an .onnx file, a .pt2 of PyTorch, an .h5 or .keras of "
+      "Keras, a .tflite, a .prototxt of Caffe, a SavedModel or frozen .pb of "
+      "TensorFlow, or parameters (.pdparams, .npz, "
       ".safetensors, .pt)",
       content.path, content.format);
 }

@@ -465,10 +465,11 @@ TEST(Inspect, TextAlignsAndDumps) {
 }
 
 TEST(Inspect, KindsThatAreNotRead) {
-  const std::string hdf5 = Scratch("x.h5");
-  ASSERT_TRUE(WriteFile(hdf5, "\x89HDF\r\n\x1a\n").ok());
-  const Json json = InspectJson(hdf5);
-  EXPECT_EQ(json["kind"], "hdf5");
+  const std::string zip = Scratch("x.zip");
+  ASSERT_TRUE(
+      WriteFile(zip, std::string("PK\5\6", 4) + std::string(18, '\0')).ok());
+  const Json json = InspectJson(zip);
+  EXPECT_EQ(json["kind"], "zip");
   EXPECT_EQ(json["notes"][0], "its contents are not read");
   const std::string garbage = Scratch("garbage");
   ASSERT_TRUE(WriteFile(garbage, {"\0\1\2\3", 4}).ok());

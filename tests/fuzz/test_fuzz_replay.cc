@@ -42,8 +42,9 @@ TEST(FuzzReplay, EveryTargetComesBackFromItsCorpus) {
     for (const char* seeds : {"malformed", "models", "numpy", "onnx", "pickles",
                               "safetensors", "streams", "torch"})
       EXPECT_GT(Replay(absl::StrCat(testdata, "/formats/", seeds), target), 0);
-    for (const char* networks : {"/caffe", "/torch_export", "/tensorflow",
-                                 "/tensorflow/v1", "/tensorflow/v1/variables"})
+    for (const char* networks :
+         {"/caffe", "/keras", "/tflite", "/torch_export", "/tensorflow",
+          "/tensorflow/v1", "/tensorflow/v1/variables"})
       EXPECT_GT(Replay(testdata + networks, target), 0);
     EXPECT_GT(Replay(testdata + "/images", target), 0);
     EXPECT_GT(Replay(testdata + "/datasets/formats", target), 0);
@@ -53,7 +54,7 @@ TEST(FuzzReplay, EveryTargetComesBackFromItsCorpus) {
 // A format's name is its target's. Of some the name is all that is read, and
 // text has a target for each way to read it (csv, json_line, libsvm).
 TEST(FuzzReplay, EveryFormatHasATarget) {
-  const std::set<absl::string_view> not_read = {"hdf5", "zip", "json", "text"};
+  const std::set<absl::string_view> not_read = {"zip", "json", "text"};
   for (const FileFormat& format : FileFormats()) {
     const std::string name = absl::StrReplaceAll(format.name, {{" ", "_"}});
     EXPECT_EQ(fuzz::Targets().count(name), 1 - not_read.count(format.name))
