@@ -207,8 +207,8 @@ TEST(Programs, AGradientThatIsNotThereNamesTheFile) {
   EvalOptions eval;
   eval.model = Data("lenet");
   eval.feed = Data("lenet-feed.npz");
-  eval.grad = made.front();
-  eval.wrt = made.back();
+  eval.grads = {made.front()};
+  eval.wrt = {made.back()};
   const absl::Status status = Captured(RunEval, eval).status;
   EXPECT_TRUE(absl::StrContains(status.message(), "does not depend on"))
       << status;
