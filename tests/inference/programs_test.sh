@@ -42,7 +42,7 @@ grep -q "PreconditionNotMetError: .*no input 'nothing'" "$dir/log" || fail "the 
 # One source for all headers, and every path by which programs include them. A
 # source takes one of the two forms of kernels: that in C has a source of its own.
 (cd "$include" && find . -name '*.h' | sed 's|^\./||' | LC_ALL=C sort) >"$dir/headers"
-c_form='(^|/)(phi/capi/all|paddle_capi_(kernel|types))\.h$'
+c_form='(^|/)(phi/capi/all|paddle_capi_(kernel|meta|types))\.h$'
 includes() { sed 's/.*/#include "&"/'; }
 grep -vE "$c_form" "$dir/headers" | includes >"$dir/all.cc"
 grep -E "$c_form" "$dir/headers" | includes >"$dir/c_form.cc"
