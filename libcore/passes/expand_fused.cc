@@ -40,8 +40,10 @@ class Expander {
     if (def == nullptr || def->expand() == nullptr ||
         def->implementations().size() != 1)
       return false;
+    OpDesc normal = op;
+    if (!def->Normalize(&normal).ok()) return false;
     auto expansion = def->expand()(
-        op, [this](const std::string& name) { return Meta(name); });
+        normal, [this](const std::string& name) { return Meta(name); });
     if (!expansion.ok() || !WritesWhatIsWanted(op, *expansion) ||
         !KeepsInputs(op, *expansion))
       return false;
