@@ -30,7 +30,7 @@ enum class FileKind {
   kTorchExport,   ///< what torch.export.save writes
   kKeras,         ///< a network as Keras 3 saves it
   kTflite,
-  kPickle,        ///< a state dict or another pickle
+  kPickle,  ///< a state dict or another pickle
   kNpy,
   kNpz,
   kZip,  ///< a zip that is not an npz

@@ -44,7 +44,8 @@ T Load(const char* from) {
 std::string Framed(const format::Event& event) {
   const std::string message = event.SerializeAsString();
   const uint64_t size = message.size();
-  const uint32_t size_crc = MaskedCrc32c(BytesOf(size)), crc = MaskedCrc32c(message);
+  const uint32_t size_crc = MaskedCrc32c(BytesOf(size)),
+                 crc = MaskedCrc32c(message);
   std::string bytes;
   for (absl::string_view part : {BytesOf(size), BytesOf(size_crc),
                                  absl::string_view(message), BytesOf(crc)})
@@ -248,7 +249,8 @@ absl::StatusOr<std::vector<LogMark>> ScanTfEvents(absl::string_view bytes) {
     const absl::string_view message =
         bytes.substr(at + kHead, static_cast<size_t>(size));
     format::Event event;
-    if (Load<uint32_t>(message.data() + message.size()) != MaskedCrc32c(message) ||
+    if (Load<uint32_t>(message.data() + message.size()) !=
+            MaskedCrc32c(message) ||
         size > INT32_MAX ||
         !event.ParseFromArray(message.data(), static_cast<int>(size)))
       return DataLoss("the event at byte %d is damaged", at);

@@ -287,8 +287,7 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
   backward.targets[target] = "";
   const auto gradients = AppendBackward(registry, backward, &program.main);
   // Second gradients of a layer grad may be missing.
-  if (!gradients.ok())
-    return job.At(gradients.status(), job.proto().model());
+  if (!gradients.ok()) return job.At(gradients.status(), job.proto().model());
   std::vector<ParamGrad> pairs;
   for (const ParameterSettings& settings : built.parameters) {
     const auto gradient = gradients->find(settings.name);

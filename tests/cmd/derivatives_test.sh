@@ -38,6 +38,8 @@ while read -r model expected options; do
 done <"$cases/cases.txt"
 [ $tried -gt 30 ] || fail "only $tried cases in cases.txt"
 
+# `expect` calls it.
+# shellcheck disable=SC2317
 run() {
   local model=$1
   shift

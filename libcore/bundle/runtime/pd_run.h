@@ -17,8 +17,8 @@
 //   pd_run_close(model);
 //
 // Every function says by its result whether it worked; pd_run_error gives the
-// reason in words. One that fails leaves the model as it was, but for what a run
-// has written to the outputs.
+// reason in words. One that fails leaves the model as it was, but for what a
+// run has written to the outputs.
 //
 // Threads: a model is used by one thread at a time. Several threads have each a
 // clone, which shares the weights. pd_run_error is each thread's own.
