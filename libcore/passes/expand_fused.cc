@@ -27,6 +27,9 @@ class Expander {
       : context_(context), program_(program), block_(block) {}
 
   void Run() {
+    for (const OpDesc& op : program_->blocks[block_].ops)
+      for (std::string& name : NamesOf(op.inputs))
+        read_.insert(std::move(name));
     std::vector<OpDesc> ops;
     for (OpDesc& op : program_->blocks[block_].ops)
       if (!Expand(op, &ops)) ops.push_back(std::move(op));
@@ -54,6 +57,7 @@ class Expander {
       var.dtype = meta.dtype;
       program_->blocks[block_].vars.push_back(std::move(var));
     }
+    FillUnwritten(op, *expansion, ops);
     for (OpDesc& part : expansion->parts) {
       CopyOpAttrs({&op}, &part);
       if (!Expand(part, ops)) ops->push_back(std::move(part));
@@ -70,17 +74,39 @@ class Expander {
     return &meta;
   }
 
-  // Outputs that PaddlePaddle's kernel keeps and no part has are written by
-  // none.
-  bool WritesWhatIsWanted(const OpDesc& op, const Expansion& expansion) const {
+  // Outputs of the op that no part writes: PaddlePaddle's kernel keeps them for
+  // another form of the op.
+  static std::vector<std::string> Unwritten(const OpDesc& op,
+                                            const Expansion& expansion) {
     std::set<std::string> written;
     for (const OpDesc& part : expansion.parts)
-      for (const std::string& name : NamesOf(part.outputs))
-        written.insert(name);
-    for (const std::string& name : NamesOf(op.outputs))
-      if (written.count(name) == 0 && context_.keep.count(name) > 0)
-        return false;
+      for (std::string& name : NamesOf(part.outputs))
+        written.insert(std::move(name));
+    std::vector<std::string> unwritten;
+    for (std::string& name : NamesOf(op.outputs))
+      if (written.count(name) == 0) unwritten.push_back(std::move(name));
+    return unwritten;
+  }
+
+  bool WritesWhatIsWanted(const OpDesc& op, const Expansion& expansion) const {
+    for (const std::string& name : Unwritten(op, expansion))
+      if (context_.keep.count(name) > 0) return false;
     return true;
+  }
+
+  // A gradient op may name them all the same: they have no elements then.
+  void FillUnwritten(const OpDesc& op, const Expansion& expansion,
+                     std::vector<OpDesc>* ops) const {
+    for (const std::string& name : Unwritten(op, expansion)) {
+      if (read_.count(name) == 0) continue;
+      OpDesc fill;
+      fill.type = "fill_constant";
+      fill.SetOutput("Out", {name});
+      fill.attrs["shape"] = std::vector<int64_t>{0};
+      CompleteAttrs(context_, &fill);
+      CopyOpAttrs({&op}, &fill);
+      ops->push_back(std::move(fill));
+    }
   }
 
   // No part reads an input that the op itself overwrites after another part has
@@ -102,6 +128,7 @@ class Expander {
   ProgramDesc* program_;
   size_t block_;
   std::map<std::string, TensorMeta> metas_;
+  std::set<std::string> read_;  // by ops of the block
 };
 
 }  // namespace

@@ -1268,11 +1268,11 @@ family("fused_transformer", {
     "transformer_first_steps": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'CacheKV': [k]}}, 'Out CacheKVOut', every=True)", dict(**layer_in, k=d(2, 2, 2, 4, 3)),
                                          first_steps, ""),
     "transformer_one_step": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'CacheKV': [k], 'TimeStep': t}}, 'Out CacheKVOut', every=True)",
-                                      dict({**layer_in, 'x': d(2, 1, 6)}, k=d(2, 2, 2, 4, 3), t=A([2], "int32")), lambda t, **more: one_step(**more), ""),
+                                      dict({**layer_in, 'x': d(2, 1, 6)}, k=d(2, 2, 2, 4, 3), t=A([2], "int32")), lambda t, **more: one_step(**more), "", **FLOAT_FACTOR),
     "transformer_one_step_masked": by_answer(f"op('fused_multi_transformer', {{'X': x, {one_layer}, 'CacheKV': [k], 'TimeStep': t, 'QKVBias': [b], 'SrcMask': m}}, "
                                              "'Out CacheKVOut', every=True)",
                                              dict({**layer_in, 'x': d(2, 1, 6)}, k=d(2, 2, 2, 4, 3), t=A([2], "int32"), b=d(3, 2, 3), m=d(2, 1, 1, 3)),
-                                             lambda t, b, m, **more: one_step(bias=b, mask=m, **more), ""),
+                                             lambda t, b, m, **more: one_step(bias=b, mask=m, **more), "", **FLOAT_FACTOR),
 })
 
 

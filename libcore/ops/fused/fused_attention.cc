@@ -426,7 +426,7 @@ absl::Status RegisterFusedAttention(OpRegistry* registry) {
     grad.OptionalOutput(GradName(slot));
   }
   AddAttentionAttrs(&grad);
-  grad.Infer(InferComposed<ComposeAttentionGrad>).NoGrad();
+  grad.Infer(InferGradLikeInput).NoGrad();
   grad.Reference(BindComposed<ComposeAttentionGrad>);
   grad.Expand(ExpandComposed<ComposeAttentionGrad>);
   return registry->Add(std::move(grad));
