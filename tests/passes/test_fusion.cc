@@ -421,18 +421,20 @@ TEST(Fusion, IsObserved) {
   EXPECT_EQ(
       Shown(net, {}),
       (std::vector<std::string>{
-          "net/: " + plain, "net/flatten_biases: " + plain,
-          "net/fold_batch_norms: " + plain, "net/int8_chains: " + plain,
-          "net/int8_dynamic: " + plain, "net/fuse_conv_bias_act: " + conv,
-          "net/fuse_conv_residual: " + conv, "net/fuse_batch_norm_act: " + conv,
-          "net/fuse_attention: " + conv, "net/fuse_gemm_epilogue: " + both,
-          "net/fuse_add_act: " + both, "net/fuse_lookup_concat: " + both,
-          "net/advance_updates: " + both, "net/merge_updates: " + both}));
+          "net/: " + plain, "net/expand_fused: " + plain,
+          "net/flatten_biases: " + plain, "net/fold_batch_norms: " + plain,
+          "net/int8_chains: " + plain, "net/int8_dynamic: " + plain,
+          "net/fuse_conv_bias_act: " + conv, "net/fuse_conv_residual: " + conv,
+          "net/fuse_batch_norm_act: " + conv, "net/fuse_attention: " + conv,
+          "net/fuse_gemm_epilogue: " + both, "net/fuse_add_act: " + both,
+          "net/fuse_lookup_concat: " + both, "net/advance_updates: " + both,
+          "net/merge_updates: " + both}));
   EXPECT_EQ(
-      Shown(net, {"flatten_biases", "fold_batch_norms", "int8_chains",
-                  "int8_dynamic", "fuse_conv_residual", "fuse_batch_norm_act",
-                  "fuse_attention", "fuse_gemm_epilogue", "fuse_add_act",
-                  "fuse_lookup_concat", "advance_updates", "merge_updates"}),
+      Shown(net, {"expand_fused", "flatten_biases", "fold_batch_norms",
+                  "int8_chains", "int8_dynamic", "fuse_conv_residual",
+                  "fuse_batch_norm_act", "fuse_attention", "fuse_gemm_epilogue",
+                  "fuse_add_act", "fuse_lookup_concat", "advance_updates",
+                  "merge_updates"}),
       (std::vector<std::string>{"net/: " + plain,
                                 "net/fuse_conv_bias_act: " + conv}));
 }
