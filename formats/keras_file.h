@@ -54,7 +54,7 @@ struct KerasLayer {
   /// and heads follow its own.
   std::vector<Array> weights;
 
-  // Of a network: its layers, and its ends unless it is a Sequential.
+  // A network has layers, and ends unless it is a Sequential.
   std::vector<KerasLayer> layers;
   std::vector<KerasRef> inputs, outputs;
 };

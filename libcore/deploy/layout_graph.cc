@@ -15,20 +15,6 @@ namespace {
 
 constexpr int64_t kMostExtent = int64_t{1} << 40;
 
-// Channels from the end to axis 1, and back.
-std::vector<int64_t> ToFront(int64_t rank) {
-  std::vector<int64_t> perm = {0, rank - 1};
-  for (int64_t i = 1; i < rank - 1; ++i) perm.push_back(i);
-  return perm;
-}
-
-std::vector<int64_t> ToPlain(int64_t rank) {
-  std::vector<int64_t> perm = {0};
-  for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
-  perm.push_back(1);
-  return perm;
-}
-
 template <typename T>
 Array OneNumber(double value) {
   return MakeArray<T>({}, {static_cast<T>(value)});
@@ -169,14 +155,14 @@ std::string LayoutGraph::Reduce(const char* op_type, const std::string& x,
 
 const std::string& LayoutGraph::Plain(LayoutTensor* x) {
   if (x->plain.empty() && !x->front.empty() && ok())
-    x->plain = Transpose(x->front, ToPlain(x->rank()));
+    x->plain = Transpose(x->front, ChannelsLast(x->rank()));
   return x->plain;
 }
 
 const std::string& LayoutGraph::Front(LayoutTensor* x) {
   if (x->rank() < 3) return Plain(x);
   if (x->front.empty() && !x->plain.empty() && ok())
-    x->front = Transpose(x->plain, ToFront(x->rank()));
+    x->front = Transpose(x->plain, ChannelsFirst(x->rank()));
   return x->front;
 }
 

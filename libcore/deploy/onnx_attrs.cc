@@ -16,6 +16,19 @@ OnnxFileAttr OfKind(OnnxFileAttr::Kind kind) {
 
 }  // namespace
 
+std::vector<int64_t> ChannelsFirst(int64_t rank) {
+  std::vector<int64_t> perm = {0, rank - 1};
+  for (int64_t i = 1; i < rank - 1; ++i) perm.push_back(i);
+  return perm;
+}
+
+std::vector<int64_t> ChannelsLast(int64_t rank) {
+  std::vector<int64_t> perm = {0};
+  for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
+  perm.push_back(1);
+  return perm;
+}
+
 OnnxFileAttr OnnxInt(int64_t value) {
   OnnxFileAttr attr = OfKind(OnnxFileAttr::Kind::kInt);
   attr.i = value;

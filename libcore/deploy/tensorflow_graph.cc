@@ -22,7 +22,7 @@ constexpr int64_t kTfOpset = 21;
 // So many nodes are named where operators are not supported.
 constexpr size_t kMostNodesNamed = 3;
 
-// Of a signature that a program calls to begin, not to answer.
+// A program calls such a signature to begin, not to answer.
 constexpr char kInitSignature[] = "__saved_model_init_op";
 
 const std::map<std::string, TfImportEntry>& TfTable() {

@@ -9,6 +9,7 @@
 // fuse a network that was written in plain ops. An op stays where its parts
 // cannot be made from what the program says of its variables; the plan then
 // reports what is wrong with it, or runs its reference kernel.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -27,7 +28,12 @@ class Expander {
       : context_(context), program_(program), block_(block) {}
 
   void Run() {
-    for (const OpDesc& op : program_->blocks[block_].ops)
+    const std::vector<OpDesc>& all = program_->blocks[block_].ops;
+    if (std::none_of(all.begin(), all.end(), [this](const OpDesc& op) {
+          return Expandable(op) != nullptr;
+        }))
+      return;
+    for (const OpDesc& op : all)
       for (std::string& name : NamesOf(op.inputs))
         read_.insert(std::move(name));
     std::vector<OpDesc> ops;
@@ -37,12 +43,19 @@ class Expander {
   }
 
  private:
+  // Null: the op stays.
+  const OpDef* Expandable(const OpDesc& op) const {
+    const OpDef* def = context_.registry->Find(op.type);
+    return def != nullptr && def->expand() != nullptr &&
+                   def->implementations().size() == 1
+               ? def
+               : nullptr;
+  }
+
   // Appends the parts of the op, and theirs; false where it stays.
   bool Expand(const OpDesc& op, std::vector<OpDesc>* ops) {
-    const OpDef* def = context_.registry->Find(op.type);
-    if (def == nullptr || def->expand() == nullptr ||
-        def->implementations().size() != 1)
-      return false;
+    const OpDef* def = Expandable(op);
+    if (def == nullptr) return false;
     OpDesc normal = op;
     if (!def->Normalize(&normal).ok()) return false;
     auto expansion = def->expand()(

@@ -21,19 +21,6 @@ constexpr int kMaxLookedThrough = 64;
 
 }  // namespace
 
-std::vector<int64_t> ChannelsFirst(int64_t rank) {
-  std::vector<int64_t> perm = {0, rank - 1};
-  for (int64_t i = 1; i < rank - 1; ++i) perm.push_back(i);
-  return perm;
-}
-
-std::vector<int64_t> ChannelsLast(int64_t rank) {
-  std::vector<int64_t> perm = {0};
-  for (int64_t i = 2; i < rank; ++i) perm.push_back(i);
-  perm.push_back(1);
-  return perm;
-}
-
 void MakePlain(TfValue* value, TfBuild* build) {
   if (!value->plain.empty() || value->first.empty()) return;
   OnnxFileNode node;
@@ -184,12 +171,11 @@ TfCall::Names TfCall::EmitMany(const char* op_type, const Names& inputs,
   if (!ok()) return Names(outputs);
   OnnxFileNode node;
   node.op_type = op_type;
-  for (const char* domain : {"tensorflow"})
-    if (absl::StartsWith(node.op_type, absl::StrCat(domain, ":"))) {
-      node.domain = domain;
-      node.op_type = std::string(
-          absl::StripPrefix(node.op_type, absl::StrCat(domain, ":")));
-    }
+  absl::string_view own = op_type;
+  if (absl::ConsumePrefix(&own, "tensorflow:")) {
+    node.domain = "tensorflow";
+    node.op_type = std::string(own);
+  }
   node.name = node_.name;
   node.inputs = inputs;
   node.attrs = std::move(attrs);

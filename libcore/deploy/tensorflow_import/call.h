@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "formats/onnx_file.h"
 #include "formats/tensorflow_file.h"
-#include "libcore/deploy/torch_import/call.h"
+#include "libcore/deploy/onnx_attrs.h"
 
 namespace pd {
 
@@ -136,10 +136,6 @@ class TfCall {
   size_t first_node_;  // of those that this call appends
   absl::Status status_;
 };
-
-/// Channels from the last axis to the second one, and back.
-std::vector<int64_t> ChannelsFirst(int64_t rank);
-std::vector<int64_t> ChannelsLast(int64_t rank);
 
 struct TfImportEntry {
   const char* op;  ///< "Conv2D"

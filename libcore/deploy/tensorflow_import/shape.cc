@@ -133,7 +133,7 @@ void ImportSqueezed(TfCall* call) {
   if (rank >= 0)
     for (int64_t& axis : axes)
       if (axis < 0) axis += rank;
-  // Of a picture that is one place the channels are left.
+  // A picture of one place becomes its channels.
   std::sort(axes.begin(), axes.end());
   const bool picture = call->IsFirst(0) && count == rank - 2 &&
                        axes.front() == 1 && axes.back() == rank - 2;

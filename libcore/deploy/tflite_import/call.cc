@@ -221,7 +221,7 @@ void TfliteCall::Give(const std::string& name, bool front, size_t i) {
       rounded ? Quantize(&graph(), fact, name, true, true) : name;
   LayoutTensor x = graph().Made(value, fact.shape, front,
                                 rounded ? DType::kFloat32 : *fact.dtype);
-  // Of one that is rounded the name is that of the integers.
+  // The name of a rounded value is that of the integers.
   if (!fact.name.empty() && !rounded) graph().Rename(&x, fact.name);
   build_->values[op_.outputs[i]] = std::move(x);
 }

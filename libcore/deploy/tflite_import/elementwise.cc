@@ -87,7 +87,7 @@ void ImportSelect(TfliteCall* call) {
   call->Give(call->graph().Emit("Where", operands.names), operands.front);
 }
 
-// Of the first version a condition of one axis chooses rows.
+// SELECT, the first version: a condition of one axis chooses rows.
 void ImportOldSelect(TfliteCall* call) {
   if (call->Rank(0) != call->Rank(1) && call->Rank(0) != 0)
     call->Fail(Unimplemented("a condition of %s for %s",

@@ -198,7 +198,7 @@ struct RecurrentGrad {
   absl::Status End(size_t row, const Frame& frame);
   absl::Status Finish();
 
-  // Of a run of Run.
+  // The state of one call of Run.
   std::vector<std::vector<Tensor>> given_rows_, input_rows_;
   std::vector<Tensor> states_, sums_;
 };

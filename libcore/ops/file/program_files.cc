@@ -43,7 +43,7 @@ absl::StatusOr<std::string> ProgramFile(const std::string& path) {
   if (path.empty() || path.find('\0') != std::string::npos ||
       std::count(said.begin(), said.end(), fs::path("..")) > 0)
     return outside();
-  // Of a path that starts at the system's root nothing is put before it.
+  // An absolute path stays as it is: nothing is put before it.
   std::error_code error;
   const fs::path place = fs::weakly_canonical(root / said, error);
   if (error) return outside();

@@ -98,47 +98,9 @@ class HeadParts {
   Ints Folded() const { return {0, 0, 3 * shape_.heads * shape_.width}; }
   Composition::Attrs Scale() const { return HeadScale(shape_.width); }
   Composition::Attrs Dropout(const std::string& name) const {
-    return {{"dropout_prob", parts_->Attr<float>(name + "_rate")},
-            {"is_test", parts_->Attr<bool>("is_test")},
-            {"fix_seed", parts_->Attr<bool>(name + "_fix_seed")},
-            {"seed", parts_->Attr<int32_t>(name + "_seed")},
-            {"dropout_implementation",
-             parts_->Attr<std::string>(name + "_implementation")}};
+    return DropoutOf(*parts_, name);
   }
-
-  void Norm(const std::string& norm, const char* epsilon, const std::string& x,
-            const std::string& out) {
-    Composition::Slots in = {{"X", {x}}};
-    for (const char* part : {"Scale", "Bias"})
-      if (parts_->HasInput(norm + part))
-        in.push_back({part, {parts_->In(norm + part)}});
-    parts_->Add("layer_norm", in,
-                {{"Y", {out}},
-                 {"Mean", {parts_->Out(norm + "Mean")}},
-                 {"Variance", {parts_->Out(norm + "Variance")}}},
-                {{"epsilon", parts_->Attr<float>(epsilon)},
-                 {"begin_norm_axis", int32_t{2}}});
-  }
-  // The gradient of `x`.
-  std::string NormGrad(const std::string& norm, const char* epsilon,
-                       const std::string& x, const std::string& out_grad,
-                       const std::string& x_grad) {
-    Composition::Slots in = {{"X", {x}},
-                             {"Mean", {parts_->In(norm + "Mean")}},
-                             {"Variance", {parts_->In(norm + "Variance")}},
-                             {"Y@GRAD", {out_grad}}};
-    Composition::Slots out = {{"X@GRAD", {x_grad}}};
-    for (const char* part : {"Scale", "Bias"})
-      if (parts_->HasInput(norm + part)) {
-        in.push_back({part, {parts_->In(norm + part)}});
-        out.push_back({GradName(part), {parts_->Out(GradName(norm + part))}});
-      }
-    parts_->Add("layer_norm_grad", in, out,
-                {{"epsilon", parts_->Attr<float>(epsilon)},
-                 {"begin_norm_axis", int32_t{2}}});
-    return x_grad;
-  }
-  // Of a bias that was added to [batch, steps, ...].
+  // The gradient of a bias that was added to [batch, steps, ...].
   void BiasGrad(const char* bias, const std::string& out_grad) {
     if (parts_->HasOutput(GradName(bias)))
       parts_->Add("reduce_sum", {{"X", {out_grad}}},
@@ -221,7 +183,7 @@ void AddOutput(Composition* parts, HeadParts* heads,
   if (residual)
     parts->Add("elementwise_add", {{"X", {parts->In("X")}}, {"Y", {term}}},
                {{"Out", {sum}}});
-  if (!pre) heads->Norm("Ln2", "ln_epsilon", sum, parts->Out("Y"));
+  if (!pre) NormPart(parts, "Ln2", "ln_epsilon", sum, parts->Out("Y"));
 }
 
 absl::Status ComposeAttention(Composition* parts) {
@@ -230,7 +192,7 @@ absl::Status ComposeAttention(Composition* parts) {
   std::string x = parts->In("X");
   if (parts->Attr<bool>("pre_layer_norm")) {
     x = parts->Out("LnOut");
-    heads.Norm("Ln", "epsilon", parts->In("X"), x);
+    NormPart(parts, "Ln", "epsilon", parts->In("X"), x);
   }
   const std::string all =
       AddQueriesKeysValues(parts, &heads, x, shape.transposed);
@@ -292,8 +254,8 @@ void AddInputGrads(Composition* parts, HeadParts* heads, bool transposed,
   if (pre) {
     parts->Add("assign", {{"X", {row_grad}}},
                {{"Out", {parts->Out("LnOut@GRAD")}}});
-    x_grad = heads->NormGrad("Ln", "epsilon", parts->In("X"), row_grad,
-                             parts->Temp());
+    x_grad = parts->Temp();
+    NormGradPart(parts, "Ln", "epsilon", parts->In("X"), row_grad, x_grad);
   }
   if (parts->Attr<bool>("add_residual"))
     parts->Add("elementwise_add", {{"X", {x_grad}}, {"Y", {sum_grad}}},
@@ -337,10 +299,12 @@ absl::Status ComposeAttentionGrad(Composition* parts) {
                              pre ? "true" : "false");
   HeadParts heads(parts, shape);
   std::string sum_grad = parts->In("Y@GRAD");
-  if (!pre)
-    sum_grad =
-        heads.NormGrad("Ln2", "ln_epsilon", parts->In("BiasDropoutResidualOut"),
-                       sum_grad, parts->Out("BiasDropoutResidualOut@GRAD"));
+  if (!pre) {
+    const std::string before = parts->Out("BiasDropoutResidualOut@GRAD");
+    NormGradPart(parts, "Ln2", "ln_epsilon",
+                 parts->In("BiasDropoutResidualOut"), sum_grad, before);
+    sum_grad = before;
+  }
   const std::string attended_grad = AddOutputGrads(parts, &heads, sum_grad);
   const std::string all = parts->In("TransposeOut2");
   const auto [dropped_grad, values_grad] = heads.ProductGrad(

@@ -15,6 +15,7 @@
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
 #include "libcore/ops/common/composed.h"
+#include "libcore/ops/fused/head_parts.h"
 
 namespace pd {
 namespace {
@@ -122,15 +123,6 @@ absl::Status InferDropoutAddGrad(InferContext* context) {
   return absl::OkStatus();
 }
 
-Composition::Attrs DropoutAttrs(const Composition& parts) {
-  return {{"dropout_prob", parts.Attr<float>("dropout_rate")},
-          {"is_test", parts.Attr<bool>("is_test")},
-          {"fix_seed", parts.Attr<bool>("dropout_fix_seed")},
-          {"seed", parts.Attr<int32_t>("dropout_seed")},
-          {"dropout_implementation",
-           parts.Attr<std::string>("dropout_implementation")}};
-}
-
 absl::StatusOr<int32_t> LastAxis(const Shape& shape) {
   if (shape.size() >= 2) return static_cast<int32_t>(shape.size()) - 1;
   return InvalidArgument("'X' has shape %s; expected rows", ToString(shape));
@@ -145,7 +137,7 @@ absl::Status ComposeDropoutNorm(Composition* parts) {
   const std::string dropped = parts->Temp();
   parts->Add("dropout", {{"X", {x}}},
              {{"Out", {dropped}}, {"Mask", {parts->Out("DropoutMaskOut")}}},
-             DropoutAttrs(*parts));
+             DropoutOf(*parts, "dropout"));
   const std::string sum = parts->Out("BiasDropoutResidualOut");
   parts->Add("elementwise_add",
              {{"X", {parts->In("Residual")}}, {"Y", {dropped}}},
@@ -186,7 +178,8 @@ absl::Status ComposeDropoutNormGrad(Composition* parts) {
   parts->Add("dropout_grad",
              {{"Mask", {parts->In("DropoutMaskOut")}},
               {"Out@GRAD", {parts->Out("Residual@GRAD")}}},
-             {{"X@GRAD", {parts->Out("X@GRAD")}}}, DropoutAttrs(*parts));
+             {{"X@GRAD", {parts->Out("X@GRAD")}}},
+             DropoutOf(*parts, "dropout"));
   parts->Add("assign", {{"X", {parts->Out("Residual@GRAD")}}},
              {{"Out", {parts->Out("BiasDropoutResidualOut@GRAD")}}});
   if (!parts->HasOutput("Bias@GRAD")) return absl::OkStatus();

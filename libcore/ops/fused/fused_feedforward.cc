@@ -14,27 +14,10 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/composed.h"
+#include "libcore/ops/fused/head_parts.h"
 
 namespace pd {
 namespace {
-
-// One of the two norms: "Ln1" or "Ln2".
-Composition::Attrs FeedForwardNormAttrs(const Composition& parts,
-                                        const char* epsilon) {
-  const auto rank = static_cast<int32_t>(parts.Meta("X").shape.size());
-  return {{"epsilon", parts.Attr<float>(epsilon)},
-          {"begin_norm_axis", rank - 1}};
-}
-
-Composition::Attrs FeedForwardDropout(const Composition& parts,
-                                      const std::string& name) {
-  return {{"dropout_prob", parts.Attr<float>(name + "_rate")},
-          {"is_test", parts.Attr<bool>("is_test")},
-          {"fix_seed", parts.Attr<bool>(name + "_fix_seed")},
-          {"seed", parts.Attr<int32_t>(name + "_seed")},
-          {"dropout_implementation",
-           parts.Attr<std::string>(name + "_implementation")}};
-}
 
 absl::Status CheckFeedForward(const Composition& parts) {
   const std::string& act = parts.Attr<std::string>("act_method");
@@ -55,48 +38,10 @@ absl::Status CheckFeedForward(const Composition& parts) {
   return absl::OkStatus();
 }
 
-// layer_norm of `x` into `out`, with its mean and variance.
-void AddFeedForwardNorm(Composition* parts, const std::string& norm,
-                        const char* epsilon, const std::string& x,
-                        const std::string& out) {
-  Composition::Slots in = {{"X", {x}}};
-  if (parts->HasInput(norm + "Scale"))
-    in.push_back({"Scale", {parts->In(norm + "Scale")}});
-  if (parts->HasInput(norm + "Bias"))
-    in.push_back({"Bias", {parts->In(norm + "Bias")}});
-  parts->Add("layer_norm", in,
-             {{"Y", {out}},
-              {"Mean", {parts->Out(norm + "Mean")}},
-              {"Variance", {parts->Out(norm + "Variance")}}},
-             FeedForwardNormAttrs(*parts, epsilon));
-}
-
-// Its gradient: that of `x`.
-std::string AddFeedForwardNormGrad(Composition* parts, const std::string& norm,
-                                   const char* epsilon, const std::string& x,
-                                   const std::string& out_grad) {
-  const std::string x_grad = parts->Temp();
-  Composition::Slots in = {{"X", {x}},
-                           {"Mean", {parts->In(norm + "Mean")}},
-                           {"Variance", {parts->In(norm + "Variance")}},
-                           {"Y@GRAD", {out_grad}}};
-  Composition::Slots out = {{"X@GRAD", {x_grad}}};
-  for (const char* part : {"Scale", "Bias"})
-    if (parts->HasInput(norm + part)) {
-      in.push_back({part, {parts->In(norm + part)}});
-      out.push_back({GradName(part), {parts->Out(GradName(norm + part))}});
-    }
-  parts->Add("layer_norm_grad", in, out, FeedForwardNormAttrs(*parts, epsilon));
-  return x_grad;
-}
-
 // `x`, with a bias where the op has it.
 std::string WithBias(Composition* parts, const std::string& x,
                      const char* bias) {
-  return parts->HasInput(bias)
-             ? parts->Apply("elementwise_add",
-                            {{"X", {x}}, {"Y", {parts->In(bias)}}})
-             : x;
+  return AddPart(parts, x, parts->HasInput(bias) ? parts->In(bias) : "");
 }
 
 absl::Status ComposeFeedForward(Composition* parts) {
@@ -105,7 +50,7 @@ absl::Status ComposeFeedForward(Composition* parts) {
   std::string x = parts->In("X");
   if (pre) {
     x = parts->Out("Ln1Out");
-    AddFeedForwardNorm(parts, "Ln1", "ln1_epsilon", parts->In("X"), x);
+    NormPart(parts, "Ln1", "ln1_epsilon", parts->In("X"), x);
   }
   const std::string linear1 = parts->Out("Linear1Out");
   parts->Add("matmul_v2", {{"X", {x}}, {"Y", {parts->In("Linear1Weight")}}},
@@ -116,7 +61,7 @@ absl::Status ComposeFeedForward(Composition* parts) {
   const std::string dropped = parts->Out("Dropout1Out");
   parts->Add("dropout", {{"X", {active}}},
              {{"Out", {dropped}}, {"Mask", {parts->Out("Dropout1Mask")}}},
-             FeedForwardDropout(*parts, "dropout1"));
+             DropoutOf(*parts, "dropout1"));
   const std::string linear2 = WithBias(
       parts,
       parts->Apply("matmul_v2",
@@ -128,7 +73,7 @@ absl::Status ComposeFeedForward(Composition* parts) {
   const std::string term = pre || !residual ? kept : parts->Temp();
   parts->Add("dropout", {{"X", {linear2}}},
              {{"Out", {term}}, {"Mask", {parts->Out("Dropout2Mask")}}},
-             FeedForwardDropout(*parts, "dropout2"));
+             DropoutOf(*parts, "dropout2"));
   std::string sum = term;
   if (residual) {
     sum = pre ? out : kept;
@@ -136,7 +81,7 @@ absl::Status ComposeFeedForward(Composition* parts) {
                {{"Out", {sum}}});
   }
   if (!pre)
-    AddFeedForwardNorm(parts, "Ln2", "ln2_epsilon", sum, out);
+    NormPart(parts, "Ln2", "ln2_epsilon", sum, out);
   else if (!residual)
     parts->Add("assign", {{"X", {sum}}}, {{"Out", {out}}});
   return absl::OkStatus();
@@ -168,7 +113,7 @@ std::string AddDropoutGrad(Composition* parts, const char* name,
                            const char* mask, const std::string& out_grad) {
   return parts->Apply("dropout_grad",
                       {{"Mask", {parts->In(mask)}}, {"Out@GRAD", {out_grad}}},
-                      FeedForwardDropout(*parts, name), "X@GRAD");
+                      DropoutOf(*parts, name), "X@GRAD");
 }
 
 // From what the forward op has kept.
@@ -182,9 +127,12 @@ absl::Status ComposeFeedForwardGrad(Composition* parts) {
       return InvalidArgument("'%s' is not given; pre_layer_norm is %s", slot,
                              pre ? "true" : "false");
   std::string sum_grad = parts->In("Out@GRAD");
-  if (!pre)
-    sum_grad = AddFeedForwardNormGrad(parts, "Ln2", "ln2_epsilon",
-                                      parts->In("Dropout2Out"), sum_grad);
+  if (!pre) {
+    const std::string before = parts->Temp();
+    NormGradPart(parts, "Ln2", "ln2_epsilon", parts->In("Dropout2Out"),
+                 sum_grad, before);
+    sum_grad = before;
+  }
   const std::string linear2_grad =
       AddDropoutGrad(parts, "dropout2", "Dropout2Mask", sum_grad);
   AddBiasGrad(parts, "Linear2Bias", linear2_grad);
@@ -193,23 +141,25 @@ absl::Status ComposeFeedForwardGrad(Composition* parts) {
                      AddLinearGrad(parts, parts->In("Dropout1Out"),
                                    "Linear2Weight", linear2_grad));
   const std::string& act = parts->Attr<std::string>("act_method");
-  const std::string before =
+  const std::string input =
       WithBias(parts, parts->In("Linear1Out"), "Linear1Bias");
   // relu_grad reads the output, gelu_grad the input.
   const Composition::Slots::value_type kept =
       act == "relu"
           ? Composition::Slots::value_type{"Out",
                                            {parts->Apply("relu",
-                                                         {{"X", {before}}})}}
-          : Composition::Slots::value_type{"X", {before}};
+                                                         {{"X", {input}}})}}
+          : Composition::Slots::value_type{"X", {input}};
   const std::string linear1_grad = parts->Apply(
       act + "_grad", {kept, {"Out@GRAD", {active_grad}}}, {}, "X@GRAD");
   AddBiasGrad(parts, "Linear1Bias", linear1_grad);
   std::string x_grad = AddLinearGrad(parts, parts->In(pre ? "Ln1Out" : "X"),
                                      "Linear1Weight", linear1_grad);
-  if (pre)
-    x_grad = AddFeedForwardNormGrad(parts, "Ln1", "ln1_epsilon", parts->In("X"),
-                                    x_grad);
+  if (pre) {
+    const std::string before = parts->Temp();
+    NormGradPart(parts, "Ln1", "ln1_epsilon", parts->In("X"), x_grad, before);
+    x_grad = before;
+  }
   if (parts->Attr<bool>("add_residual"))
     parts->Add("elementwise_add", {{"X", {x_grad}}, {"Y", {sum_grad}}},
                {{"Out", {parts->Out("X@GRAD")}}});

@@ -111,7 +111,7 @@ class TransformerLayer {
         term);
   }
 
-  // Of the steps of X among themselves: [batch, steps, heads width].
+  // Attention among the steps of X: [batch, steps, heads width].
   std::string Attend(const std::string& product) {
     const std::string unfolded =
         AddPart(parts_, ReshapePart(parts_, product, {0, 0, 3, heads_, width_}),
@@ -163,7 +163,7 @@ class TransformerLayer {
         ReshapePart(parts_, parts_->In("TimeStep"), {1}));
   }
 
-  // Of one step to those in the cache.
+  // Attention of one step to the steps in the cache.
   std::string AttendOneStep(const std::string& product) {
     const std::string rows =
         ReshapePart(parts_, product, {-1, 3 * heads_ * width_});
