@@ -315,16 +315,16 @@ absl::Status RunTrain(const TrainOptions& options, std::ostream& out) {
   PD_ASSIGN_OR_RETURN(auto registry, RegistryFor(options.common));
   registry->SetWorld(options.common.world.get());
   if (options.summary) return PrintSummary(options, *registry, job, out);
+  const char* const updates =
+      job.proto().phase_size() > 0 ? "phase" : "optimizer";
   if (!options.bench.has_value()) {
-    const bool phases = job.proto().phase_size() > 0;
-    const absl::Status needs = job.Require(
-        {"loss", phases ? "phase" : "optimizer", "data.train"}, "pd-train");
+    const absl::Status needs =
+        job.Require({"loss", updates, "data.train"}, "pd-train");
     if (!needs.ok()) return UsageError(needs);
     return options.dry_run ? PrintDryRun(options, *registry, job, out)
                            : TrainJob(options, *registry, job, out);
   }
-  const absl::Status needs =
-      job.Require({"loss", "optimizer"}, "pd-train --bench");
+  const absl::Status needs = job.Require({"loss", updates}, "pd-train --bench");
   if (!needs.ok()) return UsageError(needs);
   BenchOptions bench;
   bench.seconds = *options.bench;

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libcore/base/clock.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
@@ -34,9 +36,11 @@ double MedianOf(std::vector<double>* times) {
 
 // Runs step(i), which gives the loss or an output, by the peers' rules: the
 // first step; two steps and a fifth of the time to warm up; then the measure.
-// With a check, as many steps without it in between: `plan` is told.
+// With a check, as many steps without it in between: `plan` is told. A step is
+// one of `records`.
 absl::Status Measure(const std::function<absl::StatusOr<double>(size_t)>& step,
-                     double seconds, Plan* plan, BenchReport* report) {
+                     double seconds, Plan* plan, int64_t records,
+                     BenchReport* report) {
   size_t i = 0;
   PD_ASSIGN_OR_RETURN(report->first_value, step(i++));
   report->first_step_s = SecondsSinceProcessStart();
@@ -68,7 +72,7 @@ absl::Status Measure(const std::function<absl::StatusOr<double>(size_t)>& step,
     report->steps = static_cast<int64_t>(n);
     report->step_ms_median = median * 1e3;
     report->step_ms_p90 = times[std::min(n - 1, p90)] * 1e3;
-    report->samples_per_s = static_cast<double>(report->batch) / median;
+    report->samples_per_s = static_cast<double>(records) / median;
   }
   report->peak_rss_mb = PeakRssMegabytes();
   if (plan->place() != nullptr)
@@ -81,10 +85,10 @@ absl::Status Measure(const std::function<absl::StatusOr<double>(size_t)>& step,
 // and started, so a step takes as long as the GPU computes.
 class Runs {
  public:
-  Runs(Plan* plan, StepHook* hook)
+  Runs(Plan* plan, StepHook* hook, bool may_go_ahead = true)
       : plan_(plan),
         hook_(hook),
-        ahead_(plan->runs_ahead() && hook == nullptr) {}
+        ahead_(may_go_ahead && plan->runs_ahead() && hook == nullptr) {}
 
   // The fetches are then the first run's, or where runs go ahead, those of the
   // run before.
@@ -150,49 +154,155 @@ double PeakRssMegabytes() {
   return 0;
 }
 
+namespace {
+
+// A part of a step, of which parts run in turn: a phase, or the whole program.
+struct Part {
+  const ProgramDesc* program = nullptr;
+  std::vector<FeedSpec> feeds;
+  std::unique_ptr<Plan> plan;
+  std::unique_ptr<StepTimes> times;
+  std::unique_ptr<Runs> runs;
+  std::vector<NamedArrays> batches;
+  Tensor* rate = nullptr;
+  std::function<double(int64_t step, int64_t epoch)> rate_at;
+  int runs_per_step = 1;
+};
+
+// Steps of a job's training on made-up batches.
+class TrainingSteps {
+ public:
+  TrainingSteps(const TrainProgram* program, const BenchOptions& options,
+                int64_t records, Session* session)
+      : program_(*program),
+        options_(options),
+        records_(records),
+        session_(*session) {}
+
+  absl::Status Prepare() {
+    for (const PhaseProgram& phase : program_.phases) {
+      Scope::Entry* rate = session_.scope().Find(phase.learning_rate);
+      PD_INVARIANT(rate != nullptr);  // the startup program made it
+      PD_RETURN_IF_ERROR(Add(phase.main, phase.feeds, phase.loss, phase.name,
+                             &rate->tensor, phase.rate));
+      parts_.back().runs_per_step = phase.steps;
+    }
+    if (parts_.empty())
+      PD_RETURN_IF_ERROR(Add(program_.main, program_.feeds, program_.loss, "",
+                             RateTensor(program_, &session_.scope()),
+                             program_.rate));
+    for (const CopyProgram& copy : program_.copies) {
+      PD_ASSIGN_OR_RETURN(copies_.emplace_back(),
+                          session_.Compile(copy.main, {}, {}, "copy"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Runs all parts and copies of step `i`; the sum of the parts' losses.
+  absl::StatusOr<double> Run(size_t i) {
+    const auto number = static_cast<int64_t>(i);
+    for (Part& part : parts_) {
+      if (part.rate != nullptr)
+        *part.rate->data<float>() = static_cast<float>(part.rate_at(number, 0));
+      for (int run = 0; run < part.runs_per_step; ++run) {
+        SetFeeds(part.feeds, part.batches[context_.step % kBatches],
+                 part.plan.get());
+        PD_RETURN_IF_ERROR(part.runs->Next(context_));
+        ++context_.step;
+      }
+    }
+    for (size_t c = 0; c < copies_.size(); ++c)
+      if ((number + 1) % program_.copies[c].every == 0)
+        PD_RETURN_IF_ERROR(copies_[c]->Run({}));
+    return Loss();
+  }
+
+  absl::Status Finish() {
+    for (Part& part : parts_) PD_RETURN_IF_ERROR(part.runs->Finish());
+    return absl::OkStatus();
+  }
+
+  double Loss() const {
+    double sum = 0;
+    for (const Part& part : parts_) sum += FirstElement(part.plan->fetch(0));
+    return sum;
+  }
+
+  // Of the parts in turn, each the largest first.
+  std::vector<StepTimes::Share> Times() const {
+    std::vector<StepTimes::Share> all;
+    for (const Part& part : parts_)
+      for (StepTimes::Share& share : part.times->ByOpType())
+        all.push_back(std::move(share));
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a.seconds > b.seconds;
+    });
+    return all;
+  }
+
+  // The last part's, which Measure asks for device and check: a job with
+  // phases is not checked for NaN.
+  Plan* plan() { return parts_.back().plan.get(); }
+
+ private:
+  absl::Status Add(const ProgramDesc& program,
+                   const std::vector<FeedSpec>& feeds, const std::string& loss,
+                   const std::string& name, Tensor* rate,
+                   std::function<double(int64_t, int64_t)> rate_at) {
+    Part part;
+    part.program = &program;
+    part.feeds = FeedsFor(feeds, records_);
+    PD_ASSIGN_OR_RETURN(
+        part.plan, session_.Compile(
+                       program, part.feeds, {loss},
+                       name.empty() ? "train" : absl::StrCat("train ", name)));
+    part.times = std::make_unique<StepTimes>(part.plan.get());
+    // A copy, and the next phase, read what a run has written.
+    part.runs = std::make_unique<Runs>(
+        part.plan.get(), options_.times ? part.times.get() : nullptr,
+        program_.phases.empty() && program_.copies.empty());
+    for (size_t b = 0; b < kBatches; ++b) {
+      PD_ASSIGN_OR_RETURN(
+          part.batches.emplace_back(),
+          SyntheticBatch(program, part.feeds, options_.seed, b));
+    }
+    part.rate = rate;
+    part.rate_at = std::move(rate_at);
+    parts_.push_back(std::move(part));
+    return absl::OkStatus();
+  }
+
+  const TrainProgram& program_;
+  const BenchOptions& options_;
+  const int64_t records_;
+  Session& session_;
+  RunContext context_;
+  std::vector<Part> parts_;
+  std::vector<std::unique_ptr<Plan>> copies_;
+};
+
+}  // namespace
+
 absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
                                           const LoadedJob& job,
                                           const BenchOptions& options) {
   PD_ASSIGN_OR_RETURN(TrainProgram program, BuildTrainProgram(registry, job));
-  if (!program.copies.empty())
-    return job.At(InvalidArgument("--bench does not measure jobs with a "
-                                  "'copy'"),
-                  job.proto().copy(0));
   BenchReport report;
   report.workload = job.proto().name();
   report.mode = "train";
   report.batch = options.batch > 0 ? options.batch
                                    : job.proto().data().train().batch_size();
-  const std::vector<FeedSpec> feeds = FeedsFor(program.feeds, report.batch);
   Session session(&registry, options.seed);
   session.set_pass_options(options.passes);
   PD_RETURN_IF_ERROR(SetFirstValues(program, &session));
-  PD_ASSIGN_OR_RETURN(
-      auto plan, session.Compile(program.main, feeds, {program.loss}, "train"));
-  Tensor* const rate = RateTensor(program, &session.scope());
-  StepTimes times(plan.get());
-  Runs runs(plan.get(), options.times ? &times : nullptr);
-  std::vector<NamedArrays> batches;
-  for (size_t b = 0; b < kBatches; ++b) {
-    PD_ASSIGN_OR_RETURN(NamedArrays batch,
-                        SyntheticBatch(program.main, feeds, options.seed, b));
-    batches.push_back(std::move(batch));
-  }
-  const auto step = [&](size_t i) -> absl::StatusOr<double> {
-    SetFeeds(feeds, batches[i % kBatches], plan.get());
-    const int64_t number = static_cast<int64_t>(i);
-    if (rate != nullptr)
-      *rate->data<float>() = static_cast<float>(program.rate(number, 0));
-    RunContext context;
-    context.seed = options.seed;
-    context.step = i;
-    PD_RETURN_IF_ERROR(runs.Next(context));
-    return FirstElement(plan->fetch(0));
-  };
-  PD_RETURN_IF_ERROR(Measure(step, options.seconds, plan.get(), &report));
-  PD_RETURN_IF_ERROR(runs.Finish());
-  report.last_value = FirstElement(plan->fetch(0));
-  if (options.times) report.times = times.ByOpType();
+  TrainingSteps steps(&program, options, report.batch, &session);
+  PD_RETURN_IF_ERROR(steps.Prepare());
+  PD_RETURN_IF_ERROR(Measure([&](size_t i) { return steps.Run(i); },
+                             options.seconds, steps.plan(),
+                             report.batch * program.batches_per_step, &report));
+  PD_RETURN_IF_ERROR(steps.Finish());
+  report.last_value = steps.Loss();
+  if (options.times) report.times = steps.Times();
   return report;
 }
 
@@ -225,7 +335,8 @@ absl::StatusOr<BenchReport> BenchInference(const OpRegistry& registry,
     PD_RETURN_IF_ERROR(runs.Next({}));
     return FirstElement(plan->fetch(0));
   };
-  PD_RETURN_IF_ERROR(Measure(step, options.seconds, plan.get(), &report));
+  PD_RETURN_IF_ERROR(
+      Measure(step, options.seconds, plan.get(), report.batch, &report));
   PD_RETURN_IF_ERROR(runs.Finish());
   report.last_value = FirstElement(plan->fetch(0));
   if (options.times) report.times = times.ByOpType();

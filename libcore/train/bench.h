@@ -39,7 +39,7 @@ struct BenchReport {
   int64_t steps = 0;        ///< measured
   double step_ms_median = 0;
   double step_ms_p90 = 0;
-  double samples_per_s = 0;  ///< batch / median
+  double samples_per_s = 0;  ///< records of a step / median
   /// Where plans check for NaN and Inf, every other group of steps does not:
   /// the median of those, in the same run. Else 0.
   double unchecked_ms_median = 0;
@@ -52,7 +52,7 @@ struct BenchReport {
 };
 
 /// Times the job's training step: forward, backward, update, and reading the
-/// loss. The job needs no data.
+/// loss; with phases and copies, all of a step's. The job needs no data.
 absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
                                           const LoadedJob& job,
                                           const BenchOptions& options);

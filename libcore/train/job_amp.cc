@@ -59,16 +59,17 @@ void WarnOfSlowHalves(const OpRegistry& registry, DType dtype) {
 void ScaleWatch::AfterStep(int64_t step, float now) {
   if (now == last_) return;
   if (now > last_)
-    LogInfo("step %d: the loss is scaled by %g", step, now);
+    LogInfo("step %d%s: the loss is scaled by %g", step, what_, now);
   else
     LogInfo(
-        "step %d: NaN or Inf in the gradients again; the loss is scaled by %g",
-        step, now);
+        "step %d%s: NaN or Inf in the gradients again; the loss is scaled by "
+        "%g",
+        step, what_, now);
   if (now <= 1 && now < last_)
     LogWarning(
-        "step %d: the loss scale has fallen to %g: what overflows is not the "
+        "step %d%s: the loss scale has fallen to %g: what overflows is not the "
         "gradients' scale; try bfloat16, O1, or custom_black_list",
-        step, now);
+        step, what_, now);
   last_ = now;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "libcore/nn/job.h"
@@ -30,11 +32,14 @@ void WarnOfSlowHalves(const OpRegistry& registry, DType dtype);
 /// Says in the log when the factor of the loss changes.
 class ScaleWatch {
  public:
+  /// `what` comes behind the step's number in messages: ", phase 'd'".
+  explicit ScaleWatch(std::string what = "") : what_(std::move(what)) {}
   /// Sets the factor before the first step.
   void Begin(float scale) { last_ = scale; }
   void AfterStep(int64_t step, float now);
 
  private:
+  std::string what_;
   float last_ = 0;
 };
 

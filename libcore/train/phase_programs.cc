@@ -18,7 +18,7 @@
 #include "libcore/program/block_builder.h"
 #include "libcore/program/match_params.h"
 #include "libcore/program/prune.h"
-#include "libcore/train/job_amp.h"
+#include "libcore/train/forward_amp.h"
 #include "libcore/train/job_optimizer.h"
 
 namespace pd {
@@ -35,11 +35,6 @@ absl::Status CheckJobOfPhases(const LoadedJob& job) {
     return job.At(InvalidArgument("'quant' cannot be used in a job with "
                                   "phases"),
                   proto.quant());
-  PD_ASSIGN_OR_RETURN(const auto amp, AmpOf(job));
-  if (amp.has_value())
-    return job.At(InvalidArgument("'amp' cannot be used in a job with phases, "
-                                  "which computes in float32"),
-                  proto.amp());
   if (proto.train().log().histogram_every_steps() > 0)
     return job.At(InvalidArgument("'histogram_every_steps' cannot be used in a "
                                   "job with phases"),
@@ -81,16 +76,23 @@ class PhaseBuilder {
     made.steps = phase.steps();
     made.new_batch = phase.new_batch();
     PD_RETURN_IF_ERROR(TakeNetwork(phase, &made));
+    // The names of states that phases before have made are taken.
+    DeclareStates(&made.main);
+    std::string target;
+    PD_ASSIGN_OR_RETURN(const ForwardAmp amp,
+                        ApplyAmp(job_, registry_, &made.main,
+                                 &program_->startup, &made.loss, &target));
+    made.loss_scaling = amp.scale();
     std::set<std::string> own;
     PD_RETURN_IF_ERROR(ChooseParameters(phase, &own));
     for (VarDesc& var : made.main.global().vars)
       if (var.is_parameter && own.count(var.name) == 0)
         var.stop_gradient = true;
     BackwardOptions backward;
-    backward.targets[made.loss] = "";
+    backward.targets[target] = "";
     auto gradients = AppendBackward(registry_, backward, &made.main);
     if (!gradients.ok()) return job_.At(gradients.status(), phase);
-    PD_RETURN_IF_ERROR(AddOptimizer(phase, own, *gradients, &made));
+    PD_RETURN_IF_ERROR(AddOptimizer(phase, own, *gradients, amp, &made));
     program_->phases.push_back(std::move(made));
     return absl::OkStatus();
   }
@@ -199,7 +201,7 @@ class PhaseBuilder {
   absl::Status AddOptimizer(const job::TrainPhase& phase,
                             const std::set<std::string>& own,
                             const std::map<std::string, std::string>& gradients,
-                            PhaseProgram* made) {
+                            const ForwardAmp& amp, PhaseProgram* made) {
     std::vector<ParamGrad> pairs;
     std::vector<std::string> unreached;
     for (const ParameterSettings& settings : built_.parameters) {
@@ -227,13 +229,12 @@ class PhaseBuilder {
           "%s: the losses of phase '%s' do not depend on %s: it leaves "
           "them as they are",
           job_.Where(phase, "parameters"), phase.name(), QuotedList(unreached));
-    // The names of states that phases before have made are taken.
-    DeclareStates(&made->main);
     BlockBuilder main(&registry_, &made->main);
     BlockBuilder startup(&registry_, &program_->startup);
     const job::Optimizer& optimizer = phase.optimizer();
-    PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job_, optimizer));
+    PD_ASSIGN_OR_RETURN(OptimizerSpec spec, OptimizerOf(job_, optimizer));
     PD_ASSIGN_OR_RETURN(made->rate, RateOf(job_, optimizer));
+    PD_RETURN_IF_ERROR(Unscale(amp, pairs, &main, &spec));
     const auto vars = AppendOptimizer(spec, std::move(pairs), &main, &startup);
     if (!vars.ok()) return job_.At(vars.status(), optimizer);
     made->learning_rate = vars->learning_rate;

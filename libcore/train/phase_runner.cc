@@ -25,12 +25,21 @@ absl::StatusOr<PhaseRunner> PhaseRunner::Create(
   for (const PhaseProgram& phase : program->phases) {
     Scope::Entry* rate = session->scope().Find(phase.learning_rate);
     PD_INVARIANT(rate != nullptr);  // the startup program made it
+    std::vector<std::string> fetches = {phase.loss};
+    ScaleWatch scale(absl::StrCat(", ", CalledPhase(phase)));
+    if (!phase.loss_scaling.empty()) {
+      fetches.push_back(phase.loss_scaling);
+      const Scope::Entry* factor = session->scope().Find(phase.loss_scaling);
+      PD_INVARIANT(factor != nullptr);
+      scale.Begin(*factor->tensor.data<float>());
+    }
     PD_ASSIGN_OR_RETURN(
         PlanCache plans,
-        PlanCache::Create(session, &phase.main, phase.feeds, {phase.loss},
+        PlanCache::Create(session, &phase.main, phase.feeds, std::move(fetches),
                           loader->fields(), absl::StrCat("train ", phase.name),
                           on_plan));
-    runner.parts_.push_back({&phase, std::move(plans), &rate->tensor});
+    runner.parts_.push_back(
+        {&phase, std::move(plans), &rate->tensor, std::move(scale)});
     runner.runs_per_step_ += phase.steps;
   }
   runner.reports_.reserve(runner.parts_.size());
@@ -68,6 +77,8 @@ absl::StatusOr<PhasesDone> PhaseRunner::Run(const Batch& batch, uint64_t seed,
       PD_ASSIGN_OR_RETURN(Plan * plan, part.plans.Feed(at->fields));
       PD_RETURN_IF_ERROR(Annotate(plan->Run(context), CalledPhase(phase)));
       sum += static_cast<double>(*plan->fetch(0).data<float>());
+      if (!phase.loss_scaling.empty())
+        part.scale.AfterStep(step + 1, *plan->fetch(1).data<float>());
     }
     const auto mean = static_cast<float>(sum / phase.steps);
     reports_.push_back({phase.name, mean, rate});

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
+#include "libcore/train/job_amp.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/train_program.h"
 
@@ -59,6 +60,7 @@ class PhaseRunner {
     const PhaseProgram* phase;
     PlanCache plans;
     Tensor* rate;
+    ScaleWatch scale;
   };
   PhaseRunner() = default;
 

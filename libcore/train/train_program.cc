@@ -19,7 +19,7 @@
 #include "libcore/passes/recompute.h"
 #include "libcore/program/block_builder.h"
 #include "libcore/train/copy_programs.h"
-#include "libcore/train/job_amp.h"
+#include "libcore/train/forward_amp.h"
 #include "libcore/train/job_optimizer.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/phase_programs.h"
@@ -166,42 +166,8 @@ absl::Status AppendAverages(const job::Optimizer& optimizer,
   return absl::OkStatus();
 }
 
-// Mixed precision, as far as a program has it.
-struct Amp {
-  std::optional<JobAmp> job;
-  std::optional<LossScalingVars> scaling;
-};
-
-// Rewrites the forward program; `*target` is what is to be differentiated.
-absl::StatusOr<Amp> ApplyAmp(const LoadedJob& job, const OpRegistry& registry,
-                             TrainProgram* program, std::string* target) {
-  Amp amp;
-  *target = program->loss;
-  PD_ASSIGN_OR_RETURN(amp.job, AmpOf(job));
-  if (!amp.job.has_value()) return amp;
-  const absl::Status mixed =
-      MixPrecision(registry, amp.job->precision, &program->main);
-  if (!mixed.ok()) return job.At(mixed, job.proto().amp());
-  BlockBuilder main(&registry, &program->main);
-  BlockBuilder startup(&registry, &program->startup);
-  const VarDesc* loss = main.FindVar(program->loss);
-  PD_INVARIANT(loss != nullptr);
-  if (loss->dtype != DType::kFloat32) {
-    const std::string wide = main.UniqueTemporary("cast");
-    PD_RETURN_IF_ERROR(
-        main.Append(CastOp(program->loss, loss->dtype, wide, DType::kFloat32)));
-    program->loss = *target = wide;
-  }
-  if (amp.job->scaling.IsOn()) {
-    PD_ASSIGN_OR_RETURN(amp.scaling,
-                        ScaleLoss(amp.job->scaling, &main, &startup, target));
-    program->loss_scaling = amp.scaling->scale;
-  }
-  return amp;
-}
-
 // Everything that a step does with the gradients.
-absl::Status AppendUpdates(OptimizerSpec spec, const Amp& amp,
+absl::Status AppendUpdates(OptimizerSpec spec, const ForwardAmp& amp,
                            const job::Optimizer& optimizer,
                            const OpRegistry& registry,
                            std::vector<ParamGrad> pairs,
@@ -217,11 +183,7 @@ absl::Status AppendUpdates(OptimizerSpec spec, const Amp& amp,
         merge, GradientMerge::Begin({wanted.k_steps(), wanted.avg()}, &pairs,
                                     &main, &startup));
   }
-  if (amp.scaling.has_value()) {
-    PD_ASSIGN_OR_RETURN(
-        spec.skip_update,
-        UnscaleGradients(amp.job->scaling, *amp.scaling, pairs, &main));
-  }
+  PD_RETURN_IF_ERROR(Unscale(amp, pairs, &main, &spec));
   PD_ASSIGN_OR_RETURN(const OptimizerVars vars,
                       AppendOptimizer(spec, std::move(pairs), &main, &startup));
   program->learning_rate = vars.learning_rate;
@@ -281,8 +243,10 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
   program.main = std::move(built.main);
   program.startup = std::move(built.startup);
   std::string target;
-  PD_ASSIGN_OR_RETURN(const Amp amp,
-                      ApplyAmp(job, registry, &program, &target));
+  PD_ASSIGN_OR_RETURN(const ForwardAmp amp,
+                      ApplyAmp(job, registry, &program.main, &program.startup,
+                               &program.loss, &target));
+  program.loss_scaling = amp.scale();
   BackwardOptions backward;
   backward.targets[target] = "";
   const auto gradients = AppendBackward(registry, backward, &program.main);

@@ -51,6 +51,7 @@ struct PhaseProgram {
   std::vector<FeedSpec> feeds;  ///< those of the job's that it needs
   std::string loss;             ///< of `main`: one element
   std::string learning_rate;    ///< set before every step
+  std::string loss_scaling;     ///< as in TrainProgram
   /// The learning rate of step `step` (from 0) in epoch `epoch`.
   std::function<double(int64_t step, int64_t epoch)> rate;
   int steps = 1;           ///< runs in each step of training

@@ -285,8 +285,8 @@ TEST(Phases, ErrorsHaveTheirPlace) {
        "'reduce_on_plateau' cannot be used in a phase"},
       {"data {", "optimizer { sgd {} } data {",
        "the job has phases, which have an optimizer each"},
-      {"data {", "amp { level: O1 } data {",
-       "'amp' cannot be used in a job with phases"},
+      {"data {", "amp { level: O1 custom_white_list: \"no_such_op\" } data {",
+       "no_such_op"},
       {"name: \"g\"", "name: \"d\"", "there are two phases with the name 'd'"},
   };
   for (const auto& c : cases) {
@@ -299,6 +299,52 @@ TEST(Phases, ErrorsHaveTheirPlace) {
     EXPECT_TRUE(absl::StrContains(program.status().message(), "job.pbtxt:"))
         << program.status();
   }
+}
+
+// The training of the goldens in bfloat16, whose numbers have 8 bits.
+TEST(Phases, TrainInMixedPrecision) {
+  const auto golden = ReadNpz("testdata/phases/shared.npz");
+  ASSERT_TRUE(golden.ok()) << golden.status();
+  Training training;
+  ASSERT_NO_FATAL_FAILURE(
+      training.Begin(absl::StrCat(Gan(), "amp { dtype: bfloat16 }")));
+  for (const PhaseProgram& phase : training.program().phases) {
+    EXPECT_TRUE(phase.loss_scaling.empty());
+    EXPECT_GT(MadeBy(phase.main).count("d.fc1.weight.cast_bf16"), 0u);
+  }
+  for (const auto& [name, value] : *golden)
+    if (absl::StartsWith(name, "init/"))
+      ASSERT_TRUE(training.session().scope().Set(name.substr(5), value).ok());
+  const Array& losses = golden->at("losses");
+  ASSERT_NO_FATAL_FAILURE(training.Run(losses.shape[0]));
+  for (size_t step = 0; step < training.losses().size(); ++step)
+    for (size_t phase = 0; phase < 2; ++phase)
+      EXPECT_NEAR(training.losses()[step][phase],
+                  losses.data<double>()[2 * step + phase], 0.03)
+          << "step " << step << ", phase " << phase;
+}
+
+// Each phase has a factor of its own; gradients that overflow change nothing
+// but this factor.
+TEST(Phases, ScaleTheirLossesEach) {
+  Training training;
+  ASSERT_NO_FATAL_FAILURE(training.Begin(
+      absl::StrCat(Gan(),
+                   "amp { init_loss_scaling: 1e30 decr_every_n_nan_or_inf: 1 "
+                   "decr_ratio: 0.25 }")));
+  const auto value = [&training](const std::string& name) {
+    const auto got = training.session().scope().Get(name);
+    EXPECT_TRUE(got.ok()) << got.status();
+    return std::vector<float>(got->data<float>(),
+                              got->data<float>() + NumElements(got->shape));
+  };
+  const auto& phases = training.program().phases;
+  ASSERT_NE(phases[0].loss_scaling, phases[1].loss_scaling);
+  const std::vector<float> before = value("d.fc1.weight");
+  ASSERT_NO_FATAL_FAILURE(training.Run(3));
+  EXPECT_EQ(value("d.fc1.weight"), before);
+  for (const PhaseProgram& phase : phases)
+    EXPECT_EQ(value(phase.loss_scaling), std::vector<float>{1e30f / 64});
 }
 
 TEST(Phases, SayWhichParametersNobodyTrains) {
