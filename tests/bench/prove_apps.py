@@ -155,7 +155,7 @@ class UNet(nn.Module):
         double = lambda before, after: nn.Sequential(conv(before, after), conv(after, after))
         self.down = nn.ModuleList([double(3, 16), double(16, 32), double(32, 64), double(64, 128)])
         self.up = nn.ModuleList([nn.ConvTranspose2d(2 * c, c, 2, 2) for c in (64, 32, 16)])
-        self.double = nn.ModuleList([double(2 * c, c) for c in (64, 32, 16)])
+        self.twice = nn.ModuleList([double(2 * c, c) for c in (64, 32, 16)])
         self.head = nn.Conv2d(16, 11, 1)
 
     def forward(self, x):
@@ -163,7 +163,7 @@ class UNet(nn.Module):
         for level, net in enumerate(self.down):
             x = net(F.max_pool2d(x, 2) if level else x)
             seen.append(x)
-        for up, double, beside in zip(self.up, self.double, seen[2::-1]):
+        for up, double, beside in zip(self.up, self.twice, seen[2::-1]):
             x = double(torch.cat([beside, up(x)], 1))
         return self.head(x)
 

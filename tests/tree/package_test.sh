@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# package_test.sh PACKAGE TESTDATA: what a Debian package must say and hold; its
-# tools run from where it is unpacked.
+# package_test.sh FOLDER TESTDATA: what the Debian packages in FOLDER must say and
+# hold; tools run from where they are unpacked with the library.
 set -euo pipefail
 
-package=$(realpath "$1")
+folder=$(realpath "$1")
 testdata=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -14,33 +14,57 @@ fail() {
   failures=$((failures + 1))
 }
 
-field() { dpkg-deb -f "$package" "$1"; }
-[ "$(field Package)" = pdkit ] || fail "Package is '$(field Package)'"
-[ "$(field Architecture)" = "$(dpkg --print-architecture)" ] || fail "Architecture is '$(field Architecture)'"
-[ "$(field Section)" = science ] || fail "Section is '$(field Section)'"
-for name in Version Maintainer Installed-Size Description; do
-  [ -n "$(field $name)" ] || fail "$name is missing"
+package=$folder/$(cd "$folder" && ls pdkit_*.deb)
+library=$folder/$(cd "$folder" && ls libpd0_*.deb)
+development=$folder/$(cd "$folder" && ls libpd-dev_*.deb)
+field() { dpkg-deb -f "$1" "$2"; }
+for deb in "$package" "$library" "$development"; do
+  [ "$(field "$deb" Architecture)" = "$(dpkg --print-architecture)" ] || fail "$deb: Architecture is '$(field "$deb" Architecture)'"
+  for name in Version Maintainer Installed-Size Description; do
+    [ -n "$(field "$deb" $name)" ] || fail "$deb: $name is missing"
+  done
+  dpkg-deb -c "$deb" >"$dir/list"
+  if grep -vE ' root/root ' "$dir/list"; then fail "$deb: files do not belong to root"; fi
+  if grep -E '^-.w..w|^-....w..w' "$dir/list"; then fail "$deb: files that others may write"; fi
+  name=$(field "$deb" Package)
+  for file in copyright changelog.gz; do
+    grep " ./usr/share/doc/$name/$file$" "$dir/list" >/dev/null || fail "$name has no $file"
+  done
+  dpkg-deb -c "$deb" | awk '$1 !~ /^d/ { print $6 }' >>"$dir/files"
 done
+[ -z "$(sort "$dir/files" | uniq -d)" ] || fail "packages share files: $(sort "$dir/files" | uniq -d)"
+[ "$(field "$package" Section) $(field "$library" Section) $(field "$development" Section)" = "science libs libdevel" ] ||
+  fail "Sections"
 for tool in check-naninf convert eval export profile quant train; do
-  field Description | grep "pd-$tool" >/dev/null || fail "Description has no pd-$tool"
+  field "$package" Description | grep "pd-$tool" >/dev/null || fail "Description has no pd-$tool"
+done
+version=$(field "$package" Version)
+for deb in "$package" "$development"; do
+  field "$deb" Depends | grep -F "libpd0 (= $version)" >/dev/null || fail "$deb does without libpd0: $(field "$deb" Depends)"
 done
 # Found by dpkg-shlibdeps: among others the C++ library, oneDNN, protobuf.
-for library in libstdc++6 libdnnl libprotobuf libgomp1; do
-  field Depends | grep "$library" >/dev/null || fail "Depends has no $library: $(field Depends)"
+for needed in libstdc++6 libdnnl libprotobuf libgomp1; do
+  field "$library" Depends | grep "$needed" >/dev/null || fail "Depends has no $needed: $(field "$library" Depends)"
 done
-dpkg-deb -c "$package" >"$dir/list"
-if grep -vE ' root/root ' "$dir/list"; then fail "files do not belong to root"; fi
-if grep -E '^-.w..w|^-....w..w' "$dir/list"; then fail "files that others may write"; fi
-for file in usr/bin/pd-check-naninf usr/bin/pd-convert usr/bin/pd-eval usr/bin/pd-export usr/bin/pd-profile usr/bin/pd-quant usr/bin/pd-train usr/lib/libpd.so.0 \
-  usr/lib/libpaddle_inference.so.0 usr/lib/libpaddle_inference_c.so \
-  usr/include/pdkit/paddle_compat/paddle_inference_api.h usr/include/pdkit/paddle_compat/pd_inference_api.h \
-  usr/lib/pkgconfig/pdkit-inference.pc usr/lib/pkgconfig/pdkit.pc usr/lib/cmake/pdkit/pdkitConfig.cmake usr/include/pdkit/libcore/base/error.h \
-  usr/share/man/man1/pd-train.1.gz usr/share/man/man5/pd-job.5.gz usr/share/doc/pdkit/copyright \
-  usr/share/doc/pdkit/changelog.gz usr/share/bash-completion/completions/pd-train \
-  usr/share/zsh/vendor-completions/_pd-train usr/share/fish/vendor_completions.d/pd-train.fish; do
-  grep " ./$file\( \|$\)" "$dir/list" >/dev/null || fail "$file is not in the package"
-done
+dpkg-deb -I "$library" shlibs | grep '^libpd 0 libpd0' >/dev/null || fail "libpd0 has no shlibs"
 
+holds() { # PACKAGE FILE...
+  dpkg-deb -c "$1" >"$dir/list"
+  for file in "${@:2}"; do
+    grep " ./usr/$file\( \|$\)" "$dir/list" >/dev/null || fail "$file is not in $1"
+  done
+}
+holds "$package" bin/pd-{check-naninf,convert,eval,export,profile,quant,train} \
+  share/man/man1/pd-train.1.gz share/man/man5/pd-job.5.gz share/man/man7/pd-upgrade.7.gz \
+  share/bash-completion/completions/pd-train share/zsh/vendor-completions/_pd-train \
+  share/fish/vendor_completions.d/pd-train.fish share/doc/pdkit/README.md
+holds "$library" lib/libpd.so.0 lib/libpd_onnx.so.0 lib/libpaddle_inference.so.0 lib/libpd_run.so.0
+holds "$development" lib/lib{pd,paddle_inference,paddle_inference_c,pd_run}.so lib/libpd_run.a \
+  include/pdkit/paddle_compat/paddle_inference_api.h include/pdkit/paddle_compat/pd_inference_api.h \
+  include/pdkit/libcore/base/error.h include/pd_run.h lib/pkgconfig/pdkit{,-inference,-run}.pc \
+  lib/cmake/pdkit/pdkitConfig.cmake
+
+dpkg-deb -x "$library" "$dir/root"
 dpkg-deb -x "$package" "$dir/root"
 cd "$dir"
 ln -s "$testdata" testdata
