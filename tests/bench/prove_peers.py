@@ -204,12 +204,35 @@ def train_clicks_fm(data, draw):
             "auc": area_under_curve(logits.numpy()[:, 0], answers.numpy()[:, 0])}
 
 
+def draw_as_paddle():
+    """Has layers draw their first weights as PaddlePaddle's do: convolutions
+    from a normal distribution of variance 2 / fan in, linear layers, transposed
+    convolutions and embeddings as Glorot and Bengio; biases are 0."""
+    def conv(layer):
+        if layer.transposed:
+            nn.init.xavier_uniform_(layer.weight)
+        else:
+            nn.init.normal_(layer.weight, 0, math.sqrt(2 / layer.weight[0].numel()))
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
+
+    def linear(layer):
+        nn.init.xavier_uniform_(layer.weight)
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
+    nn.modules.conv._ConvNd.reset_parameters = conv
+    nn.Linear.reset_parameters = linear
+    nn.Embedding.reset_parameters = lambda layer: nn.init.xavier_uniform_(layer.weight)
+
+
 def main():
     job, data = sys.argv[1:3]
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     torch.manual_seed(seed)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))))
     name = os.path.basename(job)
+    if job.startswith("apps/"):
+        draw_as_paddle()
     find = lambda what: next((getattr(m, what) for m in (sys.modules[__name__], prove_apps, prove_texts, prove_acting) if hasattr(m, what)), None)
     if len(sys.argv) > 4 and find("judge_" + name):
         print(json.dumps({"job": job, "program": "pdkit", "seed": seed, **find("judge_" + name)(data, sys.argv[4])}))

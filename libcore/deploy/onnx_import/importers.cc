@@ -26,7 +26,8 @@ const std::map<std::string, OnnxImportEntry>& Table() {
           QuantizeImports(),    RandomImports(),       RecurrentImports(),
           ReduceImports(),      ResizeImports(),       ScatterImports(),
           SequenceImports(),    ShapeImports(),        SignalImports(),
-          TensorflowImports(),  TrainingImports(),     VisionImports()})
+          TensorflowImports(),  TextImports(),         TrainingImports(),
+          VisionImports()})
       for (const OnnxImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.onnx_type, entry).second);
     return all;

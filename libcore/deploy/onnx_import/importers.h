@@ -50,6 +50,7 @@ OnnxImportEntries SequenceImports();
 OnnxImportEntries ShapeImports();
 OnnxImportEntries SignalImports();
 OnnxImportEntries TensorflowImports();
+OnnxImportEntries TextImports();
 OnnxImportEntries TrainingImports();
 OnnxImportEntries VisionImports();
 
