@@ -216,7 +216,30 @@ TEST(OnnxAnswers, Detection) {
   ExpectOperator({"multiclass_nms2", 3});
   ExpectOperator({"matrix_nms", 3});
   ExpectOperator({"yolo_box", 4});
+  ExpectOperator({"anchor_generator", 2});
+  ExpectOperator({"box_coder", 5});
+  ExpectOperator({"density_prior_box", 2});
+  ExpectOperator({"prior_box", 4});
   ExpectOperator({"roi_align", 4});
+}
+
+TEST(OnnxAnswers, BoxesOfCellsNeedKnownExtents) {
+  for (const char* zip : {"anchor_generator.zip", "prior_box.zip"})
+    for (Case one : CasesOf(zip)) {
+      SCOPED_TRACE(absl::StrCat(zip, "/", one.name));
+      NamedArrays fed;
+      const FeedFetch names = Ends(one, &fed);
+      VarDesc* map =
+          one.program.global().FindVar(one.program.global().ops[0].In("Input"));
+      ASSERT_NE(map, nullptr);
+      map->shape[3] = -1;
+      const auto model = Freeze(one.program, names, {});
+      ASSERT_TRUE(model.ok()) << model.status();
+      const auto bytes = ToOnnx(Registry(), *model, kMaxOnnxOpset);
+      EXPECT_TRUE(absl::StrContains(bytes.status().message(),
+                                    "needs known heights and widths"))
+          << bytes.status();
+    }
 }
 
 TEST(OnnxAnswers, Resizing) {

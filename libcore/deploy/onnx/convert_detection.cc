@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detection: YOLO's boxes, suppression of overlapping ones, RoI align.
+// Detection: boxes of YOLO and SSD, suppression of overlapping ones, RoI align.
 // NonMaxSuppression of ONNX gives rows (image, class, box), by image and class
 // and in each by falling score, as PaddlePaddle orders its detections. Boxes
 // whose corners are the wrong way round overlap nothing in PaddlePaddle and
@@ -412,6 +412,81 @@ void ConvertYoloBox(OnnxOp* op) {
             op->ConstInts({0, -1, classes})});
 }
 
+// Boxes around cells are computed before (fixed_boxes.h), unless they hang on
+// what is known only when the model runs.
+void RefuseBoxesOfCells(OnnxOp* op) {
+  op->Ignore("Input");
+  op->Ignore("Image");
+  op->Fail(Unimplemented(
+      "Input of shape %s; ONNX gets its boxes as constants, which needs known "
+      "heights and widths",
+      ToString(op->ShapeOf("Input"))));
+}
+
+// Boxes as centres and sizes [..., 2], across and down.
+struct CentredBoxes {
+  std::string centre, size;
+};
+
+CentredBoxes Centred(OnnxOp* op, const std::string& boxes, int64_t rank,
+                     const std::string& extra, const std::string& half) {
+  const std::string low = op->Slice(boxes, {rank - 1}, {0}, {2});
+  const std::string high = op->Slice(boxes, {rank - 1}, {2}, {4});
+  const std::string size = Add(op, Sub(op, high, low), extra);
+  return {Add(op, low, Mul(op, size, half)), size};
+}
+
+// Offsets from prior boxes, in units of their variances, or the opposite.
+void ConvertBoxCoder(OnnxOp* op) {
+  const DType dtype = op->TypeOf("TargetBox");
+  const auto number = [&](double v) { return op->Const(v, dtype); };
+  const bool encodes = op->Str("code_type") == "encode_center_size";
+  const std::string extra = number(op->Bool("box_normalized") ? 0 : 1);
+  const std::string half = number(0.5);
+  // The axis of [N, M, 4] that the priors do not lie along.
+  const int64_t other = encodes ? 0 : op->Int("axis");
+  const CentredBoxes prior =
+      Centred(op, op->Unsqueeze(op->In("PriorBox"), {other}), 3, extra, half);
+  std::string variance;
+  if (op->Has("PriorBoxVar")) {
+    variance = op->Unsqueeze(op->In("PriorBoxVar"), {other});
+  } else if (!op->Floats("variance").empty()) {
+    variance = op->Cast(
+        op->Reshape(op->ConstFloats(op->Floats("variance")), {1, 1, 4}), dtype);
+  }
+  std::string target = op->In("TargetBox");
+  if (encodes) {
+    const std::string boxes = op->Unsqueeze(target, {1});
+    CentredBoxes box = Centred(op, boxes, 3, extra, half);
+    // PaddlePaddle takes the middle of the corners here.
+    box.centre = Mul(op,
+                     Add(op, op->Slice(boxes, {2}, {0}, {2}),
+                         op->Slice(boxes, {2}, {2}, {4})),
+                     half);
+    const std::string sizes =
+        op->Emit("Log", {op->Emit("Abs", {Div(op, box.size, prior.size)})});
+    const OnnxValues parts = {
+        Div(op, Sub(op, box.centre, prior.centre), prior.size), sizes};
+    if (variance.empty()) {
+      op->Give("OutputBox", "Concat", parts, {{"axis", int64_t{2}}});
+      return;
+    }
+    op->Give("OutputBox", "Div",
+             {op->Emit("Concat", parts, {{"axis", int64_t{2}}}), variance});
+    return;
+  }
+  if (!variance.empty()) target = Mul(op, target, variance);
+  const std::string centre = Add(
+      op, Mul(op, op->Slice(target, {2}, {0}, {2}), prior.size), prior.centre);
+  const std::string reach = Mul(
+      op,
+      Mul(op, op->Emit("Exp", {op->Slice(target, {2}, {2}, {4})}), prior.size),
+      half);
+  op->Give("OutputBox", "Concat",
+           {Sub(op, centre, reach), Sub(op, Add(op, centre, reach), extra)},
+           {{"axis", int64_t{2}}});
+}
+
 // The image of each roi: as many as the first counts are done before it.
 std::string ImagesOfRois(OnnxOp* op, const std::string& rois) {
   const std::string count = op->Extent(rois, 0);
@@ -454,9 +529,13 @@ void ConvertRoiAlign(OnnxOp* op) {
 
 OnnxConverters DetectionConverters() {
   return {
+      {"anchor_generator", RefuseBoxesOfCells},
+      {"box_coder", ConvertBoxCoder},
+      {"density_prior_box", RefuseBoxesOfCells},
       {"matrix_nms", ConvertMatrixNms},
       {"multiclass_nms2", ConvertMulticlassNms},
       {"multiclass_nms3", ConvertMulticlassNms},
+      {"prior_box", RefuseBoxesOfCells},
       {"roi_align", ConvertRoiAlign},
       {"yolo_box", ConvertYoloBox},
   };

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/deploy/onnx/fixed_boxes.h"
 #include "libcore/deploy/onnx_export.h"
 #include "libcore/ops/registry.h"
 
@@ -191,6 +192,7 @@ absl::StatusOr<std::string> ToOnnx(const OpRegistry& registry,
     return OutOfRange("opset %d cannot be written; it must be in [%d, %d]",
                       opset, kMinOnnxOpset, kMaxOnnxOpset);
   PD_RETURN_IF_ERROR(FillAttributes(registry, &model.program));
+  PD_RETURN_IF_ERROR(ComputeFixedBoxes(registry, &model));
   std::vector<OnnxFailure> failures;
   auto bytes = Convert(model, opset, &failures);
   if (!failures.empty()) return Complain(model, opset, failures);
