@@ -365,18 +365,20 @@ absl::StatusOr<std::string> BuildMultiBoxHead(LayerContext* c) {
         p.steps().empty() ? 0.0f : static_cast<float>(p.steps(at));
     PD_ASSIGN_OR_RETURN(
         const std::vector<std::string> priors,
-        AppendPriors(c, c->input(i), c->input(maps),
-                     {{"min_sizes", Floats{least[i]}},
-                      {"max_sizes", most.empty() ? Floats() : Floats{most[i]}},
-                      {"aspect_ratios", FloatsOf(p.aspect_ratios(at).value())},
-                      {"variances", FloatsOf(p.variance(), kVariances)},
-                      {"flip", p.flip()},
-                      {"clip", p.clip()},
-                      {"step_w", step},
-                      {"step_h", step},
-                      {"offset", static_cast<float>(p.offset())},
-                      {"min_max_aspect_ratios_order",
-                       p.min_max_aspect_ratios_order()}}));
+        AppendPriors(
+            c, c->input(i), c->input(maps),
+            {{"min_sizes", Floats{least[i]}},
+             {"max_sizes",
+              most.empty() || most[i] == 0 ? Floats() : Floats{most[i]}},
+             {"aspect_ratios", FloatsOf(p.aspect_ratios(at).value())},
+             {"variances", FloatsOf(p.variance(), kVariances)},
+             {"flip", p.flip()},
+             {"clip", p.clip()},
+             {"step_w", step},
+             {"step_h", step},
+             {"offset", static_cast<float>(p.offset())},
+             {"min_max_aspect_ratios_order",
+              p.min_max_aspect_ratios_order()}}));
     const int64_t boxes = c->ShapeOf(priors[0])[2];
     PD_ASSIGN_OR_RETURN(
         const std::string offsets,

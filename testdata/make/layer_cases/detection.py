@@ -7,7 +7,8 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 from op_cases import A, f
-from paddle import nn
+from paddle import nn, static
+from paddle.base import create_lod_tensor
 from paddle.vision import ops
 
 rng = np.random.RandomState(11)
@@ -67,7 +68,7 @@ class MultiBoxHead(nn.Layer):
 
 
 def priors(least, most, ratios, **more):
-    return [dict(min_sizes=[a], max_sizes=[b], aspect_ratios=r, flip=True, **more) for a, b, r in zip(least, most, ratios)]
+    return [dict(min_sizes=[a], max_sizes=[b] if b else [], aspect_ratios=r, flip=True, **more) for a, b, r in zip(least, most, ratios)]
 
 
 def detection_output(loc, conf, prior, var):
@@ -110,7 +111,46 @@ def encoded(truth, prior, var):
     return np.concatenate([(tc - pc) / ps, np.log(ts / ps)], 1) / var
 
 
-def ssd_loss(background=0, threshold=.5, ratio=3., negative=.5, loc_weight=1., conf_weight=1., per_prediction=True, normalize=True):
+def matched_by_numpy(truth, prior, each, threshold, ratio, negative, per_prediction):
+    match, value = ssd_matches(truth, prior, per_prediction, threshold)
+    candidates = [j for j in np.flatnonzero(match < 0) if value[j] < negative]
+    hardest = sorted(candidates, key=lambda j: -each(match)[j])
+    return match, hardest[:int((match >= 0).sum() * ratio)]
+
+
+def matched_by_paddle(truth, prior, each, threshold, ratio, negative, per_prediction):
+    """The operators that fluid.layers.ssd_loss appends, which PaddlePaddle 2.6 still has (target_assign it has not)."""
+    def run(kind, feeds, outputs, attrs):
+        paddle.enable_static()
+        try:
+            main = static.Program()
+            with static.program_guard(main):
+                block, fed = main.global_block(), {}
+                for slot, (name, array, sequences) in feeds.items():
+                    block.create_var(name=name, shape=array.shape, dtype=str(array.dtype), lod_level=int(sequences))
+                    fed[name] = create_lod_tensor(array, [[len(array)]], paddle.CPUPlace()) if sequences else array
+                for name, dtype in outputs.values():
+                    block.create_var(name=name, dtype=dtype)
+                block.append_op(type=kind, inputs={slot: [name] for slot, (name, *_) in feeds.items()},
+                                outputs={slot: [name] for slot, (name, _) in outputs.items()}, attrs=attrs)
+            made = static.Executor(paddle.CPUPlace()).run(main, fed, [name for name, _ in outputs.values()], return_numpy=False)
+            return [np.array(one) for one in made]
+        finally:
+            paddle.disable_static()
+    iou, = run("iou_similarity", dict(X=("x", truth.astype("float32"), True), Y=("y", prior.astype("float32"), False)),
+               dict(Out=("iou", "float32")), dict(box_normalized=True))
+    match, value = run("bipartite_match", dict(DistMat=("iou", iou, True)),
+                       dict(ColToRowMatchIndices=("match", "int32"), ColToRowMatchDist=("value", "float32")),
+                       dict(match_type="per_prediction" if per_prediction else "bipartite", dist_threshold=threshold))
+    negatives, updated = run("mine_hard_examples", dict(ClsLoss=("each", each(match[0])[None].astype("float32"), False),
+                                                        MatchIndices=("match", match, False), MatchDist=("value", value, False)),
+                             dict(NegIndices=("negatives", "int32"), UpdatedMatchIndices=("updated", "int32")),
+                             dict(neg_pos_ratio=ratio, neg_dist_threshold=negative, mining_type="max_negative", sample_size=0))
+    return updated[0], negatives.ravel()
+
+
+def ssd_loss(background=0, threshold=.5, ratio=3., negative=.5, loc_weight=1., conf_weight=1., per_prediction=True, normalize=True,
+             matched_by=matched_by_numpy):
     def call(x, conf, prior, var, box, label):
         p, v, n = prior.numpy().astype("float64"), var.numpy().astype("float64"), x.shape[0]
         target = np.full(conf.shape[:2], background)
@@ -120,14 +160,15 @@ def ssd_loss(background=0, threshold=.5, ratio=3., negative=.5, loc_weight=1., c
             truth, classes = box.numpy()[i][real].astype("float64"), label.numpy()[i][real]
             if not len(truth):
                 continue
-            match, value = ssd_matches(truth, p, per_prediction, threshold)
+
+            def class_loss(match):
+                wanted = np.where(match >= 0, classes[match], background)
+                return F.cross_entropy(conf[i], paddle.to_tensor(wanted), reduction="none").numpy()
+            match, hardest = matched_by(truth, p, class_loss, threshold, ratio, negative, per_prediction)
             yes = match >= 0
             target[i, yes] = classes[match[yes]]
             offsets[i, yes] = encoded(truth[match[yes]], p[yes], v[yes])
             matched[i, yes] = counted[i, yes] = 1
-            each = F.cross_entropy(conf[i], paddle.to_tensor(target[i]), reduction="none").numpy()
-            candidates = [j for j in np.flatnonzero(~yes) if value[j] < negative]
-            hardest = sorted(candidates, key=lambda j: -each[j])[:int(yes.sum() * ratio)]
             counted[i, hardest] = 1
         conf_loss = F.cross_entropy(conf, paddle.to_tensor(target), reduction="none") * paddle.to_tensor(counted.astype("float32"))
         loc_loss = F.smooth_l1_loss(x, paddle.to_tensor(offsets.astype("float32")), reduction="none").sum(2)
@@ -144,11 +185,21 @@ T[1, 1:] = 0  # padding
 T[2] = 0
 truths = dict(x=f(3, 10, 4), conf=f(3, 10, 4), prior=A(P.tolist(), "float32"), var=A([VARIANCES] * 10, "float32"),
               gt_box=A(T.tolist(), "float32"), label=A([[1, 3, 2], [2, 0, 0], [0, 0, 0]], "int64"))
+# Many prior boxes, several of which stand for one true box; other random numbers, so that those of the rows above stay.
+own = np.random.RandomState(12)
+GRID = np.stack(np.meshgrid(np.arange(6), np.arange(6)), 2).reshape(-1, 2) / 6
+P36 = np.concatenate([np.concatenate([GRID - size / 2 + 1 / 12, GRID + size / 2 + 1 / 12], 1) for size in (.2, .35)])
+low = own.uniform(0, .6, (4, 5, 2))
+T5 = np.concatenate([low, low + own.uniform(.15, .4, (4, 5, 2))], 2)
+T5[0, 3:], T5[1, 1:] = 0, 0
+many = dict(x=A(own.uniform(-1, 1, (4, 72, 4)).tolist(), "float32"), conf=A(own.uniform(-2, 2, (4, 72, 5)).tolist(), "float32"),
+            prior=A(P36.tolist(), "float32"), var=A([VARIANCES] * 72, "float32"), gt_box=A(T5.tolist(), "float32"),
+            label=A(own.randint(0, 4, (4, 5)).tolist(), "int64"))
 SSD = 'layer { name: "l" input: "x" identity {} }'
 
 
-def ssd(said="", **options):
-    return (SSD, ssd_loss(**options), truths,
+def ssd(said="", of=truths, **options):
+    return (SSD, ssd_loss(**options), of,
             dict(loss=True, by="x conf", rtol=1e-4,
                  more=f'loss {{ ssd_loss {{ confidence: "conf" prior_box: "prior" prior_box_var: "var" {said} }} }}'))
 
@@ -195,6 +246,9 @@ CASES = {
     "multi_box_head": ("""multi_box_head { num_classes: 3 min_sizes: [6, 12] max_sizes: [12, 20] aspect_ratios { value: 2 }
                           aspect_ratios { value: [2, 3] } kernel_size: 3 pad: 1 }""",
                        lambda: MultiBoxHead(3, [4, 6], 3, 1, priors([6., 12.], [12., 20.], [[2.], [2., 3.]])), two_maps, HEAD),
+    "multi_box_head_no_larger": ("""multi_box_head { num_classes: 2 min_sizes: [6, 12] max_sizes: [0, 20] aspect_ratios { value: 2 }
+                                    aspect_ratios { value: 3 } }""",
+                                 lambda: MultiBoxHead(2, [3, 4], 1, 0, priors([6., 12.], [0., 20.], [[2.], [3.]])), two_maps, HEAD),
     "multi_box_head_ratios": ("""multi_box_head { num_classes: 2 base_size: 32 min_ratio: 20 max_ratio: 90 aspect_ratios { value: 2 }
                                  aspect_ratios { value: 2 } aspect_ratios { value: 2 } clip: true steps: [8, 16, 16] offset: 0.3 }""",
                               lambda: MultiBoxHead(2, [4, 4, 4], 1, 0, [dict(p, steps=[s, s]) for p, s in zip(priors(
@@ -205,5 +259,7 @@ CASES = {
     "ssd_loss": ssd(),
     "ssd_loss_bipartite": ssd("match_type: bipartite neg_pos_ratio: 1.5 neg_overlap: 0.3 loc_loss_weight: 2 conf_loss_weight: 0.5",
                               per_prediction=False, ratio=1.5, negative=.3, loc_weight=2., conf_weight=.5),
+    "ssd_loss_operators": ssd("background_label: 4 overlap_threshold: 0.35 neg_overlap: 0.35", of=many, background=4, threshold=.35,
+                              negative=.35, matched_by=matched_by_paddle),
     "ssd_loss_background": ssd("background_label: 0 overlap_threshold: 0.3 normalize: false", threshold=.3, normalize=False),
 }
