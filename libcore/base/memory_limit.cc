@@ -106,8 +106,10 @@ absl::Status CheckTensorSize(DType dtype, const Shape& shape) {
   PD_RETURN_IF_ERROR(CheckedBytes(shape, SizeOf(dtype)).status());
   PD_ASSIGN_OR_RETURN(const int64_t bytes,
                       BytesOfExtents(shape, SizeOf(dtype)));
-  return Annotate(CheckMemory(bytes), absl::StrCat("a tensor of ", Name(dtype),
-                                                   " ", ToString(shape)));
+  const absl::Status fits = CheckMemory(bytes);
+  if (fits.ok()) return fits;  // the text would cost more than the check
+  return Annotate(
+      fits, absl::StrCat("a tensor of ", Name(dtype), " ", ToString(shape)));
 }
 
 absl::Status ReserveMemory(int64_t bytes) {

@@ -30,6 +30,9 @@ class Runner : public BlockRunner {
   bool HasGradient(int32_t block) override {
     return executor_->HasGradient(block);
   }
+  bool MayShareFrame(int32_t block) override {
+    return executor_->MayShareFrame(block);
+  }
   bool IsOnlyGradient(int32_t gradient) override {
     return executor_->IsOnlyGradient(gradient);
   }
@@ -52,10 +55,27 @@ bool IsMovable(const Tensor& tensor) {
          tensor.raw() != nullptr;
 }
 
+// Whether ops with dense tensors write each variable that `block` declares
+// before one of them reads it, so that values of an earlier run do not show.
+bool WritesBeforeItReads(const BlockDesc& block,
+                         const std::vector<LateOp>& ops) {
+  std::set<std::string> written;
+  for (const LateOp& op : ops) {
+    if (!op.is_dense()) return false;
+    for (const std::string& name : op.inputs())
+      if (written.count(name) == 0 && block.FindVar(name) != nullptr)
+        return false;
+    written.insert(op.outputs().begin(), op.outputs().end());
+  }
+  return true;
+}
+
+// The most bytes of a value that was moved from which a frame keeps.
+constexpr size_t kMostSpare = size_t{64} << 10;
+
 }  // namespace
 
-absl::StatusOr<const BlockExecutor::Block*> BlockExecutor::BlockOf(
-    int32_t index) {
+absl::StatusOr<BlockExecutor::Block*> BlockExecutor::BlockOf(int32_t index) {
   const auto found = blocks_.find(index);
   if (found != blocks_.end()) return &found->second;
   if (index <= 0 || static_cast<size_t>(index) >= program_->blocks.size())
@@ -79,6 +99,8 @@ absl::StatusOr<const BlockExecutor::Block*> BlockExecutor::BlockOf(
     for (const BlockOp& op : block.ops) ops.push_back(op.op);
     const std::vector<OpMove> moves = FindMoves(*program_, desc, ops);
     for (size_t i = 0; i < moves.size(); ++i) block.ops[i].move = moves[i];
+    block.may_share_frame =
+        device_ == nullptr && WritesBeforeItReads(desc, ops);
   }
   // No op creates a tensor array: it is there, empty, when a block that
   // declares it begins. A gradient block goes on with the arrays of its forward
@@ -98,21 +120,44 @@ absl::Status BlockExecutor::Run(int32_t index, Frame* frame,
                                 const RunContext& context) {
   if (depth_ >= kMaxDepth)
     return FailedPrecondition("blocks run %d deep in each other", depth_);
-  PD_ASSIGN_OR_RETURN(const Block* block, BlockOf(index));
+  PD_ASSIGN_OR_RETURN(Block * block, BlockOf(index));
   ++depth_;
   absl::Status status;
   for (const std::string& name : block->arrays)
     if (frame->FindLocal(name) == nullptr)
       frame->Make(name).tensor->set_kind(VarKind::kLodTensorArray);
+  // The block may run in itself meanwhile, in another frame.
+  const std::shared_ptr<const Found> found = block->found;
+  const bool known = found != nullptr && found->frame == frame &&
+                     found->last_change == frame->LastChange();
+  std::shared_ptr<Found> fresh;
+  if (!known && block->may_share_frame) fresh = std::make_shared<Found>();
   for (size_t i = 0; i < block->ops.size() && status.ok(); ++i) {
-    status = RunIn(*block, i, frame, context);
+    if (known) {
+      status = RunIn(*block, i, found->ops[i], frame, context);
+    } else {
+      absl::StatusOr<OpFound> one = FindVariables(block->ops[i], frame);
+      status = one.ok() ? RunIn(*block, i, *one, frame, context) : one.status();
+      if (fresh != nullptr && status.ok())
+        fresh->ops.push_back(*std::move(one));
+    }
     if (!status.ok())
       status =
           Annotate(status, absl::StrCat("block ", index, ", ",
                                         DescribeOp(block->ops[i].op.op())));
   }
   --depth_;
+  if (fresh != nullptr && status.ok()) {
+    fresh->frame = frame;
+    fresh->last_change = frame->LastChange();
+    block->found = std::move(fresh);
+  }
   return status;
+}
+
+bool BlockExecutor::MayShareFrame(int32_t block) {
+  const absl::StatusOr<Block*> found = BlockOf(block);
+  return found.ok() && (*found)->may_share_frame;  // an error shows in its run
 }
 
 bool BlockExecutor::HasGradient(int32_t block) const {
@@ -163,14 +208,14 @@ std::vector<std::string> BlockExecutor::LoopVariables(
   return names;
 }
 
-absl::Status BlockExecutor::RunIn(const Block& block, size_t index,
-                                  Frame* frame, const RunContext& context) {
-  const auto& [op, declared, move] = block.ops[index];
-  LateOp::Variables inputs, outputs;
+absl::StatusOr<BlockExecutor::OpFound> BlockExecutor::FindVariables(
+    const BlockOp& block_op, Frame* frame) const {
+  const LateOp& op = block_op.op;
+  OpFound found;
   for (const std::string& name : op.inputs()) {
     const Frame::Variable* variable = frame->Find(name);
     if (variable != nullptr)
-      inputs.Add(name, *variable);
+      found.inputs.Add(name, *variable);
     else if (!op.def().runs_blocks())
       return FailedPrecondition(
           "variable '%s' is read, but nothing has written it", name);
@@ -178,14 +223,26 @@ absl::Status BlockExecutor::RunIn(const Block& block, size_t index,
   for (size_t i = 0; i < op.outputs().size(); ++i) {
     const std::string& name = op.outputs()[i];
     const Frame::Variable* variable =
-        declared[i] ? frame->FindLocal(name) : frame->Find(name);
-    outputs.Add(name, variable != nullptr ? *variable : frame->Make(name));
+        block_op.declared[i] ? frame->FindLocal(name) : frame->Find(name);
+    found.outputs.Add(name,
+                      variable != nullptr ? *variable : frame->Make(name));
   }
+  return found;
+}
+
+absl::Status BlockExecutor::RunIn(const Block& block, size_t index,
+                                  const OpFound& found, Frame* frame,
+                                  const RunContext& context) {
+  const LateOp& op = block.ops[index].op;
+  const OpMove move = block.ops[index].move;
+  const auto& [inputs, outputs] = found;
   if (hook_ == nullptr) {
-    const bool may_move = device_ == nullptr && move != OpMove::kNone;
-    if (may_move && move == OpMove::kInPlace)
-      ShareInPlace(op, &inputs, &outputs);
-    if (may_move && move == OpMove::kMove && Move(inputs, outputs))
+    if (device_ == nullptr && move == OpMove::kInPlace) {
+      OpFound shared = found;
+      ShareInPlace(op, &shared.inputs, &shared.outputs);
+      return RunOp(op, shared.inputs, shared.outputs, frame, context);
+    }
+    if (device_ == nullptr && move == OpMove::kMove && Move(inputs, outputs))
       return absl::OkStatus();
     return RunOp(op, inputs, outputs, frame, context);
   }
@@ -201,6 +258,7 @@ bool BlockExecutor::Move(const LateOp::Variables& inputs,
   const Frame::Variable& to = outputs[0].variable;
   if (from.fixed || to.fixed || !IsMovable(*from.tensor)) return false;
   std::swap(*from.tensor, *to.tensor);
+  if (from.tensor->bytes() > kMostSpare) *from.tensor = Tensor();
   moved_[to.tensor] = to.tensor->raw();
   return true;
 }

@@ -3,7 +3,9 @@
 #ifndef PD_LIBCORE_EXEC_BLOCK_EXECUTOR_H_
 #define PD_LIBCORE_EXEC_BLOCK_EXECUTOR_H_
 
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,6 +42,7 @@ class BlockExecutor {
   /// See BlockRunner.
   Values* values() const;
   bool HasGradient(int32_t block) const;
+  bool MayShareFrame(int32_t block);
   bool IsOnlyGradient(int32_t gradient) const;
   std::set<std::string> WrittenIn(int32_t block) const;
   std::vector<std::string> LoopVariables(int32_t block,
@@ -51,15 +54,27 @@ class BlockExecutor {
     std::vector<bool> declared;  // by output: the block itself declares it
     OpMove move = OpMove::kNone;
   };
+  struct OpFound {
+    LateOp::Variables inputs, outputs;
+  };
+  // The variables of a block's ops in a frame, as long as that has the same.
+  struct Found {
+    const Frame* frame = nullptr;
+    uint64_t last_change = 0;
+    std::vector<OpFound> ops;
+  };
   struct Block {
     int32_t index = 0;
+    bool may_share_frame = false;
     std::vector<std::string> arrays;  // declared here, and empty at first
     std::vector<BlockOp> ops;
+    std::shared_ptr<const Found> found;  // in its last run; null: none is kept
   };
 
-  absl::StatusOr<const Block*> BlockOf(int32_t index);
-  absl::Status RunIn(const Block& block, size_t index, Frame* frame,
-                     const RunContext& context);
+  absl::StatusOr<Block*> BlockOf(int32_t index);
+  absl::StatusOr<OpFound> FindVariables(const BlockOp& op, Frame* frame) const;
+  absl::Status RunIn(const Block& block, size_t index, const OpFound& found,
+                     Frame* frame, const RunContext& context);
   // Whether the bytes of inputs[0] are those of outputs[0] now.
   bool Move(const LateOp::Variables& inputs, const LateOp::Variables& outputs);
   // Gives the output the bytes of the input that the op changes, where these

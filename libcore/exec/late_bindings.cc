@@ -108,6 +108,8 @@ absl::StatusOr<std::unique_ptr<LateBinding>> LateBinding::Make(
     output.own.set_lod(output.meta.lod);
     output.bound = &output.own;
     const int32_t input = InputThatIs(variable.tensor, inputs);
+    output.fixed = variable.fixed;
+    output.input = input;
     output.replaces = input >= 0 && !variable.fixed;
     if (input >= 0 && variable.fixed)
       output.bound = &made->inputs_[static_cast<size_t>(input)];
@@ -118,6 +120,23 @@ absl::StatusOr<std::unique_ptr<LateBinding>> LateBinding::Make(
   return made;
 }
 
+bool LateBinding::Fits(const LateOp::Variables& inputs,
+                       const LateOp::Variables& outputs) const {
+  if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size())
+    return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& now = *inputs[i].variable.tensor;
+    if (now.dtype() != inputs_[i].dtype() ||
+        now.shape() != inputs_[i].shape() || now.lod() != inputs_[i].lod())
+      return false;
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].variable.fixed != outputs_[i].fixed ||
+        InputThatIs(outputs[i].variable.tensor, inputs) != outputs_[i].input)
+      return false;
+  return true;
+}
+
 // Gives the tensor that the op was bound to the memory of its output variable.
 absl::Status LateBinding::Prepare(const OpVariables::Item& item,
                                   Output* output) {
@@ -126,9 +145,10 @@ absl::Status LateBinding::Prepare(const OpVariables::Item& item,
     PD_RETURN_IF_ERROR(CheckFixed(item.name, output->meta, *target));
   } else {
     if (output->replaces) target = &output->spare;
-    PD_RETURN_IF_ERROR(
-        Annotate(target->Resize(output->meta.dtype, output->meta.shape),
-                 absl::StrCat("variable '", item.name, "'")));
+    const absl::Status sized =
+        target->Resize(output->meta.dtype, output->meta.shape);
+    if (!sized.ok())
+      return Annotate(sized, absl::StrCat("variable '", item.name, "'"));
   }
   SetMeta(output->meta, target);
   output->bound->Attach(target->raw());
@@ -177,11 +197,15 @@ void LateBindings::MakeKey(const LateOp::Variables& inputs,
 LateBinding* LateBindings::Find(const LateOp::Variables& inputs,
                                 const LateOp::Variables& outputs) {
   if (kept_.empty()) return nullptr;
+  // In a loop whose shapes stay it is the one of the run before.
+  if (!by_values_ && last_ != nullptr && last_->Fits(inputs, outputs))
+    return last_;
   MakeKey(inputs, outputs);
   const auto found = kept_.find(key_);
   if (found == kept_.end()) return nullptr;
   found->second.used = ++uses_;
-  return found->second.binding.get();
+  last_ = found->second.binding.get();
+  return last_;
 }
 
 bool LateBindings::MayKeep(const Metas& inputs, const Metas& made,
@@ -199,6 +223,7 @@ bool LateBindings::MayKeep(const Metas& inputs, const Metas& made,
     }
     if (Same(infer(without), made) && Same(infer(changed), made)) return true;
     by_values_ = true;
+    last_ = nullptr;
     kept_.clear();
   }
   Metas small = inputs;
@@ -218,7 +243,8 @@ LateBinding* LateBindings::Keep(const LateOp::Variables& inputs,
   MakeKey(inputs, outputs);
   Kept& kept = kept_[key_];
   kept = {std::move(binding), ++uses_};
-  return kept.binding.get();
+  last_ = kept.binding.get();
+  return last_;
 }
 
 }  // namespace pd

@@ -28,6 +28,11 @@ class LateBinding {
       const LateOp& op, const LateOp::Variables& inputs,
       const LateOp::Variables& outputs, const Metas& metas);
 
+  /// Whether these are as the variables that it was made for: dense inputs of
+  /// the same dtypes, shapes and LoD.
+  bool Fits(const LateOp::Variables& inputs,
+            const LateOp::Variables& outputs) const;
+
   /// Computes the op on variables of the shapes that it was made for.
   absl::Status Run(const RunContext& context, const LateOp::Variables& inputs,
                    const LateOp::Variables& outputs);
@@ -39,8 +44,10 @@ class LateBinding {
     TensorMeta meta;
     Tensor own;
     Tensor* bound = nullptr;  // `own`, or an input's that is written in place
-    bool replaces = false;    // the variable is an input as well
-    Tensor spare = {};        // bytes for such a variable's next value
+    bool fixed = false;
+    int32_t input = -1;     // the input that is the same variable; -1: none
+    bool replaces = false;  // the variable is an input as well
+    Tensor spare = {};      // bytes for such a variable's next value
   };
   LateBinding() = default;
   absl::Status Prepare(const OpVariables::Item& variable, Output* output);
@@ -83,7 +90,8 @@ class LateBindings {
                const LateOp::Variables& outputs);
 
   absl::flat_hash_map<std::string, Kept> kept_;
-  std::string key_;  // kept for its capacity
+  LateBinding* last_ = nullptr;  // the one of the last run, if it is kept
+  std::string key_;              // kept for its capacity
   uint64_t uses_ = 0;
   bool by_values_ = false;
 };

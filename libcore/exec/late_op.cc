@@ -278,7 +278,8 @@ absl::Status LateOp::RunKept(const RunContext& context, const Variables& inputs,
                         LateBinding::Make(*this, inputs, outputs, made));
     binding = self_->bindings->Keep(inputs, outputs, std::move(bound));
   }
-  self_->choice = binding->bound().choice;
+  if (self_->choice != binding->bound().choice)
+    self_->choice = binding->bound().choice;
   return binding->Run(context, inputs, outputs);
 }
 

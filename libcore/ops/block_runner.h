@@ -30,6 +30,10 @@ class BlockRunner {
   /// Whether the program has a block that is the gradient of `block`: then the
   /// variables of each run of the block are kept for it.
   virtual bool HasGradient(int32_t block) = 0;
+  /// Whether runs of a block may follow each other in one frame, where nobody
+  /// keeps the variables of each: what the block declares it writes before it
+  /// reads it.
+  virtual bool MayShareFrame(int32_t block) = 0;
   /// Whether `gradient` is the one gradient block of its forward block: once it
   /// has run, nothing reads the variables that were kept for it.
   virtual bool IsOnlyGradient(int32_t gradient) = 0;

@@ -4,6 +4,7 @@
 #ifndef PD_LIBCORE_TENSOR_FRAME_H_
 #define PD_LIBCORE_TENSOR_FRAME_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/container/node_hash_map.h"
@@ -19,13 +20,17 @@ class Frame {
     bool fixed = false;
   };
 
-  explicit Frame(Frame* parent = nullptr) : parent_(parent) {}
+  explicit Frame(Frame* parent = nullptr)
+      : parent_(parent), changed_(NextChange()) {}
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
   /// The frame around this one; it may be another one when a gradient block
   /// comes back to the variables of a forward block.
-  void set_parent(Frame* parent) { parent_ = parent; }
+  void set_parent(Frame* parent) {
+    parent_ = parent;
+    changed_ = NextChange();
+  }
 
   /// A variable of this frame or of those around it; null when there is none.
   const Variable* Find(const std::string& name) const;
@@ -36,10 +41,19 @@ class Frame {
   /// Gives somebody else's tensor a name here. It outlives the frame.
   void Lend(const std::string& name, Variable variable) {
     variables_[name].variable = variable;
+    changed_ = NextChange();
   }
 
+  /// A number that grows when a name gets another variable, here or in a frame
+  /// around this one: as long as it stays, Find finds what it found before.
+  /// Frames that come after this one have greater numbers.
+  uint64_t LastChange() const;
+
  private:
+  static uint64_t NextChange();
+
   Frame* parent_;
+  uint64_t changed_;
   struct Slot {
     Variable variable;
     Tensor own;  // unless the variable is lent

@@ -92,6 +92,28 @@ TEST(Frame, SeesTheFrameAroundIt) {
   EXPECT_EQ(outer.Find("x")->tensor, &lent);
 }
 
+TEST(Frame, TellsThatANameGotAnotherVariable) {
+  Tensor lent;
+  Frame outer, inner(&outer);
+  uint64_t last = inner.LastChange();
+  const auto changed = [&] {
+    const uint64_t before = last;
+    last = inner.LastChange();
+    return last > before;
+  };
+  inner.Make("x");
+  EXPECT_TRUE(changed());
+  inner.Make("x");
+  EXPECT_FALSE(changed());
+  outer.Lend("y", {&lent, true});
+  EXPECT_TRUE(changed());
+  EXPECT_FALSE(changed());
+  Frame other(&outer);
+  EXPECT_GT(other.LastChange(), last);
+  inner.set_parent(nullptr);
+  EXPECT_TRUE(changed());
+}
+
 TEST(Magnitude, PutsInfinitiesAndNanAboveNumbers) {
   const float inf = std::numeric_limits<float>::infinity();
   std::vector<float> values(1000, -1.0f);

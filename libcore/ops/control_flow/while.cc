@@ -53,15 +53,18 @@ absl::StatusOr<Step> BindWhile(BindContext* context) {
   const std::string condition = context->op().In("Condition");
   std::vector<std::string> carried;
   if (keep) carried = blocks->LoopVariables(block, context->op());
+  const bool share = !keep && blocks->MayShareFrame(block);
   return Step([=](const RunContext& run) -> absl::Status {
     if (scopes != nullptr) {
       scopes->set_kind(VarKind::kStepScopes);
       scopes->frames().clear();
     }
+    std::shared_ptr<Frame> frame;
     for (;;) {
       PD_ASSIGN_OR_RETURN(const bool go_on, ReadCondition(blocks, condition));
       if (!go_on) return absl::OkStatus();
-      auto frame = std::make_shared<Frame>(blocks->frame());
+      if (frame == nullptr || !share)
+        frame = std::make_shared<Frame>(blocks->frame());
       std::vector<std::pair<std::string, Tensor>> before;
       for (const std::string& name : carried)
         if (const Frame::Variable* v = blocks->frame()->Find(name)) {
