@@ -56,6 +56,63 @@ INSTANTIATE_TEST_SUITE_P(
                       Factors{{5, 1, 3}, {5, 3, 1}},
                       Factors{{40, 7}, {40, 33}, true, false}));
 
+struct FewRows {
+  Shape x, y;
+};
+
+class FewRowsProduct : public ::testing::TestWithParam<FewRows> {};
+
+// Weights that no plan can bring into blocks: those of a late op, and feeds.
+KernelCase ProductWithFed(const FewRows& p, const OpDesc& op) {
+  KernelCase c;
+  Feed(&c, "x", RandomArray(p.x, 1));
+  Feed(&c, "w", RandomArray(p.y, 2));
+  Feed(&c, "b", RandomArray({p.y[1]}, 3));
+  OpDesc product = op;
+  product.SetInput("Y", {"w"});
+  Append(&c, product);
+  c.fetches = {"y"};
+  return c;
+}
+
+TEST_P(FewRowsProduct, IsTheReferences) {
+  ExpectLikeReference(ProductWithFed(GetParam(), Unary("matmul_v2")),
+                      {{"matmul_v2", "cpu:few_rows"}});
+  OpDesc mul = Unary("mul");
+  mul.attrs["x_num_col_dims"] = static_cast<int32_t>(GetParam().x.size()) - 1;
+  ExpectLikeReference(ProductWithFed(GetParam(), mul),
+                      {{"mul", "cpu:few_rows"}});
+  for (const char* activation : {"none", "relu"}) {
+    OpDesc fused = Unary("fused_gemm_epilogue");
+    fused.SetInput("Bias", {"b"});
+    fused.attrs["activation"] = std::string(activation);
+    ExpectLikeReference(ProductWithFed(GetParam(), fused),
+                        {{"fused_gemm_epilogue", "cpu:few_rows"}});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, FewRowsProduct,
+    ::testing::Values(FewRows{{1, 33}, {33, 17}}, FewRows{{1, 15}, {15, 8}},
+                      FewRows{{2, 16}, {16, 64}}, FewRows{{3, 47}, {47, 31}},
+                      FewRows{{4, 1}, {1, 5}}, FewRows{{2, 1, 70}, {70, 300}},
+                      FewRows{{1, 100}, {100, 2061}},
+                      FewRows{{3, 9}, {9, 4100}}));
+
+TEST(Matmul, ProductsOfMoreRowsAndOfTransposedFactorsAreOnednns) {
+  ExpectLikeReference(ProductWithFed({{5, 33}, {33, 17}}, Unary("matmul_v2")),
+                      {{"matmul_v2", "onednn:inner_product"}});
+  KernelCase c;
+  Feed(&c, "x", RandomArray({1, 33}, 1));
+  Feed(&c, "w", RandomArray({17, 33}, 2));
+  OpDesc op = Unary("matmul_v2");
+  op.SetInput("Y", {"w"});
+  op.attrs["trans_y"] = true;
+  Append(&c, op);
+  c.fetches = {"y"};
+  ExpectLikeReference(c, {{"matmul_v2", "onednn:inner_product"}});
+}
+
 TEST(Matmul, BroadcastsABatch) {
   KernelCase c;
   Feed(&c, "x", RandomArray({3, 1, 5, 7}, 1));
@@ -81,6 +138,21 @@ TEST_P(Rows, Softmax) {
   c.wrt = {"x"};
   ExpectLikeReference(c,
                       {{"softmax", "cpu:rows"}, {"softmax_grad", "cpu:rows"}});
+}
+
+TEST_P(Rows, LogSoftmax) {
+  KernelCase c;
+  // Differences beyond PaddlePaddle's floor of -64 as well.
+  Array x = RandomArray(GetParam(), 1);
+  auto* values = const_cast<float*>(x.data<float>());
+  for (int64_t i = 0; i < x.size(); i += 3) values[i] -= 70.0f;
+  Feed(&c, "x", std::move(x));
+  OpDesc op = Unary("log_softmax");
+  op.attrs["axis"] = int32_t{-1};
+  Append(&c, op);
+  c.fetches = {"y"};
+  c.wrt = {"x"};
+  ExpectLikeReference(c, {{"log_softmax", "cpu:rows"}});
 }
 
 TEST_P(Rows, LayerNorm) {

@@ -30,12 +30,15 @@ absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context);
 // batch_norm in any layout that has the channels in one place.
 absl::StatusOr<Step> BindBatchNorm(BindContext* context);
 absl::StatusOr<Step> BindBatchNormGrad(BindContext* context);
-// softmax over the last axis.
+// softmax and log_softmax over the last axis.
 absl::StatusOr<Step> BindSoftmax(BindContext* context);
+absl::StatusOr<Step> BindLogSoftmax(BindContext* context);
 absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context);
 // layer_norm.
 absl::StatusOr<Step> BindLayerNorm(BindContext* context);
 absl::StatusOr<Step> BindLayerNormGrad(BindContext* context);
+// Products of four rows at most: mul, matmul_v2, fused_gemm_epilogue.
+absl::StatusOr<Step> BindFewRows(BindContext* context);
 // gelu.
 absl::StatusOr<Step> BindCast(BindContext* context);
 absl::StatusOr<Step> BindGelu(BindContext* context);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax over the last axis and its gradient, a row at a time.
+// softmax over the last axis and its gradient, and log_softmax, a row at a
+// time.
 #include <algorithm>
 
 #include "libcore/base/parallel.h"
@@ -39,6 +40,30 @@ absl::StatusOr<Step> BindSoftmax(BindContext* context) {
   return Step([x, out, m](const RunContext&) {
     RowSoftmax(x->data<float>(), m.rows, m.columns, out->data<float>(), nullptr,
                nullptr);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindLogSoftmax(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Tensor * x, context->In(context->Input("X"), nullptr));
+  PD_ASSIGN_OR_RETURN(const Matrix m, LastAxis(*context, *x));
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->Out(context->Output("Out"), nullptr));
+  Tensor* sums =
+      context->Scratch(static_cast<size_t>(2 * m.rows) * sizeof(float));
+  return Step([x, out, sums, m](const RunContext&) {
+    const float* in = x->data<float>();
+    float *to = out->data<float>(), *maxima = sums->data<float>();
+    float* log_sums = maxima + m.rows;
+    RowSoftmax(in, m.rows, m.columns, to, maxima, log_sums);
+    ParallelFor(m.rows, 1 + 32768 / m.columns, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        for (int64_t i = r * m.columns; i < (r + 1) * m.columns; ++i) {
+          // PaddlePaddle's floor, which leaves NaN.
+          const float above = in[i] - maxima[r];
+          to[i] = (above < -64.0f ? -64.0f : above) - log_sums[r];
+        }
+    });
     return absl::OkStatus();
   });
 }
