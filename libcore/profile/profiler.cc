@@ -48,8 +48,18 @@ void Profiler::OpenWindow() {
   samples_.clear();
   meter_.Start();
   Recorder::Get().Start();
-  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Start());
+  StartDevices();
   SampleCounters();
+}
+
+void Profiler::StartDevices() {
+  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Start());
+  if (driver_ != nullptr) kernels_status_.Update(driver_->Start());
+}
+
+void Profiler::StopDevices() {
+  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Stop());
+  if (driver_ != nullptr) kernels_status_.Update(driver_->Stop());
 }
 
 void Profiler::SampleCounters() {
@@ -78,7 +88,7 @@ absl::Status Profiler::Finish() {
   // A window in which no step has come to its end shows nothing.
   if (step_ > window_first_) return CloseWindow();
   open_ = false;
-  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Stop());
+  StopDevices();
   Recorder::Get().Stop();
   meter_.Stop();
   return kernels_status_;
@@ -86,8 +96,12 @@ absl::Status Profiler::Finish() {
 
 StepHook* Profiler::HookFor(const Plan& plan) {
   if (!open_ && State() != ProfilerState::kReady) return nullptr;
-  if (plan.place() != nullptr && !std::exchange(asked_kernels_, true))
-    OpenKernels();
+  if (plan.place() != nullptr && !std::exchange(asked_kernels_, true)) {
+    if (plan.place()->is_gpu)
+      OpenKernels();
+    else
+      OpenDriver(plan);
+  }
   std::unique_ptr<PlanTracer>& tracer = tracers_[&plan];
   if (tracer == nullptr)
     tracer = std::make_unique<PlanTracer>(plan, plans_++, kernels_.get());
@@ -108,14 +122,25 @@ void Profiler::OpenKernels() {
   if (open_) kernels_status_.Update(kernels_->Start());
 }
 
+// A device that is no GPU is a plug-in's.
+void Profiler::OpenDriver(const Plan& plan) {
+  auto opened = DriverTracer::Open(
+      std::static_pointer_cast<PluginDevice>(plan.place()->device));
+  kernels_status_.Update(opened.status());
+  if (!opened.ok()) return;
+  driver_ = *std::move(opened);
+  if (open_ && driver_ != nullptr) kernels_status_.Update(driver_->Start());
+}
+
 absl::Status Profiler::CloseWindow() {
   open_ = false;
-  if (kernels_ != nullptr) kernels_status_.Update(kernels_->Stop());
+  StopDevices();
   Recorder::Get().Stop();
   auto measured = meter_.Stop();
   PD_RETURN_IF_ERROR(kernels_status_);
   if (options_.on_trace_ready == nullptr) return absl::OkStatus();
   ProfileTrace trace = Recorder::Get().Collect();
+  if (driver_ != nullptr) driver_->AddTo(&trace);
   trace.process_name = options_.process_name;
   trace.first_step = window_first_;
   trace.facts = options_.facts;

@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "libcore/exec/plan.h"
+#include "libcore/plugin/driver_tracer.h"
 #include "libcore/profile/kernel_tracer.h"
 #include "libcore/profile/perf_summary.h"
 #include "libcore/profile/plan_tracer.h"
@@ -86,6 +87,9 @@ class Profiler {
   void OpenWindow();
   absl::Status CloseWindow();
   void OpenKernels();
+  void OpenDriver(const Plan& plan);
+  void StartDevices();
+  void StopDevices();
   void SampleCounters();
   void AddPeak(ProfileTrace* trace) const;
 
@@ -93,6 +97,7 @@ class Profiler {
   WindowMeter meter_;
   bool asked_kernels_ = false;
   std::unique_ptr<KernelTracer> kernels_;  // null without a GPU or CUPTI
+  std::unique_ptr<DriverTracer> driver_;   // null without a driver's profiler
   absl::Status kernels_status_;
   std::map<const Plan*, std::unique_ptr<PlanTracer>> tracers_;
   int64_t plans_ = 0;

@@ -55,6 +55,22 @@ pd-eval -m there --require "mse<=60" >out 2>log || fail "what was trained on the
 CUSTOM_DEVICE_ROOT=drivers pd-eval --device small -m there --require "mse<=60" >out 2>log ||
   fail "evaluation on the device: $(cat out log)"
 
+# The driver's own profiler, in the trace of a tool.
+pd-profile --plugin ./small.so --device small:3 -c job.pbtxt --steps 6 --scheduler 2,5 --trace trace.json >out 2>log ||
+  fail "the profile of a training on the device: $(cat log)"
+for word in 'small:3 stream 7' small_product small_launch; do
+  grep -q "$word" trace.json || fail "the trace lacks $word"
+done
+grep -q small_product out || fail "the tables lack the driver's kernel: $(cat out)"
+grep -q early_copy trace.json && fail "the trace has an event from before its window"
+grep -q "device 'small'.* 1 events of its profiler end" log || fail "the event outside of the window is not told: $(cat log)"
+"$compiler" -std=c++17 -DPD_WITHOUT_COLLECT -w "${flags[@]}" "$source/tests/plugin/small_device.cc" -Wno-error -o "$dir/mute.so" ||
+  fail "the device without collected traces does not compile"
+pd-profile --plugin ./mute.so --device small:3 -c job.pbtxt --steps 3 --scheduler 1,3 --trace trace.json >out 2>log ||
+  fail "the profile of a training on the mute device: $(cat log)"
+grep -q "lacks 'profiler_collect_trace_data'" log || fail "the missing function is not named: $(cat log)"
+grep -q '"small:3 v7"' trace.json || fail "steps of the mute device are not traced"
+
 # What there is.
 pd-eval --plugin ./small.so --devices >out 2>log || fail "the list of devices: $(cat out log)"
 grep -q "small:0 .*small:0 v7, 0.1 GiB, 0.1 GiB free, of plug-in './small.so'" out || fail "device 0 is not listed: $(cat out)"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device with two kernels in the C form. Its addresses are not the host's:
 // whoever follows one outside of its driver and kernels crashes.
-#include <map>
+#include <chrono>
+#include <vector>
 
+#include "paddle/phi/api/profiler/trace_event.h"
 #include "paddle/phi/backends/device_ext.h"
 #include "paddle/phi/capi/all.h"
 
@@ -73,6 +75,63 @@ C_Status Stats(const C_Device, size_t* total, size_t* free) {
   return C_SUCCESS;
 }
 
+// Its profiler tells of products, of the call that starts each, and of one copy
+// that was before the window.
+std::vector<phi::DeviceTraceEvent> products;
+bool tracing = false;
+uint64_t Now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+struct Product {
+  explicit Product(int64_t rows) : begin(Now()), rows(rows) {}
+  ~Product() {
+    if (!tracing) return;
+    phi::DeviceTraceEvent event;
+    event.name = "small_product";
+    event.start_ns = begin;
+    event.end_ns = Now();
+    event.device_id = 3;
+    event.stream_id = 7;
+    event.correlation_id = static_cast<uint32_t>(products.size() + 1);
+    event.kernel_info.grid_x = static_cast<uint32_t>(rows);
+    products.push_back(event);
+  }
+  uint64_t begin;
+  int64_t rows;
+};
+C_Status StartProfiler(C_Profiler, void** user_data) {
+  *user_data = &products;
+  return C_SUCCESS;
+}
+C_Status StartTracing(C_Profiler, void* user_data) {
+  products.clear();
+  tracing = true;
+  return user_data == &products ? C_SUCCESS : C_ERROR;
+}
+C_Status StopTracing(C_Profiler, void*) {
+  tracing = false;
+  return C_SUCCESS;
+}
+C_Status Collect(C_Profiler profiler, uint64_t start, void*) {
+  for (phi::DeviceTraceEvent& product : products) {
+    phi::RuntimeTraceEvent call("small_launch", product.start_ns,
+                                product.start_ns, 1, 99, product.correlation_id,
+                                0);
+    profiler_add_runtime_trace_event(profiler, &call);
+    profiler_add_device_trace_event(profiler, &product);
+  }
+  phi::DeviceTraceEvent copy;
+  copy.name = "early_copy";
+  copy.type = phi::TracerEventType::Memcpy;
+  copy.start_ns = start - 2;
+  copy.end_ns = start - 1;
+  copy.memcpy_info.num_bytes = 8;
+  profiler_add_device_trace_event(profiler, &copy);
+  return C_SUCCESS;
+}
+
 }  // namespace
 
 void InitPlugin(CustomRuntimeParams* params) {
@@ -103,6 +162,12 @@ void InitPlugin(CustomRuntimeParams* params) {
   table->get_device_list = List;
   table->device_min_chunk_size = Chunk;
   table->device_memory_stats = Stats;
+  table->profiler_initialize = StartProfiler;
+  table->profiler_start_tracing = StartTracing;
+  table->profiler_stop_tracing = StopTracing;
+#ifndef PD_WITHOUT_COLLECT
+  table->profiler_collect_trace_data = Collect;
+#endif
 }
 
 template <typename T>
@@ -116,6 +181,7 @@ void Matmul(const phi::Context& context, const phi::DenseTensor& x,
   out->Resize({rows, columns});
   T* sums = Near(context.template Alloc<T>(out));
   const T *left = Near(x.data<T>()), *right = Near(y.data<T>());
+  const Product traced(rows);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
       T sum = 0;

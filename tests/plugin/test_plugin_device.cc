@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans on the device of a plug-in whose addresses the host cannot follow.
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "libcore/kernels/make_registry.h"
+#include "libcore/plugin/driver_tracer.h"
 #include "libcore/plugin/plugin_device.h"
 #include "libcore/plugin/plugins.h"
 #include "tests/plugin/expect_refused.h"
@@ -118,6 +121,81 @@ TEST(PluginDevice, LooksForNanOnTheHost) {
   const NonFinite good = find({1, -1e300});
   EXPECT_EQ(good.nan + good.inf, 0u);
   EXPECT_LT(good.largest, 0x7f800000u);
+}
+
+// A trace of two rows: the thread's, and the device's own.
+ProfileTrace TraceFromNow() {
+  ProfileTrace trace;
+  trace.start_unix_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                            std::chrono::system_clock::now().time_since_epoch())
+                            .count();
+  trace.threads = {{1, "main", 0}, {2, "small:3 v7", 0}};
+  trace.sites.resize(1);
+  trace.sites[0].name = "step";
+  trace.events = {{0, 0, 1, 5, 0}, {0, 1, 2, 4, 0}};
+  return trace;
+}
+
+TEST(PluginDevice, TellsTheTraceOfItsDriver) {
+  auto registry = OnDevice(3);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  auto place = OpenPluginDevice("small", 3);
+  ASSERT_TRUE(place.ok()) << place.status();
+  ProfileTrace trace = TraceFromNow();
+  auto tracer = DriverTracer::Open(
+      std::static_pointer_cast<PluginDevice>((*place)->device));
+  ASSERT_TRUE(tracer.ok()) << tracer.status();
+  ASSERT_NE(*tracer, nullptr);
+  ASSERT_TRUE((*tracer)->Start().ok());
+  PluginNetwork network(registry->get());
+  network.Feed<float>("x", DType::kFloat32, {1, 2}, {1, -2});
+  network.Feed<float>("y", DType::kFloat32, {2, 2}, {1, 2, 3, 4});
+  ASSERT_TRUE(network
+                  .Add("matmul_v2", {{"X", {"x"}}, {"Y", {"y"}}},
+                       {{"Out", {"product"}}})
+                  .ok());
+  ExpectValues<float>(network.Run("product"), {1, 2}, {-5, -6});
+  ASSERT_TRUE((*tracer)->Stop().ok());
+  (*tracer)->AddTo(&trace);
+  ASSERT_TRUE(CheckTrace(trace).ok()) << CheckTrace(trace);
+  // The step of 'main', the call and the product; the device's own row is
+  // empty, and the copy was before the window.
+  ASSERT_EQ(trace.events.size(), 3u);
+  std::map<std::string, TraceEvent> by_row;
+  for (const TraceEvent& event : trace.events)
+    by_row[trace.threads[event.thread].name] = event;
+  ASSERT_EQ(by_row.count("main"), 1u);
+  ASSERT_EQ(by_row.count("small calls of thread 99"), 1u);
+  ASSERT_EQ(by_row.count("small:3 stream 7"), 1u);
+  const TraceEvent &call = by_row["small calls of thread 99"],
+                   &product = by_row["small:3 stream 7"];
+  EXPECT_EQ(trace.SiteOf(call).type, EventType::kCudaRuntime);
+  EXPECT_EQ(trace.SiteOf(product).type, EventType::kKernel);
+  EXPECT_EQ(trace.SiteOf(product).name, "small_product");
+  ASSERT_TRUE(trace.SiteOf(product).launch.has_value());
+  EXPECT_EQ(trace.SiteOf(product).launch->grid[0], 1);
+  EXPECT_NE(call.id, 0);
+  EXPECT_EQ(call.id, product.id);
+  EXPECT_EQ(call.begin_ns, product.begin_ns);
+  EXPECT_GE(product.begin_ns, 0);
+}
+
+TEST(PluginDevice, LeavesOutEventsOfNoProfiler) {
+  ASSERT_TRUE(LoadPlugin(PD_PLUGIN_FOLDER "/libsmall_device.so").ok());
+  auto place = OpenPluginDevice("small", 0);
+  ASSERT_TRUE(place.ok()) << place.status();
+  int other = 0, event = 0;
+  profiler_add_device_trace_event(reinterpret_cast<C_Profiler>(&other), &event);
+  auto tracer = DriverTracer::Open(
+      std::static_pointer_cast<PluginDevice>((*place)->device));
+  ASSERT_TRUE(tracer.ok() && *tracer != nullptr) << tracer.status();
+  ASSERT_TRUE((*tracer)->Start().ok());
+  profiler_add_runtime_trace_event(reinterpret_cast<C_Profiler>(tracer->get()),
+                                   nullptr);
+  ASSERT_TRUE((*tracer)->Stop().ok());
+  ProfileTrace trace = TraceFromNow();
+  (*tracer)->AddTo(&trace);
+  EXPECT_EQ(trace.events.size(), 2u);
 }
 
 TEST(PluginDevice, IsFoundByTypeAndNumber) {

@@ -76,6 +76,14 @@ typedef struct {
   void* data;
 } C_CCLRootId;
 
+/* Of the host, for profiler_collect_trace_data: an event is a
+ * phi::RuntimeTraceEvent, or a phi::DeviceTraceEvent, of
+ * <paddle/phi/api/profiler/trace_event.h>, and is copied. */
+__attribute__((visibility("default"))) void profiler_add_runtime_trace_event(
+    C_Profiler prof, void* event);
+__attribute__((visibility("default"))) void profiler_add_device_trace_event(
+    C_Profiler prof, void* event);
+
 /* Pointers are to the device's memory where a name says so. Null: the driver
  * does not have the function. */
 struct C_DeviceInterface {
