@@ -135,6 +135,34 @@ TEST(PluginErrors, NameFileAndOperatorWhereAKernelFails) {
   EXPECT_EQ(RunFail("read").code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(PluginErrors, RefuseSelectedRowsAndArrays) {
+  ASSERT_TRUE(LoadPlugin(File("bad_kernels")).ok());
+  auto registry = MakeRegistry();
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  ASSERT_TRUE(AddPluginOps(registry->get()).ok());
+  for (const VarKind kind :
+       {VarKind::kSelectedRows, VarKind::kLodTensorArray}) {
+    ProgramDesc program;
+    program.blocks.emplace_back();
+    VarDesc x;
+    x.name = "x";
+    x.kind = kind;
+    x.shape = {2, 3};
+    program.global().vars.push_back(x);
+    OpDesc op;
+    op.type = "custom_fail";
+    op.SetInput("X", {"x"});
+    op.SetOutput("Out", {"out"});
+    op.attrs["how"] = std::string("not at all");
+    const absl::Status status =
+        BlockBuilder(registry->get(), &program).Append(std::move(op));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_TRUE(
+        absl::StrContains(status.message(), "input 'X' is no dense tensor"))
+        << status;
+  }
+}
+
 #ifndef PD_WITH_SANITIZER
 TEST(PluginErrors, NameFileAndOperatorOfACrash) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
