@@ -256,6 +256,17 @@ std::vector<Curve> Products() {
                            "elementwise_mul", "elementwise_div"})
     for (const auto& [x, y] : operands)
       curves.push_back({type, {{"X", {x}}, {"Y", {y}}}, {}, 0.5, 2});
+  // The pairs lie apart, so no step changes which operand is picked.
+  for (const char* type :
+       {"elementwise_max", "elementwise_min", "elementwise_fmax",
+        "elementwise_fmin", "elementwise_pow"})
+    for (const auto& [x, y] : operands)
+      curves.push_back({type, {{"X", {x}}, {"Y", {y}}}, {}, 0.5, 2});
+  curves.push_back({"elementwise_pow",
+                    {{"X", {{2, 3, 2}}}, {"Y", {{3}}}},
+                    {{"axis", int32_t{1}}},
+                    0.5,
+                    2});
   for (const bool trans : {false, true}) {
     const Shape x = trans ? Shape{3, 2} : Shape{2, 3};
     curves.push_back(
@@ -328,7 +339,8 @@ std::vector<Curve> Moves() {
   return curves;
 }
 
-// Statistics of the batch: two orders, as PaddlePaddle has them.
+// Statistics of the batch: two orders, as PaddlePaddle has them. Those of a
+// row, which PaddlePaddle differentiates once: all.
 std::vector<Curve> Norms() {
   const std::vector<std::pair<std::string, std::vector<Shape>>> inputs = {
       {"X", {{3, 2, 1, 2}}}, {"Scale", {{2}}}, {"Bias", {{2}}}};
@@ -336,7 +348,19 @@ std::vector<Curve> Norms() {
   batch.constants["Mean"] = MakeArray<double>({2}, {0, 0});
   batch.constants["Variance"] = MakeArray<double>({2}, {1, 1});
   Curve instance{"instance_norm", inputs, {{"epsilon", 1e-3f}}, 0.3, 2, 2};
-  return {batch, instance};
+  std::vector<Curve> norms = {batch, instance};
+  for (const int32_t axis : {1, 2})
+    for (const size_t given : {0, 1, 2}) {
+      const Shape width = axis == 1 ? Shape{6} : Shape{2};
+      Curve layer{"layer_norm",
+                  {{"X", {{2, 3, 2}}}, {"Scale", {width}}, {"Bias", {width}}},
+                  {{"epsilon", 1e-2f}, {"begin_norm_axis", axis}},
+                  0.3,
+                  2};
+      layer.inputs.resize(1 + given);
+      norms.push_back(layer);
+    }
+  return norms;
 }
 
 std::set<std::string> CheckAll(const std::vector<Curve>& curves) {

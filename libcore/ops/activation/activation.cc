@@ -35,6 +35,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/ops/activation/unary_second.h"
+#include "libcore/ops/common/linear_grad.h"
 #include "libcore/ops/common/op_formula.h"
 
 namespace pd {
@@ -311,15 +312,7 @@ absl::StatusOr<std::vector<OpDesc>> GeluSecond(const GradRequest& request) {
   const std::string x = grad.In("X"), dout = grad.In("Out@GRAD");
   const std::string p = CotangentOf(grad, "X@GRAD");
   OpFormula f(grad);
-  if (request.needs_grad(dout)) {
-    OpDesc again;
-    again.type = grad.type;
-    again.attrs = grad.attrs;
-    again.SetInput("X", {x});
-    again.SetInput("Out@GRAD", {p});
-    again.SetOutput("X@GRAD", {GradName(dout)});
-    f.Add(std::move(again));
-  }
+  if (request.needs_grad(dout)) f.Add(GradOpAgain(grad));
   if (request.needs_grad(x)) {
     const std::string square = f.Mul(x, x);
     const std::string bell = f.Mul(f.Unary("exp", f.Scale(square, -0.5)),

@@ -8,6 +8,7 @@
 #include "libcore/ops/activation/softmax_grad.h"
 #include "libcore/ops/activation/softmax_lines.h"
 #include "libcore/ops/common/axis_view.h"
+#include "libcore/ops/common/linear_grad.h"
 #include "libcore/ops/common/op_formula.h"
 #include "libcore/ops/registry.h"
 
@@ -39,15 +40,7 @@ struct SoftmaxFormula {
     const std::string out = grad.In("Out"), dout = grad.In("Out@GRAD");
     const std::string p = CotangentOf(grad, "X@GRAD");
     OpFormula f(grad);
-    if (request.needs_grad(dout)) {
-      OpDesc again;
-      again.type = grad.type;
-      again.attrs = grad.attrs;
-      again.SetInput("Out", {out});
-      again.SetInput("Out@GRAD", {p});
-      again.SetOutput("X@GRAD", {GradName(dout)});
-      f.Add(std::move(again));
-    }
+    if (request.needs_grad(dout)) f.Add(GradOpAgain(grad));
     if (request.needs_grad(out)) {
       const std::string centred =
           f.Sub(dout, f.SumAlong(f.Mul(out, dout), axis));

@@ -35,17 +35,21 @@ inline GradMaker ForwardAgain(std::string forward, std::string in,
       };
 }
 
-/// A maker for a gradient op X@GRAD = A Out@GRAD with a symmetric A, such as a
-/// mask: the gradient with respect to Out@GRAD is the op itself.
+/// The gradient by Out@GRAD of a gradient op X@GRAD = A Out@GRAD with a
+/// symmetric A, such as a mask: the op itself, for the cotangent of X@GRAD.
+inline OpDesc GradOpAgain(const OpDesc& grad) {
+  OpDesc op = grad;
+  op.SetInput("Out@GRAD", {GradName(grad.Out("X@GRAD"))});
+  op.SetOutput("X@GRAD", {GradName(grad.In("Out@GRAD"))});
+  return op;
+}
+
+/// A maker for such an op whose A does not depend on X.
 inline GradMaker GradientAgain() {
   return [](const GradRequest& request) -> absl::StatusOr<std::vector<OpDesc>> {
     std::vector<OpDesc> ops;
-    const std::string dout = request.op.In("Out@GRAD");
-    if (!request.needs_grad(dout)) return ops;
-    OpDesc op = request.op;
-    op.SetInput("Out@GRAD", {GradName(request.op.Out("X@GRAD"))});
-    op.SetOutput("X@GRAD", {GradName(dout)});
-    ops.push_back(std::move(op));
+    if (request.needs_grad(request.op.In("Out@GRAD")))
+      ops.push_back(GradOpAgain(request.op));
     return ops;
   };
 }

@@ -58,9 +58,10 @@ class OpFormula {
 
   std::vector<OpDesc> Take();
 
- private:
+ protected:
   std::string Temporary();
 
+ private:
   std::string base_;
   size_t temporaries_ = 0;
   std::vector<OpDesc> ops_;

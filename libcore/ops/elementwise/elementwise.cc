@@ -246,6 +246,11 @@ constexpr bool kArithmetic =
     std::is_same_v<Op, AddFunctor> || std::is_same_v<Op, SubFunctor> ||
     std::is_same_v<Op, MulFunctor> || std::is_same_v<Op, DivFunctor>;
 
+// Ops whose result is one of the operands.
+template <typename Op>
+constexpr bool kPicks = std::is_same_v<Op, Max> || std::is_same_v<Op, Min> ||
+                        std::is_same_v<Op, FMax> || std::is_same_v<Op, FMin>;
+
 template <typename Op, typename Body>
 auto DispatchElementwiseOperands(DType dtype, const Body& body) {
   if constexpr (std::is_same_v<Op, MulFunctor>)
@@ -462,6 +467,10 @@ absl::Status AddOp(OpRegistry* registry, const std::string& type, bool has_axis,
     grad.Infer(InferGradLikeInput).Reference(BindBinaryGrad<Op>);
     if (kArithmetic<Op>)
       grad.Grad(ElementwiseSecondMaker());
+    else if (kPicks<Op>)
+      grad.Grad(PickedSecondMaker());
+    else if (std::is_same_v<Op, Pow>)
+      grad.Grad(PowSecondMaker());
     else
       grad.NoGrad();
     return registry->Add(std::move(grad));

@@ -33,51 +33,51 @@ namespace {
 
 // The elements that meet in one element of Out.
 template <typename C>
-struct Values {
+struct PairValues {
   C x, y, out, dout, dx, ddx, ddy;
 };
 
 struct AddSecond {
   static constexpr bool kGradX = false, kGradY = false, kGradOut = false;
   template <typename C>
-  static C DDOut(const Values<C>& v) {
+  static C DDOut(const PairValues<C>& v) {
     return v.ddx + v.ddy;
   }
 };
 struct SubSecond {
   static constexpr bool kGradX = false, kGradY = false, kGradOut = false;
   template <typename C>
-  static C DDOut(const Values<C>& v) {
+  static C DDOut(const PairValues<C>& v) {
     return v.ddx - v.ddy;
   }
 };
 struct MulSecond {
   static constexpr bool kGradX = true, kGradY = true, kGradOut = false;
   template <typename C>
-  static C DDOut(const Values<C>& v) {
+  static C DDOut(const PairValues<C>& v) {
     return v.ddx * v.y + v.x * v.ddy;
   }
   template <typename C>
-  static C GradX(const Values<C>& v) {
+  static C GradX(const PairValues<C>& v) {
     return v.dout * Conj(v.ddy);
   }
   template <typename C>
-  static C GradY(const Values<C>& v) {
+  static C GradY(const PairValues<C>& v) {
     return v.dout * Conj(v.ddx);
   }
 };
 struct DivSecond {
   static constexpr bool kGradX = false, kGradY = true, kGradOut = true;
   template <typename C>
-  static C DDOut(const Values<C>& v) {
+  static C DDOut(const PairValues<C>& v) {
     return (v.ddx - v.out * v.ddy) / v.y;
   }
   template <typename C>
-  static C GradY(const Values<C>& v) {
+  static C GradY(const PairValues<C>& v) {
     return v.dx * Conj((v.out * v.ddy - v.ddx) / v.y);
   }
   template <typename C>
-  static C GradOut(const Values<C>& v) {
+  static C GradOut(const PairValues<C>& v) {
     return -(v.dx * Conj(v.ddy));
   }
 };
@@ -136,9 +136,9 @@ void Fill(const Operands& o, T* to, const F& f) {
     for (int64_t j = 0; j < n; ++j) {
       const int64_t x = start[0] + j * stride[0];
       const int64_t y = start[1] + j * stride[1], out = start[2] + j;
-      const Values<C> v = {at(o.x, x),      at(o.y, y),  at(o.out, out),
-                           at(o.dout, out), at(o.dx, x), at(o.ddx, x),
-                           at(o.ddy, y)};
+      const PairValues<C> v = {at(o.x, x),      at(o.y, y),  at(o.out, out),
+                               at(o.dout, out), at(o.dx, x), at(o.ddx, x),
+                               at(o.ddy, y)};
       to[out] = Stored<T>(f(v));
     }
   });
@@ -159,7 +159,7 @@ absl::StatusOr<Step> OneStep(BindContext* context, const Operands& o,
 template <typename Op, typename T>
 absl::StatusOr<std::vector<Step>> MakeSteps(BindContext* context,
                                             const Operands& o) {
-  using V = Values<Computed<T>>;
+  using V = PairValues<Computed<T>>;
   std::vector<Step> steps;
   const auto add = [&](const char* slot, const Shape& part,
                        const auto& f) -> absl::Status {

@@ -8,11 +8,15 @@
 //   Scale@GRAD = sum over rows of Y@GRAD * h; Bias@GRAD = sum of Y@GRAD
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "libcore/base/dispatch.h"
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/ops/common/check.h"
+#include "libcore/ops/common/op_formula.h"
 #include "libcore/ops/optimizer/update.h"
 #include "libcore/ops/registry.h"
 
@@ -187,6 +191,122 @@ absl::Status InferLayerNorm(InferContext* context) {
   return absl::OkStatus();
 }
 
+// Values of layer_norm_grad as rows: axes begin_norm_axis to last are one, the
+// last, which the means are along. Other ops alone: their gradients reach X
+// through the statistics too.
+class RowFormula : public OpFormula {
+ public:
+  explicit RowFormula(const OpDesc& grad) : OpFormula(grad), grad_(grad) {
+    const std::string x = Rows(grad.In("X"));
+    x_shape_ = last_shape_;
+    const std::string centred = Sub(x, Mean(x));
+    inverse_ =
+        Unary("rsqrt", Scale(Mean(Mul(centred, centred)), 1,
+                             static_cast<double>(grad.Attr<float>("epsilon"))));
+    h = Mul(centred, inverse_);
+  }
+
+  std::string Rows(const std::string& value) {
+    OpDesc op = Flatten("flatten_contiguous_range");
+    op.SetInput("X", {value});
+    last_shape_ = Temporary();
+    op.SetOutput("XShape", {last_shape_});
+    return Apply(std::move(op));
+  }
+  // Adds rows to the gradient of a variable with X's shape.
+  void GiveRows(const std::string& rows, const std::string& variable) {
+    OpDesc op = Flatten("flatten_contiguous_range_grad");
+    op.SetInput("XShape", {x_shape_});
+    op.SetInput("Out@GRAD", {rows});
+    op.SetOutput("X@GRAD", {GradName(variable)});
+    Add(std::move(op));
+  }
+  std::string Mean(const std::string& rows) {
+    OpDesc op;
+    op.type = "reduce_mean";
+    op.SetInput("X", {rows});
+    op.attrs["dim"] = std::vector<int32_t>{-1};
+    op.attrs["keep_dim"] = true;
+    return Apply(std::move(op));
+  }
+  // v's product with the Jacobian of h, which is symmetric.
+  std::string Slope(const std::string& v) {
+    return Mul(Sub(Sub(v, Mean(v)), Mul(h, Mean(Mul(v, h)))), inverse_);
+  }
+  std::string Plus(const std::string& a, const std::string& b) {
+    return a.empty() ? b : b.empty() ? a : Binary("elementwise_add", a, b);
+  }
+
+  const std::string& inverse() const { return inverse_; }
+
+  std::string h;  // the normalized X
+
+ private:
+  OpDesc Flatten(const char* type) const {
+    OpDesc op;
+    op.type = type;
+    op.attrs["start_axis"] = grad_.Attr<int32_t>("begin_norm_axis");
+    op.attrs["stop_axis"] = int32_t{-1};
+    return op;
+  }
+
+  const OpDesc& grad_;
+  std::string inverse_, last_shape_, x_shape_;
+};
+
+// For the cotangents P, Q, R of X@GRAD, Scale@GRAD and Bias@GRAD, with g as
+// above, J v = (v - mean(v) - h mean(v h)) / sqrt(Variance + epsilon):
+//   Y@GRAD gets Scale J P + Q h + R; Scale gets the sum over rows of Y@GRAD J P
+//   X gets J (Y@GRAD Q)
+//     - (h mean(P J g) + J g mean(P h) + J P mean(g h)) / sqrt(...)
+// Nothing goes to Mean and Variance: X has it all.
+absl::StatusOr<std::vector<OpDesc>> LayerNormSecond(
+    const GradRequest& request) {
+  const OpDesc& grad = request.op;
+  const std::string scale = Present(grad.In("Scale")), dout = grad.In("Y@GRAD");
+  const std::string q = CotangentOf(grad, "Scale@GRAD");
+  const std::string r = CotangentOf(grad, "Bias@GRAD");
+  std::string p = CotangentOf(grad, "X@GRAD");
+  RowFormula f(grad);
+  const auto scaled = [&](const std::string& rows) {
+    return scale.empty() ? rows : f.Mul(rows, scale);
+  };
+  const std::string dy = f.Rows(dout), g = scaled(dy);
+  std::string to_y, to_x;
+  if (!p.empty()) {
+    p = f.Rows(p);
+    const std::string jp = f.Slope(p), jg = f.Slope(g);
+    to_y = scaled(jp);
+    const auto mean = [&](const std::string& a, const std::string& b) {
+      return f.Mean(f.Mul(a, b));
+    };
+    to_x = f.Scale(
+        f.Mul(f.Plus(f.Plus(f.Mul(f.h, mean(p, jg)), f.Mul(jg, mean(p, f.h))),
+                     f.Mul(jp, mean(g, f.h))),
+              f.inverse()),
+        -1);
+    if (!scale.empty() && request.needs_grad(scale)) {
+      OpDesc sum;
+      sum.type = "elementwise_mul_grad";
+      sum.attrs["axis"] = int32_t{-1};
+      sum.SetInput("X", {jp});
+      sum.SetInput("Y", {scale});
+      sum.SetInput("Out@GRAD", {dy});
+      sum.SetOutput("Y@GRAD", {GradName(scale)});
+      f.Add(std::move(sum));
+    }
+  }
+  if (!q.empty()) {
+    to_y = f.Plus(to_y, f.Mul(f.h, q));
+    to_x = f.Plus(to_x, f.Slope(f.Mul(dy, q)));
+  }
+  if (!r.empty()) to_y = f.Plus(to_y.empty() ? f.Like(dy, 0) : to_y, r);
+  if (!to_y.empty() && request.needs_grad(dout)) f.GiveRows(to_y, dout);
+  const std::string x = grad.In("X");
+  if (!to_x.empty() && request.needs_grad(x)) f.GiveRows(to_x, x);
+  return f.Take();
+}
+
 void AddLayerNormAttrs(OpDef* def) {
   def->Attr("epsilon", 1e-5f).Attr("begin_norm_axis", int32_t{1});
 }
@@ -212,7 +332,8 @@ absl::Status RegisterLayerNorm(OpRegistry* registry) {
   grad.OptionalOutput("X@GRAD").OptionalOutput("Scale@GRAD");
   grad.OptionalOutput("Bias@GRAD");
   AddLayerNormAttrs(&grad);
-  grad.Infer(InferGradLikeInput).NoGrad().Reference(BindLayerNormGrad);
+  grad.Infer(InferGradLikeInput).Grad(GradMaker(LayerNormSecond));
+  grad.Reference(BindLayerNormGrad);
   return registry->Add(std::move(grad));
 }
 
