@@ -183,6 +183,11 @@ void BindLook(TrainOptions* o, OptionTable* table) {
                 "often"},
                &o->logs);
   table->Suggest("--log", {"visualdl", "tensorboard"});
+  table->Text({"--log-audio", "INPUT=HERTZ",
+               "makes the samples of `--log` audible, 30 seconds of each: "
+               "INPUT of the network is sound between -1 and 1, `[records, "
+               "samples]` or `[records, channels, samples]`"},
+              &o->log_audio);
   table->Switch({"--report", "",
                  "writes `RUN/report.html`, a page of curves, predictions and "
                  "the job, at each evaluation and at the end"},
@@ -319,8 +324,8 @@ void BindTrain(TrainOptions* o, OptionTable* table) {
 absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
   for (const char* other :
        {"-o", "--out", "--resume", "--init-from", "--bench", "--steps",
-        "--log-json", "--log", "--report", "--summary", "--dry-run", "--amp",
-        "--disable-pass", "--dump-passes"})
+        "--log-json", "--log", "--log-audio", "--report", "--summary",
+        "--dry-run", "--amp", "--disable-pass", "--dump-passes"})
     if (table.Given(other))
       return CommandLineError(absl::StrCat(other, " does not go with --new"));
   const bool list = o.new_kind == "list";
@@ -343,9 +348,9 @@ absl::Status ValidateNew(const TrainOptions& o, const OptionTable& table) {
 }
 
 absl::Status ValidatePrograms(const TrainOptions& o, const OptionTable& table) {
-  for (const char* job :
-       {"-o", "--out", "--resume", "--init-from", "--bench", "--log",
-        "--report", "--summary", "--dry-run", "--amp", "--max-restarts"})
+  for (const char* job : {"-o", "--out", "--resume", "--init-from", "--bench",
+                          "--log", "--log-audio", "--report", "--summary",
+                          "--dry-run", "--amp", "--max-restarts"})
     if (table.Given(job))
       return CommandLineError(
           absl::StrCat(job,
@@ -429,7 +434,9 @@ Tool TrainTool(TrainOptions* options) {
     const bool looks = options->summary || options->dry_run;
     PD_RETURN_IF_ERROR(table.Needs("--log", "--out"));
     PD_RETURN_IF_ERROR(table.Needs("--report", "--out"));
+    PD_RETURN_IF_ERROR(table.Needs("--log-audio", "--log"));
     PD_RETURN_IF_ERROR(LogKindsOf(options->logs).status());
+    PD_RETURN_IF_ERROR(SoundInputOf(options->log_audio).status());
     if (!options->bench.has_value() && !looks && options->out.empty())
       return CommandLineError("--out RUN is missing");
     if (options->bench.has_value() && table.Given("--out"))

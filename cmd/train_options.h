@@ -37,6 +37,7 @@ struct TrainOptions {
   std::string new_data, new_target;     ///< of that job
   bool check_nan_inf = false;
   std::vector<std::string> logs;  ///< "visualdl,tensorboard"
+  std::string log_audio;          ///< "INPUT=HERTZ"
   bool report = false, summary = false, dry_run = false;
   // Of --program.
   std::vector<std::string> programs;

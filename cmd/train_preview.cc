@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -204,6 +205,21 @@ void PrintExchange(const ExchangePlan& plan, std::ostream& out) {
 }
 
 }  // namespace
+
+absl::StatusOr<SoundInput> SoundInputOf(const std::string& text) {
+  SoundInput sound;
+  if (text.empty()) return sound;
+  constexpr int32_t kMostHertz = 768000;
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 ||
+      !absl::SimpleAtoi(text.substr(at + 1), &sound.rate) || sound.rate < 1 ||
+      sound.rate > kMostHertz)
+    return CommandLineError(
+        absl::StrCat("--log-audio '", text,
+                     "': expected INPUT=HERTZ, a number of 1 to ", kMostHertz));
+  sound.name = text.substr(0, at);
+  return sound;
+}
 
 absl::StatusOr<std::vector<LogKind>> LogKindsOf(
     const std::vector<std::string>& texts) {

@@ -23,6 +23,9 @@ namespace pd {
 absl::StatusOr<std::vector<LogKind>> LogKindsOf(
     const std::vector<std::string>& texts);
 
+/// "INPUT=HERTZ"; "" is no input. CommandLineError for anything else.
+absl::StatusOr<SoundInput> SoundInputOf(const std::string& text);
+
 /// --summary: the table of layers.
 absl::Status PrintSummary(const TrainOptions& options,
                           const OpRegistry& registry, const LoadedJob& job,

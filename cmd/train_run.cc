@@ -215,6 +215,7 @@ absl::Status TrainJob(const TrainOptions& options, const OpRegistry& registry,
       (options.resume && Exists(absl::StrCat(options.out, "/report.html")));
   watch.facts = MachineFacts();
   PD_ASSIGN_OR_RETURN(watch.logs, LogKindsOf(options.logs));
+  PD_ASSIGN_OR_RETURN(watch.sound, SoundInputOf(options.log_audio));
   if (!writes) watch = WatchOptions();
   RunWatcher watcher(std::move(watch));
   ObserverList observers({&display});

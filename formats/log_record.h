@@ -32,6 +32,13 @@ struct LogPicture {
   std::string png;
 };
 
+/// Sound as the bytes of a WAV file.
+struct LogAudio {
+  int32_t rate = 0, channels = 0;  ///< frames a second
+  int64_t frames = 0;
+  std::string wav;
+};
+
 /// How a two-way decision fares at thresholds i / (n - 1), i = 0 .. n-1: counts
 /// of what lies at or above each.
 struct LogCurve {
@@ -92,9 +99,9 @@ struct LogGraph {
   std::vector<LogNode> nodes;
 };
 
-using LogContent =
-    std::variant<float, LogHistogram, LogPicture, LogPrCurve, LogRocCurve,
-                 LogEmbedding, LogText, LogHyperParameters, LogEnd, LogGraph>;
+using LogContent = std::variant<float, LogHistogram, LogPicture, LogAudio,
+                                LogPrCurve, LogRocCurve, LogEmbedding, LogText,
+                                LogHyperParameters, LogEnd, LogGraph>;
 
 struct LogRecord {
   std::string tag;

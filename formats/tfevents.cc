@@ -123,6 +123,15 @@ class Filler {
     to->set_encoded(picture.png);
     return true;
   }
+  bool operator()(const LogAudio& audio) {
+    format::Audio* to = Tagged()->mutable_audio();
+    to->set_rate(static_cast<float>(audio.rate));
+    to->set_channels(audio.channels);
+    to->set_frames(audio.frames);
+    to->set_encoded(audio.wav);
+    to->set_content_type("audio/wav");
+    return true;
+  }
   bool operator()(const LogPrCurve& curve) {
     const LogCurve& c = curve.counts;
     format::SummaryValue* value = Tagged();

@@ -31,6 +31,15 @@ class Filler {
     value_->mutable_image()->set_encoded(picture.png);
     return true;
   }
+  bool operator()(const LogAudio& audio) {
+    format::Audio* to = value_->mutable_audio();
+    to->set_rate(static_cast<float>(audio.rate));
+    to->set_channels(audio.channels);
+    to->set_frames(audio.frames);
+    to->set_encoded(audio.wav);
+    to->set_content_type("audio/wav");
+    return true;
+  }
   bool operator()(const LogPrCurve& curve) {
     format::PrCurve* to = value_->mutable_pr_curve();
     SetCounts(curve.counts, to);

@@ -476,6 +476,11 @@ void EvaluationView::Describe(const Batch& batch, int64_t i, RecordView* view) {
                       : absl::StrCat(place.file, ":", place.number);
   if (!IsUtf8(view->place)) view->place = absl::CHexEscape(view->place);
   view->picture = PictureOf(batch, i);
+  const BatchField* heard = FindField(batch, sound_.name);
+  if (heard != nullptr)
+    view->sound =
+        SoundOf(*heard, i, LengthOf(batch, sound_.name, i, heard->shape.back()),
+                sound_);
   for (const std::string& name : program_->inputs) {
     const BatchField* field = FindField(batch, name);
     if (field == nullptr) continue;

@@ -15,7 +15,9 @@
 
 #include "formats/image.h"
 #include "formats/log_record.h"
+#include "formats/wav.h"
 #include "libcore/data/loader.h"
+#include "libcore/report/sound_input.h"
 #include "libcore/train/answer.h"
 #include "libcore/train/evaluator.h"
 #include "libcore/train/prediction_data.h"
@@ -28,7 +30,8 @@ struct RecordView {
   int64_t record = 0;  ///< its number in the data set
   std::string place;   ///< its file, with the line in it; "" where it has none
   std::vector<std::pair<std::string, std::string>> inputs;  ///< name, text
-  Image picture;  ///< no pixels where there is no image
+  Image picture;   ///< no pixels where there is no image
+  WavSound sound;  ///< no samples where there is no SoundInput
   /// Of kMask: the classes of its pixels; of kBoxes: the picture with boxes.
   Image truth_mask, answer_mask;
   std::string truth, answer;
@@ -56,6 +59,9 @@ class EvaluationView : public EvaluationObserver {
   /// of texts back.
   void Start(const TrainProgram* program, const Loader* loader, int samples,
              WordsByField words = {});
+
+  /// The records that are shown have their sound too, half a minute at most.
+  void Hear(SoundInput sound) { sound_ = std::move(sound); }
 
   void OnBegin() override;
   void OnBatch(const Batch& batch,
@@ -116,6 +122,7 @@ class EvaluationView : public EvaluationObserver {
   const Loader* loader_ = nullptr;
   size_t most_ = 0;
   WordsByField words_;
+  SoundInput sound_;
   Answer answer_;
   int64_t records_ = 0;
   std::vector<int64_t> confusion_;

@@ -74,6 +74,14 @@ absl::Status RunWatcher::OnStart(const TrainStart& start) {
   start_ = start;
   step_ = start.step;
   epochs_ = start.job->proto().train().epochs();
+  if (!options_.sound.name.empty()) {
+    PD_RETURN_IF_ERROR(CheckSound(*start.program, options_.sound));
+    if (start.eval_loader == nullptr)
+      return InvalidArgument(
+          "no record of input '%s' can be heard: the job has no 'data.eval'",
+          options_.sound.name);
+    view_.Hear(options_.sound);
+  }
   if (start.eval_loader != nullptr) {
     RunVocabularies vocabularies(start.run);
     PD_ASSIGN_OR_RETURN(WordsByField words,
@@ -220,6 +228,17 @@ void RunWatcher::AddPicture(const std::string& tag, int64_t step,
                    *std::move(png)});
 }
 
+void RunWatcher::AddSound(const std::string& tag, int64_t step,
+                          const WavSound& sound) {
+  auto wav = EncodeWav(sound);
+  Keep(wav.status());
+  if (wav.ok())
+    Add(tag, step,
+        LogAudio{sound.rate, sound.channels,
+                 static_cast<int64_t>(sound.samples.size()) / sound.channels,
+                 *std::move(wav)});
+}
+
 // Pictures of the same records each time, framed by whether the answer is
 // right; a table says what the answers are.
 void RunWatcher::AddSamples(int64_t step) {
@@ -230,6 +249,7 @@ void RunWatcher::AddSamples(int64_t step) {
     const std::string tag = absl::StrCat("samples/", view.record);
     if (!view.picture.pixels.empty())
       AddPicture(tag, step, Framed(view.picture, view.wrong));
+    if (!view.sound.samples.empty()) AddSound(tag + "/audio", step, view.sound);
     if (view.truth_mask.pixels.empty()) continue;
     AddPicture(tag + "/truth", step, view.truth_mask);
     AddPicture(tag + "/answer", step, view.answer_mask);

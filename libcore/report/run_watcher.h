@@ -4,9 +4,10 @@
 //
 // Tags: train/loss, train/lr, train/epoch_loss, train/records_per_second,
 // eval/loss, eval/METRIC, memory/rss_mb; weights/PARAMETER and
-// gradients/PARAMETER (histograms); samples/RECORD (pictures); pr/CLASS,
-// roc/CLASS and auc/CLASS; embedding/LAYER; hyper-parameters; the graph, which
-// VisualDL has in a file of its own, vdlgraph.pdmodel.
+// gradients/PARAMETER (histograms); samples/RECORD (pictures),
+// samples/RECORD/audio; pr/CLASS, roc/CLASS and auc/CLASS; embedding/LAYER;
+// hyper-parameters; the graph, which VisualDL has in a file of its own,
+// vdlgraph.pdmodel.
 #ifndef PD_LIBCORE_REPORT_RUN_WATCHER_H_
 #define PD_LIBCORE_REPORT_RUN_WATCHER_H_
 
@@ -29,6 +30,8 @@ namespace pd {
 struct WatchOptions {
   std::vector<LogKind> logs;
   bool report = false;
+  /// For the logs: what can be heard of the records that they show.
+  SoundInput sound;
   /// For the report: machine, versions.
   std::vector<std::pair<std::string, std::string>> facts;
 };
@@ -68,6 +71,7 @@ class RunWatcher : public TrainObserver {
   void AddCurves(int64_t step);
   void AddSamples(int64_t step);
   void AddPicture(const std::string& tag, int64_t step, const Image& picture);
+  void AddSound(const std::string& tag, int64_t step, const WavSound& sound);
   void AddEmbeddings(int64_t step);
   absl::Status WriteProjector(const std::string& name,
                               const LogEmbedding& table);

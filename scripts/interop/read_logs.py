@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a run's log files with TensorBoard and VisualDL (see check_logs).
 
-    read_logs.py RUN PREDICTIONS.npz LABELS.gz
+    read_logs.py RUN PREDICTIONS.npz LABELS.gz TONES_RUN TONES.npz
 """
 import glob
 import gzip
 import io
 import json
+import os
 import sys
+import wave
 
 import numpy as np
 
-run, predictions, labels = sys.argv[1:]
+run, predictions, labels, tones_run, tones = sys.argv[1:]
 passed = failed = 0
 
 
@@ -109,7 +111,27 @@ def tensorboard():
     check("tensorboard: hyper-parameters", start.session_start_info.hparams["optimizer.adamw.learning_rate"].number_value == 0.003)
 
 
+def audio():
+    from tensorboard.backend.event_processing import event_accumulator
+    from visualdl import LogReader
+    want = (32767.0 * np.load(tones)["x"].astype(np.float64)).astype(np.int16)
+    reader = LogReader(file_path=glob.glob(tones_run + "/vdlrecords.*.log")[0])
+    log = event_accumulator.EventAccumulator(tones_run, size_guidance={"audio": 0})
+    log.Reload()
+    for record in (0, 1):
+        tag = f"samples/{record}/audio"
+        theirs = reader.get_data("audio", tag)[-1].audio
+        event = log.Audio(tag)[-1]
+        check("visualdl: audio", (theirs.sample_rate, theirs.num_channels, theirs.length_frames) == (8000, 1, 4000))
+        check("tensorboard: audio", (event.sample_rate, event.length_frames, event.content_type) == (8000, 4000, "audio/wav"))
+        for name, data in (("visualdl", theirs.encoded_audio_string), ("tensorboard", event.encoded_audio_string)):
+            file = wave.open(io.BytesIO(data))
+            heard = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+            check(name + ": what is heard", file.getparams()[:4] == (1, 2, 8000, 4000) and np.array_equal(heard, want[record]))
+
+
 visualdl()
 tensorboard()
+audio()
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

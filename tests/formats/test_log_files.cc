@@ -13,6 +13,7 @@
 #include "formats/log_record.h"
 #include "formats/tfevents.h"
 #include "formats/visualdl.h"
+#include "formats/wav.h"
 #include "gtest/gtest.h"
 
 namespace pd {
@@ -81,6 +82,74 @@ Wire VisualDlValue(const LogRecord& record) {
 Wire TfEvent(const LogRecord& record) {
   const std::string bytes = EncodeTfEvent(record);
   return TakeApart(bytes.substr(12, bytes.size() - 16));
+}
+
+uint32_t Little(const std::string& bytes, size_t at, int size) {
+  uint32_t value = 0;
+  for (int i = size; i-- > 0;)
+    value =
+        value << 8 | static_cast<uint8_t>(bytes[at + static_cast<size_t>(i)]);
+  return value;
+}
+
+// The head as Microsoft's and IBM's description of RIFF has it.
+TEST(Wav, IsPcmOf16Bits) {
+  const auto wav = EncodeWav({22050, 2, {1, -2, 32767, -32768, 0, 258}});
+  ASSERT_TRUE(wav.ok()) << wav.status();
+  ASSERT_EQ(wav->size(), 44u + 12u);
+  EXPECT_EQ(wav->substr(0, 4), "RIFF");
+  EXPECT_EQ(Little(*wav, 4, 4), 36u + 12u);
+  EXPECT_EQ(wav->substr(8, 8), "WAVEfmt ");
+  EXPECT_EQ(Little(*wav, 16, 4), 16u);
+  EXPECT_EQ(Little(*wav, 20, 2), 1u);      // PCM
+  EXPECT_EQ(Little(*wav, 22, 2), 2u);      // channels
+  EXPECT_EQ(Little(*wav, 24, 4), 22050u);  // frames a second
+  EXPECT_EQ(Little(*wav, 28, 4), 88200u);  // bytes a second
+  EXPECT_EQ(Little(*wav, 32, 2), 4u);      // bytes a frame
+  EXPECT_EQ(Little(*wav, 34, 2), 16u);     // bits a sample
+  EXPECT_EQ(wav->substr(36, 4), "data");
+  EXPECT_EQ(Little(*wav, 40, 4), 12u);
+  EXPECT_EQ(wav->substr(44),
+            std::string("\x01\0\xfe\xff\xff\x7f\0\x80\0\0\x02\x01", 12));
+}
+
+TEST(Wav, RefusesWhatTheHeadCannotHold) {
+  for (const WavSound& sound :
+       {WavSound{0, 1, {}}, WavSound{8000, 0, {}}, WavSound{8000, 2, {1, 2, 3}},
+        WavSound{8000, 40000, {}}, WavSound{1 << 30, 2, {}}})
+    EXPECT_EQ(EncodeWav(sound).status().code(),
+              absl::StatusCode::kInvalidArgument);
+}
+
+// int(32767.0 * x) of clipped numbers.
+TEST(Wav, SamplesAreCutTowardsZero) {
+  EXPECT_EQ(PcmOf(1), 32767);
+  EXPECT_EQ(PcmOf(-7), -32767);
+  EXPECT_EQ(PcmOf(0.5f), 16383);
+  EXPECT_EQ(PcmOf(-0.5f), -16383);
+  EXPECT_EQ(PcmOf(std::numeric_limits<float>::infinity()), 32767);
+  EXPECT_EQ(PcmOf(std::numeric_limits<float>::quiet_NaN()), 0);
+}
+
+void CheckAudio(const Wire& audio) {
+  EXPECT_EQ(Numbers<float>(audio.One(1)), std::vector<float>{16000});
+  EXPECT_EQ(audio.Number(2), 2u);
+  EXPECT_EQ(audio.Number(3), 300u);
+  EXPECT_EQ(audio.One(4), "RIFF...");
+  EXPECT_EQ(audio.One(5), "audio/wav");
+}
+
+TEST(VisualDl, Audio) {
+  const LogAudio audio{16000, 2, 300, "RIFF..."};
+  CheckAudio(TakeApart(VisualDlValue({"a", 1, 0, audio}).One(6)));
+}
+
+TEST(TfEvents, Audio) {
+  const LogAudio audio{16000, 2, 300, "RIFF..."};
+  const Wire value =
+      TakeApart(TakeApart(TfEvent({"a", 1, 0, audio}).One(5)).One(1));
+  EXPECT_EQ(value.One(1), "a");
+  CheckAudio(TakeApart(value.One(6)));
 }
 
 TEST(Crc32c, KnownValues) {

@@ -79,8 +79,9 @@ class WatcherTest : public ::testing::Test {
   }
 
   absl::Status Train(const std::string& run, int steps, bool watch,
-                     bool resume = false) {
+                     bool resume = false, SoundInput sound = {}) {
     WatchOptions options;
+    options.sound = std::move(sound);
     if (watch) options.logs = {LogKind::kVisualDl, LogKind::kTensorBoard};
     options.report = watch;
     RunWatcher watcher(options);
@@ -159,6 +160,29 @@ TEST_F(WatcherTest, HoldsWhatHappened) {
       EXPECT_EQ(marks.count({"weights/fc2.bias", step}), 1u);
     }
   }
+}
+
+// The numbers of a record as they come out of its WAV file.
+TEST_F(WatcherTest, SamplesCanBeHeard) {
+  ASSERT_TRUE(Train("run", 12, true, false, {"x", 8000}).ok());
+  for (const LogKind kind : {LogKind::kVisualDl, LogKind::kTensorBoard}) {
+    const auto marks = Marks("run", kind);
+    for (int step : {4, 8, 12})
+      EXPECT_EQ(marks.count({"samples/0/audio", step}), 1u) << step;
+    const bool visual = kind == LogKind::kVisualDl;
+    const std::string bytes =
+        Read(Only("run", visual ? "vdlrecords." : "events.out.tfevents."));
+    // Record 0 is 0, 5, 10, 15 of 24.
+    WavSound sound{8000, 1, {}};
+    for (float x : {0.0f, 5.0f, 10.0f, 15.0f})
+      sound.samples.push_back(PcmOf(x / 24));
+    EXPECT_NE(bytes.find(*EncodeWav(sound)), std::string::npos);
+  }
+}
+
+TEST_F(WatcherTest, HearsNoOtherThings) {
+  EXPECT_EQ(Train("run", 12, true, false, {"y", 8000}).message(),
+            "the network has no input 'y' to hear; it has x");
 }
 
 // scripts/check_logs asks VisualDL to draw it.
