@@ -28,6 +28,7 @@
 #include "formats/tiff.h"
 #include "formats/torch.h"
 #include "formats/torch_export.h"
+#include "formats/torch_script.h"
 #include "formats/webp.h"
 #include "formats/zip_archive.h"
 
@@ -40,6 +41,7 @@ std::vector<FileFormat> MakeTable() {
       {FileKind::kGzip, "gzip", {}, IsGzip},
       {FileKind::kHdf5, "hdf5", {".h5", ".hdf5"}, IsHdf5},
       {FileKind::kNpz, "npz", {".npz"}, IsNpz},
+      {FileKind::kTorchScript, "torchscript", {".torchscript"}, IsTorchScript},
       {FileKind::kTorch, "torch", {".pt", ".pth"}, IsTorch},
       {FileKind::kTorchExport, "torch export", {".pt2"}, IsTorchExport},
       {FileKind::kKeras, "keras", {".keras"}, IsKeras},

@@ -28,6 +28,7 @@ enum class FileKind {
   kSelectedRows,  ///< PaddlePaddle's SelectedRows
   kTorch,         ///< what torch.save writes
   kTorchExport,   ///< what torch.export.save writes
+  kTorchScript,   ///< what torch.jit.save writes
   kKeras,         ///< a network as Keras 3 saves it
   kTflite,
   kPickle,  ///< a state dict or another pickle

@@ -96,6 +96,9 @@ absl::Status Machine::Reduce() {
     case Global::kTorchTensorV2:
     case Global::kTorchParameter:
     case Global::kTorchSize:
+    case Global::kTorchClass:
+    case Global::kTorchList:
+    case Global::kTorchTag:
       return CallTorch(callable->global, *args);
   }
   return BadCall("numpy.ndarray");
@@ -205,6 +208,12 @@ absl::Status Machine::Build() {
     return BuildDtype(*state, target);
   if (state->kind == Kind::kTuple && target->kind == Kind::kArray)
     return BuildArray(*state, target);
+  if (state->kind == Kind::kDict && target->kind == Kind::kDict &&
+      target->object) {
+    if (!target->items.empty()) return DataLoss("an object has two states");
+    target->items = state->items;
+    return absl::OkStatus();
+  }
   // The versions of modules that a state_dict of PyTorch carries: no values.
   if (storages_ != nullptr && state->kind == Kind::kDict &&
       target->kind == Kind::kDict && target->ordered)

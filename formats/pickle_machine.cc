@@ -160,6 +160,9 @@ absl::Status Machine::Step(uint8_t opcode) {
       return Reduce();
     case kBuild:
       return Build();
+    case kNewObject:
+      if (storages_ != nullptr && storages_->script()) return NewObject();
+      break;
     case kBinPersId:
       if (storages_ != nullptr) return PersistentId();
       break;
@@ -186,6 +189,8 @@ absl::Status Machine::PushGlobal(absl::string_view module,
   if (storages_ != nullptr) {
     PD_ASSIGN_OR_RETURN(Node * node, New(Kind::kGlobal));
     if (FindTorchGlobal(module, name, node)) return Push(node);
+    if (storages_->script() && FindScriptGlobal(module, name, node))
+      return Push(node);
   }
   return PermissionDenied(
       "it names '%s.%s', which state dicts do not need: refused, nothing was "

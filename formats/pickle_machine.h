@@ -61,6 +61,10 @@ enum class Global : uint8_t {
   kTorchTensorV2,
   kTorchParameter,
   kTorchSize,
+  // Of torch.jit.save.
+  kTorchClass,
+  kTorchList,
+  kTorchTag,
 };
 
 /// Where torch.save keeps the elements of the tensors that its pickle names.
@@ -74,6 +78,9 @@ class StorageSource {
                                             int64_t count) = 0;
   /// Whether elements lie in big-endian order.
   virtual bool big_endian() const { return false; }
+  /// Whether it is a pickle of torch.jit.save, which has objects of classes
+  /// too.
+  virtual bool script() const { return false; }
   /// Bytes of the file that pickle and storages are of.
   virtual uint64_t file_size() const = 0;
 };
@@ -81,6 +88,8 @@ class StorageSource {
 struct Node {
   Kind kind = Kind::kNone;
   bool ordered = false;  ///< kDict: an OrderedDict
+  /// kDict: an object's attributes; `text` is its class.
+  bool object = false;
   Global global = Global::kNdarray;
   int64_t integer = 0;  ///< kInt, kBool
   double real = 0, imag = 0;
@@ -137,6 +146,7 @@ class Machine {
   // pickle_torch.cc.
   absl::Status PersistentId();
   absl::Status CallTorch(Global callable, const Node& args);
+  absl::Status NewObject();
   absl::Status SetTensor(const Node& storage, const Node& offset,
                          const Node& shape, const Node& strides, Node* array);
   absl::Status BuildDtype(const Node& state, Node* dtype);
@@ -165,6 +175,10 @@ class Machine {
   std::unordered_map<uint64_t, Node*> memo_;
   uint64_t copied_ = 0;
 };
+
+/// The same for torch.jit.save, which names classes and typed lists besides.
+bool FindScriptGlobal(absl::string_view module, absl::string_view name,
+                      Node* node);
 
 /// Whether `module`.`name` is one that torch.save writes; then `node` is it.
 bool FindTorchGlobal(absl::string_view module, absl::string_view name,

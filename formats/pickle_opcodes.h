@@ -63,6 +63,7 @@ enum Opcode : uint8_t {
   kGlobal = 'c',
   kStackGlobal = 0x93,
   kReduce = 'R',
+  kNewObject = 0x81,
   kBuild = 'b',
   kBinPersId = 'Q',
 };

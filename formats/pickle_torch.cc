@@ -3,6 +3,8 @@
 // tensors, which are windows on them.
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "formats/pickle_machine.h"
 #include "formats/torch_window.h"
 #include "libcore/base/error.h"
@@ -82,6 +84,37 @@ bool FindTorchGlobal(absl::string_view module, absl::string_view name,
   return false;
 }
 
+bool FindScriptGlobal(absl::string_view module, absl::string_view name,
+                      Node* node) {
+  if (module == "__torch__" || absl::StartsWith(module, "__torch__.")) {
+    node->global = Global::kTorchClass;
+    node->SetOwned(absl::StrCat(module, ".", name));
+    return true;
+  }
+  if (module != "torch.jit._pickle") return false;
+  if (name == "restore_type_tag")
+    node->global = Global::kTorchTag;
+  else if (absl::StartsWith(name, "build_"))
+    node->global = Global::kTorchList;
+  else
+    return false;
+  return true;
+}
+
+// An object of a class, without arguments; BUILD gives its attributes.
+absl::Status Machine::NewObject() {
+  PD_ASSIGN_OR_RETURN(const Node* args, Pop());
+  PD_ASSIGN_OR_RETURN(const Node* type, Pop());
+  if (type->kind != Kind::kGlobal || type->global != Global::kTorchClass ||
+      args->kind != Kind::kTuple || !args->items.empty())
+    return DataLoss("an object of what is no class");
+  PD_ASSIGN_OR_RETURN(Node * object, New(Kind::kDict));
+  object->object = true;
+  object->text = type->text;
+  object->owner = type->owner;
+  return Push(object);
+}
+
 // ('storage', class, key, device, number of elements); the older form has a
 // sixth, which is None but for a storage that is a part of another.
 absl::Status Machine::PersistentId() {
@@ -108,6 +141,12 @@ absl::Status Machine::CallTorch(Global callable, const Node& args) {
   const auto& a = args.items;
   if (callable == Global::kTorchSize) {
     if (a.size() == 1 && a[0]->kind == Kind::kTuple) return Push(a[0]);
+    return BadTensor();
+  }
+  // build_intlist([1, 2]) and restore_type_tag(value, "List[int]").
+  if (callable == Global::kTorchList || callable == Global::kTorchTag) {
+    const size_t count = callable == Global::kTorchList ? 1 : 2;
+    if (a.size() == count && a[0]->kind != Kind::kGlobal) return Push(a[0]);
     return BadTensor();
   }
   // (tensor, requires_grad, hooks)
