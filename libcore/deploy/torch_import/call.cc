@@ -251,7 +251,11 @@ std::string TorchCall::Reshape(const std::string& x, size_t i) {
   Shape shape = OutShape(i);
   const Shape from = Has("self") ? ShapeOf("self") : Shape();
   const bool empty = std::count(shape.begin(), shape.end(), 0) > 0;
-  if (!empty && !shape.empty() && !from.empty() && shape[0] == from[0])
+  // A symbol that stands alone is what is left: two of them may differ.
+  const bool alone =
+      std::count(shape.begin(), shape.end(), -1) == 1 && shape[0] == -1;
+  if (!empty && !shape.empty() && !from.empty() && shape[0] == from[0] &&
+      !alone)
     shape[0] = 0;
   if (std::count(shape.begin(), shape.end(), -1) > 1)
     Fail(Unimplemented("a shape with several extents that are not known"));

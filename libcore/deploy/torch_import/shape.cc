@@ -171,7 +171,17 @@ void ImportUnbind(TorchCall* call) {
 // A symbol is an extent that stays.
 void ImportExpand(TorchCall* call) {
   Shape shape = call->OutShape();
-  std::replace(shape.begin(), shape.end(), int64_t{-1}, int64_t{1});
+  const Shape& from = call->ShapeOf("self");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] >= 0) continue;
+    const size_t more = shape.size() - std::min(shape.size(), from.size());
+    if (i < more || from[i - more] >= 0)
+      call->Fail(
+          Unimplemented("axis %d is repeated as often as the batch is "
+                        "large; a fixed one settles it",
+                        i));
+    shape[i] = 1;
+  }
   call->Give(
       call->Emit("Expand", {call->Tensor("self"), call->ConstInts(shape)}));
 }
