@@ -141,7 +141,8 @@ absl::StatusOr<Target> TargetFromPath(const std::string& path,
         "weights",
         path);
   if (const FileKind kind = DetectKind("", path);
-      kind == FileKind::kTorch || kind == FileKind::kTorchExport)
+      kind == FileKind::kTorch || kind == FileKind::kTorchExport ||
+      kind == FileKind::kTorchScript)
     return InvalidArgument(
         "'%s': files of PyTorch are read, not written; PyTorch reads "
         ".safetensors",

@@ -195,6 +195,11 @@ absl::Status WriteModel(const WriteJob& job, Target target) {
                                         : nullptr;
   if (program == nullptr && job.content.onnx.has_value())
     return WriteOnnxAs(job, target);
+  if (program == nullptr && job.content.script.has_value())
+    return InvalidArgument(
+        "'%s': the graph of a TorchScript archive hangs on the shapes of its "
+        "inputs; 'pd-export -m %s --input NAME=SHAPE' writes the model",
+        job.content.path, job.content.path);
   if (program == nullptr)
     return InvalidArgument(
         "'%s' holds no program, which a model needs: --program names one",

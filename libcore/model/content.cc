@@ -204,6 +204,12 @@ absl::Status ReadTorchExport(const ReadOptions&, Content* out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadTorchScript(const ReadOptions&, Content* out) {
+  PD_ASSIGN_OR_RETURN(out->script, ParseTorchScript(out->bytes));
+  out->object = DictOf(TorchScriptWeights(*out->script));
+  return absl::OkStatus();
+}
+
 absl::Status ReadTensorflow(const ReadOptions&, Content* out) {
   PD_ASSIGN_OR_RETURN(const TfGraph graph,
                       ParseTensorflowGraph(out->bytes.view()));
@@ -301,6 +307,7 @@ constexpr Source kSources[] = {
     {"onnx", FileKind::kOnnx, ReadOnnxObject},
     {"torch", FileKind::kTorch, ReadTorchObject},
     {"torch-export", FileKind::kTorchExport, ReadTorchExport},
+    {"torchscript", FileKind::kTorchScript, ReadTorchScript},
     {"keras", FileKind::kKeras, ReadKeras},
     {"hdf5", FileKind::kHdf5, ReadHdf5},
     {"tflite", FileKind::kTflite, ReadTflite},
@@ -440,7 +447,8 @@ absl::Status NoModel(const Content& content) {
   return InvalidArgument(
       "'%s' is no model: it is of kind '%s'; expected a .pdmodel file, a "
       "prefix of one, a folder with '__model__', a run directory, RUN@best, "
-      "RUN@step-N, an .onnx file, a .pt2 of PyTorch, an .h5 or .keras of "
+      "RUN@step-N, an .onnx file, a .pt2 or TorchScript archive of PyTorch, an "
+      ".h5 or .keras of "
       "Keras, a .tflite, a .prototxt of Caffe, a SavedModel or frozen .pb of "
       "TensorFlow, or parameters (.pdparams, .npz, "
       ".safetensors, .pt)",

@@ -18,6 +18,7 @@
 #include "formats/pickle.h"
 #include "formats/raw_array.h"
 #include "formats/tensor_stream.h"
+#include "formats/torch_script.h"
 #include "libcore/base/file.h"
 #include "libcore/ir/program_desc.h"
 #include "libcore/model/checkpoint.h"
@@ -49,6 +50,8 @@ struct Content {
   bool state_files = false;  ///< the program's values came from .pdparams
   PickleValue info;          ///< of .pdiparams.info; None
   std::optional<OnnxFile> onnx;
+  /// A network whose graph hangs on the shapes of its inputs.
+  std::optional<TorchScript> script;
 
   /// The arrays: a dict by name, one array, or any other tree. None where there
   /// is nothing but a program.

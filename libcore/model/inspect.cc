@@ -207,6 +207,7 @@ absl::Status InspectFile(const Content& content, Inspection* out) {
       return InspectNpz(content, out);
     case FileKind::kSafetensors:
     case FileKind::kCaffeModel:
+    case FileKind::kTorchScript:
     case FileKind::kHdf5:
     case FileKind::kTensorBundle:
       return InspectNamedArrays(content, out);

@@ -13,6 +13,8 @@
 #include "libcore/base/log.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/deploy/onnx_import.h"
+#include "libcore/deploy/torch_graph.h"
+#include "libcore/deploy/torch_script_graph.h"
 #include "libcore/deploy/weight_scales.h"
 #include "libcore/model/content.h"
 #include "libcore/model/model_files.h"
@@ -51,6 +53,21 @@ absl::Status TakeOnnx(const OnnxFile& file, const NamedArrays* feeds,
   model->classes = std::move(imported.names.classes);
   model->params = std::move(imported.params);
   return absl::OkStatus();
+}
+
+// The graph for what is fed: an archive does not say what its inputs are.
+absl::Status TakeScript(const TorchScript& script, const NamedArrays* feeds,
+                        const std::map<std::string, Shape>& shapes,
+                        LoadedModel* model) {
+  std::map<std::string, TorchScriptInput> inputs;
+  if (feeds != nullptr)
+    for (const auto& [name, array] : *feeds)
+      inputs[name] = {array.shape, array.dtype};
+  for (const auto& [name, shape] : shapes) inputs[name].shape = shape;
+  PD_ASSIGN_OR_RETURN(const TorchExport graph,
+                      TorchScriptGraph(script, inputs));
+  PD_ASSIGN_OR_RETURN(OnnxFile file, TorchAsOnnx(graph));
+  return TakeOnnx(file, feeds, shapes, model);
 }
 
 absl::Status TakeParameters(PickleValue dict, LoadedModel* model) {
@@ -97,6 +114,9 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& model,
   absl::Status status;
   if (content.onnx.has_value()) {
     status = TakeOnnx(*content.onnx, options.feeds, options.shapes, &loaded);
+  } else if (content.script.has_value()) {
+    status =
+        TakeScript(*content.script, options.feeds, options.shapes, &loaded);
   } else if (content.program.has_value()) {
     loaded.program = *std::move(content.program);
     loaded.params = ArraysIn(content.object);
