@@ -11,6 +11,10 @@
 namespace pd {
 namespace {
 
+// From this version on PaddlePaddle's learning rate has shape [] instead of
+// [1].
+constexpr int64_t kScalarsVersion = 2005000;
+
 absl::Status ClipEach(const GradClip& clip, std::vector<ParamGrad>* pairs,
                       BlockBuilder* main) {
   for (ParamGrad& pair : *pairs) {
@@ -156,6 +160,34 @@ std::string UniqueName(const std::string& stem, const BlockBuilder& main) {
   do {
     name = absl::StrCat(stem, "_", number++);
   } while (main.FindVar(name) != nullptr);
+  return name;
+}
+
+absl::StatusOr<std::string> RateOf(const ParamGrad& pair,
+                                   const std::string& learning_rate,
+                                   BlockBuilder* main) {
+  if (pair.learning_rate == 1) return learning_rate;
+  OpDesc op;
+  op.type = "scale";
+  op.SetInput("X", {learning_rate});
+  const std::string out = main->UniqueTemporary("scale");
+  op.SetOutput("Out", {out});
+  op.attrs = {{"scale", static_cast<float>(pair.learning_rate)},
+              {"bias", 0.0f},
+              {"bias_after_scale", true}};
+  MarkOptimize(pair, &op);
+  op.attrs[std::string(kOpRoleAttr)] = kRoleOptimize | kRoleLRSched;
+  PD_RETURN_IF_ERROR(main->Append(std::move(op)));
+  return out;
+}
+
+absl::StatusOr<std::string> AddLearningRate(double rate, BlockBuilder* main,
+                                            BlockBuilder* startup) {
+  std::string name = UniqueName("learning_rate", *main);
+  const bool scalars = main->program()->version >= kScalarsVersion;
+  PD_RETURN_IF_ERROR(AddFilled(name, DType::kFloat32,
+                               scalars ? Shape{} : Shape{1}, rate, true, main,
+                               startup));
   return name;
 }
 

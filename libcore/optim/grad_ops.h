@@ -33,6 +33,15 @@ absl::Status AddFilled(const std::string& name, DType dtype, const Shape& shape,
 /// "learning_rate" -> "learning_rate_0", or the next number that is free.
 std::string UniqueName(const std::string& stem, const BlockBuilder& main);
 
+/// Declares the learning rate of all parameters; gives its name.
+absl::StatusOr<std::string> AddLearningRate(double rate, BlockBuilder* main,
+                                            BlockBuilder* startup);
+
+/// The variable with a parameter's own learning rate.
+absl::StatusOr<std::string> RateOf(const ParamGrad& pair,
+                                   const std::string& learning_rate,
+                                   BlockBuilder* main);
+
 /// Clips the gradients; a pair's `grad` then names the clipped one.
 absl::Status AppendGradClip(const GradClip& clip, std::vector<ParamGrad>* pairs,
                             BlockBuilder* main);

@@ -7,16 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/optim/dgc.h"
 #include "libcore/optim/grad_ops.h"
 
 namespace pd {
 namespace {
 
 using Kind = OptimizerSpec::Kind;
-
-// From this version on PaddlePaddle's learning rate has shape [] instead of
-// [1].
-constexpr int64_t kScalarsVersion = 2005000;
 
 // A state per parameter.
 struct Accumulator {
@@ -59,6 +56,8 @@ const char* OpType(Kind kind) {
       return "proximal_adagrad";
     case Kind::kDpsgd:
       return "dpsgd";
+    case Kind::kDgcMomentum:
+      return "dgc_momentum";
   }
   return "";
 }
@@ -68,6 +67,7 @@ std::vector<Accumulator> AccumulatorsOf(const OptimizerSpec& spec) {
     case Kind::kSgd:
     case Kind::kProximalGd:
     case Kind::kDpsgd:
+    case Kind::kDgcMomentum:  // dgc.cc
       return {};
     case Kind::kMomentum:
     case Kind::kLarsMomentum:
@@ -161,25 +161,6 @@ absl::Status CheckPair(const ParamGrad& pair, const BlockBuilder& main) {
         pair.param, Name(param->dtype), ToString(param->shape), pair.grad,
         Name(grad->dtype), ToString(grad->shape));
   return absl::OkStatus();
-}
-
-// The variable with a parameter's own learning rate.
-absl::StatusOr<std::string> RateOf(const ParamGrad& pair,
-                                   const std::string& learning_rate,
-                                   BlockBuilder* main) {
-  if (pair.learning_rate == 1) return learning_rate;
-  OpDesc op;
-  op.type = "scale";
-  op.SetInput("X", {learning_rate});
-  const std::string out = main->UniqueTemporary("scale");
-  op.SetOutput("Out", {out});
-  op.attrs = {{"scale", static_cast<float>(pair.learning_rate)},
-              {"bias", 0.0f},
-              {"bias_after_scale", true}};
-  MarkOptimize(pair, &op);
-  op.attrs[std::string(kOpRoleAttr)] = kRoleOptimize | kRoleLRSched;
-  PD_RETURN_IF_ERROR(main->Append(std::move(op)));
-  return out;
 }
 
 // momentum adds l2 decay itself; elsewhere ops do.
@@ -281,6 +262,8 @@ void SetAttrs(const OptimizerSpec& spec, const ParamGrad& pair,
       op->attrs["batch_size"] = static_cast<float>(spec.batch_size);
       op->attrs["sigma"] = static_cast<float>(spec.sigma);
       break;
+    case Kind::kDgcMomentum:
+      break;
   }
 }
 
@@ -335,6 +318,8 @@ absl::StatusOr<OptimizerVars> AppendOptimizer(
   for (const ParamGrad& pair : params_grads)
     PD_RETURN_IF_ERROR(CheckPair(pair, *main));
 
+  if (spec.kind == Kind::kDgcMomentum)
+    return AppendDgcMomentum(spec, std::move(params_grads), main, startup);
   PD_RETURN_IF_ERROR(AppendGradClip(spec.grad_clip, &params_grads, main));
   const auto decay_of = [&](const ParamGrad& pair) {
     return pair.regularizer.value_or(spec.weight_decay);
@@ -344,11 +329,8 @@ absl::StatusOr<OptimizerVars> AppendOptimizer(
       PD_RETURN_IF_ERROR(AppendWeightDecay(decay_of(pair), &pair, main));
 
   OptimizerVars vars;
-  vars.learning_rate = UniqueName("learning_rate", *main);
-  const bool scalars = main->program()->version >= kScalarsVersion;
-  PD_RETURN_IF_ERROR(AddFilled(vars.learning_rate, DType::kFloat32,
-                               scalars ? Shape{} : Shape{1}, spec.learning_rate,
-                               true, main, startup));
+  PD_ASSIGN_OR_RETURN(vars.learning_rate,
+                      AddLearningRate(spec.learning_rate, main, startup));
   const std::vector<Accumulator> accumulators = AccumulatorsOf(spec);
   for (const ParamGrad& pair : params_grads) {
     const VarDesc param = *main->FindVar(pair.param);

@@ -5,6 +5,7 @@
 #ifndef PD_LIBCORE_OPTIM_OPTIMIZER_H_
 #define PD_LIBCORE_OPTIM_OPTIMIZER_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -48,7 +49,8 @@ struct OptimizerSpec {
     kDecayedAdagrad,
     kProximalGd,
     kProximalAdagrad,
-    kDpsgd
+    kDpsgd,
+    kDgcMomentum
   };
   Kind kind = Kind::kSgd;
   double learning_rate = 0.001;  ///< the value before the first step
@@ -75,6 +77,9 @@ struct OptimizerSpec {
   double l1 = 0, l2 = 0, lr_power = -0.5;  ///< ftrl; proximal: l1, l2
   // dpsgd
   double clip = 0.9, batch_size = 0.999, sigma = 1e-8;
+  // dgc_momentum
+  int64_t rampup_begin_step = 0, rampup_step = 1;
+  std::vector<float> sparsity = {0.999f};
   // adamw
   /// A factor of the learning rate per parameter; null: 1.
   std::function<double(const std::string& param)> lr_ratio;
