@@ -287,6 +287,10 @@ absl::StatusOr<BenchReport> BenchTraining(const OpRegistry& registry,
                                           const LoadedJob& job,
                                           const BenchOptions& options) {
   PD_ASSIGN_OR_RETURN(TrainProgram program, BuildTrainProgram(registry, job));
+  if (program.newton.has_value())
+    return job.At(InvalidArgument("--bench does not measure quasi-Newton "
+                                  "methods, whose steps differ in length"),
+                  job.proto().optimizer());
   BenchReport report;
   report.workload = job.proto().name();
   report.mode = "train";

@@ -11,6 +11,7 @@
 #include "libcore/nn/job.pb.h"
 #include "libcore/optim/lr_schedule.h"
 #include "libcore/optim/lr_state.h"
+#include "libcore/train/job_newton.h"
 
 namespace pd {
 namespace {
@@ -126,6 +127,17 @@ void SetProximalKinds(const job::Optimizer& optimizer, OptimizerSpec* spec) {
   }
 }
 
+void SetDgc(const job::DGCMomentum& dgc, OptimizerSpec* spec) {
+  spec->kind = OptimizerSpec::Kind::kDgcMomentum;
+  spec->learning_rate = dgc.learning_rate();
+  spec->momentum = dgc.momentum();
+  spec->use_nesterov = dgc.use_nesterov();
+  spec->rampup_begin_step = dgc.rampup_begin_step();
+  spec->rampup_step = dgc.rampup_step();
+  if (dgc.sparsity_size() > 0)
+    spec->sparsity = {dgc.sparsity().begin(), dgc.sparsity().end()};
+}
+
 // Sets the kind and its arguments; gives the optimizer's learning rate.
 OptimizerSpec SpecOf(const job::Optimizer& optimizer) {
   OptimizerSpec spec;
@@ -177,6 +189,15 @@ OptimizerSpec SpecOf(const job::Optimizer& optimizer) {
       spec.clip = optimizer.dpsgd().clip();
       spec.batch_size = optimizer.dpsgd().batch_size();
       spec.sigma = optimizer.dpsgd().sigma();
+      break;
+    case job::Optimizer::kDgcMomentum:
+      SetDgc(optimizer.dgc_momentum(), &spec);
+      break;
+    case job::Optimizer::kLbfgs:  // job_newton.h
+      spec.learning_rate = optimizer.lbfgs().learning_rate();
+      break;
+    case job::Optimizer::kBfgs:
+      spec.learning_rate = 1;
       break;
     case job::Optimizer::KIND_NOT_SET:
       PD_INVARIANT(!"an optimizer without a kind passed the job's check");
@@ -331,6 +352,10 @@ absl::StatusOr<LrSchedule> ScheduleOf(const LoadedJob& job,
 
 absl::StatusOr<OptimizerSpec> OptimizerOf(const LoadedJob& job,
                                           const job::Optimizer& optimizer) {
+  if (IsQuasiNewton(optimizer))
+    return job.At(Unimplemented("a phase takes no quasi-Newton method; the "
+                                "optimizer of a job without phases may be one"),
+                  optimizer);
   OptimizerSpec spec = SpecOf(optimizer);
   if (optimizer.has_weight_decay()) {
     if (spec.kind == OptimizerSpec::Kind::kAdamW ||

@@ -74,12 +74,18 @@ absl::Status CutForShards(const LoadedJob& job, size_t gradient_ops,
   const auto wrong = [&](const absl::Status& status) {
     return job.At(status, distributed);
   };
-  for (const OpDesc& op : program->main.global().ops)
+  for (const OpDesc& op : program->main.global().ops) {
+    if (op.type == "dgc")
+      return wrong(Unimplemented(
+          "dgc_momentum sums the gradients of each trainer by themselves, and "
+          "shards keep nothing between steps; it trains in one process, "
+          "without 'distributed'"));
     if (op.type == "sync_batch_norm")
       return wrong(Unimplemented(
           "sync_batch_norm needs all shards of a batch at once, and a process "
           "computes its own one after the other; use batch_norm, whose "
           "statistics are those of a shard"));
+  }
   ShardPrograms shards;
   shards.shards = distributed.shards();
   shards.bucket_bytes = int64_t{distributed.fuse_grad_size_in_mb()} << 20;

@@ -90,6 +90,12 @@ absl::Status StepRunner::MakePlanCaches() {
                                             options_.on_plan));
     return absl::OkStatus();
   }
+  if (program_.newton.has_value()) {
+    PD_ASSIGN_OR_RETURN(
+        newton_, NewtonRunner::Create(options_.session, &program_, *loader,
+                                      options_.on_plan));
+    return absl::OkStatus();
+  }
   PD_ASSIGN_OR_RETURN(
       plans_, PlanCache::Create(options_.session, &program_.main,
                                 program_.feeds, Fetches(), loader->fields(),
@@ -99,6 +105,7 @@ absl::Status StepRunner::MakePlanCaches() {
 
 absl::Status StepRunner::Compile(const std::vector<BatchField>& fields) {
   if (shards_ != nullptr) return shards_->Compile(fields);
+  if (newton_ != nullptr) return newton_->Compile(fields);
   return phases_.has_value() ? phases_->Compile(fields)
                              : plans_->Feed(fields).status();
 }
@@ -140,6 +147,7 @@ absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
   batches_done_ = batch.index + 1;
   if (phases_.has_value()) return RunPhases(batch, at);
   if (shards_ != nullptr) return RunShards(batch, at);
+  if (newton_ != nullptr) return RunNewton(batch, at);
   // A plan of other shapes may take the memory of the one that runs.
   if (gradients || plans_->Find(batch.fields) != pending_.plan)
     PD_RETURN_IF_ERROR(Complete());
@@ -211,6 +219,23 @@ absl::Status StepRunner::RunShards(const Batch& batch, StepPosition at) {
     const auto* scale = options_.session->scope().Find(program_.loss_scaling);
     scale_.AfterStep(report.step, *scale->tensor.data<float>());
   }
+  if (!std::isfinite(report.loss))
+    return FailedPrecondition("%s", BadLossText(report.step, report.loss));
+  return options_.on_step(report);
+}
+
+absl::Status StepRunner::RunNewton(const Batch& batch, StepPosition at) {
+  StepReport report{at.step + 1, at.epoch, batch.index + 1,
+                    batch.size,  0,        options_.rate(at)};
+  report.experience = options_.loader->dataset().experience();
+  const auto loss =
+      newton_->Run(batch, BeginStep(report), report.learning_rate);
+  if (!loss.ok())
+    return Annotate(ExplainLabels(HeadsOf(program_), batch,
+                                  options_.loader->dataset(), loss.status()),
+                    StepName(report));
+  PD_RETURN_IF_ERROR(Annotate(RunCopies(report.step), StepName(report)));
+  report.loss = *loss;
   if (!std::isfinite(report.loss))
     return FailedPrecondition("%s", BadLossText(report.step, report.loss));
   return options_.on_step(report);

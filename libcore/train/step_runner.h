@@ -20,6 +20,7 @@
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
 #include "libcore/train/job_amp.h"
+#include "libcore/train/newton_runner.h"
 #include "libcore/train/phase_runner.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/shard_runner.h"
@@ -128,6 +129,7 @@ class StepRunner {
   absl::Status RunCopies(int64_t step);
   absl::Status RunPhases(const Batch& batch, StepPosition at);
   absl::Status RunShards(const Batch& batch, StepPosition at);
+  absl::Status RunNewton(const Batch& batch, StepPosition at);
   RunContext BeginStep(const StepReport& report);
   absl::Status RunPlan(const Batch& batch, Plan* plan,
                        const StepReport& report);
@@ -140,8 +142,9 @@ class StepRunner {
   const TrainProgram& program_;
   uint64_t seed_ = 0;
   std::optional<PlanCache> plans_, gradient_plans_;
-  std::optional<PhaseRunner> phases_;    // instead of plans_
-  std::unique_ptr<ShardRunner> shards_;  // the same
+  std::optional<PhaseRunner> phases_;     // instead of plans_
+  std::unique_ptr<ShardRunner> shards_;   // the same
+  std::unique_ptr<NewtonRunner> newton_;  // the same
   std::vector<std::unique_ptr<Plan>> copies_;
   int64_t batches_done_ = 0;
   const Plan* gradients_ = nullptr;  // of the last step that kept them

@@ -20,6 +20,7 @@
 #include "libcore/program/block_builder.h"
 #include "libcore/train/copy_programs.h"
 #include "libcore/train/forward_amp.h"
+#include "libcore/train/job_newton.h"
 #include "libcore/train/job_optimizer.h"
 #include "libcore/train/metrics/kinds.h"
 #include "libcore/train/phase_programs.h"
@@ -265,8 +266,14 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
   PD_RETURN_IF_ERROR(ApplyRecompute(job, built, &program.main));
   const size_t gradient_ops = program.main.global().ops.size();
   const job::Optimizer& optimizer = job.proto().optimizer();
-  PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job, optimizer));
   PD_ASSIGN_OR_RETURN(program.rate, RateOf(job, optimizer));
+  PD_ASSIGN_OR_RETURN(const auto newton, QuasiNewtonOf(job));
+  if (newton.has_value()) {
+    const absl::Status added = AddNewton(registry, *newton, pairs, &program);
+    if (!added.ok()) return job.At(added, optimizer);
+    return program;
+  }
+  PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job, optimizer));
   const absl::Status status =
       AppendUpdates(spec, amp, optimizer, registry, std::move(pairs), &program);
   if (!status.ok()) return job.At(status, optimizer);

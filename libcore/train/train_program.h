@@ -20,6 +20,7 @@
 #include "libcore/nn/job.h"
 #include "libcore/ops/registry.h"
 #include "libcore/optim/averages.h"
+#include "libcore/optim/quasi_newton.h"
 #include "libcore/train/metrics.h"
 
 namespace pd {
@@ -78,6 +79,12 @@ struct ShardPrograms {
 };
 
 struct TrainProgram {
+  /// A step that evaluates a batch several times (newton_runner.h): `main` has
+  /// no updates.
+  struct Newton {
+    QuasiNewtonSpec spec;
+    LbfgsNames state;  ///< empty for bfgs
+  };
   /// Forward, loss, backward, optimizer; with phases the last one's, which
   /// declares the persistable variables of all of them.
   ProgramDesc main;
@@ -94,8 +101,8 @@ struct TrainProgram {
   std::vector<LayerInfo> test_layers;  ///< of `test`
   /// Parameters and statistics, and what PaddlePaddle calls them.
   std::vector<std::pair<std::string, std::string>> paddle_names;
-  /// Set before every step; "" with phases, and in a saved program, which has
-  /// its own.
+  /// Set before every step; "" with phases, quasi-Newton methods, and in a
+  /// saved program, which has its own.
   std::string learning_rate;
   /// The rate of a saved program: float32, as a step has left it. "" where it
   /// is not known, and elsewhere.
@@ -115,6 +122,7 @@ struct TrainProgram {
   /// phases; else it runs `main`.
   std::vector<PhaseProgram> phases;
   std::optional<ShardPrograms> shards;  ///< where the job is `distributed`
+  std::optional<Newton> newton;         ///< where a quasi-Newton method trains
   int64_t batches_per_step = 1;
   /// Parameters that follow others: what is run after steps, and once before
   /// the first one of a run that does not go on from a checkpoint.

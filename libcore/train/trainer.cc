@@ -129,6 +129,11 @@ absl::Status Trainer::Impl::Prepare() {
     return job_.At(Unimplemented("the search for NaN and Inf "
                                  "(--check-nan-inf) does not follow shards"),
                    job_.proto().distributed());
+  if (options_.guard != nullptr && program_.newton.has_value())
+    return job_.At(Unimplemented("the search for NaN and Inf "
+                                 "(--check-nan-inf) does not follow the steps "
+                                 "of quasi-Newton methods"),
+                   job_.proto().optimizer());
   PD_RETURN_IF_ERROR(OpenData());  // may go on loading in the background
   if (options_.guard != nullptr && loader_->dataset().experience() != nullptr)
     return job_.At(InvalidArgument("what a network does in environments cannot "
@@ -374,6 +379,7 @@ absl::Status Trainer::Impl::RunEpoch() {
 absl::Status Trainer::Impl::Step(const Batch& batch) {
   const bool gradients = program_.phases.empty() &&
                          !program_.shards.has_value() &&
+                         !program_.newton.has_value() &&
                          observer_->WantsGradients(state_.step + 1);
   PD_RETURN_IF_ERROR(
       runner_->Run(batch, {state_.step, state_.epoch}, gradients));

@@ -90,7 +90,7 @@ TEST(Job, SaysWhatWasLeftOut) {
       "job.pbtxt:8:13: unknown field 'learning_rate'; it stands inside "
       "'sgd', 'momentum', 'adam', 'adamw', 'lars_momentum', 'adamax', "
       "'adagrad', 'adadelta', 'rmsprop', 'ftrl', 'lamb', 'decayed_adagrad', "
-      "'proximal_gd', 'proximal_adagrad', 'dpsgd'");
+      "'proximal_gd', 'proximal_adagrad', 'dpsgd', 'dgc_momentum', 'lbfgs'");
   EXPECT_EQ(ErrorAfter("conv2d { out_channels: 6 kernel_size: 3 }",
                        "out_channels: 6"),
             "job.pbtxt:3:25: unknown field 'out_channels'; it stands inside "

@@ -76,6 +76,16 @@ for signal in INT TERM; do
   same signal
 done
 
+# The history of a quasi-Newton method goes on, too.
+newton=("${train[@]}" -o optimizer= -o optimizer.lbfgs.max_iter=2
+  -o optimizer.lbfgs.history_size=3
+  -o optimizer.lbfgs.line_search_fn=strong_wolfe)
+rm -rf "$top/whole"
+"${newton[@]}" --out "$top/whole" --steps 8 >/dev/null
+"${newton[@]}" --out "$top/newton" --steps 5 >/dev/null
+"${newton[@]}" --out "$top/newton" --resume --steps 8 >/dev/null
+same newton
+
 # Only the weights: the optimizer starts anew, so another one may follow.
 "${train[@]}" --out "$top/weights" --steps 4 >/dev/null
 pd-convert -q "$top/weights" "$top/before.npz" >/dev/null

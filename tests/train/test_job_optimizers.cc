@@ -91,7 +91,9 @@ TEST(JobOptimizers, EveryOneTrains) {
       {"proximal_gd { learning_rate: 0.05 l1: 0.001 l2: 0.01 }", "proximal_gd"},
       {"proximal_adagrad { learning_rate: 0.05 l1: 0.001 }",
        "proximal_adagrad"},
-      {"dpsgd { learning_rate: 0.1 clip: 5 sigma: 0.001 }", "dpsgd"}};
+      {"dpsgd { learning_rate: 0.1 clip: 5 sigma: 0.001 }", "dpsgd"},
+      {"dgc_momentum { learning_rate: 0.05 rampup_begin_step: 3 }",
+       "momentum"}};
   for (const auto& [text, type] : cases) {
     SCOPED_TRACE(text);
     const auto program = Build(text);
