@@ -40,8 +40,7 @@ const VarDesc& Around(OnnxOp* op, const std::string& name) {
 // reads it then, but ONNX wants one.
 std::string Filler(OnnxOp* op, const VarDesc& var) {
   if (var.kind == VarKind::kLodTensorArray)
-    return op->Emit("SequenceEmpty", {},
-                    {{"dtype", OnnxElementType(var.dtype)}});
+    return op->Emit("SequenceEmpty", {}, {{"dtype", OnnxNumberOf(var.dtype)}});
   std::vector<int64_t> shape = var.shape;
   for (int64_t& extent : shape) extent = std::max<int64_t>(extent, 1);
   return op->Emit("Expand", {op->Const(0, var.dtype), op->ConstInts(shape)});

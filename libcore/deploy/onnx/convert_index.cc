@@ -89,7 +89,7 @@ void ConvertCast(OnnxOp* op) {
   if (to == op->TypeOf("X"))
     op->Alias("Out", op->In("X"));
   else
-    op->Give("Out", "Cast", {op->In("X")}, {{"to", OnnxElementType(to)}});
+    op->Give("Out", "Cast", {op->In("X")}, {{"to", OnnxNumberOf(to)}});
 }
 
 double FillValue(OnnxOp* op) {
@@ -190,8 +190,7 @@ void ConvertSequenceMask(OnnxOp* op) {
   }
   const std::string below = op->Emit(
       "Less", {op->Counting(width), op->Unsqueeze(lengths, {op->Rank("X")})});
-  op->Give("Y", "Cast", {below},
-           {{"to", OnnxElementType(op->OutVar("Y").dtype)}});
+  op->Give("Y", "Cast", {below}, {{"to", OnnxNumberOf(op->OutVar("Y").dtype)}});
 }
 
 // Elements outside of a triangle become 0, infinities too.

@@ -129,7 +129,7 @@ absl::Status CheckerRefusal(std::string what) {
 
 }  // namespace
 
-int64_t OnnxElementType(DType dtype) { return ElementType(dtype); }
+int64_t OnnxNumberOf(DType dtype) { return ElementType(dtype); }
 
 struct OnnxGraph::Proto {
   onnx::ModelProto model;

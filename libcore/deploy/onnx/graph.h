@@ -44,7 +44,7 @@ struct OnnxFailure {
 };
 
 /// ONNX's number of a dtype, as Cast takes it.
-int64_t OnnxElementType(DType dtype);
+int64_t OnnxNumberOf(DType dtype);
 
 class OnnxGraph {
  public:

@@ -59,7 +59,7 @@ std::optional<DType> DTypeOfNumber(int number) {
        {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
         DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
         DType::kUInt8, DType::kBool})
-    if (OnnxElementType(dtype) == number) return dtype;
+    if (OnnxNumberOf(dtype) == number) return dtype;
   return std::nullopt;
 }
 
@@ -97,7 +97,7 @@ struct OnnxRuntime::Functions {
     PD_RETURN_IF_ERROR(
         Call(kCreateTensor, memory, const_cast<std::byte*>(array.bytes.get()),
              array.size_bytes(), array.shape.data(), array.shape.size(),
-             static_cast<int>(OnnxElementType(array.dtype)), &value));
+             static_cast<int>(OnnxNumberOf(array.dtype)), &value));
     return Own(value, kReleaseValue);
   }
 

@@ -328,7 +328,7 @@ std::string OnnxOp::Squeeze(const std::string& x,
 }
 
 std::string OnnxOp::Cast(const std::string& x, DType to) {
-  return Emit("Cast", {x}, {{"to", OnnxElementType(to)}});
+  return Emit("Cast", {x}, {{"to", OnnxNumberOf(to)}});
 }
 
 std::string OnnxOp::Clip(const std::string& x, double low, double high,
