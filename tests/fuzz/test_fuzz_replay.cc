@@ -43,8 +43,8 @@ TEST(FuzzReplay, EveryTargetComesBackFromItsCorpus) {
                               "safetensors", "streams", "torch"})
       EXPECT_GT(Replay(absl::StrCat(testdata, "/formats/", seeds), target), 0);
     for (const char* networks :
-         {"/caffe", "/keras", "/tflite", "/torch_export", "/torch_script", "/tensorflow",
-          "/tensorflow/v1", "/tensorflow/v1/variables"})
+         {"/caffe", "/keras", "/tflite", "/torch_export", "/torch_script",
+          "/tensorflow", "/tensorflow/v1", "/tensorflow/v1/variables"})
       EXPECT_GT(Replay(testdata + networks, target), 0);
     EXPECT_GT(Replay(testdata + "/images", target), 0);
     EXPECT_GT(Replay(testdata + "/datasets/formats", target), 0);
