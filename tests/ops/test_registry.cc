@@ -76,6 +76,7 @@ void AddOtherTests(std::map<std::string, std::string>* list) {
     (*list)[type] = "test_recurrent_ops";
   for (const std::string type : {"binomial", "standard_gamma"})
     (*list)[type] = "test_random_ops";
+  (*list)["dgc"] = "test_dgc";
 }
 
 // Ops without a case in testdata/ops, and the test that covers each.
