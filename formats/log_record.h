@@ -37,6 +37,16 @@ struct LogAudio {
   int32_t rate = 0, channels = 0;  ///< frames a second
   int64_t frames = 0;
   std::string wav;
+
+  /// VisualDL's and TensorBoard's messages have the same fields.
+  template <typename Message>
+  void Fill(Message* to) const {
+    to->set_rate(static_cast<float>(rate));
+    to->set_channels(channels);
+    to->set_frames(frames);
+    to->set_encoded(wav);
+    to->set_content_type("audio/wav");
+  }
 };
 
 /// How a two-way decision fares at thresholds i / (n - 1), i = 0 .. n-1: counts

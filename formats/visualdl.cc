@@ -32,12 +32,7 @@ class Filler {
     return true;
   }
   bool operator()(const LogAudio& audio) {
-    format::Audio* to = value_->mutable_audio();
-    to->set_rate(static_cast<float>(audio.rate));
-    to->set_channels(audio.channels);
-    to->set_frames(audio.frames);
-    to->set_encoded(audio.wav);
-    to->set_content_type("audio/wav");
+    audio.Fill(value_->mutable_audio());
     return true;
   }
   bool operator()(const LogPrCurve& curve) {

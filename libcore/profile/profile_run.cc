@@ -105,7 +105,7 @@ class TrainingLoop {
         loader_, OpenLoader(job_, job_.proto().data().train(),
                             job_.proto().train().seed(), &vocabularies_));
     PD_RETURN_IF_ERROR(SetFirstValues(program_, &session_));
-    rate_ = RateTensor(program_, &session_.scope());
+    rate_ = RateTensor(program_.learning_rate, &session_.scope());
     PD_ASSIGN_OR_RETURN(
         plans_, PlanCache::Create(&session_, &program_.main, program_.feeds,
                                   {program_.loss}, loader_->fields(), "train",

@@ -19,6 +19,7 @@
 #include "libcore/exec/nan_check.h"
 #include "libcore/exec/session.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/copy_runner.h"
 #include "libcore/train/synthetic_batch.h"
 #include "libcore/train/train_program.h"
 
@@ -158,7 +159,6 @@ namespace {
 
 // A part of a step, of which parts run in turn: a phase, or the whole program.
 struct Part {
-  const ProgramDesc* program = nullptr;
   std::vector<FeedSpec> feeds;
   std::unique_ptr<Plan> plan;
   std::unique_ptr<StepTimes> times;
@@ -181,21 +181,14 @@ class TrainingSteps {
 
   absl::Status Prepare() {
     for (const PhaseProgram& phase : program_.phases) {
-      Scope::Entry* rate = session_.scope().Find(phase.learning_rate);
-      PD_INVARIANT(rate != nullptr);  // the startup program made it
       PD_RETURN_IF_ERROR(Add(phase.main, phase.feeds, phase.loss, phase.name,
-                             &rate->tensor, phase.rate));
+                             phase.learning_rate, phase.rate));
       parts_.back().runs_per_step = phase.steps;
     }
     if (parts_.empty())
       PD_RETURN_IF_ERROR(Add(program_.main, program_.feeds, program_.loss, "",
-                             RateTensor(program_, &session_.scope()),
-                             program_.rate));
-    for (const CopyProgram& copy : program_.copies) {
-      PD_ASSIGN_OR_RETURN(copies_.emplace_back(),
-                          session_.Compile(copy.main, {}, {}, "copy"));
-    }
-    return absl::OkStatus();
+                             program_.learning_rate, program_.rate));
+    return copies_.Compile(program_.copies, &session_);
   }
 
   // Runs all parts and copies of step `i`; the sum of the parts' losses.
@@ -211,9 +204,7 @@ class TrainingSteps {
         ++context_.step;
       }
     }
-    for (size_t c = 0; c < copies_.size(); ++c)
-      if ((number + 1) % program_.copies[c].every == 0)
-        PD_RETURN_IF_ERROR(copies_[c]->Run({}));
+    PD_RETURN_IF_ERROR(copies_.Run(number + 1));
     return Loss();
   }
 
@@ -228,7 +219,7 @@ class TrainingSteps {
     return sum;
   }
 
-  // Of the parts in turn, each the largest first.
+  // The shares of all parts together, the largest first.
   std::vector<StepTimes::Share> Times() const {
     std::vector<StepTimes::Share> all;
     for (const Part& part : parts_)
@@ -247,10 +238,9 @@ class TrainingSteps {
  private:
   absl::Status Add(const ProgramDesc& program,
                    const std::vector<FeedSpec>& feeds, const std::string& loss,
-                   const std::string& name, Tensor* rate,
+                   const std::string& name, const std::string& rate,
                    std::function<double(int64_t, int64_t)> rate_at) {
     Part part;
-    part.program = &program;
     part.feeds = FeedsFor(feeds, records_);
     PD_ASSIGN_OR_RETURN(
         part.plan, session_.Compile(
@@ -266,7 +256,7 @@ class TrainingSteps {
           part.batches.emplace_back(),
           SyntheticBatch(program, part.feeds, options_.seed, b));
     }
-    part.rate = rate;
+    part.rate = RateTensor(rate, &session_.scope());
     part.rate_at = std::move(rate_at);
     parts_.push_back(std::move(part));
     return absl::OkStatus();
@@ -278,7 +268,7 @@ class TrainingSteps {
   Session& session_;
   RunContext context_;
   std::vector<Part> parts_;
-  std::vector<std::unique_ptr<Plan>> copies_;
+  CopyRunner copies_;
 };
 
 }  // namespace

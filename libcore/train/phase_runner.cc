@@ -23,8 +23,6 @@ absl::StatusOr<PhaseRunner> PhaseRunner::Create(
   PhaseRunner runner;
   runner.loader_ = loader;
   for (const PhaseProgram& phase : program->phases) {
-    Scope::Entry* rate = session->scope().Find(phase.learning_rate);
-    PD_INVARIANT(rate != nullptr);  // the startup program made it
     std::vector<std::string> fetches = {phase.loss};
     ScaleWatch scale(absl::StrCat(", ", CalledPhase(phase)));
     if (!phase.loss_scaling.empty()) {
@@ -38,8 +36,9 @@ absl::StatusOr<PhaseRunner> PhaseRunner::Create(
         PlanCache::Create(session, &phase.main, phase.feeds, std::move(fetches),
                           loader->fields(), absl::StrCat("train ", phase.name),
                           on_plan));
-    runner.parts_.push_back(
-        {&phase, std::move(plans), &rate->tensor, std::move(scale)});
+    runner.parts_.push_back({&phase, std::move(plans),
+                             RateTensor(phase.learning_rate, &session->scope()),
+                             std::move(scale)});
     runner.runs_per_step_ += phase.steps;
   }
   runner.reports_.reserve(runner.parts_.size());

@@ -55,12 +55,7 @@ StepRunner::StepRunner(StepRunnerOptions options)
 absl::Status StepRunner::Prepare(uint64_t seed) {
   seed_ = seed;
   PD_RETURN_IF_ERROR(MakePlanCaches());
-  for (const CopyProgram& copy : program_.copies) {
-    PD_ASSIGN_OR_RETURN(
-        copies_.emplace_back(),
-        options_.session->Compile(copy.main, {}, {},
-                                  absl::StrCat("copy", copies_.size())));
-  }
+  PD_RETURN_IF_ERROR(copies_.Compile(program_.copies, options_.session));
   Loader& loader = *options_.loader;
   const auto varies = [](const BatchField& f) { return IsDynamic(f.shape); };
   const std::vector<BatchField>& fields = loader.fields();
@@ -81,7 +76,7 @@ absl::Status StepRunner::MakePlanCaches() {
     return absl::OkStatus();
   }
   Scope& scope = options_.session->scope();
-  rate_ = RateTensor(program_, &scope);
+  rate_ = RateTensor(program_.learning_rate, &scope);
   if (!program_.loss_scaling.empty())
     scale_.Begin(*scope.Find(program_.loss_scaling)->tensor.data<float>());
   if (program_.shards.has_value()) {
@@ -175,22 +170,19 @@ absl::Status StepRunner::Run(const Batch& batch, StepPosition at,
   return TakeLoss(report, *plan);
 }
 
-// Has parameters follow others after this step, counted from 1.
-absl::Status StepRunner::RunCopies(int64_t step) {
-  for (size_t i = 0; i < copies_.size(); ++i)
-    if (step % program_.copies[i].every == 0)
-      PD_RETURN_IF_ERROR(Annotate(copies_[i]->Run({}), "copy"));
-  return absl::OkStatus();
+// An error of a step, which labels of the batch may explain.
+absl::Status StepRunner::Explained(const Batch& batch, const StepReport& report,
+                                   const absl::Status& status) const {
+  return Annotate(ExplainLabels(HeadsOf(program_), batch,
+                                options_.loader->dataset(), status),
+                  StepName(report));
 }
 
 absl::Status StepRunner::RunPhases(const Batch& batch, StepPosition at) {
   StepReport report{at.step + 1, at.epoch, 0, 0, 0, options_.rate(at)};
   auto done = phases_->Run(batch, seed_, at.step, at.epoch);
-  if (!done.ok())
-    return Annotate(ExplainLabels(HeadsOf(program_), batch,
-                                  options_.loader->dataset(), done.status()),
-                    StepName(report));
-  PD_RETURN_IF_ERROR(Annotate(RunCopies(report.step), StepName(report)));
+  if (!done.ok()) return Explained(batch, report, done.status());
+  PD_RETURN_IF_ERROR(Annotate(copies_.Run(report.step), StepName(report)));
   report.batch = batches_done_ = done->batch;
   report.records = done->records;
   report.loss = done->loss;
@@ -209,11 +201,8 @@ absl::Status StepRunner::RunShards(const Batch& batch, StepPosition at) {
                     batch.whole, 0,        options_.rate(at)};
   BeginStep(report);
   const auto loss = shards_->Run(batch, seed_, at.step);
-  if (!loss.ok())
-    return Annotate(ExplainLabels(HeadsOf(program_), batch,
-                                  options_.loader->dataset(), loss.status()),
-                    StepName(report));
-  PD_RETURN_IF_ERROR(Annotate(RunCopies(report.step), StepName(report)));
+  if (!loss.ok()) return Explained(batch, report, loss.status());
+  PD_RETURN_IF_ERROR(Annotate(copies_.Run(report.step), StepName(report)));
   report.loss = *loss;
   if (!program_.loss_scaling.empty()) {
     const auto* scale = options_.session->scope().Find(program_.loss_scaling);
@@ -230,11 +219,8 @@ absl::Status StepRunner::RunNewton(const Batch& batch, StepPosition at) {
   report.experience = options_.loader->dataset().experience();
   const auto loss =
       newton_->Run(batch, BeginStep(report), report.learning_rate);
-  if (!loss.ok())
-    return Annotate(ExplainLabels(HeadsOf(program_), batch,
-                                  options_.loader->dataset(), loss.status()),
-                    StepName(report));
-  PD_RETURN_IF_ERROR(Annotate(RunCopies(report.step), StepName(report)));
+  if (!loss.ok()) return Explained(batch, report, loss.status());
+  PD_RETURN_IF_ERROR(Annotate(copies_.Run(report.step), StepName(report)));
   report.loss = *loss;
   if (!std::isfinite(report.loss))
     return FailedPrecondition("%s", BadLossText(report.step, report.loss));
@@ -262,7 +248,7 @@ absl::Status StepRunner::RunPlan(const Batch& batch, Plan* plan,
   if (!status.ok() && !IsNanFound(status))
     status = ExplainLabels(HeadsOf(program_), batch, options_.loader->dataset(),
                            status);
-  if (status.ok()) status = RunCopies(report.step);
+  if (status.ok()) status = copies_.Run(report.step);
   status = Annotate(status, StepName(report));
   if (guard == nullptr) return status;
   if (IsNanFound(status)) return TraceNan(batch, *plan, report, status);

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "libcore/data/loader.h"
 #include "libcore/exec/session.h"
+#include "libcore/train/copy_runner.h"
 #include "libcore/train/job_amp.h"
 #include "libcore/train/newton_runner.h"
 #include "libcore/train/phase_runner.h"
@@ -126,7 +127,8 @@ class StepRunner {
   absl::Status Compile(const std::vector<BatchField>& fields);
   std::vector<std::string> Fetches() const;  // the loss, and its factor
   absl::StatusOr<Plan*> FeedForGradients(const Batch& batch);
-  absl::Status RunCopies(int64_t step);
+  absl::Status Explained(const Batch& batch, const StepReport& report,
+                         const absl::Status& status) const;
   absl::Status RunPhases(const Batch& batch, StepPosition at);
   absl::Status RunShards(const Batch& batch, StepPosition at);
   absl::Status RunNewton(const Batch& batch, StepPosition at);
@@ -145,7 +147,7 @@ class StepRunner {
   std::optional<PhaseRunner> phases_;     // instead of plans_
   std::unique_ptr<ShardRunner> shards_;   // the same
   std::unique_ptr<NewtonRunner> newton_;  // the same
-  std::vector<std::unique_ptr<Plan>> copies_;
+  CopyRunner copies_;
   int64_t batches_done_ = 0;
   const Plan* gradients_ = nullptr;  // of the last step that kept them
   Tensor* rate_ = nullptr;

@@ -282,9 +282,9 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
   return program;
 }
 
-Tensor* RateTensor(const TrainProgram& program, Scope* scope) {
-  if (program.learning_rate.empty()) return nullptr;
-  Scope::Entry* rate = scope->Find(program.learning_rate);
+Tensor* RateTensor(const std::string& learning_rate, Scope* scope) {
+  if (learning_rate.empty()) return nullptr;
+  Scope::Entry* rate = scope->Find(learning_rate);
   PD_INVARIANT(rate != nullptr);  // the startup program made it
   return &rate->tensor;
 }

@@ -143,8 +143,9 @@ absl::StatusOr<TrainProgram> BuildTestProgram(const OpRegistry& registry,
                                               const LoadedJob& job);
 
 /// The tensor in the scope that takes the learning rate of each step; null
-/// where `program.learning_rate` is "". The variables have their first values.
-Tensor* RateTensor(const TrainProgram& program, Scope* scope);
+/// where `learning_rate`, a program's or a phase's, is "". The variables have
+/// their first values.
+Tensor* RateTensor(const std::string& learning_rate, Scope* scope);
 
 /// Gives all variables their first values: those of saved networks, then what
 /// the startup program makes.

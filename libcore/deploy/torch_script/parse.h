@@ -67,7 +67,7 @@ struct ScriptFunction {
   std::vector<ScriptStatement> body;
 };
 
-/// Of one source: "forward" of class "Net" is "Net.forward".
+/// The methods of one source: "forward" of class "Net" is "Net.forward".
 using ScriptFunctions =
     std::map<std::string, std::shared_ptr<const ScriptFunction>>;
 
