@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "libcore/train/take_checkpoint.h"
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/train/job_optimizer.h"
 
@@ -13,11 +15,12 @@ absl::StatusOr<Checkpoint> TakeCheckpoint(const LoadedJob& job,
   Checkpoint checkpoint;
   checkpoint.state = state;
   checkpoint.program = program.main;
+  absl::flat_hash_set<absl::string_view> tested;
+  for (const VarDesc& var : program.test.global().vars) tested.insert(var.name);
   for (const VarDesc& var : program.main.global().vars) {
     if (!var.persistable) continue;
     // As PaddlePaddle: running statistics belong to the network.
-    const bool of_network =
-        var.is_parameter || program.test.global().FindVar(var.name) != nullptr;
+    const bool of_network = var.is_parameter || tested.contains(var.name);
     NamedArrays& group = of_network ? checkpoint.params : checkpoint.opt;
     PD_ASSIGN_OR_RETURN(group[var.name], scope.Get(var.name));
   }
