@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of tensors of one shape on whatever layout comes (residual connections,
 // accumulated gradients): element by element, padding included.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -52,13 +53,22 @@ absl::StatusOr<Step> BindSumOf(BindContext* context,
   for (const Tensor* tensor : inputs)
     if (tensor->dtype() != dtype || tensor->shape() != out->shape())
       return Unimplemented("it is for tensors of one type and shape");
+  // The third and later ones are read when `out` is half made.
+  const auto is_read_late = [&](const Tensor* tensor) {
+    return inputs.size() > 2 &&
+           std::find(inputs.begin() + 2, inputs.end(), tensor) != inputs.end();
+  };
+  if (is_read_late(out))
+    return Unimplemented("it writes over a late term of the sum");
+  const bool may_share[] = {!is_read_late(inputs[0]),
+                            !is_read_late(inputs[1])};
   const LayoutPtr layout = CommonLayout(inputs);
   for (Tensor*& tensor : inputs) {
     PD_ASSIGN_OR_RETURN(tensor, context->In(tensor, layout));
   }
   PD_ASSIGN_OR_RETURN(out, context->Out(out, layout));
-  // Not the third and later ones, which are read when `out` is half made.
-  for (size_t i = 0; i < 2; ++i) context->MayShare(inputs[i], out);
+  for (size_t i = 0; i < 2; ++i)
+    if (may_share[i]) context->MayShare(inputs[i], out);
   if (brains) return SumOfBrains(std::move(inputs), out);
   return Step([inputs, out](const RunContext&) {
     float* to = out->data<float>();
