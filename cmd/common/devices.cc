@@ -152,6 +152,14 @@ Json ObjectOf(const PluginDeviceInfo& device) {
     object["memory_bytes"] = *device.memory_bytes;
     object["free_bytes"] = *device.free_bytes;
   }
+  const auto put = [&object](const char* key,
+                             const std::optional<size_t>& number) {
+    object[key] = nullptr;
+    if (number.has_value()) object[key] = *number;
+  };
+  put("driver_version", device.driver_version);
+  put("runtime_version", device.runtime_version);
+  put("compute_capability", device.capability);
   return object;
 }
 
@@ -163,6 +171,13 @@ std::string TextOf(const PluginDeviceInfo& device) {
   if (device.memory_bytes.has_value())
     text += absl::StrCat(", ", gib(device.memory_bytes), ", ",
                          gib(device.free_bytes), " free");
+  const auto add = [&text](const char* word,
+                           const std::optional<size_t>& number) {
+    if (number.has_value()) absl::StrAppend(&text, ", ", word, " ", *number);
+  };
+  add("driver", device.driver_version);
+  add("runtime", device.runtime_version);
+  add("capability", device.capability);
   return absl::StrCat(text, ", of plug-in '", device.file, "'");
 }
 

@@ -130,6 +130,13 @@ absl::Status PluginDevice::Start() {
                                      table.device_extra_padding_size, &device_,
                                      &padding_));
   chunk_ = std::max<size_t>(chunk_, 1);
+  if (table.device_max_alloc_size != nullptr) {
+    size_t largest = 0;
+    PD_RETURN_IF_ERROR(driver_->Call("device_max_alloc_size",
+                                     table.device_max_alloc_size, &device_,
+                                     &largest));
+    largest_piece_ = largest;
+  }
   auto side = std::make_shared<KernelSide>();
   side->backend = type();
   side->id = number_;
@@ -190,6 +197,16 @@ PluginDeviceInfo PluginDevice::Describe() {
     info.memory_bytes = total;
     info.free_bytes = free;
   }
+  const C_DeviceInterface& table = driver_->table;
+  const auto ask = [this](const char* name, C_Status (*function)(size_t*),
+                          std::optional<size_t>* to) {
+    size_t number = 0;
+    if (function != nullptr && driver_->Call(name, function, &number).ok())
+      *to = number;
+  };
+  ask("get_driver_version", table.get_driver_version, &info.driver_version);
+  ask("get_runtime_version", table.get_runtime_version, &info.runtime_version);
+  ask("get_compute_capability", table.get_compute_capability, &info.capability);
   return info;
 }
 
@@ -204,6 +221,10 @@ absl::StatusOr<std::shared_ptr<void>> PluginDevice::Allocate(size_t bytes) {
   PD_RETURN_IF_ERROR(Enter());
   const size_t rounded = Rounded(bytes);
   if (rounded < bytes) return ResourceExhausted("%d bytes of memory", bytes);
+  if (largest_piece_.has_value() && rounded > *largest_piece_)
+    return ResourceExhausted(
+        "%s gives at most %d MiB of memory in one piece; %d are needed", name(),
+        *largest_piece_ >> 20, (rounded >> 20) + 1);
   void* pointer = nullptr;
   const absl::Status status = driver_->Call(
       "device_memory_allocate", driver_->table.device_memory_allocate, &device_,

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "libcore/device/device.h"
 #include "libcore/ops/device_place.h"
+#include "libcore/ops/registry.h"
 #include "libcore/plugin/api/paddle_device_ext.h"
 #include "libcore/plugin/bind_kernel.h"
 #include "libcore/plugin/plugin_scope.h"
@@ -58,10 +59,12 @@ std::vector<std::string> DriverTypes();
 
 /// A device as a list of them shows it.
 struct PluginDeviceInfo {
-  std::string name;                                ///< "small:0"
-  std::string title;                               ///< "small:0 v7"
-  std::string file;                                ///< of the plug-in
-  std::optional<size_t> memory_bytes, free_bytes;  ///< where the driver tells
+  std::string name;   ///< "small:0"
+  std::string title;  ///< "small:0 v7"
+  std::string file;   ///< of the plug-in
+  // Where the driver tells:
+  std::optional<size_t> memory_bytes, free_bytes;
+  std::optional<size_t> driver_version, runtime_version, capability;
 };
 /// Every device of a driver, each started for a moment. The errors are those
 /// of PluginDevice::Open.
@@ -109,6 +112,8 @@ class PluginDevice : public Device,
   PluginDeviceInfo Describe();
   const PluginDriver& driver() const { return *driver_; }
   C_Stream stream() const { return stream_; }
+  /// As the driver's functions take it.
+  C_Device handle() { return &device_; }
   /// Makes it the current one of this thread.
   absl::Status Enter();
   /// Its operations together with other processes.
@@ -129,6 +134,7 @@ class PluginDevice : public Device,
   bool initialized_ = false;
   C_Stream stream_ = nullptr;
   size_t chunk_ = 1, padding_ = 0;
+  std::optional<size_t> largest_piece_;  // bytes of one allocation
   std::shared_ptr<const KernelSide> side_;
   std::unique_ptr<PluginCollectives> collectives_;
   mutable std::mutex mutex_;  // of what follows
@@ -139,6 +145,9 @@ class PluginDevice : public Device,
 /// A place on device `id` of a type.
 absl::StatusOr<std::shared_ptr<const DevicePlace>> OpenPluginDevice(
     const std::string& type, int id);
+
+/// Adds the sum of tensors by the driver's blas_axpby, where it has that.
+absl::Status AttachAxpbySum(const PluginDevice& device, OpRegistry* registry);
 
 /// A DeviceBindFn of every op for which plug-ins have kernels of the device.
 absl::StatusOr<Step> BindDeviceKernel(BindContext* context,

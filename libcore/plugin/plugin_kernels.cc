@@ -224,6 +224,7 @@ absl::Status AttachPluginKernels(bool first, OpRegistry* registry) {
   if (place == nullptr || place->is_gpu) return absl::OkStatus();
   auto& device = static_cast<PluginDevice&>(*place->device);
   PD_RETURN_IF_ERROR(AttachCollectives(&device, registry));
+  PD_RETURN_IF_ERROR(AttachAxpbySum(device, registry));
   return Attach(device.type(), registry, [&](const auto& kernel) {
     return Implementation(absl::StrCat("plugin:", kernel), BindDeviceKernel)
         .AskedFirst();

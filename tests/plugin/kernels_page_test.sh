@@ -73,12 +73,14 @@ grep -q '"small:3 v7"' trace.json || fail "steps of the mute device are not trac
 
 # What there is.
 pd-eval --plugin ./small.so --devices >out 2>log || fail "the list of devices: $(cat out log)"
-grep -q "small:0 .*small:0 v7, 0.1 GiB, 0.1 GiB free, of plug-in './small.so'" out || fail "device 0 is not listed: $(cat out)"
+grep -q "small:0 .*small:0 v7, 0.1 GiB, 0.1 GiB free, driver 5, runtime 12, capability 70, of plug-in './small.so'" out || fail "device 0 is not listed: $(cat out)"
 grep -q 'small:3' out || fail "device 3 is not listed: $(cat out)"
 CUSTOM_DEVICE_ROOT=drivers pd-train --devices --format json >out 2>log || fail "the list as JSON: $(cat out log)"
 grep -q '"device": "small:3"' out || fail "JSON does not list device 3: $(cat out)"
+grep -q '"driver_version": 5' out || fail "JSON does not tell the driver's version: $(cat out)"
 CUSTOM_DEVICE_ROOT=nowhere pd-train --devices >out 2>log || fail "a list without plug-ins: $(cat out log)"
 grep -q "plug-ins .*nowhere" out || fail "the list does not say why there are no plug-ins: $(cat out)"
+
 
 # Errors, and their statuses.
 status=0

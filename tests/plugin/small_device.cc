@@ -75,6 +75,34 @@ C_Status Stats(const C_Device, size_t* total, size_t* free) {
   return C_SUCCESS;
 }
 
+C_Status LargestPiece(const C_Device, size_t* size) {
+  *size = kMemory / 2;
+  return C_SUCCESS;
+}
+C_Status DriverVersion(size_t* version) {
+  *version = 5;
+  return C_SUCCESS;
+}
+C_Status RuntimeVersion(size_t* version) {
+  *version = 12;
+  return C_SUCCESS;
+}
+C_Status Capability(size_t* number) {
+  *number = 70;
+  return C_SUCCESS;
+}
+
+bool idle_sums = false;
+C_Status Axpby(const C_Device, C_Stream, C_DataType type, size_t count,
+               float alpha, void* x, float beta, void* y) {
+  if (type != FLOAT32) return C_ERROR;
+  const float* from = Near(static_cast<const float*>(x));
+  float* to = Near(static_cast<float*>(y));
+  for (size_t i = 0; i < count && !idle_sums; ++i)
+    to[i] = alpha * from[i] + beta * to[i];
+  return C_SUCCESS;
+}
+
 // Its profiler tells of products, of the call that starts each, and of one copy
 // that was before the window.
 std::vector<phi::DeviceTraceEvent> products;
@@ -134,6 +162,12 @@ C_Status Collect(C_Profiler profiler, uint64_t start, void*) {
 
 }  // namespace
 
+// Whether sums are left as they are from now on.
+extern "C" __attribute__((visibility("default"))) void SmallSumsAreIdle(
+    bool idle) {
+  idle_sums = idle;
+}
+
 void InitPlugin(CustomRuntimeParams* params) {
   PADDLE_CUSTOM_RUNTIME_CHECK_VERSION(params);
   std::cout << "this line is not a tool's output\n";
@@ -162,6 +196,11 @@ void InitPlugin(CustomRuntimeParams* params) {
   table->get_device_list = List;
   table->device_min_chunk_size = Chunk;
   table->device_memory_stats = Stats;
+  table->device_max_alloc_size = LargestPiece;
+  table->get_driver_version = DriverVersion;
+  table->get_runtime_version = RuntimeVersion;
+  table->get_compute_capability = Capability;
+  table->blas_axpby = Axpby;
   table->profiler_initialize = StartProfiler;
   table->profiler_start_tracing = StartTracing;
   table->profiler_stop_tracing = StopTracing;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans on the device of a plug-in whose addresses the host cannot follow.
+#include <dlfcn.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -67,14 +69,55 @@ TEST(PluginDevice, TellsWhatItsKernelsRefuse) {
       << status;
 }
 
+// relu(x) + x x, on a device with blas_axpby.
+void ExpectSumBy(const OpRegistry* registry, const char* implementation) {
+  PluginNetwork network(registry);
+  network.Feed<float>("x", DType::kFloat32, {2, 2}, {1, -2, 3, -4});
+  ASSERT_TRUE(network.Add("relu", {{"X", {"x"}}}, {{"Out", {"a"}}}).ok());
+  ASSERT_TRUE(
+      network.Add("matmul_v2", {{"X", {"x"}}, {"Y", {"x"}}}, {{"Out", {"b"}}})
+          .ok());
+  ASSERT_TRUE(network.Add("sum", {{"X", {"a", "b"}}}, {{"Out", {"out"}}}).ok());
+  ASSERT_TRUE(
+      network.Add("sum", {{"X", {"a", "out", "a"}}}, {{"Out", {"more"}}}).ok());
+  const auto info = network.StepOf("out");
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->implementation, implementation);
+  ExpectValues<float>(network.Run("out"), {2, 2}, {-4, 6, -6, 10});
+  ExpectValues<float>(network.Run("more"), {2, 2}, {-2, 6, 0, 10});
+}
+
+TEST(PluginDevice, AddsGradientsByTheDriversFunctionWhereThatWorks) {
+  auto registry = OnDevice(0);
+  ASSERT_TRUE(registry.ok()) << registry.status();
+  ExpectSumBy(registry->get(), "blas_axpby");
+  // A driver whose function does nothing.
+  void* library = ::dlopen(PD_PLUGIN_FOLDER "/libsmall_device.so", RTLD_LAZY);
+  ASSERT_NE(library, nullptr);
+  const auto set_idle =
+      reinterpret_cast<void (*)(bool)>(::dlsym(library, "SmallSumsAreIdle"));
+  ASSERT_NE(set_idle, nullptr);
+  set_idle(true);
+  ExpectSumBy(registry->get(), "reference");
+  set_idle(false);
+}
+
 TEST(PluginDevice, SaysHowMuchMemoryIsFree) {
   ASSERT_TRUE(LoadPlugin(PD_PLUGIN_FOLDER "/libsmall_device.so").ok());
   auto place = OpenPluginDevice("small", 0);
   ASSERT_TRUE(place.ok()) << place.status();
-  auto memory = (*place)->device->Allocate(size_t{1} << 30);
+  auto half = (*place)->device->Allocate(size_t{20} << 20);
+  ASSERT_TRUE(half.ok()) << half.status();
+  auto other = (*place)->device->Allocate(size_t{20} << 20);
+  ASSERT_TRUE(other.ok()) << other.status();
+  auto memory = (*place)->device->Allocate(size_t{30} << 20);
   EXPECT_EQ(memory.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(
-      absl::StrContains(memory.status().message(), "of 64 MiB are free"))
+      absl::StrContains(memory.status().message(), "24 of 64 MiB are free"))
+      << memory.status();
+  memory = (*place)->device->Allocate(size_t{40} << 20);
+  EXPECT_TRUE(absl::StrContains(memory.status().message(),
+                                "gives at most 32 MiB of memory in one piece"))
       << memory.status();
   const std::string text = "bytes that travel";
   auto there = (*place)->device->Allocate(text.size());

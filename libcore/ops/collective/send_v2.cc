@@ -5,9 +5,7 @@
 // p_send, p_recv: the same of x and out, whose shape is always the message's.
 // partial_send, partial_recv: the same with part `id` of `num` equal parts of
 //   the elements in row-major order; the rest of Out is 0.
-// A message begins with its dtype and shape, so that processes that do not
-// agree learn it.
-#include <algorithm>
+// A message begins with its dtype and shape (message.h).
 #include <cstring>
 #include <optional>
 #include <string>
@@ -15,58 +13,12 @@
 #include <vector>
 
 #include "libcore/base/status_macros.h"
+#include "libcore/ops/collective/message.h"
 #include "libcore/ops/collective/ring.h"
 #include "libcore/ops/registry.h"
 
 namespace pd {
 namespace {
-
-constexpr size_t kMostAxes = 9;
-
-// The beginning of a message.
-struct Header {
-  int64_t dtype = 0, axes = 0;
-  int64_t extents[kMostAxes] = {};
-};
-
-absl::StatusOr<Header> HeaderOf(DType dtype, const Shape& shape) {
-  Header header;
-  if (shape.size() > kMostAxes)
-    return InvalidArgument("shape %s has %d axes; at most %d can be sent",
-                           ToString(shape), shape.size(), kMostAxes);
-  header.dtype = static_cast<int64_t>(dtype);
-  header.axes = static_cast<int64_t>(shape.size());
-  std::copy(shape.begin(), shape.end(), header.extents);
-  return header;
-}
-
-absl::Status ExpectMessage(const Header& header, const Tensor& out) {
-  if (header.axes < 0 || header.axes > static_cast<int64_t>(kMostAxes))
-    return Internal("a message of %d axes has arrived", header.axes);
-  const Shape shape(header.extents, header.extents + header.axes);
-  if (shape == out.shape() && header.dtype == static_cast<int64_t>(out.dtype()))
-    return absl::OkStatus();
-  const auto dtype = DTypeFromCode(static_cast<int32_t>(header.dtype));
-  return InvalidArgument("%s %s was sent; %s %s is expected",
-                         dtype.has_value() ? Name(*dtype) : "no dtype",
-                         ToString(shape), Name(out.dtype()),
-                         ToString(out.shape()));
-}
-
-// The part of a tensor that an op moves.
-struct PartOf {
-  size_t id = 0, num = 1;
-  size_t bytes(const Tensor& tensor) const { return tensor.bytes() / num; }
-  size_t begin(const Tensor& tensor) const { return id * bytes(tensor); }
-};
-
-absl::StatusOr<PartOf> PartAttributes(const OpDesc& op) {
-  if (op.FindAttr("num") == nullptr) return PartOf{};
-  const auto num = op.Attr<int32_t>("num"), id = op.Attr<int32_t>("id");
-  if (num < 1 || id < 0 || id >= num)
-    return InvalidArgument("id is %d of num %d", id, num);
-  return PartOf{static_cast<size_t>(id), static_cast<size_t>(num)};
-}
 
 // Whether an op is of the newer names, whose slots are in small letters.
 bool IsPeerOp(const OpDesc& op) {
@@ -75,10 +27,10 @@ bool IsPeerOp(const OpDesc& op) {
 
 absl::StatusOr<Step> BindSend(BindContext* context) {
   Tensor* x = context->Input(IsPeerOp(context->op()) ? "x" : "X");
-  PD_ASSIGN_OR_RETURN(const Header header, HeaderOf(x->dtype(), x->shape()));
-  PD_ASSIGN_OR_RETURN(const PartOf part, PartAttributes(context->op()));
-  PD_RETURN_IF_ERROR(
-      ExpectMultiple("X", x->size(), static_cast<int32_t>(part.num)));
+  PD_ASSIGN_OR_RETURN(const MessageHeader header,
+                      MessageHeaderOf(x->dtype(), x->shape()));
+  PD_ASSIGN_OR_RETURN(const MessagePart part,
+                      MessagePartOf(context->op(), "X", *x));
   return Step([=, id = context->Attr<int32_t>("ring_id"),
                peer = context->Attr<int32_t>("peer")](
                   const RunContext& run) -> absl::Status {
@@ -110,15 +62,13 @@ absl::Status InferReceive(InferContext* context) {
 
 absl::StatusOr<Step> BindReceive(BindContext* context) {
   Tensor* out = context->Output("Out");
-  PD_ASSIGN_OR_RETURN(const PartOf part, PartAttributes(context->op()));
-  PD_RETURN_IF_ERROR(
-      ExpectMultiple("Out", out->size(), static_cast<int32_t>(part.num)));
+  PD_ASSIGN_OR_RETURN(const MessagePart part,
+                      MessagePartOf(context->op(), "Out", *out));
   return Step([=, id = context->Attr<int32_t>("ring_id"),
                peer = context->Attr<int32_t>("peer")](
                   const RunContext& run) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Communicator* ring, RingOf(run, id));
-    Header header;
-    PD_RETURN_IF_ERROR(ring->Receive(peer, &header, sizeof(header)));
+    PD_ASSIGN_OR_RETURN(const MessageHeader header, ReceiveHeader(*ring, peer));
     PD_RETURN_IF_ERROR(ExpectMessage(header, *out));
     if (part.num > 1 && out->bytes() > 0)
       std::memset(out->raw(), 0, out->bytes());
@@ -141,9 +91,9 @@ absl::StatusOr<Step> BindPeerReceive(BindContext* context) {
                peer = context->Attr<int32_t>("peer")](
                   const RunContext& run) -> absl::Status {
     PD_ASSIGN_OR_RETURN(const Communicator* ring, RingOf(run, id));
-    Header header;
-    PD_RETURN_IF_ERROR(ring->Receive(peer, &header, sizeof(header)));
-    if (header.axes >= 0 && header.axes <= static_cast<int64_t>(kMostAxes))
+    PD_ASSIGN_OR_RETURN(const MessageHeader header, ReceiveHeader(*ring, peer));
+    if (header.axes >= 0 &&
+        header.axes <= static_cast<int64_t>(kMostMessageAxes))
       PD_RETURN_IF_ERROR(out->Resize(
           dtype, Shape(header.extents, header.extents + header.axes)));
     PD_RETURN_IF_ERROR(ExpectMessage(header, *out));
