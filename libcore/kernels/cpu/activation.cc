@@ -23,30 +23,13 @@
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "libcore/kernels/cpu/erfc.inc"
-#include "libcore/kernels/cpu/half_vectors.inc"
+#include "libcore/kernels/cpu/unary_loops.inc"
 
 HWY_BEFORE_NAMESPACE();
 namespace pd {
 namespace cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-const hn::ScalableTag<float> kTag;
-using V = hn::Vec<decltype(kTag)>;
-
-HWY_INLINE V Const(float value) { return hn::Set(kTag, value); }
-HWY_INLINE V Zero() { return hn::Zero(kTag); }
-HWY_INLINE V KeepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
-
-HWY_INLINE V SigmoidOf(V x) {
-  const V near = hn::Max(hn::Min(x, Const(80.0f)), Const(-80.0f));
-  const V y =
-      hn::Div(Const(1.0f), hn::Add(Const(1.0f), hn::Exp(kTag, hn::Neg(near))));
-  return KeepNan(x, y);
-}
-
-// Each has Value(x) and Slope(v), where v is x or the value itself as the
-// gradient op reads it. Comparisons are such that NaN goes through.
+// Comparisons are such that NaN goes through.
 struct ReluOf {
   explicit ReluOf(const Activation&) {}
   V Value(V x) const { return hn::IfThenZeroElse(hn::Lt(x, Zero()), x); }
@@ -137,33 +120,6 @@ struct ErfFunction {
   }
 };
 
-template <class F, typename T>
-void ValuesOf(const Activation& a, const T* x, int64_t n, T* out) {
-  const F f(a);
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    StoreNarrow(f.Value(LoadWide(x + i)), out + i);
-  if (i < n) {
-    const auto mask = hn::FirstN(kTag, static_cast<size_t>(n - i));
-    StoreSome(f.Value(LoadSome(x + i, mask)), out + i, mask);
-  }
-}
-
-template <class F, typename T>
-void GradsOf(const Activation& a, const T* v, const T* dout, int64_t n, T* dx) {
-  const F f(a);
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    StoreNarrow(hn::Mul(f.Slope(LoadWide(v + i)), LoadWide(dout + i)), dx + i);
-  if (i < n) {
-    const auto mask = hn::FirstN(kTag, static_cast<size_t>(n - i));
-    StoreSome(hn::Mul(f.Slope(LoadSome(v + i, mask)), LoadSome(dout + i, mask)),
-              dx + i, mask);
-  }
-}
-
 // Calls run with the function's type.
 template <class Run>
 void ForFunction(Function function, const Run& run) {
@@ -184,6 +140,8 @@ void ForFunction(Function function, const Run& run) {
       return run(static_cast<TanhFunction*>(nullptr));
     case Function::kErf:
       return run(static_cast<ErfFunction*>(nullptr));
+    default:
+      return;  // those of math_functions.cc
   }
 }
 
@@ -221,10 +179,16 @@ HWY_EXPORT(GradsBrains);
 namespace {
 
 // The functions for data of type T.
-auto Values(float) { return HWY_DYNAMIC_DISPATCH(ValuesFloats); }
-auto Values(BFloat16) { return HWY_DYNAMIC_DISPATCH(ValuesBrains); }
-auto Grads(float) { return HWY_DYNAMIC_DISPATCH(GradsFloats); }
-auto Grads(BFloat16) { return HWY_DYNAMIC_DISPATCH(GradsBrains); }
+UnaryValues<float> Values(float) { return HWY_DYNAMIC_DISPATCH(ValuesFloats); }
+UnaryValues<BFloat16> Values(BFloat16) {
+  return HWY_DYNAMIC_DISPATCH(ValuesBrains);
+}
+UnaryGrads<float> Grads(float) { return HWY_DYNAMIC_DISPATCH(GradsFloats); }
+UnaryGrads<BFloat16> Grads(BFloat16) {
+  return HWY_DYNAMIC_DISPATCH(GradsBrains);
+}
+
+bool IsMath(Function function) { return function >= Function::kAbs; }
 
 struct Kind {
   const char* type;
@@ -242,6 +206,32 @@ constexpr Kind kKinds[] = {
     {"sigmoid", Function::kSigmoid, true, false},
     {"tanh", Function::kTanh, true, true},
     {"erf", Function::kErf, false, true},
+    {"abs", Function::kAbs, false, true},
+    {"clip", Function::kClip, false, false},
+    {"floor", Function::kFloor, false, true},
+    {"ceil", Function::kCeil, false, true},
+    {"round", Function::kRound, false, true},
+    {"softshrink", Function::kSoftShrink, false, true},
+    {"hard_shrink", Function::kHardShrink, false, true},
+    {"sqrt", Function::kSqrt, true, true},
+    {"rsqrt", Function::kRsqrt, true, false},
+    {"exp", Function::kExp, true, false},
+    {"expm1", Function::kExpm1, true, true},
+    {"log", Function::kLog, false, false},
+    {"log2", Function::kLog2, false, false},
+    {"log10", Function::kLog10, false, false},
+    {"log1p", Function::kLog1p, false, true},
+    {"sin", Function::kSin, false, true},
+    {"cos", Function::kCos, false, false},
+    {"tan", Function::kTan, false, true},
+    {"atan", Function::kAtan, false, true},
+    {"softplus", Function::kSoftplus, false, false},
+    {"mish", Function::kMish, false, true},
+    {"elu", Function::kElu, false, true},
+    {"selu", Function::kSelu, true, true},
+    {"logsigmoid", Function::kLogSigmoid, false, false},
+    {"tanh_shrink", Function::kTanhShrink, false, true},
+    {"logit", Function::kLogit, false, false},
 };
 
 const Kind& KindOf(const OpDesc& op) {
@@ -260,12 +250,37 @@ Activation ReadActivation(const OpDesc& op, Function function) {
   a.scale = op.AttrOr("scale", a.scale);
   a.offset = op.AttrOr("offset", a.offset);
   a.alpha = op.AttrOr("alpha", a.alpha);
+  a.beta = op.AttrOr("beta", a.beta);
+  a.lambda = op.AttrOr("lambda", a.lambda);
+  a.eps = op.AttrOr("eps", a.eps);
+  a.low = op.AttrOr("min", a.low);
+  a.high = op.AttrOr("max", a.high);
   return a;
 }
 
 // Elements per thread at least: cheap functions wait for memory.
 int64_t Grain(Function function) {
-  return function >= Function::kSwish ? 4096 : 16384;
+  const bool cheap =
+      function < Function::kSwish ||
+      (function >= Function::kAbs && function <= Function::kHardShrink);
+  return cheap ? 16384 : 4096;
+}
+
+// What the vectors do not compute as the reference does.
+absl::Status CheckFunction(const BindContext& context, const Activation& a) {
+  if (a.function == Function::kClip &&
+      (context.Input("Min") != nullptr || context.Input("Max") != nullptr))
+    return Unimplemented("a bound is a tensor");
+  // Above 10 softplus is the identity for all that tanh shows of it.
+  if (a.function == Function::kMish && !(a.threshold >= 10))
+    return Unimplemented("the threshold is below 10");
+  if (a.function == Function::kLogit && !(a.eps > 0))
+    return Unimplemented("eps is 0");
+  const bool shrinks = a.function == Function::kHardShrink;
+  if ((shrinks && !(a.threshold >= 0)) ||
+      (a.function == Function::kSoftShrink && !(a.lambda >= 0)))
+    return Unimplemented("the threshold is negative");
+  return absl::OkStatus();
 }
 
 bool IsTaken(const Tensor& tensor) {
@@ -276,7 +291,7 @@ bool IsTaken(const Tensor& tensor) {
 template <typename T>
 Step ValueStep(const Activation& a, Tensor* x, Tensor* out) {
   return [x, out, a, n = x->physical_size()](const RunContext&) {
-    const auto run = Values(T());
+    const auto run = IsMath(a.function) ? MathValues(T()) : Values(T());
     const T* in = x->data<T>();
     T* result = out->data<T>();
     ParallelFor(n, Grain(a.function), [&](int64_t begin, int64_t end) {
@@ -289,7 +304,7 @@ Step ValueStep(const Activation& a, Tensor* x, Tensor* out) {
 template <typename T>
 Step GradStep(const Activation& a, Tensor* v, Tensor* dout, Tensor* dx) {
   return [v, dout, dx, a, n = v->physical_size()](const RunContext&) {
-    const auto run = Grads(T());
+    const auto run = IsMath(a.function) ? MathGrads(T()) : Grads(T());
     const T* values = v->data<T>();
     const T* g = dout->data<T>();
     T* result = dx->data<T>();
@@ -308,10 +323,11 @@ absl::StatusOr<Step> BindActivation(BindContext* context) {
   if (!IsTaken(*x)) return Unimplemented("it is for float32 and bfloat16");
   if (!kind.keeps_zero && x->physical_size() != x->size())
     return Unimplemented("the layout has padding, which would not stay zero");
+  const Activation a = ReadActivation(context->op(), kind.function);
+  PD_RETURN_IF_ERROR(CheckFunction(*context, a));
   PD_ASSIGN_OR_RETURN(Tensor * out,
                       context->Out(context->Output("Out"), x->layout()));
   context->MayShare(x, out);
-  const Activation a = ReadActivation(context->op(), kind.function);
   return x->dtype() == DType::kFloat32 ? ValueStep<float>(a, x, out)
                                        : ValueStep<BFloat16>(a, x, out);
 }
@@ -326,11 +342,12 @@ absl::StatusOr<Step> BindActivationGrad(BindContext* context) {
       ExpectElements(*context, "Out@GRAD", v->dtype(), v->size()));
   if (context->Input("Out@GRAD")->shape() != v->shape())
     return Unimplemented("the gradient has another shape than its operand");
+  const Activation a = ReadActivation(context->op(), kind.function);
+  PD_RETURN_IF_ERROR(CheckFunction(*context, a));
   PD_ASSIGN_OR_RETURN(dout, context->In(dout, v->layout()));
   PD_ASSIGN_OR_RETURN(Tensor * dx,
                       context->Out(context->Output("X@GRAD"), v->layout()));
   context->MayShare(dout, dx);
-  const Activation a = ReadActivation(context->op(), kind.function);
   return v->dtype() == DType::kFloat32 ? GradStep<float>(a, v, dout, dx)
                                        : GradStep<BFloat16>(a, v, dout, dx);
 }
