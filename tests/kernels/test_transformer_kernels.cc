@@ -152,7 +152,33 @@ TEST_P(Rows, LogSoftmax) {
   Append(&c, op);
   c.fetches = {"y"};
   c.wrt = {"x"};
-  ExpectLikeReference(c, {{"log_softmax", "cpu:rows"}});
+  ExpectLikeReference(
+      c, {{"log_softmax", "cpu:rows"}, {"log_softmax_grad", "cpu:rows"}});
+}
+
+// Lines apart, fewer and more than vectors, with differences beyond the floor
+// and a NaN in one of them.
+TEST(Columns, SoftmaxAndItsLogarithm) {
+  const std::vector<std::pair<Shape, int32_t>> kCases = {
+      {{1, 3, 2}, 1},  {{2, 5, 17}, 1}, {{3, 4, 33, 2}, 1}, {{7, 5, 3}, 0},
+      {{2, 9, 8}, -2}, {{2, 1, 40}, 1}, {{4, 21, 150}, 1}};
+  for (const auto& [shape, axis] : kCases)
+    for (const std::string type : {"softmax", "log_softmax"}) {
+      SCOPED_TRACE(type + " " + std::to_string(shape[1]));
+      KernelCase c;
+      Array x = RandomArray(shape, 1);
+      auto* values = const_cast<float*>(x.data<float>());
+      for (int64_t i = 0; i < x.size(); i += 3) values[i] -= 70.0f;
+      if (x.size() > 1000) values[77] = std::nanf("");
+      Feed(&c, "x", std::move(x));
+      OpDesc op = Unary(type.c_str());
+      op.attrs["axis"] = axis;
+      Append(&c, op);
+      c.fetches = {"y"};
+      c.wrt = {"x"};
+      ExpectLikeReference(
+          c, {{type, "cpu:columns"}, {type + "_grad", "cpu:columns"}});
+    }
 }
 
 TEST_P(Rows, LayerNorm) {

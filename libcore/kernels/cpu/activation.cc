@@ -266,7 +266,7 @@ int64_t Grain(Function function) {
   return cheap ? 16384 : 4096;
 }
 
-// What the vectors do not compute as the reference does.
+// A refusal of attributes with which the vectors differ from the reference.
 absl::Status CheckFunction(const BindContext& context, const Activation& a) {
   if (a.function == Function::kClip &&
       (context.Input("Min") != nullptr || context.Input("Max") != nullptr))

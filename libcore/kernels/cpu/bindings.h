@@ -30,10 +30,13 @@ absl::StatusOr<Step> BindCrossEntropyGrad(BindContext* context);
 // batch_norm in any layout that has the channels in one place.
 absl::StatusOr<Step> BindBatchNorm(BindContext* context);
 absl::StatusOr<Step> BindBatchNormGrad(BindContext* context);
-// softmax and log_softmax over the last axis.
+// softmax and log_softmax over the last axis, and over others.
 absl::StatusOr<Step> BindSoftmax(BindContext* context);
 absl::StatusOr<Step> BindLogSoftmax(BindContext* context);
 absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context);
+absl::StatusOr<Step> BindLogSoftmaxGrad(BindContext* context);
+absl::StatusOr<Step> BindColumnSoftmax(BindContext* context);
+absl::StatusOr<Step> BindColumnSoftmaxGrad(BindContext* context);
 // layer_norm.
 absl::StatusOr<Step> BindLayerNorm(BindContext* context);
 absl::StatusOr<Step> BindLayerNormGrad(BindContext* context);

@@ -38,7 +38,7 @@ HWY_INLINE V ExpOf(V x) { return KeepNan(x, hn::Exp(kTag, NearExponent(x))); }
 HWY_INLINE V Expm1Of(V x) {
   return KeepZero(x, KeepNan(x, hn::Expm1(kTag, NearExponent(x))));
 }
-// What a logarithm is where it is no number.
+// A logarithm of 0, infinity and negative numbers.
 HWY_INLINE V AtEndsOfLog(V x, V y) {
   y = hn::IfThenElse(hn::Eq(x, Zero()), Const(-kInfinite), y);
   y = hn::IfThenElse(hn::Eq(x, Const(kInfinite)), x, y);

@@ -93,6 +93,28 @@ void SoftmaxGradRows(const float* y, const float* dy, int64_t begin,
   }
 }
 
+void LogSoftmaxGradRows(const float* y, const float* dy, int64_t begin,
+                        int64_t end, int64_t columns, float* dx) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t first = r * columns;
+    auto sums = hn::Zero(kTag);
+    for (int64_t i = 0; i < columns; i += lanes) {
+      const auto mask =
+          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
+      sums = hn::Add(hn::MaskedLoad(mask, kTag, dy + first + i), sums);
+    }
+    const auto sum = hn::SumOfLanes(kTag, sums);
+    for (int64_t i = 0; i < columns; i += lanes) {
+      const auto mask =
+          hn::FirstN(kTag, static_cast<size_t>(std::min(lanes, columns - i)));
+      const auto e = ExpOf(hn::MaskedLoad(mask, kTag, y + first + i));
+      const auto g = hn::MaskedLoad(mask, kTag, dy + first + i);
+      hn::BlendedStore(hn::NegMulAdd(e, sum, g), mask, kTag, dx + first + i);
+    }
+  }
+}
+
 void ScaleSomeRows(const float* from, const float* factor, int64_t begin,
                    int64_t end, int64_t columns, float* to) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kTag));
@@ -119,6 +141,7 @@ namespace cpu {
 
 HWY_EXPORT(SoftmaxRows);
 HWY_EXPORT(SoftmaxGradRows);
+HWY_EXPORT(LogSoftmaxGradRows);
 HWY_EXPORT(ScaleSomeRows);
 
 namespace {
@@ -139,6 +162,14 @@ void RowSoftmax(const float* x, int64_t rows, int64_t columns, float* softmax,
 void RowSoftmaxGrad(const float* y, const float* dy, int64_t rows,
                     int64_t columns, float* dx) {
   const auto run = HWY_DYNAMIC_DISPATCH(SoftmaxGradRows);
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    run(y, dy, begin, end, columns, dx);
+  });
+}
+
+void RowLogSoftmaxGrad(const float* y, const float* dy, int64_t rows,
+                       int64_t columns, float* dx) {
+  const auto run = HWY_DYNAMIC_DISPATCH(LogSoftmaxGradRows);
   ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
     run(y, dy, begin, end, columns, dx);
   });

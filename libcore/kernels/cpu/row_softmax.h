@@ -18,7 +18,12 @@ void RowSoftmax(const float* x, int64_t rows, int64_t columns, float* softmax,
 void RowSoftmaxGrad(const float* y, const float* dy, int64_t rows,
                     int64_t columns, float* dx);
 
-/// Both on the calling thread alone.
+/// dx[r, :] = dy[r, :] - exp(y[r, :]) * sum(dy[r, :]), where y is the logarithm
+/// of a softmax; dx may be dy.
+void RowLogSoftmaxGrad(const float* y, const float* dy, int64_t rows,
+                       int64_t columns, float* dx);
+
+/// The first two on the calling thread alone.
 void RowSoftmaxHere(const float* x, int64_t rows, int64_t columns,
                     float* softmax, float* maximum, float* log_sum);
 void RowSoftmaxGradHere(const float* y, const float* dy, int64_t rows,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax over the last axis and its gradient, and log_softmax, a row at a
-// time.
+// softmax, log_softmax and their gradients: over the last axis a row at a time,
+// over others by vectors across lines.
 #include <algorithm>
 
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/kernels/cpu/bindings.h"
+#include "libcore/kernels/cpu/column_softmax.h"
 #include "libcore/kernels/cpu/row_softmax.h"
 #include "libcore/ops/common/check.h"
 
@@ -27,6 +28,21 @@ absl::StatusOr<Matrix> LastAxis(const BindContext& context, const Tensor& x) {
     return Unimplemented("it is for the last axis");
   const int64_t columns = x.shape().back();
   return Matrix{x.size() / columns, columns};
+}
+
+absl::StatusOr<ColumnShape> MiddleAxis(const BindContext& context,
+                                       const Tensor& x) {
+  if (x.dtype() != DType::kFloat32)
+    return Unimplemented("it is for float32 only");
+  if (x.rank() == 0 || x.size() == 0) return Unimplemented("there is no line");
+  PD_ASSIGN_OR_RETURN(const int axis,
+                      NormalizeAxis(context.Attr<int32_t>("axis"), x.rank()));
+  ColumnShape s{1, x.shape()[static_cast<size_t>(axis)], 1};
+  for (int k = 0; k < static_cast<int>(x.rank()); ++k)
+    if (k != axis)
+      (k < axis ? s.outer : s.inner) *= x.shape()[static_cast<size_t>(k)];
+  if (s.inner < 2) return Unimplemented("it is for lines side by side");
+  return s;
 }
 
 }  // namespace
@@ -82,6 +98,56 @@ absl::StatusOr<Step> BindSoftmaxGrad(BindContext* context) {
   return Step([out, dout, dx, m](const RunContext&) {
     RowSoftmaxGrad(out->data<float>(), dout->data<float>(), m.rows, m.columns,
                    dx->data<float>());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindLogSoftmaxGrad(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->In(context->Input("Out"), nullptr));
+  PD_ASSIGN_OR_RETURN(const Matrix m, LastAxis(*context, *out));
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
+  PD_ASSIGN_OR_RETURN(Tensor * dout,
+                      context->In(context->Input("Out@GRAD"), nullptr));
+  PD_ASSIGN_OR_RETURN(Tensor * dx,
+                      context->Out(context->Output("X@GRAD"), nullptr));
+  context->MayShare(dout, dx);
+  return Step([out, dout, dx, m](const RunContext&) {
+    RowLogSoftmaxGrad(out->data<float>(), dout->data<float>(), m.rows,
+                      m.columns, dx->data<float>());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindColumnSoftmax(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Tensor * x, context->In(context->Input("X"), nullptr));
+  PD_ASSIGN_OR_RETURN(const ColumnShape shape, MiddleAxis(*context, *x));
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->Out(context->Output("Out"), nullptr));
+  context->MayShare(x, out);
+  const bool log = context->op().type == "log_softmax";
+  return Step([x, out, shape, log](const RunContext&) {
+    ColumnSoftmax(x->data<float>(), shape, log, out->data<float>());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Step> BindColumnSoftmaxGrad(BindContext* context) {
+  PD_ASSIGN_OR_RETURN(Tensor * out,
+                      context->In(context->Input("Out"), nullptr));
+  PD_ASSIGN_OR_RETURN(const ColumnShape shape, MiddleAxis(*context, *out));
+  PD_RETURN_IF_ERROR(
+      ExpectInput(*context, "Out@GRAD", out->dtype(), out->shape()));
+  PD_ASSIGN_OR_RETURN(Tensor * dout,
+                      context->In(context->Input("Out@GRAD"), nullptr));
+  PD_ASSIGN_OR_RETURN(Tensor * dx,
+                      context->Out(context->Output("X@GRAD"), nullptr));
+  context->MayShare(dout, dx);
+  const bool log = context->op().type == "log_softmax_grad";
+  return Step([out, dout, dx, shape, log](const RunContext&) {
+    ColumnSoftmaxGrad(out->data<float>(), dout->data<float>(), shape, log,
+                      dx->data<float>());
     return absl::OkStatus();
   });
 }
