@@ -8,6 +8,8 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/kernels/kernel_test.h"
@@ -179,6 +181,32 @@ TEST(Columns, SoftmaxAndItsLogarithm) {
       ExpectLikeReference(
           c, {{type, "cpu:columns"}, {type + "_grad", "cpu:columns"}});
     }
+}
+
+// Axes that exchange places, alone and within a batch; rows that move whole are
+// the reference's.
+TEST(Transpose, OfMatrices) {
+  const std::vector<std::tuple<Shape, std::vector<int32_t>, bool>> kCases = {
+      {{5, 7}, {1, 0}, true},
+      {{64, 129}, {1, 0}, true},
+      {{3, 2, 5, 7}, {0, 2, 3, 1}, true},
+      {{3, 5, 7, 4}, {0, -1, 1, 2}, true},
+      {{1, 9, 4}, {2, 0, 1}, true},
+      {{2, 3, 5, 4}, {0, 2, 1, 3}, false}};
+  for (const auto& [shape, axes, taken] : kCases) {
+    SCOPED_TRACE(axes[0] + 10 * axes[1]);
+    KernelCase c;
+    Feed(&c, "x", RandomArray(shape, 1));
+    OpDesc op = Unary("transpose2");
+    op.attrs["axis"] = axes;
+    op.SetOutput("XShape", {"shape"});
+    Append(&c, op);
+    c.fetches = {"y"};
+    c.wrt = {"x"};
+    const std::string label = taken ? "cpu:matrices" : "reference";
+    ExpectLikeReference(c, {{"transpose2", label}, {"transpose2_grad", label}},
+                        0);
+  }
 }
 
 TEST_P(Rows, LayerNorm) {

@@ -12,6 +12,7 @@ struct Entry {
   const char *type, *label;
   BindFn bind;
   bool selected_rows = false;
+  bool row_major = false;  // it does not ask for layouts
 };
 
 const Entry kEntries[] = {
@@ -120,6 +121,10 @@ const Entry kEntries[] = {
     {"floor", "cpu:any_layout", cpu::BindActivation},
     {"ceil", "cpu:any_layout", cpu::BindActivation},
     {"round", "cpu:any_layout", cpu::BindActivation},
+    {"transpose", "cpu:matrices", cpu::BindTransposeOp, false, true},
+    {"transpose2", "cpu:matrices", cpu::BindTransposeOp, false, true},
+    {"transpose_grad", "cpu:matrices", cpu::BindTransposeOpGrad, false, true},
+    {"transpose2_grad", "cpu:matrices", cpu::BindTransposeOpGrad, false, true},
     {"elementwise_add", "cpu:any_layout", cpu::BindAdd},
     {"elementwise_add_grad", "cpu:any_layout", cpu::BindAddGrad},
     {"sum", "cpu:any_layout", cpu::BindSum},
@@ -151,7 +156,7 @@ const Entry kEntries[] = {
 absl::Status AttachCpuKernels(OpRegistry* registry) {
   for (const Entry& e : kEntries) {
     Implementation implementation(e.label, e.bind);
-    implementation.TakesLayouts();
+    if (!e.row_major) implementation.TakesLayouts();
     if (e.selected_rows) implementation.TakesSelectedRows();
     PD_RETURN_IF_ERROR(registry->AddImplementation(e.type, implementation));
   }

@@ -57,6 +57,9 @@ absl::StatusOr<Step> BindActivationGrad(BindContext* context);
 absl::StatusOr<Step> BindAdd(BindContext* context);
 absl::StatusOr<Step> BindAddGrad(BindContext* context);
 absl::StatusOr<Step> BindSum(BindContext* context);
+// transpose and transpose2 that exchange the axes of matrices; row-major.
+absl::StatusOr<Step> BindTransposeOp(BindContext* context);
+absl::StatusOr<Step> BindTransposeOpGrad(BindContext* context);
 // fake_quantize_dequantize_..., moving_average_abs_max_scale and their
 // gradient, in any layout.
 absl::StatusOr<Step> BindFakeQuantDequant(BindContext* context);

@@ -29,7 +29,7 @@ HWY_INLINE V KeepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 HWY_INLINE V ExpBelow(V x) { return KeepNan(x, hn::Exp(kTag, x)); }
 HWY_INLINE V LogOfSum(V sum) { return KeepNan(sum, hn::Log(kTag, sum)); }
 
-// What is below the largest element, with PaddlePaddle's floor.
+// The distance from the largest element, with PaddlePaddle's floor.
 HWY_INLINE V BelowOf(V x, V largest) {
   const V floor = hn::Set(kTag, -64.0f);
   const V below = hn::Sub(x, largest);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes between layouts without blocks that are a transpose of matrices of
-// 4-byte elements: NCHW <-> CHWN, NCHW <-> NHWC, row- <-> column-major.
+// 4-byte elements: NCHW <-> CHWN, NCHW <-> NHWC, row- <-> column-major; and the
+// ops transpose and transpose2 where they are one.
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/parallel.h"
 #include "libcore/base/status_macros.h"
+#include "libcore/kernels/cpu/bindings.h"
 #include "libcore/kernels/cpu/targets.h"
 #include "libcore/kernels/reorder.h"
 
@@ -101,11 +104,10 @@ bool IsPermuted(const Tensor& tensor) {
 struct Axis {
   int64_t extent, from, to;
 };
-std::vector<Axis> MergedAxes(const Tensor& from, const Tensor& to) {
-  const std::vector<int64_t> f = StridesOf(from), t = StridesOf(to);
-  std::vector<Axis> axes;
-  for (size_t i = 0; i < f.size(); ++i)
-    if (from.dim(i) > 1) axes.push_back({from.dim(i), f[i], t[i]});
+std::vector<Axis> MergedAxes(std::vector<Axis> axes) {
+  axes.erase(std::remove_if(axes.begin(), axes.end(),
+                            [](const Axis& a) { return a.extent == 1; }),
+             axes.end());
   std::sort(axes.begin(), axes.end(),
             [](const Axis& a, const Axis& b) { return a.from > b.from; });
   std::vector<Axis> merged;
@@ -120,8 +122,8 @@ std::vector<Axis> MergedAxes(const Tensor& from, const Tensor& to) {
   return merged;
 }
 
-absl::StatusOr<Matrices> ReadMatrices(const Tensor& from, const Tensor& to) {
-  const std::vector<Axis> axes = MergedAxes(from, to);
+absl::StatusOr<Matrices> ReadMatrices(std::vector<Axis> all) {
+  const std::vector<Axis> axes = MergedAxes(std::move(all));
   if (axes.size() == 2 && axes[0].to == 1)
     return Matrices{1, axes[0].extent, axes[1].extent};
   if (axes.size() == 3 && axes[1].to == 1 && axes[0].to == axes[0].from)
@@ -132,17 +134,9 @@ absl::StatusOr<Matrices> ReadMatrices(const Tensor& from, const Tensor& to) {
 // The loop for this CPU.
 auto ColumnsLoop() { return HWY_DYNAMIC_DISPATCH(TransposeColumns); }
 
-}  // namespace
-}  // namespace cpu
-
-absl::StatusOr<Step> BindTranspose(Tensor* from, Tensor* to) {
-  if (SizeOf(from->dtype()) != 4 || from->size() == 0)
-    return Unimplemented("it is for elements of 4 bytes");
-  if (!cpu::IsPermuted(*from) || !cpu::IsPermuted(*to))
-    return Unimplemented("a layout has blocks or gaps");
-  PD_ASSIGN_OR_RETURN(const cpu::Matrices m, cpu::ReadMatrices(*from, *to));
-  return Step([=](const RunContext&) {
-    const auto run = cpu::ColumnsLoop();
+Step TransposeStep(const Matrices& m, Tensor* from, Tensor* to) {
+  return [=](const RunContext&) {
+    const auto run = ColumnsLoop();
     constexpr int64_t kGrain = 16384;  // elements per thread at least
     const float* source = from->data<float>();
     float* destination = to->data<float>();
@@ -162,7 +156,58 @@ absl::StatusOr<Step> BindTranspose(Tensor* from, Tensor* to) {
       });
     }
     return absl::OkStatus();
-  });
+  };
+}
+
+// Axis i of `to` is axis axes[i] of `from`, or, `back`, the other way round.
+absl::StatusOr<Step> BindPermuted(const BindContext& context, Tensor* from,
+                                  Tensor* to, bool back) {
+  const auto& axes = context.Attr<std::vector<int32_t>>("axis");
+  if (SizeOf(from->dtype()) != 4 || from->size() == 0 ||
+      from->dtype() != to->dtype() || from->size() != to->size() ||
+      axes.size() != from->rank() || axes.size() != to->rank())
+    return Unimplemented("it is for elements of 4 bytes");
+  const auto f = RowMajorStrides(from->shape());
+  const auto t = RowMajorStrides(to->shape());
+  std::vector<Axis> moved;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    PD_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(axes[i], axes.size()));
+    const auto k = static_cast<size_t>(axis);
+    moved.push_back(back ? Axis{from->dim(i), f[i], t[k]}
+                         : Axis{to->dim(i), f[k], t[i]});
+  }
+  PD_ASSIGN_OR_RETURN(const Matrices m, ReadMatrices(std::move(moved)));
+  return TransposeStep(m, from, to);
+}
+
+}  // namespace
+
+absl::StatusOr<Step> BindTransposeOp(BindContext* context) {
+  return BindPermuted(*context, context->Input("X"), context->Output("Out"),
+                      false);
+}
+
+absl::StatusOr<Step> BindTransposeOpGrad(BindContext* context) {
+  for (const char* slot : {"XShape", "X"})
+    if (Tensor* t = context->Input(slot)) context->NoBuffer(t);
+  return BindPermuted(*context, context->Input("Out@GRAD"),
+                      context->Output("X@GRAD"), true);
+}
+
+}  // namespace cpu
+
+absl::StatusOr<Step> BindTranspose(Tensor* from, Tensor* to) {
+  if (SizeOf(from->dtype()) != 4 || from->size() == 0)
+    return Unimplemented("it is for elements of 4 bytes");
+  if (!cpu::IsPermuted(*from) || !cpu::IsPermuted(*to))
+    return Unimplemented("a layout has blocks or gaps");
+  const std::vector<int64_t> f = cpu::StridesOf(*from), t = cpu::StridesOf(*to);
+  std::vector<cpu::Axis> axes;
+  for (size_t i = 0; i < f.size(); ++i)
+    axes.push_back({from->dim(i), f[i], t[i]});
+  PD_ASSIGN_OR_RETURN(const cpu::Matrices m,
+                      cpu::ReadMatrices(std::move(axes)));
+  return cpu::TransposeStep(m, from, to);
 }
 
 }  // namespace pd
