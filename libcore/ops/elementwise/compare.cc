@@ -60,13 +60,13 @@ struct GreaterEqual {
 struct LogicalAnd {
   template <typename T>
   static bool F(T x, T y) {
-    return x != T(0) && y != T(0);
+    return static_cast<int>(x != T(0)) & static_cast<int>(y != T(0));
   }
 };
 struct LogicalOr {
   template <typename T>
   static bool F(T x, T y) {
-    return x != T(0) || y != T(0);
+    return static_cast<int>(x != T(0)) | static_cast<int>(y != T(0));
   }
 };
 struct LogicalXor {
@@ -172,13 +172,21 @@ absl::StatusOr<Step> BindRows(BindContext* context, MakeRowFn make) {
   return upcaster.Wrap(BroadcastStep(row, b, x, y, out));
 }
 
+// A bool is compared, and stored, as the byte that it is: loops over bytes
+// become vectors.
+template <typename T>
+using ByteOr = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+
 template <typename Op, bool kBits>
 absl::StatusOr<RowFunction> RowOfTwo(DType dtype) {
   return DispatchCompareOperands<kBits>(
       dtype, [](auto tag) -> absl::StatusOr<RowFunction> {
         using T = typename decltype(tag)::type;
-        return RowFunction::Of<std::conditional_t<kBits, T, bool>, T, T>(
-            [](T x, T y) { return Op::F(x, y); });
+        if constexpr (kBits)
+          return RowFunction::Of<T, T, T>([](T x, T y) { return Op::F(x, y); });
+        else
+          return RowFunction::Of<uint8_t, ByteOr<T>, ByteOr<T>>(
+              [](ByteOr<T> x, ByteOr<T> y) { return Op::F(x, y); });
       });
 }
 
@@ -199,8 +207,11 @@ absl::StatusOr<RowFunction> RowOfOne(DType dtype) {
   return DispatchCompareOperands<kBits>(
       dtype, [](auto tag) -> absl::StatusOr<RowFunction> {
         using T = typename decltype(tag)::type;
-        return RowFunction::Of<std::conditional_t<kBits, T, bool>, T>(
-            [](T x) { return Op::F(x); });
+        if constexpr (kBits)
+          return RowFunction::Of<T, T>([](T x) { return Op::F(x); });
+        else
+          return RowFunction::Of<uint8_t, ByteOr<T>>(
+              [](ByteOr<T> x) { return Op::F(x); });
       });
 }
 
