@@ -5,6 +5,8 @@
 //   roll: element i of axis[k] goes to i + shifts[k], around the end; without
 //     axes the flattened X is rolled. The shifts may come from ShiftsTensor.
 //     X@GRAD: Out@GRAD rolled back
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -132,9 +134,20 @@ class Roll {
     const int64_t outer = NumElements(shape_, axis, last);
     const int64_t width = NumElements(shape_, last + 1, shape_.size());
     const int64_t extent = shape_[last];
+    const int64_t shift = shifts[last];
+    if (std::all_of(shifts.begin() + static_cast<ptrdiff_t>(last) + 1,
+                    shifts.end(), [](int64_t s) { return s == 0; })) {
+      // Two pieces change places.
+      const int64_t all = extent * width, end = shift * width;
+      for (int64_t o = 0; o < outer; ++o) {
+        std::copy_n(from + o * all, all - end, to + o * all + end);
+        std::copy_n(from + (o + 1) * all - end, end, to + o * all);
+      }
+      return;
+    }
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < extent; ++i) {
-        const int64_t at = (i + shifts[last]) % extent;
+        const int64_t at = (i + shift) % extent;
         Move(last + 1, shifts, from + (o * extent + i) * width,
              to + (o * extent + at) * width);
       }

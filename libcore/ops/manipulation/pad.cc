@@ -191,6 +191,38 @@ void ForSources(const PadSources& sources, const Shape& x, const Body& body) {
   }
 }
 
+// Calls body(first element of Out, first element of X or -1, n) for runs of n
+// elements of Out that are as many neighbours of X, or one by one, or all the
+// value.
+template <typename Body>
+void ForRuns(const PadSources& sources, const Shape& x, const Body& body) {
+  if (x.empty()) return body(0, 0, 1);
+  struct Run {
+    int64_t to, from, n;
+  };
+  const std::vector<int64_t>& line = sources.back();
+  std::vector<Run> runs;
+  for (int64_t i = 0; i < static_cast<int64_t>(line.size()); ++i) {
+    const int64_t from = line[static_cast<size_t>(i)];
+    if (!runs.empty() &&
+        (from < 0 ? runs.back().from < 0
+                  : runs.back().from >= 0 &&
+                        runs.back().from + runs.back().n == from))
+      ++runs.back().n;
+    else
+      runs.push_back({i, from, 1});
+  }
+  const PadSources outer(sources.begin(), sources.end() - 1);
+  const Shape rows(x.begin(), x.end() - 1);
+  const int64_t width = static_cast<int64_t>(line.size());
+  ForSources(outer, rows, [&](int64_t i, int64_t at) {
+    if (at < 0) return body(i * width, -1, width);
+    for (const Run& run : runs)
+      body(i * width + run.to, run.from < 0 ? -1 : at * x.back() + run.from,
+           run.n);
+  });
+}
+
 // The paddings: the attribute's, or read from a tensor in every step.
 class Reader {
  public:
@@ -245,8 +277,11 @@ absl::StatusOr<Step> BindPad(BindContext* context) {
       const T* from = x->data<T>();
       T* to = out->data<T>();
       const T fill = static_cast<T>(value);
-      ForSources(sources, x->shape(), [&](int64_t i, int64_t at) {
-        to[i] = at < 0 ? fill : from[at];
+      ForRuns(sources, x->shape(), [&](int64_t i, int64_t at, int64_t n) {
+        if (at < 0)
+          std::fill_n(to + i, n, fill);
+        else
+          std::copy_n(from + at, n, to + i);
       });
     });
   });
@@ -266,8 +301,9 @@ absl::StatusOr<Step> BindPadGrad(BindContext* context) {
       std::memset(dx->raw(), 0, dx->bytes());
       const T* from = dout->data<T>();
       T* to = dx->data<T>();
-      ForSources(sources, dx->shape(), [&](int64_t i, int64_t at) {
-        if (at >= 0) to[at] += from[i];
+      ForRuns(sources, dx->shape(), [&](int64_t i, int64_t at, int64_t n) {
+        if (at < 0) return;
+        for (int64_t k = 0; k < n; ++k) to[at + k] += from[i + k];
       });
     });
   });
