@@ -354,6 +354,8 @@ void OpBinder::Accept(Step step, StepInfo info) {
     tensors().Copies(move.from).push_back(move.to);
   }
   for (const auto& [name, out] : outputs_) tensors().ForgetCopies(out);
+  // A variable that a reorder or a cast behind the step writes.
+  for (const Move& move : after_) tensors().ForgetCopies(move.to);
   int at = -1;
   if (step != nullptr) {
     at = builder_->AddStep(std::move(step), info);
