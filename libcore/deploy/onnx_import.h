@@ -16,7 +16,7 @@
 namespace pd {
 
 /// The last opset that is read.
-inline constexpr int64_t kMaxOnnxImportOpset = 21;
+inline constexpr int64_t kMaxOnnxImportOpset = 28;
 
 /// Facts on a model's inputs that are known at import, by name.
 struct OnnxKnownInputs {

@@ -32,7 +32,8 @@ struct OnnxNodeOutcome {
 };
 
 /// Imports the model, runs it on each data set, and compares as ONNX's runner
-/// does: |got - want| <= 1e-7 + 1e-3 |want|, dtypes and shapes equal.
+/// does: |got - want| <= 1e-7 + 1e-3 |want| (2^-6 for bfloat16), dtypes and
+/// shapes equal.
 /// kOtherTypes: an input or output is a sequence, an optional, or of strings.
 OnnxNodeOutcome RunOnnxNodeCase(const OpRegistry& registry,
                                 const OnnxNodeCase& one);

@@ -23,6 +23,13 @@ std::string Widened(OnnxNode* node, const std::string& x) {
   return IsNarrow(node->TypeOf(x)) ? node->Cast(x, DType::kInt32) : x;
 }
 
+// 1, 2, ... 2^62.
+std::vector<int64_t> PowersOfTwo() {
+  std::vector<int64_t> powers(63, 1);
+  for (size_t i = 1; i < powers.size(); ++i) powers[i] = 2 * powers[i - 1];
+  return powers;
+}
+
 bool IsHalf(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
@@ -243,18 +250,62 @@ void ImportIsInf(OnnxNode* node) {
   node->Give(0, out);
 }
 
-// x * 2^y and x / 2^y.
+// x * 2^y and floor(x / 2^y), in int64; shifts by less than 0 or by as many
+// bits as x has leave what the sign fills in.
 void ImportBitShift(OnnxNode* node) {
   const std::string x = node->In(0);
   const DType dtype = node->TypeOf(x);
-  const std::string two = node->Scalar(2, DType::kInt64);
-  const std::string power = node->Binary(
-      "elementwise_pow", two, node->Cast(node->In(1), DType::kInt64));
-  const bool left = node->Str("direction", "") == "LEFT";
-  const std::string out =
-      node->Binary(left ? "elementwise_mul" : "elementwise_floordiv",
-                   node->Cast(x, DType::kInt64), power);
-  node->Give(0, node->Cast(out, dtype));
+  if (node->ok() && (IsFloating(dtype) || dtype == DType::kBool))
+    node->Fail(InvalidArgument("bits of %s", Name(dtype)));
+  if (!node->ok()) return;
+  const std::string direction = node->Str("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return node->Fail(InvalidArgument("direction '%s'", direction));
+  const auto number = [&](int64_t n) { return node->ConstInts({n}); };
+  const int64_t bits = static_cast<int64_t>(SizeOf(dtype)) * 8;
+  const std::string wide = node->Cast(x, DType::kInt64);
+  const std::string by = node->Cast(node->In(1), DType::kInt64);
+  const std::string fits =
+      node->Binary("logical_and", node->Binary("greater_equal", by, number(0)),
+                   node->Binary("less_than", by, number(bits)));
+  // 2^63 is no int64: the last step of such a shift is one of its own.
+  const std::string most = number(std::min<int64_t>(bits - 1, 62));
+  const std::string near =
+      node->Binary("elementwise_min", node->Where(fits, by, number(0)), most);
+  const std::string power = node->Gather(node->ConstInts(PowersOfTwo()),
+                                         node->Reshape(near, {-1}), 0);
+  const std::string factor = node->ReshapeBy(power, node->ShapeVar(near));
+  std::string out, rest;
+  if (direction == "LEFT") {
+    out = node->Mul(wide, factor);
+    rest = number(0);
+  } else {
+    out = node->Binary("elementwise_floordiv", wide, factor);
+    rest =
+        node->Binary("elementwise_min", node->Unary("sign", wide), number(0));
+  }
+  if (bits == 64) {
+    const std::string last = node->Binary("greater_than", by, most);
+    const std::string more =
+        direction == "LEFT"
+            ? node->Mul(out, number(2))
+            : node->Binary("elementwise_floordiv", out, number(2));
+    out = node->Where(last, more, out);
+  }
+  node->Give(0, node->Cast(node->Where(fits, out, rest), dtype));
+}
+
+// The bits of x as another type of as many.
+void ImportBitCast(OnnxNode* node) {
+  const std::string x = node->In(0);
+  const DType to = node->ElementType(node->Int("to", 0));
+  if (node->ok() && SizeOf(node->TypeOf(x)) != SizeOf(to))
+    node->Fail(InvalidArgument("%s as %s: the widths differ",
+                               Name(node->TypeOf(x)), Name(to)));
+  if (node->ok() && to == DType::kBool)
+    node->Fail(Unimplemented("bits of %s as bool", Name(node->TypeOf(x))));
+  node->Give(0, node->Emit("view_dtype", {{"input", {x}}},
+                           {{"dtype", static_cast<int32_t>(to)}}, "out"));
 }
 
 void ImportWhere(OnnxNode* node) {
@@ -283,6 +334,7 @@ OnnxImportEntries ElementwiseImports() {
       {"Asinh", ImportUnary, "asinh"},
       {"Atan", ImportUnary, "atan"},
       {"Atanh", ImportUnary, "atanh"},
+      {"BitCast", ImportBitCast},
       {"BitShift", ImportBitShift},
       {"BitwiseAnd", ImportBinary, "bitwise_and"},
       {"BitwiseNot", ImportUnary, "bitwise_not"},

@@ -19,15 +19,15 @@ const std::map<std::string, OnnxImportEntry>& Table() {
   static const auto* table = [] {
     auto* all = new std::map<std::string, OnnxImportEntry>;
     for (const OnnxImportEntries& part :
-         {ActivationImports(),  CaffeNetworkImports(), CaffeTensorImports(),
-          ControlFlowImports(), ConvImports(),         ElementwiseImports(),
-          IndexImports(),       LossImports(),         MatmulImports(),
-          NormImports(),        PadImports(),          PoolImports(),
-          QuantizeImports(),    RandomImports(),       RecurrentImports(),
-          ReduceImports(),      ResizeImports(),       ScatterImports(),
-          SequenceImports(),    ShapeImports(),        SignalImports(),
-          TensorflowImports(),  TextImports(),         TrainingImports(),
-          VisionImports()})
+         {ActivationImports(),  AttentionImports(),   CaffeNetworkImports(),
+          CaffeTensorImports(), ControlFlowImports(), ConvImports(),
+          ElementwiseImports(), IndexImports(),       LossImports(),
+          MatmulImports(),      NormImports(),        PadImports(),
+          PoolImports(),        QuantizeImports(),    RandomImports(),
+          RecurrentImports(),   ReduceImports(),      ResizeImports(),
+          ScatterImports(),     SequenceImports(),    ShapeImports(),
+          SignalImports(),      TensorflowImports(),  TextImports(),
+          TrainingImports(),    VisionImports()})
       for (const OnnxImportEntry& entry : part)
         PD_INVARIANT(all->emplace(entry.onnx_type, entry).second);
     return all;

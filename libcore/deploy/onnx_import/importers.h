@@ -29,6 +29,7 @@ const OnnxImportEntry* FindOnnxImport(const std::string& domain,
 
 // The parts, by family.
 OnnxImportEntries ActivationImports();
+OnnxImportEntries AttentionImports();
 OnnxImportEntries CaffeNetworkImports();
 OnnxImportEntries CaffeTensorImports();
 OnnxImportEntries ControlFlowImports();

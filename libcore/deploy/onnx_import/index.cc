@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/importers.h"
+#include "libcore/ops/reduce/ranked.h"
 
 namespace pd {
 namespace {
@@ -180,7 +181,8 @@ void ImportTopK(OnnxNode* node) {
   OnnxNode::Slots inputs = {{"X", {x}}};
   OnnxNode::Attrs attrs = {{"axis", static_cast<int32_t>(axis)},
                            {"largest", node->Int("largest", 1) != 0},
-                           {"sorted", node->Int("sorted", 1) != 0}};
+                           {"sorted", node->Int("sorted", 1) != 0},
+                           {kTiesByPlace, true}};
   if (node->HasAttr("k"))
     attrs["k"] = OnnxAttrInts({node->Int("k", 1)})[0];
   else if (const auto k = node->KnownInts(1); k.has_value() && k->size() == 1)
@@ -240,6 +242,36 @@ void ImportCumSum(OnnxNode* node) {
              {{"axis", static_cast<int32_t>(node->Axis(axis, node->Rank(x)))},
               {"exclusive", node->Int("exclusive", 0) != 0},
               {"reverse", node->Int("reverse", 0) != 0}}));
+}
+
+// PaddlePaddle's op knows neither direction nor exclusion: the line is turned
+// around, and moved by one place with a 1 in front.
+void ImportCumProd(OnnxNode* node) {
+  std::string x = node->In(0);
+  const DType dtype = node->TypeOf(x);
+  const int64_t axis =
+      node->Axis(static_cast<int64_t>(node->NeedNumber(1)), node->Rank(x));
+  const int64_t extent = node->Extent(x, axis);
+  const bool exclusive = node->Int("exclusive", 0) != 0;
+  const bool reverse = node->Int("reverse", 0) != 0;
+  if (node->ok() && exclusive && extent < 1)
+    node->Fail(Unimplemented("axis %d of %d elements", axis, extent));
+  if (!node->ok()) return;
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
+    x = node->Cast(x, DType::kFloat32);
+  if (reverse) x = node->Flip(x, {axis});
+  if (exclusive) {
+    const std::string first = node->Slice(x, {axis}, {0}, {1});
+    const std::string one = node->FullLike(first, 1, node->TypeOf(x));
+    x = extent == 1
+            ? one
+            : node->Concat({one, node->Slice(x, {axis}, {0}, {extent - 1})},
+                           axis);
+  }
+  std::string out =
+      node->Unary("cumprod", x, {{"dim", static_cast<int32_t>(axis)}});
+  if (reverse) out = node->Flip(out, {axis});
+  node->Give(0, node->Cast(out, dtype));
 }
 
 // PaddlePaddle's op sorts. Where ONNX asks for the order of appearance, the
@@ -316,6 +348,7 @@ OnnxImportEntries IndexImports() {
       {"ArgMax", ImportArg, "arg_max"},
       {"ArgMin", ImportArg, "arg_min"},
       {"Compress", ImportCompress},
+      {"CumProd", ImportCumProd},
       {"CumSum", ImportCumSum},
       {"Gather", ImportGather},
       {"GatherElements", ImportGatherElements},

@@ -209,7 +209,10 @@ void ImportLpNorm(OnnxNode* node) {
   std::string norm = node->Reduce(
       "reduce_sum", one ? node->Unary("abs", x) : node->Mul(x, x), axes, true);
   if (!one) norm = node->Unary("sqrt", norm);
-  node->Give(0, node->Div(x, norm));
+  // Nothing but zeros stays so.
+  const std::string zero = node->Scalar(0, node->TypeOf(x));
+  node->Give(0, node->Where(node->Binary("equal", norm, zero), zero,
+                            node->Div(x, norm)));
 }
 
 }  // namespace

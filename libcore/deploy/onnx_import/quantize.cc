@@ -17,16 +17,35 @@ namespace {
 
 using Ints = OnnxNode::Ints;
 
-// A scale or zero point of one axis, in a shape that broadcasts over x.
+// A scale or zero point of one axis, in a shape that broadcasts over x; or one
+// of blocks along it (`block` elements each), repeated for them.
 std::string Along(OnnxNode* node, const std::string& v, const std::string& x,
-                  int64_t axis) {
+                  int64_t axis, int64_t block = 0) {
   const int64_t rank = node->Rank(x);
   const Shape& shape = node->ShapeOf(v);
-  if (shape.empty() || (shape.size() == 1 && shape[0] == 1 && rank > 0))
+  if (!node->ok() || shape.empty() ||
+      (shape.size() == 1 && shape[0] == 1 && rank > 0))
     return v;
+  if (block != 0) {
+    const int64_t at = node->Axis(axis, rank);
+    const int64_t extent = node->Extent(x, at);
+    const bool fits =
+        node->ok() && block > 0 && node->Rank(v) == rank && extent > 0 &&
+        node->Extent(v, at) == (extent - 1) / block + 1 && extent < (1 << 24);
+    if (!fits) {
+      node->Fail(InvalidArgument("scales of shape %s for blocks of %d in %s",
+                                 ToString(shape), block,
+                                 ToString(node->ShapeOf(x))));
+      return "";
+    }
+    Ints index(static_cast<size_t>(extent));
+    for (size_t i = 0; i < index.size(); ++i)
+      index[i] = static_cast<int64_t>(i) / block;
+    return node->Gather(v, node->ConstInts(index), at);
+  }
   if (shape.size() != 1) {
-    node->Fail(Unimplemented("scales of shape %s: blocks are not supported",
-                             ToString(shape)));
+    node->Fail(InvalidArgument("scales of shape %s without a block_size",
+                               ToString(shape)));
     return "";
   }
   Ints along(static_cast<size_t>(rank - node->Axis(axis, rank)), 1);
@@ -96,6 +115,7 @@ std::optional<OnnxNode::Attrs> WholeTensor(OnnxNode* node, DType bytes) {
 void ImportQuantize(OnnxNode* node) {
   const std::string x = node->In(0);
   const int64_t axis = node->Int("axis", 1);
+  const int64_t block = node->Int("block_size", 0);
   const std::string zero = node->OptionalIn(2);
   DType to = zero.empty() ? DType::kUInt8 : node->TypeOf(zero);
   if (zero.empty() && node->Int("output_dtype", 0) != 0)
@@ -110,10 +130,11 @@ void ImportQuantize(OnnxNode* node) {
   }
   const std::string wide =
       IsFloating(node->TypeOf(x)) ? x : node->Cast(x, DType::kFloat32);
-  node->Give(0, Quantized(node, wide,
-                          node->Cast(Along(node, node->In(1), x, axis),
-                                     node->TypeOf(wide)),
-                          zero.empty() ? "" : Along(node, zero, x, axis), to));
+  node->Give(
+      0, Quantized(node, wide,
+                   node->Cast(Along(node, node->In(1), x, axis, block),
+                              node->TypeOf(wide)),
+                   zero.empty() ? "" : Along(node, zero, x, axis, block), to));
 }
 
 // Constants: 8-bit weights less their zero points, where those are 8 bits too,
@@ -185,11 +206,15 @@ void ImportDequantize(OnnxNode* node) {
     return node->Give(0, node->Emit("dequantize", {{"Input", {x}}},
                                     *std::move(attrs), "Output"));
   const int64_t axis = node->Int("axis", 1);
+  const int64_t block = node->Int("block_size", 0);
   const DType dtype = node->TypeOf(scale);
   std::string y = node->Cast(x, dtype);
   if (node->Has(2))
-    y = node->Sub(y, node->Cast(Along(node, node->In(2), x, axis), dtype));
-  node->Give(0, node->Mul(y, Along(node, scale, x, axis)));
+    y = node->Sub(y,
+                  node->Cast(Along(node, node->In(2), x, axis, block), dtype));
+  y = node->Mul(y, Along(node, scale, x, axis, block));
+  const int64_t to = node->Int("output_dtype", 0);
+  node->Give(0, to == 0 ? y : node->Cast(y, node->ElementType(to)));
 }
 
 // A scale and zero point for [min, max] of x with 0 in it.

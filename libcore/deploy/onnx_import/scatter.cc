@@ -21,6 +21,33 @@ bool Static(OnnxNode* node, const Shape& x, const Shape& index) {
   return node->ok();
 }
 
+// Elements of `x` named along an axis are multiplied by those of `updates`, or
+// become the larger or smaller of both.
+std::string PutAlong(OnnxNode* node, const std::string& x,
+                     const std::string& index, const std::string& updates,
+                     int64_t axis, const std::string& reduction) {
+  if (reduction != "mul" && reduction != "max" && reduction != "min") {
+    node->Fail(InvalidArgument("reduction '%s'", reduction));
+    return "";
+  }
+  const DType dtype = node->TypeOf(x);
+  DType wide = dtype;
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
+    wide = DType::kFloat32;
+  if (dtype == DType::kInt8 || dtype == DType::kInt16) wide = DType::kInt32;
+  return node->Cast(
+      node->Emit("put_along_axis",
+                 {{"Input", {node->Cast(x, wide)}},
+                  {"Index", {index}},
+                  {"Value", {node->Cast(updates, wide)}}},
+                 {{"Axis", static_cast<int32_t>(axis)},
+                  {"Reduce", reduction == "max"   ? std::string("amax")
+                             : reduction == "min" ? std::string("amin")
+                                                  : reduction}},
+                 "Result"),
+      dtype);
+}
+
 // Rows of `x` at `ids` become, or have added to them, those of `updates`.
 std::string ScatterRows(OnnxNode* node, const std::string& x,
                         const std::string& ids, const std::string& updates,
@@ -33,8 +60,12 @@ std::string ScatterRows(OnnxNode* node, const std::string& x,
     return node->Emit("scatter_nd_add", {{"X", {x}},
                                          {"Index", {node->Unsqueeze(ids, {1})}},
                                          {"Updates", {updates}}});
-  node->Fail(Unimplemented("reduction '%s'", reduction));
-  return "";
+  // Rows by element: the ids of a row are all the same.
+  const Shape row = node->ShapeOf(updates);
+  if (!node->ok()) return "";
+  const std::string index =
+      row.size() == 1 ? ids : node->Expand(node->Unsqueeze(ids, {1}), row);
+  return PutAlong(node, x, index, updates, 0, reduction);
 }
 
 void ImportScatterElements(OnnxNode* node) {
@@ -62,19 +93,8 @@ void ImportScatterElements(OnnxNode* node) {
   const std::string index =
       node->Binary("elementwise_mod", node->Cast(node->In(1), DType::kInt64),
                    node->Scalar(std::max(extent, 1.0), DType::kInt64));
-  if (reduction != "none" && reduction != "add") {
-    if (at != shape)
-      return node->Fail(Unimplemented("reduction '%s' of a part", reduction));
-    return node->Give(
-        0,
-        node->Emit("put_along_axis",
-                   {{"Input", {x}}, {"Index", {index}}, {"Value", {updates}}},
-                   {{"Axis", static_cast<int32_t>(axis)},
-                    {"Reduce", reduction == "max"   ? std::string("amax")
-                               : reduction == "min" ? std::string("amin")
-                                                    : reduction}},
-                   "Result"));
-  }
+  if (reduction != "none" && reduction != "add")
+    return node->Give(0, PutAlong(node, x, index, updates, axis, reduction));
   // Where each index lies but for its own axis.
   const std::vector<int64_t> strides = RowMajorStrides(shape);
   Ints base(static_cast<size_t>(NumElements(at)));
@@ -114,9 +134,15 @@ void ImportScatterND(OnnxNode* node) {
   Shape wanted = rows;
   rows.insert(rows.begin(), NumElements(extents));
   wanted.insert(wanted.begin(), NumElements(at) / at.back());
-  const std::string out = ScatterRows(
-      node, node->Reshape(x, rows), node->Reshape(ids, {-1}),
-      node->Reshape(updates, wanted), node->Str("reduction", "none"));
+  const std::string reduction = node->Str("reduction", "none");
+  if (reduction != "none" && reduction != "add" && rows.size() > 1) {
+    rows = {rows[0], NumElements(rows, 1, rows.size())};
+    wanted = {wanted[0], rows[1]};
+    if (rows[1] == 0) return node->Give(0, x);
+  }
+  const std::string out =
+      ScatterRows(node, node->Reshape(x, rows), node->Reshape(ids, {-1}),
+                  node->Reshape(updates, wanted), reduction);
   node->Give(0, node->Reshape(out, shape));
 }
 

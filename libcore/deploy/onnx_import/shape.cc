@@ -422,6 +422,9 @@ void ImportSpaceToDepth(OnnxNode* node) {
   const std::string x =
       node->Unary("pixel_unshuffle", node->In(0),
                   {{"downscale_factor", static_cast<int32_t>(block)}});
+  const std::string mode = node->Str("mode", "DCR");
+  if (mode == "CRD") return node->Give(0, x);
+  if (mode != "DCR") return node->Fail(InvalidArgument("mode '%s'", mode));
   node->Give(0, RegroupChannels(node, x, block * block, true));
 }
 

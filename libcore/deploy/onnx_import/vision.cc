@@ -5,9 +5,12 @@
 #include "libcore/base/error.h"
 #include "libcore/deploy/onnx_import/importers.h"
 #include "libcore/ops/conv/grid_sampler.h"
+#include "libcore/ops/detection/rois.h"
 
 namespace pd {
 namespace {
+
+using Ints = OnnxNode::Ints;
 
 std::string Order(OnnxNode* node, const std::string& keys, bool descending) {
   return node->EmitMany(
@@ -20,8 +23,9 @@ std::string Order(OnnxNode* node, const std::string& keys, bool descending) {
 void ImportRoiAlign(OnnxNode* node) {
   const std::string x = node->In(0);
   const int64_t images = node->Extent(x, 0);
-  if (node->Str("mode", "avg") != "avg")
-    return node->Fail(Unimplemented("mode 'max'"));
+  const std::string mode = node->Str("mode", "avg");
+  if (mode != "avg" && mode != "max")
+    return node->Fail(InvalidArgument("mode '%s'", mode));
   if (images < 0 || images > 65536)
     return node->Fail(Unimplemented("%d images", images));
   const bool aligned =
@@ -37,32 +41,38 @@ void ImportRoiAlign(OnnxNode* node) {
                    node->Reshape(node->ConstInts(numbers), {images, 1}));
   const std::string counts =
       node->Reduce("reduce_sum", node->Cast(hits, DType::kInt32), {1}, false);
-  const std::string out = node->Emit(
-      "roi_align",
-      {{"X", {x}},
-       {"ROIs", {node->Gather(node->In(1), order, 0)}},
-       {"RoisNum", {node->Cast(counts, DType::kInt32)}}},
-      {{"pooled_height", OnnxAttrInts({node->Int("output_height", 1)})[0]},
-       {"pooled_width", OnnxAttrInts({node->Int("output_width", 1)})[0]},
-       {"spatial_scale", node->Float("spatial_scale", 1)},
-       {"sampling_ratio",
-        node->Int("sampling_ratio", 0) == 0
-            ? static_cast<int32_t>(-1)
-            : OnnxAttrInts({node->Int("sampling_ratio", 0)})[0]},
-       {"aligned", aligned}});
+  OnnxNode::Attrs attrs = {
+      {"pooled_height", OnnxAttrInts({node->Int("output_height", 1)})[0]},
+      {"pooled_width", OnnxAttrInts({node->Int("output_width", 1)})[0]},
+      {"spatial_scale", node->Float("spatial_scale", 1)},
+      {"sampling_ratio",
+       node->Int("sampling_ratio", 0) == 0
+           ? static_cast<int32_t>(-1)
+           : OnnxAttrInts({node->Int("sampling_ratio", 0)})[0]},
+      {"aligned", aligned}};
+  if (mode == "max") attrs[kRoiAlignMax] = true;
+  const std::string out =
+      node->Emit("roi_align",
+                 {{"X", {x}},
+                  {"ROIs", {node->Gather(node->In(1), order, 0)}},
+                  {"RoisNum", {node->Cast(counts, DType::kInt32)}}},
+                 std::move(attrs));
   node->Give(0, node->Gather(out, Order(node, order, false), 0));
 }
 
 void ImportGridSample(OnnxNode* node) {
   std::string mode = node->Str("mode", "bilinear");
   if (mode == "linear") mode = "bilinear";
+  const bool cubic = mode == "cubic" || mode == "bicubic";
+  if (cubic) mode = "bilinear";  // the attribute below takes its place
   if (mode != "bilinear" && mode != "nearest")
-    return node->Fail(Unimplemented("mode '%s'", mode));
+    return node->Fail(InvalidArgument("mode '%s'", mode));
   std::map<std::string, Attribute> attrs = {
       {"mode", mode},
       {"padding_mode", node->Str("padding_mode", "zeros")},
       {"align_corners", node->Int("align_corners", 0) != 0}};
   if (mode == "nearest") attrs[kGridTiesToEven] = true;
+  if (cubic) attrs[kGridCubic] = true;
   node->Give(0, node->Emit("grid_sampler",
                            {{"X", {node->In(0)}}, {"Grid", {node->In(1)}}},
                            std::move(attrs), "Output"));
@@ -75,6 +85,39 @@ void ImportAffineGrid(OnnxNode* node) {
                         {{"output_shape", OnnxAttrInts(size)},
                          {"align_corners", node->Int("align_corners", 0) != 0}},
                         "Output"));
+}
+
+// A convolution whose taps are moved: inputs x, filter, offsets, bias, mask.
+void ImportDeformConv(OnnxNode* node) {
+  const std::string x = node->In(0), filter = node->In(1);
+  const Shape taps = node->ShapeOf(filter);
+  const Ints strides = node->AttrInts("strides", {1, 1});
+  const Ints dilations = node->AttrInts("dilations", {1, 1});
+  const Ints pads = node->AttrInts("pads", {0, 0, 0, 0});
+  if (!node->ok()) return;
+  if (taps.size() != 4 || strides.size() != 2 || dilations.size() != 2 ||
+      pads.size() != 4)
+    return node->Fail(InvalidArgument(
+        "a filter %s, %d strides, %d dilations, %d pads; expected 4 and those "
+        "of 2 axes",
+        ToString(taps), strides.size(), dilations.size(), pads.size()));
+  if (pads[0] != pads[2] || pads[1] != pads[3])
+    return node->Fail(Unimplemented("pads %s", ToString(pads)));
+  const bool masked = node->Has(4);
+  OnnxNode::Slots inputs = {
+      {"Input", {x}}, {"Filter", {filter}}, {"Offset", {node->In(2)}}};
+  if (masked) inputs.push_back({"Mask", {node->In(4)}});
+  std::string y = node->Emit(
+      masked ? "deformable_conv" : "deformable_conv_v1", inputs,
+      {{"strides", OnnxAttrInts(strides)},
+       {"paddings", OnnxAttrInts({pads[0], pads[1]})},
+       {"dilations", OnnxAttrInts(dilations)},
+       {"groups", OnnxAttrInts({node->Int("group", 1)})[0]},
+       {"deformable_groups", OnnxAttrInts({node->Int("offset_group", 1)})[0]},
+       {"im2col_step", int32_t{1}}},
+      "Output");
+  if (node->Has(3)) y = node->Add(y, node->Reshape(node->In(3), {1, -1, 1, 1}));
+  node->Give(0, y);
 }
 
 // Corners [y1, x1, y2, x2], the smaller ones first.
@@ -157,9 +200,8 @@ void ImportNms(OnnxNode* node) {
 
 OnnxImportEntries VisionImports() {
   return {
-      {"AffineGrid", ImportAffineGrid},
-      {"GridSample", ImportGridSample},
-      {"NonMaxSuppression", ImportNms},
+      {"AffineGrid", ImportAffineGrid}, {"DeformConv", ImportDeformConv},
+      {"GridSample", ImportGridSample}, {"NonMaxSuppression", ImportNms},
       {"RoiAlign", ImportRoiAlign},
   };
 }

@@ -17,6 +17,8 @@ absl::StatusOr<SampleArgs> ReadSample(BindContext* context, Tensor* x,
       const GridSampler s,
       ReadGridSampler(context->op(), x->shape(), grid->shape()));
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Grid", x->dtype(), grid->shape()));
+  if (s.cubic || (s.nearest && s.ties_to_even && s.axes == 3))
+    return Unimplemented("ONNX's cubic weights, or its nearest in volumes");
   SampleArgs args{};
   args.axes = static_cast<int32_t>(s.axes);
   args.images = s.images;

@@ -9,7 +9,7 @@
 //   nearest:  Output = X[round(s)], away from zero at ties as in PaddlePaddle's
 //             CPU kernel, or to even where the attribute kGridTiesToEven is
 //             true, as in ONNX; Grid@GRAD = 0; in volumes s itself must lie
-//             inside, as in PaddlePaddle's CPU kernel
+//             inside, as in PaddlePaddle's CPU kernel, but not in ONNX's
 //   bilinear: Output = sum over the 2^axes neighbours of weight * X
 // X@GRAD and Grid@GRAD are the derivatives; where s was clamped or mirrored
 // Grid's follows.
@@ -78,6 +78,10 @@ absl::StatusOr<GridSampler> ReadGridSampler(const OpDesc& op, const Shape& x,
         padding);
   s.align_corners = op.Attr<bool>("align_corners");
   s.ties_to_even = op.AttrOr(kGridTiesToEven, false);
+  s.cubic = op.AttrOr(kGridCubic, false);
+  if (s.cubic && s.axes != 2)
+    return InvalidArgument("'X' has shape %s; cubic weights are for images",
+                           ToString(x));
   return s;
 }
 
@@ -171,7 +175,7 @@ int64_t Nearest(const GridSampler& s, const Place<T>* places) {
   for (size_t i = 0; i < s.axes; ++i) {
     const T at = s.ties_to_even ? std::nearbyint(places[i].at)
                                 : std::round(places[i].at);
-    const T bounded = s.axes == 3 ? places[i].at : at;
+    const T bounded = s.axes == 3 && !s.ties_to_even ? places[i].at : at;
     if (!(bounded >= T(0) && bounded <= static_cast<T>(s.extent[i] - 1)))
       return -1;
     offset += static_cast<int64_t>(at) * s.step[i];
@@ -179,8 +183,66 @@ int64_t Nearest(const GridSampler& s, const Place<T>* places) {
   return offset;
 }
 
+// The pixel that stands for number `at` of an axis; -1: a zero.
+int64_t CubicPixel(const GridSampler& s, int64_t at, int64_t extent) {
+  if (at >= 0 && at < extent) return at;
+  if (s.padding == GridPadding::kZeros) return -1;
+  if (s.padding == GridPadding::kBorder || extent == 1)
+    return std::clamp<int64_t>(at, 0, extent - 1);
+  const int64_t last = s.align_corners ? extent - 1 : extent;
+  const int64_t turn = (at % (2 * last) + 2 * last) % (2 * last);
+  if (s.align_corners) return turn <= last ? turn : 2 * last - turn;
+  return turn < last ? turn : 2 * last - 1 - turn;
+}
+
+// Four pixels of an axis and their weights, which sum up to 1.
+template <typename T>
+struct CubicTaps {
+  int64_t pixel[4];
+  T weight[4];
+};
+
+template <typename T>
+CubicTaps<T> CubicTapsOf(const GridSampler& s, T g, int64_t extent) {
+  constexpr T kFar = T(1 << 24);  // keeps the conversion defined, for NaN too
+  GridSampler plain = s;
+  plain.padding = GridPadding::kZeros;  // of pixels, not of the place
+  T at = PlaceOf(plain, g, extent).at;
+  if (!(at > -kFar)) at = -kFar;
+  if (at > kFar) at = kFar;
+  const T low = std::floor(at);
+  CubicTaps<T> taps;
+  constexpr T a = T(-0.75);
+  for (int i = 0; i < 4; ++i) {
+    taps.pixel[i] = CubicPixel(s, static_cast<int64_t>(low) + i - 1, extent);
+    const T d = std::fabs(at - low - static_cast<T>(i - 1));
+    taps.weight[i] = d <= T(1) ? ((a + 2) * d - (a + 3)) * d * d + 1
+                               : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+  }
+  return taps;
+}
+
+template <typename T>
+void CubicImage(const GridSampler& s, const T* x, const T* grid, T* out) {
+  for (int64_t p = 0; p < s.out_size; ++p) {
+    const auto columns = CubicTapsOf(s, grid[2 * p], s.extent[0]);
+    const auto rows = CubicTapsOf(s, grid[2 * p + 1], s.extent[1]);
+    for (int64_t c = 0; c < s.channels; ++c) {
+      T sum = T(0);
+      for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j)
+          if (rows.pixel[i] >= 0 && columns.pixel[j] >= 0)
+            sum += rows.weight[i] * columns.weight[j] *
+                   x[c * s.in_size + rows.pixel[i] * s.extent[0] +
+                     columns.pixel[j]];
+      out[c * s.out_size + p] = sum;
+    }
+  }
+}
+
 template <typename T>
 void ForwardImage(const GridSampler& s, const T* x, const T* grid, T* out) {
+  if (s.cubic) return CubicImage(s, x, grid, out);
   for (int64_t p = 0; p < s.out_size; ++p) {
     Place<T> places[3];
     for (size_t i = 0; i < s.axes; ++i)
@@ -271,6 +333,7 @@ absl::StatusOr<Step> BindSamplerGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(
       const GridSampler s,
       ReadGridSampler(context->op(), x->shape(), grid->shape()));
+  if (s.cubic) return Unimplemented("the gradient of cubic weights");
   PD_RETURN_IF_ERROR(ExpectInput(*context, "Grid", x->dtype(), grid->shape()));
   PD_RETURN_IF_ERROR(ExpectElements(*context, "Output@GRAD", x->dtype(),
                                     s.images * s.channels * s.out_size));

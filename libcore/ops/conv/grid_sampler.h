@@ -16,6 +16,9 @@ namespace pd {
 /// A bool that only imported ONNX models carry: PaddlePaddle's operator has no
 /// such attribute, so the schema does not give it to every grid_sampler.
 inline constexpr char kGridTiesToEven[] = "nearest_ties_to_even";
+/// The same: convolution with cubic weights (Keys, a = -0.75) of 4 x 4 pixels,
+/// each of which follows padding_mode. Images only; it has no gradient.
+inline constexpr char kGridCubic[] = "cubic";
 
 enum class GridPadding { kZeros, kBorder, kReflection };
 
@@ -26,6 +29,7 @@ struct GridSampler {
   int64_t step[3];    ///< of the position in a channel of X
   bool nearest, align_corners;
   bool ties_to_even;  ///< of nearest; false: away from zero
+  bool cubic;
   GridPadding padding;
 };
 

@@ -7,9 +7,12 @@
 // X@GRAD: each sample's weights times Out@GRAD / samples, of the forward's
 // samples. (PaddlePaddle's takes a side of an aligned roi to be 1 at least:
 // wrong for smaller ones.) ROIs have none.
+// With kRoiAlignMax, which imported ONNX models carry, Out is the largest of
+// the samples' weighted neighbours, as ONNX's mode "max" has it; no gradient.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "libcore/base/dispatch.h"
@@ -62,6 +65,7 @@ struct RoiAlign {
   RoiPooling pooling;
   int64_t sampling = 0;
   bool aligned = false;
+  bool max = false;
 
   // Samples along an axis in each bin.
   template <typename T>
@@ -115,6 +119,7 @@ absl::StatusOr<RoiAlign> ReadRoiAlign(const BindContext& context) {
   PD_ASSIGN_OR_RETURN(align.pooling, ReadRoiPooling(context));
   align.sampling = context.Attr<int32_t>("sampling_ratio");
   align.aligned = context.Attr<bool>("aligned");
+  align.max = context.op().AttrOr(kRoiAlignMax, false);
   return align;
 }
 
@@ -141,6 +146,15 @@ absl::Status ForRoiAlignBins(const RoiAlign& align, const Body& body) {
   return absl::OkStatus();
 }
 
+template <typename T>
+T LargestOf(const T* plane, const Sample<T>* samples, int64_t n) {
+  T best = n == 0 ? T(0) : std::numeric_limits<T>::lowest();
+  for (int64_t i = 0; i < n; ++i)
+    for (int k = 0; k < 4; ++k)
+      best = std::max(best, samples[i].weight[k] * plane[samples[i].at[k]]);
+  return best;
+}
+
 absl::StatusOr<Step> BindRoiAlign(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const RoiAlign align, ReadRoiAlign(*context));
   Tensor* out = context->Output("Out");
@@ -153,6 +167,10 @@ absl::StatusOr<Step> BindRoiAlign(BindContext* context) {
       return ForRoiAlignBins<T>(
           align,
           [&](int64_t plane, int64_t at, const Sample<T>* samples, int64_t n) {
+            if (align.max) {
+              result[at] = LargestOf(x + plane, samples, n);
+              return;
+            }
             T sum = T(0);
             for (int64_t i = 0; i < n; ++i)
               for (int k = 0; k < 4; ++k)
@@ -165,6 +183,7 @@ absl::StatusOr<Step> BindRoiAlign(BindContext* context) {
 
 absl::StatusOr<Step> BindRoiAlignGrad(BindContext* context) {
   PD_ASSIGN_OR_RETURN(const RoiAlign align, ReadRoiAlign(*context));
+  if (align.max) return Unimplemented("the gradient of the largest sample");
   const RoiPooling& p = align.pooling;
   context->NoBuffer(p.x);
   Tensor* dout = context->Input("Out@GRAD");

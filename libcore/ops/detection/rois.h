@@ -22,6 +22,10 @@ absl::StatusOr<std::vector<int64_t>> RowOffsets(absl::string_view slot,
                                                 const Tensor& rows,
                                                 const Tensor* counts);
 
+/// A bool of roi_align that only imported ONNX models carry: the largest sample
+/// instead of the mean.
+inline constexpr char kRoiAlignMax[] = "largest_sample";
+
 /// Inputs and sizes of ops that pool the part of X [N, C, H, W] under each row
 /// of ROIs [R, 4] into [pooled_height, pooled_width] bins.
 struct RoiPooling {

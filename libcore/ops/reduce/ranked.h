@@ -14,6 +14,10 @@
 
 namespace pd {
 
+/// A bool of top_k_v2 that only imported ONNX models carry: of equal elements
+/// those that stand first are picked, in order.
+inline constexpr char kTiesByPlace[] = "ties_by_place";
+
 /// An element and its place in its line.
 template <typename T>
 struct Ranked {

@@ -50,12 +50,24 @@ struct Choice {
   int64_t k = 1;
   bool largest = true, sorted = true;
   bool first_version = false;  // which always sorts partially
+  bool by_place = false;       // of equal elements the first
+};
+
+template <typename Order>
+struct ThenByPlace {
+  template <typename T>
+  bool operator()(const Ranked<T>& a, const Ranked<T>& b) const {
+    const Order order;
+    return order(a, b) || (!order(b, a) && a.at < b.at);
+  }
 };
 
 template <typename T, typename Order>
 void Choose(Ranked<T>* line, int64_t n, const Choice& choice,
             const Order& order) {
-  if (choice.first_version)
+  if (choice.by_place)
+    TopK(line, n, choice.k, true, ThenByPlace<Order>());
+  else if (choice.first_version)
     std::partial_sort(line, line + choice.k, line + n, order);
   else
     TopK(line, n, choice.k, choice.sorted, order);
@@ -73,6 +85,7 @@ absl::StatusOr<Step> BindTopK(BindContext* context) {
   choice.largest = context->op().AttrOr("largest", true);
   choice.sorted = context->op().AttrOr("sorted", true);
   choice.first_version = context->op().type == "top_k";
+  choice.by_place = context->op().AttrOr(kTiesByPlace, false);
   choice.k = view.lines() > 0 ? out->size() / view.lines() : 0;
   if (view.lines() > 0 && (choice.k < 1 || choice.k > view.n))
     return InvalidArgument("k is %d; X has shape %s", choice.k,
