@@ -160,8 +160,10 @@ Json DryJson(const DryRun& dry) {
       dry.step_flops.has_value() ? Json(*dry.step_flops) : Json(nullptr);
   if (dry.exchange.has_value()) {
     Json sent = Json::array();
-    for (const ExchangePlan::Sent& one : dry.exchange->sent)
+    for (const ExchangePlan::Sent& one : dry.exchange->sent) {
       sent.push_back({{"processes", one.processes}, {"bytes", one.bytes}});
+      if (one.states > 0) sent.back()["states"] = one.states;
+    }
     json["distributed"] = {{"shards", dry.exchange->shards},
                            {"bytes", dry.exchange->bytes},
                            {"sent", std::move(sent)}};
@@ -202,6 +204,11 @@ void PrintExchange(const ExchangePlan& plan, std::ostream& out) {
   if (!sent.empty())
     out << absl::StrFormat("%-12s a step sends %s\n", "",
                            absl::StrJoin(sent, ", "));
+  for (const ExchangePlan::Sent& one : plan.sent)
+    if (one.states > 0)
+      out << absl::StrFormat(
+          "%-12s of %d processes each holds %s of states at most\n", "",
+          one.processes, Megabytes(static_cast<size_t>(one.states)));
 }
 
 }  // namespace

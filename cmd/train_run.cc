@@ -111,6 +111,9 @@ Json ToJson(const TrainOutcome& outcome, const std::string& run) {
     json["exchange_seconds"] = outcome.exchange_seconds;
   if (outcome.communication_seconds > 0)
     json["communication_seconds"] = outcome.communication_seconds;
+  for (const HeldBytes& held : outcome.held)
+    json["held"].push_back(
+        {{"states", held.states}, {"gradients", held.gradients}});
   if (!outcome.stopped_early.empty())
     json["stopped_early"] = outcome.stopped_early;
   if (outcome.best.step >= 0)

@@ -12,9 +12,18 @@ namespace pd {
 
 BucketSums::BucketSums(int64_t shards, const std::vector<int64_t>& counts,
                        const Communicator* processes)
+    : BucketSums(shards, counts,
+                 std::vector<std::vector<int64_t>>(counts.size()), processes) {}
+
+BucketSums::BucketSums(int64_t shards, const std::vector<int64_t>& counts,
+                       const std::vector<std::vector<int64_t>>& parts,
+                       const Communicator* processes)
     : results_(counts.size(), nullptr), full_(counts.size(), 0) {
-  for (const int64_t count : counts)
-    sums_.push_back(std::make_unique<ShardSum>(shards, count, processes));
+  for (size_t b = 0; b < counts.size(); ++b)
+    sums_.push_back(
+        parts[b].empty()
+            ? std::make_unique<ShardSum>(shards, counts[b], processes)
+            : std::make_unique<ShardSum>(shards, parts[b], processes));
   if (processes->size() > 1) thread_ = std::thread([this] { Work(); });
 }
 
@@ -60,6 +69,12 @@ absl::StatusOr<const float*> BucketSums::Finish(size_t bucket) {
 double BucketSums::exchange_seconds() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return exchange_seconds_;
+}
+
+int64_t BucketSums::held_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& sum : sums_) bytes += sum->held_bytes();
+  return bytes;
 }
 
 // All processes send the buckets in one order. After an error the rest of the

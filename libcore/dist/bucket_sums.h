@@ -27,6 +27,11 @@ class BucketSums {
   /// outlives this; while buckets travel, nothing else may use it.
   BucketSums(int64_t shards, const std::vector<int64_t>& counts,
              const Communicator* processes);
+  /// Each process gets the sums of its own part of bucket b alone, as
+  /// `parts[b]` says (see ShardSum), and all where that is empty.
+  BucketSums(int64_t shards, const std::vector<int64_t>& counts,
+             const std::vector<std::vector<int64_t>>& parts,
+             const Communicator* processes);
   /// Every bucket that a process has begun to fill is finished before.
   ~BucketSums();
   BucketSums(const BucketSums&) = delete;
@@ -46,6 +51,8 @@ class BucketSums {
   /// How long buckets have travelled, waiting for other processes included,
   /// while nobody waited for them or while Finish did.
   double exchange_seconds() const;
+  /// Bytes of sums that Finish has given.
+  int64_t held_bytes() const;
 
  private:
   void Work();

@@ -19,6 +19,13 @@ void AddTo(int64_t count, const float* from, float* to) {
   });
 }
 
+std::vector<int64_t> EqualParts(int64_t count, int size) {
+  std::vector<int64_t> bounds;
+  for (int r = 0; r <= size; ++r)
+    bounds.push_back((count + size - 1) / size * r);
+  return bounds;
+}
+
 absl::Status NoRecord() {
   return InvalidArgument("no shard of the batch has a record");
 }
@@ -30,10 +37,20 @@ ShardRange ShardRange::Of(int64_t shards, int rank, int size) {
 }
 
 ShardSum::ShardSum(int64_t shards, int64_t count, const Communicator* processes)
+    : ShardSum(shards, EqualParts(count, processes->size()), count, false,
+               processes) {}
+
+ShardSum::ShardSum(int64_t shards, std::vector<int64_t> bounds,
+                   const Communicator* processes)
+    : ShardSum(shards, bounds, bounds.back(), true, processes) {}
+
+ShardSum::ShardSum(int64_t shards, std::vector<int64_t> bounds, int64_t count,
+                   bool parts, const Communicator* processes)
     : shards_(shards),
       count_(count),
       processes_(*processes),
-      share_((count + processes->size() - 1) / processes->size()),
+      parts_(parts),
+      bounds_(std::move(bounds)),
       own_(ShardRange::Of(shards, processes->rank(), processes->size())),
       next_(own_.begin) {
   for (int r = 0; r < processes_.size(); ++r)
@@ -67,7 +84,7 @@ int64_t ShardSum::BytesSent(int64_t shards, int64_t count, int size) {
 
 float* ShardSum::TakeBuffer() {
   if (free_.empty()) {
-    buffers_.emplace_back(static_cast<size_t>(share_ * processes_.size()));
+    buffers_.emplace_back(static_cast<size_t>(bounds_.back()));
     free_.push_back(buffers_.back().data());
   }
   float* buffer = free_.back();
@@ -151,20 +168,24 @@ absl::StatusOr<const float*> ShardSum::Finish(
     if (node.data != nullptr) free_.push_back(node.data);
   nodes_.clear();
   present_.clear();
+  if (parts_ && processes_.size() > 1) {
+    free_.clear();
+    buffers_.clear();
+  }
   return sums;
 }
 
-// Each process's share of each of our subtrees, by process: a single one lies
+// Each process's part of each of our subtrees, by process: a single one lies
 // that way already.
 const float* ShardSum::Sends() {
   if (nodes_.size() == 1 && nodes_[0].data != nullptr) return nodes_[0].data;
-  sends_.resize(nodes_.size() * static_cast<size_t>(share_) * subtrees_.size());
+  sends_.resize(nodes_.size() * static_cast<size_t>(bounds_.back()));
   float* to = sends_.data();
   for (size_t r = 0; r < subtrees_.size(); ++r)
     for (const Node& node : nodes_) {
       if (node.data != nullptr)
-        std::copy_n(node.data + static_cast<int64_t>(r) * share_, share_, to);
-      to += share_;
+        std::copy_n(node.data + bounds_[r], PartOf(r), to);
+      to += PartOf(r);
     }
   return sends_.data();
 }
@@ -177,15 +198,18 @@ absl::StatusOr<const float*> ShardSum::Exchange(
     if (nodes_[0].data == nullptr) return NoRecord();
     return nodes_[0].data;
   }
-  const size_t bytes = static_cast<size_t>(share_) * sizeof(float);
-  const std::vector<size_t> sends(subtrees_.size(), nodes_.size() * bytes);
-  std::vector<size_t> receives;
+  const int64_t own = PartOf(static_cast<size_t>(processes_.rank()));
+  const size_t bytes = static_cast<size_t>(own) * sizeof(float);
+  std::vector<size_t> sends, receives;
   size_t total = 0;
-  for (const auto& nodes : subtrees_) {
-    receives.push_back(nodes.size() * bytes);
-    total += nodes.size();
+  for (size_t r = 0; r < subtrees_.size(); ++r) {
+    sends.push_back(nodes_.size() * static_cast<size_t>(PartOf(r)) *
+                    sizeof(float));
+    receives.push_back(subtrees_[r].size() * bytes);
+    total += subtrees_[r].size();
   }
-  receives_.resize(total * static_cast<size_t>(share_));
+  // A part may be empty; null means no shard.
+  receives_.resize(std::max<size_t>(total * static_cast<size_t>(own), 1));
   PD_RETURN_IF_ERROR(
       processes_.AllToAll(Sends(), sends, receives_.data(), receives));
   std::vector<Node> stack;
@@ -197,14 +221,29 @@ absl::StatusOr<const float*> ShardSum::Exchange(
       const bool any = std::count(present.begin() + begin,
                                   present.begin() + end, 0) < end - begin;
       node.data = any ? from : nullptr;
-      from += share_;
-      Push(node, share_, &stack);
+      from += own;
+      Push(node, own, &stack);
     }
-  CompleteTree(share_, &stack);
+  CompleteTree(own, &stack);
   if (stack[0].data == nullptr) return NoRecord();
-  sums_.resize(static_cast<size_t>(share_) * subtrees_.size());
+  if (parts_) return KeepPart(stack[0].data, own);
+  sums_.resize(static_cast<size_t>(bounds_.back()));
   PD_RETURN_IF_ERROR(processes_.AllGather(stack[0].data, bytes, sums_.data()));
   return sums_.data();
+}
+
+// Gives back the memory of all that is another's.
+const float* ShardSum::KeepPart(const float* sums, int64_t count) {
+  sums_.assign(sums, sums + count);
+  for (std::vector<float>* room : {&sends_, &receives_})
+    std::vector<float>().swap(*room);
+  return sums_.data();
+}
+
+int64_t ShardSum::held_bytes() const {
+  const size_t numbers =
+      processes_.size() > 1 ? sums_.size() : static_cast<size_t>(count_);
+  return static_cast<int64_t>(numbers * sizeof(float));
 }
 
 }  // namespace pd

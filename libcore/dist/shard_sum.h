@@ -30,6 +30,10 @@ class ShardSum {
  public:
   /// `count` float32 numbers of each shard. `processes` outlives this.
   ShardSum(int64_t shards, int64_t count, const Communicator* processes);
+  /// Each process gets the sums of its own part alone: of the numbers from
+  /// `bounds[rank]` to `bounds[rank + 1]`. The last bound is their count.
+  ShardSum(int64_t shards, std::vector<int64_t> bounds,
+           const Communicator* processes);
 
   /// The most bytes that one of `size` processes sends for the sums of a batch.
   static int64_t BytesSent(int64_t shards, int64_t count, int size);
@@ -44,8 +48,11 @@ class ShardSum {
   absl::StatusOr<std::vector<uint8_t>> GatherPresent() const;
   /// The sums over the shards that `present` says, which is what GatherPresent
   /// gives here or gave for other numbers of the same batch; the same in all
-  /// processes. Valid until NextShard.
+  /// processes, or this one's part. Valid until NextShard.
   absl::StatusOr<const float*> Finish(const std::vector<uint8_t>& present);
+
+  /// Bytes of the sums that Finish has given.
+  int64_t held_bytes() const;
 
   /// This process has added all of its shards.
   bool complete() const { return leaf_ == nullptr && next_ == own_.end; }
@@ -58,16 +65,24 @@ class ShardSum {
     float* data = nullptr;  // null: no shard of it is present
   };
   static std::vector<Node> SubtreesOf(const ShardRange& range);
+  ShardSum(int64_t shards, std::vector<int64_t> bounds, int64_t count,
+           bool parts, const Communicator* processes);
+  const float* KeepPart(const float* sums, int64_t count);
   void Push(Node node, int64_t count, std::vector<Node>* stack);
   void MergeTop(int64_t count, std::vector<Node>* stack);
   void CompleteTree(int64_t count, std::vector<Node>* stack);
   const float* Sends();
+  // Numbers from bounds_[r] on that process r adds up.
+  int64_t PartOf(size_t r) const { return bounds_[r + 1] - bounds_[r]; }
   absl::StatusOr<const float*> Exchange(const std::vector<uint8_t>& present);
   float* TakeBuffer();
 
   const int64_t shards_, count_;
   const Communicator& processes_;
-  const int64_t share_;  // numbers that a process adds up for all
+  const bool parts_;  // each process needs its own part alone
+  // Between the parts that processes add up. Where all need all, parts have
+  // one size, and the last ends behind the numbers.
+  std::vector<int64_t> bounds_;
   const ShardRange own_;
   std::vector<std::vector<Node>> subtrees_;  // of every process
   std::vector<uint8_t> present_;             // of own shards

@@ -17,6 +17,7 @@
 #include "libcore/train/evaluator.h"
 #include "libcore/train/open_data.h"
 #include "libcore/train/plan_cache.h"
+#include "libcore/train/sharded_update.h"
 #include "libcore/train/train_program.h"
 
 namespace pd {
@@ -111,7 +112,30 @@ void CountVariables(const TrainProgram& program, DryRun* dry) {
   }
 }
 
-ExchangePlan PlanExchange(const TrainProgram& program) {
+// Bytes by the division of the update over so many processes.
+absl::Status AddSharding(const TrainProgram& program,
+                         ExchangePlan::Sent* sent) {
+  std::vector<std::string> parameters;
+  for (const auto& pair : program.gradients) parameters.push_back(pair.first);
+  PD_ASSIGN_OR_RETURN(const auto groups,
+                      GroupsOf(program.shards->update, parameters));
+  const std::vector<int> owners = DivideGroups(groups, sent->processes);
+  std::vector<int64_t> own(static_cast<size_t>(sent->processes), 0),
+      states = own;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    own[static_cast<size_t>(owners[i])] +=
+        groups[i].bytes - groups[i].state_bytes;
+    states[static_cast<size_t>(owners[i])] += groups[i].state_bytes;
+  }
+  sent->states = *std::max_element(states.begin(), states.end());
+  // In stage 2 parameters travel in place of the gradients' sums.
+  if (program.shards->stage == 1)
+    sent->bytes +=
+        *std::max_element(own.begin(), own.end()) * (sent->processes - 1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExchangePlan> PlanExchange(const TrainProgram& program) {
   const ShardPrograms& shards = *program.shards;
   int64_t numbers = 2;  // the loss, and whether a process has failed
   for (const FeedSpec& gradient : shards.gradients)
@@ -128,6 +152,9 @@ ExchangePlan PlanExchange(const TrainProgram& program) {
   };
   for (int64_t n = 2; n < shards.shards; n *= 2) add(n);
   if (shards.shards > 1) add(shards.shards);
+  if (shards.stage > 0)
+    for (ExchangePlan::Sent& sent : plan.sent)
+      PD_RETURN_IF_ERROR(AddSharding(program, &sent));
   return plan;
 }
 
@@ -155,7 +182,9 @@ absl::StatusOr<DryRun> RunDry(const OpRegistry& registry, const LoadedJob& job,
   DryRun dry;
   dry.warnings = WarningsOf(job, program, *loader);
   CountVariables(program, &dry);
-  if (program.shards.has_value()) dry.exchange = PlanExchange(program);
+  if (program.shards.has_value()) {
+    PD_ASSIGN_OR_RETURN(dry.exchange, PlanExchange(program));
+  }
   Session session(&registry, train.seed());
   session.set_pass_options(passes);
   PD_RETURN_IF_ERROR(MakeVariables(program.main, &session));

@@ -45,6 +45,12 @@ void RenameStates(const ProgramDesc& before, const ProgramDesc& now,
   }
 }
 
+// Whether another process has the variable, and this one does not need it.
+bool IsAbsent(const TrainProgram& program, const std::string& name) {
+  return program.shards.has_value() && program.shards->sharding.has_value() &&
+         program.shards->sharding->absent.count(name) > 0;
+}
+
 absl::Status TakeValues(const TrainProgram& program, const std::string& folder,
                         Checkpoint checkpoint, bool weights_only,
                         Session* session) {
@@ -68,6 +74,7 @@ absl::Status TakeValues(const TrainProgram& program, const std::string& folder,
   for (const VarDesc& var : program.main.global().vars) {
     const auto value = values.find(var.name);
     if (!var.persistable || value == values.end()) continue;
+    if (IsAbsent(program, var.name)) continue;
     PD_RETURN_IF_ERROR(
         Annotate(session->scope().Set(var.name, value->second), place));
   }

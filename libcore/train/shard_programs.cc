@@ -8,6 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/status_macros.h"
 #include "libcore/nn/job.pb.h"
+#include "libcore/train/sharded_update.h"
 
 namespace pd {
 namespace {
@@ -68,8 +69,9 @@ absl::Status CheckTakesShards(const LoadedJob& job) {
   return absl::OkStatus();
 }
 
-absl::Status CutForShards(const LoadedJob& job, size_t gradient_ops,
-                          TrainProgram* program) {
+absl::Status CutForShards(const LoadedJob& job, const StepParts& parts,
+                          const World* world, TrainProgram* program) {
+  const size_t gradient_ops = parts.update;
   const job::DistributedTraining& distributed = job.proto().distributed();
   const auto wrong = [&](const absl::Status& status) {
     return job.At(status, distributed);
@@ -89,6 +91,7 @@ absl::Status CutForShards(const LoadedJob& job, size_t gradient_ops,
   ShardPrograms shards;
   shards.shards = distributed.shards();
   shards.bucket_bytes = int64_t{distributed.fuse_grad_size_in_mb()} << 20;
+  if (distributed.has_sharding()) shards.stage = distributed.sharding().stage();
   const absl::Status added = AddGradients(*program, &shards);
   if (!added.ok()) return wrong(added);
   std::set<std::string> fed;
@@ -124,7 +127,13 @@ absl::Status CutForShards(const LoadedJob& job, size_t gradient_ops,
   updates.erase(updates.begin(),
                 updates.begin() + static_cast<ptrdiff_t>(gradient_ops));
   program->shards = std::move(shards);
-  return absl::OkStatus();
+  if (!distributed.has_sharding() || world == nullptr || world->size() == 1)
+    return absl::OkStatus();
+  const job::Sharding& sharding = distributed.sharding();
+  const absl::Status taken =
+      TakeShare(sharding.stage(), parts.averages - parts.update, world->rank(),
+                world->size(), program);
+  return taken.ok() ? taken : job.At(taken, sharding);
 }
 
 }  // namespace pd

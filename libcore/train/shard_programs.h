@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "libcore/dist/world.h"
 #include "libcore/nn/job.h"
 #include "libcore/train/train_program.h"
 
@@ -16,12 +17,18 @@ namespace pd {
 /// carry their place.
 absl::Status CheckTakesShards(const LoadedJob& job);
 
-/// Fills in program->shards: the first `gradient_ops` ops of `program->main`
-/// make the gradients, the others use them. Unimplemented, at the job's
-/// `distributed`, for gradients that are selected rows or not float32, and for
-/// variables that a shard would change and that have no mean.
-absl::Status CutForShards(const LoadedJob& job, size_t gradient_ops,
-                          TrainProgram* program);
+/// The parts of a step, by the number of ops of `main` before each.
+struct StepParts {
+  size_t update = 0;    ///< before it, ops make the gradients
+  size_t averages = 0;  ///< of the parameters that the update has changed
+};
+
+/// Fills in program->shards; with the job's `sharding`, for this process of
+/// `world`, which may be null. Unimplemented, at the job's `distributed`, for
+/// gradients that are selected rows or not float32, for variables that a shard
+/// would change and that have no mean, and for updates that cannot be divided.
+absl::Status CutForShards(const LoadedJob& job, const StepParts& parts,
+                          const World* world, TrainProgram* program);
 
 }  // namespace pd
 

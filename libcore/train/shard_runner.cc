@@ -64,34 +64,64 @@ absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Create(
 absl::Status ShardRunner::Compile(const std::vector<BatchField>& fields) {
   PD_RETURN_IF_ERROR(plans_->Feed(fields).status());
   if (update_ != nullptr) return absl::OkStatus();
-  PD_ASSIGN_OR_RETURN(
-      update_,
-      session_->Compile(program_.update, program_.gradients, {}, "update"));
+  PD_ASSIGN_OR_RETURN(update_,
+                      UpdateRunner::Create(session_, &program_, processes_));
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i]->layout() != nullptr)
       return Unimplemented("'%s' has no plain layout", program_.statistics[i]);
   return absl::OkStatus();
 }
 
-// Backward makes the gradients of the last parameters first. What is there
-// after all of them, statistics and the loss, is in the last bucket.
+// Backward makes the gradients of the last parameters first.
+std::vector<std::vector<size_t>> ShardRunner::GradientsByBucket() const {
+  const auto numbers = static_cast<int64_t>(sizeof(float));
+  int64_t most = std::min(kFirstBucket, program_.bucket_bytes) / numbers;
+  std::vector<std::vector<size_t>> buckets(1);
+  int64_t filled = 0;
+  for (size_t i = program_.gradients.size(); i-- > 0;) {
+    const int64_t size = NumElements(program_.gradients[i].shape);
+    if (filled > 0 && filled + size > most) {
+      buckets.emplace_back();
+      filled = 0;
+      most = program_.bucket_bytes / numbers;
+    }
+    buckets.back().push_back(i);
+    filled += size;
+  }
+  return buckets;
+}
+
+// In stage 2 of sharding the gradients of a bucket stand by their process,
+// which gets no others. What is there after all gradients, statistics and the
+// loss, is in the last bucket.
 void ShardRunner::MakeBuckets() {
-  std::vector<int64_t> counts = {0};
+  const bool divided =
+      program_.sharding.has_value() && program_.sharding->stage >= 2;
+  std::vector<int64_t> counts;
+  std::vector<std::vector<int64_t>> parts;
   const auto add = [&](int64_t size) {
     const Part part{counts.size() - 1, counts.back(), size};
     counts.back() += (size + kAlignment - 1) / kAlignment * kAlignment;
     return part;
   };
-  const auto numbers = static_cast<int64_t>(sizeof(float));
-  int64_t most = std::min(kFirstBucket, program_.bucket_bytes) / numbers;
   gradients_.resize(program_.gradients.size());
-  for (size_t i = gradients_.size(); i-- > 0;) {
-    const int64_t size = NumElements(program_.gradients[i].shape);
-    if (counts.back() > 0 && counts.back() + size > most) {
-      counts.push_back(0);
-      most = program_.bucket_bytes / numbers;
+  const auto own = static_cast<size_t>(processes_->rank());
+  for (const std::vector<size_t>& bucket : GradientsByBucket()) {
+    counts.push_back(0);
+    parts.emplace_back();
+    for (int rank = 0; rank < (divided ? processes_->size() : 1); ++rank) {
+      if (divided) parts.back().push_back(counts.back());
+      for (const size_t i : bucket)
+        if (!divided || program_.sharding->owners[i].second == rank)
+          gradients_[i] = add(NumElements(program_.gradients[i].shape));
     }
-    gradients_[i] = add(size);
+    if (divided) parts.back().push_back(counts.back());
+    means_begin_.push_back(divided ? parts.back()[own] : 0);
+  }
+  if (divided) {
+    counts.push_back(0);
+    parts.emplace_back();
+    means_begin_.push_back(0);
   }
   for (const std::string& name : program_.statistics) {
     Scope::Entry* entry = session_->scope().Find(name);
@@ -101,7 +131,8 @@ void ShardRunner::MakeBuckets() {
     before_.emplace_back(static_cast<size_t>(entry->tensor.size()));
   }
   loss_part_ = add(2);  // and whether a process has failed
-  sums_ = std::make_unique<BucketSums>(program_.shards, counts, processes_);
+  sums_ =
+      std::make_unique<BucketSums>(program_.shards, counts, parts, processes_);
   leaves_.resize(counts.size());
   means_.resize(counts.size());
 }
@@ -263,8 +294,23 @@ absl::Status ShardRunner::Update(const RunContext& context) {
     std::copy_n(means_[statistics_[i].bucket] + statistics_[i].begin,
                 statistics_[i].size, values_[i]->data<float>());
   for (size_t i = 0; i < gradients_.size(); ++i)
-    update_->SetFeed(i, means_[gradients_[i].bucket] + gradients_[i].begin);
+    if (update_->Reads(i))
+      update_->SetMean(i, means_[gradients_[i].bucket] + gradients_[i].begin -
+                              means_begin_[gradients_[i].bucket]);
   return update_->Run(context);
+}
+
+absl::StatusOr<std::vector<HeldBytes>> ShardRunner::Held() const {
+  HeldBytes own;
+  for (const auto& [name, owner] : program_.sharding->states) {
+    const Scope::Entry* entry = std::as_const(session_->scope()).Find(name);
+    if (entry != nullptr)
+      own.states += static_cast<int64_t>(entry->tensor.bytes());
+  }
+  own.gradients = sums_->held_bytes();
+  std::vector<HeldBytes> all(static_cast<size_t>(processes_->size()));
+  PD_RETURN_IF_ERROR(processes_->AllGather(&own, sizeof(own), all.data()));
+  return all;
 }
 
 }  // namespace pd

@@ -20,8 +20,15 @@
 #include "libcore/exec/session.h"
 #include "libcore/train/plan_cache.h"
 #include "libcore/train/train_program.h"
+#include "libcore/train/update_runner.h"
 
 namespace pd {
+
+/// Bytes that a process holds for the update.
+struct HeldBytes {
+  int64_t states = 0;     ///< of the optimizer
+  int64_t gradients = 0;  ///< sums over the shards
+};
 
 class ShardRunner {
  public:
@@ -42,10 +49,16 @@ class ShardRunner {
   absl::StatusOr<float> Run(const Batch& batch, uint64_t seed, int64_t step);
 
   /// Spent in waiting for numbers of the other processes.
-  double exchange_seconds() const { return exchange_seconds_; }
+  double exchange_seconds() const {
+    return exchange_seconds_ +
+           (update_ == nullptr ? 0 : update_->exchange_seconds());
+  }
   /// Spent in exchanging them, the time included that was hidden behind the
   /// computation of further gradients.
   double communication_seconds() const { return sums_->exchange_seconds(); }
+
+  /// By process, where they share the update; all ask together.
+  absl::StatusOr<std::vector<HeldBytes>> Held() const;
 
  private:
   class LastShard;
@@ -57,6 +70,7 @@ class ShardRunner {
 
   ShardRunner(Session* session, const TrainProgram* program, Loader* loader);
   void MakeBuckets();
+  std::vector<std::vector<size_t>> GradientsByBucket() const;
   absl::Status RunShards(const Batch& batch, const RunContext& context,
                          bool* handed_out);
   absl::Status RunShard(const Batch& shard, RunContext context);
@@ -80,10 +94,11 @@ class ShardRunner {
   std::unique_ptr<BucketSums> sums_;
   // Rooms for the numbers of the shard at hand, by bucket; a full one is null.
   std::vector<float*> leaves_;
-  float weight_ = 0;                 // of the shard at hand
-  std::vector<const float*> means_;  // by bucket
+  float weight_ = 0;                  // of the shard at hand
+  std::vector<const float*> means_;   // by bucket
+  std::vector<int64_t> means_begin_;  // the number that each begins with
   std::unique_ptr<PlanCache> plans_;
-  std::unique_ptr<Plan> update_;
+  std::unique_ptr<UpdateRunner> update_;
   double exchange_seconds_ = 0;
 };
 

@@ -103,6 +103,13 @@ class StepRunner {
     return shards_ == nullptr ? 0 : shards_->communication_seconds();
   }
 
+  /// As ShardRunner::Held; empty where the update is not divided.
+  absl::StatusOr<std::vector<HeldBytes>> Held() const {
+    if (shards_ == nullptr || !program_.shards->sharding.has_value())
+      return std::vector<HeldBytes>();
+    return shards_->Held();
+  }
+
   /// Batches of the epoch that are done after Run.
   int64_t batches_done() const { return batches_done_; }
 

@@ -11,7 +11,8 @@ namespace pd {
 absl::StatusOr<Checkpoint> TakeCheckpoint(const LoadedJob& job,
                                           const TrainProgram& program,
                                           const TrainState& state,
-                                          const Scope& scope) {
+                                          const Scope& scope,
+                                          const NamedArrays& of_others) {
   Checkpoint checkpoint;
   checkpoint.state = state;
   checkpoint.program = program.main;
@@ -22,6 +23,11 @@ absl::StatusOr<Checkpoint> TakeCheckpoint(const LoadedJob& job,
     // As PaddlePaddle: running statistics belong to the network.
     const bool of_network = var.is_parameter || tested.contains(var.name);
     NamedArrays& group = of_network ? checkpoint.params : checkpoint.opt;
+    const auto other = of_others.find(var.name);
+    if (other != of_others.end()) {
+      group[var.name] = other->second;
+      continue;
+    }
     PD_ASSIGN_OR_RETURN(group[var.name], scope.Get(var.name));
   }
   for (const auto& name : program.paddle_names)

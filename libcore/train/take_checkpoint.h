@@ -12,11 +12,13 @@
 namespace pd {
 
 /// The checkpoint of a run of `job` that stands at `state`: copies of the
-/// persistable variables of `program`.
+/// persistable variables of `program`, or the values that other processes have
+/// given.
 absl::StatusOr<Checkpoint> TakeCheckpoint(const LoadedJob& job,
                                           const TrainProgram& program,
                                           const TrainState& state,
-                                          const Scope& scope);
+                                          const Scope& scope,
+                                          const NamedArrays& of_others = {});
 
 }  // namespace pd
 

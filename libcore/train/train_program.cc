@@ -167,12 +167,13 @@ absl::Status AppendAverages(const job::Optimizer& optimizer,
   return absl::OkStatus();
 }
 
-// Everything that a step does with the gradients.
-absl::Status AppendUpdates(OptimizerSpec spec, const ForwardAmp& amp,
-                           const job::Optimizer& optimizer,
-                           const OpRegistry& registry,
-                           std::vector<ParamGrad> pairs,
-                           TrainProgram* program) {
+// Everything that a step does with the gradients. Gives the number of ops
+// before the averages.
+absl::StatusOr<size_t> AppendUpdates(OptimizerSpec spec, const ForwardAmp& amp,
+                                     const job::Optimizer& optimizer,
+                                     const OpRegistry& registry,
+                                     std::vector<ParamGrad> pairs,
+                                     TrainProgram* program) {
   std::vector<std::string> params;
   for (const ParamGrad& pair : pairs) params.push_back(pair.param);
   BlockBuilder main(&registry, &program->main);
@@ -188,11 +189,12 @@ absl::Status AppendUpdates(OptimizerSpec spec, const ForwardAmp& amp,
   PD_ASSIGN_OR_RETURN(const OptimizerVars vars,
                       AppendOptimizer(spec, std::move(pairs), &main, &startup));
   program->learning_rate = vars.learning_rate;
-  if (!merge.has_value())
-    return AppendAverages(optimizer, params, &main, &startup, program);
-  PD_RETURN_IF_ERROR(merge->Finish(&main));
+  if (merge.has_value()) PD_RETURN_IF_ERROR(merge->Finish(&main));
+  const size_t updated = program->main.global().ops.size();
   BlockBuilder rest(&registry, &program->main);
-  return AppendAverages(optimizer, params, &rest, &startup, program);
+  PD_RETURN_IF_ERROR(AppendAverages(
+      optimizer, params, merge.has_value() ? &rest : &main, &startup, program));
+  return updated;
 }
 
 // The extents behind the batch but those of 1, which a data set and a network
@@ -264,7 +266,8 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
     return job.At(InvalidArgument("the loss depends on no trainable parameter"),
                   job.proto().model());
   PD_RETURN_IF_ERROR(ApplyRecompute(job, built, &program.main));
-  const size_t gradient_ops = program.main.global().ops.size();
+  StepParts parts;
+  parts.update = program.main.global().ops.size();
   const job::Optimizer& optimizer = job.proto().optimizer();
   PD_ASSIGN_OR_RETURN(program.rate, RateOf(job, optimizer));
   PD_ASSIGN_OR_RETURN(const auto newton, QuasiNewtonOf(job));
@@ -274,11 +277,12 @@ absl::StatusOr<TrainProgram> BuildTrainProgram(const OpRegistry& registry,
     return program;
   }
   PD_ASSIGN_OR_RETURN(const OptimizerSpec spec, OptimizerOf(job, optimizer));
-  const absl::Status status =
+  const absl::StatusOr<size_t> updated =
       AppendUpdates(spec, amp, optimizer, registry, std::move(pairs), &program);
-  if (!status.ok()) return job.At(status, optimizer);
+  if (!updated.ok()) return job.At(updated.status(), optimizer);
+  parts.averages = *updated;
   if (job.proto().has_distributed())
-    PD_RETURN_IF_ERROR(CutForShards(job, gradient_ops, &program));
+    PD_RETURN_IF_ERROR(CutForShards(job, parts, registry.world(), &program));
   return program;
 }
 

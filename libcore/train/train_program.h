@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,22 @@ struct CopyProgram {
   int64_t every = 1;  ///< steps between two runs
 };
 
+/// An update that is divided over processes (sharded_update.h), as this process
+/// makes it.
+struct ShardedUpdate {
+  int stage = 1;
+  /// Parameters that the update changes: the process that does.
+  std::vector<std::pair<std::string, int>> owners;
+  /// Other variables that some processes lack: one that has it.
+  std::vector<std::pair<std::string, int>> states;
+  std::set<std::string> absent;  ///< variables that this process lacks
+  /// Stage 2: fed the sums of own gradients; `squares`, fetched of it, are
+  /// exchanged and fed to the update. Of each, its process.
+  ProgramDesc norms;
+  std::vector<std::pair<std::string, int>> squares;
+  ProgramDesc after;  ///< averages; runs when all parameters have arrived
+};
+
 /// A step in which several processes work together (shard_runner.h): `main` in
 /// two.
 struct ShardPrograms {
@@ -76,6 +93,8 @@ struct ShardPrograms {
   /// Float32 variables that `shard` writes and that stay: their means over
   /// shards count.
   std::vector<std::string> statistics;
+  int stage = 0;  ///< of sharding; 0: none
+  std::optional<ShardedUpdate> sharding;  ///< several processes share `update`
 };
 
 struct TrainProgram {

@@ -30,6 +30,7 @@
 #include "libcore/train/resumed_job.h"
 #include "libcore/train/run_log.h"
 #include "libcore/train/run_vocabularies.h"
+#include "libcore/train/state_exchange.h"
 #include "libcore/train/take_checkpoint.h"
 #include "libcore/train/train_program.h"
 
@@ -76,6 +77,13 @@ class Trainer::Impl {
   // state, so that each decides the same; rank 0 writes.
   const World* world() const { return session_.registry().world(); }
   bool writes() const { return !options_.read_only && Leads(world()); }
+  // How they divide the update; null: they do not.
+  const ShardedUpdate* sharding() const {
+    return program_.shards.has_value() && program_.shards->sharding.has_value()
+               ? &*program_.shards->sharding
+               : nullptr;
+  }
+  absl::StatusOr<bool> DueByTime();
   absl::StatusOr<int> StopSignal();
   absl::Status ShareEvaluation();
 
@@ -318,6 +326,7 @@ absl::StatusOr<TrainOutcome> Trainer::Impl::Run() {
   outcome_.wait_seconds = loader_->stats().wait_seconds;
   outcome_.exchange_seconds = runner_->exchange_seconds();
   outcome_.communication_seconds = runner_->communication_seconds();
+  PD_ASSIGN_OR_RETURN(outcome_.held, runner_->Held());
   return outcome_;
 }
 
@@ -421,16 +430,26 @@ absl::Status Trainer::Impl::AfterEpoch() {
 absl::Status Trainer::Impl::AfterStep() {
   if (Due(train_.evaluation().every_steps(), state_.step))
     PD_RETURN_IF_ERROR(Evaluate());
-  const double minutes = (SteadySeconds() - saved_at_) / 60;
   const job::Checkpoint& when = train_.checkpoint();
   const bool epoch_done = state_.batch == 0;
-  if (best_ || Due(when.every_steps(), state_.step) ||
-      (epoch_done && Due(when.every_epochs(), state_.epoch)) ||
-      (when.every_minutes() > 0 && minutes >= when.every_minutes()))
+  PD_ASSIGN_OR_RETURN(const bool by_time, DueByTime());
+  if (best_ || by_time || Due(when.every_steps(), state_.step) ||
+      (epoch_done && Due(when.every_epochs(), state_.epoch)))
     PD_RETURN_IF_ERROR(Save());
   PD_RETURN_IF_ERROR(observer_->Failure());
   PD_ASSIGN_OR_RETURN(outcome_.stopped_by, StopSignal());
   return outcome_.stopped_by == 0 ? absl::OkStatus() : StopBySignal();
+}
+
+// Clocks differ; where all processes work at a checkpoint, all begin it.
+absl::StatusOr<bool> Trainer::Impl::DueByTime() {
+  const double minutes = train_.checkpoint().every_minutes();
+  if (minutes <= 0) return false;
+  int32_t due = (SteadySeconds() - saved_at_) / 60 >= minutes ? 1 : 0;
+  if (sharding() != nullptr)
+    PD_RETURN_IF_ERROR(world()->all().AllReduce(Reduction::kMax, DType::kInt32,
+                                                1, &due, &due));
+  return due != 0;
 }
 
 // A signal that any of the processes has got: they stop after the same step.
@@ -508,17 +527,26 @@ absl::Status Trainer::Impl::ShareEvaluation() {
 
 absl::Status Trainer::Impl::Save() {
   PD_RETURN_IF_ERROR(runner_->Complete());
-  if (saved_step_ == state_.step || !writes()) return absl::OkStatus();
+  if (saved_step_ == state_.step || options_.read_only) return absl::OkStatus();
+  best_ = false;
+  saved_step_ = state_.step;
+  saved_at_ = SteadySeconds();
+  NamedArrays of_others;
+  if (sharding() != nullptr) {
+    PD_ASSIGN_OR_RETURN(of_others,
+                        GatherAtFirst(sharding()->states, program_.main,
+                                      session_.scope(), world()->all()));
+  }
+  if (!writes()) return absl::OkStatus();
   PD_ASSIGN_OR_RETURN(state_.log_bytes, log_->Sync());
   state_.threads = options_.threads;
-  PD_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                      TakeCheckpoint(job_, program_, state_, session_.scope()));
+  PD_ASSIGN_OR_RETURN(
+      Checkpoint checkpoint,
+      TakeCheckpoint(job_, program_, state_, session_.scope(), of_others));
   if (const Experience* experience = loader_->dataset().experience())
     checkpoint.experience = experience->ToArrays();
   PD_RETURN_IF_ERROR(WriteCheckpoint(options_.run, checkpoint,
                                      train_.checkpoint().keep_last()));
-  best_ = false;
-  saved_step_ = state_.step;
   saved_at_ = SteadySeconds();
   outcome_.checkpoint = CheckpointPath(options_.run, state_.step);
   observer_->OnCheckpoint(outcome_.checkpoint);

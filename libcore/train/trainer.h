@@ -96,6 +96,8 @@ struct TrainOutcome {
   double exchange_seconds = 0;  ///< of them, waiting for other processes
   /// Exchanging with other processes, also while gradients were computed.
   double communication_seconds = 0;
+  /// Where they divide the update, by rank; else empty.
+  std::vector<HeldBytes> held;
   int64_t records = 0;          ///< trained on in this process
   std::string checkpoint;       ///< the last one's folder
   EvaluationResult evaluation;  ///< the last one; 0 records when there is none

@@ -72,6 +72,38 @@ TEST(ShardSum, HasTheSameBitsForAnyNumberOfProcesses) {
       }
 }
 
+// Process r gets numbers [3 r, 3 r + 3) of 3 for each process, the last one
+// none, and holds no other sums.
+TEST(ShardSum, GivesEachProcessItsPart) {
+  const int64_t shards = 7;
+  for (int size = 2; size <= 4; ++size) {
+    const int64_t count = 3 * (size - 1);
+    const std::vector<float> all = SumsOf(Communicator(), shards, count, -1, 1);
+    RunTogether(size, [&](const Communicator& processes) {
+      std::vector<int64_t> bounds;
+      for (int r = 0; r < size; ++r) bounds.push_back(3 * r);
+      bounds.push_back(count);
+      ShardSum sum(shards, bounds, &processes);
+      const int rank = processes.rank();
+      const ShardRange own = ShardRange::Of(shards, rank, size);
+      for (int step = 0; step < 2; ++step) {
+        for (int64_t s = own.begin; s < own.end; ++s) {
+          float* numbers = sum.NextShard();
+          for (int64_t i = 0; i < count; ++i) numbers[i] = NumberOf(s, i);
+          sum.Add(true);
+        }
+        const auto found = sum.Finish(std::vector<uint8_t>(shards, 1));
+        ASSERT_TRUE(found.ok()) << found.status();
+        const size_t part = rank + 1 < size ? 3 : 0;
+        EXPECT_EQ(
+            std::memcmp(*found, all.data() + 3 * rank, part * sizeof(float)),
+            0);
+        EXPECT_EQ(sum.held_bytes(), static_cast<int64_t>(part * sizeof(float)));
+      }
+    });
+  }
+}
+
 TEST(ShardSum, DividesShardsAmongProcesses) {
   for (const int64_t shards : {1, 3, 8, 100})
     for (int size = 1; size <= 7; ++size) {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "libcore/train/update_runner.h"
+
+#include <string>
+#include <utility>
+
+#include "libcore/base/clock.h"
+#include "libcore/base/error.h"
+#include "libcore/base/status_macros.h"
+#include "libcore/train/sharded_update.h"
+
+namespace pd {
+
+UpdateRunner::UpdateRunner(Session* session, const ShardPrograms* program,
+                           const Communicator* processes)
+    : session_(session),
+      program_(*program),
+      processes_(*processes),
+      reads_(program->gradients.size(), 0),
+      means_(program->gradients.size()) {}
+
+absl::StatusOr<std::unique_ptr<UpdateRunner>> UpdateRunner::Create(
+    Session* session, const ShardPrograms* program,
+    const Communicator* processes) {
+  std::unique_ptr<UpdateRunner> runner(
+      new UpdateRunner(session, program, processes));
+  if (program->sharding.has_value()) {
+    const ShardedUpdate& sharding = *program->sharding;
+    std::vector<std::string> own;
+    for (const auto& [name, owner] : sharding.squares)
+      if (owner == processes->rank()) own.push_back(name);
+    runner->squares_.resize(sharding.squares.size());
+    PD_ASSIGN_OR_RETURN(runner->norms_,
+                        runner->Compile(sharding.norms, "norms", own));
+    PD_ASSIGN_OR_RETURN(runner->after_,
+                        runner->Compile(sharding.after, "averages", {}));
+    runner->parameters_.emplace(sharding.owners, &session->scope(), processes);
+  }
+  PD_ASSIGN_OR_RETURN(runner->update_,
+                      runner->Compile(program->update, "update", {}));
+  return runner;
+}
+
+absl::StatusOr<UpdateRunner::Part> UpdateRunner::Compile(
+    const ProgramDesc& program, const char* label,
+    const std::vector<std::string>& fetches) {
+  Part part;
+  if (program.blocks.empty() || program.global().ops.empty()) return part;
+  const std::set<std::string> used = VariablesUsedBy(program);
+  std::vector<FeedSpec> feeds;
+  for (size_t i = 0; i < program_.gradients.size(); ++i) {
+    if (used.count(program_.gradients[i].name) == 0) continue;
+    feeds.push_back(program_.gradients[i]);
+    part.gradients.push_back(i);
+    reads_[i] = 1;
+  }
+  if (fetches.empty() && program_.sharding.has_value()) {
+    const auto& squares = program_.sharding->squares;
+    for (size_t i = 0; i < squares.size(); ++i) {
+      if (used.count(squares[i].first) == 0) continue;
+      const VarDesc* var = program.global().FindVar(squares[i].first);
+      PD_INVARIANT(var != nullptr);
+      feeds.push_back({var->name, var->dtype, var->shape});
+      part.squares.push_back(i);
+    }
+  }
+  PD_ASSIGN_OR_RETURN(part.plan,
+                      session_->Compile(program, feeds, fetches, label));
+  return part;
+}
+
+absl::Status UpdateRunner::RunPart(const Part& part,
+                                   const RunContext& context) {
+  if (part.plan == nullptr) return absl::OkStatus();
+  size_t feed = 0;
+  for (const size_t gradient : part.gradients)
+    part.plan->SetFeed(feed++, means_[gradient]);
+  for (const size_t square : part.squares)
+    part.plan->SetFeed(feed++, &squares_[square]);
+  return part.plan->Run(context);
+}
+
+// Each process knows those of its own gradients.
+absl::Status UpdateRunner::ExchangeSquares() {
+  const auto& squares = program_.sharding->squares;
+  const size_t count = squares.size();
+  if (count == 0) return absl::OkStatus();
+  size_t fetch = 0;
+  for (size_t i = 0; i < count; ++i)
+    if (squares[i].second == processes_.rank())
+      squares_[i] = *norms_.plan->fetch(fetch++).data<float>();
+  std::vector<float> all(count * static_cast<size_t>(processes_.size()));
+  PD_RETURN_IF_ERROR(
+      processes_.AllGather(squares_.data(), count * sizeof(float), all.data()));
+  for (size_t i = 0; i < count; ++i)
+    squares_[i] = all[static_cast<size_t>(squares[i].second) * count + i];
+  return absl::OkStatus();
+}
+
+absl::Status UpdateRunner::Run(const RunContext& context) {
+  if (!program_.sharding.has_value()) return RunPart(update_, context);
+  PD_RETURN_IF_ERROR(RunPart(norms_, context));
+  double begin = SteadySeconds();
+  PD_RETURN_IF_ERROR(ExchangeSquares());
+  exchange_seconds_ += SteadySeconds() - begin;
+  PD_RETURN_IF_ERROR(RunPart(update_, context));
+  begin = SteadySeconds();
+  PD_RETURN_IF_ERROR(parameters_->Run());
+  exchange_seconds_ += SteadySeconds() - begin;
+  return RunPart(after_, context);
+}
+
+}  // namespace pd

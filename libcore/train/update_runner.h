@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The update of a step over shards, from the sums of the gradients on: this
+// process's share where processes divide it, what they exchange for it, and the
+// averages after it.
+#ifndef PD_LIBCORE_TRAIN_UPDATE_RUNNER_H_
+#define PD_LIBCORE_TRAIN_UPDATE_RUNNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libcore/dist/communicator.h"
+#include "libcore/exec/session.h"
+#include "libcore/train/state_exchange.h"
+#include "libcore/train/train_program.h"
+
+namespace pd {
+
+class UpdateRunner {
+ public:
+  /// Arguments outlive the runner; the session's variables exist.
+  static absl::StatusOr<std::unique_ptr<UpdateRunner>> Create(
+      Session* session, const ShardPrograms* program,
+      const Communicator* processes);
+
+  /// Whether this process's share of the update reads the gradient.
+  bool Reads(size_t gradient) const { return reads_[gradient] != 0; }
+  /// The mean of a gradient that it reads, until Run has ended.
+  void SetMean(size_t gradient, const float* mean) { means_[gradient] = mean; }
+  /// All processes run it together.
+  absl::Status Run(const RunContext& context);
+
+  /// Spent in exchanges.
+  double exchange_seconds() const { return exchange_seconds_; }
+
+ private:
+  // A program that is fed means, and then numbers that were exchanged.
+  struct Part {
+    std::unique_ptr<Plan> plan;     // null: it has no ops
+    std::vector<size_t> gradients;  // fed
+    std::vector<size_t> squares;    // fed behind them
+  };
+  UpdateRunner(Session* session, const ShardPrograms* program,
+               const Communicator* processes);
+  absl::StatusOr<Part> Compile(const ProgramDesc& program, const char* label,
+                               const std::vector<std::string>& fetches);
+  absl::Status RunPart(const Part& part, const RunContext& context);
+  absl::Status ExchangeSquares();
+
+  Session* session_;
+  const ShardPrograms& program_;
+  const Communicator& processes_;
+  std::vector<uint8_t> reads_;
+  std::vector<const float*> means_;
+  Part update_, norms_, after_;
+  std::vector<float> squares_;  // of all gradients that are clipped
+  std::optional<VariableBroadcast> parameters_;
+  double exchange_seconds_ = 0;
+};
+
+}  // namespace pd
+
+#endif  // PD_LIBCORE_TRAIN_UPDATE_RUNNER_H_
